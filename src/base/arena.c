@@ -1,0 +1,65 @@
+#include "base/arena.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+
+Err arena_init(Arena *a, size_t cap) {
+    *a = (Arena){0};
+    void *p =
+        mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return err_set(ERR_LIMIT, "cannot reserve %zu bytes of address space: %s; raise ulimit -v",
+                       cap, strerror(errno));
+    *a = (Arena){.base = p, .cap = cap};
+    return ERR_OK;
+}
+
+void arena_finish(Arena *a) {
+    if (a->base != NULL) CHECK(munmap(a->base, a->cap) == 0);
+    *a = (Arena){0};
+}
+
+void *arena_try(Arena *a, size_t count, size_t size, size_t align) {
+    if (size != 0 && count > SIZE_MAX / size) return NULL;
+    size_t at = (a->used + align - 1) & ~(align - 1), bytes = count * size;
+    if (at > a->cap || bytes > a->cap - at) return NULL;
+    if (at < a->high) memset(a->base + at, 0, bytes < a->high - at ? bytes : a->high - at);
+    a->used = at + bytes;
+    if (a->used > a->high) a->high = a->used;
+    return a->base + at;
+}
+
+void *arena_alloc(Arena *a, size_t count, size_t size, size_t align) {
+    void *p = arena_try(a, count, size, align);
+    CHECK(p != NULL);
+    return p;
+}
+
+void arena_rewind(Arena *a, size_t mark) {
+    CHECK(mark <= a->used);
+    a->used = mark;
+}
+
+char *arena_str(Arena *a, const char *s) {
+    size_t n = strlen(s) + 1;
+    return memcpy(arena_alloc(a, n, 1, 1), s, n);
+}
+
+char *arena_printf(Arena *a, const char *fmt, ...) {
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    CHECK(n >= 0);
+    char *s = arena_new(a, char, (size_t)n + 1);
+    (void)vsnprintf(s, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return s;
+}

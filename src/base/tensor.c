@@ -1,0 +1,124 @@
+#include "base/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+
+typedef struct DTypeRow {
+    const char *name, *numpy;
+    size_t      bytes;
+} DTypeRow;
+
+static const DTypeRow rows[DT_COUNT] = {
+#define X(id, number, size, text, npy) [number] = {text, npy, size},
+#include "base/dtype.def"
+#undef X
+};
+
+static const DTypeRow *row(DType t) {
+    return (unsigned)t < DT_COUNT && rows[t].name != NULL ? &rows[t] : NULL;
+}
+
+const char *dtype_name(DType t) { return row(t) != NULL ? row(t)->name : "unknown"; }
+const char *dtype_numpy(DType t) { return row(t) != NULL ? row(t)->numpy : NULL; }
+size_t      dtype_size(DType t) { return row(t) != NULL ? row(t)->bytes : 0; }
+
+DType dtype_from_numpy(const char *descr, size_t len) {
+    for (int t = 0; t < DT_COUNT; t++)
+        if (rows[t].numpy != NULL && strlen(rows[t].numpy) == len &&
+            memcmp(rows[t].numpy, descr, len) == 0)
+            return (DType)t;
+    return DT_NONE;
+}
+
+bool dtype_is_float(DType t) {
+    return t == DT_F32 || t == DT_F64 || t == DT_F16 || t == DT_BF16;
+}
+
+bool dtype_is_int(DType t) {
+    return t == DT_U8 || t == DT_I8 || t == DT_U16 || t == DT_I16 || t == DT_I32 || t == DT_I64 ||
+           t == DT_U32 || t == DT_U64;
+}
+
+bool dtype_is_number(DType t) { return dtype_is_float(t) || dtype_is_int(t); }
+
+Tensor tensor_of(DType t, int32_t rank, const int64_t *dims, void *data) {
+    CHECK(rank <= TENSOR_MAX_RANK);
+    Tensor out = {.dtype = t, .rank = rank, .data = data};
+    for (int32_t i = 0; i < rank; i++) out.dims[i] = dims[i];
+    return out;
+}
+
+bool tensor_known(const Tensor *t) {
+    if (t->dtype == DT_NONE || t->rank < 0) return false;
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0) return false;
+    return true;
+}
+
+int64_t tensor_count(const Tensor *t) {
+    int64_t n = 1;
+    for (int32_t i = 0; i < t->rank; i++) n *= t->dims[i];
+    return n;
+}
+
+bool tensor_same_shape(const Tensor *a, const Tensor *b) {
+    if (a->rank != b->rank) return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+bool tensor_equal(const Tensor *a, const Tensor *b) {
+    if (a->dtype != b->dtype || !tensor_same_shape(a, b)) return false;
+    if (a->data == NULL || b->data == NULL) return a->data == b->data;
+    int64_t n = tensor_count(a);
+    if (a->dtype == DT_STR) {
+        const Str *x = a->data, *y = b->data;
+        for (int64_t i = 0; i < n; i++)
+            if (x[i].len != y[i].len || memcmp(x[i].at, y[i].at, x[i].len) != 0) return false;
+        return true;
+    }
+    if (a->dtype == DT_SEQ || a->dtype == DT_OPT) {
+        const Tensor *x = a->data, *y = b->data;
+        for (int64_t i = 0; i < n; i++)
+            if (!tensor_equal(&x[i], &y[i])) return false;
+        return true;
+    }
+    return memcmp(a->data, b->data, (size_t)n * dtype_size(a->dtype)) == 0;
+}
+
+void tensor_shape_text(const Tensor *t, char *out, size_t size) {
+    if (t->rank < 0) {
+        (void)snprintf(out, size, "?");
+        return;
+    }
+    if (t->rank == 0) (void)snprintf(out, size, "scalar");
+    size_t used = 0;
+    for (int32_t i = 0; i < t->rank && used < size; i++) {
+        const char *sep = i > 0 ? "x" : "";
+        int         n = t->dims[i] < 0 ? snprintf(out + used, size - used, "%s?", sep)
+                                       : snprintf(out + used, size - used, "%s%" PRId64, sep, t->dims[i]);
+        if (n < 0) return;
+        used += (size_t)n;
+    }
+}
+
+Err tensor_measure(const Tensor *t, size_t *bytes) {
+    if (t->rank < 0 || t->rank > TENSOR_MAX_RANK || dtype_size(t->dtype) == 0)
+        return err_set(ERR_INVALID, "the type or rank of a tensor is not known");
+    const int64_t limit = INT64_C(1) << 47;
+    int64_t       n = (int64_t)dtype_size(t->dtype);
+    bool          empty = false;
+    for (int32_t i = 0; i < t->rank; i++) {
+        if (t->dims[i] < 0) return err_set(ERR_INVALID, "a dimension of a tensor is not known");
+        if (t->dims[i] == 0) empty = true;
+        if (t->dims[i] > limit || (t->dims[i] > 0 && n > limit / t->dims[i]))
+            return err_set(ERR_LIMIT, "a tensor needs more than 2^47 bytes");
+        if (t->dims[i] > 0) n *= t->dims[i];
+    }
+    *bytes = empty ? 0 : (size_t)n;
+    return ERR_OK;
+}

@@ -1,0 +1,51 @@
+// Tensor: an element type, a shape and borrowed numbers, row-major. Shared by models and kernels.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+// Numbers are ONNX's own. A sequence is a rank-1 tensor whose elements are tensors; an optional the
+// same with zero or one element; a string tensor has Str elements.
+typedef enum DType {
+    DT_NONE = 0,
+#define X(id, number, bytes, name, npy) DT_##id = (number),
+#include "base/dtype.def"
+#undef X
+    DT_COUNT
+} DType;
+
+enum { TENSOR_MAX_RANK = 8, TENSOR_ALIGN = 64, RANK_UNKNOWN = -1, DIM_UNKNOWN = -1 };
+
+typedef struct Str {
+    const char *at;
+    size_t      len;  // no terminator is promised
+} Str;
+
+typedef struct Tensor {
+    DType   dtype;
+    int32_t rank;  // RANK_UNKNOWN: nothing is known about the shape
+    int64_t dims[TENSOR_MAX_RANK];
+    void   *data;  // NULL: type and shape only
+} Tensor;
+
+const char *dtype_name(DType t);   // "float32"; "unknown" for DT_NONE and strange values
+const char *dtype_numpy(DType t);  // NULL where NumPy files have no such type
+DType       dtype_from_numpy(const char *descr, size_t len);  // DT_NONE when unknown
+size_t      dtype_size(DType t);                              // 0 for DT_NONE and strange values
+bool        dtype_is_float(DType t);                          // F16, BF16, F32, F64
+bool        dtype_is_int(DType t);                            // signed and unsigned integers, no BOOL
+bool        dtype_is_number(DType t);                         // float or int
+static inline uint64_t dtype_bit(DType t) { return UINT64_C(1) << t; }  // for sets of types
+
+Tensor  tensor_of(DType t, int32_t rank, const int64_t *dims, void *data);
+bool    tensor_known(const Tensor *t);  // type, rank and every dimension are known
+int64_t tensor_count(const Tensor *t);  // elements of a tensor that tensor_measure accepted
+bool    tensor_same_shape(const Tensor *a, const Tensor *b);
+bool    tensor_equal(const Tensor *a, const Tensor *b);  // type, shape and bytes (deep)
+void    tensor_shape_text(const Tensor *t, char *out, size_t size);  // "1x3x224x224", "scalar"
+
+// Bytes of data; refuses unknown or negative dimensions, and products past 2^47.
+MUST_USE Err tensor_measure(const Tensor *t, size_t *bytes);

@@ -1,0 +1,33 @@
+#include "model/model.h"
+
+#include "base/check.h"
+
+enum { RESERVE_SHIFT = 38 };  // 256 GiB of addresses, pages only as they are used
+
+Err model_init(Model *m, const char *name) {
+    *m = (Model){.ir_version = 8, .producer = "cotenant"};
+    TRY(arena_init(&m->arena, (size_t)1 << RESERVE_SHIFT));
+    m->name = arena_str(&m->arena, name);
+    m->graph = graph_create(&m->arena, NULL, m->name);
+    return ERR_OK;
+}
+
+void model_finish(Model *m) {
+    Arena a = m->arena;
+    *m = (Model){0};
+    arena_finish(&a);
+}
+
+Err model_materialise(Model *m) {
+    Graph *g = m->graph;
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        Value *v = &g->values[i];
+        if (v->fill == NULL || v->type.data != NULL) continue;
+        size_t bytes = 0;
+        TRY(tensor_measure(&v->type, &bytes));
+        v->type.data = arena_try(&m->arena, 1, bytes, TENSOR_ALIGN);
+        if (v->type.data == NULL) return err_set(ERR_LIMIT, "weights do not fit into memory");
+        fill_make(v->fill, &v->type, v->type.data);
+    }
+    return ERR_OK;
+}
