@@ -1,18 +1,58 @@
-# A short front for Meson. make help lists the targets.
-B    ?= build
-TYPE ?= release
+# A short front for Meson. `make help` lists what it can do.
+B       ?= build
+SETUP   ?= --buildtype=release -Ddebug=true
+FUZZ    ?= all
+SECONDS ?= 60
 
-all: deps configure ; @ninja -C $(B)
+SANE  := --buildtype=debugoptimized -Db_lundef=false
+TEST  := meson test --no-rebuild --print-errorlogs
+clang  = $(MAKE) -s ninja CC=clang-14 B=build-$(1) SETUP='$(2)'
 
-deps: ; @tools/deps
+#:                build everything; the program is build/cotenant (optimised, with debug information)
+all: deps ninja
 
-configure:
-	@mkdir -p $(B) && find src tests bench fuzz -name '*.[ch]' 2>/dev/null | LC_ALL=C sort > $(B)/.files.new
-	@if [ ! -f $(B)/build.ninja ]; then meson setup $(B) --buildtype=$(TYPE) -Ddebug=true; \
-	elif ! cmp -s $(B)/.files $(B)/.files.new; then meson setup --reconfigure $(B); fi > $(B)/.setup.log || { cat $(B)/.setup.log; exit 1; }
-	@mv $(B)/.files.new $(B)/.files
+#: demo           a first session: write three networks, show them, run them
+demo: all ; @tools/demo $(B)
 
-test: all ; @meson test -C $(B) --no-rebuild --print-errorlogs
+#: test           run every test
+test: all ; @$(TEST) -C $(B)
 
-clean: ; rm -rf $(B)
-.PHONY: all deps configure test clean
+#: check          format, layers, headers, banned calls, clang with -Werror, cppcheck, clang-tidy
+check: deps-dev ; @$(call clang,clang,--buildtype=plain) && tools/check build-clang
+
+#: asan           every test under the address and undefined behaviour sanitizers
+asan: deps-dev ; @$(call clang,asan,$(SANE) -Db_sanitize=address$(comma)undefined) && $(TEST) -C build-asan -t 5
+
+#: tsan           the tests that start threads, under the thread sanitizer
+tsan: deps-dev ; @$(call clang,tsan,$(SANE) -Db_sanitize=thread) && $(TEST) -C build-tsan -t 5 --suite threads
+
+#: fuzz           fuzz every target, or FUZZ=name alone, for SECONDS=60 each
+fuzz: deps-dev ; @$(call clang,fuzz,$(SANE) -Db_sanitize=address$(comma)undefined -Dfuzz=true) && tools/fuzz build-fuzz '$(FUZZ)' $(SECONDS)
+
+#: bench          run every benchmark
+bench: all ; @tools/bench $(B)
+
+#: debug          build without optimisation, to build-debug
+debug: ; @$(MAKE) -s all B=build-debug SETUP=--buildtype=debug
+
+#: install        install to usr/local below DESTDIR=, or to this machine
+install: all ; @DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install -C $(B) --no-rebuild
+
+#: format         lay out the source with clang-format
+format: deps-dev ; @tools/sources '*.[ch]' src tests bench | xargs clang-format-14 -i
+
+#: clean          remove every build folder
+clean: ; rm -rf build build-*
+
+help: ; @sed -n 's/^#: /  make /p' Makefile
+
+deps:     ; @tools/deps deps.txt
+deps-dev: ; @tools/deps deps.txt deps-dev.txt
+
+# Meson runs again when files came or went, so that a new file needs no mention anywhere.
+ninja:
+	@tools/configure $(B) $(SETUP)
+	@ninja -C $(B)
+
+comma := ,
+.PHONY: all demo test check asan tsan fuzz bench debug install format clean help deps deps-dev ninja
