@@ -24,10 +24,10 @@ float half_to_f32(uint16_t h) {
 
 uint16_t half_from_f32(float f) {
     uint32_t u = bits_of(f), sign = (u >> 16) & 0x8000u, mag = u & 0x7FFFFFFFu;
-    if (mag > 0x7F800000u) return (uint16_t)(sign | 0x7E00u);    // not a number
-    if (mag >= 0x477FF000u) return (uint16_t)(sign | 0x7C00u);   // 65520 and above round to infinity
-    if (mag < 0x38800000u) {                                     // below 2^-14: subnormal or zero
-        float rounded = float_of(mag) + 0.5f;                    // the adder rounds at 2^-24 for us
+    if (mag > 0x7F800000u) return (uint16_t)(sign | 0x7E00u);   // not a number
+    if (mag >= 0x477FF000u) return (uint16_t)(sign | 0x7C00u);  // 65520 and above round to infinity
+    if (mag < 0x38800000u) {                                    // below 2^-14: subnormal or zero
+        float rounded = float_of(mag) + 0.5f;                   // the adder rounds at 2^-24 for us
         return (uint16_t)(sign | (bits_of(rounded) - bits_of(0.5f)));
     }
     mag += 0xFFFu + ((mag >> 13) & 1u);

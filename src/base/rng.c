@@ -13,7 +13,9 @@ uint64_t rng_u64(Rng *r) { return mix(r->s += 0x9E3779B97F4A7C15u); }
 
 uint64_t rng_below(Rng *r, uint64_t n) {
     uint64_t reject = (0 - n) % n, x;  // 2^64 mod n: below it the low values would be favoured
-    do { x = rng_u64(r); } while (x < reject);
+    do {
+        x = rng_u64(r);
+    } while (x < reject);
     return x % n;
 }
 

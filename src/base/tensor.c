@@ -33,9 +33,7 @@ DType dtype_from_numpy(const char *descr, size_t len) {
     return DT_NONE;
 }
 
-bool dtype_is_float(DType t) {
-    return t == DT_F32 || t == DT_F64 || t == DT_F16 || t == DT_BF16;
-}
+bool dtype_is_float(DType t) { return t == DT_F32 || t == DT_F64 || t == DT_F16 || t == DT_BF16; }
 
 bool dtype_is_int(DType t) {
     return t == DT_U8 || t == DT_I8 || t == DT_U16 || t == DT_I16 || t == DT_I32 || t == DT_I64 ||

@@ -31,20 +31,20 @@ typedef struct Tensor {
     void   *data;  // NULL: type and shape only
 } Tensor;
 
-const char *dtype_name(DType t);   // "float32"; "unknown" for DT_NONE and strange values
-const char *dtype_numpy(DType t);  // NULL where NumPy files have no such type
-DType       dtype_from_numpy(const char *descr, size_t len);  // DT_NONE when unknown
-size_t      dtype_size(DType t);                              // 0 for DT_NONE and strange values
-bool        dtype_is_float(DType t);                          // F16, BF16, F32, F64
-bool        dtype_is_int(DType t);                            // signed and unsigned integers, no BOOL
-bool        dtype_is_number(DType t);                         // float or int
+const char            *dtype_name(DType t);   // "float32"; "unknown" for DT_NONE and strange values
+const char            *dtype_numpy(DType t);  // NULL where NumPy files have no such type
+DType                  dtype_from_numpy(const char *descr, size_t len);  // DT_NONE when unknown
+size_t                 dtype_size(DType t);       // 0 for DT_NONE and strange values
+bool                   dtype_is_float(DType t);   // F16, BF16, F32, F64
+bool                   dtype_is_int(DType t);     // signed and unsigned integers, no BOOL
+bool                   dtype_is_number(DType t);  // float or int
 static inline uint64_t dtype_bit(DType t) { return UINT64_C(1) << t; }  // for sets of types
 
 Tensor  tensor_of(DType t, int32_t rank, const int64_t *dims, void *data);
 bool    tensor_known(const Tensor *t);  // type, rank and every dimension are known
 int64_t tensor_count(const Tensor *t);  // elements of a tensor that tensor_measure accepted
 bool    tensor_same_shape(const Tensor *a, const Tensor *b);
-bool    tensor_equal(const Tensor *a, const Tensor *b);  // type, shape and bytes (deep)
+bool    tensor_equal(const Tensor *a, const Tensor *b);              // type, shape and bytes (deep)
 void    tensor_shape_text(const Tensor *t, char *out, size_t size);  // "1x3x224x224", "scalar"
 
 // Bytes of data; refuses unknown or negative dimensions, and products past 2^47.

@@ -3,8 +3,10 @@
 
 static RefUnary unary_of(OpId op) {
     switch (op) {
-    case OP_Relu: return REF_RELU;
-    default: return REF_UNARY_COUNT;
+    case OP_Relu:
+        return REF_RELU;
+    default:
+        return REF_UNARY_COUNT;
     }
 }
 

@@ -1,4 +1,5 @@
-// Walk: visits every index of a shape in row-major order, with offsets of strided operands beside it.
+// Walk: visits every index of a shape in row-major order, with offsets of strided operands beside
+// it.
 #pragma once
 
 #include <stdint.h>
@@ -17,9 +18,9 @@ typedef struct Walk {
 } Walk;
 
 Walk walk_begin(int32_t rank, const int64_t *dims);
-void walk_strides(Walk *w, const int64_t *stride);     // add an operand with these element strides
-void walk_broadcast(Walk *w, const Tensor *operand);   // add one that broadcasts to the walked shape
+void walk_strides(Walk *w, const int64_t *stride);    // add an operand with these element strides
+void walk_broadcast(Walk *w, const Tensor *operand);  // add one that broadcasts to the walked shape
 static inline int walk_more(const Walk *w) { return w->at < w->count; }
-void walk_next(Walk *w);
+void              walk_next(Walk *w);
 
 void walk_contiguous(int32_t rank, const int64_t *dims, int64_t *stride);  // row-major strides

@@ -91,9 +91,9 @@ static void each_wait(const Graph *g, const Node *n, WaitFn *visit, void *self) 
 }
 
 typedef struct Edges {
-    uint32_t *count;     // [n_nodes + 1] how many wait for a node; then where its list begins
-    uint32_t *list;      // the waiting nodes, grouped by what they wait for
-    uint32_t *waits;     // [n_nodes] how many a node still waits for
+    uint32_t *count;  // [n_nodes + 1] how many wait for a node; then where its list begins
+    uint32_t *list;   // the waiting nodes, grouped by what they wait for
+    uint32_t *waits;  // [n_nodes] how many a node still waits for
     uint32_t  from, total;
 } Edges;
 
@@ -112,12 +112,10 @@ static void store_edge(void *self, uint32_t producer) {
 static Edges edges_build(const Graph *g, Arena *a) {
     Edges e = {.count = arena_new(a, uint32_t, (size_t)g->n_nodes + 2),
                .waits = arena_new(a, uint32_t, g->n_nodes)};
-    for (e.from = 0; e.from < g->n_nodes; e.from++)
-        each_wait(g, &g->nodes[e.from], count_edge, &e);
+    for (e.from = 0; e.from < g->n_nodes; e.from++) each_wait(g, &g->nodes[e.from], count_edge, &e);
     e.list = arena_new(a, uint32_t, e.total);
     for (uint32_t i = 1; i <= g->n_nodes; i++) e.count[i] += e.count[i - 1];
-    for (e.from = 0; e.from < g->n_nodes; e.from++)
-        each_wait(g, &g->nodes[e.from], store_edge, &e);
+    for (e.from = 0; e.from < g->n_nodes; e.from++) each_wait(g, &g->nodes[e.from], store_edge, &e);
     for (uint32_t i = g->n_nodes; i > 0; i--) e.count[i] = e.count[i - 1];
     e.count[0] = 0;
     return e;
@@ -207,9 +205,9 @@ static Err check_sources(const Graph *g) {
 Err graph_sort(Graph *g) {
     TRY(check_sources(g));
     if (sorted_already(g)) return ERR_OK;
-    Arena *a = g->arena;
-    size_t mark = a->used;
-    Edges  e = edges_build(g, a);
+    Arena    *a = g->arena;
+    size_t    mark = a->used;
+    Edges     e = edges_build(g, a);
     uint32_t *order = arena_new(a, uint32_t, g->n_nodes);
     uint32_t  n = topological(g, &e, order, arena_new(a, uint32_t, g->n_nodes));
     TRY(check_cycle(g, &e, n));

@@ -88,13 +88,14 @@ struct Graph {
 };
 
 Graph   *graph_create(Arena *a, Graph *parent, const char *name);
-uint32_t graph_value(Graph *g, const char *name);        // finds or adds; name is borrowed
-uint32_t graph_find(const Graph *g, const char *name);   // NO_VALUE when absent
+uint32_t graph_value(Graph *g, const char *name);       // finds or adds; name is borrowed
+uint32_t graph_find(const Graph *g, const char *name);  // NO_VALUE when absent
 uint32_t graph_const(Graph *g, const char *name, Tensor t, const Fill *fill);
 void     graph_input(Graph *g, uint32_t value);
 void     graph_output(Graph *g, uint32_t value);
-uint32_t graph_capture(Graph *g, const char *name);      // from enclosing graphs; NO_VALUE if none has it
-Node    *graph_node(Graph *g, Node n);                   // copies n; sets the producers of its outputs
+uint32_t graph_capture(Graph      *g,
+                       const char *name);  // from enclosing graphs; NO_VALUE if none has it
+Node    *graph_node(Graph *g, Node n);     // copies n; sets the producers of its outputs
 
 // Puts nodes in topological order (stable). Fails on a cycle or a value nobody produces.
 MUST_USE Err graph_sort(Graph *g);

@@ -4,6 +4,17 @@
 
 const Tensor *infer_in(const OpCall *c, uint32_t i) { return i < c->node->n_in ? c->in[i] : NULL; }
 
+Err infer_node(const OpCall *c, Tensor *out) {
+    const OpInfo *op = op_info(c->node->op);
+    Err           e = op->infer(c, out);
+    for (uint32_t i = 0; e == ERR_OK && i < c->node->n_out; i++) {
+        size_t bytes = 0;
+        out[i].data = NULL;
+        if (tensor_known(&out[i])) e = tensor_measure(&out[i], &bytes);
+    }
+    return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", c->node->name, op->name);
+}
+
 Err infer_axis(int64_t axis, int32_t rank, int32_t *out) {
     if (axis < -rank || axis >= rank)
         return err_set(ERR_INVALID, "axis %" PRId64 " is outside a tensor of rank %d", axis, rank);

@@ -1,0 +1,138 @@
+#include "compile/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/run.h"
+
+Err frame_init(Frame *f, Machine *m, const Special *s) {
+    *f = (Frame){.machine = m, .special = s};
+    uint32_t n = s->graph->n_values;
+    f->slots = calloc(n > 0 ? n : 1, sizeof *f->slots);
+    if (f->slots == NULL) return err_set(ERR_LIMIT, "no memory for %u values", n);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->values[i].data != NULL) f->slots[i].t = s->values[i];
+    return ERR_OK;
+}
+
+void frame_finish(Frame *f) {
+    if (f->slots == NULL) return;
+    for (uint32_t i = 0; i < f->special->graph->n_values; i++) slot_drop(f->machine, &f->slots[i]);
+    free(f->slots);
+    f->slots = NULL;
+}
+
+Err slot_alloc(Machine *m, Slot *s) {
+    size_t bytes = 0;
+    TRY(tensor_measure(&s->t, &bytes));
+    if (m->limits.max_bytes != 0 && bytes > m->limits.max_bytes - m->live_bytes)
+        return err_set(ERR_LIMIT, "needs %zu more bytes; %zu of the allowed %zu are in use", bytes,
+                       m->live_bytes, m->limits.max_bytes);
+    Buf   *b = malloc(sizeof *b);
+    size_t room = (bytes / TENSOR_ALIGN + 1) * TENSOR_ALIGN;
+    void  *data = b != NULL ? aligned_alloc(TENSOR_ALIGN, room) : NULL;
+    if (data == NULL) {
+        free(b);
+        return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes);
+    }
+    memset(data, 0, room);
+    *b = (Buf){.refs = 1, .bytes = bytes, .data = data};
+    m->live_bytes += bytes;
+    s->buf = b;
+    s->t.data = data;
+    return ERR_OK;
+}
+
+Slot slot_share(const Slot *s) {
+    if (s->buf != NULL) s->buf->refs++;
+    return *s;
+}
+
+void slot_drop(Machine *m, Slot *s) {
+    if (s->buf != NULL && --s->buf->refs == 0) {
+        m->live_bytes -= s->buf->bytes;
+        free(s->buf->data);
+        free(s->buf);
+    }
+    *s = (Slot){0};
+}
+
+void frame_set(Frame *f, uint32_t value, Slot s) {
+    slot_drop(f->machine, &f->slots[value]);
+    f->slots[value] = s;
+}
+
+// Static inference promised a type and shape; what the numbers give must be the same.
+static Err check_promise(const Tensor *promised, const Tensor *found) {
+    if (promised->dtype != DT_NONE && promised->dtype != found->dtype)
+        return err_set(ERR_INVALID, "type %s was inferred, %s was found",
+                       dtype_name(promised->dtype), dtype_name(found->dtype));
+    if (promised->rank == RANK_UNKNOWN || tensor_same_shape(promised, found)) return ERR_OK;
+    char a[96], b[96];
+    tensor_shape_text(promised, a, sizeof a);
+    tensor_shape_text(found, b, sizeof b);
+    return err_set(ERR_INVALID, "shape %s was inferred, %s was found", a, b);
+}
+
+static Err prepare(Frame *f, const Node *n, const OpCall *c, Tensor *out, Slot *slots) {
+    TRY(infer_node(c, out));
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        slots[i].t = out[i];
+        if (n->out[i] != NO_VALUE) TRY(check_promise(&f->special->values[n->out[i]], &out[i]));
+        TRY(slot_alloc(f->machine, &slots[i]));
+        out[i] = slots[i].t;
+    }
+    return ERR_OK;
+}
+
+static Err compute(Frame *f, const Node *n, Slot *slots) {
+    Machine       *m = f->machine;
+    const Tensor **in = arena_try_new(&m->scratch, const Tensor *, n->n_in);
+    Tensor        *out = arena_try_new(&m->scratch, Tensor, n->n_out);
+    if (in == NULL || out == NULL) return err_set(ERR_LIMIT, "too many inputs or outputs");
+    for (uint32_t i = 0; i < n->n_in; i++)
+        in[i] = n->in[i] != NO_VALUE ? &f->slots[n->in[i]].t : NULL;
+    OpCall c = {.node = n, .in = in, .scratch = &m->scratch, .keep = &m->keep};
+    TRY(prepare(f, n, &c, out, slots));
+    Err e = run_find(n->op)(&c, out);
+    return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", n->name, op_info(n->op)->name);
+}
+
+static void drop_if_dead(Frame *f, uint32_t value, uint32_t node) {
+    if (value != NO_VALUE && f->special->last_use[value] <= node)
+        slot_drop(f->machine, &f->slots[value]);
+}
+
+static void drop_dead(Frame *f, const Node *n, uint32_t at) {
+    for (uint32_t i = 0; i < n->n_in; i++) drop_if_dead(f, n->in[i], at);
+    for (uint32_t i = 0; i < n->n_out; i++) drop_if_dead(f, n->out[i], at);
+    for (uint32_t k = 0; k < n->n_attr; k++)
+        if (n->attrs[k].kind == ATTR_GRAPH)
+            for (uint32_t c = 0; c < n->attrs[k].v.g->n_captures; c++)
+                drop_if_dead(f, n->attrs[k].v.g->captures[c].outer, at);
+}
+
+static Err step(Frame *f, uint32_t at) {
+    const Node *n = &f->special->graph->nodes[at];
+    Machine    *m = f->machine;
+    size_t      mark = m->scratch.used;
+    Slot       *out = arena_try_new(&m->scratch, Slot, n->n_out);
+    if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
+    bool flow = op_info(n->op)->infer == infer_flow;
+    Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        if (e == ERR_OK && n->out[i] != NO_VALUE)
+            frame_set(f, n->out[i], out[i]);
+        else
+            slot_drop(m, &out[i]);
+    }
+    arena_rewind(&m->scratch, mark);
+    if (e == ERR_OK) drop_dead(f, n, at);
+    return e;
+}
+
+Err frame_run(Frame *f) {
+    for (uint32_t i = 0; i < f->special->graph->n_nodes; i++)
+        if (!f->special->folded[i]) TRY(step(f, i));
+    return ERR_OK;
+}

@@ -1,0 +1,35 @@
+// Flow: shapes through If, Loop, Scan and SequenceMap, whose bodies are graphs of their own.
+#pragma once
+
+#include "model/special.h"
+
+typedef struct FlowCtx {
+    EvalFn  *eval;
+    Arena   *arena;    // what is made lives here
+    Arena    scratch;  // what is forgotten
+    uint32_t visits;   // nodes looked at so far
+} FlowCtx;
+
+MUST_USE Err flow_infer(FlowCtx *x, Special *s, const OpCall *c, Tensor *out);
+
+// Specialises one graph; outer is the enclosing one's specialisation, NULL at the top.
+MUST_USE Err special_graph(FlowCtx *x, const Graph *g, const Tensor *inputs, const Special *outer,
+                           Special **made);
+
+// The body of a control flow node and how its inputs and outputs line up with the node's.
+typedef struct FlowBody {
+    const Graph *graph;
+    uint32_t     n_state;    // carried from round to round
+    uint32_t     n_scan_in;  // Scan: sliced, one slice a round
+    uint32_t     n_stack;    // stacked, one slice a round
+    uint32_t     first;      // node input that is the first state
+} FlowBody;
+
+MUST_USE Err flow_if(const Node *n, FlowBody *then_body, FlowBody *else_body);
+MUST_USE Err flow_loop(const Node *n, FlowBody *b);
+MUST_USE Err flow_scan(const Node *n, FlowBody *b);
+MUST_USE Err flow_map(const Node *n, FlowBody *b);
+
+// Scan: along which axis input or output k is cut, and whether backwards. rank is the whole's.
+MUST_USE Err flow_scan_axis(const Node *n, bool output, uint32_t k, int32_t rank, int32_t *axis,
+                            bool *reverse);
