@@ -18,7 +18,7 @@ demo: all ; @tools/demo $(B)
 test: all ; @$(TEST) -C $(B)
 
 #: check          format, layers, headers, banned calls, clang with -Werror, cppcheck, clang-tidy
-check: deps-dev ; @$(call clang,clang,--buildtype=plain) && tools/check build-clang
+check: deps-dev ; @CC=clang-14 tools/configure build-clang --buildtype=plain && tools/check build-clang
 
 #: asan           every test under the address and undefined behaviour sanitizers
 asan: deps-dev ; @$(call clang,asan,$(SANE) -Db_sanitize=address$(comma)undefined) && $(TEST) -C build-asan -t 5
