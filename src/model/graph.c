@@ -46,6 +46,7 @@ uint32_t graph_const(Graph *g, const char *name, Tensor t, const Fill *fill) {
 void graph_input(Graph *g, uint32_t value) {
     g->inputs = grown(g->arena, g->inputs, g->n_inputs, &g->cap_inputs, sizeof(uint32_t));
     g->inputs[g->n_inputs++] = value;
+    g->values[value].given = true;
 }
 
 void graph_output(Graph *g, uint32_t value) {
@@ -61,6 +62,7 @@ uint32_t graph_capture(Graph *g, const char *name) {
     uint32_t inner = graph_value(g, name);
     g->captures = grown(g->arena, g->captures, g->n_captures, &g->cap_captures, sizeof(Capture));
     g->captures[g->n_captures++] = (Capture){inner, outer};
+    g->values[inner].given = true;
     return inner;
 }
 
@@ -121,14 +123,21 @@ static Edges edges_build(const Graph *g, Arena *a) {
     return e;
 }
 
+typedef struct Order {
+    uint32_t at;
+    bool     broken;
+} Order;
+
+static void check_order(void *self, uint32_t producer) {
+    Order *o = self;
+    if (producer >= o->at) o->broken = true;
+}
+
 static bool sorted_already(const Graph *g) {
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < g->nodes[i].n_in; k++) {
-            uint32_t v = g->nodes[i].in[k];
-            if (v != NO_VALUE && g->values[v].producer != NO_NODE && g->values[v].producer >= i)
-                return false;
-        }
-    return true;
+    Order o = {0};
+    for (; o.at < g->n_nodes && !o.broken; o.at++)
+        each_wait(g, &g->nodes[o.at], check_order, &o);
+    return !o.broken;
 }
 
 static void sift_up(uint32_t *heap, uint32_t i) {
@@ -180,12 +189,7 @@ static Err check_cycle(const Graph *g, const Edges *e, uint32_t n_ordered) {
 }
 
 static bool value_has_source(const Graph *g, uint32_t v) {
-    if (g->values[v].constant || g->values[v].producer != NO_NODE) return true;
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i] == v) return true;
-    for (uint32_t i = 0; i < g->n_captures; i++)
-        if (g->captures[i].inner == v) return true;
-    return false;
+    return g->values[v].constant || g->values[v].given || g->values[v].producer != NO_NODE;
 }
 
 static Err check_sources(const Graph *g) {
