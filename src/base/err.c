@@ -13,24 +13,24 @@ static const char *const texts[] = {
 #undef X
 };
 
-Err err_set(Err e, const char *fmt, ...) {
+bool err_note(const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(why, sizeof why, fmt, ap);
+    int n = vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    return e;
+    return n >= 0;
 }
 
-Err err_add(Err e, const char *fmt, ...) {
+bool err_place(const char *fmt, ...) {
     char    whole[WHY_BYTES];
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(whole, sizeof whole, fmt, ap);
     va_end(ap);
-    if (n < 0 || (size_t)n >= sizeof whole) return e;
+    if (n < 0 || (size_t)n >= sizeof whole) return false;
     (void)snprintf(whole + n, sizeof whole - (size_t)n, ": %s", why);
     memcpy(why, whole, sizeof why);
-    return e;
+    return true;
 }
 
 const char *err_why(void) { return why; }

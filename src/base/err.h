@@ -1,6 +1,8 @@
 // Errors: one enum for the whole program, plus one sentence per thread saying what went wrong.
 #pragma once
 
+#include <stdbool.h>
+
 typedef enum Err {
 #define X(id, text) ERR_##id,
 #include "base/err.def"
@@ -15,7 +17,16 @@ typedef enum Err {
         if (e_ != ERR_OK) return e_;                                                               \
     } while (0)
 
-Err         err_set(Err e, const char *fmt, ...) PRINTF(2, 3);  // remember the reason, return e
-Err         err_add(Err e, const char *fmt, ...) PRINTF(2, 3);  // put "place: " before the reason
-const char *err_why(void);                                      // this thread's last reason
-const char *err_text(Err e);                                    // fixed text for the code
+// Macros, so that compilers and analysers see that the error given is the error returned.
+#define err_set(e, ...) err_same((e), err_note(__VA_ARGS__))   // remember the reason, return e
+#define err_add(e, ...) err_same((e), err_place(__VA_ARGS__))  // put "place: " before the reason
+
+const char *err_why(void);    // this thread's last reason
+const char *err_text(Err e);  // fixed text for the code
+bool        err_note(const char *fmt, ...) PRINTF(1, 2);
+bool        err_place(const char *fmt, ...) PRINTF(1, 2);
+
+static inline Err err_same(Err e, bool noted) {
+    (void)noted;
+    return e;
+}
