@@ -1,6 +1,77 @@
+// One table of commands: the first one or two words choose the row.
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
-int main(void) {
+#include "cli/args.h"
+
+#define X(name, fn, about, usage, examples) int fn(const Command *c, int argc, char **argv);
+#include "cli/commands.def"
+#undef X
+
+static const Command commands[] = {
+#define X(name, fn, about, usage, examples) {name, about, usage, examples, fn},
+#include "cli/commands.def"
+#undef X
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+int cmd_version(const Command *c, int argc, char **argv) {
+    int code = args_parse(c, NULL, 0, argc, argv, NULL, 0, 0, NULL);
+    if (code >= 0) return code;
     puts("cotenant " COTENANT_VERSION);
     return 0;
+}
+
+static int print_overview(FILE *f) {
+    fputs("cotenant lets many tenants' deep learning share hardware and still meet each tenant's "
+          "target.\n\ncommands:\n",
+          f);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(f, "  %-14s %s\n", commands[i].name, commands[i].about);
+    fputs("\n'cotenant COMMAND --help' shows options and examples.\n", f);
+    return 0;
+}
+
+// How many words of argv name the command; 0 when they name another.
+static int words_matched(const Command *c, int argc, char **argv) {
+    const char *space = strchr(c->name, ' ');
+    size_t      first = space != NULL ? (size_t)(space - c->name) : strlen(c->name);
+    if (argc < 2 || strlen(argv[1]) != first || strncmp(argv[1], c->name, first) != 0) return 0;
+    if (space == NULL) return 1;
+    return argc > 2 && strcmp(argv[2], space + 1) == 0 ? 2 : 0;
+}
+
+// A word that begins commands ("zoo") lists them.
+static int unknown(int argc, char **argv) {
+    bool   asked = argc > 2 && strcmp(argv[2], "--help") == 0, group = false;
+    size_t n = strlen(argv[1]);
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strncmp(commands[i].name, argv[1], n) != 0 || commands[i].name[n] != ' ') continue;
+        fprintf(asked ? stdout : stderr, "cotenant %-14s %s\n", commands[i].name,
+                commands[i].about);
+        group = true;
+    }
+    if (group) return asked ? 0 : EXIT_USAGE;
+    return args_fail(EXIT_USAGE, "no command '%s'; 'cotenant' alone lists them", argv[1]);
+}
+
+// A result that could not be written is a failure, even when everything before went well.
+static int flushed(int code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    return code != 0 ? code : args_fail(EXIT_FAILED, "writing to standard output failed");
+}
+
+int main(int argc, char **argv) {
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0)
+        return flushed(print_overview(stdout));
+    static char version[] = "version";
+    if (strcmp(argv[1], "--version") == 0) argv[1] = version;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        int words = words_matched(&commands[i], argc, argv);
+        if (words > 0) return flushed(commands[i].run(&commands[i], argc - words, argv + words));
+    }
+    return unknown(argc, argv);
 }

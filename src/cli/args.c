@@ -1,0 +1,107 @@
+#include "cli/args.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+enum { ROWS_MAX = 32 };
+
+int args_fail(int code, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("cotenant: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return code;
+}
+
+static void print_help(const Command *c, const ArgRow *rows, uint32_t n_rows) {
+    printf("cotenant %s: %s\n\nusage: cotenant %s %s\n", c->name, c->about, c->name, c->usage);
+    if (n_rows > 0) puts("\noptions:");
+    for (uint32_t i = 0; i < n_rows; i++) {
+        char left[64];
+        (void)snprintf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].arg != NULL ? " " : "",
+                       rows[i].arg != NULL ? rows[i].arg : "");
+        printf("  %-28s %s\n", left, rows[i].help);
+    }
+    printf("  %-28s %s\n", "--help", "this text");
+    printf("\nexamples:\n%s", c->examples);
+}
+
+static int store_int(const ArgRow *row, const char *text) {
+    char *end = NULL;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || v < row->min || v > row->max)
+        return args_fail(EXIT_USAGE,
+                         "--%s: '%s' is not a whole number from %" PRId64 " to %" PRId64, row->name,
+                         text, row->min, row->max);
+    *(int64_t *)row->to = v;
+    return -1;
+}
+
+static int store_list(const ArgRow *row, const char *text) {
+    ArgList *list = row->to;
+    if (list->n == ARG_LIST_MAX)
+        return args_fail(EXIT_USAGE, "--%s: given more than %d times", row->name, ARG_LIST_MAX);
+    list->at[list->n++] = text;
+    return -1;
+}
+
+static int store(const ArgRow *row, const char *text) {
+    switch (row->kind) {
+    case ARG_FLAG: *(bool *)row->to = true; return -1;
+    case ARG_INT: return store_int(row, text);
+    case ARG_TEXT: *(const char **)row->to = text; return -1;
+    case ARG_LIST: return store_list(row, text);
+    }
+    return -1;
+}
+
+static int parse_options(const Command *c, const ArgRow *rows, uint32_t n_rows, int argc,
+                         char **argv) {
+    struct option longs[ROWS_MAX + 2] = {0};
+    CHECK(n_rows <= ROWS_MAX);
+    for (uint32_t i = 0; i < n_rows; i++)
+        longs[i] = (struct option){rows[i].name,
+                                   rows[i].kind == ARG_FLAG ? no_argument : required_argument, NULL,
+                                   1000 + (int)i};
+    longs[n_rows] = (struct option){"help", no_argument, NULL, 'h'};
+    optind = 0;
+    opterr = 0;
+    for (int o; (o = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
+        if (o == 'h') {
+            print_help(c, rows, n_rows);
+            return 0;
+        }
+        if (o == ':')
+            return args_fail(EXIT_USAGE, "%s needs a value; see 'cotenant %s --help'",
+                             argv[optind - 1], c->name);
+        if (o == '?')
+            return args_fail(EXIT_USAGE, "unknown option %s; see 'cotenant %s --help'",
+                             argv[optind - 1], c->name);
+        int code = store(&rows[o - 1000], optarg);
+        if (code >= 0) return code;
+    }
+    return -1;
+}
+
+int args_parse(const Command *c, const ArgRow *rows, uint32_t n_rows, int argc, char **argv,
+               const char **rest, uint32_t min_rest, uint32_t max_rest, uint32_t *n_rest) {
+    int code = parse_options(c, rows, n_rows, argc, argv);
+    if (code >= 0) return code;
+    uint32_t n = (uint32_t)(argc - optind);
+    if (n < min_rest || n > max_rest)
+        return args_fail(EXIT_USAGE, "usage: cotenant %s %s\nsee 'cotenant %s --help'", c->name,
+                         c->usage, c->name);
+    for (uint32_t i = 0; i < n; i++) rest[i] = argv[optind + (int)i];
+    if (n_rest != NULL) *n_rest = n;
+    return -1;
+}

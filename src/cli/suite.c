@@ -1,0 +1,74 @@
+#include "cli/suite.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/compare.h"
+#include "compile/interp.h"
+#include "model/fold.h"
+#include "model/onnx_read.h"
+
+static const Tolerance    onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
+static const InterpLimits limits = {.max_bytes = (size_t)1 << 32, .max_rounds = 100000};
+
+enum { PATH_BYTES = 1024, ARENA_SHIFT = 34 };
+
+static Err read_values(const char *set, const char *what, const Graph *g, const uint32_t *values,
+                       uint32_t n, Arena *a, Tensor *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        char path[PATH_BYTES];
+        (void)snprintf(path, sizeof path, "%s/%s_%u.pb", set, what, i);
+        if (access(path, F_OK) != 0) return err_set(ERR_IO, "%s is missing", path);
+        TRY(onnx_read_value(path, &g->values[values[i]].type, a, &out[i]));
+    }
+    return ERR_OK;
+}
+
+static Err run_set(Specials *specials, const char *set, Arena *a) {
+    const Graph *g = specials->model->graph;
+    Tensor      *in = arena_new(a, Tensor, g->n_inputs), *want = arena_new(a, Tensor, g->n_outputs);
+    Tensor      *got = arena_new(a, Tensor, g->n_outputs);
+    const Special *s = NULL;
+    TRY(read_values(set, "input", g, g->inputs, g->n_inputs, a, in));
+    TRY(read_values(set, "output", g, g->outputs, g->n_outputs, a, want));
+    TRY(specials_get(specials, in, &s));
+    TRY(interp_run(s, in, &limits, a, got));
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        Err e = compare_values(&got[i], &want[i], onnx_tolerance);
+        if (e != ERR_OK) return err_add(e, "output '%s'", g->values[g->outputs[i]].name);
+    }
+    return ERR_OK;
+}
+
+static Err run_sets(const Model *m, const char *dir) {
+    Specials specials;
+    Arena    a = {0};
+    Err      e = arena_init(&a, (size_t)1 << ARENA_SHIFT);
+    specials_init(&specials, m, interp_eval);
+    uint32_t n = 0;
+    for (; e == ERR_OK; n++) {
+        char set[PATH_BYTES];
+        (void)snprintf(set, sizeof set, "%s/test_data_set_%u", dir, n);
+        if (access(set, F_OK) != 0) break;
+        e = run_set(&specials, set, &a);
+        arena_rewind(&a, 0);
+    }
+    if (e == ERR_OK && n == 0) e = err_set(ERR_IO, "%s holds no test_data_set_0", dir);
+    specials_finish(&specials);
+    arena_finish(&a);
+    return e;
+}
+
+Verdict suite_case(const char *dir) {
+    char  path[PATH_BYTES];
+    Model m = {0};
+    (void)snprintf(path, sizeof path, "%s/model.onnx", dir);
+    Err e = onnx_read(path, &m);
+    if (e == ERR_OK) e = fold_constants(&m, interp_eval);
+    if (e == ERR_OK) e = run_sets(&m, dir);
+    model_finish(&m);
+    if (e == ERR_OK) return VERDICT_PASSED;
+    return e == ERR_UNSUPPORTED ? VERDICT_REFUSED : VERDICT_FAILED;
+}
