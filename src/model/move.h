@@ -1,0 +1,64 @@
+// Move: what the operators that move elements ask for, read from attributes and inputs in one
+// place.
+//
+// Each function fills the shape of the output and, beside it, what the run needs to know. Where
+// that depends on numbers not known yet, out->rank becomes RANK_UNKNOWN and the rest is not set.
+#pragma once
+
+#include "model/infer.h"
+
+enum { MOVE_LIST = 2 * TENSOR_MAX_RANK };
+
+// A short list of integers that older operator sets give as attribute and newer ones as input.
+typedef struct MoveList {
+    int64_t  v[MOVE_LIST];
+    uint32_t n;
+    bool     given;  // by attribute or input
+    bool     known;  // not given counts as known
+} MoveList;
+
+MUST_USE Err move_list(const OpCall *c, uint32_t input, const char *attr, MoveList *l);
+
+// One integer from an input of one element; not given counts as known, *v stays as it was.
+MUST_USE Err move_int(const OpCall *c, uint32_t input, int64_t *v, bool *known);
+
+bool move_known(const Tensor *t);  // its numbers are there, or it has none
+Err  move_unknown(Tensor *out);    // ERR_OK, but the shape must wait for numbers
+
+// The axes in l, made non-negative; the same axis twice is refused. None given: all, in order.
+MUST_USE Err move_axes(const MoveList *l, int32_t rank, int32_t *axes, uint32_t *n);
+
+MUST_USE Err move_rank(int64_t rank);  // fails beyond TENSOR_MAX_RANK
+
+// Transpose: output dimension i is input dimension perm[i].
+MUST_USE Err move_transpose(const OpCall *c, Tensor *out, int32_t *perm);
+
+// Slice: output index i reads start + i * step. A step that is never taken is 1.
+typedef struct MoveSlice {
+    int64_t start[TENSOR_MAX_RANK], step[TENSOR_MAX_RANK];
+} MoveSlice;
+MUST_USE Err move_slice(const OpCall *c, Tensor *out, MoveSlice *s);
+
+// Concat and Split: only the axis is not in the shapes.
+MUST_USE Err move_concat(const OpCall *c, Tensor *out, int32_t *axis);
+MUST_USE Err move_split(const OpCall *c, Tensor *out, int32_t *axis);
+
+// Joins the shape of t to *out, which grows along axis; *out starts as the first shape.
+MUST_USE Err move_join(const Tensor *t, int32_t axis, Tensor *out);
+
+// Pad and CenterCropPad: drop[i] elements go from the front, then begin[i] are added there.
+typedef struct MovePad {
+    int64_t begin[TENSOR_MAX_RANK], drop[TENSOR_MAX_RANK];
+    int64_t kept[TENSOR_MAX_RANK];  // elements of the input that stay
+} MovePad;
+MUST_USE Err move_pad(const OpCall *c, Tensor *out, MovePad *p);
+MUST_USE Err move_crop(const OpCall *c, Tensor *out, MovePad *p);
+
+// Shape: the output lists the input's sizes from *first on.
+MUST_USE Err move_shape(const OpCall *c, Tensor *out, int32_t *first);
+
+// OneHot: the output is outer x depth x inner, the indices are outer x inner.
+typedef struct MoveOneHot {
+    int64_t outer, depth, inner;
+} MoveOneHot;
+MUST_USE Err move_one_hot(const OpCall *c, Tensor *out, MoveOneHot *h);
