@@ -85,15 +85,9 @@ static Err read_value(OnnxFile *f, const OnnxScope *s, const Onnx__AttributeProt
     TRY(find_kind(p, &kind));
     out->kind = (AttrKind)kind;
     switch (kind) {
-    case ATTR_FLOAT:
-        out->v.f = p->f;
-        return ERR_OK;
-    case ATTR_INT:
-        out->v.i = p->i;
-        return ERR_OK;
-    case ATTR_STRING:
-        out->v.s = terminated(f->arena, p->s);
-        return ERR_OK;
+    case ATTR_FLOAT: out->v.f = p->f; return ERR_OK;
+    case ATTR_INT: out->v.i = p->i; return ERR_OK;
+    case ATTR_STRING: out->v.s = terminated(f->arena, p->s); return ERR_OK;
     case ATTR_FLOATS:
         out->n = (uint32_t)p->n_floats;
         out->v.floats = out->n > 0 ? p->floats : (const float *)none;
@@ -102,16 +96,11 @@ static Err read_value(OnnxFile *f, const OnnxScope *s, const Onnx__AttributeProt
         out->n = (uint32_t)p->n_ints;
         out->v.ints = out->n > 0 ? p->ints : none;
         return ERR_OK;
-    case ATTR_STRINGS:
-        return read_strings(f, p, out);
-    case ATTR_TENSOR:
-        return read_tensor(f, p, out);
-    case ATTR_TYPE:
-        return read_type(f, p, out);
-    case ATTR_GRAPH:
-        return read_graph(f, s, p, g, out);
-    default:
-        return err_set(ERR_UNSUPPORTED, "lists of kind %d are not supported", kind);
+    case ATTR_STRINGS: return read_strings(f, p, out);
+    case ATTR_TENSOR: return read_tensor(f, p, out);
+    case ATTR_TYPE: return read_type(f, p, out);
+    case ATTR_GRAPH: return read_graph(f, s, p, g, out);
+    default: return err_set(ERR_UNSUPPORTED, "lists of kind %d are not supported", kind);
     }
 }
 

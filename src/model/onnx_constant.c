@@ -19,26 +19,14 @@ static Err scalar(OnnxFile *f, DType t, const void *from, Tensor *out) {
 // The union of all forms; which names go with which kind is op_check's table.
 static Err from_attr(OnnxFile *f, const Attr *a, Tensor *out) {
     switch (a->kind) {
-    case ATTR_TENSOR:
-        *out = *a->v.t;
-        return ERR_OK;
-    case ATTR_FLOAT:
-        return scalar(f, DT_F32, &a->v.f, out);
-    case ATTR_INT:
-        return scalar(f, DT_I64, &a->v.i, out);
-    case ATTR_STRING:
-        return scalar(f, DT_STR, &a->v.s, out);
-    case ATTR_FLOATS:
-        *out = list_of(DT_F32, a->n, a->v.floats);
-        return ERR_OK;
-    case ATTR_INTS:
-        *out = list_of(DT_I64, a->n, a->v.ints);
-        return ERR_OK;
-    case ATTR_STRINGS:
-        *out = list_of(DT_STR, a->n, a->v.strings);
-        return ERR_OK;
-    default:
-        return err_set(ERR_INVALID, "attribute '%s' is no constant", a->name);
+    case ATTR_TENSOR: *out = *a->v.t; return ERR_OK;
+    case ATTR_FLOAT: return scalar(f, DT_F32, &a->v.f, out);
+    case ATTR_INT: return scalar(f, DT_I64, &a->v.i, out);
+    case ATTR_STRING: return scalar(f, DT_STR, &a->v.s, out);
+    case ATTR_FLOATS: *out = list_of(DT_F32, a->n, a->v.floats); return ERR_OK;
+    case ATTR_INTS: *out = list_of(DT_I64, a->n, a->v.ints); return ERR_OK;
+    case ATTR_STRINGS: *out = list_of(DT_STR, a->n, a->v.strings); return ERR_OK;
+    default: return err_set(ERR_INVALID, "attribute '%s' is no constant", a->name);
     }
 }
 

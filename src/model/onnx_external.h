@@ -8,5 +8,3 @@
 // Reads the bytes of out into the store; out's type and shape are set, bytes is its size.
 MUST_USE Err onnx_external_read(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out,
                                 size_t bytes);
-
-size_t onnx_external_max(void);  // what all external data together may take: the machine's memory

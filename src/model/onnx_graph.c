@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/onnx_constant.h"
+#include "model/onnx_function.h"
 #include "model/onnx_type.h"
 #include "onnx.pb-c.h"
 
@@ -71,9 +72,9 @@ static bool is_constant(const Onnx__NodeProto *p) {
     return strcmp(text(p->op_type), "Constant") == 0 && is_default(text(p->domain));
 }
 
-static Err in_node(Err e, const Onnx__NodeProto *p, size_t index) {
+static Err in_node(Err e, const OnnxNode *n) {
     if (e == ERR_OK) return e;
-    return err_add(e, "node '%s' (index %zu, %s)", text(p->name), index, text(p->op_type));
+    return err_add(e, "node '%s' (index %zu, %s)", text(n->p->name), n->index, text(n->p->op_type));
 }
 
 static Err define_outputs(OnnxFile *f, const Onnx__NodeProto *p, Graph *g) {
@@ -93,7 +94,8 @@ static void read_value_info(OnnxFile *f, const Onnx__GraphProto *p, Graph *g) {
         const Onnx__ValueInfoProto *info = p->value_info[i];
         uint32_t                    v = graph_find(g, text(info->name));
         if (v == NO_VALUE || info->type == NULL) continue;
-        if (g->values[v].constant || g->values[v].type.dtype != DT_NONE) continue;
+        if (g->values[v].constant || g->values[v].given) continue;
+        if (g->values[v].type.dtype != DT_NONE) continue;
         Err e = onnx_type(f->arena, info->type, &g->values[v]);
         (void)e;
     }
@@ -161,14 +163,14 @@ static Err read_attrs(OnnxFile *f, const OnnxScope *s, const Onnx__NodeProto *p,
     return ERR_OK;
 }
 
-static Err read_node(OnnxFile *f, const OnnxScope *s, const Onnx__NodeProto *p, size_t index,
-                     Graph *g) {
+static Err read_node(OnnxFile *f, const OnnxNode *item, Graph *g) {
+    const Onnx__NodeProto *p = item->p;
     if (is_constant(p)) return ERR_OK;
     Node n = {.name = text(p->name)};
-    if (n.name[0] == '\0') n.name = arena_printf(f->arena, "%s_%zu", text(p->op_type), index);
-    TRY(find_op(f, s, p, &n));
+    if (n.name[0] == '\0') n.name = arena_printf(f->arena, "%s_%zu", text(p->op_type), item->index);
+    TRY(find_op(f, item->scope, p, &n));
     TRY(read_edges(f, p, g, &n));
-    TRY(read_attrs(f, s, p, g, &n));
+    TRY(read_attrs(f, item->scope, p, g, &n));
     TRY(op_check(&n));
     graph_node(g, n);
     return ERR_OK;
@@ -190,12 +192,18 @@ static Err read_outputs(OnnxFile *f, const Onnx__GraphProto *p, Graph *g) {
 }
 
 Err onnx_graph(OnnxFile *f, const OnnxScope *s, const Onnx__GraphProto *p, Graph *g) {
+    OnnxNodes nodes = {0};
+    TRY(onnx_function_expand(f, s, p, &nodes));
     TRY(read_initializers(f, p, g));
     TRY(read_inputs(f, p, g));
-    for (size_t i = 0; i < p->n_node; i++)
-        TRY(in_node(define_outputs(f, p->node[i], g), p->node[i], i));
-    for (size_t i = 0; i < p->n_node; i++)
-        TRY(in_node(read_node(f, s, p->node[i], i, g), p->node[i], i));
+    for (size_t i = 0; i < nodes.n; i++) {
+        const OnnxNode *n = &nodes.at[i];
+        TRY(in_node(define_outputs(f, n->p, g), n));
+    }
+    for (size_t i = 0; i < nodes.n; i++) {
+        const OnnxNode *n = &nodes.at[i];
+        TRY(in_node(read_node(f, n, g), n));
+    }
     TRY(read_outputs(f, p, g));
     read_value_info(f, p, g);
     return graph_sort(g);

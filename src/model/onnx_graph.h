@@ -15,7 +15,10 @@ typedef struct OnnxFile {
     Arena                  *arena;
     const Onnx__ModelProto *proto;
     OnnxStore               store;
-    Map                     ops;  // default domain, by name; filled as names are met
+    Map                     ops;          // default domain, by name; filled as names are met
+    Map                     functions;    // by domain and name
+    size_t                  inline_left;  // bytes that inlined functions may still take
+    uint32_t                n_calls;
 } OnnxFile;
 
 // The operator sets that nodes are written in: the model's, or those of the function around them.

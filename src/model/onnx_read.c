@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/onnx_function.h"
 #include "model/onnx_graph.h"
 #include "model/onnx_proto.h"
 #include "model/onnx_value.h"
@@ -63,6 +64,7 @@ static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
                                          .n_imports = bare ? 1 : p->n_opset_import};
     OnnxFile f = {.arena = &m->arena, .proto = p, .store = onnx_store(&m->arena, dir)};
     map_init(&f.ops, &m->arena);
+    TRY(onnx_function_list(&f));
     m->ir_version = p->ir_version;
     m->producer = p->producer_name != NULL ? p->producer_name : "";
     int64_t opset = onnx_scope_version(&s, "");

@@ -12,7 +12,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is little-en
 static const size_t dense_max = (size_t)1 << 28;
 
 OnnxStore onnx_store(Arena *a, const char *dir) {
-    return (OnnxStore){a, dir, dense_max, onnx_external_max()};
+    OnnxStore s = {.arena = a, .dir = dir, .dense_left = dense_max};
+    map_init(&s.files, a);
+    return s;
 }
 
 DType onnx_dtype(int32_t number) {
@@ -59,16 +61,11 @@ static Err wrong_count(int64_t want, size_t have) {
 // What int32_data may hold for a narrow type. Half floats travel as their bits.
 static bool fits(DType t, int32_t v) {
     switch (t) {
-    case DT_U8:
-        return v >= 0 && v <= UINT8_MAX;
-    case DT_I8:
-        return v >= INT8_MIN && v <= INT8_MAX;
-    case DT_I16:
-        return v >= INT16_MIN && v <= INT16_MAX;
-    case DT_U16:
-        return v >= 0 && v <= UINT16_MAX;
-    default:
-        return v >= INT16_MIN && v <= UINT16_MAX;
+    case DT_U8: return v >= 0 && v <= UINT8_MAX;
+    case DT_I8: return v >= INT8_MIN && v <= INT8_MAX;
+    case DT_I16: return v >= INT16_MIN && v <= INT16_MAX;
+    case DT_U16: return v >= 0 && v <= UINT16_MAX;
+    default: return v >= INT16_MIN && v <= UINT16_MAX;
     }
 }
 
@@ -124,43 +121,28 @@ static size_t typed_count(const Onnx__TensorProto *p, DType t, int64_t *each) {
     *each = t == DT_C64 || t == DT_C128 ? 2 : 1;
     switch (t) {
     case DT_F32:
-    case DT_C64:
-        return p->n_float_data;
+    case DT_C64: return p->n_float_data;
     case DT_F64:
-    case DT_C128:
-        return p->n_double_data;
-    case DT_I64:
-        return p->n_int64_data;
+    case DT_C128: return p->n_double_data;
+    case DT_I64: return p->n_int64_data;
     case DT_U32:
-    case DT_U64:
-        return p->n_uint64_data;
-    case DT_STR:
-        return p->n_string_data;
-    default:
-        return p->n_int32_data;
+    case DT_U64: return p->n_uint64_data;
+    case DT_STR: return p->n_string_data;
+    default: return p->n_int32_data;
     }
 }
 
 static Err from_typed(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
     switch (out->dtype) {
     case DT_F32:
-    case DT_C64:
-        out->data = p->float_data;
-        return ERR_OK;
+    case DT_C64: out->data = p->float_data; return ERR_OK;
     case DT_F64:
-    case DT_C128:
-        out->data = p->double_data;
-        return ERR_OK;
-    case DT_I64:
-        out->data = p->int64_data;
-        return ERR_OK;
+    case DT_C128: out->data = p->double_data; return ERR_OK;
+    case DT_I64: out->data = p->int64_data; return ERR_OK;
     case DT_U32:
-    case DT_U64:
-        return from_uint64(s, p, out, bytes);
-    case DT_STR:
-        return from_strings(s, p, out, bytes);
-    default:
-        return from_int32(s, p, out, bytes);
+    case DT_U64: return from_uint64(s, p, out, bytes);
+    case DT_STR: return from_strings(s, p, out, bytes);
+    default: return from_int32(s, p, out, bytes);
     }
 }
 
@@ -196,9 +178,4 @@ static Err read_numbers(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out) {
 Err onnx_tensor(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out) {
     Err e = read_numbers(s, p, out);
     return e == ERR_OK ? e : err_add(e, "tensor '%s'", p->name != NULL ? p->name : "");
-}
-
-Err onnx_tensor_sparse(OnnxStore *s, const Onnx__SparseTensorProto *p, Tensor *out) {
-    (void)s, (void)p, (void)out;
-    return err_set(ERR_UNSUPPORTED, "sparse tensors are not supported yet");
 }

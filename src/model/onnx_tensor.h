@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/tensor.h"
 
 typedef struct Onnx__TensorProto       Onnx__TensorProto;
@@ -14,7 +15,9 @@ typedef struct OnnxStore {
     Arena      *arena;
     const char *dir;            // folder of external data; NULL: external data is refused
     size_t      dense_left;     // bytes that sparse tensors may still grow to
-    size_t      external_left;  // bytes that may still be read from other files
+    Map         files;          // external files met so far
+    size_t      external_left;  // bytes that may still be read from them
+    size_t      external_used;
 } OnnxStore;
 
 OnnxStore onnx_store(Arena *a, const char *dir);

@@ -43,18 +43,15 @@ static Err read_nested(Arena *a, DType dtype, const Onnx__TypeProto *elem, Value
 
 static Err read_type(Arena *a, const Onnx__TypeProto *p, Value *v) {
     switch ((int)p->value_case) {
-    case ONNX__TYPE_PROTO__VALUE__NOT_SET:
-        return ERR_OK;
-    case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
-        return read_tensor(a, p->tensor_type, v);
+    case ONNX__TYPE_PROTO__VALUE__NOT_SET: return ERR_OK;
+    case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE: return read_tensor(a, p->tensor_type, v);
     case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
         return read_nested(a, DT_SEQ, p->sequence_type->elem_type, v);
     case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
         return read_nested(a, DT_OPT, p->optional_type->elem_type, v);
     case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
         return err_set(ERR_UNSUPPORTED, "maps are not supported");
-    default:
-        return err_set(ERR_UNSUPPORTED, "sparse values are not supported");
+    default: return err_set(ERR_UNSUPPORTED, "sparse values are not supported");
     }
 }
 

@@ -44,15 +44,9 @@ static Err payload_length(const uint8_t *base, const uint8_t **at, const uint8_t
     uint64_t v = 0;
     size_t   n = 0;
     switch ((int)f->type) {
-    case WIRE_VARINT:
-        f->len = varint(*at, end, VARINT_BYTES, &v);
-        break;
-    case WIRE_64:
-        f->len = 8;
-        break;
-    case WIRE_32:
-        f->len = 4;
-        break;
+    case WIRE_VARINT: f->len = varint(*at, end, VARINT_BYTES, &v); break;
+    case WIRE_64: f->len = 8; break;
+    case WIRE_32: f->len = 4; break;
     case WIRE_BYTES:
         n = varint(*at, end, PREFIX_BYTES, &v);
         if (n == 0) return bad(base, *at, "a length does not end");
@@ -60,8 +54,7 @@ static Err payload_length(const uint8_t *base, const uint8_t **at, const uint8_t
         if (v > INT_MAX) return bad(base, *at, "a length is 2 GiB or more");
         f->len = (size_t)v;
         break;
-    default:
-        return bad(base, *at, "unknown wire type");
+    default: return bad(base, *at, "unknown wire type");
     }
     if (f->type == WIRE_VARINT && f->len == 0) return bad(base, *at, "a varint does not end");
     if (f->len > (size_t)(end - *at)) return bad(base, *at, "a field is longer than what follows");
@@ -84,18 +77,14 @@ static WireType wire_of(ProtobufCType t) {
     switch (t) {
     case PROTOBUF_C_TYPE_FLOAT:
     case PROTOBUF_C_TYPE_FIXED32:
-    case PROTOBUF_C_TYPE_SFIXED32:
-        return WIRE_32;
+    case PROTOBUF_C_TYPE_SFIXED32: return WIRE_32;
     case PROTOBUF_C_TYPE_DOUBLE:
     case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-        return WIRE_64;
+    case PROTOBUF_C_TYPE_SFIXED64: return WIRE_64;
     case PROTOBUF_C_TYPE_STRING:
     case PROTOBUF_C_TYPE_BYTES:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return WIRE_BYTES;
-    default:
-        return WIRE_VARINT;
+    case PROTOBUF_C_TYPE_MESSAGE: return WIRE_BYTES;
+    default: return WIRE_VARINT;
     }
 }
 
