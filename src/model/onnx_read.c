@@ -1,12 +1,8 @@
 #include "model/onnx_read.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "model/onnx_function.h"
 #include "model/onnx_graph.h"
 #include "model/onnx_proto.h"
@@ -14,37 +10,14 @@
 #include "onnx.pb-c.h"
 
 enum { IMPORTS_MAX = 256 };
-static const off_t file_max = INT32_MAX;  // protobuf's own limit
-
-static Err read_all(int fd, const char *path, Arena *a, const uint8_t **bytes, size_t *n) {
-    struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return err_set(ERR_IO, "%s: not a regular file", path);
-    if (st.st_size > file_max)
-        return err_set(ERR_LIMIT, "%s: larger than 2 GiB; keep the weights as external data", path);
-    *n = (size_t)st.st_size;
-    TRY(arena_init(a, *n + 1));
-    uint8_t *to = arena_alloc(a, *n + 1, 1, 1);
-    *bytes = to;
-    for (size_t at = 0; at < *n;) {
-        ssize_t got = read(fd, to + at, *n - at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
-        if (got == 0) return err_set(ERR_IO, "%s: became shorter while it was read", path);
-        at += (size_t)got;
-    }
-    return ERR_OK;
-}
+#define FILE_BYTES_MAX ((size_t)INT32_MAX)  // protobuf's own limit
 
 // The whole file in an arena of its own, so that it can be dropped once it is unpacked.
-static Err load(const char *path, Arena *a, const uint8_t **bytes, size_t *n) {
-    *a = (Arena){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return err_set(ERR_IO, "%s: %s", path, strerror(errno));
-    Err e = read_all(fd, path, a, bytes, n);
-    close(fd);
+static Err load(const char *path, Arena *a, char **bytes, size_t *n) {
+    TRY(arena_init(a, FILE_BYTES_MAX + (1 << 16)));
+    Err e = file_read(path, FILE_BYTES_MAX, a, bytes, n);
     if (e != ERR_OK) arena_finish(a);
-    return e;
+    return e == ERR_LIMIT ? err_add(e, "weights beyond 2 GiB belong into external data") : e;
 }
 
 static Err check_imports(const Onnx__ModelProto *p) {
@@ -75,8 +48,8 @@ static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
 
 Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *dir, Model *m) {
     void *p = NULL;
-    TRY(model_init(m, name));
-    Err e = onnx_unpack(&onnx__model_proto__descriptor, bytes, n, &m->arena, &p);
+    Err   e = model_init(m, name);
+    if (e == ERR_OK) e = onnx_unpack(&onnx__model_proto__descriptor, bytes, n, &m->arena, &p);
     if (e == ERR_OK) e = build(p, dir, m);
     if (e == ERR_OK) return e;
     e = err_add(e, "%s", name);
@@ -85,24 +58,23 @@ Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *d
 }
 
 Err onnx_read(const char *path, Model *m) {
-    Arena          a;
-    const uint8_t *bytes = NULL;
-    size_t         n = 0;
+    Arena  a;
+    char  *bytes = NULL;
+    size_t n = 0;
     *m = (Model){0};
     TRY(load(path, &a, &bytes, &n));
     const char *slash = strrchr(path, '/');
-    char       *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
-    Err         e = ERR_LIMIT;
-    if (dir != NULL) e = onnx_read_bytes(bytes, n, path, dir, m);
-    free(dir);
+    char       *dir = arena_str(&a, slash == NULL ? "./" : path);
+    if (slash != NULL) dir[slash - path + 1] = '\0';
+    Err e = onnx_read_bytes(bytes, n, path, dir, m);
     arena_finish(&a);
     return e;
 }
 
 Err onnx_read_value(const char *path, const Tensor *expect, Arena *a, Tensor *out) {
-    Arena          file;
-    const uint8_t *bytes = NULL;
-    size_t         n = 0;
+    Arena  file;
+    char  *bytes = NULL;
+    size_t n = 0;
     TRY(load(path, &file, &bytes, &n));
     Err e = onnx_value(bytes, n, expect != NULL ? expect->dtype : DT_NONE, a, out);
     arena_finish(&file);

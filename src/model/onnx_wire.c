@@ -6,6 +6,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "base/utf8.h"
+
 enum { DEPTH_MAX = 64, FIELDS_MAX = 1 << 25, VARINT_BYTES = 10, PREFIX_BYTES = 5 };
 
 typedef struct Level {
@@ -101,25 +103,9 @@ static Err check_packed(const Walk *w, const WireField *f, WireType want) {
     return run != 0 ? bad(w->base, f->at + f->len, "packed numbers are cut short") : ERR_OK;
 }
 
-// Length of the UTF-8 sequence a lead byte announces; 0 when it cannot lead one.
-static size_t utf8_length(uint8_t lead) {
-    if (lead < 0x80) return lead != 0 ? 1 : 0;
-    if (lead >= 0xc2 && lead <= 0xdf) return 2;
-    if (lead >= 0xe0 && lead <= 0xef) return 3;
-    return lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
-}
-
-static bool is_utf8(const uint8_t *s, size_t n) {
-    for (size_t i = 0, len; i < n; i += len) {
-        len = utf8_length(s[i]);
-        if (len == 0 || len > n - i) return false;
-        for (size_t k = 1; k < len; k++)
-            if ((s[i + k] & 0xc0) != 0x80) return false;
-        bool overlong = (s[i] == 0xe0 && s[i + 1] < 0xa0) || (s[i] == 0xf0 && s[i + 1] < 0x90);
-        bool outside = (s[i] == 0xed && s[i + 1] > 0x9f) || (s[i] == 0xf4 && s[i + 1] > 0x8f);
-        if (len > 1 && (overlong || outside)) return false;
-    }
-    return true;
+// Names are kept as C strings and shown to people.
+static bool is_text(const WireField *f) {
+    return memchr(f->at, '\0', f->len) == NULL && utf8_ok((const char *)f->at, f->len);
 }
 
 static Err enter(Walk *w, const ProtobufCFieldDescriptor *d, const WireField *f) {
@@ -151,7 +137,7 @@ static Err check_field(Walk *w, const WireField *f) {
     }
     if (d->type == PROTOBUF_C_TYPE_MESSAGE) return enter(w, d, f);
     bool prose = strcmp(d->name, "doc_string") == 0;
-    if (d->type == PROTOBUF_C_TYPE_STRING && !prose && !is_utf8(f->at, f->len))
+    if (d->type == PROTOBUF_C_TYPE_STRING && !prose && !is_text(f))
         return err_set(ERR_PARSE, "byte %zu: field '%s' is not UTF-8 text",
                        (size_t)(f->at - w->base), d->name);
     return ERR_OK;
