@@ -1,0 +1,85 @@
+#include "base/number.h"
+#include "kernel/panel.h"
+#include "kernel/ref_conv.h"
+#include "kernel/row.h"
+
+// The window is that of the forward convolution from y to x, so an input position of ours is an
+// output of the window, and its taps say where in y the products are added.
+
+// Adds acc[j] to where tap carries position at + j.
+static void scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
+                    const double *acc, double *plane) {
+    int64_t pos[REF_WINDOW_MAX] = {0};
+    ref_window_split(w->rank, w->out, at, pos);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t to = 0;
+        bool    inside = true;
+        for (int32_t d = 0; d < w->rank; d++) {
+            int64_t i = pos[d] * w->stride[d] + tap[d] * w->dilation[d] - w->pad[d];
+            if (i < 0 || i >= w->in[d]) inside = false;
+            to = to * w->in[d] + (inside ? i : 0);
+        }
+        if (inside) plane[to] += acc[j];
+        (void)ref_window_next(w->rank, w->out, pos);
+    }
+}
+
+// Work space of one group of one image.
+typedef struct Space {
+    int64_t channels, each;      // inputs and outputs of a group
+    int64_t positions, outputs;  // of an image
+    int64_t taps;
+    double *panel, *row, *planes;
+} Space;
+
+static void spread_block(const RefConv *p, const Tensor *w, const Space *s, int64_t group,
+                         int64_t at, int64_t n) {
+    int64_t step = s->each * s->taps;
+    for (int64_t m = 0; m < s->each; m++) {
+        int64_t tap[REF_WINDOW_MAX] = {0}, k = 0;
+        do {
+            double acc[PANEL] = {0};
+            row_load(w, group * s->channels * step + m * s->taps + k, step, s->channels, s->row);
+            panel_dot(s->panel, s->row, s->channels, acc);
+            scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
+            k++;
+        } while (ref_window_next(p->window.rank, p->window.kernel, tap));
+    }
+}
+
+static void group_start(const Tensor *bias, const Space *s, int64_t group) {
+    for (int64_t m = 0; m < s->each; m++) {
+        double start = bias != NULL ? number_f64(bias, group * s->each + m) : 0;
+        for (int64_t i = 0; i < s->outputs; i++) s->planes[m * s->outputs + i] = start;
+    }
+}
+
+static void group_run(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias,
+                      Tensor *y, const Space *s, int64_t image, int64_t group) {
+    int64_t plane = image * x->dims[1] + group * s->channels;
+    group_start(bias, s, group);
+    for (int64_t at = 0; at < s->positions; at += PANEL) {
+        int64_t n = s->positions - at < PANEL ? s->positions - at : PANEL;
+        for (int64_t c = 0; c < s->channels; c++)
+            row_load(x, (plane + c) * s->positions + at, 1, n, s->panel + c * PANEL);
+        spread_block(p, w, s, group, at, n);
+    }
+    int64_t to = (image * p->group + group) * s->each * s->outputs;
+    row_store(y, to, 1, s->each * s->outputs, s->planes);
+}
+
+Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias,
+                       Tensor *y, Arena *scratch) {
+    if (tensor_count(y) == 0) return ERR_OK;
+    Space s = {.channels = x->dims[1] / p->group, .each = w->dims[1]};
+    s.positions = ref_window_count(p->window.rank, p->window.out);
+    s.outputs = ref_window_count(p->window.rank, p->window.in);
+    s.taps = ref_window_count(p->window.rank, p->window.kernel);
+    TRY(panel_room(scratch, s.channels, PANEL, &s.panel));
+    TRY(panel_room(scratch, s.channels, 1, &s.row));
+    TRY(panel_room(scratch, s.each, s.outputs, &s.planes));
+    for (int64_t image = 0; image < x->dims[0]; image++)
+        for (int64_t group = 0; group < p->group; group++)
+            group_run(p, x, w, bias, y, &s, image, group);
+    return ERR_OK;
+}

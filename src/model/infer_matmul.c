@@ -1,0 +1,120 @@
+#include <inttypes.h>
+
+#include "model/infer.h"
+#include "model/quant.h"
+
+#define TYPES_BYTE (dtype_bit(DT_U8) | dtype_bit(DT_I8))
+#define TYPES_MATMUL                                                                               \
+    (TYPES_FLOAT | dtype_bit(DT_I32) | dtype_bit(DT_I64) | dtype_bit(DT_U32) | dtype_bit(DT_U64))
+
+// NumPy's rule: a lone vector is a row on the left, a column on the right, and leaves no trace.
+static Err matmul_shape(const Tensor *a, const Tensor *b, Tensor *out) {
+    if (a->rank < 1 || b->rank < 1) return err_set(ERR_INVALID, "an operand is a scalar");
+    int64_t ka = a->dims[a->rank - 1], kb = b->dims[b->rank > 1 ? b->rank - 2 : 0];
+    if (ka != kb)
+        return err_set(ERR_INVALID, "inner dimensions %" PRId64 " and %" PRId64 " differ", ka, kb);
+    Tensor stack = {.rank = 0};
+    Tensor sa = tensor_of(a->dtype, a->rank > 2 ? a->rank - 2 : 0, a->dims, NULL);
+    Tensor sb = tensor_of(b->dtype, b->rank > 2 ? b->rank - 2 : 0, b->dims, NULL);
+    TRY(infer_broadcast(&sa, &stack));
+    TRY(infer_broadcast(&sb, &stack));
+    if (a->rank > 1) stack.dims[stack.rank++] = a->dims[a->rank - 2];
+    if (b->rank > 1) stack.dims[stack.rank++] = b->dims[b->rank - 1];
+    out->rank = stack.rank;
+    for (int32_t i = 0; i < stack.rank; i++) out->dims[i] = stack.dims[i];
+    return ERR_OK;
+}
+
+Err infer_matmul(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[1];
+    TRY(infer_need(a, TYPES_MATMUL, "A"));
+    TRY(infer_need(b, dtype_bit(a->dtype), "B"));
+    out->dtype = a->dtype;
+    return matmul_shape(a, b, out);
+}
+
+// A zero point or scale of a matrix: one number, one per row (of a) or column (of b), or the
+// matrix's own shape with 1 in the dimension it is shared over.
+static Err matmul_per(const Tensor *t, const Tensor *of, bool rows, const char *what) {
+    int32_t axis = rows ? of->rank - 2 : of->rank - 1;
+    bool    one = t->rank == 0 || (t->rank == 1 && t->dims[0] == 1);
+    if (one) return ERR_OK;
+    if (t->rank == 1 && axis >= 0 && of->rank > 1 && t->dims[0] == of->dims[axis]) return ERR_OK;
+    bool same = t->rank == of->rank && t->rank > 1;
+    for (int32_t i = 0; i < t->rank && same; i++) {
+        bool shared = i == (rows ? of->rank - 1 : of->rank - 2);
+        same = t->dims[i] == (shared ? 1 : of->dims[i]);
+    }
+    if (same) return ERR_OK;
+    return err_set(ERR_INVALID, "the shape of %s does not fit its matrix", what);
+}
+
+static Err matmul_zero(const Tensor *t, const Tensor *of, bool rows, const char *what) {
+    if (t == NULL) return ERR_OK;
+    if (t->dtype != of->dtype)
+        return err_set(ERR_INVALID, "%s is %s, must be %s", what, dtype_name(t->dtype),
+                       dtype_name(of->dtype));
+    return matmul_per(t, of, rows, what);
+}
+
+static Err matmul_scale(const Tensor *t, const Tensor *of, bool rows, const char *what) {
+    TRY(infer_need(t, dtype_bit(DT_F32) | dtype_bit(DT_F16) | dtype_bit(DT_BF16), what));
+    return matmul_per(t, of, rows, what);
+}
+
+Err infer_matmul_integer(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[1];
+    TRY(infer_need(a, TYPES_BYTE, "A"));
+    TRY(infer_need(b, TYPES_BYTE, "B"));
+    TRY(matmul_shape(a, b, out));
+    TRY(matmul_zero(infer_in(c, 2), a, true, "a_zero_point"));
+    TRY(matmul_zero(infer_in(c, 3), b, false, "b_zero_point"));
+    out->dtype = DT_I32;
+    return ERR_OK;
+}
+
+Err infer_matmul_qlinear(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[3];
+    TRY(infer_need(a, TYPES_BYTE, "a"));
+    TRY(infer_need(b, TYPES_BYTE, "b"));
+    TRY(infer_need(c->in[7], TYPES_BYTE, "y_zero_point"));
+    TRY(matmul_shape(a, b, out));
+    TRY(matmul_scale(c->in[1], a, true, "a_scale"));
+    TRY(matmul_zero(c->in[2], a, true, "a_zero_point"));
+    TRY(matmul_scale(c->in[4], b, false, "b_scale"));
+    TRY(matmul_zero(c->in[5], b, false, "b_zero_point"));
+    TRY(matmul_scale(c->in[6], out, true, "y_scale"));
+    out->dtype = c->in[7]->dtype;
+    return matmul_zero(c->in[7], out, true, "y_zero_point");
+}
+
+static Err gemm_bias(const OpCall *c, const Tensor *bias, const Tensor *out) {
+    Tensor joined = *out;
+    if (bias == NULL) return ERR_OK;
+    TRY(infer_need(bias, dtype_bit(out->dtype), "C"));
+    TRY(infer_broadcast(bias, &joined));
+    if (!tensor_same_shape(&joined, out))
+        return err_set(ERR_INVALID, "C does not broadcast to the product");
+    if (c->node->version < 7 && attr_int(c->node, "broadcast", 0) == 0 &&
+        !tensor_same_shape(bias, out))
+        return err_set(ERR_INVALID, "C has another shape than the product and broadcast is 0");
+    return ERR_OK;
+}
+
+Err infer_gemm(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[1];
+    int32_t ta = attr_int(c->node, "transA", 0) != 0, tb = attr_int(c->node, "transB", 0) != 0;
+    TRY(infer_need(a, TYPES_NUMBER, "A"));
+    TRY(infer_need(b, dtype_bit(a->dtype), "B"));
+    if (a->rank != 2 || b->rank != 2)
+        return err_set(ERR_INVALID, "A has rank %d and B rank %d, both must be 2", a->rank,
+                       b->rank);
+    if (a->dims[1 - ta] != b->dims[tb])
+        return err_set(ERR_INVALID, "inner dimensions %" PRId64 " and %" PRId64 " differ",
+                       a->dims[1 - ta], b->dims[tb]);
+    out->dtype = a->dtype;
+    out->rank = 2;
+    out->dims[0] = a->dims[ta];
+    out->dims[1] = b->dims[1 - tb];
+    return gemm_bias(c, infer_in(c, 2), out);
+}

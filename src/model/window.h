@@ -1,0 +1,27 @@
+// Window: the sliding window of a convolution or pool, read from its attributes and checked.
+#pragma once
+
+#include "model/graph.h"
+
+enum { WINDOW_MAX = TENSOR_MAX_RANK - 2 };
+
+// Every number is bounded, so that products of two of them and sums of those cannot overflow.
+typedef struct Window {
+    int32_t rank;  // spatial dimensions
+    int64_t in[WINDOW_MAX], out[WINDOW_MAX], kernel[WINDOW_MAX];
+    int64_t stride[WINDOW_MAX], dilation[WINDOW_MAX];
+    int64_t pad[WINDOW_MAX], pad_end[WINDOW_MAX];
+} Window;
+
+// Over x [N, C, in...]. kernel: the spatial size of the weights, or NULL when kernel_shape gives
+// it.
+MUST_USE Err window_read(const Node *n, const Tensor *x, const int64_t *kernel, Window *w);
+
+// Of a transposed convolution: the window from its output (in) back to x (out).
+MUST_USE Err window_read_transposed(const Node *n, const Tensor *x, const int64_t *kernel,
+                                    Window *w);
+
+// Of MaxUnpool: in is the smallest output whose windows cover x (out).
+MUST_USE Err window_read_unpool(const Node *n, const Tensor *x, Window *w);
+
+void window_whole(const Tensor *x, Window *w);  // everything behind N and C, as one dimension
