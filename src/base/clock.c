@@ -1,0 +1,25 @@
+#include "base/clock.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#include "base/check.h"
+
+static TimeNs read_clock(clockid_t id) {
+    struct timespec t;
+    CHECK(clock_gettime(id, &t) == 0);
+    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static TimeNs read_wall(void *state) {
+    (void)state;
+    return read_clock(CLOCK_REALTIME);
+}
+
+static TimeNs read_steady(void *state) {
+    (void)state;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+Clock clock_wall(void) { return (Clock){read_wall, NULL}; }
+Clock clock_steady(void) { return (Clock){read_steady, NULL}; }

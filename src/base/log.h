@@ -1,0 +1,49 @@
+// Log: one logfmt line per event, written in one piece. Programs and engines log; libraries do not.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+typedef enum LogLevel { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR } LogLevel;
+
+typedef struct Log {  // safe to share between threads once set up
+    FILE    *out;
+    LogLevel least;  // lower levels are dropped
+    Clock    clock;
+} Log;
+
+typedef struct LogField {
+    const char *key;
+    enum { LOG_FIELD_TEXT, LOG_FIELD_INT, LOG_FIELD_REAL, LOG_FIELD_BOOL } kind;
+    union {
+        const char *text;
+        int64_t     number;
+        double      real;
+    };
+} LogField;
+
+static inline LogField log_text(const char *key, const char *text) {
+    return (LogField){key, LOG_FIELD_TEXT, {.text = text}};
+}
+static inline LogField log_int(const char *key, int64_t number) {
+    return (LogField){key, LOG_FIELD_INT, {.number = number}};
+}
+static inline LogField log_real(const char *key, double real) {
+    return (LogField){key, LOG_FIELD_REAL, {.real = real}};
+}
+static inline LogField log_bool(const char *key, bool yes) {
+    return (LogField){key, LOG_FIELD_BOOL, {.number = yes}};
+}
+
+// log_with(&log, LOG_WARN, "model refused", log_text("name", name), log_int("node", 7));
+#define log_with(log, level, msg, ...)                                                             \
+    log_write((log), (level), (msg), (const LogField[]){__VA_ARGS__},                              \
+              sizeof((const LogField[]){__VA_ARGS__}) / sizeof(LogField))
+
+void log_line(const Log *log, LogLevel level, const char *msg);
+void log_write(const Log *log, LogLevel level, const char *msg, const LogField *f, size_t n);
+MUST_USE Err log_level_parse(const char *name, LogLevel *out);  // "debug" to "error"

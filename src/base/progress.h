@@ -1,0 +1,22 @@
+// Progress: how far we are, one redrawn line on a terminal, one line per 10 % elsewhere.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+typedef struct Progress {
+    FILE       *out;
+    const char *what;  // borrowed
+    Clock       clock;
+    int64_t     total, done;
+    TimeNs      start, drawn;
+    int32_t     tenth;         // last one told
+    bool        live, colour;  // what out can show
+} Progress;
+
+void progress_begin(Progress *p, FILE *out, Clock clock, const char *what, int64_t total);
+void progress_step(Progress *p, int64_t n);  // n more are done
+void progress_end(Progress *p);              // leaves the line; also when it stopped early

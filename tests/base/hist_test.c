@@ -1,0 +1,104 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+#include <cmocka.h>
+
+#include "base/hist.h"
+#include "base/rng.h"
+#include "base/stats.h"
+
+static Hist h, other, both;
+
+static int setup(void **state) {
+    (void)state;
+    hist_reset(&h);
+    hist_reset(&other);
+    hist_reset(&both);
+    return 0;
+}
+
+static void test_empty(void **state) {
+    (void)state;
+    assert_int_equal(hist_count(&h), 0);
+    assert_int_equal(hist_min(&h) | hist_max(&h) | hist_percentile(&h, 50), 0);
+    hist_merge(&h, &other);
+    assert_int_equal(hist_count(&h), 0);
+}
+
+// Any value alone must come back within 1 %, from any place in its bucket.
+static void test_every_magnitude(void **state) {
+    (void)state;
+    Rng r = {3};
+    for (int bits = 0; bits < 63; bits++)
+        for (int i = 0; i < 200; i++) {
+            uint64_t base = UINT64_C(1) << bits;
+            int64_t  v = (int64_t)(i < 2 ? base - 1 + (uint64_t)i : base + rng_below(&r, base));
+            hist_reset(&h);
+            hist_record(&h, v / 4);
+            hist_record(&h, v);
+            hist_record(&h, INT64_MAX);
+            assert_true(fabs((double)(hist_percentile(&h, 50) - v)) <= 0.01 * (double)v);
+            assert_int_equal(hist_min(&h), v / 4);
+            assert_true(hist_max(&h) == INT64_MAX);
+        }
+}
+
+static void test_small_values_are_exact(void **state) {
+    (void)state;
+    for (int64_t v = 0; v < 128; v++) {
+        hist_reset(&h);
+        hist_record(&h, 0);
+        hist_record(&h, v);
+        hist_record(&h, 1000);
+        assert_int_equal(hist_percentile(&h, 50), v);
+    }
+    hist_reset(&h);
+    hist_record(&h, -5);
+    hist_record(&h, INT64_MIN);
+    assert_int_equal(hist_max(&h), 0);
+    assert_int_equal(hist_count(&h), 2);
+}
+
+// Against exact percentiles of the same numbers, and merged halves against the whole.
+static void test_against_exact(void **state) {
+    (void)state;
+    enum { N = 20000 };
+    static double x[N];
+    Arena         a;
+    Rng           r = {17};
+    double        sum = 0, *sorted;
+    for (int i = 0; i < N; i++) {
+        TimeNs v = (TimeNs)(exp(4 * rng_normal(&r)) * 1e6);
+        x[i] = (double)v;
+        sum += x[i];
+        hist_record(i % 3 == 0 ? &h : &other, v);
+    }
+    hist_merge(&both, &h);
+    hist_merge(&both, &other);
+    assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
+    assert_int_equal(stats_sort(&a, x, N, &sorted), ERR_OK);
+    assert_int_equal(hist_count(&both), N);
+    assert_true(fabs(hist_sum(&both) - sum) <= 1e-9 * sum);
+    assert_true((double)hist_min(&both) == sorted[0] && (double)hist_max(&both) == sorted[N - 1]);
+    for (double p = 0; p <= 100; p += 0.25) {
+        double want = stats_percentile(sorted, N, p);
+        assert_true(fabs((double)hist_percentile(&both, p) - want) <= 0.01 * want + 0.5);
+    }
+    arena_finish(&a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_empty, setup),
+        cmocka_unit_test_setup(test_every_magnitude, setup),
+        cmocka_unit_test_setup(test_small_values_are_exact, setup),
+        cmocka_unit_test_setup(test_against_exact, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
