@@ -66,8 +66,6 @@ Err infer_same(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-Err infer_unary(const OpCall *c, Tensor *out) { return infer_same(c, out); }
-
 Err infer_flow(const OpCall *c, Tensor *out) {
     (void)out;
     return err_set(ERR_UNSUPPORTED, "%s needs the graph around it", op_info(c->node->op)->name);

@@ -1,0 +1,114 @@
+#include "kernel/ref_cast.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/half.h"
+#include "kernel/wide.h"
+
+void ref_cast(const Tensor *x, Tensor *y) {
+    const Wide w = wide_of(x->dtype);
+    int64_t    count = tensor_count(x);
+    WideBlock  block;
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < WIDE_BLOCK ? count - at : WIDE_BLOCK;
+        wide_load(w, x, at, 1, n, &block);
+        wide_store(w, &block, y, at, 1, n);
+    }
+}
+
+// Whether v, rounded to type t, is the number that t already holds in exact form.
+static bool same_in(DType t, double v, double exact) {
+    switch (t) {
+    case DT_F16: return half_to_f32(half_from_f32((float)v)) == (float)exact;
+    case DT_BF16: return bf16_to_f32(bf16_from_f32((float)v)) == (float)exact;
+    case DT_F32: return (float)v == (float)exact;
+    default: return v == exact;
+    }
+}
+
+// Digit number i of d, which has `count` of them; zeros around.
+static char digit(const char *d, int count, int i) { return i >= 0 && i < count ? d[i] : '0'; }
+
+// Writes 0.ddd * 10^point without a power of ten: "0.01", "12.5", "300.0".
+static int print_plain(const char *d, int count, int point, char *to) {
+    int n = 0, first = point < 1 ? point - 1 : 0, last = count > point ? count : point + 1;
+    for (int i = first; i < last; i++) {
+        if (i == point) to[n++] = '.';
+        to[n++] = digit(d, count, i);
+    }
+    to[n] = '\0';
+    return n;
+}
+
+static int print_float(DType t, double v, char text[REF_CAST_TEXT]) {
+    if (isnan(v)) return snprintf(text, REF_CAST_TEXT, "NaN");
+    if (isinf(v)) return snprintf(text, REF_CAST_TEXT, "%s", v < 0 ? "-INF" : "INF");
+    char e[REF_CAST_TEXT], d[REF_CAST_TEXT];
+    int  digits = 1, minus = signbit(v) != 0;
+    for (; digits < 17; digits++) {
+        (void)snprintf(e, sizeof e, "%.*e", digits - 1, v);
+        if (same_in(t, strtod(e, NULL), v)) break;
+    }
+    if (digits == 17) (void)snprintf(e, sizeof e, "%.16e", v);
+    int exponent = atoi(strchr(e, 'e') + 1);
+    if (exponent < -4 || exponent >= 16) return snprintf(text, REF_CAST_TEXT, "%s", e);
+    for (int i = minus, k = 0; e[i] != 'e'; i++)
+        if (e[i] != '.') d[k++] = e[i];
+    if (minus) text[0] = '-';
+    return minus + print_plain(d, digits, exponent + 1, text + minus);
+}
+
+size_t ref_cast_print(const Tensor *x, int64_t i, char text[REF_CAST_TEXT]) {
+    int n;
+    if (x->dtype == DT_BOOL)
+        n = snprintf(text, REF_CAST_TEXT, "%s", wide_get(x, i) != 0 ? "True" : "False");
+    else if (dtype_is_float(x->dtype))
+        n = print_float(x->dtype, wide_get(x, i), text);
+    else if (wide_of(x->dtype) == WIDE_U64) {
+        WideBlock b;
+        wide_load(WIDE_U64, x, i, 1, 1, &b);
+        n = snprintf(text, REF_CAST_TEXT, "%" PRIu64, b.u64[0]);
+    } else {
+        WideBlock b;
+        wide_load(WIDE_I64, x, i, 1, 1, &b);
+        n = snprintf(text, REF_CAST_TEXT, "%" PRId64, b.i64[0]);
+    }
+    return (size_t)n;
+}
+
+// Integers that a double cannot hold need their own reader; false when text is no plain integer.
+static bool read_integer(const char *text, Tensor *y, int64_t i) {
+    WideBlock  b;
+    char      *end = NULL;
+    const bool natural = wide_of(y->dtype) == WIDE_U64;
+    errno = 0;
+    if (natural)
+        b.u64[0] = strtoull(text, &end, 10);
+    else
+        b.i64[0] = strtoll(text, &end, 10);
+    if (errno != 0 || *end != '\0' || (natural && strchr(text, '-') != NULL)) return false;
+    wide_store(natural ? WIDE_U64 : WIDE_I64, &b, y, i, 1, 1);
+    return true;
+}
+
+Err ref_cast_read(Str text, Tensor *y, int64_t i) {
+    char copy[128], *end = copy;
+    if (text.len > 0 && text.len < sizeof copy) memcpy(copy, text.at, text.len);
+    copy[text.len < sizeof copy ? text.len : 0] = '\0';
+    if (y->dtype == DT_BOOL && (strcasecmp(copy, "true") == 0 || strcasecmp(copy, "false") == 0)) {
+        wide_put(y, i, (copy[0] | 32) == 't');
+        return ERR_OK;
+    }
+    if (dtype_is_int(y->dtype) && copy[0] != '\0' && read_integer(copy, y, i)) return ERR_OK;
+    double v = y->dtype == DT_F32 ? (double)strtof(copy, &end) : strtod(copy, &end);
+    if (end == copy || *end != '\0' || strlen(copy) != text.len)
+        return err_set(ERR_INVALID, "the text of element %" PRId64 " is no number", i);
+    wide_put(y, i, v);
+    return ERR_OK;
+}

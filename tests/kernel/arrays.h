@@ -1,0 +1,38 @@
+// Arrays: C arrays as tensors, for the tests of kernels.
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/tensor.h"
+
+// ARRAY(DT_F32, numbers, 2, 3): a tensor of shape 2x3 over numbers.
+#define ARRAY(dtype, data, ...)                                                                    \
+    tensor_of(dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                \
+              (const int64_t[]){__VA_ARGS__}, (void *)(uintptr_t)(data))
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+// Exact comparison of two C arrays, element by element, so that a failure names the index.
+#define ASSERT_INTS(got, want)                                                                     \
+    do {                                                                                           \
+        assert_int_equal(COUNT(got), COUNT(want));                                                 \
+        for (size_t i_ = 0; i_ < COUNT(got); i_++)                                                 \
+            if ((got)[i_] != (want)[i_])                                                           \
+                fail_msg("element %zu is %lld, not %lld", i_, (long long)(got)[i_],                \
+                         (long long)(want)[i_]);                                                   \
+    } while (0)
+
+// Within one part in 10^5, or both not a number.
+#define ASSERT_REALS(got, want)                                                                    \
+    do {                                                                                           \
+        assert_int_equal(COUNT(got), COUNT(want));                                                 \
+        for (size_t i_ = 0; i_ < COUNT(got); i_++) {                                               \
+            double g_ = (double)(got)[i_], w_ = (double)(want)[i_], d_ = g_ - w_;                  \
+            double room_ = 1e-5 * (w_ < 0 ? -w_ : w_) + 1e-7;                                      \
+            if (g_ != w_ && !(g_ != g_ && w_ != w_) && !(d_ <= room_ && d_ >= -room_))             \
+                fail_msg("element %zu is %.9g, not %.9g", i_, g_, w_);                             \
+        }                                                                                          \
+    } while (0)
