@@ -9,7 +9,7 @@ TEST  := meson test --no-rebuild --print-errorlogs
 clang  = $(MAKE) -s ninja CC=clang-14 B=build-$(1) SETUP='$(2)'
 
 #:                build everything; the program is build/cotenant (optimised, with debug information)
-all: deps ninja
+all: ninja
 
 #: demo           a first session: write three networks, show them, run them
 demo: all ; @tools/demo $(B)
@@ -50,7 +50,7 @@ deps:     ; @tools/deps deps.txt
 deps-dev: ; @tools/deps deps.txt deps-dev.txt
 
 # Meson runs again when files came or went, so that a new file needs no mention anywhere.
-ninja:
+ninja: deps
 	@tools/configure $(B) $(SETUP)
 	@ninja -C $(B)
 
