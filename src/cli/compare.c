@@ -4,26 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
-
-static double number_at(const Tensor *t, int64_t i) {
-    switch (t->dtype) {
-    case DT_F32: return ((const float *)t->data)[i];
-    case DT_F64: return ((const double *)t->data)[i];
-    case DT_F16: return half_to_f32(((const uint16_t *)t->data)[i]);
-    case DT_BF16: return bf16_to_f32(((const uint16_t *)t->data)[i]);
-    case DT_U8: return ((const uint8_t *)t->data)[i];
-    case DT_I8: return ((const int8_t *)t->data)[i];
-    case DT_U16: return ((const uint16_t *)t->data)[i];
-    case DT_I16: return ((const int16_t *)t->data)[i];
-    case DT_U32: return ((const uint32_t *)t->data)[i];
-    case DT_I32: return ((const int32_t *)t->data)[i];
-    case DT_U64: return (double)((const uint64_t *)t->data)[i];
-    case DT_I64: return (double)((const int64_t *)t->data)[i];
-    case DT_BOOL: return ((const uint8_t *)t->data)[i] != 0;
-    default: return 0;
-    }
-}
+#include "base/number.h"
 
 static bool close_enough(double got, double want, Tolerance t) {
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want);
@@ -64,8 +45,8 @@ Err compare_values(const Tensor *got, const Tensor *want, Tolerance t) {
     if (!dtype_is_number(want->dtype) && want->dtype != DT_BOOL)
         return err_set(ERR_UNSUPPORTED, "type %s cannot be compared", dtype_name(want->dtype));
     for (int64_t i = 0; i < tensor_count(want); i++)
-        if (!close_enough(number_at(got, i), number_at(want, i), t))
+        if (!close_enough(number_f64(got, i), number_f64(want, i), t))
             return err_set(ERR_INVALID, "element %" PRId64 " is %.9g, expected %.9g", i,
-                           number_at(got, i), number_at(want, i));
+                           number_f64(got, i), number_f64(want, i));
     return ERR_OK;
 }

@@ -53,5 +53,5 @@ typedef struct Specials {
 void specials_init(Specials *s, const Model *m, EvalFn *eval);
 void specials_finish(Specials *s);
 
-// Valid until eight other shapes were asked for.
+// Valid until eight other shapes were asked for. Trusts the inputs' types: check them before.
 MUST_USE Err specials_get(Specials *s, const Tensor *inputs, const Special **out);

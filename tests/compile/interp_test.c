@@ -66,7 +66,8 @@ static Err run(Small *s, const Tensor *in, const InterpLimits *limits, Tensor *o
     Specials       all;
     const Special *one = NULL;
     specials_init(&all, &s->m, interp_eval);
-    Err e = specials_get(&all, in, &one);
+    Err e = special_check_inputs(s->m.graph, in);
+    if (e == ERR_OK) e = specials_get(&all, in, &one);
     if (e == ERR_OK) e = interp_run(one, in, limits, &s->a, out);
     specials_finish(&all);
     return e;
