@@ -62,3 +62,20 @@ typedef struct MoveOneHot {
     int64_t outer, depth, inner;
 } MoveOneHot;
 MUST_USE Err move_one_hot(const OpCall *c, Tensor *out, MoveOneHot *h);
+
+// Sequences: a position in [-n, end), made non-negative; *at stays as it was when not given.
+MUST_USE Err move_position(const OpCall *c, uint32_t input, int64_t n, int64_t end, int64_t *at);
+
+// SplitToSequence: pieces of the input along axis, each of size `each` but perhaps the last one, or
+// of the sizes in the input `sizes`.
+typedef struct MovePieces {
+    int64_t       n, each;
+    const Tensor *sizes;  // NULL: all are alike
+    int32_t       axis;
+    bool          drop_axis;
+} MovePieces;
+MUST_USE Err move_pieces(const OpCall *c, Tensor *out, MovePieces *p);
+
+// ConcatFromSequence: element i as it goes into the output, with the new axis if there is one.
+MUST_USE Err move_stack(const OpCall *c, Tensor *out, int32_t *axis);
+Tensor       move_stacked(const OpCall *c, int64_t i, int32_t axis);
