@@ -21,3 +21,6 @@ MUST_USE Err select_unique(const OpCall *c, SelectUnique *u);
 
 // NonMaxSuppression: triples of batch, class, box; s->n counts triples.
 MUST_USE Err select_boxes(const OpCall *c, Selected *s);
+
+// StringNormalizer: the words of the input that are not stop words.
+MUST_USE Err select_words(const OpCall *c, Selected *s);

@@ -1,0 +1,91 @@
+#include "base/text.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+Str text_of(const char *terminated) { return (Str){terminated, strlen(terminated)}; }
+
+bool text_equal(Str a, Str b) {
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+// Upper case letters first..last, every step-th one; the lower case letter is `apart` further on.
+typedef struct CaseRow {
+    uint32_t first, last, step, apart;
+} CaseRow;
+
+static const CaseRow cases[] = {
+    {'A', 'Z', 1, 32},     {0xC0, 0xD6, 1, 32},   {0xD8, 0xDE, 1, 32},   {0x100, 0x12E, 2, 1},
+    {0x132, 0x136, 2, 1},  {0x139, 0x147, 2, 1},  {0x14A, 0x176, 2, 1},  {0x179, 0x17D, 2, 1},
+    {0x386, 0x386, 1, 38}, {0x388, 0x38A, 1, 37}, {0x38C, 0x38C, 1, 64}, {0x38E, 0x38F, 1, 63},
+    {0x391, 0x3A1, 1, 32}, {0x3A3, 0x3AB, 1, 32}, {0x400, 0x40F, 1, 80}, {0x410, 0x42F, 1, 32},
+    {0x460, 0x480, 2, 1},  {0x48A, 0x4BE, 2, 1},
+};
+
+static uint32_t other_case(uint32_t point, bool upper) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const CaseRow *r = &cases[i];
+        uint32_t       shift = upper ? r->apart : 0;
+        if (point < r->first + shift || point > r->last + shift) continue;
+        if ((point - r->first - shift) % r->step != 0) continue;
+        return upper ? point - r->apart : point + r->apart;
+    }
+    return point;
+}
+
+static void change(Str s, bool upper, char *out) {
+    const char *at = s.at, *end = at + s.len;
+    while (s.len > 0 && at < end) {
+        const char *from = at;
+        uint32_t    point = utf8_next(&at, end);
+        size_t      n = (size_t)(at - from);
+        char        changed[4];
+        bool        fits = point != UTF8_BAD && utf8_put(other_case(point, upper), changed) == n;
+        memcpy(out, fits ? changed : from, n);
+        out += n;
+    }
+}
+
+void text_upper(Str s, char *out) { change(s, true, out); }
+void text_lower(Str s, char *out) { change(s, false, out); }
+
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static void put(Str *out, int64_t i, const char *at, size_t len) {
+    if (out != NULL) out[i] = (Str){at, len};
+}
+
+static int64_t split_space(Str s, int64_t cuts, Str *out) {
+    int64_t n = 0;
+    size_t  end = s.len;
+    while (end > 0 && is_space(s.at[end - 1])) end--;
+    for (size_t i = 0; i < end;) {
+        while (i < end && is_space(s.at[i])) i++;
+        size_t from = i;
+        while (i < end && (n == cuts || !is_space(s.at[i]))) i++;
+        if (i > from) put(out, n++, s.at + from, i - from);
+    }
+    return n;
+}
+
+int64_t text_split(Str s, Str separator, int64_t cuts, Str *out) {
+    if (separator.len == 0) return split_space(s, cuts, out);
+    if (s.len == 0) {
+        put(out, 0, "", 0);
+        return 1;
+    }
+    int64_t n = 0;
+    size_t  from = 0;
+    for (size_t i = 0; n != cuts && i + separator.len <= s.len;) {
+        if (memcmp(s.at + i, separator.at, separator.len) == 0) {
+            put(out, n++, s.at + from, i - from);
+            i += separator.len;
+            from = i;
+        } else {
+            i++;
+        }
+    }
+    put(out, n++, s.at + from, s.len - from);
+    return n;
+}
