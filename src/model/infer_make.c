@@ -56,9 +56,7 @@ Err infer_eye_like(const OpCall *c, Tensor *out) {
         return err_set(ERR_INVALID, "the input has rank %d, not 2", c->in[0]->rank);
     *out = *c->in[0];
     out->data = NULL;
-    int64_t type = attr_int(c->node, "dtype", (int64_t)out->dtype);
-    out->dtype = type > 0 && type < DT_COUNT ? (DType)type : DT_NONE;
-    return infer_need(out, TYPES_NUMBER | dtype_bit(DT_BOOL), "dtype");
+    return move_dtype(c->node, "dtype", out->dtype, TYPES_NUMBER | dtype_bit(DT_BOOL), &out->dtype);
 }
 
 // How many steps of delta lead from start to limit, which is not reached.

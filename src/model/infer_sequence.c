@@ -38,8 +38,8 @@ Err move_position(const OpCall *c, uint32_t input, int64_t n, int64_t end, int64
 }
 
 Err infer_sequence_empty(const OpCall *c, Tensor *out) {
-    Tensor t = {.dtype = (DType)attr_int(c->node, "dtype", DT_F32)};
-    if (dtype_size(t.dtype) == 0) return err_set(ERR_UNSUPPORTED, "dtype is not known");
+    DType type = DT_NONE;
+    TRY(move_dtype(c->node, "dtype", DT_F32, TYPES_TENSOR, &type));
     return sequence_of(out, DT_SEQ, 0);
 }
 

@@ -61,3 +61,12 @@ Err move_axes(const MoveList *l, int32_t rank, int32_t *axes, uint32_t *n) {
     }
     return ERR_OK;
 }
+
+Err move_dtype(const Node *n, const char *attr, DType otherwise, uint64_t types, DType *out) {
+    int64_t v = attr_int(n, attr, (int64_t)otherwise);
+    if (v <= 0 || v >= DT_COUNT || (types >> v & 1u) == 0)
+        return err_set(ERR_UNSUPPORTED, "%s %" PRId64 " (%s) is not supported", attr, v,
+                       v > 0 && v < DT_COUNT ? dtype_name((DType)v) : "unknown");
+    *out = (DType)v;
+    return ERR_OK;
+}

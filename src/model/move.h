@@ -79,3 +79,7 @@ MUST_USE Err move_pieces(const OpCall *c, Tensor *out, MovePieces *p);
 // ConcatFromSequence: element i as it goes into the output, with the new axis if there is one.
 MUST_USE Err move_stack(const OpCall *c, Tensor *out, int32_t *axis);
 Tensor       move_stacked(const OpCall *c, int64_t i, int32_t axis);
+
+// The element type an attribute names; fails unless it is in the set of dtype_bit()s.
+MUST_USE Err move_dtype(const Node *n, const char *attr, DType otherwise, uint64_t types,
+                        DType *out);
