@@ -3,7 +3,7 @@
 #include "kernel/ref_signal.h"
 #include "model/signal.h"
 
-Err run_window(const OpCall *c, Tensor *out) {
+Err run_signal_window(const OpCall *c, Tensor *out) {
     static const double hann[3] = {0.5, 0.5, 0}, hamming[3] = {25.0 / 46, 21.0 / 46, 0},
                         blackman[3] = {0.42, 0.5, 0.08};
     const double *a = c->node->op == OP_HannWindow      ? hann

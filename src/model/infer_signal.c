@@ -6,7 +6,7 @@
 #include "model/move.h"
 #include "model/signal.h"
 
-Err infer_window(const OpCall *c, Tensor *out) {
+Err infer_signal_window(const OpCall *c, Tensor *out) {
     int64_t size = 0;
     bool    known = true;
     *out = (Tensor){.rank = 1};
