@@ -145,6 +145,7 @@ static Err check_field(Walk *w, const WireField *f) {
 
 Err onnx_wire_check(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
                     size_t *fields) {
+    if (n == 0) bytes = "";  // may be NULL
     Walk w = {.base = bytes, .at = bytes, .depth = 1};
     w.levels[0] = (Level){.type = type, .end = w.at + n};
     while (w.depth > 0) {
