@@ -9,3 +9,10 @@ MUST_USE Err infer_second(const OpCall *c, Tensor *b);
 
 // What Cast and CastLike cast to.
 MUST_USE Err infer_cast_to(const OpCall *c, DType *to);
+
+// Which dimensions a reduction takes: an attribute, or an input in newer operator sets. *known is
+// false when that input's numbers are not there yet.
+MUST_USE Err infer_reduce_along(const OpCall *c, bool along[TENSOR_MAX_RANK], bool *known);
+
+// Along which dimensions Softmax and its kin share: one, or before operator set 13 all from it on.
+MUST_USE Err infer_softmax_along(const OpCall *c, bool along[TENSOR_MAX_RANK]);
