@@ -1,0 +1,202 @@
+#include "base/settings.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/setting_value.h"
+#include "base/spell.h"
+#include "base/yamldoc.h"
+
+enum { FILE_MAX = 1 << 20, SCRATCH_BYTES = 1 << 24 };
+
+static void *field(const Settings *s, const Setting *row) {
+    return (char *)s->values + row->offset;
+}
+
+static void store(const Settings *s, const Setting *row, SettingValue v) {
+    int  narrow = (int)v.i;
+    bool yes = row->kind == SETTING_bool && v.i != 0;
+    switch (row->kind) {
+    case SETTING_int: memcpy(field(s, row), &narrow, sizeof narrow); break;
+    case SETTING_int64: memcpy(field(s, row), &v.i, sizeof v.i); break;
+    case SETTING_double: memcpy(field(s, row), &v.d, sizeof v.d); break;
+    case SETTING_bool: memcpy(field(s, row), &yes, sizeof yes); break;
+    case SETTING_string: memcpy(field(s, row), &v.s, sizeof v.s); break;
+    }
+}
+
+static SettingValue fetch(const Settings *s, const Setting *row) {
+    SettingValue v = {0};
+    const void  *at = field(s, row);
+    switch (row->kind) {
+    case SETTING_int: v.i = *(const int *)at; break;
+    case SETTING_int64: v.i = *(const int64_t *)at; break;
+    case SETTING_double: v.d = *(const double *)at; break;
+    case SETTING_bool: v.i = *(const bool *)at; break;
+    case SETTING_string: v.s = *(const char *const *)at; break;
+    }
+    return v;
+}
+
+void settings_default(Settings *s) {
+    CHECK(s->n_rows > 0);
+    for (uint32_t i = 0; i < s->n_rows; i++) {
+        CHECK(setting_in_range(&s->rows[i], s->rows[i].def));
+        store(s, &s->rows[i], s->rows[i].def);
+    }
+}
+
+static const Setting *row_of(const Settings *s, const char *key) {
+    for (uint32_t i = 0; i < s->n_rows; i++)
+        if (strcmp(s->rows[i].key, key) == 0) return &s->rows[i];
+    return NULL;
+}
+
+static Err unknown(const Settings *s, const char *where, const char *key) {
+    const char *names[256] = {0};
+    char        list[400] = "";
+    size_t      n = s->n_rows < 256 ? s->n_rows : 256, used = 0;
+    for (size_t i = 0; i < n; i++) names[i] = s->rows[i].key;
+    const char *meant = spell_nearest(key, names, n);
+    if (meant != NULL)
+        return err_set(ERR_CONFIG, "%s: there is no setting %.100s; did you mean %s?", where, key,
+                       meant);
+    for (size_t i = 0; i < n && used + strlen(names[i]) + 3 < sizeof list; i++)
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    return err_set(ERR_CONFIG, "%s: there is no setting %.100s; there are %s", where, key, list);
+}
+
+static Err convert(const Setting *row, const char *where, const char *text, SettingValue *out) {
+    Err e = setting_parse(row, text, out);
+    return e == ERR_OK ? e : err_add(e, "%s: %s", where, row->key);
+}
+
+static Err keep(const Settings *s, const Setting *row, SettingValue *v) {
+    if (row->kind != SETTING_string) return ERR_OK;
+    size_t n = strlen(v->s) + 1;
+    char  *copy = arena_try_new(s->arena, char, n);
+    if (copy == NULL) return err_set(ERR_LIMIT, "no memory for the setting %s", row->key);
+    v->s = memcpy(copy, v->s, n);
+    return ERR_OK;
+}
+
+// A schema that takes every row as text, so that files and key=value are read by the same rules.
+static cyaml_schema_field_t *text_schema(const Settings *s, Arena *a) {
+    cyaml_schema_field_t *f = arena_new(a, cyaml_schema_field_t, s->n_rows + 1);
+    for (uint32_t i = 0; i < s->n_rows; i++)
+        f[i] = (cyaml_schema_field_t){
+            .key = s->rows[i].key,
+            .data_offset = (uint32_t)(i * sizeof(char *)),
+            .value = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, char, 0,
+                                         CYAML_UNLIMITED)}};
+    return f;
+}
+
+// Keys are looked at before libcyaml sees them, for it does not know the line of an unknown one.
+static Err check_keys(const Settings *s, const char *name, const YamlDocKey *keys, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        char where[512];
+        (void)snprintf(where, sizeof where, "%s:%zu", name, keys[i].line);
+        if (row_of(s, keys[i].key) == NULL) return unknown(s, where, keys[i].key);
+        if (!keys[i].scalar)
+            return err_set(ERR_CONFIG, "%s: %s takes one value, not a list or a mapping", where,
+                           keys[i].key);
+    }
+    return ERR_OK;
+}
+
+static Err take_texts(const Settings *s, const char *name, const YamlDocKey *keys, size_t n,
+                      char *const *texts, SettingValue *values) {
+    for (size_t i = 0; i < n; i++) {
+        char           where[512];
+        const Setting *row = row_of(s, keys[i].key);
+        SettingValue  *v = &values[row - s->rows];
+        const char    *text = texts[row - s->rows];
+        (void)snprintf(where, sizeof where, "%s:%zu", name, keys[i].line);
+        TRY(convert(row, where, text != NULL ? text : "", v));
+        TRY(keep(s, row, v));
+    }
+    return ERR_OK;
+}
+
+static Err parse_with(const Settings *s, const char *name, const char *text, size_t len, Arena *a) {
+    YamlDocKey          *keys;
+    size_t               n;
+    void                *texts = NULL;
+    SettingValue        *values = arena_new(a, SettingValue, s->n_rows);
+    cyaml_schema_value_t schema = {.type = CYAML_MAPPING,
+                                   .flags = CYAML_FLAG_POINTER,
+                                   .data_size = (uint32_t)(s->n_rows * sizeof(char *)),
+                                   .mapping = {.fields = text_schema(s, a)}};
+    TRY(yamldoc_keys(name, text, len, a, &keys, &n));
+    TRY(check_keys(s, name, keys, n));
+    if (n == 0) return ERR_OK;
+    TRY(yamldoc_load(name, text, len, &schema, &texts));
+    Err e = take_texts(s, name, keys, n, texts, values);
+    yamldoc_free(&schema, texts);
+    for (size_t i = 0; e == ERR_OK && i < n; i++) {
+        const Setting *row = row_of(s, keys[i].key);
+        store(s, row, values[row - s->rows]);
+    }
+    return e;
+}
+
+Err settings_parse(Settings *s, const char *name, const char *text, size_t len) {
+    if (len > FILE_MAX) return err_set(ERR_LIMIT, "%s: larger than %d bytes", name, FILE_MAX);
+    Arena scratch;
+    TRY(arena_init(&scratch, SCRATCH_BYTES));
+    Err e = parse_with(s, name, text, len, &scratch);
+    arena_finish(&scratch);
+    return e;
+}
+
+Err settings_load(Settings *s, const char *path) {
+    Arena  a;
+    char  *text = NULL;
+    size_t len = 0;
+    TRY(arena_init(&a, FILE_MAX + 8192));
+    Err e = file_read(path, FILE_MAX, &a, &text, &len);
+    if (e == ERR_OK) e = settings_parse(s, path, text, len);
+    arena_finish(&a);
+    return e;
+}
+
+Err settings_set(Settings *s, const char *assignment) {
+    const char *equals = strchr(assignment, '=');
+    char        key[128];
+    if (equals == NULL || equals == assignment || (size_t)(equals - assignment) >= sizeof key)
+        return err_set(ERR_CONFIG, "'%.100s' is no setting; write key=value", assignment);
+    memcpy(key, assignment, (size_t)(equals - assignment));
+    key[equals - assignment] = '\0';
+    const Setting *row = row_of(s, key);
+    SettingValue   v;
+    if (row == NULL) return unknown(s, "command line", key);
+    TRY(convert(row, "command line", equals + 1, &v));
+    TRY(keep(s, row, &v));
+    store(s, row, v);
+    return ERR_OK;
+}
+
+void settings_table(const Settings *s, Table *out) {
+    static const Column cols[] = {
+        {.key = "key", .head = "Setting"},
+        {.key = "value", .head = "Value", .align = ALIGN_RIGHT},
+        {.key = "default", .head = "Default", .align = ALIGN_RIGHT},
+        {.key = "range", .head = "Range"},
+        {.key = "about", .head = "Meaning"},
+    };
+    table_init(out, s->arena, cols, 5);
+    for (uint32_t i = 0; i < s->n_rows; i++) {
+        const Setting *row = &s->rows[i];
+        char           text[96];
+        table_row(out);
+        table_text(out, row->key);
+        table_text(out, setting_text(row, fetch(s, row), text, sizeof text));
+        table_text(out, setting_text(row, row->def, text, sizeof text));
+        setting_range_text(row, text, sizeof text);
+        table_text(out, text);
+        table_text(out, row->about);
+    }
+}

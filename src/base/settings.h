@@ -1,0 +1,97 @@
+// Settings: knobs declared as rows, read from YAML or key=value, refused with place and remedy.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/table.h"
+
+// #define CHIP_SETTINGS(X)
+//     X(accels, int,    4,      1,   64,  "how many accelerators the chip has")
+//     X(load,   double, 0.7,    0.0, 2.0, "offered load; 1.0 saturates the chip")
+//     X(policy, string, "fcfs", 1,   63,  "who goes first; the range is its length in bytes")
+// typedef struct ChipSettings {
+// #define X(...) SETTING_FIELD(__VA_ARGS__)
+//     CHIP_SETTINGS(X)
+// #undef X
+// } ChipSettings;
+// static const Setting chip_settings[] = {
+// #define X(...) SETTING_ROW(ChipSettings, __VA_ARGS__)
+//     CHIP_SETTINGS(X)
+// #undef X
+// };
+typedef enum SettingKind {
+    SETTING_int,
+    SETTING_int64,
+    SETTING_double,
+    SETTING_bool,
+    SETTING_string
+} SettingKind;
+
+typedef union SettingValue {
+    int64_t     i;  // int, int64 and bool; the range of a string's length
+    double      d;
+    const char *s;
+} SettingValue;
+
+typedef struct Setting {
+    const char  *key, *about;
+    SettingKind  kind;
+    size_t       offset;       // in the struct of values
+    SettingValue def, lo, hi;  // the range of a bool means nothing
+} Setting;
+
+typedef struct Settings {
+    const Setting *rows;
+    uint32_t       n_rows;
+    void          *values;  // the struct
+    Arena         *arena;   // keeps the strings
+} Settings;
+
+void settings_default(Settings *s);  // a default outside its own range aborts
+
+// Both change all or nothing; keys that are not named keep their value.
+MUST_USE Err settings_load(Settings *s, const char *path);
+MUST_USE Err settings_parse(Settings *s, const char *name, const char *text, size_t len);
+
+MUST_USE Err settings_set(Settings *s, const char *assignment);  // "key=value"
+void         settings_table(const Settings *s, Table *out);      // key, value, default, range, help
+
+#define SETTING_FIELD(name, kind, def, lo, hi, about) SETTING_TYPE_##kind name;
+#define SETTING_ROW(T, name, kind, def_, lo_, hi_, about_)                                         \
+    {#name,                                                                                        \
+     about_,                                                                                       \
+     SETTING_KIND_##kind,                                                                          \
+     offsetof(T, name),                                                                            \
+     {.SETTING_DEF_##kind = (def_)},                                                               \
+     {.SETTING_RANGE_##kind = (lo_)},                                                              \
+     {.SETTING_RANGE_##kind = (hi_)}},
+
+// The word bool may reach these already expanded to _Bool.
+#define SETTING_TYPE_int     int
+#define SETTING_TYPE_int64   int64_t
+#define SETTING_TYPE_double  double
+#define SETTING_TYPE_bool    bool
+#define SETTING_TYPE__Bool   bool
+#define SETTING_TYPE_string  const char *
+#define SETTING_KIND_int     SETTING_int
+#define SETTING_KIND_int64   SETTING_int64
+#define SETTING_KIND_double  SETTING_double
+#define SETTING_KIND_bool    SETTING_bool
+#define SETTING_KIND__Bool   SETTING_bool
+#define SETTING_KIND_string  SETTING_string
+#define SETTING_DEF_int      i
+#define SETTING_DEF_int64    i
+#define SETTING_DEF_double   d
+#define SETTING_DEF_bool     i
+#define SETTING_DEF__Bool    i
+#define SETTING_DEF_string   s
+#define SETTING_RANGE_int    i
+#define SETTING_RANGE_int64  i
+#define SETTING_RANGE_double d
+#define SETTING_RANGE_bool   i
+#define SETTING_RANGE__Bool  i
+#define SETTING_RANGE_string i

@@ -1,0 +1,44 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/spell.h"
+
+static void test_distance(void **state) {
+    (void)state;
+    assert_int_equal(spell_distance("", ""), 0);
+    assert_int_equal(spell_distance("", "abc"), 3);
+    assert_int_equal(spell_distance("abc", ""), 3);
+    assert_int_equal(spell_distance("kitten", "sitting"), 3);
+    assert_int_equal(spell_distance("load", "laod"), 1);
+    assert_int_equal(spell_distance("accels", "acels"), 1);
+    char long_word[300];
+    memset(long_word, 'a', sizeof long_word - 1);
+    long_word[sizeof long_word - 1] = '\0';
+    assert_int_equal(spell_distance(long_word, ""), 64);
+}
+
+static void test_nearest(void **state) {
+    (void)state;
+    const char *const known[] = {"list", "write", "show", "check"};
+    assert_string_equal(spell_nearest("lsit", known, 4), "list");
+    assert_string_equal(spell_nearest("shw", known, 4), "show");
+    assert_string_equal(spell_nearest("chekc", known, 4), "check");
+    assert_null(spell_nearest("banana", known, 4));
+    assert_null(spell_nearest("", known, 4));
+    assert_null(spell_nearest("list", NULL, 0));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
