@@ -26,6 +26,7 @@ void ref_cumsum(bool exclusive, bool reverse, int32_t axis, const Tensor *x, Ten
     const Wide    w = dtype_is_float(x->dtype) ? WIDE_F64 : WIDE_U64;
     const int64_t stride = reverse ? -f.stride : f.stride;
     WideBlock     b;
+    if (f.n == 0) return;
     for (Walk k = f.kept; walk_more(&k); walk_next(&k)) {
         const int64_t first = k.off[0] + (reverse ? (f.n - 1) * f.stride : 0);
         double        real = 0;

@@ -1,0 +1,17 @@
+// Loss: how far log-probabilities are from the classes they should name; the slow, obvious truth.
+#pragma once
+
+#include "base/tensor.h"
+
+typedef enum RefReduction { REF_LOSS_NONE, REF_LOSS_SUM, REF_LOSS_MEAN } RefReduction;
+
+typedef struct RefLoss {
+    RefReduction  reduction;
+    bool          ignores;  // elements whose target is `ignored` count nothing
+    int64_t       ignored;
+    const Tensor *weight;  // of every class; NULL: all 1
+} RefLoss;
+
+// Negative log-likelihood: log_prob is N x C x rest, target N x rest (int32 or int64), y as target
+// or one number. Fails when a target is no class.
+MUST_USE Err ref_loss(const RefLoss *p, const Tensor *log_prob, const Tensor *target, Tensor *y);
