@@ -33,7 +33,7 @@ static void dequantize(Chunk *c) {
 // Where the scale of element (outer, axis, inner) is.
 static int64_t scale_at(const RefQuant *p, int64_t o, int64_t a, int64_t i) {
     if (p->block <= 0) return p->block == 0 ? 0 : a;
-    int64_t blocks = (p->axis + p->block - 1) / p->block;
+    int64_t blocks = p->axis / p->block + (p->axis % p->block != 0);
     return (o * blocks + a / p->block) * p->inner + i;
 }
 

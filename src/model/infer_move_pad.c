@@ -177,7 +177,7 @@ Err infer_reverse_sequence(const OpCall *c, Tensor *out) {
     TRY(infer_need(x, TYPES_TENSOR, "input"));
     TRY(infer_need(lens, TYPES_INDEX, "sequence_lens"));
     if (x->rank < 2) return err_set(ERR_INVALID, "the input has rank %d, needs 2", x->rank);
-    if (batch + time != 1 || batch < 0 || batch > 1)
+    if (batch < 0 || batch > 1 || time != 1 - batch)
         return err_set(ERR_INVALID, "batch_axis and time_axis must be 0 and 1");
     if (lens->rank != 1 || lens->dims[0] != x->dims[batch])
         return err_set(ERR_INVALID,
