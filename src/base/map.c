@@ -1,13 +1,30 @@
 #include "base/map.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/arena.h"
 
-static uint32_t hash(const char *s) {  // FNV-1a
-    uint32_t h = 2166136261u;
-    for (; *s != '\0'; s++) h = (h ^ (unsigned char)*s) * 16777619u;
-    return h;
+// Names come from files, so nobody may choose names that all fall into one slot: the hash starts
+// from a number of this process. Only lookups depend on it, never an order that can be seen.
+static uint64_t seed(void) {
+    static _Atomic uint64_t kept;
+    uint64_t                s = kept;
+    if (s != 0) return s;
+    if (getrandom(&s, sizeof s, GRND_NONBLOCK) != (ssize_t)sizeof s) s = 0;
+    uint64_t none = 0;
+    (void)atomic_compare_exchange_strong(&kept, &none, s | 1);
+    return kept;
+}
+
+static uint32_t hash(const char *s) {  // FNV-1a's loop, then a finish that spreads the high bits
+    uint64_t h = seed();
+    for (; *s != '\0'; s++) {
+        h = (h ^ (unsigned char)*s) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 32;
+    }
+    return (uint32_t)(h ^ h >> 29);
 }
 
 static uint32_t slot(const Map *m, const char *key) {

@@ -80,7 +80,8 @@ static Err find_kind(const Onnx__AttributeProto *p, int *kind) {
 
 static Err read_value(OnnxFile *f, const OnnxScope *s, const Onnx__AttributeProto *p, Graph *g,
                       Attr *out) {
-    static const int64_t none[1];
+    static const int64_t no_ints[1];
+    static const float   no_floats[1];
     int                  kind = 0;
     TRY(find_kind(p, &kind));
     out->kind = (AttrKind)kind;
@@ -90,11 +91,11 @@ static Err read_value(OnnxFile *f, const OnnxScope *s, const Onnx__AttributeProt
     case ATTR_STRING: out->v.s = terminated(f->arena, p->s); return ERR_OK;
     case ATTR_FLOATS:
         out->n = (uint32_t)p->n_floats;
-        out->v.floats = out->n > 0 ? p->floats : (const float *)none;
+        out->v.floats = out->n > 0 ? p->floats : no_floats;
         return ERR_OK;
     case ATTR_INTS:
         out->n = (uint32_t)p->n_ints;
-        out->v.ints = out->n > 0 ? p->ints : none;
+        out->v.ints = out->n > 0 ? p->ints : no_ints;
         return ERR_OK;
     case ATTR_STRINGS: return read_strings(f, p, out);
     case ATTR_TENSOR: return read_tensor(f, p, out);
