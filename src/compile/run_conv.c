@@ -45,3 +45,19 @@ Err run_conv_qlinear(const OpCall *c, Tensor *out) {
     ref_requantize(&sum, c->in[1], &w_scale, c->in[6], c->in[7], &out[0]);
     return ERR_OK;
 }
+
+Err run_conv_deform(const OpCall *c, Tensor *out) {
+    RefConvDeform p = {.offset_group = attr_int(c->node, "offset_group", 1),
+                       .offset = c->in[2],
+                       .mask = infer_in(c, 4)};
+    TRY(conv_params(c, c->in[0], c->in[1], &p.conv));
+    return ref_conv_deform(&p, c->in[0], c->in[1], infer_in(c, 3), &out[0], c->scratch);
+}
+
+Err run_col2im(const OpCall *c, Tensor *out) {
+    Window  win;
+    int64_t channels = 0;
+    TRY(window_read_col2im(c->node, c->in[0], c->in[1], c->in[2], &win, &channels));
+    RefWindow w = run_window(&win);
+    return ref_col2im(&w, c->in[0], &out[0], c->scratch);
+}

@@ -1,7 +1,9 @@
 #include "compile/run.h"
 #include "compile/run_view.h"
+#include "kernel/ref_einsum.h"
 #include "kernel/ref_matmul.h"
 #include "kernel/ref_quant.h"
+#include "model/einsum.h"
 
 // The product's shape with the dimensions a lone vector lost put back.
 static Tensor product_view(const Tensor *a, const Tensor *b, const Tensor *y) {
@@ -55,4 +57,16 @@ Err run_gemm(const OpCall *c, Tensor *out) {
     ref_gemm_add((double)attr_float(c->node, "alpha", 1), &product_ab,
                  (double)attr_float(c->node, "beta", 1), infer_in(c, 2), &out[0]);
     return ERR_OK;
+}
+
+Err run_einsum(const OpCall *c, Tensor *out) {
+    Einsum e;
+    TRY(einsum_read(c, &e));
+    RefEinsum p = {.n = e.n, .n_out = e.n_out, .operands = e.operands};
+    for (int32_t i = 0; i < e.n; i++) p.dims[i] = e.dims[i];
+    for (uint32_t k = 0; k < e.operands; k++) {
+        p.operand[k] = c->in[k];
+        einsum_strides(&e, k, c->in[k], p.stride[k]);
+    }
+    return ref_einsum(&p, &out[0], c->scratch);
 }

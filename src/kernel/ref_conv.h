@@ -29,3 +29,16 @@ MUST_USE Err ref_conv_patches(const RefConv *p, RefConvPatch *patch, const void 
 // convolution this one reverses: its in is our y, its out is our x.
 MUST_USE Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w,
                                 const Tensor *bias, Tensor *y, Arena *scratch);
+
+// A convolution whose taps are moved by offset and weighted by mask (or NULL).
+typedef struct RefConvDeform {
+    RefConv       conv;
+    int64_t       offset_group;
+    const Tensor *offset, *mask;  // [N, groups * taps * rank, out...], [N, groups * taps, out...]
+} RefConvDeform;
+
+MUST_USE Err ref_conv_deform(const RefConvDeform *p, const Tensor *x, const Tensor *w,
+                             const Tensor *bias, Tensor *y, Arena *scratch);
+
+// x [N, C * taps, out...] of patches, added up where the window took them from: y [N, C, in...].
+MUST_USE Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch);

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "base/number.h"
 #include "kernel/panel.h"
 #include "kernel/ref_conv.h"
@@ -5,24 +6,6 @@
 
 // The window is that of the forward convolution from y to x, so an input position of ours is an
 // output of the window, and its taps say where in y the products are added.
-
-// Adds acc[j] to where tap carries position at + j.
-static void scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
-                    const double *acc, double *plane) {
-    int64_t pos[REF_WINDOW_MAX] = {0};
-    ref_window_split(w->rank, w->out, at, pos);
-    for (int64_t j = 0; j < n; j++) {
-        int64_t to = 0;
-        bool    inside = true;
-        for (int32_t d = 0; d < w->rank; d++) {
-            int64_t i = pos[d] * w->stride[d] + tap[d] * w->dilation[d] - w->pad[d];
-            if (i < 0 || i >= w->in[d]) inside = false;
-            to = to * w->in[d] + (inside ? i : 0);
-        }
-        if (inside) plane[to] += acc[j];
-        (void)ref_window_next(w->rank, w->out, pos);
-    }
-}
 
 // Work space of one group of one image.
 typedef struct Space {
@@ -41,7 +24,7 @@ static void spread_block(const RefConv *p, const Tensor *w, const Space *s, int6
             double acc[PANEL] = {0};
             row_load(w, group * s->channels * step + m * s->taps + k, step, s->channels, s->row);
             panel_dot(s->panel, s->row, s->channels, acc);
-            scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
+            ref_window_scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
             k++;
         } while (ref_window_next(p->window.rank, p->window.kernel, tap));
     }
@@ -81,5 +64,25 @@ Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const
     for (int64_t image = 0; image < x->dims[0]; image++)
         for (int64_t group = 0; group < p->group; group++)
             group_run(p, x, w, bias, y, &s, image, group);
+    return ERR_OK;
+}
+
+Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch) {
+    int64_t positions = ref_window_count(w->rank, w->out),
+            taps = ref_window_count(w->rank, w->kernel);
+    int64_t size = ref_window_count(w->rank, w->in), row = 0;
+    double *line, *plane;
+    TRY(panel_room(scratch, positions, 1, &line));
+    TRY(panel_room(scratch, size, 1, &plane));
+    for (int64_t i = 0; i < y->dims[0] * y->dims[1]; i++) {
+        int64_t tap[REF_WINDOW_MAX] = {0};
+        for (int64_t k = 0; k < size; k++) plane[k] = 0;
+        do {
+            row_load(x, row++ * positions, 1, positions, line);
+            ref_window_scatter(w, tap, 0, positions, line, plane);
+        } while (ref_window_next(w->rank, w->kernel, tap));
+        row_store(y, i * size, 1, size, plane);
+    }
+    CHECK(row == y->dims[0] * y->dims[1] * taps);
     return ERR_OK;
 }

@@ -45,3 +45,20 @@ RefWindow ref_window_flatten(const RefWindow *w) {
     return (RefWindow){
         .rank = 1, .in = {n}, .out = {n}, .kernel = {1}, .stride = {1}, .dilation = {1}};
 }
+
+void ref_window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
+                        const double *v, double *plane) {
+    int64_t pos[REF_WINDOW_MAX] = {0};
+    ref_window_split(w->rank, w->out, at, pos);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t to = 0;
+        bool    inside = true;
+        for (int32_t d = 0; d < w->rank; d++) {
+            int64_t i = pos[d] * w->stride[d] + tap[d] * w->dilation[d] - w->pad[d];
+            if (i < 0 || i >= w->in[d]) inside = false;
+            to = to * w->in[d] + (inside ? i : 0);
+        }
+        if (inside) plane[to] += v[j];
+        (void)ref_window_next(w->rank, w->out, pos);
+    }
+}

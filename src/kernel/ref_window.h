@@ -34,5 +34,9 @@ RefSpan ref_window_outputs(const RefWindow *w, int32_t d, int64_t tap);
 // Taps of dimension d whose place for output o lies in [low, high) of the input.
 RefSpan ref_window_taps(const RefWindow *w, int32_t d, int64_t o, int64_t low, int64_t high);
 
+// Adds v[j] to where tap looks at from output at + j, in a plane of the input's size.
+void ref_window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
+                        const double *v, double *plane);
+
 // The same window as few dimensions as possible: one when every tap is alone, unpadded, unstrided.
 RefWindow ref_window_flatten(const RefWindow *w);

@@ -101,3 +101,47 @@ Err infer_conv_qlinear(const OpCall *c, Tensor *out) {
     out->dtype = c->in[7]->dtype;
     return conv_bias(infer_in(c, 8), w->dims[0], DT_I32);
 }
+
+// offset or mask: [N, groups * taps * each, out...].
+static Err deform_fits(const Tensor *t, const Tensor *out, int64_t groups, const Window *w,
+                       int64_t each, const char *what) {
+    int64_t channels = groups * each;
+    bool    fits = t->rank == out->rank && t->dims[0] == out->dims[0];
+    for (int32_t i = 0; i < w->rank && fits; i++)
+        fits = !__builtin_mul_overflow(channels, w->kernel[i], &channels) &&
+               t->dims[i + 2] == out->dims[i + 2];
+    if (fits && t->dims[1] == channels) return ERR_OK;
+    return err_set(ERR_INVALID, "the shape of %s does not fit the output", what);
+}
+
+Err infer_conv_deform(const OpCall *c, Tensor *out) {
+    const Tensor *x = c->in[0], *w = c->in[1], *mask = infer_in(c, 4);
+    int64_t       groups = attr_int(c->node, "offset_group", 1);
+    Window        win;
+    TRY(infer_need(x, TYPES_FLOAT, "X"));
+    for (uint32_t i = 1; i < c->node->n_in; i++)
+        if (c->in[i] != NULL)
+            TRY(infer_need(c->in[i], dtype_bit(x->dtype), "W, offset, B or mask"));
+    TRY(conv_shape(c, x, w, out));
+    TRY(window_read(c->node, x, w->dims + 2, &win));
+    TRY(conv_bias(infer_in(c, 3), w->dims[0], x->dtype));
+    if (groups < 1 || groups > INT32_MAX || x->dims[1] % groups != 0)
+        return err_set(ERR_INVALID, "offset_group %" PRId64 " does not divide %" PRId64 " channels",
+                       groups, x->dims[1]);
+    out->dtype = x->dtype;
+    TRY(deform_fits(c->in[2], out, groups, &win, win.rank, "offset"));
+    return mask != NULL ? deform_fits(mask, out, groups, &win, 1, "mask") : ERR_OK;
+}
+
+Err infer_col2im(const OpCall *c, Tensor *out) {
+    const Tensor *x = c->in[0];
+    Window        w;
+    TRY(infer_need(x, TYPES_NUMBER, "input"));
+    *out = (Tensor){.dtype = x->dtype, .rank = RANK_UNKNOWN};
+    if (c->in[1]->data == NULL || c->in[2]->data == NULL) return ERR_OK;
+    TRY(window_read_col2im(c->node, x, c->in[1], c->in[2], &w, &out->dims[1]));
+    out->rank = w.rank + 2;
+    out->dims[0] = x->dims[0];
+    for (int32_t i = 0; i < w.rank; i++) out->dims[i + 2] = w.in[i];
+    return ERR_OK;
+}

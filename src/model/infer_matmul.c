@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "model/einsum.h"
 #include "model/infer.h"
 #include "model/quant.h"
 
@@ -117,4 +118,16 @@ Err infer_gemm(const OpCall *c, Tensor *out) {
     out->dims[0] = a->dims[ta];
     out->dims[1] = b->dims[1 - tb];
     return gemm_bias(c, infer_in(c, 2), out);
+}
+
+Err infer_einsum(const OpCall *c, Tensor *out) {
+    Einsum e;
+    TRY(einsum_read(c, &e));
+    TRY(infer_need(c->in[0], TYPES_NUMBER, "Inputs"));
+    for (uint32_t i = 1; i < c->node->n_in; i++)
+        TRY(infer_need(c->in[i], dtype_bit(c->in[0]->dtype), "Inputs"));
+    if (e.n_out > TENSOR_MAX_RANK)
+        return err_set(ERR_UNSUPPORTED, "the result has rank %d", e.n_out);
+    *out = tensor_of(c->in[0]->dtype, e.n_out, e.dims, NULL);
+    return ERR_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/attr.h"
+#include "model/infer.h"
 
 // Parameters up to 2^30 and sizes up to 2^47: no sum of products below leaves int64.
 static const int64_t param_max = INT64_C(1) << 30, size_max = INT64_C(1) << 47;
@@ -180,6 +181,34 @@ Err window_read_unpool(const Node *n, const Tensor *x, Window *w) {
     TRY(set_positions(x, w));
     for (int32_t i = 0; i < w->rank; i++) TRY(fit_transposed(w, i, 0, PAD_NOTSET));
     return ERR_OK;
+}
+
+static Err col2im_fits(const Tensor *x, const Window *w, int64_t *channels) {
+    int64_t taps = 1, positions = 1;
+    bool    over = false;
+    for (int32_t i = 0; i < w->rank; i++)
+        over = over || __builtin_mul_overflow(taps, w->kernel[i], &taps) ||
+               __builtin_mul_overflow(positions, w->out[i], &positions);
+    if (over || x->dims[1] % taps != 0 || x->dims[2] != positions)
+        return err_set(ERR_INVALID, "%" PRId64 " rows of %" PRId64 " do not fit blocks and image",
+                       x->dims[1], x->dims[2]);
+    *channels = x->dims[1] / taps;
+    return ERR_OK;
+}
+
+Err window_read_col2im(const Node *n, const Tensor *x, const Tensor *image, const Tensor *block,
+                       Window *w, int64_t *channels) {
+    int64_t  kernel[WINDOW_MAX];
+    uint32_t n_image = 0, n_kernel = 0;
+    Tensor   y = {.dtype = x->dtype, .dims = {1, 1}};
+    TRY(infer_read_ints(image, y.dims + 2, WINDOW_MAX, &n_image));
+    TRY(infer_read_ints(block, kernel, WINDOW_MAX, &n_kernel));
+    if (x->rank != 3 || n_image != n_kernel)
+        return err_set(ERR_INVALID, "an input of rank %d, image of %u and block of %u dimensions",
+                       x->rank, n_image, n_kernel);
+    y.rank = (int32_t)n_image + 2;
+    TRY(window_read(n, &y, kernel, w));
+    return col2im_fits(x, w, channels);
 }
 
 void window_whole(const Tensor *x, Window *w) {

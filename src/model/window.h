@@ -24,4 +24,9 @@ MUST_USE Err window_read_transposed(const Node *n, const Tensor *x, const int64_
 // Of MaxUnpool: in is the smallest output whose windows cover x (out).
 MUST_USE Err window_read_unpool(const Node *n, const Tensor *x, Window *w);
 
+// Of Col2Im: over an image whose patches, [N, C * kernel, positions], are x. image and block have
+// data. channels: C.
+MUST_USE Err window_read_col2im(const Node *n, const Tensor *x, const Tensor *image,
+                                const Tensor *block, Window *w, int64_t *channels);
+
 void window_whole(const Tensor *x, Window *w);  // everything behind N and C, as one dimension
