@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -88,6 +90,32 @@ static void totals_are_the_published_ones(void **state) {
         model_finish(&m);
     }
     assert_null(zoo_entry(N_ROWS));
+}
+
+static void figure(double x, int places, char *out, size_t size) {
+    (void)snprintf(out, size, "%.*f", places, x);
+    if (x == 0) (void)snprintf(out, size, "-");
+}
+
+static void the_documented_table_is_this_one(void **state) {
+    (void)state;
+    static char doc[1 << 16];
+    char        path[4096], line[400], macs[32], params[32];
+    if (getenv("SRC") == NULL) skip();
+    (void)snprintf(path, sizeof path, "%s/docs/zoo.md", getenv("SRC"));
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    doc[fread(doc, 1, sizeof doc - 1, f)] = '\0';
+    assert_int_equal(fclose(f), 0);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const ZooEntry *e = zoo_find(rows[i].name);
+        figure(e->mmacs, e->mmacs < 10 ? 2 : 0, macs, sizeof macs);
+        figure(e->mparams, 3, params, sizeof params);
+        (void)snprintf(line, sizeof line, "| %s | %s | %.3f | %.3f | %s | %s | %s |\n", e->name,
+                       e->input, (double)rows[i].macs / 1e6, (double)rows[i].params / 1e6, macs,
+                       params, e->source);
+        if (strstr(doc, line) == NULL) fail_msg("docs/zoo.md lacks this row: %s", line);
+    }
 }
 
 static void shapes_are_those_the_builder_expects(void **state) {
@@ -185,6 +213,7 @@ static void wrong_requests_are_refused_with_advice(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_the_published_ones),
+        cmocka_unit_test(the_documented_table_is_this_one),
         cmocka_unit_test(shapes_are_those_the_builder_expects),
         cmocka_unit_test(work_grows_with_batch_and_sequence),
         cmocka_unit_test(weights_depend_on_the_seed_alone),
