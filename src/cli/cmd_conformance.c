@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/suite.h"
@@ -40,12 +41,16 @@ static Err run_suite(const char *dir, const Options *o, Tally *t) {
     int n = scandir(path, &cases, is_case, alphasort);
     if (n < 0)
         return err_set(ERR_IO, "no suite at %s; install libonnx-testdata or name its folder", path);
+    Progress p;
+    progress_begin(&p, stderr, clock_steady(), t->suite, n);
     for (int i = 0; i < n; i++) {
         (void)snprintf(path, sizeof path, "%s/%s/%s", dir, t->suite, cases[i]->d_name);
         if (o->test == NULL || strstr(cases[i]->d_name, o->test) != NULL)
             count_case(t, cases[i]->d_name, suite_case(path), o->list);
         free(cases[i]);
+        progress_step(&p, 1);
     }
+    progress_end(&p);
     free(cases);
     return ERR_OK;
 }

@@ -1,0 +1,207 @@
+// A network taken apart: one row per layer with shapes, work and traffic.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "compile/interp.h"
+#include "model/work.h"
+
+typedef struct Show {
+    Arena   arena;
+    Table   table;
+    json_t *layers;
+    Work    total;
+} Show;
+
+static const Column columns[] = {
+    {.key = "name", .head = "layer"},
+    {.key = "op", .head = "operator"},
+    {.key = "inputs", .head = "input"},
+    {.key = "output", .head = "output"},
+    {.key = "macs", .head = "MMAC", .scale = 1e6, .decimals = 2},
+    {.key = "weight_bytes", .head = "weights", .unit = "KB", .scale = 1e3, .decimals = 1},
+    {.key = "in_bytes", .head = "in", .unit = "KB", .scale = 1e3, .decimals = 1},
+    {.key = "out_bytes", .head = "out", .unit = "KB", .scale = 1e3, .decimals = 1},
+    {.key = "macs_per_byte", .head = "MAC/B", .decimals = 1},
+};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+static const Tensor *value_type(const Special *s, uint32_t v) {
+    static const Tensor none = {.rank = RANK_UNKNOWN};
+    return v != NO_VALUE ? &s->values[v] : &none;
+}
+
+static json_t *shape_json(const Tensor *t) {
+    if (t->rank < 0) return json_null();
+    json_t *a = json_array();
+    for (int32_t i = 0; i < t->rank; i++) json_array_append_new(a, json_integer(t->dims[i]));
+    return a;
+}
+
+static void add_json(Show *out, const Special *s, const Node *n, const char *name, const Work *w) {
+    json_t *inputs = json_array();
+    for (uint32_t i = 0; i < n->n_in; i++)
+        json_array_append_new(inputs, shape_json(value_type(s, n->in[i])));
+    json_array_append_new(
+        out->layers,
+        json_pack("{s:s,s:s,s:o,s:o,s:I,s:I,s:I,s:I}", "name", name, "op", op_info(n->op)->name,
+                  "inputs", inputs, "output",
+                  shape_json(value_type(s, n->n_out > 0 ? n->out[0] : NO_VALUE)), "macs",
+                  (json_int_t)w->macs, "weight_bytes", (json_int_t)w->weight_bytes, "in_bytes",
+                  (json_int_t)w->in_bytes, "out_bytes", (json_int_t)w->out_bytes));
+}
+
+static double intensity(const Work *w) {
+    double bytes = (double)w->weight_bytes + (double)w->in_bytes + (double)w->out_bytes;
+    return bytes > 0 ? (double)w->macs / bytes : 0;
+}
+
+static void add_numbers(Table *t, const Work *w) {
+    table_int(t, w->macs);
+    table_int(t, w->weight_bytes);
+    table_int(t, w->in_bytes);
+    table_int(t, w->out_bytes);
+    table_real(t, intensity(w));
+}
+
+static void add_row(Show *out, const Special *s, const Node *n, const char *name, const Work *w) {
+    char in[128], to[128];
+    tensor_shape_text(value_type(s, n->n_in > 0 ? n->in[0] : NO_VALUE), in, sizeof in);
+    tensor_shape_text(value_type(s, n->n_out > 0 ? n->out[0] : NO_VALUE), to, sizeof to);
+    table_row(&out->table);
+    table_text(&out->table, name);
+    table_text(&out->table, op_info(n->op)->name);
+    table_text(&out->table, in);
+    table_text(&out->table, to);
+    add_numbers(&out->table, w);
+}
+
+static void add_up(Work *total, const Work *w) {
+    total->macs += w->macs;
+    total->params += w->params;
+    total->weight_bytes += w->weight_bytes;
+    total->in_bytes += w->in_bytes;
+    total->out_bytes += w->out_bytes;
+}
+
+// Bodies of control flow follow their node, their layers named node/body/layer.
+static Err add_graph(Show *out, const Special *s, const char *prefix) {
+    Work total = {0};
+    TRY(work_total(s, &out->arena, &total));
+    add_up(&out->total, &total);
+    for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
+        if (s->folded[i]) continue;
+        const Node *n = &s->graph->nodes[i];
+        const char *name = arena_printf(&out->arena, "%s%s", prefix, n->name);
+        Work        w = {0};
+        TRY(work_node(s, i, &out->arena, &w));
+        add_json(out, s, n, name, &w);
+        add_row(out, s, n, name, &w);
+        for (uint32_t k = 0; k < n->n_attr; k++) {
+            if (n->attrs[k].kind != ATTR_GRAPH) continue;
+            const Special *body = special_body(s, n->attrs[k].v.g);
+            const char    *inside = arena_printf(&out->arena, "%s/%s/", name, n->attrs[k].name);
+            if (body != NULL) TRY(add_graph(out, body, inside));
+        }
+    }
+    return ERR_OK;
+}
+
+static int print_show(Show *out, const Model *m, bool json, bool csv) {
+    if (json)
+        return command_json(json_pack("{s:s,s:O,s:{s:I,s:I,s:I}}", "model", m->name, "layers",
+                                      out->layers, "total", "macs", (json_int_t)out->total.macs,
+                                      "params", (json_int_t)out->total.params, "weight_bytes",
+                                      (json_int_t)out->total.weight_bytes));
+    table_total(&out->table);
+    table_text(&out->table, "total");
+    table_textf(&out->table, "%.3f M params", (double)out->total.params / 1e6);
+    table_missing(&out->table);
+    table_missing(&out->table);
+    add_numbers(&out->table, &out->total);
+    Err e = csv ? table_csv(&out->table, stdout) : table_print(&out->table, stdout);
+    return e == ERR_OK ? 0 : command_failed(e);
+}
+
+static void note_open_dimensions(const Model *m, const LoadOptions *o) {
+    for (uint32_t i = 0; i < m->graph->n_inputs; i++) {
+        const Value *v = &m->graph->values[m->graph->inputs[i]];
+        for (int32_t d = 0; d < v->type.rank; d++)
+            if (v->type.dims[d] < 0 && v->symbols != NULL && v->symbols[d] != NULL &&
+                o->dims.n == 0)
+                fprintf(stderr,
+                        "dimension '%s' of input '%s' is open, shown for 1; choose with "
+                        "--dim '%s=N'\n",
+                        v->symbols[d], v->name, v->symbols[d]);
+    }
+}
+
+static Err specialise(const Model *m, const LoadOptions *o, Specials *all, Arena *a,
+                      const Special **s) {
+    Tensor *in = arena_new(a, Tensor, m->graph->n_inputs);
+    specials_init(all, m, interp_eval);
+    TRY(load_input_types(m, o, in));
+    return specials_get(all, in, s);
+}
+
+int cmd_model_show(const Command *c, int argc, char **argv) {
+    LoadOptions  o = LOAD_OPTIONS_DEFAULT;
+    bool         json = false, csv = false;
+    const ArgRow rows[] = {
+        {"dim", ARG_LIST, &o.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
+        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
+        {"csv", ARG_FLAG, &csv, NULL, "comma-separated values on stdout", 0, 0},
+        LOAD_ROWS(o),
+    };
+    const char *what = NULL;
+    int         code = args_parse(c, rows, 6, argc, argv, &what, 1, 1, NULL);
+    if (code >= 0) return code;
+    Model          m = {0};
+    Specials       all = {0};
+    Show           out = {.layers = json_array()};
+    const Special *s = NULL;
+    Err            e = arena_init(&out.arena, (size_t)1 << 34);
+    if (e == ERR_OK) e = load_model(what, &o, &m);
+    if (e == ERR_OK) e = specialise(&m, &o, &all, &out.arena, &s);
+    table_init(&out.table, &out.arena, columns, N_COLUMNS);
+    if (e == ERR_OK) note_open_dimensions(&m, &o);
+    if (e == ERR_OK) e = add_graph(&out, s, "");
+    code = e == ERR_OK ? print_show(&out, &m, json, csv) : command_failed(e);
+    json_decref(out.layers);
+    specials_finish(&all);
+    model_finish(&m);
+    arena_finish(&out.arena);
+    return code;
+}
+
+int cmd_model_check(const Command *c, int argc, char **argv) {
+    LoadOptions  o = LOAD_OPTIONS_DEFAULT;
+    bool         json = false;
+    const ArgRow rows[] = {
+        {"dim", ARG_LIST, &o.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
+        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    const char *what = NULL;
+    int         code = args_parse(c, rows, 2, argc, argv, &what, 1, 1, NULL);
+    if (code >= 0) return code;
+    Model          m = {0};
+    Specials       all = {0};
+    Arena          a = {0};
+    const Special *s = NULL;
+    Err            e = arena_init(&a, 1 << 24);
+    if (e == ERR_OK) e = load_model(what, &o, &m);
+    if (e == ERR_OK) e = specialise(&m, &o, &all, &a, &s);
+    if (json)
+        code = command_json(
+            json_pack("{s:b,s:s}", "ok", e == ERR_OK, "reason", e == ERR_OK ? "" : err_why()));
+    else if (e == ERR_OK)
+        printf("%s: ok, %u nodes, operator set %d, written by %s\n", what, m.graph->n_nodes,
+               m.opset, m.producer);
+    if (e != ERR_OK) code = command_failed(e);
+    specials_finish(&all);
+    model_finish(&m);
+    arena_finish(&a);
+    return code > 0 ? code : 0;
+}

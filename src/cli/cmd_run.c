@@ -1,0 +1,153 @@
+// One run of a network: inputs in, outputs as a table, files or JSON.
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/npy.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/feed.h"
+#include "compile/interp.h"
+
+typedef struct Options {
+    LoadOptions load;
+    ArgList     inputs;
+    const char *output;
+    int64_t     max_mb;
+    bool        json;
+} Options;
+
+typedef struct Result {
+    const Graph *graph;
+    Tensor      *outputs;
+    char       **files;  // [n_outputs] NULL where not written
+} Result;
+
+static char *file_name(Arena *a, const char *dir, const char *name, uint32_t turn) {
+    char *path = turn == 0 ? arena_printf(a, "%s/%s.npy", dir, name)
+                           : arena_printf(a, "%s/%s_%u.npy", dir, name, turn);
+    for (char *c = path + strlen(dir) + 1; *c != '\0'; c++)
+        if (!isalnum((unsigned char)*c) && strchr("_.-", *c) == NULL) *c = '_';
+    return path;
+}
+
+static bool taken(const Result *r, uint32_t before, const char *path) {
+    for (uint32_t i = 0; i < before; i++)
+        if (r->files[i] != NULL && strcmp(r->files[i], path) == 0) return true;
+    return false;
+}
+
+static Err write_outputs(Result *r, const char *dir, Arena *a) {
+    TRY(file_make_dirs(dir));
+    for (uint32_t i = 0; i < r->graph->n_outputs; i++) {
+        const char *name = r->graph->values[r->graph->outputs[i]].name;
+        char       *path = file_name(a, dir, name, 0);
+        for (uint32_t turn = 2; taken(r, i, path); turn++) path = file_name(a, dir, name, turn);
+        r->files[i] = path;
+        TRY(npy_write(path, &r->outputs[i]));
+    }
+    return ERR_OK;
+}
+
+static int print_json(const Result *r, const char *model) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < r->graph->n_outputs; i++) {
+        const Tensor *t = &r->outputs[i];
+        json_t       *shape = json_array();
+        for (int32_t d = 0; d < t->rank; d++)
+            json_array_append_new(shape, json_integer(t->dims[d]));
+        json_t *row =
+            json_pack("{s:s,s:s,s:o}", "name", r->graph->values[r->graph->outputs[i]].name, "type",
+                      dtype_name(t->dtype), "shape", shape);
+        if (r->files[i] != NULL) json_object_set_new(row, "file", json_string(r->files[i]));
+        json_array_append_new(list, row);
+    }
+    return command_json(json_pack("{s:s,s:o}", "model", model, "outputs", list));
+}
+
+static void add_numbers(Table *table, const Tensor *t) {
+    int64_t n = t->dtype == DT_F32 ? tensor_count(t) : 0;
+    if (n == 0) return;
+    const float *x = t->data;
+    double       least = x[0], most = x[0], sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        least = fmin(least, x[i]);
+        most = fmax(most, x[i]);
+        sum += x[i];
+    }
+    table_real(table, least);
+    table_real(table, sum / (double)n);
+    table_real(table, most);
+}
+
+static Err print_table(const Result *r, Arena *a) {
+    static const Column cols[] = {
+        {.key = "output", .head = "output"},
+        {.key = "type", .head = "type"},
+        {.key = "shape", .head = "shape"},
+        {.key = "min", .head = "min", .decimals = 4},
+        {.key = "mean", .head = "mean", .decimals = 4},
+        {.key = "max", .head = "max", .decimals = 4},
+    };
+    Table table;
+    table_init(&table, a, cols, 6);
+    for (uint32_t i = 0; i < r->graph->n_outputs; i++) {
+        char shape[128];
+        tensor_shape_text(&r->outputs[i], shape, sizeof shape);
+        table_row(&table);
+        table_text(&table, r->graph->values[r->graph->outputs[i]].name);
+        table_text(&table, dtype_name(r->outputs[i].dtype));
+        table_text(&table, shape);
+        add_numbers(&table, &r->outputs[i]);
+    }
+    return table_print(&table, stdout);
+}
+
+static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
+    const Graph *g = m->graph;
+    *r = (Result){g, arena_new(a, Tensor, g->n_outputs), arena_new(a, char *, g->n_outputs)};
+    Tensor        *in = arena_new(a, Tensor, g->n_inputs);
+    const Special *s = NULL;
+    Specials       specials;
+    InterpLimits   limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000};
+    TRY(load_input_types(m, &o->load, in));
+    TRY(feed_inputs(m, &o->inputs, (uint64_t)o->load.seed, a, in));
+    TRY(special_check_inputs(g, in));
+    specials_init(&specials, m, interp_eval);
+    Err e = specials_get(&specials, in, &s);
+    if (e == ERR_OK) e = interp_run(s, in, &limits, a, r->outputs);
+    specials_finish(&specials);
+    return e;
+}
+
+int cmd_run(const Command *c, int argc, char **argv) {
+    Options      o = {.load = LOAD_OPTIONS_DEFAULT, .max_mb = 16384};
+    const ArgRow rows[] = {
+        {"input", ARG_LIST, &o.inputs, "NAME=FILE", "an input from .npy or .pb, or 'random'", 0, 0},
+        {"output", ARG_TEXT, &o.output, "DIR", "write every output as DIR/<name>.npy", 0, 0},
+        {"dim", ARG_LIST, &o.load.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
+        {"max-mb", ARG_INT, &o.max_mb, "N", "memory for intermediate values (default 16384)", 1,
+         INT64_C(1) << 24},
+        {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
+        LOAD_ROWS(o.load),
+    };
+    const char *what = NULL;
+    int         code = args_parse(c, rows, 8, argc, argv, &what, 1, 1, NULL);
+    if (code >= 0) return code;
+    Model  m = {0};
+    Arena  a = {0};
+    Result r = {0};
+    o.load.numbers = true;
+    Err e = arena_init(&a, (size_t)1 << 38);
+    if (e == ERR_OK) e = load_model(what, &o.load, &m);
+    if (e == ERR_OK) e = compute(&o, &m, &a, &r);
+    if (e == ERR_OK && o.output != NULL) e = write_outputs(&r, o.output, &a);
+    if (e == ERR_OK && !o.json) e = print_table(&r, &a);
+    code = e != ERR_OK ? command_failed(e) : o.json ? print_json(&r, m.name) : 0;
+    model_finish(&m);
+    arena_finish(&a);
+    return code;
+}

@@ -1,0 +1,85 @@
+// Standard networks: listed from the zoo's rows, written as ONNX files.
+#include <stdio.h>
+
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "model/onnx_write.h"
+#include "model/work.h"
+#include "model/zoo.h"
+
+// Counts a network's work from shapes alone; no weight is made.
+static Err count_work(const ZooEntry *z, Arena *a, Work *w) {
+    Model    m = {0};
+    Specials specials;
+    TRY(zoo_build(z->name, NULL, &m));
+    specials_init(&specials, &m, NULL);
+    Tensor        *in = arena_new(a, Tensor, m.graph->n_inputs);
+    const Special *s = NULL;
+    for (uint32_t i = 0; i < m.graph->n_inputs; i++)
+        in[i] = m.graph->values[m.graph->inputs[i]].type;
+    Err e = specials_get(&specials, in, &s);
+    if (e == ERR_OK) e = work_total(s, a, w);
+    specials_finish(&specials);
+    model_finish(&m);
+    return e;
+}
+
+static Err list_networks(Table *table, Arena *a) {
+    static const Column cols[] = {
+        {.key = "name", .head = "network"},
+        {.key = "input", .head = "input"},
+        {.key = "macs", .head = "MMAC", .scale = 1e6},
+        {.key = "params", .head = "M params", .scale = 1e6, .decimals = 2},
+        {.key = "about", .head = "about"},
+    };
+    table_init(table, a, cols, 5);
+    for (size_t i = 0; zoo_entry(i) != NULL; i++) {
+        const ZooEntry *z = zoo_entry(i);
+        Work            w = {0};
+        TRY(count_work(z, a, &w));
+        table_row(table);
+        table_text(table, z->name);
+        table_text(table, z->input);
+        table_int(table, w.macs);
+        table_int(table, w.params);
+        table_text(table, z->about);
+    }
+    return ERR_OK;
+}
+
+int cmd_zoo_list(const Command *c, int argc, char **argv) {
+    bool         json = false;
+    const ArgRow rows[] = {
+        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    int code = args_parse(c, rows, 1, argc, argv, NULL, 0, 0, NULL);
+    if (code >= 0) return code;
+    Arena   a = {0};
+    Table   table;
+    json_t *list = NULL;
+    Err     e = arena_init(&a, (size_t)1 << 32);
+    if (e == ERR_OK) e = list_networks(&table, &a);
+    if (e == ERR_OK) e = json ? table_json(&table, &list) : table_print(&table, stdout);
+    code = e != ERR_OK ? command_failed(e)
+           : json      ? command_json(json_pack("{s:o}", "networks", list))
+                       : 0;
+    arena_finish(&a);
+    return code;
+}
+
+int cmd_zoo_write(const Command *c, int argc, char **argv) {
+    LoadOptions  o = LOAD_OPTIONS_DEFAULT;
+    const ArgRow rows[] = {LOAD_ROWS(o)};
+    const char  *rest[2];
+    int          code = args_parse(c, rows, 3, argc, argv, rest, 2, 2, NULL);
+    if (code >= 0) return code;
+    ZooOptions z = {.batch = o.batch, .sequence = o.sequence, .seed = (uint64_t)o.seed};
+    Model      m = {0};
+    Err        e = zoo_build(rest[0], &z, &m);
+    if (e == ERR_OK) e = onnx_write(&m, rest[1]);
+    model_finish(&m);
+    if (e != ERR_OK) return command_failed(e);
+    fprintf(stderr, "wrote %s\n", rest[1]);
+    return 0;
+}
