@@ -1,10 +1,10 @@
 #include <string.h>
 
+#include "base/number.h"
 #include "compile/run.h"
 #include "kernel/ref_binary.h"
 #include "kernel/ref_cast.h"
 #include "kernel/ref_where.h"
-#include "kernel/wide.h"
 #include "model/infer_math.h"
 
 static RefBinary function_of(const Node *n) {
@@ -49,7 +49,7 @@ Err run_binary(const OpCall *c, Tensor *out) {
 // A number of type t in *room.
 static Tensor scalar(DType t, double v, uint64_t *room) {
     Tensor s = tensor_of(t, 0, NULL, room);
-    wide_put(&s, 0, v);
+    number_set(&s, 0, v);
     return s;
 }
 

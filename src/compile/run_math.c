@@ -1,8 +1,8 @@
+#include "base/number.h"
 #include "compile/run.h"
 #include "kernel/ref_binary.h"
 #include "kernel/ref_dropout.h"
 #include "kernel/ref_unary.h"
-#include "kernel/wide.h"
 
 // The function of an operator, its parameters' attributes and their defaults.
 typedef struct UnaryRow {
@@ -99,7 +99,7 @@ Err run_detect(const OpCall *c, Tensor *out) {
 static const Tensor *bound(const OpCall *c, uint32_t input, const char *name, Tensor *room) {
     if (c->node->version >= 11) return infer_in(c, input);
     if (!attr_has(c->node, name)) return NULL;
-    wide_put(room, 0, (double)attr_float(c->node, name, 0));
+    number_set(room, 0, (double)attr_float(c->node, name, 0));
     return room;
 }
 
@@ -120,8 +120,8 @@ Err run_clip(const OpCall *c, Tensor *out) {
 Err run_dropout(const OpCall *c, Tensor *out) {
     const Tensor *ratio_in = infer_in(c, 1), *mode = infer_in(c, 2);
     double        ratio = 0;
-    if (mode != NULL && wide_get(mode, 0) != 0)
-        ratio = ratio_in != NULL ? wide_get(ratio_in, 0) : 0.5;
+    if (mode != NULL && number_f64(mode, 0) != 0)
+        ratio = ratio_in != NULL ? number_f64(ratio_in, 0) : 0.5;
     if (!(ratio >= 0 && ratio < 1)) return err_set(ERR_INVALID, "ratio %g is not in [0, 1)", ratio);
     uint32_t seed = (uint32_t)attr_int(c->node, "seed", 0);
     ref_dropout(ratio, seed, c->in[0], &out[0], c->node->n_out > 1 ? &out[1] : NULL);

@@ -1,9 +1,9 @@
 #include <math.h>
 
+#include "base/number.h"
 #include "compile/run.h"
 #include "kernel/ref_binary.h"
 #include "kernel/ref_norm.h"
-#include "kernel/wide.h"
 #include "model/infer_math.h"
 
 // Per channel: what the input is multiplied with and what is added then.
@@ -27,8 +27,8 @@ static void batch_outputs(const OpCall *c, const Batch *b, int64_t channels, Ten
         const Tensor *was = c->in[k % 2 == 1 ? 3 : 4];
         const double  share = k < 3 ? momentum : 0;
         for (int64_t i = 0; i < channels; i++) {
-            double kept = share == 0 ? 0 : share * wide_get(was, i);
-            wide_put(&out[k], i, kept + (share == 1 ? 0 : (1 - share) * own[i]));
+            double kept = share == 0 ? 0 : share * number_f64(was, i);
+            number_set(&out[k], i, kept + (share == 1 ? 0 : (1 - share) * own[i]));
         }
     }
 }
@@ -44,13 +44,13 @@ Err run_batch_norm(const OpCall *c, Tensor *out) {
     y.data = out[0].data;
     TRY(batch_alloc(c, channels, &b));
     for (int64_t i = 0; i < channels; i++) {
-        b.mean[i] = wide_get(c->in[3], i);
-        b.variance[i] = wide_get(c->in[4], i);
+        b.mean[i] = number_f64(c->in[3], i);
+        b.variance[i] = number_f64(c->in[4], i);
     }
     if (infer_batch_trains(n)) ref_moments(along, &x, b.mean, b.variance);
     for (int64_t i = 0; i < channels; i++) {
-        b.mul[i] = wide_get(c->in[1], i) / sqrt(b.variance[i] + epsilon);
-        b.add[i] = wide_get(c->in[2], i) - b.mean[i] * b.mul[i];
+        b.mul[i] = number_f64(c->in[1], i) / sqrt(b.variance[i] + epsilon);
+        b.add[i] = number_f64(c->in[2], i) - b.mean[i] * b.mul[i];
     }
     ref_affine(b.mul, b.add, &x, &y);
     batch_outputs(c, &b, channels, out);

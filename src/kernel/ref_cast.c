@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/half.h"
+#include "base/number.h"
 #include "kernel/wide.h"
 
 void ref_cast(const Tensor *x, Tensor *y) {
@@ -67,9 +68,9 @@ static int print_float(DType t, double v, char text[REF_CAST_TEXT]) {
 size_t ref_cast_print(const Tensor *x, int64_t i, char text[REF_CAST_TEXT]) {
     int n;
     if (x->dtype == DT_BOOL)
-        n = snprintf(text, REF_CAST_TEXT, "%s", wide_get(x, i) != 0 ? "True" : "False");
+        n = snprintf(text, REF_CAST_TEXT, "%s", number_f64(x, i) != 0 ? "True" : "False");
     else if (dtype_is_float(x->dtype))
-        n = print_float(x->dtype, wide_get(x, i), text);
+        n = print_float(x->dtype, number_f64(x, i), text);
     else if (wide_of(x->dtype) == WIDE_U64) {
         WideBlock b;
         wide_load(WIDE_U64, x, i, 1, 1, &b);
@@ -102,13 +103,13 @@ Err ref_cast_read(Str text, Tensor *y, int64_t i) {
     if (text.len > 0 && text.len < sizeof copy) memcpy(copy, text.at, text.len);
     copy[text.len < sizeof copy ? text.len : 0] = '\0';
     if (y->dtype == DT_BOOL && (strcasecmp(copy, "true") == 0 || strcasecmp(copy, "false") == 0)) {
-        wide_put(y, i, (copy[0] | 32) == 't');
+        number_set(y, i, (copy[0] | 32) == 't');
         return ERR_OK;
     }
     if (dtype_is_int(y->dtype) && copy[0] != '\0' && read_integer(copy, y, i)) return ERR_OK;
     double v = y->dtype == DT_F32 ? (double)strtof(copy, &end) : strtod(copy, &end);
     if (end == copy || *end != '\0' || strlen(copy) != text.len)
         return err_set(ERR_INVALID, "the text of element %" PRId64 " is no number", i);
-    wide_put(y, i, v);
+    number_set(y, i, v);
     return ERR_OK;
 }

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernel/wide.h"
+#include "base/number.h"
 
 static void swap_rows(double *m, int64_t n, int64_t a, int64_t b) {
     for (int64_t i = 0; i < n; i++) {
@@ -36,7 +36,7 @@ static double determinant(double *m, int64_t n) {
 void ref_det(const Tensor *x, Tensor *y, double *room) {
     const int64_t n = x->dims[x->rank - 1];
     for (int64_t k = 0; k < tensor_count(y); k++) {
-        for (int64_t i = 0; i < n * n; i++) room[i] = wide_get(x, k * n * n + i);
-        wide_put(y, k, determinant(room, n));
+        for (int64_t i = 0; i < n * n; i++) room[i] = number_f64(x, k * n * n + i);
+        number_set(y, k, determinant(room, n));
     }
 }

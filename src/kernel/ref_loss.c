@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "kernel/wide.h"
+#include "base/number.h"
 
 static int64_t class_of(const Tensor *target, int64_t i) {
     return target->dtype == DT_I64 ? ((const int64_t *)target->data)[i]
@@ -19,8 +19,8 @@ static Err loss_of(const RefLoss *p, const Tensor *log_prob, const Tensor *targe
     if (class < 0 || class >= classes)
         return err_set(ERR_INVALID, "target %" PRId64 " is none of the %" PRId64 " classes", class,
                        classes);
-    *weight = p->weight != NULL ? wide_get(p->weight, class) : 1;
-    *loss = -*weight * wide_get(log_prob, (i / rest * classes + class) * rest + i % rest);
+    *weight = p->weight != NULL ? number_f64(p->weight, class) : 1;
+    *loss = -*weight * number_f64(log_prob, (i / rest * classes + class) * rest + i % rest);
     return ERR_OK;
 }
 
@@ -31,9 +31,9 @@ Err ref_loss(const RefLoss *p, const Tensor *log_prob, const Tensor *target, Ten
         TRY(loss_of(p, log_prob, target, i, &weight, &loss));
         weights += weight;
         losses += loss;
-        if (p->reduction == REF_LOSS_NONE) wide_put(y, i, loss);
+        if (p->reduction == REF_LOSS_NONE) number_set(y, i, loss);
     }
-    if (p->reduction == REF_LOSS_SUM) wide_put(y, 0, losses);
-    if (p->reduction == REF_LOSS_MEAN) wide_put(y, 0, losses / weights);
+    if (p->reduction == REF_LOSS_SUM) number_set(y, 0, losses);
+    if (p->reduction == REF_LOSS_MEAN) number_set(y, 0, losses / weights);
     return ERR_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "kernel/fibers.h"
 #include "kernel/wide.h"
 
@@ -56,8 +57,8 @@ void ref_norm(const RefNorm *p, const Tensor *x, Tensor *y) {
     for (Walk k = f.kept; walk_more(&k); walk_next(&k)) {
         double mean = centred ? sum_of(&f, x, k.off[0], 0, 1) / (double)f.length : 0;
         double factor = factor_of(p, &f, x, k.off[0], mean);
-        if (p->mean != NULL) wide_put(p->mean, k.at, mean);
-        if (p->inverse != NULL) wide_put(p->inverse, k.at, factor);
+        if (p->mean != NULL) number_set(p->mean, k.at, mean);
+        if (p->inverse != NULL) number_set(p->inverse, k.at, factor);
         write_fiber(&f, x, k.off[0], mean, factor, y);
     }
 }
@@ -95,9 +96,10 @@ void ref_lrn(const RefLrn *p, const Tensor *x, Tensor *y) {
         const int64_t to = above < channels - c ? c + above : channels - 1;
         double        sum = 0;
         for (int64_t k = from; k <= to; k++) {
-            double v = wide_get(x, base + k * rest);
+            double v = number_f64(x, base + k * rest);
             sum += v * v;
         }
-        wide_put(y, i, wide_get(x, i) / pow(p->bias + p->alpha / (double)p->size * sum, p->beta));
+        number_set(y, i,
+                   number_f64(x, i) / pow(p->bias + p->alpha / (double)p->size * sum, p->beta));
     }
 }

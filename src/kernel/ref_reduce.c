@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "kernel/fibers.h"
 #include "kernel/wide.h"
 
@@ -47,7 +48,7 @@ static Acc start_of(RefReduce f, Wide w, Tensor *y, int64_t at) {
     WideBlock b;
     bool      lowest = y->dtype == DT_BOOL && f == REF_REDUCE_MAX;
     if (w == WIDE_F64) return (Acc){.f64 = rows[f].start};
-    wide_put(y, at, lowest ? 0 : rows[f].start);
+    number_set(y, at, lowest ? 0 : rows[f].start);
     wide_load(w, y, at, 1, 1, &b);
     if (w == WIDE_I64)
         a.i64 = b.i64[0];

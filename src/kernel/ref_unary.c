@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/number.h"
 #include "kernel/wide.h"
 
 typedef void Row32(float a, float b, const float *x, float *y, int64_t n);
@@ -106,7 +107,7 @@ void ref_unary(RefUnary f, float a, float b, const Tensor *x, Tensor *y) {
 void ref_is_nan(const Tensor *x, Tensor *y) {
     uint8_t *to = y->data;
     for (int64_t i = 0; i < tensor_count(x); i++) {
-        double v = wide_get(x, i);
+        double v = number_f64(x, i);
         to[i] = v != v;
     }
 }
@@ -114,7 +115,7 @@ void ref_is_nan(const Tensor *x, Tensor *y) {
 void ref_is_inf(bool negative, bool positive, const Tensor *x, Tensor *y) {
     uint8_t *to = y->data;
     for (int64_t i = 0; i < tensor_count(x); i++) {
-        double v = wide_get(x, i);
+        double v = number_f64(x, i);
         to[i] = isinf(v) && (v < 0 ? negative : positive);
     }
 }

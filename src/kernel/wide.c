@@ -146,11 +146,3 @@ const void *wide_view(Wide w, const Tensor *t, int64_t at, int64_t stride, int64
     wide_load(w, t, at, stride, n, block);
     return block;
 }
-
-double wide_get(const Tensor *t, int64_t i) {
-    double v = 0;
-    load_f64(t, i, 1, 1, &v);
-    return v;
-}
-
-void wide_put(Tensor *t, int64_t i, double v) { store_f64(&v, t, i, 1, 1); }

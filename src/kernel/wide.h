@@ -29,6 +29,3 @@ void wide_store(Wide w, const WideBlock *in, Tensor *t, int64_t at, int64_t stri
 // The elements in place where wide_same holds, otherwise loaded into block.
 const void *wide_view(Wide w, const Tensor *t, int64_t at, int64_t stride, int64_t n,
                       WideBlock *block);
-
-double wide_get(const Tensor *t, int64_t i);  // one number of any type
-void   wide_put(Tensor *t, int64_t i, double v);

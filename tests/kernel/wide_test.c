@@ -67,17 +67,17 @@ static double distance(double v, uint16_t half) { return fabs(v - (double)half_t
 // A double between two halves, a hair above the middle: through a plain float it would be a tie.
 static void doubles_round_once_to_sixteen_bits(void **state) {
     (void)state;
-    double   just_above = 1 + 0x1p-11 + 0x1p-40, just_below = 1 + 3 * 0x1p-11 - 0x1p-40;
-    uint16_t half[2];
-    Tensor   y = ARRAY(DT_F16, half, 2);
-    wide_put(&y, 0, just_above);
-    wide_put(&y, 1, just_below);
+    double    just_above = 1 + 0x1p-11 + 0x1p-40, just_below = 1 + 3 * 0x1p-11 - 0x1p-40;
+    uint16_t  half[2];
+    Tensor    y = ARRAY(DT_F16, half, 2);
+    WideBlock b = {.f64 = {just_above, just_below}};
+    wide_store(WIDE_F64, &b, &y, 0, 1, 2);
     assert_int_equal(half[0], 0x3C01);
     assert_int_equal(half[1], 0x3C01);
     Rng rng = {7};
     for (int i = 0; i < 1000; i++) {
-        double v = rng_unit64(&rng) * 100 - 50;
-        wide_put(&y, 0, v);
+        const double v = b.f64[0] = rng_unit64(&rng) * 100 - 50;
+        wide_store(WIDE_F64, &b, &y, 0, 1, 1);
         assert_true(distance(v, half[0]) <= distance(v, (uint16_t)(half[0] + 1)));
         assert_true(distance(v, half[0]) <= distance(v, (uint16_t)(half[0] - 1)));
     }
