@@ -41,7 +41,7 @@ Err run_unique(const OpCall *c, Tensor *out) {
     SelectUnique u;
     TRY(select_unique(c, &u));
     const int64_t *lists[] = {NULL, u.first.at, u.inverse.at, u.counts};
-    for (uint32_t i = 1; i < c->node->n_out; i++)
+    for (uint32_t i = 1; i < 4 && i < c->node->n_out; i++)
         if (out[i].dims[0] > 0)
             memcpy(out[i].data, lists[i], (size_t)out[i].dims[0] * sizeof(int64_t));
     return gather_chosen(c, u.first, &out[0]);

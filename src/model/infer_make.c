@@ -62,6 +62,7 @@ Err infer_eye_like(const OpCall *c, Tensor *out) {
 // How many steps of delta lead from start to limit, which is not reached.
 static Err range_count(const Tensor *start, const Tensor *limit, const Tensor *delta, int64_t *n) {
     *n = 0;
+    if (number_is_zero(delta, 0)) return err_set(ERR_INVALID, "delta is 0");
     if (dtype_is_float(start->dtype)) {
         double span = number_f64(limit, 0) - number_f64(start, 0);
         if (start->dtype == DT_F32) span = (double)(float)span;
@@ -73,7 +74,7 @@ static Err range_count(const Tensor *start, const Tensor *limit, const Tensor *d
     int64_t  a = number_i64(start, 0), b = number_i64(limit, 0), d = number_i64(delta, 0);
     uint64_t span = d > 0 ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
     uint64_t step = d > 0 ? (uint64_t)d : 0 - (uint64_t)d;
-    if ((d > 0 && b <= a) || (d < 0 && b >= a)) return ERR_OK;
+    if (step == 0 || (d > 0 ? b <= a : b >= a)) return ERR_OK;
     uint64_t count = (span - 1) / step + 1;
     if (count > INT64_MAX) return err_set(ERR_LIMIT, "the range is longer than can be counted");
     *n = (int64_t)count;
@@ -92,8 +93,6 @@ Err infer_range(const OpCall *c, Tensor *out) {
         known = known && c->in[i]->data != NULL;
     }
     *out = (Tensor){.dtype = c->in[0]->dtype, .rank = 1};
-    if (c->in[2]->data != NULL && number_is_zero(c->in[2], 0))
-        return err_set(ERR_INVALID, "delta is 0");
     if (!known) return move_unknown(out);
     return range_count(c->in[0], c->in[1], c->in[2], &out->dims[0]);
 }

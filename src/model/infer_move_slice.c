@@ -7,11 +7,11 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
-// How many indices lie between the clamped ends. The step may be any number but 0.
+// How many indices lie between the clamped ends. The step may be any number.
 static int64_t slice_count(int64_t start, int64_t end, int64_t step) {
-    int64_t span = step > 0 ? end - start : start - end;
-    if (span <= 0) return 0;
+    int64_t  span = step > 0 ? end - start : start - end;
     uint64_t size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    if (span <= 0 || size == 0) return 0;
     return (int64_t)(((uint64_t)span - 1) / size) + 1;
 }
 

@@ -26,7 +26,10 @@ Err move_list(const OpCall *c, uint32_t input, const char *attr, MoveList *l) {
     }
     uint32_t       n = 0;
     const int64_t *v = attr_ints(c->node, attr, &n);
-    if (v == NULL && !attr_has(c->node, attr)) return ERR_OK;
+    if (v == NULL) {
+        l->given = attr_has(c->node, attr);
+        return ERR_OK;
+    }
     if (n > MOVE_LIST)
         return err_set(ERR_UNSUPPORTED, "%s lists %u integers; at most %d are handled", attr, n,
                        MOVE_LIST);
