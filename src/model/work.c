@@ -1,6 +1,7 @@
 #include "model/work.h"
 
 #include "model/attr.h"
+#include "model/einsum.h"
 
 static int64_t times(int64_t a, int64_t b) {
     int64_t r = 0;
@@ -50,6 +51,17 @@ static int64_t recurrent_macs(const Tensor *x, const Tensor *w, const Tensor *r)
     return times(times(x->dims[0], x->dims[1]), plus(count_from(w, 0), count_from(r, 0)));
 }
 
+// One multiplication per point of the space that all indices span; with one operand there is none.
+static int64_t einsum_macs(const Node *n, const Tensor *const *in) {
+    Einsum  e;
+    int64_t macs = 1;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (!known(in[i])) return 0;
+    if (n->n_in < 2 || einsum_read(&(OpCall){.node = n, .in = in}, &e) != ERR_OK) return 0;
+    for (int32_t i = 0; i < e.n; i++) macs = times(macs, e.dims[i]);
+    return macs;
+}
+
 static int64_t macs_of(const Node *n, const Tensor *const *in, const Tensor *out) {
     switch (n->op) {
     case OP_Conv:
@@ -63,6 +75,7 @@ static int64_t macs_of(const Node *n, const Tensor *const *in, const Tensor *out
     case OP_LSTM:
     case OP_GRU:
     case OP_RNN: return recurrent_macs(in[0], in[1], in[2]);
+    case OP_Einsum: return einsum_macs(n, in);
     default: return 0;
     }
 }

@@ -67,6 +67,21 @@ static void recurrent_layers(void **state) {
     assert_int_equal(w.out_bytes, 0);
 }
 
+static void einsum_multiplies_each_index_once(void **state) {
+    (void)state;
+    Tensor in[2] = {shaped(DT_F32, 4, 2, 3, 5, 7), shaped(DT_F32, 4, 2, 3, 11, 7)};
+    Attr   eq = {.name = "equation", .kind = ATTR_STRING};
+    eq.v.s = (Str){"bhid,bhjd->bhij", 15};
+    Work w = work(OP_Einsum, in, 2, shaped(DT_F32, 4, 2, 3, 5, 11), false, eq);
+    assert_int_equal(w.macs, 2 * 3 * 5 * 7 * 11);
+    eq.v.s = (Str){"...id, ...jd", 12};
+    w = work(OP_Einsum, in, 2, shaped(DT_F32, 4, 2, 3, 5, 11), false, eq);
+    assert_int_equal(w.macs, 2 * 3 * 5 * 7 * 11);
+    eq.v.s = (Str){"abcdefgh,xy", 11};  // does not fit the tensors
+    w = work(OP_Einsum, in, 2, shaped(DT_F32, 4, 2, 3, 5, 11), false, eq);
+    assert_int_equal(w.macs, 0);
+}
+
 static void statistics_limits_and_scales_are_not_learned(void **state) {
     (void)state;
     Tensor c = shaped(DT_F32, 1, 8, 0, 0, 0), x = shaped(DT_F32, 4, 1, 8, 2, 2);
@@ -106,6 +121,7 @@ int main(void) {
         cmocka_unit_test(transposed_convolution),
         cmocka_unit_test(matrix_products),
         cmocka_unit_test(recurrent_layers),
+        cmocka_unit_test(einsum_multiplies_each_index_once),
         cmocka_unit_test(statistics_limits_and_scales_are_not_learned),
         cmocka_unit_test(quantised_weights_count),
         cmocka_unit_test(monstrous_shapes_saturate),
