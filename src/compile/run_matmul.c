@@ -1,30 +1,14 @@
 #include "compile/run.h"
+#include "compile/run_product.h"
 #include "compile/run_view.h"
 #include "kernel/ref_einsum.h"
 #include "kernel/ref_matmul.h"
 #include "kernel/ref_quant.h"
 #include "model/einsum.h"
 
-// The product's shape with the dimensions a lone vector lost put back.
-static Tensor product_view(const Tensor *a, const Tensor *b, const Tensor *y) {
-    Tensor v = *y;
-    if (a->rank > 1 && b->rank > 1) return v;
-    int32_t stack = y->rank - (a->rank > 1) - (b->rank > 1);
-    v.rank = stack + 2;
-    v.dims[stack] = a->rank > 1 ? y->dims[stack] : 1;
-    v.dims[stack + 1] = b->rank > 1 ? y->dims[y->rank - 1] : 1;
-    return v;
-}
-
-static Err product(const OpCall *c, const RefMatMul *p, const Tensor *a, const Tensor *b,
-                   const Tensor *y) {
-    Tensor left = run_matrix(a, true), right = run_matrix(b, false), to = product_view(a, b, y);
-    return ref_matmul(p, &left, &right, &to, c->scratch);
-}
-
 Err run_matmul(const OpCall *c, Tensor *out) {
     RefMatMul p = {0};
-    return product(c, &p, c->in[0], c->in[1], &out[0]);
+    return run_product(c, &p, c->in[0], c->in[1], &out[0]);
 }
 
 Err run_matmul_integer(const OpCall *c, Tensor *out) {
@@ -34,7 +18,7 @@ Err run_matmul_integer(const OpCall *c, Tensor *out) {
         a_zero = run_column(c->in[2], 1);
         p.a_zero = &a_zero;
     }
-    return product(c, &p, c->in[0], c->in[1], &out[0]);
+    return run_product(c, &p, c->in[0], c->in[1], &out[0]);
 }
 
 Err run_matmul_qlinear(const OpCall *c, Tensor *out) {
@@ -43,7 +27,7 @@ Err run_matmul_qlinear(const OpCall *c, Tensor *out) {
     Tensor    b_scale = run_column(c->in[4], 0);
     RefMatMul p = {.a_zero = &a_zero, .b_zero = c->in[5]};
     TRY(run_wide(c, &out[0], &sum));
-    TRY(product(c, &p, c->in[0], c->in[3], &sum));
+    TRY(run_product(c, &p, c->in[0], c->in[3], &sum));
     ref_requantize(&sum, &a_scale, &b_scale, &y_scale, &y_zero, &out[0]);
     return ERR_OK;
 }

@@ -1,4 +1,7 @@
+#include "base/number.h"
 #include "compile/run.h"
+#include "compile/run_product.h"
+#include "compile/run_view.h"
 #include "kernel/ref_quant.h"
 #include "model/quant.h"
 
@@ -34,5 +37,54 @@ Err run_quantize_dynamic(const OpCall *c, Tensor *out) {
     ref_quantize_dynamic(c->in[0], &out[0], &scale, &zero);
     if (c->node->n_out > 1) *(float *)out[1].data = scale;
     if (c->node->n_out > 2) *(uint8_t *)out[2].data = zero;
+    return ERR_OK;
+}
+
+// The product of two quantised matrices as whole numbers in float64, before any scale.
+static Err whole_product(const OpCall *c, const Tensor *a, const Tensor *a_zero, const Tensor *b,
+                         const Tensor *b_zero, const Tensor *like, Tensor *sum) {
+    RefMatMul p = {.a_zero = a_zero, .b_zero = b_zero};
+    TRY(run_wide(c, like, sum));
+    return run_product(c, &p, a, b, sum);
+}
+
+Err run_matmul_to_float(const OpCall *c, Tensor *out) {
+    Tensor sum, a_scale = run_column(c->in[2], 0), b_scale = run_column(c->in[3], 0);
+    TRY(whole_product(c, c->in[0], infer_in(c, 4), c->in[1], infer_in(c, 5), &out[0], &sum));
+    ref_scale_sums(&sum, &a_scale, &b_scale, infer_in(c, 6), &out[0]);
+    return ERR_OK;
+}
+
+Err run_matmul_dynamic(const OpCall *c, Tensor *out) {
+    float   scale = 0;
+    uint8_t zero = 0;
+    Tensor  a, sum, b_scale = run_column(c->in[2], 0);
+    Tensor  a_scale = {.dtype = DT_F32, .data = &scale}, a_zero = {.dtype = DT_U8, .data = &zero};
+    TRY(run_room(c, c->in[0], DT_U8, &a));
+    ref_quantize_dynamic(c->in[0], &a, &scale, &zero);
+    TRY(whole_product(c, &a, &a_zero, c->in[1], infer_in(c, 3), &out[0], &sum));
+    ref_scale_sums(&sum, &a_scale, &b_scale, infer_in(c, 4), &out[0]);
+    return ERR_OK;
+}
+
+// alpha * a_scale * b_scale * (ab + c), then quantised if the output has a scale.
+Err run_gemm_quant(const OpCall *c, Tensor *out) {
+    float     factor = attr_float(c->node, "alpha", 1) * (float)number_f64(c->in[1], 0);
+    RefMatMul p = {.trans_a = attr_int(c->node, "transA", 0) != 0,
+                   .trans_b = attr_int(c->node, "transB", 0) != 0,
+                   .a_zero = c->in[2],
+                   .b_zero = c->in[5]};
+    Tensor    sum, b_scale = run_column(c->in[4], 0), a_scale = {.dtype = DT_F32, .data = &factor};
+    const Tensor *y_scale = infer_in(c, 7), *y_zero = infer_in(c, 8);
+    uint64_t      none = 0;
+    Tensor        no_zero = {.dtype = out[0].dtype, .data = &none};
+    TRY(run_wide(c, &out[0], &sum));
+    TRY(run_product(c, &p, c->in[0], c->in[3], &sum));
+    ref_gemm_add(1, &sum, 1, infer_in(c, 6), &sum);
+    if (y_scale == NULL)
+        ref_scale_sums(&sum, &a_scale, &b_scale, NULL, &out[0]);
+    else
+        ref_requantize(&sum, &a_scale, &b_scale, y_scale, y_zero != NULL ? y_zero : &no_zero,
+                       &out[0]);
     return ERR_OK;
 }

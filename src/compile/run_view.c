@@ -20,12 +20,14 @@ Tensor run_matrix(const Tensor *t, bool left) {
     return v;
 }
 
-Err run_wide(const OpCall *c, const Tensor *t, Tensor *wide) {
+Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out) {
     size_t bytes = 0;
-    *wide = *t;
-    wide->dtype = DT_F64;
-    TRY(tensor_measure(wide, &bytes));
-    wide->data = arena_try(c->scratch, 1, bytes, TENSOR_ALIGN);
-    if (wide->data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
+    *out = *t;
+    out->dtype = type;
+    TRY(tensor_measure(out, &bytes));
+    out->data = arena_try(c->scratch, 1, bytes, TENSOR_ALIGN);
+    if (out->data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
     return ERR_OK;
 }
+
+Err run_wide(const OpCall *c, const Tensor *t, Tensor *out) { return run_room(c, t, DT_F64, out); }

@@ -1,4 +1,4 @@
-// View: a tensor's numbers under another shape, and room for them as doubles.
+// View: a tensor's numbers under another shape, and room for as many of another type.
 #pragma once
 
 #include "model/op.h"
@@ -8,5 +8,6 @@ Tensor run_column(const Tensor *t, int32_t ones);
 
 Tensor run_matrix(const Tensor *t, bool left);  // a vector as a row (left) or a column matrix
 
-// Zeroed float64 room in the call's scratch, shaped like t.
-MUST_USE Err run_wide(const OpCall *c, const Tensor *t, Tensor *wide);
+// Zeroed room of a type in the call's scratch, shaped like t.
+MUST_USE Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out);
+MUST_USE Err run_wide(const OpCall *c, const Tensor *t, Tensor *out);  // of float64

@@ -87,3 +87,17 @@ void ref_requantize(const Tensor *sum, const Tensor *a_scale, const Tensor *b_sc
         number_set(y, w.at, nearbyint((double)scaled) + number_f64(y_zero, w.off[3]));
     }
 }
+
+void ref_scale_sums(const Tensor *sum, const Tensor *a_scale, const Tensor *b_scale,
+                    const Tensor *bias, Tensor *y) {
+    const Tensor none = {0};
+    Walk         w = walk_begin(y->rank, y->dims);
+    walk_broadcast(&w, a_scale);
+    walk_broadcast(&w, b_scale);
+    walk_broadcast(&w, bias != NULL ? bias : &none);
+    for (; walk_more(&w); walk_next(&w)) {
+        double v =
+            number_f64(sum, w.at) * number_f64(a_scale, w.off[0]) * number_f64(b_scale, w.off[1]);
+        number_set(y, w.at, v + (bias != NULL ? number_f64(bias, w.off[2]) : 0));
+    }
+}

@@ -20,3 +20,7 @@ void ref_dequantize(const RefQuant *p, const Tensor *x, Tensor *y);  // (x - zer
 
 // A float32 x to uint8 y with the scale and zero point that cover its range and 0.
 void ref_quantize_dynamic(const Tensor *x, Tensor *y, float *scale, uint8_t *zero);
+
+// y = sum * a_scale * b_scale + bias (or NULL). The last three broadcast to y.
+void ref_scale_sums(const Tensor *sum, const Tensor *a_scale, const Tensor *b_scale,
+                    const Tensor *bias, Tensor *y);

@@ -58,6 +58,9 @@ static Err matmul_zero(const Tensor *t, const Tensor *of, bool rows, const char 
     return matmul_per(t, of, rows, what);
 }
 
+// Columns of b that may have a scale each; a lone vector has none.
+static int64_t matmul_columns(const Tensor *b) { return b->rank > 1 ? b->dims[b->rank - 1] : 1; }
+
 static Err matmul_scale(const Tensor *t, const Tensor *of, bool rows, const char *what) {
     TRY(infer_need(t, dtype_bit(DT_F32) | dtype_bit(DT_F16) | dtype_bit(DT_BF16), what));
     return matmul_per(t, of, rows, what);
@@ -80,6 +83,10 @@ Err infer_matmul_qlinear(const OpCall *c, Tensor *out) {
     TRY(infer_need(b, TYPES_BYTE, "b"));
     TRY(infer_need(c->in[7], TYPES_BYTE, "y_zero_point"));
     TRY(matmul_shape(a, b, out));
+    // What is per row or column of a matrix has no place in the product with a lone vector.
+    for (uint32_t i = 1; i < 8 && (a->rank < 2 || b->rank < 2); i++)
+        if (i != 3 && tensor_count(c->in[i]) != 1)
+            return err_set(ERR_UNSUPPORTED, "a vector with more than one scale");
     TRY(matmul_scale(c->in[1], a, true, "a_scale"));
     TRY(matmul_zero(c->in[2], a, true, "a_zero_point"));
     TRY(matmul_scale(c->in[4], b, false, "b_scale"));
@@ -89,15 +96,15 @@ Err infer_matmul_qlinear(const OpCall *c, Tensor *out) {
     return matmul_zero(c->in[7], out, true, "y_zero_point");
 }
 
-static Err gemm_bias(const OpCall *c, const Tensor *bias, const Tensor *out) {
+static Err gemm_bias(const OpCall *c, const Tensor *bias, DType type, const Tensor *out) {
     Tensor joined = *out;
     if (bias == NULL) return ERR_OK;
-    TRY(infer_need(bias, dtype_bit(out->dtype), "C"));
+    TRY(infer_need(bias, dtype_bit(type), "C"));
     TRY(infer_broadcast(bias, &joined));
     if (!tensor_same_shape(&joined, out))
         return err_set(ERR_INVALID, "C does not broadcast to the product");
-    if (c->node->version < 7 && attr_int(c->node, "broadcast", 0) == 0 &&
-        !tensor_same_shape(bias, out))
+    bool strict = c->node->op == OP_Gemm && c->node->version < 7;
+    if (strict && attr_int(c->node, "broadcast", 0) == 0 && !tensor_same_shape(bias, out))
         return err_set(ERR_INVALID, "C has another shape than the product and broadcast is 0");
     return ERR_OK;
 }
@@ -117,7 +124,7 @@ Err infer_gemm(const OpCall *c, Tensor *out) {
     out->rank = 2;
     out->dims[0] = a->dims[ta];
     out->dims[1] = b->dims[1 - tb];
-    return gemm_bias(c, infer_in(c, 2), out);
+    return gemm_bias(c, infer_in(c, 2), out->dtype, out);
 }
 
 Err infer_einsum(const OpCall *c, Tensor *out) {
@@ -130,4 +137,57 @@ Err infer_einsum(const OpCall *c, Tensor *out) {
         return err_set(ERR_UNSUPPORTED, "the result has rank %d", e.n_out);
     *out = tensor_of(c->in[0]->dtype, e.n_out, e.dims, NULL);
     return ERR_OK;
+}
+
+// A matrix product of integers that becomes floats: sum * a_scale * b_scale + bias.
+static Err product_bias(const Tensor *bias, DType t, const Tensor *out) {
+    if (bias == NULL) return ERR_OK;
+    TRY(infer_need(bias, dtype_bit(t), "bias"));
+    if (bias->rank == 1 && out->rank > 0 && bias->dims[0] == out->dims[out->rank - 1])
+        return ERR_OK;
+    return err_set(ERR_INVALID, "the bias must be a list, one number per column");
+}
+
+Err infer_matmul_to_float(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[1];
+    TRY(infer_need(a, TYPES_BYTE, "A"));
+    TRY(infer_need(b, TYPES_BYTE, "B"));
+    TRY(matmul_shape(a, b, out));
+    TRY(quant_scale(c->in[2], 1, "a_scale"));
+    TRY(quant_scale(c->in[3], matmul_columns(b), "b_scale"));
+    TRY(quant_zero(infer_in(c, 4), a->dtype, 1, "a_zero_point"));
+    TRY(quant_zero(infer_in(c, 5), b->dtype, matmul_columns(b), "b_zero_point"));
+    out->dtype = DT_F32;
+    return product_bias(infer_in(c, 6), DT_F32, out);
+}
+
+Err infer_matmul_dynamic(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[1];
+    TRY(infer_need(a, dtype_bit(DT_F32), "A"));
+    TRY(infer_need(b, TYPES_BYTE, "B"));
+    TRY(matmul_shape(a, b, out));
+    TRY(quant_scale(c->in[2], matmul_columns(b), "b_scale"));
+    TRY(quant_zero(infer_in(c, 3), b->dtype, matmul_columns(b), "b_zero_point"));
+    out->dtype = DT_F32;
+    return product_bias(infer_in(c, 4), DT_F32, out);
+}
+
+Err infer_gemm_quant(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[3], *y_scale = infer_in(c, 7), *y_zero = infer_in(c, 8);
+    int32_t ta = attr_int(c->node, "transA", 0) != 0, tb = attr_int(c->node, "transB", 0) != 0;
+    TRY(infer_need(a, TYPES_BYTE, "A"));
+    TRY(infer_need(b, TYPES_BYTE, "B"));
+    if (a->rank != 2 || b->rank != 2 || a->dims[1 - ta] != b->dims[tb])
+        return err_set(ERR_INVALID, "A and B are not matrices that fit");
+    *out = tensor_of(DT_F32, 2, (int64_t[]){a->dims[ta], b->dims[1 - tb]}, NULL);
+    TRY(quant_scale(c->in[1], 1, "a_scale"));
+    TRY(quant_zero(c->in[2], a->dtype, 1, "a_zero_point"));
+    TRY(quant_scale(c->in[4], out->dims[1], "b_scale"));
+    TRY(quant_zero(c->in[5], b->dtype, out->dims[1], "b_zero_point"));
+    TRY(gemm_bias(c, infer_in(c, 6), DT_I32, out));
+    if (y_scale == NULL) return ERR_OK;
+    TRY(quant_scale(y_scale, 1, "y_scale"));
+    out->dtype = y_zero != NULL ? y_zero->dtype : a->dtype;
+    TRY(infer_need(out, TYPES_BYTE, "y_zero_point"));
+    return quant_zero(y_zero, out->dtype, 1, "y_zero_point");
 }
