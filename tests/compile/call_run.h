@@ -1,0 +1,15 @@
+// Call_run: infers and runs a call that a test built, with room for its outputs.
+#pragma once
+
+#include "compile/run.h"
+#include "tests/model/call.h"
+
+static inline Err call_run(Call *c) {
+    TRY(call_infer(c));
+    for (uint32_t i = 0; i < c->node.n_out; i++) {
+        size_t bytes = 0;
+        TRY(tensor_measure(&c->out[i], &bytes));
+        c->out[i].data = arena_alloc(&c->arena, 1, bytes, TENSOR_ALIGN);
+    }
+    return run_find(c->node.op)(&c->op, c->out);
+}
