@@ -46,12 +46,12 @@ static bool needs_quotes(const char *s) {
 
 // Escapes as JSON does, so that a reader of either takes the value back whole.
 static bool put_escaped(Line *l, uint32_t point, const char *bytes, size_t n) {
-    char        text[8];
-    const char *plain = "\"\\\n\r\t", *code = "\"\\nrt", *at = strchr(plain, (int)point);
+    static const char plain[] = "\"\\\n\r\t", code[] = "\"\\nrt";
     if (point == UTF8_BAD) return put(l, "\\ufffd", 6);
-    if (point != 0 && point < 0x80 && at != NULL)
-        return put(l, (char[]){'\\', code[at - plain]}, 2);
+    for (size_t i = 0; plain[i] != '\0'; i++)
+        if (point == (unsigned char)plain[i]) return put(l, (char[]){'\\', code[i]}, 2);
     if (!utf8_control(point)) return put(l, bytes, n);
+    char text[8];
     (void)snprintf(text, sizeof text, "\\u%04x", (unsigned)point & 0xFFFFu);
     return put(l, text, 6);
 }

@@ -33,6 +33,7 @@ static size_t longest(const Str *s, size_t n) {
     size_t most = 1;
     for (size_t i = 0; i < n; i++) {
         size_t points = 0;
+        if (s[i].len == 0) continue;  // such a string may point nowhere
         for (const char *at = s[i].at, *end = at + s[i].len; at < end; points++)
             (void)next_point(&at, end);
         if (points > most) most = points;
@@ -46,9 +47,9 @@ static void write_point(FILE *f, uint32_t point) {
     (void)fwrite(b, 1, sizeof b, f);
 }
 
-static Err write_text(FILE *f, const Tensor *t) {
+static Err write_text(FILE *f, const Tensor *t, size_t n) {
     const Str *s = t->data;
-    size_t     n = (size_t)tensor_count(t), most = longest(s, n);
+    size_t     most = longest(s, n);
     char       descr[32];
     if (most > UINT32_MAX / 4 / (n > 0 ? n : 1))  // the longest string sets the size of all
         return err_set(ERR_LIMIT, "%zu strings of up to %zu characters make a file over 4 GiB", n,
@@ -56,14 +57,14 @@ static Err write_text(FILE *f, const Tensor *t) {
     (void)snprintf(descr, sizeof descr, "<U%zu", most);
     write_header(f, descr, t);
     for (size_t i = 0; i < n; i++) {
-        const char *at = s[i].at, *end = at + s[i].len;
+        const char *at = s[i].len > 0 ? s[i].at : "", *end = at + s[i].len;
         for (size_t k = 0; k < most; k++) write_point(f, at < end ? next_point(&at, end) : 0);
     }
     return ERR_OK;
 }
 
 static Err write_tensor(FILE *f, const Tensor *t, size_t bytes) {
-    if (t->dtype == DT_STR) return write_text(f, t);
+    if (t->dtype == DT_STR) return write_text(f, t, bytes / sizeof(Str));
     bool        widen = t->dtype == DT_BF16;
     const char *descr = dtype_numpy(widen ? DT_F32 : t->dtype);
     if (descr == NULL)

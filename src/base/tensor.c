@@ -76,7 +76,8 @@ bool tensor_equal(const Tensor *a, const Tensor *b) {
     if (a->dtype == DT_STR) {
         const Str *x = a->data, *y = b->data;
         for (int64_t i = 0; i < n; i++)
-            if (x[i].len != y[i].len || memcmp(x[i].at, y[i].at, x[i].len) != 0) return false;
+            if (x[i].len != y[i].len || (x[i].len > 0 && memcmp(x[i].at, y[i].at, x[i].len) != 0))
+                return false;
         return true;
     }
     if (a->dtype == DT_SEQ || a->dtype == DT_OPT) {

@@ -104,8 +104,8 @@ Err yamldoc_keys(const char *name, const char *text, size_t len, Arena *a, YamlD
 }
 
 typedef struct Told {  // what libcyaml said: its first sentence and the innermost place
-    char     why[256];
-    unsigned line, column;
+    char          why[256];
+    unsigned long line, column;
 } Told;
 
 static void PRINTF(3, 0) hear(cyaml_log_t level, void *ctx, const char *fmt, va_list ap) {
@@ -114,9 +114,11 @@ static void PRINTF(3, 0) hear(cyaml_log_t level, void *ctx, const char *fmt, va_
     int   n = level >= CYAML_LOG_ERROR ? vsnprintf(text, sizeof text, fmt, ap) : -1;
     if (n < 0) return;
     text[strcspn(text, "\n")] = '\0';
-    const char *at = strstr(text, "(line: ");
-    if (at != NULL && t->line == 0)
-        (void)sscanf(at, "(line: %u, column: %u)", &t->line, &t->column);
+    const char *line = strstr(text, "(line: "), *column = strstr(text, "column: ");
+    if (line != NULL && column != NULL && t->line == 0) {
+        t->line = strtoul(line + strlen("(line: "), NULL, 10);
+        t->column = strtoul(column + strlen("column: "), NULL, 10);
+    }
     if (t->why[0] == '\0') memcpy(t->why, text, sizeof text);
 }
 
@@ -136,8 +138,8 @@ Err yamldoc_load(const char *name, const char *text, size_t len, const cyaml_sch
     cyaml_err_t    e = cyaml_load_data((const uint8_t *)text, len, &config, schema, &data, NULL);
     if (e != CYAML_OK) {
         const char *why = told.why[0] != '\0' ? told.why : cyaml_strerror(e);
-        return err_set(e == CYAML_ERR_OOM ? ERR_LIMIT : ERR_CONFIG, "%s:%u:%u: %s", name, told.line,
-                       told.column, strncmp(why, "Load: ", 6) == 0 ? why + 6 : why);
+        return err_set(e == CYAML_ERR_OOM ? ERR_LIMIT : ERR_CONFIG, "%s:%lu:%lu: %s", name,
+                       told.line, told.column, strncmp(why, "Load: ", 6) == 0 ? why + 6 : why);
     }
     *out = data;
     return ERR_OK;

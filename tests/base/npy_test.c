@@ -236,7 +236,7 @@ static void test_write_reads_back(void **state) {
             assert_true(tensor_equal(&t, &back));
         }
     }
-    Str    words[4] = {{"", 0}, {"na\xC3\xAFve", 6}, {"\xF0\x9F\x98\x80", 4}, {"bad\xFF", 4}};
+    Str    words[4] = {{NULL, 0}, {"na\xC3\xAFve", 6}, {"\xF0\x9F\x98\x80", 4}, {"bad\xFF", 4}};
     Tensor t = tensor_of(DT_STR, 2, (int64_t[]){2, 2}, words), back;
     assert_int_equal(npy_write(path, &t), ERR_OK);
     assert_int_equal(npy_read(path, &arena, &back), ERR_OK);
