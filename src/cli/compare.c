@@ -44,8 +44,6 @@ Err compare_values(const Tensor *got, const Tensor *want, Tolerance t) {
     if (want->dtype == DT_SEQ || want->dtype == DT_OPT) return compare_elements(got, want, t);
     if (!dtype_is_number(want->dtype) && want->dtype != DT_BOOL)
         return err_set(ERR_UNSUPPORTED, "type %s cannot be compared", dtype_name(want->dtype));
-    // The suite's bfloat16 values are cut where we round: one unit in the last place apart.
-    if (want->dtype == DT_BF16 && t.relative < 0x1p-7) t.relative = 0x1p-7;
     for (int64_t i = 0; i < tensor_count(want); i++)
         if (!close_enough(number_f64(got, i), number_f64(want, i), t))
             return err_set(ERR_INVALID, "element %" PRId64 " is %.9g, expected %.9g", i,
