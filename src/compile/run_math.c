@@ -6,15 +6,13 @@
 
 // The function of an operator, its parameters' attributes and their defaults.
 typedef struct UnaryRow {
+    const char *a_name, *b_name;
     RefUnary    f;
-    const char *a_name;
-    float       a;
-    const char *b_name;
-    float       b;
+    float       a, b;
 } UnaryRow;
 
 static const UnaryRow unary_rows[OP_COUNT] = {
-#define U(op, f) [OP_##op] = {REF_##f, NULL, 0, NULL, 0}
+#define U(op, f) [OP_##op] = {NULL, NULL, REF_##f, 0, 0}
     U(Abs, ABS),
     U(Acos, ACOS),
     U(Acosh, ACOSH),
@@ -48,16 +46,16 @@ static const UnaryRow unary_rows[OP_COUNT] = {
     U(Tan, TAN),
     U(Tanh, TANH),
 #undef U
-    [OP_Celu] = {REF_CELU, "alpha", 1, NULL, 0},
-    [OP_Elu] = {REF_ELU, "alpha", 1, NULL, 0},
-    [OP_HardSigmoid] = {REF_HARD_SIGMOID, "alpha", 0.2f, "beta", 0.5f},
-    [OP_HardSwish] = {REF_HARD_SWISH, NULL, 0, NULL, 0.5f},
-    [OP_LeakyRelu] = {REF_LEAKY_RELU, "alpha", 0.01f, NULL, 0},
-    [OP_MsQuickGelu] = {REF_SWISH, "alpha", 1.702f, NULL, 0},
-    [OP_Selu] = {REF_SELU, "alpha", 1.67326319f, "gamma", 1.05070102f},
-    [OP_Shrink] = {REF_SHRINK, "lambd", 0.5f, "bias", 0},
-    [OP_Swish] = {REF_SWISH, "alpha", 1, NULL, 0},
-    [OP_ThresholdedRelu] = {REF_THRESHOLDED_RELU, "alpha", 1, NULL, 0},
+    [OP_Celu] = {"alpha", NULL, REF_CELU, 1, 0},
+    [OP_Elu] = {"alpha", NULL, REF_ELU, 1, 0},
+    [OP_HardSigmoid] = {"alpha", "beta", REF_HARD_SIGMOID, 0.2f, 0.5f},
+    [OP_HardSwish] = {NULL, NULL, REF_HARD_SWISH, 0, 0.5f},
+    [OP_LeakyRelu] = {"alpha", NULL, REF_LEAKY_RELU, 0.01f, 0},
+    [OP_MsQuickGelu] = {"alpha", NULL, REF_SWISH, 1.702f, 0},
+    [OP_Selu] = {"alpha", "gamma", REF_SELU, 1.67326319f, 1.05070102f},
+    [OP_Shrink] = {"lambd", "bias", REF_SHRINK, 0.5f, 0},
+    [OP_Swish] = {"alpha", NULL, REF_SWISH, 1, 0},
+    [OP_ThresholdedRelu] = {"alpha", NULL, REF_THRESHOLDED_RELU, 1, 0},
 };
 
 static const float gelu_cubic = 0.044715f;

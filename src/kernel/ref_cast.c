@@ -50,19 +50,19 @@ static int print_plain(const char *d, int count, int point, char *to) {
 static int print_float(DType t, double v, char text[REF_CAST_TEXT]) {
     if (isnan(v)) return snprintf(text, REF_CAST_TEXT, "NaN");
     if (isinf(v)) return snprintf(text, REF_CAST_TEXT, "%s", v < 0 ? "-INF" : "INF");
-    char e[REF_CAST_TEXT], d[REF_CAST_TEXT];
+    char e[REF_CAST_TEXT], d[REF_CAST_TEXT] = "";
     int  digits = 1, minus = signbit(v) != 0;
     for (; digits < 17; digits++) {
         (void)snprintf(e, sizeof e, "%.*e", digits - 1, v);
         if (same_in(t, strtod(e, NULL), v)) break;
     }
     if (digits == 17) (void)snprintf(e, sizeof e, "%.16e", v);
-    int exponent = atoi(strchr(e, 'e') + 1);
+    long exponent = strtol(strchr(e, 'e') + 1, NULL, 10);
     if (exponent < -4 || exponent >= 16) return snprintf(text, REF_CAST_TEXT, "%s", e);
     for (int i = minus, k = 0; e[i] != 'e'; i++)
         if (e[i] != '.') d[k++] = e[i];
     if (minus) text[0] = '-';
-    return minus + print_plain(d, digits, exponent + 1, text + minus);
+    return minus + print_plain(d, digits, (int)exponent + 1, text + minus);
 }
 
 size_t ref_cast_print(const Tensor *x, int64_t i, char text[REF_CAST_TEXT]) {
