@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -93,12 +94,38 @@ static void test_against_exact(void **state) {
     arena_finish(&a);
 }
 
+enum { RECORDS = 200000 };
+
+static void *record_many(void *hist) {
+    for (int i = 0; i < RECORDS; i++) hist_record(hist, 1000 + i % 100);
+    return NULL;
+}
+
+// A reader beside the writer sees only values that were recorded, and in the end all of them.
+static void test_read_while_written(void **state) {
+    (void)state;
+    static Hist shared, copy;
+    pthread_t   writer;
+    uint64_t    n = 0;
+    assert_int_equal(pthread_create(&writer, NULL, record_many, &shared), 0);
+    while (n < RECORDS) {
+        hist_reset(&copy);
+        hist_merge(&copy, &shared);
+        assert_true(hist_count(&copy) >= n);
+        n = hist_count(&copy);
+        TimeNs median = hist_percentile(&copy, 50);
+        assert_true(n == 0 || (median >= 1000 && median < 1100));
+    }
+    assert_int_equal(pthread_join(writer, NULL), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_empty, setup),
         cmocka_unit_test_setup(test_every_magnitude, setup),
         cmocka_unit_test_setup(test_small_values_are_exact, setup),
         cmocka_unit_test_setup(test_against_exact, setup),
+        cmocka_unit_test_setup(test_read_while_written, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

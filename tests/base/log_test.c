@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -113,6 +114,30 @@ static void test_times_before_1970(void **state) {
     expect(&log, "ts=1969-12-31T23:59:59.999999Z level=info msg=m\n");
 }
 
+enum { LINES = 500 };
+
+static void *log_many(void *log) {
+    for (int i = 0; i < LINES; i++) log_with(log, LOG_INFO, "m", log_text("k", "some words"));
+    return NULL;
+}
+
+static void test_lines_of_threads_do_not_mix(void **state) {
+    (void)state;
+    const char *line = "ts=2023-11-14T22:13:20.123456Z level=info msg=m k=\"some words\"\n";
+    Log         log = {tmpfile(), LOG_DEBUG, {fixed, &now}};
+    pthread_t   threads[4];
+    char        got[128];
+    int         lines = 0;
+    assert_non_null(log.out);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, log_many, &log), 0);
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    rewind(log.out);
+    for (; fgets(got, sizeof got, log.out) != NULL; lines++) assert_string_equal(got, line);
+    assert_int_equal(lines, 4 * LINES);
+    assert_int_equal(fclose(log.out), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line),
@@ -121,6 +146,7 @@ int main(void) {
         cmocka_unit_test(test_keys_cannot_break_the_line),
         cmocka_unit_test(test_long_values_are_cut_cleanly),
         cmocka_unit_test(test_times_before_1970),
+        cmocka_unit_test(test_lines_of_threads_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
