@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compile/run.h"
+#include "model/work.h"
 
 Err frame_init(Frame *f, Machine *m, const Special *s) {
     *f = (Frame){.machine = m, .special = s};
@@ -85,6 +86,18 @@ static Err prepare(Frame *f, const Node *n, const OpCall *c, Tensor *out, Slot *
     return ERR_OK;
 }
 
+static Err count_work(Machine *m, const Node *n, const OpCall *c, const Tensor *out) {
+    if (m->limits.max_macs == 0) return ERR_OK;
+    bool *constant = arena_try_new(&m->scratch, bool, n->n_in);
+    if (constant == NULL) return err_set(ERR_LIMIT, "too many inputs");
+    int64_t macs = work_of(n, c->in, constant, out).macs;
+    if (macs > m->limits.max_macs - m->macs)
+        return err_set(ERR_LIMIT, "needs more than the allowed %lld multiply-accumulates",
+                       (long long)m->limits.max_macs);
+    m->macs += macs;
+    return ERR_OK;
+}
+
 static Err compute(Frame *f, const Node *n, Slot *slots) {
     Machine       *m = f->machine;
     const Tensor **in = arena_try_new(&m->scratch, const Tensor *, n->n_in);
@@ -94,7 +107,8 @@ static Err compute(Frame *f, const Node *n, Slot *slots) {
         in[i] = n->in[i] != NO_VALUE ? &f->slots[n->in[i]].t : NULL;
     OpCall c = {.node = n, .in = in, .scratch = &m->scratch, .keep = &m->keep};
     TRY(prepare(f, n, &c, out, slots));
-    Err e = run_find(n->op)(&c, out);
+    Err e = count_work(m, n, &c, out);
+    if (e == ERR_OK) e = run_find(n->op)(&c, out);
     return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", n->name, op_info(n->op)->name);
 }
 

@@ -18,6 +18,7 @@ typedef struct Machine {  // what all frames of one run share
     InterpLimits limits;
     size_t       live_bytes;
     uint64_t     rounds;
+    int64_t      macs;
     Arena        scratch, keep;
 } Machine;
 

@@ -323,18 +323,10 @@ static Err flow_run_map(Frame *f, const Node *n, Slot *out) {
 Err frame_flow(Frame *f, const Node *n, Slot *out) {
     Err e = ERR_OK;
     switch (n->op) {
-    case OP_If:
-        e = flow_run_if(f, n, out);
-        break;
-    case OP_Loop:
-        e = flow_run_loop(f, n, out);
-        break;
-    case OP_Scan:
-        e = flow_run_scan(f, n, out);
-        break;
-    default:
-        e = flow_run_map(f, n, out);
-        break;
+    case OP_If: e = flow_run_if(f, n, out); break;
+    case OP_Loop: e = flow_run_loop(f, n, out); break;
+    case OP_Scan: e = flow_run_scan(f, n, out); break;
+    default: e = flow_run_map(f, n, out); break;
     }
     return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", n->name, op_info(n->op)->name);
 }

@@ -6,6 +6,7 @@
 typedef struct InterpLimits {
     size_t   max_bytes;   // of live intermediate values; 0: no limit
     uint64_t max_rounds;  // of all loops together; 0: no limit
+    int64_t  max_macs;    // of the whole run; 0: no limit
 } InterpLimits;
 
 // inputs and outputs in the graph's order; outputs' numbers live in out_arena. A failure names the

@@ -5,13 +5,10 @@
 static RefPoolKind pool_kind(OpId op) {
     switch (op) {
     case OP_AveragePool:
-    case OP_GlobalAveragePool:
-        return REF_POOL_AVERAGE;
+    case OP_GlobalAveragePool: return REF_POOL_AVERAGE;
     case OP_LpPool:
-    case OP_GlobalLpPool:
-        return REF_POOL_LP;
-    default:
-        return REF_POOL_MAX;
+    case OP_GlobalLpPool: return REF_POOL_LP;
+    default: return REF_POOL_MAX;
     }
 }
 

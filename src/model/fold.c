@@ -1,8 +1,14 @@
 #include "model/fold.h"
 
 #include "model/infer.h"
+#include "model/work.h"
 
-enum { FOLD_BYTES = 1 << 28, SCRATCH_SHIFT = 34 };  // per output; larger ones are made when asked
+enum {
+    FOLD_BYTES =
+        1 << 28,  // per output; what is larger, or more work, is computed when it is needed
+    FOLD_MACS = 1 << 30,
+    SCRATCH_SHIFT = 34,
+};
 
 typedef struct Folder {
     Arena  *arena;  // the model's
@@ -10,45 +16,58 @@ typedef struct Folder {
     EvalFn *eval;
 } Folder;
 
-static bool inputs_constant(const Graph *g, const Node *n, const Tensor **in) {
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        in[i] = n->in[i] != NO_VALUE ? &g->values[n->in[i]].type : NULL;
-        if (in[i] != NULL && (!g->values[n->in[i]].constant || in[i]->data == NULL)) return false;
-    }
-    return true;
-}
-
-static bool make_room(Folder *f, const Node *n, Tensor *out) {
+static bool make_room(const Node *n, Arena *a, size_t max_bytes, Tensor *out) {
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!tensor_known(&out[i]) || tensor_measure(&out[i], &bytes) != ERR_OK) return false;
-        if (bytes > FOLD_BYTES) return false;
-        out[i].data = arena_try(f->arena, 1, bytes, TENSOR_ALIGN);
+        if (bytes > max_bytes) return false;
+        out[i].data = arena_try(a, 1, bytes, TENSOR_ALIGN);
         if (out[i].data == NULL) return false;
     }
     return true;
 }
 
+static bool worth_it(const OpCall *c, const Tensor *out) {
+    bool *constant = arena_try_new(c->scratch, bool, c->node->n_in);
+    return constant != NULL && work_of(c->node, c->in, constant, out).macs <= FOLD_MACS;
+}
+
+bool fold_call(const OpCall *c, EvalFn *eval, Arena *keep, size_t max_bytes, Tensor *out) {
+    const Node *n = c->node;
+    if (eval == NULL) return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (c->in[i] != NULL && c->in[i]->data == NULL) return false;
+    size_t mark = keep->used;
+    OpCall call = *c;
+    call.keep = keep;
+    if (make_room(n, keep, max_bytes, out) && worth_it(c, out) && eval(&call, out) == ERR_OK)
+        return true;
+    arena_rewind(keep, mark);
+    for (uint32_t i = 0; i < n->n_out; i++) out[i].data = NULL;
+    return false;
+}
+
+static void make_constant(Value *v, const Tensor *t) {
+    v->type = *t;
+    v->symbols = NULL;
+    v->constant = true;
+    v->producer = NO_NODE;
+}
+
 static bool compute(Folder *f, Graph *g, const Node *n) {
     const Tensor **in = arena_try_new(&f->scratch, const Tensor *, n->n_in);
     Tensor        *out = arena_try_new(&f->scratch, Tensor, n->n_out);
-    if (in == NULL || out == NULL || !inputs_constant(g, n, in)) return false;
+    if (in == NULL || out == NULL) return false;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const Value *v = n->in[i] != NO_VALUE ? &g->values[n->in[i]] : NULL;
+        if (v != NULL && (!v->constant || v->type.data == NULL)) return false;
+        in[i] = v != NULL ? &v->type : NULL;
+    }
     OpCall call = {.node = n, .in = in, .scratch = &f->scratch};
     if (infer_node(&call, out) != ERR_OK) return false;
-    size_t mark = f->arena->used;
-    call.keep = f->arena;
-    if (!make_room(f, n, out) || f->eval(&call, out) != ERR_OK) {
-        arena_rewind(f->arena, mark);
-        return false;
-    }
+    if (!fold_call(&call, f->eval, f->arena, FOLD_BYTES, out)) return false;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] != NO_VALUE) {
-            Value *v = &g->values[n->out[i]];
-            v->type = out[i];
-            v->symbols = NULL;
-            v->constant = true;
-            v->producer = NO_NODE;
-        }
+        if (n->out[i] != NO_VALUE) make_constant(&g->values[n->out[i]], &out[i]);
     return true;
 }
 

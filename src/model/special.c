@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "model/flow.h"
+#include "model/fold.h"
 #include "model/infer.h"
 
 enum {
@@ -58,39 +59,6 @@ static Err create(const Graph *g, Arena *a, Special **out) {
     return ERR_OK;
 }
 
-static bool all_constant(const Node *n, const Tensor *const *in) {
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (in[i] != NULL && in[i]->data == NULL) return false;
-    return true;
-}
-
-// Gives every output memory; false when one is unknown or too large to be worth keeping.
-static bool room_for(const Node *n, Arena *a, Tensor *out) {
-    for (uint32_t i = 0; i < n->n_out; i++) {
-        size_t bytes = 0;
-        if (!tensor_known(&out[i]) || tensor_measure(&out[i], &bytes) != ERR_OK) return false;
-        if (bytes > FOLD_BYTES) return false;
-        out[i].data = arena_try(a, 1, bytes, TENSOR_ALIGN);
-        if (out[i].data == NULL) return false;
-    }
-    return true;
-}
-
-// A fold that fails is not an error: the node may sit in a branch that never runs.
-static bool fold(FlowCtx *x, const OpCall *c, Tensor *out) {
-    const Node *n = c->node;
-    if (x->eval == NULL || !all_constant(n, c->in)) return false;
-    size_t mark = x->arena->used;
-    if (room_for(n, x->arena, out)) {
-        OpCall call = *c;
-        call.keep = x->arena;
-        if (x->eval(&call, out) == ERR_OK) return true;
-    }
-    arena_rewind(x->arena, mark);
-    for (uint32_t i = 0; i < n->n_out; i++) out[i].data = NULL;
-    return false;
-}
-
 static bool inputs_known(const Node *n, const Tensor *const *in) {
     for (uint32_t i = 0; i < n->n_in; i++)
         if (in[i] != NULL && !tensor_known(in[i])) return false;
@@ -107,7 +75,7 @@ static Err visit(FlowCtx *x, Special *s, uint32_t at, Tensor *out) {
     if (op_info(n->op)->infer == infer_flow) return flow_infer(x, s, &call, out);
     if (!inputs_known(n, in)) return ERR_OK;
     TRY(infer_node(&call, out));
-    s->folded[at] = fold(x, &call, out);
+    s->folded[at] = fold_call(&call, x->eval, x->arena, FOLD_BYTES, out);
     return ERR_OK;
 }
 

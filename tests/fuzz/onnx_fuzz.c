@@ -4,9 +4,16 @@
 #include <string.h>
 
 #include "compile/interp.h"
+#include "model/fold.h"
 #include "model/onnx_read.h"
 
-enum { INPUT_BYTES = 1 << 16, ARENA_BYTES = 1 << 28, RUN_BYTES = 1 << 24, RUN_ROUNDS = 64 };
+enum {
+    INPUT_BYTES = 1 << 16,
+    ARENA_BYTES = 1 << 28,
+    RUN_BYTES = 1 << 24,
+    RUN_ROUNDS = 64,
+    RUN_MACS = 1 << 24
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +33,7 @@ static bool make_inputs(const Graph *g, Arena *a, Tensor *out) {
 }
 
 static void run(const Graph *g, Arena *a) {
-    InterpLimits limits = {RUN_BYTES, RUN_ROUNDS};
+    InterpLimits limits = {RUN_BYTES, RUN_ROUNDS, RUN_MACS};
     Special     *s = NULL;
     Tensor      *in = arena_try_new(a, Tensor, g->n_inputs);
     Tensor      *types = arena_try_new(a, Tensor, g->n_inputs);
@@ -46,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Model m;
     Arena a;
     if (onnx_read_bytes(data, size, "fuzz", NULL, &m) != ERR_OK) return 0;
-    if (arena_init(&a, ARENA_BYTES) == ERR_OK) {
+    if (fold_constants(&m, interp_eval) == ERR_OK && arena_init(&a, ARENA_BYTES) == ERR_OK) {
         run(m.graph, &a);
         arena_finish(&a);
     }
