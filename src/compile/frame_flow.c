@@ -1,4 +1,5 @@
 // Control flow of the interpreter. A body runs in a frame of its own; what it captures is shared.
+#include "base/check.h"
 #include "compile/frame.h"
 #include "compile/run.h"
 #include "compile/stack.h"
@@ -9,6 +10,7 @@ static Err run_body(Frame *f, const Graph *g, Slot *in, Slot *out) {
     const Special *s = special_body(f->special, g);
     Frame          sub = {.machine = f->machine};
     Err e = s != NULL ? frame_init(&sub, f->machine, s) : err_set(ERR_INVALID, "no such branch");
+    CHECK(in != NULL || g->n_inputs == 0);
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         if (e == ERR_OK)
             frame_set(&sub, g->inputs[i], in[i]);

@@ -7,7 +7,7 @@
 void panel_dot(const double *restrict panel, const double *restrict row, int64_t k,
                double acc[restrict PANEL]) {
     int64_t i = 0;
-    for (; i + 4 <= k; i += 4, panel += 4 * PANEL) {
+    for (; i + 4 <= k; i += 4, panel += (size_t)4 * PANEL) {
         double a = row[i], b = row[i + 1], c = row[i + 2], d = row[i + 3];
         for (int j = 0; j < PANEL; j++)
             acc[j] += a * panel[j] + b * panel[j + PANEL] + c * panel[j + 2 * PANEL] +

@@ -46,7 +46,7 @@ static bool pool_spans(const RefPool *p, const int64_t *out, RefSpan *span, Pool
 static Pooled pool_window(const RefPool *p, const double *plane, const int64_t *out) {
     const RefWindow *w = &p->window;
     Pooled           r = {.value = p->kind == REF_POOL_MAX ? (double)-INFINITY : 0, .at = -1};
-    RefSpan          span[REF_WINDOW_MAX];
+    RefSpan          span[REF_WINDOW_MAX] = {0};
     int64_t          tap[REF_WINDOW_MAX] = {0}, size[REF_WINDOW_MAX] = {0};
     if (!pool_spans(p, out, span, &r)) return r;
     int32_t last = w->rank - 1;

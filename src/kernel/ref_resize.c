@@ -108,9 +108,10 @@ typedef struct Taps {
 
 static void taps_weigh(const RefResize *p, double stretch, double ratio, int64_t from,
                        const Taps *t, double *weight) {
-    double sum = 0;
+    const int64_t middle = t->n / 2 - 1;
+    double        sum = 0;
     for (int64_t k = 0; k < t->n; k++) {
-        double distance = ((double)(k - t->n / 2 + 1) - ratio) * stretch;
+        double distance = ((double)(k - middle) - ratio) * stretch;
         double w = p->mode == REF_RESIZE_CUBIC ? ref_resize_cubic(p->cubic_a, distance)
                                                : fmax(1 - fabs(distance), 0);
         if (p->exclude_outside && (from + k < 0 || from + k >= t->in)) w = 0;

@@ -4,12 +4,9 @@
 
 static float sample(const Fill *f, Rng *r) {
     switch (f->kind) {
-    case FILL_NORMAL:
-        return f->shift + f->scale * (float)rng_normal(r);
-    case FILL_UNIFORM:
-        return f->shift + f->scale * (2 * rng_unit(r) - 1);
-    case FILL_CONST:
-        break;
+    case FILL_NORMAL: return f->shift + f->scale * (float)rng_normal(r);
+    case FILL_UNIFORM: return f->shift + f->scale * (2 * rng_unit(r) - 1);
+    case FILL_CONST: break;
     }
     return f->shift;
 }

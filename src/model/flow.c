@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/check.h"
 #include "model/infer.h"
 
 static Err need_body(const Node *n, const char *name, uint32_t n_in, uint32_t n_out, FlowBody *b) {
@@ -94,6 +95,7 @@ static Err infer_if(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
     Special *one = NULL, *two = NULL;
     if (!known || truth) TRY(add_body(x, s, then_body.graph, NULL, &one));
     if (!known || !truth) TRY(add_body(x, s, else_body.graph, NULL, &two));
+    CHECK(one != NULL || two != NULL);
     for (uint32_t i = 0; i < c->node->n_out; i++) {
         out[i] = output_type(one != NULL ? one : two, i);
         Tensor other = output_type(two != NULL ? two : one, i);
@@ -209,18 +211,10 @@ static Err infer_map(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
 Err flow_infer(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
     Err e = ERR_OK;
     switch (c->node->op) {
-    case OP_If:
-        e = infer_if(x, s, c, out);
-        break;
-    case OP_Loop:
-        e = infer_loop(x, s, c, out);
-        break;
-    case OP_Scan:
-        e = infer_scan(x, s, c, out);
-        break;
-    default:
-        e = infer_map(x, s, c, out);
-        break;
+    case OP_If: e = infer_if(x, s, c, out); break;
+    case OP_Loop: e = infer_loop(x, s, c, out); break;
+    case OP_Scan: e = infer_scan(x, s, c, out); break;
+    default: e = infer_map(x, s, c, out); break;
     }
     return e == ERR_OK ? e
                        : err_add(e, "node '%s' (%s)", c->node->name, op_info(c->node->op)->name);

@@ -135,8 +135,7 @@ static void check_order(void *self, uint32_t producer) {
 
 static bool sorted_already(const Graph *g) {
     Order o = {0};
-    for (; o.at < g->n_nodes && !o.broken; o.at++)
-        each_wait(g, &g->nodes[o.at], check_order, &o);
+    for (; o.at < g->n_nodes && !o.broken; o.at++) each_wait(g, &g->nodes[o.at], check_order, &o);
     return !o.broken;
 }
 

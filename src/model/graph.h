@@ -53,14 +53,14 @@ typedef struct Fill {
 } Fill;
 
 typedef struct Value {
-    const char  *name;      // unique in its graph
-    Tensor       type;      // as declared; DT_NONE, RANK_UNKNOWN, DIM_UNKNOWN where left open
-    const char **symbols;   // [rank] names of open dimensions, NULL where none; or NULL
-    const Tensor *elem;     // declared elements of a sequence or optional (data: theirs again)
-    const Fill  *fill;      // a constant whose numbers are made on demand; NULL otherwise
-    uint32_t     producer;  // node, or NO_NODE for inputs, constants and captures
-    bool         constant;  // type.data or fill holds it
-    bool         given;     // an input or a capture
+    const char   *name;      // unique in its graph
+    Tensor        type;      // as declared; DT_NONE, RANK_UNKNOWN, DIM_UNKNOWN where left open
+    const char  **symbols;   // [rank] names of open dimensions, NULL where none; or NULL
+    const Tensor *elem;      // declared elements of a sequence or optional (data: theirs again)
+    const Fill   *fill;      // a constant whose numbers are made on demand; NULL otherwise
+    uint32_t      producer;  // node, or NO_NODE for inputs, constants and captures
+    bool          constant;  // type.data or fill holds it
+    bool          given;     // an input or a capture
 } Value;
 
 typedef struct Node {

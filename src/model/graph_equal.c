@@ -18,23 +18,15 @@ static bool same_strings(const Attr *a, const Attr *b) {
 static bool same_attr(const Attr *a, const Attr *b) {
     if (!same_text(a->name, b->name) || a->kind != b->kind || a->n != b->n) return false;
     switch (a->kind) {
-    case ATTR_FLOAT:
-        return memcmp(&a->v.f, &b->v.f, sizeof a->v.f) == 0;
-    case ATTR_INT:
-        return a->v.i == b->v.i;
-    case ATTR_STRING:
-        return same_str(a->v.s, b->v.s);
+    case ATTR_FLOAT: return memcmp(&a->v.f, &b->v.f, sizeof a->v.f) == 0;
+    case ATTR_INT: return a->v.i == b->v.i;
+    case ATTR_STRING: return same_str(a->v.s, b->v.s);
     case ATTR_TENSOR:
-    case ATTR_TYPE:
-        return tensor_equal(a->v.t, b->v.t);
-    case ATTR_GRAPH:
-        return graph_equal(a->v.g, b->v.g);
-    case ATTR_FLOATS:
-        return memcmp(a->v.floats, b->v.floats, a->n * sizeof(float)) == 0;
-    case ATTR_INTS:
-        return memcmp(a->v.ints, b->v.ints, a->n * sizeof(int64_t)) == 0;
-    case ATTR_STRINGS:
-        return same_strings(a, b);
+    case ATTR_TYPE: return tensor_equal(a->v.t, b->v.t);
+    case ATTR_GRAPH: return graph_equal(a->v.g, b->v.g);
+    case ATTR_FLOATS: return memcmp(a->v.floats, b->v.floats, a->n * sizeof(float)) == 0;
+    case ATTR_INTS: return memcmp(a->v.ints, b->v.ints, a->n * sizeof(int64_t)) == 0;
+    case ATTR_STRINGS: return same_strings(a, b);
     }
     return false;
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/check.h"
 #include "base/number.h"
 #include "model/move.h"
 
@@ -71,7 +72,8 @@ static Err range_count(const Tensor *start, const Tensor *limit, const Tensor *d
         if (count > 0) *n = (int64_t)count;
         return ERR_OK;
     }
-    int64_t  a = number_i64(start, 0), b = number_i64(limit, 0), d = number_i64(delta, 0);
+    int64_t a = number_i64(start, 0), b = number_i64(limit, 0), d = number_i64(delta, 0);
+    CHECK(d != 0);
     uint64_t span = d > 0 ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
     uint64_t step = d > 0 ? (uint64_t)d : 0 - (uint64_t)d;
     if (step == 0 || (d > 0 ? b <= a : b >= a)) return ERR_OK;

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/check.h"
+
 bool move_known(const Tensor *t) { return t->data != NULL || tensor_count(t) == 0; }
 
 Err move_unknown(Tensor *out) {
@@ -33,6 +35,7 @@ Err move_list(const OpCall *c, uint32_t input, const char *attr, MoveList *l) {
     if (n > MOVE_LIST)
         return err_set(ERR_UNSUPPORTED, "%s lists %u integers; at most %d are handled", attr, n,
                        MOVE_LIST);
+    CHECK(v != NULL || n == 0);
     for (uint32_t i = 0; i < n; i++) l->v[i] = v[i];
     l->given = true;
     l->n = n;

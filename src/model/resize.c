@@ -139,7 +139,7 @@ static Err apply_scales(const Tensor *scales, const Tensor *x, const int32_t *ax
 }
 
 static Err apply_roi(const Tensor *roi, const int32_t *axes, int32_t count, Resize *r) {
-    if (roi == NULL || roi->rank != 1 || roi->dims[0] != 2 * count)
+    if (roi == NULL || roi->rank != 1 || roi->dims[0] != (int64_t)2 * count)
         return err_set(ERR_INVALID, "tf_crop_and_resize needs a roi of %d numbers", 2 * count);
     TRY(infer_need(roi, TYPES_FLOAT, "roi"));
     for (int32_t i = 0; i < count; i++) {

@@ -84,6 +84,7 @@ Err special_graph(FlowCtx *x, const Graph *g, const Tensor *inputs, const Specia
     Special *s = NULL;
     TRY(create(g, x->arena, &s));
     for (uint32_t i = 0; i < g->n_inputs; i++) s->values[g->inputs[i]] = inputs[i];
+    CHECK(outer != NULL || g->n_captures == 0);
     for (uint32_t i = 0; i < g->n_captures; i++)
         s->values[g->captures[i].inner] = outer->values[g->captures[i].outer];
     for (uint32_t i = 0; i < g->n_nodes; i++) {

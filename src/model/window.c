@@ -64,7 +64,7 @@ static Err read_params(const Node *n, const Tensor *x, const int64_t *kernel, Wi
         if (x->dims[i + 2] < 1 || x->dims[i + 2] > size_max)
             return err_set(ERR_INVALID, "a spatial dimension of the input is %" PRId64,
                            x->dims[i + 2]);
-    int64_t pads[2 * WINDOW_MAX];
+    int64_t pads[2 * WINDOW_MAX] = {0};
     TRY(read_kernel(n, kernel, w));
     TRY(read_list(n, "strides", w->rank, 1, 1, w->stride));
     TRY(read_list(n, "dilations", w->rank, 1, 1, w->dilation));
