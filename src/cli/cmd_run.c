@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/file.h"
 #include "base/npy.h"
 #include "base/table.h"
@@ -123,14 +124,16 @@ static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
     return e;
 }
 
+static int64_t default_mb(void) { return (int64_t)(cpu_mem_budget(&cgroup_roots) / 4 * 3 >> 20); }
+
 int cmd_run(const Command *c, int argc, char **argv) {
-    Options      o = {.load = LOAD_OPTIONS_DEFAULT, .max_mb = 16384};
+    Options      o = {.load = LOAD_OPTIONS_DEFAULT, .max_mb = default_mb()};
     const ArgRow rows[] = {
         {"input", ARG_LIST, &o.inputs, "NAME=FILE", "an input from .npy or .pb, or 'random'", 0, 0},
         {"output", ARG_TEXT, &o.output, "DIR", "write every output as DIR/<name>.npy", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
-        {"max-mb", ARG_INT, &o.max_mb, "N", "memory for intermediate values (default 16384)", 1,
-         INT64_C(1) << 24},
+        {"max-mb", ARG_INT, &o.max_mb, "N",
+         "memory for intermediate values (default: 3/4 of what we may use)", 1, INT64_C(1) << 24},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         LOAD_ROWS(o.load),
     };
@@ -141,7 +144,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
     Arena  a = {0};
     Result r = {0};
     o.load.numbers = true;
-    Err e = arena_init(&a, (size_t)1 << 38);
+    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = load_model(what, &o.load, &m);
     if (e == ERR_OK) e = compute(&o, &m, &a, &r);
     if (e == ERR_OK && o.output != NULL) e = write_outputs(&r, o.output, &a);

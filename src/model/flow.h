@@ -1,12 +1,14 @@
 // Flow: shapes through If, Loop, Scan and SequenceMap, whose bodies are graphs of their own.
 #pragma once
 
+#include "model/fold.h"
 #include "model/special.h"
 
 typedef struct FlowCtx {
     EvalFn  *eval;
     Arena   *arena;    // what is made lives here
     Arena    scratch;  // what is forgotten
+    FoldRoom room;     // for constants found on the way
     uint32_t visits;   // nodes looked at so far
 } FlowCtx;
 

@@ -11,18 +11,19 @@ enum {
 };
 
 typedef struct Folder {
-    Arena  *arena;  // the model's
-    Arena   scratch;
-    EvalFn *eval;
+    FoldRoom room;
+    Arena    scratch;
+    EvalFn  *eval;
 } Folder;
 
-static bool make_room(const Node *n, Arena *a, size_t max_bytes, Tensor *out) {
+static bool make_room(const Node *n, FoldRoom *room, Tensor *out) {
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!tensor_known(&out[i]) || tensor_measure(&out[i], &bytes) != ERR_OK) return false;
-        if (bytes > max_bytes) return false;
-        out[i].data = arena_try(a, 1, bytes, TENSOR_ALIGN);
+        if (bytes > room->each || bytes > room->left) return false;
+        out[i].data = arena_try(room->keep, 1, bytes, TENSOR_ALIGN);
         if (out[i].data == NULL) return false;
+        room->left -= bytes;
     }
     return true;
 }
@@ -32,17 +33,17 @@ static bool worth_it(const OpCall *c, const Tensor *out) {
     return constant != NULL && work_of(c->node, c->in, constant, out).macs <= FOLD_MACS;
 }
 
-bool fold_call(const OpCall *c, EvalFn *eval, Arena *keep, size_t max_bytes, Tensor *out) {
+bool fold_call(const OpCall *c, EvalFn *eval, FoldRoom *room, Tensor *out) {
     const Node *n = c->node;
     if (eval == NULL) return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (c->in[i] != NULL && c->in[i]->data == NULL) return false;
-    size_t mark = keep->used;
+    size_t mark = room->keep->used, left = room->left;
     OpCall call = *c;
-    call.keep = keep;
-    if (make_room(n, keep, max_bytes, out) && worth_it(c, out) && eval(&call, out) == ERR_OK)
-        return true;
-    arena_rewind(keep, mark);
+    call.keep = room->keep;
+    if (make_room(n, room, out) && worth_it(c, out) && eval(&call, out) == ERR_OK) return true;
+    arena_rewind(room->keep, mark);
+    room->left = left;
     for (uint32_t i = 0; i < n->n_out; i++) out[i].data = NULL;
     return false;
 }
@@ -65,7 +66,7 @@ static bool compute(Folder *f, Graph *g, const Node *n) {
     }
     OpCall call = {.node = n, .in = in, .scratch = &f->scratch};
     if (infer_node(&call, out) != ERR_OK) return false;
-    if (!fold_call(&call, f->eval, f->arena, FOLD_BYTES, out)) return false;
+    if (!fold_call(&call, f->eval, &f->room, out)) return false;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != NO_VALUE) make_constant(&g->values[n->out[i]], &out[i]);
     return true;
@@ -105,7 +106,9 @@ static void fold_graph(Folder *f, Graph *g) {
 }
 
 Err fold_constants(Model *m, EvalFn *eval) {
-    Folder f = {.arena = &m->arena, .eval = eval};
+    // Weights kept as bytes unfold to floats, four times as large; shapes need next to nothing.
+    size_t total = FOLD_BYTES + 4 * m->arena.used;
+    Folder f = {.room = {.keep = &m->arena, .each = FOLD_BYTES, .left = total}, .eval = eval};
     TRY(arena_init(&f.scratch, (size_t)1 << SCRATCH_SHIFT));
     fold_graph(&f, m->graph);
     arena_finish(&f.scratch);

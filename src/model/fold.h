@@ -6,7 +6,12 @@
 // The numbers of filled constants must be there. A node that cannot be computed stays as it is.
 MUST_USE Err fold_constants(Model *m, EvalFn *eval);
 
-// Computes one inferred call if all its inputs are there and each output needs at most max_bytes.
-// The outputs' numbers live in keep. False, with nothing changed, when it is not done: that is no
-// error, for the node may sit in a branch that never runs.
-bool fold_call(const OpCall *c, EvalFn *eval, Arena *keep, size_t max_bytes, Tensor *out);
+typedef struct FoldRoom {
+    Arena *keep;  // the outputs' numbers live here
+    size_t each;  // bytes one output may need
+    size_t left;  // bytes that all together may still need
+} FoldRoom;
+
+// Computes one inferred call if all its inputs are there and there is room. False, with nothing
+// changed, when it is not done: that is no error, for the node may sit where it never runs.
+bool fold_call(const OpCall *c, EvalFn *eval, FoldRoom *room, Tensor *out);

@@ -8,6 +8,7 @@
 #include "model/infer.h"
 
 enum {
+    FOLD_TOTAL = 1 << 28,
     FOLD_BYTES = 1 << 20,   // values larger than this are computed when the graph runs
     VISIT_LIMIT = 1 << 23,  // nodes looked at, counting every pass over nested bodies
     ARENA_SHIFT = 34,
@@ -75,7 +76,7 @@ static Err visit(FlowCtx *x, Special *s, uint32_t at, Tensor *out) {
     if (op_info(n->op)->infer == infer_flow) return flow_infer(x, s, &call, out);
     if (!inputs_known(n, in)) return ERR_OK;
     TRY(infer_node(&call, out));
-    s->folded[at] = fold_call(&call, x->eval, x->arena, FOLD_BYTES, out);
+    s->folded[at] = fold_call(&call, x->eval, &x->room, out);
     return ERR_OK;
 }
 
@@ -83,7 +84,10 @@ Err special_graph(FlowCtx *x, const Graph *g, const Tensor *inputs, const Specia
                   Special **made) {
     Special *s = NULL;
     TRY(create(g, x->arena, &s));
-    for (uint32_t i = 0; i < g->n_inputs; i++) s->values[g->inputs[i]] = inputs[i];
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        s->values[g->inputs[i]] = inputs[i];
+        s->values[g->inputs[i]].data = NULL;  // only types count: numbers change from run to run
+    }
     CHECK(outer != NULL || g->n_captures == 0);
     for (uint32_t i = 0; i < g->n_captures; i++)
         s->values[g->captures[i].inner] = outer->values[g->captures[i].outer];
@@ -107,7 +111,7 @@ Err special_graph(FlowCtx *x, const Graph *g, const Tensor *inputs, const Specia
 
 Err special_make(const Graph *g, const Tensor *inputs, EvalFn *eval, Arena *arena, Special **out) {
     CHECK(g->parent == NULL);
-    FlowCtx x = {.eval = eval, .arena = arena};
+    FlowCtx x = {.eval = eval, .arena = arena, .room = {arena, FOLD_BYTES, FOLD_TOTAL}};
     TRY(arena_init(&x.scratch, (size_t)1 << ARENA_SHIFT));
     Err e = special_graph(&x, g, inputs, NULL, out);
     arena_finish(&x.scratch);
