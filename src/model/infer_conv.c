@@ -119,9 +119,9 @@ Err infer_conv_deform(const OpCall *c, Tensor *out) {
     int64_t       groups = attr_int(c->node, "offset_group", 1);
     Window        win;
     TRY(infer_need(x, TYPES_FLOAT, "X"));
-    for (uint32_t i = 1; i < c->node->n_in; i++)
-        if (c->in[i] != NULL)
-            TRY(infer_need(c->in[i], dtype_bit(x->dtype), "W, offset, B or mask"));
+    TRY(infer_need(w, dtype_bit(x->dtype), "W"));
+    TRY(infer_need(c->in[2], dtype_bit(x->dtype), "offset"));
+    if (mask != NULL) TRY(infer_need(mask, dtype_bit(x->dtype), "mask"));
     TRY(conv_shape(c, x, w, out));
     TRY(window_read(c->node, x, w->dims + 2, &win));
     TRY(conv_bias(infer_in(c, 3), w->dims[0], x->dtype));
