@@ -34,8 +34,8 @@ Err run_step(const OpCall *c, Tensor *out) {
         const Tensor *const *in = c->in + 2 + i;
         RefVariable          v = {.x = in[0], .gradient = in[n], .x_new = &out[i]};
         for (uint32_t k = 0; k < histories; k++) {
-            v.history[k] = in[(2 + k) * n];
-            v.history_new[k] = &out[(1 + k) * n + i];
+            v.history[k] = in[(size_t)(2 + k) * n];
+            v.history_new[k] = &out[(size_t)(1 + k) * n + i];
         }
         if (c->node->op == OP_Adagrad) ref_adagrad(&s, &v);
         if (c->node->op == OP_Adam) ref_adam(&s, &v);

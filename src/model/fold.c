@@ -60,9 +60,10 @@ static bool compute(Folder *f, Graph *g, const Node *n) {
     Tensor        *out = arena_try_new(&f->scratch, Tensor, n->n_out);
     if (in == NULL || out == NULL) return false;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const Value *v = n->in[i] != NO_VALUE ? &g->values[n->in[i]] : NULL;
-        if (v != NULL && (!v->constant || v->type.data == NULL)) return false;
-        in[i] = v != NULL ? &v->type : NULL;
+        if (n->in[i] == NO_VALUE) continue;
+        const Value *v = &g->values[n->in[i]];
+        if (!v->constant || v->type.data == NULL) return false;
+        in[i] = &v->type;
     }
     OpCall call = {.node = n, .in = in, .scratch = &f->scratch};
     if (infer_node(&call, out) != ERR_OK) return false;
