@@ -72,8 +72,12 @@ static void merge(const Tensor *other, Tensor *t) {
     t->data = NULL;
 }
 
-static Err add_body(FlowCtx *x, Special *s, const Graph *g, const Tensor *inputs, Special **made) {
-    TRY(special_graph(x, g, inputs, s, made));
+static Err add_body(FlowCtx *x, Special *s, const Graph *g, const Tensor *inputs, bool sure,
+                    Special **made) {
+    x->maybe += !sure;
+    Err e = special_graph(x, g, inputs, s, made);
+    x->maybe -= !sure;
+    TRY(e);
     for (uint32_t i = 0; i < s->n_bodies; i++)
         if (s->bodies[i].graph == g) {
             s->bodies[i].special = *made;
@@ -93,8 +97,8 @@ static Err infer_if(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
     bool     known = cond->data != NULL && tensor_known(cond) && tensor_count(cond) == 1;
     bool     truth = known && *(const bool *)cond->data;
     Special *one = NULL, *two = NULL;
-    if (!known || truth) TRY(add_body(x, s, then_body.graph, NULL, &one));
-    if (!known || !truth) TRY(add_body(x, s, else_body.graph, NULL, &two));
+    if (!known || truth) TRY(add_body(x, s, then_body.graph, NULL, known, &one));
+    if (!known || !truth) TRY(add_body(x, s, else_body.graph, NULL, known, &two));
     CHECK(one != NULL || two != NULL);
     for (uint32_t i = 0; i < c->node->n_out; i++) {
         out[i] = output_type(one != NULL ? one : two, i);
@@ -108,7 +112,7 @@ static Err infer_if(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
 static Err settle(FlowCtx *x, Special *s, const FlowBody *b, Tensor *in, uint32_t state_at,
                   uint32_t out_at, Special **made) {
     for (int round = 0; round < 3; round++) {
-        TRY(add_body(x, s, b->graph, in, made));
+        TRY(add_body(x, s, b->graph, in, false, made));
         bool stable = true;
         for (uint32_t i = 0; i < b->n_state; i++) {
             Tensor now = output_type(*made, out_at + i), *was = &in[state_at + i];
@@ -205,7 +209,7 @@ static Err infer_map(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
     for (uint32_t i = 0; i < b.graph->n_inputs; i++) in[i].rank = RANK_UNKNOWN;
     for (uint32_t i = 0; i < c->node->n_out; i++) out[i].dtype = DT_SEQ;
     Special *body = NULL;
-    return add_body(x, s, b.graph, in, &body);
+    return add_body(x, s, b.graph, in, false, &body);
 }
 
 Err flow_infer(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {

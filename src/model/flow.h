@@ -10,6 +10,7 @@ typedef struct FlowCtx {
     Arena    scratch;  // what is forgotten
     FoldRoom room;     // for constants found on the way
     uint32_t visits;   // nodes looked at so far
+    uint32_t maybe;    // bodies around us that may never run: there, a misfit is found at run time
 } FlowCtx;
 
 MUST_USE Err flow_infer(FlowCtx *x, Special *s, const OpCall *c, Tensor *out);

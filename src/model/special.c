@@ -80,6 +80,15 @@ static Err visit(FlowCtx *x, Special *s, uint32_t at, Tensor *out) {
     return ERR_OK;
 }
 
+// Exporters leave branches that fit no input this model will ever get; they are not taken then.
+static Err visit_maybe(FlowCtx *x, Special *s, uint32_t at, Tensor *out) {
+    Err e = visit(x, s, at, out);
+    if (e == ERR_OK || e == ERR_LIMIT || x->maybe == 0) return e;
+    for (uint32_t k = 0; k < s->graph->nodes[at].n_out; k++)
+        out[k] = (Tensor){.rank = RANK_UNKNOWN};
+    return ERR_OK;
+}
+
 Err special_graph(FlowCtx *x, const Graph *g, const Tensor *inputs, const Special *outer,
                   Special **made) {
     Special *s = NULL;
@@ -99,7 +108,7 @@ Err special_graph(FlowCtx *x, const Graph *g, const Tensor *inputs, const Specia
         Tensor *out = arena_try_new(&x->scratch, Tensor, n->n_out);
         if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
         for (uint32_t k = 0; k < n->n_out; k++) out[k].rank = RANK_UNKNOWN;
-        TRY(visit(x, s, i, out));
+        TRY(visit_maybe(x, s, i, out));
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k] != NO_VALUE) s->values[n->out[k]] = out[k];
         arena_rewind(&x->scratch, mark);
