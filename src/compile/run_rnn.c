@@ -1,3 +1,4 @@
+#include "base/number.h"
 #include "compile/run.h"
 #include "kernel/ref_rnn.h"
 #include "model/rnn.h"
@@ -41,10 +42,8 @@ static RefRnn params(const OpCall *c, const Rnn *r) {
     return p;
 }
 
-Err run_rnn(const OpCall *c, Tensor *out) {
-    Rnn r;
-    TRY(rnn_read(c, &r));
-    RefRnn p = params(c, &r);
+static RefRnn prepare(const OpCall *c, const Rnn *r, Tensor *out) {
+    RefRnn p = params(c, r);
     p.x = c->in[0];
     p.w = c->in[1];
     p.r = c->in[2];
@@ -56,5 +55,51 @@ Err run_rnn(const OpCall *c, Tensor *out) {
     p.y = &out[0];
     if (c->node->n_out > 1) p.yh = &out[1];
     if (c->node->n_out > 2) p.yc = &out[2];
+    return p;
+}
+
+Err run_rnn(const OpCall *c, Tensor *out) {
+    Rnn r;
+    TRY(rnn_read(c, &r));
+    RefRnn p = prepare(c, &r, out);
+    return ref_rnn(&p, c->scratch);
+}
+
+static Err room(const OpCall *c, Tensor *t) {
+    size_t bytes = 0;
+    TRY(tensor_measure(t, &bytes));
+    t->data = arena_try(c->scratch, 1, bytes, TENSOR_ALIGN);
+    return t->data != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
+}
+
+// plain [d, g h, i] = (bytes [d, i, g h] - zero) * scale, per direction or per direction and gate.
+static void unpack(const Tensor *bytes, const Tensor *scale, const Tensor *zero, Tensor *plain) {
+    int64_t from = bytes->dims[1], to = bytes->dims[2];
+    float  *w = plain->data;
+    for (int64_t d = 0; d < bytes->dims[0]; d++)
+        for (int64_t j = 0; j < to; j++) {
+            double s = number_f64(scale, scale->rank == 1 ? d : d * to + j);
+            double z = number_f64(zero, zero->rank == 1 ? d : d * to + j);
+            for (int64_t i = 0; i < from; i++)
+                w[(d * to + j) * from + i] =
+                    (float)((number_f64(bytes, (d * from + i) * to + j) - z) * s);
+        }
+}
+
+Err run_lstm_dynamic(const OpCall *c, Tensor *out) {
+    RnnBytes plain;
+    Rnn      r;
+    Tensor   x = *c->in[0];
+    TRY(rnn_bytes(c, &plain));
+    TRY(room(c, &plain.w));
+    TRY(room(c, &plain.r));
+    TRY(room(c, &x));
+    unpack(c->in[1], c->in[8], c->in[9], &plain.w);
+    unpack(c->in[2], c->in[10], c->in[11], &plain.r);
+    TRY(ref_coarsen(c->in[0], &x, c->scratch));
+    plain.in[0] = &x;
+    TRY(rnn_read(&plain.call, &r));
+    RefRnn p = prepare(&plain.call, &r, out);
+    p.coarse = true;
     return ref_rnn(&p, c->scratch);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel/panel.h"
+#include "kernel/ref_quant.h"
 #include "kernel/row.h"
 
 // One direction's weights, turned so that a column of the input meets all gates at once, and the
@@ -17,6 +18,7 @@ typedef struct Cell {
     double        *wb, *rb, *peep;    // [wide], [wide], [3][hidden]
     double        *x, *h, *c;         // [input], [hidden], [hidden]
     double        *in, *rec, *reset;  // [wide], [wide], [hidden]
+    Tensor         fine, bytes;       // [hidden] float32 and uint8, to round h; coarse only
 } Cell;
 
 double ref_gate(const RefGate *g, double x) {
@@ -83,11 +85,26 @@ static void step_lstm(Cell *c) {
     }
 }
 
+static void round_bytes(Tensor *fine, Tensor *bytes) {
+    float   scale = 1, *x = fine->data;
+    uint8_t zero = 0, *q = bytes->data;
+    ref_quantize_dynamic(fine, bytes, &scale, &zero);
+    for (int64_t i = 0; i < tensor_count(fine); i++) x[i] = (float)(q[i] - zero) * scale;
+}
+
+static const double *recurrent(Cell *c) {
+    if (!c->p->coarse) return c->h;
+    row_store(&c->fine, 0, 1, c->p->hidden, c->h);
+    round_bytes(&c->fine, &c->bytes);
+    row_load(&c->fine, 0, 1, c->p->hidden, c->reset);
+    return c->reset;
+}
+
 static void step(Cell *c) {
     memcpy(c->in, c->wb, (size_t)c->wide * sizeof(double));
     memcpy(c->rec, c->rb, (size_t)c->wide * sizeof(double));
     add_product(c->wt, c->wide, 0, c->wide, c->x, c->p->input, c->in);
-    add_product(c->rt, c->wide, 0, c->wide, c->h, c->p->hidden, c->rec);
+    add_product(c->rt, c->wide, 0, c->wide, recurrent(c), c->p->hidden, c->rec);
     switch (c->p->kind) {
     case REF_RNN: step_rnn(c); return;
     case REF_GRU: step_gru(c); return;
@@ -126,6 +143,21 @@ static void sequence(Cell *c, int64_t d, int64_t n, int64_t length) {
     if (p->yc != NULL) row_store(p->yc, state_at(p, d, n), 1, p->hidden, c->c);
 }
 
+static Err bytes_room(Arena *a, const Tensor *like, Tensor *bytes) {
+    *bytes = *like;
+    bytes->dtype = DT_U8;
+    bytes->data = arena_try(a, (size_t)tensor_count(like), 1, 1);
+    return bytes->data != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room to round numbers");
+}
+
+Err ref_coarsen(const Tensor *x, Tensor *y, Arena *scratch) {
+    Tensor bytes;
+    TRY(bytes_room(scratch, x, &bytes));
+    if (tensor_count(x) > 0) memcpy(y->data, x->data, (size_t)tensor_count(x) * sizeof(float));
+    round_bytes(y, &bytes);
+    return ERR_OK;
+}
+
 static Err cell_room(Cell *c, Arena *a) {
     const RefRnn *p = c->p;
     c->wide = p->gates * p->hidden;
@@ -139,7 +171,12 @@ static Err cell_room(Cell *c, Arena *a) {
     TRY(panel_room(a, 1, p->hidden, &c->c));
     TRY(panel_room(a, 1, c->wide, &c->in));
     TRY(panel_room(a, 1, c->wide, &c->rec));
-    return panel_room(a, 1, p->hidden, &c->reset);
+    TRY(panel_room(a, 1, p->hidden, &c->reset));
+    if (!p->coarse) return ERR_OK;
+    c->fine = (Tensor){.dtype = DT_F32, .rank = 1, .dims = {p->hidden}};
+    c->fine.data = arena_try_new(a, float, (size_t)p->hidden);
+    if (c->fine.data == NULL) return err_set(ERR_LIMIT, "no room to round numbers");
+    return bytes_room(a, &c->fine, &c->bytes);
 }
 
 static void cell_load(Cell *c, int64_t d) {

@@ -33,6 +33,7 @@ typedef struct RefRnn {
     bool          reversed;     // direction 0 starts at the end; direction 1 always does
     bool          batch_first;  // x, y and the states have n before t and d
     bool          linear_before_reset, input_forget;
+    bool          coarse;       // what meets r is rounded to 8 bits, as DynamicQuantizeLinear does
     double        clip;         // of what goes into an activation; 0: none
     RefGate       gate[2][3];   // f, g, h of each direction
     const Tensor *x, *w, *r;    // [t, n, i], [d, g h, i], [d, g h, h]
@@ -44,5 +45,8 @@ typedef struct RefRnn {
 
 // Fails when a length is outside [0, steps].
 MUST_USE Err ref_rnn(const RefRnn *p, Arena *scratch);
+
+// y = float32 x rounded to the 256 steps that DynamicQuantizeLinear would choose.
+MUST_USE Err ref_coarsen(const Tensor *x, Tensor *y, Arena *scratch);
 
 double ref_gate(const RefGate *g, double x);

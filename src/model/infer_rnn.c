@@ -17,3 +17,9 @@ Err infer_rnn(const OpCall *c, Tensor *out) {
         out[i] = i == 0 ? tensor_of(t, 4, all, NULL) : tensor_of(t, 3, last, NULL);
     return ERR_OK;
 }
+
+Err infer_lstm_dynamic(const OpCall *c, Tensor *out) {
+    RnnBytes plain;
+    TRY(rnn_bytes(c, &plain));
+    return infer_rnn(&plain.call, out);
+}

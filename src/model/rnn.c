@@ -127,3 +127,44 @@ Err rnn_read(const OpCall *c, Rnn *r) {
     TRY(read_fns(n, r));
     return check_shapes(c, r);
 }
+
+enum { BYTES_W_SCALE = 8, BYTES_R_SCALE = 10 };  // each followed by its zero point
+
+static Err plain_weight(const Tensor *bytes, DType t, Tensor *plain) {
+    TRY(infer_need(bytes, dtype_bit(DT_I8) | dtype_bit(DT_U8), "of weights"));
+    if (bytes->rank != 3) return err_set(ERR_INVALID, "weights have rank %d, not 3", bytes->rank);
+    *plain =
+        (Tensor){.dtype = t, .rank = 3, .dims = {bytes->dims[0], bytes->dims[2], bytes->dims[1]}};
+    return ERR_OK;
+}
+
+// One scale and one zero point per direction, or one per direction and gate.
+static Err check_scale(const OpCall *c, uint32_t at, const Tensor *bytes) {
+    for (uint32_t i = at; i < at + 2; i++) {
+        const Tensor *t = infer_in(c, i);
+        if (t == NULL) return err_set(ERR_INVALID, "input %u is missing", i);
+        bool fits = t->rank == 1 || (t->rank == 2 && t->dims[1] == bytes->dims[2]);
+        if (!fits || t->dims[0] != bytes->dims[0] || t->dtype != (i == at ? DT_F32 : bytes->dtype))
+            return err_set(ERR_INVALID, "input %u does not fit the weights it scales", i);
+    }
+    return ERR_OK;
+}
+
+Err rnn_bytes(const OpCall *c, RnnBytes *out) {
+    TRY(infer_need(c->in[0], dtype_bit(DT_F32), "X"));
+    TRY(plain_weight(c->in[1], DT_F32, &out->w));
+    TRY(plain_weight(c->in[2], DT_F32, &out->r));
+    TRY(check_scale(c, BYTES_W_SCALE, c->in[1]));
+    TRY(check_scale(c, BYTES_R_SCALE, c->in[2]));
+    out->node = *c->node;
+    out->node.op = OP_LSTM;
+    out->node.version = 14;
+    out->node.n_in = 8;
+    for (uint32_t i = 0; i < 8; i++) out->in[i] = infer_in(c, i);
+    out->in[1] = &out->w;
+    out->in[2] = &out->r;
+    out->call = *c;
+    out->call.node = &out->node;
+    out->call.in = out->in;
+    return ERR_OK;
+}

@@ -1,6 +1,7 @@
 // Rnn: the sizes and switches of RNN, GRU and LSTM, read from attributes and shapes, and checked.
 #pragma once
 
+#include "model/graph.h"
 #include "model/op.h"
 
 typedef enum RnnFn {
@@ -32,3 +33,14 @@ typedef struct Rnn {
 } Rnn;
 
 MUST_USE Err rnn_read(const OpCall *c, Rnn *out);
+
+// An LSTM whose weights are bytes, [d, i, g h] and [d, h, g h], read as the plain one it stands
+// for.
+typedef struct RnnBytes {
+    OpCall        call;  // of the plain LSTM; its weights have no numbers
+    Node          node;
+    const Tensor *in[8];
+    Tensor        w, r;
+} RnnBytes;
+
+MUST_USE Err rnn_bytes(const OpCall *c, RnnBytes *out);

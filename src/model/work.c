@@ -74,6 +74,7 @@ static int64_t macs_of(const Node *n, const Tensor *const *in, const Tensor *out
     case OP_QLinearMatMul: return matmul_macs(in[0], out);
     case OP_LSTM:
     case OP_GRU:
+    case OP_MsDynamicQuantizeLSTM:
     case OP_RNN: return recurrent_macs(in[0], in[1], in[2]);
     case OP_Einsum: return einsum_macs(n, in);
     default: return 0;
