@@ -125,24 +125,11 @@ static int print_show(Show *out, const Model *m, bool json, bool csv) {
     return e == ERR_OK ? 0 : command_failed(e);
 }
 
-static void note_open_dimensions(const Model *m, const LoadOptions *o) {
-    for (uint32_t i = 0; i < m->graph->n_inputs; i++) {
-        const Value *v = &m->graph->values[m->graph->inputs[i]];
-        for (int32_t d = 0; d < v->type.rank; d++)
-            if (v->type.dims[d] < 0 && v->symbols != NULL && v->symbols[d] != NULL &&
-                o->dims.n == 0)
-                fprintf(stderr,
-                        "dimension '%s' of input '%s' is open, shown for 1; choose with "
-                        "--dim '%s=N'\n",
-                        v->symbols[d], v->name, v->symbols[d]);
-    }
-}
-
-static Err specialise(const Model *m, const LoadOptions *o, Specials *all, Arena *a,
-                      const Special **s) {
+static Err specialise(const Model *m, const LoadOptions *o, int64_t otherwise, Specials *all,
+                      Arena *a, const Special **s) {
     Tensor *in = arena_new(a, Tensor, m->graph->n_inputs);
     specials_init(all, m, interp_eval);
-    TRY(load_input_types(m, o, in));
+    TRY(load_input_types(m, o, otherwise, in));
     return specials_get(all, in, s);
 }
 
@@ -150,7 +137,7 @@ int cmd_model_show(const Command *c, int argc, char **argv) {
     LoadOptions  o = LOAD_OPTIONS_DEFAULT;
     bool         json = false, csv = false;
     const ArgRow rows[] = {
-        {"dim", ARG_LIST, &o.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
+        {"dim", ARG_LIST, &o.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
         {"csv", ARG_FLAG, &csv, NULL, "comma-separated values on stdout", 0, 0},
         LOAD_ROWS(o),
@@ -164,9 +151,10 @@ int cmd_model_show(const Command *c, int argc, char **argv) {
     const Special *s = NULL;
     Err            e = arena_init(&out.arena, (size_t)1 << 34);
     if (e == ERR_OK) e = load_model(what, &o, &m);
-    if (e == ERR_OK) e = specialise(&m, &o, &all, &out.arena, &s);
+    for (uint32_t i = 0; e == ERR_OK && i < m.graph->n_inputs; i++)
+        load_note_open(&m.graph->values[m.graph->inputs[i]], &o);
+    if (e == ERR_OK) e = specialise(&m, &o, 1, &all, &out.arena, &s);
     table_init(&out.table, &out.arena, columns, N_COLUMNS);
-    if (e == ERR_OK) note_open_dimensions(&m, &o);
     if (e == ERR_OK) e = add_graph(&out, s, "");
     code = e == ERR_OK ? print_show(&out, &m, json, csv) : command_failed(e);
     json_decref(out.layers);
@@ -180,7 +168,7 @@ int cmd_model_check(const Command *c, int argc, char **argv) {
     LoadOptions  o = LOAD_OPTIONS_DEFAULT;
     bool         json = false;
     const ArgRow rows[] = {
-        {"dim", ARG_LIST, &o.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
+        {"dim", ARG_LIST, &o.dims, "NAME=N", "size of an open dimension (default: any)", 0, 0},
         {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
     };
     const char *what = NULL;
@@ -192,7 +180,7 @@ int cmd_model_check(const Command *c, int argc, char **argv) {
     const Special *s = NULL;
     Err            e = arena_init(&a, 1 << 24);
     if (e == ERR_OK) e = load_model(what, &o, &m);
-    if (e == ERR_OK) e = specialise(&m, &o, &all, &a, &s);
+    if (e == ERR_OK) e = specialise(&m, &o, DIM_UNKNOWN, &all, &a, &s);
     if (json)
         code = command_json(
             json_pack("{s:b,s:s}", "ok", e == ERR_OK, "reason", e == ERR_OK ? "" : err_why()));

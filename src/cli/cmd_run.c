@@ -114,8 +114,8 @@ static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
     const Special *s = NULL;
     Specials       specials;
     InterpLimits   limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000};
-    TRY(load_input_types(m, &o->load, in));
-    TRY(feed_inputs(m, &o->inputs, (uint64_t)o->load.seed, a, in));
+    TRY(load_input_types(m, &o->load, 1, in));
+    TRY(feed_inputs(m, &o->load, &o->inputs, a, in));
     TRY(special_check_inputs(g, in));
     specials_init(&specials, m, interp_eval);
     Err e = specials_get(&specials, in, &s);
@@ -131,7 +131,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
     const ArgRow rows[] = {
         {"input", ARG_LIST, &o.inputs, "NAME=FILE", "an input from .npy or .pb, or 'random'", 0, 0},
         {"output", ARG_TEXT, &o.output, "DIR", "write every output as DIR/<name>.npy", 0, 0},
-        {"dim", ARG_LIST, &o.load.dims, "SYMBOL=N", "size of an open dimension (default 1)", 0, 0},
+        {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"max-mb", ARG_INT, &o.max_mb, "N",
          "memory for intermediate values (default: 3/4 of what we may use)", 1, INT64_C(1) << 24},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},

@@ -69,15 +69,18 @@ static Err check_names(const Graph *g, const ArgList *given) {
     return ERR_OK;
 }
 
-Err feed_inputs(const Model *m, const ArgList *given, uint64_t seed, Arena *a, Tensor *types) {
+Err feed_inputs(const Model *m, const LoadOptions *o, const ArgList *given, Arena *a,
+                Tensor *types) {
     const Graph *g = m->graph;
     TRY(check_names(g, given));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const char *name = g->values[g->inputs[i]].name, *file = asked(given, name);
-        if (strcmp(file, "random") == 0)
-            TRY(make_random(name, &types[i], rng_fork((Rng){seed}, i), a));
-        else
+        if (strcmp(file, "random") != 0) {
             TRY(read_input(name, file, a, &types[i]));
+            continue;
+        }
+        load_note_open(&g->values[g->inputs[i]], o);
+        TRY(make_random(name, &types[i], rng_fork((Rng){(uint64_t)o->seed}, i), a));
     }
     return ERR_OK;
 }

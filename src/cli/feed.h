@@ -5,5 +5,5 @@
 
 // given holds NAME=FILE or NAME=random; an input not mentioned is random. types[n_inputs] comes
 // with open dimensions bound and receives the numbers; a file's own shape wins over a bound one.
-MUST_USE Err feed_inputs(const Model *m, const ArgList *given, uint64_t seed, Arena *a,
+MUST_USE Err feed_inputs(const Model *m, const LoadOptions *o, const ArgList *given, Arena *a,
                          Tensor *types);

@@ -31,32 +31,70 @@ Err load_model(const char *what, const LoadOptions *o, Model *m) {
     return e;
 }
 
-// The size given for a symbol on the command line; 0 when none was.
-static Err given_size(const LoadOptions *o, const char *symbol, int64_t *size) {
-    size_t n = strlen(symbol);
-    for (uint32_t i = 0; i < o->dims.n; i++) {
-        if (strncmp(o->dims.at[i], symbol, n) != 0 || o->dims.at[i][n] != '=') continue;
-        char *end = NULL;
-        errno = 0;
-        *size = strtoll(o->dims.at[i] + n + 1, &end, 10);
-        if (errno != 0 || *end != '\0' || *size < 1)
-            return err_set(ERR_ARG, "--dim %s: the size must be a whole number above 0",
-                           o->dims.at[i]);
-    }
-    return ERR_OK;
+// Whether "NAME=N" names dimension d of the input: by its symbol, or as INPUT.AXIS.
+static bool names(const char *given, const Value *v, int32_t d) {
+    const char *end = strrchr(given, '=');
+    if (end == NULL) return false;
+    size_t      n = (size_t)(end - given), len = strlen(v->name);
+    const char *symbol = v->symbols != NULL ? v->symbols[d] : NULL;
+    if (symbol != NULL && strlen(symbol) == n && strncmp(symbol, given, n) == 0) return true;
+    return n == len + 2 && strncmp(given, v->name, len) == 0 && given[len] == '.' &&
+           given[len + 1] == '0' + d;
 }
 
-Err load_input_types(const Model *m, const LoadOptions *o, Tensor *types) {
+static const char *find_given(const LoadOptions *o, const Value *v, int32_t d) {
+    for (uint32_t i = 0; i < o->dims.n; i++)
+        if (names(o->dims.at[i], v, d)) return o->dims.at[i];
+    return NULL;
+}
+
+static Err read_size(const char *given, int64_t *size) {
+    char *end = NULL;
+    errno = 0;
+    *size = strtoll(strrchr(given, '=') + 1, &end, 10);
+    if (errno == 0 && *end == '\0' && *size > 0) return ERR_OK;
+    return err_set(ERR_ARG, "--dim %s: the size must be a whole number above 0", given);
+}
+
+static bool names_any(const char *given, const Graph *g) {
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const Value *v = &g->values[g->inputs[i]];
+        for (int32_t d = 0; d < v->type.rank; d++)
+            if (v->type.dims[d] < 0 && names(given, v, d)) return true;
+    }
+    return false;
+}
+
+Err load_input_types(const Model *m, const LoadOptions *o, int64_t otherwise, Tensor *types) {
     const Graph *g = m->graph;
+    for (uint32_t i = 0; i < o->dims.n; i++)
+        if (!names_any(o->dims.at[i], g))
+            return err_set(ERR_ARG,
+                           "--dim %s: no input has such an open dimension; write SYMBOL=N or "
+                           "INPUT.AXIS=N",
+                           o->dims.at[i]);
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const Value *v = &g->values[g->inputs[i]];
         types[i] = v->type;
         for (int32_t d = 0; d < types[i].rank; d++) {
-            if (types[i].dims[d] >= 0) continue;
-            types[i].dims[d] = 1;
-            if (v->symbols != NULL && v->symbols[d] != NULL)
-                TRY(given_size(o, v->symbols[d], &types[i].dims[d]));
+            const char *given = types[i].dims[d] < 0 ? find_given(o, v, d) : NULL;
+            if (given != NULL)
+                TRY(read_size(given, &types[i].dims[d]));
+            else if (types[i].dims[d] < 0)
+                types[i].dims[d] = otherwise;
         }
     }
     return ERR_OK;
+}
+
+void load_note_open(const Value *v, const LoadOptions *o) {
+    for (int32_t d = 0; d < v->type.rank; d++) {
+        if (v->type.dims[d] >= 0 || find_given(o, v, d) != NULL) continue;
+        fprintf(stderr, "dimension %d of input '%s' is open and taken as 1; choose with --dim ", d,
+                v->name);
+        if (v->symbols != NULL && v->symbols[d] != NULL)
+            fprintf(stderr, "'%s=N'\n", v->symbols[d]);
+        else
+            fprintf(stderr, "'%s.%d=N'\n", v->name, d);
+    }
 }

@@ -6,7 +6,7 @@
 
 typedef struct LoadOptions {
     int64_t batch, sequence, seed;  // of zoo networks
-    ArgList dims;                   // SYMBOL=N for open dimensions
+    ArgList dims;                   // NAME=N for open dimensions: a symbol, or INPUT.AXIS
     bool    numbers;                // make the weights of a zoo network, fold constants
 } LoadOptions;
 
@@ -22,5 +22,11 @@ typedef struct LoadOptions {
 
 MUST_USE Err load_model(const char *what, const LoadOptions *o, Model *m);
 
-// The types of the inputs with every open dimension bound: to --dim, or else to 1.
-MUST_USE Err load_input_types(const Model *m, const LoadOptions *o, Tensor *types);
+// The types of the inputs with every open dimension bound to what --dim says, or else to
+// `otherwise` (1, or DIM_UNKNOWN to leave it open). A --dim that names no open dimension is an
+// error.
+MUST_USE Err load_input_types(const Model *m, const LoadOptions *o, int64_t otherwise,
+                              Tensor *types);
+
+// Tells on stderr which open dimensions of an input were taken as 1, and how to choose.
+void load_note_open(const Value *v, const LoadOptions *o);

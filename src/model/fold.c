@@ -33,11 +33,17 @@ static bool worth_it(const OpCall *c, const Tensor *out) {
     return constant != NULL && work_of(c->node, c->in, constant, out).macs <= FOLD_MACS;
 }
 
+// Shape and Size ask for no numbers: they are known as soon as shapes are.
+static bool inputs_there(const OpCall *c) {
+    if (c->node->op == OP_Shape || c->node->op == OP_Size) return true;
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        if (c->in[i] != NULL && c->in[i]->data == NULL) return false;
+    return true;
+}
+
 bool fold_call(const OpCall *c, EvalFn *eval, FoldRoom *room, Tensor *out) {
     const Node *n = c->node;
-    if (eval == NULL) return false;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (c->in[i] != NULL && c->in[i]->data == NULL) return false;
+    if (eval == NULL || !inputs_there(c)) return false;
     size_t mark = room->keep->used, left = room->left;
     OpCall call = *c;
     call.keep = room->keep;

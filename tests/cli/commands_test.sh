@@ -43,3 +43,8 @@ expect 0 model show squeezenet1_1 --csv; prints "^name,op,inputs,output,macs,wei
 expect 2 run "$dir/s.onnx" --input nobody=random; says "no input has that name"; quiet
 expect 0 run "$dir/s.onnx" --output "$dir/a" --json; cp "$dir/out" "$dir/run.json"
 expect 0 run squeezenet1_1 --seed 3 --output "$dir/b"
+
+# Open dimensions: named by symbol or by place, refused when there is none of that name.
+suite=/usr/share/libonnx-testdata/data/simple/test_single_relu_model/model.onnx
+expect 2 model show "$suite" --dim n=3; says "no input has such an open dimension"; quiet
+expect 2 model show squeezenet1_1 --dim batch=2; says "no input has such an open dimension"; quiet
