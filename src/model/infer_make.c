@@ -43,13 +43,7 @@ Err infer_constant_of_shape(const OpCall *c, Tensor *out) {
     *out = (Tensor){.dtype = value != NULL ? value->dtype : DT_F32};
     TRY(move_list(c, 0, "shape", &shape));
     if (!shape.known) return move_unknown(out);
-    TRY(move_rank(shape.n));
-    for (uint32_t i = 0; i < shape.n; i++) {
-        if (shape.v[i] < 0)
-            return err_set(ERR_INVALID, "the shape has the size %" PRId64, shape.v[i]);
-        out->dims[out->rank++] = shape.v[i];
-    }
-    return ERR_OK;
+    return move_dims(&shape, out);
 }
 
 Err infer_eye_like(const OpCall *c, Tensor *out) {

@@ -9,13 +9,7 @@ Err infer_random(const OpCall *c, Tensor *out) {
     TRY(move_dtype(c->node, "dtype", DT_F32, TYPES_FLOAT, &out->dtype));
     TRY(move_list(c, 0, "shape", &shape));
     if (!shape.given) return err_set(ERR_INVALID, "gives no shape");
-    TRY(move_rank(shape.n));
-    for (uint32_t i = 0; i < shape.n; i++) {
-        if (shape.v[i] < 0)
-            return err_set(ERR_INVALID, "the shape has the size %" PRId64, shape.v[i]);
-        out->dims[out->rank++] = shape.v[i];
-    }
-    return ERR_OK;
+    return move_dims(&shape, out);
 }
 
 static Err like(const OpCall *c, uint64_t types, Tensor *out) {

@@ -17,6 +17,16 @@ Err move_rank(int64_t rank) {
                    TENSOR_MAX_RANK);
 }
 
+Err move_dims(const MoveList *l, Tensor *out) {
+    TRY(move_rank(l->n));
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->v[i] < 0) return err_set(ERR_INVALID, "the shape has the size %" PRId64, l->v[i]);
+        out->dims[i] = l->v[i];
+    }
+    out->rank = (int32_t)l->n;
+    return ERR_OK;
+}
+
 Err move_list(const OpCall *c, uint32_t input, const char *attr, MoveList *l) {
     *l = (MoveList){.known = true};
     const Tensor *t = infer_in(c, input);

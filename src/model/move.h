@@ -22,6 +22,9 @@ MUST_USE Err move_list(const OpCall *c, uint32_t input, const char *attr, MoveLi
 // One integer from an input of one element; not given counts as known, *v stays as it was.
 MUST_USE Err move_int(const OpCall *c, uint32_t input, int64_t *v, bool *known);
 
+// The list as a shape: no size below 0, not too many of them.
+MUST_USE Err move_dims(const MoveList *l, Tensor *out);
+
 bool move_known(const Tensor *t);  // its numbers are there, or it has none
 Err  move_unknown(Tensor *out);    // ERR_OK, but the shape must wait for numbers
 

@@ -9,18 +9,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "compile/run.h"
-#include "tests/model/call.h"
-
-static Err call_run(Call *c) {
-    TRY(call_infer(c));
-    for (uint32_t i = 0; i < c->node.n_out; i++) {
-        size_t bytes = 0;
-        TRY(tensor_measure(&c->out[i], &bytes));
-        c->out[i].data = arena_alloc(&c->arena, 1, bytes, TENSOR_ALIGN);
-    }
-    return run_find(c->node.op)(&c->op, c->out);
-}
+#include "tests/compile/call_run.h"
 
 static void must_run(Call *c) {
     if (call_run(c) != ERR_OK) fail_msg("%s", err_why());
