@@ -12,6 +12,6 @@ typedef struct FoldRoom {
     size_t left;  // bytes that all together may still need
 } FoldRoom;
 
-// Computes one inferred call if its inputs' numbers are there and there is room. False, with nothing
-// changed, when it is not done: that is no error, for the node may sit where it never runs.
+// Computes one inferred call if its inputs' numbers are there and there is room. False, with
+// nothing changed, when it is not done: that is no error, for the node may sit where it never runs.
 bool fold_call(const OpCall *c, EvalFn *eval, FoldRoom *room, Tensor *out);
