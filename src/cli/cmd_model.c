@@ -33,6 +33,13 @@ static const Tensor *value_type(const Special *s, uint32_t v) {
     return v != NO_VALUE ? &s->values[v] : &none;
 }
 
+// The first output that the file does not leave out.
+static uint32_t first_output(const Node *n) {
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != NO_VALUE) return n->out[i];
+    return NO_VALUE;
+}
+
 static json_t *shape_json(const Tensor *t) {
     if (t->rank < 0) return json_null();
     json_t *a = json_array();
@@ -47,8 +54,7 @@ static void add_json(Show *out, const Special *s, const Node *n, const char *nam
     json_array_append_new(
         out->layers,
         json_pack("{s:s,s:s,s:o,s:o,s:I,s:I,s:I,s:I}", "name", name, "op", op_info(n->op)->name,
-                  "inputs", inputs, "output",
-                  shape_json(value_type(s, n->n_out > 0 ? n->out[0] : NO_VALUE)), "macs",
+                  "inputs", inputs, "output", shape_json(value_type(s, first_output(n))), "macs",
                   (json_int_t)w->macs, "weight_bytes", (json_int_t)w->weight_bytes, "in_bytes",
                   (json_int_t)w->in_bytes, "out_bytes", (json_int_t)w->out_bytes));
 }
@@ -69,7 +75,7 @@ static void add_numbers(Table *t, const Work *w) {
 static void add_row(Show *out, const Special *s, const Node *n, const char *name, const Work *w) {
     char in[128], to[128];
     tensor_shape_text(value_type(s, n->n_in > 0 ? n->in[0] : NO_VALUE), in, sizeof in);
-    tensor_shape_text(value_type(s, n->n_out > 0 ? n->out[0] : NO_VALUE), to, sizeof to);
+    tensor_shape_text(value_type(s, first_output(n)), to, sizeof to);
     table_row(&out->table);
     table_text(&out->table, name);
     table_text(&out->table, op_info(n->op)->name);

@@ -24,7 +24,7 @@ typedef struct Options {
 typedef struct Result {
     const Graph *graph;
     Tensor      *outputs;
-    char       **files;  // [n_outputs] NULL where not written
+    json_t      *files;  // a list per output once they are written
 } Result;
 
 static char *file_name(Arena *a, const char *dir, const char *name, uint32_t turn) {
@@ -35,20 +35,37 @@ static char *file_name(Arena *a, const char *dir, const char *name, uint32_t tur
     return path;
 }
 
-static bool taken(const Result *r, uint32_t before, const char *path) {
-    for (uint32_t i = 0; i < before; i++)
-        if (r->files[i] != NULL && strcmp(r->files[i], path) == 0) return true;
+static bool taken(const Result *r, const char *path) {
+    for (size_t i = 0; i < json_array_size(r->files); i++) {
+        size_t  k;
+        json_t *file;
+        json_array_foreach(json_array_get(r->files, i), k, file) {
+            if (strcmp(json_string_value(file), path) == 0) return true;
+        }
+    }
     return false;
+}
+
+// A tensor is one file; a sequence is one file per element, name.0, name.1 and so on.
+static Err write_value(Result *r, const Tensor *t, const char *dir, const char *name, Arena *a) {
+    if (t->dtype == DT_SEQ || t->dtype == DT_OPT) {
+        for (int64_t i = 0; i < tensor_count(t); i++)
+            TRY(write_value(r, &((const Tensor *)t->data)[i], dir,
+                            arena_printf(a, "%s.%" PRId64, name, i), a));
+        return ERR_OK;
+    }
+    char *path = file_name(a, dir, name, 0);
+    for (uint32_t turn = 2; taken(r, path); turn++) path = file_name(a, dir, name, turn);
+    json_t *of_output = json_array_get(r->files, json_array_size(r->files) - 1);
+    json_array_append_new(of_output, json_string(path));
+    return npy_write(path, t);
 }
 
 static Err write_outputs(Result *r, const char *dir, Arena *a) {
     TRY(file_make_dirs(dir));
     for (uint32_t i = 0; i < r->graph->n_outputs; i++) {
-        const char *name = r->graph->values[r->graph->outputs[i]].name;
-        char       *path = file_name(a, dir, name, 0);
-        for (uint32_t turn = 2; taken(r, i, path); turn++) path = file_name(a, dir, name, turn);
-        r->files[i] = path;
-        TRY(npy_write(path, &r->outputs[i]));
+        json_array_append_new(r->files, json_array());
+        TRY(write_value(r, &r->outputs[i], dir, r->graph->values[r->graph->outputs[i]].name, a));
     }
     return ERR_OK;
 }
@@ -63,7 +80,9 @@ static int print_json(const Result *r, const char *model) {
         json_t *row =
             json_pack("{s:s,s:s,s:o}", "name", r->graph->values[r->graph->outputs[i]].name, "type",
                       dtype_name(t->dtype), "shape", shape);
-        if (r->files[i] != NULL) json_object_set_new(row, "file", json_string(r->files[i]));
+        json_t *files = json_array_get(r->files, i);
+        if (json_array_size(files) == 1) json_object_set(row, "file", json_array_get(files, 0));
+        if (files != NULL) json_object_set(row, "files", files);
         json_array_append_new(list, row);
     }
     return command_json(json_pack("{s:s,s:o}", "model", model, "outputs", list));
@@ -107,9 +126,17 @@ static Err print_table(const Result *r, Arena *a) {
     return table_print(&table, stdout);
 }
 
+// A failure somewhere inside may come from inputs that do not go together: then both are told.
+static Err explain(const Graph *g, const Tensor *in, Err e, Arena *a) {
+    const char *why = arena_str(a, err_why());
+    if (special_check_symbols(g, in) == ERR_OK) return err_set(e, "%s", why);
+    return err_add(e, "%s", why);
+}
+
 static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
     const Graph *g = m->graph;
-    *r = (Result){g, arena_new(a, Tensor, g->n_outputs), arena_new(a, char *, g->n_outputs)};
+    r->graph = g;
+    r->outputs = arena_new(a, Tensor, g->n_outputs);
     Tensor        *in = arena_new(a, Tensor, g->n_inputs);
     const Special *s = NULL;
     Specials       specials;
@@ -121,7 +148,7 @@ static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
     Err e = specials_get(&specials, in, &s);
     if (e == ERR_OK) e = interp_run(s, in, &limits, a, r->outputs);
     specials_finish(&specials);
-    return e;
+    return e == ERR_OK ? e : explain(g, in, e, a);
 }
 
 static int64_t default_mb(void) { return (int64_t)(cpu_mem_budget(&cgroup_roots) / 4 * 3 >> 20); }
@@ -142,7 +169,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
     if (code >= 0) return code;
     Model  m = {0};
     Arena  a = {0};
-    Result r = {0};
+    Result r = {.files = json_array()};
     o.load.numbers = true;
     Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = load_model(what, &o.load, &m);
@@ -150,6 +177,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
     if (e == ERR_OK && o.output != NULL) e = write_outputs(&r, o.output, &a);
     if (e == ERR_OK && !o.json) e = print_table(&r, &a);
     code = e != ERR_OK ? command_failed(e) : o.json ? print_json(&r, m.name) : 0;
+    json_decref(r.files);
     model_finish(&m);
     arena_finish(&a);
     return code;

@@ -34,8 +34,12 @@ const Special *special_body(const Special *s, const Graph *body);
 MUST_USE Err special_make(const Graph *g, const Tensor *inputs, EvalFn *eval, Arena *arena,
                           Special **out);
 
-// Fails unless the inputs fit what the graph declares: types, ranks, sizes, equal symbols.
+// Fails unless the inputs fit what the graph declares: types, ranks, sizes.
 MUST_USE Err special_check_inputs(const Graph *g, const Tensor *inputs);
+
+// Fails when one symbol stands for two sizes. Some exporters use one name for everything that is
+// open, so this is no reason to refuse a model that works, but a good one to give when it does not.
+MUST_USE Err special_check_symbols(const Graph *g, const Tensor *inputs);
 
 // The specialisations of one model, least recently used dropped first. Not for several threads.
 typedef struct Specials {

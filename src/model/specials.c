@@ -22,33 +22,38 @@ static Err bind_symbol(Bound *bound, uint32_t *n, Bound now) {
     return ERR_OK;
 }
 
-static Err check_input(const Value *v, const Tensor *given, Bound *bound, uint32_t *n) {
+static Err check_input(const Value *v, const Tensor *given) {
     const Tensor *want = &v->type;
     char          got[128], need[128];
-    tensor_shape_text(given, got, sizeof got);
-    tensor_shape_text(want, need, sizeof need);
     if (want->dtype != DT_NONE && given->dtype != want->dtype)
         return err_set(ERR_INVALID, "input '%s' has type %s, the model takes %s", v->name,
                        dtype_name(given->dtype), dtype_name(want->dtype));
     if (want->rank == RANK_UNKNOWN || given->rank == RANK_UNKNOWN) return ERR_OK;
-    if (given->rank != want->rank)
-        return err_set(ERR_INVALID, "input '%s' has shape %s, the model takes %s", v->name, got,
-                       need);
-    for (int32_t i = 0; i < want->rank; i++) {
-        if (want->dims[i] >= 0 && given->dims[i] >= 0 && given->dims[i] != want->dims[i])
-            return err_set(ERR_INVALID, "input '%s' has shape %s, the model takes %s", v->name, got,
-                           need);
-        if (given->dims[i] >= 0 && v->symbols != NULL && v->symbols[i] != NULL)
-            TRY(bind_symbol(bound, n, (Bound){v->symbols[i], v->name, given->dims[i]}));
-    }
-    return ERR_OK;
+    bool fits = given->rank == want->rank;
+    for (int32_t i = 0; fits && i < want->rank; i++)
+        fits = want->dims[i] < 0 || given->dims[i] < 0 || given->dims[i] == want->dims[i];
+    if (fits) return ERR_OK;
+    tensor_shape_text(given, got, sizeof got);
+    tensor_shape_text(want, need, sizeof need);
+    return err_set(ERR_INVALID, "input '%s' has shape %s, the model takes %s", v->name, got, need);
 }
 
 Err special_check_inputs(const Graph *g, const Tensor *inputs) {
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        TRY(check_input(&g->values[g->inputs[i]], &inputs[i]));
+    return ERR_OK;
+}
+
+Err special_check_symbols(const Graph *g, const Tensor *inputs) {
     Bound    bound[64];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        TRY(check_input(&g->values[g->inputs[i]], &inputs[i], bound, &n));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const Value *v = &g->values[g->inputs[i]];
+        if (v->symbols == NULL || v->type.rank != inputs[i].rank) continue;
+        for (int32_t d = 0; d < v->type.rank; d++)
+            if (v->symbols[d] != NULL)
+                TRY(bind_symbol(bound, &n, (Bound){v->symbols[d], v->name, inputs[i].dims[d]}));
+    }
     return ERR_OK;
 }
 
