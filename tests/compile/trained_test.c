@@ -136,10 +136,7 @@ static void run_model(const char *name, const char *dir) {
 static void trained_networks_give_their_recorded_outputs(void **state) {
     (void)state;
     DIR *d = opendir(folder());
-    if (d == NULL) {
-        print_message("skipped: no trained networks at %s\n", folder());
-        skip();
-    }
+    assert_non_null(d);
     int n = 0;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
         char dir[PATH_BYTES], path[PATH_BYTES + 16];
@@ -154,6 +151,10 @@ static void trained_networks_give_their_recorded_outputs(void **state) {
 }
 
 int main(void) {
+    if (access(folder(), R_OK) != 0) {
+        printf("skipped: no trained networks at %s\n", folder());
+        return 77;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trained_networks_give_their_recorded_outputs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
