@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "kernel/panel.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 #include "kernel/walk.h"
 
 static int64_t heads_at(const RefHeads *h, int64_t b, int64_t n, int64_t s) {
@@ -20,7 +20,7 @@ typedef struct Space {
 
 static void keep_scores(const RefAttention *p, int32_t stage, int64_t row, const double *score) {
     if (p->scores != NULL && p->stage == stage)
-        row_store(p->scores, row * p->keys, 1, p->keys, score);
+        wide_write(p->scores, row * p->keys, 1, p->keys, score);
 }
 
 // Scores to shares of one. A row with nothing to look at gets nothing.
@@ -56,8 +56,8 @@ static void query(const RefAttention *p, const Space *s, int64_t row) {
 static void load_head(const RefAttention *p, const Space *s, int64_t b, int64_t n) {
     int64_t from = n / (p->heads / p->kv_heads);
     for (int64_t j = 0; j < p->keys; j++) {
-        row_load(p->k.t, heads_at(&p->k, b, from, j), 1, p->size, s->k + j * p->size);
-        row_load(p->v.t, heads_at(&p->v, b, from, j), 1, p->v_size, s->v + j * p->v_size);
+        wide_read(p->k.t, heads_at(&p->k, b, from, j), 1, p->size, s->k + j * p->size);
+        wide_read(p->v.t, heads_at(&p->v, b, from, j), 1, p->v_size, s->v + j * p->v_size);
     }
 }
 
@@ -83,9 +83,9 @@ Err ref_attention(const RefAttention *p, Arena *scratch) {
         if (i == 0) load_head(p, &s, b, n);
         for (int64_t j = 0; j < p->keys; j++, walk_next(&w))
             if (p->bias != NULL) s.bias[j] = number_f64(p->bias, w.off[0]);
-        row_load(p->q.t, heads_at(&p->q, b, n, i), 1, p->size, s.q);
+        wide_read(p->q.t, heads_at(&p->q, b, n, i), 1, p->size, s.q);
         query(p, &s, row);
-        row_store(p->y, heads_at(&p->to, b, n, i), 1, p->v_size, s.sum);
+        wide_write(p->y, heads_at(&p->to, b, n, i), 1, p->v_size, s.sum);
     }
     return ERR_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 #include "kernel/panel.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 // Outputs are computed PANEL at a time: their patches become the columns of a panel, and each
 // output channel's weights are one row that meets it.
@@ -29,7 +29,7 @@ static void patch_line(const RefConv *p, const Tensor *x, int64_t plane, const i
     if (s.from >= s.to) return;
     int64_t at = s.from * w->stride[last] + tap[last] * w->dilation[last] - w->pad[last];
     double *to = line + (s.from - out[last]);
-    row_load(x, plane * w->in[last] + at, w->stride[last], s.to - s.from, to);
+    wide_read(x, plane * w->in[last] + at, w->stride[last], s.to - s.from, to);
     if (p->x_zero != 0) subtract(p->x_zero, s.to - s.from, to);
 }
 
@@ -81,10 +81,10 @@ static void conv_block(const RefConv *p, const Tensor *w, const Tensor *bias, Te
         double acc[PANEL] = {0}, zero = zero_of(p->w_zero, m);
         double start = bias != NULL ? number_f64(bias, m) : 0;
         for (int64_t j = 0; j < n; j++) acc[j] = start;
-        row_load(w, m * s->taps, 1, s->taps, s->row);
+        wide_read(w, m * s->taps, 1, s->taps, s->row);
         if (zero != 0) subtract(zero, s->taps, s->row);
         panel_dot(s->panel, s->row, s->taps, acc);
-        row_store(y, (image * w->dims[0] + m) * s->outputs + at, 1, n, acc);
+        wide_write(y, (image * w->dims[0] + m) * s->outputs + at, 1, n, acc);
     }
 }
 

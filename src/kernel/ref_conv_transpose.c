@@ -2,7 +2,7 @@
 #include "base/number.h"
 #include "kernel/panel.h"
 #include "kernel/ref_conv.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 // The window is that of the forward convolution from y to x, so an input position of ours is an
 // output of the window, and its taps say where in y the products are added.
@@ -22,7 +22,7 @@ static void spread_block(const RefConv *p, const Tensor *w, const Space *s, int6
         int64_t tap[REF_WINDOW_MAX] = {0}, k = 0;
         do {
             double acc[PANEL] = {0};
-            row_load(w, group * s->channels * step + m * s->taps + k, step, s->channels, s->row);
+            wide_read(w, group * s->channels * step + m * s->taps + k, step, s->channels, s->row);
             panel_dot(s->panel, s->row, s->channels, acc);
             ref_window_scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
             k++;
@@ -44,11 +44,11 @@ static void group_run(const RefConv *p, const Tensor *x, const Tensor *w, const 
     for (int64_t at = 0; at < s->positions; at += PANEL) {
         int64_t n = s->positions - at < PANEL ? s->positions - at : PANEL;
         for (int64_t c = 0; c < s->channels; c++)
-            row_load(x, (plane + c) * s->positions + at, 1, n, s->panel + c * PANEL);
+            wide_read(x, (plane + c) * s->positions + at, 1, n, s->panel + c * PANEL);
         spread_block(p, w, s, group, at, n);
     }
     int64_t to = (image * p->group + group) * s->each * s->outputs;
-    row_store(y, to, 1, s->each * s->outputs, s->planes);
+    wide_write(y, to, 1, s->each * s->outputs, s->planes);
 }
 
 Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias,
@@ -78,10 +78,10 @@ Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch) {
         int64_t tap[REF_WINDOW_MAX] = {0};
         for (int64_t k = 0; k < size; k++) plane[k] = 0;
         do {
-            row_load(x, row++ * positions, 1, positions, line);
+            wide_read(x, row++ * positions, 1, positions, line);
             ref_window_scatter(w, tap, 0, positions, line, plane);
         } while (ref_window_next(w->rank, w->kernel, tap));
-        row_store(y, i * size, 1, size, plane);
+        wide_write(y, i * size, 1, size, plane);
     }
     CHECK(row == y->dims[0] * y->dims[1] * taps);
     return ERR_OK;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 // Loops [from, to) as an odometer; offsets of every operand move along.
 typedef struct Loops {
@@ -56,7 +56,7 @@ static Err einsum_real(const RefEinsum *p, Tensor *y, Arena *scratch) {
         int64_t n = tensor_count(p->operand[k]);
         operand[k] = arena_try_new(scratch, double, (size_t)n);
         if (operand[k] == NULL) return err_set(ERR_LIMIT, "no room for an operand");
-        row_load(p->operand[k], 0, 1, n, operand[k]);
+        wide_read(p->operand[k], 0, 1, n, operand[k]);
     }
     Loops   l = {.to = p->n_out};
     int64_t at = 0;

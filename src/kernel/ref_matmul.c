@@ -2,7 +2,7 @@
 
 #include "base/number.h"
 #include "kernel/panel.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 #include "kernel/walk.h"
 
 // One matrix of a stack: element (i, j) is at + i * row + j * col; less its zero point.
@@ -22,10 +22,11 @@ typedef struct Product {
 static void panel_load(const Product *p, int64_t from, int64_t n) {
     const Matrix *b = &p->b;
     double        zero[PANEL] = {0};
-    if (b->zero != NULL) row_load(b->zero, b->zero_at + from * b->zero_step, b->zero_step, n, zero);
+    if (b->zero != NULL)
+        wide_read(b->zero, b->zero_at + from * b->zero_step, b->zero_step, n, zero);
     for (int64_t k = 0; k < p->k; k++) {
         double *to = p->panel + k * PANEL;
-        row_load(b->t, b->at + k * b->row + from * b->col, b->col, n, to);
+        wide_read(b->t, b->at + k * b->row + from * b->col, b->col, n, to);
         if (b->zero != NULL)
             for (int64_t j = 0; j < n; j++) to[j] -= zero[j];
     }
@@ -34,13 +35,13 @@ static void panel_load(const Product *p, int64_t from, int64_t n) {
 static void row_times_panel(const Product *p, int64_t i, int64_t from, int64_t n) {
     const Matrix *a = &p->a;
     double        acc[PANEL] = {0};
-    row_load(a->t, a->at + i * a->row, a->col, p->k, p->row);
+    wide_read(a->t, a->at + i * a->row, a->col, p->k, p->row);
     if (a->zero != NULL) {
         double zero = number_f64(a->zero, a->zero_at + i * a->zero_step);
         for (int64_t k = 0; k < p->k; k++) p->row[k] -= zero;
     }
     panel_dot(p->panel, p->row, p->k, acc);
-    row_store(p->y, p->y_at + i * p->n + from, 1, n, acc);
+    wide_write(p->y, p->y_at + i * p->n + from, 1, n, acc);
 }
 
 static void product_real(const Product *p) {

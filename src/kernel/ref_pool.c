@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel/panel.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 // What one window holds: the taps inside the input and what they add up to.
 typedef struct Pooled {
@@ -96,14 +96,14 @@ Err ref_pool(const RefPool *p, const Tensor *x, Tensor *y, Tensor *indices, Aren
     TRY(panel_room(scratch, out, 1, &result));
     for (int64_t i = 0; i < x->dims[0] * x->dims[1]; i++) {
         int64_t at[REF_WINDOW_MAX] = {0};
-        row_load(x, i * in, 1, in, plane);
+        wide_read(x, i * in, 1, in, plane);
         for (int64_t o = 0; o < out; o++) {
             Pooled r = pool_window(p, plane, at);
             result[o] = pool_finish(p, &r);
             if (indices != NULL) ((int64_t *)indices->data)[i * out + o] = pool_index(p, i, r.at);
             (void)ref_window_next(w->rank, w->out, at);
         }
-        row_store(y, i * out, 1, out, result);
+        wide_write(y, i * out, 1, out, result);
     }
     return ERR_OK;
 }

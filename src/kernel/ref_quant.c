@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/number.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 #include "kernel/walk.h"
 
 // Quotients and products are floats, as runtimes have them: a tie there is a tie here.
@@ -44,11 +44,11 @@ static void each_chunk(const RefQuant *p, const Tensor *x, Tensor *y, void (*f)(
         for (int64_t i = 0; i < p->inner; i += CHUNK) {
             int64_t at = scale_at(p, row / p->axis, row % p->axis, i);
             c.n = p->inner - i < CHUNK ? p->inner - i : CHUNK;
-            row_load(x, row * p->inner + i, 1, c.n, c.x);
-            row_load(p->scale, at, step, c.n, c.scale);
-            if (p->zero != NULL) row_load(p->zero, at, step, c.n, c.zero);
+            wide_read(x, row * p->inner + i, 1, c.n, c.x);
+            wide_read(p->scale, at, step, c.n, c.scale);
+            if (p->zero != NULL) wide_read(p->zero, at, step, c.n, c.zero);
             f(&c);
-            row_store(y, row * p->inner + i, 1, c.n, c.x);
+            wide_write(y, row * p->inner + i, 1, c.n, c.x);
         }
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "kernel/panel.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 #include "kernel/walk.h"
 
 // Every mode is separable: for each dimension there is a table of which inputs, with which
@@ -182,7 +182,7 @@ static Err resize_weighted(const RefResize *p, const Tensor *x, Tensor *y, Arena
     int64_t dims[TENSOR_MAX_RANK];
     memcpy(dims, x->dims, sizeof dims);
     TRY(panel_room(scratch, tensor_count(x), 1, &now));
-    row_load(x, 0, 1, tensor_count(x), now);
+    wide_read(x, 0, 1, tensor_count(x), now);
     for (int32_t d = x->rank - 1; d >= 0; d--) {
         Taps t;
         if (unchanged(p, x, y, d)) continue;
@@ -193,7 +193,7 @@ static Err resize_weighted(const RefResize *p, const Tensor *x, Tensor *y, Arena
         dims[d] = y->dims[d];
         now = next;
     }
-    row_store(y, 0, 1, tensor_count(y), now);
+    wide_write(y, 0, 1, tensor_count(y), now);
     return ERR_OK;
 }
 

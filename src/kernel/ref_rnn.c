@@ -6,7 +6,7 @@
 
 #include "kernel/panel.h"
 #include "kernel/ref_quant.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 // One direction's weights, turned so that a column of the input meets all gates at once, and the
 // vectors of one sequence.
@@ -94,9 +94,9 @@ static void round_bytes(Tensor *fine, Tensor *bytes) {
 
 static const double *recurrent(Cell *c) {
     if (!c->p->coarse) return c->h;
-    row_store(&c->fine, 0, 1, c->p->hidden, c->h);
+    wide_write(&c->fine, 0, 1, c->p->hidden, c->h);
     round_bytes(&c->fine, &c->bytes);
-    row_load(&c->fine, 0, 1, c->p->hidden, c->reset);
+    wide_read(&c->fine, 0, 1, c->p->hidden, c->reset);
     return c->reset;
 }
 
@@ -124,7 +124,7 @@ static int64_t output_at(const RefRnn *p, int64_t d, int64_t n, int64_t t) {
 
 static void start_state(const RefRnn *p, const Tensor *from, int64_t at, double *to) {
     memset(to, 0, (size_t)p->hidden * sizeof(double));
-    if (from != NULL) row_load(from, at, 1, p->hidden, to);
+    if (from != NULL) wide_read(from, at, 1, p->hidden, to);
 }
 
 static void sequence(Cell *c, int64_t d, int64_t n, int64_t length) {
@@ -135,12 +135,12 @@ static void sequence(Cell *c, int64_t d, int64_t n, int64_t length) {
     for (int64_t k = 0; k < length; k++) {
         int64_t t = back ? length - 1 - k : k;
         int64_t at = p->batch_first ? n * p->steps + t : t * p->batch + n;
-        row_load(p->x, at * p->input, 1, p->input, c->x);
+        wide_read(p->x, at * p->input, 1, p->input, c->x);
         step(c);
-        if (p->y != NULL) row_store(p->y, output_at(p, d, n, t), 1, p->hidden, c->h);
+        if (p->y != NULL) wide_write(p->y, output_at(p, d, n, t), 1, p->hidden, c->h);
     }
-    if (p->yh != NULL) row_store(p->yh, state_at(p, d, n), 1, p->hidden, c->h);
-    if (p->yc != NULL) row_store(p->yc, state_at(p, d, n), 1, p->hidden, c->c);
+    if (p->yh != NULL) wide_write(p->yh, state_at(p, d, n), 1, p->hidden, c->h);
+    if (p->yc != NULL) wide_write(p->yc, state_at(p, d, n), 1, p->hidden, c->c);
 }
 
 static Err bytes_room(Arena *a, const Tensor *like, Tensor *bytes) {
@@ -183,12 +183,12 @@ static void cell_load(Cell *c, int64_t d) {
     const RefRnn *p = c->p;
     c->gate = p->gate[d];
     for (int64_t i = 0; i < p->input; i++)
-        row_load(p->w, d * c->wide * p->input + i, p->input, c->wide, c->wt + i * c->wide);
+        wide_read(p->w, d * c->wide * p->input + i, p->input, c->wide, c->wt + i * c->wide);
     for (int64_t i = 0; i < p->hidden; i++)
-        row_load(p->r, d * c->wide * p->hidden + i, p->hidden, c->wide, c->rt + i * c->wide);
-    if (p->b != NULL) row_load(p->b, 2 * d * c->wide, 1, c->wide, c->wb);
-    if (p->b != NULL) row_load(p->b, (2 * d + 1) * c->wide, 1, c->wide, c->rb);
-    if (p->p != NULL) row_load(p->p, 3 * d * p->hidden, 1, 3 * p->hidden, c->peep);
+        wide_read(p->r, d * c->wide * p->hidden + i, p->hidden, c->wide, c->rt + i * c->wide);
+    if (p->b != NULL) wide_read(p->b, 2 * d * c->wide, 1, c->wide, c->wb);
+    if (p->b != NULL) wide_read(p->b, (2 * d + 1) * c->wide, 1, c->wide, c->rb);
+    if (p->p != NULL) wide_read(p->p, 3 * d * p->hidden, 1, 3 * p->hidden, c->peep);
 }
 
 Err ref_rnn(const RefRnn *p, Arena *scratch) {

@@ -3,7 +3,7 @@
 
 #include "base/number.h"
 #include "kernel/ref_pool.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 // A region's corners in whole pixels: [from, to) of a bin is clipped to the image.
 typedef struct Region {
@@ -18,7 +18,7 @@ static int64_t pixel(double v) {
 
 static Err region_read(double scale, const Tensor *x, const Tensor *rois, int64_t i, Region *r) {
     double v[5];
-    row_load(rois, i * 5, 1, 5, v);
+    wide_read(rois, i * 5, 1, 5, v);
     if (!(v[0] >= 0 && v[0] < (double)x->dims[0]))
         return err_set(ERR_INVALID, "region %" PRId64 " names image %g of %" PRId64, i, v[0],
                        x->dims[0]);

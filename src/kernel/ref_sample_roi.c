@@ -3,7 +3,7 @@
 
 #include "base/number.h"
 #include "kernel/ref_sample.h"
-#include "kernel/row.h"
+#include "kernel/wide.h"
 
 enum { POINTS_MAX = 1 << 12 };  // of a bin, in one dimension
 
@@ -79,7 +79,7 @@ Err ref_roi_align(const RefRoiAlign *p, const Tensor *x, const Tensor *rois, con
         if (image < 0 || image >= x->dims[0])
             return err_set(ERR_INVALID, "region %" PRId64 " names image %" PRId64 " of %" PRId64, r,
                            image, x->dims[0]);
-        row_load(rois, r * 4, 1, 4, box);
+        wide_read(rois, r * 4, 1, 4, box);
         TRY(span_of(p, box[1], box[3], rows, &span[0]));
         TRY(span_of(p, box[0], box[2], cols, &span[1]));
         for (int64_t i = 0; i < channels * rows * cols; i++) {

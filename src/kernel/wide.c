@@ -42,6 +42,13 @@ bool wide_same(Wide w, DType t) {
 #define EACH(id, T, expr)                                                                          \
     case DT_##id: {                                                                                \
         const T *p = (const T *)t->data + at;                                                      \
+        if (stride == 1) {                                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const T v = p[i];                                                                  \
+                out[i] = (expr);                                                                   \
+            }                                                                                      \
+            break;                                                                                 \
+        }                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             const T v = p[i * stride];                                                             \
             out[i] = (expr);                                                                       \
@@ -129,6 +136,14 @@ STORE(store_f32, float, PUT_CLAMPED, (float))
 STORE(store_f64, double, PUT_CLAMPED, odd_f32)
 STORE(store_i64, int64_t, PUT_WRAPPED, (float))
 STORE(store_u64, uint64_t, PUT_WRAPPED, (float))
+
+void wide_read(const Tensor *t, int64_t at, int64_t stride, int64_t n, double *out) {
+    load_f64(t, at, stride, n, out);
+}
+
+void wide_write(Tensor *t, int64_t at, int64_t stride, int64_t n, const double *in) {
+    store_f64(in, t, at, stride, n);
+}
 
 void wide_store(Wide w, const WideBlock *in, Tensor *t, int64_t at, int64_t stride, int64_t n) {
     switch (w) {

@@ -26,6 +26,10 @@ void wide_load(Wide w, const Tensor *t, int64_t at, int64_t stride, int64_t n, W
 // 0), integers to narrower ones wrap, everything but 0 is true.
 void wide_store(Wide w, const WideBlock *in, Tensor *t, int64_t at, int64_t stride, int64_t n);
 
+// Any number of elements as doubles, and back: the same rules.
+void wide_read(const Tensor *t, int64_t at, int64_t stride, int64_t n, double *out);
+void wide_write(Tensor *t, int64_t at, int64_t stride, int64_t n, const double *in);
+
 // The elements in place where wide_same holds, otherwise loaded into block.
 const void *wide_view(Wide w, const Tensor *t, int64_t at, int64_t stride, int64_t n,
                       WideBlock *block);
