@@ -121,3 +121,12 @@ Err tensor_measure(const Tensor *t, size_t *bytes) {
     *bytes = empty ? 0 : (size_t)n;
     return ERR_OK;
 }
+
+Err tensor_room(Tensor *t, Arena *a) {
+    size_t bytes = 0;
+    TRY(tensor_measure(t, &bytes));
+    void *data = arena_try(a, 1, bytes, TENSOR_ALIGN);
+    if (data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
+    t->data = data;
+    return ERR_OK;
+}

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 
 // Numbers are ONNX's own. A sequence is a rank-1 tensor whose elements are tensors; an optional the
@@ -49,3 +50,5 @@ void    tensor_shape_text(const Tensor *t, char *out, size_t size);  // "1x3x224
 
 // Bytes of data; refuses unknown or negative dimensions, and products past 2^47.
 MUST_USE Err tensor_measure(const Tensor *t, size_t *bytes);
+
+MUST_USE Err tensor_room(Tensor *t, Arena *a);  // zeroed numbers for t, aligned, in a

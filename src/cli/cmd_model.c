@@ -40,21 +40,14 @@ static uint32_t first_output(const Node *n) {
     return NO_VALUE;
 }
 
-static json_t *shape_json(const Tensor *t) {
-    if (t->rank < 0) return json_null();
-    json_t *a = json_array();
-    for (int32_t i = 0; i < t->rank; i++) json_array_append_new(a, json_integer(t->dims[i]));
-    return a;
-}
-
 static void add_json(Show *out, const Special *s, const Node *n, const char *name, const Work *w) {
     json_t *inputs = json_array();
     for (uint32_t i = 0; i < n->n_in; i++)
-        json_array_append_new(inputs, shape_json(value_type(s, n->in[i])));
+        json_array_append_new(inputs, command_shape(value_type(s, n->in[i])));
     json_array_append_new(
         out->layers,
         json_pack("{s:s,s:s,s:o,s:o,s:I,s:I,s:I,s:I}", "name", name, "op", op_info(n->op)->name,
-                  "inputs", inputs, "output", shape_json(value_type(s, first_output(n))), "macs",
+                  "inputs", inputs, "output", command_shape(value_type(s, first_output(n))), "macs",
                   (json_int_t)w->macs, "weight_bytes", (json_int_t)w->weight_bytes, "in_bytes",
                   (json_int_t)w->in_bytes, "out_bytes", (json_int_t)w->out_bytes));
 }

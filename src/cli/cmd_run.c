@@ -74,12 +74,9 @@ static int print_json(const Result *r, const char *model) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < r->graph->n_outputs; i++) {
         const Tensor *t = &r->outputs[i];
-        json_t       *shape = json_array();
-        for (int32_t d = 0; d < t->rank; d++)
-            json_array_append_new(shape, json_integer(t->dims[d]));
-        json_t *row =
+        json_t       *row =
             json_pack("{s:s,s:s,s:o}", "name", r->graph->values[r->graph->outputs[i]].name, "type",
-                      dtype_name(t->dtype), "shape", shape);
+                      dtype_name(t->dtype), "shape", command_shape(t));
         json_t *files = json_array_get(r->files, i);
         if (json_array_size(files) == 1) json_object_set(row, "file", json_array_get(files, 0));
         if (files != NULL) json_object_set(row, "files", files);

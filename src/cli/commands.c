@@ -15,3 +15,10 @@ int command_json(json_t *document) {
     json_decref(document);
     return e == ERR_OK ? 0 : command_failed(e);
 }
+
+json_t *command_shape(const Tensor *t) {
+    if (t->rank < 0) return json_null();
+    json_t *a = json_array();
+    for (int32_t i = 0; i < t->rank; i++) json_array_append_new(a, json_integer(t->dims[i]));
+    return a;
+}

@@ -24,15 +24,13 @@ static void randomise(Tensor *t, Rng *r) {
 }
 
 static Err make_random(const char *name, Tensor *t, Rng r, Arena *a) {
-    size_t bytes = 0;
     if (t->rank < 0 || t->dtype == DT_NONE || t->dtype == DT_STR || t->dtype == DT_SEQ ||
         t->dtype == DT_OPT)
         return err_set(ERR_ARG,
                        "input '%s' (%s) cannot be made at random; give --input %s=FILE.npy", name,
                        dtype_name(t->dtype), name);
-    TRY(tensor_measure(t, &bytes));
-    t->data = arena_try(a, 1, bytes, TENSOR_ALIGN);
-    if (t->data == NULL) return err_set(ERR_LIMIT, "input '%s' needs %zu bytes", name, bytes);
+    Err e = tensor_room(t, a);
+    if (e != ERR_OK) return err_add(e, "input '%s'", name);
     randomise(t, &r);
     return ERR_OK;
 }

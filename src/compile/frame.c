@@ -88,9 +88,7 @@ static Err prepare(Frame *f, const Node *n, const OpCall *c, Tensor *out, Slot *
 
 static Err count_work(Machine *m, const Node *n, const OpCall *c, const Tensor *out) {
     if (m->limits.max_macs == 0) return ERR_OK;
-    bool *constant = arena_try_new(&m->scratch, bool, n->n_in);
-    if (constant == NULL) return err_set(ERR_LIMIT, "too many inputs");
-    int64_t macs = work_of(n, c->in, constant, out).macs;
+    int64_t macs = work_macs(n, c->in, out);
     if (macs > m->limits.max_macs - m->macs)
         return err_set(ERR_LIMIT, "needs more than the allowed %lld multiply-accumulates",
                        (long long)m->limits.max_macs);
@@ -109,7 +107,7 @@ static Err compute(Frame *f, const Node *n, Slot *slots) {
     TRY(prepare(f, n, &c, out, slots));
     Err e = count_work(m, n, &c, out);
     if (e == ERR_OK) e = run_find(n->op)(&c, out);
-    return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", n->name, op_info(n->op)->name);
+    return e == ERR_OK ? e : op_failed(n, e);
 }
 
 static void drop_if_dead(Frame *f, uint32_t value, uint32_t node) {
@@ -132,7 +130,7 @@ static Err step(Frame *f, uint32_t at) {
     size_t      mark = m->scratch.used;
     Slot       *out = arena_try_new(&m->scratch, Slot, n->n_out);
     if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
-    bool flow = op_info(n->op)->infer == infer_flow;
+    bool flow = op_is_flow(n->op);
     Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);
     for (uint32_t i = 0; i < n->n_out; i++) {
         if (e == ERR_OK && n->out[i] != NO_VALUE)

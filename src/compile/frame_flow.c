@@ -330,5 +330,5 @@ Err frame_flow(Frame *f, const Node *n, Slot *out) {
     case OP_Scan: e = flow_run_scan(f, n, out); break;
     default: e = flow_run_map(f, n, out); break;
     }
-    return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", n->name, op_info(n->op)->name);
+    return e == ERR_OK ? e : op_failed(n, e);
 }

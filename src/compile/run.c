@@ -27,8 +27,7 @@ Err run_keep(const OpCall *c, const Tensor *t, Tensor *copy) {
     size_t bytes = 0;
     TRY(tensor_measure(t, &bytes));
     Tensor out = *t;
-    out.data = arena_try(c->keep, 1, bytes, TENSOR_ALIGN);
-    if (out.data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
+    TRY(tensor_room(&out, c->keep));
     if (bytes > 0) memcpy(out.data, t->data, bytes);
     if (t->dtype == DT_STR) return keep_strings(c, &out, copy);
     if (t->dtype == DT_SEQ || t->dtype == DT_OPT)

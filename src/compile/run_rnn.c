@@ -65,13 +65,6 @@ Err run_rnn(const OpCall *c, Tensor *out) {
     return ref_rnn(&p, c->scratch);
 }
 
-static Err room(const OpCall *c, Tensor *t) {
-    size_t bytes = 0;
-    TRY(tensor_measure(t, &bytes));
-    t->data = arena_try(c->scratch, 1, bytes, TENSOR_ALIGN);
-    return t->data != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
-}
-
 // plain [d, g h, i] = (bytes [d, i, g h] - zero) * scale, per direction or per direction and gate.
 static void unpack(const Tensor *bytes, const Tensor *scale, const Tensor *zero, Tensor *plain) {
     int64_t from = bytes->dims[1], to = bytes->dims[2];
@@ -91,9 +84,9 @@ Err run_lstm_dynamic(const OpCall *c, Tensor *out) {
     Rnn      r;
     Tensor   x = *c->in[0];
     TRY(rnn_bytes(c, &plain));
-    TRY(room(c, &plain.w));
-    TRY(room(c, &plain.r));
-    TRY(room(c, &x));
+    TRY(tensor_room(&plain.w, c->scratch));
+    TRY(tensor_room(&plain.r, c->scratch));
+    TRY(tensor_room(&x, c->scratch));
     unpack(c->in[1], c->in[8], c->in[9], &plain.w);
     unpack(c->in[2], c->in[10], c->in[11], &plain.r);
     TRY(ref_coarsen(c->in[0], &x, c->scratch));

@@ -64,11 +64,8 @@ Err run_sequence_length(const OpCall *c, Tensor *out) {
 static Err make_piece(const OpCall *c, const MovePieces *p, RefSide from, int64_t size,
                       Tensor *piece) {
     Tensor t = *c->in[0];
-    size_t bytes = 0;
     t.dims[p->axis] = size;
-    TRY(tensor_measure(&t, &bytes));
-    t.data = arena_try(c->keep, 1, bytes, TENSOR_ALIGN);
-    if (t.data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
+    TRY(tensor_room(&t, c->keep));
     ref_move(t.rank, t.dims, dtype_size(t.dtype), ref_side(&t), from);
     if (p->drop_axis) {
         for (int32_t i = p->axis; i + 1 < t.rank; i++) t.dims[i] = t.dims[i + 1];

@@ -21,13 +21,9 @@ Tensor run_matrix(const Tensor *t, bool left) {
 }
 
 Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out) {
-    size_t bytes = 0;
     *out = *t;
     out->dtype = type;
-    TRY(tensor_measure(out, &bytes));
-    out->data = arena_try(c->scratch, 1, bytes, TENSOR_ALIGN);
-    if (out->data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
-    return ERR_OK;
+    return tensor_room(out, c->scratch);
 }
 
 Err run_wide(const OpCall *c, const Tensor *t, Tensor *out) { return run_room(c, t, DT_F64, out); }

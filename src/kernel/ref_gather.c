@@ -48,13 +48,8 @@ Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) 
 }
 
 Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) {
-    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(x->dtype);
-    walk_contiguous(x->rank, x->dims, stride);
-    int64_t along = stride[axis];
-    stride[axis] = 0;
-    Walk w = walk_begin(indices->rank, indices->dims);
-    walk_strides(&w, stride);
-    for (; walk_more(&w); walk_next(&w)) {
+    int64_t along = 0, size = (int64_t)dtype_size(x->dtype);
+    for (Walk w = walk_along(indices, x, axis, &along); walk_more(&w); walk_next(&w)) {
         int64_t at = 0;
         TRY(ref_gather_at(indices, w.at, x->dims[axis], &at));
         memcpy((char *)y->data + w.at * size,

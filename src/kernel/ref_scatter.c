@@ -65,13 +65,8 @@ static void combine(RefScatter how, DType t, void *y, const void *u, int64_t n) 
 
 Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *updates, int32_t axis,
                          Tensor *y) {
-    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(y->dtype);
-    walk_contiguous(y->rank, y->dims, stride);
-    int64_t along = stride[axis];
-    stride[axis] = 0;
-    Walk w = walk_begin(indices->rank, indices->dims);
-    walk_strides(&w, stride);
-    for (; walk_more(&w); walk_next(&w)) {
+    int64_t along = 0, size = (int64_t)dtype_size(y->dtype);
+    for (Walk w = walk_along(indices, y, axis, &along); walk_more(&w); walk_next(&w)) {
         int64_t at = 0;
         TRY(ref_gather_at(indices, w.at, y->dims[axis], &at));
         combine(how, y->dtype, (char *)y->data + (w.off[0] + at * along) * size,

@@ -33,6 +33,16 @@ void walk_broadcast(Walk *w, const Tensor *operand) {
     walk_strides(w, stride);
 }
 
+Walk walk_along(const Tensor *indices, const Tensor *of, int32_t axis, int64_t *step) {
+    int64_t stride[TENSOR_MAX_RANK] = {0};
+    walk_contiguous(of->rank, of->dims, stride);
+    *step = stride[axis];
+    stride[axis] = 0;
+    Walk w = walk_begin(indices->rank, indices->dims);
+    walk_strides(&w, stride);
+    return w;
+}
+
 void walk_next(Walk *w) {
     w->at++;
     for (int32_t i = w->rank - 1; i >= 0; i--) {

@@ -20,6 +20,8 @@ typedef struct Walk {
 Walk walk_begin(int32_t rank, const int64_t *dims);
 void walk_strides(Walk *w, const int64_t *stride);    // add an operand with these element strides
 void walk_broadcast(Walk *w, const Tensor *operand);  // add one that broadcasts to the walked shape
+// Walks indices; off[0] is where `of` begins on the same line along axis, step one index further.
+Walk              walk_along(const Tensor *indices, const Tensor *of, int32_t axis, int64_t *step);
 static inline int walk_more(const Walk *w) { return w->at < w->count; }
 void              walk_next(Walk *w);
 

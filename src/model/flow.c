@@ -220,6 +220,5 @@ Err flow_infer(FlowCtx *x, Special *s, const OpCall *c, Tensor *out) {
     case OP_Scan: e = infer_scan(x, s, c, out); break;
     default: e = infer_map(x, s, c, out); break;
     }
-    return e == ERR_OK ? e
-                       : err_add(e, "node '%s' (%s)", c->node->name, op_info(c->node->op)->name);
+    return e == ERR_OK ? e : op_failed(c->node, e);
 }

@@ -29,8 +29,7 @@ static bool make_room(const Node *n, FoldRoom *room, Tensor *out) {
 }
 
 static bool worth_it(const OpCall *c, const Tensor *out) {
-    bool *constant = arena_try_new(c->scratch, bool, c->node->n_in);
-    return constant != NULL && work_of(c->node, c->in, constant, out).macs <= FOLD_MACS;
+    return work_macs(c->node, c->in, out) <= FOLD_MACS;
 }
 
 // Shape and Size ask for no numbers: they are known as soon as shapes are.
@@ -99,7 +98,7 @@ static void fold_graph(Folder *f, Graph *g) {
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         Node   n = g->nodes[i];
         size_t mark = f->scratch.used;
-        bool   flow = op_info(n.op)->infer == infer_flow;
+        bool   flow = op_is_flow(n.op);
         for (uint32_t k = 0; k < n.n_attr; k++)
             if (n.attrs[k].kind == ATTR_GRAPH) fold_graph(f, n.attrs[k].v.g);
         bool gone = !flow && compute(f, g, &n);

@@ -12,7 +12,7 @@ Err infer_node(const OpCall *c, Tensor *out) {
         out[i].data = NULL;
         if (tensor_known(&out[i])) e = tensor_measure(&out[i], &bytes);
     }
-    return e == ERR_OK ? e : err_add(e, "node '%s' (%s)", c->node->name, op->name);
+    return e == ERR_OK ? e : op_failed(c->node, e);
 }
 
 Err infer_axis(int64_t axis, int32_t rank, int32_t *out) {

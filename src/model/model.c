@@ -23,10 +23,8 @@ Err model_materialise(Model *m) {
     for (uint32_t i = 0; i < g->n_values; i++) {
         Value *v = &g->values[i];
         if (v->fill == NULL || v->type.data != NULL) continue;
-        size_t bytes = 0;
-        TRY(tensor_measure(&v->type, &bytes));
-        v->type.data = arena_try(&m->arena, 1, bytes, TENSOR_ALIGN);
-        if (v->type.data == NULL) return err_set(ERR_LIMIT, "weights do not fit into memory");
+        Err e = tensor_room(&v->type, &m->arena);
+        if (e != ERR_OK) return err_add(e, "weight '%s'", v->name);
         fill_make(v->fill, &v->type, v->type.data);
     }
     return ERR_OK;

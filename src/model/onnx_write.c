@@ -66,7 +66,7 @@ static Err check_graph(Writer *w, const Graph *g) {
         Err         e = add_import(w, op_info(n->op)->domain, n->version);
         for (uint32_t k = 0; k < n->n_attr && e == ERR_OK; k++)
             if (n->attrs[k].kind == ATTR_GRAPH) e = check_graph(w, n->attrs[k].v.g);
-        if (e != ERR_OK) return err_add(e, "node '%s' (%s)", n->name, op_info(n->op)->name);
+        if (e != ERR_OK) return op_failed(n, e);
     }
     return ERR_OK;
 }

@@ -34,6 +34,12 @@ OpId op_find(const char *domain, const char *name) {
     return OP_COUNT;
 }
 
+bool op_is_flow(OpId op) { return infos[op].infer == infer_flow; }
+
+Err op_failed(const Node *n, Err e) {
+    return err_add(e, "node '%s' (%s)", n->name, infos[n->op].name);
+}
+
 static Err check_attr(const Attr *a) {
     bool known = false;
     for (size_t i = 0; i < sizeof attr_rows / sizeof *attr_rows; i++) {

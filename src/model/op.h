@@ -1,6 +1,7 @@
 // Op: every operator the program knows, with what it takes, gives and how its shapes follow.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -39,6 +40,9 @@ typedef struct OpInfo {
 
 const OpInfo *op_info(OpId op);
 OpId          op_find(const char *domain, const char *name);  // OP_COUNT when unknown
+
+bool op_is_flow(OpId op);              // its bodies are graphs: If, Loop, Scan, SequenceMap
+Err  op_failed(const Node *n, Err e);  // puts the node's name and operator before the reason
 
 // Fails when the node has too few or many inputs or outputs, or an attribute of the wrong kind.
 MUST_USE Err op_check(const Node *n);

@@ -73,7 +73,7 @@ static Err visit(FlowCtx *x, Special *s, uint32_t at, Tensor *out) {
     for (uint32_t i = 0; i < n->n_in; i++)
         in[i] = n->in[i] != NO_VALUE ? &s->values[n->in[i]] : NULL;
     OpCall call = {.node = n, .in = in, .scratch = &x->scratch};
-    if (op_info(n->op)->infer == infer_flow) return flow_infer(x, s, &call, out);
+    if (op_is_flow(n->op)) return flow_infer(x, s, &call, out);
     if (!inputs_known(n, in)) return ERR_OK;
     TRY(infer_node(&call, out));
     s->folded[at] = fold_call(&call, x->eval, &x->room, out);

@@ -62,7 +62,7 @@ static int64_t einsum_macs(const Node *n, const Tensor *const *in) {
     return macs;
 }
 
-static int64_t macs_of(const Node *n, const Tensor *const *in, const Tensor *out) {
+int64_t work_macs(const Node *n, const Tensor *const *in, const Tensor *out) {
     switch (n->op) {
     case OP_Conv:
     case OP_ConvInteger: return conv_macs(in[1], out);
@@ -106,7 +106,7 @@ static void add_constant(Work *w, const Node *n, uint32_t i, const Tensor *t) {
 }
 
 Work work_of(const Node *n, const Tensor *const *in, const bool *constant, const Tensor *out) {
-    Work w = {.macs = macs_of(n, in, out)};
+    Work w = {.macs = work_macs(n, in, out)};
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (in[i] == NULL) continue;
         if (constant[i])

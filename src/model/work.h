@@ -18,6 +18,8 @@ typedef struct Work {
 // counts 0; what does not fit into 64 bits counts INT64_MAX.
 Work work_of(const Node *n, const Tensor *const *in, const bool *constant, const Tensor *out);
 
+int64_t work_macs(const Node *n, const Tensor *const *in, const Tensor *out);  // of work_of, alone
+
 // One node of a specialised graph. The bodies of control flow have specialisations of their own.
 MUST_USE Err work_node(const Special *s, uint32_t node, Arena *scratch, Work *w);
 
