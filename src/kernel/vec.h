@@ -1,0 +1,78 @@
+// Vec: vectors of one instruction set. Only vec_*.c include it: they are compiled once for each.
+//
+// The build sets VEC_ISA (baseline, avx2, avx512) and VEC_LANES (8, 8, 16). A function that other
+// files call is named VEC(name), so that the copies do not meet; products and sums contract to FMA.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+#ifndef VEC_ISA  // a header compiles alone
+#define VEC_ISA   baseline
+#define VEC_LANES 8
+#endif
+
+#define VEC_JOIN_(a, b) a##_##b
+#define VEC_JOIN(a, b)  VEC_JOIN_(a, b)
+#define VEC(name)       VEC_JOIN(name, VEC_ISA)
+
+typedef float   Vf __attribute__((vector_size(VEC_LANES * 4)));
+typedef int32_t Vi __attribute__((vector_size(VEC_LANES * 4)));
+typedef float   VfAny __attribute__((vector_size(VEC_LANES * 4), aligned(4), may_alias));
+typedef int32_t ViAny __attribute__((vector_size(VEC_LANES * 4), aligned(4), may_alias));
+
+#define VEC_INLINE static inline __attribute__((always_inline, unused))
+
+VEC_INLINE Vf   vf_load(const float *p) { return *(const VfAny *)p; }
+VEC_INLINE void vf_store(float *p, Vf x) { *(VfAny *)p = x; }
+
+VEC_INLINE Vf vf_set(float x) {
+#if VEC_LANES == 16
+    return (Vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#else
+    return (Vf){x, x, x, x, x, x, x, x};
+#endif
+}
+
+VEC_INLINE Vi vi_set(int32_t x) { return x - (Vi){0}; }
+
+// Masks are all ones or all zeros in each lane, as comparisons give them.
+VEC_INLINE Vf vf_choose(Vi mask, Vf yes, Vf no) {
+    return (Vf)(((Vi)yes & mask) | ((Vi)no & ~mask));
+}
+
+// Where a number is NaN the second argument is the result: put the data second to keep its NaNs.
+VEC_INLINE Vf                  vf_max(Vf bound, Vf x) {
+#if VEC_LANES == 16 && defined __AVX512F__
+    return (Vf)_mm512_max_ps((__m512)bound, (__m512)x);
+#elif VEC_LANES == 8 && defined __AVX__
+    return (Vf)_mm256_max_ps((__m256)bound, (__m256)x);
+#else
+    return vf_choose((Vi)(bound > x), bound, x);
+#endif
+}
+
+VEC_INLINE Vf                  vf_min(Vf bound, Vf x) {
+#if VEC_LANES == 16 && defined __AVX512F__
+    return (Vf)_mm512_min_ps((__m512)bound, (__m512)x);
+#elif VEC_LANES == 8 && defined __AVX__
+    return (Vf)_mm256_min_ps((__m256)bound, (__m256)x);
+#else
+    return vf_choose((Vi)(bound < x), bound, x);
+#endif
+}
+
+VEC_INLINE Vf vf_load_some(const float *p, uint32_t n) {  // n < VEC_LANES; the rest is 0
+    float x[VEC_LANES] = {0};
+    memcpy(x, p, n * sizeof *x);
+    return vf_load(x);
+}
+
+VEC_INLINE void vf_store_some(float *p, Vf v, uint32_t n) {
+    float x[VEC_LANES];
+    vf_store(x, v);
+    memcpy(p, x, n * sizeof *x);
+}
