@@ -50,4 +50,7 @@ typedef struct CpuBudget {
 } CpuBudget;
 
 CpuBudget cpu_budget(const Cpu *c, const CgroupRoots *roots);
-uint64_t  cpu_mem_budget(const CgroupRoots *roots);  // bytes: of RAM and control groups the smaller
+// Where n threads compute best, by affinity number: a core each before siblings, near L3 first.
+// Returns how many there are, at most n.
+uint32_t cpu_pick(const Cpu *c, uint32_t n, uint32_t *os);
+uint64_t cpu_mem_budget(const CgroupRoots *roots);  // bytes: of RAM and control groups the smaller

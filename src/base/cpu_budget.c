@@ -22,6 +22,15 @@ CpuBudget cpu_budget(const Cpu *c, const CgroupRoots *roots) {
     return b;
 }
 
+uint32_t cpu_pick(const Cpu *c, uint32_t n, uint32_t *os) {
+    uint32_t got = 0;
+    for (int siblings = 0; siblings < 2; siblings++)
+        for (uint32_t i = 0; i < c->n_threads && got < n; i++)
+            if (c->threads[i].allowed && first_of_core(c, i) == (siblings == 0))
+                os[got++] = c->threads[i].os;
+    return got;
+}
+
 static uint64_t ram_bytes(const char *proc) {
     char               path[4096], line[256];
     int                n = snprintf(path, sizeof path, "%s/meminfo", proc);
