@@ -7,6 +7,9 @@
 #include "kernel/part.h"
 #include "kernel/version.h"
 
+// The structs that vec.def names, one a line.
+struct Tile;
+
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec.def"
 #undef X

@@ -1,0 +1,148 @@
+#include "kernel/vec_tile.h"
+
+#include "base/check.h"
+
+enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
+
+// Loops over rows and vectors are unrolled to the last one: only then do sums live in registers.
+#define UNROLL _Pragma("GCC unroll 32")
+
+// What the compiler knows of a position would make it keep and move a pointer for each row; when
+// it knows nothing, one index serves all rows and another all vectors.
+#define OPAQUE(x) __asm__("" : "+r"(x))
+
+// sum += x * w, with the sum staying in its register: left to itself, gcc writes it over x or w
+// and then has to copy or spill.
+#ifdef __FMA__
+#define FMA(sum, x, w) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w))
+#else
+#define FMA(sum, x, w) ((sum) += (x) * (w))
+#endif
+
+// Rows and vecs are constants wherever this is inlined.
+typedef struct Sums {
+    Vf at[TILE_MAX_ROWS][TILE_MAX_VECS];
+} Sums;
+
+VEC_INLINE void start(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
+    UNROLL for (uint32_t v = 0; v < vecs; v++) {
+        const Vf b = t->bias != NULL ? vf_load(t->bias + v * VEC_LANES) : (Vf){0};
+        UNROLL for (uint32_t r = 0; r < rows; r++) s->at[r][v] = b;
+    }
+    if (!t->more) return;
+    UNROLL for (uint32_t r = 0; r < rows; r++) {
+        UNROLL for (uint32_t v = 0; v < vecs; v++) {
+            s->at[r][v] = vf_load(t->out + r * t->row_stride + v * t->vec_stride);
+        }
+    }
+}
+
+// One number of depth. Whichever of the two sides has fewer stays in registers.
+VEC_INLINE void step(const uint32_t rows, const uint32_t vecs, const float *const *p, ptrdiff_t at,
+                     const float *const *w, ptrdiff_t wat, Sums *s) {
+    if (rows >= vecs) {
+        Vf y[TILE_MAX_VECS];
+        UNROLL for (uint32_t v = 0; v < vecs; v++) y[v] = vf_load(w[v] + wat);
+        UNROLL for (uint32_t r = 0; r < rows; r++) {
+            const Vf x = vf_set(p[r][at]);
+            UNROLL for (uint32_t v = 0; v < vecs; v++) FMA(s->at[r][v], x, y[v]);
+        }
+    } else {
+        Vf x[TILE_MAX_VECS];
+        UNROLL for (uint32_t r = 0; r < rows; r++) x[r] = vf_set(p[r][at]);
+        UNROLL for (uint32_t v = 0; v < vecs; v++) {
+            const Vf y = vf_load(w[v] + wat);
+            UNROLL for (uint32_t r = 0; r < rows; r++) FMA(s->at[r][v], x[r], y);
+        }
+    }
+}
+
+VEC_INLINE void add_up(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
+    static const int32_t here = 0;
+    const int32_t       *terms = t->terms != NULL ? t->terms : &here;
+    const float         *p[TILE_MAX_ROWS], *w[TILE_MAX_VECS];
+    UNROLL for (uint32_t r = 0; r < rows; r++) p[r] = t->rows[r];
+    UNROLL for (uint32_t v = 0; v < vecs; v++) w[v] = t->weights + v * t->weight_stride;
+    const ptrdiff_t depth = t->depth;
+    ptrdiff_t       wat = 0;
+    for (const int32_t *end = terms + t->n_terms; terms < end; terms++) {
+        ptrdiff_t at = *terms;
+        ptrdiff_t stop = at + depth;
+        while (stop - at >= DEPTH_STEP) {
+            UNROLL for (ptrdiff_t k = 0; k < DEPTH_STEP; k++) {
+                step(rows, vecs, p, at + k, w, wat + k * VEC_LANES, s);
+            }
+            at += DEPTH_STEP;
+            wat += DEPTH_STEP * VEC_LANES;
+            OPAQUE(at);
+            OPAQUE(wat);
+        }
+        while (at < stop) {
+            step(rows, vecs, p, at, w, wat, s);
+            at += 1;
+            wat += VEC_LANES;
+            OPAQUE(at);
+            OPAQUE(wat);
+        }
+    }
+}
+
+VEC_INLINE void finish(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
+    if (t->last && t->add != NULL) {
+        UNROLL for (uint32_t r = 0; r < rows; r++) {
+            UNROLL for (uint32_t v = 0; v < vecs; v++) {
+                s->at[r][v] += vf_load(t->add + r * t->row_stride + v * t->vec_stride);
+            }
+        }
+    }
+    if (t->last) {
+        const Vf lo = vf_set(t->lo), hi = vf_set(t->hi);
+        UNROLL for (uint32_t r = 0; r < rows; r++) {
+            UNROLL for (uint32_t v = 0; v < vecs; v++) {
+                s->at[r][v] = vf_min(hi, vf_max(lo, s->at[r][v]));
+            }
+        }
+    }
+    UNROLL for (uint32_t r = 0; r < rows; r++) {
+        UNROLL for (uint32_t v = 0; v < vecs; v++) {
+            vf_store(t->out + r * t->row_stride + v * t->vec_stride, s->at[r][v]);
+        }
+    }
+}
+
+VEC_INLINE void run(const Tile *t, const uint32_t rows, const uint32_t vecs) {
+    Sums s;
+    start(t, rows, vecs, &s);
+    add_up(t, rows, vecs, &s);
+    finish(t, rows, vecs, &s);
+}
+
+#define TO_3(X, v)  X(1, v) X(2, v) X(3, v)
+#define TO_4(X, v)  TO_3(X, v) X(4, v)
+#define TO_6(X, v)  TO_4(X, v) X(5, v) X(6, v)
+#define TO_9(X, v)  TO_6(X, v) X(7, v) X(8, v) X(9, v)
+#define TO_12(X, v) TO_9(X, v) X(10, v) X(11, v) X(12, v)
+#define TO_14(X, v) TO_12(X, v) X(13, v) X(14, v)
+#define TO_18(X, v) TO_14(X, v) X(15, v) X(16, v) X(17, v) X(18, v)
+#define TO_24(X, v) TO_18(X, v) X(19, v) X(20, v) X(21, v) X(22, v) X(23, v) X(24, v)
+#if VEC_LANES == 16
+#define EACH(X) TO_24(X, 1) TO_14(X, 2) TO_9(X, 3) TO_6(X, 4)
+#else
+#define EACH(X) TO_12(X, 1) TO_6(X, 2) TO_4(X, 3) TO_3(X, 4)
+#endif
+
+#define DEFINE(rows, vecs)                                                                         \
+    static void tile_##rows##x##vecs(const Tile *t) { run(t, rows, vecs); }
+EACH(DEFINE)
+
+uint32_t VEC(tile_rows)(uint32_t vecs) { return tile_most_rows(REGISTERS, vecs); }
+
+TileFn *VEC(tile_find)(uint32_t rows, uint32_t vecs) {
+#define FIND(r, v) [v][r] = tile_##r##x##v,
+    static TileFn *const all[TILE_MAX_VECS + 1][TILE_MAX_ROWS + 1] = {EACH(FIND)};
+    CHECK(vecs >= 1 && vecs <= TILE_MAX_VECS && rows >= 1 && rows <= TILE_MAX_ROWS);
+    CHECK(all[vecs][rows] != NULL);
+    return all[vecs][rows];
+}
+
+void VEC(tile)(const Tile *t, uint32_t rows, uint32_t vecs) { VEC(tile_find)(rows, vecs)(t); }
