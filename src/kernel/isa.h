@@ -9,6 +9,7 @@
 
 // The structs that vec.def names, one a line.
 struct Tile;
+struct Relay;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec.def"
