@@ -23,7 +23,7 @@ enum { CHAIN_REGISTERS = 4, CHAIN_MAX_ARGS = 8, CHAIN_MAX_STEPS = 24, CHAIN_ARG 
 
 typedef struct ChainStep {
     uint8_t op, to;  // register that receives the result
-    uint8_t a, b;    // register r: r; argument i: CHAIN_ARG + i
+    uint8_t a, b;    // register r: r; argument i: CHAIN_ARG + i; b is 0 where it is not used
     float   p, q, lo, hi;
 } ChainStep;
 

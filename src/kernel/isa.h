@@ -10,6 +10,8 @@
 // The structs that vec.def names, one a line.
 struct Tile;
 struct Relay;
+struct Chain;
+struct ChainInput;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec.def"

@@ -41,7 +41,11 @@ VEC_INLINE Vi vi_set(int32_t x) { return x - (Vi){0}; }
 
 // Masks are all ones or all zeros in each lane, as comparisons give them.
 VEC_INLINE Vf vf_choose(Vi mask, Vf yes, Vf no) {
+#if VEC_LANES == 8 && defined __AVX__
+    return (Vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+#else
     return (Vf)(((Vi)yes & mask) | ((Vi)no & ~mask));
+#endif
 }
 
 // Where a number is NaN the second argument is the result: put the data second to keep its NaNs.

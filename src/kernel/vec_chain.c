@@ -1,0 +1,222 @@
+#include "kernel/vec_chain.h"
+
+#include <stdbool.h>
+
+#include "kernel/vec_math.h"
+
+// A block's numbers stay in the nearest cache from the first step to the last.
+enum { BLOCK = 256 };
+
+// Where a step reads: from number to number of a vector, or the same vector again and again.
+typedef struct Source {
+    const float *at;
+    size_t       step;  // VEC_LANES or 0
+} Source;
+
+typedef void StepFn(const ChainStep *s, Source a, Source b, float *out, size_t n);
+
+// n is a multiple of VEC_LANES.
+#define STEP(id, expr)                                                                             \
+    static void step_##id(const ChainStep *s, Source a, Source b, float *out, size_t n) {          \
+        (void)s, (void)b;                                                                          \
+        for (size_t i = 0; i < n; i += VEC_LANES) {                                                \
+            const Vf u = vf_load(a.at), y = (expr);                                                \
+            vf_store(out + i, y);                                                                  \
+            a.at += a.step;                                                                        \
+        }                                                                                          \
+    }
+
+#define STEP2(id, expr)                                                                            \
+    static void step_##id(const ChainStep *s, Source a, Source b, float *out, size_t n) {          \
+        (void)s;                                                                                   \
+        for (size_t i = 0; i < n; i += VEC_LANES) {                                                \
+            const Vf u = vf_load(a.at), v = vf_load(b.at), y = (expr);                             \
+            vf_store(out + i, y);                                                                  \
+            a.at += a.step, b.at += b.step;                                                        \
+        }                                                                                          \
+    }
+
+#define STEP_CALL(id, expr)                                                                        \
+    static void step_##id(const ChainStep *s, Source a, Source b, float *out, size_t n) {          \
+        (void)s, (void)b;                                                                          \
+        for (size_t i = 0; i < n; i += VEC_LANES) {                                                \
+            for (size_t k = 0; k < VEC_LANES; k++) {                                               \
+                const float u = a.at[k];                                                           \
+                out[i + k] = (expr);                                                               \
+            }                                                                                      \
+            a.at += a.step;                                                                        \
+        }                                                                                          \
+    }
+
+VEC_INLINE Vf unit(Vf x) { return vf_clamp(x, 0, 1); }
+
+VEC_INLINE Vf gelu(Vf x) {
+    const Vf half = x * 0.5f;
+    return half * vf_erf(x * 0x1.6a09e6p-1f) + half;
+}
+
+// (1 + tanh(z)) / 2 is sigmoid(2z).
+VEC_INLINE Vf gelu_tanh(Vf x) {
+    const Vf z = (x * x * 0.044715f + 1.0f) * x * 0x1.988454p-1f;
+    return x / (1.0f + vf_exp(-2.0f * z));
+}
+
+// tanh(log(1 + e)) is (e^2 + 2e) / (e^2 + 2e + 2); past 20 it is 1.
+VEC_INLINE Vf mish(Vf x) {
+    const Vf e = vf_exp(vf_min(vf_set(20), x)), n = e * (e + 2.0f);
+    return x * (n / (n + 2.0f));
+}
+
+VEC_INLINE Vf elu(Vf x, float p) { return vf_choose((Vi)(x < 0.0f), vf_expm1(x) * p, x); }
+
+VEC_INLINE Vf sign(Vf x) {
+    const Vf one = vf_copysign(vf_set(1), x);
+    return vf_choose((Vi)(x > 0.0f) | (Vi)(x < 0.0f), one, x);
+}
+
+VEC_INLINE Vf shrink(Vf x, float p, float q) {
+    const Vf up = vf_choose((Vi)(x > p), x - q, vf_set(0));
+    return vf_choose((Vi)(x < -p), x + q, up);
+}
+
+VEC_INLINE Vf quantise(Vf x, const ChainStep *s) {
+    const Vf q = vf_rint(x / s->p) + s->q;
+    return (vf_clamp(q, s->lo, s->hi) - s->q) * s->p;
+}
+
+STEP2(ADD, u + v)
+STEP2(SUB, u - v)
+STEP2(MUL, u *v)
+STEP2(DIV, u / v)
+STEP2(MIN, vf_choose((Vi)(u != u), u, vf_min(u, v)))
+STEP2(MAX, vf_choose((Vi)(u != u), u, vf_max(u, v)))
+STEP2(PRELU, vf_choose((Vi)(u < 0.0f), u *v, u))
+STEP2(POW_ANY, vf_pow(u, v))
+STEP(COPY, u)
+STEP(CLIP, vf_clamp(u, s->p, s->q))
+STEP(LEAKY, vf_choose((Vi)(u < 0.0f), u * s->p, u))
+STEP(AFFINE, u * s->p + s->q)
+STEP(NEG, -u)
+STEP(ABS, vf_abs(u))
+STEP(SIGN, sign(u))
+STEP(SQUARE, u *u)
+STEP(CUBE, u *u *u)
+STEP(SQRT, vf_sqrt(u))
+STEP(RECIP, 1.0f / u)
+STEP(EXP, vf_exp(u))
+STEP(LOG, vf_log(u))
+STEP(ERF, vf_erf(u))
+STEP(TANH, vf_tanh(u))
+STEP(SIGMOID, vf_sigmoid(u))
+STEP(HSIGMOID, unit(u * s->p + s->q))
+STEP(HSWISH, u *unit(u *(1.0f / 6) + 0.5f))
+STEP(SILU, u / (1.0f + vf_exp(-u)))
+STEP(GELU, gelu(u))
+STEP(GELU_TANH, gelu_tanh(u))
+STEP(ELU, elu(u, s->p))
+STEP(SELU, elu(u, s->p) * s->q)
+STEP(CELU, vf_choose((Vi)(u > 0.0f), u, vf_expm1(u / s->p) * s->p))
+STEP(SOFTPLUS, vf_softplus(u))
+STEP(SOFTSIGN, u / (1.0f + vf_abs(u)))
+STEP(MISH, mish(u))
+STEP(SHRINK, shrink(u, s->p, s->q))
+STEP(ABOVE, (Vf)((Vi)u &(Vi)(u > s->p)))
+STEP(FLOOR, vf_floor(u))
+STEP(CEIL, vf_ceil(u))
+STEP(ROUND, vf_rint(u))
+STEP(QDQ, quantise(u, s))
+STEP_CALL(SIN, sinf(u))
+STEP_CALL(COS, cosf(u))
+STEP_CALL(TAN, tanf(u))
+STEP_CALL(ASIN, asinf(u))
+STEP_CALL(ACOS, acosf(u))
+STEP_CALL(ATAN, atanf(u))
+STEP_CALL(SINH, sinhf(u))
+STEP_CALL(COSH, coshf(u))
+STEP_CALL(ASINH, asinhf(u))
+STEP_CALL(ACOSH, acoshf(u))
+STEP_CALL(ATANH, atanhf(u))
+
+static bool one_exponent(Source b) {
+    for (size_t i = 1; i < VEC_LANES; i++)
+        if (b.at[i] != b.at[0]) return false;
+    return b.step == 0;
+}
+
+// Almost every power in a network is a square, a cube or a reciprocal.
+static void step_POW(const ChainStep *s, Source a, Source b, float *out, size_t n) {
+    const float e = one_exponent(b) ? b.at[0] : 0;
+    StepFn     *f = e == 1    ? step_COPY
+                    : e == 2  ? step_SQUARE
+                    : e == 3  ? step_CUBE
+                    : e == -1 ? step_RECIP
+                              : step_POW_ANY;
+    f(s, a, b, out, n);
+}
+
+static StepFn *const steps[CHAIN_OPS] = {
+#define X(id, operands, name) [CHAIN_##id] = step_##id,
+#include "kernel/chain_op.def"
+#undef X
+};
+
+// Arguments as the steps see them, and vectors for those that are a single number.
+typedef struct Arguments {
+    Source from[CHAIN_MAX_ARGS];
+    Vf     single[CHAIN_MAX_ARGS];
+} Arguments;
+
+static void arguments_begin(Arguments *args, const ChainInput *in, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        args->from[i] = (Source){in[i].at, in[i].mode == CHAIN_EACH ? VEC_LANES : 0};
+        if (in[i].mode != CHAIN_ONE) continue;
+        args->single[i] = vf_set(*in[i].at);
+        args->from[i].at = (const float *)&args->single[i];
+    }
+}
+
+static void arguments_advance(Arguments *args, uint32_t n_args, size_t n) {
+    for (uint32_t i = 0; i < n_args; i++)
+        if (args->from[i].step != 0) args->from[i].at += n;
+}
+
+typedef float Registers[CHAIN_REGISTERS][BLOCK] __attribute__((aligned(64)));
+
+static Source source(const Arguments *args, Registers regs, uint32_t from) {
+    if (from >= CHAIN_ARG) return args->from[from - CHAIN_ARG];
+    return (Source){regs[from], VEC_LANES};
+}
+
+// At most BLOCK numbers when there are several steps. The last one writes where the result goes.
+static void run_block(const Chain *c, const Arguments *args, Registers regs, float *out, size_t n) {
+    for (uint32_t k = 0; k < c->n_steps; k++) {
+        const ChainStep *s = &c->steps[k];
+        const Source     a = source(args, regs, s->a), b = source(args, regs, s->b);
+        steps[s->op](s, a, b, k + 1 == c->n_steps ? out : regs[s->to], n);
+    }
+}
+
+// What does not fill a vector is computed in a full one beside.
+static void run_tail(const Chain *c, Arguments *args, Registers regs, float *out, size_t n) {
+    Vf part[CHAIN_MAX_ARGS], result;
+    for (uint32_t i = 0; i < c->n_args; i++) {
+        if (args->from[i].step == 0) continue;
+        part[i] = vf_load_some(args->from[i].at, (uint32_t)n);
+        args->from[i].at = (const float *)&part[i];
+    }
+    run_block(c, args, regs, (float *)&result, VEC_LANES);
+    vf_store_some(out, result, (uint32_t)n);
+}
+
+void VEC(chain_span)(const Chain *c, const ChainInput *in, float *out, size_t n) {
+    Registers    regs;
+    Arguments    args;
+    const size_t whole = n - n % VEC_LANES, most = c->n_steps == 1 ? whole : BLOCK;
+    arguments_begin(&args, in, c->n_args);
+    for (size_t i = 0, some; i < whole; i += some) {
+        some = whole - i < most ? whole - i : most;
+        run_block(c, &args, regs, out + i, some);
+        arguments_advance(&args, c->n_args, some);
+    }
+    if (whole < n) run_tail(c, &args, regs, out + whole, n - whole);
+}

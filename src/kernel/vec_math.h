@@ -1,0 +1,154 @@
+// VecMath: functions of the C library over vectors of one instruction set; NaN in, NaN out.
+#pragma once
+
+#include <math.h>
+
+#include "kernel/vec.h"
+
+typedef uint32_t Vu __attribute__((vector_size(VEC_LANES * 4)));
+
+// Compilers turn the loop of a function the hardware lacks into calls, lane by lane.
+#define VEC_EACH_LANE(result, expr)                                                                \
+    do {                                                                                           \
+        for (int lane = 0; lane < VEC_LANES; lane++) (result)[lane] = (expr);                      \
+    } while (0)
+
+VEC_INLINE Vf vf_abs(Vf x) { return (Vf)((Vi)x & vi_set(INT32_MAX)); }
+
+// The size of the first, the sign of the second.
+VEC_INLINE Vf vf_copysign(Vf size, Vf sign) {
+    const Vi top = vi_set(INT32_MIN);
+    return (Vf)(((Vi)size & ~top) | ((Vi)sign & top));
+}
+
+VEC_INLINE Vf vf_clamp(Vf x, float lo, float hi) {
+    return vf_min(vf_set(hi), vf_max(vf_set(lo), x));
+}
+
+VEC_INLINE Vf                  vf_sqrt(Vf x) {
+#if VEC_LANES == 16 && defined __AVX512F__
+    return (Vf)_mm512_sqrt_ps((__m512)x);
+#elif VEC_LANES == 8 && defined __AVX__
+    return (Vf)_mm256_sqrt_ps((__m256)x);
+#else
+    Vf y = x;
+    VEC_EACH_LANE(y, sqrtf(x[lane]));
+    return y;
+#endif
+}
+
+// To the nearest whole number, halves to even.
+VEC_INLINE Vf                  vf_rint(Vf x) {
+#if VEC_LANES == 16 && defined __AVX512F__
+    return (Vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif VEC_LANES == 8 && defined __AVX__
+    return (Vf)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+    // A float of 2^23 or more has no room for a fraction: adding and taking it away rounds.
+    const Vf shift = vf_set(0x1p23f), size = vf_abs(x);
+    const Vf whole = vf_copysign((size + shift) - shift, x);
+    return vf_choose((Vi)(size < shift), whole, x);
+#endif
+}
+
+VEC_INLINE Vf vf_floor(Vf x) {
+    const Vf near = vf_rint(x);
+    return vf_choose((Vi)(near > x), near - 1.0f, near);
+}
+
+VEC_INLINE Vf vf_ceil(Vf x) {
+    const Vf near = vf_rint(x);
+    return vf_choose((Vi)(near < x), near + 1.0f, near);
+}
+
+// e^x = 2^n * e^r with |r| <= ln(2) / 2. Polynomials here were fitted for the least relative error.
+typedef struct VecPower {
+    Vf r;  // what is left
+    Vf n;  // 2^(126 + 1 + n) would overflow at both ends, so the bits hold one less, see vf_exp
+} VecPower;
+
+// The shift puts n + bias into the low bits of a float, so no number is ever cast to an integer.
+VEC_INLINE VecPower vec_power(Vf x, float bias) {
+    const Vf shift = vf_set(0x1.8p23f + bias);
+    const Vf bits = x * 0x1.715476p0f + shift, n = bits - shift;
+    const Vf r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
+    return (VecPower){r, (Vf)((Vu)bits << 23)};
+}
+
+// (e^r - 1 - r) / r^2
+VEC_INLINE Vf vec_power_rest(Vf r) {
+    return (((r * 1.381454022e-3f + 8.368722842e-3f) * r + 4.166838928e-2f) * r + 1.666652057e-1f) *
+               r +
+           4.999999344e-1f;
+}
+
+// Within 2 units in the last place; 0 below the least normal number.
+VEC_INLINE Vf vf_exp(Vf x) {
+    const VecPower p = vec_power(vf_clamp(x, -87.5f, 89.0f), 126);  // p.n is half of 2^n
+    const Vf       e = (p.r * p.r) * vec_power_rest(p.r) + p.r + 1.0f;
+    return (e + e) * p.n;
+}
+
+// e^x - 1 for x up to 88, exact near 0.
+VEC_INLINE Vf vf_expm1(Vf x) {
+    const VecPower p = vec_power(vf_clamp(x, -87.0f, 88.0f), 127);
+    const Vf       e = (p.r * p.r) * vec_power_rest(p.r) + p.r;
+    return p.n * e + (p.n - 1.0f);
+}
+
+// log((1 + s) / (1 - s)) for |s| <= 1/3.
+VEC_INLINE Vf vec_log_ratio(Vf s) {
+    const Vf t = s * s;
+    const Vf rest =
+        ((t * 2.802468273e-1f + 2.799908557e-1f) * t + 4.002170342e-1f) * t + 6.666641303e-1f;
+    return (s * t) * rest + (s + s);
+}
+
+// log(1 + x) for x in [0, 1], exact near 0.
+VEC_INLINE Vf vf_log1p_unit(Vf x) { return vec_log_ratio(x / (x + 2.0f)); }
+
+VEC_INLINE Vf vf_log(Vf x) {
+    const Vi tiny = (Vi)(x < 0x1p-126f);
+    const Vu bits = (Vu)vf_choose(tiny, x * 0x1p23f, x);
+    const Vi power = (Vi)(bits - 0x3f3504f3u) >> 23;  // so that what is left is near 1
+    const Vf m = (Vf)(bits - ((Vu)power << 23));
+    const Vf n = __builtin_convertvector(power - (tiny & 23), Vf);
+    const Vf near = vec_log_ratio((m - 1.0f) / (m + 1.0f));
+    const Vf y = n * 0x1.63p-1f + (near + n * -0x1.bd0106p-13f);
+    const Vf odd = vf_choose((Vi)(x == 0.0f), vf_set(-INFINITY), vf_set(NAN));
+    return vf_choose((Vi)(x > 0.0f), vf_choose((Vi)(x == INFINITY), x, y), odd);
+}
+
+VEC_INLINE Vf vf_tanh(Vf x) {
+    const Vf e = vf_expm1(vf_clamp(x + x, -19.0f, 19.0f));
+    return e / (e + 2.0f);
+}
+
+VEC_INLINE Vf vf_sigmoid(Vf x) { return 1.0f / (1.0f + vf_exp(-x)); }
+
+// A ratio of polynomials in x^2 as far as erf is not yet 1 in float.
+VEC_INLINE Vf vf_erf(Vf x) {
+    const Vf v = vf_clamp(x, -3.98f, 3.98f), t = v * v;
+    const Vf over =
+        ((((t * 1.996482176e-6f + 2.845498696e-4f) * t + 3.863302348e-3f) * t + 5.304111541e-2f) *
+             t +
+         1.930195013e-1f) *
+            t +
+        1.128379141f;
+    const Vf under =
+        ((((t * 3.751993087e-5f + 1.181527305e-3f) * t + 1.51666759e-2f) * t + 1.151408504e-1f) *
+             t +
+         5.043916707e-1f) *
+            t +
+        1.0f;
+    return vf_choose((Vi)(vf_abs(x) > 3.93f), vf_copysign(vf_set(1), x), v * over / under);
+}
+
+// log(1 + e^x), exact for large negative x too.
+VEC_INLINE Vf vf_softplus(Vf x) { return vf_max(vf_set(0), x) + vf_log1p_unit(vf_exp(-vf_abs(x))); }
+
+VEC_INLINE Vf vf_pow(Vf x, Vf y) {
+    Vf z = x;
+    VEC_EACH_LANE(z, powf(x[lane], y[lane]));
+    return z;
+}
