@@ -32,6 +32,9 @@ fuzz: deps-dev ; @$(call clang,fuzz,$(SANE) -Db_sanitize=address$(comma)undefine
 #: bench          run every benchmark
 bench: all ; @tools/bench $(B)
 
+#: bench-ort      ours against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." chooses networks
+bench-ort: all ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort $(B) $(ARGS)
+
 #: debug          build without optimisation, to build-debug
 debug: ; @$(MAKE) -s all B=build-debug SETUP=--buildtype=debug
 
@@ -55,4 +58,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench debug install format clean help deps deps-dev ninja
+.PHONY: all demo test check asan tsan fuzz bench bench-ort debug install format clean help deps deps-dev ninja

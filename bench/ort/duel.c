@@ -1,0 +1,97 @@
+#include "bench/ort/duel.h"
+
+#include <math.h>
+
+#include "base/number.h"
+#include "base/stats.h"
+
+enum { BURST_NS = 50000000, RUNS_MAX = 1 << 20 };
+
+typedef struct Times {
+    double  *ms;  // [RUNS_MAX]
+    uint32_t n;
+    double   spent_ms;
+} Times;
+
+static Err compare(const Tensor *x, const Tensor *y, Duel *d) {
+    if (x->dtype != y->dtype || !tensor_same_shape(x, y))
+        return err_set(ERR_INVALID, "the outputs differ in type or shape");
+    double most = 0, off = 0, xx = 0, yy = 0, xy = 0;
+    for (int64_t i = 0; i < tensor_count(x); i++) {
+        double a = number_f64(x, i), b = number_f64(y, i);
+        if (isnan(a) || isnan(b)) return err_set(ERR_INVALID, "an output is not a number");
+        most = fmax(most, fabs(b));
+        off = fmax(off, fabs(a - b));
+        xx += a * a;
+        yy += b * b;
+        xy += a * b;
+    }
+    if (off > 0) d->off = fmax(d->off, off / most);
+    if (xx > 0 || yy > 0) d->cosine = fmin(d->cosine, xy / sqrt(xx * yy));
+    return ERR_OK;
+}
+
+static Err agree(const Answer *ours, const Answer *ort, const Rules *rules, Duel *d) {
+    d->cosine = 1;
+    d->quantised = ours->quantised;
+    for (uint32_t i = 0; i < ours->n; i++) TRY(compare(&ours->outputs[i], &ort->outputs[i], d));
+    d->agrees = d->quantised ? d->cosine >= DUEL_COSINE : d->off <= rules->tolerance;
+    return ERR_OK;
+}
+
+static bool enough(const Times *t, const Rules *rules) {
+    bool full = t->n == RUNS_MAX;
+    return full || (t->n >= DUEL_LEAST_RUNS && t->spent_ms >= rules->seconds * 1e3);
+}
+
+static Err burst(Worker *w, Times *t, Arena *a) {
+    double   each_ns = t->n > 0 ? t->spent_ms / t->n * 1e6 : BURST_NS;
+    uint32_t n =
+        (uint32_t)fmin(fmax(BURST_NS / each_ns, 1), fmin(RUNS_MAX - t->n, WORKER_BURST_MAX));
+    size_t  mark = a->used;
+    TimeNs *took = arena_new(a, TimeNs, n);
+    Err     e = worker_burst(w, n, took);
+    for (uint32_t i = 0; e == ERR_OK && i < n; i++) {
+        t->ms[t->n++] = (double)took[i] / 1e6;
+        t->spent_ms += (double)took[i] / 1e6;
+    }
+    arena_rewind(a, mark);
+    return e;
+}
+
+static Err summarise(const Times *t, Arena *a, Side *out) {
+    double *sorted = NULL;
+    TRY(stats_sort(a, t->ms, t->n, &sorted));
+    *out = (Side){sorted[0], stats_percentile(sorted, t->n, 50), t->n};
+    return ERR_OK;
+}
+
+static Err take_turns(Duel *d, Worker *ours, Worker *ort, const Rules *rules, Arena *a) {
+    Times x = {.ms = arena_new(a, double, RUNS_MAX)}, y = {.ms = arena_new(a, double, RUNS_MAX)};
+    while (!enough(&x, rules) || !enough(&y, rules)) {
+        if (!enough(&x, rules)) TRY(burst(ours, &x, a));
+        if (!enough(&y, rules)) TRY(burst(ort, &y, a));
+    }
+    TRY(summarise(&x, a, &d->ours));
+    return summarise(&y, a, &d->ort);
+}
+
+static Err fight(Duel *d, const char *path, const Terms *terms, const Rules *rules, Arena *a) {
+    Worker ours = {0}, ort = {0};
+    Answer x, y;
+    Err    e = worker_start(&ours, &engine_ours, path, terms, a, &x);
+    if (e == ERR_OK) e = worker_start(&ort, &engine_ort, path, terms, a, &y);
+    if (e == ERR_OK) e = agree(&x, &y, rules, d);
+    if (e == ERR_OK) e = take_turns(d, &ours, &ort, rules, a);
+    worker_end(&ours);
+    worker_end(&ort);
+    return e;
+}
+
+void duel_run(Duel *d, const char *path, const Terms *terms, const Rules *rules, Arena *a) {
+    size_t mark = a->used;
+    d->threads = terms->threads;
+    Err e = fight(d, path, terms, rules, a);
+    arena_rewind(a, mark);
+    if (e != ERR_OK) d->failure = arena_str(a, err_why());
+}

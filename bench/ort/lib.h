@@ -1,0 +1,19 @@
+// Lib: ONNX Runtime's functions, taken out of its shared library by their place in its table.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct Lib {
+    const char *version;  // the library's
+#define X(name, place, result, ...) result (*name)(__VA_ARGS__);
+#include "bench/ort/slot.def"
+#undef X
+} Lib;
+
+MUST_USE Err lib_open(const char *path, Lib *lib);  // stays loaded until the process ends
+
+// What a call said: no status is success. Releases the status.
+MUST_USE Err lib_check(const Lib *lib, void *status, const char *doing);

@@ -1,0 +1,25 @@
+// Worker: an engine in a process of its own that runs in bursts and is stopped in between, so that
+// its spinning threads disturb nobody.
+#pragma once
+
+#include "base/time.h"
+#include "bench/ort/engine.h"
+
+typedef struct Worker {
+    const char *name;
+    int         pid, to, from;  // pid 0: none
+} Worker;
+
+enum { WORKER_BURST_MAX = 1 << 16 };
+
+typedef struct Answer {  // what the engine computed
+    Tensor  *outputs;    // [n]
+    uint32_t n;
+    bool     quantised;
+} Answer;
+
+// Loads the network and runs it until warm; the answer lives in the arena. On failure nothing runs.
+MUST_USE Err worker_start(Worker *w, const Engine *e, const char *path, const Terms *terms,
+                          Arena *a, Answer *out);
+MUST_USE Err worker_burst(Worker *w, uint32_t n, TimeNs *took);  // what each of n runs took
+void         worker_end(Worker *w);                              // accepts one that never started
