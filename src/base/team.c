@@ -1,19 +1,16 @@
 #include "base/team.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/barrier.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fpu.h"
+#include "base/futex.h"
 
 // Waking a sleeper costs tens of microseconds, so a worker spins about as long before it sleeps.
 enum { SPIN_NS = 150000, SPIN_ROUNDS = 256, CPU_NONE = -1, CPUS_MAX = 1 << 14 };
@@ -39,10 +36,6 @@ struct Team {
     Member    members[];
 };
 
-static void futex(_Atomic uint32_t *word, int what, uint32_t value) {
-    (void)syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
 static bool spin_for_call(Member *m, uint32_t seen) {
     Clock  clock = clock_steady();
     TimeNs end = clock_now(clock) + SPIN_NS;
@@ -54,7 +47,7 @@ static bool spin_for_call(Member *m, uint32_t seen) {
 
 static void sleep_for_call(Member *m, uint32_t seen) {
     atomic_store(&m->sleeps, 1);
-    while (atomic_load(&m->posted) == seen) futex(&m->posted, FUTEX_WAIT, seen);
+    while (atomic_load(&m->posted) == seen) futex_wait(&m->posted, seen);
     atomic_store_explicit(&m->sleeps, 0, memory_order_relaxed);
 }
 
@@ -62,7 +55,7 @@ static void sleep_for_call(Member *m, uint32_t seen) {
 static void call(Member *m) {
     uint32_t posted = atomic_load_explicit(&m->posted, memory_order_relaxed) + 1;
     atomic_store(&m->posted, posted);
-    if (atomic_load(&m->sleeps) != 0) futex(&m->posted, FUTEX_WAKE, 1);
+    if (atomic_load(&m->sleeps) != 0) futex_wake(&m->posted, 1);
 }
 
 static void *work(void *member) {
