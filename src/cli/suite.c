@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include "cli/compare.h"
-#include "compile/interp.h"
+#include "compile/program.h"
 #include "model/fold.h"
 #include "model/onnx_read.h"
 
 static const Tolerance    onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
-static const InterpLimits limits = {.max_bytes = (size_t)1 << 32, .max_rounds = 100000};
+static const ProgramOptions options = {
+    .limits = {.max_bytes = (size_t)1 << 32, .max_rounds = 100000}};
 
 enum { PATH_BYTES = 1024, ARENA_SHIFT = 34 };
 
@@ -65,7 +66,7 @@ static Err run_set(Specials *specials, const char *set, Arena *a) {
     TRY(read_values(set, "input", g, g->inputs, g->n_inputs, a, in));
     TRY(read_values(set, "output", g, g->outputs, g->n_outputs, a, want));
     TRY(specials_get(specials, in, &s));
-    TRY(interp_run(s, in, &limits, a, got));
+    TRY(program_once(s, in, &options, a, got));
     if (draws_random(g)) return compare_random(g, got, want);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         as_stored(&got[i]);

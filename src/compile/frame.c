@@ -63,8 +63,7 @@ void frame_set(Frame *f, uint32_t value, Slot s) {
     f->slots[value] = s;
 }
 
-// Static inference promised a type and shape; what the numbers give must be the same.
-static Err check_promise(const Tensor *promised, const Tensor *found) {
+Err frame_promised(const Tensor *promised, const Tensor *found) {
     if (promised->dtype != DT_NONE && promised->dtype != found->dtype)
         return err_set(ERR_INVALID, "type %s was inferred, %s was found",
                        dtype_name(promised->dtype), dtype_name(found->dtype));
@@ -79,7 +78,7 @@ static Err prepare(Frame *f, const Node *n, const OpCall *c, Tensor *out, Slot *
     TRY(infer_node(c, out));
     for (uint32_t i = 0; i < n->n_out; i++) {
         slots[i].t = out[i];
-        if (n->out[i] != NO_VALUE) TRY(check_promise(&f->special->values[n->out[i]], &out[i]));
+        if (n->out[i] != NO_VALUE) TRY(frame_promised(&f->special->values[n->out[i]], &out[i]));
         TRY(slot_alloc(f->machine, &slots[i]));
         out[i] = slots[i].t;
     }
@@ -143,8 +142,8 @@ static Err step(Frame *f, uint32_t at) {
     return e;
 }
 
-Err frame_run(Frame *f) {
+Err frame_run(Frame *f, const bool *done) {
     for (uint32_t i = 0; i < f->special->graph->n_nodes; i++)
-        if (!f->special->folded[i]) TRY(step(f, i));
+        if (!f->special->folded[i] && (done == NULL || !done[i])) TRY(step(f, i));
     return ERR_OK;
 }

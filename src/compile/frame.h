@@ -36,8 +36,12 @@ Slot         slot_share(const Slot *s);                    // one more owner
 void         slot_drop(Machine *m, Slot *s);               // accepts an empty slot
 void         frame_set(Frame *f, uint32_t value, Slot s);  // takes ownership
 
-// Runs all nodes of the frame's graph; inputs and captures were set before.
-MUST_USE Err frame_run(Frame *f);
+// Runs the nodes of the frame's graph but for those that are done (NULL: none is); inputs, captures
+// and the results of what is done were set before.
+MUST_USE Err frame_run(Frame *f, const bool *done);
+
+// Static inference promised a type and shape; what the numbers give must be the same.
+MUST_USE Err frame_promised(const Tensor *promised, const Tensor *found);
 
 // If, Loop, Scan, SequenceMap: out[n_out] receives owned slots.
 MUST_USE Err frame_flow(Frame *f, const Node *n, Slot *out);

@@ -20,7 +20,7 @@ static Err run_body(Frame *f, const Graph *g, Slot *in, Slot *out) {
     }
     for (uint32_t i = 0; e == ERR_OK && i < g->n_captures; i++)
         frame_set(&sub, g->captures[i].inner, slot_share(&f->slots[g->captures[i].outer]));
-    if (e == ERR_OK) e = frame_run(&sub);
+    if (e == ERR_OK) e = frame_run(&sub, NULL);
     for (uint32_t i = 0; e == ERR_OK && i < g->n_outputs; i++)
         if (sub.slots[g->outputs[i]].t.data == NULL)
             e = err_set(ERR_INVALID, "output %u of the body was not computed", i);

@@ -33,7 +33,7 @@ static Err run(Machine *m, const Special *s, const Tensor *inputs, Arena *a, Ten
     Err   e = frame_init(&f, m, s);
     for (uint32_t i = 0; e == ERR_OK && i < s->graph->n_inputs; i++)
         frame_set(&f, s->graph->inputs[i], (Slot){.t = inputs[i]});
-    if (e == ERR_OK) e = frame_run(&f);
+    if (e == ERR_OK) e = frame_run(&f, NULL);
     if (e == ERR_OK) e = collect(&f, a, outputs);
     frame_finish(&f);
     CHECK(m->live_bytes == 0);

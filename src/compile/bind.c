@@ -1,0 +1,171 @@
+#include "compile/bind.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "compile/layout.h"
+#include "compile/spec.h"
+#include "kernel/relay.h"
+
+static BindFn *const table[IR_KINDS] = {
+#define X(id, name, bind) [IR_##id] = bind_##bind,
+#include "compile/ir_kind.def"
+#undef X
+};
+
+enum { SLACK = 64 };  // kernels may read a vector of channels past the last one
+
+Err bind_nothing(Binder *b, const IrLayer *l, Step *s) {
+    (void)b, (void)l, (void)s;
+    return ERR_OK;
+}
+
+uint32_t step_one_task(const Step *s, const Version *v) {
+    (void)s, (void)v;
+    return 1;
+}
+
+Err bind_room(Binder *b, size_t bytes, void *out) {
+    void *at = arena_try(b->keep, bytes + SLACK, 1, TENSOR_ALIGN);
+    if (at == NULL) return err_set(ERR_LIMIT, "no memory for %zu bytes of a program", bytes);
+    memcpy(out, &at, sizeof at);
+    return ERR_OK;
+}
+
+// A constant in the layout its readers want, copied into the program once.
+static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand *out) {
+    const IrValue *v = &b->ir->values[value];
+    if (b->constants[value].kind == OPERAND_NONE) {
+        size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
+        void  *at = NULL;
+        TRY(bind_room(b, bytes, &at));
+        if (v->layout == LAYOUT_BLOCKED) {
+            Images im = layout_images(from);
+            Relay  r = {from->data, at, im.n, im.c, im.pixels};
+            b->isa->relay_block(&r, (Part){.count = 1});
+        } else if (bytes > 0) {
+            memcpy(at, from->data, bytes);
+        }
+        b->constants[value] = (Operand){.kind = OPERAND_CONST, .at = at};
+    }
+    *out = b->constants[value];
+    return ERR_OK;
+}
+
+static const Tensor *constant_behind(const Ir *ir, uint32_t value) {
+    const IrValue *v = &ir->values[value];
+    if (v->maker != IR_NONE && ir->layers[v->maker].kind == IR_RELAY)
+        value = ir->layers[v->maker].in[0];
+    return ir_is_const(ir, value) ? ir_type(ir, value) : NULL;
+}
+
+Err bind_operand(Binder *b, uint32_t value, Operand *out) {
+    *out = (Operand){.kind = OPERAND_NONE};
+    if (value == IR_NONE) return ERR_OK;
+    size_t         offset = 0;
+    uint32_t       root = place_root(b->places, value, &offset);
+    const IrValue *home = &b->ir->values[root];
+    const Tensor  *constant = constant_behind(b->ir, root);
+    if (constant != NULL)
+        TRY(bind_constant(b, root, constant, out));
+    else if (home->input != IR_NONE)
+        *out = (Operand){.kind = OPERAND_INPUT, .input = home->input};
+    else
+        *out = (Operand){.kind = OPERAND_ARENA, .offset = b->places->at[root] + offset};
+    out->type = b->ir->values[value].type;
+    out->type.data = NULL;
+    return ERR_OK;
+}
+
+Err bind_bias(Binder *b, const Columns *c, const float **out) {
+    *out = NULL;
+    if (c->bias == NULL && c->shift == NULL) return ERR_OK;
+    uint32_t padded = (c->n + b->isa->lanes - 1) / b->isa->lanes * b->isa->lanes;
+    float   *x = NULL;
+    TRY(bind_room(b, padded * sizeof *x, &x));
+    for (uint32_t i = 0; i < c->n; i++) {
+        float bias = c->bias != NULL ? c->bias[i] : 0, scale = c->scale != NULL ? c->scale[i] : 1;
+        x[i] = bias * scale + (c->shift != NULL ? c->shift[i] : 0);
+    }
+    *out = x;
+    return ERR_OK;
+}
+
+const float *bind_scaled(Binder *b, const Columns *c, size_t inner, size_t outer) {
+    const float *w = ir_floats(b->ir, c->weight);
+    if (c->scale == NULL) return w;
+    float *own = arena_new(b->ir->arena, float, inner * c->n * outer);
+    for (size_t o = 0; o < outer; o++)
+        for (size_t j = 0; j < c->n; j++)
+            for (size_t i = 0; i < inner; i++) {
+                size_t at = (o * c->n + j) * inner + i;
+                own[at] = w[at] * c->scale[j];
+            }
+    return own;
+}
+
+// The first step adds something as large as the output: that happens in registers.
+static Err finish_add(Binder *b, const IrLayer *l, Expr *e, StepFinish *f) {
+    const ExprStep *s = &e->steps[0];
+    if (e->n_steps == 0 || s->op != CHAIN_ADD || expr_reads(e, EXPR_ARG(0)) != 1) return ERR_OK;
+    int8_t other = s->a == EXPR_ARG(0) ? s->b : s->a;
+    if (other >= 0 || (s->a != EXPR_ARG(0) && s->b != EXPR_ARG(0))) return ERR_OK;
+    uint32_t      v = e->args[-1 - other];
+    const Tensor *out = ir_type(b->ir, l->out[0]);
+    if (!tensor_same_shape(ir_type(b->ir, v), out) || expr_reads(e, other) != 1) return ERR_OK;
+    TRY(bind_operand(b, v, &f->add));
+    expr_drop_first(e);
+    return ERR_OK;
+}
+
+static void finish_clip(Expr *e, StepFinish *f) {
+    const ExprStep *s = &e->steps[0];
+    if (e->n_steps == 0 || s->op != CHAIN_CLIP || s->a != EXPR_ARG(0)) return;
+    if (expr_reads(e, EXPR_ARG(0)) != 1) return;
+    f->lo = s->p;
+    f->hi = s->q;
+    expr_drop_first(e);
+}
+
+// What follows the sums, in the order it is carried out: add, clip, then a chain for the rest.
+static Err bind_finish(Binder *b, const IrLayer *l, StepFinish *f) {
+    Expr e = l->expr;
+    *f = (StepFinish){.lo = -INFINITY, .hi = INFINITY};
+    TRY(finish_add(b, l, &e, f));
+    finish_clip(&e, f);
+    if (e.n_steps == 0) return ERR_OK;
+    Chain *chain = NULL;
+    TRY(bind_room(b, sizeof *chain, &chain));
+    CHECK(expr_emit(&e, chain));
+    f->chain = chain;
+    const Tensor *out = ir_type(b->ir, l->out[0]);
+    for (uint32_t i = 1; i < e.n_args; i++) {
+        const Tensor *t = ir_type(b->ir, e.args[i]);
+        CHECK(spec_arg_mode(t, out, spec_channel_axis(l->kind, out), &f->modes[i]));
+        TRY(bind_operand(b, e.args[i], &f->args[i]));
+    }
+    return ERR_OK;
+}
+
+Finish step_finish(const Step *s, const Space *space) {
+    const StepFinish *f = &s->finish;
+    Finish            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .chain = f->chain};
+    out.add = operand_at(&f->add, space);
+    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+        out.args[i] = (ChainInput){operand_at(&f->args[i], space), f->modes[i]};
+    return out;
+}
+
+Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
+    *s = (Step){.isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out};
+    TRY(bind_room(b, l->n_in * sizeof *s->in, &s->in));
+    TRY(bind_room(b, l->n_out * sizeof *s->out, &s->out));
+    for (uint32_t i = 0; i < l->n_in; i++) TRY(bind_operand(b, l->in[i], &s->in[i]));
+    for (uint32_t i = 0; i < l->n_out; i++) TRY(bind_operand(b, l->out[i], &s->out[i]));
+    if (ir_is_chain_host(l->kind)) TRY(bind_finish(b, l, &s->finish));
+    if (l->n_out > 0 && l->out[0] != IR_NONE)
+        s->name = arena_str(b->keep, b->ir->values[l->out[0]].name);
+    s->n_versions = 1;
+    return table[l->kind](b, l, s);
+}

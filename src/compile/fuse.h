@@ -1,0 +1,8 @@
+// Fuse: passes over layers that leave fewer of them. Each keeps the order runnable.
+#pragma once
+
+#include "compile/ir.h"
+
+void fuse_chains(
+    Ir *ir);  // element-wise layers into one another and into what produces their input
+void fuse_columns(Ir *ir);  // what is linear per column into weights and bias

@@ -1,0 +1,117 @@
+#include "compile/ir.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+// Arrays grow by copying inside the arena: at most twice the final size is used.
+static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
+    if (n < *cap) return old;
+    *cap = *cap == 0 ? 256 : *cap * 2;
+    void *now = arena_alloc(a, *cap, size, _Alignof(max_align_t));
+    if (n > 0) memcpy(now, old, n * size);
+    return now;
+}
+
+uint32_t ir_value(Ir *ir, IrValue v) {
+    ir->values = grow(ir->arena, ir->values, ir->n_values, &ir->cap_values, sizeof *ir->values);
+    ir->values[ir->n_values] = v;
+    return ir->n_values++;
+}
+
+uint32_t ir_const(Ir *ir, const char *name, Tensor t) {
+    CHECK(t.data != NULL || tensor_count(&t) == 0);
+    return ir_value(
+        ir,
+        (IrValue){.type = t, .name = name, .maker = IR_NONE, .input = IR_NONE, .twin = IR_NONE});
+}
+
+IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_out) {
+    ir->layers = grow(ir->arena, ir->layers, ir->n_layers, &ir->cap_layers, sizeof *ir->layers);
+    IrLayer *l = &ir->layers[ir->n_layers++];
+    *l = (IrLayer){.kind = kind, .node = n, .n_in = n_in, .n_out = n_out};
+    l->in = arena_new(ir->arena, uint32_t, n_in);
+    l->out = arena_new(ir->arena, uint32_t, n_out);
+    for (uint32_t i = 0; i < n_in; i++) l->in[i] = IR_NONE;
+    for (uint32_t i = 0; i < n_out; i++) l->out[i] = IR_NONE;
+    return l;
+}
+
+const Tensor *ir_type(const Ir *ir, uint32_t value) { return &ir->values[value].type; }
+
+bool ir_is_const(const Ir *ir, uint32_t value) {
+    const IrValue *v = &ir->values[value];
+    return v->type.data != NULL && v->maker == IR_NONE && v->input == IR_NONE;
+}
+
+const float *ir_floats(const Ir *ir, uint32_t value) {
+    if (value == IR_NONE || !ir_is_const(ir, value)) return NULL;
+    return ir->values[value].type.dtype == DT_F32 ? ir->values[value].type.data : NULL;
+}
+
+bool ir_is_chain_host(IrKind k) {
+    return k == IR_CONV || k == IR_DEPTH || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL;
+}
+
+// A chain reads its arguments; behind a heavy layer argument 0 is the layer's own result.
+static uint32_t first_arg(const IrLayer *l) { return l->kind == IR_CHAIN ? 0 : 1; }
+
+uint32_t ir_reads(const IrLayer *l) {
+    uint32_t first = first_arg(l);
+    return l->n_in + (l->expr.n_args > first ? l->expr.n_args - first : 0);
+}
+
+uint32_t ir_read(const IrLayer *l, uint32_t i) {
+    return i < l->n_in ? l->in[i] : l->expr.args[i - l->n_in + first_arg(l)];
+}
+
+void ir_replace(IrLayer *l, uint32_t from, uint32_t to) {
+    for (uint32_t i = 0; i < l->n_in; i++)
+        if (l->in[i] == from) l->in[i] = to;
+    for (uint32_t i = first_arg(l); i < l->expr.n_args; i++)
+        if (l->expr.args[i] == from) l->expr.args[i] = to;
+}
+
+// A layer that reads a value twice is one reader.
+static bool read_before(const IrLayer *l, uint32_t i) {
+    for (uint32_t k = 0; k < i; k++)
+        if (ir_read(l, k) == ir_read(l, i)) return true;
+    return false;
+}
+
+void ir_count(Ir *ir) {
+    for (uint32_t i = 0; i < ir->n_values; i++) {
+        ir->values[i].readers = ir->values[i].output ? 1 : 0;
+        ir->values[i].maker = IR_NONE;
+    }
+    for (uint32_t i = 0; i < ir->n_layers; i++) {
+        const IrLayer *l = &ir->layers[i];
+        if (l->dead) continue;
+        for (uint32_t k = 0; k < ir_reads(l); k++)
+            if (ir_read(l, k) != IR_NONE && !read_before(l, k)) ir->values[ir_read(l, k)].readers++;
+        for (uint32_t k = 0; k < l->n_out; k++)
+            if (l->out[k] != IR_NONE) ir->values[l->out[k]].maker = i;
+    }
+}
+
+static bool is_read(const Ir *ir, const IrLayer *l) {
+    for (uint32_t k = 0; k < l->n_out; k++)
+        if (l->out[k] != IR_NONE && ir->values[l->out[k]].readers > 0) return true;
+    return false;
+}
+
+void ir_sweep(Ir *ir) {
+    ir_count(ir);
+    for (uint32_t i = ir->n_layers; i-- > 0;) {
+        IrLayer *l = &ir->layers[i];
+        if (l->dead || is_read(ir, l)) continue;
+        l->dead = true;
+        for (uint32_t k = 0; k < ir_reads(l); k++)
+            if (ir_read(l, k) != IR_NONE && !read_before(l, k)) ir->values[ir_read(l, k)].readers--;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < ir->n_layers; i++)
+        if (!ir->layers[i].dead) ir->layers[kept++] = ir->layers[i];
+    ir->n_layers = kept;
+    ir_count(ir);
+}

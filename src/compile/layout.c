@@ -1,0 +1,167 @@
+// Blocked tensors come from convolutions and their kin, and stay blocked as long as the layers in
+// between can handle that. Everything else is plain. A value that is needed in both layouts is
+// changed once.
+#include "compile/layout.h"
+
+#include <string.h>
+
+#include "compile/spec.h"
+#include "model/attr.h"
+
+Images layout_images(const Tensor *t) {
+    Images im = {.n = (uint32_t)t->dims[0], .c = (uint32_t)t->dims[1], .pixels = 1};
+    for (int32_t i = 2; i < t->rank; i++) im.pixels *= (uint64_t)t->dims[i];
+    return im;
+}
+
+size_t layout_bytes(const Tensor *t, Layout layout, uint32_t lanes) {
+    if (layout == LAYOUT_PLAIN) return (size_t)tensor_count(t) * dtype_size(t->dtype);
+    Images im = layout_images(t);
+    size_t blocks = (im.c + lanes - 1) / lanes;
+    return im.n * blocks * (size_t)im.pixels * lanes * sizeof(float);
+}
+
+bool layout_free(const Tensor *t, uint32_t lanes) {
+    if (t->dtype != DT_F32 || t->rank < 2) return false;
+    Images im = layout_images(t);
+    return im.pixels == 1 && (im.n == 1 || im.c % lanes == 0);
+}
+
+typedef struct Pass {
+    Ir      *ir;
+    IrLayer *done;  // the new list
+    uint32_t n, cap;
+} Pass;
+
+static void push(Pass *p, IrLayer l) {
+    if (p->n == p->cap) {
+        uint32_t cap = p->cap == 0 ? 256 : p->cap * 2;
+        IrLayer *now = arena_new(p->ir->arena, IrLayer, cap);
+        if (p->n > 0) memcpy(now, p->done, p->n * sizeof *now);
+        p->done = now;
+        p->cap = cap;
+    }
+    p->done[p->n++] = l;
+}
+
+// The value in that layout, by a change in front of the layer being looked at if need be.
+static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
+    Ir *ir = p->ir;
+    if (value == IR_NONE || ir->values[value].layout == layout) return value;
+    if (ir->values[value].twin != IR_NONE) return ir->values[value].twin;
+    IrValue v = ir->values[value];
+    v.layout = (uint8_t)layout;
+    v.twin = value;
+    v.output = false;
+    v.input = IR_NONE;
+    v.maker = IR_NONE;
+    v.type.data = NULL;
+    uint32_t twin = ir_value(ir, v);
+    ir->values[value].twin = twin;
+    IrLayer l = {.kind = IR_RELAY, .n_in = 1, .n_out = 1};
+    l.in = arena_new(ir->arena, uint32_t, 1);
+    l.out = arena_new(ir->arena, uint32_t, 1);
+    l.in[0] = value;
+    l.out[0] = twin;
+    push(p, l);
+    return twin;
+}
+
+static bool is_blocked(const Ir *ir, uint32_t v) { return ir->values[v].layout == LAYOUT_BLOCKED; }
+
+// Blocked when one of the arguments is, and all of them run along blocks in a simple way.
+static Layout chain_layout(const Ir *ir, const IrLayer *l) {
+    const Tensor *out = ir_type(ir, l->out[0]);
+    bool          any = false;
+    if (out->rank < 3) return LAYOUT_PLAIN;
+    for (uint32_t i = 0; i < l->expr.n_args; i++) {
+        ChainMode mode;
+        uint32_t  v = l->expr.args[i];
+        if (!spec_arg_mode(ir_type(ir, v), out, 1, &mode)) return LAYOUT_PLAIN;
+        any = any || (mode == CHAIN_EACH && is_blocked(ir, v));
+    }
+    return any ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
+}
+
+// Channels side by side: every part but the last must fill whole blocks.
+static Layout concat_layout(const Ir *ir, const IrLayer *l) {
+    const Tensor *out = ir_type(ir, l->out[0]);
+    int64_t       axis = attr_int(l->node, "axis", 1);
+    bool          any = false;
+    if (axis < 0) axis += out->rank;
+    if (axis != 1 || out->rank < 3 || out->dtype != DT_F32) return LAYOUT_PLAIN;
+    for (uint32_t i = 0; i < l->n_in; i++) {
+        if (i + 1 < l->n_in && ir_type(ir, l->in[i])->dims[1] % ir->lanes != 0) return LAYOUT_PLAIN;
+        any = any || is_blocked(ir, l->in[i]);
+    }
+    return any ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
+}
+
+static Layout own_layout(const Ir *ir, const IrLayer *l) {
+    switch (l->kind) {
+    case IR_CONV:
+    case IR_DEPTH:
+    case IR_DECONV:
+    case IR_POOL:
+    case IR_RESIZE: return LAYOUT_BLOCKED;
+    case IR_CHAIN: return chain_layout(ir, l);
+    case IR_CONCAT: return concat_layout(ir, l);
+    default: return LAYOUT_PLAIN;
+    }
+}
+
+static Layout input_layout(const IrLayer *l, uint32_t i, Layout own) {
+    if (l->kind == IR_CONV && i == 0 && ((const ConvSpec *)l->spec)->plain_in) return LAYOUT_PLAIN;
+    return own;
+}
+
+// Arguments that are one number, or one per channel, are read as they lie: see the binding.
+static bool full_size(const Ir *ir, const IrLayer *l, uint32_t v) {
+    const Tensor *out = ir_type(ir, l->out[0]);
+    ChainMode     mode;
+    if (!spec_arg_mode(ir_type(ir, v), out, 1, &mode)) return true;
+    return mode == CHAIN_EACH;
+}
+
+static void adapt(Pass *p, IrLayer *l) {
+    Layout own = own_layout(p->ir, l);
+    for (uint32_t i = 0; i < l->n_in; i++)
+        l->in[i] = in_layout(p, l->in[i], input_layout(l, i, own));
+    for (uint32_t i = l->kind == IR_CHAIN ? 0 : 1; i < l->expr.n_args; i++) {
+        Layout want =
+            own == LAYOUT_BLOCKED && full_size(p->ir, l, l->expr.args[i]) ? own : LAYOUT_PLAIN;
+        l->expr.args[i] = in_layout(p, l->expr.args[i], want);
+    }
+    for (uint32_t i = 0; i < l->n_out; i++)
+        if (l->out[i] != IR_NONE) p->ir->values[l->out[i]].layout = (uint8_t)own;
+    push(p, *l);
+}
+
+// What is read from outside is plain: the blocked value hands that role to its twin.
+static void plain_outputs(Pass *p) {
+    Ir *ir = p->ir;
+    for (uint32_t i = 0, n = ir->n_values; i < n; i++) {
+        if (!ir->values[i].output || !is_blocked(ir, i)) continue;
+        uint32_t twin = in_layout(p, i, LAYOUT_PLAIN);
+        ir->values[i].output = false;
+        ir->values[twin].output = true;
+    }
+    for (uint32_t i = 0; i < ir->special->graph->n_values; i++) {
+        uint32_t v = ir->of_value[i];
+        if (v != IR_NONE && is_blocked(ir, v) && ir->values[v].twin != IR_NONE)
+            ir->of_value[i] = ir->values[v].twin;
+    }
+}
+
+void layout_assign(Ir *ir) {
+    Pass p = {.ir = ir};
+    for (uint32_t i = 0; i < ir->n_layers; i++) {
+        IrLayer l = ir->layers[i];
+        if (!l.dead) adapt(&p, &l);
+    }
+    plain_outputs(&p);
+    ir->layers = p.done;
+    ir->n_layers = p.n;
+    ir->cap_layers = p.cap;
+    ir_count(ir);
+}

@@ -1,0 +1,17 @@
+// Layout: gives every value a layout and puts changes between layouts where readers need them.
+#pragma once
+
+#include "compile/ir.h"
+
+void layout_assign(Ir *ir);
+
+size_t layout_bytes(const Tensor *t, Layout layout, uint32_t lanes);  // of a buffer for it
+bool   layout_free(const Tensor *t, uint32_t lanes);  // both layouts are the same bytes
+
+// A tensor of rank 3 or more as images: [n][c][pixels].
+typedef struct Images {
+    uint32_t n, c;
+    uint64_t pixels;
+} Images;
+
+Images layout_images(const Tensor *t);

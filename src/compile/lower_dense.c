@@ -1,0 +1,145 @@
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+// Convolutions and matrix products with constant weights.
+#include <math.h>
+#include <stdlib.h>
+
+#include "compile/lower.h"
+#include "compile/spec.h"
+#include "model/window.h"
+
+enum {
+    MAX_SIZE = 1 << 24
+};  // of any dimension of a fast kernel; larger ones stay with the reference
+
+static bool fits(int64_t x) { return x > 0 && x <= MAX_SIZE; }
+
+// The window as two dimensions; one-dimensional ones get a height of 1.
+static bool conv_shape(const Window *w, ConvShape *s) {
+    if (w->rank < 1 || w->rank > 2) return false;
+    int32_t y = w->rank - 2, x = w->rank - 1;
+    for (int32_t i = 0; i < w->rank; i++)
+        if (!fits(w->in[i]) || !fits(w->out[i]) || !fits(w->kernel[i]) || !fits(w->stride[i]) ||
+            !fits(w->dilation[i]) || w->pad[i] < 0 || w->pad[i] > MAX_SIZE)
+            return false;
+    s->ih = s->oh = s->kh = s->sh = s->dh = 1;
+    s->pt = 0;
+    if (y >= 0) {
+        s->ih = (uint32_t)w->in[y], s->oh = (uint32_t)w->out[y], s->kh = (uint32_t)w->kernel[y];
+        s->sh = (uint32_t)w->stride[y], s->dh = (uint32_t)w->dilation[y];
+        s->pt = (uint32_t)w->pad[y];
+    }
+    s->iw = (uint32_t)w->in[x], s->ow = (uint32_t)w->out[x], s->kw = (uint32_t)w->kernel[x];
+    s->sw = (uint32_t)w->stride[x], s->dw = (uint32_t)w->dilation[x];
+    s->pl = (uint32_t)w->pad[x];
+    return true;
+}
+
+static bool conv_sizes(const Ir *ir, const Node *n, const Window *win, ConvShape *s) {
+    const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
+    int64_t       group = attr_int(n, "group", 1);
+    if (!conv_shape(win, s) || !fits(x->dims[0]) || !fits(x->dims[1]) || !fits(w->dims[0]))
+        return false;
+    s->n = (uint32_t)x->dims[0];
+    s->ic = (uint32_t)x->dims[1];
+    s->oc = (uint32_t)w->dims[0];
+    s->groups = (uint32_t)group;
+    return true;
+}
+
+// Buffers of the padded kind must stay well inside the address arithmetic of kernels (32 bits).
+static bool sane(const ConvShape *s) {
+    double in = (double)s->n * (s->ic + 16.0) * s->ih * s->iw;
+    double out = (double)s->n * (s->oc + 16.0) * s->oh * s->ow;
+    double pad = (double)(s->ih + 2.0 * s->pt + s->kh * (double)s->dh) *
+                 (s->iw + 2.0 * s->pl + s->kw * (double)s->dw) * (s->ic + 16.0);
+    return in < 2e9 && out < 2e9 && pad < 2e9;
+}
+
+static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, ConvSpec spec) {
+    spec.columns = (Columns){.n = spec.shape.oc,
+                             .weight = lower_in(ir, n, 1),
+                             .bias = ir_floats(ir, lower_in(ir, n, 2))};
+    ConvSpec *own = arena_new(ir->arena, ConvSpec, 1);
+    *own = spec;
+    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, kind, n, 1, 1);
+    l->in[0] = in;
+    l->out[0] = out;
+    l->spec = own;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    return l;
+}
+
+static bool constant_weights(const Ir *ir, const Node *n) {
+    if (!lower_is_float(ir, n, 0) || ir_floats(ir, lower_in(ir, n, 1)) == NULL) return false;
+    uint32_t bias = lower_in(ir, n, 2);
+    return bias == IR_NONE || ir_floats(ir, bias) != NULL;
+}
+
+bool lower_conv(Ir *ir, const Node *n) {
+    Window   win;
+    ConvSpec s = {0};
+    if (!constant_weights(ir, n)) return false;
+    if (window_read(n, lower_type(ir, n, 0), lower_type(ir, n, 1)->dims + 2, &win) != ERR_OK)
+        return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !sane(&s.shape)) return false;
+    bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
+    s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
+    conv_layer(ir, n, depth ? IR_DEPTH : IR_CONV, s);
+    return true;
+}
+
+static IrLayer *gemm_layer(Ir *ir, const Node *n, GemmSpec spec) {
+    GemmSpec *own = arena_new(ir->arena, GemmSpec, 1);
+    *own = spec;
+    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_GEMM, n, 1, 1);
+    l->in[0] = in;
+    l->out[0] = out;
+    l->spec = own;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    return l;
+}
+
+// A [..., M, K] times a constant [K, N]; leading dimensions are rows too.
+bool lower_matmul(Ir *ir, const Node *n) {
+    const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
+    if (!lower_is_float(ir, n, 0) || ir_floats(ir, lower_in(ir, n, 1)) == NULL) return false;
+    if (b->rank != 2 || a->rank < 1) return false;
+    GemmSpec s = {.k = b->dims[0], .n = b->dims[1], .alpha = 1};
+    s.m = tensor_count(a) / s.k;
+    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
+    s.columns = (Columns){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    gemm_layer(ir, n, s);
+    return true;
+}
+
+// The third operand of Gemm as a bias: one number per column, times beta.
+static bool gemm_bias(Ir *ir, const Node *n, int64_t columns, const float **bias) {
+    uint32_t c = lower_in(ir, n, 2);
+    float    beta = attr_float(n, "beta", 1.0f);
+    *bias = NULL;
+    if (c == IR_NONE || beta == 0) return true;
+    const float  *x = ir_floats(ir, c);
+    const Tensor *t = ir_type(ir, c);
+    int64_t       count = x == NULL ? 0 : tensor_count(t);
+    if (count != 1 && (count != columns || t->dims[t->rank - 1] != columns)) return false;
+    float *own = arena_new(ir->arena, float, (size_t)columns);
+    for (int64_t i = 0; i < columns; i++) own[i] = beta * x[count == 1 ? 0 : i];
+    *bias = own;
+    return true;
+}
+
+bool lower_gemm(Ir *ir, const Node *n) {
+    const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
+    if (!lower_is_float(ir, n, 0) || ir_floats(ir, lower_in(ir, n, 1)) == NULL) return false;
+    if (a->rank != 2 || b->rank != 2 || attr_int(n, "transA", 0) != 0) return false;
+    GemmSpec s = {.m = a->dims[0], .k = a->dims[1], .alpha = attr_float(n, "alpha", 1.0f)};
+    s.transposed = attr_int(n, "transB", 0) != 0;
+    s.n = b->dims[s.transposed ? 0 : 1];
+    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
+    s.columns = (Columns){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    if (!gemm_bias(ir, n, s.n, &s.columns.bias)) return false;
+    gemm_layer(ir, n, s);
+    return true;
+}

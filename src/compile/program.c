@@ -1,0 +1,123 @@
+#include "compile/program.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/cpu.h"
+#include "compile/bind.h"
+#include "compile/fuse.h"
+#include "compile/layout.h"
+
+enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
+
+static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
+    Cpu cpu;
+    p->caches = *given;
+    if (given->l1 != 0) return ERR_OK;
+    TRY(cpu_read(a, &cgroup_roots, &cpu));
+    p->caches = (CacheSizes){.l1 = cpu.l1d_bytes != 0 ? cpu.l1d_bytes : 32 << 10,
+                             .l2 = cpu.l2_bytes != 0 ? cpu.l2_bytes : 512 << 10,
+                             .l3 = cpu.l3_bytes != 0 ? cpu.l3_bytes : 8 << 20};
+    return ERR_OK;
+}
+
+static Err bind_steps(Program *p, Binder *b) {
+    const Ir *ir = b->ir;
+    p->steps = arena_try_new(&p->keep, Step, ir->n_layers);
+    if (p->steps == NULL) return err_set(ERR_LIMIT, "no memory for %u layers", ir->n_layers);
+    for (uint32_t i = 0; i < ir->n_layers; i++) {
+        size_t mark = ir->arena->used;
+        Step  *s = &p->steps[p->n_steps];
+        Err    e = bind_layer(b, &ir->layers[i], s);
+        if (e != ERR_OK) return ir->layers[i].node != NULL ? op_failed(ir->layers[i].node, e) : e;
+        arena_rewind(ir->arena, mark);
+        if (s->kind == NULL) continue;
+        s->solo = s->kind->tasks(s, &s->versions[0]) <= 1;
+        p->n_steps++;
+    }
+    return ERR_OK;
+}
+
+// Where outputs and the values that the interpreted rest reads lie.
+static Err bind_outside(Program *p, Binder *b) {
+    const Graph *g = p->special->graph;
+    const Ir    *ir = b->ir;
+    bool         rest = false;
+    TRY(bind_room(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
+    TRY(bind_room(b, g->n_values * sizeof *p->handed, &p->handed));
+    TRY(bind_room(b, g->n_nodes * sizeof *p->done, &p->done));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        TRY(bind_operand(b, ir->of_value[g->outputs[i]], &p->outputs[i]));
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        p->done[i] = ir->taken[i];
+        rest = rest || !ir->taken[i];
+    }
+    for (uint32_t i = 0; rest && i < g->n_values; i++) {
+        uint32_t v = ir->of_value[i];
+        if (v != IR_NONE && ir->values[v].output) TRY(bind_operand(b, v, &p->handed[i]));
+    }
+    if (!rest) p->done = NULL;
+    return ERR_OK;
+}
+
+static Err check_room(const Program *p) {
+    size_t most = p->limits.max_bytes;
+    if (most == 0 || p->arena_bytes <= most) return ERR_OK;
+    return err_set(ERR_LIMIT, "needs %zu bytes for intermediate values; %zu are allowed",
+                   p->arena_bytes, most);
+}
+
+static Err build(Program *p, const ProgramOptions *o, Arena *a) {
+    Ir     ir;
+    Places places;
+    p->isa = o->isa;
+    if (p->isa == NULL) TRY(isa_choose(&p->isa));
+    TRY(choose_caches(p, &o->caches, a));
+    TRY(ir_make(p->special, p->isa->lanes, a, &ir));
+    fuse_chains(&ir);
+    fuse_columns(&ir);
+    layout_assign(&ir);
+    place_values(&ir, &places);
+    p->arena_bytes = places.bytes;
+    TRY(check_room(p));
+    Binder b = {.ir = &ir, .places = &places, .isa = p->isa, .caches = p->caches, .keep = &p->keep};
+    b.constants = arena_try_new(a, Operand, ir.n_values);
+    if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
+    TRY(bind_steps(p, &b));
+    return bind_outside(p, &b);
+}
+
+Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
+    Arena a;
+    *p = (Program){.special = s, .limits = o->limits};
+    TRY(arena_init(&p->keep, (size_t)1 << KEEP_SHIFT));
+    Err e = arena_init(&a, (size_t)1 << IR_SHIFT);
+    if (e == ERR_OK) {
+        e = build(p, o, &a);
+        arena_finish(&a);
+    }
+    p->weight_bytes = p->keep.used;
+    if (e != ERR_OK) program_finish(p);
+    return e;
+}
+
+void program_finish(Program *p) {
+    arena_finish(&p->keep);
+    *p = (Program){0};
+}
+
+size_t program_scratch(const Program *p) {
+    size_t most = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const Step *s = &p->steps[i];
+        for (uint32_t v = 0; s->kind->scratch != NULL && v < s->n_versions; v++) {
+            size_t bytes = s->kind->scratch(s, &s->versions[v]);
+            if (bytes > most) most = bytes;
+        }
+    }
+    return (most + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+}
+
+size_t program_peak_bytes(const Program *p, uint32_t parts) {
+    return p->weight_bytes + p->arena_bytes + parts * program_scratch(p);
+}

@@ -1,0 +1,47 @@
+// Program: a specialised graph compiled into steps over fast kernels, with all its weights packed.
+//
+// A program is never changed by a run. Each run has a Space of its own; several can go on at once.
+#pragma once
+
+#include "base/team.h"
+#include "compile/step.h"
+
+typedef struct ProgramOptions {
+    const Isa   *isa;     // NULL: the best one
+    CacheSizes   caches;  // 0: what the machine says
+    InterpLimits limits;  // of the part that is left to the interpreter; max_bytes of all of it
+} ProgramOptions;
+
+typedef struct Program {
+    Arena          keep;  // everything below lives in it
+    const Special *special;
+    const Isa     *isa;
+    CacheSizes     caches;
+    InterpLimits   limits;
+    Step          *steps;
+    uint32_t       n_steps;
+    size_t         arena_bytes;   // of a Space: planned buffers
+    size_t         weight_bytes;  // packed weights and other constants
+    Operand       *outputs;       // [graph outputs] NONE: computed by the interpreted rest
+    Operand       *handed;        // [graph values] what that rest reads
+    bool          *done;          // [nodes] computed here; NULL: there is no rest
+} Program;
+
+// The special must outlive the program; constants are copied.
+MUST_USE Err program_make(Program *p, const Special *s, const ProgramOptions *o);
+void         program_finish(Program *p);  // accepts a zeroed Program
+
+MUST_USE Err space_init(Space *s, const Program *p, uint32_t parts);
+void         space_finish(Space *s);  // accepts a zeroed Space
+
+size_t program_scratch(const Program *p);                     // bytes per part
+size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights, buffers, scratch
+
+// Computes the outputs on the team's members (NULL: on the calling thread). Their numbers stay in
+// the space until its next run, or with an arena, in the arena.
+MUST_USE Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Arena *a,
+                         Tensor *outputs);
+
+// Compiles, runs once on the calling thread and forgets; the outputs live in a.
+MUST_USE Err program_once(const Special *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,
+                          Tensor *outputs);

@@ -1,0 +1,151 @@
+// One run: every part goes through the steps; a barrier stands where one step's parts meet the
+// next.
+#include <string.h>
+
+#include "base/check.h"
+#include "base/fpu.h"
+#include "compile/frame.h"
+#include "compile/program.h"
+#include "compile/run.h"
+
+enum { REF_SHIFT = 36, PAGE = 4096 };
+
+Err space_init(Space *s, const Program *p, uint32_t parts) {
+    *s = (Space){.parts = parts, .scratch_stride = program_scratch(p)};
+    size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
+    TRY(arena_init(&s->memory, bytes + PAGE));
+    Err e = arena_init(&s->ref_scratch, (size_t)1 << REF_SHIFT);
+    if (e == ERR_OK) e = arena_init(&s->ref_keep, (size_t)1 << REF_SHIFT);
+    if (e == ERR_OK) {
+        s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
+        s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
+        if (s->base == NULL || s->scratch == NULL) e = err_set(ERR_LIMIT, "no memory for a run");
+    }
+    if (e != ERR_OK) space_finish(s);
+    return e;
+}
+
+void space_finish(Space *s) {
+    arena_finish(&s->memory);
+    arena_finish(&s->ref_scratch);
+    arena_finish(&s->ref_keep);
+    *s = (Space){0};
+}
+
+typedef struct Run {
+    const Program *program;
+    Space         *space;
+    Team          *team;
+} Run;
+
+static void compute_step(const Run *r, const Step *s, uint32_t index, uint32_t count) {
+    char    *scratch = r->space->scratch + index * r->space->scratch_stride;
+    StepCall c = {s, &s->versions[0], r->space, {index, count, scratch}};
+    s->kind->run(&c);
+}
+
+static void compute_part(void *ctx, uint32_t index, uint32_t count) {
+    const Run     *r = ctx;
+    const Program *p = r->program;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const Step *s = &p->steps[i];
+        if (s->solo) {
+            if (index == 0) compute_step(r, s, 0, 1);
+        } else {
+            compute_step(r, s, index, count);
+        }
+        bool alone = s->solo && i + 1 < p->n_steps && p->steps[i + 1].solo;
+        if (count > 1 && !alone) team_barrier(r->team);
+        if (r->space->failed != ERR_OK && !alone) return;
+    }
+}
+
+static Err take_handed(const Program *p, const Space *s, Frame *f) {
+    const Graph *g = p->special->graph;
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        frame_set(f, g->inputs[i], (Slot){.t = s->inputs[i]});
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        const Operand *o = &p->handed[i];
+        if (o->kind == OPERAND_NONE || o->kind == OPERAND_INPUT) continue;
+        Slot slot = {.t = o->type};
+        slot.t.data = operand_at(o, s);
+        frame_set(f, i, slot);
+    }
+    return ERR_OK;
+}
+
+static Err copy_out(const Tensor *t, Arena *a, Tensor *out) {
+    OpCall c = {.keep = a};
+    return run_keep(&c, t, out);
+}
+
+static Err collect_rest(const Program *p, const Frame *f, Arena *a, Tensor *outputs) {
+    const Graph *g = p->special->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        if (p->outputs[i].kind != OPERAND_NONE) continue;
+        const Tensor *t = &f->slots[g->outputs[i]].t;
+        if (t->data == NULL)
+            return err_set(ERR_INVALID, "output '%s' was not computed",
+                           g->values[g->outputs[i]].name);
+        TRY(copy_out(t, a, &outputs[i]));
+    }
+    return ERR_OK;
+}
+
+// Shapes that only numbers decide, and control flow: node by node, behind everything else.
+static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs) {
+    Machine m = {.limits = p->limits, .scratch = s->ref_scratch, .keep = s->ref_keep};
+    Frame   f;
+    Err     e = frame_init(&f, &m, p->special);
+    if (e == ERR_OK) e = take_handed(p, s, &f);
+    if (e == ERR_OK) e = frame_run(&f, p->done);
+    if (e == ERR_OK) e = collect_rest(p, &f, a, outputs);
+    frame_finish(&f);
+    s->ref_scratch = m.scratch;
+    s->ref_keep = m.keep;
+    return e;
+}
+
+static Err collect(const Program *p, const Space *s, Arena *a, Tensor *outputs) {
+    for (uint32_t i = 0; i < p->special->graph->n_outputs; i++) {
+        const Operand *o = &p->outputs[i];
+        if (o->kind == OPERAND_NONE) continue;
+        Tensor t = o->type;
+        t.data = operand_at(o, s);
+        outputs[i] = t;
+        if (a != NULL) TRY(copy_out(&t, a, &outputs[i]));
+    }
+    return ERR_OK;
+}
+
+Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Arena *a,
+                Tensor *outputs) {
+    Run r = {p, s, team};
+    CHECK(team == NULL || team_size(team) <= s->parts);
+    s->inputs = inputs;
+    s->failed = ERR_OK;
+    arena_rewind(&s->ref_keep, 0);
+    arena_rewind(&s->ref_scratch, 0);
+    if (team != NULL && team_size(team) > 1) {
+        team_run(team, compute_part, &r);
+    } else {
+        FpuState old = fpu_flush_denormals();
+        compute_part(&r, 0, 1);
+        fpu_restore(old);
+    }
+    if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
+    if (p->done != NULL) TRY(run_rest(p, s, a != NULL ? a : &s->ref_keep, outputs));
+    return collect(p, s, a, outputs);
+}
+
+Err program_once(const Special *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,
+                 Tensor *outputs) {
+    Program p;
+    Space   space = {0};
+    TRY(program_make(&p, s, o));
+    Err e = space_init(&space, &p, 1);
+    if (e == ERR_OK) e = program_run(&p, &space, NULL, inputs, a, outputs);
+    space_finish(&space);
+    program_finish(&p);
+    return e;
+}

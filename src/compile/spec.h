@@ -1,0 +1,36 @@
+// Spec: what a layer of each kind needs to know beyond its values, from lowering to binding.
+#pragma once
+
+#include "compile/ir.h"
+#include "kernel/conv_shape.h"
+
+// Sums with constant columns: convolutions of every sort and products with a constant matrix. What
+// follows them per column and is linear moves into scale and shift.
+typedef struct Columns Columns;
+
+struct Columns {
+    uint32_t     n;       // output channels or columns
+    uint32_t     weight;  // value
+    const float *bias;    // [n] or NULL
+    float       *scale;   // [n] or NULL: 1
+    float       *shift;   // [n] or NULL: 0
+};
+
+typedef struct ConvSpec {
+    Columns   columns;  // first, so that fusing finds it in any kind that has it
+    ConvShape shape;
+    bool      plain_in;  // few channels: reads the plain layout
+} ConvSpec;
+
+typedef struct GemmSpec {
+    Columns columns;
+    int64_t m, k, n;
+    bool    transposed;  // the weight is [n][k]
+    float   alpha;
+} GemmSpec;
+
+// The axis along which a kind's columns lie in its output: channels, or the last one.
+int32_t spec_channel_axis(IrKind k, const Tensor *out);
+
+// How an argument of a chain lies along an output with that channel axis; false: in no simple way.
+bool spec_arg_mode(const Tensor *arg, const Tensor *out, int32_t axis, ChainMode *mode);

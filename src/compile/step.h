@@ -1,0 +1,100 @@
+// Step: one layer of a program, bound to a kernel: where its numbers lie and how it may be
+// computed.
+#pragma once
+
+#include <stdbool.h>
+
+#include "compile/interp.h"
+#include "kernel/finish.h"
+#include "kernel/isa.h"
+
+typedef enum OperandKind { OPERAND_NONE, OPERAND_ARENA, OPERAND_CONST, OPERAND_INPUT } OperandKind;
+
+// Where a value lies: in the run's arena, in the program, or in a tensor of the caller's.
+typedef struct Operand {
+    OperandKind kind;
+    uint32_t    input;   // which one
+    size_t      offset;  // bytes into the arena
+    void       *at;      // constant
+    Tensor      type;    // without data; what the reference kernels see
+} Operand;
+
+// One run's memory. A program is never changed by a run, so that several can go on at once.
+typedef struct Space {
+    char         *base;     // the planned buffers
+    char         *scratch;  // of part i: scratch + i * scratch_stride
+    size_t        scratch_stride;
+    const Tensor *inputs;
+    Arena         memory, ref_scratch, ref_keep;
+    uint32_t      parts;  // most that may run together
+    Err           failed;
+    char          why[512];
+} Space;
+
+typedef struct Step Step;
+
+typedef struct StepCall {
+    const Step    *step;
+    const Version *version;
+    Space         *space;
+    Part           part;
+} StepCall;
+
+// The functions of a kind of step. The last three belong to heavy kinds alone, and may be NULL.
+typedef struct Kind {
+    const char *name;
+    void (*run)(const StepCall *c);
+    uint32_t (*tasks)(const Step *s, const Version *v);
+    size_t (*scratch)(const Step *s, const Version *v);  // bytes per part; NULL: none
+    uint32_t (*versions)(const Step *s, const CacheSizes *c, Version *out, uint32_t max);
+    Traffic (*traffic)(const Step *s, const Version *v, const CacheSizes *c, uint32_t parts);
+    // Makes the packed weights the version reads, once; until then it may not run.
+    MUST_USE Err (*pack)(const Step *s, const Version *v, Arena *keep);
+} Kind;
+
+// What a heavy step does with its sums; see Finish.
+typedef struct StepFinish {
+    const float *bias;
+    Operand      add;
+    float        lo, hi;
+    const Chain *chain;
+    Operand      args[CHAIN_MAX_ARGS];
+    ChainMode    modes[CHAIN_MAX_ARGS];
+} StepFinish;
+
+typedef struct Timing {
+    int64_t  ns[8];  // by core count 1, 2, 4, ...: see program_cores; 0: not measured
+    uint32_t tasks;
+    Traffic  traffic;
+} Timing;
+
+enum { STEP_MAX_VERSIONS = 5 };
+
+struct Step {
+    const Kind *kind;
+    const Isa  *isa;
+    const Node *node;  // the first of those it computes; NULL for a change of layout
+    const char *name;
+    char       *key;  // names the shape for the profile store; NULL: not heavy
+    double      macs;
+    uint32_t    n_in, n_out;
+    Operand    *in, *out;
+    StepFinish  finish;
+    void       *spec;                         // the kind's own
+    Version     versions[STEP_MAX_VERSIONS];  // [0] is the one to run when nothing else is known
+    Timing      timings[STEP_MAX_VERSIONS];
+    uint32_t    n_versions;
+    bool        solo;  // has one task: the other parts skip it
+};
+
+static inline void *operand_at(const Operand *o, const Space *s) {
+    switch (o->kind) {
+    case OPERAND_ARENA: return s->base + o->offset;
+    case OPERAND_INPUT: return s->inputs[o->input].data;
+    case OPERAND_CONST: return o->at;
+    case OPERAND_NONE:
+    default: return NULL;
+    }
+}
+
+Finish step_finish(const Step *s, const Space *space);  // its numbers, for this run
