@@ -5,7 +5,12 @@
 enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
 
 // Loops over rows and vectors are unrolled to the last one: only then do sums live in registers.
+// Not by clang: with its sanitizers it would be busy with the result for many minutes.
+#ifdef __clang__
+#define UNROLL
+#else
 #define UNROLL _Pragma("GCC unroll 32")
+#endif
 
 // What the compiler knows of a position would make it keep and move a pointer for each row; when
 // it knows nothing, one index serves all rows and another all vectors.
