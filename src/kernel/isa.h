@@ -1,6 +1,8 @@
 // Isa: the vector kernels, built from the same source for each instruction set, chosen at run time.
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -12,6 +14,7 @@ struct Tile;
 struct Relay;
 struct Chain;
 struct ChainInput;
+struct Gemm;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec.def"

@@ -1,0 +1,238 @@
+#include "kernel/gemm.h"
+#include "kernel/vec_chain.h"
+#include "kernel/vec_gemm.h"
+#include "kernel/vec_tile.h"
+
+// Columns count in vectors here, rows in rows; both from the matrix's own beginning.
+typedef struct Rect {
+    uint32_t row, rows, column, columns;
+} Rect;
+
+// One part at work on one place of the stack.
+typedef struct Run {
+    const Gemm  *g;
+    GemmRoom     room;
+    float       *scratch;
+    const float *a, *b;
+    size_t       y;        // where y's matrix begins
+    const float *weights;  // panels, the first one of vector `base`
+    uint32_t     base;
+} Run;
+
+// What the calls over one block of depth have in common.
+typedef struct Slab {
+    Rect         at;
+    uint32_t     from, depth;  // of k
+    const float *rows;         // number `from` of row at.row
+    size_t       stride;
+    bool         first, last;
+} Slab;
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// y has no room for the columns that fill up the last vector.
+static bool at_edge(const GemmShape *s, uint32_t column, uint32_t vecs) {
+    return (column + vecs) * VEC_LANES > s->n;
+}
+
+// Sums of the last panel, from a buffer to y.
+static void leave_edge(const Run *r, const Rect *at, uint32_t column) {
+    const Gemm   *g = r->g;
+    const Finish *f = &g->finish;
+    const Vf      lo = vf_set(f->lo), hi = vf_set(f->hi);
+    const float  *edge = r->scratch + r->room.edge;
+    for (uint32_t i = 0; i < at->rows; i++)
+        for (uint32_t j = column * VEC_LANES; j < g->shape.n; j += VEC_LANES) {
+            uint32_t some = least(VEC_LANES, g->shape.n - j);
+            size_t   to = r->y + (at->row + i) * g->shape.y.row + j;
+            Vf       x = vf_load(edge + i * r->room.edge_row + j - column * VEC_LANES);
+            if (f->add != NULL) x += vf_load_some(f->add + to, some);
+            vf_store_some(g->y + to, vf_min(hi, vf_max(lo, x)), some);
+        }
+}
+
+// Rows [begin, end) of a block meet the vectors of one panel.
+static void panel_rows(const Run *r, const Slab *s, uint32_t begin, uint32_t end, uint32_t column,
+                       uint32_t vecs) {
+    const Gemm   *g = r->g;
+    const Finish *f = &g->finish;
+    const float  *rows[TILE_MAX_ROWS];
+    size_t        panel = (size_t)g->shape.k * VEC_LANES;
+    size_t        to = r->y + (s->at.row + begin) * g->shape.y.row + (size_t)column * VEC_LANES;
+    bool          edge = at_edge(&g->shape, column, vecs);
+    for (uint32_t i = begin; i < end; i++) rows[i - begin] = s->rows + i * s->stride;
+    const Tile t = {
+        .rows = rows,
+        .n_terms = 1,
+        .depth = s->depth,
+        .weights = r->weights + (column - r->base) * panel + (size_t)s->from * VEC_LANES,
+        .weight_stride = panel,
+        .out = edge ? r->scratch + r->room.edge + begin * r->room.edge_row : g->y + to,
+        .row_stride = edge ? r->room.edge_row : g->shape.y.row,
+        .vec_stride = VEC_LANES,
+        .bias = s->first && f->bias != NULL ? f->bias + (size_t)column * VEC_LANES : NULL,
+        .add = !edge && f->add != NULL ? f->add + to : NULL,
+        .lo = f->lo,
+        .hi = f->hi,
+        .more = !s->first,
+        .last = s->last && !edge,
+    };
+    VEC(tile_find)(end - begin, vecs)(&t);
+}
+
+// Fetches a share of what the next panel will read, while this one is computed with.
+static void fetch(const float *panel, size_t numbers, uint32_t share, uint32_t shares) {
+    size_t end = numbers * (share + 1) / shares;
+    for (size_t i = numbers * share / shares / 16 * 16; i < end; i += 16)
+        __builtin_prefetch(panel + i, 0, 2);
+}
+
+static void slab(const Run *r, const Slab *s) {
+    const Version *v = &r->g->version;
+    uint32_t       tiles = (s->at.rows + v->tile_rows - 1) / v->tile_rows;
+    uint32_t       panels = (s->at.columns + v->tile_vecs - 1) / v->tile_vecs;
+    for (uint32_t i = 0; i < tiles * panels; i++) {
+        uint32_t p = v->order == ORDER_WEIGHTS ? i / tiles : i % panels;
+        uint32_t t = v->order == ORDER_WEIGHTS ? i % tiles : i / panels;
+        uint32_t column = s->at.column + p * v->tile_vecs;
+        uint32_t vecs = least(v->tile_vecs, s->at.columns - p * v->tile_vecs);
+        panel_rows(r, s, s->at.rows * t / tiles, s->at.rows * (t + 1) / tiles, column, vecs);
+        if (v->order != ORDER_WEIGHTS || p + 1 == panels) continue;
+        size_t   panel = (size_t)r->g->shape.k * VEC_LANES;
+        uint32_t next = least(v->tile_vecs, s->at.columns - (p + 1) * v->tile_vecs);
+        for (uint32_t j = 0; j < next; j++)
+            fetch(r->weights + (column + vecs + j - r->base) * panel + (size_t)s->from * VEC_LANES,
+                  (size_t)s->depth * VEC_LANES, t, tiles);
+    }
+}
+
+// The rows of a slab: where they lie, or a copy of them.
+static void slab_rows(const Run *r, Slab *s) {
+    const GemmSide *a = &r->g->shape.a;
+    float          *copy = r->scratch + r->room.copy;
+    if (r->g->version.pack == GEMM_ROWS) {
+        s->rows = r->a + s->at.row * a->row + s->from;
+        s->stride = a->row;
+        return;
+    }
+    s->rows = copy;
+    s->stride = r->room.copy_row;
+    if (a->turned)
+        VEC(gemm_turn)
+        (s->depth, s->at.rows, r->a + s->from * a->row + s->at.row, a->row, 1, copy,
+         r->room.copy_row);
+    else
+        VEC(gemm_copy)
+        (s->at.rows, s->depth, r->a + s->at.row * a->row + s->from, a->row, 1, copy,
+         r->room.copy_row);
+}
+
+static void chain(const Run *r, const Rect *at) {
+    const Gemm   *g = r->g;
+    const Finish *f = &g->finish;
+    ChainInput    in[CHAIN_MAX_ARGS];
+    uint32_t      column = at->column * VEC_LANES;
+    uint32_t      n = least(g->shape.n - column, at->columns * VEC_LANES);
+    for (uint32_t i = 0; i < at->rows; i++) {
+        size_t to = r->y + (at->row + i) * g->shape.y.row + column;
+        in[0] = (ChainInput){g->y + to, CHAIN_EACH};
+        for (uint32_t j = 1; j < f->chain->n_args; j++) {
+            in[j] = f->args[j];
+            if (in[j].mode != CHAIN_ONE) in[j].at += in[j].mode == CHAIN_EACH ? to : column;
+            if (in[j].mode == CHAIN_LANES) in[j].mode = CHAIN_EACH;
+        }
+        VEC(chain_span)(f->chain, in, g->y + to, n);
+    }
+}
+
+static void block(const Run *r, const Rect *at) {
+    const GemmShape *s = &r->g->shape;
+    uint32_t         step = r->g->version.depth, last = at->column + at->columns;
+    Slab             k = {.at = *at, .first = true};
+    do {
+        k.depth = least(step, s->k - k.from);
+        k.last = k.from + k.depth == s->k;
+        slab_rows(r, &k);
+        slab(r, &k);
+        k.from += k.depth;
+        k.first = false;
+    } while (!k.last);
+    if (last * VEC_LANES > s->n)
+        leave_edge(r, at,
+                   at->column +
+                       (at->columns - 1) / r->g->version.tile_vecs * r->g->version.tile_vecs);
+    if (r->g->finish.chain != NULL) chain(r, at);
+}
+
+// b's columns as panels.
+static void open_columns(Run *r, uint32_t column, uint32_t columns) {
+    const GemmShape *s = &r->g->shape;
+    float           *panels = r->scratch + r->room.panels;
+    uint32_t         n = least(columns * VEC_LANES, s->n - column * VEC_LANES);
+    if (s->packed) return;
+    VEC(gemm_panels)
+    (n, s->k, r->b + column * VEC_LANES * (s->b.turned ? s->b.row : 1), s->b.row, s->b.turned,
+     s->scale, panels);
+    r->weights = panels;
+    r->base = column;
+}
+
+// Blocks of what a part has of one matrix. Whatever comes first in the order stays close.
+static void rectangle(Run *r, const Rect *at) {
+    const Version *v = &r->g->version;
+    bool           columns_first = v->order == ORDER_WEIGHTS || !r->g->shape.packed;
+    uint32_t       down = (at->rows + v->rows - 1) / v->rows;
+    uint32_t       across = (at->columns + v->columns - 1) / v->columns;
+    for (uint32_t i = 0; i < down * across; i++) {
+        uint32_t d = columns_first ? i % down : i / across;
+        uint32_t c = columns_first ? i / down : i % across;
+        uint32_t top = (uint32_t)((uint64_t)at->rows * d / down);
+        uint32_t columns = least(v->columns, at->columns - c * v->columns);
+        Rect     part = {at->row + top, (uint32_t)((uint64_t)at->rows * (d + 1) / down) - top,
+                         at->column + c * v->columns, columns};
+        if (!columns_first || d == 0) open_columns(r, part.column, columns);
+        block(r, &part);
+    }
+}
+
+static size_t begins(const GemmShape *s, const GemmSide *side, uint32_t place) {
+    size_t at = place % s->stack[2] * side->stack[2];
+    place /= s->stack[2];
+    return at + place % s->stack[1] * side->stack[1] + place / s->stack[1] * side->stack[0];
+}
+
+static void open_place(Run *r, uint32_t place) {
+    const Gemm *g = r->g;
+    r->a = g->a + begins(&g->shape, &g->shape.a, place);
+    r->b = g->b + begins(&g->shape, &g->shape.b, place);
+    r->y = begins(&g->shape, &g->shape.y, place);
+    r->weights = r->b;
+    r->base = 0;
+}
+
+// A run of cells along the grid's inner axis, as one rectangle.
+static Rect join(const GemmShape *s, const GemmGrid *g, uint32_t cell, uint32_t cells) {
+    uint32_t r = g->down_first ? cell % g->down : cell / g->across;
+    uint32_t c = g->down_first ? cell / g->down : cell % g->across;
+    uint32_t rows = (g->down_first ? cells : 1) * g->rows;
+    uint32_t columns = (g->down_first ? 1 : cells) * g->columns;
+    Rect     at = {.row = r * g->rows, .column = c * g->columns};
+    at.rows = least(rows, s->m - at.row);
+    at.columns = least(columns, (s->n + VEC_LANES - 1) / VEC_LANES - at.column);
+    return at;
+}
+
+void VEC(gemm)(const Gemm *g, Part part) {
+    const GemmGrid grid = gemm_grid(&g->shape, &g->version, VEC_LANES);
+    Run r = {.g = g, .room = gemm_room(&g->shape, &g->version, VEC_LANES), .scratch = part.scratch};
+    uint32_t each = grid.down * grid.across, t, end;
+    uint32_t inner = grid.down_first ? grid.down : grid.across;
+    part_range(part, each * gemm_places(&g->shape), &t, &end);
+    while (t < end) {
+        uint32_t cell = t % each, cells = least(end - t, inner - cell % inner);
+        Rect     at = join(&g->shape, &grid, cell, cells);
+        open_place(&r, t / each);
+        rectangle(&r, &at);
+        t += cells;
+    }
+}
