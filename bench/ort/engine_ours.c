@@ -1,33 +1,33 @@
 #include "bench/ort/engine.h"
 
-#include "compile/interp.h"
+#include "compile/program.h"
 #include "model/fold.h"
 
 typedef struct Ours {
     const Network *network;
-    Special       *special;
-    Arena         *arena;
+    Program        program;
+    Space          space;
+    Team          *team;
     Tensor        *outputs;
-    size_t         mark;
 } Ours;
 
 static Err ours_open(Network *n, const Terms *terms, Arena *a, void **state) {
-    Ours *o = arena_new(a, Ours, 1);
-    (void)terms;
+    Ours    *o = arena_new(a, Ours, 1);
+    Special *special = NULL;
     o->network = n;
-    o->arena = a;
-    TRY(fold_constants(&n->model, interp_eval));
-    TRY(special_make(n->model.graph, n->inputs, interp_eval, a, &o->special));
     o->outputs = arena_new(a, Tensor, n->model.graph->n_outputs);
-    o->mark = a->used;
+    TRY(fold_constants(&n->model, interp_eval));
+    TRY(special_make(n->model.graph, n->inputs, interp_eval, a, &special));
+    TRY(program_make(&o->program, special, &(ProgramOptions){0}));
+    TRY(space_init(&o->space, &o->program, (uint32_t)terms->threads));
+    TRY(team_create(&o->team, (uint32_t)terms->threads, NULL));
     *state = o;
     return ERR_OK;
 }
 
 static Err ours_run(void *state) {
     Ours *o = state;
-    arena_rewind(o->arena, o->mark);
-    return interp_run(o->special, o->network->inputs, &(InterpLimits){0}, o->arena, o->outputs);
+    return program_run(&o->program, &o->space, o->team, o->network->inputs, NULL, o->outputs);
 }
 
 static Err ours_outputs(void *state, Tensor *out) {
@@ -36,6 +36,11 @@ static Err ours_outputs(void *state, Tensor *out) {
     return ERR_OK;
 }
 
-static void ours_close(void *state) { (void)state; }
+static void ours_close(void *state) {
+    Ours *o = state;
+    team_destroy(o->team);
+    space_finish(&o->space);
+    program_finish(&o->program);
+}
 
 const Engine engine_ours = {"cotenant", ours_open, ours_run, ours_outputs, ours_close};
