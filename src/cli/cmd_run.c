@@ -11,13 +11,14 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/feed.h"
-#include "compile/interp.h"
+#include "cli/repeat.h"
 
 typedef struct Options {
     LoadOptions load;
     ArgList     inputs;
     const char *output;
     int64_t     max_mb;
+    Repeat      repeat;
     bool        json;
 } Options;
 
@@ -70,7 +71,7 @@ static Err write_outputs(Result *r, const char *dir, Arena *a) {
     return ERR_OK;
 }
 
-static int print_json(const Result *r, const char *model) {
+static int print_json(const Result *r, const Repeat *repeat, const char *model) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < r->graph->n_outputs; i++) {
         const Tensor *t = &r->outputs[i];
@@ -82,7 +83,8 @@ static int print_json(const Result *r, const char *model) {
         if (files != NULL) json_object_set(row, "files", files);
         json_array_append_new(list, row);
     }
-    return command_json(json_pack("{s:s,s:o}", "model", model, "outputs", list));
+    return command_json(json_pack("{s:s,s:o,s:o*}", "model", model, "outputs", list, "latency",
+                                  repeat_json(repeat)));
 }
 
 static void add_numbers(Table *table, const Tensor *t) {
@@ -130,20 +132,21 @@ static Err explain(const Graph *g, const Tensor *in, Err e, Arena *a) {
     return err_add(e, "%s", why);
 }
 
-static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
+static Err compute(Options *o, const Model *m, Arena *a, Result *r) {
     const Graph *g = m->graph;
     r->graph = g;
     r->outputs = arena_new(a, Tensor, g->n_outputs);
     Tensor        *in = arena_new(a, Tensor, g->n_inputs);
     const Special *s = NULL;
     Specials       specials;
-    InterpLimits   limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000};
+    ProgramOptions options = {
+        .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000}};
     TRY(load_input_types(m, &o->load, 1, in));
     TRY(feed_inputs(m, &o->load, &o->inputs, a, in));
     TRY(special_check_inputs(g, in));
     specials_init(&specials, m, interp_eval);
     Err e = specials_get(&specials, in, &s);
-    if (e == ERR_OK) e = interp_run(s, in, &limits, a, r->outputs);
+    if (e == ERR_OK) e = repeat_run(&o->repeat, s, in, &options, a, r->outputs);
     specials_finish(&specials);
     return e == ERR_OK ? e : explain(g, in, e, a);
 }
@@ -151,18 +154,23 @@ static Err compute(const Options *o, const Model *m, Arena *a, Result *r) {
 static int64_t default_mb(void) { return (int64_t)(cpu_mem_budget(&cgroup_roots) / 4 * 3 >> 20); }
 
 int cmd_run(const Command *c, int argc, char **argv) {
-    Options      o = {.load = LOAD_OPTIONS_DEFAULT, .max_mb = default_mb()};
+    Options o = {.load = LOAD_OPTIONS_DEFAULT, .max_mb = default_mb(), .repeat = {.threads = 1}};
     const ArgRow rows[] = {
         {"input", ARG_LIST, &o.inputs, "NAME=FILE", "an input from .npy or .pb, or 'random'", 0, 0},
         {"output", ARG_TEXT, &o.output, "DIR", "write every output as DIR/<name>.npy", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"max-mb", ARG_INT, &o.max_mb, "N",
          "memory for intermediate values (default: 3/4 of what we may use)", 1, INT64_C(1) << 24},
+        {"repeat", ARG_INT, &o.repeat.times, "N", "run N more times and print latency percentiles",
+         1, 1 << 30},
+        {"threads", ARG_INT, &o.repeat.threads, "K", "compute on K cores (default 1)", 1, TEAM_MAX},
+        {"reference", ARG_FLAG, &o.repeat.reference, NULL,
+         "on the slow, obvious kernels instead of the compiled program", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         LOAD_ROWS(o.load),
     };
     const char *what = NULL;
-    int         code = args_parse(c, rows, 8, argc, argv, &what, 1, 1, NULL);
+    int         code = args_parse(c, rows, 11, argc, argv, &what, 1, 1, NULL);
     if (code >= 0) return code;
     Model  m = {0};
     Arena  a = {0};
@@ -173,7 +181,8 @@ int cmd_run(const Command *c, int argc, char **argv) {
     if (e == ERR_OK) e = compute(&o, &m, &a, &r);
     if (e == ERR_OK && o.output != NULL) e = write_outputs(&r, o.output, &a);
     if (e == ERR_OK && !o.json) e = print_table(&r, &a);
-    code = e != ERR_OK ? command_failed(e) : o.json ? print_json(&r, m.name) : 0;
+    if (e == ERR_OK && !o.json) repeat_print(&o.repeat);
+    code = e != ERR_OK ? command_failed(e) : o.json ? print_json(&r, &o.repeat, m.name) : 0;
     json_decref(r.files);
     model_finish(&m);
     arena_finish(&a);

@@ -11,7 +11,7 @@
 #include "model/fold.h"
 #include "model/onnx_read.h"
 
-static const Tolerance    onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
+static const Tolerance      onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
 static const ProgramOptions options = {
     .limits = {.max_bytes = (size_t)1 << 32, .max_rounds = 100000}};
 

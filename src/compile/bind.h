@@ -4,6 +4,7 @@
 #include "compile/ir.h"
 #include "compile/place.h"
 #include "compile/step.h"
+#include "kernel/conv_shape.h"
 
 typedef struct Binder {
     const Ir     *ir;
@@ -34,5 +35,7 @@ MUST_USE Err bind_bias(Binder *b, const struct Columns *c, const float **out);
 // The weights with every column scaled, in scratch memory of the IR; the weights themselves when
 // there is no scale. `inner` numbers belong to a column at a time, `period` columns then repeat.
 const float *bind_scaled(Binder *b, const struct Columns *c, size_t inner, size_t outer);
+
+char *bind_conv_key(Binder *b, const char *what, const ConvShape *s);  // names the shape
 
 uint32_t step_one_task(const Step *s, const Version *v);  // for kinds that are not parallel

@@ -5,4 +5,5 @@
 
 void fuse_chains(
     Ir *ir);  // element-wise layers into one another and into what produces their input
+void fuse_concats(Ir *ir);  // lists that grow share their beginnings
 void fuse_columns(Ir *ir);  // what is linear per column into weights and bias

@@ -23,17 +23,31 @@ static bool can_host(const Ir *ir, const IrLayer *l, uint32_t at) {
     return ir_is_chain_host(host->kind) && args_fit(ir, host, &l->expr, at);
 }
 
+static bool reads(const IrLayer *l, uint32_t value) {
+    for (uint32_t i = 0; i < ir_reads(l); i++)
+        if (ir_read(l, i) == value) return true;
+    return false;
+}
+
+// Two readers become one: what both read has one reader less, what was handed over has none.
+static void count_joined(Ir *ir, const IrLayer *host, const IrLayer *l) {
+    for (uint32_t i = 0; i < l->expr.n_args; i++) {
+        uint32_t v = l->expr.args[i];
+        if (reads(host, v) || v == host->out[0]) ir->values[v].readers--;
+    }
+}
+
 // The joined layer takes the later place: by then everything it reads is there.
 static bool join(Ir *ir, uint32_t at, uint32_t arg) {
     IrLayer *l = &ir->layers[at], *host = &ir->layers[ir->values[l->expr.args[arg]].maker];
     Expr     both;
     if (!expr_join(&host->expr, &l->expr, arg, &both)) return false;
+    count_joined(ir, host, l);
     IrLayer now = *host;
     now.out = l->out;
     now.expr = both;
     host->dead = true;
     *l = now;
-    ir_count(ir);
     return true;
 }
 

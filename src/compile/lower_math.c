@@ -1,4 +1,3 @@
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 // Element-wise operators become chains of one or a few steps; fusing makes them longer.
 #include <math.h>
 

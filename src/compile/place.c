@@ -7,7 +7,11 @@
 #include "compile/spec.h"
 #include "model/attr.h"
 
-enum { ALIGN = 64, SLACK = 64 };  // kernels may read a vector past a row of channels
+enum {
+    ALIGN = 64,
+    SLACK = 64,        // kernels may read a vector past a row of channels
+    MOST_PLANNED = 8192,  // buffers; with more of them each keeps its own, as planning is quadratic
+};
 
 typedef struct Live {
     uint32_t value, first, last;
@@ -127,10 +131,11 @@ static void assign(const Ir *ir, Places *p) {
     if (n > 0) qsort(live, n, sizeof *live, larger_first);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t m = 0;
-        for (uint32_t k = 0; k < i; k++)
+        for (uint32_t k = 0; n <= MOST_PLANNED && k < i; k++)
             if (live[k].first <= live[i].last && live[i].first <= live[k].last)
                 others[m++] = &live[k];
-        live[i].at = find_gap(&live[i], others, m);
+        live[i].at = n <= MOST_PLANNED ? find_gap(&live[i], others, m)
+                                       : (p->bytes + ALIGN - 1) / ALIGN * ALIGN;
         p->at[live[i].value] = live[i].at;
         if (live[i].at + live[i].bytes > p->bytes) p->bytes = live[i].at + live[i].bytes;
     }

@@ -31,9 +31,20 @@ static Err bind_steps(Program *p, Binder *b) {
         Err    e = bind_layer(b, &ir->layers[i], s);
         if (e != ERR_OK) return ir->layers[i].node != NULL ? op_failed(ir->layers[i].node, e) : e;
         arena_rewind(ir->arena, mark);
-        if (s->kind == NULL) continue;
+        if (s->kind != NULL) p->n_steps++;
+    }
+    return ERR_OK;
+}
+
+// Every version a step has may be asked for at any time: its weights are packed now.
+static Err pack_steps(Program *p, Binder *b) {
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        Step  *s = &p->steps[i];
+        size_t mark = b->ir->arena->used;
         s->solo = s->kind->tasks(s, &s->versions[0]) <= 1;
-        p->n_steps++;
+        for (uint32_t v = 0; s->kind->pack != NULL && v < s->n_versions; v++)
+            TRY(s->kind->pack(s, &s->versions[v], b));
+        arena_rewind(b->ir->arena, mark);
     }
     return ERR_OK;
 }
@@ -74,6 +85,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     if (p->isa == NULL) TRY(isa_choose(&p->isa));
     TRY(choose_caches(p, &o->caches, a));
     TRY(ir_make(p->special, p->isa->lanes, a, &ir));
+    fuse_concats(&ir);
     fuse_chains(&ir);
     fuse_columns(&ir);
     layout_assign(&ir);
@@ -84,6 +96,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     b.constants = arena_try_new(a, Operand, ir.n_values);
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
     TRY(bind_steps(p, &b));
+    TRY(pack_steps(p, &b));
     return bind_outside(p, &b);
 }
 

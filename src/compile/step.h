@@ -32,6 +32,7 @@ typedef struct Space {
 } Space;
 
 typedef struct Step Step;
+struct Binder;
 
 typedef struct StepCall {
     const Step    *step;
@@ -40,7 +41,7 @@ typedef struct StepCall {
     Part           part;
 } StepCall;
 
-// The functions of a kind of step. The last three belong to heavy kinds alone, and may be NULL.
+// The functions of a kind of step. From versions on they belong to heavy kinds, and may be NULL.
 typedef struct Kind {
     const char *name;
     void (*run)(const StepCall *c);
@@ -49,7 +50,8 @@ typedef struct Kind {
     uint32_t (*versions)(const Step *s, const CacheSizes *c, Version *out, uint32_t max);
     Traffic (*traffic)(const Step *s, const Version *v, const CacheSizes *c, uint32_t parts);
     // Makes the packed weights the version reads, once; until then it may not run.
-    MUST_USE Err (*pack)(const Step *s, const Version *v, Arena *keep);
+    Err (*pack)(const Step *s, const Version *v, struct Binder *b);
+    void (*unpack)(const Step *s);  // forgets what was packed
 } Kind;
 
 // What a heavy step does with its sums; see Finish.

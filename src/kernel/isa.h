@@ -15,7 +15,6 @@ struct Relay;
 struct Chain;
 struct ChainInput;
 struct Gemm;
-struct Wino;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec.def"
