@@ -1,8 +1,10 @@
 // Version: one way to compute a heavy layer. A small record of parameters, not another binary.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum Algo {
 #define X(id, name, about) ALGO_##id,
@@ -37,3 +39,7 @@ typedef struct CacheSizes {
 } CacheSizes;
 
 const char *algo_name(Algo a);
+
+static inline bool version_same(const Version *a, const Version *b) {
+    return memcmp(a, b, sizeof *a) == 0;  // it has no gaps
+}
