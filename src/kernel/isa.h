@@ -15,6 +15,7 @@ struct Relay;
 struct Chain;
 struct ChainInput;
 struct Gemm;
+struct Wino;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec.def"
