@@ -1,8 +1,10 @@
 #include "kernel/gemm.h"
 
+#include <string.h>
+
 #include "kernel/tile.h"
 
-// Rows of a copy lie this far from full lines, so that they do not meet in the same cache sets.
+// Rows this many numbers apart meet in the same cache sets; those of a copy lie a line further.
 enum { LINE = 16, BAD_STRIDE = 1024 };
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -73,42 +75,6 @@ size_t gemm_scratch(const GemmShape *s, const Isa *isa, const Version *v) {
     return gemm_room(s, v, isa->lanes).end * sizeof(float);
 }
 
-// A product that must copy its rows, or does better to.
-static bool copies(const GemmShape *s) {
-    return s->a.turned || (s->a.row % BAD_STRIDE == 0 && s->m > 4);
-}
-
-// Depth that lets a panel and a tile of rows share L1, in equal blocks.
-static uint32_t depth_of(const GemmShape *s, uint32_t lanes, const CacheSizes *caches,
-                         uint32_t rows, uint32_t vecs) {
-    size_t   fits = caches->l1 * 3 / 4 / ((rows + vecs * lanes) * sizeof(float));
-    uint32_t blocks = ceil_div(s->k, (uint32_t)most((uint32_t)fits, 64));
-    uint32_t depth = ceil_div(s->k, most(blocks, 1));
-    return least(most(ceil_div(depth, 8) * 8, 8), UINT16_MAX / 8 * 8);
-}
-
-// Rows whose block of depth takes half of L2.
-static uint32_t rows_of(const GemmShape *s, const CacheSizes *caches, uint32_t depth,
-                        uint32_t tile) {
-    uint32_t fits = (uint32_t)(caches->l2 / 2 / (depth * sizeof(float)));
-    uint32_t blocks = ceil_div(s->m, most(fits, tile));
-    uint32_t rows = ceil_div(s->m, most(blocks, 1));
-    return least(ceil_div(most(rows, 1), tile) * tile, UINT16_MAX / tile * tile);
-}
-
-// Columns whose results, for that many rows, take a quarter of L2.
-static uint32_t columns_of(const GemmShape *s, uint32_t lanes, const CacheSizes *caches,
-                           uint32_t rows, uint32_t tile) {
-    size_t   fits = caches->l2 / 4 / (rows * lanes * sizeof(float));
-    uint32_t all = vectors(s, lanes);
-    if (!s->packed) {
-        size_t panel = (size_t)most(s->k, 1) * lanes * sizeof(float);
-        if (fits > caches->l2 / 4 / panel) fits = caches->l2 / 4 / panel;
-    }
-    uint32_t columns = least((uint32_t)(fits > UINT16_MAX ? UINT16_MAX : fits), all);
-    return most(columns / tile, 1) * tile;
-}
-
 typedef struct List {
     const GemmShape  *s;
     const Isa        *isa;
@@ -118,50 +84,116 @@ typedef struct List {
 } List;
 
 static void add(List *l, Version v) {
+    for (uint32_t i = 0; i < l->n; i++)
+        if (memcmp(&l->out[i], &v, sizeof v) == 0) return;
     if (l->n < l->max) l->out[l->n++] = v;
 }
 
-static Version base_version(const List *l, uint32_t vecs) {
+// Cycles that tiles of at most that many rows and vectors take for one number of depth: two
+// products or two reads a cycle, and a product's sum is ready after four.
+static double cycles(const GemmShape *s, uint32_t lanes, uint32_t rows, uint32_t vecs) {
+    uint32_t tiles = ceil_div(s->m, rows), panels = ceil_div(vectors(s, lanes), vecs);
+    double   sum = 0;
+    for (uint32_t i = 0; i < 2; i++) {  // full panels, then the last one
+        uint32_t v = i == 0 ? vecs : vectors(s, lanes) - (panels - 1) * vecs;
+        double   r = (double)s->m / tiles, products = r * v / 2, reads = (r + v) / 2;
+        double   one = products > reads * 1.1 ? products : reads * 1.1;
+        sum += (one > 4 ? one : 4) * tiles * (i == 0 ? panels - 1 : 1);
+    }
+    return sum;
+}
+
+// Register tiles, the quickest first.
+static uint32_t tiles(const List *l, uint8_t rows[], uint8_t vecs[]) {
+    static const uint8_t order[TILE_MAX_VECS] = {3, 2, 4, 1};
+    double               cost[TILE_MAX_VECS];
+    uint32_t             n = 0, lanes = l->isa->lanes;
+    for (uint32_t i = 0; i < TILE_MAX_VECS; i++) {
+        uint32_t v = order[i], r = least(tile_most_rows(l->isa->registers, v), l->s->m);
+        if (v > vectors(l->s, lanes)) continue;
+        double   c = cycles(l->s, lanes, r, v);
+        uint32_t at = n++;
+        for (; at > 0 && c < cost[at - 1]; at--) {
+            cost[at] = cost[at - 1];
+            rows[at] = rows[at - 1];
+            vecs[at] = vecs[at - 1];
+        }
+        cost[at] = c;
+        rows[at] = (uint8_t)r;
+        vecs[at] = (uint8_t)v;
+    }
+    return n;
+}
+
+// At most `fits` of n, in equal blocks that are multiples of unit.
+static uint16_t block_of(uint32_t n, size_t fits, uint32_t unit) {
+    uint32_t top = UINT16_MAX / unit * unit;
+    if (fits > top) fits = top;
+    uint32_t blocks = ceil_div(n, most((uint32_t)fits / unit, 1) * unit);
+    uint32_t size = ceil_div(ceil_div(n, most(blocks, 1)), unit) * unit;
+    return (uint16_t)most(least(size, top), unit);
+}
+
+// Weights keep half of L2, their depth in one run: rows stream past, results are written once.
+static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
-    vecs = least(vecs, most(vectors(s, lanes), 1));
-    uint32_t rows = least(tile_most_rows(l->isa->registers, vecs), most(s->m, 1));
-    Version  v = {
-         .algo = ALGO_GEMM,
-         .order = ORDER_WEIGHTS,
-         .split = SPLIT_COLUMNS,
-         .tile_rows = (uint8_t)rows,
-         .tile_vecs = (uint8_t)vecs,
-         .pack = copies(s) ? GEMM_COPY : GEMM_ROWS,
-         .depth = (uint16_t)depth_of(s, lanes, l->caches, rows, vecs),
-    };
-    v.rows = (uint16_t)rows_of(s, l->caches, v.depth, rows);
-    v.columns = (uint16_t)columns_of(s, lanes, l->caches, v.rows, vecs);
+    size_t           half = l->caches->l2 / 2 / sizeof(float);
+    Version          v = {.algo = ALGO_GEMM, .order = ORDER_WEIGHTS, .split = SPLIT_COLUMNS};
+    v.tile_rows = (uint8_t)rows;
+    v.tile_vecs = (uint8_t)vecs;
+    v.pack = s->a.turned ? GEMM_COPY : GEMM_ROWS;
+    v.depth = block_of(s->k, s->m <= rows ? SIZE_MAX : l->caches->l2 / 64 / rows, 8);
+    v.columns = block_of(vectors(s, lanes), half / most(v.depth, 1) / lanes, vecs);
+    size_t fits = v.depth < s->k ? half / 2 / (v.columns * lanes) : UINT16_MAX;
+    if (v.pack == GEMM_COPY && fits > half / 2 / v.depth) fits = half / 2 / v.depth;
+    v.rows = block_of(s->m, fits, rows);
     return v;
 }
 
-static void add_variants(List *l, Version v) {
-    Version w = v;
-    add(l, v);
-    w.split = SPLIT_ROWS;
-    add(l, w);
-    w = v;
-    w.order = ORDER_INPUT;
-    add(l, w);
-    w.split = SPLIT_ROWS;
-    add(l, w);
-    w = v;
-    w.split = SPLIT_BOTH;
-    w.columns = (uint16_t)(most(v.columns / v.tile_vecs / 4u, 1) * v.tile_vecs);
-    w.rows = (uint16_t)(ceil_div(ceil_div(v.rows, 4), v.tile_rows) * v.tile_rows);
-    add(l, w);
+// Rows keep half of L2 and a panel of weights half of L1, while weights stream past.
+static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
+    const GemmShape *s = l->s;
+    uint32_t         lanes = l->isa->lanes;
+    size_t           half = l->caches->l2 / 2 / sizeof(float);
+    Version          v = {.algo = ALGO_GEMM, .order = ORDER_INPUT, .split = SPLIT_ROWS};
+    v.tile_rows = (uint8_t)rows;
+    v.tile_vecs = (uint8_t)vecs;
+    v.pack = s->a.turned || s->a.row % BAD_STRIDE == 0 ? GEMM_COPY : GEMM_ROWS;
+    v.depth = block_of(s->k, l->caches->l1 / 2 / sizeof(float) / (vecs * lanes), 8);
+    v.rows = block_of(s->m, half / v.depth, rows);
+    v.columns = block_of(vectors(s, lanes), half / 2 / v.rows / lanes, vecs);
+    return v;
+}
+
+// Small blocks of everything: many tasks, and little of any cache.
+static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
+    const GemmShape *s = l->s;
+    Version          v = by_input(l, rows, vecs);
+    v.order = ORDER_WEIGHTS;
+    v.split = SPLIT_BOTH;
+    v.rows = block_of(s->m, l->caches->l2 / 8 / sizeof(float) / v.depth, rows);
+    v.columns = block_of(vectors(s, l->isa->lanes), 4 * vecs, vecs);
+    return v;
 }
 
 uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *caches, Version *out,
                        uint32_t max) {
-    static const uint8_t vecs[] = {3, 2, 4, 1};
-    List                 l = {s, isa, caches, out, 0, max};
-    for (size_t i = 0; i < sizeof vecs; i++) add_variants(&l, base_version(&l, vecs[i]));
+    List     l = {s, isa, caches, out, 0, max};
+    uint8_t  rows[TILE_MAX_VECS] = {1}, vecs[TILE_MAX_VECS] = {1};
+    uint32_t n = s->m != 0 && s->n != 0 ? tiles(&l, rows, vecs) : 1;
+    if (s->m == 1) add(&l, by_weights(&l, 1, GEMM_ROW_VECS));
+    for (uint32_t i = 0; i < n; i++) {
+        Version v = by_weights(&l, rows[i], vecs[i]);
+        add(&l, v);
+        v.split = SPLIT_ROWS;
+        if (s->m > rows[i]) add(&l, v);
+        add(&l, by_cells(&l, rows[i], vecs[i]));
+        v = by_input(&l, rows[i], vecs[i]);
+        if (s->m > rows[i]) add(&l, v);
+        v.split = SPLIT_COLUMNS;
+        add(&l, v);
+    }
     return l.n;
 }
 

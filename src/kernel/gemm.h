@@ -9,7 +9,8 @@
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
-enum { GEMM_STACK = 3 };
+// A product of one row takes more vectors at a time than register tiles have.
+enum { GEMM_STACK = 3, GEMM_ROW_VECS = 8 };
 
 // One matrix of the stack begins at the sum of place[i] * stack[i] numbers; 0: all places share it.
 typedef struct GemmSide {

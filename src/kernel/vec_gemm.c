@@ -77,14 +77,10 @@ static void panel_rows(const Run *r, const Slab *s, uint32_t begin, uint32_t end
         .more = !s->first,
         .last = s->last && !edge,
     };
-    VEC(tile_find)(end - begin, vecs)(&t);
-}
-
-// Fetches a share of what the next panel will read, while this one is computed with.
-static void fetch(const float *panel, size_t numbers, uint32_t share, uint32_t shares) {
-    size_t end = numbers * (share + 1) / shares;
-    for (size_t i = numbers * share / shares / 16 * 16; i < end; i += 16)
-        __builtin_prefetch(panel + i, 0, 2);
+    if (r->g->version.tile_vecs > TILE_MAX_VECS)
+        VEC(gemm_row)(&t, vecs);
+    else
+        VEC(tile_find)(end - begin, vecs)(&t);
 }
 
 static void slab(const Run *r, const Slab *s) {
@@ -92,17 +88,11 @@ static void slab(const Run *r, const Slab *s) {
     uint32_t       tiles = (s->at.rows + v->tile_rows - 1) / v->tile_rows;
     uint32_t       panels = (s->at.columns + v->tile_vecs - 1) / v->tile_vecs;
     for (uint32_t i = 0; i < tiles * panels; i++) {
-        uint32_t p = v->order == ORDER_WEIGHTS ? i / tiles : i % panels;
-        uint32_t t = v->order == ORDER_WEIGHTS ? i % tiles : i / panels;
+        uint32_t p = v->order == ORDER_WEIGHTS ? i % panels : i / tiles;
+        uint32_t t = v->order == ORDER_WEIGHTS ? i / panels : i % tiles;
         uint32_t column = s->at.column + p * v->tile_vecs;
         uint32_t vecs = least(v->tile_vecs, s->at.columns - p * v->tile_vecs);
         panel_rows(r, s, s->at.rows * t / tiles, s->at.rows * (t + 1) / tiles, column, vecs);
-        if (v->order != ORDER_WEIGHTS || p + 1 == panels) continue;
-        size_t   panel = (size_t)r->g->shape.k * VEC_LANES;
-        uint32_t next = least(v->tile_vecs, s->at.columns - (p + 1) * v->tile_vecs);
-        for (uint32_t j = 0; j < next; j++)
-            fetch(r->weights + (column + vecs + j - r->base) * panel + (size_t)s->from * VEC_LANES,
-                  (size_t)s->depth * VEC_LANES, t, tiles);
     }
 }
 
@@ -117,14 +107,10 @@ static void slab_rows(const Run *r, Slab *s) {
     }
     s->rows = copy;
     s->stride = r->room.copy_row;
-    if (a->turned)
-        VEC(gemm_turn)
-        (s->depth, s->at.rows, r->a + s->from * a->row + s->at.row, a->row, 1, copy,
-         r->room.copy_row);
-    else
-        VEC(gemm_copy)
-        (s->at.rows, s->depth, r->a + s->at.row * a->row + s->from, a->row, 1, copy,
-         r->room.copy_row);
+    if (a->turned) VEC(gemm_turn)
+    (s->depth, s->at.rows, r->a + s->from * a->row + s->at.row, a->row, 1, copy, r->room.copy_row);
+    else VEC(gemm_copy)(s->at.rows, s->depth, r->a + s->at.row * a->row + s->from, a->row, 1, copy,
+                        r->room.copy_row);
 }
 
 static void chain(const Run *r, const Rect *at) {

@@ -61,14 +61,27 @@ void VEC(gemm_copy)(uint32_t rows, uint32_t columns, const float *from, size_t f
     }
 }
 
+// Columns beyond n are 0.
 static void clear(uint32_t k, uint32_t from, float *panel) {
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t j = from; j < VEC_LANES; j++) panel[(size_t)i * VEC_LANES + j] = 0;
 }
 
+// Four panels at a time, so that whole lines of b are used when they come in.
+static void copy_four(uint32_t k, const float *b, size_t row, float scale, float *to,
+                      size_t panel) {
+    const Vf by = vf_set(scale);
+    for (uint32_t i = 0; i < k; i++, b += row, to += VEC_LANES)
+        for (uint32_t v = 0; v < 4; v++) vf_store(to + v * panel, vf_load(b + v * VEC_LANES) * by);
+}
+
 void VEC(gemm_panels)(uint32_t n, uint32_t k, const float *b, size_t row, bool turned, float scale,
                       float *to) {
-    for (uint32_t at = 0; at < n; at += VEC_LANES, to += (size_t)k * VEC_LANES) {
+    const size_t panel = (size_t)k * VEC_LANES;
+    uint32_t     at = 0;
+    for (; !turned && at + 4 * VEC_LANES <= n; at += 4 * VEC_LANES, to += 4 * panel)
+        copy_four(k, b + at, row, scale, to, panel);
+    for (; at < n; at += VEC_LANES, to += panel) {
         uint32_t some = n - at < VEC_LANES ? n - at : VEC_LANES;
         if (turned)
             VEC(gemm_turn)(some, k, b + at * row, row, scale, to, VEC_LANES);
