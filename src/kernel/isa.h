@@ -14,6 +14,8 @@ struct Tile;
 struct Relay;
 struct Chain;
 struct ChainInput;
+struct Rowwise;
+struct RowwiseData;
 struct Gemm;
 struct Wino;
 

@@ -40,7 +40,7 @@ VEC_INLINE Vf vf_set(float x) {
 VEC_INLINE Vi vi_set(int32_t x) { return x - (Vi){0}; }
 
 // Masks are all ones or all zeros in each lane, as comparisons give them.
-VEC_INLINE Vf vf_choose(Vi mask, Vf yes, Vf no) {
+VEC_INLINE Vf                 vf_choose(Vi mask, Vf yes, Vf no) {
 #if VEC_LANES == 8 && defined __AVX__
     return (Vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
 #else
@@ -69,14 +69,36 @@ VEC_INLINE Vf                  vf_min(Vf bound, Vf x) {
 #endif
 }
 
+// Which lanes come before n, as a mask.
+VEC_INLINE Vi vi_before(uint32_t n) {
+#if VEC_LANES == 16
+    const Vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#else
+    const Vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+#endif
+    return (Vi)(lane < (int32_t)n);
+}
+
 VEC_INLINE Vf vf_load_some(const float *p, uint32_t n) {  // n < VEC_LANES; the rest is 0
+#if VEC_LANES == 16 && defined __AVX512F__
+    return (Vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#elif VEC_LANES == 8 && defined __AVX__
+    return (Vf)_mm256_maskload_ps(p, (__m256i)vi_before(n));
+#else
     float x[VEC_LANES] = {0};
     memcpy(x, p, n * sizeof *x);
     return vf_load(x);
+#endif
 }
 
-VEC_INLINE void vf_store_some(float *p, Vf v, uint32_t n) {
+VEC_INLINE void                vf_store_some(float *p, Vf v, uint32_t n) {
+#if VEC_LANES == 16 && defined __AVX512F__
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif VEC_LANES == 8 && defined __AVX__
+    _mm256_maskstore_ps(p, (__m256i)vi_before(n), (__m256)v);
+#else
     float x[VEC_LANES];
     vf_store(x, v);
     memcpy(p, x, n * sizeof *x);
+#endif
 }

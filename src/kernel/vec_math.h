@@ -152,3 +152,37 @@ VEC_INLINE Vf vf_pow(Vf x, Vf y) {
     VEC_EACH_LANE(z, powf(x[lane], y[lane]));
     return z;
 }
+
+// Across the lanes of one vector.
+#if VEC_LANES == 16
+#define VEC_HALF(x)                                                                                \
+    __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
+#define VEC_FOURS(x)                                                                               \
+    __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)
+#define VEC_TWOS(x)                                                                                \
+    __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)
+#define VEC_ONES(x)                                                                                \
+    __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
+#else
+#define VEC_FOURS(x) __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3)
+#define VEC_TWOS(x)  __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5)
+#define VEC_ONES(x)  __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6)
+#endif
+
+VEC_INLINE float vf_sum(Vf x) {
+#if VEC_LANES == 16
+    x = x + VEC_HALF(x);
+#endif
+    x = x + VEC_FOURS(x);
+    x = x + VEC_TWOS(x);
+    return (x + VEC_ONES(x))[0];
+}
+
+VEC_INLINE float vf_top(Vf x) {
+#if VEC_LANES == 16
+    x = vf_max(x, VEC_HALF(x));
+#endif
+    x = vf_max(x, VEC_FOURS(x));
+    x = vf_max(x, VEC_TWOS(x));
+    return vf_max(x, VEC_ONES(x))[0];
+}
