@@ -17,6 +17,7 @@ struct ChainInput;
 struct Rowwise;
 struct RowwiseData;
 struct Gemm;
+struct Attend;
 struct Wino;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);

@@ -1,0 +1,54 @@
+// Attend: softmax(scale q k' + mask) v for every head; scores never leave the near caches.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel/gemm.h"
+#include "kernel/isa.h"
+#include "kernel/version.h"
+
+// Where place s of head h of sequence b begins: b * batch + h * head + s * step numbers in.
+typedef struct AttendSide {
+    size_t batch, head, step;  // 0: shared
+} AttendSide;
+
+typedef struct AttendShape {
+    uint32_t   batch, heads, kv_heads;  // heads is a multiple of kv_heads
+    uint32_t   queries, keys, size, v_size;
+    AttendSide q, k, v, y;
+    bool       k_turned;  // k lies as [size][keys]: its step leads to the next of size
+    AttendSide mask;      // its step leads to the next query
+    float      scale;
+} AttendShape;
+
+typedef struct Attend {
+    AttendShape  shape;
+    Version      version;  // one of attend_versions
+    const float *q, *k, *v;
+    const float *mask;  // added to scores; NULL: none
+    float       *y;
+} Attend;
+
+// Vector kernel: isa->attend(attend, part). A query whose scores are all -INFINITY gets 0.
+
+// The best guess comes first. Returns how many were written, at least 1.
+uint32_t attend_versions(const AttendShape *s, const Isa *isa, const CacheSizes *caches,
+                         Version *out, uint32_t max);
+uint32_t attend_tasks(const AttendShape *s, const Isa *isa, const Version *v);
+size_t   attend_scratch(const AttendShape *s, const Isa *isa, const Version *v);  // of each part
+Traffic  attend_traffic(const AttendShape *s, const Isa *isa, const Version *v,
+                        const CacheSizes *caches, uint32_t parts);
+
+// The two products of a block of queries, and where the scratch of a part has what, in numbers.
+typedef struct AttendPlan {
+    GemmShape to_scores, to_values;
+    Version   scores_version, values_version;
+    size_t    keys, values;  // panels of one head
+    size_t    scores, row;   // [rows][row]
+    size_t    sums;          // [rows]
+    size_t    gemm, end;
+} AttendPlan;
+
+AttendPlan attend_plan(const AttendShape *s, const Version *v, uint32_t lanes);
