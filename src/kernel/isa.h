@@ -16,6 +16,7 @@ struct Chain;
 struct ChainInput;
 struct Rowwise;
 struct RowwiseData;
+struct FoldAxis;
 struct Gemm;
 struct Attend;
 struct Wino;
