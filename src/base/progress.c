@@ -89,3 +89,11 @@ void progress_end(Progress *p) {
         tell(p, now);
     }
 }
+
+static void sink_step(void *self, int64_t done, int64_t of) {
+    Progress *p = self;
+    p->total = of;
+    progress_step(p, done - p->done);
+}
+
+ProgressSink progress_sink(Progress *p) { return (ProgressSink){sink_step, p}; }

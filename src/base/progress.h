@@ -17,6 +17,17 @@ typedef struct Progress {
     bool        live, colour;  // what out can show
 } Progress;
 
+// For libraries, which never print: they tell a sink how much of how much is done.
+typedef struct ProgressSink {
+    void (*step)(void *self, int64_t done, int64_t of);  // NULL: nobody listens
+    void *self;
+} ProgressSink;
+
 void progress_begin(Progress *p, FILE *out, Clock clock, const char *what, int64_t total);
 void progress_step(Progress *p, int64_t n);  // n more are done
 void progress_end(Progress *p);              // leaves the line; also when it stopped early
+
+ProgressSink       progress_sink(Progress *p);  // draws what it is told; p has begun
+static inline void progress_tell(ProgressSink s, int64_t done, int64_t of) {
+    if (s.step != NULL) s.step(s.self, done, of);
+}

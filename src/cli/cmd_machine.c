@@ -15,12 +15,6 @@ typedef struct Machine {
     Probe      probe;
 } Machine;
 
-static void told(void *progress, uint32_t done, uint32_t of) {
-    Progress *p = progress;
-    p->total = of;
-    progress_step(p, (int64_t)done - p->done);
-}
-
 static Err measure(Machine *m, uint32_t threads, bool quick, bool show) {
     uint32_t cpus[TEAM_MAX];
     Team    *team = NULL;
@@ -28,8 +22,8 @@ static Err measure(Machine *m, uint32_t threads, bool quick, bool show) {
     uint32_t got = cpu_pick(&m->cpu, threads, cpus);
     TRY(team_create(&team, threads, got == threads ? cpus : NULL));
     if (show) progress_begin(&p, stderr, clock_steady(), "measuring", 1);
-    ProbeTold t = {show ? told : NULL, &p};
-    Err       e = probe_machine(&m->cpu, m->isa, team, quick, t, &m->probe);
+    ProgressSink sink = show ? progress_sink(&p) : (ProgressSink){0};
+    Err          e = probe_machine(&m->cpu, m->isa, team, quick, sink, &m->probe);
     if (show) progress_end(&p);
     team_destroy(team);
     return e;

@@ -79,9 +79,10 @@ uint32_t pareto_front(const Profile *p, uint32_t *out) {
 
 static double best_time(const Profile *p, const Pressure *m, const uint32_t *set, uint32_t n,
                         uint32_t k, uint32_t level) {
-    double best = INFINITY;
+    double        best = INFINITY;
+    PressureShare ours = pressure_share(level);
     for (uint32_t i = 0; i < n; i++)
-        best = fmin(best, pressure_time(m, &p->candidates[set[i]], k, p->counts[k], level));
+        best = fmin(best, pressure_time(m, &p->candidates[set[i]], k, p->counts[k], ours));
     return best;
 }
 

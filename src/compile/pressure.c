@@ -16,25 +16,21 @@ Pressure pressure_of(const Cpu *cpu, const Probe *p) {
     };
 }
 
-double pressure_l3_share(uint32_t level) {
+PressureShare pressure_share(uint32_t level) {
     CHECK(level < PRESSURE_LEVELS);
-    return 1.0 - (double)level / (PRESSURE_LEVELS - 1);
-}
-
-double pressure_dram_share(uint32_t level) {
-    CHECK(level < PRESSURE_LEVELS);
-    return pow(0.5, level / 2.0);
+    return (PressureShare){.l3 = 1.0 - (double)level / (PRESSURE_LEVELS - 1),
+                           .dram = pow(0.5, level / 2.0)};
 }
 
 static double rate(double one, double all, uint32_t cores) { return fmin(one * cores, all); }
 
 double pressure_time(const Pressure *m, const Candidate *c, uint32_t k, uint32_t cores,
-                     uint32_t level) {
-    double room = (double)m->l3_bytes * pressure_l3_share(level);
+                     PressureShare ours) {
+    double room = (double)m->l3_bytes * ours.l3;
     double wanted = (double)c->traffic.l3_bytes, moved = (double)c->traffic.beyond_l2_bytes;
     double near = wanted <= room ? 1 : room / wanted;
     double l3 = rate(m->l3_one, m->l3_all, cores);
-    double dram = rate(m->dram_one, m->dram_all * pressure_dram_share(level), cores);
+    double dram = rate(m->dram_one, m->dram_all * ours.dram, cores);
     double memory = moved * near / l3 + moved * (1 - near) / dram;
     return fmax((double)c->time_ns[k], memory);
 }

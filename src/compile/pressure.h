@@ -18,12 +18,15 @@ typedef struct Pressure {  // what there is to share; GB/s
     double dram_one, dram_all;
 } Pressure;
 
+typedef struct PressureShare {  // that is left to us, 0 to 1
+    double l3, dram;
+} PressureShare;
+
+PressureShare pressure_share(uint32_t level);
+
 Pressure pressure_of(const Cpu *cpu, const Probe *probe);
 
 // Nanoseconds on counts[k] = cores. The time alone is what it takes at least; bytes moved beyond L2
 // come from the L3 as far as the share of it holds what the version keeps there, else from memory.
 double pressure_time(const Pressure *m, const Candidate *c, uint32_t k, uint32_t cores,
-                     uint32_t level);
-
-double pressure_l3_share(uint32_t level);    // of the whole, 0 to 1
-double pressure_dram_share(uint32_t level);  // of the whole, 0 to 1
+                     PressureShare ours);

@@ -3,7 +3,7 @@
 #include "base/check.h"
 
 // A record: format, then numbers of seven bits a byte, least first, then a sum over all of it.
-enum { FORMAT = 1, SUM_BYTES = 8, NUMBER_BYTES = 10, VERSION_NUMBERS = 9 };
+enum { FORMAT = 2, SUM_BYTES = 8, NUMBER_BYTES = 10, VERSION_NUMBERS = 9 };
 
 _Static_assert(sizeof(Version) == 12, "a new field has to be written and read here");
 
@@ -81,7 +81,7 @@ static Candidate get_candidate(Reader *b, uint32_t n_counts) {
 }
 
 static size_t most_bytes(const Profile *p) {
-    size_t numbers = 4 + PROFILE_COUNTS + PROFILE_KEPT;
+    size_t numbers = 6 + PROFILE_COUNTS + PROFILE_KEPT;
     numbers += p->n * (size_t)(VERSION_NUMBERS + 3 + p->n_counts);
     return numbers * NUMBER_BYTES + SUM_BYTES;
 }
@@ -96,6 +96,8 @@ Err profile_encode(const Profile *p, Arena *a, uint8_t **out, size_t *len) {
     for (uint32_t i = 0; i < p->n_counts; i++) put(&b, p->counts[i]);
     put(&b, p->n_kept);
     for (uint32_t i = 0; i < p->n_kept; i++) put(&b, p->kept[i]);
+    put(&b, (uint64_t)p->spent_ns);
+    put(&b, p->finished);
     put(&b, p->n);
     for (uint32_t i = 0; i < p->n; i++) put_candidate(&b, &p->candidates[i], p->n_counts);
     uint64_t sum = sum_of(bytes, (size_t)(b - bytes));
@@ -122,6 +124,8 @@ static void get_head(Reader *b, Profile *p) {
     }
     p->n_kept = (uint32_t)get(b, PROFILE_KEPT);
     for (uint32_t i = 0; i < p->n_kept; i++) p->kept[i] = (uint32_t)get(b, PROFILE_CANDIDATES - 1);
+    p->spent_ns = (TimeNs)get(b, INT64_MAX);
+    p->finished = get(b, 1) == 1;
     p->n = (uint32_t)get(b, PROFILE_CANDIDATES);
     for (uint32_t i = 0; i < p->n_kept; i++)
         if (p->kept[i] >= p->n) b->bad = true;

@@ -22,6 +22,8 @@ typedef struct Candidate {
 typedef struct Profile {
     uint32_t   n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
     uint32_t   n_kept, kept[PROFILE_KEPT];        // the versions to run with, by candidate
+    TimeNs     spent_ns;                          // on measuring
+    bool       finished;                          // more time would change little
     uint32_t   n;
     Candidate *candidates;  // [n], every one that was seen
 } Profile;

@@ -111,18 +111,18 @@ static void touch(void *ctx, uint32_t index, uint32_t count) {
 }
 
 typedef struct Probing {
-    const Isa *isa;
-    Team      *team;
-    TimeNs     step_ns;
-    ProbeTold  told;
-    uint32_t   done;
-    Memory     mem;
-    size_t     room;  // bytes at mem.base
+    const Isa   *isa;
+    Team        *team;
+    TimeNs       step_ns;
+    ProgressSink sink;
+    int64_t      done;
+    Memory       mem;
+    size_t       room;  // bytes at mem.base
 } Probing;
 
 static void step(Probing *p) {
     p->done++;
-    if (p->told.step != NULL) p->told.step(p->told.self, p->done, STEPS);
+    progress_tell(p->sink, p->done, STEPS);
 }
 
 static double memory_rate(Probing *p, uint32_t count, ProbeWork *work) {
@@ -197,11 +197,11 @@ static Err probe_with(Probing *p, Arena *a, const Cpu *c, Probe *out) {
     return ERR_OK;
 }
 
-Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quick, ProbeTold told,
+Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quick, ProgressSink sink,
                   Probe *out) {
     Arena   a = {0};
     Probe   found = {.cores = team_size(team)};
-    Probing p = {.isa = isa, .team = team, .told = told, .mem.isa = isa};
+    Probing p = {.isa = isa, .team = team, .sink = sink, .mem.isa = isa};
     p.step_ns = quick ? STEP_NS / 5 : STEP_NS;
     team_pin(team);
     Err e = probe_with(&p, &a, cpu, &found);

@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "base/team.h"
 #include "kernel/isa.h"
 
@@ -32,15 +33,10 @@ typedef struct Probe {
     double      clock_ns, thread_clock_ns;  // cost of one look
 } Probe;
 
-typedef struct ProbeTold {  // called after each of `of` equal steps; may be NULL
-    void (*step)(void *self, uint32_t done, uint32_t of);
-    void *self;
-} ProbeTold;
-
 // Best of many short samples each, so that a busy machine still shows what it could do. The team's
 // members should be bound, one to a core. About 2 s, or a fifth of that when quick.
-MUST_USE Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quick, ProbeTold told,
-                           Probe *out);
+MUST_USE Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quick,
+                           ProgressSink sink, Probe *out);
 
 double      probe_fma_peak(const Isa *isa);  // GFLOP/s of the calling thread's core, in 25 ms
 const char *probe_level_name(ProbeLevel l);

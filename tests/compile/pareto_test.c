@@ -80,20 +80,23 @@ static void test_counts(void **state) {
     assert_int_equal(p.kept[0], 0);  // never more than 1.17 times the fastest; the other 1.2
 }
 
+static double time_at(const Candidate *c, uint32_t k, uint32_t cores, uint32_t level) {
+    return pressure_time(&machine, c, k, cores, pressure_share(level));
+}
+
 static void test_levels(void **state) {
     (void)state;
-    assert_true(pressure_l3_share(0) == 1 && pressure_l3_share(9) == 0);
-    assert_true(pressure_dram_share(0) == 1 && pressure_dram_share(2) == 0.5);
+    assert_true(pressure_share(0).l3 == 1 && pressure_share(9).l3 == 0);
+    assert_true(pressure_share(0).dram == 1 && pressure_share(2).dram == 0.5);
     Candidate big = make(1000000, 8, 12, 12), small = make(1100000, 8, 0, 6);
     for (uint32_t level = 1; level < PRESSURE_LEVELS; level++)
-        assert_true(pressure_time(&machine, &big, 0, 1, level) >=
-                    pressure_time(&machine, &big, 0, 1, level - 1));
-    assert_true(pressure_time(&machine, &big, 0, 1, 0) == 1e6);
-    assert_true(pressure_time(&machine, &small, 0, 1, 9) == 1.1e6);
+        assert_true(time_at(&big, 0, 1, level) >= time_at(&big, 0, 1, level - 1));
+    assert_true(time_at(&big, 0, 1, 0) == 1e6);
+    assert_true(time_at(&small, 0, 1, 9) == 1.1e6);
     // Nothing is left of the L3: 12 MB at 70 GB/s times 2^-4.5.
     double expected = 12.0 * MB / (70 * pow(0.5, 4.5));
-    assert_true(fabs(pressure_time(&machine, &big, 0, 1, 9) / expected - 1) < 1e-9);
-    assert_true(pressure_time(&machine, &big, 1, 2, 9) == pressure_time(&machine, &big, 0, 1, 9));
+    assert_true(fabs(time_at(&big, 0, 1, 9) / expected - 1) < 1e-9);
+    assert_true(time_at(&big, 1, 2, 9) == time_at(&big, 0, 1, 9));
 }
 
 // Which version wins moves with the level, from the large to the small.

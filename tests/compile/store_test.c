@@ -55,6 +55,8 @@ static Candidate candidate(uint32_t i) {
 
 static Profile profile(uint32_t n) {
     Profile p = {.n_counts = 2, .counts = {1, 2}, .n_kept = 2, .kept = {n - 1, 0}, .n = n};
+    p.spent_ns = INT64_C(123456789012);
+    p.finished = n % 2 == 0;
     p.candidates = arena_new(&arena, Candidate, n);
     for (uint32_t i = 0; i < n; i++) p.candidates[i] = candidate(i);
     return p;
@@ -62,6 +64,7 @@ static Profile profile(uint32_t n) {
 
 static bool same(const Profile *a, const Profile *b) {
     bool ok = a->n == b->n && a->n_counts == b->n_counts && a->n_kept == b->n_kept &&
+              a->spent_ns == b->spent_ns && a->finished == b->finished &&
               memcmp(a->counts, b->counts, sizeof a->counts) == 0 &&
               memcmp(a->kept, b->kept, sizeof a->kept) == 0;
     for (uint32_t i = 0; ok && i < a->n; i++) {

@@ -65,10 +65,10 @@ static void test_samples(void **state) {
 }
 
 typedef struct Steps {
-    uint32_t done, of;
+    int64_t done, of;
 } Steps;
 
-static void told(void *self, uint32_t done, uint32_t of) {
+static void told(void *self, int64_t done, int64_t of) {
     Steps *s = self;
     assert_int_equal(done, s->done + 1);
     *s = (Steps){done, of};
@@ -90,7 +90,7 @@ static void test_machine(void **state) {
     assert_int_equal(cpu_read(&a, &cgroup_roots, &cpu), ERR_OK);
     uint32_t n = cpu_budget(&cpu, &cgroup_roots).cores < 2 ? 1 : 2;
     assert_int_equal(team_create(&t, n, NULL), ERR_OK);
-    assert_int_equal(probe_machine(&cpu, best, t, true, (ProbeTold){told, &s}, &p), ERR_OK);
+    assert_int_equal(probe_machine(&cpu, best, t, true, (ProgressSink){told, &s}, &p), ERR_OK);
     team_destroy(t);
     assert_int_equal(s.done, s.of);
     assert_int_equal(p.cores, n);
@@ -117,7 +117,7 @@ static void test_strange_machines(void **state) {
         assert_int_equal(arena_init(&a, 1 << 24), ERR_OK);
         assert_int_equal(cpu_read_synthetic(&a, machines[i], &cpu), ERR_OK);
         assert_int_equal(team_create(&t, 1, NULL), ERR_OK);
-        assert_int_equal(probe_machine(&cpu, best, t, true, (ProbeTold){0}, &p), ERR_OK);
+        assert_int_equal(probe_machine(&cpu, best, t, true, (ProgressSink){0}, &p), ERR_OK);
         check_rate(p.read[PROBE_L1]);
         assert_int_equal(p.hop.samples, 0);
         team_destroy(t);

@@ -1,0 +1,30 @@
+// Stopwatch: how long one version of a layer takes on some of a team's cores, as in a program.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/team.h"
+#include "base/time.h"
+#include "kernel/part.h"
+#include "kernel/version.h"
+
+typedef struct StopwatchWork {
+    void (*run)(void *self, const Version *v, Part part);
+    void          *self;
+    const Version *version;
+} StopwatchWork;
+
+typedef struct Stopwatch Stopwatch;
+
+// Each member has scratch_bytes of its own. Before each run it reads evict_bytes of other memory,
+// since in a program other layers have just filled its private caches; 0: it does not.
+MUST_USE Err stopwatch_create(Stopwatch **out, Team *team, size_t scratch_bytes,
+                              size_t evict_bytes);
+void         stopwatch_destroy(Stopwatch *t);  // accepts NULL
+
+// One run on `cores` members, from the moment all are ready until all are done. clean: nobody took
+// the cores away meanwhile.
+TimeNs stopwatch_run(Stopwatch *t, StopwatchWork w, uint32_t cores, bool *clean);

@@ -1,0 +1,50 @@
+// Tune: measures the versions of heavy layers within a budget of time, and keeps those that
+// suffice.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/progress.h"
+#include "base/team.h"
+#include "compile/pressure.h"
+#include "compile/profile.h"
+#include "compile/store.h"
+#include "kernel/part.h"
+#include "kernel/version.h"
+
+typedef struct TuneLayer {
+    const char    *key;         // layers with the same key are measured once
+    const Version *candidates;  // [n], the best guess first
+    uint32_t       n;
+    double         macs;
+    size_t         scratch_bytes_max;  // of a part, whatever the version
+    void          *self;
+    MUST_USE Err (*prepare)(void *self, const Version *v);  // before the first run; may be NULL
+    void (*run)(void *self, const Version *v, Part part);
+    uint32_t (*tasks)(void *self, const Version *v);
+    Traffic (*traffic)(void *self, const Version *v, uint32_t parts);
+} TuneLayer;
+
+typedef struct TuneOptions {
+    Team               *team;                              // bound to cores
+    uint32_t            n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
+    double              seconds;                           // for all layers together
+    size_t              l2_bytes;                          // of a core; see stopwatch_create
+    const Pressure     *pressure;
+    Store              *store;  // may be NULL
+    ProgressSink        sink;
+    const _Atomic bool *stop;  // set by another thread: enough; may be NULL
+} TuneOptions;
+
+// out[i] is what is known of layers[i] afterwards, in the arena. Layers that found no time have no
+// candidates. What the store knows of an earlier search is not measured again.
+MUST_USE Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,
+                         Profile *out);
+
+// What the store knows of a layer on these numbers of cores, without measuring. False: nothing.
+bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, Profile *out);
