@@ -1,9 +1,10 @@
 #include "kernel/vec_wino.h"
 
-// A strip is this many tiles wide, so that it stays in the nearest cache.
-enum { STRIP_TILES = 8, STRIP_MOST = STRIP_TILES * 4 + 2 };
+// A strip is this many tiles wide, and blocks of channels whose results share cache lines are done
+// together: strip and results stay in the nearest cache.
+enum { STRIP_TILES = 8, STRIP_MOST = STRIP_TILES * 4 + 2, TOGETHER = 16 / VEC_LANES };
 
-static const float zeros[STRIP_MOST * VEC_LANES];
+static _Alignas(64) const float zeros[STRIP_MOST * VEC_LANES];
 
 VEC_INLINE Six evaluate(Six x, const uint32_t m) {
     Six v = {0};
@@ -63,26 +64,29 @@ VEC_INLINE void fill_tile(const float *strip, const uint32_t m, size_t stride, f
 }
 
 VEC_INLINE void all_tiles(const Wino *w, const WinoPlan *p, const uint32_t m, uint32_t begin,
-                          uint32_t end, uint32_t channel, float *inputs) {
-    const ConvShape *s = &w->shape;
-    const size_t     plane = (size_t)s->ih * s->iw * VEC_LANES;
-    float            strip[STRIP_MOST * 6 * VEC_LANES];
-    WinoRow          r;
+                          uint32_t end, uint32_t channel, uint32_t channels, float *inputs) {
+    const ConvShape   *s = &w->shape;
+    const size_t       plane = (size_t)s->ih * s->iw * VEC_LANES;
+    _Alignas(64) float strip[STRIP_MOST * 6 * VEC_LANES];
+    WinoRow            r;
     for (uint32_t tile = begin; tile < end; tile += r.n) {
         r = wino_row(p, tile, end, STRIP_TILES);
-        fill_strip(s, w->x + ((size_t)r.image * p->channels + channel) * plane, m, r, strip);
-        for (uint32_t i = 0; i < r.n; i++)
-            fill_tile(strip + (size_t)(i * m * (m + 2)) * VEC_LANES, m, p->point_stride,
-                      inputs + (tile - begin + i) * p->tile_stride + channel * VEC_LANES);
+        for (uint32_t c = channel; c < channel + channels; c++) {
+            fill_strip(s, w->x + ((size_t)r.image * p->channels + c) * plane, m, r, strip);
+            for (uint32_t i = 0; i < r.n; i++)
+                fill_tile(strip + (size_t)(i * m * (m + 2)) * VEC_LANES, m, p->point_stride,
+                          inputs + (tile - begin + i) * p->tile_stride + c * VEC_LANES);
+        }
     }
 }
 
 void VEC(wino_inputs)(const Wino *w, const WinoPlan *p, uint32_t begin, uint32_t end,
                       float *inputs) {
-    for (uint32_t c = 0; c < p->channels; c++) {
+    for (uint32_t c = 0; c < p->channels; c += TOGETHER) {
+        uint32_t n = p->channels - c < TOGETHER ? p->channels - c : TOGETHER;
         if (p->m == 2)
-            all_tiles(w, p, 2, begin, end, c, inputs);
+            all_tiles(w, p, 2, begin, end, c, n, inputs);
         else
-            all_tiles(w, p, 4, begin, end, c, inputs);
+            all_tiles(w, p, 4, begin, end, c, n, inputs);
     }
 }

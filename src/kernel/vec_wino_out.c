@@ -33,8 +33,8 @@ VEC_INLINE void put(const Place *to, size_t at, Vf v, Vf lo, Vf hi) {
 
 VEC_INLINE void one_tile(const float *products, const uint32_t m, Vf bias, Vf lo, Vf hi,
                          const Place *to) {
-    const uint32_t t = m + 2;
-    float          half[4 * 6 * VEC_LANES];
+    const uint32_t     t = m + 2;
+    _Alignas(64) float half[4 * 6 * VEC_LANES];
     for (uint32_t j = 0; j < t; j++) {
         Six x = six_load(products + (size_t)j * VEC_LANES, (size_t)t * VEC_LANES, t);
         six_store(half + (size_t)j * VEC_LANES, (size_t)t * VEC_LANES, interpolate(x, m), m);

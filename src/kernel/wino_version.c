@@ -21,13 +21,9 @@ typedef struct Guesses {
     Guess             at[MOST_VERSIONS];
 } Guesses;
 
-static double transform_cycles(const WinoPlan *p, double per_tile) {
-    return per_tile * (p->m == 4 ? 1 : 0.4) * p->tiles;
-}
-
 // Cycles of all register tiles of a block of tiles and a strip of columns, at one point.
 static double product_cycles(const Version *v, uint32_t tiles, uint32_t vecs, uint32_t ic) {
-    enum { CALL = 20, CHAIN = 4, PORTS = 2 };
+    enum { CALL = 28, CHAIN = 4, PORTS = 2 };
     double   sum = 0;
     uint32_t wide = wino_groups(vecs, v->tile_vecs), high = wino_groups(tiles, v->tile_rows);
     for (uint32_t c = 0; c < wide; c++) {
@@ -45,36 +41,42 @@ static double product_cycles(const Version *v, uint32_t tiles, uint32_t vecs, ui
     return sum;
 }
 
-static size_t weight_bytes(const Guesses *g, const WinoPlan *p) {
-    return (size_t)p->vecs * g->isa->lanes * p->points * g->s->ic * sizeof(float);
+// What one part touches, and how often it comes from further than L2.
+typedef struct Reads {
+    size_t   weights, inputs, block;  // bytes: all; transformed, of a block; those and the products
+    uint32_t weight_passes, input_passes;
+} Reads;
+
+static Reads reads_of(const ConvShape *s, uint32_t lanes, const Version *v, const WinoPlan *p,
+                      size_t l2) {
+    Reads r = {.inputs = p->inputs * sizeof(float), .weight_passes = 1, .input_passes = 1};
+    r.weights = (size_t)p->vecs * lanes * p->points * s->ic * sizeof(float);
+    r.block = r.inputs + p->products * sizeof(float);
+    size_t kept = v->order == ORDER_INPUT ? r.weights : r.weights / p->strips;
+    if (kept + r.block > l2) r.weight_passes = p->blocks;
+    if (v->order == ORDER_WEIGHTS && p->blocks > 1) r.input_passes = p->strips;
+    return r;
 }
 
-// How often one part reads the weights, and transforms the inputs, from further than its L2.
-typedef struct Passes {
-    uint32_t weights, inputs;
-} Passes;
-
-static Passes passes(const WinoPlan *p, const Version *v, size_t weights, size_t l2) {
-    size_t block = (p->inputs + p->products) * sizeof(float);
-    Passes n = {1, 1};
-    if (v->order == ORDER_INPUT && weights + block > l2) n.weights = p->blocks;
-    if (v->order == ORDER_WEIGHTS && weights / p->strips + block > l2) n.weights = p->blocks;
-    if (v->order == ORDER_WEIGHTS && p->blocks > 1) n.inputs = p->strips;
-    return n;
-}
-
+// Fitted to measurements, with weights in L3 and with weights in memory.
 static double guess_cycles(const Guesses *g, const Version *v) {
-    enum { LINE_CYCLES = 10, LINE = 64 };
+    static const double near = 0.6, again = 4, first = 9;  // cycles of a line: from L2, L3, memory
+    enum { LINE = 64, IN = 90, OUT = 87 };                 // of a tile of 36 points and a vector
     WinoPlan p = wino_plan(g->s, g->isa->lanes, v);
-    size_t   weights = weight_bytes(g, &p);
-    Passes   n = passes(&p, v, weights, g->caches->l2);
-    double   products =
-        product_cycles(v, p.most, p.widest, g->s->ic) * p.points * p.strips * p.tiles / p.most;
-    double in = transform_cycles(&p, 90.0 * p.channels) * n.inputs;
-    double out = transform_cycles(&p, 70.0 * p.vecs);
-    double memory = (double)weights * n.weights / LINE * LINE_CYCLES;
-    double work = products > memory ? products + memory / 4 : memory + products / 4;
-    return (work + in + out) * (1 + 0.3 / wino_tasks(g->s, g->isa, v));
+    Reads    r = reads_of(g->s, g->isa->lanes, v, &p, g->caches->l2);
+    double   full = (double)r.block / (double)g->caches->l2, tasks = wino_tasks(g->s, g->isa, v);
+    double   weights = (double)r.weights / LINE, inputs = (double)r.inputs * p.blocks / LINE;
+    double   strips = p.strips, groups = wino_groups(p.widest, v->tile_vecs);
+    double   transforms =
+        (p.m == 4 ? 1 : 0.4) * p.tiles *
+        (IN * (1 + (full < 1 ? full : 1)) * p.channels * r.input_passes + (double)OUT * p.vecs);
+    double products =
+        product_cycles(v, p.most, p.widest, g->s->ic) * p.points * strips * p.tiles / p.most;
+    products += near * (weights * p.blocks + inputs * strips * groups);
+    double memory = weights * (first + again * (r.weight_passes - 1));
+    if (full > 1) memory += again * inputs * strips;
+    double work = products > memory ? products + memory * 0.15 : memory + products * 0.15;
+    return (work + transforms) * (1 + 0.15 / tasks);
 }
 
 static void try(Guesses *g, const Version *v) {
@@ -146,25 +148,24 @@ uint32_t wino_versions(const ConvShape *s, const Isa *isa, const CacheSizes *cac
 
 Traffic wino_traffic(const ConvShape *s, const Isa *isa, const Version *v, const CacheSizes *caches,
                      uint32_t parts) {
-    Guesses  g = {.s = s, .isa = isa};
     WinoPlan p = wino_plan(s, isa->lanes, v);
-    size_t   weights = weight_bytes(&g, &p), block = (p.inputs + p.products) * sizeof(float);
+    Reads    r = reads_of(s, isa->lanes, v, &p, caches->l2);
     size_t   x = (size_t)s->n * p.channels * isa->lanes * s->ih * s->iw * sizeof(float);
     size_t   y = (size_t)s->n * p.vecs * isa->lanes * s->oh * s->ow * sizeof(float);
-    Passes   n = passes(&p, v, weights, caches->l2);
-    uint32_t sharing = parts < wino_tasks(s, isa, v) ? parts : wino_tasks(s, isa, v);
-    bool     columns = v->split == SPLIT_COLUMNS || v->order == ORDER_WEIGHTS || p.blocks == 1;
+    uint32_t tasks = wino_tasks(s, isa, v), busy = parts < tasks ? parts : tasks;
     Traffic  t = {0};
     // Cut along columns, parts share the weights and each reads all inputs; otherwise the reverse.
-    if (columns) {
-        if (n.inputs < sharing) n.inputs = sharing;
-    } else if (n.weights < sharing) {
-        n.weights = sharing;
+    if (v->split == SPLIT_COLUMNS || v->order == ORDER_WEIGHTS || p.blocks == 1) {
+        if (r.input_passes < busy) r.input_passes = busy;
+    } else if (r.weight_passes < busy) {
+        r.weight_passes = busy;
     }
-    t.beyond_l2_bytes = x * n.inputs + weights * n.weights + y;
-    if (block > caches->l2) t.beyond_l2_bytes += block * p.blocks * p.strips;
-    if (n.weights > 1) t.l3_bytes += weights;
-    if (n.inputs > 1) t.l3_bytes += x;
-    if (block > caches->l2) t.l3_bytes += block * sharing;
+    t.beyond_l2_bytes = x * r.input_passes + r.weights * r.weight_passes + y;
+    if (r.weight_passes > 1) t.l3_bytes += r.weights;
+    if (r.input_passes > 1) t.l3_bytes += x;
+    if (r.block > caches->l2) {
+        t.beyond_l2_bytes += r.inputs * p.blocks * p.strips;
+        t.l3_bytes += r.block * busy;
+    }
     return t;
 }
