@@ -9,12 +9,13 @@ enum { TILE_MAX_VECS = 4, TILE_MAX_ROWS = 24 };
 
 // Depth is n_terms runs of `depth` numbers: number k of term t of row r is rows[r][terms[t] + k].
 // For a matrix product a row is a row of the matrix and there is one term; for a convolution a row
-// is a pixel and a term is a row of taps of one channel block.
+// is a pixel and a term is a row of taps of one channel block. After those may follow n_tails terms
+// of another depth: the channels that do not fill a block.
 typedef struct Tile {
     const float *const *rows;
-    const int32_t      *terms;  // [n_terms] offsets; NULL: one term at 0
-    uint32_t            n_terms, depth;
-    const float        *weights;  // vector v: weights + v * weight_stride, [n_terms * depth][lanes]
+    const int32_t      *terms;  // [n_terms + n_tails] offsets; NULL: one term at 0
+    uint32_t            n_terms, depth, n_tails, tail_depth;
+    const float        *weights;  // vector v: weights + v * weight_stride, [sum of depths][lanes]
     size_t              weight_stride;
     float              *out;  // number (row r, vector v) at out + r * row_stride + v * vec_stride
     size_t              row_stride, vec_stride;

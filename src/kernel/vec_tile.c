@@ -62,33 +62,43 @@ VEC_INLINE void step(const uint32_t rows, const uint32_t vecs, const float *cons
     }
 }
 
+// One term: wat says how far in the weights it is, and where it ends there is the result.
+VEC_INLINE ptrdiff_t add_term(ptrdiff_t at, ptrdiff_t depth, const uint32_t rows,
+                              const uint32_t vecs, const float *const *p, const float *const *w,
+                              ptrdiff_t wat, Sums *s) {
+    const ptrdiff_t end = at + depth;
+    while (end - at >= DEPTH_STEP) {
+        UNROLL for (ptrdiff_t k = 0; k < DEPTH_STEP; k++) {
+            step(rows, vecs, p, at + k, w, wat + k * VEC_LANES, s);
+        }
+        at += DEPTH_STEP;
+        wat += DEPTH_STEP * VEC_LANES;
+        OPAQUE(at);
+        OPAQUE(wat);
+    }
+    while (at < end) {
+        step(rows, vecs, p, at, w, wat, s);
+        at += 1;
+        wat += VEC_LANES;
+        OPAQUE(at);
+        OPAQUE(wat);
+    }
+    return wat;
+}
+
 VEC_INLINE void add_up(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
     static const int32_t here = 0;
     const int32_t       *terms = t->terms != NULL ? t->terms : &here;
     const float         *p[TILE_MAX_ROWS], *w[TILE_MAX_VECS];
     UNROLL for (uint32_t r = 0; r < rows; r++) p[r] = t->rows[r];
     UNROLL for (uint32_t v = 0; v < vecs; v++) w[v] = t->weights + v * t->weight_stride;
-    const ptrdiff_t depth = t->depth;
-    ptrdiff_t       wat = 0;
-    for (const int32_t *end = terms + t->n_terms; terms < end; terms++) {
-        ptrdiff_t at = *terms;
-        ptrdiff_t stop = at + depth;
-        while (stop - at >= DEPTH_STEP) {
-            UNROLL for (ptrdiff_t k = 0; k < DEPTH_STEP; k++) {
-                step(rows, vecs, p, at + k, w, wat + k * VEC_LANES, s);
-            }
-            at += DEPTH_STEP;
-            wat += DEPTH_STEP * VEC_LANES;
-            OPAQUE(at);
-            OPAQUE(wat);
-        }
-        while (at < stop) {
-            step(rows, vecs, p, at, w, wat, s);
-            at += 1;
-            wat += VEC_LANES;
-            OPAQUE(at);
-            OPAQUE(wat);
-        }
+    const int32_t *tails = terms + t->n_terms, *end = tails + t->n_tails;
+    ptrdiff_t      depth = t->depth, wat = 0;
+    for (;;) {
+        for (; terms < tails; terms++) wat = add_term(*terms, depth, rows, vecs, p, w, wat, s);
+        if (terms == end) break;
+        tails = end;
+        depth = t->tail_depth;
     }
 }
 

@@ -18,17 +18,23 @@ enum { TERM_STEP = 40, MAX_LANES = 16 };
 typedef struct Case {
     uint32_t n_terms, depth;
     bool     terms, bias, add, more, last, clip;
+    uint32_t n_tails, tail_depth;
 } Case;
 
 static const Case cases[] = {
-    {1, 1, false, false, false, false, false, false},
-    {1, 4, false, true, false, false, true, false},
-    {1, 37, false, true, true, false, true, true},
-    {3, 8, true, false, true, true, true, true},
-    {2, 27, true, true, true, true, false, true},
-    {5, 3, true, true, false, false, true, true},
-    {0, 8, true, true, true, false, true, true},
+    {1, 1, false, false, false, false, false, false, 0, 0},
+    {1, 4, false, true, false, false, true, false, 0, 0},
+    {1, 37, false, true, true, false, true, true, 0, 0},
+    {3, 8, true, false, true, true, true, true, 0, 0},
+    {2, 27, true, true, true, true, false, true, 3, 5},
+    {5, 3, true, true, false, false, true, true, 1, 6},
+    {0, 8, true, true, true, false, true, true, 0, 0},
+    {0, 0, true, true, true, false, true, true, 2, 7},
 };
+
+static size_t total_depth(const Case *c) {
+    return c->n_terms * c->depth + c->n_tails * c->tail_depth;
+}
 
 // Buffers are as long as what may be touched, so that a step too far is seen.
 typedef struct Buffers {
@@ -46,11 +52,11 @@ static float *numbers(Rng *r, size_t n) {
 }
 
 static Buffers buffers_new(const Case *c, uint32_t lanes, uint32_t rows, uint32_t vecs, Rng *r) {
-    size_t  terms = c->n_terms > 0 ? c->n_terms : 1, n_x = (terms - 1) * TERM_STEP + c->depth;
+    size_t  terms = c->n_terms + c->n_tails, n_x = c->terms ? terms * TERM_STEP : c->depth;
     Buffers b = {.row_stride = lanes + 3, .vec_stride = rows * (lanes + 3) + 1};
     b.n_out = (rows - 1) * b.row_stride + (vecs - 1) * b.vec_stride + lanes;
     b.x = numbers(r, rows * n_x);
-    b.w = numbers(r, (size_t)vecs * c->n_terms * c->depth * lanes);
+    b.w = numbers(r, vecs * total_depth(c) * lanes);
     b.bias = numbers(r, (size_t)vecs * lanes);
     b.add = numbers(r, b.n_out);
     b.out = numbers(r, b.n_out);
@@ -68,14 +74,15 @@ static void buffers_free(Buffers *b) {
 }
 
 static double wanted(const Tile *t, uint32_t r, uint32_t v, uint32_t lane, uint32_t lanes) {
-    size_t at = r * t->row_stride + v * t->vec_stride + lane;
-    double sum = t->more           ? (double)t->out[at]
-                 : t->bias != NULL ? (double)t->bias[v * lanes + lane]
-                                   : 0;
-    for (uint32_t i = 0; i < t->n_terms; i++) {
+    size_t       at = r * t->row_stride + v * t->vec_stride + lane;
+    double       sum = t->more           ? (double)t->out[at]
+                       : t->bias != NULL ? (double)t->bias[v * lanes + lane]
+                                         : 0;
+    const float *w = t->weights + v * t->weight_stride + lane;
+    for (uint32_t i = 0; i < t->n_terms + t->n_tails; i++) {
         const float *x = t->rows[r] + (t->terms != NULL ? t->terms[i] : 0);
-        const float *w = t->weights + v * t->weight_stride + (size_t)i * t->depth * lanes + lane;
-        for (uint32_t k = 0; k < t->depth; k++) sum += (double)x[k] * (double)w[k * lanes];
+        uint32_t     depth = i < t->n_terms ? t->depth : t->tail_depth;
+        for (uint32_t k = 0; k < depth; k++, w += lanes) sum += (double)x[k] * (double)*w;
     }
     if (!t->last) return sum;
     if (t->add != NULL) sum += (double)t->add[at];
@@ -89,8 +96,10 @@ static void check_tile(const Isa *isa, const Case *c, uint32_t rows, uint32_t ve
                   .terms = c->terms ? b.terms : NULL,
                   .n_terms = c->n_terms,
                   .depth = c->depth,
+                  .n_tails = c->n_tails,
+                  .tail_depth = c->tail_depth,
                   .weights = b.w,
-                  .weight_stride = (size_t)c->n_terms * c->depth * lanes,
+                  .weight_stride = total_depth(c) * lanes,
                   .out = b.out,
                   .row_stride = b.row_stride,
                   .vec_stride = b.vec_stride,
