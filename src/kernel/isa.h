@@ -11,6 +11,8 @@
 
 // The structs that vec.def names, one a line.
 struct Tile;
+struct Conv;
+struct Finish;
 struct Relay;
 struct Chain;
 struct ChainInput;

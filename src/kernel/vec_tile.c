@@ -5,10 +5,13 @@
 enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
 
 // Loops over rows and vectors are unrolled to the last one: only then do sums live in registers.
-// Not by clang: with its sanitizers it would be busy with the result for many minutes.
-#ifdef __clang__
-#define UNROLL
-#else
+// With the checks of sanitizers in it that code would take minutes to compile.
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UNROLL _Pragma("clang loop unroll(disable)")
+#endif
+#endif
+#ifndef UNROLL
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 

@@ -1,0 +1,87 @@
+// ConvCase: a convolution with numbers, its answer by the reference, and blocked copies.
+#pragma once
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "kernel/conv_shape.h"
+#include "kernel/ref_conv.h"
+
+typedef struct ConvCase {
+    ConvShape shape;
+    float    *x, *w, *bias, *y;  // plain; y is the answer: sums and bias
+} ConvCase;
+
+static inline float *conv_case_numbers(Rng *r, size_t n) {
+    float *x = malloc(n * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++) x[i] = rng_unit(r) - 0.5F;
+    return x;
+}
+
+// Exactly n numbers at a 64-byte boundary, so that a sanitizer sees a step too far.
+static inline float *conv_case_aligned(size_t n) {
+    void *x = NULL;
+    assert_int_equal(posix_memalign(&x, 64, n > 0 ? n * sizeof(float) : 1), 0);
+    return x;
+}
+
+static inline void conv_case_answer(ConvCase *c) {
+    const ConvShape *s = &c->shape;
+    RefConv          p = {.group = s->groups,
+                          .window = {.rank = 2,
+                                     .in = {s->ih, s->iw},
+                                     .out = {s->oh, s->ow},
+                                     .kernel = {s->kh, s->kw},
+                                     .stride = {s->sh, s->sw},
+                                     .dilation = {s->dh, s->dw},
+                                     .pad = {s->pt, s->pl}}};
+    Tensor x = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->ic, s->ih, s->iw}, .data = c->x};
+    Tensor w = {
+        .dtype = DT_F32, .rank = 4, .dims = {s->oc, s->ic / s->groups, s->kh, s->kw}, .data = c->w};
+    Tensor b = {.dtype = DT_F32, .rank = 1, .dims = {s->oc}, .data = c->bias};
+    Tensor y = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->oc, s->oh, s->ow}, .data = c->y};
+    Arena  a = {0};
+    assert_int_equal(arena_init(&a, (size_t)1 << 32), ERR_OK);
+    assert_int_equal(ref_conv(&p, &x, &w, &b, &y, &a), ERR_OK);
+    arena_finish(&a);
+}
+
+static inline ConvCase conv_case_new(const ConvShape *s, Rng *r) {
+    ConvCase c = {.shape = *s};
+    c.x = conv_case_numbers(r, (size_t)s->n * s->ic * s->ih * s->iw);
+    c.w = conv_case_numbers(r, (size_t)s->oc * s->ic / s->groups * s->kh * s->kw);
+    c.bias = conv_case_numbers(r, s->oc);
+    c.y = conv_case_numbers(r, (size_t)s->n * s->oc * s->oh * s->ow);
+    conv_case_answer(&c);
+    return c;
+}
+
+static inline void conv_case_free(ConvCase *c) {
+    free(c->x);
+    free(c->w);
+    free(c->bias);
+    free(c->y);
+}
+
+// [n][channels][pixels] to [n][blocks][pixels][lanes]; what no channel fills is `other`.
+static inline float *conv_case_blocked(const float *plain, size_t n, size_t channels, size_t pixels,
+                                       size_t lanes, float other) {
+    size_t blocks = (channels + lanes - 1) / lanes;
+    float *out = conv_case_aligned(n * blocks * pixels * lanes);
+    for (size_t i = 0; i < n * blocks * pixels * lanes; i++) {
+        size_t lane = i % lanes, pixel = i / lanes % pixels, b = i / lanes / pixels % blocks;
+        size_t image = i / lanes / pixels / blocks, channel = b * lanes + lane;
+        bool   real = plain != NULL && channel < channels;
+        out[i] = real ? plain[(image * channels + channel) * pixels + pixel] : other;
+    }
+    return out;
+}

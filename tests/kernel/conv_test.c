@@ -1,0 +1,188 @@
+// Direct convolutions against the reference: odd shapes, every version, every finish, any parts.
+#include "tests/kernel/conv_case.h"
+
+#include <string.h>
+
+#include "kernel/conv.h"
+#include "tests/kernel/isas.h"
+
+enum { MAX_VERSIONS = 64 };
+
+typedef struct Shape {
+    ConvShape s;
+    bool      plain;
+} Shape;
+
+// n ic ih iw, oc oh ow, kh kw, sh sw, dh dw, pt pl, groups.
+static const Shape shapes[] = {
+    {{1, 16, 5, 7, 24, 5, 7, 1, 1, 1, 1, 1, 1, 0, 0, 1}, false},
+    {{2, 19, 9, 6, 33, 9, 6, 1, 1, 1, 1, 1, 1, 0, 0, 1}, false},
+    {{1, 40, 7, 7, 17, 4, 4, 1, 1, 2, 2, 1, 1, 0, 0, 1}, false},
+    {{3, 24, 1, 1, 70, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1}, false},
+    {{1, 5, 1, 1, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1}, false},
+    {{1, 24, 10, 9, 32, 10, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1}, false},
+    {{2, 11, 8, 8, 13, 4, 4, 3, 3, 2, 2, 1, 1, 1, 1, 1}, false},
+    {{1, 24, 12, 13, 40, 8, 9, 3, 3, 1, 1, 2, 2, 0, 0, 1}, false},
+    {{1, 17, 9, 11, 20, 9, 11, 3, 5, 1, 1, 3, 2, 3, 4, 1}, false},
+    {{1, 8, 6, 30, 9, 6, 12, 1, 7, 1, 2, 1, 1, 0, 0, 1}, false},
+    {{1, 32, 1, 50, 16, 1, 25, 1, 4, 1, 2, 1, 1, 0, 1, 1}, false},
+    {{1, 16, 7, 7, 40, 1, 1, 7, 7, 1, 1, 1, 1, 0, 0, 1}, false},
+    {{2, 9, 3, 4, 21, 1, 1, 3, 4, 1, 1, 1, 1, 0, 0, 1}, false},
+    {{1, 64, 6, 6, 64, 6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 2}, false},
+    {{1, 64, 6, 6, 32, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 4}, false},
+    {{1, 16, 6, 5, 24, 6, 5, 3, 3, 1, 1, 1, 1, 1, 1, 8}, false},
+    {{2, 12, 6, 5, 12, 6, 5, 3, 3, 1, 1, 1, 1, 1, 1, 12}, false},
+    {{1, 96, 4, 5, 48, 4, 5, 1, 1, 1, 1, 1, 1, 0, 0, 12}, false},
+    {{1, 10, 6, 5, 15, 6, 5, 3, 3, 1, 1, 1, 1, 1, 1, 5}, false},
+    {{1, 3, 21, 23, 24, 11, 12, 7, 7, 2, 2, 1, 1, 3, 3, 1}, true},
+    {{2, 3, 17, 16, 8, 9, 8, 3, 3, 2, 2, 1, 1, 1, 0, 1}, true},
+    {{1, 1, 20, 20, 11, 18, 18, 3, 3, 1, 1, 1, 1, 0, 0, 1}, true},
+    {{1, 4, 30, 31, 12, 5, 6, 11, 11, 4, 4, 1, 1, 0, 0, 1}, true},
+    {{1, 3, 12, 12, 12, 8, 8, 3, 3, 1, 1, 2, 2, 0, 0, 1}, true},
+    {{1, 3, 21, 23, 24, 11, 12, 7, 7, 2, 2, 1, 1, 3, 3, 1}, false},
+    {{1, 9, 2, 2, 10, 5, 6, 2, 2, 1, 1, 1, 1, 2, 3, 1}, false},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static const uint32_t part_counts[] = {1, 2, 3, 7};
+
+// What follows the sums: bits.
+enum { WITH_BIAS = 1, WITH_ADD = 2, WITH_CLIP = 4, WITH_CHAIN = 8, FINISHES = 16 };
+
+// A case on one instruction set.
+typedef struct Ready {
+    const Isa *isa;
+    ConvShape  shape;
+    bool       plain;
+    ConvCase   c;
+    float     *x, *packed, *bias, *add, *y;
+    size_t     pixels, n_y;
+} Ready;
+
+static Ready ready_new(const Isa *isa, const Shape *shape, const ConvCase *c, Rng *rng) {
+    const ConvShape *s = &shape->s;
+    Ready            r = {.isa = isa, .shape = *s, .plain = shape->plain, .c = *c};
+    size_t           lanes = isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
+    r.pixels = (size_t)s->oh * s->ow;
+    r.n_y = s->n * vecs * r.pixels * lanes;
+    size_t in = (size_t)s->ih * s->iw, block = shape->plain ? 1 : lanes;
+    r.x = conv_case_blocked(c->x, s->n, s->ic, in, block, NAN);
+    r.packed = conv_case_aligned(conv_pack_bytes(s, isa, r.plain) / sizeof(float));
+    conv_pack(s, isa, r.plain, c->w, r.packed);
+    r.bias = conv_case_blocked(c->bias, 1, s->oc, 1, lanes, 0);
+    r.add = conv_case_numbers(rng, r.n_y);
+    r.y = conv_case_aligned(r.n_y);
+    return r;
+}
+
+static void ready_free(Ready *r) {
+    free(r->x);
+    free(r->packed);
+    free(r->bias);
+    free(r->add);
+    free(r->y);
+}
+
+// The chain is a * 2 + bias, then the maximum with add: an argument for each way of running along.
+static const Chain chain = {
+    .n_steps = 3,
+    .n_args = 4,
+    .steps = {{.op = CHAIN_MUL, .to = 0, .a = CHAIN_ARG, .b = CHAIN_ARG + 3},
+              {.op = CHAIN_ADD, .to = 0, .a = 0, .b = CHAIN_ARG + 1},
+              {.op = CHAIN_MAX, .to = 0, .a = 0, .b = CHAIN_ARG + 2}}};
+
+static float wanted(const Ready *r, uint32_t finish, size_t image, size_t channel, size_t pixel,
+                    size_t at) {
+    const ConvShape *s = &r->c.shape;
+    float            sum = r->c.y[(image * s->oc + channel) * r->pixels + pixel];
+    if ((finish & WITH_BIAS) == 0) sum -= r->c.bias[channel];
+    if (finish & WITH_ADD) sum += r->add[at];
+    if (finish & WITH_CLIP) sum = fminf(fmaxf(sum, -0.1F), 0.3F);
+    if (finish & WITH_CHAIN) sum = fmaxf(sum * 2 + r->c.bias[channel], r->add[at]);
+    return sum;
+}
+
+static void compare(const Ready *r, const Version *v, uint32_t finish, uint32_t parts) {
+    const ConvShape *s = &r->c.shape;
+    size_t           lanes = r->isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
+    for (size_t i = 0; i < r->n_y; i++) {
+        size_t pixel = i / lanes % r->pixels, vec = i / lanes / r->pixels;
+        size_t channel = vec % vecs * lanes + i % lanes;
+        if (channel >= s->oc) continue;
+        float want = wanted(r, finish, vec / vecs, channel, pixel, i);
+        if (fabsf(r->y[i] - want) <= 1e-4F) continue;
+        fail_msg("%s ic %u oc %u k %ux%u, tile %ux%u blocks %u %u %u pack %u order %u split %u, "
+                 "finish %u, %u parts: number %zu is %g, not %g",
+                 r->isa->name, s->ic, s->oc, s->kh, s->kw, v->tile_rows, v->tile_vecs, v->rows,
+                 v->columns, v->depth, v->pack, v->order, v->split, finish, parts, i,
+                 (double)r->y[i], (double)want);
+    }
+}
+
+static void run(const Ready *r, const Version *v, uint32_t finish, uint32_t parts) {
+    static const float two = 2;
+    Finish             f = {
+                    .bias = finish & WITH_BIAS ? r->bias : NULL,
+                    .add = finish & WITH_ADD ? r->add : NULL,
+                    .lo = finish & WITH_CLIP ? -0.1F : -INFINITY,
+                    .hi = finish & WITH_CLIP ? 0.3F : INFINITY,
+                    .chain = finish & WITH_CHAIN ? &chain : NULL,
+                    .args = {
+                        [1] = {r->bias, CHAIN_LANES}, [2] = {r->add, CHAIN_EACH}, [3] = {&two, CHAIN_ONE}}};
+    size_t scratch = conv_scratch(&r->shape, r->isa, v);
+    Conv   conv = {r->shape, *v, f, r->x, r->packed, r->y};
+    for (size_t i = 0; i < r->n_y; i++) r->y[i] = NAN;
+    for (uint32_t i = 0; i < parts; i++) {
+        float *own = conv_case_aligned(scratch / sizeof(float));
+        memset(own, 0xff, scratch);
+        Part part = {.index = i, .count = parts, .scratch = own};
+        r->isa->conv(&conv, part);
+        free(own);
+    }
+    compare(r, v, finish, parts);
+}
+
+// Parameters that fit no shape in particular, so that every loop ends early somewhere.
+static Version random_version(bool plain, Rng *r) {
+    static const uint8_t tiles[][2] = {{6, 2}, {4, 3}, {3, 4}, {12, 1}, {5, 2}, {1, 4}, {2, 3}};
+    const uint8_t       *tile = tiles[rng_below(r, sizeof tiles / sizeof *tiles)];
+    return (Version){.algo = ALGO_DIRECT,
+                     .tile_rows = tile[0],
+                     .tile_vecs = tile[1],
+                     .order = (uint8_t)rng_below(r, 2),
+                     .split = (uint8_t)rng_below(r, 3),
+                     .pack = (uint8_t)(rng_below(r, 2) * CONV_STAGED + plain * CONV_PLAIN),
+                     .rows = (uint16_t)rng_below(r, 12),
+                     .columns = (uint16_t)rng_below(r, 6),
+                     .depth = (uint16_t)(rng_below(r, 4) * 8)};
+}
+
+static void check_shape(const Isa *isa, const Shape *shape, Rng *rng) {
+    ConvCase c = conv_case_new(&shape->s, rng);
+    Ready    r = ready_new(isa, shape, &c, rng);
+    for (uint32_t i = 0; i < 24; i++) {
+        Version v = random_version(r.plain, rng);
+        run(&r, &v, (uint32_t)rng_below(rng, FINISHES), part_counts[i % 4]);
+    }
+    Version    all[MAX_VERSIONS];
+    CacheSizes caches = {32 << 10, 1 << 20, 32 << 20};
+    uint32_t   n = conv_versions(&r.shape, isa, r.plain, &caches, all, MAX_VERSIONS);
+    assert_in_range(n, 1, MAX_VERSIONS);
+    for (uint32_t i = 0; i < n; i++) run(&r, &all[i], i % FINISHES, part_counts[i / FINISHES % 4]);
+    ready_free(&r);
+    conv_case_free(&c);
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    const Isa *isas[3];
+    size_t     n = isas_here(isas);
+    Rng        r = {7};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < SHAPES; k++) check_shape(isas[i], &shapes[k], &r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
