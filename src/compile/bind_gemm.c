@@ -51,8 +51,9 @@ static void gemm_ready(Binder *b, Step *s, const GemmStep *g) {
     s->kind = &gemm_kind;
     s->spec = (void *)(uintptr_t)g;
     s->macs = (double)p->m * p->n * p->k * gemm_places(p);
-    s->key = arena_printf(b->keep, "%s m%u n%u k%u stack%u turned%d%d", g->weights != NULL ? "gemm" : "matmul",
-                          p->m, p->n, p->k, gemm_places(p), p->a.turned, p->b.turned);
+    s->key = arena_printf(b->keep, "%s m%u n%u k%u stack%u turned%d%d",
+                          g->weights != NULL ? "gemm" : "matmul", p->m, p->n, p->k, gemm_places(p),
+                          p->a.turned, p->b.turned);
     gemm_versions(p, b->isa, &b->caches, s->versions, 1);
 }
 
@@ -68,6 +69,14 @@ Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
     gemm_pack(n, k, w, spec->transposed ? k : n, spec->transposed, spec->alpha, b->isa, packed);
     *g = (GemmStep){gemm_shape((uint32_t)spec->m, n, k), packed};
     TRY(bind_bias(b, &spec->columns, &s->finish.bias));
+    gemm_ready(b, s, g);
+    return ERR_OK;
+}
+
+Err bind_matmul(Binder *b, const IrLayer *l, Step *s) {
+    GemmStep *g = NULL;
+    TRY(bind_room(b, sizeof *g, &g));
+    g->shape = *(const GemmShape *)l->spec;
     gemm_ready(b, s, g);
     return ERR_OK;
 }

@@ -1,10 +1,10 @@
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 // Convolutions and matrix products with constant weights.
 #include <math.h>
 #include <stdlib.h>
 
 #include "compile/lower.h"
 #include "compile/spec.h"
+#include "kernel/gemm.h"
 #include "model/window.h"
 
 enum {
@@ -85,7 +85,66 @@ bool lower_conv(Ir *ir, const Node *n) {
     if (!conv_sizes(ir, n, &win, &s.shape) || !sane(&s.shape)) return false;
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
-    conv_layer(ir, n, depth ? IR_DEPTH : IR_CONV, s);
+    (void)depth;
+    conv_layer(ir, n, IR_CONV, s);
+    return true;
+}
+
+// Leading dimensions of both sides, broadcast and collapsed to at most GEMM_STACK of them. Strides
+// are in matrices.
+static bool stack_dims(const Tensor *a, const Tensor *b, const Tensor *y, GemmShape *s) {
+    int32_t lead = y->rank - 2, used = 0;
+    size_t  sa = (size_t)a->dims[a->rank - 2] * (size_t)a->dims[a->rank - 1];
+    size_t  sb = (size_t)b->dims[b->rank - 2] * (size_t)b->dims[b->rank - 1];
+    size_t  sy = (size_t)y->dims[lead] * (size_t)y->dims[lead + 1];
+    int     at = GEMM_STACK;
+    bool    was_a = false, was_b = false;
+    for (int32_t i = lead - 1; i >= 0; i--) {
+        int32_t ia = i - (y->rank - a->rank), ib = i - (y->rank - b->rank);
+        bool    has_a = ia >= 0 && a->dims[ia] > 1, has_b = ib >= 0 && b->dims[ib] > 1;
+        if (y->dims[i] == 1) continue;
+        if (used > 0 && has_a == was_a && has_b == was_b) {
+            s->stack[at] *= (uint32_t)y->dims[i];
+        } else {
+            if (at == 0) return false;
+            at--, used++;
+            s->stack[at] = (uint32_t)y->dims[i];
+            s->a.stack[at] = has_a ? sa : 0;
+            s->b.stack[at] = has_b ? sb : 0;
+            s->y.stack[at] = sy;
+        }
+        was_a = has_a, was_b = has_b;
+        sa *= has_a ? (size_t)y->dims[i] : 1;
+        sb *= has_b ? (size_t)y->dims[i] : 1;
+        sy *= (size_t)y->dims[i];
+    }
+    return true;
+}
+
+// Both sides are computed: [..., M, K] times [..., K, N].
+static bool lower_stack(Ir *ir, const Node *n) {
+    const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
+    const Tensor *y = &ir->special->values[n->out[0]];
+    if (a->rank < 2 || b->rank < 2) return false;
+    int64_t m = a->dims[a->rank - 2], k = a->dims[a->rank - 1], columns = b->dims[b->rank - 1];
+    if (!fits(m) || !fits(k) || !fits(columns) || tensor_count(y) > INT32_MAX) return false;
+    GemmShape s = gemm_shape((uint32_t)m, (uint32_t)columns, (uint32_t)k);
+    s.packed = false;
+    s.b.row = (size_t)columns;
+    if (b->rank == 2)
+        s.m = (uint32_t)(tensor_count(y) /
+                         columns);  // one matrix for all: leading dimensions are rows
+    else if (!stack_dims(a, b, y, &s))
+        return false;
+    GemmShape *own = arena_new(ir->arena, GemmShape, 1);
+    *own = s;
+    uint32_t left = lower_in(ir, n, 0), right = lower_in(ir, n, 1), out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_MATMUL, n, 2, 1);
+    l->in[0] = left;
+    l->in[1] = right;
+    l->out[0] = out;
+    l->spec = own;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
     return true;
 }
 
@@ -104,8 +163,9 @@ static IrLayer *gemm_layer(Ir *ir, const Node *n, GemmSpec spec) {
 // A [..., M, K] times a constant [K, N]; leading dimensions are rows too.
 bool lower_matmul(Ir *ir, const Node *n) {
     const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
-    if (!lower_is_float(ir, n, 0) || ir_floats(ir, lower_in(ir, n, 1)) == NULL) return false;
-    if (b->rank != 2 || a->rank < 1) return false;
+    if (!lower_is_float(ir, n, 0) || !lower_is_float(ir, n, 1)) return false;
+    if (b->rank != 2 || a->rank < 1 || ir_floats(ir, lower_in(ir, n, 1)) == NULL)
+        return lower_stack(ir, n);
     GemmSpec s = {.k = b->dims[0], .n = b->dims[1], .alpha = 1};
     s.m = tensor_count(a) / s.k;
     if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;

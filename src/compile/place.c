@@ -9,7 +9,7 @@
 
 enum {
     ALIGN = 64,
-    SLACK = 64,        // kernels may read a vector past a row of channels
+    SLACK = 64,           // kernels may read a vector past a row of channels
     MOST_PLANNED = 8192,  // buffers; with more of them each keeps its own, as planning is quadratic
 };
 

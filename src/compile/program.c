@@ -7,6 +7,7 @@
 #include "compile/bind.h"
 #include "compile/fuse.h"
 #include "compile/layout.h"
+#include "compile/versions.h"
 
 enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
 
@@ -85,6 +86,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     if (p->isa == NULL) TRY(isa_choose(&p->isa));
     TRY(choose_caches(p, &o->caches, a));
     TRY(ir_make(p->special, p->isa->lanes, a, &ir));
+    fuse_norms(&ir);
     fuse_concats(&ir);
     fuse_chains(&ir);
     fuse_columns(&ir);
@@ -96,6 +98,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     b.constants = arena_try_new(a, Operand, ir.n_values);
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
     TRY(bind_steps(p, &b));
+    TRY(versions_choose(p, &b, o));
     TRY(pack_steps(p, &b));
     return bind_outside(p, &b);
 }

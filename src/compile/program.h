@@ -5,10 +5,12 @@
 
 #include "base/team.h"
 #include "compile/step.h"
+#include "compile/store.h"
 
 typedef struct ProgramOptions {
     const Isa   *isa;     // NULL: the best one
     CacheSizes   caches;  // 0: what the machine says
+    Store       *store;   // where measured versions are looked up; NULL: guesses only
     InterpLimits limits;  // of the part that is left to the interpreter; max_bytes of all of it
 } ProgramOptions;
 

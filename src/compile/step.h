@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "compile/interp.h"
+#include "compile/profile.h"
 #include "kernel/finish.h"
 #include "kernel/isa.h"
 
@@ -64,14 +65,6 @@ typedef struct StepFinish {
     ChainMode    modes[CHAIN_MAX_ARGS];
 } StepFinish;
 
-typedef struct Timing {
-    int64_t  ns[8];  // by core count 1, 2, 4, ...: see program_cores; 0: not measured
-    uint32_t tasks;
-    Traffic  traffic;
-} Timing;
-
-enum { STEP_MAX_VERSIONS = 5 };
-
 struct Step {
     const Kind *kind;
     const Isa  *isa;
@@ -82,11 +75,11 @@ struct Step {
     uint32_t    n_in, n_out;
     Operand    *in, *out;
     StepFinish  finish;
-    void       *spec;                         // the kind's own
-    Version     versions[STEP_MAX_VERSIONS];  // [0] is the one to run when nothing else is known
-    Timing      timings[STEP_MAX_VERSIONS];
+    void       *spec;                    // the kind's own
+    Version     versions[PROFILE_KEPT];  // [0] is the one to run when nothing else is known
     uint32_t    n_versions;
-    bool        solo;  // has one task: the other parts skip it
+    Profile    *profile;  // of a heavy step: version i is its candidate kept[i]; NULL: not measured
+    bool        solo;     // has one task: the other parts skip it
 };
 
 static inline void *operand_at(const Operand *o, const Space *s) {

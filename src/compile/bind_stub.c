@@ -1,2 +1,0 @@
-#include "compile/bind.h"
-Err bind_conv(Binder *b, const IrLayer *l, Step *s) { return bind_nothing(b, l, s); }

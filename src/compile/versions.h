@@ -1,0 +1,8 @@
+// Versions: which ways of computing each heavy step a program carries, and what is known of them.
+#pragma once
+
+#include "compile/bind.h"
+#include "compile/program.h"
+
+// Measured ones from the store; otherwise the kernel's own best guess, which is there already.
+MUST_USE Err versions_choose(Program *p, Binder *b, const ProgramOptions *o);
