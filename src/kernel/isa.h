@@ -21,6 +21,7 @@ struct RowwiseData;
 struct FoldAxis;
 struct Gemm;
 struct Attend;
+struct Recur;
 struct Wino;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
