@@ -14,6 +14,7 @@ struct Tile;
 struct Conv;
 struct Finish;
 struct Relay;
+struct Depth;
 struct Chain;
 struct ChainInput;
 struct Rowwise;

@@ -1,8 +1,6 @@
 // Plain to blocked and back, over odd sizes, instruction sets and parts.
-#include "tests/kernel/arrays.h"
+#include "tests/kernel/blocked.h"
 #include "tests/kernel/isas.h"
-
-#include <stdlib.h>
 
 #include "kernel/relay.h"
 
@@ -14,35 +12,20 @@ static const Relay sizes[] = {
     {.n = 2, .channels = 32, .pixels = 512}, {.n = 1, .channels = 40, .pixels = 33},
 };
 
-static float *numbers(size_t n, float first) {
-    float *x = malloc(n * sizeof *x);
-    assert_non_null(x);
-    for (size_t i = 0; i < n; i++) x[i] = first + (float)i;
-    return x;
-}
-
-// Number i of the plain tensor as it stands in the blocked one.
-static size_t blocked_at(const Relay *r, uint32_t lanes, size_t i) {
-    size_t c = i / r->pixels % r->channels, image = i / r->pixels / r->channels;
-    size_t blocks = (r->channels + lanes - 1) / lanes;
-    return ((image * blocks + c / lanes) * r->pixels + i % r->pixels) * lanes + c % lanes;
-}
-
 static void check(const Isa *isa, Relay r, uint32_t parts) {
     size_t n = (size_t)r.n * r.channels * r.pixels, padded = relay_count(&r, isa->lanes), zeros = 0;
-    float *plain = numbers(n, 1), *blocked = numbers(padded, -1e6F), *back = numbers(n, -1e6F);
+    float *plain = blocked_new(n), *blocked = blocked_new(padded), *back = blocked_new(n);
     Relay  there = r, again = r;
+    for (size_t i = 0; i < n; i++) plain[i] = 1 + (float)i;
     there.from = plain, there.to = blocked;
     again.from = blocked, again.to = back;
     for (uint32_t i = 0; i < parts; i++) isa->relay_block(&there, (Part){i, parts, NULL});
-    for (size_t i = 0; i < n; i++) assert_true(blocked[blocked_at(&r, isa->lanes, i)] == plain[i]);
+    blocked_equal(blocked, plain, r.n, r.channels, r.pixels, isa->lanes, 0);
     for (size_t i = 0; i < padded; i++) zeros += blocked[i] == 0;
     assert_int_equal(zeros, padded - n);
     for (uint32_t i = 0; i < parts; i++) isa->relay_plain(&again, (Part){i, parts, NULL});
     assert_memory_equal(plain, back, n * sizeof *plain);
-    free(plain);
-    free(blocked);
-    free(back);
+    free(plain), free(blocked), free(back);
 }
 
 static void there_and_back(void **state) {
