@@ -42,18 +42,6 @@ static void multiply(const GemmShape *shape, const Version *v, uint32_t rows, co
     VEC(gemm)(&g, (Part){0, 1, scratch});
 }
 
-static float lanes_max(Vf x) {
-    float y = x[0];
-    for (int i = 1; i < VEC_LANES; i++) y = y > x[i] ? y : x[i];
-    return y;
-}
-
-static float lanes_sum(Vf x) {
-    float y = 0;
-    for (int i = 0; i < VEC_LANES; i++) y += x[i];
-    return y;
-}
-
 // Lanes of the last vector of scores that are no keys become -INFINITY: they get no share.
 static void hide(uint32_t keys, float *score, size_t row) {
     for (size_t j = keys; j < row; j++) score[j] = -INFINITY;
@@ -70,7 +58,7 @@ static float add_mask(const float *mask, uint32_t keys, float *score, size_t row
         }
         top = vf_max(top, x);
     }
-    return lanes_max(top);
+    return vf_top(top);
 }
 
 // Scores to e^(score - top); returns what makes their sum 1.
@@ -84,7 +72,7 @@ static float to_shares(const float *mask, uint32_t keys, float *score, size_t ro
         vf_store(score + j, x);
         sum += x;
     }
-    const float all = lanes_sum(sum);
+    const float all = vf_sum(sum);
     return all > 0 ? 1 / all : all;
 }
 

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "kernel/gemm.h"
 #include "kernel/vec_chain.h"
 #include "kernel/vec_gemm.h"
@@ -51,49 +53,76 @@ static void leave_edge(const Run *r, const Rect *at, uint32_t column) {
         }
 }
 
-// Rows [begin, end) of a block meet the vectors of one panel.
-static void panel_rows(const Run *r, const Slab *s, uint32_t begin, uint32_t end, uint32_t column,
-                       uint32_t vecs) {
+// What the tiles of a slab have in common, and the rows of one of them.
+typedef struct Aim {
+    Tile         tile;
+    const float *rows[TILE_MAX_ROWS];
+    size_t       panel;         // numbers from a vector's weights to the next one's
+    uint32_t     first, count;  // rows, from the block's beginning
+    bool         row_only, finish;
+} Aim;
+
+static Aim aim(const Run *r, const Slab *s) {
+    const Finish *f = &r->g->finish;
+    bool          clips = f->lo != -INFINITY || f->hi != INFINITY;
+    Aim           a = {.panel = (size_t)r->g->shape.k * VEC_LANES};
+    a.row_only = r->g->version.tile_vecs > TILE_MAX_VECS;
+    a.finish = s->last && (clips || f->add != NULL);
+    a.tile.n_terms = 1;
+    a.tile.depth = s->depth;
+    a.tile.weight_stride = a.panel;
+    a.tile.vec_stride = VEC_LANES;
+    a.tile.lo = f->lo;
+    a.tile.hi = f->hi;
+    a.tile.more = !s->first;
+    return a;
+}
+
+static void aim_rows(const Slab *s, uint32_t first, uint32_t count, Aim *a) {
+    a->first = first;
+    a->count = count;
+    for (uint32_t i = 0; i < count; i++) a->rows[i] = s->rows + (first + i) * s->stride;
+}
+
+// The rows meet the vectors of one panel.
+static void meet(const Run *r, const Slab *s, uint32_t column, uint32_t vecs, Aim *a) {
     const Gemm   *g = r->g;
     const Finish *f = &g->finish;
-    const float  *rows[TILE_MAX_ROWS];
-    size_t        panel = (size_t)g->shape.k * VEC_LANES;
-    size_t        to = r->y + (s->at.row + begin) * g->shape.y.row + (size_t)column * VEC_LANES;
+    size_t        to = r->y + (s->at.row + a->first) * g->shape.y.row + (size_t)column * VEC_LANES;
     bool          edge = at_edge(&g->shape, column, vecs);
-    for (uint32_t i = begin; i < end; i++) rows[i - begin] = s->rows + i * s->stride;
-    const Tile t = {
-        .rows = rows,
-        .n_terms = 1,
-        .depth = s->depth,
-        .weights = r->weights + (column - r->base) * panel + (size_t)s->from * VEC_LANES,
-        .weight_stride = panel,
-        .out = edge ? r->scratch + r->room.edge + begin * r->room.edge_row : g->y + to,
-        .row_stride = edge ? r->room.edge_row : g->shape.y.row,
-        .vec_stride = VEC_LANES,
-        .bias = s->first && f->bias != NULL ? f->bias + (size_t)column * VEC_LANES : NULL,
-        .add = !edge && f->add != NULL ? f->add + to : NULL,
-        .lo = f->lo,
-        .hi = f->hi,
-        .more = !s->first,
-        .last = s->last && !edge,
-    };
-    if (r->g->version.tile_vecs > TILE_MAX_VECS)
-        VEC(gemm_row)(&t, vecs);
+    Tile         *t = &a->tile;
+    t->rows = a->rows;
+    t->weights = r->weights + (column - r->base) * a->panel + (size_t)s->from * VEC_LANES;
+    t->bias = s->first && f->bias != NULL ? f->bias + (size_t)column * VEC_LANES : NULL;
+    t->out = edge ? r->scratch + r->room.edge + a->first * r->room.edge_row : g->y + to;
+    t->row_stride = edge ? r->room.edge_row : g->shape.y.row;
+    t->add = f->add != NULL && !edge ? f->add + to : NULL;
+    t->last = a->finish && !edge;
+    if (a->row_only)
+        VEC(gemm_row)(t, vecs);
     else
-        VEC(tile_find)(end - begin, vecs)(&t);
+        VEC(tile_find)(a->count, vecs)(t);
 }
 
 static void slab(const Run *r, const Slab *s) {
     const Version *v = &r->g->version;
     uint32_t       tiles = (s->at.rows + v->tile_rows - 1) / v->tile_rows;
-    uint32_t       panels = (s->at.columns + v->tile_vecs - 1) / v->tile_vecs;
-    for (uint32_t i = 0; i < tiles * panels; i++) {
-        uint32_t p = v->order == ORDER_WEIGHTS ? i % panels : i / tiles;
-        uint32_t t = v->order == ORDER_WEIGHTS ? i / panels : i % tiles;
-        uint32_t column = s->at.column + p * v->tile_vecs;
-        uint32_t vecs = least(v->tile_vecs, s->at.columns - p * v->tile_vecs);
-        panel_rows(r, s, s->at.rows * t / tiles, s->at.rows * (t + 1) / tiles, column, vecs);
+    uint32_t       end = s->at.column + s->at.columns, step = v->tile_vecs;
+    uint32_t       each = s->at.rows / tiles, more = s->at.rows % tiles, row = 0;
+    Aim            a = aim(r, s);
+    if (v->order == ORDER_WEIGHTS) {
+        for (uint32_t t = 0; t < tiles; t++, row += a.count) {
+            aim_rows(s, row, each + (t < more), &a);
+            for (uint32_t c = s->at.column; c < end; c += step)
+                meet(r, s, c, least(step, end - c), &a);
+        }
+        return;
     }
+    for (uint32_t c = s->at.column; c < end; c += step, row = 0)
+        for (uint32_t t = 0; t < tiles; t++, row += a.count) {
+            aim_rows(s, row, each + (t < more), &a);
+            meet(r, s, c, least(step, end - c), &a);
+        }
 }
 
 // The rows of a slab: where they lie, or a copy of them.

@@ -1,33 +1,16 @@
 #include "kernel/gemm.h"
 #include "kernel/vec_gemm.h"
+#include "kernel/vec_transpose.h"
 
-typedef float V8 __attribute__((vector_size(32)));
-typedef float V8Any __attribute__((vector_size(32), aligned(4), may_alias));
+#define UNROLL _Pragma("GCC unroll 16")
 
-enum { SIDE = 8 };
-
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-
-// to[j][i] = from[i][j] * scale, 8 x 8.
+// to[j][i] = from[i][j] * scale, for as many rows and columns as a vector has lanes.
 VEC_INLINE void turn_square(const float *from, size_t from_row, float *to, size_t to_row,
-                            V8 scale) {
-    V8 x[SIDE], y[SIDE], z[SIDE];
-    for (uint32_t i = 0; i < SIDE; i++) x[i] = *(const V8Any *)(from + i * from_row) * scale;
-    for (uint32_t i = 0; i < SIDE; i += 2) {
-        y[i] = SHUFFLE(x[i], x[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        y[i + 1] = SHUFFLE(x[i], x[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    for (uint32_t h = 0; h < SIDE; h += 4)
-        for (uint32_t i = 0; i < 2; i++) {
-            z[h + 2 * i] = SHUFFLE(y[h + i], y[h + i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            z[h + 2 * i + 1] = SHUFFLE(y[h + i], y[h + i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    for (uint32_t i = 0; i < 4; i++) {
-        V8 low = SHUFFLE(z[i], z[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        V8 high = SHUFFLE(z[i], z[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-        *(V8Any *)(to + i * to_row) = low;
-        *(V8Any *)(to + (i + 4) * to_row) = high;
-    }
+                            Vf scale) {
+    Vf x[VEC_LANES];
+    UNROLL for (uint32_t i = 0; i < VEC_LANES; i++) x[i] = vf_load(from + i * from_row) * scale;
+    vec_transpose(x);
+    UNROLL for (uint32_t i = 0; i < VEC_LANES; i++) vf_store(to + i * to_row, x[i]);
 }
 
 static void turn_plain(uint32_t rows, uint32_t columns, const float *from, size_t from_row,
@@ -38,10 +21,10 @@ static void turn_plain(uint32_t rows, uint32_t columns, const float *from, size_
 
 void VEC(gemm_turn)(uint32_t rows, uint32_t columns, const float *from, size_t from_row,
                     float scale, float *to, size_t to_row) {
-    V8       by = scale - (V8){0};
-    uint32_t whole_rows = rows / SIDE * SIDE, whole = columns / SIDE * SIDE;
-    for (uint32_t i = 0; i < whole_rows; i += SIDE)
-        for (uint32_t j = 0; j < whole; j += SIDE)
+    const Vf by = vf_set(scale);
+    uint32_t whole_rows = rows / VEC_LANES * VEC_LANES, whole = columns / VEC_LANES * VEC_LANES;
+    for (uint32_t i = 0; i < whole_rows; i += VEC_LANES)
+        for (uint32_t j = 0; j < whole; j += VEC_LANES)
             turn_square(from + i * from_row + j, from_row, to + j * to_row + i, to_row, by);
     turn_plain(whole_rows, columns - whole, from + whole, from_row, scale, to + whole * to_row,
                to_row);
