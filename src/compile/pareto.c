@@ -130,6 +130,33 @@ static double keep_next(Profile *p, const Pressure *m, const uint32_t *front, ui
     return least;
 }
 
+static bool differ(double a, double b) {
+    return a > PARETO_DIFFER * b + 1 || b > PARETO_DIFFER * a + 1;
+}
+
+static bool is_new(const Profile *p, uint32_t one) {
+    const Candidate *a = &p->candidates[one];
+    for (uint32_t i = 0; i < p->n_kept; i++) {
+        const Candidate *b = &p->candidates[p->kept[i]];
+        bool             far = differ(a->tasks, b->tasks);
+        far = far || differ((double)a->traffic.l3_bytes, (double)b->traffic.l3_bytes);
+        far = far || differ((double)a->traffic.beyond_l2_bytes, (double)b->traffic.beyond_l2_bytes);
+        if (!far) return false;
+    }
+    return true;
+}
+
+static bool keep_different(Profile *p, const uint32_t *front, uint32_t n) {
+    uint32_t best = n;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_new(p, front[i])) continue;
+        if (best == n || total(p, &p->candidates[front[i]]) < total(p, &p->candidates[front[best]]))
+            best = i;
+    }
+    if (best < n) keep(p, front[best]);
+    return best < n;
+}
+
 double pareto_keep(Profile *p, const Pressure *m, uint32_t *front) {
     uint32_t n = pareto_front(p, front);
     p->n_kept = 0;
@@ -139,5 +166,6 @@ double pareto_keep(Profile *p, const Pressure *m, uint32_t *front) {
     keep(p, front[n - 1]);
     double loss = pareto_loss(p, m, front, n, p->kept, p->n_kept);
     while (p->n_kept < PROFILE_KEPT && loss > PARETO_LOSS) loss = keep_next(p, m, front, n);
-    return loss;
+    while (p->n_kept < PARETO_WANTED && keep_different(p, front, n)) continue;
+    return pareto_loss(p, m, front, n, p->kept, p->n_kept);
 }

@@ -6,17 +6,19 @@
 #include "compile/pressure.h"
 #include "compile/profile.h"
 
-#define PARETO_LOSS  0.10  // what may be lost against the whole set, at any level, on any count
-#define PARETO_SLACK 1.5   // slower than the fastest by more: of no use to anybody
-#define PARETO_NOISE 0.02  // times closer than this are the same
+#define PARETO_LOSS   0.10  // what may be lost against the whole set, at any level, on any count
+#define PARETO_SLACK  1.5   // slower than the fastest by more: of no use to anybody
+#define PARETO_WANTED 3     // versions, when there are so many that differ
+#define PARETO_DIFFER 1.5   // in tasks, cache or bytes moved, by this factor: clearly
+#define PARETO_NOISE  0.02  // times closer than this are the same
 
 // Those that no other beats in time (on each count), tasks, L3 and bytes moved at once, within the
 // slack; by falling footprint. out holds p->n; returns how many.
 uint32_t pareto_front(const Profile *p, uint32_t *out);
 
-// Sets p->kept: the fastest alone first, then both ends of the front, then whatever lowers the loss
-// most, until it is small enough or there are PROFILE_KEPT. front is room for p->n. Returns the
-// loss.
+// Sets p->kept: the fastest alone, both ends of the front, what lowers the loss most until it is
+// small enough, then up to PARETO_WANTED fast ones that clearly differ. front is room for p->n.
+// Returns the loss that remains.
 double pareto_keep(Profile *p, const Pressure *m, uint32_t *front);
 
 // max over levels and counts of (best of set / best of all) - 1.

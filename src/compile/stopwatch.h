@@ -25,6 +25,6 @@ MUST_USE Err stopwatch_create(Stopwatch **out, Team *team, size_t scratch_bytes,
                               size_t evict_bytes);
 void         stopwatch_destroy(Stopwatch *t);  // accepts NULL
 
-// One run on `cores` members, from the moment all are ready until all are done. clean: nobody took
-// the cores away meanwhile.
+// One run on `cores` members, from the moment all are ready until all are done. Not clean: a core
+// was taken away meanwhile, and the longest CPU time of a member is the answer.
 TimeNs stopwatch_run(Stopwatch *t, StopwatchWork w, uint32_t cores, bool *clean);

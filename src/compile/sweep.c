@@ -19,6 +19,7 @@ typedef struct Sweeping {
     uint32_t           k;
     double             samples[PROFILE_KEPT][SAMPLES_MAX];
     uint32_t           n[PROFILE_KEPT];
+    TimeNs             least[PROFILE_KEPT];
 } Sweeping;
 
 static TimeNs now(void) { return clock_now(clock_steady()); }
@@ -41,6 +42,7 @@ static void take(Sweeping *s, uint32_t i, double usual) {
     TimeNs           begin = now();
     TimeNs           took = stopwatch_run(s->watch, w, s->p->counts[s->k], &clean);
     bool             pressed = rate_since(s->bubble, moved, begin) >= usual / 2;
+    if (s->least[i] == 0 || took < s->least[i]) s->least[i] = took;
     if (clean && pressed && s->n[i] < SAMPLES_MAX) s->samples[i][s->n[i]++] = (double)took;
 }
 
@@ -51,6 +53,7 @@ static Err evaluate(Sweeping *s, SweepLevel *out) {
     for (uint32_t i = 0; e == ERR_OK && i < s->p->n_kept; i++) {
         double *sorted = NULL;
         out->samples[i] = s->n[i];
+        out->time_ns[i] = (double)s->least[i];
         if (s->n[i] == 0) continue;
         e = stats_sort(&a, s->samples[i], s->n[i], &sorted);
         if (e == ERR_OK) out->time_ns[i] = stats_percentile(sorted, s->n[i], 25);
@@ -72,6 +75,7 @@ static Err sweep_level(Sweeping *s, uint32_t level, double seconds, SweepLevel *
     double          share = 1 - pressure_share(level).l3;
     *out = (SweepLevel){.bubble_bytes = (size_t)(2 * share * (double)m->l3_bytes)};
     memset(s->n, 0, sizeof s->n);
+    memset(s->least, 0, sizeof s->least);
     bubble_set(s->bubble, out->bubble_bytes, 0);
     settle();
     uint64_t moved = bubble_moved(s->bubble);

@@ -9,7 +9,7 @@ typedef struct SweepLevel {
     double   bubble_gbs;              // at this rate
     double   time_ns[PROFILE_KEPT];   // of kept version i: lower quartile of undisturbed samples
     double   model_ns[PROFILE_KEPT];  // what the model says of what was injected
-    uint32_t samples[PROFILE_KEPT];   // that were undisturbed; 0: no time
+    uint32_t samples[PROFILE_KEPT];   // that were undisturbed; 0: the least of the others
 } SweepLevel;
 
 // The kept versions of p on counts[k] cores, in turns, for about `seconds` at each level. The

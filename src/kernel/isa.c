@@ -9,14 +9,6 @@ typedef struct Choice {
     bool       runs;
 } Choice;
 
-static const char *const algo_names[ALGO_COUNT] = {
-#define X(id, name, about) [ALGO_##id] = name,
-#include "kernel/algo.def"
-#undef X
-};
-
-const char *algo_name(Algo a) { return a < ALGO_COUNT ? algo_names[a] : "unknown"; }
-
 static bool runs_avx2(void) {
 #ifdef __x86_64__
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

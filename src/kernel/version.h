@@ -39,6 +39,7 @@ typedef struct CacheSizes {
 } CacheSizes;
 
 const char *algo_name(Algo a);
+void        version_text(const Version *v, char *out, size_t size);
 
 static inline bool version_same(const Version *a, const Version *b) {
     return memcmp(a, b, sizeof *a) == 0;  // it has no gaps

@@ -68,7 +68,7 @@ static void test_sweep(void **state) {
     for (uint32_t i = 0; i < PRESSURE_LEVELS; i++) {
         assert_int_equal(levels[i].bubble_bytes, (size_t)i * (2 << 20) / 9);
         assert_true(levels[i].model_ns[1] == 20000);
-        assert_true((levels[i].time_ns[0] > 0) == (levels[i].samples[0] > 0));
+        if (levels[i].samples[0] > 0) assert_true(levels[i].time_ns[0] > 0);
         if (i > 0) assert_true(levels[i].model_ns[0] >= levels[0].model_ns[0]);
     }
     assert_true(levels[0].bubble_gbs == 0);
