@@ -148,6 +148,18 @@ static Err bind_finish(Binder *b, const IrLayer *l, StepFinish *f) {
     return ERR_OK;
 }
 
+const Version *step_version(const Step *s, uint32_t cores) {
+    const Profile *p = s->profile;
+    uint32_t       k = 0, best = 0;
+    if (p == NULL || s->n_versions < 2) return &s->versions[0];
+    while (k + 1 < p->n_counts && p->counts[k + 1] <= cores) k++;
+    for (uint32_t i = 1; i < s->n_versions; i++) {
+        TimeNs t = p->candidates[p->kept[i]].time_ns[k];
+        if (t > 0 && t < p->candidates[p->kept[best]].time_ns[k]) best = i;
+    }
+    return &s->versions[best];
+}
+
 Finish step_finish(const Step *s, const Space *space) {
     const StepFinish *f = &s->finish;
     Finish            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .chain = f->chain};
@@ -158,7 +170,8 @@ Finish step_finish(const Step *s, const Space *space) {
 }
 
 Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
-    *s = (Step){.isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out};
+    *s = (Step){
+        .isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out, .weight = IR_NONE};
     TRY(bind_room(b, l->n_in * sizeof *s->in, &s->in));
     TRY(bind_room(b, l->n_out * sizeof *s->out, &s->out));
     for (uint32_t i = 0; i < l->n_in; i++) TRY(bind_operand(b, l->in[i], &s->in[i]));

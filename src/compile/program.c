@@ -1,6 +1,8 @@
 #include "compile/program.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/cpu.h"
@@ -37,8 +39,29 @@ static Err bind_steps(Program *p, Binder *b) {
     return ERR_OK;
 }
 
+// How often each constant is needed yet: to be packed, or as it is.
+static uint32_t *count_needs(const Program *p, const Binder *b) {
+    const Ir *ir = b->ir;
+    uint32_t *needs = arena_new(ir->arena, uint32_t, ir->n_values);
+    for (uint32_t i = 0; i < ir->n_values; i++) needs[i] = ir->values[i].output ? 1 : 0;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].weight != IR_NONE) needs[p->steps[i].weight]++;
+    return needs;
+}
+
+// Whole pages of a constant that nobody reads any more go back to the system.
+static void give_back(const Binder *b, uint32_t weight) {
+    const Tensor *t = ir_type(b->ir, weight);
+    uintptr_t     page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)t->data;
+    uintptr_t     end = begin + (uintptr_t)tensor_count(t) * dtype_size(t->dtype);
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 // Every version a step has may be asked for at any time: its weights are packed now.
-static Err pack_steps(Program *p, Binder *b) {
+static Err pack_steps(Program *p, Binder *b, bool consume) {
+    uint32_t *needs = count_needs(p, b);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         Step  *s = &p->steps[i];
         size_t mark = b->ir->arena->used;
@@ -46,6 +69,7 @@ static Err pack_steps(Program *p, Binder *b) {
         for (uint32_t v = 0; s->kind->pack != NULL && v < s->n_versions; v++)
             TRY(s->kind->pack(s, &s->versions[v], b));
         arena_rewind(b->ir->arena, mark);
+        if (s->weight != IR_NONE && --needs[s->weight] == 0 && consume) give_back(b, s->weight);
     }
     return ERR_OK;
 }
@@ -99,7 +123,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
     TRY(bind_steps(p, &b));
     TRY(versions_choose(p, &b, o));
-    TRY(pack_steps(p, &b));
+    TRY(pack_steps(p, &b, o->consume));
     return bind_outside(p, &b);
 }
 

@@ -6,11 +6,14 @@
 #include "base/team.h"
 #include "compile/step.h"
 #include "compile/store.h"
+#include "compile/tune.h"
 
 typedef struct ProgramOptions {
     const Isa   *isa;     // NULL: the best one
     CacheSizes   caches;  // 0: what the machine says
     Store       *store;   // where measured versions are looked up; NULL: guesses only
+    const TuneOptions *tune;  // measures versions before the program is ready; NULL: does not
+    bool         consume;  // the model's weights are given back to the system once they are packed
     InterpLimits limits;  // of the part that is left to the interpreter; max_bytes of all of it
 } ProgramOptions;
 
@@ -35,6 +38,9 @@ void         program_finish(Program *p);  // accepts a zeroed Program
 
 MUST_USE Err space_init(Space *s, const Program *p, uint32_t parts);
 void         space_finish(Space *s);  // accepts a zeroed Space
+
+// Zeros of the inputs' types, for measuring steps one by one.
+MUST_USE Err space_blank_inputs(Space *s, const Program *p, Arena *a);
 
 size_t program_scratch(const Program *p);                     // bytes per part
 size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights, buffers, scratch

@@ -32,6 +32,18 @@ void space_finish(Space *s) {
     *s = (Space){0};
 }
 
+Err space_blank_inputs(Space *s, const Program *p, Arena *a) {
+    const Graph *g = p->special->graph;
+    Tensor      *in = arena_try_new(a, Tensor, g->n_inputs);
+    if (in == NULL) return err_set(ERR_LIMIT, "too many inputs");
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        in[i] = p->special->values[g->inputs[i]];
+        if (tensor_known(&in[i])) TRY(tensor_room(&in[i], a));
+    }
+    s->inputs = in;
+    return ERR_OK;
+}
+
 typedef struct Run {
     const Program *program;
     Space         *space;
@@ -40,7 +52,7 @@ typedef struct Run {
 
 static void compute_step(const Run *r, const Step *s, uint32_t index, uint32_t count) {
     char    *scratch = r->space->scratch + index * r->space->scratch_stride;
-    StepCall c = {s, &s->versions[0], r->space, {index, count, scratch}};
+    StepCall c = {s, step_version(s, count), r->space, {index, count, scratch}};
     s->kind->run(&c);
 }
 

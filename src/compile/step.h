@@ -72,6 +72,7 @@ struct Step {
     const char *name;
     char       *key;  // names the shape for the profile store; NULL: not heavy
     double      macs;
+    uint32_t    weight;  // the constant that is packed, while a program is made; IR_NONE: nothing
     uint32_t    n_in, n_out;
     Operand    *in, *out;
     StepFinish  finish;
@@ -91,5 +92,8 @@ static inline void *operand_at(const Operand *o, const Space *s) {
     default: return NULL;
     }
 }
+
+// The version that is fastest on so many cores, as far as that was measured.
+const Version *step_version(const Step *s, uint32_t cores);
 
 Finish step_finish(const Step *s, const Space *space);  // its numbers, for this run

@@ -4,5 +4,5 @@
 #include "compile/bind.h"
 #include "compile/program.h"
 
-// Measured ones from the store; otherwise the kernel's own best guess, which is there already.
+// Measured ones, now or in the past; otherwise the kernel's own best guess, which is there already.
 MUST_USE Err versions_choose(Program *p, Binder *b, const ProgramOptions *o);
