@@ -64,7 +64,8 @@ static Err open_machine(const Options *o, Compiled *c, Arena *a, const Isa **isa
     TRY(team_create(&c->team, n, got == n ? cpus : NULL));
     c->stored = !o->no_store;
     if (c->stored) store_open(&c->store, o->store, &c->cpu, *isa);
-    if (c->stored && c->store.why[0] != '\0') (void)fprintf(stderr, "profile store: %s\n", c->store.why);
+    if (c->stored && c->store.why[0] != '\0')
+        (void)fprintf(stderr, "profile store: %s\n", c->store.why);
     return ERR_OK;
 }
 
@@ -160,11 +161,12 @@ static void print_summary(const Compiled *c) {
         if (p->steps[i].key != NULL) heavy++, versions += p->steps[i].n_versions;
     printf("%u steps, %u heavy with %u versions; ready in %.0f ms after loading in %.0f ms\n",
            p->n_steps, heavy, versions, c->ready_ms, c->load_ms);
-    printf("weights %.1f MB, buffers %.1f MB, scratch %.2f MB a core: peak %.1f MB on %u cores; FMA "
-           "peak %.1f GFLOP/s a core (%s)\n",
-           (double)p->weight_bytes / 1e6, (double)p->arena_bytes / 1e6,
-           (double)program_scratch(p) / 1e6, (double)program_peak_bytes(p, parts) / 1e6, parts,
-           c->fma_peak, p->isa->name);
+    printf(
+        "weights %.1f MB, buffers %.1f MB, scratch %.2f MB a core: peak %.1f MB on %u cores; FMA "
+        "peak %.1f GFLOP/s a core (%s)\n",
+        (double)p->weight_bytes / 1e6, (double)p->arena_bytes / 1e6,
+        (double)program_scratch(p) / 1e6, (double)program_peak_bytes(p, parts) / 1e6, parts,
+        c->fma_peak, p->isa->name);
 }
 
 static json_t *version_json(const Compiled *c, const Step *s, uint32_t v) {
@@ -194,8 +196,8 @@ static int print_json(const Compiled *c, const char *model) {
             json_array_append_new(versions, version_json(c, s, v));
         const char *op = s->node != NULL ? op_info(s->node->op)->name : s->kind->name;
         json_array_append_new(layers, json_pack("{s:i,s:s,s:s,s:s,s:f,s:o}", "step", (int)i, "name",
-                                                s->name, "op", op, "shape", s->key, "macs",
-                                                s->macs, "versions", versions));
+                                                s->name, "op", op, "shape", s->key, "macs", s->macs,
+                                                "versions", versions));
     }
     uint32_t parts = c->counts[c->n_counts - 1];
     return command_json(json_pack(
@@ -216,9 +218,11 @@ static void close_all(Compiled *c) {
 int cmd_compile(const Command *c, int argc, char **argv) {
     Options      o = {.load = LOAD_OPTIONS_DEFAULT};
     const ArgRow rows[] = {
-        {"tune", ARG_INT, &o.tune, "SECONDS", "search versions for so long (default: do not)", 0, 86400},
+        {"tune", ARG_INT, &o.tune, "SECONDS", "search versions for so long (default: do not)", 0,
+         86400},
         {"cores", ARG_TEXT, &o.cores, "LIST", "numbers of cores to measure, such as 1,2,4", 0, 0},
-        {"store", ARG_TEXT, &o.store, "FILE", "profile store (default: in the cache directory)", 0, 0},
+        {"store", ARG_TEXT, &o.store, "FILE", "profile store (default: in the cache directory)", 0,
+         0},
         {"no-store", ARG_FLAG, &o.no_store, NULL, "neither read nor keep profiles", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},

@@ -67,14 +67,18 @@ static Traffic conv_step_traffic(const Step *s, const Version *v, const CacheSiz
                           : conv_traffic(&c->shape, s->isa, v, caches, parts);
 }
 
+static size_t conv_step_pack_bytes(const Step *s, const Version *v) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? wino_pack_bytes(&c->shape, s->isa, (Algo)v->algo)
+                          : conv_pack_bytes(&c->shape, s->isa, c->plain);
+}
+
 static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
     ConvStep *c = s->spec;
     if (c->packed[v->algo] != NULL) return ERR_OK;
     const ConvShape *p = &c->shape;
     float           *packed = NULL;
-    size_t           bytes = is_winograd(v) ? wino_pack_bytes(p, s->isa, (Algo)v->algo)
-                                            : conv_pack_bytes(p, s->isa, c->plain);
-    TRY(bind_room(b, bytes, &packed));
+    TRY(bind_room(b, conv_step_pack_bytes(s, v), &packed));
     const float *w = bind_scaled(b, &c->columns, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
     if (is_winograd(v))
         wino_pack(p, s->isa, (Algo)v->algo, w, packed);
@@ -95,6 +99,7 @@ static const Kind kind = {.name = "conv",
                           .scratch = conv_step_scratch,
                           .versions = conv_step_versions,
                           .traffic = conv_step_traffic,
+                          .pack_bytes = conv_step_pack_bytes,
                           .pack = conv_step_pack,
                           .unpack = conv_step_unpack};
 

@@ -84,7 +84,8 @@ Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
     const GemmSpec *spec = l->spec;
     GemmStep       *g = NULL;
     TRY(bind_room(b, sizeof *g, &g));
-    *g = (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
+    *g =
+        (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
     s->weight = spec->columns.weight;
     TRY(bind_bias(b, &spec->columns, &s->finish.bias));
     gemm_ready(b, s, g);

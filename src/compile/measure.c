@@ -35,7 +35,8 @@ static Err measure_step(const Program *p, Step *s, Stopwatch *w, Space *space, P
 static Err make_profile(const uint32_t *counts, uint32_t n, Arena *a, Profile **out) {
     Profile *p = arena_try_new(a, Profile, 1);
     if (p == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    *p = (Profile){.n_counts = n, .n_kept = 1, .n = 1, .candidates = arena_try_new(a, Candidate, 1)};
+    *p =
+        (Profile){.n_counts = n, .n_kept = 1, .n = 1, .candidates = arena_try_new(a, Candidate, 1)};
     if (p->candidates == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
     for (uint32_t i = 0; i < n; i++) p->counts[i] = counts[i];
     *out = p;

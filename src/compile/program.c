@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/cpu.h"
 #include "compile/bind.h"
+#include "compile/budget.h"
 #include "compile/fuse.h"
 #include "compile/layout.h"
 #include "compile/versions.h"
@@ -123,6 +124,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
     TRY(bind_steps(p, &b));
     TRY(versions_choose(p, &b, o));
+    TRY(budget_packs(p, &b));
     TRY(pack_steps(p, &b, o->consume));
     return bind_outside(p, &b);
 }

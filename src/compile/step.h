@@ -50,6 +50,7 @@ typedef struct Kind {
     size_t (*scratch)(const Step *s, const Version *v);  // bytes per part; NULL: none
     uint32_t (*versions)(const Step *s, const CacheSizes *c, Version *out, uint32_t max);
     Traffic (*traffic)(const Step *s, const Version *v, const CacheSizes *c, uint32_t parts);
+    size_t (*pack_bytes)(const Step *s, const Version *v);  // NULL: all versions share one packing
     // Makes the packed weights the version reads, once; until then it may not run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // forgets what was packed

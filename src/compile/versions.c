@@ -9,12 +9,18 @@ typedef struct Bench {
     Step   *step;
     Space  *space;
     Binder *binder;  // packs into memory that is dropped afterwards
+    Step  **packed;  // the step whose weights are packed now: layers are measured one by one
 } Bench;
 
 static Err bench_prepare(void *self, const Version *v) {
     const Bench *b = self;
     size_t       mark = b->binder->ir->arena->used;
     if (b->step->kind->pack == NULL) return ERR_OK;
+    if (*b->packed != b->step) {
+        if (*b->packed != NULL) (*b->packed)->kind->unpack(*b->packed);
+        arena_rewind(b->binder->keep, 0);
+        *b->packed = b->step;
+    }
     Err e = b->step->kind->pack(b->step, v, b->binder);
     arena_rewind(b->binder->ir->arena, mark);
     return e;
@@ -104,14 +110,15 @@ static Err collect(Search *s, Arena *a) {
 static Err measure(Search *s, Binder *b, const TuneOptions *o, Arena *packs) {
     Binder packer = *b;
     Space  space;
+    Step  *packed = NULL;
     packer.keep = packs;
     TRY(space_init(&space, s->program, 1));
-    for (uint32_t i = 0; i < s->n; i++) s->benches[i] = (Bench){s->steps[i], &space, &packer};
+    for (uint32_t i = 0; i < s->n; i++)
+        s->benches[i] = (Bench){s->steps[i], &space, &packer, &packed};
     Err e = space_blank_inputs(&space, s->program, b->ir->arena);
     if (e == ERR_OK) e = tune_layers(s->layers, s->n, o, &s->program->keep, s->profiles);
     space_finish(&space);
-    for (uint32_t i = 0; i < s->n; i++)
-        if (s->steps[i]->kind->unpack != NULL) s->steps[i]->kind->unpack(s->steps[i]);
+    if (packed != NULL) packed->kind->unpack(packed);
     return e;
 }
 
