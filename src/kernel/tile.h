@@ -17,7 +17,8 @@ typedef struct Tile {
     uint32_t            n_terms, depth, n_tails, tail_depth;
     const float        *weights;  // vector v: weights + v * weight_stride, [sum of depths][lanes]
     size_t              weight_stride;
-    float              *out;  // number (row r, vector v) at out + r * row_stride + v * vec_stride
+    size_t              ahead;  // floats past weights: from there L2 gets half as much meanwhile
+    float              *out;    // number (row r, vector v) at out + r * row_stride + v * vec_stride
     size_t              row_stride, vec_stride;
     const float        *bias;    // [vectors][lanes], what sums start from; NULL: 0
     const float        *add;     // laid out as out, added before the clip when last; NULL: nothing

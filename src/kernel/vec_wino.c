@@ -32,6 +32,7 @@ static void multiply_point(const Job *j, uint32_t tiles, uint32_t first, uint32_
         for (uint32_t r = 0; r < high; r++) {
             part_range((Part){r, high, NULL}, tiles, &row, &row_end);
             t.rows = j->rows + row;
+            t.ahead = (ic + (r > 0) * ic / 2) * VEC_LANES;  // the next point
             t.out = j->products + row * p->product_stride + vec * t.vec_stride + point * VEC_LANES;
             VEC(tile_find)(row_end - row, vec_end - vec)(&t);
         }
