@@ -15,6 +15,7 @@ struct Conv;
 struct Finish;
 struct Relay;
 struct Depth;
+struct Pool;
 struct Chain;
 struct ChainInput;
 struct Rowwise;

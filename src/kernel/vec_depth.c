@@ -1,6 +1,6 @@
 #include "kernel/depth.h"
-#include "kernel/vec_chain.h"
 #include "kernel/vec_depth.h"
+#include "kernel/vec_finish.h"
 
 depth_run_fn VEC(depth_run);
 
@@ -101,19 +101,6 @@ static void copy_make(const Plan *p, uint32_t row, uint32_t end, Strip *s) {
     s->first = first;
 }
 
-static void chain_run(const Task *t, size_t at, size_t n) {
-    const Finish *f = &t->p->d->finish;
-    float        *y = t->p->d->y + at;
-    ChainInput    in[CHAIN_MAX_ARGS];
-    for (uint32_t i = 0; i < f->chain->n_args; i++) {
-        in[i] = f->args[i];
-        if (in[i].mode == CHAIN_EACH) in[i].at += at;
-        if (in[i].mode == CHAIN_LANES) in[i].at += (size_t)t->block * VEC_LANES;
-    }
-    in[0] = (ChainInput){y, CHAIN_EACH};
-    VEC(chain_span)(f->chain, in, y, n);
-}
-
 static void rows_run(const Task *t, uint32_t row, uint32_t end) {
     const Depth     *d = t->p->d;
     const ConvShape *g = &d->shape;
@@ -128,7 +115,8 @@ static void rows_run(const Task *t, uint32_t row, uint32_t end) {
     if (s.add != NULL) s.add += at;
     if (t->p->way == DEPTH_PADDED) copy_make(t->p, row, end, &s);
     row_run(t->p, &s);
-    if (d->finish.chain != NULL) chain_run(t, at, (end - row) * s.y_line);
+    if (d->finish.chain != NULL)
+        finish_span(&d->finish, d->y, at, (size_t)t->block * VEC_LANES, (end - row) * s.y_line);
 }
 
 static Task task_make(const Plan *p, uint32_t task) {
