@@ -16,6 +16,7 @@ struct Finish;
 struct Relay;
 struct Depth;
 struct Pool;
+struct Resample;
 struct Chain;
 struct ChainInput;
 struct Rowwise;

@@ -60,15 +60,16 @@ static double round_nearest(const RefResize *p, float scale, double x) {
     return x;
 }
 
+int64_t ref_resize_nearest(const RefResize *p, int32_t d, int64_t o, int64_t in, int64_t out) {
+    double x = ref_resize_coordinate(p, &p->axis[d], o, in, out);
+    return outside(p, x, in) ? -1 : clamp(round_nearest(p, p->axis[d].scale, x), in);
+}
+
 static Err nearest_table(const RefResize *p, int32_t d, int64_t in, int64_t out, Arena *scratch,
                          int64_t **table) {
     *table = arena_try(scratch, (size_t)out, sizeof(int64_t), 8);
     if (*table == NULL) return err_set(ERR_LIMIT, "no room for a resize table");
-    for (int64_t o = 0; o < out; o++) {
-        double x = ref_resize_coordinate(p, &p->axis[d], o, in, out);
-        bool   gone = outside(p, x, in);
-        (*table)[o] = gone ? -1 : clamp(round_nearest(p, p->axis[d].scale, x), in);
-    }
+    for (int64_t o = 0; o < out; o++) (*table)[o] = ref_resize_nearest(p, d, o, in, out);
     return ERR_OK;
 }
 

@@ -50,4 +50,7 @@ MUST_USE Err ref_resize(const RefResize *p, const Tensor *x, Tensor *y, Arena *s
 double ref_resize_coordinate(const RefResize *p, const RefResizeAxis *a, int64_t o, int64_t in,
                              int64_t out);
 
+// The input index that output o of dimension d copies in nearest mode; -1: outside the region.
+int64_t ref_resize_nearest(const RefResize *p, int32_t d, int64_t o, int64_t in, int64_t out);
+
 double ref_resize_cubic(double a, double x);  // Keys' kernel at distance x
