@@ -17,6 +17,7 @@ struct Relay;
 struct Depth;
 struct Pool;
 struct Resample;
+struct Shuffle;
 struct Chain;
 struct ChainInput;
 struct Rowwise;

@@ -1,0 +1,169 @@
+#include "kernel/shuffle.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "kernel/walk.h"
+
+// Outermost first in the output.
+static void sort_dims(Shuffle *s) {
+    for (uint32_t i = 1; i < s->rank; i++)
+        for (uint32_t j = i; j > 0 && s->dims[j - 1].to < s->dims[j].to; j--) {
+            ShuffleDim d = s->dims[j];
+            s->dims[j] = s->dims[j - 1];
+            s->dims[j - 1] = d;
+        }
+}
+
+static void merge_dims(Shuffle *s) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        ShuffleDim *a = &s->dims[kept - (kept > 0)], *b = &s->dims[i];
+        ptrdiff_t   n = (ptrdiff_t)b->n;
+        if (kept > 0 && a->to == n * b->to && a->from == n * b->from)
+            *a = (ShuffleDim){a->n * b->n, b->to, b->from};
+        else
+            s->dims[kept++] = *b;
+    }
+    s->rank = kept;
+}
+
+// The dimension whose elements stand next to each other in the input, if any but the last.
+static uint32_t turned_dim(const Shuffle *s) {
+    for (uint32_t i = 0; i + 1 < s->rank; i++)
+        if (s->dims[i].from == 1) return i;
+    return s->rank;
+}
+
+static void choose_way(Shuffle *s) {
+    if (s->rank == 0) s->dims[s->rank++] = (ShuffleDim){1, 1, 1};
+    const ShuffleDim *last = &s->dims[s->rank - 1];
+    const uint32_t    turned = turned_dim(s);
+    s->way = SHUFFLE_EACH;
+    if (last->to != 1) return;
+    if (last->from == 1) s->way = SHUFFLE_ROWS;
+    if (last->from == 0) s->way = SHUFFLE_FILL;
+    if (s->way != SHUFFLE_EACH || turned == s->rank) return;
+    s->way = SHUFFLE_TURN;
+    const ShuffleDim columns = s->dims[turned];
+    memmove(&s->dims[turned], &s->dims[turned + 1], (s->rank - 2 - turned) * sizeof(ShuffleDim));
+    s->dims[s->rank - 2] = columns;
+}
+
+Shuffle shuffle_make(int32_t rank, const int64_t *dims, size_t size, const int64_t *to,
+                     const int64_t *from) {
+    CHECK(rank <= TENSOR_MAX_RANK && (size == 1 || size == 2 || size == 4 || size == 8));
+    Shuffle s = {.size = (uint32_t)size};
+    for (int32_t i = 0; i < rank; i++)
+        if (dims[i] == 0) return s;
+    for (int32_t i = 0; i < rank; i++) {
+        if (dims[i] == 1) continue;
+        CHECK(to[i] > 0);
+        s.dims[s.rank++] = (ShuffleDim){(size_t)dims[i], to[i], from[i]};
+    }
+    sort_dims(&s);
+    merge_dims(&s);
+    choose_way(&s);
+    return s;
+}
+
+Shuffle shuffle_permute(int32_t rank, const int64_t *dims, const int32_t *perm, size_t size) {
+    int64_t own[TENSOR_MAX_RANK], out[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK];
+    CHECK(rank <= TENSOR_MAX_RANK);
+    walk_contiguous(rank, dims, own);
+    for (int32_t i = 0; i < rank; i++) {
+        out[i] = dims[perm[i]];
+        from[i] = own[perm[i]];
+    }
+    walk_contiguous(rank, out, to);
+    return shuffle_make(rank, out, size, to, from);
+}
+
+uint32_t shuffle_pad(int32_t rank, const int64_t *in, const int64_t *at, const int64_t *out,
+                     size_t size, Shuffle *shuffles) {
+    int64_t  own[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], none[TENSOR_MAX_RANK] = {0};
+    int64_t  low[TENSOR_MAX_RANK], high[TENSOR_MAX_RANK], n[TENSOR_MAX_RANK];
+    int64_t  to_at = 0, from_at = 0;
+    uint32_t count = 1;
+    CHECK(rank <= TENSOR_MAX_RANK);
+    walk_contiguous(rank, in, own);
+    walk_contiguous(rank, out, to);
+    for (int32_t d = 0; d < rank; d++) {
+        low[d] = at[d] < 0 ? 0 : at[d] < out[d] ? at[d] : out[d];
+        high[d] = at[d] + in[d] < out[d] ? at[d] + in[d] : out[d];
+        if (high[d] < low[d]) high[d] = low[d];
+        n[d] = out[d];
+    }
+    // Below and above in each dimension; dimensions before it keep to where x lies.
+    for (int32_t d = 0; d < rank; d++) {
+        n[d] = low[d];
+        shuffles[count] = shuffle_make(rank, n, size, to, none);
+        shuffles[count].to_at = to_at;
+        count += n[d] > 0;
+        n[d] = out[d] - high[d];
+        shuffles[count] = shuffle_make(rank, n, size, to, none);
+        shuffles[count].to_at = to_at + high[d] * to[d];
+        count += n[d] > 0;
+        n[d] = high[d] - low[d];
+        to_at += low[d] * to[d];
+        from_at += (low[d] - at[d]) * own[d];
+    }
+    shuffles[0] = shuffle_make(rank, n, size, to, own);
+    shuffles[0].to_at = to_at;
+    shuffles[0].from_at = from_at;
+    return count;
+}
+
+static size_t outer_count(const Shuffle *s, uint32_t inner) {
+    size_t n = 1;
+    for (uint32_t i = 0; i + inner < s->rank; i++) n *= s->dims[i].n;
+    return n;
+}
+
+static size_t ceil_div(size_t a, size_t b) { return (a + b - 1) / b; }
+
+static uint32_t checked(size_t tasks) {
+    CHECK(tasks <= UINT32_MAX);
+    return (uint32_t)tasks;
+}
+
+uint32_t shuffle_tasks(const Shuffle *s) {
+    if (s->way == SHUFFLE_NONE) return 0;
+    const ShuffleDim *last = &s->dims[s->rank - 1];
+    if (s->way == SHUFFLE_TURN)
+        return checked(outer_count(s, 2) * ceil_div(last[-1].n, SHUFFLE_COLUMNS) *
+                       ceil_div(last->n, SHUFFLE_ROWS_TURNED));
+    const size_t most = SHUFFLE_BYTES / s->size;
+    if (last->n > most) return checked(outer_count(s, 1) * ceil_div(last->n, most));
+    return checked(ceil_div(outer_count(s, 1), most / last->n));
+}
+
+static size_t pick_group(const ShufflePick *p) {
+    return p->bytes < SHUFFLE_BYTES ? SHUFFLE_BYTES / (p->bytes + 16) : 1;
+}
+
+uint32_t shuffle_pick_tasks(const ShufflePick *p) {
+    if (p->bytes == 0) return 0;
+    return checked(ceil_div(p->outer * p->count, pick_group(p)));
+}
+
+static size_t pick_at(const ShufflePick *p, size_t i) {
+    const int64_t at = p->wide ? ((const int64_t *)p->index)[i] : ((const int32_t *)p->index)[i];
+    return (size_t)(at < 0 ? at + (int64_t)p->axis : at);
+}
+
+void shuffle_pick(const ShufflePick *p, Part part) {
+    uint32_t task, end;
+    part_range(part, shuffle_pick_tasks(p), &task, &end);
+    const size_t group = pick_group(p), all = p->outer * p->count;
+    size_t       i = task * group, last = end * group < all ? end * group : all;
+    for (; i < last; i++) {
+        const size_t row = i / p->count * p->axis + pick_at(p, i % p->count);
+        char        *to = (char *)p->to + i * p->bytes;
+        const char  *from = (const char *)p->from + row * p->bytes;
+        if (p->bytes == 4)
+            memcpy(to, from, 4);
+        else
+            memcpy(to, from, p->bytes);
+    }
+}
