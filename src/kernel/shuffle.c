@@ -127,19 +127,37 @@ static uint32_t checked(size_t tasks) {
     return (uint32_t)tasks;
 }
 
+enum { TASK_BYTES = 16 << 10, TURN_COLUMNS = 16, TURN_ROWS = 256 };
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+// Turns are narrow: a cache line of the input is used up before the next one is touched.
+ShuffleCut shuffle_cut(const Shuffle *s) {
+    const ShuffleDim *last = &s->dims[s->rank - 1];
+    const size_t      most = TASK_BYTES / s->size;
+    if (s->way != SHUFFLE_TURN) {
+        const size_t columns = smaller(last->n, most);
+        return (ShuffleCut){1, columns, last->n > most ? 1 : most / columns};
+    }
+    const size_t rows = smaller(last->n, TURN_ROWS), wide = most / rows / TURN_COLUMNS;
+    const size_t columns = smaller(last[-1].n, (wide > 0 ? wide : 1) * TURN_COLUMNS);
+    const bool   all = rows == last->n && columns == last[-1].n;
+    return (ShuffleCut){rows, columns, all && rows * columns < most ? most / (rows * columns) : 1};
+}
+
 uint32_t shuffle_tasks(const Shuffle *s) {
     if (s->way == SHUFFLE_NONE) return 0;
+    const ShuffleCut  c = shuffle_cut(s);
     const ShuffleDim *last = &s->dims[s->rank - 1];
-    if (s->way == SHUFFLE_TURN)
-        return checked(outer_count(s, 2) * ceil_div(last[-1].n, SHUFFLE_COLUMNS) *
-                       ceil_div(last->n, SHUFFLE_ROWS_TURNED));
-    const size_t most = SHUFFLE_BYTES / s->size;
-    if (last->n > most) return checked(outer_count(s, 1) * ceil_div(last->n, most));
-    return checked(ceil_div(outer_count(s, 1), most / last->n));
+    const bool        turn = s->way == SHUFFLE_TURN;
+    const size_t      outer = outer_count(s, turn ? 2 : 1);
+    const size_t      cuts = turn ? ceil_div(last->n, c.rows) * ceil_div(last[-1].n, c.columns)
+                                  : ceil_div(last->n, c.columns);
+    return checked(c.group > 1 ? ceil_div(outer, c.group) : outer * cuts);
 }
 
 static size_t pick_group(const ShufflePick *p) {
-    return p->bytes < SHUFFLE_BYTES ? SHUFFLE_BYTES / (p->bytes + 16) : 1;
+    return p->bytes < TASK_BYTES ? TASK_BYTES / (p->bytes + 16) : 1;
 }
 
 uint32_t shuffle_pick_tasks(const ShufflePick *p) {

@@ -51,9 +51,12 @@ uint32_t shuffle_pad(int32_t rank, const int64_t *in, const int64_t *at, const i
 // Vector kernel: isa->shuffle_run(shuffle, part).
 uint32_t shuffle_tasks(const Shuffle *s);
 
-// How the work is cut: rows grouped or cut to about this many bytes; turns to so many rows and
-// columns.
-enum { SHUFFLE_BYTES = 16 << 10, SHUFFLE_COLUMNS = 16, SHUFFLE_ROWS_TURNED = 256 };
+// One task: of a turn so many rows and columns of the input, of others so many elements of a run;
+// or, when that is all there is, so many turns or runs.
+typedef struct ShuffleCut {
+    size_t rows, columns, group;
+} ShuffleCut;
+ShuffleCut shuffle_cut(const Shuffle *s);
 
 // y[o][i] = x[o][index[i]], blocks of `bytes` each; an index may be negative, and is in range.
 typedef struct ShufflePick {

@@ -90,29 +90,6 @@ static void run_one(const Shuffle *s, const Place *p, size_t first, size_t n) {
         each_run(s->size, to, d->to, from, d->from, n);
 }
 
-// Runs along the last dimension: long ones cut, short ones grouped.
-static void runs_run(const Shuffle *s, uint32_t task, uint32_t end) {
-    const uint32_t outer = s->rank - 1;
-    const size_t   n = s->dims[outer].n, most = SHUFFLE_BYTES / s->size;
-    const size_t   cuts = n > most ? (n + most - 1) / most : 1, group = n > most ? 1 : most / n;
-    size_t         rows = 1;
-    for (uint32_t i = 0; i < outer; i++) rows *= s->dims[i].n;
-    if (cuts > 1) {
-        for (; task < end; task++) {
-            const Place  p = place_at(s, outer, task / cuts);
-            const size_t first = task % cuts * most;
-            run_one(s, &p, first, n - first < most ? n - first : most);
-        }
-        return;
-    }
-    const size_t last = end * group < rows ? end * group : rows;
-    Place        p = place_at(s, outer, task * group);
-    for (size_t row = task * group; row < last; row++) {
-        run_one(s, &p, 0, n);
-        place_next(s, outer, &p);
-    }
-}
-
 // to[column * to_row + row] = from[row * from_row + column] for 4 bytes, one square.
 VEC_INLINE void turn_square(const char *from, ptrdiff_t from_row, char *to, ptrdiff_t to_row) {
     Vf r[VEC_LANES];
@@ -139,47 +116,109 @@ static void turn_each(const Turn *t, size_t row, size_t rows, size_t column, siz
                  rows);
 }
 
-// Whole cache lines on both sides: up to SHUFFLE_COLUMNS columns while rows go by.
-static void turn_run(const Turn *t) {
-    size_t row = 0, columns = t->size == 4 ? t->columns / VEC_LANES * VEC_LANES : 0;
-    for (; columns > 0 && row + VEC_LANES <= t->rows; row += VEC_LANES)
-        for (size_t c = 0; c < columns; c += VEC_LANES)
-            turn_square(t->from + (ptrdiff_t)row * t->from_row + (ptrdiff_t)c * 4, t->from_row,
-                        t->to + (ptrdiff_t)c * t->to_row + (ptrdiff_t)row * 4, t->to_row);
-    turn_each(t, row, t->rows - row, 0, columns);
-    turn_each(t, 0, t->rows, columns, t->columns - columns);
+typedef uint32_t Word __attribute__((may_alias));
+
+// A few rows that alternate in the output, and a few columns that alternate in the input: loops
+// the compiler makes vectors of, because n is a constant wherever this is inlined.
+VEC_INLINE void weave(const Turn *t, const size_t n) {
+    const Word     *from = (const Word *)(const void *)t->from;
+    Word           *to = (Word *)(void *)t->to;
+    const ptrdiff_t row = t->from_row / 4;
+    for (size_t c = 0; c < t->columns; c++)
+        for (size_t r = 0; r < n; r++) to[c * n + r] = from[(ptrdiff_t)r * row + (ptrdiff_t)c];
 }
 
-static void turns_run(const Shuffle *s, uint32_t task, uint32_t end) {
-    const ShuffleDim *c = &s->dims[s->rank - 2], *r = &s->dims[s->rank - 1];
-    const size_t      across = (c->n + SHUFFLE_COLUMNS - 1) / SHUFFLE_COLUMNS;
-    const size_t      down = (r->n + SHUFFLE_ROWS_TURNED - 1) / SHUFFLE_ROWS_TURNED;
-    const ptrdiff_t   size = (ptrdiff_t)s->size;
-    for (; task < end; task++) {
-        const Place  p = place_at(s, s->rank - 2, task / (across * down));
-        const size_t column = task / down % across * SHUFFLE_COLUMNS;
-        const size_t row = task % down * SHUFFLE_ROWS_TURNED;
-        const size_t columns = c->n - column, rows = r->n - row;
-        const Turn   t = {
-              .from = (const char *)s->from +
-                      (p.from + (ptrdiff_t)row * r->from + (ptrdiff_t)column) * size,
-              .to = (char *)s->to + (p.to + (ptrdiff_t)column * c->to + (ptrdiff_t)row) * size,
-              .from_row = r->from * size,
-              .to_row = c->to * size,
-              .rows = rows < SHUFFLE_ROWS_TURNED ? rows : SHUFFLE_ROWS_TURNED,
-              .columns = columns < SHUFFLE_COLUMNS ? columns : SHUFFLE_COLUMNS,
-              .size = s->size,
-        };
-        turn_run(&t);
+VEC_INLINE void unweave(const Turn *t, const size_t n) {
+    const Word     *from = (const Word *)(const void *)t->from;
+    Word           *to = (Word *)(void *)t->to;
+    const ptrdiff_t row = t->to_row / 4;
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t c = 0; c < n; c++) to[(ptrdiff_t)c * row + (ptrdiff_t)r] = from[r * n + c];
+}
+
+static bool turn_narrow(const Turn *t) {
+    if (t->size != 4) return false;
+    const bool weaves = t->to_row == (ptrdiff_t)t->rows * 4;
+    const bool unweaves = t->from_row == (ptrdiff_t)t->columns * 4;
+#define X(n)                                                                                       \
+    if (weaves && t->rows == (n)) return weave(t, n), true;                                        \
+    if (unweaves && t->columns == (n)) return unweave(t, n), true;
+    X(2)
+    X(3)
+    X(4)
+#undef X
+        return false;
+}
+
+static void turn_squares(const Turn *t, size_t column, size_t columns) {
+    size_t row = 0, end = column + columns / VEC_LANES * VEC_LANES;
+    for (; end > column && row + VEC_LANES <= t->rows; row += VEC_LANES)
+        for (size_t c = column; c < end; c += VEC_LANES)
+            turn_square(t->from + (ptrdiff_t)row * t->from_row + (ptrdiff_t)c * 4, t->from_row,
+                        t->to + (ptrdiff_t)c * t->to_row + (ptrdiff_t)row * 4, t->to_row);
+    turn_each(t, row, t->rows - row, column, end - column);
+    turn_each(t, 0, t->rows, end, column + columns - end);
+}
+
+// Sixteen columns at a time, while rows go by: whole cache lines on both sides.
+static void turn_run(const Turn *t) {
+    if (turn_narrow(t)) return;
+    for (size_t c = 0; c < t->columns; c += 16) {
+        const size_t columns = t->columns - c < 16 ? t->columns - c : 16;
+        if (t->size == 4)
+            turn_squares(t, c, columns);
+        else
+            turn_each(t, 0, t->rows, c, columns);
     }
 }
 
+// Piece `cut` of the run or turn at a place.
+static void piece_run(const Shuffle *s, const ShuffleCut *cut, const Place *p, size_t piece) {
+    const ShuffleDim *r = &s->dims[s->rank - 1];
+    const ptrdiff_t   size = (ptrdiff_t)s->size;
+    if (s->way != SHUFFLE_TURN) {
+        const size_t first = piece * cut->columns, rest = r->n - first;
+        run_one(s, p, first, rest < cut->columns ? rest : cut->columns);
+        return;
+    }
+    const ShuffleDim *c = r - 1;
+    const size_t      down = (r->n + cut->rows - 1) / cut->rows;
+    const size_t      column = piece / down * cut->columns, row = piece % down * cut->rows;
+    const size_t      columns = c->n - column, rows = r->n - row;
+    const Turn        t = {
+               .from =
+                   (const char *)s->from + (p->from + (ptrdiff_t)row * r->from + (ptrdiff_t)column) * size,
+               .to = (char *)s->to + (p->to + (ptrdiff_t)column * c->to + (ptrdiff_t)row) * size,
+               .from_row = r->from * size,
+               .to_row = c->to * size,
+               .rows = rows < cut->rows ? rows : cut->rows,
+               .columns = columns < cut->columns ? columns : cut->columns,
+               .size = s->size,
+    };
+    turn_run(&t);
+}
+
 void VEC(shuffle_run)(const Shuffle *s, Part part) {
-    uint32_t task, end;
-    part_range(part, shuffle_tasks(s), &task, &end);
+    const uint32_t tasks = shuffle_tasks(s);
+    uint32_t       task, end;
+    part_range(part, tasks, &task, &end);
     if (task == end) return;
-    if (s->way == SHUFFLE_TURN)
-        turns_run(s, task, end);
-    else
-        runs_run(s, task, end);
+    const ShuffleCut cut = shuffle_cut(s);
+    const uint32_t   outer = s->rank - (s->way == SHUFFLE_TURN ? 2 : 1);
+    size_t           places = 1;
+    for (uint32_t i = 0; i < outer; i++) places *= s->dims[i].n;
+    if (cut.group == 1) {
+        const size_t pieces = tasks / places;
+        for (; task < end; task++) {
+            const Place p = place_at(s, outer, task / pieces);
+            piece_run(s, &cut, &p, task % pieces);
+        }
+        return;
+    }
+    const size_t last = end * cut.group < places ? end * cut.group : places;
+    Place        p = place_at(s, outer, task * cut.group);
+    for (size_t i = task * cut.group; i < last; i++) {
+        piece_run(s, &cut, &p, 0);
+        place_next(s, outer, &p);
+    }
 }
