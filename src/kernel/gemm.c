@@ -106,7 +106,7 @@ static double cycles(const GemmShape *s, uint32_t lanes, uint32_t rows, uint32_t
 // Register tiles, the quickest first.
 static uint32_t tiles(const List *l, uint8_t rows[], uint8_t vecs[]) {
     static const uint8_t order[TILE_MAX_VECS] = {3, 2, 4, 1};
-    double               cost[TILE_MAX_VECS];
+    double               cost[TILE_MAX_VECS] = {0};
     uint32_t             n = 0, lanes = l->isa->lanes;
     for (uint32_t i = 0; i < TILE_MAX_VECS; i++) {
         uint32_t v = order[i], r = least(tile_most_rows(l->isa->registers, v), l->s->m);
@@ -145,7 +145,7 @@ static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
     v.pack = s->a.turned ? GEMM_COPY : GEMM_ROWS;
     v.depth = block_of(s->k, s->m <= rows ? SIZE_MAX : l->caches->l2 / 64 / rows, 8);
     v.columns = block_of(vectors(s, lanes), half / most(v.depth, 1) / lanes, vecs);
-    size_t fits = v.depth < s->k ? half / 2 / (v.columns * lanes) : UINT16_MAX;
+    size_t fits = v.depth < s->k ? half / 2 / v.columns / lanes : UINT16_MAX;
     if (v.pack == GEMM_COPY && fits > half / 2 / v.depth) fits = half / 2 / v.depth;
     v.rows = block_of(s->m, fits, rows);
     return v;
@@ -160,7 +160,7 @@ static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
     v.tile_rows = (uint8_t)rows;
     v.tile_vecs = (uint8_t)vecs;
     v.pack = s->a.turned || s->a.row % BAD_STRIDE == 0 ? GEMM_COPY : GEMM_ROWS;
-    v.depth = block_of(s->k, l->caches->l1 / 2 / sizeof(float) / (vecs * lanes), 8);
+    v.depth = block_of(s->k, l->caches->l1 / 2 / sizeof(float) / vecs / lanes, 8);
     v.rows = block_of(s->m, half / v.depth, rows);
     v.columns = block_of(vectors(s, lanes), half / 2 / v.rows / lanes, vecs);
     return v;
@@ -173,7 +173,7 @@ static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
     v.order = ORDER_WEIGHTS;
     v.split = SPLIT_BOTH;
     v.rows = block_of(s->m, l->caches->l2 / 8 / sizeof(float) / v.depth, rows);
-    v.columns = block_of(vectors(s, l->isa->lanes), 4 * vecs, vecs);
+    v.columns = block_of(vectors(s, l->isa->lanes), (size_t)4 * vecs, vecs);
     return v;
 }
 

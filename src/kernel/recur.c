@@ -31,7 +31,7 @@ size_t recur_pack_bytes(const RecurShape *s, const Isa *isa) {
 
 // Where the columns of a block of a gate go, in vectors.
 static uint32_t place(const RecurPlan *p, uint32_t lanes, uint32_t block, uint32_t gate) {
-    uint32_t together = p->early / p->padded;
+    uint32_t together = p->late == 0 ? p->gates : p->gates - 1;
     return gate < together ? block * together + gate : p->early / lanes + block;
 }
 
@@ -68,9 +68,9 @@ void recur_pack(const RecurShape *s, const RecurWeights *w, const Isa *isa, floa
     for (uint32_t d = 0; d < s->directions; d++, out += p.each) {
         pack_matrix(s, &p, isa, w->w + d * gates * s->input, s->input, out);
         pack_matrix(s, &p, isa, w->r + d * gates * s->hidden, s->hidden, out + p.r);
-        if (w->b != NULL) pack_bias(s, &p, isa->lanes, w->b + 2 * d * gates, out);
+        if (w->b != NULL) pack_bias(s, &p, isa->lanes, w->b + (size_t)2 * d * gates, out);
         for (uint32_t i = 0; i < 3 && s->peepholes && w->p != NULL; i++)
-            memcpy(out + p.peep + i * p.padded, w->p + (3 * (size_t)d + i) * s->hidden,
+            memcpy(out + p.peep + (size_t)i * p.padded, w->p + (3 * (size_t)d + i) * s->hidden,
                    s->hidden * sizeof(float));
     }
 }

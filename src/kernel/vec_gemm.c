@@ -47,7 +47,7 @@ static void leave_edge(const Run *r, const Rect *at, uint32_t column) {
         for (uint32_t j = column * VEC_LANES; j < g->shape.n; j += VEC_LANES) {
             uint32_t some = least(VEC_LANES, g->shape.n - j);
             size_t   to = r->y + (at->row + i) * g->shape.y.row + j;
-            Vf       x = vf_load(edge + i * r->room.edge_row + j - column * VEC_LANES);
+            Vf       x = vf_load(edge + i * r->room.edge_row + j - (size_t)column * VEC_LANES);
             if (f->add != NULL) x += vf_load_some(f->add + to, some);
             vf_store_some(g->y + to, vf_min(hi, vf_max(lo, x)), some);
         }
@@ -186,8 +186,8 @@ static void open_columns(Run *r, uint32_t column, uint32_t columns) {
     uint32_t         n = least(columns * VEC_LANES, s->n - column * VEC_LANES);
     if (s->packed) return;
     VEC(gemm_panels)
-    (n, s->k, r->b + column * VEC_LANES * (s->b.turned ? s->b.row : 1), s->b.row, s->b.turned,
-     s->scale, panels);
+    (n, s->k, r->b + (size_t)column * VEC_LANES * (s->b.turned ? s->b.row : 1), s->b.row,
+     s->b.turned, s->scale, panels);
     r->weights = panels;
     r->base = column;
 }

@@ -55,7 +55,8 @@ static void copy_four(uint32_t k, const float *b, size_t row, float scale, float
                       size_t panel) {
     const Vf by = vf_set(scale);
     for (uint32_t i = 0; i < k; i++, b += row, to += VEC_LANES)
-        for (uint32_t v = 0; v < 4; v++) vf_store(to + v * panel, vf_load(b + v * VEC_LANES) * by);
+        for (uint32_t v = 0; v < 4; v++)
+            vf_store(to + v * panel, vf_load(b + (size_t)v * VEC_LANES) * by);
 }
 
 void VEC(gemm_panels)(uint32_t n, uint32_t k, const float *b, size_t row, bool turned, float scale,

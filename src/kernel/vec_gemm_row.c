@@ -39,7 +39,7 @@ VEC_INLINE void row(const Tile *t, const uint32_t vecs, const uint32_t steps) {
         if (t->more)
             x += vf_load(out);
         else if (t->bias != NULL)
-            x += vf_load(t->bias + v * VEC_LANES);
+            x += vf_load(t->bias + (size_t)v * VEC_LANES);
         if (t->last && t->add != NULL) x += vf_load(t->add + v * t->vec_stride);
         if (t->last) x = vf_min(hi, vf_max(lo, x));
         vf_store(out, x);

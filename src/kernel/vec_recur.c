@@ -4,6 +4,9 @@
 
 recur_fn VEC(recur);
 
+// Where vector i of a row is.
+#define AT(i) ((size_t)(i)*VEC_LANES)
+
 // Sequences [first, first + rows) of one direction, and the part's room for them.
 typedef struct Run {
     const Recur *g;
@@ -76,11 +79,11 @@ static void lstm_row(const Run *r, const float *sums, float *h, float *c) {
     const float      *peep = s->peepholes ? r->packed + r->plan.peep : NULL;
     const Limits      l = {vf_set(-s->clip), vf_set(s->clip)};
     uint32_t          padded = r->plan.padded;
-    for (uint32_t j = 0; j < padded; j += VEC_LANES, sums += 4 * VEC_LANES) {
-        Vf i = vf_load(sums), o = vf_load(sums + VEC_LANES), f = vf_load(sums + 2 * VEC_LANES);
-        Vf g = vf_tanh(limit(&l, vf_load(sums + 3 * VEC_LANES))), was = vf_load(c + j);
+    for (uint32_t j = 0; j < padded; j += VEC_LANES, sums += AT(4)) {
+        Vf i = vf_load(sums), o = vf_load(sums + AT(1)), f = vf_load(sums + AT(2));
+        Vf g = vf_tanh(limit(&l, vf_load(sums + AT(3)))), was = vf_load(c + j);
         if (peep != NULL) i += vf_load(peep + j) * was;
-        if (peep != NULL) f += vf_load(peep + 2 * padded + j) * was;
+        if (peep != NULL) f += vf_load(peep + (size_t)2 * padded + j) * was;
         i = vf_sigmoid(limit(&l, i));
         f = s->input_forget ? 1.0f - i : vf_sigmoid(limit(&l, f));
         Vf now = f * was + i * g;
@@ -94,10 +97,10 @@ static void lstm_row(const Run *r, const float *sums, float *h, float *c) {
 static void gru_early(const Run *r, float *sums, const float *h, float *late) {
     const RecurShape *s = &r->g->shape;
     const Limits      l = {vf_set(-s->clip), vf_set(s->clip)};
-    for (uint32_t j = 0; j < r->plan.padded; j += VEC_LANES, sums += 2 * VEC_LANES) {
+    for (uint32_t j = 0; j < r->plan.padded; j += VEC_LANES, sums += AT(2)) {
         vf_store(sums, vf_sigmoid(limit(&l, vf_load(sums))));
-        Vf reset = vf_sigmoid(limit(&l, vf_load(sums + VEC_LANES)));
-        vf_store(sums + VEC_LANES, reset);
+        Vf reset = vf_sigmoid(limit(&l, vf_load(sums + AT(1))));
+        vf_store(sums + AT(1), reset);
         if (!s->linear_before_reset) vf_store(late + j, reset * vf_load(h + j));
     }
 }
@@ -106,9 +109,9 @@ static void gru_late(const Run *r, const float *sums, const float *late, float *
     const RecurShape *s = &r->g->shape;
     const Limits      l = {vf_set(-s->clip), vf_set(s->clip)};
     const float      *last = sums + r->plan.early;
-    for (uint32_t j = 0; j < r->plan.padded; j += VEC_LANES, sums += 2 * VEC_LANES) {
+    for (uint32_t j = 0; j < r->plan.padded; j += VEC_LANES, sums += AT(2)) {
         Vf z = vf_load(sums), g = vf_load(last + j);
-        if (s->linear_before_reset) g += vf_load(sums + VEC_LANES) * vf_load(late + j);
+        if (s->linear_before_reset) g += vf_load(sums + AT(1)) * vf_load(late + j);
         g = vf_tanh(limit(&l, g));
         vf_store(h + j, (1.0f - z) * g + z * vf_load(h + j));
     }
