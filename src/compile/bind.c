@@ -75,6 +75,7 @@ Err bind_operand(Binder *b, uint32_t value, Operand *out) {
         *out = (Operand){.kind = OPERAND_ARENA, .offset = b->places->at[root] + offset};
     out->type = b->ir->values[value].type;
     out->type.data = NULL;
+    out->bytes = layout_bytes(&out->type, b->ir->values[value].layout, b->ir->lanes);
     return ERR_OK;
 }
 

@@ -60,8 +60,16 @@ static void give_back(const Binder *b, uint32_t weight) {
     if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
+static Err pack_offered(const Step *s, Binder *b) {
+    Version *all = arena_try_new(b->ir->arena, Version, PROFILE_CANDIDATES);
+    if (all == NULL) return err_set(ERR_LIMIT, "no memory for versions");
+    uint32_t n = s->kind->versions(s, &b->caches, all, PROFILE_CANDIDATES);
+    for (uint32_t i = 0; i < n; i++) TRY(s->kind->pack(s, &all[i], b));
+    return ERR_OK;
+}
+
 // Every version a step has may be asked for at any time: its weights are packed now.
-static Err pack_steps(Program *p, Binder *b, bool consume) {
+static Err pack_steps(Program *p, Binder *b, const ProgramOptions *o) {
     uint32_t *needs = count_needs(p, b);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         Step  *s = &p->steps[i];
@@ -69,8 +77,9 @@ static Err pack_steps(Program *p, Binder *b, bool consume) {
         s->solo = s->kind->tasks(s, &s->versions[0]) <= 1;
         for (uint32_t v = 0; s->kind->pack != NULL && v < s->n_versions; v++)
             TRY(s->kind->pack(s, &s->versions[v], b));
+        if (o->pack_all && s->key != NULL && s->kind->pack != NULL) TRY(pack_offered(s, b));
         arena_rewind(b->ir->arena, mark);
-        if (s->weight != IR_NONE && --needs[s->weight] == 0 && consume) give_back(b, s->weight);
+        if (s->weight != IR_NONE && --needs[s->weight] == 0 && o->consume) give_back(b, s->weight);
     }
     return ERR_OK;
 }
@@ -125,7 +134,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     TRY(bind_steps(p, &b));
     TRY(versions_choose(p, &b, o));
     TRY(budget_packs(p, &b));
-    TRY(pack_steps(p, &b, o->consume));
+    TRY(pack_steps(p, &b, o));
     return bind_outside(p, &b);
 }
 

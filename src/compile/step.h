@@ -17,6 +17,7 @@ typedef struct Operand {
     uint32_t    input;   // which one
     size_t      offset;  // bytes into the arena
     void       *at;      // constant
+    size_t      bytes;   // of its layout
     Tensor      type;    // without data; what the reference kernels see
 } Operand;
 

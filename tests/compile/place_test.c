@@ -291,6 +291,7 @@ static void zoo_network(const char *name, uint32_t lanes, int64_t sequence, doub
         in[i] = m.graph->values[m.graph->inputs[i]].type;
     assert_int_equal(special_make(m.graph, in, interp_eval, &m.arena, &s), ERR_OK);
     assert_int_equal(ir_make(s, lanes, &m.arena, &ir), ERR_OK);
+    fuse_norms(&ir);
     fuse_concats(&ir);
     fuse_chains(&ir);
     fuse_columns(&ir);
