@@ -178,8 +178,8 @@ Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
     for (uint32_t i = 0; i < l->n_in; i++) TRY(bind_operand(b, l->in[i], &s->in[i]));
     for (uint32_t i = 0; i < l->n_out; i++) TRY(bind_operand(b, l->out[i], &s->out[i]));
     if (ir_is_chain_host(l->kind)) TRY(bind_finish(b, l, &s->finish));
-    if (l->n_out > 0 && l->out[0] != IR_NONE)
-        s->name = arena_str(b->keep, b->ir->values[l->out[0]].name);
+    for (uint32_t i = 0; i < l->n_out && s->name == NULL; i++)
+        if (l->out[i] != IR_NONE) s->name = arena_str(b->keep, b->ir->values[l->out[i]].name);
     s->n_versions = 1;
     return table[l->kind](b, l, s);
 }

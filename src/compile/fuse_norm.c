@@ -1,8 +1,8 @@
 // A norm spelled out in elementary operators becomes one layer:
 // d = x - mean(x); d / sqrt(mean(d * d) + epsilon), then perhaps times a scale, plus a bias.
 #include "compile/fuse.h"
+#include "kernel/fold_axis.h"
 #include "kernel/rowwise.h"
-#include "model/infer_math.h"
 
 enum { ROW_WEIGHT = 1, ROW_BIAS = 2, ROW_IN = 5 };
 
@@ -25,21 +25,13 @@ static const IrLayer *one_step(const Ir *ir, uint32_t value, ChainOp op, uint32_
 // The mean over the last dimensions of *x, which are `n` numbers together.
 static bool row_mean(const Ir *ir, uint32_t value, uint32_t *x, size_t *n) {
     const IrLayer *l = maker_of(ir, value);
-    if (l == NULL || l->node == NULL || l->node->op != OP_ReduceMean || l->in[0] == IR_NONE)
-        return false;
-    const Tensor *t = ir_type(ir, l->in[0]), *in[2] = {t, NULL};
-    bool          along[TENSOR_MAX_RANK] = {false}, known = false;
-    OpCall        c = {.node = l->node, .in = in};
-    if (l->node->n_in > 1 && l->in[1] != IR_NONE) in[1] = ir_type(ir, l->in[1]);
-    if (infer_reduce_along(&c, along, &known) != ERR_OK || !known) return false;
-    if (ir_type(ir, value)->rank != t->rank) return false;
-    int32_t i = t->rank;
-    *n = 1;
-    while (i > 0 && along[i - 1]) *n *= (size_t)t->dims[--i];
-    while (i > 0)
-        if (along[--i]) return false;
+    if (l == NULL || l->kind != IR_FOLD) return false;
+    const FoldAxis *f = l->spec;
+    if (f->op != FOLD_MEAN || f->inner != 1 || f->n < 2) return false;
+    if (ir_type(ir, value)->rank != ir_type(ir, l->in[0])->rank) return false;
     *x = l->in[0];
-    return *n > 1;
+    *n = f->n;
+    return true;
 }
 
 typedef struct Found {

@@ -13,8 +13,7 @@ enum {
 
 static bool fits(int64_t x) { return x > 0 && x <= MAX_SIZE; }
 
-// The window as two dimensions; one-dimensional ones get a height of 1.
-static bool conv_shape(const Window *w, ConvShape *s) {
+bool spec_window(const Window *w, ConvShape *s) {
     if (w->rank < 1 || w->rank > 2) return false;
     int32_t y = w->rank - 2, x = w->rank - 1;
     for (int32_t i = 0; i < w->rank; i++)
@@ -37,7 +36,7 @@ static bool conv_shape(const Window *w, ConvShape *s) {
 static bool conv_sizes(const Ir *ir, const Node *n, const Window *win, ConvShape *s) {
     const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
     int64_t       group = attr_int(n, "group", 1);
-    if (!conv_shape(win, s) || !fits(x->dims[0]) || !fits(x->dims[1]) || !fits(w->dims[0]))
+    if (!spec_window(win, s) || !fits(x->dims[0]) || !fits(x->dims[1]) || !fits(w->dims[0]))
         return false;
     s->n = (uint32_t)x->dims[0];
     s->ic = (uint32_t)x->dims[1];
@@ -85,8 +84,7 @@ bool lower_conv(Ir *ir, const Node *n) {
     if (!conv_sizes(ir, n, &win, &s.shape) || !sane(&s.shape)) return false;
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
-    (void)depth;
-    conv_layer(ir, n, IR_CONV, s);
+    conv_layer(ir, n, depth ? IR_DEPTH : IR_CONV, s);
     return true;
 }
 

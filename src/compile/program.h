@@ -9,13 +9,13 @@
 #include "compile/tune.h"
 
 typedef struct ProgramOptions {
-    const Isa         *isa;       // NULL: the best one
-    CacheSizes         caches;    // 0: what the machine says
-    Store             *store;     // where measured versions are looked up; NULL: guesses only
-    const TuneOptions *tune;      // measures versions before the program is ready; NULL: does not
-    bool               pack_all;  // every version that the kernels offer can be run, not just the chosen
-    bool               consume;   // the model's weights go back to the system once they are packed
-    InterpLimits       limits;    // of the part left to the interpreter; max_bytes of all of it
+    const Isa         *isa;     // NULL: the best one
+    CacheSizes         caches;  // 0: what the machine says
+    Store             *store;   // where measured versions are looked up; NULL: guesses only
+    const TuneOptions *tune;    // measures versions before the program is ready; NULL: does not
+    bool         pack_all;  // every version that the kernels offer can be run, not just the chosen
+    bool         consume;   // the model's weights go back to the system once they are packed
+    InterpLimits limits;    // of the part left to the interpreter; max_bytes of all of it
 } ProgramOptions;
 
 typedef struct Program {

@@ -1,5 +1,6 @@
+#include "compile/run_resize.h"
+
 #include "compile/run.h"
-#include "kernel/ref_resize.h"
 #include "model/resize.h"
 
 static const RefResizeMode modes[] = {
@@ -26,10 +27,10 @@ static const RefResizeNearest nearests[] = {
     [RESIZE_SIMPLE] = REF_RESIZE_SIMPLE,
 };
 
-Err run_resize(const OpCall *c, Tensor *out) {
+Err run_resize_params(const OpCall *c, int32_t rank, RefResize *p) {
     Resize r;
     TRY(resize_read(c, &r));
-    RefResize p = {
+    *p = (RefResize){
         .mode = modes[r.mode],
         .coordinate = coordinates[r.coordinate],
         .nearest = nearests[r.nearest],
@@ -38,7 +39,13 @@ Err run_resize(const OpCall *c, Tensor *out) {
         .cubic_a = (double)r.cubic_a,
         .extrapolation = (double)r.extrapolation,
     };
-    for (int32_t i = 0; i < out[0].rank; i++)
-        p.axis[i] = (RefResizeAxis){r.scale[i], r.length[i], {r.roi[i][0], r.roi[i][1]}};
+    for (int32_t i = 0; i < rank; i++)
+        p->axis[i] = (RefResizeAxis){r.scale[i], r.length[i], {r.roi[i][0], r.roi[i][1]}};
+    return ERR_OK;
+}
+
+Err run_resize(const OpCall *c, Tensor *out) {
+    RefResize p;
+    TRY(run_resize_params(c, out[0].rank, &p));
     return ref_resize(&p, c->in[0], &out[0], c->scratch);
 }

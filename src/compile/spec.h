@@ -3,6 +3,7 @@
 
 #include "compile/ir.h"
 #include "kernel/conv_shape.h"
+#include "kernel/recur.h"
 
 // Sums with constant columns: convolutions of every sort and products with a constant matrix. What
 // follows them per column and is linear moves into scale and shift.
@@ -28,6 +29,15 @@ typedef struct GemmSpec {
     bool    transposed;  // the weight is [n][k]
     float   alpha;
 } GemmSpec;
+
+typedef struct RecurSpec {
+    RecurShape   shape;
+    RecurWeights weights;
+} RecurSpec;
+
+// The window as two dimensions; one-dimensional ones get a height of 1. False: it does not fit.
+struct Window;
+bool spec_window(const struct Window *w, ConvShape *s);
 
 // The axis along which a kind's columns lie in its output: channels, or the last one.
 int32_t spec_channel_axis(IrKind k, const Tensor *out);

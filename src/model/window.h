@@ -6,12 +6,14 @@
 enum { WINDOW_MAX = TENSOR_MAX_RANK - 2 };
 
 // Every number is bounded, so that products of two of them and sums of those cannot overflow.
-typedef struct Window {
+typedef struct Window Window;
+
+struct Window {
     int32_t rank;  // spatial dimensions
     int64_t in[WINDOW_MAX], out[WINDOW_MAX], kernel[WINDOW_MAX];
     int64_t stride[WINDOW_MAX], dilation[WINDOW_MAX];
     int64_t pad[WINDOW_MAX], pad_end[WINDOW_MAX];
-} Window;
+};
 
 // Over x [N, C, in...]. kernel: the spatial size of the weights, or NULL when kernel_shape gives
 // it.
