@@ -1,0 +1,285 @@
+// How close to the machine's peak is each kernel? GFLOP/s per family and shape: of the version that
+// is guessed without measuring, and of the best in the family's space.
+//
+// bench_kernels [--json] [--quick] [WORD...]: rows whose family or name contains one of the words.
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/rng.h"
+#include "base/table.h"
+#include "base/tensor.h"
+#include "kernel/conv.h"
+#include "kernel/probe.h"
+
+enum { MAX_VERSIONS = 64, LEAST_SAMPLES = 5, SAMPLE_NS = 1500000 };
+
+typedef struct Bench {
+    const Isa *isa;
+    CacheSizes caches;
+    Clock      clock;
+    TimeNs     patience;  // for each version
+    double     peak;      // the best seen so far
+} Bench;
+
+// One kernel on one shape. A family fills it in.
+typedef struct Job {
+    double   flops;
+    Version  versions[MAX_VERSIONS];
+    uint32_t n_versions;
+    TimeNs   least[MAX_VERSIONS];
+    size_t   scratch_bytes;
+    void    *scratch;
+    void (*run)(const Bench *b, const struct Job *j, const Version *v, Part part);
+    uint32_t (*tasks)(const Bench *b, const struct Job *j, const Version *v);
+    union {
+        Conv conv;
+    } of;
+    Arena *arena;  // of this job
+} Job;
+
+static float *numbers(Arena *a, size_t n) {
+    float *x = arena_alloc(a, n, sizeof *x, TENSOR_ALIGN);
+    Rng    r = {n};
+    for (size_t i = 0; i < n; i++) x[i] = rng_unit(&r) - 0.5F;
+    return x;
+}
+
+// Convolutions.
+
+typedef struct ConvRow {
+    const char *name;
+    uint32_t    ic, size, oc, k, stride, pad;
+    bool        plain;
+} ConvRow;
+
+static const ConvRow conv_rows[] = {
+    {"resnet50 56x56 1x1 64-64", 64, 56, 64, 1, 1, 0, false},
+    {"resnet50 56x56 3x3 64-64", 64, 56, 64, 3, 1, 1, false},
+    {"resnet50 56x56 1x1 64-256", 64, 56, 256, 1, 1, 0, false},
+    {"resnet50 56x56 1x1 256-64", 256, 56, 64, 1, 1, 0, false},
+    {"resnet50 56x56 1x1 256-128", 256, 56, 128, 1, 1, 0, false},
+    {"resnet50 56x56 3x3/2 128-128", 128, 56, 128, 3, 2, 1, false},
+    {"resnet50 56x56 1x1/2 256-512", 256, 56, 512, 1, 2, 0, false},
+    {"resnet50 28x28 1x1 128-512", 128, 28, 512, 1, 1, 0, false},
+    {"resnet50 28x28 1x1 512-128", 512, 28, 128, 1, 1, 0, false},
+    {"resnet50 28x28 3x3 128-128", 128, 28, 128, 3, 1, 1, false},
+    {"resnet50 28x28 1x1 512-256", 512, 28, 256, 1, 1, 0, false},
+    {"resnet50 28x28 3x3/2 256-256", 256, 28, 256, 3, 2, 1, false},
+    {"resnet50 28x28 1x1/2 512-1024", 512, 28, 1024, 1, 2, 0, false},
+    {"resnet50 14x14 1x1 256-1024", 256, 14, 1024, 1, 1, 0, false},
+    {"resnet50 14x14 1x1 1024-256", 1024, 14, 256, 1, 1, 0, false},
+    {"resnet50 14x14 3x3 256-256", 256, 14, 256, 3, 1, 1, false},
+    {"resnet50 14x14 1x1 1024-512", 1024, 14, 512, 1, 1, 0, false},
+    {"resnet50 14x14 3x3/2 512-512", 512, 14, 512, 3, 2, 1, false},
+    {"resnet50 14x14 1x1/2 1024-2048", 1024, 14, 2048, 1, 2, 0, false},
+    {"resnet50 7x7 1x1 512-2048", 512, 7, 2048, 1, 1, 0, false},
+    {"resnet50 7x7 1x1 2048-512", 2048, 7, 512, 1, 1, 0, false},
+    {"resnet50 7x7 3x3 512-512", 512, 7, 512, 3, 1, 1, false},
+    {"resnet50 224x224 7x7/2 3-64 plain", 3, 224, 64, 7, 2, 3, true},
+    {"mobilenet 224x224 3x3/2 3-32 plain", 3, 224, 32, 3, 2, 1, true},
+    {"vgg16 224x224 3x3 3-64 plain", 3, 224, 64, 3, 1, 1, true},
+    {"alexnet 224x224 11x11/4 3-64 plain", 3, 224, 64, 11, 4, 2, true},
+    {"mobilenet_v2 112x112 1x1 32-16", 32, 112, 16, 1, 1, 0, false},
+    {"mobilenet_v2 112x112 1x1 16-96", 16, 112, 96, 1, 1, 0, false},
+    {"mobilenet_v2 56x56 1x1 96-24", 96, 56, 24, 1, 1, 0, false},
+    {"mobilenet_v2 56x56 1x1 24-144", 24, 56, 144, 1, 1, 0, false},
+    {"mobilenet_v2 28x28 1x1 192-32", 192, 28, 32, 1, 1, 0, false},
+    {"mobilenet_v2 14x14 1x1 384-64", 384, 14, 64, 1, 1, 0, false},
+    {"mobilenet_v2 14x14 1x1 96-576", 96, 14, 576, 1, 1, 0, false},
+    {"mobilenet_v2 7x7 1x1 160-960", 160, 7, 960, 1, 1, 0, false},
+    {"mobilenet_v2 7x7 1x1 960-320", 960, 7, 320, 1, 1, 0, false},
+    {"vgg16 224x224 3x3 64-64", 64, 224, 64, 3, 1, 1, false},
+    {"vgg16 28x28 3x3 512-512", 512, 28, 512, 3, 1, 1, false},
+    {"googlenet 14x14 5x5 32-128", 32, 14, 128, 5, 1, 2, false},
+    {"classifier 1x1 1x1 2048-1000", 2048, 1, 1000, 1, 1, 0, false},
+};
+
+static void run_conv(const Bench *b, const Job *j, const Version *v, Part part) {
+    Conv c = j->of.conv;
+    c.version = *v;
+    b->isa->conv(&c, part);
+}
+
+static uint32_t tasks_conv(const Bench *b, const Job *j, const Version *v) {
+    return conv_tasks(&j->of.conv.shape, b->isa, v);
+}
+
+static void make_conv(const Bench *b, const void *of, Job *j) {
+    const ConvRow *r = of;
+    uint32_t       lanes = b->isa->lanes, out = (r->size + 2 * r->pad - r->k) / r->stride + 1;
+    ConvShape      s = {1,    r->ic,     r->size,   r->size, r->oc, out,    out,    r->k,
+                        r->k, r->stride, r->stride, 1,       1,     r->pad, r->pad, 1};
+    size_t         in = (size_t)(r->ic + lanes - 1) / lanes * lanes * r->size * r->size;
+    size_t         columns = (size_t)(r->oc + lanes - 1) / lanes * lanes;
+    float *packed = numbers(j->arena, conv_pack_bytes(&s, b->isa, r->plain) / sizeof(float));
+    j->flops = 2.0 * out * out * r->oc * r->ic * r->k * r->k;
+    j->run = run_conv;
+    j->tasks = tasks_conv;
+    conv_pack(&s, b->isa, r->plain, numbers(j->arena, (size_t)r->oc * r->ic * r->k * r->k), packed);
+    j->of.conv = (Conv){.shape = s,
+                        .finish = {.bias = numbers(j->arena, columns), .lo = 0, .hi = INFINITY},
+                        .x = numbers(j->arena, in),
+                        .weights = packed,
+                        .y = numbers(j->arena, columns * out * out)};
+    j->n_versions = conv_versions(&s, b->isa, r->plain, &b->caches, j->versions, MAX_VERSIONS);
+    for (uint32_t i = 0; i < j->n_versions; i++) {
+        size_t bytes = conv_scratch(&s, b->isa, &j->versions[i]);
+        if (bytes > j->scratch_bytes) j->scratch_bytes = bytes;
+    }
+}
+
+// Measuring.
+
+typedef struct Family {
+    const char *name;
+    const void *rows;
+    size_t      row_bytes, n_rows;
+    void (*make)(const Bench *b, const void *row, Job *j);
+} Family;
+
+#define ROWS(array) array, sizeof *(array), sizeof(array) / sizeof *(array)
+static const Family families[] = {{"conv", ROWS(conv_rows), make_conv}};
+
+// The least of many short samples: what others on the machine do only ever adds.
+static TimeNs measure_part(const Bench *b, const Job *j, const Version *v, Part part,
+                           TimeNs patience) {
+    TimeNs least = INT64_MAX, end = clock_now(b->clock) + patience;
+    for (int i = 0; i < LEAST_SAMPLES || clock_now(b->clock) < end; i++) {
+        TimeNs start = clock_now(b->clock);
+        j->run(b, j, v, part);
+        TimeNs took = clock_now(b->clock) - start;
+        if (took < least) least = took;
+    }
+    return least;
+}
+
+// A long run is cut into parts that are measured by themselves: on a busy machine nothing longer
+// than a millisecond or two passes undisturbed.
+static void measure(Bench *b, Job *j, uint32_t v) {
+    const Version *version = &j->versions[v];
+    uint32_t       tasks = j->tasks(b, j, version);
+    TimeNs         sum = 0;
+    TimeNs         whole = measure_part(b, j, version, (Part){0, 1, j->scratch}, 0);
+    uint32_t       n = (uint32_t)(whole / SAMPLE_NS) + 1;
+    if (n > tasks) n = tasks;
+    for (uint32_t i = 0; i < n; i++)
+        sum += measure_part(b, j, version, (Part){i, n, j->scratch}, b->patience / n);
+    if (j->least[v] == 0 || sum < j->least[v]) j->least[v] = sum;
+    if (v % 8 == 0) b->peak = fmax(b->peak, probe_fma_peak(b->isa));
+}
+
+static void report(const Bench *b, const Job *j, const char *family, const char *name, Table *t) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < j->n_versions; i++)
+        if (j->least[i] < j->least[best]) best = i;
+    const Version *v = &j->versions[best];
+    double         guess = j->flops / (double)j->least[0], top = j->flops / (double)j->least[best];
+    table_row(t);
+    table_text(t, family);
+    table_text(t, name);
+    table_int(t, j->least[0]);
+    table_real(t, guess);
+    table_real(t, guess / b->peak);
+    table_real(t, top);
+    table_real(t, top / b->peak);
+    table_int(t, j->n_versions);
+    table_textf(t, "%s %ux%u r%u c%u d%u%s%s", algo_name(v->algo), v->tile_rows, v->tile_vecs,
+                v->rows, v->columns, v->depth, v->order == ORDER_INPUT ? " input" : "",
+                v->pack > 0 ? " packed" : "");
+}
+
+static Err bench_row(Bench *b, const Family *f, const void *row, const char *name, Table *t) {
+    Arena a = {0};
+    TRY(arena_init(&a, (size_t)1 << 32));
+    Job j = {.arena = &a};
+    f->make(b, row, &j);
+    j.scratch = arena_alloc(&a, j.scratch_bytes + 1, 1, TENSOR_ALIGN);
+    for (uint32_t v = 0; v < j.n_versions; v++) measure(b, &j, v);
+    measure(b, &j, 0);
+    report(b, &j, f->name, name, t);
+    arena_finish(&a);
+    return ERR_OK;
+}
+
+static bool wanted(const char *family, const char *name, int n, char **words) {
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        if (strncmp(words[i], "--", 2) == 0) continue;
+        any = true;
+        if (strstr(family, words[i]) != NULL || strstr(name, words[i]) != NULL) return true;
+    }
+    return !any;
+}
+
+static bool flag(int n, char **words, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], name) == 0) return true;
+    return false;
+}
+
+static Err bench_all(Bench *b, int n, char **words, Table *t) {
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (size_t i = 0; i < families[f].n_rows; i++) {
+            const void *row = (const char *)families[f].rows + i * families[f].row_bytes;
+            const char *name = *(const char *const *)row;
+            if (wanted(families[f].name, name, n, words))
+                TRY(bench_row(b, &families[f], row, name, t));
+        }
+    return ERR_OK;
+}
+
+static Err start(Arena *a, bool quick, Bench *b) {
+    Cpu cpu = {0};
+    TRY(isa_choose(&b->isa));
+    TRY(cpu_read(a, &cgroup_roots, &cpu));
+    b->caches = probe_caches(&cpu);
+    b->clock = clock_steady();
+    b->patience = quick ? 2000000 : 20000000;
+    b->peak = probe_fma_peak(b->isa);
+    return ERR_OK;
+}
+
+static Err show(const Bench *b, const Table *t, bool json) {
+    if (!json) {
+        printf("%s, FMA peak %.1f GFLOP/s\n", b->isa->name, b->peak);
+        return table_print(t, stdout);
+    }
+    json_t *rows = NULL;
+    TRY(table_json(t, &rows));
+    json_t *all = json_pack("{s:s, s:f, s:o}", "isa", b->isa->name, "fma_peak_gflops", b->peak,
+                            "kernels", rows);
+    if (all == NULL) return err_set(ERR_LIMIT, "no memory for the JSON text");
+    json_dumpf(all, stdout, JSON_INDENT(1));
+    json_decref(all);
+    return ERR_OK;
+}
+
+int main(int argc, char **argv) {
+    static const Column cols[] = {
+        {.key = "family", .head = "family"},
+        {.key = "name", .head = "shape"},
+        {.key = "guess_ns", .head = "guess", .unit = "us", .scale = 1e3, .decimals = 1},
+        {.key = "guess_gflops", .head = "GFLOP/s", .decimals = 1},
+        {.key = "guess_share", .head = "of peak", .unit = "%", .scale = 0.01, .decimals = 1},
+        {.key = "best_gflops", .head = "best", .decimals = 1},
+        {.key = "best_share", .head = "of peak", .unit = "%", .scale = 0.01, .decimals = 1},
+        {.key = "versions", .head = "versions"},
+        {.key = "best", .head = "by"},
+    };
+    Arena a = {0};
+    Bench b = {0};
+    Table t;
+    Err   e = arena_init(&a, (size_t)1 << 30);
+    table_init(&t, &a, cols, sizeof cols / sizeof *cols);
+    if (e == ERR_OK) e = start(&a, flag(argc, argv, "--quick"), &b);
+    if (e == ERR_OK) e = bench_all(&b, argc - 1, argv + 1, &t);
+    if (e == ERR_OK) e = show(&b, &t, flag(argc, argv, "--json"));
+    if (e != ERR_OK) fprintf(stderr, "bench_kernels: %s\n", err_why());
+    arena_finish(&a);
+    return e == ERR_OK ? 0 : 1;
+}
