@@ -102,3 +102,15 @@ VEC_INLINE void                vf_store_some(float *p, Vf v, uint32_t n) {
     memcpy(p, x, n * sizeof *x);
 #endif
 }
+
+// The same with n up to VEC_LANES.
+VEC_INLINE Vf vf_load_part(const float *p, uint32_t n) {
+    return n == VEC_LANES ? vf_load(p) : vf_load_some(p, n);
+}
+
+VEC_INLINE void vf_store_part(float *p, Vf v, uint32_t n) {
+    if (n == VEC_LANES)
+        vf_store(p, v);
+    else
+        vf_store_some(p, v, n);
+}

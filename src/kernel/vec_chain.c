@@ -7,55 +7,56 @@
 // A block's numbers stay in the nearest cache from the first step to the last.
 enum { BLOCK = 256 };
 
-// Where a step reads: from number to number of a vector, or the same vector again and again.
+// Where a step reads: from number to number, or the same vector again and again.
 typedef struct Source {
     const float *at;
     size_t       step;  // VEC_LANES or 0
 } Source;
 
+// A vector of which only the first n lanes may be there.
+VEC_INLINE Vf source_part(Source s, size_t n) {
+    return s.step == 0 ? vf_load(s.at) : vf_load_part(s.at, (uint32_t)n);
+}
+
 typedef void StepFn(const ChainStep *s, Source a, Source b, float *out, size_t n);
 
-// n is a multiple of VEC_LANES. Two vectors at a time: the loop itself costs as much as a light
-// step.
+// Two vectors at a time, as the loop itself costs as much as a light step; then what is left.
+#define STEP_LOOP(load, last)                                                                      \
+    for (; n >= (size_t)2 * VEC_LANES; n -= (size_t)2 * VEC_LANES, out += 2 * VEC_LANES) {         \
+        const Vf first = load, second = (a.at += a.step, b.at += b.step, load);                    \
+        vf_store(out, first);                                                                      \
+        vf_store(out + VEC_LANES, second);                                                         \
+        a.at += a.step, b.at += b.step;                                                            \
+    }                                                                                              \
+    for (size_t some; n > 0; n -= some, out += some) {                                             \
+        some = n < VEC_LANES ? n : VEC_LANES;                                                      \
+        vf_store_part(out, last, (uint32_t)some);                                                  \
+        a.at += a.step, b.at += b.step;                                                            \
+    }
+
 #define STEP(id, expr)                                                                             \
     VEC_INLINE Vf do_##id(const ChainStep *s, Vf u) {                                              \
         (void)s;                                                                                   \
         return expr;                                                                               \
     }                                                                                              \
     static void step_##id(const ChainStep *s, Source a, Source b, float *out, size_t n) {          \
-        const float *const end = out + n - n % (2 * VEC_LANES);                                    \
-        (void)b;                                                                                   \
-        for (; out < end; out += 2 * VEC_LANES, a.at += 2 * a.step) {                              \
-            const Vf u = do_##id(s, vf_load(a.at)), v = do_##id(s, vf_load(a.at + a.step));        \
-            vf_store(out, u);                                                                      \
-            vf_store(out + VEC_LANES, v);                                                          \
-        }                                                                                          \
-        if (n % (2 * VEC_LANES) != 0) vf_store(out, do_##id(s, vf_load(a.at)));                    \
+        STEP_LOOP(do_##id(s, vf_load(a.at)), do_##id(s, source_part(a, some)))                     \
     }
 
 #define STEP2(id, expr)                                                                            \
     VEC_INLINE Vf do_##id(Vf u, Vf v) { return expr; }                                             \
     static void   step_##id(const ChainStep *s, Source a, Source b, float *out, size_t n) {        \
-          const float *const end = out + n - n % (2 * VEC_LANES);                                  \
           (void)s;                                                                                 \
-          for (; out < end; out += 2 * VEC_LANES, a.at += 2 * a.step, b.at += 2 * b.step) {        \
-              const Vf u = do_##id(vf_load(a.at), vf_load(b.at));                                  \
-              const Vf v = do_##id(vf_load(a.at + a.step), vf_load(b.at + b.step));                \
-              vf_store(out, u);                                                                    \
-              vf_store(out + VEC_LANES, v);                                                        \
-        }                                                                                        \
-          if (n % (2 * VEC_LANES) != 0) vf_store(out, do_##id(vf_load(a.at), vf_load(b.at)));      \
+          STEP_LOOP(do_##id(vf_load(a.at), vf_load(b.at)),                                         \
+                    do_##id(source_part(a, some), source_part(b, some)))                           \
     }
 
 #define STEP_CALL(id, expr)                                                                        \
     static void step_##id(const ChainStep *s, Source a, Source b, float *out, size_t n) {          \
         (void)s, (void)b;                                                                          \
-        for (size_t i = 0; i < n; i += VEC_LANES) {                                                \
-            for (size_t k = 0; k < VEC_LANES; k++) {                                               \
-                const float u = a.at[k];                                                           \
-                out[i + k] = (expr);                                                               \
-            }                                                                                      \
-            a.at += a.step;                                                                        \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const float u = a.at[a.step == 0 ? i % VEC_LANES : i];                                 \
+            out[i] = (expr);                                                                       \
         }                                                                                          \
     }
 
@@ -148,9 +149,10 @@ STEP_CALL(ACOSH, acoshf(u))
 STEP_CALL(ATANH, atanhf(u))
 
 static bool one_exponent(Source b) {
+    if (b.step != 0) return false;
     for (size_t i = 1; i < VEC_LANES; i++)
         if (b.at[i] != b.at[0]) return false;
-    return b.step == 0;
+    return true;
 }
 
 // Almost every power in a network is a square, a cube or a reciprocal.
@@ -170,63 +172,51 @@ static StepFn *const steps[CHAIN_OPS] = {
 #undef X
 };
 
-// Arguments as the steps see them, and vectors for those that are a single number.
+// An argument as the steps see it; single is room for one that is a single number.
+VEC_INLINE Source argument(const ChainInput *in, Vf *single) {
+    if (in->mode != CHAIN_ONE) return (Source){in->at, in->mode == CHAIN_EACH ? VEC_LANES : 0};
+    *single = vf_set(*in->at);
+    return (Source){(const float *)single, 0};
+}
+
 typedef struct Arguments {
     Source from[CHAIN_MAX_ARGS];
     Vf     single[CHAIN_MAX_ARGS];
 } Arguments;
 
-static void arguments_begin(Arguments *args, const ChainInput *in, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        args->from[i] = (Source){in[i].at, in[i].mode == CHAIN_EACH ? VEC_LANES : 0};
-        if (in[i].mode != CHAIN_ONE) continue;
-        args->single[i] = vf_set(*in[i].at);
-        args->from[i].at = (const float *)&args->single[i];
-    }
-}
-
-static void arguments_advance(Arguments *args, uint32_t n_args, size_t n) {
-    for (uint32_t i = 0; i < n_args; i++)
-        if (args->from[i].step != 0) args->from[i].at += n;
-}
-
 typedef float Registers[CHAIN_REGISTERS][BLOCK] __attribute__((aligned(64)));
 
-static Source source(const Arguments *args, Registers regs, uint32_t from) {
-    if (from >= CHAIN_ARG) return args->from[from - CHAIN_ARG];
-    return (Source){regs[from], VEC_LANES};
+// A source beginning with number i of the span, which begins a block.
+VEC_INLINE Source source(const Arguments *args, Registers regs, uint32_t from, size_t i) {
+    if (from < CHAIN_ARG) return (Source){regs[from], VEC_LANES};
+    const Source s = args->from[from - CHAIN_ARG];
+    return (Source){s.step == 0 ? s.at : s.at + i, s.step};
 }
 
-// At most BLOCK numbers when there are several steps. The last one writes where the result goes.
-static void run_block(const Chain *c, const Arguments *args, Registers regs, float *out, size_t n) {
-    for (uint32_t k = 0; k < c->n_steps; k++) {
-        const ChainStep *s = &c->steps[k];
-        const Source     a = source(args, regs, s->a), b = source(args, regs, s->b);
-        steps[s->op](s, a, b, k + 1 == c->n_steps ? out : regs[s->to], n);
+// Block after block; the last step writes where the result goes.
+static void __attribute__((noinline))
+run_steps(const Chain *c, const ChainInput *in, float *out, size_t n) {
+    Registers regs;
+    Arguments args;
+    for (uint32_t k = 0; k < c->n_args; k++) args.from[k] = argument(&in[k], &args.single[k]);
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t some = n - i < BLOCK ? n - i : BLOCK;
+        for (uint32_t k = 0; k < c->n_steps; k++) {
+            const ChainStep *s = &c->steps[k];
+            const Source     a = source(&args, regs, s->a, i), b = source(&args, regs, s->b, i);
+            steps[s->op](s, a, b, k + 1 == c->n_steps ? out + i : regs[s->to], some);
+        }
     }
-}
-
-// What does not fill a vector is computed in a full one beside.
-static void run_tail(const Chain *c, Arguments *args, Registers regs, float *out, size_t n) {
-    Vf part[CHAIN_MAX_ARGS], result;
-    for (uint32_t i = 0; i < c->n_args; i++) {
-        if (args->from[i].step == 0) continue;
-        part[i] = vf_load_some(args->from[i].at, (uint32_t)n);
-        args->from[i].at = (const float *)&part[i];
-    }
-    run_block(c, args, regs, (float *)&result, VEC_LANES);
-    vf_store_some(out, result, (uint32_t)n);
 }
 
 void VEC(chain_span)(const Chain *c, const ChainInput *in, float *out, size_t n) {
-    Registers    regs;
-    Arguments    args;
-    const size_t whole = n - n % VEC_LANES, most = c->n_steps == 1 ? whole : BLOCK;
-    arguments_begin(&args, in, c->n_args);
-    for (size_t i = 0, some; i < whole; i += some) {
-        some = whole - i < most ? whole - i : most;
-        run_block(c, &args, regs, out + i, some);
-        arguments_advance(&args, c->n_args, some);
+    if (c->n_steps > 1) {
+        run_steps(c, in, out, n);
+        return;
     }
-    if (whole < n) run_tail(c, &args, regs, out + whole, n - whole);
+    const ChainStep *s = &c->steps[0];
+    Vf               single[2];
+    const Source     a = argument(&in[s->a - CHAIN_ARG], &single[0]);
+    const Source     b = s->b < CHAIN_ARG ? a : argument(&in[s->b - CHAIN_ARG], &single[1]);
+    steps[s->op](s, a, b, out, n);
 }

@@ -110,17 +110,26 @@ VEC_INLINE Vf rows_load(const Rows *r, size_t row, uint32_t v) {
     return v + 1 == r->vecs && r->some < VEC_LANES ? vf_load_some(at, r->some) : vf_load(at);
 }
 
+// Folds wait for each other, so that FOLD_VECS are on their way at a time, also of one vector.
 VEC_INLINE void fold_rows(Fold f, const Rows *r, const Vf *shift, Vf *total) {
-    const Vf none = vf_set(begin_of(f));
+    const Vf       none = vf_set(begin_of(f));
+    const uint32_t ways = FOLD_VECS / r->vecs;
     for (uint32_t v = 0; v < r->vecs; v++) total[v] = none;
     for (size_t i = 0; i < r->n; i += ROWS) {
         const size_t end = r->n - i < ROWS ? r->n : i + ROWS;
+        size_t       k = i;
         Vf           acc[FOLD_VECS];
-        for (uint32_t v = 0; v < r->vecs; v++) acc[v] = none;
-        for (size_t k = i; k < end; k++)
+        for (uint32_t w = 0; w < FOLD_VECS; w++) acc[w] = none;
+        for (; k + ways <= end; k += ways)
+            for (uint32_t w = 0; w < FOLD_VECS; w++) {
+                const uint32_t v = w % r->vecs;
+                acc[w] = join(f, acc[w], term(f, rows_load(r, k + w / r->vecs, v), shift[v]));
+            }
+        for (; k < end; k++)
             for (uint32_t v = 0; v < r->vecs; v++)
                 acc[v] = join(f, acc[v], term(f, rows_load(r, k, v), shift[v]));
-        for (uint32_t v = 0; v < r->vecs; v++) total[v] = join(f, total[v], acc[v]);
+        for (uint32_t w = 0; w < FOLD_VECS; w++)
+            total[w % r->vecs] = join(f, total[w % r->vecs], acc[w]);
     }
 }
 
@@ -175,7 +184,7 @@ static void shift_of(const Rows *r, Vf *shift) {
 
 static void run_rows(const FoldAxis *f, const Rows *r, float *y) {
     Vf total[FOLD_VECS], shift[FOLD_VECS];
-    for (uint32_t v = 0; v < r->vecs; v++) shift[v] = vf_set(0);
+    for (uint32_t v = 0; v < FOLD_VECS; v++) shift[v] = vf_set(0);
     if (f->op == FOLD_LOG_SUM_EXP) shift_of(r, shift);
     fold_any(fold_of(f->op), r, shift, total);
     for (uint32_t v = 0; v < r->vecs; v++) {

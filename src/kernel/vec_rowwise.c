@@ -1,25 +1,15 @@
-#include "kernel/rowwise.h"
+#include "kernel/vec_rowwise.h"
 
 #include "kernel/vec_math.h"
+#include "kernel/vec_transpose.h"
 
 rowwise_fn VEC(rowwise);
 
 enum {
     STEP = 4 * VEC_LANES,
     BLOCK = 128 * VEC_LANES,  // that far sums are kept in floats, then in double
-    ROWS = 256,               // likewise, where a vector is a row of sets
+    SHORT_ROW = 4 * VEC_LANES,
 };
-
-VEC_INLINE Vf load_part(const float *p, uint32_t n) {
-    return n == VEC_LANES ? vf_load(p) : vf_load_some(p, n);
-}
-
-VEC_INLINE void store_part(float *p, Vf x, uint32_t n) {
-    if (n == VEC_LANES)
-        vf_store(p, x);
-    else
-        vf_store_some(p, x, n);
-}
 
 // The last n < VEC_LANES numbers of a row, followed by `fill`.
 VEC_INLINE Vf load_tail(const float *p, size_t n, float fill) {
@@ -37,90 +27,97 @@ static float row_top(const float *x, size_t n) {
     return vf_top(vf_max(vf_max(top[0], top[1]), vf_max(top[2], top[3])));
 }
 
-// Sum of e^(x - top); y receives the terms unless it is NULL.
-VEC_INLINE double row_exp(const float *x, size_t n, float top, float *y) {
-    double total = 0;
+// Sum of e^(x - top); y receives the terms unless it is NULL. At most BLOCK
+// numbers.
+VEC_INLINE float row_exp(const float *x, size_t n, float top, float *y) {
+    Vf     sum = vf_set(0);
     size_t i = 0;
-    for (size_t end; i + VEC_LANES <= n; i = end) {
-        end = n - i < BLOCK ? n - n % VEC_LANES : i + BLOCK;
-        Vf sum = vf_set(0);
-        for (size_t k = i; k < end; k += VEC_LANES) {
-            const Vf e = vf_exp(vf_load(x + k) - top);
-            if (y != NULL) vf_store(y + k, e);
-            sum += e;
-        }
-        total += (double)vf_sum(sum);
+    for (; i + VEC_LANES <= n; i += VEC_LANES) {
+        const Vf e = vf_exp(vf_load(x + i) - top);
+        if (y != NULL) vf_store(y + i, e);
+        sum += e;
     }
-    if (i == n) return total;
+    if (i == n) return vf_sum(sum);
     const Vf e = vf_exp(load_tail(x + i, n - i, -INFINITY) - top);
     if (y != NULL) vf_store_some(y + i, e, (uint32_t)(n - i));
-    return total + (double)vf_sum(e);
+    return vf_sum(sum + e);
 }
 
-// y = (x - top - shift) * factor
-static void row_move(const float *x, float *y, size_t n, float top, float shift, float factor) {
+static void row_scale(float *y, size_t n, float factor) {
     size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        vf_store(y + i, (vf_load(x + i) - top - shift) * factor);
+    for (; i + VEC_LANES <= n; i += VEC_LANES) vf_store(y + i, vf_load(y + i) * factor);
     const uint32_t some = (uint32_t)(n - i);
-    if (some > 0) vf_store_some(y + i, (vf_load_some(x + i, some) - top - shift) * factor, some);
+    if (some > 0) vf_store_some(y + i, vf_load_some(y + i, some) * factor, some);
 }
 
+static void row_lower(const float *x, float *y, size_t n, float top, float share) {
+    size_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES) vf_store(y + i, vf_load(x + i) - top - share);
+    const uint32_t some = (uint32_t)(n - i);
+    if (some > 0) vf_store_some(y + i, vf_load_some(x + i, some) - top - share, some);
+}
+
+// A row of any length.
 static void row_softmax(const Rowwise *r, const float *x, float *y) {
     const float top = row_top(x, r->n);
-    if (r->op == ROW_SOFTMAX) {
-        const double sum = row_exp(x, r->n, top, y);
-        row_move(y, y, r->n, 0, 0, (float)(1 / sum));
-    } else {
-        const double sum = row_exp(x, r->n, top, NULL);
-        row_move(x, y, r->n, top, logf((float)sum), 1);
+    double      sum = 0;
+    for (size_t i = 0; i < r->n; i += BLOCK) {
+        const size_t some = r->n - i < BLOCK ? r->n - i : BLOCK;
+        if (r->op == ROW_SOFTMAX)
+            sum += (double)row_exp(x + i, some, top, y + i);
+        else
+            sum += (double)row_exp(x + i, some, top, NULL);
     }
+    if (r->op == ROW_SOFTMAX)
+        row_scale(y, r->n, (float)(1 / sum));
+    else
+        row_lower(x, y, r->n, top, logf((float)sum));
 }
 
-typedef enum Term { TERM, TERM_SQUARE, TERM_ABS } Term;
+// Sums of v and v^2, or of |v| alone, where v is x - centre.
+typedef struct Sums {
+    double plain, squares, sizes;
+} Sums;
 
-VEC_INLINE Vf term(Term t, Vf x) { return t == TERM ? x : t == TERM_SQUARE ? x * x : vf_abs(x); }
+VEC_INLINE void sums_add(Vf v, Vf *plain, Vf *squares, Vf *sizes) {
+    *plain += v, *squares += v * v, *sizes += vf_abs(v);
+}
 
-// Sum of terms of x - centre.
-VEC_INLINE double row_sum(Term t, const float *x, size_t n, float centre) {
-    double total = 0;
+// Where the caller does not look at a sum, it is not computed.
+VEC_INLINE Sums row_sums(const float *x, size_t n, float centre) {
+    Sums   total = {0, 0, 0};
     size_t i = 0;
     while (i + VEC_LANES <= n) {
         const size_t end = n - i < BLOCK ? n : i + BLOCK;
-        Vf           sum[4];
-        for (int k = 0; k < 4; k++) sum[k] = vf_set(0);
+        Vf           p[4], q[4], s[4];
+        for (int k = 0; k < 4; k++) p[k] = q[k] = s[k] = vf_set(0);
         for (; i + STEP <= end; i += STEP)
-            for (int k = 0; k < 4; k++) sum[k] += term(t, vf_load(x + i + k * VEC_LANES) - centre);
-        for (; i + VEC_LANES <= end; i += VEC_LANES) sum[0] += term(t, vf_load(x + i) - centre);
-        total += (double)vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    }
-    return i < n ? total + (double)vf_sum(term(t, load_tail(x + i, n - i, centre) - centre))
-                 : total;
-}
-
-static double sum_plain(const float *x, size_t n) { return row_sum(TERM, x, n, 0); }
-
-static double sum_sizes(const float *x, size_t n) { return row_sum(TERM_ABS, x, n, 0); }
-
-// Sum of (x - centre)^2. What is left of the sum of x - centre is how far the centre is off.
-static double sum_squares(const float *x, size_t n, float centre, double *left) {
-    double total = 0;
-    size_t i = 0;
-    *left = 0;
-    while (i + VEC_LANES <= n) {
-        const size_t end = n - i < BLOCK ? n : i + BLOCK;
-        Vf           sum[2] = {vf_set(0), vf_set(0)}, rest[2] = {vf_set(0), vf_set(0)};
-        for (int k = 0; i + VEC_LANES <= end; i += VEC_LANES, k ^= 1) {
-            const Vf v = vf_load(x + i) - centre;
-            sum[k] += v * v, rest[k] += v;
-        }
-        total += (double)vf_sum(sum[0] + sum[1]);
-        *left += (double)vf_sum(rest[0] + rest[1]);
+            for (int k = 0; k < 4; k++)
+                sums_add(vf_load(x + i + k * VEC_LANES) - centre, &p[k], &q[k], &s[k]);
+        for (; i + VEC_LANES <= end; i += VEC_LANES)
+            sums_add(vf_load(x + i) - centre, &p[0], &q[0], &s[0]);
+        total.plain += (double)vf_sum((p[0] + p[1]) + (p[2] + p[3]));
+        total.squares += (double)vf_sum((q[0] + q[1]) + (q[2] + q[3]));
+        total.sizes += (double)vf_sum((s[0] + s[1]) + (s[2] + s[3]));
     }
     if (i == n) return total;
     const Vf v = load_tail(x + i, n - i, centre) - centre;
-    *left += (double)vf_sum(v);
-    return total + (double)vf_sum(v * v);
+    total.plain += (double)vf_sum(v);
+    total.squares += (double)vf_sum(v * v);
+    total.sizes += (double)vf_sum(vf_abs(v));
+    return total;
+}
+
+static double sum_plain(const float *x, size_t n) { return row_sums(x, n, 0).plain; }
+static double sum_squares(const float *x, size_t n) { return row_sums(x, n, 0).squares; }
+static double sum_sizes(const float *x, size_t n) { return row_sums(x, n, 0).sizes; }
+
+// Sum of (x - centre)^2. What is left of the sum of x - centre is how far the
+// centre is off.
+static double sum_centred(const float *x, size_t n, float centre, double *left) {
+    const Sums s = row_sums(x, n, centre);
+    *left = s.plain;
+    return s.squares;
 }
 
 // What is multiplied, from the sum of squares (or of sizes).
@@ -135,7 +132,8 @@ static float factor_of(const Rowwise *r, double sum) {
     }
 }
 
-// Scales along a run of numbers: vector after vector, or the same vector again and again.
+// Scales along a run of numbers: vector after vector, or the same vector again
+// and again.
 typedef struct Scales {
     const float *at;
     size_t       step;
@@ -144,12 +142,14 @@ typedef struct Scales {
 VEC_INLINE Vf scales_next(Scales *s, size_t n) {
     const float *at = s->at;
     s->at += s->step;
-    return s->step == 0 ? vf_load(at) : load_part(at, (uint32_t)n);
+    return s->step == 0 ? vf_load(at) : vf_load_part(at, (uint32_t)n);
 }
 
-// A mean in two parts: what a float cannot hold of it matters where the numbers are far from 0.
+// A mean in two parts: what a float cannot hold of it matters where the numbers
+// are far from 0.
 typedef struct Centre {
-    float mean, factor, rest;  // rest: what the second part of the mean comes to in the result
+    float mean, factor,
+        rest;  // rest: what the second part of the mean comes to in the result
 } Centre;
 
 // y = (x - mean) * factor * scale + bias
@@ -166,7 +166,8 @@ static void row_apply(const float *x, float *y, size_t n, Centre c, Scales scale
     vf_store_some(y + i, v * s + b, (uint32_t)(n - i));
 }
 
-// The scales of segment `segment` of row `row`, or `none` where there are none; room is a vector.
+// The scales of segment `segment` of row `row`, or `none` where there are none;
+// room is a vector.
 static Scales scales_of(const Rowwise *r, const float *from, size_t row, size_t segment, float none,
                         Vf *room) {
     const size_t at = row % r->groups * (r->n / r->segment) + segment;
@@ -180,9 +181,9 @@ static Scales scales_of(const Rowwise *r, const float *from, size_t row, size_t 
 static void row_add(const float *x, const float *add, const float *bias, float *y, size_t n) {
     for (size_t i = 0; i < n; i += VEC_LANES) {
         const uint32_t some = n - i < VEC_LANES ? (uint32_t)(n - i) : VEC_LANES;
-        Vf             v = load_part(x + i, some) + load_part(add + i, some);
-        if (bias != NULL) v += load_part(bias + i, some);
-        store_part(y + i, v, some);
+        Vf             v = vf_load_part(x + i, some) + vf_load_part(add + i, some);
+        if (bias != NULL) v += vf_load_part(bias + i, some);
+        vf_store_part(y + i, v, some);
     }
 }
 
@@ -197,8 +198,10 @@ static void row_norm(const Rowwise *r, const RowwiseData *d, size_t row) {
     }
     Centre c = {.mean = centred ? (float)(sum_plain(x, n) / (double)n) : 0};
     double left = 0;
-    c.factor = factor_of(r, r->op == ROW_L1 ? sum_sizes(x, n) : sum_squares(x, n, c.mean, &left));
-    c.rest = centred ? (float)(-left / (double)n) * c.factor : 0;
+    c.factor = factor_of(r, centred           ? sum_centred(x, n, c.mean, &left)
+                            : r->op == ROW_L1 ? sum_sizes(x, n)
+                                              : sum_squares(x, n));
+    c.rest = (float)(-left / (double)n) * c.factor;
     for (size_t s = 0; s < n / r->segment; s++) {
         Vf           room[2];
         const size_t from = s * r->segment;
@@ -210,172 +213,63 @@ static void row_norm(const Rowwise *r, const RowwiseData *d, size_t row) {
     if (d->inverse != NULL) d->inverse[row] = c.factor;
 }
 
-// Where inner > 1: `vecs` vectors of neighbouring places, the last with only `some` lanes. Each
-// lane is a set of its own.
-typedef struct Places {
-    size_t   n, stride;
-    uint32_t vecs, some;
-} Places;
-
-VEC_INLINE uint32_t places_some(Places p, uint32_t v) {
-    return v + 1 == p.vecs ? p.some : VEC_LANES;
+// Rows in turn, a step of one beside other steps of its neighbours: what one
+// waits for is done while another is computed.
+static void rows_softmax(const Rowwise *r, const RowwiseData *d, size_t row, size_t end) {
+    const size_t n = r->n;
+    float        top = row_top(d->x + row * n, n), factor = 0;
+    const size_t begin = row;
+    for (; row < end; row++) {
+        const float next = row + 1 < end ? row_top(d->x + (row + 1) * n, n) : 0;
+        const float sum = row_exp(d->x + row * n, n, top, d->y + row * n);
+        if (row > begin) row_scale(d->y + (row - 1) * n, n, factor);
+        factor = 1 / sum, top = next;
+    }
+    row_scale(d->y + (row - 1) * n, n, factor);
 }
 
-VEC_INLINE void places_softmax(Places p, bool logs, const float *x, float *y) {
-    Vf top[ROWWISE_VECS], sum[ROWWISE_VECS];
-    for (uint32_t v = 0; v < p.vecs; v++) top[v] = vf_set(-INFINITY), sum[v] = vf_set(0);
-    for (size_t i = 0; i < p.n; i++)
-        for (uint32_t v = 0; v < p.vecs; v++)
-            top[v] = vf_max(top[v], load_part(x + i * p.stride + v * VEC_LANES, places_some(p, v)));
-    for (size_t i = 0; i < p.n; i++)
-        for (uint32_t v = 0; v < p.vecs; v++) {
-            const size_t at = i * p.stride + v * VEC_LANES;
-            const Vf     e = vf_exp(load_part(x + at, places_some(p, v)) - top[v]);
-            sum[v] += e;
-            if (!logs) store_part(y + at, e, places_some(p, v));
-        }
-    for (uint32_t v = 0; v < p.vecs; v++) sum[v] = logs ? vf_log(sum[v]) : 1.0f / sum[v];
-    for (size_t i = 0; i < p.n; i++)
-        for (uint32_t v = 0; v < p.vecs; v++) {
-            const size_t at = i * p.stride + v * VEC_LANES;
-            const Vf     u = load_part((logs ? x : y) + at, places_some(p, v));
-            store_part(y + at, logs ? u - top[v] - sum[v] : u * sum[v], places_some(p, v));
-        }
-}
-
-VEC_INLINE void places_sum(Places p, Term t, const float *x, const Vf *centre, Vf *total) {
-    for (uint32_t v = 0; v < p.vecs; v++) total[v] = vf_set(0);
-    for (size_t i = 0; i < p.n; i += ROWS) {
-        const size_t end = p.n - i < ROWS ? p.n : i + ROWS;
-        Vf           sum[ROWWISE_VECS];
-        for (uint32_t v = 0; v < p.vecs; v++) sum[v] = vf_set(0);
-        for (size_t k = i; k < end; k++)
-            for (uint32_t v = 0; v < p.vecs; v++)
-                sum[v] += term(t, load_part(x + k * p.stride + v * VEC_LANES, places_some(p, v)) -
-                                      centre[v]);
-        for (uint32_t v = 0; v < p.vecs; v++) total[v] += sum[v];
+// Short rows, VEC_LANES of them at a time, each in a lane.
+static void rows_turned(const Rowwise *r, const float *x, float *y) {
+    Vf           turned[SHORT_ROW];
+    const size_t n = r->n;
+    for (size_t i = 0; i < n; i += VEC_LANES) {
+        const uint32_t some = n - i < VEC_LANES ? (uint32_t)(n - i) : VEC_LANES;
+        Vf             t[VEC_LANES];
+        for (size_t k = 0; k < VEC_LANES; k++) t[k] = vf_load_part(x + k * n + i, some);
+        vec_transpose(t);
+        for (size_t k = 0; k < VEC_LANES; k++) turned[i + k] = t[k];
+    }
+    VEC(places_softmax)(r->op, turned, n);
+    for (size_t i = 0; i < n; i += VEC_LANES) {
+        const uint32_t some = n - i < VEC_LANES ? (uint32_t)(n - i) : VEC_LANES;
+        Vf             t[VEC_LANES];
+        for (size_t k = 0; k < VEC_LANES; k++) t[k] = turned[i + k];
+        vec_transpose(t);
+        for (size_t k = 0; k < VEC_LANES; k++) vf_store_part(y + k * n + i, t[k], some);
     }
 }
 
-VEC_INLINE Vf places_factor(const Rowwise *r, Vf sum) {
-    const Vf mean = sum / (float)r->n;
-    switch (r->op) {
-    case ROW_VARIANCE:
-    case ROW_RMS: return 1.0f / vf_sqrt(mean + r->epsilon);
-    case ROW_DEVIATION: return 1.0f / (vf_sqrt(mean) + r->epsilon);
-    case ROW_L1: return vf_choose((Vi)(sum == 0.0f), sum, 1.0f / sum);
-    default: return vf_choose((Vi)(sum == 0.0f), sum, 1.0f / vf_sqrt(sum));
-    }
-}
-
-// What is subtracted, multiplied and added for each set.
-typedef struct PlacesMap {
-    Vf mean[ROWWISE_VECS], mul[ROWWISE_VECS], add[ROWWISE_VECS];
-} PlacesMap;
-
-// The mean's second part (see Centre) is the mean of what is left; it goes to `add`.
-VEC_INLINE void places_moments(Places p, const Rowwise *r, const float *x, PlacesMap *m) {
-    const bool centred = r->op == ROW_VARIANCE || r->op == ROW_DEVIATION;
-    Vf         zero[ROWWISE_VECS];
-    for (uint32_t v = 0; v < p.vecs; v++) m->mean[v] = m->add[v] = zero[v] = vf_set(0);
-    if (centred) places_sum(p, TERM, x, zero, m->mean);
-    for (uint32_t v = 0; v < p.vecs; v++) m->mean[v] /= (float)p.n;
-    if (centred) places_sum(p, TERM, x, m->mean, m->add);
-    if (r->op == ROW_L1)
-        places_sum(p, TERM_ABS, x, zero, m->mul);
-    else
-        places_sum(p, TERM_SQUARE, x, m->mean, m->mul);
-    for (uint32_t v = 0; v < p.vecs; v++) {
-        m->mul[v] = places_factor(r, m->mul[v]);
-        m->add[v] = m->add[v] * m->mul[v] / -(float)p.n;
-    }
-}
-
-VEC_INLINE void places_scale(Places p, const RowwiseData *d, size_t at, PlacesMap *m) {
-    for (uint32_t v = 0; v < p.vecs; v++) {
-        const size_t lane = at + v * VEC_LANES;
-        const Vf     none = vf_set(0);
-        const Vf     s = d->scale ? load_part(d->scale + lane, places_some(p, v)) : none + 1.0f;
-        m->add[v] = m->add[v] * s + (d->bias ? load_part(d->bias + lane, places_some(p, v)) : none);
-        m->mul[v] *= s;
-    }
-}
-
-static void places_add(Places p, const float *x, const float *add, float *y) {
-    for (size_t i = 0; i < p.n; i++)
-        row_add(x + i * p.stride, add + i * p.stride, NULL, y + i * p.stride,
-                (p.vecs - 1) * VEC_LANES + p.some);
-}
-
-// at: the first number of these sets in x; set: the number of the first set among all.
-VEC_INLINE void places_norm(Places p, const Rowwise *r, const RowwiseData *d, size_t at, size_t set,
-                            size_t scale_at) {
-    const float *x = d->x + at;
-    float       *sum = (d->sum != NULL ? d->sum : d->y) + at, *y = d->y + at;
-    PlacesMap    m;
-    if (d->add != NULL) places_add(p, x, d->add + at, sum), x = sum;
-    places_moments(p, r, x, &m);
-    for (uint32_t v = 0; v < p.vecs; v++) {
-        const size_t k = set + v * VEC_LANES;
-        if (d->mean != NULL) store_part(d->mean + k, m.mean[v], places_some(p, v));
-        if (d->inverse != NULL) store_part(d->inverse + k, m.mul[v], places_some(p, v));
-    }
-    places_scale(p, d, scale_at, &m);
-    for (size_t i = 0; i < p.n; i++)
-        for (uint32_t v = 0; v < p.vecs; v++) {
-            const size_t k = i * p.stride + v * VEC_LANES;
-            const Vf     u = load_part(x + k, places_some(p, v)) - m.mean[v];
-            store_part(y + k, u * m.mul[v] + m.add[v], places_some(p, v));
-        }
-}
-
-VEC_INLINE void run_places(const Rowwise *r, const RowwiseData *d, Places p, size_t row,
-                           size_t place) {
-    const size_t at = row * r->n * r->inner + place;
-    if (r->op == ROW_SOFTMAX)
-        places_softmax(p, false, d->x + at, d->y + at);
-    else if (r->op == ROW_LOG_SOFTMAX)
-        places_softmax(p, true, d->x + at, d->y + at);
-    else
-        places_norm(p, r, d, at, row * r->inner + place, row % r->groups * r->inner + place);
-}
-
-static void run_wide(const Rowwise *r, const RowwiseData *d, size_t row, size_t place) {
-    run_places(r, d, (Places){r->n, r->inner, ROWWISE_VECS, VEC_LANES}, row, place);
-}
-
-static void run_one(const Rowwise *r, const RowwiseData *d, size_t row, size_t place) {
-    run_places(r, d, (Places){r->n, r->inner, 1, VEC_LANES}, row, place);
-}
-
-static void run_some(const Rowwise *r, const RowwiseData *d, size_t row, size_t place,
-                     uint32_t some) {
-    run_places(r, d, (Places){r->n, r->inner, 1, some}, row, place);
-}
-
-static void run_column(const Rowwise *r, const RowwiseData *d, size_t row, size_t place) {
-    const size_t width = (size_t)VEC_LANES * ROWWISE_VECS;
-    const size_t end = r->inner - place < width ? r->inner : place + width;
-    if (end - place == width) {
-        run_wide(r, d, row, place);
+static void run_softmax(const Rowwise *r, const RowwiseData *d, size_t row, size_t end) {
+    const size_t n = r->n;
+    if (n <= SHORT_ROW)
+        for (; row + VEC_LANES <= end; row += VEC_LANES)
+            rows_turned(r, d->x + row * n, d->y + row * n);
+    if (r->op == ROW_SOFTMAX && n <= BLOCK && row < end) {
+        rows_softmax(r, d, row, end);
         return;
     }
-    for (; place + VEC_LANES <= end; place += VEC_LANES) run_one(r, d, row, place);
-    if (place < end) run_some(r, d, row, place, (uint32_t)(end - place));
+    for (; row < end; row++) row_softmax(r, d->x + row * n, d->y + row * n);
 }
 
 void VEC(rowwise)(const Rowwise *r, const RowwiseData *d, Part part) {
     const size_t   width = r->inner == 1 ? 1 : (size_t)VEC_LANES * ROWWISE_VECS;
     const uint32_t columns = (uint32_t)((r->inner + width - 1) / width);
-    uint32_t       begin, end;
-    part_range(part, r->n == 0 ? 0 : (uint32_t)r->rows * columns, &begin, &end);
-    for (uint32_t task = begin; task < end; task++) {
-        const size_t row = task / columns;
-        if (r->inner > 1)
-            run_column(r, d, row, task % columns * width);
-        else if (r->op == ROW_SOFTMAX || r->op == ROW_LOG_SOFTMAX)
-            row_softmax(r, d->x + row * r->n, d->y + row * r->n);
-        else
-            row_norm(r, d, row);
-    }
+    uint32_t       task, end;
+    part_range(part, r->n == 0 ? 0 : (uint32_t)r->rows * columns, &task, &end);
+    if (r->inner == 1 && (r->op == ROW_SOFTMAX || r->op == ROW_LOG_SOFTMAX))
+        run_softmax(r, d, task, end);
+    else if (r->inner == 1)
+        for (; task < end; task++) row_norm(r, d, task);
+    else
+        for (; task < end; task++) VEC(places)(r, d, task / columns, task % columns * width);
 }
