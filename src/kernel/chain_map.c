@@ -28,7 +28,7 @@ static void merge(ChainMap *m, uint32_t rank, const int64_t *dims,
     if (m->rank == 0) m->dims[m->rank++] = 1;
 }
 
-static uint8_t how(const ChainMap *m, const size_t *strides, uint32_t lanes) {
+static uint8_t how_of(const ChainMap *m, const size_t *strides, uint32_t lanes) {
     const uint32_t last = m->rank - 1;
     bool           each = strides[last] == 1 || m->span == 1, same = true;
     for (uint32_t d = m->outer; d < last; d++) {
@@ -49,7 +49,7 @@ static void cut(ChainMap *m, const Isa *isa) {
     for (uint32_t d = 0; d < m->outer; d++) m->rows *= m->dims[d];
     size_t most = PIECE, unit = 64;
     for (uint32_t i = 0; i < m->chain->n_args; i++) {
-        m->how[i] = how(m, m->strides[i], isa->lanes);
+        m->how[i] = how_of(m, m->strides[i], isa->lanes);
         if (m->how[i] == STAGED) most = STAGED_PIECE;
     }
     // Whole rows of arguments: those that repeat with every row are then laid out once.
@@ -130,15 +130,39 @@ static void stage(const ChainMap *m, const size_t *strides, const float *from, s
 
 typedef float Stage[CHAIN_MAX_ARGS][STAGED_PIECE] __attribute__((aligned(64)));
 
-// What a worker has at hand while it goes from task to task.
+// What a worker has at hand while it goes from row to row.
 typedef struct Walker {
-    const ChainMap     *m;
-    const Isa          *isa;
-    const float *const *in;
-    float              *out;
-    Stage              *staged;                // NULL: no argument needs it
-    bool                kept[CHAIN_MAX_ARGS];  // what is staged is right for every piece
+    const ChainMap *m;
+    const Isa      *isa;
+    size_t          index[TENSOR_MAX_RANK];  // of the row
+    const float    *from[CHAIN_MAX_ARGS];    // where it begins in each argument
+    float          *out;
+    Stage          *staged;                // NULL: no argument needs it
+    bool            kept[CHAIN_MAX_ARGS];  // what is staged is right for every piece
 } Walker;
+
+static void walker_begin(Walker *w, const float *const *in, float *out, size_t row) {
+    const ChainMap *m = w->m;
+    w->out = out + row * m->span;
+    for (uint32_t i = 0; i < m->chain->n_args; i++)
+        w->from[i] = in[i] + offset(m, m->strides[i], 0, m->outer, row);
+    for (uint32_t d = m->outer; d > 0; d--) {
+        w->index[d - 1] = row % m->dims[d - 1];
+        row /= m->dims[d - 1];
+    }
+}
+
+static void walker_next(Walker *w) {
+    const ChainMap *m = w->m;
+    const uint32_t  n_args = m->chain->n_args;
+    w->out += m->span;
+    for (uint32_t d = m->outer; d-- > 0;) {
+        for (uint32_t i = 0; i < n_args; i++) w->from[i] += m->strides[i][d];
+        if (++w->index[d] < m->dims[d]) return;
+        w->index[d] = 0;
+        for (uint32_t i = 0; i < n_args; i++) w->from[i] -= m->strides[i][d] * m->dims[d];
+    }
+}
 
 static bool repeats(const ChainMap *m, const size_t *strides) {
     for (uint32_t d = 0; d + 1 < m->rank; d++)
@@ -146,39 +170,42 @@ static bool repeats(const ChainMap *m, const size_t *strides) {
     return m->piece % m->dims[m->rank - 1] == 0;
 }
 
-static const float *staged(Walker *w, uint32_t i, const float *from, size_t at, size_t n) {
+static const float *staged(Walker *w, uint32_t i, size_t at, size_t n) {
     float *to = (*w->staged)[i];
     if (w->kept[i]) return to;
     w->kept[i] = repeats(w->m, w->m->strides[i]);
-    stage(w->m, w->m->strides[i], from, w->kept[i] ? 0 : at, w->kept[i] ? w->m->piece : n, to);
+    stage(w->m, w->m->strides[i], w->from[i], w->kept[i] ? 0 : at, w->kept[i] ? w->m->piece : n,
+          to);
     return to;
 }
 
-// Numbers [at, at + n) of one span; n is at most a piece where arguments are staged.
-static void run_span(Walker *w, size_t row, size_t at, size_t n) {
+// Numbers [at, at + n) of the row; n is at most a piece where arguments are staged.
+static void run_span(Walker *w, size_t at, size_t n) {
     const ChainMap *m = w->m;
     ChainInput      in[CHAIN_MAX_ARGS];
     for (uint32_t i = 0; i < m->chain->n_args; i++) {
-        const float *from = w->in[i] + offset(m, m->strides[i], 0, m->outer, row);
-        if (m->how[i] == STAGED)
-            in[i] = (ChainInput){staged(w, i, from, at, n), CHAIN_EACH};
+        const uint8_t how = m->how[i];
+        if (how == STAGED)
+            in[i] = (ChainInput){staged(w, i, at, n), CHAIN_EACH};
         else
-            in[i] = (ChainInput){m->how[i] == CHAIN_EACH ? from + at : from, (ChainMode)m->how[i]};
+            in[i] = (ChainInput){w->from[i] + (how == CHAIN_EACH ? at : 0), (ChainMode)how};
     }
-    w->isa->chain_span(m->chain, in, w->out + row * m->span + at, n);
+    w->isa->chain_span(m->chain, in, w->out + at, n);
 }
 
+// Neighbouring pieces are one where nothing is staged.
 static void run_tasks(Walker *w, uint32_t begin, uint32_t end) {
     const ChainMap *m = w->m;
-    size_t          row = begin / m->pieces;
     uint32_t        piece = begin % m->pieces;
     for (uint32_t task = begin, some; task < end; task += some) {
         const uint32_t left = m->pieces - piece < end - task ? m->pieces - piece : end - task;
         some = w->staged == NULL ? left : 1;
         const size_t at = piece * m->piece, stop = (piece + some) * m->piece;
-        run_span(w, row, at, (stop < m->span ? stop : m->span) - at);
+        run_span(w, at, (stop < m->span ? stop : m->span) - at);
         piece += some;
-        if (piece == m->pieces) piece = 0, row++;
+        if (piece < m->pieces) continue;
+        piece = 0;
+        walker_next(w);
     }
 }
 
@@ -191,10 +218,11 @@ static void __attribute__((noinline)) run_staged(Walker w, uint32_t begin, uint3
 void chain_map_run(const ChainMap *m, const Isa *isa, const float *const *in, float *out,
                    Part part) {
     uint32_t begin, end;
-    Walker   w = {.m = m, .isa = isa, .in = in, .out = out};
+    Walker   w = {.m = m, .isa = isa};
     bool     stages = false;
     part_range(part, chain_map_tasks(m), &begin, &end);
     if (begin == end) return;
+    walker_begin(&w, in, out, begin / m->pieces);
     for (uint32_t i = 0; i < m->chain->n_args; i++) stages = stages || m->how[i] == STAGED;
     if (stages)
         run_staged(w, begin, end);
