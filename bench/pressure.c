@@ -1,5 +1,5 @@
 // Which version of a layer wins when a neighbour presses on cache and memory? Measured beside what
-// the model says, for matrix products of bert_base. Usage: bench_pressure [SECONDS per layer]
+// the model says, for layers of resnet50 and bert_base. Usage: bench_pressure [SECONDS per layer]
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +8,40 @@
 #include "base/table.h"
 #include "base/tensor.h"
 #include "compile/sweep.h"
+#include "kernel/conv.h"
 #include "kernel/gemm.h"
 #include "kernel/probe.h"
+#include "kernel/wino.h"
 
-enum { VERSIONS_MAX = 512, COLUMNS = 4 + 2 * PROFILE_KEPT };
+enum { VERSIONS_MAX = 1024, COLUMNS = 4 + 2 * PROFILE_KEPT };
+
+typedef struct Row {  // a square convolution, or with size 0 a product m x n x k
+    const char *name;
+    uint32_t    size, kernel, in, out;
+    uint32_t    m, n, k;
+} Row;
+
+static const Row rows[] = {
+    {"resnet50 conv 56x56 3x3 64", 56, 3, 64, 64, 0, 0, 0},
+    {"resnet50 conv 56x56 1x1 64-256", 56, 1, 64, 256, 0, 0, 0},
+    {"resnet50 conv 28x28 3x3 128", 28, 3, 128, 128, 0, 0, 0},
+    {"resnet50 conv 14x14 3x3 256", 14, 3, 256, 256, 0, 0, 0},
+    {"resnet50 conv 14x14 1x1 1024-256", 14, 1, 1024, 256, 0, 0, 0},
+    {"resnet50 conv 7x7 3x3 512", 7, 3, 512, 512, 0, 0, 0},
+    {"resnet50 conv 7x7 1x1 512-2048", 7, 1, 512, 2048, 0, 0, 0},
+    {"bert_base query", 0, 0, 0, 0, 128, 768, 768},
+    {"bert_base up", 0, 0, 0, 0, 128, 3072, 768},
+    {"bert_base down", 0, 0, 0, 0, 128, 768, 3072},
+};
 
 typedef struct Layer {
-    Gemm       gemm;
     const Isa *isa;
     CacheSizes caches;
+    Arena     *arena;
+    Gemm       gemm;
+    Conv       conv;
+    float     *weights;             // as they come
+    float     *packed[ALGO_COUNT];  // NULL until a version needs them
 } Layer;
 
 typedef struct Bench {
@@ -28,20 +53,8 @@ typedef struct Bench {
     double      seconds;
 } Bench;
 
-static void run(void *self, const Version *v, Part part) {
-    Gemm g = ((Layer *)self)->gemm;
-    g.version = *v;
-    ((Layer *)self)->isa->gemm(&g, part);
-}
-
-static uint32_t tasks(void *self, const Version *v) {
-    const Layer *l = self;
-    return gemm_tasks(&l->gemm.shape, l->isa, v);
-}
-
-static Traffic traffic(void *self, const Version *v, uint32_t parts) {
-    const Layer *l = self;
-    return gemm_traffic(&l->gemm.shape, l->isa, v, &l->caches, parts);
+static bool is_winograd(const Version *v) {
+    return v->algo == ALGO_WINOGRAD2 || v->algo == ALGO_WINOGRAD4;
 }
 
 static float *numbers(Arena *a, size_t n) {
@@ -50,47 +63,126 @@ static float *numbers(Arena *a, size_t n) {
     return x;
 }
 
-static void make_layer(const Bench *b, uint32_t m, uint32_t n, uint32_t k, Arena *a, Layer *l) {
-    size_t padded = gemm_pack_bytes(n, k, b->isa);
-    float *packed = arena_alloc(a, 1, padded, TENSOR_ALIGN);
-    Finish f = {.lo = -INFINITY, .hi = INFINITY};
-    gemm_pack(n, k, numbers(a, (size_t)n * k), n, false, 1, b->isa, packed);
-    *l = (Layer){.isa = b->isa, .caches = probe_caches(&b->cpu)};
-    l->gemm = (Gemm){.shape = gemm_shape(m, n, k),
-                     .a = numbers(a, (size_t)m * k),
-                     .b = packed,
-                     .y = numbers(a, (size_t)m * n),
-                     .finish = f};
+static void conv_run(void *self, const Version *v, Part part) {
+    const Layer *l = self;
+    Conv         c = l->conv;
+    c.version = *v;
+    c.weights = l->packed[v->algo];
+    if (is_winograd(v)) {
+        Wino w = {c.shape, c.version, c.finish, c.x, c.weights, c.y};
+        l->isa->wino_run(&w, part);
+    } else {
+        l->isa->conv(&c, part);
+    }
 }
 
-static TuneLayer tune_layer(Layer *l, const char *key, Arena *a) {
-    Version *all = arena_new(a, Version, VERSIONS_MAX);
-    uint32_t n = gemm_versions(&l->gemm.shape, l->isa, &l->caches, all, VERSIONS_MAX);
-    size_t   scratch = 0;
+static Err conv_prepare(void *self, const Version *v) {
+    Layer           *l = self;
+    const ConvShape *s = &l->conv.shape;
+    if (l->packed[v->algo] != NULL) return ERR_OK;
+    size_t bytes = is_winograd(v) ? wino_pack_bytes(s, l->isa, (Algo)v->algo)
+                                  : conv_pack_bytes(s, l->isa, false);
+    float *packed = arena_alloc(l->arena, 1, bytes, TENSOR_ALIGN);
+    if (is_winograd(v))
+        wino_pack(s, l->isa, (Algo)v->algo, l->weights, packed);
+    else
+        conv_pack(s, l->isa, false, l->weights, packed);
+    l->packed[v->algo] = packed;
+    return ERR_OK;
+}
+
+static uint32_t conv_count(void *self, const Version *v) {
+    const Layer     *l = self;
+    const ConvShape *s = &l->conv.shape;
+    return is_winograd(v) ? wino_tasks(s, l->isa, v) : conv_tasks(s, l->isa, v);
+}
+
+static Traffic conv_moved(void *self, const Version *v, uint32_t parts) {
+    const Layer     *l = self;
+    const ConvShape *s = &l->conv.shape;
+    return is_winograd(v) ? wino_traffic(s, l->isa, v, &l->caches, parts)
+                          : conv_traffic(s, l->isa, v, &l->caches, parts);
+}
+
+static TuneLayer make_conv(Layer *l, const Row *r) {
+    uint32_t  pad = r->kernel / 2, size = r->size, lanes = l->isa->lanes, n = 0;
+    ConvShape s = {1,         r->in, size, size, r->out, size, size, r->kernel,
+                   r->kernel, 1,     1,    1,    1,      pad,  pad,  1};
+    size_t    area = (size_t)size * size, taps = (size_t)r->kernel * r->kernel, scratch = 0;
+    Version  *all = arena_new(l->arena, Version, VERSIONS_MAX);
+    l->weights = numbers(l->arena, (size_t)r->in * r->out * taps);
+    l->conv = (Conv){.shape = s, .finish = {.lo = 0, .hi = INFINITY}};
+    l->conv.x = numbers(l->arena, (r->in + lanes - 1) / lanes * lanes * area);
+    l->conv.y = numbers(l->arena, (r->out + lanes - 1) / lanes * lanes * area);
+    n = conv_versions(&s, l->isa, false, &l->caches, all, VERSIONS_MAX / 2);
+    if (wino_fits(&s)) n += wino_versions(&s, l->isa, &l->caches, all + n, VERSIONS_MAX / 2);
     for (uint32_t i = 0; i < n; i++) {
-        size_t bytes = gemm_scratch(&l->gemm.shape, l->isa, &all[i]);
+        size_t bytes = is_winograd(&all[i]) ? wino_scratch(&s, l->isa, &all[i])
+                                            : conv_scratch(&s, l->isa, &all[i]);
         if (bytes > scratch) scratch = bytes;
     }
-    const GemmShape *s = &l->gemm.shape;
-    return (TuneLayer){.key = key,
+    return (TuneLayer){.key = r->name,
                        .candidates = all,
                        .n = n,
-                       .macs = (double)s->m * s->n * s->k,
-                       .scratch_bytes_max = scratch,
                        .self = l,
-                       .run = run,
-                       .tasks = tasks,
-                       .traffic = traffic};
+                       .run = conv_run,
+                       .macs = (double)(area * taps) * r->in * r->out,
+                       .prepare = conv_prepare,
+                       .scratch_bytes_max = scratch,
+                       .tasks = conv_count,
+                       .traffic = conv_moved};
 }
 
-static void print_versions(const Profile *p) {
+static void gemm_run(void *self, const Version *v, Part part) {
+    const Layer *l = self;
+    Gemm         g = l->gemm;
+    g.version = *v;
+    l->isa->gemm(&g, part);
+}
+
+static uint32_t gemm_count(void *self, const Version *v) {
+    const Layer *l = self;
+    return gemm_tasks(&l->gemm.shape, l->isa, v);
+}
+
+static Traffic gemm_moved(void *self, const Version *v, uint32_t parts) {
+    const Layer *l = self;
+    return gemm_traffic(&l->gemm.shape, l->isa, v, &l->caches, parts);
+}
+
+static TuneLayer make_gemm(Layer *l, const Row *r) {
+    GemmShape s = gemm_shape(r->m, r->n, r->k);
+    Version  *all = arena_new(l->arena, Version, VERSIONS_MAX);
+    float    *packed = arena_alloc(l->arena, 1, gemm_pack_bytes(r->n, r->k, l->isa), TENSOR_ALIGN);
+    size_t    scratch = 0;
+    gemm_pack(r->n, r->k, numbers(l->arena, (size_t)r->n * r->k), r->n, false, 1, l->isa, packed);
+    l->gemm = (Gemm){.shape = s, .b = packed, .finish = {.lo = -INFINITY, .hi = INFINITY}};
+    l->gemm.a = numbers(l->arena, (size_t)r->m * r->k);
+    l->gemm.y = numbers(l->arena, (size_t)r->m * r->n);
+    uint32_t n = gemm_versions(&s, l->isa, &l->caches, all, VERSIONS_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        size_t bytes = gemm_scratch(&s, l->isa, &all[i]);
+        if (bytes > scratch) scratch = bytes;
+    }
+    return (TuneLayer){.key = r->name,
+                       .candidates = all,
+                       .n = n,
+                       .self = l,
+                       .run = gemm_run,
+                       .macs = (double)r->m * r->n * r->k,
+                       .scratch_bytes_max = scratch,
+                       .tasks = gemm_count,
+                       .traffic = gemm_moved};
+}
+
+static void print_versions(const TuneLayer *l, const Profile *p) {
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *c = &p->candidates[p->kept[i]];
         char             text[128];
         version_text(&c->version, text, sizeof text);
-        printf("  v%u  %8.1f us  %5u tasks  %8.0f KB in L3  %8.0f KB beyond L2  %s\n", i,
-               (double)c->time_ns[0] / 1e3, c->tasks, (double)c->traffic.l3_bytes / 1024,
-               (double)c->traffic.beyond_l2_bytes / 1024, text);
+        printf("  v%u %8.1f us %6.1f GFLOP/s %5u tasks %7.0f KB in L3 %7.0f KB beyond L2  %s\n", i,
+               (double)c->time_ns[0] / 1e3, 2 * l->macs / (double)c->time_ns[0], c->tasks,
+               (double)c->traffic.l3_bytes / 1024, (double)c->traffic.beyond_l2_bytes / 1024, text);
     }
 }
 
@@ -145,19 +237,19 @@ static Err print_levels(const Bench *b, const Profile *p, const SweepLevel *leve
     return table_print(&t, stdout);
 }
 
-static Err bench_layer(const Bench *b, const char *name, uint32_t m, uint32_t n, uint32_t k) {
+static Err bench_layer(const Bench *b, const Row *r) {
     Arena      a = {0};
-    Layer      l;
-    Profile    p;
+    Profile    p = {0};
     SweepLevel levels[PRESSURE_LEVELS];
     TRY(arena_init(&a, (size_t)1 << 30));
-    make_layer(b, m, n, k, &a, &l);
-    TuneLayer   t = tune_layer(&l, name, &a);
+    Layer       l = {.isa = b->isa, .caches = probe_caches(&b->cpu), .arena = &a};
+    TuneLayer   t = r->size > 0 ? make_conv(&l, r) : make_gemm(&l, r);
     TuneOptions o = b->tune;
     o.seconds = b->seconds;
     Err e = tune_layers(&t, 1, &o, &a, &p);
-    printf("\n%s: %u x %u x %u, %u of %u versions kept\n", name, m, n, k, p.n_kept, p.n);
-    print_versions(&p);
+    printf("\n%s: %u of %u versions kept, %s\n", r->name, p.n_kept, p.n,
+           p.finished ? "search finished" : "search cut short");
+    print_versions(&t, &p);
     if (e == ERR_OK)
         e = sweep_layer(&t, &o, &p, 0, b->bubble, b->seconds / PRESSURE_LEVELS, levels);
     if (e == ERR_OK) e = print_levels(b, &p, levels, &a);
@@ -173,9 +265,7 @@ static Err bench_all(Bench *b, const uint32_t cpus[2]) {
     b->pressure = pressure_of(&b->cpu, &probe);
     TRY(team_create(&b->tune.team, 1, cpus));
     TRY(bubble_create(&b->bubble, b->isa, (int32_t)cpus[1], 2 * b->pressure.l3_bytes));
-    TRY(bench_layer(b, "bert_base query", 128, 768, 768));
-    TRY(bench_layer(b, "bert_base up", 128, 3072, 768));
-    TRY(bench_layer(b, "bert_base down", 128, 768, 3072));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) TRY(bench_layer(b, &rows[i]));
     bubble_destroy(b->bubble);
     team_destroy(b->tune.team);
     return ERR_OK;

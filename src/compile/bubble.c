@@ -55,7 +55,7 @@ static void press(Bubble *b, uint32_t order) {
     while (atomic_load_explicit(&b->changes, memory_order_relaxed) == order) {
         triad(b, at);
         moved += CHUNK_BYTES;
-        at = at + 2 * CHUNK_BYTES <= bytes ? at + CHUNK_BYTES : 0;
+        at = at + (size_t)2 * CHUNK_BYTES <= bytes ? at + CHUNK_BYTES : 0;
         hold_back(start, moved, limit);
     }
 }
@@ -95,7 +95,7 @@ Err bubble_create(Bubble **out, const Isa *isa, int32_t cpu, size_t most_bytes) 
     size_t most = (most_bytes / CHUNK_BYTES + 1) * CHUNK_BYTES;
     if (most_bytes > (size_t)1 << 40)
         return err_set(ERR_LIMIT, "%zu bytes are too many", most_bytes);
-    TRY(arena_init(&a, most + 2 * HUGE_PAGE));
+    TRY(arena_init(&a, most + (size_t)2 * HUGE_PAGE));
     Bubble *b = arena_new(&a, Bubble, 1);
     b->isa = isa;
     b->most = most;

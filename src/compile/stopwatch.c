@@ -1,6 +1,8 @@
 #include "compile/stopwatch.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "base/arena.h"
@@ -8,21 +10,21 @@
 #include "base/clock.h"
 #include "kernel/probe_latency.h"
 
-enum { PAGE = 4096, LINE = 64 };
+enum { PAGE = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
 
 static const double stolen_most = 0.03;  // of the wall time, that a thread did not run
 
 typedef struct Member {
     _Alignas(128) Part part;
-    const char *other;  // memory that is read in between
-    uint64_t    seen;
-    TimeNs      wall, cpu;
+    uint64_t seen;
+    TimeNs   wall, cpu;
 } Member;
 
 struct Stopwatch {
     Team         *team;
     Arena         memory;
-    size_t        evict_bytes;
+    char         *other;  // memory that is read in between
+    size_t        private_bytes, shared_bytes;
     Member       *members;  // [team_size]
     StopwatchWork work;
     TimeNs        cost;  // of reading the thread's clock
@@ -31,31 +33,42 @@ struct Stopwatch {
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-Err stopwatch_create(Stopwatch **out, Team *team, size_t scratch_bytes, size_t evict_bytes) {
-    uint32_t n = team_size(team);
-    size_t   scratch = pages(scratch_bytes), other = pages(evict_bytes), cap;
-    Arena    a = {0};
-    if (__builtin_mul_overflow(n, scratch + other + PAGE, &cap))
+static Err init(Stopwatch *t, size_t scratch_bytes) {
+    uint32_t n = team_size(t->team);
+    size_t   scratch = pages(scratch_bytes), other = pages(t->private_bytes) * n, all;
+    if (other < t->shared_bytes) other = pages(t->shared_bytes);
+    if (__builtin_mul_overflow(n, scratch + sizeof(Member), &all) ||
+        __builtin_add_overflow(all, other, &all))
         return err_set(ERR_LIMIT, "scratch memory of %zu bytes is too much", scratch_bytes);
-    TRY(arena_init(&a, cap + PAGE + sizeof(Stopwatch)));
-    Stopwatch *t = arena_new(&a, Stopwatch, 1);
-    *t = (Stopwatch){.team = team, .evict_bytes = evict_bytes};
-    t->cost = (TimeNs)probe_clock_cost(CLOCK_THREAD_CPUTIME_ID);
-    t->members = arena_new(&a, Member, n);
-    for (uint32_t i = 0; i < n; i++) {
-        t->members[i].part.scratch = arena_alloc(&a, 1, scratch, PAGE);
-        // Written to, because pages that never were are all the same one.
-        t->members[i].other = memset(arena_alloc(&a, 1, other, PAGE), 1, other);
-    }
-    t->memory = a;
-    *out = t;
+    TRY(arena_init(&t->memory, all + (size_t)4 * HUGE_PAGE));
+    t->members = arena_new(&t->memory, Member, n);
+    for (uint32_t i = 0; i < n; i++)
+        t->members[i].part.scratch = arena_alloc(&t->memory, 1, scratch, PAGE);
+    t->other = arena_alloc(&t->memory, 1, other, HUGE_PAGE);
+    (void)madvise(t->other, other, MADV_HUGEPAGE);
+    memset(t->other, 1, other);  // pages that never were written to are all the same one
     return ERR_OK;
+}
+
+Err stopwatch_create(Stopwatch **out, Team *team, size_t scratch_bytes, size_t private_bytes,
+                     size_t shared_bytes) {
+    Stopwatch *t = malloc(sizeof *t);
+    if (t == NULL) return err_set(ERR_LIMIT, "no memory for a stopwatch");
+    *t = (Stopwatch){
+        .team = team, .private_bytes = private_bytes / LINE * LINE, .shared_bytes = shared_bytes};
+    t->cost = (TimeNs)probe_clock_cost(CLOCK_THREAD_CPUTIME_ID);
+    Err e = init(t, scratch_bytes);
+    if (e == ERR_OK)
+        *out = t;
+    else
+        free(t);
+    return e;
 }
 
 void stopwatch_destroy(Stopwatch *t) {
     if (t == NULL) return;
-    Arena a = t->memory;
-    arena_finish(&a);
+    arena_finish(&t->memory);
+    free(t);
 }
 
 static TimeNs cpu_time(void) {
@@ -64,10 +77,12 @@ static TimeNs cpu_time(void) {
     return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void evict(const Stopwatch *t, Member *m) {
+static void evict(const Stopwatch *t, Member *m, Part part) {
+    size_t   share = t->shared_bytes / part.count / LINE * LINE;
+    size_t   bytes = share > t->private_bytes ? share : t->private_bytes;
     uint64_t seen = 0;
-    for (size_t at = 0; at < t->evict_bytes; at += LINE)
-        seen += *(const volatile uint8_t *)(m->other + at);
+    for (size_t at = 0; at < bytes; at += LINE)
+        seen += *(const volatile uint8_t *)(t->other + part.index * bytes + at);
     m->seen += seen;
 }
 
@@ -79,7 +94,8 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
     Clock      clock = clock_steady();
     m->part.index = index;
     m->part.count = count;
-    evict(t, m);
+    evict(t, m, m->part);
+    if (t->work.warm != NULL) t->work.warm(t->work.self, m->part);
     team_barrier(t->team);
     TimeNs cpu = cpu_time(), begin = clock_now(clock);
     t->work.run(t->work.self, t->work.version, m->part);

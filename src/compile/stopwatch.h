@@ -13,16 +13,17 @@
 
 typedef struct StopwatchWork {
     void (*run)(void *self, const Version *v, Part part);
+    void (*warm)(void *self, Part part);  // reads what a program has just written; may be NULL
     void          *self;
     const Version *version;
 } StopwatchWork;
 
 typedef struct Stopwatch Stopwatch;
 
-// Each member has scratch_bytes of its own. Before each run it reads evict_bytes of other memory,
-// since in a program other layers have just filled its private caches; 0: it does not.
+// Each member has scratch_bytes of its own. Before a run each reads private_bytes of other memory,
+// and all together at least shared_bytes: in a program other layers have just filled the caches.
 MUST_USE Err stopwatch_create(Stopwatch **out, Team *team, size_t scratch_bytes,
-                              size_t evict_bytes);
+                              size_t private_bytes, size_t shared_bytes);
 void         stopwatch_destroy(Stopwatch *t);  // accepts NULL
 
 // One run on `cores` members, from the moment all are ready until all are done. Not clean: a core

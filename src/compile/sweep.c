@@ -36,7 +36,7 @@ static double rate_since(const Bubble *b, uint64_t moved, TimeNs since) {
 // A sample in which the neighbour got less than half of its usual rate says nothing.
 static void take(Sweeping *s, uint32_t i, double usual) {
     const Candidate *c = &s->p->candidates[s->p->kept[i]];
-    StopwatchWork    w = {s->layer->run, s->layer->self, &c->version};
+    StopwatchWork    w = {s->layer->run, s->layer->warm, s->layer->self, &c->version};
     bool             clean = false;
     uint64_t         moved = bubble_moved(s->bubble);
     TimeNs           begin = now();
@@ -95,7 +95,7 @@ Err sweep_layer(const TuneLayer *l, const TuneOptions *o, const Profile *p, uint
     Sweeping s = {.layer = l, .o = o, .p = p, .bubble = bubble, .k = k};
     for (uint32_t i = 0; i < p->n_kept; i++)
         if (l->prepare != NULL) TRY(l->prepare(l->self, &p->candidates[p->kept[i]].version));
-    TRY(stopwatch_create(&s.watch, o->team, l->scratch_bytes_max, o->l2_bytes * 3 / 2));
+    TRY(stopwatch_create(&s.watch, o->team, l->scratch_bytes_max, o->l2_bytes * 3 / 2, 0));
     team_pin(o->team);
     Err e = ERR_OK;
     for (uint32_t level = 0; e == ERR_OK && level < PRESSURE_LEVELS; level++)

@@ -105,6 +105,20 @@ static Err search_all(Tuning *t, Stopwatch *watch) {
     return ERR_OK;
 }
 
+// What a run goes through beyond L2 in all its layers, each done in the thriftiest way.
+static size_t program_bytes(const TuneLayer *layers, uint32_t n) {
+    size_t all = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t least = SIZE_MAX;
+        for (uint32_t j = 0; j < layers[i].n; j++) {
+            Traffic t = layers[i].traffic(layers[i].self, &layers[i].candidates[j], 1);
+            if (t.beyond_l2_bytes < least) least = t.beyond_l2_bytes;
+        }
+        if (layers[i].n > 0) all += least;
+    }
+    return all;
+}
+
 static size_t scratch_most(const TuneLayer *layers, uint32_t n) {
     size_t most = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -122,7 +136,8 @@ Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena
     t.weights = arena_new(a, double, n);
     weigh(&t);
     plan(&t);
-    TRY(stopwatch_create(&watch, o->team, scratch_most(layers, n), o->l2_bytes * 3 / 2));
+    size_t l3 = 2 * o->pressure->l3_bytes, others = program_bytes(layers, n) > l3 ? l3 : 0;
+    TRY(stopwatch_create(&watch, o->team, scratch_most(layers, n), o->l2_bytes * 3 / 2, others));
     team_pin(o->team);
     Err e = search_all(&t, watch);
     team_unpin(o->team);

@@ -26,6 +26,7 @@ typedef struct TuneLayer {
     void          *self;
     MUST_USE Err (*prepare)(void *self, const Version *v);  // before the first run; may be NULL
     void (*run)(void *self, const Version *v, Part part);
+    void (*warm)(void *self, Part part);  // reads the layer's inputs; may be NULL
     uint32_t (*tasks)(void *self, const Version *v);
     Traffic (*traffic)(void *self, const Version *v, uint32_t parts);
 } TuneLayer;
@@ -34,13 +35,15 @@ typedef struct TuneOptions {
     Team               *team;                              // bound to cores
     uint32_t            n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
     double              seconds;                           // for all layers together
-    size_t              l2_bytes;                          // of a core; see stopwatch_create
+    size_t              l2_bytes;                          // of a core
     const Pressure     *pressure;
     Store              *store;  // may be NULL
     ProgressSink        sink;
     const _Atomic bool *stop;  // set by another thread: enough; may be NULL
 } TuneOptions;
 
+// Layers are measured as in a program that runs through all of them: with other things in the L2,
+// and in the L3 too when they do not fit into it together. The inputs are fresh.
 // out[i] is what is known of layers[i] afterwards, in the arena. Layers that found no time have no
 // candidates. What the store knows of an earlier search is not measured again.
 MUST_USE Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,

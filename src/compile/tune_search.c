@@ -6,14 +6,14 @@
 #include "compile/pareto.h"
 
 enum {
-    FIRST_SAMPLES = 2,
+    FIRST_SAMPLES = 1,
     MORE_SAMPLES = 2,
     ENOUGH = 12,    // clean samples, after which a minimum hardly moves
     PATIENCE = 40,  // samples that were not clean count for less, but not for nothing
     FASTEST = 8,    // so many are measured well, whatever their footprint
 };
 
-static const double hopeless = 3;  // times slower than the best: one look is enough
+static const double hopeless = 2;  // times slower than the best: one look is enough
 
 typedef struct Search {
     const TuneLayer   *layer;
@@ -33,7 +33,7 @@ static bool is_over(const Search *s, TimeNs deadline) {
 
 static void sample(Search *s, uint32_t i, uint32_t k, bool *clean) {
     Candidate    *c = &s->p.candidates[i];
-    StopwatchWork w = {s->layer->run, s->layer->self, &c->version};
+    StopwatchWork w = {s->layer->run, s->layer->warm, s->layer->self, &c->version};
     TimeNs        took = stopwatch_run(s->watch, w, s->p.counts[k], clean);
     if (c->time_ns[k] == 0 || took < c->time_ns[k]) c->time_ns[k] = took;
 }

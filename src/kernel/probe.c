@@ -16,6 +16,7 @@ enum {
     FMA_ROUNDS = 10000,
     STEPS = 14,
     STEP_NS = 110 * 1000000,
+    PEAK_NS = 25 * 1000000,
     SAMPLE_BYTES = 2 << 20,  // of a cache
     CHUNK_BYTES = 6 << 20,   // of DRAM
     CHUNK_STEP = 1 << 10,    // 8 vectors or a multiple
@@ -59,7 +60,7 @@ static double fma_rate(Team *t, uint32_t count, const Isa *isa, TimeNs budget) {
 double probe_fma_peak(const Isa *isa) {
     Team *t = NULL;
     if (team_create(&t, 1, NULL) != ERR_OK) return 0;
-    double rate = fma_rate(t, 1, isa, 25 * 1000000);
+    double rate = fma_rate(t, 1, isa, PEAK_NS);
     team_destroy(t);
     return rate;
 }

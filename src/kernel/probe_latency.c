@@ -128,7 +128,7 @@ static Err probe_pairs(const Cpu *cpu, uint32_t pairs_max, TimeNs budget, TeamFn
     Err      e = ERR_OK;
     *out = (ProbeSpread){0};
     if (cores < 2) return ERR_OK;
-    TRY(arena_init(&a, 4 * SAMPLES_MAX * sizeof(double)));
+    TRY(arena_init(&a, (size_t)4 * SAMPLES_MAX * sizeof(double)));
     Pair p = {.samples = arena_new(&a, double, SAMPLES_MAX)};
     for (uint32_t i = 0; e == ERR_OK && i < pairs; i++) {
         p.enough = p.n + LEAST_SAMPLES;

@@ -22,7 +22,7 @@ static const Pressure machine = {
 // A layer that counts its runs; version.depth says how long one takes, version.pack 99 is refused.
 typedef struct Fake {
     _Atomic uint32_t runs[MEMBERS];
-    _Atomic uint32_t bad;
+    _Atomic uint32_t bad, warmed;
     uint32_t         prepared;
 } Fake;
 
@@ -53,6 +53,11 @@ static void run(void *self, const Version *v, Part part) {
     volatile uint32_t spin = 0;
     for (uint32_t i = 0; i < 200u * v->depth / part.count; i++) spin = spin + 1;
     atomic_fetch_add(&f->runs[part.index], 1);
+}
+
+static void warm(void *self, Part part) {
+    Fake *f = self;
+    atomic_fetch_add(part.index < part.count ? &f->warmed : &f->bad, 1);
 }
 
 static Err prepare(void *self, const Version *v) {
@@ -97,15 +102,16 @@ static void test_timer(void **state) {
     (void)state;
     Fake       f = {0};
     Stopwatch *t = NULL;
-    assert_int_equal(stopwatch_create(&t, team, SCRATCH, 1 << 16), ERR_OK);
     for (uint32_t n = 1; n <= MEMBERS; n++) {
         bool clean;
-        assert_true(stopwatch_run(t, (StopwatchWork){run, &f, &versions[4]}, n, &clean) > 0);
+        assert_int_equal(stopwatch_create(&t, team, SCRATCH, 1 << 16, n * 100000u), ERR_OK);
+        assert_true(stopwatch_run(t, (StopwatchWork){run, warm, &f, &versions[4]}, n, &clean) > 0);
+        stopwatch_destroy(t);
     }
+    assert_int_equal(f.warmed, 3);
     assert_int_equal(f.runs[0], 2);
     assert_int_equal(f.runs[1], 1);
     assert_int_equal(f.bad, 0);
-    stopwatch_destroy(t);
     stopwatch_destroy(NULL);
 }
 
