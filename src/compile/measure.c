@@ -17,7 +17,7 @@ static void run(void *self, const Version *v, Part part) {
 
 static Err measure_step(const Program *p, Step *s, Stopwatch *w, Space *space, Profile *profile) {
     Probing       probing = {s, space};
-    StopwatchWork work = {run, &probing, &s->versions[0]};
+    StopwatchWork work = {.run = run, .self = &probing, .version = &s->versions[0]};
     Candidate    *c = &profile->candidates[0];
     *c = (Candidate){.version = s->versions[0], .tasks = s->kind->tasks(s, &s->versions[0])};
     uint32_t most = profile->counts[profile->n_counts - 1];
@@ -26,7 +26,7 @@ static Err measure_step(const Program *p, Step *s, Stopwatch *w, Space *space, P
         for (int i = 0; i < RUNS; i++) {
             bool   clean;
             TimeNs t = stopwatch_run(w, work, profile->counts[k], &clean);
-            if (c->time_ns[k] == 0 || t < c->time_ns[k]) c->time_ns[k] = t;
+            if (c->time_ns[k] == 0 || (clean && t < c->time_ns[k])) c->time_ns[k] = t;
         }
     s->profile = profile;
     return ERR_OK;
@@ -60,7 +60,7 @@ Err measure_steps(Program *p, Team *team, const uint32_t *counts, uint32_t n, Ar
     Space      space;
     TRY(space_init(&space, p, team_size(team)));
     Err e = space_blank_inputs(&space, p, a);
-    if (e == ERR_OK) e = stopwatch_create(&w, team, program_scratch(p) + 64, p->caches.l2);
+    if (e == ERR_OK) e = stopwatch_create(&w, team, program_scratch(p) + 64, p->caches.l2, 0);
     if (e == ERR_OK) e = measure_all(p, w, &space, counts, n, a);
     stopwatch_destroy(w);
     space_finish(&space);
