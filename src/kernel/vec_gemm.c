@@ -104,6 +104,15 @@ static void meet(const Run *r, const Slab *s, uint32_t column, uint32_t vecs, Ai
         VEC(tile_find)(a->count, vecs)(t);
 }
 
+// While the last two tiles of rows run, half each of the weights of the next block are fetched:
+// they come from memory, and the first tile would have to wait for them.
+static size_t ahead(const Run *r, const Slab *s, uint32_t tiles_left) {
+    const GemmShape *shape = &r->g->shape;
+    if (!shape->packed || tiles_left > 2 || s->depth != shape->k) return 0;
+    size_t next = (size_t)s->at.columns * shape->k * VEC_LANES;
+    return tiles_left == 2 ? next : next + (size_t)shape->k * VEC_LANES / 2;
+}
+
 static void slab(const Run *r, const Slab *s) {
     const Version *v = &r->g->version;
     uint32_t       tiles = (s->at.rows + v->tile_rows - 1) / v->tile_rows;
@@ -113,6 +122,7 @@ static void slab(const Run *r, const Slab *s) {
     if (v->order == ORDER_WEIGHTS) {
         for (uint32_t t = 0; t < tiles; t++, row += a.count) {
             aim_rows(s, row, each + (t < more), &a);
+            a.tile.ahead = ahead(r, s, tiles - t);
             for (uint32_t c = s->at.column; c < end; c += step)
                 meet(r, s, c, least(step, end - c), &a);
         }
