@@ -305,11 +305,11 @@ static void zoo_network(const char *name, uint32_t lanes, int64_t sequence, doub
 
 static void zoo_networks(void **state) {
     (void)state;
-    zoo_network("squeezenet1_1", 8, 0, 1.05);
-    zoo_network("googlenet", 8, 0, 1.05);
-    zoo_network("densenet121", 16, 0, 1.05);
-    zoo_network("mobilenet_v3_large", 16, 0, 1.05);
-    zoo_network("mobile_bert", 8, 16, 1.05);
+    zoo_network("squeezenet1_1", 8, 0, 1.25);
+    zoo_network("googlenet", 8, 0, 1.25);
+    zoo_network("densenet121", 16, 0, 1.25);
+    zoo_network("mobilenet_v3_large", 16, 0, 1.25);
+    zoo_network("mobile_bert", 8, 16, 1.25);
 }
 
 int main(void) {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "compile/interp.h"
+#include "compile/program.h"
 #include "model/fold.h"
 #include "model/onnx_read.h"
 
@@ -123,10 +123,15 @@ static void run_model(const char *name, const char *dir) {
     const Special     *s = NULL;
     const InterpLimits limits = {.max_bytes = (size_t)1 << 33, .max_rounds = 100000};
     if (specials_get(&specials, inputs, &s) != ERR_OK) fail_msg("%s", err_why());
-    if (interp_run(s, inputs, &limits, &a, outputs) != ERR_OK) fail_msg("%s", err_why());
-    for (uint32_t i = 0; i < m.graph->n_outputs; i++) {
-        const Tensor *want = find(&out, m.graph->values[m.graph->outputs[i]].name);
-        if (want != NULL) compare(name, &outputs[i], want);
+    for (int compiled = 0; compiled < 2; compiled++) {
+        Err e = compiled == 0
+                    ? interp_run(s, inputs, &limits, &a, outputs)
+                    : program_once(s, inputs, &(ProgramOptions){.limits = limits}, &a, outputs);
+        if (e != ERR_OK) fail_msg("%s", err_why());
+        for (uint32_t i = 0; i < m.graph->n_outputs; i++) {
+            const Tensor *want = find(&out, m.graph->values[m.graph->outputs[i]].name);
+            if (want != NULL) compare(name, &outputs[i], want);
+        }
     }
     specials_finish(&specials);
     model_finish(&m);
