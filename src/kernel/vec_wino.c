@@ -10,31 +10,64 @@ typedef struct Job {
     const float **rows;  // where the transformed channels of each tile of the block begin
 } Job;
 
-// Products of one point: all tiles of the block, the vectors [first, last) of columns.
-static void multiply_point(const Job *j, uint32_t tiles, uint32_t first, uint32_t last,
-                           uint32_t point) {
+// Groups of near-equal size: the first `longer` have one more than `size`.
+typedef struct Cut {
+    uint32_t n, size, longer;
+} Cut;
+
+static Cut cut(uint32_t all, uint32_t most) {
+    uint32_t n = wino_groups(all, most);
+    return (Cut){n, all / n, all % n};
+}
+
+// The register tiles of both sizes of groups of tiles, with so many vectors.
+typedef struct Runs {
+    TileFn *longer, *shorter;
+} Runs;
+
+static Runs runs_of(const Cut *high, uint32_t vecs) {
+    return (Runs){high->longer > 0 ? VEC(tile_find)(high->size + 1, vecs) : NULL,
+                  VEC(tile_find)(high->size, vecs)};
+}
+
+// All groups of tiles with one group of vectors: t comes with its weights and the first tile's out.
+static void multiply_rows(const Job *j, Tile *t, const Cut *high, const Runs *runs, size_t next) {
+    t->rows = j->rows;
+    for (uint32_t r = 0; r < high->n; r++) {
+        const bool     longer = r < high->longer;
+        const uint32_t rows = high->size + longer;
+        t->ahead = next + (r > 0) * (size_t)t->depth * VEC_LANES / 2;
+        (longer ? runs->longer : runs->shorter)(t);
+        t->rows += rows;
+        t->out += rows * t->row_stride;
+    }
+}
+
+// Products of all tiles of the block and the vectors [first, last) of columns, at all points.
+static void multiply(const Job *j, uint32_t tiles, uint32_t first, uint32_t last) {
     const WinoPlan *p = &j->p;
-    const Version  *v = &j->w->version;
-    const size_t    ic = j->w->shape.ic;
-    const int32_t   term = (int32_t)(point * p->point_stride);
-    const uint32_t  wide = wino_groups(last - first, v->tile_vecs);
-    const uint32_t  high = wino_groups(tiles, v->tile_rows);
+    const size_t    panel = (size_t)j->w->shape.ic * VEC_LANES;
+    const Cut       high = cut(tiles, j->w->version.tile_rows);
+    const Cut       wide = cut(last - first, j->w->version.tile_vecs);
+    const Runs      shorter = runs_of(&high, wide.size);
+    const Runs      longer = wide.longer > 0 ? runs_of(&high, wide.size + 1) : shorter;
+    int32_t         term;
     Tile            t = {.terms = &term,
                          .n_terms = 1,
-                         .depth = (uint32_t)ic,
-                         .weight_stride = p->points * ic * VEC_LANES,
+                         .depth = j->w->shape.ic,
+                         .weight_stride = p->points * panel,
                          .row_stride = p->product_stride,
                          .vec_stride = p->points * VEC_LANES};
-    for (uint32_t c = 0; c < wide; c++) {
-        uint32_t vec, vec_end, row, row_end;
-        part_range((Part){c, wide, NULL}, last - first, &vec, &vec_end);
-        t.weights = j->w->weights + ((first + vec) * p->points + point) * ic * VEC_LANES;
-        for (uint32_t r = 0; r < high; r++) {
-            part_range((Part){r, high, NULL}, tiles, &row, &row_end);
-            t.rows = j->rows + row;
-            t.ahead = (ic + (r > 0) * ic / 2) * VEC_LANES;  // the next point
-            t.out = j->products + row * p->product_stride + vec * t.vec_stride + point * VEC_LANES;
-            VEC(tile_find)(row_end - row, vec_end - vec)(&t);
+    for (uint32_t i = 0; i < p->points; i++) {
+        // After the last point of these columns comes the first one of the next.
+        const bool   end = i + 1 == p->points;
+        const size_t next = end ? (last - first) * t.weight_stride - i * panel : panel;
+        term = (int32_t)(i * p->point_stride);
+        for (uint32_t c = 0, vec = 0; c < wide.n; c++) {
+            t.weights = j->w->weights + (first + vec) * t.weight_stride + i * panel;
+            t.out = j->products + vec * t.vec_stride + i * VEC_LANES;
+            multiply_rows(j, &t, &high, c < wide.longer ? &longer : &shorter, next);
+            vec += wide.size + (c < wide.longer);
         }
     }
 }
@@ -44,7 +77,7 @@ static void run_task(const Job *j, uint32_t block, uint32_t strip, bool fresh) {
     part_range((Part){block, j->p.blocks, NULL}, j->p.tiles, &begin, &end);
     part_range((Part){strip, j->p.strips, NULL}, j->p.vecs, &first, &last);
     if (fresh) VEC(wino_inputs)(j->w, &j->p, begin, end, j->inputs);
-    for (uint32_t i = 0; i < j->p.points; i++) multiply_point(j, end - begin, first, last, i);
+    multiply(j, end - begin, first, last);
     VEC(wino_outputs)(j->w, &j->p, begin, end, first, last, j->products);
 }
 

@@ -21,9 +21,17 @@ typedef struct Guesses {
     Guess             at[MOST_VERSIONS];
 } Guesses;
 
+// Cycles that a register tile takes for one number of depth: two products a cycle, but a sum is
+// ready for the next only after four.
+static double tile_cycles(const Version *v, uint32_t rows, uint32_t vecs) {
+    double products = rows * vecs / 2.0;
+    products += rows * vecs == v->tile_rows * v->tile_vecs ? 0.1 : 0.35;
+    return products > 4 ? products : 4;
+}
+
 // Cycles of all register tiles of a block of tiles and a strip of columns, at one point.
 static double product_cycles(const Version *v, uint32_t tiles, uint32_t vecs, uint32_t ic) {
-    enum { CALL = 28, CHAIN = 4, PORTS = 2 };
+    enum { CALL = 36 };
     double   sum = 0;
     uint32_t wide = wino_groups(vecs, v->tile_vecs), high = wino_groups(tiles, v->tile_rows);
     for (uint32_t c = 0; c < wide; c++) {
@@ -32,10 +40,7 @@ static double product_cycles(const Version *v, uint32_t tiles, uint32_t vecs, ui
         for (uint32_t r = 0; r < high; r++) {
             uint32_t row, row_end;
             part_range((Part){r, high, NULL}, tiles, &row, &row_end);
-            double rows = row_end - row, columns = vec_end - vec, most = CHAIN;
-            if (rows * columns / PORTS > most) most = rows * columns / PORTS;
-            if ((rows + columns) / PORTS > most) most = (rows + columns) / PORTS;
-            sum += most * ic + CALL;
+            sum += tile_cycles(v, row_end - row, vec_end - vec) * ic + CALL;
         }
     }
     return sum;
@@ -61,7 +66,7 @@ static Reads reads_of(const ConvShape *s, uint32_t lanes, const Version *v, cons
 // Fitted to measurements, with weights in L3 and with weights in memory.
 static double guess_cycles(const Guesses *g, const Version *v) {
     static const double near = 0.6, again = 4, first = 9;  // cycles of a line: from L2, L3, memory
-    enum { LINE = 64, IN = 90, OUT = 87 };                 // of a tile of 36 points and a vector
+    enum { LINE = 64, IN = 90, OUT = 87, POINT = 40 };     // transforms: of 36 points of a vector
     WinoPlan p = wino_plan(g->s, g->isa->lanes, v);
     Reads    r = reads_of(g->s, g->isa->lanes, v, &p, g->caches->l2);
     double   full = (double)r.block / (double)g->caches->l2, tasks = wino_tasks(g->s, g->isa, v);
@@ -72,6 +77,7 @@ static double guess_cycles(const Guesses *g, const Version *v) {
         (IN * (1 + (full < 1 ? full : 1)) * p.channels * r.input_passes + (double)OUT * p.vecs);
     double products =
         product_cycles(v, p.most, p.widest, g->s->ic) * p.points * strips * p.tiles / p.most;
+    products += POINT * strips * p.blocks * p.points;
     products += near * (weights * p.blocks + inputs * strips * groups);
     double memory = weights * (first + again * (r.weight_passes - 1));
     if (full > 1) memory += again * inputs * strips;
@@ -112,13 +118,14 @@ static void try_columns(Guesses *g, Version v) {
     }
 }
 
-// Blocks of tiles whose transformed inputs fill an eighth, a quarter, half or all of L2.
+// Blocks of tiles whose transformed inputs fill an eighth of L2, twice that and so on up to four
+// times L2: those stream past, which is no loss where the weights are larger still.
 static void try_rows(Guesses *g, Version v) {
     uint32_t before = 0;
     v.columns = v.rows = 1;
     WinoPlan one = wino_plan(g->s, g->isa->lanes, &v);
-    for (uint32_t share = 8; share > 0; share /= 2) {
-        size_t rows = g->caches->l2 / share / (one.inputs * sizeof(float));
+    for (uint32_t eighths = 1; eighths <= 32; eighths *= 2) {
+        size_t rows = g->caches->l2 * eighths / 8 / (one.inputs * sizeof(float));
         rows -= rows % v.tile_rows;
         if (rows < v.tile_rows) rows = v.tile_rows;
         if (rows > one.tiles) rows = one.tiles;
