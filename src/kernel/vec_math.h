@@ -82,7 +82,7 @@ typedef struct VecPower {
 VEC_INLINE VecPower vec_power(Vf x) {
     const Vf shift = vf_set(0x1.8p23f + 127);
     const Vf bits = vf_min(shift + 127.0f, x * 0x1.715476p0f + shift), n = bits - shift;
-#if defined __FMA__ || defined __ARM_FEATURE_FMA
+#if VEC_FMA
     const Vf r = vf_fma(n, vf_set(-0x1.62e43p-1f), x);
 #else
     const Vf r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
