@@ -5,6 +5,7 @@
 #include "compile/lower.h"
 #include "compile/spec.h"
 #include "kernel/gemm.h"
+#include "model/move.h"
 #include "model/window.h"
 
 enum {
@@ -54,13 +55,55 @@ static bool sane(const ConvShape *s) {
     return in < 2e9 && out < 2e9 && pad < 2e9;
 }
 
+// A node before it that only puts zeros around images: the window can do that itself.
+static const Node *zeros_around(const Ir *ir, const Node *n, MovePad *p) {
+    const Graph *g = ir->special->graph;
+    uint32_t     at = g->values[n->in[0]].producer;
+    if (at == NO_NODE || g->nodes[at].op != OP_Pad || ir->special->folded[at]) return NULL;
+    const Node   *pad = &g->nodes[at];
+    const Tensor *in[4] = {0};
+    OpCall        c = {.node = pad, .in = in};
+    Tensor        out;
+    for (uint32_t i = 0; i < pad->n_in && i < 4; i++) in[i] = lower_type(ir, pad, i);
+    for (uint32_t i = 1; i < pad->n_in && i < 4; i++)
+        if (in[i] != NULL && in[i]->data == NULL) return NULL;
+    const float *value = in[2] != NULL ? in[2]->data : NULL;
+    if (!attr_is(pad, "mode", "constant", true) || attr_float(pad, "value", 0) != 0) return NULL;
+    if ((value != NULL && *value != 0) || in[0] == NULL || in[0]->dtype != DT_F32) return NULL;
+    if (move_pad(&c, &out, p) != ERR_OK || !tensor_known(&out)) return NULL;
+    for (int32_t i = 0; i < out.rank; i++) {
+        bool image = i >= 2;
+        if (p->drop[i] != 0 || p->kept[i] != in[0]->dims[i] || (!image && p->begin[i] != 0))
+            return NULL;
+        if (!image && out.dims[i] != in[0]->dims[i]) return NULL;
+    }
+    return pad;
+}
+
+// The window moves over what was there before the zeros came; it hangs over by as much more.
+static uint32_t take_zeros(const Ir *ir, const Node *n, ConvShape *s) {
+    MovePad     p;
+    const Node *pad = zeros_around(ir, n, &p);
+    uint32_t    x = lower_in(ir, n, 0);
+    if (pad == NULL) return x;
+    const Tensor *t = lower_type(ir, pad, 0);
+    s->iw = (uint32_t)t->dims[t->rank - 1];
+    s->pl += (uint32_t)p.begin[t->rank - 1];
+    if (t->rank == 4) {
+        s->ih = (uint32_t)t->dims[2];
+        s->pt += (uint32_t)p.begin[2];
+    }
+    return lower_in(ir, pad, 0);
+}
+
 static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, ConvSpec spec) {
+    uint32_t in = take_zeros(ir, n, &spec.shape);
     spec.columns = (Columns){.n = spec.shape.oc,
                              .weight = lower_in(ir, n, 1),
                              .bias = ir_floats(ir, lower_in(ir, n, 2))};
     ConvSpec *own = arena_new(ir->arena, ConvSpec, 1);
     *own = spec;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
+    uint32_t out = lower_out(ir, n, 0);
     IrLayer *l = ir_layer(ir, kind, n, 1, 1);
     l->in[0] = in;
     l->out[0] = out;

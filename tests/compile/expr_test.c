@@ -10,7 +10,9 @@
 #include "base/rng.h"
 #include "compile/expr.h"
 
-enum { ROUNDS = 20000, SAMPLES = 4, UNKNOWN = UINT32_MAX };
+#define UNKNOWN UINT32_MAX
+
+enum { ROUNDS = 20000, SAMPLES = 4 };
 
 // The operators that simplifying knows about, and a few it must leave alone.
 static double one_step(uint8_t op, double p, double q, double a, double b) {
