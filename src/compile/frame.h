@@ -15,11 +15,13 @@ typedef struct Slot {
 } Slot;
 
 typedef struct Machine {  // what all frames of one run share
-    InterpLimits limits;
-    size_t       live_bytes;
-    uint64_t     rounds;
-    int64_t      macs;
-    Arena        scratch, keep;
+    InterpLimits          limits;
+    size_t                live_bytes;
+    uint64_t              rounds;
+    int64_t               macs;
+    Arena                 scratch, keep;
+    const struct Program *program;  // whose rest is run; NULL: the interpreter runs everything
+    struct Space         *space;
 } Machine;
 
 typedef struct Frame {
@@ -42,6 +44,10 @@ MUST_USE Err frame_run(Frame *f, const bool *done);
 
 // Static inference promised a type and shape; what the numbers give must be the same.
 MUST_USE Err frame_promised(const Tensor *promised, const Tensor *found);
+
+// A branch that was compiled. False: it was not, out is untouched.
+bool         frame_compiled(const Frame *f, const Graph *body);
+MUST_USE Err frame_run_compiled(Frame *f, const Graph *body, Slot *out);
 
 // If, Loop, Scan, SequenceMap: out[n_out] receives owned slots.
 MUST_USE Err frame_flow(Frame *f, const Node *n, Slot *out);

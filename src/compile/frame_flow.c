@@ -49,7 +49,9 @@ static Err flow_run_if(Frame *f, const Node *n, Slot *out) {
     bool     truth = false;
     TRY(flow_if(n, &yes, &no));
     TRY(read_bool(&f->slots[n->in[0]].t, &truth));
-    return run_body(f, truth ? yes.graph : no.graph, NULL, out);
+    const Graph *taken = truth ? yes.graph : no.graph;
+    if (frame_compiled(f, taken)) return frame_run_compiled(f, taken, out);
+    return run_body(f, taken, NULL, out);
 }
 
 typedef struct Rounds {  // the state of a Loop or Scan between rounds

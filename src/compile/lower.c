@@ -135,6 +135,21 @@ static void add_given(Ir *ir) {
     }
 }
 
+// What a body sees of the graph around it comes behind its inputs.
+static void add_captures(Ir *ir) {
+    const Graph *g = ir->special->graph;
+    for (uint32_t i = 0; i < g->n_captures; i++) {
+        uint32_t      v = g->captures[i].inner;
+        const Tensor *t = &ir->special->values[v];
+        if (ir->of_value[v] != IR_NONE || !plain_value(t)) continue;
+        ir->of_value[v] = ir_value(ir, (IrValue){.type = *t,
+                                                 .name = g->values[v].name,
+                                                 .maker = IR_NONE,
+                                                 .input = g->n_inputs + i,
+                                                 .twin = IR_NONE});
+    }
+}
+
 static void read_outside(Ir *ir, uint32_t value) {
     if (value != NO_VALUE && ir->of_value[value] != IR_NONE)
         ir->values[ir->of_value[value]].output = true;
@@ -182,6 +197,7 @@ Err ir_make(const Special *s, uint32_t lanes, Arena *arena, Ir *out) {
     out->taken = arena_new(arena, bool, g->n_nodes);
     TRY(arena_init(&scratch, (size_t)1 << FOLD_SHIFT));
     add_given(out);
+    add_captures(out);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         out->taken[i] = s->folded[i] || is_static(out, &g->nodes[i]);
         if (out->taken[i] && !s->folded[i]) lower_node(out, &g->nodes[i], &scratch);

@@ -138,6 +138,41 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     return bind_outside(p, &b);
 }
 
+// Branches without loops: a loop's rounds are counted in one place, the interpreter.
+static bool has_loops(const Graph *g) {
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (op_is_flow(g->nodes[i].op) && g->nodes[i].op != OP_If) return true;
+    return false;
+}
+
+static bool compiles(const Special *s, const Attr *a) {
+    if (a->kind != ATTR_GRAPH || has_loops(a->v.g)) return false;
+    const Special *body = special_body(s, a->v.g);
+    return body != NULL && body->graph->n_nodes > 0;
+}
+
+// The branches that the interpreted rest may take.
+static Err make_bodies(Program *p, const ProgramOptions *o) {
+    const Graph   *g = p->special->graph;
+    ProgramOptions inner = *o;
+    uint32_t       n = 0;
+    inner.tune = NULL;
+    inner.consume = false;
+    for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
+        for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++)
+            n += !p->done[i] && compiles(p->special, &g->nodes[i].attrs[k]);
+    p->bodies = arena_try_new(&p->keep, Program, n);
+    if (p->bodies == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", n);
+    for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
+        for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++) {
+            const Attr *a = &g->nodes[i].attrs[k];
+            if (p->done[i] || !compiles(p->special, a)) continue;
+            TRY(program_make(&p->bodies[p->n_bodies], special_body(p->special, a->v.g), &inner));
+            p->n_bodies++;
+        }
+    return ERR_OK;
+}
+
 Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
     Arena a;
     *p = (Program){.special = s, .limits = o->limits};
@@ -147,12 +182,14 @@ Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
         e = build(p, o, &a);
         arena_finish(&a);
     }
+    if (e == ERR_OK) e = make_bodies(p, o);
     p->weight_bytes = p->keep.used;
     if (e != ERR_OK) program_finish(p);
     return e;
 }
 
 void program_finish(Program *p) {
+    for (uint32_t i = 0; i < p->n_bodies; i++) program_finish(&p->bodies[i]);
     arena_finish(&p->keep);
     *p = (Program){0};
 }

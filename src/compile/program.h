@@ -18,7 +18,9 @@ typedef struct ProgramOptions {
     InterpLimits limits;    // of the part left to the interpreter; max_bytes of all of it
 } ProgramOptions;
 
-typedef struct Program {
+typedef struct Program Program;
+
+struct Program {
     Arena          keep;  // everything below lives in it
     const Special *special;
     const Isa     *isa;
@@ -31,7 +33,9 @@ typedef struct Program {
     Operand       *outputs;       // [graph outputs] NONE: computed by the interpreted rest
     Operand       *handed;        // [graph values] what that rest reads
     bool          *done;          // [nodes] computed here; NULL: there is no rest
-} Program;
+    Program       *bodies;        // branches of Ifs in that rest, compiled as well
+    uint32_t       n_bodies;
+};
 
 // The special must outlive the program; constants are copied.
 MUST_USE Err program_make(Program *p, const Special *s, const ProgramOptions *o);

@@ -10,6 +10,17 @@
 
 enum { REF_SHIFT = 36, PAGE = 4096 };
 
+static Err init_bodies(Space *s, const Program *p) {
+    s->bodies = arena_try_new(&s->ref_keep, Space, p->n_bodies);
+    if (s->bodies == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", p->n_bodies);
+    for (uint32_t i = 0; i < p->n_bodies; i++) {
+        TRY(space_init(&s->bodies[i], &p->bodies[i], 1));
+        s->n_bodies++;
+    }
+    s->kept = s->ref_keep.used;
+    return ERR_OK;
+}
+
 Err space_init(Space *s, const Program *p, uint32_t parts) {
     *s = (Space){.parts = parts, .scratch_stride = program_scratch(p)};
     size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
@@ -21,11 +32,13 @@ Err space_init(Space *s, const Program *p, uint32_t parts) {
         s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
         if (s->base == NULL || s->scratch == NULL) e = err_set(ERR_LIMIT, "no memory for a run");
     }
+    if (e == ERR_OK) e = init_bodies(s, p);
     if (e != ERR_OK) space_finish(s);
     return e;
 }
 
 void space_finish(Space *s) {
+    for (uint32_t i = 0; i < s->n_bodies; i++) space_finish(&s->bodies[i]);
     arena_finish(&s->memory);
     arena_finish(&s->ref_scratch);
     arena_finish(&s->ref_keep);
@@ -76,6 +89,8 @@ static Err take_handed(const Program *p, const Space *s, Frame *f) {
     const Graph *g = p->special->graph;
     for (uint32_t i = 0; i < g->n_inputs; i++)
         frame_set(f, g->inputs[i], (Slot){.t = s->inputs[i]});
+    for (uint32_t i = 0; i < g->n_captures; i++)
+        frame_set(f, g->captures[i].inner, (Slot){.t = s->inputs[g->n_inputs + i]});
     for (uint32_t i = 0; i < g->n_values; i++) {
         const Operand *o = &p->handed[i];
         if (o->kind == OPERAND_NONE || o->kind == OPERAND_INPUT) continue;
@@ -106,7 +121,11 @@ static Err collect_rest(const Program *p, const Frame *f, Arena *a, Tensor *outp
 
 // Shapes that only numbers decide, and control flow: node by node, behind everything else.
 static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs) {
-    Machine m = {.limits = p->limits, .scratch = s->ref_scratch, .keep = s->ref_keep};
+    Machine m = {.limits = p->limits,
+                 .scratch = s->ref_scratch,
+                 .keep = s->ref_keep,
+                 .program = p,
+                 .space = s};
     Frame   f;
     Err     e = frame_init(&f, &m, p->special);
     if (e == ERR_OK) e = take_handed(p, s, &f);
@@ -136,7 +155,7 @@ Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Ar
     CHECK(team == NULL || team_size(team) <= s->parts);
     s->inputs = inputs;
     s->failed = ERR_OK;
-    arena_rewind(&s->ref_keep, 0);
+    arena_rewind(&s->ref_keep, s->kept);
     arena_rewind(&s->ref_scratch, 0);
     if (team != NULL && team_size(team) > 1) {
         team_run(team, compute_part, &r);

@@ -28,7 +28,10 @@ typedef struct Space {
     size_t        scratch_stride;
     const Tensor *inputs;
     Arena         memory, ref_scratch, ref_keep;
-    uint32_t      parts;  // most that may run together
+    uint32_t      parts;   // most that may run together
+    struct Space *bodies;  // of the branches that were compiled
+    uint32_t      n_bodies;
+    size_t        kept;  // of ref_keep, by what is not forgotten between runs
     Err           failed;
     char          why[512];
 } Space;
