@@ -69,23 +69,23 @@ static Err open_machine(const Options *o, Compiled *c, Arena *a, const Isa **isa
     return ERR_OK;
 }
 
-static Err tuned(const Options *o, Compiled *c, const Special *s, ProgramOptions *p) {
+static Err tuned(const Options *o, Compiled *c, const Special *s, ProgramOptions p) {
     Probe    probe;
     Progress bar;
     bool     show = term_is(stderr);
-    TRY(probe_machine(&c->cpu, p->isa, c->team, true, (ProgressSink){0}, &probe));
+    TRY(probe_machine(&c->cpu, p.isa, c->team, true, (ProgressSink){0}, &probe));
     Pressure    pressure = pressure_of(&c->cpu, &probe);
     TuneOptions t = {.team = c->team,
                      .n_counts = c->n_counts,
                      .seconds = (double)o->tune,
                      .l2_bytes = c->cpu.l2_bytes,
                      .pressure = &pressure,
-                     .store = p->store};
+                     .store = p.store};
     memcpy(t.counts, c->counts, sizeof t.counts);
     if (show) progress_begin(&bar, stderr, clock_steady(), "tuning", 1);
     if (show) t.sink = progress_sink(&bar);
-    p->tune = &t;
-    Err e = program_make(&c->program, s, p);
+    p.tune = &t;
+    Err e = program_make(&c->program, s, &p);
     if (show) progress_end(&bar);
     return e;
 }
@@ -101,7 +101,7 @@ static Err compile(const Options *o, const Model *m, Compiled *c, Arena *a) {
     specials_init(&c->specials, m, interp_eval);
     TRY(specials_get(&c->specials, in, &s));
     p.store = c->stored ? &c->store : NULL;
-    TRY(o->tune > 0 ? tuned(o, c, s, &p) : program_make(&c->program, s, &p));
+    TRY(o->tune > 0 ? tuned(o, c, s, p) : program_make(&c->program, s, &p));
     c->ready_ms = ms_since(start);
     c->fma_peak = probe_fma_peak(p.isa);
     return measure_steps(&c->program, c->team, c->counts, c->n_counts, a);

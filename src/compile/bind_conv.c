@@ -118,7 +118,8 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     s->kind = &kind;
     s->spec = c;
     s->weight = spec->columns.weight;
-    s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw * (p->ic / p->groups);
+    s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw *
+              (double)(uint32_t)(p->ic / p->groups);
     s->key = bind_conv_key(b, spec->plain_in ? "conv plain" : "conv", p);
     TRY(bind_bias(b, &spec->columns, &s->finish.bias));
     conv_step_versions(s, &b->caches, s->versions, 1);

@@ -109,7 +109,7 @@ static void trim_end(Expr *e) {
 }
 
 static void sweep(Expr *e) {
-    int8_t  to[CHAIN_MAX_STEPS];
+    int8_t  to[CHAIN_MAX_STEPS] = {0};
     uint8_t kept = 0;
     bool    live[CHAIN_MAX_STEPS] = {false};
     for (int i = e->n_steps - 1; i >= 0; i--) {

@@ -77,7 +77,7 @@ static bool unary_step(const Node *n, ExprStep *s) {
 }
 
 bool lower_unary(Ir *ir, const Node *n) {
-    ExprStep s;
+    ExprStep s = {0};
     return lower_is_float(ir, n, 0) && unary_step(n, &s) && add_one(ir, n, s);
 }
 
@@ -164,7 +164,7 @@ bool lower_binary(Ir *ir, const Node *n) {
     ChainOp op = CHAIN_OPS;
     if (!all_float(ir, n) || !binary_op(n->op, &op)) return false;
     Expr          e = {0};
-    ExprStep      s;
+    ExprStep      s = {0};
     const float  *left = lower_scalar(ir, n, 0), *right = lower_scalar(ir, n, 1);
     const Tensor *out = &ir->special->values[n->out[0]];
     if (n->n_in == 2 && right != NULL && is_finite(*right) &&

@@ -114,7 +114,7 @@ static int lower_first(const void *a, const void *b) {
 // The smallest gap between buffers alive at the same time that is large enough; else behind them.
 static size_t find_gap(const Live *now, Live **others, uint32_t n) {
     size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
-    qsort(others, n, sizeof *others, lower_first);
+    qsort(others, n, sizeof(Live *), lower_first);  // NOLINT(bugprone-sizeof-expression)
     for (uint32_t i = 0; i < n; i++) {
         size_t gap = others[i]->at > end ? others[i]->at - end : 0;
         if (gap >= now->bytes && gap < best_size) best = end, best_size = gap;

@@ -119,7 +119,7 @@ static void stage(const ChainMap *m, const size_t *strides, const float *from, s
     const uint32_t last = m->rank - 1;
     const size_t   width = m->dims[last], step = strides[last];
     size_t         row = at / width, column = at % width;
-    while (n > 0) {
+    while (n > 0 && from != NULL) {  // an analyser cannot know that arguments exist
         const size_t some = width - column < n ? width - column : n;
         const float *x = from + offset(m, strides, m->outer, last, row) + column * step;
         for (size_t i = 0; i < some; i++) out[i] = x[i * step];

@@ -4,7 +4,10 @@
 #include "base/tensor.h"
 #include "kernel/tile.h"
 
-static uint32_t up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+static uint32_t up(uint32_t a, uint32_t b) {
+    CHECK(b > 0);
+    return (a + b - 1) / b;
+}
 
 static size_t aligned(size_t bytes) {
     return (bytes + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;

@@ -40,5 +40,5 @@ ConvTask conv_task(const ConvPlan *p, const Version *v, uint32_t index);
 
 // Where piece i of n near-equal pieces starts.
 static inline uint32_t conv_cut(uint32_t whole, uint32_t n, uint32_t i) {
-    return (uint32_t)((uint64_t)whole * i / n);
+    return n > 0 ? (uint32_t)((uint64_t)whole * i / n) : 0;
 }

@@ -52,10 +52,10 @@ static uint64_t tiling_cost(const Room *r, const ConvPlan *p, uint32_t vecs) {
 
 // The numbers of vectors of a tile, best first.
 static void rank_tiles(const Room *r, const ConvPlan *p, uint8_t *vecs) {
-    uint64_t cost[TILE_MAX_VECS];
-    for (uint8_t i = 0; i < TILE_MAX_VECS; i++) {
+    uint64_t cost[TILE_MAX_VECS] = {0};
+    for (uint32_t i = 0; i < TILE_MAX_VECS; i++) {
         uint64_t c = tiling_cost(r, p, i + 1U);
-        uint8_t  at = i;
+        uint32_t at = i;
         for (; at > 0 && cost[at - 1] > c; at--) {
             cost[at] = cost[at - 1];
             vecs[at] = vecs[at - 1];

@@ -43,7 +43,7 @@ static bool linear_tap(const RefResize *p, int32_t d, int64_t o, int64_t in, int
                        ResampleTap *t) {
     double x = ref_resize_coordinate(p, &p->axis[d], o, in, out), last = (double)(in - 1);
     if (p->coordinate == REF_RESIZE_TF_CROP_AND_RESIZE && !(x >= 0 && x <= last)) return false;
-    if (!(x > -0x1p31 && x < 0x1p31)) return false;
+    if (!(fabs(x) < 2147483648.0)) return false;
     int64_t left = (int64_t)ceil(x) - 1;
     double  weight[2] = {(double)(left + 1) - x, x - (double)left};
     for (int k = 0; k < 2 && p->exclude_outside; k++)

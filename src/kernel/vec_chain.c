@@ -188,7 +188,7 @@ typedef float Registers[CHAIN_REGISTERS][BLOCK] __attribute__((aligned(64)));
 
 // A source beginning with number i of the span, which begins a block.
 VEC_INLINE Source source(const Arguments *args, Registers regs, uint32_t from, size_t i) {
-    if (from < CHAIN_ARG) return (Source){regs[from], VEC_LANES};
+    if (from < CHAIN_REGISTERS) return (Source){regs[from], VEC_LANES};
     const Source s = args->from[from - CHAIN_ARG];
     return (Source){s.step == 0 ? s.at : s.at + i, s.step};
 }

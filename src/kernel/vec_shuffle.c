@@ -147,7 +147,7 @@ static bool turn_narrow(const Turn *t) {
     X(3)
     X(4)
 #undef X
-        return false;
+    return false;
 }
 
 static void turn_squares(const Turn *t, size_t column, size_t columns) {

@@ -37,7 +37,8 @@ static void multiply_rows(const Job *j, Tile *t, const Cut *high, const Runs *ru
         const bool     longer = r < high->longer;
         const uint32_t rows = high->size + longer;
         t->ahead = next + (r > 0) * (size_t)t->depth * VEC_LANES / 2;
-        (longer ? runs->longer : runs->shorter)(t);
+        TileFn *const run = longer ? runs->longer : runs->shorter;
+        if (run != NULL) run(t);
         t->rows += rows;
         t->out += rows * t->row_stride;
     }

@@ -65,7 +65,7 @@ VEC_INLINE void place(const Wino *w, const uint32_t m, const float *products, si
         return;
     }
     to.rows = to.columns = m;
-    if (to.add == NULL)
+    if (to.add == NULL)  // NOLINT(bugprone-branch-clone): each copy is inlined for its own case
         one_tile(products, m, bias, lo, hi, &to);
     else
         one_tile(products, m, bias, lo, hi, &to);

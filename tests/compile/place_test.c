@@ -15,7 +15,9 @@
 #include "compile/place.h"
 #include "model/zoo.h"
 
-enum { WORD = 4, ALIGN = 64, LANES = 8, NOBODY = UINT32_MAX, ROUNDS = 400, LAYERS = 30 };
+#define NOBODY UINT32_MAX
+
+enum { WORD = 4, ALIGN = 64, LANES = 8, ROUNDS = 400, LAYERS = 30 };
 
 typedef struct Picture {
     const Ir *ir;
@@ -213,10 +215,10 @@ static void random_layers(void **state) {
     Arena a;
     assert_int_equal(arena_init(&a, 1 << 28), ERR_OK);
     for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
-        Rng     r = {seed};
-        Ir      ir = {.arena = &a, .lanes = LANES};
-        Picture p;
-        char    what[32];
+        Rng      r = {seed};
+        Ir       ir = {.arena = &a, .lanes = LANES};
+        Picture  p;
+        char     what[32];
         uint32_t given = new_value(&ir, 1, 40), constant = new_value(&ir, 3, 16);
         ir.values[given].input = 0;
         ir.values[constant].type.data = &r;

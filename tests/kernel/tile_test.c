@@ -63,8 +63,7 @@ static Buffers buffers_new(const Case *c, uint32_t lanes, uint32_t rows, uint32_
     b.want = malloc(b.n_out * sizeof(float));
     assert_non_null(b.want);
     for (uint32_t i = 0; i < rows; i++) b.rows[i] = b.x + (rows - 1 - i) * n_x;
-    for (uint32_t i = 0; i < terms; i++)
-        b.terms[i] = (int32_t)((i * 2 + 1) % terms * TERM_STEP);
+    for (uint32_t i = 0; i < terms; i++) b.terms[i] = (int32_t)((i * 2 + 1) % terms * TERM_STEP);
     return b;
 }
 

@@ -11,9 +11,9 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "isas.h"
 #include "kernel/ref_conv.h"
 #include "kernel/wino.h"
+#include "tests/kernel/isas.h"
 
 enum { MOST_VERSIONS = 512 };
 
