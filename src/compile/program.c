@@ -121,6 +121,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     TRY(choose_caches(p, &o->caches, a));
     TRY(ir_make(p->special, p->isa->lanes, a, &ir));
     fuse_norms(&ir);
+    fuse_attends(&ir);
     fuse_concats(&ir);
     fuse_chains(&ir);
     fuse_columns(&ir);
