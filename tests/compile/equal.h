@@ -247,6 +247,15 @@ static inline Err equal_fill(const Tensor *types, uint32_t n, Rng r, Arena *a, T
     return ERR_OK;
 }
 
+static inline bool equal_has(const Program *p, const Step *like, bool same_size) {
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const Step *s = &p->steps[i];
+        if (s->key == NULL || s->kind != like->kind) continue;
+        if (!same_size || strcmp(s->key, like->key) == 0) return true;
+    }
+    return false;
+}
+
 static inline bool equal_too_large(const Equal *q, const Program *p) {
     double macs = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) macs += p->steps[i].macs;
@@ -266,7 +275,9 @@ static inline Err equal_program(Equal *q, const Program *p, const Tensor *in, Ar
 }
 
 // Every heavy layer of the graph in every version, against the interpreter's outputs of all of it.
-static inline Err equal_graph(Equal *q, const Graph *g, const Tensor *types, Arena *a) {
+// One of them must be like that step, which comes from elsewhere and may be NULL.
+static inline Err equal_graph(Equal *q, const Graph *g, const Tensor *types, const Step *like,
+                              bool same_size, Arena *a) {
     Special *s = NULL;
     Tensor  *in = NULL;
     Program  p;
@@ -274,7 +285,9 @@ static inline Err equal_graph(Equal *q, const Graph *g, const Tensor *types, Are
     TRY(special_make(g, in, interp_eval, a, &s));
     TRY(program_make(&p, s, &(ProgramOptions){.isa = q->isa, .pack_all = true}));
     Err e = ERR_OK;
-    if (equal_too_large(q, &p))
+    if (like != NULL && !equal_has(&p, like, same_size))
+        e = err_set(ERR_INVALID, "alone it is compiled into something else than %s", like->key);
+    else if (equal_too_large(q, &p))
         q->skipped++;
     else
         e = equal_program(q, &p, in, a);
@@ -290,6 +303,8 @@ static inline const char *equal_name(const Step *s, Arena *a) {
                      f->add.kind != OPERAND_NONE ? " add" : "", (double)f->lo, (double)f->hi);
     for (uint32_t i = 0; f->chain != NULL && i < f->chain->n_steps; i++)
         name = arena_printf(a, "%s %s", name, chain_op_name((ChainOp)f->chain->steps[i].op));
+    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+        name = arena_printf(a, "%s %d", name, f->modes[i]);
     return name;
 }
 
@@ -299,7 +314,7 @@ static inline Err equal_layer(Equal *q, const Special *s, const Step *step, Aren
     cut_layer(s, step, a, &c);
     if (q->max_macs > 0 && step->macs > q->max_macs) cut_shrink(s, q->max_macs / step->macs, a, &c);
     q->shrunk += c.shrunk;
-    Err e = equal_graph(q, &c.graph, c.inputs, a);
+    Err e = equal_graph(q, &c.graph, c.inputs, step, !c.shrunk, a);
     arena_rewind(a, mark);
     return e == ERR_OK ? e : err_add(e, "layer '%s'", step->name);
 }

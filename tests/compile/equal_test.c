@@ -89,7 +89,7 @@ static void one_layer(Equal *q, const OddConv *conv, const OddProduct *product) 
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         types[i] = m.graph->values[m.graph->inputs[i]].type;
     uint32_t before = q->versions;
-    if (equal_graph(q, m.graph, types, &a) != ERR_OK) fail_msg("%s", err_why());
+    if (equal_graph(q, m.graph, types, NULL, false, &a) != ERR_OK) fail_msg("%s", err_why());
     assert_true(q->versions > before);  // it is on a fast kernel
     arena_finish(&a);
     model_finish(&m);
