@@ -115,6 +115,7 @@ static const IrLayer *product(const Ir *ir, uint32_t value) {
 
 static bool find_scores(const Ir *ir, uint32_t value, Found *f) {
     f->scale = 1;
+    f->scores = value;
     for (uint32_t next = value; next != IR_NONE; next = unscaled(ir, next, &f->scale)) {
         if (!is_private(ir, next)) return false;
         f->scores = next;

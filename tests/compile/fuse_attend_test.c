@@ -178,8 +178,8 @@ static void every_spelling(void **state) {
         for (int form = 0; form < FORMS; form++)
             for (int mask = 0; mask < MASKS; mask++, n++) {
                 const int64_t *s = sizes[n % 4];
-                Case           c = {s[0], s[1],  s[2], s[3], s[4],
-                                    s[5], scale, form, mask, .swapped = n % 3 == 0};
+                Case           c = {s[0], s[1],         s[2],       s[3],       s[4],
+                                    s[5], (Scale)scale, (Form)form, (Mask)mask, .swapped = n % 3 == 0};
                 one_case(&c, 1, 0, *state);
             }
 }
