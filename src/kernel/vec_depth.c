@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "kernel/depth.h"
 #include "kernel/vec_depth.h"
 #include "kernel/vec_finish.h"
@@ -21,14 +23,13 @@ typedef struct Plan {
     uint32_t     blocks, cuts;  // channel blocks; tasks that share a plane
     uint32_t     group;         // rows done one after the other before a chain runs
     float       *copy;
-    Strip        strip;  // all but what belongs to one plane
+    StripFn     *edge[2], *inside[2];  // for wide tiles and for those of one less
+    Strip        strip;                // all but what belongs to one plane
 } Plan;
 
-// The rows [row, end) of one channel block of one image; the strip is the plane's from row 0 on.
+// The rows [row, end) of one channel block of one image.
 typedef struct Task {
-    const Plan *p;
-    size_t      x, y;  // where the plane begins in the input and in the output
-    uint32_t    block, row, end;
+    uint32_t image, block, row, end;
 } Task;
 
 static uint32_t cut_pixel(const Cut *c, uint32_t tile) {
@@ -48,32 +49,28 @@ static Cut cut_make(const ConvShape *s, uint32_t most, bool padded) {
     return c;
 }
 
-static void tiles_run(const Plan *p, Strip s, uint32_t tile, uint32_t end, bool edge) {
-    const ConvShape *g = &p->d->shape;
-    const uint32_t   pixel = cut_pixel(&p->cut, tile);
-    const uint32_t   width = tile < p->cut.wide ? p->cut.tile : p->cut.tile - 1;
-    s.count = end - tile;
-    s.column += (ptrdiff_t)pixel * g->sw;
-    s.y += (size_t)pixel * VEC_LANES;
-    if (s.add != NULL) s.add += (size_t)pixel * VEC_LANES;
-    const ptrdiff_t room = (ptrdiff_t)g->iw - s.column;
-    s.from = s.column < 0 ? (uint32_t)-s.column : 0;
-    s.to = room > 0 ? (uint32_t)room : 0;
-    if (p->way == DEPTH_TAPS)
-        VEC(strip_taps)(g->kw, g->sw, width, edge)(&s);
-    else
-        VEC(strip_loose)(g->sw, width)(&s);
+static void tiles_run(const Plan *p, Strip *s, uint32_t tile, uint32_t end, bool edge) {
+    const Cut      *c = &p->cut;
+    const uint32_t  pixel = cut_pixel(c, tile);
+    const ptrdiff_t column = p->strip.column + (ptrdiff_t)pixel * s->step;
+    const ptrdiff_t room = (ptrdiff_t)p->d->shape.iw - column;
+    s->count = end - tile;
+    s->column = column;
+    s->at = (size_t)pixel * VEC_LANES;
+    s->from = column < 0 ? (uint32_t)-column : 0;
+    s->to = room > 0 ? (uint32_t)room : 0;
+    (edge ? p->edge : p->inside)[tile >= c->wide](s);
 }
 
 // All tiles of a strip of whole rows: edges one by one, the others in one go for each width.
-static void row_run(const Plan *p, const Strip *s) {
+static void row_run(const Plan *p, Strip *s) {
     const Cut *c = &p->cut;
     uint32_t   middle = c->wide < c->inside ? c->inside : c->wide;
     if (middle > c->beyond) middle = c->beyond;
-    for (uint32_t i = 0; i < c->inside; i++) tiles_run(p, *s, i, i + 1, true);
-    if (c->inside < middle) tiles_run(p, *s, c->inside, middle, false);
-    if (middle < c->beyond) tiles_run(p, *s, middle, c->beyond, false);
-    for (uint32_t i = c->beyond; i < c->tiles; i++) tiles_run(p, *s, i, i + 1, true);
+    for (uint32_t i = 0; i < c->inside; i++) tiles_run(p, s, i, i + 1, true);
+    if (c->inside < middle) tiles_run(p, s, c->inside, middle, false);
+    if (middle < c->beyond) tiles_run(p, s, middle, c->beyond, false);
+    for (uint32_t i = c->beyond; i < c->tiles; i++) tiles_run(p, s, i, i + 1, true);
 }
 
 // Copies the input columns under the windows, with zeros where there are none.
@@ -101,37 +98,41 @@ static void copy_make(const Plan *p, uint32_t row, uint32_t end, Strip *s) {
     s->first = first;
 }
 
-static void rows_run(const Task *t, uint32_t row, uint32_t end) {
-    const Depth     *d = t->p->d;
+static void rows_run(const Plan *p, const Task *t, uint32_t row, uint32_t end) {
+    const Depth     *d = p->d;
     const ConvShape *g = &d->shape;
-    const size_t     at = t->y + (size_t)row * g->ow * VEC_LANES;
-    Strip            s = t->p->strip;
-    s.x = d->x + t->x;
+    const size_t     plane = (size_t)t->image * p->blocks + t->block;
+    const size_t     at = (plane * g->oh + row) * p->strip.y_line;
+    Strip            s = p->strip;
+    s.x = d->x + plane * g->ih * s.x_line;
     s.y = d->y + at;
     s.top = (ptrdiff_t)row * g->sh - g->pt;
     s.lines = end - row;
     s.weights += (size_t)t->block * g->kh * g->kw * VEC_LANES;
     if (s.bias != NULL) s.bias += (size_t)t->block * VEC_LANES;
     if (s.add != NULL) s.add += at;
-    if (t->p->way == DEPTH_PADDED) copy_make(t->p, row, end, &s);
-    row_run(t->p, &s);
+    if (p->way == DEPTH_PADDED) copy_make(p, row, end, &s);
+    row_run(p, &s);
     if (d->finish.chain != NULL)
         finish_span(&d->finish, d->y, at, (size_t)t->block * VEC_LANES, (end - row) * s.y_line);
 }
 
 static Task task_make(const Plan *p, uint32_t task) {
-    const ConvShape *g = &p->d->shape;
-    const uint32_t   each = p->blocks * p->cuts, image = task / each, i = task % each;
-    const bool       by_rows = p->d->version.split == SPLIT_ROWS;
-    const uint32_t   block = by_rows ? i % p->blocks : i / p->cuts;
-    const uint32_t rows = p->d->version.rows, row = (by_rows ? i / p->blocks : i % p->cuts) * rows;
-    const size_t   plane = (size_t)image * p->blocks + block;
-    return (Task){.p = p,
-                  .x = plane * g->ih * p->strip.x_line,
-                  .y = plane * g->oh * p->strip.y_line,
-                  .block = block,
+    const uint32_t each = p->blocks * p->cuts, i = task % each, rows = p->d->version.rows;
+    const bool     by_rows = p->d->version.split == SPLIT_ROWS;
+    const uint32_t row = (by_rows ? i / p->blocks : i % p->cuts) * rows,
+                   left = p->d->shape.oh - row;
+    return (Task){.image = task / each,
+                  .block = by_rows ? i % p->blocks : i / p->cuts,
                   .row = row,
-                  .end = g->oh - row < rows ? g->oh : row + rows};
+                  .end = left < rows ? row + left : row + rows};
+}
+
+// Where planes are small and whole, the divisions in task_make would take as long as a row.
+static Task task_next(const Plan *p, const Task *t, uint32_t next) {
+    if (p->cuts > 1) return task_make(p, next);
+    const bool over = t->block + 1 == p->blocks;
+    return (Task){t->image + over, over ? 0 : t->block + 1, t->row, t->end};
 }
 
 static Plan plan_make(const Depth *d, float *copy) {
@@ -157,8 +158,15 @@ static Plan plan_make(const Depth *d, float *copy) {
                       .taps = g->kw,
                       .apart = g->dw,
                       .step = g->sw,
+                      .clips = f->lo > -INFINITY || f->hi < INFINITY,
                       .lo = f->lo,
                       .hi = f->hi};
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t tile = p.cut.tile > i ? p.cut.tile - i : 1;
+        p.edge[i] = taps ? VEC(strip_taps)(g->kw, g->sw, tile, true) : NULL;
+        p.inside[i] =
+            taps ? VEC(strip_taps)(g->kw, g->sw, tile, false) : VEC(strip_loose)(g->sw, tile);
+    }
     return p;
 }
 
@@ -166,11 +174,10 @@ void VEC(depth_run)(const Depth *d, Part part) {
     const Plan p = plan_make(d, part.scratch);
     uint32_t   task, last;
     part_range(part, d->shape.n * p.blocks * p.cuts, &task, &last);
-    for (; task < last; task++) {
-        const Task t = task_make(&p, task);
+    Task t = task_make(&p, task);
+    for (; task < last; t = task_next(&p, &t, ++task))
         for (uint32_t row = t.row, end; row < t.end; row = end) {
             end = t.end - row < p.group ? t.end : row + p.group;
-            rows_run(&t, row, end);
+            rows_run(&p, &t, row, end);
         }
-    }
 }

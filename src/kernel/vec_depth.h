@@ -16,11 +16,13 @@ typedef struct Strip {
     size_t       y_line;                // and of an output row
     const float *weights, *bias, *add;  // [kh][taps][lanes]; or NULL, or NULL
     float       *y;
+    size_t       at;  // of the first pixel, in a line of add and y
     ptrdiff_t    column, top, first;
     uint32_t     count, lines;
     uint32_t     ih, kh, sh, dh;
     uint32_t     from, to;           // of an edge: columns inside the input, counted from `column`
     uint32_t     taps, apart, step;  // a loose strip's: taps of a row, columns between them, stride
+    bool         clips;
     float        lo, hi;
 } Strip;
 
