@@ -13,8 +13,11 @@
 #include "base/rng.h"
 #include "base/table.h"
 #include "base/tensor.h"
+#include "kernel/attend.h"
 #include "kernel/conv.h"
+#include "kernel/gemm.h"
 #include "kernel/probe.h"
+#include "kernel/recur.h"
 
 enum { MAX_VERSIONS = 64, LEAST_SAMPLES = 5, SAMPLE_NS = 1500000 };
 
@@ -37,7 +40,10 @@ typedef struct Job {
     void (*run)(const Bench *b, const struct Job *j, const Version *v, Part part);
     uint32_t (*tasks)(const Bench *b, const struct Job *j, const Version *v);
     union {
-        Conv conv;
+        Conv   conv;
+        Gemm   gemm;
+        Attend attend;
+        Recur  recur;
     } of;
     Arena *arena;  // of this job
 } Job;
@@ -47,6 +53,10 @@ static float *numbers(Arena *a, size_t n) {
     Rng    r = {n};
     for (size_t i = 0; i < n; i++) x[i] = rng_unit(&r) - 0.5F;
     return x;
+}
+
+static void need(Job *j, size_t scratch_bytes) {
+    if (scratch_bytes > j->scratch_bytes) j->scratch_bytes = scratch_bytes;
 }
 
 // Convolutions.
@@ -127,10 +137,163 @@ static void make_conv(const Bench *b, const void *of, Job *j) {
                         .weights = packed,
                         .y = numbers(j->arena, columns * out * out)};
     j->n_versions = conv_versions(&s, b->isa, r->plain, &b->caches, j->versions, MAX_VERSIONS);
-    for (uint32_t i = 0; i < j->n_versions; i++) {
-        size_t bytes = conv_scratch(&s, b->isa, &j->versions[i]);
-        if (bytes > j->scratch_bytes) j->scratch_bytes = bytes;
+    for (uint32_t i = 0; i < j->n_versions; i++) need(j, conv_scratch(&s, b->isa, &j->versions[i]));
+}
+
+// Products: a row is m x k times packed weights k x n, or stacks of products of two tensors.
+
+typedef struct GemmRow {
+    const char *name;
+    uint32_t    m, n, k, stack;  // stack 0: packed weights
+    bool        turned;          // b of a stack
+} GemmRow;
+
+static const GemmRow gemm_rows[] = {
+    {"bert 128x768 768-768", 128, 768, 768, 0, false},
+    {"bert 128x768 768-2304", 128, 2304, 768, 0, false},
+    {"bert 128x768 768-3072", 128, 3072, 768, 0, false},
+    {"bert 128x3072 3072-768", 128, 768, 3072, 0, false},
+    {"bert 16x768 768-3072", 16, 3072, 768, 0, false},
+    {"bert 64x3072 3072-768", 64, 768, 3072, 0, false},
+    {"vit 197x192 192-768", 197, 768, 192, 0, false},
+    {"bert scores 12 of 128x64 64-128", 128, 128, 64, 12, true},
+    {"bert values 12 of 128x128 128-64", 128, 64, 128, 12, false},
+    {"odd 37x101 101-67", 37, 67, 101, 0, false},
+    {"resnet50 1x2048 2048-1000", 1, 1000, 2048, 0, false},
+    {"dlrm 4x512 512-256", 4, 256, 512, 0, false},
+    {"vgg16 1x25088 25088-4096", 1, 4096, 25088, 0, false},
+};
+
+static void run_gemm(const Bench *b, const Job *j, const Version *v, Part part) {
+    Gemm g = j->of.gemm;
+    g.version = *v;
+    b->isa->gemm(&g, part);
+}
+
+static uint32_t tasks_gemm(const Bench *b, const Job *j, const Version *v) {
+    return gemm_tasks(&j->of.gemm.shape, b->isa, v);
+}
+
+static void make_gemm(const Bench *b, const void *of, Job *j) {
+    const GemmRow *r = of;
+    GemmShape      s = gemm_shape(r->m, r->n, r->k);
+    size_t         stack = r->stack > 0 ? r->stack : 1;
+    float         *weights = numbers(j->arena, stack * r->n * r->k), *packed = weights;
+    if (r->stack == 0) {
+        packed = numbers(j->arena, gemm_pack_bytes(r->n, r->k, b->isa) / sizeof(float));
+        gemm_pack(r->n, r->k, weights, r->n, false, 1, b->isa, packed);
+    } else {
+        s.packed = false;
+        s.stack[2] = r->stack;
+        s.a.stack[2] = (size_t)r->m * r->k;
+        s.b = (GemmSide){r->turned ? r->k : r->n, {0, 0, (size_t)r->n * r->k}, r->turned};
+        s.y.stack[2] = (size_t)r->m * r->n;
     }
+    j->flops = 2.0 * r->m * r->n * r->k * (double)stack;
+    j->run = run_gemm;
+    j->tasks = tasks_gemm;
+    j->of.gemm = (Gemm){.shape = s,
+                        .finish = {.lo = -INFINITY, .hi = INFINITY},
+                        .a = numbers(j->arena, stack * r->m * r->k),
+                        .b = packed,
+                        .y = numbers(j->arena, stack * r->m * r->n)};
+    j->n_versions = gemm_versions(&s, b->isa, &b->caches, j->versions, MAX_VERSIONS);
+    for (uint32_t i = 0; i < j->n_versions; i++) need(j, gemm_scratch(&s, b->isa, &j->versions[i]));
+}
+
+// Attention: queries, keys and values side by side, as one product leaves them.
+
+typedef struct AttendRow {
+    const char *name;
+    uint32_t    heads, places, size;
+} AttendRow;
+
+static const AttendRow attend_rows[] = {
+    {"bert 12 heads 128 places", 12, 128, 64},
+    {"bert 12 heads 512 places", 12, 512, 64},
+    {"vit 3 heads 197 places", 3, 197, 64},
+};
+
+static void run_attend(const Bench *b, const Job *j, const Version *v, Part part) {
+    Attend a = j->of.attend;
+    a.version = *v;
+    b->isa->attend(&a, part);
+}
+
+static uint32_t tasks_attend(const Bench *b, const Job *j, const Version *v) {
+    return attend_tasks(&j->of.attend.shape, b->isa, v);
+}
+
+static void make_attend(const Bench *b, const void *of, Job *j) {
+    const AttendRow *r = of;
+    size_t           wide = (size_t)r->heads * r->size;
+    float           *x = numbers(j->arena, 3 * wide * r->places);
+    AttendSide       side = {0, r->size, 3 * wide};
+    AttendShape      s = {.batch = 1, .heads = r->heads, .kv_heads = r->heads, .scale = 0.125F};
+    s.queries = s.keys = r->places;
+    s.size = s.v_size = r->size;
+    s.q = s.k = s.v = side;
+    s.y = (AttendSide){0, r->size, wide};
+    j->flops = 4.0 * r->places * r->places * (double)wide;
+    j->run = run_attend;
+    j->tasks = tasks_attend;
+    j->of.attend = (Attend){.shape = s,
+                            .q = x,
+                            .k = x + wide,
+                            .v = x + 2 * wide,
+                            .y = numbers(j->arena, wide * r->places)};
+    j->n_versions = attend_versions(&s, b->isa, &b->caches, j->versions, MAX_VERSIONS);
+    for (uint32_t i = 0; i < j->n_versions; i++)
+        need(j, attend_scratch(&s, b->isa, &j->versions[i]));
+}
+
+// Recurrence.
+
+typedef struct RecurRow {
+    const char *name;
+    RecurKind   kind;
+    uint32_t    steps, batch, input, hidden;
+} RecurRow;
+
+static const RecurRow recur_rows[] = {
+    {"keyword lstm 49 steps 10-118", RECUR_LSTM, 49, 1, 10, 118},
+    {"lstm 32 steps 128-128", RECUR_LSTM, 32, 1, 128, 128},
+    {"lstm 16 sequences 50 steps 256-256", RECUR_LSTM, 50, 16, 256, 256},
+    {"gru 49 steps 40-128", RECUR_GRU, 49, 1, 40, 128},
+};
+
+static void run_recur(const Bench *b, const Job *j, const Version *v, Part part) {
+    Recur r = j->of.recur;
+    r.version = *v;
+    b->isa->recur(&r, part);
+}
+
+static uint32_t tasks_recur(const Bench *b, const Job *j, const Version *v) {
+    return recur_tasks(&j->of.recur.shape, b->isa, v);
+}
+
+static void make_recur(const Bench *b, const void *of, Job *j) {
+    const RecurRow *r = of;
+    RecurShape      s = {.kind = r->kind, .steps = r->steps, .batch = r->batch, .input = r->input};
+    size_t          gates = (r->kind == RECUR_LSTM ? 4 : 3) * (size_t)r->hidden;
+    s.hidden = r->hidden;
+    s.directions = 1;
+    s.clip = INFINITY;
+    RecurWeights w = {.w = numbers(j->arena, gates * r->input),
+                      .r = numbers(j->arena, gates * r->hidden),
+                      .b = numbers(j->arena, 2 * gates)};
+    float       *packed = numbers(j->arena, recur_pack_bytes(&s, b->isa) / sizeof(float));
+    recur_pack(&s, &w, b->isa, packed);
+    j->flops = 2.0 * r->steps * r->batch * (double)gates * (r->input + r->hidden);
+    j->run = run_recur;
+    j->tasks = tasks_recur;
+    j->of.recur = (Recur){.shape = s,
+                          .packed = packed,
+                          .x = numbers(j->arena, (size_t)r->steps * r->batch * r->input),
+                          .y = numbers(j->arena, (size_t)r->steps * r->batch * r->hidden)};
+    j->n_versions = recur_versions(&s, b->isa, &b->caches, j->versions, MAX_VERSIONS);
+    for (uint32_t i = 0; i < j->n_versions; i++)
+        need(j, recur_scratch(&s, b->isa, &j->versions[i]));
 }
 
 // Measuring.
@@ -143,7 +306,10 @@ typedef struct Family {
 } Family;
 
 #define ROWS(array) array, sizeof *(array), sizeof(array) / sizeof *(array)
-static const Family families[] = {{"conv", ROWS(conv_rows), make_conv}};
+static const Family families[] = {{"conv", ROWS(conv_rows), make_conv},
+                                  {"gemm", ROWS(gemm_rows), make_gemm},
+                                  {"attend", ROWS(attend_rows), make_attend},
+                                  {"recur", ROWS(recur_rows), make_recur}};
 
 // The least of many short samples: what others on the machine do only ever adds.
 static TimeNs measure_part(const Bench *b, const Job *j, const Version *v, Part part,
