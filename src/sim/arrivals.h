@@ -1,0 +1,23 @@
+// Arrivals: which tenant asks for an answer when. Seeded, so that every policy meets the same ones.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/rng.h"
+#include "base/time.h"
+
+typedef struct Arrival {
+    TimeNs   at;
+    uint32_t tenant;
+} Arrival;
+
+typedef struct Arrivals {
+    Arrival *at;  // [n] by time
+    uint32_t n;
+} Arrivals;
+
+// Poisson: n requests at `rate` a second in all, tenant i with probability share[i] / sum.
+MUST_USE Err arrivals_poisson(Arena *a, Rng rng, double rate, const double *share,
+                              uint32_t n_tenants, uint32_t n, Arrivals *out);
