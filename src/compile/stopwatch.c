@@ -17,7 +17,7 @@ static const double stolen_most = 0.03;  // of the wall time, that a thread did 
 typedef struct Member {
     _Alignas(128) Part part;
     uint64_t seen;
-    TimeNs   wall, cpu;
+    TimeNs   begin, end, cpu;
 } Member;
 
 struct Stopwatch {
@@ -28,7 +28,6 @@ struct Stopwatch {
     Member       *members;  // [team_size]
     StopwatchWork work;
     TimeNs        cost;  // of reading the thread's clock
-    TimeNs        took;
 };
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
@@ -87,7 +86,7 @@ static void evict(const Stopwatch *t, Member *m, Part part) {
 }
 
 // Both clocks are read in the same order everywhere, so that a thread that kept its core has as
-// much CPU time as wall time, and what reading costs can be taken off.
+// much CPU time as wall time.
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     Stopwatch *t = ctx;
     Member    *m = &t->members[index];
@@ -97,23 +96,26 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
     evict(t, m, m->part);
     if (t->work.warm != NULL) t->work.warm(t->work.self, m->part);
     team_barrier(t->team);
-    TimeNs cpu = cpu_time(), begin = clock_now(clock);
+    TimeNs cpu = cpu_time();
+    m->begin = clock_now(clock);
     t->work.run(t->work.self, t->work.version, m->part);
-    m->wall = clock_now(clock) - begin;
+    m->end = clock_now(clock);
     m->cpu = cpu_time() - cpu - t->cost;
-    team_barrier(t->team);
-    if (index == 0) t->took = clock_now(clock) - begin - t->cost;
 }
 
+// From the first that begins to the last that ends: any of them may be held up in between.
 TimeNs stopwatch_run(Stopwatch *t, StopwatchWork w, uint32_t cores, bool *clean) {
     t->work = w;
     team_run_some(t->team, cores, run_part, t);
-    TimeNs longest = 1;
+    TimeNs begin = INT64_MAX, end = INT64_MIN, longest = 1;
     *clean = true;
     for (uint32_t i = 0; i < cores; i++) {
         const Member *m = &t->members[i];
-        if ((double)(m->wall - m->cpu) > stolen_most * (double)m->wall) *clean = false;
+        TimeNs        wall = m->end - m->begin;
+        if ((double)(wall - m->cpu) > stolen_most * (double)wall) *clean = false;
         if (m->cpu > longest) longest = m->cpu;
+        if (m->begin < begin) begin = m->begin;
+        if (m->end > end) end = m->end;
     }
-    return *clean && t->took > 0 ? t->took : longest;
+    return *clean && end > begin ? end - begin : longest;
 }
