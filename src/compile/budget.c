@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "compile/pareto.h"
+
 #define BUDGET_SHARE 0.45  // of all weights
 
 enum { BUDGET_LEAST = 48 << 20 };  // bytes that are fine in any case
@@ -33,8 +35,36 @@ static void swap_versions(Step *s, uint32_t i, uint32_t k) {
     s->profile->kept[k] = n;
 }
 
-// Another version that fits comes first; of those at hand, or of all that the kernel offers.
-static void make_do(Want *w, size_t left, const CacheSizes *caches, Version *all, uint32_t max) {
+static bool is_measured(const Profile *p, const Candidate *c) {
+    for (uint32_t k = 0; k < p->n_counts; k++)
+        if (c->time_ns[k] <= 0) return false;
+    return true;
+}
+
+// Of those that were measured: the kept ones are chosen anew among what fits.
+static bool choose_measured(const Want *w, size_t left, const Version *all, uint32_t n,
+                            uint32_t *fits) {
+    Step    *s = w->step;
+    Profile *p = s->profile;
+    uint32_t found = 0;
+    for (uint32_t i = 0; p != NULL && i < p->n; i++) {
+        const Candidate *c = &p->candidates[i];
+        bool             offered = false;
+        for (uint32_t k = 0; k < n && !offered; k++) offered = version_same(&all[k], &c->version);
+        if (!offered || !is_measured(p, c)) continue;
+        if (over(pack_bytes(s, &c->version), w->source) <= left) fits[found++] = i;
+    }
+    if (found == 0) return false;
+    pareto_keep_some(p, fits, found);
+    s->n_versions = p->n_kept;
+    for (uint32_t i = 0; i < p->n_kept; i++) s->versions[i] = p->candidates[p->kept[i]].version;
+    return true;
+}
+
+// Another version that fits comes first: of those at hand, of those measured, or of all that the
+// kernel offers. Room for `max` versions, and as many numbers.
+static void make_do(Want *w, size_t left, const CacheSizes *caches, Version *all, uint32_t *fits,
+                    uint32_t max) {
     Step *s = w->step;
     for (uint32_t i = 1; i < s->n_versions; i++)
         if (over(pack_bytes(s, &s->versions[i]), w->source) <= left) {
@@ -42,6 +72,7 @@ static void make_do(Want *w, size_t left, const CacheSizes *caches, Version *all
             return;
         }
     uint32_t n = s->kind->versions(s, caches, all, max);
+    if (choose_measured(w, left, all, n, fits)) return;
     for (uint32_t i = 0; i < n; i++)
         if (over(pack_bytes(s, &all[i]), w->source) <= left) {
             s->versions[0] = all[i];
@@ -87,8 +118,8 @@ Err budget_packs(Program *p, const Binder *b) {
     size_t   mark = a->used, sum = 0;
     Want    *wants = arena_try_new(a, Want, p->n_steps);
     Version *all = arena_try_new(a, Version, PROFILE_CANDIDATES);
-    uint32_t n = 0;
-    if (wants == NULL || all == NULL)
+    uint32_t n = 0, *fits = arena_try_new(a, uint32_t, PROFILE_CANDIDATES);
+    if (wants == NULL || all == NULL || fits == NULL)
         return err_set(ERR_LIMIT, "no memory for %u layers", p->n_steps);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         Step *s = &p->steps[i];
@@ -101,7 +132,8 @@ Err budget_packs(Program *p, const Binder *b) {
     if (left < BUDGET_LEAST) left = BUDGET_LEAST;
     if (n > 0) qsort(wants, n, sizeof *wants, most_gain_first);
     for (uint32_t i = 0; i < n; i++) {
-        if (wants[i].extra > left) make_do(&wants[i], left, &b->caches, all, PROFILE_CANDIDATES);
+        if (wants[i].extra > left)
+            make_do(&wants[i], left, &b->caches, all, fits, PROFILE_CANDIDATES);
         size_t extra =
             over(pack_bytes(wants[i].step, &wants[i].step->versions[0]), wants[i].source);
         left -= extra < left ? extra : left;

@@ -63,6 +63,16 @@ static void sort_by_footprint(const Profile *p, uint32_t *at, uint32_t n) {
     }
 }
 
+// All that are within the slack, beaten or not.
+static uint32_t useful(const Profile *p, uint32_t *out) {
+    TimeNs   least[PROFILE_COUNTS];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (lag(p, least, i) <= PARETO_SLACK) out[n++] = i;
+    return n;
+}
+
 uint32_t pareto_front(const Profile *p, uint32_t *out) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t n = 0;
@@ -134,11 +144,11 @@ static bool differ(double a, double b) {
     return a > PARETO_DIFFER * b + 1 || b > PARETO_DIFFER * a + 1;
 }
 
-static bool is_new(const Profile *p, uint32_t one) {
+static bool is_new(const Profile *p, uint32_t one, bool by_tasks) {
     const Candidate *a = &p->candidates[one];
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *b = &p->candidates[p->kept[i]];
-        bool             far = differ(a->tasks, b->tasks);
+        bool             far = by_tasks && differ(a->tasks, b->tasks);
         far = far || differ((double)a->traffic.l3_bytes, (double)b->traffic.l3_bytes);
         far = far || differ((double)a->traffic.beyond_l2_bytes, (double)b->traffic.beyond_l2_bytes);
         if (!far) return false;
@@ -146,10 +156,10 @@ static bool is_new(const Profile *p, uint32_t one) {
     return true;
 }
 
-static bool keep_different(Profile *p, const uint32_t *front, uint32_t n) {
+static bool keep_different(Profile *p, const uint32_t *front, uint32_t n, bool by_tasks) {
     uint32_t best = n;
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_new(p, front[i])) continue;
+        if (!is_new(p, front[i], by_tasks)) continue;
         if (best == n || total(p, &p->candidates[front[i]]) < total(p, &p->candidates[front[best]]))
             best = i;
     }
@@ -162,10 +172,19 @@ double pareto_keep(Profile *p, const Pressure *m, uint32_t *front) {
     p->n_kept = 0;
     if (n == 0) return 0;
     keep(p, fastest_alone(p, front, n));
-    keep(p, front[0]);
-    keep(p, front[n - 1]);
+    if (is_new(p, front[0], true)) keep(p, front[0]);
+    if (is_new(p, front[n - 1], true)) keep(p, front[n - 1]);
     double loss = pareto_loss(p, m, front, n, p->kept, p->n_kept);
     while (p->n_kept < PROFILE_KEPT && loss > PARETO_LOSS) loss = keep_next(p, m, front, n);
-    while (p->n_kept < PARETO_WANTED && keep_different(p, front, n)) continue;
-    return pareto_loss(p, m, front, n, p->kept, p->n_kept);
+    while (p->n_kept < PARETO_WANTED && keep_different(p, front, n, false)) continue;
+    while (p->n_kept < PARETO_WANTED && keep_different(p, front, n, true)) continue;
+    double   left = pareto_loss(p, m, front, n, p->kept, p->n_kept);
+    uint32_t usable = useful(p, front);
+    while (p->n_kept < PARETO_WANTED && keep_different(p, front, usable, true)) continue;
+    return left;
+}
+
+void pareto_keep_some(Profile *p, const uint32_t *some, uint32_t n) {
+    p->n_kept = 0;
+    while (p->n_kept < PARETO_WANTED && keep_different(p, some, n, true)) continue;
 }

@@ -16,10 +16,14 @@
 // slack; by falling footprint. out holds p->n; returns how many.
 uint32_t pareto_front(const Profile *p, uint32_t *out);
 
-// Sets p->kept: the fastest alone, both ends of the front, what lowers the loss most until it is
-// small enough, then up to PARETO_WANTED fast ones that clearly differ. front is room for p->n.
-// Returns the loss that remains.
+// Sets p->kept: the fastest alone, both ends of the front where they differ, what lowers the loss
+// most until it is small enough, then up to PARETO_WANTED fast ones that clearly differ, in the end
+// also beaten ones: footprints are a model's. front is room for p->n. Returns the loss that
+// remains.
 double pareto_keep(Profile *p, const Pressure *m, uint32_t *front);
+
+// Sets p->kept to the fastest of some[n] and up to PARETO_WANTED in all that clearly differ.
+void pareto_keep_some(Profile *p, const uint32_t *some, uint32_t n);
 
 // max over levels and counts of (best of set / best of all) - 1.
 double pareto_loss(const Profile *p, const Pressure *m, const uint32_t *all, uint32_t n_all,

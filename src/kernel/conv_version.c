@@ -108,15 +108,14 @@ static void add_blocks(const Room *r, const ConvPlan *p, Version v, Version *out
                        uint32_t max) {
     size_t   l2 = r->caches.l2;
     uint16_t near = rows_within(r, p, l2 / 2), small = rows_within(r, p, l2 / 8);
+    uint16_t tiny = rows_within(r, p, r->caches.l1 / 2);
     uint16_t tile = v.tile_vecs, quarter = narrow(up(p->vecs, 4));
     const struct {
         uint16_t rows, columns;
         uint8_t  split;
-    } ways[] = {{near, tile, SPLIT_ROWS},
-                {0, quarter, SPLIT_COLUMNS},
-                {small, 0, SPLIT_ROWS},
-                {small, quarter, SPLIT_BOTH},
-                {near, 0, SPLIT_ROWS}};
+    } ways[] = {{near, tile, SPLIT_ROWS},     {0, quarter, SPLIT_COLUMNS}, {small, 0, SPLIT_ROWS},
+                {small, quarter, SPLIT_BOTH}, {near, 0, SPLIT_ROWS},       {tiny, tile, SPLIT_BOTH},
+                {small, tile, SPLIT_ROWS},    {0, tile, SPLIT_COLUMNS}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         v.rows = ways[i].rows;
         v.columns = ways[i].columns;

@@ -177,6 +177,15 @@ static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
     return v;
 }
 
+// Tasks of a few tiles, for many cores: what they share comes from further out more often.
+static Version by_tiles(const List *l, uint32_t rows, uint32_t vecs) {
+    Version v = by_cells(l, rows, vecs);
+    v.rows = block_of(l->s->m, (size_t)4 * rows, rows);
+    v.columns = block_of(vectors(l->s, l->isa->lanes), vecs, vecs);
+    v.depth = block_of(l->s->k, SIZE_MAX, 8);
+    return v;
+}
+
 uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *caches, Version *out,
                        uint32_t max) {
     List     l = {s, isa, caches, out, 0, max};
@@ -189,6 +198,7 @@ uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *cac
         v.split = SPLIT_ROWS;
         if (s->m > rows[i]) add(&l, v);
         add(&l, by_cells(&l, rows[i], vecs[i]));
+        if (s->m > rows[i]) add(&l, by_tiles(&l, rows[i], vecs[i]));
         v = by_input(&l, rows[i], vecs[i]);
         if (s->m > rows[i]) add(&l, v);
         v.split = SPLIT_COLUMNS;

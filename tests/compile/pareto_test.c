@@ -69,9 +69,9 @@ static void test_equals(void **state) {
 // Fast on one core and fast on two are different virtues.
 static void test_counts(void **state) {
     (void)state;
-    Candidate c[] = {make(1000, 1, 1, 1), make(1200, 1, 1, 1)};
-    c[0].time_ns[1] = 700;
-    c[1].time_ns[1] = 600;
+    Candidate c[] = {make(1000000, 1, 1, 1), make(1200000, 1, 1, 1)};
+    c[0].time_ns[1] = 700000;
+    c[1].time_ns[1] = 600000;
     Profile  p = profile(c, 2, 2);
     uint32_t out[2];
     assert_int_equal(pareto_front(&p, out), 2);
