@@ -65,8 +65,10 @@ static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
     uint32_t units = p->pixels / p->unit;
     p->row_blocks = up(units, clamp(v->rows > 0 ? v->rows : units, 1, units));
     p->block_units = up(units, p->row_blocks);
-    p->width = p->staged ? (s->ow - 1) * s->sw + (s->kw - 1) * s->dw + 1 : s->iw;
-    p->height = p->staged ? (p->block_units - 1) * s->sh + (s->kh - 1) * s->dh + 1 : s->ih;
+    p->step_x = p->staged && s->kw == 1 ? 1 : s->sw;
+    p->step_y = p->staged && s->kh == 1 ? 1 : s->sh;
+    p->width = p->staged ? (s->ow - 1) * p->step_x + (s->kw - 1) * s->dw + 1 : s->iw;
+    p->height = p->staged ? (p->block_units - 1) * p->step_y + (s->kh - 1) * s->dh + 1 : s->ih;
     p->row_pitch = (size_t)p->width * p->block;
     p->block_pitch = p->row_pitch * p->height;
     size_t vec = (size_t)s->oh * s->ow * p->lanes;

@@ -17,6 +17,7 @@ typedef struct ConvPlan {
     uint32_t images, pixels;  // what is left to go through
     uint32_t unit;            // pixels that stay together: a row when staged, else 1
     uint32_t width, height;   // of a staged block of rows, with its padding
+    uint32_t step_x, step_y;  // from an output to the next, in the source
     size_t   row_pitch, block_pitch, group_pitch, image_pitch;  // of the source
     size_t   out_image, row_stride, vec_stride;                 // of y
     uint32_t row_terms;                                         // terms of one block

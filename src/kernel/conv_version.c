@@ -8,7 +8,7 @@
 enum { TILE_GAP = 2, TILE_FULL = 12, TILE_LEAST = 32, TILE_START = 200 };
 
 // Half of L2 is for what stays: the other half for what passes.
-enum { MOST_TASKS = 4096, LEAST_PIXELS = 24 };
+enum { MOST_TASKS = 4096, LEAST_PIXELS = 24, LINE_BYTES = 64 };
 
 typedef struct Room {
     const ConvShape *s;
@@ -69,10 +69,15 @@ static void rank_tiles(const Room *r, const ConvPlan *p, uint8_t *vecs) {
 static uint32_t rows_of(const Room *r, const ConvPlan *p, size_t bytes) {
     const ConvShape *s = r->s;
     size_t           column = (size_t)p->ic * sizeof(float);
-    if (!p->staged) return (uint32_t)(bytes / column);
+    if (!p->staged) {
+        // A stride leaves pixels out, but not from the lines they share.
+        size_t shared = LINE_BYTES / (p->block * sizeof(float));
+        column *= shared > s->sw ? s->sw : shared > 0 ? shared : 1;
+        return (uint32_t)(bytes / column);
+    }
     size_t row = column * p->width, halo = (size_t)(s->kh - 1) * s->dh;
     size_t rows = bytes / row;
-    return rows > halo ? (uint32_t)((rows - halo) / s->sh) : 0;
+    return rows > halo ? (uint32_t)((rows - halo) / p->step_y) : 0;
 }
 
 static uint16_t rows_within(const Room *r, const ConvPlan *p, size_t bytes) {

@@ -20,11 +20,12 @@ typedef struct Tile {
     size_t              ahead;  // floats past weights: from there L2 gets half as much meanwhile
     float              *out;    // number (row r, vector v) at out + r * row_stride + v * vec_stride
     size_t              row_stride, vec_stride;
-    const float        *bias;    // [vectors][lanes], what sums start from; NULL: 0
-    const float        *add;     // laid out as out, added before the clip when last; NULL: nothing
-    float               lo, hi;  // clip when last
-    uint8_t             more;    // sums start from what out holds (bias is not read)
-    uint8_t             last;    // add and clip; otherwise store the sums as they are
+    const float        *bias;     // [vectors][lanes], what sums start from; NULL: 0
+    const float        *add;      // laid out as out, added before the clip when last; NULL: nothing
+    float               lo, hi;   // clip when last
+    uint32_t            n_tiles;  // tiles below each other: rows, out and add go on; 0 counts as 1
+    uint8_t             more;     // sums start from what out holds (bias is not read)
+    uint8_t             last;     // add and clip; otherwise store the sums as they are
 } Tile;
 
 // The most rows whose sums fit the registers of an instruction set with that many vectors (1..4).

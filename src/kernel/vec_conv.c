@@ -47,16 +47,37 @@ static void stage_row(const Run *r, const float *from, float *to) {
     memset(to + (left + n) * block, 0, (width - left - n) * block * sizeof *to);
 }
 
+// The same where a row has one tap: what the stride leaves out is not copied.
+static void stage_sparse(const Run *r, const float *from, float *to) {
+    const ConvShape *s = &r->c->shape;
+    const size_t     block = r->p.block;
+    for (uint32_t i = 0; i < r->p.width; i++, to += block) {
+        const int64_t x = (int64_t)i * s->sw - s->pl;
+        if (from == NULL || x < 0 || x >= s->iw)
+            memset(to, 0, block * sizeof *to);
+        else if (block == VEC_LANES)
+            vf_store(to, vf_load(from + x * VEC_LANES));
+        else
+            *to = from[x];
+    }
+}
+
 static void stage(const Run *r, const float *x, uint32_t first_row) {
     const ConvShape *s = &r->c->shape;
     const ConvPlan  *p = &r->p;
-    size_t           pitch = (size_t)s->iw * p->block;
+    const size_t     pitch = (size_t)s->iw * p->block;
+    const uint32_t   down = p->step_y < s->sh ? s->sh : 1;  // rows of x to the next one staged
+    const bool       sparse = p->step_x < s->sw;
     for (uint32_t b = 0; b < p->blocks + (p->rest > 0); b++) {
         const float *plane = x + (size_t)b * s->ih * pitch;
         float       *to = r->slab + b * p->block_pitch;
         for (uint32_t i = 0; i < p->height; i++, to += p->row_pitch) {
-            int64_t row = (int64_t)first_row * s->sh + i - s->pt;
-            stage_row(r, row >= 0 && row < s->ih ? plane + (size_t)row * pitch : NULL, to);
+            const int64_t row = (int64_t)first_row * s->sh + (int64_t)i * down - s->pt;
+            const float  *from = row >= 0 && row < s->ih ? plane + (size_t)row * pitch : NULL;
+            if (sparse)
+                stage_sparse(r, from, to);
+            else
+                stage_row(r, from, to);
         }
     }
 }
@@ -65,12 +86,12 @@ static void point(const Run *r, const float *source, uint32_t first) {
     const ConvShape *s = &r->c->shape;
     const ConvPlan  *p = &r->p;
     uint32_t         y = first / s->ow, x = first % s->ow;
-    const float     *row = source + (size_t)y * s->sh * p->row_pitch;
+    const float     *row = source + (size_t)y * p->step_y * p->row_pitch;
     for (uint32_t i = 0; i < r->place.pixels; i++) {
-        r->rows[i] = row + (size_t)x * s->sw * p->block;
+        r->rows[i] = row + (size_t)x * p->step_x * p->block;
         if (++x < s->ow) continue;
         x = 0;
-        row += s->sh * p->row_pitch;
+        row += p->step_y * p->row_pitch;
     }
 }
 
@@ -108,8 +129,8 @@ static void set_depth(const Run *r, Tile *t, uint32_t d) {
 
 // What a tile of vector group j has besides its rows.
 typedef struct Columns {
-    const float *weights, *bias;
-    size_t       out;  // from y
+    const float *bias;
+    size_t       at, out;  // from the weights, from y
     uint32_t     vec, vecs;
 } Columns;
 
@@ -118,8 +139,7 @@ static Columns columns(const Run *r, uint32_t d, uint32_t j) {
     uint32_t        vec = conv_cut(p->vecs, p->vec_groups, j);
     Columns         c = {.vec = r->place.group * p->vecs + vec};
     c.vecs = conv_cut(p->vecs, p->vec_groups, j + 1) - vec;
-    c.weights =
-        r->c->weights + c.vec * p->panel + conv_cut(p->blocks, p->n_depths, d) * p->block_weights;
+    c.at = c.vec * p->panel + conv_cut(p->blocks, p->n_depths, d) * p->block_weights;
     c.bias = r->c->finish.bias != NULL ? r->c->finish.bias + (size_t)c.vec * VEC_LANES : NULL;
     c.out = r->place.image * p->out_image + c.vec * p->vec_stride;
     return c;
@@ -128,7 +148,7 @@ static Columns columns(const Run *r, uint32_t d, uint32_t j) {
 static void set_columns(const Run *r, Tile *t, const Columns *c, uint32_t pixel) {
     size_t out = c->out + (r->place.first + pixel) * r->p.row_stride;
     t->rows = r->rows + pixel;
-    t->weights = c->weights;
+    t->weights = r->c->weights + c->at;
     t->bias = c->bias;
     t->out = r->c->y + out;
     t->add = r->c->finish.add != NULL ? r->c->finish.add + out : NULL;
@@ -172,6 +192,14 @@ static void run_chain(const Run *r, const Columns *c) {
                            c->vec + v, n);
 }
 
+// How far past the weights of vector group j are those that come next, also when they are another
+// task's; distances wrap around.
+static size_t next_weights(const Run *r, const Columns *c, uint32_t d, uint32_t j, uint32_t from,
+                           uint32_t to) {
+    if (j + 1 == to && d + 1 < r->p.n_depths) return columns(r, d + 1, from).at - c->at;
+    return j + 1 < r->p.vec_groups ? c->vecs * r->p.panel : 0;
+}
+
 // Weights of a tile's columns stay while the pixels go past.
 static void run_weights_stay(const Run *r, Tile *t, uint32_t from, uint32_t to) {
     for (uint32_t d = 0; d < r->p.n_depths; d++) {
@@ -179,13 +207,13 @@ static void run_weights_stay(const Run *r, Tile *t, uint32_t from, uint32_t to) 
         for (uint32_t j = from; j < to; j++) {
             const Columns c = columns(r, d, j);
             const Cut     cut = cut_pixels(r, c.vecs);
-            TileFn *const less = VEC(tile_find)(cut.rows, c.vecs);
-            TileFn *const more = cut.longer > 0 ? VEC(tile_find)(cut.rows + 1, c.vecs) : less;
-            for (uint32_t i = 0, pixel = 0; i < cut.tiles; i++) {
-                set_columns(r, t, &c, pixel);
-                (i < cut.longer ? more : less)(t);
-                pixel += cut.rows + (i < cut.longer);
-            }
+            t->ahead = next_weights(r, &c, d, j, from, to);
+            set_columns(r, t, &c, 0);
+            t->n_tiles = cut.longer;
+            if (cut.longer > 0) VEC(tile_find)(cut.rows + 1, c.vecs)(t);
+            set_columns(r, t, &c, cut.longer * (cut.rows + 1));
+            t->n_tiles = cut.tiles - cut.longer;
+            VEC(tile_find)(cut.rows, c.vecs)(t);
             if (t->last && r->c->finish.chain != NULL) run_chain(r, &c);
         }
     }

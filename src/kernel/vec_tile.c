@@ -32,7 +32,8 @@ typedef struct Sums {
     Vf at[TILE_MAX_ROWS][TILE_MAX_VECS];
 } Sums;
 
-VEC_INLINE void start(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
+VEC_INLINE void start(const Tile *t, const float *out, const uint32_t rows, const uint32_t vecs,
+                      Sums *s) {
     UNROLL for (uint32_t v = 0; v < vecs; v++) {
         const Vf b = t->bias != NULL ? vf_load(t->bias + v * VEC_LANES) : (Vf){0};
         UNROLL for (uint32_t r = 0; r < rows; r++) s->at[r][v] = b;
@@ -40,7 +41,7 @@ VEC_INLINE void start(const Tile *t, const uint32_t rows, const uint32_t vecs, S
     if (!t->more) return;
     UNROLL for (uint32_t r = 0; r < rows; r++) {
         UNROLL for (uint32_t v = 0; v < vecs; v++) {
-            s->at[r][v] = vf_load(t->out + r * t->row_stride + v * t->vec_stride);
+            s->at[r][v] = vf_load(out + r * t->row_stride + v * t->vec_stride);
         }
     }
 }
@@ -102,28 +103,31 @@ VEC_INLINE ptrdiff_t add_term(ptrdiff_t at, ptrdiff_t depth, const uint32_t rows
     return wat;
 }
 
-VEC_INLINE void add_up(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
+VEC_INLINE void add_up(const Tile *t, const float *const *from, size_t ahead, const uint32_t rows,
+                       const uint32_t vecs, Sums *s) {
     static const int32_t here = 0;
     const int32_t       *terms = t->terms != NULL ? t->terms : &here;
     const float         *p[TILE_MAX_ROWS], *w[TILE_MAX_VECS];
-    UNROLL for (uint32_t r = 0; r < rows; r++) p[r] = t->rows[r];
+    UNROLL for (uint32_t r = 0; r < rows; r++) p[r] = from[r];
     UNROLL for (uint32_t v = 0; v < vecs; v++) w[v] = t->weights + v * t->weight_stride;
     const int32_t *tails = terms + t->n_terms, *end = tails + t->n_tails;
     ptrdiff_t      depth = t->depth, wat = 0;
     for (;;) {
         for (; terms < tails; terms++)
-            wat = add_term(*terms, depth, rows, vecs, p, w, wat, t->ahead, s);
+            wat = add_term(*terms, depth, rows, vecs, p, w, wat, ahead, s);
         if (terms == end) break;
         tails = end;
         depth = t->tail_depth;
     }
 }
 
-VEC_INLINE void finish(const Tile *t, const uint32_t rows, const uint32_t vecs, Sums *s) {
+VEC_INLINE void finish(const Tile *t, size_t at, const uint32_t rows, const uint32_t vecs,
+                       Sums *s) {
     if (t->last && t->add != NULL) {
+        const float *add = t->add + at;
         UNROLL for (uint32_t r = 0; r < rows; r++) {
             UNROLL for (uint32_t v = 0; v < vecs; v++) {
-                s->at[r][v] += vf_load(t->add + r * t->row_stride + v * t->vec_stride);
+                s->at[r][v] += vf_load(add + r * t->row_stride + v * t->vec_stride);
             }
         }
     }
@@ -135,18 +139,31 @@ VEC_INLINE void finish(const Tile *t, const uint32_t rows, const uint32_t vecs, 
             }
         }
     }
+    float *out = t->out + at;
     UNROLL for (uint32_t r = 0; r < rows; r++) {
         UNROLL for (uint32_t v = 0; v < vecs; v++) {
-            vf_store(t->out + r * t->row_stride + v * t->vec_stride, s->at[r][v]);
+            vf_store(out + r * t->row_stride + v * t->vec_stride, s->at[r][v]);
         }
     }
 }
 
+// The first tile fetches the first half of what comes next, the second one the rest.
+VEC_INLINE size_t ahead_of(const Tile *t, uint32_t tile) {
+    const size_t depth = (size_t)t->n_terms * t->depth + (size_t)t->n_tails * t->tail_depth;
+    if (t->ahead == 0 || tile > 1) return 0;
+    return tile == 0 ? t->ahead : t->ahead + depth * VEC_LANES / 2;
+}
+
 VEC_INLINE void run(const Tile *t, const uint32_t rows, const uint32_t vecs) {
-    Sums s;
-    start(t, rows, vecs, &s);
-    add_up(t, rows, vecs, &s);
-    finish(t, rows, vecs, &s);
+    size_t   at = 0;
+    uint32_t i = 0;
+    do {
+        Sums s;
+        start(t, t->out + at, rows, vecs, &s);
+        add_up(t, t->rows + (size_t)i * rows, ahead_of(t, i), rows, vecs, &s);
+        finish(t, at, rows, vecs, &s);
+        at += rows * t->row_stride;
+    } while (++i < t->n_tiles);
 }
 
 #define TO_3(X, v)  X(1, v) X(2, v) X(3, v)
