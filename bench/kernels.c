@@ -15,6 +15,7 @@
 #include "base/tensor.h"
 #include "kernel/attend.h"
 #include "kernel/conv.h"
+#include "kernel/deconv.h"
 #include "kernel/gemm.h"
 #include "kernel/probe.h"
 #include "kernel/recur.h"
@@ -49,6 +50,7 @@ typedef struct Job {
             Wino         call;
             const float *packed[ALGO_COUNT];
         } wino;
+        Deconv deconv;
     } of;
     Arena *arena;  // of this job
 } Job;
@@ -374,6 +376,46 @@ static void make_wino(const Bench *b, const void *of, Job *j) {
     }
 }
 
+// Transposed convolutions.
+
+static const ConvRow deconv_rows[] = {
+    {"unet 28x28 2x2/2 256-128", 256, 28, 128, 2, 2, 0, false},
+    {"dcgan 16x16 4x4/2 256-128", 256, 16, 128, 4, 2, 1, false},
+    {"ppocr 80x80 2x2/2 24-24", 24, 80, 24, 2, 2, 0, false},
+};
+
+static void run_deconv(const Bench *b, const Job *j, const Version *v, Part part) {
+    Deconv c = j->of.deconv;
+    c.version = *v;
+    b->isa->deconv(&c, part);
+}
+
+static uint32_t tasks_deconv(const Bench *b, const Job *j, const Version *v) {
+    return deconv_tasks(&j->of.deconv.shape, b->isa, v);
+}
+
+static void make_deconv(const Bench *b, const void *of, Job *j) {
+    const ConvRow *r = of;
+    uint32_t       lanes = b->isa->lanes, out = (r->size - 1) * r->stride + r->k - 2 * r->pad;
+    ConvShape      s = {1,    r->ic,     r->size,   r->size, r->oc, out,    out,    r->k,
+                        r->k, r->stride, r->stride, 1,       1,     r->pad, r->pad, 1};
+    size_t         columns = (size_t)(r->oc + lanes - 1) / lanes * lanes;
+    size_t         in = (size_t)(r->ic + lanes - 1) / lanes * lanes * r->size * r->size;
+    j->flops = 2.0 * r->size * r->size * r->oc * r->ic * r->k * r->k;
+    j->run = run_deconv;
+    j->tasks = tasks_deconv;
+    j->of.deconv = (Deconv){.shape = s,
+                            .finish = {.bias = numbers(j->arena, columns), .lo = 0, .hi = INFINITY},
+                            .x = numbers(j->arena, in),
+                            .weights = numbers(j->arena, deconv_pack_bytes(&s, b->isa) / 4),
+                            .y = numbers(j->arena, columns * out * out)};
+    j->n_versions = deconv_versions(&s, b->isa, &b->caches, j->versions, MAX_VERSIONS);
+    for (uint32_t i = 0; i < j->n_versions; i++) {
+        size_t bytes = deconv_scratch(&s, b->isa, &j->versions[i]);
+        if (bytes > j->scratch_bytes) j->scratch_bytes = bytes;
+    }
+}
+
 // Measuring.
 
 typedef struct Family {
@@ -384,11 +426,10 @@ typedef struct Family {
 } Family;
 
 #define ROWS(array) array, sizeof *(array), sizeof(array) / sizeof *(array)
-static const Family families[] = {{"conv", ROWS(conv_rows), make_conv},
-                                  {"gemm", ROWS(gemm_rows), make_gemm},
-                                  {"attend", ROWS(attend_rows), make_attend},
-                                  {"recur", ROWS(recur_rows), make_recur},
-                                  {"winograd", ROWS(wino_rows), make_wino}};
+static const Family families[] = {
+    {"conv", ROWS(conv_rows), make_conv},       {"gemm", ROWS(gemm_rows), make_gemm},
+    {"attend", ROWS(attend_rows), make_attend}, {"recur", ROWS(recur_rows), make_recur},
+    {"winograd", ROWS(wino_rows), make_wino},   {"deconv", ROWS(deconv_rows), make_deconv}};
 
 // The least of many short samples: what others on the machine do only ever adds.
 static TimeNs measure_part(const Bench *b, const Job *j, const Version *v, Part part,
@@ -444,8 +485,10 @@ static Err bench_row(Bench *b, const Family *f, const void *row, const char *nam
     Job j = {.arena = &a};
     f->make(b, row, &j);
     j.scratch = arena_alloc(&a, j.scratch_bytes + 1, 1, TENSOR_ALIGN);
-    for (uint32_t v = 0; v < j.n_versions; v++) measure(b, &j, v);
-    measure(b, &j, 0);
+    for (uint32_t v = 0; v < j.n_versions; v++) {
+        measure(b, &j, v);
+        if (v % 8 == 7 || v + 1 == j.n_versions) measure(b, &j, 0);
+    }
     report(b, &j, f->name, name, t);
     arena_finish(&a);
     return ERR_OK;

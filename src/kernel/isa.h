@@ -12,6 +12,7 @@
 // The structs that vec.def names, one a line.
 struct Tile;
 struct Conv;
+struct Deconv;
 struct Finish;
 struct Relay;
 struct Depth;

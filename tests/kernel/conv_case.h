@@ -55,12 +55,18 @@ static inline void conv_case_answer(ConvCase *c) {
     arena_finish(&a);
 }
 
-static inline ConvCase conv_case_new(const ConvShape *s, Rng *r) {
+// Without the answer.
+static inline ConvCase conv_case_numbered(const ConvShape *s, Rng *r) {
     ConvCase c = {.shape = *s};
     c.x = conv_case_numbers(r, (size_t)s->n * s->ic * s->ih * s->iw);
     c.w = conv_case_numbers(r, (size_t)s->oc * s->ic / s->groups * s->kh * s->kw);
     c.bias = conv_case_numbers(r, s->oc);
     c.y = conv_case_numbers(r, (size_t)s->n * s->oc * s->oh * s->ow);
+    return c;
+}
+
+static inline ConvCase conv_case_new(const ConvShape *s, Rng *r) {
+    ConvCase c = conv_case_numbered(s, r);
     conv_case_answer(&c);
     return c;
 }

@@ -1,0 +1,153 @@
+// Transposed convolutions against the reference: strides, gaps, cuts, every version, any parts.
+#include "tests/kernel/conv_case.h"
+
+#include <string.h>
+
+#include "kernel/deconv.h"
+#include "tests/kernel/isas.h"
+
+enum { MAX_VERSIONS = 32, VARIANTS = 4 };
+
+// n ic ih iw, oc oh ow, kh kw, sh sw, dh dw, pt pl, groups.
+static const ConvShape shapes[] = {
+    {1, 16, 5, 7, 24, 10, 14, 2, 2, 2, 2, 1, 1, 0, 0, 1},
+    {2, 11, 5, 6, 9, 9, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+    {1, 24, 7, 7, 17, 14, 14, 4, 4, 2, 2, 1, 1, 1, 1, 1},
+    {1, 8, 6, 9, 33, 8, 11, 3, 3, 1, 1, 1, 1, 0, 0, 1},
+    {1, 5, 3, 4, 3, 12, 20, 2, 3, 4, 5, 1, 1, 0, 0, 1},
+    {1, 19, 4, 4, 8, 13, 10, 3, 2, 3, 2, 2, 3, 0, 1, 1},
+    {1, 9, 1, 20, 40, 1, 40, 1, 4, 1, 2, 1, 1, 0, 1, 1},
+    {1, 3, 3, 3, 10, 6, 6, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+    {2, 32, 1, 1, 16, 4, 4, 4, 4, 1, 1, 1, 1, 0, 0, 1},
+    {1, 8, 4, 4, 8, 1, 1, 3, 3, 2, 2, 1, 1, 4, 4, 1},
+    {1, 10, 4, 5, 7, 30, 38, 16, 16, 8, 8, 1, 1, 5, 5, 1},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct Ready {
+    const Isa *isa;
+    ConvCase   c;
+    float     *x, *packed, *bias, *add, *y;
+    size_t     pixels, n_y;
+} Ready;
+
+static void answer(ConvCase *c) {
+    const ConvShape *s = &c->shape;
+    RefConv          p = {.group = 1,
+                          .window = {.rank = 2,
+                                     .in = {s->oh, s->ow},
+                                     .out = {s->ih, s->iw},
+                                     .kernel = {s->kh, s->kw},
+                                     .stride = {s->sh, s->sw},
+                                     .dilation = {s->dh, s->dw},
+                                     .pad = {s->pt, s->pl}}};
+    Tensor x = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->ic, s->ih, s->iw}, .data = c->x};
+    Tensor w = {.dtype = DT_F32, .rank = 4, .dims = {s->ic, s->oc, s->kh, s->kw}, .data = c->w};
+    Tensor b = {.dtype = DT_F32, .rank = 1, .dims = {s->oc}, .data = c->bias};
+    Tensor y = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->oc, s->oh, s->ow}, .data = c->y};
+    Arena  a = {0};
+    assert_int_equal(arena_init(&a, (size_t)1 << 32), ERR_OK);
+    assert_int_equal(ref_conv_transpose(&p, &x, &w, &b, &y, &a), ERR_OK);
+    arena_finish(&a);
+}
+
+static Ready ready_new(const Isa *isa, const ConvShape *s, Rng *rng) {
+    Ready  r = {.isa = isa, .c = conv_case_numbered(s, rng)};
+    size_t lanes = isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
+    answer(&r.c);
+    r.pixels = (size_t)s->oh * s->ow;
+    r.n_y = s->n * vecs * r.pixels * lanes;
+    r.x = conv_case_blocked(r.c.x, s->n, s->ic, (size_t)s->ih * s->iw, lanes, NAN);
+    r.packed = conv_case_aligned(deconv_pack_bytes(s, isa) / sizeof(float));
+    deconv_pack(s, isa, r.c.w, r.packed);
+    r.bias = conv_case_blocked(r.c.bias, 1, s->oc, 1, lanes, 0);
+    r.add = conv_case_numbers(rng, r.n_y);
+    r.y = conv_case_aligned(r.n_y);
+    return r;
+}
+
+static void ready_free(Ready *r) {
+    float *all[] = {r->x, r->packed, r->bias, r->add, r->y};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    conv_case_free(&r->c);
+}
+
+// Variants: sums; with a bias; add and clip in place; a chain of all kinds of arguments.
+static float wanted(const Ready *r, uint32_t variant, size_t plain, size_t channel, size_t at) {
+    float sum = r->c.y[plain] - (variant == 0 ? r->c.bias[channel] : 0);
+    if (variant == 2) sum = fminf(fmaxf(sum + r->add[at], -0.1F), 0.3F);
+    if (variant == 3) sum = fmaxf(sum + r->c.bias[channel], r->add[at]);
+    return sum;
+}
+
+static void compare(const Ready *r, const Version *v, uint32_t variant, uint32_t parts) {
+    const ConvShape *s = &r->c.shape;
+    size_t           lanes = r->isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
+    for (size_t i = 0; i < r->n_y; i++) {
+        size_t pixel = i / lanes % r->pixels, vec = i / lanes / r->pixels;
+        size_t channel = vec % vecs * lanes + i % lanes;
+        if (channel >= s->oc) continue;
+        size_t plain = (vec / vecs * s->oc + channel) * r->pixels + pixel;
+        float  want = wanted(r, variant, plain, channel, i);
+        if (fabsf(r->y[i] - want) <= 1e-4F) continue;
+        fail_msg("%s ic %u oc %u k %ux%u s %ux%u, tile %ux%u blocks %u %u, variant %u, %u parts: "
+                 "number %zu is %g, not %g",
+                 r->isa->name, s->ic, s->oc, s->kh, s->kw, s->sh, s->sw, v->tile_rows, v->tile_vecs,
+                 v->rows, v->columns, variant, parts, i, (double)r->y[i], (double)want);
+    }
+}
+
+static void run(const Ready *r, const Version *v, uint32_t variant, uint32_t parts) {
+    static const Chain chain = {
+        .n_steps = 2,
+        .n_args = 3,
+        .steps = {{.op = CHAIN_ADD, .to = 0, .a = CHAIN_ARG, .b = CHAIN_ARG + 1},
+                  {.op = CHAIN_MAX, .to = 0, .a = 0, .b = CHAIN_ARG + 2}}};
+    Finish f = {.bias = variant > 0 ? r->bias : NULL,
+                .add = variant == 2 ? r->y : NULL,
+                .lo = variant == 2 ? -0.1F : -INFINITY,
+                .hi = variant == 2 ? 0.3F : INFINITY,
+                .chain = variant == 3 ? &chain : NULL,
+                .args = {[1] = {r->bias, CHAIN_LANES}, [2] = {r->add, CHAIN_EACH}}};
+    Deconv c = {r->c.shape, *v, f, r->x, r->packed, r->y};
+    size_t scratch = deconv_scratch(&r->c.shape, r->isa, v);
+    for (size_t i = 0; i < r->n_y; i++) r->y[i] = variant == 2 ? r->add[i] : NAN;
+    for (uint32_t i = 0; i < parts; i++) {
+        float *own = conv_case_aligned(scratch / sizeof(float));
+        memset(own, 0xff, scratch);
+        r->isa->deconv(&c, (Part){.index = i, .count = parts, .scratch = own});
+        free(own);
+    }
+    compare(r, v, variant, parts);
+}
+
+static void check_shape(const Isa *isa, const ConvShape *s, Rng *rng) {
+    static const uint32_t part_counts[] = {1, 2, 3, 7};
+    CacheSizes            caches = {32 << 10, 1 << 20, 32 << 20};
+    Version               all[MAX_VERSIONS];
+    Ready                 r = ready_new(isa, s, rng);
+    uint32_t              n = deconv_versions(s, isa, &caches, all, MAX_VERSIONS - 8);
+    assert_in_range(n, 1, MAX_VERSIONS - 8);
+    for (uint32_t i = 0; i < 8; i++)
+        all[n++] = (Version){.tile_rows = (uint8_t)(1 + rng_below(rng, 12)),
+                             .tile_vecs = (uint8_t)(1 + rng_below(rng, 4)),
+                             .rows = (uint16_t)rng_below(rng, 4),
+                             .columns = (uint16_t)rng_below(rng, 4)};
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < VARIANTS; k++) run(&r, &all[i], k, part_counts[(i + k) % 4]);
+    ready_free(&r);
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    const Isa *isas[3];
+    size_t     n = isas_here(isas);
+    Rng        r = {11};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < SHAPES; k++) check_shape(isas[i], &shapes[k], &r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
