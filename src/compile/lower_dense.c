@@ -55,6 +55,13 @@ static bool sane(const ConvShape *s) {
     return in < 2e9 && out < 2e9 && pad < 2e9;
 }
 
+// The same for what a transposed convolution holds of x: as much as the outputs of a phase reach.
+static bool sane_phases(const ConvShape *s) {
+    double h = ((double)s->oh + (double)s->kh * s->dh) / s->sh + 3;
+    double w = ((double)s->ow + (double)s->kw * s->dw) / s->sw + 3;
+    return h * w * (s->ic + 16.0) < 2e9;
+}
+
 // A node before it that only puts zeros around images: the window can do that itself.
 static const Node *zeros_around(const Ir *ir, const Node *n, MovePad *p) {
     const Graph *g = ir->special->graph;
@@ -96,8 +103,7 @@ static uint32_t take_zeros(const Ir *ir, const Node *n, ConvShape *s) {
     return lower_in(ir, pad, 0);
 }
 
-static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, ConvSpec spec) {
-    uint32_t in = take_zeros(ir, n, &spec.shape);
+static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, uint32_t in, ConvSpec spec) {
     spec.columns = (Columns){.n = spec.shape.oc,
                              .weight = lower_in(ir, n, 1),
                              .bias = ir_floats(ir, lower_in(ir, n, 2))};
@@ -127,7 +133,29 @@ bool lower_conv(Ir *ir, const Node *n) {
     if (!conv_sizes(ir, n, &win, &s.shape) || !sane(&s.shape)) return false;
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
-    conv_layer(ir, n, depth ? IR_DEPTH : IR_CONV, s);
+    uint32_t in = take_zeros(ir, n, &s.shape);
+    conv_layer(ir, n, depth ? IR_DEPTH : IR_CONV, in, s);
+    return true;
+}
+
+// The window goes from y back to x: what it calls in and out changes sides.
+static void swap_sides(ConvShape *s) {
+    uint32_t h = s->ih, w = s->iw;
+    s->ih = s->oh, s->iw = s->ow;
+    s->oh = h, s->ow = w;
+}
+
+bool lower_deconv(Ir *ir, const Node *n) {
+    Window        win;
+    ConvSpec      s = {0};
+    const Tensor *w = lower_type(ir, n, 1);
+    if (!constant_weights(ir, n) || attr_int(n, "group", 1) != 1) return false;
+    if (window_read_transposed(n, lower_type(ir, n, 0), w->dims + 2, &win) != ERR_OK) return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !fits(w->dims[1])) return false;
+    s.shape.oc = (uint32_t)w->dims[1];
+    swap_sides(&s.shape);
+    if (!sane(&s.shape) || !sane_phases(&s.shape)) return false;
+    conv_layer(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
     return true;
 }
 

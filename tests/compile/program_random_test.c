@@ -37,6 +37,12 @@ static uint32_t grow_conv(Grow *g, uint32_t x) {
     return net_conv(&g->net, "conv", x, conv);
 }
 
+static uint32_t grow_transposed(Grow *g, uint32_t x) {
+    NetConv conv = {.out = 1 + below(g, 40), .kernel = 1 + below(g, 3)};
+    if (net_dim(&g->net, x, 2) > 12 || net_dim(&g->net, x, 3) > 12) conv.kernel = 1;
+    return net_conv_transpose(&g->net, "up", x, conv);
+}
+
 static uint32_t grow_gate(Grow *g, uint32_t x) {
     uint32_t y = net_global_pool(&g->net, x);
     y = net_conv(&g->net, "gate", y, (NetConv){.out = net_dim(&g->net, x, 1), .bias = true});
@@ -69,7 +75,7 @@ static uint32_t grow_pool(Grow *g, uint32_t x) {
 
 static uint32_t grow_one(Grow *g) {
     uint32_t x = below(g, 3) > 0 ? g->live[g->n - 1] : pick(g);
-    switch (below(g, 10)) {
+    switch (below(g, 11)) {
     case 0:
     case 1:
     case 2: return grow_conv(g, x);
@@ -78,6 +84,7 @@ static uint32_t grow_one(Grow *g) {
     case 5: return net_act(&g->net, (NetAct)(1 + below(g, NET_GELU)), x);
     case 6: return grow_gate(g, x);
     case 7: return grow_pool(g, x);
+    case 8: return grow_transposed(g, x);
     default: return grow_pair(g, x);
     }
 }
