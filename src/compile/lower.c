@@ -170,9 +170,10 @@ static void mark_outside(Ir *ir) {
     }
 }
 
-// Tensors without elements are legal and rare; fast kernels need not know them.
+// Tensors without elements are legal and rare; fast kernels need not know them. To resizing they
+// mean that an input is left out.
 static bool has_empty(const Ir *ir, const Node *n) {
-    for (uint32_t i = 0; i < n->n_in; i++)
+    for (uint32_t i = 0; i < (n->op == OP_Resize ? 1 : n->n_in); i++)
         if (lower_type(ir, n, i) != NULL && tensor_count(lower_type(ir, n, i)) == 0) return true;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != NO_VALUE && tensor_count(&ir->special->values[n->out[i]]) == 0)
