@@ -20,6 +20,13 @@ Err arena_init(Arena *a, size_t cap) {
     return ERR_OK;
 }
 
+void arena_huge(Arena *a, size_t from) {
+    enum { HUGE = 2 << 20 };
+    uintptr_t begin = ((uintptr_t)a->base + from + HUGE - 1) / HUGE * HUGE;
+    uintptr_t end = ((uintptr_t)a->base + a->cap) / HUGE * HUGE;
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 void arena_finish(Arena *a) {
     if (a->base != NULL) CHECK(munmap(a->base, a->cap) == 0);
     *a = (Arena){0};

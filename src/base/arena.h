@@ -15,6 +15,10 @@ typedef struct Arena {
 MUST_USE Err arena_init(Arena *a, size_t cap);  // reserves address space, touches no page
 void         arena_finish(Arena *a);            // accepts a zeroed Arena
 
+// Asks for huge pages beyond the first `from` bytes: for much that is read again and again. The
+// last one may hold up to 2 MB more than is used. A wish only; call it before anything is used.
+void arena_huge(Arena *a, size_t from);
+
 void *arena_alloc(Arena *a, size_t count, size_t size, size_t align);  // zeroed; full: aborts
 void *arena_try(Arena *a, size_t count, size_t size, size_t align);    // zeroed; full: NULL
 void  arena_rewind(Arena *a, size_t mark);                             // forget all after mark

@@ -13,6 +13,7 @@
 #include "compile/versions.h"
 
 enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
+enum { FEW_WEIGHTS = 4 << 20 };  // bytes whose pages every core remembers anyway
 
 static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
     Cpu cpu;
@@ -178,6 +179,7 @@ Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
     Arena a;
     *p = (Program){.special = s, .limits = o->limits};
     TRY(arena_init(&p->keep, (size_t)1 << KEEP_SHIFT));
+    arena_huge(&p->keep, FEW_WEIGHTS);
     Err e = arena_init(&a, (size_t)1 << IR_SHIFT);
     if (e == ERR_OK) {
         e = build(p, o, &a);

@@ -10,10 +10,9 @@
 #include "model/infer.h"
 
 typedef struct Cut {
-    Graph    graph;   // numbers its values as the network does
-    Tensor  *inputs;  // [graph.n_inputs] types
-    uint32_t start;   // the layer's first node in the network
-    bool     shrunk;
+    Graph   graph;   // numbers its values as the network does
+    Tensor *inputs;  // [graph.n_inputs] types
+    bool    shrunk;
 } Cut;
 
 // taken[i]: node i lies between the layer's first node and its result.
@@ -38,6 +37,25 @@ static inline void cut_between(const Graph *g, uint32_t start, uint32_t end, Are
                 taken[i] || (n->out[k] != NO_VALUE && needed[n->out[k]] && behind[n->out[k]]);
         for (uint32_t k = 0; taken[i] && k < n->n_in; k++)
             if (n->in[k] != NO_VALUE) needed[n->in[k]] = true;
+    }
+}
+
+static inline bool cut_is_attention(const Special *s, const Node *n) {
+    if (n->op == OP_MatMul) return s->values[n->in[1]].data == NULL;
+    return n->op == OP_Softmax || n->op == OP_Transpose || n->op == OP_Add || n->op == OP_Mul ||
+           n->op == OP_Div;
+}
+
+// What attention is spelled in, back from its second product to what was projected.
+static inline void cut_attention(const Special *s, uint32_t last, bool *taken) {
+    const Graph *g = s->graph;
+    for (uint32_t i = last + 1; i-- > 0;) {
+        const Node *n = &g->nodes[i];
+        for (uint32_t k = 0; taken[i] && k < n->n_in; k++) {
+            uint32_t from = n->in[k] != NO_VALUE ? g->values[n->in[k]].producer : NO_NODE;
+            if (from == NO_NODE || s->values[n->in[k]].data != NULL) continue;
+            if (cut_is_attention(s, &g->nodes[from])) taken[from] = true;
+        }
     }
 }
 
@@ -67,15 +85,15 @@ static inline void cut_layer(const Special *s, const Step *step, Arena *a, Cut *
         end = net->nodes[start].out[0];
     }
     *c = (Cut){.graph = {.arena = a, .name = net->name, .n_values = net->n_values},
-               .inputs = arena_new(a, Tensor, net->n_values),
-               .start = start};
+               .inputs = arena_new(a, Tensor, net->n_values)};
     c->graph.values = arena_new(a, Value, net->n_values);
     for (uint32_t v = 0; v < net->n_values; v++)
         c->graph.values[v] = (Value){.name = net->values[v].name,
                                      .type = s->values[v],
                                      .producer = NO_NODE,
                                      .constant = s->values[v].data != NULL};
-    for (uint32_t i = start; i < net->n_nodes; i++)
+    if (strcmp(step->kind->name, "attention") == 0) cut_attention(s, start, taken);
+    for (uint32_t i = 0; i < net->n_nodes; i++)
         if (taken[i]) graph_node(&c->graph, net->nodes[i]);
     graph_output(&c->graph, end);
     cut_inputs(s, c);

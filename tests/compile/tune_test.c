@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "compile/stopwatch.h"
@@ -115,6 +116,31 @@ static void test_timer(void **state) {
     stopwatch_destroy(NULL);
 }
 
+static TimeNs cpu_time(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void run_last(void *self, const Version *v, Part part) {
+    (void)self, (void)v;
+    if (part.index + 1 < part.count) return;
+    for (TimeNs end = cpu_time() + 300000; cpu_time() < end;) continue;
+}
+
+// Whoever has most to do counts, however the members are held up.
+static void test_uneven(void **state) {
+    (void)state;
+    Stopwatch *t = NULL;
+    assert_int_equal(stopwatch_create(&t, team, SCRATCH, 0, 0), ERR_OK);
+    for (int i = 0; i < 100; i++) {
+        bool          clean;
+        StopwatchWork w = {.run = run_last};
+        assert_true(stopwatch_run(t, w, MEMBERS, &clean) > 250000);
+    }
+    stopwatch_destroy(t);
+}
+
 static void test_search(void **state) {
     (void)state;
     Fake        f = {0};
@@ -219,7 +245,8 @@ static void test_store(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(test_timer), T(test_search), T(test_refused), T(test_no_time), T(test_store),
+        T(test_timer),   T(test_uneven),  T(test_search),
+        T(test_refused), T(test_no_time), T(test_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
