@@ -1,0 +1,62 @@
+// Job: one kernel on one shape, and the families that make such.
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "kernel/attend.h"
+#include "kernel/conv.h"
+#include "kernel/deconv.h"
+#include "kernel/gemm.h"
+#include "kernel/recur.h"
+#include "kernel/wino.h"
+
+enum { MAX_VERSIONS = 64 };
+
+typedef struct Bench {
+    const Isa *isa;
+    CacheSizes caches;
+    Clock      clock;
+    TimeNs     patience;  // for each version
+    double     peak;      // the best seen so far
+} Bench;
+
+// One kernel on one shape. A family fills it in.
+typedef struct Job {
+    double   flops;
+    Version  versions[MAX_VERSIONS];
+    uint32_t n_versions;
+    TimeNs   least[MAX_VERSIONS];
+    size_t   scratch_bytes;
+    void    *scratch;
+    void (*run)(const Bench *b, const struct Job *j, const Version *v, Part part);
+    uint32_t (*tasks)(const Bench *b, const struct Job *j, const Version *v);
+    union {
+        Conv   conv;
+        Gemm   gemm;
+        Attend attend;
+        Recur  recur;
+        struct {
+            Wino         call;
+            const float *packed[ALGO_COUNT];
+        } wino;
+        Deconv deconv;
+    } of;
+    Arena *arena;  // of this job
+} Job;
+
+typedef struct Family {
+    const char *name;
+    const void *rows;
+    size_t      row_bytes, n_rows;
+    void (*make)(const Bench *b, const void *row, Job *j);
+} Family;
+
+#define ROWS(array) array, sizeof *(array), sizeof(array) / sizeof *(array)
+
+extern const Family family_conv, family_gemm, family_attend, family_recur, family_wino,
+    family_deconv;
+
+float *job_numbers(Job *j, size_t n);           // seeded, aligned
+void   job_need(Job *j, size_t scratch_bytes);  // at least as much

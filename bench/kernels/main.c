@@ -1,0 +1,157 @@
+// How close to the machine's peak is each kernel? GFLOP/s per family and shape: of the version that
+// is guessed without measuring, and of the best in the family's space.
+//
+// bench_kernels [--json] [--quick] [WORD...]: rows whose family or name contains one of the words.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/table.h"
+#include "base/tensor.h"
+#include "bench/kernels/job.h"
+#include "kernel/probe.h"
+
+enum { LEAST_SAMPLES = 5, SAMPLE_NS = 1500000 };
+
+// The least of many short samples: what others on the machine do only ever adds.
+static TimeNs measure_part(const Bench *b, const Job *j, const Version *v, Part part,
+                           TimeNs patience) {
+    TimeNs least = INT64_MAX, end = clock_now(b->clock) + patience;
+    for (int i = 0; i < LEAST_SAMPLES || clock_now(b->clock) < end; i++) {
+        TimeNs start = clock_now(b->clock);
+        j->run(b, j, v, part);
+        TimeNs took = clock_now(b->clock) - start;
+        if (took < least) least = took;
+    }
+    return least;
+}
+
+// A long run is cut into parts that are measured by themselves: on a busy machine nothing longer
+// than a millisecond or two passes undisturbed.
+static void measure(Bench *b, Job *j, uint32_t v) {
+    const Version *version = &j->versions[v];
+    uint32_t       tasks = j->tasks(b, j, version);
+    TimeNs         sum = 0;
+    TimeNs         whole = measure_part(b, j, version, (Part){0, 1, j->scratch}, 0);
+    uint32_t       n = (uint32_t)(whole / SAMPLE_NS) + 1;
+    if (n > tasks) n = tasks;
+    for (uint32_t i = 0; i < n; i++)
+        sum += measure_part(b, j, version, (Part){i, n, j->scratch}, b->patience / n);
+    if (j->least[v] == 0 || sum < j->least[v]) j->least[v] = sum;
+    if (v % 8 == 0) b->peak = fmax(b->peak, probe_fma_peak(b->isa));
+}
+
+static void report(const Bench *b, const Job *j, const char *family, const char *name, Table *t) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < j->n_versions; i++)
+        if (j->least[i] < j->least[best]) best = i;
+    const Version *v = &j->versions[best];
+    double         guess = j->flops / (double)j->least[0], top = j->flops / (double)j->least[best];
+    table_row(t);
+    table_text(t, family);
+    table_text(t, name);
+    table_int(t, j->least[0]);
+    table_real(t, guess);
+    table_real(t, guess / b->peak);
+    table_real(t, top);
+    table_real(t, top / b->peak);
+    table_int(t, j->n_versions);
+    table_textf(t, "%s %ux%u r%u c%u d%u%s%s", algo_name(v->algo), v->tile_rows, v->tile_vecs,
+                v->rows, v->columns, v->depth, v->order == ORDER_INPUT ? " input" : "",
+                v->pack > 0 ? " packed" : "");
+}
+
+static Err bench_row(Bench *b, const Family *f, const void *row, const char *name, Table *t) {
+    Arena a = {0};
+    TRY(arena_init(&a, (size_t)1 << 32));
+    Job j = {.arena = &a};
+    f->make(b, row, &j);
+    j.scratch = arena_alloc(&a, j.scratch_bytes + 1, 1, TENSOR_ALIGN);
+    for (uint32_t v = 0; v < j.n_versions; v++) {
+        measure(b, &j, v);
+        if (v % 8 == 7 || v + 1 == j.n_versions) measure(b, &j, 0);
+    }
+    report(b, &j, f->name, name, t);
+    arena_finish(&a);
+    return ERR_OK;
+}
+
+static bool wanted(const char *family, const char *name, int n, char **words) {
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        if (strncmp(words[i], "--", 2) == 0) continue;
+        any = true;
+        if (strstr(family, words[i]) != NULL || strstr(name, words[i]) != NULL) return true;
+    }
+    return !any;
+}
+
+static bool flag(int n, char **words, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], name) == 0) return true;
+    return false;
+}
+
+static Err bench_all(Bench *b, int n, char **words, Table *t) {
+    static const Family *const all[] = {&family_conv,  &family_gemm, &family_attend,
+                                        &family_recur, &family_wino, &family_deconv};
+    for (size_t f = 0; f < sizeof all / sizeof *all; f++)
+        for (size_t i = 0; i < all[f]->n_rows; i++) {
+            const void *row = (const char *)all[f]->rows + i * all[f]->row_bytes;
+            const char *name = *(const char *const *)row;
+            if (wanted(all[f]->name, name, n, words)) TRY(bench_row(b, all[f], row, name, t));
+        }
+    return ERR_OK;
+}
+
+static Err start(Arena *a, bool quick, Bench *b) {
+    Cpu cpu = {0};
+    TRY(isa_choose(&b->isa));
+    TRY(cpu_read(a, &cgroup_roots, &cpu));
+    b->caches = probe_caches(&cpu);
+    b->clock = clock_steady();
+    b->patience = quick ? 2000000 : 20000000;
+    b->peak = probe_fma_peak(b->isa);
+    return ERR_OK;
+}
+
+static Err show(const Bench *b, const Table *t, bool json) {
+    if (!json) {
+        printf("%s, FMA peak %.1f GFLOP/s\n", b->isa->name, b->peak);
+        return table_print(t, stdout);
+    }
+    json_t *rows = NULL;
+    TRY(table_json(t, &rows));
+    json_t *all = json_pack("{s:s, s:f, s:o}", "isa", b->isa->name, "fma_peak_gflops", b->peak,
+                            "kernels", rows);
+    if (all == NULL) return err_set(ERR_LIMIT, "no memory for the JSON text");
+    json_dumpf(all, stdout, JSON_INDENT(1));
+    json_decref(all);
+    return ERR_OK;
+}
+
+int main(int argc, char **argv) {
+    static const Column cols[] = {
+        {.key = "family", .head = "family"},
+        {.key = "name", .head = "shape"},
+        {.key = "guess_ns", .head = "guess", .unit = "us", .scale = 1e3, .decimals = 1},
+        {.key = "guess_gflops", .head = "GFLOP/s", .decimals = 1},
+        {.key = "guess_share", .head = "of peak", .unit = "%", .scale = 0.01, .decimals = 1},
+        {.key = "best_gflops", .head = "best", .decimals = 1},
+        {.key = "best_share", .head = "of peak", .unit = "%", .scale = 0.01, .decimals = 1},
+        {.key = "versions", .head = "versions"},
+        {.key = "best", .head = "by"},
+    };
+    Arena a = {0};
+    Bench b = {0};
+    Table t;
+    Err   e = arena_init(&a, (size_t)1 << 30);
+    table_init(&t, &a, cols, sizeof cols / sizeof *cols);
+    if (e == ERR_OK) e = start(&a, flag(argc, argv, "--quick"), &b);
+    if (e == ERR_OK) e = bench_all(&b, argc - 1, argv + 1, &t);
+    if (e == ERR_OK) e = show(&b, &t, flag(argc, argv, "--json"));
+    if (e != ERR_OK) fprintf(stderr, "bench_kernels: %s\n", err_why());
+    arena_finish(&a);
+    return e == ERR_OK ? 0 : 1;
+}
