@@ -40,11 +40,12 @@ static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand 
         size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
         void  *at = NULL;
         TRY(bind_room(b, bytes, &at));
-        if (v->layout == LAYOUT_BLOCKED) {
+        bool skip = ir_skips(b->ir, bytes);
+        if (!skip && v->layout == LAYOUT_BLOCKED) {
             Images im = layout_images(from);
             Relay  r = {from->data, at, im.n, im.c, im.pixels};
             b->isa->relay_block(&r, (Part){.count = 1});
-        } else if (bytes > 0) {
+        } else if (!skip && bytes > 0) {
             memcpy(at, from->data, bytes);
         }
         b->constants[value] = (Operand){.kind = OPERAND_CONST, .at = at};
@@ -170,6 +171,17 @@ Finish step_finish(const Step *s, const Space *space) {
     return out;
 }
 
+static void count_bytes(const Binder *b, const IrLayer *l, Step *s) {
+    for (uint32_t i = 0; i < ir_reads(l) + l->n_out; i++) {
+        uint32_t v = i < ir_reads(l) ? ir_read(l, i) : l->out[i - ir_reads(l)];
+        if (v == IR_NONE) continue;
+        const IrValue *value = &b->ir->values[v];
+        size_t         bytes = layout_bytes(&value->type, value->layout, b->ir->lanes);
+        *(ir_is_const(b->ir, v) ? &s->const_bytes : &s->flow_bytes) += bytes;
+        if (i < ir_reads(l) && !ir_is_const(b->ir, v)) s->read_bytes += bytes;
+    }
+}
+
 Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
     *s = (Step){
         .isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out, .weight = IR_NONE};
@@ -181,5 +193,6 @@ Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
     for (uint32_t i = 0; i < l->n_out && s->name == NULL; i++)
         if (l->out[i] != IR_NONE) s->name = arena_str(b->keep, b->ir->values[l->out[i]].name);
     s->n_versions = 1;
+    count_bytes(b, l, s);
     return table[l->kind](b, l, s);
 }

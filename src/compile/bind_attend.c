@@ -1,5 +1,6 @@
 // Attention: both products and the softmax between them.
 #include "compile/bind.h"
+#include "compile/cycles.h"
 #include "kernel/attend.h"
 
 static void attend_run(const StepCall *c) {
@@ -32,12 +33,17 @@ static Traffic attend_step_traffic(const Step *s, const Version *v, const CacheS
     return attend_traffic(s->spec, s->isa, v, c, parts);
 }
 
+static double attend_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_attend(s->spec, s->isa, v, parts);
+}
+
 static const Kind kind = {.name = "attention",
                           .run = attend_run,
                           .tasks = attend_step_tasks,
                           .scratch = attend_step_scratch,
                           .versions = attend_step_versions,
-                          .traffic = attend_step_traffic};
+                          .traffic = attend_step_traffic,
+                          .cycles = attend_step_cycles};
 
 Err bind_attend(Binder *b, const IrLayer *l, Step *s) {
     AttendShape *a = NULL;

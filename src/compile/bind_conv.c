@@ -2,6 +2,7 @@
 // made when the first version needs it.
 #include "base/check.h"
 #include "compile/bind.h"
+#include "compile/cycles.h"
 #include "compile/spec.h"
 #include "kernel/conv.h"
 #include "kernel/wino.h"
@@ -67,6 +68,12 @@ static Traffic conv_step_traffic(const Step *s, const Version *v, const CacheSiz
                           : conv_traffic(&c->shape, s->isa, v, caches, parts);
 }
 
+static double conv_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? cycles_wino(&c->shape, s->isa, v, parts)
+                          : cycles_conv(&c->shape, s->isa, v, parts);
+}
+
 static size_t conv_step_pack_bytes(const Step *s, const Version *v) {
     const ConvStep *c = s->spec;
     return is_winograd(v) ? wino_pack_bytes(&c->shape, s->isa, (Algo)v->algo)
@@ -99,6 +106,7 @@ static const Kind kind = {.name = "conv",
                           .scratch = conv_step_scratch,
                           .versions = conv_step_versions,
                           .traffic = conv_step_traffic,
+                          .cycles = conv_step_cycles,
                           .pack_bytes = conv_step_pack_bytes,
                           .pack = conv_step_pack,
                           .unpack = conv_step_unpack};

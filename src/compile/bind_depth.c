@@ -1,5 +1,6 @@
 // Depthwise convolutions.
 #include "compile/bind.h"
+#include "compile/cycles.h"
 #include "compile/spec.h"
 #include "kernel/depth.h"
 
@@ -38,6 +39,10 @@ static Traffic depth_step_traffic(const Step *s, const Version *v, const CacheSi
     return depth_traffic(&((const DepthStep *)s->spec)->shape, s->isa, v, c, parts);
 }
 
+static double depth_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_depth(&((const DepthStep *)s->spec)->shape, s->isa, v, parts);
+}
+
 static Err depth_step_pack(const Step *s, const Version *v, Binder *b) {
     (void)v;  // one packing serves all versions
     DepthStep *d = s->spec;
@@ -61,6 +66,7 @@ static const Kind kind = {.name = "depthwise",
                           .scratch = depth_step_scratch,
                           .versions = depth_step_versions,
                           .traffic = depth_step_traffic,
+                          .cycles = depth_step_cycles,
                           .pack = depth_step_pack,
                           .unpack = depth_step_unpack};
 

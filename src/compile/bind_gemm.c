@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "compile/bind.h"
+#include "compile/cycles.h"
 #include "compile/spec.h"
 #include "kernel/gemm.h"
 
@@ -40,6 +41,10 @@ static Traffic gemm_step_traffic(const Step *s, const Version *v, const CacheSiz
     return gemm_traffic(&((const GemmStep *)s->spec)->shape, s->isa, v, c, parts);
 }
 
+static double gemm_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_gemm(&((const GemmStep *)s->spec)->shape, s->isa, v, parts);
+}
+
 static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
     (void)v;  // one packing serves all versions
     GemmStep *g = s->spec;
@@ -66,6 +71,7 @@ static const Kind gemm_kind = {.name = "gemm",
                                .scratch = gemm_step_scratch,
                                .versions = gemm_step_versions,
                                .traffic = gemm_step_traffic,
+                               .cycles = gemm_step_cycles,
                                .pack = gemm_step_pack,
                                .unpack = gemm_step_unpack};
 

@@ -54,7 +54,7 @@ Err bind_recur(Binder *b, const IrLayer *l, Step *s) {
     float           *packed = NULL;
     TRY(bind_room(b, sizeof *r, &r));
     TRY(bind_room(b, recur_pack_bytes(&spec->shape, b->isa), &packed));
-    recur_pack(&spec->shape, &spec->weights, b->isa, packed);
+    if (!b->ir->hollow) recur_pack(&spec->shape, &spec->weights, b->isa, packed);
     *r = (RecurStep){spec->shape, packed};
     const RecurShape *p = &r->shape;
     uint32_t          gates = p->kind == RECUR_LSTM ? 4 : 3;

@@ -13,6 +13,10 @@ static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     return now;
 }
 
+enum { HOLLOW_MOST = 1 << 16 };  // bytes of constants that are made even so: biases, norms, indices
+
+bool ir_skips(const Ir *ir, size_t bytes) { return ir->hollow && bytes > HOLLOW_MOST; }
+
 uint32_t ir_value(Ir *ir, IrValue v) {
     ir->values = grow(ir->arena, ir->values, ir->n_values, &ir->cap_values, sizeof *ir->values);
     ir->values[ir->n_values] = v;

@@ -46,9 +46,11 @@ typedef struct Ir {
     uint32_t       n_values, n_layers, cap_values, cap_layers;
     uint32_t      *of_value;  // [graph values] ir value; IR_NONE: not part of the static program
     bool          *taken;     // [graph nodes] computed here, by folding or by a layer
+    bool           hollow;    // large constants have an address but no numbers: nobody runs it
 } Ir;
 
-MUST_USE Err ir_make(const Special *s, uint32_t lanes, Arena *arena, Ir *out);
+MUST_USE Err ir_make(const Special *s, uint32_t lanes, bool hollow, Arena *arena, Ir *out);
+bool         ir_skips(const Ir *ir, size_t bytes);  // a constant so large stays without numbers
 
 uint32_t ir_value(Ir *ir, IrValue v);
 uint32_t ir_const(Ir *ir, const char *name, Tensor t);

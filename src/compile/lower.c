@@ -108,21 +108,41 @@ static bool fold(Ir *ir, const Node *n, Arena *scratch) {
     for (uint32_t i = 0; i < n->n_in; i++) in[i] = lower_type(ir, n, i);
     OpCall c = {.node = n, .in = in, .scratch = scratch, .keep = ir->arena};
     if (infer_node(&c, out) != ERR_OK) return false;
-    for (uint32_t i = 0; i < n->n_out; i++)
+    bool skip = false;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        size_t bytes = 0;
+        if (tensor_measure(&out[i], &bytes) != ERR_OK) return false;
         if (tensor_room(&out[i], ir->arena) != ERR_OK) return false;
-    if (interp_eval(&c, out) != ERR_OK) return false;
+        skip = skip || ir_skips(ir, bytes);
+    }
+    if (!skip && interp_eval(&c, out) != ERR_OK) return false;
     for (uint32_t i = 0; i < n->n_out; i++)
         ir->of_value[n->out[i]] = ir_const(ir, ir->special->graph->values[n->out[i]].name, out[i]);
     return true;
 }
 
-static void add_given(Ir *ir) {
+// A constant that nobody has made yet: where a hollow program believes its numbers to be.
+static Err add_unmade(Ir *ir, uint32_t value) {
+    const Value *v = &ir->special->graph->values[value];
+    Tensor       t = ir->special->values[value];
+    size_t       bytes = 0;
+    TRY(tensor_measure(&t, &bytes));
+    TRY(tensor_room(&t, ir->arena));
+    if (!ir_skips(ir, bytes)) fill_make(v->fill, &t, t.data);
+    ir->of_value[value] = ir_const(ir, v->name, t);
+    return ERR_OK;
+}
+
+static Err add_given(Ir *ir) {
     const Graph *g = ir->special->graph;
     for (uint32_t i = 0; i < g->n_values; i++) {
         ir->of_value[i] = IR_NONE;
         const Tensor *t = &ir->special->values[i];
-        if (t->data != NULL && plain_value(t))
+        if (!plain_value(t)) continue;
+        if (t->data != NULL)
             ir->of_value[i] = ir_const(ir, g->values[i].name, *t);
+        else if (ir->hollow && g->values[i].fill != NULL)
+            TRY(add_unmade(ir, i));
     }
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const Tensor *t = &ir->special->values[g->inputs[i]];
@@ -133,6 +153,7 @@ static void add_given(Ir *ir) {
                                                             .input = i,
                                                             .twin = IR_NONE});
     }
+    return ERR_OK;
 }
 
 // What a body sees of the graph around it comes behind its inputs.
@@ -190,14 +211,14 @@ static void lower_node(Ir *ir, const Node *n, Arena *scratch) {
     arena_rewind(scratch, mark);
 }
 
-Err ir_make(const Special *s, uint32_t lanes, Arena *arena, Ir *out) {
+Err ir_make(const Special *s, uint32_t lanes, bool hollow, Arena *arena, Ir *out) {
     const Graph *g = s->graph;
     Arena        scratch;
-    *out = (Ir){.arena = arena, .special = s, .lanes = lanes};
+    *out = (Ir){.arena = arena, .special = s, .lanes = lanes, .hollow = hollow};
     out->of_value = arena_new(arena, uint32_t, g->n_values);
     out->taken = arena_new(arena, bool, g->n_nodes);
+    TRY(add_given(out));
     TRY(arena_init(&scratch, (size_t)1 << FOLD_SHIFT));
-    add_given(out);
     add_captures(out);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         out->taken[i] = s->folded[i] || is_static(out, &g->nodes[i]);

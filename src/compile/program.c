@@ -120,7 +120,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     p->isa = o->isa;
     if (p->isa == NULL) TRY(isa_choose(&p->isa));
     TRY(choose_caches(p, &o->caches, a));
-    TRY(ir_make(p->special, p->isa->lanes, a, &ir));
+    TRY(ir_make(p->special, p->isa->lanes, o->hollow, a, &ir));
     fuse_norms(&ir);
     fuse_attends(&ir);
     fuse_concats(&ir);
@@ -136,7 +136,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     TRY(bind_steps(p, &b));
     TRY(versions_choose(p, &b, o));
     TRY(budget_packs(p, &b));
-    TRY(pack_steps(p, &b, o));
+    if (!o->hollow) TRY(pack_steps(p, &b, o));
     return bind_outside(p, &b);
 }
 
@@ -177,7 +177,8 @@ static Err make_bodies(Program *p, const ProgramOptions *o) {
 
 Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
     Arena a;
-    *p = (Program){.special = s, .limits = o->limits};
+    CHECK(!o->hollow || o->tune == NULL);
+    *p = (Program){.special = s, .limits = o->limits, .hollow = o->hollow};
     TRY(arena_init(&p->keep, (size_t)1 << KEEP_SHIFT));
     arena_huge(&p->keep, FEW_WEIGHTS);
     Err e = arena_init(&a, (size_t)1 << IR_SHIFT);

@@ -15,6 +15,7 @@ typedef struct ProgramOptions {
     const TuneOptions *tune;    // measures versions before the program is ready; NULL: does not
     bool         pack_all;  // every version that the kernels offer can be run, not just the chosen
     bool         consume;   // the model's weights go back to the system once they are packed
+    bool         hollow;    // without weights, for studies of its steps: it cannot be run
     InterpLimits limits;    // of the part left to the interpreter; max_bytes of all of it
 } ProgramOptions;
 
@@ -28,6 +29,7 @@ struct Program {
     InterpLimits   limits;
     Step          *steps;
     uint32_t       n_steps;
+    bool           hollow;        // has no weights
     size_t         arena_bytes;   // of a Space: planned buffers
     size_t         weight_bytes;  // packed weights and other constants
     Operand       *outputs;       // [graph outputs] NONE: computed by the interpreted rest

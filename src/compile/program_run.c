@@ -22,6 +22,7 @@ static Err init_bodies(Space *s, const Program *p) {
 }
 
 Err space_init(Space *s, const Program *p, uint32_t parts) {
+    CHECK(!p->hollow);
     *s = (Space){.parts = parts, .scratch_stride = program_scratch(p)};
     size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
     TRY(arena_init(&s->memory, bytes + PAGE));

@@ -54,6 +54,8 @@ typedef struct Kind {
     size_t (*scratch)(const Step *s, const Version *v);  // bytes per part; NULL: none
     uint32_t (*versions)(const Step *s, const CacheSizes *c, Version *out, uint32_t max);
     Traffic (*traffic)(const Step *s, const Version *v, const CacheSizes *c, uint32_t parts);
+    // What arithmetic alone takes, of the part that has most to do; see compile/cycles.h.
+    double (*cycles)(const Step *s, const Version *v, uint32_t parts);
     size_t (*pack_bytes)(const Step *s, const Version *v);  // NULL: all versions share one packing
     // Makes the packed weights the version reads, once; until then it may not run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
@@ -78,6 +80,9 @@ struct Step {
     char       *key;  // names the shape for the profile store; NULL: not heavy
     double      macs;
     uint32_t    weight;  // the constant that is packed, while a program is made; IR_NONE: nothing
+    size_t      read_bytes;   // of the values it reads
+    size_t      flow_bytes;   // the same, and of those it writes
+    size_t      const_bytes;  // of the constants it reads
     uint32_t    n_in, n_out;
     Operand    *in, *out;
     StepFinish  finish;

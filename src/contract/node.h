@@ -27,6 +27,8 @@ typedef struct NodeVersion {
     float    dram_bytes[NODE_COUNTS];  // moved from memory while the shared cache is quiet
 } NodeVersion;
 
+struct NodeDemand;
+
 typedef struct NodeLayer {
     const char *name;
     uint32_t    n_versions;  // version 0 is the one that is fastest alone
@@ -35,14 +37,15 @@ typedef struct NodeLayer {
 
 // A compiled model with what is known of its times; never changes while an engine runs.
 typedef struct NodeModel {
-    const char      *name;
-    uint32_t         n_layers, n_counts;
-    uint16_t         counts[NODE_COUNTS];  // ascending, the first is 1
-    const NodeLayer *layers;               // [n_layers]
-    const float     *times;                // see node_time
-    const float     *rest_best;            // see node_rest; with node_pick's versions
-    const float     *rest_solo;            // the same with version 0 of each layer
-    const uint8_t   *picks;                // see node_pick
+    const char              *name;
+    uint32_t                 n_layers, n_counts;
+    uint16_t                 counts[NODE_COUNTS];  // ascending, the first is 1
+    const NodeLayer         *layers;               // [n_layers]
+    const float             *times;                // see node_time
+    const float             *rest_best;            // see node_rest; with node_pick's versions
+    const float             *rest_solo;            // the same with version 0 of each layer
+    const uint8_t           *picks;                // see node_pick
+    const struct NodeDemand *demand;  // what an engine in virtual time knows; not for policies
 } NodeModel;
 
 // Layer l computed by version v on counts[k] cores at a level of interference.

@@ -44,7 +44,8 @@ static size_t weight_reads(const ConvPlan *p, const Version *v, const Sizes *z, 
 static size_t input_reads(const ConvPlan *p, const Version *v, const Sizes *z, size_t l2,
                           uint32_t parts) {
     bool by_columns = v->split == SPLIT_COLUMNS && p->row_blocks * p->images > 1;
-    if (by_columns) return p->col_groups;
+    if (by_columns && z->input + z->task_weights > l2) return p->col_groups;
+    if (by_columns) return parts < p->col_groups ? parts : p->col_groups;
     if (z->task_input + z->task_weights / 2 > l2) return p->vec_groups;
     size_t sharing = parts > p->row_blocks * p->images ? parts / (p->row_blocks * p->images) : 1;
     return sharing < p->col_groups ? sharing : p->col_groups;

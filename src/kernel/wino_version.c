@@ -59,7 +59,9 @@ static Reads reads_of(const ConvShape *s, uint32_t lanes, const Version *v, cons
     r.block = r.inputs + p->products * sizeof(float);
     size_t kept = v->order == ORDER_INPUT ? r.weights : r.weights / p->strips;
     if (kept + r.block > l2) r.weight_passes = p->blocks;
-    if (v->order == ORDER_WEIGHTS && p->blocks > 1) r.input_passes = p->strips;
+    size_t x = (size_t)s->n * p->channels * lanes * s->ih * s->iw * sizeof(float);
+    bool   stays = x + r.block + r.weights / p->strips <= l2;
+    if (v->order == ORDER_WEIGHTS && p->blocks > 1 && !stays) r.input_passes = p->strips;
     return r;
 }
 

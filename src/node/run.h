@@ -16,6 +16,7 @@ typedef struct NodeRun {
     uint64_t          seed;  // of whatever chance there is in the machine
     RecordSink        records;
     uint32_t          skip;  // the first so many requests are not counted: the queues fill
+    double give_up;  // in virtual time: ends once more than this part is missed for sure; 0: never
 } NodeRun;
 
 typedef struct NodeAnswer {
@@ -31,6 +32,7 @@ typedef struct NodeResult {
     double      busy_core_ns;  // cores in blocks, summed
     TimeNs      span;          // from the first arrival to the last answer
     double      decide_ns;     // spent in the policy, live; 0 in virtual time
+    bool        gave_up;       // what was not answered by then counts as late
 } NodeResult;
 
 // What a table shows of a result.

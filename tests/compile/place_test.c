@@ -292,7 +292,7 @@ static void zoo_network(const char *name, uint32_t lanes, int64_t sequence, doub
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         in[i] = m.graph->values[m.graph->inputs[i]].type;
     assert_int_equal(special_make(m.graph, in, interp_eval, &m.arena, &s), ERR_OK);
-    assert_int_equal(ir_make(s, lanes, &m.arena, &ir), ERR_OK);
+    assert_int_equal(ir_make(s, lanes, false, &m.arena, &ir), ERR_OK);
     fuse_norms(&ir);
     fuse_concats(&ir);
     fuse_chains(&ir);

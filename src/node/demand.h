@@ -1,0 +1,42 @@
+// NodeDemand: what the layers of a model ask of cores, shared cache and memory; the physics behind
+// the times of a NodeModel, for an engine in virtual time.
+#pragma once
+
+#include "contract/node.h"
+
+enum {
+    DEMAND_SHARES = 6,        // of a slice: none, a fifth ... all
+    DEMAND_SLICE_COUNTS = 10  // numbers of slices, at most
+};
+
+typedef struct NodeDemand {
+    uint32_t     n_layers, n_counts, n_slices;
+    uint16_t     slices[DEMAND_SLICE_COUNTS];  // ascending, the first is 1
+    const float *core_ns;     // [layer][version][count] arithmetic and L3: what it takes at least
+    const float *bytes;       // [layer][version][slices][share] moved from memory
+    const float *hot_bytes;   // [layer][version] it goes through: what it fills cache with
+    const float *read_bytes;  // [layer] that come from the layer before
+} NodeDemand;
+
+static inline const float *demand_bytes(const NodeDemand *d, uint32_t l, uint32_t v, uint32_t s) {
+    return d->bytes + ((size_t)(l * NODE_VERSIONS + v) * d->n_slices + s) * DEMAND_SHARES;
+}
+
+static inline float demand_core_ns(const NodeDemand *d, uint32_t l, uint32_t v, uint32_t k) {
+    return d->core_ns[(size_t)(l * NODE_VERSIONS + v) * d->n_counts + k];
+}
+
+// The smallest known number of slices that is not below n, by index; or the largest.
+static inline uint32_t demand_slices(const NodeDemand *d, uint32_t n) {
+    uint32_t s = 0;
+    while (s + 1 < d->n_slices && d->slices[s] < n) s++;
+    return s;
+}
+
+// Bytes with that share of each slice, 0 to 1.
+static inline double demand_at(const float *bytes, double share) {
+    double   x = share * (DEMAND_SHARES - 1);
+    uint32_t i = x < 0 ? 0 : x >= DEMAND_SHARES - 1 ? DEMAND_SHARES - 2 : (uint32_t)x;
+    double   part = x - i;
+    return (double)bytes[i] + ((double)bytes[i + 1] - (double)bytes[i]) * part;
+}

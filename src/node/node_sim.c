@@ -1,0 +1,320 @@
+#include "node/node_sim.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "node/node_sim_int.h"
+
+// Where a request stands among those that wait, by order of arrival; or where it would.
+static uint32_t waiting_at(const Sim *s, uint64_t id) {
+    uint32_t lo = 0, hi = s->n_waiting;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (s->requests[s->waiting[mid]].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void stop_waiting(Sim *s, uint32_t request) {
+    uint32_t i = waiting_at(s, s->requests[request].id);
+    CHECK(i < s->n_waiting && s->waiting[i] == request);
+    memmove(s->waiting + i, s->waiting + i + 1, (--s->n_waiting - i) * sizeof *s->waiting);
+}
+
+static void stop_running(Sim *s, uint32_t request) {
+    uint32_t i = 0;
+    while (s->running[i] != request) i++;
+    memmove(s->running + i, s->running + i + 1, (--s->n_running - i) * sizeof *s->running);
+}
+
+void sim_to_running(Sim *s, uint32_t request) {
+    stop_waiting(s, request);
+    s->running[s->n_running++] = request;
+    s->requests[request].state = NODE_RUNNING;
+}
+
+static void wait_in_line(Sim *s, uint32_t request) {
+    uint32_t i = waiting_at(s, s->requests[request].id);
+    memmove(s->waiting + i + 1, s->waiting + i, (s->n_waiting++ - i) * sizeof *s->waiting);
+    s->waiting[i] = request;
+}
+
+void sim_to_waiting(Sim *s, uint32_t request) {
+    stop_running(s, request);
+    wait_in_line(s, request);
+    s->requests[request].state = NODE_WAITING;
+    s->requests[request].since = s->now;
+}
+
+// The last request takes the place of one that is gone.
+static void forget(Sim *s, uint32_t request) {
+    uint32_t last = --s->n_requests;
+    if (s->requests[request].state == NODE_WAITING)
+        stop_waiting(s, request);
+    else
+        stop_running(s, request);
+    if (last == request) return;
+    if (s->requests[last].state == NODE_WAITING) {
+        s->waiting[waiting_at(s, s->requests[last].id)] = request;
+    } else {
+        uint32_t i = 0;
+        while (s->running[i] != last) i++;
+        s->running[i] = request;
+    }
+    s->requests[request] = s->requests[last];
+    s->extras[request] = s->extras[last];
+    s->named[request] = s->named[last];
+}
+
+void sim_answer(Sim *s, uint32_t request, Outcome o, const char *why) {
+    const NodeRequest *r = &s->requests[request];
+    NodeAnswer        *x = &s->result->answers[r->id];
+    x->finish = s->now;
+    x->outcome = o;
+    s->answered++;
+    if (o == OUTCOME_REJECTED && r->id >= s->run->skip && s->now <= r->deadline) s->missed++;
+    record_put(s->run->records,
+               &(Record){.at = s->now,
+                         .kind = o == OUTCOME_REJECTED ? RECORD_REJECT : RECORD_FINISH,
+                         .request = r->id,
+                         .tenant = r->tenant,
+                         .outcome = o,
+                         .why = why});
+    forget(s, request);
+}
+
+const char *sim_why_late(const Sim *s, uint32_t request) {
+    const NodeRequest *r = &s->requests[request];
+    const SimExtra    *e = &s->extras[request];
+    double             waited = (double)e->waited;
+    if (waited > (double)(r->deadline - r->arrival))
+        return "overload: waited longer than its target";
+    if (waited >= e->contention_ns && waited >= e->conflict_ns && waited > 0)
+        return "queueing: waited for cores";
+    if (e->contention_ns >= e->conflict_ns && e->contention_ns > 0)
+        return "contention: cache and memory were shared";
+    if (e->conflict_ns > 0) return "conflict: fewer cores than wanted";
+    return "size: too slow even alone on its cores";
+}
+
+static uint32_t request_of(const Sim *s, const SimBlock *b) {
+    uint32_t i = 0;
+    while (&s->blocks[s->extras[s->running[i]].block] != b) i++;
+    return s->running[i];
+}
+
+static void count_layer(const Sim *s, const SimBlock *b, SimExtra *e, const NodeRequest *r) {
+    const NodeModel *m = b->model;
+    uint32_t         wanted = node_count(m, r->wanted > 0 ? r->wanted : 1), v;
+    double           took = (double)(s->now - b->began);
+    e->contention_ns += took - b->quiet_ns;
+    if (wanted <= b->count || b->starting) return;
+    v = b->versions[b->layer];
+    double lost =
+        (double)(node_time(m, b->layer, v, b->count, 0) - node_time(m, b->layer, v, wanted, 0));
+    if (lost > 0) e->conflict_ns += lost;
+}
+
+// True when the block ended.
+static bool end_layer(Sim *s, SimBlock *b) {
+    uint32_t     x = request_of(s, b);
+    NodeRequest *r = &s->requests[x];
+    double       took = (double)(s->now - b->began) * b->n_cores;
+    count_layer(s, b, &s->extras[x], r);
+    r->computed += (TimeNs)took;
+    s->result->busy_core_ns += took;
+    if (b->starting)
+        b->starting = false;
+    else
+        b->layer++;
+    if (b->layer < b->end) {
+        sim_next_layer(s, b);
+        return false;
+    }
+    record_put(s->run->records, &(Record){.at = s->now,
+                                          .kind = RECORD_END,
+                                          .request = r->id,
+                                          .tenant = r->tenant,
+                                          .first = b->first,
+                                          .n_layers = b->end - b->first,
+                                          .cores = b->cores});
+    r->cores = b->cores;
+    r->layer = b->end;
+    sim_leave(s, b);
+    if (b->end < b->model->n_layers)
+        sim_to_waiting(s, x);
+    else if (s->now <= r->deadline)
+        sim_answer(s, x, OUTCOME_MET, NULL);
+    else
+        sim_answer(s, x, OUTCOME_LATE, sim_why_late(s, x));
+    return true;
+}
+
+static void arrive(Sim *s) {
+    uint32_t          i = s->next_arrival++;
+    const Arrival    *at = &s->run->arrivals.at[i];
+    const NodeTenant *t = &s->run->setup.tenants[at->tenant];
+    uint32_t          x = s->n_requests++;
+    s->requests[x] = (NodeRequest){.id = i,
+                                   .tenant = at->tenant,
+                                   .state = NODE_WAITING,
+                                   .arrival = at->at,
+                                   .deadline = at->at + t->qos_ns,
+                                   .since = at->at};
+    s->extras[x] = (SimExtra){0};
+    s->named[x] = 0;
+    wait_in_line(s, x);
+    s->result->answers[i] = (NodeAnswer){.arrival = at->at, .tenant = at->tenant};
+    s->result->answers[i].outcome = OUTCOMES;
+    record_put(s->run->records, &(Record){.at = at->at,
+                                          .kind = RECORD_ARRIVE,
+                                          .request = i,
+                                          .tenant = at->tenant,
+                                          .deadline = at->at + t->qos_ns});
+}
+
+static TimeNs next_finish(const Sim *s) {
+    TimeNs t = INT64_MAX;
+    for (uint32_t i = 0; i < s->n_running; i++)
+        if (s->blocks[s->order[i]].finish < t) t = s->blocks[s->order[i]].finish;
+    return t;
+}
+
+// All that happens now. True when a policy has something to decide.
+static bool happen(Sim *s) {
+    bool news = s->now >= s->wake;
+    for (uint32_t i = 0; i < s->n_running;) {
+        SimBlock *b = &s->blocks[s->order[i]];
+        if (b->finish == s->now && end_layer(s, b))
+            news = true;
+        else
+            i++;
+    }
+    for (; s->next_arrival < s->run->arrivals.n; news = true) {
+        if (s->run->arrivals.at[s->next_arrival].at > s->now) break;
+        arrive(s);
+    }
+    return news;
+}
+
+// Requests whose deadline has passed without an answer are missed, whatever comes.
+static bool hopeless(Sim *s) {
+    const Arrivals *a = &s->run->arrivals;
+    if (s->run->give_up <= 0) return false;
+    for (uint32_t t = 0; t < s->run->setup.n_tenants; t++) {
+        TimeNs qos = s->run->setup.tenants[t].qos_ns;
+        for (uint32_t *i = &s->cursors[t]; *i < s->next_arrival; (*i)++) {
+            const NodeAnswer *x = &s->result->answers[*i];
+            if (a->at[*i].tenant != t || *i < s->run->skip) continue;
+            if (a->at[*i].at + qos >= s->now) break;
+            s->missed += x->outcome == OUTCOMES || x->finish > a->at[*i].at + qos;
+        }
+    }
+    return s->missed > s->run->give_up * (double)(a->n - s->run->skip);
+}
+
+static void prepare(Sim *s, Arena *a) {
+    uint32_t n = s->run->arrivals.n, cores = s->run->setup.machine->n_cores;
+    s->requests = arena_new(a, NodeRequest, n);
+    s->extras = arena_new(a, SimExtra, n);
+    s->named = arena_new(a, uint64_t, n);
+    s->waiting = arena_new(a, uint32_t, n);
+    s->running = arena_new(a, uint32_t, cores);
+    s->blocks = arena_new(a, SimBlock, cores);
+    s->order = arena_new(a, uint32_t, cores);
+    s->idle = arena_new(a, uint32_t, cores);
+    s->slice_hot = arena_new(a, uint64_t, s->run->setup.machine->n_slices);
+    s->slice_blocks = arena_new(a, uint16_t, s->run->setup.machine->n_slices);
+    s->demands = arena_new(a, double, cores);
+    s->rates = arena_new(a, double, cores);
+    s->actions = arena_new(a, NodeAction, SIM_ACTIONS);
+    s->cursors = arena_new(a, uint32_t, s->run->setup.n_tenants);
+    for (uint32_t i = 0; i < cores; i++) {
+        s->idle[s->n_idle++] = cores - 1 - i;
+        s->blocks[i].slices = arena_new(a, uint8_t, s->run->setup.machine->n_slices);
+    }
+    s->free = cores_all(cores);
+    s->n_free = cores;
+    s->wake = INT64_MAX;
+}
+
+static void prepare_policy(Sim *s, Arena *a) {
+    const NodePolicy *p = s->run->policy;
+    const NodeSetup  *setup = &s->run->setup;
+    if (p->state_size != NULL)
+        s->state = arena_alloc(a, p->state_size(setup, s->run->settings), 1, 64);
+    if (p->init != NULL) p->init(s->state, setup, s->run->settings);
+}
+
+static TimeNs next_time(const Sim *s) {
+    TimeNs t = next_finish(s);
+    if (s->wake < t) t = s->wake;
+    if (s->next_arrival < s->run->arrivals.n && s->run->arrivals.at[s->next_arrival].at < t)
+        t = s->run->arrivals.at[s->next_arrival].at;
+    return t;
+}
+
+static void give_up(Sim *s) {
+    s->result->gave_up = true;
+    while (s->next_arrival < s->run->arrivals.n) arrive(s);
+    for (uint32_t i = 0; i < s->result->n; i++)
+        if (s->result->answers[i].outcome == OUTCOMES) {
+            s->result->answers[i].outcome = OUTCOME_LATE;
+            s->result->answers[i].finish = s->now;
+            s->answered++;
+        }
+}
+
+static void go(Sim *s) {
+    while (s->answered < s->result->n) {
+        s->now = next_time(s);
+        bool policy_holds_requests_forever = s->now == INT64_MAX;
+        CHECK(!policy_holds_requests_forever);
+        if (happen(s)) {
+            sim_decide(s);
+            if (hopeless(s)) {
+                give_up(s);
+                return;
+            }
+        }
+        sim_flow(s);
+    }
+}
+
+static void check_balance(const NodeResult *r) {
+    uint32_t count[OUTCOMES] = {0};
+    for (uint32_t i = 0; i < r->n; i++) {
+        CHECK(r->answers[i].outcome < OUTCOMES);
+        count[r->answers[i].outcome]++;
+    }
+    CHECK(count[OUTCOME_MET] + count[OUTCOME_LATE] + count[OUTCOME_REJECTED] == r->n);
+}
+
+static Err check_run(const NodeRun *run) {
+    for (uint32_t i = 0; i < run->setup.n_tenants; i++)
+        if (run->setup.tenants[i].model->demand == NULL)
+            return err_set(ERR_ARG, "tenant %s has a model that cannot be simulated",
+                           run->setup.tenants[i].name);
+    return ERR_OK;
+}
+
+Err node_sim(const NodeRun *run, const NodeMachineSpec *spec, Arena *a, NodeResult *out) {
+    NodeResult r = {.n = run->arrivals.n};
+    Arena      memory;
+    Sim        s = {.run = run, .spec = spec, .result = &r};
+    TRY(check_run(run));
+    r.answers = arena_try_new(a, NodeAnswer, r.n);
+    if (r.answers == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", r.n);
+    TRY(arena_init(&memory, (size_t)1 << 36));
+    prepare(&s, &memory);
+    prepare_policy(&s, &memory);
+    go(&s);
+    arena_finish(&memory);
+    check_balance(&r);
+    if (r.n > 0) r.span = s.now - run->arrivals.at[0].at;
+    *out = r;
+    return ERR_OK;
+}
