@@ -1,0 +1,43 @@
+#include "policy/node/ahead.h"
+
+void ahead_carve(Ahead *a, const NodeModel *m, uint32_t n_levels, Carve *from) {
+    *a = (Ahead){.model = m, .n_counts = m->n_counts, .n_levels = n_levels};
+    a->rest = carve(from, float, (size_t)n_levels *(m->n_layers + 1) * m->n_counts);
+}
+
+void ahead_init(Ahead *a, const uint8_t *picks) {
+    const NodeModel *m = a->model;
+    for (uint32_t level = 0; level < a->n_levels; level++)
+        for (uint32_t l = m->n_layers; l-- > 0;)
+            for (uint32_t k = 0; k < m->n_counts; k++) {
+                uint32_t v = picks == NULL ? 0 : picks[(level * m->n_counts + k) * m->n_layers + l];
+                float   *here = a->rest + (size_t)(level * (m->n_layers + 1) + l) * m->n_counts;
+                here[k] = here[k + m->n_counts] + node_time(m, l, v, k, level);
+            }
+}
+
+uint32_t ahead_least(const Ahead *a, uint32_t level, uint32_t l, uint32_t end, double ns) {
+    const float *from = ahead_at(a, level, l), *to = ahead_at(a, level, end);
+    uint32_t     k = 0;
+    while (k < a->n_counts && (double)(from[k] - to[k]) > ns) k++;
+    return k;
+}
+
+uint32_t ahead_fastest(const Ahead *a, uint32_t level, uint32_t l, uint32_t end) {
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < a->n_counts; k++)
+        if (ahead_time(a, level, l, end, k) < ahead_time(a, level, l, end, best)) best = k;
+    return best;
+}
+
+uint32_t ahead_reach(const Ahead *a, uint32_t level, uint32_t l, uint32_t k, double ns) {
+    uint32_t lo = l + 1, hi = a->model->n_layers;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi + 1) / 2;
+        if ((double)ahead_time(a, level, l, mid, k) <= ns)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return lo;
+}

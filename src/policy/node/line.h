@@ -1,0 +1,25 @@
+// Line: requests in order of arrival, each given the cores that its next block asks for, or what is
+// free of them.
+#pragma once
+
+#include "contract/node.h"
+
+typedef struct LineAsk {
+    uint32_t n_layers, cores;
+} LineAsk;
+
+typedef struct Line {
+    const NodeView *view;
+    const uint8_t  *versions;  // for every layer; NULL: what node_pick names
+    uint32_t        level;     // for node_pick
+    double          start;     // least share of the cores asked for that a block starts with
+    bool            grow;      // blocks that started with less get more when nobody waits
+    LineAsk (*ask)(const void *policy, const NodeView *v, const NodeRequest *r);
+    const void *policy;
+} Line;
+
+uint32_t line_serve(const Line *line, NodeAction *out, uint32_t max);
+
+// Cores wanted by all requests there are, in shares of the machine; waiting[t] is what one of
+// tenant t is worth.
+double line_load(const NodeView *v, const uint16_t *waiting);

@@ -1,0 +1,148 @@
+// planaria: every core allotted anew at every layer
+//
+// 1. Whenever a request arrives or a layer ends, all requests are looked at together. m is the
+// least
+//    cores that answer one in time, as predicted for a quiet machine; with no such number it is
+//    infeasible.
+// 2. All feasible, and all m fit: each gets its m, and the spare cores go by priority / time left
+// on
+//    m cores.
+// 3. Some feasible: those with the highest priority / (slack * m) get their m as long as there are
+//    cores, the last of them a part; what is left over goes by the same score.
+// 4. The infeasible share what nobody else has a use for, in proportion to priority / time left on
+//    all cores; when none is feasible, that is the whole machine.
+// 5. Shares of spare cores are rounded. What rounding leaves goes to the highest score, what it
+// takes
+//    too much is taken back core by core from the lowest that has more than its m. Nobody gets more
+//    cores than are of use to it.
+// 6. A request keeps the cores of its present layer; the new allotment holds from its next one on.
+//
+// Every layer is a decision and a dispatch, layers run in the version that is fastest alone, and
+// predictions know nothing of what co-runs.
+#include "policy/node/planaria.h"
+
+#include "policy/node/ahead.h"
+#include "policy/node/place.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X) X(safety, double, 1.0, 0.1, 1.0, "share of the time left that is planned with")
+
+typedef struct PlanariaSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} PlanariaSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(PlanariaSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Planaria {
+    PlanariaSettings with;
+    Ahead           *ahead;   // [tenant]
+    uint16_t        *useful;  // [tenant] cores, at most
+    uint8_t         *solo;    // version 0 of every layer
+    PlanariaTask     tasks[PLANARIA_MAX];
+} Planaria;
+
+static Planaria *carve_all(const NodeSetup *s, Carve *from) {
+    Planaria *p = carve(from, Planaria, 1);
+    Ahead    *ahead = carve(from, Ahead, s->n_tenants), unused;
+    uint16_t *useful = carve(from, uint16_t, s->n_tenants);
+    uint32_t  longest = 0;
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        const NodeModel *m = s->tenants[i].model;
+        ahead_carve(p == NULL ? &unused : &ahead[i], m, 1, from);
+        if (m->n_layers > longest) longest = m->n_layers;
+    }
+    uint8_t *solo = carve(from, uint8_t, longest);
+    if (p != NULL) {
+        p->ahead = ahead;
+        p->useful = useful;
+        p->solo = solo;
+    }
+    return p;
+}
+
+static size_t size(const NodeSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+static void init(void *state, const NodeSetup *setup, const void *settings) {
+    Carve     c = {.base = state};
+    Planaria *p = carve_all(setup, &c);
+    p->with = *(const PlanariaSettings *)settings;
+    for (uint32_t i = 0; i < setup->n_tenants; i++) {
+        const NodeModel *m = setup->tenants[i].model;
+        ahead_init(&p->ahead[i], NULL);
+        p->useful[i] = m->counts[ahead_fastest(&p->ahead[i], 0, 0, m->n_layers)];
+    }
+}
+
+static PlanariaTask task_of(const Planaria *p, const NodeView *v, uint32_t request, bool runs) {
+    const NodeRequest *r = &v->requests[request];
+    const NodeTenant  *t = &v->setup->tenants[r->tenant];
+    const Ahead       *a = &p->ahead[r->tenant];
+    uint32_t           at = runs ? r->first : r->next, n = t->model->n_layers;
+    double             left = p->with.safety * (double)(r->deadline - v->now);
+    uint32_t           k = ahead_least(a, 0, at, n, left);
+    PlanariaTask       task = {.request = request, .runs = runs, .useful = p->useful[r->tenant]};
+    if (k < a->n_counts) {
+        task.least = t->model->counts[k];
+        if (task.useful < task.least) task.useful = task.least;
+        task.spare = t->priority / (double)ahead_at(a, 0, at)[k];
+        task.score = t->priority / (left * task.least);
+    } else {
+        k = node_count(t->model, task.useful);
+        task.score = -t->priority / (double)ahead_at(a, 0, at)[k];
+    }
+    return task;
+}
+
+static uint32_t gather(Planaria *p, const NodeView *v) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->n_running && n < PLANARIA_MAX; i++)
+        p->tasks[n++] = task_of(p, v, v->running[i], true);
+    for (uint32_t i = 0; i < v->n_waiting && n < PLANARIA_MAX; i++)
+        p->tasks[n++] = task_of(p, v, v->waiting[i], false);
+    return n;
+}
+
+static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
+    Planaria *p = state;
+    if (v->n_free == 0 || v->n_waiting == 0) return 0;
+    uint32_t n_tasks = gather(p, v), n = 0, n_free = v->n_free;
+    planaria_allot(p->tasks, n_tasks, v->setup->machine->n_cores);
+    Cores free = v->free;
+    for (uint32_t i = 0; i < n_tasks && n < max && n_free > 0; i++) {
+        const PlanariaTask *t = &p->tasks[i];
+        if (t->runs || t->cores == 0) continue;
+        uint32_t given = t->cores < n_free ? t->cores : n_free;
+        Cores    cores = place_first(&free, given);
+        free = cores_without(free, &cores);
+        n_free -= given;
+        out[n++] = (NodeAction){.verb = NODE_START,
+                                .request = t->request,
+                                .n_layers = 1,
+                                .wanted = t->cores,
+                                .cores = cores,
+                                .versions = p->solo};
+    }
+    return n;
+}
+
+const NodePolicy policy_planaria = {
+    .name = "planaria",
+    .about = "all cores allotted anew at every layer, by feasibility and score",
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(PlanariaSettings),
+    .state_size = size,
+    .init = init,
+    .decide = decide,
+};

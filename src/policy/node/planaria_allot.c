@@ -1,0 +1,65 @@
+#include <math.h>
+
+#include "policy/node/planaria.h"
+
+// Highest score first. Shell's gaps with insertion; equal scores keep their order by request.
+static bool above(const PlanariaTask *a, const PlanariaTask *b) {
+    return a->score != b->score ? a->score > b->score : a->request < b->request;
+}
+
+static void sort(PlanariaTask *tasks, uint32_t n) {
+    static const uint32_t gaps[] = {57, 23, 10, 4, 1};
+    for (uint32_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
+        for (uint32_t i = gaps[g]; i < n; i++) {
+            PlanariaTask moved = tasks[i];
+            uint32_t     j = i;
+            for (; j >= gaps[g] && above(&moved, &tasks[j - gaps[g]]); j -= gaps[g])
+                tasks[j] = tasks[j - gaps[g]];
+            tasks[j] = moved;
+        }
+}
+
+typedef double Claim(const PlanariaTask *t);
+
+static double by_spare(const PlanariaTask *t) { return t->spare; }
+static double by_score(const PlanariaTask *t) { return t->score > 0 ? t->score : 0; }
+static double by_size(const PlanariaTask *t) { return fabs(t->score); }
+
+static void give(PlanariaTask *t, uint32_t cores, int64_t *left) {
+    if (t->cores + cores > t->useful) cores = t->useful > t->cores ? t->useful - t->cores : 0;
+    t->cores += cores;
+    *left -= cores;
+}
+
+// Hands `left` cores out in proportion to claims and returns what is left; step 5.
+static int64_t spread(PlanariaTask *tasks, uint32_t n, int64_t left, Claim *claim) {
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += claim(&tasks[i]);
+    if (left <= 0 || !(sum > 0)) return left;
+    double all = (double)left;
+    for (uint32_t i = 0; i < n; i++)
+        give(&tasks[i], (uint32_t)(all * claim(&tasks[i]) / sum + 0.5), &left);
+    for (uint32_t i = 0; i < n && left > 0; i++)
+        if (claim(&tasks[i]) > 0) give(&tasks[i], (uint32_t)left, &left);
+    for (uint32_t i = n; i-- > 0 && left < 0;)
+        while (left < 0 && tasks[i].cores > tasks[i].least) tasks[i].cores--, left++;
+    return left;
+}
+
+void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_cores) {
+    uint32_t feasible = 0;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        tasks[i].cores = 0;
+        feasible += tasks[i].least > 0;
+        sum += tasks[i].least;
+    }
+    sort(tasks, n);
+    int64_t left = n_cores;
+    for (uint32_t i = 0; i < n && left > 0; i++) {
+        tasks[i].cores = tasks[i].least < left ? tasks[i].least : (uint32_t)left;
+        left -= tasks[i].cores;
+    }
+    left = spread(tasks, n, left, feasible == n && sum <= n_cores ? by_spare : by_score);
+    spread(tasks, n, left, by_size);
+}

@@ -1,0 +1,144 @@
+// prema: one model at a time, chosen by tokens
+//
+// 1. Time is shared, space is not: one request has all cores that are of use to it.
+// 2. A request earns tokens while it waits: its priority times what waiting has cost it so far in
+//    units of its own time alone, so that short ones earn quickly. It starts with its priority.
+// 3. The candidates are those with at least the threshold: the most tokens that anybody has,
+// rounded
+//    down to a power of `step`. Among them the one with the shortest predicted time left runs.
+// 4. After every `quantum` layers the choice is made again. A request that is put aside keeps what
+//    it has computed: that is the checkpoint, and on a CPU it costs nothing but warm caches.
+//
+// Predictions are those of a quiet machine, which it is, since nobody else runs.
+#include <math.h>
+
+#include "policy/node/carve.h"
+#include "policy/node/place.h"
+#include "policy/node/queue.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X)                                                                                \
+    X(quantum, int, 1, 1, 10000, "layers between two choices")                                     \
+    X(step, double, 3.0, 1.01, 100.0, "ratio of neighbouring thresholds")
+
+typedef struct PremaSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} PremaSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(PremaSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Alone {  // a tenant's model on a quiet machine
+    uint32_t k;         // of the cores that are of use
+    float    ns;
+} Alone;
+
+typedef struct Prema {
+    PremaSettings with;
+    Alone        *alone;  // [tenant]
+    uint8_t      *solo;   // version 0 of every layer
+    float         tokens[QUEUE_MAX];
+} Prema;
+
+static Prema *carve_all(const NodeSetup *s, Carve *from) {
+    Prema   *p = carve(from, Prema, 1);
+    Alone   *alone = carve(from, Alone, s->n_tenants);
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        if (s->tenants[i].model->n_layers > longest) longest = s->tenants[i].model->n_layers;
+    uint8_t *solo = carve(from, uint8_t, longest);
+    if (p != NULL) *p = (Prema){.alone = alone, .solo = solo};
+    return p;
+}
+
+static size_t size(const NodeSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+static void init(void *state, const NodeSetup *setup, const void *settings) {
+    Carve  c = {.base = state};
+    Prema *p = carve_all(setup, &c);
+    p->with = *(const PremaSettings *)settings;
+    for (uint32_t i = 0; i < setup->n_tenants; i++) {
+        const NodeModel *m = setup->tenants[i].model;
+        Alone           *best = &p->alone[i];
+        *best = (Alone){0, node_rest(m, m->rest_solo, 0, 0, 0)};
+        for (uint32_t k = 1; k < m->n_counts; k++) {
+            float ns = node_rest(m, m->rest_solo, 0, k, 0);
+            if (ns < best->ns) *best = (Alone){k, ns};
+        }
+    }
+}
+
+static float tokens_of(const Prema *p, const NodeView *v, const NodeRequest *r) {
+    const NodeTenant *t = &v->setup->tenants[r->tenant];
+    const Alone      *alone = &p->alone[r->tenant];
+    double            ran = (double)r->computed / t->model->counts[alone->k];
+    double            waited = fmax(0.0, (double)(v->now - r->arrival) - ran);
+    return (float)(t->priority * (1.0 + waited / (double)alone->ns));
+}
+
+static double threshold(const Prema *p, float most) {
+    double t = 1.0;
+    if ((double)most < t) return (double)most;
+    while (t * p->with.step <= (double)most) t *= p->with.step;
+    return t;
+}
+
+// Step 3: the index among the waiting.
+static uint32_t choose(Prema *p, const NodeView *v, uint32_t n) {
+    float most = 0.0F;
+    for (uint32_t i = 0; i < n; i++) {
+        p->tokens[i] = tokens_of(p, v, &v->requests[v->waiting[i]]);
+        if (p->tokens[i] > most) most = p->tokens[i];
+    }
+    double   least = threshold(p, most);
+    uint32_t chosen = 0;
+    float    shortest = INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        if ((double)p->tokens[i] < least) continue;
+        const NodeRequest *r = &v->requests[v->waiting[i]];
+        const NodeModel   *m = v->setup->tenants[r->tenant].model;
+        float              left = node_rest(m, m->rest_solo, r->next, p->alone[r->tenant].k, 0);
+        if (left < shortest) shortest = left, chosen = i;
+    }
+    return chosen;
+}
+
+static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
+    Prema *p = state;
+    if (v->n_running > 0 || v->n_waiting == 0 || max == 0 || v->n_free == 0) return 0;
+    uint32_t           n = v->n_waiting < QUEUE_MAX ? v->n_waiting : QUEUE_MAX;
+    uint32_t           chosen = v->waiting[choose(p, v, n)];
+    const NodeRequest *r = &v->requests[chosen];
+    const NodeModel   *m = v->setup->tenants[r->tenant].model;
+    uint32_t           left = m->n_layers - r->next, quantum = (uint32_t)p->with.quantum;
+    uint32_t           wanted = m->counts[p->alone[r->tenant].k];
+    uint32_t           given = wanted < v->n_free ? wanted : v->n_free;
+    out[0] = (NodeAction){.verb = NODE_START,
+                          .request = chosen,
+                          .n_layers = left < quantum ? left : quantum,
+                          .wanted = wanted,
+                          .cores = place_first(&v->free, given),
+                          .versions = p->solo};
+    return 1;
+}
+
+const NodePolicy policy_prema = {
+    .name = "prema",
+    .about = "one model at a time on all cores, chosen by tokens and the shortest time left",
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(PremaSettings),
+    .state_size = size,
+    .init = init,
+    .decide = decide,
+};
