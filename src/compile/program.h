@@ -57,6 +57,16 @@ size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights, buffer
 MUST_USE Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Arena *a,
                          Tensor *outputs);
 
+// A run in pieces, for whoever brings threads of their own. Layers are the steps, and behind them
+// the interpreted rest where there is one. Every part of a layer is done before the next begins.
+uint32_t program_layers(const Program *p);
+bool     program_solo(const Program *p, uint32_t layer);  // part 0 does all of it
+void     program_begin(const Program *p, Space *s, const Tensor *inputs);
+// Share index of count, below s->parts. A failure is in s->failed; outputs receive the rest's.
+void program_layer(const Program *p, Space *s, uint32_t layer, uint32_t version, uint32_t index,
+                   uint32_t count, Tensor *outputs);
+MUST_USE Err program_collect(const Program *p, const Space *s, Arena *a, Tensor *outputs);
+
 // Compiles, runs once on the calling thread and forgets; the outputs live in a.
 MUST_USE Err program_once(const Special *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,
                           Tensor *outputs);

@@ -1,6 +1,6 @@
 // One run: every part goes through the steps; a barrier stands where one step's parts meet the
 // next.
-#include <string.h>
+#include <stdio.h>
 
 #include "base/check.h"
 #include "base/fpu.h"
@@ -58,28 +58,59 @@ Err space_blank_inputs(Space *s, const Program *p, Arena *a) {
     return ERR_OK;
 }
 
+void program_begin(const Program *p, Space *s, const Tensor *inputs) {
+    (void)p;
+    s->inputs = inputs;
+    s->failed = ERR_OK;
+    arena_rewind(&s->ref_keep, s->kept);
+    arena_rewind(&s->ref_scratch, 0);
+}
+
+uint32_t program_layers(const Program *p) { return p->n_steps + (p->done != NULL ? 1 : 0); }
+
+bool program_solo(const Program *p, uint32_t layer) {
+    return layer >= p->n_steps || p->steps[layer].solo;
+}
+
+static void compute_step(const Program *p, Space *space, uint32_t i, const Version *v,
+                         uint32_t index, uint32_t count) {
+    const Step *s = &p->steps[i];
+    char       *scratch = space->scratch + index * space->scratch_stride;
+    StepCall    c = {s, v, space, {index, count, scratch}};
+    s->kind->run(&c);
+}
+
+static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs);
+
+static void compute_rest(const Program *p, Space *s, Tensor *outputs) {
+    if (s->failed != ERR_OK) return;
+    s->failed = run_rest(p, s, &s->ref_keep, outputs);
+    if (s->failed != ERR_OK) snprintf(s->why, sizeof s->why, "%s", err_why());
+}
+
+void program_layer(const Program *p, Space *s, uint32_t layer, uint32_t version, uint32_t index,
+                   uint32_t count, Tensor *outputs) {
+    bool solo = program_solo(p, layer);
+    if (solo && index != 0) return;
+    if (layer >= p->n_steps)
+        compute_rest(p, s, outputs);
+    else
+        compute_step(p, s, layer, &p->steps[layer].versions[version], index, solo ? 1 : count);
+}
+
 typedef struct Run {
     const Program *program;
     Space         *space;
     Team          *team;
 } Run;
 
-static void compute_step(const Run *r, const Step *s, uint32_t index, uint32_t count) {
-    char    *scratch = r->space->scratch + index * r->space->scratch_stride;
-    StepCall c = {s, step_version(s, count), r->space, {index, count, scratch}};
-    s->kind->run(&c);
-}
-
 static void compute_part(void *ctx, uint32_t index, uint32_t count) {
     const Run     *r = ctx;
     const Program *p = r->program;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *s = &p->steps[i];
-        if (s->solo) {
-            if (index == 0) compute_step(r, s, 0, 1);
-        } else {
-            compute_step(r, s, index, count);
-        }
+        uint32_t    parts = s->solo ? 1 : count;
+        if (index < parts) compute_step(p, r->space, i, step_version(s, parts), index, parts);
         bool alone = s->solo && i + 1 < p->n_steps && p->steps[i + 1].solo;
         if (count > 1 && !alone) team_barrier(r->team);
         if (r->space->failed != ERR_OK && !alone) return;
@@ -138,7 +169,8 @@ static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs) {
     return e;
 }
 
-static Err collect(const Program *p, const Space *s, Arena *a, Tensor *outputs) {
+Err program_collect(const Program *p, const Space *s, Arena *a, Tensor *outputs) {
+    if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
     for (uint32_t i = 0; i < p->special->graph->n_outputs; i++) {
         const Operand *o = &p->outputs[i];
         if (o->kind == OPERAND_NONE) continue;
@@ -154,10 +186,7 @@ Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Ar
                 Tensor *outputs) {
     Run r = {p, s, team};
     CHECK(team == NULL || team_size(team) <= s->parts);
-    s->inputs = inputs;
-    s->failed = ERR_OK;
-    arena_rewind(&s->ref_keep, s->kept);
-    arena_rewind(&s->ref_scratch, 0);
+    program_begin(p, s, inputs);
     if (team != NULL && team_size(team) > 1) {
         team_run(team, compute_part, &r);
     } else {
@@ -167,7 +196,7 @@ Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Ar
     }
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
     if (p->done != NULL) TRY(run_rest(p, s, a != NULL ? a : &s->ref_keep, outputs));
-    return collect(p, s, a, outputs);
+    return program_collect(p, s, a, outputs);
 }
 
 Err program_once(const Special *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,

@@ -1,0 +1,141 @@
+// Whole runs, because caches are then filled as they will be. A run is one version of every step:
+// the i-th where there are so many, else the first.
+#include "compile/laps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+typedef struct Laps {
+    Program           *program;
+    const LapsOptions *o;
+    Team              *team;
+    Space              space;
+    Tensor            *outputs;
+    uint32_t           version;
+    uint32_t           run;
+    TimeNs            *laps;   // [runs][steps]
+    TimeNs            *total;  // [runs]
+} Laps;
+
+static TimeNs now(void) { return clock_now(clock_steady()); }
+
+static void run_part(void *ctx, uint32_t index, uint32_t count) {
+    Laps          *w = ctx;
+    const Program *p = w->program;
+    TimeNs         last = index == 0 ? now() : 0, *laps = w->laps + (size_t)w->run * p->n_steps;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
+        program_layer(p, &w->space, i, v, index, count, w->outputs);
+        bool alone = p->steps[i].solo && i + 1 < p->n_steps && p->steps[i + 1].solo;
+        if (count > 1 && !alone) team_barrier(w->team);
+        if (index != 0) continue;
+        TimeNs t = now();
+        laps[i] = t - last;
+        last = t;
+    }
+}
+
+static void run_once(Laps *w, uint32_t cores, uint32_t run) {
+    w->run = run;
+    program_begin(w->program, &w->space, w->o->inputs);
+    TimeNs begin = now();
+    team_run_some(w->team, cores, run_part, w);
+    w->total[run] = now() - begin;
+    if (w->o->pause != NULL) w->o->pause(w->o->self);
+}
+
+static int by_time(const void *x, const void *y) {
+    const TimeNs a = *(const TimeNs *)x, b = *(const TimeNs *)y;
+    return a < b ? -1 : a > b;
+}
+
+static TimeNs middle(TimeNs *all, uint32_t n) {
+    qsort(all, n, sizeof *all, by_time);
+    return all[n / 2];
+}
+
+// The mean of a step over the faster half of the runs: what slow ones have more was not the step's.
+static TimeNs lap_of(const Laps *w, uint32_t step, TimeNs limit) {
+    TimeNs   sum = 0;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < w->o->runs; r++) {
+        if (w->total[r] > limit) continue;
+        sum += w->laps[(size_t)r * w->program->n_steps + step];
+        n++;
+    }
+    sum /= n > 0 ? n : 1;
+    return sum > 0 ? sum : 1;
+}
+
+static void keep_laps(Laps *w, uint32_t k, TimeNs *sorted, TimeNs *light) {
+    memcpy(sorted, w->total, w->o->runs * sizeof *sorted);
+    TimeNs limit = middle(sorted, w->o->runs);
+    for (uint32_t i = 0; i < w->program->n_steps; i++) {
+        const Step *s = &w->program->steps[i];
+        TimeNs      t = lap_of(w, i, limit);
+        if (s->key == NULL && w->version == 0) light[i * w->o->n_counts + k] = t;
+        if (s->key != NULL && w->version < s->n_versions)
+            s->profile->candidates[w->version].time_ns[k] = t;
+    }
+}
+
+static Err make_profile(const Program *p, Step *s, const LapsOptions *o, Arena *a) {
+    Profile *f = arena_try_new(a, Profile, 1);
+    if (f == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
+    *f = (Profile){.n_counts = o->n_counts, .n_kept = s->n_versions, .n = s->n_versions};
+    f->candidates = arena_try_new(a, Candidate, f->n);
+    if (f->candidates == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
+    memcpy(f->counts, o->counts, sizeof f->counts);
+    for (uint32_t v = 0; v < s->n_versions; v++) {
+        const Version *version = &s->versions[v];
+        f->kept[v] = v;
+        f->candidates[v] = (Candidate){.version = *version, .tasks = s->kind->tasks(s, version)};
+        f->candidates[v].traffic =
+            s->kind->traffic(s, version, &p->caches, o->counts[o->n_counts - 1]);
+    }
+    s->profile = f;
+    return ERR_OK;
+}
+
+static uint32_t most_versions(const Program *p) {
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].n_versions > most) most = p->steps[i].n_versions;
+    return most;
+}
+
+static Err measure(Laps *w, Arena *a, TimeNs *light) {
+    const LapsOptions *o = w->o;
+    TimeNs            *sorted = arena_try_new(a, TimeNs, o->runs);
+    w->laps = arena_try_new(a, TimeNs, (size_t)o->runs * w->program->n_steps);
+    w->total = arena_try_new(a, TimeNs, o->runs);
+    w->outputs = arena_try_new(a, Tensor, w->program->special->graph->n_outputs);
+    if (sorted == NULL || w->laps == NULL || w->total == NULL || w->outputs == NULL)
+        return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
+    run_once(w, 1, 0);  // touches what the first run would
+    for (w->version = 0; w->version < most_versions(w->program); w->version++)
+        for (uint32_t k = 0; k < o->n_counts; k++) {
+            for (uint32_t r = 0; r < o->runs; r++) run_once(w, o->counts[k], r);
+            keep_laps(w, k, sorted, light);
+        }
+    return w->space.failed == ERR_OK ? ERR_OK : err_set(w->space.failed, "%s", w->space.why);
+}
+
+Err laps_measure(Program *p, Team *team, const LapsOptions *o, Arena *a, TimeNs **light_ns) {
+    Laps w = {.program = p, .o = o, .team = team};
+    CHECK(o->runs > 0 && o->n_counts > 0 && o->counts[o->n_counts - 1] <= team_size(team));
+    TimeNs *light = arena_try_new(a, TimeNs, (size_t)p->n_steps * o->n_counts);
+    if (light == NULL) return err_set(ERR_LIMIT, "no memory for %u steps", p->n_steps);
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].key != NULL) TRY(make_profile(p, &p->steps[i], o, a));
+    TRY(space_init(&w.space, p, team_size(team)));
+    team_pin(team);
+    Err e = measure(&w, a, light);
+    team_unpin(team);
+    space_finish(&w.space);
+    if (e == ERR_OK) *light_ns = light;
+    return e;
+}

@@ -1,0 +1,17 @@
+// Laps: how long every step of a program takes inside whole runs, by version and number of cores.
+#pragma once
+
+#include "compile/program.h"
+
+typedef struct LapsOptions {
+    uint32_t      n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
+    uint32_t      runs;  // of each version on each number; the faster half counts
+    const Tensor *inputs;
+    void (*pause)(void *self);  // between two runs, to leave room for others; may be NULL
+    void *self;
+} LapsOptions;
+
+// Heavy steps get a new profile with these times of their versions, in the arena; light_ns
+// [steps][n_counts] receives those of the others. Steps keep their versions.
+MUST_USE Err laps_measure(Program *p, Team *team, const LapsOptions *o, Arena *a,
+                          TimeNs **light_ns);

@@ -1,0 +1,184 @@
+// Act: carries out what a policy decided, as far as it can be done. What cannot is refused and
+// recorded: a policy may be wrong, tenants must not suffer more than it makes them.
+#include <math.h>
+
+#include "base/futex.h"
+#include "node/live_int.h"
+
+static const char *const reasons[] = {
+#define X(id, text) text,
+#include "contract/node_reason.def"
+#undef X
+};
+
+static void refuse(NodeLive *l, TimeNs t, const char *why) {
+    l->counts.refused++;
+    live_record(l, (Record){.at = t, .kind = RECORD_REFUSE, .why = why});
+}
+
+static const char *start_fault(const NodeLive *l, const NodeAction *a, const NodeRequest *r) {
+    const NodeModel *m = l->now.setup.tenants[r->tenant].model;
+    Cores            open = live_free(l);
+    if (r->state != NODE_WAITING) return "starts a request that runs";
+    if (a->n_layers == 0 || a->n_layers > m->n_layers - r->next)
+        return "starts layers that are not";
+    if (a->versions == NULL) return "starts without versions";
+    if (!cores_within(&a->cores, &open)) return "starts on cores that are not free";
+    if (cores_next(&a->cores, 0) == CORES_MAX) return "starts on no core";
+    for (uint32_t k = r->next; k < r->next + a->n_layers; k++)
+        if (a->versions[k] >= m->layers[k].n_versions) return "starts a version that is not";
+    return NULL;
+}
+
+// Averages over the block: what it keeps and moves, and how much a level slows it down.
+static void weigh(Block *b, const NodeModel *m, uint32_t cores) {
+    uint32_t k = node_count(m, cores);
+    double   time = 0, worst = 0, l3 = 0, moved = 0;
+    for (uint32_t i = b->first; i < b->end; i++) {
+        const NodeVersion *v = &m->layers[i].versions[b->versions[i]];
+        double             t = (double)node_time(m, i, b->versions[i], k, 0);
+        time += t;
+        worst += (double)node_time(m, i, b->versions[i], k, NODE_LEVELS - 1);
+        l3 += (double)v->l3_bytes * t;
+        moved += (double)v->dram_bytes[k];
+    }
+    bool sane = time > 0 && worst > 0;
+    b->load = sane ? (WatchLoad){l3 / time, moved / time} : (WatchLoad){0};
+    b->slope = sane ? log(worst / time) / (NODE_LEVELS - 1) : 0;
+}
+
+static uint64_t hash_versions(const Block *b) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t i = b->first; i < b->end; i++) h = (h ^ b->versions[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static bool settle(NodeLive *l, uint32_t i) {
+    LiveRequest *x = &l->beside[i];
+    LiveModel   *m = &l->models[l->queue.requests[i].tenant];
+    if (x->place != NULL) return true;
+    if (m->free == NULL) return false;
+    LivePlace *p = x->place = m->free;
+    m->free = p->next;
+    p->ask = x->ask;
+    p->waited_ns = p->lost_ns = 0;
+    p->slowed_ns = p->cramped_ns = 0;
+    program_begin(m->program, &p->space, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
+    return true;
+}
+
+static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAction *a,
+                       LivePlace *p) {
+    const LiveModel *m = &l->models[r->tenant];
+    b->program = m->program;
+    b->model = l->now.setup.tenants[r->tenant].model;
+    b->space = &p->space;
+    b->outputs = p->outputs;
+    b->versions = a->versions;
+    b->first = r->next;
+    b->end = r->next + a->n_layers;
+    b->wanted = a->wanted;
+    p->finishes = b->end == b->model->n_layers;
+    b->place = p;
+    weigh(b, b->model, cores_count(&a->cores));
+}
+
+static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs t) {
+    bool conflict = a->wanted > cores_count(&a->cores);
+    r->conflicts += conflict;
+    l->counts.conflicts += conflict;
+    l->counts.blocks++;
+    l->idle = cores_without(l->idle, &a->cores);
+    r->cores = a->cores;
+    r->first = r->layer = r->next;
+    r->next += a->n_layers;
+    r->wanted = a->wanted;
+    r->since = t;
+    r->versions = a->versions;
+}
+
+static void start(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    uint32_t     i = a->request;
+    NodeRequest *r = &l->queue.requests[i];
+    const char  *fault = start_fault(l, a, r);
+    if (fault == NULL && !settle(l, i)) fault = "starts more of a tenant than there are places";
+    if (fault != NULL) {
+        refuse(l, v->now, fault);
+        return;
+    }
+    uint32_t   slot = cores_next(&a->cores, 0);
+    Block     *b = &l->blocks[slot];
+    LivePlace *p = l->beside[i].place;
+    fill_block(l, b, r, a, p);
+    p->waited_ns += v->now - r->since;
+    live_record(l, (Record){.at = v->now,
+                            .kind = RECORD_START,
+                            .request = r->id,
+                            .tenant = r->tenant,
+                            .first = b->first,
+                            .n_layers = a->n_layers,
+                            .wanted = a->wanted,
+                            .cores = a->cores,
+                            .level = v->level,
+                            .versions = hash_versions(b)});
+    note_start(l, r, a, v->now);
+    l->beside[i].slot = slot;
+    l->of_block[slot] = i;
+    queue_run(&l->queue, i);
+    watch_begin(&l->watch, b->load);
+    block_start(b, &a->cores);
+}
+
+static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    NodeRequest *r = &l->queue.requests[a->request];
+    Cores        open = live_free(l);
+    const char  *fault = NULL;
+    if (r->state != NODE_RUNNING)
+        fault = "grows a request that waits";
+    else if (!cores_within(&a->cores, &open))
+        fault = "grows onto cores that are not free";
+    else if (cores_next(&a->cores, 0) == CORES_MAX)
+        fault = "grows by no core";
+    if (fault != NULL) {
+        refuse(l, v->now, fault);
+        return;
+    }
+    if (!block_offer(&l->blocks[l->beside[a->request].slot], &a->cores)) return;
+    l->idle = cores_without(l->idle, &a->cores);
+    r->cores = cores_both(r->cores, &a->cores);
+}
+
+static void wake(NodeLive *l, TimeNs at) {
+    if (at >= atomic_load(&l->alarm)) return;
+    atomic_store(&l->alarm, at);
+    if (at >= atomic_load(&l->armed)) return;
+    atomic_fetch_add(&l->keeper_word, 1);
+    futex_wake(&l->keeper_word, 1);
+}
+
+static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    uint32_t i = a->request;
+    if (l->queue.requests[i].state != NODE_WAITING || (unsigned)a->reason >= NODE_REASONS) {
+        refuse(l, v->now, "rejects a request that runs, or for no reason");
+        return;
+    }
+    live_reject(l, i, v->now, reasons[a->reason]);
+}
+
+static void act_one(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    bool known = a->request < l->queue.n && !l->beside[a->request].gone;
+    if (a->verb == NODE_WAKE && a->at > v->now)
+        wake(l, a->at);
+    else if (a->verb == NODE_START && known)
+        start(l, a, v);
+    else if (a->verb == NODE_GROW && known)
+        grow(l, a, v);
+    else if (a->verb == NODE_REJECT && known)
+        give_up(l, a, v);
+    else
+        refuse(l, v->now, "says what cannot be done");
+}
+
+void act_plan(NodeLive *l, const NodeView *v, uint32_t n) {
+    for (uint32_t k = 0; k < n; k++) act_one(l, &l->actions[k], v);
+}
