@@ -31,10 +31,10 @@ static const char *start_fault(const NodeLive *l, const NodeAction *a, const Nod
 }
 
 // Averages over the block: what it keeps and moves, and how much a level slows it down.
-static void weigh(Block *b, const NodeModel *m, uint32_t cores) {
+static void weigh(Block *b, const NodeModel *m, uint32_t n, uint32_t cores) {
     uint32_t k = node_count(m, cores);
     double   time = 0, worst = 0, l3 = 0, moved = 0;
-    for (uint32_t i = b->first; i < b->end; i++) {
+    for (uint32_t i = b->first; i < b->first + n; i++) {
         const NodeVersion *v = &m->layers[i].versions[b->versions[i]];
         double             t = (double)node_time(m, i, b->versions[i], k, 0);
         time += t;
@@ -47,9 +47,10 @@ static void weigh(Block *b, const NodeModel *m, uint32_t cores) {
     b->slope = sane ? log(worst / time) / (NODE_LEVELS - 1) : 0;
 }
 
-static uint64_t hash_versions(const Block *b) {
+static uint64_t hash_versions(const Block *b, uint32_t n) {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t i = b->first; i < b->end; i++) h = (h ^ b->versions[i]) * UINT64_C(0x100000001b3);
+    for (uint32_t i = b->first; i < b->first + n; i++)
+        h = (h ^ b->versions[i]) * UINT64_C(0x100000001b3);
     return h;
 }
 
@@ -77,10 +78,11 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
     b->versions = a->versions;
     b->first = r->next;
     b->end = r->next + a->n_layers;
-    b->wanted = a->wanted;
     p->finishes = b->end == b->model->n_layers;
+    if (p->finishes) b->end = program_layers(b->program);  // the interpreted rest comes with it
+    b->wanted = a->wanted;
     b->place = p;
-    weigh(b, b->model, cores_count(&a->cores));
+    weigh(b, b->model, a->n_layers, cores_count(&a->cores));
 }
 
 static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs t) {
@@ -120,7 +122,7 @@ static void start(NodeLive *l, const NodeAction *a, const NodeView *v) {
                             .wanted = a->wanted,
                             .cores = a->cores,
                             .level = v->level,
-                            .versions = hash_versions(b)});
+                            .versions = hash_versions(b, a->n_layers)});
     note_start(l, r, a, v->now);
     l->beside[i].slot = slot;
     l->of_block[slot] = i;

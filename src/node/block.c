@@ -45,7 +45,7 @@ static double model_time(const Block *b, uint32_t layer, uint32_t cores) {
 
 static void account(Block *b) {
     uint32_t wanted = b->wanted > b->count ? b->wanted : b->count;
-    for (uint32_t l = b->from; l < b->to; l++) {
+    for (uint32_t l = b->from; l < b->to && l < b->model->n_layers; l++) {
         double t = model_time(b, l, b->count);
         b->expected_ns += t;
         b->unhindered_ns += wanted == b->count ? t : model_time(b, l, wanted);
@@ -126,6 +126,11 @@ static bool meet(Block *b, uint32_t count) {
     return true;
 }
 
+// The interpreted rest comes behind the model's layers and has one version.
+static uint32_t version_of(const Block *b, uint32_t layer) {
+    return layer < b->model->n_layers ? b->versions[layer] : 0;
+}
+
 void block_run(Block *b, uint32_t core, uint32_t index) {
     BlockClock *clock = &b->clocks[core];
     clock_begin(clock);
@@ -133,7 +138,7 @@ void block_run(Block *b, uint32_t core, uint32_t index) {
         uint32_t count = b->count, from = b->from, to = b->to;
         bool     over = to == b->end;
         for (uint32_t l = from; l < to && !b->skip; l++)
-            program_layer(b->program, b->space, l, b->versions[l], index, count, b->outputs);
+            program_layer(b->program, b->space, l, version_of(b, l), index, count, b->outputs);
         if (over) atomic_fetch_add_explicit(&b->lost_ns, clock_lost(clock), memory_order_relaxed);
         bool last = meet(b, count);
         if (over && last) b->over(b->self, b);

@@ -80,7 +80,9 @@ struct NodeLive {
     LiveModel       *models;  // [most tenants]
     uint32_t         n_models;
     LivePolicy       now;
-    NodeAction      *actions;  // [LIVE_ACTIONS]
+    Arena            states[2];  // of policies: the one at work, and the next
+    uint32_t         state;      // at work
+    NodeAction      *actions;    // [LIVE_ACTIONS]
     uint32_t         n_gone;
     Watch            watch;
     LiveCounts       counts;

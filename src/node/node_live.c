@@ -148,6 +148,7 @@ static Err start_threads(NodeLive *l) {
 static Err open_live(NodeLive *l, const NodeLiveOptions *o) {
     l->o = *o;
     complete(&l->o);
+    for (uint32_t i = 0; i < 2; i++) TRY(arena_init(&l->states[i], (size_t)1 << ARENA_SHIFT));
     TRY(cpu_read(&l->arena, l->o.roots, &l->cpu));
     if (l->o.cores == 0) l->o.cores = cpu_budget(&l->cpu, l->o.roots).cores;
     if (l->o.cores > CORES_MAX) l->o.cores = CORES_MAX;
@@ -183,6 +184,7 @@ void node_live_destroy(NodeLive *l) {
     for (uint32_t i = 0; i < l->n_models; i++)
         for (uint32_t k = 0; k < l->models[i].n_places; k++)
             space_finish(&l->models[i].places[k].space);
+    for (uint32_t i = 0; i < 2; i++) arena_finish(&l->states[i]);
     Arena a = l->arena;
     arena_finish(&a);
 }
@@ -205,9 +207,9 @@ Err node_live_add(NodeLive *l, const LiveTenant *t) {
     LiveModel *m = &l->models[l->n_models];
     if (l->n_models == l->o.tenants)
         return err_set(ERR_LIMIT, "tenant '%s' is one more than %u", t->tenant.name, l->o.tenants);
-    if (t->tenant.model->n_layers != program_layers(t->program))
+    if (t->tenant.model->n_layers != t->program->n_steps)
         return err_set(ERR_ARG, "tenant '%s': its model has %u layers, its program %u steps",
-                       t->tenant.name, t->tenant.model->n_layers, program_layers(t->program));
+                       t->tenant.name, t->tenant.model->n_layers, t->program->n_steps);
     *m = (LiveModel){.program = t->program, .inputs = t->inputs};
     m->places = arena_try_new(&l->arena, LivePlace, l->o.places);
     if (m->places == NULL) return err_set(ERR_LIMIT, "no memory for tenant '%s'", t->tenant.name);
@@ -232,7 +234,7 @@ Err node_live_use(NodeLive *l, const NodePolicy *policy, const void *settings,
         return err_set(ERR_ARG, "a machine of %u cores, and we have %u", setup->machine->n_cores,
                        l->o.cores);
     size_t bytes = policy->state_size != NULL ? policy->state_size(setup, settings) : 0;
-    next.state = arena_try(&l->arena, bytes, 1, 64);
+    next.state = arena_try(&l->states[!l->state], bytes, 1, 64);
     if (next.state == NULL) return err_set(ERR_LIMIT, "no memory for policy %s", policy->name);
     if (policy->init != NULL) policy->init(next.state, setup, settings);
     watch_init(&watch, &(WatchOptions){0}, setup->machine);
@@ -240,6 +242,8 @@ Err node_live_use(NodeLive *l, const NodePolicy *policy, const void *settings,
     watch.running = l->watch.running;
     l->watch = watch;
     l->now = next;
+    if (l->queue.n == 0) arena_rewind(&l->states[l->state], 0);  // nobody runs its versions
+    l->state = !l->state;
     turn_leave(l);
     return ERR_OK;
 }

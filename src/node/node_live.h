@@ -25,7 +25,7 @@ typedef struct NodeLiveOptions {
 
 typedef struct LiveTenant {
     NodeTenant     tenant;
-    const Program *program;  // as many layers as the model
+    const Program *program;  // a step is a layer of the model
     const Tensor  *inputs;   // for requests that bring none
 } LiveTenant;
 

@@ -126,7 +126,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
                             .request = r->id,
                             .tenant = r->tenant,
                             .first = b->first,
-                            .n_layers = b->end - b->first,
+                            .n_layers = r->next - b->first,
                             .cores = r->cores});
     if (!p->finishes) {
         queue_wait(&l->queue, i);
