@@ -1,0 +1,80 @@
+// Chaos: a policy that decides by chance whatever is legal. What holds under it holds under any.
+#pragma once
+
+#include "base/rng.h"
+#include "contract/node.h"
+
+enum { CHAOS_TENANTS = 8, CHAOS_LAYERS = 64, CHAOS_MIXES = 4 };
+
+typedef struct ChaosSettings {
+    uint64_t seed;
+    uint32_t rejects;  // of 100 waiting requests it looks at
+} ChaosSettings;
+
+typedef struct Chaos {
+    Rng      rng;
+    uint32_t rejects;
+    uint8_t  versions[CHAOS_TENANTS][CHAOS_MIXES][CHAOS_LAYERS];
+} Chaos;
+
+static inline size_t chaos_size(const NodeSetup *setup, const void *settings) {
+    (void)setup, (void)settings;
+    return sizeof(Chaos);
+}
+
+static inline void chaos_init(void *state, const NodeSetup *setup, const void *settings) {
+    Chaos               *c = state;
+    const ChaosSettings *s = settings;
+    *c = (Chaos){.rng = {s->seed}, .rejects = s->rejects};
+    for (uint32_t t = 0; t < setup->n_tenants; t++)
+        for (uint32_t i = 0; i < CHAOS_MIXES; i++)
+            for (uint32_t l = 0; l < setup->tenants[t].model->n_layers; l++)
+                c->versions[t][i][l] =
+                    (uint8_t)rng_below(&c->rng, setup->tenants[t].model->layers[l].n_versions);
+}
+
+static inline Cores chaos_cores(Chaos *c, Cores *free) {
+    Cores    some = {0};
+    uint32_t n = 1 + (uint32_t)rng_below(&c->rng, cores_count(free));
+    for (uint32_t k = cores_next(free, 0); k < CORES_MAX && n > 0; k = cores_next(free, k + 1), n--)
+        cores_add(&some, k);
+    *free = cores_without(*free, &some);
+    return some;
+}
+
+static inline NodeAction chaos_start(Chaos *c, const NodeView *v, uint32_t i, Cores *free) {
+    const NodeRequest *r = &v->requests[i];
+    uint32_t           left = v->setup->tenants[r->tenant].model->n_layers - r->next;
+    uint32_t           most = rng_below(&c->rng, 4) == 0 ? left : left < 5 ? left : 5;
+    return (NodeAction){.verb = NODE_START,
+                        .request = i,
+                        .n_layers = 1 + (uint32_t)rng_below(&c->rng, most),
+                        .wanted = 1 + (uint32_t)rng_below(&c->rng, 4),
+                        .cores = chaos_cores(c, free),
+                        .versions = c->versions[r->tenant][rng_below(&c->rng, CHAOS_MIXES)]};
+}
+
+static inline uint32_t chaos_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
+    Chaos   *c = state;
+    uint32_t n = 0;
+    Cores    free = v->free;
+    for (uint32_t k = 0; k < v->n_waiting && n + 1 < max; k++) {
+        if (rng_below(&c->rng, 100) < c->rejects)
+            out[n++] =
+                (NodeAction){.verb = NODE_REJECT, .request = v->waiting[k], .reason = NODE_CROWDED};
+        else if (cores_count(&free) > 0 && rng_below(&c->rng, 4) > 0)
+            out[n++] = chaos_start(c, v, v->waiting[k], &free);
+    }
+    for (uint32_t k = 0; k < v->n_running && n + 1 < max; k++)
+        if (cores_count(&free) > 0 && rng_below(&c->rng, 2) > 0)
+            out[n++] = (NodeAction){
+                .verb = NODE_GROW, .request = v->running[k], .cores = chaos_cores(c, &free)};
+    if (v->n_waiting > 0) out[n++] = (NodeAction){.verb = NODE_WAKE, .at = v->now + 100000};
+    return n;
+}
+
+static const NodePolicy chaos = {.name = "chaos",
+                                 .about = "anything that is legal",
+                                 .state_size = chaos_size,
+                                 .init = chaos_init,
+                                 .decide = chaos_decide};
