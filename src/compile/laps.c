@@ -4,9 +4,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+
+enum { BARRIER_NS = 1000 };
 
 typedef struct Laps {
     Program           *program;
@@ -20,19 +23,25 @@ typedef struct Laps {
     TimeNs            *total;  // [runs]
 } Laps;
 
-static TimeNs now(void) { return clock_now(clock_steady()); }
+// Beside others only the thread's own time means anything.
+static TimeNs look(const Laps *w) {
+    struct timespec t;
+    if (!w->o->reckon) return clock_now(clock_steady());
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     Laps          *w = ctx;
     const Program *p = w->program;
-    TimeNs         last = index == 0 ? now() : 0, *laps = w->laps + (size_t)w->run * p->n_steps;
+    TimeNs         last = index == 0 ? look(w) : 0, *laps = w->laps + (size_t)w->run * p->n_steps;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_layer(p, &w->space, i, v, index, count, w->outputs);
         bool alone = p->steps[i].solo && i + 1 < p->n_steps && p->steps[i + 1].solo;
         if (count > 1 && !alone) team_barrier(w->team);
         if (index != 0) continue;
-        TimeNs t = now();
+        TimeNs t = look(w);
         laps[i] = t - last;
         last = t;
     }
@@ -41,10 +50,9 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
 static void run_once(Laps *w, uint32_t cores, uint32_t run) {
     w->run = run;
     program_begin(w->program, &w->space, w->o->inputs);
-    TimeNs begin = now();
+    TimeNs begin = look(w);
     team_run_some(w->team, cores, run_part, w);
-    w->total[run] = now() - begin;
-    if (w->o->pause != NULL) w->o->pause(w->o->self);
+    w->total[run] = look(w) - begin;
 }
 
 static int by_time(const void *x, const void *y) {
@@ -79,6 +87,28 @@ static void keep_laps(Laps *w, uint32_t k, TimeNs *sorted, TimeNs *light) {
         if (s->key == NULL && w->version == 0) light[i * w->o->n_counts + k] = t;
         if (s->key != NULL && w->version < s->n_versions)
             s->profile->candidates[w->version].time_ns[k] = t;
+    }
+}
+
+// On more cores than were measured: the tasks of the fullest core.
+static TimeNs reckoned(const Step *s, uint32_t version, TimeNs one, uint32_t cores) {
+    uint32_t tasks = s->kind->tasks(s, &s->versions[version]);
+    if (tasks <= 1 || s->solo) return one;
+    uint32_t most = (tasks + cores - 1) / cores;
+    return 1 + one * most / tasks + BARRIER_NS;
+}
+
+static void reckon(const Program *p, const LapsOptions *o, TimeNs *light) {
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const Step *s = &p->steps[i];
+        for (uint32_t k = 1; k < o->n_counts; k++) {
+            TimeNs *row = &light[i * o->n_counts];
+            if (s->key == NULL) row[k] = reckoned(s, 0, row[0], o->counts[k]);
+            for (uint32_t v = 0; s->key != NULL && v < s->n_versions; v++) {
+                TimeNs *t = s->profile->candidates[v].time_ns;
+                t[k] = reckoned(s, v, t[0], o->counts[k]);
+            }
+        }
     }
 }
 
@@ -117,7 +147,7 @@ static Err measure(Laps *w, Arena *a, TimeNs *light) {
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
     run_once(w, 1, 0);  // touches what the first run would
     for (w->version = 0; w->version < most_versions(w->program); w->version++)
-        for (uint32_t k = 0; k < o->n_counts; k++) {
+        for (uint32_t k = 0; k < (o->reckon ? 1 : o->n_counts); k++) {
             for (uint32_t r = 0; r < o->runs; r++) run_once(w, o->counts[k], r);
             keep_laps(w, k, sorted, light);
         }
@@ -126,15 +156,17 @@ static Err measure(Laps *w, Arena *a, TimeNs *light) {
 
 Err laps_measure(Program *p, Team *team, const LapsOptions *o, Arena *a, TimeNs **light_ns) {
     Laps w = {.program = p, .o = o, .team = team};
-    CHECK(o->runs > 0 && o->n_counts > 0 && o->counts[o->n_counts - 1] <= team_size(team));
+    CHECK(o->runs > 0 && o->n_counts > 0 && o->counts[0] == 1);
+    CHECK(o->reckon || o->counts[o->n_counts - 1] <= team_size(team));
     TimeNs *light = arena_try_new(a, TimeNs, (size_t)p->n_steps * o->n_counts);
     if (light == NULL) return err_set(ERR_LIMIT, "no memory for %u steps", p->n_steps);
     for (uint32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].key != NULL) TRY(make_profile(p, &p->steps[i], o, a));
     TRY(space_init(&w.space, p, team_size(team)));
-    team_pin(team);
+    if (!o->reckon) team_pin(team);
     Err e = measure(&w, a, light);
     team_unpin(team);
+    if (o->reckon) reckon(p, o, light);
     space_finish(&w.space);
     if (e == ERR_OK) *light_ns = light;
     return e;

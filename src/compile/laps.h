@@ -7,8 +7,7 @@ typedef struct LapsOptions {
     uint32_t      n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
     uint32_t      runs;  // of each version on each number; the faster half counts
     const Tensor *inputs;
-    void (*pause)(void *self);  // between two runs, to leave room for others; may be NULL
-    void *self;
+    bool          reckon;  // one core's CPU time is measured, the rest follows from tasks
 } LapsOptions;
 
 // Heavy steps get a new profile with these times of their versions, in the arena; light_ns

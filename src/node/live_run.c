@@ -107,7 +107,7 @@ typedef struct Shift {
 static void put_shifted(void *self, const Record *r) {
     const Shift *s = self;
     Record       own = *r;
-    own.at -= s->origin;
+    own.at = r->at > s->origin ? r->at - s->origin : 0;
     own.request -= r->kind == RECORD_REFUSE || r->kind == RECORD_LEVEL ? 0 : s->first;
     if (own.kind == RECORD_ARRIVE) own.deadline -= s->origin;
     record_put(s->to, &own);
