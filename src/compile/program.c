@@ -14,6 +14,7 @@
 
 enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
 enum { FEW_WEIGHTS = 4 << 20 };  // bytes whose pages every core remembers anyway
+enum { MACS_NS = 30, BYTES_NS = 20, BRIEF_NS = 100000 };
 
 static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
     Cpu cpu;
@@ -175,6 +176,18 @@ static Err make_bodies(Program *p, const ProgramOptions *o) {
     return ERR_OK;
 }
 
+// A guess: at a usual rate of arithmetic and of memory it is over before others have joined.
+static bool is_brief(const Program *p) {
+    double ns = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const Step *s = &p->steps[i];
+        ns += s->macs / MACS_NS;
+        for (uint32_t k = 0; k < s->n_in; k++) ns += (double)s->in[k].bytes / BYTES_NS;
+        for (uint32_t k = 0; k < s->n_out; k++) ns += (double)s->out[k].bytes / BYTES_NS;
+    }
+    return ns < BRIEF_NS;
+}
+
 Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
     Arena a;
     CHECK(!o->hollow || o->tune == NULL);
@@ -187,6 +200,7 @@ Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
         arena_finish(&a);
     }
     if (e == ERR_OK) e = make_bodies(p, o);
+    p->brief = is_brief(p);
     p->weight_bytes = p->keep.used;
     if (e != ERR_OK) program_finish(p);
     return e;

@@ -32,6 +32,7 @@ struct Program {
     bool           hollow;        // has no weights
     size_t         arena_bytes;   // of a Space: planned buffers
     size_t         weight_bytes;  // packed weights and other constants
+    bool           brief;         // not worth waking other threads for
     Operand       *outputs;       // [graph outputs] NONE: computed by the interpreted rest
     Operand       *handed;        // [graph values] what that rest reads
     bool          *done;          // [nodes] computed here; NULL: there is no rest

@@ -187,7 +187,7 @@ Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Ar
     Run r = {p, s, team};
     CHECK(team == NULL || team_size(team) <= s->parts);
     program_begin(p, s, inputs);
-    if (team != NULL && team_size(team) > 1) {
+    if (team != NULL && team_size(team) > 1 && !p->brief) {
         team_run(team, compute_part, &r);
     } else {
         FpuState old = fpu_flush_denormals();
