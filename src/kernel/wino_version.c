@@ -173,7 +173,8 @@ Traffic wino_traffic(const ConvShape *s, const Isa *isa, const Version *v, const
     if (r.weight_passes > 1) t.l3_bytes += r.weights;
     if (r.input_passes > 1) t.l3_bytes += x;
     if (r.block > caches->l2) {
-        t.beyond_l2_bytes += r.inputs * p.blocks * p.strips;
+        size_t products = r.block - r.inputs;  // written, then read
+        t.beyond_l2_bytes += (r.inputs + 2 * products) * p.blocks * p.strips;
         t.l3_bytes += r.block * busy;
     }
     return t;

@@ -20,6 +20,7 @@
     X(l3_gbs, double, 40, 0.1, 1e4, "GB/s of a core from its slice")                               \
     X(dram_gbs, double, 20, 0.1, 1e4, "GB/s of a core from memory")                                \
     X(dram_all_gbs, double, 90, 0.1, 1e5, "GB/s of all cores from memory")                         \
+    X(overlap, double, 0.75, 0, 1, "of memory's time that arithmetic hides, or the reverse")       \
     X(move_gbs, double, 12, 0.1, 1e4, "GB/s of a core from another slice")                         \
     X(dispatch_us, double, 3, 0, 1e4, "from a decision to a block's first layer")                  \
     X(dispatch_core_us, double, 0.1, 0, 1e3, "the same, for each core of the block")               \
@@ -60,6 +61,16 @@ static inline uint32_t machine_slices(const NodeMachineSpec *s,
 
 static inline double machine_barrier_ns(const NodeMachineSpec *s, uint32_t cores) {
     return cores > 1 ? 1e3 * (s->barrier_us + s->barrier_core_us * cores) : 0;
+}
+
+// A layer on so many cores that needs core_ns on them and moves bytes from memory, of which it may
+// have `granted` a nanosecond; without the meeting at its end.
+static inline double machine_layer_ns(const NodeMachineSpec *s, uint32_t cores, double core_ns,
+                                      double bytes, double granted) {
+    double alone = s->dram_gbs * cores < s->dram_all_gbs ? s->dram_gbs * cores : s->dram_all_gbs;
+    double memory = bytes / alone, hidden = memory < core_ns ? memory : core_ns;
+    double ns = memory + core_ns - s->overlap * hidden;
+    return bytes > granted * ns ? bytes / granted : ns;
 }
 
 static inline double machine_dispatch_ns(const NodeMachineSpec *s, uint32_t cores) {

@@ -66,12 +66,11 @@ static uint32_t keep_modest(const ModelChoice *c, const float *best, uint32_t *k
     return n + 1;
 }
 
-uint32_t model_choose(const ModelChoice *c, float *best, uint32_t kept[NODE_VERSIONS]) {
-    uint32_t n = 0;
-    find_best(c, best);
-    kept[n++] = fastest_alone(c, best);
+// The next ones that lower the loss most, up to so many.
+static uint32_t keep_needed(const ModelChoice *c, const float *best, uint32_t *kept, uint32_t n,
+                            uint32_t most) {
     double loss = loss_with(c, best, kept, n, kept[0]);
-    while (n < NODE_VERSIONS - 1 && loss > LOSS) {
+    while (n < most && loss > LOSS) {
         uint32_t next = kept[0];
         double   least = loss;
         for (uint32_t i = 0; i < c->n; i++) {
@@ -82,5 +81,13 @@ uint32_t model_choose(const ModelChoice *c, float *best, uint32_t kept[NODE_VERS
         kept[n++] = next;
         loss = least;
     }
-    return keep_modest(c, best, kept, n);
+    return n;
+}
+
+uint32_t model_choose(const ModelChoice *c, float *best, uint32_t kept[NODE_VERSIONS]) {
+    find_best(c, best);
+    kept[0] = fastest_alone(c, best);
+    uint32_t n = keep_needed(c, best, kept, 1, NODE_VERSIONS - 1);
+    n = keep_modest(c, best, kept, n);
+    return keep_needed(c, best, kept, n, NODE_VERSIONS);
 }

@@ -28,14 +28,30 @@ static double kept_flow(const Physics *p, const Step *s, uint32_t slices, double
     return flow <= room ? flow : room;
 }
 
-// The caches as a slice with that share sees them: it serves its cores as an L2 serves one; without
-// a share their own L2s remain.
-static CacheSizes slice_caches(const Physics *p, double share) {
+// The caches as a slice with that share sees them: it serves its cores as an L2 serves one. What
+// their scratch has no room for in L2 lies there too. Without a share their own L2s remain.
+static CacheSizes slice_caches(const Physics *p, const Step *s, const Version *v, double share) {
     CacheSizes c = p->caches;
-    size_t     own = c.l2 * (size_t)p->spec->slice_cores;
+    size_t     cores = (size_t)p->spec->slice_cores, own = c.l2 * cores;
+    size_t     scratch = s->kind->scratch != NULL ? s->kind->scratch(s, v) : 0;
+    size_t     spilled = scratch > c.l2 ? (scratch - c.l2) * cores : 0;
     c.l2 = (size_t)(p->share_bytes * share);
-    if (c.l2 < own) c.l2 = own;
+    c.l2 = c.l2 > spilled + own ? c.l2 - spilled : own;
     return c;
+}
+
+static double beyond(const Step *s, const Version *v, CacheSizes c, uint32_t parts) {
+    return (double)s->kind->traffic(s, v, &c, parts).beyond_l2_bytes;
+}
+
+// What slices fetch from outside. Numbers that a slice cannot keep come again, but for all of its
+// cores at once: they go through the same ones side by side.
+static double fetched(const Physics *p, const Step *s, const Version *v, uint32_t slices,
+                      double share) {
+    CacheSizes roomy = {.l1 = p->caches.l1, .l2 = SIZE_MAX / 4, .l3 = p->caches.l3};
+    double     least = beyond(s, v, roomy, slices);
+    double     most = beyond(s, v, slice_caches(p, s, v, share), slices);
+    return least + fmax(most - least, 0) / p->spec->slice_cores;
 }
 
 // What slices read because others read it too: weights come from memory each time, but values were
@@ -44,19 +60,16 @@ static double passed_on(const Physics *p, const Step *s, const Version *v, uint3
                         double share) {
     bool values = v->split == SPLIT_COLUMNS || s->weight == UINT32_MAX;
     if (slices < 2 || !values || s->flow_bytes == 0) return 0;
-    CacheSizes c = slice_caches(p, share);
-    double     one = (double)s->kind->traffic(s, v, &c, 1).beyond_l2_bytes;
-    double     all = (double)s->kind->traffic(s, v, &c, slices).beyond_l2_bytes;
-    return fmax(all - one, 0) * kept_flow(p, s, slices, share) / (double)s->flow_bytes;
+    double again = fetched(p, s, v, slices, share) - fetched(p, s, v, 1, share);
+    return fmax(again, 0) * kept_flow(p, s, slices, share) / (double)s->flow_bytes;
 }
 
 static double memory_bytes(const Physics *p, const Step *s, const Version *v, uint32_t slices,
                            double share) {
     double kept = kept_flow(p, s, slices, share);
     if (s->kind->traffic == NULL) return (double)(s->flow_bytes + s->const_bytes) - kept;
-    CacheSizes c = slice_caches(p, share);
-    double     moved = (double)s->kind->traffic(s, v, &c, slices).beyond_l2_bytes;
-    return fmax(moved - kept - passed_on(p, s, v, slices, share), 0);
+    double moved = fetched(p, s, v, slices, share) - passed_on(p, s, v, slices, share);
+    return fmax(moved - kept, 0);
 }
 
 static double arithmetic_ns(const Physics *p, const Step *s, const Version *v, uint32_t cores,
@@ -79,8 +92,8 @@ static double core_ns(const Physics *p, const Step *s, const Version *v, uint32_
 
 static double layer_ns(const NodeMachineSpec *s, double core, double bytes, uint32_t cores,
                        double share) {
-    double rate = fmin(s->dram_gbs * cores, s->dram_all_gbs * share);
-    return fmax(core, bytes / rate) + machine_barrier_ns(s, cores);
+    return machine_layer_ns(s, cores, core, bytes, s->dram_all_gbs * share) +
+           machine_barrier_ns(s, cores);
 }
 
 // Times on a few counts and levels, enough to choose by.

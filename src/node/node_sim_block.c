@@ -52,13 +52,10 @@ static double jitter_of(const Sim *s, const SimBlock *b) {
     return fmin(fmax(x, 1 - 2 * j), 1 + 4 * j);
 }
 
-static double rate_alone(const Sim *s, const SimBlock *b) {
-    return fmin(s->spec->dram_gbs * b->model->counts[b->count], s->spec->dram_all_gbs);
-}
-
-static double layer_ns(const SimBlock *b, double rate) {
-    double memory = b->moving > 0 ? b->moving / rate : 0;
-    return (fmax(b->core_ns, memory) + b->barrier_ns) * b->jitter;
+static double layer_ns(const Sim *s, const SimBlock *b, double granted) {
+    uint32_t cores = b->model->counts[b->count];
+    double   ns = machine_layer_ns(s->spec, cores, b->core_ns, b->moving, granted);
+    return (ns + b->barrier_ns) * b->jitter;
 }
 
 // What the layer asks of the memory with the share of cache it has now.
@@ -72,8 +69,9 @@ static void set_demand(const Sim *s, SimBlock *b) {
                      : 1;
     }
     b->moving = demand_at(b->bytes, share / b->n_slices);
-    double most = rate_alone(s, b);
-    b->demand = b->core_ns * most > b->moving ? b->moving / b->core_ns : most;
+    double ns =
+        machine_layer_ns(s->spec, b->model->counts[b->count], b->core_ns, b->moving, INFINITY);
+    b->demand = ns > 0 ? b->moving / ns : 0;
 }
 
 static void settle(const Sim *s, SimBlock *b) {
@@ -114,7 +112,7 @@ void sim_next_layer(Sim *s, SimBlock *b) {
     b->hot_bytes = (uint64_t)(d->hot_bytes[b->layer * NODE_VERSIONS + v] / (float)b->n_slices);
     b->jitter = jitter_of(s, b);
     b->moving = (double)b->bytes[DEMAND_SHARES - 1];
-    b->quiet_ns = layer_ns(b, rate_alone(s, b));
+    b->quiet_ns = layer_ns(s, b, INFINITY);
     enter_slices(s, b, true);
 }
 
@@ -181,7 +179,7 @@ void sim_flow(Sim *s) {
     if (short_of) contention_share(s->demands, s->n_running, s->spec->dram_all_gbs, s->rates);
     for (uint32_t i = 0; i < s->n_running; i++) {
         SimBlock *b = &s->blocks[s->order[i]];
-        set_pace(s, b, layer_ns(b, short_of ? s->rates[i] : b->demand));
+        set_pace(s, b, layer_ns(s, b, short_of ? s->rates[i] : INFINITY));
     }
 }
 
