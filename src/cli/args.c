@@ -22,12 +22,15 @@ int args_fail(int code, const char *fmt, ...) {
     return code;
 }
 
+static bool is_letter(const ArgRow *row) { return row->name[1] == '\0'; }
+
 static void print_help(const Command *c, const ArgRow *rows, uint32_t n_rows) {
     printf("cotenant %s: %s\n\nusage: cotenant %s %s\n", c->name, c->about, c->name, c->usage);
     if (n_rows > 0) puts("\noptions:");
     for (uint32_t i = 0; i < n_rows; i++) {
         char left[64];
-        (void)snprintf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].arg != NULL ? " " : "",
+        (void)snprintf(left, sizeof left, "%s%s%s%s", is_letter(&rows[i]) ? "-" : "--",
+                       rows[i].name, rows[i].arg != NULL ? " " : "",
                        rows[i].arg != NULL ? rows[i].arg : "");
         printf("  %-28s %s\n", left, rows[i].help);
     }
@@ -68,15 +71,22 @@ static int store(const ArgRow *row, const char *text) {
 static int parse_options(const Command *c, const ArgRow *rows, uint32_t n_rows, int argc,
                          char **argv) {
     struct option longs[ROWS_MAX + 2] = {0};
+    char          letters[2 * ROWS_MAX + 3] = ":h";
     CHECK(n_rows <= ROWS_MAX);
     for (uint32_t i = 0; i < n_rows; i++)
         longs[i] = (struct option){rows[i].name,
                                    rows[i].kind == ARG_FLAG ? no_argument : required_argument, NULL,
                                    1000 + (int)i};
+    for (uint32_t i = 0; i < n_rows; i++) {
+        size_t n = strlen(letters);
+        if (is_letter(&rows[i]))
+            (void)snprintf(letters + n, sizeof letters - n, "%s%s", rows[i].name,
+                           rows[i].kind == ARG_FLAG ? "" : ":");
+    }
     longs[n_rows] = (struct option){"help", no_argument, NULL, 'h'};
     optind = 0;
     opterr = 0;
-    for (int o; (o = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (o == 'h') {
             print_help(c, rows, n_rows);
             return 0;
@@ -87,7 +97,10 @@ static int parse_options(const Command *c, const ArgRow *rows, uint32_t n_rows, 
         if (o == '?')
             return args_fail(EXIT_USAGE, "unknown option %s; see 'cotenant %s --help'",
                              argv[optind - 1], c->name);
-        int code = store(&rows[o - 1000], optarg);
+        uint32_t row = (uint32_t)o - 1000;
+        if (o < 1000)
+            for (row = 0; rows[row].name[0] != o || !is_letter(&rows[row]);) row++;
+        int code = store(&rows[row], optarg);
         if (code >= 0) return code;
     }
     return -1;

@@ -14,7 +14,7 @@ typedef struct ArgList {  // an option that may be given several times
 } ArgList;
 
 typedef struct ArgRow {
-    const char *name;  // without the dashes
+    const char *name;  // without the dashes; of one letter: also with a single dash
     ArgKind     kind;
     void       *to;   // bool, int64_t, const char * or ArgList by kind
     const char *arg;  // what stands for the value in the help; NULL for flags

@@ -1,0 +1,232 @@
+#include "bench/tenants/booth.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/stats.h"
+
+enum { WARM_RUNS = 3, ALONE_RUNS = 15, REASON_BYTES = 512, SCRATCH = 1 << 28 };
+
+typedef enum Verb { LEAVE, ALONE, TRY_OUT } Verb;
+
+typedef struct Ask {
+    Verb     verb;
+    uint32_t n_tenants;
+    Trial    trial;
+} Ask;
+
+typedef struct Reply {  // latencies follow a tally
+    Err      err;
+    char     reason[REASON_BYTES];
+    TimeNs   alone[MIX_TENANTS];
+    Tally    tally;
+    uint32_t n_latencies;
+} Reply;
+
+static Err send_bytes(int fd, const void *bytes, size_t n) {
+    for (const char *at = bytes; n > 0;) {
+        ssize_t put = write(fd, at, n);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return err_set(ERR_IO, "the other process is gone");
+        at += put;
+        n -= (size_t)put;
+    }
+    return ERR_OK;
+}
+
+static Err take_bytes(int fd, void *bytes, size_t n) {
+    for (char *at = bytes; n > 0;) {
+        ssize_t got = read(fd, at, n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return err_set(ERR_IO, "the other process is gone");
+        at += got;
+        n -= (size_t)got;
+    }
+    return ERR_OK;
+}
+
+static Err measure_alone(const Contender *c, void *state, uint32_t n, Arena *a, TimeNs *median) {
+    for (uint32_t i = 0; i < n; i++) {
+        double took[ALONE_RUNS], *sorted = NULL;
+        TimeNs t = 0;
+        for (uint32_t k = 0; k < WARM_RUNS; k++) TRY(c->alone(state, i, &t));
+        for (uint32_t k = 0; k < ALONE_RUNS; k++) {
+            TRY(c->alone(state, i, &t));
+            took[k] = (double)t;
+        }
+        TRY(stats_sort(a, took, ALONE_RUNS, &sorted));
+        median[i] = (TimeNs)stats_percentile(sorted, ALONE_RUNS, 50);
+    }
+    return ERR_OK;
+}
+
+static double cpu_seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static Err count(const Trial *trial, const Served *s, uint32_t n, Arena *a, Tally *t, double **ms) {
+    double  *all = arena_new(a, double, n), sum = 0;
+    uint32_t answered = 0;
+    for (uint32_t i = trial->skip; i < n; i++) {
+        TimeNs took = s[i].finish - s[i].arrival;
+        t->n++;
+        if (!s[i].answered) continue;
+        t->met += took <= trial->qos_ns[s[i].tenant];
+        all[answered++] = (double)took / 1e6;
+        sum += (double)took / 1e6;
+    }
+    *ms = all;
+    if (answered == 0) return ERR_OK;
+    double *sorted = NULL;
+    TRY(stats_sort(a, all, answered, &sorted));
+    t->mean_ms = sum / answered;
+    t->p99_ms = stats_percentile(sorted, answered, 99);
+    return ERR_OK;
+}
+
+static Err try_out(const Contender *c, void *state, const Ask *ask, Arena *a, Reply *r,
+                   double **latencies) {
+    const Trial *t = &ask->trial;
+    double       share[MIX_TENANTS];
+    Arrivals     arrivals = {0};
+    for (uint32_t i = 0; i < ask->n_tenants; i++) share[i] = 1;
+    TRY(arrivals_poisson(a, (Rng){t->seed}, t->rate, share, ask->n_tenants, t->n, &arrivals));
+    Served *served = arena_new(a, Served, arrivals.n);
+    double  cpu = cpu_seconds();
+    TimeNs  start = clock_now(clock_steady());
+    TRY(c->serve(state, t, &arrivals, a, served, &r->tally.conflict_rate));
+    double span = (double)(clock_now(clock_steady()) - start) / 1e9;
+    r->tally.core_use = (cpu_seconds() - cpu) / span / (double)sysconf(_SC_NPROCESSORS_ONLN);
+    TRY(count(t, served, arrivals.n, a, &r->tally, latencies));
+    for (uint32_t i = t->skip; i < arrivals.n; i++) r->n_latencies += served[i].answered;
+    return ERR_OK;
+}
+
+static Err answer(const Contender *c, void *state, const Ask *ask, Arena *a, int out) {
+    Reply   r = {0};
+    double *latencies = NULL;
+    arena_rewind(a, 0);
+    r.err = ask->verb == ALONE ? measure_alone(c, state, ask->n_tenants, a, r.alone)
+                               : try_out(c, state, ask, a, &r, &latencies);
+    if (r.err != ERR_OK) {
+        (void)snprintf(r.reason, sizeof r.reason, "%s", err_why());
+        r.n_latencies = 0;
+    }
+    TRY(send_bytes(out, &r, sizeof r));
+    return send_bytes(out, latencies, r.n_latencies * sizeof *latencies);
+}
+
+static Err serve(const Contender *c, const Terms *t, int in, int out) {
+    Arena  a = {0}, scratch = {0};
+    void  *state = NULL;
+    Reply  hello = {0};
+    TimeNs ignored;
+    hello.err = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (hello.err == ERR_OK) hello.err = arena_init(&scratch, SCRATCH);
+    if (hello.err == ERR_OK) hello.err = c->open(c, t, &a, &state);
+    for (uint32_t i = 0; hello.err == ERR_OK && i < t->n * WARM_RUNS; i++)
+        hello.err = c->alone(state, i % t->n, &ignored);
+    if (hello.err != ERR_OK) (void)snprintf(hello.reason, sizeof hello.reason, "%s", err_why());
+    TRY(send_bytes(out, &hello, sizeof hello));
+    TRY(hello.err);
+    for (Ask ask; take_bytes(in, &ask, sizeof ask) == ERR_OK && ask.verb != LEAVE;)
+        TRY(answer(c, state, &ask, &scratch, out));
+    return ERR_OK;
+}
+
+static void hold(const Booth *b) {
+    (void)kill(b->pid, SIGSTOP);
+    (void)waitpid(b->pid, NULL, WUNTRACED);
+}
+
+static Err take_reply(Booth *b, Reply *r) {
+    TRY(take_bytes(b->from, r, sizeof *r));
+    if (r->err != ERR_OK) return err_set(r->err, "%s", r->reason);
+    return ERR_OK;
+}
+
+static Err fork_booth(Booth *b, const Contender *c, const Terms *t) {
+    int to[2], from[2];
+    if (pipe(to) != 0) return err_set(ERR_IO, "no pipe: %s", strerror(errno));
+    if (pipe(from) != 0) return err_set(ERR_IO, "no pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0) return err_set(ERR_IO, "no process: %s", strerror(errno));
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped one must not outlive us
+        (void)close(to[1]);
+        (void)close(from[0]);
+        _exit(serve(c, t, to[0], from[1]) != ERR_OK);
+    }
+    (void)close(to[0]);
+    (void)close(from[1]);
+    *b = (Booth){.name = c->name, .pid = pid, .to = to[1], .from = from[0]};
+    return ERR_OK;
+}
+
+Err booth_start(Booth *b, const Contender *c, const Terms *t) {
+    Reply hello;
+    TRY(fork_booth(b, c, t));
+    Err e = take_reply(b, &hello);
+    if (e == ERR_OK)
+        hold(b);
+    else
+        booth_end(b);
+    return e == ERR_OK ? e : err_add(e, "%s", c->name);
+}
+
+static Err ask(Booth *b, const Ask *a, Reply *r) {
+    (void)kill(b->pid, SIGCONT);
+    Err e = send_bytes(b->to, a, sizeof *a);
+    if (e == ERR_OK) e = take_reply(b, r);
+    return e == ERR_OK ? e : err_add(e, "%s", b->name);
+}
+
+Err booth_alone(Booth *b, uint32_t n_tenants, TimeNs *median) {
+    Reply r;
+    TRY(ask(b, &(Ask){.verb = ALONE, .n_tenants = n_tenants}, &r));
+    hold(b);
+    memcpy(median, r.alone, n_tenants * sizeof *median);
+    return ERR_OK;
+}
+
+static uint32_t tenants_of(const Trial *t) {
+    uint32_t n = 0;
+    while (n < MIX_TENANTS && t->qos_ns[n] > 0) n++;
+    return n;
+}
+
+Err booth_try(Booth *b, const Trial *trial, Tally *out, double *latencies_ms,
+              uint32_t *n_latencies) {
+    Reply r;
+    TRY(ask(b, &(Ask){TRY_OUT, tenants_of(trial), *trial}, &r));
+    for (uint32_t i = 0; i < r.n_latencies; i++) {
+        double one;
+        TRY(take_bytes(b->from, latencies_ms != NULL ? &latencies_ms[i] : &one, sizeof one));
+    }
+    hold(b);
+    if (n_latencies != NULL) *n_latencies = r.n_latencies;
+    *out = r.tally;
+    return ERR_OK;
+}
+
+void booth_end(Booth *b) {
+    if (b->pid == 0) return;
+    const Ask leave = {.verb = LEAVE};  // closing the pipe is not enough: later booths hold it too
+    (void)kill(b->pid, SIGCONT);
+    Err told = send_bytes(b->to, &leave, sizeof leave);
+    (void)told;  // one that failed has left already
+    (void)close(b->to);
+    (void)close(b->from);
+    (void)waitpid(b->pid, NULL, 0);
+    *b = (Booth){0};
+}

@@ -1,0 +1,58 @@
+// Contender: one way of serving several networks in one process, made ready once, then tried with
+// the same arrivals as all others.
+#pragma once
+
+#include "base/time.h"
+#include "bench/ort/network.h"
+#include "node/mix.h"
+#include "sim/arrivals.h"
+
+typedef struct Terms {
+    const char *lib;    // ONNX Runtime's shared library
+    const char *store;  // of our profiles; NULL: in the cache directory
+    const char *files[MIX_TENANTS], *names[MIX_TENANTS];
+    uint32_t    n;
+} Terms;
+
+typedef struct Trial {
+    double   rate;
+    uint64_t seed;
+    uint32_t n, skip;  // requests, and how many of the first are not counted
+    TimeNs   qos_ns[MIX_TENANTS];
+} Trial;
+
+typedef struct Served {  // what became of a request
+    TimeNs   arrival, finish;
+    uint32_t tenant;
+    bool     answered;
+} Served;
+
+typedef struct Tally {
+    uint32_t n, met;
+    double   mean_ms, p99_ms;  // of answered requests
+    double   conflict_rate;
+    double   core_use;  // CPU time of the process, of all cores
+} Tally;
+
+typedef struct Contender {
+    const char *name;
+    int         option;  // what tells contenders of one kind apart
+    // Loads everything; *state lives in the arena or as long as the process.
+    Err (*open)(const struct Contender *c, const Terms *t, Arena *a, void **state);
+    Err (*alone)(void *state, uint32_t tenant, TimeNs *took);  // one run while nothing else runs
+    // Fills served[arrivals.n].
+    Err (*serve)(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
+                 Served *served, double *conflict_rate);
+} Contender;
+
+extern const Contender contenders[];  // ends with a name of NULL
+const Contender       *contender_find(const char *name);
+
+Err ours_open(const Contender *c, const Terms *t, Arena *a, void **state);
+Err ours_alone(void *state, uint32_t tenant, TimeNs *took);
+Err ours_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a, Served *served,
+               double *conflict_rate);
+Err ort_open(const Contender *c, const Terms *t, Arena *a, void **state);
+Err ort_alone(void *state, uint32_t tenant, TimeNs *took);
+Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a, Served *served,
+              double *conflict_rate);

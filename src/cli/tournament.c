@@ -1,0 +1,259 @@
+#include "cli/tournament.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "node/peak.h"
+
+enum { OWN = CONTEST_EQUALS, LOADS = CONTEST_EQUALS + 1, TRIAL_BYTES_SHIFT = 32 };
+
+typedef struct Search {  // one policy, one seed
+    const Choice *choice;
+    uint64_t      seed;
+    Peak          peak;
+    bool          done;
+} Search;
+
+typedef struct Final {  // one policy, one seed, one load
+    const Choice *choice;
+    uint64_t      seed;
+    double        rate;  // 0: nothing to run
+    NodeSummary   summary;
+    double       *latencies_ms;  // NULL: not kept
+    uint32_t      n_latencies;
+} Final;
+
+typedef struct Hall {  // what the threads share
+    const Scene           *scene;
+    const TournamentRules *rules;
+    Search                *searches;
+    Final                 *finals;
+    uint32_t               n_jobs;
+    _Atomic uint32_t       next;
+    Err (*job)(struct Hall *h, uint32_t i, Arena *a);
+    pthread_mutex_t lock;  // of what is below
+    Progress       *progress;
+    int64_t         worth;  // steps of a job
+    Err             err;
+    char            why[512];
+} Hall;
+
+static Err try_rate(const Hall *h, const Search *s, double rate, Arena *a, double *hit) {
+    SceneRun    r = {.choice = *s->choice,
+                     .rate = rate,
+                     .seed = s->seed,
+                     .requests = h->rules->requests,
+                     .give_up = 3 * (1 - h->rules->target)};
+    NodeRun     run;
+    NodeResult  result;
+    NodeSummary sum;
+    arena_rewind(a, 0);
+    TRY(scene_run(h->scene, &r, a, &run, &result));
+    TRY(node_summary(&run, &result, NODE_ALL, a, &sum));
+    *hit = sum.hit_rate;
+    return ERR_OK;
+}
+
+static Err step(const Hall *h, Search *s, Arena *a) {
+    double rate = 0, hit = 0;
+    s->done = !peak_next(&s->peak, &rate);
+    if (s->done) return ERR_OK;
+    TRY(try_rate(h, s, rate, a, &hit));
+    peak_tell(&s->peak, rate, hit);
+    return ERR_OK;
+}
+
+static Err search_job(Hall *h, uint32_t i, Arena *a) {
+    while (!h->searches[i].done) TRY(step(h, &h->searches[i], a));
+    return ERR_OK;
+}
+
+static void keep_latencies(Final *f, const NodeRun *run, const NodeResult *r) {
+    for (uint32_t i = run->skip; f->latencies_ms != NULL && i < r->n; i++)
+        if (r->answers[i].outcome != OUTCOME_REJECTED)
+            f->latencies_ms[f->n_latencies++] =
+                (double)(r->answers[i].finish - r->answers[i].arrival) / 1e6;
+}
+
+static Err final_job(Hall *h, uint32_t i, Arena *a) {
+    Final     *f = &h->finals[i];
+    NodeRun    run;
+    NodeResult result;
+    SceneRun   r = {
+          .choice = *f->choice, .rate = f->rate, .seed = f->seed, .requests = h->rules->requests};
+    if (!(f->rate > 0)) return ERR_OK;
+    arena_rewind(a, 0);
+    TRY(scene_run(h->scene, &r, a, &run, &result));
+    keep_latencies(f, &run, &result);
+    return node_summary(&run, &result, NODE_ALL, a, &f->summary);
+}
+
+static bool settle(Hall *h, Err e) {  // true: go on
+    (void)pthread_mutex_lock(&h->lock);
+    if (e != ERR_OK && h->err == ERR_OK) {
+        h->err = e;
+        (void)snprintf(h->why, sizeof h->why, "%s", err_why());
+    }
+    if (e == ERR_OK && h->progress != NULL) progress_step(h->progress, h->worth);
+    bool fine = h->err == ERR_OK;
+    (void)pthread_mutex_unlock(&h->lock);
+    return fine;
+}
+
+static void *work(void *self) {
+    Hall *h = self;
+    Arena a;
+    Err   e = arena_init(&a, (size_t)1 << TRIAL_BYTES_SHIFT);
+    if (e != ERR_OK) (void)settle(h, e);
+    for (uint32_t i; e == ERR_OK && (i = atomic_fetch_add(&h->next, 1)) < h->n_jobs;)
+        if (!settle(h, h->job(h, i, &a))) break;
+    if (e == ERR_OK) arena_finish(&a);
+    return NULL;
+}
+
+static Err all_jobs(Hall *h, uint32_t threads) {
+    pthread_t ids[CORES_MAX];
+    uint32_t  n = 0;
+    atomic_store(&h->next, 0);
+    while (n + 1 < threads && n < CORES_MAX && pthread_create(&ids[n], NULL, work, h) == 0) n++;
+    (void)work(h);
+    for (uint32_t i = 0; i < n; i++) (void)pthread_join(ids[i], NULL);
+    return h->err == ERR_OK ? ERR_OK : err_set(h->err, "%s", h->why);
+}
+
+// One trial of each search at a time.
+static Err in_turns(Hall *h) {
+    Arena a;
+    Err   e = arena_init(&a, (size_t)1 << TRIAL_BYTES_SHIFT);
+    for (uint32_t left = h->n_jobs; e == ERR_OK && left > 0;) {
+        left = 0;
+        for (uint32_t i = 0; e == ERR_OK && i < h->n_jobs; i++) {
+            Search *s = &h->searches[i];
+            if (s->done) continue;
+            e = step(h, s, &a);
+            if (s->done) (void)settle(h, ERR_OK);
+            left += !s->done;
+        }
+    }
+    arena_finish(&a);
+    return e;
+}
+
+static Err search_all(Hall *h, const Choices *c, Arena *a) {
+    const TournamentRules *r = h->rules;
+    PeakRule               rule = PEAK_RULE_DEFAULT;
+    rule.target = r->target;
+    rule.tolerance = r->tolerance;
+    rule.start = h->scene->capacity / 4;
+    rule.most = h->scene->capacity * 16;
+    rule.least = h->scene->capacity / 4096;
+    h->n_jobs = c->n * r->seeds;
+    h->searches = arena_new(a, Search, h->n_jobs);
+    for (uint32_t i = 0; i < h->n_jobs; i++) {
+        h->searches[i] = (Search){.choice = &c->at[i / r->seeds], .seed = i % r->seeds + 1};
+        peak_begin(&h->searches[i].peak, &rule);
+    }
+    h->job = search_job;
+    h->worth = TOURNAMENT_SEARCH;
+    return h->scene->live != NULL ? in_turns(h) : all_jobs(h, r->threads);
+}
+
+static void rate_entries(const Hall *h, const Choices *c, ContestMix *m, Arena *a) {
+    uint32_t seeds = h->rules->seeds;
+    for (uint32_t i = 0; i < c->n; i++) {
+        ContestEntry *e = &m->entries[i];
+        double       *rates = arena_new(a, double, seeds);
+        e->policy = c->at[i].policy->name;
+        e->trials = arena_new(a, ContestTrial, seeds * PEAK_TRIALS);
+        for (uint32_t k = 0; k < seeds; k++) {
+            const Peak *p = &h->searches[i * seeds + k].peak;
+            rates[k] = peak_rate(p);
+            for (uint32_t t = 0; t < p->n; t++)
+                e->trials[e->n_trials++] = (ContestTrial){p->trials[t].rate, p->trials[t].hit_rate};
+        }
+        e->qps = stats_mean(rates, seeds);
+    }
+}
+
+static uint32_t latency_room(const Hall *h, double rate) {
+    uint32_t n = h->rules->requests;
+    if (n == 0 && h->scene->live != NULL) n = SCENE_LEAST + (uint32_t)(rate * SCENE_SECONDS);
+    return n > 0 ? n : SCENE_REQUESTS;
+}
+
+static Err run_finals(Hall *h, const Choices *c, const ContestMix *m, Arena *a) {
+    const TournamentRules *r = h->rules;
+    uint32_t               each = r->seeds * LOADS;
+    h->n_jobs = c->n * each;
+    h->finals = arena_new(a, Final, h->n_jobs);
+    for (uint32_t i = 0; i < h->n_jobs; i++) {
+        uint32_t policy = i % c->n, load = i / c->n % LOADS, seed = i / c->n / LOADS;
+        Final   *f = &h->finals[i];
+        double   rate = load == OWN ? r->calm * m->entries[policy].qps.mean : m->equal[load];
+        *f = (Final){.choice = &c->at[policy], .seed = seed + 1, .rate = rate};
+        if (load == 0 && seed == 0 && rate > 0)
+            f->latencies_ms = arena_new(a, double, latency_room(h, rate));
+    }
+    h->job = final_job;
+    h->worth = 1;
+    return all_jobs(h, h->scene->live != NULL ? 1 : r->threads);
+}
+
+static double average(const Hall *h, uint32_t policy, uint32_t n_policies, uint32_t load,
+                      size_t field) {
+    double x[1024];
+    for (uint32_t k = 0; k < h->rules->seeds; k++) {
+        const Final *f = &h->finals[(k * LOADS + load) * n_policies + policy];
+        if (!(f->rate > 0)) return NAN;
+        memcpy(&x[k], (const char *)&f->summary + field, sizeof x[k]);
+    }
+    return stats_mean(x, h->rules->seeds).mean;
+}
+
+static void sum_up(const Hall *h, uint32_t n, ContestMix *m) {
+#define AVERAGE(load, field) average(h, i, n, load, offsetof(NodeSummary, field))
+    for (uint32_t i = 0; i < n; i++) {
+        ContestEntry *e = &m->entries[i];
+        e->mean_ms = AVERAGE(OWN, mean_ms);
+        e->p99_ms = AVERAGE(OWN, p99_ms);
+        e->hit_rate = AVERAGE(OWN, hit_rate);
+        e->conflict_rate = AVERAGE(OWN, conflict_rate);
+        e->core_use = AVERAGE(OWN, core_use);
+        for (uint32_t k = 0; k < CONTEST_EQUALS; k++) {
+            e->equal_ms[k] = AVERAGE(k, mean_ms);
+            e->equal_hit[k] = AVERAGE(k, hit_rate);
+        }
+        e->latencies_ms = h->finals[i].latencies_ms;
+        e->n_latencies = h->finals[i].n_latencies;
+    }
+#undef AVERAGE
+}
+
+uint32_t tournament_steps(uint32_t n_policies, const TournamentRules *r) {
+    return n_policies * r->seeds * (TOURNAMENT_SEARCH + LOADS);
+}
+
+Err tournament_run(const Scene *s, const Choices *c, const char *baseline, const TournamentRules *r,
+                   Progress *p, Arena *a, ContestMix *out) {
+    Hall    h = {.scene = s, .rules = r, .progress = p};
+    Contest only = {.baseline = baseline};
+    *out = (ContestMix){.mix = s->mix.name,
+                        .about = scene_about(s, a),
+                        .entries = arena_new(a, ContestEntry, c->n),
+                        .n_entries = c->n};
+    (void)pthread_mutex_init(&h.lock, NULL);
+    Err e = search_all(&h, c, a);
+    if (e == ERR_OK) {
+        rate_entries(&h, c, out, a);
+        double of = contest_baseline(&only, out)->qps.mean;
+        for (uint32_t i = 0; i < CONTEST_EQUALS; i++)
+            out->equal[i] = of > 0 ? of * r->equal_share[i] : NAN;
+        e = run_finals(&h, c, out, a);
+    }
+    if (e == ERR_OK) sum_up(&h, c->n, out);
+    (void)pthread_mutex_destroy(&h.lock);
+    return e;
+}

@@ -1,0 +1,21 @@
+// Page: a self-contained HTML page of words, tables and charts that needs no network to be read.
+#pragma once
+
+#include <stdio.h>
+
+#include "base/table.h"
+#include "report/chart.h"
+
+typedef struct Page {
+    FILE    *out;
+    Arena   *scratch;  // what a part takes is given back after it
+    uint32_t n_charts;
+} Page;
+
+// Parts are written as they come. Text is escaped; errors of the stream are reported by page_end.
+void         page_begin(Page *p, FILE *out, Arena *scratch, const char *title);
+void         page_heading(Page *p, const char *text);
+void         page_text(Page *p, const char *fmt, ...) PRINTF(2, 3);     // a paragraph
+MUST_USE Err page_table(Page *p, const Table *t, const char *caption);  // caption may be NULL
+MUST_USE Err page_chart(Page *p, const Chart *c);
+MUST_USE Err page_end(Page *p);
