@@ -1,29 +1,26 @@
 #include "node/contention.h"
 
 #include <math.h>
-#include <stdbool.h>
 
-// The level that rates are cut at: raised until what small demands leave over is spent.
+// The level that rates are cut at: raised as long as what small demands leave over lifts it above
+// one more of them.
 static double water(const double *demand, uint32_t n, uint32_t greedy, double supply) {
-    double   left = supply, level = 0;
-    uint32_t open = n + greedy;
-    for (bool more = true; more && open > 0;) {
-        double next = left / open, before = level;
-        more = false;
-        for (uint32_t i = 0; i < n; i++)
-            if (demand[i] <= next && demand[i] > before) more = true;
-        level = next;
-        if (!more) break;
-        left = supply;
-        open = greedy;
+    double   level = 0;
+    uint32_t open = 0, before = UINT32_MAX;
+    while (open + greedy != before) {
+        double left = supply;
+        before = open + greedy;
+        open = 0;
         for (uint32_t i = 0; i < n; i++) {
             if (demand[i] <= level)
                 left -= demand[i];
             else
                 open++;
         }
+        if (open + greedy == 0) return INFINITY;
+        level = left / (open + greedy);
     }
-    return open > 0 ? level : INFINITY;
+    return level;
 }
 
 void contention_share(const double *demand, uint32_t n, double supply, double *rate) {

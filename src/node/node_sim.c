@@ -140,7 +140,7 @@ static bool end_layer(Sim *s, SimBlock *b) {
                                           .tenant = r->tenant,
                                           .first = b->first,
                                           .n_layers = b->end - b->first,
-                                          .cores = b->cores});
+                                          .cores = cores_both(b->cores, &b->joining)});
     r->cores = b->cores;
     r->layer = b->end;
     sim_leave(s, b);

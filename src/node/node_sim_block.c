@@ -41,7 +41,6 @@ static void set_cores(Sim *s, SimBlock *b, Cores cores) {
     b->n_cores = cores_count(&cores);
     b->count = node_count(b->model, b->n_cores);
     b->n_slices = list_slices(s, &cores, b->slices);
-    b->barrier_ns = machine_barrier_ns(s->spec, b->model->counts[b->count]);
 }
 
 static double jitter_of(const Sim *s, const SimBlock *b) {
@@ -106,6 +105,7 @@ void sim_next_layer(Sim *s, SimBlock *b) {
     uint32_t v = b->versions[b->layer];
     double   cores = b->model->counts[b->count];
     begin(s, b);
+    b->barrier_ns = machine_barrier_ns(s->spec, b->model->counts[b->count]);
     b->core_ns = (double)demand_core_ns(d, b->layer, v, b->count);
     b->core_ns += strange * (double)d->read_bytes[b->layer] / (s->spec->move_gbs * cores);
     b->bytes = demand_bytes(d, b->layer, v, demand_slices(d, b->n_slices));
@@ -139,7 +139,6 @@ void sim_start(Sim *s, uint32_t request, const NodeAction *x) {
     double read = (double)b->model->demand->read_bytes[b->layer];
     b->core_ns = machine_dispatch_ns(s->spec, b->n_cores) +
                  strange_part(s, &r->cores, b) * read / (s->spec->move_gbs * b->n_cores);
-    b->barrier_ns = 0;
     b->quiet_ns = b->core_ns;
     begin(s, b);
     enter_slices(s, b, true);

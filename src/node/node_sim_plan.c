@@ -102,22 +102,23 @@ static void carry_out(Sim *s, const NodeAction *x) {
     must(s, x->reason < NODE_REASONS, "rejects for a reason that there is not");
 }
 
+static NodeAction *last_refusal(NodeAction *x, uint32_t n) {
+    NodeAction *last = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i].verb == NODE_REJECT && (last == NULL || x[i].request > last->request))
+            last = &x[i];
+    return last;
+}
+
 // Requests that are refused go last, from the end, so that the numbers of the others hold.
-static void refuse(Sim *s, const NodeAction *x, uint32_t n) {
+static void refuse(Sim *s, NodeAction *x, uint32_t n) {
     static const char *const reasons[NODE_REASONS] = {
 #define X(id, name) [NODE_##id] = name,
 #include "contract/node_reason.def"
 #undef X
     };
-    for (uint32_t done = 0; done < n; done++) {
-        const NodeAction *last = NULL;
-        for (uint32_t i = 0; i < n; i++)
-            if (x[i].verb == NODE_REJECT && s->named[x[i].request] == s->result->decisions)
-                if (last == NULL || x[i].request > last->request) last = &x[i];
-        if (last == NULL) return;
-        s->named[last->request] = 0;
+    for (NodeAction *last; (last = last_refusal(x, n)) != NULL; last->verb = NODE_VERBS)
         sim_answer(s, last->request, OUTCOME_REJECTED, reasons[last->reason]);
-    }
 }
 
 static NodeView view_of(const Sim *s) {

@@ -1,6 +1,8 @@
 // Stage: a simulated machine, tenants on it and a plain policy, for tests of the node.
 #pragma once
 
+#include <stdlib.h>
+
 #include "node/model.h"
 #include "node/node_sim.h"
 
