@@ -114,6 +114,7 @@ void sim_next_layer(Sim *s, SimBlock *b) {
     b->moving = (double)b->bytes[DEMAND_SHARES - 1];
     b->quiet_ns = layer_ns(s, b, INFINITY);
     enter_slices(s, b, true);
+    set_demand(s, b);
 }
 
 void sim_start(Sim *s, uint32_t request, const NodeAction *x) {
@@ -183,10 +184,11 @@ void sim_flow(Sim *s) {
 }
 
 // What a newcomer on the free cores would find, as a level: of the memory, and of their slices.
-static double pressure_now(const Sim *s) {
+static double pressure_now(Sim *s) {
     const NodeMachine *m = s->run->setup.machine;
     double             all = s->spec->dram_all_gbs, cache = 0;
-    double             memory = contention_newcomer(s->demands, s->n_running, all) / all;
+    for (uint32_t i = 0; i < s->n_running; i++) s->demands[i] = s->blocks[s->order[i]].demand;
+    double memory = contention_newcomer(s->demands, s->n_running, all) / all;
     for (uint32_t c = cores_next(&s->free, 0); c < CORES_MAX; c = cores_next(&s->free, c + 1)) {
         uint64_t own = (uint64_t)m->slice_bytes, hot = s->slice_hot[m->slice_of[c]];
         cache += 1 - contention_slice(own, own + hot, (double)m->slice_bytes);

@@ -55,7 +55,6 @@ typedef struct Sim {
     uint64_t              *slice_hot;     // [slices] bytes that blocks go through there
     uint16_t              *slice_blocks;  // [slices] blocks there
     double                *demands, *rates;
-    bool                   short_of;  // the memory was asked for more than it has
     double                 pressure;
     uint32_t               level;
     TimeNs                 watched;
