@@ -37,6 +37,10 @@ static Record some_record(Rng *r, RecordKind kind) {
         x.level = (uint32_t)rng_below(r, 10);
         return x;
     }
+    if (kind == RECORD_REFUSE) {
+        x.why = "a block without cores";
+        return x;
+    }
     x.request = rng_below(r, 1 << 30);
     x.tenant = (uint32_t)rng_below(r, 100);
     if (kind == RECORD_ARRIVE) x.deadline = (TimeNs)rng_below(r, INT64_MAX);
