@@ -1,0 +1,76 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "node/workers.h"
+
+enum { WORKERS = 4, ROUNDS = 300 };
+
+typedef struct Job {
+    _Atomic uint32_t done[WORKERS];
+    uint32_t         seen[WORKERS];  // the index it came with; the worker's own
+} Job;
+
+static void run(void *ctx, uint32_t core, void *job, uint32_t index) {
+    Job *j = job;
+    assert_ptr_equal(ctx, NULL);
+    j->seen[core] = index;
+    atomic_fetch_add(&j->done[core], 1);
+}
+
+// Whether they spin or sleep meanwhile, every job reaches its worker once.
+static void every_job_is_run_once(TimeNs spin_ns) {
+    Workers       *w = NULL;
+    Job            job = {0};
+    WorkersOptions o = {.n = WORKERS, .spin_ns = spin_ns, .run = run};
+    assert_int_equal(workers_create(&w, &o), ERR_OK);
+    for (uint32_t i = 1; i <= ROUNDS; i++) {
+        for (uint32_t c = 0; c < WORKERS; c++) workers_post(w, c, &job, i + c);
+        for (uint32_t c = 0; c < WORKERS; c++)
+            while (atomic_load(&job.done[c]) != i) (void)sched_yield();
+        for (uint32_t c = 0; c < WORKERS; c++) assert_int_equal(job.seen[c], i + c);
+        if (i % 100 == 0) (void)usleep(2000);
+    }
+    workers_destroy(w);
+}
+
+static void sleepers(void **state) {
+    (void)state;
+    every_job_is_run_once(1);
+}
+
+static void spinners(void **state) {
+    (void)state;
+    every_job_is_run_once(1000000);
+}
+
+static void on_their_own_cpu(void **state) {
+    (void)state;
+    Workers       *w = NULL;
+    int            here = sched_getcpu();
+    uint32_t       cpu = here > 0 ? (uint32_t)here : 0;
+    Job            job = {0};
+    WorkersOptions o = {.n = 1, .cpus = &cpu, .spin_ns = 1000, .run = run};
+    assert_int_equal(workers_create(&w, &o), ERR_OK);
+    workers_post(w, 0, &job, 1);
+    while (atomic_load(&job.done[0]) != 1) (void)sched_yield();
+    workers_destroy(w);
+    workers_destroy(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sleepers),
+        cmocka_unit_test(spinners),
+        cmocka_unit_test(on_their_own_cpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
