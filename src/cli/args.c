@@ -50,6 +50,16 @@ static int store_int(const ArgRow *row, const char *text) {
     return -1;
 }
 
+static int store_real(const ArgRow *row, const char *text) {
+    char  *end = NULL;
+    double v = strtod(text, &end);
+    if (end == text || *end != '\0' || !(v >= (double)row->min && v <= (double)row->max))
+        return args_fail(EXIT_USAGE, "--%s: '%s' is not a number from %" PRId64 " to %" PRId64,
+                         row->name, text, row->min, row->max);
+    *(double *)row->to = v;
+    return -1;
+}
+
 static int store_list(const ArgRow *row, const char *text) {
     ArgList *list = row->to;
     if (list->n == ARG_LIST_MAX)
@@ -62,6 +72,7 @@ static int store(const ArgRow *row, const char *text) {
     switch (row->kind) {
     case ARG_FLAG: *(bool *)row->to = true; return -1;
     case ARG_INT: return store_int(row, text);
+    case ARG_REAL: return store_real(row, text);
     case ARG_TEXT: *(const char **)row->to = text; return -1;
     case ARG_LIST: return store_list(row, text);
     }

@@ -6,7 +6,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CONFIG = 3, ARG_LIST_MAX = 64 };
 
-typedef enum ArgKind { ARG_FLAG, ARG_INT, ARG_TEXT, ARG_LIST } ArgKind;
+typedef enum ArgKind { ARG_FLAG, ARG_INT, ARG_REAL, ARG_TEXT, ARG_LIST } ArgKind;
 
 typedef struct ArgList {  // an option that may be given several times
     const char *at[ARG_LIST_MAX];
@@ -16,10 +16,10 @@ typedef struct ArgList {  // an option that may be given several times
 typedef struct ArgRow {
     const char *name;  // without the dashes; of one letter: also with a single dash
     ArgKind     kind;
-    void       *to;   // bool, int64_t, const char * or ArgList by kind
+    void       *to;   // bool, int64_t, double, const char * or ArgList by kind
     const char *arg;  // what stands for the value in the help; NULL for flags
     const char *help;
-    int64_t     min, max;  // of ARG_INT
+    int64_t     min, max;  // of ARG_INT and ARG_REAL
 } ArgRow;
 
 typedef struct Command {

@@ -1,0 +1,157 @@
+// A recorded run once more in virtual time: how far are simulated latencies from the measured ones?
+#include <math.h>
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/saga.h"
+
+static const Column columns[] = {
+    {.key = "tenant", .head = "tenant"},
+    {.key = "requests", .head = "requests"},
+    {.key = "error_p50", .head = "median error", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "error_p90", .head = "p90 error", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "recorded_ms", .head = "recorded mean", .unit = "ms", .decimals = 2},
+    {.key = "simulated_ms", .head = "simulated mean", .unit = "ms", .decimals = 2},
+    {.key = "recorded_hit", .head = "in time", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "simulated_hit", .head = "simulated", .unit = "%", .scale = 0.01, .decimals = 1},
+};
+
+typedef struct Compared {
+    uint32_t n;  // requests that both answered
+    double   error_p50, error_p90, recorded_ms, simulated_ms, recorded_hit, simulated_hit;
+} Compared;
+
+static Err recorded_answers(const Saga *g, Arena *a, NodeAnswer **out) {
+    NodeAnswer *x = arena_try_new(a, NodeAnswer, g->arrivals.n);
+    if (x == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", g->arrivals.n);
+    for (uint32_t i = 0; i < g->arrivals.n; i++)
+        x[i] = (NodeAnswer){.arrival = g->arrivals.at[i].at,
+                            .tenant = g->arrivals.at[i].tenant,
+                            .outcome = OUTCOMES};
+    for (uint32_t i = 0; i < g->records.n; i++) {
+        const Record *r = &g->records.at[i];
+        if ((r->kind != RECORD_FINISH && r->kind != RECORD_REJECT) || r->request >= g->arrivals.n)
+            continue;
+        x[r->request].finish = r->at;
+        x[r->request].outcome = r->outcome;
+    }
+    *out = x;
+    return ERR_OK;
+}
+
+static double ms(const NodeAnswer *x) { return (double)(x->finish - x->arrival) / 1e6; }
+
+static bool answered(const NodeAnswer *x) {
+    return x->outcome == OUTCOME_MET || x->outcome == OUTCOME_LATE;
+}
+
+static Err match(const Saga *g, const NodeAnswer *was, const NodeAnswer *is, uint32_t tenant,
+                 Arena *a, Compared *out) {
+    double  *errors = arena_new(a, double, g->arrivals.n), *sorted = NULL;
+    Compared c = {0};
+    uint32_t all = 0;
+    for (uint32_t i = g->skip; i < g->arrivals.n; i++) {
+        if (tenant != NODE_ALL && was[i].tenant != tenant) continue;
+        all++;
+        c.recorded_hit += was[i].outcome == OUTCOME_MET;
+        c.simulated_hit += is[i].outcome == OUTCOME_MET;
+        if (!answered(&was[i]) || !answered(&is[i]) || ms(&was[i]) <= 0) continue;
+        errors[c.n++] = fabs(ms(&is[i]) / ms(&was[i]) - 1);
+        c.recorded_ms += ms(&was[i]);
+        c.simulated_ms += ms(&is[i]);
+    }
+    if (c.n == 0) return err_set(ERR_INVALID, "no request was answered both times");
+    TRY(stats_sort(a, errors, c.n, &sorted));
+    c.error_p50 = stats_percentile(sorted, c.n, 50);
+    c.error_p90 = stats_percentile(sorted, c.n, 90);
+    c.recorded_ms /= c.n;
+    c.simulated_ms /= c.n;
+    c.recorded_hit /= all;
+    c.simulated_hit /= all;
+    *out = c;
+    return ERR_OK;
+}
+
+static void add_row(Table *t, const char *name, const Compared *c) {
+    table_text(t, name);
+    table_int(t, c->n);
+    table_real(t, c->error_p50);
+    table_real(t, c->error_p90);
+    table_real(t, c->recorded_ms);
+    table_real(t, c->simulated_ms);
+    table_real(t, c->recorded_hit);
+    table_real(t, c->simulated_hit);
+}
+
+static json_t *compared_json(const Compared *c) {
+    return json_pack("{s:i,s:f,s:f,s:f,s:f,s:f,s:f}", "requests", (int)c->n, "error_p50",
+                     c->error_p50, "error_p90", c->error_p90, "recorded_ms", c->recorded_ms,
+                     "simulated_ms", c->simulated_ms, "recorded_hit", c->recorded_hit,
+                     "simulated_hit", c->simulated_hit);
+}
+
+static Err tell(const Saga *g, const Compared *each, const Compared *all, bool json, Arena *a) {
+    const Scene *s = &g->scene;
+    if (!json) {
+        Table t;
+        table_init(&t, a, columns, sizeof columns / sizeof *columns);
+        for (uint32_t i = 0; i < s->mix.n; i++) {
+            table_row(&t);
+            add_row(&t, s->tenants[i].name, &each[i]);
+        }
+        table_total(&t);
+        add_row(&t, "all", all);
+        return table_print(&t, stdout);
+    }
+    json_t *tenants = json_object();
+    for (uint32_t i = 0; i < s->mix.n; i++)
+        json_object_set_new(tenants, s->tenants[i].name, compared_json(&each[i]));
+    json_t *doc =
+        json_pack("{s:s,s:b,s:s,s:o,s:o}", "machine", s->machine, "live", g->live, "policy",
+                  g->choice.policy->name, "all", compared_json(all), "tenants", tenants);
+    if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
+    Err e = json_write(stdout, doc);
+    json_decref(doc);
+    return e;
+}
+
+static Err replay(const char *path, bool json, Arena *a) {
+    Saga        g;
+    NodeAnswer *was = NULL;
+    NodeResult  r;
+    Compared    each[MIX_TENANTS] = {0}, all;
+    TRY(saga_read(path, a, &g));
+    TRY(recorded_answers(&g, a, &was));
+    NodeRun run = {.setup = g.scene.setup,
+                   .policy = g.choice.policy,
+                   .settings = g.choice.settings,
+                   .arrivals = g.arrivals,
+                   .seed = g.seed,
+                   .skip = g.skip};
+    TRY(scene_play(&g.scene, &run, a, &r));
+    for (uint32_t i = 0; i < g.scene.mix.n; i++) {
+        Err e = match(&g, was, r.answers, i, a, &each[i]);
+        if (e != ERR_OK) each[i] = (Compared){.error_p50 = NAN, .error_p90 = NAN};
+    }
+    TRY(match(&g, was, r.answers, NODE_ALL, a, &all));
+    return tell(&g, each, &all, json, a);
+}
+
+int cmd_node_replay(const Command *c, int argc, char **argv) {
+    bool         json = false;
+    const char  *path = NULL;
+    const ArgRow rows[] = {
+        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    int code = args_parse(c, rows, 1, argc, argv, &path, 1, 1, NULL);
+    if (code >= 0) return code;
+    Arena a = {0};
+    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = replay(path, json, &a);
+    code = e == ERR_OK ? 0 : command_failed(e);
+    arena_finish(&a);
+    return code;
+}

@@ -1,0 +1,213 @@
+// One run of a mix under a policy, in virtual time or live, and the policies there are.
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "base/setting_value.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/saga.h"
+#include "policy/policies.h"
+
+typedef struct Options {
+    SceneOptions scene;
+    const char  *policy, *records, *trace;
+    ArgList      sets;
+    double       rate;  // 0: half of what the cores could do
+    int64_t      seed, requests;
+    bool         json;
+} Options;
+
+static const Column columns[] = {
+    {.key = "tenant", .head = "tenant"},
+    {.key = "qos_ms", .head = "QoS", .unit = "ms", .decimals = 2},
+    {.key = "requests", .head = "requests"},
+    {.key = "met", .head = "met"},
+    {.key = "late", .head = "late"},
+    {.key = "rejected", .head = "rejected"},
+    {.key = "hit_rate", .head = "in time", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "mean_ms", .head = "mean", .unit = "ms", .decimals = 2},
+    {.key = "p50_ms", .head = "p50", .unit = "ms", .decimals = 2},
+    {.key = "p99_ms", .head = "p99", .unit = "ms", .decimals = 2},
+};
+
+static void add_row(Table *t, const char *name, TimeNs qos, const NodeSummary *s) {
+    if (qos > 0)
+        table_row(t);
+    else
+        table_total(t);
+    table_text(t, name);
+    if (qos > 0)
+        table_real(t, (double)qos / 1e6);
+    else
+        table_missing(t);
+    table_int(t, s->n);
+    table_int(t, s->met);
+    table_int(t, s->late);
+    table_int(t, s->rejected);
+    table_real(t, s->hit_rate);
+    table_real(t, s->mean_ms);
+    table_real(t, s->p50_ms);
+    table_real(t, s->p99_ms);
+}
+
+static json_t *summary_json(const char *name, TimeNs qos, const NodeSummary *s) {
+    return json_pack("{s:s,s:f,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f}", "tenant", name, "qos_ms",
+                     (double)qos / 1e6, "requests", (int)s->n, "met", (int)s->met, "late",
+                     (int)s->late, "rejected", (int)s->rejected, "hit_rate", s->hit_rate, "mean_ms",
+                     s->mean_ms, "p50_ms", s->p50_ms, "p99_ms", s->p99_ms);
+}
+
+static Err tell_json(const Scene *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+    json_t     *tenants = json_array();
+    NodeSummary all, one;
+    for (uint32_t i = 0; i < s->mix.n; i++) {
+        TRY(node_summary(run, r, i, a, &one));
+        json_array_append_new(tenants,
+                              summary_json(s->tenants[i].name, s->tenants[i].qos_ns, &one));
+    }
+    TRY(node_summary(run, r, NODE_ALL, a, &all));
+    json_t *doc = json_pack("{s:s,s:s,s:s,s:f,s:o,s:o,s:f,s:f,s:I,s:I,s:f,s:f}", "machine",
+                            s->machine, "mix", s->mix.name, "policy", run->policy->name, "rate",
+                            all.rate, "all", summary_json("all", 0, &all), "tenants", tenants,
+                            "conflict_rate", all.conflict_rate, "core_use", all.core_use, "blocks",
+                            (json_int_t)r->blocks, "decisions", (json_int_t)r->decisions,
+                            "decide_ms", r->decide_ns / 1e6, "engine_ms", r->engine_ns / 1e6);
+    if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
+    Err e = json_write(stdout, doc);
+    json_decref(doc);
+    return e;
+}
+
+static Err tell(const Scene *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+    Table       t;
+    NodeSummary all, one;
+    table_init(&t, a, columns, sizeof columns / sizeof *columns);
+    for (uint32_t i = 0; i < s->mix.n; i++) {
+        TRY(node_summary(run, r, i, a, &one));
+        add_row(&t, s->tenants[i].name, s->tenants[i].qos_ns, &one);
+    }
+    TRY(node_summary(run, r, NODE_ALL, a, &all));
+    add_row(&t, "all", 0, &all);
+    TRY(table_print(&t, stdout));
+    printf("\n%s on %s: %.1f requests/s, %llu blocks, %.1f %% of them in conflict, %.0f %% of the "
+           "cores used\n",
+           run->policy->name, s->machine, all.rate, (unsigned long long)r->blocks,
+           100 * all.conflict_rate, 100 * all.core_use);
+    if (r->decide_ns > 0)
+        printf("decisions: %llu, %.2f us each; the policy and the engine took %.2f %% of a core\n",
+               (unsigned long long)r->decisions, r->decide_ns / 1e3 / (double)(r->decisions + 1),
+               100 * (r->decide_ns + r->engine_ns) / (double)r->span);
+    return ERR_OK;
+}
+
+static Err run_in(const Options *o, const Scene *s, Arena *a) {
+    Choices    c;
+    RecordList records = {.arena = a};
+    bool       keep = o->records != NULL || o->trace != NULL;
+    NodeRun    run;
+    NodeResult result;
+    TRY(choice_read(o->policy, &o->sets, a, &c));
+    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
+    SceneRun r = {.choice = c.at[0],
+                  .rate = o->rate > 0 ? o->rate : s->capacity / 2,
+                  .seed = (uint64_t)o->seed,
+                  .requests = (uint32_t)o->requests,
+                  .records = keep ? record_list(&records) : (RecordSink){0}};
+    TRY(scene_run(s, &r, a, &run, &result));
+    if (o->records != NULL) TRY(saga_write(o->records, s, &run, &o->sets, &records));
+    if (o->trace != NULL) TRY(saga_trace(o->trace, s, run.policy->name, &records, a));
+    return o->json ? tell_json(s, &run, &result, a) : tell(s, &run, &result, a);
+}
+
+static int run_command(const Options *o) {
+    Arena a = {0};
+    Scene s = {0};
+    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = scene_open(&o->scene, &a, &s);
+    if (e == ERR_OK) e = run_in(o, &s, &a);
+    int code = e == ERR_OK ? 0 : command_failed(e);
+    scene_close(&s);
+    arena_finish(&a);
+    return code;
+}
+
+#define RUN_ROWS(o)                                                                                \
+    {                                                                                              \
+        "mix", ARG_TEXT, &(o).scene.mix, "NAME", "light, medium, heavy or mix (default light)",    \
+        0,     0},                                                                                 \
+        {"policy", ARG_TEXT, &(o).policy, "NAME", "who decides (default slack)", 0, 0},            \
+        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},         \
+        {"rate", ARG_REAL,  &(o).rate, "R", "requests a second (default: half the capacity)",      \
+         0,      1000000000},                                                                      \
+        {"seed", ARG_INT, &(o).seed, "S", "of the arrivals (default 1)", 0, INT64_MAX},            \
+        {"slack", ARG_REAL, &(o).scene.slack, "K", "QoS: K times the latency alone on all cores",  \
+         0,       1000000},                                                                        \
+        {"records", ARG_TEXT, &(o).records, "FILE", "keep what happened, as JSON lines", 0, 0},    \
+        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {            \
+        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                     \
+    }
+
+int cmd_node_simulate(const Command *c, int argc, char **argv) {
+    Options o = {.scene = {.machine = "server64", .mix = "light"}, .policy = "slack", .seed = 1};
+    const ArgRow rows[] = {
+        RUN_ROWS(o),
+        {"machine", ARG_TEXT, &o.scene.machine, "NAME",
+         "a machine or a YAML file (default server64)", 0, 0},
+        {"requests", ARG_INT, &o.requests, "N", "how many (default 2000)", 1, 100000000},
+    };
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    return code >= 0 ? code : run_command(&o);
+}
+
+int cmd_node_live(const Command *c, int argc, char **argv) {
+    Options      o = {.scene = {.mix = "light"}, .policy = "slack", .seed = 1};
+    const ArgRow rows[] = {
+        RUN_ROWS(o),
+        {"requests", ARG_INT, &o.requests, "N", "how many (default: those of 5 seconds)", 1,
+         10000000},
+        {"store", ARG_TEXT, &o.scene.store, "FILE",
+         "profile store (default: in the cache directory)", 0, 0},
+    };
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    return code >= 0 ? code : run_command(&o);
+}
+
+static json_t *policies_json(void) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
+        const NodePolicy *p = policies_node_at(i);
+        json_t           *settings = json_array();
+        for (uint32_t k = 0; k < p->n_rows; k++) {
+            char text[64];
+            json_array_append_new(
+                settings, json_pack("{s:s,s:s,s:s}", "key", p->rows[k].key, "default",
+                                    setting_text(&p->rows[k], p->rows[k].def, text, sizeof text),
+                                    "about", p->rows[k].about));
+        }
+        json_array_append_new(list, json_pack("{s:s,s:s,s:o}", "policy", p->name, "about", p->about,
+                                              "settings", settings));
+    }
+    return list;
+}
+
+static void print_policy(const NodePolicy *p) {
+    printf("%-12s %s\n", p->name, p->about);
+    for (uint32_t k = 0; k < p->n_rows; k++) {
+        char text[64], range[64];
+        setting_range_text(&p->rows[k], range, sizeof range);
+        printf("  %-24s %s (%s; %s)\n", p->rows[k].key, p->rows[k].about,
+               setting_text(&p->rows[k], p->rows[k].def, text, sizeof text), range);
+    }
+}
+
+int cmd_node_policies(const Command *c, int argc, char **argv) {
+    bool         json = false;
+    const ArgRow rows[] = {
+        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    int code = args_parse(c, rows, 1, argc, argv, NULL, 0, 0, NULL);
+    if (code >= 0) return code;
+    if (json) return command_json(policies_json());
+    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) print_policy(policies_node_at(i));
+    return 0;
+}
