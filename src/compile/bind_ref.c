@@ -51,7 +51,8 @@ static void ref_run(const StepCall *c) {
     snprintf(space->why, sizeof space->why, "%s", err_why());
 }
 
-static const Kind kind = {.name = "reference", .run = ref_run, .tasks = step_one_task};
+static const Kind kind = {
+    .name = "reference", .run = ref_run, .tasks = step_one_task, .rents = true};
 
 Err bind_ref(Binder *b, const IrLayer *l, Step *s) {
     (void)b, (void)l;

@@ -8,7 +8,7 @@
 #include "compile/program.h"
 #include "compile/run.h"
 
-enum { REF_SHIFT = 36, PAGE = 4096 };
+enum { REF_SHIFT = 36, BARE_SHIFT = 16, PAGE = 4096 };
 
 static Err init_bodies(Space *s, const Program *p) {
     s->bodies = arena_try_new(&s->ref_keep, Space, p->n_bodies);
@@ -21,13 +21,20 @@ static Err init_bodies(Space *s, const Program *p) {
     return ERR_OK;
 }
 
+// Address space is for those who need it: a server has many spaces.
+static size_t ref_room(const Program *p) {
+    bool rents = p->done != NULL || p->n_bodies > 0;
+    for (uint32_t i = 0; i < p->n_steps && !rents; i++) rents = p->steps[i].kind->rents;
+    return (size_t)1 << (rents ? REF_SHIFT : BARE_SHIFT);
+}
+
 Err space_init(Space *s, const Program *p, uint32_t parts) {
     CHECK(!p->hollow);
     *s = (Space){.parts = parts, .scratch_stride = program_scratch(p)};
     size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
     TRY(arena_init(&s->memory, bytes + PAGE));
-    Err e = arena_init(&s->ref_scratch, (size_t)1 << REF_SHIFT);
-    if (e == ERR_OK) e = arena_init(&s->ref_keep, (size_t)1 << REF_SHIFT);
+    Err e = arena_init(&s->ref_scratch, ref_room(p));
+    if (e == ERR_OK) e = arena_init(&s->ref_keep, ref_room(p));
     if (e == ERR_OK) {
         s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
         s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);

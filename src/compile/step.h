@@ -60,6 +60,7 @@ typedef struct Kind {
     // Makes the packed weights the version reads, once; until then it may not run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // forgets what was packed
+    bool rents;                     // takes memory of the space's arenas while it runs
 } Kind;
 
 // What a heavy step does with its sums; see Finish.

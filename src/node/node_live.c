@@ -7,7 +7,7 @@
 #include "base/futex.h"
 #include "node/live_int.h"
 
-enum { ARENA_SHIFT = 36, COUNT_NS = 10000000 };
+enum { ARENA_SHIFT = 32, COUNT_NS = 10000000 };
 
 static TimeNs now(void) { return clock_now(clock_steady()); }
 
