@@ -35,6 +35,9 @@ bench: all ; @tools/bench $(B)
 #: bench-ort      ours against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." chooses networks
 bench-ort: all ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort $(B) $(ARGS)
 
+#: bench-tenants  tenants side by side: requests in time, ours and ONNX Runtime's; MIXES="light medium"
+bench-tenants: all ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(ARGS)
+
 #: debug          build without optimisation, to build-debug
 debug: ; @$(MAKE) -s all B=build-debug SETUP=--buildtype=debug
 
@@ -58,4 +61,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench bench-ort debug install format clean help deps deps-dev ninja
+.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants debug install format clean help deps deps-dev ninja

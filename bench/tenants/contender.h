@@ -8,8 +8,9 @@
 #include "sim/arrivals.h"
 
 typedef struct Terms {
-    const char *lib;    // ONNX Runtime's shared library
-    const char *store;  // of our profiles; NULL: in the cache directory
+    const char *lib;           // ONNX Runtime's shared library
+    const char *store;         // of our profiles; NULL: in the cache directory
+    double      tune_seconds;  // for versions that the store does not know
     const char *files[MIX_TENANTS], *names[MIX_TENANTS];
     uint32_t    n;
 } Terms;

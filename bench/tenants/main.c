@@ -1,0 +1,208 @@
+// How many requests can one machine answer in time: our engine, or ONNX Runtime's sessions side by
+// side? The same files, inputs, arrivals and targets, in turns in one run.
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "bench/tenants/rounds.h"
+
+enum { SKIPPED = 77, MIXES_MAX = 4 };
+
+typedef struct Options {
+    const char *lib, *out, *page, *store, *models, *contenders;
+    const char *mixes[MIXES_MAX];
+    uint32_t    n_mixes;
+    bool        json;
+    double      tune;
+    Rules       rules;
+} Options;
+
+static const char usage[] =
+    "usage: bench_tenants --lib LIBONNXRUNTIME --models FOLDER [options] MIX...\n"
+    "                     (or: make bench-tenants)\n"
+    "  --json             one JSON document on stdout instead of the table\n"
+    "  --out FILE         the JSON document also there\n"
+    "  --page FILE.html   a page with the charts\n"
+    "  --contenders LIST  of slack, veltair, planaria, prema, fcfs, ort_default, ort_single,\n"
+    "                     ort_nospin (default slack and the three of ONNX Runtime)\n"
+    "  --seconds S        of arrivals in each trial (default 5)\n"
+    "  --seeds N          searches for each contender (default 3)\n"
+    "  --slack K          QoS: K times what a network takes alone (default 5)\n"
+    "  --tolerance T      of the searches, as a share of the rate (default 0.04)\n"
+    "  --tune S           seconds for each network that the profile store does not know\n"
+    "  --store FILE       profile store (default: in the cache directory)\n";
+
+static bool parse_real(const char *text, double least, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && *out >= least && isfinite(*out);
+}
+
+static bool parse_option(int c, Options *o) {
+    double x = 0;
+    switch (c) {
+    case 'l': o->lib = optarg; return true;
+    case 'm': o->models = optarg; return true;
+    case 'j': o->json = true; return true;
+    case 'o': o->out = optarg; return true;
+    case 'p': o->page = optarg; return true;
+    case 'c': o->contenders = optarg; return true;
+    case 'd': o->store = optarg; return true;
+    case 's': return parse_real(optarg, 0.1, &o->rules.seconds);
+    case 'k': return parse_real(optarg, 0.1, &o->rules.slack);
+    case 'e': return parse_real(optarg, 0.001, &o->rules.tolerance);
+    case 't': return parse_real(optarg, 0, &o->tune);
+    case 'n':
+        if (!parse_real(optarg, 1, &x) || x > 100) return false;
+        o->rules.seeds = (uint32_t)x;
+        return true;
+    default: return false;
+    }
+}
+
+static bool parse(int argc, char **argv, Options *o) {
+    static const struct option known[] = {
+        {"lib", 1, NULL, 'l'},       {"models", 1, NULL, 'm'},  {"json", 0, NULL, 'j'},
+        {"out", 1, NULL, 'o'},       {"page", 1, NULL, 'p'},    {"contenders", 1, NULL, 'c'},
+        {"store", 1, NULL, 'd'},     {"seconds", 1, NULL, 's'}, {"slack", 1, NULL, 'k'},
+        {"tolerance", 1, NULL, 'e'}, {"tune", 1, NULL, 't'},    {"seeds", 1, NULL, 'n'},
+        {NULL, 0, NULL, 0},
+    };
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        if (!parse_option(c, o)) return false;
+    for (; optind < argc && o->n_mixes < MIXES_MAX; optind++) o->mixes[o->n_mixes++] = argv[optind];
+    return o->lib != NULL && o->models != NULL && o->n_mixes > 0 && optind == argc;
+}
+
+static Err name_contenders(const char *list, Arena *a, Rounds *r) {
+    for (const char *at = list;; at++) {
+        size_t n = strcspn(at, ",");
+        r->contenders[r->n] = contender_find(arena_printf(a, "%.*s", (int)n, at));
+        if (r->contenders[r->n] == NULL) return err_set(ERR_ARG, "no contender '%.*s'", (int)n, at);
+        if (++r->n == ROUNDS_CONTENDERS) return err_set(ERR_ARG, "too many contenders");
+        at += n;
+        if (*at == '\0') return ERR_OK;
+    }
+}
+
+static Err run_mix(const Options *o, const char *name, Progress *p, Arena *a, const char *baseline,
+                   ContestMix *out) {
+    Rounds *r = arena_new(a, Rounds, 1);
+    Mix     mix;
+    TRY(mix_find(name, MIX_HERE, &mix));
+    *r = (Rounds){.rules = &o->rules,
+                  .terms = {.lib = o->lib, .store = o->store, .tune_seconds = o->tune, .n = mix.n}};
+    TRY(name_contenders(o->contenders, a, r));
+    for (uint32_t i = 0; i < mix.n; i++) {
+        r->terms.names[i] = mix.tenants[i].network;
+        r->terms.files[i] = arena_printf(a, "%s/%s.onnx", o->models, mix.tenants[i].network);
+    }
+    *out = (ContestMix){.mix = mix.name};
+    Err e = rounds_open(r);
+    if (e == ERR_OK) e = rounds_run(r, baseline, p, a, out);
+    rounds_close(r);
+    return e;
+}
+
+static Err save_page(const char *path, const Contest *c, Arena *a) {
+    FileNew f;
+    Page    p;
+    TRY(file_begin(&f, path));
+    page_begin(&p, f.out, a, "Tenants side by side: cotenant and ONNX Runtime");
+    Err e = contest_page(c, a, &p);
+    if (e == ERR_OK) e = page_end(&p);
+    if (e == ERR_OK) e = file_commit(&f);
+    file_drop(&f);
+    return e;
+}
+
+// What it all comes to: our best against the best of ONNX Runtime.
+static void conclude(const ContestMix *m, FILE *f) {
+    const ContestEntry *ours = NULL, *theirs = NULL;
+    for (uint32_t i = 0; i < m->n_entries; i++) {
+        const ContestEntry  *e = &m->entries[i];
+        const ContestEntry **best = strncmp(e->policy, "ort_", 4) == 0 ? &theirs : &ours;
+        if (*best == NULL || e->qps.mean > (*best)->qps.mean) *best = e;
+    }
+    if (ours != NULL && theirs != NULL && theirs->qps.mean > 0)
+        (void)fprintf(f, "%s: %s answers %.2f times as many requests in time as %s\n", m->mix,
+                      ours->policy, ours->qps.mean / theirs->qps.mean, theirs->policy);
+}
+
+static Err tell(const Options *o, const Contest *c, Arena *a) {
+    json_t *doc = NULL;
+    if (o->page != NULL) TRY(save_page(o->page, c, a));
+    TRY(contest_json(c, &doc));
+    Err e = o->out != NULL ? json_save(o->out, doc) : ERR_OK;
+    if (e == ERR_OK) e = o->json ? json_write(stdout, doc) : contest_print(c, a, stdout);
+    json_decref(doc);
+    for (uint32_t i = 0; e == ERR_OK && i < c->n_mixes; i++) conclude(&c->mixes[i], stderr);
+    return e;
+}
+
+static uint32_t count_contenders(const char *list) {
+    uint32_t n = 1;
+    for (; *list != '\0'; list++) n += *list == ',';
+    return n;
+}
+
+// Ratios are against the first peer that takes part; a table of ours alone against its first.
+static const char *baseline_of(const char *list) {
+    static const char *const peers[] = {"ort_single", "ort_nospin", "ort_default"};
+    for (uint32_t i = 0; i < 3; i++)
+        if (strstr(list, peers[i]) != NULL) return peers[i];
+    return "slack";
+}
+
+static Err run_all(const Options *o, Arena *a) {
+    Cpu      cpu;
+    Progress p;
+    Contest  c = {.baseline = baseline_of(o->contenders),
+                  .target = o->rules.target,
+                  .calm = o->rules.calm,
+                  .equal_share = {o->rules.equal_share[0], o->rules.equal_share[1]},
+                  .seeds = o->rules.seeds,
+                  .mixes = arena_new(a, ContestMix, o->n_mixes),
+                  .n_mixes = o->n_mixes};
+    TRY(cpu_read(a, &cgroup_roots, &cpu));
+    c.machine = arena_printf(a, "%s, %u cores", cpu.model, cpu_budget(&cpu, &cgroup_roots).cores);
+    uint32_t each = o->rules.seeds * (count_contenders(o->contenders) + CONTEST_EQUALS + 1);
+    progress_begin(&p, stderr, clock_steady(), "bench-tenants", (int64_t)each * o->n_mixes);
+    Err e = ERR_OK;
+    for (uint32_t i = 0; e == ERR_OK && i < o->n_mixes; i++)
+        e = run_mix(o, o->mixes[i], &p, a, c.baseline, &c.mixes[i]);
+    progress_end(&p);
+    return e == ERR_OK ? tell(o, &c, a) : e;
+}
+
+int main(int argc, char **argv) {
+    Options o = {.contenders = "slack,ort_default,ort_single,ort_nospin",
+                 .rules = {.target = 0.95,
+                           .calm = 0.8,
+                           .equal_share = {0.8, 1},
+                           .tolerance = 0.04,
+                           .seconds = 5,
+                           .slack = MIX_SLACK,
+                           .seeds = 3}};
+    if (argc == 1) {
+        (void)fprintf(stderr, "needs ONNX Runtime and network files: make bench-tenants\n");
+        return SKIPPED;
+    }
+    if (!parse(argc, argv, &o)) {
+        (void)fputs(usage, stderr);
+        return 2;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    Arena a = {0};
+    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = run_all(&o, &a);
+    if (e != ERR_OK) (void)fprintf(stderr, "bench_tenants: %s\n", err_why());
+    arena_finish(&a);
+    return e == ERR_OK ? 0 : 1;
+}

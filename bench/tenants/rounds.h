@@ -1,0 +1,31 @@
+// Rounds: contenders take turns, trial by trial, so that whatever the machine goes through hits all
+// alike; each searches its own highest rate.
+#pragma once
+
+#include "base/progress.h"
+#include "bench/tenants/booth.h"
+#include "report/contest.h"
+
+enum { ROUNDS_CONTENDERS = 8 };
+
+typedef struct Rules {
+    double   target, calm, tolerance, seconds, slack;
+    double   equal_share[CONTEST_EQUALS];
+    uint32_t seeds;
+} Rules;
+
+typedef struct Rounds {
+    const Rules     *rules;
+    const Contender *contenders[ROUNDS_CONTENDERS];
+    Booth            booths[ROUNDS_CONTENDERS];
+    uint32_t         n;
+    Terms            terms;
+    TimeNs           alone[ROUNDS_CONTENDERS][MIX_TENANTS];
+    TimeNs           qos_ns[MIX_TENANTS];
+} Rounds;
+
+// Starts the contenders and sets the targets: slack times what a network takes alone, with ours or
+// with ONNX Runtime's best, whichever is longer.
+MUST_USE Err rounds_open(Rounds *r);
+void         rounds_close(Rounds *r);
+MUST_USE Err rounds_run(Rounds *r, const char *baseline, Progress *p, Arena *a, ContestMix *out);
