@@ -94,6 +94,9 @@ static void fill(Table *t, const Contest *c, const ContestMix *m, Arena *a) {
 }
 
 static char *legend(const Contest *c, Arena *a) {
+    const char *base = c->n_mixes > 0 && c->mixes[0].n_entries > 0
+                           ? contest_baseline(c, &c->mixes[0])->policy
+                           : c->baseline;
     return arena_printf(
         a,
         "requests/s: the highest total rate at which %.0f %% of the requests are answered in time; "
@@ -101,8 +104,8 @@ static char *legend(const Contest *c, Arena *a) {
         "of "
         "that rate. equal load, full load: mean latency of everybody at %.0f %% and %.0f %% of the "
         "rate that %s reached.",
-        100 * c->target, c->seeds, c->baseline, 100 * c->calm, 100 * c->equal_share[0],
-        100 * c->equal_share[1], c->baseline);
+        100 * c->target, c->seeds, base, 100 * c->calm, 100 * c->equal_share[0],
+        100 * c->equal_share[1], base);
 }
 
 Err contest_print(const Contest *c, Arena *scratch, FILE *f) {
