@@ -48,7 +48,7 @@ json_t *model_to_json(const NodeModel *m) {
                      numbers(m->demand->slices, m->demand->n_slices), "layers", layers);
 }
 
-static Err floats(const json_t *o, const char *key, size_t n, float *out) {
+static Err floats(const json_t *o, const char *key, double least, size_t n, float *out) {
     json_t *list = NULL;
     TRY(json_get_array(o, key, &list));
     if (json_array_size(list) != n)
@@ -57,7 +57,7 @@ static Err floats(const json_t *o, const char *key, size_t n, float *out) {
     for (size_t i = 0; i < n; i++) {
         double x = json_number_value(json_array_get(list, i));
         if (!(x >= 0 && x <= NUMBER_MOST)) return err_set(ERR_INVALID, "'%s' is out of range", key);
-        out[i] = (float)x;
+        out[i] = (float)fmax(x, least);
     }
     return ERR_OK;
 }
@@ -81,21 +81,22 @@ static Err read_version(const json_t *o, ModelTables *t, uint32_t l, uint32_t v)
     NodeVersion     *x = &t->layers[l].versions[v];
     size_t           at = (size_t)l * NODE_VERSIONS + v;
     int64_t          tasks = 0;
-    TRY(json_get_int(o, "tasks", 0, UINT32_MAX, &tasks));
+    TRY(json_get_int(o, "tasks", 1, UINT32_MAX, &tasks));
     x->tasks = (uint32_t)tasks;
-    TRY(floats(o, "l3_bytes", 1, &x->l3_bytes));
-    TRY(floats(o, "dram_bytes", m->n_counts, x->dram_bytes));
-    TRY(floats(o, "times", m->n_counts * (size_t)NODE_LEVELS, model_times(t, l, v, 0)));
-    TRY(floats(o, "core_ns", m->n_counts, t->core_ns + at * m->n_counts));
-    TRY(floats(o, "bytes", t->demand->n_slices * (size_t)DEMAND_SHARES, model_bytes(t, l, v, 0)));
-    return floats(o, "hot_bytes", 1, t->hot_bytes + at);
+    TRY(floats(o, "l3_bytes", 0, 1, &x->l3_bytes));
+    TRY(floats(o, "dram_bytes", 0, m->n_counts, x->dram_bytes));
+    TRY(floats(o, "times", 1, m->n_counts * (size_t)NODE_LEVELS, model_times(t, l, v, 0)));
+    TRY(floats(o, "core_ns", 1, m->n_counts, t->core_ns + at * m->n_counts));
+    TRY(floats(o, "bytes", 0, t->demand->n_slices * (size_t)DEMAND_SHARES,
+               model_bytes(t, l, v, 0)));
+    return floats(o, "hot_bytes", 0, 1, t->hot_bytes + at);
 }
 
 static Err read_layer(const json_t *o, ModelTables *t, uint32_t l, Arena *a) {
     json_t     *versions = NULL;
     const char *name = NULL;
     TRY(json_get_text(o, "name", &name));
-    TRY(floats(o, "read_bytes", 1, &t->read_bytes[l]));
+    TRY(floats(o, "read_bytes", 0, 1, &t->read_bytes[l]));
     TRY(json_get_array(o, "versions", &versions));
     size_t n = json_array_size(versions);
     if (n == 0 || n > NODE_VERSIONS)

@@ -59,13 +59,31 @@ static json_t *axis(const Chart *c, const char *label, bool log, bool from_zero)
                      "title", "display", label != NULL, "text", label != NULL ? label : "");
 }
 
+// Intervals are shown whole, unless they dwarf the values.
+static double highest(const Chart *c) {
+    double most = 0, value = 0;
+    for (uint32_t i = 0; i < c->n_series; i++)
+        for (uint32_t k = 0; c->series[i].half != NULL && k < c->series[i].n; k++) {
+            double y = c->series[i].y[k], half = c->series[i].half[k];
+            if (isfinite(y)) value = fmax(value, y);
+            if (isfinite(y) && isfinite(half)) most = fmax(most, y + half);
+        }
+    return fmin(most, 1.5 * value);
+}
+
+static json_t *y_axis(const Chart *c) {
+    bool    from_zero = c->kind == CHART_BAR || c->kind == CHART_DISTRIBUTION;
+    json_t *y = axis(c, c->y_label, c->log_y, from_zero);
+    if (y != NULL && c->kind != CHART_DISTRIBUTION && highest(c) > 0)
+        json_object_set_new(y, "suggestedMax", json_real(highest(c)));
+    return y;
+}
+
 static json_t *options(const Chart *c) {
-    bool bar = c->kind == CHART_BAR;
     return json_pack("{s:b,s:b,s:{s:{s:b,s:s},s:{s:b}},s:{s:o,s:o}}", "maintainAspectRatio", 0,
                      "animation", 0, "plugins", "title", "display", 1, "text", c->title, "legend",
                      "display", c->n_series > 1, "scales", "x",
-                     axis(c, c->x_label, c->log_x, false), "y",
-                     axis(c, c->y_label, c->log_y, bar || c->kind == CHART_DISTRIBUTION));
+                     axis(c, c->x_label, c->log_x, false), "y", y_axis(c));
 }
 
 Err chart_json(const Chart *c, Arena *scratch, json_t **out) {

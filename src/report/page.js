@@ -5,7 +5,11 @@
     id: 'whiskers',
     afterDatasetsDraw(chart) {
       const g = chart.ctx;
+      const area = chart.chartArea;
       g.save();
+      g.beginPath();
+      g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
+      g.clip();
       g.lineWidth = 1.5;
       g.strokeStyle = Chart.defaults.color;
       chart.data.datasets.forEach((set, i) => {

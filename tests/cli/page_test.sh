@@ -1,0 +1,19 @@
+#!/bin/sh
+# The page of a comparison in a browser without a screen: every chart is drawn, nothing is complained about.
+set -eu
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
+    echo "skipped: no chromium to show the page"
+    exit 77
+}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+"$COTENANT" node compare --mix light --policies planaria,slack --seeds 2 --requests 60 -o "$dir/page.html" >/dev/null
+charts=$(grep -c '<canvas' "$dir/page.html")
+HOME=$dir "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$dir/profile" \
+    --virtual-time-budget=5000 --enable-logging=stderr --dump-dom "file://$dir/page.html" >"$dir/dom" 2>"$dir/log" || {
+    tail -n 5 "$dir/log"
+    echo "skipped: the browser does not run here"
+    exit 77
+}
+if grep -q 'CONSOLE' "$dir/log"; then grep 'CONSOLE' "$dir/log"; exit 1; fi
+grep -q "data-charts=\"$charts\"" "$dir/dom" || { echo "not all of $charts charts were drawn"; exit 1; }
