@@ -72,6 +72,12 @@ static inline uint32_t node_count(const NodeModel *m, uint32_t cores) {
     return k;
 }
 
+// What a level leaves of the memory's bandwidth: every second one halves it.
+static inline double node_bandwidth(uint32_t level) {
+    double left = level % 2 == 0 ? 1.0 : 0.70710678118654752;
+    return left / (double)(1U << level / 2);
+}
+
 typedef struct NodeTenant {
     const NodeModel *model;
     const char      *name;

@@ -17,11 +17,11 @@ static void sink(Queue *q, uint32_t i) {
     q->at[i] = moved;
 }
 
-void queue_by_deadline(Queue *q, const NodeView *v) {
+void queue_fill(Queue *q, const NodeView *v, QueueKey *key, const void *policy) {
     q->n = v->n_waiting < QUEUE_MAX ? v->n_waiting : QUEUE_MAX;
     for (uint32_t i = 0; i < q->n; i++) {
         uint32_t r = v->waiting[i];
-        q->at[i] = (QueueItem){v->requests[r].deadline, r, i};
+        q->at[i] = (QueueItem){key(policy, &v->requests[r]), r, i};
     }
     for (uint32_t i = q->n / 2; i-- > 0;) sink(q, i);
 }

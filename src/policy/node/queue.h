@@ -16,5 +16,8 @@ typedef struct Queue {
     uint32_t  n;
 } Queue;
 
-void      queue_by_deadline(Queue *q, const NodeView *v);  // fills it, in linear time
-QueueItem queue_pop(Queue *q);                             // n > 0
+// The order of a request among those that wait: least first.
+typedef TimeNs QueueKey(const void *policy, const NodeRequest *r);
+
+void      queue_fill(Queue *q, const NodeView *v, QueueKey *key, const void *policy);
+QueueItem queue_pop(Queue *q);  // n > 0

@@ -1,38 +1,50 @@
 // slack: cores by the time that is left
 //
-// 1. The most urgent first: requests start in order of their deadlines.
-// 2. A block gets the least cores that would still answer in time if the whole rest of the request
-//    had that many, at the present level of interference. Fewer cores are used more efficiently, so
-//    a crowded machine answers more requests; who waited gets more.
-// 3. When nobody else waits, spare cores make the block wider, as long as each added core is worth
-//    its while and a reserve stays free for who comes next: on a quiet machine answers come early.
+// 1. The least slack first: requests start in order of the latest moment at which they could begin
+//    and still be in time, so that long ones with far deadlines are not put off until it is too
+//    late.
+// 2. A request goes on in the cheapest way that still answers in time, if all of its rest went that
+//    way: so many cores, these versions, at the present level of interference. The price is its
+//    part of the machine, cores and bandwidth; the busier the memory, the more its bytes count. So
+//    on a crowded machine requests are narrow (few cores are used best) and move little, whether
+//    that serves themselves or their neighbours; who has waited gets what it takes.
+// 3. When nobody else waits, spare cores make the block wider, as long as the cores added are used
+//    well enough and a reserve stays free for who comes next: on a quiet machine answers come
+//    early.
 // 4. Blocks are short enough that an urgent request waits no longer than a small share of the least
-//    QoS, and long enough to be worth their dispatch.
-// 5. Versions count the harm they do: a version is charged for what it moves through memory, at the
-//    price of what that costs the others at this level.
-// 6. Two blocks that both live on memory bandwidth slow each other down, two of unlike kind do not.
-//    When memory is busy, a bandwidth-bound block lets the next one of similar urgency pass.
-// 7. Cores are taken in whole slices of shared cache, if possible in those the request ran on
+//    QoS, and long enough to be worth their dispatch. At each start the choice is made anew.
+// 5. Two blocks that both live on memory bandwidth slow each other down, two of unlike kind do not.
+//    While memory is busy, a bandwidth-bound block lets the next one pass when that is of the other
+//    kind and hardly less urgent.
+// 6. Cores are taken in whole slices of shared cache, if possible in those the request ran on
 // before,
 //    so that fewer tenants meet in a cache.
+// 7. A block that finds too few cores starts if it finds a fair part of them, and grows when more
+//    become free; otherwise it waits in front, and nobody overtakes.
 // 8. Who cannot be answered in time any more, not even on a quiet machine with all cores, is
 // refused
 //    at once: its cores help others.
-#include "policy/node/ahead.h"
+#include "policy/node/demand.h"
+#include "policy/node/menu.h"
 #include "policy/node/place.h"
 #include "policy/node/queue.h"
 #include "policy/node/steady.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(safety, double, 0.85, 0.1, 1.0, "share of the time left that cores are sized for")           \
+    X(safety, double, 0.8, 0.1, 1.0, "share of the time left that cores are sized for")            \
+    X(laxity, double, 1.0, 0.0, 4.0, "0: in order of deadlines; 1: of latest starts")              \
     X(min_dispatches, double, 20.0, 0.0, 1e6, "a block takes at least that many dispatch times")   \
     X(max_qos, double, 0.15, 0.001, 1.0, "a block takes at most this share of the least QoS")      \
     X(start, double, 0.5, 0.0, 1.0, "least share of the cores wanted that a block starts with")    \
-    X(worth, double, 0.5, 0.0, 1.0, "least efficiency of cores that are given beyond need")        \
-    X(reserve, double, 0.1, 0.0, 1.0, "share of the cores that is not given beyond need")          \
-    X(lambda, double, 1.0, 0.0, 100.0, "weight of the harm that a version does to others")         \
-    X(pair, double, 0.5, 0.0, 1.0, "share of the bandwidth that makes a block bandwidth-bound")    \
+    X(worth, double, 0.6, 0.0, 1.0, "least efficiency of cores that are given beyond need")        \
+    X(reserve, double, 0.2, 0.0, 1.0, "share of the cores that is not given beyond need")          \
+    X(book, double, 1.0, 0.1, 10.0, "share of the machine that may be promised")                   \
+    X(headroom, double, 0.3, 0.0, 10.0, "room beyond its own need that a newcomer must find")      \
+    X(lean, double, 2.0, 0.0, 100.0, "worth of bytes in versions that spare them")                 \
+    X(price, double, 1.0, 0.0, 100.0, "of bandwidth against cores when the memory is busy")        \
+    X(pair, double, 0.3, 0.0, 1.0, "share of the bandwidth that makes a block bandwidth-bound")    \
+    X(window, double, 0.05, 0.0, 1.0, "share of the least QoS by which pairing may go ahead")      \
     X(hold, double, 0.25, 0.0, 5.0, "pressure beyond the middle between levels that changes them")
 
 typedef struct SlackSettings {
@@ -47,35 +59,28 @@ static const Setting rows[] = {
 #undef X
 };
 
-typedef struct SlackTenant {
-    Ahead    ahead;
-    float   *hopeless;  // [layer] the least that the rest can take
-    uint8_t *picks;     // as node_pick's
-} SlackTenant;
-
 typedef struct Slack {
     const NodeSetup *setup;
     SlackSettings    with;
     uint32_t         level;
-    double           min_ns, max_ns;
-    SlackTenant     *tenants;
+    double           price, block_ns, window_ns;
+    Menu            *menus;  // [tenant]
+    uint8_t         *usual;  // [tenant][level] count that answers a newcomer in time
     Queue            queue;
+    Demand           demand;
     Place            place;
 } Slack;
 
 static Slack *carve_all(const NodeSetup *s, Carve *from) {
-    Slack       *p = carve(from, Slack, 1);
-    SlackTenant *tenants = carve(from, SlackTenant, s->n_tenants), unused;
-    for (uint32_t i = 0; i < s->n_tenants; i++) {
-        const NodeModel *m = s->tenants[i].model;
-        SlackTenant     *t = p == NULL ? &unused : &tenants[i];
-        ahead_carve(&t->ahead, m, NODE_LEVELS, from);
-        t->hopeless = carve(from, float, m->n_layers + 1);
-        t->picks = carve(from, uint8_t, (size_t)NODE_LEVELS * m->n_counts * m->n_layers);
-    }
+    Slack *p = carve(from, Slack, 1);
+    Menu  *menus = carve(from, Menu, s->n_tenants), unused;
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        menu_carve(p == NULL ? &unused : &menus[i], s->tenants[i].model, s->machine, from);
+    uint8_t *usual = carve(from, uint8_t, s->n_tenants * NODE_LEVELS);
     if (p != NULL) {
         p->setup = s;
-        p->tenants = tenants;
+        p->usual = usual;
+        p->menus = menus;
     }
     return p;
 }
@@ -87,40 +92,6 @@ static size_t size(const NodeSetup *setup, const void *settings) {
     return c.used;
 }
 
-// Step 5. Memory time of a version is what it moves over the whole bandwidth; the busier the
-// machine, the more of it is taken from somebody.
-static uint8_t pick(const Slack *p, const NodeModel *m, uint32_t l, uint32_t k, uint32_t level) {
-    uint8_t best = 0;
-    double  least = 0;
-    for (uint8_t v = 0; v < m->layers[l].n_versions; v++) {
-        double harm = (double)m->layers[l].versions[v].dram_bytes[k] /
-                      (double)p->setup->machine->dram_bytes_ns * level / (NODE_LEVELS - 1);
-        double cost = (double)node_time(m, l, v, k, level) + p->with.lambda * harm;
-        if (v > 0 && cost >= least) continue;
-        best = v;
-        least = cost;
-    }
-    return best;
-}
-
-static void prepare(const Slack *p, SlackTenant *t) {
-    const NodeModel *m = t->ahead.model;
-    uint8_t         *at = t->picks;
-    for (uint32_t level = 0; level < NODE_LEVELS; level++)
-        for (uint32_t k = 0; k < m->n_counts; k++)
-            for (uint32_t l = 0; l < m->n_layers; l++) *at++ = pick(p, m, l, k, level);
-    ahead_init(&t->ahead, t->picks);
-    for (uint32_t l = m->n_layers; l-- > 0;) {
-        float least = node_time(m, l, 0, 0, 0);
-        for (uint32_t v = 0; v < m->layers[l].n_versions; v++)
-            for (uint32_t k = 0; k < m->n_counts; k++) {
-                float ns = node_time(m, l, v, k, 0);
-                if (ns < least) least = ns;
-            }
-        t->hopeless[l] = t->hopeless[l + 1] + least;
-    }
-}
-
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve  c = {.base = state};
     Slack *p = carve_all(setup, &c);
@@ -128,56 +99,122 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     place_init(&p->place, setup->machine);
     TimeNs least = setup->tenants[0].qos_ns;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
-        prepare(p, &p->tenants[i]);
+        menu_init(&p->menus[i], p->with.lean);
+        for (uint32_t level = 0; level < NODE_LEVELS; level++) {
+            double  ns = p->with.safety * (double)setup->tenants[i].qos_ns;
+            MenuWay way = menu_choose(&p->menus[i], level, 0, setup->machine->n_cores, ns, 0);
+            p->usual[i * NODE_LEVELS + level] = (uint8_t)way.k;
+        }
         if (setup->tenants[i].qos_ns < least) least = setup->tenants[i].qos_ns;
     }
-    p->min_ns = p->with.min_dispatches * (double)setup->machine->dispatch_ns;
-    p->max_ns = p->with.max_qos * (double)least;
+    double min_ns = p->with.min_dispatches * (double)setup->machine->dispatch_ns;
+    double max_ns = p->with.max_qos * (double)least;
+    p->block_ns = max_ns > min_ns ? max_ns : min_ns;
+    p->window_ns = p->with.window * (double)least;
 }
 
 typedef struct Offer {
-    uint32_t k, n_layers, wanted;
+    uint32_t request, n_layers, wanted, given;
+    MenuWay  way;
 } Offer;
 
-// Step 3: on from k while the time saved pays for the cores added.
-static uint32_t widen(const Slack *p, const SlackTenant *t, uint32_t l, uint32_t k,
-                      uint32_t n_free) {
-    const NodeModel *m = t->ahead.model;
-    const float     *rest = ahead_at(&t->ahead, p->level, l);
-    double           base = (double)rest[k] * m->counts[k];
-    uint32_t         best = k;
-    for (uint32_t j = k + 1; j < m->n_counts && m->counts[j] <= n_free; j++)
-        if (rest[j] < rest[best] && base >= p->with.worth * (double)rest[j] * m->counts[j])
-            best = j;
-    return best;
+// Step 3: the widest way whose cores are used well enough, of those that are free beyond the
+// reserve.
+static MenuWay widen(const Slack *p, const Menu *m, uint32_t l, MenuWay way, uint32_t n_free) {
+    uint32_t kept = (uint32_t)(p->with.reserve * p->setup->machine->n_cores);
+    if (n_free <= kept) return way;
+    const MenuCost *fast = menu_at(m, p->level, l, 0);
+    double          area = (double)way.ns * m->model->counts[way.k];
+    for (uint32_t k = way.k + 1; k < m->model->n_counts; k++) {
+        if (m->model->counts[k] > n_free - kept) break;
+        if (fast[k].ns >= way.ns) continue;
+        if (area < p->with.worth * (double)fast[k].ns * m->model->counts[k]) continue;
+        way = (MenuWay){0, k, fast[k].ns, true};
+    }
+    return way;
 }
 
-static Offer offer(const Slack *p, const NodeView *v, const NodeRequest *r, uint32_t n_free,
+static Offer offer(const Slack *p, const NodeView *v, uint32_t request, uint32_t n_free,
                    bool alone) {
-    const SlackTenant *t = &p->tenants[r->tenant];
-    const NodeModel   *m = t->ahead.model;
+    const NodeRequest *r = &v->requests[request];
+    const Menu        *m = &p->menus[r->tenant];
     double             left =
         p->with.safety * (double)(r->deadline - v->now) - (double)p->setup->machine->dispatch_ns;
-    uint32_t k = ahead_least(&t->ahead, p->level, r->next, m->n_layers, left);
-    if (k == m->n_counts) k = ahead_fastest(&t->ahead, p->level, r->next, m->n_layers);
-    Offer    o = {.k = k, .wanted = m->counts[k]};
-    uint32_t kept = (uint32_t)(p->with.reserve * p->setup->machine->n_cores);
-    if (alone && n_free > kept) o.k = widen(p, t, r->next, k, n_free - kept);
-    if (m->counts[o.k] > n_free) o.k = node_count(m, n_free);
-    double ns = p->max_ns > p->min_ns ? p->max_ns : p->min_ns;
-    o.n_layers = ahead_reach(&t->ahead, p->level, r->next, o.k, ns) - r->next;
+    Offer o = {.request = request};
+    o.way = menu_choose(m, p->level, r->next, n_free, left, p->price);
+    o.wanted = m->model->counts[o.way.k];
+    if (!o.way.fits) {
+        uint32_t all = p->setup->machine->n_cores;
+        MenuWay  best = menu_choose(m, p->level, r->next, all, left, p->price);
+        o.wanted = m->model->counts[best.k];
+    } else if (alone) {
+        o.way = widen(p, m, r->next, o.way, n_free);
+    }
+    o.given = m->model->counts[o.way.k];
+    o.n_layers = menu_reach(m, p->level, r->next, o.way, p->block_ns) - r->next;
     return o;
 }
 
 static bool hopeless(const Slack *p, const NodeView *v, const NodeRequest *r) {
-    return (double)(r->deadline - v->now) < (double)p->tenants[r->tenant].hopeless[r->next];
+    return (double)(r->deadline - v->now) < (double)p->menus[r->tenant].fastest[r->next];
+}
+
+// Step 1: the latest start on all cores that are of use.
+static TimeNs latest_start(const void *policy, const NodeRequest *r) {
+    const Slack *p = policy;
+    double       rest = (double)p->menus[r->tenant].fastest[r->next];
+    return r->deadline - (TimeNs)(p->with.laxity * rest);
+}
+
+// What is left to be spent on a request from a layer on, on the usual cores.
+static DemandItem need(const Slack *p, const NodeRequest *r, uint32_t l) {
+    const Menu *m = &p->menus[r->tenant];
+    uint32_t    k = p->usual[r->tenant * NODE_LEVELS + p->level];
+    MenuCost    rest = menu_at(m, p->level, l, 0)[k];
+    return (DemandItem){r->deadline, (double)rest.ns * m->model->counts[k], (double)rest.bytes};
+}
+
+// What has been promised to requests that were started.
+static void promised(Slack *p, const NodeView *v) {
+    const NodeMachine *m = p->setup->machine;
+    demand_clear(&p->demand, p->with.book * m->n_cores, p->with.book * (double)m->dram_bytes_ns);
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        const NodeRequest *r = &v->requests[v->running[i]];
+        demand_add(&p->demand, need(p, r, r->layer));
+    }
+    for (uint32_t i = 0; i < v->n_waiting && i < QUEUE_MAX; i++) {
+        const NodeRequest *r = &v->requests[v->waiting[i]];
+        if (r->next > 0 && !hopeless(p, v, r)) demand_add(&p->demand, need(p, r, r->next));
+    }
+}
+
+static bool admit(Slack *p, const NodeView *v, const NodeRequest *r) {
+    if (r->next > 0 || p->demand.n == 0) return true;
+    DemandItem x = need(p, r, 0), more = x;
+    more.core_ns *= 1.0 + p->with.headroom;
+    more.bytes *= 1.0 + p->with.headroom;
+    return demand_allows(&p->demand, v->now, more);
+}
+
+static NodeAction start(const Slack *p, const NodeView *v, const Offer *o, Cores *free) {
+    const NodeRequest *r = &v->requests[o->request];
+    Cores              cores = place_slices(&p->place, free, o->given, &r->cores);
+    *free = cores_without(*free, &cores);
+    return (NodeAction){.verb = NODE_START,
+                        .request = o->request,
+                        .n_layers = o->n_layers,
+                        .wanted = o->wanted > o->given ? o->wanted : o->given,
+                        .cores = cores,
+                        .versions = menu_versions(&p->menus[r->tenant], p->level, o->way)};
 }
 
 static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     Slack *p = state;
     if (v->n_free == 0 || v->n_waiting == 0) return 0;
     p->level = steady_level(p->level, v->pressure, p->with.hold);
-    queue_by_deadline(&p->queue, v);
+    p->price = p->with.price * (double)v->pressure / (NODE_LEVELS - 1);
+    queue_fill(&p->queue, v, latest_start, p);
+    promised(p, v);
     Cores    free = v->free;
     uint32_t n = 0, n_free = v->n_free;
     while (p->queue.n > 0 && n_free > 0 && n < max) {
@@ -188,21 +225,12 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
                 (NodeAction){.verb = NODE_REJECT, .request = request, .reason = NODE_HOPELESS};
             continue;
         }
-        Offer            o = offer(p, v, r, n_free, p->queue.n == 0);
-        const NodeModel *m = p->tenants[r->tenant].ahead.model;
-        uint32_t         given = m->counts[o.k];
-        if ((double)given < p->with.start * o.wanted && v->n_running > 0) break;
-        Cores cores = place_slices(&p->place, &free, given, &r->cores);
-        free = cores_without(free, &cores);
-        n_free -= given;
-        const uint8_t *picks = p->tenants[r->tenant].picks;
-        out[n++] =
-            (NodeAction){.verb = NODE_START,
-                         .request = request,
-                         .n_layers = o.n_layers,
-                         .wanted = o.wanted,
-                         .cores = cores,
-                         .versions = picks + (size_t)(p->level * m->n_counts + o.k) * m->n_layers};
+        if (!admit(p, v, r)) continue;
+        Offer o = offer(p, v, request, n_free, p->queue.n == 0);
+        if ((double)o.given < p->with.start * o.wanted && v->n_running + n > 0) break;
+        out[n++] = start(p, v, &o, &free);
+        n_free -= o.given;
+        if (r->next == 0) demand_add(&p->demand, need(p, r, 0));
     }
     return n;
 }
