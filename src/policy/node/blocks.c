@@ -8,6 +8,7 @@
 
 #define SETTINGS(X)                                                                                \
     X(size, int, 10, 1, 10000, "layers of a block")                                                \
+    X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
     X(safety, double, 0.9, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
     X(start, double, 0.0, 0.0, 1.0, "least share of the cores wanted that a block starts with")
 
@@ -25,8 +26,11 @@ static const Setting rows[] = {
 
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     const BlocksSettings *with = settings;
-    FixedRule             rule = {
-                    .layers = (uint32_t)with->size, .safety = with->safety, .start = with->start, .grow = true};
+    FixedRule             rule = {.layers = (uint32_t)with->size,
+                                  .quantum = (uint32_t)with->quantum,
+                                  .safety = with->safety,
+                                  .start = with->start,
+                                  .grow = true};
     fixed_init(state, setup, rule);
 }
 

@@ -39,10 +39,10 @@ void fixed_init(void *state, const NodeSetup *setup, FixedRule rule) {
 }
 
 static LineAsk ask(const void *policy, const NodeView *view, const NodeRequest *r) {
-    (void)view;
     const Fixed *f = policy;
     CutBlock     block = cut_at(&f->cuts[r->tenant], 0, 0, r->next);
-    return (LineAsk){block.n_layers, block.cores};
+    return (LineAsk){block.n_layers,
+                     line_quanta(view->setup->machine, block.cores, f->rule.quantum)};
 }
 
 uint32_t fixed_decide(void *state, const NodeView *view, NodeAction *out, uint32_t max) {

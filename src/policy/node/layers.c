@@ -8,6 +8,7 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
+    X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
     X(safety, double, 0.9, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
     X(start, double, 0.0, 0.0, 1.0, "least share of the cores wanted that a block starts with")
 
@@ -25,7 +26,10 @@ static const Setting rows[] = {
 
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     const LayersSettings *with = settings;
-    FixedRule             rule = {.layers = 1, .safety = with->safety, .start = with->start};
+    FixedRule             rule = {.layers = 1,
+                                  .quantum = (uint32_t)with->quantum,
+                                  .safety = with->safety,
+                                  .start = with->start};
     fixed_init(state, setup, rule);
 }
 

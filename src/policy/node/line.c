@@ -30,27 +30,40 @@ static uint32_t grow(const Line *line, Cores *free, uint32_t n_free, NodeAction 
     return n;
 }
 
+typedef struct Serving {
+    Cores    free;
+    uint32_t n_free, n;
+    bool     held;  // somebody in front waits for cores
+} Serving;
+
+static void serve(const Line *line, uint32_t request, Serving *s, NodeAction *out) {
+    const NodeView    *v = line->view;
+    const NodeRequest *r = &v->requests[request];
+    LineAsk            ask = line->ask(line->policy, v, r);
+    uint32_t           given = ask.cores < s->n_free ? ask.cores : s->n_free;
+    s->held = (double)given < line->start * (double)ask.cores;
+    if (s->held) return;
+    Cores cores = place_first(&s->free, given);
+    s->free = cores_without(s->free, &cores);
+    s->n_free -= given;
+    out[s->n++] = (NodeAction){.verb = NODE_START,
+                               .request = request,
+                               .n_layers = ask.n_layers,
+                               .wanted = ask.cores,
+                               .cores = cores,
+                               .versions = versions_for(line, model_of(v, r), given)};
+}
+
 uint32_t line_serve(const Line *line, NodeAction *out, uint32_t max) {
     const NodeView *v = line->view;
-    Cores           free = v->free;
-    uint32_t        n_free = v->n_free, n = 0, i = 0;
-    for (; i < v->n_waiting && n < max && n_free > 0; i++) {
-        const NodeRequest *r = &v->requests[v->waiting[i]];
-        LineAsk            ask = line->ask(line->policy, v, r);
-        uint32_t           given = ask.cores < n_free ? ask.cores : n_free;
-        if ((double)given < line->start * (double)ask.cores) break;  // it keeps its place in front
-        Cores cores = place_first(&free, given);
-        free = cores_without(free, &cores);
-        n_free -= given;
-        out[n++] = (NodeAction){.verb = NODE_START,
-                                .request = v->waiting[i],
-                                .n_layers = ask.n_layers,
-                                .wanted = ask.cores,
-                                .cores = cores,
-                                .versions = versions_for(line, model_of(v, r), given)};
-    }
-    if (line->grow && i == v->n_waiting) n += grow(line, &free, n_free, out + n, max - n);
-    return n;
+    Serving         s = {.free = v->free, .n_free = v->n_free};
+    for (uint32_t late = 0; late <= line->yield; late++)
+        for (uint32_t i = 0; i < v->n_waiting && !s.held && s.n < max && s.n_free > 0; i++) {
+            bool is_late = v->requests[v->waiting[i]].deadline < v->now;
+            if (!line->yield || is_late == (late > 0)) serve(line, v->waiting[i], &s, out);
+        }
+    if (line->grow && !s.held) s.n += grow(line, &s.free, s.n_free, out + s.n, max - s.n);
+    return s.n;
 }
 
 double line_load(const NodeView *v, const uint16_t *waiting) {

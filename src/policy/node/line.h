@@ -14,9 +14,16 @@ typedef struct Line {
     uint32_t        level;     // for node_pick
     double          start;     // least share of the cores asked for that a block starts with
     bool            grow;      // blocks that started with less get more when nobody waits
+    bool            yield;     // requests that are late already go last
     LineAsk (*ask)(const void *policy, const NodeView *v, const NodeRequest *r);
     const void *policy;
 } Line;
+
+// Cores in whole quanta, as far as the machine has them.
+static inline uint32_t line_quanta(const NodeMachine *m, uint32_t cores, uint32_t quantum) {
+    uint32_t rounded = (cores + quantum - 1) / quantum * quantum;
+    return rounded < m->n_cores ? rounded : m->n_cores;
+}
 
 uint32_t line_serve(const Line *line, NodeAction *out, uint32_t max);
 

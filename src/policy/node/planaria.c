@@ -25,7 +25,9 @@
 #include "policy/node/place.h"
 #include "policy/policies.h"
 
-#define SETTINGS(X) X(safety, double, 1.0, 0.1, 1.0, "share of the time left that is planned with")
+#define SETTINGS(X)                                                                                \
+    X(safety, double, 1.0, 0.1, 1.0, "share of the time left that is planned with")                \
+    X(quantum, int, 4, 1, 256, "cores of a unit: allotments are whole units")
 
 typedef struct PlanariaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -84,6 +86,11 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     }
 }
 
+static uint32_t units(const Planaria *p, uint32_t cores) {
+    uint32_t quantum = (uint32_t)p->with.quantum;
+    return (cores + quantum - 1) / quantum;
+}
+
 static PlanariaTask task_of(const Planaria *p, const NodeView *v, uint32_t request, bool runs) {
     const NodeRequest *r = &v->requests[request];
     const NodeTenant  *t = &v->setup->tenants[r->tenant];
@@ -91,14 +98,15 @@ static PlanariaTask task_of(const Planaria *p, const NodeView *v, uint32_t reque
     uint32_t           at = runs ? r->first : r->next, n = t->model->n_layers;
     double             left = p->with.safety * (double)(r->deadline - v->now);
     uint32_t           k = ahead_least(a, 0, at, n, left);
-    PlanariaTask       task = {.request = request, .runs = runs, .useful = p->useful[r->tenant]};
+    PlanariaTask       task = {.request = request, .runs = runs};
+    task.useful = units(p, p->useful[r->tenant]);
     if (k < a->n_counts) {
-        task.least = t->model->counts[k];
+        task.least = units(p, t->model->counts[k]);
         if (task.useful < task.least) task.useful = task.least;
         task.spare = t->priority / (double)ahead_at(a, 0, at)[k];
         task.score = t->priority / (left * task.least);
     } else {
-        k = node_count(t->model, task.useful);
+        k = node_count(t->model, p->useful[r->tenant]);
         task.score = -t->priority / (double)ahead_at(a, 0, at)[k];
     }
     return task;
@@ -117,19 +125,21 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
     Planaria *p = state;
     if (v->n_free == 0 || v->n_waiting == 0) return 0;
     uint32_t n_tasks = gather(p, v), n = 0, n_free = v->n_free;
-    planaria_allot(p->tasks, n_tasks, v->setup->machine->n_cores);
+    planaria_allot(p->tasks, n_tasks, units(p, v->setup->machine->n_cores));
     Cores free = v->free;
     for (uint32_t i = 0; i < n_tasks && n < max && n_free > 0; i++) {
         const PlanariaTask *t = &p->tasks[i];
-        if (t->runs || t->cores == 0) continue;
-        uint32_t given = t->cores < n_free ? t->cores : n_free;
+        if (t->runs || t->units == 0) continue;
+        uint32_t wanted = t->units * (uint32_t)p->with.quantum;
+        if (wanted > v->setup->machine->n_cores) wanted = v->setup->machine->n_cores;
+        uint32_t given = wanted < n_free ? wanted : n_free;
         Cores    cores = place_first(&free, given);
         free = cores_without(free, &cores);
         n_free -= given;
         out[n++] = (NodeAction){.verb = NODE_START,
                                 .request = t->request,
                                 .n_layers = 1,
-                                .wanted = t->cores,
+                                .wanted = wanted,
                                 .cores = cores,
                                 .versions = p->solo};
     }

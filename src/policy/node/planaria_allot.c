@@ -25,13 +25,13 @@ static double by_spare(const PlanariaTask *t) { return t->spare; }
 static double by_score(const PlanariaTask *t) { return t->score > 0 ? t->score : 0; }
 static double by_size(const PlanariaTask *t) { return fabs(t->score); }
 
-static void give(PlanariaTask *t, uint32_t cores, int64_t *left) {
-    if (t->cores + cores > t->useful) cores = t->useful > t->cores ? t->useful - t->cores : 0;
-    t->cores += cores;
-    *left -= cores;
+static void give(PlanariaTask *t, uint32_t units, int64_t *left) {
+    if (t->units + units > t->useful) units = t->useful > t->units ? t->useful - t->units : 0;
+    t->units += units;
+    *left -= units;
 }
 
-// Hands `left` cores out in proportion to claims and returns what is left; step 5.
+// Hands `left` units out in proportion to claims and returns what is left; step 5.
 static int64_t spread(PlanariaTask *tasks, uint32_t n, int64_t left, Claim *claim) {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += claim(&tasks[i]);
@@ -42,24 +42,24 @@ static int64_t spread(PlanariaTask *tasks, uint32_t n, int64_t left, Claim *clai
     for (uint32_t i = 0; i < n && left > 0; i++)
         if (claim(&tasks[i]) > 0) give(&tasks[i], (uint32_t)left, &left);
     for (uint32_t i = n; i-- > 0 && left < 0;)
-        while (left < 0 && tasks[i].cores > tasks[i].least) tasks[i].cores--, left++;
+        while (left < 0 && tasks[i].units > tasks[i].least) tasks[i].units--, left++;
     return left;
 }
 
-void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_cores) {
+void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_units) {
     uint32_t feasible = 0;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) {
-        tasks[i].cores = 0;
+        tasks[i].units = 0;
         feasible += tasks[i].least > 0;
         sum += tasks[i].least;
     }
     sort(tasks, n);
-    int64_t left = n_cores;
+    int64_t left = n_units;
     for (uint32_t i = 0; i < n && left > 0; i++) {
-        tasks[i].cores = tasks[i].least < left ? tasks[i].least : (uint32_t)left;
-        left -= tasks[i].cores;
+        tasks[i].units = tasks[i].least < left ? tasks[i].least : (uint32_t)left;
+        left -= tasks[i].units;
     }
-    left = spread(tasks, n, left, feasible == n && sum <= n_cores ? by_spare : by_score);
+    left = spread(tasks, n, left, feasible == n && sum <= n_units ? by_spare : by_score);
     spread(tasks, n, left, by_size);
 }

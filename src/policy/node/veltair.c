@@ -119,7 +119,8 @@ static LineAsk ask(const void *policy, const NodeView *view, const NodeRequest *
     const Veltair *v = policy;
     CutBlock       block = cut_at(&v->cuts[r->tenant], v->theta, v->level, r->next);
     uint32_t       cores = v->with.recover ? recover(v, view, r, block) : block.cores;
-    return (LineAsk){block.n_layers, cores};
+    return (LineAsk){block.n_layers,
+                     line_quanta(v->setup->machine, cores, (uint32_t)v->with.quantum)};
 }
 
 uint32_t veltair_decide(void *state, const NodeView *view, NodeAction *out, uint32_t max) {
@@ -133,6 +134,7 @@ uint32_t veltair_decide(void *state, const NodeView *view, NodeAction *out, uint
                  .level = v->level,
                  .start = v->with.start,
                  .grow = v->with.grow,
+                 .yield = v->with.yield,
                  .ask = ask,
                  .policy = v};
     return line_serve(&line, out, max);
