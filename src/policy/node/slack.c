@@ -208,31 +208,101 @@ static NodeAction start(const Slack *p, const NodeView *v, const Offer *o, Cores
                         .versions = menu_versions(&p->menus[r->tenant], p->level, o->way)};
 }
 
+typedef struct Plan {
+    const NodeView *view;
+    NodeAction     *out;
+    uint32_t        n, max, n_free;
+    Cores           free;
+    bool            held;  // somebody in front waits for cores
+} Plan;
+
+// The next in line that may go on; those that are hopeless are refused on the way, those that there
+// is no room for are passed over until there is. False: there is nobody.
+static bool next(Slack *p, Plan *plan, Offer *o, TimeNs *key) {
+    const NodeView *v = plan->view;
+    while (p->queue.n > 0 && plan->n < plan->max) {
+        QueueItem          item = queue_pop(&p->queue);
+        const NodeRequest *r = &v->requests[item.request];
+        if (hopeless(p, v, r)) {
+            plan->out[plan->n++] =
+                (NodeAction){.verb = NODE_REJECT, .request = item.request, .reason = NODE_HOPELESS};
+        } else if (admit(p, v, r)) {
+            *o = offer(p, v, item.request, plan->n_free, p->queue.n == 0);
+            *key = item.key;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void begin(Slack *p, Plan *plan, Offer *o) {
+    const NodeRequest *r = &plan->view->requests[o->request];
+    if (o->given > plan->n_free) *o = offer(p, plan->view, o->request, plan->n_free, false);
+    bool others = plan->view->n_running + plan->n > 0;
+    plan->held = (double)o->given < p->with.start * o->wanted && others;
+    if (plan->held) return;
+    plan->out[plan->n++] = start(p, plan->view, o, &plan->free);
+    plan->n_free -= o->given;
+    if (r->next == 0) demand_add(&p->demand, need(p, r, 0));
+}
+
+// Step 5: of two that are about as urgent, the one that leaves the memory alone.
+static bool lives_on_memory(const Slack *p, const NodeView *v, const Offer *o) {
+    const NodeRequest *r = &v->requests[o->request];
+    uint32_t           end = r->next + o->n_layers;
+    return menu_traffic(&p->menus[r->tenant], p->level, r->next, end, o->way) > p->with.pair;
+}
+
+static void serve(Slack *p, Plan *plan) {
+    Offer  first, second;
+    TimeNs key, other;
+    if (!next(p, plan, &first, &key)) return;
+    while (!plan->held && plan->n_free > 0 && plan->n < plan->max) {
+        bool more = next(p, plan, &second, &other);
+        if (more && p->level > 0 && (double)(other - key) < p->window_ns &&
+            lives_on_memory(p, plan->view, &first) && !lives_on_memory(p, plan->view, &second)) {
+            Offer passed = first;
+            first = second;
+            second = passed;
+            other = key;
+        }
+        if (plan->n == plan->max) return;
+        begin(p, plan, &first);
+        if (!more) return;
+        first = second;
+        key = other;
+    }
+}
+
+// Step 7.
+static void grow(const Slack *p, Plan *plan) {
+    const NodeView *v = plan->view;
+    for (uint32_t i = 0; i < v->n_running && plan->n < plan->max && plan->n_free > 0; i++) {
+        const NodeRequest *r = &v->requests[v->running[i]];
+        uint32_t           has = cores_count(&r->cores);
+        if (has >= r->wanted || r->layer + 1 >= r->next) continue;
+        uint32_t more = r->wanted - has < plan->n_free ? r->wanted - has : plan->n_free;
+        Cores    added = place_slices(&p->place, &plan->free, more, &r->cores);
+        plan->free = cores_without(plan->free, &added);
+        plan->n_free -= more;
+        plan->out[plan->n++] =
+            (NodeAction){.verb = NODE_GROW, .request = v->running[i], .cores = added};
+    }
+}
+
 static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     Slack *p = state;
-    if (v->n_free == 0 || v->n_waiting == 0) return 0;
+    if (v->n_free == 0) return 0;
+    Plan plan = {.view = v, .out = out, .max = max, .free = v->free, .n_free = v->n_free};
     p->level = steady_level(p->level, v->pressure, p->with.hold);
     p->price = p->with.price * (double)v->pressure / (NODE_LEVELS - 1);
-    queue_fill(&p->queue, v, latest_start, p);
-    promised(p, v);
-    Cores    free = v->free;
-    uint32_t n = 0, n_free = v->n_free;
-    while (p->queue.n > 0 && n_free > 0 && n < max) {
-        uint32_t           request = queue_pop(&p->queue).request;
-        const NodeRequest *r = &v->requests[request];
-        if (hopeless(p, v, r)) {
-            out[n++] =
-                (NodeAction){.verb = NODE_REJECT, .request = request, .reason = NODE_HOPELESS};
-            continue;
-        }
-        if (!admit(p, v, r)) continue;
-        Offer o = offer(p, v, request, n_free, p->queue.n == 0);
-        if ((double)o.given < p->with.start * o.wanted && v->n_running + n > 0) break;
-        out[n++] = start(p, v, &o, &free);
-        n_free -= o.given;
-        if (r->next == 0) demand_add(&p->demand, need(p, r, 0));
+    if (v->n_waiting > 0) {
+        queue_fill(&p->queue, v, latest_start, p);
+        promised(p, v);
+        serve(p, &plan);
     }
-    return n;
+    if (!plan.held) grow(p, &plan);
+    return plan.n;
 }
 
 const NodePolicy policy_slack = {

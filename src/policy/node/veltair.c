@@ -142,7 +142,7 @@ uint32_t veltair_decide(void *state, const NodeView *view, NodeAction *out, uint
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(VeltairSettings, __VA_ARGS__)
-    VELTAIR_SETTINGS(X, 0)
+    VELTAIR_SETTINGS(X, 0, true)
 #undef X
 };
 

@@ -4,23 +4,23 @@
 #include "contract/node.h"
 #include "policy/node/carve.h"
 
-#define VELTAIR_SETTINGS(X, whole)                                                                 \
+#define VELTAIR_SETTINGS(X, length, follow)                                                        \
     X(safety, double, 0.9, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
     X(th_lo, double, 0.1, 0.0, 100.0, "threshold of block formation on an idle machine")           \
     X(th_hi, double, 2.0, 0.0, 100.0, "threshold of block formation on a crowded machine")         \
     X(min_dispatches, double, 20.0, 0.0, 1e6, "a block takes at least that many dispatch times")   \
     X(max_qos, double, 0.25, 0.001, 1.0, "a block takes at most this share of the least QoS")      \
-    X(fixed, int, whole, 0, 100000, "layers of a block; 0: by threshold")                          \
+    X(fixed, int, length, 0, 100000, "layers of a block; 0: by threshold")                         \
     X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
     X(yield, bool, true, 0, 1, "requests that are late already go after those that are not")       \
     X(start, double, 0.5, 0.0, 1.0, "least share of the cores wanted that a block starts with")    \
-    X(recover, bool, true, 0, 1, "blocks of a request that is behind its plan get more cores")     \
-    X(grow, bool, true, 0, 1, "blocks that started with less get more as cores become free")       \
+    X(recover, bool, follow, 0, 1, "blocks of a request that is behind its plan get more cores")   \
+    X(grow, bool, follow, 0, 1, "blocks that started with less get more as cores become free")     \
     X(hold, double, 0.25, 0.0, 5.0, "pressure beyond the middle between levels that changes them")
 
 typedef struct VeltairSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
-    VELTAIR_SETTINGS(X, 0)
+    VELTAIR_SETTINGS(X, 0, true)
 #undef X
 } VeltairSettings;
 

@@ -1,13 +1,14 @@
 // veltair_ac: adaptive compilation alone
 //
 // Versions follow the level of interference as in veltair, but blocks have a fixed number of layers
-// whatever the load is. What it lacks against veltair is what adaptive blocks are worth.
+// whatever the load is, with the cores that were planned for them: nothing is caught up and nothing
+// grows. What it lacks against veltair is what adaptive scheduling is worth.
 #include "policy/node/veltair.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(VeltairSettings, __VA_ARGS__)
-    VELTAIR_SETTINGS(X, 10)
+    VELTAIR_SETTINGS(X, 10, false)
 #undef X
 };
 

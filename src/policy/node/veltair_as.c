@@ -8,7 +8,7 @@
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(VeltairSettings, __VA_ARGS__)
-    VELTAIR_SETTINGS(X, 0)
+    VELTAIR_SETTINGS(X, 0, true)
 #undef X
 };
 
