@@ -17,10 +17,10 @@ typedef struct Laps {
     Team              *team;
     Space              space;
     Tensor            *outputs;
-    uint32_t           version;
-    uint32_t           run;
-    TimeNs            *laps;   // [runs][steps]
-    TimeNs            *total;  // [runs]
+    uint32_t           version;  // of the run at hand
+    TimeNs            *now;      // its laps
+    TimeNs            *laps;     // [versions][counts][runs][steps]
+    TimeNs            *total;    // [versions][counts][runs]
 } Laps;
 
 // Beside others only the thread's own time means anything.
@@ -34,7 +34,7 @@ static TimeNs look(const Laps *w) {
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     Laps          *w = ctx;
     const Program *p = w->program;
-    TimeNs         last = index == 0 ? look(w) : 0, *laps = w->laps + (size_t)w->run * p->n_steps;
+    TimeNs         last = index == 0 ? look(w) : 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_layer(p, &w->space, i, v, index, count, w->outputs);
@@ -42,17 +42,19 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
         if (count > 1 && !alone) team_barrier(w->team);
         if (index != 0) continue;
         TimeNs t = look(w);
-        laps[i] = t - last;
+        w->now[i] = t - last;
         last = t;
     }
 }
 
-static void run_once(Laps *w, uint32_t cores, uint32_t run) {
-    w->run = run;
+static void run_once(Laps *w, uint32_t v, uint32_t k, uint32_t r) {
+    size_t at = ((size_t)v * w->o->n_counts + k) * w->o->runs + r;
+    w->version = v;
+    w->now = w->laps + at * w->program->n_steps;
     program_begin(w->program, &w->space, w->o->inputs);
     TimeNs begin = look(w);
-    team_run_some(w->team, cores, run_part, w);
-    w->total[run] = look(w) - begin;
+    team_run_some(w->team, w->o->counts[k], run_part, w);
+    w->total[at] = look(w) - begin;
 }
 
 static int by_time(const void *x, const void *y) {
@@ -60,33 +62,29 @@ static int by_time(const void *x, const void *y) {
     return a < b ? -1 : a > b;
 }
 
-static TimeNs middle(TimeNs *all, uint32_t n) {
-    qsort(all, n, sizeof *all, by_time);
-    return all[n / 2];
-}
-
-// The mean of a step over the faster half of the runs: what slow ones have more was not the step's.
-static TimeNs lap_of(const Laps *w, uint32_t step, TimeNs limit) {
+// The mean of a step over the fastest quarter of the runs: what slower ones have more was not its
+// own.
+static TimeNs lap_of(const Laps *w, size_t first, uint32_t step, TimeNs limit) {
     TimeNs   sum = 0;
     uint32_t n = 0;
-    for (uint32_t r = 0; r < w->o->runs; r++) {
+    for (size_t r = first; r < first + w->o->runs; r++) {
         if (w->total[r] > limit) continue;
-        sum += w->laps[(size_t)r * w->program->n_steps + step];
+        sum += w->laps[r * w->program->n_steps + step];
         n++;
     }
     sum /= n > 0 ? n : 1;
     return sum > 0 ? sum : 1;
 }
 
-static void keep_laps(Laps *w, uint32_t k, TimeNs *sorted, TimeNs *light) {
-    memcpy(sorted, w->total, w->o->runs * sizeof *sorted);
-    TimeNs limit = middle(sorted, w->o->runs);
+static void keep_laps(const Laps *w, uint32_t v, uint32_t k, TimeNs *sorted, TimeNs *light) {
+    size_t first = ((size_t)v * w->o->n_counts + k) * w->o->runs;
+    memcpy(sorted, w->total + first, w->o->runs * sizeof *sorted);
+    qsort(sorted, w->o->runs, sizeof *sorted, by_time);
     for (uint32_t i = 0; i < w->program->n_steps; i++) {
         const Step *s = &w->program->steps[i];
-        TimeNs      t = lap_of(w, i, limit);
-        if (s->key == NULL && w->version == 0) light[i * w->o->n_counts + k] = t;
-        if (s->key != NULL && w->version < s->n_versions)
-            s->profile->candidates[w->version].time_ns[k] = t;
+        TimeNs      t = lap_of(w, first, i, sorted[(w->o->runs - 1) / 4]);
+        if (s->key == NULL && v == 0) light[i * w->o->n_counts + k] = t;
+        if (s->key != NULL && v < s->n_versions) s->profile->candidates[v].time_ns[k] = t;
     }
 }
 
@@ -137,20 +135,28 @@ static uint32_t most_versions(const Program *p) {
     return most;
 }
 
+// In turns, so that a bad moment of the machine spoils a little of each rather than all of one.
+static void measure_all(Laps *w, uint32_t versions, uint32_t counts) {
+    run_once(w, 0, 0, 0);  // touches what the first run would
+    for (uint32_t r = 0; r < w->o->runs; r++)
+        for (uint32_t v = 0; v < versions; v++)
+            for (uint32_t k = 0; k < counts; k++) run_once(w, v, k, r);
+}
+
 static Err measure(Laps *w, Arena *a, TimeNs *light) {
     const LapsOptions *o = w->o;
+    uint32_t           versions = most_versions(w->program), counts = o->reckon ? 1 : o->n_counts;
+    size_t             mark = a->used, n = (size_t)versions * o->n_counts * o->runs;
     TimeNs            *sorted = arena_try_new(a, TimeNs, o->runs);
-    w->laps = arena_try_new(a, TimeNs, (size_t)o->runs * w->program->n_steps);
-    w->total = arena_try_new(a, TimeNs, o->runs);
+    w->laps = arena_try_new(a, TimeNs, n * w->program->n_steps);
+    w->total = arena_try_new(a, TimeNs, n);
     w->outputs = arena_try_new(a, Tensor, w->program->special->graph->n_outputs);
     if (sorted == NULL || w->laps == NULL || w->total == NULL || w->outputs == NULL)
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
-    run_once(w, 1, 0);  // touches what the first run would
-    for (w->version = 0; w->version < most_versions(w->program); w->version++)
-        for (uint32_t k = 0; k < (o->reckon ? 1 : o->n_counts); k++) {
-            for (uint32_t r = 0; r < o->runs; r++) run_once(w, o->counts[k], r);
-            keep_laps(w, k, sorted, light);
-        }
+    measure_all(w, versions, counts);
+    for (uint32_t v = 0; v < versions; v++)
+        for (uint32_t k = 0; k < counts; k++) keep_laps(w, v, k, sorted, light);
+    arena_rewind(a, mark);
     return w->space.failed == ERR_OK ? ERR_OK : err_set(w->space.failed, "%s", w->space.why);
 }
 

@@ -229,5 +229,5 @@ void turn_hold(NodeLive *l) {
 
 void turn_leave(NodeLive *l) {
     atomic_store(&l->busy, 0);
-    turn_take(l);
+    go_on(l);
 }
