@@ -17,41 +17,57 @@ static void refuse(NodeLive *l, TimeNs t, const char *why) {
 }
 
 static const char *start_fault(const NodeLive *l, const NodeAction *a, const NodeRequest *r) {
-    const NodeModel *m = l->now.setup.tenants[r->tenant].model;
+    const LiveModel *m = &l->models[r->tenant];
     Cores            open = live_free(l);
     if (r->state != NODE_WAITING) return "starts a request that runs";
-    if (a->n_layers == 0 || a->n_layers > m->n_layers - r->next)
+    if (a->n_layers == 0 || a->n_layers > m->program->n_steps - r->next)
         return "starts layers that are not";
     if (a->versions == NULL) return "starts without versions";
     if (!cores_within(&a->cores, &open)) return "starts on cores that are not free";
     if (cores_next(&a->cores, 0) == CORES_MAX) return "starts on no core";
     for (uint32_t k = r->next; k < r->next + a->n_layers; k++)
-        if (a->versions[k] >= m->layers[k].n_versions) return "starts a version that is not";
+        if (a->versions[k] >= m->n_versions[k]) return "starts a version that is not";
     return NULL;
 }
 
+static uint64_t hash_versions(const uint8_t *versions, uint32_t n) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t i = 0; i < n; i++) h = (h ^ versions[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
 // Averages over the block: what it keeps and moves, and how much a level slows it down.
-static void weigh(Block *b, const NodeModel *m, uint32_t n, uint32_t cores) {
-    uint32_t k = node_count(m, cores);
+static void weigh(LiveWeight *w, const NodeModel *m, const uint8_t *versions) {
+    uint32_t k = node_count(m, w->cores);
     double   time = 0, worst = 0, l3 = 0, moved = 0;
-    for (uint32_t i = b->first; i < b->first + n; i++) {
-        const NodeVersion *v = &m->layers[i].versions[b->versions[i]];
-        double             t = (double)node_time(m, i, b->versions[i], k, 0);
+    for (uint32_t i = w->first; i < w->first + w->n_layers; i++) {
+        const NodeVersion *v = &m->layers[i].versions[versions[i]];
+        double             t = (double)node_time(m, i, versions[i], k, 0);
         time += t;
-        worst += (double)node_time(m, i, b->versions[i], k, NODE_LEVELS - 1);
+        worst += (double)node_time(m, i, versions[i], k, NODE_LEVELS - 1);
         l3 += (double)v->l3_bytes * t;
         moved += (double)v->dram_bytes[k];
     }
     bool sane = time > 0 && worst > 0;
-    b->load = sane ? (WatchLoad){l3 / time, moved / time} : (WatchLoad){0};
-    b->slope = sane ? log(worst / time) / (NODE_LEVELS - 1) : 0;
+    w->load = sane ? (WatchLoad){l3 / time, moved / time} : (WatchLoad){0};
+    w->slope = sane ? log(worst / time) / (NODE_LEVELS - 1) : 0;
 }
 
-static uint64_t hash_versions(const Block *b, uint32_t n) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t i = b->first; i < b->first + n; i++)
-        h = (h ^ b->versions[i]) * UINT64_C(0x100000001b3);
-    return h;
+static const LiveWeight *find_weight(NodeLive *l, const NodeRequest *r, const NodeAction *a) {
+    LiveWeight want = {.versions = hash_versions(a->versions + r->next, a->n_layers),
+                       .tenant = r->tenant,
+                       .first = r->next,
+                       .n_layers = a->n_layers,
+                       .cores = cores_count(&a->cores)};
+    uint64_t   mix = want.versions ^ (uint64_t)want.tenant << 40 ^ (uint64_t)want.first << 20 ^
+                   (uint64_t)want.n_layers << 10 ^ want.cores;
+    LiveWeight *w = &l->weights[mix * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+    if (w->versions == want.versions && w->tenant == want.tenant && w->first == want.first &&
+        w->n_layers == want.n_layers && w->cores == want.cores)
+        return w;
+    *w = want;
+    weigh(w, l->now.setup.tenants[r->tenant].model, a->versions);
+    return w;
 }
 
 static bool settle(NodeLive *l, uint32_t i) {
@@ -82,7 +98,6 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
     if (p->finishes) b->end = program_layers(b->program);  // the interpreted rest comes with it
     b->wanted = a->wanted;
     b->place = p;
-    weigh(b, b->model, a->n_layers, cores_count(&a->cores));
 }
 
 static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs t) {
@@ -99,19 +114,15 @@ static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs 
     r->versions = a->versions;
 }
 
-static void start(NodeLive *l, const NodeAction *a, const NodeView *v) {
-    uint32_t     i = a->request;
-    NodeRequest *r = &l->queue.requests[i];
-    const char  *fault = start_fault(l, a, r);
-    if (fault == NULL && !settle(l, i)) fault = "starts more of a tenant than there are places";
-    if (fault != NULL) {
-        refuse(l, v->now, fault);
-        return;
-    }
-    uint32_t   slot = cores_next(&a->cores, 0);
-    Block     *b = &l->blocks[slot];
-    LivePlace *p = l->beside[i].place;
+static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *v) {
+    NodeRequest      *r = &l->queue.requests[i];
+    LivePlace        *p = l->beside[i].place;
+    uint32_t          slot = cores_next(&a->cores, 0);
+    Block            *b = &l->blocks[slot];
+    const LiveWeight *w = find_weight(l, r, a);
     fill_block(l, b, r, a, p);
+    b->load = w->load;
+    b->slope = w->slope;
     p->waited_ns += v->now - r->since;
     live_record(l, (Record){.at = v->now,
                             .kind = RECORD_START,
@@ -122,13 +133,47 @@ static void start(NodeLive *l, const NodeAction *a, const NodeView *v) {
                             .wanted = a->wanted,
                             .cores = a->cores,
                             .level = v->level,
-                            .versions = hash_versions(b, a->n_layers)});
+                            .versions = w->versions});
     note_start(l, r, a, v->now);
     l->beside[i].slot = slot;
     l->of_block[slot] = i;
     queue_run(&l->queue, i);
     watch_begin(&l->watch, b->load);
     block_start(b, &a->cores);
+}
+
+// Of the tenant's requests that have begun and wait, the one that came first.
+static uint32_t oldest_begun(const NodeLive *l, uint32_t tenant) {
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t i = l->queue.waiting[k];
+        if (l->queue.requests[i].tenant == tenant && l->beside[i].place != NULL &&
+            !l->beside[i].gone)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+// A policy that begins more of a tenant than there are places, and lets those wait that have one,
+// would be stuck: an older request gets the cores instead.
+static void start_older(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    uint32_t   tenant = l->queue.requests[a->request].tenant, i = oldest_begun(l, tenant);
+    NodeAction instead = *a;
+    refuse(l, v->now, "starts more of a tenant than there are places");
+    if (i == UINT32_MAX) return;
+    uint32_t left = l->models[tenant].program->n_steps - l->queue.requests[i].next;
+    instead.request = i;
+    if (instead.n_layers > left) instead.n_layers = left;
+    if (start_fault(l, &instead, &l->queue.requests[i]) == NULL) begin(l, i, &instead, v);
+}
+
+static void start(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    const char *fault = start_fault(l, a, &l->queue.requests[a->request]);
+    if (fault != NULL)
+        refuse(l, v->now, fault);
+    else if (settle(l, a->request))
+        begin(l, a->request, a, v);
+    else
+        start_older(l, a, v);
 }
 
 static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {

@@ -14,7 +14,7 @@
 #include "node/queue.h"
 #include "node/watch.h"
 
-enum { LIVE_ACTIONS = 256 };
+enum { LIVE_ACTIONS = 256, LIVE_WEIGHTS = 1024 };
 
 // Where a started request is computed, with what is to be said about it in the end.
 typedef struct LivePlace {
@@ -33,6 +33,7 @@ typedef struct LiveModel {  // of a tenant
     const Tensor  *inputs;
     LivePlace     *places, *free;
     uint32_t       n_places;
+    uint8_t       *n_versions;  // [layers] close together, unlike in the model
 } LiveModel;
 
 typedef struct LiveRequest {  // beside NodeRequest
@@ -41,6 +42,14 @@ typedef struct LiveRequest {  // beside NodeRequest
     uint32_t   slot;   // its block, while it runs
     bool       gone;   // refused by the plan at hand
 } LiveRequest;
+
+// What a block asks of what cores share; blocks come again and again, so it is kept.
+typedef struct LiveWeight {
+    uint64_t  versions;  // their hash
+    uint32_t  tenant, first, n_layers, cores;
+    WatchLoad load;
+    double    slope;
+} LiveWeight;
 
 typedef struct LiveCounts {  // turn
     uint64_t blocks, conflicts, grown, decisions, refused, preempted;
@@ -85,6 +94,7 @@ struct NodeLive {
     NodeAction      *actions;    // [LIVE_ACTIONS]
     uint32_t         n_gone;
     Watch            watch;
+    LiveWeight      *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
     LiveCounts       counts;
     uint64_t         next_id;
 };

@@ -105,8 +105,9 @@ static Err allocate(NodeLive *l) {
     l->beside = arena_try_new(a, LiveRequest, l->o.requests);
     l->models = arena_try_new(a, LiveModel, l->o.tenants);
     l->actions = arena_try_new(a, NodeAction, LIVE_ACTIONS);
+    l->weights = arena_try_new(a, LiveWeight, LIVE_WEIGHTS);
     if (l->blocks == NULL || l->of_block == NULL || l->clocks == NULL || l->beside == NULL ||
-        l->models == NULL || l->actions == NULL)
+        l->models == NULL || l->actions == NULL || l->weights == NULL)
         return err_set(ERR_LIMIT, "no memory for %u requests at once", l->o.requests);
     TRY(queue_init(&l->queue, l->o.requests, a));
     TRY(inbox_init(&l->inbox, l->o.requests, a));
@@ -117,7 +118,7 @@ static void complete(NodeLiveOptions *o) {
     if (o->roots == NULL) o->roots = &cgroup_roots;
     if (o->tenants == 0) o->tenants = 64;
     if (o->requests == 0) o->requests = 4096;
-    if (o->places == 0) o->places = 4;
+    if (o->places == 0) o->places = 8;
     if (o->records == 0) o->records = 1 << 16;
     if (o->spin_ns == 0) o->spin_ns = 1000000;
     if (o->budget_ns == 0) o->budget_ns = 1000000000;
@@ -212,7 +213,11 @@ Err node_live_add(NodeLive *l, const LiveTenant *t) {
                        t->tenant.name, t->tenant.model->n_layers, t->program->n_steps);
     *m = (LiveModel){.program = t->program, .inputs = t->inputs};
     m->places = arena_try_new(&l->arena, LivePlace, l->o.places);
-    if (m->places == NULL) return err_set(ERR_LIMIT, "no memory for tenant '%s'", t->tenant.name);
+    m->n_versions = arena_try_new(&l->arena, uint8_t, t->program->n_steps);
+    if (m->places == NULL || m->n_versions == NULL)
+        return err_set(ERR_LIMIT, "no memory for tenant '%s'", t->tenant.name);
+    for (uint32_t i = 0; i < t->program->n_steps; i++)
+        m->n_versions[i] = (uint8_t)t->program->steps[i].n_versions;
     for (; m->n_places < l->o.places; m->n_places++) {
         LivePlace *p = &m->places[m->n_places];
         Err        e = prepare(l, p, t);
@@ -242,6 +247,7 @@ Err node_live_use(NodeLive *l, const NodePolicy *policy, const void *settings,
     watch.running = l->watch.running;
     l->watch = watch;
     l->now = next;
+    memset(l->weights, 0, LIVE_WEIGHTS * sizeof *l->weights);
     if (l->queue.n == 0) arena_rewind(&l->states[l->state], 0);  // nobody runs its versions
     l->state = !l->state;
     turn_leave(l);

@@ -315,6 +315,38 @@ static void few_places_only_delay(void **state) {
     arena_finish(&a);
 }
 
+// Starts one layer of the youngest that waits: all places are soon held by those it forgets.
+static uint32_t decide_for_the_young(void *state, const NodeView *v, NodeAction *out,
+                                     uint32_t max) {
+    static const uint8_t versions[CHAOS_LAYERS];
+    (void)state, (void)max;
+    if (v->n_waiting == 0 || v->n_free == 0) return 0;
+    Cores one = {0};
+    cores_add(&one, cores_next(&v->free, 0));
+    out[0] = (NodeAction){.verb = NODE_START,
+                          .request = v->waiting[v->n_waiting - 1],
+                          .n_layers = 1,
+                          .wanted = 1,
+                          .cores = one,
+                          .versions = versions};
+    return 1;
+}
+
+static void places_held_by_the_forgotten_are_freed(void **state) {
+    (void)state;
+    static const NodePolicy young = {.name = "young", .decide = decide_for_the_young};
+    Arena                   a;
+    Bed                     b;
+    NodeResult              r;
+    Tally                   t;
+    tenant_check(arena_init(&a, (size_t)1 << 30));
+    bed_open(&b, &(NodeLiveOptions){.cores = 1, .fixed = true, .places = 1});
+    run_one(&b, &young, NULL, some_arrivals(&a, 8, 60, 1e4), &a, &r, &t);
+    assert_int_equal(t.outcomes[OUTCOME_REJECTED], 0);
+    node_live_destroy(b.live);
+    arena_finish(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_on_one_core),
@@ -323,6 +355,7 @@ int main(void) {
         cmocka_unit_test(runs_conserve_requests),
         cmocka_unit_test(illegal_plans_are_refused),
         cmocka_unit_test(few_places_only_delay),
+        cmocka_unit_test(places_held_by_the_forgotten_are_freed),
     };
     return cmocka_run_group_tests(tests, build, finish);
 }
