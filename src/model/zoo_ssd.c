@@ -1,6 +1,6 @@
 // The two single-shot detectors of MLPerf Inference 0.5: on MobileNet v1 at 300x300 and on
-// ResNet-34 at 1200x1200. They end with class scores and box offsets per anchor, before
-// suppression.
+// ResNet-34 at 1200x1200, and the second at a size that a CPU answers within 100 ms. They end with
+// class scores and box offsets per anchor, before suppression.
 #include "model/zoo.h"
 #include "model/zoo_part.h"
 
@@ -44,13 +44,13 @@ void zoo_ssd_mobilenet_v1(Net *n, const ZooOptions *o) {
     net_output(n, net_concat(n, "offsets", boxes, 6, 1), "boxes");
 }
 
-// Every head strides by 3: grids of 50, 25, 13, 7, 3 and 3.
-void zoo_ssd_resnet34(Net *n, const ZooOptions *o) {
+// Every head strides by 3: grids of 50, 25, 13, 7, 3 and 3 at 1200x1200.
+static void ssd_resnet34(Net *n, const ZooOptions *o, int64_t size) {
     static const int64_t anchors[6] = {4, 6, 6, 6, 4, 4}, mid[5] = {256, 256, 128, 128, 128};
     static const int64_t out[5] = {512, 512, 256, 256, 256}, strides[5] = {2, 2, 2, 2, 1};
     uint32_t             maps[6], scores[6], boxes[6];
     net_enter(n, "model");
-    maps[0] = part_resnet34_stride8(n, part_image(n, o, 3, 1200));
+    maps[0] = part_resnet34_stride8(n, part_image(n, o, 3, size));
     net_leave(n);
     for (int i = 0; i < 5; i++) {
         NetConv down = {.out = mid[i]};
@@ -74,3 +74,7 @@ void zoo_ssd_resnet34(Net *n, const ZooOptions *o) {
     all = net_concat(n, "offsets", boxes, 6, 2);
     net_output(n, net_transpose(n, all, (int64_t[]){0, 2, 1}), "boxes");
 }
+
+void zoo_ssd_resnet34(Net *n, const ZooOptions *o) { ssd_resnet34(n, o, 1200); }
+
+void zoo_ssd_resnet34_512(Net *n, const ZooOptions *o) { ssd_resnet34(n, o, 512); }
