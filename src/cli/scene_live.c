@@ -4,7 +4,7 @@
 #include "node/node_live.h"
 #include "node/stage.h"
 
-enum { MACHINE_BYTES = 192 };
+enum { MACHINE_BYTES = 192, RECORDS = 1 << 18 };
 
 struct SceneLive {
     Host      host;
@@ -49,7 +49,8 @@ static Err load(const SceneOptions *o, SceneLive *l, Arena *a, Scene *s) {
 }
 
 static Err serve(SceneLive *l, const Scene *s) {
-    TRY(node_live_create(&l->engine, &(NodeLiveOptions){.cores = s->view.n_cores}));
+    TRY(node_live_create(&l->engine,
+                         &(NodeLiveOptions){.cores = s->view.n_cores, .records = RECORDS}));
     for (uint32_t i = 0; i < s->mix.n; i++) {
         LiveTenant t = stage_tenant(&l->stages[i], s->tenants[i].name, s->tenants[i].qos_ns, 1);
         t.tenant.model = &s->models[i];

@@ -131,7 +131,7 @@ static Err write_record(Scribe *s, const Record *r) {
     case RECORD_START: return started(s, r);
     case RECORD_GROW: return grown(s, r);
     case RECORD_END: s->queue++; return close_request(s, r->request, r->at);
-    case RECORD_FINISH: s->queue--; break;
+    case RECORD_FINISH:
     case RECORD_REJECT: s->queue--; break;
     case RECORD_LEVEL: return counter(s, "level", r->at, r->level);
     case RECORD_REFUSE: return instant(s, r, "refused plan", "p", 0);
