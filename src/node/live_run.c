@@ -23,7 +23,7 @@ struct Play {
     const NodeRun   *run;
     NodeResult      *out;
     Asked           *asked;  // [n]
-    _Atomic uint32_t answered;
+    _Atomic uint32_t answered, missed;
     TimeNs           origin;  // of the run's time
 };
 
@@ -41,6 +41,7 @@ static void answered(void *self, const LiveAnswer *a) {
                                              .finish = a->finish - p->origin,
                                              .tenant = a->tenant,
                                              .outcome = a->outcome};
+    if (a->outcome != OUTCOME_MET && k->index >= p->run->skip) atomic_fetch_add(&p->missed, 1);
     uint32_t n = atomic_fetch_add(&p->answered, 1) + 1;
     if (n == p->out->n) futex_wake(&p->answered, 1);
 }
@@ -85,16 +86,42 @@ static void wait_until_quiet(NodeLive *l) {
     }
 }
 
+static bool hopeless(const Play *p) {
+    double counted = (double)(p->out->n - p->run->skip);
+    return p->run->give_up > 0 && (double)atomic_load(&p->missed) > p->run->give_up * counted;
+}
+
+// The rest of the arrivals is late; those that are here are refused, unless they run.
+static void abandon(Play *p, uint32_t from) {
+    p->out->gave_up = true;
+    atomic_store(&p->live->flush, true);
+    turn_take(p->live);
+    for (uint32_t i = from; i < p->out->n; i++) {
+        const Arrival *a = &p->run->arrivals.at[i];
+        p->asked[i] = (Asked){p, i};
+        answered(&p->asked[i], &(LiveAnswer){.tenant = a->tenant,
+                                             .outcome = OUTCOME_LATE,
+                                             .arrival = p->origin + a->at,
+                                             .finish = p->origin + a->at +
+                                                       p->run->setup.tenants[a->tenant].qos_ns});
+    }
+}
+
 static void play(Play *p) {
     int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (uint32_t i = 0; i < p->out->n; i++) {
         TimeNs at = p->origin + p->run->arrivals.at[i].at;
         if (at > now()) sleep_until(at);
+        if (hopeless(p)) {
+            abandon(p, i);
+            break;
+        }
         submit(p, i);
     }
     wait_for_answers(p);
     wait_until_quiet(p->live);
+    atomic_store(&p->live->flush, false);
     if (slack > 0) (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
 }
 

@@ -15,8 +15,8 @@ typedef struct NodeRun {
     Arrivals          arrivals;
     uint64_t          seed;  // of whatever chance there is in the machine
     RecordSink        records;
-    uint32_t          skip;  // the first so many requests are not counted: the queues fill
-    double give_up;  // in virtual time: ends once more than this part is missed for sure; 0: never
+    uint32_t          skip;     // the first so many requests are not counted: the queues fill
+    double            give_up;  // ends once more than this part is missed for sure; 0: never
 } NodeRun;
 
 typedef struct NodeAnswer {

@@ -103,7 +103,7 @@ static void count_block(NodeLive *l, const Block *b) {
 
 static void record_finish(NodeLive *l, const NodeRequest *r, const LiveAnswer *a) {
     live_record(l, (Record){.at = a->finish,
-                            .kind = RECORD_FINISH,
+                            .kind = a->failed == NULL ? RECORD_FINISH : RECORD_REJECT,
                             .request = r->id,
                             .tenant = r->tenant,
                             .outcome = a->outcome,
@@ -158,7 +158,10 @@ static void show(NodeLive *l, NodeView *v) {
     *v = (NodeView){.now = now(), .setup = &l->now.setup, .free = live_free(l)};
     v->n_free = cores_count(&v->free);
     l->watch.measured = atomic_load_explicit(&l->measured, memory_order_relaxed);
+    uint32_t before = l->watch.level;
     v->level = watch_level(&l->watch);
+    if (v->level != before)
+        live_record(l, (Record){.at = v->now, .kind = RECORD_LEVEL, .level = v->level});
     v->pressure = watch_pressure(&l->watch);
     for (uint32_t k = 0; k < l->queue.n_running; k++) {
         uint32_t i = l->queue.running[k];
@@ -203,9 +206,10 @@ static void step(NodeLive *l) {
     TimeNs begin = now();
     double decided = l->counts.decide_ns;
     sense(l);
-    if (atomic_load_explicit(&l->flush, memory_order_relaxed) && atomic_exchange(&l->flush, false))
+    if (atomic_load_explicit(&l->flush, memory_order_relaxed))
         flush(l);
-    decide(l);
+    else
+        decide(l);
     l->counts.engine_ns += (double)(now() - begin) - (l->counts.decide_ns - decided);
 }
 

@@ -347,6 +347,34 @@ static void places_held_by_the_forgotten_are_freed(void **state) {
     arena_finish(&a);
 }
 
+// Deadlines that cannot be met: the run ends early, and still every request has an outcome.
+static void hopeless_runs_end_early(void **state) {
+    (void)state;
+    Arena      a;
+    Bed        b;
+    NodeResult r;
+    uint32_t   outcomes[OUTCOMES] = {0};
+    tenant_check(arena_init(&a, (size_t)1 << 30));
+    bed_open(&b, &(NodeLiveOptions){.cores = 2, .fixed = true});
+    for (uint32_t i = 0; i < TENANTS; i++) b.tenants[i].qos_ns = 1;
+    NodeRun run = {.setup = b.setup,
+                   .policy = &plain,
+                   .arrivals = some_arrivals(&a, 9, 2000, 1e6),
+                   .skip = 10,
+                   .give_up = 0.02};
+    tenant_check(node_live_run(b.live, &run, &a, &r));
+    assert_true(r.gave_up);
+    for (uint32_t i = 0; i < r.n; i++) outcomes[r.answers[i].outcome]++;
+    assert_int_equal(outcomes[OUTCOME_MET], 0);
+    assert_int_equal(outcomes[OUTCOME_LATE] + outcomes[OUTCOME_REJECTED], 2000);
+    run.give_up = 0;
+    run.arrivals.n = 50;
+    tenant_check(node_live_run(b.live, &run, &a, &r));
+    assert_false(r.gave_up);
+    node_live_destroy(b.live);
+    arena_finish(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_on_one_core),
@@ -356,6 +384,7 @@ int main(void) {
         cmocka_unit_test(illegal_plans_are_refused),
         cmocka_unit_test(few_places_only_delay),
         cmocka_unit_test(places_held_by_the_forgotten_are_freed),
+        cmocka_unit_test(hopeless_runs_end_early),
     };
     return cmocka_run_group_tests(tests, build, finish);
 }
