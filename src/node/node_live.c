@@ -7,7 +7,7 @@
 #include "base/futex.h"
 #include "node/live_int.h"
 
-enum { ARENA_SHIFT = 32, COUNT_NS = 10000000 };
+enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, MEMORY_PARTS = 32 };
 
 static TimeNs now(void) { return clock_now(clock_steady()); }
 
@@ -193,15 +193,21 @@ void node_live_destroy(NodeLive *l) {
 uint32_t    node_live_cores(const NodeLive *l) { return l->o.cores; }
 const char *node_live_watch(const NodeLive *l) { return l->counters.status; }
 
-// One run in each place touches every page that requests will.
-static Err prepare(const NodeLive *l, LivePlace *p, const LiveTenant *t) {
-    uint32_t n = t->program->special->graph->n_outputs;
-    p->outputs = arena_try_new((Arena *)&l->arena, Tensor, n);
+// Every page is touched now, so that no request pays for it.
+static Err prepare(NodeLive *l, LivePlace *p, const Program *program) {
+    p->outputs = arena_try_new(&l->arena, Tensor, program->special->graph->n_outputs);
     if (p->outputs == NULL) return err_set(ERR_LIMIT, "no memory for outputs");
-    TRY(space_init(&p->space, t->program, l->o.cores));
-    return t->inputs == NULL
-               ? ERR_OK
-               : program_run(t->program, &p->space, NULL, t->inputs, NULL, p->outputs);
+    TRY(space_init(&p->space, program, l->o.cores));
+    memset(p->space.memory.base, 0, p->space.memory.used);
+    return ERR_OK;
+}
+
+// A tenant's places take no more than a part of the memory, unless that is less than two.
+static uint32_t choose_places(const NodeLive *l, const Program *p) {
+    uint64_t each = p->arena_bytes + l->o.cores * program_scratch(p) + 1;
+    uint64_t most = cpu_mem_budget(l->o.roots) / MEMORY_PARTS / each;
+    if (most > l->o.places) most = l->o.places;
+    return most < 2 && l->o.places >= 2 ? 2 : most < 1 ? 1 : (uint32_t)most;
 }
 
 Err node_live_add(NodeLive *l, const LiveTenant *t) {
@@ -212,15 +218,16 @@ Err node_live_add(NodeLive *l, const LiveTenant *t) {
         return err_set(ERR_ARG, "tenant '%s': its model has %u layers, its program %u steps",
                        t->tenant.name, t->tenant.model->n_layers, t->program->n_steps);
     *m = (LiveModel){.program = t->program, .inputs = t->inputs};
-    m->places = arena_try_new(&l->arena, LivePlace, l->o.places);
+    uint32_t n = choose_places(l, t->program);
+    m->places = arena_try_new(&l->arena, LivePlace, n);
     m->n_versions = arena_try_new(&l->arena, uint8_t, t->program->n_steps);
     if (m->places == NULL || m->n_versions == NULL)
         return err_set(ERR_LIMIT, "no memory for tenant '%s'", t->tenant.name);
     for (uint32_t i = 0; i < t->program->n_steps; i++)
         m->n_versions[i] = (uint8_t)t->program->steps[i].n_versions;
-    for (; m->n_places < l->o.places; m->n_places++) {
+    for (; m->n_places < n; m->n_places++) {
         LivePlace *p = &m->places[m->n_places];
-        Err        e = prepare(l, p, t);
+        Err        e = prepare(l, p, t->program);
         if (e != ERR_OK) return err_add(e, "tenant '%s'", t->tenant.name);
         p->next = m->free;
         m->free = p;
@@ -259,6 +266,8 @@ bool node_live_submit(NodeLive *l, const LiveAsk *ask) {
     turn_take(l);
     return true;
 }
+
+void node_live_record(NodeLive *l, bool on) { atomic_store(&l->recording, on); }
 
 Err node_live_records(NodeLive *l, Arena *scratch, RecordSink to) {
     return journal_drain(&l->journal, scratch, to);

@@ -17,7 +17,7 @@ typedef struct NodeLiveOptions {
     const CgroupRoots *roots;      // NULL: this machine's; the budget is read there every second
     uint32_t           tenants;    // at most; 0: 64
     uint32_t           requests;   // at once, those that wait included; 0: 4096
-    uint32_t           places;     // a tenant's requests that have begun; 0: 8
+    uint32_t           places;     // a tenant's requests that have begun, as memory allows; 0: 8
     uint32_t           records;    // kept until they are read; 0: 65536
     TimeNs             spin_ns;    // of idle workers before they sleep; 0: 1 ms
     TimeNs             budget_ns;  // between two looks at the budget; 0: 1 s
@@ -47,6 +47,8 @@ MUST_USE Err node_live_use(NodeLive *l, const NodePolicy *p, const void *setting
 // From any thread. False: too many requests are on their way, nothing happened.
 bool node_live_submit(NodeLive *l, const LiveAsk *ask);
 
+// Whether what happens is recorded from now on; node_live_run sees to that itself.
+void node_live_record(NodeLive *l, bool on);
 // Records since the last time, by one thread.
 MUST_USE Err node_live_records(NodeLive *l, Arena *scratch, RecordSink to);
 

@@ -64,13 +64,14 @@ static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
                             .request = id,
                             .tenant = ask->tenant,
                             .deadline = ask->deadline});
-    bool     known = ask->tenant < l->now.setup.n_tenants;
+    bool known = ask->tenant < l->now.setup.n_tenants &&
+                 (ask->inputs != NULL || l->models[ask->tenant].inputs != NULL);
     uint32_t i = known ? queue_add(&l->queue, &r) : UINT32_MAX;
     if (i != UINT32_MAX) {
         l->beside[i] = (LiveRequest){.ask = *ask};
         return;
     }
-    const char *why = known ? "the queue is full" : "no such tenant";
+    const char *why = known ? "the queue is full" : "no such tenant, or no inputs";
     record_rejected(l, t, id, ask->tenant, why);
     answer_refused(ask, t, why);
 }
