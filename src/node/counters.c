@@ -1,9 +1,9 @@
 #include "node/counters.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -59,12 +59,12 @@ void counters_close(Counters *c) {
 bool counters_any(const Counters *c) { return c->n > 0 || c->resctrl[0] != '\0'; }
 
 static uint64_t read_resctrl(const char *path) {
-    uint64_t bytes = 0;
-    FILE    *f = fopen(path, "re");
+    char  line[64] = "";
+    FILE *f = fopen(path, "re");
     if (f == NULL) return 0;
-    if (fscanf(f, "%" SCNu64, &bytes) != 1) bytes = 0;
+    bool ok = fgets(line, sizeof line, f) != NULL;
     (void)fclose(f);
-    return bytes;
+    return ok ? strtoull(line, NULL, 10) : 0;  // "Unavailable" counts as nothing
 }
 
 static uint64_t read_perf(const Counters *c) {
