@@ -120,7 +120,7 @@ static void complete(NodeLiveOptions *o) {
     if (o->requests == 0) o->requests = 4096;
     if (o->places == 0) o->places = 8;
     if (o->records == 0) o->records = 1 << 16;
-    if (o->spin_ns == 0) o->spin_ns = 1000000;
+    if (o->spin_ns == 0) o->spin_ns = 200000;
     if (o->budget_ns == 0) o->budget_ns = 1000000000;
 }
 

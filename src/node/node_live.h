@@ -12,15 +12,16 @@
 typedef struct NodeLive NodeLive;
 
 typedef struct NodeLiveOptions {
-    uint32_t           cores;      // workers; 0: as many as we may use
-    bool               fixed;      // all of them, whatever we may use
-    const CgroupRoots *roots;      // NULL: this machine's; the budget is read there every second
-    uint32_t           tenants;    // at most; 0: 64
-    uint32_t           requests;   // at once, those that wait included; 0: 4096
-    uint32_t           places;     // a tenant's requests that have begun, as memory allows; 0: 8
-    uint32_t           records;    // kept until they are read; 0: 65536
-    TimeNs             spin_ns;    // of idle workers before they sleep; 0: 1 ms
-    TimeNs             budget_ns;  // between two looks at the budget; 0: 1 s
+    uint32_t           cores;     // workers; 0: as many as we may use
+    bool               fixed;     // all of them, whatever we may use
+    const CgroupRoots *roots;     // NULL: this machine's; the budget is read there every second
+    uint32_t           tenants;   // at most; 0: 64
+    uint32_t           requests;  // at once, those that wait included; 0: 4096
+    uint32_t           places;    // a tenant's requests that have begun, as memory allows; 0: 8
+    uint32_t           records;   // kept until they are read; 0: 65536
+    TimeNs spin_ns;  // of idle workers before they sleep; 0: 0.2 ms, longer costs tails on a shared
+                     // machine
+    TimeNs budget_ns;  // between two looks at the budget; 0: 1 s
 } NodeLiveOptions;
 
 typedef struct LiveTenant {
