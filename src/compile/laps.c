@@ -20,7 +20,6 @@ typedef struct Laps {
     uint32_t           version;  // of the run at hand
     TimeNs            *now;      // its laps
     TimeNs            *laps;     // [versions][counts][runs][steps]
-    TimeNs            *total;    // [versions][counts][runs]
 } Laps;
 
 // Beside others only the thread's own time means anything.
@@ -52,9 +51,7 @@ static void run_once(Laps *w, uint32_t v, uint32_t k, uint32_t r) {
     w->version = v;
     w->now = w->laps + at * w->program->n_steps;
     program_begin(w->program, &w->space, w->o->inputs);
-    TimeNs begin = look(w);
     team_run_some(w->team, w->o->counts[k], run_part, w);
-    w->total[at] = look(w) - begin;
 }
 
 static int by_time(const void *x, const void *y) {
@@ -62,27 +59,20 @@ static int by_time(const void *x, const void *y) {
     return a < b ? -1 : a > b;
 }
 
-// The mean of a step over the fastest quarter of the runs: what slower ones have more was not its
-// own.
-static TimeNs lap_of(const Laps *w, size_t first, uint32_t step, TimeNs limit) {
-    TimeNs   sum = 0;
-    uint32_t n = 0;
-    for (size_t r = first; r < first + w->o->runs; r++) {
-        if (w->total[r] > limit) continue;
-        sum += w->laps[r * w->program->n_steps + step];
-        n++;
-    }
-    sum /= n > 0 ? n : 1;
-    return sum > 0 ? sum : 1;
+// The lower quartile of a step's own laps: what slower ones have more was not its own.
+static TimeNs lap_of(const Laps *w, size_t first, uint32_t step, TimeNs *sorted) {
+    uint32_t n = w->o->runs;
+    for (uint32_t r = 0; r < n; r++) sorted[r] = w->laps[(first + r) * w->program->n_steps + step];
+    qsort(sorted, n, sizeof *sorted, by_time);
+    TimeNs t = sorted[(n - 1) / 4];
+    return t > 0 ? t : 1;
 }
 
 static void keep_laps(const Laps *w, uint32_t v, uint32_t k, TimeNs *sorted, TimeNs *light) {
     size_t first = ((size_t)v * w->o->n_counts + k) * w->o->runs;
-    memcpy(sorted, w->total + first, w->o->runs * sizeof *sorted);
-    qsort(sorted, w->o->runs, sizeof *sorted, by_time);
     for (uint32_t i = 0; i < w->program->n_steps; i++) {
         const Step *s = &w->program->steps[i];
-        TimeNs      t = lap_of(w, first, i, sorted[(w->o->runs - 1) / 4]);
+        TimeNs      t = lap_of(w, first, i, sorted);
         if (s->key == NULL && v == 0) light[i * w->o->n_counts + k] = t;
         if (s->key != NULL && v < s->n_versions) s->profile->candidates[v].time_ns[k] = t;
     }
@@ -149,9 +139,8 @@ static Err measure(Laps *w, Arena *a, TimeNs *light) {
     size_t             mark = a->used, n = (size_t)versions * o->n_counts * o->runs;
     TimeNs            *sorted = arena_try_new(a, TimeNs, o->runs);
     w->laps = arena_try_new(a, TimeNs, n * w->program->n_steps);
-    w->total = arena_try_new(a, TimeNs, n);
     w->outputs = arena_try_new(a, Tensor, w->program->special->graph->n_outputs);
-    if (sorted == NULL || w->laps == NULL || w->total == NULL || w->outputs == NULL)
+    if (sorted == NULL || w->laps == NULL || w->outputs == NULL)
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
     measure_all(w, versions, counts);
     for (uint32_t v = 0; v < versions; v++)

@@ -5,7 +5,7 @@
 
 typedef struct LapsOptions {
     uint32_t      n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
-    uint32_t      runs;  // of each version on each number; the fastest quarter counts
+    uint32_t      runs;  // of each version on each number; the lower quartile counts
     const Tensor *inputs;
     bool          reckon;  // one core's CPU time is measured, the rest follows from tasks
 } LapsOptions;

@@ -9,7 +9,7 @@
 #include "model/zoo.h"
 #include "node/model.h"
 
-enum { ARENA_SHIFT = 34, RUNS = 12 };
+enum { ARENA_SHIFT = 34, RUNS = 16 };
 
 static bool is_file(const char *what) {
     size_t n = strlen(what);

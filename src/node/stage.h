@@ -7,7 +7,7 @@
 #include "node/node_live.h"
 
 typedef struct StageOptions {
-    uint32_t runs;          // measured, of each version on each number of cores; 0: 12
+    uint32_t runs;          // measured, of each version on each number of cores; 0: 16
     double   tune_seconds;  // spent on looking for versions that the store does not know
     uint64_t seed;          // of the inputs; 0: 1
     bool     background;    // others run: one core's own time is measured, more are reckoned
