@@ -8,7 +8,7 @@
 #include "base/stats.h"
 #include "tests/policy/sample.h"
 
-enum { POLICIES = 16, MOMENTS = 64, ROUNDS = 60, WAITING = 100, MAX = 512 };
+enum { POLICIES = 16, MOMENTS = 16, ROUNDS = 240, WAITING = 100, MAX = 512 };
 
 static double decide_ns(const SamplePolicy *p, const NodeView *v, NodeAction *plan) {
     TimeNs   start = clock_now(clock_steady());

@@ -1,7 +1,8 @@
 // How blocks are formed
 //
 // 1. share[l] is what layer l takes of the model's time on `flat` cores, the least count that keeps
-//    the whole model within a * QoS. A layer, or a block, may take its share of a * QoS.
+//    the whole model within a * QoS. A layer, or a block, may take its share of a * QoS. On an idle
+//    machine `a` may be smaller: cores that nobody wants make answers early.
 // 2. need[l] is the least count that lets layer l do so.
 // 3. Going through the layers, a block ends before one that wants clearly more or fewer cores than
 //    the model (a pivot) or than the block so far (it differs), where `clearly` is theta: near 0
@@ -32,33 +33,59 @@ static uint32_t least(const float *times, uint32_t n, double fits) {
 
 void cut_carve(Cut *c, const CutRule *rule, const NodeTenant *t, Carve *from) {
     uint32_t n = t->model->n_layers, levels = rule->blind ? 1 : NODE_LEVELS;
+    size_t   lists = (size_t)CUT_THETAS * levels;
     *c = (Cut){.model = t->model, .n_levels = levels};
-    c->share = carve(from, float, (size_t)levels *(n + 1));
-    c->need = carve(from, uint16_t, (size_t)levels * n);
-    c->end = carve(from, uint16_t, (size_t)CUT_THETAS * levels * n);
-    c->cores = carve(from, uint16_t, (size_t)CUT_THETAS * levels * n);
+    c->flat = carve(from, uint16_t, lists);
+    c->share = carve(from, float, lists *(n + 1));
+    c->need = carve(from, uint16_t, lists * n);
+    c->end = carve(from, uint16_t, lists * n);
+    c->cores = carve(from, uint16_t, lists * n);
 }
 
-// Steps 1 and 2; returns the k of flat.
-static uint32_t size_layers(Cut *c, const CutRule *rule, double planned, uint32_t level) {
-    const NodeModel *m = c->model;
-    float            sums[NODE_COUNTS] = {0};
+typedef struct Forming {
+    const Cut     *cut;
+    const CutRule *rule;
+    uint32_t       list, level, flat;  // flat: index of the count
+    double         theta, planned;
+    float         *share;
+    uint16_t      *need, *end, *cores;
+} Forming;
+
+static Forming forming(const Cut *c, const CutRule *rule, double qos_ns, uint32_t theta,
+                       uint32_t level) {
+    double   load = (double)theta / (CUT_THETAS - 1);
+    uint32_t list = theta * c->n_levels + level, n = c->model->n_layers;
+    return (Forming){.cut = c,
+                     .rule = rule,
+                     .list = list,
+                     .level = level,
+                     .theta = rule->th_lo + (rule->th_hi - rule->th_lo) * load,
+                     .planned = (rule->lo + (rule->hi - rule->lo) * load) * qos_ns,
+                     .share = c->share + (size_t)list * (n + 1),
+                     .need = c->need + (size_t)list * n,
+                     .end = c->end + (size_t)list * n,
+                     .cores = c->cores + (size_t)list * n};
+}
+
+static float time_of(const Forming *f, uint32_t l, uint32_t k) {
+    return layer_time(f->cut, f->rule->best, l, k, f->level);
+}
+
+// Steps 1 and 2.
+static void size_layers(Forming *f) {
+    const NodeModel *m = f->cut->model;
+    float            sums[NODE_COUNTS] = {0}, times[NODE_COUNTS];
     for (uint32_t l = 0; l < m->n_layers; l++)
-        for (uint32_t k = 0; k < m->n_counts; k++)
-            sums[k] += layer_time(c, rule->best, l, k, level);
-    uint32_t flat = least(sums, m->n_counts, planned);
-    float   *share = c->share + level * (m->n_layers + 1);
+        for (uint32_t k = 0; k < m->n_counts; k++) sums[k] += time_of(f, l, k);
+    f->flat = least(sums, m->n_counts, f->planned);
+    f->cut->flat[f->list] = m->counts[f->flat];
     for (uint32_t l = m->n_layers; l-- > 0;)
-        share[l] = share[l + 1] + layer_time(c, rule->best, l, flat, level) / sums[flat];
+        f->share[l] = f->share[l + 1] + time_of(f, l, f->flat) / sums[f->flat];
     for (uint32_t l = 0; l < m->n_layers; l++) {
-        float times[NODE_COUNTS];
-        for (uint32_t k = 0; k < m->n_counts; k++)
-            times[k] = layer_time(c, rule->best, l, k, level);
-        uint32_t k = least(times, m->n_counts, planned * (double)(share[l] - share[l + 1]));
-        c->need[level * m->n_layers + l] = m->counts[k];
+        for (uint32_t k = 0; k < m->n_counts; k++) times[k] = time_of(f, l, k);
+        double within = f->planned * (double)(f->share[l] - f->share[l + 1]);
+        f->need[l] = m->counts[least(times, m->n_counts, within)];
     }
-    c->flat[level] = m->counts[flat];
-    return flat;
 }
 
 typedef struct Growing {  // a block
@@ -66,60 +93,53 @@ typedef struct Growing {  // a block
     double   ns, needs;  // its layers' times and needs, summed
 } Growing;
 
-static bool closes(const Cut *c, const CutRule *rule, const Growing *g, uint32_t l, double theta,
-                   uint32_t level, double ns) {
+static bool closes(const Forming *f, const Growing *g, uint32_t l, double ns) {
+    const CutRule *rule = f->rule;
     if (rule->fixed > 0) return l - g->first >= rule->fixed;
-    double need = c->need[level * c->model->n_layers + l], flat = c->flat[level];
-    bool   pivot = need > (1.0 + theta) * flat || need < flat / (1.0 + theta);
-    bool   differs = fabs(need - g->needs / (l - g->first)) > theta * flat;
+    double need = f->need[l], flat = f->cut->flat[f->list];
+    bool   pivot = need > (1.0 + f->theta) * flat || need < flat / (1.0 + f->theta);
+    bool   differs = fabs(need - g->needs / (l - g->first)) > f->theta * flat;
     return ((pivot || differs) && g->ns >= rule->min_ns) || g->ns + ns > rule->max_ns;
 }
 
 // Step 4, for a request that enters a block at any of its layers.
-static void close_block(const Cut *c, const CutRule *rule, double planned, uint32_t list,
-                        uint32_t first, uint32_t end) {
-    const NodeModel *m = c->model;
-    uint32_t         level = list % c->n_levels;
-    const float     *share = c->share + level * (m->n_layers + 1);
+static void close_block(const Forming *f, uint32_t first, uint32_t end) {
+    const NodeModel *m = f->cut->model;
     float            sums[NODE_COUNTS] = {0};
     for (uint32_t l = end; l-- > first;) {
-        for (uint32_t k = 0; k < m->n_counts; k++)
-            sums[k] += layer_time(c, rule->best, l, k, level);
-        uint32_t k = least(sums, m->n_counts, planned * (double)(share[l] - share[end]));
-        c->end[list * m->n_layers + l] = (uint16_t)end;
-        c->cores[list * m->n_layers + l] = m->counts[k];
+        for (uint32_t k = 0; k < m->n_counts; k++) sums[k] += time_of(f, l, k);
+        double within = f->planned * (double)(f->share[l] - f->share[end]);
+        f->end[l] = (uint16_t)end;
+        f->cores[l] = m->counts[least(sums, m->n_counts, within)];
     }
 }
 
-static void form_blocks(const Cut *c, const CutRule *rule, double planned, uint32_t theta,
-                        uint32_t level, uint32_t flat) {
-    uint32_t n = c->model->n_layers, list = theta * c->n_levels + level;
-    double   th = rule->th_lo + (rule->th_hi - rule->th_lo) * theta / (CUT_THETAS - 1);
+static void form_blocks(const Forming *f) {
+    uint32_t n = f->cut->model->n_layers;
     Growing  g = {0};
     for (uint32_t l = 0; l < n; l++) {
-        double ns = (double)layer_time(c, rule->best, l, flat, level);
-        if (l > 0 && closes(c, rule, &g, l, th, level, ns)) {
-            close_block(c, rule, planned, list, g.first, l);
+        double ns = (double)time_of(f, l, f->flat);
+        if (l > 0 && closes(f, &g, l, ns)) {
+            close_block(f, g.first, l);
             g = (Growing){.first = l};
         }
         g.ns += ns;
-        g.needs += c->need[level * n + l];
+        g.needs += f->need[l];
     }
-    close_block(c, rule, planned, list, g.first, n);
+    close_block(f, g.first, n);
 }
 
 void cut_init(Cut *c, const CutRule *rule, const NodeTenant *t) {
-    double planned = rule->safety * (double)t->qos_ns;
-    for (uint32_t level = 0; level < c->n_levels; level++) {
-        uint32_t flat = size_layers(c, rule, planned, level);
-        for (uint32_t theta = 0; theta < CUT_THETAS; theta++)
-            form_blocks(c, rule, planned, theta, level, flat);
-    }
+    for (uint32_t theta = 0; theta < CUT_THETAS; theta++)
+        for (uint32_t level = 0; level < c->n_levels; level++) {
+            Forming f = forming(c, rule, (double)t->qos_ns, theta, level);
+            size_layers(&f);
+            form_blocks(&f);
+        }
 }
 
-CutBlock cut_at(const Cut *c, uint32_t theta, uint32_t level, uint32_t layer) {
-    if (level >= c->n_levels) level = c->n_levels - 1;
-    size_t at = (size_t)(theta * c->n_levels + level) * c->model->n_layers + layer;
+CutBlock cut_at(const Cut *c, uint32_t list, uint32_t layer) {
+    size_t at = (size_t)list * c->model->n_layers + layer;
     return (CutBlock){c->end[at] - layer, c->cores[at]};
 }
 

@@ -8,23 +8,23 @@
 enum { CUT_THETAS = 8 };
 
 typedef struct CutRule {
-    double   safety;          // share of the QoS that is planned with
-    double   th_lo, th_hi;    // thresholds at no load and at full load
+    double   lo, hi;        // shares of the QoS that are planned with, at no load and at full load
+    double   th_lo, th_hi;  // thresholds, likewise
     double   min_ns, max_ns;  // what a block should take
     uint32_t fixed;           // layers of a block; 0: by threshold
     bool     best;            // the versions that node_pick names; otherwise version 0
     bool     blind;           // level 0 whatever the machine says
 } CutRule;
 
-// The least cores that keep a layer, a block or the model within its share of the QoS.
+// Lists of blocks, one for each theta and level. A theta is a load.
 typedef struct Cut {
     const NodeModel *model;
     uint32_t         n_levels;
-    uint16_t         flat[NODE_LEVELS];  // of the whole model
-    float           *share;              // [level][layer + 1] of the time, from the layer on
-    uint16_t        *need;               // [level][layer]
-    uint16_t        *end;                // [theta][level][layer] where the block it is in ends
-    uint16_t        *cores;              // [theta][level][layer] from the layer to that end
+    uint16_t        *flat;  // [list] least cores that keep the whole model within the plan
+    float    *share;        // [list][layer, one more than there are] of the time, from the layer on
+    uint16_t *need;         // [list][layer] least cores that keep the layer within its share
+    uint16_t *end;          // [list][layer] where the block it is in ends
+    uint16_t *cores;        // [list][layer] least cores from the layer to that end
 } Cut;
 
 typedef struct CutBlock {
@@ -34,7 +34,11 @@ typedef struct CutBlock {
 void cut_carve(Cut *c, const CutRule *rule, const NodeTenant *t, Carve *from);
 void cut_init(Cut *c, const CutRule *rule, const NodeTenant *t);
 
+static inline uint32_t cut_list(const Cut *c, uint32_t theta, uint32_t level) {
+    return theta * c->n_levels + (level < c->n_levels ? level : c->n_levels - 1);
+}
+
 // The block that a request at this layer has before it.
-CutBlock cut_at(const Cut *c, uint32_t theta, uint32_t level, uint32_t layer);
+CutBlock cut_at(const Cut *c, uint32_t list, uint32_t layer);
 
 uint32_t cut_theta(double load);  // the index for a load of 0 (idle) to 1 (all cores wanted)

@@ -31,7 +31,7 @@ size_t fixed_size(const NodeSetup *setup, const void *settings) {
 }
 
 void fixed_init(void *state, const NodeSetup *setup, FixedRule rule) {
-    CutRule cut = {.safety = rule.safety, .fixed = rule.layers, .blind = true};
+    CutRule cut = {.lo = rule.safety, .hi = rule.safety, .fixed = rule.layers, .blind = true};
     Carve   c = {.base = state};
     Fixed  *f = carve_all(setup, &cut, &c);
     f->rule = rule;
@@ -40,7 +40,7 @@ void fixed_init(void *state, const NodeSetup *setup, FixedRule rule) {
 
 static LineAsk ask(const void *policy, const NodeView *view, const NodeRequest *r) {
     const Fixed *f = policy;
-    CutBlock     block = cut_at(&f->cuts[r->tenant], 0, 0, r->next);
+    CutBlock     block = cut_at(&f->cuts[r->tenant], 0, r->next);
     return (LineAsk){block.n_layers,
                      line_quanta(view->setup->machine, block.cores, f->rule.quantum)};
 }

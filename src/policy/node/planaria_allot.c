@@ -1,22 +1,33 @@
 #include <math.h>
+#include <string.h>
 
 #include "policy/node/planaria.h"
 
-// Highest score first. Shell's gaps with insertion; equal scores keep their order by request.
-static bool above(const PlanariaTask *a, const PlanariaTask *b) {
-    return a->score != b->score ? a->score > b->score : a->request < b->request;
+typedef struct Ranked {
+    double   score;
+    uint32_t at;
+} Ranked;
+
+static bool above(Ranked a, Ranked b) {
+    return a.score != b.score ? a.score > b.score : a.at < b.at;
 }
 
+// Highest score first, by Shell's gaps; what moves is small, the tasks follow once.
 static void sort(PlanariaTask *tasks, uint32_t n) {
     static const uint32_t gaps[] = {57, 23, 10, 4, 1};
+    Ranked                ranks[PLANARIA_MAX];
+    PlanariaTask          sorted[PLANARIA_MAX];
+    for (uint32_t i = 0; i < n; i++) ranks[i] = (Ranked){tasks[i].score, i};
     for (uint32_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
         for (uint32_t i = gaps[g]; i < n; i++) {
-            PlanariaTask moved = tasks[i];
-            uint32_t     j = i;
-            for (; j >= gaps[g] && above(&moved, &tasks[j - gaps[g]]); j -= gaps[g])
-                tasks[j] = tasks[j - gaps[g]];
-            tasks[j] = moved;
+            Ranked   moved = ranks[i];
+            uint32_t j = i;
+            for (; j >= gaps[g] && above(moved, ranks[j - gaps[g]]); j -= gaps[g])
+                ranks[j] = ranks[j - gaps[g]];
+            ranks[j] = moved;
         }
+    for (uint32_t i = 0; i < n; i++) sorted[i] = tasks[ranks[i].at];
+    memcpy(tasks, sorted, n * sizeof *tasks);
 }
 
 typedef double Claim(const PlanariaTask *t);

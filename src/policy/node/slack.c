@@ -37,14 +37,14 @@
     X(min_dispatches, double, 20.0, 0.0, 1e6, "a block takes at least that many dispatch times")   \
     X(max_qos, double, 0.1, 0.001, 1.0, "a block takes at most this share of the least QoS")       \
     X(start, double, 0.25, 0.0, 1.0, "least share of the cores wanted that a block starts with")   \
-    X(worth, double, 0.6, 0.0, 1.0, "least efficiency of cores that are given beyond need")        \
-    X(reserve, double, 0.2, 0.0, 1.0, "share of the cores that is not given beyond need")          \
+    X(worth, double, 0.5, 0.0, 1.0, "least efficiency of cores that are given beyond need")        \
+    X(reserve, double, 0.1, 0.0, 1.0, "share of the cores that is not given beyond need")          \
     X(book, double, 0.95, 0.1, 10.0, "share of the machine that may be promised")                  \
     X(headroom, double, 0.3, 0.0, 10.0, "room beyond its own need that a newcomer must find")      \
     X(lean, double, 2.0, 0.0, 100.0, "worth of bytes in versions that spare them")                 \
     X(price, double, 2.0, 0.0, 100.0, "of bandwidth against cores when the memory is busy")        \
-    X(pair, double, 0.3, 0.0, 1.0, "share of the bandwidth that makes a block bandwidth-bound")    \
-    X(window, double, 0.05, 0.0, 1.0, "share of the least QoS by which pairing may go ahead")      \
+    X(pair, double, 0.1, 0.0, 1.0, "share of the bandwidth that makes a block bandwidth-bound")    \
+    X(window, double, 0.1, 0.0, 1.0, "share of the least QoS by which pairing may go ahead")       \
     X(hold, double, 0.25, 0.0, 5.0, "pressure beyond the middle between levels that changes them")
 
 typedef struct SlackSettings {

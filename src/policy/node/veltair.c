@@ -6,7 +6,9 @@
 // 2. The threshold follows the load: cores wanted by what runs and what waits, over all cores. An
 //    idle machine gets fine blocks (cores return soon), a crowded one coarse blocks (few
 //    conflicts).
-// 3. A block asks for the least cores that keep it within its share of the QoS. Requests that fell
+// 3. A block asks for the least cores that keep it within its share of the QoS, of a smaller part
+// of
+//    the QoS as long as the machine is idle. Requests that fell
 //    behind, because they waited or ran on less, share out the time they have left instead.
 // 4. A conflict is a block that finds fewer cores free than it wants. It starts when at least a
 // part
@@ -39,7 +41,8 @@ static CutRule rule_of(const NodeSetup *s, const VeltairSettings *with, bool bes
     TimeNs least = s->tenants[0].qos_ns;
     for (uint32_t i = 1; i < s->n_tenants; i++)
         if (s->tenants[i].qos_ns < least) least = s->tenants[i].qos_ns;
-    return (CutRule){.safety = with->safety,
+    return (CutRule){.lo = with->idle,
+                     .hi = with->safety,
                      .th_lo = with->th_lo,
                      .th_hi = with->th_hi,
                      .min_ns = with->min_dispatches * (double)s->machine->dispatch_ns,
@@ -75,7 +78,8 @@ size_t veltair_size(const NodeSetup *setup, const void *settings) {
 
 static void set_level(Veltair *v, uint32_t level) {
     v->level = level;
-    for (uint32_t i = 0; i < v->setup->n_tenants; i++) v->flat[i] = v->cuts[i].flat[level];
+    for (uint32_t i = 0; i < v->setup->n_tenants; i++)
+        v->flat[i] = v->cuts[i].flat[cut_list(&v->cuts[i], CUT_THETAS - 1, level)];
 }
 
 static void prepare(void *state, const NodeSetup *setup, const void *settings, bool best) {
@@ -104,7 +108,8 @@ static uint32_t recover(const Veltair *v, const NodeView *view, const NodeReques
                         CutBlock block) {
     const NodeTenant *t = &v->setup->tenants[r->tenant];
     const Cut        *cut = &v->cuts[r->tenant];
-    const float      *share = cut->share + v->level * (t->model->n_layers + 1);
+    uint32_t          list = cut_list(cut, v->theta, v->level);
+    const float      *share = cut->share + (size_t)list * (t->model->n_layers + 1);
     double            left = (double)(r->deadline - view->now), rest = (double)share[r->next];
     if (left >= (double)t->qos_ns * rest) return block.cores;
     double   part = rest - (double)share[r->next + block.n_layers];
@@ -117,7 +122,8 @@ static uint32_t recover(const Veltair *v, const NodeView *view, const NodeReques
 
 static LineAsk ask(const void *policy, const NodeView *view, const NodeRequest *r) {
     const Veltair *v = policy;
-    CutBlock       block = cut_at(&v->cuts[r->tenant], v->theta, v->level, r->next);
+    const Cut     *cut = &v->cuts[r->tenant];
+    CutBlock       block = cut_at(cut, cut_list(cut, v->theta, v->level), r->next);
     uint32_t       cores = v->with.recover ? recover(v, view, r, block) : block.cores;
     return (LineAsk){block.n_layers,
                      line_quanta(v->setup->machine, cores, (uint32_t)v->with.quantum)};
@@ -142,7 +148,7 @@ uint32_t veltair_decide(void *state, const NodeView *view, NodeAction *out, uint
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(VeltairSettings, __VA_ARGS__)
-    VELTAIR_SETTINGS(X, 0, true)
+    VELTAIR_SETTINGS(X, 0, true, 0.2)
 #undef X
 };
 

@@ -4,12 +4,13 @@
 #include "contract/node.h"
 #include "policy/node/carve.h"
 
-#define VELTAIR_SETTINGS(X, length, follow)                                                        \
-    X(safety, double, 0.9, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
+#define VELTAIR_SETTINGS(X, length, follow, eager)                                                 \
+    X(safety, double, 0.85, 0.01, 1.0, "share of the QoS that cores are sized for when crowded")   \
+    X(idle, double, eager, 0.01, 1.0, "the same on an idle machine")                               \
     X(th_lo, double, 0.1, 0.0, 100.0, "threshold of block formation on an idle machine")           \
     X(th_hi, double, 2.0, 0.0, 100.0, "threshold of block formation on a crowded machine")         \
     X(min_dispatches, double, 20.0, 0.0, 1e6, "a block takes at least that many dispatch times")   \
-    X(max_qos, double, 0.25, 0.001, 1.0, "a block takes at most this share of the least QoS")      \
+    X(max_qos, double, 0.1, 0.001, 1.0, "a block takes at most this share of the least QoS")       \
     X(fixed, int, length, 0, 100000, "layers of a block; 0: by threshold")                         \
     X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
     X(yield, bool, true, 0, 1, "requests that are late already go after those that are not")       \
@@ -20,7 +21,7 @@
 
 typedef struct VeltairSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
-    VELTAIR_SETTINGS(X, 0, true)
+    VELTAIR_SETTINGS(X, 0, true, 0.2)
 #undef X
 } VeltairSettings;
 

@@ -8,7 +8,7 @@
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(VeltairSettings, __VA_ARGS__)
-    VELTAIR_SETTINGS(X, 10, false)
+    VELTAIR_SETTINGS(X, 10, false, 0.85)
 #undef X
 };
 

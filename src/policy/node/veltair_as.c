@@ -8,7 +8,7 @@
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(VeltairSettings, __VA_ARGS__)
-    VELTAIR_SETTINGS(X, 0, true)
+    VELTAIR_SETTINGS(X, 0, true, 0.2)
 #undef X
 };
 
