@@ -41,8 +41,10 @@ static void serve(const Line *line, uint32_t request, Serving *s, NodeAction *ou
     const NodeRequest *r = &v->requests[request];
     LineAsk            ask = line->ask(line->policy, v, r);
     uint32_t           given = ask.cores < s->n_free ? ask.cores : s->n_free;
-    s->held = (double)given < line->start * (double)ask.cores;
-    if (s->held) return;
+    if ((double)given < line->start * (double)ask.cores) {
+        s->held = !line->overtake;
+        return;
+    }
     Cores cores = place_first(&s->free, given);
     s->free = cores_without(s->free, &cores);
     s->n_free -= given;

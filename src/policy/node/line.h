@@ -14,6 +14,7 @@ typedef struct Line {
     uint32_t        level;     // for node_pick
     double          start;     // least share of the cores asked for that a block starts with
     bool            grow;      // blocks that started with less get more when nobody waits
+    bool            overtake;  // whoever finds enough cores goes on, though one before it does not
     bool            yield;     // requests that are late already go last
     LineAsk (*ask)(const void *policy, const NodeView *v, const NodeRequest *r);
     const void *policy;

@@ -13,7 +13,7 @@
 // 4. A conflict is a block that finds fewer cores free than it wants. It starts when at least a
 // part
 //    of them is there, and gets the others at its next layer when they become free; otherwise it
-//    keeps its place at the front of the line and nobody overtakes.
+//    keeps its place at the front of the line, and only who finds enough cores passes it.
 // 5. Versions are those that are fastest at the present level on the cores given. A level changes
 //    only when the pressure is clearly beyond the middle between two.
 //
@@ -140,6 +140,7 @@ uint32_t veltair_decide(void *state, const NodeView *view, NodeAction *out, uint
                  .level = v->level,
                  .start = v->with.start,
                  .grow = v->with.grow,
+                 .overtake = v->with.overtake,
                  .yield = v->with.yield,
                  .ask = ask,
                  .policy = v};

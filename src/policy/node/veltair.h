@@ -13,6 +13,7 @@
     X(max_qos, double, 0.1, 0.001, 1.0, "a block takes at most this share of the least QoS")       \
     X(fixed, int, length, 0, 100000, "layers of a block; 0: by threshold")                         \
     X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
+    X(overtake, bool, true, 0, 1, "who finds enough cores passes who does not")                    \
     X(yield, bool, true, 0, 1, "requests that are late already go after those that are not")       \
     X(start, double, 0.5, 0.0, 1.0, "least share of the cores wanted that a block starts with")    \
     X(recover, bool, follow, 0, 1, "blocks of a request that is behind its plan get more cores")   \
