@@ -36,7 +36,7 @@
     X(laxity, double, 0.25, 0.0, 4.0, "0: in order of deadlines; 1: of latest starts")             \
     X(min_dispatches, double, 20.0, 0.0, 1e6, "a block takes at least that many dispatch times")   \
     X(max_qos, double, 0.1, 0.001, 1.0, "a block takes at most this share of the least QoS")       \
-    X(start, double, 0.25, 0.0, 1.0, "least share of the cores wanted that a block starts with")   \
+    X(start, double, 0.4, 0.0, 1.0, "least share of the cores wanted that a block starts with")    \
     X(worth, double, 0.5, 0.0, 1.0, "least efficiency of cores that are given beyond need")        \
     X(reserve, double, 0.1, 0.0, 1.0, "share of the cores that is not given beyond need")          \
     X(book, double, 0.95, 0.1, 10.0, "share of the machine that may be promised")                  \
