@@ -139,7 +139,7 @@ static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *
     l->of_block[slot] = i;
     queue_run(&l->queue, i);
     watch_begin(&l->watch, b->load);
-    block_start(b, &a->cores);
+    block_start(b, &a->cores, &l->asleep);
 }
 
 // Of the tenant's requests that have begun and wait, the one that came first.

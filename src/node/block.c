@@ -146,7 +146,7 @@ void block_run(Block *b, uint32_t core, uint32_t index) {
     }
 }
 
-void block_start(Block *b, const Cores *cores) {
+void block_start(Block *b, const Cores *cores, Cores *asleep) {
     uint32_t index = 0;
     b->count = cores_count(cores);
     b->from = b->first;
@@ -159,7 +159,7 @@ void block_start(Block *b, const Cores *cores) {
     atomic_store_explicit(&b->offer, BLOCK_OPEN, memory_order_relaxed);
     plan_leg(b);
     for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1))
-        workers_post(b->workers, c, b, index++);
+        if (workers_give(b->workers, c, b, index++)) cores_add(asleep, c);
 }
 
 bool block_offer(Block *b, const Cores *more) {

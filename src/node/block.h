@@ -59,8 +59,9 @@ typedef struct Block {
     void *self, *place;                         // the owner's
 } Block;
 
-// All fields but those of the run are set; posts the block to its members.
-void block_start(Block *b, const Cores *cores);
+// All fields but those of the run are set; gives the block to its members. Those that sleep are
+// added to asleep, for the caller to wake.
+void block_start(Block *b, const Cores *cores, Cores *asleep);
 // One member's share of it.
 void block_run(Block *b, uint32_t core, uint32_t index);
 // Cores that join at the next layer. False: it ends before that, or an offer is still open.

@@ -86,6 +86,7 @@ struct NodeLive {
     Queue            queue;   // turn, as all below
     LiveRequest     *beside;  // [room] by index in the queue
     Cores            idle;    // cores without a block
+    Cores            asleep;  // to be woken when the turn is left
     LiveModel       *models;  // [most tenants]
     uint32_t         n_models;
     LivePolicy       now;

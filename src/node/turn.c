@@ -214,12 +214,22 @@ static void step(NodeLive *l) {
     l->counts.engine_ns += (double)(now() - begin) - (l->counts.decide_ns - decided);
 }
 
+// A worker that is woken may take the very core we are on, and nobody could decide until we are
+// back: so sleepers are woken after the turn was left.
+static void leave(NodeLive *l) {
+    Cores asleep = l->asleep;
+    l->asleep = (Cores){0};
+    atomic_store(&l->busy, 0);
+    for (uint32_t c = cores_next(&asleep, 0); c < CORES_MAX; c = cores_next(&asleep, c + 1))
+        workers_wake(l->workers, c);
+}
+
 // Whoever fails to get the turn has left word before, and who leaves it looks for word after.
 static void go_on(NodeLive *l) {
     while (atomic_load(&l->again) != 0) {
         if (atomic_exchange(&l->busy, 1) != 0) return;
         while (atomic_exchange(&l->again, 0) != 0) step(l);
-        atomic_store(&l->busy, 0);
+        leave(l);
     }
 }
 
@@ -233,6 +243,6 @@ void turn_hold(NodeLive *l) {
 }
 
 void turn_leave(NodeLive *l) {
-    atomic_store(&l->busy, 0);
+    leave(l);
     go_on(l);
 }

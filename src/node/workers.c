@@ -45,13 +45,19 @@ static void sleep_for_job(Worker *w, uint32_t seen) {
     atomic_store_explicit(&w->sleeps, 0, memory_order_relaxed);
 }
 
-void workers_post(Workers *all, uint32_t core, void *job, uint32_t index) {
+bool workers_give(Workers *all, uint32_t core, void *job, uint32_t index) {
     Worker *w = &all->at[core];
     CHECK(core < all->o.n);
     w->job = job;
     w->index = index;
     atomic_fetch_add(&w->posted, 1);
-    if (atomic_load(&w->sleeps) != 0) futex_wake(&w->posted, 1);
+    return atomic_load(&w->sleeps) != 0;
+}
+
+void workers_wake(Workers *all, uint32_t core) { futex_wake(&all->at[core].posted, 1); }
+
+void workers_post(Workers *all, uint32_t core, void *job, uint32_t index) {
+    if (workers_give(all, core, job, index)) workers_wake(all, core);
 }
 
 static void *work(void *self) {

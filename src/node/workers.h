@@ -23,5 +23,7 @@ MUST_USE Err workers_create(Workers **out, const WorkersOptions *o);
 void         workers_destroy(Workers *w);  // accepts NULL; after all jobs are done
 
 // run(ctx, core, job, index) on that core's worker, which has no job and was given none. By any
-// thread; it neither waits nor allocates.
-void workers_post(Workers *w, uint32_t core, void *job, uint32_t index);
+// thread; it neither waits nor allocates. True: the worker sleeps and must be woken.
+bool workers_give(Workers *w, uint32_t core, void *job, uint32_t index);
+void workers_wake(Workers *w, uint32_t core);
+void workers_post(Workers *w, uint32_t core, void *job, uint32_t index);  // both
