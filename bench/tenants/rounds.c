@@ -6,7 +6,7 @@
 
 #include "node/peak.h"
 
-enum { OWN = CONTEST_EQUALS, LOADS = CONTEST_EQUALS + 1, LEAST_REQUESTS = 60 };
+enum { OWN = CONTEST_EQUALS, LOADS = CONTEST_EQUALS + 1, LEAST_REQUESTS = 80 };
 
 static bool is_peer(const Contender *c) { return strncmp(c->name, "ort_", 4) == 0; }
 

@@ -93,8 +93,43 @@ static json_t *compared_json(const Compared *c) {
                      "simulated_hit", c->simulated_hit);
 }
 
+// What a block takes by its network's profile, on a quiet machine.
+static double expected_ns(const Saga *g, const Record *r) {
+    const NodeModel *m = &g->scene.models[r->tenant];
+    uint32_t         end = r->first + r->n_layers, cores = cores_count(&r->cores);
+    if (end > m->n_layers || end < r->first || cores == 0) return 0;
+    uint32_t k = node_count(m, cores);
+    return (double)(node_rest(m, m->rest_best, r->first, k, 0) -
+                    node_rest(m, m->rest_best, end, k, 0));
+}
+
+// The median of what recorded blocks took over what profiles say: how far the machine itself was
+// from what was measured of it, whatever the simulator does.
+static Err block_ratio(const Saga *g, Arena *a, double *out) {
+    const Record **open = arena_new(a, const Record *, g->arrivals.n);
+    double        *ratios = arena_new(a, double, g->records.n), *sorted = NULL;
+    uint32_t       n = 0;
+    for (uint32_t i = 0; i < g->records.n; i++) {
+        const Record *r = &g->records.at[i];
+        if (r->kind == RECORD_LEVEL || r->kind == RECORD_REFUSE) continue;
+        if (r->request >= g->arrivals.n || r->tenant >= g->scene.mix.n) continue;
+        const Record *start = open[r->request];
+        open[r->request] = r->kind == RECORD_START ? r : NULL;
+        if (r->kind != RECORD_END || start == NULL) continue;
+        double expected = expected_ns(g, start);
+        if (expected > 0) ratios[n++] = (double)(r->at - start->at) / expected;
+    }
+    *out = NAN;
+    if (n == 0) return ERR_OK;
+    TRY(stats_sort(a, ratios, n, &sorted));
+    *out = stats_percentile(sorted, n, 50);
+    return ERR_OK;
+}
+
 static Err tell(const Saga *g, const Compared *each, const Compared *all, bool json, Arena *a) {
     const Scene *s = &g->scene;
+    double       ratio = 0;
+    TRY(block_ratio(g, a, &ratio));
     if (!json) {
         Table t;
         table_init(&t, a, columns, sizeof columns / sizeof *columns);
@@ -104,22 +139,27 @@ static Err tell(const Saga *g, const Compared *each, const Compared *all, bool j
         }
         table_total(&t);
         add_row(&t, "all", all);
-        return table_print(&t, stdout);
+        TRY(table_print(&t, stdout));
+        if (isfinite(ratio))
+            printf("\nrecorded blocks took %.2f times what the profiles say (median)\n", ratio);
+        return ERR_OK;
     }
     json_t *tenants = json_object();
     for (uint32_t i = 0; i < s->mix.n; i++)
         json_object_set_new(tenants, s->tenants[i].name, compared_json(&each[i]));
     json_t *doc =
-        json_pack("{s:s,s:b,s:s,s:o,s:o}", "machine", s->machine, "live", g->live, "policy",
-                  g->choice.policy->name, "all", compared_json(all), "tenants", tenants);
+        json_pack("{s:s,s:b,s:s,s:o,s:o,s:o}", "machine", s->machine, "live", g->live, "policy",
+                  g->choice.policy->name, "all", compared_json(all), "tenants", tenants,
+                  "block_ratio", isfinite(ratio) ? json_real(ratio) : json_null());
     if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
     Err e = json_write(stdout, doc);
     json_decref(doc);
     return e;
 }
 
-static Err replay(const char *path, bool json, Arena *a) {
+static Err replay(const char *path, const char *records, bool json, Arena *a) {
     Saga        g;
+    RecordList  again = {.arena = a};
     NodeAnswer *was = NULL;
     NodeResult  r;
     Compared    each[MIX_TENANTS] = {0}, all;
@@ -130,8 +170,10 @@ static Err replay(const char *path, bool json, Arena *a) {
                    .settings = g.choice.settings,
                    .arrivals = g.arrivals,
                    .seed = g.seed,
+                   .records = records != NULL ? record_list(&again) : (RecordSink){0},
                    .skip = g.skip};
     TRY(scene_play(&g.scene, &run, a, &r));
+    if (records != NULL) TRY(saga_write(records, &g.scene, &run, &g.sets, &again));
     for (uint32_t i = 0; i < g.scene.mix.n; i++) {
         Err e = match(&g, was, r.answers, i, a, &each[i]);
         if (e != ERR_OK) each[i] = (Compared){.error_p50 = NAN, .error_p90 = NAN};
@@ -142,15 +184,16 @@ static Err replay(const char *path, bool json, Arena *a) {
 
 int cmd_node_replay(const Command *c, int argc, char **argv) {
     bool         json = false;
-    const char  *path = NULL;
+    const char  *path = NULL, *records = NULL;
     const ArgRow rows[] = {
+        {"records", ARG_TEXT, &records, "FILE", "keep what happened in virtual time", 0, 0},
         {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
     };
-    int code = args_parse(c, rows, 1, argc, argv, &path, 1, 1, NULL);
+    int code = args_parse(c, rows, 2, argc, argv, &path, 1, 1, NULL);
     if (code >= 0) return code;
     Arena a = {0};
     Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = replay(path, json, &a);
+    if (e == ERR_OK) e = replay(path, records, json, &a);
     code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);
     return code;

@@ -18,12 +18,12 @@ static json_t *spec_json(const NodeMachineSpec *s) {
     return o;
 }
 
-static json_t *tenants_json(const Scene *s, bool profiles) {
+static json_t *tenants_json(const Scene *s) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < s->mix.n; i++) {
         json_t *t = json_pack("{s:s,s:I}", "name", s->tenants[i].name, "qos_ns",
                               (json_int_t)s->tenants[i].qos_ns);
-        if (profiles) json_object_set_new(t, "model", model_to_json(&s->models[i]));
+        if (s->measured) json_object_set_new(t, "model", model_to_json(&s->models[i]));
         json_array_append_new(list, t);
     }
     return list;
@@ -36,7 +36,7 @@ static json_t *header_json(const Scene *s, const NodeRun *run, const ArgList *se
                      s->live != NULL, "mix", s->mix.name, "policy", run->policy->name, "set", set,
                      "seed", (json_int_t)run->seed, "requests", (json_int_t)run->arrivals.n, "skip",
                      (json_int_t)run->skip, "machine", spec_json(&s->spec), "tenants",
-                     tenants_json(s, s->live != NULL));
+                     tenants_json(s));
 }
 
 static Err write_all(FILE *f, const json_t *header, const RecordList *records) {
@@ -86,6 +86,7 @@ static Err read_tenant(const json_t *o, Arena *a, Scene *s, uint32_t i) {
     TRY(json_get_text(o, "name", &name));
     TRY(json_get_int(o, "qos_ns", 1, INT64_MAX / 4, &qos));
     s->mix.tenants[i] = (MixTenant){.network = arena_str(a, name), .qos_ns = qos, .share = 1};
+    s->measured = model != NULL;
     if (model != NULL) return model_from_json(model, a, &s->models[i]);
     return model_of_zoo(s->mix.tenants[i].network, &s->spec, a, &s->models[i]);
 }
@@ -107,32 +108,34 @@ static Err read_tenants(const json_t *header, Arena *a, Scene *s) {
     return scene_targets(s, MIX_SLACK);
 }
 
-static Err read_choice(const json_t *header, Arena *a, Choice *out) {
+static Err read_choice(const json_t *header, Arena *a, ArgList *sets, Choice *out) {
     const char *policy = NULL;
     json_t     *set = NULL;
-    ArgList     sets = {0};
     Choices     all;
     TRY(json_get_text(header, "policy", &policy));
     TRY(json_get_array(header, "set", &set));
-    for (size_t i = 0; i < json_array_size(set) && sets.n < ARG_LIST_MAX; i++) {
+    for (size_t i = 0; i < json_array_size(set) && sets->n < ARG_LIST_MAX; i++) {
         const char *text = json_string_value(json_array_get(set, i));
         size_t      n = strlen(policy);
         if (text != NULL && strncmp(text, policy, n) == 0 && text[n] == '.')
-            sets.at[sets.n++] = arena_str(a, text);
+            sets->at[sets->n++] = arena_str(a, text);
     }
-    TRY(choice_read(policy, &sets, a, &all));
+    TRY(choice_read(policy, sets, a, &all));
     *out = all.at[0];
     return ERR_OK;
 }
 
 static Err read_header(const json_t *header, Arena *a, Saga *g) {
-    Scene  *s = &g->scene;
-    json_t *machine = NULL;
-    int64_t seed = 0, skip = 0;
+    Scene      *s = &g->scene;
+    json_t     *machine = NULL;
+    const char *mix = NULL;
+    int64_t     seed = 0, skip = 0;
     TRY(json_get_bool(header, "live", &g->live));
     TRY(json_get_int(header, "seed", 0, INT64_MAX, &seed));
     TRY(json_get_int(header, "skip", 0, UINT32_MAX, &skip));
     TRY(json_get_object(header, "machine", &machine));
+    TRY(json_get_text(header, "mix", &mix));
+    s->mix.name = arena_str(a, mix);
     g->seed = (uint64_t)seed;
     g->skip = (uint32_t)skip;
     TRY(read_spec(machine, a, &s->spec));
@@ -140,7 +143,7 @@ static Err read_header(const json_t *header, Arena *a, Saga *g) {
         return err_set(ERR_INVALID, "no core is left for layers");
     s->machine = s->spec.name;
     s->view = machine_view(&s->spec, a);
-    TRY(read_choice(header, a, &g->choice));
+    TRY(read_choice(header, a, &g->sets, &g->choice));
     return read_tenants(header, a, s);
 }
 

@@ -11,6 +11,7 @@ typedef struct Saga {
     bool       live;
     Arrivals   arrivals;
     RecordList records;
+    ArgList    sets;  // of the policy
 } Saga;
 
 // sets: what --set said, which is all that differs from the policy's defaults.

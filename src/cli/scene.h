@@ -25,6 +25,7 @@ typedef struct Scene {
     double          share[MIX_TENANTS];
     NodeSetup       setup;
     double          capacity;  // requests a second if every core worked on its own without pause
+    bool            measured;  // the models, on the machine itself
     SceneLive      *live;      // NULL: virtual time
 } Scene;
 

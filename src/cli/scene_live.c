@@ -27,6 +27,8 @@ static Err describe(const Host *h, Arena *a, Scene *s) {
     s->spec.l3_kb = (int)(p->l3_bytes >> 10);
     s->spec.l3_usable = 1;
     s->spec.dispatch_us = (double)h->machine.dispatch_ns / 1e3;
+    s->spec.barrier_us = s->spec.barrier_core_us = 0;  // profiles have it
+    s->spec.jitter = 0;                                // of a prediction: what is most likely
     s->view = h->machine;
     return ERR_OK;
 }
@@ -62,6 +64,7 @@ static Err serve(SceneLive *l, const Scene *s) {
 Err scene_live_open(const SceneOptions *o, Arena *a, Scene *s) {
     SceneLive *l = arena_new(a, SceneLive, 1);
     s->live = l;
+    s->measured = true;
     Err e = load(o, l, a, s);
     if (e == ERR_OK) e = serve(l, s);
     if (e != ERR_OK) scene_close(s);

@@ -69,6 +69,8 @@ expect 0 node replay "$dir/a.jsonl" --json
 json "$dir/out" "d['all']['error_p90'] == 0 and d['all']['requests'] > 0 and d['policy'] == 'veltair'"
 expect 0 node simulate --rate 500 --requests 100 --set slack.safety=0.5 --records "$dir/d.jsonl"
 expect 0 node replay "$dir/d.jsonl" --json; json "$dir/out" "d['all']['error_p90'] == 0"
+expect 0 node replay "$dir/a.jsonl" --records "$dir/e.jsonl"; prints "recorded blocks took"
+cmp -s "$dir/a.jsonl" "$dir/e.jsonl" || fail "a run played again left other records"
 head -n 50 "$dir/a.jsonl" | sed 's/"tenant":0/"tenant":9/' >"$dir/bad.jsonl"
 expect 1 node replay "$dir/bad.jsonl"; says "bad.jsonl"; quiet
 sed '1s/"seed":5/"seed":"five"/' "$dir/a.jsonl" >"$dir/bad.jsonl"
