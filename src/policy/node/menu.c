@@ -63,7 +63,8 @@ static void find_fastest(Menu *m) {
     }
 }
 
-void menu_init(Menu *m, double lean) {
+void menu_init(Menu *m, double lean, uint32_t narrow) {
+    m->narrow = node_count(m->model, narrow);
     double worth[MENU_SETS] = {0, lean / 4, lean};
     for (uint32_t level = 0; level < NODE_LEVELS; level++)
         for (uint32_t set = 0; set < MENU_SETS; set++)
@@ -77,8 +78,9 @@ MenuWay menu_choose(const Menu *m, uint32_t level, uint32_t l, uint32_t cores, d
     double          per_core = 1.0 / m->machine->n_cores, least = INFINITY;
     double          per_byte = price / (double)m->machine->dram_bytes_ns;
     MenuWay         best = {0}, fastest = {.ns = INFINITY};
+    uint32_t        first = m->model->counts[m->narrow] <= cores ? m->narrow : 0;
     for (uint32_t set = 0; set < MENU_SETS; set++, rest += m->model->n_counts)
-        for (uint32_t k = 0; k < m->model->n_counts && m->model->counts[k] <= cores; k++) {
+        for (uint32_t k = first; k < m->model->n_counts && m->model->counts[k] <= cores; k++) {
             if (rest[k].ns < fastest.ns) fastest = (MenuWay){set, k, rest[k].ns, false};
             if ((double)rest[k].ns > ns) continue;
             double cost = (double)rest[k].ns * m->model->counts[k] * per_core +

@@ -14,6 +14,7 @@ typedef struct MenuCost {
 typedef struct Menu {
     const NodeModel   *model;
     const NodeMachine *machine;
+    uint32_t           narrow;   // count that ways start with, where there are cores enough
     MenuCost          *rest;     // [level][layer, one more than there are][set][count]
     uint8_t           *picks;    // [level][set][count][layer] versions
     float             *fastest;  // [layer, one more] the least that the rest can take at all
@@ -26,8 +27,9 @@ typedef struct MenuWay {
 } MenuWay;
 
 void menu_carve(Menu *m, const NodeModel *model, const NodeMachine *machine, Carve *from);
-// lean: what bytes are worth against cores in the sets that spare them.
-void menu_init(Menu *m, double lean);
+// lean: what bytes are worth against cores in the sets that spare them; narrow: least cores of a
+// way.
+void menu_init(Menu *m, double lean, uint32_t narrow);
 
 // The cheapest way on at most `cores` cores that takes no more than ns; the fastest when none does.
 // price: of the whole bandwidth for a while, against all cores for as long.

@@ -43,6 +43,7 @@ static const Setting rows[] = {
 
 typedef struct Planaria {
     PlanariaSettings with;
+    uint32_t         unit;    // cores of one; small machines have smaller units
     Ahead           *ahead;   // [tenant]
     uint16_t        *useful;  // [tenant] cores, at most
     uint8_t         *solo;    // version 0 of every layer
@@ -79,6 +80,8 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve     c = {.base = state};
     Planaria *p = carve_all(setup, &c);
     p->with = *(const PlanariaSettings *)settings;
+    uint32_t most = setup->machine->n_cores / 8 > 0 ? setup->machine->n_cores / 8 : 1;
+    p->unit = (uint32_t)p->with.quantum < most ? (uint32_t)p->with.quantum : most;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const NodeModel *m = setup->tenants[i].model;
         ahead_init(&p->ahead[i], NULL);
@@ -86,10 +89,7 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     }
 }
 
-static uint32_t units(const Planaria *p, uint32_t cores) {
-    uint32_t quantum = (uint32_t)p->with.quantum;
-    return (cores + quantum - 1) / quantum;
-}
+static uint32_t units(const Planaria *p, uint32_t cores) { return (cores + p->unit - 1) / p->unit; }
 
 static PlanariaTask task_of(const Planaria *p, const NodeView *v, uint32_t request, bool runs) {
     const NodeRequest *r = &v->requests[request];
@@ -130,7 +130,7 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
     for (uint32_t i = 0; i < n_tasks && n < max && n_free > 0; i++) {
         const PlanariaTask *t = &p->tasks[i];
         if (t->runs || t->units == 0) continue;
-        uint32_t wanted = t->units * (uint32_t)p->with.quantum;
+        uint32_t wanted = t->units * p->unit;
         if (wanted > v->setup->machine->n_cores) wanted = v->setup->machine->n_cores;
         uint32_t given = wanted < n_free ? wanted : n_free;
         Cores    cores = place_first(&free, given);

@@ -12,7 +12,9 @@
 //    well enough and a reserve stays free for who comes next: on a quiet machine answers come
 //    early.
 // 4. Blocks are short enough that an urgent request waits no longer than a small share of the least
-//    QoS, and long enough to be worth their dispatch. At each start the choice is made anew.
+//    QoS, and long enough to be worth their dispatch. At each start the choice is made anew. A
+//    block has a slice's worth of cores at least, and more where a single layer would take too
+//    long: one slow layer on one core keeps a small machine from who is in a hurry.
 // 5. Two blocks that both live on memory bandwidth slow each other down, two of unlike kind do not.
 //    While memory is busy, a bandwidth-bound block lets the next one pass when that is of the other
 //    kind and hardly less urgent.
@@ -41,6 +43,7 @@
     X(reserve, double, 0.1, 0.0, 1.0, "share of the cores that is not given beyond need")          \
     X(book, double, 0.95, 0.1, 10.0, "share of the machine that may be promised")                  \
     X(headroom, double, 0.3, 0.0, 10.0, "room beyond its own need that a newcomer must find")      \
+    X(narrow, int, 4, 1, 256, "least cores of a block, where there are as many")                   \
     X(lean, double, 2.0, 0.0, 100.0, "worth of bytes in versions that spare them")                 \
     X(price, double, 2.0, 0.0, 100.0, "of bandwidth against cores when the memory is busy")        \
     X(pair, double, 0.1, 0.0, 1.0, "share of the bandwidth that makes a block bandwidth-bound")    \
@@ -99,7 +102,7 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     place_init(&p->place, setup->machine);
     TimeNs least = setup->tenants[0].qos_ns;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
-        menu_init(&p->menus[i], p->with.lean);
+        menu_init(&p->menus[i], p->with.lean, (uint32_t)p->with.narrow);
         for (uint32_t level = 0; level < NODE_LEVELS; level++) {
             double  ns = p->with.safety * (double)setup->tenants[i].qos_ns;
             MenuWay way = menu_choose(&p->menus[i], level, 0, setup->machine->n_cores, ns, 0);
@@ -134,6 +137,12 @@ static MenuWay widen(const Slack *p, const Menu *m, uint32_t l, MenuWay way, uin
     return way;
 }
 
+// Step 4: a layer that alone takes longer than a block should.
+static bool too_long(const Slack *p, const Menu *m, uint32_t l, MenuWay way) {
+    float after = menu_at(m, p->level, l + 1, way.set)[way.k].ns;
+    return (double)(way.ns - after) > p->block_ns;
+}
+
 static Offer offer(const Slack *p, const NodeView *v, uint32_t request, uint32_t n_free,
                    bool alone) {
     const NodeRequest *r = &v->requests[request];
@@ -147,7 +156,7 @@ static Offer offer(const Slack *p, const NodeView *v, uint32_t request, uint32_t
         uint32_t all = p->setup->machine->n_cores;
         MenuWay  best = menu_choose(m, p->level, r->next, all, left, p->price);
         o.wanted = m->model->counts[best.k];
-    } else if (alone) {
+    } else if (alone || too_long(p, m, r->next, o.way)) {
         o.way = widen(p, m, r->next, o.way, n_free);
     }
     o.given = m->model->counts[o.way.k];
