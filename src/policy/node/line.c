@@ -56,14 +56,30 @@ static void serve(const Line *line, uint32_t request, Serving *s, NodeAction *ou
                                .versions = versions_for(line, model_of(v, r), given)};
 }
 
+static TimeNs deadline(const void *policy, const NodeRequest *r) {
+    (void)policy;
+    return r->deadline;
+}
+
+// The next in line; UINT32_MAX when all had their turn.
+static uint32_t next_in_line(const Line *line, uint32_t turn) {
+    if (line->queue != NULL)
+        return line->queue->n > 0 ? queue_pop(line->queue).request : UINT32_MAX;
+    return turn < line->view->n_waiting ? line->view->waiting[turn] : UINT32_MAX;
+}
+
 uint32_t line_serve(const Line *line, NodeAction *out, uint32_t max) {
     const NodeView *v = line->view;
     Serving         s = {.free = v->free, .n_free = v->n_free};
-    for (uint32_t late = 0; late <= line->yield; late++)
-        for (uint32_t i = 0; i < v->n_waiting && !s.held && s.n < max && s.n_free > 0; i++) {
-            bool is_late = v->requests[v->waiting[i]].deadline < v->now;
-            if (!line->yield || is_late == (late > 0)) serve(line, v->waiting[i], &s, out);
+    for (uint32_t late = 0; late <= line->yield; late++) {
+        if (line->queue != NULL) queue_fill(line->queue, v, deadline, NULL);
+        for (uint32_t i = 0; !s.held && s.n < max && s.n_free > 0; i++) {
+            uint32_t request = next_in_line(line, i);
+            if (request == UINT32_MAX) break;
+            bool is_late = v->requests[request].deadline < v->now;
+            if (!line->yield || is_late == (late > 0)) serve(line, request, &s, out);
         }
+    }
     if (line->grow && !s.held) s.n += grow(line, &s.free, s.n_free, out + s.n, max - s.n);
     return s.n;
 }

@@ -1,8 +1,9 @@
-// Line: requests in order of arrival, each given the cores that its next block asks for, or what is
-// free of them.
+// Line: requests in order of arrival or of their deadlines, each given the cores that its next
+// block asks for, or what is free of them.
 #pragma once
 
 #include "contract/node.h"
+#include "policy/node/queue.h"
 
 typedef struct LineAsk {
     uint32_t n_layers, cores;
@@ -10,6 +11,7 @@ typedef struct LineAsk {
 
 typedef struct Line {
     const NodeView *view;
+    Queue          *queue;     // room for those that wait, by deadline; NULL: by arrival
     const uint8_t  *versions;  // for every layer; NULL: what node_pick names
     uint32_t        level;     // for node_pick
     double          start;     // least share of the cores asked for that a block starts with

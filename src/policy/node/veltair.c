@@ -1,19 +1,18 @@
 // veltair: blocks of layers whose length follows the load, versions that follow the interference
 //
-// 1. Layer by layer, a request asks for other cores all the time and pays a dispatch for each; as a
-//    whole, it holds the cores that its hungriest layer needs. Blocks lie between. cut.c forms them
-//    ahead of time, for eight thresholds and every level of interference.
+// 1. Layer by layer, a request asks for other cores all the time and pays a dispatch for each; as
+//    a whole, it holds the cores that its hungriest layer needs. Blocks lie between. cut.c forms
+//    them ahead of time, for eight thresholds and every level of interference.
 // 2. The threshold follows the load: cores wanted by what runs and what waits, over all cores. An
 //    idle machine gets fine blocks (cores return soon), a crowded one coarse blocks (few
 //    conflicts).
 // 3. A block asks for the least cores that keep it within its share of the QoS, of a smaller part
-// of
-//    the QoS as long as the machine is idle. Requests that fell
-//    behind, because they waited or ran on less, share out the time they have left instead.
-// 4. A conflict is a block that finds fewer cores free than it wants. It starts when at least a
-// part
-//    of them is there, and gets the others at its next layer when they become free; otherwise it
-//    keeps its place at the front of the line, and only who finds enough cores passes it.
+//    of the QoS as long as the machine is idle. Requests that fell behind, because they waited or
+//    ran on less, share out the time they have left instead.
+// 4. Blocks start in the order of their requests' deadlines. A conflict is a block that finds
+//    fewer cores free than it wants: it starts when at least a part of them is there, and gets the
+//    others at its next layer when they become free. Otherwise it keeps its place at the front,
+//    and only who finds enough cores passes it.
 // 5. Versions are those that are fastest at the present level on the cores given. A level changes
 //    only when the pressure is clearly beyond the middle between two.
 //
@@ -35,6 +34,7 @@ typedef struct Veltair {
     uint8_t         *solo;   // version 0 of every layer
     Cut             *cuts;   // [tenant]
     Ahead           *ahead;  // [tenant]
+    Queue            queue;
 } Veltair;
 
 static CutRule rule_of(const NodeSetup *s, const VeltairSettings *with, bool best) {
@@ -136,6 +136,7 @@ uint32_t veltair_decide(void *state, const NodeView *view, NodeAction *out, uint
     if (level != v->level) set_level(v, level);
     v->theta = cut_theta(line_load(view, v->flat));
     Line line = {.view = view,
+                 .queue = v->with.urgent ? &v->queue : NULL,
                  .versions = v->best ? NULL : v->solo,
                  .level = v->level,
                  .start = v->with.start,

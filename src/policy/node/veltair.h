@@ -14,6 +14,7 @@
     X(fixed, int, length, 0, 100000, "layers of a block; 0: by threshold")                         \
     X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
     X(overtake, bool, true, 0, 1, "who finds enough cores passes who does not")                    \
+    X(urgent, bool, true, 0, 1, "in order of deadlines; else of arrival")                          \
     X(yield, bool, true, 0, 1, "requests that are late already go after those that are not")       \
     X(start, double, 0.5, 0.0, 1.0, "least share of the cores wanted that a block starts with")    \
     X(recover, bool, follow, 0, 1, "blocks of a request that is behind its plan get more cores")   \
