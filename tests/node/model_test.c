@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "stage.h"
+#include "tests/node/ground.h"
 
 static double total_ms(const NodeModel *m, const float *table, uint32_t cores, uint32_t level) {
     return (double)node_rest(m, table, 0, node_count(m, cores), level) / 1e6;

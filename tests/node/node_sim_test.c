@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "stage.h"
+#include "tests/node/ground.h"
 
 static NodeResult simulate(Stage *s, const NodeRun *run) {
     NodeResult r;
