@@ -153,7 +153,8 @@ static Err search_all(Hall *h, const Choices *c, Arena *a) {
     h->n_jobs = c->n * r->seeds;
     h->searches = arena_new(a, Search, h->n_jobs);
     for (uint32_t i = 0; i < h->n_jobs; i++) {
-        h->searches[i] = (Search){.choice = &c->at[i / r->seeds], .seed = i % r->seeds + 1};
+        h->searches[i] =
+            (Search){.choice = &c->at[i / r->seeds], .seed = r->first_seed + i % r->seeds};
         peak_begin(&h->searches[i].peak, &rule);
     }
     h->job = search_job;
@@ -193,7 +194,7 @@ static Err run_finals(Hall *h, const Choices *c, const ContestMix *m, Arena *a) 
         uint32_t policy = i % c->n, load = i / c->n % LOADS, seed = i / c->n / LOADS;
         Final   *f = &h->finals[i];
         double   rate = load == OWN ? r->calm * m->entries[policy].qps.mean : m->equal[load];
-        *f = (Final){.choice = &c->at[policy], .seed = seed + 1, .rate = rate};
+        *f = (Final){.choice = &c->at[policy], .seed = r->first_seed + seed, .rate = rate};
         if (load == 0 && seed == 0 && rate > 0)
             f->latencies_ms = arena_new(a, double, latency_room(h, rate));
     }

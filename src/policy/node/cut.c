@@ -1,17 +1,16 @@
 // How blocks are formed
 //
-// 1. share[l] is what layer l takes of the model's time on `flat` cores, the least count that keeps
-//    the whole model within a * QoS. A layer, or a block, may take its share of a * QoS. On an idle
-//    machine `a` may be smaller: cores that nobody wants make answers early.
+// 1. share[l] is what layer l takes of the model's time on `flat` cores, the least count that
+//    keeps the whole model within a * QoS. A layer, or a block, may take its share of a * QoS. On
+//    an idle machine `a` may be smaller: cores that nobody wants make answers early.
 // 2. need[l] is the least count that lets layer l do so.
-// 3. Going through the layers, a block ends before one that wants clearly more or fewer cores than
-//    the model (a pivot) or than the block so far (it differs), where `clearly` is theta: near 0
-//    every layer is its own block, at infinity the model is one. Blocks below min_ns are not worth
-//    their dispatch and go on; no block grows beyond max_ns, since nobody else gets its cores
-//    before.
+// 3. Going through the layers, a block ends before one that wants clearly more or fewer cores
+//    than the model (a pivot) or than the block so far (it differs), where `clearly` is theta:
+//    near 0 every layer is its own block, at infinity the model is one. Blocks below min_ns are
+//    not worth their dispatch and go on; no block grows beyond max_ns, since nobody else gets its
+//    cores before.
 // 4. Counts ask for the least cores of the whole block, so a hungry layer borrows time from a
-// frugal
-//    one beside it.
+//    frugal one beside it.
 #include "policy/node/cut.h"
 
 #include <math.h>

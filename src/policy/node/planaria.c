@@ -1,21 +1,19 @@
 // planaria: every core allotted anew at every layer
 //
 // 1. Whenever a request arrives or a layer ends, all requests are looked at together. m is the
-// least
-//    cores that answer one in time, as predicted for a quiet machine; with no such number it is
-//    infeasible.
+//    least cores that answer one in time, as predicted for a quiet machine; with no such number
+//    it is infeasible.
 // 2. All feasible, and all m fit: each gets its m, and the spare cores go by priority / time left
-// on
-//    m cores.
-// 3. Some feasible: those with the highest priority / (slack * m) get their m as long as there are
-//    cores, the last of them a part; what is left over goes by the same score.
-// 4. The infeasible share what nobody else has a use for, in proportion to priority / time left on
-//    all cores; when none is feasible, that is the whole machine.
+//    on m cores.
+// 3. Some feasible: those with the highest priority / (slack * m) get their m as long as there
+//    are cores, the last of them a part; what is left over goes by the same score.
+// 4. The infeasible share what nobody else has a use for, in proportion to priority / time left
+//    on all cores; when none is feasible, that is the whole machine.
 // 5. Shares of spare cores are rounded. What rounding leaves goes to the highest score, what it
-// takes
-//    too much is taken back core by core from the lowest that has more than its m. Nobody gets more
-//    cores than are of use to it.
-// 6. A request keeps the cores of its present layer; the new allotment holds from its next one on.
+//    takes too much is taken back core by core from the lowest that has more than its m. Nobody
+//    gets more cores than are of use to it.
+// 6. A request keeps the cores of its present layer; the new allotment holds from its next one
+//    on.
 //
 // Every layer is a decision and a dispatch, layers run in the version that is fastest alone, and
 // predictions know nothing of what co-runs.

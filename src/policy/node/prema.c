@@ -4,10 +4,10 @@
 // 2. A request earns tokens while it waits: its priority times what waiting has cost it so far in
 //    units of its own time alone, so that short ones earn quickly. It starts with its priority.
 // 3. The candidates are those with at least the threshold: the most tokens that anybody has,
-// rounded
-//    down to a power of `step`. Among them the one with the shortest predicted time left runs.
-// 4. After every `quantum` layers the choice is made again. A request that is put aside keeps what
-//    it has computed: that is the checkpoint, and on a CPU it costs nothing but warm caches.
+//    rounded down to a power of `step`. Among them the one with the shortest predicted time left
+//    runs.
+// 4. After every `quantum` layers the choice is made again. A request that is put aside keeps
+//    what it has computed: that is the checkpoint, and on a CPU it costs nothing but warm caches.
 //
 // Predictions are those of a quiet machine, which it is, since nobody else runs.
 #include <math.h>

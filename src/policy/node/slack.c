@@ -1,31 +1,30 @@
 // slack: cores by the time that is left
 //
-// 1. The least slack first: requests start in order of the latest moment at which they could begin
-//    and still be in time, so that long ones with far deadlines are not put off until it is too
-//    late.
-// 2. A request goes on in the cheapest way that still answers in time, if all of its rest went that
-//    way: so many cores, these versions, at the present level of interference. The price is its
-//    part of the machine, cores and bandwidth; the busier the memory, the more its bytes count. So
-//    on a crowded machine requests are narrow (few cores are used best) and move little, whether
-//    that serves themselves or their neighbours; who has waited gets what it takes.
-// 3. When nobody else waits, spare cores make the block wider, as long as the cores added are used
-//    well enough and a reserve stays free for who comes next: on a quiet machine answers come
-//    early.
-// 4. Blocks are short enough that an urgent request waits no longer than a small share of the least
-//    QoS, and long enough to be worth their dispatch. At each start the choice is made anew. A
-//    block has a slice's worth of cores at least, and more where a single layer would take too
-//    long: one slow layer on one core keeps a small machine from who is in a hurry.
-// 5. Two blocks that both live on memory bandwidth slow each other down, two of unlike kind do not.
-//    While memory is busy, a bandwidth-bound block lets the next one pass when that is of the other
-//    kind and hardly less urgent.
+// 1. The least slack first: requests start in order of the latest moment at which they could
+//    begin and still be in time, so that long ones with far deadlines are not put off until it is
+//    too late.
+// 2. A request goes on in the cheapest way that still answers in time, if all of its rest went
+//    that way: so many cores, these versions, at the present level of interference. The price is
+//    its part of the machine, cores and bandwidth; the busier the memory, the more its bytes
+//    count. So on a crowded machine requests are narrow (few cores are used best) and move
+//    little, whether that serves themselves or their neighbours; who has waited gets what it
+//    takes.
+// 3. When nobody else waits, spare cores make the block wider, as long as the cores added are
+//    used well enough and a reserve stays free for who comes next: on a quiet machine answers
+//    come early.
+// 4. Blocks are short enough that an urgent request waits no longer than a small share of the
+//    least QoS, and long enough to be worth their dispatch. At each start the choice is made
+//    anew. A block has a slice's worth of cores at least, and more where a single layer would
+//    take too long: one slow layer on one core keeps a small machine from who is in a hurry.
+// 5. Two blocks that both live on memory bandwidth slow each other down, two of unlike kind do
+//    not. While memory is busy, a bandwidth-bound block lets the next one pass when that is of
+//    the other kind and hardly less urgent.
 // 6. Cores are taken in whole slices of shared cache, if possible in those the request ran on
-// before,
-//    so that fewer tenants meet in a cache.
+//    before, so that fewer tenants meet in a cache.
 // 7. A block that finds too few cores starts if it finds a fair part of them, and grows when more
 //    become free; otherwise it waits in front, and nobody overtakes.
 // 8. Who cannot be answered in time any more, not even on a quiet machine with all cores, is
-// refused
-//    at once: its cores help others.
+//    refused at once: its cores help others.
 #include "policy/node/demand.h"
 #include "policy/node/menu.h"
 #include "policy/node/place.h"

@@ -10,9 +10,9 @@
 //    of the QoS as long as the machine is idle. Requests that fell behind, because they waited or
 //    ran on less, share out the time they have left instead.
 // 4. Blocks start in the order of their requests' deadlines. A conflict is a block that finds
-//    fewer cores free than it wants: it starts when at least a part of them is there, and gets the
-//    others at its next layer when they become free. Otherwise it keeps its place at the front,
-//    and only who finds enough cores passes it.
+//    fewer cores free than it wants: it starts when at least a part of them is there, and gets
+//    the others at its next layer when they become free. Otherwise it keeps its place at the
+//    front, and only who finds enough cores passes it.
 // 5. Versions are those that are fastest at the present level on the cores given. A level changes
 //    only when the pressure is clearly beyond the middle between two.
 //
