@@ -9,7 +9,7 @@
 
 #define SETTINGS(X)                                                                                \
     X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
-    X(safety, double, 0.9, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
+    X(safety, double, 0.6, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
     X(start, double, 0.0, 0.0, 1.0, "least share of the cores wanted that a block starts with")
 
 typedef struct LayersSettings {

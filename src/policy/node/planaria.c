@@ -24,7 +24,7 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(safety, double, 0.85, 0.1, 1.0, "share of the time left that is planned with")               \
+    X(safety, double, 0.8, 0.1, 1.0, "share of the time left that is planned with")                \
     X(quantum, int, 4, 1, 256, "cores of a unit: allotments are whole units")
 
 typedef struct PlanariaSettings {

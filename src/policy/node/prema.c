@@ -18,7 +18,7 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(quantum, int, 8, 1, 10000, "layers between two choices")                                     \
+    X(quantum, int, 20, 1, 10000, "layers between two choices")                                    \
     X(step, double, 3.0, 1.01, 100.0, "ratio of neighbouring thresholds")
 
 typedef struct PremaSettings {
