@@ -73,6 +73,7 @@ struct NodeLive {
     Inbox           inbox;
     Journal         journal;
     _Alignas(128) _Atomic uint32_t busy, again;  // the turn is taken; there is more to do
+    _Atomic int64_t waking_ns;                   // spent on waking workers, outside the turn
     _Alignas(128) _Atomic uint64_t ended[CORES_WORDS];
     _Alignas(128) _Atomic uint32_t budget;  // cores that new blocks may use
     _Atomic bool     flush;                 // refuse everything that waits

@@ -167,6 +167,7 @@ Err node_live_run(NodeLive *l, const NodeRun *run, Arena *a, NodeResult *out) {
     TRY(journal_drain(&l->journal, a, (RecordSink){0}));
     turn_hold(l);
     l->counts = (LiveCounts){0};
+    atomic_store(&l->waking_ns, 0);
     uint64_t first = l->next_id;
     atomic_store(&l->recording, run->records.put != NULL);
     turn_leave(l);
@@ -174,6 +175,7 @@ Err node_live_run(NodeLive *l, const NodeRun *run, Arena *a, NodeResult *out) {
     play(&p);
     turn_hold(l);
     LiveCounts counts = l->counts;
+    counts.engine_ns += (double)atomic_load(&l->waking_ns);
     atomic_store(&l->recording, false);
     turn_leave(l);
     sum_up(&p, &counts);

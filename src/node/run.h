@@ -33,7 +33,7 @@ typedef struct NodeResult {
     TimeNs      span;          // from the first arrival to the last answer
     double      decide_ns;     // spent in the policy, live; 0 in virtual time
     bool        gave_up;       // what was not answered by then counts as late
-    double      engine_ns;     // spent around it: queues, starting blocks; 0 in virtual time
+    double      engine_ns;     // around it: queues, starting blocks, waking; 0 in virtual time
     uint64_t    refused;       // actions of the policy that the engine did not carry out
     uint64_t    preempted;     // blocks that lost their cores to others for a while, live
 } NodeResult;

@@ -220,8 +220,11 @@ static void leave(NodeLive *l) {
     Cores asleep = l->asleep;
     l->asleep = (Cores){0};
     atomic_store(&l->busy, 0);
-    for (uint32_t c = cores_next(&asleep, 0); c < CORES_MAX; c = cores_next(&asleep, c + 1))
-        workers_wake(l->workers, c);
+    uint32_t c = cores_next(&asleep, 0);
+    if (c == CORES_MAX) return;
+    TimeNs begin = now();
+    for (; c < CORES_MAX; c = cores_next(&asleep, c + 1)) workers_wake(l->workers, c);
+    atomic_fetch_add_explicit(&l->waking_ns, now() - begin, memory_order_relaxed);
 }
 
 // Whoever fails to get the turn has left word before, and who leaves it looks for word after.

@@ -33,7 +33,7 @@ typedef struct Record {
     uint32_t    level;            // START, LEVEL
     uint64_t    versions;         // START: a hash of the block's versions
     Outcome     outcome;          // FINISH, REJECT
-    const char *why;              // of a miss, or REFUSE: what was wrong with a plan. NULL otherwise
+    const char *why;  // of a miss, or REFUSE: what was wrong with a plan. NULL otherwise
 } Record;
 
 // Where records go. A zeroed sink drops them.

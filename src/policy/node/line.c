@@ -71,7 +71,8 @@ static uint32_t next_in_line(const Line *line, uint32_t turn) {
 uint32_t line_serve(const Line *line, NodeAction *out, uint32_t max) {
     const NodeView *v = line->view;
     Serving         s = {.free = v->free, .n_free = v->n_free};
-    for (uint32_t late = 0; late <= line->yield; late++) {
+    const uint32_t  rounds = line->yield ? 2 : 1;
+    for (uint32_t late = 0; late < rounds; late++) {
         if (line->queue != NULL) queue_fill(line->queue, v, deadline, NULL);
         for (uint32_t i = 0; !s.held && s.n < max && s.n_free > 0; i++) {
             uint32_t request = next_in_line(line, i);

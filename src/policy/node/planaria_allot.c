@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "policy/node/planaria.h"
 
@@ -27,7 +26,7 @@ static void sort(PlanariaTask *tasks, uint32_t n) {
             ranks[j] = moved;
         }
     for (uint32_t i = 0; i < n; i++) sorted[i] = tasks[ranks[i].at];
-    memcpy(tasks, sorted, n * sizeof *tasks);
+    for (uint32_t i = 0; i < n; i++) tasks[i] = sorted[i];
 }
 
 typedef double Claim(const PlanariaTask *t);
