@@ -45,7 +45,7 @@ static double area(const Area *a) {
     double   sum = 0;
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t vecs = each + i, count = i == 0 ? n - longer : longer;
-        if (count == 0) continue;
+        if (count == 0 || vecs == 0) continue;
         uint32_t rows = a->tile_rows,
                  most = vecs <= TILE_MAX_VECS ? tile_most_rows(a->registers, vecs) : a->tile_rows;
         if (vecs < a->tile_vecs) rows = rows * a->tile_vecs / vecs;
@@ -57,13 +57,14 @@ static double area(const Area *a) {
 double cycles_conv(const ConvShape *s, const Isa *isa, const Version *v, uint32_t parts) {
     ConvPlan p = conv_plan(s, v, isa->lanes, isa->registers);
     double   tasks = most_tasks(p.tasks, parts);
+    size_t   depth = p.panel / isa->lanes;
     Area     one = {.rows = p.block_units * p.unit,
                     .vecs = up(p.vecs, p.col_groups),
                     .tile_rows = p.tile_rows,
                     .tile_vecs = p.tile_vecs,
                     .registers = isa->registers,
                     .starts = p.n_depths,
-                    .depth = (double)(p.panel / isa->lanes)};
+                    .depth = (double)depth};
     // Rows are put in place once for all columns that follow, unless rows come first.
     double places = v->split == SPLIT_COLUMNS ? tasks : ceil(tasks / p.col_groups);
     return tasks * area(&one) + places * (double)(p.slab_bytes + p.rows_bytes) / COPY_BYTES;

@@ -7,7 +7,10 @@
 #include "base/tensor.h"
 #include "kernel/tile.h"
 
-static uint32_t up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+static uint32_t up(uint32_t a, uint32_t b) {
+    CHECK(b > 0);
+    return (a + b - 1) / b;
+}
 
 static uint32_t clamp(uint32_t x, uint32_t least, uint32_t most) {
     return x < least ? least : x > most ? most : x;

@@ -88,8 +88,9 @@ Err machine_isa(const NodeMachineSpec *s, const Isa **out) {
         &isa_avx2,
         &isa_avx512,
 #endif
+        NULL,
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; all[i] != NULL; i++)
         if (strcmp(all[i]->name, s->isa) == 0) {
             *out = all[i];
             return ERR_OK;

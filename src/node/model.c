@@ -52,10 +52,10 @@ void model_copy_layer(ModelTables *t, uint32_t from, uint32_t to) {
 }
 
 static uint8_t fastest(const ModelTables *t, uint32_t l, uint32_t k, uint32_t level) {
-    uint8_t best = 0;
-    for (uint8_t v = 1; v < t->layers[l].n_versions; v++)
+    uint32_t best = 0;
+    for (uint32_t v = 1; v < t->layers[l].n_versions; v++)
         if (node_time(t->model, l, v, k, level) < node_time(t->model, l, best, k, level)) best = v;
-    return best;
+    return (uint8_t)best;
 }
 
 static void sum_up(const ModelTables *t, uint32_t k, uint32_t level, float *best, float *solo,

@@ -6,14 +6,17 @@ static const NodePolicy *const node[] = {
 #define X(name) &policy_##name,
 #include "policy/node.def"
 #undef X
+    NULL,
 };
 
 const NodePolicy *policies_node_at(uint32_t i) {
-    return i < sizeof node / sizeof *node ? node[i] : NULL;
+    uint32_t n = 0;
+    while (n < i && node[n] != NULL) n++;
+    return node[n];
 }
 
 const NodePolicy *policies_node_find(const char *name) {
-    for (uint32_t i = 0; i < sizeof node / sizeof *node; i++)
+    for (uint32_t i = 0; node[i] != NULL; i++)
         if (strcmp(node[i]->name, name) == 0) return node[i];
     return NULL;
 }
