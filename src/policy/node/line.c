@@ -56,30 +56,35 @@ static void serve(const Line *line, uint32_t request, Serving *s, NodeAction *ou
                                .versions = versions_for(line, model_of(v, r), given)};
 }
 
-static TimeNs deadline(const void *policy, const NodeRequest *r) {
-    (void)policy;
-    return r->deadline;
+static bool is_late(const Line *line, const NodeRequest *r) {
+    return line->yield && r->deadline < line->view->now;
 }
 
-// The next in line; UINT32_MAX when all had their turn.
-static uint32_t next_in_line(const Line *line, uint32_t turn) {
-    if (line->queue != NULL)
-        return line->queue->n > 0 ? queue_pop(line->queue).request : UINT32_MAX;
-    return turn < line->view->n_waiting ? line->view->waiting[turn] : UINT32_MAX;
+// Who is late goes behind all others.
+static TimeNs urgency(const void *of, const NodeRequest *r) {
+    const Line *line = of;
+    return is_late(line, r) ? r->deadline + INT64_MAX / 2 : r->deadline;
+}
+
+static void serve_urgent(const Line *line, Serving *s, NodeAction *out, uint32_t max) {
+    queue_fill(line->queue, line->view, urgency, line);
+    while (line->queue->n > 0 && !s->held && s->n < max && s->n_free > 0)
+        serve(line, queue_pop(line->queue).request, s, out);
+}
+
+static void serve_first(const Line *line, bool late, Serving *s, NodeAction *out, uint32_t max) {
+    const NodeView *v = line->view;
+    for (uint32_t i = 0; i < v->n_waiting && !s->held && s->n < max && s->n_free > 0; i++)
+        if (is_late(line, &v->requests[v->waiting[i]]) == late) serve(line, v->waiting[i], s, out);
 }
 
 uint32_t line_serve(const Line *line, NodeAction *out, uint32_t max) {
-    const NodeView *v = line->view;
-    Serving         s = {.free = v->free, .n_free = v->n_free};
-    const uint32_t  rounds = line->yield ? 2 : 1;
-    for (uint32_t late = 0; late < rounds; late++) {
-        if (line->queue != NULL) queue_fill(line->queue, v, deadline, NULL);
-        for (uint32_t i = 0; !s.held && s.n < max && s.n_free > 0; i++) {
-            uint32_t request = next_in_line(line, i);
-            if (request == UINT32_MAX) break;
-            bool is_late = v->requests[request].deadline < v->now;
-            if (!line->yield || is_late == (late > 0)) serve(line, request, &s, out);
-        }
+    Serving s = {.free = line->view->free, .n_free = line->view->n_free};
+    if (line->queue != NULL) {
+        serve_urgent(line, &s, out, max);
+    } else {
+        serve_first(line, false, &s, out, max);
+        if (line->yield) serve_first(line, true, &s, out, max);
     }
     if (line->grow && !s.held) s.n += grow(line, &s.free, s.n_free, out + s.n, max - s.n);
     return s.n;
