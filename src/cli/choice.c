@@ -49,7 +49,7 @@ static Err set(const char *text, Arena *a, const Choices *c) {
         if (strlen(name) != n || strncmp(name, text, n) != 0) continue;
         Settings s = choice_settings(&c->at[i], a);
         Err      e = settings_set(&s, dot + 1);
-        return e == ERR_OK ? e : err_set(ERR_ARG, "--set %s: %s", text, err_why());
+        return e == ERR_OK ? e : err_add(ERR_ARG, "--set %s", text);
     }
     return err_set(ERR_ARG, "--set %s: write POLICY.KEY=VALUE, for a policy that takes part", text);
 }

@@ -46,7 +46,9 @@ Err mix_find(const char *name, MixPlace place, Mix *out) {
     uint32_t m = 0;
     while (m < N_MIXES && strcmp(mixes[m].name, name) != 0) m++;
     if (m == N_MIXES)
-        return err_set(ERR_ARG, "no mix '%s'; there are light, medium, heavy and mix", name);
+        return err_set(
+            ERR_ARG, "no mix '%s'; there are light, medium, heavy and mix; compare also takes all",
+            name);
     *out = (Mix){.name = mixes[m].name};
     for (uint32_t i = 0; i < N_ROWS; i++)
         if ((rows[i].class & mixes[m].classes) != 0)
