@@ -1,13 +1,13 @@
-// Worker: an engine in a process of its own that runs in bursts and is stopped in between, so that
-// its spinning threads disturb nobody.
+// Worker: an engine in a process of its own that runs in bursts and is stopped in between.
 #pragma once
 
 #include "base/time.h"
+#include "bench/ort/child.h"
 #include "bench/ort/engine.h"
 
 typedef struct Worker {
     const char *name;
-    int         pid, to, from;  // pid 0: none
+    Child       child;
 } Worker;
 
 enum { WORKER_BURST_MAX = 1 << 16 };

@@ -1,11 +1,7 @@
 #include "bench/tenants/booth.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,28 +26,6 @@ typedef struct Reply {  // latencies follow a tally
     Tally    tally;
     uint32_t n_latencies;
 } Reply;
-
-static Err send_bytes(int fd, const void *bytes, size_t n) {
-    for (const char *at = bytes; n > 0;) {
-        ssize_t put = write(fd, at, n);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return err_set(ERR_IO, "the other process is gone");
-        at += put;
-        n -= (size_t)put;
-    }
-    return ERR_OK;
-}
-
-static Err take_bytes(int fd, void *bytes, size_t n) {
-    for (char *at = bytes; n > 0;) {
-        ssize_t got = read(fd, at, n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return err_set(ERR_IO, "the other process is gone");
-        at += got;
-        n -= (size_t)got;
-    }
-    return ERR_OK;
-}
 
 static Err measure_alone(const Contender *c, void *state, uint32_t n, Arena *a, TimeNs *median) {
     for (uint32_t i = 0; i < n; i++) {
@@ -122,8 +96,8 @@ static Err answer(const Contender *c, void *state, const Ask *ask, Arena *a, int
         (void)snprintf(r.reason, sizeof r.reason, "%s", err_why());
         r.n_latencies = 0;
     }
-    TRY(send_bytes(out, &r, sizeof r));
-    return send_bytes(out, latencies, r.n_latencies * sizeof *latencies);
+    TRY(child_send(out, &r, sizeof r));
+    return child_send(out, latencies, r.n_latencies * sizeof *latencies);
 }
 
 static Err serve(const Contender *c, const Terms *t, int in, int out) {
@@ -137,56 +111,44 @@ static Err serve(const Contender *c, const Terms *t, int in, int out) {
     for (uint32_t i = 0; hello.err == ERR_OK && i < t->n * WARM_RUNS; i++)
         hello.err = c->alone(state, i % t->n, &ignored);
     if (hello.err != ERR_OK) (void)snprintf(hello.reason, sizeof hello.reason, "%s", err_why());
-    TRY(send_bytes(out, &hello, sizeof hello));
+    TRY(child_send(out, &hello, sizeof hello));
     TRY(hello.err);
-    for (Ask ask; take_bytes(in, &ask, sizeof ask) == ERR_OK && ask.verb != LEAVE;)
+    for (Ask ask; child_take(in, &ask, sizeof ask) == ERR_OK && ask.verb != LEAVE;)
         TRY(answer(c, state, &ask, &scratch, out));
     return ERR_OK;
 }
 
-static void hold(const Booth *b) {
-    (void)kill(b->pid, SIGSTOP);
-    (void)waitpid(b->pid, NULL, WUNTRACED);
-}
-
 static Err take_reply(Booth *b, Reply *r) {
-    TRY(take_bytes(b->from, r, sizeof *r));
+    TRY(child_take(b->child.from, r, sizeof *r));
     if (r->err != ERR_OK) return err_set(r->err, "%s", r->reason);
     return ERR_OK;
 }
 
-static Err fork_booth(Booth *b, const Contender *c, const Terms *t) {
-    int to[2], from[2];
-    if (pipe(to) != 0) return err_set(ERR_IO, "no pipe: %s", strerror(errno));
-    if (pipe(from) != 0) return err_set(ERR_IO, "no pipe: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid < 0) return err_set(ERR_IO, "no process: %s", strerror(errno));
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped one must not outlive us
-        (void)close(to[1]);
-        (void)close(from[0]);
-        _exit(serve(c, t, to[0], from[1]) != ERR_OK);
-    }
-    (void)close(to[0]);
-    (void)close(from[1]);
-    *b = (Booth){.name = c->name, .pid = pid, .to = to[1], .from = from[0]};
-    return ERR_OK;
+typedef struct Job {
+    const Contender *contender;
+    const Terms     *terms;
+} Job;
+
+static Err do_job(const void *of, int in, int out) {
+    const Job *j = of;
+    return serve(j->contender, j->terms, in, out);
 }
 
 Err booth_start(Booth *b, const Contender *c, const Terms *t) {
     Reply hello;
-    TRY(fork_booth(b, c, t));
+    *b = (Booth){.name = c->name};
+    TRY(child_start(&b->child, do_job, &(Job){c, t}));
     Err e = take_reply(b, &hello);
     if (e == ERR_OK)
-        hold(b);
+        child_hold(&b->child);
     else
         booth_end(b);
     return e == ERR_OK ? e : err_add(e, "%s", c->name);
 }
 
 static Err ask(Booth *b, const Ask *a, Reply *r) {
-    (void)kill(b->pid, SIGCONT);
-    Err e = send_bytes(b->to, a, sizeof *a);
+    child_wake(&b->child);
+    Err e = child_send(b->child.to, a, sizeof *a);
     if (e == ERR_OK) e = take_reply(b, r);
     return e == ERR_OK ? e : err_add(e, "%s", b->name);
 }
@@ -194,7 +156,7 @@ static Err ask(Booth *b, const Ask *a, Reply *r) {
 Err booth_alone(Booth *b, uint32_t n_tenants, TimeNs *median) {
     Reply r;
     TRY(ask(b, &(Ask){.verb = ALONE, .n_tenants = n_tenants}, &r));
-    hold(b);
+    child_hold(&b->child);
     memcpy(median, r.alone, n_tenants * sizeof *median);
     return ERR_OK;
 }
@@ -211,22 +173,15 @@ Err booth_try(Booth *b, const Trial *trial, Tally *out, double *latencies_ms,
     TRY(ask(b, &(Ask){TRY_OUT, tenants_of(trial), *trial}, &r));
     for (uint32_t i = 0; i < r.n_latencies; i++) {
         double one;
-        TRY(take_bytes(b->from, latencies_ms != NULL ? &latencies_ms[i] : &one, sizeof one));
+        TRY(child_take(b->child.from, latencies_ms != NULL ? &latencies_ms[i] : &one, sizeof one));
     }
-    hold(b);
+    child_hold(&b->child);
     if (n_latencies != NULL) *n_latencies = r.n_latencies;
     *out = r.tally;
     return ERR_OK;
 }
 
 void booth_end(Booth *b) {
-    if (b->pid == 0) return;
-    const Ask leave = {.verb = LEAVE};  // closing the pipe is not enough: later booths hold it too
-    (void)kill(b->pid, SIGCONT);
-    Err told = send_bytes(b->to, &leave, sizeof leave);
-    (void)told;  // one that failed has left already
-    (void)close(b->to);
-    (void)close(b->from);
-    (void)waitpid(b->pid, NULL, 0);
-    *b = (Booth){0};
+    const Ask leave = {.verb = LEAVE};
+    child_end(&b->child, &leave, sizeof leave);
 }

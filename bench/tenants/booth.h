@@ -2,11 +2,12 @@
 // threads included.
 #pragma once
 
+#include "bench/ort/child.h"
 #include "bench/tenants/contender.h"
 
 typedef struct Booth {
     const char *name;
-    int         pid, to, from;  // pid 0: none
+    Child       child;
 } Booth;
 
 // Loads the networks and runs each until warm. On failure nothing runs.
