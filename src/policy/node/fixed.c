@@ -2,6 +2,7 @@
 
 #include "policy/node/cut.h"
 #include "policy/node/line.h"
+#include "policy/node/setup.h"
 
 typedef struct Fixed {
     FixedRule rule;
@@ -10,15 +11,11 @@ typedef struct Fixed {
 } Fixed;
 
 static Fixed *carve_all(const NodeSetup *s, const CutRule *rule, Carve *from) {
-    Fixed   *f = carve(from, Fixed, 1);
-    Cut     *cuts = carve(from, Cut, s->n_tenants), unused;
-    uint32_t longest = 0;
-    for (uint32_t i = 0; i < s->n_tenants; i++) {
+    Fixed *f = carve(from, Fixed, 1);
+    Cut   *cuts = carve(from, Cut, s->n_tenants), unused;
+    for (uint32_t i = 0; i < s->n_tenants; i++)
         cut_carve(cuts == NULL ? &unused : &cuts[i], rule, &s->tenants[i], from);
-        uint32_t n = s->tenants[i].model->n_layers;
-        if (n > longest) longest = n;
-    }
-    uint8_t *solo = carve(from, uint8_t, longest);
+    uint8_t *solo = setup_carve_solo(s, from);
     if (f != NULL) *f = (Fixed){.solo = solo, .cuts = cuts};
     return f;
 }

@@ -4,6 +4,7 @@
 
 #include "contract/node.h"
 #include "policy/node/queue.h"
+#include "policy/node/setup.h"
 
 typedef struct LineAsk {
     uint32_t n_layers, cores;
@@ -22,10 +23,9 @@ typedef struct Line {
     const void *policy;
 } Line;
 
-// Cores in whole quanta, as far as the machine has them; small machines have smaller quanta.
+// Cores in whole quanta, as far as the machine has them.
 static inline uint32_t line_quanta(const NodeMachine *m, uint32_t cores, uint32_t quantum) {
-    uint32_t most = m->n_cores / 8 > 0 ? m->n_cores / 8 : 1, q = quantum < most ? quantum : most;
-    if (q == 0) q = 1;
+    uint32_t q = setup_quantum(m, quantum);
     uint32_t rounded = (cores + q - 1) / q * q;
     return rounded < m->n_cores ? rounded : m->n_cores;
 }

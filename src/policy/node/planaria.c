@@ -21,6 +21,7 @@
 
 #include "policy/node/ahead.h"
 #include "policy/node/place.h"
+#include "policy/node/setup.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -52,13 +53,9 @@ static Planaria *carve_all(const NodeSetup *s, Carve *from) {
     Planaria *p = carve(from, Planaria, 1);
     Ahead    *ahead = carve(from, Ahead, s->n_tenants), unused;
     uint16_t *useful = carve(from, uint16_t, s->n_tenants);
-    uint32_t  longest = 0;
-    for (uint32_t i = 0; i < s->n_tenants; i++) {
-        const NodeModel *m = s->tenants[i].model;
-        ahead_carve(p == NULL ? &unused : &ahead[i], m, 1, from);
-        if (m->n_layers > longest) longest = m->n_layers;
-    }
-    uint8_t *solo = carve(from, uint8_t, longest);
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        ahead_carve(p == NULL ? &unused : &ahead[i], s->tenants[i].model, 1, from);
+    uint8_t *solo = setup_carve_solo(s, from);
     if (p != NULL) {
         p->ahead = ahead;
         p->useful = useful;
@@ -78,8 +75,7 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve     c = {.base = state};
     Planaria *p = carve_all(setup, &c);
     p->with = *(const PlanariaSettings *)settings;
-    uint32_t most = setup->machine->n_cores / 8 > 0 ? setup->machine->n_cores / 8 : 1;
-    p->unit = (uint32_t)p->with.quantum < most ? (uint32_t)p->with.quantum : most;
+    p->unit = setup_quantum(setup->machine, (uint32_t)p->with.quantum);
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const NodeModel *m = setup->tenants[i].model;
         ahead_init(&p->ahead[i], NULL);

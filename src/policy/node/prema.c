@@ -12,9 +12,9 @@
 // Predictions are those of a quiet machine, which it is, since nobody else runs.
 #include <math.h>
 
-#include "policy/node/carve.h"
 #include "policy/node/place.h"
 #include "policy/node/queue.h"
+#include "policy/node/setup.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -48,10 +48,7 @@ typedef struct Prema {
 static Prema *carve_all(const NodeSetup *s, Carve *from) {
     Prema   *p = carve(from, Prema, 1);
     Alone   *alone = carve(from, Alone, s->n_tenants);
-    uint32_t longest = 0;
-    for (uint32_t i = 0; i < s->n_tenants; i++)
-        if (s->tenants[i].model->n_layers > longest) longest = s->tenants[i].model->n_layers;
-    uint8_t *solo = carve(from, uint8_t, longest);
+    uint8_t *solo = setup_carve_solo(s, from);
     if (p != NULL) *p = (Prema){.alone = alone, .solo = solo};
     return p;
 }

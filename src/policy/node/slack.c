@@ -29,6 +29,7 @@
 #include "policy/node/menu.h"
 #include "policy/node/place.h"
 #include "policy/node/queue.h"
+#include "policy/node/setup.h"
 #include "policy/node/steady.h"
 #include "policy/policies.h"
 
@@ -99,7 +100,6 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     Slack *p = carve_all(setup, &c);
     p->with = *(const SlackSettings *)settings;
     place_init(&p->place, setup->machine);
-    TimeNs least = setup->tenants[0].qos_ns;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         menu_init(&p->menus[i], p->with.lean, (uint32_t)p->with.narrow);
         for (uint32_t level = 0; level < NODE_LEVELS; level++) {
@@ -107,12 +107,12 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
             MenuWay way = menu_choose(&p->menus[i], level, 0, setup->machine->n_cores, ns, 0);
             p->usual[i * NODE_LEVELS + level] = (uint8_t)way.k;
         }
-        if (setup->tenants[i].qos_ns < least) least = setup->tenants[i].qos_ns;
     }
+    double least = (double)setup_least_qos(setup);
     double min_ns = p->with.min_dispatches * (double)setup->machine->dispatch_ns;
-    double max_ns = p->with.max_qos * (double)least;
+    double max_ns = p->with.max_qos * least;
     p->block_ns = max_ns > min_ns ? max_ns : min_ns;
-    p->window_ns = p->with.window * (double)least;
+    p->window_ns = p->with.window * least;
 }
 
 typedef struct Offer {

@@ -22,6 +22,7 @@
 #include "policy/node/ahead.h"
 #include "policy/node/cut.h"
 #include "policy/node/line.h"
+#include "policy/node/setup.h"
 #include "policy/node/steady.h"
 #include "policy/policies.h"
 
@@ -38,15 +39,12 @@ typedef struct Veltair {
 } Veltair;
 
 static CutRule rule_of(const NodeSetup *s, const VeltairSettings *with, bool best) {
-    TimeNs least = s->tenants[0].qos_ns;
-    for (uint32_t i = 1; i < s->n_tenants; i++)
-        if (s->tenants[i].qos_ns < least) least = s->tenants[i].qos_ns;
     return (CutRule){.lo = with->idle,
                      .hi = with->safety,
                      .th_lo = with->th_lo,
                      .th_hi = with->th_hi,
                      .min_ns = with->min_dispatches * (double)s->machine->dispatch_ns,
-                     .max_ns = with->max_qos * (double)least,
+                     .max_ns = with->max_qos * (double)setup_least_qos(s),
                      .fixed = (uint32_t)with->fixed,
                      .best = best};
 }
@@ -55,15 +53,13 @@ static Veltair *carve_all(const NodeSetup *s, const CutRule *rule, Carve *from) 
     Veltair *v = carve(from, Veltair, 1);
     Cut     *cuts = carve(from, Cut, s->n_tenants), no_cut;
     Ahead   *ahead = carve(from, Ahead, s->n_tenants), no_ahead;
-    uint32_t longest = 0;
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         const NodeTenant *t = &s->tenants[i];
         cut_carve(v == NULL ? &no_cut : &cuts[i], rule, t, from);
         ahead_carve(v == NULL ? &no_ahead : &ahead[i], t->model, NODE_LEVELS, from);
-        if (t->model->n_layers > longest) longest = t->model->n_layers;
     }
     uint16_t *flat = carve(from, uint16_t, s->n_tenants);
-    uint8_t  *solo = carve(from, uint8_t, longest);
+    uint8_t  *solo = setup_carve_solo(s, from);
     if (v != NULL)
         *v = (Veltair){.setup = s, .flat = flat, .solo = solo, .cuts = cuts, .ahead = ahead};
     return v;
