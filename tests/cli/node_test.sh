@@ -1,17 +1,6 @@
 #!/bin/sh
 # Commands of the node tier: usage, the promised JSON, the same bytes for the same seed, records there and back.
-set -eu
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-fail() { echo "$1"; exit 1; }
-expect() { # CODE ARGUMENTS...: the program ends with CODE
-    want=$1; shift
-    code=0; "$COTENANT" "$@" >"$dir/out" 2>"$dir/err" </dev/null || code=$?
-    [ "$code" = "$want" ] || { cat "$dir/err"; fail "cotenant $*: exit $code, expected $want"; }
-}
-says() { grep -q -- "$1" "$dir/err" || { cat "$dir/err"; fail "stderr lacks: $1"; }; }
-prints() { grep -q -- "$1" "$dir/out" || { cat "$dir/out"; fail "stdout lacks: $1"; }; }
-quiet() { [ ! -s "$dir/out" ] || fail "stdout should be empty"; }
+. "$SRC/tests/cli/expect.sh"
 json() { # FILE EXPRESSION: of the parsed document d, in Python
     python3 -c "import json,sys; d=json.load(open(sys.argv[1])); sys.exit(not ($2))" "$1" || fail "$1: not so: $2"
 }
