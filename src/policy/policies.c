@@ -20,3 +20,22 @@ const NodePolicy *policies_node_find(const char *name) {
         if (strcmp(node[i]->name, name) == 0) return node[i];
     return NULL;
 }
+
+static const ChipPolicy *const chip[] = {
+#define X(name) &chip_policy_##name,
+#include "policy/chip.def"
+#undef X
+    NULL,
+};
+
+const ChipPolicy *policies_chip_at(uint32_t i) {
+    uint32_t n = 0;
+    while (n < i && chip[n] != NULL) n++;
+    return chip[n];
+}
+
+const ChipPolicy *policies_chip_find(const char *name) {
+    for (uint32_t i = 0; chip[i] != NULL; i++)
+        if (strcmp(chip[i]->name, name) == 0) return chip[i];
+    return NULL;
+}
