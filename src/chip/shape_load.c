@@ -1,0 +1,54 @@
+// A network by name or file, specialised from shapes alone: no weight is made.
+#include <string.h>
+#include <unistd.h>
+
+#include "chip/shape.h"
+#include "model/onnx_read.h"
+#include "model/special.h"
+#include "model/zoo.h"
+
+static bool is_file(const char *what) {
+    size_t n = strlen(what);
+    bool   suffix = n > 5 && strcmp(what + n - 5, ".onnx") == 0;
+    return suffix || strchr(what, '/') != NULL || access(what, F_OK) == 0;
+}
+
+static Err bind(const Model *m, int64_t batch, Tensor *types) {
+    for (uint32_t i = 0; i < m->graph->n_inputs; i++) {
+        const Value *v = &m->graph->values[m->graph->inputs[i]];
+        types[i] = v->type;
+        for (int32_t d = 0; d < types[i].rank; d++) {
+            if (types[i].dims[d] >= 0) continue;
+            if (d > 0)
+                return err_set(ERR_UNSUPPORTED,
+                               "dimension %d of input '%s' is open; give it a size in the file", d,
+                               v->name);
+            types[i].dims[d] = batch;
+        }
+    }
+    return ERR_OK;
+}
+
+static Err list(const Model *m, int64_t batch, Arena *a, Shape **out, uint32_t *n) {
+    Specials       all;
+    const Special *s = NULL;
+    Tensor        *types = arena_try_new(a, Tensor, m->graph->n_inputs);
+    if (types == NULL) return err_set(ERR_LIMIT, "no memory for %u inputs", m->graph->n_inputs);
+    TRY(bind(m, batch, types));
+    specials_init(&all, m, NULL);
+    Err e = specials_get(&all, types, &s);
+    if (e == ERR_OK) e = shape_list_of(s, a, out, n);
+    specials_finish(&all);
+    return e;
+}
+
+Err shape_list(const char *network, int64_t batch, Arena *a, Shape **out, uint32_t *n) {
+    Model m = {0};
+    if (is_file(network))
+        TRY(onnx_read(network, &m));
+    else
+        TRY(zoo_build(network, &(ZooOptions){.batch = batch}, &m));
+    Err e = list(&m, batch, a, out, n);
+    model_finish(&m);
+    return e == ERR_OK ? e : err_add(e, "%s", network);
+}
