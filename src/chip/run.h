@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "contract/chip.h"
 #include "sim/record.h"
@@ -39,7 +40,8 @@ typedef struct ChipRun {
     // Told before every call of the policy's decide (thinking: false) and think (true). For
     // training and explanations; NULL: nobody is.
     void (*watch)(void *self, const ChipView *view, const void *state, bool thinking);
-    void *watcher;
+    void        *watcher;
+    const Clock *clock;  // by which the policy's calls are timed; NULL: they are not
 } ChipRun;
 
 typedef struct ChipAnswer {
@@ -56,7 +58,8 @@ typedef struct ChipResult {
     double      bytes;         // moved from and to memory
     double      busy_unit_ns;  // units at work, summed
     double      thinking_ns;   // controller at work
-    double      decide_ns;     // real time spent in the policy; 0 unless the engine was asked
+    double      decide_ns;     // real time spent in the policy's decide; 0 without a clock
+    double      think_ns;      // and in its think
     TimeNs      span;          // from the first arrival to the last answer
 } ChipResult;
 

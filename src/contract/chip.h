@@ -85,7 +85,9 @@ typedef struct ChipSetup {
     const struct ChipFuture *future;    // for clairvoyant policies only; NULL for all others
 } ChipSetup;
 
-typedef struct ChipTask {  // a request that is neither finished nor dropped
+// A request that is neither finished nor dropped. One that the engine dropped at its deadline while
+// a layer of it ran stays until that layer ends.
+typedef struct ChipTask {
     ChipRequest request;
     uint32_t    slot;   // its own while it lives, below n_slots: for what a policy remembers
     uint32_t    layer;  // that runs or comes next
@@ -114,7 +116,7 @@ typedef struct ChipView {  // borrowed: valid only while the call lasts
     const ChipUnit  *units;    // [setup->n_units]
     const uint32_t  *free;     // [n_free] units, ascending
     uint32_t         n_tasks, n_waiting, n_free;
-    float            demand;   // bytes_ns of all layers that run, together
+    float            demand;   // bytes_ns of all layers on units, throttled ones by their caps
     const ChipTally *tallies;  // [n_tenants]
 } ChipView;
 

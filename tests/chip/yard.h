@@ -1,0 +1,95 @@
+// A package made by hand, for tests of the engine: any costs, any requests, a plain policy.
+#pragma once
+
+#include <math.h>
+#include <string.h>
+
+#include "chip/run.h"
+
+enum { YARD_TENANTS = 4, YARD_LAYERS = 8, YARD_REQUESTS = 64 };
+
+typedef struct Yard {
+    Arena       arena;
+    ChipKind    kinds[CHIP_KINDS];
+    uint8_t     kind_of[CHIP_UNITS];
+    ChipTenant  tenants[YARD_TENANTS];
+    ChipModel   models[YARD_TENANTS];
+    ChipCost    costs[YARD_TENANTS][YARD_LAYERS * CHIP_KINDS];
+    float       rest[YARD_TENANTS][YARD_LAYERS + 1];
+    uint8_t     fastest[YARD_TENANTS][YARD_LAYERS];
+    const char *names[YARD_LAYERS];
+    ChipRequest requests[YARD_REQUESTS];
+    ChipRun     run;
+} Yard;
+
+// First come, first served: the first that waits on the first free unit that can compute it.
+static inline uint32_t yard_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    const ChipSetup *s = v->setup;
+    bool             taken[CHIP_UNITS] = {0};
+    uint32_t         n = 0, left = v->n_free;
+    (void)state;
+    for (uint32_t w = 0; w < v->n_waiting && n < max && left > 0; w++) {
+        const ChipTask  *t = &v->tasks[v->waiting[w]];
+        const ChipModel *m = s->tenants[t->request.tenant].model;
+        for (uint32_t f = 0; f < v->n_free; f++) {
+            if (taken[f] || !isfinite(chip_cost(m, t->layer, s->kind_of[v->free[f]])->ns)) continue;
+            taken[f] = true;
+            left--;
+            out[n++] = (ChipAction){.verb = CHIP_START, .task = v->waiting[w], .unit = v->free[f]};
+            break;
+        }
+    }
+    return n;
+}
+
+static const ChipPolicy yard_fcfs = {.name = "yard", .about = "by arrival", .decide = yard_decide};
+
+static inline void yard_open(Yard *y, uint32_t n_kinds, const uint32_t *units, float bytes_ns) {
+    memset(y, 0, sizeof *y);
+    if (arena_init(&y->arena, (size_t)1 << 32) != ERR_OK) abort();
+    for (uint32_t l = 0; l < YARD_LAYERS; l++) y->names[l] = "layer";
+    y->run = (ChipRun){.policy = &yard_fcfs, .seed = 1};
+    y->run.setup = (ChipSetup){.tenants = y->tenants,
+                               .kinds = y->kinds,
+                               .kind_of = y->kind_of,
+                               .n_kinds = n_kinds,
+                               .bytes_ns = bytes_ns,
+                               .period = 1000};
+    y->run.trace.at = y->requests;
+    for (uint32_t k = 0; k < n_kinds; k++) {
+        y->kinds[k] = (ChipKind){"kind", units[k]};
+        for (uint32_t u = 0; u < units[k]; u++) y->kind_of[y->run.setup.n_units++] = (uint8_t)k;
+    }
+}
+
+static inline void yard_close(Yard *y) { arena_finish(&y->arena); }
+
+// A tenant; costs[n_layers][n_kinds].
+static inline uint32_t yard_tenant(Yard *y, uint32_t n_layers, const ChipCost *costs) {
+    uint32_t   t = y->run.setup.n_tenants++, n_kinds = y->run.setup.n_kinds;
+    ChipModel *m = &y->models[t];
+    memcpy(y->costs[t], costs, (size_t)n_layers * n_kinds * sizeof *costs);
+    *m = (ChipModel){.name = "net",
+                     .n_layers = n_layers,
+                     .n_kinds = n_kinds,
+                     .layers = y->names,
+                     .costs = y->costs[t],
+                     .rest_ns = y->rest[t],
+                     .fastest = y->fastest[t]};
+    for (uint32_t l = n_layers; l-- > 0;) {
+        float best = INFINITY;
+        for (uint32_t k = 0; k < n_kinds; k++)
+            if (chip_cost(m, l, k)->ns < best) {
+                best = chip_cost(m, l, k)->ns;
+                y->fastest[t][l] = (uint8_t)k;
+            }
+        y->rest[t][l] = y->rest[t][l + 1] + best;
+    }
+    y->tenants[t] = (ChipTenant){.model = m, .name = "tenant", .priority = 1};
+    return t;
+}
+
+static inline void yard_ask(Yard *y, uint32_t tenant, TimeNs arrival, TimeNs deadline) {
+    y->requests[y->run.trace.n++] =
+        (ChipRequest){.arrival = arrival, .deadline = deadline, .tenant = tenant};
+}
