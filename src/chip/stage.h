@@ -5,6 +5,10 @@
 #include "chip/run.h"
 #include "chip/workload.h"
 
+#define STAGE_PACKAGE "4+4"
+#define STAGE_SLACK   4.0
+enum { STAGE_REQUESTS = 1000 };
+
 typedef enum StageDeadlines { STAGE_MOCA, STAGE_PLANARIA, STAGE_MLPERF } StageDeadlines;
 
 typedef struct StageOptions {

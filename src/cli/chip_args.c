@@ -1,0 +1,81 @@
+#include "cli/chip_args.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]) {
+    const ArgRow all[CHIP_ARG_ROWS] = {
+        {"chip", ARG_TEXT, &x->chip, "NAME", "a package or a YAML file (default 4+4)", 0, 0},
+        {"ts", ARG_REAL, &x->ts, "US", "period T_s (default: the package's)", 0, 1000000},
+        {"slack", ARG_REAL, &x->slack, "K", "deadline: K x level x best case (default 4)", 0,
+         1000000},
+        {"deadlines", ARG_TEXT, &x->deadlines, "RULE", "moca, planaria or mlperf (default moca)", 0,
+         0},
+        {"sharing", ARG_TEXT, &x->sharing, "RULE", "of memory: equal or maxmin (default equal)", 0,
+         0},
+        {"burst", ARG_REAL, &x->burst, "K", "requests come in bursts, at K times the rate", 0,
+         1000},
+        {"firm", ARG_FLAG, &x->firm, NULL, "a request is dropped at its deadline", 0, 0},
+        {"target", ARG_REAL, &x->target, "R", "hit rate that every tenant should have", 0, 1},
+        {"requests", ARG_INT, &x->requests, "N", "of each run (default 1000)", 1, 100000000},
+        {"set", ARG_LIST, &x->sets, "POLICY.KEY=VALUE", "a setting of a policy", 0, 0},
+    };
+    memcpy(rows, all, sizeof all);
+}
+
+static Err find(const char *option, const char *name, const char *const *names, uint32_t n,
+                uint32_t *out) {
+    char   known[128] = "";
+    size_t len = 0;
+    if (name == NULL) return ERR_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+        len +=
+            (size_t)snprintf(known + len, sizeof known - len, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    return err_set(ERR_ARG, "--%s %s: there are %s", option, name, known);
+}
+
+Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth, StageOptions *out) {
+    static const char *const deadlines[] = {"moca", "planaria", "mlperf"};
+    static const char *const sharing[] = {"equal", "maxmin"};
+    uint32_t                 rule = STAGE_MOCA, share = CHIP_EQUAL;
+    TRY(find("deadlines", x->deadlines, deadlines, 3, &rule));
+    TRY(find("sharing", x->sharing, sharing, 2, &share));
+    *out = (StageOptions){.package = x->chip != NULL ? x->chip : STAGE_PACKAGE,
+                          .workload = mix,
+                          .bandwidth = bandwidth,
+                          .period_us = x->ts,
+                          .slack = x->slack,
+                          .target = x->target,
+                          .deadlines = (StageDeadlines)rule,
+                          .sharing = (ChipSharing)share,
+                          .firm = x->firm};
+    return ERR_OK;
+}
+
+StageTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed) {
+    return (StageTraffic){.load = load,
+                          .burst = x->burst,
+                          .requests = x->requests > 0 ? (uint32_t)x->requests : STAGE_REQUESTS,
+                          .seed = seed};
+}
+
+Err chip_args_numbers(const char *option, const char *text, double lo, double hi, double *out,
+                      uint32_t max, uint32_t *n) {
+    for (*n = 0;; text++) {
+        char  *end = NULL;
+        double v = strtod(text, &end);
+        if (end == text || (*end != ',' && *end != '\0') || !(v >= lo && v <= hi))
+            return err_set(ERR_ARG, "--%s: '%s' is not a list of numbers from %g to %g", option,
+                           text, lo, hi);
+        if (*n == max) return err_set(ERR_LIMIT, "--%s: more than %u numbers", option, max);
+        out[(*n)++] = v;
+        text = end;
+        if (*text == '\0') return ERR_OK;
+    }
+}

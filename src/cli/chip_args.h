@@ -1,0 +1,27 @@
+// ChipArgs: the options that commands of the chip tier have in common.
+#pragma once
+
+#include "chip/stage.h"
+#include "cli/args.h"
+
+typedef struct ChipArgs {
+    const char *chip, *deadlines, *sharing;  // NULL: the usual
+    double      ts, slack, target, burst;    // 0: the usual
+    int64_t     requests;                    // 0: STAGE_REQUESTS
+    bool        firm;
+    ArgList     sets;
+} ChipArgs;
+
+enum { CHIP_ARG_ROWS = 10 };
+
+// Writes the rows that fill x, for the array that args_parse takes: a command puts its own before.
+void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]);
+
+// bandwidth 0: the package's own.
+MUST_USE Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
+                             StageOptions *out);
+StageTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed);
+
+// "0.5,0.7,1" as numbers from lo to hi; option is named in errors.
+MUST_USE Err chip_args_numbers(const char *option, const char *text, double lo, double hi,
+                               double *out, uint32_t max, uint32_t *n);
