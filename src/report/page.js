@@ -1,6 +1,6 @@
 // Draws every chart of the page from the JSON beside its canvas, again when light and dark change places.
 (() => {
-  const palette = ['#3b82c4', '#e0803a', '#4fa36b', '#c2506a', '#8a6fc0', '#9a7b4f', '#d0a02c', '#5aa5b5', '#7f8790', '#b05fa0'];
+  const palette = ['#3b82c4', '#e0803a', '#4fa36b', '#c2506a', '#8a6fc0', '#9a7b4f', '#d0a02c', '#5aa5b5', '#7f8790', '#b05fa0', '#2f6f4f', '#a33b2b', '#4756a8', '#8fae3c'];
   const whiskers = {
     id: 'whiskers',
     afterDatasetsDraw(chart) {
