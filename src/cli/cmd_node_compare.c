@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/term.h"
 #include "cli/commands.h"
+#include "cli/crew.h"
 #include "cli/saga.h"
 #include "cli/tournament.h"
 
@@ -114,24 +115,15 @@ static Err compare(Options *o, Arena *a) {
     return e == ERR_OK ? tell(o, &contest, a) : e;
 }
 
-static uint32_t threads_of(const Options *o, Arena *a) {
-    Cpu cpu;
-    if (o->threads > 0) return (uint32_t)o->threads;
-    if (cpu_read(a, &cgroup_roots, &cpu) != ERR_OK) return 1;
-    return cpu_budget(&cpu, &cgroup_roots).cores;
-}
-
 static int run_command(Options *o) {
     Arena a = {0};
     if (o->live) o->scene.machine = NULL;
     o->rules.seeds = (uint32_t)o->seeds;
     o->rules.first_seed = (uint64_t)o->seed;
     o->rules.requests = (uint32_t)o->requests;
+    o->rules.threads = crew_size(o->threads);
     Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) {
-        o->rules.threads = threads_of(o, &a);
-        e = compare(o, &a);
-    }
+    if (e == ERR_OK) e = compare(o, &a);
     int code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);
     return code;

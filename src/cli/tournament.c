@@ -1,11 +1,10 @@
 #include "cli/tournament.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "cli/crew.h"
 #include "node/peak.h"
 
 enum { OWN = CONTEST_EQUALS, LOADS = CONTEST_EQUALS + 1, TRIAL_BYTES_SHIFT = 32 };
@@ -31,14 +30,8 @@ typedef struct Hall {  // what the threads share
     const TournamentRules *rules;
     Search                *searches;
     Final                 *finals;
-    uint32_t               n_jobs;
-    _Atomic uint32_t       next;
-    Err (*job)(struct Hall *h, uint32_t i, Arena *a);
-    pthread_mutex_t lock;  // of what is below
-    Progress       *progress;
-    int64_t         worth;  // steps of a job
-    Err             err;
-    char            why[512];
+    uint32_t               n_searches;
+    Progress              *progress;
 } Hall;
 
 static Err try_rate(const Hall *h, const Search *s, double rate, Arena *a, double *hit) {
@@ -66,7 +59,8 @@ static Err step(const Hall *h, Search *s, Arena *a) {
     return ERR_OK;
 }
 
-static Err search_job(Hall *h, uint32_t i, Arena *a) {
+static Err search_job(void *self, uint32_t i, Arena *a) {
+    Hall *h = self;
     while (!h->searches[i].done) TRY(step(h, &h->searches[i], a));
     return ERR_OK;
 }
@@ -78,63 +72,30 @@ static void keep_latencies(Final *f, const NodeRun *run, const NodeResult *r) {
                 (double)(r->answers[i].finish - r->answers[i].arrival) / 1e6;
 }
 
-static Err final_job(Hall *h, uint32_t i, Arena *a) {
+static Err final_job(void *self, uint32_t i, Arena *a) {
+    Hall      *h = self;
     Final     *f = &h->finals[i];
     NodeRun    run;
     NodeResult result;
     SceneRun   r = {
           .choice = *f->choice, .rate = f->rate, .seed = f->seed, .requests = h->rules->requests};
     if (!(f->rate > 0)) return ERR_OK;
-    arena_rewind(a, 0);
     TRY(scene_run(h->scene, &r, a, &run, &result));
     keep_latencies(f, &run, &result);
     return node_summary(&run, &result, NODE_ALL, a, &f->summary);
-}
-
-static bool settle(Hall *h, Err e) {  // true: go on
-    (void)pthread_mutex_lock(&h->lock);
-    if (e != ERR_OK && h->err == ERR_OK) {
-        h->err = e;
-        (void)snprintf(h->why, sizeof h->why, "%s", err_why());
-    }
-    if (e == ERR_OK && h->progress != NULL) progress_step(h->progress, h->worth);
-    bool fine = h->err == ERR_OK;
-    (void)pthread_mutex_unlock(&h->lock);
-    return fine;
-}
-
-static void *work(void *self) {
-    Hall *h = self;
-    Arena a;
-    Err   e = arena_init(&a, (size_t)1 << TRIAL_BYTES_SHIFT);
-    if (e != ERR_OK) (void)settle(h, e);
-    for (uint32_t i; e == ERR_OK && (i = atomic_fetch_add(&h->next, 1)) < h->n_jobs;)
-        if (!settle(h, h->job(h, i, &a))) break;
-    if (e == ERR_OK) arena_finish(&a);
-    return NULL;
-}
-
-static Err all_jobs(Hall *h, uint32_t threads) {
-    pthread_t ids[CORES_MAX];
-    uint32_t  n = 0;
-    atomic_store(&h->next, 0);
-    while (n + 1 < threads && n < CORES_MAX && pthread_create(&ids[n], NULL, work, h) == 0) n++;
-    (void)work(h);
-    for (uint32_t i = 0; i < n; i++) (void)pthread_join(ids[i], NULL);
-    return h->err == ERR_OK ? ERR_OK : err_set(h->err, "%s", h->why);
 }
 
 // One trial of each search at a time.
 static Err in_turns(Hall *h) {
     Arena a;
     Err   e = arena_init(&a, (size_t)1 << TRIAL_BYTES_SHIFT);
-    for (uint32_t left = h->n_jobs; e == ERR_OK && left > 0;) {
+    for (uint32_t left = h->n_searches; e == ERR_OK && left > 0;) {
         left = 0;
-        for (uint32_t i = 0; e == ERR_OK && i < h->n_jobs; i++) {
+        for (uint32_t i = 0; e == ERR_OK && i < h->n_searches; i++) {
             Search *s = &h->searches[i];
             if (s->done) continue;
             e = step(h, s, &a);
-            if (s->done) (void)settle(h, ERR_OK);
+            if (s->done && h->progress != NULL) progress_step(h->progress, TOURNAMENT_SEARCH);
             left += !s->done;
         }
     }
@@ -150,16 +111,15 @@ static Err search_all(Hall *h, const Choices *c, Arena *a) {
     rule.start = h->scene->capacity / 4;
     rule.most = h->scene->capacity * 16;
     rule.least = h->scene->capacity / 4096;
-    h->n_jobs = c->n * r->seeds;
-    h->searches = arena_new(a, Search, h->n_jobs);
-    for (uint32_t i = 0; i < h->n_jobs; i++) {
+    h->n_searches = c->n * r->seeds;
+    h->searches = arena_new(a, Search, h->n_searches);
+    for (uint32_t i = 0; i < h->n_searches; i++) {
         h->searches[i] =
             (Search){.choice = &c->at[i / r->seeds], .seed = r->first_seed + i % r->seeds};
         peak_begin(&h->searches[i].peak, &rule);
     }
-    h->job = search_job;
-    h->worth = TOURNAMENT_SEARCH;
-    return h->scene->live != NULL ? in_turns(h) : all_jobs(h, r->threads);
+    CrewJobs jobs = {search_job, h, h->n_searches, h->progress, TOURNAMENT_SEARCH};
+    return h->scene->live != NULL ? in_turns(h) : crew_run(&jobs, r->threads);
 }
 
 static void rate_entries(const Hall *h, const Choices *c, ContestMix *m, Arena *a) {
@@ -188,9 +148,9 @@ static uint32_t latency_room(const Hall *h, double rate) {
 static Err run_finals(Hall *h, const Choices *c, const ContestMix *m, Arena *a) {
     const TournamentRules *r = h->rules;
     uint32_t               each = r->seeds * LOADS;
-    h->n_jobs = c->n * each;
-    h->finals = arena_new(a, Final, h->n_jobs);
-    for (uint32_t i = 0; i < h->n_jobs; i++) {
+    CrewJobs               jobs = {final_job, h, c->n * each, h->progress, 1};
+    h->finals = arena_new(a, Final, jobs.n);
+    for (uint32_t i = 0; i < jobs.n; i++) {
         uint32_t policy = i % c->n, load = i / c->n % LOADS, seed = i / c->n / LOADS;
         Final   *f = &h->finals[i];
         double   rate = load == OWN ? r->calm * m->entries[policy].qps.mean : m->equal[load];
@@ -198,9 +158,7 @@ static Err run_finals(Hall *h, const Choices *c, const ContestMix *m, Arena *a) 
         if (load == 0 && seed == 0 && rate > 0)
             f->latencies_ms = arena_new(a, double, latency_room(h, rate));
     }
-    h->job = final_job;
-    h->worth = 1;
-    return all_jobs(h, h->scene->live != NULL ? 1 : r->threads);
+    return crew_run(&jobs, h->scene->live != NULL ? 1 : r->threads);
 }
 
 static double average(const Hall *h, uint32_t policy, uint32_t n_policies, uint32_t load,
@@ -245,7 +203,6 @@ Err tournament_run(const Scene *s, const Choices *c, const char *baseline, const
                         .about = scene_about(s, a),
                         .entries = arena_new(a, ContestEntry, c->n),
                         .n_entries = c->n};
-    (void)pthread_mutex_init(&h.lock, NULL);
     Err e = search_all(&h, c, a);
     if (e == ERR_OK) {
         rate_entries(&h, c, out, a);
@@ -255,6 +212,5 @@ Err tournament_run(const Scene *s, const Choices *c, const char *baseline, const
         e = run_finals(&h, c, out, a);
     }
     if (e == ERR_OK) sum_up(&h, c->n, out);
-    (void)pthread_mutex_destroy(&h.lock);
     return e;
 }

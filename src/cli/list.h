@@ -1,0 +1,14 @@
+// List: what an option names, parted by commas.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/arena.h"
+
+enum { LIST_MAX = 64 };
+
+// Nothing empty, nothing twice; errors name the option.
+MUST_USE Err list_words(const char *option, const char *text, Arena *a, const char ***out,
+                        uint32_t *n);
+MUST_USE Err list_numbers(const char *option, const char *text, double lo, double hi, Arena *a,
+                          double **out, uint32_t *n);
