@@ -1,0 +1,78 @@
+#include "policy/chip/relmas_price.h"
+
+#include <math.h>
+
+enum { ROUNDS = 400 };
+
+// Shares of the whole that each resource, kinds first and the memory last, is worth.
+typedef struct Shares {
+    double   at[CHIP_KINDS + 1], sum[CHIP_KINDS + 1];
+    uint32_t n;
+} Shares;
+
+static RelmasPrice price_of(const ChipSetup *s, const double *share) {
+    RelmasPrice p = {.byte = (float)(share[s->n_kinds] / (double)s->bytes_ns)};
+    for (uint32_t k = 0; k < s->n_kinds; k++)
+        p.kind[k] = (float)(share[k] / (double)s->kinds[k].n_units);
+    return p;
+}
+
+static uint32_t cheapest(const RelmasPrice *p, const ChipModel *m, uint32_t layer) {
+    uint32_t best = m->fastest[layer];
+    for (uint32_t k = 0; k < m->n_kinds; k++) {
+        const ChipCost *c = chip_cost(m, layer, k);
+        if (isfinite(c->ns) &&
+            relmas_price_work(p, c, k) < relmas_price_work(p, chip_cost(m, layer, best), best))
+            best = k;
+    }
+    return best;
+}
+
+// How long each resource is busy when every layer takes the cheapest kind.
+static void use_of(const ChipSetup *s, const RelmasPrice *p, double *use) {
+    for (uint32_t r = 0; r <= s->n_kinds; r++) use[r] = 0;
+    for (uint32_t t = 0; t < s->n_tenants; t++) {
+        const ChipModel *m = s->tenants[t].model;
+        for (uint32_t l = 0; l < m->n_layers; l++) {
+            uint32_t        k = cheapest(p, m, l);
+            const ChipCost *c = chip_cost(m, l, k);
+            use[k] += (double)c->ns / (double)s->kinds[k].n_units;
+            use[s->n_kinds] += (double)c->ns * (double)c->bytes_ns / (double)s->bytes_ns;
+        }
+    }
+}
+
+static double largest(const double *x, uint32_t n) {
+    double most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i] > most) most = x[i];
+    return most;
+}
+
+// What is used more becomes dearer; x / (1 + x) steps need no exponential. The mean over the
+// rounds comes close to the best prices, the last round alone goes to and fro about them.
+static void round_of(const ChipSetup *s, Shares *h, double step) {
+    double      use[CHIP_KINDS + 1], total = 0;
+    RelmasPrice p = price_of(s, h->at);
+    use_of(s, &p, use);
+    double most = largest(use, h->n);
+    for (uint32_t r = 0; r < h->n; r++) {
+        h->at[r] *= 1 + step * use[r] / most;
+        total += h->at[r];
+    }
+    for (uint32_t r = 0; r < h->n; r++) {
+        h->at[r] = h->at[r] / total;
+        if (h->at[r] < 1e-4) h->at[r] = 1e-4;
+    }
+}
+
+RelmasPrice relmas_price_find(const ChipSetup *s) {
+    Shares h = {.n = s->n_kinds + 1};
+    for (uint32_t r = 0; r < h.n; r++) h.at[r] = 1.0 / h.n;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        round_of(s, &h, 4.0 / (20.0 + i));
+        for (uint32_t r = 0; r < h.n; r++) h.sum[r] += i >= ROUNDS / 2 ? h.at[r] : 0;
+    }
+    for (uint32_t r = 0; r < h.n; r++) h.sum[r] /= ROUNDS - ROUNDS / 2;
+    return price_of(s, h.sum);
+}

@@ -1,0 +1,55 @@
+#include "policy/chip/relmas_rule.h"
+
+#include <math.h>
+
+const char *relmas_part_name(RelmasPart p) {
+    static const char *const names[RELMAS_PARTS] = {"size",    "slack", "ratio", "fair",
+                                                    "learned", "fit",   "time",  "learned kind"};
+    return names[p];
+}
+
+RelmasCase relmas_rule_case(const RelmasRule *r, const ChipView *v, const ChipTask *t) {
+    const RelmasModel *m = &r->table->models[t->request.tenant];
+    RelmasCase         c = {.model = m, .layer = t->layer, .rest_ns = m->costs->rest_ns[t->layer]};
+    float              left = (float)(t->request.deadline - v->now);
+    c.work = m->rest[t->layer];
+    if (t->unit != CHIP_NONE) {
+        float runs = (float)(v->units[t->unit].free_at - v->now);
+        c.rest_ns = m->costs->rest_ns[t->layer + 1] + runs;
+    }
+    c.slack_ns = left - c.rest_ns;
+    c.hopeless = c.slack_ns < (float)r->with.margin * c.rest_ns;
+    return c;
+}
+
+static float lacks(const RelmasRule *r, const ChipView *v, const ChipTask *t) {
+    float target = (float)r->setup->tenants[t->request.tenant].target;
+    float has = v->tallies[t->request.tenant].hit_rate;
+    return has < target ? target - has : 0;
+}
+
+float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t,
+                       const RelmasCase *c, const RelmasSays *says, float parts[RELMAS_PARTS]) {
+    const RelmasSettings *w = &r->with;
+    float                 usual = r->table->usual;
+    parts[RELMAS_SIZE] = -(float)w->size * relmas_log2(c->work / usual);
+    parts[RELMAS_SLACK] = -(float)w->slack * c->slack_ns / usual;
+    parts[RELMAS_RATIO] = -(float)w->ratio * c->slack_ns / c->rest_ns;
+    parts[RELMAS_FAIR] = (float)w->fair * lacks(r, v, t);
+    parts[RELMAS_LEARNED] = (float)w->gain * says->priority;
+    return parts[RELMAS_SIZE] + parts[RELMAS_SLACK] + parts[RELMAS_RATIO] + parts[RELMAS_FAIR] +
+           parts[RELMAS_LEARNED];
+}
+
+float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
+                       const RelmasSays *says, float parts[RELMAS_PARTS]) {
+    const ChipModel *m = c->model->costs;
+    float            ns = chip_cost(m, c->layer, kind)->ns;
+    float            extra = ns - chip_cost(m, c->layer, m->fastest[c->layer])->ns;
+    float            work = relmas_table_work(c->model, c->layer, kind);
+    if (!isfinite(ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
+    parts[RELMAS_FIT] = -(float)r->with.fit * relmas_log2(work / c->model->least[c->layer]);
+    parts[RELMAS_TIME] = c->hopeless ? 0 : -(float)r->with.time * extra / (c->slack_ns + 1.0f);
+    parts[RELMAS_LEARNED_KIND] = (float)r->with.gain * says->kind[kind];
+    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_LEARNED_KIND];
+}

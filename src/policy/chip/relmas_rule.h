@@ -1,0 +1,69 @@
+// RelmasRule: what a pair of a task and a kind of unit is worth, part by part: by rule, and by what
+// the network says.
+#pragma once
+
+#include "policy/chip/relmas_table.h"
+
+// The defaults were chosen on traces of the seeds 1 to 99.
+#define RELMAS_SETTINGS(X)                                                                         \
+    X(size, double, 1.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
+    X(slack, double, 0.25, 0.0, 100.0, "weight of slack, in works of a usual request")             \
+    X(ratio, double, 0.25, 0.0, 100.0, "weight of slack, in remaining times of the request")       \
+    X(fit, double, 1.0, 0.0, 100.0, "weight of a kind's price over the cheapest kind's")           \
+    X(time, double, 2.0, 0.0, 100.0, "weight of the part of the slack that a slower kind takes")   \
+    X(fair, double, 4.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
+    X(gain, double, 3.0, 0.0, 100.0, "weight of what the network says")                            \
+    X(patience, double, 3.0, -100.0, 100.0, "a worse fit of a unit than this waits for another")   \
+    X(speed, double, 0.5, 0.0, 1.0, "least part of its bandwidth with which a layer is started")   \
+    X(margin, double, 0.0, -2.0, 4.0, "slack below this part of the remaining time is hopeless")   \
+    X(cap, bool, true, 0, 1, "bandwidth goes to the layers that are worth most, not to all alike") \
+    X(drop, bool, false, 0, 1, "hopeless requests are dropped, not computed last")                 \
+    X(weights, string, "", 0, 4095, "a file of weights (default: those shipped for the package)")  \
+    X(hidden, int, 0, 0, 1024, "charge a network of this size (0: of its own)")
+
+typedef struct RelmasSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    RELMAS_SETTINGS(X)
+#undef X
+} RelmasSettings;
+
+typedef enum RelmasPart {
+    RELMAS_SIZE,
+    RELMAS_SLACK,
+    RELMAS_RATIO,
+    RELMAS_FAIR,
+    RELMAS_LEARNED,
+    RELMAS_FIT,
+    RELMAS_TIME,
+    RELMAS_LEARNED_KIND,
+    RELMAS_PARTS,
+    RELMAS_TASK_PARTS = RELMAS_FIT,  // those before are the same for every kind
+} RelmasPart;
+
+const char *relmas_part_name(RelmasPart p);
+
+typedef struct RelmasSays {  // of one task; zeros when the network has not seen it
+    float priority, kind[CHIP_KINDS];
+} RelmasSays;
+
+typedef struct RelmasRule {
+    const ChipSetup   *setup;
+    const RelmasTable *table;
+    RelmasSettings     with;
+} RelmasRule;
+
+typedef struct RelmasCase {  // how a task stands
+    const RelmasModel *model;
+    uint32_t           layer;
+    float              rest_ns, slack_ns, work;  // of its remaining layers
+    bool               hopeless;                 // its deadline cannot be kept
+} RelmasCase;
+
+RelmasCase relmas_rule_case(const RelmasRule *r, const ChipView *v, const ChipTask *t);
+
+// Parts that do not depend on the kind, and their sum.
+float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t,
+                       const RelmasCase *c, const RelmasSays *says, float parts[RELMAS_PARTS]);
+// Parts that do, and their sum; -INFINITY: the kind cannot compute it, or not in time.
+float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
+                       const RelmasSays *says, float parts[RELMAS_PARTS]);

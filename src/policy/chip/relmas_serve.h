@@ -1,0 +1,23 @@
+// RelmasServe: the best pairs of waiting tasks and free units start, and bandwidth goes to who is
+// worth most.
+#pragma once
+
+#include "policy/chip/relmas_rule.h"
+
+typedef struct RelmasNote {  // what is remembered of a task, by its slot
+    uint64_t   id;           // of the request + 1; 0: nothing is
+    RelmasSays says;
+} RelmasNote;
+
+typedef struct RelmasServe {
+    RelmasRule  rule;
+    RelmasNote *notes;  // [slot]
+    float      *value;  // [slot] of the task
+    float      *pair;   // [slot][kind] score, or -INFINITY
+} RelmasServe;
+
+void     relmas_serve_carve(RelmasServe *s, const ChipSetup *setup, Carve *from);
+uint32_t relmas_serve(RelmasServe *s, const ChipView *v, ChipAction *out, uint32_t max);
+
+// What the network said of this request, or that it has said nothing.
+RelmasSays relmas_serve_says(const RelmasServe *s, const ChipTask *t);

@@ -1,0 +1,41 @@
+// RelmasTable: a package and its tenants as the learned policy reckons with them.
+#pragma once
+
+#include "contract/chip.h"
+#include "policy/chip/relmas_price.h"
+#include "policy/node/carve.h"
+
+typedef struct RelmasModel {  // a tenant's network at the package's prices
+    const ChipModel *costs;
+    float           *work;   // [layer][kind] INFINITY: it cannot compute it
+    float           *least;  // [layer] on the cheapest kind
+    float           *rest;   // [n_layers + 1] all layers from l on, each on its cheapest kind
+    float           *bytes;  // [n_layers + 1] of traffic of all layers from l on, likewise
+} RelmasModel;
+
+typedef struct RelmasTable {
+    RelmasPrice  price;
+    float        share[CHIP_KINDS + 1];  // of all that is paid for: kinds, then the memory
+    float        usual;                  // work of a request, mean over the tenants
+    RelmasModel *models;                 // [tenant]
+} RelmasTable;
+
+void relmas_table_carve(RelmasTable *t, const ChipSetup *s, Carve *from);
+void relmas_table_fill(RelmasTable *t, const ChipSetup *s);
+
+static inline float relmas_table_work(const RelmasModel *m, uint32_t layer, uint32_t kind) {
+    return m->work[(size_t)layer * m->costs->n_kinds + kind];
+}
+
+// The same bits on every machine, true to 1e-5; x is positive and no denormal.
+float relmas_log2(float x);
+
+static inline float relmas_clip(float x, float lo, float hi) {
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+// Maps all numbers to -1 .. 1.
+static inline float relmas_squash(float x) {
+    x = relmas_clip(x, -1e6f, 1e6f);
+    return x / (1.0f + (x < 0 ? -x : x));
+}
