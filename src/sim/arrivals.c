@@ -27,9 +27,28 @@ static uint32_t draw(Rng *rng, const double *share, uint32_t n, double sum) {
     return last;
 }
 
-Err arrivals_poisson(Arena *a, Rng rng, double rate, const double *share, uint32_t n_tenants,
-                     uint32_t n, Arrivals *out) {
-    double sum, ns = 0;
+// When the process is switched on and off. On for ever: Poisson.
+typedef struct Switch {
+    Rng    rng;
+    double on_ns, off_ns;  // means
+    double left;           // until the burst ends
+} Switch;
+
+// Time in which requests may come, as time that passes: what is off in between is added.
+static double pass(Switch *s, double ns) {
+    double passes = 0;
+    while (ns > s->left) {
+        ns -= s->left;
+        passes += s->left + rng_exp(&s->rng) * s->off_ns;
+        s->left = rng_exp(&s->rng) * s->on_ns;
+    }
+    s->left -= ns;
+    return passes + ns;
+}
+
+static Err fill(Arena *a, Rng rng, double rate, Bursts b, const double *share, uint32_t n_tenants,
+                uint32_t n, Arrivals *out) {
+    double sum, ns = 0, dense = rate * b.factor;
     TRY(check(rate, share, n_tenants, &sum));
     if ((double)n * 1e9 / rate > 1e17)
         return err_set(ERR_LIMIT, "%u requests at %g a second take too long; raise the rate", n,
@@ -37,11 +56,30 @@ Err arrivals_poisson(Arena *a, Rng rng, double rate, const double *share, uint32
     Arrival *at = arena_try_new(a, Arrival, n);
     if (at == NULL) return err_set(ERR_LIMIT, "no memory for %u arrivals", n);
     // Gaps and tenants are streams of their own: another mix meets the same rhythm.
-    Rng gaps = rng_fork(rng, 1), who = rng_fork(rng, 2);
+    Rng    gaps = rng_fork(rng, 1), who = rng_fork(rng, 2);
+    Switch s = {.rng = rng_fork(rng, 3), .on_ns = b.length * 1e9 / dense};
+    s.off_ns = s.on_ns * (b.factor - 1);
+    if (b.factor > 1) s.left = rng_exp(&s.rng) * s.on_ns;
     for (uint32_t i = 0; i < n; i++) {
-        ns += rng_exp(&gaps) * 1e9 / rate;
+        double gap = rng_exp(&gaps) * 1e9 / dense;
+        ns += b.factor > 1 ? pass(&s, gap) : gap;
         at[i] = (Arrival){(TimeNs)ns, draw(&who, share, n_tenants, sum)};
     }
     *out = (Arrivals){at, n};
     return ERR_OK;
+}
+
+Err arrivals_poisson(Arena *a, Rng rng, double rate, const double *share, uint32_t n_tenants,
+                     uint32_t n, Arrivals *out) {
+    return fill(a, rng, rate, (Bursts){1, 1}, share, n_tenants, n, out);
+}
+
+Err arrivals_bursty(Arena *a, Rng rng, double rate, Bursts bursts, const double *share,
+                    uint32_t n_tenants, uint32_t n, Arrivals *out) {
+    if (!(bursts.factor > 1 && bursts.factor <= 1e6))
+        return err_set(ERR_ARG, "bursts at %g times the rate; give a factor above 1",
+                       bursts.factor);
+    if (!(bursts.length >= 1 && bursts.length <= 1e9))
+        return err_set(ERR_ARG, "bursts of %g requests; give 1 or more", bursts.length);
+    return fill(a, rng, rate, bursts, share, n_tenants, n, out);
 }
