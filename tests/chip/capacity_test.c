@@ -93,7 +93,8 @@ static double best_bound(const CapacityCase *c) {
     double best = 0, load[3];
     for (int i = 0; i <= 400; i++)
         for (int j = 0; i + j <= 400; j++)
-            best = fmax(best, bound_at(c, (double[]){i / 400.0, j / 400.0, (400 - i - j) / 400.0}));
+            best = fmax(best,
+                        bound_at(c, (double[]){i / 400.0, j / 400.0, (400 - i - j) / 400.0}, load));
     return best;
 }
 
