@@ -69,7 +69,7 @@ MUST_USE Err chip_simulate(const ChipRun *run, Arena *a, ChipResult *out);
 typedef struct ChipSummary {  // tenant: one of them, or CHIP_NONE for all
     uint32_t n, met, late, dropped;
     double   sla;       // share of requests in time
-    double   slowdown;  // mean of latency over the best case alone; of answered ones
+    double   slowdown;  // latency over the best case alone, of answered ones: geometric mean
     double   mean_ms, p99_ms;
     double   energy_mj, policy_energy_share;
     double   bandwidth_use;  // share of what the memory could have moved

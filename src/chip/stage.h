@@ -7,7 +7,12 @@
 
 #define STAGE_PACKAGE "4+4"
 #define STAGE_SLACK   4.0
-enum { STAGE_REQUESTS = 1000 };
+enum {
+    STAGE_REQUESTS = 1000,
+    // A best case counts as this much at least: nobody waits for an answer in microseconds, and no
+    // scheduler that thinks every half millisecond could give one.
+    STAGE_LEAST_NS = 500000,
+};
 
 typedef enum StageDeadlines { STAGE_MOCA, STAGE_PLANARIA, STAGE_MLPERF } StageDeadlines;
 
@@ -28,7 +33,7 @@ typedef struct Stage {
     Workload       workload;
     ChipModel     *models;   // [workload.n]
     ChipTenant    *tenants;  // [workload.n]
-    double        *share;    // [workload.n] of the requests
+    double        *share;    // [workload.n] of the requests: all the same
     ChipSetup      setup;
     ChipController controller;
     ChipSharing    sharing;
@@ -39,6 +44,9 @@ typedef struct Stage {
 } Stage;
 
 MUST_USE Err stage_open(const StageOptions *o, Arena *a, Stage *out);
+
+// What a tenant's deadlines are multiples of, by level: see StageOptions.
+double stage_base_ns(const Stage *s, uint32_t tenant);
 
 typedef struct StageTraffic {
     double   load;   // 1: what the package could just answer, see Stage.capacity

@@ -1,10 +1,12 @@
+#include <math.h>
+
 #include "base/stats.h"
 #include "chip/run.h"
 
 typedef struct Tally {
     double  *ms;  // of answered ones
     uint32_t answered;
-    double   slowdown;
+    double   slowdown;  // its logarithm, summed
 } Tally;
 
 static void count(const ChipRun *run, const ChipResult *r, uint32_t i, ChipSummary *s, Tally *t) {
@@ -15,7 +17,7 @@ static void count(const ChipRun *run, const ChipResult *r, uint32_t i, ChipSumma
     s->dropped += x->outcome == OUTCOME_REJECTED;
     if (x->outcome == OUTCOME_REJECTED) return;
     double ns = (double)(x->finish - run->trace.at[i].arrival);
-    t->slowdown += ns / (double)run->setup.tenants[x->tenant].model->rest_ns[0];
+    t->slowdown += log(ns / (double)run->setup.tenants[x->tenant].model->rest_ns[0]);
     t->ms[t->answered++] = ns / 1e6;
 }
 
@@ -23,7 +25,7 @@ static Err latencies(const Tally *t, Arena *scratch, ChipSummary *s) {
     double *sorted = NULL;
     if (t->answered == 0) return ERR_OK;
     TRY(stats_sort(scratch, t->ms, t->answered, &sorted));
-    s->slowdown = t->slowdown / t->answered;
+    s->slowdown = exp(t->slowdown / t->answered);
     s->mean_ms = stats_mean(sorted, t->answered).mean;
     s->p99_ms = stats_percentile(sorted, t->answered, 99);
     return ERR_OK;

@@ -8,11 +8,14 @@
 
 typedef struct Workload {
     const char  *name;
-    const char **networks;   // [n]
-    double      *share;      // [n] of the requests
-    double      *target_ms;  // [n] MLPerf's, or by its rule
+    const char **networks;   // [n] of the zoo, or paths of ONNX files
+    double      *target_ms;  // [n] of MLPerf's server scenario, by task; 0: it has none
     uint32_t     n;
 } Workload;
 
-const char  *workload_name(uint32_t i);  // light, heavy, mixed; NULL after the last
+const char *workload_name(uint32_t i);   // light, heavy, mixed, then others; NULL after the last
+const char *workload_about(uint32_t i);  // of the same
+
+// One of these, or networks of the zoo and paths of ONNX files, parted by commas or plus signs.
+// Names are matched without regard to case and to - and _.
 MUST_USE Err workload_find(const char *what, Arena *a, Workload *out);

@@ -1,7 +1,6 @@
 #include "cli/chip_args.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]) {
@@ -63,19 +62,4 @@ StageTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed) {
                           .burst = x->burst,
                           .requests = x->requests > 0 ? (uint32_t)x->requests : STAGE_REQUESTS,
                           .seed = seed};
-}
-
-Err chip_args_numbers(const char *option, const char *text, double lo, double hi, double *out,
-                      uint32_t max, uint32_t *n) {
-    for (*n = 0;; text++) {
-        char  *end = NULL;
-        double v = strtod(text, &end);
-        if (end == text || (*end != ',' && *end != '\0') || !(v >= lo && v <= hi))
-            return err_set(ERR_ARG, "--%s: '%s' is not a list of numbers from %g to %g", option,
-                           text, lo, hi);
-        if (*n == max) return err_set(ERR_LIMIT, "--%s: more than %u numbers", option, max);
-        out[(*n)++] = v;
-        text = end;
-        if (*text == '\0') return ERR_OK;
-    }
 }

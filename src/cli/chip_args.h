@@ -21,7 +21,3 @@ void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]);
 MUST_USE Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
                              StageOptions *out);
 StageTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed);
-
-// "0.5,0.7,1" as numbers from lo to hi; option is named in errors.
-MUST_USE Err chip_args_numbers(const char *option, const char *text, double lo, double hi,
-                               double *out, uint32_t max, uint32_t *n);

@@ -1,0 +1,147 @@
+#include "chip/workload.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/spell.h"
+#include "contract/chip.h"
+#include "model/zoo.h"
+
+typedef struct Named {
+    const char *name, *networks, *about;
+} Named;
+
+static const Named named[] = {
+#define X(name, networks, about) {#name, networks, about},
+#include "chip/workload.def"
+#undef X
+    {NULL, NULL, NULL},
+};
+
+// MLPerf Inference, server scenario, for the tasks that it has: ResNet-50 15 ms, SSD-ResNet34
+// 100 ms, BERT 130 ms, DLRM 30 ms. Other networks get the target of their task.
+typedef struct Target {
+    const char *network;
+    double      ms;
+} Target;
+
+static const Target targets[] = {
+    {"alexnet", 15},
+    {"squeezenet1_1", 15},
+    {"vgg16", 15},
+    {"googlenet", 15},
+    {"inception_v3", 15},
+    {"resnet18", 15},
+    {"resnet34", 15},
+    {"resnet50", 15},
+    {"densenet121", 15},
+    {"mobilenet_v1", 15},
+    {"mobilenet_v2", 15},
+    {"mobilenet_v3_large", 15},
+    {"efficientnet_b0", 15},
+    {"tiny_yolo_v2", 100},
+    {"yolo_v3", 100},
+    {"ssd_mobilenet_v1", 100},
+    {"ssd_resnet34", 100},
+    {"ssd_resnet34_512", 100},
+    {"unet", 100},
+    {"deeplab_v3", 100},
+    {"bert_base", 130},
+    {"bert_large", 130},
+    {"mobile_bert", 130},
+    {"dlrm", 30},
+    {NULL, 0},
+};
+
+const char *workload_name(uint32_t i) {
+    uint32_t n = 0;
+    while (n < i && named[n].name != NULL) n++;
+    return named[n].name;
+}
+
+const char *workload_about(uint32_t i) {
+    uint32_t n = 0;
+    while (n < i && named[n].name != NULL) n++;
+    return named[n].about;
+}
+
+static char plain(char c) { return c == '-' ? '_' : (char)tolower((unsigned char)c); }
+
+// text[n] has no end of its own.
+static bool same(const char *name, const char *text, size_t n) {
+    size_t i = 0;
+    for (; i < n && name[i] != '\0'; i++)
+        if (plain(name[i]) != plain(text[i])) return false;
+    return i == n && name[i] == '\0';
+}
+
+static bool is_file(const char *text, size_t n) {
+    return memchr(text, '/', n) != NULL || (n > 5 && memcmp(text + n - 5, ".onnx", 5) == 0);
+}
+
+static Err unknown(const char *text, size_t n, Arena *a) {
+    const char *known[128], *word = arena_printf(a, "%.*s", (int)n, text);
+    uint32_t    count = 0;
+    for (; named[count].name != NULL; count++) known[count] = named[count].name;
+    for (uint32_t i = 0; zoo_entry(i) != NULL && count < 128; i++)
+        known[count++] = zoo_entry(i)->name;
+    const char *near = spell_nearest(word, known, count);
+    return err_set(
+        ERR_ARG,
+        "no workload and no network '%s'%s%s%s; there are light, heavy, mixed, the names "
+        "of 'cotenant zoo list' and ONNX files",
+        word, near != NULL ? " (did you mean " : "", near != NULL ? near : "",
+        near != NULL ? "?)" : "");
+}
+
+static Err find_network(const char *text, size_t n, Arena *a, const char **out) {
+    if (is_file(text, n)) {
+        *out = arena_printf(a, "%.*s", (int)n, text);
+        return ERR_OK;
+    }
+    for (uint32_t i = 0; zoo_entry(i) != NULL; i++)
+        if (same(zoo_entry(i)->name, text, n)) {
+            *out = zoo_entry(i)->name;
+            return ERR_OK;
+        }
+    return unknown(text, n, a);
+}
+
+static double target_of(const char *network) {
+    for (uint32_t i = 0; targets[i].network != NULL; i++)
+        if (strcmp(targets[i].network, network) == 0) return targets[i].ms;
+    return 0;
+}
+
+static Err add(const char *network, Workload *w) {
+    for (uint32_t i = 0; i < w->n; i++)
+        if (strcmp(w->networks[i], network) == 0)
+            return err_set(ERR_ARG, "workload '%s': %s is named twice", w->name, network);
+    if (w->n == CHIP_TENANTS)
+        return err_set(ERR_LIMIT, "workload '%s': more than %d networks", w->name, CHIP_TENANTS);
+    w->networks[w->n] = network;
+    w->target_ms[w->n++] = target_of(network);
+    return ERR_OK;
+}
+
+Err workload_find(const char *what, Arena *a, Workload *out) {
+    Workload w = {.name = arena_str(a, what),
+                  .networks = arena_new(a, const char *, CHIP_TENANTS),
+                  .target_ms = arena_new(a, double, CHIP_TENANTS)};
+    for (uint32_t i = 0; named[i].name != NULL; i++)
+        if (same(named[i].name, what, strlen(what))) {
+            w.name = named[i].name;
+            what = named[i].networks;
+            break;
+        }
+    for (const char *at = what;; at++) {
+        size_t      n = strcspn(at, ",+");
+        const char *network = NULL;
+        TRY(find_network(at, n, a, &network));
+        TRY(add(network, &w));
+        at += n;
+        if (*at == '\0') break;
+    }
+    *out = w;
+    return ERR_OK;
+}
