@@ -15,6 +15,8 @@ void fleet_open(Fleet *f, const ChipView *v) {
     const ChipSetup *s = v->setup;
     f->view = v;
     f->n_free = v->n_free;
+    f->demand = 0;
+    f->bytes_ns = INFINITY;
     for (uint32_t u = 0; u < s->n_units; u++) {
         TimeNs left = v->units[u].free_at - v->now;
         f->at[u] = v->units[u].task == CHIP_NONE ? 0.0F : left > 0 ? (float)left : 1.0F;
@@ -26,17 +28,22 @@ void fleet_open(Fleet *f, const ChipView *v) {
     }
 }
 
-// The next unit of a kind, if it can compute the task's layer.
-static FleetPick of_kind(const Fleet *f, const ChipTask *t, uint32_t kind) {
-    float ns = chip_cost(fleet_model(f, t), t->layer, kind)->ns;
-    if (f->next[kind] == CHIP_NONE || isinf(ns)) return nothing;
-    return (FleetPick){f->next[kind], f->at[f->next[kind]], ns};
+void fleet_heed(Fleet *f) {
+    f->demand = f->view->demand;
+    f->bytes_ns = f->view->setup->bytes_ns;
+}
+
+FleetPick fleet_of_kind(const Fleet *f, const ChipTask *t, uint32_t kind) {
+    const ChipCost *c = chip_cost(fleet_model(f, t), t->layer, kind);
+    if (f->next[kind] == CHIP_NONE || isinf(c->ns)) return nothing;
+    float slower = (f->demand + c->bytes_ns) / f->bytes_ns;
+    return (FleetPick){f->next[kind], f->at[f->next[kind]], slower > 1 ? c->ns * slower : c->ns};
 }
 
 FleetPick fleet_first(const Fleet *f, const ChipTask *t) {
     FleetPick best = nothing;
     for (uint32_t k = 0; k < f->view->setup->n_kinds; k++) {
-        FleetPick p = of_kind(f, t, k);
+        FleetPick p = fleet_of_kind(f, t, k);
         if (p.wait < best.wait || (p.wait == best.wait && p.ns < best.ns)) best = p;
     }
     return best;
@@ -45,7 +52,7 @@ FleetPick fleet_first(const Fleet *f, const ChipTask *t) {
 FleetPick fleet_fastest(const Fleet *f, const ChipTask *t) {
     FleetPick best = nothing;
     for (uint32_t k = 0; k < f->view->setup->n_kinds; k++) {
-        FleetPick p = of_kind(f, t, k);
+        FleetPick p = fleet_of_kind(f, t, k);
         if (p.ns < best.ns) best = p;
     }
     return best;
@@ -54,15 +61,19 @@ FleetPick fleet_fastest(const Fleet *f, const ChipTask *t) {
 FleetPick fleet_soonest(const Fleet *f, const ChipTask *t, float patience) {
     FleetPick free = nothing, busy = nothing;
     for (uint32_t k = 0; k < f->view->setup->n_kinds; k++) {
-        FleetPick p = of_kind(f, t, k), *best = p.wait > 0 ? &busy : &free;
+        FleetPick p = fleet_of_kind(f, t, k), *best = p.wait > 0 ? &busy : &free;
         if (p.wait + p.ns < best->wait + best->ns) *best = p;
     }
     if (free.unit == CHIP_NONE) return busy;
     return busy.wait + busy.ns < patience * free.ns ? busy : free;
 }
 
-void fleet_claim(Fleet *f, FleetPick p) {
-    if (f->at[p.unit] == 0) f->n_free--;
+void fleet_claim(Fleet *f, const ChipTask *t, FleetPick p) {
+    uint32_t kind = f->view->setup->kind_of[p.unit];
+    if (f->at[p.unit] == 0) {
+        f->n_free--;
+        f->demand += chip_cost(fleet_model(f, t), t->layer, kind)->bytes_ns;
+    }
     f->at[p.unit] += p.ns > 1 ? p.ns : 1;
-    find_next(f, f->view->setup->kind_of[p.unit]);
+    find_next(f, kind);
 }

@@ -12,6 +12,7 @@ typedef struct Fleet {
     uint32_t        next[CHIP_KINDS];   // the first unit to be free; CHIP_NONE: there is no unit
     uint32_t        first[CHIP_KINDS];  // unit of the kind
     uint32_t        n_free;             // that nobody has claimed
+    float           demand, bytes_ns;   // of and from the memory; see fleet_heed
 } Fleet;
 
 typedef struct FleetPick {
@@ -19,8 +20,11 @@ typedef struct FleetPick {
     float    wait, ns;  // until it starts, and takes then
 } FleetPick;
 
-void fleet_open(Fleet *f, const ChipView *v);
+void fleet_open(Fleet *f, const ChipView *v);  // as if the memory had enough for all
+void fleet_heed(Fleet *f);  // from now on layers are as slow as what runs leaves them bandwidth
 
+// The next unit of a kind, if it can compute the task's layer.
+FleetPick fleet_of_kind(const Fleet *f, const ChipTask *t, uint32_t kind);
 // The unit that is free first; of several, the one that computes the layer in the least time.
 FleetPick fleet_first(const Fleet *f, const ChipTask *t);
 // The first of the fastest kind.
@@ -29,7 +33,7 @@ FleetPick fleet_fastest(const Fleet *f, const ChipTask *t);
 // never waits, 1 waits whenever that ends earlier.
 FleetPick fleet_soonest(const Fleet *f, const ChipTask *t, float patience);
 
-void fleet_claim(Fleet *f, FleetPick p);  // a pick of this fleet, just made
+void fleet_claim(Fleet *f, const ChipTask *t, FleetPick p);  // what was just picked for t
 
 static inline const ChipModel *fleet_model(const Fleet *f, const ChipTask *t) {
     return f->view->setup->tenants[t->request.tenant].model;

@@ -22,12 +22,18 @@ static void sink(Order *o, uint32_t i) {
     o->at[i] = moved;
 }
 
-uint32_t order_pop(Order *o) {
+OrderItem order_pop(Order *o) {
     if (!o->sorted)
         for (uint32_t i = o->n / 2; i-- > 0;) sink(o, i);
     o->sorted = true;
-    uint32_t first = o->at[0].task;
+    OrderItem first = o->at[0];
     o->at[0] = o->at[--o->n];
     if (o->n > 0) sink(o, 0);
     return first;
+}
+
+void order_push(Order *o, OrderItem x) {
+    uint32_t i = o->n++;
+    for (; i > 0 && before(&x, &o->at[(i - 1) / 2]); i = (i - 1) / 2) o->at[i] = o->at[(i - 1) / 2];
+    o->at[i] = x;
 }

@@ -25,10 +25,11 @@ static inline void order_clear(Order *o) {
     o->sorted = false;
 }
 
-// All are added before the first is popped.
+// All are added before the first is popped; later ones are pushed.
 static inline void order_add(Order *o, double key, uint32_t task) {
     o->at[o->n] = (OrderItem){key, task, o->n};
     o->n++;
 }
 
-uint32_t order_pop(Order *o);  // n > 0
+OrderItem order_pop(Order *o);                // n > 0
+void      order_push(Order *o, OrderItem x);  // one that was popped, with another key

@@ -9,14 +9,15 @@ static FleetPick pick(const Serve *s, const Fleet *f, const ChipTask *t) {
 uint32_t serve_all(const Serve *s, Order *o, Fleet *f, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
     while (o->n > 0 && f->n_free > 0 && n < max) {
-        uint32_t  task = order_pop(o);
-        FleetPick p = pick(s, f, &f->view->tasks[task]);
+        uint32_t        task = order_pop(o).task;
+        const ChipTask *t = &f->view->tasks[task];
+        FleetPick       p = pick(s, f, t);
         if (p.unit == CHIP_NONE) continue;
         if (p.wait == 0)
             out[n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = p.unit};
         else if (s->strict)
             break;
-        fleet_claim(f, p);
+        fleet_claim(f, t, p);
     }
     return n;
 }

@@ -1,0 +1,201 @@
+// moca: the memory's bandwidth divided by urgency
+//
+// 1. What runs and what might run is known by its demand on the memory. A layer's time is predicted
+//    with the demand that it would meet: a kind that is fast alone may be slow beside others.
+// 2. Tasks go by a score: priority + `ease` x time left to compute / time left to the deadline.
+// 3. Memory-heavy layers, those that ask for more than `heavy` of the bandwidth, are paired with
+//    light ones: while the layers that run ask for more than `crowd` bandwidths together, light
+//    ones of a lower score pass heavy ones. When no light one is left, heavy ones run all the same.
+// 4. When layers ask for more than there is, the excess is taken from them by throttles, more from
+//    low scores: in proportion to demand x (1 + bias x (highest score / score - 1)), down to
+//    `floor` of their demand at least.
+//    The original does this in hardware at every unit; here it is the package's THROTTLE.
+// 5. The original's tasks own their tiles. Here a task takes the unit where it is predicted to end
+//    first, at every layer anew; and those that cannot be in time any more come last, in the line
+//    as at the memory.
+#include <math.h>
+
+#include "policy/chip/hope.h"
+#include "policy/chip/serve.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X)                                                                                \
+    X(hopeless, int, HOPE_LAST, 0, 2,                                                              \
+      "requests that must be late: 0 as others, 1 last, 2 dropped")                                \
+    X(ease, double, 1.0, 0.0, 100.0, "what is left takes this many times its least")               \
+    X(heavy, double, 0.5, 0.0, 10.0, "share of the bandwidth above which a layer is memory-heavy") \
+    X(crowd, double, 1.0, 0.0, 100.0,                                                              \
+      "demand, in bandwidths, from which on heavy ones are passed")                                \
+    X(bias, double, 1.0, 0.0, 10.0,                                                                \
+      "how much more is taken from low scores; 0: nobody is throttled")                            \
+    X(floor, double, 0.25, 0.01, 1.0, "share of its demand that every layer keeps")                \
+    X(patience, double, 1.0, 0.0, 100.0,                                                           \
+      "waits for a busy unit that ends within this many "                                          \
+      "times what a free one takes; 0: never")
+
+typedef struct MocaSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} MocaSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(MocaSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Moca {
+    MocaSettings with;
+    Order        order, heavy;
+    Fleet        fleet;
+    uint32_t     on[CHIP_UNITS];      // task of each unit, as planned
+    double       weight[CHIP_UNITS];  // of what is taken from it
+} Moca;
+
+static Moca *carve_all(const ChipSetup *s, Carve *from) {
+    Order order, heavy;
+    Moca *m = carve(from, Moca, 1);
+    order_carve(&order, s->n_slots, from);
+    order_carve(&heavy, s->n_slots, from);
+    if (m != NULL) *m = (Moca){.order = order, .heavy = heavy};
+    return m;
+}
+
+static size_t size(const ChipSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
+    (void)loaded;
+    Carve c = {.base = state};
+    Moca *m = carve_all(setup, &c);
+    m->with = *(const MocaSettings *)settings;
+}
+
+static bool lost(const Moca *m, const ChipView *v, const ChipTask *t) {
+    return m->with.hopeless != HOPE_KEEP && hope_slack(v, t, m->with.ease) < 0;
+}
+
+// Step 2.
+static double score_of(const Moca *m, const ChipView *v, const ChipTask *t) {
+    const double most = 100.0, least = 0.01;
+    double       left = (double)(t->request.deadline - v->now);
+    double       work = m->with.ease * hope_rest(v, t);
+    if (lost(m, v, t)) return least;
+    return v->setup->tenants[t->request.tenant].priority +
+           (left * most > work ? work / left : most);
+}
+
+static uint32_t line_up(Moca *m, const ChipView *v, ChipAction *out, uint32_t max) {
+    uint32_t n = 0;
+    order_clear(&m->order);
+    for (uint32_t i = 0; i < v->n_waiting; i++) {
+        const ChipTask *t = &v->tasks[v->waiting[i]];
+        if (m->with.hopeless == HOPE_DROP && n < max && lost(m, v, t))
+            out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
+        else
+            order_add(&m->order, -score_of(m, v, t), v->waiting[i]);
+    }
+    return n;
+}
+
+static const ChipCost *cost_on(const Moca *m, uint32_t task, uint32_t unit) {
+    const ChipTask *t = &m->fleet.view->tasks[task];
+    return chip_cost(fleet_model(&m->fleet, t), t->layer, m->fleet.view->setup->kind_of[unit]);
+}
+
+// Step 3: whether this layer has to let light ones pass.
+static bool held(const Moca *m, uint32_t task, uint32_t unit) {
+    double b = (double)m->fleet.bytes_ns, asks = (double)cost_on(m, task, unit)->bytes_ns;
+    return asks > m->with.heavy * b && (double)m->fleet.demand + asks > m->with.crowd * b;
+}
+
+// Starts tasks of an order; with pairing, heavy ones that are held go into the other.
+static uint32_t start(Moca *m, Order *from, bool pair, ChipAction *out, uint32_t max) {
+    uint32_t n = 0;
+    while (from->n > 0 && m->fleet.n_free > 0 && n < max) {
+        uint32_t        task = order_pop(from).task;
+        const ChipTask *t = &m->fleet.view->tasks[task];
+        FleetPick       p = fleet_soonest(&m->fleet, t, (float)m->with.patience);
+        if (p.unit == CHIP_NONE) continue;
+        if (p.wait == 0 && pair && held(m, task, p.unit)) {
+            order_add(&m->heavy, 0.0, task);
+            continue;
+        }
+        if (p.wait == 0) {
+            m->on[p.unit] = task;
+            out[n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = p.unit};
+        }
+        fleet_claim(&m->fleet, t, p);
+    }
+    return n;
+}
+
+static double top_score(const Moca *m, const ChipView *v) {
+    double top = 0.0;
+    for (uint32_t u = 0; u < v->setup->n_units; u++)
+        if (m->on[u] != CHIP_NONE) top = fmax(top, score_of(m, v, &v->tasks[m->on[u]]));
+    return top;
+}
+
+static double weigh(Moca *m, const ChipView *v) {
+    double sum = 0.0, top = top_score(m, v);
+    for (uint32_t u = 0; u < v->setup->n_units; u++) {
+        m->weight[u] = 0.0;
+        if (m->on[u] == CHIP_NONE) continue;
+        double lower = top / score_of(m, v, &v->tasks[m->on[u]]) - 1.0;
+        m->weight[u] = (double)cost_on(m, m->on[u], u)->bytes_ns * (1.0 + m->with.bias * lower);
+        sum += m->weight[u];
+    }
+    return sum;
+}
+
+// Step 4. A cap that hardly changes is left as it is.
+static uint32_t throttle(Moca *m, const ChipView *v, ChipAction *out, uint32_t max) {
+    const double change = 0.05;
+    double       asked = 0.0;
+    uint32_t     n = 0;
+    for (uint32_t u = 0; u < v->setup->n_units; u++)
+        if (m->on[u] != CHIP_NONE) asked += (double)cost_on(m, m->on[u], u)->bytes_ns;
+    double excess = asked - (double)v->setup->bytes_ns, sum = weigh(m, v);
+    for (uint32_t u = 0; u < v->setup->n_units && n < max; u++) {
+        if (m->on[u] == CHIP_NONE) continue;
+        double b = (double)cost_on(m, m->on[u], u)->bytes_ns, cap = b;
+        double was = v->units[u].task == m->on[u] ? fmin((double)v->units[u].cap, b) : b;
+        if (excess > 0 && sum > 0) cap = b - excess * m->weight[u] / sum;
+        if (cap < m->with.floor * b) cap = m->with.floor * b;
+        if (fabs(cap - was) <= change * b || !(b > 0)) continue;
+        out[n++] =
+            (ChipAction){.verb = CHIP_THROTTLE, .unit = u, .cap = cap < b ? (float)cap : INFINITY};
+    }
+    return n;
+}
+
+static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    Moca    *m = state;
+    uint32_t n = line_up(m, v, out, max);
+    fleet_open(&m->fleet, v);
+    fleet_heed(&m->fleet);
+    for (uint32_t u = 0; u < v->setup->n_units; u++) m->on[u] = v->units[u].task;
+    order_clear(&m->heavy);
+    n += start(m, &m->order, true, out + n, max - n);
+    n += start(m, &m->heavy, false, out + n, max - n);
+    if (m->with.bias > 0) n += throttle(m, v, out + n, max - n);
+    return n;
+}
+
+const ChipPolicy chip_policy_moca = {
+    .name = "moca",
+    .about =
+        "by urgency, memory-heavy layers beside light ones, the bandwidth divided by throttles",
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(MocaSettings),
+    .state_size = size,
+    .init = init,
+    .decide = decide,
+};

@@ -1,0 +1,222 @@
+// planaria: the least of the package that is still in time
+//
+// 1. Planaria splits one large array and gives every request the least part of it that meets its
+//    deadline. Here the parts exist already and are unlike: what a request gets is a kind of unit,
+//    and the least is the weakest kind, by its speed over all tenants' networks, on which what is
+//    left still ends in time. `ahead` says how much of that is taken to run on the same kind; the
+//    rest is taken to run on the fastest.
+// 2. Requests go by priority / (slack x strength of their kind), so that those that can be in time
+//    with little, and soon, come first. Each takes a free unit of its kind, or else of a stronger
+//    one.
+// 3. When all got what they need and units are left, they go to those with the highest priority /
+//    time left: whoever was content with a weak kind moves to the fastest that is free.
+// 4. When not all did, the rest take what is left of the package, a weaker unit than they need, the
+//    last of the original's fill; those that cannot be in time any more come after all others.
+// 5. Everything is decided anew at each end of a layer. Times are those of a quiet memory.
+#include "policy/chip/hope.h"
+#include "policy/chip/serve.h"
+#include "policy/policies.h"
+
+#include <math.h>
+
+#define SETTINGS(X)                                                                                \
+    X(ease, double, 1.0, 0.1, 100.0, "what is left is planned to take this many times its least")  \
+    X(ahead, double, 0.5, 0.0, 1.0, "share of what is left that is planned on the same kind")      \
+    X(patience, double, 1.0, 0.0, 100.0,                                                           \
+      "waits for a busy unit that ends within this many "                                          \
+      "times what a free one takes; 0: never")
+
+typedef struct PlanariaSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} PlanariaSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(PlanariaSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Grant {
+    uint32_t task, unit;
+    double   claim;  // to something better: priority / time left
+} Grant;
+
+typedef struct Planaria {
+    PlanariaSettings with;
+    float          **rest;                  // [tenant][layer, one more][kind] all on that kind
+    double           strength[CHIP_KINDS];  // 1: as if every layer ran on its fastest
+    uint32_t         weakest[CHIP_KINDS];   // kinds, the weakest first
+    Order            order;                 // by score
+    Order            unmet;                 // who found neither its kind nor a stronger one
+    uint8_t         *least;                 // [slot] kind
+    Fleet            fleet;
+    Grant            grants[CHIP_UNITS];
+    uint32_t         n_grants;
+} Planaria;
+
+static Planaria *carve_all(const ChipSetup *s, Carve *from) {
+    Order     order, unmet;
+    Planaria *p = carve(from, Planaria, 1);
+    float   **rest = carve(from, float *, s->n_tenants);
+    uint8_t  *least = carve(from, uint8_t, s->n_slots);
+    order_carve(&order, s->n_slots, from);
+    order_carve(&unmet, s->n_slots, from);
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        size_t n = (size_t)(s->tenants[i].model->n_layers + 1) * s->n_kinds;
+        float *own = carve(from, float, n);
+        if (p != NULL) rest[i] = own;
+    }
+    if (p != NULL) *p = (Planaria){.rest = rest, .order = order, .unmet = unmet, .least = least};
+    return p;
+}
+
+static size_t size(const ChipSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+// A layer that the kind cannot compute runs where it is fastest.
+static void sum_rest(const ChipModel *m, float *rest) {
+    for (uint32_t l = m->n_layers; l-- > 0;)
+        for (uint32_t k = 0; k < m->n_kinds; k++) {
+            float ns = chip_cost(m, l, k)->ns;
+            if (isinf(ns)) ns = chip_cost(m, l, m->fastest[l])->ns;
+            rest[l * m->n_kinds + k] = rest[(l + 1) * m->n_kinds + k] + ns;
+        }
+}
+
+static void rank_kinds(Planaria *p, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t j = i;
+        for (; j > 0 && p->strength[p->weakest[j - 1]] > p->strength[i]; j--)
+            p->weakest[j] = p->weakest[j - 1];
+        p->weakest[j] = i;
+    }
+}
+
+static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
+    (void)loaded;
+    Carve     c = {.base = state};
+    Planaria *p = carve_all(setup, &c);
+    p->with = *(const PlanariaSettings *)settings;
+    for (uint32_t i = 0; i < setup->n_tenants; i++) {
+        const ChipModel *m = setup->tenants[i].model;
+        sum_rest(m, p->rest[i]);
+        for (uint32_t k = 0; k < setup->n_kinds; k++)
+            p->strength[k] +=
+                (double)m->rest_ns[0] / ((double)p->rest[i][k] * (double)setup->n_tenants);
+    }
+    rank_kinds(p, setup->n_kinds);
+}
+
+// Of all that is left when the next layer runs on a kind.
+static double time_on(const Planaria *p, const ChipView *v, const ChipTask *t, uint32_t kind) {
+    const ChipModel *m = v->setup->tenants[t->request.tenant].model;
+    const float     *after = p->rest[t->request.tenant] + (size_t)(t->layer + 1) * m->n_kinds;
+    double           same = p->with.ahead * (double)after[kind];
+    double           fast = (1.0 - p->with.ahead) * (double)m->rest_ns[t->layer + 1];
+    return p->with.ease * ((double)chip_cost(m, t->layer, kind)->ns + same + fast);
+}
+
+// Step 1. Orders those that cannot be in time behind all others, the shortest first.
+static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
+    const double lost = 1e15;
+    double       left = (double)(t->request.deadline - v->now);
+    uint32_t     last = p->weakest[v->setup->n_kinds - 1];
+    for (uint32_t i = 0; i < v->setup->n_kinds; i++) {
+        uint32_t kind = p->weakest[i];
+        if (time_on(p, v, t, kind) > left) continue;
+        p->least[t->slot] = (uint8_t)kind;
+        return left * p->strength[kind] / v->setup->tenants[t->request.tenant].priority;
+    }
+    p->least[t->slot] = (uint8_t)last;
+    return lost + hope_rest(v, t);
+}
+
+// A free unit of the kind that the task needs at least; CHIP_NONE when there is none.
+static uint32_t enough(const Planaria *p, const ChipTask *t) {
+    const ChipSetup *s = p->fleet.view->setup;
+    const ChipModel *m = s->tenants[t->request.tenant].model;
+    uint32_t         i = 0;
+    while (p->weakest[i] != p->least[t->slot]) i++;
+    for (; i < s->n_kinds; i++) {
+        uint32_t unit = p->fleet.next[p->weakest[i]];
+        bool     can = unit != CHIP_NONE && !isinf(chip_cost(m, t->layer, p->weakest[i])->ns);
+        if (can && p->fleet.at[unit] == 0) return unit;
+    }
+    return CHIP_NONE;
+}
+
+// Step 2.
+static void grant(Planaria *p, const ChipView *v) {
+    order_clear(&p->unmet);
+    p->n_grants = 0;
+    while (p->order.n > 0 && p->fleet.n_free > 0) {
+        uint32_t        task = order_pop(&p->order).task;
+        const ChipTask *t = &v->tasks[task];
+        uint32_t        unit = enough(p, t);
+        if (unit == CHIP_NONE) {
+            order_add(&p->unmet, 0.0, task);
+            continue;
+        }
+        const ChipTenant *tenant = &v->setup->tenants[t->request.tenant];
+        float             ns = chip_cost(tenant->model, t->layer, v->setup->kind_of[unit])->ns;
+        fleet_claim(&p->fleet, t, (FleetPick){unit, 0.0F, ns});
+        p->grants[p->n_grants++] = (Grant){task, unit, tenant->priority / (hope_rest(v, t) + 1.0)};
+    }
+}
+
+// Step 3, for one: the fastest free unit, if that is faster than what it was given.
+static void improve(Planaria *p, const ChipView *v, Grant *g) {
+    const ChipTask *t = &v->tasks[g->task];
+    const ChipCost *costs = chip_cost(v->setup->tenants[t->request.tenant].model, t->layer, 0);
+    FleetPick       better = fleet_first(&p->fleet, t);
+    float           ns = costs[v->setup->kind_of[g->unit]].ns;
+    if (better.unit == CHIP_NONE || better.wait > 0 || better.ns >= ns) return;
+    fleet_claim(&p->fleet, t, better);
+    g->unit = better.unit;
+}
+
+static void spend(Planaria *p, const ChipView *v) {
+    for (uint32_t done = 0; done < p->n_grants && p->fleet.n_free > 0; done++) {
+        uint32_t best = done;
+        for (uint32_t i = done + 1; i < p->n_grants; i++)
+            if (p->grants[i].claim > p->grants[best].claim) best = i;
+        Grant g = p->grants[best];
+        p->grants[best] = p->grants[done];
+        improve(p, v, &g);
+        p->grants[done] = g;
+    }
+}
+
+static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    Planaria *p = state;
+    uint32_t  n = 0;
+    if (v->n_free == 0 || v->n_waiting == 0) return 0;
+    order_clear(&p->order);
+    for (uint32_t i = 0; i < v->n_waiting; i++)
+        order_add(&p->order, look(p, v, &v->tasks[v->waiting[i]]), v->waiting[i]);
+    fleet_open(&p->fleet, v);
+    grant(p, v);
+    if (p->unmet.n == 0) spend(p, v);
+    for (uint32_t i = 0; i < p->n_grants && n < max; i++)
+        out[n++] =
+            (ChipAction){.verb = CHIP_START, .task = p->grants[i].task, .unit = p->grants[i].unit};
+    Serve rest = {.rule = SERVE_SOONEST, .patience = p->with.patience};
+    return n + serve_all(&rest, &p->unmet, &p->fleet, out + n, max - n);
+}
+
+const ChipPolicy chip_policy_planaria = {
+    .name = "planaria",
+    .about = "the weakest kind of unit that is still in time, by priority / (slack x strength)",
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(PlanariaSettings),
+    .state_size = size,
+    .init = init,
+    .decide = decide,
+};
