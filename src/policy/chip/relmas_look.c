@@ -3,19 +3,20 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const task_names[RELMAS_TASK_FEATURES + 1] = {
+static const char *const task_names[RELMAS_TASK_FEATURES] = {
     "slack/allowed", "slack/rest", "rest",           "work",     "ahead/left",
     "backlog",       "demand/B",   "tasks",          "waits",    "runs on",
     "rest's b/B",    "lacks",      "hit rate",       "progress", "firm",
     "period",        "slack",      "memory's price", NULL};
-static const char *const kind_names[RELMAS_KIND_FEATURES + 1] = {
-    "time", "b/B", "price", "free", "free in", "share", NULL};
+static const char *const unit_names[3 * RELMAS_UNIT_FEATURES] = {
+    "fastest: time",  "fastest: b/B",  "fastest: price",  "fastest: free",  "fastest: free in",
+    "cheapest: time", "cheapest: b/B", "cheapest: price", "cheapest: free", "cheapest: free in",
+    "free: time",     "free: b/B",     "free: price",     "free: free",     "free: free in",
+};
 
-const char *relmas_look_name(uint32_t feature, uint32_t n_kinds) {
+const char *relmas_look_name(uint32_t feature) {
     if (feature < RELMAS_TASK_FEATURES) return task_names[feature];
-    feature -= RELMAS_TASK_FEATURES;
-    return feature < n_kinds * RELMAS_KIND_FEATURES ? kind_names[feature % RELMAS_KIND_FEATURES]
-                                                    : NULL;
+    return feature < RELMAS_FEATURES ? unit_names[feature - RELMAS_TASK_FEATURES] : NULL;
 }
 
 // What all rows have in common.
@@ -53,18 +54,33 @@ static void take(RelmasLook *l, uint32_t task, const RelmasCase *c) {
     l->task[at] = task;
 }
 
-static void fill_kind(const Scene *s, const RelmasCase *c, uint32_t k, float *x) {
+// Of those with a free unit, or of all; CHIP_NONE: there is none.
+static uint32_t cheapest(const Scene *s, const RelmasCase *c, bool free) {
+    uint32_t best = CHIP_NONE;
+    float    least = INFINITY;
+    for (uint32_t k = 0; k < c->model->costs->n_kinds; k++) {
+        float work = relmas_table_work(c->model, c->layer, k);
+        if (work >= least || (free && s->free[k] <= 0)) continue;
+        least = work;
+        best = k;
+    }
+    return best;
+}
+
+static void fill_unit(const Scene *s, const RelmasCase *c, uint32_t k, float *x) {
     const ChipModel *m = c->model->costs;
-    const ChipCost  *cost = chip_cost(m, c->layer, k);
-    bool             can = isfinite(cost->ns);
-    float            least = chip_cost(m, c->layer, m->fastest[c->layer])->ns;
-    float            work = relmas_table_work(c->model, c->layer, k);
-    x[0] = can ? log_share(cost->ns / least) : 1.0f;
-    x[1] = can ? relmas_squash(cost->bytes_ns / s->rule->setup->bytes_ns) : 1.0f;
-    x[2] = can ? log_share(work / c->model->least[c->layer]) : 1.0f;
+    if (k == CHIP_NONE) {
+        x[0] = x[1] = x[2] = x[4] = 1.0f;
+        x[3] = 0.0f;
+        return;
+    }
+    const ChipCost *cost = chip_cost(m, c->layer, k);
+    float           least = chip_cost(m, c->layer, m->fastest[c->layer])->ns;
+    x[0] = log_share(cost->ns / least);
+    x[1] = relmas_squash(cost->bytes_ns / s->rule->setup->bytes_ns);
+    x[2] = log_share(relmas_table_work(c->model, c->layer, k) / c->model->least[c->layer]);
     x[3] = s->free[k];
     x[4] = relmas_squash(s->free_in[k] / s->rule->table->usual);
-    x[5] = s->rule->table->share[k];
 }
 
 static void fill_row(const Scene *s, const RelmasCase *c, const ChipTask *t, float ahead,
@@ -94,15 +110,16 @@ static void fill_row(const Scene *s, const RelmasCase *c, const ChipTask *t, flo
     x[15] = relmas_squash((float)setup->period / usual);
     x[16] = relmas_squash(c->slack_ns / (4.0f * usual));
     x[17] = s->rule->table->share[setup->n_kinds];
-    for (uint32_t k = 0; k < setup->n_kinds; k++)
-        fill_kind(s, c, k, x + RELMAS_TASK_FEATURES + (size_t)k * RELMAS_KIND_FEATURES);
+    x += RELMAS_TASK_FEATURES;
+    fill_unit(s, c, c->model->costs->fastest[c->layer], x);
+    fill_unit(s, c, cheapest(s, c, false), x + RELMAS_UNIT_FEATURES);
+    fill_unit(s, c, cheapest(s, c, true), x + (size_t)2 * RELMAS_UNIT_FEATURES);
 }
 
 void relmas_look(const RelmasRule *r, const ChipView *v, RelmasLook *out) {
     Scene s = {.rule = r, .view = v};
     float ahead = 0;
     out->n = 0;
-    out->n_features = relmas_look_features(r->setup->n_kinds);
     survey(&s);
     for (uint32_t i = 0; i < v->n_tasks; i++) {
         RelmasCase c = relmas_rule_case(r, v, &v->tasks[i]);
@@ -112,6 +129,6 @@ void relmas_look(const RelmasRule *r, const ChipView *v, RelmasLook *out) {
     for (uint32_t i = 0; i < out->n; i++) {
         ahead += out->at[i].work;
         fill_row(&s, &out->at[i], &v->tasks[out->task[i]], ahead,
-                 out->x + (size_t)i * out->n_features);
+                 out->x + (size_t)i * RELMAS_FEATURES);
     }
 }

@@ -43,13 +43,19 @@ float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t
 
 float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
                        const RelmasSays *says, float parts[RELMAS_PARTS]) {
-    const ChipModel *m = c->model->costs;
-    float            ns = chip_cost(m, c->layer, kind)->ns;
-    float            extra = ns - chip_cost(m, c->layer, m->fastest[c->layer])->ns;
-    float            work = relmas_table_work(c->model, c->layer, kind);
-    if (!isfinite(ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
-    parts[RELMAS_FIT] = -(float)r->with.fit * relmas_log2(work / c->model->least[c->layer]);
-    parts[RELMAS_TIME] = c->hopeless ? 0 : -(float)r->with.time * extra / (c->slack_ns + 1.0f);
-    parts[RELMAS_LEARNED_KIND] = (float)r->with.gain * says->kind[kind];
-    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_LEARNED_KIND];
+    const RelmasSettings *w = &r->with;
+    const ChipModel      *m = c->model->costs;
+    const ChipCost       *cost = chip_cost(m, c->layer, kind);
+    float extra = cost->ns - chip_cost(m, c->layer, m->fastest[c->layer])->ns;
+    if (!isfinite(cost->ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
+    float fit = relmas_log2(relmas_table_work(c->model, c->layer, kind) / c->model->least[c->layer]);
+    float time = c->hopeless ? 0 : extra / (c->slack_ns + 1.0f);
+    float bytes = cost->bytes_ns / r->setup->bytes_ns;
+    parts[RELMAS_FIT] = -(float)w->fit * fit;
+    parts[RELMAS_TIME] = -(float)w->time * time;
+    parts[RELMAS_BYTES] = -(float)w->bytes * bytes;
+    parts[RELMAS_LEARNED_UNIT] =
+        -(float)w->gain * (says->fit * fit + says->time * time + says->bytes * bytes);
+    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_BYTES] +
+           parts[RELMAS_LEARNED_UNIT];
 }

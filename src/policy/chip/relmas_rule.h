@@ -9,8 +9,9 @@
     X(size, double, 1.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
     X(slack, double, 0.25, 0.0, 100.0, "weight of slack, in works of a usual request")             \
     X(ratio, double, 0.25, 0.0, 100.0, "weight of slack, in remaining times of the request")       \
-    X(fit, double, 1.0, 0.0, 100.0, "weight of a kind's price over the cheapest kind's")           \
-    X(time, double, 2.0, 0.0, 100.0, "weight of the part of the slack that a slower kind takes")   \
+    X(fit, double, 1.0, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
+    X(time, double, 2.0, 0.0, 100.0, "weight of the part of the slack that a slower unit takes")   \
+    X(bytes, double, 0.0, 0.0, 100.0, "weight of the part of the bandwidth that a layer asks for") \
     X(fair, double, 4.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
     X(gain, double, 3.0, 0.0, 100.0, "weight of what the network says")                            \
     X(patience, double, 3.0, -100.0, 100.0, "a worse fit of a unit than this waits for another")   \
@@ -18,7 +19,7 @@
     X(margin, double, 0.0, -2.0, 4.0, "slack below this part of the remaining time is hopeless")   \
     X(cap, bool, true, 0, 1, "bandwidth goes to the layers that are worth most, not to all alike") \
     X(drop, bool, false, 0, 1, "hopeless requests are dropped, not computed last")                 \
-    X(weights, string, "", 0, 4095, "a file of weights (default: those shipped for the package)")  \
+    X(weights, string, "", 0, 4095, "a file of weights (default: those that came along)")          \
     X(hidden, int, 0, 0, 1024, "charge a network of this size (0: of its own)")
 
 typedef struct RelmasSettings {
@@ -35,16 +36,21 @@ typedef enum RelmasPart {
     RELMAS_LEARNED,
     RELMAS_FIT,
     RELMAS_TIME,
-    RELMAS_LEARNED_KIND,
+    RELMAS_BYTES,
+    RELMAS_LEARNED_UNIT,
     RELMAS_PARTS,
-    RELMAS_TASK_PARTS = RELMAS_FIT,  // those before are the same for every kind
+    RELMAS_TASK_PARTS = RELMAS_FIT,  // those before are the same on every unit
 } RelmasPart;
 
 const char *relmas_part_name(RelmasPart p);
 
-typedef struct RelmasSays {  // of one task; zeros when the network has not seen it
-    float priority, kind[CHIP_KINDS];
+// What the network says of one task, in -1 .. 1: whether it goes first, and what counts more when a
+// unit is chosen for it. Zeros when it has not seen the task.
+typedef struct RelmasSays {
+    float priority, fit, time, bytes;
 } RelmasSays;
+
+enum { RELMAS_SAYS = sizeof(RelmasSays) / sizeof(float) };
 
 typedef struct RelmasRule {
     const ChipSetup   *setup;
