@@ -4,10 +4,10 @@
 #include <string.h>
 
 static const char *const task_names[RELMAS_TASK_FEATURES] = {
-    "slack/allowed", "slack/rest", "rest",           "work",     "ahead/left",
-    "backlog",       "demand/B",   "tasks",          "waits",    "runs on",
-    "rest's b/B",    "lacks",      "hit rate",       "progress", "firm",
-    "period",        "slack",      "memory's price", NULL};
+    "slack/allowed", "slack/rest", "rest",  "work",    "ahead/left", "backlog",
+    "demand/B",      "tasks",      "waits", "runs on", "rest's b/B", "lacks",
+    "hit rate",      "progress",   "firm",  "period",  "slack",      "memory's price",
+};
 static const char *const unit_names[3 * RELMAS_UNIT_FEATURES] = {
     "fastest: time",  "fastest: b/B",  "fastest: price",  "fastest: free",  "fastest: free in",
     "cheapest: time", "cheapest: b/B", "cheapest: price", "cheapest: free", "cheapest: free in",

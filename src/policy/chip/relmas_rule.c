@@ -10,14 +10,15 @@ const char *relmas_part_name(RelmasPart p) {
 
 RelmasCase relmas_rule_case(const RelmasRule *r, const ChipView *v, const ChipTask *t) {
     const RelmasModel *m = &r->table->models[t->request.tenant];
-    RelmasCase         c = {.model = m, .layer = t->layer, .rest_ns = m->costs->rest_ns[t->layer]};
-    float              left = (float)(t->request.deadline - v->now);
-    c.work = m->rest[t->layer];
+    const ChipModel   *costs = m->costs;
+    RelmasCase         c = {.model = m, .layer = t->layer, .work = m->rest[t->layer]};
+    c.rest_ns = costs->rest_ns[t->layer];
     if (t->unit != CHIP_NONE) {
         float runs = (float)(v->units[t->unit].free_at - v->now);
-        c.rest_ns = m->costs->rest_ns[t->layer + 1] + runs;
+        c.rest_ns = costs->rest_ns[t->layer + 1] + runs;
+        if (t->layer + 1 < costs->n_layers) c.layer++;
     }
-    c.slack_ns = left - c.rest_ns;
+    c.slack_ns = (float)(t->request.deadline - v->now) - c.rest_ns;
     c.hopeless = c.slack_ns < (float)r->with.margin * c.rest_ns;
     return c;
 }
@@ -34,7 +35,7 @@ float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t
     float                 usual = r->table->usual;
     parts[RELMAS_SIZE] = -(float)w->size * relmas_log2(c->work / usual);
     parts[RELMAS_SLACK] = -(float)w->slack * c->slack_ns / usual;
-    parts[RELMAS_RATIO] = -(float)w->ratio * c->slack_ns / c->rest_ns;
+    parts[RELMAS_RATIO] = -(float)w->ratio * c->slack_ns / (c->rest_ns + 1.0f);
     parts[RELMAS_FAIR] = (float)w->fair * lacks(r, v, t);
     parts[RELMAS_LEARNED] = (float)w->gain * says->priority;
     return parts[RELMAS_SIZE] + parts[RELMAS_SLACK] + parts[RELMAS_RATIO] + parts[RELMAS_FAIR] +
@@ -46,9 +47,10 @@ float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
     const RelmasSettings *w = &r->with;
     const ChipModel      *m = c->model->costs;
     const ChipCost       *cost = chip_cost(m, c->layer, kind);
-    float extra = cost->ns - chip_cost(m, c->layer, m->fastest[c->layer])->ns;
+    float                 extra = cost->ns - chip_cost(m, c->layer, m->fastest[c->layer])->ns;
     if (!isfinite(cost->ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
-    float fit = relmas_log2(relmas_table_work(c->model, c->layer, kind) / c->model->least[c->layer]);
+    float fit =
+        relmas_log2(relmas_table_work(c->model, c->layer, kind) / c->model->least[c->layer]);
     float time = c->hopeless ? 0 : extra / (c->slack_ns + 1.0f);
     float bytes = cost->bytes_ns / r->setup->bytes_ns;
     parts[RELMAS_FIT] = -(float)w->fit * fit;

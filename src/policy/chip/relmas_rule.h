@@ -60,7 +60,7 @@ typedef struct RelmasRule {
 
 typedef struct RelmasCase {  // how a task stands
     const RelmasModel *model;
-    uint32_t           layer;
+    uint32_t           layer;                    // that comes next; the last one when that runs
     float              rest_ns, slack_ns, work;  // of its remaining layers
     bool               hopeless;                 // its deadline cannot be kept
 } RelmasCase;
