@@ -1,0 +1,179 @@
+#include "cli/chip_match.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "cli/crew.h"
+
+typedef struct Ground {  // a package with a workload at a bandwidth
+    Stage        stage;
+    const void **loaded;  // [policies]
+} Ground;
+
+typedef struct Count {
+    uint32_t n, met;
+} Count;
+
+typedef struct Field {  // what the threads share
+    const ChipMatchRules *rules;
+    const ChipChoices    *choices;
+    Ground               *grounds;  // [chip][mix][bandwidth]
+    MatchRun             *runs;     // [cell][policy][trace]
+    Count                *counts;   // [cell][policy][trace][CHIP_TENANTS]
+} Field;
+
+// Cells stand by chip, mix, load and bandwidth.
+static uint32_t n_cells(const ChipMatchRules *r) {
+    return r->n_chips * r->n_mixes * r->n_loads * r->n_bandwidths;
+}
+
+static const Ground *ground_of(const Field *f, uint32_t cell) {
+    const ChipMatchRules *r = f->rules;
+    uint32_t              place = cell / (r->n_loads * r->n_bandwidths);
+    return &f->grounds[place * r->n_bandwidths + cell % r->n_bandwidths];
+}
+
+static double load_of(const ChipMatchRules *r, uint32_t cell) {
+    return r->loads[cell / r->n_bandwidths % r->n_loads];
+}
+
+uint32_t chip_match_steps(const ChipMatchRules *r, uint32_t n_policies) {
+    return n_cells(r) * n_policies * r->traces;
+}
+
+static Err open_ground(const Field *f, uint32_t i, Arena *a) {
+    const ChipMatchRules *r = f->rules;
+    Ground               *g = &f->grounds[i];
+    StageOptions          o = r->stage;
+    o.package = r->chips[i / (r->n_mixes * r->n_bandwidths)];
+    o.workload = r->mixes[i / r->n_bandwidths % r->n_mixes];
+    o.bandwidth = r->bandwidths[i % r->n_bandwidths];
+    TRY(stage_open(&o, a, &g->stage));
+    g->loaded = arena_new(a, const void *, f->choices->n);
+    for (uint32_t k = 0; k < f->choices->n; k++)
+        TRY(chip_choice_load(&f->choices->at[k], &g->stage.setup, a, &g->loaded[k]));
+    return ERR_OK;
+}
+
+static void count_levels(const ChipRun *run, const ChipResult *result, MatchRun *out) {
+    Count of[MATCH_LEVELS] = {0};
+    for (uint32_t i = run->skip; i < result->n; i++) {
+        Count *c = &of[run->trace.at[i].level % MATCH_LEVELS];
+        c->n++;
+        c->met += result->answers[i].outcome == OUTCOME_MET;
+    }
+    for (uint32_t i = 0; i < MATCH_LEVELS; i++)
+        out->level_sla[i] = of[i].n > 0 ? (double)of[i].met / of[i].n : NAN;
+}
+
+static void count_tenants(const ChipRun *run, const ChipResult *result, Count *out) {
+    for (uint32_t i = run->skip; i < result->n; i++) {
+        Count *c = &out[result->answers[i].tenant];
+        c->n++;
+        c->met += result->answers[i].outcome == OUTCOME_MET;
+    }
+}
+
+static double ratio(double part, double of) { return of > 0 ? part / of : 0; }
+
+static Err sum_up(const ChipRun *run, const ChipResult *result, Arena *a, MatchRun *out) {
+    ChipSummary s;
+    TRY(chip_summary(run, result, CHIP_NONE, a, &s));
+    double charged = ratio(result->thinking_ns, (double)result->thoughts);
+    double taken = ratio(result->decide_ns, (double)result->decisions) +
+                   ratio(result->think_ns, (double)result->thoughts);
+    *out = (MatchRun){.sla = s.sla,
+                      .slowdown = s.slowdown,
+                      .energy_mj = s.energy_mj,
+                      .request_mj = ratio(s.energy_mj, result->n),
+                      .policy_share = s.policy_energy_share,
+                      .bandwidth_use = s.bandwidth_use,
+                      .unit_use = s.unit_use,
+                      .decision_us = (charged + (double)run->controller.dispatch_ns) / 1e3,
+                      .measured_us = run->clock != NULL ? taken / 1e3 : NAN};
+    count_levels(run, result, out);
+    return ERR_OK;
+}
+
+static Err job(void *self, uint32_t i, Arena *a) {
+    const Field          *f = self;
+    const ChipMatchRules *r = f->rules;
+    uint32_t trace = i % r->traces, cell = i / r->traces / f->choices->n,
+             policy = i / r->traces % f->choices->n;
+    const Ground     *g = ground_of(f, cell);
+    const ChipChoice *c = &f->choices->at[policy];
+    StageTraffic      t = {load_of(r, cell), r->burst, r->requests, r->first_seed + trace};
+    Clock             clock = clock_steady();
+    ChipTrace         asked;
+    ChipResult        result;
+    TRY(stage_trace(&g->stage, &t, a, &asked));
+    ChipRun run = stage_run(&g->stage, asked);
+    run.policy = c->policy;
+    run.settings = c->settings;
+    run.loaded = g->loaded[policy];
+    run.seed = t.seed;
+    run.clock = r->measure ? &clock : NULL;
+    TRY(chip_simulate(&run, a, &result));
+    count_tenants(&run, &result, &f->counts[(size_t)i * CHIP_TENANTS]);
+    return sum_up(&run, &result, a, &f->runs[i]);
+}
+
+static void find_worst(const Field *f, const Stage *s, uint32_t first, MatchEntry *out) {
+    for (uint32_t t = 0; t < s->setup.n_tenants; t++) {
+        Count sum = {0};
+        for (uint32_t k = 0; k < f->rules->traces; k++) {
+            const Count *c = &f->counts[(size_t)(first + k) * CHIP_TENANTS + t];
+            sum.n += c->n;
+            sum.met += c->met;
+        }
+        double sla = ratio(sum.met, sum.n);
+        if (sum.n == 0 || (out->worst_tenant != NULL && sla >= out->worst_sla)) continue;
+        out->worst_tenant = s->tenants[t].name;
+        out->worst_sla = sla;
+    }
+}
+
+static MatchCell cell_of(const Field *f, uint32_t cell, Arena *a) {
+    const Stage *s = &ground_of(f, cell)->stage;
+    uint32_t     n = f->choices->n;
+    MatchEntry  *entries = arena_new(a, MatchEntry, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const ChipPolicy *p = f->choices->at[i].policy;
+        uint32_t          first = (cell * n + i) * f->rules->traces;
+        entries[i] =
+            (MatchEntry){.policy = p->name, .clairvoyant = p->clairvoyant, .runs = &f->runs[first]};
+        find_worst(f, s, first, &entries[i]);
+    }
+    return (MatchCell){.chip = s->package.name,
+                       .mix = s->workload.name,
+                       .load = load_of(f->rules, cell),
+                       .bandwidth = s->options.bandwidth > 0 ? s->options.bandwidth
+                                                             : s->package.bytes_cycle,
+                       .entries = entries,
+                       .n_entries = n};
+}
+
+Err chip_match_run(const ChipMatchRules *r, const ChipChoices *c, Progress *p, Arena *a,
+                   Match *out) {
+    uint32_t grounds = r->n_chips * r->n_mixes * r->n_bandwidths, cells = n_cells(r);
+    CrewJobs jobs = {.run = job, .n = chip_match_steps(r, c->n), .progress = p, .worth = 1};
+    Field    f = {.rules = r,
+                  .choices = c,
+                  .grounds = arena_new(a, Ground, grounds),
+                  .runs = arena_try_new(a, MatchRun, jobs.n),
+                  .counts = arena_try_new(a, Count, (size_t)jobs.n * CHIP_TENANTS)};
+    if (f.runs == NULL || f.counts == NULL)
+        return err_set(ERR_LIMIT, "no memory for the results of %u runs", jobs.n);
+    for (uint32_t i = 0; i < grounds; i++) TRY(open_ground(&f, i, a));
+    jobs.self = &f;
+    TRY(crew_run(&jobs, r->threads));
+    MatchCell *made = arena_new(a, MatchCell, cells);
+    for (uint32_t i = 0; i < cells; i++) made[i] = cell_of(&f, i, a);
+    out->cells = made;
+    out->n_cells = cells;
+    out->traces = r->traces;
+    out->requests = r->requests;
+    out->first_seed = r->first_seed;
+    out->measured = r->measure;
+    return ERR_OK;
+}

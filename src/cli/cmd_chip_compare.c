@@ -1,0 +1,144 @@
+// Policies on packages of accelerators against each other, cell by cell, in tables, as JSON, on a
+// page.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/term.h"
+#include "cli/chip_args.h"
+#include "cli/chip_match.h"
+#include "cli/chip_sweep.h"
+#include "cli/commands.h"
+#include "cli/crew.h"
+#include "cli/list.h"
+
+enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
+enum { NUMBERS = 32, OWN_ROWS = 13 };
+
+typedef struct Options {
+    ChipArgs    common;
+    const char *mix, *load, *bandwidth, *policies, *champion, *page, *trace;
+    int64_t     traces, seed, threads;
+    bool        json, measure, sweep;
+    double      loads[NUMBERS], bandwidths[NUMBERS];
+} Options;
+
+// Networks of a workload are parted by commas elsewhere; here those part workloads, and + networks.
+static void spell_out(const char **mixes, uint32_t n, Arena *a) {
+    for (uint32_t i = 0; i < n; i++) {
+        char *text = arena_str(a, mixes[i]);
+        for (char *at = text; (at = strchr(at, '+')) != NULL; at++) *at = ',';
+        mixes[i] = text;
+    }
+}
+
+static Err read_rules(Options *o, Arena *a, ChipMatchRules *r) {
+    const char *chips = o->common.chip != NULL ? o->common.chip : STAGE_PACKAGE;
+    *r = (ChipMatchRules){.loads = o->loads,
+                          .bandwidths = o->bandwidths,
+                          .n_bandwidths = 1,
+                          .burst = o->common.burst,
+                          .requests = chip_args_traffic(&o->common, 1, 0).requests,
+                          .traces = (uint32_t)o->traces,
+                          .first_seed = (uint64_t)o->seed,
+                          .measure = o->measure,
+                          .threads = crew_size(o->threads)};
+    TRY(list_words("chip", chips, a, &r->chips, &r->n_chips));
+    TRY(list_words("mix", o->mix, a, &r->mixes, &r->n_mixes));
+    spell_out(r->mixes, r->n_mixes, a);
+    TRY(chip_args_numbers("load", o->load, 0.001, 1000, o->loads, NUMBERS, &r->n_loads));
+    if (o->bandwidth != NULL)
+        TRY(chip_args_numbers("bandwidth", o->bandwidth, 0.001, 1e6, o->bandwidths, NUMBERS,
+                              &r->n_bandwidths));
+    return chip_args_stage(&o->common, NULL, 0, &r->stage);
+}
+
+static Err save_page(const Options *o, const Match *m, Arena *a) {
+    FileNew f;
+    Page    p;
+    TRY(file_begin(&f, o->page));
+    page_begin(&p, f.out, a, "Policies on packages of unlike accelerators");
+    Err e = match_page(m, a, &p);
+    if (e == ERR_OK) e = page_end(&p);
+    if (e == ERR_OK) e = file_commit(&f);
+    file_drop(&f);
+    return e;
+}
+
+static Err tell(const Options *o, const Match *m, Arena *a) {
+    json_t *doc = NULL;
+    if (o->page != NULL) TRY(save_page(o, m, a));
+    if (!o->json) return match_print(m, a, stdout);
+    TRY(match_json(m, a, &doc));
+    Err e = json_write(stdout, doc);
+    json_decref(doc);
+    return e;
+}
+
+static const ChipChoice *swept(const Options *o, const ChipChoices *c) {
+    for (uint32_t i = 0; i < c->n && (o->sweep || o->page != NULL); i++)
+        if (chip_sweep_fits(&c->at[i])) return &c->at[i];
+    return NULL;
+}
+
+static Err compare(Options *o, Arena *a) {
+    ChipMatchRules r;
+    ChipChoices    c;
+    Progress       p;
+    Match          m = {.champion = o->champion};
+    bool           show = term_is(stderr);
+    TRY(read_rules(o, a, &r));
+    TRY(chip_choice_read(o->policies, &o->common.sets, a, &c));
+    const ChipChoice *of = swept(o, &c);
+    if (o->sweep && of == NULL)
+        return err_set(ERR_ARG, "--sweep: no policy that takes part has a network");
+    if (show)
+        progress_begin(&p, stderr, clock_steady(), "comparing",
+                       (int64_t)chip_match_steps(&r, c.n) + (of != NULL ? chip_sweep_steps(&r) : 0));
+    Err e = chip_match_run(&r, &c, show ? &p : NULL, a, &m);
+    if (e == ERR_OK && of != NULL) e = chip_sweep_run(&r, of, show ? &p : NULL, a, &m);
+    if (show) progress_end(&p);
+    return e == ERR_OK ? tell(o, &m, a) : e;
+}
+
+static int run_command(Options *o) {
+    Arena a = {0};
+    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = compare(o, &a);
+    int code = e == ERR_OK ? 0 : command_failed(e);
+    arena_finish(&a);
+    return code;
+}
+
+int cmd_chip_compare(const Command *c, int argc, char **argv) {
+    Options o = {.mix = "light,heavy,mixed",
+                 .load = "0.6,0.9,1.2",
+                 .policies = "all",
+                 .champion = "relmas",
+                 .traces = 20,
+                 .seed = FIRST_SEED};
+    ArgRow  rows[OWN_ROWS + CHIP_ARG_ROWS] = {
+         {"mix", ARG_TEXT, &o.mix, "LIST",
+          "of light, heavy, mixed and networks parted by + (default: those three)", 0, 0},
+         {"load", ARG_TEXT, &o.load, "LIST", "1: what the package can just answer", 0, 0},
+         {"bandwidth", ARG_TEXT, &o.bandwidth, "LIST",
+          "of the memory, bytes a cycle (default: the package's)", 0, 0},
+         {"policies", ARG_TEXT, &o.policies, "LIST", "such as edf,relmas,oracle (default all)", 0, 0},
+         {"champion", ARG_TEXT, &o.champion, "NAME",
+          "who is compared with the best of the others (default relmas)", 0, 0},
+         {"traces", ARG_INT, &o.traces, "N", "of each cell (default 20)", 1, MATCH_TRACES},
+         {"seed", ARG_INT, &o.seed, "S", "of the first trace (default 101)", 0, INT32_MAX},
+         {"threads", ARG_INT, &o.threads, "N", "runs at once (default: all cores)", 1, 256},
+         {"measure", ARG_FLAG, &o.measure, NULL, "also what decisions take on this machine", 0, 0},
+         {"sweep", ARG_FLAG, &o.sweep, NULL, "energy of the policy by hidden size and T_s", 0, 0},
+         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
+         {"o", ARG_TEXT, &o.page, "FILE.html", "a page with the charts", 0, 0},
+         {"trace", ARG_TEXT, &o.trace, "FILE",
+          "the champion's first run for ui.perfetto.dev", 0, 0},
+    };
+    chip_args_rows(&o.common, rows + OWN_ROWS);
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    return code >= 0 ? code : run_command(&o);
+}
