@@ -98,7 +98,7 @@ static Err sum_up(const ChipRun *run, const ChipResult *result, Arena *a, MatchR
 static Err job(void *self, uint32_t i, Arena *a) {
     const Field          *f = self;
     const ChipMatchRules *r = f->rules;
-    uint32_t trace = i % r->traces, cell = i / r->traces / f->choices->n,
+    uint32_t              trace = i % r->traces, cell = i / r->traces / f->choices->n,
              policy = i / r->traces % f->choices->n;
     const Ground     *g = ground_of(f, cell);
     const ChipChoice *c = &f->choices->at[policy];
@@ -147,8 +147,8 @@ static MatchCell cell_of(const Field *f, uint32_t cell, Arena *a) {
     return (MatchCell){.chip = s->package.name,
                        .mix = s->workload.name,
                        .load = load_of(f->rules, cell),
-                       .bandwidth = s->options.bandwidth > 0 ? s->options.bandwidth
-                                                             : s->package.bytes_cycle,
+                       .bandwidth =
+                           s->options.bandwidth > 0 ? s->options.bandwidth : s->package.bytes_cycle,
                        .entries = entries,
                        .n_entries = n};
 }

@@ -20,6 +20,7 @@ typedef struct ChipMatchRules {
 // Runs, one step of progress each.
 uint32_t chip_match_steps(const ChipMatchRules *r, uint32_t n_policies);
 
-// The result does not depend on the number of threads. Fills cells, traces, requests and first_seed.
+// The result does not depend on the number of threads. Fills cells, traces, requests and
+// first_seed.
 MUST_USE Err chip_match_run(const ChipMatchRules *r, const ChipChoices *c, Progress *p, Arena *a,
                             Match *out);

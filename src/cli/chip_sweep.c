@@ -15,7 +15,9 @@ bool chip_sweep_fits(const ChipChoice *c) {
     return false;
 }
 
-static uint32_t traces_of(const ChipMatchRules *r) { return r->traces < TRACES ? r->traces : TRACES; }
+static uint32_t traces_of(const ChipMatchRules *r) {
+    return r->traces < TRACES ? r->traces : TRACES;
+}
 
 uint32_t chip_sweep_steps(const ChipMatchRules *r) { return SIZES * PERIODS * traces_of(r); }
 
@@ -59,7 +61,8 @@ Err chip_sweep_run(const ChipMatchRules *r, const ChipChoice *c, Progress *p, Ar
     one.traces = traces_of(r);
     one.measure = false;
     for (uint32_t i = 0; i < SIZES * PERIODS; i++) {
-        points[i] = (MatchPoint){.hidden = sizes[i / PERIODS], .period_us = periods_us[i % PERIODS]};
+        points[i] =
+            (MatchPoint){.hidden = sizes[i / PERIODS], .period_us = periods_us[i % PERIODS]};
         one.stage.period_us = points[i].period_us;
         TRY(with_size(c, points[i].hidden, a, &with));
         TRY(measure(&one, &with, p, a, &points[i]));

@@ -96,7 +96,8 @@ static Err compare(Options *o, Arena *a) {
         return err_set(ERR_ARG, "--sweep: no policy that takes part has a network");
     if (show)
         progress_begin(&p, stderr, clock_steady(), "comparing",
-                       (int64_t)chip_match_steps(&r, c.n) + (of != NULL ? chip_sweep_steps(&r) : 0));
+                       (int64_t)chip_match_steps(&r, c.n) +
+                           (of != NULL ? chip_sweep_steps(&r) : 0));
     Err e = chip_match_run(&r, &c, show ? &p : NULL, a, &m);
     if (e == ERR_OK && of != NULL) e = chip_sweep_run(&r, of, show ? &p : NULL, a, &m);
     if (show) progress_end(&p);
@@ -125,7 +126,8 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
          {"load", ARG_TEXT, &o.load, "LIST", "1: what the package can just answer", 0, 0},
          {"bandwidth", ARG_TEXT, &o.bandwidth, "LIST",
           "of the memory, bytes a cycle (default: the package's)", 0, 0},
-         {"policies", ARG_TEXT, &o.policies, "LIST", "such as edf,relmas,oracle (default all)", 0, 0},
+         {"policies", ARG_TEXT, &o.policies, "LIST", "such as edf,relmas,oracle (default all)", 0,
+          0},
          {"champion", ARG_TEXT, &o.champion, "NAME",
           "who is compared with the best of the others (default relmas)", 0, 0},
          {"traces", ARG_INT, &o.traces, "N", "of each cell (default 20)", 1, MATCH_TRACES},
@@ -135,8 +137,7 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
          {"sweep", ARG_FLAG, &o.sweep, NULL, "energy of the policy by hidden size and T_s", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
          {"o", ARG_TEXT, &o.page, "FILE.html", "a page with the charts", 0, 0},
-         {"trace", ARG_TEXT, &o.trace, "FILE",
-          "the champion's first run for ui.perfetto.dev", 0, 0},
+         {"trace", ARG_TEXT, &o.trace, "FILE", "the champion's first run for ui.perfetto.dev", 0, 0},
     };
     chip_args_rows(&o.common, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
