@@ -20,7 +20,15 @@
 
 #include <string.h>
 
+#include "policy/chip/relmas_file.h"
 #include "policy/policies.h"
+
+static Err load(const ChipSetup *s, const void *settings, Arena *a, const void **loaded) {
+    (void)s;
+    RelmasLoaded *l = arena_new(a, RelmasLoaded, 1);
+    *loaded = l;
+    return relmas_file_load(((const RelmasSettings *)settings)->weights, a, l);
+}
 
 static Relmas *carve_all(const ChipSetup *s, Carve *from) {
     Relmas *r = carve(from, Relmas, 1), none;
@@ -96,6 +104,7 @@ const ChipPolicy chip_policy_relmas = {
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(RelmasSettings),
+    .load = load,
     .state_size = size_of,
     .init = init,
     .think = think,
