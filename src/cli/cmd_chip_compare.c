@@ -48,10 +48,10 @@ static Err read_rules(Options *o, Arena *a, ChipMatchRules *r) {
     TRY(list_words("chip", chips, a, &r->chips, &r->n_chips));
     TRY(list_words("mix", o->mix, a, &r->mixes, &r->n_mixes));
     spell_out(r->mixes, r->n_mixes, a);
-    TRY(chip_args_numbers("load", o->load, 0.001, 1000, o->loads, NUMBERS, &r->n_loads));
+    TRY(list_numbers("load", o->load, 0.001, 1000, o->loads, NUMBERS, &r->n_loads));
     if (o->bandwidth != NULL)
-        TRY(chip_args_numbers("bandwidth", o->bandwidth, 0.001, 1e6, o->bandwidths, NUMBERS,
-                              &r->n_bandwidths));
+        TRY(list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, o->bandwidths, NUMBERS,
+                         &r->n_bandwidths));
     return chip_args_stage(&o->common, NULL, 0, &r->stage);
 }
 

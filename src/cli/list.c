@@ -1,5 +1,6 @@
 #include "cli/list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 Err list_words(const char *option, const char *text, Arena *a, const char ***out, uint32_t *n) {
@@ -21,4 +22,19 @@ Err list_words(const char *option, const char *text, Arena *a, const char ***out
     *out = words;
     *n = found;
     return ERR_OK;
+}
+
+Err list_numbers(const char *option, const char *text, double lo, double hi, double *out,
+                 uint32_t max, uint32_t *n) {
+    for (*n = 0;; text++) {
+        char  *end = NULL;
+        double v = strtod(text, &end);
+        if (end == text || (*end != ',' && *end != '\0') || !(v >= lo && v <= hi))
+            return err_set(ERR_ARG, "--%s: '%s' is not a list of numbers from %g to %g", option,
+                           text, lo, hi);
+        if (*n == max) return err_set(ERR_LIMIT, "--%s: more than %u numbers", option, max);
+        out[(*n)++] = v;
+        text = end;
+        if (*text == '\0') return ERR_OK;
+    }
 }
