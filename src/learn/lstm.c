@@ -3,18 +3,24 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/act.h"
-#include "learn/wide.h"
+#include "learn/lstm_cell.h"
 
 // What a cache holds of each row: gates after their bending (gradients of them before it, once
-// backward has been there), c, tanh c, and h of the step before. Then what backward carries along.
+// backward has been there), c, tanh c, and h of the step before. Then what backward carries along,
+// and Wh turned.
 typedef struct Cache {
-    float *gates, *c, *bent, *before, *dh, *dc;
+    float *gates, *c, *bent, *before, *dh, *dc, *turned;
 } Cache;
 
 static Cache cache_of(Lstm l, const Ragged *r, float *at) {
     size_t n = (size_t)r->n_rows * l.hidden, carried = (size_t)r->n_seqs * l.hidden;
-    return (Cache){at, at + 4 * n, at + 5 * n, at + 6 * n, at + 7 * n, at + 7 * n + carried};
+    return (Cache){at,
+                   at + 4 * n,
+                   at + 5 * n,
+                   at + 6 * n,
+                   at + 7 * n,
+                   at + 7 * n + carried,
+                   at + 7 * n + 2 * carried};
 }
 
 void lstm_init(Lstm l, float *w, Rng *rng) {
@@ -24,43 +30,6 @@ void lstm_init(Lstm l, float *w, Rng *rng) {
     for (size_t i = 0; i < 4 * (size_t)l.hidden; i++)
         w[n + i] = i >= l.hidden && i < 2 * (size_t)l.hidden ? 1 : 0;
 }
-
-// One row: gates come in unbent and without bias.
-WIDE_LINES cell_forward_lines(size_t       n, const float *restrict b, float *restrict gates,
-                              const float *before, float *restrict c, float *restrict bent,
-                              float *restrict h) {
-    float *i = gates, *f = gates + n, *g = gates + 2 * n, *o = gates + 3 * n;
-    for (size_t k = 0; k < 2 * n; k++) gates[k] = act_sigmoid(gates[k] + b[k]);
-    for (size_t k = 0; k < n; k++) g[k] = act_tanh(g[k] + b[2 * n + k]);
-    for (size_t k = 0; k < n; k++) o[k] = act_sigmoid(o[k] + b[3 * n + k]);
-    for (size_t k = 0; k < n; k++) c[k] = before ? f[k] * before[k] + i[k] * g[k] : i[k] * g[k];
-    for (size_t k = 0; k < n; k++) bent[k] = act_tanh(c[k]);
-    for (size_t k = 0; k < n; k++) h[k] = o[k] * bent[k];
-}
-WIDE(static, cell_forward,
-     (size_t n, const float *b, float *gates, const float *before, float *c, float *bent, float *h),
-     (n, b, gates, before, c, bent, h))
-
-// One row: gates become gradients of what was bent; dc comes in from the step after and goes to the
-// one before. Four pointers to the gates, for the compiler must know that they do not overlap.
-WIDE_LINES cell_backward_lines(size_t n, float *restrict gi, float *restrict gf, float *restrict gg,
-                               float *restrict go, const float *restrict before,
-                               const float *restrict bent, const float *restrict dh,
-                               const float *restrict carried, float *restrict dc) {
-    for (size_t k = 0; k < n; k++) {
-        float i = gi[k], f = gf[k], g = gg[k], o = go[k], d = dh[k] + carried[k];
-        float all = dc[k] + d * o * (1 - bent[k] * bent[k]);
-        gi[k] = all * g * i * (1 - i);
-        gf[k] = before ? all * before[k] * f * (1 - f) : 0;
-        gg[k] = all * i * (1 - g * g);
-        go[k] = d * bent[k] * o * (1 - o);
-        dc[k] = all * f;
-    }
-}
-WIDE(static, cell_backward,
-     (size_t n, float *gi, float *gf, float *gg, float *go, const float *before, const float *bent,
-      const float *dh, const float *carried, float *dc),
-     (n, gi, gf, gg, go, before, bent, dh, carried, dc))
 
 // The step read just before t: rows of the first *n ranks from *row on. The others begin at t.
 static void step_before(Lstm l, const Ragged *r, uint32_t t, uint32_t *row, uint32_t *n) {
@@ -99,9 +68,9 @@ static void step_forward(Lstm l, const float *w, const Ragged *r, uint32_t t,
     mat_mul(first ? alive : n, wide, hidden, mat(before, hidden), mat(w + l.in * wide, wide), 1,
             mat_out(gates, wide));
     for (uint32_t i = 0; i < alive; i++)
-        cell_forward(hidden, w + (l.in + hidden) * wide, gates + i * wide,
-                     c_before(l, k, first, row, n, i), k->c + (at + i) * hidden,
-                     k->bent + (at + i) * hidden, h.at + (at + i) * h.ld);
+        lstm_cell_forward(hidden, w + (l.in + hidden) * wide, gates + i * wide,
+                          c_before(l, k, first, row, n, i), k->c + (at + i) * hidden,
+                          k->bent + (at + i) * hidden, h.at + (at + i) * h.ld);
 }
 
 static void save_last(Lstm l, const Ragged *r, const LstmState *first, MatOut h,
@@ -133,19 +102,19 @@ void lstm_forward(Lstm l, const float *w, const Ragged *r, Mat x, const LstmStat
     if (last != NULL) save_last(l, r, first, h, last, &k);
 }
 
-static void step_backward(Lstm l, const float *w, const Ragged *r, uint32_t t,
-                          const LstmState *first, Mat dh, const Cache *k) {
+static void step_backward(Lstm l, const Ragged *r, uint32_t t, const LstmState *first, Mat dh,
+                          const Cache *k) {
     uint32_t row, n, at = r->start[t], alive = ragged_alive(r, t);
     size_t   hidden = l.hidden, wide = 4 * hidden;
     step_before(l, r, t, &row, &n);
     for (uint32_t i = 0; i < alive; i++) {
         float *g = k->gates + (at + i) * wide;
-        cell_backward(hidden, g, g + hidden, g + 2 * hidden, g + 3 * hidden,
-                      c_before(l, k, first, row, n, i), k->bent + (at + i) * hidden,
-                      dh.at + (at + i) * dh.ld, k->dh + i * hidden, k->dc + i * hidden);
+        lstm_cell_backward(hidden, g, g + hidden, g + 2 * hidden, g + 3 * hidden,
+                           c_before(l, k, first, row, n, i), k->bent + (at + i) * hidden,
+                           dh.at + (at + i) * dh.ld, k->dh + i * hidden, k->dc + i * hidden);
     }
-    mat_mul_nt(alive, hidden, wide, mat(k->gates + at * wide, wide), mat(w + l.in * wide, wide), 0,
-               mat_out(k->dh, hidden));
+    mat_mul(alive, hidden, wide, mat(k->gates + at * wide, wide), mat(k->turned, hidden), 0,
+            mat_out(k->dh, hidden));
 }
 
 static void start_carried(Lstm l, const Ragged *r, const LstmState *dlast, const Cache *k) {
@@ -165,8 +134,9 @@ void lstm_backward(Lstm l, const float *w, float *gw, const Ragged *r, Mat x,
     Cache  k = cache_of(l, r, cache);
     size_t hidden = l.hidden, wide = 4 * hidden, rows = r->n_rows;
     start_carried(l, r, dlast, &k);
+    mat_turn(hidden, wide, mat(w + l.in * wide, wide), mat_out(k.turned, hidden));
     for (uint32_t turn = r->n_steps; turn-- > 0;)
-        step_backward(l, w, r, step_at(l, r, turn), first, dh, &k);
+        step_backward(l, r, step_at(l, r, turn), first, dh, &k);
     if (dfirst != NULL) {
         memcpy(dfirst->h, k.dh, r->n_seqs * hidden * sizeof(float));
         memcpy(dfirst->c, k.dc, r->n_seqs * hidden * sizeof(float));
@@ -178,5 +148,5 @@ void lstm_backward(Lstm l, const float *w, float *gw, const Ragged *r, Mat x,
                    mat_out(gw + l.in * wide, wide));
         mat_add_rows(rows, wide, gates, gw + (l.in + hidden) * wide);
     }
-    if (dx.at != NULL) mat_mul_nt(rows, l.in, wide, gates, mat(w, wide), 0, dx);
+    if (dx.at != NULL) mat_mul_nt(rows, l.in, wide, gates, mat(w, wide), 1, dx);
 }

@@ -21,7 +21,7 @@ typedef struct LstmState {  // [n_seqs][hidden] each, by rank
 
 static inline size_t lstm_params(Lstm l) { return ((size_t)l.in + l.hidden + 1) * 4 * l.hidden; }
 static inline size_t lstm_cache_size(Lstm l, size_t rows, size_t seqs) {
-    return (7 * rows + 2 * seqs) * l.hidden;
+    return (7 * rows + 2 * seqs + 4 * (size_t)l.hidden) * l.hidden;
 }
 
 void lstm_init(Lstm l, float *w, Rng *rng);  // as usual; the forget gate starts open
@@ -31,8 +31,8 @@ void lstm_init(Lstm l, float *w, Rng *rng);  // as usual; the forget gate starts
 void lstm_forward(Lstm l, const float *w, const Ragged *r, Mat x, const LstmState *first, MatOut h,
                   const LstmState *last, float *cache);
 
-// After lstm_forward, whose cache it uses up. gw += gradients, unless NULL; dx, unless its `at` is
-// NULL, and dfirst are set. dlast: gradients of the state after; NULL: 0.
+// After lstm_forward, whose cache it uses up. gw += gradients, unless NULL; dx += gradients, unless
+// its `at` is NULL; dfirst, unless NULL, is set. dlast: gradients of the state after; NULL: 0.
 void lstm_backward(Lstm l, const float *w, float *gw, const Ragged *r, Mat x,
                    const LstmState *first, Mat dh, const LstmState *dlast, MatOut dx,
                    const LstmState *dfirst, float *cache);

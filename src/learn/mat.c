@@ -3,23 +3,51 @@
 #include <cblas.h>
 #include <string.h>
 
-static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k, Mat a, Mat b,
+#include "learn/plain.h"
+
+static _Thread_local MatWay thread_way = MAT_BLAS;
+
+MatWay mat_way(MatWay way) {
+    MatWay was = thread_way;
+    thread_way = way;
+    return was;
+}
+
+static void fixed(size_t m, size_t n, size_t k, PlainView a, PlainView b, float keep, MatOut c) {
+    if (keep == 0)
+        for (size_t i = 0; i < m; i++) memset(c.at + i * c.ld, 0, n * sizeof *c.at);
+    plain_product(m, n, k, a, b, c);
+}
+
+static void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k, Mat a, Mat b,
                  float keep, MatOut c) {
     if (m == 0 || n == 0) return;
     cblas_sgemm(CblasRowMajor, ta, tb, (blasint)m, (blasint)n, (blasint)k, 1.0f, a.at,
                 (blasint)a.ld, b.at, (blasint)b.ld, keep, c.at, (blasint)c.ld);
 }
 
+static PlainView view(Mat x) { return (PlainView){x.at, x.ld, 1}; }
+static PlainView turned(Mat x) { return (PlainView){x.at, 1, x.ld}; }
+
 void mat_mul(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    gemm(CblasNoTrans, CblasNoTrans, m, n, k, a, b, keep, c);
+    if (thread_way == MAT_FIXED)
+        fixed(m, n, k, view(a), view(b), keep, c);
+    else
+        blas(CblasNoTrans, CblasNoTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_mul_tn(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    gemm(CblasTrans, CblasNoTrans, m, n, k, a, b, keep, c);
+    if (thread_way == MAT_FIXED)
+        fixed(m, n, k, turned(a), view(b), keep, c);
+    else
+        blas(CblasTrans, CblasNoTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_mul_nt(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    gemm(CblasNoTrans, CblasTrans, m, n, k, a, b, keep, c);
+    if (thread_way == MAT_FIXED)
+        fixed(m, n, k, view(a), turned(b), keep, c);
+    else
+        blas(CblasNoTrans, CblasTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_set_rows(size_t rows, size_t cols, const float *row, MatOut y) {
@@ -33,4 +61,9 @@ void mat_add_rows(size_t rows, size_t cols, Mat x, float *sum) {
 
 void mat_copy(size_t rows, size_t cols, Mat x, MatOut y) {
     for (size_t r = 0; r < rows; r++) memcpy(y.at + r * y.ld, x.at + r * x.ld, cols * sizeof *y.at);
+}
+
+void mat_turn(size_t rows, size_t cols, Mat x, MatOut y) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < cols; i++) y.at[i * y.ld + r] = x.at[r * x.ld + i];
 }

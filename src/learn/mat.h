@@ -1,4 +1,8 @@
-// Mat: products of matrices by CBLAS, row by row in memory, a row every `ld` floats.
+// Mat: products of matrices, row by row in memory, a row every `ld` floats.
+//
+// Two ways to compute them. BLAS is the quickest on one core, but its bits depend on the machine,
+// and the serial OpenBLAS may be called by one thread of a process at a time. FIXED adds in one
+// order: the same bits everywhere, by as many threads as one likes.
 #pragma once
 
 #include <stddef.h>
@@ -14,6 +18,13 @@ typedef struct MatOut {
     size_t ld;
 } MatOut;
 
+static inline Mat    mat(const float *at, size_t ld) { return (Mat){at, ld}; }
+static inline MatOut mat_out(float *at, size_t ld) { return (MatOut){at, ld}; }
+
+typedef enum MatWay { MAT_BLAS, MAT_FIXED } MatWay;
+
+MatWay mat_way(MatWay way);  // from now on, in this thread; returns how it was. At first BLAS
+
 // c [m][n] = keep c + a [m][k] b [k][n]; keep is 0 (what c held is not read) or 1. In _tn a is
 // stored [k][m], in _nt b is stored [n][k].
 void mat_mul(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c);
@@ -23,6 +34,4 @@ void mat_mul_nt(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c
 void mat_set_rows(size_t rows, size_t cols, const float *row, MatOut y);  // each a copy of `row`
 void mat_add_rows(size_t rows, size_t cols, Mat x, float *sum);           // sum [cols] += rows of x
 void mat_copy(size_t rows, size_t cols, Mat x, MatOut y);
-
-static inline Mat    mat(const float *at, size_t ld) { return (Mat){at, ld}; }
-static inline MatOut mat_out(float *at, size_t ld) { return (MatOut){at, ld}; }
+void mat_turn(size_t rows, size_t cols, Mat x, MatOut y);  // y [cols][rows]
