@@ -148,7 +148,8 @@ static Err name_tracks(Scribe *s) {
         char name[32];
         (void)snprintf(name, sizeof name, "core %u", c);
         TRY(put(s, json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "ph", "M", "name", "thread_name", "pid",
-                             PID, "tid", (int)c, "args", "name", name)));
+                             PID, "tid", (int)c, "args", "name",
+                             s->t->tracks != NULL ? s->t->tracks[c] : name)));
         TRY(put(s, json_pack("{s:s,s:s,s:i,s:i,s:{s:i}}", "ph", "M", "name", "thread_sort_index",
                              "pid", PID, "tid", (int)c, "args", "sort_index", (int)c)));
     }

@@ -1,0 +1,203 @@
+// One run of a workload on a package under a policy, in virtual time, by tenant.
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "base/json.h"
+#include "base/table.h"
+#include "cli/chip_args.h"
+#include "cli/chip_choice.h"
+#include "cli/chip_saga.h"
+#include "cli/commands.h"
+
+typedef struct Options {
+    ChipArgs    common;
+    const char *mix, *policy, *records, *trace;
+    double      load, bandwidth;
+    int64_t     seed;
+    bool        json;
+} Options;
+
+typedef struct Outcomes {  // what came of a run
+    const Stage      *stage;
+    const ChipRun    *run;
+    const ChipResult *result;
+    StageTraffic      traffic;
+    ChipSummary       all, *tenants;  // [workload.n]
+} Outcomes;
+
+static const Column columns[] = {
+    {.key = "tenant", .head = "tenant"},
+    {.key = "best_ms", .head = "best", .unit = "ms", .decimals = 3},
+    {.key = "base_ms", .head = "due", .unit = "ms", .decimals = 2},
+    {.key = "requests", .head = "requests"},
+    {.key = "met", .head = "met"},
+    {.key = "late", .head = "late"},
+    {.key = "dropped", .head = "dropped"},
+    {.key = "sla", .head = "in time", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "slowdown", .head = "slowdown", .decimals = 2},
+    {.key = "mean_ms", .head = "mean", .unit = "ms", .decimals = 2},
+    {.key = "p99_ms", .head = "p99", .unit = "ms", .decimals = 2},
+};
+
+static void add_cells(Table *t, const ChipSummary *s) {
+    table_int(t, s->n);
+    table_int(t, s->met);
+    table_int(t, s->late);
+    table_int(t, s->dropped);
+    table_real(t, s->sla);
+    table_real(t, s->slowdown);
+    table_real(t, s->mean_ms);
+    table_real(t, s->p99_ms);
+}
+
+static void print_package(const Outcomes *o) {
+    const Stage      *s = o->stage;
+    const ChipResult *r = o->result;
+    const double      nj = r->layer_pj + r->policy_pj + r->idle_pj;
+    printf("\n%s on %s, %s at load %g (%.1f of %.1f requests/s), %g bytes/ns\n",
+           o->run->policy->name, s->package.name, s->workload.name, o->traffic.load,
+           o->traffic.load * s->capacity, s->capacity, (double)s->setup.bytes_ns);
+    printf("units %.1f %% at work, bandwidth %.1f %% used, %llu layers in %.1f ms\n",
+           100 * o->all.unit_use, 100 * o->all.bandwidth_use, (unsigned long long)r->layers,
+           (double)r->span / 1e6);
+    printf("energy %.2f mJ: layers %.2f, idle %.2f, policy %.4f (%.3f %%)\n", nj / 1e9,
+           r->layer_pj / 1e9, r->idle_pj / 1e9, r->policy_pj / 1e9,
+           100 * o->all.policy_energy_share);
+    printf("decisions %llu, thoughts %llu", (unsigned long long)r->decisions,
+           (unsigned long long)r->thoughts);
+    if (r->thoughts > 0)
+        printf(", each %.1f us on the controller, which is %.1f %% busy",
+               r->thinking_ns / 1e3 / (double)r->thoughts,
+               100 * r->thinking_ns / (double)(r->span > 0 ? r->span : 1));
+    puts("");
+}
+
+static Err tell(const Outcomes *o, Arena *a) {
+    Table t;
+    table_init(&t, a, columns, sizeof columns / sizeof *columns);
+    for (uint32_t i = 0; i < o->stage->workload.n; i++) {
+        table_row(&t);
+        table_text(&t, o->stage->tenants[i].name);
+        table_real(&t, (double)o->stage->models[i].rest_ns[0] / 1e6);
+        table_real(&t, stage_base_ns(o->stage, i) / 1e6);
+        add_cells(&t, &o->tenants[i]);
+    }
+    table_total(&t);
+    table_text(&t, "all");
+    table_missing(&t);
+    table_missing(&t);
+    add_cells(&t, &o->all);
+    TRY(table_print(&t, stdout));
+    print_package(o);
+    return ERR_OK;
+}
+
+static json_t *summary_json(const char *name, const ChipSummary *s) {
+    return json_pack("{s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f}", "tenant", name, "requests", (int)s->n,
+                     "met", (int)s->met, "late", (int)s->late, "dropped", (int)s->dropped, "sla",
+                     s->sla, "slowdown", s->slowdown, "mean_ms", s->mean_ms, "p99_ms", s->p99_ms);
+}
+
+static json_t *tenants_json(const Outcomes *o) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < o->stage->workload.n; i++) {
+        json_t *t = summary_json(o->stage->tenants[i].name, &o->tenants[i]);
+        json_object_set_new(t, "best_ms", json_real((double)o->stage->models[i].rest_ns[0] / 1e6));
+        json_object_set_new(t, "base_ms", json_real(stage_base_ns(o->stage, i) / 1e6));
+        json_array_append_new(list, t);
+    }
+    return list;
+}
+
+static json_t *energy_json(const Outcomes *o) {
+    const ChipResult *r = o->result;
+    return json_pack("{s:f,s:f,s:f,s:f,s:f}", "total_mj", o->all.energy_mj, "layers_mj",
+                     r->layer_pj / 1e9, "idle_mj", r->idle_pj / 1e9, "policy_mj",
+                     r->policy_pj / 1e9, "policy_share", o->all.policy_energy_share);
+}
+
+static Err tell_json(const Outcomes *o) {
+    const Stage      *s = o->stage;
+    const ChipResult *r = o->result;
+    json_t           *doc =
+        json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:o,s:o,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:f}",
+                  "chip", s->package.name, "mix", s->workload.name, "policy", o->run->policy->name,
+                  "load", o->traffic.load, "burst", o->traffic.burst, "capacity_per_s", s->capacity,
+                  "bandwidth", (double)s->setup.bytes_ns * 1e3 / s->package.clock_mhz, "period_us",
+                  (double)s->setup.period / 1e3, "all", summary_json("all", &o->all), "tenants",
+                  tenants_json(o), "energy", energy_json(o), "bandwidth_use", o->all.bandwidth_use,
+                  "unit_use", o->all.unit_use, "layers", (json_int_t)r->layers, "decisions",
+                  (json_int_t)r->decisions, "thoughts", (json_int_t)r->thoughts, "thinking_ms",
+                  r->thinking_ns / 1e6, "span_ms", (double)r->span / 1e6);
+    if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
+    Err e = json_write(stdout, doc);
+    json_decref(doc);
+    return e;
+}
+
+static Err choose(const Options *o, const Stage *s, Arena *a, ChipRun *run) {
+    ChipChoices c;
+    TRY(chip_choice_read(o->policy, &o->common.sets, a, &c));
+    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
+    run->policy = c.at[0].policy;
+    run->settings = c.at[0].settings;
+    return chip_choice_load(&c.at[0], &s->setup, a, &run->loaded);
+}
+
+static Err keep(const Options *o, const Outcomes *x, const RecordList *records, Arena *a) {
+    if (o->records != NULL)
+        TRY(chip_saga_write(o->records, x->stage, x->run, &x->traffic, &o->common.sets, records));
+    if (o->trace != NULL)
+        TRY(chip_saga_trace(o->trace, x->stage, x->run->policy->name, records, a));
+    return ERR_OK;
+}
+
+static Err simulate(const Options *o, Arena *a) {
+    StageOptions so;
+    Stage        s;
+    ChipTrace    trace;
+    ChipResult   r;
+    RecordList   records = {.arena = a};
+    StageTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
+    TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
+    TRY(stage_open(&so, a, &s));
+    TRY(stage_trace(&s, &traffic, a, &trace));
+    ChipRun run = stage_run(&s, trace);
+    run.seed = traffic.seed;
+    TRY(choose(o, &s, a, &run));
+    if (o->records != NULL || o->trace != NULL) run.records = record_list(&records);
+    TRY(chip_simulate(&run, a, &r));
+    Outcomes x = {.stage = &s,
+                  .run = &run,
+                  .result = &r,
+                  .traffic = traffic,
+                  .tenants = arena_new(a, ChipSummary, s.workload.n)};
+    TRY(chip_summary(&run, &r, CHIP_NONE, a, &x.all));
+    for (uint32_t i = 0; i < s.workload.n; i++) TRY(chip_summary(&run, &r, i, a, &x.tenants[i]));
+    TRY(keep(o, &x, &records, a));
+    return o->json ? tell_json(&x) : tell(&x, a);
+}
+
+int cmd_chip_simulate(const Command *c, int argc, char **argv) {
+    Options o = {.mix = "mixed", .policy = "edf", .load = 0.8, .seed = 1};
+    ArgRow  rows[8 + CHIP_ARG_ROWS] = {
+         {"mix", ARG_TEXT, &o.mix, "NAME", "light, heavy, mixed, or networks (default mixed)", 0, 0},
+         {"policy", ARG_TEXT, &o.policy, "NAME", "who decides (default edf)", 0, 0},
+         {"load", ARG_REAL, &o.load, "L", "1: all that the package could do (default 0.8)", 0, 1000},
+         {"bandwidth", ARG_REAL, &o.bandwidth, "B", "bytes a cycle (default: the package's)", 0,
+          1000000},
+         {"seed", ARG_INT, &o.seed, "S", "of the requests (default 1)", 0, INT64_MAX},
+         {"records", ARG_TEXT, &o.records, "FILE", "keep what happened, as JSON lines", 0, 0},
+         {"trace", ARG_TEXT, &o.trace, "FILE", "a trace for ui.perfetto.dev", 0, 0},
+         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    chip_args_rows(&o.common, rows + 8);
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    if (code >= 0) return code;
+    Arena a = {0};
+    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = simulate(&o, &a);
+    code = e == ERR_OK ? 0 : command_failed(e);
+    arena_finish(&a);
+    return code;
+}
