@@ -3,11 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include "tests/chip/yard.h"
+#include "tests/chip/stepwise.h"
 
 static ChipResult simulate(Yard *y) {
     ChipResult r;
@@ -88,12 +86,142 @@ static void test_dispatch_takes_time(void **state) {
     yard_close(&y);
 }
 
+// A throttled layer draws no more than its cap, alone or not.
+static uint32_t decide_capped(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    uint32_t     n = yard_decide(state, v, out, max / 2), starts = n;
+    const float *cap = state;
+    for (uint32_t i = 0; i < starts; i++)
+        out[n++] = (ChipAction){.verb = CHIP_THROTTLE, .unit = out[i].unit, .cap = *cap};
+    return n;
+}
+
+static size_t capped_size(const ChipSetup *setup, const void *settings) {
+    (void)setup, (void)settings;
+    return sizeof(float);
+}
+
+static void capped_init(void *state, const ChipSetup *setup, const void *settings,
+                        const void *loaded) {
+    (void)setup, (void)loaded;
+    memcpy(state, settings, sizeof(float));
+}
+
+static const ChipPolicy capped = {
+    .name = "capped", .state_size = capped_size, .init = capped_init, .decide = decide_capped};
+
+static void test_throttle(void **state) {
+    (void)state;
+    static const float cap = 2;
+    Yard               y;
+    yard_open(&y, 1, (uint32_t[]){2}, 8);
+    yard_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
+    y.run.policy = &capped;
+    y.run.settings = &cap;
+    yard_ask(&y, 0, 0, 1000);
+    yard_ask(&y, 0, 0, 1000);
+    ChipResult r = simulate(&y);
+    expect(&r, 0, 400, OUTCOME_MET);
+    expect(&r, 1, 400, OUTCOME_MET);
+    yard_close(&y);
+}
+
+static void test_as_a_nanosecond_at_a_time(void **state) {
+    (void)state;
+    Rng rng = {5};
+    for (int round = 0; round < 300; round++) {
+        Yard     y;
+        Stepwise slow;
+        float    cap = round % 3 == 0 ? 0.5F + 5 * rng_unit(&rng) : INFINITY;
+        yard_random(&y, &rng);
+        y.run.policy = &capped;
+        y.run.settings = &cap;
+        stepwise(&y.run, cap, &slow);
+        ChipResult r = simulate(&y);
+        for (uint32_t i = 0; i < r.n; i++)
+            expect(&r, i, slow.answers[i].finish, slow.answers[i].outcome);
+        yard_close(&y);
+    }
+}
+
+// A request is dropped at its deadline: at once when it waits, in name only while a layer runs.
+static void test_firm(void **state) {
+    (void)state;
+    Yard y;
+    yard_open(&y, 1, (uint32_t[]){1}, 8);
+    yard_tenant(&y, 2, (ChipCost[]){{100, 1, 1}, {100, 1, 1}});
+    y.run.setup.firm = true;
+    yard_ask(&y, 0, 0, 150);   // its second layer runs until 200, for nothing
+    yard_ask(&y, 0, 10, 60);   // never runs
+    yard_ask(&y, 0, 20, 400);  // just in time
+    ChipResult r = simulate(&y);
+    expect(&r, 0, 150, OUTCOME_REJECTED);
+    expect(&r, 1, 60, OUTCOME_REJECTED);
+    expect(&r, 2, 400, OUTCOME_MET);
+    assert_int_equal(r.layers, 4);
+    yard_close(&y);
+}
+
+static void test_refuses(void **state) {
+    (void)state;
+    Yard       y;
+    ChipResult r;
+    yard_open(&y, 2, (uint32_t[]){1, 0}, 8);
+    yard_tenant(&y, 2, (ChipCost[]){{100, 1, 1}, {10, 1, 1}, {INFINITY, 1, 1}, {100, 1, 1}});
+    yard_ask(&y, 0, 0, 150);
+    assert_int_equal(chip_simulate(&y.run, &y.arena, &r), ERR_ARG);
+    assert_non_null(strstr(err_why(), "layer 1"));
+    y.costs[0][2].ns = 5;
+    y.run.setup.bytes_ns = 0;
+    assert_int_equal(chip_simulate(&y.run, &y.arena, &r), ERR_ARG);
+    y.run.setup.bytes_ns = 1;
+    r = simulate(&y);
+    expect(&r, 0, 105, OUTCOME_MET);
+    y.run.trace.n = 0;
+    r = simulate(&y);
+    assert_int_equal(r.n, 0);
+    yard_close(&y);
+}
+
+static void test_summary(void **state) {
+    (void)state;
+    Yard        y;
+    ChipSummary s;
+    yard_open(&y, 1, (uint32_t[]){2}, 10);
+    yard_tenant(&y, 1, (ChipCost[]){{1000, 5, 2e9F}});
+    yard_tenant(&y, 1, (ChipCost[]){{500, 5, 0}});
+    y.run.idle_mw = 3e6;
+    yard_ask(&y, 0, 0, 1000);
+    yard_ask(&y, 0, 0, 1000);
+    yard_ask(&y, 0, 0, 1500);
+    yard_ask(&y, 1, 1000, 9000);
+    y.run.skip = 1;
+    ChipResult r = simulate(&y);
+    assert_int_equal(chip_summary(&y.run, &r, CHIP_NONE, &y.arena, &s), ERR_OK);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.met, 2);
+    assert_int_equal(s.late, 1);
+    assert_true(fabs(s.sla - 2.0 / 3) < 1e-12);
+    assert_true(fabs(s.slowdown - pow(2, 1.0 / 3)) < 1e-6);  // 1, 2 and 1 times the best case
+    assert_true(fabs(s.mean_ms - 3.5e-3 / 3) < 1e-9 && s.p99_ms == 2e-3);
+    assert_true(fabs(s.energy_mj - (6 + 6)) < 1e-6);  // three layers of 2 mJ, 2 us of 3 kW
+    assert_true(fabs(s.bandwidth_use - 17500.0 / 20000) < 1e-9);
+    assert_true(fabs(s.unit_use - 3500.0 / 4000) < 1e-9);
+    assert_int_equal(chip_summary(&y.run, &r, 1, &y.arena, &s), ERR_OK);
+    assert_true(s.n == 1 && s.met == 1 && s.slowdown == 1);
+    yard_close(&y);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_after_the_other),
         cmocka_unit_test(test_all_slow_down_alike),
         cmocka_unit_test(test_sharing_rules_differ),
         cmocka_unit_test(test_dispatch_takes_time),
+        cmocka_unit_test(test_throttle),
+        cmocka_unit_test(test_as_a_nanosecond_at_a_time),
+        cmocka_unit_test(test_firm),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "chip/run.h"
 
 enum { YARD_TENANTS = 4, YARD_LAYERS = 8, YARD_REQUESTS = 64 };
@@ -92,4 +94,29 @@ static inline uint32_t yard_tenant(Yard *y, uint32_t n_layers, const ChipCost *c
 static inline void yard_ask(Yard *y, uint32_t tenant, TimeNs arrival, TimeNs deadline) {
     y->requests[y->run.trace.n++] =
         (ChipRequest){.arrival = arrival, .deadline = deadline, .tenant = tenant};
+}
+
+static inline void yard_random(Yard *y, Rng *rng) {
+    uint32_t n_kinds = 1 + (uint32_t)rng_below(rng, 3), units[3];
+    for (uint32_t k = 0; k < n_kinds; k++) units[k] = 1 + (uint32_t)rng_below(rng, 3);
+    yard_open(y, n_kinds, units, 1 + 15 * rng_unit(rng));
+    uint32_t n_tenants = 1 + (uint32_t)rng_below(rng, YARD_TENANTS);
+    for (uint32_t t = 0; t < n_tenants; t++) {
+        ChipCost costs[YARD_LAYERS * 3];
+        uint32_t n_layers = 1 + (uint32_t)rng_below(rng, YARD_LAYERS);
+        for (uint32_t i = 0; i < n_layers * n_kinds; i++) {
+            costs[i] = (ChipCost){1 + 99 * rng_unit(rng), 10 * rng_unit(rng), rng_unit(rng)};
+            if (i % n_kinds > 0 && rng_below(rng, 5) == 0) costs[i].ns = INFINITY;
+            if (rng_below(rng, 10) == 0) costs[i].bytes_ns = 0;
+        }
+        yard_tenant(y, n_layers, costs);
+    }
+    TimeNs at = 0;
+    for (uint32_t i = 0; i < 30; i++) {
+        at += (TimeNs)rng_below(rng, 100);
+        yard_ask(y, (uint32_t)rng_below(rng, n_tenants), at, at + (TimeNs)rng_below(rng, 2000));
+    }
+    y->run.setup.firm = rng_below(rng, 2) == 0;
+    y->run.sharing = rng_below(rng, 2) == 0 ? CHIP_MAX_MIN : CHIP_EQUAL;
+    y->run.controller.dispatch_ns = (TimeNs)rng_below(rng, 2) * (TimeNs)rng_below(rng, 20);
 }

@@ -1,0 +1,81 @@
+// How many layers a second does the chip simulator compute on one core? Packages of 8 and of 64
+// units, three workloads, policies from cheap to careful, both rules of sharing. The best of some
+// rounds, with the time spent in the policy taken from a round of its own.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "chip/stage.h"
+#include "policy/policies.h"
+#include "tests/chip/yard.h"
+
+enum { ROUNDS = 5 };
+
+static double rate(const ChipRun *run, Arena *a) {
+    double best = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t     mark = a->used;
+        ChipResult r;
+        TimeNs     start = clock_now(clock_steady());
+        if (chip_simulate(run, a, &r) != ERR_OK) exit(1);
+        double s = (double)(clock_now(clock_steady()) - start) / 1e9;
+        best = fmax(best, (double)r.layers / s);
+        arena_rewind(a, mark);
+    }
+    return best;
+}
+
+static double decide_ns(ChipRun run, Arena *a) {
+    size_t     mark = a->used;
+    Clock      clock = clock_steady();
+    ChipResult r;
+    run.clock = &clock;
+    if (chip_simulate(&run, a, &r) != ERR_OK) exit(1);
+    arena_rewind(a, mark);
+    return r.decide_ns / (double)r.layers;
+}
+
+static void *default_settings(const ChipPolicy *p, Arena *a) {
+    Settings s = {.rows = p->rows, .n_rows = p->n_rows, .arena = a};
+    if (p->settings_size == 0) return NULL;
+    s.values = arena_alloc(a, 1, p->settings_size, 16);
+    settings_default(&s);
+    return s.values;
+}
+
+static void measure(const char *package, const char *mix, const ChipPolicy *p, double load,
+                    ChipSharing sharing, Arena *a) {
+    StageOptions o = {.package = package, .workload = mix, .sharing = sharing};
+    StageTraffic t = {.load = load, .requests = 10000, .seed = 1};
+    Stage        s;
+    ChipTrace    trace;
+    if (stage_open(&o, a, &s) != ERR_OK || stage_trace(&s, &t, a, &trace) != ERR_OK) {
+        fprintf(stderr, "%s\n", err_why());
+        exit(1);
+    }
+    ChipRun run = stage_run(&s, trace);
+    run.policy = p;
+    run.settings = default_settings(p, a);
+    printf("%-6s %-6s %-12s %5.2f %-7s %10.0f %8.0f\n", s.package.name, mix, p->name, load,
+           sharing == CHIP_EQUAL ? "equal" : "maxmin", rate(&run, a), decide_ns(run, a));
+}
+
+int main(void) {
+    static const char *const packages[] = {"4+4", "64", NULL};
+    static const char *const mixes[] = {"light", "heavy", "mixed", NULL};
+    const ChipPolicy        *edf = policies_chip_find("edf");
+    Arena                    a;
+    if (arena_init(&a, (size_t)1 << 36) != ERR_OK || edf == NULL) return 1;
+    printf("%-6s %-6s %-12s %5s %-7s %10s %8s\n", "chip", "mix", "policy", "load", "sharing",
+           "layers/s", "policy ns");
+    for (int p = 0; packages[p] != NULL; p++)
+        for (int m = 0; mixes[m] != NULL; m++) {
+            measure(packages[p], mixes[m], &yard_fcfs, 0.7, CHIP_EQUAL, &a);
+            measure(packages[p], mixes[m], &yard_fcfs, 0.7, CHIP_MAX_MIN, &a);
+            measure(packages[p], mixes[m], &yard_fcfs, 1.5, CHIP_EQUAL, &a);
+            measure(packages[p], mixes[m], edf, 0.7, CHIP_EQUAL, &a);
+        }
+    arena_finish(&a);
+    return 0;
+}
