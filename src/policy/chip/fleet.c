@@ -68,12 +68,14 @@ FleetPick fleet_soonest(const Fleet *f, const ChipTask *t, float patience) {
     return busy.wait + busy.ns < patience * free.ns ? busy : free;
 }
 
+void fleet_until(Fleet *f, uint32_t unit, float at) {
+    if (f->at[unit] == 0) f->n_free--;
+    f->at[unit] = at;
+    find_next(f, f->view->setup->kind_of[unit]);
+}
+
 void fleet_claim(Fleet *f, const ChipTask *t, FleetPick p) {
     uint32_t kind = f->view->setup->kind_of[p.unit];
-    if (f->at[p.unit] == 0) {
-        f->n_free--;
-        f->demand += chip_cost(fleet_model(f, t), t->layer, kind)->bytes_ns;
-    }
-    f->at[p.unit] += p.ns > 1 ? p.ns : 1;
-    find_next(f, kind);
+    if (p.wait == 0) f->demand += chip_cost(fleet_model(f, t), t->layer, kind)->bytes_ns;
+    fleet_until(f, p.unit, f->at[p.unit] + fmaxf(p.ns, 1.0F));
 }

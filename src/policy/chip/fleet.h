@@ -34,6 +34,7 @@ FleetPick fleet_fastest(const Fleet *f, const ChipTask *t);
 FleetPick fleet_soonest(const Fleet *f, const ChipTask *t, float patience);
 
 void fleet_claim(Fleet *f, const ChipTask *t, FleetPick p);  // what was just picked for t
+void fleet_until(Fleet *f, uint32_t unit, float at);         // taken so long
 
 static inline const ChipModel *fleet_model(const Fleet *f, const ChipTask *t) {
     return f->view->setup->tenants[t->request.tenant].model;

@@ -1,0 +1,196 @@
+// magma: a genetic search for the next layers' units and order, every period
+//
+// 1. A group of jobs, the next `depth` layers of tasks up to `jobs` in all, is scheduled together.
+//    A genome has two genes a job: the kind of unit, and a priority. The original names one unit of
+//    many; those of a kind are alike here, so that the kind is enough.
+// 2. A genome is decoded by playing it through: every free unit takes the ready job of the highest
+//    priority that is meant for its kind; all layers slow down alike when they ask the memory for
+//    more than it has. The original's jobs are independent; here a layer waits for the one before.
+// 3. The cost of a genome is its makespan, in periods, plus `late` for every request that would be
+//    late by it if all that follows ran as fast as can be. With late = 0 it is the original's.
+// 4. The search begins with the last period's best, carried over job by job, and with a list
+//    schedule by deadlines; the rest of the first generation are mutants of these. Then crossovers
+//    (one row from a point on; a range of both rows; all jobs of one kind), mutation, elite and
+//    parents as in the original, until `evaluations` are spent. Each simulated step is charged as
+//    one operation of the package's controller.
+// 5. Between two plans units follow the genome. What it does not name follows by arrival.
+#include <math.h>
+
+#include "policy/chip/hope.h"
+#include "policy/chip/magma_search.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X)                                                                                \
+    X(jobs, int, 64, 8, MAGMA_JOBS, "of a group, at most")                                         \
+    X(depth, int, 4, 1, AGENDA_DEPTH, "layers of a request in a group")                            \
+    X(population, int, 20, 4, MAGMA_POPULATION, "genomes of a generation")                         \
+    X(evaluations, int, 60, 2, 1000000, "genomes that are tried every period")                     \
+    X(elite, double, 0.05, 0.0, 1.0, "share of a generation that lives on")                        \
+    X(parents, double, 0.1, 0.0, 1.0, "share of a generation that has children")                   \
+    X(single, double, 0.9, 0.0, 1.0, "chance of a crossover of one row")                           \
+    X(range, double, 0.1, 0.0, 1.0, "chance of a crossover of a range")                            \
+    X(whole, double, 0.1, 0.0, 1.0, "chance of a crossover of all jobs of a kind")                 \
+    X(mutation, double, 0.05, 0.0, 1.0, "chance of a gene to change")                              \
+    X(late, double, 1.0, 0.0, 1000.0, "what a late request costs, in periods of makespan")         \
+    X(ease, double, 1.0, 0.0, 100.0,                                                               \
+      "requests are taken as hopeless and put last when what is "                                  \
+      "left must take this many times its least; 0: never")                                        \
+    X(patience, double, 1.0, 0.0, 100.0,                                                           \
+      "waits for a busy unit that ends within this many "                                          \
+      "times what a free one takes; 0: never")
+
+typedef struct MagmaSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} MagmaSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(MagmaSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Magma {
+    MagmaSettings with;
+    Agenda        agenda;
+    MagmaGroup    group;
+    MagmaSearch   search;
+    Fleet         fleet;
+} Magma;
+
+static Magma *carve_all(const ChipSetup *s, const MagmaSettings *with, Carve *from) {
+    Agenda      agenda;
+    MagmaSearch search;
+    Magma      *m = carve(from, Magma, 1);
+    agenda_carve(&agenda, s->n_slots, from);
+    magma_search_carve(&search, (uint32_t)with->population, from);
+    if (m != NULL) {
+        m->agenda = agenda;
+        m->search = search;
+    }
+    return m;
+}
+
+static size_t size(const ChipSetup *setup, const void *settings) {
+    Carve c = {0};
+    carve_all(setup, settings, &c);
+    return c.used;
+}
+
+static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
+    (void)loaded;
+    const MagmaSettings *with = settings;
+    Carve                c = {.base = state};
+    Magma               *m = carve_all(setup, with, &c);
+    m->with = *with;
+    m->search.rng = setup->rng;
+    m->search.rules = (MagmaRules){.population = (uint32_t)with->population,
+                                   .evaluations = (uint32_t)with->evaluations,
+                                   .elite = with->elite,
+                                   .parents = with->parents,
+                                   .single = with->single,
+                                   .range = with->range,
+                                   .whole = with->whole,
+                                   .mutation = with->mutation,
+                                   .late = with->late};
+}
+
+// Those that may be in time by deadline, the hopeless after them.
+static void line_up(Magma *m, const ChipView *v, Order *line) {
+    const double last = 1e18;
+    order_clear(line);
+    for (uint32_t i = 0; i < v->n_waiting; i++) {
+        const ChipTask *t = &v->tasks[v->waiting[i]];
+        bool            lost = m->with.ease > 0 && hope_slack(v, t, m->with.ease) < 0;
+        order_add(line, (double)t->request.deadline + (lost ? last : 0), v->waiting[i]);
+    }
+}
+
+static float until_free(const ChipView *v, uint32_t unit) {
+    return v->units[unit].task == CHIP_NONE ? 0.0F : (float)(v->units[unit].free_at - v->now);
+}
+
+// Step 4: chain after chain, each job where it ends first; who starts first has the priority.
+static void list_schedule(Magma *m, const ChipView *v, MagmaGenome *x) {
+    const MagmaGroup *g = &m->group;
+    fleet_open(&m->fleet, v);
+    for (uint32_t i = 0; i < g->n_chains; i++) {
+        const MagmaChain *c = &g->chains[i];
+        const ChipTask   *t = &v->tasks[c->task];
+        float             ready = t->unit != CHIP_NONE ? until_free(v, t->unit) : 0.0F;
+        for (uint32_t job = c->first; job < c->first + c->n; job++) {
+            float    best = INFINITY, start = ready;
+            uint32_t kind = 0;
+            for (uint32_t k = 0; k < v->setup->n_kinds; k++) {
+                if (m->fleet.next[k] == CHIP_NONE) continue;
+                float at = fmaxf(ready, m->fleet.at[m->fleet.next[k]]);
+                if (at + g->costs[job][k].ns >= best) continue;
+                best = at + g->costs[job][k].ns;
+                kind = k, start = at;
+            }
+            fleet_until(&m->fleet, m->fleet.next[kind], best);
+            x->kind[job] = (uint8_t)kind;
+            x->priority[job] = 1.0F / (1.0F + start / (float)v->setup->period);
+            ready = best;
+        }
+    }
+}
+
+// What the last plan says of a job; where it says nothing, the genes stay as they are.
+static void carry_over(const Magma *m, const ChipView *v, MagmaGenome *x) {
+    for (uint32_t i = 0; i < m->group.n_chains; i++) {
+        const MagmaChain *c = &m->group.chains[i];
+        for (uint32_t j = 0; j < c->n; j++) {
+            const AgendaItem *was = agenda_find(&m->agenda, &v->tasks[c->task], c->layer + j);
+            if (was == NULL) continue;
+            x->kind[c->first + j] = was->kind;
+            x->priority[c->first + j] = -was->rank;
+        }
+    }
+}
+
+static void think(void *state, const ChipView *v, ChipCharge *charge) {
+    Magma *m = state;
+    line_up(m, v, &m->agenda.order);
+    magma_group_fill(&m->group, v, &m->agenda.order, (uint32_t)m->with.jobs,
+                     (uint32_t)m->with.depth);
+    MagmaGenome *listed = magma_search_known(&m->search), *before = magma_search_known(&m->search);
+    list_schedule(m, v, listed);
+    list_schedule(m, v, before);
+    carry_over(m, v, before);
+    charge->ops += (double)v->n_waiting + 3.0 * m->group.n_jobs * v->setup->n_kinds;
+    const MagmaGenome *best = magma_search_run(&m->search, &m->group, &charge->ops);
+    agenda_begin(&m->agenda);
+    for (uint32_t i = 0; i < m->group.n_chains; i++) {
+        const MagmaChain *c = &m->group.chains[i];
+        for (uint32_t j = 0; j < c->n; j++)
+            agenda_put(&m->agenda, &v->tasks[c->task], c->layer + j,
+                       (AgendaItem){-best->priority[c->first + j], best->kind[c->first + j]});
+    }
+}
+
+static void adopt(void *state) {
+    Magma *m = state;
+    agenda_adopt(&m->agenda);
+}
+
+static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    Magma *m = state;
+    if (v->n_free == 0 || v->n_waiting == 0) return 0;
+    fleet_open(&m->fleet, v);
+    return agenda_serve(&m->agenda, &m->fleet, m->with.patience, out, max);
+}
+
+const ChipPolicy chip_policy_magma = {
+    .name = "magma",
+    .about = "a genetic search for units and order of the next layers, every period",
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(MagmaSettings),
+    .state_size = size,
+    .init = init,
+    .think = think,
+    .adopt = adopt,
+    .decide = decide,
+};

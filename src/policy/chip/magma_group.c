@@ -1,0 +1,123 @@
+#include "policy/chip/magma_group.h"
+
+#include <math.h>
+#include <string.h>
+
+static void add(MagmaGroup *g, const ChipView *v, uint32_t task, uint32_t jobs, uint32_t depth) {
+    const ChipTask  *t = &v->tasks[task];
+    const ChipModel *m = g->setup->tenants[t->request.tenant].model;
+    uint32_t         layer = t->layer, n = depth;
+    MagmaChain       c = {.task = task, .first = g->n_jobs};
+    if (t->unit != CHIP_NONE) {
+        g->busy[t->unit].chain = g->n_chains;
+        layer++;
+    }
+    if (n > m->n_layers - layer) n = m->n_layers - layer;
+    if (n > jobs - g->n_jobs) n = jobs - g->n_jobs;
+    c.layer = layer;
+    c.n = n;
+    c.left = (float)(t->request.deadline - v->now);
+    c.rest = m->rest_ns[layer + n];
+    for (uint32_t i = 0; i < n; i++) g->costs[g->n_jobs++] = chip_cost(m, layer + i, 0);
+    g->chains[g->n_chains++] = c;
+}
+
+void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, uint32_t jobs,
+                      uint32_t depth) {
+    g->setup = v->setup;
+    g->n_jobs = g->n_chains = 0;
+    for (uint32_t u = 0; u < v->setup->n_units; u++) {
+        const ChipUnit *on = &v->units[u];
+        float           left = fmaxf((float)(on->free_at - v->now), 1.0F);
+        g->busy[u] = (MagmaBusy){0, 0, CHIP_NONE};
+        if (on->task == CHIP_NONE) continue;
+        g->busy[u] = (MagmaBusy){left, on->bytes_ns, CHIP_NONE};
+        if (g->n_jobs < jobs && g->n_chains < MAGMA_CHAINS) add(g, v, on->task, jobs, depth);
+    }
+    while (line->n > 0 && g->n_jobs < jobs && g->n_chains < MAGMA_CHAINS)
+        add(g, v, order_pop(line).task, jobs, depth);
+}
+
+typedef struct Play {  // a genome while it is played through
+    const MagmaGroup  *g;
+    const MagmaGenome *x;
+    MagmaBusy          units[CHIP_UNITS];
+    uint32_t           next[MAGMA_CHAINS];  // job to be started
+    bool               runs[MAGMA_CHAINS];
+    uint32_t           n_busy;
+    float              now;
+    MagmaScore         score;
+} Play;
+
+// The chain whose next job is meant for a kind and has the highest priority of those.
+static uint32_t choose(Play *p, uint32_t kind) {
+    uint32_t best = CHIP_NONE;
+    float    highest = -INFINITY;
+    p->score.steps += p->g->n_chains;
+    for (uint32_t i = 0; i < p->g->n_chains; i++) {
+        uint32_t job = p->next[i];
+        if (p->runs[i] || job == p->g->chains[i].first + p->g->chains[i].n) continue;
+        if (p->x->kind[job] != kind || p->x->priority[job] <= highest) continue;
+        highest = p->x->priority[job];
+        best = i;
+    }
+    return best;
+}
+
+static void start_jobs(Play *p) {
+    const ChipSetup *s = p->g->setup;
+    bool             none[CHIP_KINDS] = {false};
+    for (uint32_t u = 0; u < s->n_units; u++) {
+        uint32_t kind = s->kind_of[u];
+        if (p->units[u].ns > 0 || none[kind]) continue;
+        uint32_t i = choose(p, kind);
+        none[kind] = i == CHIP_NONE;
+        if (i == CHIP_NONE) continue;
+        const ChipCost *c = &p->g->costs[p->next[i]++][kind];
+        p->units[u] = (MagmaBusy){c->ns, c->bytes_ns, i};
+        p->runs[i] = true;
+        p->n_busy++;
+    }
+}
+
+static void end_job(Play *p, uint32_t unit) {
+    uint32_t i = p->units[unit].chain;
+    p->units[unit] = (MagmaBusy){0, 0, CHIP_NONE};
+    p->n_busy--;
+    if (i == CHIP_NONE) return;
+    const MagmaChain *c = &p->g->chains[i];
+    p->runs[i] = false;
+    if (p->next[i] < c->first + c->n) return;
+    p->score.late += p->now + c->rest > c->left;
+    p->score.makespan = p->now;
+}
+
+// To the next end of a layer, all as slow as the memory makes them.
+static void go_on(Play *p) {
+    uint32_t n = p->g->setup->n_units;
+    float    demand = 0, least = INFINITY;
+    p->score.steps += n;
+    for (uint32_t u = 0; u < n; u++) {
+        if (!(p->units[u].ns > 0)) continue;
+        demand += p->units[u].bytes_ns;
+        least = fminf(least, p->units[u].ns);
+    }
+    p->now += demand > p->g->setup->bytes_ns ? least * demand / p->g->setup->bytes_ns : least;
+    for (uint32_t u = 0; u < n; u++) {
+        if (!(p->units[u].ns > 0)) continue;
+        p->units[u].ns -= least;
+        if (!(p->units[u].ns > 0)) end_job(p, u);
+    }
+}
+
+MagmaScore magma_group_decode(const MagmaGroup *g, const MagmaGenome *x) {
+    Play p = {.g = g, .x = x};
+    for (uint32_t i = 0; i < g->n_chains; i++) p.next[i] = g->chains[i].first;
+    for (uint32_t u = 0; u < g->setup->n_units; u++) {
+        p.units[u] = g->busy[u];
+        p.n_busy += g->busy[u].ns > 0;
+        if (g->busy[u].chain != CHIP_NONE) p.runs[g->busy[u].chain] = true;
+    }
+    for (start_jobs(&p); p.n_busy > 0; start_jobs(&p)) go_on(&p);
+    return p.score;
+}

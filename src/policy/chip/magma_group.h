@@ -1,0 +1,43 @@
+// MagmaGroup: jobs that are scheduled together, and what comes of a genome: layers on units that
+// share the memory's bandwidth.
+#pragma once
+
+#include "policy/chip/agenda.h"
+
+enum { MAGMA_JOBS = 256, MAGMA_CHAINS = 128 };
+
+typedef struct MagmaChain {  // the next layers of one task, one after the other
+    uint32_t task, layer;    // of its first job
+    uint32_t first, n;       // jobs
+    float    left, rest;     // time to the deadline; what follows its last job
+} MagmaChain;
+
+typedef struct MagmaBusy {  // a unit
+    float    ns, bytes_ns;  // alone, that its layer still takes; its demand
+    uint32_t chain;         // CHIP_NONE: what runs belongs to no chain
+} MagmaBusy;
+
+typedef struct MagmaGroup {
+    const ChipSetup *setup;
+    const ChipCost  *costs[MAGMA_JOBS];  // [kind] of each
+    MagmaChain       chains[MAGMA_CHAINS];
+    MagmaBusy        busy[CHIP_UNITS];  // now; ns 0: free
+    uint32_t         n_jobs, n_chains;
+} MagmaGroup;
+
+typedef struct MagmaGenome {
+    uint8_t *kind;      // [job]
+    float   *priority;  // [job] highest first
+    double   cost;
+} MagmaGenome;
+
+typedef struct MagmaScore {
+    float    makespan;
+    uint32_t late;   // chains that end late, what follows them on the fastest kinds
+    uint32_t steps;  // that the simulation took
+} MagmaScore;
+
+// Tasks that run, then those of an order, with so many layers each.
+void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, uint32_t jobs, uint32_t depth);
+
+MagmaScore magma_group_decode(const MagmaGroup *g, const MagmaGenome *x);
