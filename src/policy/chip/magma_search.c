@@ -107,8 +107,8 @@ const MagmaGenome *magma_search_run(MagmaSearch *s, const MagmaGroup *g, double 
     uint32_t elite = share(s->rules.elite, n, 1), parents = share(s->rules.parents, n, 2);
     if (n < s->n_known) n = s->n_known;
     settle(s, g, n, ops);
-    uint32_t gen = 0;
-    for (uint32_t spent = n; spent < s->rules.evaluations && n > elite; gen = 1 - gen) {
+    uint32_t gen = 0, spent = g->n_jobs > 0 && n > elite ? n : s->rules.evaluations;
+    for (; spent < s->rules.evaluations; gen = 1 - gen) {
         MagmaGenome *old = s->at[gen], *new = s->at[1 - gen];
         for (uint32_t i = 0; i < elite; i++) {
             copy(&new[i], &old[i], 0, g->n_jobs);
