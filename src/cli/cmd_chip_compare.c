@@ -15,14 +15,13 @@
 #include "cli/list.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
-enum { NUMBERS = 32, OWN_ROWS = 13 };
+enum { OWN_ROWS = 13 };
 
 typedef struct Options {
     ChipArgs    common;
     const char *mix, *load, *bandwidth, *policies, *champion, *page, *trace;
     int64_t     traces, seed, threads;
     bool        json, measure, sweep;
-    double      loads[NUMBERS], bandwidths[NUMBERS];
 } Options;
 
 // Networks of a workload are parted by commas elsewhere; here those part workloads, and + networks.
@@ -34,10 +33,10 @@ static void spell_out(const char **mixes, uint32_t n, Arena *a) {
     }
 }
 
-static Err read_rules(Options *o, Arena *a, ChipMatchRules *r) {
-    const char *chips = o->common.chip != NULL ? o->common.chip : STAGE_PACKAGE;
-    *r = (ChipMatchRules){.loads = o->loads,
-                          .bandwidths = o->bandwidths,
+static Err read_rules(const Options *o, Arena *a, ChipMatchRules *r) {
+    static const double own = 0;
+    const char         *chips = o->common.chip != NULL ? o->common.chip : STAGE_PACKAGE;
+    *r = (ChipMatchRules){.bandwidths = &own,
                           .n_bandwidths = 1,
                           .burst = o->common.burst,
                           .requests = chip_args_traffic(&o->common, 1, 0).requests,
@@ -48,9 +47,9 @@ static Err read_rules(Options *o, Arena *a, ChipMatchRules *r) {
     TRY(list_words("chip", chips, a, &r->chips, &r->n_chips));
     TRY(list_words("mix", o->mix, a, &r->mixes, &r->n_mixes));
     spell_out(r->mixes, r->n_mixes, a);
-    TRY(list_numbers("load", o->load, 0.001, 1000, o->loads, NUMBERS, &r->n_loads));
+    TRY(list_numbers("load", o->load, 0.001, 1000, a, &r->loads, &r->n_loads));
     if (o->bandwidth != NULL)
-        TRY(list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, o->bandwidths, NUMBERS,
+        TRY(list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, a, &r->bandwidths,
                          &r->n_bandwidths));
     return chip_args_stage(&o->common, NULL, 0, &r->stage);
 }
@@ -83,7 +82,7 @@ static const ChipChoice *swept(const Options *o, const ChipChoices *c) {
     return NULL;
 }
 
-static Err compare(Options *o, Arena *a) {
+static Err compare(const Options *o, Arena *a) {
     ChipMatchRules r;
     ChipChoices    c;
     Progress       p;
@@ -104,7 +103,7 @@ static Err compare(Options *o, Arena *a) {
     return e == ERR_OK ? tell(o, &m, a) : e;
 }
 
-static int run_command(Options *o) {
+static int run_command(const Options *o) {
     Arena a = {0};
     Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = compare(o, &a);

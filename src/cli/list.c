@@ -24,17 +24,23 @@ Err list_words(const char *option, const char *text, Arena *a, const char ***out
     return ERR_OK;
 }
 
-Err list_numbers(const char *option, const char *text, double lo, double hi, double *out,
-                 uint32_t max, uint32_t *n) {
-    for (*n = 0;; text++) {
-        char  *end = NULL;
-        double v = strtod(text, &end);
-        if (end == text || (*end != ',' && *end != '\0') || !(v >= lo && v <= hi))
-            return err_set(ERR_ARG, "--%s: '%s' is not a list of numbers from %g to %g", option,
-                           text, lo, hi);
-        if (*n == max) return err_set(ERR_LIMIT, "--%s: more than %u numbers", option, max);
-        out[(*n)++] = v;
-        text = end;
-        if (*text == '\0') return ERR_OK;
+Err list_numbers(const char *option, const char *text, double lo, double hi, Arena *a,
+                 const double **out, uint32_t *n) {
+    const char **words = NULL;
+    uint32_t     found = 0;
+    TRY(list_words(option, text, a, &words, &found));
+    double *numbers = arena_new(a, double, found);
+    for (uint32_t i = 0; i < found; i++) {
+        char *end = NULL;
+        numbers[i] = strtod(words[i], &end);
+        if (end == words[i] || *end != '\0' || !(numbers[i] >= lo && numbers[i] <= hi))
+            return err_set(ERR_ARG, "--%s: '%s' is not a number from %g to %g", option, words[i],
+                           lo, hi);
+        for (uint32_t k = 0; k < i; k++)
+            if (numbers[k] == numbers[i])
+                return err_set(ERR_ARG, "--%s %s: %g is named twice", option, text, numbers[i]);
     }
+    *out = numbers;
+    *n = found;
+    return ERR_OK;
 }

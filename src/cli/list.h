@@ -10,6 +10,5 @@ enum { LIST_MAX = 64 };
 // Nothing empty, nothing twice; errors name the option.
 MUST_USE Err list_words(const char *option, const char *text, Arena *a, const char ***out,
                         uint32_t *n);
-// Each from lo to hi, max of them at most.
-MUST_USE Err list_numbers(const char *option, const char *text, double lo, double hi, double *out,
-                          uint32_t max, uint32_t *n);
+MUST_USE Err list_numbers(const char *option, const char *text, double lo, double hi, Arena *a,
+                          const double **out, uint32_t *n);
