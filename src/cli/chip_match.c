@@ -140,8 +140,10 @@ static MatchCell cell_of(const Field *f, uint32_t cell, Arena *a) {
     for (uint32_t i = 0; i < n; i++) {
         const ChipPolicy *p = f->choices->at[i].policy;
         uint32_t          first = (cell * n + i) * f->rules->traces;
-        entries[i] =
-            (MatchEntry){.policy = p->name, .clairvoyant = p->clairvoyant, .runs = &f->runs[first]};
+        entries[i] = (MatchEntry){.policy = p->name,
+                                  .clairvoyant = p->clairvoyant,
+                                  .paper = p->paper,
+                                  .runs = &f->runs[first]};
         find_worst(f, s, first, &entries[i]);
     }
     return (MatchCell){.chip = s->package.name,
@@ -151,6 +153,25 @@ static MatchCell cell_of(const Field *f, uint32_t cell, Arena *a) {
                            s->options.bandwidth > 0 ? s->options.bandwidth : s->package.bytes_cycle,
                        .entries = entries,
                        .n_entries = n};
+}
+
+static char *about(const Field *f, Arena *a) {
+    static const char *const deadlines[] = {"MoCA's levels", "Planaria's levels",
+                                            "MLPerf's targets"};
+    const ChipMatchRules    *r = f->rules;
+    char                    *text = arena_str(a, "Workloads: ");
+    for (uint32_t i = 0; i < r->n_mixes; i++) {
+        const Workload *w = &f->grounds[i * r->n_bandwidths].stage.workload;
+        text = arena_printf(a, "%s%s%s (", text, i > 0 ? "; " : "", w->name);
+        for (uint32_t k = 0; k < w->n; k++)
+            text = arena_printf(a, "%s%s%s", text, k > 0 ? ", " : "", w->networks[k]);
+        text = arena_printf(a, "%s)", text);
+    }
+    return arena_printf(a, "%s. Deadlines by %s%s; memory is shared %s; arrivals %s.", text,
+                        deadlines[r->stage.deadlines],
+                        r->stage.firm ? ", after which requests are dropped" : "",
+                        r->stage.sharing == CHIP_MAX_MIN ? "max-min fair" : "in equal proportion",
+                        r->burst > 1 ? "in bursts" : "by Poisson's law");
 }
 
 Err chip_match_run(const ChipMatchRules *r, const ChipChoices *c, Progress *p, Arena *a,
@@ -169,6 +190,7 @@ Err chip_match_run(const ChipMatchRules *r, const ChipChoices *c, Progress *p, A
     TRY(crew_run(&jobs, r->threads));
     MatchCell *made = arena_new(a, MatchCell, cells);
     for (uint32_t i = 0; i < cells; i++) made[i] = cell_of(&f, i, a);
+    out->about = about(&f, a);
     out->cells = made;
     out->n_cells = cells;
     out->traces = r->traces;

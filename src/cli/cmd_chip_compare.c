@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/crew.h"
 #include "cli/list.h"
+#include "policy/policies.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
 enum { OWN_ROWS = 13 };
@@ -23,15 +24,6 @@ typedef struct Options {
     int64_t     traces, seed, threads;
     bool        json, measure, sweep;
 } Options;
-
-// Networks of a workload are parted by commas elsewhere; here those part workloads, and + networks.
-static void spell_out(const char **mixes, uint32_t n, Arena *a) {
-    for (uint32_t i = 0; i < n; i++) {
-        char *text = arena_str(a, mixes[i]);
-        for (char *at = text; (at = strchr(at, '+')) != NULL; at++) *at = ',';
-        mixes[i] = text;
-    }
-}
 
 static Err read_rules(const Options *o, Arena *a, ChipMatchRules *r) {
     static const double own = 0;
@@ -46,7 +38,6 @@ static Err read_rules(const Options *o, Arena *a, ChipMatchRules *r) {
                           .threads = crew_size(o->threads)};
     TRY(list_words("chip", chips, a, &r->chips, &r->n_chips));
     TRY(list_words("mix", o->mix, a, &r->mixes, &r->n_mixes));
-    spell_out(r->mixes, r->n_mixes, a);
     TRY(list_numbers("load", o->load, 0.001, 1000, a, &r->loads, &r->n_loads));
     if (o->bandwidth != NULL)
         TRY(list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, a, &r->bandwidths,
@@ -90,6 +81,9 @@ static Err compare(const Options *o, Arena *a) {
     bool           show = term_is(stderr);
     TRY(read_rules(o, a, &r));
     TRY(chip_choice_read(o->policies, &o->common.sets, a, &c));
+    if (policies_chip_find(o->champion) == NULL)
+        return err_set(ERR_ARG, "--champion %s: there is no such policy; see 'chip policies'",
+                       o->champion);
     const ChipChoice *of = swept(o, &c);
     if (o->sweep && of == NULL)
         return err_set(ERR_ARG, "--sweep: no policy that takes part has a network");
@@ -139,6 +133,8 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
          {"trace", ARG_TEXT, &o.trace, "FILE", "the champion's first run for ui.perfetto.dev", 0, 0},
     };
     chip_args_rows(&o.common, rows + OWN_ROWS);
+    rows[OWN_ROWS].arg = "LIST";
+    rows[OWN_ROWS].help = "of packages and YAML files (default 4+4)";
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
 }

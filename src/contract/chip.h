@@ -154,6 +154,7 @@ typedef struct ChipFuture {
 
 typedef struct ChipPolicy {
     const char    *name, *about;
+    const char    *paper;        // that it follows; NULL: a textbook, or our own idea
     bool           clairvoyant;  // sees the future: no contender, but a bound
     bool           learned;
     const Setting *rows;  // its constants

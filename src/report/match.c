@@ -85,6 +85,7 @@ static Mean overall(const Match *m, const char *policy) {
 
 static MatchRival rival(const Match *m, const MatchEntry *of) {
     MatchRival r = {.policy = of->policy,
+                    .paper = of->paper,
                     .clairvoyant = of->clairvoyant,
                     .margin = overall(m, of->policy),
                     .gain = NAN,

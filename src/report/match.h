@@ -21,6 +21,7 @@ typedef struct MatchRun {  // one trace under one policy
 typedef struct MatchEntry {
     const char     *policy;
     bool            clairvoyant;   // a bound, no contender
+    const char     *paper;         // that it follows; NULL: none
     const MatchRun *runs;          // [traces]
     const char     *worst_tenant;  // with the lowest share in time over all traces
     double          worst_sla;
@@ -69,7 +70,7 @@ const MatchEntry *match_bound(const Match *m, const MatchCell *c);  // the best 
 Mean match_margin(const Match *m, const MatchEntry *e, const MatchEntry *than);
 
 typedef struct MatchRival {  // the champion against one policy, over all cells
-    const char      *policy;
+    const char      *policy, *paper;
     bool             clairvoyant;
     double           sla;  // its mean
     Mean             margin;

@@ -68,9 +68,9 @@ static json_t *cell_json(const Match *m, const MatchCell *c) {
 }
 
 static json_t *rival_json(const MatchRival *r) {
-    json_t *doc = json_pack("{s:s,s:f,s:o,s:o,s:o}", "policy", r->policy, "sla", r->sla, "margin",
-                            number(r->margin.mean), "margin_half", number(r->margin.half),
-                            "largest_gain", number(r->gain));
+    json_t *doc = json_pack("{s:s,s:s?,s:f,s:o,s:o,s:o}", "policy", r->policy, "paper", r->paper,
+                            "sla", r->sla, "margin", number(r->margin.mean), "margin_half",
+                            number(r->margin.half), "largest_gain", number(r->gain));
     if (doc == NULL || r->at == NULL) return doc;
     json_object_set_new(doc, "at", place(r->at));
     json_object_set_new(doc, "sla_there", json_pack("[ff]", r->theirs, r->our));

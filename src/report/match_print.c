@@ -28,13 +28,15 @@ static char *gain_words(const MatchVerdict *v, Arena *a) {
     const MatchRival *best = NULL;
     for (uint32_t i = 0; i < v->n_rivals; i++) {
         const MatchRival *r = &v->rivals[i];
-        if (r->clairvoyant || !isfinite(r->gain)) continue;
+        if (r->paper == NULL || r->clairvoyant || !isfinite(r->gain)) continue;
         if (best == NULL || r->gain > best->gain) best = r;
     }
     if (best == NULL) return arena_str(a, "");
-    return arena_printf(a, " Largest gain: %+.0f %% over %s, from %.1f %% to %.1f %%, in %s.",
-                        100 * best->gain, best->policy, 100 * best->theirs, 100 * best->our,
-                        match_title(best->at, a));
+    return arena_printf(
+        a,
+        " Largest gain over a published policy: %+.0f %% over %s, from %.1f %% to %.1f %%, in %s.",
+        100 * best->gain, best->policy, 100 * best->theirs, 100 * best->our,
+        match_title(best->at, a));
 }
 
 static char *plus_minus(Mean x, Arena *a) {

@@ -112,6 +112,7 @@ void match_verdict_table(const Match *m, const MatchVerdict *v, Arena *a, Table 
 
 static const Column rival_columns[] = {
     {.key = "policy", .head = "against"},
+    {.key = "paper", .head = "of"},
     {.key = "sla", .head = "its mean", .unit = "%", .scale = 0.01, .decimals = 1},
     {.key = "margin", .head = "margin", .unit = "pts", .scale = 0.01, .decimals = 1},
     {.key = "margin_half", .head = "+-", .scale = 0.01, .decimals = 1},
@@ -127,6 +128,7 @@ void match_rival_table(const MatchVerdict *v, Arena *a, Table *t) {
         const MatchRival *r = &v->rivals[i];
         table_row(t);
         table_textf(t, "%s%s", r->policy, r->clairvoyant ? " (sees the future)" : "");
+        table_text(t, r->paper);
         real(t, r->sla);
         real(t, r->margin.mean);
         real(t, r->margin.half);

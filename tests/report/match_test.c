@@ -45,7 +45,8 @@ static void fill_cell(Fixture *f, uint32_t c) {
                                           .measured_us = 7,
                                           .level_sla = {sla, sla, sla}};
         }
-        f->entries[c][e] = (MatchEntry){names[e], e == 3, f->runs[c][e], "resnet50", 0.25};
+        f->entries[c][e] = (MatchEntry){names[e],      e == 3,     e == 1 ? NULL : "a paper",
+                                        f->runs[c][e], "resnet50", 0.25};
     }
     f->cells[c] = (MatchCell){
         "4+4",  c < 2 ? "light" : "heavy", c % 2 == 0 ? 0.5 : 1, c % 2 == 0 ? 16 : 8, f->entries[c],
@@ -206,7 +207,8 @@ static void test_people_get_tables_and_a_verdict(void **state) {
     assert_non_null(strstr(text, "oracle  sees the future"));
     assert_non_null(strstr(text, "clever  best baseline"));
     assert_non_null(strstr(text, "ahead in 2, even within the interval in 1, behind in 1"));
-    assert_non_null(strstr(text, "+200 % over plain, from 10.0 % to 30.0 %, in 4+4, heavy"));
+    assert_non_null(strstr(
+        text, "over a published policy: +200 % over plain, from 10.0 % to 30.0 %, in 4+4, heavy"));
     assert_non_null(strstr(text, "The oracle, which sees the future, has 69.0 %"));
     assert_null(strstr(text, "hidden size"));
     free(text);

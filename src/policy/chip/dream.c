@@ -209,6 +209,7 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 const ChipPolicy chip_policy_dream = {
     .name = "dream",
     .about = "the best pair of layer and unit by urgency, speed, starvation and energy",
+    .paper = "ASPLOS 2023",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(DreamSettings),

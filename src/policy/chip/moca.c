@@ -192,6 +192,7 @@ const ChipPolicy chip_policy_moca = {
     .name = "moca",
     .about =
         "by urgency, memory-heavy layers beside light ones, the bandwidth divided by throttles",
+    .paper = "HPCA 2023",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(MocaSettings),

@@ -213,6 +213,7 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 const ChipPolicy chip_policy_planaria = {
     .name = "planaria",
     .about = "the weakest kind of unit that is still in time, by priority / (slack x strength)",
+    .paper = "MICRO 2020",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(PlanariaSettings),

@@ -96,6 +96,7 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 const ChipPolicy chip_policy_prema = {
     .name = "prema",
     .about = "tokens for who waits; of those with enough the shortest first",
+    .paper = "HPCA 2020",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(PremaSettings),
