@@ -24,7 +24,7 @@ static json_t *write(const Record *r, uint32_t n) {
     size_t     len = 0;
     FILE      *f = open_memstream(&text, &len);
     RecordList list = {.n = n};
-    Timeline   t = {"a run", tenants, 2, 4, name_layer, NULL};
+    Timeline   t = {"a run", tenants, 2, 4, NULL, name_layer, NULL};
     list.at = malloc((n + 1) * sizeof *r);
     assert_non_null(list.at);
     if (n > 0) memcpy(list.at, r, n * sizeof *r);
