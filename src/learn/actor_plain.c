@@ -7,8 +7,11 @@
 #include "learn/lstm_cell.h"
 #include "learn/plain.h"
 
+static PlainView view(Mat x) { return (PlainView){x.at, x.ld, 1}; }
+
 static const float *dense(Dense d, const float *w, uint32_t rows, Mat x, MatOut y) {
-    plain_mul(rows, d.out, d.in, x, w, w + (size_t)d.in * d.out, y);
+    mat_set_rows(rows, d.out, w + (size_t)d.in * d.out, y);
+    plain_product(rows, d.out, d.in, view(x), view(mat(w, d.out)), y);
     return w + dense_params(d);
 }
 
@@ -18,11 +21,11 @@ static const float *lstm(Lstm l, const float *w, uint32_t items, Mat x, MatOut h
     const float *wh = w + l.in * wide, *b = wh + n * wide, *before = NULL;
     float       *gates = scratch, *c = gates + items * wide, *bent = c + 2 * n, *last = NULL;
     memset(gates, 0, items * wide * sizeof *gates);
-    plain_mul(items, wide, l.in, x, w, NULL, mat_out(gates, wide));
+    plain_product(items, wide, l.in, view(x), view(mat(w, wide)), mat_out(gates, wide));
     for (uint32_t i = 0; i < items; i++) {
         uint32_t at = l.backwards ? items - 1 - i : i;
         float   *g = gates + at * wide, *out = h.at + at * h.ld, *now = c + (i & 1) * n;
-        if (last != NULL) plain_mul(1, wide, n, mat(last, n), wh, NULL, mat_out(g, wide));
+        if (last != NULL) plain_row(wide, n, last, wh, g);
         lstm_cell_forward(n, b, g, before, now, bent, out);
         before = now;
         last = out;

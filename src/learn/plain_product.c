@@ -5,57 +5,67 @@
 #include "learn/plain.h"
 #include "learn/wide.h"
 
-enum { LANES = 8, PANEL = 2 * LANES, DEPTH = 256 };
+enum { LANES = 8, PANEL = 2 * LANES, ROWS = 4, DEPTH = 256 };
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline)) void
 
-// b from (from, left) on, [depth][PANEL]; columns beyond the last are 0.
-INLINE void pack(PlainView b, size_t depth, size_t cols, float *panel) {
+// b [depth][cols] as [depth][PANEL]; columns beyond the last are 0.
+INLINE pack(PlainView b, size_t depth, size_t cols, float *panel) {
     if (cols < PANEL) memset(panel, 0, depth * PANEL * sizeof *panel);
-    if (b.col == 1) {
+    if (b.col == 1 && cols == PANEL) {
         for (size_t i = 0; i < depth; i++)
-            memcpy(panel + i * PANEL, b.at + i * b.row, cols * sizeof *panel);
+            memcpy(panel + i * PANEL, b.at + i * b.row, PANEL * sizeof *panel);
     } else {
         for (size_t j = 0; j < cols; j++)
             for (size_t i = 0; i < depth; i++) panel[i * PANEL + j] = b.at[i * b.row + j * b.col];
     }
 }
 
-// rows is a constant where this is inlined, so that the sums live in registers.
-INLINE void tile(size_t rows, size_t depth, PlainView a, const float *panel, MatOut c) {
-    Lanes left[4], right[4];
-    for (size_t r = 0; r < rows; r++) {
-        memcpy(&left[r], c.at + r * c.ld, sizeof(Lanes));
-        memcpy(&right[r], c.at + r * c.ld + LANES, sizeof(Lanes));
+// Sums have names of their own, or compilers keep them in memory.
+INLINE tile4(size_t depth, const float *a, size_t row, size_t col, const float *panel, MatOut c) {
+    Lanes       *to0 = (Lanes *)c.at, *to1 = (Lanes *)(c.at + c.ld);
+    Lanes       *to2 = (Lanes *)(c.at + 2 * c.ld), *to3 = (Lanes *)(c.at + 3 * c.ld);
+    Lanes        l0 = to0[0], l1 = to1[0], l2 = to2[0], l3 = to3[0];
+    Lanes        h0 = to0[1], h1 = to1[1], h2 = to2[1], h3 = to3[1];
+    const float *a3 = a + 3 * row;
+    for (size_t i = 0; i < depth; i++, a += col, a3 += col) {
+        Lanes l = *(const Lanes *)(panel + i * PANEL),
+              h = *(const Lanes *)(panel + i * PANEL + LANES);
+        l0 += a[0] * l;
+        h0 += a[0] * h;
+        l1 += a[row] * l;
+        h1 += a[row] * h;
+        l2 += a[2 * row] * l;
+        h2 += a[2 * row] * h;
+        l3 += a3[0] * l;
+        h3 += a3[0] * h;
     }
-    for (size_t i = 0; i < depth; i++) {
-        Lanes l, h;
-        memcpy(&l, panel + i * PANEL, sizeof l);
-        memcpy(&h, panel + i * PANEL + LANES, sizeof h);
-        for (size_t r = 0; r < rows; r++) {
-            left[r] += a.at[r * a.row + i * a.col] * l;
-            right[r] += a.at[r * a.row + i * a.col] * h;
-        }
-    }
-    for (size_t r = 0; r < rows; r++) {
-        memcpy(c.at + r * c.ld, &left[r], sizeof(Lanes));
-        memcpy(c.at + r * c.ld + LANES, &right[r], sizeof(Lanes));
-    }
+    to0[0] = l0, to1[0] = l1, to2[0] = l2, to3[0] = l3;
+    to0[1] = h0, to1[1] = h1, to2[1] = h2, to3[1] = h3;
 }
 
-INLINE void rows_of(size_t rows, size_t cols, size_t depth, PlainView a, const float *panel,
-                    MatOut c) {
-    float  padded[4 * PANEL] = {0};
-    MatOut to = cols < PANEL ? mat_out(padded, PANEL) : c;
-    if (cols < PANEL) mat_copy(rows, cols, mat(c.at, c.ld), to);
-    if (rows == 4)
-        tile(4, depth, a, panel, to);
-    else
-        for (size_t r = 0; r < rows; r++)
-            tile(1, depth, (PlainView){a.at + r * a.row, a.row, a.col}, panel,
-                 mat_out(to.at + r * to.ld, to.ld));
-    if (cols < PANEL) mat_copy(rows, cols, mat(padded, PANEL), c);
+INLINE tile1(size_t depth, const float *a, size_t col, const float *panel, float *c) {
+    Lanes *to = (Lanes *)c, l = to[0], h = to[1];
+    for (size_t i = 0; i < depth; i++) {
+        l += a[i * col] * *(const Lanes *)(panel + i * PANEL);
+        h += a[i * col] * *(const Lanes *)(panel + i * PANEL + LANES);
+    }
+    to[0] = l, to[1] = h;
+}
+
+// All rows by one panel. What is no whole tile goes through a padded copy.
+INLINE column(size_t m, size_t cols, size_t depth, const float *a, size_t row, size_t col,
+              const float *panel, MatOut c) {
+    size_t i = 0;
+    for (; cols == PANEL && i + ROWS <= m; i += ROWS)
+        tile4(depth, a + i * row, row, col, panel, mat_out(c.at + i * c.ld, c.ld));
+    for (; i < m; i++) {
+        float padded[PANEL] = {0};
+        memcpy(padded, c.at + i * c.ld, cols * sizeof *padded);
+        tile1(depth, a + i * row, col, panel, padded);
+        memcpy(c.at + i * c.ld, padded, cols * sizeof *padded);
+    }
 }
 
 WIDE_LINES plain_product_lines(size_t m, size_t n, size_t k, PlainView a, PlainView b, MatOut c) {
@@ -63,13 +73,14 @@ WIDE_LINES plain_product_lines(size_t m, size_t n, size_t k, PlainView a, PlainV
     for (size_t from = 0; from < k; from += DEPTH) {
         size_t depth = k - from < DEPTH ? k - from : DEPTH;
         for (size_t j = 0; j < n; j += PANEL) {
-            size_t    cols = n - j < PANEL ? n - j : PANEL;
-            PlainView part = {b.at + from * b.row + j * b.col, b.row, b.col};
-            pack(part, depth, cols, panel);
-            for (size_t i = 0; i < m; i += 4)
-                rows_of(m - i < 4 ? m - i : 4, cols, depth,
-                        (PlainView){a.at + i * a.row + from * a.col, a.row, a.col}, panel,
-                        mat_out(c.at + i * c.ld + j, c.ld));
+            size_t       cols = n - j < PANEL ? n - j : PANEL;
+            const float *at = a.at + from * a.col;
+            MatOut       to = mat_out(c.at + j, c.ld);
+            pack((PlainView){b.at + from * b.row + j * b.col, b.row, b.col}, depth, cols, panel);
+            if (a.col == 1)
+                column(m, cols, depth, at, a.row, 1, panel, to);
+            else
+                column(m, cols, depth, at, 1, a.col, panel, to);
         }
     }
 }
