@@ -15,12 +15,13 @@ static const float *dense(Dense d, const float *w, uint32_t rows, Mat x, MatOut 
     return w + dense_params(d);
 }
 
-// scratch: gates [items][4 hidden], c twice and tanh c [hidden]. Gates start at 0: bias comes last.
+// scratch: gates [items][4 hidden], c of two steps, tanh c. Gates start at 0: bias comes last.
 static const float *lstm(Lstm l, const float *w, uint32_t items, Mat x, MatOut h, float *scratch) {
     size_t       n = l.hidden, wide = 4 * n;
-    const float *wh = w + l.in * wide, *b = wh + n * wide, *before = NULL;
+    const float *wh = w + l.in * wide, *b = wh + n * wide, *before;
     float       *gates = scratch, *c = gates + items * wide, *bent = c + 2 * n, *last = NULL;
-    memset(gates, 0, items * wide * sizeof *gates);
+    memset(scratch, 0, (items * wide + 2 * n) * sizeof *scratch);
+    before = c + n;
     plain_product(items, wide, l.in, view(x), view(mat(w, wide)), mat_out(gates, wide));
     for (uint32_t i = 0; i < items; i++) {
         uint32_t at = l.backwards ? items - 1 - i : i;

@@ -9,18 +9,17 @@
 // backward has been there), c, tanh c, and h of the step before. Then what backward carries along,
 // and Wh turned.
 typedef struct Cache {
-    float *gates, *c, *bent, *before, *dh, *dc, *turned;
+    float *gates, *c, *bent, *before, *dh, *dc, *turned, *zero;
 } Cache;
 
 static Cache cache_of(Lstm l, const Ragged *r, float *at) {
     size_t n = (size_t)r->n_rows * l.hidden, carried = (size_t)r->n_seqs * l.hidden;
-    return (Cache){at,
-                   at + 4 * n,
-                   at + 5 * n,
-                   at + 6 * n,
-                   at + 7 * n,
-                   at + 7 * n + carried,
-                   at + 7 * n + 2 * carried};
+    Cache  k = {
+         .gates = at, .c = at + 4 * n, .bent = at + 5 * n, .before = at + 6 * n, .dh = at + 7 * n};
+    k.dc = k.dh + carried;
+    k.turned = k.dc + carried;
+    k.zero = k.turned + 4 * (size_t)l.hidden * l.hidden;
+    return k;
 }
 
 void lstm_init(Lstm l, float *w, Rng *rng) {
@@ -50,7 +49,7 @@ static uint32_t step_at(Lstm l, const Ragged *r, uint32_t turn) {
 static const float *c_before(Lstm l, const Cache *k, const LstmState *first, uint32_t row,
                              uint32_t n, uint32_t rank) {
     if (rank < n) return k->c + ((size_t)row + rank) * l.hidden;
-    return first ? first->c + (size_t)rank * l.hidden : NULL;
+    return first ? first->c + (size_t)rank * l.hidden : k->zero;
 }
 
 static void step_forward(Lstm l, const float *w, const Ragged *r, uint32_t t,
@@ -96,6 +95,7 @@ void lstm_forward(Lstm l, const float *w, const Ragged *r, Mat x, const LstmStat
                   const LstmState *last, float *cache) {
     Cache  k = cache_of(l, r, cache);
     size_t wide = 4 * (size_t)l.hidden;
+    memset(k.zero, 0, l.hidden * sizeof *k.zero);
     mat_mul(r->n_rows, wide, l.in, x, mat(w, wide), 0, mat_out(k.gates, wide));
     for (uint32_t turn = 0; turn < r->n_steps; turn++)
         step_forward(l, w, r, step_at(l, r, turn), first, h, &k);
@@ -107,12 +107,10 @@ static void step_backward(Lstm l, const Ragged *r, uint32_t t, const LstmState *
     uint32_t row, n, at = r->start[t], alive = ragged_alive(r, t);
     size_t   hidden = l.hidden, wide = 4 * hidden;
     step_before(l, r, t, &row, &n);
-    for (uint32_t i = 0; i < alive; i++) {
-        float *g = k->gates + (at + i) * wide;
-        lstm_cell_backward(hidden, g, g + hidden, g + 2 * hidden, g + 3 * hidden,
-                           c_before(l, k, first, row, n, i), k->bent + (at + i) * hidden,
-                           dh.at + (at + i) * dh.ld, k->dh + i * hidden, k->dc + i * hidden);
-    }
+    for (uint32_t i = 0; i < alive; i++)
+        lstm_cell_backward(hidden, k->gates + (at + i) * wide, c_before(l, k, first, row, n, i),
+                           k->bent + (at + i) * hidden, dh.at + (at + i) * dh.ld,
+                           k->dh + i * hidden, k->dc + i * hidden);
     mat_mul(alive, hidden, wide, mat(k->gates + at * wide, wide), mat(k->turned, hidden), 0,
             mat_out(k->dh, hidden));
 }

@@ -21,7 +21,7 @@ typedef struct LstmState {  // [n_seqs][hidden] each, by rank
 
 static inline size_t lstm_params(Lstm l) { return ((size_t)l.in + l.hidden + 1) * 4 * l.hidden; }
 static inline size_t lstm_cache_size(Lstm l, size_t rows, size_t seqs) {
-    return (7 * rows + 2 * seqs + 4 * (size_t)l.hidden) * l.hidden;
+    return (7 * rows + 2 * seqs + 4 * (size_t)l.hidden + 1) * l.hidden;
 }
 
 void lstm_init(Lstm l, float *w, Rng *rng);  // as usual; the forget gate starts open

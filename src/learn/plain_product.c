@@ -54,17 +54,30 @@ INLINE tile1(size_t depth, const float *a, size_t col, const float *panel, float
     to[0] = l, to[1] = h;
 }
 
-// All rows by one panel. What is no whole tile goes through a padded copy.
+// Rows that are no whole tile, through a padded copy.
+INLINE edge(size_t rows, size_t cols, size_t depth, const float *a, size_t row, size_t col,
+            const float *panel, MatOut c) {
+    float padded[ROWS * PANEL] = {0};
+    for (size_t r = 0; r < rows; r++)
+        memcpy(padded + r * PANEL, c.at + r * c.ld, cols * sizeof *padded);
+    if (rows == ROWS)
+        tile4(depth, a, row, col, panel, mat_out(padded, PANEL));
+    else
+        for (size_t r = 0; r < rows; r++) tile1(depth, a + r * row, col, panel, padded + r * PANEL);
+    for (size_t r = 0; r < rows; r++)
+        memcpy(c.at + r * c.ld, padded + r * PANEL, cols * sizeof *padded);
+}
+
+// All rows by one panel.
 INLINE column(size_t m, size_t cols, size_t depth, const float *a, size_t row, size_t col,
               const float *panel, MatOut c) {
-    size_t i = 0;
-    for (; cols == PANEL && i + ROWS <= m; i += ROWS)
-        tile4(depth, a + i * row, row, col, panel, mat_out(c.at + i * c.ld, c.ld));
-    for (; i < m; i++) {
-        float padded[PANEL] = {0};
-        memcpy(padded, c.at + i * c.ld, cols * sizeof *padded);
-        tile1(depth, a + i * row, col, panel, padded);
-        memcpy(c.at + i * c.ld, padded, cols * sizeof *padded);
+    for (size_t i = 0; i < m; i += ROWS) {
+        size_t rows = m - i < ROWS ? m - i : ROWS;
+        MatOut to = mat_out(c.at + i * c.ld, c.ld);
+        if (rows == ROWS && cols == PANEL)
+            tile4(depth, a + i * row, row, col, panel, to);
+        else
+            edge(rows, cols, depth, a + i * row, row, col, panel, to);
     }
 }
 
