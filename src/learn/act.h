@@ -60,3 +60,15 @@ static inline float act_tanh(float x) {
     float far = 1.0f - 2.0f / (act_exp(2.0f * x) + 1.0f);
     return size < act_int(0.625f) ? near : far;
 }
+
+// The natural logarithm of a positive number: x = 2^k m with m in [0.7, 1.4), ln m = 2 artanh(s).
+static inline float act_log(float x) {
+    int32_t bits = act_int(x) - 0x3f3504f3, k = bits >> 23;
+    float   m = act_bits((bits & 0x7fffff) + 0x3f3504f3), s = (m - 1.0f) / (m + 1.0f), u = s * s;
+    float   p = 1.0f / 9;
+    p = p * u + 1.0f / 7;
+    p = p * u + 1.0f / 5;
+    p = p * u + 1.0f / 3;
+    p = p * u + 1.0f;
+    return (float)k * 0.693147181f + 2.0f * s * p;
+}

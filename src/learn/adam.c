@@ -16,10 +16,18 @@ WIDE_LINES adam_all_lines(size_t n, const float *restrict k, float *restrict w,
 WIDE(static, adam_all, (size_t n, const float *k, float *w, const float *g, float *m, float *v),
      (n, k, w, g, m, v))
 
+// Not pow(), whose last bit depends on the machine.
+static double power(double base, uint64_t n) {
+    double result = 1;
+    for (; n > 0; n >>= 1, base *= base)
+        if (n & 1) result *= base;
+    return result;
+}
+
 void adam_step(const AdamOptions *o, uint64_t step, Block w, Block gradient, Block m, Block v) {
     CHECK(step > 0 && w.n == gradient.n && w.n == m.n && w.n == v.n);
-    double bias1 = 1 - pow((double)o->beta1, (double)step);
-    double bias2 = 1 - pow((double)o->beta2, (double)step);
+    double bias1 = 1 - power((double)o->beta1, step);
+    double bias2 = 1 - power((double)o->beta2, step);
     float  k[] = {o->beta1,
                   1 - o->beta1,
                   o->beta2,

@@ -19,6 +19,8 @@ typedef struct Block {
 Block block_new(Arena *a, size_t n);  // zeroed, on a cache line of its own
 Block block_part(Block b, size_t from, size_t n);
 
+static inline float *block_after(float *at, size_t n) { return at ? at + n : NULL; }
+
 void block_zero(Block b);
 void block_copy(Block to, Block from);              // a hard update of a target
 void block_blend(Block to, Block from, float tau);  // a soft one: to += tau (from - to)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "learn/act.h"
+#include "learn/block.h"
 
 typedef struct Cache {
     float *x, *mix, *d_mix;            // by row
@@ -88,18 +89,16 @@ void critic_forward(Critic c, const float *w, const Ragged *r, const float *x, c
     dense_forward(outer(c), w + dense_params(inner(c)), seqs, mat(k.in, c.hidden), mat_out(q, 1));
 }
 
-static float *after(float *gw, size_t n) { return gw ? gw + n : NULL; }
-
 void critic_backward(Critic c, const float *w, float *gw, const Ragged *r, const float *dq,
                      float *da, float *cache) {
     size_t rows = r->n_rows, seqs = r->n_seqs, in = c.features + c.actions;
     size_t width = trunk_width(trunk_of(c)), trunk = trunk_params(trunk_of(c));
     size_t to_outer = trunk + dense_params(inner(c));
     Cache  k = cache_of(c, rows, seqs, cache);
-    dense_backward(outer(c), w + to_outer, after(gw, to_outer), seqs, mat(k.in, c.hidden),
+    dense_backward(outer(c), w + to_outer, block_after(gw, to_outer), seqs, mat(k.in, c.hidden),
                    mat(dq, 1), mat_out(k.d_in, c.hidden));
     act_backward(ACT_RELU, seqs * c.hidden, k.in, k.d_in, k.d_in);
-    dense_backward(inner(c), w + trunk, after(gw, trunk), seqs, mat(k.pool, width + 1),
+    dense_backward(inner(c), w + trunk, block_after(gw, trunk), seqs, mat(k.pool, width + 1),
                    mat(k.d_in, c.hidden), mat_out(k.d_pool, width + 1));
     pool_backward(r, width, k.d_pool, k.d_mix);
     // What reads features and actions is not needed any more once it has been differentiated.

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "learn/ddpg_int.h"
+#include "learn/noise.h"
 
 static void side_init(DdpgSide *s, const DdpgOptions *o, size_t seqs, size_t rows, Arena *a) {
     s->ragged = (Ragged){.start = arena_new(a, uint32_t, o->items + 1),
@@ -78,7 +79,7 @@ static void smooth(Ddpg *d, DdpgPart *p, uint32_t part) {
         for (uint32_t t = 0; t < r->len[r->rank[i]]; t++)
             for (uint32_t k = 0; k < actions; k++) {
                 float *a = &p->next.action[ragged_row(r, i, t) * actions + k];
-                float  noise = (float)rng_normal(&rng) * d->o.smooth;
+                float  noise = noise_normal(&rng) * d->o.smooth;
                 *a = bounded(*a + bounded(noise, d->o.smooth_most), 1);
             }
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "learn/act.h"
+#include "learn/block.h"
 
 static size_t dense_part(Trunk t) { return t.embed > 0 ? dense_params(trunk_dense(t)) : 0; }
 
@@ -39,18 +40,17 @@ void trunk_forward(Trunk t, const float *w, const Ragged *r, Mat x, float *y, fl
                      cache + lstm_cache_size(ahead, rows, r->n_seqs));
 }
 
-static float *after(float *gw, size_t n) { return gw ? gw + n : NULL; }
-
 void trunk_backward(Trunk t, const float *w, float *gw, const Ragged *r, Mat x, const float *y,
                     float *dy, MatOut dx, float *cache) {
     size_t width = trunk_width(t), base = trunk_base(t), rows = r->n_rows, dense = dense_part(t);
     Lstm   ahead = trunk_lstm(t, false), back = trunk_lstm(t, true);
     MatOut dbase = mat_out(dy, width);
-    lstm_backward(ahead, w + dense, after(gw, dense), r, mat(y, width), NULL, mat(dy + base, width),
-                  NULL, dbase, NULL, cache);
+    lstm_backward(ahead, w + dense, block_after(gw, dense), r, mat(y, width), NULL,
+                  mat(dy + base, width), NULL, dbase, NULL, cache);
     if (t.both_ways)
-        lstm_backward(back, w + dense + lstm_params(ahead), after(gw, dense + lstm_params(ahead)),
-                      r, mat(y, width), NULL, mat(dy + base + t.hidden, width), NULL, dbase, NULL,
+        lstm_backward(back, w + dense + lstm_params(ahead),
+                      block_after(gw, dense + lstm_params(ahead)), r, mat(y, width), NULL,
+                      mat(dy + base + t.hidden, width), NULL, dbase, NULL,
                       cache + lstm_cache_size(ahead, rows, r->n_seqs));
     if (t.embed > 0) {
         for (size_t i = 0; i < rows; i++)
