@@ -89,12 +89,45 @@ static void test_refuses_nonsense(void **state) {
     assert_int_equal(arrivals_poisson(&arena, (Rng){1}, 1e-9, good, 2, 5000, &a), ERR_LIMIT);
 }
 
+// In bursts of 16 at 4 times the rate: the same mean rate, three quarters of the time silent, and
+// counts that vary far more than they would at random.
+static void test_bursts(void **state) {
+    (void)state;
+    static const double share[] = {3, 0, 1};
+    Arrivals            a, again;
+    Bursts              b = {4, 16};
+    double              sum = 0, squares = 0, n = 0, count = 0;
+    TimeNs              window = 20000000, end = window;
+    uint32_t            of[3] = {0}, quick = 0;
+    assert_int_equal(arrivals_bursty(&arena, (Rng){3}, 1000, b, share, 3, N, &a), ERR_OK);
+    for (uint32_t i = 0; i < a.n; i++) {
+        assert_true(i == 0 || a.at[i].at >= a.at[i - 1].at);
+        of[a.at[i].tenant]++;
+        quick += i > 0 && a.at[i].at - a.at[i - 1].at < 1000000;
+        for (; a.at[i].at >= end; end += window, n++, count = 0)
+            sum += count, squares += count * count;
+        count++;
+    }
+    double mean = sum / n, rate = N * 1e9 / (double)a.at[N - 1].at;
+    assert_true(fabs(rate - 1000) < 50 && fabs(mean - 20) < 1);
+    assert_true((squares / n - mean * mean) / mean > 5);
+    // within a burst 1 - 1/e^4 of the gaps are shorter than a millisecond
+    assert_true(fabs(quick / (double)N - (1 - exp(-4)) * 15 / 16) < 0.02);
+    assert_int_equal(of[1], 0);
+    assert_true(fabs(of[0] / (double)N - 0.75) < 4 * sqrt(0.75 * 0.25 / N));
+    assert_int_equal(arrivals_bursty(&arena, (Rng){3}, 1000, b, share, 3, 1000, &again), ERR_OK);
+    for (uint32_t i = 0; i < again.n; i++) assert_true(a.at[i].at == again.at[i].at);
+    assert_int_equal(arrivals_bursty(&arena, (Rng){3}, 10, (Bursts){1, 9}, share, 3, 5, &a),
+                     ERR_ARG);
+    assert_int_equal(arrivals_bursty(&arena, (Rng){3}, 10, (Bursts){2, 0}, share, 3, 5, &a),
+                     ERR_ARG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rate_and_shares),
-        cmocka_unit_test(test_is_poisson),
-        cmocka_unit_test(test_seed_decides),
-        cmocka_unit_test(test_refuses_nonsense),
+        cmocka_unit_test(test_rate_and_shares), cmocka_unit_test(test_is_poisson),
+        cmocka_unit_test(test_seed_decides),    cmocka_unit_test(test_refuses_nonsense),
+        cmocka_unit_test(test_bursts),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }
