@@ -24,8 +24,8 @@ enum {
     CHIP_UNITS = 128,  // in a package, at most
     CHIP_TENANTS = 32,
     CHIP_LEVELS = 3,  // of service: high, medium, low
-    CHIP_NONE = UINT32_MAX,
 };
+#define CHIP_NONE UINT32_MAX
 
 // One layer on one kind of unit, alone, with all the bandwidth that it asks for.
 typedef struct ChipCost {
