@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
-#include "base/setting_value.h"
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/policy_card.h"
 #include "cli/saga.h"
 #include "policy/policies.h"
 
@@ -172,32 +172,17 @@ int cmd_node_live(const Command *c, int argc, char **argv) {
     return code >= 0 ? code : run_command(&o);
 }
 
+static PolicyCard card_of(const NodePolicy *p) {
+    return (PolicyCard){.name = p->name, .about = p->about, .rows = p->rows, .n_rows = p->n_rows};
+}
+
 static json_t *policies_json(void) {
     json_t *list = json_array();
     for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
-        const NodePolicy *p = policies_node_at(i);
-        json_t           *settings = json_array();
-        for (uint32_t k = 0; k < p->n_rows; k++) {
-            char text[64];
-            json_array_append_new(
-                settings, json_pack("{s:s,s:s,s:s}", "key", p->rows[k].key, "default",
-                                    setting_text(&p->rows[k], p->rows[k].def, text, sizeof text),
-                                    "about", p->rows[k].about));
-        }
-        json_array_append_new(list, json_pack("{s:s,s:s,s:o}", "policy", p->name, "about", p->about,
-                                              "settings", settings));
+        PolicyCard c = card_of(policies_node_at(i));
+        json_array_append_new(list, policy_card_json(&c));
     }
     return list;
-}
-
-static void print_policy(const NodePolicy *p) {
-    printf("%-12s %s\n", p->name, p->about);
-    for (uint32_t k = 0; k < p->n_rows; k++) {
-        char text[64], range[64];
-        setting_range_text(&p->rows[k], range, sizeof range);
-        printf("  %-24s %s (%s; %s)\n", p->rows[k].key, p->rows[k].about,
-               setting_text(&p->rows[k], p->rows[k].def, text, sizeof text), range);
-    }
 }
 
 int cmd_node_policies(const Command *c, int argc, char **argv) {
@@ -208,6 +193,9 @@ int cmd_node_policies(const Command *c, int argc, char **argv) {
     int code = args_parse(c, rows, 1, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     if (json) return command_json(policies_json());
-    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) print_policy(policies_node_at(i));
+    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
+        PolicyCard card = card_of(policies_node_at(i));
+        policy_card_print(&card);
+    }
     return 0;
 }

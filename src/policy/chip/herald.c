@@ -184,6 +184,7 @@ const ChipPolicy chip_policy_herald = {
     .name = "herald",
     .about =
         "the next layers planned every period, on the kind that suits them unless it is crowded",
+    .paper = "HPCA 2021",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(HeraldSettings),

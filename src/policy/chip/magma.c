@@ -185,6 +185,7 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 const ChipPolicy chip_policy_magma = {
     .name = "magma",
     .about = "a genetic search for units and order of the next layers, every period",
+    .paper = "HPCA 2022",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(MagmaSettings),
