@@ -11,7 +11,7 @@
 //    those worth most get all they ask for and the others what is left (relmas_serve.c).
 // 5. Every period the network reads the most urgent tasks, one row each (relmas_look.c), from the
 //    least slack on, and says of each how much sooner or later it should go and how much more or
-//    less price, time and bandwidth should count when a unit is chosen for it (relmas_net.c). That
+//    less price, time and bandwidth should count when a unit is chosen for it (learn/actor.h). That
 //    holds from when the package's controller has computed it; tasks that it has not seen yet go by
 //    the rule alone. With weights=none all do.
 //
@@ -20,6 +20,7 @@
 
 #include <string.h>
 
+#include "learn/actor_plain.h"
 #include "policy/chip/relmas_file.h"
 #include "policy/policies.h"
 
@@ -35,6 +36,8 @@ static Relmas *carve_all(const ChipSetup *s, Carve *from) {
     Relmas *to = r == NULL ? &none : r;
     relmas_table_carve(&to->table, s, from);
     relmas_serve_carve(&to->serve, s, from);
+    size_t scratch = actor_plain_scratch(relmas_actor(RELMAS_HIDDEN_MAX), RELMAS_WINDOW);
+    to->scratch = carve(from, float, scratch);
     return r;
 }
 
@@ -54,10 +57,10 @@ static void init(void *state, const ChipSetup *s, const void *settings, const vo
 }
 
 static void charge_for(const Relmas *r, ChipCharge *to) {
-    RelmasNet net = r->loaded->net;
-    if (r->serve.rule.with.hidden > 0) net.hidden = (uint32_t)r->serve.rule.with.hidden;
-    to->macs = relmas_net_macs(net) * r->look.n;
-    to->weight_bytes = (double)relmas_net_params(net);
+    Actor actor = r->loaded->actor;
+    if (r->serve.rule.with.hidden > 0) actor.trunk.hidden = (uint32_t)r->serve.rule.with.hidden;
+    to->macs = actor_macs(actor, r->look.n);
+    to->weight_bytes = (double)actor_params(actor);
 }
 
 static void think(void *state, const ChipView *v, ChipCharge *charge) {
@@ -72,7 +75,7 @@ static void think(void *state, const ChipView *v, ChipCharge *charge) {
         r->ids[i] = v->tasks[r->look.task[i]].request.id;
         r->slots[i] = v->tasks[r->look.task[i]].slot;
     }
-    relmas_net_forward(with->net, with->w, r->look.n, r->look.x, r->says);
+    actor_plain(with->actor, with->w, r->look.n, r->look.x, r->says, r->scratch);
     if (with->explore != NULL) with->explore(with->self, v, &r->look, r->says);
     charge_for(r, charge);
 }

@@ -1,14 +1,18 @@
 // Relmas: what its training and its explanations share with the learned policy.
 #pragma once
 
+#include "learn/actor.h"
 #include "policy/chip/relmas_look.h"
-#include "policy/chip/relmas_net.h"
 #include "policy/chip/relmas_serve.h"
 
-static const RelmasNet RELMAS_SHAPE = {.in = RELMAS_FEATURES, .hidden = 32, .out = RELMAS_SAYS};
+enum { RELMAS_HIDDEN = 32, RELMAS_HIDDEN_MAX = 256 };
+
+static inline Actor relmas_actor(uint32_t hidden) {
+    return (Actor){.trunk = {.in = RELMAS_FEATURES, .hidden = hidden}, .actions = RELMAS_SAYS};
+}
 
 typedef struct RelmasLoaded {
-    RelmasNet    net;
+    Actor        actor;
     const float *w;  // NULL: no network, the rule alone
     // Training is told of every thought and may change what the network said, [n][RELMAS_SAYS].
     void (*explore)(void *self, const ChipView *v, const RelmasLook *look, float *says);
@@ -23,4 +27,5 @@ typedef struct Relmas {
     uint64_t            ids[RELMAS_WINDOW];
     uint32_t            slots[RELMAS_WINDOW];
     float               says[RELMAS_WINDOW * RELMAS_SAYS];
+    float              *scratch;  // of the network
 } Relmas;

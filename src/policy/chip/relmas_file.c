@@ -6,8 +6,6 @@
 
 #include "learn/weights.h"
 
-enum { HIDDEN_MAX = 256 };
-
 static char *facts_of(Arena *a) {
     return arena_printf(a, "policy=relmas\nfeatures=%d\noutputs=%d\n", RELMAS_FEATURES,
                         RELMAS_SAYS);
@@ -23,30 +21,30 @@ static Err read_shipped(Arena *a, const char *expect, Weights *out) {
 
 Err relmas_file_load(const char *what, Arena *a, RelmasLoaded *out) {
     Weights     w;
-    RelmasNet   net = {.in = RELMAS_FEATURES, .out = RELMAS_SAYS};
     const char *expect = facts_of(a);
     if (strcmp(what, "none") == 0) {
-        *out = (RelmasLoaded){.net = net};
+        *out = (RelmasLoaded){.w = NULL};
         return ERR_OK;
     }
     Err e = *what == '\0' ? read_shipped(a, expect, &w) : weights_load(what, expect, 0, a, &w);
     if (e != ERR_OK)
         return err_add(e, "weights of relmas (train others with 'cotenant chip train')");
-    const char *hidden = weights_fact(&w, "hidden", a);
-    net.hidden = hidden != NULL ? (uint32_t)strtoul(hidden, NULL, 10) : 0;
-    if (net.hidden < 1 || net.hidden > HIDDEN_MAX || relmas_net_params(net) != w.block.n)
+    const char *fact = weights_fact(&w, "hidden", a);
+    uint32_t    hidden = fact != NULL ? (uint32_t)strtoul(fact, NULL, 10) : 0;
+    Actor       actor = relmas_actor(hidden);
+    if (hidden < 1 || hidden > RELMAS_HIDDEN_MAX || actor_params(actor) != w.block.n)
         return err_set(ERR_INVALID,
                        "weights of relmas %s: %zu numbers do not make a network of %u hidden ones; "
                        "train others with 'cotenant chip train'",
-                       what, w.block.n, net.hidden);
-    *out = (RelmasLoaded){.net = net, .w = w.block.at};
+                       what, w.block.n, hidden);
+    *out = (RelmasLoaded){.actor = actor, .w = w.block.at};
     return ERR_OK;
 }
 
-Err relmas_file_save(const char *path, RelmasNet net, Block w, const char *facts, Arena *scratch) {
+Err relmas_file_save(const char *path, uint32_t hidden, Block w, const char *facts, Arena *scratch) {
     size_t mark = scratch->used;
     char  *all =
-        arena_printf(scratch, "%shidden=%" PRIu32 "\n%s", facts_of(scratch), net.hidden, facts);
+        arena_printf(scratch, "%shidden=%" PRIu32 "\n%s", facts_of(scratch), hidden, facts);
     Err e = weights_save(path, all, w);
     arena_rewind(scratch, mark);
     return e;

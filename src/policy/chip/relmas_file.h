@@ -15,5 +15,5 @@ extern const RelmasShipped relmas_shipped[];  // ends with an entry of zeros
 // what: a path, "" for those that came along, or "none" for the rule alone.
 MUST_USE Err relmas_file_load(const char *what, Arena *a, RelmasLoaded *out);
 // `facts`: more lines "key=value\n" about how the weights came about.
-MUST_USE Err relmas_file_save(const char *path, RelmasNet net, Block w, const char *facts,
+MUST_USE Err relmas_file_save(const char *path, uint32_t hidden, Block w, const char *facts,
                               Arena *scratch);
