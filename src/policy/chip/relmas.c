@@ -84,7 +84,7 @@ static void adopt(void *state) {
     Relmas *r = state;
     for (uint32_t i = 0; i < r->look.n; i++) {
         RelmasNote *n = &r->serve.notes[r->slots[i]];
-        n->id = r->ids[i] + 1;
+        n->said = r->ids[i] + 1;
         memcpy(&n->says, r->says + (size_t)i * RELMAS_SAYS, sizeof n->says);
     }
 }

@@ -41,11 +41,11 @@ Err relmas_file_load(const char *what, Arena *a, RelmasLoaded *out) {
     return ERR_OK;
 }
 
-Err relmas_file_save(const char *path, uint32_t hidden, Block w, const char *facts, Arena *scratch) {
+Err relmas_file_save(const char *path, uint32_t hidden, Block w, const char *facts,
+                     Arena *scratch) {
     size_t mark = scratch->used;
-    char  *all =
-        arena_printf(scratch, "%shidden=%" PRIu32 "\n%s", facts_of(scratch), hidden, facts);
-    Err e = weights_save(path, all, w);
+    char *all = arena_printf(scratch, "%shidden=%" PRIu32 "\n%s", facts_of(scratch), hidden, facts);
+    Err   e = weights_save(path, all, w);
     arena_rewind(scratch, mark);
     return e;
 }

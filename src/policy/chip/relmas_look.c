@@ -68,17 +68,16 @@ static uint32_t cheapest(const Scene *s, const RelmasCase *c, bool free) {
 }
 
 static void fill_unit(const Scene *s, const RelmasCase *c, uint32_t k, float *x) {
-    const ChipModel *m = c->model->costs;
+    const RelmasModel *m = c->model;
     if (k == CHIP_NONE) {
         x[0] = x[1] = x[2] = x[4] = 1.0f;
         x[3] = 0.0f;
         return;
     }
-    const ChipCost *cost = chip_cost(m, c->layer, k);
-    float           least = chip_cost(m, c->layer, m->fastest[c->layer])->ns;
-    x[0] = log_share(cost->ns / least);
-    x[1] = relmas_squash(cost->bytes_ns / s->rule->setup->bytes_ns);
-    x[2] = log_share(relmas_table_work(c->model, c->layer, k) / c->model->least[c->layer]);
+    float bytes_ns = chip_cost(m->costs, c->layer, k)->bytes_ns;
+    x[0] = log_share(relmas_table_ns(m, c->layer, k) / m->least_ns[c->layer]);
+    x[1] = relmas_squash(bytes_ns / s->rule->setup->bytes_ns);
+    x[2] = log_share(relmas_table_work(m, c->layer, k) / m->least[c->layer]);
     x[3] = s->free[k];
     x[4] = relmas_squash(s->free_in[k] / s->rule->table->usual);
 }

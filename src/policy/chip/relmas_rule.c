@@ -8,15 +8,22 @@ const char *relmas_part_name(RelmasPart p) {
     return names[p];
 }
 
+// What is left of the layer on a unit, had it all that the memory has.
+static float left_ns(const ChipView *v, const ChipUnit *u) {
+    float asks = u->bytes_ns, all = v->setup->bytes_ns;
+    float speed = u->cap < asks ? u->cap / asks : 1.0f;
+    if (v->demand > all) speed *= all / v->demand;
+    float alone = (float)(u->free_at - v->now) * speed;
+    return asks > all ? alone * (asks / all) : alone;
+}
+
 RelmasCase relmas_rule_case(const RelmasRule *r, const ChipView *v, const ChipTask *t) {
     const RelmasModel *m = &r->table->models[t->request.tenant];
-    const ChipModel   *costs = m->costs;
     RelmasCase         c = {.model = m, .layer = t->layer, .work = m->rest[t->layer]};
-    c.rest_ns = costs->rest_ns[t->layer];
+    c.rest_ns = m->rest_ns[t->layer];
     if (t->unit != CHIP_NONE) {
-        float runs = (float)(v->units[t->unit].free_at - v->now);
-        c.rest_ns = costs->rest_ns[t->layer + 1] + runs;
-        if (t->layer + 1 < costs->n_layers) c.layer++;
+        c.rest_ns = m->rest_ns[t->layer + 1] + left_ns(v, &v->units[t->unit]);
+        if (t->layer + 1 < m->costs->n_layers) c.layer++;
     }
     c.slack_ns = (float)(t->request.deadline - v->now) - c.rest_ns;
     c.hopeless = c.slack_ns < (float)r->with.margin * c.rest_ns;
@@ -45,19 +52,16 @@ float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t
 float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
                        const RelmasSays *says, float parts[RELMAS_PARTS]) {
     const RelmasSettings *w = &r->with;
-    const ChipModel      *m = c->model->costs;
-    const ChipCost       *cost = chip_cost(m, c->layer, kind);
-    float                 extra = cost->ns - chip_cost(m, c->layer, m->fastest[c->layer])->ns;
-    if (!isfinite(cost->ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
-    float fit =
-        relmas_log2(relmas_table_work(c->model, c->layer, kind) / c->model->least[c->layer]);
+    const RelmasModel    *m = c->model;
+    float                 ns = relmas_table_ns(m, c->layer, kind);
+    float                 extra = ns - m->least_ns[c->layer];
+    if (!isfinite(ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
+    float fit = relmas_log2(relmas_table_work(m, c->layer, kind) / m->least[c->layer]);
     float time = c->hopeless ? 0 : extra / (c->slack_ns + 1.0f);
-    float bytes = cost->bytes_ns / r->setup->bytes_ns;
+    float bytes = chip_cost(m->costs, c->layer, kind)->bytes_ns / r->setup->bytes_ns;
+    float learned = says->fit * fit + says->time * time + says->bytes * bytes;
     parts[RELMAS_FIT] = -(float)w->fit * fit;
     parts[RELMAS_TIME] = -(float)w->time * time;
-    parts[RELMAS_BYTES] = -(float)w->bytes * bytes;
-    parts[RELMAS_LEARNED_UNIT] =
-        -(float)w->gain * (says->fit * fit + says->time * time + says->bytes * bytes);
-    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_BYTES] +
-           parts[RELMAS_LEARNED_UNIT];
+    parts[RELMAS_LEARNED_UNIT] = -(float)w->gain * learned;
+    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_LEARNED_UNIT];
 }

@@ -6,20 +6,20 @@
 
 // The defaults were chosen on traces of the seeds 1 to 99.
 #define RELMAS_SETTINGS(X)                                                                         \
-    X(size, double, 1.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
-    X(slack, double, 0.25, 0.0, 100.0, "weight of slack, in works of a usual request")             \
-    X(ratio, double, 0.25, 0.0, 100.0, "weight of slack, in remaining times of the request")       \
+    X(size, double, 5.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
+    X(slack, double, 0.1, 0.0, 100.0, "weight of slack, in works of a usual request")              \
+    X(ratio, double, 0.1, 0.0, 100.0, "weight of slack, in remaining times of the request")        \
     X(fit, double, 1.0, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
     X(time, double, 2.0, 0.0, 100.0, "weight of the part of the slack that a slower unit takes")   \
-    X(bytes, double, 0.0, 0.0, 100.0, "weight of the part of the bandwidth that a layer asks for") \
-    X(fair, double, 4.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
-    X(gain, double, 3.0, 0.0, 100.0, "weight of what the network says")                            \
-    X(patience, double, 3.0, -100.0, 100.0, "a worse fit of a unit than this waits for another")   \
-    X(speed, double, 0.5, 0.0, 1.0, "least part of its bandwidth with which a layer is started")   \
-    X(margin, double, 0.0, -2.0, 4.0, "slack below this part of the remaining time is hopeless")   \
+    X(fair, double, 8.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
+    X(gain, double, 4.0, 0.0, 100.0, "weight of what the network says")                            \
+    X(patience, double, 0.5, 0.0, 100.0, "a worse fit of a unit than this waits for another")      \
+    X(speed, double, 0.2, 0.0, 1.0, "least part of its bandwidth with which a layer is started")   \
+    X(stay, double, 2.0, 0.0, 100.0, "how much more a layer counts for bandwidth once it runs")    \
+    X(margin, double, 0.0, -1.0, 4.0, "slack below this part of the remaining time is hopeless")   \
     X(cap, bool, true, 0, 1, "bandwidth goes to the layers that are worth most, not to all alike") \
     X(drop, bool, false, 0, 1, "hopeless requests are dropped, not computed last")                 \
-    X(weights, string, "", 0, 4095, "a file of weights (default: those that came along)")          \
+    X(weights, string, "", 0, 4095, "a file of weights, or none (default: what came along)")       \
     X(hidden, int, 0, 0, 1024, "charge a network of this size (0: of its own)")
 
 typedef struct RelmasSettings {
@@ -36,7 +36,6 @@ typedef enum RelmasPart {
     RELMAS_LEARNED,
     RELMAS_FIT,
     RELMAS_TIME,
-    RELMAS_BYTES,
     RELMAS_LEARNED_UNIT,
     RELMAS_PARTS,
     RELMAS_TASK_PARTS = RELMAS_FIT,  // those before are the same on every unit

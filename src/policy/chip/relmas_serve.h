@@ -5,14 +5,14 @@
 #include "policy/chip/relmas_rule.h"
 
 typedef struct RelmasNote {  // what is remembered of a task, by its slot
-    uint64_t   id;           // of the request + 1; 0: nothing is
+    uint64_t   said, lost;  // id of the request + 1 if the network spoke of it; if there is no hope
+    float      value;       // of the task in this call
     RelmasSays says;
 } RelmasNote;
 
 typedef struct RelmasServe {
     RelmasRule  rule;
     RelmasNote *notes;  // [slot]
-    float      *value;  // [slot] of the task
     float      *pair;   // [slot][kind] score, or -INFINITY
 } RelmasServe;
 
@@ -21,3 +21,4 @@ uint32_t relmas_serve(RelmasServe *s, const ChipView *v, ChipAction *out, uint32
 
 // What the network said of this request, or that it has said nothing.
 RelmasSays relmas_serve_says(const RelmasServe *s, const ChipTask *t);
+bool       relmas_serve_lost(const RelmasServe *s, const ChipTask *t);  // there is no hope for it

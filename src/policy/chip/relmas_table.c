@@ -20,25 +20,34 @@ void relmas_table_carve(RelmasTable *t, const ChipSetup *s, Carve *from) {
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         const ChipModel *m = s->tenants[i].model;
         RelmasModel     *to = models == NULL ? &none : &models[i];
-        to->work = carve(from, float, (size_t)m->n_layers * m->n_kinds);
-        to->least = carve(from, float, m->n_layers);
-        to->rest = carve(from, float, m->n_layers + 1);
-        to->bytes = carve(from, float, m->n_layers + 1);
+        size_t           all = (size_t)m->n_layers * m->n_kinds, more = (size_t)m->n_layers + 1;
+        *to = (RelmasModel){.costs = m,
+                            .ns = carve(from, float, all),
+                            .least_ns = carve(from, float, more),
+                            .rest_ns = carve(from, float, more),
+                            .work = carve(from, float, all),
+                            .least = carve(from, float, more),
+                            .rest = carve(from, float, more),
+                            .bytes = carve(from, float, more)};
     }
 }
 
-static void fill_layer(RelmasModel *to, const RelmasPrice *p, uint32_t l) {
+static void fill_layer(RelmasModel *to, const RelmasPrice *p, float bytes_ns, uint32_t l) {
     const ChipModel *m = to->costs;
     float            bytes = 0;
-    to->least[l] = INFINITY;
+    to->least[l] = to->least_ns[l] = INFINITY;
     for (uint32_t k = 0; k < m->n_kinds; k++) {
         const ChipCost *c = chip_cost(m, l, k);
-        float           work = isfinite(c->ns) ? relmas_price_work(p, c, k) : INFINITY;
-        to->work[(size_t)l * m->n_kinds + k] = work;
-        if (work >= to->least[l]) continue;
-        to->least[l] = work;
+        size_t          at = (size_t)l * m->n_kinds + k;
+        to->ns[at] = c->ns;
+        to->work[at] = isfinite(c->ns) ? relmas_price_work(p, c, k) : INFINITY;
+        if (c->bytes_ns > bytes_ns) to->ns[at] *= c->bytes_ns / bytes_ns;
+        if (to->ns[at] < to->least_ns[l]) to->least_ns[l] = to->ns[at];
+        if (to->work[at] >= to->least[l]) continue;
+        to->least[l] = to->work[at];
         bytes = c->ns * c->bytes_ns;
     }
+    to->rest_ns[l] = to->rest_ns[l + 1] + to->least_ns[l];
     to->rest[l] = to->rest[l + 1] + to->least[l];
     to->bytes[l] = to->bytes[l + 1] + bytes;
 }
@@ -51,10 +60,9 @@ void relmas_table_fill(RelmasTable *t, const ChipSetup *s) {
     t->usual = 0;
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         RelmasModel *to = &t->models[i];
-        to->costs = s->tenants[i].model;
-        to->rest[to->costs->n_layers] = 0;
-        to->bytes[to->costs->n_layers] = 0;
-        for (uint32_t l = to->costs->n_layers; l-- > 0;) fill_layer(to, &t->price, l);
+        uint32_t     n = to->costs->n_layers;
+        to->rest_ns[n] = to->rest[n] = to->bytes[n] = 0;
+        for (uint32_t l = n; l-- > 0;) fill_layer(to, &t->price, s->bytes_ns, l);
         t->usual += to->rest[0] / (float)s->n_tenants;
     }
 }

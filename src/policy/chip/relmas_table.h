@@ -5,12 +5,15 @@
 #include "policy/chip/relmas_price.h"
 #include "policy/node/carve.h"
 
-typedef struct RelmasModel {  // a tenant's network at the package's prices
+typedef struct RelmasModel {  // a tenant's network
     const ChipModel *costs;
-    float           *work;   // [layer][kind] INFINITY: it cannot compute it
-    float           *least;  // [layer] on the cheapest kind
-    float           *rest;   // [n_layers + 1] all layers from l on, each on its cheapest kind
-    float           *bytes;  // [n_layers + 1] of traffic of all layers from l on, likewise
+    float           *ns;        // [layer][kind] with all that the memory has; INFINITY: it cannot
+    float           *least_ns;  // [layer] on the fastest kind
+    float           *rest_ns;   // [n_layers + 1] all layers from l on, each on its fastest kind
+    float           *work;      // [layer][kind] at the package's prices
+    float           *least;     // [layer] on the cheapest kind
+    float           *rest;      // [n_layers + 1] all layers from l on, each on its cheapest kind
+    float           *bytes;     // [n_layers + 1] of traffic, likewise
 } RelmasModel;
 
 typedef struct RelmasTable {
@@ -25,6 +28,10 @@ void relmas_table_fill(RelmasTable *t, const ChipSetup *s);
 
 static inline float relmas_table_work(const RelmasModel *m, uint32_t layer, uint32_t kind) {
     return m->work[(size_t)layer * m->costs->n_kinds + kind];
+}
+
+static inline float relmas_table_ns(const RelmasModel *m, uint32_t layer, uint32_t kind) {
+    return m->ns[(size_t)layer * m->costs->n_kinds + kind];
 }
 
 // The same bits on every machine, true to 1e-5; x is positive and no denormal.
