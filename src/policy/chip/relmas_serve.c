@@ -140,10 +140,11 @@ static bool best_pair(const Round *r, uint32_t *task, uint32_t *kind) {
     const ChipView *v = r->view;
     uint32_t        n_kinds = v->setup->n_kinds;
     float           best = -INFINITY;
+    bool            late = r->n_good == 0 && !r->serve->rule.with.drop;  // they are rated
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
         const float    *pair = r->serve->pair + (size_t)t->slot * n_kinds;
-        if (r->n_good > 0 && relmas_serve_lost(r->serve, t)) continue;
+        if (!late && relmas_serve_lost(r->serve, t)) continue;
         for (uint32_t k = 0; k < n_kinds; k++) {
             if (r->n_free[k] == 0 || pair[k] <= best || !flows(r, t, k)) continue;
             best = pair[k];
