@@ -1,6 +1,7 @@
 #include "report/chart.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/stats.h"
 
@@ -37,12 +38,19 @@ static Err distribution(const ChartSeries *s, Arena *scratch, json_t *points) {
     return ERR_OK;
 }
 
+static bool is_named(const char *name, const ChartSeries *s) {
+    return name != NULL && strcmp(name, s->name) == 0;
+}
+
 static Err dataset(const Chart *c, const ChartSeries *s, Arena *scratch, json_t *sets) {
     json_t *points = json_array();
     json_t *set = json_pack("{s:s,s:o,s:f}", "label", s->name, "data", points, "borderWidth",
-                            c->kind == CHART_BAR ? 0.0 : 2.0);
+                            c->kind == CHART_BAR   ? 0.0
+                            : is_named(c->bold, s) ? 4.0
+                                                   : 2.0);
     if (set == NULL) return err_set(ERR_INVALID, "a series of '%s' has no proper name", c->title);
     json_array_append_new(sets, set);
+    if (is_named(c->dashed, s)) json_object_set_new(set, "borderDash", json_pack("[ii]", 6, 4));
     if (c->kind == CHART_DISTRIBUTION) {
         json_object_set_new(set, "pointRadius", json_integer(0));
         json_object_set_new(set, "stepped", json_string("before"));
@@ -68,7 +76,8 @@ static double highest(const Chart *c) {
             if (isfinite(y)) value = fmax(value, y);
             if (isfinite(y) && isfinite(half)) most = fmax(most, y + half);
         }
-    return fmin(most, 1.5 * value);
+    most = fmin(most, 1.5 * value);
+    return c->most > 0 ? fmin(most, c->most) : most;
 }
 
 static json_t *y_axis(const Chart *c) {

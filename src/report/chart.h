@@ -31,6 +31,8 @@ typedef struct Chart {
     const ChartSeries *series;
     uint32_t           n_series;
     bool               log_x, log_y;
+    double             most;           // that y can be, whatever intervals say; 0: anything
+    const char        *bold, *dashed;  // names of lines that stand out; NULL: none does
 } Chart;
 
 MUST_USE Err chart_json(const Chart *c, Arena *scratch, json_t **out);  // *out is the caller's

@@ -65,43 +65,48 @@ static Err by_mix(const Match *m, const char *chip, const Axes *x, Page *p, Aren
                .title =
                    arena_printf(a, "Requests in time by workload, %s, mean of its cells", chip),
                .y_label = "in time [%]",
+               .most = 100,
                .groups = x->mixes,
                .series = series(m, places, NULL, x->n_mixes, a),
                .n_series = m->cells[0].n_entries};
     return page_chart(p, &c);
 }
 
+// A line a policy over places that differ in one number.
+static Err lines(const Match *m, const char *title, const char *label, const MatchWhere *places,
+                 const double *x, uint32_t n, Page *p, Arena *a) {
+    const MatchEntry *bound = match_bound(m, &m->cells[0]);
+    Chart             c = {.kind = CHART_LINE,
+                           .title = title,
+                           .x_label = label,
+                           .y_label = "in time [%]",
+                           .most = 100,
+                           .series = series(m, places, x, n, a),
+                           .n_series = m->cells[0].n_entries,
+                           .bold = m->champion,
+                           .dashed = bound != NULL ? bound->policy : NULL};
+    return n > 1 ? page_chart(p, &c) : ERR_OK;
+}
+
 static Err over_bandwidth(const Match *m, MatchWhere at, const Axes *x, Page *p, Arena *a) {
     MatchWhere *places = arena_new(a, MatchWhere, x->n_bandwidths);
-    if (x->n_bandwidths < 2) return ERR_OK;
+    char *title = arena_printf(a, "Requests in time against bandwidth, %s, %s", at.chip, at.mix);
     for (uint32_t i = 0; i < x->n_bandwidths; i++) {
         places[i] = at;
         places[i].bandwidth = x->bandwidths[i];
     }
-    Chart c = {.kind = CHART_LINE,
-               .title =
-                   arena_printf(a, "Requests in time against bandwidth, %s, %s", at.chip, at.mix),
-               .x_label = "memory bandwidth [B/cycle]",
-               .y_label = "in time [%]",
-               .series = series(m, places, x->bandwidths, x->n_bandwidths, a),
-               .n_series = m->cells[0].n_entries};
-    return page_chart(p, &c);
+    return lines(m, title, "memory bandwidth [B/cycle]", places, x->bandwidths, x->n_bandwidths, p,
+                 a);
 }
 
 static Err over_load(const Match *m, MatchWhere at, const Axes *x, Page *p, Arena *a) {
     MatchWhere *places = arena_new(a, MatchWhere, x->n_loads);
-    if (x->n_loads < 2) return ERR_OK;
+    char       *title = arena_printf(a, "Requests in time against load, %s, %s", at.chip, at.mix);
     for (uint32_t i = 0; i < x->n_loads; i++) {
         places[i] = at;
         places[i].load = x->loads[i];
     }
-    Chart c = {.kind = CHART_LINE,
-               .title = arena_printf(a, "Requests in time against load, %s, %s", at.chip, at.mix),
-               .x_label = "load",
-               .y_label = "in time [%]",
-               .series = series(m, places, x->loads, x->n_loads, a),
-               .n_series = m->cells[0].n_entries};
-    return page_chart(p, &c);
+    return lines(m, title, "load", places, x->loads, x->n_loads, p, a);
 }
 
 // One series a size; the points stand by size, then by period.

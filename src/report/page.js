@@ -11,10 +11,10 @@
       g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
       g.clip();
       g.lineWidth = 1.5;
-      g.strokeStyle = Chart.defaults.color;
       chart.data.datasets.forEach((set, i) => {
         const meta = chart.getDatasetMeta(i), y = chart.scales.y;
         if (meta.hidden || !y) return;
+        g.strokeStyle = chart.config.type === 'bar' ? Chart.defaults.color : set.borderColor;
         meta.data.forEach((mark, k) => {
           const p = set.data[k];
           if (!p || p.lo == null || p.hi == null) return;
