@@ -9,6 +9,7 @@
 #include "base/term.h"
 #include "cli/chip_args.h"
 #include "cli/chip_match.h"
+#include "cli/chip_saga.h"
 #include "cli/chip_sweep.h"
 #include "cli/commands.h"
 #include "cli/crew.h"
@@ -67,6 +68,32 @@ static Err tell(const Options *o, const Match *m, Arena *a) {
     return e;
 }
 
+// The champion, or the first policy without one, in the first cell on the first trace.
+static Err trace_first(const Options *o, const ChipMatchRules *r, const ChipChoices *c, Arena *a) {
+    uint32_t   who = 0;
+    RecordList records = {.arena = a};
+    for (uint32_t i = 0; i < c->n; i++)
+        if (strcmp(c->at[i].policy->name, o->champion) == 0) who = i;
+    StageOptions so = r->stage;
+    StageTraffic t = {r->loads[0], r->burst, r->requests, r->first_seed};
+    Stage        stage;
+    ChipTrace    trace;
+    ChipResult   result;
+    so.package = r->chips[0];
+    so.workload = r->mixes[0];
+    so.bandwidth = r->bandwidths[0];
+    TRY(stage_open(&so, a, &stage));
+    TRY(stage_trace(&stage, &t, a, &trace));
+    ChipRun run = stage_run(&stage, trace);
+    run.policy = c->at[who].policy;
+    run.settings = c->at[who].settings;
+    run.seed = t.seed;
+    run.records = record_list(&records);
+    TRY(chip_choice_load(&c->at[who], &stage.setup, a, &run.loaded));
+    TRY(chip_simulate(&run, a, &result));
+    return chip_saga_trace(o->trace, &stage, run.policy->name, &records, a);
+}
+
 static const ChipChoice *swept(const Options *o, const ChipChoices *c) {
     for (uint32_t i = 0; i < c->n && (o->sweep || o->page != NULL); i++)
         if (chip_sweep_fits(&c->at[i])) return &c->at[i];
@@ -94,6 +121,7 @@ static Err compare(const Options *o, Arena *a) {
     Err e = chip_match_run(&r, &c, show ? &p : NULL, a, &m);
     if (e == ERR_OK && of != NULL) e = chip_sweep_run(&r, of, show ? &p : NULL, a, &m);
     if (show) progress_end(&p);
+    if (e == ERR_OK && o->trace != NULL) e = trace_first(o, &r, &c, a);
     return e == ERR_OK ? tell(o, &m, a) : e;
 }
 
