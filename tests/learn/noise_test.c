@@ -1,0 +1,59 @@
+// Noise has the moments it promises.
+#include "gradient.h"
+
+#include "learn/noise.h"
+
+enum { N = 200000 };
+
+static void test_normal(void **state) {
+    (void)state;
+    Rng      rng = {1};
+    double   sum[5] = {0};
+    uint32_t within = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        double x = (double)noise_normal(&rng), p = 1;
+        for (uint32_t k = 0; k < 5; k++, p *= x) sum[k] += p / N;
+        within += fabs(x) < 1;
+    }
+    assert_true(fabs(sum[1]) < 0.01 && fabs(sum[2] - 1) < 0.015);
+    assert_true(fabs(sum[3]) < 0.04 && fabs(sum[4] - 3) < 0.1);
+    assert_true(fabs((double)within / N - 0.6827) < 0.005);
+}
+
+static void test_added(void **state) {
+    (void)state;
+    Rng    rng = {2};
+    float  a[4] = {0, 0.95f, -0.95f, 0.2f};
+    double spread = 0;
+    for (uint32_t i = 0; i < 20000; i++) {
+        float b[4];
+        memcpy(b, a, sizeof b);
+        noise_add(&rng, 0.2f, 4, b);
+        for (uint32_t k = 0; k < 4; k++) assert_true(b[k] <= 1 && b[k] >= -1);
+        spread += (double)(b[0] * b[0]) / 20000;
+    }
+    assert_true(fabs(sqrt(spread) - 0.2) < 0.005);
+}
+
+// A walk's deviation, and how alike neighbours are.
+static void test_walk(void **state) {
+    (void)state;
+    Rng       rng = {3};
+    NoiseWalk w = {.pull = 0.15f, .sigma = 0.3f};
+    float     x = 0;
+    double    spread = 0, along = 0, wants = 0.3 / sqrt(0.15 * 1.85);
+    for (uint32_t i = 0; i < N; i++) {
+        float before = x;
+        noise_walk(&w, &rng, 1, &x);
+        spread += (double)(x * x) / N;
+        along += (double)(x * before) / N;
+    }
+    assert_true(fabs(sqrt(spread) - wants) < 0.02 * wants);
+    assert_true(fabs(along / spread - 0.85) < 0.01);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_normal), cmocka_unit_test(test_added),
+                                       cmocka_unit_test(test_walk)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
