@@ -97,7 +97,7 @@ static void refresh(Plan *p) {
 
 // T, one column, and what it leaves free of every resource but the busiest.
 static bool begin(Plan *p) {
-    double   prices[RESOURCES] = {0}, load[ROWS];
+    double   prices[RESOURCES] = {0}, load[ROWS] = {0};
     uint32_t busiest = 0, at = 2;
     for (uint32_t r = 0; r < p->resources; r++) prices[r] = 1;
     p->scale = 1;
@@ -117,7 +117,7 @@ static bool begin(Plan *p) {
 
 // A column that makes T smaller; false when there is none.
 static bool find_column(const Plan *p, double *column) {
-    double prices[RESOURCES], cost = -p->price[p->rows - 1];
+    double prices[RESOURCES] = {0}, cost = -p->price[p->rows - 1];
     memset(column, 0, ROWS * sizeof *column);
     for (uint32_t r = 0; r < p->resources; r++) {
         prices[r] = -p->price[r];

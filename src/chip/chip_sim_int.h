@@ -15,10 +15,11 @@ typedef struct Lanes {
     TimeNs   since[CHIP_UNITS];  // when `left` was right
     double   left[CHIP_UNITS];   // nanoseconds of its layer, had it all the bandwidth
     double   speed[CHIP_UNITS];  // of the layer; 1: as if alone. 0: it has not begun
-    double   asks[CHIP_UNITS];   // bytes a nanosecond, of layers that have begun
+    double   wants[CHIP_UNITS];  // bytes a nanosecond, of layers on units
+    double   asks[CHIP_UNITS];   // the same of layers that have begun
     double   part[CHIP_UNITS];   // of full speed that a throttle leaves; 1: all
     double   got[CHIP_UNITS];    // bytes a nanosecond
-    uint8_t  starting[CHIP_UNITS];
+    uint8_t  starting[CHIP_UNITS], runs[CHIP_UNITS];
     uint32_t n;
 } Lanes;
 

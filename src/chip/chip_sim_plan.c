@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "chip/chip_sim_int.h"
+#include "chip/share.h"
 
 static void must(const Engine *e, bool ok, const char *what) {
     char text[256];
@@ -64,13 +65,6 @@ static bool carry_out(Engine *e, ChipAction *x) {
     return false;
 }
 
-static float demand(const Engine *e) {
-    double sum = 0;
-    for (uint32_t u = 0; u < e->setup.n_units; u++)
-        sum += (double)fminf(e->units[u].bytes_ns, e->units[u].cap);
-    return (float)sum;
-}
-
 ChipView engine_view(Engine *e) {
     for (uint32_t i = 0; i < e->n_free; i++) e->units[e->free[i]].free_at = e->now;
     return (ChipView){.now = e->now,
@@ -82,7 +76,7 @@ ChipView engine_view(Engine *e) {
                       .n_tasks = e->n_tasks,
                       .n_waiting = e->n_waiting,
                       .n_free = e->n_free,
-                      .demand = demand(e),
+                      .demand = (float)share_total(e->lanes.wants, e->lanes.n),
                       .tallies = e->tallies};
 }
 

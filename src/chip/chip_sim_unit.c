@@ -38,8 +38,9 @@ static void put_start(const Engine *e, const ChipTask *t, uint32_t unit, RecordK
 static void begin(Engine *e, uint32_t unit) {
     Lanes *l = &e->lanes;
     l->starting[unit] = false;
+    l->runs[unit] = true;
     l->since[unit] = e->now;
-    l->asks[unit] = (double)e->units[unit].bytes_ns * l->part[unit];
+    l->asks[unit] = l->wants[unit];
     l->event[unit] = INT64_MAX;  // until it is known how fast it goes
     e->changed = true;
 }
@@ -54,6 +55,7 @@ void engine_start(Engine *e, uint32_t task, uint32_t unit) {
     e->units[unit] = (ChipUnit){
         .task = task, .free_at = at + (TimeNs)c->ns, .bytes_ns = c->bytes_ns, .cap = INFINITY};
     l->left[unit] = (double)c->ns;
+    l->wants[unit] = (double)c->bytes_ns;
     l->part[unit] = 1;
     l->speed[unit] = 0;
     l->starting[unit] = true;
@@ -67,8 +69,9 @@ void engine_throttle(Engine *e, uint32_t unit, float cap) {
     Lanes    *l = &e->lanes;
     u->cap = cap;
     l->part[unit] = cap < u->bytes_ns ? (double)cap / (double)u->bytes_ns : 1;
+    l->wants[unit] = (double)u->bytes_ns * l->part[unit];
     if (l->starting[unit]) return;
-    l->asks[unit] = (double)u->bytes_ns * l->part[unit];
+    l->asks[unit] = l->wants[unit];
     e->changed = true;
 }
 
@@ -101,8 +104,8 @@ static void end_layer(Engine *e, uint32_t unit) {
     t->ran += ran;
     put_start(e, t, unit, RECORD_END);
     l->event[unit] = INT64_MAX;
-    l->asks[unit] = 0;
-    l->speed[unit] = 0;
+    l->wants[unit] = l->asks[unit] = l->speed[unit] = 0;
+    l->runs[unit] = false;
     give_back(e, unit);
     e->changed = true;
     finish_layer(e, task);
@@ -140,15 +143,11 @@ static void set_speed(Engine *e, uint32_t unit, double speed) {
     l->event[unit] = e->units[unit].free_at = e->now + ceiling(l->left[unit] / speed);
 }
 
-static bool runs(const Engine *e, uint32_t unit) {
-    return e->units[unit].task != CHIP_NONE && !e->lanes.starting[unit];
-}
-
 static void flow_equal(Engine *e) {
     const Lanes *l = &e->lanes;
     double       speed = share_equal(l->asks, l->n, (double)e->setup.bytes_ns);
     for (uint32_t u = 0; u < l->n; u++)
-        if (runs(e, u)) set_speed(e, u, speed * l->part[u]);
+        if (l->runs[u]) set_speed(e, u, speed * l->part[u]);
 }
 
 static void flow_max_min(Engine *e) {
@@ -156,7 +155,7 @@ static void flow_max_min(Engine *e) {
     share_max_min(l->asks, l->n, (double)e->setup.bytes_ns, l->got);
     for (uint32_t u = 0; u < l->n; u++) {
         double asks = (double)e->units[u].bytes_ns;
-        if (runs(e, u)) set_speed(e, u, l->got[u] < asks ? l->got[u] / asks : 1);
+        if (l->runs[u]) set_speed(e, u, l->got[u] < asks ? l->got[u] / asks : 1);
     }
 }
 

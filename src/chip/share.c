@@ -1,9 +1,10 @@
 #include "chip/share.h"
 
 #include <stdbool.h>
+#include <string.h>
 
-// Four sums side by side, so that one need not wait for the other; always in the same order.
-static double total(const double *x, uint32_t n) {
+// Four sums side by side, so that one need not wait for the other.
+double share_total(const double *x, uint32_t n) {
     double   sum[4] = {0};
     uint32_t i = 0;
     for (; i + 4 <= n; i += 4)
@@ -13,11 +14,15 @@ static double total(const double *x, uint32_t n) {
 }
 
 double share_equal(const double *asks, uint32_t n, double bytes_ns) {
-    double sum = total(asks, n);
+    double sum = share_total(asks, n);
     return sum > bytes_ns ? bytes_ns / sum : 1;
 }
 
 void share_max_min(const double *asks, uint32_t n, double bytes_ns, double *out) {
+    if (share_total(asks, n) <= bytes_ns) {
+        memcpy(out, asks, n * sizeof *out);
+        return;
+    }
     double   left = bytes_ns, level = bytes_ns;
     uint32_t open = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -3,6 +3,9 @@
 
 #include <stdint.h>
 
+// Of x[n], always summed in the same order.
+double share_total(const double *x, uint32_t n);
+
 // All slow down alike: the speed of each, 1 when the memory has enough for all of asks[n].
 double share_equal(const double *asks, uint32_t n, double bytes_ns);
 

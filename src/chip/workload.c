@@ -136,7 +136,7 @@ Err workload_find(const char *what, Arena *a, Workload *out) {
         }
     for (const char *at = what;; at++) {
         size_t      n = strcspn(at, ",+");
-        const char *network = NULL;
+        const char *network = "";
         TRY(find_network(at, n, a, &network));
         TRY(add(network, &w));
         at += n;
