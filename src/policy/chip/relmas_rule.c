@@ -3,8 +3,8 @@
 #include <math.h>
 
 const char *relmas_part_name(RelmasPart p) {
-    static const char *const names[RELMAS_PARTS] = {"size",    "slack", "ratio", "fair",
-                                                    "learned", "fit",   "time",  "learned kind"};
+    static const char *const names[RELMAS_PARTS] = {"size", "slack", "fair", "learned",
+                                                    "fit",  "time",  "wait", "learned unit"};
     return names[p];
 }
 
@@ -42,26 +42,25 @@ float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t
     float                 usual = r->table->usual;
     parts[RELMAS_SIZE] = -(float)w->size * relmas_log2(c->work / usual);
     parts[RELMAS_SLACK] = -(float)w->slack * c->slack_ns / usual;
-    parts[RELMAS_RATIO] = -(float)w->ratio * c->slack_ns / (c->rest_ns + 1.0f);
     parts[RELMAS_FAIR] = (float)w->fair * lacks(r, v, t);
     parts[RELMAS_LEARNED] = (float)w->gain * says->priority;
-    return parts[RELMAS_SIZE] + parts[RELMAS_SLACK] + parts[RELMAS_RATIO] + parts[RELMAS_FAIR] +
-           parts[RELMAS_LEARNED];
+    return parts[RELMAS_SIZE] + parts[RELMAS_SLACK] + parts[RELMAS_FAIR] + parts[RELMAS_LEARNED];
 }
 
-float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
+float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind, float wait_ns,
                        const RelmasSays *says, float parts[RELMAS_PARTS]) {
     const RelmasSettings *w = &r->with;
     const RelmasModel    *m = c->model;
-    float                 ns = relmas_table_ns(m, c->layer, kind);
+    float                 ns = relmas_table_ns(m, c->layer, kind), slack = c->slack_ns + 1.0f;
     float                 extra = ns - m->least_ns[c->layer];
-    if (!isfinite(ns) || (!c->hopeless && extra > c->slack_ns)) return -INFINITY;
+    if (!isfinite(ns) || (!c->hopeless && extra + wait_ns > c->slack_ns)) return -INFINITY;
     float fit = relmas_log2(relmas_table_work(m, c->layer, kind) / m->least[c->layer]);
-    float time = c->hopeless ? 0 : extra / (c->slack_ns + 1.0f);
+    float time = c->hopeless ? 0 : extra / slack, wait = c->hopeless ? 0 : wait_ns / slack;
     float bytes = chip_cost(m->costs, c->layer, kind)->bytes_ns / r->setup->bytes_ns;
-    float learned = says->fit * fit + says->time * time + says->bytes * bytes;
+    float learned = says->fit * fit + says->time * (time + wait) + says->bytes * bytes;
     parts[RELMAS_FIT] = -(float)w->fit * fit;
     parts[RELMAS_TIME] = -(float)w->time * time;
+    parts[RELMAS_WAIT] = -(float)w->time * wait - (wait_ns > 0 ? (float)w->patience : 0);
     parts[RELMAS_LEARNED_UNIT] = -(float)w->gain * learned;
-    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_LEARNED_UNIT];
+    return parts[RELMAS_FIT] + parts[RELMAS_TIME] + parts[RELMAS_WAIT] + parts[RELMAS_LEARNED_UNIT];
 }

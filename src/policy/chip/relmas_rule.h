@@ -7,13 +7,12 @@
 // The defaults were chosen on traces of the seeds 1 to 99.
 #define RELMAS_SETTINGS(X)                                                                         \
     X(size, double, 5.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
-    X(slack, double, 0.1, 0.0, 100.0, "weight of slack, in works of a usual request")              \
-    X(ratio, double, 0.1, 0.0, 100.0, "weight of slack, in remaining times of the request")        \
-    X(fit, double, 1.0, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
-    X(time, double, 2.0, 0.0, 100.0, "weight of the part of the slack that a slower unit takes")   \
+    X(slack, double, 0.2, 0.0, 100.0, "weight of slack, in works of a usual request")              \
     X(fair, double, 8.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
+    X(fit, double, 0.7, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
+    X(time, double, 4.0, 0.0, 100.0, "weight of the part of the slack that a unit takes")          \
     X(gain, double, 4.0, 0.0, 100.0, "weight of what the network says")                            \
-    X(patience, double, 0.5, 0.0, 100.0, "a worse fit of a unit than this waits for another")      \
+    X(patience, double, 0.1, 0.0, 100.0, "how much better a busy unit must be to wait for it")     \
     X(speed, double, 0.2, 0.0, 1.0, "least part of its bandwidth with which a layer is started")   \
     X(stay, double, 2.0, 0.0, 100.0, "how much more a layer counts for bandwidth once it runs")    \
     X(margin, double, 0.0, -1.0, 4.0, "slack below this part of the remaining time is hopeless")   \
@@ -31,11 +30,11 @@ typedef struct RelmasSettings {
 typedef enum RelmasPart {
     RELMAS_SIZE,
     RELMAS_SLACK,
-    RELMAS_RATIO,
     RELMAS_FAIR,
     RELMAS_LEARNED,
     RELMAS_FIT,
     RELMAS_TIME,
+    RELMAS_WAIT,
     RELMAS_LEARNED_UNIT,
     RELMAS_PARTS,
     RELMAS_TASK_PARTS = RELMAS_FIT,  // those before are the same on every unit
@@ -69,6 +68,7 @@ RelmasCase relmas_rule_case(const RelmasRule *r, const ChipView *v, const ChipTa
 // Parts that do not depend on the kind, and their sum.
 float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t,
                        const RelmasCase *c, const RelmasSays *says, float parts[RELMAS_PARTS]);
-// Parts that do, and their sum; -INFINITY: the kind cannot compute it, or not in time.
-float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind,
+// Parts that do, and their sum; -INFINITY: the kind cannot compute it, or not in time. wait_ns:
+// until a unit of the kind is free.
+float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind, float wait_ns,
                        const RelmasSays *says, float parts[RELMAS_PARTS]);

@@ -7,7 +7,7 @@
 
 void relmas_serve_carve(RelmasServe *s, const ChipSetup *setup, Carve *from) {
     s->notes = carve(from, RelmasNote, setup->n_slots);
-    s->pair = carve(from, float, (size_t)setup->n_slots * setup->n_kinds);
+    s->order = carve(from, uint32_t, setup->n_slots);
 }
 
 RelmasSays relmas_serve_says(const RelmasServe *s, const ChipTask *t) {
@@ -31,10 +31,10 @@ typedef struct Round {
     const ChipView *view;
     ChipAction     *out;
     uint32_t        n, max;
-    uint32_t        n_free[CHIP_KINDS], next[CHIP_KINDS];  // next: where to look in view->free
-    Runner          runners[CHIP_UNITS];                   // by key, the greatest first
-    uint32_t        n_runners, n_good;                     // good: waiting, and not without hope
-    bool            any;                                   // fit will do
+    float           free_in[CHIP_UNITS];  // 0: now; with what waits for it
+    uint32_t        n_free[CHIP_KINDS], all_free;
+    Runner          runners[CHIP_UNITS];  // by key, the greatest first
+    uint32_t        n_runners;
 } Round;
 
 static float value_of(const RelmasServe *s, const ChipView *v, const ChipTask *t,
@@ -63,6 +63,7 @@ static float need_of(const Round *r, const ChipTask *t, uint32_t kind) {
 static void open_round(Round *r) {
     const ChipView *v = r->view;
     RelmasServe    *s = r->serve;
+    r->all_free = v->n_free;
     for (uint32_t u = 0; u < v->setup->n_units; u++) {
         uint32_t k = v->setup->kind_of[u];
         if (v->units[u].task == CHIP_NONE) {
@@ -72,113 +73,104 @@ static void open_round(Round *r) {
         const ChipTask *t = &v->tasks[v->units[u].task];
         RelmasCase      c = relmas_rule_case(&s->rule, v, t);
         float           need = need_of(r, t, k), value = value_of(s, v, t, &c);
+        r->free_in[u] = (float)(v->units[u].free_at - v->now);
         add_runner(r, (Runner){u, key_of(r, value, need, k) + (float)s->rule.with.stay, need});
     }
 }
 
-// A hopeless task keeps to the fastest units, and to half of those.
-static bool may_use(const Round *r, const RelmasCase *c, uint32_t kind) {
-    const ChipModel *m = c->model->costs;
-    if (r->n_free[kind] == 0) return false;
-    if (!c->hopeless || r->any) return true;
-    return kind == m->fastest[c->layer] &&
-           2 * r->n_free[kind] > r->view->setup->kinds[kind].n_units;
+static void add_task(RelmasServe *s, const ChipView *v, uint32_t n, uint32_t task, float value) {
+    uint32_t at = n;
+    s->notes[v->tasks[task].slot].value = value;
+    for (; at > 0 && s->notes[v->tasks[s->order[at - 1]].slot].value < value; at--)
+        s->order[at] = s->order[at - 1];
+    s->order[at] = task;
 }
 
-static void rate_pairs(Round *r, const ChipTask *t, const RelmasCase *c) {
-    RelmasServe *s = r->serve;
-    RelmasSays   says = relmas_serve_says(s, t);
-    uint32_t     n_kinds = r->view->setup->n_kinds;
-    float       *pair = s->pair + (size_t)t->slot * n_kinds;
-    float        parts[RELMAS_PARTS], value = value_of(s, r->view, t, c);
-    s->notes[t->slot].value = value;
-    for (uint32_t k = 0; k < n_kinds; k++) {
-        pair[k] = -INFINITY;
-        if (!may_use(r, c, k)) continue;
-        float fit = relmas_rule_kind(&s->rule, c, k, &says, parts);
-        if (r->any || fit >= -(float)s->rule.with.patience) pair[k] = value + fit;
-    }
-}
-
-// Those without hope are found out once, and rated only when nobody else waits.
-static void rate_all(Round *r) {
+// Tasks by value, into s->order. Those without hope are found out once, and looked at only when
+// nobody else waits.
+static uint32_t rank_tasks(Round *r, bool late) {
     const ChipView *v = r->view;
     RelmasServe    *s = r->serve;
+    uint32_t        n = 0;
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
-        if (relmas_serve_lost(s, t)) continue;
+        if (relmas_serve_lost(s, t) && !late) continue;
         RelmasCase c = relmas_rule_case(&s->rule, v, t);
-        if (c.hopeless) {
-            s->notes[t->slot].lost = t->request.id + 1;
-            continue;
-        }
-        r->n_good++;
-        rate_pairs(r, t, &c);
+        if (c.hopeless) s->notes[t->slot].lost = t->request.id + 1;
+        if (c.hopeless && !late) continue;
+        add_task(s, v, n++, v->waiting[i], value_of(s, v, t, &c));
     }
-    if (r->n_good > 0 || s->rule.with.drop) return;
-    for (uint32_t i = 0; i < v->n_waiting; i++) {
-        const ChipTask *t = &v->tasks[v->waiting[i]];
-        RelmasCase      c = relmas_rule_case(&s->rule, v, t);
-        rate_pairs(r, t, &c);
+    return n;
+}
+
+static uint32_t first_unit(const Round *r, uint32_t kind) {
+    const ChipSetup *s = r->view->setup;
+    uint32_t         best = CHIP_NONE;
+    for (uint32_t u = 0; u < s->n_units; u++)
+        if (s->kind_of[u] == kind && (best == CHIP_NONE || r->free_in[u] < r->free_in[best]))
+            best = u;
+    return best;
+}
+
+// A hopeless task keeps to the fastest units, and to half of those unless all are free.
+static bool leaves_room(const Round *r, const RelmasCase *c, uint32_t kind) {
+    const ChipSetup *s = r->view->setup;
+    if (r->all_free == s->n_units) return r->n_free[kind] > 0;
+    return kind == c->model->costs->fastest[c->layer] &&
+           2 * r->n_free[kind] > s->kinds[kind].n_units;
+}
+
+// The unit that suits the task's layer best, even if that is still busy; CHIP_NONE: none does.
+static uint32_t choose_unit(const Round *r, const ChipTask *t, const RelmasCase *c) {
+    RelmasSays says = relmas_serve_says(r->serve, t);
+    float      parts[RELMAS_PARTS], best = -INFINITY;
+    uint32_t   unit = CHIP_NONE;
+    for (uint32_t k = 0; k < r->view->setup->n_kinds; k++) {
+        uint32_t u = first_unit(r, k);
+        if (u == CHIP_NONE || (c->hopeless && !leaves_room(r, c, k))) continue;
+        float fit = relmas_rule_kind(&r->serve->rule, c, k, r->free_in[u], &says, parts);
+        if (fit <= best) continue;
+        best = fit;
+        unit = u;
     }
+    return unit;
 }
 
 // Whether a layer gets enough of the bandwidth to start: whoever is worth less makes room.
-static bool flows(const Round *r, const ChipTask *t, uint32_t kind) {
+static bool flows(const Round *r, float need, float key) {
     const RelmasSettings *w = &r->serve->rule.with;
     float                 all = r->view->setup->bytes_ns, left = all;
-    float                 need = need_of(r, t, kind);
-    float                 key = key_of(r, r->serve->notes[t->slot].value, need, kind);
     if (r->n_runners == 0) return true;
     for (uint32_t i = 0; i < r->n_runners; i++)
         if (!w->cap || r->runners[i].key >= key) left -= r->runners[i].need;
-    if (need > all) need = all;
-    return left > 0 && left >= (float)w->speed * need;
+    return left > 0 && left >= (float)w->speed * (need < all ? need : all);
 }
 
-static bool best_pair(const Round *r, uint32_t *task, uint32_t *kind) {
-    const ChipView *v = r->view;
-    uint32_t        n_kinds = v->setup->n_kinds;
-    float           best = -INFINITY;
-    bool            late = r->n_good == 0 && !r->serve->rule.with.drop;  // they are rated
-    for (uint32_t i = 0; i < v->n_waiting; i++) {
-        const ChipTask *t = &v->tasks[v->waiting[i]];
-        const float    *pair = r->serve->pair + (size_t)t->slot * n_kinds;
-        if (!late && relmas_serve_lost(r->serve, t)) continue;
-        for (uint32_t k = 0; k < n_kinds; k++) {
-            if (r->n_free[k] == 0 || pair[k] <= best || !flows(r, t, k)) continue;
-            best = pair[k];
-            *task = v->waiting[i];
-            *kind = k;
-        }
-    }
-    return best > -INFINITY;
-}
-
-static uint32_t take_unit(Round *r, uint32_t kind) {
-    const ChipView *v = r->view;
-    uint32_t       *at = &r->next[kind];
-    while (v->setup->kind_of[v->free[*at]] != kind) (*at)++;
-    r->n_free[kind]--;
-    return v->free[(*at)++];
-}
-
-static void start(Round *r, uint32_t task, uint32_t kind) {
+// A task that would rather wait for a busy unit takes its turn there before those worth less.
+static void serve_task(Round *r, uint32_t task) {
     const ChipTask *t = &r->view->tasks[task];
-    uint32_t        n_kinds = r->view->setup->n_kinds, unit = take_unit(r, kind);
-    float           need = need_of(r, t, kind);
-    for (uint32_t k = 0; k < n_kinds; k++)
-        r->serve->pair[(size_t)t->slot * n_kinds + k] = -INFINITY;
-    add_runner(r, (Runner){unit, key_of(r, r->serve->notes[t->slot].value, need, kind), need});
+    RelmasCase      c = relmas_rule_case(&r->serve->rule, r->view, t);
+    uint32_t        unit = choose_unit(r, t, &c);
+    if (unit == CHIP_NONE) return;
+    uint32_t kind = r->view->setup->kind_of[unit];
+    float    need = need_of(r, t, kind), ns = relmas_table_ns(c.model, c.layer, kind);
+    float    key = key_of(r, r->serve->notes[t->slot].value, need, kind);
+    bool     free = r->free_in[unit] <= 0;
+    if (free && !flows(r, need, key)) return;
+    r->free_in[unit] += ns;
+    if (!free) return;
+    r->n_free[kind]--;
+    r->all_free--;
+    add_runner(r, (Runner){unit, key, need});
     r->out[r->n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = unit};
 }
 
 static void start_all(Round *r) {
-    uint32_t task, kind;
-    if (r->view->n_free == 0) return;
-    r->n_good = 0;
-    rate_all(r);
-    while (r->n < r->max && best_pair(r, &task, &kind)) start(r, task, kind);
+    RelmasServe *s = r->serve;
+    if (r->all_free == 0) return;
+    uint32_t n = rank_tasks(r, false);
+    if (n == 0 && !s->rule.with.drop) n = rank_tasks(r, true);
+    for (uint32_t i = 0; i < n && r->all_free > 0 && r->n < r->max; i++) serve_task(r, s->order[i]);
 }
 
 static void drop_all(Round *r) {
@@ -210,10 +202,6 @@ uint32_t relmas_serve(RelmasServe *s, const ChipView *v, ChipAction *out, uint32
     Round r = {.serve = s, .view = v, .out = out, .max = max};
     open_round(&r);
     start_all(&r);
-    if (r.n == 0 && v->n_free == v->setup->n_units && !s->rule.with.drop) {
-        r.any = true;  // or nothing would ever happen
-        start_all(&r);
-    }
     if (s->rule.with.drop) drop_all(&r);
     if (s->rule.with.cap) share_memory(&r);
     return r.n;

@@ -13,7 +13,7 @@ typedef struct RelmasNote {  // what is remembered of a task, by its slot
 typedef struct RelmasServe {
     RelmasRule  rule;
     RelmasNote *notes;  // [slot]
-    float      *pair;   // [slot][kind] score, or -INFINITY
+    uint32_t   *order;  // [slot] tasks that wait, by value
 } RelmasServe;
 
 void     relmas_serve_carve(RelmasServe *s, const ChipSetup *setup, Carve *from);
