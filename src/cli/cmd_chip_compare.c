@@ -17,7 +17,7 @@
 #include "policy/policies.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
-enum { OWN_ROWS = 13 };
+enum { OWN_ROWS = 13, REQUESTS = 300 };
 
 typedef struct Options {
     ChipArgs    common;
@@ -32,7 +32,7 @@ static Err read_rules(const Options *o, Arena *a, ChipMatchRules *r) {
     *r = (ChipMatchRules){.bandwidths = &own,
                           .n_bandwidths = 1,
                           .burst = o->common.burst,
-                          .requests = chip_args_traffic(&o->common, 1, 0).requests,
+                          .requests = (uint32_t)o->common.requests,
                           .traces = (uint32_t)o->traces,
                           .first_seed = (uint64_t)o->seed,
                           .measure = o->measure,
@@ -135,7 +135,8 @@ static int run_command(const Options *o) {
 }
 
 int cmd_chip_compare(const Command *c, int argc, char **argv) {
-    Options o = {.mix = "light,heavy,mixed",
+    Options o = {.common = {.requests = REQUESTS},
+                 .mix = "light,heavy,mixed",
                  .load = "0.6,0.9,1.2",
                  .policies = "all",
                  .champion = "relmas",
@@ -144,7 +145,8 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
     ArgRow  rows[OWN_ROWS + CHIP_ARG_ROWS] = {
          {"mix", ARG_TEXT, &o.mix, "LIST",
           "of light, heavy, mixed and networks parted by + (default: those three)", 0, 0},
-         {"load", ARG_TEXT, &o.load, "LIST", "1: what the package can just answer", 0, 0},
+         {"load", ARG_TEXT, &o.load, "LIST",
+          "1: what the package can just answer (default 0.6,0.9,1.2)", 0, 0},
          {"bandwidth", ARG_TEXT, &o.bandwidth, "LIST",
           "of the memory, bytes a cycle (default: the package's)", 0, 0},
          {"policies", ARG_TEXT, &o.policies, "LIST", "such as edf,relmas,oracle (default all)", 0,
@@ -161,8 +163,13 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
          {"trace", ARG_TEXT, &o.trace, "FILE", "the champion's first run for ui.perfetto.dev", 0, 0},
     };
     chip_args_rows(&o.common, rows + OWN_ROWS);
-    rows[OWN_ROWS].arg = "LIST";
-    rows[OWN_ROWS].help = "of packages and YAML files (default 4+4)";
+    for (ArgRow *row = rows + OWN_ROWS; row < rows + sizeof rows / sizeof *rows; row++) {
+        if (row->to == &o.common.chip) {
+            row->arg = "LIST";
+            row->help = "of packages and YAML files (default 4+4)";
+        }
+        if (row->to == &o.common.requests) row->help = "of each run (default 300)";
+    }
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
 }
