@@ -31,6 +31,14 @@ static inline int64_t shape_span(int64_t outs, int64_t kernel, int64_t stride, i
     return span < whole ? span : whole;
 }
 
+// Elements of one input channel that so many output rows use; windows may leave some out.
+static inline double shape_touched(const Shape *s, int64_t outs) {
+    int64_t rows = shape_span(outs, s->r, s->stride_h, s->dilation_h, s->h);
+    double  used = (double)outs * (double)s->r, wide = (double)s->q * (double)s->s;
+    return (used < (double)rows ? used : (double)rows) *
+           (wide < (double)s->w ? wide : (double)s->w);
+}
+
 // Elements, of all groups; as doubles, which no product of sizes can overflow.
 static inline double shape_inputs(const Shape *s) {
     return (double)s->n * (double)s->groups * (double)s->c * (double)s->h * (double)s->w;

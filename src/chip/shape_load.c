@@ -7,6 +7,50 @@
 #include "model/special.h"
 #include "model/zoo.h"
 
+typedef struct Known {
+    const char *network;
+    Shape       shape;
+} Known;
+
+static const Known known[] = {
+#define X(net, layer, k_, c_, kernel, out, stride, groups_)                                        \
+    {#net,                                                                                         \
+     {.name = #layer,                                                                              \
+      .op = "Conv",                                                                                \
+      .n = 1,                                                                                      \
+      .k = (k_),                                                                                   \
+      .c = (c_),                                                                                   \
+      .r = (kernel),                                                                               \
+      .s = (kernel),                                                                               \
+      .p = (out),                                                                                  \
+      .q = (out),                                                                                  \
+      .groups = (groups_),                                                                         \
+      .stride_h = (stride),                                                                        \
+      .stride_w = (stride),                                                                        \
+      .dilation_h = 1,                                                                             \
+      .dilation_w = 1,                                                                             \
+      .h = ((out)-1) * (stride) + (kernel),                                                        \
+      .w = ((out)-1) * (stride) + (kernel)}},
+#include "chip/shape_known.def"
+#undef X
+};
+
+enum { KNOWN = sizeof known / sizeof *known };
+
+// How many layers the table has of a network; writes them when there is somewhere to.
+static uint32_t look_up(const char *network, int64_t batch, Shape *out) {
+    uint32_t n = 0;
+    for (size_t i = 0; i < KNOWN; i++) {
+        if (strcmp(known[i].network, network) != 0) continue;
+        if (out != NULL) {
+            out[n] = known[i].shape;
+            out[n].n = batch;
+        }
+        n++;
+    }
+    return n;
+}
+
 static bool is_file(const char *what) {
     size_t n = strlen(what);
     bool   suffix = n > 5 && strcmp(what + n - 5, ".onnx") == 0;
@@ -43,7 +87,14 @@ static Err list(const Model *m, int64_t batch, Arena *a, Shape **out, uint32_t *
 }
 
 Err shape_list(const char *network, int64_t batch, Arena *a, Shape **out, uint32_t *n) {
-    Model m = {0};
+    Model    m = {0};
+    uint32_t layers = look_up(network, batch, NULL);
+    if (layers > 0) {
+        *out = arena_try_new(a, Shape, layers);
+        if (*out == NULL) return err_set(ERR_LIMIT, "%s: no memory for its layers", network);
+        *n = look_up(network, batch, *out);
+        return ERR_OK;
+    }
     if (is_file(network))
         TRY(onnx_read(network, &m));
     else

@@ -31,17 +31,29 @@ static Err check_sense(const char *name, const Unit *u) {
     return ERR_OK;
 }
 
+// The costs of the Eyeriss paper (ISCA 2016): a multiplication, a small buffer, a neighbour, the
+// shared buffer and memory, for a word.
+static void relate(Unit *u) {
+    double word = u->word_bits / 8.0;
+    u->input_pj = u->weight_pj = u->sum_pj = u->mac_pj;
+    u->hop_pj = 2 * u->mac_pj;
+    u->buffer_pj = 6 * u->mac_pj / word;
+    u->memory_pj = 200 * u->mac_pj / word;
+}
+
 Err unit_parse(const char *name, const char *text, size_t len, Arena *a, Unit *out) {
-    static const char *const optional[] = {"vectors", "lanes",      "depthwise",
-                                           "overlap", "efficiency", "buffer_efficiency",
-                                           "energy",  NULL};
-    Unit                     u = {0};
-    Settings                 s = {rows, sizeof rows / sizeof *rows, &u, a};
+    static const char *const optional[] = {
+        "vectors",        "lanes",   "depthwise",  "bank_bytes",
+        "buffer_weights", "overlap", "efficiency", "buffer_efficiency",
+        "lean",           "energy",  NULL};
+    Unit     u = {0};
+    Settings s = {rows, sizeof rows / sizeof *rows, &u, a};
     settings_default(&s);
     TRY(chip_file_whole(name, text, len, &s, optional));
     TRY(settings_parse(&s, name, text, len));
     TRY(read_flow(name, &u));
     TRY(check_sense(name, &u));
+    if (strcmp(u.energy, "relative") == 0) relate(&u);
     *out = u;
     return ERR_OK;
 }

@@ -27,12 +27,14 @@ typedef enum Dataflow { ROW_STATIONARY, WEIGHT_STATIONARY, OUTPUT_STATIONARY } D
     X(weight_bytes, int, 32768, 1, 1 << 30, "of weights in an element")                            \
     X(sum_bytes, int, 3072, 1, 1 << 30, "of partial sums in an element")                           \
     X(buffer_bytes, int, 65536, 1, 1 << 30, "of the buffer that all elements share")               \
-    X(buffer_read, double, 64, 0.001, 1e6, "bytes a cycle that it gives")                          \
-    X(buffer_write, double, 64, 0.001, 1e6, "bytes a cycle that it takes")                         \
+    X(bank_bytes, int, 1, 1, 1 << 30, "of it that hold inputs, or else sums")                      \
+    X(buffer_port, double, 64, 0.001, 1e6, "bytes a cycle that it gives and takes")                \
+    X(buffer_weights, bool, false, 0, 0, "whether weights pass through it")                        \
     X(port, double, 16, 0.001, 1e6, "bytes a cycle from and to memory")                            \
     X(overlap, double, 1, 0, 1, "of the memory's time that computing hides")                       \
     X(efficiency, double, 1, 0.01, 1, "of the array's cycles that are not lost to control")        \
     X(buffer_efficiency, double, 1, 0.01, 1, "of the shared buffer's cycles, likewise")            \
+    X(lean, bool, false, 0, 0, "mapped for the least traffic, as the Eyeriss chip was")            \
     X(energy, string, "own", 1, 15, "own: the values below; relative: 1, 1, 2, 6, 200 x mac_pj")   \
     X(mac_pj, double, 0.3, 0, 1e6, "a multiply-accumulate")                                        \
     X(input_pj, double, 0.2, 0, 1e6, "an element's input, read or written")                        \

@@ -98,8 +98,8 @@ static void test_impossible_packages(void **state) {
 
 static void test_impossible_units(void **state) {
     (void)state;
-    no_unit("\nrows:", "\nrows: 0", "u.yaml:6", "rows");
-    no_unit("\nrows:", "\nrows: many", "u.yaml:6", "rows");
+    no_unit("\nrows:", "\nrows: 0", "u.yaml:7", "rows");
+    no_unit("\nrows:", "\nrows: many", "u.yaml:7", "rows");
     no_unit("\nrows:", "", "ends without 'rows'", "add");
     no_unit("\nport:", "\nport: 0", "u.yaml:", "port");
     no_unit("\nflow:", "\nflow: sideways", "sideways", "row_stationary");

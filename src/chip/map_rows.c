@@ -1,0 +1,201 @@
+// Row stationary. A set of elements, as high as the filter and `a` wide, computes `a` rows of
+// outputs: each element convolves one row of inputs with one row of weights, of q input channels
+// and p output channels, and sums go up the column. Sets above each other take other input channels
+// (r of them, their sums are added on the way) or other output channels, sets side by side other
+// output channels (t in all). The shared buffer holds the sums of m output channels of a strip of e
+// rows of n images until all input channels are added, and the inputs of these rows: of q r
+// channels, which come again for the next m, or of all. Weights are streamed to the elements.
+#include <math.h>
+
+#include "chip/map.h"
+
+typedef struct Rows {
+    MapSearch *x;
+    int64_t    high, high_parts;      // rows of the filter in a set, and how often
+    int64_t    wide, wide_parts;      // its columns in an element
+    int64_t    words, weights, sums;  // that an element holds
+    int64_t    a, r, t, q, p, e, n;
+    double     array_cycles;
+    bool       even;  // output channels come in equal blocks
+} Rows;
+
+static int64_t holds(int bytes, int bits) { return (int64_t)bytes * 8 / bits; }
+
+// Input rows that all strips read, together.
+static double sweep(const Shape *s, int64_t e) {
+    int64_t rest = s->p % e;
+    if (e >= s->p) return (double)s->h;
+    double rows =
+        (double)(s->p / e) * (double)shape_span(e, s->r, s->stride_h, s->dilation_h, s->h);
+    if (rest > 0) rows += (double)shape_span(rest, s->r, s->stride_h, s->dilation_h, s->h);
+    return rows;
+}
+
+static double banks(double bytes, const Unit *u) { return ceil(bytes / u->bank_bytes); }
+
+// What is left of the shared buffer for sums, when it has inputs of c channels.
+static double room(const Rows *z, int64_t c) {
+    const Shape *s = z->x->s;
+    const Unit  *u = z->x->u;
+    double       map = shape_touched(s, z->e);
+    double       in = (double)(z->n * c) * map * u->word_bits / 8;
+    double       all = floor((double)u->buffer_bytes / u->bank_bytes);
+    double       left = all - banks(in, u);
+    if (!u->lean || z->e >= s->p) return left * u->bank_bytes;
+    double twice = all - 2 * banks(in, u);  // the next strip comes in while this one is computed
+    double one = banks((double)(z->p * z->t * z->n) * (double)(z->e * s->q) * u->sum_bits / 8, u);
+    return (twice < one && c == 1 ? left : twice) * u->bank_bytes;
+}
+
+// The most output channels whose sums fit, in whole passes; 0: not even one.
+static int64_t most_channels(const Rows *z, double bytes) {
+    const Shape *s = z->x->s;
+    double       each = (double)(z->n * z->e) * (double)s->q * z->x->u->sum_bits / 8;
+    int64_t      pass = z->p * z->t, passes = map_up(s->k, pass);
+    double       fit = floor(bytes / (each * (double)pass));
+    if (!(fit >= 1)) return 0;
+    int64_t m = fit >= (double)passes ? passes : (int64_t)fit;
+    if (z->even)
+        while (m > 0 && s->k % (m * pass) != 0) m--;
+    return m * pass;
+}
+
+typedef struct RowPlan {
+    int64_t m, c;           // channels out and in that the shared buffer has
+    double  weights, rows;  // how often weights are read; rows of inputs that are
+} RowPlan;
+
+static void offer(const Rows *z, const RowPlan *plan) {
+    const Shape *s = z->x->s;
+    double       macs = shape_macs(s), images = (double)(s->n * s->groups);
+    double       in_row = images * (double)s->c * (double)s->w;
+    double       passes = (double)map_up(s->k, z->p * z->t) * (double)z->high_parts;
+    double       adds = (double)map_up(s->c, z->q * z->r) * (double)(z->high_parts * z->wide_parts);
+    Map          m = {
+                 .how = {.split_k = z->t,
+                         .split_c = z->r,
+                         .split_p = z->a,
+                         .split_q = 1,
+                         .tile_n = z->n,
+                         .tile_k = map_least(plan->m, s->k),
+                         .tile_c = plan->c,
+                         .tile_p = z->e,
+                         .element_k = z->p,
+                         .element_c = z->q},
+                 .array_cycles = z->array_cycles,
+                 .weights = shape_weights(s) * plan->weights,
+                 .inputs = in_row * plan->rows,
+                 .outputs = shape_outputs(s),
+                 .buffer_words = in_row * sweep(s, z->e) * passes,
+                 .buffer_sums = 2 * shape_outputs(s) * adds,
+                 .in_inputs = macs,
+                 .in_weights = macs,
+                 .in_sums = 2 * macs,
+    };
+    m.sent = m.buffer_words + m.buffer_sums + m.weights;
+    if (z->x->u->buffer_weights) m.buffer_words += m.weights;
+    map_offer(z->x, &m);
+}
+
+// Whether no finer division of the buffer could do with fewer blocks of output channels.
+static bool finest(const Rows *z, int64_t m, double bytes) {
+    const Shape *s = z->x->s;
+    double       each = (double)(z->n * z->e) * (double)s->q * z->x->u->sum_bits / 8;
+    return m > 0 && (double)map_up(s->k, m) <= ceil((double)s->k / floor(bytes / each));
+}
+
+// Inputs come channel by channel; or weights stay, if elements hold all that m channels need; or
+// inputs stay until all output channels have seen them. False: smaller parts may do better.
+static bool offer_all(const Rows *z) {
+    const Shape *s = z->x->s;
+    int64_t      c = map_least(z->q * z->r, s->c), pass = map_least(z->p * z->t, s->k);
+    double       strips = (double)map_up(s->p, z->e) * (double)map_up(s->n, z->n);
+    double       bytes = room(z, c);
+    int64_t      m = most_channels(z, bytes);
+    if (m > 0) offer(z, &(RowPlan){m, c, strips, (double)map_up(s->k, m) * sweep(s, z->e)});
+    if (z->x->u->lean) return finest(z, m, bytes);
+    if (m > 0 && z->q * z->r >= s->c && z->high_parts * z->wide_parts == 1)
+        offer(z, &(RowPlan){pass, c, 1, (double)map_up(s->k, pass) * (double)s->h});
+    int64_t all = most_channels(z, room(z, s->c));
+    if (all > 0) offer(z, &(RowPlan){all, s->c, strips, sweep(s, z->e)});
+    return all > 0 || finest(z, m, bytes);
+}
+
+// Fewer output channels in an element leave the shared buffer finer parts, and cost it more reads:
+// not worth looking at once the inputs are read no more often than they have to be.
+static void search_element(Rows *z) {
+    const Shape *s = z->x->s;
+    int64_t      each = map_up(s->k, z->t);
+    for (z->q = map_least(map_least(map_up(s->c, z->r), z->words / z->wide), z->weights / z->wide);
+         z->q > 0; z->q--) {
+        int64_t p = map_least(map_least(each, z->sums), z->weights / (z->q * z->wide));
+        for (p = p > 0 ? map_up(each, map_up(each, p)) : 0; p > 0; p = map_next(each, p)) {
+            z->p = p;
+            if (offer_all(z)) break;
+        }
+    }
+}
+
+static void search_strips(Rows *z) {
+    const Shape *s = z->x->s;
+    int64_t      folds = 0;
+    for (int64_t e = z->a; e - z->a < s->p; e += z->a) {
+        z->e = map_least(e, s->p);
+        if (map_up(s->p, z->e) == folds) continue;
+        folds = map_up(s->p, z->e);
+        for (z->n = 1; z->n <= s->n; z->n++)
+            if (s->n % z->n == 0 && !map_hopeless(z->x, z->array_cycles)) search_element(z);
+    }
+}
+
+static double array_cycles(const Rows *z) {
+    const Shape *s = z->x->s;
+    double       images = (double)(s->n * s->groups);
+    double       channels = (double)map_up(s->k, z->t) * (double)map_up(s->c, z->r);
+    double       rows = (double)map_up(s->p, z->a) * (double)z->high_parts;
+    return images * channels * rows * (double)s->q * (double)s->s;
+}
+
+typedef void SetFn(Rows *z, int64_t *most);
+
+static void count_active(Rows *z, int64_t *most) {
+    int64_t active = z->high * z->a * z->r * z->t;
+    if (active > *most) *most = active;
+}
+
+static void search_set(Rows *z, int64_t *most) {
+    if (z->x->u->lean && 10 * z->high * z->a * z->r * z->t < 9 * *most) return;
+    z->array_cycles = array_cycles(z);
+    if (!map_hopeless(z->x, z->array_cycles)) search_strips(z);
+}
+
+// Large sets and many of them first: what comes later is mostly hopeless.
+static void each_set(Rows *z, SetFn *fn, int64_t *most) {
+    const Shape *s = z->x->s;
+    const Unit  *u = z->x->u;
+    int64_t      above = u->rows / z->high;
+    for (z->a = map_least(s->p, u->cols); z->a > 0; z->a--)
+        for (z->r = map_least(above, s->c); z->r > 0; z->r--)
+            for (z->t = map_least(s->k, above / z->r * (u->cols / z->a)); z->t > 0; z->t--)
+                fn(z, most);
+}
+
+void map_rows(MapSearch *x) {
+    const Shape *s = x->s;
+    const Unit  *u = x->u;
+    int64_t      most = 0;
+    Rows         z = {.x = x,
+                      .words = holds(u->input_bytes, u->word_bits),
+                      .weights = holds(u->weight_bytes, u->word_bits),
+                      .sums = holds(u->sum_bytes, u->sum_bits)};
+    if (z.words < 1 || z.weights < 1) return;
+    z.high_parts = map_up(s->r, u->rows);
+    z.high = map_up(s->r, z.high_parts);
+    z.wide_parts = map_up(s->s, map_least(z.words, z.weights));
+    z.wide = map_up(s->s, z.wide_parts);
+    each_set(&z, count_active, &most);
+    for (z.even = u->lean;; z.even = false) {
+        each_set(&z, search_set, &most);
+        if (!z.even || !isinf(x->best.cycles)) return;
+    }
+}
