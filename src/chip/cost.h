@@ -27,5 +27,7 @@ typedef struct Cost {
 
 Cost cost_of(const Shape *s, const Unit *u);
 
-// A network's table for the kinds of a package, in nanoseconds; equal layers are searched once.
+void cost_all(const Shape *s, uint32_t n, const Unit *u, Cost *out);  // equal ones searched once
+
+// A network's table for the kinds of a package, in nanoseconds.
 MUST_USE Err cost_model(const char *network, const Package *p, Arena *a, ChipModel *out);

@@ -9,27 +9,24 @@ static bool same(const Shape *a, const Shape *b) {
     return memcmp(&x, &y, sizeof x) == 0;
 }
 
-static void price(const Shape *s, const Package *p, ChipCost *out) {
-    for (uint32_t k = 0; k < p->n_kinds; k++) {
-        const Unit *u = p->kinds[k].unit;
-        Cost        c = cost_of(s, u);
-        double      ns = 1e3 / u->clock_mhz;
-        out[k] = (ChipCost){.ns = (float)(c.cycles * ns),
-                            .bytes_ns = (float)(c.bytes_cycle / ns),
-                            .energy_pj = (float)c.energy_pj};
+void cost_all(const Shape *s, uint32_t n, const Unit *u, Cost *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t seen = 0;
+        while (seen < i && !same(&s[seen], &s[i])) seen++;
+        out[i] = seen < i ? out[seen] : cost_of(&s[i], u);
     }
 }
 
-// Networks repeat their layers: what was priced before is copied.
-static void price_all(const Shape *shapes, uint32_t n, const Package *p, ChipCost *costs) {
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t seen = 0;
-        while (seen < i && !same(&shapes[seen], &shapes[i])) seen++;
-        ChipCost *to = &costs[(size_t)i * p->n_kinds];
-        if (seen < i)
-            memcpy(to, &costs[(size_t)seen * p->n_kinds], p->n_kinds * sizeof *to);
-        else
-            price(&shapes[i], p, to);
+static void price(const Shape *s, uint32_t n, const Package *p, Cost *scratch, ChipCost *out) {
+    for (uint32_t k = 0; k < p->n_kinds; k++) {
+        const Unit *u = p->kinds[k].unit;
+        double      ns = 1e3 / u->clock_mhz;
+        cost_all(s, n, u, scratch);
+        for (uint32_t i = 0; i < n; i++)
+            out[(size_t)i * p->n_kinds + k] =
+                (ChipCost){.ns = (float)(scratch[i].cycles * ns),
+                           .bytes_ns = (float)(scratch[i].bytes_cycle / ns),
+                           .energy_pj = (float)scratch[i].energy_pj};
     }
 }
 
@@ -63,10 +60,13 @@ Err cost_model(const char *network, const Package *p, Arena *a, ChipModel *out) 
     ChipCost    *costs = arena_try_new(a, ChipCost, (size_t)n * p->n_kinds);
     float       *rest = arena_try_new(a, float, (size_t)n + 1);
     uint8_t     *fastest = arena_try_new(a, uint8_t, n);
-    if (names == NULL || costs == NULL || rest == NULL || fastest == NULL)
+    size_t       mark = a->used;
+    Cost        *scratch = arena_try_new(a, Cost, n);
+    if (scratch == NULL || names == NULL || costs == NULL || rest == NULL || fastest == NULL)
         return err_set(ERR_LIMIT, "%s: no memory for %u layers", network, n);
     for (uint32_t i = 0; i < n; i++) names[i] = shapes[i].name;
-    price_all(shapes, n, p, costs);
+    price(shapes, n, p, scratch, costs);
+    arena_rewind(a, mark);
     ChipModel m = {.name = arena_str(a, network),
                    .n_layers = n,
                    .n_kinds = p->n_kinds,

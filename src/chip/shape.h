@@ -20,6 +20,7 @@ typedef struct Shape {
 // The convolutions and fully connected layers of a zoo network or an ONNX file, in network order.
 // An open first dimension of a file's inputs is the batch; others must be known.
 MUST_USE Err shape_list(const char *network, int64_t batch, Arena *a, Shape **out, uint32_t *n);
+bool         shape_known(const char *network);  // as a list of layers, outside the zoo
 // The same of a graph whose shapes are known.
 MUST_USE Err shape_list_of(const Special *g, Arena *a, Shape **out, uint32_t *n);
 

@@ -51,6 +51,8 @@ static uint32_t look_up(const char *network, int64_t batch, Shape *out) {
     return n;
 }
 
+bool shape_known(const char *network) { return look_up(network, 1, NULL) > 0; }
+
 static bool is_file(const char *what) {
     size_t n = strlen(what);
     bool   suffix = n > 5 && strcmp(what + n - 5, ".onnx") == 0;
