@@ -132,7 +132,7 @@ static void prepare_policy(Engine *e) {
     e->setup.rng = rng_fork((Rng){e->run->seed}, 1);
     e->setup.future = NULL;
     if (p->clairvoyant) {
-        e->future = (ChipFuture){e->run->trace.at, e->run->trace.n, e, rehearse};
+        e->future = (ChipFuture){e->run->trace.at, e->run->trace.n, e, rehearse, e->run->skip};
         e->setup.future = &e->future;
     }
     if (p->state_size != NULL)

@@ -150,6 +150,7 @@ typedef struct ChipFuture {
     // NULL, is told which. A policy that is rehearsed has no future itself.
     uint32_t (*rehearse)(struct ChipEngine *engine, const struct ChipPolicy *p,
                          const void *settings, uint8_t *in_time);
+    uint32_t skip;  // the first so many do not count
 } ChipFuture;
 
 typedef struct ChipPolicy {

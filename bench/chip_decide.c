@@ -1,0 +1,77 @@
+// How long does a policy of a package take to decide? 64 layers ready, 8 units of two kinds, some
+// of them busy. Policies take turns; least, median and 90th percentile of a decision, and of a
+// thought where there is one.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/stats.h"
+#include "tests/policy/chip_sample.h"
+
+enum { POLICIES = 32, MOMENTS = 16, ROUNDS = 120, READY = 64, MAX = 512 };
+
+static double decide_ns(const ChipSamplePolicy *p, const ChipView *v, ChipAction *plan) {
+    TimeNs   start = clock_now(clock_steady());
+    uint32_t n = p->policy->decide(p->state, v, plan, MAX);
+    TimeNs   end = clock_now(clock_steady());
+    return (double)(end - start) + (n > MAX ? 1 : 0);
+}
+
+static double think_ns(const ChipSamplePolicy *p, const ChipView *v) {
+    ChipCharge charge = {0};
+    TimeNs     start = clock_now(clock_steady());
+    p->policy->think(p->state, v, &charge);
+    TimeNs end = clock_now(clock_steady());
+    p->policy->adopt(p->state);
+    return (double)(end - start);
+}
+
+static int print_row(Arena *a, const char *name, const char *what, double *ns) {
+    double *sorted;
+    size_t  n = (size_t)ROUNDS * MOMENTS;
+    if (stats_sort(a, ns, n, &sorted) != ERR_OK) return 1;
+    printf("%-12s %-8s %10.2f %10.2f %10.2f\n", name, what, sorted[0] / 1e3,
+           stats_percentile(sorted, n, 50) / 1e3, stats_percentile(sorted, n, 90) / 1e3);
+    return 0;
+}
+
+int main(void) {
+    Arena arena;
+    if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return 1;
+    Rng        rng = {1};
+    ChipSample s;
+    chip_sample_init(&s, &arena, &rng, 2, 4);
+    ChipSamplePolicy policies[POLICIES];
+    uint32_t         n_policies = 0;
+    for (uint32_t i = 0; policies_chip_at(i) != NULL && n_policies < POLICIES; i++) {
+        const ChipPolicy *p = policies_chip_at(i);
+        if (!p->learned && !p->clairvoyant)
+            policies[n_policies++] = chip_sample_policy(&s, &arena, p);
+    }
+    ChipSampleView moments[MOMENTS];
+    for (uint32_t i = 0; i < MOMENTS; i++)
+        moments[i] = chip_sample_view(&s, &arena, &rng, READY, i % 8);
+    size_t      n = (size_t)ROUNDS * MOMENTS;
+    double     *decided = arena_new(&arena, double, n_policies *n);
+    double     *thought = arena_new(&arena, double, n_policies *n);
+    ChipAction *plan = arena_new(&arena, ChipAction, MAX);
+    for (uint32_t round = 0; round < ROUNDS; round++)
+        for (uint32_t p = 0; p < n_policies; p++)
+            for (uint32_t i = 0; i < MOMENTS; i++) {
+                size_t at = p * n + round * MOMENTS + i;
+                if (policies[p].policy->think != NULL)
+                    thought[at] = think_ns(&policies[p], &moments[i].view);
+                decided[at] = decide_ns(&policies[p], &moments[i].view, plan);
+            }
+    printf("%-12s %-8s %10s %10s %10s  microseconds\n", "policy", "", "least", "median", "p90");
+    for (uint32_t p = 0; p < n_policies; p++) {
+        const ChipPolicy *policy = policies[p].policy;
+        if (print_row(&arena, policy->name, "decides", decided + p * n) != 0) return 1;
+        if (policy->think != NULL &&
+            print_row(&arena, policy->name, "thinks", thought + p * n) != 0)
+            return 1;
+    }
+    arena_finish(&arena);
+    return 0;
+}

@@ -1,0 +1,191 @@
+// oracle: the best plan that was found with all requests known beforehand
+//
+// No contender: it is told every request that will come, and may rehearse the whole run as often as
+// it likes. What others reach is measured against it. It is the best of what was tried, not a proof
+// that nothing is better.
+//
+// 1. Every online policy of the list is rehearsed with its defaults. If nothing better is found,
+// the
+//    best of them is what the oracle does: so it is never below any of them.
+// 2. A list scheduler (oracle_rank.c) that goes by deadlines, in the line as at the memory, is
+//    rehearsed with everybody taken in, and those given up that cannot be in time any more.
+// 3. Then with some given up beforehand (oracle_admit.c): with requests' work in nanoseconds of the
+//    whole package, as if that could be packed to 95, 85, 100 or 75 %, the largest of those that
+//    stand in each other's way are given up until the rest holds. They run only where nobody else
+//    has a use for a unit.
+// 4. From the best of these the search goes on, until `rehearsals` are spent: the scheduler's
+//    numbers a little less or more; and in many short stretches of the trace at once one request
+//    more, kept where it was in time and cost nobody else his deadline.
+//
+// What the search takes is not charged.
+#include "base/check.h"
+#include "policy/chip/oracle_search.h"
+#include "policy/policies.h"
+
+enum { CONTENDERS = 32 };
+
+#define SETTINGS(X)                                                                                \
+    X(rehearsals, int, 24, 1, 1000000, "of the trace, to find a plan")                             \
+    X(contenders, bool, true, 0, 1, "online policies are rehearsed too, and never beat it")
+
+typedef struct OracleSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} OracleSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(OracleSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Contender {
+    const ChipPolicy *policy;
+    void             *settings;  // its defaults
+    const void       *loaded;
+} Contender;
+
+typedef struct Contenders {
+    Contender at[CONTENDERS];
+    uint32_t  n;
+} Contenders;
+
+typedef struct Oracle {
+    OracleSearch search;
+    ChipSetup    blind;  // the setup without the future
+    Contender    plays;  // what it does
+    void        *state;  // of that
+    bool         just_adopted;
+    uint32_t     n_waiting, n_free;  // as the last decision left them
+} Oracle;
+
+static bool takes_part(const ChipPolicy *p) { return !p->clairvoyant; }
+
+static Err load(const ChipSetup *setup, const void *settings, Arena *a, const void **loaded) {
+    Contenders *all = arena_new(a, Contenders, 1);
+    *loaded = all;
+    if (!((const OracleSettings *)settings)->contenders) return ERR_OK;
+    for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
+        const ChipPolicy *p = policies_chip_at(i);
+        if (!takes_part(p)) continue;
+        CHECK(all->n < CONTENDERS);
+        Contender *c = &all->at[all->n++];
+        c->policy = p;
+        c->settings = arena_alloc(a, 1, p->settings_size, 64);
+        Settings with = {p->rows, p->n_rows, c->settings, a};
+        settings_default(&with);
+        if (p->load != NULL) TRY(p->load(setup, c->settings, a, &c->loaded));
+    }
+    return ERR_OK;
+}
+
+static size_t state_of(const ChipSetup *s, const ChipPolicy *p) {
+    _Alignas(64) char values[1024];
+    Settings          with = {p->rows, p->n_rows, values, NULL};
+    CHECK(p->settings_size <= sizeof values);
+    if (p->n_rows > 0) settings_default(&with);
+    return p->state_size != NULL ? p->state_size(s, values) : 0;
+}
+
+// Room for the state of whatever it will play.
+static size_t largest_state(const ChipSetup *s) {
+    size_t most = state_of(s, &oracle_rank);
+    for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
+        size_t bytes = takes_part(policies_chip_at(i)) ? state_of(s, policies_chip_at(i)) : 0;
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static Oracle *carve_all(const ChipSetup *s, Carve *from) {
+    OracleSearch search;
+    Oracle      *o = carve(from, Oracle, 1);
+    oracle_search_carve(&search, s, from);
+    void *state = carve_bytes(from, largest_state(s));
+    if (o != NULL) *o = (Oracle){.search = search, .state = state, .blind = *s};
+    return o;
+}
+
+static size_t size(const ChipSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+// Step 1; the one that does best, if it does better than the plan.
+static Contender best_contender(Oracle *o, const Contenders *all) {
+    Contender best = {0};
+    uint32_t  most = 0;
+    for (uint32_t i = 0; all != NULL && i < all->n; i++) {
+        uint32_t met = oracle_search_rehearse(&o->search, all->at[i].policy, all->at[i].settings);
+        if (best.policy != NULL && met <= most) continue;
+        best = all->at[i];
+        most = met;
+    }
+    return best.policy != NULL && most > o->search.best
+               ? best
+               : (Contender){.policy = &oracle_rank, .settings = &o->search.plan};
+}
+
+static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
+    const OracleSettings *with = settings;
+    Carve                 c = {.base = state};
+    Oracle               *o = carve_all(setup, &c);
+    o->blind.future = NULL;
+    oracle_search_run(&o->search, (uint32_t)with->rehearsals);
+    o->plays = best_contender(o, loaded);
+    if (o->plays.policy->init != NULL)
+        o->plays.policy->init(o->state, &o->blind, o->plays.settings, o->plays.loaded);
+}
+
+static void think(void *state, const ChipView *v, ChipCharge *charge) {
+    Oracle *o = state;
+    if (o->plays.policy->think != NULL) o->plays.policy->think(o->state, v, charge);
+}
+
+static void adopt(void *state) {
+    Oracle *o = state;
+    o->just_adopted = true;
+    if (o->plays.policy->adopt != NULL) o->plays.policy->adopt(o->state);
+}
+
+// A policy that never thinks is not asked when a thought is adopted and nothing else has happened:
+// in the rehearsal it was not.
+static bool is_news(Oracle *o, const ChipView *v) {
+    bool adopted = o->just_adopted;
+    o->just_adopted = false;
+    return !adopted || o->plays.policy->think != NULL || v->n_waiting != o->n_waiting ||
+           v->n_free != o->n_free;
+}
+
+static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    Oracle *o = state;
+    if (!is_news(o, v)) return 0;
+    uint32_t n = o->plays.policy->decide(o->state, v, out, max);
+    o->n_waiting = v->n_waiting;
+    o->n_free = v->n_free;
+    for (uint32_t i = 0; i < n; i++) {
+        o->n_waiting -= out[i].verb == CHIP_START || out[i].verb == CHIP_DROP;
+        o->n_free -= out[i].verb == CHIP_START;
+    }
+    return n;
+}
+
+const ChipPolicy chip_policy_oracle = {
+    .name = "oracle",
+    .about =
+        "the best plan found with knowledge of the future: a bound to measure others by, not a "
+        "proof that nothing is better",
+    .clairvoyant = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(OracleSettings),
+    .load = load,
+    .state_size = size,
+    .init = init,
+    .think = think,
+    .adopt = adopt,
+    .decide = decide,
+};
