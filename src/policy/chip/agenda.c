@@ -39,20 +39,35 @@ static FleetPick pick(const Fleet *f, const ChipTask *t, const AgendaItem *x, fl
     return named.wait + named.ns < patience * soonest.ns ? named : soonest;
 }
 
-uint32_t agenda_serve(Agenda *a, Fleet *f, double patience, ChipAction *out, uint32_t max) {
-    const double    unnamed = 1e30;
-    const ChipView *v = f->view;
-    uint32_t        n = 0;
+static uint32_t line_up(Agenda *a, const ChipView *v, const AgendaRules *rules, ChipAction *out,
+                        uint32_t max) {
+    const double unnamed = 1e30, last = 1e35;
+    uint32_t     n = 0;
     order_clear(&a->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask   *t = &v->tasks[v->waiting[i]];
         const AgendaItem *x = agenda_find(a, t, t->layer);
-        order_add(&a->order, x == NULL ? unnamed : (double)x->rank, v->waiting[i]);
+        bool              lost = hope_lost(v, t, rules->hopeless, rules->ease);
+        if (lost && rules->hopeless == HOPE_DROP && n < max)
+            out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
+        else
+            order_add(&a->order,
+                      lost        ? last
+                      : x == NULL ? unnamed
+                                  : (double)x->rank,
+                      v->waiting[i]);
     }
+    return n;
+}
+
+uint32_t agenda_serve(Agenda *a, Fleet *f, const AgendaRules *rules, ChipAction *out,
+                      uint32_t max) {
+    const ChipView *v = f->view;
+    uint32_t        n = line_up(a, v, rules, out, max);
     while (a->order.n > 0 && f->n_free > 0 && n < max) {
         uint32_t        task = order_pop(&a->order).task;
         const ChipTask *t = &v->tasks[task];
-        FleetPick       p = pick(f, t, agenda_find(a, t, t->layer), (float)patience);
+        FleetPick       p = pick(f, t, agenda_find(a, t, t->layer), (float)rules->patience);
         if (p.unit == CHIP_NONE) continue;
         if (p.wait == 0) out[n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = p.unit};
         fleet_claim(f, t, p);

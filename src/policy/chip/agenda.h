@@ -5,6 +5,7 @@
 // it does not name, because it came later or has run ahead of it, follows what it does.
 #pragma once
 
+#include "policy/chip/hope.h"
 #include "policy/chip/serve.h"
 
 enum { AGENDA_DEPTH = 16 };  // layers of a task, at most
@@ -36,6 +37,12 @@ void agenda_adopt(Agenda *a);
 // What was last adopted about a layer of a task; NULL: nothing.
 const AgendaItem *agenda_find(const Agenda *a, const ChipTask *t, uint32_t layer);
 
+typedef struct AgendaRules {
+    double patience;  // see fleet_soonest
+    int    hopeless;  // a HopeLost
+    double ease;
+} AgendaRules;
+
 // Starts tasks by rank on their kinds, then others by arrival where they end first. Who finds its
 // kind busy takes a free unit instead when waiting would not end before patience x that.
-uint32_t agenda_serve(Agenda *a, Fleet *f, double patience, ChipAction *out, uint32_t max);
+uint32_t agenda_serve(Agenda *a, Fleet *f, const AgendaRules *rules, ChipAction *out, uint32_t max);

@@ -28,9 +28,7 @@
     X(beta, double, 0.1, 0.0, 100.0, "weight of thrift")                                           \
     X(ease, double, 1.0, 0.0, 100.0, "what is left takes this many times its least")               \
     X(cap, double, 1.0, 0.0, 1.0, "share of a tenant's requests that may be dropped")              \
-    X(patience, double, 1.0, 0.0, 100.0,                                                           \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")                                                     \
+    FLEET_SETTINGS(X, 1.0)                                                                         \
     X(adapt, bool, false, 0, 1, "alpha and beta are tuned on the way")                             \
     X(window, double, 50.0, 0.1, 1e6, "milliseconds that a pair of them is tried")
 
@@ -53,6 +51,7 @@ typedef struct Layer {  // means over the kinds that can compute it
 typedef struct Dream {
     DreamSettings with;
     Layer       **layers;    // [tenant][layer]
+    float       **thrift;    // [tenant][layer][kind]
     double        layer_ns;  // of the mean layer
     DreamTune     tune;
     Order         order;
@@ -65,12 +64,15 @@ static Dream *carve_all(const ChipSetup *s, Carve *from) {
     Order   order;
     Dream  *d = carve(from, Dream, 1);
     Layer **layers = carve(from, Layer *, s->n_tenants);
+    float **thrift = carve(from, float *, s->n_tenants);
     order_carve(&order, s->n_slots, from);
     for (uint32_t i = 0; i < s->n_tenants; i++) {
-        Layer *own = carve(from, Layer, s->tenants[i].model->n_layers);
-        if (d != NULL) layers[i] = own;
+        size_t n = s->tenants[i].model->n_layers;
+        Layer *own = carve(from, Layer, n);
+        float *spares = carve(from, float, n * s->n_kinds);
+        if (d != NULL) layers[i] = own, thrift[i] = spares;
     }
-    if (d != NULL) *d = (Dream){.layers = layers, .order = order};
+    if (d != NULL) *d = (Dream){.layers = layers, .thrift = thrift, .order = order};
     return d;
 }
 
@@ -102,7 +104,13 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     d->with = *(const DreamSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const ChipModel *m = setup->tenants[i].model;
-        for (uint32_t l = 0; l < m->n_layers; l++) d->layers[i][l] = mean_layer(m, l);
+        for (uint32_t l = 0; l < m->n_layers; l++) {
+            d->layers[i][l] = mean_layer(m, l);
+            for (uint32_t k = 0; k < m->n_kinds; k++) {
+                float pj = chip_cost(m, l, k)->energy_pj;
+                d->thrift[i][l * m->n_kinds + k] = pj > 0 ? d->layers[i][l].pj / pj : 1.0F;
+            }
+        }
         d->layer_ns += (double)m->rest_ns[0];
         n += m->n_layers;
     }
@@ -117,20 +125,18 @@ typedef struct Pair {
 
 // Steps 1 and 2, for one task: its best kind.
 static Pair best_pair(const Dream *d, const ChipView *v, const ChipTask *t) {
-    const Layer *mean = &d->layers[t->request.tenant][t->layer];
+    uint32_t     tenant = t->request.tenant, n_kinds = v->setup->n_kinds;
+    const float *thrift = d->thrift[tenant] + (size_t)t->layer * n_kinds;
     double       left = (double)(t->request.deadline - v->now);
     double       urgency = left > 0 ? d->with.ease * hope_rest(v, t) / left : 0.0;
+    double       gain = urgency * (double)d->layers[tenant][t->layer].ns;
     double       starved = d->tune.now.alpha * (double)(v->now - t->since) / d->layer_ns;
     Pair         best = {.pick = {.unit = CHIP_NONE}, .score = -INFINITY};
-    for (uint32_t k = 0; k < v->setup->n_kinds; k++) {
+    for (uint32_t k = 0; k < n_kinds; k++) {
         FleetPick p = fleet_of_kind(&d->fleet, t, k);
-        double    ns = (double)(p.wait + p.ns);
-        if (p.unit == CHIP_NONE || (p.wait > 0 && !(d->with.patience > 0))) continue;
-        if (p.wait > 0) ns /= d->with.patience;
-        double pj = (double)chip_cost(fleet_model(&d->fleet, t), t->layer, k)->energy_pj;
-        double thrift = pj > 0 ? (double)mean->pj / pj : 1.0;
-        double score =
-            urgency * (double)mean->ns / (ns + 1.0) + starved + d->tune.now.beta * thrift;
+        double    ns = (double)(p.wait + p.ns) + 1.0, eager = p.wait > 0 ? d->with.patience : 1.0;
+        if (p.unit == CHIP_NONE || !(eager > 0)) continue;
+        double score = gain * eager / ns + starved + d->tune.now.beta * (double)thrift[k];
         if (score > best.score) best = (Pair){p, score};
     }
     return best;
@@ -173,15 +179,17 @@ static uint32_t line_up(Dream *d, const ChipView *v, ChipAction *out, uint32_t m
 }
 
 // Scores only fall while units are claimed, so whoever still leads after a second look is the best.
+// With many claims in one decision the looks run out, and the rest goes by what was seen last.
 static uint32_t dispatch(Dream *d, const ChipView *v, ChipAction *out, uint32_t max) {
-    uint32_t n = 0;
+    uint32_t n = 0, looks = 32;
     while (d->order.n > 0 && d->fleet.n_free > 0 && n < max) {
         OrderItem       top = order_pop(&d->order);
         const ChipTask *t = &v->tasks[top.task];
         Pair            p = best_pair(d, v, t);
         double          key = (top.key > last / 2 ? last : 0.0) - p.score;
         if (p.pick.unit == CHIP_NONE) continue;
-        if (key > top.key && d->order.n > 0 && key > d->order.at[0].key) {
+        if (looks > 0 && d->order.n > 0 && key > d->order.at[0].key) {
+            looks--;
             order_push(&d->order, (OrderItem){key, top.task, top.place});
             continue;
         }

@@ -4,7 +4,12 @@
 // plan sees the unit as taken for so much longer, and goes elsewhere or waits behind it.
 #pragma once
 
+#include "base/settings.h"
 #include "contract/chip.h"
+
+#define FLEET_SETTINGS(X, waits)                                                                   \
+    X(patience, double, waits, 0.0, 100.0,                                                         \
+      "waits for a busy unit that ends within this many times what a free one takes; 0: never")
 
 typedef struct Fleet {
     const ChipView *view;

@@ -29,9 +29,7 @@ enum { TASKS = 256 };
     X(breadth, bool, true, 0, 1, "one layer of every request in a round; else by request")         \
     X(depth, int, 8, 1, AGENDA_DEPTH, "layers of a request that are planned")                      \
     X(tasks, int, 64, 1, TASKS, "requests that are planned, the oldest")                           \
-    X(patience, double, 1.0, 0.0, 100.0,                                                           \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")
+    FLEET_SETTINGS(X, 1.0)
 
 typedef struct HeraldSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -177,7 +175,8 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
     Herald *h = state;
     if (v->n_free == 0 || v->n_waiting == 0) return 0;
     fleet_open(&h->fleet, v);
-    return agenda_serve(&h->agenda, &h->fleet, h->with.patience, out, max);
+    AgendaRules rules = {.patience = h->with.patience, .hopeless = HOPE_KEEP};
+    return agenda_serve(&h->agenda, &h->fleet, &rules, out, max);
 }
 
 const ChipPolicy chip_policy_herald = {

@@ -1,7 +1,12 @@
 // Hope: whether a task can still be in time, and what becomes of it when it cannot.
 #pragma once
 
+#include "base/settings.h"
 #include "contract/chip.h"
+
+#define HOPE_SETTINGS(X, lost, factor)                                                             \
+    X(hopeless, int, lost, 0, 2, "requests that must be late: 0 as others, 1 last, 2 dropped")     \
+    X(ease, double, factor, 0.0, 100.0, "what is left takes this many times its least")
 
 typedef enum HopeLost {
     HOPE_KEEP,  // as if nothing were
@@ -17,4 +22,8 @@ static inline double hope_rest(const ChipView *v, const ChipTask *t) {
 // What could be lost without missing the deadline if the rest took `ease` times its least.
 static inline double hope_slack(const ChipView *v, const ChipTask *t, double ease) {
     return (double)(t->request.deadline - v->now) - ease * hope_rest(v, t);
+}
+
+static inline bool hope_lost(const ChipView *v, const ChipTask *t, int hopeless, double ease) {
+    return hopeless != HOPE_KEEP && hope_slack(v, t, ease) < 0;
 }

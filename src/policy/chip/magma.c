@@ -13,7 +13,8 @@
 //    (one row from a point on; a range of both rows; all jobs of one kind), mutation, elite and
 //    parents as in the original, until `evaluations` are spent. Each simulated step is charged as
 //    one operation of the package's controller.
-// 5. Between two plans units follow the genome. What it does not name follows by arrival.
+// 5. When nothing has happened since the last search, there is none. Between two plans units follow
+// the genome. What it does not name follows by arrival.
 #include <math.h>
 
 #include "policy/chip/hope.h"
@@ -32,12 +33,8 @@
     X(whole, double, 0.1, 0.0, 1.0, "chance of a crossover of all jobs of a kind")                 \
     X(mutation, double, 0.05, 0.0, 1.0, "chance of a gene to change")                              \
     X(late, double, 1.0, 0.0, 1000.0, "what a late request costs, in periods of makespan")         \
-    X(ease, double, 1.0, 0.0, 100.0,                                                               \
-      "requests are taken as hopeless and put last when what is "                                  \
-      "left must take this many times its least; 0: never")                                        \
-    X(patience, double, 1.0, 0.0, 100.0,                                                           \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")
+    HOPE_SETTINGS(X, HOPE_LAST, 1.0)                                                               \
+    FLEET_SETTINGS(X, 1.0)
 
 typedef struct MagmaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -57,6 +54,8 @@ typedef struct Magma {
     MagmaGroup    group;
     MagmaSearch   search;
     Fleet         fleet;
+    uint64_t      known;  // what stood in the queue when it last searched, as one number
+    bool          fresh;  // the last thought has something new
 } Magma;
 
 static Magma *carve_all(const ChipSetup *s, const MagmaSettings *with, Carve *from) {
@@ -102,7 +101,7 @@ static void line_up(Magma *m, const ChipView *v, Order *line) {
     order_clear(line);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
-        bool            lost = m->with.ease > 0 && hope_slack(v, t, m->with.ease) < 0;
+        bool            lost = hope_lost(v, t, m->with.hopeless, m->with.ease);
         order_add(line, (double)t->request.deadline + (lost ? last : 0), v->waiting[i]);
     }
 }
@@ -150,8 +149,25 @@ static void carry_over(const Magma *m, const ChipView *v, MagmaGenome *x) {
     }
 }
 
+// Who is at which layer.
+static uint64_t summary(const ChipView *v) {
+    uint64_t x = v->n_tasks;
+    for (uint32_t i = 0; i < v->n_tasks; i++) {
+        const ChipTask *t = &v->tasks[i];
+        uint64_t one = t->request.id << 20 ^ (uint64_t)t->layer << 8 ^ (t->unit != CHIP_NONE);
+        x += (one + 1) * 0x9E3779B97F4A7C15ULL;
+        x ^= x >> 29;
+    }
+    return x;
+}
+
 static void think(void *state, const ChipView *v, ChipCharge *charge) {
-    Magma *m = state;
+    Magma   *m = state;
+    uint64_t now = summary(v);
+    m->fresh = now != m->known;
+    m->known = now;
+    charge->ops += v->n_tasks;
+    if (!m->fresh) return;
     line_up(m, v, &m->agenda.order);
     magma_group_fill(&m->group, v, &m->agenda.order, (uint32_t)m->with.jobs,
                      (uint32_t)m->with.depth);
@@ -159,7 +175,7 @@ static void think(void *state, const ChipView *v, ChipCharge *charge) {
     list_schedule(m, v, listed);
     list_schedule(m, v, before);
     carry_over(m, v, before);
-    charge->ops += (double)v->n_waiting + 3.0 * m->group.n_jobs * v->setup->n_kinds;
+    charge->ops += 3.0 * m->group.n_jobs * v->setup->n_kinds;
     const MagmaGenome *best = magma_search_run(&m->search, &m->group, &charge->ops);
     agenda_begin(&m->agenda);
     for (uint32_t i = 0; i < m->group.n_chains; i++) {
@@ -172,14 +188,15 @@ static void think(void *state, const ChipView *v, ChipCharge *charge) {
 
 static void adopt(void *state) {
     Magma *m = state;
-    agenda_adopt(&m->agenda);
+    if (m->fresh) agenda_adopt(&m->agenda);
 }
 
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Magma *m = state;
-    if (v->n_free == 0 || v->n_waiting == 0) return 0;
+    if (v->n_waiting == 0) return 0;
+    AgendaRules rules = {m->with.patience, m->with.hopeless, m->with.ease};
     fleet_open(&m->fleet, v);
-    return agenda_serve(&m->agenda, &m->fleet, m->with.patience, out, max);
+    return agenda_serve(&m->agenda, &m->fleet, &rules, out, max);
 }
 
 const ChipPolicy chip_policy_magma = {

@@ -43,22 +43,28 @@ typedef struct Play {  // a genome while it is played through
     const MagmaGenome *x;
     MagmaBusy          units[CHIP_UNITS];
     uint32_t           next[MAGMA_CHAINS];  // job to be started
-    bool               runs[MAGMA_CHAINS];
+    uint64_t           ready[CHIP_KINDS];   // chains whose next job is meant for a kind, as bits
     uint32_t           n_busy;
     float              now;
     MagmaScore         score;
 } Play;
 
-// The chain whose next job is meant for a kind and has the highest priority of those.
-static uint32_t choose(Play *p, uint32_t kind) {
+static void make_ready(Play *p, uint32_t chain) {
+    const MagmaChain *c = &p->g->chains[chain];
+    uint32_t          job = p->next[chain];
+    if (job < c->first + c->n) p->ready[p->x->kind[job]] |= (uint64_t)1 << chain;
+}
+
+// The ready chain whose next job has the highest priority.
+static uint32_t choose(Play *p, uint64_t ready) {
     uint32_t best = CHIP_NONE;
     float    highest = -INFINITY;
-    p->score.steps += p->g->n_chains;
-    for (uint32_t i = 0; i < p->g->n_chains; i++) {
-        uint32_t job = p->next[i];
-        if (p->runs[i] || job == p->g->chains[i].first + p->g->chains[i].n) continue;
-        if (p->x->kind[job] != kind || p->x->priority[job] <= highest) continue;
-        highest = p->x->priority[job];
+    for (; ready != 0; ready &= ready - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(ready);
+        float    priority = p->x->priority[p->next[i]];
+        p->score.steps++;
+        if (priority <= highest) continue;
+        highest = priority;
         best = i;
     }
     return best;
@@ -66,16 +72,13 @@ static uint32_t choose(Play *p, uint32_t kind) {
 
 static void start_jobs(Play *p) {
     const ChipSetup *s = p->g->setup;
-    bool             none[CHIP_KINDS] = {false};
     for (uint32_t u = 0; u < s->n_units; u++) {
         uint32_t kind = s->kind_of[u];
-        if (p->units[u].ns > 0 || none[kind]) continue;
-        uint32_t i = choose(p, kind);
-        none[kind] = i == CHIP_NONE;
-        if (i == CHIP_NONE) continue;
+        if (p->units[u].ns > 0 || p->ready[kind] == 0) continue;
+        uint32_t        i = choose(p, p->ready[kind]);
         const ChipCost *c = &p->g->costs[p->next[i]++][kind];
         p->units[u] = (MagmaBusy){c->ns, c->bytes_ns, i};
-        p->runs[i] = true;
+        p->ready[kind] &= ~((uint64_t)1 << i);
         p->n_busy++;
     }
 }
@@ -86,7 +89,7 @@ static void end_job(Play *p, uint32_t unit) {
     p->n_busy--;
     if (i == CHIP_NONE) return;
     const MagmaChain *c = &p->g->chains[i];
-    p->runs[i] = false;
+    make_ready(p, i);
     if (p->next[i] < c->first + c->n) return;
     p->score.late += p->now + c->rest > c->left;
     p->score.makespan = p->now;
@@ -100,7 +103,7 @@ static void go_on(Play *p) {
     for (uint32_t u = 0; u < n; u++) {
         if (!(p->units[u].ns > 0)) continue;
         demand += p->units[u].bytes_ns;
-        least = fminf(least, p->units[u].ns);
+        if (p->units[u].ns < least) least = p->units[u].ns;
     }
     p->now += demand > p->g->setup->bytes_ns ? least * demand / p->g->setup->bytes_ns : least;
     for (uint32_t u = 0; u < n; u++) {
@@ -111,12 +114,16 @@ static void go_on(Play *p) {
 }
 
 MagmaScore magma_group_decode(const MagmaGroup *g, const MagmaGenome *x) {
-    Play p = {.g = g, .x = x};
-    for (uint32_t i = 0; i < g->n_chains; i++) p.next[i] = g->chains[i].first;
+    Play     p = {.g = g, .x = x};
+    uint64_t runs = 0;
     for (uint32_t u = 0; u < g->setup->n_units; u++) {
         p.units[u] = g->busy[u];
         p.n_busy += g->busy[u].ns > 0;
-        if (g->busy[u].chain != CHIP_NONE) p.runs[g->busy[u].chain] = true;
+        if (g->busy[u].chain != CHIP_NONE) runs |= (uint64_t)1 << g->busy[u].chain;
+    }
+    for (uint32_t i = 0; i < g->n_chains; i++) {
+        p.next[i] = g->chains[i].first;
+        if ((runs >> i & 1) == 0) make_ready(&p, i);
     }
     for (start_jobs(&p); p.n_busy > 0; start_jobs(&p)) go_on(&p);
     return p.score;

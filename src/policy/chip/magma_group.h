@@ -4,7 +4,7 @@
 
 #include "policy/chip/agenda.h"
 
-enum { MAGMA_JOBS = 256, MAGMA_CHAINS = 128 };
+enum { MAGMA_JOBS = 256, MAGMA_CHAINS = 64 };
 
 typedef struct MagmaChain {  // the next layers of one task, one after the other
     uint32_t task, layer;    // of its first job

@@ -20,18 +20,14 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(hopeless, int, HOPE_LAST, 0, 2,                                                              \
-      "requests that must be late: 0 as others, 1 last, 2 dropped")                                \
-    X(ease, double, 1.0, 0.0, 100.0, "what is left takes this many times its least")               \
+    HOPE_SETTINGS(X, HOPE_LAST, 1.0)                                                               \
     X(heavy, double, 0.5, 0.0, 10.0, "share of the bandwidth above which a layer is memory-heavy") \
     X(crowd, double, 1.0, 0.0, 100.0,                                                              \
       "demand, in bandwidths, from which on heavy ones are passed")                                \
     X(bias, double, 1.0, 0.0, 10.0,                                                                \
       "how much more is taken from low scores; 0: nobody is throttled")                            \
     X(floor, double, 0.25, 0.01, 1.0, "share of its demand that every layer keeps")                \
-    X(patience, double, 1.0, 0.0, 100.0,                                                           \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")
+    FLEET_SETTINGS(X, 1.0)
 
 typedef struct MocaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -77,7 +73,7 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
 }
 
 static bool lost(const Moca *m, const ChipView *v, const ChipTask *t) {
-    return m->with.hopeless != HOPE_KEEP && hope_slack(v, t, m->with.ease) < 0;
+    return hope_lost(v, t, m->with.hopeless, m->with.ease);
 }
 
 // Step 2.

@@ -22,9 +22,8 @@
 #define SETTINGS(X)                                                                                \
     X(ease, double, 1.0, 0.1, 100.0, "what is left is planned to take this many times its least")  \
     X(ahead, double, 0.5, 0.0, 1.0, "share of what is left that is planned on the same kind")      \
-    X(patience, double, 1.0, 0.0, 100.0,                                                           \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")
+    X(drop, bool, false, 0, 1, "requests that must be late are dropped, not computed last")        \
+    FLEET_SETTINGS(X, 1.0)
 
 typedef struct PlanariaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -122,11 +121,12 @@ static double time_on(const Planaria *p, const ChipView *v, const ChipTask *t, u
     return p->with.ease * ((double)chip_cost(m, t->layer, kind)->ns + same + fast);
 }
 
+static const double lost = 1e15;  // a key beyond those of tasks that may be in time
+
 // Step 1. Orders those that cannot be in time behind all others, the shortest first.
 static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
-    const double lost = 1e15;
-    double       left = (double)(t->request.deadline - v->now);
-    uint32_t     last = p->weakest[v->setup->n_kinds - 1];
+    double   left = (double)(t->request.deadline - v->now);
+    uint32_t last = p->weakest[v->setup->n_kinds - 1];
     for (uint32_t i = 0; i < v->setup->n_kinds; i++) {
         uint32_t kind = p->weakest[i];
         if (time_on(p, v, t, kind) > left) continue;
@@ -196,10 +196,16 @@ static void spend(Planaria *p, const ChipView *v) {
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Planaria *p = state;
     uint32_t  n = 0;
-    if (v->n_free == 0 || v->n_waiting == 0) return 0;
     order_clear(&p->order);
-    for (uint32_t i = 0; i < v->n_waiting; i++)
-        order_add(&p->order, look(p, v, &v->tasks[v->waiting[i]]), v->waiting[i]);
+    for (uint32_t i = 0; i < v->n_waiting; i++) {
+        const ChipTask *t = &v->tasks[v->waiting[i]];
+        double          key = look(p, v, t);
+        if (p->with.drop && key >= lost && n < max)
+            out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
+        else
+            order_add(&p->order, key, v->waiting[i]);
+    }
+    if (v->n_free == 0 || p->order.n == 0) return n;
     fleet_open(&p->fleet, v);
     grant(p, v);
     if (p->unmet.n == 0) spend(p, v);

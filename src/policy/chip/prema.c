@@ -19,9 +19,7 @@
 #define SETTINGS(X)                                                                                \
     X(step, double, 3.0, 1.01, 100.0, "ratio of neighbouring thresholds")                          \
     X(levels, int, 3, 1, 32, "thresholds there are, from 1 on")                                    \
-    X(patience, double, 1.0, 0.0, 100.0,                                                           \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")
+    FLEET_SETTINGS(X, 1.0)
 
 typedef struct PremaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)

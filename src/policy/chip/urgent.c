@@ -30,7 +30,7 @@ uint32_t urgent_decide(Urgent *u, UrgentKey *key, const ChipView *v, ChipAction 
     order_clear(&u->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
-        bool            lost = u->with.hopeless != HOPE_KEEP && hope_slack(v, t, u->with.ease) < 0;
+        bool            lost = hope_lost(v, t, u->with.hopeless, u->with.ease);
         if (lost && u->with.hopeless == HOPE_DROP && n < max)
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
         else

@@ -5,11 +5,7 @@
 #include "policy/chip/serve.h"
 
 #define URGENT_SETTINGS(X, lost, factor, waits)                                                    \
-    X(hopeless, int, lost, 0, 2, "requests that must be late: 0 as others, 1 last, 2 dropped")     \
-    X(ease, double, factor, 0.0, 100.0, "what is left takes this many times its least")            \
-    X(patience, double, waits, 0.0, 100.0,                                                         \
-      "waits for a busy unit that ends within this many "                                          \
-      "times what a free one takes; 0: never")
+    HOPE_SETTINGS(X, lost, factor) FLEET_SETTINGS(X, waits)
 
 typedef struct UrgentSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
