@@ -17,7 +17,7 @@
 #include "policy/policies.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
-enum { OWN_ROWS = 13, REQUESTS = 300 };
+enum { OWN_ROWS = 13, REQUESTS = 300, RUNS_MAX = 10000000 };
 
 typedef struct Options {
     ChipArgs    common;
@@ -44,6 +44,13 @@ static Err read_rules(const Options *o, Arena *a, ChipMatchRules *r) {
         TRY(list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, a, &r->bandwidths,
                          &r->n_bandwidths));
     return chip_args_stage(&o->common, NULL, 0, &r->stage);
+}
+
+static Err check_size(const ChipMatchRules *r, uint32_t n_policies) {
+    uint64_t cells = (uint64_t)r->n_chips * r->n_mixes * r->n_loads * r->n_bandwidths;
+    if (cells * n_policies * r->traces <= RUNS_MAX) return ERR_OK;
+    return err_set(ERR_ARG, "%llu cells of %u policies on %u traces are more than %d runs",
+                   (unsigned long long)cells, n_policies, r->traces, RUNS_MAX);
 }
 
 static Err save_page(const Options *o, const Match *m, Arena *a) {
@@ -111,6 +118,7 @@ static Err compare(const Options *o, Arena *a) {
     if (policies_chip_find(o->champion) == NULL)
         return err_set(ERR_ARG, "--champion %s: there is no such policy; see 'chip policies'",
                        o->champion);
+    TRY(check_size(&r, c.n));
     const ChipChoice *of = swept(o, &c);
     if (o->sweep && of == NULL)
         return err_set(ERR_ARG, "--sweep: no policy that takes part has a network");
