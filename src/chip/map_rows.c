@@ -16,7 +16,7 @@ typedef struct Rows {
     int64_t    words, weights, sums;  // that an element holds
     int64_t    a, r, t, q, p, e, n;
     double     array_cycles;
-    bool       even;  // output channels come in equal blocks
+    bool       strict;  // by the rules that the Eyeriss chip seems to have been mapped by
 } Rows;
 
 static int64_t holds(int bytes, int bits) { return (int64_t)bytes * 8 / bits; }
@@ -33,6 +33,10 @@ static double sweep(const Shape *s, int64_t e) {
 
 static double banks(double bytes, const Unit *u) { return ceil(bytes / u->bank_bytes); }
 
+static double sums_bytes(const Rows *z) {  // of an output channel
+    return (double)(z->n * z->e) * (double)z->x->s->q * z->x->u->sum_bits / 8;
+}
+
 // What is left of the shared buffer for sums, when it has inputs of c channels.
 static double room(const Rows *z, int64_t c) {
     const Shape *s = z->x->s;
@@ -41,21 +45,20 @@ static double room(const Rows *z, int64_t c) {
     double       in = (double)(z->n * c) * map * u->word_bits / 8;
     double       all = floor((double)u->buffer_bytes / u->bank_bytes);
     double       left = all - banks(in, u);
-    if (!u->lean || z->e >= s->p) return left * u->bank_bytes;
+    if (!z->strict || z->e >= s->p) return left * u->bank_bytes;
     double twice = all - 2 * banks(in, u);  // the next strip comes in while this one is computed
-    double one = banks((double)(z->p * z->t * z->n) * (double)(z->e * s->q) * u->sum_bits / 8, u);
+    double one = banks((double)(z->p * z->t) * sums_bytes(z), u);
     return (twice < one && c == 1 ? left : twice) * u->bank_bytes;
 }
 
 // The most output channels whose sums fit, in whole passes; 0: not even one.
 static int64_t most_channels(const Rows *z, double bytes) {
     const Shape *s = z->x->s;
-    double       each = (double)(z->n * z->e) * (double)s->q * z->x->u->sum_bits / 8;
     int64_t      pass = z->p * z->t, passes = map_up(s->k, pass);
-    double       fit = floor(bytes / (each * (double)pass));
+    double       fit = floor(bytes / (sums_bytes(z) * (double)pass));
     if (!(fit >= 1)) return 0;
     int64_t m = fit >= (double)passes ? passes : (int64_t)fit;
-    if (z->even)
+    if (z->strict)
         while (m > 0 && s->k % (m * pass) != 0) m--;
     return m * pass;
 }
@@ -97,11 +100,11 @@ static void offer(const Rows *z, const RowPlan *plan) {
     map_offer(z->x, &m);
 }
 
-// Whether no finer division of the buffer could do with fewer blocks of output channels.
+// Whether no finer division of so many bytes could do with fewer blocks of output channels.
 static bool finest(const Rows *z, int64_t m, double bytes) {
     const Shape *s = z->x->s;
-    double       each = (double)(z->n * z->e) * (double)s->q * z->x->u->sum_bits / 8;
-    return m > 0 && (double)map_up(s->k, m) <= ceil((double)s->k / floor(bytes / each));
+    double       fit = floor(bytes / sums_bytes(z));
+    return m > 0 ? (double)map_up(s->k, m) <= ceil((double)s->k / fit) : fit < (double)z->t;
 }
 
 // Inputs come channel by channel; or weights stay, if elements hold all that m channels need; or
@@ -116,9 +119,10 @@ static bool offer_all(const Rows *z) {
     if (z->x->u->lean) return finest(z, m, bytes);
     if (m > 0 && z->q * z->r >= s->c && z->high_parts * z->wide_parts == 1)
         offer(z, &(RowPlan){pass, c, 1, (double)map_up(s->k, pass) * (double)s->h});
-    int64_t all = most_channels(z, room(z, s->c));
+    double  left = room(z, s->c);
+    int64_t all = most_channels(z, left);
     if (all > 0) offer(z, &(RowPlan){all, s->c, strips, sweep(s, z->e)});
-    return all > 0 || finest(z, m, bytes);
+    return all > 0 || (finest(z, m, bytes) && finest(z, 0, left));
 }
 
 // Fewer output channels in an element leave the shared buffer finer parts, and cost it more reads:
@@ -136,24 +140,40 @@ static void search_element(Rows *z) {
     }
 }
 
-static void search_strips(Rows *z) {
-    const Shape *s = z->x->s;
-    int64_t      folds = 0;
-    for (int64_t e = z->a; e - z->a < s->p; e += z->a) {
-        z->e = map_least(e, s->p);
-        if (map_up(s->p, z->e) == folds) continue;
-        folds = map_up(s->p, z->e);
-        for (z->n = 1; z->n <= s->n; z->n++)
-            if (s->n % z->n == 0 && !map_hopeless(z->x, z->array_cycles)) search_element(z);
-    }
+// How often a set computes its rows, over all strips.
+static int64_t segments(const Rows *z) {
+    int64_t full = z->x->s->p / z->e, rest = z->x->s->p % z->e;
+    return full * map_up(z->e, z->a) + map_up(rest, z->a);
 }
 
-static double array_cycles(const Rows *z) {
+static double array_cycles(const Rows *z, int64_t times) {
     const Shape *s = z->x->s;
     double       images = (double)(s->n * s->groups);
     double       channels = (double)map_up(s->k, z->t) * (double)map_up(s->c, z->r);
-    double       rows = (double)map_up(s->p, z->a) * (double)z->high_parts;
+    double       rows = (double)times * (double)z->high_parts;
     return images * channels * rows * (double)s->q * (double)s->s;
+}
+
+static void search_images(Rows *z) {
+    for (z->n = 1; z->n <= z->x->s->n; z->n++)
+        if (z->x->s->n % z->n == 0 && !map_hopeless(z->x, z->array_cycles)) search_element(z);
+}
+
+// Of strips of which as many are needed, the lowest; and higher ones that sets fit better.
+static void search_strips(Rows *z) {
+    int64_t p = z->x->s->p;
+    for (int64_t even = p; even > 0; even = map_next(p, even)) {
+        int64_t fewest = INT64_MAX;
+        for (z->e = even; z->e <= p && map_up(p, z->e) == map_up(p, even); z->e++) {
+            int64_t times = segments(z);
+            bool    odd = z->e % z->a != 0 && z->e < p;
+            if (times >= fewest || (z->strict && odd)) continue;
+            fewest = times;
+            z->array_cycles = array_cycles(z, times);
+            search_images(z);
+            if (times == map_up(p, z->a)) break;
+        }
+    }
 }
 
 typedef void SetFn(Rows *z, int64_t *most);
@@ -164,9 +184,8 @@ static void count_active(Rows *z, int64_t *most) {
 }
 
 static void search_set(Rows *z, int64_t *most) {
-    if (z->x->u->lean && 10 * z->high * z->a * z->r * z->t < 9 * *most) return;
-    z->array_cycles = array_cycles(z);
-    if (!map_hopeless(z->x, z->array_cycles)) search_strips(z);
+    if (z->strict && 10 * z->high * z->a * z->r * z->t < 9 * *most) return;
+    if (!map_hopeless(z->x, array_cycles(z, map_up(z->x->s->p, z->a)))) search_strips(z);
 }
 
 // Large sets and many of them first: what comes later is mostly hopeless.
@@ -194,8 +213,8 @@ void map_rows(MapSearch *x) {
     z.wide_parts = map_up(s->s, map_least(z.words, z.weights));
     z.wide = map_up(s->s, z.wide_parts);
     each_set(&z, count_active, &most);
-    for (z.even = u->lean;; z.even = false) {
+    for (z.strict = u->lean;; z.strict = false) {
         each_set(&z, search_set, &most);
-        if (!z.even || !isinf(x->best.cycles)) return;
+        if (!z.strict || !isinf(x->best.cycles)) return;
     }
 }
