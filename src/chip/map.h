@@ -32,6 +32,11 @@ void map_outputs(MapSearch *x);  // output stationary
 static inline int64_t map_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static inline int64_t map_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// The size of equal parts of n that are at most `most`, as few of them as that allows.
+static inline int64_t map_fit(int64_t n, int64_t most) {
+    return map_up(n, map_up(n, map_least(n, most)));
+}
+
 // Of the ways to cut n into equal parts, the next with more: the size of a part; 0 after 1.
 static inline int64_t map_next(int64_t n, int64_t part) {
     return part > 1 ? map_up(n, map_up(n, part - 1)) : 0;

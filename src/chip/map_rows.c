@@ -155,8 +155,9 @@ static double array_cycles(const Rows *z, int64_t times) {
 }
 
 static void search_images(Rows *z) {
-    for (z->n = 1; z->n <= z->x->s->n; z->n++)
-        if (z->x->s->n % z->n == 0 && !map_hopeless(z->x, z->array_cycles)) search_element(z);
+    int64_t all = z->x->s->n;
+    for (z->n = all; z->n > 0 && !map_hopeless(z->x, z->array_cycles); z->n = map_next(all, z->n))
+        search_element(z);
 }
 
 // Of strips of which as many are needed, the lowest; and higher ones that sets fit better.
@@ -188,15 +189,26 @@ static void search_set(Rows *z, int64_t *most) {
     if (!map_hopeless(z->x, array_cycles(z, map_up(z->x->s->p, z->a)))) search_strips(z);
 }
 
+// The next smaller number of sets over n channels. Only the least of those that need as many rounds
+// are worth a look, unless active elements count.
+static int64_t fewer(const Rows *z, int64_t n, int64_t sets) {
+    return z->strict ? sets - 1 : map_next(n, sets);
+}
+
+static int64_t most_sets(const Rows *z, int64_t n, int64_t sets) {
+    return z->strict ? map_least(sets, n) : map_fit(n, sets);
+}
+
 // Large sets and many of them first: what comes later is mostly hopeless.
 static void each_set(Rows *z, SetFn *fn, int64_t *most) {
     const Shape *s = z->x->s;
     const Unit  *u = z->x->u;
     int64_t      above = u->rows / z->high;
     for (z->a = map_least(s->p, u->cols); z->a > 0; z->a--)
-        for (z->r = map_least(above, s->c); z->r > 0; z->r--)
-            for (z->t = map_least(s->k, above / z->r * (u->cols / z->a)); z->t > 0; z->t--)
-                fn(z, most);
+        for (z->r = most_sets(z, s->c, above); z->r > 0; z->r = fewer(z, s->c, z->r)) {
+            z->t = most_sets(z, s->k, above / z->r * (u->cols / z->a));
+            for (; z->t > 0; z->t = fewer(z, s->k, z->t)) fn(z, most);
+        }
 }
 
 void map_rows(MapSearch *x) {
@@ -212,9 +224,10 @@ void map_rows(MapSearch *x) {
     z.high = map_up(s->r, z.high_parts);
     z.wide_parts = map_up(s->s, map_least(z.words, z.weights));
     z.wide = map_up(s->s, z.wide_parts);
-    each_set(&z, count_active, &most);
-    for (z.strict = u->lean;; z.strict = false) {
-        each_set(&z, search_set, &most);
-        if (!z.strict || !isinf(x->best.cycles)) return;
-    }
+    z.strict = u->lean;
+    if (z.strict) each_set(&z, count_active, &most);
+    each_set(&z, search_set, &most);
+    if (!z.strict || !isinf(x->best.cycles)) return;
+    z.strict = false;
+    each_set(&z, search_set, &most);
 }

@@ -91,9 +91,10 @@ void map_weights(MapSearch *x) {
         z.s.k = x->s->groups * x->s->k;
         z.lanes = 1;
     }
-    double places = (double)(z.s.r * z.s.s) * (double)z.s.n * (double)(z.s.p * z.s.q);
-    for (z.k = map_least(elements, map_up(z.s.k, u->vectors)); z.k > 0; z.k--)
-        for (z.c = map_least(elements / z.k, map_up(z.s.c, z.lanes)); z.c > 0; z.c--) {
+    double  places = (double)(z.s.r * z.s.s) * (double)z.s.n * (double)(z.s.p * z.s.q);
+    int64_t all_k = map_up(z.s.k, u->vectors), all_c = map_up(z.s.c, z.lanes);
+    for (z.k = map_fit(all_k, elements); z.k > 0; z.k = map_next(all_k, z.k))
+        for (z.c = map_fit(all_c, elements / z.k); z.c > 0; z.c = map_next(all_c, z.c)) {
             z.parts_k = map_up(z.s.k, z.k * u->vectors);
             z.parts_c = map_up(z.s.c, z.c * z.lanes);
             z.array_cycles = (double)z.parts_k * (double)z.parts_c * places *

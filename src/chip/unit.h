@@ -16,10 +16,10 @@ typedef enum Dataflow { ROW_STATIONARY, WEIGHT_STATIONARY, OUTPUT_STATIONARY } D
     X(flow, string, "weight_stationary", 1, 31,                                                    \
       "what stays: row_stationary, weight_stationary or output_stationary")                        \
     X(clock_mhz, double, 1000, 1, 1e5, "clock")                                                    \
-    X(rows, int, 4, 1, 4096, "rows of processing elements")                                        \
-    X(cols, int, 4, 1, 4096, "columns of them")                                                    \
-    X(vectors, int, 1, 1, 1024, "output channels that an element computes at once")                \
-    X(lanes, int, 1, 1, 1024, "input channels that it multiplies and sums at once")                \
+    X(rows, int, 4, 1, 1024, "rows of processing elements")                                        \
+    X(cols, int, 4, 1, 1024, "columns of them")                                                    \
+    X(vectors, int, 1, 1, 256, "output channels that an element computes at once")                 \
+    X(lanes, int, 1, 1, 256, "input channels that it multiplies and sums at once")                 \
     X(word_bits, int, 8, 1, 64, "an input, a weight, an output")                                   \
     X(sum_bits, int, 24, 1, 128, "a partial sum")                                                  \
     X(depthwise, bool, true, 0, 0, "whether it can compute depthwise convolutions")                \
