@@ -76,7 +76,7 @@ static void think(void *state, const ChipView *v, ChipCharge *charge) {
         r->slots[i] = v->tasks[r->look.task[i]].slot;
     }
     actor_plain(with->actor, with->w, r->look.n, r->look.x, r->says, r->scratch);
-    if (with->explore != NULL) with->explore(with->self, v, &r->look, r->says);
+    if (with->explore != NULL) with->explore(with->self, &r->serve.rule, v, &r->look, r->says);
     charge_for(r, charge);
 }
 

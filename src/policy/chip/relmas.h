@@ -15,7 +15,8 @@ typedef struct RelmasLoaded {
     Actor        actor;
     const float *w;  // NULL: no network, the rule alone
     // Training is told of every thought and may change what the network said, [n][RELMAS_SAYS].
-    void (*explore)(void *self, const ChipView *v, const RelmasLook *look, float *says);
+    void (*explore)(void *self, const RelmasRule *rule, const ChipView *v, const RelmasLook *look,
+                    float *says);
     void *self;
 } RelmasLoaded;
 

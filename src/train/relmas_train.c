@@ -1,0 +1,143 @@
+#include "train/relmas_train.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "learn/replay.h"
+#include "learn/weights.h"
+#include "policy/policies.h"
+#include "train/generation.h"
+
+TrainPlan train_plan(uint32_t generations) {
+    uint32_t imitate = generations / 8 + 1, polish = generations * 2 / 5;
+    if (imitate + polish > generations) polish = generations > imitate ? generations - imitate : 0;
+    return (TrainPlan){.generations = {imitate, generations - imitate - polish, polish},
+                       .episodes = 24,
+                       .updates = 150,
+                       .pairs = 12,
+                       .check = 4};
+}
+
+static const ChipPolicy *const rivals[] = {&chip_policy_edf,      &chip_policy_least_slack,
+                                           &chip_policy_planaria, &chip_policy_prema,
+                                           &chip_policy_dream,    NULL};
+
+static void usual_settings(RelmasSettings *to, Arena *a) {
+    Settings s = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, to, a};
+    settings_default(&s);
+}
+
+Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, uint32_t hidden, TrainPlan plan,
+                      uint64_t seed, Arena *a) {
+    Actor  actor = relmas_actor(hidden);
+    Critic critic = {.features = RELMAS_FEATURES, .actions = RELMAS_SAYS, .hidden = hidden};
+    *t = (RelmasTrain){.course = c, .runs = runs, .plan = plan, .seed = seed};
+    usual_settings(&t->settings, a);
+    t->gauge = (Gauge){.course = c,
+                       .runs = runs,
+                       .settings = &t->settings,
+                       .actor = actor,
+                       .traces = GAUGE_TRACES};
+    t->ddpg = ddpg_create(a, generation_options(actor, critic), rng_fork((Rng){seed}, 1).s);
+    t->best = block_new(a, actor_params(actor));
+    t->trial = block_new(a, 2 * t->best.n + 1);
+    t->best_mark.score = -1;
+    return gauge_open(&t->gauge, rivals, a);
+}
+
+uint32_t relmas_train_total(const RelmasTrain *t) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < TRAIN_STAGES; i++) n += t->plan.generations[i];
+    return n;
+}
+
+TrainStage relmas_train_stage(const RelmasTrain *t, uint32_t generation) {
+    uint32_t stage = 0;
+    while (stage + 1 < TRAIN_STAGES && generation >= t->plan.generations[stage])
+        generation -= t->plan.generations[stage++];
+    return (TrainStage)stage;
+}
+
+// A stage ends with the best that was found so far, and the next one starts from there.
+static bool ends_stage(const RelmasTrain *t, uint32_t g) {
+    return g + 1 == relmas_train_total(t) ||
+           relmas_train_stage(t, g) != relmas_train_stage(t, g + 1);
+}
+
+static Err check(RelmasTrain *t, Arena *scratch, TrainReport *out) {
+    Block now = {(float *)(uintptr_t)ddpg_actor(t->ddpg), t->best.n};
+    TRY(gauge_weights(&t->gauge, now.at, scratch, &out->mark));
+    out->checked = true;
+    out->better = out->mark.score > t->best_mark.score;
+    if (out->better) {
+        block_copy(t->best, now);
+        t->best_mark = out->mark;
+    }
+    return ERR_OK;
+}
+
+Err relmas_train_step(RelmasTrain *t, Arena *scratch, TrainReport *out) {
+    uint32_t    g = t->generation;
+    TrainReport r = {.stage = relmas_train_stage(t, g)};
+    size_t      mark = scratch->used;
+    Err         e = generation_run(t, scratch, &r);
+    arena_rewind(scratch, mark);
+    TRY(e);
+    if ((g + 1) % t->plan.check == 0 || ends_stage(t, g)) TRY(check(t, scratch, &r));
+    if (ends_stage(t, g)) ddpg_set_actor(t->ddpg, t->best);
+    t->generation++;
+    *out = r;
+    return ERR_OK;
+}
+
+// The state of learning, the best so far, the polish and what the best was worth, in this order.
+static size_t parts_of(const RelmasTrain *t, Block *parts) {
+    parts[0] = ddpg_state(t->ddpg);
+    parts[1] = t->best;
+    parts[2] = t->trial;
+    return parts[0].n + parts[1].n + parts[2].n;
+}
+
+static char *facts_of(const RelmasTrain *t, Arena *a) {
+    return arena_printf(
+        a, "training=relmas\nseed=%" PRIu64 "\nhidden=%u\nplan=%u-%u-%u-%u-%u-%u-%u\n", t->seed,
+        t->gauge.actor.trunk.hidden, t->plan.generations[0], t->plan.generations[1],
+        t->plan.generations[2], t->plan.episodes, t->plan.updates, t->plan.pairs, t->plan.check);
+}
+
+Err relmas_train_save(const RelmasTrain *t, const char *path, Arena *scratch) {
+    size_t mark = scratch->used;
+    Block  parts[3];
+    Block  all = block_new(scratch, parts_of(t, parts));
+    float *to = all.at;
+    for (uint32_t i = 0; i < 3; i++, to += parts[i - 1].n)
+        block_copy((Block){to, parts[i].n}, parts[i]);
+    char *facts = arena_printf(scratch, "%sgeneration=%u\nmean=%.17g\nworst=%.17g\nscore=%.17g\n",
+                               facts_of(t, scratch), t->generation, t->best_mark.mean,
+                               t->best_mark.worst, t->best_mark.score);
+    Err   e = weights_save(path, facts, all);
+    arena_rewind(scratch, mark);
+    return e;
+}
+
+static double number(const Weights *w, const char *key, Arena *a) {
+    const char *text = weights_fact(w, key, a);
+    return text != NULL ? strtod(text, NULL) : 0;
+}
+
+Err relmas_train_resume(RelmasTrain *t, const char *path, Arena *scratch) {
+    size_t  mark = scratch->used;
+    Block   parts[3];
+    Weights w;
+    size_t  n = parts_of(t, parts);
+    Err     e = weights_load(path, facts_of(t, scratch), n, scratch, &w);
+    if (e != ERR_OK) return err_add(e, "no training of this kind to go on with");
+    float *from = w.block.at;
+    for (uint32_t i = 0; i < 3; i++, from += parts[i - 1].n)
+        block_copy(parts[i], (Block){from, parts[i].n});
+    t->generation = (uint32_t)number(&w, "generation", scratch);
+    t->best_mark = (GaugeMark){number(&w, "mean", scratch), number(&w, "worst", scratch),
+                               number(&w, "score", scratch)};
+    arena_rewind(scratch, mark);
+    return ERR_OK;
+}

@@ -1,0 +1,33 @@
+#include "train/tutor.h"
+
+RelmasSettings tutor_settings(const RelmasSettings *usual, uint32_t i) {
+    RelmasSettings s = *usual;
+    switch (i) {
+    case 1: s.fit = 0; break;
+    case 2: s.fit = 0.3; break;
+    case 3: s.fit = 2; break;
+    case 4: s.slack = 1; break;
+    case 5: s.fit = 0, s.slack = 1; break;
+    case 6: s.time = 1; break;
+    case 7: s.fit = 0, s.time = 7; break;
+    default: break;
+    }
+    return s;
+}
+
+void tutor_says(const RelmasSettings *tutor, const RelmasRule *rule, const RelmasLook *look,
+                float *says) {
+    const RelmasSettings *own = &rule->with;
+    float                 gain = (float)own->gain, usual = rule->table->usual;
+    for (uint32_t i = 0; i < look->n; i++) {
+        const RelmasCase *c = &look->at[i];
+        float             size = relmas_log2(c->work / usual + 1e-6f), slack = c->slack_ns / usual;
+        float             more =
+            (float)(own->size - tutor->size) * size + (float)(own->slack - tutor->slack) * slack;
+        float *to = says + (size_t)i * RELMAS_SAYS;
+        to[0] = relmas_clip(more / gain, -0.95f, 0.95f);
+        to[1] = relmas_clip((float)(tutor->fit - own->fit) / gain, -0.95f, 0.95f);
+        to[2] = relmas_clip((float)(tutor->time - own->time) / gain, -0.95f, 0.95f);
+        to[3] = 0;
+    }
+}

@@ -1,0 +1,13 @@
+// Tutor: the rule with weights that suit a case better, as a teacher: what the network would have
+// to say for the dispatcher to follow that rule.
+#pragma once
+
+#include "policy/chip/relmas.h"
+
+enum { TUTORS = 8 };
+
+RelmasSettings tutor_settings(const RelmasSettings *usual, uint32_t i);  // the i-th; 0: as usual
+
+// says [n][RELMAS_SAYS] of the tasks in the look, for a dispatcher with the settings of `rule`.
+void tutor_says(const RelmasSettings *tutor, const RelmasRule *rule, const RelmasLook *look,
+                float *says);
