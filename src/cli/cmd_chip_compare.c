@@ -17,7 +17,7 @@
 #include "policy/policies.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
-enum { OWN_ROWS = 13, REQUESTS = 300, RUNS_MAX = 10000000 };
+enum { OWN_ROWS = 13, REQUESTS = 200, RUNS_MAX = 10000000 };
 
 typedef struct Options {
     ChipArgs    common;
@@ -145,7 +145,7 @@ static int run_command(const Options *o) {
 int cmd_chip_compare(const Command *c, int argc, char **argv) {
     Options o = {.common = {.requests = REQUESTS},
                  .mix = "light,heavy,mixed",
-                 .load = "0.6,0.9,1.2",
+                 .load = "0.6,1.0",
                  .policies = "all",
                  .champion = "relmas",
                  .traces = 20,
@@ -154,7 +154,7 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
          {"mix", ARG_TEXT, &o.mix, "LIST",
           "of light, heavy, mixed and networks parted by + (default: those three)", 0, 0},
          {"load", ARG_TEXT, &o.load, "LIST",
-          "1: what the package can just answer (default 0.6,0.9,1.2)", 0, 0},
+          "1: what the package can just answer (default 0.6,1.0)", 0, 0},
          {"bandwidth", ARG_TEXT, &o.bandwidth, "LIST",
           "of the memory, bytes a cycle (default: the package's)", 0, 0},
          {"policies", ARG_TEXT, &o.policies, "LIST", "such as edf,relmas,oracle (default all)", 0,
@@ -176,7 +176,7 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
             row->arg = "LIST";
             row->help = "of packages and YAML files (default 4+4)";
         }
-        if (row->to == &o.common.requests) row->help = "of each run (default 300)";
+        if (row->to == &o.common.requests) row->help = "of each run (default 200)";
     }
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
