@@ -43,7 +43,7 @@ static inline float act_exp(float x) {
     p = p * r + 0.166665201f;
     p = p * r + 0.499999934f;
     p = p * r * r + r + 1.0f;
-    return p * act_bits((act_int(t) - act_int(shift) + 127) * (1 << 23));
+    return p * act_bits((int32_t)((uint32_t)(act_int(t) - act_int(shift) + 127) << 23));
 }
 
 static inline float act_sigmoid(float x) { return 1.0f / (1.0f + act_exp(0.0f - x)); }

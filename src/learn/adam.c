@@ -19,8 +19,11 @@ WIDE(static, adam_all, (size_t n, const float *k, float *w, const float *g, floa
 // Not pow(), whose last bit depends on the machine.
 static double power(double base, uint64_t n) {
     double result = 1;
-    for (; n > 0; n >>= 1, base *= base)
+    while (n > 0) {
         if (n & 1) result *= base;
+        base *= base;
+        n >>= 1;
+    }
     return result;
 }
 

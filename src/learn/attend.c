@@ -44,8 +44,8 @@ void attend_init(Attend a, float *w, Rng *rng) {
 
 // What is hidden becomes so unlike that softmax gives it nothing; a row that hears nobody is 0.
 static void share_out(Attend a, const AttendSize *s, uint32_t b, float *share) {
-    float    scale = 1 / sqrtf((float)(a.width / a.heads));
-    uint32_t n = s->len ? s->len[b] : s->answers;
+    uint32_t each = a.width / a.heads, n = s->len ? s->len[b] : s->answers;
+    float    scale = 1 / sqrtf((float)each);
     for (uint32_t i = 0; i < s->asks; i++, share += s->answers) {
         const uint8_t *hide = s->hide ? s->hide + (size_t)i * s->answers : NULL;
         uint32_t       heard = 0;

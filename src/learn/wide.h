@@ -5,6 +5,8 @@
 // out of f_lines, which is declared WIDE_LINES.
 #pragma once
 
+#include <stddef.h>
+
 #define WIDE_LINES static inline __attribute__((always_inline)) void
 
 #if defined(__x86_64__)
