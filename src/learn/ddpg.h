@@ -69,6 +69,9 @@ DdpgOptions *ddpg_options(Ddpg *d);      // rates, weights and switches may chan
 Block        ddpg_state(Ddpg *d);        // all that is learned, to be saved and put back
 void         ddpg_set_actor(Ddpg *d, Block w);  // from elsewhere, for the actor and its target
 
+// The rewards of n steps as one; *discount gets gamma^n, for what comes after them.
+float ddpg_return(const float *rewards, uint32_t n, float gamma, float *discount);
+
 // A step as floats, for a replay: how many, written, and seen again without a copy.
 size_t   ddpg_step_size(const Actor *a, const DdpgStep *s);
 void     ddpg_step_write(const Actor *a, const DdpgStep *s, float *to);

@@ -41,3 +41,13 @@ DdpgStep ddpg_step_read(const Actor *a, const float *from) {
     }
     return s;
 }
+
+float ddpg_return(const float *rewards, uint32_t n, float gamma, float *discount) {
+    float sum = 0, so_far = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += so_far * rewards[i];
+        so_far *= gamma;
+    }
+    *discount = so_far;
+    return sum;
+}

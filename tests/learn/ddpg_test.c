@@ -2,6 +2,7 @@
 // floats; a continuous bandit, and imitation.
 #include "gradient.h"
 
+#include <pthread.h>  // the thread sanitizer runs what includes it
 #include <stdlib.h>
 
 #include "learn/actor_plain.h"
@@ -121,6 +122,49 @@ static void test_losses(void **state) {
     }
 }
 
+// What one critic says of a step's next items, alone, with what the target actor does there.
+static float value_alone(const Ddpg *d, uint32_t critic, const DdpgStep *s, Arena *a) {
+    uint32_t rank, len;
+    float    action[ITEMS * ACTIONS], q;
+    Ragged   r = {.start = arena_new(a, uint32_t, ITEMS + 1), .rank = &rank, .len = &len};
+    ragged_make(&r, &s->next_n, 1);
+    float *cache = block_new(a, actor_cache_size(d->o.actor, ITEMS, 1)).at;
+    actor_forward(d->o.actor, d->nets[DDPG_ACTOR].target.at, &r, s->next_x, action, cache);
+    cache = block_new(a, critic_cache_size(d->o.critic, ITEMS, 1)).at;
+    critic_forward(d->o.critic, d->nets[critic].target.at, &r, s->next_x, action, &q, cache);
+    return q;
+}
+
+static void test_targets(void **state) {
+    (void)state;
+    Arena       a;
+    Data        data;
+    Rng         rng = {21};
+    DdpgOptions o = options(7, true, 3);
+    uint32_t    seen = 0, second = 0;
+    assert_int_equal(arena_init(&a, (size_t)1 << 26), ERR_OK);
+    data_fill(&data, &rng);
+    o.smooth = 0;
+    Ddpg *d = ddpg_create(&a, o, 21);
+    for (uint32_t i = 0; i < d->n_nets; i++)
+        gradient_fill(&rng, d->nets[i].target.at, d->nets[i].w.n, 0.5f);
+    d->steps = data.steps;
+    d->n = BATCH;
+    d->by_value = d->by_teacher = true;
+    critic_loss(d);
+    for (uint32_t part = 0; part < o.parts; part++)
+        for (uint32_t i = 0; i < d->parts[part].n; i++, seen++) {
+            const DdpgStep *s = &data.steps[d->parts[part].step[i]];
+            float           one = value_alone(d, DDPG_CRITIC, s, &a);
+            float           two = value_alone(d, DDPG_CRITIC + 1, s, &a);
+            second += two < one;
+            assert_float_equal(d->parts[part].target[i],
+                               s->reward + s->discount * (one < two ? one : two), 1e-5);
+        }
+    assert_true(seen == BATCH && second > 0 && second < BATCH);
+    arena_finish(&a);
+}
+
 static void test_pull(void **state) {
     (void)state;
     Arena    a;
@@ -212,11 +256,22 @@ static void test_step_as_floats(void **state) {
     }
 }
 
+static void test_return(void **state) {
+    (void)state;
+    const float rewards[] = {1, 2, -4};
+    float       discount;
+    assert_float_equal(ddpg_return(rewards, 3, 0.5f, &discount), 1, 1e-6);
+    assert_float_equal(discount, 0.125, 1e-6);
+    assert_float_equal(ddpg_return(rewards, 0, 0.5f, &discount), 0, 1e-6);
+    assert_float_equal(discount, 1, 1e-6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_losses),         cmocka_unit_test(test_pull),
-        cmocka_unit_test(test_threads),        cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_step_as_floats),
+        cmocka_unit_test(test_losses),  cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_pull),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_resumed), cmocka_unit_test(test_step_as_floats),
+        cmocka_unit_test(test_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
