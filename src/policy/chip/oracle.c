@@ -15,7 +15,8 @@
 //    has a use for a unit.
 // 4. From the best of these the search goes on, until `rehearsals` are spent: the scheduler's
 //    numbers a little less or more; and in many short stretches of the trace at once one request
-//    more, kept where it was in time and cost nobody else his deadline.
+//    more, kept where it was in time and cost nobody else his deadline. When the best is an online
+//    policy, it is relieved of all that it answers late (oracle_filter.c), and goes on from there.
 //
 // What the search takes is not charged.
 #include "base/check.h"
@@ -25,7 +26,7 @@
 enum { CONTENDERS = 32 };
 
 #define SETTINGS(X)                                                                                \
-    X(rehearsals, int, 24, 1, 1000000, "of the trace, to find a plan")                             \
+    X(rehearsals, int, 20, 1, 1000000, "of the trace, to find a plan")                             \
     X(contenders, bool, true, 0, 1, "online policies are rehearsed too, and never beat it")
 
 typedef struct OracleSettings {
@@ -40,27 +41,19 @@ static const Setting rows[] = {
 #undef X
 };
 
-typedef struct Contender {
-    const ChipPolicy *policy;
-    void             *settings;  // its defaults
-    const void       *loaded;
-} Contender;
-
 typedef struct Contenders {
-    Contender at[CONTENDERS];
-    uint32_t  n;
+    OracleFilter at[CONTENDERS];
+    uint32_t     n;
 } Contenders;
 
 typedef struct Oracle {
-    OracleSearch search;
-    ChipSetup    blind;  // the setup without the future
-    Contender    plays;  // what it does
-    void        *state;  // of that
-    bool         just_adopted;
-    uint32_t     n_waiting, n_free;  // as the last decision left them
+    OracleSearch      search;
+    ChipSetup         blind;  // the setup without the future
+    const ChipPolicy *plays;
+    void             *state;  // of what it plays
+    bool              just_adopted;
+    uint32_t          n_waiting, n_free;  // as the last decision left them
 } Oracle;
-
-static bool takes_part(const ChipPolicy *p) { return !p->clairvoyant; }
 
 static Err load(const ChipSetup *setup, const void *settings, Arena *a, const void **loaded) {
     Contenders *all = arena_new(a, Contenders, 1);
@@ -68,14 +61,14 @@ static Err load(const ChipSetup *setup, const void *settings, Arena *a, const vo
     if (!((const OracleSettings *)settings)->contenders) return ERR_OK;
     for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
         const ChipPolicy *p = policies_chip_at(i);
-        if (!takes_part(p)) continue;
+        if (p->clairvoyant) continue;
         CHECK(all->n < CONTENDERS);
-        Contender *c = &all->at[all->n++];
-        c->policy = p;
-        c->settings = arena_alloc(a, 1, p->settings_size, 64);
-        Settings with = {p->rows, p->n_rows, c->settings, a};
+        OracleFilter *c = &all->at[all->n++];
+        void         *values = arena_alloc(a, 1, p->settings_size, 64);
+        Settings      with = {p->rows, p->n_rows, values, a};
         settings_default(&with);
-        if (p->load != NULL) TRY(p->load(setup, c->settings, a, &c->loaded));
+        *c = (OracleFilter){.inner = p, .settings = values};
+        if (p->load != NULL) TRY(p->load(setup, values, a, &c->loaded));
     }
     return ERR_OK;
 }
@@ -83,16 +76,18 @@ static Err load(const ChipSetup *setup, const void *settings, Arena *a, const vo
 static size_t state_of(const ChipSetup *s, const ChipPolicy *p) {
     _Alignas(64) char values[1024];
     Settings          with = {p->rows, p->n_rows, values, NULL};
+    OracleFilter      filter = {.inner = p, .settings = values};
     CHECK(p->settings_size <= sizeof values);
-    if (p->n_rows > 0) settings_default(&with);
-    return p->state_size != NULL ? p->state_size(s, values) : 0;
+    settings_default(&with);
+    return oracle_filter(p)->state_size(s, &filter);
 }
 
 // Room for the state of whatever it will play.
 static size_t largest_state(const ChipSetup *s) {
-    size_t most = state_of(s, &oracle_rank);
+    size_t most = oracle_rank.state_size(s, NULL);
     for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
-        size_t bytes = takes_part(policies_chip_at(i)) ? state_of(s, policies_chip_at(i)) : 0;
+        if (policies_chip_at(i)->clairvoyant) continue;
+        size_t bytes = state_of(s, policies_chip_at(i));
         if (bytes > most) most = bytes;
     }
     return most;
@@ -114,41 +109,26 @@ static size_t size(const ChipSetup *setup, const void *settings) {
     return c.used;
 }
 
-// Step 1; the one that does best, if it does better than the plan.
-static Contender best_contender(Oracle *o, const Contenders *all) {
-    Contender best = {0};
-    uint32_t  most = 0;
-    for (uint32_t i = 0; all != NULL && i < all->n; i++) {
-        uint32_t met = oracle_search_rehearse(&o->search, all->at[i].policy, all->at[i].settings);
-        if (best.policy != NULL && met <= most) continue;
-        best = all->at[i];
-        most = met;
-    }
-    return best.policy != NULL && most > o->search.best
-               ? best
-               : (Contender){.policy = &oracle_rank, .settings = &o->search.plan};
-}
-
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     const OracleSettings *with = settings;
+    const Contenders     *all = loaded;
     Carve                 c = {.base = state};
     Oracle               *o = carve_all(setup, &c);
     o->blind.future = NULL;
-    oracle_search_run(&o->search, (uint32_t)with->rehearsals);
-    o->plays = best_contender(o, loaded);
-    if (o->plays.policy->init != NULL)
-        o->plays.policy->init(o->state, &o->blind, o->plays.settings, o->plays.loaded);
+    oracle_search_run(&o->search, all->at, all->n, (uint32_t)with->rehearsals);
+    o->plays = oracle_way_policy(&o->search.way);
+    o->plays->init(o->state, &o->blind, oracle_way_settings(&o->search.way), NULL);
 }
 
 static void think(void *state, const ChipView *v, ChipCharge *charge) {
     Oracle *o = state;
-    if (o->plays.policy->think != NULL) o->plays.policy->think(o->state, v, charge);
+    if (o->plays->think != NULL) o->plays->think(o->state, v, charge);
 }
 
 static void adopt(void *state) {
     Oracle *o = state;
     o->just_adopted = true;
-    if (o->plays.policy->adopt != NULL) o->plays.policy->adopt(o->state);
+    if (o->plays->adopt != NULL) o->plays->adopt(o->state);
 }
 
 // A policy that never thinks is not asked when a thought is adopted and nothing else has happened:
@@ -156,14 +136,14 @@ static void adopt(void *state) {
 static bool is_news(Oracle *o, const ChipView *v) {
     bool adopted = o->just_adopted;
     o->just_adopted = false;
-    return !adopted || o->plays.policy->think != NULL || v->n_waiting != o->n_waiting ||
+    return !adopted || o->plays->think != NULL || v->n_waiting != o->n_waiting ||
            v->n_free != o->n_free;
 }
 
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Oracle *o = state;
     if (!is_news(o, v)) return 0;
-    uint32_t n = o->plays.policy->decide(o->state, v, out, max);
+    uint32_t n = o->plays->decide(o->state, v, out, max);
     o->n_waiting = v->n_waiting;
     o->n_free = v->n_free;
     for (uint32_t i = 0; i < n; i++) {

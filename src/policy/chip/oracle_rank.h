@@ -6,8 +6,7 @@
 #pragma once
 
 #include "contract/chip.h"
-
-typedef enum OracleFate { ORACLE_KEEP, ORACLE_SPARE, ORACLE_LOSE } OracleFate;
+#include "policy/chip/oracle_fate.h"
 
 typedef struct OraclePlan {   // its settings
     const uint8_t *fates;     // [request]

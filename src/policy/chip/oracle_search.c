@@ -16,24 +16,38 @@ void oracle_search_carve(OracleSearch *s, const ChipSetup *setup, Carve *from) {
     s->best_in_time = carve(from, uint8_t, f->n);
 }
 
-uint32_t oracle_search_rehearse(OracleSearch *s, const ChipPolicy *p, const void *settings) {
+const ChipPolicy *oracle_way_policy(const OracleWay *w) {
+    return w->ranked ? &oracle_rank : oracle_filter(w->filter.inner);
+}
+
+const void *oracle_way_settings(const OracleWay *w) {
+    return w->ranked ? (const void *)&w->plan : &w->filter;
+}
+
+static void set_fates(OracleWay *w, const uint8_t *fates) {
+    w->plan.fates = fates;
+    w->filter.fates = fates;
+}
+
+static uint32_t rehearse(OracleSearch *s, OracleWay *way) {
     const ChipFuture *f = s->setup->future;
     uint32_t          met = 0;
-    f->rehearse(f->engine, p, settings, s->in_time);
+    set_fates(way, s->fates);
+    f->rehearse(f->engine, oracle_way_policy(way), oracle_way_settings(way), s->in_time);
     for (uint32_t i = f->skip; i < f->n; i++) met += s->in_time[i];
     return met;
 }
 
 // Rehearses what fates say. True when that is better than all before.
-static bool try_fates(OracleSearch *s, OraclePlan plan) {
+static bool try_way(OracleSearch *s, OracleWay way) {
     if (s->left == 0) return false;
     s->left--;
-    plan.fates = s->fates;
-    uint32_t met = oracle_search_rehearse(s, &oracle_rank, &plan);
-    if (met <= s->best && s->plan.fates != NULL) return false;
+    uint32_t met = rehearse(s, &way);
+    if (s->any && met <= s->best) return false;
+    s->any = true;
     s->best = met;
-    s->plan = plan;
-    s->plan.fates = s->best_fates;
+    s->way = way;
+    set_fates(&s->way, s->best_fates);
     memcpy(s->best_fates, s->fates, s->admit.n);
     memcpy(s->best_in_time, s->in_time, s->admit.n);
     return true;
@@ -64,27 +78,45 @@ static void weigh(OracleSearch *s) {
         s->admit.work[i] = by_tenant[s->admit.requests[i].tenant];
 }
 
-// All are to be in time, and those that cannot be any more are given up on the way.
-static void try_all(OracleSearch *s) {
+static void try_contenders(OracleSearch *s, const OracleFilter *contenders, uint32_t n) {
+    memset(s->fates, ORACLE_KEEP, s->admit.n);
+    for (uint32_t i = 0; i < n; i++) {
+        s->left++;
+        try_way(s, (OracleWay){.filter = contenders[i]});
+    }
+}
+
+// The list scheduler with all requests; those that cannot be in time any more are given up on the
+// way.
+static OraclePlan try_plans(OracleSearch *s) {
     static const OraclePlan plans[] = {
         {.ease = 1.0, .patience = 1.5, .speed = 0.3, .price = 0.4},
         {.ease = 1.5, .patience = 1.5, .speed = 0.3, .price = 0.4},
         {.ease = 2.0, .patience = 1.6, .speed = 0.3, .price = 0.8, .size = 1.0},
     };
+    OraclePlan best = plans[0];
+    uint32_t   most = 0;
     memset(s->fates, ORACLE_KEEP, s->admit.n);
-    for (uint32_t i = 0; i < sizeof plans / sizeof *plans; i++) try_fates(s, plans[i]);
+    for (uint32_t i = 0; i < sizeof plans / sizeof *plans && s->left > 0; i++) {
+        uint32_t met = 0;
+        try_way(s, (OracleWay){.ranked = true, .plan = plans[i]});
+        for (uint32_t r = 0; r < s->admit.n; r++) met += s->in_time[r];
+        if (met <= most) continue;
+        most = met;
+        best = plans[i];
+    }
+    return best;
 }
 
 // Some are given up beforehand: as many as must be if the package's work can be packed so well.
-static void try_fewer(OracleSearch *s) {
+static void try_fewer(OracleSearch *s, OraclePlan plan) {
     static const double speeds[] = {0.95, 0.85, 1.0, 0.75};
-    OraclePlan          plan = s->plan;
     plan.ease = 1.0;
     for (uint32_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
         oracle_admit(&s->admit, speeds[i]);
         for (uint32_t r = 0; r < s->admit.n; r++)
             s->fates[r] = s->admit.lost[r] ? ORACLE_SPARE : ORACLE_KEEP;
-        try_fates(s, plan);
+        try_way(s, (OracleWay){.ranked = true, .plan = plan});
     }
 }
 
@@ -92,11 +124,11 @@ static void try_fewer(OracleSearch *s) {
 static void nudge(OracleSearch *s, size_t offset) {
     static const double factors[] = {0.75, 1.3};
     for (uint32_t i = 0; i < sizeof factors / sizeof *factors; i++) {
-        OraclePlan plan = s->plan;
-        double    *x = (double *)((char *)&plan + offset);
+        OracleWay way = s->way;
+        double   *x = (double *)((char *)&way.plan + offset);
         *x *= factors[i];
         memcpy(s->fates, s->best_fates, s->admit.n);
-        if (*x > 0 && try_fates(s, plan)) return;
+        if (*x > 0 && try_way(s, way)) return;
     }
 }
 
@@ -133,23 +165,28 @@ static void add_some(OracleSearch *s) {
     settle(s, 0, n);
     for (uint32_t first = shift; first + SEGMENT <= n; first += 2 * SEGMENT)
         add_one(s, first, first + SEGMENT);
-    if (s->left == 0 || try_fates(s, s->plan)) return;
+    if (s->left == 0 || try_way(s, s->way)) return;
     for (uint32_t first = shift; first + SEGMENT <= n; first += 2 * SEGMENT)
         if (!gained(s, first, first + 2 * SEGMENT)) settle(s, first, first + SEGMENT);
-    try_fates(s, s->plan);
+    try_way(s, s->way);
 }
 
-void oracle_search_run(OracleSearch *s, uint32_t rehearsals) {
-    static const size_t knobs[] = {offsetof(OraclePlan, patience), offsetof(OraclePlan, speed),
-                                   offsetof(OraclePlan, price), offsetof(OraclePlan, size),
+static void improve(OracleSearch *s) {
+    static const size_t knobs[] = {offsetof(OraclePlan, price), offsetof(OraclePlan, speed),
+                                   offsetof(OraclePlan, patience), offsetof(OraclePlan, size),
                                    offsetof(OraclePlan, ease)};
     const uint32_t      n_knobs = sizeof knobs / sizeof *knobs;
-    s->left = rehearsals;
-    weigh(s);
-    try_all(s);
-    try_fewer(s);
     for (uint32_t i = 0; s->left > 0; i++) {
-        if (i < n_knobs) nudge(s, knobs[i]);
+        if (s->way.ranked && i < n_knobs) nudge(s, knobs[i]);
         add_some(s);
     }
+}
+
+void oracle_search_run(OracleSearch *s, const OracleFilter *contenders, uint32_t n,
+                       uint32_t rehearsals) {
+    weigh(s);
+    try_contenders(s, contenders, n);
+    s->left = rehearsals;
+    try_fewer(s, try_plans(s));
+    improve(s);
 }
