@@ -35,25 +35,30 @@ static inline void chip_sample_costs(ChipCost *at, Rng *rng, uint32_t n_kinds) {
     }
 }
 
-static inline ChipModel *chip_sample_model(Arena *a, Rng *rng, uint32_t n_layers,
-                                           uint32_t n_kinds) {
+// costs: [layer][kind]
+static inline ChipModel *chip_sample_chain(Arena *a, uint32_t n_layers, uint32_t n_kinds,
+                                           const ChipCost *costs) {
     ChipModel   *m = arena_new(a, ChipModel, 1);
-    ChipCost    *costs = arena_new(a, ChipCost, (size_t)n_layers * n_kinds);
     const char **names = arena_new(a, const char *, n_layers);
     float       *rest = arena_new(a, float, n_layers + 1);
     uint8_t     *fastest = arena_new(a, uint8_t, n_layers);
-    for (uint32_t l = 0; l < n_layers; l++) {
-        names[l] = "layer";
-        chip_sample_costs(costs + (size_t)l * n_kinds, rng, n_kinds);
-    }
     for (uint32_t l = n_layers; l-- > 0;) {
         const ChipCost *c = costs + (size_t)l * n_kinds;
+        names[l] = "layer";
         for (uint32_t k = 1; k < n_kinds; k++)
             if (c[k].ns < c[fastest[l]].ns) fastest[l] = (uint8_t)k;
         rest[l] = rest[l + 1] + c[fastest[l]].ns;
     }
     *m = (ChipModel){"sample", n_layers, n_kinds, names, costs, rest, fastest};
     return m;
+}
+
+static inline ChipModel *chip_sample_model(Arena *a, Rng *rng, uint32_t n_layers,
+                                           uint32_t n_kinds) {
+    ChipCost *costs = arena_new(a, ChipCost, (size_t)n_layers * n_kinds);
+    for (uint32_t l = 0; l < n_layers; l++)
+        chip_sample_costs(costs + (size_t)l * n_kinds, rng, n_kinds);
+    return chip_sample_chain(a, n_layers, n_kinds, costs);
 }
 
 // n_kinds kinds of n_each units; models of 5, 20, 53 and 101 layers.

@@ -2,7 +2,9 @@
 //
 // 1. What runs and what might run is known by its demand on the memory. A layer's time is predicted
 //    with the demand that it would meet: a kind that is fast alone may be slow beside others.
-// 2. Tasks go by a score: priority + `ease` x time left to compute / time left to the deadline.
+// 2. Tasks have a score: priority + `ease` x time left to compute / time left to the deadline. They
+//    wait in the order of this score or, with `waited`, of priority + time waited / time alone,
+//    which is the original's line; bandwidth goes by the former in either case.
 // 3. Memory-heavy layers, those that ask for more than `heavy` of the bandwidth, are paired with
 //    light ones: while the layers that run ask for more than `crowd` bandwidths together, light
 //    ones of a lower score pass heavy ones. When no light one is left, heavy ones run all the same.
@@ -21,6 +23,7 @@
 
 #define SETTINGS(X)                                                                                \
     HOPE_SETTINGS(X, HOPE_LAST, 1.0)                                                               \
+    X(waited, bool, false, 0, 1, "in order of the time waited; else of what is left by deadline")  \
     X(heavy, double, 0.5, 0.0, 10.0, "share of the bandwidth above which a layer is memory-heavy") \
     X(crowd, double, 1.0, 0.0, 100.0,                                                              \
       "demand, in bandwidths, from which on heavy ones are passed")                                \
@@ -86,6 +89,14 @@ static double score_of(const Moca *m, const ChipView *v, const ChipTask *t) {
            (left * most > work ? work / left : most);
 }
 
+static double turn_of(const Moca *m, const ChipView *v, const ChipTask *t) {
+    const ChipTenant *tenant = &v->setup->tenants[t->request.tenant];
+    double            waited = (double)(v->now - t->request.arrival - t->ran);
+    double            alone = (double)tenant->model->rest_ns[0];
+    if (!m->with.waited || lost(m, v, t)) return score_of(m, v, t);
+    return tenant->priority + (waited > 0 ? waited / alone : 0.0);
+}
+
 static uint32_t line_up(Moca *m, const ChipView *v, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
     order_clear(&m->order);
@@ -94,7 +105,7 @@ static uint32_t line_up(Moca *m, const ChipView *v, ChipAction *out, uint32_t ma
         if (m->with.hopeless == HOPE_DROP && n < max && lost(m, v, t))
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
         else
-            order_add(&m->order, -score_of(m, v, t), v->waiting[i]);
+            order_add(&m->order, -turn_of(m, v, t), v->waiting[i]);
     }
     return n;
 }
