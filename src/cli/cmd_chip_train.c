@@ -46,6 +46,7 @@ static void tell_head(const RelmasTrain *t) {
     printf("%u cells of validation, %u traces each: best other policy %.2f %% in time (the best of "
            "each cell), %s %.2f %%\n",
            g->n_cells, g->traces, 100 * g->best_mean, g->rival, 100 * g->rival_mean);
+    printf("the rule without a network: %.2f %%\n", 100 * t->rule_mark.mean);
     printf("%10s  %-8s %10s %12s %12s %12s\n", "generation", "stage", "loss", "in time [%]",
            "gained [%]", "worst [%]");
 }

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "learn/replay.h"
 #include "learn/weights.h"
 #include "policy/policies.h"
 #include "train/generation.h"
@@ -42,7 +41,8 @@ Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, uint32_t hidd
     t->best = block_new(a, actor_params(actor));
     t->trial = block_new(a, 2 * t->best.n + 1);
     t->best_mark.score = -1;
-    return gauge_open(&t->gauge, rivals, a);
+    TRY(gauge_open(&t->gauge, rivals, a));
+    return gauge_weights(&t->gauge, NULL, a, &t->rule_mark);
 }
 
 uint32_t relmas_train_total(const RelmasTrain *t) {

@@ -32,6 +32,7 @@ typedef struct RelmasTrain {
     Ddpg          *ddpg;
     Block          best;       // actor
     GaugeMark      best_mark;  // of it
+    GaugeMark      rule_mark;  // of the rule without a network
     Block          trial;      // m and v of the polish, then how many steps it took
 } RelmasTrain;
 

@@ -91,7 +91,13 @@ static void adopt(void *state) {
 
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Relmas *r = state;
-    return relmas_serve(&r->serve, v, out, max);
+    return relmas_serve(&r->serve, v, NULL, out, max);
+}
+
+uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasWitness *witness,
+                        ChipAction *out, uint32_t max) {
+    RelmasServe same = ((const Relmas *)state)->serve;
+    return relmas_serve(&same, v, witness, out, max);
 }
 
 static const Setting rows[] = {

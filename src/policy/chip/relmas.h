@@ -30,3 +30,8 @@ typedef struct Relmas {
     float               says[RELMAS_WINDOW * RELMAS_SAYS];
     float              *scratch;  // of the network
 } Relmas;
+
+// Decides as the policy is about to, and tells the witness why. What it notes down of tasks on the
+// way, the policy would too.
+uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasWitness *witness,
+                        ChipAction *out, uint32_t max);

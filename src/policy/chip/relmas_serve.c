@@ -27,14 +27,15 @@ typedef struct Runner {  // a busy unit
 
 // What happens in one call.
 typedef struct Round {
-    RelmasServe    *serve;
-    const ChipView *view;
-    ChipAction     *out;
-    uint32_t        n, max;
-    float           free_in[CHIP_UNITS];  // 0: now; with what waits for it
-    uint32_t        n_free[CHIP_KINDS], all_free;
-    Runner          runners[CHIP_UNITS];  // by key, the greatest first
-    uint32_t        n_runners;
+    RelmasServe         *serve;
+    const ChipView      *view;
+    const RelmasWitness *witness;
+    ChipAction          *out;
+    uint32_t             n, max;
+    float                free_in[CHIP_UNITS];  // 0: now; with what waits for it
+    uint32_t             n_free[CHIP_KINDS], all_free;
+    Runner               runners[CHIP_UNITS];  // by key, the greatest first
+    uint32_t             n_runners;
 } Round;
 
 static float value_of(const RelmasServe *s, const ChipView *v, const ChipTask *t,
@@ -120,6 +121,17 @@ static bool leaves_room(const Round *r, const RelmasCase *c, uint32_t kind) {
            2 * r->n_free[kind] > s->kinds[kind].n_units;
 }
 
+static void tell_pair(const Round *r, const ChipTask *t, uint32_t unit, float fit,
+                      const float *parts) {
+    const RelmasWitness *w = r->witness;
+    if (w != NULL && fit > -INFINITY)
+        w->pair(w->self, (uint32_t)(t - r->view->tasks), unit, r->free_in[unit], fit, parts);
+}
+
+static void tell_verdict(const Round *r, uint32_t task, uint32_t unit, RelmasVerdict v) {
+    if (r->witness != NULL) r->witness->verdict(r->witness->self, task, unit, v);
+}
+
 // The unit that suits the task's layer best, even if that is still busy; CHIP_NONE: none does.
 static uint32_t choose_unit(const Round *r, const ChipTask *t, const RelmasCase *c) {
     RelmasSays says = relmas_serve_says(r->serve, t);
@@ -129,6 +141,7 @@ static uint32_t choose_unit(const Round *r, const ChipTask *t, const RelmasCase 
         uint32_t u = first_unit(r, k);
         if (u == CHIP_NONE || (c->hopeless && !leaves_room(r, c, k))) continue;
         float fit = relmas_rule_kind(&r->serve->rule, c, k, r->free_in[u], &says, parts);
+        tell_pair(r, t, u, fit, parts);
         if (fit <= best) continue;
         best = fit;
         unit = u;
@@ -151,12 +164,16 @@ static void serve_task(Round *r, uint32_t task) {
     const ChipTask *t = &r->view->tasks[task];
     RelmasCase      c = relmas_rule_case(&r->serve->rule, r->view, t);
     uint32_t        unit = choose_unit(r, t, &c);
-    if (unit == CHIP_NONE) return;
+    if (unit == CHIP_NONE) {
+        tell_verdict(r, task, unit, RELMAS_NOWHERE);
+        return;
+    }
     uint32_t kind = r->view->setup->kind_of[unit];
     float    need = need_of(r, t, kind), ns = relmas_table_ns(c.model, c.layer, kind);
     float    key = key_of(r, r->serve->notes[t->slot].value, need, kind);
-    bool     free = r->free_in[unit] <= 0;
-    if (free && !flows(r, need, key)) return;
+    bool     free = r->free_in[unit] <= 0, starts = free && flows(r, need, key);
+    tell_verdict(r, task, unit, starts ? RELMAS_STARTS : free ? RELMAS_STARVES : RELMAS_WAITS);
+    if (free && !starts) return;
     r->free_in[unit] += ns;
     if (!free) return;
     r->n_free[kind]--;
@@ -198,8 +215,9 @@ static void share_memory(Round *r) {
     }
 }
 
-uint32_t relmas_serve(RelmasServe *s, const ChipView *v, ChipAction *out, uint32_t max) {
-    Round r = {.serve = s, .view = v, .out = out, .max = max};
+uint32_t relmas_serve(RelmasServe *s, const ChipView *v, const RelmasWitness *witness,
+                      ChipAction *out, uint32_t max) {
+    Round r = {.serve = s, .view = v, .witness = witness, .out = out, .max = max};
     open_round(&r);
     start_all(&r);
     if (s->rule.with.drop) drop_all(&r);

@@ -10,14 +10,31 @@ typedef struct RelmasNote {  // what is remembered of a task, by its slot
     RelmasSays says;
 } RelmasNote;
 
+typedef enum RelmasVerdict {
+    RELMAS_STARTS,
+    RELMAS_WAITS,    // for a unit that is still busy
+    RELMAS_STARVES,  // a unit is free, but the memory has too little left
+    RELMAS_NOWHERE,  // no unit would be in time
+} RelmasVerdict;
+
+// Is told of everything that is weighed, for explanations.
+typedef struct RelmasWitness {
+    void (*pair)(void *self, uint32_t task, uint32_t unit, float wait_ns, float fit,
+                 const float parts[RELMAS_PARTS]);
+    void (*verdict)(void *self, uint32_t task, uint32_t unit, RelmasVerdict v);
+    void *self;
+} RelmasWitness;
+
 typedef struct RelmasServe {
     RelmasRule  rule;
     RelmasNote *notes;  // [slot]
     uint32_t   *order;  // [slot] tasks that wait, by value
 } RelmasServe;
 
-void     relmas_serve_carve(RelmasServe *s, const ChipSetup *setup, Carve *from);
-uint32_t relmas_serve(RelmasServe *s, const ChipView *v, ChipAction *out, uint32_t max);
+void relmas_serve_carve(RelmasServe *s, const ChipSetup *setup, Carve *from);
+// witness: NULL: none.
+uint32_t relmas_serve(RelmasServe *s, const ChipView *v, const RelmasWitness *witness,
+                      ChipAction *out, uint32_t max);
 
 // What the network said of this request, or that it has said nothing.
 RelmasSays relmas_serve_says(const RelmasServe *s, const ChipTask *t);

@@ -1,0 +1,120 @@
+#include "cli/chip_insight.h"
+
+#include <string.h>
+
+typedef struct Seeker {
+    InsightWish  wish;
+    ChipInsight *to;
+    uint64_t     n;  // decisions so far
+    bool         found;
+    // of the decision under way
+    const Relmas   *relmas;
+    const ChipView *view;
+} Seeker;
+
+static InsightTask *task_of(Seeker *s, uint32_t task) {
+    ChipInsight *x = s->to;
+    for (uint32_t i = x->n_tasks; i-- > 0;)
+        if (x->tasks[i].task == task) return &x->tasks[i];
+    if (x->n_tasks == INSIGHT_TASKS) return NULL;
+    const ChipTask   *t = &s->view->tasks[task];
+    const RelmasRule *rule = &s->relmas->serve.rule;
+    RelmasCase        c = relmas_rule_case(rule, s->view, t);
+    InsightTask      *to = &x->tasks[x->n_tasks++];
+    *to = (InsightTask){.request = t->request,
+                        .task = task,
+                        .layer = t->layer,
+                        .unit = CHIP_NONE,
+                        .left_ms = (double)(t->request.deadline - s->view->now) / 1e6,
+                        .rest_ms = (double)c.rest_ns / 1e6,
+                        .slack_ms = (double)c.slack_ns / 1e6,
+                        .says = relmas_serve_says(&s->relmas->serve, t),
+                        .seen = s->relmas->serve.notes[t->slot].said == t->request.id + 1,
+                        .hopeless = c.hopeless};
+    to->worth = relmas_rule_task(rule, s->view, t, &c, &to->says, to->parts);
+    return to;
+}
+
+static void note_pair(void *self, uint32_t task, uint32_t unit, float wait_ns, float fit,
+                      const float parts[RELMAS_PARTS]) {
+    Seeker            *s = self;
+    ChipInsight       *x = s->to;
+    const InsightTask *t = task_of(s, task);
+    if (t == NULL || x->n_pairs == INSIGHT_PAIRS) return;
+    InsightPair *p = &x->pairs[x->n_pairs++];
+    *p = (InsightPair){(uint32_t)(t - x->tasks), unit, wait_ns, fit, {0}};
+    memcpy(p->parts, parts, sizeof p->parts);
+}
+
+static void note_verdict(void *self, uint32_t task, uint32_t unit, RelmasVerdict v) {
+    Seeker      *s = self;
+    InsightTask *t = task_of(s, task);
+    if (t == NULL) {
+        s->to->more++;
+        return;
+    }
+    t->unit = unit;
+    t->verdict = v;
+}
+
+static void note_units(ChipInsight *x, const ChipView *v) {
+    x->n_units = v->setup->n_units;
+    for (uint32_t u = 0; u < x->n_units; u++) {
+        const ChipUnit *unit = &v->units[u];
+        x->units[u] = (InsightUnit){
+            .busy = unit->task != CHIP_NONE, .bytes_ns = unit->bytes_ns, .cap = unit->cap};
+        if (!x->units[u].busy) continue;
+        x->units[u].request = v->tasks[unit->task].request.id;
+        x->units[u].free_in = unit->free_at - v->now;
+    }
+}
+
+static void note_window(ChipInsight *x, const Relmas *r) {
+    x->n_seen = r->look.n;
+    for (uint32_t i = 0; i < r->look.n; i++) x->seen[i] = r->ids[i];
+    memcpy(x->features, r->look.x, sizeof x->features);
+}
+
+static bool chooses(const ChipInsight *x) {
+    uint32_t starts = 0;
+    for (uint32_t i = 0; i < x->n_tasks; i++) starts += x->tasks[i].verdict == RELMAS_STARTS;
+    return x->n_tasks >= 2 && starts > 0 && starts < x->n_tasks;
+}
+
+static void watch(void *self, const ChipView *v, const void *state, bool thinking) {
+    Seeker       *s = self;
+    ChipAction    actions[2 * CHIP_UNITS];
+    RelmasWitness witness = {note_pair, note_verdict, s};
+    if (thinking || s->found) return;
+    s->n++;
+    if (v->now < s->wish.from || (s->wish.decision > 0 && s->n != s->wish.decision)) return;
+    memset(s->to, 0, sizeof *s->to);
+    s->relmas = state;
+    s->view = v;
+    *s->to = (ChipInsight){.decision = s->n,
+                           .now = v->now,
+                           .demand = v->demand,
+                           .n_free = v->n_free,
+                           .waiting = v->n_waiting};
+    note_units(s->to, v);
+    note_window(s->to, state);
+    relmas_explain(state, v, &witness, actions, 2 * CHIP_UNITS);
+    s->found = s->wish.decision > 0 || chooses(s->to);
+}
+
+Err chip_insight_find(ChipRun *run, InsightWish wish, Arena *a, ChipInsight *out) {
+    Seeker     s = {.wish = wish, .to = out};
+    ChipResult r;
+    run->watch = watch;
+    run->watcher = &s;
+    TRY(chip_simulate(run, a, &r));
+    if (s.found) return ERR_OK;
+    return err_set(ERR_ARG, "the run has no such decision: there are %llu, until %.3f ms",
+                   (unsigned long long)s.n, (double)r.span / 1e6);
+}
+
+const InsightPair *chip_insight_pair(const ChipInsight *x, uint32_t task, uint32_t unit) {
+    for (uint32_t i = 0; i < x->n_pairs; i++)
+        if (x->pairs[i].task == task && x->pairs[i].unit == unit) return &x->pairs[i];
+    return NULL;
+}
