@@ -11,6 +11,7 @@
 #include "cli/crew.h"
 #include "cli/list.h"
 #include "policy/chip/relmas_file.h"
+#include "policy/policies.h"
 #include "train/relmas_train.h"
 
 enum { GENERATIONS = 64 };
@@ -21,6 +22,10 @@ typedef struct Options {
     int64_t     steps, seed, hidden, threads;
     bool        json;
 } Options;
+
+static const ChipPolicy *const rivals[] = {&chip_policy_edf,      &chip_policy_least_slack,
+                                           &chip_policy_planaria, &chip_policy_prema,
+                                           &chip_policy_dream,    NULL};
 
 static volatile sig_atomic_t stopped;
 
@@ -116,7 +121,7 @@ static Err train(const Options *o, Arena *a) {
     TRY(course_open(&co, a, &course));
     TRY(runs_create(&runs, crew_size(o->threads), a));
     listen_for_stop();
-    Err e = relmas_train_open(&t, &course, runs, (uint32_t)o->hidden,
+    Err e = relmas_train_open(&t, &course, runs, rivals, (uint32_t)o->hidden,
                               train_plan((uint32_t)o->steps), (uint64_t)o->seed, a);
     if (e == ERR_OK && o->resume != NULL) e = relmas_train_resume(&t, o->resume, a);
     if (e == ERR_OK && !o->json) tell_head(&t);

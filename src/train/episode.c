@@ -20,7 +20,10 @@ typedef struct Diary {
     Rng                   rng;
     Thought              *at;
     uint32_t              n, room;
+    float                 sway[RELMAS_SAYS];
 } Diary;
+
+enum { SWAY_THOUGHTS = 200 };
 
 static float *copy(Arena *a, const float *x, size_t n) {
     float *to = arena_new(a, float, n);
@@ -28,11 +31,20 @@ static float *copy(Arena *a, const float *x, size_t n) {
     return to;
 }
 
+// What is said for one period hardly shows among all else that happens; what is said for long does.
+static void stir(Diary *d, size_t n, float *says) {
+    if (d->n % SWAY_THOUGHTS == 0)
+        for (uint32_t k = 0; k < RELMAS_SAYS; k++) d->sway[k] = d->o->sway * noise_normal(&d->rng);
+    for (size_t i = 0; i < n; i++)
+        says[i] = relmas_clip(says[i] + d->sway[i % RELMAS_SAYS], -1.0f, 1.0f);
+    noise_add(&d->rng, d->o->sigma, n, says);
+}
+
 static void explore(void *self, const RelmasRule *rule, const ChipView *v, const RelmasLook *look,
                     float *says) {
     Diary *d = self;
     size_t n = (size_t)look->n * RELMAS_SAYS;
-    noise_add(&d->rng, d->o->sigma, n, says);
+    stir(d, n, says);
     if (d->n == d->room) return;
     Thought *t = &d->at[d->n++];
     float    over = v->demand / v->setup->bytes_ns - 1.0f;
@@ -44,25 +56,38 @@ static void explore(void *self, const RelmasRule *rule, const ChipView *v, const
     tutor_says(d->o->tutor, rule, look, t->taught);
 }
 
-// The usual number of requests in a period counts 1 - discount, so that values are about shares of
-// requests in time.
-static void reward(const CourseRun *x, const Diary *d, const ChipResult *r, double *out) {
-    double per_period = x->load * x->stage->capacity * (double)x->stage->setup.period / 1e9;
-    double each = (1 - (double)d->o->discount) / per_period;
-    for (uint32_t i = 0; i < d->n; i++)
-        out[i] = -(double)(d->o->crowding * d->at[i].crowded) * (1 - (double)d->o->discount);
+// The thought that came last before a time; n: none did.
+static uint32_t thought_before(const Diary *d, TimeNs at) {
+    uint32_t lo = 0, hi = d->n;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (d->at[mid].at <= at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo > 0 ? lo - 1 : d->n;
+}
+
+static void count(const Diary *d, const ChipResult *r, double each, double *out) {
     for (uint32_t i = 0; i < r->n; i++) {
         if (r->answers[i].outcome != OUTCOME_MET) continue;
-        uint32_t lo = 0, hi = d->n;  // the first thought after it
-        while (lo < hi) {
-            uint32_t mid = (lo + hi) / 2;
-            if (d->at[mid].at <= r->answers[i].finish)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        if (lo > 0) out[lo - 1] += each;
+        uint32_t at = thought_before(d, r->answers[i].finish);
+        if (at < d->n) out[at] += each;
     }
+}
+
+// Requests in time, less those that the rule alone gets in time meanwhile: what the trace brings
+// and what no policy could change falls out. The usual number of requests in a period counts 1 -
+// discount, so that values are about shares of requests.
+static void reward(const CourseRun *x, const Diary *d, const ChipResult *r, const ChipResult *rule,
+                   double *out) {
+    double per_period = x->load * x->stage->capacity * (double)x->stage->setup.period / 1e9;
+    double period = 1 - (double)d->o->discount;
+    for (uint32_t i = 0; i < d->n; i++)
+        out[i] = -(double)(d->o->crowding * d->at[i].crowded) * period;
+    count(d, r, period / per_period, out);
+    count(d, rule, -period / per_period, out);
 }
 
 // Periods without requests are not thought about: what passes meanwhile is discounted all the same.
@@ -88,22 +113,28 @@ static void make_step(const CourseRun *x, const Diary *d, const double *rewards,
                      .weight = 1};
 }
 
+static Err run_both(const CourseRun *x, Diary *d, Arena *sim, Episode *out) {
+    const EpisodeOptions *o = d->o;
+    RelmasLoaded          loaded = {.actor = o->actor, .w = o->w, .explore = explore, .self = d};
+    RelmasLoaded          none = {.w = NULL};
+    ChipRun               run;
+    ChipResult            r, rule = {0};
+    TRY(course_run(x, &chip_policy_relmas, o->settings, &loaded, sim, &run, &r));
+    if (o->sway > 0) TRY(course_run(x, &chip_policy_relmas, o->settings, &none, sim, &run, &rule));
+    double *rewards = arena_new(d->arena, double, d->n + 1);
+    reward(x, d, &r, &rule, rewards);
+    *out = (Episode){.steps = arena_new(d->arena, DdpgStep, d->n), .sla = course_sla(&run, &r)};
+    for (uint32_t i = 0; i + 1 < d->n; i++)
+        if (d->at[i].n > 0) make_step(x, d, rewards, i, &out->steps[out->n++]);
+    return ERR_OK;
+}
+
 Err episode_run(const CourseRun *x, const EpisodeOptions *o, Arena *a, Episode *out) {
-    Diary        d = {.o = o, .arena = a, .rng = {o->seed}, .room = 1 << 14};
-    RelmasLoaded loaded = {.actor = o->actor, .w = o->w, .explore = explore, .self = &d};
-    ChipRun      run;
-    ChipResult   r;
-    Arena        sim;
+    Diary d = {.o = o, .arena = a, .rng = {o->seed}, .room = 1 << 14};
+    Arena sim;
     d.at = arena_new(a, Thought, d.room);
     TRY(arena_init(&sim, (size_t)1 << 30));
-    Err e = course_run(x, &chip_policy_relmas, o->settings, &loaded, &sim, &run, &r);
-    if (e == ERR_OK) {
-        double *rewards = arena_new(a, double, d.n + 1);
-        reward(x, &d, &r, rewards);
-        *out = (Episode){.steps = arena_new(a, DdpgStep, d.n), .sla = course_sla(&run, &r)};
-        for (uint32_t i = 0; i + 1 < d.n; i++)
-            if (d.at[i].n > 0) make_step(x, &d, rewards, i, &out->steps[out->n++]);
-    }
+    Err e = run_both(x, &d, &sim, out);
     arena_finish(&sim);
     return e;
 }

@@ -9,7 +9,8 @@ typedef struct EpisodeOptions {
     Actor                 actor;
     const float          *w;
     const RelmasSettings *settings;
-    float                 sigma;     // of the noise on what it says
+    float                 sigma;     // of the noise on what it says, task by task
+    float                 sway;      // of what is added to all tasks alike for a while
     uint64_t              seed;      // of the noise
     float                 discount;  // of a period
     uint32_t              n_return;  // periods that a step sums up

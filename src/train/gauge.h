@@ -4,8 +4,6 @@
 #include "train/course.h"
 #include "train/runs.h"
 
-enum { GAUGE_TRACES = 2 };
-
 typedef struct Gauge {
     const Course         *course;
     Runs                 *runs;

@@ -13,7 +13,7 @@ DdpgOptions generation_options(Actor actor, Critic critic) {
     DdpgOptions o = ddpg_usual(actor, critic);
     o.actor_rate = 1e-4f;
     o.critic_rate = 5e-4f;
-    o.imitate = 0.05f;
+    o.imitate = 0.02f;
     o.level = true;
     o.actor_from = 300;
     return o;
@@ -85,9 +85,10 @@ static Err play(void *self, uint32_t i, Arena *a) {
                         .w = ddpg_actor(t->ddpg),
                         .settings = &t->settings,
                         .sigma = r->sigma,
+                        .sway = 2 * r->sigma,
                         .seed = x.seed ^ 0x5eed,
-                        .discount = 0.99f,
-                        .n_return = 10,
+                        .discount = 0.995f,
+                        .n_return = 200,
                         .crowding = 0.02f,
                         .tutor = &tutor};
     if (r->stage == TRAIN_IMITATE) TRY(choose_tutor(t, &x, a, &tutor));
@@ -150,7 +151,7 @@ Err generation_run(RelmasTrain *t, Arena *scratch, TrainReport *out) {
     Round    r = {.train = t, .stage = out->stage};
     uint32_t n = t->plan.episodes;
     if (out->stage == TRAIN_POLISH) return generation_polish(t, scratch, out);
-    r.sigma = out->stage == TRAIN_IMITATE ? 0 : 0.15f;
+    r.sigma = out->stage == TRAIN_IMITATE ? 0 : 0.1f;
     Err e = gather(&r, n, scratch);
     if (e == ERR_OK) {
         learn(&r, fill(&r, n, scratch), scratch, out);

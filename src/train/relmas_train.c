@@ -14,29 +14,23 @@ TrainPlan train_plan(uint32_t generations) {
                        .episodes = 24,
                        .updates = 150,
                        .pairs = 12,
-                       .check = 4};
+                       .check = 4,
+                       .traces = 2};
 }
-
-static const ChipPolicy *const rivals[] = {&chip_policy_edf,      &chip_policy_least_slack,
-                                           &chip_policy_planaria, &chip_policy_prema,
-                                           &chip_policy_dream,    NULL};
 
 static void usual_settings(RelmasSettings *to, Arena *a) {
     Settings s = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, to, a};
     settings_default(&s);
 }
 
-Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, uint32_t hidden, TrainPlan plan,
-                      uint64_t seed, Arena *a) {
+Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, const ChipPolicy *const *rivals,
+                      uint32_t hidden, TrainPlan plan, uint64_t seed, Arena *a) {
     Actor  actor = relmas_actor(hidden);
     Critic critic = {.features = RELMAS_FEATURES, .actions = RELMAS_SAYS, .hidden = hidden};
     *t = (RelmasTrain){.course = c, .runs = runs, .plan = plan, .seed = seed};
     usual_settings(&t->settings, a);
-    t->gauge = (Gauge){.course = c,
-                       .runs = runs,
-                       .settings = &t->settings,
-                       .actor = actor,
-                       .traces = GAUGE_TRACES};
+    t->gauge = (Gauge){
+        .course = c, .runs = runs, .settings = &t->settings, .actor = actor, .traces = plan.traces};
     t->ddpg = ddpg_create(a, generation_options(actor, critic), rng_fork((Rng){seed}, 1).s);
     t->best = block_new(a, actor_params(actor));
     t->trial = block_new(a, 2 * t->best.n + 1);

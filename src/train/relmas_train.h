@@ -17,6 +17,7 @@ typedef struct TrainPlan {
     uint32_t updates;   // of the networks in it, when it imitates or learns by DDPG
     uint32_t pairs;     // of mirrored trials, when it polishes
     uint32_t check;     // generations between two gaugings
+    uint32_t traces;    // of each cell in a gauging
 } TrainPlan;
 
 TrainPlan train_plan(uint32_t generations);  // the usual one, of so many in all
@@ -44,8 +45,10 @@ typedef struct TrainReport {  // of one generation
     GaugeMark  mark;  // when checked
 } TrainReport;
 
-MUST_USE Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, uint32_t hidden,
-                               TrainPlan plan, uint64_t seed, Arena *a);
+// `rivals`: whom the network is gauged beside; NULL after the last.
+MUST_USE Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs,
+                               const ChipPolicy *const *rivals, uint32_t hidden, TrainPlan plan,
+                               uint64_t seed, Arena *a);
 uint32_t     relmas_train_total(const RelmasTrain *t);
 TrainStage   relmas_train_stage(const RelmasTrain *t, uint32_t generation);
 

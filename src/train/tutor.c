@@ -9,7 +9,9 @@ RelmasSettings tutor_settings(const RelmasSettings *usual, uint32_t i) {
     case 4: s.slack = 1; break;
     case 5: s.fit = 0, s.slack = 1; break;
     case 6: s.time = 1; break;
-    case 7: s.fit = 0, s.time = 7; break;
+    case 7: s.size = 2; break;
+    case 8: s.size = 9; break;
+    case 9: s.fit = 0, s.size = 3; break;
     default: break;
     }
     return s;

@@ -4,7 +4,7 @@
 
 #include "policy/chip/relmas.h"
 
-enum { TUTORS = 8 };
+enum { TUTORS = 10 };
 
 RelmasSettings tutor_settings(const RelmasSettings *usual, uint32_t i);  // the i-th; 0: as usual
 
