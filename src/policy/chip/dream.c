@@ -128,7 +128,7 @@ static Pair best_pair(const Dream *d, const ChipView *v, const ChipTask *t) {
     uint32_t     tenant = t->request.tenant, n_kinds = v->setup->n_kinds;
     const float *thrift = d->thrift[tenant] + (size_t)t->layer * n_kinds;
     double       left = (double)(t->request.deadline - v->now);
-    double       urgency = left > 0 ? d->with.ease * hope_rest(v, t) / left : 0.0;
+    double       urgency = left > 0 ? hope_rest(v, t) / left : 0.0;
     double       gain = urgency * (double)d->layers[tenant][t->layer].ns;
     double       starved = d->tune.now.alpha * (double)(v->now - t->since) / d->layer_ns;
     Pair         best = {.pick = {.unit = CHIP_NONE}, .score = -INFINITY};

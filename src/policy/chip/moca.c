@@ -2,7 +2,7 @@
 //
 // 1. What runs and what might run is known by its demand on the memory. A layer's time is predicted
 //    with the demand that it would meet: a kind that is fast alone may be slow beside others.
-// 2. Tasks have a score: priority + `ease` x time left to compute / time left to the deadline. They
+// 2. Tasks have a score: priority + time left to compute / time left to the deadline. They
 //    wait in the order of this score or, with `waited`, of priority + time waited / time alone,
 //    which is the original's line; bandwidth goes by the former in either case.
 // 3. Memory-heavy layers, those that ask for more than `heavy` of the bandwidth, are paired with
@@ -83,7 +83,7 @@ static bool lost(const Moca *m, const ChipView *v, const ChipTask *t) {
 static double score_of(const Moca *m, const ChipView *v, const ChipTask *t) {
     const double most = 100.0, least = 0.01;
     double       left = (double)(t->request.deadline - v->now);
-    double       work = m->with.ease * hope_rest(v, t);
+    double       work = hope_rest(v, t);
     if (lost(m, v, t)) return least;
     return v->setup->tenants[t->request.tenant].priority +
            (left * most > work ? work / left : most);

@@ -118,7 +118,7 @@ static double time_on(const Planaria *p, const ChipView *v, const ChipTask *t, u
     const float     *after = p->rest[t->request.tenant] + (size_t)(t->layer + 1) * m->n_kinds;
     double           same = p->with.ahead * (double)after[kind];
     double           fast = (1.0 - p->with.ahead) * (double)m->rest_ns[t->layer + 1];
-    return p->with.ease * ((double)chip_cost(m, t->layer, kind)->ns + same + fast);
+    return (double)chip_cost(m, t->layer, kind)->ns + same + fast;
 }
 
 static const double lost = 1e15;  // a key beyond those of tasks that may be in time
@@ -126,10 +126,11 @@ static const double lost = 1e15;  // a key beyond those of tasks that may be in 
 // Step 1. Orders those that cannot be in time behind all others, the shortest first.
 static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
     double   left = (double)(t->request.deadline - v->now);
+    double   within = left / hope_factor(v, t, p->with.ease);
     uint32_t last = p->weakest[v->setup->n_kinds - 1];
     for (uint32_t i = 0; i < v->setup->n_kinds; i++) {
         uint32_t kind = p->weakest[i];
-        if (time_on(p, v, t, kind) > left) continue;
+        if (time_on(p, v, t, kind) > within) continue;
         p->least[t->slot] = (uint8_t)kind;
         return left * p->strength[kind] / v->setup->tenants[t->request.tenant].priority;
     }
