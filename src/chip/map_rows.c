@@ -21,16 +21,6 @@ typedef struct Rows {
 
 static int64_t holds(int bytes, int bits) { return (int64_t)bytes * 8 / bits; }
 
-// Input rows that all strips read, together.
-static double sweep(const Shape *s, int64_t e) {
-    int64_t rest = s->p % e;
-    if (e >= s->p) return (double)s->h;
-    double rows =
-        (double)(s->p / e) * (double)shape_span(e, s->r, s->stride_h, s->dilation_h, s->h);
-    if (rest > 0) rows += (double)shape_span(rest, s->r, s->stride_h, s->dilation_h, s->h);
-    return rows;
-}
-
 static double banks(double bytes, const Unit *u) { return ceil(bytes / u->bank_bytes); }
 
 static double sums_bytes(const Rows *z) {  // of an output channel
@@ -89,7 +79,7 @@ static void offer(const Rows *z, const RowPlan *plan) {
                  .weights = shape_weights(s) * plan->weights,
                  .inputs = in_row * plan->rows,
                  .outputs = shape_outputs(s),
-                 .buffer_words = in_row * sweep(s, z->e) * passes,
+                 .buffer_words = in_row * (double)shape_sweep(s, z->e) * passes,
                  .buffer_sums = 2 * shape_outputs(s) * adds,
                  .in_inputs = macs,
                  .in_weights = macs,
@@ -115,13 +105,14 @@ static bool offer_all(const Rows *z) {
     double       strips = (double)map_up(s->p, z->e) * (double)map_up(s->n, z->n);
     double       bytes = room(z, c);
     int64_t      m = most_channels(z, bytes);
-    if (m > 0) offer(z, &(RowPlan){m, c, strips, (double)map_up(s->k, m) * sweep(s, z->e)});
+    if (m > 0)
+        offer(z, &(RowPlan){m, c, strips, (double)map_up(s->k, m) * (double)shape_sweep(s, z->e)});
     if (z->x->u->lean) return finest(z, m, bytes);
     if (m > 0 && z->q * z->r >= s->c && z->high_parts * z->wide_parts == 1)
         offer(z, &(RowPlan){pass, c, 1, (double)map_up(s->k, pass) * (double)s->h});
     double  left = room(z, s->c);
     int64_t all = most_channels(z, left);
-    if (all > 0) offer(z, &(RowPlan){all, s->c, strips, sweep(s, z->e)});
+    if (all > 0) offer(z, &(RowPlan){all, s->c, strips, (double)shape_sweep(s, z->e)});
     return all > 0 || (finest(z, m, bytes) && finest(z, 0, left));
 }
 

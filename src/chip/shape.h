@@ -32,6 +32,14 @@ static inline int64_t shape_span(int64_t outs, int64_t kernel, int64_t stride, i
     return span < whole ? span : whole;
 }
 
+// Input rows that strips of so many output rows read, all together: what two need is read twice.
+static inline int64_t shape_sweep(const Shape *s, int64_t strip) {
+    if (strip >= s->p) return s->h;
+    int64_t whole = shape_span(strip, s->r, s->stride_h, s->dilation_h, s->h);
+    int64_t rest = s->p % strip, rows = s->p / strip * whole;
+    return rest > 0 ? rows + shape_span(rest, s->r, s->stride_h, s->dilation_h, s->h) : rows;
+}
+
 // Elements of one input channel that so many output rows use; windows may leave some out.
 static inline double shape_touched(const Shape *s, int64_t outs) {
     int64_t rows = shape_span(outs, s->r, s->stride_h, s->dilation_h, s->h);

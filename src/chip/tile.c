@@ -9,10 +9,6 @@ static const Loop orders[TILE_ORDERS][LOOPS] = {
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-static int64_t rows_of(const Shape *s, int64_t p) {
-    return shape_span(p, s->r, s->stride_h, s->dilation_h, s->h);
-}
-
 // How often a tensor is fetched as a whole: the rounds of the loop that it does not depend on, if
 // one that it does depend on turns inside that.
 static double refetched(const Loop *order, const double *rounds, Loop without) {
@@ -24,13 +20,6 @@ static double refetched(const Loop *order, const double *rounds, Loop without) {
     return 1;
 }
 
-// The rows that two strips share are fetched once when strips follow each other.
-static double input_rows(const Shape *s, const Tile *t, bool sliding) {
-    if (sliding || t->p >= s->p) return (double)s->h;
-    double rows = (double)(s->p / t->p) * (double)rows_of(s, t->p);
-    return s->p % t->p > 0 ? rows + (double)rows_of(s, s->p % t->p) : rows;
-}
-
 TileMoves tile_moves(const Shape *s, const Tile *t, TileOrder order) {
     const Loop *o = orders[order];
     double      rounds[LOOPS] = {[K] = (double)up(s->k, t->k),
@@ -40,9 +29,11 @@ TileMoves tile_moves(const Shape *s, const Tile *t, TileOrder order) {
     while (inner > 0 && rounds[o[inner]] <= 1) inner--;
     double sums = refetched(o, rounds, C), outputs = (double)(s->n * s->k) * (double)(s->p * s->q);
     double image = (double)(s->n * s->c) * (double)s->w;
+    // The rows that two strips share stay when strips follow each other.
+    double rows = (double)(o[inner] == X ? s->h : shape_sweep(s, t->p));
     return (TileMoves){
         .weights = (double)(s->k * s->c) * (double)(s->r * s->s) * refetched(o, rounds, X),
-        .inputs = image * input_rows(s, t, o[inner] == X) * refetched(o, rounds, K),
+        .inputs = image * rows * refetched(o, rounds, K),
         .outputs = outputs,
         .spilled = 2 * (sums - 1) * outputs,
         .sums_stay = rounds[C] > 1 && sums <= 1,
