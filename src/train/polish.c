@@ -1,11 +1,12 @@
-#include "learn/adam.h"
 #include "learn/noise.h"
 #include "policy/policies.h"
 #include "train/generation.h"
 
 enum { RUNS_EACH = 12 };
 
-static const float SIGMA = 0.06f, RATE = 0.01f;
+static const float SIGMA = 0.06f;  // of a trial's change
+static const float STEP = 0.1f;    // the longest step that a generation takes
+static const float KEEP = 0.8f;    // of the direction that was found before
 
 typedef struct Trials {
     RelmasTrain *train;
@@ -46,21 +47,18 @@ static void lay_out(Trials *x, const float *now, Arena *a) {
     }
 }
 
-// The differences within pairs, scaled to their usual size, so that the step is as long however
-// much a change matters.
-static void slope(const Trials *x, float *g) {
+// Up the slope: changes weighed by what they gained. Its length is 1, however much they matter.
+static void slope(const Trials *x, Block g) {
     uint32_t pairs = x->train->plan.pairs;
-    double   size = 1e-9, gain[256];
+    block_zero(g);
     for (uint32_t p = 0; p < pairs; p++) {
-        gain[p] = 0;
-        for (uint32_t k = 0; k < RUNS_EACH; k++)
-            gain[p] += x->sla[(2 * p) * RUNS_EACH + k] - x->sla[(2 * p + 1) * RUNS_EACH + k];
-        size += (gain[p] < 0 ? -gain[p] : gain[p]) / pairs;
+        const double *up = x->sla + (size_t)2 * p * RUNS_EACH, *down = up + RUNS_EACH;
+        double        gain = 0;
+        for (uint32_t k = 0; k < RUNS_EACH; k++) gain += up[k] - down[k];
+        for (size_t k = 0; k < g.n; k++) g.at[k] += (float)gain * x->way[p * g.n + k];
     }
-    for (size_t k = 0; k < x->n_head; k++) g[k] = 0;
-    for (uint32_t p = 0; p < pairs; p++)
-        for (size_t k = 0; k < x->n_head; k++)
-            g[k] -= (float)(gain[p] / size / pairs) * x->way[p * x->n_head + k];
+    double norm = block_norm(g);
+    if (norm > 0) block_scale(g, (float)(1 / norm));
 }
 
 Err generation_polish(RelmasTrain *t, Arena *scratch, TrainReport *out) {
@@ -71,12 +69,10 @@ Err generation_polish(RelmasTrain *t, Arena *scratch, TrainReport *out) {
     for (uint32_t i = 0; i < n; i++) out->sla += x.sla[i] / n;
     Block w = block_new(scratch, x.n), g = block_new(scratch, x.n_head);
     block_copy(w, (Block){(float *)(uintptr_t)ddpg_actor(t->ddpg), x.n});
-    slope(&x, g.at);
-    AdamOptions o = adam_usual(RATE);
-    float      *count = t->trial.at + 2 * x.n;
-    *count += 1;
-    adam_step(&o, (uint64_t)*count, block_part(w, x.n - x.n_head, x.n_head), g,
-              block_part(t->trial, 0, x.n_head), block_part(t->trial, x.n, x.n_head));
+    slope(&x, g);
+    Block way = block_part(t->trial, 0, x.n_head), head = block_part(w, x.n - x.n_head, x.n_head);
+    block_blend(way, g, 1 - KEEP);
+    for (size_t k = 0; k < head.n; k++) head.at[k] += STEP * way.at[k];
     ddpg_set_actor(t->ddpg, w);
     return ERR_OK;
 }

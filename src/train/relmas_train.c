@@ -7,9 +7,10 @@
 #include "policy/policies.h"
 #include "train/generation.h"
 
+static const double ASTRAY = 0.006;  // below the best: back to it
+
 TrainPlan train_plan(uint32_t generations) {
-    uint32_t imitate = generations / 8 + 1, polish = generations * 2 / 5;
-    if (imitate + polish > generations) polish = generations > imitate ? generations - imitate : 0;
+    uint32_t polish = generations / 4, imitate = generations - generations / 4 - polish;
     return (TrainPlan){.generations = {imitate, generations - imitate - polish, polish},
                        .episodes = 24,
                        .updates = 150,
@@ -33,7 +34,7 @@ Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, const ChipPol
         .course = c, .runs = runs, .settings = &t->settings, .actor = actor, .traces = plan.traces};
     t->ddpg = ddpg_create(a, generation_options(actor, critic), rng_fork((Rng){seed}, 1).s);
     t->best = block_new(a, actor_params(actor));
-    t->trial = block_new(a, 2 * t->best.n + 1);
+    t->trial = block_new(a, dense_params(actor_head(actor)));
     t->best_mark.score = -1;
     TRY(gauge_open(&t->gauge, rivals, a));
     return gauge_weights(&t->gauge, NULL, a, &t->rule_mark);
@@ -66,6 +67,9 @@ static Err check(RelmasTrain *t, Arena *scratch, TrainReport *out) {
     if (out->better) {
         block_copy(t->best, now);
         t->best_mark = out->mark;
+    } else if (out->mark.score < t->best_mark.score - ASTRAY) {
+        ddpg_set_actor(t->ddpg, t->best);
+        block_zero(t->trial);
     }
     return ERR_OK;
 }

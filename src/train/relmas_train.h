@@ -34,7 +34,7 @@ typedef struct RelmasTrain {
     Block          best;       // actor
     GaugeMark      best_mark;  // of it
     GaugeMark      rule_mark;  // of the rule without a network
-    Block          trial;      // m and v of the polish, then how many steps it took
+    Block          trial;      // the way that the polish goes
 } RelmasTrain;
 
 typedef struct TrainReport {  // of one generation

@@ -29,7 +29,7 @@ typedef struct School {
 } School;
 
 static void school_open(School *s, uint32_t threads, TrainPlan plan, uint64_t seed) {
-    static const char *const chips[] = {"2+2"}, *const mixes[] = {"squeezenet1_1,googlenet"};
+    static const char *const chips[] = {"2+2"}, *const mixes[] = {"squeezenet1_1,lstm_kws"};
     CourseOptions o = {.chips = chips, .mixes = mixes, .n_chips = 1, .n_mixes = 1};
     memset(s, 0, sizeof *s);
     assert_int_equal(arena_init(&s->arena, (size_t)4 << 30), ERR_OK);

@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-#define HOPELESS (-1e6f)   // the worth of a task that comes after all that can be in time
-#define TRICKLE  (0.001f)  // part of what it asks for that a layer gets in any case
+#define HOPELESS   (-1e6f)   // the worth of a task that comes after all that can be in time
+#define LATE_TASKS 16U       // without hope that are looked at, by arrival
+#define TRICKLE    (0.001f)  // part of what it asks for that a layer gets in any case
 
 void relmas_serve_carve(RelmasServe *s, const ChipSetup *setup, Carve *from) {
     s->notes = carve(from, RelmasNote, setup->n_slots);
@@ -93,7 +94,7 @@ static uint32_t rank_tasks(Round *r, bool late) {
     const ChipView *v = r->view;
     RelmasServe    *s = r->serve;
     uint32_t        n = 0;
-    for (uint32_t i = 0; i < v->n_waiting; i++) {
+    for (uint32_t i = 0; i < v->n_waiting && n < (late ? LATE_TASKS : UINT32_MAX); i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
         if (relmas_serve_lost(s, t) && !late) continue;
         RelmasCase c = relmas_rule_case(&s->rule, v, t);
