@@ -26,7 +26,8 @@ static MagmaGroup *new_group(const ChipView *v, uint32_t jobs, uint32_t depth) {
     MagmaGroup *g = arena_new(&arena, MagmaGroup, 1);
     Order       line = {.at = arena_new(&arena, OrderItem, v->n_waiting + 1)};
     for (uint32_t i = 0; i < v->n_waiting; i++) order_add(&line, 0.0, v->waiting[i]);
-    magma_group_fill(g, v, &line, jobs, depth);
+    MagmaShape shape = {jobs, depth, 1.0};
+    magma_group_fill(g, v, &line, &shape);
     return g;
 }
 

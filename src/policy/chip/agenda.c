@@ -23,11 +23,25 @@ void agenda_adopt(Agenda *a) {
     a->holds = a->thinks;
 }
 
-const AgendaItem *agenda_find(const Agenda *a, const ChipTask *t, uint32_t layer) {
+static const AgendaTask *named(const Agenda *a, const ChipTask *t) {
     const AgendaTask *on = &a->held[t->slot];
-    bool named = on->thought == a->holds && on->thought > 0 && on->request == t->request.id;
-    if (!named || layer < on->first || layer - on->first >= on->n) return NULL;
+    bool              is = on->thought == a->holds && on->thought > 0 && on->n > 0;
+    return is && on->request == t->request.id ? on : NULL;
+}
+
+const AgendaItem *agenda_find(const Agenda *a, const ChipTask *t, uint32_t layer) {
+    const AgendaTask *on = named(a, t);
+    if (on == NULL || layer < on->first || layer - on->first >= on->n) return NULL;
     return &on->at[layer - on->first];
+}
+
+// Who has run ahead of the plan keeps the rank of the last layer in it.
+static double rank_of(const Agenda *a, const ChipTask *t) {
+    const double      unnamed = 1e30;
+    const AgendaTask *on = named(a, t);
+    if (on == NULL || t->layer < on->first) return unnamed;
+    uint32_t at = t->layer - on->first;
+    return (double)on->at[at < on->n ? at : on->n - 1].rank;
 }
 
 static FleetPick pick(const Fleet *f, const ChipTask *t, const AgendaItem *x, float patience) {
@@ -41,21 +55,16 @@ static FleetPick pick(const Fleet *f, const ChipTask *t, const AgendaItem *x, fl
 
 static uint32_t line_up(Agenda *a, const ChipView *v, const AgendaRules *rules, ChipAction *out,
                         uint32_t max) {
-    const double unnamed = 1e30, last = 1e35;
+    const double last = 1e35;
     uint32_t     n = 0;
     order_clear(&a->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
-        const ChipTask   *t = &v->tasks[v->waiting[i]];
-        const AgendaItem *x = agenda_find(a, t, t->layer);
-        bool              lost = hope_lost(v, t, rules->hopeless, rules->ease);
+        const ChipTask *t = &v->tasks[v->waiting[i]];
+        bool            lost = hope_lost(v, t, rules->hopeless, rules->ease);
         if (lost && rules->hopeless == HOPE_DROP && n < max)
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
         else
-            order_add(&a->order,
-                      lost        ? last
-                      : x == NULL ? unnamed
-                                  : (double)x->rank,
-                      v->waiting[i]);
+            order_add(&a->order, lost ? last : rank_of(a, t), v->waiting[i]);
     }
     return n;
 }

@@ -1,8 +1,8 @@
 // Agenda: on which kind of unit, and in which order, the next layers of tasks are to run, as it was
 // last thought out and adopted.
 //
-// A thought is written while the last one still holds, and takes its place when it is adopted. What
-// it does not name, because it came later or has run ahead of it, follows what it does.
+// A thought is written while the last one still holds, and takes its place when it is adopted. A
+// task that has run ahead of it keeps its rank; who came later follows all that it names.
 #pragma once
 
 #include "policy/chip/hope.h"

@@ -7,7 +7,8 @@
 //    priority that is meant for its kind; all layers slow down alike when they ask the memory for
 //    more than it has. The original's jobs are independent; here a layer waits for the one before.
 // 3. The cost of a genome is its makespan, in periods, plus `late` for every request that would be
-//    late by it if all that follows ran as fast as can be. With late = 0 it is the original's.
+//    late by it if all that follows took `ease` times its least. With late = 0 it is the
+//    original's.
 // 4. The search begins with the last period's best, carried over job by job, and with a list
 //    schedule by deadlines; the rest of the first generation are mutants of these. Then crossovers
 //    (one row from a point on; a range of both rows; all jobs of one kind), mutation, elite and
@@ -23,9 +24,9 @@
 
 #define SETTINGS(X)                                                                                \
     X(jobs, int, 64, 8, MAGMA_JOBS, "of a group, at most")                                         \
-    X(depth, int, 4, 1, AGENDA_DEPTH, "layers of a request in a group")                            \
+    X(depth, int, 1, 1, AGENDA_DEPTH, "layers of a request in a group")                            \
     X(population, int, 20, 4, MAGMA_POPULATION, "genomes of a generation")                         \
-    X(evaluations, int, 60, 2, 1000000, "genomes that are tried every period")                     \
+    X(evaluations, int, 40, 2, 1000000, "genomes that are tried every period")                     \
     X(elite, double, 0.05, 0.0, 1.0, "share of a generation that lives on")                        \
     X(parents, double, 0.1, 0.0, 1.0, "share of a generation that has children")                   \
     X(single, double, 0.9, 0.0, 1.0, "chance of a crossover of one row")                           \
@@ -33,7 +34,7 @@
     X(whole, double, 0.1, 0.0, 1.0, "chance of a crossover of all jobs of a kind")                 \
     X(mutation, double, 0.05, 0.0, 1.0, "chance of a gene to change")                              \
     X(late, double, 1.0, 0.0, 1000.0, "what a late request costs, in periods of makespan")         \
-    HOPE_SETTINGS(X, HOPE_LAST, 1.0)                                                               \
+    HOPE_SETTINGS(X, HOPE_DROP, 3.7)                                                               \
     FLEET_SETTINGS(X, 1.0)
 
 typedef struct MagmaSettings {
@@ -169,8 +170,8 @@ static void think(void *state, const ChipView *v, ChipCharge *charge) {
     charge->ops += v->n_tasks;
     if (!m->fresh) return;
     line_up(m, v, &m->agenda.order);
-    magma_group_fill(&m->group, v, &m->agenda.order, (uint32_t)m->with.jobs,
-                     (uint32_t)m->with.depth);
+    MagmaShape shape = {(uint32_t)m->with.jobs, (uint32_t)m->with.depth, m->with.ease};
+    magma_group_fill(&m->group, v, &m->agenda.order, &shape);
     MagmaGenome *listed = magma_search_known(&m->search), *before = magma_search_known(&m->search);
     list_schedule(m, v, listed);
     list_schedule(m, v, before);

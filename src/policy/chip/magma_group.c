@@ -3,27 +3,26 @@
 #include <math.h>
 #include <string.h>
 
-static void add(MagmaGroup *g, const ChipView *v, uint32_t task, uint32_t jobs, uint32_t depth) {
+static void add(MagmaGroup *g, const ChipView *v, uint32_t task, const MagmaShape *shape) {
     const ChipTask  *t = &v->tasks[task];
     const ChipModel *m = g->setup->tenants[t->request.tenant].model;
-    uint32_t         layer = t->layer, n = depth;
+    uint32_t         layer = t->layer, n = shape->depth;
     MagmaChain       c = {.task = task, .first = g->n_jobs};
     if (t->unit != CHIP_NONE) {
         g->busy[t->unit].chain = g->n_chains;
         layer++;
     }
     if (n > m->n_layers - layer) n = m->n_layers - layer;
-    if (n > jobs - g->n_jobs) n = jobs - g->n_jobs;
+    if (n > shape->jobs - g->n_jobs) n = shape->jobs - g->n_jobs;
     c.layer = layer;
     c.n = n;
     c.left = (float)(t->request.deadline - v->now);
-    c.rest = m->rest_ns[layer + n];
+    c.rest = (float)hope_factor(v, t, shape->ease) * m->rest_ns[layer + n];
     for (uint32_t i = 0; i < n; i++) g->costs[g->n_jobs++] = chip_cost(m, layer + i, 0);
     g->chains[g->n_chains++] = c;
 }
 
-void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, uint32_t jobs,
-                      uint32_t depth) {
+void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, const MagmaShape *shape) {
     g->setup = v->setup;
     g->n_jobs = g->n_chains = 0;
     for (uint32_t u = 0; u < v->setup->n_units; u++) {
@@ -32,10 +31,10 @@ void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, uint32_t jo
         g->busy[u] = (MagmaBusy){0, 0, CHIP_NONE};
         if (on->task == CHIP_NONE) continue;
         g->busy[u] = (MagmaBusy){left, on->bytes_ns, CHIP_NONE};
-        if (g->n_jobs < jobs && g->n_chains < MAGMA_CHAINS) add(g, v, on->task, jobs, depth);
+        if (g->n_jobs < shape->jobs && g->n_chains < MAGMA_CHAINS) add(g, v, on->task, shape);
     }
-    while (line->n > 0 && g->n_jobs < jobs && g->n_chains < MAGMA_CHAINS)
-        add(g, v, order_pop(line).task, jobs, depth);
+    while (line->n > 0 && g->n_jobs < shape->jobs && g->n_chains < MAGMA_CHAINS)
+        add(g, v, order_pop(line).task, shape);
 }
 
 typedef struct Play {  // a genome while it is played through

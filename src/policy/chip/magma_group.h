@@ -9,7 +9,7 @@ enum { MAGMA_JOBS = 256, MAGMA_CHAINS = 64 };
 typedef struct MagmaChain {  // the next layers of one task, one after the other
     uint32_t task, layer;    // of its first job
     uint32_t first, n;       // jobs
-    float    left, rest;     // time to the deadline; what follows its last job
+    float    left, rest;     // time to the deadline; what follows its last job is taken to need
 } MagmaChain;
 
 typedef struct MagmaBusy {  // a unit
@@ -37,7 +37,12 @@ typedef struct MagmaScore {
     uint32_t steps;  // that the simulation took
 } MagmaScore;
 
-// Tasks that run, then those of an order, with so many layers each.
-void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, uint32_t jobs, uint32_t depth);
+typedef struct MagmaShape {
+    uint32_t jobs, depth;  // at most, and layers of a task
+    double   ease;         // see hope_factor
+} MagmaShape;
+
+// Tasks that run, then those of an order.
+void magma_group_fill(MagmaGroup *g, const ChipView *v, Order *line, const MagmaShape *shape);
 
 MagmaScore magma_group_decode(const MagmaGroup *g, const MagmaGenome *x);
