@@ -75,7 +75,7 @@ static void look(Rank *r, const ChipView *v) {
 static float left_for(const Rank *r, double key, uint32_t unit) {
     float left = r->fleet.view->setup->bytes_ns;
     for (uint32_t u = 0; u < r->fleet.view->setup->n_units; u++)
-        if (r->asks[u] > 0 && (r->keys[u] < key || (r->keys[u] == key && u < unit)))
+        if (r->asks[u] > 0 && (r->keys[u] < key || (u < unit && r->keys[u] == key)))
             left -= r->asks[u];
     return left;
 }

@@ -70,7 +70,7 @@ static float work_of(const ChipModel *m, const RelmasPrice *p) {
 }
 
 static void weigh(OracleSearch *s) {
-    float       by_tenant[CHIP_TENANTS];
+    float       by_tenant[CHIP_TENANTS] = {0};
     RelmasPrice price = relmas_price_find(s->setup);
     for (uint32_t i = 0; i < s->setup->n_tenants; i++)
         by_tenant[i] = work_of(s->setup->tenants[i].model, &price);
