@@ -4,14 +4,14 @@ RelmasSettings tutor_settings(const RelmasSettings *usual, uint32_t i) {
     RelmasSettings s = *usual;
     switch (i) {
     case 1: s.fit = 0; break;
-    case 2: s.fit = 0.3; break;
-    case 3: s.fit = 2; break;
-    case 4: s.slack = 1; break;
-    case 5: s.fit = 0, s.slack = 1; break;
-    case 6: s.time = 1; break;
+    case 2: s.fit = 1.5; break;
+    case 3: s.slack = 0.8; break;
+    case 4: s.time = 0.3; break;
+    case 5: s.time = 3; break;
+    case 6: s.size = 1; break;
     case 7: s.size = 2; break;
-    case 8: s.size = 9; break;
-    case 9: s.fit = 0, s.size = 3; break;
+    case 8: s.size = 6; break;
+    case 9: s.fit = 0, s.size = 1; break;
     default: break;
     }
     return s;

@@ -51,11 +51,13 @@ float relmas_rule_kind(const RelmasRule *r, const RelmasCase *c, uint32_t kind, 
                        const RelmasSays *says, float parts[RELMAS_PARTS]) {
     const RelmasSettings *w = &r->with;
     const RelmasModel    *m = c->model;
-    float                 ns = relmas_table_ns(m, c->layer, kind), slack = c->slack_ns + 1.0f;
-    float                 extra = ns - m->least_ns[c->layer];
+    float                 ns = relmas_table_ns(m, c->layer, kind), least = m->least_ns[c->layer];
+    float                 extra = ns - least;
     if (!isfinite(ns) || (!c->hopeless && extra + wait_ns > c->slack_ns)) return -INFINITY;
     float fit = relmas_log2(relmas_table_work(m, c->layer, kind) / m->least[c->layer]);
-    float time = c->hopeless ? 0 : extra / slack, wait = c->hopeless ? 0 : wait_ns / slack;
+    float share =
+        (c->slack_ns + 1.0f) * least / (c->rest_ns + 1.0f);  // of the slack, for this layer
+    float time = c->hopeless ? 0 : extra / share, wait = c->hopeless ? 0 : wait_ns / share;
     float bytes = chip_cost(m->costs, c->layer, kind)->bytes_ns / r->setup->bytes_ns;
     float learned = says->fit * fit + says->time * (time + wait) + says->bytes * bytes;
     parts[RELMAS_FIT] = -(float)w->fit * fit;

@@ -6,13 +6,13 @@
 
 // The defaults were chosen on traces of the seeds 1 to 99.
 #define RELMAS_SETTINGS(X)                                                                         \
-    X(size, double, 5.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
+    X(size, double, 3.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
     X(slack, double, 0.2, 0.0, 100.0, "weight of slack, in works of a usual request")              \
     X(fair, double, 8.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
-    X(fit, double, 0.7, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
-    X(time, double, 4.0, 0.0, 100.0, "weight of the part of the slack that a unit takes")          \
+    X(fit, double, 0.5, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
+    X(time, double, 1.0, 0.0, 100.0, "weight of a layer's part of the slack that a unit takes")    \
     X(gain, double, 4.0, 0.0, 100.0, "weight of what the network says")                            \
-    X(patience, double, 0.1, 0.0, 100.0, "how much better a busy unit must be to wait for it")     \
+    X(patience, double, 0.3, 0.0, 100.0, "how much better a busy unit must be to wait for it")     \
     X(speed, double, 0.2, 0.0, 1.0, "least part of its bandwidth with which a layer is started")   \
     X(stay, double, 2.0, 0.0, 100.0, "how much more a layer counts for bandwidth once it runs")    \
     X(margin, double, 0.0, -1.0, 4.0, "slack below this part of the remaining time is hopeless")   \
