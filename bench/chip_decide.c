@@ -46,8 +46,7 @@ int main(void) {
     uint32_t         n_policies = 0;
     for (uint32_t i = 0; policies_chip_at(i) != NULL && n_policies < POLICIES; i++) {
         const ChipPolicy *p = policies_chip_at(i);
-        if (!p->learned && !p->clairvoyant)
-            policies[n_policies++] = chip_sample_policy(&s, &arena, p);
+        if (!p->clairvoyant) policies[n_policies++] = chip_sample_policy(&s, &arena, p);
     }
     ChipSampleView moments[MOMENTS];
     for (uint32_t i = 0; i < MOMENTS; i++)

@@ -159,6 +159,8 @@ static inline ChipSamplePolicy chip_sample_policy(const ChipSample *s, Arena *a,
     settings_default(&with);
     size_t bytes = policy->state_size != NULL ? policy->state_size(&s->setup, out.settings) : 0;
     out.state = arena_alloc(a, 1, bytes + 1, 64);
-    if (policy->init != NULL) policy->init(out.state, &s->setup, out.settings, NULL);
+    const void *loaded = NULL;
+    CHECK(policy->load == NULL || policy->load(&s->setup, out.settings, a, &loaded) == ERR_OK);
+    if (policy->init != NULL) policy->init(out.state, &s->setup, out.settings, loaded);
     return out;
 }
