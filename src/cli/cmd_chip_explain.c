@@ -34,8 +34,10 @@ static const char *verdict_name(RelmasVerdict v) {
 
 static const char *name_of(const Story *s, uint32_t unit) {
     const ChipSetup *setup = &s->stage->setup;
+    uint32_t         first = 0;
     if (unit == CHIP_NONE) return "";
-    return arena_printf(s->arena, "%s %u", setup->kinds[setup->kind_of[unit]].name, unit);
+    while (setup->kind_of[first] != setup->kind_of[unit]) first++;
+    return arena_printf(s->arena, "%s %u", setup->kinds[setup->kind_of[unit]].name, unit - first);
 }
 
 static const char *tenant_of(const Story *s, const InsightTask *t) {

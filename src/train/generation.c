@@ -11,7 +11,6 @@ enum { STEPS_MAX = 600 };  // that an episode leaves: of a longer one every seco
 
 DdpgOptions generation_options(Actor actor, Critic critic) {
     DdpgOptions o = ddpg_usual(actor, critic);
-    o.actor_rate = 1e-4f;
     o.critic_rate = 5e-4f;
     o.imitate = 0.02f;
     o.level = true;
@@ -134,6 +133,7 @@ static void learn(Round *r, const Replay *replay, Arena *a, TrainReport *out) {
     Rng          rng = rng_fork((Rng){t->seed ^ 0xd0a}, t->generation);
     DdpgReport   report = {0};
     if (replay_count(replay) == 0) return;
+    ddpg_options(t->ddpg)->actor_rate = r->stage == TRAIN_IMITATE ? 1e-3f : 5e-5f;
     for (uint32_t u = 0; u < t->plan.updates; u++) {
         replay_draw(replay, &rng, batch, picks);
         for (uint32_t i = 0; i < batch; i++)

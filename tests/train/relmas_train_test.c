@@ -115,7 +115,6 @@ static void test_learns(void **state) {
     GaugeMark before;
     school_open(&s, 2, plan, 3);
     s.train.settings.size = 0;
-    ddpg_options(s.train.ddpg)->actor_rate = 3e-3f;
     assert_int_equal(gauge_weights(&s.train.gauge, NULL, &s.arena, &before), ERR_OK);
     for (uint32_t i = 0; i < 3; i++) step(&s);
     assert_true(s.train.best_mark.mean > before.mean + 0.02);
