@@ -40,7 +40,7 @@ float relmas_rule_task(const RelmasRule *r, const ChipView *v, const ChipTask *t
                        const RelmasCase *c, const RelmasSays *says, float parts[RELMAS_PARTS]) {
     const RelmasSettings *w = &r->with;
     float                 usual = r->table->usual;
-    parts[RELMAS_SIZE] = -(float)w->size * relmas_log2(c->work / usual);
+    parts[RELMAS_SIZE] = -relmas_rule_size(w, r) * relmas_log2(c->work / usual);
     parts[RELMAS_SLACK] = -(float)w->slack * c->slack_ns / usual;
     parts[RELMAS_FAIR] = (float)w->fair * lacks(r, v, t);
     parts[RELMAS_LEARNED] = (float)w->gain * says->priority;

@@ -7,6 +7,7 @@
 // The defaults were chosen on traces of the seeds 1 to 99.
 #define RELMAS_SETTINGS(X)                                                                         \
     X(size, double, 3.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
+    X(size_units, double, 1.0, 0.0, 16.0, "the same where units are scarce, not bandwidth")        \
     X(slack, double, 0.2, 0.0, 100.0, "weight of slack, in works of a usual request")              \
     X(fair, double, 8.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
     X(fit, double, 0.5, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
@@ -62,6 +63,13 @@ typedef struct RelmasCase {  // how a task stands
     float              rest_ns, slack_ns, work;  // of its remaining layers
     bool               hopeless;                 // its deadline cannot be kept
 } RelmasCase;
+
+// Bandwidth can be taken from a layer at any time, a unit only when the layer ends: to prefer
+// little work pays more where bandwidth is what is scarce.
+static inline float relmas_rule_size(const RelmasSettings *w, const RelmasRule *r) {
+    float memory = r->table->share[r->setup->n_kinds];
+    return (float)w->size * memory + (float)w->size_units * (1.0f - memory);
+}
 
 RelmasCase relmas_rule_case(const RelmasRule *r, const ChipView *v, const ChipTask *t);
 
