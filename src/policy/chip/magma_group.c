@@ -1,7 +1,8 @@
 #include "policy/chip/magma_group.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/check.h"
 
 static void add(MagmaGroup *g, const ChipView *v, uint32_t task, const MagmaShape *shape) {
     const ChipTask  *t = &v->tasks[task];
@@ -74,7 +75,8 @@ static void start_jobs(Play *p) {
     for (uint32_t u = 0; u < s->n_units; u++) {
         uint32_t kind = s->kind_of[u];
         if (p->units[u].ns > 0 || p->ready[kind] == 0) continue;
-        uint32_t        i = choose(p, p->ready[kind]);
+        uint32_t i = choose(p, p->ready[kind]);
+        CHECK(i < MAGMA_CHAINS);
         const ChipCost *c = &p->g->costs[p->next[i]++][kind];
         p->units[u] = (MagmaBusy){c->ns, c->bytes_ns, i};
         p->ready[kind] &= ~((uint64_t)1 << i);

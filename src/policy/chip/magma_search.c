@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
+
 void magma_search_carve(MagmaSearch *s, uint32_t population, Carve *from) {
     *s = (MagmaSearch){0};
     for (uint32_t g = 0; g < 2; g++)
@@ -91,6 +93,7 @@ static uint32_t share(double part, uint32_t n, uint32_t least) {
 
 // The first generation: what was known, and variations of it.
 static void settle(MagmaSearch *s, const MagmaGroup *g, uint32_t n, double *ops) {
+    CHECK(s->n_known > 0);
     for (uint32_t i = 0; i < n; i++) {
         if (i >= s->n_known) {
             copy(&s->at[0][i], &s->at[0][i % s->n_known], 0, g->n_jobs);
