@@ -15,7 +15,11 @@
 //    parents as in the original, until `evaluations` are spent. Each simulated step is charged as
 //    one operation of the package's controller.
 // 5. When nothing has happened since the last search, there is none. Between two plans units follow
-// the genome. What it does not name follows by arrival.
+//    the genome; a request that has run ahead of it keeps its priority, who came later follows.
+//
+// depth, late, ease, patience and mutation were chosen on traces of the seeds 1 to 99, see
+// bench/chip_tune.c; one layer a request, the original's independent jobs, did best. From 20 to 100
+// evaluations the result is the same within half a point.
 #include <math.h>
 
 #include "policy/chip/hope.h"
@@ -33,9 +37,9 @@
     X(range, double, 0.1, 0.0, 1.0, "chance of a crossover of a range")                            \
     X(whole, double, 0.1, 0.0, 1.0, "chance of a crossover of all jobs of a kind")                 \
     X(mutation, double, 0.05, 0.0, 1.0, "chance of a gene to change")                              \
-    X(late, double, 1.0, 0.0, 1000.0, "what a late request costs, in periods of makespan")         \
-    HOPE_SETTINGS(X, HOPE_DROP, 3.7)                                                               \
-    FLEET_SETTINGS(X, 1.0)
+    X(late, double, 0.15, 0.0, 1000.0, "what a late request costs, in periods of makespan")        \
+    HOPE_SETTINGS(X, HOPE_DROP, 9.3)                                                               \
+    FLEET_SETTINGS(X, 1.3)
 
 typedef struct MagmaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
