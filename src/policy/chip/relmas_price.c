@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { ROUNDS = 400 };
+enum { WARM_UP = 200, ROUNDS = 200 };
 
 // Shares of the whole that each resource, kinds first and the memory last, is worth.
 typedef struct Shares {
@@ -56,6 +56,7 @@ static void round_of(const ChipSetup *s, Shares *h, double step) {
     RelmasPrice p = price_of(s, h->at);
     use_of(s, &p, use);
     double most = largest(use, h->n);
+    if (!(most > 0)) return;
     for (uint32_t r = 0; r < h->n; r++) {
         h->at[r] *= 1 + step * use[r] / most;
         total += h->at[r];
@@ -69,10 +70,9 @@ static void round_of(const ChipSetup *s, Shares *h, double step) {
 RelmasPrice relmas_price_find(const ChipSetup *s) {
     Shares h = {.n = s->n_kinds + 1};
     for (uint32_t r = 0; r < h.n; r++) h.at[r] = 1.0 / h.n;
-    for (uint32_t i = 0; i < ROUNDS; i++) {
+    for (uint32_t i = 0; i < WARM_UP + ROUNDS; i++) {
         round_of(s, &h, 4.0 / (20.0 + i));
-        for (uint32_t r = 0; r < h.n; r++) h.sum[r] += i >= ROUNDS / 2 ? h.at[r] : 0;
+        for (uint32_t r = 0; r < h.n && i >= WARM_UP; r++) h.sum[r] += h.at[r] / ROUNDS;
     }
-    for (uint32_t r = 0; r < h.n; r++) h.sum[r] /= ROUNDS - ROUNDS / 2;
     return price_of(s, h.sum);
 }
