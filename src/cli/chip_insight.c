@@ -102,12 +102,13 @@ static void watch(void *self, const ChipView *v, const void *state, bool thinkin
     s->found = s->wish.decision > 0 || chooses(s->to);
 }
 
-Err chip_insight_find(ChipRun *run, InsightWish wish, Arena *a, ChipInsight *out) {
+Err chip_insight_find(const ChipRun *run, InsightWish wish, Arena *a, ChipInsight *out) {
     Seeker     s = {.wish = wish, .to = out};
+    ChipRun    watched = *run;
     ChipResult r;
-    run->watch = watch;
-    run->watcher = &s;
-    TRY(chip_simulate(run, a, &r));
+    watched.watch = watch;
+    watched.watcher = &s;
+    TRY(chip_simulate(&watched, a, &r));
     if (s.found) return ERR_OK;
     return err_set(ERR_ARG, "the run has no such decision: there are %llu, until %.3f ms",
                    (unsigned long long)s.n, (double)r.span / 1e6);

@@ -48,6 +48,6 @@ typedef struct InsightWish {
 } InsightWish;
 
 // Runs it to the end; fails when there is no such decision.
-MUST_USE Err chip_insight_find(ChipRun *run, InsightWish wish, Arena *a, ChipInsight *out);
+MUST_USE Err chip_insight_find(const ChipRun *run, InsightWish wish, Arena *a, ChipInsight *out);
 
 const InsightPair *chip_insight_pair(const ChipInsight *x, uint32_t task, uint32_t unit);

@@ -32,7 +32,7 @@ static Err load(const ChipSetup *s, const void *settings, Arena *a, const void *
 }
 
 static Relmas *carve_all(const ChipSetup *s, Carve *from) {
-    Relmas *r = carve(from, Relmas, 1), none;
+    Relmas *r = carve(from, Relmas, 1), none = {.look = {.n = 0}};
     Relmas *to = r == NULL ? &none : r;
     relmas_table_carve(&to->table, s, from);
     relmas_serve_carve(&to->serve, s, from);

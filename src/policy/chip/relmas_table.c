@@ -15,7 +15,7 @@ float relmas_log2(float x) {
 }
 
 void relmas_table_carve(RelmasTable *t, const ChipSetup *s, Carve *from) {
-    RelmasModel *models = carve(from, RelmasModel, s->n_tenants), none;
+    RelmasModel *models = carve(from, RelmasModel, s->n_tenants), none = {0};
     t->models = models;
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         const ChipModel *m = s->tenants[i].model;
