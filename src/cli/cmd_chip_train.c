@@ -17,7 +17,8 @@
 enum { GENERATIONS = 64 };
 
 typedef struct Options {
-    const char *chips, *mixes, *out, *resume;
+    const char *chips, *mixes, *stages, *out, *resume;
+    ArgList     sets;
     double      minutes, ts;
     int64_t     steps, seed, hidden, threads;
     bool        json;
@@ -108,12 +109,40 @@ static Err go(const Options *o, RelmasTrain *t, Arena *a) {
     return ERR_OK;
 }
 
+static Err read_stages(const char *text, Arena *a, uint32_t *out) {
+    const char **words;
+    uint32_t     n;
+    *out = 0;
+    TRY(list_words("stages", text, a, &words, &n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = 0;
+        while (s < TRAIN_STAGES && strcmp(words[i], stage_name((TrainStage)s)) != 0) s++;
+        if (s == TRAIN_STAGES)
+            return err_set(ERR_ARG, "--stages %s: there are imitate, ddpg and polish", words[i]);
+        *out |= 1U << s;
+    }
+    return ERR_OK;
+}
+
+static Err read_settings(const ArgList *sets, Arena *a, RelmasSettings *out) {
+    Settings s = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, out, a};
+    settings_default(&s);
+    for (uint32_t i = 0; i < sets->n; i++)
+        if (settings_set(&s, sets->at[i]) != ERR_OK)
+            return err_add(ERR_ARG, "--set %s", sets->at[i]);
+    return ERR_OK;
+}
+
 static Err train(const Options *o, Arena *a) {
-    CourseOptions co = {.period_us = o->ts};
-    const char  **chips, **mixes;
-    Course        course;
-    Runs         *runs;
-    RelmasTrain   t;
+    CourseOptions  co = {.period_us = o->ts};
+    const char   **chips, **mixes;
+    Course         course;
+    Runs          *runs;
+    RelmasTrain    t;
+    RelmasSettings settings;
+    uint32_t       stages;
+    TRY(read_stages(o->stages, a, &stages));
+    TRY(read_settings(&o->sets, a, &settings));
     TRY(list_words("chip", o->chips, a, &chips, &co.n_chips));
     TRY(list_words("mix", o->mixes, a, &mixes, &co.n_mixes));
     co.chips = chips;
@@ -121,8 +150,8 @@ static Err train(const Options *o, Arena *a) {
     TRY(course_open(&co, a, &course));
     TRY(runs_create(&runs, crew_size(o->threads), a));
     listen_for_stop();
-    Err e = relmas_train_open(&t, &course, runs, rivals, (uint32_t)o->hidden,
-                              train_plan((uint32_t)o->steps), (uint64_t)o->seed, a);
+    Err e = relmas_train_open(&t, &course, runs, rivals, &settings, (uint32_t)o->hidden,
+                              train_plan((uint32_t)o->steps, stages), (uint64_t)o->seed, a);
     if (e == ERR_OK && o->resume != NULL) e = relmas_train_resume(&t, o->resume, a);
     if (e == ERR_OK && !o->json) tell_head(&t);
     if (e == ERR_OK) e = go(o, &t, a);
@@ -133,6 +162,7 @@ static Err train(const Options *o, Arena *a) {
 int cmd_chip_train(const Command *c, int argc, char **argv) {
     Options      o = {.chips = "4+4,2+2,6+2",
                       .mixes = "light,heavy,mixed",
+                      .stages = "imitate,ddpg,polish",
                       .out = "relmas.weights",
                       .steps = GENERATIONS,
                       .seed = 1,
@@ -143,6 +173,9 @@ int cmd_chip_train(const Command *c, int argc, char **argv) {
         {"steps", ARG_INT, &o.steps, "N", "generations (default 64)", 1, 100000},
         {"minutes", ARG_REAL, &o.minutes, "M", "stop after so long, between two generations", 0,
          100000},
+        {"stages", ARG_TEXT, &o.stages, "LIST", "of imitate, ddpg, polish (default all)", 0, 0},
+        {"set", ARG_LIST, &o.sets, "KEY=VALUE", "a setting of relmas, to be set when used as well",
+         0, 0},
         {"seed", ARG_INT, &o.seed, "S", "of everything (default 1)", 0, INT32_MAX},
         {"hidden", ARG_INT, &o.hidden, "H", "size of the network (default 32)", 1,
          RELMAS_HIDDEN_MAX},

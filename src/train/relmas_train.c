@@ -3,33 +3,37 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "learn/weights.h"
-#include "policy/policies.h"
 #include "train/generation.h"
 
 static const double ASTRAY = 0.006;  // below the best: back to it
 
-TrainPlan train_plan(uint32_t generations) {
-    uint32_t polish = generations / 4, imitate = generations - generations / 4 - polish;
-    return (TrainPlan){.generations = {imitate, generations - imitate - polish, polish},
-                       .episodes = 24,
-                       .updates = 150,
-                       .pairs = 12,
-                       .check = 4,
-                       .traces = 2};
-}
-
-static void usual_settings(RelmasSettings *to, Arena *a) {
-    Settings s = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, to, a};
-    settings_default(&s);
+TrainPlan train_plan(uint32_t generations, uint32_t stages) {
+    static const uint32_t parts[TRAIN_STAGES] = {2, 1, 1};
+    TrainPlan plan = {.episodes = 24, .updates = 150, .pairs = 12, .check = 4, .traces = 2};
+    uint32_t  all = 0, first = TRAIN_STAGES, left = generations;
+    for (uint32_t i = 0; i < TRAIN_STAGES; i++) {
+        if ((stages >> i & 1) == 0) continue;
+        all += parts[i];
+        if (first == TRAIN_STAGES) first = i;
+    }
+    CHECK(first < TRAIN_STAGES);
+    for (uint32_t i = first + 1; i < TRAIN_STAGES; i++) {
+        if ((stages >> i & 1) != 0) plan.generations[i] = generations * parts[i] / all;
+        left -= plan.generations[i];
+    }
+    plan.generations[first] = left;
+    return plan;
 }
 
 Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, const ChipPolicy *const *rivals,
-                      uint32_t hidden, TrainPlan plan, uint64_t seed, Arena *a) {
+                      const RelmasSettings *settings, uint32_t hidden, TrainPlan plan,
+                      uint64_t seed, Arena *a) {
     Actor  actor = relmas_actor(hidden);
     Critic critic = {.features = RELMAS_FEATURES, .actions = RELMAS_SAYS, .hidden = hidden};
     *t = (RelmasTrain){.course = c, .runs = runs, .plan = plan, .seed = seed};
-    usual_settings(&t->settings, a);
+    t->settings = *settings;
     t->gauge = (Gauge){
         .course = c, .runs = runs, .settings = &t->settings, .actor = actor, .traces = plan.traces};
     t->ddpg = ddpg_create(a, generation_options(actor, critic), rng_fork((Rng){seed}, 1).s);
@@ -47,9 +51,9 @@ uint32_t relmas_train_total(const RelmasTrain *t) {
 }
 
 TrainStage relmas_train_stage(const RelmasTrain *t, uint32_t generation) {
-    uint32_t stage = 0;
-    while (stage + 1 < TRAIN_STAGES && generation >= t->plan.generations[stage])
-        generation -= t->plan.generations[stage++];
+    uint32_t stage = 0, before = 0;
+    while (stage + 1 < TRAIN_STAGES && generation >= before + t->plan.generations[stage])
+        before += t->plan.generations[stage++];
     return (TrainStage)stage;
 }
 

@@ -20,7 +20,8 @@ typedef struct TrainPlan {
     uint32_t traces;    // of each cell in a gauging
 } TrainPlan;
 
-TrainPlan train_plan(uint32_t generations);  // the usual one, of so many in all
+// The usual one, of so many in all; stages: a bit for each that takes part.
+TrainPlan train_plan(uint32_t generations, uint32_t stages);
 
 typedef struct RelmasTrain {
     const Course  *course;
@@ -47,8 +48,8 @@ typedef struct TrainReport {  // of one generation
 
 // `rivals`: whom the network is gauged beside; NULL after the last.
 MUST_USE Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs,
-                               const ChipPolicy *const *rivals, uint32_t hidden, TrainPlan plan,
-                               uint64_t seed, Arena *a);
+                               const ChipPolicy *const *rivals, const RelmasSettings *settings,
+                               uint32_t hidden, TrainPlan plan, uint64_t seed, Arena *a);
 uint32_t     relmas_train_total(const RelmasTrain *t);
 TrainStage   relmas_train_stage(const RelmasTrain *t, uint32_t generation);
 

@@ -10,6 +10,8 @@ expect 2 chip train extra; quiet
 expect 2 chip train --steps 0; quiet
 expect 2 chip train --hidden 100000; quiet
 expect 2 chip train --mix resnet500; says "did you mean resnet50?"; quiet
+expect 2 chip train --stages play; says "imitate, ddpg and polish"; quiet
+expect 2 chip train --set size=100; says "out of range"; quiet
 expect 2 chip train --mix light,light; says "twice"; quiet
 
 small="chip train --chip 2+2 --mix lstm_kws --hidden 4 --steps 2 --seed 3"

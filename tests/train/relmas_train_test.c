@@ -35,9 +35,12 @@ static void school_open(School *s, uint32_t threads, TrainPlan plan, uint64_t se
     assert_int_equal(arena_init(&s->arena, (size_t)4 << 30), ERR_OK);
     assert_int_equal(course_open(&o, &s->arena, &s->course), ERR_OK);
     assert_int_equal(runs_create(&s->runs, threads, &s->arena), ERR_OK);
-    assert_int_equal(
-        relmas_train_open(&s->train, &s->course, s->runs, rivals, HIDDEN, plan, seed, &s->arena),
-        ERR_OK);
+    RelmasSettings usual;
+    Settings       rows = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, &usual, &s->arena};
+    settings_default(&rows);
+    assert_int_equal(relmas_train_open(&s->train, &s->course, s->runs, rivals, &usual, HIDDEN, plan,
+                                       seed, &s->arena),
+                     ERR_OK);
 }
 
 static void school_close(School *s) {
@@ -141,12 +144,25 @@ static void test_draws(void **state) {
     school_close(&s);
 }
 
+static void test_plan(void **state) {
+    (void)state;
+    for (uint32_t stages = 1; stages < 8; stages++)
+        for (uint32_t n = 1; n < 40; n++) {
+            TrainPlan p = train_plan(n, stages);
+            uint32_t  sum = 0;
+            for (uint32_t i = 0; i < TRAIN_STAGES; i++) {
+                sum += p.generations[i];
+                assert_true((stages >> i & 1) != 0 || p.generations[i] == 0);
+            }
+            assert_int_equal(sum, n);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_learns),  cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
