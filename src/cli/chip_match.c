@@ -143,6 +143,7 @@ static MatchCell cell_of(const Field *f, uint32_t cell, Arena *a) {
         entries[i] = (MatchEntry){.policy = p->name,
                                   .clairvoyant = p->clairvoyant,
                                   .paper = p->paper,
+                                  .of = p->of,
                                   .runs = &f->runs[first]};
         find_worst(f, s, first, &entries[i]);
     }

@@ -158,6 +158,7 @@ typedef struct ChipPolicy {
     const char    *paper;        // that it follows; NULL: a textbook, or our own idea
     bool           clairvoyant;  // sees the future: no contender, but a bound
     bool           learned;
+    const char    *of;    // the policy of which it is a part, no rival of it; NULL: none
     const Setting *rows;  // its constants
     uint32_t       n_rows;
     size_t         settings_size;  // of the struct that the rows fill

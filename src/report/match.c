@@ -49,11 +49,16 @@ static double sla_of(const Match *m, const MatchEntry *e) {
     return match_mean(m, e, offsetof(MatchRun, sla)).mean;
 }
 
+static bool is_part(const Match *m, const MatchEntry *e) {
+    return e->of != NULL && strcmp(e->of, m->champion) == 0;
+}
+
 static const MatchEntry *best(const Match *m, const MatchCell *c, bool clairvoyant) {
     const MatchEntry *found = NULL;
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const MatchEntry *e = &c->entries[i];
-        if (e->clairvoyant != clairvoyant || strcmp(e->policy, m->champion) == 0) continue;
+        if (e->clairvoyant != clairvoyant || strcmp(e->policy, m->champion) == 0 || is_part(m, e))
+            continue;
         if (found == NULL || sla_of(m, e) > sla_of(m, found)) found = e;
     }
     return found;
@@ -61,6 +66,12 @@ static const MatchEntry *best(const Match *m, const MatchCell *c, bool clairvoya
 
 const MatchEntry *match_baseline(const Match *m, const MatchCell *c) { return best(m, c, false); }
 const MatchEntry *match_bound(const Match *m, const MatchCell *c) { return best(m, c, true); }
+
+const MatchEntry *match_part(const Match *m, const MatchCell *c) {
+    for (uint32_t i = 0; i < c->n_entries; i++)
+        if (is_part(m, &c->entries[i])) return &c->entries[i];
+    return NULL;
+}
 
 Mean match_margin(const Match *m, const MatchEntry *e, const MatchEntry *than) {
     double x[MATCH_TRACES];
@@ -107,11 +118,13 @@ static MatchRival rival(const Match *m, const MatchEntry *of) {
 
 static void judge_cell(const Match *m, const MatchCell *c, MatchVerdict *v) {
     const MatchEntry *ours = match_find(c, m->champion), *theirs = match_baseline(m, c),
-                     *bound = match_bound(m, c);
+                     *bound = match_bound(m, c), *part = match_part(m, c);
     Mean margin = match_margin(m, ours, theirs);
     v->sla += sla_of(m, ours) / m->n_cells;
     v->baseline_sla += sla_of(m, theirs) / m->n_cells;
     v->bound_sla += bound != NULL ? sla_of(m, bound) / m->n_cells : NAN;
+    v->part = part != NULL ? part->policy : NULL;
+    v->part_sla += part != NULL ? sla_of(m, part) / m->n_cells : NAN;
     v->ahead += margin.mean - margin.half > 0;
     v->behind += margin.mean + margin.half < 0;
     if (v->worst != NULL && margin.mean >= v->worst_margin.mean) return;

@@ -22,6 +22,7 @@ typedef struct MatchEntry {
     const char     *policy;
     bool            clairvoyant;   // a bound, no contender
     const char     *paper;         // that it follows; NULL: none
+    const char     *of;            // the policy of which it is a part; NULL: none
     const MatchRun *runs;          // [traces]
     const char     *worst_tenant;  // with the lowest share in time over all traces
     double          worst_sla;
@@ -63,8 +64,9 @@ Mean match_mean(const Match *m, const MatchEntry *e, size_t member);
 Mean match_over(const Match *m, const MatchWhere *w, const char *policy, size_t member);
 
 const MatchEntry *match_find(const MatchCell *c, const char *policy);  // NULL: takes no part
-// The best of those that are neither clairvoyant nor the champion; NULL: there is none.
+// The best of those that are neither clairvoyant nor the champion or a part of it; NULL: none is.
 const MatchEntry *match_baseline(const Match *m, const MatchCell *c);
+const MatchEntry *match_part(const Match *m, const MatchCell *c);   // of the champion; NULL: none
 const MatchEntry *match_bound(const Match *m, const MatchCell *c);  // the best clairvoyant one
 // How much more of the requests `e` had in time than `than`, trace by trace.
 Mean match_margin(const Match *m, const MatchEntry *e, const MatchEntry *than);
@@ -81,9 +83,11 @@ typedef struct MatchRival {  // the champion against one policy, over all cells
 
 typedef struct MatchVerdict {
     double           sla, baseline_sla, bound_sla;  // means; not a number: no such policy
-    Mean             margin;                        // over the best baseline of each cell
-    uint32_t         ahead, even, behind;           // cells, by the interval of the margin
-    const MatchCell *worst;                         // with the smallest margin
+    const char      *part;                          // of the champion; NULL: none took part
+    double           part_sla;
+    Mean             margin;               // over the best baseline of each cell
+    uint32_t         ahead, even, behind;  // cells, by the interval of the margin
+    const MatchCell *worst;                // with the smallest margin
     Mean             worst_margin;
     MatchRival      *rivals;
     uint32_t         n_rivals;

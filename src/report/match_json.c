@@ -48,6 +48,7 @@ static json_t *entry_json(const Match *m, const MatchCell *c, const MatchEntry *
                         e->worst_tenant != NULL ? json_string(e->worst_tenant) : json_null());
     json_object_set_new(doc, "worst_sla", number(e->worst_tenant != NULL ? e->worst_sla : NAN));
     json_object_set_new(doc, "clairvoyant", json_boolean(e->clairvoyant));
+    if (e->of != NULL) json_object_set_new(doc, "part_of", json_string(e->of));
     return doc;
 }
 

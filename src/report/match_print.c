@@ -24,6 +24,12 @@ static char *bound_words(const MatchVerdict *v, Arena *a) {
     return arena_printf(a, " The oracle, which sees the future, has %.1f %%.", 100 * v->bound_sla);
 }
 
+static char *part_words(const MatchVerdict *v, Arena *a) {
+    if (v->part == NULL) return arena_str(a, "");
+    return arena_printf(a, " Its rule without the network, %s, has %.1f %%.", v->part,
+                        100 * v->part_sla);
+}
+
 static char *gain_words(const MatchVerdict *v, Arena *a) {
     const MatchRival *best = NULL;
     for (uint32_t i = 0; i < v->n_rivals; i++) {
@@ -49,10 +55,10 @@ char *match_words(const Match *m, const MatchVerdict *v, Arena *a) {
         a,
         "%s against the best online baseline of each cell: %s in the mean of %u cells (%.1f %% "
         "against %.1f %%); ahead in %u, even within the interval in %u, behind in %u. Smallest "
-        "margin: %s, in %s.%s%s",
+        "margin: %s, in %s.%s%s%s",
         m->champion, plus_minus(v->margin, a), m->n_cells, 100 * v->sla, 100 * v->baseline_sla,
         v->ahead, v->even, v->behind, plus_minus(v->worst_margin, a), match_title(v->worst, a),
-        gain_words(v, a), bound_words(v, a));
+        gain_words(v, a), part_words(v, a), bound_words(v, a));
 }
 
 static Err print_verdict(const Match *m, Arena *a, FILE *f) {

@@ -31,18 +31,21 @@ static void real(Table *t, double v) {
         table_missing(t);
 }
 
-static const char *role(const Match *m, const MatchEntry *e, const MatchEntry *base) {
+static const char *role(const Match *m, const MatchCell *c, const MatchEntry *e,
+                        const MatchEntry *base) {
     if (e->clairvoyant) return "sees the future";
+    if (e == match_part(m, c)) return "champion's rule";
     if (e == base) return "best baseline";
     return strcmp(e->policy, m->champion) == 0 ? "champion" : "";
 }
 
-static void cell_row(Table *t, const Match *m, const MatchEntry *e, const MatchEntry *base) {
+static void cell_row(Table *t, const Match *m, const MatchCell *c, const MatchEntry *e,
+                     const MatchEntry *base) {
     Mean sla = match_mean(m, e, offsetof(MatchRun, sla));
     Mean margin = base != NULL && base != e ? match_margin(m, e, base) : (Mean){NAN, NAN, NAN, 0};
     table_row(t);
     table_text(t, e->policy);
-    table_text(t, role(m, e, base));
+    table_text(t, role(m, c, e, base));
     real(t, sla.mean);
     real(t, sla.half);
     real(t, margin.mean);
@@ -62,7 +65,7 @@ void match_cell_table(const Match *m, const MatchCell *c, Arena *a, Table *t) {
     const MatchEntry *base = match_baseline(m, c);
     uint32_t          n = sizeof cell_columns / sizeof *cell_columns;
     table_init(t, a, cell_columns, m->measured ? n : n - 1);
-    for (uint32_t i = 0; i < c->n_entries; i++) cell_row(t, m, &c->entries[i], base);
+    for (uint32_t i = 0; i < c->n_entries; i++) cell_row(t, m, c, &c->entries[i], base);
 }
 
 static const Column verdict_columns[] = {

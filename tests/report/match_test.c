@@ -45,8 +45,12 @@ static void fill_cell(Fixture *f, uint32_t c) {
                                           .measured_us = 7,
                                           .level_sla = {sla, sla, sla}};
         }
-        f->entries[c][e] = (MatchEntry){names[e],      e == 3,     e == 1 ? NULL : "a paper",
-                                        f->runs[c][e], "resnet50", 0.25};
+        f->entries[c][e] = (MatchEntry){.policy = names[e],
+                                        .clairvoyant = e == 3,
+                                        .paper = e == 1 ? NULL : "a paper",
+                                        .runs = f->runs[c][e],
+                                        .worst_tenant = "resnet50",
+                                        .worst_sla = 0.25};
     }
     f->cells[c] = (MatchCell){
         "4+4",  c < 2 ? "light" : "heavy", c % 2 == 0 ? 0.5 : 1, c % 2 == 0 ? 16 : 8, f->entries[c],
@@ -88,6 +92,16 @@ static void test_the_best_baseline_neither_sees_ahead_nor_is_the_champion(void *
     Match m = f->match;
     m.champion = "nobody";
     assert_string_equal(match_baseline(&m, &f->cells[0])->policy, "star");
+    assert_null(match_part(&f->match, &f->cells[0]));
+    MatchEntry own[ENTRIES];
+    MatchCell  cell = {.entries = own, .n_entries = ENTRIES};
+    memcpy(own, f->entries[0], sizeof own);
+    MatchEntry *clever = &own[match_find(&cell, "clever") - own];
+    clever->of = "star";  // what is a part of the champion is no baseline of it
+    assert_ptr_equal(match_part(&f->match, &cell), clever);
+    assert_string_equal(match_baseline(&f->match, &cell)->policy, "plain");
+    clever->of = "plain";
+    assert_string_equal(match_baseline(&f->match, &cell)->policy, "clever");
     MatchCell bound = {.entries = &f->entries[0][3], .n_entries = 1};
     assert_null(match_baseline(&m, &bound));
 }

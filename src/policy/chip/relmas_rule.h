@@ -5,20 +5,23 @@
 #include "policy/chip/relmas_table.h"
 
 // The defaults were chosen on traces of the seeds 1 to 99.
-#define RELMAS_SETTINGS(X)                                                                         \
+#define RELMAS_RULE_SETTINGS(X)                                                                    \
     X(size, double, 3.0, 0.0, 16.0, "weight of a request's remaining work: little goes first")     \
     X(size_units, double, 1.0, 0.0, 16.0, "the same where units are scarce, not bandwidth")        \
     X(slack, double, 0.2, 0.0, 100.0, "weight of slack, in works of a usual request")              \
     X(fair, double, 8.0, 0.0, 100.0, "weight of what a tenant lacks to its target")                \
     X(fit, double, 0.5, 0.0, 100.0, "weight of a unit's price over the cheapest unit's")           \
     X(time, double, 1.0, 0.0, 100.0, "weight of a layer's part of the slack that a unit takes")    \
-    X(gain, double, 4.0, 0.0, 100.0, "weight of what the network says")                            \
     X(patience, double, 0.3, 0.0, 100.0, "how much better a busy unit must be to wait for it")     \
     X(speed, double, 0.2, 0.0, 1.0, "least part of its bandwidth with which a layer is started")   \
     X(stay, double, 2.0, 0.0, 100.0, "how much more a layer counts for bandwidth once it runs")    \
     X(margin, double, 0.0, -1.0, 4.0, "slack below this part of the remaining time is hopeless")   \
     X(cap, bool, true, 0, 1, "bandwidth goes to the layers that are worth most, not to all alike") \
-    X(drop, bool, false, 0, 1, "hopeless requests are dropped, not computed last")                 \
+    X(drop, bool, false, 0, 1, "hopeless requests are dropped, not computed last")
+
+#define RELMAS_SETTINGS(X)                                                                         \
+    RELMAS_RULE_SETTINGS(X)                                                                        \
+    X(gain, double, 4.0, 0.0, 100.0, "weight of what the network says")                            \
     X(weights, string, "", 0, 4095, "a file of weights, or none (default: what came along)")       \
     X(hidden, int, 0, 0, 1024, "charge a network of this size (0: of its own)")
 
