@@ -77,8 +77,7 @@ static Err save(const Options *o, const RelmasTrain *t, Arena *a) {
         arena_printf(a, "chips=%s\nmixes=%s\nseed=%lld\ngenerations=%u\nvalidation=%.4f\n",
                      o->chips, o->mixes, (long long)o->seed, t->generation, t->best_mark.mean);
     char *state = arena_printf(a, "%s.training", o->out);
-    if (t->best_mark.score >= 0)
-        TRY(relmas_file_save(o->out, t->gauge.actor.trunk.hidden, t->best, facts, a));
+    TRY(relmas_file_save(o->out, t->gauge.actor.trunk.hidden, t->best, facts, a));
     return t->generation < relmas_train_total(t) ? relmas_train_save(t, state, a) : ERR_OK;
 }
 

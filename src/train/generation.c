@@ -133,7 +133,7 @@ static void learn(Round *r, const Replay *replay, Arena *a, TrainReport *out) {
     Rng          rng = rng_fork((Rng){t->seed ^ 0xd0a}, t->generation);
     DdpgReport   report = {0};
     if (replay_count(replay) == 0) return;
-    ddpg_options(t->ddpg)->actor_rate = r->stage == TRAIN_IMITATE ? 1e-3f : 5e-5f;
+    ddpg_options(t->ddpg)->actor_rate = r->stage == TRAIN_IMITATE ? 1e-3f : 3e-5f;
     for (uint32_t u = 0; u < t->plan.updates; u++) {
         replay_draw(replay, &rng, batch, picks);
         for (uint32_t i = 0; i < batch; i++)
@@ -151,7 +151,7 @@ Err generation_run(RelmasTrain *t, Arena *scratch, TrainReport *out) {
     Round    r = {.train = t, .stage = out->stage};
     uint32_t n = t->plan.episodes;
     if (out->stage == TRAIN_POLISH) return generation_polish(t, scratch, out);
-    r.sigma = out->stage == TRAIN_IMITATE ? 0 : 0.1f;
+    r.sigma = out->stage == TRAIN_IMITATE ? 0 : 0.06f;
     Err e = gather(&r, n, scratch);
     if (e == ERR_OK) {
         learn(&r, fill(&r, n, scratch), scratch, out);

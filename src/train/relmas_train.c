@@ -11,7 +11,7 @@ static const double ASTRAY = 0.006;  // below the best: back to it
 
 TrainPlan train_plan(uint32_t generations, uint32_t stages) {
     static const uint32_t parts[TRAIN_STAGES] = {2, 1, 1};
-    TrainPlan plan = {.episodes = 24, .updates = 150, .pairs = 12, .check = 4, .traces = 2};
+    TrainPlan plan = {.episodes = 24, .updates = 150, .pairs = 12, .check = 4, .traces = 3};
     uint32_t  all = 0, first = TRAIN_STAGES, left = generations;
     for (uint32_t i = 0; i < TRAIN_STAGES; i++) {
         if ((stages >> i & 1) == 0) continue;
@@ -39,9 +39,10 @@ Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, const ChipPol
     t->ddpg = ddpg_create(a, generation_options(actor, critic), rng_fork((Rng){seed}, 1).s);
     t->best = block_new(a, actor_params(actor));
     t->trial = block_new(a, dense_params(actor_head(actor)));
-    t->best_mark.score = -1;
     TRY(gauge_open(&t->gauge, rivals, a));
-    return gauge_weights(&t->gauge, NULL, a, &t->rule_mark);
+    TRY(gauge_weights(&t->gauge, NULL, a, &t->rule_mark));
+    t->best_mark = t->rule_mark;
+    return ERR_OK;
 }
 
 uint32_t relmas_train_total(const RelmasTrain *t) {
@@ -63,6 +64,12 @@ static bool ends_stage(const RelmasTrain *t, uint32_t g) {
            relmas_train_stage(t, g) != relmas_train_stage(t, g + 1);
 }
 
+// Zeros learn nothing: as long as there is nothing better, what was learned goes on.
+static void back_to_best(RelmasTrain *t) {
+    if (block_norm(t->best) > 0) ddpg_set_actor(t->ddpg, t->best);
+    block_zero(t->trial);
+}
+
 static Err check(RelmasTrain *t, Arena *scratch, TrainReport *out) {
     Block now = {(float *)(uintptr_t)ddpg_actor(t->ddpg), t->best.n};
     TRY(gauge_weights(&t->gauge, now.at, scratch, &out->mark));
@@ -72,8 +79,7 @@ static Err check(RelmasTrain *t, Arena *scratch, TrainReport *out) {
         block_copy(t->best, now);
         t->best_mark = out->mark;
     } else if (out->mark.score < t->best_mark.score - ASTRAY) {
-        ddpg_set_actor(t->ddpg, t->best);
-        block_zero(t->trial);
+        back_to_best(t);
     }
     return ERR_OK;
 }
@@ -86,7 +92,7 @@ Err relmas_train_step(RelmasTrain *t, Arena *scratch, TrainReport *out) {
     arena_rewind(scratch, mark);
     TRY(e);
     if ((g + 1) % t->plan.check == 0 || ends_stage(t, g)) TRY(check(t, scratch, &r));
-    if (ends_stage(t, g)) ddpg_set_actor(t->ddpg, t->best);
+    if (ends_stage(t, g)) back_to_best(t);
     t->generation++;
     *out = r;
     return ERR_OK;

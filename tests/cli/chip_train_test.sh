@@ -15,7 +15,7 @@ expect 2 chip train --set size=100; says "out of range"; quiet
 expect 2 chip train --mix light,light; says "twice"; quiet
 
 small="chip train --chip 2+2 --mix lstm_kws --hidden 4 --steps 2 --seed 3"
-expect 0 $small -o "$dir/a.weights" --threads 1; prints "generation"; prints "kept"; prints "the rule without a network"
+expect 0 $small -o "$dir/a.weights" --threads 1; prints "generation"; prints "imitate"; prints "the rule without a network"
 expect 0 $small -o "$dir/b.weights" --threads 2 --json; prints '"worst_gain"'
 cmp -s "$dir/a.weights" "$dir/b.weights" || fail "the same seed gave other weights"
 [ ! -e "$dir/a.weights.training" ] || fail "a training that is over left its state"

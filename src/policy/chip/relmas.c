@@ -41,14 +41,14 @@ static Relmas *carve_all(const ChipSetup *s, Carve *from) {
     return r;
 }
 
-static size_t size_of(const ChipSetup *s, const void *settings) {
+size_t relmas_size(const ChipSetup *s, const void *settings) {
     (void)settings;
     Carve c = {0};
     carve_all(s, &c);
     return c.used;
 }
 
-static void init(void *state, const ChipSetup *s, const void *settings, const void *loaded) {
+void relmas_init(void *state, const ChipSetup *s, const void *settings, const void *loaded) {
     Carve   c = {.base = state};
     Relmas *r = carve_all(s, &c);
     relmas_table_fill(&r->table, s);
@@ -89,7 +89,7 @@ static void adopt(void *state) {
     }
 }
 
-static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+uint32_t relmas_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Relmas *r = state;
     return relmas_serve(&r->serve, v, NULL, out, max);
 }
@@ -114,9 +114,9 @@ const ChipPolicy chip_policy_relmas = {
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(RelmasSettings),
     .load = load,
-    .state_size = size_of,
-    .init = init,
+    .state_size = relmas_size,
+    .init = relmas_init,
     .think = think,
     .adopt = adopt,
-    .decide = decide,
+    .decide = relmas_decide,
 };

@@ -31,6 +31,11 @@ typedef struct Relmas {
     float              *scratch;  // of the network
 } Relmas;
 
+// The policy's own functions, for the rule without a network (prices.c).
+size_t   relmas_size(const ChipSetup *s, const void *settings);
+void     relmas_init(void *state, const ChipSetup *s, const void *settings, const void *loaded);
+uint32_t relmas_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max);
+
 // Decides as the policy is about to, and tells the witness why. What it notes down of tasks on the
 // way, the policy would too.
 uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasWitness *witness,
