@@ -1,4 +1,4 @@
-// One table of commands: the first one or two words choose the row.
+// One table of commands: the first words choose the row.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,11 +35,14 @@ static int print_overview(FILE *f) {
 
 // How many words of argv name the command; 0 when they name another.
 static int words_matched(const Command *c, int argc, char **argv) {
-    const char *space = strchr(c->name, ' ');
-    size_t      first = space != NULL ? (size_t)(space - c->name) : strlen(c->name);
-    if (argc < 2 || strlen(argv[1]) != first || strncmp(argv[1], c->name, first) != 0) return 0;
-    if (space == NULL) return 1;
-    return argc > 2 && strcmp(argv[2], space + 1) == 0 ? 2 : 0;
+    const char *at = c->name;
+    for (int words = 1; words < argc; words++) {
+        size_t n = strcspn(at, " ");
+        if (strlen(argv[words]) != n || strncmp(argv[words], at, n) != 0) return 0;
+        if (at[n] == '\0') return words;
+        at += n + 1;
+    }
+    return 0;
 }
 
 // A word that begins commands ("zoo") lists them.

@@ -1,0 +1,57 @@
+#include "cli/trace_args.h"
+
+#include <string.h>
+
+void trace_args_rows(TraceArgs *t, ArgRow *rows) {
+    Window *w = &t->window;
+    t->format = "auto";
+    const ArgRow all[TRACE_ARG_ROWS] = {
+        {"format", ARG_TEXT, &t->format, "F",
+         "plain, philly, helios, openb, muri, chronus, tiresias, lucid, pollux, gavel, synergy "
+         "(default auto)",
+         0, 0},
+        {"unit", ARG_TEXT, &t->unit, "U", "of times that are bare numbers: ms, s or min", 0, 0},
+        {"rates", ARG_TEXT, &t->rates, "FILE", "seconds per iteration, for traces that count these",
+         0, 0},
+        {"gpu-type", ARG_TEXT, &t->gpu_type, "T", "whose rates count (default v100)", 0, 0},
+        {"from", ARG_TEXT, &w->from, "T", "submitted at T or later: 90, 15m, 12h, 3d, or a date", 0,
+         0},
+        {"to", ARG_TEXT, &w->to, "T", "submitted before T", 0, 0},
+        {"skip", ARG_INT, &w->skip, "N", "leave out the first N of these", 0, INT64_MAX},
+        {"jobs", ARG_INT, &w->jobs, "N", "no more than N (default: all)", 0, INT64_MAX},
+        {"min-s", ARG_INT, &w->min_s, "S", "jobs of at least S seconds", 0, INT64_MAX},
+        {"max-s", ARG_INT, &w->max_s, "S", "jobs of at most S seconds", 0, INT64_MAX},
+        {"min-gpus", ARG_INT, &w->min_gpus, "N", "jobs of at least N GPUs", 0, INT64_MAX},
+        {"max-gpus", ARG_INT, &w->max_gpus, "N", "jobs of at most N GPUs", 0, INT64_MAX},
+        {"known", ARG_FLAG, &w->known, NULL, "only jobs whose duration is known", 0, 0},
+        {"rebase", ARG_FLAG, &w->rebase, NULL, "the first job that is left comes at time 0", 0, 0},
+    };
+    memcpy(rows, all, sizeof all);
+}
+
+static Err unit_of(const char *text, TimeNs *out) {
+    static const struct {
+        const char *name;
+        TimeNs      ns;
+    } units[] = {{"ms", 1000000}, {"s", JOB_SECOND}, {"min", 60 * JOB_SECOND}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(units[i].name, text) == 0) {
+            *out = units[i].ns;
+            return ERR_OK;
+        }
+    return err_set(ERR_ARG, "--unit %.40s: give ms, s or min", text);
+}
+
+Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
+    TraceOptions o = {.window = t->window};
+    Rates        rates;
+    if (t->unit != NULL) TRY(unit_of(t->unit, &o.unit));
+    if (t->rates != NULL) {
+        TRY(rates_read(t->rates, t->gpu_type, a, &rates));
+        o.rates = &rates;
+    }
+    TRY(trace_read(path, t->format, &o, a, out));
+    if (out->n == 0)
+        return err_set(ERR_ARG, "%s: no job is left; widen --from, --to and the limits", path);
+    return ERR_OK;
+}

@@ -1,0 +1,15 @@
+// TraceArgs: the options by which commands name a trace and the part of it that they are about.
+#pragma once
+
+#include "cli/args.h"
+#include "cluster/trace.h"
+
+enum { TRACE_ARG_ROWS = 14 };
+
+typedef struct TraceArgs {
+    const char *format, *unit, *rates, *gpu_type;
+    Window      window;
+} TraceArgs;
+
+void         trace_args_rows(TraceArgs *t, ArgRow *rows);  // TRACE_ARG_ROWS of them
+MUST_USE Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out);

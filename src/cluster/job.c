@@ -1,0 +1,60 @@
+#include "cluster/job.h"
+
+#include <stdlib.h>
+
+typedef struct Key {
+    TimeNs   submit;
+    uint32_t row, from;
+} Key;
+
+static int by_time(const void *a, const void *b) {
+    const Key *x = a, *y = b;
+    if (x->submit != y->submit) return x->submit < y->submit ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static bool in_order(const JobList *l) {
+    for (uint32_t i = 1; i < l->n; i++)
+        if (by_time(&(Key){l->at[i - 1].submit, l->at[i - 1].row, 0},
+                    &(Key){l->at[i].submit, l->at[i].row, 0}) > 0)
+            return false;
+    return true;
+}
+
+Err job_list_sort(JobList *l, Arena *scratch) {
+    if (in_order(l)) return ERR_OK;
+    size_t mark = scratch->used;
+    Key   *keys = arena_try_new(scratch, Key, l->n);
+    Job   *copy = arena_try_new(scratch, Job, l->n);
+    if (keys == NULL || copy == NULL) return err_set(ERR_LIMIT, "no memory to sort %u jobs", l->n);
+    for (uint32_t i = 0; i < l->n; i++) {
+        keys[i] = (Key){l->at[i].submit, l->at[i].row, i};
+        copy[i] = l->at[i];
+    }
+    qsort(keys, l->n, sizeof *keys, by_time);
+    for (uint32_t i = 0; i < l->n; i++) l->at[i] = copy[keys[i].from];
+    arena_rewind(scratch, mark);
+    return ERR_OK;
+}
+
+const char *job_class_name(JobClass c) {
+    static const char *const names[] = {
+#define X(id, name, about) name,
+#include "cluster/job_class.def"
+#undef X
+    };
+    return names[c];
+}
+
+const char *job_model(const JobList *l, const Job *j) {
+    return j->model < l->n_models ? l->models[j->model] : "";
+}
+
+const char *job_tenant(const JobList *l, const Job *j) {
+    return j->tenant < l->n_tenants ? l->tenants[j->tenant] : "";
+}
+
+double job_gpu_seconds(const Job *j) {
+    if (j->work < 0) return 0;
+    return (double)j->work / (double)JOB_SECOND * j->gpus * j->gpu_milli / 1000;
+}

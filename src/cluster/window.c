@@ -1,0 +1,73 @@
+#include "cluster/window.h"
+
+#include <string.h>
+
+#include "base/decimal.h"
+#include "cluster/date.h"
+
+static Err time_of_date(const char *text, const JobList *l, TimeNs *out) {
+    int64_t seconds = 0;
+    if (!date_read(text, &seconds))
+        return err_set(ERR_ARG, "'%.40s' is no date; write 2017-10-02 or '2017-10-02 08:30:00'",
+                       text);
+    if (l->origin == 0)
+        return err_set(ERR_ARG, "'%.40s': %s has no dates; give a time since its beginning, as 12h",
+                       text, l->name);
+    *out = seconds * JOB_SECOND - l->origin;
+    return ERR_OK;
+}
+
+Err window_time(const char *text, const JobList *l, TimeNs *out) {
+    static const char    letters[] = "smhd";
+    static const int64_t seconds[] = {1, 60, 3600, 86400};
+    size_t               n = strlen(text);
+    char                 number[32];
+    if (n > 4 && text[4] == '-') return time_of_date(text, l, out);
+    const char *letter = n > 0 ? strchr(letters, text[n - 1]) : NULL;
+    size_t      digits = n - (letter != NULL);
+    int64_t     unit = (letter != NULL ? seconds[letter - letters] : 1) * JOB_SECOND;
+    if (digits == 0 || digits >= sizeof number)
+        return err_set(ERR_ARG, "'%.40s' is no time; write 90, 15m, 12h or 3d", text);
+    memcpy(number, text, digits);
+    number[digits] = '\0';
+    DecimalFault f = decimal_read(number, unit, JOB_TIME_MAX, out);
+    if (f != DECIMAL_OK)
+        return err_set(ERR_ARG, "'%.40s' %s; write a time as 90, 15m, 12h or 3d", text,
+                       decimal_text(f));
+    return ERR_OK;
+}
+
+// Bounds in seconds may be beyond what nanoseconds can say; then nothing is beyond them.
+static TimeNs bound(int64_t seconds) {
+    return seconds > JOB_TIME_MAX / JOB_SECOND ? INT64_MAX : seconds * JOB_SECOND;
+}
+
+static bool fits(const Window *w, const Job *j) {
+    if ((w->known || w->min_s > 0 || w->max_s > 0) && j->work < 0) return false;
+    if (w->min_s > 0 && j->work < bound(w->min_s)) return false;
+    if (w->max_s > 0 && j->work > bound(w->max_s)) return false;
+    if (w->min_gpus > 0 && j->gpus < w->min_gpus) return false;
+    return w->max_gpus <= 0 || j->gpus <= w->max_gpus;
+}
+
+static void rebase(JobList *l) {
+    TimeNs first = l->n > 0 ? l->at[0].submit : 0;
+    for (uint32_t i = 0; i < l->n; i++) l->at[i].submit -= first;
+    if (l->origin != 0) l->origin += first;
+}
+
+Err window_cut(const Window *w, JobList *l) {
+    TimeNs   from = INT64_MIN, to = INT64_MAX;
+    int64_t  passed = 0;
+    uint32_t n = 0;
+    if (w->from != NULL) TRY(window_time(w->from, l, &from));
+    if (w->to != NULL) TRY(window_time(w->to, l, &to));
+    for (uint32_t i = 0; i < l->n && (w->jobs <= 0 || n < w->jobs); i++) {
+        const Job *j = &l->at[i];
+        if (j->submit < from || j->submit >= to || !fits(w, j)) continue;
+        if (passed++ >= w->skip) l->at[n++] = *j;
+    }
+    l->n = n;
+    if (w->rebase) rebase(l);
+    return ERR_OK;
+}
