@@ -1,0 +1,41 @@
+// Synergy: its published simulator round by round, the slow truth of how it shares out servers.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef enum SynergyOrder { SYNERGY_FIFO, SYNERGY_SRTF, SYNERGY_LAS, SYNERGY_FTF } SynergyOrder;
+
+typedef enum SynergyShare {
+    SYNERGY_FAIR,    // everybody gets the share that goes with the GPUs
+    SYNERGY_GREEDY,  // the best demand or nothing
+    SYNERGY_TUNE     // the best demand where there is room; the rich give back for the poor
+} SynergyShare;
+
+typedef struct SynergyModel {
+    const char *name;
+    double      best_cores, best_gb;  // per GPU: more makes it no faster
+    double      speedup;              // at its best, against its share
+    double      iteration_s;          // at its share
+} SynergyModel;
+
+typedef struct SynergyJob {
+    const SynergyModel *model;
+    double              arrival_s;
+    double              end_s;  // result; negative: the run was over before it
+    int64_t             iterations;
+    uint32_t            gpus;
+} SynergyJob;
+
+typedef struct SynergySetup {
+    SynergyOrder order;
+    SynergyShare share;
+    uint32_t     servers;
+    double       gpus, cores, gb, storage_mbps;  // of each server
+    bool         all_at_once;  // rounds at 1, 301, ...; else at multiples of 300 from the first job
+} SynergySetup;
+
+// False: a job can never be placed where the original would give up, and nothing is to be said.
+bool synergy_run(const SynergySetup *setup, SynergyJob *jobs, uint32_t n, Arena *a);
