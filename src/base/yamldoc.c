@@ -76,7 +76,7 @@ static Err walk(Walk *w, yaml_parser_t *p) {
     for (bool over = false; !over;) {
         yaml_event_t e;
         if (yaml_parser_parse(p, &e) != 1)
-            return err_set(p->error == YAML_MEMORY_ERROR ? ERR_LIMIT : ERR_PARSE, "%s:%zu:%zu: %s",
+            return err_set(p->error == YAML_MEMORY_ERROR ? ERR_LIMIT : ERR_CONFIG, "%s:%zu:%zu: %s",
                            w->name, p->problem_mark.line + 1, p->problem_mark.column + 1,
                            p->problem != NULL ? p->problem : "this is not YAML");
         over = e.type == YAML_STREAM_END_EVENT;

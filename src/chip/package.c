@@ -69,7 +69,9 @@ static Err read_units(Package *p, const char *beside, Arena *a) {
 }
 
 Err package_parse(const char *name, const char *text, size_t len, Arena *a, Package *out) {
-    static const char *const optional[] = {NULL};
+    static const char *const optional[] = {"about",      "clock_mhz",       "period_us", "idle_mw",
+                                           "macs_cycle", "ops_cycle",       "mac_pj",    "op_pj",
+                                           "byte_pj",    "dispatch_cycles", NULL};
     Package                  p = {0};
     Settings                 s = {rows, sizeof rows / sizeof *rows, &p, a};
     settings_default(&s);

@@ -42,12 +42,12 @@ static void relate(Unit *u) {
 }
 
 Err unit_parse(const char *name, const char *text, size_t len, Arena *a, Unit *out) {
-    static const char *const optional[] = {
-        "vectors",        "lanes",   "depthwise",  "bank_bytes",
-        "buffer_weights", "overlap", "efficiency", "buffer_efficiency",
-        "lean",           "energy",  NULL};
-    Unit     u = {0};
-    Settings s = {rows, sizeof rows / sizeof *rows, &u, a};
+    static const char *const optional[] = {"about",     "vectors",    "lanes",
+                                           "depthwise", "bank_bytes", "buffer_weights",
+                                           "overlap",   "efficiency", "buffer_efficiency",
+                                           "lean",      "energy",     NULL};
+    Unit                     u = {0};
+    Settings                 s = {rows, sizeof rows / sizeof *rows, &u, a};
     settings_default(&s);
     TRY(chip_file_whole(name, text, len, &s, optional));
     TRY(settings_parse(&s, name, text, len));

@@ -96,7 +96,7 @@ static void test_errors(void **state) {
         {"accels: 0x10", "not a whole number", ERR_CONFIG},
         {"accels: \" 7\"", "not a whole number", ERR_CONFIG},
         {"accels:", "not a whole number", ERR_CONFIG},
-        {"accels: -", "chip.yaml:1:9: ", ERR_PARSE},
+        {"accels: -", "chip.yaml:1:9: ", ERR_CONFIG},
         {"load: 2.01", "chip.yaml:1: load: '2.01' is out of range; allowed is 0 to 2", ERR_CONFIG},
         {"load: nan", "not a number", ERR_CONFIG},
         {"load: 1e999", "out of range", ERR_CONFIG},
@@ -123,9 +123,9 @@ static void test_errors(void **state) {
         {"? [a]\n: 1", "chip.yaml:1: a key must be a plain word", ERR_CONFIG},
         {"accels: &a 1\nload: *a", "chip.yaml:2: aliases", ERR_CONFIG},
         {"accels: 1\n---\naccels: 2", "chip.yaml:2: a second document", ERR_CONFIG},
-        {"load: 1\n\taccels: 2", "chip.yaml:2:", ERR_PARSE},
-        {"load: \"", "chip.yaml:1:", ERR_PARSE},
-        {"\xFF\xFE", "chip.yaml:1:", ERR_PARSE},
+        {"load: 1\n\taccels: 2", "chip.yaml:2:", ERR_CONFIG},
+        {"load: \"", "chip.yaml:1:", ERR_CONFIG},
+        {"\xFF\xFE", "chip.yaml:1:", ERR_CONFIG},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(parse(bad[i].text), bad[i].want);

@@ -88,12 +88,22 @@ static void test_impossible_packages(void **state) {
     no_package("\nunits:", "\nunits: ''", "p.yaml:4", "units");
     no_package("\nunits:", "", "ends without 'units'", "add a line");
     no_package("\nbytes_cycle:", "\nbytes_cycle: 0", "p.yaml:6", "bytes_cycle");
-    no_package("\nperiod_us:", "\nperiod: 3", "ends without 'period_us'", "add");
+    no_package("\nbytes_cycle:", "", "ends without 'bytes_cycle'", "add");
+    no_package("\nperiod_us:", "\nperiod: 3", "p.yaml:7", "did you mean period_us");
     no_package("\nperiod_us:", "\nperiod_us: 1\nperiod: 3", "p.yaml:8", "did you mean period_us");
     Package p;
     assert_int_equal(package_load("5+5", &arena, &p), ERR_ARG);
     said("4+4", "5+5");
     assert_int_equal(package_load("/nowhere/p.yaml", &arena, &p), ERR_IO);
+}
+
+static void test_the_least_of_a_package(void **state) {
+    (void)state;
+    static const char text[] = "name: least\nunits: 1 simba\nbytes_cycle: 8\n";
+    Package           p;
+    assert_int_equal(package_parse("p.yaml", text, sizeof text - 1, &arena, &p), ERR_OK);
+    assert_int_equal(p.n_units, 1);
+    assert_true(p.clock_mhz == 1000 && p.period_us == 500 && p.bytes_cycle == 8);
 }
 
 static void test_impossible_units(void **state) {
@@ -122,6 +132,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shipped_ones),
         cmocka_unit_test(test_impossible_packages),
+        cmocka_unit_test(test_the_least_of_a_package),
         cmocka_unit_test(test_impossible_units),
         cmocka_unit_test(test_every_layer_needs_a_unit),
     };
