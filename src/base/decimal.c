@@ -23,10 +23,9 @@ static DecimalFault read_unsigned(const char *text, int64_t unit, int64_t most, 
     const char *p = text;
     int64_t     whole = 0, part = 0, scale = 1;
     bool        large = false;
-    for (; digit(*p); p++) {
-        large = large || whole > (INT64_MAX - 9) / 10;
-        whole = large ? whole : whole * 10 + (*p - '0');
-    }
+    for (; digit(*p); p++)
+        large = large || __builtin_mul_overflow(whole, 10, &whole) ||
+                __builtin_add_overflow(whole, *p - '0', &whole);
     size_t digits = (size_t)(p - text);
     if (*p == '.')
         for (p++; digit(*p); p++, digits++)

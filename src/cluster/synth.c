@@ -48,12 +48,13 @@ typedef struct Maker {
     const SynthSettings *s;
     Weights              sizes, parts, types, models, tenants;
     uint32_t             size[WEIGHTS_MAX], part[WEIGHTS_MAX], appetite[WEIGHTS_MAX];
-    Rng                  shapes, times;
+    Rng                  shapes, times, times_start;
     double               tenant_sum;
     uint32_t             type_mask[WEIGHTS_MAX];
     const char          *type[JOB_TYPES];
     uint32_t             n_types;
     JobList             *list;
+    uint32_t            *burst_of;  // job -> its burst
     double               gpu_seconds;
 } Maker;
 
@@ -206,7 +207,7 @@ static TimeNs draw_work(Maker *m, const Burst *b) {
     return (TimeNs)fmax(1, fmin(seconds, m->s->most_s)) * JOB_SECOND;
 }
 
-// Jobs of a burst stand side by side; row says which burst it is until the times are drawn.
+// Jobs of a burst stand side by side.
 static void draw_jobs(Maker *m) {
     JobList *l = m->list;
     uint32_t n = (uint32_t)m->s->jobs;
@@ -216,7 +217,8 @@ static void draw_jobs(Maker *m) {
             Job *j = &l->at[l->n++];
             *j = b.like;
             j->work = draw_work(m, &b);
-            j->row = burst;
+            j->row = l->n - 1;
+            m->burst_of[j->row] = burst;
             m->gpu_seconds += job_gpu_seconds(j);
         }
     }
@@ -238,27 +240,35 @@ static double next_burst(Maker *m, double t, double rate) {
     return t;
 }
 
-static double bursts_a_second(const Maker *m) {
-    const SynthSettings *s = m->s;
-    double               jobs = (double)m->list->n, bursts = 1 + m->list->at[m->list->n - 1].row;
-    double               per_s = s->jobs_hour / 3600;
-    if (s->load > 0 && m->gpu_seconds > 0) per_s = jobs * s->load * s->gpus / m->gpu_seconds;
-    return per_s * bursts / jobs;
-}
-
-static Err draw_times(Maker *m) {
-    double   rate = bursts_a_second(m), start = 0, t = 0;
-    uint32_t burst = JOB_NONE;
-    for (uint32_t i = 0; i < m->list->n; i++) {
-        Job *j = &m->list->at[i];
-        if (j->row != burst)
+// Seconds from the first job to the last, when bursts come at a rate.
+static double draw_times(Maker *m, double rate) {
+    double start = 0, t = 0, first = 0, last = 0;
+    m->times = m->times_start;
+    for (uint32_t i = 0; i < m->list->n && t < 3e9; i++) {
+        if (i == 0 || m->burst_of[i] != m->burst_of[i - 1])
             t = start = next_burst(m, start, rate);
         else
             t += m->s->burst_gap_s * rng_exp(&m->times);
-        burst = j->row;
-        j->row = i;
-        if (!(t < 3e9)) return err_set(ERR_CONFIG, "load is so low that the trace spans a century");
-        j->submit = (TimeNs)round(t) * JOB_SECOND;
+        m->list->at[i].submit = (TimeNs)round(t) * JOB_SECOND;
+        if (i == 0) first = t;
+        last = fmax(last, t);
+    }
+    return last - first;
+}
+
+// A short trace sees one time of day alone, so the rate is found that makes the load: the same
+// draws again, faster or slower.
+static Err spread(Maker *m) {
+    const SynthSettings *s = m->s;
+    double               jobs = (double)m->list->n, bursts = 1 + m->burst_of[m->list->n - 1];
+    double               wanted = jobs * 3600 / s->jobs_hour;
+    if (s->load > 0 && m->gpu_seconds > 0) wanted = m->gpu_seconds / (s->load * s->gpus);
+    if (wanted > 3e9) return err_set(ERR_CONFIG, "load is so low that the trace spans a century");
+    double rate = bursts / wanted;
+    for (int i = 0; i < 20; i++) {
+        double span = draw_times(m, rate);
+        if (span > 0.99 * wanted && span < 1.01 * wanted) break;
+        rate *= fmin(4, fmax(0.25, span / wanted));
     }
     return ERR_OK;
 }
@@ -292,10 +302,13 @@ Err synth_make(const SynthSettings *s, Rng rng, Arena *a, JobList *out) {
     l.at = arena_try_new(a, Job, (size_t)s->jobs);
     if (m == NULL || l.at == NULL)
         return err_set(ERR_LIMIT, "no memory for %lld jobs", (long long)s->jobs);
-    *m = (Maker){.s = s, .list = &l, .shapes = rng_fork(rng, 1), .times = rng_fork(rng, 2)};
+    *m = (Maker){.s = s, .list = &l, .shapes = rng_fork(rng, 1), .times_start = rng_fork(rng, 2)};
     TRY(prepare(m, a));
+    m->burst_of = arena_try_new(a, uint32_t, (size_t)s->jobs);
+    if (m->burst_of == NULL)
+        return err_set(ERR_LIMIT, "no memory for %lld jobs", (long long)s->jobs);
     draw_jobs(m);
-    TRY(draw_times(m));
+    TRY(spread(m));
     TRY(job_list_sort(&l, a));
     TRY(name_jobs(&l, a));
     take_names(m, a, &l);

@@ -11,7 +11,7 @@ static Err take_gpu_time(TraceReader *r, const char *text, Job *j) {
 // The product is there twice: once in the file, once as its factors.
 static Err finish_philly(TraceReader *r, Job *j) {
     double said = (double)r->ended, is = (double)j->work / 1000 * j->gpus;
-    double slack = 1e-9 * is + 1e-3 * (double)JOB_SECOND;
+    double slack = 1e-9 * is + 1e3;  // both in microseconds
     if (r->ended >= 0 && (said > is + slack || said < is - slack))
         return err_set(ERR_INVALID,
                        "%s:%zu: gpu_time: %.1f s is not duration times num_gpus, %.1f s",

@@ -26,9 +26,9 @@ Err trace_number(const TraceReader *r, const char *text, int64_t unit, int64_t m
 }
 
 static Err whole(const TraceReader *r, const char *text, int64_t most, int64_t *out) {
-    if (strchr(text, '.') != NULL && text[strcspn(text, ".")] == '.' &&
-        strspn(strchr(text, '.') + 1, "0") != strlen(strchr(text, '.') + 1))
-        return trace_bad(r, text, "is not whole");
+    const char *point = strchr(text, '.');
+    if (point != NULL && point[1 + strspn(point + 1, "0")] != '\0')
+        return trace_bad(r, text, "is not a whole number");
     return trace_number(r, text, 1, most, out);
 }
 
@@ -83,13 +83,17 @@ Err trace_take_gpu_milli(TraceReader *r, const char *text, Job *j) {
     return ERR_OK;
 }
 
+static const char type_letters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+
 // "V100M16|V100M32": any of them will do.
 Err trace_take_gpu_types(TraceReader *r, const char *text, Job *j) {
     while (*text != '\0') {
         size_t   n = strcspn(text, "|");
         uint32_t index = 0;
         char     name[64];
-        if (n == 0 || n >= sizeof name) return trace_bad(r, text, "names no type; write A10|T4");
+        if (n == 0 || n >= sizeof name || strspn(text, type_letters) < n)
+            return trace_bad(r, text, "names no type; write A10|T4");
         memcpy(name, text, n);
         name[n] = '\0';
         index = names_find(&r->gpu_types, name);

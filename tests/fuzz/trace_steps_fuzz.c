@@ -1,0 +1,9 @@
+// Feeds text to the readers of traces that count iterations.
+#include "trace_fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    trace_fuzz_one("gavel", data, size);
+    trace_fuzz_one("synergy", data, size);
+    trace_fuzz_one("pollux", data, size);
+    return 0;
+}
