@@ -26,11 +26,12 @@ typedef struct Lucid {
     LucidPolicy policy;
     Work       *works;  // [n] as submitted
     uint32_t   *free;   // [nodes]
-    uint32_t   *live;   // submitted and not over, in the order of the last sort
+    uint32_t   *list;   // those that wait and, to preempt, those that run; as last sorted
+    uint32_t   *running;
     uint32_t   *chosen;
     int64_t     now;
     uint64_t    entries;
-    uint32_t    nodes, per_node, n, n_live, submitted;
+    uint32_t    nodes, per_node, n, n_list, n_running, submitted;
     bool        by_size;  // qssf: the queue holds nobody but this second's arrivals
 } Lucid;
 
@@ -66,12 +67,12 @@ static bool before(const Lucid *l, const Work *a, const Work *b) {
     return a->entered < b->entered;
 }
 
-static void sort_live(Lucid *l) {
-    for (uint32_t i = 1; i < l->n_live; i++) {
-        uint32_t x = l->live[i], at = i;
-        for (; at > 0 && before(l, &l->works[x], &l->works[l->live[at - 1]]); at--)
-            l->live[at] = l->live[at - 1];
-        l->live[at] = x;
+static void sort_list(Lucid *l) {
+    for (uint32_t i = 1; i < l->n_list; i++) {
+        uint32_t x = l->list[i], at = i;
+        for (; at > 0 && before(l, &l->works[x], &l->works[l->list[at - 1]]); at--)
+            l->list[at] = l->list[at - 1];
+        l->list[at] = x;
     }
 }
 
@@ -119,8 +120,18 @@ static bool place(Lucid *l, Work *w) {
     return placed;
 }
 
-static bool start(Lucid *l, Work *w) {
+static void remove_from(uint32_t *list, uint32_t *n, uint32_t x) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        if (list[i] != x) list[kept++] = list[i];
+    *n = kept;
+}
+
+static bool start(Lucid *l, uint32_t x) {
+    Work *w = &l->works[x];
     if (!place(l, w)) return false;
+    l->running[l->n_running++] = x;
+    if (!preempts(l)) remove_from(l->list, &l->n_list, x);
     if (!w->job->preemptions) w->job->start = l->now;
     w->job->queue += l->now - w->waits_since;
     w->runs = true;
@@ -129,8 +140,10 @@ static bool start(Lucid *l, Work *w) {
 }
 
 // What a stop costs is added to what is left: it is paid in run time, after the next start.
-static void preempt(Lucid *l, Work *w) {
+static void preempt(Lucid *l, uint32_t x) {
+    Work *w = &l->works[x];
     let_go(l, w);
+    remove_from(l->running, &l->n_running, x);
     w->job->preemptions++;
     w->left += w->job->gpus <= l->per_node ? RESTART_S : RESTART_WIDE_S;
     w->waits_since = l->now;
@@ -150,23 +163,24 @@ static bool is_over(const Lucid *l, Work *w) {
 
 static void release(Lucid *l) {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < l->n_live; i++) {
-        Work *w = &l->works[l->live[i]];
-        if (w->runs && is_over(l, w)) {
-            let_go(l, w);
-            w->job->end = l->now;
+    for (uint32_t i = 0; i < l->n_running; i++) {
+        uint32_t x = l->running[i];
+        if (is_over(l, &l->works[x])) {
+            let_go(l, &l->works[x]);
+            l->works[x].job->end = l->now;
+            if (preempts(l)) remove_from(l->list, &l->n_list, x);
         } else {
-            l->live[kept++] = l->live[i];
+            l->running[kept++] = x;
         }
     }
-    l->n_live = kept;
+    l->n_running = kept;
 }
 
 static uint32_t admit(Lucid *l) {
     uint32_t came = 0;
     for (; l->submitted < l->n && l->works[l->submitted].job->submit == l->now; came++) {
         l->works[l->submitted].entered = l->entries++;
-        l->live[l->n_live++] = l->submitted++;
+        l->list[l->n_list++] = l->submitted++;
     }
     return came;
 }
@@ -175,19 +189,14 @@ static uint32_t admit(Lucid *l) {
 // arrivals alone stand by size. Those that blocked are tried again, by service, a second later, to
 // no avail unless something was released: all that are left are as large as the one that blocked.
 static void sort_queue(Lucid *l, uint32_t came) {
-    uint32_t waiting = 0;
-    for (uint32_t i = 0; i < l->n_live; i++) waiting += !l->works[l->live[i]].runs;
-    bool by_size = waiting == came;
+    bool by_size = l->n_list == came;
     bool in_order = !came && by_size == l->by_size;  // those that left do not matter
     l->by_size = by_size;
-    if (!in_order) sort_live(l);
+    if (!in_order) sort_list(l);
 }
 
 static void start_from_head(Lucid *l) {
-    for (uint32_t i = 0; i < l->n_live; i++) {
-        Work *w = &l->works[l->live[i]];
-        if (!w->runs && !start(l, w)) return;
-    }
+    while (l->n_list && start(l, l->list[0])) continue;
 }
 
 // The quota is the whole cluster's GPUs. Nobody blocks: a job too large for what is left of it is
@@ -196,16 +205,16 @@ static void start_from_head(Lucid *l) {
 // started again in the same second, though they may fit.
 static void share_quota(Lucid *l) {
     uint32_t  quota = l->nodes * l->per_node, n_chosen = 0, n_stopped = 0;
-    uint32_t *stopped = l->chosen + l->n_live;
-    for (uint32_t i = 0; i < l->n_live; i++) {
-        Work *w = &l->works[l->live[i]];
+    uint32_t *stopped = l->chosen + l->n_list;
+    for (uint32_t i = 0; i < l->n_list; i++) {
+        Work *w = &l->works[l->list[i]];
         bool  granted = w->job->gpus <= quota;
         if (granted) quota -= w->job->gpus;
-        if (granted && !w->runs) l->chosen[n_chosen++] = l->live[i];
-        if (!granted && w->runs) stopped[n_stopped++] = l->live[i];
+        if (granted && !w->runs) l->chosen[n_chosen++] = l->list[i];
+        if (!granted && w->runs) stopped[n_stopped++] = l->list[i];
     }
-    for (uint32_t i = 0; i < n_stopped; i++) preempt(l, &l->works[stopped[i]]);
-    for (uint32_t i = 0; i < n_chosen; i++) start(l, &l->works[l->chosen[i]]);
+    for (uint32_t i = 0; i < n_stopped; i++) preempt(l, stopped[i]);
+    for (uint32_t i = 0; i < n_chosen; i++) start(l, l->chosen[i]);
 }
 
 static void decide(Lucid *l, uint32_t came) {
@@ -213,7 +222,7 @@ static void decide(Lucid *l, uint32_t came) {
         sort_queue(l, came);
         start_from_head(l);
     } else if (l->policy == LUCID_SRTF || l->now % TICK_S == 0) {
-        sort_live(l);
+        sort_list(l);
         share_quota(l);
     }
 }
@@ -232,7 +241,8 @@ bool lucid_run(LucidPolicy policy, uint32_t nodes, uint32_t gpus_per_node, Lucid
     if (!can_run(nodes, gpus_per_node, jobs, n)) return false;
     Lucid l = {.arena = a, .policy = policy, .nodes = nodes, .per_node = gpus_per_node, .n = n};
     l.works = arena_new(a, Work, n);
-    l.live = arena_new(a, uint32_t, n);
+    l.list = arena_new(a, uint32_t, n);
+    l.running = arena_new(a, uint32_t, n);
     l.chosen = arena_new(a, uint32_t, 2 * (size_t)n);
     l.free = arena_new(a, uint32_t, nodes);
     for (uint32_t i = 0; i < nodes; i++) l.free[i] = gpus_per_node;
@@ -241,8 +251,9 @@ bool lucid_run(LucidPolicy policy, uint32_t nodes, uint32_t gpus_per_node, Lucid
         l.works[i] =
             (Work){.job = &jobs[i], .left = jobs[i].duration, .waits_since = jobs[i].submit};
     }
-    for (; l.submitted < n || l.n_live; l.now++) {
-        if (!l.n_live) l.now = jobs[l.submitted].submit;  // an empty cluster only waits
+    for (; l.submitted < n || l.n_list || l.n_running; l.now++) {
+        if (!l.n_list && !l.n_running)
+            l.now = jobs[l.submitted].submit;  // an empty cluster only waits
         release(&l);
         decide(&l, admit(&l));
     }

@@ -162,7 +162,7 @@ static bool put_apart(Synergy *s, Live *l, const Demand *d) {
     Demand one = *d;
     for (int k = 0; k < KINDS; k++) one.of[k] = d->of[k] / l->job->gpus;
     uint32_t left = l->job->gpus;
-    for (double free = 1; left && free <= s->size.of[GPUS]; free++) {
+    for (uint32_t free = 1; left && free <= s->size.of[GPUS]; free++) {
         for (uint32_t from = 0; left && from < s->setup.servers; from++) {
             if (free_gpus(s, from) != free) continue;
             for (; left && fits(s, from, &one); left--)
@@ -276,10 +276,10 @@ static void make_room(Synergy *s, const Live *l, const Demand *d) {
             squeeze(s, i, *d);
             return;
         }
-    for (double free = 1; left && free <= s->size.of[GPUS]; free++)
+    for (uint32_t free = 1; left && free <= s->size.of[GPUS]; free++)
         for (uint32_t i = 0; left && i < s->setup.servers; i++) {
             if (free_gpus(s, i) != free) continue;
-            uint32_t here = free < left ? (uint32_t)free : left;
+            uint32_t here = free < left ? free : left;
             squeeze(s, i, times(*d, (double)here / l->job->gpus));
             left -= here;
         }
