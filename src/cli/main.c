@@ -28,7 +28,7 @@ static int print_overview(FILE *f) {
           "target.\n\ncommands:\n",
           f);
     for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(f, "  %-14s %s\n", commands[i].name, commands[i].about);
+        fprintf(f, "  %-21s %s\n", commands[i].name, commands[i].about);
     fputs("\n'cotenant COMMAND --help' shows options and examples.\n", f);
     return 0;
 }
@@ -51,7 +51,7 @@ static int unknown(int argc, char **argv) {
     size_t n = strlen(argv[1]);
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strncmp(commands[i].name, argv[1], n) != 0 || commands[i].name[n] != ' ') continue;
-        fprintf(asked ? stdout : stderr, "cotenant %-14s %s\n", commands[i].name,
+        fprintf(asked ? stdout : stderr, "cotenant %-21s %s\n", commands[i].name,
                 commands[i].about);
         group = true;
     }
