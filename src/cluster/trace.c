@@ -249,8 +249,8 @@ static void take_names(const TraceReader *r, JobList *l) {
 static Err parse(const char *name, char *text, size_t len, const char *format,
                  const TraceOptions *o, Arena *a, JobList *out) {
     static const TraceOptions none;
-    TraceReader               r = {.options = o != NULL ? o : &none, .arena = a};
-    JobList                   l = {.name = name};
+    TraceReader r = {.format = &trace_plain, .options = o != NULL ? o : &none, .arena = a};
+    JobList     l = {.name = name};
     TRY(choose(name, text, len, format, a, &r.format));
     l.format = r.format->name;
     r.unit = r.options->unit > 0 ? r.options->unit : r.format->unit;
