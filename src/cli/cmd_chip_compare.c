@@ -153,8 +153,8 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
     ArgRow  rows[OWN_ROWS + CHIP_ARG_ROWS] = {
          {"mix", ARG_TEXT, &o.mix, "LIST",
           "of light, heavy, mixed and networks parted by + (default: those three)", 0, 0},
-         {"load", ARG_TEXT, &o.load, "LIST",
-          "1: what the package can just answer (default 0.6,1.0)", 0, 0},
+         {"load", ARG_TEXT, &o.load, "LIST", "1: what the package can just answer (default 0.6,1.0)",
+          0, 0},
          {"bandwidth", ARG_TEXT, &o.bandwidth, "LIST",
           "of the memory, bytes a cycle (default: the package's)", 0, 0},
          {"policies", ARG_TEXT, &o.policies, "LIST", "such as edf,relmas,oracle (default all)", 0,

@@ -1,5 +1,5 @@
 // Activations against libm, their gradients, and softmax over parts of rows.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/act.h"
 

@@ -1,5 +1,5 @@
 // An actor in plain loops against the one by BLAS, and against its own bits of yesterday.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/actor_plain.h"
 #include "learn/ddpg.h"

@@ -1,7 +1,7 @@
 // DDPG solves a continuous bandit over sequences, from several seeds: each item wants an action
 // that depends on itself and on the last item of its sequence. A teacher gets it there sooner; and
 // a task of two steps is solved through the value of what comes after.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/actor_plain.h"
 #include "learn/ddpg.h"

@@ -1,5 +1,5 @@
 // Blocks, and Adam against its own formulas in doubles.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/adam.h"
 

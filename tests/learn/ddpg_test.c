@@ -1,6 +1,6 @@
 // Gradients of the critics' and the actor's losses, whatever the number of threads; a step as
 // floats; a continuous bandit, and imitation.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include <pthread.h>  // the thread sanitizer runs what includes it
 #include <stdlib.h>

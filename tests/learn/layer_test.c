@@ -1,5 +1,5 @@
 // Gradients of dense layers, layer norm and attention with what is hidden or not there.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "base/arena.h"
 #include "learn/attend.h"

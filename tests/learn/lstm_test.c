@@ -1,5 +1,5 @@
 // Gradients of an LSTM over ragged batches, states carried in and out, and both directions.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "base/arena.h"
 #include "learn/lstm.h"

@@ -1,5 +1,5 @@
 // Products by BLAS and in fixed order against three loops; the plain ones to the bit.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include <stdlib.h>
 

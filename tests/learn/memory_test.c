@@ -1,5 +1,5 @@
 // An LSTM learns to remember: whether the mark of the first step was up, asked two steps later.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/act.h"
 #include "learn/adam.h"

@@ -1,5 +1,5 @@
 // Noise has the moments it promises.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/noise.h"
 

@@ -1,5 +1,5 @@
 // Rows of a ragged batch: longest first, one step after the other, every item exactly once.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include "learn/ragged.h"
 

@@ -1,5 +1,5 @@
 // A replay against a list that is searched from its beginning: what it keeps, and whom it draws.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // LSTM, attention, layer norm and Adam step by step against PyTorch, by against_torch.py. Exit 77,
 // skipped, where Debian's python3-torch is not installed.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Weights survive a file to the bit; whatever is amiss with one is refused, by name.
-#include "gradient.h"
+#include "tests/learn/gradient.h"
 
 #include <stdlib.h>
 #include <unistd.h>
