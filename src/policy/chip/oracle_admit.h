@@ -3,7 +3,7 @@
 #pragma once
 
 #include "contract/chip.h"
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 typedef struct OracleAdmit {
     const ChipRequest *requests;  // [n] by arrival

@@ -1,6 +1,6 @@
 #include "policy/chip/oracle_filter.h"
 
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 typedef struct Filter {
     OracleFilter with;

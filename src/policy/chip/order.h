@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 typedef struct OrderItem {
     double   key;

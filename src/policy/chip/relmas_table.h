@@ -3,7 +3,7 @@
 
 #include "contract/chip.h"
 #include "policy/chip/relmas_price.h"
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 typedef struct RelmasModel {  // a tenant's network
     const ChipModel *costs;

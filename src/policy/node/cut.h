@@ -3,7 +3,7 @@
 #pragma once
 
 #include "contract/node.h"
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 enum { CUT_THETAS = 8 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "contract/node.h"
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 enum { MENU_SETS = 3 };  // of versions: the fastest, frugal ones, those that move least
 

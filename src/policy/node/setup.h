@@ -2,7 +2,7 @@
 #pragma once
 
 #include "contract/node.h"
-#include "policy/node/carve.h"
+#include "policy/carve.h"
 
 // [layers of the longest model] version 0 of every layer; state begins zeroed.
 static inline uint8_t *setup_carve_solo(const NodeSetup *s, Carve *from) {
