@@ -138,7 +138,7 @@ static Err train(const Options *o, Arena *a) {
     Course         course;
     Runs          *runs;
     RelmasTrain    t;
-    RelmasSettings settings;
+    RelmasSettings settings = {0};
     uint32_t       stages;
     TRY(read_stages(o->stages, a, &stages));
     TRY(read_settings(&o->sets, a, &settings));

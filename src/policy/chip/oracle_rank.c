@@ -102,7 +102,7 @@ static Bid bid_of(const Rank *r, const ChipTask *t, uint32_t kind, float left) {
 }
 
 static Bid best_bid(const Rank *r, const ChipTask *t, double key) {
-    float left = left_for(r, key, CHIP_NONE);
+    float left = left_for(r, key, CHIP_UNITS);
     Bid   best = {.pick = {.unit = CHIP_NONE}, .cost = INFINITY};
     for (uint32_t k = 0; k < r->fleet.view->setup->n_kinds; k++) {
         Bid b = bid_of(r, t, k, left);
