@@ -28,9 +28,8 @@ static uint32_t cheapest(const RelmasPrice *p, const ChipModel *m, uint32_t laye
     return best;
 }
 
-// How long each resource is busy when every layer takes the cheapest kind.
+// Adds how long each resource is busy when every layer takes the cheapest kind.
 static void use_of(const ChipSetup *s, const RelmasPrice *p, double *use) {
-    for (uint32_t r = 0; r <= s->n_kinds; r++) use[r] = 0;
     for (uint32_t t = 0; t < s->n_tenants; t++) {
         const ChipModel *m = s->tenants[t].model;
         for (uint32_t l = 0; l < m->n_layers; l++) {
@@ -52,7 +51,7 @@ static double largest(const double *x, uint32_t n) {
 // What is used more becomes dearer; x / (1 + x) steps need no exponential. The mean over the
 // rounds comes close to the best prices, the last round alone goes to and fro about them.
 static void round_of(const ChipSetup *s, Shares *h, double step) {
-    double      use[CHIP_KINDS + 1], total = 0;
+    double      use[CHIP_KINDS + 1] = {0}, total = 0;
     RelmasPrice p = price_of(s, h->at);
     use_of(s, &p, use);
     double most = largest(use, h->n);
