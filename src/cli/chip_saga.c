@@ -31,23 +31,11 @@ static json_t *header_json(const Stage *s, const ChipRun *run, const StageTraffi
                      (json_int_t)run->skip, "units", units_json(s), "tenants", tenants_json(s));
 }
 
-static Err write_all(FILE *f, const json_t *header, const RecordList *records) {
-    TRY(record_write_header(f, header));
-    for (uint32_t i = 0; i < records->n; i++) TRY(record_write(f, &records->at[i]));
-    return ERR_OK;
-}
-
 Err chip_saga_write(const char *path, const Stage *s, const ChipRun *run,
                     const StageTraffic *traffic, const ArgList *sets, const RecordList *records) {
-    FileNew f;
     json_t *header = header_json(s, run, traffic, sets);
     if (header == NULL) return err_set(ERR_LIMIT, "no memory for what the records begin with");
-    Err e = file_begin(&f, path);
-    if (e == ERR_OK) {
-        e = write_all(f.out, header, records);
-        if (e == ERR_OK) e = file_commit(&f);
-        file_drop(&f);
-    }
+    Err e = record_save(path, header, records);
     json_decref(header);
     return e;
 }

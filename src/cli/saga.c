@@ -39,23 +39,11 @@ static json_t *header_json(const Scene *s, const NodeRun *run, const ArgList *se
                      tenants_json(s));
 }
 
-static Err write_all(FILE *f, const json_t *header, const RecordList *records) {
-    TRY(record_write_header(f, header));
-    for (uint32_t i = 0; i < records->n; i++) TRY(record_write(f, &records->at[i]));
-    return ERR_OK;
-}
-
 Err saga_write(const char *path, const Scene *s, const NodeRun *run, const ArgList *sets,
                const RecordList *records) {
-    FileNew f;
     json_t *header = header_json(s, run, sets);
     if (header == NULL) return err_set(ERR_LIMIT, "no memory for what the records begin with");
-    Err e = file_begin(&f, path);
-    if (e == ERR_OK) {
-        e = write_all(f.out, header, records);
-        if (e == ERR_OK) e = file_commit(&f);
-        file_drop(&f);
-    }
+    Err e = record_save(path, header, records);
     json_decref(header);
     return e;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "sim/record_int.h"
 
 static const char *const kind_names[RECORD_KINDS] = {
@@ -96,4 +97,19 @@ Err record_write(FILE *f, const Record *r) {
     if (has & RECORD_HAS_OUTCOME) fprintf(f, ",\"outcome\":\"%s\"", outcome_name(r->outcome));
     if (r->why != NULL) write_text(f, "why", r->why);
     return fputs("}\n", f) != EOF && !ferror(f) ? ERR_OK : failed();
+}
+
+static Err write_all(FILE *f, const json_t *header, const RecordList *records) {
+    TRY(record_write_header(f, header));
+    for (uint32_t i = 0; i < records->n; i++) TRY(record_write(f, &records->at[i]));
+    return ERR_OK;
+}
+
+Err record_save(const char *path, const json_t *header, const RecordList *records) {
+    FileNew f;
+    TRY(file_begin(&f, path));
+    Err e = write_all(f.out, header, records);
+    if (e == ERR_OK) e = file_commit(&f);
+    file_drop(&f);
+    return e;
 }

@@ -59,6 +59,8 @@ const char  *record_kind_name(RecordKind k);
 const char  *outcome_name(Outcome o);
 MUST_USE Err record_write_header(FILE *f, const json_t *header);
 MUST_USE Err record_write(FILE *f, const Record *r);
+// A whole file, or none.
+MUST_USE Err record_save(const char *path, const json_t *header, const RecordList *records);
 // A whole file; errors name the line. The header is the caller's, texts and records the arena's.
 MUST_USE Err record_read(const char *path, Arena *a, json_t **header, RecordList *out);
 MUST_USE Err record_parse(const char *name, const char *text, size_t len, Arena *a, json_t **header,
