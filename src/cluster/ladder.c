@@ -22,8 +22,8 @@ static ProfileRung point(const Build *b, double cores, double gb) {
     return (ProfileRung){cores, gb, 1, profile_grid(b->speed, cores, gb)};
 }
 
-static bool within(const ProfileRung *r, const ProfileRung *lo, const ProfileRung *hi) {
-    return r->cores >= lo->cores && r->gb >= lo->gb && r->cores <= hi->cores && r->gb <= hi->gb;
+static bool below(const ProfileRung *r, const ProfileRung *hi) {
+    return r->cores <= hi->cores && r->gb <= hi->gb;
 }
 
 static bool better(const Build *b, const ProfileRung *r, const ProfileRung *than) {
@@ -31,14 +31,16 @@ static bool better(const Build *b, const ProfileRung *r, const ProfileRung *than
     return is < was || (is == was && r->speed > than->speed);
 }
 
-// The cheapest measured point of at least that speed, with no less than lo and no more than hi.
+// The cheapest measured point of at least that speed, with no more than hi, and raised to lo where
+// it has less: the default may lie between points or beyond them.
 static bool cheapest(const Build *b, const ProfileRung *lo, const ProfileRung *hi, double speed,
                      ProfileRung *out) {
     bool found = false;
     for (uint32_t i = 0; i < b->speed->rows; i++)
         for (uint32_t k = 0; k < b->speed->columns; k++) {
-            ProfileRung r = point(b, b->speed->row[i], b->speed->column[k]);
-            if (!within(&r, lo, hi) || r.speed < speed) continue;
+            ProfileRung r =
+                point(b, fmax(lo->cores, b->speed->row[i]), fmax(lo->gb, b->speed->column[k]));
+            if (!below(&r, hi) || r.speed < speed) continue;
             if (!found || better(b, &r, out)) *out = r;
             found = true;
         }
