@@ -68,24 +68,23 @@ typedef struct ClusterProfiles {
     double         *pair;                   // [PROFILE_CLASSES][PROFILE_CLASSES], see profile_pair
 } ClusterProfiles;
 
-// The point of an axis at or below x that has another above it, and how far x is on the way there.
+// The last point of an axis at or below x, or the first; and how far x is on the way to the next.
 static inline uint32_t profile_axis(const double *axis, uint32_t n, double x, double *part) {
     uint32_t i = 0;
-    *part = 0;
-    if (n < 2 || !(x > axis[0])) return 0;
-    while (i + 2 < n && x >= axis[i + 1]) i++;
-    *part = x < axis[i + 1] ? (x - axis[i]) / (axis[i + 1] - axis[i]) : 1;
+    while (i + 1 < n && x >= axis[i + 1]) i++;
+    *part = i + 1 < n && x > axis[i] ? (x - axis[i]) / (axis[i + 1] - axis[i]) : 0;
     return i;
 }
 
+// Exact at points, and where neighbours are equal.
 static inline double profile_grid(const ProfileGrid *g, double row, double column) {
     double   down = 0, along = 0;
     uint32_t r = profile_axis(g->row, g->rows, row, &down);
     uint32_t c = profile_axis(g->column, g->columns, column, &along);
     uint32_t r1 = r + (down > 0), c1 = c + (along > 0);
-    double   upper = g->at[r][c] * (1 - along) + g->at[r][c1] * along;
-    double   lower = g->at[r1][c] * (1 - along) + g->at[r1][c1] * along;
-    return upper * (1 - down) + lower * down;
+    double   upper = g->at[r][c] + (g->at[r][c1] - g->at[r][c]) * along;
+    double   lower = g->at[r1][c] + (g->at[r1][c1] - g->at[r1][c]) * along;
+    return upper + (lower - upper) * down;
 }
 
 // With so many cores and GB for each of its GPUs.
