@@ -42,7 +42,7 @@ static ClusterProfiles empty(void) {
     return p;
 }
 
-static bool near(double a, double b) { return fabs(a - b) < 1e-9; }
+static bool near(double a, double b) { return fabs(a - b) <= 1e-7 * fmax(1, fabs(b)); }
 
 static void synergy(void **state) {
     (void)state;
