@@ -13,7 +13,7 @@ enum { FILE_MOST = 1 << 26, NANO = 1000000000 };
 
 // What two jobs on a GPU cost each other where nobody measured it: each waits while the other's
 // kernels keep the GPU busy beyond what there is, and both wait for its memory.
-static const double gpu_gb_all = 16, memory_drag = 0.15, util_unknown = 0.7;
+static const double gpu_gb_all = 16, memory_drag = 0.3, util_unknown = 0.7;
 
 static char next_letter(const char **s) {
     while (**s != '\0' && !isalnum((unsigned char)**s)) (*s)++;

@@ -60,7 +60,7 @@ Err profile_gavel_steps(ProfileReader *r, ProfileGavel *g, const char *type, con
     name[len] = '\0';
     TRY(profile_class(r, model, &x));
     TRY(profile_type_named(r, name, &t));
-    if (!(steps > 0)) return ERR_OK;  // it does not fit there
+    if (!(steps > 1e-9)) return ERR_OK;  // it does not fit there
     if (gang == 1 && !spread) r->p->at[x].iteration_s[t] = 1 / steps;
     if (!of_type(r, name)) return ERR_OK;
     TRY(scale_place(g, gang, &at));

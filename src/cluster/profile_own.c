@@ -85,13 +85,13 @@ static ProfileGrid spreads(const Needs *n, double usual_s) {
 static void take(ClusterProfiles *p, uint32_t x, const Needs *n) {
     ClusterProfile *c = &p->at[x];
     double          cores = p->share_cores, gb = p->share_gb;
-    double          usual_s = iteration(n, 1, cores, gb), computes = n->gpu_s / usual_s;
+    double          usual_s = iteration(n, 1, cores, gb);
     c->speed = speeds(n, usual_s);
     c->spread = spreads(n, usual_s);
     c->restart_s = n->restart_s;
     c->gpu_gb = n->gpu_gb;
-    c->gpu_util = n->gpu_busy * computes;
-    c->gpu_memory_util = n->gpu_memory_busy * computes;
+    c->gpu_util = n->gpu_busy;
+    c->gpu_memory_util = n->gpu_memory_busy;
     c->weight = n->weight;
     c->stage_s[PROFILE_CPU] = n->core_s / cores;
     c->stage_s[PROFILE_STORAGE] = n->storage_s * misses(n, gb);

@@ -54,7 +54,7 @@ typedef struct ClusterProfile {
     ProfileLadder ladder;
     double        restart_s;                   // to begin again where it was, after it was stopped
     double        gpu_gb;                      // memory that it needs of a GPU; 0: not known
-    double        gpu_util, gpu_memory_util;   // part of the time, alone: its cores, its memory
+    double        gpu_util, gpu_memory_util;   // part of the time, alone and well fed
     double        iteration_s[PROFILE_TYPES];  // by type of GPU, on one; 0: not known
     double        stage_s[PROFILE_STAGES];     // of an iteration on GPUs of type 0; 0: not known
     double        weight;  // how often a job is of it, where a trace does not tell; 0: never

@@ -277,8 +277,7 @@ static void own_format(void **state) {
     assert_true(fabs(profile_speed(x, 6, 62.5) - 2) < 1e-12 && x->weight == 2);
     assert_true(fabs(profile_speed(x, 12, 62.5) - 2) < 1e-12);
     assert_true(fabs(profile_spread(x, 2, 2) - 0.5) < 1e-12 && x->restart_s == 7);
-    assert_true(x->iteration_s[0] == 1 && x->iteration_s[1] == 1 &&
-                fabs(x->gpu_util - 0.4) < 1e-12);
+    assert_true(x->iteration_s[0] == 1 && x->iteration_s[1] == 1 && x->gpu_util == 0.8);
     assert_true(profile_find_alias(&p, "Z-W") == 0 && profile_find_alias(&p, "q") == PROFILE_NONE);
     refuse(OWN, "has a header and no classes");
     refuse(OWN "x,,1,0,3,0,10,0,1,0.8,0.4,4,7,1,1\n", "p.csv:2: gpu_s: '0' is out of range");
