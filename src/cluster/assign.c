@@ -1,7 +1,6 @@
 #include "cluster/assign.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "cluster/weights.h"
 
@@ -58,22 +57,14 @@ static uint64_t name_key(const char *s) {
 
 typedef enum How { BY_NAME, BY_ALIAS, BY_MODEL, DRAWN } How;
 
-// "ResNet-50 (batch size 64)" is a class, or a ResNet-50.
-static How find(const ClusterProfiles *p, const Draw *d, const char *model, Rng rng, Arena *a,
+static How find(const ClusterProfiles *p, const Draw *d, const char *model, Rng rng,
                 uint32_t *out) {
-    const char *bracket = strchr(model, '(');
-    *out = profile_find(p, model);
-    if (*out != PROFILE_NONE) return BY_NAME;
-    *out = profile_find_alias(p, model);
-    if (*out != PROFILE_NONE) return BY_ALIAS;
-    if (bracket != NULL && bracket != model) {
-        const char *stem = arena_printf(a, "%.*s", (int)(bracket - model), model);
-        *out = profile_find(p, stem);
-        if (*out == PROFILE_NONE) *out = profile_find_alias(p, stem);
-        if (*out != PROFILE_NONE) return BY_ALIAS;
+    *out = profile_known(p, model);
+    if (*out == PROFILE_NONE) {
+        *out = draw(d, rng_fork(rng, name_key(model)));
+        return BY_MODEL;
     }
-    *out = draw(d, rng_fork(rng, name_key(model)));
-    return BY_MODEL;
+    return profile_find(p, model) == *out ? BY_NAME : BY_ALIAS;
 }
 
 Err assign_classes(const ClusterProfiles *p, const JobList *l, const char *mix, Rng rng, Arena *a,
@@ -89,7 +80,7 @@ Err assign_classes(const ClusterProfiles *p, const JobList *l, const char *mix, 
         return err_set(ERR_LIMIT, "no memory for the classes of %u jobs", l->n);
     TRY(prepare(p, mix, a, &d));
     for (uint32_t m = 0; m < l->n_models; m++)
-        how[m] = find(p, &d, l->models[m], names, a, &of_model[m]);
+        how[m] = find(p, &d, l->models[m], names, &of_model[m]);
     for (uint32_t i = 0; i < l->n; i++) {
         const Job *j = &l->at[i];
         bool       named = j->model != JOB_NONE;

@@ -15,30 +15,47 @@ enum { FILE_MOST = 1 << 26, NANO = 1000000000 };
 // kernels keep the GPU busy beyond what there is, and both wait for its memory.
 static const double gpu_gb_all = 16, memory_drag = 0.3, util_unknown = 0.7;
 
-static char next_letter(const char **s) {
-    while (**s != '\0' && !isalnum((unsigned char)**s)) (*s)++;
-    return **s != '\0' ? (char)tolower((unsigned char)*(*s)++) : '\0';
+static char next_letter(const char **s, char stop) {
+    while (**s != '\0' && **s != stop && !isalnum((unsigned char)**s)) (*s)++;
+    return **s != '\0' && **s != stop ? (char)tolower((unsigned char)*(*s)++) : '\0';
 }
 
-bool profile_same(const char *a, const char *b) {
+static bool same_until(const char *a, const char *b, char stop_b) {
     for (;;) {
-        char x = next_letter(&a), y = next_letter(&b);
+        char x = next_letter(&a, '\0'), y = next_letter(&b, stop_b);
         if (x != y) return false;
         if (x == '\0') return true;
     }
 }
 
-uint32_t profile_find(const ClusterProfiles *p, const char *name) {
+bool profile_same(const char *a, const char *b) { return same_until(a, b, '\0'); }
+
+static uint32_t find_until(const ClusterProfiles *p, const char *name, char stop) {
     for (uint32_t i = 0; i < p->n; i++)
-        if (profile_same(p->at[i].name, name)) return i;
+        if (same_until(p->at[i].name, name, stop)) return i;
     return PROFILE_NONE;
 }
 
-uint32_t profile_find_alias(const ClusterProfiles *p, const char *name) {
+static uint32_t find_alias_until(const ClusterProfiles *p, const char *name, char stop) {
     for (uint32_t i = 0; i < p->n; i++)
         for (const char **alias = p->at[i].aliases; alias != NULL && *alias != NULL; alias++)
-            if (profile_same(*alias, name)) return i;
+            if (same_until(*alias, name, stop)) return i;
     return PROFILE_NONE;
+}
+
+uint32_t profile_find(const ClusterProfiles *p, const char *name) {
+    return find_until(p, name, '\0');
+}
+
+uint32_t profile_find_alias(const ClusterProfiles *p, const char *name) {
+    return find_alias_until(p, name, '\0');
+}
+
+uint32_t profile_known(const ClusterProfiles *p, const char *name) {
+    uint32_t i = profile_find(p, name);
+    if (i == PROFILE_NONE) i = profile_find_alias(p, name);
+    if (i == PROFILE_NONE) i = find_until(p, name, '(');
+    return i != PROFILE_NONE ? i : find_alias_until(p, name, '(');
 }
 
 uint32_t profile_type(const ClusterProfiles *p, const char *name) {
@@ -63,10 +80,10 @@ void profile_guess_pairs(ClusterProfiles *p, uint32_t class_) {
 
 Err profile_class(ProfileReader *r, const char *name, uint32_t *out) {
     ClusterProfiles *p = r->p;
-    uint32_t         i = profile_find(p, name);
+    uint32_t         i = r->o->fold ? profile_known(p, name) : profile_find(p, name);
     const char      *any = name;
-    if (next_letter(&any) == '\0') return err_set(ERR_PARSE, "a class needs a name");
-    if (i == PROFILE_NONE) {
+    if (next_letter(&any, '\0') == '\0') return err_set(ERR_PARSE, "a class needs a name");
+    if (i == PROFILE_NONE && !r->o->fold) {
         if (p->n == PROFILE_CLASSES)
             return err_set(ERR_LIMIT, "'%.40s' would be the class beyond %d; leave some out", name,
                            PROFILE_CLASSES);

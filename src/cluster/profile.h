@@ -17,6 +17,7 @@ extern const ProfileFile profile_files[];  // ends with an entry of zeros
 typedef struct ProfileOptions {  // zeroed: what most want
     const char *set;             // of Synergy's tables; NULL: models
     const char *gpu_type;        // of Gavel's pairs; NULL: v100
+    bool fold;  // what profile_known finds goes to that class, Gavel's on average; the rest nowhere
 } ProfileOptions;
 
 // No classes yet; Synergy's share of 3 cores and 62.5 GB for each GPU.
@@ -38,6 +39,7 @@ MUST_USE Err profile_settle(ClusterProfiles *p, double share_cores, double share
 // By name, without regard to case and to what is neither letter nor digit; PROFILE_NONE: none.
 uint32_t profile_find(const ClusterProfiles *p, const char *name);
 uint32_t profile_find_alias(const ClusterProfiles *p, const char *name);
+uint32_t profile_known(const ClusterProfiles *p, const char *name);  // either, also without "(...)"
 uint32_t profile_type(const ClusterProfiles *p, const char *name);
 
 // Speed with another class on its GPU, over those that fit, each by its weight; 0: none fits.

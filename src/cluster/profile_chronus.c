@@ -102,7 +102,7 @@ static Err read_model(ProfileReader *r, const char *model, json_t *gangs) {
     TRY(fill(gangs, &g));
     complete(&g);
     TRY(profile_class(r, model, &x));
-    r->p->at[x].spread = g;
+    if (x != PROFILE_NONE) r->p->at[x].spread = g;
     return ERR_OK;
 }
 

@@ -18,8 +18,6 @@ static const char apart[] = "_unconsolidated";
 Err profile_gavel_begin(ProfileReader *r, ProfileGavel **out) {
     ProfileGavel *g = arena_try_new(r->arena, ProfileGavel, 1);
     if (g == NULL) return err_set(ERR_LIMIT, "no memory for profiles");
-    for (uint32_t i = 0; i < PROFILE_CLASSES; i++)
-        for (uint32_t k = 0; k < PROFILE_CLASSES; k++) g->pair[i][k] = -1;
     *out = g;
     return ERR_OK;
 }
@@ -60,11 +58,11 @@ Err profile_gavel_steps(ProfileReader *r, ProfileGavel *g, const char *type, con
     name[len] = '\0';
     TRY(profile_class(r, model, &x));
     TRY(profile_type_named(r, name, &t));
-    if (!(steps > 1e-9)) return ERR_OK;  // it does not fit there
-    if (gang == 1 && !spread) r->p->at[x].iteration_s[t] = 1 / steps;
+    if (x == PROFILE_NONE || !(steps > 1e-9)) return ERR_OK;  // it does not fit there
+    if (gang == 1 && !spread && !r->o->fold) r->p->at[x].iteration_s[t] = 1 / steps;
     if (!of_type(r, name)) return ERR_OK;
     TRY(scale_place(g, gang, &at));
-    g->steps[x][spread][at] = steps;
+    g->steps[x][spread][at] = steps + (r->o->fold ? g->steps[x][spread][at] : 0);
     return ERR_OK;
 }
 
@@ -73,11 +71,22 @@ Err profile_gavel_pair(ProfileReader *r, ProfileGavel *g, const char *const mode
     uint32_t x[2];
     bool     fit = speed[0] > 0 && speed[1] > 0;
     for (int i = 0; i < 2; i++) TRY(profile_class(r, model[i], &x[i]));
+    if (x[0] == PROFILE_NONE || x[1] == PROFILE_NONE) return ERR_OK;
     for (int i = 0; i < 2; i++) {
-        double *pair = &g->pair[x[i]][x[1 - i]];
-        if (i == 0 || *pair < 0) *pair = fit ? fmin(1, speed[i]) : 0;
+        struct ProfileGavelPair *pair = &g->pair[i][x[i]][x[1 - i]];
+        pair->sum += fit ? fmin(1, speed[i]) : 0;
+        pair->fits += fit;
+        pair->n++;
     }
     return ERR_OK;
+}
+
+// Speed of x beside y; 0: most do not fit; below 0: not known.
+static double measured(const ProfileGavel *g, uint32_t x, uint32_t y) {
+    const struct ProfileGavelPair *pair = &g->pair[0][x][y];
+    if (pair->n == 0) pair = &g->pair[1][x][y];
+    if (pair->n == 0) return -1;
+    return pair->fits > 0 && 2 * (uint64_t)pair->fits >= pair->n ? pair->sum / pair->fits : 0;
 }
 
 // Apart is one GPU a server; on fewer servers it lies between that and one server.
@@ -100,7 +109,7 @@ static void take_spread(ClusterProfile *c, const ProfileGavel *g, uint32_t x) {
 
 // How busy a class must keep a GPU for two of it to slow down as much as they do.
 static void take_util(ClusterProfiles *p, const ProfileGavel *g, uint32_t x) {
-    double twin = g->pair[x][x];
+    double twin = measured(g, x, x);
     if (twin < 0) return;
     p->at[x].gpu_util = twin > 0 ? fmin(1, 0.5 / twin) : 1;
     profile_guess_pairs(p, x);
@@ -112,7 +121,9 @@ void profile_gavel_take(ProfileReader *r, const ProfileGavel *g) {
     for (uint32_t x = 0; x < p->n; x++) take_util(p, g, x);
     for (uint32_t x = 0; x < p->n; x++)
         for (uint32_t y = 0; y < p->n; y++)
-            if (g->pair[x][y] >= 0) p->pair[(size_t)x * PROFILE_CLASSES + y] = g->pair[x][y];
+            if (measured(g, x, y) >= 0)
+                p->pair[(size_t)x * PROFILE_CLASSES + y] =
+                    measured(g, y, x) != 0 ? measured(g, x, y) : 0;
 }
 
 Err profile_read_gavel(ProfileReader *r, Csv *c) {

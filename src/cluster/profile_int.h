@@ -12,8 +12,9 @@ typedef struct ProfileReader {
     Arena                *arena;
 } ProfileReader;
 
-bool         profile_same(const char *a, const char *b);
-MUST_USE Err profile_class(ProfileReader *r, const char *name, uint32_t *out);  // found or added
+bool profile_same(const char *a, const char *b);
+// Found or added; PROFILE_NONE: its name is to be folded and is of no class.
+MUST_USE Err profile_class(ProfileReader *r, const char *name, uint32_t *out);
 MUST_USE Err profile_type_named(ProfileReader *r, const char *name, uint32_t *out);
 void         profile_guess_pairs(ClusterProfiles *p, uint32_t class_);  // by our model
 
@@ -28,7 +29,10 @@ enum { PROFILE_GAVEL_SCALES = PROFILE_COLUMNS - 1 };
 typedef struct ProfileGavel {
     uint32_t scale[PROFILE_GAVEL_SCALES], n_scales;
     double   steps[PROFILE_CLASSES][2][PROFILE_GAVEL_SCALES];  // packed, apart; 0: not known
-    double   pair[PROFILE_CLASSES][PROFILE_CLASSES];           // below 0: not known
+    struct ProfileGavelPair {
+        double   sum;                             // of speeds where both fit
+        uint32_t n, fits;                         // measurements
+    } pair[2][PROFILE_CLASSES][PROFILE_CLASSES];  // as written; the other way round
 } ProfileGavel;
 
 MUST_USE Err profile_gavel_begin(ProfileReader *r, ProfileGavel **out);

@@ -83,6 +83,7 @@ static Err read_point(ProfileReader *r, const Csv *c, const uint32_t *field, Tab
     TRY(profile_number(c, field[SPEED], table_columns[SPEED], 0, 1000, &speed));
     Err e = profile_class(r, c->field[field[MODEL]], &x);
     if (e != ERR_OK) return err_add(e, "%s:%zu", c->name, c->line);
+    if (x == PROFILE_NONE) return ERR_OK;
     if (tables[x].first_line == 0) tables[x].first_line = c->line;
     return put(c, &tables[x], cores, gb, speed);
 }
@@ -139,7 +140,7 @@ Err profile_read_synergy_meta(ProfileReader *r, Csv *c) {
         TRY(profile_number(c, field[META_TIME], meta_columns[META_TIME], 1e-6, 1e6, &seconds));
         Err e = profile_class(r, c->field[field[META_MODEL]], &x);
         if (e != ERR_OK) return err_add(e, "%s:%zu", c->name, c->line);
-        r->p->at[x].iteration_s[type] = seconds;
+        if (x != PROFILE_NONE) r->p->at[x].iteration_s[type] = seconds;
         found++;
     }
     if (found > 0) return ERR_OK;

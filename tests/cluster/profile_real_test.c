@@ -143,6 +143,22 @@ static void gavel_json(void **state) {
     }
 }
 
+// Gavel's 26 configurations are of seven of the shipped classes.
+static void gavel_folds(void **state) {
+    (void)state;
+    ClusterProfiles p;
+    ProfileOptions  fold = {.fold = true};
+    assert_int_equal(profile_load(NULL, &arena, &p), ERR_OK);
+    uint32_t n = p.n, a = profile_find(&p, "res50"), b = profile_find(&p, "lstm");
+    double   iteration_s = p.at[a].iteration_s[0];
+    add(&p, "gavel/colocation_pairs.csv", &fold);
+    add(&p, "gavel/throughputs_single.csv", &fold);
+    add(&p, "chronus/model_info.json", &fold);
+    assert_true(p.n == n && p.at[a].iteration_s[0] == iteration_s);
+    assert_true(near(profile_pair(&p, a, b), 0.48877333) && profile_pair(&p, b, a) < 0.4212);
+    assert_true(near(profile_spread(&p.at[profile_find(&p, "vgg")], 4, 2), 0.576427514971673));
+}
+
 static void chronus(void **state) {
     (void)state;
     ClusterProfiles p = empty();
@@ -189,9 +205,13 @@ int main(void) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(synergy), cmocka_unit_test(synergy_ladders),
-        cmocka_unit_test(gavel),   cmocka_unit_test(gavel_json),
-        cmocka_unit_test(chronus), cmocka_unit_test(traces_find_classes),
+        cmocka_unit_test(synergy),
+        cmocka_unit_test(synergy_ladders),
+        cmocka_unit_test(gavel),
+        cmocka_unit_test(gavel_json),
+        cmocka_unit_test(gavel_folds),
+        cmocka_unit_test(chronus),
+        cmocka_unit_test(traces_find_classes),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
