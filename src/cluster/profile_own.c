@@ -133,6 +133,7 @@ static Err read_class(ProfileReader *r, const Csv *c, const Header *h, bool *see
     TRY(read_needs(c, h, &n));
     Err e = profile_class(r, c->field[h->field[0]], &x);
     if (e != ERR_OK) return err_add(e, "%s:%zu", c->name, c->line);
+    if (x == PROFILE_NONE) return ERR_OK;
     if (seen[x])
         return err_set(ERR_PARSE, "%s:%zu: class '%.40s' for the second time", c->name, c->line,
                        c->field[h->field[0]]);

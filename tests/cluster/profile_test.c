@@ -13,6 +13,10 @@
 #include "cluster/assign.h"
 #include "tests/cluster/slow_profile.h"
 
+#define OWN                                                                                        \
+    "class,aliases,weight,gpu_s,core_s,storage_s,resident_gb,data_gb,network_s,gpu_busy,"          \
+    "gpu_memory_busy,gpu_gb,restart_s,speed_v100,speed_t4\n"
+
 static Arena arena;
 
 static int begin(void **state) {
@@ -82,6 +86,34 @@ static void shipped_classes_differ_in_what_they_need(void **state) {
     assert_true(profile_speed(both, 12, 128) > 1.2 * profile_speed(both, 12, 62.5));
     assert_true(profile_speed(speech, 12, 256) < 1.001 && profile_speed(speech, 2, 62.5) < 0.8);
     assert_true(profile_spread(both, 8, 2) < 0.6 && profile_spread(cpu, 8, 2) > 0.8);
+}
+
+static void synthetic_traces_find_their_classes(void **state) {
+    (void)state;
+    static const char *const models[] = {
+#define X(name, cores, gb) name,
+#include "cluster/synth_model.def"
+#undef X
+    };
+    ClusterProfiles p = shipped();
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        uint32_t x = profile_find(&p, models[i]);
+        assert_true(x != PROFILE_NONE && p.at[x].weight == 1);
+    }
+}
+
+static void folding_leaves_out_what_is_unknown(void **state) {
+    (void)state;
+    const char     *text = "gpu_type,model,scale_factor,steps_per_s\nv100,ResNet-50 (x),2,10\n"
+                           "v100_unconsolidated,resnet50 (x),2,8\nv100,nobody,2,10\n";
+    ClusterProfiles p = shipped();
+    ProfileOptions  fold = {.fold = true};
+    uint32_t        n = p.n, x = profile_find(&p, "res50");
+    assert_int_equal(profile_add_text(&p, "p", text, strlen(text), &fold, &arena), ERR_OK);
+    assert_true(p.n == n && fabs(profile_spread(&p.at[x], 2, 2) - 0.8) < 1e-12);
+    const char *own = OWN "nobody,,1,0.5,3,0,10,0,1,0.8,0.4,4,7,1,0.5\n";
+    assert_int_equal(profile_add_text(&p, "p", own, strlen(own), &fold, &arena), ERR_OK);
+    assert_int_equal(p.n, n);
 }
 
 static void check_ladder(const ClusterProfiles *p, const ClusterProfile *c) {
@@ -266,10 +298,6 @@ static void chronus(void **state) {
     refuse("{}", "has no profiles");
 }
 
-#define OWN                                                                                        \
-    "class,aliases,weight,gpu_s,core_s,storage_s,resident_gb,data_gb,network_s,gpu_busy,"          \
-    "gpu_memory_busy,gpu_gb,restart_s,speed_v100,speed_t4\n"
-
 static void own_format(void **state) {
     (void)state;
     ClusterProfiles p = read_text("# ours\n" OWN "x,y|z w,2,0.5,3,0,10,0,1,0.8,0.4,4,7,1,0.5\n");
@@ -346,6 +374,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_monotone),
         cmocka_unit_test(shipped_classes_differ_in_what_they_need),
+        cmocka_unit_test(synthetic_traces_find_their_classes),
+        cmocka_unit_test(folding_leaves_out_what_is_unknown),
         cmocka_unit_test(ladders_climb),
         cmocka_unit_test(ladders_of_any_table),
         cmocka_unit_test(half_a_gpu_is_a_rung_by_rule),

@@ -56,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (arena_init(&a, (size_t)1 << 27) != ERR_OK) abort();
     if (profile_empty(&a, &p) != ERR_OK || profile_load(NULL, &a, &own) != ERR_OK) abort();
     if (profile_add_text(&p, "fuzz", (const char *)data, size, NULL, &a) == ERR_OK) check(&p);
-    if (profile_add_text(&own, "fuzz", (const char *)data, size, NULL, &a) == ERR_OK) check(&own);
+    ProfileOptions fold = {.fold = size % 2 == 0};
+    if (profile_add_text(&own, "fuzz", (const char *)data, size, &fold, &a) == ERR_OK) check(&own);
     arena_finish(&a);
     return 0;
 }
