@@ -1,0 +1,85 @@
+// What a run is about, as policies see it; and the rules of published simulators.
+#include <string.h>
+
+#include "cluster/run.h"
+
+Err cluster_rules(const char *like, const ClusterPolicy *p, ClusterRules *out) {
+    const TimeNs s = CLUSTER_SECOND;
+    if (strcmp(like, "own") == 0) {
+        *out = (ClusterRules){.restart = 40 * s, .restart_wide = 60 * s};
+    } else if (strcmp(like, "lucid") == 0) {
+        *out = (ClusterRules){.clock = s,
+                              .linger = p->preempts ? s : 0,
+                              .restart = 40 * s,
+                              .restart_wide = 60 * s,
+                              .gpus_only = true};
+    } else if (strcmp(like, "synergy") == 0) {
+        *out = (ClusterRules){.round = 300 * s};
+    } else {
+        return err_set(ERR_ARG, "--like %.40s: there are own, lucid and synergy", like);
+    }
+    return ERR_OK;
+}
+
+static uint32_t type_of(const JobList *l, const char *name, const char **types, uint32_t *n) {
+    for (uint32_t t = 0; t < l->n_gpu_types; t++)
+        if (strcmp(l->gpu_types[t], name) == 0) return t;
+    for (uint32_t t = l->n_gpu_types; t < *n; t++)
+        if (strcmp(types[t], name) == 0) return t;
+    if (*n < JOB_TYPES) types[(*n)++] = name;
+    return *n - 1;
+}
+
+// The types that jobs name have the numbers that jobs know them by; those of servers alone follow.
+static Err set_servers(const ClusterRun *run, ClusterServer *to, ClusterSetup *s) {
+    const char *types[JOB_TYPES];
+    s->n_types = run->jobs->n_gpu_types;
+    for (uint32_t i = 0; i < s->n_servers; i++) {
+        const Server *x = &run->servers->at[i];
+        if (x->gpus > CLUSTER_GPUS)
+            return err_set(ERR_LIMIT, "server %s: %u GPUs; there can be %d", x->name, x->gpus,
+                           CLUSTER_GPUS);
+        to[i] = (ClusterServer){.name = x->name,
+                                .gpus = x->gpus,
+                                .cores_milli = x->cores_milli,
+                                .memory_mib = x->memory_mib,
+                                .rack = x->rack,
+                                .type = type_of(run->jobs, x->gpu_type, types, &s->n_types)};
+        s->gpus += x->gpus;
+        s->cores_milli += x->cores_milli;
+        s->memory_mib += x->memory_mib;
+        if (x->gpus > s->most_gpus) s->most_gpus = x->gpus;
+    }
+    s->servers = to;
+    return ERR_OK;
+}
+
+static bool shares(const JobList *l) {
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].gpus > 0 && l->at[i].gpu_milli < CLUSTER_WHOLE) return true;
+    return false;
+}
+
+Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
+    ClusterSetup   s = {.n_servers = run->servers->n,
+                        .n_racks = run->servers->racks,
+                        .n_tenants = run->jobs->n_tenants,
+                        .n_slots = run->jobs->n,
+                        .profiles = run->profiles,
+                        .round = run->rules.round,
+                        .restart = run->rules.restart,
+                        .restart_wide = run->rules.restart_wide,
+                        .shares = shares(run->jobs)};
+    ClusterServer *servers = arena_try_new(a, ClusterServer, s.n_servers);
+    ClusterTenant *tenants = arena_try_new(a, ClusterTenant, s.n_tenants);
+    if (servers == NULL || tenants == NULL)
+        return err_set(ERR_LIMIT, "no memory for %u servers and %u tenants", s.n_servers,
+                       s.n_tenants);
+    TRY(set_servers(run, servers, &s));
+    if (s.gpus == 0) return err_set(ERR_ARG, "the cluster has no GPUs; give it some");
+    for (uint32_t i = 0; i < s.n_tenants; i++)
+        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i], .weight = 1};
+    s.tenants = tenants;
+    *out = s;
+    return ERR_OK;
+}

@@ -1,0 +1,78 @@
+// What the files of cluster_sim share: the state of a run.
+#pragma once
+
+#include "cluster/course.h"
+#include "cluster/due.h"
+#include "cluster/run.h"
+
+typedef struct Life {       // of a task, what policies are not told
+    TimeNs        left;     // of its work at the task's mark, owed with it
+    TimeNs        guess;    // of all its work, for those who are told a prediction
+    uint32_t      job;      // in the trace
+    uint32_t      room;     // of slices
+    bool          changed;  // what it has, or who is beside it
+    ClusterSlice  one;      // most have one slice
+    ClusterSlice *slices;
+} Life;
+
+typedef struct Lane {  // slots by entry, in an array that is cut at both ends
+    uint32_t *at;      // [2 * n_slots]
+    uint32_t  first, n, room;
+} Lane;
+
+typedef struct Yard {  // a server
+    uint16_t *parts;   // [gpus] free thousandths
+    uint32_t *residents;
+    uint32_t  room;
+} Yard;
+
+typedef struct Engine {
+    const ClusterRun *run;
+    Arena            *arena;
+    ClusterSetup      setup;
+    ClusterResult    *result;
+    void             *state;  // the policy's
+    TimeNs            now, wake, round;
+    uint32_t          next_arrival, n_alive;
+    ClusterTask      *tasks;  // [n_slots]
+    Life             *lives;  // [n_slots]
+    uint32_t         *free;   // slots that were in use
+    uint32_t          n_free, n_fresh;
+    uint64_t          entries;
+    Lane              waiting, running;
+    ServerState      *servers;
+    Yard             *yards;
+    Due               ends;
+    uint32_t         *changed;  // [n_changed] slots whose rate is to be worked out
+    uint32_t          n_changed;
+    ClusterAction    *actions;
+    uint32_t          max_actions;
+    void             *spare[32];  // memory to use again, by power of two
+    Rng               guesses;
+    Course            course;
+    uint64_t          used_gpu_milli, used_cores, used_memory;
+    uint64_t          idle_rounds;
+} Engine;
+
+// Lanes.
+void engine_lane_add(Lane *l, uint32_t slot);
+void engine_lane_remove(Engine *e, Lane *l, uint32_t slot);
+
+// Tasks.
+void engine_arrive(Engine *e);
+void engine_end(Engine *e, uint32_t slot);
+void engine_start(Engine *e, uint32_t slot, const ClusterSlice *s, uint32_t n);
+void engine_preempt(Engine *e, uint32_t slot);
+void engine_level(Engine *e, uint32_t slot, const ClusterSlice *s, uint32_t n);
+void engine_touch(Engine *e, uint32_t slot);  // its rate is to be worked out
+void engine_rates(Engine *e);
+
+// Servers. Taking CHECKs that all of it is free and fills in mask and gpu_milli.
+void engine_take(Engine *e, uint32_t slot, ClusterSlice *s);
+void engine_give(Engine *e, uint32_t slot, const ClusterSlice *s);
+void engine_relevel(Engine *e, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib);
+
+double engine_rate(const Engine *e, uint32_t slot);  // with what it has now, beside whom it is
+
+void *engine_borrow(Engine *e, size_t bytes);  // contents undefined; aborts when there is none
+void  engine_return(Engine *e, void *p, size_t bytes);
