@@ -39,3 +39,22 @@ const ChipPolicy *policies_chip_find(const char *name) {
         if (strcmp(chip[i]->name, name) == 0) return chip[i];
     return NULL;
 }
+
+static const ClusterPolicy *const cluster[] = {
+#define X(name) &cluster_policy_##name,
+#include "policy/cluster.def"
+#undef X
+    NULL,
+};
+
+const ClusterPolicy *policies_cluster_at(uint32_t i) {
+    uint32_t n = 0;
+    while (n < i && cluster[n] != NULL) n++;
+    return cluster[n];
+}
+
+const ClusterPolicy *policies_cluster_find(const char *name) {
+    for (uint32_t i = 0; cluster[i] != NULL; i++)
+        if (strcmp(cluster[i]->name, name) == 0) return cluster[i];
+    return NULL;
+}

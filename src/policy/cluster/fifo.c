@@ -1,0 +1,34 @@
+// fifo: first in, first out
+//
+// Jobs start in the order in which they came. One that finds no place blocks all behind it, however
+// small they are.
+#include "policy/cluster/queue.h"
+#include "policy/policies.h"
+
+static Rank rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
+    (void)v;
+    (void)fresh;
+    return (Rank){(double)t->job.submit, 0};
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    (void)settings;
+    (void)loaded;
+    Queue *q = state;
+    queue_init(q, s);
+    q->rank = rank;
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    (void)max;
+    return queue_decide(state, v, out);
+}
+
+const ClusterPolicy cluster_policy_fifo = {
+    .name = "fifo",
+    .about = "in order of submission; who finds no place blocks the rest",
+    .knows = CLUSTER_BLIND,
+    .state_size = queue_size,
+    .init = init,
+    .decide = decide,
+};

@@ -1,0 +1,211 @@
+#include "policy/cluster/floor.h"
+
+#include <string.h>
+
+void floor_carve(Floor *f, const ClusterSetup *s, Carve *from) {
+    f->gpus = carve(from, uint32_t, s->n_servers);
+    f->cores = carve(from, uint32_t, s->n_servers);
+    f->memory = carve(from, uint32_t, s->n_servers);
+    f->first = carve(from, uint32_t, s->n_servers);
+    f->parts = carve(from, uint16_t, s->shares ? s->gpus : 0);
+    f->slices = carve(from, ClusterSlice, s->gpus * (s->shares ? CLUSTER_WHOLE : 1) + s->n_slots);
+}
+
+void floor_init(Floor *f, const ClusterSetup *s) {
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < s->n_servers; i++) {
+        f->first[i] = first;
+        first += s->servers[i].gpus;
+    }
+}
+
+void floor_open(Floor *f, const ClusterView *v) {
+    const ClusterSetup *s = v->setup;
+    f->view = v;
+    f->n_slices = f->n_free = 0;
+    for (uint32_t i = 0; i < s->n_servers; i++) {
+        const ServerState *x = &v->servers[i];
+        f->gpus[i] = x->gpus;
+        f->cores[i] = x->cores_milli;
+        f->memory[i] = x->memory_mib;
+        f->n_free += x->gpus;
+        if (s->shares)
+            memcpy(f->parts + f->first[i], x->parts, s->servers[i].gpus * sizeof *f->parts);
+    }
+}
+
+static void set_part(Floor *f, uint32_t server, uint32_t gpu, uint32_t milli) {
+    uint16_t *p = &f->parts[f->first[server] + gpu];
+    bool      was = *p == CLUSTER_WHOLE, is = milli == CLUSTER_WHOLE;
+    *p = (uint16_t)milli;
+    f->gpus[server] += (uint32_t)is - (uint32_t)was;
+    f->n_free += (uint32_t)is - (uint32_t)was;
+}
+
+void floor_leave(Floor *f, const ClusterTask *t) {
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ClusterSlice *s = &t->slices[i];
+        f->cores[s->server] += s->cores_milli;
+        f->memory[s->server] += s->memory_mib;
+        if (!f->view->setup->shares) {
+            f->gpus[s->server] += s->gpus;
+            f->n_free += s->gpus;
+            continue;
+        }
+        for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+            uint32_t g = (uint32_t)__builtin_ctzll(m);
+            set_part(f, s->server, g, f->parts[f->first[s->server] + g] + s->gpu_milli);
+        }
+    }
+}
+
+static bool suits(const Floor *f, const ClusterJob *j, uint32_t server) {
+    return j->gpu_types == 0 || j->gpus == 0 ||
+           (j->gpu_types >> f->view->setup->servers[server].type & 1) != 0;
+}
+
+// So many of the job's GPUs with their part of its demand.
+static ClusterSlice slice_of(const ClusterJob *j, uint32_t server, uint32_t gpus) {
+    uint64_t all = j->gpus > 0 ? j->gpus : 1, here = j->gpus > 0 ? gpus : 1;
+    return (ClusterSlice){.server = server,
+                          .gpus = gpus,
+                          .gpu_milli = j->gpu_milli,
+                          .cores_milli = (uint32_t)(j->cores_milli * here / all),
+                          .memory_mib = (uint32_t)(j->memory_mib * here / all)};
+}
+
+static bool fits(const Floor *f, const ClusterSlice *s) {
+    return f->gpus[s->server] >= s->gpus && f->cores[s->server] >= s->cores_milli &&
+           f->memory[s->server] >= s->memory_mib;
+}
+
+static void take_gpus(Floor *f, ClusterSlice *s) {
+    if (!f->view->setup->shares) {
+        f->gpus[s->server] -= s->gpus;
+        f->n_free -= s->gpus;
+        return;
+    }
+    uint32_t left = s->mask == 0 ? s->gpus : 0;
+    for (uint32_t g = 0; left > 0; g++)
+        if (f->parts[f->first[s->server] + g] == CLUSTER_WHOLE) {
+            s->mask |= UINT64_C(1) << g;
+            left--;
+        }
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        set_part(f, s->server, g, f->parts[f->first[s->server] + g] - s->gpu_milli);
+    }
+}
+
+static void take(Floor *f, ClusterSlice s) {
+    take_gpus(f, &s);
+    f->cores[s.server] -= s.cores_milli;
+    f->memory[s.server] -= s.memory_mib;
+    f->slices[f->n_slices++] = s;
+}
+
+static uint32_t tightest(const Floor *f, const ClusterJob *j) {
+    uint32_t     best = CLUSTER_NONE, least = UINT32_MAX;
+    ClusterSlice s = slice_of(j, 0, j->gpus);
+    for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
+        if (f->gpus[s.server] >= least || !fits(f, &s) || !suits(f, j, s.server)) continue;
+        best = s.server;
+        least = f->gpus[best];
+        if (least == j->gpus) break;
+    }
+    return best;
+}
+
+// The GPU with the least left that suffices, so that whole ones stay whole.
+static bool place_part(Floor *f, const ClusterJob *j) {
+    ClusterSlice best = {.server = CLUSTER_NONE}, s = slice_of(j, 0, 1);
+    uint32_t     least = CLUSTER_WHOLE + 1;
+    for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
+        if (f->cores[s.server] < s.cores_milli || f->memory[s.server] < s.memory_mib) continue;
+        if (!suits(f, j, s.server)) continue;
+        for (uint32_t g = 0; g < f->view->setup->servers[s.server].gpus; g++) {
+            uint32_t part = f->parts[f->first[s.server] + g];
+            if (part < j->gpu_milli || part >= least) continue;
+            best = s;
+            best.mask = UINT64_C(1) << g;
+            least = part;
+        }
+    }
+    if (best.server == CLUSTER_NONE) return false;
+    take(f, best);
+    return true;
+}
+
+static bool holds(const Floor *f, uint32_t first, uint32_t server) {
+    for (uint32_t i = first; i < f->n_slices; i++)
+        if (f->slices[i].server == server) return true;
+    return false;
+}
+
+// The server with the most GPUs free of those that the gang has none of yet; whole: all of its own.
+static uint32_t widest(const Floor *f, const ClusterJob *j, uint32_t first, uint32_t gpus) {
+    uint32_t best = CLUSTER_NONE, most = 0;
+    for (uint32_t i = 0; i < f->view->setup->n_servers; i++) {
+        if (f->gpus[i] <= most || !suits(f, j, i) || holds(f, first, i)) continue;
+        ClusterSlice s = slice_of(j, i, gpus < f->gpus[i] ? gpus : f->gpus[i]);
+        if (!fits(f, &s)) continue;
+        best = i;
+        most = f->gpus[i];
+    }
+    return best;
+}
+
+static uint32_t largest(const Floor *f, const ClusterJob *j) {
+    const ClusterSetup *s = f->view->setup;
+    uint32_t            most = 0;
+    if (j->gpu_types == 0) return s->most_gpus;
+    for (uint32_t i = 0; i < s->n_servers; i++)
+        if (suits(f, j, i) && s->servers[i].gpus > most) most = s->servers[i].gpus;
+    return most;
+}
+
+static bool place_wide(Floor *f, const ClusterJob *j) {
+    uint32_t first = f->n_slices, left = j->gpus;
+    if (j->gpus > f->n_free) return false;
+    while (left > 0) {
+        uint32_t i = widest(f, j, first, left);
+        if (i == CLUSTER_NONE) return false;
+        bool whole = f->gpus[i] == f->view->setup->servers[i].gpus;
+        if (f->gpus[i] < left && !whole) return false;
+        uint32_t here = f->gpus[i] < left ? f->gpus[i] : left;
+        take(f, slice_of(j, i, here));
+        left -= here;
+    }
+    return true;
+}
+
+// Puts back what a gang that did not fit took.
+static void undo(Floor *f, uint32_t first) {
+    while (f->n_slices > first) {
+        ClusterTask t = {.slices = &f->slices[f->n_slices - 1], .n_slices = 1};
+        floor_leave(f, &t);
+        f->n_slices--;
+    }
+}
+
+bool floor_place(Floor *f, uint32_t task, ClusterAction *out) {
+    const ClusterJob *j = &f->view->tasks[task].job;
+    uint32_t          first = f->n_slices;
+    bool              placed;
+    if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE) {
+        placed = place_part(f, j);
+    } else if (j->gpus <= largest(f, j)) {
+        uint32_t i = j->gpus <= f->n_free ? tightest(f, j) : CLUSTER_NONE;
+        placed = i != CLUSTER_NONE;
+        if (placed) take(f, slice_of(j, i, j->gpus));
+    } else {
+        placed = place_wide(f, j);
+    }
+    if (!placed) undo(f, first);
+    if (placed)
+        *out = (ClusterAction){.verb = CLUSTER_START,
+                               .task = task,
+                               .slices = f->slices + first,
+                               .n_slices = f->n_slices - first};
+    return placed;
+}

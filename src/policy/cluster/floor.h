@@ -1,0 +1,26 @@
+// Floor: what servers have free while a plan is made, and where a gang goes on them.
+//
+// A gang that fits one server gets one: the fullest that suffices, the lowest of several. A wider
+// one gets whole servers, the largest first, and for what is left over the emptiest of the others.
+#pragma once
+
+#include "contract/cluster.h"
+#include "policy/carve.h"
+
+typedef struct Floor {
+    const ClusterView *view;
+    uint32_t          *gpus;   // [n_servers] wholly free
+    uint32_t          *cores;  // [n_servers] free
+    uint32_t          *memory;
+    uint16_t          *parts;   // [all GPUs] free thousandths; only where GPUs are shared
+    uint32_t          *first;   // [n_servers] GPU of parts
+    ClusterSlice      *slices;  // that this plan uses
+    uint32_t           n_slices, n_free;
+} Floor;
+
+void floor_carve(Floor *f, const ClusterSetup *s, Carve *from);
+void floor_init(Floor *f, const ClusterSetup *s);
+
+void floor_open(Floor *f, const ClusterView *v);                // as it is
+void floor_leave(Floor *f, const ClusterTask *t);               // a running task is to be stopped
+bool floor_place(Floor *f, uint32_t task, ClusterAction *out);  // START; false: no place, no action

@@ -1,0 +1,72 @@
+// las: least attained service
+//
+// Nothing is known of durations. Who has had the least GPU time goes first; decisions are taken
+// every whole period, so that jobs that have had the same take turns.
+#include "policy/cluster/quota.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X) X(period_s, int, 300, 1, 86400, "between decisions")
+
+typedef struct LasSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} LasSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(LasSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Las {
+    Quota  quota;
+    TimeNs period;
+} Las;
+
+static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
+    (void)of;
+    return (Rank){cluster_attained(v, t), (double)t->job.submit};
+}
+
+static size_t state_size(const ClusterSetup *s, const void *settings) {
+    (void)settings;
+    Quota q = {0};
+    Carve c = {.used = sizeof(Las)};
+    quota_carve(&q, s, &c);
+    return c.used;
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    (void)loaded;
+    Las  *l = state;
+    Carve c = {.base = state, .used = sizeof *l};
+    quota_carve(&l->quota, s, &c);
+    quota_init(&l->quota, s);
+    l->quota.rank = rank;
+    l->period = ((const LasSettings *)settings)->period_s * CLUSTER_SECOND;
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Las     *l = state;
+    uint32_t n = 0;
+    (void)max;
+    if (v->now % l->period == 0) n = quota_decide(&l->quota, v, out);
+    if (v->n_waiting > 0)
+        out[n++] =
+            (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / l->period + 1) * l->period};
+    return n;
+}
+
+const ClusterPolicy cluster_policy_las = {
+    .name = "las",
+    .about = "who has had the least GPU time first, in turns",
+    .knows = CLUSTER_BLIND,
+    .preempts = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(LasSettings),
+    .state_size = state_size,
+    .init = init,
+    .decide = decide,
+};

@@ -1,0 +1,132 @@
+#include "policy/cluster/quota.h"
+
+#include "base/check.h"
+
+void quota_carve(Quota *q, const ClusterSetup *s, Carve *from) {
+    q->nodes = carve(from, LineNode, s->n_slots);
+    q->running = carve(from, QuotaItem, s->n_slots);
+    q->granted = carve(from, uint32_t, s->n_slots);
+    q->aside = carve(from, uint32_t, s->n_slots);
+    floor_carve(&q->floor, s, from);
+}
+
+void quota_init(Quota *q, const ClusterSetup *s) { floor_init(&q->floor, s); }
+
+static uint64_t asks(const ClusterView *v, uint32_t slot) {
+    return cluster_gpu_milli(&v->tasks[slot].job);
+}
+
+static QuotaLine *line_for(Quota *q, uint64_t milli) {
+    for (uint32_t i = 0; i < q->n_lines; i++)
+        if (q->lines[i].milli == milli) return &q->lines[i];
+    bool       last = q->n_lines == QUOTA_SIZES;
+    QuotaLine *l = &q->lines[last ? QUOTA_SIZES - 1 : q->n_lines];
+    if (!last) {
+        q->n_lines++;
+        *l = (QuotaLine){{q->nodes, CLUSTER_NONE}, milli};
+    }
+    if (milli < l->milli) l->milli = milli;
+    return l;
+}
+
+static void join(Quota *q, const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    line_push(&line_for(q, asks(v, slot))->line, slot, q->rank(q->of, v, t), t->entry);
+}
+
+static bool item_before(const QuotaItem *a, const QuotaItem *b) {
+    int c = rank_compare(a->rank, b->rank);
+    return c != 0 ? c < 0 : a->entry < b->entry;
+}
+
+// Those that still run stay about where they were; those that began since come to the end first.
+static void sort_running(Quota *q, const ClusterView *v) {
+    uint32_t n = 0, from = v->n_running;
+    while (from > 0 && v->tasks[v->running[from - 1]].entry > q->seen) from--;
+    for (uint32_t i = 0; i < q->n_running; i++) {
+        const ClusterTask *t = &v->tasks[q->running[i].slot];
+        if (t->state == CLUSTER_RUNNING && t->entry == q->running[i].entry)
+            q->running[n++] = q->running[i];
+    }
+    for (uint32_t i = from; i < v->n_running; i++)
+        q->running[n++] =
+            (QuotaItem){.slot = v->running[i], .entry = v->tasks[v->running[i]].entry};
+    CHECK(n == v->n_running);
+    q->n_running = n;
+    for (uint32_t i = 0; i < n; i++) {
+        QuotaItem x = q->running[i];
+        uint32_t  at = i;
+        x.rank = q->rank(q->of, v, &v->tasks[x.slot]);
+        for (; at > 0 && item_before(&x, &q->running[at - 1]); at--)
+            q->running[at] = q->running[at - 1];
+        q->running[at] = x;
+    }
+}
+
+static void look(Quota *q, const ClusterView *v) {
+    uint32_t from = v->n_waiting;
+    sort_running(q, v);
+    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > q->seen) from--;
+    for (uint32_t i = from; i < v->n_waiting; i++) join(q, v, v->waiting[i]);
+    uint64_t waits = v->n_waiting > 0 ? v->tasks[v->waiting[v->n_waiting - 1]].entry : 0;
+    uint64_t runs = v->n_running > 0 ? v->tasks[v->running[v->n_running - 1]].entry : 0;
+    if (waits > q->seen) q->seen = waits;
+    if (runs > q->seen) q->seen = runs;
+}
+
+// Who waits and is next of those that ask for no more than is left.
+static QuotaLine *next_waiting(Quota *q, const ClusterView *v, uint64_t quota) {
+    QuotaLine *best = NULL;
+    for (uint32_t i = 0; i < q->n_lines; i++) {
+        QuotaLine *l = &q->lines[i];
+        if (l->milli > quota) continue;
+        while (l->line.head != CLUSTER_NONE && asks(v, l->line.head) > quota)
+            q->aside[q->n_aside++] = line_pop(&l->line);
+        if (l->line.head == CLUSTER_NONE) continue;
+        if (best == NULL || line_before(&q->nodes[l->line.head], &q->nodes[best->line.head]))
+            best = l;
+    }
+    return best;
+}
+
+static bool waiting_is_next(const Quota *q, const QuotaLine *w, const QuotaItem *r) {
+    int c = rank_compare(q->nodes[w->line.head].rank, r->rank);
+    return c != 0 ? c < 0 : q->waiting_first;
+}
+
+// Returns how many are stopped.
+static uint32_t grant(Quota *q, const ClusterView *v, ClusterAction *out) {
+    uint64_t   quota = v->setup->gpus * CLUSTER_WHOLE;
+    uint32_t   n = 0, at = 0;
+    QuotaLine *w = next_waiting(q, v, quota);
+    q->n_granted = 0;
+    while (at < q->n_running || w != NULL) {
+        bool waits = w != NULL && (at == q->n_running || waiting_is_next(q, w, &q->running[at]));
+        uint32_t slot = waits ? line_pop(&w->line) : q->running[at++].slot;
+        uint64_t milli = asks(v, slot);
+        if (milli > quota) {
+            out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
+            continue;
+        }
+        quota -= milli;
+        if (waits) q->granted[q->n_granted++] = slot;
+        if (waits || (w != NULL && asks(v, w->line.head) > quota)) w = next_waiting(q, v, quota);
+    }
+    return n;
+}
+
+uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
+    look(q, v);
+    if (v->n_waiting == 0) return 0;
+    uint32_t stopped = grant(q, v, out), n = stopped;
+    if (stopped > 0 || q->n_granted > 0) floor_open(&q->floor, v);
+    for (uint32_t i = 0; i < stopped; i++) floor_leave(&q->floor, &v->tasks[out[i].task]);
+    for (uint32_t i = 0; i < q->n_granted; i++) {
+        if (floor_place(&q->floor, q->granted[i], &out[n]))
+            n++;
+        else
+            join(q, v, q->granted[i]);
+    }
+    while (q->n_aside > 0) join(q, v, q->aside[--q->n_aside]);
+    return n;
+}

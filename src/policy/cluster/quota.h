@@ -1,0 +1,40 @@
+// Quota: along an order of all tasks, waiting and running, each is granted its GPUs from those of
+// the whole cluster. Who runs without a grant is stopped; who waits with one is started where there
+// is place. A grant that finds no place is spent all the same.
+#pragma once
+
+#include "policy/cluster/floor.h"
+#include "policy/cluster/line.h"
+
+enum { QUOTA_SIZES = 64 };
+
+typedef struct QuotaLine {  // of waiting tasks that ask for the same; the last one: for anything
+    Line     line;
+    uint64_t milli;  // the least that any asks for
+} QuotaLine;
+
+typedef struct QuotaItem {
+    Rank     rank;
+    uint64_t entry;
+    uint32_t slot;
+} QuotaItem;
+
+typedef struct Quota {
+    QuotaLine  lines[QUOTA_SIZES];
+    uint32_t   n_lines;
+    LineNode  *nodes;    // [n_slots]
+    QuotaItem *running;  // as last sorted
+    uint32_t  *granted;  // [n_slots]
+    uint32_t  *aside;    // [n_slots] heads of the last line that ask for too much
+    uint32_t   n_running, n_granted, n_aside;
+    Floor      floor;
+    uint64_t   seen;
+    // The order, ascending. It must not change while a task waits.
+    Rank (*rank)(const void *of, const ClusterView *v, const ClusterTask *t);
+    const void *of;
+    bool        waiting_first;  // of equals
+} Quota;
+
+void     quota_carve(Quota *q, const ClusterSetup *s, Carve *from);
+void     quota_init(Quota *q, const ClusterSetup *s);
+uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out);

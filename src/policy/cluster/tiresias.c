@@ -1,0 +1,109 @@
+// tiresias: least attained service, in two classes
+//
+// Nothing is known of durations. A job begins in the upper class; once it has had so much GPU time
+// it falls into the lower one. Within a class the first to come is the first. Decisions are taken
+// every whole period: GPUs are granted along the order, and who runs without a grant is stopped.
+#include "policy/cluster/quota.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X)                                                                                \
+    X(limit, double, 18000.0, 1.0, 1e12, "GPU seconds until a job falls into the lower class")     \
+    X(period_s, int, 60, 1, 86400, "between decisions")
+
+typedef struct TiresiasSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} TiresiasSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(TiresiasSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Tiresias {
+    Quota            quota;
+    TiresiasSettings with;
+    TimeNs           due;  // the next decision
+} Tiresias;
+
+static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
+    const Tiresias *s = of;
+    return (Rank){cluster_attained(v, t) > s->with.limit, (double)t->job.submit};
+}
+
+static size_t state_size(const ClusterSetup *s, const void *settings) {
+    (void)settings;
+    Quota q = {0};
+    Carve c = {.used = sizeof(Tiresias)};
+    quota_carve(&q, s, &c);
+    return c.used;
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    (void)loaded;
+    Tiresias *t = state;
+    Carve     c = {.base = state, .used = sizeof *t};
+    quota_carve(&t->quota, s, &c);
+    quota_init(&t->quota, s);
+    t->with = *(const TiresiasSettings *)settings;
+    t->quota.rank = rank;
+    t->quota.of = t;
+    t->due = INT64_MAX;
+}
+
+// The first whole period at or after a time.
+static TimeNs period_at(const Tiresias *s, TimeNs t) {
+    TimeNs period = s->with.period_s * CLUSTER_SECOND;
+    return (t + period - 1) / period * period;
+}
+
+// When a task that runs from now on falls into the lower class.
+static TimeNs falls_at(const Tiresias *s, const ClusterView *v, const ClusterTask *t) {
+    double milli = (double)cluster_gpu_milli(&t->job), had = cluster_attained(v, t);
+    double left_ns = (s->with.limit - had) * 1e12 / milli;
+    if (had > s->with.limit || !(left_ns < 4e18)) return INT64_MAX;
+    return period_at(s, v->now + (TimeNs)left_ns + 1);
+}
+
+static void plan_next(Tiresias *s, const ClusterView *v, const ClusterAction *out, uint32_t n) {
+    s->due = INT64_MAX;
+    if (v->n_waiting == 0) return;
+    for (uint32_t i = 0; i < v->n_running + n; i++) {
+        if (i >= v->n_running && out[i - v->n_running].verb != CLUSTER_START) continue;
+        uint32_t slot = i < v->n_running ? v->running[i] : out[i - v->n_running].task;
+        TimeNs   at = falls_at(s, v, &v->tasks[slot]);
+        if (at < s->due) s->due = at;
+    }
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Tiresias *s = state;
+    uint32_t  n = 0;
+    (void)max;
+    if ((v->reason & (CLUSTER_CAME | CLUSTER_ENDED)) != 0) {
+        TimeNs soon = period_at(s, v->now);
+        if (soon < s->due) s->due = soon;
+    }
+    if (v->now >= s->due) {
+        n = quota_decide(&s->quota, v, out);
+        plan_next(s, v, out, n);
+    }
+    if (s->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = s->due};
+    return n;
+}
+
+const ClusterPolicy cluster_policy_tiresias = {
+    .name = "tiresias",
+    .about = "who has had little GPU time first, in two classes",
+    .paper = "Tiresias (NSDI 2019)",
+    .knows = CLUSTER_BLIND,
+    .preempts = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(TiresiasSettings),
+    .state_size = state_size,
+    .init = init,
+    .decide = decide,
+};
