@@ -8,134 +8,134 @@ enum { IDLE_ROUNDS = 1000000, ACTIONS_A_TASK = 3 };
 
 static TimeNs earlier(TimeNs a, TimeNs b) { return a < b ? a : b; }
 
-static TimeNs next_time(const Engine *e) {
-    TimeNs t = earlier(due_next(&e->ends), e->wake);
-    if (e->next_arrival < e->run->jobs->n) t = earlier(t, e->run->jobs->at[e->next_arrival].submit);
-    return earlier(t, e->round);
+static TimeNs next_time(const World *w) {
+    TimeNs t = earlier(due_next(&w->ends), w->wake);
+    if (w->next_arrival < w->run->jobs->n) t = earlier(t, w->run->jobs->at[w->next_arrival].submit);
+    return earlier(t, w->round);
 }
 
-static uint32_t happen(Engine *e) {
-    uint32_t reason = e->now >= e->wake ? CLUSTER_WOKEN : 0;
-    if (reason != 0) e->wake = INT64_MAX;
-    for (; due_next(&e->ends) <= e->now; reason |= CLUSTER_ENDED)
-        engine_end(e, e->ends.items[0].slot);
-    for (; e->next_arrival < e->run->jobs->n; reason |= CLUSTER_CAME) {
-        if (e->run->jobs->at[e->next_arrival].submit > e->now) break;
-        engine_arrive(e);
+static uint32_t happen(World *w) {
+    uint32_t reason = w->now >= w->wake ? CLUSTER_WOKEN : 0;
+    if (reason != 0) w->wake = INT64_MAX;
+    for (; due_next(&w->ends) <= w->now; reason |= CLUSTER_ENDED)
+        world_end(w, w->ends.items[0].slot);
+    for (; w->next_arrival < w->run->jobs->n; reason |= CLUSTER_CAME) {
+        if (w->run->jobs->at[w->next_arrival].submit > w->now) break;
+        world_arrive(w);
     }
-    if (e->now >= e->round) reason |= CLUSTER_ROUND;
+    if (w->now >= w->round) reason |= CLUSTER_ROUND;
     return reason;
 }
 
-static void act(Engine *e, const ClusterAction *x) {
-    CHECK(x->verb == CLUSTER_WAKE || x->task < e->n_fresh);
+static void act(World *w, const ClusterAction *x) {
+    CHECK(x->verb == CLUSTER_WAKE || x->task < w->n_fresh);
     switch (x->verb) {
-    case CLUSTER_START: engine_start(e, x->task, x->slices, x->n_slices); break;
-    case CLUSTER_PREEMPT: engine_preempt(e, x->task); break;
-    case CLUSTER_LEVEL: engine_level(e, x->task, x->slices, x->n_slices); break;
+    case CLUSTER_START: world_start(w, x->task, x->slices, x->n_slices); break;
+    case CLUSTER_PREEMPT: world_preempt(w, x->task); break;
+    case CLUSTER_LEVEL: world_level(w, x->task, x->slices, x->n_slices); break;
     case CLUSTER_WAKE:
-        if (x->at > e->now && e->setup.round == 0) e->wake = earlier(e->wake, x->at);
+        if (x->at > w->now && w->setup.round == 0) w->wake = earlier(w->wake, x->at);
         break;
     }
 }
 
-static ClusterView view_of(const Engine *e, uint32_t reason) {
-    return (ClusterView){.now = e->now,
-                         .setup = &e->setup,
-                         .tasks = e->tasks,
-                         .waiting = e->waiting.at + e->waiting.first,
-                         .running = e->running.at + e->running.first,
-                         .servers = e->servers,
-                         .n_waiting = e->waiting.n,
-                         .n_running = e->running.n,
+static ClusterView view_of(const World *w, uint32_t reason) {
+    return (ClusterView){.now = w->now,
+                         .setup = &w->setup,
+                         .tasks = w->tasks,
+                         .waiting = w->waiting.at + w->waiting.first,
+                         .running = w->running.at + w->running.first,
+                         .servers = w->servers,
+                         .n_waiting = w->waiting.n,
+                         .n_running = w->running.n,
                          .reason = reason};
 }
 
-static void decide(Engine *e, uint32_t reason) {
-    const ClusterRun *r = e->run;
-    ClusterView       v = view_of(e, reason);
-    if (r->watch != NULL) r->watch(r->watcher, &v, e->state);
+static void decide(World *w, uint32_t reason) {
+    const ClusterRun *r = w->run;
+    ClusterView       v = view_of(w, reason);
+    if (r->watch != NULL) r->watch(r->watcher, &v, w->state);
     TimeNs   from = r->clock != NULL ? clock_now(*r->clock) : 0;
-    uint32_t n = r->policy->decide(e->state, &v, e->actions, e->max_actions);
-    if (r->clock != NULL) e->result->decide_ns += (double)(clock_now(*r->clock) - from);
-    CHECK(n <= e->max_actions);
-    e->result->decisions++;
-    e->wake = INT64_MAX;
-    for (uint32_t i = 0; i < n; i++) act(e, &e->actions[i]);
+    uint32_t n = r->policy->decide(w->state, &v, w->actions, w->max_actions);
+    if (r->clock != NULL) w->result->decide_ns += (double)(clock_now(*r->clock) - from);
+    CHECK(n <= w->max_actions);
+    w->result->decisions++;
+    w->wake = INT64_MAX;
+    for (uint32_t i = 0; i < n; i++) act(w, &w->actions[i]);
 }
 
 // What is in use goes on until the next event.
-static void note_use(Engine *e) {
-    const ClusterSetup *s = &e->setup;
-    e->course.now = (ClusterUse){
-        .gpus = s->gpus > 0 ? (double)e->used_gpu_milli / ((double)s->gpus * CLUSTER_WHOLE) : 0,
-        .cores = s->cores_milli > 0 ? (double)e->used_cores / (double)s->cores_milli : 0,
-        .memory = s->memory_mib > 0 ? (double)e->used_memory / (double)s->memory_mib : 0,
-        .waiting = e->waiting.n};
+static void note_use(World *w) {
+    const ClusterSetup *s = &w->setup;
+    w->course.now = (ClusterUse){
+        .gpus = s->gpus > 0 ? (double)w->used_gpu_milli / ((double)s->gpus * CLUSTER_WHOLE) : 0,
+        .cores = s->cores_milli > 0 ? (double)w->used_cores / (double)s->cores_milli : 0,
+        .memory = s->memory_mib > 0 ? (double)w->used_memory / (double)s->memory_mib : 0,
+        .waiting = w->waiting.n};
 }
 
-static Err stuck(const Engine *e) {
-    const Job *j = &e->run->jobs->at[e->lives[e->waiting.at[e->waiting.first]].job];
+static Err stuck(const World *w) {
+    const Job *j = &w->run->jobs->at[w->lives[w->waiting.at[w->waiting.first]].job];
     return err_set(ERR_ARG,
                    "job %s: %s never finds a place for its %u GPUs, even when nothing else runs; "
                    "give larger or other servers, or leave it out",
-                   j->id, e->run->policy->name, j->gpus);
+                   j->id, w->run->policy->name, j->gpus);
 }
 
-static void next_round(Engine *e) {
-    TimeNs round = e->setup.round;
+static void next_round(World *w) {
+    TimeNs round = w->setup.round;
     if (round == 0) return;
-    TimeNs after = (e->now / round + 1) * round;
-    e->round = e->n_alive > 0 ? after : INT64_MAX;
+    TimeNs after = (w->now / round + 1) * round;
+    w->round = w->n_alive > 0 ? after : INT64_MAX;
 }
 
-static Err go(Engine *e) {
-    while (e->next_arrival < e->run->jobs->n || e->n_alive > 0) {
-        TimeNs at = next_time(e);
-        bool   idle = e->running.n == 0 && e->next_arrival == e->run->jobs->n;
-        e->idle_rounds = idle ? e->idle_rounds + 1 : 0;
-        if (at == INT64_MAX || e->idle_rounds > IDLE_ROUNDS) return stuck(e);
-        course_go(&e->course, at);
-        e->now = at;
-        e->result->events++;
-        uint32_t reason = happen(e);
-        bool     in_round = e->setup.round > 0 && e->now % e->setup.round == 0;
-        if (e->n_alive > 0 && (e->setup.round == 0 || in_round)) decide(e, reason);
-        if (e->now >= e->round || e->round == INT64_MAX) next_round(e);
-        engine_rates(e);
-        note_use(e);
+static Err go(World *w) {
+    while (w->next_arrival < w->run->jobs->n || w->n_alive > 0) {
+        TimeNs at = next_time(w);
+        bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
+        w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
+        if (at == INT64_MAX || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
+        course_go(&w->course, at);
+        w->now = at;
+        w->result->events++;
+        uint32_t reason = happen(w);
+        bool     in_round = w->setup.round > 0 && w->now % w->setup.round == 0;
+        if (w->n_alive > 0 && (w->setup.round == 0 || in_round)) decide(w, reason);
+        if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
+        world_rates(w);
+        note_use(w);
     }
     return ERR_OK;
 }
 
-static Err prepare_tasks(Engine *e) {
-    uint32_t n = e->setup.n_slots;
-    e->max_actions = ACTIONS_A_TASK * n + 2;
-    e->tasks = arena_try_new(e->arena, ClusterTask, n);
-    e->lives = arena_try_new(e->arena, Life, n);
-    e->free = arena_try_new(e->arena, uint32_t, n);
-    e->changed = arena_try_new(e->arena, uint32_t, n);
-    e->waiting = (Lane){.at = arena_try_new(e->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
-    e->running = (Lane){.at = arena_try_new(e->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
-    e->actions = arena_try_new(e->arena, ClusterAction, e->max_actions);
-    if (e->tasks == NULL || e->lives == NULL || e->free == NULL || e->changed == NULL ||
-        e->waiting.at == NULL || e->running.at == NULL || e->actions == NULL)
+static Err prepare_tasks(World *w) {
+    uint32_t n = w->setup.n_slots;
+    w->max_actions = ACTIONS_A_TASK * n + 2;
+    w->tasks = arena_try_new(w->arena, ClusterTask, n);
+    w->lives = arena_try_new(w->arena, Life, n);
+    w->free = arena_try_new(w->arena, uint32_t, n);
+    w->changed = arena_try_new(w->arena, uint32_t, n);
+    w->waiting = (Lane){.at = arena_try_new(w->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
+    w->running = (Lane){.at = arena_try_new(w->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
+    w->actions = arena_try_new(w->arena, ClusterAction, w->max_actions);
+    if (w->tasks == NULL || w->lives == NULL || w->free == NULL || w->changed == NULL ||
+        w->waiting.at == NULL || w->running.at == NULL || w->actions == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u jobs", n);
-    return due_init(&e->ends, e->arena, n);
+    return due_init(&w->ends, w->arena, n);
 }
 
-static Err prepare_servers(Engine *e) {
-    const ClusterSetup *s = &e->setup;
-    uint16_t           *parts = arena_try_new(e->arena, uint16_t, s->gpus + 1);
-    e->servers = arena_try_new(e->arena, ServerState, s->n_servers);
-    e->yards = arena_try_new(e->arena, Yard, s->n_servers);
-    if (parts == NULL || e->servers == NULL || e->yards == NULL)
+static Err prepare_servers(World *w) {
+    const ClusterSetup *s = &w->setup;
+    uint16_t           *parts = arena_try_new(w->arena, uint16_t, s->gpus + 1);
+    w->servers = arena_try_new(w->arena, ServerState, s->n_servers);
+    w->yards = arena_try_new(w->arena, Yard, s->n_servers);
+    if (parts == NULL || w->servers == NULL || w->yards == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u servers", s->n_servers);
     for (uint64_t i = 0; i < s->gpus; i++) parts[i] = CLUSTER_WHOLE;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         const ClusterServer *x = &s->servers[i];
-        e->yards[i].parts = parts;
-        e->servers[i] = (ServerState){.gpus = x->gpus,
+        w->yards[i].parts = parts;
+        w->servers[i] = (ServerState){.gpus = x->gpus,
                                       .gpu_milli = x->gpus * CLUSTER_WHOLE,
                                       .cores_milli = x->cores_milli,
                                       .memory_mib = x->memory_mib,
@@ -145,15 +145,15 @@ static Err prepare_servers(Engine *e) {
     return ERR_OK;
 }
 
-static Err prepare_policy(Engine *e) {
-    const ClusterPolicy *p = e->run->policy;
+static Err prepare_policy(World *w) {
+    const ClusterPolicy *p = w->run->policy;
     if (p->state_size != NULL) {
-        size_t bytes = p->state_size(&e->setup, e->run->settings);
-        e->state = arena_try(e->arena, bytes, 1, 64);
-        if (e->state == NULL)
-            return err_set(ERR_LIMIT, "%s: no memory for %u jobs", p->name, e->setup.n_slots);
+        size_t bytes = p->state_size(&w->setup, w->run->settings);
+        w->state = arena_try(w->arena, bytes, 1, 64);
+        if (w->state == NULL)
+            return err_set(ERR_LIMIT, "%s: no memory for %u jobs", p->name, w->setup.n_slots);
     }
-    if (p->init != NULL) p->init(e->state, &e->setup, e->run->settings, e->run->loaded);
+    if (p->init != NULL) p->init(w->state, &w->setup, w->run->settings, w->run->loaded);
     return ERR_OK;
 }
 
@@ -180,16 +180,16 @@ static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
     return ERR_OK;
 }
 
-static Err simulate(Engine *e) {
-    ClusterResult *r = e->result;
-    TRY(prepare_tasks(e));
-    TRY(prepare_servers(e));
-    TRY(prepare_policy(e));
-    course_open(&e->course, r->first);
-    TRY(go(e));
-    CHECK(e->used_gpu_milli == 0 && e->used_cores == 0 && e->used_memory == 0);
-    CHECK(e->waiting.n == 0 && e->running.n == 0 && e->ends.n == 0);
-    r->use = course_close(&e->course, r->course, &r->n_spans, &r->span);
+static Err simulate(World *w) {
+    ClusterResult *r = w->result;
+    TRY(prepare_tasks(w));
+    TRY(prepare_servers(w));
+    TRY(prepare_policy(w));
+    course_open(&w->course, r->first);
+    TRY(go(w));
+    CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
+    CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
+    r->use = course_close(&w->course, r->course, &r->n_spans, &r->span);
     return ERR_OK;
 }
 
@@ -199,22 +199,22 @@ Err cluster_simulate(const ClusterRun *run, Arena *a, ClusterResult *out) {
     CHECK(run->knows <= run->policy->knows);
     r.ends = arena_try_new(a, ClusterEnd, r.n);
     r.course = arena_try_new(a, ClusterUse, CLUSTER_SPANS);
-    size_t  mark = a->used;
-    Engine *e = arena_try_new(a, Engine, 1);
-    if (r.ends == NULL || r.course == NULL || e == NULL)
+    size_t mark = a->used;
+    World *w = arena_try_new(a, World, 1);
+    if (r.ends == NULL || r.course == NULL || w == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u jobs", r.n);
     TRY(cluster_setup(run, a, &setup));
     TRY(check_jobs(run, &setup));
     for (uint32_t i = 0; i < r.n; i++) r.ends[i] = (ClusterEnd){.start = -1, .finish = -1};
-    *e = (Engine){.run = run,
-                  .arena = a,
-                  .setup = setup,
-                  .result = &r,
-                  .wake = INT64_MAX,
-                  .round = INT64_MAX};
-    e->setup.rng = rng_fork((Rng){run->seed}, 1);
-    e->guesses = rng_fork((Rng){run->seed}, 2);
-    Err error = simulate(e);
+    *w = (World){.run = run,
+                 .arena = a,
+                 .setup = setup,
+                 .result = &r,
+                 .wake = INT64_MAX,
+                 .round = INT64_MAX};
+    w->setup.rng = rng_fork((Rng){run->seed}, 1);
+    w->guesses = rng_fork((Rng){run->seed}, 2);
+    Err error = simulate(w);
     arena_rewind(a, mark);
     TRY(error);
     *out = r;

@@ -26,7 +26,7 @@ typedef struct Yard {  // a server
     uint32_t  room;
 } Yard;
 
-typedef struct Engine {
+typedef struct World {
     const ClusterRun *run;
     Arena            *arena;
     ClusterSetup      setup;
@@ -52,27 +52,27 @@ typedef struct Engine {
     Course            course;
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
-} Engine;
+} World;
 
 // Lanes.
-void engine_lane_add(Lane *l, uint32_t slot);
-void engine_lane_remove(Engine *e, Lane *l, uint32_t slot);
+void world_lane_add(Lane *l, uint32_t slot);
+void world_lane_remove(World *w, Lane *l, uint32_t slot);
 
 // Tasks.
-void engine_arrive(Engine *e);
-void engine_end(Engine *e, uint32_t slot);
-void engine_start(Engine *e, uint32_t slot, const ClusterSlice *s, uint32_t n);
-void engine_preempt(Engine *e, uint32_t slot);
-void engine_level(Engine *e, uint32_t slot, const ClusterSlice *s, uint32_t n);
-void engine_touch(Engine *e, uint32_t slot);  // its rate is to be worked out
-void engine_rates(Engine *e);
+void world_arrive(World *w);
+void world_end(World *w, uint32_t slot);
+void world_start(World *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
+void world_preempt(World *w, uint32_t slot);
+void world_level(World *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
+void world_touch(World *w, uint32_t slot);  // its rate is to be worked out
+void world_rates(World *w);
 
 // Servers. Taking CHECKs that all of it is free and fills in mask and gpu_milli.
-void engine_take(Engine *e, uint32_t slot, ClusterSlice *s);
-void engine_give(Engine *e, uint32_t slot, const ClusterSlice *s);
-void engine_relevel(Engine *e, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib);
+void world_take(World *w, uint32_t slot, ClusterSlice *s);
+void world_give(World *w, uint32_t slot, const ClusterSlice *s);
+void world_relevel(World *w, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib);
 
-double engine_rate(const Engine *e, uint32_t slot);  // with what it has now, beside whom it is
+double world_rate(const World *w, uint32_t slot);  // with what it has now, beside whom it is
 
-void *engine_borrow(Engine *e, size_t bytes);  // contents undefined; aborts when there is none
-void  engine_return(Engine *e, void *p, size_t bytes);
+void *world_borrow(World *w, size_t bytes);  // contents undefined; aborts when there is none
+void  world_return(World *w, void *p, size_t bytes);

@@ -13,29 +13,29 @@ static uint32_t shift_of(size_t bytes) {
     return s;
 }
 
-void *engine_borrow(Engine *e, size_t bytes) {
+void *world_borrow(World *w, size_t bytes) {
     uint32_t s = shift_of(bytes);
-    void    *p = e->spare[s];
-    if (p == NULL) return arena_alloc(e->arena, (size_t)1 << s, 1, 64);
-    memcpy(&e->spare[s], p, sizeof p);
+    void    *p = w->spare[s];
+    if (p == NULL) return arena_alloc(w->arena, (size_t)1 << s, 1, 64);
+    memcpy(&w->spare[s], p, sizeof p);
     return p;
 }
 
-void engine_return(Engine *e, void *p, size_t bytes) {
+void world_return(World *w, void *p, size_t bytes) {
     uint32_t s = shift_of(bytes);
-    memcpy(p, &e->spare[s], sizeof p);
-    e->spare[s] = p;
+    memcpy(p, &w->spare[s], sizeof p);
+    w->spare[s] = p;
 }
 
-static void settle_in(Engine *e, uint32_t server, uint32_t slot) {
-    Yard        *y = &e->yards[server];
-    ServerState *v = &e->servers[server];
+static void settle_in(World *w, uint32_t server, uint32_t slot) {
+    Yard        *y = &w->yards[server];
+    ServerState *v = &w->servers[server];
     if (v->n_residents == y->room) {
         uint32_t  room = y->room > 0 ? 2 * y->room : 16;
-        uint32_t *more = engine_borrow(e, room * sizeof *more);
+        uint32_t *more = world_borrow(w, room * sizeof *more);
         if (y->room > 0) {
             memcpy(more, y->residents, y->room * sizeof *more);
-            engine_return(e, y->residents, y->room * sizeof *more);
+            world_return(w, y->residents, y->room * sizeof *more);
         }
         y->residents = more;
         y->room = room;
@@ -44,9 +44,9 @@ static void settle_in(Engine *e, uint32_t server, uint32_t slot) {
     y->residents[v->n_residents++] = slot;
 }
 
-static void move_out(Engine *e, uint32_t server, uint32_t slot) {
-    uint32_t    *r = e->yards[server].residents;
-    ServerState *v = &e->servers[server];
+static void move_out(World *w, uint32_t server, uint32_t slot) {
+    uint32_t    *r = w->yards[server].residents;
+    ServerState *v = &w->servers[server];
     uint32_t     i = 0;
     while (r[i] != slot) i++;
     v->n_residents--;
@@ -54,11 +54,11 @@ static void move_out(Engine *e, uint32_t server, uint32_t slot) {
 }
 
 // The lowest GPUs that have so much of them free.
-static uint64_t lowest(const Engine *e, const ClusterSlice *s) {
-    const uint16_t *parts = e->yards[s->server].parts;
+static uint64_t lowest(const World *w, const ClusterSlice *s) {
+    const uint16_t *parts = w->yards[s->server].parts;
     uint64_t        mask = 0;
     uint32_t        n = 0;
-    for (uint32_t g = 0; g < e->setup.servers[s->server].gpus && n < s->gpus; g++) {
+    for (uint32_t g = 0; g < w->setup.servers[s->server].gpus && n < s->gpus; g++) {
         if (parts[g] < s->gpu_milli) continue;
         mask |= UINT64_C(1) << g;
         n++;
@@ -69,21 +69,21 @@ static uint64_t lowest(const Engine *e, const ClusterSlice *s) {
 static bool shared(const ClusterSlice *s) { return s->gpu_milli < CLUSTER_WHOLE; }
 
 // Company on a GPU changes how fast those there are.
-static void touch_company(Engine *e, uint32_t server) {
-    const ServerState *v = &e->servers[server];
-    if (e->setup.profiles == NULL) return;
-    for (uint32_t i = 0; i < v->n_residents; i++) engine_touch(e, v->residents[i]);
+static void touch_company(World *w, uint32_t server) {
+    const ServerState *v = &w->servers[server];
+    if (w->setup.profiles == NULL) return;
+    for (uint32_t i = 0; i < v->n_residents; i++) world_touch(w, v->residents[i]);
 }
 
-void engine_take(Engine *e, uint32_t slot, ClusterSlice *s) {
-    CHECK(s->server < e->setup.n_servers);
-    ServerState *v = &e->servers[s->server];
-    uint16_t    *parts = e->yards[s->server].parts;
+void world_take(World *w, uint32_t slot, ClusterSlice *s) {
+    CHECK(s->server < w->setup.n_servers);
+    ServerState *v = &w->servers[s->server];
+    uint16_t    *parts = w->yards[s->server].parts;
     uint32_t     n = 0;
-    if (s->mask == 0 && s->gpus > 0) s->mask = lowest(e, s);
+    if (s->mask == 0 && s->gpus > 0) s->mask = lowest(w, s);
     for (uint64_t m = s->mask; m != 0; m &= m - 1) {
         uint32_t g = (uint32_t)__builtin_ctzll(m);
-        CHECK(g < e->setup.servers[s->server].gpus && parts[g] >= s->gpu_milli);
+        CHECK(g < w->setup.servers[s->server].gpus && parts[g] >= s->gpu_milli);
         v->gpus -= parts[g] == CLUSTER_WHOLE;
         parts[g] = (uint16_t)(parts[g] - s->gpu_milli);
         n++;
@@ -93,16 +93,16 @@ void engine_take(Engine *e, uint32_t slot, ClusterSlice *s) {
     v->gpu_milli -= n * s->gpu_milli;
     v->cores_milli -= s->cores_milli;
     v->memory_mib -= s->memory_mib;
-    e->used_gpu_milli += (uint64_t)n * s->gpu_milli;
-    e->used_cores += s->cores_milli;
-    e->used_memory += s->memory_mib;
-    settle_in(e, s->server, slot);
-    if (shared(s)) touch_company(e, s->server);
+    w->used_gpu_milli += (uint64_t)n * s->gpu_milli;
+    w->used_cores += s->cores_milli;
+    w->used_memory += s->memory_mib;
+    settle_in(w, s->server, slot);
+    if (shared(s)) touch_company(w, s->server);
 }
 
-void engine_give(Engine *e, uint32_t slot, const ClusterSlice *s) {
-    ServerState *v = &e->servers[s->server];
-    uint16_t    *parts = e->yards[s->server].parts;
+void world_give(World *w, uint32_t slot, const ClusterSlice *s) {
+    ServerState *v = &w->servers[s->server];
+    uint16_t    *parts = w->yards[s->server].parts;
     for (uint64_t m = s->mask; m != 0; m &= m - 1) {
         uint32_t g = (uint32_t)__builtin_ctzll(m);
         parts[g] = (uint16_t)(parts[g] + s->gpu_milli);
@@ -112,23 +112,23 @@ void engine_give(Engine *e, uint32_t slot, const ClusterSlice *s) {
     v->gpu_milli += s->gpus * s->gpu_milli;
     v->cores_milli += s->cores_milli;
     v->memory_mib += s->memory_mib;
-    e->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
-    e->used_cores -= s->cores_milli;
-    e->used_memory -= s->memory_mib;
-    move_out(e, s->server, slot);
-    if (shared(s)) touch_company(e, s->server);
+    w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
+    w->used_cores -= s->cores_milli;
+    w->used_memory -= s->memory_mib;
+    move_out(w, s->server, slot);
+    if (shared(s)) touch_company(w, s->server);
 }
 
-void engine_relevel(Engine *e, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib) {
-    ServerState *v = &e->servers[s->server];
+void world_relevel(World *w, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib) {
+    ServerState *v = &w->servers[s->server];
     CHECK(v->cores_milli + s->cores_milli >= cores_milli);
     CHECK(v->memory_mib + s->memory_mib >= memory_mib);
     v->cores_milli += s->cores_milli - cores_milli;
     v->memory_mib += s->memory_mib - memory_mib;
-    e->used_cores += cores_milli;
-    e->used_cores -= s->cores_milli;
-    e->used_memory += memory_mib;
-    e->used_memory -= s->memory_mib;
+    w->used_cores += cores_milli;
+    w->used_cores -= s->cores_milli;
+    w->used_memory += memory_mib;
+    w->used_memory -= s->memory_mib;
     s->cores_milli = cores_milli;
     s->memory_mib = memory_mib;
 }

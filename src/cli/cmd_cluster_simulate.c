@@ -1,0 +1,147 @@
+// One run of a trace on a cluster under a policy, in virtual time.
+#include <stdio.h>
+
+#include "base/cgroup.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "cli/cluster_choice.h"
+#include "cli/commands.h"
+#include "cli/trace_args.h"
+#include "cluster/run.h"
+
+typedef struct Options {
+    TraceArgs   trace;
+    ArgList     sets;
+    const char *path, *servers, *policy, *like, *jobs_out;
+    int64_t     nodes, gpus, seed, cores, memory_gb;
+    double      error;
+    bool        json;
+} Options;
+
+typedef struct Outcomes {
+    const JobList *jobs;
+    ServerList     servers;
+    ClusterRun     run;
+    ClusterResult  result;
+    ClusterSummary summary;
+    double         wall_s;
+} Outcomes;
+
+static Err read_servers(const Options *o, Arena *a, ServerList *out) {
+    if (o->servers != NULL) return server_list_read(o->servers, a, out);
+    Server like = {.gpus = (uint32_t)o->gpus,
+                   .cores_milli = (uint32_t)o->cores * 1000,
+                   .memory_mib = (uint32_t)(o->memory_gb * 1024),
+                   .gpu_type = ""};
+    return server_list_equal((uint32_t)o->nodes, &like, a, out);
+}
+
+static Err choose(const Options *o, Arena *a, ClusterRun *run) {
+    ClusterChoices c;
+    ClusterSetup   setup;
+    TRY(cluster_choice_read(o->policy, &o->sets, a, &c));
+    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
+    run->policy = c.at[0].policy;
+    run->settings = c.at[0].settings;
+    run->knows = run->policy->knows;
+    if (o->error > 0 && run->knows == CLUSTER_ORACLE) run->knows = CLUSTER_PREDICTED;
+    TRY(cluster_rules(o->like, run->policy, &run->rules));
+    TRY(cluster_setup(run, a, &setup));
+    return cluster_choice_load(&c.at[0], &setup, a, &run->loaded);
+}
+
+static Err keep_jobs(const Options *o, const Outcomes *x) {
+    FileNew f;
+    if (o->jobs_out == NULL) return ERR_OK;
+    TRY(file_begin(&f, o->jobs_out));
+    cluster_write_jobs(f.out, x->jobs, &x->result);
+    return file_commit(&f);
+}
+
+static void tell(const Outcomes *x) {
+    const ClusterSummary *s = &x->summary;
+    const ClusterResult  *r = &x->result;
+    printf("%s: %u jobs on %u servers with %llu GPUs, %s\n", x->jobs->name, r->n, x->servers.n,
+           (unsigned long long)x->servers.gpus, x->run.policy->name);
+    printf("completion   mean %.1f s, median %.1f s, 99 %% %.1f s\n", s->jct_mean_s, s->jct_p50_s,
+           s->jct_p99_s);
+    printf("waiting      mean %.1f s, 99 %% %.1f s\n", s->queue_mean_s, s->queue_p99_s);
+    printf("makespan     %.0f s (%.1f days)\n", s->makespan_s, s->makespan_s / 86400);
+    printf("in use       GPUs %.1f %%, cores %.1f %%, memory %.1f %%\n", 100 * r->use.gpus,
+           100 * r->use.cores, 100 * r->use.memory);
+    printf("preemptions  %llu; fairness %.3f; slowdown %.2f\n", (unsigned long long)r->preemptions,
+           s->fairness, s->slowdown_mean);
+    printf("simulated in %.2f s: %llu events, %llu decisions, each %.2f us\n", x->wall_s,
+           (unsigned long long)r->events, (unsigned long long)r->decisions,
+           r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0);
+}
+
+static int tell_json(const Outcomes *x) {
+    const ClusterSummary *s = &x->summary;
+    const ClusterResult  *r = &x->result;
+    return command_json(json_pack(
+        "{s:s,s:s,s:i,s:i,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f}",
+        "trace", x->jobs->name, "policy", x->run.policy->name, "jobs", (int)r->n, "servers",
+        (int)x->servers.n, "gpus", (json_int_t)x->servers.gpus, "jct_mean_s", s->jct_mean_s,
+        "jct_p50_s", s->jct_p50_s, "jct_p99_s", s->jct_p99_s, "makespan_s", s->makespan_s,
+        "queue_mean_s", s->queue_mean_s, "queue_p99_s", s->queue_p99_s, "preemptions",
+        (json_int_t)r->preemptions, "fairness", s->fairness, "slowdown_mean", s->slowdown_mean,
+        "gpu_use", r->use.gpus, "core_use", r->use.cores, "memory_use", r->use.memory, "events",
+        (json_int_t)r->events, "decisions", (json_int_t)r->decisions, "decision_us",
+        r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0.0, "wall_s", x->wall_s));
+}
+
+static Err simulate(const Options *o, Arena *a, int *code) {
+    JobList  jobs;
+    Outcomes x = {.jobs = &jobs};
+    Clock    steady = clock_steady();
+    TRY(trace_args_read(&o->trace, o->path, a, &jobs));
+    TRY(read_servers(o, a, &x.servers));
+    x.run = (ClusterRun){.jobs = &jobs,
+                         .servers = &x.servers,
+                         .seed = (uint64_t)o->seed,
+                         .error = o->error,
+                         .clock = &steady};
+    TRY(choose(o, a, &x.run));
+    TimeNs from = clock_now(steady);
+    TRY(cluster_simulate(&x.run, a, &x.result));
+    x.wall_s = (double)(clock_now(steady) - from) / 1e9;
+    TRY(cluster_summary(&x.run, &x.result, a, &x.summary));
+    TRY(keep_jobs(o, &x));
+    *code = 0;
+    if (o->json)
+        *code = tell_json(&x);
+    else
+        tell(&x);
+    return ERR_OK;
+}
+
+int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
+    Options o = {.policy = "fifo", .like = "own", .nodes = 8, .gpus = 8, .seed = 1};
+    ArgRow  rows[13 + TRACE_ARG_ROWS] = {
+         {"trace", ARG_TEXT, &o.path, "FILE|NAME", "the jobs", 0, 0},
+         {"nodes", ARG_INT, &o.nodes, "N", "servers alike (default 8)", 1, SERVERS_MAX},
+         {"gpus-per-node", ARG_INT, &o.gpus, "G", "of each (default 8)", 1, CLUSTER_GPUS},
+         {"cores-per-node", ARG_INT, &o.cores, "C", "(default 3 a GPU)", 0, 1000000},
+         {"memory-per-node", ARG_INT, &o.memory_gb, "GB", "(default 62.5 a GPU)", 0, 1000000},
+         {"servers", ARG_TEXT, &o.servers, "FILE", "servers from a file instead", 0, 0},
+         {"policy", ARG_TEXT, &o.policy, "NAME", "who decides (default fifo)", 0, 0},
+         {"like", ARG_TEXT, &o.like, "RULES", "own, lucid or synergy (default own)", 0, 0},
+         {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE", "a setting; may be repeated", 0, 0},
+         {"error", ARG_REAL, &o.error, "E",
+          "durations are predicted, off by a factor of e^E on average (default: exact)", 0, 10},
+         {"seed", ARG_INT, &o.seed, "S", "of predictions (default 1)", 0, INT64_MAX},
+         {"jobs-out", ARG_TEXT, &o.jobs_out, "FILE", "what became of every job, as CSV", 0, 0},
+         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    trace_args_rows(&o.trace, rows + 13);
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    if (code >= 0) return code;
+    if (o.path == NULL) return args_fail(EXIT_USAGE, "cluster simulate: give --trace FILE");
+    Arena a = {0};
+    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = simulate(&o, &a, &code);
+    if (e != ERR_OK) code = command_failed(e);
+    arena_finish(&a);
+    return code;
+}
