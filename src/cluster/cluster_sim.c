@@ -67,7 +67,7 @@ static void decide(World *w, uint32_t reason) {
 // What is in use goes on until the next event.
 static void note_use(World *w) {
     const ClusterSetup *s = &w->setup;
-    w->course.now = (ClusterUse){
+    w->usage.now = (ClusterUse){
         .gpus = s->gpus > 0 ? (double)w->used_gpu_milli / ((double)s->gpus * CLUSTER_WHOLE) : 0,
         .cores = s->cores_milli > 0 ? (double)w->used_cores / (double)s->cores_milli : 0,
         .memory = s->memory_mib > 0 ? (double)w->used_memory / (double)s->memory_mib : 0,
@@ -95,7 +95,7 @@ static Err go(World *w) {
         bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
         w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
         if (at == INT64_MAX || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
-        course_go(&w->course, at);
+        usage_go(&w->usage, at);
         w->now = at;
         w->result->events++;
         uint32_t reason = happen(w);
@@ -185,11 +185,11 @@ static Err simulate(World *w) {
     TRY(prepare_tasks(w));
     TRY(prepare_servers(w));
     TRY(prepare_policy(w));
-    course_open(&w->course, r->first);
+    usage_open(&w->usage, r->first);
     TRY(go(w));
     CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
     CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
-    r->use = course_close(&w->course, r->course, &r->n_spans, &r->span);
+    r->use = usage_close(&w->usage, r->course, &r->n_spans, &r->span);
     return ERR_OK;
 }
 

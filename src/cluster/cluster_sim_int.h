@@ -1,7 +1,7 @@
 // What the files of cluster_sim share: the state of a run.
 #pragma once
 
-#include "cluster/course.h"
+#include "cluster/usage.h"
 #include "cluster/due.h"
 #include "cluster/run.h"
 
@@ -49,7 +49,7 @@ typedef struct World {
     uint32_t          max_actions;
     void             *spare[32];  // memory to use again, by power of two
     Rng               guesses;
-    Course            course;
+    Usage             usage;
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
 } World;

@@ -11,7 +11,7 @@
 #include "cluster/server.h"
 #include "contract/cluster.h"
 
-enum { CLUSTER_SPANS = 512 };  // of a course, at most
+enum { CLUSTER_SPANS = 512 };  // of how it goes, at most
 
 // How a cluster is run, where published simulators differ. Zeroed: at every event, to the
 // nanosecond, a stop costs nothing.

@@ -2,7 +2,7 @@
 //
 // Least GPU time first, of equals the smaller gang. Those that come when nobody waits start by
 // their size alone: that is how it was published, and it costs nothing where there is room for all.
-#include "policy/cluster/queue.h"
+#include "policy/cluster/turn.h"
 #include "policy/policies.h"
 
 static Rank rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
@@ -14,15 +14,15 @@ static Rank rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)settings;
     (void)loaded;
-    Queue *q = state;
-    queue_init(q, s);
+    Turn *q = state;
+    turn_init(q, s);
     q->rank = rank;
     q->by_freshness = true;
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     (void)max;
-    return queue_decide(state, v, out);
+    return turn_decide(state, v, out);
 }
 
 const ClusterPolicy cluster_policy_qssf = {
@@ -30,7 +30,7 @@ const ClusterPolicy cluster_policy_qssf = {
     .about = "least GPU time first; who finds no place blocks the rest",
     .paper = "Helios (SC 2021)",
     .knows = CLUSTER_ORACLE,
-    .state_size = queue_size,
+    .state_size = turn_size,
     .init = init,
     .decide = decide,
 };

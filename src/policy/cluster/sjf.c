@@ -1,7 +1,7 @@
 // sjf: shortest job first
 //
 // The shortest of those that wait starts first. One that finds no place blocks the longer ones.
-#include "policy/cluster/queue.h"
+#include "policy/cluster/turn.h"
 #include "policy/policies.h"
 
 static Rank rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
@@ -12,21 +12,21 @@ static Rank rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)settings;
     (void)loaded;
-    Queue *q = state;
-    queue_init(q, s);
+    Turn *q = state;
+    turn_init(q, s);
     q->rank = rank;
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     (void)max;
-    return queue_decide(state, v, out);
+    return turn_decide(state, v, out);
 }
 
 const ClusterPolicy cluster_policy_sjf = {
     .name = "sjf",
     .about = "the shortest first; who finds no place blocks the rest",
     .knows = CLUSTER_ORACLE,
-    .state_size = queue_size,
+    .state_size = turn_size,
     .init = init,
     .decide = decide,
 };

@@ -1,4 +1,4 @@
-#include "cluster/course.h"
+#include "cluster/usage.h"
 
 static void add(ClusterUse *to, const ClusterUse *x, double times) {
     to->gpus += times * x->gpus;
@@ -7,11 +7,11 @@ static void add(ClusterUse *to, const ClusterUse *x, double times) {
     to->waiting += times * x->waiting;
 }
 
-void course_open(Course *c, TimeNs origin) {
-    *c = (Course){.origin = origin, .until = origin, .span = INT64_C(60) * CLUSTER_SECOND};
+void usage_open(Usage *c, TimeNs origin) {
+    *c = (Usage){.origin = origin, .until = origin, .span = INT64_C(60) * CLUSTER_SECOND};
 }
 
-static void widen(Course *c) {
+static void widen(Usage *c) {
     for (uint32_t i = 0; i < CLUSTER_SPANS / 2; i++) {
         ClusterUse x = c->sums[2 * i];
         add(&x, &c->sums[2 * i + 1], 1);
@@ -21,7 +21,7 @@ static void widen(Course *c) {
     c->span *= 2;
 }
 
-void course_go(Course *c, TimeNs to) {
+void usage_go(Usage *c, TimeNs to) {
     while (to - c->origin > c->span * CLUSTER_SPANS) widen(c);
     while (c->until < to) {
         uint32_t i = (uint32_t)((c->until - c->origin) / c->span);
@@ -33,7 +33,7 @@ void course_go(Course *c, TimeNs to) {
     }
 }
 
-ClusterUse course_close(Course *c, ClusterUse *at, uint32_t *n, TimeNs *span) {
+ClusterUse usage_close(Usage *c, ClusterUse *at, uint32_t *n, TimeNs *span) {
     ClusterUse all = {0}, mean = {0};
     double     ns = (double)(c->until - c->origin);
     for (uint32_t i = 0; i < c->n; i++) {

@@ -1,38 +1,38 @@
-#include "policy/cluster/queue.h"
+#include "policy/cluster/turn.h"
 
-static void lay_out(Queue *q, const ClusterSetup *s, Carve *from) {
+static void lay_out(Turn *q, const ClusterSetup *s, Carve *from) {
     q->line.nodes = carve(from, LineNode, s->n_slots);
     floor_carve(&q->floor, s, from);
 }
 
-size_t queue_size(const ClusterSetup *s, const void *settings) {
+size_t turn_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
-    Queue q = {0};
+    Turn  q = {0};
     Carve c = {.used = sizeof q};
     lay_out(&q, s, &c);
     return c.used;
 }
 
-void queue_init(Queue *q, const ClusterSetup *s) {
+void turn_init(Turn *q, const ClusterSetup *s) {
     Carve c = {.base = (char *)q, .used = sizeof *q};
     lay_out(q, s, &c);
     floor_init(&q->floor, s);
     q->line.head = CLUSTER_NONE;
 }
 
-static void join(Queue *q, const ClusterView *v, uint32_t slot, bool fresh) {
+static void join(Turn *q, const ClusterView *v, uint32_t slot, bool fresh) {
     const ClusterTask *t = &v->tasks[slot];
     line_push(&q->line, slot, q->rank(v, t, fresh), t->entry);
 }
 
 // Those that began to wait since the last decision stand at the end of the view's list.
-static uint32_t newcomers(const Queue *q, const ClusterView *v) {
+static uint32_t newcomers(const Turn *q, const ClusterView *v) {
     uint32_t from = v->n_waiting;
     while (from > 0 && v->tasks[v->waiting[from - 1]].entry > q->seen) from--;
     return from;
 }
 
-static uint32_t serve(Queue *q, ClusterAction *out) {
+static uint32_t serve(Turn *q, ClusterAction *out) {
     uint32_t n = 0;
     while (q->line.head != CLUSTER_NONE && floor_place(&q->floor, q->line.head, &out[n])) {
         line_pop(&q->line);
@@ -41,7 +41,7 @@ static uint32_t serve(Queue *q, ClusterAction *out) {
     return n;
 }
 
-uint32_t queue_decide(Queue *q, const ClusterView *v, ClusterAction *out) {
+uint32_t turn_decide(Turn *q, const ClusterView *v, ClusterAction *out) {
     uint32_t from = newcomers(q, v);
     bool     fresh = from == 0;
     if (v->n_waiting == 0) return 0;
