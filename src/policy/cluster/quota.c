@@ -42,7 +42,7 @@ static bool item_before(const QuotaItem *a, const QuotaItem *b) {
 // Those that still run stay about where they were; those that began since come to the end first.
 static void sort_running(Quota *q, const ClusterView *v) {
     uint32_t n = 0, from = v->n_running;
-    while (from > 0 && v->tasks[v->running[from - 1]].entry > q->seen) from--;
+    while (from > 0 && v->tasks[v->running[from - 1]].entry > q->seen_running) from--;
     for (uint32_t i = 0; i < q->n_running; i++) {
         const ClusterTask *t = &v->tasks[q->running[i].slot];
         if (t->state == CLUSTER_RUNNING && t->entry == q->running[i].entry)
@@ -63,15 +63,17 @@ static void sort_running(Quota *q, const ClusterView *v) {
     }
 }
 
-static void look(Quota *q, const ClusterView *v) {
+// Those that began to wait since they were last looked at join a line.
+static void look_waiting(Quota *q, const ClusterView *v) {
     uint32_t from = v->n_waiting;
-    sort_running(q, v);
-    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > q->seen) from--;
+    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > q->seen_waiting) from--;
     for (uint32_t i = from; i < v->n_waiting; i++) join(q, v, v->waiting[i]);
-    uint64_t waits = v->n_waiting > 0 ? v->tasks[v->waiting[v->n_waiting - 1]].entry : 0;
-    uint64_t runs = v->n_running > 0 ? v->tasks[v->running[v->n_running - 1]].entry : 0;
-    if (waits > q->seen) q->seen = waits;
-    if (runs > q->seen) q->seen = runs;
+    if (from < v->n_waiting) q->seen_waiting = v->tasks[v->waiting[v->n_waiting - 1]].entry;
+}
+
+static void look_running(Quota *q, const ClusterView *v) {
+    sort_running(q, v);
+    if (v->n_running > 0) q->seen_running = v->tasks[v->running[v->n_running - 1]].entry;
 }
 
 // Who waits and is next of those that ask for no more than is left.
@@ -94,14 +96,14 @@ static bool waiting_is_next(const Quota *q, const QuotaLine *w, const QuotaItem 
     return c != 0 ? c < 0 : q->waiting_first;
 }
 
-// Returns how many are stopped.
-static uint32_t grant(Quota *q, const ClusterView *v, ClusterAction *out) {
+// Looks at the first n_running of those that run. Returns how many are stopped.
+static uint32_t grant(Quota *q, const ClusterView *v, uint32_t n_running, ClusterAction *out) {
     uint64_t   quota = v->setup->gpus * CLUSTER_WHOLE;
     uint32_t   n = 0, at = 0;
     QuotaLine *w = next_waiting(q, v, quota);
     q->n_granted = 0;
-    while (at < q->n_running || w != NULL) {
-        bool waits = w != NULL && (at == q->n_running || waiting_is_next(q, w, &q->running[at]));
+    while (at < n_running || w != NULL) {
+        bool     waits = w != NULL && (at == n_running || waiting_is_next(q, w, &q->running[at]));
         uint32_t slot = waits ? line_pop(&w->line) : q->running[at++].slot;
         uint64_t milli = asks(v, slot);
         if (milli > quota) {
@@ -115,10 +117,20 @@ static uint32_t grant(Quota *q, const ClusterView *v, ClusterAction *out) {
     return n;
 }
 
+// Where there is enough for all, all that matters is the order of those that wait.
+static bool suffices(const ClusterView *v) {
+    uint64_t free = 0, wanted = 0;
+    for (uint32_t i = 0; i < v->setup->n_servers; i++) free += v->servers[i].gpu_milli;
+    for (uint32_t i = 0; i < v->n_waiting && wanted <= free; i++) wanted += asks(v, v->waiting[i]);
+    return wanted <= free;
+}
+
 uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
-    look(q, v);
     if (v->n_waiting == 0) return 0;
-    uint32_t stopped = grant(q, v, out), n = stopped;
+    look_waiting(q, v);
+    bool enough = suffices(v);
+    if (!enough) look_running(q, v);
+    uint32_t stopped = grant(q, v, enough ? 0 : q->n_running, out), n = stopped;
     if (stopped > 0 || q->n_granted > 0) floor_open(&q->floor, v);
     for (uint32_t i = 0; i < stopped; i++) floor_leave(&q->floor, &v->tasks[out[i].task]);
     for (uint32_t i = 0; i < q->n_granted; i++) {

@@ -28,7 +28,7 @@ typedef struct Quota {
     uint32_t  *aside;    // [n_slots] heads of the last line that ask for too much
     uint32_t   n_running, n_granted, n_aside;
     Floor      floor;
-    uint64_t   seen;
+    uint64_t   seen_waiting, seen_running;  // the last entries that were looked at
     // The order, ascending. It must not change while a task waits.
     Rank (*rank)(const void *of, const ClusterView *v, const ClusterTask *t);
     const void *of;
