@@ -14,7 +14,7 @@ Err cluster_rules(const char *like, const ClusterPolicy *p, ClusterRules *out) {
                               .restart_wide = 60 * s,
                               .gpus_only = true};
     } else if (strcmp(like, "synergy") == 0) {
-        *out = (ClusterRules){.round = 300 * s};
+        *out = (ClusterRules){.round = 300 * s, .in_rounds = true};
     } else {
         return err_set(ERR_ARG, "--like %.40s: there are own, lucid and synergy", like);
     }
@@ -60,6 +60,12 @@ static bool shares(const JobList *l) {
     return false;
 }
 
+// Synergy's rounds begin at 1 s when all jobs are there by then.
+static TimeNs first_round(const ClusterRun *run) {
+    TimeNs last = run->jobs->n > 0 ? run->jobs->at[run->jobs->n - 1].submit : 0;
+    return run->rules.in_rounds && last <= CLUSTER_SECOND ? CLUSTER_SECOND : 0;
+}
+
 Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
     ClusterSetup   s = {.n_servers = run->servers->n,
                         .n_racks = run->servers->racks,
@@ -67,6 +73,8 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .n_slots = run->jobs->n,
                         .profiles = run->profiles,
                         .round = run->rules.round,
+                        .round_first = first_round(run),
+                        .in_rounds = run->rules.in_rounds,
                         .restart = run->rules.restart,
                         .restart_wide = run->rules.restart_wide,
                         .shares = shares(run->jobs)};

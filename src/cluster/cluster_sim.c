@@ -14,9 +14,15 @@ static TimeNs next_time(const World *w) {
     return earlier(t, w->round);
 }
 
+static bool at_round(const World *w) {
+    const ClusterSetup *s = &w->setup;
+    return s->round > 0 && w->now >= s->round_first && (w->now - s->round_first) % s->round == 0;
+}
+
 static uint32_t happen(World *w) {
     uint32_t reason = w->now >= w->wake ? CLUSTER_WOKEN : 0;
     if (reason != 0) w->wake = INT64_MAX;
+    if (w->setup.in_rounds && at_round(w)) world_round(w);
     for (; due_next(&w->ends) <= w->now; reason |= CLUSTER_ENDED)
         world_end(w, w->ends.items[0].slot);
     for (; w->next_arrival < w->run->jobs->n; reason |= CLUSTER_CAME) {
@@ -85,7 +91,8 @@ static Err stuck(const World *w) {
 static void next_round(World *w) {
     TimeNs round = w->setup.round;
     if (round == 0) return;
-    TimeNs after = (w->now / round + 1) * round;
+    TimeNs first = w->setup.round_first;
+    TimeNs after = w->now < first ? first : first + ((w->now - first) / round + 1) * round;
     w->round = w->n_alive > 0 ? after : INT64_MAX;
 }
 
@@ -99,8 +106,7 @@ static Err go(World *w) {
         w->now = at;
         w->result->events++;
         uint32_t reason = happen(w);
-        bool     in_round = w->setup.round > 0 && w->now % w->setup.round == 0;
-        if (w->n_alive > 0 && (w->setup.round == 0 || in_round)) decide(w, reason);
+        if (w->n_alive > 0 && (w->setup.round == 0 || at_round(w))) decide(w, reason);
         if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
         world_rates(w);
         note_use(w);
@@ -173,6 +179,10 @@ static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
         if (!whole)
             return err_set(ERR_ARG, "job %s: its times are not whole multiples of %g s", j->id,
                            (double)run->rules.clock / 1e9);
+        if (run->rules.in_rounds && (j->iterations < 1 || j->iteration < 1))
+            return err_set(ERR_ARG,
+                           "job %s: rounds need its iterations and the time of one; --rates FILE",
+                           j->id);
         if (run->rules.gpus_only && j->gpus == 0)
             return err_set(ERR_ARG, "job %s: without GPUs; --min-gpus 1 leaves such jobs out",
                            j->id);

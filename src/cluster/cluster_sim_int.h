@@ -66,6 +66,7 @@ void world_preempt(World *w, uint32_t slot);
 void world_level(World *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
 void world_touch(World *w, uint32_t slot);  // its rate is to be worked out
 void world_rates(World *w);
+void world_round(World *w);  // a round is over: whole iterations are counted
 
 // Servers. Taking CHECKs that all of it is free and fills in mask and gpu_milli.
 void world_take(World *w, uint32_t slot, ClusterSlice *s);

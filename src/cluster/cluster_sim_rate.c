@@ -1,6 +1,6 @@
 // How fast a job goes with what it has, where it is and beside whom, by the profile of its class.
 #include "cluster/cluster_sim_int.h"
-#include "contract/profile.h"
+#include "contract/demand.h"
 
 enum { COMPANY = 32 };  // on one GPU that is looked at, at most
 
@@ -64,10 +64,23 @@ static double beside(const World *w, uint32_t slot) {
     return least;
 }
 
+// Synergy knows two points only: the best and the share.
+static double best_or_share(const World *w, const ClusterTask *t) {
+    Demand best;
+    double speed = demand_best(&w->setup, &t->job, &best);
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ClusterSlice *s = &t->slices[i];
+        Demand              d = demand_part(&best, s->gpus);
+        if (s->cores_milli != d.cores_milli || s->memory_mib != d.memory_mib) return 1;
+    }
+    return speed;
+}
+
 double world_rate(const World *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
     if (w->setup.profiles == NULL || t->job.class == CLUSTER_NONE || t->job.gpus == 0)
         return part(t);
+    if (w->setup.in_rounds) return best_or_share(w, t);
     const ClusterProfile *p = &w->setup.profiles->at[t->job.class];
     double                with = w->run->rules.gpus_only ? 1 : speed(p, t);
     return with * spread(w, p, t) * beside(w, slot);

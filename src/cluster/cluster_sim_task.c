@@ -114,8 +114,9 @@ static void mark(World *w, uint32_t slot) {
 
 static void plan_end(World *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
-    double             work = (double)(w->lives[slot].left - t->owed);
-    TimeNs             ns = w->lives[slot].left;
+    if (w->setup.in_rounds) return;
+    double work = (double)(w->lives[slot].left - t->owed);
+    TimeNs ns = w->lives[slot].left;
     if (t->rate != 1.0) {
         if (!(t->rate > 0) || work / t->rate > (double)JOB_TIME_MAX) {
             due_clear(&w->ends, slot);
@@ -236,4 +237,21 @@ void world_end(World *w, uint32_t slot) {
     t->state = CLUSTER_GONE;
     w->free[w->n_free++] = slot;
     w->n_alive--;
+}
+
+// In this order of operations, for the sake of others' figures.
+static int64_t iterations_of(const World *w, const ClusterTask *t) {
+    double round_s = (double)w->setup.round / 1e9, iteration_s = (double)t->job.iteration / 1e9;
+    double n = t->rate > 0 ? floor(round_s / (iteration_s / t->rate)) : 0;
+    return n < (double)(t->job.iterations - t->done) ? (int64_t)n : t->job.iterations - t->done;
+}
+
+void world_round(World *w) {
+    for (uint32_t i = w->running.n; i-- > 0;) {
+        uint32_t     slot = w->running.at[w->running.first + i];
+        ClusterTask *t = &w->tasks[slot];
+        mark(w, slot);
+        t->done += iterations_of(w, t);
+        if (t->done == t->job.iterations) world_end(w, slot);
+    }
 }

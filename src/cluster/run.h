@@ -20,6 +20,7 @@ typedef struct ClusterRules {
     TimeNs round;                  // decisions at its multiples only; 0: at every event
     TimeNs linger;                 // a job holds what it has for so long after its last work
     TimeNs restart, restart_wide;  // work that a stop adds; to jobs wider than a server
+    bool   in_rounds;              // progress is whole iterations, and jobs end with a round
     bool   gpus_only;              // cores and memory are not rationed
 } ClusterRules;
 

@@ -49,10 +49,11 @@ typedef struct ClusterSetup {
     uint32_t                      most_gpus;                      // of a server
     uint64_t                      gpus, cores_milli, memory_mib;  // of all servers
     TimeNs                        round;  // decisions at its multiples only; 0: at every event
-    TimeNs restart, restart_wide;         // of a preempted job, in work; wider than a server
-    bool   shares;                        // some job asks for less than a whole GPU
-    bool   in_rounds;                     // progress is whole iterations, a round at a time
-    Rng    rng;                           // a policy's own stream
+    TimeNs                        round_first;  // they are counted from there
+    TimeNs restart, restart_wide;               // of a preempted job, in work; wider than a server
+    bool   shares;                              // some job asks for less than a whole GPU
+    bool   in_rounds;                           // progress is whole iterations, a round at a time
+    Rng    rng;                                 // a policy's own stream
 } ClusterSetup;
 
 // What a policy may know of a job whatever it knows of durations.

@@ -1,0 +1,190 @@
+#include "policy/cluster/synergy_plan.h"
+
+#include <string.h>
+
+void synergy_plan_carve(SynergyPlan *p, const ClusterSetup *s, Carve *from) {
+    p->setup = s;
+    p->tasks = carve(from, SynergyTask, s->n_slots);
+    p->rooms = carve(from, SynergyRoom, s->n_servers);
+    p->jobs = carve(from, uint32_t, (size_t)s->n_servers * s->most_gpus);
+    p->slices = carve(from, ClusterSlice, s->gpus);
+    p->here = carve(from, uint32_t, s->n_servers);
+}
+
+void synergy_plan_begin(SynergyPlan *p) {
+    memset(p->rooms, 0, p->setup->n_servers * sizeof *p->rooms);
+    p->n_slices = 0;
+    p->n_free = (uint32_t)p->setup->gpus;
+}
+
+static uint32_t free_gpus(const SynergyPlan *p, uint32_t i) {
+    return p->setup->servers[i].gpus - p->rooms[i].used.gpus;
+}
+
+static bool fits(const SynergyPlan *p, uint32_t i, const Demand *d) {
+    const SynergyRoom   *r = &p->rooms[i];
+    const ClusterServer *s = &p->setup->servers[i];
+    return s->gpus >= r->used.gpus + r->hold.gpus + d->gpus &&
+           s->cores_milli >= r->used.cores_milli + r->hold.cores_milli + d->cores_milli &&
+           s->memory_mib >= r->used.memory_mib + r->hold.memory_mib + d->memory_mib;
+}
+
+static void add(Demand *to, const Demand *d) {
+    to->gpus += d->gpus;
+    to->cores_milli += d->cores_milli;
+    to->memory_mib += d->memory_mib;
+}
+
+static bool put_together(SynergyPlan *p, const Demand *d) {
+    uint32_t best = CLUSTER_NONE;
+    for (uint32_t i = 0; i < p->setup->n_servers; i++)
+        if (fits(p, i, d) && (best == CLUSTER_NONE || free_gpus(p, i) < free_gpus(p, best)))
+            best = i;
+    if (best != CLUSTER_NONE) p->here[best] = d->gpus;
+    return best != CLUSTER_NONE;
+}
+
+// GPU by GPU, from the server with the fewest free ones until it has no more room.
+static bool put_apart(SynergyPlan *p, const Demand *d) {
+    Demand   one = demand_part(d, 1);
+    uint32_t left = d->gpus;
+    for (uint32_t free = 1; left > 0 && free <= p->setup->most_gpus; free++)
+        for (uint32_t i = 0; left > 0 && i < p->setup->n_servers; i++)
+            for (; free_gpus(p, i) == free && left > 0 && fits(p, i, &one); left--) {
+                add(&p->rooms[i].hold, &one);
+                p->here[i]++;
+            }
+    for (uint32_t i = 0; i < p->setup->n_servers; i++) {
+        p->rooms[i].hold = (Demand){0};
+        if (left > 0) p->here[i] = 0;
+    }
+    return left == 0;
+}
+
+static void take(SynergyPlan *p, ClusterSlice *s, const Demand *d) {
+    Demand part = demand_part(d, s->gpus);
+    s->cores_milli = part.cores_milli;
+    s->memory_mib = part.memory_mib;
+    add(&p->rooms[s->server].used, &part);
+}
+
+static bool place(SynergyPlan *p, uint32_t slot, const Demand *d) {
+    SynergyTask *t = &p->tasks[slot];
+    if (!(d->gpus > 1 && put_together(p, d)) && !put_apart(p, d)) return false;
+    t->first = p->n_slices;
+    for (uint32_t i = 0; i < p->setup->n_servers; i++) {
+        if (p->here[i] == 0) continue;
+        p->slices[p->n_slices] = (ClusterSlice){.server = i, .gpus = p->here[i]};
+        take(p, &p->slices[p->n_slices++], d);
+        p->jobs[(size_t)i * p->setup->most_gpus + p->rooms[i].n++] = slot;
+        p->here[i] = 0;
+    }
+    t->n = p->n_slices - t->first;
+    p->n_free -= d->gpus;
+    return true;
+}
+
+static bool rich(const Demand *d, const Demand *share) {
+    return d->cores_milli > share->cores_milli || d->memory_mib > share->memory_mib;
+}
+
+static Demand held_by(const SynergyPlan *p, const SynergyTask *t) {
+    Demand d = {0};
+    for (uint32_t i = 0; i < t->n; i++) {
+        const ClusterSlice *s = &p->slices[t->first + i];
+        add(&d, &(Demand){s->gpus, s->cores_milli, s->memory_mib});
+    }
+    return d;
+}
+
+// Those on fewer servers first, then those with more cores a GPU, then with more memory a GPU.
+static bool gives_before(const SynergyPlan *p, uint32_t a, uint32_t b) {
+    const SynergyTask *x = &p->tasks[a], *y = &p->tasks[b];
+    Demand             u = held_by(p, x), v = held_by(p, y);
+    if (x->n != y->n) return x->n < y->n;
+    uint64_t cores_u = (uint64_t)u.cores_milli * v.gpus, cores_v = (uint64_t)v.cores_milli * u.gpus;
+    if (cores_u != cores_v) return cores_u > cores_v;
+    return (uint64_t)u.memory_mib * v.gpus > (uint64_t)v.memory_mib * u.gpus;
+}
+
+static void sort_room(SynergyPlan *p, uint32_t *jobs, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t x = jobs[i], at = i;
+        for (; at > 0 && gives_before(p, x, jobs[at - 1]); at--) jobs[at] = jobs[at - 1];
+        jobs[at] = x;
+    }
+}
+
+static void give_back(SynergyPlan *p, uint32_t slot) {
+    SynergyTask *t = &p->tasks[slot];
+    Demand       share = demand_share(p->setup, t->best.gpus), d = t->best;
+    if (rich(&d, &share)) {
+        d = share;
+        t->speed = 1;
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        ClusterSlice *s = &p->slices[t->first + i];
+        Demand       *used = &p->rooms[s->server].used;
+        used->gpus -= s->gpus;
+        used->cores_milli -= s->cores_milli;
+        used->memory_mib -= s->memory_mib;
+        take(p, s, &d);
+    }
+}
+
+static uint32_t less(uint32_t a, uint32_t b) { return a > b ? a - b : 0; }
+
+// Walks a server's jobs until what they hold beyond their shares covers what is lacking there. All
+// walked ones give back, also those with nothing to give.
+static void squeeze(SynergyPlan *p, uint32_t i, const Demand *d) {
+    const ClusterServer *s = &p->setup->servers[i];
+    SynergyRoom         *r = &p->rooms[i];
+    uint32_t            *jobs = p->jobs + (size_t)i * p->setup->most_gpus, walked = 0;
+    uint32_t             gpus = less(r->used.gpus + d->gpus, s->gpus);
+    uint32_t             cores = less(r->used.cores_milli + d->cores_milli, s->cores_milli);
+    uint32_t             memory = less(r->used.memory_mib + d->memory_mib, s->memory_mib);
+    if (gpus + cores + memory > 0) sort_room(p, jobs, r->n);
+    for (; gpus + cores + memory > 0 && walked < r->n; walked++) {
+        const SynergyTask  *t = &p->tasks[jobs[walked]];
+        const ClusterSlice *x = &p->slices[t->first];
+        while (x->server != i) x++;
+        Demand share = demand_share(p->setup, x->gpus);
+        cores = less(cores, less(x->cores_milli, share.cores_milli));
+        memory = less(memory, less(x->memory_mib, share.memory_mib));
+    }
+    for (uint32_t k = 0; k < walked; k++) give_back(p, jobs[k]);
+}
+
+static void make_room(SynergyPlan *p, const Demand *d) {
+    uint32_t left = d->gpus;
+    for (uint32_t i = 0; d->gpus > 1 && i < p->setup->n_servers; i++)
+        if (free_gpus(p, i) >= left) {
+            squeeze(p, i, d);
+            return;
+        }
+    for (uint32_t free = 1; left > 0 && free <= p->setup->most_gpus; free++)
+        for (uint32_t i = 0; left > 0 && i < p->setup->n_servers; i++) {
+            if (free_gpus(p, i) != free) continue;
+            uint32_t here = free < left ? free : left;
+            Demand   part = demand_part(d, here);
+            squeeze(p, i, &part);
+            left -= here;
+        }
+}
+
+void synergy_plan_add(SynergyPlan *p, uint32_t slot) {
+    SynergyTask *t = &p->tasks[slot];
+    Demand       share = demand_share(p->setup, t->best.gpus);
+    if (p->n_free < t->best.gpus) return;
+    if (p->mode == SYNERGY_FAIR) (void)place(p, slot, &share);
+    if (p->mode != SYNERGY_FAIR && place(p, slot, &t->best)) return;
+    if (p->mode != SYNERGY_TUNE) return;
+    Demand d = t->best;
+    if (rich(&d, &share)) {
+        d = share;
+        t->speed = 1;
+        if (place(p, slot, &d)) return;
+    }
+    make_room(p, &d);
+    (void)place(p, slot, &d);
+}
