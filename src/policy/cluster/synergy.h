@@ -4,7 +4,7 @@
 #include "policy/cluster/synergy_plan.h"
 
 #define SYNERGY_SETTINGS(X, usual)                                                                 \
-    X(order, string, usual, 0, 0, "who is served first: fifo, srtf, las or ftf")                   \
+    X(order, string, usual, 1, 16, "who is served first: fifo, srtf, las or ftf")                  \
     X(period_s, int, 300, 1, 86400, "between rounds, where the cluster itself has none")
 
 typedef struct SynergySettings {
