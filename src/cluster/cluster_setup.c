@@ -1,12 +1,13 @@
 // What a run is about, as policies see it; and the rules of published simulators.
 #include <string.h>
 
+#include "cluster/profile.h"
 #include "cluster/run.h"
 
 Err cluster_rules(const char *like, const ClusterPolicy *p, ClusterRules *out) {
     const TimeNs s = CLUSTER_SECOND;
     if (strcmp(like, "own") == 0) {
-        *out = (ClusterRules){.restart = 40 * s, .restart_wide = 60 * s};
+        *out = (ClusterRules){.restart = 40 * s, .restart_wide = 60 * s, .restart_by_class = true};
     } else if (strcmp(like, "lucid") == 0) {
         *out = (ClusterRules){.clock = s,
                               .linger = p->preempts ? s : 0,
@@ -31,8 +32,8 @@ static uint32_t type_of(const JobList *l, const char *name, const char **types, 
 }
 
 // The types that jobs name have the numbers that jobs know them by; those of servers alone follow.
-static Err set_servers(const ClusterRun *run, ClusterServer *to, ClusterSetup *s) {
-    const char *types[JOB_TYPES];
+static Err set_servers(const ClusterRun *run, ClusterServer *to, const char **types,
+                       ClusterSetup *s) {
     s->n_types = run->jobs->n_gpu_types;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         const Server *x = &run->servers->at[i];
@@ -54,7 +55,16 @@ static Err set_servers(const ClusterRun *run, ClusterServer *to, ClusterSetup *s
     return ERR_OK;
 }
 
-static bool shares(const JobList *l) {
+static void set_types(const ClusterRun *run, const char **types, uint32_t *to, ClusterSetup *s) {
+    for (uint32_t t = 0; t < s->n_types; t++) {
+        const char *name = t < run->jobs->n_gpu_types ? run->jobs->gpu_types[t] : types[t];
+        to[t] = run->profiles != NULL && name[0] != '\0' ? profile_type(run->profiles, name)
+                                                         : PROFILE_NONE;
+    }
+    s->profile_type = to;
+}
+
+static bool fractions(const JobList *l) {
     for (uint32_t i = 0; i < l->n; i++)
         if (l->at[i].gpus > 0 && l->at[i].gpu_milli < CLUSTER_WHOLE) return true;
     return false;
@@ -77,13 +87,19 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .in_rounds = run->rules.in_rounds,
                         .restart = run->rules.restart,
                         .restart_wide = run->rules.restart_wide,
-                        .shares = shares(run->jobs)};
+                        .restart_by_class = run->rules.restart_by_class,
+                        .gpus_only = run->rules.gpus_only,
+                        .fractions = fractions(run->jobs)};
+    const char    *types[JOB_TYPES];
     ClusterServer *servers = arena_try_new(a, ClusterServer, s.n_servers);
     ClusterTenant *tenants = arena_try_new(a, ClusterTenant, s.n_tenants);
-    if (servers == NULL || tenants == NULL)
+    uint32_t      *known = arena_try_new(a, uint32_t, JOB_TYPES);
+    s.shares = s.fractions || (s.profiles != NULL && !s.in_rounds);
+    if (servers == NULL || tenants == NULL || known == NULL)
         return err_set(ERR_LIMIT, "no memory for %u servers and %u tenants", s.n_servers,
                        s.n_tenants);
-    TRY(set_servers(run, servers, &s));
+    TRY(set_servers(run, servers, types, &s));
+    set_types(run, types, known, &s);
     if (s.gpus == 0) return err_set(ERR_ARG, "the cluster has no GPUs; give it some");
     for (uint32_t i = 0; i < s.n_tenants; i++)
         tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i], .weight = 1};

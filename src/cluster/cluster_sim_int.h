@@ -71,7 +71,7 @@ void world_round(World *w);  // a round is over: whole iterations are counted
 // Servers. Taking CHECKs that all of it is free and fills in mask and gpu_milli.
 void world_take(World *w, uint32_t slot, ClusterSlice *s);
 void world_give(World *w, uint32_t slot, const ClusterSlice *s);
-void world_relevel(World *w, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib);
+void world_relevel(World *w, ClusterSlice *s, const ClusterSlice *to);
 
 double world_rate(const World *w, uint32_t slot);  // with what it has now, beside whom it is
 

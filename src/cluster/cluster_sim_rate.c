@@ -1,37 +1,10 @@
 // How fast a job goes with what it has, where it is and beside whom, by the profile of its class.
+#include "base/check.h"
 #include "cluster/cluster_sim_int.h"
 #include "contract/demand.h"
+#include "contract/pace.h"
 
 enum { COMPANY = 32 };  // on one GPU that is looked at, at most
-
-static double part(const ClusterTask *t) {
-    uint64_t asked = cluster_gpu_milli(&t->job), has = 0;
-    for (uint32_t i = 0; i < t->n_slices; i++)
-        has += (uint64_t)t->slices[i].gpus * t->slices[i].gpu_milli;
-    return has == asked || asked == 0 ? 1.0 : (double)has / (double)asked;
-}
-
-static double speed_with(const ClusterProfile *p, double gpus, double cores_milli, double mib) {
-    return profile_speed(p, cores_milli / 1000 / gpus, mib / 1024 / gpus);
-}
-
-// A gang goes at the pace of the slice that has the least.
-static double speed(const ClusterProfile *p, const ClusterTask *t) {
-    double least = 0;
-    for (uint32_t i = 0; i < t->n_slices; i++) {
-        const ClusterSlice *s = &t->slices[i];
-        double              x = speed_with(p, s->gpus, s->cores_milli, s->memory_mib);
-        if (i == 0 || x < least) least = x;
-    }
-    double usual = speed_with(p, t->job.gpus, t->job.cores_milli, t->job.memory_mib);
-    return usual > 0 ? least / usual : 1;
-}
-
-static double spread(const World *w, const ClusterProfile *p, const ClusterTask *t) {
-    uint32_t fewest = (t->job.gpus + w->setup.most_gpus - 1) / w->setup.most_gpus;
-    double   usual = profile_spread(p, t->job.gpus, fewest);
-    return usual > 0 ? profile_spread(p, t->job.gpus, t->n_slices) / usual : 1;
-}
 
 // Classes of those that have a part of the same GPU; who has none does no harm.
 static uint32_t company(const World *w, uint32_t slot, uint32_t server, uint64_t gpu,
@@ -49,6 +22,7 @@ static uint32_t company(const World *w, uint32_t slot, uint32_t server, uint64_t
     return n;
 }
 
+// By the GPU where that is least. Jobs that ask for parts of GPUs were seen to fit into them.
 static double beside(const World *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
     uint32_t           classes[COMPANY];
@@ -58,6 +32,8 @@ static double beside(const World *w, uint32_t slot) {
         for (uint64_t m = t->slices[i].mask; m != 0; m &= m - 1) {
             uint32_t n = company(w, slot, t->slices[i].server, m & -m, classes);
             double   x = profile_share(w->setup.profiles, t->job.class, classes, n);
+            CHECK(x > 0 || t->job.gpu_milli < CLUSTER_WHOLE);
+            if (!(x > 0)) x = 1.0 / (1.0 + n);
             if (x < least) least = x;
         }
     }
@@ -78,10 +54,8 @@ static double best_or_share(const World *w, const ClusterTask *t) {
 
 double world_rate(const World *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
-    if (w->setup.profiles == NULL || t->job.class == CLUSTER_NONE || t->job.gpus == 0)
-        return part(t);
-    if (w->setup.in_rounds) return best_or_share(w, t);
-    const ClusterProfile *p = &w->setup.profiles->at[t->job.class];
-    double                with = w->run->rules.gpus_only ? 1 : speed(p, t);
-    return with * spread(w, p, t) * beside(w, slot);
+    bool classed = w->setup.profiles != NULL && t->job.class != CLUSTER_NONE && t->job.gpus > 0;
+    if (classed && w->setup.in_rounds) return best_or_share(w, t);
+    double alone = pace_alone(&w->setup, &t->job, t->slices, t->n_slices);
+    return classed ? alone * beside(w, slot) : alone;
 }

@@ -119,16 +119,34 @@ void world_give(World *w, uint32_t slot, const ClusterSlice *s) {
     if (shared(s)) touch_company(w, s->server);
 }
 
-void world_relevel(World *w, ClusterSlice *s, uint32_t cores_milli, uint32_t memory_mib) {
+// What the job has of its GPUs changes; whom it shares them with does not.
+static void reshare(World *w, ClusterSlice *s, uint32_t milli) {
     ServerState *v = &w->servers[s->server];
-    CHECK(v->cores_milli + s->cores_milli >= cores_milli);
-    CHECK(v->memory_mib + s->memory_mib >= memory_mib);
-    v->cores_milli += s->cores_milli - cores_milli;
-    v->memory_mib += s->memory_mib - memory_mib;
-    w->used_cores += cores_milli;
+    uint16_t    *parts = w->yards[s->server].parts;
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        CHECK(parts[g] + s->gpu_milli >= milli);
+        parts[g] = (uint16_t)(parts[g] + s->gpu_milli - milli);
+    }
+    v->gpu_milli += s->gpus * s->gpu_milli;
+    v->gpu_milli -= s->gpus * milli;
+    w->used_gpu_milli += (uint64_t)s->gpus * milli;
+    w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
+    s->gpu_milli = milli;
+    touch_company(w, s->server);
+}
+
+void world_relevel(World *w, ClusterSlice *s, const ClusterSlice *to) {
+    ServerState *v = &w->servers[s->server];
+    CHECK(v->cores_milli + s->cores_milli >= to->cores_milli);
+    CHECK(v->memory_mib + s->memory_mib >= to->memory_mib);
+    if (to->gpu_milli != 0 && to->gpu_milli != s->gpu_milli) reshare(w, s, to->gpu_milli);
+    v->cores_milli += s->cores_milli - to->cores_milli;
+    v->memory_mib += s->memory_mib - to->memory_mib;
+    w->used_cores += to->cores_milli;
     w->used_cores -= s->cores_milli;
-    w->used_memory += memory_mib;
+    w->used_memory += to->memory_mib;
     w->used_memory -= s->memory_mib;
-    s->cores_milli = cores_milli;
-    s->memory_mib = memory_mib;
+    s->cores_milli = to->cores_milli;
+    s->memory_mib = to->memory_mib;
 }

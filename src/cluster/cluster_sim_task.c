@@ -63,7 +63,7 @@ static uint32_t slot_for(World *w) {
 
 static ClusterJob job_of(const World *w, const Job *j, uint32_t id) {
     const ClusterSetup *s = &w->setup;
-    bool                classed = w->run->class_of != NULL && j->model < w->run->jobs->n_models;
+    const uint32_t     *class_of = w->run->class_of;
     ClusterJob          c = {.id = id,
                              .submit = j->submit,
                              .iterations = j->iterations,
@@ -73,7 +73,7 @@ static ClusterJob job_of(const World *w, const Job *j, uint32_t id) {
                              .gpu_types = j->gpu_types,
                              .cores_milli = j->cores_milli,
                              .memory_mib = j->memory_mib,
-                             .class = classed ? w->run->class_of[j->model] : CLUSTER_NONE,
+                             .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
                              .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
                              .priority = j->priority};
     uint64_t            milli = cluster_gpu_milli(&c);
@@ -173,18 +173,25 @@ static bool suits(const World *w, const ClusterJob *j, uint32_t server) {
            (j->gpu_types >> w->setup.servers[server].type & 1) != 0;
 }
 
+static bool distinct(const ClusterSlice *s, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (s[i].server == s[k].server) return false;
+    return true;
+}
+
 void world_start(World *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     ClusterTask *t = &w->tasks[slot];
     ClusterEnd  *r = &w->result->ends[w->lives[slot].job];
     uint64_t     gpus = 0;
-    CHECK(t->state == CLUSTER_WAITING && n > 0);
+    CHECK(t->state == CLUSTER_WAITING && n > 0 && distinct(s, n));
     world_lane_remove(w, &w->waiting, slot);
     keep_slices(w, slot, s, n);
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->lives[slot].slices[i];
         if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
         CHECK(x->server < w->setup.n_servers && suits(w, &t->job, x->server));
-        CHECK(x->gpu_milli <= t->job.gpu_milli);
+        CHECK(x->gpu_milli <= t->job.gpu_milli && (x->gpus > 0 || t->job.gpus == 0));
         world_take(w, slot, x);
         gpus += x->gpus;
     }
@@ -201,7 +208,7 @@ void world_preempt(World *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     CHECK(t->state == CLUSTER_RUNNING);
     mark(w, slot);
-    TimeNs cost = t->job.gpus > w->setup.most_gpus ? w->setup.restart_wide : w->setup.restart;
+    TimeNs cost = cluster_restart(&w->setup, &t->job);
     drop_slices(w, slot);
     due_clear(&w->ends, slot);
     world_lane_remove(w, &w->running, slot);
@@ -218,8 +225,9 @@ void world_level(World *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     CHECK(t->state == CLUSTER_RUNNING && n == t->n_slices);
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->lives[slot].slices[i];
-        CHECK(x->server == s[i].server);
-        world_relevel(w, x, s[i].cores_milli, s[i].memory_mib);
+        CHECK(x->server == s[i].server && (s[i].mask == 0 || s[i].mask == x->mask));
+        CHECK(s[i].gpu_milli <= t->job.gpu_milli);
+        world_relevel(w, x, &s[i]);
     }
     w->result->levels++;
     world_touch(w, slot);

@@ -20,6 +20,7 @@ typedef struct ClusterRules {
     TimeNs round;                  // decisions at its multiples only; 0: at every event
     TimeNs linger;                 // a job holds what it has for so long after its last work
     TimeNs restart, restart_wide;  // work that a stop adds; to jobs wider than a server
+    bool   restart_by_class;       // it is the class's own, of jobs that have one
     bool   in_rounds;              // progress is whole iterations, and jobs end with a round
     bool   gpus_only;              // cores and memory are not rationed
 } ClusterRules;
@@ -28,7 +29,7 @@ typedef struct ClusterRun {
     const JobList                *jobs;
     const ServerList             *servers;
     const struct ClusterProfiles *profiles;  // NULL: every rate is 1
-    const uint32_t               *class_of;  // [jobs->n_models] in profiles, or CLUSTER_NONE; NULL
+    const uint32_t               *class_of;  // [jobs->n] in profiles, or CLUSTER_NONE; or NULL
     ClusterRules                  rules;
     const ClusterPolicy          *policy;
     const void                   *settings, *loaded;  // of the policy

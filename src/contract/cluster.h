@@ -3,9 +3,10 @@
 //
 // A job is a gang: all its GPUs at once or none. An engine calls decide() at events (a job comes or
 // ends, a time asked for) or at rounds. The answer is a plan of steps that are taken in order: jobs
-// are started on slices of servers, stopped, or given other amounts of cores and memory while they
-// run. What a plan takes has to be free at that step; a plan that over-commits a server or splits a
-// gang aborts the run. A job goes on at a rate: 1 is the speed that it has with its default demand.
+// are started on slices of servers, stopped, or given other amounts of cores, memory and GPUs while
+// they run. What a plan takes has to be free at that step; a plan that over-commits a server,
+// splits a gang or puts jobs on a GPU whose memory cannot hold them aborts the run. A job goes on
+// at a rate (contract/pace.h): 1 is the speed that it has with its default demand.
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include "base/rng.h"
 #include "base/settings.h"
 #include "base/time.h"
+#include "contract/profile.h"
 
 enum {
     CLUSTER_GPUS = 64,     // of a server, at most
@@ -25,8 +27,6 @@ enum {
 #define CLUSTER_NONE    UINT32_MAX
 #define CLUSTER_UNKNOWN INT64_C(-1)
 #define CLUSTER_SECOND  INT64_C(1000000000)
-
-struct ClusterProfiles;  // contract/profile.h
 
 typedef struct ClusterServer {
     const char *name;
@@ -41,19 +41,24 @@ typedef struct ClusterTenant {
 
 // What stays the same through a run.
 typedef struct ClusterSetup {
-    const ClusterServer          *servers;
-    const ClusterTenant          *tenants;
-    const struct ClusterProfiles *profiles;  // by class; NULL: every rate is 1
-    uint32_t                      n_servers, n_tenants, n_types, n_racks;
-    uint32_t                      n_slots;                        // of jobs alive at once, at most
-    uint32_t                      most_gpus;                      // of a server
-    uint64_t                      gpus, cores_milli, memory_mib;  // of all servers
-    TimeNs                        round;  // decisions at its multiples only; 0: at every event
-    TimeNs                        round_first;  // they are counted from there
-    TimeNs restart, restart_wide;               // of a preempted job, in work; wider than a server
-    bool   shares;                              // some job asks for less than a whole GPU
-    bool   in_rounds;                           // progress is whole iterations, a round at a time
-    Rng    rng;                                 // a policy's own stream
+    const ClusterServer   *servers;
+    const ClusterTenant   *tenants;
+    const ClusterProfiles *profiles;      // by class; NULL: every rate is 1
+    const uint32_t        *profile_type;  // [n_types] in profiles, or PROFILE_NONE
+    uint32_t               n_servers, n_tenants, n_types, n_racks;
+    uint32_t               n_slots;                        // of jobs alive at once, at most
+    uint32_t               most_gpus;                      // of a server
+    uint64_t               gpus, cores_milli, memory_mib;  // of all servers
+    TimeNs                 round;         // decisions at its multiples only; 0: at every event
+    TimeNs                 round_first;   // they are counted from there
+    TimeNs                 restart;       // see cluster_restart
+    TimeNs                 restart_wide;  // of jobs wider than a server
+    bool                   restart_by_class;
+    bool                   fractions;  // some job asks for less than a whole GPU
+    bool                   shares;     // GPUs may be held in parts: there are fractions or profiles
+    bool                   gpus_only;  // cores and memory are not rationed
+    bool                   in_rounds;  // progress is whole iterations, a round at a time
+    Rng                    rng;        // a policy's own stream
 } ClusterSetup;
 
 // What a policy may know of a job whatever it knows of durations.
@@ -72,8 +77,8 @@ typedef struct ClusterJob {
 
 typedef struct ClusterSlice {  // what a job has of one server
     uint64_t mask;             // which GPUs; 0 in a plan: any that are free enough, lowest first
-    uint32_t server, gpus;
-    uint32_t gpu_milli;  // of each GPU; 0 in a plan: what the job asks for
+    uint32_t server, gpus;     // a gang has a server once
+    uint32_t gpu_milli;        // of each GPU; 0 in a plan: what the job asks for, or has
     uint32_t cores_milli, memory_mib;
 } ClusterSlice;
 
@@ -124,7 +129,7 @@ typedef struct ClusterView {  // borrowed: valid only while the call lasts
 typedef enum ClusterVerb {
     CLUSTER_START,    // a waiting task on slices that hold all its GPUs
     CLUSTER_PREEMPT,  // a running task: it waits again, and owes a restart
-    CLUSTER_LEVEL,    // a running task's cores and memory: slices as it has them, new amounts
+    CLUSTER_LEVEL,    // a running task's slices as it has them, with new amounts and gpu_milli
     CLUSTER_WAKE,     // decide again at a time, when nothing else happens before; not in rounds
 } ClusterVerb;
 
@@ -162,6 +167,14 @@ typedef struct ClusterPolicy {
     // is allocated. What is not named waits, or goes on.
     uint32_t (*decide)(void *state, const ClusterView *view, ClusterAction *out, uint32_t max);
 } ClusterPolicy;
+
+// What a stop adds to a job's work.
+static inline TimeNs cluster_restart(const ClusterSetup *s, const ClusterJob *j) {
+    bool   classed = s->restart_by_class && s->profiles != NULL && j->class != CLUSTER_NONE;
+    double own_s = classed ? s->profiles->at[j->class].restart_s : 0;
+    if (own_s > 0) return (TimeNs)(own_s * (double)CLUSTER_SECOND + 0.5);
+    return j->gpus > s->most_gpus ? s->restart_wide : s->restart;
+}
 
 // How far a running task gets in `ns` after its mark, what it owes included.
 static inline TimeNs cluster_progress(const ClusterTask *t, TimeNs ns) {

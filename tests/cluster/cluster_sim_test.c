@@ -57,8 +57,9 @@ static void give_back(Wild *w, const ClusterSlice *s) {
 
 static bool wild_place(Wild *w, const ClusterTask *t, ClusterAction *out) {
     uint32_t first = w->n, left = t->job.gpus;
+    uint32_t turn = (uint32_t)rng_below(&w->rng, SERVERS);
     for (uint32_t k = 0; k < SERVERS && left > 0; k++) {
-        uint32_t     server = (uint32_t)rng_below(&w->rng, SERVERS);
+        uint32_t     server = (turn + k) % SERVERS;
         ClusterSlice s = {.server = server, .gpu_milli = t->job.gpu_milli};
         ServerState *f = &w->free[server];
         s.gpus = wild_gpus(w, server, s.gpu_milli, left, &s.mask);

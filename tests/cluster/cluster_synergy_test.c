@@ -71,12 +71,12 @@ static ClusterResult run(const SynergySetup *u, const SynergyModel *models, uint
     JobList              l = list_of(models, jobs, n);
     ServerList           servers;
     ClusterResult        r;
-    uint32_t             class_of[MODELS];
+    uint32_t             class_of[JOBS + 100];
     Server               like = {.gpus = (uint32_t)u->gpus,
                                  .cores_milli = (uint32_t)(u->cores * 1000),
                                  .memory_mib = (uint32_t)(u->gb * 1024),
                                  .gpu_type = ""};
-    for (uint32_t i = 0; i < MODELS; i++) class_of[i] = i < n_models ? i : CLUSTER_NONE;
+    for (uint32_t i = 0; i < n; i++) class_of[i] = l.at[i].model;
     settings_default(&s);
     assert_int_equal(settings_set(&s, arena_printf(&arena, "order=%s", orders[u->order])), ERR_OK);
     assert_int_equal(server_list_equal(u->servers, &like, &arena, &servers), ERR_OK);

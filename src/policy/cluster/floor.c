@@ -8,7 +8,7 @@ void floor_carve(Floor *f, const ClusterSetup *s, Carve *from) {
     f->memory = carve(from, uint32_t, s->n_servers);
     f->first = carve(from, uint32_t, s->n_servers);
     f->parts = carve(from, uint16_t, s->shares ? s->gpus : 0);
-    f->slices = carve(from, ClusterSlice, s->gpus * (s->shares ? CLUSTER_WHOLE : 1) + s->n_slots);
+    f->slices = carve(from, ClusterSlice, s->gpus + s->n_slots);
 }
 
 void floor_init(Floor *f, const ClusterSetup *s) {

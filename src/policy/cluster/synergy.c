@@ -22,7 +22,7 @@ Err synergy_load(const ClusterSetup *s, const void *settings, Arena *a, const vo
             return err_set(
                 ERR_ARG, "synergy shares out servers that are alike; %s has %u GPUs, %s %u",
                 s->servers[0].name, s->servers[0].gpus, s->servers[i].name, s->servers[i].gpus);
-    if (s->shares) return err_set(ERR_ARG, "synergy knows whole GPUs only");
+    if (s->fractions) return err_set(ERR_ARG, "synergy knows whole GPUs only");
     if (order_of(with->order) == SYNERGY_ORDERS)
         return err_set(ERR_ARG, "order=%.40s: there are fifo, srtf, las and ftf", with->order);
     return ERR_OK;

@@ -1,0 +1,62 @@
+// Pace: how fast a job goes with what it has and where it is, while nobody is beside it on its
+// GPUs. With company it is as fast as that times profile_share on the GPU where that is least.
+#pragma once
+
+#include "contract/cluster.h"
+
+// What a profile does not reach down to counts in proportion, so that nothing is had for nothing.
+static inline double pace_lack(uint32_t has, uint32_t usual, double least) {
+    double need = usual < least ? usual : (double)(uint64_t)least;
+    return has < need ? has / need : 1;
+}
+
+// With so much for so many of its GPUs, against its default demand.
+static inline double pace_fed(const ClusterProfile *p, const ClusterJob *j, uint32_t gpus,
+                              uint32_t cores_milli, uint32_t memory_mib) {
+    double   n = gpus, all = j->gpus;
+    uint32_t cores = (uint32_t)((uint64_t)j->cores_milli * gpus / j->gpus);
+    uint32_t memory = (uint32_t)((uint64_t)j->memory_mib * gpus / j->gpus);
+    if (cores_milli == cores && memory_mib == memory) return 1;
+    double usual = profile_speed(p, j->cores_milli / 1000.0 / all, j->memory_mib / 1024.0 / all);
+    double now = profile_speed(p, cores_milli / 1000.0 / n, memory_mib / 1024.0 / n);
+    return (usual > 0 ? now / usual : 1) *
+           pace_lack(cores_milli, cores, p->speed.row[0] * 1000 * n) *
+           pace_lack(memory_mib, memory, p->speed.column[0] * 1024 * n);
+}
+
+// On so many servers, against the fewest that could hold it.
+static inline double pace_spread(const ClusterSetup *s, const ClusterJob *j, uint32_t servers) {
+    const ClusterProfile *p = &s->profiles->at[j->class];
+    uint32_t              fewest = (j->gpus + s->most_gpus - 1) / s->most_gpus;
+    double                usual = profile_spread(p, j->gpus, fewest);
+    return servers == fewest || !(usual > 0) ? 1 : profile_spread(p, j->gpus, servers) / usual;
+}
+
+// On a server's type of GPU, against the first of the profiles; 1 where that is not known.
+static inline double pace_type(const ClusterSetup *s, const ClusterJob *j, uint32_t server) {
+    const ClusterProfile *p = &s->profiles->at[j->class];
+    uint32_t              type = s->profile_type[s->servers[server].type];
+    if (type == PROFILE_NONE || !(p->iteration_s[0] > 0) || !(p->iteration_s[type] > 0)) return 1;
+    return p->iteration_s[0] / p->iteration_s[type];
+}
+
+// A gang goes at the pace of its slowest slice. Without a class it is as fast as its part of what
+// it asks of GPUs.
+static inline double pace_alone(const ClusterSetup *s, const ClusterJob *j, const ClusterSlice *at,
+                                uint32_t n) {
+    double least = 0;
+    if (j->gpus == 0) return 1;
+    if (s->profiles == NULL || j->class == CLUSTER_NONE) {
+        uint64_t has = 0, asked = cluster_gpu_milli(j);
+        for (uint32_t i = 0; i < n; i++) has += (uint64_t)at[i].gpus * at[i].gpu_milli;
+        return has == asked ? 1 : (double)has / (double)asked;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        double x = pace_type(s, j, at[i].server);
+        if (!s->gpus_only)
+            x *= pace_fed(&s->profiles->at[j->class], j, at[i].gpus, at[i].cores_milli,
+                          at[i].memory_mib);
+        if (i == 0 || x < least) least = x;
+    }
+    return least * pace_spread(s, j, n);
+}
