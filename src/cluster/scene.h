@@ -1,0 +1,59 @@
+// Scene: what a comparison or a training is about: a trace, servers, classes of jobs, and which
+// jobs come for a seed.
+//
+// Of a trace that is read, a seed draws a window. Windows to choose and to train by (seeds below
+// SCENE_MEASURE, and from SCENE_TRAIN on) lie in the first 60 % of its time, those to measure by in
+// the rest, so that nothing is measured on what anybody has seen. Of "synth:NAME" a seed makes a
+// trace.
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "cluster/profile.h"
+#include "cluster/server.h"
+#include "cluster/synth.h"
+#include "cluster/trace.h"
+
+enum { SCENE_MEASURE = 100, SCENE_TRAIN = 1000000, SCENE_RACK = 16, SCENE_JOBS = 400 };
+#define SCENE_MAX_S INT64_C(86400)
+
+typedef struct SceneSpec {
+    const char  *trace;     // a file, a name, or synth:NAME
+    const char  *format;    // NULL: auto
+    TraceOptions options;   // of the file
+    const char  *servers;   // how many, or a file; NULL: 8
+    Server       like;      // of so many; 0 GPUs: 8; 0 cores, 0 memory: 3 and 62.5 GB a GPU
+    const char  *profiles;  // files, parted by commas, over the shipped ones; none; NULL: shipped
+    const char  *mix;       // of jobs without a model; NULL: the classes' own weights
+    uint32_t     jobs;      // of a draw; 0: the whole trace, times and all
+    double       load;      // GPU time asked for by what there is while jobs come; 0: as it is
+    int64_t      max_s;     // longer jobs are left out; 0: none are
+} SceneSpec;
+
+typedef struct Scene {  // never changes, so that threads may share it
+    const char      *trace;
+    ServerList       servers;
+    ClusterProfiles *profiles;  // settled on the servers' share; NULL: every rate is 1
+    const char      *mix;
+    JobList          jobs;   // of the file, those that may be drawn
+    bool             made;   // by `synth` rather than read
+    bool             typed;  // servers say what GPUs they have
+    SynthSettings    synth;
+    uint32_t         n_jobs;                // of a draw; 0: all
+    uint32_t         split;                 // first of the jobs to measure by
+    uint32_t         long_ones, too_large;  // left out: above max_s, fit no servers
+    double           load;
+    int64_t          max_s;
+    uint64_t         cores_milli, memory_mib;  // of all servers
+} Scene;
+
+typedef struct SceneDraw {
+    JobList   jobs;                  // the first comes at 0
+    uint32_t *class_of;              // [jobs.n]; NULL: no profiles
+    uint32_t  long_ones, too_large;  // left out
+} SceneDraw;
+
+MUST_USE Err scene_open(const SceneSpec *spec, Arena *a, Scene *out);
+MUST_USE Err scene_draw(const Scene *s, uint64_t seed, Arena *a, SceneDraw *out);
+
+double scene_load(const JobList *l, uint64_t gpus);  // 0 when all come at once
