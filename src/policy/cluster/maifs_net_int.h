@@ -1,0 +1,57 @@
+// MaifsNetInt: where the parts of the network's parameters and of its cache are.
+#pragma once
+
+#include "learn/attend.h"
+#include "learn/norm.h"
+#include "policy/cluster/maifs_net.h"
+
+enum { MAIFS_CHUNK = 64 };  // offers that are priced at once
+
+// What servers and jobs bring to each answer, computed once: columns of `hidden` numbers.
+enum { MAIFS_PRICE, MAIFS_PAIR, MAIFS_IDLE, MAIFS_VALUE = MAIFS_IDLE, MAIFS_COLUMNS };
+
+typedef struct MaifsParts {  // where each layer begins, of parameters or gradients
+    size_t server, job, queue;
+    size_t attend[MAIFS_ROUNDS], norm[MAIFS_ROUNDS];
+    size_t by_server, by_job;                // [width][MAIFS_COLUMNS * hidden]
+    size_t by_context;                       // [width][hidden], without bias
+    size_t by_offer;                         // [MAIFS_OFFER][hidden], without bias
+    size_t value, price, idle, left, right;  // last layers
+    size_t n;
+} MaifsParts;
+
+typedef struct MaifsCache {
+    uint32_t n_servers, n_jobs;
+    float   *z[MAIFS_ROUNDS + 1];  // [n_servers + 1][width] before the first round, after each
+    float   *attend[MAIFS_ROUNDS], *norm[MAIFS_ROUNDS];
+    float   *sum;      // [n_servers][width] of a round, before the norm
+    float   *x;        // [n_jobs][width]
+    float   *context;  // [width]
+    float   *by_server, *by_job, *by_context;
+    float   *value;  // [n_jobs][hidden]
+    float   *u;      // [n_jobs]
+    float   *chunk;  // [MAIFS_CHUNK][hidden]
+    float   *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
+    size_t   n;
+} MaifsCache;
+
+MaifsParts maifs_net_parts(const MaifsNet *net);
+MaifsCache maifs_net_cached(const MaifsNet *net, float *cache);  // after maifs_net_see
+
+static inline Attend maifs_attend(const MaifsNet *net) { return (Attend){net->width, net->heads}; }
+static inline Norm   maifs_norm(const MaifsNet *net) { return (Norm){net->width}; }
+static inline Dense  maifs_by(const MaifsNet *net) {
+     return (Dense){net->width, MAIFS_COLUMNS * net->hidden};
+}
+static inline Dense maifs_last(const MaifsNet *net) { return (Dense){net->hidden, 1}; }
+static inline Dense maifs_factor(const MaifsNet *net) { return (Dense){net->hidden, net->rank}; }
+static inline AttendSize maifs_attend_size(uint32_t n_servers) {
+    return (AttendSize){.batch = 1, .asks = n_servers, .answers = n_servers + 1};
+}
+static inline size_t maifs_z(const MaifsNet *net) {  // the last z; without attention the first
+    return net->attention ? net->rounds : 1;
+}
+
+// h [n][hidden]: what server and job bring to an answer, added.
+void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
+                      const MaifsOfferAt *at, float *h);
