@@ -22,7 +22,7 @@ static size_t take(size_t *at, size_t n) {
 }
 
 MaifsParts maifs_net_parts(const MaifsNet *net) {
-    CHECK(net->rounds >= 1 && net->rounds <= MAIFS_ROUNDS && net->hidden % LANES == 0);
+    CHECK(net->rounds >= 1 && net->rounds <= MAIFS_NET_ROUNDS && net->hidden % LANES == 0);
     CHECK(net->heads > 0 && net->width % net->heads == 0);
     MaifsParts p = {0};
     uint32_t   w = net->width, h = net->hidden;

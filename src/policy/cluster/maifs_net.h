@@ -19,7 +19,7 @@ enum {  // numbers that describe each
     MAIFS_JOB = 24,
     MAIFS_OFFER = 16,
     MAIFS_QUEUE = 4,
-    MAIFS_ROUNDS = 4,  // of attention, at most
+    MAIFS_NET_ROUNDS = 4,  // of attention, at most
 };
 
 typedef struct MaifsNet {

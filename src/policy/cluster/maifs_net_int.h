@@ -12,7 +12,7 @@ enum { MAIFS_PRICE, MAIFS_PAIR, MAIFS_IDLE, MAIFS_VALUE = MAIFS_IDLE, MAIFS_COLU
 
 typedef struct MaifsParts {  // where each layer begins, of parameters or gradients
     size_t server, job, queue;
-    size_t attend[MAIFS_ROUNDS], norm[MAIFS_ROUNDS];
+    size_t attend[MAIFS_NET_ROUNDS], norm[MAIFS_NET_ROUNDS];
     size_t by_server, by_job;                // [width][MAIFS_COLUMNS * hidden]
     size_t by_context;                       // [width][hidden], without bias
     size_t by_offer;                         // [MAIFS_OFFER][hidden], without bias
@@ -22,8 +22,8 @@ typedef struct MaifsParts {  // where each layer begins, of parameters or gradie
 
 typedef struct MaifsCache {
     uint32_t n_servers, n_jobs;
-    float   *z[MAIFS_ROUNDS + 1];  // [n_servers + 1][width] before the first round, after each
-    float   *attend[MAIFS_ROUNDS], *norm[MAIFS_ROUNDS];
+    float   *z[MAIFS_NET_ROUNDS + 1];  // [n_servers + 1][width] before the first round, after each
+    float   *attend[MAIFS_NET_ROUNDS], *norm[MAIFS_NET_ROUNDS];
     float   *sum;      // [n_servers][width] of a round, before the norm
     float   *x;        // [n_jobs][width]
     float   *context;  // [width]
