@@ -3,6 +3,8 @@
 
 #include "train/relmas_train.h"
 
+enum { GENERATION_RUNS = 12 };  // that a trial of the polish is tried on
+
 DdpgOptions  generation_options(Actor actor, Critic critic);
 MUST_USE Err generation_run(RelmasTrain *t, Arena *scratch, TrainReport *out);
 
