@@ -1,0 +1,91 @@
+#include "train/cluster_gauge.h"
+
+#include <math.h>
+
+typedef struct Sheet {  // of all runs of one gauging
+    const ClusterGauge  *gauge;
+    const ClusterPlayer *players;
+    ClusterCourseEnd    *ends;  // [player][cell][trace]
+} Sheet;
+
+static Err one(void *self, uint32_t i, Arena *a) {
+    Sheet              *s = self;
+    const ClusterGauge *g = s->gauge;
+    uint32_t            each = g->n_cells * g->traces;
+    ClusterCourseRun    x = cluster_course_cell(g->course, i % each / g->traces, i % g->traces);
+    return cluster_course_run(&x, &s->players[i / each], a, &s->ends[i]);
+}
+
+static double over(double a, double b) { return log(fmax(a, 1e-9) / fmax(b, 1e-9)); }
+
+// Means over a cell's runs, of completion time and makespan.
+static void compare(const ClusterGauge *g, const ClusterCourseEnd *ends, uint32_t cell, double *jct,
+                    double *makespan) {
+    const ClusterCourseEnd *x = ends + (size_t)cell * g->traces,
+                           *rule = g->rule + (size_t)cell * g->traces;
+    *jct = *makespan = 0;
+    for (uint32_t k = 0; k < g->traces; k++) {
+        *jct += over(x[k].jct_s, rule[k].jct_s) / g->traces;
+        *makespan += over(x[k].makespan_s, rule[k].makespan_s) / g->traces;
+    }
+}
+
+static void note_rival(ClusterGauge *g, ClusterRival *r, const ClusterCourseEnd *ends) {
+    double jct = 0, makespan = 0;
+    for (uint32_t c = 0; c < g->n_cells; c++) {
+        double j, m;
+        compare(g, ends, c, &j, &m);
+        jct += j / g->n_cells;
+        makespan += m / g->n_cells;
+        g->best[c] = fmin(g->best[c], j);
+    }
+    r->jct = exp(jct);
+    r->makespan = exp(makespan);
+}
+
+// To be behind the best rival of a cell weighs twice.
+static ClusterMark mark_of(const ClusterGauge *g, const ClusterCourseEnd *ends) {
+    ClusterMark m = {.worst = -INFINITY};
+    double      behind = 0;
+    for (uint32_t c = 0; c < g->n_cells; c++) {
+        double j, s;
+        compare(g, ends, c, &j, &s);
+        m.jct += j / g->n_cells;
+        m.makespan += s / g->n_cells;
+        m.worst = fmax(m.worst, j - g->best[c]);
+        behind += fmax(0, j - g->best[c]) / g->n_cells;
+    }
+    m.score = -(m.jct + g->weight * m.makespan + behind);
+    return m;
+}
+
+Err cluster_gauge_open(ClusterGauge *g, const Pupil *p, Arena *a, ClusterMark *rule) {
+    g->n_cells = cluster_course_cells(g->course);
+    size_t each = (size_t)g->n_cells * g->traces;
+    g->rule = arena_new(a, ClusterCourseEnd, each);
+    g->best = arena_new(a, double, g->n_cells);
+    size_t         mark = a->used;
+    ClusterPlayer *players = arena_new(a, ClusterPlayer, (size_t)g->n_rivals + 1);
+    Sheet          s = {g, players, arena_new(a, ClusterCourseEnd, (g->n_rivals + 1) * each)};
+    players[0] = (ClusterPlayer){p->policy, p->settings, p->loaded(p, NULL, a)};
+    for (uint32_t i = 0; i < g->n_rivals; i++) players[i + 1] = g->rivals[i].player;
+    TRY(runs_each(g->runs, (uint32_t)((g->n_rivals + 1) * each), one, &s));
+    for (size_t i = 0; i < each; i++) g->rule[i] = s.ends[i];
+    for (uint32_t c = 0; c < g->n_cells; c++) g->best[c] = INFINITY;
+    for (uint32_t i = 0; i < g->n_rivals; i++)
+        note_rival(g, &g->rivals[i], s.ends + (i + 1) * each);
+    *rule = mark_of(g, g->rule);
+    arena_rewind(a, mark);
+    return ERR_OK;
+}
+
+Err cluster_gauge_weights(const ClusterGauge *g, const Pupil *p, const float *w, Arena *scratch,
+                          ClusterMark *out) {
+    size_t        mark = scratch->used, each = (size_t)g->n_cells * g->traces;
+    ClusterPlayer player = {p->policy, p->settings, p->loaded(p, w, scratch)};
+    Sheet         s = {g, &player, arena_new(scratch, ClusterCourseEnd, each)};
+    Err           e = runs_each(g->runs, (uint32_t)each, one, &s);
+    if (e == ERR_OK) *out = mark_of(g, s.ends);
+    arena_rewind(scratch, mark);
+    return e;
+}
