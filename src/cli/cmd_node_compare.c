@@ -15,7 +15,7 @@ enum { MIXES_MAX = 8, SEEDS_MAX = 1000 };
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
 
 typedef struct Options {
-    SceneOptions    scene;
+    VenueOptions    venue;
     const char     *mix, *policies, *baseline, *page, *trace;
     ArgList         sets;
     int64_t         seeds, seed, requests, threads;
@@ -32,7 +32,7 @@ static uint32_t list_mixes(const char *mix, const char **out) {
 }
 
 // The best policy of a mix at the calm load, on the first seed.
-static Err trace_best(const Options *o, const Scene *s, const Choices *c, const ContestMix *m,
+static Err trace_best(const Options *o, const Venue *s, const Choices *c, const ContestMix *m,
                       Arena *a) {
     RecordList records = {.arena = a};
     NodeRun    run;
@@ -40,28 +40,28 @@ static Err trace_best(const Options *o, const Scene *s, const Choices *c, const 
     uint32_t   best = 0;
     for (uint32_t i = 1; i < m->n_entries; i++)
         if (m->entries[i].qps.mean > m->entries[best].qps.mean) best = i;
-    SceneRun r = {.choice = c->at[best],
+    VenueRun r = {.choice = c->at[best],
                   .rate = o->rules.calm * m->entries[best].qps.mean,
                   .seed = o->rules.first_seed,
                   .requests = o->rules.requests,
                   .records = record_list(&records)};
     if (!(r.rate > 0)) return err_set(ERR_INVALID, "no policy meets the target: nothing to trace");
-    TRY(scene_run(s, &r, a, &run, &result));
+    TRY(venue_run(s, &r, a, &run, &result));
     return saga_trace(o->trace, s, run.policy->name, &records, a);
 }
 
 static Err one_mix(const Options *o, const char *mix, const Choices *c, Progress *p, Arena *a,
                    const char **machine, ContestMix *out) {
-    SceneOptions so = o->scene;
-    Scene        s = {0};
+    VenueOptions so = o->venue;
+    Venue        s = {0};
     so.mix = mix;
-    TRY(scene_open(&so, a, &s));
+    TRY(venue_open(&so, a, &s));
     *machine = arena_str(a, s.machine);
     Err e = tournament_run(&s, c, o->baseline, &o->rules, p, a, out);
     if (e == ERR_OK && o->trace != NULL) {
         e = trace_best(o, &s, c, out, a);
     }
-    scene_close(&s);
+    venue_close(&s);
     return e;
 }
 
@@ -117,7 +117,7 @@ static Err compare(Options *o, Arena *a) {
 
 static int run_command(Options *o) {
     Arena a = {0};
-    if (o->live) o->scene.machine = NULL;
+    if (o->live) o->venue.machine = NULL;
     o->rules.seeds = (uint32_t)o->seeds;
     o->rules.first_seed = (uint64_t)o->seed;
     o->rules.requests = (uint32_t)o->requests;
@@ -131,7 +131,7 @@ static int run_command(Options *o) {
 
 int cmd_node_compare(const Command *c, int argc, char **argv) {
     Options o = {
-        .scene = {.machine = "server64"},
+        .venue = {.machine = "server64"},
         .mix = "light",
         .policies = "all",
         .baseline = "planaria",
@@ -140,7 +140,7 @@ int cmd_node_compare(const Command *c, int argc, char **argv) {
         .rules = {.target = 0.95, .calm = 0.8, .equal_share = {0.8, 1}, .tolerance = 0.02}};
     const ArgRow rows[] = {
         {"live", ARG_FLAG, &o.live, NULL, "on this machine, in real time", 0, 0},
-        {"machine", ARG_TEXT, &o.scene.machine, "NAME",
+        {"machine", ARG_TEXT, &o.venue.machine, "NAME",
          "a simulated machine or a YAML file (default server64)", 0, 0},
         {"mix", ARG_TEXT, &o.mix, "NAME", "light, medium, heavy, mix or all (default light)", 0, 0},
         {"policies", ARG_TEXT, &o.policies, "LIST", "such as fcfs,slack (default all)", 0, 0},
@@ -151,11 +151,11 @@ int cmd_node_compare(const Command *c, int argc, char **argv) {
         {"seed", ARG_INT, &o.seed, "S", "the first of them (default 101)", 1, INT32_MAX},
         {"requests", ARG_INT, &o.requests, "N",
          "of each run (default 2000; live: those of 5 seconds)", 20, 100000000},
-        {"slack", ARG_REAL, &o.scene.slack, "K", "QoS: K times the latency alone on all cores", 0,
+        {"slack", ARG_REAL, &o.venue.slack, "K", "QoS: K times the latency alone on all cores", 0,
          1000000},
         {"threads", ARG_INT, &o.threads, "N", "simulated runs at once (default: all cores)", 1,
          CORES_MAX},
-        {"store", ARG_TEXT, &o.scene.store, "FILE", "profile store, live", 0, 0},
+        {"store", ARG_TEXT, &o.venue.store, "FILE", "profile store, live", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         {"o", ARG_TEXT, &o.page, "FILE.html", "a page with the charts", 0, 0},
         {"trace", ARG_TEXT, &o.trace, "FILE", "a trace of the best policy for ui.perfetto.dev", 0,

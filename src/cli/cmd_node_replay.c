@@ -95,7 +95,7 @@ static json_t *compared_json(const Compared *c) {
 
 // What a block takes by its network's profile, on a quiet machine.
 static double expected_ns(const Saga *g, const Record *r) {
-    const NodeModel *m = &g->scene.models[r->tenant];
+    const NodeModel *m = &g->venue.models[r->tenant];
     uint32_t         end = r->first + r->n_layers, cores = cores_count(&r->cores);
     if (end > m->n_layers || end < r->first || cores == 0) return 0;
     uint32_t k = node_count(m, cores);
@@ -112,7 +112,7 @@ static Err block_ratio(const Saga *g, Arena *a, double *out) {
     for (uint32_t i = 0; i < g->records.n; i++) {
         const Record *r = &g->records.at[i];
         if (r->kind == RECORD_LEVEL || r->kind == RECORD_REFUSE) continue;
-        if (r->request >= g->arrivals.n || r->tenant >= g->scene.mix.n) continue;
+        if (r->request >= g->arrivals.n || r->tenant >= g->venue.mix.n) continue;
         const Record *start = open[r->request];
         open[r->request] = r->kind == RECORD_START ? r : NULL;
         if (r->kind != RECORD_END || start == NULL) continue;
@@ -127,7 +127,7 @@ static Err block_ratio(const Saga *g, Arena *a, double *out) {
 }
 
 static Err tell(const Saga *g, const Compared *each, const Compared *all, bool json, Arena *a) {
-    const Scene *s = &g->scene;
+    const Venue *s = &g->venue;
     double       ratio = 0;
     TRY(block_ratio(g, a, &ratio));
     if (!json) {
@@ -165,16 +165,16 @@ static Err replay(const char *path, const char *records, bool json, Arena *a) {
     Compared    each[MIX_TENANTS] = {0}, all;
     TRY(saga_read(path, a, &g));
     TRY(recorded_answers(&g, a, &was));
-    NodeRun run = {.setup = g.scene.setup,
+    NodeRun run = {.setup = g.venue.setup,
                    .policy = g.choice.policy,
                    .settings = g.choice.settings,
                    .arrivals = g.arrivals,
                    .seed = g.seed,
                    .records = records != NULL ? record_list(&again) : (RecordSink){0},
                    .skip = g.skip};
-    TRY(scene_play(&g.scene, &run, a, &r));
-    if (records != NULL) TRY(saga_write(records, &g.scene, &run, &g.sets, &again));
-    for (uint32_t i = 0; i < g.scene.mix.n; i++) {
+    TRY(venue_play(&g.venue, &run, a, &r));
+    if (records != NULL) TRY(saga_write(records, &g.venue, &run, &g.sets, &again));
+    for (uint32_t i = 0; i < g.venue.mix.n; i++) {
         Err e = match(&g, was, r.answers, i, a, &each[i]);
         if (e != ERR_OK) each[i] = (Compared){.error_p50 = NAN, .error_p90 = NAN};
     }

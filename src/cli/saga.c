@@ -18,7 +18,7 @@ static json_t *spec_json(const NodeMachineSpec *s) {
     return o;
 }
 
-static json_t *tenants_json(const Scene *s) {
+static json_t *tenants_json(const Venue *s) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < s->mix.n; i++) {
         json_t *t = json_pack("{s:s,s:I}", "name", s->tenants[i].name, "qos_ns",
@@ -29,7 +29,7 @@ static json_t *tenants_json(const Scene *s) {
     return list;
 }
 
-static json_t *header_json(const Scene *s, const NodeRun *run, const ArgList *sets) {
+static json_t *header_json(const Venue *s, const NodeRun *run, const ArgList *sets) {
     json_t *set = json_array();
     for (uint32_t i = 0; i < sets->n; i++) json_array_append_new(set, json_string(sets->at[i]));
     return json_pack("{s:s,s:b,s:s,s:s,s:o,s:I,s:I,s:I,s:o,s:o}", "run", "node", "live",
@@ -39,7 +39,7 @@ static json_t *header_json(const Scene *s, const NodeRun *run, const ArgList *se
                      tenants_json(s));
 }
 
-Err saga_write(const char *path, const Scene *s, const NodeRun *run, const ArgList *sets,
+Err saga_write(const char *path, const Venue *s, const NodeRun *run, const ArgList *sets,
                const RecordList *records) {
     json_t *header = header_json(s, run, sets);
     if (header == NULL) return err_set(ERR_LIMIT, "no memory for what the records begin with");
@@ -67,7 +67,7 @@ static Err read_spec(const json_t *o, Arena *a, NodeMachineSpec *out) {
     return ERR_OK;
 }
 
-static Err read_tenant(const json_t *o, Arena *a, Scene *s, uint32_t i) {
+static Err read_tenant(const json_t *o, Arena *a, Venue *s, uint32_t i) {
     const char   *name = NULL;
     const json_t *model = json_object_get(o, "model");
     int64_t       qos = 0;
@@ -79,7 +79,7 @@ static Err read_tenant(const json_t *o, Arena *a, Scene *s, uint32_t i) {
     return model_of_zoo(s->mix.tenants[i].network, &s->spec, a, &s->models[i]);
 }
 
-static Err read_tenants(const json_t *header, Arena *a, Scene *s) {
+static Err read_tenants(const json_t *header, Arena *a, Venue *s) {
     json_t *list = NULL;
     TRY(json_get_array(header, "tenants", &list));
     if (json_array_size(list) == 0 || json_array_size(list) > MIX_TENANTS)
@@ -93,7 +93,7 @@ static Err read_tenants(const json_t *header, Arena *a, Scene *s) {
         if (s->models[i].counts[s->models[i].n_counts - 1] > s->view.n_cores)
             return err_set(ERR_INVALID, "tenant %u was measured on more cores than there are", i);
     }
-    return scene_targets(s, MIX_SLACK);
+    return venue_targets(s, MIX_SLACK);
 }
 
 static Err read_choice(const json_t *header, Arena *a, ArgList *sets, Choice *out) {
@@ -114,7 +114,7 @@ static Err read_choice(const json_t *header, Arena *a, ArgList *sets, Choice *ou
 }
 
 static Err read_header(const json_t *header, Arena *a, Saga *g) {
-    Scene      *s = &g->scene;
+    Venue      *s = &g->venue;
     json_t     *machine = NULL;
     const char *mix = NULL;
     int64_t     seed = 0, skip = 0;
@@ -155,7 +155,7 @@ static Err read_arrivals(const RecordList *l, uint32_t n_tenants, Arena *a, Arri
 static Err place_arrivals(Saga *g) {
     for (uint32_t i = 0; i < g->arrivals.n; i++) {
         Arrival *x = &g->arrivals.at[i];
-        x->at -= g->scene.tenants[x->tenant].qos_ns;
+        x->at -= g->venue.tenants[x->tenant].qos_ns;
         if (x->at < 0 || (i > 0 && x->at < x[-1].at))
             return err_set(ERR_INVALID, "request %u does not arrive after the one before it", i);
     }
@@ -169,18 +169,18 @@ Err saga_read(const char *path, Arena *a, Saga *out) {
     TRY(record_read(path, a, &header, &out->records));
     Err e = read_header(header, a, out);
     json_decref(header);
-    if (e == ERR_OK) e = read_arrivals(&out->records, out->scene.mix.n, a, &out->arrivals);
+    if (e == ERR_OK) e = read_arrivals(&out->records, out->venue.mix.n, a, &out->arrivals);
     if (e == ERR_OK) e = place_arrivals(out);
     return e == ERR_OK ? e : err_add(e, "%s", path);
 }
 
 static const char *layer_name(const void *self, uint32_t tenant, uint32_t layer) {
-    const Scene *s = self;
+    const Venue *s = self;
     if (tenant >= s->mix.n || layer >= s->models[tenant].n_layers) return NULL;
     return s->models[tenant].layers[layer].name;
 }
 
-Err saga_trace(const char *path, const Scene *s, const char *policy, const RecordList *records,
+Err saga_trace(const char *path, const Venue *s, const char *policy, const RecordList *records,
                Arena *scratch) {
     FileNew     f;
     const char *names[MIX_TENANTS];

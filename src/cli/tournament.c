@@ -26,7 +26,7 @@ typedef struct Final {  // one policy, one seed, one load
 } Final;
 
 typedef struct Hall {  // what the threads share
-    const Scene           *scene;
+    const Venue           *venue;
     const TournamentRules *rules;
     Search                *searches;
     Final                 *finals;
@@ -35,7 +35,7 @@ typedef struct Hall {  // what the threads share
 } Hall;
 
 static Err try_rate(const Hall *h, const Search *s, double rate, Arena *a, double *hit) {
-    SceneRun    r = {.choice = *s->choice,
+    VenueRun    r = {.choice = *s->choice,
                      .rate = rate,
                      .seed = s->seed,
                      .requests = h->rules->requests,
@@ -44,7 +44,7 @@ static Err try_rate(const Hall *h, const Search *s, double rate, Arena *a, doubl
     NodeResult  result;
     NodeSummary sum;
     arena_rewind(a, 0);
-    TRY(scene_run(h->scene, &r, a, &run, &result));
+    TRY(venue_run(h->venue, &r, a, &run, &result));
     TRY(node_summary(&run, &result, NODE_ALL, a, &sum));
     *hit = sum.hit_rate;
     return ERR_OK;
@@ -77,10 +77,10 @@ static Err final_job(void *self, uint32_t i, Arena *a) {
     Final     *f = &h->finals[i];
     NodeRun    run;
     NodeResult result;
-    SceneRun   r = {
+    VenueRun   r = {
           .choice = *f->choice, .rate = f->rate, .seed = f->seed, .requests = h->rules->requests};
     if (!(f->rate > 0)) return ERR_OK;
-    TRY(scene_run(h->scene, &r, a, &run, &result));
+    TRY(venue_run(h->venue, &r, a, &run, &result));
     keep_latencies(f, &run, &result);
     return node_summary(&run, &result, NODE_ALL, a, &f->summary);
 }
@@ -108,9 +108,9 @@ static Err search_all(Hall *h, const Choices *c, Arena *a) {
     PeakRule               rule = PEAK_RULE_DEFAULT;
     rule.target = r->target;
     rule.tolerance = r->tolerance;
-    rule.start = h->scene->capacity / 4;
-    rule.most = h->scene->capacity * 16;
-    rule.least = h->scene->capacity / 4096;
+    rule.start = h->venue->capacity / 4;
+    rule.most = h->venue->capacity * 16;
+    rule.least = h->venue->capacity / 4096;
     h->n_searches = c->n * r->seeds;
     h->searches = arena_new(a, Search, h->n_searches);
     for (uint32_t i = 0; i < h->n_searches; i++) {
@@ -119,7 +119,7 @@ static Err search_all(Hall *h, const Choices *c, Arena *a) {
         peak_begin(&h->searches[i].peak, &rule);
     }
     CrewJobs jobs = {search_job, h, h->n_searches, h->progress, TOURNAMENT_SEARCH};
-    return h->scene->live != NULL ? in_turns(h) : crew_run(&jobs, r->threads);
+    return h->venue->live != NULL ? in_turns(h) : crew_run(&jobs, r->threads);
 }
 
 static void rate_entries(const Hall *h, const Choices *c, ContestMix *m, Arena *a) {
@@ -141,8 +141,8 @@ static void rate_entries(const Hall *h, const Choices *c, ContestMix *m, Arena *
 
 static uint32_t latency_room(const Hall *h, double rate) {
     uint32_t n = h->rules->requests;
-    if (n == 0 && h->scene->live != NULL) n = SCENE_LEAST + (uint32_t)(rate * SCENE_SECONDS);
-    return n > 0 ? n : SCENE_REQUESTS;
+    if (n == 0 && h->venue->live != NULL) n = VENUE_LEAST + (uint32_t)(rate * VENUE_SECONDS);
+    return n > 0 ? n : VENUE_REQUESTS;
 }
 
 static Err run_finals(Hall *h, const Choices *c, const ContestMix *m, Arena *a) {
@@ -158,7 +158,7 @@ static Err run_finals(Hall *h, const Choices *c, const ContestMix *m, Arena *a) 
         if (load == 0 && seed == 0 && rate > 0)
             f->latencies_ms = arena_new(a, double, latency_room(h, rate));
     }
-    return crew_run(&jobs, h->scene->live != NULL ? 1 : r->threads);
+    return crew_run(&jobs, h->venue->live != NULL ? 1 : r->threads);
 }
 
 static double average(const Hall *h, uint32_t policy, uint32_t n_policies, uint32_t load,
@@ -195,12 +195,12 @@ uint32_t tournament_steps(uint32_t n_policies, const TournamentRules *r) {
     return n_policies * r->seeds * (TOURNAMENT_SEARCH + LOADS);
 }
 
-Err tournament_run(const Scene *s, const Choices *c, const char *baseline, const TournamentRules *r,
+Err tournament_run(const Venue *s, const Choices *c, const char *baseline, const TournamentRules *r,
                    Progress *p, Arena *a, ContestMix *out) {
-    Hall    h = {.scene = s, .rules = r, .progress = p};
+    Hall    h = {.venue = s, .rules = r, .progress = p};
     Contest only = {.baseline = baseline};
     *out = (ContestMix){.mix = s->mix.name,
-                        .about = scene_about(s, a),
+                        .about = venue_about(s, a),
                         .entries = arena_new(a, ContestEntry, c->n),
                         .n_entries = c->n};
     Err e = search_all(&h, c, a);

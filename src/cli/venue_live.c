@@ -1,12 +1,12 @@
 // This machine: networks are compiled and measured, then served by the engine's workers.
-#include "cli/scene.h"
+#include "cli/venue.h"
 
 #include "node/node_live.h"
 #include "node/stage.h"
 
 enum { MACHINE_BYTES = 192, RECORDS = 1 << 18 };
 
-struct SceneLive {
+struct VenueLive {
     Host      host;
     Stage     stages[MIX_TENANTS];
     NodeLive *engine;
@@ -15,7 +15,7 @@ struct SceneLive {
 };
 
 // What a simulator needs to know of this machine beyond the profiles of its networks.
-static Err describe(const Host *h, Arena *a, Scene *s) {
+static Err describe(const Host *h, Arena *a, Venue *s) {
     const Pressure *p = &h->pressure;
     TRY(machine_load("duo", a, &s->spec));
     s->spec.name = s->machine;
@@ -33,7 +33,7 @@ static Err describe(const Host *h, Arena *a, Scene *s) {
     return ERR_OK;
 }
 
-static Err load(const SceneOptions *o, SceneLive *l, Arena *a, Scene *s) {
+static Err load(const VenueOptions *o, VenueLive *l, Arena *a, Venue *s) {
     TRY(host_open(&l->host, 0, o->store));
     (void)snprintf(l->machine, sizeof l->machine, "%s, %u cores", l->host.cpu.model,
                    l->host.machine.n_cores);
@@ -47,10 +47,10 @@ static Err load(const SceneOptions *o, SceneLive *l, Arena *a, Scene *s) {
         s->models[i] = l->stages[i].table;
     }
     host_quiet(&l->host);
-    return scene_targets(s, o->slack > 0 ? o->slack : MIX_SLACK);
+    return venue_targets(s, o->slack > 0 ? o->slack : MIX_SLACK);
 }
 
-static Err serve(SceneLive *l, const Scene *s) {
+static Err serve(VenueLive *l, const Venue *s) {
     TRY(node_live_create(&l->engine,
                          &(NodeLiveOptions){.cores = s->view.n_cores, .records = RECORDS}));
     for (uint32_t i = 0; i < s->mix.n; i++) {
@@ -61,24 +61,24 @@ static Err serve(SceneLive *l, const Scene *s) {
     return ERR_OK;
 }
 
-Err scene_live_open(const SceneOptions *o, Arena *a, Scene *s) {
-    SceneLive *l = arena_new(a, SceneLive, 1);
+Err venue_live_open(const VenueOptions *o, Arena *a, Venue *s) {
+    VenueLive *l = arena_new(a, VenueLive, 1);
     s->live = l;
     s->measured = true;
     Err e = load(o, l, a, s);
     if (e == ERR_OK) e = serve(l, s);
-    if (e != ERR_OK) scene_close(s);
+    if (e != ERR_OK) venue_close(s);
     return e;
 }
 
-void scene_live_close(SceneLive *l) {
+void venue_live_close(VenueLive *l) {
     node_live_destroy(l->engine);
     for (uint32_t i = 0; i < MIX_TENANTS; i++) stage_finish(&l->stages[i]);
     host_close(&l->host);
-    *l = (SceneLive){0};
+    *l = (VenueLive){0};
 }
 
-Err scene_live_play(const Scene *s, const NodeRun *run, Arena *a, NodeResult *out) {
+Err venue_live_play(const Venue *s, const NodeRun *run, Arena *a, NodeResult *out) {
     s->live->run = *run;
     return node_live_run(s->live->engine, &s->live->run, a, out);
 }

@@ -1,4 +1,4 @@
-#include "cli/scene.h"
+#include "cli/venue.h"
 
 #include "base/check.h"
 #include "node/model.h"
@@ -10,7 +10,7 @@ static TimeNs alone(const NodeModel *m) {
     return (TimeNs)node_rest(m, m->rest_best, 0, m->n_counts - 1, 0);
 }
 
-Err scene_targets(Scene *s, double slack) {
+Err venue_targets(Venue *s, double slack) {
     double one_core = 0;
     for (uint32_t i = 0; i < s->mix.n; i++) {
         const NodeModel *m = &s->models[i];
@@ -28,7 +28,7 @@ Err scene_targets(Scene *s, double slack) {
     return ERR_OK;
 }
 
-static Err open_simulated(const SceneOptions *o, Arena *a, Scene *s) {
+static Err open_simulated(const VenueOptions *o, Arena *a, Venue *s) {
     TRY(machine_load(o->machine, a, &s->spec));
     s->machine = s->spec.name;
     s->view = machine_view(&s->spec, a);
@@ -40,31 +40,31 @@ static Err open_simulated(const SceneOptions *o, Arena *a, Scene *s) {
         if (o->slack > 0) s->mix.tenants[i].qos_ns = 0;
         TRY(model_of_zoo(s->mix.tenants[i].network, &s->spec, a, &s->models[i]));
     }
-    return scene_targets(s, o->slack > 0 ? o->slack : MIX_SLACK);
+    return venue_targets(s, o->slack > 0 ? o->slack : MIX_SLACK);
 }
 
-Err scene_open(const SceneOptions *o, Arena *a, Scene *out) {
-    *out = (Scene){0};
-    return o->machine != NULL ? open_simulated(o, a, out) : scene_live_open(o, a, out);
+Err venue_open(const VenueOptions *o, Arena *a, Venue *out) {
+    *out = (Venue){0};
+    return o->machine != NULL ? open_simulated(o, a, out) : venue_live_open(o, a, out);
 }
 
-void scene_close(Scene *s) {
-    if (s->live != NULL) scene_live_close(s->live);
-    *s = (Scene){0};
+void venue_close(Venue *s) {
+    if (s->live != NULL) venue_live_close(s->live);
+    *s = (Venue){0};
 }
 
-static uint32_t requests_of(const Scene *s, const SceneRun *r) {
+static uint32_t requests_of(const Venue *s, const VenueRun *r) {
     if (r->requests > 0) return r->requests;
-    if (s->live == NULL) return SCENE_REQUESTS;
-    double n = r->rate * SCENE_SECONDS;
-    return n > SCENE_LEAST ? (uint32_t)n : SCENE_LEAST;
+    if (s->live == NULL) return VENUE_REQUESTS;
+    double n = r->rate * VENUE_SECONDS;
+    return n > VENUE_LEAST ? (uint32_t)n : VENUE_LEAST;
 }
 
-Err scene_play(const Scene *s, const NodeRun *run, Arena *a, NodeResult *out) {
-    return s->live != NULL ? scene_live_play(s, run, a, out) : node_sim(run, &s->spec, a, out);
+Err venue_play(const Venue *s, const NodeRun *run, Arena *a, NodeResult *out) {
+    return s->live != NULL ? venue_live_play(s, run, a, out) : node_sim(run, &s->spec, a, out);
 }
 
-Err scene_run(const Scene *s, const SceneRun *r, Arena *a, NodeRun *run, NodeResult *out) {
+Err venue_run(const Venue *s, const VenueRun *r, Arena *a, NodeRun *run, NodeResult *out) {
     uint32_t n = requests_of(s, r);
     *run = (NodeRun){.setup = s->setup,
                      .policy = r->choice.policy,
@@ -74,10 +74,10 @@ Err scene_run(const Scene *s, const SceneRun *r, Arena *a, NodeRun *run, NodeRes
                      .skip = n / 20,
                      .give_up = r->give_up};
     TRY(arrivals_poisson(a, (Rng){r->seed}, r->rate, s->share, s->mix.n, n, &run->arrivals));
-    return scene_play(s, run, a, out);
+    return venue_play(s, run, a, out);
 }
 
-char *scene_about(const Scene *s, Arena *a) {
+char *venue_about(const Venue *s, Arena *a) {
     char *text = arena_str(a, "");
     for (uint32_t i = 0; i < s->mix.n; i++)
         text = arena_printf(a, "%s%s%s within %.4g ms", text, i > 0 ? ", " : "", s->tenants[i].name,
