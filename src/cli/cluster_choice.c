@@ -22,6 +22,8 @@ static Err add(const ClusterPolicy *p, Arena *a, ClusterChoices *out) {
     if (out->n == CLUSTER_CHOICES) return err_set(ERR_LIMIT, "too many policies");
     ClusterChoice *c = &out->at[out->n++];
     c->policy = p;
+    c->label = p->name;
+    c->of = p->of;
     if (p->settings_size == 0) return ERR_OK;
     c->settings = arena_alloc(a, 1, p->settings_size, 16);
     Settings s = cluster_choice_settings(c, a);
@@ -54,14 +56,50 @@ static Err set(const char *text, Arena *a, const ClusterChoices *c) {
 }
 
 Err cluster_choice_read(const char *list, const ArgList *sets, Arena *a, ClusterChoices *out) {
-    *out = (ClusterChoices){0};
-    if (strcmp(list, "all") == 0) {
+    *out = (ClusterChoices){.all = strcmp(list, "all") == 0};
+    if (out->all) {
         for (uint32_t i = 0; policies_cluster_at(i) != NULL; i++)
             TRY(add(policies_cluster_at(i), a, out));
     } else {
         TRY(add_named(list, a, out));
     }
     for (uint32_t i = 0; i < sets->n; i++) TRY(set(sets->at[i], a, out));
+    return ERR_OK;
+}
+
+static const struct Ablation {
+    const char *policy, *setting;
+} ablations[] = {
+#define X(policy, setting) {policy, setting},
+#include "cli/cluster_ablation.def"
+#undef X
+    {NULL, NULL},
+};
+
+const ClusterChoice *cluster_choice_find(const ClusterChoices *c, const char *label) {
+    for (uint32_t i = 0; i < c->n; i++)
+        if (strcmp(c->at[i].label, label) == 0) return &c->at[i];
+    return NULL;
+}
+
+Err cluster_choice_ablate(Arena *a, ClusterChoices *c) {
+    uint32_t before = c->n;
+    for (const struct Ablation *x = ablations; x->policy != NULL; x++) {
+        const ClusterChoice *whole = cluster_choice_find(c, x->policy);
+        if (whole == NULL) continue;
+        if (c->n == CLUSTER_CHOICES) return err_set(ERR_LIMIT, "too many policies");
+        ClusterChoice *part = &c->at[c->n++];
+        *part = *whole;
+        part->label = arena_printf(a, "%s %s", x->policy, x->setting);
+        part->of = whole->policy->name;
+        part->settings = arena_alloc(a, 1, whole->policy->settings_size, 16);
+        memcpy(part->settings, whole->settings, whole->policy->settings_size);
+        Settings s = cluster_choice_settings(part, a);
+        Err      e = settings_set(&s, x->setting);
+        if (e != ERR_OK) return err_add(ERR_ARG, "--ablate %s", part->label);
+    }
+    if (c->n == before)
+        return err_set(ERR_ARG, "--ablate: no policy that takes part has parts to take away");
     return ERR_OK;
 }
 

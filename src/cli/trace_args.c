@@ -29,6 +29,19 @@ void trace_args_rows(TraceArgs *t, ArgRow *rows) {
     memcpy(rows, all, sizeof all);
 }
 
+void trace_args_some(TraceArgs *t, ArgRow *rows) {
+    const Window *w = &t->window;
+    const void   *own[] = {&w->skip, &w->jobs, &w->max_s, &w->known, &w->rebase};
+    ArgRow        all[TRACE_ARG_ROWS];
+    uint32_t      n = 0;
+    trace_args_rows(t, all);
+    for (uint32_t i = 0; i < TRACE_ARG_ROWS; i++) {
+        bool left = false;
+        for (uint32_t k = 0; k < sizeof own / sizeof *own; k++) left = left || all[i].to == own[k];
+        if (!left) rows[n++] = all[i];
+    }
+}
+
 static Err unit_of(const char *text, TimeNs *out) {
     static const struct {
         const char *name;
@@ -42,14 +55,21 @@ static Err unit_of(const char *text, TimeNs *out) {
     return err_set(ERR_ARG, "--unit %.40s: give ms, s or min", text);
 }
 
-Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
+Err trace_args_options(const TraceArgs *t, Arena *a, TraceOptions *out) {
     TraceOptions o = {.window = t->window};
-    Rates        rates;
     if (t->unit != NULL) TRY(unit_of(t->unit, &o.unit));
     if (t->rates != NULL) {
-        TRY(rates_read(t->rates, t->gpu_type, a, &rates));
-        o.rates = &rates;
+        Rates *rates = arena_new(a, Rates, 1);
+        TRY(rates_read(t->rates, t->gpu_type, a, rates));
+        o.rates = rates;
     }
+    *out = o;
+    return ERR_OK;
+}
+
+Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
+    TraceOptions o;
+    TRY(trace_args_options(t, a, &o));
     TRY(trace_read(path, t->format, &o, a, out));
     if (out->n == 0)
         return err_set(ERR_ARG, "%s: no job is left; widen --from, --to and the limits", path);

@@ -1,0 +1,28 @@
+// ClusterMatch: policies of a cluster meet the same jobs in every cell of trace, servers and load.
+#pragma once
+
+#include "base/progress.h"
+#include "cli/cluster_choice.h"
+#include "cluster/scene.h"
+#include "report/league.h"
+
+typedef struct ClusterMatchRules {
+    SceneSpec     scene;  // of all cells; trace, servers and load are set by the cell
+    const char  **traces, **servers;
+    const double *loads;
+    uint32_t      n_traces, n_servers, n_loads;
+    double        error;  // of predictions; 0: durations are exact
+    uint32_t      seeds, threads;
+    uint64_t      first_seed;
+    bool          measure;  // real time of decisions, which no seed repeats
+    bool          curves;   // for pages
+} ClusterMatchRules;
+
+// Runs, one step of progress each.
+uint32_t cluster_match_steps(const ClusterMatchRules *r, uint32_t n_policies);
+
+// But for what is measured, the result does not depend on the number of threads. Of all policies
+// those that refuse a cell are left out there; one that was named ends the match. Fills cells,
+// seeds, first_seed, measured and about.
+MUST_USE Err cluster_match_run(const ClusterMatchRules *r, const ClusterChoices *c, Progress *p,
+                               Arena *a, League *out);

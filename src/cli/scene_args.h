@@ -1,0 +1,21 @@
+// SceneArgs: the options by which commands of the cluster tier name a trace, servers and classes.
+#pragma once
+
+#include "cli/trace_args.h"
+#include "cluster/scene.h"
+
+typedef struct SceneArgs {
+    const char *trace, *servers, *load;  // one each, or lists where a command has cells
+    const char *profiles, *mix;
+    int64_t     gpus, cores, memory_gb, jobs, max_s;
+    TraceArgs   file;
+} SceneArgs;
+
+enum { SCENE_ARG_ROWS = 10 + TRACE_ARG_SOME };
+
+// Sets the defaults and writes the rows, for the array that args_parse takes.
+void scene_args_rows(SceneArgs *x, ArgRow rows[SCENE_ARG_ROWS]);
+
+// All but trace, servers and load.
+MUST_USE Err scene_args_common(const SceneArgs *x, Arena *a, SceneSpec *out);
+MUST_USE Err scene_args_spec(const SceneArgs *x, Arena *a, SceneSpec *out);  // with one of each
