@@ -1,0 +1,248 @@
+#include "policy/cluster/offer.h"
+
+#include <string.h>
+
+typedef struct Room {  // on a host for tasks of one size, when some guests go
+    HostLeave leave;
+    HostFill  fill;
+    uint64_t  mask;
+    float     lost, redo;  // worth of those that go; and that of the time they need to begin again
+    uint32_t  gpus, victims;
+    bool      there;
+} Room;
+
+static float part_of(const Guest *g, const Want *w) {
+    return g->wide ? (float)g->gpus / (float)w->gpus : 1;
+}
+
+static bool suits(const OfferDesk *d, const Host *h, const Want *w) {
+    return w->types == 0 || (w->types >> d->setup->servers[h->server].type & 1) != 0;
+}
+
+static uint64_t all_of(uint32_t gpus) {
+    return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
+}
+
+static uint64_t free_of(const Host *h, const HostLeave *leave) {
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < h->n; i++)
+        if (!host_leaves(leave, i)) used |= h->at[i].mask;
+    return all_of(h->gpus) & ~used;
+}
+
+static uint64_t lowest(uint64_t mask, uint32_t n) {
+    uint64_t out = 0;
+    for (; n > 0; n--) {
+        out |= mask & -mask;
+        mask &= mask - 1;
+    }
+    return out;
+}
+
+typedef struct Line {
+    float   density;
+    uint8_t guest;
+} Line;
+
+static uint32_t line_up(const OfferDesk *d, const Host *h, Line *line) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+        const Guest *g = &h->at[i];
+        const Want  *w = &d->wants[g->task];
+        if (g->fresh || g->gpus == 0) continue;
+        Line x = {host_worth(g, w) / (float)w->gpus, (uint8_t)i};
+        uint32_t k = n++;
+        for (; k > 0 && line[k - 1].density > x.density; k--) line[k] = line[k - 1];
+        line[k] = x;
+    }
+    return n;
+}
+
+static bool enough(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus,
+                   const HostLeave *leave) {
+    int64_t  cores = h->cores_milli, memory = h->memory_mib;
+    uint32_t units = want_units(w, gpus);
+    if ((uint32_t)__builtin_popcountll(free_of(h, leave)) < gpus) return false;
+    cores -= (int64_t)units * w->rungs[0].cores_milli;
+    memory -= (int64_t)units * w->rungs[0].memory_mib;
+    for (uint32_t i = 0; i < h->n; i++) {
+        const Guest *g = &h->at[i];
+        const Want  *x = &d->wants[g->task];
+        bool         level = !g->wide && x->class != CLUSTER_NONE;
+        if (host_leaves(leave, i)) continue;
+        cores -= level ? want_units(x, g->gpus) * x->rungs[0].cores_milli : g->cores_milli;
+        memory -= level ? want_units(x, g->gpus) * x->rungs[0].memory_mib : g->memory_mib;
+    }
+    return cores >= 0 && memory >= 0;
+}
+
+// The least worthy go until there is room; then those stay, the worthiest first, without whose
+// leaving there is room as well.
+bool offer_victims(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus, HostLeave *out,
+                   uint64_t *mask) {
+    Line     line[HOST_GUESTS];
+    uint32_t n = 0, gone = 0;
+    *out = (HostLeave){{0}};
+    if (gpus > h->gpus || h->n + 1 >= HOST_GUESTS || h->full) return false;
+    bool fits = enough(d, h, w, gpus, out);
+    if (!fits && (!d->rules.evict || gpus == 0)) return false;
+    if (!fits) n = line_up(d, h, line);
+    while (!fits && gone < n) {
+        host_set_leave(out, line[gone++].guest, true);
+        fits = enough(d, h, w, gpus, out);
+    }
+    if (!fits) return false;
+    for (uint32_t i = gone; i-- > 0;) {
+        host_set_leave(out, line[i].guest, false);
+        if (!enough(d, h, w, gpus, out)) host_set_leave(out, line[i].guest, true);
+    }
+    *mask = lowest(free_of(h, out), gpus);
+    return true;
+}
+
+static void make_room(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus, Room *r) {
+    r->gpus = gpus;
+    r->victims = 0;
+    r->lost = r->redo = 0;
+    r->there = offer_victims(d, h, w, gpus, &r->leave, &r->mask);
+    if (!r->there) return;
+    for (uint32_t i = 0; i < h->n; i++) {
+        const Guest *g = &h->at[i];
+        const Want  *x = &d->wants[g->task];
+        if (!host_leaves(&r->leave, i)) continue;
+        r->victims++;
+        r->lost += host_worth(g, x);  // all of a wide gang stops
+        r->redo += x->value * x->restart_s;
+    }
+    host_fill(h, &r->leave, d->wants, &r->fill);
+}
+
+// With no levels to look at, a host is worth what its guests are with what they usually have.
+static double after(const OfferDesk *d, const Host *h, const Room *r, const Want *w, uint32_t units,
+                    uint32_t rung) {
+    int64_t cores = r->fill.cores_milli - (int64_t)units * w->rungs[rung].cores_milli;
+    int64_t memory = r->fill.memory_mib - (int64_t)units * w->rungs[rung].memory_mib;
+    if (cores < 0 || memory < 0) return -1;
+    if (d->rules.blind) {
+        double worth = h->worth;
+        for (uint32_t i = 0; i < h->n; i++)
+            if (host_leaves(&r->leave, i))
+                worth -= host_worth(&h->at[i], &d->wants[h->at[i].task]) *
+                         part_of(&h->at[i], &d->wants[h->at[i].task]);
+        return worth;
+    }
+    return host_fill_worth(&r->fill, cores, memory);
+}
+
+static uint32_t whole(const OfferDesk *d, const Host *h, const Want *w, uint32_t task,
+                      const Room *r, Offer *out) {
+    uint32_t n = 0, units = want_units(w, r->gpus);
+    float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
+    uint32_t first = d->rules.blind || w->wide ? w->usual : 0;
+    uint32_t last = d->rules.blind || w->wide ? w->usual + 1 : w->n_rungs;
+    for (uint32_t l = first; l < last; l++) {
+        double rest = after(d, h, r, w, units, l);
+        if (rest < 0) break;
+        float own = w->value * w->rungs[l].rate * part;
+        float redo = d->rules.restart * r->redo / w->left_s;
+        out[n++] = (Offer){.mask = r->mask,
+                           .task = task,
+                           .give = (uint16_t)units,
+                           .rung = (uint8_t)l,
+                           .victims = (uint8_t)r->victims,
+                           .gain = own + (float)(rest - h->worth) - redo -
+                                   (r->victims > 0 ? d->rules.patience * r->lost : 0),
+                           .own = own,
+                           .lost = r->lost,
+                           .rate = w->rungs[l].rate};
+    }
+    return n;
+}
+
+// What those on a GPU lose when a task joins them; below 0: it cannot.
+static float harm(const OfferDesk *d, const Host *h, uint64_t mask, uint32_t task,
+                  uint32_t *mates) {
+    float lost = 0;
+    *mates = 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+        const Guest *g = &h->at[i];
+        const Want  *x = &d->wants[g->task];
+        if ((g->mask & mask) == 0) continue;
+        if (g->mask != mask || g->wide || g->fresh || x->class == CLUSTER_NONE) return -1;
+        float by = (float)profile_pair(d->setup->profiles, x->class, d->wants[task].class);
+        if (!(by > 0) || ++*mates >= d->rules.mates) return -1;
+        lost += host_worth(g, x) * (1 - by);
+    }
+    return lost;
+}
+
+typedef struct Seat {
+    uint64_t mask;
+    float    gain, share, lost;
+    uint32_t mates;
+} Seat;
+
+static bool best_seat(const OfferDesk *d, const Host *h, const Want *w, uint32_t task, Seat *best) {
+    best->mask = 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+        Seat s = {.mask = h->at[i].mask};
+        if (h->at[i].gpus != w->gpus) continue;
+        s.lost = harm(d, h, s.mask, task, &s.mates);
+        if (s.lost < 0) continue;
+        s.share = host_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
+        s.gain = w->value * s.share - s.lost;
+        if (s.share > 0 && (best->mask == 0 || s.gain > best->gain)) *best = s;
+    }
+    return best->mask != 0;
+}
+
+static uint32_t beside(const OfferDesk *d, const Host *h, const Want *w, uint32_t task,
+                       const HostFill *f, Offer *out) {
+    Seat     seat;
+    uint32_t n = 0;
+    if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->wide || w->gpus == 0) return 0;
+    if (h->n + 1 >= HOST_GUESTS || h->full || !best_seat(d, h, w, task, &seat)) return 0;
+    for (uint32_t l = 0; l < w->n_rungs; l++) {
+        int64_t cores = f->cores_milli - (int64_t)w->gpus * w->rungs[l].cores_milli;
+        int64_t memory = f->memory_mib - (int64_t)w->gpus * w->rungs[l].memory_mib;
+        if (cores < 0 || memory < 0) break;
+        float own = w->value * w->rungs[l].rate * seat.share;
+        double rest = host_fill_worth(f, cores, memory);
+        out[n++] = (Offer){.mask = seat.mask,
+                           .task = task,
+                           .give = (uint16_t)w->gpus,
+                           .rung = (uint8_t)l,
+                           .mates = (uint8_t)seat.mates,
+                           .gain = own - seat.lost + (float)(rest - h->worth),
+                           .own = own,
+                           .lost = seat.lost,
+                           .rate = w->rungs[l].rate * seat.share};
+    }
+    return n;
+}
+
+// GPUs that a host can give a task: all that it needs, or of a wide gang all that the host has.
+static uint32_t gives(const Host *h, const Want *w) {
+    return w->wide && w->gpus > h->gpus ? h->gpus : w->gpus;
+}
+
+uint32_t offer_make(const OfferDesk *d, const Host *h, const uint32_t *tasks, uint32_t n,
+                    Offer *out) {
+    Room      room = {.gpus = UINT32_MAX};
+    HostFill  as_is;
+    uint32_t  made = 0;
+    HostLeave nobody = {{0}};
+    if (h->full) return 0;
+    host_fill(h, &nobody, d->wants, &as_is);
+    for (uint32_t k = 0; k < n; k++) {
+        const Want *w = &d->wants[tasks[k]];
+        if (!suits(d, h, w)) continue;
+        make_room(d, h, w, gives(h, w), &room);
+        if (room.there && room.victims == 0)
+            made += whole(d, h, w, tasks[k], &room, out + made);
+        else if (room.there && w->value * w->rungs[w->n_rungs - 1].rate > room.lost)
+            made += whole(d, h, w, tasks[k], &room, out + made);
+        made += beside(d, h, w, tasks[k], &as_is, out + made);
+    }
+    return made;
+}

@@ -1,0 +1,41 @@
+// Offer: what a host could do with a task: with which amounts, on whose GPU, in whose place, and
+// what worth that adds.
+#pragma once
+
+#include "policy/cluster/host.h"
+
+enum { OFFER_EACH = 2 * WANT_RUNGS };  // of a host to a task, at most
+
+typedef struct Offer {
+    uint64_t mask;   // GPUs that it would have; they may have to be cleared first
+    uint32_t task;
+    uint16_t give;   // GPUs; 1 of a task without any
+    uint8_t  rung;
+    uint8_t  mates;    // that it shares a GPU with
+    uint8_t  victims;  // that have to go
+    float    gain;     // worth, all in all
+    float    own;      // of that, the task's; what others lose is the difference
+    float    lost;     // worth of those that go
+    float    rate;     // that the task would have
+} Offer;
+
+typedef struct OfferRules {
+    uint32_t mates;     // tasks on a GPU, at most
+    float    patience;  // how much better a task has to be than those that go for it
+    float    restart;   // weight of what it costs them to begin again
+    bool     evict, blind;  // blind: as if levels did not matter
+} OfferRules;
+
+typedef struct OfferDesk {  // what goes with all offers of an epoch
+    const ClusterSetup *setup;
+    const Want         *wants;
+    OfferRules          rules;
+} OfferDesk;
+
+// Offers of a host to tasks, at most OFFER_EACH a task; to a wide gang those of a slice.
+uint32_t offer_make(const OfferDesk *d, const Host *h, const uint32_t *tasks, uint32_t n,
+                    Offer *out);
+
+// Who has to go when a task gets so many whole GPUs and its lowest rung; false: it cannot be.
+bool offer_victims(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus, HostLeave *out,
+                   uint64_t *mask);

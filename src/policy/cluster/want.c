@@ -1,0 +1,80 @@
+#include "policy/cluster/want.h"
+
+#include <math.h>
+
+// Of the whole cluster, so that cores and memory can be added up.
+static double cost(const ClusterSetup *s, const WantRung *from, const WantRung *to) {
+    double cores = (double)to->cores_milli - (double)from->cores_milli;
+    double mib = (double)to->memory_mib - (double)from->memory_mib;
+    return cores / (double)(s->cores_milli + 1) + mib / (double)(s->memory_mib + 1) + 1e-12;
+}
+
+static double slope(const ClusterSetup *s, const WantRung *from, const WantRung *to) {
+    return (to->rate - from->rate) / cost(s, from, to);
+}
+
+// A rung that buys more than the one below it takes its place.
+static void push(Want *w, const ClusterSetup *s, WantRung r) {
+    while (w->n_rungs > 1 && slope(s, &w->rungs[w->n_rungs - 1], &r) >=
+                                 slope(s, &w->rungs[w->n_rungs - 2], &w->rungs[w->n_rungs - 1]))
+        w->n_rungs--;
+    w->rungs[w->n_rungs++] = r;
+}
+
+static WantRung usual_rung(const ClusterJob *j) {
+    uint32_t n = j->gpus > 0 ? j->gpus : 1;
+    return (WantRung){j->cores_milli / n, j->memory_mib / n, 1};
+}
+
+static void climb(Want *w, const ClusterSetup *s, const ClusterJob *j) {
+    const ClusterProfile *p = &s->profiles->at[j->class];
+    WantRung              usual = usual_rung(j);
+    double speed = profile_speed(p, usual.cores_milli / 1000.0, usual.memory_mib / 1024.0);
+    for (uint32_t i = 0; i < p->ladder.n; i++) {
+        const ProfileRung *x = &p->ladder.at[i];
+        WantRung r = {(uint32_t)(x->cores * 1000), (uint32_t)(x->gb * 1024), (float)x->speed};
+        if (x->share < 1 || !(speed > 0)) continue;
+        r.rate = (float)(profile_speed(p, r.cores_milli / 1000.0, r.memory_mib / 1024.0) / speed);
+        push(w, s, r);
+    }
+}
+
+static uint32_t nearest_to_usual(const Want *w) {
+    uint32_t at = 0;
+    for (uint32_t i = 1; i < w->n_rungs; i++)
+        if (fabsf(w->rungs[i].rate - 1) < fabsf(w->rungs[at].rate - 1)) at = i;
+    return at;
+}
+
+void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRules *r) {
+    bool classed = s->profiles != NULL && j->class != CLUSTER_NONE && j->gpus > 0;
+    *w = (Want){.job = j->id + 1,
+                .gpus = j->gpus,
+                .milli = j->gpu_milli,
+                .class = classed ? j->class : CLUSTER_NONE,
+                .types = j->gpus > 0 ? j->gpu_types : 0,
+                .wide = j->gpus > s->most_gpus};
+    TimeNs restart = w->wide ? s->restart_wide : s->restart;
+    w->restart_s = (float)((double)restart / 1e9);
+    if (classed) w->restart_s = (float)s->profiles->at[j->class].restart_s;
+    if (classed && !r->fixed) climb(w, s, j);
+    if (w->n_rungs == 0) w->rungs[w->n_rungs++] = usual_rung(j);
+    w->usual = nearest_to_usual(w);
+}
+
+// A job that takes longer than everybody together is as urgent as a shorter one.
+static double urged(double left, double drain, const WantRules *r) {
+    double line = drain * r->margin;
+    if (!(left > line) || !(line > 0)) return left;
+    return left * pow(line / left, r->urge);
+}
+
+void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain_s,
+               const WantRules *r) {
+    TimeNs left = cluster_left(v, t);
+    double weight = 1;
+    if (t->job.tenant != CLUSTER_NONE) weight = v->setup->tenants[t->job.tenant].weight;
+    double s = left >= 0 ? (double)left / 1e9 : r->age_s + (double)cluster_held(v, t) / 1e9;
+    w->left_s = (float)(s > 1 ? s : 1);
+    w->value = (float)(weight / urged(w->left_s, drain_s, r));
+}
