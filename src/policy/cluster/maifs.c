@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {
@@ -14,13 +15,14 @@ static const Setting rows[] = {
 void maifs_carve(Maifs *m, const ClusterSetup *s, const MaifsSettings *with, Carve *from) {
     size_t each = (size_t)with->window * OFFER_EACH;
     m->wants = carve(from, Want, s->n_slots);
-    m->hosts = carve(from, Host, s->n_servers);
+    m->inns = carve(from, Inn, s->n_servers);
     m->window = carve(from, uint32_t, with->window);
     m->dense = carve(from, float, s->n_slots);
     m->state = carve(from, uint8_t, s->n_slots);
     m->evicted = carve(from, uint32_t, s->n_slots);
     m->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
     m->offers = carve(from, Offer, s->n_servers * each);
+    m->bids = carve(from, MaifsBid, s->n_servers * (size_t)OFFER_EACH);
     m->n_offers = carve(from, uint32_t, s->n_servers);
     m->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + s->gpus);
 }
@@ -78,7 +80,7 @@ static void open_epoch(Maifs *m, const ClusterView *v) {
     m->drain_s = work / (double)m->setup->gpus;
     look_at(m, v->running, v->n_running);
     look_at(m, v->waiting, v->n_waiting);
-    for (uint32_t i = 0; i < m->setup->n_servers; i++) host_open(&m->hosts[i], v, i, m->wants);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_open(&m->inns[i], v, i, m->wants);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const Want *w = &m->wants[v->waiting[i]];
         float       gpus = w->gpus > 0 ? (float)w->gpus * (float)w->milli / 1000 : 0.1f;
@@ -109,31 +111,31 @@ static void turn_page(Maifs *m, uint32_t last) {
     }
 }
 
-static void make_offers(Maifs *m, uint32_t host) {
+static void make_offers(Maifs *m, uint32_t inn) {
     size_t each = (size_t)m->with->window * OFFER_EACH;
-    m->n_offers[host] =
-        offer_make(&m->desk, &m->hosts[host], m->window, m->n_window, m->offers + host * each);
+    m->n_offers[inn] =
+        offer_make(&m->desk, &m->inns[inn], m->window, m->n_window, m->offers + inn * each);
 }
 
 static void leave(Maifs *m, uint32_t task) {
     const ClusterTask *t = &m->view->tasks[task];
     for (uint32_t i = 0; i < t->n_slices; i++) {
-        Host *h = &m->hosts[t->slices[i].server];
-        host_remove(h, task);
-        host_deal(h, m->setup, m->wants);
+        Inn *h = &m->inns[t->slices[i].server];
+        inn_remove(h, task);
+        inn_deal(h, m->setup, m->wants);
         make_offers(m, h->server);
     }
     m->state[task] = MAIFS_GOES;
     m->evicted[m->n_evicted++] = task;
 }
 
-static void clear(Maifs *m, Host *h, const Offer *o) {
-    HostLeave go;
-    uint64_t  mask;
-    uint32_t  tasks[HOST_GUESTS], n = 0;
-    if (o->mates > 0 || !offer_victims(&m->desk, h, &m->wants[o->task], o->give, &go, &mask)) return;
+static void clear(Maifs *m, Inn *h, const Offer *o) {
+    InnLeave go;
+    uint64_t mask;
+    uint32_t tasks[INN_GUESTS], n = 0;
+    if (!offer_victims(&m->desk, h, &m->wants[o->task], o->give, &go, &mask)) return;
     for (uint32_t i = 0; i < h->n; i++)
-        if (host_leaves(&go, i)) tasks[n++] = h->at[i].task;
+        if (inn_leaves(&go, i)) tasks[n++] = h->at[i].task;
     for (uint32_t i = 0; i < n; i++) leave(m, tasks[i]);
 }
 
@@ -144,28 +146,79 @@ static void drop_from_window(Maifs *m, uint32_t task) {
     m->n_window = n;
 }
 
-static void settle(Maifs *m, uint32_t host, const Offer *offer) {
-    Host       *h = &m->hosts[host];
+static void settle(Maifs *m, uint32_t inn, const Offer *offer) {
+    Inn        *h = &m->inns[inn];
     Offer       o = *offer;
     const Want *w = &m->wants[o.task];
+    uint32_t    gpus = w->wide ? o.give : w->gpus;
     if (o.victims > 0) clear(m, h, &o);
     Guest g = {.mask = o.mask,
                .task = o.task,
-               .cores_milli = want_units(w, w->gpus) * w->rungs[o.rung].cores_milli,
-               .memory_mib = want_units(w, w->gpus) * w->rungs[o.rung].memory_mib,
-               .gpus = (uint8_t)w->gpus,
+               .cores_milli = want_units(w, gpus) * w->rungs[o.rung].cores_milli,
+               .memory_mib = want_units(w, gpus) * w->rungs[o.rung].memory_mib,
+               .gpus = (uint8_t)gpus,
                .rung = o.rung,
                .fresh = true,
+               .wide = w->wide,
                .share = 1};
-    host_add(h, &g);
-    host_deal(h, m->setup, m->wants);
-    m->starts[m->n_starts++] = (MaifsStart){o.task, host};
+    inn_add(h, &g);
+    inn_deal(h, m->setup, m->wants);
+    m->starts[m->n_starts++] = (MaifsStart){o.task, inn};
     m->state[o.task] = MAIFS_COMES;
     drop_from_window(m, o.task);
-    make_offers(m, host);
+    make_offers(m, inn);
 }
 
-static bool best_of(const Maifs *m, uint32_t *host, const Offer **best) {
+// The best slices of a gang; the last may be cut.
+static float gang_of(const Maifs *m, uint32_t task, MaifsBid *bids, uint32_t *n) {
+    size_t   each = (size_t)m->with->window * OFFER_EACH;
+    uint32_t left = m->wants[task].gpus, found = 0;
+    float    gain = 0;
+    for (uint32_t i = 0; i < m->setup->n_servers; i++)
+        for (uint32_t k = 0; k < m->n_offers[i]; k++) {
+            const Offer *o = &m->offers[i * each + k];
+            if (o->task != task) continue;
+            uint32_t at = found++;
+            for (; at > 0 && bids[at - 1].gain < o->gain; at--) bids[at] = bids[at - 1];
+            bids[at] = (MaifsBid){.inn = i, .give = o->give, .gain = o->gain};
+        }
+    *n = 0;
+    for (uint32_t i = 0; i < found && left > 0; i++, ++*n) {
+        if (bids[i].give > left) bids[i].give = left;
+        left -= bids[i].give;
+        gain += bids[i].gain;
+    }
+    return left > 0 ? 0 : gain;
+}
+
+static float best_gang(Maifs *m, uint32_t *task, uint32_t *n) {
+    float most = 0;
+    for (uint32_t k = 0; k < m->n_window; k++) {
+        if (!m->wants[m->window[k]].wide) continue;
+        float gain = gang_of(m, m->window[k], m->bids, n);
+        if (!(gain > most)) continue;
+        most = gain;
+        *task = m->window[k];
+    }
+    return most;
+}
+
+static void settle_gang(Maifs *m, uint32_t task, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        Inn     *h = &m->inns[m->bids[i].inn];
+        InnLeave go;
+        Offer    o = {.task = task,
+                      .give = (uint16_t)m->bids[i].give,
+                      .rung = (uint8_t)m->wants[task].usual,
+                      .victims = 1};
+        clear(m, h, &o);
+        CHECK(offer_victims(&m->desk, h, &m->wants[task], o.give, &go, &o.mask));
+        o.victims = 0;
+        settle(m, h->server, &o);
+    }
+}
+
+static bool best_of(const Maifs *m, uint32_t *inn, const Offer **best) {
     size_t each = (size_t)m->with->window * OFFER_EACH;
     float  most = 0;
     *best = NULL;
@@ -176,16 +229,27 @@ static bool best_of(const Maifs *m, uint32_t *host, const Offer **best) {
                 continue;
             most = o->gain;
             *best = o;
-            *host = i;
+            *inn = i;
         }
     return *best != NULL;
 }
 
 static void agree(Maifs *m) {
-    uint32_t     host;
+    uint32_t     inn = 0, task = 0, n = 0;
     const Offer *o;
     for (uint32_t i = 0; i < m->setup->n_servers; i++) make_offers(m, i);
-    while (best_of(m, &host, &o)) settle(m, host, o);
+    for (;;) {
+        float gang = best_gang(m, &task, &n);
+        bool  single = best_of(m, &inn, &o);
+        if (gang > (single ? o->gain : 0)) {
+            gang_of(m, task, m->bids, &n);
+            settle_gang(m, task, n);
+        } else if (single) {
+            settle(m, inn, o);
+        } else {
+            return;
+        }
+    }
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
@@ -200,8 +264,8 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         agree(m);
     }
     for (uint32_t i = 0; i < m->setup->n_servers; i++) {
-        host_deal(&m->hosts[i], m->setup, m->wants);
-        m->hosts[i].changed = true;
+        inn_deal(&m->inns[i], m->setup, m->wants);
+        m->inns[i].changed = true;
     }
     uint32_t n = maifs_plan(m, out);
     bool     at_once = v->now - m->again <= 1;

@@ -25,8 +25,13 @@ typedef struct MaifsSettings {
 enum { MAIFS_ROUNDS = 64, MAIFS_PAGES = 8 };
 
 typedef struct MaifsStart {  // a slice of a task that is to start
-    uint32_t task, host;
+    uint32_t task, inn;
 } MaifsStart;
+
+typedef struct MaifsBid {  // of an inn for a slice of a gang
+    uint32_t inn, give;
+    float    gain;
+} MaifsBid;
 
 typedef struct Maifs {
     const ClusterSetup  *setup;
@@ -35,7 +40,7 @@ typedef struct Maifs {
     OfferDesk            desk;
     WantRules            rules;
     Want                *wants;   // [n_slots]
-    Host                *hosts;   // [n_servers]
+    Inn                *inns;   // [n_servers]
     uint32_t            *window;  // [window]
     uint32_t             n_window;
     float               *dense;   // [n_slots] of those that wait, worth for each GPU
@@ -46,6 +51,7 @@ typedef struct Maifs {
     uint32_t             n_starts;
     Offer               *offers;  // [n_servers][window * OFFER_EACH]
     uint32_t            *n_offers;
+    MaifsBid            *bids;
     ClusterSlice        *slices;
     uint32_t             n_slices;
     double               drain_s;
@@ -56,4 +62,4 @@ typedef struct Maifs {
 typedef enum MaifsFate { MAIFS_STAYS, MAIFS_GOES, MAIFS_COMES } MaifsFate;
 
 void     maifs_carve(Maifs *m, const ClusterSetup *s, const MaifsSettings *with, Carve *from);
-uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what the hosts agreed on, as steps
+uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what the inns agreed on, as steps

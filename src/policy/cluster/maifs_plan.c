@@ -1,4 +1,4 @@
-// From what hosts agreed on to steps that an engine can take one after the other.
+// From what inns agreed on to steps that an engine can take one after the other.
 #include "policy/cluster/maifs.h"
 
 static ClusterSlice *put(Maifs *m, const Guest *g, uint32_t server) {
@@ -29,7 +29,7 @@ static ClusterAction level(const Guest *g, const ClusterSlice *s) {
 }
 
 // Down first, so that what others get is free by then; `up`: the rest of the way.
-static uint32_t levels(Maifs *m, const Host *h, bool up, ClusterAction *out) {
+static uint32_t levels(Maifs *m, const Inn *h, bool up, ClusterAction *out) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
@@ -47,7 +47,7 @@ static uint32_t levels(Maifs *m, const Host *h, bool up, ClusterAction *out) {
     return n;
 }
 
-static const Guest *guest_of(const Host *h, uint32_t task) {
+static const Guest *guest_of(const Inn *h, uint32_t task) {
     for (uint32_t i = 0; i < h->n; i++)
         if (h->at[i].task == task) return &h->at[i];
     return NULL;
@@ -57,7 +57,7 @@ static uint32_t start_all(Maifs *m, ClusterAction *out) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_starts; i++) {
         const MaifsStart *x = &m->starts[i];
-        ClusterSlice     *s = put(m, guest_of(&m->hosts[x->host], x->task), x->host);
+        ClusterSlice     *s = put(m, guest_of(&m->inns[x->inn], x->task), x->inn);
         if (n > 0 && out[n - 1].task == x->task)
             out[n - 1].n_slices++;
         else
@@ -73,9 +73,9 @@ uint32_t maifs_plan(Maifs *m, ClusterAction *out) {
     for (uint32_t i = 0; i < m->n_evicted; i++)
         out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = m->evicted[i]};
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        if (m->hosts[i].changed) n += levels(m, &m->hosts[i], false, out + n);
+        if (m->inns[i].changed) n += levels(m, &m->inns[i], false, out + n);
     n += start_all(m, out + n);
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        if (m->hosts[i].changed) n += levels(m, &m->hosts[i], true, out + n);
+        if (m->inns[i].changed) n += levels(m, &m->inns[i], true, out + n);
     return n;
 }

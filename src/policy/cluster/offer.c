@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-typedef struct Room {  // on a host for tasks of one size, when some guests go
-    HostLeave leave;
-    HostFill  fill;
+typedef struct Room {  // on a inn for tasks of one size, when some guests go
+    InnLeave leave;
+    InnFill  fill;
     uint64_t  mask;
     float     lost, redo;  // worth of those that go; and that of the time they need to begin again
     uint32_t  gpus, victims;
@@ -15,7 +15,7 @@ static float part_of(const Guest *g, const Want *w) {
     return g->wide ? (float)g->gpus / (float)w->gpus : 1;
 }
 
-static bool suits(const OfferDesk *d, const Host *h, const Want *w) {
+static bool suits(const OfferDesk *d, const Inn *h, const Want *w) {
     return w->types == 0 || (w->types >> d->setup->servers[h->server].type & 1) != 0;
 }
 
@@ -23,10 +23,10 @@ static uint64_t all_of(uint32_t gpus) {
     return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
 }
 
-static uint64_t free_of(const Host *h, const HostLeave *leave) {
+static uint64_t free_of(const Inn *h, const InnLeave *leave) {
     uint64_t used = 0;
     for (uint32_t i = 0; i < h->n; i++)
-        if (!host_leaves(leave, i)) used |= h->at[i].mask;
+        if (!inn_leaves(leave, i)) used |= h->at[i].mask;
     return all_of(h->gpus) & ~used;
 }
 
@@ -44,13 +44,13 @@ typedef struct Line {
     uint8_t guest;
 } Line;
 
-static uint32_t line_up(const OfferDesk *d, const Host *h, Line *line) {
+static uint32_t line_up(const OfferDesk *d, const Inn *h, Line *line) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
         const Want  *w = &d->wants[g->task];
         if (g->fresh || g->gpus == 0) continue;
-        Line x = {host_worth(g, w) / (float)w->gpus, (uint8_t)i};
+        Line x = {inn_worth(g, w) / (float)w->gpus, (uint8_t)i};
         uint32_t k = n++;
         for (; k > 0 && line[k - 1].density > x.density; k--) line[k] = line[k - 1];
         line[k] = x;
@@ -58,8 +58,8 @@ static uint32_t line_up(const OfferDesk *d, const Host *h, Line *line) {
     return n;
 }
 
-static bool enough(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus,
-                   const HostLeave *leave) {
+static bool enough(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus,
+                   const InnLeave *leave) {
     int64_t  cores = h->cores_milli, memory = h->memory_mib;
     uint32_t units = want_units(w, gpus);
     if ((uint32_t)__builtin_popcountll(free_of(h, leave)) < gpus) return false;
@@ -69,7 +69,7 @@ static bool enough(const OfferDesk *d, const Host *h, const Want *w, uint32_t gp
         const Guest *g = &h->at[i];
         const Want  *x = &d->wants[g->task];
         bool         level = !g->wide && x->class != CLUSTER_NONE;
-        if (host_leaves(leave, i)) continue;
+        if (inn_leaves(leave, i)) continue;
         cores -= level ? want_units(x, g->gpus) * x->rungs[0].cores_milli : g->cores_milli;
         memory -= level ? want_units(x, g->gpus) * x->rungs[0].memory_mib : g->memory_mib;
     }
@@ -78,29 +78,29 @@ static bool enough(const OfferDesk *d, const Host *h, const Want *w, uint32_t gp
 
 // The least worthy go until there is room; then those stay, the worthiest first, without whose
 // leaving there is room as well.
-bool offer_victims(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus, HostLeave *out,
+bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, InnLeave *out,
                    uint64_t *mask) {
-    Line     line[HOST_GUESTS];
+    Line     line[INN_GUESTS];
     uint32_t n = 0, gone = 0;
-    *out = (HostLeave){{0}};
-    if (gpus > h->gpus || h->n + 1 >= HOST_GUESTS || h->full) return false;
+    *out = (InnLeave){{0}};
+    if (gpus > h->gpus || h->n + 1 >= INN_GUESTS || h->full) return false;
     bool fits = enough(d, h, w, gpus, out);
     if (!fits && (!d->rules.evict || gpus == 0)) return false;
     if (!fits) n = line_up(d, h, line);
     while (!fits && gone < n) {
-        host_set_leave(out, line[gone++].guest, true);
+        inn_set_leave(out, line[gone++].guest, true);
         fits = enough(d, h, w, gpus, out);
     }
     if (!fits) return false;
     for (uint32_t i = gone; i-- > 0;) {
-        host_set_leave(out, line[i].guest, false);
-        if (!enough(d, h, w, gpus, out)) host_set_leave(out, line[i].guest, true);
+        inn_set_leave(out, line[i].guest, false);
+        if (!enough(d, h, w, gpus, out)) inn_set_leave(out, line[i].guest, true);
     }
     *mask = lowest(free_of(h, out), gpus);
     return true;
 }
 
-static void make_room(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus, Room *r) {
+static void make_room(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, Room *r) {
     r->gpus = gpus;
     r->victims = 0;
     r->lost = r->redo = 0;
@@ -109,16 +109,16 @@ static void make_room(const OfferDesk *d, const Host *h, const Want *w, uint32_t
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
         const Want  *x = &d->wants[g->task];
-        if (!host_leaves(&r->leave, i)) continue;
+        if (!inn_leaves(&r->leave, i)) continue;
         r->victims++;
-        r->lost += host_worth(g, x);  // all of a wide gang stops
+        r->lost += inn_worth(g, x);  // all of a wide gang stops
         r->redo += x->value * x->restart_s;
     }
-    host_fill(h, &r->leave, d->wants, &r->fill);
+    inn_fill(h, &r->leave, d->wants, &r->fill);
 }
 
-// With no levels to look at, a host is worth what its guests are with what they usually have.
-static double after(const OfferDesk *d, const Host *h, const Room *r, const Want *w, uint32_t units,
+// With no levels to look at, a inn is worth what its guests are with what they usually have.
+static double after(const OfferDesk *d, const Inn *h, const Room *r, const Want *w, uint32_t units,
                     uint32_t rung) {
     int64_t cores = r->fill.cores_milli - (int64_t)units * w->rungs[rung].cores_milli;
     int64_t memory = r->fill.memory_mib - (int64_t)units * w->rungs[rung].memory_mib;
@@ -126,15 +126,15 @@ static double after(const OfferDesk *d, const Host *h, const Room *r, const Want
     if (d->rules.blind) {
         double worth = h->worth;
         for (uint32_t i = 0; i < h->n; i++)
-            if (host_leaves(&r->leave, i))
-                worth -= host_worth(&h->at[i], &d->wants[h->at[i].task]) *
+            if (inn_leaves(&r->leave, i))
+                worth -= inn_worth(&h->at[i], &d->wants[h->at[i].task]) *
                          part_of(&h->at[i], &d->wants[h->at[i].task]);
         return worth;
     }
-    return host_fill_worth(&r->fill, cores, memory);
+    return inn_fill_worth(&r->fill, cores, memory);
 }
 
-static uint32_t whole(const OfferDesk *d, const Host *h, const Want *w, uint32_t task,
+static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task,
                       const Room *r, Offer *out) {
     uint32_t n = 0, units = want_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
@@ -160,7 +160,7 @@ static uint32_t whole(const OfferDesk *d, const Host *h, const Want *w, uint32_t
 }
 
 // What those on a GPU lose when a task joins them; below 0: it cannot.
-static float harm(const OfferDesk *d, const Host *h, uint64_t mask, uint32_t task,
+static float harm(const OfferDesk *d, const Inn *h, uint64_t mask, uint32_t task,
                   uint32_t *mates) {
     float lost = 0;
     *mates = 0;
@@ -171,7 +171,7 @@ static float harm(const OfferDesk *d, const Host *h, uint64_t mask, uint32_t tas
         if (g->mask != mask || g->wide || g->fresh || x->class == CLUSTER_NONE) return -1;
         float by = (float)profile_pair(d->setup->profiles, x->class, d->wants[task].class);
         if (!(by > 0) || ++*mates >= d->rules.mates) return -1;
-        lost += host_worth(g, x) * (1 - by);
+        lost += inn_worth(g, x) * (1 - by);
     }
     return lost;
 }
@@ -182,32 +182,32 @@ typedef struct Seat {
     uint32_t mates;
 } Seat;
 
-static bool best_seat(const OfferDesk *d, const Host *h, const Want *w, uint32_t task, Seat *best) {
+static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task, Seat *best) {
     best->mask = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         Seat s = {.mask = h->at[i].mask};
         if (h->at[i].gpus != w->gpus) continue;
         s.lost = harm(d, h, s.mask, task, &s.mates);
         if (s.lost < 0) continue;
-        s.share = host_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
+        s.share = inn_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
         s.gain = w->value * s.share - s.lost;
         if (s.share > 0 && (best->mask == 0 || s.gain > best->gain)) *best = s;
     }
     return best->mask != 0;
 }
 
-static uint32_t beside(const OfferDesk *d, const Host *h, const Want *w, uint32_t task,
-                       const HostFill *f, Offer *out) {
+static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task,
+                       const InnFill *f, Offer *out) {
     Seat     seat;
     uint32_t n = 0;
     if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->wide || w->gpus == 0) return 0;
-    if (h->n + 1 >= HOST_GUESTS || h->full || !best_seat(d, h, w, task, &seat)) return 0;
+    if (h->n + 1 >= INN_GUESTS || h->full || !best_seat(d, h, w, task, &seat)) return 0;
     for (uint32_t l = 0; l < w->n_rungs; l++) {
         int64_t cores = f->cores_milli - (int64_t)w->gpus * w->rungs[l].cores_milli;
         int64_t memory = f->memory_mib - (int64_t)w->gpus * w->rungs[l].memory_mib;
         if (cores < 0 || memory < 0) break;
         float own = w->value * w->rungs[l].rate * seat.share;
-        double rest = host_fill_worth(f, cores, memory);
+        double rest = inn_fill_worth(f, cores, memory);
         out[n++] = (Offer){.mask = seat.mask,
                            .task = task,
                            .give = (uint16_t)w->gpus,
@@ -221,19 +221,19 @@ static uint32_t beside(const OfferDesk *d, const Host *h, const Want *w, uint32_
     return n;
 }
 
-// GPUs that a host can give a task: all that it needs, or of a wide gang all that the host has.
-static uint32_t gives(const Host *h, const Want *w) {
+// GPUs that a inn can give a task: all that it needs, or of a wide gang all that the inn has.
+static uint32_t gives(const Inn *h, const Want *w) {
     return w->wide && w->gpus > h->gpus ? h->gpus : w->gpus;
 }
 
-uint32_t offer_make(const OfferDesk *d, const Host *h, const uint32_t *tasks, uint32_t n,
+uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
                     Offer *out) {
     Room      room = {.gpus = UINT32_MAX};
-    HostFill  as_is;
+    InnFill  as_is;
     uint32_t  made = 0;
-    HostLeave nobody = {{0}};
+    InnLeave nobody = {{0}};
     if (h->full) return 0;
-    host_fill(h, &nobody, d->wants, &as_is);
+    inn_fill(h, &nobody, d->wants, &as_is);
     for (uint32_t k = 0; k < n; k++) {
         const Want *w = &d->wants[tasks[k]];
         if (!suits(d, h, w)) continue;

@@ -1,10 +1,10 @@
-// Offer: what a host could do with a task: with which amounts, on whose GPU, in whose place, and
+// Offer: what a inn could do with a task: with which amounts, on whose GPU, in whose place, and
 // what worth that adds.
 #pragma once
 
-#include "policy/cluster/host.h"
+#include "policy/cluster/inn.h"
 
-enum { OFFER_EACH = 2 * WANT_RUNGS };  // of a host to a task, at most
+enum { OFFER_EACH = 2 * WANT_RUNGS };  // of a inn to a task, at most
 
 typedef struct Offer {
     uint64_t mask;   // GPUs that it would have; they may have to be cleared first
@@ -32,10 +32,10 @@ typedef struct OfferDesk {  // what goes with all offers of an epoch
     OfferRules          rules;
 } OfferDesk;
 
-// Offers of a host to tasks, at most OFFER_EACH a task; to a wide gang those of a slice.
-uint32_t offer_make(const OfferDesk *d, const Host *h, const uint32_t *tasks, uint32_t n,
+// Offers of a inn to tasks, at most OFFER_EACH a task; to a wide gang those of a slice.
+uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
                     Offer *out);
 
 // Who has to go when a task gets so many whole GPUs and its lowest rung; false: it cannot be.
-bool offer_victims(const OfferDesk *d, const Host *h, const Want *w, uint32_t gpus, HostLeave *out,
+bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, InnLeave *out,
                    uint64_t *mask);

@@ -1,9 +1,9 @@
-#include "policy/cluster/host.h"
+#include "policy/cluster/inn.h"
 
 #include <string.h>
 
-float host_rate(const Guest *g, const Want *w) { return g->share * w->rungs[g->rung].rate; }
-float host_worth(const Guest *g, const Want *w) { return w->value * host_rate(g, w); }
+float inn_rate(const Guest *g, const Want *w) { return g->share * w->rungs[g->rung].rate; }
+float inn_worth(const Guest *g, const Want *w) { return w->value * inn_rate(g, w); }
 
 static bool dealt(const Guest *g, const Want *w) { return !g->wide && w->class != CLUSTER_NONE; }
 
@@ -16,9 +16,9 @@ static uint8_t rung_of(const Want *w, const ClusterSlice *s) {
     return (uint8_t)rung;
 }
 
-float host_company(const Host *h, const ClusterSetup *s, const Want *wants, uint64_t mask,
+float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64_t mask,
                    uint32_t task, uint32_t besides) {
-    uint32_t classes[HOST_GUESTS];
+    uint32_t classes[INN_GUESTS];
     float    least = 1;
     if (s->profiles == NULL || wants[task].class == CLUSTER_NONE) return 1;
     for (uint64_t m = mask & h->used; m != 0; m &= m - 1) {
@@ -42,7 +42,7 @@ static float spread_of(const ClusterSetup *s, const Want *w, uint32_t servers) {
     return usual > 0 ? (float)(profile_spread(p, w->gpus, servers) / usual) : 1;
 }
 
-static void count_up(Host *h, const Want *wants) {
+static void count_up(Inn *h, const Want *wants) {
     h->used = 0;
     h->worth = 0;
     for (uint32_t i = 0; i < h->n; i++) {
@@ -50,11 +50,11 @@ static void count_up(Host *h, const Want *wants) {
         const Guest *g = &h->at[i];
         double       all = wants[g->task].gpus > 0 ? wants[g->task].gpus : 1;
         double       part = g->wide ? g->gpus / all : 1;
-        h->worth += host_worth(g, &wants[g->task]) * part;
+        h->worth += inn_worth(g, &wants[g->task]) * part;
     }
 }
 
-static void take_in(Host *h, const ClusterView *v, uint32_t task, const Want *wants) {
+static void take_in(Inn *h, const ClusterView *v, uint32_t task, const Want *wants) {
     const ClusterTask *t = &v->tasks[task];
     for (uint32_t i = 0; i < t->n_slices; i++) {
         const ClusterSlice *s = &t->slices[i];
@@ -72,7 +72,7 @@ static void take_in(Host *h, const ClusterView *v, uint32_t task, const Want *wa
     }
 }
 
-void host_open(Host *h, const ClusterView *v, uint32_t server, const Want *wants) {
+void inn_open(Inn *h, const ClusterView *v, uint32_t server, const Want *wants) {
     const ClusterServer *x = &v->setup->servers[server];
     const ServerState   *now = &v->servers[server];
     h->server = server;
@@ -81,30 +81,30 @@ void host_open(Host *h, const ClusterView *v, uint32_t server, const Want *wants
     h->cores_milli = x->cores_milli;
     h->memory_mib = x->memory_mib;
     h->changed = false;
-    h->full = now->n_residents >= HOST_GUESTS;
+    h->full = now->n_residents >= INN_GUESTS;
     for (uint32_t i = 0; i < now->n_residents && !h->full; i++)
         take_in(h, v, now->residents[i], wants);
     count_up(h, wants);
     for (uint32_t i = 0; i < h->n; i++)
         h->at[i].share *=
-            host_company(h, v->setup, wants, h->at[i].mask, h->at[i].task, CLUSTER_NONE);
+            inn_company(h, v->setup, wants, h->at[i].mask, h->at[i].task, CLUSTER_NONE);
     count_up(h, wants);
 }
 
-static void sort_steps(HostStep *at, uint32_t n) {
+static void sort_steps(InnStep *at, uint32_t n) {
     for (uint32_t i = 1; i < n; i++) {
-        HostStep x = at[i];
+        InnStep x = at[i];
         uint32_t k = i;
         for (; k > 0 && at[k - 1].density < x.density; k--) at[k] = at[k - 1];
         at[k] = x;
     }
 }
 
-static void add_steps(const Host *h, uint32_t guest, const Want *w, HostFill *f) {
+static void add_steps(const Inn *h, uint32_t guest, const Want *w, InnFill *f) {
     const Guest *g = &h->at[guest];
     uint32_t     n = want_units(w, g->gpus);
     for (uint32_t r = 1; r < w->n_rungs; r++) {
-        HostStep s = {.worth = w->value * g->share * (w->rungs[r].rate - w->rungs[r - 1].rate),
+        InnStep s = {.worth = w->value * g->share * (w->rungs[r].rate - w->rungs[r - 1].rate),
                       .cores_milli = n * (w->rungs[r].cores_milli - w->rungs[r - 1].cores_milli),
                       .memory_mib = n * (w->rungs[r].memory_mib - w->rungs[r - 1].memory_mib),
                       .guest = (uint8_t)guest,
@@ -116,7 +116,7 @@ static void add_steps(const Host *h, uint32_t guest, const Want *w, HostFill *f)
     }
 }
 
-void host_fill(const Host *h, const HostLeave *leave, const Want *wants, HostFill *f) {
+void inn_fill(const Inn *h, const InnLeave *leave, const Want *wants, InnFill *f) {
     f->worth = 0;
     f->cores_milli = h->cores_milli;
     f->memory_mib = h->memory_mib;
@@ -124,11 +124,11 @@ void host_fill(const Host *h, const HostLeave *leave, const Want *wants, HostFil
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
         const Want  *w = &wants[g->task];
-        if (leave != NULL && host_leaves(leave, i)) continue;
+        if (leave != NULL && inn_leaves(leave, i)) continue;
         if (!dealt(g, w)) {
             f->cores_milli -= g->cores_milli;
             f->memory_mib -= g->memory_mib;
-            f->worth += host_worth(g, w) * (g->wide ? (float)g->gpus / (float)w->gpus : 1);
+            f->worth += inn_worth(g, w) * (g->wide ? (float)g->gpus / (float)w->gpus : 1);
             continue;
         }
         f->cores_milli -= (int64_t)want_units(w, g->gpus) * w->rungs[0].cores_milli;
@@ -140,14 +140,14 @@ void host_fill(const Host *h, const HostLeave *leave, const Want *wants, HostFil
 }
 
 // A guest whose next rung does not fit keeps the one it has; others may still go up.
-static double deal(const HostFill *f, int64_t cores, int64_t memory, Host *h) {
+static double deal(const InnFill *f, int64_t cores, int64_t memory, Inn *h) {
     double    worth = f->worth;
-    HostLeave stuck = {{0}};
+    InnLeave stuck = {{0}};
     for (uint32_t i = 0; i < f->n; i++) {
-        const HostStep *s = &f->at[i];
-        if (host_leaves(&stuck, s->guest)) continue;
+        const InnStep *s = &f->at[i];
+        if (inn_leaves(&stuck, s->guest)) continue;
         if (s->cores_milli > cores || s->memory_mib > memory) {
-            host_set_leave(&stuck, s->guest, true);
+            inn_set_leave(&stuck, s->guest, true);
             continue;
         }
         cores -= s->cores_milli;
@@ -158,11 +158,11 @@ static double deal(const HostFill *f, int64_t cores, int64_t memory, Host *h) {
     return worth;
 }
 
-double host_fill_worth(const HostFill *f, int64_t cores_milli, int64_t memory_mib) {
+double inn_fill_worth(const InnFill *f, int64_t cores_milli, int64_t memory_mib) {
     return deal(f, cores_milli, memory_mib, NULL);
 }
 
-void host_remove(Host *h, uint32_t task) {
+void inn_remove(Inn *h, uint32_t task) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++)
         if (h->at[i].task != task) h->at[n++] = h->at[i];
@@ -170,14 +170,14 @@ void host_remove(Host *h, uint32_t task) {
     h->n = n;
 }
 
-void host_add(Host *h, const Guest *g) {
+void inn_add(Inn *h, const Guest *g) {
     h->at[h->n++] = *g;
     h->used |= g->mask;
     h->changed = true;
 }
 
 // What each has of a GPU: as much as it asks for, or an equal part where that is too much for all.
-static uint32_t milli_of(const Host *h, const Want *wants, const Guest *g) {
+static uint32_t milli_of(const Inn *h, const Want *wants, const Guest *g) {
     uint32_t milli = wants[g->task].milli;
     for (uint64_t m = g->mask; m != 0; m &= m - 1) {
         uint32_t n = 0, asked = 0;
@@ -191,20 +191,20 @@ static uint32_t milli_of(const Host *h, const Want *wants, const Guest *g) {
     return milli;
 }
 
-static void share_out(Host *h, const ClusterSetup *s, const Want *wants) {
+static void share_out(Inn *h, const ClusterSetup *s, const Want *wants) {
     for (uint32_t i = 0; i < h->n; i++) {
         Guest *g = &h->at[i];
         g->milli = (uint16_t)milli_of(h, wants, g);
         if (g->wide) continue;
-        g->share = host_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
+        g->share = inn_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
     }
 }
 
-void host_deal(Host *h, const ClusterSetup *s, const Want *wants) {
-    HostFill f;
+void inn_deal(Inn *h, const ClusterSetup *s, const Want *wants) {
+    InnFill f;
     count_up(h, wants);
     share_out(h, s, wants);
-    host_fill(h, NULL, wants, &f);
+    inn_fill(h, NULL, wants, &f);
     if (f.cores_milli < 0 || f.memory_mib < 0) return;
     for (uint32_t i = 0; i < h->n; i++)
         if (dealt(&h->at[i], &wants[h->at[i].task])) h->at[i].rung = 0;
