@@ -42,7 +42,7 @@ static float spread_of(const ClusterSetup *s, const Want *w, uint32_t servers) {
     return usual > 0 ? (float)(profile_spread(p, w->gpus, servers) / usual) : 1;
 }
 
-static void count_up(Inn *h, const Want *wants) {
+void inn_count(Inn *h, const Want *wants) {
     h->used = 0;
     h->worth = 0;
     for (uint32_t i = 0; i < h->n; i++) {
@@ -80,15 +80,14 @@ void inn_open(Inn *h, const ClusterView *v, uint32_t server, const Want *wants) 
     h->gpus = x->gpus;
     h->cores_milli = x->cores_milli;
     h->memory_mib = x->memory_mib;
-    h->changed = false;
     h->full = now->n_residents >= INN_GUESTS;
     for (uint32_t i = 0; i < now->n_residents && !h->full; i++)
         take_in(h, v, now->residents[i], wants);
-    count_up(h, wants);
+    inn_count(h, wants);
     for (uint32_t i = 0; i < h->n; i++)
         h->at[i].share *=
             inn_company(h, v->setup, wants, h->at[i].mask, h->at[i].task, CLUSTER_NONE);
-    count_up(h, wants);
+    inn_count(h, wants);
 }
 
 static void sort_steps(InnStep *at, uint32_t n) {
@@ -166,14 +165,12 @@ void inn_remove(Inn *h, uint32_t task) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++)
         if (h->at[i].task != task) h->at[n++] = h->at[i];
-    h->changed = h->changed || n != h->n;
     h->n = n;
 }
 
 void inn_add(Inn *h, const Guest *g) {
     h->at[h->n++] = *g;
     h->used |= g->mask;
-    h->changed = true;
 }
 
 // What each has of a GPU: as much as it asks for, or an equal part where that is too much for all.
@@ -202,7 +199,7 @@ static void share_out(Inn *h, const ClusterSetup *s, const Want *wants) {
 
 void inn_deal(Inn *h, const ClusterSetup *s, const Want *wants) {
     InnFill f;
-    count_up(h, wants);
+    inn_count(h, wants);
     share_out(h, s, wants);
     inn_fill(h, NULL, wants, &f);
     if (f.cores_milli < 0 || f.memory_mib < 0) return;
@@ -216,5 +213,5 @@ void inn_deal(Inn *h, const ClusterSetup *s, const Want *wants) {
         g->cores_milli = want_units(w, g->gpus) * w->rungs[g->rung].cores_milli;
         g->memory_mib = want_units(w, g->gpus) * w->rungs[g->rung].memory_mib;
     }
-    count_up(h, wants);
+    inn_count(h, wants);
 }

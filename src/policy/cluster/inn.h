@@ -25,7 +25,7 @@ typedef struct Inn {
     uint32_t gpus, cores_milli, memory_mib;  // that it has
     uint64_t used;                           // GPUs that somebody has
     double   worth;                          // of a second, of all guests together
-    bool     changed;                        // by this plan
+    bool     stale;                          // its offers are of before
     bool     full;                           // more guests than can be planned for: let alone
     Guest    at[INN_GUESTS];
 } Inn;
@@ -68,6 +68,8 @@ float inn_worth(const Guest *g, const Want *w);
 // What company leaves of the rate of a task with the GPUs of a mask; 0: somebody does not fit.
 float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64_t mask,
                    uint32_t task, uint32_t besides);
+
+void inn_count(Inn *h, const Want *wants);  // worth anew, after values changed
 
 void inn_remove(Inn *h, uint32_t task);
 void inn_add(Inn *h, const Guest *g);

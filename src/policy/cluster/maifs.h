@@ -1,19 +1,27 @@
-// Maifs: one agent per server. In every round of an epoch each makes offers to tasks that wait;
-// they agree on who takes whom; again, until nobody gains by anything more.
+// Maifs: one agent per server. Agents tell each other what they see; in every round each makes
+// offers to tasks that wait, and they agree on who takes whom; again, until nobody gains by more.
+//
+// What a task's progress is worth is the reciprocal of what it has left, times what the network
+// makes of the task and of what all agents see together. An offer counts the worth that it adds,
+// plus what the network says of it. Without weights, rules take the network's place.
 #pragma once
 
 #include "policy/carve.h"
-#include "policy/cluster/offer.h"
+#include "policy/cluster/accord.h"
+#include "policy/cluster/maifs_look.h"
 
 #define MAIFS_SETTINGS(X)                                                                          \
-    X(window, int, 32, 1, 256, "tasks that agents look at, at once")                               \
-    X(mates, int, 2, 1, 4, "tasks on a GPU, at most")                                              \
+    X(weights, string, "", 0, 4096, "the network's numbers; empty: shipped, none: rules instead")  \
+    X(attention, bool, true, 0, 1, "agents tell each other what they see")                         \
+    X(graph, string, "dynamic", 1, 16, "who coordinates with whom: dynamic, static or none")       \
     X(demand, string, "fungible", 1, 16, "fungible; fixed: what jobs ask for by default")          \
     X(two_step, bool, false, 0, 1, "place first, then deal cores and memory")                      \
+    X(window, int, 32, 1, 256, "tasks that agents look at, at once")                               \
+    X(mates, int, 2, 1, 4, "tasks on a GPU, at most")                                              \
     X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
-    X(restart, double, 1, 0, 100, "weight of what it costs others to begin again")                 \
-    X(urge, double, 2, 0, 8, "how much jobs on the critical path gain")                            \
-    X(margin, double, 1, 0, 100, "critical: more left than so many times what all need")           \
+    X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
+    X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \
+    X(margin, double, 0.5, 0, 100, "rules: critical is more left than so much of all there is")    \
     X(age_s, double, 600, 1, 1e7, "left of a job that nobody knows of, as it begins")
 
 typedef struct MaifsSettings {
@@ -22,44 +30,78 @@ typedef struct MaifsSettings {
 #undef X
 } MaifsSettings;
 
-enum { MAIFS_ROUNDS = 64, MAIFS_PAGES = 8 };
+enum {
+    MAIFS_ROUNDS = 64,   // of an epoch, at most
+    MAIFS_PAGES = 8,     // of waiting tasks in it
+    MAIFS_SEEN = 1024,   // waiting tasks that the network sees
+    MAIFS_REACH = 4,     // a network changes what a task is worth by e to this at most
+};
+
+typedef struct MaifsChosen {  // an offer that was taken, for training
+    MaifsOfferAt at;
+    float        features[MAIFS_OFFER];
+    float        gain, own;
+} MaifsChosen;
+
+typedef struct MaifsLoaded {
+    const float *w;        // of the usual network; NULL: rules instead
+    float        epsilon;  // training: an agent takes any offer, so often
+    bool         record;   // training: chosen offers are kept
+} MaifsLoaded;
 
 typedef struct MaifsStart {  // a slice of a task that is to start
     uint32_t task, inn;
 } MaifsStart;
 
-typedef struct MaifsBid {  // of an inn for a slice of a gang
-    uint32_t inn, give;
-    float    gain;
-} MaifsBid;
+typedef enum MaifsFate { MAIFS_STAYS, MAIFS_GOES, MAIFS_COMES } MaifsFate;
 
 typedef struct Maifs {
     const ClusterSetup  *setup;
     const MaifsSettings *with;
+    const MaifsLoaded   *loaded;
     const ClusterView   *view;
+    MaifsNet             net;
     OfferDesk            desk;
     WantRules            rules;
-    Want                *wants;   // [n_slots]
-    Inn                *inns;   // [n_servers]
-    uint32_t            *window;  // [window]
-    uint32_t             n_window;
-    float               *dense;   // [n_slots] of those that wait, worth for each GPU
-    uint8_t             *state;   // [n_slots] in this plan, see MaifsFate
-    uint32_t            *evicted; // [n_slots]
-    uint32_t             n_evicted;
-    MaifsStart          *starts;  // [gpus + n_slots]
+    Want                *wants;  // [n_slots]
+    Inn                 *inns;   // [n_servers]
+    uint8_t             *fate;   // [n_slots] in this plan
+    uint32_t            *evicted, n_evicted;
+    MaifsStart          *starts;
     uint32_t             n_starts;
-    Offer               *offers;  // [n_servers][window * OFFER_EACH]
-    uint32_t            *n_offers;
-    MaifsBid            *bids;
     ClusterSlice        *slices;
     uint32_t             n_slices;
-    double               drain_s;
-    TimeNs               again;   // the last time we asked to be woken at once
-    uint32_t             rewoken;
+    double               drain_s;  // that the cluster needs for all that is there
+    // What the network saw in this epoch.
+    MaifsInput input;
+    float     *servers, *jobs, queue[MAIFS_QUEUE], *u, *cache;
+    uint32_t  *row;   // [n_slots] of a task in jobs
+    uint32_t  *seen;  // [n_jobs] slots
+    // The tasks that agents look at, and their offers.
+    uint32_t      *window, n_window;
+    float         *dense;     // [n_slots] worth of a task for each of its GPUs
+    Offer         *offers;    // [n_servers][window * OFFER_EACH]
+    float         *payoffs;   // likewise
+    uint32_t      *n_offers;  // [n_servers]
+    float         *features;  // [window * OFFER_EACH][MAIFS_OFFER]
+    MaifsOfferAt  *at;
+    // What they agree by.
+    Accord   *accord;
+    float    *claim_payoff, *idle, *left, *right;  // [n_servers][window], pairs [][][rank]
+    uint16_t *give, *need;
+    uint32_t *best, *claims;  // offer by which a claim is made; job of each agent
+    // For training.
+    MaifsChosen *chosen;
+    uint32_t     n_chosen;
+    Rng          rng;
+    TimeNs       again;  // when we last decided
+    uint32_t     rewoken;
 } Maifs;
 
-typedef enum MaifsFate { MAIFS_STAYS, MAIFS_GOES, MAIFS_COMES } MaifsFate;
+MaifsNet maifs_net_of(const MaifsSettings *with);
 
-void     maifs_carve(Maifs *m, const ClusterSetup *s, const MaifsSettings *with, Carve *from);
-uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what the inns agreed on, as steps
+void maifs_see(Maifs *m, const ClusterView *v);  // opens an epoch: who is there, what it is worth
+void maifs_agree(Maifs *m);                      // one page of the window, until nobody gains
+uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what was agreed on, as steps
+
+static inline size_t maifs_each(const Maifs *m) { return (size_t)m->with->window * OFFER_EACH; }

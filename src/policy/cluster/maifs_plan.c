@@ -73,9 +73,9 @@ uint32_t maifs_plan(Maifs *m, ClusterAction *out) {
     for (uint32_t i = 0; i < m->n_evicted; i++)
         out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = m->evicted[i]};
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        if (m->inns[i].changed) n += levels(m, &m->inns[i], false, out + n);
+        n += levels(m, &m->inns[i], false, out + n);
     n += start_all(m, out + n);
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        if (m->inns[i].changed) n += levels(m, &m->inns[i], true, out + n);
+        n += levels(m, &m->inns[i], true, out + n);
     return n;
 }

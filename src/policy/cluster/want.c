@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "learn/act.h"
+
 // Of the whole cluster, so that cores and memory can be added up.
 static double cost(const ClusterSetup *s, const WantRung *from, const WantRung *to) {
     double cores = (double)to->cores_milli - (double)from->cores_milli;
@@ -66,7 +68,7 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
 static double urged(double left, double drain, const WantRules *r) {
     double line = drain * r->margin;
     if (!(left > line) || !(line > 0)) return left;
-    return left * pow(line / left, r->urge);
+    return left * act_exp(r->urge * act_log((float)(line / left)));
 }
 
 void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain_s,

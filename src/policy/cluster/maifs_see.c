@@ -1,0 +1,92 @@
+// What agents see at the beginning of an epoch, and what tasks are worth after they told each other.
+#include "learn/act.h"
+#include "policy/cluster/maifs.h"
+
+static double work_of(const ClusterView *v, const ClusterTask *t) {
+    TimeNs left = cluster_left(v, t);
+    return left > 0 ? (double)left / 1e9 * (double)cluster_gpu_milli(&t->job) / CLUSTER_WHOLE : 0;
+}
+
+static double drain_of(const ClusterView *v) {
+    double work = 0;
+    for (uint32_t i = 0; i < v->n_waiting; i++) work += work_of(v, &v->tasks[v->waiting[i]]);
+    for (uint32_t i = 0; i < v->n_running; i++) work += work_of(v, &v->tasks[v->running[i]]);
+    return work / (double)v->setup->gpus;
+}
+
+static void look_at(Maifs *m, const uint32_t *tasks, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const ClusterTask *t = &m->view->tasks[tasks[i]];
+        Want              *w = &m->wants[tasks[i]];
+        if (w->job != t->job.id + 1) want_open(w, m->setup, &t->job, &m->rules);
+        want_look(w, m->view, t, m->drain_s, &m->rules);
+        m->fate[tasks[i]] = MAIFS_STAYS;
+    }
+}
+
+static void show(Maifs *m, uint32_t task) {
+    uint32_t k = m->input.n_jobs++;
+    maifs_look_job(m->view, &m->wants[task], &m->view->tasks[task],
+                   m->jobs + (size_t)k * MAIFS_JOB);
+    m->row[task] = k;
+    m->seen[k] = task;
+}
+
+enum { BUCKETS = 4096 };
+
+static uint32_t bucket_of(float x) { return (uint32_t)act_int(x) >> 19; }  // in the order of x
+
+// The densest and, for they may be critical, the longest; all of a short queue.
+static void show_queue(Maifs *m) {
+    const ClusterView *v = m->view;
+    uint32_t           counts[BUCKETS] = {0}, low = 0, high = BUCKETS - 1, n = v->n_waiting;
+    for (uint32_t i = 0; i < n; i++) counts[bucket_of(m->dense[v->waiting[i]])]++;
+    for (uint32_t sum = counts[high]; sum < MAIFS_SEEN * 3 / 4 && high > 0; sum += counts[high])
+        high--;
+    for (uint32_t sum = counts[0]; sum < MAIFS_SEEN / 4 && low < high; sum += counts[low]) low++;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t t = v->waiting[i], b = bucket_of(m->dense[t]);
+        m->row[t] = CLUSTER_NONE;
+        if ((b >= high || b < low) || n <= MAIFS_SEEN) show(m, t);
+    }
+}
+
+static void value_anew(Maifs *m) {
+    maifs_net_see(&m->net, m->loaded->w, &m->input, m->cache, m->u);
+    for (uint32_t k = 0; k < m->input.n_jobs; k++)
+        m->wants[m->seen[k]].value *= act_exp(MAIFS_REACH * m->u[k]);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_count(&m->inns[i], m->wants);
+}
+
+static void see_all(Maifs *m) {
+    const ClusterView *v = m->view;
+    m->input = (MaifsInput){.servers = m->servers,
+                            .jobs = m->jobs,
+                            .queue = m->queue,
+                            .n_servers = m->setup->n_servers};
+    for (uint32_t i = 0; i < m->setup->n_servers; i++)
+        maifs_look_server(m->setup, &m->inns[i], m->wants, m->servers + (size_t)i * MAIFS_SERVER);
+    for (uint32_t i = 0; i < v->n_running; i++) show(m, v->running[i]);
+    show_queue(m);
+    maifs_look_queue(v, m->wants, m->queue);
+    value_anew(m);
+}
+
+static void weigh(Maifs *m, uint32_t task) {
+    const Want *w = &m->wants[task];
+    float       gpus = w->gpus > 0 ? (float)w->gpus * (float)w->milli / CLUSTER_WHOLE : 0.1f;
+    m->dense[task] = w->value * w->rungs[w->n_rungs - 1].rate / gpus;
+}
+
+void maifs_see(Maifs *m, const ClusterView *v) {
+    m->view = v;
+    m->n_evicted = m->n_starts = m->n_chosen = 0;
+    m->drain_s = drain_of(v);
+    look_at(m, v->running, v->n_running);
+    look_at(m, v->waiting, v->n_waiting);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_open(&m->inns[i], v, i, m->wants);
+    for (uint32_t i = 0; i < v->n_waiting; i++) weigh(m, v->waiting[i]);
+    if (m->loaded->w == NULL) return;
+    see_all(m);
+    for (uint32_t i = 0; i < v->n_waiting; i++) weigh(m, v->waiting[i]);
+}
