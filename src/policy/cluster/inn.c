@@ -17,7 +17,7 @@ static uint8_t rung_of(const Want *w, const ClusterSlice *s) {
 }
 
 float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64_t mask,
-                   uint32_t task, uint32_t besides) {
+                  uint32_t task, uint32_t besides) {
     uint32_t classes[INN_GUESTS];
     float    least = 1;
     if (s->profiles == NULL || wants[task].class == CLUSTER_NONE) return 1;
@@ -92,7 +92,7 @@ void inn_open(Inn *h, const ClusterView *v, uint32_t server, const Want *wants) 
 
 static void sort_steps(InnStep *at, uint32_t n) {
     for (uint32_t i = 1; i < n; i++) {
-        InnStep x = at[i];
+        InnStep  x = at[i];
         uint32_t k = i;
         for (; k > 0 && at[k - 1].density < x.density; k--) at[k] = at[k - 1];
         at[k] = x;
@@ -104,11 +104,11 @@ static void add_steps(const Inn *h, uint32_t guest, const Want *w, InnFill *f) {
     uint32_t     n = want_units(w, g->gpus);
     for (uint32_t r = 1; r < w->n_rungs; r++) {
         InnStep s = {.worth = w->value * g->share * (w->rungs[r].rate - w->rungs[r - 1].rate),
-                      .cores_milli = n * (w->rungs[r].cores_milli - w->rungs[r - 1].cores_milli),
-                      .memory_mib = n * (w->rungs[r].memory_mib - w->rungs[r - 1].memory_mib),
-                      .guest = (uint8_t)guest,
-                      .rung = (uint8_t)r};
-        float cost = (float)s.cores_milli / (float)(h->cores_milli + 1) +
+                     .cores_milli = n * (w->rungs[r].cores_milli - w->rungs[r - 1].cores_milli),
+                     .memory_mib = n * (w->rungs[r].memory_mib - w->rungs[r - 1].memory_mib),
+                     .guest = (uint8_t)guest,
+                     .rung = (uint8_t)r};
+        float   cost = (float)s.cores_milli / (float)(h->cores_milli + 1) +
                      (float)s.memory_mib / (float)(h->memory_mib + 1) + 1e-9f;
         s.density = s.worth / cost;
         f->at[f->n++] = s;
@@ -140,7 +140,7 @@ void inn_fill(const Inn *h, const InnLeave *leave, const Want *wants, InnFill *f
 
 // A guest whose next rung does not fit keeps the one it has; others may still go up.
 static double deal(const InnFill *f, int64_t cores, int64_t memory, Inn *h) {
-    double    worth = f->worth;
+    double   worth = f->worth;
     InnLeave stuck = {{0}};
     for (uint32_t i = 0; i < f->n; i++) {
         const InnStep *s = &f->at[i];

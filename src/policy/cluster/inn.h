@@ -36,11 +36,11 @@ typedef struct InnStep {  // a rung up
     uint8_t  guest, rung;
 } InnStep;
 
-typedef struct InnFill {                // what can be made of a inn without some of its guests
-    double   worth;                      // of the rest with their lowest rungs
-    int64_t  cores_milli, memory_mib;    // left over then; below 0: even that is too much
+typedef struct InnFill {               // what can be made of a inn without some of its guests
+    double   worth;                    // of the rest with their lowest rungs
+    int64_t  cores_milli, memory_mib;  // left over then; below 0: even that is too much
     uint32_t n;
-    InnStep at[INN_STEPS];             // best first
+    InnStep  at[INN_STEPS];  // best first
 } InnFill;
 
 // As it is now; wants are by slot.
@@ -67,7 +67,7 @@ float inn_worth(const Guest *g, const Want *w);
 
 // What company leaves of the rate of a task with the GPUs of a mask; 0: somebody does not fit.
 float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64_t mask,
-                   uint32_t task, uint32_t besides);
+                  uint32_t task, uint32_t besides);
 
 void inn_count(Inn *h, const Want *wants);  // worth anew, after values changed
 

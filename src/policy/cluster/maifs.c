@@ -24,8 +24,8 @@ static AccordRules accord_rules(const MaifsSettings *with) {
 
 static void carve_network(Maifs *m, const ClusterSetup *s, size_t window, Carve *from) {
     size_t jobs = s->n_slots, pairs = s->n_servers * window * m->net.rank;
-    m->servers = carve(from, float, (size_t)s->n_servers * MAIFS_SERVER);
-    m->jobs = carve(from, float, jobs * MAIFS_JOB);
+    m->servers = carve(from, float, (size_t)s->n_servers *MAIFS_SERVER);
+    m->jobs = carve(from, float, jobs *MAIFS_JOB);
     m->u = carve(from, float, jobs);
     m->row = carve(from, uint32_t, jobs);
     m->seen = carve(from, uint32_t, jobs);
@@ -39,9 +39,9 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t window, Carve *
     size_t each = window * OFFER_EACH, claims = s->n_servers * window;
     m->window = carve(from, uint32_t, window);
     m->offers = carve(from, Offer, s->n_servers * each);
-    m->payoffs = carve(from, float, s->n_servers * each);
+    m->payoffs = carve(from, float, s->n_servers *each);
     m->n_offers = carve(from, uint32_t, s->n_servers);
-    m->features = carve(from, float, each * MAIFS_OFFER);
+    m->features = carve(from, float, each *MAIFS_OFFER);
     m->at = carve(from, MaifsOfferAt, each);
     m->claim_payoff = carve(from, float, claims);
     m->give = carve(from, uint16_t, claims);

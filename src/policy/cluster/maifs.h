@@ -31,10 +31,10 @@ typedef struct MaifsSettings {
 } MaifsSettings;
 
 enum {
-    MAIFS_ROUNDS = 64,   // of an epoch, at most
-    MAIFS_PAGES = 8,     // of waiting tasks in it
-    MAIFS_SEEN = 1024,   // waiting tasks that the network sees
-    MAIFS_REACH = 4,     // a network changes what a task is worth by e to this at most
+    MAIFS_ROUNDS = 64,  // of an epoch, at most
+    MAIFS_PAGES = 8,    // of waiting tasks in it
+    MAIFS_SEEN = 1024,  // waiting tasks that the network sees
+    MAIFS_REACH = 4,    // a network changes what a task is worth by e to this at most
 };
 
 typedef struct MaifsChosen {  // an offer that was taken, for training
@@ -78,13 +78,13 @@ typedef struct Maifs {
     uint32_t  *row;   // [n_slots] of a task in jobs
     uint32_t  *seen;  // [n_jobs] slots
     // The tasks that agents look at, and their offers.
-    uint32_t      *window, n_window;
-    float         *dense;     // [n_slots] worth of a task for each of its GPUs
-    Offer         *offers;    // [n_servers][window * OFFER_EACH]
-    float         *payoffs;   // likewise
-    uint32_t      *n_offers;  // [n_servers]
-    float         *features;  // [window * OFFER_EACH][MAIFS_OFFER]
-    MaifsOfferAt  *at;
+    uint32_t     *window, n_window;
+    float        *dense;     // [n_slots] worth of a task for each of its GPUs
+    Offer        *offers;    // [n_servers][window * OFFER_EACH]
+    float        *payoffs;   // likewise
+    uint32_t     *n_offers;  // [n_servers]
+    float        *features;  // [window * OFFER_EACH][MAIFS_OFFER]
+    MaifsOfferAt *at;
     // What they agree by.
     Accord   *accord;
     float    *claim_payoff, *idle, *left, *right;  // [n_servers][window], pairs [][][rank]

@@ -24,7 +24,7 @@ static double hours(double seconds) { return log1(seconds / 60) / 8; }  // 1 is 
 static double part(double x, double of) { return of > 0 ? x / of : 0; }
 
 typedef struct Crowd {  // of guests
-    double work, longest, soonest, rate, thirst, cores, memory;
+    double   work, longest, soonest, rate, thirst, cores, memory;
     uint32_t shared, wide, n;
 } Crowd;
 
@@ -131,7 +131,9 @@ void maifs_look_offer(const Inn *inn, const Want *w, const Offer *o, float *out)
     put(&r, part(left, inn->gpus));
     put(&r, left <= 0);
     put(&r, part(o->give, w->gpus));
-    put(&r, w->rungs[o->rung].cores_milli * (double)want_units(w, o->give) / (inn->cores_milli + 1.0));
-    put(&r, w->rungs[o->rung].memory_mib * (double)want_units(w, o->give) / (inn->memory_mib + 1.0));
+    put(&r,
+        w->rungs[o->rung].cores_milli * (double)want_units(w, o->give) / (inn->cores_milli + 1.0));
+    put(&r,
+        w->rungs[o->rung].memory_mib * (double)want_units(w, o->give) / (inn->memory_mib + 1.0));
     pad(&r);
 }

@@ -61,8 +61,8 @@ static uint32_t start_all(Maifs *m, ClusterAction *out) {
         if (n > 0 && out[n - 1].task == x->task)
             out[n - 1].n_slices++;
         else
-            out[n++] = (ClusterAction){
-                .verb = CLUSTER_START, .task = x->task, .n_slices = 1, .slices = s};
+            out[n++] =
+                (ClusterAction){.verb = CLUSTER_START, .task = x->task, .n_slices = 1, .slices = s};
     }
     return n;
 }
@@ -72,10 +72,8 @@ uint32_t maifs_plan(Maifs *m, ClusterAction *out) {
     m->n_slices = 0;
     for (uint32_t i = 0; i < m->n_evicted; i++)
         out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = m->evicted[i]};
-    for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        n += levels(m, &m->inns[i], false, out + n);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) n += levels(m, &m->inns[i], false, out + n);
     n += start_all(m, out + n);
-    for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        n += levels(m, &m->inns[i], true, out + n);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) n += levels(m, &m->inns[i], true, out + n);
     return n;
 }

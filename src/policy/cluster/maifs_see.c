@@ -1,4 +1,5 @@
-// What agents see at the beginning of an epoch, and what tasks are worth after they told each other.
+// What agents see at the beginning of an epoch, and what tasks are worth after they told each
+// other.
 #include "learn/act.h"
 #include "policy/cluster/maifs.h"
 

@@ -5,10 +5,10 @@
 typedef struct Room {  // on a inn for tasks of one size, when some guests go
     InnLeave leave;
     InnFill  fill;
-    uint64_t  mask;
-    float     lost, redo;  // worth of those that go; and that of the time they need to begin again
-    uint32_t  gpus, victims;
-    bool      there;
+    uint64_t mask;
+    float    lost, redo;  // worth of those that go; and that of the time they need to begin again
+    uint32_t gpus, victims;
+    bool     there;
 } Room;
 
 static float part_of(const Guest *g, const Want *w) {
@@ -50,7 +50,7 @@ static uint32_t line_up(const OfferDesk *d, const Inn *h, Line *line) {
         const Guest *g = &h->at[i];
         const Want  *w = &d->wants[g->task];
         if (g->fresh || g->gpus == 0) continue;
-        Line x = {inn_worth(g, w) / (float)w->gpus, (uint8_t)i};
+        Line     x = {inn_worth(g, w) / (float)w->gpus, (uint8_t)i};
         uint32_t k = n++;
         for (; k > 0 && line[k - 1].density > x.density; k--) line[k] = line[k - 1];
         line[k] = x;
@@ -134,8 +134,8 @@ static double after(const OfferDesk *d, const Inn *h, const Room *r, const Want 
     return inn_fill_worth(&r->fill, cores, memory);
 }
 
-static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task,
-                      const Room *r, Offer *out) {
+static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task, const Room *r,
+                      Offer *out) {
     uint32_t n = 0, units = want_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
     uint32_t first = d->rules.blind || w->wide ? w->usual : 0;
@@ -160,8 +160,7 @@ static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
 }
 
 // What those on a GPU lose when a task joins them; below 0: it cannot.
-static float harm(const OfferDesk *d, const Inn *h, uint64_t mask, uint32_t task,
-                  uint32_t *mates) {
+static float harm(const OfferDesk *d, const Inn *h, uint64_t mask, uint32_t task, uint32_t *mates) {
     float lost = 0;
     *mates = 0;
     for (uint32_t i = 0; i < h->n; i++) {
@@ -206,7 +205,7 @@ static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t
         int64_t cores = f->cores_milli - (int64_t)w->gpus * w->rungs[l].cores_milli;
         int64_t memory = f->memory_mib - (int64_t)w->gpus * w->rungs[l].memory_mib;
         if (cores < 0 || memory < 0) break;
-        float own = w->value * w->rungs[l].rate * seat.share;
+        float  own = w->value * w->rungs[l].rate * seat.share;
         double rest = inn_fill_worth(f, cores, memory);
         out[n++] = (Offer){.mask = seat.mask,
                            .task = task,
@@ -228,9 +227,9 @@ static uint32_t gives(const Inn *h, const Want *w) {
 
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
                     Offer *out) {
-    Room      room = {.gpus = UINT32_MAX};
+    Room     room = {.gpus = UINT32_MAX};
     InnFill  as_is;
-    uint32_t  made = 0;
+    uint32_t made = 0;
     InnLeave nobody = {{0}};
     if (h->full) return 0;
     inn_fill(h, &nobody, d->wants, &as_is);

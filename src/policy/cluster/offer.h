@@ -7,9 +7,9 @@
 enum { OFFER_EACH = 2 * WANT_RUNGS };  // of a inn to a task, at most
 
 typedef struct Offer {
-    uint64_t mask;   // GPUs that it would have; they may have to be cleared first
+    uint64_t mask;  // GPUs that it would have; they may have to be cleared first
     uint32_t task;
-    uint16_t give;   // GPUs; 1 of a task without any
+    uint16_t give;  // GPUs; 1 of a task without any
     uint8_t  rung;
     uint8_t  mates;    // that it shares a GPU with
     uint8_t  victims;  // that have to go
@@ -20,9 +20,9 @@ typedef struct Offer {
 } Offer;
 
 typedef struct OfferRules {
-    uint32_t mates;     // tasks on a GPU, at most
-    float    patience;  // how much better a task has to be than those that go for it
-    float    restart;   // weight of what it costs them to begin again
+    uint32_t mates;         // tasks on a GPU, at most
+    float    patience;      // how much better a task has to be than those that go for it
+    float    restart;       // weight of what it costs them to begin again
     bool     evict, blind;  // blind: as if levels did not matter
 } OfferRules;
 

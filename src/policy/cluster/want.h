@@ -23,10 +23,11 @@ typedef struct Want {
 } Want;
 
 typedef struct WantRules {
-    bool  fixed;   // its default demand and nothing else
-    float urge;    // how much longer jobs gain that are on the critical path
-    float margin;  // critical is who has more left than so many times what the cluster needs for all
-    float age_s;   // that count as left of a job of which nobody knows how long it takes
+    bool  fixed;  // its default demand and nothing else
+    float urge;   // how much longer jobs gain that are on the critical path
+    float
+        margin;   // critical is who has more left than so many times what the cluster needs for all
+    float age_s;  // that count as left of a job of which nobody knows how long it takes
 } WantRules;
 
 // What does not change while the task lives.
