@@ -4,19 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "learn/weights.h"
+#include "policy/shipped.h"
 
 static char *facts_of(Arena *a) {
     return arena_printf(a, "policy=relmas\nfeatures=%d\noutputs=%d\n", RELMAS_FEATURES,
                         RELMAS_SAYS);
-}
-
-static Err read_shipped(Arena *a, const char *expect, Weights *out) {
-    const RelmasShipped *s = relmas_shipped;
-    if (s->name == NULL)
-        return err_set(ERR_CONFIG, "this program was built without weights for relmas; train some "
-                                   "with 'cotenant chip train' and name them with relmas.weights");
-    return weights_parse(s->name, s->bytes, s->len, expect, 0, a, out);
 }
 
 Err relmas_file_load(const char *what, Arena *a, RelmasLoaded *out) {
@@ -26,9 +18,7 @@ Err relmas_file_load(const char *what, Arena *a, RelmasLoaded *out) {
         *out = (RelmasLoaded){.w = NULL};
         return ERR_OK;
     }
-    Err e = *what == '\0' ? read_shipped(a, expect, &w) : weights_load(what, expect, 0, a, &w);
-    if (e != ERR_OK)
-        return err_add(e, "weights of relmas (train others with 'cotenant chip train')");
+    TRY(shipped_load(what, "relmas", "chip", expect, a, &w));
     const char *fact = weights_fact(&w, "hidden", a);
     uint32_t    hidden = fact != NULL ? (uint32_t)strtoul(fact, NULL, 10) : 0;
     Actor       actor = relmas_actor(hidden);

@@ -4,14 +4,6 @@
 #include "learn/block.h"
 #include "policy/chip/relmas.h"
 
-typedef struct RelmasShipped {
-    const char          *name;
-    const unsigned char *bytes;
-    size_t               len;
-} RelmasShipped;
-
-extern const RelmasShipped relmas_shipped[];  // ends with an entry of zeros
-
 // what: a path, "" for those that came along, or "none" for the rule alone.
 MUST_USE Err relmas_file_load(const char *what, Arena *a, RelmasLoaded *out);
 // `facts`: more lines "key=value\n" about how the weights came about.
