@@ -1,5 +1,6 @@
 // One run of a trace on a cluster under a policy, in virtual time.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cgroup.h"
 #include "base/cpu.h"
@@ -7,19 +8,23 @@
 #include "cli/cluster_choice.h"
 #include "cli/commands.h"
 #include "cli/trace_args.h"
+#include "cluster/assign.h"
 #include "cluster/run.h"
+#include "cluster/scene.h"
+
+enum { OWN_ROWS = 15 };
 
 typedef struct Options {
     TraceArgs   trace;
     ArgList     sets;
-    const char *path, *servers, *policy, *like, *jobs_out;
+    const char *path, *servers, *policy, *like, *jobs_out, *profiles, *mix;
     int64_t     nodes, gpus, seed, cores, memory_gb;
     double      error;
     bool        json;
 } Options;
 
 typedef struct Outcomes {
-    const JobList *jobs;
+    JobList       *jobs;
     ServerList     servers;
     ClusterRun     run;
     ClusterResult  result;
@@ -34,6 +39,41 @@ static Err read_servers(const Options *o, Arena *a, ServerList *out) {
                    .memory_mib = (uint32_t)(o->memory_gb * 1024),
                    .gpu_type = ""};
     return server_list_equal((uint32_t)o->nodes, &like, a, out);
+}
+
+// Synergy's simulator knows ten models; what else a trace names runs as alexnet.
+static void as_synergy(const ClusterProfiles *p, JobList *l, uint32_t *class_of) {
+    static const char *const unknown[] = {"bert", "vae"};
+    uint32_t                 stand_in = profile_find(p, "alexnet");
+    for (uint32_t i = 0; i < l->n && stand_in != PROFILE_NONE; i++) {
+        Job        *j = &l->at[i];
+        const char *name = job_model(l, j);
+        double      one = p->at[stand_in].iteration_s[0];
+        bool        known = profile_find(p, name) != PROFILE_NONE;
+        for (int k = 0; k < 2; k++) known = known && strcmp(name, unknown[k]) != 0;
+        if (known) continue;
+        class_of[i] = stand_in;
+        if (!(one > 0) || j->iterations < 1) continue;
+        j->iteration = (TimeNs)(one * (double)JOB_SECOND + 0.5);
+        if (j->iterations <= JOB_TIME_MAX / j->iteration) j->work = j->iteration * j->iterations;
+    }
+}
+
+static Err classify(const Options *o, Arena *a, Outcomes *x) {
+    bool             synergy = strcmp(o->like, "synergy") == 0;
+    bool             shipped = o->profiles != NULL && strcmp(o->profiles, "default") == 0;
+    ClusterProfiles *p = NULL;
+    Assign           s;
+    if (o->profiles == NULL && o->mix != NULL)
+        return err_set(ERR_ARG, "--mix: classes come from --profiles; give default, or files");
+    if (o->profiles == NULL) return ERR_OK;
+    TRY(scene_profiles(o->profiles, synergy && !shipped, &x->servers, a, &p));
+    if (p == NULL) return ERR_OK;
+    TRY(assign_classes(p, x->jobs, o->mix, rng_fork((Rng){(uint64_t)o->seed}, 2), a, &s));
+    if (synergy) as_synergy(p, x->jobs, s.class_of);
+    x->run.profiles = p;
+    x->run.class_of = s.class_of;
+    return ERR_OK;
 }
 
 static Err choose(const Options *o, Arena *a, ClusterRun *run) {
@@ -102,6 +142,7 @@ static Err simulate(const Options *o, Arena *a, int *code) {
                          .seed = (uint64_t)o->seed,
                          .error = o->error,
                          .clock = &steady};
+    TRY(classify(o, a, &x));
     TRY(choose(o, a, &x.run));
     TimeNs from = clock_now(steady);
     TRY(cluster_simulate(&x.run, a, &x.result));
@@ -118,7 +159,7 @@ static Err simulate(const Options *o, Arena *a, int *code) {
 
 int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
     Options o = {.policy = "fifo", .like = "own", .nodes = 8, .gpus = 8, .seed = 1};
-    ArgRow  rows[13 + TRACE_ARG_ROWS] = {
+    ArgRow  rows[OWN_ROWS + TRACE_ARG_ROWS] = {
          {"trace", ARG_TEXT, &o.path, "FILE|NAME", "the jobs", 0, 0},
          {"nodes", ARG_INT, &o.nodes, "N", "servers alike (default 8)", 1, SERVERS_MAX},
          {"gpus-per-node", ARG_INT, &o.gpus, "G", "of each (default 8)", 1, CLUSTER_GPUS},
@@ -128,13 +169,18 @@ int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
          {"policy", ARG_TEXT, &o.policy, "NAME", "who decides (default fifo)", 0, 0},
          {"like", ARG_TEXT, &o.like, "RULES", "own, lucid or synergy (default own)", 0, 0},
          {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE", "a setting; may be repeated", 0, 0},
+         {"profiles", ARG_TEXT, &o.profiles, "FILES",
+          "how fast classes of jobs are: default, or files over it (default: all alike)", 0, 0},
+         {"mix", ARG_TEXT, &o.mix, "\"CLASS:N ...\"",
+          "of jobs without a model (default: the classes' weights)", 0, 0},
          {"error", ARG_REAL, &o.error, "E",
           "durations are predicted, off by a factor of e^E on average (default: exact)", 0, 10},
-         {"seed", ARG_INT, &o.seed, "S", "of predictions (default 1)", 0, INT64_MAX},
+         {"seed", ARG_INT, &o.seed, "S", "of predictions and of classes by lot (default 1)", 0,
+          INT64_MAX},
          {"jobs-out", ARG_TEXT, &o.jobs_out, "FILE", "what became of every job, as CSV", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    trace_args_rows(&o.trace, rows + 13);
+    trace_args_rows(&o.trace, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     if (o.path == NULL) return args_fail(EXIT_USAGE, "cluster simulate: give --trace FILE");

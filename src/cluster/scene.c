@@ -39,20 +39,30 @@ static Err open_servers(const SceneSpec *spec, Arena *a, Scene *s) {
     return ERR_OK;
 }
 
-static Err open_profiles(const SceneSpec *spec, Arena *a, Scene *s) {
-    const ProfileOptions fold = {.fold = true};
-    const char          *at = spec->profiles;
-    const double         gpus = (double)s->servers.gpus;
-    if (at != NULL && strcmp(at, "none") == 0) return ERR_OK;
-    s->profiles = arena_new(a, ClusterProfiles, 1);
-    TRY(profile_load(NULL, a, s->profiles));
-    for (size_t n = 0; at != NULL && *at != '\0'; at += n + (at[n] == ',')) {
-        n = strcspn(at, ",");
-        const char *path = arena_printf(a, "%.*s", (int)n, at);
-        if (n > 0 && strcmp(path, "default") != 0) TRY(profile_add(s->profiles, path, &fold, a));
+static Err settle(ClusterProfiles *p, const ServerList *l) {
+    double cores = 0, gb = 0, gpus = l->gpus > 0 ? (double)l->gpus : 1;
+    for (uint32_t i = 0; i < l->n; i++) {
+        cores += l->at[i].cores_milli / 1000.0;
+        gb += l->at[i].memory_mib / 1024.0;
     }
-    return profile_settle(s->profiles, (double)s->cores_milli / 1000 / gpus,
-                          (double)s->memory_mib / 1024 / gpus, &LADDER_RULE);
+    return profile_settle(p, cores / gpus, gb / gpus, &LADDER_RULE);
+}
+
+Err scene_profiles(const char *files, bool alone, const ServerList *l, Arena *a,
+                   ClusterProfiles **out) {
+    const ProfileOptions o = {.fold = !alone};
+    *out = NULL;
+    if (files != NULL && strcmp(files, "none") == 0) return ERR_OK;
+    ClusterProfiles *p = arena_new(a, ClusterProfiles, 1);
+    TRY(alone ? profile_empty(a, p) : profile_load(NULL, a, p));
+    for (size_t n = 0; files != NULL && *files != '\0'; files += n + (files[n] == ',')) {
+        n = strcspn(files, ",");
+        const char *path = arena_printf(a, "%.*s", (int)n, files);
+        if (n > 0 && strcmp(path, "default") != 0) TRY(profile_add(p, path, &o, a));
+    }
+    TRY(settle(p, l));
+    *out = p;
+    return ERR_OK;
 }
 
 typedef struct Gang {  // a job's demand as an engine counts it
@@ -156,7 +166,7 @@ Err scene_open(const SceneSpec *spec, Arena *a, Scene *out) {
                .load = spec->load,
                .max_s = spec->max_s};
     TRY(open_servers(spec, a, &s));
-    TRY(open_profiles(spec, a, &s));
+    TRY(scene_profiles(spec->profiles, false, &s.servers, a, &s.profiles));
     TRY(open_trace(spec, a, &s));
     *out = s;
     return ERR_OK;

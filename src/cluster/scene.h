@@ -56,4 +56,9 @@ typedef struct SceneDraw {
 MUST_USE Err scene_open(const SceneSpec *spec, Arena *a, Scene *out);
 MUST_USE Err scene_draw(const Scene *s, uint64_t seed, Arena *a, SceneDraw *out);
 
+// Files parted by commas, folded over the shipped classes, or alone; settled on the servers' share.
+// "default" stands for the shipped ones; "none": *out is NULL.
+MUST_USE Err scene_profiles(const char *files, bool alone, const ServerList *l, Arena *a,
+                            ClusterProfiles **out);
+
 double scene_load(const JobList *l, uint64_t gpus);  // 0 when all come at once
