@@ -112,13 +112,24 @@ char *league_verdict(const League *l, const LeagueCell *c, Arena *a) {
                         against(l, ours, span, AT(makespan_s), a));
 }
 
+static bool same_reason(const LeagueEntry *a, const LeagueEntry *b) {
+    return b->missing != NULL && strcmp(a->missing, b->missing) == 0;
+}
+
+// Those with one reason stand together.
 char *league_missing(const LeagueCell *c, Arena *a) {
     char *text = arena_str(a, "");
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const LeagueEntry *e = &c->entries[i];
-        if (e->missing != NULL)
-            text = arena_printf(a, "%s%s%s: %s", text, text[0] != '\0' ? "; " : "without ",
-                                e->policy, e->missing);
+        uint32_t           first = 0;
+        if (e->missing == NULL) continue;
+        while (!same_reason(e, &c->entries[first])) first++;
+        if (first < i) continue;
+        text = arena_printf(a, "%s%s", text, text[0] != '\0' ? "; " : "without ");
+        for (uint32_t k = i; k < c->n_entries; k++)
+            if (same_reason(e, &c->entries[k]))
+                text = arena_printf(a, "%s%s%s", text, k > i ? ", " : "", c->entries[k].policy);
+        text = arena_printf(a, "%s: %s", text, e->missing);
     }
     return text;
 }
