@@ -54,7 +54,9 @@ static ClusterView view_of(const World *w, uint32_t reason) {
                          .servers = w->servers,
                          .n_waiting = w->waiting.n,
                          .n_running = w->running.n,
-                         .reason = reason};
+                         .reason = reason,
+                         .alive_ns = w->result->alive_ns,
+                         .busy_ns = w->result->busy_ns};
 }
 
 static void decide(World *w, uint32_t reason) {
@@ -81,6 +83,10 @@ static void note_use(World *w) {
 }
 
 static Err stuck(const World *w) {
+    if (w->waiting.n == 0)
+        return err_set(ERR_ARG, "job %s: %s gives it too little to ever go on",
+                       w->run->jobs->at[w->lives[w->running.at[w->running.first]].job].id,
+                       w->run->policy->name);
     const Job *j = &w->run->jobs->at[w->lives[w->waiting.at[w->waiting.first]].job];
     return err_set(ERR_ARG,
                    "job %s: %s never finds a place for its %u GPUs, even when nothing else runs; "
@@ -96,14 +102,21 @@ static void next_round(World *w) {
     w->round = w->n_alive > 0 ? after : INT64_MAX;
 }
 
+static void pass(World *w, TimeNs to) {
+    uint64_t ns = (uint64_t)(to - w->now);
+    usage_go(&w->usage, to);
+    w->result->alive_ns += ns * w->n_alive;
+    if (w->n_alive > 0) w->result->busy_ns += ns;
+    w->now = to;
+}
+
 static Err go(World *w) {
     while (w->next_arrival < w->run->jobs->n || w->n_alive > 0) {
         TimeNs at = next_time(w);
         bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
         w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
         if (at == INT64_MAX || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
-        usage_go(&w->usage, at);
-        w->now = at;
+        pass(w, at);
         w->result->events++;
         uint32_t reason = happen(w);
         if (w->n_alive > 0 && (w->setup.round == 0 || at_round(w))) decide(w, reason);

@@ -4,36 +4,35 @@
 #include "contract/demand.h"
 #include "contract/pace.h"
 
-enum { COMPANY = 32 };  // on one GPU that is looked at, at most
-
-// Classes of those that have a part of the same GPU; who has none does no harm.
-static uint32_t company(const World *w, uint32_t slot, uint32_t server, uint64_t gpu,
-                        uint32_t *classes) {
-    const ServerState *v = &w->servers[server];
-    uint32_t           n = 0;
-    for (uint32_t i = 0; i < v->n_residents && n < COMPANY; i++) {
-        const ClusterTask *t = &w->tasks[v->residents[i]];
-        bool               there = false;
-        if (v->residents[i] == slot || t->job.class == CLUSTER_NONE) continue;
-        for (uint32_t k = 0; k < t->n_slices; k++)
-            there = there || (t->slices[k].server == server && (t->slices[k].mask & gpu) != 0);
-        if (there) classes[n++] = t->job.class;
-    }
-    return n;
+static bool has_gpu(const ClusterTask *t, uint32_t server, uint64_t gpu) {
+    for (uint32_t k = 0; k < t->n_slices; k++)
+        if (t->slices[k].server == server) return (t->slices[k].mask & gpu) != 0;
+    return false;
 }
 
-// By the GPU where that is least. Jobs that ask for parts of GPUs were seen to fit into them.
+// As profile_share has it, for however many; who has no class does no harm. Jobs that ask for parts
+// of GPUs were seen to fit into them.
+static double company(const World *w, uint32_t slot, uint32_t server, uint64_t gpu) {
+    const ServerState *v = &w->servers[server];
+    const ClusterTask *me = &w->tasks[slot];
+    double             speed = 1, n = 0;
+    for (uint32_t i = 0; i < v->n_residents; i++) {
+        const ClusterTask *t = &w->tasks[v->residents[i]];
+        if (t == me || t->job.class == CLUSTER_NONE || !has_gpu(t, server, gpu)) continue;
+        speed *= profile_pair(w->setup.profiles, me->job.class, t->job.class);
+        n++;
+    }
+    CHECK(speed > 0 || me->job.gpu_milli < CLUSTER_WHOLE);
+    return (n < 2 && speed > 0) || speed > 1 / (1 + n) ? speed : 1 / (1 + n);
+}
+
 static double beside(const World *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
-    uint32_t           classes[COMPANY];
     double             least = 1;
     for (uint32_t i = 0; i < t->n_slices; i++) {
         if (t->slices[i].gpu_milli == CLUSTER_WHOLE) continue;
         for (uint64_t m = t->slices[i].mask; m != 0; m &= m - 1) {
-            uint32_t n = company(w, slot, t->slices[i].server, m & -m, classes);
-            double   x = profile_share(w->setup.profiles, t->job.class, classes, n);
-            CHECK(x > 0 || t->job.gpu_milli < CLUSTER_WHOLE);
-            if (!(x > 0)) x = 1.0 / (1.0 + n);
+            double x = company(w, slot, t->slices[i].server, m & -m);
             if (x < least) least = x;
         }
     }

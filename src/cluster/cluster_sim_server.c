@@ -68,11 +68,18 @@ static uint64_t lowest(const World *w, const ClusterSlice *s) {
 
 static bool shared(const ClusterSlice *s) { return s->gpu_milli < CLUSTER_WHOLE; }
 
+static bool overlaps(const ClusterTask *t, const ClusterSlice *s) {
+    for (uint32_t i = 0; i < t->n_slices; i++)
+        if (t->slices[i].server == s->server) return (t->slices[i].mask & s->mask) != 0;
+    return false;
+}
+
 // Company on a GPU changes how fast those there are.
-static void touch_company(World *w, uint32_t server) {
-    const ServerState *v = &w->servers[server];
+static void touch_company(World *w, const ClusterSlice *s) {
+    const ServerState *v = &w->servers[s->server];
     if (w->setup.profiles == NULL) return;
-    for (uint32_t i = 0; i < v->n_residents; i++) world_touch(w, v->residents[i]);
+    for (uint32_t i = 0; i < v->n_residents; i++)
+        if (overlaps(&w->tasks[v->residents[i]], s)) world_touch(w, v->residents[i]);
 }
 
 void world_take(World *w, uint32_t slot, ClusterSlice *s) {
@@ -97,7 +104,7 @@ void world_take(World *w, uint32_t slot, ClusterSlice *s) {
     w->used_cores += s->cores_milli;
     w->used_memory += s->memory_mib;
     settle_in(w, s->server, slot);
-    if (shared(s)) touch_company(w, s->server);
+    if (shared(s)) touch_company(w, s);
 }
 
 void world_give(World *w, uint32_t slot, const ClusterSlice *s) {
@@ -116,7 +123,7 @@ void world_give(World *w, uint32_t slot, const ClusterSlice *s) {
     w->used_cores -= s->cores_milli;
     w->used_memory -= s->memory_mib;
     move_out(w, s->server, slot);
-    if (shared(s)) touch_company(w, s->server);
+    if (shared(s)) touch_company(w, s);
 }
 
 // What the job has of its GPUs changes; whom it shares them with does not.
@@ -133,7 +140,7 @@ static void reshare(World *w, ClusterSlice *s, uint32_t milli) {
     w->used_gpu_milli += (uint64_t)s->gpus * milli;
     w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
     s->gpu_milli = milli;
-    touch_company(w, s->server);
+    touch_company(w, s);
 }
 
 void world_relevel(World *w, ClusterSlice *s, const ClusterSlice *to) {

@@ -60,6 +60,7 @@ typedef struct ClusterResult {
     uint64_t    events, decisions, starts, preemptions, levels;
     double      decide_ns;  // real time in the policy; 0 without a clock
     uint32_t    most_alive;
+    uint64_t    alive_ns, busy_ns;  // at the end; see ClusterView
     ClusterUse  use;
     ClusterUse *course;  // [n_spans] the same, span by span from `first` on
     uint32_t    n_spans;

@@ -124,6 +124,9 @@ typedef struct ClusterView {  // borrowed: valid only while the call lasts
     const ServerState  *servers;  // [setup->n_servers]
     uint32_t            n_waiting, n_running;
     uint32_t            reason;
+    // Since the first submission, modulo 2^64, so that differences are exact: jobs that are there,
+    // times nanoseconds; and nanoseconds in which somebody is.
+    uint64_t alive_ns, busy_ns;
 } ClusterView;
 
 typedef enum ClusterVerb {

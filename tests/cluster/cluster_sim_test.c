@@ -1,138 +1,25 @@
 // The engine under a policy that does anything it may: nothing is given twice, gangs stay whole,
-// and work is neither lost nor done twice.
+// work is neither lost nor done twice, and jobs go at the rates that slow lookups give.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <cmocka.h>
 
-#include "cluster/run.h"
+#include "cluster/assign.h"
+#include "cluster/profile.h"
+#include "tests/cluster/slow_cluster.h"
+#include "tests/cluster/wild.h"
 
-enum { SERVERS = 6, JOBS = 3000, SLICES = 4096 };
+enum { JOBS = 3000, LOG = 60000, MILLION = 1000000 };
 
-static Arena arena;
-
-typedef struct Wild {  // starts, stops, moves and levels at random
-    Rng          rng;
-    ClusterSlice slices[SLICES];
-    uint32_t     n;
-    ServerState  free[SERVERS];
-    uint16_t     parts[SERVERS][8];
-} Wild;
-
-static uint64_t steps;
-
-static size_t wild_size(const ClusterSetup *s, const void *settings) {
-    (void)s;
-    (void)settings;
-    return sizeof(Wild);
-}
-
-static void wild_init(void *state, const ClusterSetup *s, const void *settings,
-                      const void *loaded) {
-    (void)settings;
-    (void)loaded;
-    ((Wild *)state)->rng = s->rng;
-}
-
-static uint32_t wild_gpus(Wild *w, uint32_t server, uint32_t milli, uint32_t want, uint64_t *mask) {
-    uint32_t n = 0;
-    for (uint32_t g = 0; g < 8 && n < want; g++) {
-        if (w->parts[server][g] < milli || rng_below(&w->rng, 4) == 0) continue;
-        w->parts[server][g] = (uint16_t)(w->parts[server][g] - milli);
-        *mask |= UINT64_C(1) << g;
-        n++;
-    }
-    return n;
-}
-
-static void give_back(Wild *w, const ClusterSlice *s) {
-    for (uint32_t g = 0; g < 8; g++)
-        if ((s->mask >> g & 1) != 0)
-            w->parts[s->server][g] = (uint16_t)(w->parts[s->server][g] + s->gpu_milli);
-    w->free[s->server].cores_milli += s->cores_milli;
-    w->free[s->server].memory_mib += s->memory_mib;
-}
-
-static bool wild_place(Wild *w, const ClusterTask *t, ClusterAction *out) {
-    uint32_t first = w->n, left = t->job.gpus;
-    uint32_t turn = (uint32_t)rng_below(&w->rng, SERVERS);
-    for (uint32_t k = 0; k < SERVERS && left > 0; k++) {
-        uint32_t     server = (turn + k) % SERVERS;
-        ClusterSlice s = {.server = server, .gpu_milli = t->job.gpu_milli};
-        ServerState *f = &w->free[server];
-        s.gpus = wild_gpus(w, server, s.gpu_milli, left, &s.mask);
-        if (s.gpus == 0) continue;
-        s.cores_milli = (uint32_t)rng_below(&w->rng, f->cores_milli / 2 + 1);
-        s.memory_mib = (uint32_t)rng_below(&w->rng, f->memory_mib / 2 + 1);
-        f->cores_milli -= s.cores_milli;
-        f->memory_mib -= s.memory_mib;
-        left -= s.gpus;
-        w->slices[w->n++] = s;
-    }
-    if (left > 0)
-        while (w->n > first) give_back(w, &w->slices[--w->n]);
-    *out = (ClusterAction){
-        .verb = CLUSTER_START, .slices = w->slices + first, .n_slices = w->n - first};
-    return left == 0;
-}
-
-static bool wild_level(Wild *w, const ClusterTask *t, ClusterAction *out) {
-    uint32_t first = w->n;
-    for (uint32_t i = 0; i < t->n_slices; i++) {
-        ClusterSlice s = t->slices[i];
-        ServerState *f = &w->free[s.server];
-        f->cores_milli += s.cores_milli;
-        s.cores_milli = (uint32_t)rng_below(&w->rng, f->cores_milli + 1);
-        f->cores_milli -= s.cores_milli;
-        w->slices[w->n++] = s;
-    }
-    *out = (ClusterAction){
-        .verb = CLUSTER_LEVEL, .slices = w->slices + first, .n_slices = w->n - first};
-    return true;
-}
-
-static uint32_t wild_decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    Wild    *w = state;
-    uint32_t n = 0;
-    assert_true(max >= v->n_waiting + v->n_running);
-    w->n = 0;
-    for (uint32_t i = 0; i < SERVERS; i++) {
-        w->free[i] = v->servers[i];
-        memcpy(w->parts[i], v->servers[i].parts, sizeof w->parts[i]);
-    }
-    for (uint32_t i = 0; i < v->n_running; i++) {
-        const ClusterTask *t = &v->tasks[v->running[i]];
-        uint64_t           what = rng_below(&w->rng, 40);
-        if (what > 5) continue;
-        bool acts = what == 0 || wild_level(w, t, &out[n]);
-        if (what == 0) {
-            for (uint32_t k = 0; k < t->n_slices; k++) give_back(w, &t->slices[k]);
-            out[n] = (ClusterAction){.verb = CLUSTER_PREEMPT};
-        }
-        out[n].task = v->running[i];
-        n += acts;
-    }
-    for (uint32_t i = 0; i < v->n_waiting && n < 200; i++) {
-        if (!wild_place(w, &v->tasks[v->waiting[i]], &out[n])) continue;
-        out[n++].task = v->waiting[i];
-    }
-    steps += n;
-    out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = v->now + 7 * CLUSTER_SECOND};
-    return n;
-}
-
-static const ClusterPolicy wild = {.name = "wild",
-                                   .knows = CLUSTER_ORACLE,
-                                   .preempts = true,
-                                   .state_size = wild_size,
-                                   .init = wild_init,
-                                   .decide = wild_decide};
+static Arena           arena;
+static ClusterProfiles profiles;
 
 static int begin(void **state) {
     (void)state;
-    return arena_init(&arena, (size_t)1 << 28) == ERR_OK ? 0 : -1;
+    if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return -1;
+    return profile_load(NULL, &arena, &profiles) == ERR_OK ? 0 : -1;
 }
 
 static int end(void **state) {
@@ -141,45 +28,93 @@ static int end(void **state) {
     return 0;
 }
 
-static JobList jobs_of(uint64_t seed, uint32_t n) {
-    JobList l = {.at = arena_new(&arena, Job, n), .n = n};
-    Rng     r = {seed};
-    TimeNs  now = 0;
+typedef struct Kind {
+    bool     plain;  // no profiles: every job has GPUs and goes at rate 1
+    uint64_t gap_s, work_s;
+} Kind;
+
+static JobList jobs_of(uint64_t seed, uint32_t n, const Kind *k) {
+    static const char *types[] = {"v100", "t4"};
+    JobList            l = {.at = arena_new(&arena, Job, n),
+                            .n = n,
+                            .gpu_types = types,
+                            .n_gpu_types = k->plain ? 0 : 2};
+    Rng                r = {seed};
+    TimeNs             now = 0;
     for (uint32_t i = 0; i < n; i++) {
-        bool part = rng_below(&r, 3) == 0;
-        now += (TimeNs)rng_below(&r, 40 * (uint64_t)JOB_SECOND);
-        l.at[i] = (Job){.id = "j",
-                        .submit = now,
-                        .work = 1 + (TimeNs)rng_below(&r, 300 * (uint64_t)JOB_SECOND),
-                        .gpus = part ? 1 : 1 + (uint32_t)rng_below(&r, 12),
-                        .gpu_milli = part ? 1 + (uint32_t)rng_below(&r, 999) : 1000,
-                        .model = JOB_NONE,
-                        .tenant = JOB_NONE};
+        bool part = rng_below(&r, 3) == 0, cpu = !k->plain && rng_below(&r, 10) == 0;
+        now +=
+            rng_below(&r, 8) == 0 ? 0 : (TimeNs)rng_below(&r, k->gap_s * (uint64_t)CLUSTER_SECOND);
+        Job *j = &l.at[i];
+        *j = (Job){.id = "j",
+                   .row = i,
+                   .submit = now,
+                   .work = 1 + (TimeNs)rng_below(&r, k->work_s * (uint64_t)CLUSTER_SECOND),
+                   .gpus = part ? 1 : 1 + (uint32_t)rng_below(&r, 12),
+                   .gpu_milli = part ? 100 + (uint32_t)rng_below(&r, 900) : CLUSTER_WHOLE,
+                   .model = JOB_NONE,
+                   .tenant = JOB_NONE};
+        if (cpu) j->gpus = j->gpu_milli = 0;
+        if (k->plain) continue;
+        if (rng_below(&r, 4) == 0) j->cores_milli = 1 + (uint32_t)rng_below(&r, 20000);
+        if (rng_below(&r, 4) == 0) j->memory_mib = 1 + (uint32_t)rng_below(&r, 200000);
+        if (rng_below(&r, 4) == 0 && j->gpus <= 8) j->gpu_types = 1 + (uint32_t)rng_below(&r, 3);
     }
     return l;
 }
 
-static ClusterResult run(const JobList *l, uint64_t seed) {
-    ServerList    servers;
-    ClusterResult r;
-    Server        like = {.gpus = 8, .gpu_type = ""};
-    assert_int_equal(server_list_equal(SERVERS, &like, &arena, &servers), ERR_OK);
+static ServerList servers_of(const Kind *k) {
+    ServerList servers;
+    Server     like = {.gpus = WILD_GPUS, .gpu_type = ""};
+    assert_int_equal(server_list_equal(WILD_SERVERS, &like, &arena, &servers), ERR_OK);
+    static const char *const types[] = {"v100", "t4", "", "k80"};
+    for (uint32_t i = 0; !k->plain && i < servers.n; i++) servers.at[i].gpu_type = types[i % 4];
+    return servers;
+}
+
+// One in five has no class.
+static uint32_t *classes_of(const JobList *l, uint64_t seed) {
+    Assign s;
+    assert_int_equal(assign_classes(&profiles, l, NULL, (Rng){seed}, &arena, &s), ERR_OK);
+    for (uint32_t i = 0; i < l->n; i += 5) s.class_of[i] = CLUSTER_NONE;
+    return s.class_of;
+}
+
+static const WildSettings calm = {false}, busy = {true};
+
+static ClusterRun run_of(const JobList *l, const ServerList *servers, const Kind *k,
+                         uint64_t seed) {
     ClusterRun x = {.jobs = l,
-                    .servers = &servers,
-                    .policy = &wild,
+                    .servers = servers,
+                    .policy = &wild_policy,
+                    .settings = &calm,
                     .knows = CLUSTER_ORACLE,
                     .seed = seed,
-                    .rules = {.restart = 5 * CLUSTER_SECOND, .restart_wide = 9 * CLUSTER_SECOND}};
-    assert_int_equal(cluster_simulate(&x, &arena, &r), ERR_OK);
+                    .rules = {.restart = 5 * CLUSTER_SECOND,
+                              .restart_wide = 9 * CLUSTER_SECOND,
+                              .restart_by_class = true}};
+    if (!k->plain) {
+        x.profiles = &profiles;
+        x.class_of = classes_of(l, seed);
+    }
+    return x;
+}
+
+static ClusterResult simulate(const ClusterRun *x) {
+    ClusterResult r;
+    if (cluster_simulate(x, &arena, &r) != ERR_OK) fail_msg("%s", err_why());
     return r;
 }
 
-// The engine's own checks are what is tested: a plan that took too much would abort. At rate 1 a
-// job runs its work and a restart for every stop, no more and no less.
-static void test_wild_plans(void **state) {
+static const Kind plain = {true, 40, 300}, rich = {false, 40, 300};
+
+// At rate 1 a job runs its work and a restart for every stop, no more and no less.
+static void test_work_is_kept(void **state) {
     (void)state;
-    JobList       l = jobs_of(1, JOBS);
-    ClusterResult r = run(&l, 1);
+    JobList       l = jobs_of(1, JOBS, &plain);
+    ServerList    servers = servers_of(&plain);
+    ClusterRun    x = run_of(&l, &servers, &plain, 1);
+    ClusterResult r = simulate(&x);
     uint64_t      stopped = 0;
     for (uint32_t i = 0; i < r.n; i++) {
         const ClusterEnd *e = &r.ends[i];
@@ -187,22 +122,135 @@ static void test_wild_plans(void **state) {
         assert_int_equal(e->finish - l.at[i].submit, e->waited + l.at[i].work + restart);
         stopped += e->preemptions;
     }
-    assert_true(stopped > 0 && stopped == r.preemptions);
-    assert_true(r.levels > 0 && steps > JOBS);
+    assert_true(stopped > 0 && stopped == r.preemptions && r.levels > 0);
     assert_true(r.use.gpus > 0 && r.use.gpus <= 1);
+}
+
+// What is left of a job's work when it ends is less than a nanosecond for every time its rate
+// changed, for the engine counts whole nanoseconds of work up to each change; and it ends at a
+// whole nanosecond, in the course of which a fast job does several of work.
+static void test_rates_are_those_of_slow_lookups(void **state) {
+    (void)state;
+    SlowCluster all = {.least_rate = 1, .most_rate = 1};
+    uint64_t    shared = 0;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        size_t     mark = arena.used;
+        JobList    l = jobs_of(seed, 180, &rich);
+        ServerList servers = servers_of(&rich);
+        ClusterRun x = run_of(&l, &servers, &rich, seed), plan = x;
+        Audit      a;
+        audit_open(&a, &plan, LOG, &arena);
+        ClusterResult r = simulate(&plan);
+        assert_true(a.steps == a.n);
+        SlowCluster s = slow_cluster_follow(&x, &a, &r, &arena);
+        assert_int_equal(s.ended, r.n);
+        if (s.worst > all.worst) all.worst = s.worst;
+        if (s.least_rate < all.least_rate) all.least_rate = s.least_rate;
+        if (s.most_rate > all.most_rate) all.most_rate = s.most_rate;
+        all.changes += s.changes;
+        shared += a.shared;
+        arena_rewind(&arena, mark);
+    }
+    print_message("%u changes of rates from %g to %g, %llu shared GPUs, off by %.3f ns a change\n",
+                  all.changes, all.least_rate, all.most_rate, (unsigned long long)shared,
+                  all.worst);
+    assert_true(all.worst <= 1);
+    assert_true(all.changes > 10000 && all.least_rate < 0.2 && all.most_rate > 2 && shared > 1000);
+}
+
+static void test_a_million_steps(void **state) {
+    (void)state;
+    uint64_t steps = 0, shared = 0, stops = 0;
+    for (uint64_t seed = 1; steps < MILLION; seed++) {
+        size_t     mark = arena.used;
+        JobList    l = jobs_of(seed, 400, &rich);
+        ServerList servers = servers_of(&rich);
+        ClusterRun x = run_of(&l, &servers, &rich, seed);
+        Audit      a;
+        x.settings = &busy;
+        audit_open(&a, &x, 0, &arena);
+        ClusterResult r = simulate(&x);
+        assert_true(a.n_running <= 1 || r.n == l.n);
+        assert_int_equal(a.stops, r.preemptions);
+        assert_int_equal(a.levels, r.levels);
+        assert_int_equal(a.steps, r.starts + r.preemptions + r.levels);
+        steps += a.steps;
+        shared += a.shared;
+        stops += a.stops;
+        arena_rewind(&arena, mark);
+    }
+    print_message("%llu steps, %llu stops, %llu shared GPUs\n", (unsigned long long)steps,
+                  (unsigned long long)stops, (unsigned long long)shared);
+    assert_true(shared > MILLION / 20 && stops > MILLION / 50);
+}
+
+static int by_submit(const JobList *l, const ClusterResult *r, uint64_t *sum, uint64_t *busy_ns) {
+    TimeNs until = 0;  // busy so far
+    for (uint32_t i = 0; i < r->n; i++) {
+        TimeNs from = l->at[i].submit > until ? l->at[i].submit : until;
+        *sum += (uint64_t)(r->ends[i].finish - l->at[i].submit);
+        if (r->ends[i].finish <= from) continue;
+        *busy_ns += (uint64_t)(r->ends[i].finish - from);
+        until = r->ends[i].finish;
+    }
+    return 0;
+}
+
+typedef struct Rewards {
+    uint64_t alive_ns, busy_ns, sum, busy_sum;
+} Rewards;
+
+static void add_reward(void *self, const ClusterView *v, const void *state) {
+    Rewards *w = self;
+    (void)state;
+    w->sum += v->alive_ns - w->alive_ns;
+    w->busy_sum += v->busy_ns - w->busy_ns;
+    w->alive_ns = v->alive_ns;
+    w->busy_ns = v->busy_ns;
+}
+
+// Rewards of -dt n between decisions add up to minus all completion times, those of -dt while
+// somebody is there to minus the makespan. Jobs that come once in an hour leave the cluster empty.
+static void test_rewards_are_completion_times(void **state) {
+    (void)state;
+    static const Kind kinds[] = {{true, 40, 300}, {false, 40, 300}, {false, 3600, 900}};
+    for (uint64_t seed = 1; seed <= 9; seed++) {
+        const Kind *k = &kinds[seed % 3];
+        JobList     l = jobs_of(seed, 500, k);
+        ServerList  servers = servers_of(k);
+        ClusterRun  x = run_of(&l, &servers, k, seed);
+        Rewards     w = {0};
+        uint64_t    sum = 0, busy_ns = 0;
+        x.watch = add_reward;
+        x.watcher = &w;
+        ClusterResult r = simulate(&x);
+        by_submit(&l, &r, &sum, &busy_ns);
+        assert_true(r.alive_ns == sum && r.busy_ns == busy_ns);
+        assert_true(w.sum + (r.alive_ns - w.alive_ns) == sum);
+        assert_true(w.busy_sum + (r.busy_ns - w.busy_ns) == busy_ns);
+        bool empty = busy_ns < (uint64_t)(r.last - r.first);
+        assert_true(empty == (k->gap_s == 3600));
+    }
 }
 
 static void test_same_seed_same_run(void **state) {
     (void)state;
-    JobList       l = jobs_of(2, 300);
-    ClusterResult a = run(&l, 5), b = run(&l, 5), c = run(&l, 6);
+    JobList       l = jobs_of(2, 300, &rich);
+    ServerList    servers = servers_of(&rich);
+    ClusterRun    x = run_of(&l, &servers, &rich, 5), y = x;
+    ClusterResult a = simulate(&x), b = simulate(&x);
+    y.seed = 6;
+    ClusterResult c = simulate(&y);
     assert_memory_equal(a.ends, b.ends, a.n * sizeof *a.ends);
     assert_memory_not_equal(a.ends, c.ends, a.n * sizeof *a.ends);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wild_plans),
+        cmocka_unit_test(test_work_is_kept),
+        cmocka_unit_test(test_rates_are_those_of_slow_lookups),
+        cmocka_unit_test(test_a_million_steps),
+        cmocka_unit_test(test_rewards_are_completion_times),
         cmocka_unit_test(test_same_seed_same_run),
     };
     return cmocka_run_group_tests(tests, begin, end);

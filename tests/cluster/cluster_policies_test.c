@@ -1,0 +1,134 @@
+// Every policy that there is, on random jobs: its plans hold against books of their own, rewards
+// add up to completion times, and a second run is the same to the last byte.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cluster/assign.h"
+#include "cluster/profile.h"
+#include "policy/policies.h"
+#include "tests/cluster/audit.h"
+
+enum { JOBS = 250, SERVERS = 5 };
+
+static Arena           arena;
+static ClusterProfiles profiles;
+
+static int begin(void **state) {
+    (void)state;
+    if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return -1;
+    return profile_load(NULL, &arena, &profiles) == ERR_OK ? 0 : -1;
+}
+
+static int end(void **state) {
+    (void)state;
+    arena_finish(&arena);
+    return 0;
+}
+
+typedef struct Scene {
+    const char *about;
+    bool        classes, fractions, whole_seconds;
+    uint64_t    gap_s;
+} Scene;
+
+static const Scene scenes[] = {{"GPUs alone", false, false, true, 60},
+                               {"classes", true, false, false, 120},
+                               {"classes, now and then a job", true, false, false, 1500},
+                               {"classes and parts of GPUs", true, true, false, 60}};
+
+static JobList jobs_of(const Scene *k, uint64_t seed) {
+    static const char    *tenants[] = {"a", "b", "c"};
+    static const uint32_t sizes[] = {1, 1, 1, 1, 2, 4, 8, 16};
+    JobList l = {.at = arena_new(&arena, Job, JOBS), .n = JOBS, .tenants = tenants, .n_tenants = 3};
+    Rng     r = {seed};
+    TimeNs  now = 0;
+    for (uint32_t i = 0; i < JOBS; i++) {
+        bool part = k->fractions && rng_below(&r, 2) == 0;
+        now += (TimeNs)rng_below(&r, 2 * k->gap_s) * CLUSTER_SECOND;
+        TimeNs work = (60 + (TimeNs)(600 * rng_exp(&r))) * CLUSTER_SECOND;
+        l.at[i] = (Job){.id = arena_printf(&arena, "j%u", i),
+                        .row = i,
+                        .submit = now,
+                        .work = work,
+                        .iterations = work / (CLUSTER_SECOND / 2),
+                        .iteration = CLUSTER_SECOND / 2,
+                        .gpus = part ? 1 : sizes[rng_below(&r, 8)],
+                        .gpu_milli = part ? 100 + (uint32_t)rng_below(&r, 900) : CLUSTER_WHOLE,
+                        .model = JOB_NONE,
+                        .tenant = (uint32_t)rng_below(&r, 3)};
+        if (!k->whole_seconds) l.at[i].submit += (TimeNs)rng_below(&r, 1000000000);
+        if (i > 0 && l.at[i].submit < l.at[i - 1].submit) l.at[i].submit = l.at[i - 1].submit;
+    }
+    return l;
+}
+
+// False: the policy does not do such scenes, and says why.
+static bool choose(const ClusterPolicy *p, ClusterRun *run) {
+    Settings     s = {.rows = p->rows,
+                      .n_rows = p->n_rows,
+                      .values = arena_alloc(&arena, 1, p->settings_size + 1, 16),
+                      .arena = &arena};
+    ClusterSetup setup;
+    if (p->n_rows > 0) settings_default(&s);
+    run->policy = p;
+    run->settings = s.values;
+    run->knows = p->knows;
+    assert_int_equal(cluster_rules("own", p, &run->rules), ERR_OK);
+    assert_int_equal(cluster_setup(run, &arena, &setup), ERR_OK);
+    if (p->load == NULL || p->load(&setup, s.values, &arena, &run->loaded) == ERR_OK) return true;
+    print_message("%s: %s\n", p->name, err_why());
+    return false;
+}
+
+static ClusterResult simulate(const ClusterRun *x) {
+    ClusterResult r;
+    if (cluster_simulate(x, &arena, &r) != ERR_OK) fail_msg("%s", err_why());
+    return r;
+}
+
+static void check(const Scene *k, const ClusterPolicy *p, uint64_t seed) {
+    ServerList servers;
+    Assign     classes;
+    Audit      a;
+    JobList    l = jobs_of(k, seed);
+    Server     like = {.gpus = 8, .gpu_type = "v100"};
+    assert_int_equal(server_list_equal(SERVERS, &like, &arena, &servers), ERR_OK);
+    ClusterRun x = {.jobs = &l, .servers = &servers, .seed = seed};
+    if (k->classes) {
+        assert_int_equal(assign_classes(&profiles, &l, NULL, (Rng){seed}, &arena, &classes),
+                         ERR_OK);
+        x.profiles = &profiles;
+        x.class_of = classes.class_of;
+    }
+    if (!choose(p, &x)) return;
+    ClusterRun    audited = x;
+    ClusterResult r = simulate(&x);
+    audit_open(&a, &audited, 0, &arena);
+    ClusterResult again = simulate(&audited);
+    uint64_t      sum = 0;
+    for (uint32_t i = 0; i < r.n; i++) sum += (uint64_t)(r.ends[i].finish - l.at[i].submit);
+    assert_true(sum == r.alive_ns);
+    assert_memory_equal(r.ends, again.ends, r.n * sizeof *r.ends);
+    assert_int_equal(a.steps, r.starts + r.preemptions + r.levels);
+    assert_true(p->preempts || r.preemptions == 0);
+}
+
+static void test_every_policy(void **state) {
+    (void)state;
+    const ClusterPolicy *p;
+    for (uint32_t i = 0; (p = policies_cluster_at(i)) != NULL; i++)
+        for (size_t k = 0; k < sizeof scenes / sizeof *scenes; k++) {
+            size_t mark = arena.used;
+            check(&scenes[k], p, 1 + k);
+            arena_rewind(&arena, mark);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_policy)};
+    return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,176 @@
+#include "tests/cluster/wild.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+enum { SLICES = 16384, STARTS = 200 };
+
+typedef struct Wild {
+    Rng          rng;
+    WildSettings with;
+    ClusterSlice slices[SLICES];
+    uint32_t     n;
+    uint32_t     cores[WILD_SERVERS], memory[WILD_SERVERS];
+    uint32_t     parts[WILD_SERVERS][WILD_GPUS];
+    uint64_t     there[WILD_SERVERS][WILD_GPUS];  // classes of those there, as bits
+} Wild;
+
+static size_t state_size(const ClusterSetup *s, const void *settings) {
+    (void)s;
+    (void)settings;
+    return sizeof(Wild);
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    (void)loaded;
+    Wild *w = state;
+    w->rng = s->rng;
+    w->with = *(const WildSettings *)settings;
+    CHECK(s->n_servers == WILD_SERVERS && s->most_gpus == WILD_GPUS);
+}
+
+static bool chance(Wild *w, uint64_t in) { return rng_below(&w->rng, in) == 0; }
+
+// Classes that are not on the GPU any more may still stand there until the next call.
+static bool may_join(const ClusterSetup *s, uint64_t there, const ClusterJob *j) {
+    if (s->profiles == NULL || j->class == CLUSTER_NONE) return true;
+    for (uint32_t c = 0; c < s->profiles->n; c++)
+        if ((there >> c & 1) != 0 && !(profile_pair(s->profiles, j->class, c) > 0)) return false;
+    return true;
+}
+
+static void move_in(Wild *w, const ClusterJob *j, const ClusterSlice *s) {
+    for (uint32_t g = 0; g < WILD_GPUS; g++) {
+        if ((s->mask >> g & 1) == 0) continue;
+        w->parts[s->server][g] -= s->gpu_milli;
+        if (j->class != CLUSTER_NONE) w->there[s->server][g] |= UINT64_C(1) << j->class;
+    }
+    w->cores[s->server] -= s->cores_milli;
+    w->memory[s->server] -= s->memory_mib;
+}
+
+static void move_out(Wild *w, const ClusterSlice *s) {
+    for (uint32_t g = 0; g < WILD_GPUS; g++)
+        if ((s->mask >> g & 1) != 0) w->parts[s->server][g] += s->gpu_milli;
+    w->cores[s->server] += s->cores_milli;
+    w->memory[s->server] += s->memory_mib;
+}
+
+static void look(Wild *w, const ClusterView *v) {
+    memset(w->there, 0, sizeof w->there);
+    w->n = 0;
+    for (uint32_t i = 0; i < WILD_SERVERS; i++) {
+        w->cores[i] = v->servers[i].cores_milli;
+        w->memory[i] = v->servers[i].memory_mib;
+        for (uint32_t g = 0; g < WILD_GPUS; g++) w->parts[i][g] = v->servers[i].parts[g];
+    }
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        for (uint32_t k = 0; k < t->n_slices; k++)
+            for (uint32_t g = 0; t->job.class != CLUSTER_NONE && g < WILD_GPUS; g++)
+                if ((t->slices[k].mask >> g & 1) != 0)
+                    w->there[t->slices[k].server][g] |= UINT64_C(1) << t->job.class;
+    }
+}
+
+// Seldom nothing, so that jobs come to an end.
+static uint32_t some(Wild *w, uint32_t most) {
+    if (chance(w, 100)) return 0;
+    return chance(w, 3) ? most : most / 4 + (uint32_t)rng_below(&w->rng, most - most / 4 + 1);
+}
+
+static uint32_t share(Wild *w, const ClusterView *v, const ClusterJob *j) {
+    bool may = v->setup->profiles != NULL && j->gpus > 0;
+    return may && chance(w, 2) ? 1 + some(w, j->gpu_milli - 1) : j->gpu_milli;
+}
+
+static bool suits(const ClusterView *v, const ClusterJob *j, uint32_t server) {
+    return j->gpu_types == 0 || (j->gpu_types >> v->setup->servers[server].type & 1) != 0;
+}
+
+static bool place(Wild *w, const ClusterView *v, const ClusterJob *j, ClusterAction *out) {
+    uint32_t first = w->n, left = j->gpus, turn = (uint32_t)rng_below(&w->rng, WILD_SERVERS);
+    uint32_t milli = share(w, v, j);
+    for (uint32_t k = 0; k < WILD_SERVERS && (left > 0 || w->n == first); k++) {
+        ClusterSlice s = {.server = (turn + k) % WILD_SERVERS, .gpu_milli = milli};
+        if (!suits(v, j, s.server)) continue;
+        for (uint32_t g = 0; g < WILD_GPUS && s.gpus < left; g++) {
+            if (w->parts[s.server][g] < milli || chance(w, 4)) continue;
+            if (!may_join(v->setup, w->there[s.server][g], j)) continue;
+            s.mask |= UINT64_C(1) << g;
+            s.gpus++;
+        }
+        if (s.gpus == 0 && j->gpus > 0) continue;
+        s.cores_milli = some(w, w->cores[s.server] / 2);
+        s.memory_mib = some(w, w->memory[s.server] / 2);
+        left -= s.gpus;
+        move_in(w, j, &s);
+        w->slices[w->n++] = s;
+    }
+    if (left > 0)
+        while (w->n > first) move_out(w, &w->slices[--w->n]);
+    *out = (ClusterAction){
+        .verb = CLUSTER_START, .slices = w->slices + first, .n_slices = w->n - first};
+    return left == 0;
+}
+
+static uint32_t spare(const Wild *w, const ClusterSlice *s) {
+    uint32_t least = CLUSTER_WHOLE;
+    for (uint32_t g = 0; g < WILD_GPUS; g++)
+        if ((s->mask >> g & 1) != 0 && w->parts[s->server][g] < least)
+            least = w->parts[s->server][g];
+    return least;
+}
+
+static void level(Wild *w, const ClusterView *v, const ClusterTask *t, ClusterAction *out) {
+    uint32_t first = w->n;
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        ClusterSlice s = t->slices[i];
+        move_out(w, &s);
+        s.cores_milli = some(w, w->cores[s.server]);
+        s.memory_mib = some(w, w->memory[s.server]);
+        if (s.gpus > 0 && v->setup->profiles != NULL && chance(w, 2)) {
+            uint32_t most = spare(w, &s);
+            if (most > t->job.gpu_milli) most = t->job.gpu_milli;
+            s.gpu_milli = 1 + some(w, most - 1);
+        }
+        move_in(w, &t->job, &s);
+        w->slices[w->n++] = s;
+    }
+    *out = (ClusterAction){
+        .verb = CLUSTER_LEVEL, .slices = w->slices + first, .n_slices = w->n - first};
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Wild    *w = state;
+    uint32_t n = 0;
+    CHECK(max >= v->n_waiting + v->n_running);
+    look(w, v);
+    for (uint32_t i = 0; i < v->n_running && w->n + WILD_SERVERS < SLICES; i++) {
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        uint64_t           what = rng_below(&w->rng, w->with.busy ? 8 : 40);
+        if (what > 5) continue;
+        if (what > 0) level(w, v, t, &out[n]);
+        if (what == 0) {
+            for (uint32_t k = 0; k < t->n_slices; k++) move_out(w, &t->slices[k]);
+            out[n] = (ClusterAction){.verb = CLUSTER_PREEMPT};
+        }
+        out[n++].task = v->running[i];
+    }
+    for (uint32_t i = 0; i < v->n_waiting && i < STARTS; i++) {
+        if (!place(w, v, &v->tasks[v->waiting[i]].job, &out[n])) continue;
+        out[n++].task = v->waiting[i];
+    }
+    out[n++] = (ClusterAction){.verb = CLUSTER_WAKE,
+                               .at = v->now + (w->with.busy ? 7 : 60) * CLUSTER_SECOND};
+    return n;
+}
+
+const ClusterPolicy wild_policy = {.name = "wild",
+                                   .knows = CLUSTER_ORACLE,
+                                   .preempts = true,
+                                   .settings_size = sizeof(WildSettings),
+                                   .state_size = state_size,
+                                   .init = init,
+                                   .decide = decide};
