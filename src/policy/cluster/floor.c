@@ -7,8 +7,10 @@ void floor_carve(Floor *f, const ClusterSetup *s, Carve *from) {
     f->cores = carve(from, uint32_t, s->n_servers);
     f->memory = carve(from, uint32_t, s->n_servers);
     f->first = carve(from, uint32_t, s->n_servers);
-    f->parts = carve(from, uint16_t, s->shares ? s->gpus : 0);
-    f->slices = carve(from, ClusterSlice, s->gpus + s->n_slots);
+    f->by_parts = f->by_parts || s->shares;
+    f->room = s->gpus * (f->by_parts ? 4 : 1) + s->n_slots;  // parts of GPUs are of one slice each
+    f->parts = carve(from, uint16_t, f->by_parts ? s->gpus : 0);
+    f->slices = carve(from, ClusterSlice, f->room);
 }
 
 void floor_init(Floor *f, const ClusterSetup *s) {
@@ -29,7 +31,7 @@ void floor_open(Floor *f, const ClusterView *v) {
         f->cores[i] = x->cores_milli;
         f->memory[i] = x->memory_mib;
         f->n_free += x->gpus;
-        if (s->shares)
+        if (f->by_parts)
             memcpy(f->parts + f->first[i], x->parts, s->servers[i].gpus * sizeof *f->parts);
     }
 }
@@ -42,21 +44,22 @@ static void set_part(Floor *f, uint32_t server, uint32_t gpu, uint32_t milli) {
     f->n_free += (uint32_t)is - (uint32_t)was;
 }
 
-void floor_leave(Floor *f, const ClusterTask *t) {
-    for (uint32_t i = 0; i < t->n_slices; i++) {
-        const ClusterSlice *s = &t->slices[i];
-        f->cores[s->server] += s->cores_milli;
-        f->memory[s->server] += s->memory_mib;
-        if (!f->view->setup->shares) {
-            f->gpus[s->server] += s->gpus;
-            f->n_free += s->gpus;
-            continue;
-        }
-        for (uint64_t m = s->mask; m != 0; m &= m - 1) {
-            uint32_t g = (uint32_t)__builtin_ctzll(m);
-            set_part(f, s->server, g, f->parts[f->first[s->server] + g] + s->gpu_milli);
-        }
+void floor_give(Floor *f, const ClusterSlice *s) {
+    f->cores[s->server] += s->cores_milli;
+    f->memory[s->server] += s->memory_mib;
+    if (!f->by_parts) {
+        f->gpus[s->server] += s->gpus;
+        f->n_free += s->gpus;
+        return;
     }
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        set_part(f, s->server, g, f->parts[f->first[s->server] + g] + s->gpu_milli);
+    }
+}
+
+void floor_leave(Floor *f, const ClusterTask *t) {
+    for (uint32_t i = 0; i < t->n_slices; i++) floor_give(f, &t->slices[i]);
 }
 
 static bool suits(const Floor *f, const ClusterJob *j, uint32_t server) {
@@ -80,7 +83,7 @@ static bool fits(const Floor *f, const ClusterSlice *s) {
 }
 
 static void take_gpus(Floor *f, ClusterSlice *s) {
-    if (!f->view->setup->shares) {
+    if (!f->by_parts) {
         f->gpus[s->server] -= s->gpus;
         f->n_free -= s->gpus;
         return;
@@ -102,6 +105,24 @@ static void take(Floor *f, ClusterSlice s) {
     f->cores[s.server] -= s.cores_milli;
     f->memory[s.server] -= s.memory_mib;
     f->slices[f->n_slices++] = s;
+}
+
+static bool parts_free(const Floor *f, const ClusterSlice *s) {
+    if (!f->by_parts) return f->gpus[s->server] >= s->gpus;
+    for (uint64_t m = s->mask; m != 0; m &= m - 1)
+        if (f->parts[f->first[s->server] + (uint32_t)__builtin_ctzll(m)] < s->gpu_milli)
+            return false;
+    return true;
+}
+
+bool floor_take(Floor *f, const ClusterSlice *s) {
+    ClusterSlice x = *s;
+    if (f->cores[s->server] < s->cores_milli || f->memory[s->server] < s->memory_mib) return false;
+    if (!parts_free(f, s)) return false;
+    take_gpus(f, &x);
+    f->cores[s->server] -= s->cores_milli;
+    f->memory[s->server] -= s->memory_mib;
+    return true;
 }
 
 static uint32_t tightest(const Floor *f, const ClusterJob *j) {
@@ -181,17 +202,14 @@ static bool place_wide(Floor *f, const ClusterJob *j) {
 
 // Puts back what a gang that did not fit took.
 static void undo(Floor *f, uint32_t first) {
-    while (f->n_slices > first) {
-        ClusterTask t = {.slices = &f->slices[f->n_slices - 1], .n_slices = 1};
-        floor_leave(f, &t);
-        f->n_slices--;
-    }
+    while (f->n_slices > first) floor_give(f, &f->slices[--f->n_slices]);
 }
 
 bool floor_place(Floor *f, uint32_t task, ClusterAction *out) {
     const ClusterJob *j = &f->view->tasks[task].job;
     uint32_t          first = f->n_slices;
     bool              placed;
+    if (first + (j->gpus > 0 ? j->gpus : 1) > f->room) return false;
     if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE) {
         placed = place_part(f, j);
     } else if (j->gpus <= largest(f, j)) {

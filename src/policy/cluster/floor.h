@@ -15,7 +15,9 @@ typedef struct Floor {
     uint16_t          *parts;   // [all GPUs] free thousandths; only where GPUs are shared
     uint32_t          *first;   // [n_servers] GPU of parts
     ClusterSlice      *slices;  // that this plan uses
+    size_t             room;    // of slices
     uint32_t           n_slices, n_free;
+    bool               by_parts;  // of GPUs; set before carving where a policy itself shares them
 } Floor;
 
 void floor_carve(Floor *f, const ClusterSetup *s, Carve *from);
@@ -24,3 +26,7 @@ void floor_init(Floor *f, const ClusterSetup *s);
 void floor_open(Floor *f, const ClusterView *v);                // as it is
 void floor_leave(Floor *f, const ClusterTask *t);               // a running task is to be stopped
 bool floor_place(Floor *f, uint32_t task, ClusterAction *out);  // START; false: no place, no action
+
+// A slice of one server with its mask, which has to be free there; and back again.
+bool floor_take(Floor *f, const ClusterSlice *s);
+void floor_give(Floor *f, const ClusterSlice *s);

@@ -1,0 +1,186 @@
+#include "policy/cluster/draft.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+void draft_carve(Draft *d, const ClusterSetup *s, Carve *from) {
+    d->floor.by_parts = true;
+    floor_carve(&d->floor, s, from);
+    d->room = 2 * d->floor.room;
+    d->tasks = carve(from, DraftTask, s->n_slots);
+    d->touched = carve(from, uint32_t, s->n_slots);
+    d->slices = carve(from, ClusterSlice, d->room);
+}
+
+void draft_init(Draft *d, const ClusterSetup *s) { floor_init(&d->floor, s); }
+
+void draft_open(Draft *d, const ClusterView *v) {
+    d->view = v;
+    d->plan++;
+    d->n_touched = d->n_slices = 0;
+    floor_open(&d->floor, v);
+}
+
+const ClusterSlice *draft_has(const Draft *d, uint32_t slot, uint32_t *n) {
+    const DraftTask   *x = &d->tasks[slot];
+    const ClusterTask *t = &d->view->tasks[slot];
+    bool               ours = x->plan == d->plan;
+    *n = ours ? x->n : t->n_slices;
+    return *n == 0 ? NULL : ours ? x->slices : t->slices;
+}
+
+static DraftTask *touch(Draft *d, uint32_t slot) {
+    DraftTask         *x = &d->tasks[slot];
+    const ClusterTask *t = &d->view->tasks[slot];
+    if (x->plan == d->plan) return x;
+    *x = (DraftTask){.plan = d->plan, .n = t->n_slices, .slices = d->slices + d->n_slices};
+    CHECK(d->n_slices + t->n_slices <= d->room);
+    if (t->n_slices > 0) memcpy(x->slices, t->slices, t->n_slices * sizeof *x->slices);
+    d->n_slices += t->n_slices;
+    d->touched[d->n_touched++] = slot;
+    return x;
+}
+
+void draft_stop(Draft *d, uint32_t slot) {
+    DraftTask *x = touch(d, slot);
+    CHECK(x->n > 0);
+    for (uint32_t i = 0; i < x->n; i++) floor_give(&d->floor, &x->slices[i]);
+    x->n = 0;
+}
+
+bool draft_place(Draft *d, uint32_t slot) {
+    DraftTask    *x = touch(d, slot);
+    uint32_t      first = d->floor.n_slices;
+    ClusterAction a;
+    CHECK(x->n == 0);
+    if (!floor_place(&d->floor, slot, &a)) return false;
+    x->slices = d->floor.slices + first;
+    x->n = a.n_slices;
+    return true;
+}
+
+bool draft_put(Draft *d, uint32_t slot, const ClusterSlice *s, uint32_t n) {
+    DraftTask *x = touch(d, slot);
+    Floor     *f = &d->floor;
+    uint32_t   i = 0;
+    CHECK(x->n == 0 && n > 0);
+    if (f->n_slices + n > f->room) return false;
+    while (i < n && floor_take(f, &s[i])) i++;
+    if (i < n) {
+        while (i > 0) floor_give(f, &s[--i]);
+        return false;
+    }
+    x->slices = f->slices + f->n_slices;
+    x->n = n;
+    memmove(x->slices, s, n * sizeof *s);  // they may be there already
+    f->n_slices += n;
+    return true;
+}
+
+static ClusterSlice levelled(const ClusterSlice *s, uint32_t gpu_milli, double cores, double mib) {
+    ClusterSlice x = *s;
+    double       here = s->gpus > 0 ? s->gpus : 1;
+    x.gpu_milli = gpu_milli;
+    x.cores_milli = draft_amount(here * cores);
+    x.memory_mib = draft_amount(here * mib);
+    return x;
+}
+
+bool draft_level(Draft *d, uint32_t slot, uint32_t gpu_milli, double cores_milli, double mib) {
+    DraftTask *x = touch(d, slot);
+    Floor     *f = &d->floor;
+    uint32_t   i = 0;
+    CHECK(x->n > 0);
+    for (uint32_t k = 0; k < x->n; k++) floor_give(f, &x->slices[k]);
+    for (; i < x->n; i++) {
+        ClusterSlice s = levelled(&x->slices[i], gpu_milli, cores_milli, mib);
+        if (!floor_take(f, &s)) break;
+    }
+    bool fits = i == x->n;
+    for (uint32_t k = 0; !fits && k < i; k++) {
+        ClusterSlice s = levelled(&x->slices[k], gpu_milli, cores_milli, mib);
+        floor_give(f, &s);
+    }
+    for (uint32_t k = 0; k < x->n; k++) {
+        if (fits) x->slices[k] = levelled(&x->slices[k], gpu_milli, cores_milli, mib);
+        if (!fits) CHECK(floor_take(f, &x->slices[k]));
+    }
+    return fits;
+}
+
+typedef enum DraftFate { STAYS, WAITS, MOVES } DraftFate;
+
+static DraftFate fate(const DraftTask *x, const ClusterTask *t) {
+    if (x->n == 0) return WAITS;
+    if (t->state != CLUSTER_RUNNING || x->n != t->n_slices) return MOVES;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (x->slices[i].server != t->slices[i].server || x->slices[i].mask != t->slices[i].mask)
+            return MOVES;
+    return STAYS;
+}
+
+static uint32_t less(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// Bit 0: it has to give something back; bit 1: it gets something.
+static uint32_t changes(const DraftTask *x, const ClusterTask *t) {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const ClusterSlice *a = &t->slices[i], *b = &x->slices[i];
+        bits |= b->gpu_milli < a->gpu_milli || b->cores_milli < a->cores_milli ||
+                b->memory_mib < a->memory_mib;
+        bits |= 2U * (b->gpu_milli > a->gpu_milli || b->cores_milli > a->cores_milli ||
+                      b->memory_mib > a->memory_mib);
+    }
+    return bits;
+}
+
+// What it has both before and after.
+static const ClusterSlice *lower(Draft *d, const DraftTask *x, const ClusterTask *t) {
+    ClusterSlice *s = d->slices + d->n_slices;
+    CHECK(d->n_slices + x->n <= d->room);
+    d->n_slices += x->n;
+    for (uint32_t i = 0; i < x->n; i++) {
+        s[i] = x->slices[i];
+        s[i].gpu_milli = less(s[i].gpu_milli, t->slices[i].gpu_milli);
+        s[i].cores_milli = less(s[i].cores_milli, t->slices[i].cores_milli);
+        s[i].memory_mib = less(s[i].memory_mib, t->slices[i].memory_mib);
+    }
+    return s;
+}
+
+static uint32_t give_back(Draft *d, ClusterAction *out) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->n_touched; i++) {
+        uint32_t           slot = d->touched[i];
+        const DraftTask   *x = &d->tasks[slot];
+        const ClusterTask *t = &d->view->tasks[slot];
+        DraftFate          f = fate(x, t);
+        if (f != STAYS && t->state == CLUSTER_RUNNING)
+            out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
+        if (f != STAYS || (changes(x, t) & 1) == 0) continue;
+        out[n++] = (ClusterAction){.verb = CLUSTER_LEVEL,
+                                   .task = slot,
+                                   .slices = changes(x, t) == 1 ? x->slices : lower(d, x, t),
+                                   .n_slices = x->n};
+    }
+    return n;
+}
+
+uint32_t draft_write(Draft *d, ClusterAction *out) {
+    uint32_t n = give_back(d, out);
+    for (uint32_t i = 0; i < 2 * d->n_touched; i++) {
+        bool               starts = i < d->n_touched;
+        uint32_t           slot = d->touched[starts ? i : i - d->n_touched];
+        const DraftTask   *x = &d->tasks[slot];
+        const ClusterTask *t = &d->view->tasks[slot];
+        DraftFate          f = fate(x, t);
+        if (f != (starts ? MOVES : STAYS)) continue;
+        if (!starts && (changes(x, t) & 2) == 0) continue;
+        out[n++] = (ClusterAction){.verb = starts ? CLUSTER_START : CLUSTER_LEVEL,
+                                   .task = slot,
+                                   .slices = x->slices,
+                                   .n_slices = x->n};
+    }
+    return n;
+}
