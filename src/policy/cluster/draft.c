@@ -18,7 +18,7 @@ void draft_init(Draft *d, const ClusterSetup *s) { floor_init(&d->floor, s); }
 void draft_open(Draft *d, const ClusterView *v) {
     d->view = v;
     d->plan++;
-    d->n_touched = d->n_slices = 0;
+    d->n_touched = d->n_slices = d->n_hopeless = 0;
     floor_open(&d->floor, v);
 }
 
@@ -46,15 +46,51 @@ void draft_stop(Draft *d, uint32_t slot) {
     DraftTask *x = touch(d, slot);
     CHECK(x->n > 0);
     for (uint32_t i = 0; i < x->n; i++) floor_give(&d->floor, &x->slices[i]);
-    x->n = 0;
+    x->had = x->n;
+    x->n = d->n_hopeless = 0;
+}
+
+static void put_back(Draft *d, DraftTask *x) {
+    uint32_t i = 0;
+    while (i < x->had && floor_take(&d->floor, &x->slices[i])) i++;
+    if (i == x->had) x->n = x->had;
+    while (x->n == 0 && i > 0) floor_give(&d->floor, &x->slices[--i]);
+}
+
+// Whoever asks for no less of anything than one that found no place finds none either. Gangs are
+// compared with their like, and with one GPU of themselves.
+static bool hopeless(const Draft *d, const ClusterJob *j) {
+    uint64_t all = j->gpus > 0 ? j->gpus : 1;
+    for (uint32_t i = 0; i < d->n_hopeless; i++) {
+        const ClusterJob *h = &d->hopeless[i];
+        uint64_t          part = h->gpus > 0 ? h->gpus : 1;
+        bool              typed = h->gpu_types == 0 || h->gpu_types == j->gpu_types;
+        bool              like = h->gpus == j->gpus || (h->gpus == 1 && j->gpus > 0);
+        bool              fed = h->cores_milli * all <= j->cores_milli * part &&
+                   h->memory_mib * all <= j->memory_mib * part;
+        if (typed && like && fed && h->gpu_milli <= j->gpu_milli) return true;
+    }
+    return false;
+}
+
+static void remember(Draft *d, const ClusterJob *j) {
+    if (d->n_hopeless < DRAFT_SHAPES) d->hopeless[d->n_hopeless++] = *j;
 }
 
 bool draft_place(Draft *d, uint32_t slot) {
-    DraftTask    *x = touch(d, slot);
+    return draft_place_as(d, slot, &d->view->tasks[slot].job);
+}
+
+bool draft_place_as(Draft *d, uint32_t slot, const ClusterJob *j) {
     uint32_t      first = d->floor.n_slices;
     ClusterAction a;
+    if (hopeless(d, j)) return false;
+    if (!floor_place_as(&d->floor, slot, j, &a)) {
+        remember(d, j);
+        return false;
+    }
+    DraftTask *x = touch(d, slot);
     CHECK(x->n == 0);
-    if (!floor_place(&d->floor, slot, &a)) return false;
     x->slices = d->floor.slices + first;
     x->n = a.n_slices;
     return true;
@@ -106,7 +142,39 @@ bool draft_level(Draft *d, uint32_t slot, uint32_t gpu_milli, double cores_milli
         if (fits) x->slices[k] = levelled(&x->slices[k], gpu_milli, cores_milli, mib);
         if (!fits) CHECK(floor_take(f, &x->slices[k]));
     }
+    if (fits) d->n_hopeless = 0;
     return fits;
+}
+
+// Whether it is worth looking for a place now that one more has stopped.
+static bool may_fit(const Draft *d, const ClusterJob *j, const ClusterTask *gone) {
+    const Floor *f = &d->floor;
+    if (j->gpus > d->view->setup->most_gpus) return f->n_free >= j->gpus;
+    if (j->gpu_milli < CLUSTER_WHOLE) return true;
+    for (uint32_t i = 0; i < gone->n_slices; i++)
+        if (f->gpus[gone->slices[i].server] >= j->gpus) return true;
+    return false;
+}
+
+bool draft_oust(Draft *d, uint32_t slot, const ClusterJob *j, const uint32_t *victims, uint32_t n) {
+    const ClusterTask *tasks = d->view->tasks;
+    bool               placed = false;
+    uint32_t           i = 0;
+    for (; i < n && !placed; i++) {
+        uint32_t has = 0;
+        (void)draft_has(d, victims[i], &has);
+        if (has == 0 || tasks[victims[i]].n_slices == 0) continue;
+        draft_stop(d, victims[i]);
+        d->tasks[victims[i]].ousted = true;
+        placed = may_fit(d, j, &tasks[victims[i]]) && draft_place_as(d, slot, j);
+    }
+    while (i-- > 0) {
+        DraftTask *x = &d->tasks[victims[i]];
+        if (x->plan != d->plan || !x->ousted) continue;
+        x->ousted = false;
+        put_back(d, x);
+    }
+    return placed;
 }
 
 typedef enum DraftFate { STAYS, WAITS, MOVES } DraftFate;

@@ -7,10 +7,13 @@
 
 #include "policy/cluster/floor.h"
 
+enum { DRAFT_SHAPES = 16 };
+
 typedef struct DraftTask {
     ClusterSlice *slices;  // [n] that it is to have; none: it is to wait
     uint64_t      plan;    // the draft that touched it last
-    uint32_t      n;
+    uint32_t      n, had;
+    bool          ousted;
 } DraftTask;
 
 typedef struct Draft {
@@ -22,6 +25,8 @@ typedef struct Draft {
     size_t             room;
     uint64_t           plan;
     uint32_t           n_touched, n_slices;
+    ClusterJob         hopeless[DRAFT_SHAPES];  // found no place, and nothing was given back since
+    uint32_t           n_hopeless;
 } Draft;
 
 void draft_carve(Draft *d, const ClusterSetup *s, Carve *from);
@@ -33,11 +38,16 @@ const ClusterSlice *draft_has(const Draft *d, uint32_t slot, uint32_t *n);
 
 void draft_stop(Draft *d, uint32_t slot);   // one that has a place
 bool draft_place(Draft *d, uint32_t slot);  // with its default demand, where floor_place finds it
+bool draft_place_as(Draft *d, uint32_t slot, const ClusterJob *j);           // with that one's
 bool draft_put(Draft *d, uint32_t slot, const ClusterSlice *s, uint32_t n);  // there, with masks
 
 // Other amounts for one that has a place: of each GPU, and for each GPU of cores and memory (of a
 // task without GPUs: in all). false: they are not free, nothing is changed.
 bool draft_level(Draft *d, uint32_t slot, uint32_t gpu_milli, double cores_milli, double mib);
+
+// Places a task where others, as few as their order allows, have to stop for it: the first of
+// `victims` first. Those that already stopped are passed over. false: it would not help, as before.
+bool draft_oust(Draft *d, uint32_t slot, const ClusterJob *j, const uint32_t *victims, uint32_t n);
 
 uint32_t draft_write(Draft *d, ClusterAction *out);  // at most two actions a task
 

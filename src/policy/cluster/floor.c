@@ -206,9 +206,12 @@ static void undo(Floor *f, uint32_t first) {
 }
 
 bool floor_place(Floor *f, uint32_t task, ClusterAction *out) {
-    const ClusterJob *j = &f->view->tasks[task].job;
-    uint32_t          first = f->n_slices;
-    bool              placed;
+    return floor_place_as(f, task, &f->view->tasks[task].job, out);
+}
+
+bool floor_place_as(Floor *f, uint32_t task, const ClusterJob *j, ClusterAction *out) {
+    uint32_t first = f->n_slices;
+    bool     placed;
     if (first + (j->gpus > 0 ? j->gpus : 1) > f->room) return false;
     if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE) {
         placed = place_part(f, j);

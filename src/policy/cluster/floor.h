@@ -26,6 +26,8 @@ void floor_init(Floor *f, const ClusterSetup *s);
 void floor_open(Floor *f, const ClusterView *v);                // as it is
 void floor_leave(Floor *f, const ClusterTask *t);               // a running task is to be stopped
 bool floor_place(Floor *f, uint32_t task, ClusterAction *out);  // START; false: no place, no action
+// The same as if its job were this one, which may want other amounts of cores and memory.
+bool floor_place_as(Floor *f, uint32_t task, const ClusterJob *j, ClusterAction *out);
 
 // A slice of one server with its mask, which has to be free there; and back again.
 bool floor_take(Floor *f, const ClusterSlice *s);

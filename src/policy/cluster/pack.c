@@ -17,11 +17,9 @@ bool pack_may(const ClusterSetup *s, const ClusterJob *a, const ClusterJob *b) {
 }
 
 double pack_speed(const ClusterSetup *s, const ClusterJob *j, double cores_milli, double mib) {
-    if (!classed(s, j) || j->gpus == 0) return 1;
-    const ClusterProfile *p = &s->profiles->at[j->class];
-    double                all = j->gpus;
-    double usual = profile_speed(p, j->cores_milli / 1e3 / all, j->memory_mib / 1024.0 / all);
-    return usual > 0 ? profile_speed(p, cores_milli / 1e3, mib / 1024) / usual : 1;
+    if (!classed(s, j) || j->gpus == 0 || s->gpus_only) return 1;
+    return pace_fed(&s->profiles->at[j->class], j, j->gpus, draft_amount(j->gpus * cores_milli),
+                    draft_amount(j->gpus * mib));
 }
 
 // What one gives up is of no use to it below the next point of its profile, so only points count.

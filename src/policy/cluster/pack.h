@@ -5,7 +5,7 @@
 // or that ask for a part of a GPU only, have no company.
 #pragma once
 
-#include "contract/profile.h"
+#include "contract/pace.h"
 #include "policy/cluster/draft.h"
 
 enum { PACK_MOST = 4 };  // tasks on one GPU
@@ -39,5 +39,5 @@ void pack_restore(Draft *d, uint32_t slot);  // whole GPUs, and its default as f
 // A running task that shares the first GPU of a running one; CLUSTER_NONE: nobody does.
 uint32_t pack_mate(const ClusterView *v, uint32_t slot);
 
-// How fast a task would be with so much for each of its GPUs, alone and together; 1 by default.
+// How fast a job would be alone with so much for each of its GPUs; 1 with its default.
 double pack_speed(const ClusterSetup *s, const ClusterJob *j, double cores_milli, double mib);
