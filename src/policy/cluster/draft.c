@@ -15,11 +15,33 @@ void draft_carve(Draft *d, const ClusterSetup *s, Carve *from) {
 
 void draft_init(Draft *d, const ClusterSetup *s) { floor_init(&d->floor, s); }
 
+void draft_close(Draft *d, const ClusterSlice *s, uint32_t n, bool closed) {
+    Floor *f = &d->floor;
+    if (!d->view->setup->fractions) return;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint64_t m = s[i].mask; m != 0; m &= m - 1)
+            f->closed[f->first[s[i].server] + (uint32_t)__builtin_ctzll(m)] = closed;
+}
+
+// The part that is missing to a job on whole GPUs is for its like.
+static void close_shared(Draft *d) {
+    const ClusterView *v = d->view;
+    if (!v->setup->fractions) return;
+    memset(d->floor.closed, 0, v->setup->gpus);
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        bool               part = t->job.gpus > 0 && t->job.gpu_milli == CLUSTER_WHOLE &&
+                    t->slices[0].gpu_milli < CLUSTER_WHOLE;
+        if (part) draft_close(d, t->slices, t->n_slices, true);
+    }
+}
+
 void draft_open(Draft *d, const ClusterView *v) {
     d->view = v;
     d->plan++;
     d->n_touched = d->n_slices = d->n_hopeless = 0;
     floor_open(&d->floor, v);
+    close_shared(d);
 }
 
 const ClusterSlice *draft_has(const Draft *d, uint32_t slot, uint32_t *n) {
@@ -186,6 +208,13 @@ static DraftFate fate(const DraftTask *x, const ClusterTask *t) {
         if (x->slices[i].server != t->slices[i].server || x->slices[i].mask != t->slices[i].mask)
             return MOVES;
     return STAYS;
+}
+
+bool draft_moves(const Draft *d, uint32_t slot) {
+    const DraftTask   *x = &d->tasks[slot];
+    const ClusterTask *t = &d->view->tasks[slot];
+    if (x->plan != d->plan || (x->n == 0 && t->n_slices == 0)) return false;
+    return fate(x, t) != STAYS;
 }
 
 static uint32_t less(uint32_t a, uint32_t b) { return a < b ? a : b; }

@@ -49,6 +49,12 @@ bool draft_level(Draft *d, uint32_t slot, uint32_t gpu_milli, double cores_milli
 // `victims` first. Those that already stopped are passed over. false: it would not help, as before.
 bool draft_oust(Draft *d, uint32_t slot, const ClusterJob *j, const uint32_t *victims, uint32_t n);
 
+// GPUs on which jobs that ask for parts of one are not placed in this draft, whatever is free
+// there.
+void draft_close(Draft *d, const ClusterSlice *s, uint32_t n, bool closed);
+
+bool draft_moves(const Draft *d, uint32_t slot);  // it is to be where it is not, or no more
+
 uint32_t draft_write(Draft *d, ClusterAction *out);  // at most two actions a task
 
 // A whole number of what is counted for each GPU, without what rounding took from it.

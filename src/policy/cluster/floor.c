@@ -10,6 +10,7 @@ void floor_carve(Floor *f, const ClusterSetup *s, Carve *from) {
     f->by_parts = f->by_parts || s->shares;
     f->room = s->gpus * (f->by_parts ? 4 : 1) + s->n_slots;  // parts of GPUs are of one slice each
     f->parts = carve(from, uint16_t, f->by_parts ? s->gpus : 0);
+    f->closed = carve(from, uint8_t, s->fractions ? s->gpus : 0);
     f->slices = carve(from, ClusterSlice, f->room);
 }
 
@@ -146,7 +147,7 @@ static bool place_part(Floor *f, const ClusterJob *j) {
         if (!suits(f, j, s.server)) continue;
         for (uint32_t g = 0; g < f->view->setup->servers[s.server].gpus; g++) {
             uint32_t part = f->parts[f->first[s.server] + g];
-            if (part < j->gpu_milli || part >= least) continue;
+            if (part < j->gpu_milli || part >= least || f->closed[f->first[s.server] + g]) continue;
             best = s;
             best.mask = UINT64_C(1) << g;
             least = part;

@@ -136,6 +136,7 @@ bool pack_join(Draft *d, uint32_t host, uint32_t guest, const PackSplit *x) {
         to[i].cores_milli = draft_amount(s[i].gpus * x->cores_milli[1]);
         to[i].memory_mib = draft_amount(s[i].gpus * x->mib[1]);
     }
+    draft_close(d, s, n, true);
     if (draft_put(d, guest, to, n)) return true;
     pack_restore(d, host);
     return false;

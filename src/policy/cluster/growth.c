@@ -1,0 +1,176 @@
+#include "policy/cluster/growth.h"
+
+#include <string.h>
+
+enum { POINTS = PROFILE_RUNGS + 2 };
+
+typedef struct Climber {
+    uint32_t slot, gpus, n, at;
+    double   cores[POINTS], mib[POINTS];  // for each GPU; [0]: the base
+    double   rate[POINTS];
+} Climber;
+
+void growth_carve(Growth *g, const ClusterSetup *s, Carve *from) {
+    g->seen = carve(from, GrowthSeen, s->n_servers);
+    g->dirty = carve(from, bool, s->n_servers);
+    g->first = carve(from, uint32_t, s->n_servers);
+    g->next = carve(from, uint32_t, s->n_slots);
+}
+
+static const ClusterProfile *profile_of(const ClusterSetup *s, const ClusterJob *j) {
+    bool none = s->profiles == NULL || s->gpus_only || j->gpus == 0 || j->class == CLUSTER_NONE;
+    return none ? NULL : &s->profiles->at[j->class];
+}
+
+bool growth_may(const Draft *d, uint32_t slot) {
+    uint32_t            n = 0;
+    const ClusterSlice *s = draft_has(d, slot, &n);
+    return n == 1 && s->gpu_milli == CLUSTER_WHOLE &&
+           profile_of(d->view->setup, &d->view->tasks[slot].job) != NULL;
+}
+
+void growth_base(const Growth *g, const ClusterSetup *s, const ClusterJob *j, double *cores_milli,
+                 double *mib) {
+    const ClusterProfile *p = profile_of(s, j);
+    double                all = j->gpus > 0 ? j->gpus : 1;
+    *cores_milli = j->cores_milli / all;
+    *mib = j->memory_mib / all;
+    if (p == NULL || !g->lean || j->gpus > s->most_gpus || j->gpu_milli < CLUSTER_WHOLE) return;
+    for (uint32_t i = 0; i < p->ladder.n; i++) {
+        const ProfileRung *r = &p->ladder.at[i];
+        if (r->share < 1) continue;
+        if (r->cores * 1e3 < *cores_milli) *cores_milli = r->cores * 1e3;
+        if (r->gb * 1024 < *mib) *mib = r->gb * 1024;
+        return;
+    }
+}
+
+static void shrink(const Growth *g, Draft *d, uint32_t slot) {
+    uint32_t n = 0;
+    double   cores = 0, mib = 0;
+    if (!growth_may(d, slot)) return;
+    const ClusterSlice *s = draft_has(d, slot, &n);
+    growth_base(g, d->view->setup, &d->view->tasks[slot].job, &cores, &mib);
+    uint32_t base = draft_amount(s->gpus * cores), least = draft_amount(s->gpus * mib);
+    if (s->cores_milli <= base && s->memory_mib <= least) return;
+    (void)draft_level(d, slot, CLUSTER_WHOLE, cores, mib);
+}
+
+void growth_yield(Growth *g, Draft *d) {
+    const ClusterSetup *s = d->view->setup;
+    if (s->profiles == NULL || s->gpus_only) return;
+    for (uint32_t i = 0; i < d->view->n_running; i++) shrink(g, d, d->view->running[i]);
+}
+
+static void add_point(Climber *c, const ClusterProfile *p, const ClusterJob *j, double cores,
+                      double mib) {
+    c->cores[c->n] = cores;
+    c->mib[c->n] = mib;
+    c->rate[c->n++] =
+        pace_fed(p, j, j->gpus, draft_amount(j->gpus * cores), draft_amount(j->gpus * mib));
+}
+
+static Climber climber(const Growth *g, const ClusterView *v, uint32_t slot) {
+    const ClusterJob     *j = &v->tasks[slot].job;
+    const ClusterProfile *p = profile_of(v->setup, j);
+    Climber               c = {.slot = slot, .gpus = j->gpus};
+    double                cores = 0, mib = 0, all = j->gpus > 0 ? j->gpus : 1;
+    growth_base(g, v->setup, j, &cores, &mib);
+    add_point(&c, p, j, cores, mib);
+    for (uint32_t i = 0; i < p->ladder.n && c.n < POINTS; i++)
+        if (p->ladder.at[i].share >= 1)
+            add_point(&c, p, j, p->ladder.at[i].cores * 1e3, p->ladder.at[i].gb * 1024);
+    if (c.n < POINTS) add_point(&c, p, j, j->cores_milli / all, j->memory_mib / all);
+    return c;
+}
+
+// The step with the most gain for the larger part of what there is of cores or of memory.
+static bool step(const Growth *g, Draft *d, uint32_t server, Climber *c, uint32_t n) {
+    const ClusterServer *x = &d->view->setup->servers[server];
+    double               all_cores = x->cores_milli + 1.0, all_mib = x->memory_mib + 1.0, best = 0;
+    uint32_t             who = n, to = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < c[i].n; k++) {
+            double cores = (c[i].cores[k] - c[i].cores[c[i].at]) * c[i].gpus;
+            double mib = (c[i].mib[k] - c[i].mib[c[i].at]) * c[i].gpus;
+            double from = c[i].rate[c[i].at], now = c[i].rate[k];
+            if (!(now > from + 1e-9) || cores < 0 || mib < 0) continue;
+            if (cores > d->floor.cores[server] || mib > d->floor.memory[server]) continue;
+            double part = cores / all_cores > mib / all_mib ? cores / all_cores : mib / all_mib;
+            double worth = g->gain(g->of, d->view, c[i].slot, from, now) / (part + 1e-9);
+            if (!(worth > best)) continue;
+            best = worth;
+            who = i;
+            to = k;
+        }
+    if (who == n) return false;
+    c[who].at = to;
+    return draft_level(d, c[who].slot, CLUSTER_WHOLE, c[who].cores[to], c[who].mib[to]);
+}
+
+static uint32_t join(const Growth *g, Draft *d, uint32_t server, uint32_t slot, Climber *c,
+                     uint32_t n) {
+    uint32_t            k = 0;
+    const ClusterSlice *s = draft_has(d, slot, &k);
+    if (n == GROWTH_TASKS || !growth_may(d, slot) || s->server != server) return n;
+    c[n] = climber(g, d->view, slot);
+    return n + draft_level(d, slot, CLUSTER_WHOLE, c[n].cores[0], c[n].mib[0]);
+}
+
+// Everybody goes down to the base; then what is free is climbed with.
+static void climb(Growth *g, Draft *d, uint32_t server) {
+    const ServerState *x = &d->view->servers[server];
+    Climber            c[GROWTH_TASKS];
+    uint32_t           n = 0;
+    for (uint32_t i = 0; i < x->n_residents; i++) n = join(g, d, server, x->residents[i], c, n);
+    for (uint32_t t = g->first[server]; t != CLUSTER_NONE; t = g->next[t])
+        n = join(g, d, server, t, c, n);
+    while (step(g, d, server, c, n)) continue;
+}
+
+// Nothing has changed there: those that yielded get back what they had.
+static void stay(Draft *d, uint32_t server) {
+    const ServerState *x = &d->view->servers[server];
+    for (uint32_t i = 0; i < x->n_residents; i++) {
+        uint32_t            slot = x->residents[i], n = 0;
+        const ClusterSlice *now = draft_has(d, slot, &n), *had = d->view->tasks[slot].slices;
+        if (now == had || !growth_may(d, slot)) continue;
+        (void)draft_level(d, slot, CLUSTER_WHOLE, (double)had->cores_milli / had->gpus,
+                          (double)had->memory_mib / had->gpus);
+    }
+}
+
+// Who comes to which server, and from which somebody goes.
+static void find_moves(Growth *g, Draft *d) {
+    const ClusterView *v = d->view;
+    for (uint32_t i = 0; i < v->setup->n_servers; i++) g->first[i] = CLUSTER_NONE;
+    for (uint32_t i = d->n_touched; i-- > 0;) {
+        uint32_t            slot = d->touched[i], n = 0;
+        const ClusterTask  *t = &v->tasks[slot];
+        const ClusterSlice *s = draft_has(d, slot, &n);
+        if (!draft_moves(d, slot)) continue;
+        for (uint32_t k = 0; k < t->n_slices; k++) g->dirty[t->slices[k].server] = true;
+        for (uint32_t k = 0; k < n; k++) g->dirty[s[k].server] = true;
+        if (n != 1 || (t->n_slices == 1 && t->slices[0].server == s->server)) continue;
+        g->next[slot] = g->first[s->server];
+        g->first[s->server] = slot;
+    }
+}
+
+void growth_run(Growth *g, Draft *d, bool everywhere) {
+    const ClusterView *v = d->view;
+    if (v->setup->profiles == NULL || v->setup->gpus_only) return;
+    find_moves(g, d);
+    for (uint32_t i = 0; i < v->setup->n_servers; i++) {
+        const ServerState *x = &v->servers[i];
+        GrowthSeen        *seen = &g->seen[i];
+        bool               changed =
+            seen->cores_milli != x->cores_milli || seen->memory_mib != x->memory_mib || g->dirty[i];
+        if (everywhere || changed)
+            climb(g, d, i);
+        else
+            stay(d, i);
+        *seen = (GrowthSeen){d->floor.cores[i], d->floor.memory[i]};
+        g->dirty[i] = false;
+    }
+}

@@ -1,0 +1,195 @@
+// optimus: the next unit of anything goes to whom it cuts the most remaining time
+//
+// 1. The first unit of a job is its gang of GPUs, with as few cores and as little memory as its
+//    class makes do with. Such units go to the jobs that need the least GPU time to their end, as
+//    these are over soonest: that cuts the most waiting for what it takes. Who runs stops for one
+//    that needs much less than itself.
+// 2. Further units are the rungs of the class's ladder of cores and memory on the job's server.
+// Each
+//    goes to the job of which it cuts most remaining time for the larger part of the server's cores
+//    or memory that it takes, until nobody gains.
+// 3. Gangs are put on as few servers as can be; those on several keep their default.
+//
+// Everything is thought over when jobs come and end, and in periods, as the remaining time of those
+// that run shrinks. Changing cores and memory costs nothing, so nobody keeps what others need more.
+#include "policy/cluster/growth.h"
+#include "policy/cluster/line.h"
+#include "policy/policies.h"
+
+enum { TRIES = 64 };  // in a row that find no place
+
+#define SETTINGS(X)                                                                                \
+    X(period_s, int, 600, 1, 86400, "between rounds, while jobs run")                              \
+    X(stop, double, 2.0, 1.0, 1e9, "who needs so many times as much GPU time stops for another")   \
+    X(hold_s, int, 120, 0, 86400, "for which nobody is stopped again")
+
+typedef struct OptimusSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} OptimusSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(OptimusSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct Optimus {
+    Draft     draft;
+    Growth    growth;
+    LineNode *nodes;    // [n_slots]
+    Line      waiting;  // by GPU time to the end
+    uint32_t *victims;  // [n_slots] who needs most first
+    uint32_t *failed;   // [n_slots]
+    uint32_t  n_victims, n_failed;
+    uint64_t  seen;  // the last entry that stands in line
+    TimeNs    period, due, hold;
+    double    stop;
+} Optimus;
+
+static void lay_out(Optimus *o, const ClusterSetup *s, Carve *from) {
+    draft_carve(&o->draft, s, from);
+    growth_carve(&o->growth, s, from);
+    o->nodes = carve(from, LineNode, s->n_slots);
+    o->victims = carve(from, uint32_t, s->n_slots);
+    o->failed = carve(from, uint32_t, s->n_slots);
+}
+
+static size_t state_size(const ClusterSetup *s, const void *settings) {
+    (void)settings;
+    Optimus o = {0};
+    Carve   c = {.used = sizeof o};
+    lay_out(&o, s, &c);
+    return c.used;
+}
+
+// Where work is not told, as much is guessed to be left as was done.
+static double left_s(const ClusterView *v, const ClusterTask *t) {
+    TimeNs left = cluster_left(v, t);
+    if (left < 0) left = cluster_held(v, t) + CLUSTER_SECOND;
+    return (double)left / (double)CLUSTER_SECOND;
+}
+
+static double needs(const ClusterView *v, const ClusterTask *t) {
+    double milli = (double)cluster_gpu_milli(&t->job);
+    return left_s(v, t) * (milli > 0 ? milli : 1);
+}
+
+static double cut(const void *of, const ClusterView *v, uint32_t slot, double from, double to) {
+    (void)of;
+    double left = left_s(v, &v->tasks[slot]);
+    return from > 0 ? left / from - left / to : 1e18;
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    (void)loaded;
+    const OptimusSettings *with = settings;
+    Optimus               *o = state;
+    Carve                  c = {.base = state, .used = sizeof *o};
+    lay_out(o, s, &c);
+    draft_init(&o->draft, s);
+    o->growth.gain = cut;
+    o->growth.lean = true;
+    o->waiting = (Line){o->nodes, CLUSTER_NONE};
+    o->period = with->period_s * CLUSTER_SECOND;
+    o->hold = with->hold_s * CLUSTER_SECOND;
+    o->stop = with->stop;
+    o->due = INT64_MAX;
+}
+
+static void join(Optimus *o, const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    line_push(&o->waiting, slot, (Rank){needs(v, t), (double)t->job.submit}, t->entry);
+}
+
+static void look(Optimus *o, const ClusterView *v) {
+    uint32_t from = v->n_waiting;
+    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > o->seen) from--;
+    for (uint32_t i = from; i < v->n_waiting; i++) join(o, v, v->waiting[i]);
+    if (from < v->n_waiting) o->seen = v->tasks[v->waiting[v->n_waiting - 1]].entry;
+}
+
+// Those that may be stopped, by what they need.
+static void find_victims(Optimus *o, const ClusterView *v) {
+    Line l = {o->nodes, CLUSTER_NONE};
+    o->n_victims = 0;
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        if (v->now - t->since < o->hold || t->job.gpus == 0) continue;
+        line_push(&l, v->running[i], (Rank){-needs(v, t), 0}, t->entry);
+    }
+    for (uint32_t slot; (slot = line_pop(&l)) != CLUSTER_NONE;) o->victims[o->n_victims++] = slot;
+}
+
+// How many of the victims need so much more than a task that they stop for it.
+static uint32_t larger(const Optimus *o, const ClusterView *v, const ClusterTask *t) {
+    uint32_t low = 0, high = o->n_victims;
+    double   mine = needs(v, t) * o->stop;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (needs(v, &v->tasks[o->victims[middle]]) > mine)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ClusterJob lean(const Optimus *o, const ClusterSetup *s, const ClusterJob *j) {
+    ClusterJob x = *j;
+    double     cores = 0, mib = 0;
+    growth_base(&o->growth, s, j, &cores, &mib);
+    double all = j->gpus > 0 ? j->gpus : 1;
+    x.cores_milli = draft_amount(cores * all);
+    x.memory_mib = draft_amount(mib * all);
+    return x;
+}
+
+static void start(Optimus *o, const ClusterView *v) {
+    uint32_t in_a_row = 0;
+    bool     listed = false;
+    o->n_failed = 0;
+    growth_yield(&o->growth, &o->draft);
+    for (uint32_t slot; in_a_row < TRIES && (slot = line_pop(&o->waiting)) != CLUSTER_NONE;) {
+        const ClusterTask *t = &v->tasks[slot];
+        ClusterJob         j = lean(o, v->setup, &t->job);
+        bool               placed = draft_place_as(&o->draft, slot, &j);
+        if (!placed && t->job.gpus > 0) {
+            if (!listed) find_victims(o, v);
+            listed = true;
+            placed = draft_oust(&o->draft, slot, &j, o->victims, larger(o, v, t));
+        }
+        if (!placed) o->failed[o->n_failed++] = slot;
+        in_a_row = placed ? 0 : in_a_row + 1;
+    }
+    for (uint32_t i = 0; i < o->n_failed; i++) join(o, v, o->failed[i]);
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Optimus *o = state;
+    bool     round = v->now >= o->due || v->setup->round > 0;
+    (void)max;
+    if (round || o->due == INT64_MAX) o->due = (v->now / o->period + 1) * o->period;
+    draft_open(&o->draft, v);
+    look(o, v);
+    if (v->n_waiting > 0) start(o, v);
+    growth_run(&o->growth, &o->draft, round);
+    uint32_t n = draft_write(&o->draft, out);
+    out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = o->due};
+    return n;
+}
+
+const ClusterPolicy cluster_policy_optimus = {
+    .name = "optimus",
+    .about = "each next unit of GPUs, cores or memory to whom it cuts the most remaining time",
+    .paper = "Optimus (EuroSys 2018)",
+    .knows = CLUSTER_ORACLE,
+    .preempts = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(OptimusSettings),
+    .state_size = state_size,
+    .init = init,
+    .decide = decide,
+};
