@@ -10,7 +10,7 @@
 
 #define SETTINGS(X)                                                                                \
     X(pass, bool, true, 0, 1, "who finds no place lets those behind it go first")                  \
-    X(shapes, int, 60, 1, FGD_SHAPES, "shapes of jobs that count, those seen most often")
+    X(shapes, int, 100, 1, FGD_SHAPES, "shapes of jobs that count, those seen most often")
 
 typedef struct FgdSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
