@@ -104,4 +104,8 @@ void maifs_see(Maifs *m, const ClusterView *v);  // opens an epoch: who is there
 void maifs_agree(Maifs *m);                      // one page of the window, until nobody gains
 uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what was agreed on, as steps
 
+// For training by imitation, after a decision with a network: u [input.n_jobs] with which the
+// network would value what it saw as the rules do (settings urge and margin).
+void maifs_teach(const Maifs *m, float *u);
+
 static inline size_t maifs_each(const Maifs *m) { return (size_t)m->with->window * OFFER_EACH; }

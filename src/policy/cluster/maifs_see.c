@@ -91,3 +91,13 @@ void maifs_see(Maifs *m, const ClusterView *v) {
     see_all(m);
     for (uint32_t i = 0; i < v->n_waiting; i++) weigh(m, v->waiting[i]);
 }
+
+void maifs_teach(const Maifs *m, float *u) {
+    WantRules rules = m->rules;
+    rules.urge = (float)m->with->urge;
+    for (uint32_t k = 0; k < m->input.n_jobs; k++) {
+        const Want *w = &m->wants[m->seen[k]];
+        float x = act_log(w->left_s / want_urged(w->left_s, m->drain_s, &rules)) / MAIFS_REACH;
+        u[k] = x > 1 ? 1 : x;
+    }
+}

@@ -65,10 +65,10 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
 }
 
 // A job that takes longer than everybody together is as urgent as a shorter one.
-static double urged(double left, double drain, const WantRules *r) {
-    double line = drain * r->margin;
+float want_urged(float left, double drain, const WantRules *r) {
+    float line = (float)drain * r->margin;
     if (!(left > line) || !(line > 0)) return left;
-    return left * act_exp(r->urge * act_log((float)(line / left)));
+    return left * act_exp(r->urge * act_log(line / left));
 }
 
 void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain_s,
@@ -78,5 +78,5 @@ void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain
     if (t->job.tenant != CLUSTER_NONE) weight = v->setup->tenants[t->job.tenant].weight;
     double s = left >= 0 ? (double)left / 1e9 : r->age_s + (double)cluster_held(v, t) / 1e9;
     w->left_s = (float)(s > 1 ? s : 1);
-    w->value = (float)(weight / urged(w->left_s, drain_s, r));
+    w->value = (float)weight / want_urged(w->left_s, drain_s, r);
 }

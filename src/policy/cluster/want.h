@@ -37,4 +37,7 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
 void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain_s,
                const WantRules *r);
 
+// What a job counts as having left: less when it takes longer than all together.
+float want_urged(float left_s, double drain_s, const WantRules *r);
+
 static inline uint32_t want_units(const Want *w, uint32_t gpus) { return w->gpus > 0 ? gpus : 1; }
