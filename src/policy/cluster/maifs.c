@@ -143,15 +143,23 @@ static bool any_free(const Maifs *m) {
     return false;
 }
 
-static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    Maifs   *m = state;
+static void fill_up(Maifs *m) {
     uint32_t last = CLUSTER_NONE;
-    (void)max;
-    maifs_see(m, v);
     for (uint32_t page = 0; page < MAIFS_PAGES && turn_page(m, &last); page++) {
         maifs_agree(m);
         if (!any_free(m)) break;
     }
+}
+
+// A network that wants nothing to run is not asked.
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Maifs *m = state;
+    (void)max;
+    maifs_see(m, v);
+    m->mute = false;
+    fill_up(m);
+    m->mute = v->n_running == 0 && m->n_starts == 0;
+    if (m->mute) fill_up(m);
     for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_deal(&m->inns[i], m->setup, m->wants);
     uint32_t n = maifs_plan(m, out);
     if (look_again(m)) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = v->now + 1};

@@ -21,7 +21,7 @@
     X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
     X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
     X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \
-    X(margin, double, 0.5, 0, 100, "rules: critical is more left than so much of all there is")    \
+    X(margin, double, 0.8, 0, 100, "rules: critical is more left than so much of all there is")    \
     X(age_s, double, 600, 1, 1e7, "left of a job that nobody knows of, as it begins")
 
 typedef struct MaifsSettings {
@@ -72,6 +72,7 @@ typedef struct Maifs {
     ClusterSlice        *slices;
     uint32_t             n_slices;
     double               drain_s;  // that the cluster needs for all that is there
+    bool                 mute;     // the network's prices do not count
     // What the network saw in this epoch.
     MaifsInput input;
     float     *servers, *jobs, queue[MAIFS_QUEUE], *u, *cache;

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "policy/cluster/maifs.h"
 
-static bool has_net(const Maifs *m) { return m->loaded->w != NULL; }
+static bool has_net(const Maifs *m) { return m->loaded->w != NULL && !m->mute; }
 
 static void price(Maifs *m, uint32_t inn) {
     size_t   first = inn * maifs_each(m);

@@ -1,18 +1,35 @@
 // What agents see at the beginning of an epoch, and what tasks are worth after they told each
 // other.
+#include <math.h>
+
 #include "learn/act.h"
 #include "policy/cluster/maifs.h"
 
-static double work_of(const ClusterView *v, const ClusterTask *t) {
-    TimeNs left = cluster_left(v, t);
-    return left > 0 ? (double)left / 1e9 * (double)cluster_gpu_milli(&t->job) / CLUSTER_WHOLE : 0;
+typedef struct Work {  // seconds of all GPUs, cores and memory
+    double gpus, cores, memory;
+} Work;
+
+static void add_work(Work *w, const ClusterView *v, const uint32_t *tasks, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const ClusterTask *t = &v->tasks[tasks[i]];
+        TimeNs             left = cluster_left(v, t);
+        double             s = left > 0 ? (double)left / 1e9 : 0;
+        w->gpus += s * (double)cluster_gpu_milli(&t->job);
+        w->cores += s * t->job.cores_milli;
+        w->memory += s * t->job.memory_mib;
+    }
 }
 
+// By what is scarcest, with what jobs ask for.
 static double drain_of(const ClusterView *v) {
-    double work = 0;
-    for (uint32_t i = 0; i < v->n_waiting; i++) work += work_of(v, &v->tasks[v->waiting[i]]);
-    for (uint32_t i = 0; i < v->n_running; i++) work += work_of(v, &v->tasks[v->running[i]]);
-    return work / (double)v->setup->gpus;
+    const ClusterSetup *s = v->setup;
+    Work                w = {0};
+    add_work(&w, v, v->waiting, v->n_waiting);
+    add_work(&w, v, v->running, v->n_running);
+    double gpus = w.gpus / ((double)s->gpus * CLUSTER_WHOLE);
+    double cores = w.cores / (double)(s->cores_milli + 1);
+    double memory = w.memory / (double)(s->memory_mib + 1);
+    return fmax(gpus, fmax(cores, memory));
 }
 
 static void look_at(Maifs *m, const uint32_t *tasks, uint32_t n) {

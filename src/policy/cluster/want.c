@@ -59,7 +59,7 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
     TimeNs restart = w->wide ? s->restart_wide : s->restart;
     w->restart_s = (float)((double)restart / 1e9);
     if (classed) w->restart_s = (float)s->profiles->at[j->class].restart_s;
-    if (classed && !r->fixed) climb(w, s, j);
+    if (classed && !r->fixed && !w->wide) climb(w, s, j);
     if (w->n_rungs == 0) w->rungs[w->n_rungs++] = usual_rung(j);
     w->usual = nearest_to_usual(w);
 }
