@@ -81,7 +81,7 @@ static uint32_t make(Rng *r, uint32_t gpus, LucidJob *jobs) {
     uint32_t              n = 1 + (uint32_t)rng_below(r, JOBS);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t g = sizes[rng_below(r, sizeof sizes / sizeof *sizes)];
-        if (rng_below(r, 3) != 0) now += (int64_t)rng_below(r, 200);
+        if (rng_below(r, 3) != 0) now += (int64_t)rng_below(r, rng_below(r, 20) == 0 ? 9000 : 200);
         jobs[i] =
             (LucidJob){.submit = now,
                        .duration = 1 + (int64_t)rng_below(r, rng_below(r, 8) == 0 ? 20000 : 600),

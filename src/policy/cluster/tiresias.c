@@ -86,6 +86,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         TimeNs soon = period_at(s, v->now);
         if (soon < s->due) s->due = soon;
     }
+    if (s->due < v->now) s->due = period_at(s, v->now);  // nobody was there when it came
     if (v->now >= s->due) {
         n = quota_decide(&s->quota, v, out);
         plan_next(s, v, out, n);
