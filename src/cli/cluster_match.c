@@ -71,7 +71,7 @@ static Err load_policies(const Field *f, Ground *g, Arena *a) {
     for (uint32_t i = 0; i < f->choices->n; i++) {
         const ClusterChoice *c = &f->choices->at[i];
         Err                  e = cluster_choice_load(c, &setup, a, &g->loaded[i]);
-        if (e == ERR_ARG && f->choices->all)
+        if (e == ERR_ARG)
             g->missing[i] = arena_str(a, err_why());
         else if (e != ERR_OK)
             return err_add(e, "%s on %s", c->label, g->scene.trace);
@@ -234,6 +234,25 @@ static char *about(const ClusterMatchRules *r, Arena *a) {
     return arena_printf(a, "%s%s%s.", jobs, longest, error);
 }
 
+// Who was named has to take part somewhere; somebody has to everywhere.
+static Err check_missing(const Field *f) {
+    uint32_t cells = n_cells(f->rules), n = f->choices->n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t missing = 0;
+        for (uint32_t c = 0; c < cells; c++) missing += f->grounds[c].missing[i] != NULL;
+        if (missing == cells && (!f->choices->all || n == 1))
+            return err_set(ERR_ARG, "%s: %s", f->choices->at[i].label, f->grounds[0].missing[i]);
+    }
+    for (uint32_t c = 0; c < cells; c++) {
+        uint32_t i = 0;
+        while (i < n && f->grounds[c].missing[i] != NULL) i++;
+        if (i == n)
+            return err_set(ERR_ARG, "%s: no policy can run it; %s: %s", f->grounds[c].scene.trace,
+                           f->choices->at[0].label, f->grounds[c].missing[0]);
+    }
+    return ERR_OK;
+}
+
 static Err prepare(Field *f, uint32_t n_jobs, Arena *a) {
     uint32_t cells = n_cells(f->rules);
     f->grounds = arena_new(a, Ground, cells);
@@ -245,7 +264,7 @@ static Err prepare(Field *f, uint32_t n_jobs, Arena *a) {
     if (f->runs == NULL || (f->rules->curves && (f->curves == NULL || f->courses == NULL)))
         return err_set(ERR_LIMIT, "no memory for the results of %u runs", n_jobs);
     for (uint32_t i = 0; i < cells; i++) TRY(open_ground(f, i, a));
-    return ERR_OK;
+    return check_missing(f);
 }
 
 Err cluster_match_run(const ClusterMatchRules *r, const ClusterChoices *c, Progress *p, Arena *a,

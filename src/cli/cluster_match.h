@@ -21,8 +21,8 @@ typedef struct ClusterMatchRules {
 // Runs, one step of progress each.
 uint32_t cluster_match_steps(const ClusterMatchRules *r, uint32_t n_policies);
 
-// But for what is measured, the result does not depend on the number of threads. Of all policies
-// those that refuse a cell are left out there; one that was named ends the match. Fills cells,
-// seeds, first_seed, measured and about.
+// But for what is measured, the result does not depend on the number of threads. Policies that
+// refuse a cell are left out there; one that was named and refuses all of them is an error. Fills
+// cells, seeds, first_seed, measured and about.
 MUST_USE Err cluster_match_run(const ClusterMatchRules *r, const ClusterChoices *c, Progress *p,
                                Arena *a, League *out);

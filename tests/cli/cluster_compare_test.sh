@@ -19,6 +19,7 @@ expect 2 cluster compare --load -1; says "'-1' is not a number"; quiet
 expect 2 cluster compare --seeds 0; says "whole number"; quiet
 expect 2 cluster compare --set fifo.strange=1; says "strange"; quiet
 expect 2 cluster compare --max-duration 1; says "no job is left"; quiet
+expect 2 cluster compare --trace openb_small --policies fifo,synergy_tune; says "synergy_tune: synergy knows whole GPUs"; quiet
 expect 1 cluster compare --trace "$dir/absent.csv"; says "absent.csv"; quiet
 expect 1 cluster compare --servers "$dir/absent.csv"; says "absent.csv"; quiet
 expect 1 cluster compare --profiles "$dir/absent.csv"; says "absent.csv"; quiet
@@ -66,6 +67,9 @@ expect 0 cluster compare --trace synth:philly_small,synth:openb_small --servers 
 "$COTENANT" cluster policies --json >"$dir/policies.json"
 json "$dir/out" "all({p['policy'] for p in c['policies']} | {m['policy'] for m in c['missing']} == {p['policy'] for p in json.load(open('$dir/policies.json'))} for c in d['cells'])"
 json "$dir/out" "not d['cells'][0]['missing'] and all(len({s['jobs'] for s in [p['seeds'][k] for p in c['policies']]}) == 1 for c in d['cells'] for k in (0, 1))"
+
+expect 0 cluster compare --trace philly_small,openb_small --policies synergy_fair,fifo --jobs 30 --seeds 1
+prints "^without synergy_fair: synergy knows whole GPUs only"
 
 # A cluster from a file; whole traces; times as they are.
 { echo sn,cpu_milli,memory_mib,gpu,model; for i in 1 2 3 4; do echo "n$i,96000,786432,8,V100M32"; done; } >"$dir/nodes.csv"
