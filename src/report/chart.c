@@ -5,7 +5,10 @@
 
 #include "base/stats.h"
 
-enum { QUANTILES = 200 };  // points of a distribution, at most: a screen has no more
+enum {
+    QUANTILES = 200,  // points of a distribution, at most: a screen has no more
+    DOTS = 60,        // of a line: more of them hide it
+};
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
@@ -56,6 +59,8 @@ static Err dataset(const Chart *c, const ChartSeries *s, Arena *scratch, json_t 
         json_object_set_new(set, "stepped", json_string("before"));
         return distribution(s, scratch, points);
     }
+    if (c->kind == CHART_LINE && s->n > DOTS)
+        json_object_set_new(set, "pointRadius", json_integer(0));
     for (uint32_t i = 0; i < s->n; i++) json_array_append_new(points, point(c, s, i));
     return ERR_OK;
 }

@@ -18,7 +18,7 @@ static json_t *seeds_json(const League *l, const LeagueEntry *e) {
     for (uint32_t i = 0; i < l->seeds; i++) {
         const LeagueRun *r = &e->runs[i];
         json_array_append_new(
-            list, json_pack("{s:I,s:I,s:o,s:o,s:o,s:o}", "seed", (json_int_t)(l->first_seed + i),
+            list, json_pack("{s:I,s:I,s:o,s:o,s:o,s:o}", "seed", (json_int_t)l->first_seed + i,
                             "jobs", (json_int_t)r->jobs, "jct_mean_s", number(r->jct_mean_s),
                             "makespan_s", number(r->makespan_s), "queue_mean_s",
                             number(r->queue_mean_s), "preemptions", number(r->preemptions)));

@@ -10,7 +10,9 @@ trap 'rm -rf "$dir"' EXIT
 "$COTENANT" node compare --mix light --policies planaria,slack --seeds 2 --requests 60 -o "$dir/node.html" >/dev/null
 "$COTENANT" chip compare --load 0.5,0.9 --bandwidth 16,8 --policies edf,dream,relmas --traces 2 --requests 40 \
     -o "$dir/chip.html" >/dev/null
-for page in node chip; do
+"$COTENANT" cluster compare --trace synth:philly_small,synth:openb_small --policies fifo,srtf --seeds 2 --jobs 60 \
+    -o "$dir/cluster.html" >/dev/null
+for page in node chip cluster; do
     charts=$(grep -c '<canvas' "$dir/$page.html")
     HOME=$dir "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$dir/profile" \
         --virtual-time-budget=5000 --enable-logging=stderr --dump-dom "file://$dir/$page.html" >"$dir/dom" 2>"$dir/log" || {
