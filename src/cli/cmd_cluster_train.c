@@ -54,8 +54,9 @@ static void tell_head(const ClusterTrain *t) {
     printf("%u cells of validation, %u traces each; against the rule without a network:\n",
            g->n_cells, g->traces);
     for (uint32_t i = 0; i < g->n_rivals; i++)
-        printf("  %-20s completion time %+.1f %%, makespan %+.1f %%\n", g->rivals[i].name,
-               100 * (g->rivals[i].jct - 1), 100 * (g->rivals[i].makespan - 1));
+        printf("  %-20s completion time %+.1f %%, makespan %+.1f %% (%u cells)\n",
+               g->rivals[i].name, 100 * (g->rivals[i].jct - 1), 100 * (g->rivals[i].makespan - 1),
+               g->rivals[i].cells);
     printf("%10s  %-8s %10s %14s %14s %18s\n", "generation", "stage", "loss", "completion [%]",
            "makespan [%]", "worst to rival [%]");
     printf("%10s  %-8s %10s %+14.2f %+14.2f %+18.2f\n", "", "rule", "", 0.0, 0.0,

@@ -37,6 +37,13 @@ ClusterCourseRun cluster_course_cell(const ClusterCourse *c, uint32_t i, uint32_
                               .seed = CLUSTER_COURSE_CHECK + trace};
 }
 
+static Err load(ClusterRun *run, Arena *a) {
+    ClusterSetup setup;
+    if (run->policy->load == NULL || run->loaded != NULL) return ERR_OK;
+    TRY(cluster_setup(run, a, &setup));
+    return run->policy->load(&setup, run->settings, a, &run->loaded);
+}
+
 Err cluster_course_watch(const ClusterCourseRun *x, ClusterRun *run, Arena *a,
                          ClusterResult *result, ClusterCourseEnd *out) {
     Scene          scene = *x->scene;
@@ -53,6 +60,7 @@ Err cluster_course_watch(const ClusterCourseRun *x, ClusterRun *run, Arena *a,
     run->seed = x->seed;
     run->knows = run->policy->knows;
     TRY(cluster_rules("own", run->policy, &run->rules));
+    TRY(load(run, a));
     TRY(cluster_simulate(run, a, result));
     TRY(cluster_summary(run, result, a, &sum));
     *out = (ClusterCourseEnd){.jct_s = sum.jct_mean_s, .makespan_s = sum.makespan_s};

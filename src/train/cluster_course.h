@@ -32,7 +32,7 @@ typedef struct ClusterCourseEnd {  // what came of it
 
 typedef struct ClusterPlayer {  // who decides
     const ClusterPolicy *policy;
-    const void          *settings, *loaded;
+    const void          *settings, *loaded;  // NULL: it loads what its settings name
 } ClusterPlayer;
 
 enum { CLUSTER_COURSE_LOADS = 3, CLUSTER_COURSE_CHECK = SCENE_TRAIN + 900000 };

@@ -6,6 +6,7 @@ typedef struct Sheet {  // of all runs of one gauging
     const ClusterGauge  *gauge;
     const ClusterPlayer *players;
     ClusterCourseEnd    *ends;  // [player][cell][trace]
+    uint32_t             own;   // of the players, those that must not fail
 } Sheet;
 
 static Err one(void *self, uint32_t i, Arena *a) {
@@ -13,10 +14,13 @@ static Err one(void *self, uint32_t i, Arena *a) {
     const ClusterGauge *g = s->gauge;
     uint32_t            each = g->n_cells * g->traces;
     ClusterCourseRun    x = cluster_course_cell(g->course, i % each / g->traces, i % g->traces);
-    return cluster_course_run(&x, &s->players[i / each], a, &s->ends[i]);
+    Err                 e = cluster_course_run(&x, &s->players[i / each], a, &s->ends[i]);
+    if (e == ERR_OK || i / each < s->own) return e;
+    s->ends[i] = (ClusterCourseEnd){NAN, NAN};  // a rival that is not for such jobs
+    return ERR_OK;
 }
 
-static double over(double a, double b) { return log(fmax(a, 1e-9) / fmax(b, 1e-9)); }
+static double over(double a, double b) { return log((a + 1e-9) / (b + 1e-9)); }
 
 // Means over a cell's runs, of completion time and makespan.
 static void compare(const ClusterGauge *g, const ClusterCourseEnd *ends, uint32_t cell, double *jct,
@@ -32,15 +36,18 @@ static void compare(const ClusterGauge *g, const ClusterCourseEnd *ends, uint32_
 
 static void note_rival(ClusterGauge *g, ClusterRival *r, const ClusterCourseEnd *ends) {
     double jct = 0, makespan = 0;
+    r->cells = 0;
     for (uint32_t c = 0; c < g->n_cells; c++) {
         double j, m;
         compare(g, ends, c, &j, &m);
-        jct += j / g->n_cells;
-        makespan += m / g->n_cells;
+        if (isnan(j)) continue;
+        jct += j;
+        makespan += m;
         g->best[c] = fmin(g->best[c], j);
+        r->cells++;
     }
-    r->jct = exp(jct);
-    r->makespan = exp(makespan);
+    r->jct = r->cells > 0 ? exp(jct / r->cells) : NAN;
+    r->makespan = r->cells > 0 ? exp(makespan / r->cells) : NAN;
 }
 
 // To be behind the best rival of a cell weighs twice.
@@ -66,7 +73,7 @@ Err cluster_gauge_open(ClusterGauge *g, const Pupil *p, Arena *a, ClusterMark *r
     g->best = arena_new(a, double, g->n_cells);
     size_t         mark = a->used;
     ClusterPlayer *players = arena_new(a, ClusterPlayer, (size_t)g->n_rivals + 1);
-    Sheet          s = {g, players, arena_new(a, ClusterCourseEnd, (g->n_rivals + 1) * each)};
+    Sheet          s = {g, players, arena_new(a, ClusterCourseEnd, (g->n_rivals + 1) * each), 1};
     players[0] = (ClusterPlayer){p->policy, p->settings, p->loaded(p, NULL, a)};
     for (uint32_t i = 0; i < g->n_rivals; i++) players[i + 1] = g->rivals[i].player;
     TRY(runs_each(g->runs, (uint32_t)((g->n_rivals + 1) * each), one, &s));
@@ -83,7 +90,7 @@ Err cluster_gauge_weights(const ClusterGauge *g, const Pupil *p, const float *w,
                           ClusterMark *out) {
     size_t        mark = scratch->used, each = (size_t)g->n_cells * g->traces;
     ClusterPlayer player = {p->policy, p->settings, p->loaded(p, w, scratch)};
-    Sheet         s = {g, &player, arena_new(scratch, ClusterCourseEnd, each)};
+    Sheet         s = {g, &player, arena_new(scratch, ClusterCourseEnd, each), 1};
     Err           e = runs_each(g->runs, (uint32_t)each, one, &s);
     if (e == ERR_OK) *out = mark_of(g, s.ends);
     arena_rewind(scratch, mark);

@@ -9,7 +9,8 @@
 typedef struct ClusterRival {
     const char   *name;
     ClusterPlayer player;
-    double        jct, makespan;  // geometric means over all runs, against the rule's
+    uint32_t      cells;          // that it can run in
+    double        jct, makespan;  // geometric means over those, against the rule's
 } ClusterRival;
 
 typedef struct ClusterGauge {
