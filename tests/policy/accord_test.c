@@ -31,7 +31,7 @@ static void answers_are_legal_and_no_worse_than_arbitration(void **state) {
     Rng rng = {1};
     for (uint32_t which = 0; which < 12; which++)
         for (uint32_t x = 0; x < KINDS; x++) {
-            AccordRules r = rules_of(which), plain = {.graph = r.graph, .degree = r.degree};
+            AccordRules r = rules_of(which), plain = {.graph = ACCORD_NO_GRAPH};
             accord_case(&made, &kinds[x], &rng);
             Accord *a = accord_new(128, 64, &r), *b = accord_new(128, 64, &plain);
             for (uint32_t again = 0; again < 3; again++) {
@@ -207,10 +207,10 @@ static void comes_close_to_the_best_of_all_answers(void **state) {
         double      mean;
     } rows[] = {
         {"singles", {5, 4, 0, 0.2, 0, 0}, 0.99},
-        {"gangs", {6, 4, 0, 0.2, 0.6, 0}, 0.97},
+        {"gangs", {6, 4, 0, 0.2, 0.6, 0}, 0.975},
         {"all gangs", {6, 3, 0, 0.1, 1, 0}, 0.96},
-        {"pairs", {5, 4, 2, 0.2, 0, 0.5f}, 0.9},
-        {"gangs and pairs", {6, 4, 2, 0.2, 0.5, 0.5f}, 0.9},
+        {"pairs", {5, 4, 2, 0.2, 0, 0.5f}, 0.98},
+        {"gangs and pairs", {6, 4, 2, 0.2, 0.5, 0.5f}, 0.95},
     };
     AccordRules r = accord_usual();
     for (uint32_t x = 0; x < sizeof rows / sizeof *rows; x++) {

@@ -241,6 +241,11 @@ void accord_decide(Accord *a, const AccordProblem *p, uint32_t *claims) {
     if (a->n_edges > 0 || a->rules.rebids > 0) accord_arbitrate(a, a->rules.rebids);
     keep(a, ACCORD_REBID);
     if (a->rules.step > 0) hold_auction(a);
+    if (a->n_edges > 0) {
+        memcpy(a->claim, a->best, a->n * sizeof *a->claim);
+        accord_polish(a);
+        keep(a, a->tale.way);
+    }
     for (uint32_t i = 0; i < p->agents; i++) claims[i] = ACCORD_NONE;
     for (uint32_t i = 0; i < a->n; i++)
         if (a->best[i] != ACCORD_NONE) claims[a->who[i]] = a->job[a->best[i]];

@@ -6,6 +6,10 @@
 
 #include "policy/cluster/accord_int.h"
 
+static double net_of(const Accord *a, uint32_t g) {
+    return (double)a->gain[a->gang_entry[g]] - a->profit[a->gang_agent[g]];
+}
+
 // The free one who gives most for a unit that is still needed; a place in the job's list.
 static uint32_t next_of(const Accord *a, uint32_t k, uint32_t left, const bool *in) {
     uint32_t best = ACCORD_NONE;
@@ -14,7 +18,7 @@ static uint32_t next_of(const Accord *a, uint32_t k, uint32_t left, const bool *
         uint32_t i = a->gang_agent[g], e = a->gang_entry[g];
         if (a->taken[i] || in[g]) continue;
         uint32_t units = a->give[e] < left ? a->give[e] : left;
-        double   each = ((double)a->gain[e] - a->profit[i]) / units;
+        double   each = net_of(a, g) / units;
         if (each > most) {
             most = each;
             best = g;
@@ -24,31 +28,55 @@ static uint32_t next_of(const Accord *a, uint32_t k, uint32_t left, const bool *
 }
 
 // Leaves out the ones that cost most among those who are not needed.
-static uint32_t thin(const Accord *a, uint32_t *pick, uint32_t n, uint32_t spare) {
+static uint32_t thin(const Accord *a, uint32_t *pick, uint32_t n, uint32_t spare, bool *in) {
     for (;;) {
         uint32_t worst = ACCORD_NONE;
         double   least = INFINITY;
         for (uint32_t x = 0; x < n; x++) {
             uint32_t e = a->gang_entry[pick[x]];
-            double   net = (double)a->gain[e] - a->profit[a->gang_agent[pick[x]]];
-            if (a->give[e] > spare || net >= least) continue;
-            least = net;
+            if (a->give[e] > spare || net_of(a, pick[x]) >= least) continue;
+            least = net_of(a, pick[x]);
             worst = x;
         }
         if (worst == ACCORD_NONE) return n;
         spare -= a->give[a->gang_entry[pick[worst]]];
+        in[pick[worst]] = false;
         memmove(pick + worst, pick + worst + 1, (n - worst - 1) * sizeof *pick);
         n--;
     }
 }
 
+// Whether `in` for the member at x leaves enough, and nobody needless.
+static bool may_swap(const Accord *a, const uint32_t *pick, uint32_t n, uint32_t x, uint32_t in) {
+    uint32_t got = a->give[a->gang_entry[in]], least = got,
+             need = accord_need(a, a->gang_entry[in]);
+    for (uint32_t y = 0; y < n; y++) {
+        uint32_t give = a->give[a->gang_entry[pick[y]]];
+        if (y == x) continue;
+        got += give;
+        least = give < least ? give : least;
+    }
+    return got >= need && got - least < need;
+}
+
+// Members for others who are worth more, one by one.
+static void swap(const Accord *a, uint32_t k, uint32_t *pick, uint32_t n, bool *in) {
+    for (uint32_t x = 0; x < n; x++)
+        for (uint32_t g = a->gang_first[k]; g < a->gang_first[k + 1]; g++) {
+            if (in[g] || a->taken[a->gang_agent[g]] || net_of(a, g) <= net_of(a, pick[x])) continue;
+            if (!may_swap(a, pick, n, x, g)) continue;
+            in[pick[x]] = false;
+            in[g] = true;
+            pick[x] = g;
+        }
+}
+
 // The gang for a job; what it is worth beyond what agents and job bring elsewhere, or -INFINITY.
 static double gang_of(Accord *a, uint32_t k, uint32_t *pick, uint32_t *n) {
     uint32_t need = a->p->need[k], got = 0;
-    double   worth = isfinite(a->auction.price[k]) ? 0 - a->auction.price[k] : -INFINITY;
+    double   worth = 0 - a->auction.price[k];
+    bool    *in = a->vain;  // by place
     *n = 0;
-    if (!isfinite(worth)) return worth;
-    bool *in = a->vain;  // by place
     memset(in + a->gang_first[k], 0, a->gang_first[k + 1] - a->gang_first[k]);
     while (got < need) {
         uint32_t g = next_of(a, k, need - got, in);
@@ -57,9 +85,9 @@ static double gang_of(Accord *a, uint32_t k, uint32_t *pick, uint32_t *n) {
         pick[(*n)++] = g;
         got += a->give[a->gang_entry[g]];
     }
-    *n = thin(a, pick, *n, got - need);
-    for (uint32_t x = 0; x < *n; x++)
-        worth += (double)a->gain[a->gang_entry[pick[x]]] - a->profit[a->gang_agent[pick[x]]];
+    *n = thin(a, pick, *n, got - need, in);
+    swap(a, k, pick, *n, in);
+    for (uint32_t x = 0; x < *n; x++) worth += net_of(a, pick[x]);
     return worth;
 }
 

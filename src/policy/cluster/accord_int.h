@@ -91,3 +91,6 @@ void accord_pass(Accord *a);   // messages; fills `score` and `rest`
 // By descending score; fills `claim`. With re-bids, or only once.
 void accord_arbitrate(Accord *a, uint32_t rebids);
 void accord_gangs(Accord *a);  // fills `claim`; after an auction of what single claims serve
+
+// Partners exchange claims, and agents change theirs, while that is worth more.
+void accord_polish(Accord *a);
