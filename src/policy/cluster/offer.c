@@ -182,12 +182,13 @@ typedef struct Seat {
 } Seat;
 
 static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task, Seat *best) {
+    float most = w->value * w->rungs[w->n_rungs - 1].rate;
     best->mask = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         Seat s = {.mask = h->at[i].mask};
         if (h->at[i].gpus != w->gpus) continue;
         s.lost = harm(d, h, s.mask, task, &s.mates);
-        if (s.lost < 0) continue;
+        if (s.lost < 0 || s.lost >= most) continue;
         s.share = inn_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
         s.gain = w->value * s.share - s.lost;
         if (s.share > 0 && (best->mask == 0 || s.gain > best->gain)) *best = s;
@@ -225,6 +226,17 @@ static uint32_t gives(const Inn *h, const Want *w) {
     return w->wide && w->gpus > h->gpus ? h->gpus : w->gpus;
 }
 
+// Somebody would have to go who is worth more than the task can ever be.
+static bool hopeless(const OfferDesk *d, const Inn *h, const Want *w) {
+    float most = w->value * w->rungs[w->n_rungs - 1].rate;
+    if (w->gpus == 0 || h->gpus - (uint32_t)__builtin_popcountll(h->used) >= gives(h, w))
+        return false;
+    for (uint32_t i = 0; i < h->n; i++)
+        if (h->at[i].gpus > 0 && inn_worth(&h->at[i], &d->wants[h->at[i].task]) < most)
+            return false;
+    return true;
+}
+
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
                     Offer *out) {
     Room     room = {.gpus = UINT32_MAX};
@@ -236,7 +248,10 @@ uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uin
     for (uint32_t k = 0; k < n; k++) {
         const Want *w = &d->wants[tasks[k]];
         if (!suits(d, h, w)) continue;
-        make_room(d, h, w, gives(h, w), &room);
+        if (hopeless(d, h, w))
+            room.there = false;
+        else
+            make_room(d, h, w, gives(h, w), &room);
         if (room.there && room.victims == 0)
             made += whole(d, h, w, tasks[k], &room, out + made);
         else if (room.there && w->value * w->rungs[w->n_rungs - 1].rate > room.lost)
