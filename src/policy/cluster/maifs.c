@@ -92,6 +92,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->rng = s->rng;
     m->rules = (WantRules){.fixed = fixed,
                            .urge = m->loaded->w != NULL ? 0 : (float)with->urge,
+                           .gang = (float)with->gang,
                            .margin = (float)with->margin,
                            .age_s = (float)with->age_s};
     m->desk = (OfferDesk){.setup = s,

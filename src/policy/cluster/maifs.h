@@ -21,7 +21,8 @@
     X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
     X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
     X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \
-    X(margin, double, 0.8, 0, 100, "rules: critical is more left than so much of all there is")    \
+    X(gang, double, 1, 0, 2, "rules: wide jobs on that path gain by their GPUs to this power")     \
+    X(margin, double, 1, 0, 100, "rules: critical is more left than so much of all there is")      \
     X(age_s, double, 600, 1, 1e7, "left of a job that nobody knows of, as it begins")
 
 typedef struct MaifsSettings {

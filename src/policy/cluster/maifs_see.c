@@ -114,7 +114,7 @@ void maifs_teach(const Maifs *m, float *u) {
     rules.urge = (float)m->with->urge;
     for (uint32_t k = 0; k < m->input.n_jobs; k++) {
         const Want *w = &m->wants[m->seen[k]];
-        float x = act_log(w->left_s / want_urged(w->left_s, m->drain_s, &rules)) / MAIFS_REACH;
+        float       x = act_log(w->left_s / want_urged(w, m->drain_s, &rules)) / MAIFS_REACH;
         u[k] = x > 1 ? 1 : x;
     }
 }

@@ -65,10 +65,12 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
 }
 
 // A job that takes longer than everybody together is as urgent as a shorter one.
-float want_urged(float left, double drain, const WantRules *r) {
+float want_urged(const Want *w, double drain, const WantRules *r) {
+    float left = w->left_s, gpus = w->gpus > 0 ? (float)w->gpus : 1;
     float line = (float)drain * r->margin;
     if (!(left > line) || !(line > 0)) return left;
-    return left * act_exp(r->urge * act_log(line / left));
+    float boost = act_exp(r->urge * act_log(left / line)) - 1;
+    return left / (1 + boost * act_exp(r->gang * act_log(gpus)));
 }
 
 void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain_s,
@@ -78,5 +80,5 @@ void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain
     if (t->job.tenant != CLUSTER_NONE) weight = v->setup->tenants[t->job.tenant].weight;
     double s = left >= 0 ? (double)left / 1e9 : r->age_s + (double)cluster_held(v, t) / 1e9;
     w->left_s = (float)(s > 1 ? s : 1);
-    w->value = (float)weight / want_urged(w->left_s, drain_s, r);
+    w->value = (float)weight / want_urged(w, drain_s, r);
 }

@@ -24,6 +24,7 @@ typedef struct Want {
 
 typedef struct WantRules {
     bool  fixed;  // its default demand and nothing else
+    float gang;   // how much of that for each GPU, as a power
     float urge;   // how much longer jobs gain that are on the critical path
     float
         margin;   // critical is who has more left than so many times what the cluster needs for all
@@ -38,6 +39,6 @@ void want_look(Want *w, const ClusterView *v, const ClusterTask *t, double drain
                const WantRules *r);
 
 // What a job counts as having left: less when it takes longer than all together.
-float want_urged(float left_s, double drain_s, const WantRules *r);
+float want_urged(const Want *w, double drain_s, const WantRules *r);
 
 static inline uint32_t want_units(const Want *w, uint32_t gpus) { return w->gpus > 0 ? gpus : 1; }
