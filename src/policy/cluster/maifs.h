@@ -95,6 +95,7 @@ typedef struct Maifs {
     // For training.
     MaifsChosen *chosen;
     uint32_t     n_chosen;
+    uint32_t     n_strayed;  // agents that took any offer in this epoch
     Rng          rng;
     TimeNs       again;  // when we last decided
     uint32_t     rewoken;

@@ -69,6 +69,7 @@ static void stray(Maifs *m, uint32_t inn) {
     for (uint32_t k = 0; k < m->n_window; k++)
         if (m->give[row + k] > 0 && rng_below(&m->rng, ++n) == 0) pick = k;
     if (pick == CLUSTER_NONE) return;
+    m->n_strayed++;
     for (uint32_t k = 0; k < m->n_window; k++)
         if (k != pick) m->claim_payoff[row + k] = -INFINITY;
     m->claim_payoff[row + pick] = fabsf(m->claim_payoff[row + pick]) + 1e-9f;

@@ -68,6 +68,7 @@ void maifs_net_init(const MaifsNet *net, float *w, Rng *rng) {
     dense_init(maifs_by(net), w + p.by_job, 1, rng);
     init_matrix(net->width, net->hidden, w + p.by_context, 1, rng);
     init_matrix(MAIFS_OFFER, net->hidden, w + p.by_offer, 1, rng);
+    dense_init(maifs_factor(net), w + p.left, 1, rng);  // pairs are products: 0, but not for ever
 }
 
 // c: NULL: only counting.

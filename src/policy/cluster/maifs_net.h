@@ -5,7 +5,8 @@
 //     e_i = relu(W1 o_i), x_k = relu(W2 q_k), t = relu(Wt queue)
 //     z = norm(e + attend(e, [e; t])), once a round; c = mean z_i
 // Without attention z = norm(e) and c = 0, so that nobody sees anything but itself and the job.
-// Sums are in one order on every machine, and nothing allocates. As initialised every answer is 0.
+// Sums are in one order on every machine, and nothing allocates. As initialised every answer is 0
+// (of pairs, the product).
 #pragma once
 
 #include <stdbool.h>

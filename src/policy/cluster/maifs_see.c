@@ -98,7 +98,7 @@ static void weigh(Maifs *m, uint32_t task) {
 
 void maifs_see(Maifs *m, const ClusterView *v) {
     m->view = v;
-    m->n_evicted = m->n_starts = m->n_chosen = 0;
+    m->n_evicted = m->n_starts = m->n_chosen = m->n_strayed = 0;
     m->drain_s = drain_of(v);
     look_at(m, v->running, v->n_running);
     look_at(m, v->waiting, v->n_waiting);

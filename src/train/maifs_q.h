@@ -1,0 +1,67 @@
+// MaifsQ: what a joint action of all agents is worth, learned from what came of it: double
+// Q-learning with a target network.
+//
+//     Q(s, a) = V(s) + scale * (sum of s_m (gain_m + f_m) over offers taken + pairs of them)
+//
+// where s_m grows with the offer's own worth, up to 1, and gain_m is what the rule says of it, in
+// that worth: so f_m is an advantage that corrects a rule, and whatever is the same for all actions
+// goes into V, a network of its own that no policy needs. The action that a later state is valued
+// by is the one that agents agreed on there with the weights that learn; its value is the target's.
+#pragma once
+
+#include "base/team.h"
+#include "learn/block.h"
+#include "policy/cluster/maifs.h"
+
+enum { MAIFS_Q_POOL = MAIFS_SERVER + MAIFS_JOB + MAIFS_QUEUE + 2 };
+
+typedef struct MaifsQLook {   // an epoch: the state, and the joint action that was taken
+    MaifsInput         in;    // jobs: those of the offers taken alone
+    const float       *u;     // [n_jobs] what the network made of them then
+    const float       *pool;  // [MAIFS_Q_POOL] all servers and jobs, for V
+    const MaifsChosen *took;  // [n_took] `own` in works of a usual job, `gain` in own
+    uint32_t           n_took;
+} MaifsQLook;
+
+typedef struct MaifsQStep {
+    MaifsQLook now, next;
+    float      reward;    // of the time between, discounted
+    float      discount;  // of what comes after; 0: nothing does
+} MaifsQStep;
+
+typedef struct MaifsQLesson {  // what a teacher would have the network say
+    MaifsInput   in;
+    const float *u;  // [n_jobs]
+} MaifsQLesson;
+
+typedef struct MaifsQOptions {
+    MaifsNet net;
+    uint32_t servers, jobs, took;  // of a step or a lesson, at most
+    float    rate, clip, tau;      // of Adam; norm of a gradient; of the target
+    float    hold;                 // weight of staying near the u that was
+} MaifsQOptions;
+
+static inline MaifsQOptions maifs_q_usual(MaifsNet net) {
+    return (MaifsQOptions){.net = net,
+                           .servers = 64,
+                           .jobs = 2048,
+                           .took = 256,
+                           .rate = 3e-4f,
+                           .clip = 1,
+                           .tau = 0.01f,
+                           .hold = 0.1f};
+}
+
+typedef struct MaifsQ MaifsQ;
+
+MaifsQ        *maifs_q_create(Arena *a, MaifsQOptions o, uint64_t seed);
+MaifsQOptions *maifs_q_options(MaifsQ *q);  // rates may change
+Block          maifs_q_net(MaifsQ *q);      // the network's numbers
+Block          maifs_q_state(MaifsQ *q);    // all that is learned, to be saved and put back
+void           maifs_q_moved(MaifsQ *q);    // the network was set: the target is, too
+
+// One update each; the mean loss. team: NULL: this thread alone; its size does not show.
+double maifs_q_train(MaifsQ *q, Team *team, const MaifsQStep *steps, uint32_t n);
+double maifs_q_imitate(MaifsQ *q, Team *team, const MaifsQLesson *lessons, uint32_t n);
+
+double maifs_q_value(MaifsQ *q, const MaifsQLook *look);  // as learned so far

@@ -1,0 +1,210 @@
+// Q-learning of joint actions: gradients by differences, a game in which coordination pays, an
+// assignment, a chain in which what comes later counts, a teacher, and threads that do not show.
+#include "train/maifs_q.h"
+
+#include "tests/learn/gradient.h"
+
+enum { SERVERS = 2, JOBS = 2, MOST = 64 };
+
+typedef struct Room {  // of a step
+    float       servers[2 * SERVERS * MAIFS_SERVER], jobs[2 * JOBS * MAIFS_JOB];
+    float       queue[MAIFS_QUEUE], u[2 * JOBS], pool[2 * MAIFS_Q_POOL];
+    MaifsChosen took[2 * SERVERS];
+} Room;
+
+static Arena arena;
+static Room  rooms[MOST];
+
+static int setup(void **state) {
+    (void)state;
+    return arena_init(&arena, (size_t)1 << 30) == ERR_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    arena_finish(&arena);
+    return 0;
+}
+
+static MaifsQ *open_q(uint64_t seed) {
+    MaifsQOptions o = maifs_q_usual((MaifsNet){
+        .width = 16, .heads = 2, .rounds = 1, .hidden = 16, .rank = 4, .attention = true});
+    o.servers = SERVERS;
+    o.jobs = JOBS;
+    o.took = SERVERS;
+    o.rate = 3e-3f;
+    return maifs_q_create(&arena, o, seed);
+}
+
+// Servers and jobs are told apart by one number each; server i takes job pick[i], or none.
+static MaifsQLook look_of(Room *r, uint32_t half, const uint32_t *pick) {
+    MaifsQLook x = {.in = {.servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER,
+                           .jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB,
+                           .queue = r->queue,
+                           .n_servers = SERVERS,
+                           .n_jobs = JOBS},
+                    .u = r->u + (size_t)half * JOBS,
+                    .pool = r->pool + (size_t)half * MAIFS_Q_POOL,
+                    .took = r->took + (size_t)half * SERVERS};
+    float     *servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER;
+    float     *jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB;
+    for (uint32_t i = 0; i < SERVERS; i++) servers[i * MAIFS_SERVER + i] = 1;
+    for (uint32_t k = 0; k < JOBS; k++) jobs[k * MAIFS_JOB + k] = 1;
+    r->pool[(size_t)half * MAIFS_Q_POOL] = 1;
+    for (uint32_t i = 0; i < SERVERS; i++)
+        if (pick[i] < JOBS)
+            r->took[half * SERVERS + x.n_took++] =
+                (MaifsChosen){.at = {i, pick[i]}, .own = 1e6f, .gain = 0};
+    return x;
+}
+
+// Both get 1 when they do the same, nothing otherwise: no agent by itself can tell what is good.
+static void test_learns_a_game_of_coordination(void **state) {
+    (void)state;
+    MaifsQ    *q = open_q(3);
+    Rng        rng = {5};
+    MaifsQStep steps[MOST];
+    for (uint32_t u = 0; u < 600; u++) {
+        memset(rooms, 0, sizeof rooms);
+        for (uint32_t i = 0; i < MOST; i++) {
+            uint32_t pick[SERVERS] = {(uint32_t)rng_below(&rng, 2), (uint32_t)rng_below(&rng, 2)};
+            steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick),
+                                    .reward = pick[0] == pick[1] ? 1 : 0};
+        }
+        maifs_q_train(q, NULL, steps, MOST);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t pick[SERVERS] = {i / 2, i % 2};
+        memset(rooms, 0, sizeof rooms);
+        MaifsQLook x = look_of(&rooms[0], 0, pick);
+        double     wants = pick[0] == pick[1] ? 1 : 0;
+        assert_true(fabs(maifs_q_value(q, &x) - wants) < 0.2);
+    }
+}
+
+static float worth(const float *offer) {
+    return 0.2f + (offer[0] > 0 ? 0.6f * offer[0] : 0) - 0.3f * offer[1] + 0.1f * offer[2];
+}
+
+// What offers are worth is found from sums over the two that were taken.
+static void test_learns_what_offers_are_worth(void **state) {
+    (void)state;
+    MaifsQ    *q = open_q(4);
+    Rng        rng = {6};
+    MaifsQStep steps[MOST];
+    double     off = 0;
+    for (uint32_t u = 0; u < 800; u++) {
+        memset(rooms, 0, sizeof rooms);
+        for (uint32_t i = 0; i < MOST; i++) {
+            uint32_t pick[SERVERS] = {0, 1};
+            steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick)};
+            for (uint32_t k = 0; k < SERVERS; k++) {
+                gradient_fill(&rng, rooms[i].took[k].features, 3, 1);
+                steps[i].reward += worth(rooms[i].took[k].features);
+            }
+        }
+        maifs_q_train(q, NULL, steps, MOST);
+    }
+    for (uint32_t i = 0; i < MOST; i++)
+        off += fabs(maifs_q_value(q, &steps[i].now) - (double)steps[i].reward) / MOST;
+    assert_true(off < 0.05);
+}
+
+// Job 1 pays nothing now and 1 in the next step, job 0 pays 0.5 at once and nothing then.
+static void test_looks_ahead(void **state) {
+    (void)state;
+    MaifsQ    *q = open_q(7);
+    Rng        rng = {8};
+    MaifsQStep steps[MOST];
+    double     found[2];
+    for (uint32_t u = 0; u < 800; u++) {
+        memset(rooms, 0, sizeof rooms);
+        for (uint32_t i = 0; i < MOST; i++) {
+            uint32_t   first = (uint32_t)rng_below(&rng, 2), pick[SERVERS] = {first, JOBS};
+            uint32_t   none[SERVERS] = {JOBS, JOBS};
+            MaifsQLook now = look_of(&rooms[i], 0, pick), later = look_of(&rooms[i], 1, none);
+            rooms[i].pool[MAIFS_Q_POOL + 1 + first] = 1;  // where it has come to
+            steps[i] = i % 2 == 0 ? (MaifsQStep){.now = now,
+                                                 .next = later,
+                                                 .reward = first == 0 ? 0.5f : 0,
+                                                 .discount = 0.9f}
+                                  : (MaifsQStep){.now = later, .reward = first == 0 ? 0 : 1.0f};
+        }
+        maifs_q_train(q, NULL, steps, MOST);
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t pick[SERVERS] = {k, JOBS};
+        memset(rooms, 0, sizeof rooms);
+        MaifsQLook x = look_of(&rooms[0], 0, pick);
+        found[k] = maifs_q_value(q, &x);
+    }
+    assert_true(fabs(found[0] - 0.5) < 0.15 && fabs(found[1] - 0.9) < 0.15);
+}
+
+static void test_imitates(void **state) {
+    (void)state;
+    MaifsQ      *q = open_q(9);
+    Rng          rng = {10};
+    MaifsQLesson lessons[MOST];
+    double       loss = 0;
+    for (uint32_t u = 0; u < 400; u++) {
+        memset(rooms, 0, sizeof rooms);
+        for (uint32_t i = 0; i < MOST; i++) {
+            Room    *r = &rooms[i];
+            uint32_t none[SERVERS] = {JOBS, JOBS};
+            lessons[i] = (MaifsQLesson){look_of(r, 0, none).in, r->u};
+            gradient_fill(&rng, r->queue, 1, 1);
+            gradient_fill(&rng, r->jobs + 3, 1, 1);
+            gradient_fill(&rng, r->jobs + MAIFS_JOB + 3, 1, 1);
+            for (uint32_t k = 0; k < JOBS; k++)  // of the job and of what only the queue tells
+                r->u[k] = 0.5f * r->jobs[k * MAIFS_JOB + 3] + 0.3f * r->queue[0];
+        }
+        loss = maifs_q_imitate(q, NULL, lessons, MOST);
+    }
+    assert_true(loss < 0.02);
+}
+
+static void fill_steps(MaifsQStep *steps, uint64_t seed) {
+    Rng rng = {seed};
+    memset(rooms, 0, sizeof rooms);
+    for (uint32_t i = 0; i < MOST; i++) {
+        uint32_t pick[SERVERS] = {(uint32_t)rng_below(&rng, 3), (uint32_t)rng_below(&rng, 3)};
+        steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick),
+                                .next = look_of(&rooms[i], 1, pick),
+                                .reward = rng_unit(&rng),
+                                .discount = 0.5f};
+        gradient_fill(&rng, rooms[i].pool, 2 * MAIFS_Q_POOL, 1);
+        gradient_fill(&rng, rooms[i].servers, 2 * SERVERS * MAIFS_SERVER, 1);
+        for (uint32_t k = 0; k < 2 * SERVERS; k++) {
+            rooms[i].took[k].own = rng_unit(&rng) * 3;
+            rooms[i].took[k].gain = rng_unit(&rng);
+        }
+    }
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    MaifsQ    *one = open_q(11), *two = open_q(11);
+    Team      *team;
+    MaifsQStep steps[MOST];
+    assert_int_equal(team_create(&team, 2, NULL), ERR_OK);
+    for (uint32_t u = 0; u < 5; u++) {
+        fill_steps(steps, u + 1);
+        double a = maifs_q_train(one, NULL, steps, MOST), b = maifs_q_train(two, team, steps, MOST);
+        assert_true(a == b);
+    }
+    Block x = maifs_q_state(one), y = maifs_q_state(two);
+    assert_memory_equal(x.at, y.at, x.n * sizeof *x.at);
+    team_destroy(team);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_learns_a_game_of_coordination),
+        cmocka_unit_test(test_learns_what_offers_are_worth),
+        cmocka_unit_test(test_looks_ahead),
+        cmocka_unit_test(test_imitates),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
