@@ -17,6 +17,7 @@
 #include "policy/policies.h"
 #include "train/cluster_train.h"
 #include "train/drl_pupil.h"
+#include "train/maifs_pupil.h"
 
 enum { RIVALS = 4 };
 
@@ -155,7 +156,9 @@ static Err open_pupil(const Options *o, Arena *a, Pupil **out) {
     TRY(cluster_choice_read(o->policy, &o->sets, a, &c));
     if (c.n == 1 && c.at[0].policy == &cluster_policy_drl_single)
         return drl_pupil_open(DRL_HIDDEN, c.at[0].settings, (uint64_t)o->seed, a, out);
-    return err_set(ERR_ARG, "--policy %s: drl_single can be trained", o->policy);
+    if (c.n == 1 && c.at[0].policy == &cluster_policy_maifs)
+        return maifs_pupil_open(c.at[0].settings, (uint64_t)o->seed, a, out);
+    return err_set(ERR_ARG, "--policy %s: maifs and drl_single can be trained", o->policy);
 }
 
 static Err open_course(const Options *o, Arena *a, ClusterCourse *out) {
@@ -192,7 +195,7 @@ static Err train(const Options *o, Arena *a) {
 }
 
 int cmd_cluster_train(const Command *c, int argc, char **argv) {
-    Options      o = {.policy = "drl_single",
+    Options      o = {.policy = "maifs",
                       .traces = "synth:philly_small,synth:openb_small",
                       .servers = "4,8,16",
                       .stages = "imitate,learn,polish",

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "policy/cluster/maifs_file.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {
@@ -73,6 +74,13 @@ MaifsNet maifs_net_of(const MaifsSettings *with) {
     MaifsNet n = maifs_net_usual();
     n.attention = with->attention;
     return n;
+}
+
+static Err load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
+    (void)s;
+    MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
+    *loaded = l;
+    return maifs_file_load(((const MaifsSettings *)settings)->weights, a, l);
 }
 
 static size_t size(const ClusterSetup *s, const void *settings) {
@@ -177,6 +185,7 @@ const ClusterPolicy cluster_policy_maifs = {
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(MaifsSettings),
+    .load = load,
     .state_size = size,
     .init = init,
     .decide = decide,

@@ -7,6 +7,13 @@
 
 static bool has_net(const Maifs *m) { return m->loaded->w != NULL && !m->mute; }
 
+// What harms nobody is always worth a little, or a network could let tasks wait for ever.
+static float pays(const Offer *o, float f) {
+    float pay = o->gain + o->own * f, least = 0.02f * o->gain;
+    bool  free = o->victims == 0 && o->mates == 0;
+    return free && pay < least ? least : pay;
+}
+
 static void price(Maifs *m, uint32_t inn) {
     size_t   first = inn * maifs_each(m);
     uint32_t n = m->n_offers[inn];
@@ -21,10 +28,7 @@ static void price(Maifs *m, uint32_t inn) {
         }
         maifs_net_price(&m->net, m->loaded->w, m->cache, n, m->at, m->features, f);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        const Offer *o = &m->offers[first + i];
-        f[i] = o->gain + o->own * f[i];
-    }
+    for (uint32_t i = 0; i < n; i++) f[i] = pays(&m->offers[first + i], f[i]);
 }
 
 static void make_offers(Maifs *m, uint32_t inn) {

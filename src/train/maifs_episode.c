@@ -1,0 +1,223 @@
+#include "train/maifs_episode.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "learn/act.h"
+#include "policy/policies.h"
+
+enum { ROOM = 1 << 15, STEPS = 3, PATIENCE = 12 };  // decisions; of a return; at most
+static const double HORIZON_H = 4, BUSY = 0.2, USUAL_S = 600;
+
+typedef struct Epoch {
+    MaifsQLook look;
+    double     at_h, jobs;  // jobs: in the system, for each GPU
+    bool       strayed;
+} Epoch;
+
+typedef struct Diary {
+    const MaifsEpisodeOptions *o;
+    Arena                     *arena;
+    Epoch                     *at;
+    MaifsQLesson              *lessons;
+    uint32_t                   n, n_lessons;
+} Diary;
+
+static float *copy(Arena *a, const float *x, size_t n) {
+    float *to = arena_new(a, float, n + 1);
+    if (n > 0) memcpy(to, x, n * sizeof *x);
+    return to;
+}
+
+static float *pool_of(const Maifs *m, Arena *a) {
+    const MaifsInput *in = &m->input;
+    float            *to = arena_new(a, float, MAIFS_Q_POOL), *jobs = to + MAIFS_SERVER;
+    float             per_server = 1.0f / (float)in->n_servers;
+    float             per_job = 1.0f / (float)(in->n_jobs > 0 ? in->n_jobs : 1);
+    for (uint32_t i = 0; i < in->n_servers * (uint32_t)MAIFS_SERVER; i++)
+        to[i % MAIFS_SERVER] += in->servers[i] * per_server;
+    for (uint32_t i = 0; i < in->n_jobs * (uint32_t)MAIFS_JOB; i++)
+        jobs[i % MAIFS_JOB] += in->jobs[i] * per_job;
+    float *queue = jobs + MAIFS_JOB, crowd = (float)in->n_jobs / (float)m->setup->gpus;
+    memcpy(queue, in->queue, MAIFS_QUEUE * sizeof *queue);
+    queue[MAIFS_QUEUE] = crowd;
+    queue[MAIFS_QUEUE + 1] = act_log(1 + crowd);
+    return to;
+}
+
+// Of the jobs only those of offers that were taken stay; `own` in works of a usual job.
+static MaifsQLook look_of(const Maifs *m, Arena *a) {
+    uint32_t     n = m->n_chosen;
+    float       *jobs = arena_new(a, float, (size_t)n *MAIFS_JOB + 1);
+    float       *u = arena_new(a, float, n + 1);
+    MaifsChosen *took = arena_new(a, MaifsChosen, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const MaifsChosen *c = &m->chosen[i];
+        uint32_t           row = c->at.job;
+        float              own = c->own > 1e-12f ? c->own : 1e-12f, gain = c->gain / own;
+        memcpy(jobs + (size_t)i * MAIFS_JOB, m->jobs + (size_t)row * MAIFS_JOB,
+               MAIFS_JOB * sizeof *jobs);
+        u[i] = m->u[row];
+        took[i] = *c;
+        took[i].at.job = i;
+        took[i].own = own * (float)USUAL_S;
+        took[i].gain = gain > 2 ? 2 : gain < -2 ? -2 : gain;
+    }
+    return (MaifsQLook){
+        .in = {.servers = copy(a, m->servers, (size_t)m->setup->n_servers * MAIFS_SERVER),
+               .jobs = jobs,
+               .queue = copy(a, m->queue, MAIFS_QUEUE),
+               .n_servers = m->setup->n_servers,
+               .n_jobs = n},
+        .u = u,
+        .pool = pool_of(m, a),
+        .took = took,
+        .n_took = n};
+}
+
+static MaifsQLesson lesson_of(const Maifs *m, const MaifsSettings *teacher, Arena *a) {
+    uint32_t n = m->input.n_jobs;
+    Maifs    as = *m;
+    float   *u = arena_new(a, float, n + 1);
+    as.with = teacher;
+    as.rules.margin = (float)teacher->margin;
+    maifs_teach(&as, u);
+    return (MaifsQLesson){
+        .in = {.servers = copy(a, m->servers, (size_t)m->setup->n_servers * MAIFS_SERVER),
+               .jobs = copy(a, m->jobs, (size_t)n * MAIFS_JOB),
+               .queue = copy(a, m->queue, MAIFS_QUEUE),
+               .n_servers = m->setup->n_servers,
+               .n_jobs = n},
+        .u = u};
+}
+
+// The policy's state is about the decision before the one that is to come.
+static void watch(void *self, const ClusterView *v, const void *state) {
+    Diary       *d = self;
+    const Maifs *m = state;
+    if (d->n > 0 && d->n <= ROOM) {
+        Epoch *e = &d->at[d->n - 1];
+        if (d->o->teacher == NULL) {
+            e->look = look_of(m, d->arena);
+            e->strayed = m->n_strayed > 0;
+        } else if (d->n % 8 == 0 && m->input.n_jobs > 0 && d->n_lessons < d->o->keep) {
+            d->lessons[d->n_lessons++] = lesson_of(m, d->o->teacher, d->arena);
+        }
+    }
+    if (d->n < ROOM)
+        d->at[d->n] =
+            (Epoch){.at_h = (double)v->now / (3600 * (double)CLUSTER_SECOND),
+                    .jobs = (double)(v->n_waiting + v->n_running) / (double)v->setup->gpus};
+    d->n++;
+}
+
+// Time that jobs spend, for each GPU, and that there are any.
+static double reward(const Diary *d, uint32_t i) {
+    const Epoch *e = &d->at[i];
+    return -(d->at[i + 1].at_h - e->at_h) * (e->jobs + (e->jobs > 0 ? BUSY : 0));
+}
+
+// Up to a later epoch in which everybody did what they thought best. The last has no action noted.
+static bool make_step(const Diary *d, uint32_t i, uint32_t n, MaifsQStep *out) {
+    double   sum = 0;
+    uint32_t to = i;
+    for (; to + 1 < n && (to < i + STEPS || d->at[to].strayed); to++) {
+        if (to == i + PATIENCE) return false;
+        sum += exp(-(d->at[to].at_h - d->at[i].at_h) / HORIZON_H) * reward(d, to);
+    }
+    *out = (MaifsQStep){.now = d->at[i].look, .reward = (float)sum};
+    if (to + 1 == n) return true;
+    out->next = d->at[to].look;
+    out->discount = (float)exp(-(d->at[to].at_h - d->at[i].at_h) / HORIZON_H);
+    return true;
+}
+
+static void make_steps(const Diary *d, MaifsEpisode *out) {
+    uint32_t n = d->n < ROOM ? d->n : ROOM, every = n / d->o->keep + 1;
+    out->steps = arena_new(d->arena, MaifsQStep, d->o->keep);
+    for (uint32_t i = 0; i + 1 < n && out->n_steps < d->o->keep; i += every)
+        out->n_steps += make_step(d, i, n, &out->steps[out->n_steps]);
+}
+
+Err maifs_episode_run(const ClusterCourseRun *x, const MaifsEpisodeOptions *o, Arena *a,
+                      MaifsEpisode *out) {
+    Diary            d = {.o = o, .arena = a};
+    MaifsLoaded      loaded = {.w = o->w, .epsilon = o->epsilon, .record = o->teacher == NULL};
+    ClusterRun       run = {.policy = &cluster_policy_maifs, .settings = o->settings};
+    ClusterResult    result;
+    ClusterCourseEnd end;
+    d.at = arena_new(a, Epoch, ROOM);
+    d.lessons = arena_new(a, MaifsQLesson, o->keep);
+    run.loaded = &loaded;
+    run.watch = watch;
+    run.watcher = &d;
+    TRY(cluster_course_watch(x, &run, a, &result, &end));
+    *out = (MaifsEpisode){.lessons = d.lessons, .n_lessons = d.n_lessons};
+    if (o->teacher == NULL) make_steps(&d, out);
+    return ERR_OK;
+}
+
+// A look: how many servers, jobs and offers, then all its numbers.
+static size_t look_size(const MaifsQLook *x) {
+    return 3 + (size_t)x->in.n_servers * MAIFS_SERVER + (size_t)x->in.n_jobs * (MAIFS_JOB + 1) +
+           MAIFS_QUEUE + MAIFS_Q_POOL + x->n_took * (sizeof(MaifsChosen) / sizeof(float));
+}
+
+static float *put(float *to, const void *from, size_t n) {
+    if (n > 0) memcpy(to, from, n * sizeof *to);
+    return to + n;
+}
+
+static float *look_write(const MaifsQLook *x, float *to) {
+    const uint32_t n[3] = {x->in.n_servers, x->in.n_jobs, x->n_took};
+    to = put(to, n, 3);
+    to = put(to, x->took, n[2] * (sizeof(MaifsChosen) / sizeof(float)));
+    to = put(to, x->in.servers, (size_t)n[0] * MAIFS_SERVER);
+    to = put(to, x->in.jobs, (size_t)n[1] * MAIFS_JOB);
+    to = put(to, x->u, n[1]);
+    to = put(to, x->in.queue, MAIFS_QUEUE);
+    return put(to, x->pool, MAIFS_Q_POOL);
+}
+
+static const float *look_read(const float *from, MaifsQLook *x) {
+    uint32_t n[3];
+    memcpy(n, from, sizeof n);
+    from += 3;
+    x->in.n_servers = n[0];
+    x->in.n_jobs = n[1];
+    x->n_took = n[2];
+    x->took = (const MaifsChosen *)(const void *)from;
+    from += n[2] * (sizeof(MaifsChosen) / sizeof(float));
+    x->in.servers = from;
+    x->in.jobs = x->in.servers + (size_t)n[0] * MAIFS_SERVER;
+    x->u = x->in.jobs + (size_t)n[1] * MAIFS_JOB;
+    x->in.queue = x->u + n[1];
+    x->pool = x->in.queue + MAIFS_QUEUE;
+    return x->pool + MAIFS_Q_POOL;
+}
+
+static MaifsQLook nothing(const MaifsQStep *s) {  // after the end: no numbers
+    MaifsQLook x = s->now;
+    x.in.n_servers = x.in.n_jobs = x.n_took = 0;
+    return x;
+}
+
+size_t maifs_step_size(const MaifsQStep *s) {
+    MaifsQLook end = nothing(s);
+    return 2 + look_size(&s->now) + look_size(s->discount > 0 ? &s->next : &end);
+}
+
+void maifs_step_write(const MaifsQStep *s, float *to) {
+    MaifsQLook end = nothing(s);
+    to[0] = s->reward;
+    to[1] = s->discount;
+    to = look_write(&s->now, to + 2);
+    look_write(s->discount > 0 ? &s->next : &end, to);
+}
+
+MaifsQStep maifs_step_read(const float *from) {
+    MaifsQStep s = {.reward = from[0], .discount = from[1]};
+    from = look_read(from + 2, &s.now);
+    look_read(from, &s.next);
+    return s;
+}

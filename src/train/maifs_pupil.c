@@ -1,0 +1,174 @@
+#include "train/maifs_pupil.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "policy/cluster/maifs_file.h"
+#include "policy/cluster/maifs_net_int.h"
+#include "policy/policies.h"
+#include "train/maifs_episode.h"
+
+enum { BATCH = 32, KEEP = 120, TEACHERS = 6, RECORDS = 20000 };
+static const float EPSILON = 0.03f;
+
+typedef struct MaifsPupil {
+    Pupil         pupil;
+    MaifsQ       *q;
+    MaifsSettings settings;
+    Replay       *replay;
+} MaifsPupil;
+
+typedef struct Lesson {
+    MaifsPupil        *of;
+    const PupilLesson *l;
+    bool               imitate;
+    MaifsEpisode      *episodes;
+    Arena             *arenas;  // [episode] that keep what was seen
+} Lesson;
+
+// The rule with constants that suit one trace better, another one worse.
+static MaifsSettings teacher_of(const MaifsSettings *usual, uint32_t i) {
+    MaifsSettings s = *usual;
+    switch (i) {
+    case 1: s.urge = 0; break;
+    case 2: s.urge = 2; break;
+    case 3: s.margin = 1; break;
+    case 4: s.margin = 0.25; break;
+    case 5: s.urge = 6; break;
+    default: break;
+    }
+    return s;
+}
+
+static Err choose_teacher(const Lesson *x, const ClusterCourseRun *at, Arena *a,
+                          MaifsSettings *out) {
+    double best = INFINITY;
+    for (uint32_t i = 0; i < TEACHERS; i++) {
+        MaifsSettings    s = teacher_of(&x->of->settings, i);
+        MaifsLoaded      rule = {.w = NULL};
+        ClusterPlayer    player = {&cluster_policy_maifs, &s, &rule};
+        ClusterCourseEnd end;
+        size_t           mark = a->used;
+        TRY(cluster_course_run(at, &player, a, &end));
+        arena_rewind(a, mark);
+        double worth = log(fmax(end.jct_s, 1)) + x->l->weight * log(fmax(end.makespan_s, 1));
+        if (worth >= best - 0.002) continue;
+        best = worth;
+        *out = s;
+    }
+    return ERR_OK;
+}
+
+static Err play(void *self, uint32_t i, Arena *a) {
+    Lesson             *x = self;
+    uint64_t            n = (uint64_t)x->l->generation * x->l->episodes + i;
+    ClusterCourseRun    at = cluster_course_draw(x->l->course, x->l->seed, n);
+    MaifsSettings       teacher = x->of->settings;
+    MaifsEpisodeOptions o = {
+        .settings = &x->of->settings, .w = x->of->pupil.w.at, .epsilon = EPSILON, .keep = KEEP};
+    if (x->imitate) {
+        TRY(choose_teacher(x, &at, a, &teacher));
+        o.teacher = &teacher;
+        o.epsilon = 0;
+    }
+    return maifs_episode_run(&at, &o, &x->arenas[i], &x->episodes[i]);
+}
+
+static Err gather(Lesson *x, Arena *scratch) {
+    uint32_t n = x->l->episodes;
+    x->episodes = arena_new(scratch, MaifsEpisode, n);
+    x->arenas = arena_new(scratch, Arena, n);
+    for (uint32_t i = 0; i < n; i++) TRY(arena_init(&x->arenas[i], (size_t)1 << 31));
+    return runs_each(x->l->runs, n, play, x);
+}
+
+static double imitate_all(const Lesson *x, Arena *scratch) {
+    uint32_t     n = 0, at = 0;
+    MaifsQLesson batch[BATCH];
+    Rng          rng = rng_fork((Rng){x->l->seed ^ 0x1e5}, x->l->generation);
+    double       loss = 0;
+    for (uint32_t i = 0; i < x->l->episodes; i++) n += x->episodes[i].n_lessons;
+    MaifsQLesson *all = arena_new(scratch, MaifsQLesson, n + 1);
+    for (uint32_t i = 0; i < x->l->episodes; i++)
+        for (uint32_t k = 0; k < x->episodes[i].n_lessons; k++)
+            all[at++] = x->episodes[i].lessons[k];
+    maifs_q_options(x->of->q)->rate = 1e-3f;
+    for (uint32_t u = 0; n > 0 && u < x->l->updates; u++) {
+        for (uint32_t i = 0; i < BATCH; i++) batch[i] = all[rng_below(&rng, n)];
+        loss += maifs_q_imitate(x->of->q, runs_team(x->l->runs), batch, BATCH) / x->l->updates;
+    }
+    return loss;
+}
+
+static double learn_all(const Lesson *x) {
+    Replay    *replay = x->of->replay;
+    MaifsQStep batch[BATCH];
+    ReplayPick picks[BATCH];
+    Rng        rng = rng_fork((Rng){x->l->seed ^ 0x9a7}, x->l->generation);
+    double     loss = 0;
+    for (uint32_t i = 0; i < x->l->episodes; i++)
+        for (uint32_t k = 0; k < x->episodes[i].n_steps; k++) {
+            const MaifsQStep *s = &x->episodes[i].steps[k];
+            maifs_step_write(s, replay_add(replay, (uint32_t)maifs_step_size(s)));
+        }
+    maifs_q_options(x->of->q)->rate = 2e-4f;
+    for (uint32_t u = 0; replay_count(replay) > 0 && u < x->l->updates; u++) {
+        replay_draw(replay, &rng, BATCH, picks);
+        for (uint32_t i = 0; i < BATCH; i++) batch[i] = maifs_step_read(picks[i].record);
+        loss += maifs_q_train(x->of->q, runs_team(x->l->runs), batch, BATCH) / x->l->updates;
+    }
+    return loss;
+}
+
+static Err study(Pupil *p, const PupilLesson *l, Arena *scratch, bool imitate, double *loss) {
+    Lesson x = {.of = p->self, .l = l, .imitate = imitate};
+    Err    e = gather(&x, scratch);
+    if (e == ERR_OK) *loss = imitate ? imitate_all(&x, scratch) : learn_all(&x);
+    for (uint32_t i = 0; i < l->episodes; i++) arena_finish(&x.arenas[i]);
+    return e;
+}
+
+static Err imitate_rule(Pupil *p, const PupilLesson *l, Arena *scratch, double *loss) {
+    return study(p, l, scratch, true, loss);
+}
+
+static Err learn_values(Pupil *p, const PupilLesson *l, Arena *scratch, double *loss) {
+    return study(p, l, scratch, false, loss);
+}
+
+static const void *loaded(const Pupil *p, const float *w, Arena *a) {
+    (void)p;
+    MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
+    *l = (MaifsLoaded){.w = w};
+    return l;
+}
+
+static void moved(Pupil *p) {
+    MaifsPupil *m = p->self;
+    maifs_q_moved(m->q);
+}
+
+Err maifs_pupil_open(const MaifsSettings *settings, uint64_t seed, Arena *a, Pupil **out) {
+    MaifsPupil   *m = arena_new(a, MaifsPupil, 1);
+    MaifsQOptions o = maifs_q_usual(maifs_net_of(settings));
+    MaifsParts    parts = maifs_net_parts(&o.net);
+    o.servers = 256;
+    m->settings = *settings;
+    m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
+    m->replay = replay_create(a, (ReplayOptions){.records = RECORDS, .floats = (size_t)64 << 20});
+    Block w = maifs_q_net(m->q);
+    m->pupil = (Pupil){.policy = &cluster_policy_maifs,
+                       .settings = &m->settings,
+                       .w = w,
+                       .head = block_part(w, parts.value, parts.idle - parts.value),
+                       .state = maifs_q_state(m->q),
+                       .facts = maifs_file_facts(a),
+                       .loaded = loaded,
+                       .imitate = imitate_rule,
+                       .learn = learn_values,
+                       .moved = moved,
+                       .self = m};
+    *out = &m->pupil;
+    return ERR_OK;
+}

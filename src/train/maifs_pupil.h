@@ -1,0 +1,8 @@
+// MaifsPupil: maifs as a pupil. It imitates the rule that does best on each trace, then learns what
+// joint actions are worth (train/maifs_q.h).
+#pragma once
+
+#include "policy/cluster/maifs.h"
+#include "train/pupil.h"
+
+MUST_USE Err maifs_pupil_open(const MaifsSettings *settings, uint64_t seed, Arena *a, Pupil **out);
