@@ -71,7 +71,7 @@ static Err load_policies(const Field *f, Ground *g, Arena *a) {
     for (uint32_t i = 0; i < f->choices->n; i++) {
         const ClusterChoice *c = &f->choices->at[i];
         Err                  e = cluster_choice_load(c, &setup, a, &g->loaded[i]);
-        if (e == ERR_ARG)
+        if (e == ERR_ARG || (e == ERR_CONFIG && f->choices->all))  // that: it has no weights
             g->missing[i] = arena_str(a, err_why());
         else if (e != ERR_OK)
             return err_add(e, "%s on %s", c->label, g->scene.trace);

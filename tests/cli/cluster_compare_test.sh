@@ -66,10 +66,15 @@ json "$dir/out" "d['cells'][0]['policies'][0]['jct_mean_s'] > d['cells'][0]['pol
 expect 0 cluster compare --trace synth:philly_small,synth:openb_small --servers 3 --jobs 60 --seeds 2 --json
 "$COTENANT" cluster policies --json >"$dir/policies.json"
 json "$dir/out" "all({p['policy'] for p in c['policies']} | {m['policy'] for m in c['missing']} == {p['policy'] for p in json.load(open('$dir/policies.json'))} for c in d['cells'])"
-json "$dir/out" "not d['cells'][0]['missing'] and all(len({s['jobs'] for s in [p['seeds'][k] for p in c['policies']]}) == 1 for c in d['cells'] for k in (0, 1))"
+json "$dir/out" "'synergy_tune' in [p['policy'] for p in d['cells'][0]['policies']] and all(len({s['jobs'] for s in [p['seeds'][k] for p in c['policies']]}) == 1 for c in d['cells'] for k in (0, 1))"
 
 expect 0 cluster compare --trace philly_small,openb_small --policies synergy_fair,fifo --jobs 30 --seeds 1
 prints "^without synergy_fair: synergy knows whole GPUs only"
+
+# Ablations are rows of their own, compared with the whole and no rivals of it.
+expect 0 cluster compare --policies srtf,maifs --ablate --jobs 60 --seeds 2 --no-clock --json
+json "$dir/out" "d['champion'] == 'maifs' and [p['policy'] for p in d['cells'][0]['policies']][:3] == ['srtf', 'maifs', 'maifs attention=false']"
+json "$dir/out" "all(p['part_of'] == 'maifs' for p in d['cells'][0]['policies'][2:]) and d['cells'][0]['best_jct']['policy'] == 'srtf'"
 
 # A cluster from a file; whole traces; times as they are.
 { echo sn,cpu_milli,memory_mib,gpu,model; for i in 1 2 3 4; do echo "n$i,96000,786432,8,V100M32"; done; } >"$dir/nodes.csv"
