@@ -46,3 +46,29 @@ const LeagueEntry *league_rival(const League *l, const LeagueCell *c, size_t mem
     }
     return best;
 }
+
+bool league_change(const League *l, const char *policy, size_t member, LeagueChange *out) {
+    LeagueChange c = {0};
+    uint32_t     met = 0;
+    for (uint32_t i = 0; i < l->n_cells; i++) {
+        const LeagueEntry *ours = league_find(&l->cells[i], l->champion);
+        const LeagueEntry *theirs = league_find(&l->cells[i], policy);
+        if (ours == NULL || theirs == NULL || ours == theirs) continue;
+        Mean   r = league_ratio(l, ours, theirs, member);
+        double by = r.mean - 1;
+        if (met == 0 || by < c.least) {
+            c.least = by;
+            c.at = &l->cells[i];
+        }
+        if (met == 0 || by > c.most) c.most = by;
+        c.mean += by;
+        c.ahead += by + r.half < 0;
+        c.behind += by - r.half > 0;
+        met++;
+    }
+    if (met == 0) return false;
+    c.mean /= met;
+    c.even = met - c.ahead - c.behind;
+    *out = c;
+    return true;
+}

@@ -63,12 +63,23 @@ const LeagueEntry *league_find(const LeagueCell *c, const char *policy);  // NUL
 // nor a part of it; NULL: none is, or the champion takes no part.
 const LeagueEntry *league_rival(const League *l, const LeagueCell *c, size_t member);
 
+typedef struct LeagueChange {  // of a figure, by the champion, against one policy over all cells
+    double            mean;    // -0.2: a fifth less
+    double            least, most;          // over the cells; least is the largest gain
+    const LeagueCell *at;                   // where the gain is largest
+    uint32_t          ahead, even, behind;  // cells, by the interval of the ratio
+} LeagueChange;
+
+// False: they never meet.
+bool league_change(const League *l, const char *policy, size_t member, LeagueChange *out);
+
 MUST_USE Err league_json(const League *l, json_t **out);  // *out is the caller's
 MUST_USE Err league_print(const League *l, Arena *scratch, FILE *f);
 MUST_USE Err league_page(const League *l, Arena *scratch, Page *p);
 
 // Words and tables that print and page share.
 void  league_cell_table(const League *l, const LeagueCell *c, Arena *a, Table *t);
+bool  league_change_table(const League *l, Arena *a, Table *t);  // false: there is but one cell
 char *league_title(const LeagueCell *c, Arena *a);
 char *league_legend(const League *l, Arena *a);
 char *league_verdict(const League *l, const LeagueCell *c, Arena *a);  // "": there is none

@@ -93,12 +93,34 @@ static json_t *cell_json(const League *l, const LeagueCell *c) {
     return doc;
 }
 
+static json_t *change_json(const LeagueChange *c) {
+    return json_pack("{s:f,s:f,s:f,s:s,s:i,s:f,s:i,s:i,s:i}", "mean", c->mean, "least", c->least,
+                     "most", c->most, "least_trace", c->at->trace, "least_servers",
+                     (int)c->at->n_servers, "least_load", c->at->load, "cells_ahead", (int)c->ahead,
+                     "cells_even", (int)c->even, "cells_behind", (int)c->behind);
+}
+
+static json_t *summary_json(const League *l) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; l->n_cells > 0 && i < l->cells[0].n_entries; i++) {
+        const LeagueEntry *e = &l->cells[0].entries[i];
+        LeagueChange       jct, span;
+        if (league_change(l, e->policy, AT(jct_mean_s), &jct) &&
+            league_change(l, e->policy, AT(makespan_s), &span))
+            json_array_append_new(list, json_pack("{s:s,s:o,s:o}", "policy", e->policy,
+                                                  "jct_change", change_json(&jct),
+                                                  "makespan_change", change_json(&span)));
+    }
+    return list;
+}
+
 Err league_json(const League *l, json_t **out) {
     json_t *cells = json_array();
     for (uint32_t i = 0; i < l->n_cells; i++)
         json_array_append_new(cells, cell_json(l, &l->cells[i]));
-    *out = json_pack("{s:o,s:s,s:i,s:I}", "cells", cells, "champion", l->champion, "seeds",
-                     (int)l->seeds, "first_seed", (json_int_t)l->first_seed);
+    *out =
+        json_pack("{s:o,s:s,s:o,s:i,s:I}", "cells", cells, "champion", l->champion, "summary",
+                  summary_json(l), "seeds", (int)l->seeds, "first_seed", (json_int_t)l->first_seed);
     if (*out == NULL) return err_set(ERR_INVALID, "a name in the results is not UTF-8");
     return ERR_OK;
 }

@@ -87,9 +87,13 @@ static Err cell(const League *l, const LeagueCell *c, Page *p, Arena *a) {
 }
 
 Err league_page(const League *l, Arena *scratch, Page *p) {
-    Err e = ERR_OK;
+    Err   e = ERR_OK;
+    Table t;
     if (l->about != NULL) page_text(p, "%s", l->about);
     page_text(p, "%s", league_legend(l, scratch));
+    if (league_change_table(l, scratch, &t))
+        e = page_table(p, &t,
+                       arena_printf(scratch, "%s over all cells, less is better", l->champion));
     for (uint32_t i = 0; e == ERR_OK && i < l->n_cells; i++) {
         size_t mark = scratch->used;
         e = cell(l, &l->cells[i], p, scratch);

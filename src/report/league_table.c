@@ -70,15 +70,57 @@ void league_cell_table(const League *l, const LeagueCell *c, Arena *a, Table *t)
         if (c->entries[i].missing == NULL) row(t, l, &c->entries[i], league_find(c, l->champion));
 }
 
-char *league_title(const LeagueCell *c, Arena *a) {
+static char *place(const LeagueCell *c, Arena *a) {
     char *load =
         c->load > 0 ? arena_printf(a, "load %.4g", c->load) : arena_str(a, "times as they are");
-    char *out = arena_str(a, "");
-    if (c->long_ones + c->too_large > 0)
-        out = arena_printf(a, "; left out: %u jobs too long, %u too large", c->long_ones,
-                           c->too_large);
-    return arena_printf(a, "%s on %u servers with %llu GPUs, %s%s", c->trace, c->n_servers,
-                        (unsigned long long)c->gpus, load, out);
+    return arena_printf(a, "%s on %u servers with %llu GPUs, %s", c->trace, c->n_servers,
+                        (unsigned long long)c->gpus, load);
+}
+
+static const Column change_columns[] = {
+    {.key = "policy", .head = "against"},
+    {.key = "knows", .head = "knows"},
+    {.key = "jct_change", .head = "JCT", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "jct_least", .head = "from", .scale = 0.01, .decimals = 1},
+    {.key = "jct_most", .head = "to", .scale = 0.01, .decimals = 1},
+    {.key = "jct_cells", .head = "ahead, even, behind"},
+    {.key = "makespan_change", .head = "makespan", .unit = "%", .scale = 0.01, .decimals = 1},
+    {.key = "makespan_least", .head = "from", .scale = 0.01, .decimals = 1},
+    {.key = "makespan_most", .head = "to", .scale = 0.01, .decimals = 1},
+    {.key = "makespan_cells", .head = "ahead, even, behind"},
+    {.key = "at", .head = "JCT falls most in"},
+};
+
+static void change_cells(Table *t, const LeagueChange *c) {
+    real(t, c->mean);
+    real(t, c->least);
+    real(t, c->most);
+    table_textf(t, "%u, %u, %u", c->ahead, c->even, c->behind);
+}
+
+bool league_change_table(const League *l, Arena *a, Table *t) {
+    if (l->n_cells < 2) return false;
+    table_init(t, a, change_columns, sizeof change_columns / sizeof *change_columns);
+    for (uint32_t i = 0; i < l->cells[0].n_entries; i++) {
+        const LeagueEntry *e = &l->cells[0].entries[i];
+        LeagueChange       jct, span;
+        if (!league_change(l, e->policy, AT(jct_mean_s), &jct) ||
+            !league_change(l, e->policy, AT(makespan_s), &span))
+            continue;
+        table_row(t);
+        table_text(t, e->policy);
+        table_text(t, e->knows);
+        change_cells(t, &jct);
+        change_cells(t, &span);
+        table_text(t, place(jct.at, a));
+    }
+    return t->n_rows > 0;
+}
+
+char *league_title(const LeagueCell *c, Arena *a) {
+    if (c->long_ones + c->too_large == 0) return place(c, a);
+    return arena_printf(a, "%s; left out: %u jobs too long, %u too large", place(c, a),
+                        c->long_ones, c->too_large);
 }
 
 char *league_legend(const League *l, Arena *a) {
@@ -151,6 +193,11 @@ Err league_print(const League *l, Arena *scratch, FILE *f) {
     for (uint32_t i = 0; e == ERR_OK && i < l->n_cells; i++) {
         if (i > 0) (void)fputc('\n', f);
         e = print_cell(l, &l->cells[i], scratch, f);
+    }
+    Table t;
+    if (e == ERR_OK && league_change_table(l, scratch, &t)) {
+        (void)fprintf(f, "\n%s over all cells, less is better\n", l->champion);
+        e = table_print(&t, f);
     }
     if (l->about != NULL) (void)fprintf(f, "\n%s", l->about);
     (void)fprintf(f, "\n%s\n", league_legend(l, scratch));

@@ -102,6 +102,28 @@ static void has(const char *text, const char *what) {
     if (strstr(text, what) == NULL) fail_msg("lacks '%s':\n%s", what, text);
 }
 
+static void changes_go_over_cells(void **state) {
+    Fixture     *f = *state;
+    LeagueCell   cells[] = {f->cell, f->cell};
+    LeagueEntry  swapped[ENTRIES];
+    LeagueChange c;
+    memcpy(swapped, f->entries, sizeof swapped);
+    swapped[0].runs = f->runs[1];
+    cells[1].entries = swapped;
+    f->league.cells = cells;
+    f->league.n_cells = 2;
+    assert_true(league_change(&f->league, "plain", offsetof(LeagueRun, jct_mean_s), &c));
+    assert_true(fabs(c.least + 2.0 / 3) < 1e-9 && fabs(c.most - 1.0 / 9) < 1e-9);
+    assert_true(fabs(c.mean - (c.least + c.most) / 2) < 1e-12 && c.at == &cells[0]);
+    assert_true(c.ahead == 1 && c.behind == 1 && c.even == 0);
+    assert_false(league_change(&f->league, "star", offsetof(LeagueRun, jct_mean_s), &c));
+    assert_false(league_change(&f->league, "absent", offsetof(LeagueRun, jct_mean_s), &c));
+    char *text = printed(f, false);
+    has(text, "star over all cells");
+    has(text, "1, 0, 1");
+    free(text);
+}
+
 static void people_read_it(void **state) {
     char *text = printed(*state, false);
     has(text, "t.csv on 4 servers with 32 GPUs, load 0.8; left out: 7 jobs too long, 0 too large");
@@ -161,6 +183,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ratios_go_seed_by_seed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rivals_know_no_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(changes_go_over_cells, set_up, tear_down),
         cmocka_unit_test_setup_teardown(people_read_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_have_five_charts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(machines_read_it, set_up, tear_down),
