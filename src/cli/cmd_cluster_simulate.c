@@ -29,6 +29,8 @@ typedef struct Outcomes {
     ClusterRun     run;
     ClusterResult  result;
     ClusterSummary summary;
+    ClusterChoices choices;
+    const char    *like;
     double         wall_s;
 } Outcomes;
 
@@ -39,6 +41,27 @@ static Err read_servers(const Options *o, Arena *a, ServerList *out) {
                    .memory_mib = (uint32_t)(o->memory_gb * 1024),
                    .gpu_type = ""};
     return server_list_equal((uint32_t)o->nodes, &like, a, out);
+}
+
+static Err choose(const Options *o, Arena *a, Outcomes *x) {
+    ClusterRun *run = &x->run;
+    TRY(cluster_choice_read(o->policy, &o->sets, a, &x->choices));
+    if (x->choices.n != 1)
+        return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
+    run->policy = x->choices.at[0].policy;
+    run->settings = x->choices.at[0].settings;
+    run->knows = run->policy->knows;
+    if (o->error > 0 && run->knows == CLUSTER_ORACLE) run->knows = CLUSTER_PREDICTED;
+    bool found = strcmp(o->like, "auto") == 0;
+    x->like = found ? cluster_like(x->jobs, run->policy, o->profiles != NULL) : o->like;
+    return cluster_rules(x->like, run->policy, &run->rules);
+}
+
+// By Lucid's rules time begins with the first job.
+static void rebase(Outcomes *x) {
+    TimeNs first = x->jobs->at[0].submit;
+    if (strcmp(x->like, "lucid") != 0) return;
+    for (uint32_t i = 0; i < x->jobs->n; i++) x->jobs->at[i].submit -= first;
 }
 
 // Synergy's simulator knows ten models; what else a trace names runs as alexnet.
@@ -60,7 +83,7 @@ static void as_synergy(const ClusterProfiles *p, JobList *l, uint32_t *class_of)
 }
 
 static Err classify(const Options *o, Arena *a, Outcomes *x) {
-    bool             synergy = strcmp(o->like, "synergy") == 0;
+    bool             synergy = strcmp(x->like, "synergy") == 0;
     bool             shipped = o->profiles != NULL && strcmp(o->profiles, "default") == 0;
     ClusterProfiles *p = NULL;
     Assign           s;
@@ -76,20 +99,6 @@ static Err classify(const Options *o, Arena *a, Outcomes *x) {
     return ERR_OK;
 }
 
-static Err choose(const Options *o, Arena *a, ClusterRun *run) {
-    ClusterChoices c;
-    ClusterSetup   setup;
-    TRY(cluster_choice_read(o->policy, &o->sets, a, &c));
-    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
-    run->policy = c.at[0].policy;
-    run->settings = c.at[0].settings;
-    run->knows = run->policy->knows;
-    if (o->error > 0 && run->knows == CLUSTER_ORACLE) run->knows = CLUSTER_PREDICTED;
-    TRY(cluster_rules(o->like, run->policy, &run->rules));
-    TRY(cluster_setup(run, a, &setup));
-    return cluster_choice_load(&c.at[0], &setup, a, &run->loaded);
-}
-
 static Err keep_jobs(const Options *o, const Outcomes *x) {
     FileNew f;
     if (o->jobs_out == NULL) return ERR_OK;
@@ -101,8 +110,8 @@ static Err keep_jobs(const Options *o, const Outcomes *x) {
 static void tell(const Outcomes *x) {
     const ClusterSummary *s = &x->summary;
     const ClusterResult  *r = &x->result;
-    printf("%s: %u jobs on %u servers with %llu GPUs, %s\n", x->jobs->name, r->n, x->servers.n,
-           (unsigned long long)x->servers.gpus, x->run.policy->name);
+    printf("%s: %u jobs on %u servers with %llu GPUs, rules: %s, policy: %s\n", x->jobs->name, r->n,
+           x->servers.n, (unsigned long long)x->servers.gpus, x->like, x->run.policy->name);
     printf("completion   mean %.1f s, median %.1f s, 99 %% %.1f s\n", s->jct_mean_s, s->jct_p50_s,
            s->jct_p99_s);
     printf("waiting      mean %.1f s, 99 %% %.1f s\n", s->queue_mean_s, s->queue_p99_s);
@@ -120,21 +129,23 @@ static int tell_json(const Outcomes *x) {
     const ClusterSummary *s = &x->summary;
     const ClusterResult  *r = &x->result;
     return command_json(json_pack(
-        "{s:s,s:s,s:i,s:i,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f}",
-        "trace", x->jobs->name, "policy", x->run.policy->name, "jobs", (int)r->n, "servers",
-        (int)x->servers.n, "gpus", (json_int_t)x->servers.gpus, "jct_mean_s", s->jct_mean_s,
-        "jct_p50_s", s->jct_p50_s, "jct_p99_s", s->jct_p99_s, "makespan_s", s->makespan_s,
-        "queue_mean_s", s->queue_mean_s, "queue_p99_s", s->queue_p99_s, "preemptions",
-        (json_int_t)r->preemptions, "fairness", s->fairness, "slowdown_mean", s->slowdown_mean,
-        "gpu_use", r->use.gpus, "core_use", r->use.cores, "memory_use", r->use.memory, "events",
-        (json_int_t)r->events, "decisions", (json_int_t)r->decisions, "decision_us",
-        r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0.0, "wall_s", x->wall_s));
+        "{s:s,s:s,s:s,s:i,s:i,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f}",
+        "trace", x->jobs->name, "policy", x->run.policy->name, "like", x->like, "jobs", (int)r->n,
+        "servers", (int)x->servers.n, "gpus", (json_int_t)x->servers.gpus, "jct_mean_s",
+        s->jct_mean_s, "jct_p50_s", s->jct_p50_s, "jct_p99_s", s->jct_p99_s, "makespan_s",
+        s->makespan_s, "queue_mean_s", s->queue_mean_s, "queue_p99_s", s->queue_p99_s,
+        "preemptions", (json_int_t)r->preemptions, "fairness", s->fairness, "slowdown_mean",
+        s->slowdown_mean, "gpu_use", r->use.gpus, "core_use", r->use.cores, "memory_use",
+        r->use.memory, "events", (json_int_t)r->events, "decisions", (json_int_t)r->decisions,
+        "decision_us", r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0.0, "wall_s",
+        x->wall_s));
 }
 
 static Err simulate(const Options *o, Arena *a, int *code) {
-    JobList  jobs;
-    Outcomes x = {.jobs = &jobs};
-    Clock    steady = clock_steady();
+    JobList      jobs;
+    Outcomes     x = {.jobs = &jobs};
+    ClusterSetup setup;
+    Clock        steady = clock_steady();
     TRY(trace_args_read(&o->trace, o->path, a, &jobs));
     TRY(read_servers(o, a, &x.servers));
     x.run = (ClusterRun){.jobs = &jobs,
@@ -142,8 +153,11 @@ static Err simulate(const Options *o, Arena *a, int *code) {
                          .seed = (uint64_t)o->seed,
                          .error = o->error,
                          .clock = &steady};
+    TRY(choose(o, a, &x));
     TRY(classify(o, a, &x));
-    TRY(choose(o, a, &x.run));
+    rebase(&x);
+    TRY(cluster_setup(&x.run, a, &setup));
+    TRY(cluster_choice_load(&x.choices.at[0], &setup, a, &x.run.loaded));
     TimeNs from = clock_now(steady);
     TRY(cluster_simulate(&x.run, a, &x.result));
     x.wall_s = (double)(clock_now(steady) - from) / 1e9;
@@ -158,7 +172,7 @@ static Err simulate(const Options *o, Arena *a, int *code) {
 }
 
 int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
-    Options o = {.policy = "fifo", .like = "own", .nodes = 8, .gpus = 8, .seed = 1};
+    Options o = {.policy = "fifo", .like = "auto", .nodes = 8, .gpus = 8, .seed = 1};
     ArgRow  rows[OWN_ROWS + TRACE_ARG_ROWS] = {
          {"trace", ARG_TEXT, &o.path, "FILE|NAME", "the jobs", 0, 0},
          {"nodes", ARG_INT, &o.nodes, "N", "servers alike (default 8)", 1, SERVERS_MAX},
@@ -167,7 +181,8 @@ int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
          {"memory-per-node", ARG_INT, &o.memory_gb, "GB", "(default 62.5 a GPU)", 0, 1000000},
          {"servers", ARG_TEXT, &o.servers, "FILE", "servers from a file instead", 0, 0},
          {"policy", ARG_TEXT, &o.policy, "NAME", "who decides (default fifo)", 0, 0},
-         {"like", ARG_TEXT, &o.like, "RULES", "own, lucid or synergy (default own)", 0, 0},
+         {"like", ARG_TEXT, &o.like, "RULES",
+          "lucid, synergy or own; auto: what fits the jobs (default auto)", 0, 0},
          {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE", "a setting; may be repeated", 0, 0},
          {"profiles", ARG_TEXT, &o.profiles, "FILES",
           "how fast classes of jobs are: default, or files over it (default: all alike)", 0, 0},

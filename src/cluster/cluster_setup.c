@@ -4,6 +4,22 @@
 #include "cluster/profile.h"
 #include "cluster/run.h"
 
+static bool plain(const Job *j) {
+    return j->gpus > 0 && j->gpu_milli == CLUSTER_WHOLE && j->gpu_types == 0 &&
+           j->cores_milli == 0 && j->memory_mib == 0 && j->submit % CLUSTER_SECOND == 0 &&
+           j->work % CLUSTER_SECOND == 0;
+}
+
+const char *cluster_like(const JobList *jobs, const ClusterPolicy *p, bool profiles) {
+    if (profiles) {
+        bool theirs = strcmp(jobs->format, "synergy") == 0 && strncmp(p->name, "synergy", 7) == 0;
+        return theirs ? "synergy" : "own";
+    }
+    for (uint32_t i = 0; i < jobs->n; i++)
+        if (!plain(&jobs->at[i])) return "own";
+    return "lucid";
+}
+
 Err cluster_rules(const char *like, const ClusterPolicy *p, ClusterRules *out) {
     const TimeNs s = CLUSTER_SECOND;
     if (strcmp(like, "own") == 0) {
@@ -17,7 +33,7 @@ Err cluster_rules(const char *like, const ClusterPolicy *p, ClusterRules *out) {
     } else if (strcmp(like, "synergy") == 0) {
         *out = (ClusterRules){.round = 300 * s, .in_rounds = true};
     } else {
-        return err_set(ERR_ARG, "--like %.40s: there are own, lucid and synergy", like);
+        return err_set(ERR_ARG, "--like %.40s: there are auto, own, lucid and synergy", like);
     }
     return ERR_OK;
 }

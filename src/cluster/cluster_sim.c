@@ -176,14 +176,27 @@ static Err prepare_policy(World *w) {
     return ERR_OK;
 }
 
+static Err check_work(const Job *j) {
+    if (j->work < 0 && j->iterations > 0)
+        return err_set(
+            ERR_ARG,
+            "job %s: it counts iterations; --rates FILE says how long one takes, --known "
+            "leaves such jobs out",
+            j->id);
+    if (j->work < 0)
+        return err_set(ERR_ARG, "job %s: its duration is not known; --known leaves such jobs out",
+                       j->id);
+    if (j->work == 0)
+        return err_set(ERR_ARG, "job %s: its duration is 0; --min-s 1 leaves such jobs out", j->id);
+    return ERR_OK;
+}
+
 static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
     for (uint32_t i = 0; i < run->jobs->n; i++) {
         const Job *j = &run->jobs->at[i];
         CHECK(i == 0 || j->submit >= run->jobs->at[i - 1].submit);
         CHECK(j->gpu_milli <= CLUSTER_WHOLE && j->submit >= 0);
-        if (j->work < 1)
-            return err_set(ERR_ARG, "job %s: its duration is %s; --known leaves such jobs out",
-                           j->id, j->work < 0 ? "not known" : "0");
+        TRY(check_work(j));
         if (j->gpus > s->gpus)
             return err_set(ERR_ARG, "job %s: %u GPUs of %llu; --max-gpus leaves such jobs out",
                            j->id, j->gpus, (unsigned long long)s->gpus);

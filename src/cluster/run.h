@@ -67,6 +67,10 @@ typedef struct ClusterResult {
     TimeNs      span;
 } ClusterResult;
 
+// "lucid" where jobs say no more than Lucid's simulator knows: whole GPUs and whole seconds.
+// "synergy" for its policies on its traces with profiles. Else "own".
+const char *cluster_like(const JobList *jobs, const ClusterPolicy *p, bool profiles);
+
 // "lucid", "synergy" or "own": as the published simulators do it, or as we do.
 MUST_USE Err cluster_rules(const char *like, const ClusterPolicy *p, ClusterRules *out);
 

@@ -16,7 +16,7 @@ expect 1 cluster simulate --trace "$dir/absent.csv"; says "absent.csv"; quiet
 
 run="cluster simulate --trace philly_small --nodes 6 --policy srtf"
 expect 0 $run --json --jobs-out "$dir/a.csv"; cp "$dir/out" "$dir/a.json"
-expect 0 $run --jobs-out "$dir/b.csv"; prints "^completion"; prints "srtf$"
+expect 0 $run --jobs-out "$dir/b.csv"; prints "^completion"; prints "policy: srtf$"
 cmp -s "$dir/a.csv" "$dir/b.csv" || fail "the same run gave other jobs"
 for k in jct_mean_s jct_p50_s jct_p99_s makespan_s queue_mean_s preemptions wall_s; do json "$dir/a.json" "d['$k'] >= 0"; done
 [ "$(head -n 1 "$dir/a.csv")" = "job,submit_s,start_s,finish_s,gpus,preemptions" ] || fail "the head of the jobs' file"
@@ -40,6 +40,16 @@ cmp -s "$dir/synergy_fair.plain" "$dir/synergy_tune.plain" || fail "without prof
 python3 -c "import sys; a, b = (float(open(f).read()) for f in sys.argv[1:]); sys.exit(not b < 0.95 * a)" \
     "$dir/synergy_fair.default" "$dir/synergy_tune.default" || fail "tuning does not pay with profiles"
 expect 3 cluster simulate --trace philly_small --nodes 6 --profiles default --mix nothing:1; says "no class 'nothing'"; quiet
+
+# Whole GPUs and seconds are run by Lucid's rules, from the first job on; what says more is not.
+printf 'job,submit_s,duration_s,gpus\na,7,100,4\nb,17,20,8\n' >"$dir/two.csv"
+expect 0 cluster simulate --trace "$dir/two.csv" --nodes 1 --policy srtf --jobs-out "$dir/two.out" --json
+json "$dir/out" "d['like'] == 'lucid'"
+[ "$(sed -n 's/^b,//p' "$dir/two.out")" = "10,10,31,8,0" ] || { cat "$dir/two.out"; fail "lucid is not what it is run like"; }
+expect 0 cluster simulate --trace "$dir/two.csv" --nodes 1 --policy srtf --like own --json; json "$dir/out" "d['like'] == 'own'"
+expect 0 cluster simulate --trace "$dir/two.csv" --nodes 1 --policy srtf --profiles default --json; json "$dir/out" "d['like'] == 'own'"
+printf 'job,submit_s,duration_s,gpus\na,7.5,100,4\nb,17,20,8\n' >"$dir/two.csv"
+expect 0 cluster simulate --trace "$dir/two.csv" --nodes 1 --policy srtf --json; json "$dir/out" "d['like'] == 'own'"
 
 # The published simulators' rules: seconds for one; rounds, iterations and tables for the other.
 printf 'job,submit_s,duration_s,gpus\na,0,100,4\nb,10,20,8\nc,20,30,4\n' >"$dir/three.csv"
