@@ -134,6 +134,27 @@ static void units_of_payoffs_do_not_matter(void **state) {
     }
 }
 
+// Pairs that are worth nothing take the long way round and come to the same.
+static void pairs_worth_nothing_change_nothing(void **state) {
+    (void)state;
+    Rng rng = {6};
+    for (uint32_t run = 0; run < 40; run++) {
+        AccordRules r = accord_usual();
+        AccordKind  kind = {40, 30, 0, 0.3, 0.3, 0};
+        r.graph = run % 2 == 0 ? ACCORD_DYNAMIC : ACCORD_STATIC;
+        r.step = 0;  // what messages said decides
+        Accord *a = accord_new(40, 30, &r);
+        accord_case(&made, &kind, &rng);
+        memset(made.left, 0, sizeof made.left);
+        memset(made.right, 0, sizeof made.right);
+        accord_decide(a, &made.p, claims);
+        made.p.rank = 3;
+        accord_decide(a, &made.p, others);
+        assert_memory_equal(claims, others, 40 * sizeof *claims);
+        free(a);
+    }
+}
+
 // Value over the optimum, where every job is for one: as the literature's ways do.
 static void ways_compare_as_published(void **state) {
     (void)state;
@@ -301,6 +322,7 @@ int main(void) {
         cmocka_unit_test(the_same_again_is_the_same),
         cmocka_unit_test(agents_may_be_permuted),
         cmocka_unit_test(units_of_payoffs_do_not_matter),
+        cmocka_unit_test(pairs_worth_nothing_change_nothing),
         cmocka_unit_test(ways_compare_as_published),
         cmocka_unit_test(comes_close_to_the_best_of_all_answers),
         cmocka_unit_test(numbers_that_are_none_are_no_claims),

@@ -29,7 +29,7 @@ static void fair_open(Fair *f, uint32_t bidders, uint32_t items) {
     Carve from = {f->room, 0};
     auction_carve(&f->auction, bidders, items, &from);
     for (uint32_t i = 0; i < bidders; i++) {
-        uint64_t keys[MOST];
+        uint64_t keys[2 * MOST];
         uint32_t has = 0;
         f->first[i] = n;
         for (uint32_t k = 0; k < items; k++)

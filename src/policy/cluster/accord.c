@@ -34,21 +34,26 @@ static void carve_entries(Accord *a, uint32_t agents, uint32_t jobs, Carve *from
 }
 
 static void carve_graph(Accord *a, uint32_t agents, uint32_t jobs, Carve *from) {
-    size_t   arcs = a->most_arcs, degree = a->rules.degree;
-    uint32_t keys = agents > jobs ? agents : jobs;
-    a->keys = carve(from, uint64_t, keys > agents * degree ? keys : agents * degree);
+    size_t arcs = a->most_arcs, degree = a->rules.degree;
+    size_t keys = agents > jobs ? agents : jobs;
+    keys = keys > agents * degree ? keys : agents * degree;
+    a->keys = carve(from, uint64_t, 2 * keys);
     a->n_choices = carve(from, uint32_t, agents);
     a->choice = carve(from, uint32_t, (size_t)agents * CHOICES);
-    a->side = carve(from, float, (size_t)agents *CHOICES * 2 * ACCORD_RANK);
+    a->side = carve(from, float, (size_t)agents *CHOICES *ACCORD_WIDE);
     a->sum = carve(from, float, (size_t)agents *CHOICES);
     a->best_sum = carve(from, float, (size_t)agents *CHOICES);
     a->edges = carve(from, AccordEdge, agents * degree > arcs ? agents * degree : arcs);
     a->arc_first = carve(from, uint32_t, agents + 1);
     a->arcs = carve(from, AccordArc, arcs);
     a->message = carve(from, float, arcs *CHOICES);
+    a->match = carve(from, AccordMatch, arcs * CHOICES);
     a->pair = carve(from, float, arcs *CHOICES *CHOICES);
     a->chance = carve(from, float, (size_t)agents *((jobs + 7) / 8 * 8));
-    a->moment = carve(from, float, (size_t)agents *(1 + 2 * ACCORD_RANK) * 2 * ACCORD_RANK);
+    a->mean = carve(from, float, (size_t)agents *ACCORD_WIDE);
+    a->mean_across = carve(from, float, (size_t)agents *ACCORD_WIDE);
+    a->product = carve(from, float, (size_t)agents *ACCORD_WIDE *ACCORD_WIDE);
+    a->product_across = carve(from, float, (size_t)agents *ACCORD_WIDE *ACCORD_WIDE);
     a->near = carve(from, AccordNear, agents * degree);
     a->n_near = carve(from, uint32_t, agents);
     a->at_job = carve(from, uint8_t, jobs);
@@ -90,6 +95,20 @@ static float gain_of(const AccordProblem *p, uint32_t agent, uint32_t job) {
     return p->payoff[at] - finite_or(p->idle[agent], 0);
 }
 
+// Whether a row of payoffs has any number: most servers are full most of the time.
+static bool any_number(const float *payoff, uint32_t n) {
+    float    most[8] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY,
+                        -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    uint32_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        for (uint32_t l = 0; l < 8; l++)
+            most[l] = payoff[k + l] > most[l] ? payoff[k + l] : most[l];
+    for (; k < n; k++) most[0] = payoff[k] > most[0] ? payoff[k] : most[0];
+    for (uint32_t l = 0; l < 8; l++)
+        if (most[l] > -INFINITY) return true;
+    return false;
+}
+
 // Who could claim anything, the one with the largest gain first; jobs that all together could not
 // serve are nobody's.
 static void find_agents(Accord *a) {
@@ -100,6 +119,7 @@ static void find_agents(Accord *a) {
     memset(a->got, 0, p->jobs * sizeof *a->got);
     for (uint32_t i = 0; i < p->agents; i++) {
         float best = -INFINITY;
+        if (!any_number(p->payoff + (size_t)i * p->jobs, p->jobs)) continue;
         for (uint32_t k = 0; k < p->jobs; k++) {
             float gain = gain_of(p, i, k);
             if (!isfinite(gain)) continue;

@@ -38,42 +38,60 @@ static void sides_of(Accord *a, uint32_t i) {
         size_t   at = ((size_t)a->who[i] * p->jobs + job) * rank;
         for (uint32_t r = 0; r < rank; r++) {
             float left = p->left[at + r], right = p->right[at + r];
-            side[c * 2 * rank + r] = isfinite(left) ? left : 0;
-            side[c * 2 * rank + rank + r] = isfinite(right) ? right : 0;
+            side[r * CHOICES + c] = isfinite(left) ? left : 0;
+            side[(rank + r) * CHOICES + c] = isfinite(right) ? right : 0;
         }
     }
 }
 
-// Means over its claims of left and right, and of their products.
+// Means over its claims of left and right and of their products; and the same with the two
+// exchanged, as a partner sees it. Rows are filled up with zeros to a multiple of 8.
 static void moments_of(Accord *a, uint32_t i) {
-    uint32_t     width = 2 * a->p->rank, n = a->n_choices[i] - 1;
-    const float *side = a->side + (size_t)i * CHOICES * width;
-    float       *mean = a->moment + (size_t)i * (1 + width) * width, *product = mean + width;
-    memset(mean, 0, (size_t)(1 + width) * width * sizeof *mean);
-    for (uint32_t c = 1; c <= n; c++)
-        for (uint32_t x = 0; x < width; x++) {
-            mean[x] += side[c * width + x] / (float)n;
-            for (uint32_t y = 0; y < width; y++)
-                product[x * width + y] += side[c * width + x] * side[c * width + y] / (float)n;
+    uint32_t     rank = a->p->rank, wide = 2 * rank;
+    const float *side = a->side + (size_t)i * CHOICES * wide;
+    float       *mean = a->mean + (size_t)i * ACCORD_WIDE;
+    float       *mean_across = a->mean_across + (size_t)i * ACCORD_WIDE;
+    float       *product = a->product + (size_t)i * ACCORD_WIDE * ACCORD_WIDE;
+    float       *product_across = a->product_across + (size_t)i * ACCORD_WIDE * ACCORD_WIDE;
+    float        each = a->n_choices[i] > 1 ? 1.0f / (float)(a->n_choices[i] - 1) : 0;
+    memset(mean, 0, ACCORD_WIDE * sizeof *mean);
+    memset(mean_across, 0, ACCORD_WIDE * sizeof *mean);
+    memset(product, 0, (size_t)ACCORD_WIDE * ACCORD_WIDE * sizeof *product);
+    memset(product_across, 0, (size_t)ACCORD_WIDE * ACCORD_WIDE * sizeof *product);
+    for (uint32_t x = 0; x < wide; x++) {
+        uint32_t x_across = x < rank ? x + rank : x - rank;
+        for (uint32_t c = 1; c < a->n_choices[i]; c++) mean[x] += side[x * CHOICES + c] * each;
+        mean_across[x_across] = mean[x];
+        for (uint32_t y = 0; y < wide; y++) {
+            uint32_t y_across = y < rank ? y + rank : y - rank;
+            float    sum = 0;
+            for (uint32_t c = 1; c < a->n_choices[i]; c++)
+                sum += side[x * CHOICES + c] * side[y * CHOICES + c];
+            product[x * wide + y] = sum * each;
+            product_across[x_across * wide + y_across] = sum * each;
         }
+    }
+}
+
+static float dot(const float *x, const float *y, uint32_t n) {  // n is a multiple of 8
+    float lane[8] = {0};
+    for (uint32_t i = 0; i < n; i += 8)
+        for (uint32_t l = 0; l < 8; l++) lane[l] += x[i + l] * y[i + l];
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
 // Of what the pair is worth, over all claims of both: E f^2 - (E f)^2, where f is half the product
 // of one's left and right with the other's right and left.
 static float variance_of(const Accord *a, uint32_t i, uint32_t j) {
-    uint32_t     rank = a->p->rank, width = 2 * rank;
-    const float *p = a->moment + (size_t)i * (1 + width) * width;
-    const float *q = a->moment + (size_t)j * (1 + width) * width;
-    double       mean = 0, square = 0;
-    for (uint32_t x = 0; x < width; x++) {
-        uint32_t     across = x < rank ? x + rank : x - rank;
-        const float *u = p + width + x * width, *v = q + width + across * width;
-        mean += (double)(p[x] * q[across]) / 2;
-        for (uint32_t r = 0; r < rank; r++)
-            square += (double)(u[r] * v[rank + r] + u[rank + r] * v[r]) / 4;
-    }
-    double variance = (square - mean * mean) / (a->scale * a->scale);
-    return variance > 0 && isfinite(variance) ? (float)variance : 0;
+    uint32_t square = 4 * a->p->rank * a->p->rank;
+    size_t   x = (size_t)i * ACCORD_WIDE, y = (size_t)j * ACCORD_WIDE;
+    float    mean = dot(a->mean + x, a->mean_across + y, ACCORD_WIDE) / 2;
+    float    squares = dot(a->product + x * ACCORD_WIDE, a->product_across + y * ACCORD_WIDE,
+                           (square + 7) / 8 * 8) /
+                    4;
+    float variance = (squares - mean * mean) / (float)(a->scale * a->scale);
+    return variance > 0 && isfinite(variance) ? variance : 0;
 }
 
 // The chance that it claims each job, if it chose by gains alone.
@@ -88,14 +106,6 @@ static void chances_of(Accord *a, uint32_t i) {
         all += weight[c];
     }
     for (uint32_t c = 1; c < a->n_choices[i]; c++) chance[a->job[choice[c]]] = weight[c] / all;
-}
-
-static float dot(const float *x, const float *y, uint32_t n) {  // n is a multiple of 8
-    float lane[8] = {0};
-    for (uint32_t i = 0; i < n; i += 8)
-        for (uint32_t l = 0; l < 8; l++) lane[l] += x[i + l] * y[i + l];
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
-           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
 static uint32_t apart(const Accord *a, uint32_t i, uint32_t j) {  // around a ring of all

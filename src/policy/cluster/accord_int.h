@@ -6,9 +6,11 @@
 #include "policy/cluster/auction.h"
 
 enum {
-    CHOICES = 16,        // that messages are about: idling, then claims
-    CHOICES_PLAIN = 12,  // of them; the others are kept for gangs
+    CHOICES = 12,       // that messages are about: idling, then claims
+    CHOICES_PLAIN = 9,  // of them; the others are kept for gangs
 };
+
+enum { ACCORD_WIDE = 2 * ACCORD_RANK };
 
 typedef struct AccordEdge {
     uint32_t a, b;  // a < b
@@ -17,6 +19,11 @@ typedef struct AccordEdge {
 typedef struct AccordArc {  // one direction of an edge
     uint32_t to, back;      // agent; the arc in the other direction
 } AccordArc;
+
+typedef struct AccordMatch {  // of a partner's choice
+    float    worth;
+    uint32_t of;  // the choice on the same job, or 0
+} AccordMatch;
 
 typedef struct AccordNear {  // a likely partner
     float    weight;
@@ -55,18 +62,20 @@ struct Accord {
 
     uint32_t *n_choices;       // [n] idling included
     uint32_t *choice;          // [n][CHOICES] entries; the first is none
-    float    *side;            // [n][CHOICES][2 * rank] left and right of the problem
+    float    *side;            // [n][2 * rank][CHOICES] left, then right of the problem
     float    *sum, *best_sum;  // [n][CHOICES] gain and messages
 
-    uint32_t    n_edges, n_arcs;
-    AccordEdge *edges;
-    uint32_t   *arc_first;  // [n + 1]
-    AccordArc  *arcs;
-    float      *message;  // [arcs][CHOICES] by choices of its end
-    float      *pair;     // [arcs][CHOICES][CHOICES] by choices of its start, then of its end
-    float      *chance;   // [n][stride] of claiming a job
-    float      *moment;   // [n][1 + 2 rank][2 rank] means of sides, of their products
-    AccordNear *near;     // [n][degree]
+    uint32_t     n_edges, n_arcs;
+    AccordEdge  *edges;
+    uint32_t    *arc_first;  // [n + 1]
+    AccordArc   *arcs;
+    float       *message;  // [arcs][CHOICES] by choices of its end
+    AccordMatch *match;    // [arcs][CHOICES] by choices of its end
+    float *pair;    // [arcs][CHOICES][CHOICES] by choices of its start, then of its end; with rank
+    float *chance;  // [n][stride] of claiming a job
+    float *mean, *mean_across;        // [n][ACCORD_WIDE] of sides over its claims
+    float *product, *product_across;  // [n][ACCORD_WIDE^2] of products of two of them
+    AccordNear *near;                 // [n][degree]
     uint32_t   *n_near;
     uint8_t    *at_job;  // [jobs] choice of the agent in hand
 

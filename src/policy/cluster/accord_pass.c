@@ -16,53 +16,95 @@ static float same_job(const Accord *a, uint32_t mine, uint32_t its) {
     return a->give[mine] >= need || a->give[its] >= need ? 0 - a->rules.penalty : a->rules.bonus;
 }
 
+// Rows beyond its choices, and what idling is part of, are 0, for so are the sides there.
 static void learned_pairs(const Accord *a, uint32_t i, uint32_t j, float *pair) {
-    uint32_t     rank = a->p->rank, width = 2 * rank;
-    const float *mine = a->side + (size_t)i * CHOICES * width;
-    const float *its = a->side + (size_t)j * CHOICES * width;
+    uint32_t     rank = a->p->rank;
+    const float *mine = a->side + (size_t)i * CHOICES * 2 * rank;
+    const float *its = a->side + (size_t)j * CHOICES * 2 * rank;
     float        half = (float)(0.5 / a->scale);
-    for (uint32_t c = 1; c < a->n_choices[i]; c++)
-        for (uint32_t d = 1; d < a->n_choices[j]; d++) {
-            float sum = 0;
-            for (uint32_t r = 0; r < rank; r++)
-                sum += mine[c * width + r] * its[d * width + rank + r] +
-                       mine[c * width + rank + r] * its[d * width + r];
-            pair[c * CHOICES + d] = isfinite(sum) ? sum * half : 0;
+    for (uint32_t c = 1; c < a->n_choices[i]; c++) {
+        float sum[CHOICES] = {0};
+        for (uint32_t r = 0; r < rank; r++) {
+            float left = mine[r * CHOICES + c], right = mine[(rank + r) * CHOICES + c];
+            for (uint32_t d = 0; d < CHOICES; d++)
+                sum[d] += left * its[(rank + r) * CHOICES + d] + right * its[r * CHOICES + d];
         }
+        for (uint32_t d = 0; d < CHOICES; d++) {
+            float worth = sum[d] * half;
+            pair[c * CHOICES + d] = worth - worth == 0 ? worth : 0;
+        }
+    }
+}
+
+// Which of i's claims is on the same job as each of j's, and what that is worth.
+static void matches_of(const Accord *a, const uint32_t *mine, uint32_t j, AccordMatch *match) {
+    const uint32_t *its = a->choice + j * CHOICES;
+    memset(match, 0, CHOICES * sizeof *match);
+    for (uint32_t d = 1; d < a->n_choices[j]; d++) {
+        uint32_t c = a->at_job[a->job[its[d]]];
+        if (c > 0) match[d] = (AccordMatch){same_job(a, mine[c], its[d]), c};
+    }
 }
 
 static void pairs_of(Accord *a, uint32_t i) {
     const uint32_t *mine = a->choice + i * CHOICES;
     for (uint32_t c = 1; c < a->n_choices[i]; c++) a->at_job[a->job[mine[c]]] = (uint8_t)c;
     for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1]; arc++) {
-        uint32_t        j = a->arcs[arc].to;
-        const uint32_t *its = a->choice + j * CHOICES;
-        float          *pair = pair_at(a, arc);
-        memset(pair, 0, (size_t)CHOICES * CHOICES * sizeof *pair);
-        if (a->p->rank > 0) learned_pairs(a, i, j, pair);
-        for (uint32_t d = 1; d < a->n_choices[j]; d++) {
-            uint32_t c = a->at_job[a->job[its[d]]];
-            if (c > 0) pair[c * CHOICES + d] += same_job(a, mine[c], its[d]);
-        }
+        AccordMatch *match = a->match + (size_t)arc * CHOICES;
+        float       *pair = pair_at(a, arc);
+        matches_of(a, mine, a->arcs[arc].to, match);
+        if (a->p->rank == 0) continue;
+        memset(pair, 0, CHOICES * sizeof *pair);
+        learned_pairs(a, i, a->arcs[arc].to, pair);
+        for (uint32_t d = 1; d < CHOICES; d++)
+            if (match[d].of > 0) pair[match[d].of * CHOICES + d] += match[d].worth;
     }
     for (uint32_t c = 1; c < a->n_choices[i]; c++) a->at_job[a->job[mine[c]]] = 0;
+}
+
+static float pair_worth(const Accord *a, uint32_t arc, uint32_t c, uint32_t d) {
+    const AccordMatch *match = a->match + (size_t)arc * CHOICES + d;
+    if (a->p->rank > 0) return pair_at(a, arc)[c * CHOICES + d];
+    return match->of == c ? match->worth : 0;
+}
+
+// The best over c of own(c) + pair(c, d), for every d.
+static void best_with(const Accord *a, uint32_t arc, uint32_t n, const float *own, float *best) {
+    const float *pair = pair_at(a, arc);
+    for (uint32_t d = 0; d < CHOICES; d++) best[d] = -INFINITY;
+    for (uint32_t c = 0; c < n; c++)
+        for (uint32_t d = 0; d < CHOICES; d++) {
+            float worth = own[c] + pair[c * CHOICES + d];
+            best[d] = worth > best[d] ? worth : best[d];
+        }
+}
+
+// The same where pairs are worth something on the same job only.
+static void best_apart(const Accord *a, uint32_t arc, uint32_t n, const float *own, float *best) {
+    const AccordMatch *match = a->match + (size_t)arc * CHOICES;
+    uint32_t           top = 0;
+    float              first = own[0], second = -INFINITY;
+    for (uint32_t c = 1; c < n; c++) {
+        second = own[c] > first ? first : own[c] > second ? own[c] : second;
+        top = own[c] > first ? c : top;
+        first = own[c] > first ? own[c] : first;
+    }
+    best[0] = first;
+    for (uint32_t d = 1; d < CHOICES; d++) {
+        float others = match[d].of == top && top > 0 ? second : first;
+        float same = match[d].of > 0 ? own[match[d].of] + match[d].worth : -INFINITY;
+        best[d] = same > others ? same : others;
+    }
 }
 
 // What partner j is told along an arc: the best of i's sums, without what j itself said.
 static void tell(Accord *a, uint32_t i, uint32_t arc) {
     uint32_t     j = a->arcs[arc].to, n = a->n_choices[j];
     const float *heard = a->message + (size_t)a->arcs[arc].back * CHOICES;
-    const float *own = a->sum + (size_t)i * CHOICES, *pair = pair_at(a, arc);
     float       *said = a->message + (size_t)arc * CHOICES, *its = a->sum + (size_t)j * CHOICES;
-    float        now[CHOICES], mean = 0, stays = a->rules.damping;
-    for (uint32_t d = 0; d < CHOICES; d++) now[d] = -INFINITY;
-    for (uint32_t c = 0; c < a->n_choices[i]; c++) {
-        float without = own[c] - heard[c];
-        for (uint32_t d = 0; d < CHOICES; d++) {
-            float worth = without + pair[c * CHOICES + d];
-            now[d] = worth > now[d] ? worth : now[d];
-        }
-    }
+    float        own[CHOICES], now[CHOICES], mean = 0, stays = a->rules.damping;
+    for (uint32_t c = 0; c < CHOICES; c++) own[c] = a->sum[(size_t)i * CHOICES + c] - heard[c];
+    (a->p->rank > 0 ? best_with : best_apart)(a, arc, a->n_choices[i], own, now);
     for (uint32_t d = 0; d < n; d++) mean += now[d];
     mean /= (float)n;
     for (uint32_t d = 0; d < n; d++) {
@@ -91,7 +133,7 @@ static double joint_value(Accord *a) {
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1]; arc++) {
             uint32_t j = a->arcs[arc].to;
-            if (i < j) sum += (double)pair_at(a, arc)[a->wish[i] * CHOICES + a->wish[j]];
+            if (i < j) sum += (double)pair_worth(a, arc, a->wish[i], a->wish[j]);
         }
     return sum;
 }

@@ -1,6 +1,7 @@
-// Keys: numbers with a tie-breaker in one word, sorted in place without memory.
+// Keys: numbers with a tie-breaker in one word, sorted in room of their own.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,13 +16,26 @@ static inline uint64_t key_falling(float x, uint32_t tie) {
 
 static inline uint32_t key_tie(uint64_t key) { return (uint32_t)key; }
 
+// keys has room for as many again behind the n. Runs are merged without branches on keys.
 static inline void keys_sort(uint64_t *keys, uint32_t n) {
-    static const uint32_t gaps[] = {8861, 3938, 1750, 701, 301, 132, 57, 23, 10, 4, 1};
-    for (uint32_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
-        for (uint32_t gap = gaps[g], i = gap; i < n; i++) {
-            uint64_t key = keys[i];
-            uint32_t at = i;
-            for (; at >= gap && keys[at - gap] > key; at -= gap) keys[at] = keys[at - gap];
-            keys[at] = key;
+    uint64_t *from = keys, *to = keys + n;
+    for (uint32_t run = 1; run < n; run *= 2) {
+        for (uint32_t at = 0; at < n; at += 2 * run) {
+            uint32_t middle = at + run < n ? at + run : n,
+                     end = middle + run < n ? middle + run : n;
+            uint32_t x = at, y = middle, out = at;
+            while (x < middle && y < end) {
+                bool second = from[y] < from[x];
+                to[out++] = second ? from[y] : from[x];
+                x += !second;
+                y += second;
+            }
+            while (x < middle) to[out++] = from[x++];
+            while (y < end) to[out++] = from[y++];
         }
+        uint64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != keys) memcpy(keys, from, n * sizeof *keys);
 }
