@@ -1,0 +1,82 @@
+// What every policy of a cluster promises: on random mixed traces its plans are legal (the engine
+// aborts otherwise), every job ends, and the same seed gives the same bytes.
+#include "tests/policy/cluster_medley.h"
+
+enum { JOBS = 220 };
+
+static Arena arena;
+
+static int begin(void **state) {
+    (void)state;
+    return arena_init(&arena, (size_t)4 << 30) == ERR_OK ? 0 : -1;
+}
+
+static int end(void **state) {
+    (void)state;
+    arena_finish(&arena);
+    return 0;
+}
+
+// Synergy shares out whole GPUs of equal servers.
+static bool suits(const ClusterPolicy *p, uint32_t with) {
+    uint32_t never = MEDLEY_PARTS | MEDLEY_CPU | MEDLEY_TYPES | MEDLEY_UNLIKE;
+    return !p->learned && (strncmp(p->name, "synergy", 7) != 0 || (with & never) == 0);
+}
+
+static void run(const Medley *x, const char *policy, uint64_t seed, ClusterResult *r) {
+    assert_int_equal(medley_run(x, policy, NULL, seed, &arena, r), ERR_OK);
+    for (uint32_t i = 0; i < r->n; i++) {
+        assert_true(r->ends[i].start >= x->jobs.at[i].submit);
+        assert_true(r->ends[i].finish > r->ends[i].start);
+    }
+}
+
+static void test_all_end(void **state) {
+    (void)state;
+    const ClusterPolicy *p;
+    for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++) {
+        for (uint32_t with = 0; with < MEDLEY_KINDS; with++) {
+            if (!suits(p, with)) continue;
+            size_t        mark = arena.used;
+            Medley        x = medley_random(with, JOBS, with + 1, &arena);
+            ClusterResult r;
+            run(&x, p->name, 1, &r);
+            arena_rewind(&arena, mark);
+        }
+    }
+}
+
+static void test_same_seed_same_run(void **state) {
+    (void)state;
+    const ClusterPolicy *p;
+    for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++)
+        for (uint32_t with = 0; with < MEDLEY_KINDS; with += 17) {
+            if (!suits(p, with)) continue;
+            size_t        mark = arena.used;
+            Medley        x = medley_random(with, JOBS, 1000 + with, &arena);
+            ClusterResult a, b;
+            run(&x, p->name, 3, &a);
+            run(&x, p->name, 3, &b);
+            assert_memory_equal(a.ends, b.ends, JOBS * sizeof *a.ends);
+            arena_rewind(&arena, mark);
+        }
+}
+
+static void test_tables(void **state) {
+    (void)state;
+    const ClusterPolicy *p;
+    for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++) {
+        assert_ptr_equal(policies_cluster_find(p->name), p);
+        assert_true(strlen(p->about) > 0 && p->decide != NULL);
+        assert_true(p->n_rows == 0 || p->settings_size > 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_all_end),
+        cmocka_unit_test(test_same_seed_same_run),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
