@@ -18,13 +18,12 @@ Err synergy_load(const ClusterSetup *s, const void *settings, Arena *a, const vo
     (void)a;
     *loaded = NULL;
     for (uint32_t i = 1; i < s->n_servers; i++)
-        if (s->servers[i].gpus != s->servers[0].gpus)
-            return err_set(
-                ERR_ARG, "synergy shares out servers that are alike; %s has %u GPUs, %s %u",
-                s->servers[0].name, s->servers[0].gpus, s->servers[i].name, s->servers[i].gpus);
-    if (s->n_types > 1)
-        return err_set(ERR_ARG, "synergy takes every GPU to be as good as another; there are %u types",
-                       s->n_types);
+        if (s->servers[i].gpus != s->servers[0].gpus || s->servers[i].type != s->servers[0].type)
+            return err_set(ERR_ARG,
+                           "synergy shares out servers that are alike; %s has %u GPUs of type %u, "
+                           "%s %u of type %u",
+                           s->servers[0].name, s->servers[0].gpus, s->servers[0].type,
+                           s->servers[i].name, s->servers[i].gpus, s->servers[i].type);
     if (s->fractions) return err_set(ERR_ARG, "synergy knows whole GPUs only");
     if (order_of(with->order) == SYNERGY_ORDERS)
         return err_set(ERR_ARG, "order=%.40s: there are fifo, srtf, las and ftf", with->order);
