@@ -2,6 +2,11 @@
 
 #include <string.h>
 
+#define EVERY_KIND UINT64_MAX
+
+// Whether jobs that ask for a part of a GPU may find others there that they do not fit beside.
+static bool by_kinds(const ClusterSetup *s) { return s->fractions && s->profiles != NULL; }
+
 void floor_carve(Floor *f, const ClusterSetup *s, Carve *from) {
     f->gpus = carve(from, uint32_t, s->n_servers);
     f->cores = carve(from, uint32_t, s->n_servers);
@@ -11,6 +16,7 @@ void floor_carve(Floor *f, const ClusterSetup *s, Carve *from) {
     f->room = s->gpus * (f->by_parts ? 4 : 1) + s->n_slots;  // parts of GPUs are of one slice each
     f->parts = carve(from, uint16_t, f->by_parts ? s->gpus : 0);
     f->closed = carve(from, uint8_t, s->fractions ? s->gpus : 0);
+    f->kinds = carve(from, uint64_t, by_kinds(s) ? s->gpus : 0);
     f->slices = carve(from, ClusterSlice, f->room);
 }
 
@@ -19,6 +25,21 @@ void floor_init(Floor *f, const ClusterSetup *s) {
     for (uint32_t i = 0; i < s->n_servers; i++) {
         f->first[i] = first;
         first += s->servers[i].gpus;
+    }
+}
+
+static uint64_t kind_of(const ClusterJob *j) {
+    return j->class < PROFILE_CLASSES ? UINT64_C(1) << j->class : 0;
+}
+
+static void see_kinds(Floor *f, const ClusterView *v) {
+    memset(f->kinds, 0, v->setup->gpus * sizeof *f->kinds);
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        for (uint32_t k = 0; k < t->n_slices; k++)
+            for (uint64_t m = t->slices[k].mask; m != 0; m &= m - 1)
+                f->kinds[f->first[t->slices[k].server] + (uint32_t)__builtin_ctzll(m)] |=
+                    kind_of(&t->job);
     }
 }
 
@@ -35,12 +56,14 @@ void floor_open(Floor *f, const ClusterView *v) {
         if (f->by_parts)
             memcpy(f->parts + f->first[i], x->parts, s->servers[i].gpus * sizeof *f->parts);
     }
+    if (by_kinds(s)) see_kinds(f, v);
 }
 
 static void set_part(Floor *f, uint32_t server, uint32_t gpu, uint32_t milli) {
     uint16_t *p = &f->parts[f->first[server] + gpu];
     bool      was = *p == CLUSTER_WHOLE, is = milli == CLUSTER_WHOLE;
     *p = (uint16_t)milli;
+    if (is && by_kinds(f->view->setup)) f->kinds[f->first[server] + gpu] = 0;
     f->gpus[server] += (uint32_t)is - (uint32_t)was;
     f->n_free += (uint32_t)is - (uint32_t)was;
 }
@@ -116,11 +139,19 @@ static bool parts_free(const Floor *f, const ClusterSlice *s) {
     return true;
 }
 
+// Whose slice it is is not said, so that nobody else may have a part of these GPUs in this plan.
+static void close_kinds(Floor *f, const ClusterSlice *s) {
+    if (!by_kinds(f->view->setup)) return;
+    for (uint64_t m = s->mask; m != 0; m &= m - 1)
+        f->kinds[f->first[s->server] + (uint32_t)__builtin_ctzll(m)] = EVERY_KIND;
+}
+
 bool floor_take(Floor *f, const ClusterSlice *s) {
     ClusterSlice x = *s;
     if (f->cores[s->server] < s->cores_milli || f->memory[s->server] < s->memory_mib) return false;
     if (!parts_free(f, s)) return false;
     take_gpus(f, &x);
+    close_kinds(f, &x);
     f->cores[s->server] -= s->cores_milli;
     f->memory[s->server] -= s->memory_mib;
     return true;
@@ -138,6 +169,20 @@ static uint32_t tightest(const Floor *f, const ClusterJob *j) {
     return best;
 }
 
+// Whether the memory of a GPU holds a job beside those that are there.
+static bool bears(const Floor *f, const ClusterJob *j, uint32_t gpu) {
+    const ClusterProfiles *p = f->view->setup->profiles;
+    uint64_t               there = by_kinds(f->view->setup) ? f->kinds[gpu] : 0;
+    if (there == EVERY_KIND) return false;
+    if (kind_of(j) == 0) return true;
+    for (; there != 0; there &= there - 1) {
+        uint32_t other = (uint32_t)__builtin_ctzll(there);
+        if (!(profile_pair(p, j->class, other) > 0) || !(profile_pair(p, other, j->class) > 0))
+            return false;
+    }
+    return true;
+}
+
 // The GPU with the least left that suffices, so that whole ones stay whole.
 static bool place_part(Floor *f, const ClusterJob *j) {
     ClusterSlice best = {.server = CLUSTER_NONE}, s = slice_of(j, 0, 1);
@@ -148,6 +193,7 @@ static bool place_part(Floor *f, const ClusterJob *j) {
         for (uint32_t g = 0; g < f->view->setup->servers[s.server].gpus; g++) {
             uint32_t part = f->parts[f->first[s.server] + g];
             if (part < j->gpu_milli || part >= least || f->closed[f->first[s.server] + g]) continue;
+            if (!bears(f, j, f->first[s.server] + g)) continue;
             best = s;
             best.mask = UINT64_C(1) << g;
             least = part;
@@ -155,6 +201,8 @@ static bool place_part(Floor *f, const ClusterJob *j) {
     }
     if (best.server == CLUSTER_NONE) return false;
     take(f, best);
+    if (by_kinds(f->view->setup))
+        f->kinds[f->first[best.server] + (uint32_t)__builtin_ctzll(best.mask)] |= kind_of(j);
     return true;
 }
 

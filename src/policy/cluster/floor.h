@@ -14,6 +14,7 @@ typedef struct Floor {
     uint32_t          *memory;
     uint16_t          *parts;   // [all GPUs] free thousandths; only where GPUs are shared
     uint8_t           *closed;  // [all GPUs] to jobs that ask for parts; only where there are such
+    uint64_t          *kinds;   // [all GPUs] bit c: class c has a part of it; likewise
     uint32_t          *first;   // [n_servers] GPU of parts
     ClusterSlice      *slices;  // that this plan uses
     size_t             room;    // of slices
