@@ -1,0 +1,86 @@
+#include "policy/cluster/muri_seat.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+void muri_seat_carve(MuriSeat *m, const ClusterSetup *s, Carve *from) {
+    m->base = carve(from, ClusterSlice, s->n_servers);
+    m->own = carve(from, ClusterSlice, s->n_servers);
+}
+
+bool muri_seat_together(const ClusterView *v, uint32_t a, uint32_t b) {
+    const ClusterTask *x = &v->tasks[a], *y = &v->tasks[b];
+    if (x->n_slices == 0 || x->n_slices != y->n_slices || x->slices->mask == 0) return false;
+    for (uint32_t i = 0; i < x->n_slices; i++)
+        if (x->slices[i].server != y->slices[i].server || x->slices[i].mask != y->slices[i].mask)
+            return false;
+    return true;
+}
+
+uint32_t muri_seat_mates(const ClusterView *v, uint32_t slot, uint32_t mates[PACK_MOST]) {
+    const ClusterTask *t = &v->tasks[slot];
+    uint32_t           n = 1;
+    mates[0] = slot;
+    if (t->n_slices == 0 || t->slices->gpu_milli == t->job.gpu_milli) return n;
+    const ServerState *x = &v->servers[t->slices->server];
+    for (uint32_t i = 0; i < x->n_residents && n < PACK_MOST; i++)
+        if (x->residents[i] != slot && muri_seat_together(v, slot, x->residents[i]))
+            mates[n++] = x->residents[i];
+    return n;
+}
+
+static double lesser(double a, double b) { return a < b ? a : b; }
+
+// What each GPU of the group can have, once nobody of it has anything.
+static void there_is(const MuriSeat *m, uint32_t n_base, const ClusterJob *const *jobs, uint32_t n,
+                     double *cores, double *mib) {
+    *cores = *mib = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        *cores += (double)jobs[i]->cores_milli / jobs[i]->gpus;
+        *mib += (double)jobs[i]->memory_mib / jobs[i]->gpus;
+    }
+    for (uint32_t i = 0; i < n_base; i++) {
+        const ClusterSlice *s = &m->base[i];
+        *cores = lesser(*cores, (double)m->draft->floor.cores[s->server] / s->gpus);
+        *mib = lesser(*mib, (double)m->draft->floor.memory[s->server] / s->gpus);
+    }
+}
+
+static void put(MuriSeat *m, uint32_t slot, uint32_t n_base, uint32_t gpu_milli, double cores,
+                double mib) {
+    for (uint32_t i = 0; i < n_base; i++) {
+        ClusterSlice *s = &m->own[i];
+        *s = m->base[i];
+        s->gpu_milli = gpu_milli;
+        s->cores_milli = draft_amount(s->gpus * cores);
+        s->memory_mib = draft_amount(s->gpus * mib);
+    }
+    (void)draft_put(m->draft, slot, m->own, n_base);
+}
+
+void muri_seat_group(MuriSeat *m, const uint32_t *slots, uint32_t n) {
+    const ClusterView  *v = m->draft->view;
+    const ClusterJob   *jobs[PACK_MOST];
+    PackSplit           split;
+    uint32_t            n_base = 0, has = 0, part = CLUSTER_WHOLE / n;
+    double              cores, mib;
+    const ClusterSlice *s = draft_has(m->draft, slots[0], &n_base);
+    CHECK(n_base > 0 && n <= PACK_MOST);
+    memcpy(m->base, s, n_base * sizeof *s);
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i] = &v->tasks[slots[i]].job;
+        (void)draft_has(m->draft, slots[i], &has);
+        if (has > 0) draft_stop(m->draft, slots[i]);
+    }
+    there_is(m, n_base, jobs, n, &cores, &mib);
+    pack_split(v->setup, jobs, n, cores, mib, NULL, &split);
+    for (uint32_t i = 0; i < n; i++)
+        put(m, slots[i], n_base, i == 0 ? CLUSTER_WHOLE - (n - 1) * part : part,
+            split.cores_milli[i], split.mib[i]);
+}
+
+bool muri_seat_back(MuriSeat *m, uint32_t slot) {
+    const ClusterTask *t = &m->draft->view->tasks[slot];
+    return t->n_slices > 0 && draft_put(m->draft, slot, t->slices, t->n_slices);
+}
