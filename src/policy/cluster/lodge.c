@@ -71,9 +71,18 @@ static void offer(LodgeOffer *best, uint32_t at, double worth) {
     best[k] = (LodgeOffer){at, worth};
 }
 
-uint32_t lodge_join(Lodge *l, uint32_t guest, double least,
-                    bool (*may)(const void *of, const ClusterJob *host, const ClusterJob *guest),
-                    const void *of) {
+// What pairs promise before cores and memory are looked at.
+static bool hopeful(const Lodge *l, const LodgeRule *r, uint32_t host, uint32_t guest) {
+    const ClusterProfiles *p = l->draft->view->setup->profiles;
+    double                 a = profile_pair(p, host, guest), b = profile_pair(p, guest, host);
+    return a > 0 && b > 0 && a + b >= r->gain && a >= r->slowest && b >= r->slowest;
+}
+
+static bool good(const LodgeRule *r, const PackSplit *x) {
+    return x->sum >= r->gain && x->rate[0] >= r->slowest && x->rate[1] >= r->slowest;
+}
+
+uint32_t lodge_join(Lodge *l, uint32_t guest, const LodgeRule *rule) {
     const ClusterView *v = l->draft->view;
     const ClusterJob  *j = &v->tasks[guest].job;
     LodgeOffer         best[TRIES + 1] = {{0}};
@@ -82,13 +91,14 @@ uint32_t lodge_join(Lodge *l, uint32_t guest, double least,
     if ((l->hopeless[j->class] & width(j)) != 0) return CLUSTER_NONE;
     for (uint32_t i = 0; i < l->n; i++) {
         const ClusterJob *host = &v->tasks[l->hosts[i]].job;
-        if (host->gpus != j->gpus || (may != NULL && !may(of, host, j))) continue;
-        offer(best, i, lodge_worth(l, host->class, j->class));
+        if (host->gpus != j->gpus || (rule->may != NULL && !rule->may(rule->of, host, j))) continue;
+        if (hopeful(l, rule, host->class, j->class))
+            offer(best, i, lodge_worth(l, host->class, j->class));
     }
     for (uint32_t k = 0; k < TRIES && best[k].worth > 0; k++) {
         uint32_t  host = l->hosts[best[k].at];
         PackSplit split;
-        if (!pack_try(l->draft, host, guest, &split) || split.sum < least) continue;
+        if (!pack_try(l->draft, host, guest, &split) || !good(rule, &split)) continue;
         if (!pack_join(l->draft, host, guest, &split)) continue;
         l->hosts[best[k].at] = l->hosts[--l->n];
         return host;

@@ -18,8 +18,13 @@ void   lodge_open(Lodge *l, Draft *d);                 // with those that run on
 void   lodge_add(Lodge *l, uint32_t slot);             // one that was placed since
 double lodge_worth(Lodge *l, uint32_t a, uint32_t b);  // of two classes; 0: they do not fit
 
-// `may` says which host and guest are allowed; NULL: all. The host found has the guest by then.
-// least: the sum of rates that a pair must have. CLUSTER_NONE: there is none.
-uint32_t lodge_join(Lodge *l, uint32_t guest, double least,
-                    bool (*may)(const void *of, const ClusterJob *host, const ClusterJob *guest),
-                    const void *of);
+typedef struct LodgeRule {
+    double gain;     // rates of a pair must sum to at least this
+    double slowest;  // and neither may be below this
+    // Whether a host and a guest are allowed; NULL: all are.
+    bool (*may)(const void *of, const ClusterJob *host, const ClusterJob *guest);
+    const void *of;
+} LodgeRule;
+
+// The host that was found, which has the guest by then; CLUSTER_NONE: there is none.
+uint32_t lodge_join(Lodge *l, uint32_t guest, const LodgeRule *rule);

@@ -17,6 +17,7 @@
     X(large_util, double, 0.9, 0.0, 1.0, "a class scores 2 if it keeps a GPU busier than this")    \
     X(large_gb, double, 9.0, 0.0, 1e4, "or needs more of its memory than this, in GB")             \
     X(gain, double, 1.0, 0.0, 4.0, "rates of two that share a GPU must sum to at least this")      \
+    X(slowest, double, 0.4, 0.0, 1.0, "and neither may be slower than this")                       \
     X(profile_s, int, 0, 0, 86400, "a class is known once a job of it has run for so long")
 
 typedef struct LucidSettings {
@@ -122,7 +123,8 @@ static bool serve(Lucid *l, uint32_t slot) {
         lodge_add(&l->lodge, slot);
         return true;
     }
-    return lodge_join(&l->lodge, slot, l->with.gain, may_share, l) != CLUSTER_NONE;
+    LodgeRule rule = {l->with.gain, l->with.slowest, may_share, l};
+    return lodge_join(&l->lodge, slot, &rule) != CLUSTER_NONE;
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {

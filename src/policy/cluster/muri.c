@@ -15,7 +15,9 @@
     X(depth, double, 2.0, 1.0, 8.0, "jobs that are looked at ask for so many times the GPUs")      \
     X(most, int, 4, 1, PACK_MOST, "jobs in a group")                                               \
     X(gain, double, 1.2, 0.0, 4.0, "what a merger of groups must get done, by each of them")       \
+    X(slowest, double, 0.3, 0.0, 1.0, "of two that share GPUs between periods, at least")          \
     X(by_stages, bool, false, 0, 1, "what groups get done is reckoned from stages of iterations")  \
+    X(by_need, bool, true, 0, 1, "of a group, who is done soonest has most of cores and memory")   \
     X(las, bool, false, 0, 1, "who has had the least GPU time first, instead of who needs least")
 
 typedef struct MuriSettings {
@@ -76,6 +78,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->with = *(const MuriSettings *)settings;
     m->period = m->with.period_s * CLUSTER_SECOND;
     m->seat.draft = &m->draft;
+    m->seat.by_need = m->with.by_need;
     m->match.by_stages = m->with.by_stages;
     m->match.gain = m->with.gain;
     m->match.most = (uint32_t)m->with.most;
@@ -200,7 +203,8 @@ static bool has_place(const Muri *m, uint32_t slot) {
 // Whoever has no place by now, in order: as before, or where there is room, or beside another.
 // Returns how many are left over.
 static uint32_t fill(Muri *m, const ClusterView *v) {
-    uint32_t left = 0;
+    LodgeRule rule = {.gain = m->with.gain, .slowest = m->with.slowest};
+    uint32_t  left = 0;
     lodge_open(&m->lodge, &m->draft);
     for (uint32_t i = 0; i < m->n_order; i++) {
         uint32_t slot = m->order[i];
@@ -214,7 +218,7 @@ static uint32_t fill(Muri *m, const ClusterView *v) {
             continue;
         }
         bool pairs = m->with.most > 1 && !m->with.by_stages;
-        left += !pairs || lodge_join(&m->lodge, slot, m->with.gain, NULL, NULL) == CLUSTER_NONE;
+        left += !pairs || lodge_join(&m->lodge, slot, &rule) == CLUSTER_NONE;
     }
     return left;
 }

@@ -129,6 +129,19 @@ static uint32_t count(uint32_t key) {
     return classes_of(key, classes);
 }
 
+// No less than that: with all that goes with a GPU each would be as fast as alone.
+static double bound(const MuriMatch *m, uint32_t key) {
+    uint32_t classes[PACK_MOST], others[PACK_MOST], n = classes_of(key, classes);
+    double   sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        for (uint32_t o = 0; o < n; o++)
+            if (o != i) others[k++] = classes[o];
+        sum += profile_share(m->setup->profiles, classes[i], others, k);
+    }
+    return sum;
+}
+
 static void sort_into_kinds(MuriMatch *m) {
     m->n_kinds = 0;
     for (uint32_t i = 0; i < m->n_units; i++) {
@@ -164,8 +177,10 @@ static void draw_edges(MuriMatch *m) {
             const MuriKind *x = &m->kinds[a], *y = &m->kinds[b];
             if (x->gpus != y->gpus || x->types != y->types || m->n_edges == MURI_EDGES) continue;
             if (count(x->key) + count(y->key) > m->most) continue;
-            double apart = (muri_match_sum(m, x->key) + muri_match_sum(m, y->key)) / 2;
-            double worth = muri_match_sum(m, joint(x->key, y->key)) / apart;
+            double   apart = (muri_match_sum(m, x->key) + muri_match_sum(m, y->key)) / 2;
+            uint32_t both = joint(x->key, y->key);
+            if (!m->by_stages && bound(m, both) < m->gain * apart) continue;
+            double worth = muri_match_sum(m, both) / apart;
             if (worth > 0 && worth >= m->gain) m->edges[m->n_edges++] = (MuriEdge){a, b, worth};
         }
     qsort(m->edges, m->n_edges, sizeof *m->edges, by_worth);

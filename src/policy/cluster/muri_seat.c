@@ -63,6 +63,7 @@ void muri_seat_group(MuriSeat *m, const uint32_t *slots, uint32_t n) {
     const ClusterView  *v = m->draft->view;
     const ClusterJob   *jobs[PACK_MOST];
     PackSplit           split;
+    double              weight[PACK_MOST];
     uint32_t            n_base = 0, has = 0, part = CLUSTER_WHOLE / n;
     double              cores, mib;
     const ClusterSlice *s = draft_has(m->draft, slots[0], &n_base);
@@ -70,11 +71,12 @@ void muri_seat_group(MuriSeat *m, const uint32_t *slots, uint32_t n) {
     memcpy(m->base, s, n_base * sizeof *s);
     for (uint32_t i = 0; i < n; i++) {
         jobs[i] = &v->tasks[slots[i]].job;
+        weight[i] = 1 / (1 + (double)cluster_left(v, &v->tasks[slots[i]]));
         (void)draft_has(m->draft, slots[i], &has);
         if (has > 0) draft_stop(m->draft, slots[i]);
     }
     there_is(m, n_base, jobs, n, &cores, &mib);
-    pack_split(v->setup, jobs, n, cores, mib, NULL, &split);
+    pack_split(v->setup, jobs, n, cores, mib, m->by_need ? weight : NULL, &split);
     for (uint32_t i = 0; i < n; i++)
         put(m, slots[i], n_base, i == 0 ? CLUSTER_WHOLE - (n - 1) * part : part,
             split.cores_milli[i], split.mib[i]);

@@ -6,6 +6,7 @@
 typedef struct MuriSeat {
     Draft        *draft;
     ClusterSlice *base, *own;  // [n_servers] of the group that is being seated
+    bool          by_need;     // who needs least has most of cores and memory
 } MuriSeat;
 
 void muri_seat_carve(MuriSeat *m, const ClusterSetup *s, Carve *from);

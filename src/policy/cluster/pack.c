@@ -28,21 +28,25 @@ static double at_most(const double *axis, uint32_t n, uint32_t i, double unit, d
     return x < all ? x : all;
 }
 
-// The best division of what two have together. Returns whether it is better than what they have.
+// The best division of what two have together that leaves each as fast as `least`. Returns whether
+// it is better than what they have.
 static bool split_two(const ClusterSetup *s, const ClusterJob *const *jobs, const double *weight,
-                      uint32_t a, uint32_t b, PackSplit *x) {
+                      const double *least, uint32_t a, uint32_t b, PackSplit *x) {
     const ProfileGrid *g = &s->profiles->at[jobs[a]->class].speed;
     double             cores = x->cores_milli[a] + x->cores_milli[b], mib = x->mib[a] + x->mib[b];
     double             best = weight[a] * pack_speed(s, jobs[a], x->cores_milli[a], x->mib[a]) +
                   weight[b] * pack_speed(s, jobs[b], x->cores_milli[b], x->mib[b]);
-    bool better = false;
-    for (uint32_t r = 0; r <= g->rows; r++)
-        for (uint32_t c = 0; c <= g->columns; c++) {
-            double first = at_most(g->row, g->rows, r, 1e3, cores);
-            double part = at_most(g->column, g->columns, c, 1024, mib);
-            double sum = weight[a] * pack_speed(s, jobs[a], first, part) +
-                         weight[b] * pack_speed(s, jobs[b], cores - first, mib - part);
-            if (!(sum > best + 1e-9)) continue;
+    bool   better = false;
+    double first = 0, part = 0;
+    for (uint32_t r = 0; r <= g->rows && first < cores; r++) {
+        first = at_most(g->row, g->rows, r, 1e3, cores);
+        part = 0;
+        for (uint32_t c = 0; c <= g->columns && part < mib; c++) {
+            part = at_most(g->column, g->columns, c, 1024, mib);
+            double of_a = pack_speed(s, jobs[a], first, part);
+            double of_b = pack_speed(s, jobs[b], cores - first, mib - part);
+            double sum = weight[a] * of_a + weight[b] * of_b;
+            if (!(sum > best + 1e-9) || of_a < least[a] || of_b < least[b]) continue;
             best = sum;
             better = true;
             x->cores_milli[a] = first;
@@ -50,6 +54,7 @@ static bool split_two(const ClusterSetup *s, const ClusterJob *const *jobs, cons
             x->cores_milli[b] = cores - first;
             x->mib[b] = mib - part;
         }
+    }
     return better;
 }
 
@@ -63,20 +68,21 @@ static double company(const ClusterSetup *s, const ClusterJob *const *jobs, uint
 
 void pack_split(const ClusterSetup *s, const ClusterJob *const *jobs, uint32_t n,
                 double cores_milli, double mib, const double *weight, PackSplit *out) {
-    double share[PACK_MOST], worth[PACK_MOST];
+    double share[PACK_MOST], worth[PACK_MOST], least[PACK_MOST];
     CHECK(n > 0 && n <= PACK_MOST);
     for (uint32_t i = 0; i < n; i++) {
         share[i] = company(s, jobs, n, i);
         worth[i] = share[i] * (weight != NULL ? weight[i] : 1);
         out->cores_milli[i] = cores_milli / n;
         out->mib[i] = mib / n;
+        least[i] = pack_speed(s, jobs[i], cores_milli / n, mib / n) / 2;
     }
     bool better = n > 1;
     for (uint32_t sweep = 0; better && sweep < SWEEPS; sweep++) {
         better = false;
         for (uint32_t a = 0; a < n; a++)
             for (uint32_t b = 0; b < n; b++)
-                if (a != b && split_two(s, jobs, worth, a, b, out)) better = n > 2;
+                if (a != b && split_two(s, jobs, worth, least, a, b, out)) better = n > 2;
     }
     out->sum = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -21,7 +21,8 @@ typedef struct PackSplit {          // between PACK_MOST tasks or fewer, as they
 bool pack_may(const ClusterSetup *s, const ClusterJob *a, const ClusterJob *b);
 
 // Divides cores and memory for each GPU so that the sum of weight x rate is large: the best that
-// points of the profiles allow for two, nearly that for more. weight NULL: all 1.
+// points of the profiles allow for two, nearly that for more. Nobody is more than twice as slow as
+// with an equal part. weight NULL: all 1.
 void pack_split(const ClusterSetup *s, const ClusterJob *const *jobs, uint32_t n,
                 double cores_milli, double mib, const double *weight, PackSplit *out);
 
