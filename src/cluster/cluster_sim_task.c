@@ -5,8 +5,11 @@
 #include "base/check.h"
 #include "cluster/cluster_sim_int.h"
 
+enum { LANE_LEAST = 1024 };
+
+// A lane that is half empty moves back, so that it takes memory for those in it alone.
 void world_lane_add(Lane *l, uint32_t slot) {
-    if (l->first + l->n == l->room) {
+    if (l->first + l->n == l->room || (l->first > LANE_LEAST && l->first > l->n)) {
         memmove(l->at, l->at + l->first, l->n * sizeof *l->at);
         l->first = 0;
     }
