@@ -55,12 +55,14 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t window, Carve *
 static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve *from) {
     Maifs      *m = carve(from, Maifs, 1), none, *to = m == NULL ? &none : m;
     AccordRules rules = accord_rules(with);
-    size_t      window = (size_t)with->window;
+    size_t      window = (size_t)(with->window > with->moves ? with->window : with->moves);
     to->net = maifs_net_of(with);
     to->wants = carve(from, Want, s->n_slots);
     to->inns = carve(from, Inn, s->n_servers);
     to->fate = carve(from, uint8_t, s->n_slots);
     to->dense = carve(from, float, s->n_slots);
+    to->stay = carve(from, float, s->n_slots);
+    to->each = window * OFFER_EACH;
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
     to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + s->gpus);
@@ -169,6 +171,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     fill_up(m);
     m->mute = v->n_running == 0 && m->n_starts == 0;
     if (m->mute) fill_up(m);
+    m->moving = maifs_open_moves(m);
+    if (m->moving) maifs_agree(m);
+    m->moving = false;
     for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_deal(&m->inns[i], m->setup, m->wants);
     uint32_t n = maifs_plan(m, out);
     if (look_again(m)) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = v->now + 1};

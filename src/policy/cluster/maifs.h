@@ -18,6 +18,7 @@
     X(two_step, bool, false, 0, 1, "place first, then deal cores and memory")                      \
     X(window, int, 32, 1, 256, "tasks that agents look at, at once")                               \
     X(mates, int, 2, 1, 4, "tasks on a GPU, at most")                                              \
+    X(moves, int, 16, 0, 256, "running tasks that look for a better place, at once")                \
     X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
     X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
     X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \
@@ -54,7 +55,7 @@ typedef struct MaifsStart {  // a slice of a task that is to start
     uint32_t task, inn;
 } MaifsStart;
 
-typedef enum MaifsFate { MAIFS_STAYS, MAIFS_GOES, MAIFS_COMES } MaifsFate;
+typedef enum MaifsFate { MAIFS_STAYS, MAIFS_GOES, MAIFS_COMES, MAIFS_MOVES } MaifsFate;
 
 typedef struct Maifs {
     const ClusterSetup  *setup;
@@ -81,6 +82,9 @@ typedef struct Maifs {
     uint32_t  *seen;  // [n_jobs] slots
     // The tasks that agents look at, and their offers.
     uint32_t     *window, n_window;
+    bool          moving;    // they run, and look for a better place
+    float        *stay;      // [n_slots] then: what it costs to take one away from where it is
+    size_t        each;      // offers of a server, at most
     float        *dense;     // [n_slots] worth of a task for each of its GPUs
     Offer        *offers;    // [n_servers][window * OFFER_EACH]
     float        *payoffs;   // likewise
@@ -105,10 +109,11 @@ MaifsNet maifs_net_of(const MaifsSettings *with);
 
 void maifs_see(Maifs *m, const ClusterView *v);  // opens an epoch: who is there, what it is worth
 void maifs_agree(Maifs *m);                      // one page of the window, until nobody gains
+bool maifs_open_moves(Maifs *m);  // the window: those that would gain most elsewhere; none: false
 uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what was agreed on, as steps
 
 // For training by imitation, after a decision with a network: u [input.n_jobs] with which the
 // network would value what it saw as the rules do (settings urge and margin).
 void maifs_teach(const Maifs *m, float *u);
 
-static inline size_t maifs_each(const Maifs *m) { return (size_t)m->with->window * OFFER_EACH; }
+static inline size_t maifs_each(const Maifs *m) { return m->each; }

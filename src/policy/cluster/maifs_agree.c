@@ -31,9 +31,24 @@ static void price(Maifs *m, uint32_t inn) {
     for (uint32_t i = 0; i < n; i++) f[i] = pays(&m->offers[first + i], f[i]);
 }
 
+// Who runs does not move to where it is, and loses what it has there.
+static void count_stay(Maifs *m, uint32_t inn) {
+    Offer   *o = m->offers + inn * maifs_each(m);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_offers[inn]; i++) {
+        if (m->view->tasks[o[i].task].slices[0].server == inn) continue;
+        o[n] = o[i];
+        o[n++].gain -= m->stay[o[i].task];
+    }
+    m->n_offers[inn] = n;
+}
+
 static void make_offers(Maifs *m, uint32_t inn) {
-    m->n_offers[inn] = offer_make(&m->desk, &m->inns[inn], m->window, m->n_window,
-                                  m->offers + inn * maifs_each(m));
+    OfferDesk desk = m->desk;
+    desk.rules.evict = desk.rules.evict && !m->moving;
+    m->n_offers[inn] =
+        offer_make(&desk, &m->inns[inn], m->window, m->n_window, m->offers + inn * maifs_each(m));
+    if (m->moving) count_stay(m, inn);
     price(m, inn);
 }
 
@@ -125,7 +140,7 @@ static void leave(Maifs *m, uint32_t task) {
         inn_deal(h, m->setup, m->wants);
         h->stale = true;
     }
-    m->fate[task] = MAIFS_GOES;
+    m->fate[task] = m->moving ? MAIFS_MOVES : MAIFS_GOES;
     m->evicted[m->n_evicted++] = task;
 }
 
@@ -155,6 +170,7 @@ static void take(Maifs *m, uint32_t inn, const Offer *offer, uint32_t gpus) {
     Offer       o = *offer;
     const Want *w = &m->wants[o.task];
     note(m, inn, &o);
+    if (m->moving) leave(m, o.task);
     uint64_t mask = o.mates > 0 ? o.mask : clear(m, h, o.task, gpus);
     Guest    g = {.mask = mask,
                   .task = o.task,
@@ -169,7 +185,7 @@ static void take(Maifs *m, uint32_t inn, const Offer *offer, uint32_t gpus) {
     inn_deal(h, m->setup, m->wants);
     h->stale = true;
     m->starts[m->n_starts++] = (MaifsStart){o.task, inn};
-    m->fate[o.task] = MAIFS_COMES;
+    m->fate[o.task] = m->moving ? MAIFS_MOVES : MAIFS_COMES;
 }
 
 static const Offer *claimed(const Maifs *m, uint32_t inn) {
@@ -206,6 +222,7 @@ static bool carry_out(Maifs *m) {
         uint32_t k = m->claims[i];
         if (k == ACCORD_NONE || m->wants[m->window[k]].wide || m->inns[i].stale) continue;
         const Offer *o = claimed(m, i);
+        if (m->moving && m->inns[m->view->tasks[o->task].slices[0].server].stale) continue;
         take(m, i, o, m->wants[o->task].gpus);
         any = true;
     }
@@ -230,4 +247,43 @@ void maifs_agree(Maifs *m) {
         if (!carry_out(m)) return;
         drop_taken(m);
     }
+}
+
+static float stay_of(const Maifs *m, const Inn *h, uint32_t guest) {
+    const Want *w = &m->wants[h->at[guest].task];
+    InnLeave    go = {{0}};
+    InnFill     f;
+    inn_set_leave(&go, guest, true);
+    inn_fill(h, &go, m->wants, &f);
+    float rest = (float)inn_fill_worth(&f, f.cores_milli, f.memory_mib);
+    float redo = w->value * w->restart_s * m->desk.rules.restart / w->left_s;
+    return (float)h->worth - rest + redo + m->desk.rules.patience * w->value;
+}
+
+// By what they lack of the worth that they could have.
+bool maifs_open_moves(Maifs *m) {
+    uint32_t most = (uint32_t)m->with->moves;
+    m->n_window = 0;
+    for (uint32_t i = 0; i < m->setup->n_servers && most > 0; i++) {
+        const Inn *h = &m->inns[i];
+        for (uint32_t g = 0; g < h->n; g++) {
+            const Guest *x = &h->at[g];
+            const Want  *w = &m->wants[x->task];
+            uint32_t     k = m->n_window;
+            if (x->fresh || x->wide || w->class == CLUSTER_NONE) continue;
+            float lacks = w->value * (w->rungs[w->n_rungs - 1].rate - inn_rate(x, w));
+            if (!(lacks > m->desk.rules.patience * w->value)) continue;
+            if (k == most && lacks <= m->dense[m->window[k - 1]]) continue;
+            m->dense[x->task] = lacks;
+            m->stay[x->task] = stay_of(m, h, g);
+            if (k < most)
+                m->n_window++;
+            else
+                k--;
+            for (; k > 0 && m->dense[m->window[k - 1]] < lacks; k--)
+                m->window[k] = m->window[k - 1];
+            m->window[k] = x->task;
+        }
+    }
+    return m->n_window > 0;
 }
