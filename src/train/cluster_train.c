@@ -14,7 +14,7 @@ ClusterPlan cluster_plan(uint32_t generations, uint32_t stages) {
     static const uint32_t parts[CLUSTER_STAGES] = {1, 1, 4};
     ClusterPlan           plan = {.episodes = 16,
                                   .updates = 100,
-                                  .pairs = 8,
+                                  .pairs = 12,
                                   .runs = 12,
                                   .check = 4,
                                   .sigma = 0.05f,

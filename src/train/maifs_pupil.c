@@ -1,15 +1,11 @@
 #include "train/maifs_pupil.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "base/check.h"
 #include "policy/cluster/maifs_file.h"
 #include "policy/cluster/maifs_net_int.h"
 #include "policy/policies.h"
 #include "train/maifs_episode.h"
 
-enum { BATCH = 32, KEEP = 120, TEACHERS = 6, RECORDS = 20000 };
+enum { BATCH = 32, KEEP = 120, RECORDS = 20000 };
 static const float EPSILON = 0.03f;
 
 typedef struct MaifsPupil {
@@ -27,39 +23,6 @@ typedef struct Lesson {
     Arena             *arenas;  // [episode] that keep what was seen
 } Lesson;
 
-// The rule with constants that suit one trace better, another one worse.
-static MaifsSettings teacher_of(const MaifsSettings *usual, uint32_t i) {
-    MaifsSettings s = *usual;
-    switch (i) {
-    case 1: s.urge = 0; break;
-    case 2: s.urge = 2; break;
-    case 3: s.margin = 1; break;
-    case 4: s.margin = 0.25; break;
-    case 5: s.urge = 6; break;
-    default: break;
-    }
-    return s;
-}
-
-static Err choose_teacher(const Lesson *x, const ClusterCourseRun *at, Arena *a,
-                          MaifsSettings *out) {
-    double best = INFINITY;
-    for (uint32_t i = 0; i < TEACHERS; i++) {
-        MaifsSettings    s = teacher_of(&x->of->settings, i);
-        MaifsLoaded      rule = {.w = NULL};
-        ClusterPlayer    player = {&cluster_policy_maifs, &s, &rule};
-        ClusterCourseEnd end;
-        size_t           mark = a->used;
-        TRY(cluster_course_run(at, &player, a, &end));
-        arena_rewind(a, mark);
-        double worth = log(fmax(end.jct_s, 1)) + x->l->weight * log(fmax(end.makespan_s, 1));
-        if (worth >= best - 0.002) continue;
-        best = worth;
-        *out = s;
-    }
-    return ERR_OK;
-}
-
 static Err play(void *self, uint32_t i, Arena *a) {
     Lesson             *x = self;
     uint64_t            n = (uint64_t)x->l->generation * x->l->episodes + i;
@@ -68,8 +31,7 @@ static Err play(void *self, uint32_t i, Arena *a) {
     MaifsEpisodeOptions o = {
         .settings = &x->of->settings, .w = x->of->pupil.w.at, .epsilon = EPSILON, .keep = KEEP};
     if (x->imitate) {
-        TRY(choose_teacher(x, &at, a, &teacher));
-        o.teacher = &teacher;
+        o.teacher = &x->of->settings;
         o.epsilon = 0;
     }
     return maifs_episode_run(&at, &o, &x->arenas[i], &x->episodes[i]);

@@ -1,5 +1,5 @@
-// MaifsPupil: maifs as a pupil. It imitates the rule that does best on each trace, then learns what
-// joint actions are worth (train/maifs_q.h).
+// MaifsPupil: maifs as a pupil. Its network imitates the rules that it takes the place of, then
+// learns what joint actions are worth (train/maifs_q.h).
 #pragma once
 
 #include "policy/cluster/maifs.h"
