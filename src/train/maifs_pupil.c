@@ -24,10 +24,10 @@ typedef struct Lesson {
 } Lesson;
 
 static Err play(void *self, uint32_t i, Arena *a) {
+    (void)a;
     Lesson             *x = self;
     uint64_t            n = (uint64_t)x->l->generation * x->l->episodes + i;
     ClusterCourseRun    at = cluster_course_draw(x->l->course, x->l->seed, n);
-    MaifsSettings       teacher = x->of->settings;
     MaifsEpisodeOptions o = {
         .settings = &x->of->settings, .w = x->of->pupil.w.at, .epsilon = EPSILON, .keep = KEEP};
     if (x->imitate) {
