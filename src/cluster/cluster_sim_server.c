@@ -17,13 +17,13 @@ void *world_borrow(World *w, size_t bytes) {
     uint32_t s = shift_of(bytes);
     void    *p = w->spare[s];
     if (p == NULL) return arena_alloc(w->arena, (size_t)1 << s, 1, 64);
-    memcpy(&w->spare[s], p, sizeof p);
+    memcpy(&w->spare[s], p, sizeof(void *));
     return p;
 }
 
 void world_return(World *w, void *p, size_t bytes) {
     uint32_t s = shift_of(bytes);
-    memcpy(p, &w->spare[s], sizeof p);
+    memcpy(p, &w->spare[s], sizeof(void *));
     w->spare[s] = p;
 }
 
