@@ -70,6 +70,9 @@ static void decide(World *w, uint32_t reason) {
     w->result->decisions++;
     w->wake = INT64_MAX;
     for (uint32_t i = 0; i < n; i++) act(w, &w->actions[i]);
+    if (r->after == NULL) return;
+    v = view_of(w, reason);
+    r->after(r->watcher, &v, w->actions, n);
 }
 
 // What is in use goes on until the next event.

@@ -38,6 +38,8 @@ typedef struct ClusterRun {
     uint64_t                      seed;   // of predictions and of the policy's own chance
     // Told before every call of the policy's decide; NULL: nobody is.
     void (*watch)(void *self, const ClusterView *view, const void *state);
+    // Told after every plan was carried out, with the view as it is then; NULL: nobody is.
+    void (*after)(void *self, const ClusterView *view, const ClusterAction *plan, uint32_t n);
     void        *watcher;
     const Clock *clock;  // by which decisions are timed; NULL: they are not
 } ClusterRun;
