@@ -2,8 +2,15 @@
 
 #include <string.h>
 
+#include "contract/pace.h"
+
 float inn_rate(const Guest *g, const Want *w) { return g->share * w->rungs[g->rung].rate; }
 float inn_worth(const Guest *g, const Want *w) { return w->value * inn_rate(g, w); }
+
+float inn_pace(const ClusterSetup *s, const Want *w, uint32_t server) {
+    ClusterJob j = {.class = w->class};
+    return w->class == CLUSTER_NONE ? 1 : (float)pace_type(s, &j, server);
+}
 
 static bool dealt(const Guest *g, const Want *w) { return !g->wide && w->class != CLUSTER_NONE; }
 
@@ -67,7 +74,8 @@ static void take_in(Inn *h, const ClusterView *v, uint32_t task, const Want *wan
                    .gpus = (uint8_t)s->gpus,
                    .rung = rung_of(&wants[task], s),
                    .wide = t->n_slices > 1,
-                   .share = spread_of(v->setup, &wants[task], t->n_slices)};
+                   .share = spread_of(v->setup, &wants[task], t->n_slices) *
+                            inn_pace(v->setup, &wants[task], h->server)};
         h->at[h->n++] = g;
     }
 }
@@ -193,7 +201,8 @@ static void share_out(Inn *h, const ClusterSetup *s, const Want *wants) {
         Guest *g = &h->at[i];
         g->milli = (uint16_t)milli_of(h, wants, g);
         if (g->wide) continue;
-        g->share = inn_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
+        g->share = inn_pace(s, &wants[g->task], h->server) *
+                   inn_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
     }
 }
 

@@ -17,7 +17,7 @@ typedef struct Guest {
     uint8_t  gpus, rung;
     bool     fresh;  // it is not there yet
     bool     wide;
-    float    share;  // what company and spread leave of its rate
+    float    share;  // what company, spread and the type of GPU leave of its rate
 } Guest;
 
 typedef struct Inn {
@@ -62,6 +62,7 @@ static inline void inn_set_leave(InnLeave *l, uint32_t i, bool on) {
 void   inn_fill(const Inn *h, const InnLeave *leave, const Want *wants, InnFill *out);
 double inn_fill_worth(const InnFill *f, int64_t cores_milli, int64_t memory_mib);
 
+float inn_pace(const ClusterSetup *s, const Want *w, uint32_t server);  // on its type of GPU
 float inn_rate(const Guest *g, const Want *w);  // as it is planned
 float inn_worth(const Guest *g, const Want *w);
 

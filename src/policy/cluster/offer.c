@@ -138,12 +138,13 @@ static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
                       Offer *out) {
     uint32_t n = 0, units = want_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
+    float    pace = inn_pace(d->setup, w, h->server);
     uint32_t first = d->rules.blind || w->wide ? w->usual : 0;
     uint32_t last = d->rules.blind || w->wide ? w->usual + 1 : w->n_rungs;
     for (uint32_t l = first; l < last; l++) {
         double rest = after(d, h, r, w, units, l);
         if (rest < 0) break;
-        float own = w->value * w->rungs[l].rate * part;
+        float own = w->value * w->rungs[l].rate * part * pace;
         float redo = d->rules.restart * r->redo / w->left_s;
         out[n++] = (Offer){.mask = r->mask,
                            .task = task,
@@ -154,7 +155,7 @@ static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
                                    (r->victims > 0 ? d->rules.patience * r->lost : 0),
                            .own = own,
                            .lost = r->lost,
-                           .rate = w->rungs[l].rate};
+                           .rate = w->rungs[l].rate * pace};
     }
     return n;
 }
@@ -182,14 +183,14 @@ typedef struct Seat {
 } Seat;
 
 static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task, Seat *best) {
-    float most = w->value * w->rungs[w->n_rungs - 1].rate;
+    float most = w->value * w->rungs[w->n_rungs - 1].rate, pace = inn_pace(d->setup, w, h->server);
     best->mask = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         Seat s = {.mask = h->at[i].mask};
         if (h->at[i].gpus != w->gpus) continue;
         s.lost = harm(d, h, s.mask, task, &s.mates);
         if (s.lost < 0 || s.lost >= most) continue;
-        s.share = inn_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
+        s.share = pace * inn_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
         s.gain = w->value * s.share - s.lost;
         if (s.share > 0 && (best->mask == 0 || s.gain > best->gain)) *best = s;
     }

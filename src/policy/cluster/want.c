@@ -28,6 +28,11 @@ static WantRung usual_rung(const ClusterJob *j) {
     return (WantRung){j->cores_milli / n, j->memory_mib / n, 1};
 }
 
+static bool covers(const WantRung *a, const WantRung *b) {
+    return a->cores_milli >= b->cores_milli && a->memory_mib >= b->memory_mib;
+}
+
+// The ladder of its class; of a job that asks for less than the lowest rung, what is above that.
 static void climb(Want *w, const ClusterSetup *s, const ClusterJob *j) {
     const ClusterProfile *p = &s->profiles->at[j->class];
     WantRung              usual = usual_rung(j);
@@ -37,8 +42,19 @@ static void climb(Want *w, const ClusterSetup *s, const ClusterJob *j) {
         WantRung r = {(uint32_t)(x->cores * 1000), (uint32_t)(x->gb * 1024), (float)x->speed};
         if (x->share < 1 || !(speed > 0)) continue;
         r.rate = (float)(profile_speed(p, r.cores_milli / 1000.0, r.memory_mib / 1024.0) / speed);
-        push(w, s, r);
+        if (w->n_rungs == 0 && !covers(&usual, &r)) push(w, s, usual);
+        if (w->n_rungs == 0 || covers(&r, &w->rungs[w->n_rungs - 1])) push(w, s, r);
     }
+}
+
+// More GPUs than any server has that will do.
+static bool is_wide(const ClusterSetup *s, const ClusterJob *j) {
+    uint32_t most = 0;
+    if (j->gpu_types == 0 || j->gpus <= 1) return j->gpus > s->most_gpus;
+    for (uint32_t i = 0; i < s->n_servers; i++)
+        if ((j->gpu_types >> s->servers[i].type & 1) != 0 && s->servers[i].gpus > most)
+            most = s->servers[i].gpus;
+    return j->gpus > most;
 }
 
 static uint32_t nearest_to_usual(const Want *w) {
@@ -55,10 +71,8 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
                 .milli = j->gpu_milli,
                 .class = classed ? j->class : CLUSTER_NONE,
                 .types = j->gpus > 0 ? j->gpu_types : 0,
-                .wide = j->gpus > s->most_gpus};
-    TimeNs restart = w->wide ? s->restart_wide : s->restart;
-    w->restart_s = (float)((double)restart / 1e9);
-    if (classed) w->restart_s = (float)s->profiles->at[j->class].restart_s;
+                .wide = is_wide(s, j)};
+    w->restart_s = (float)((double)cluster_restart(s, j) / 1e9);
     if (classed && !r->fixed && !w->wide) climb(w, s, j);
     if (w->n_rungs == 0) w->rungs[w->n_rungs++] = usual_rung(j);
     w->usual = nearest_to_usual(w);
