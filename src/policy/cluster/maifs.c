@@ -112,6 +112,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
                                     .restart = (float)with->restart,
                                     .evict = true,
                                     .blind = with->two_step}};
+    offer_desk_init(&m->desk);
 }
 
 static bool before(const Maifs *m, uint32_t a, uint32_t b) {

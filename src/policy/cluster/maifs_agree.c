@@ -44,10 +44,9 @@ static void count_stay(Maifs *m, uint32_t inn) {
 }
 
 static void make_offers(Maifs *m, uint32_t inn) {
-    OfferDesk desk = m->desk;
-    desk.rules.evict = desk.rules.evict && !m->moving;
-    m->n_offers[inn] =
-        offer_make(&desk, &m->inns[inn], m->window, m->n_window, m->offers + inn * maifs_each(m));
+    m->desk.rules.evict = !m->moving;
+    m->n_offers[inn] = offer_make(&m->desk, &m->inns[inn], m->window, m->n_window,
+                                  m->offers + inn * maifs_each(m));
     if (m->moving) count_stay(m, inn);
     price(m, inn);
 }

@@ -1,6 +1,6 @@
 #include "policy/cluster/offer.h"
 
-#include <string.h>
+#include <math.h>
 
 typedef struct Room {  // on a inn for tasks of one size, when some guests go
     InnLeave leave;
@@ -227,37 +227,72 @@ static uint32_t gives(const Inn *h, const Want *w) {
     return w->wide && w->gpus > h->gpus ? h->gpus : w->gpus;
 }
 
-// Somebody would have to go who is worth more than the task can ever be.
-static bool hopeless(const OfferDesk *d, const Inn *h, const Want *w) {
-    float most = w->value * w->rungs[w->n_rungs - 1].rate;
-    if (w->gpus == 0 || h->gpus - (uint32_t)__builtin_popcountll(h->used) >= gives(h, w))
-        return false;
-    for (uint32_t i = 0; i < h->n; i++)
-        if (h->at[i].gpus > 0 && inn_worth(&h->at[i], &d->wants[h->at[i].task]) < most)
-            return false;
-    return true;
+typedef struct Prospect {  // of an inn, before tasks are looked at
+    Room  as_is;           // nobody goes
+    float least;           // worth of the least worthy guest
+    float harm;            // that any company does at least
+} Prospect;
+
+static void look_round(const OfferDesk *d, const Inn *h, Prospect *p) {
+    p->as_is = (Room){.there = true};
+    p->as_is.mask = free_of(h, &p->as_is.leave);
+    p->as_is.gpus = (uint32_t)__builtin_popcountll(p->as_is.mask);
+    p->least = p->harm = INFINITY;
+    inn_fill(h, &p->as_is.leave, d->wants, &p->as_is.fill);
+    for (uint32_t i = 0; i < h->n; i++) {
+        const Want *w = &d->wants[h->at[i].task];
+        float       worth = inn_worth(&h->at[i], w);
+        if (h->at[i].gpus == 0) continue;
+        p->least = fminf(p->least, worth);
+        if (w->class != CLUSTER_NONE) p->harm = fminf(p->harm, worth * d->harm[w->class]);
+    }
+}
+
+static bool as_it_is(const Prospect *p, const Inn *h, const Want *w, uint32_t gpus) {
+    const InnFill *f = &p->as_is.fill;
+    uint32_t       n = want_units(w, gpus);
+    return p->as_is.gpus >= gpus && h->n + 1 < INN_GUESTS &&
+           f->cores_milli >= (int64_t)n * w->rungs[0].cores_milli &&
+           f->memory_mib >= (int64_t)n * w->rungs[0].memory_mib;
+}
+
+static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, uint32_t task, Offer *out) {
+    const Want *w = &d->wants[task];
+    uint32_t    gpus = gives(h, w), made = 0;
+    float       most = w->value * w->rungs[w->n_rungs - 1].rate;
+    Room        room;
+    if (as_it_is(p, h, w, gpus)) {
+        uint64_t all = p->as_is.mask;
+        uint32_t free = p->as_is.gpus;
+        p->as_is.mask = lowest(all, gpus);
+        p->as_is.gpus = gpus;
+        made = whole(d, h, w, task, &p->as_is, out);
+        p->as_is.mask = all;
+        p->as_is.gpus = free;
+    } else if (most > p->least) {
+        make_room(d, h, w, gpus, &room);
+        if (room.there && most > room.lost) made = whole(d, h, w, task, &room, out);
+    }
+    if (most > p->harm) made += beside(d, h, w, task, &p->as_is.fill, out + made);
+    return made;
 }
 
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
                     Offer *out) {
-    Room     room = {.gpus = UINT32_MAX};
-    InnFill  as_is;
+    Prospect p;
     uint32_t made = 0;
-    InnLeave nobody = {{0}};
     if (h->full) return 0;
-    inn_fill(h, &nobody, d->wants, &as_is);
-    for (uint32_t k = 0; k < n; k++) {
-        const Want *w = &d->wants[tasks[k]];
-        if (!suits(d, h, w)) continue;
-        if (hopeless(d, h, w))
-            room.there = false;
-        else
-            make_room(d, h, w, gives(h, w), &room);
-        if (room.there && room.victims == 0)
-            made += whole(d, h, w, tasks[k], &room, out + made);
-        else if (room.there && w->value * w->rungs[w->n_rungs - 1].rate > room.lost)
-            made += whole(d, h, w, tasks[k], &room, out + made);
-        made += beside(d, h, w, tasks[k], &as_is, out + made);
-    }
+    look_round(d, h, &p);
+    for (uint32_t k = 0; k < n; k++)
+        if (suits(d, h, &d->wants[tasks[k]])) made += to_one(d, h, &p, tasks[k], out + made);
     return made;
+}
+
+void offer_desk_init(OfferDesk *d) {
+    const ClusterProfiles *p = d->setup->profiles;
+    for (uint32_t a = 0; p != NULL && a < p->n; a++) {
+        double gentlest = 0;
+        for (uint32_t b = 0; b < p->n; b++) gentlest = fmax(gentlest, profile_pair(p, a, b));
+        d->harm[a] = (float)(1 - gentlest);
+    }
 }

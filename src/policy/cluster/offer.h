@@ -30,7 +30,10 @@ typedef struct OfferDesk {  // what goes with all offers of an epoch
     const ClusterSetup *setup;
     const Want         *wants;
     OfferRules          rules;
+    float               harm[PROFILE_CLASSES];  // that company does a class at least
 } OfferDesk;
+
+void offer_desk_init(OfferDesk *d);  // setup is set
 
 // Offers of a inn to tasks, at most OFFER_EACH a task; to a wide gang those of a slice.
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
