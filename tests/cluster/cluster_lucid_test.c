@@ -39,7 +39,7 @@ static void *settings_of(const ClusterPolicy *p) {
     return s.values;
 }
 
-static ClusterResult run(const char *policy, const char *like, uint32_t nodes, uint32_t per_node,
+static ClusterResult run(const char *policy, uint32_t nodes, uint32_t per_node,
                          const LucidJob *jobs, uint32_t n) {
     JobList       l = {.at = arena_new(&arena, Job, n), .n = n};
     ServerList    servers;
@@ -58,7 +58,7 @@ static ClusterResult run(const char *policy, const char *like, uint32_t nodes, u
     assert_non_null(x.policy);
     x.settings = settings_of(x.policy);
     x.knows = x.policy->knows;
-    assert_int_equal(cluster_rules(like, x.policy, &x.rules), ERR_OK);
+    assert_int_equal(cluster_rules("lucid", x.policy, &x.rules), ERR_OK);
     assert_int_equal(cluster_simulate(&x, &arena, &r), ERR_OK);
     return r;
 }
@@ -100,32 +100,11 @@ static void test_random_traces(void **state) {
         uint32_t n = make(&r, nodes * per_node, jobs);
         for (LucidPolicy p = 0; p < LUCID_POLICIES; p++) {
             assert_true(lucid_run(p, nodes, per_node, jobs, n, &arena));
-            ClusterResult x = run(names[p], "lucid", nodes, per_node, jobs, n);
+            ClusterResult x = run(names[p], nodes, per_node, jobs, n);
             assert_int_equal(count_unequal(jobs, &x), 0);
         }
         arena_rewind(&arena, mark);
     }
-}
-
-// What policies do in common under our own rules: everybody ends, nobody before its work is done.
-static void test_own_rules(void **state) {
-    (void)state;
-    for (uint64_t seed = 1; seed <= 10; seed++)
-        for (uint32_t p = 0; policies_cluster_at(p) != NULL; p++) {
-            size_t        mark = arena.used;
-            Rng           r = {seed};
-            LucidJob      jobs[JOBS];
-            uint32_t      n = make(&r, 32, jobs);
-            ClusterResult x = run(policies_cluster_at(p)->name, "own", 4, 8, jobs, n);
-            for (uint32_t i = 0; i < n; i++) {
-                TimeNs took = x.ends[i].finish - x.ends[i].start;
-                assert_true(x.ends[i].start >= jobs[i].submit * JOB_SECOND);
-                assert_true(took >= jobs[i].duration * JOB_SECOND);
-                if (x.ends[i].preemptions == 0)
-                    assert_int_equal(took, jobs[i].duration * JOB_SECOND);
-            }
-            arena_rewind(&arena, mark);
-        }
 }
 
 static void test_golden(void **state) {
@@ -149,7 +128,7 @@ static void test_golden(void **state) {
                                  .gpus = (uint32_t)s[1],
                                  .preemptions = (uint32_t)s[8]};
         }
-        ClusterResult x = run(names[p], "lucid", 10, 8, jobs, said.n);
+        ClusterResult x = run(names[p], 10, 8, jobs, said.n);
         assert_int_equal(x.n, 1092);
         assert_int_equal(count_unequal(jobs, &x), 0);
     }
@@ -158,7 +137,6 @@ static void test_golden(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_traces),
-        cmocka_unit_test(test_own_rules),
         cmocka_unit_test(test_golden),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -110,7 +110,12 @@ static void check(const Scene *k, const ClusterPolicy *p, uint64_t seed) {
     audit_open(&a, &audited, 0, &arena);
     ClusterResult again = simulate(&audited);
     uint64_t      sum = 0;
-    for (uint32_t i = 0; i < r.n; i++) sum += (uint64_t)(r.ends[i].finish - l.at[i].submit);
+    for (uint32_t i = 0; i < r.n; i++) {
+        const ClusterEnd *e = &r.ends[i];
+        assert_true(e->start >= l.at[i].submit);
+        if (!k->classes) assert_true(e->finish - e->start >= l.at[i].work);
+        sum += (uint64_t)(e->finish - l.at[i].submit);
+    }
     assert_true(sum == r.alive_ns);
     assert_memory_equal(r.ends, again.ends, r.n * sizeof *r.ends);
     assert_int_equal(a.steps, r.starts + r.preemptions + r.levels);
