@@ -1,5 +1,6 @@
 # Reads layers.txt, then source files named FOLDER/FILE; complains about includes that cross a line.
-# A folder must stand below all it leans on; have -v folders="a b" name those that exist.
+# A folder must stand below all it leans on; have -v folders="a b" name those that exist, and
+# -v besides="a,b c,d" what may be seen though it is not below: b by a, d by c.
 function complain(text) { print text; bad = 1 }
 
 FILENAME ~ /layers\.txt$/ {
@@ -13,6 +14,14 @@ FILENAME ~ /layers\.txt$/ {
     }
     sees[d, d] = 1
     next
+}
+
+FNR == 1 && !allowed {
+    allowed = split(besides, all, " ") + 1
+    for (i = 1; i < allowed; i++) {
+        split(all[i], both, ",")
+        sees[both[1], both[2]] = 1
+    }
 }
 
 /^[ \t]*#[ \t]*include[ \t]*["<]/ {

@@ -5,8 +5,8 @@
 #include "tests/cluster/audit.h"
 
 typedef struct SlowCluster {
-    // In nanoseconds of work, at the times when jobs ended: what the worst had left, or had done too
-    // much, beyond what it does in a last nanosecond; for every change of its rate.
+    // In nanoseconds of work, at the times when jobs ended: what the worst had left, or had done
+    // too much, beyond what it does in a last nanosecond; for every change of its rate.
     double   worst;
     double   least_rate, most_rate;
     uint32_t ended, changes;

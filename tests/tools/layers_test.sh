@@ -29,6 +29,7 @@ plant src/kernel/planted.def '#include "model/op.h"' 'kernel/ may not see model/
 plant src/model/planted.c '#include "graph.h"' 'write the folder'
 plant src/compile/planted.c '#include "model/graph_int.h"' "model/'s own"
 plant tests/base/planted_test.c '#include "model/graph.h"' 'base/ may not see model/graph.h'
+plant src/cluster/planted.c '#include "policy/policies.h"' 'cluster/ may not see policy/policies.h'
 plant src/stray/planted.c '' 'no line for src/stray'
 rmdir "$copy/src/stray" "$copy/tests/base"
 clean
