@@ -5,14 +5,13 @@
 #include "policy/policies.h"
 #include "train/maifs_episode.h"
 
-enum { BATCH = 32, KEEP = 120, RECORDS = 20000 };
+enum { BATCH = 32, KEEP = 120 };
 static const float EPSILON = 0.03f;
 
 typedef struct MaifsPupil {
     Pupil         pupil;
     MaifsQ       *q;
     MaifsSettings settings;
-    Replay       *replay;
 } MaifsPupil;
 
 typedef struct Lesson {
@@ -63,17 +62,31 @@ static double imitate_all(const Lesson *x, Arena *scratch) {
     return loss;
 }
 
-static double learn_all(const Lesson *x) {
-    Replay    *replay = x->of->replay;
-    MaifsQStep batch[BATCH];
-    ReplayPick picks[BATCH];
-    Rng        rng = rng_fork((Rng){x->l->seed ^ 0x9a7}, x->l->generation);
-    double     loss = 0;
+// All that the generation saw, and nothing from before: a training may stop between any two.
+static Replay *fill(const Lesson *x, Arena *scratch) {
+    size_t   floats = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->l->episodes; i++) {
+        n += x->episodes[i].n_steps;
+        for (uint32_t k = 0; k < x->episodes[i].n_steps; k++)
+            floats += maifs_step_size(&x->episodes[i].steps[k]);
+    }
+    Replay *replay =
+        replay_create(scratch, (ReplayOptions){.records = n + 1, .floats = floats + 1});
     for (uint32_t i = 0; i < x->l->episodes; i++)
         for (uint32_t k = 0; k < x->episodes[i].n_steps; k++) {
             const MaifsQStep *s = &x->episodes[i].steps[k];
             maifs_step_write(s, replay_add(replay, (uint32_t)maifs_step_size(s)));
         }
+    return replay;
+}
+
+static double learn_all(const Lesson *x, Arena *scratch) {
+    Replay    *replay = fill(x, scratch);
+    MaifsQStep batch[BATCH];
+    ReplayPick picks[BATCH];
+    Rng        rng = rng_fork((Rng){x->l->seed ^ 0x9a7}, x->l->generation);
+    double     loss = 0;
     maifs_q_options(x->of->q)->rate = 2e-4f;
     for (uint32_t u = 0; replay_count(replay) > 0 && u < x->l->updates; u++) {
         replay_draw(replay, &rng, BATCH, picks);
@@ -86,7 +99,7 @@ static double learn_all(const Lesson *x) {
 static Err study(Pupil *p, const PupilLesson *l, Arena *scratch, bool imitate, double *loss) {
     Lesson x = {.of = p->self, .l = l, .imitate = imitate};
     Err    e = gather(&x, scratch);
-    if (e == ERR_OK) *loss = imitate ? imitate_all(&x, scratch) : learn_all(&x);
+    if (e == ERR_OK) *loss = imitate ? imitate_all(&x, scratch) : learn_all(&x, scratch);
     for (uint32_t i = 0; i < l->episodes; i++) arena_finish(&x.arenas[i]);
     return e;
 }
@@ -118,7 +131,6 @@ Err maifs_pupil_open(const MaifsSettings *settings, uint64_t seed, Arena *a, Pup
     o.servers = 256;
     m->settings = *settings;
     m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
-    m->replay = replay_create(a, (ReplayOptions){.records = RECORDS, .floats = (size_t)64 << 20});
     Block w = maifs_q_net(m->q);
     m->pupil = (Pupil){.policy = &cluster_policy_maifs,
                        .settings = &m->settings,
