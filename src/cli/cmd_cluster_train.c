@@ -203,7 +203,7 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
                       .steps = 96,
                       .seed = 1,
                       .jobs = 240,
-                      .traces_each = 3};
+                      .traces_each = 8};
     const ArgRow rows[] = {
         {"policy", ARG_TEXT, &o.policy, "NAME", "maifs or drl_single (default maifs)", 0, 0},
         {"trace", ARG_TEXT, &o.traces, "LIST",
@@ -220,7 +220,7 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
         {"stages", ARG_TEXT, &o.stages, "LIST", "of imitate, learn, polish (default all)", 0, 0},
         {"weight", ARG_REAL, &o.weight, "W",
          "of the makespan beside the completion time's 1 (default 0.5)", 0, 100},
-        {"checks", ARG_INT, &o.traces_each, "N", "traces of a cell of validation (default 3)", 1,
+        {"checks", ARG_INT, &o.traces_each, "N", "traces of a cell of validation (default 8)", 1,
          1000},
         {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE", "a setting, to be set when used as well", 0,
          0},

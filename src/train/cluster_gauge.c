@@ -20,17 +20,23 @@ static Err one(void *self, uint32_t i, Arena *a) {
     return ERR_OK;
 }
 
+static const double CLIP = 0.1;
+
 static double over(double a, double b) { return log((a + 1e-9) / (b + 1e-9)); }
 
-// Means over a cell's runs, of completion time and makespan.
+static double clipped(double x) { return fmin(fmax(x, -CLIP), CLIP); }
+
+// Means over a cell's runs, of completion time and makespan; what is clipped goes into `clear`.
 static void compare(const ClusterGauge *g, const ClusterCourseEnd *ends, uint32_t cell, double *jct,
-                    double *makespan) {
+                    double *makespan, double *clear) {
     const ClusterCourseEnd *x = ends + (size_t)cell * g->traces,
                            *rule = g->rule + (size_t)cell * g->traces;
-    *jct = *makespan = 0;
+    *jct = *makespan = *clear = 0;
     for (uint32_t k = 0; k < g->traces; k++) {
-        *jct += over(x[k].jct_s, rule[k].jct_s) / g->traces;
-        *makespan += over(x[k].makespan_s, rule[k].makespan_s) / g->traces;
+        double j = over(x[k].jct_s, rule[k].jct_s), m = over(x[k].makespan_s, rule[k].makespan_s);
+        *jct += j / g->traces;
+        *makespan += m / g->traces;
+        *clear += (clipped(j) + g->weight * clipped(m)) / g->traces;
     }
 }
 
@@ -38,8 +44,8 @@ static void note_rival(ClusterGauge *g, ClusterRival *r, const ClusterCourseEnd 
     double jct = 0, makespan = 0;
     r->cells = 0;
     for (uint32_t c = 0; c < g->n_cells; c++) {
-        double j, m;
-        compare(g, ends, c, &j, &m);
+        double j, m, clear;
+        compare(g, ends, c, &j, &m, &clear);
         if (isnan(j)) continue;
         jct += j;
         makespan += m;
@@ -50,19 +56,19 @@ static void note_rival(ClusterGauge *g, ClusterRival *r, const ClusterCourseEnd 
     r->makespan = r->cells > 0 ? exp(makespan / r->cells) : NAN;
 }
 
-// To be behind the best rival of a cell weighs twice.
+// The luck of single jobs makes single runs differ by more than weights do: hence the clip.
 static ClusterMark mark_of(const ClusterGauge *g, const ClusterCourseEnd *ends) {
     ClusterMark m = {.worst = -INFINITY};
-    double      behind = 0;
+    double      sum = 0;
     for (uint32_t c = 0; c < g->n_cells; c++) {
-        double j, s;
-        compare(g, ends, c, &j, &s);
+        double j, s, clear;
+        compare(g, ends, c, &j, &s, &clear);
         m.jct += j / g->n_cells;
         m.makespan += s / g->n_cells;
         m.worst = fmax(m.worst, j - g->best[c]);
-        behind += fmax(0, j - g->best[c]) / g->n_cells;
+        sum += clear / g->n_cells;
     }
-    m.score = -(m.jct + g->weight * m.makespan + behind);
+    m.score = -sum;
     return m;
 }
 

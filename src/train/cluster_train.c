@@ -15,7 +15,7 @@ ClusterPlan cluster_plan(uint32_t generations, uint32_t stages) {
     ClusterPlan           plan = {.episodes = 16,
                                   .updates = 100,
                                   .pairs = 12,
-                                  .runs = 12,
+                                  .runs = 32,
                                   .check = 4,
                                   .sigma = 0.05f,
                                   .step = 0.15f};
@@ -101,7 +101,9 @@ static Err polish(ClusterTrain *t, Arena *scratch, double *worth) {
                        .runs = t->plan.runs,
                        .sigma = t->plan.sigma,
                        .step = t->plan.step,
-                       .keep = 0.8f};
+                       .keep = 0.8f,
+                       .clip = 0.04f,
+                       .scale = t->pupil->scale};
     Rng           rng = rng_fork((Rng){t->seed ^ 0xa11}, t->generation);
     TRY(evolve_step(&o, t->gauge.runs, rng, try_one, t, t->pupil->w, t->pupil->head, t->way,
                     scratch, worth));

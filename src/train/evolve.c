@@ -18,6 +18,8 @@ static Err try_one(void *self, uint32_t i, Arena *a) {
     return x->fn(x->self, x->w + trial * x->n, i % x->o->runs, a, &x->worth[i]);
 }
 
+static float reach(const EvolveOptions *o, size_t k) { return o->scale != NULL ? o->scale[k] : 1; }
+
 static void lay_out(Trials *x, Rng rng, const float *now, Arena *a) {
     uint32_t pairs = x->o->pairs;
     x->w = arena_new(a, float, 2 * pairs * x->n);
@@ -28,10 +30,16 @@ static void lay_out(Trials *x, Rng rng, const float *now, Arena *a) {
         for (size_t k = 0; k < x->n; k++) up[k] = down[k] = now[k];
         for (size_t k = 0; k < x->n_part; k++) {
             way[k] = noise_normal(&rng);
-            up[x->from + k] += x->o->sigma * way[k];
-            down[x->from + k] -= x->o->sigma * way[k];
+            up[x->from + k] += x->o->sigma * way[k] * reach(x->o, k);
+            down[x->from + k] -= x->o->sigma * way[k] * reach(x->o, k);
         }
     }
+}
+
+// A run in which one job more or less had luck tells little.
+static double clipped(const EvolveOptions *o, double x) {
+    double most = (double)o->clip;
+    return !(most > 0) || (x < most && x > -most) ? x : x > 0 ? most : -most;
 }
 
 // Up the slope: changes weighed by what they gained. Its length is 1, however much they matter.
@@ -41,7 +49,7 @@ static void slope(const Trials *x, Block g) {
     for (uint32_t p = 0; p < x->o->pairs; p++) {
         const double *up = x->worth + (size_t)2 * p * runs, *down = up + runs;
         double        gain = 0;
-        for (uint32_t k = 0; k < runs; k++) gain += up[k] - down[k];
+        for (uint32_t k = 0; k < runs; k++) gain += clipped(x->o, up[k] - down[k]);
         for (size_t k = 0; k < g.n; k++) g.at[k] += (float)gain * x->way[p * g.n + k];
     }
     double norm = block_norm(g);
@@ -62,7 +70,7 @@ Err evolve_step(const EvolveOptions *o, Runs *runs, Rng rng, EvolveTry *fn, void
         for (uint32_t i = 0; i < n; i++) *mean += x.worth[i] / n;
         slope(&x, g);
         block_blend(way, g, 1 - o->keep);
-        for (size_t k = 0; k < part.n; k++) part.at[k] += o->step * way.at[k];
+        for (size_t k = 0; k < part.n; k++) part.at[k] += o->step * way.at[k] * reach(o, k);
     }
     arena_rewind(scratch, mark);
     return e;

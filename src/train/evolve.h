@@ -7,11 +7,13 @@
 #include "train/runs.h"
 
 typedef struct EvolveOptions {
-    uint32_t pairs;  // of mirrored trials
-    uint32_t runs;   // that each is tried on
-    float    sigma;  // of a trial's change
-    float    step;   // the longest that a step is
-    float    keep;   // of the direction that was found before
+    uint32_t     pairs;  // of mirrored trials
+    uint32_t     runs;   // that each is tried on
+    float        sigma;  // of a trial's change
+    float        step;   // the longest that a step is
+    float        keep;   // of the direction that was found before
+    float        clip;   // what a pair can differ by on one run, at most; 0: by anything
+    const float *scale;  // [part] how much further each number goes; NULL: all alike
 } EvolveOptions;
 
 // What weights are worth on one of the runs; more is better.

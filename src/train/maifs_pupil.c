@@ -131,11 +131,15 @@ Err maifs_pupil_open(const MaifsSettings *settings, uint64_t seed, Arena *a, Pup
     o.servers = 256;
     m->settings = *settings;
     m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
-    Block w = maifs_q_net(m->q);
+    Block  w = maifs_q_net(m->q);
+    Block  head = block_part(w, parts.value, parts.price - parts.value);
+    float *scale = arena_new(a, float, head.n);
+    for (size_t i = 0; i < head.n; i++) scale[i] = i < parts.straight - parts.value ? 1 : 4;
     m->pupil = (Pupil){.policy = &cluster_policy_maifs,
                        .settings = &m->settings,
                        .w = w,
-                       .head = block_part(w, parts.value, parts.idle - parts.value),
+                       .head = head,
+                       .scale = scale,
                        .state = maifs_q_state(m->q),
                        .facts = maifs_file_facts(a),
                        .loaded = loaded,

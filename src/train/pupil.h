@@ -21,6 +21,7 @@ struct Pupil {
     const void          *settings;
     Block                w;      // the network's numbers
     Block                head;   // the part of them that evolution moves
+    const float         *scale;  // [head] how far, see train/evolve.h; NULL: all alike
     Block                state;  // all that learning needs to go on, w included
     const char          *facts;  // lines "key=value\n" about its network
     // What the policy is handed for some numbers; NULL: for its rule without a network.

@@ -94,9 +94,10 @@ static void test_gradients(void **state) {
         static float g[CACHE];
         memcpy(g, gradients, sizeof g);
         MaifsParts   p = maifs_net_parts(&nets[v]);
-        const size_t from[] = {p.server,    p.job,    p.queue,      p.attend[0], p.norm[0],
-                               p.by_server, p.by_job, p.by_context, p.by_offer,  p.value,
-                               p.price,     p.idle,   p.left,       p.right,     p.n};
+        const size_t from[] = {p.server,   p.job,       p.queue,    p.attend[0],
+                               p.norm[0],  p.by_server, p.by_job,   p.by_context,
+                               p.by_offer, p.value,     p.straight, p.price,
+                               p.idle,     p.left,      p.right,    p.n};
         for (size_t i = 0; i + 1 < sizeof from / sizeof *from; i++)
             gradient_check("w", loss, &scene, parameters + from[i], g + from[i],
                            from[i + 1] - from[i], 60, &rng);
@@ -213,6 +214,7 @@ static double price_slow(const Scene *s, const Slow *k, uint32_t m) {
             v += (double)offer[i] * (double)s->w[p.by_offer + i * h + c];
         sum += relu_slow(v) * (double)w[c];
     }
+    for (size_t i = 0; i < MAIFS_OFFER; i++) sum += (double)offer[i] * (double)s->w[p.straight + i];
     return sum;
 }
 

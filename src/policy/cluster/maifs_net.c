@@ -38,6 +38,7 @@ MaifsParts maifs_net_parts(const MaifsNet *net) {
     p.by_context = take(&p.n, (size_t)w * h);
     p.by_offer = take(&p.n, (size_t)MAIFS_OFFER * h);
     p.value = take(&p.n, dense_params(maifs_last(net)));
+    p.straight = take(&p.n, MAIFS_OFFER);
     p.price = take(&p.n, dense_params(maifs_last(net)));
     p.idle = take(&p.n, dense_params(maifs_last(net)));
     p.left = take(&p.n, dense_params(maifs_factor(net)));
@@ -217,6 +218,19 @@ WIDE_LINES last_lines(size_t h, const float *w, size_t n, const float *x, size_t
 WIDE(static, last, (size_t h, const float *w, size_t n, const float *x, size_t ld, float *out),
      (h, w, n, x, ld, out))
 
+// f [n] += w . offer: sums as above.
+WIDE_LINES straight_lines(const float *w, size_t n, const float *x, float *f) {
+    for (size_t i = 0; i < n; i++, x += MAIFS_OFFER) {
+        Lanes sum = {0};
+        for (size_t c = 0; c < MAIFS_OFFER; c += LANES)
+            sum += *(const Lanes *)(x + c) * *(const Lanes *)(w + c);
+        float all = f[i];
+        for (size_t l = 0; l < LANES; l++) all += sum[l];
+        f[i] = all;
+    }
+}
+WIDE(static, straight, (const float *w, size_t n, const float *x, float *f), (w, n, x, f))
+
 void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t n,
                      const MaifsOfferAt *at, const float *features, float *f) {
     MaifsParts p = maifs_net_parts(net);
@@ -229,6 +243,7 @@ void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t
                       (PlainView){features + (size_t)from * MAIFS_OFFER, MAIFS_OFFER, 1},
                       (PlainView){w + p.by_offer, h, 1}, mat_out(k.chunk, h));
         last(h, w + p.price, some, k.chunk, h, f + from);
+        straight(w + p.straight, some, features + (size_t)from * MAIFS_OFFER, f + from);
     }
 }
 

@@ -57,7 +57,7 @@ size_t maifs_net_cache(const MaifsNet *net, uint32_t n_servers, uint32_t n_jobs)
 void maifs_net_see(const MaifsNet *net, const float *w, const MaifsInput *in, float *cache,
                    float *u);
 
-// f [n] = w . relu(Wz z_i + Wx x_k + Wo offer); features [n][MAIFS_OFFER].
+// f [n] = w . relu(Wz z_i + Wx x_k + Wo offer) + v . offer; features [n][MAIFS_OFFER].
 void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t n,
                      const MaifsOfferAt *at, const float *features, float *f);
 

@@ -49,6 +49,7 @@ void maifs_net_price_back(const MaifsNet *net, const float *w, float *gw, float 
         mat_mul(some, h, MAIFS_OFFER, x, mat(w + p.by_offer, h), 1, mat_out(k.chunk, h));
         last_back(net, w + p.price, gw + p.price, some, k.chunk, h, df + from, k.d_chunk, h);
         mat_mul_tn(MAIFS_OFFER, h, some, x, mat(k.d_chunk, h), 1, mat_out(gw + p.by_offer, h));
+        mat_mul_tn(MAIFS_OFFER, 1, some, x, mat(df + from, 1), 1, mat_out(gw + p.straight, 1));
         scatter(net, &k, MAIFS_PRICE, some, at + from);
     }
     mat_way(was);

@@ -13,10 +13,11 @@ enum { MAIFS_PRICE, MAIFS_PAIR, MAIFS_IDLE, MAIFS_VALUE = MAIFS_IDLE, MAIFS_COLU
 typedef struct MaifsParts {  // where each layer begins, of parameters or gradients
     size_t server, job, queue;
     size_t attend[MAIFS_NET_ROUNDS], norm[MAIFS_NET_ROUNDS];
-    size_t by_server, by_job;                // [width][MAIFS_COLUMNS * hidden]
-    size_t by_context;                       // [width][hidden], without bias
-    size_t by_offer;                         // [MAIFS_OFFER][hidden], without bias
-    size_t value, price, idle, left, right;  // last layers
+    size_t by_server, by_job;  // [width][MAIFS_COLUMNS * hidden]
+    size_t by_context;         // [width][hidden], without bias
+    size_t by_offer;           // [MAIFS_OFFER][hidden], without bias
+    size_t value, straight;    // last layers; straight [MAIFS_OFFER]: offers to prices
+    size_t price, idle, left, right;
     size_t n;
 } MaifsParts;
 
