@@ -1,0 +1,37 @@
+#!/bin/sh
+# cluster train: usage, the same weights for the same seed, stopped and resumed, what is refused.
+. "$SRC/tests/cli/expect.sh"
+
+expect 0 cluster train --help; prints "examples:"; prints "usage: cotenant cluster train"
+expect 2 cluster train extra; quiet
+expect 2 cluster train --steps 0; quiet
+expect 2 cluster train --policy srtf; says "maifs and drl_single can be trained"; quiet
+expect 2 cluster train --policy nobody; says "no policy"; quiet
+expect 2 cluster train --stages play; says "imitate, learn and polish"; quiet
+expect 2 cluster train --set maifs.window=100000; says "out of range"; quiet
+expect 2 cluster train --servers 4,4; says "twice"; quiet
+
+small="cluster train --trace synth:philly_small --servers 2 --jobs 12 --checks 1 --seed 3"
+for policy in maifs drl_single; do
+    run="$small --policy $policy --steps 3"
+    expect 0 $run -o "$dir/a.weights" --threads 1; prints "generation"; prints "synergy_tune"; prints "rule"
+    expect 0 $run -o "$dir/b.weights" --threads 2 --json; prints '"score"'
+    cmp -s "$dir/a.weights" "$dir/b.weights" || fail "$policy: the same seed gave other weights"
+    [ ! -e "$dir/a.weights.training" ] || fail "a training that is over left its state"
+    expect 0 $run -o "$dir/c.weights" --minutes 0.0001; says "go on with --resume"
+    [ -s "$dir/c.weights.training" ] || fail "a training that was stopped left nothing to go on with"
+    expect 0 $run -o "$dir/c.weights" --resume "$dir/c.weights.training"
+    cmp -s "$dir/a.weights" "$dir/c.weights" || fail "$policy: stopped and resumed, it gave other weights"
+    expect 1 $run --seed 4 --resume "$dir/c.weights.training" -o "$dir/d.weights"
+    says "no training of this kind"
+    rm "$dir/c.weights.training"
+
+    use="cluster simulate --trace philly_small --policy $policy"
+    expect 0 $use --set "$policy.weights=$dir/a.weights"; prints "completion"
+    expect 0 $use --set "$policy.weights=none"
+    head -c 500 "$dir/a.weights" >"$dir/short.weights"
+    expect 1 $use --set "$policy.weights=$dir/short.weights"; says "cluster train"; quiet
+    expect 1 $use --set "$policy.weights=$dir/absent.weights"; says "absent.weights"; quiet
+done
+expect 1 cluster simulate --trace philly_small --policy maifs --set "maifs.weights=$dir/a.weights"
+says "policy"; quiet

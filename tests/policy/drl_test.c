@@ -1,0 +1,91 @@
+// drl_single: gradients by differences, what is chosen, weights that are refused.
+#include "policy/cluster/drl.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "learn/weights.h"
+#include "tests/learn/gradient.h"
+
+enum { ROWS = 3, HIDDEN = 6 };
+
+static const DrlNet net = {HIDDEN};
+
+typedef struct Scene {
+    float *w;
+    float  x[ROWS * DRL_IN], y[ROWS * DRL_OUT], dy[ROWS * DRL_OUT], cache[4 * ROWS * HIDDEN];
+} Scene;
+
+static double loss(void *ctx) {
+    Scene *s = ctx;
+    double sum = 0;
+    drl_net_forward(net, s->w, ROWS, s->x, s->y, s->cache);
+    for (uint32_t i = 0; i < ROWS * DRL_OUT; i++) sum += (double)s->y[i] * (double)s->dy[i];
+    return sum;
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    Arena a;
+    Rng   rng = {3};
+    assert_int_equal(arena_init(&a, (size_t)1 << 24), ERR_OK);
+    assert_int_equal(drl_net_cache(net, ROWS), 4 * ROWS * HIDDEN);
+    Scene *s = arena_new(&a, Scene, 1);
+    size_t n = drl_net_params(net);
+    Block  g = block_new(&a, n);
+    s->w = block_new(&a, n).at;
+    drl_net_init(net, s->w, &rng);
+    gradient_fill(&rng, s->x, ROWS * DRL_IN, 1);
+    gradient_fill(&rng, s->dy, ROWS * DRL_OUT, 1);
+    assert_true(loss(s) == 0);  // as initialised it says nothing
+    gradient_fill(&rng, s->w, n, 0.3f);
+    (void)loss(s);
+    drl_net_backward(net, s->w, g.at, ROWS, s->x, s->dy, s->cache);
+    gradient_check("w", loss, s, s->w, g.at, n, 300, &rng);
+    arena_finish(&a);
+}
+
+static void test_takes_the_highest_that_can_be(void **state) {
+    (void)state;
+    DrlLook look = {.n = 3, .can = {[1] = true, [2] = true, [DRL_WINDOW] = true}};
+    float   says[DRL_OUT] = {9, 1, 2, [DRL_WINDOW] = 0};
+    assert_int_equal(drl_best(&look, says), 2);
+    says[1] = 2;
+    assert_int_equal(drl_best(&look, says), 1);  // the first of equals
+    says[DRL_WINDOW] = 3;
+    assert_int_equal(drl_best(&look, says), DRL_WINDOW);
+    look.can[DRL_WINDOW] = false;
+    assert_int_equal(drl_best(&look, says), 1);
+}
+
+static void test_weights(void **state) {
+    (void)state;
+    Arena       a;
+    DrlLoaded   l;
+    const char *dir = getenv("TMPDIR");
+    assert_int_equal(arena_init(&a, (size_t)1 << 24), ERR_OK);
+    char *path = arena_printf(&a, "%s/drl_test.%ld", dir != NULL ? dir : "/tmp", (long)getpid());
+    Block w = block_new(&a, drl_net_params(net));
+    assert_int_equal(drl_load("none", &a, &l), ERR_OK);
+    assert_null(l.w);
+    assert_int_equal(drl_load("", &a, &l), ERR_OK);  // those that came along
+    assert_non_null(l.w);
+    assert_int_equal(weights_save(path, drl_facts(net, &a), w), ERR_OK);
+    assert_int_equal(drl_load(path, &a, &l), ERR_OK);
+    assert_int_equal(l.net.hidden, HIDDEN);
+    assert_int_equal(weights_save(path, drl_facts((DrlNet){HIDDEN + 1}, &a), w), ERR_OK);
+    assert_int_not_equal(drl_load(path, &a, &l), ERR_OK);
+    assert_int_equal(weights_save(path, "policy=other\n", w), ERR_OK);
+    assert_int_not_equal(drl_load(path, &a, &l), ERR_OK);
+    assert_int_equal(unlink(path), 0);
+    arena_finish(&a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_takes_the_highest_that_can_be),
+        cmocka_unit_test(test_weights),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
