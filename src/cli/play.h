@@ -27,7 +27,7 @@ typedef struct Play {  // does not move: the run refers to it
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void         play_rows(PlayArgs *x, ArgRow rows[PLAY_ROWS]);
-MUST_USE Err play_open(const PlayArgs *x, Arena *a, Play *out);
+MUST_USE Err play_open(const PlayArgs *o, Arena *a, Play *x);
 
 // Who decides, by the same rules; what a policy reads is read for the run as it is now.
 MUST_USE Err play_choose(const Play *p, const ClusterChoice *c, Arena *a, ClusterRun *run);

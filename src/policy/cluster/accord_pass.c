@@ -104,7 +104,10 @@ static void tell(Accord *a, uint32_t i, uint32_t arc) {
     float       *said = a->message + (size_t)arc * CHOICES, *its = a->sum + (size_t)j * CHOICES;
     float        own[CHOICES], now[CHOICES], mean = 0, stays = a->rules.damping;
     for (uint32_t c = 0; c < CHOICES; c++) own[c] = a->sum[(size_t)i * CHOICES + c] - heard[c];
-    (a->p->rank > 0 ? best_with : best_apart)(a, arc, a->n_choices[i], own, now);
+    if (a->p->rank > 0)
+        best_with(a, arc, a->n_choices[i], own, now);
+    else
+        best_apart(a, arc, a->n_choices[i], own, now);
     for (uint32_t d = 0; d < n; d++) mean += now[d];
     mean /= (float)n;
     for (uint32_t d = 0; d < n; d++) {
