@@ -34,6 +34,7 @@ static void lay_out(Synergy *y, const ClusterSetup *s, Carve *from) {
     y->queue = carve(from, uint32_t, s->n_slots);
     y->picked = carve(from, uint32_t, s->n_slots);
     synergy_plan_carve(&y->plan, s, from);
+    if (!s->in_rounds) draft_carve(&y->draft, s, from);
 }
 
 size_t synergy_size(const ClusterSetup *s, const void *settings) {
@@ -48,10 +49,13 @@ void synergy_init(Synergy *y, const ClusterSetup *s, const SynergySettings *with
                   SynergyMode mode) {
     Carve c = {.base = (char *)y, .used = sizeof *y};
     lay_out(y, s, &c);
+    if (!s->in_rounds) draft_init(&y->draft, s);
     y->plan.mode = mode;
     y->order = order_of(with->order);
     CHECK(y->order < SYNERGY_ORDERS);
     y->period = with->period_s * CLUSTER_SECOND;
+    y->repack = with->repack_s * CLUSTER_SECOND;
+    y->repacked = -y->repack;
 }
 
 static double seconds(TimeNs t) { return (double)t / (double)CLUSTER_SECOND; }
@@ -121,6 +125,24 @@ static void look(Synergy *y, const ClusterView *v) {
     }
 }
 
+// Who is first in order while there are GPUs; of these, those that run are placed before the
+// others.
+static uint32_t pick_staying(Synergy *y, const ClusterView *v) {
+    uint64_t free = v->setup->gpus;
+    uint32_t n = 0, runs = 0;
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        uint32_t slot = y->queue[i], gpus = v->tasks[slot].job.gpus, at = n;
+        if (gpus > free) continue;
+        free -= gpus;
+        bool stays = v->tasks[slot].state == CLUSTER_RUNNING;
+        for (; stays && at > runs; at--) y->picked[at] = y->picked[at - 1];
+        y->picked[at] = slot;
+        runs += stays;
+        n++;
+    }
+    return n;
+}
+
 // las picks by GPUs before anybody is placed and then, in tune, places the larger first.
 static uint32_t pick(Synergy *y, const ClusterView *v) {
     uint64_t free = v->setup->gpus;
@@ -169,24 +191,108 @@ static uint32_t act(const Synergy *y, const ClusterView *v, ClusterAction *out) 
     return n;
 }
 
-uint32_t synergy_decide(Synergy *y, const ClusterView *v, ClusterAction *out) {
-    ClusterAction wake = {.verb = CLUSTER_WAKE, .at = (v->now / y->period + 1) * y->period};
-    if (v->setup->round == 0 && v->now % y->period != 0) {
-        out[0] = wake;
-        return 1;
+static bool moves(const SynergyPlan *p, const SynergyTask *x, const ClusterTask *t) {
+    if (x->n != t->n_slices) return true;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (p->slices[x->first + i].server != t->slices[i].server ||
+            p->slices[x->first + i].gpus != t->slices[i].gpus)
+            return true;
+    return false;
+}
+
+// The lowest GPUs that are wholly free.
+static void choose_gpus(const Draft *d, ClusterSlice *s) {
+    const uint16_t *parts = d->floor.parts + d->floor.first[s->server];
+    uint32_t        left = s->gpus;
+    s->gpu_milli = CLUSTER_WHOLE;
+    for (uint32_t g = 0; left > 0; g++) {
+        if (parts[g] < CLUSTER_WHOLE) continue;
+        s->mask |= UINT64_C(1) << g;
+        left--;
     }
-    look(y, v);
-    sort_queue(y, v);
-    synergy_plan_begin(&y->plan);
+}
+
+// Where a stop costs something, who stays where it is gets other amounts of cores and memory only.
+static uint32_t act_gently(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    const SynergyPlan *p = &y->plan;
+    draft_open(&y->draft, v);
+    for (uint32_t i = 0; i < v->n_running; i++) draft_stop(&y->draft, v->running[i]);
+    for (uint32_t phase = 0; phase < 2; phase++)
+        for (uint32_t i = 0; i < y->n_queue; i++) {
+            uint32_t           slot = y->queue[i];
+            const SynergyTask *x = &p->tasks[slot];
+            const ClusterTask *t = &v->tasks[slot];
+            bool               stays = x->n > 0 && !moves(p, x, t);
+            if (x->n == 0 || stays != (phase == 0)) continue;
+            for (uint32_t k = 0; k < x->n; k++) {
+                ClusterSlice *s = &p->slices[x->first + k];
+                s->mask = stays ? t->slices[k].mask : 0;
+                s->gpu_milli = CLUSTER_WHOLE;
+                if (!stays) choose_gpus(&y->draft, s);
+            }
+            CHECK(draft_put(&y->draft, slot, p->slices + x->first, x->n));
+        }
+    return draft_write(&y->draft, out);
+}
+
+// Rounds of its own, where the cluster has none: whole periods, or every event.
+static bool is_round(const Synergy *y, const ClusterView *v) {
+    return v->setup->round > 0 || y->period == 0 || v->now % y->period == 0;
+}
+
+static void begin(Synergy *y, const ClusterView *v, bool staying) {
+    synergy_plan_begin(&y->plan, staying ? v : NULL);
     for (uint32_t i = 0; i < y->n_queue; i++) {
         SynergyTask *x = &y->plan.tasks[y->queue[i]];
         x->n = 0;
         x->speed = x->best_speed;
-        x->aged = x->aged || v->now - x->left_at > aged_ns;
     }
+}
+
+// Whether somebody who is to have GPUs has none, or is torn apart without need.
+static bool is_cramped(const Synergy *y, const ClusterView *v, uint32_t picked) {
+    for (uint32_t i = 0; i < picked; i++) {
+        uint32_t n = y->plan.tasks[y->picked[i]].n;
+        if (n == 0 || (n > 1 && v->tasks[y->picked[i]].job.gpus <= v->setup->most_gpus))
+            return true;
+    }
+    return false;
+}
+
+// Those that run stay, unless somebody finds no place for it; then all are placed anew.
+static uint32_t serve_gently(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    begin(y, v, true);
+    uint32_t picked = pick_staying(y, v);
+    for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
+    if (v->now - y->repacked >= y->repack && is_cramped(y, v, picked)) {
+        y->repacked = v->now;
+        begin(y, v, false);
+        picked = pick(y, v);
+        for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
+    }
+    return act_gently(y, v, out);
+}
+
+static uint32_t serve(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    begin(y, v, false);
     uint32_t picked = pick(y, v);
     for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
-    uint32_t n = act(y, v, out);
-    if (v->setup->round == 0) out[n++] = wake;
+    return act(y, v, out);
+}
+
+uint32_t synergy_decide(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    uint32_t n = 0;
+    if (is_round(y, v)) {
+        look(y, v);
+        sort_queue(y, v);
+        for (uint32_t i = 0; i < y->n_queue; i++) {
+            SynergyTask *x = &y->plan.tasks[y->queue[i]];
+            x->aged = x->aged || v->now - x->left_at > aged_ns;
+        }
+        n = v->setup->in_rounds ? serve(y, v, out) : serve_gently(y, v, out);
+    }
+    if (v->setup->round == 0 && y->period > 0)
+        out[n++] =
+            (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / y->period + 1) * y->period};
     return n;
 }

@@ -1,11 +1,13 @@
 // Synergy: at every round everybody is released and placed anew, in some order.
 #pragma once
 
+#include "policy/cluster/draft.h"
 #include "policy/cluster/synergy_plan.h"
 
 #define SYNERGY_SETTINGS(X, usual)                                                                 \
     X(order, string, usual, 1, 16, "who is served first: fifo, srtf, las or ftf")                  \
-    X(period_s, int, 300, 1, 86400, "between rounds, where the cluster itself has none")
+    X(period_s, int, 0, 0, 86400, "between rounds, where the cluster has none; 0: every event")    \
+    X(repack_s, int, 900, 0, 86400, "all move for a gang that finds no server, no more often")
 
 typedef struct SynergySettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -23,8 +25,10 @@ typedef enum SynergyOrder {
 
 typedef struct Synergy {
     SynergyPlan  plan;
+    Draft        draft;
     SynergyOrder order;
-    TimeNs       period;
+    TimeNs       period, repack;
+    TimeNs       repacked;        // when all were placed anew
     uint32_t    *queue, *picked;  // [n_slots] in the order of the last round
     uint32_t     n_queue;
     uint64_t     seen;

@@ -9,9 +9,11 @@ void synergy_plan_carve(SynergyPlan *p, const ClusterSetup *s, Carve *from) {
     p->jobs = carve(from, uint32_t, (size_t)s->n_servers * s->most_gpus);
     p->slices = carve(from, ClusterSlice, s->gpus);
     p->here = carve(from, uint32_t, s->n_servers);
+    p->where = carve(from, uint32_t, s->n_servers);
 }
 
-void synergy_plan_begin(SynergyPlan *p) {
+void synergy_plan_begin(SynergyPlan *p, const ClusterView *v) {
+    p->view = v;
     memset(p->rooms, 0, p->setup->n_servers * sizeof *p->rooms);
     p->n_slices = 0;
     p->n_free = (uint32_t)p->setup->gpus;
@@ -35,12 +37,17 @@ static void add(Demand *to, const Demand *d) {
     to->memory_mib += d->memory_mib;
 }
 
+static void settle(SynergyPlan *p, uint32_t server, uint32_t gpus) {
+    p->here[server] = gpus;
+    p->where[p->n_where++] = server;
+}
+
 static bool put_together(SynergyPlan *p, const Demand *d) {
     uint32_t best = CLUSTER_NONE;
     for (uint32_t i = 0; i < p->setup->n_servers; i++)
         if (fits(p, i, d) && (best == CLUSTER_NONE || free_gpus(p, i) < free_gpus(p, best)))
             best = i;
-    if (best != CLUSTER_NONE) p->here[best] = d->gpus;
+    if (best != CLUSTER_NONE) settle(p, best, d->gpus);
     return best != CLUSTER_NONE;
 }
 
@@ -57,8 +64,26 @@ static bool put_apart(SynergyPlan *p, const Demand *d) {
     for (uint32_t i = 0; i < p->setup->n_servers; i++) {
         p->rooms[i].hold = (Demand){0};
         if (left > 0) p->here[i] = 0;
+        if (p->here[i] > 0) settle(p, i, p->here[i]);
     }
     return left == 0;
+}
+
+// Where it runs.
+static bool put_back(SynergyPlan *p, uint32_t slot, const Demand *d) {
+    const ClusterTask *t = &p->view->tasks[slot];
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        Demand part = demand_part(d, t->slices[i].gpus);
+        if (!fits(p, t->slices[i].server, &part)) return false;
+    }
+    for (uint32_t i = 0; i < t->n_slices; i++) settle(p, t->slices[i].server, t->slices[i].gpus);
+    return t->n_slices > 0;
+}
+
+static bool put(SynergyPlan *p, uint32_t slot, const Demand *d, bool apart) {
+    if (p->view == NULL) return (d->gpus > 1 && put_together(p, d)) || put_apart(p, d);
+    if (put_back(p, slot, d) || put_together(p, d)) return true;
+    return apart && put_apart(p, d);
 }
 
 static void take(SynergyPlan *p, ClusterSlice *s, const Demand *d) {
@@ -68,12 +93,13 @@ static void take(SynergyPlan *p, ClusterSlice *s, const Demand *d) {
     add(&p->rooms[s->server].used, &part);
 }
 
-static bool place(SynergyPlan *p, uint32_t slot, const Demand *d) {
+static bool place(SynergyPlan *p, uint32_t slot, const Demand *d, bool apart) {
     SynergyTask *t = &p->tasks[slot];
-    if (!(d->gpus > 1 && put_together(p, d)) && !put_apart(p, d)) return false;
+    p->n_where = 0;
+    if (!put(p, slot, d, apart)) return false;
     t->first = p->n_slices;
-    for (uint32_t i = 0; i < p->setup->n_servers; i++) {
-        if (p->here[i] == 0) continue;
+    for (uint32_t k = 0; k < p->n_where; k++) {
+        uint32_t i = p->where[k];
         p->slices[p->n_slices] = (ClusterSlice){.server = i, .gpus = p->here[i]};
         take(p, &p->slices[p->n_slices++], d);
         p->jobs[(size_t)i * p->setup->most_gpus + p->rooms[i].n++] = slot;
@@ -172,19 +198,21 @@ static void make_room(SynergyPlan *p, const Demand *d) {
         }
 }
 
+// A gang is torn apart where there is no other way, or where that costs nothing.
 void synergy_plan_add(SynergyPlan *p, uint32_t slot) {
     SynergyTask *t = &p->tasks[slot];
     Demand       share = demand_share(p->setup, t->best.gpus);
+    bool         apart = p->view == NULL || t->best.gpus > p->setup->most_gpus;
     if (p->n_free < t->best.gpus) return;
-    if (p->mode == SYNERGY_FAIR) (void)place(p, slot, &share);
-    if (p->mode != SYNERGY_FAIR && place(p, slot, &t->best)) return;
+    if (p->mode == SYNERGY_FAIR) (void)place(p, slot, &share, true);
+    if (p->mode != SYNERGY_FAIR && place(p, slot, &t->best, apart)) return;
     if (p->mode != SYNERGY_TUNE) return;
     Demand d = t->best;
     if (rich(&d, &share)) {
         d = share;
         t->speed = 1;
-        if (place(p, slot, &d)) return;
+        if (place(p, slot, &d, apart)) return;
     }
     make_room(p, &d);
-    (void)place(p, slot, &d);
+    (void)place(p, slot, &d, true);
 }

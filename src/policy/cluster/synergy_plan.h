@@ -27,15 +27,17 @@ typedef struct SynergyRoom {
 
 typedef struct SynergyPlan {
     const ClusterSetup *setup;
+    const ClusterView  *view;  // who runs stays where it is; NULL: all are placed anew
     SynergyMode         mode;
     SynergyTask        *tasks;   // [n_slots]
     SynergyRoom        *rooms;   // [n_servers]
     uint32_t           *jobs;    // [n_servers][most_gpus] placed there in this round
     ClusterSlice       *slices;  // [gpus]
     uint32_t           *here;    // [n_servers] GPUs of the gang that is being placed
-    uint32_t            n_slices, n_free;
+    uint32_t           *where;   // [n_where] servers on which it has some, ascending
+    uint32_t            n_where, n_slices, n_free;
 } SynergyPlan;
 
 void synergy_plan_carve(SynergyPlan *p, const ClusterSetup *s, Carve *from);
-void synergy_plan_begin(SynergyPlan *p);  // a round
+void synergy_plan_begin(SynergyPlan *p, const ClusterView *v);  // a round; v: see above
 void synergy_plan_add(SynergyPlan *p, uint32_t slot);
