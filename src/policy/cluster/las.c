@@ -1,11 +1,11 @@
 // las: least attained service
 //
-// Nothing is known of durations. Who has had the least GPU time goes first; decisions are taken
-// every whole period, so that jobs that have had the same take turns.
+// Nothing is known of durations. Who has had the least GPU time goes first; jobs are stopped at
+// whole periods only, so that those that have had the same take turns.
 #include "policy/cluster/quota.h"
 #include "policy/policies.h"
 
-#define SETTINGS(X) X(period_s, int, 300, 1, 86400, "between decisions")
+#define SETTINGS(X) X(period_s, int, 300, 1, 86400, "between decisions that stop jobs")
 
 typedef struct LasSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -49,9 +49,9 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     Las     *l = state;
-    uint32_t n = 0;
+    uint32_t n;
     (void)max;
-    if (v->now % l->period == 0) n = quota_decide(&l->quota, v, out);
+    n = v->now % l->period == 0 ? quota_decide(&l->quota, v, out) : quota_fill(&l->quota, v, out);
     if (v->n_waiting > 0)
         out[n++] =
             (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / l->period + 1) * l->period};

@@ -11,13 +11,13 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 60, 0, 86400, "between decisions that stop jobs; 0: at every event")          \
-    X(depth, double, 2.0, 1.0, 8.0, "jobs that are looked at ask for so many times the GPUs")      \
-    X(most, int, 4, 1, PACK_MOST, "jobs in a group")                                               \
+    X(period_s, int, 300, 0, 86400, "between decisions that stop jobs; 0: at every event")         \
+    X(depth, double, 1.0, 1.0, 8.0, "jobs that are looked at ask for so many times the GPUs")      \
+    X(most, int, 2, 1, PACK_MOST, "jobs in a group")                                               \
     X(gain, double, 1.2, 0.0, 4.0, "what a merger of groups must get done, by each of them")       \
-    X(slowest, double, 0.3, 0.0, 1.0, "of two that share GPUs between periods, at least")          \
+    X(slowest, double, 0.6, 0.0, 1.0, "of two that share GPUs between periods, at least")          \
     X(by_stages, bool, false, 0, 1, "what groups get done is reckoned from stages of iterations")  \
-    X(by_need, bool, true, 0, 1, "of a group, who is done soonest has most of cores and memory")   \
+    X(by_need, bool, false, 0, 1, "of a group, who is done soonest has most of cores and memory")  \
     X(las, bool, false, 0, 1, "who has had the least GPU time first, instead of who needs least")
 
 typedef struct MuriSettings {

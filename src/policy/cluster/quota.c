@@ -97,8 +97,8 @@ static bool waiting_is_next(const Quota *q, const QuotaLine *w, const QuotaItem 
 }
 
 // Looks at the first n_running of those that run. Returns how many are stopped.
-static uint32_t grant(Quota *q, const ClusterView *v, uint32_t n_running, ClusterAction *out) {
-    uint64_t   quota = v->setup->gpus * CLUSTER_WHOLE;
+static uint32_t grant(Quota *q, const ClusterView *v, uint64_t quota, uint32_t n_running,
+                      ClusterAction *out) {
     uint32_t   n = 0, at = 0;
     QuotaLine *w = next_waiting(q, v, quota);
     q->n_granted = 0;
@@ -117,20 +117,22 @@ static uint32_t grant(Quota *q, const ClusterView *v, uint32_t n_running, Cluste
     return n;
 }
 
+static uint64_t all_free(const ClusterView *v) {
+    uint64_t free = 0;
+    for (uint32_t i = 0; i < v->setup->n_servers; i++) free += v->servers[i].gpu_milli;
+    return free;
+}
+
 // Where there is enough for all, all that matters is the order of those that wait.
 static bool suffices(const ClusterView *v) {
-    uint64_t free = 0, wanted = 0;
-    for (uint32_t i = 0; i < v->setup->n_servers; i++) free += v->servers[i].gpu_milli;
+    uint64_t free = all_free(v), wanted = 0;
     for (uint32_t i = 0; i < v->n_waiting && wanted <= free; i++) wanted += asks(v, v->waiting[i]);
     return wanted <= free;
 }
 
-uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
-    if (v->n_waiting == 0) return 0;
-    look_waiting(q, v);
-    bool enough = suffices(v);
-    if (!enough) look_running(q, v);
-    uint32_t stopped = grant(q, v, enough ? 0 : q->n_running, out), n = stopped;
+// Stops the first `n` of out and starts those that were granted something.
+static uint32_t carry_out(Quota *q, const ClusterView *v, uint32_t n, ClusterAction *out) {
+    uint32_t stopped = n;
     if (stopped > 0 || q->n_granted > 0) floor_open(&q->floor, v);
     for (uint32_t i = 0; i < stopped; i++) floor_leave(&q->floor, &v->tasks[out[i].task]);
     for (uint32_t i = 0; i < q->n_granted; i++) {
@@ -141,4 +143,19 @@ uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
     }
     while (q->n_aside > 0) join(q, v, q->aside[--q->n_aside]);
     return n;
+}
+
+uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
+    uint64_t all = v->setup->gpus * CLUSTER_WHOLE;
+    if (v->n_waiting == 0) return 0;
+    look_waiting(q, v);
+    bool enough = suffices(v);
+    if (!enough) look_running(q, v);
+    return carry_out(q, v, grant(q, v, all, enough ? 0 : q->n_running, out), out);
+}
+
+uint32_t quota_fill(Quota *q, const ClusterView *v, ClusterAction *out) {
+    if (v->n_waiting == 0) return 0;
+    look_waiting(q, v);
+    return carry_out(q, v, grant(q, v, all_free(v), 0, out), out);
 }

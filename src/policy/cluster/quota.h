@@ -38,3 +38,4 @@ typedef struct Quota {
 void     quota_carve(Quota *q, const ClusterSetup *s, Carve *from);
 void     quota_init(Quota *q, const ClusterSetup *s);
 uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out);
+uint32_t quota_fill(Quota *q, const ClusterView *v, ClusterAction *out);  // nobody is stopped

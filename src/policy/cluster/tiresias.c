@@ -2,13 +2,17 @@
 //
 // Nothing is known of durations. A job begins in the upper class; once it has had so much GPU time
 // it falls into the lower one. Within a class the first to come is the first. Decisions are taken
-// every whole period: GPUs are granted along the order, and who runs without a grant is stopped.
+// every whole period: GPUs are granted along the order, and who runs without a grant is stopped. In
+// between GPUs that are free are filled, but not under the published rules, by which nobody starts
+// then and the limit is another.
 #include "policy/cluster/quota.h"
 #include "policy/policies.h"
 
+// 0: the usual value, or the published one with --like lucid.
 #define SETTINGS(X)                                                                                \
-    X(limit, double, 18000.0, 1.0, 1e12, "GPU seconds until a job falls into the lower class")     \
-    X(period_s, int, 60, 1, 86400, "between decisions")
+    X(limit, double, 0.0, 0.0, 1e12,                                                               \
+      "GPU seconds in the upper class; 0: 3600, as published 18000")                               \
+    X(period_s, int, 0, 0, 86400, "between decisions that stop jobs; 0: 300, as published 60")
 
 typedef struct TiresiasSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -22,8 +26,12 @@ static const Setting rows[] = {
 #undef X
 };
 
+enum { USUAL_LIMIT = 3600, USUAL_PERIOD_S = 300 };
+enum { PUBLISHED_LIMIT = 18000, PUBLISHED_PERIOD_S = 60 };
+
 typedef struct Tiresias {
     Quota            quota;
+    bool             published;  // rules of others, to the letter
     TiresiasSettings with;
     TimeNs           due;  // the next decision
 } Tiresias;
@@ -48,6 +56,10 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     quota_carve(&t->quota, s, &c);
     quota_init(&t->quota, s);
     t->with = *(const TiresiasSettings *)settings;
+    t->published = s->gpus_only;
+    if (!(t->with.limit > 0)) t->with.limit = t->published ? PUBLISHED_LIMIT : USUAL_LIMIT;
+    if (t->with.period_s == 0)
+        t->with.period_s = t->published ? PUBLISHED_PERIOD_S : USUAL_PERIOD_S;
     t->quota.rank = rank;
     t->quota.of = t;
     t->due = INT64_MAX;
@@ -90,6 +102,8 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     if (v->now >= s->due) {
         n = quota_decide(&s->quota, v, out);
         plan_next(s, v, out, n);
+    } else if (!s->published) {
+        n = quota_fill(&s->quota, v, out);
     }
     if (s->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = s->due};
     return n;
