@@ -152,7 +152,8 @@ static void test_match_as_far_as_needed(void **state) {
 
 static void test_muri_takes_turns(void **state) {
     (void)state;
-    static const char *const alone[] = {"most=1", NULL}, *const four[] = {"depth=4", NULL};
+    static const char *const alone[] = {"most=1", NULL};
+    static const char *const four[] = {"depth=4", "slowest=0.5", NULL};
     ClusterSample            s = one_server(1);
     for (int i = 0; i < 4; i++) add(&s, "vae", 0, 3000);
     ClusterResult r = cluster_sample_run(&s, &arena, "muri", four);

@@ -11,13 +11,13 @@
 
 #define SETTINGS(X)                                                                                \
     X(pass, bool, true, 0, 1, "who finds no place lets those behind it go first")                  \
-    X(limit, int, 2, -1, 4, "sum of the scores of two that share a GPU; -1: nobody shares")        \
+    X(limit, int, 1, -1, 4, "sum of the scores of two that share a GPU; -1: nobody shares")        \
     X(small_util, double, 0.5, 0.0, 1.0, "a class scores 0 if it keeps a GPU no busier than this") \
     X(small_memory, double, 0.5, 0.0, 1.0, "and the GPU's memory no busier than this")             \
-    X(large_util, double, 0.9, 0.0, 1.0, "a class scores 2 if it keeps a GPU busier than this")    \
-    X(large_gb, double, 9.0, 0.0, 1e4, "or needs more of its memory than this, in GB")             \
+    X(large_util, double, 0.8, 0.0, 1.0, "a class scores 2 if it keeps a GPU busier than this")    \
+    X(large_gb, double, 7.0, 0.0, 1e4, "or needs more of its memory than this, in GB")             \
     X(gain, double, 1.0, 0.0, 4.0, "rates of two that share a GPU must sum to at least this")      \
-    X(slowest, double, 0.4, 0.0, 1.0, "and neither may be slower than this")                       \
+    X(slowest, double, 0.6, 0.0, 1.0, "and neither may be slower than this")                       \
     X(profile_s, int, 0, 0, 86400, "a class is known once a job of it has run for so long")
 
 typedef struct LucidSettings {

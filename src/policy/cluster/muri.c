@@ -11,11 +11,11 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 300, 0, 86400, "between decisions that stop jobs; 0: at every event")         \
+    X(period_s, int, 0, 0, 86400, "between decisions that stop jobs; 0: at every event")         \
     X(depth, double, 1.0, 1.0, 8.0, "jobs that are looked at ask for so many times the GPUs")      \
-    X(most, int, 2, 1, PACK_MOST, "jobs in a group")                                               \
-    X(gain, double, 1.2, 0.0, 4.0, "what a merger of groups must get done, by each of them")       \
-    X(slowest, double, 0.6, 0.0, 1.0, "of two that share GPUs between periods, at least")          \
+    X(most, int, 4, 1, PACK_MOST, "jobs in a group")                                               \
+    X(gain, double, 1.3, 0.0, 4.0, "what a merger of groups must get done, by each of them")       \
+    X(slowest, double, 0.7, 0.0, 1.0, "rate of a job that shares GPUs, at least")                  \
     X(by_stages, bool, false, 0, 1, "what groups get done is reckoned from stages of iterations")  \
     X(by_need, bool, false, 0, 1, "of a group, who is done soonest has most of cores and memory")  \
     X(las, bool, false, 0, 1, "who has had the least GPU time first, instead of who needs least")
@@ -79,6 +79,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->period = m->with.period_s * CLUSTER_SECOND;
     m->seat.draft = &m->draft;
     m->seat.by_need = m->with.by_need;
+    m->seat.slowest = m->with.slowest;
     m->match.by_stages = m->with.by_stages;
     m->match.gain = m->with.gain;
     m->match.most = (uint32_t)m->with.most;

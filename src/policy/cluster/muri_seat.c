@@ -59,25 +59,38 @@ static void put(MuriSeat *m, uint32_t slot, uint32_t n_base, uint32_t gpu_milli,
     (void)draft_put(m->draft, slot, m->own, n_base);
 }
 
-void muri_seat_group(MuriSeat *m, const uint32_t *slots, uint32_t n) {
-    const ClusterView  *v = m->draft->view;
-    const ClusterJob   *jobs[PACK_MOST];
-    PackSplit           split;
-    double              weight[PACK_MOST];
-    uint32_t            n_base = 0, has = 0, part = CLUSTER_WHOLE / n;
-    double              cores, mib;
-    const ClusterSlice *s = draft_has(m->draft, slots[0], &n_base);
-    CHECK(n_base > 0 && n <= PACK_MOST);
-    memcpy(m->base, s, n_base * sizeof *s);
+// Everybody leaves; what they have together is divided.
+static void divide(MuriSeat *m, const uint32_t *slots, uint32_t n, uint32_t n_base,
+                   PackSplit *split) {
+    const ClusterView *v = m->draft->view;
+    const ClusterJob  *jobs[PACK_MOST];
+    double             weight[PACK_MOST], cores, mib;
     for (uint32_t i = 0; i < n; i++) {
+        uint32_t has = 0;
         jobs[i] = &v->tasks[slots[i]].job;
         weight[i] = 1 / (1 + (double)cluster_left(v, &v->tasks[slots[i]]));
         (void)draft_has(m->draft, slots[i], &has);
         if (has > 0) draft_stop(m->draft, slots[i]);
     }
     there_is(m, n_base, jobs, n, &cores, &mib);
-    pack_split(v->setup, jobs, n, cores, mib, m->by_need ? weight : NULL, &split);
-    for (uint32_t i = 0; i < n; i++)
+    pack_split(v->setup, jobs, n, cores, mib, m->by_need ? weight : NULL, split);
+}
+
+static bool too_slow(const MuriSeat *m, const PackSplit *split, uint32_t n) {
+    for (uint32_t i = 0; n > 1 && i < n; i++)
+        if (split->rate[i] < m->slowest) return true;
+    return false;
+}
+
+void muri_seat_group(MuriSeat *m, const uint32_t *slots, uint32_t n) {
+    PackSplit           split;
+    uint32_t            n_base = 0;
+    const ClusterSlice *s = draft_has(m->draft, slots[0], &n_base);
+    CHECK(n_base > 0 && n > 0 && n <= PACK_MOST);
+    memcpy(m->base, s, n_base * sizeof *s);
+    divide(m, slots, n, n_base, &split);
+    if (too_slow(m, &split, n)) divide(m, slots, n = 1, n_base, &split);
+    for (uint32_t i = 0, part = CLUSTER_WHOLE / n; i < n; i++)
         put(m, slots[i], n_base, i == 0 ? CLUSTER_WHOLE - (n - 1) * part : part,
             split.cores_milli[i], split.mib[i]);
 }

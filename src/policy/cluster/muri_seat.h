@@ -7,6 +7,7 @@ typedef struct MuriSeat {
     Draft        *draft;
     ClusterSlice *base, *own;  // [n_servers] of the group that is being seated
     bool          by_need;     // who needs least has most of cores and memory
+    double        slowest;     // rate of one that has company, at least
 } MuriSeat;
 
 void muri_seat_carve(MuriSeat *m, const ClusterSetup *s, Carve *from);
@@ -16,7 +17,7 @@ uint32_t muri_seat_mates(const ClusterView *v, uint32_t slot, uint32_t mates[PAC
 bool     muri_seat_together(const ClusterView *v, uint32_t a, uint32_t b);  // both run
 
 // All of a group onto the GPUs of the first, which has a place; cores and memory are divided anew.
-// Who else is there has been stopped. What does not fit is left without a place.
+// Who else is there has been stopped. If somebody would be too slow, the first alone has a place.
 void muri_seat_group(MuriSeat *m, const uint32_t *slots, uint32_t n);
 
 // As it was when the plan began, if all of that is still free.

@@ -46,7 +46,7 @@ static bool split_two(const ClusterSetup *s, const ClusterJob *const *jobs, cons
             double of_a = pack_speed(s, jobs[a], first, part);
             double of_b = pack_speed(s, jobs[b], cores - first, mib - part);
             double sum = weight[a] * of_a + weight[b] * of_b;
-            if (!(sum > best + 1e-9) || of_a < least[a] || of_b < least[b]) continue;
+            if (!(sum > best * 1.001) || of_a < least[a] || of_b < least[b]) continue;
             best = sum;
             better = true;
             x->cores_milli[a] = first;
