@@ -2,26 +2,40 @@
 // GPUs. With company it is as fast as that times profile_share on the GPU where that is least.
 #pragma once
 
+#include <math.h>
+
 #include "contract/cluster.h"
 
-// What a profile does not reach down to counts in proportion, so that nothing is had for nothing.
-static inline double pace_lack(uint32_t has, uint32_t usual, double least) {
-    double need = usual < least ? usual : (double)(uint64_t)least;
-    return has < need ? has / need : 1;
+// What a job asks for by default stands for the share by which its class was measured: with twice
+// of that it is as fast as the class with twice the share. So nobody asks for too little.
+static inline double pace_scale(uint32_t asked, uint32_t gpus, double share, double unit) {
+    double each = asked / unit / (gpus > 0 ? gpus : 1);
+    return share > 0 && each > 0 ? each / share : 1;
 }
 
+static inline double pace_cores(const ClusterProfiles *s, const ClusterJob *j) {
+    return pace_scale(j->cores_milli, j->gpus, s->share_cores, 1000);
+}
+
+static inline double pace_memory(const ClusterProfiles *s, const ClusterJob *j) {
+    return pace_scale(j->memory_mib, j->gpus, s->share_gb, 1024);
+}
+
+// What a profile does not reach down to counts in proportion, so that nothing is had for nothing.
+static inline double pace_lack(double has, double least) { return has < least ? has / least : 1; }
+
 // With so much for so many of its GPUs, against its default demand.
-static inline double pace_fed(const ClusterProfile *p, const ClusterJob *j, uint32_t gpus,
+static inline double pace_fed(const ClusterProfiles *s, const ClusterJob *j, uint32_t gpus,
                               uint32_t cores_milli, uint32_t memory_mib) {
-    double   n = gpus, all = j->gpus;
-    uint32_t cores = (uint32_t)((uint64_t)j->cores_milli * gpus / j->gpus);
-    uint32_t memory = (uint32_t)((uint64_t)j->memory_mib * gpus / j->gpus);
-    if (cores_milli == cores && memory_mib == memory) return 1;
-    double usual = profile_speed(p, j->cores_milli / 1000.0 / all, j->memory_mib / 1024.0 / all);
-    double now = profile_speed(p, cores_milli / 1000.0 / n, memory_mib / 1024.0 / n);
-    return (usual > 0 ? now / usual : 1) *
-           pace_lack(cores_milli, cores, p->speed.row[0] * 1000 * n) *
-           pace_lack(memory_mib, memory, p->speed.column[0] * 1024 * n);
+    const ClusterProfile *p = &s->at[j->class];
+    uint32_t              usual_cores = (uint32_t)((uint64_t)j->cores_milli * gpus / j->gpus);
+    uint32_t              usual_memory = (uint32_t)((uint64_t)j->memory_mib * gpus / j->gpus);
+    if (cores_milli == usual_cores && memory_mib == usual_memory) return 1;
+    double cores = cores_milli / 1000.0 / gpus / pace_cores(s, j);
+    double gb = memory_mib / 1024.0 / gpus / pace_memory(s, j);
+    double usual = profile_speed(p, s->share_cores, s->share_gb), now = profile_speed(p, cores, gb);
+    return (usual > 0 ? now / usual : 1) * pace_lack(cores, fmin(p->speed.row[0], s->share_cores)) *
+           pace_lack(gb, fmin(p->speed.column[0], s->share_gb));
 }
 
 // On so many servers, against the fewest that could hold it.
@@ -54,8 +68,7 @@ static inline double pace_alone(const ClusterSetup *s, const ClusterJob *j, cons
     for (uint32_t i = 0; i < n; i++) {
         double x = pace_type(s, j, at[i].server);
         if (!s->gpus_only)
-            x *= pace_fed(&s->profiles->at[j->class], j, at[i].gpus, at[i].cores_milli,
-                          at[i].memory_mib);
+            x *= pace_fed(s->profiles, j, at[i].gpus, at[i].cores_milli, at[i].memory_mib);
         if (i == 0 || x < least) least = x;
     }
     return least * pace_spread(s, j, n);

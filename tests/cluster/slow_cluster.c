@@ -52,23 +52,29 @@ static const ClusterProfile *profile_of(const Slow *s, const SlowJob *x) {
     return &s->run->profiles->at[x->class_];
 }
 
-// What is below the table, and below what the job has by default, counts in proportion.
-static double lack(double has, double usual, double least) {
-    double need = fmin(usual, floor(least));
+// What is below the table, and below the share, counts in proportion.
+static double lack(double has, double share, double least) {
+    double need = fmin(share, least);
     return need > 0 ? fmin(1, has / need) : 1;
 }
 
-static double fed(const ClusterProfile *p, const SlowJob *x, const Job *j, const ClusterSlice *at) {
-    double n = at->gpus;
-    double cores = floor((double)x->cores_milli * n / j->gpus);
-    double memory = floor((double)x->memory_mib * n / j->gpus);
+// What the job asks for counts as the share of its class.
+static double fed(const ClusterProfiles *all, const SlowJob *x, const Job *j,
+                  const ClusterSlice *at) {
+    const ClusterProfile *p = &all->at[x->class_];
+    double                n = at->gpus;
+    double                cores = floor((double)x->cores_milli * n / j->gpus);
+    double                memory = floor((double)x->memory_mib * n / j->gpus);
     if (at->cores_milli == (uint32_t)cores && at->memory_mib == (uint32_t)memory) return 1;
-    double usual = slow_profile_grid(&p->speed, x->cores_milli / 1e3 / j->gpus,
-                                     x->memory_mib / 1024.0 / j->gpus);
-    double now =
-        slow_profile_grid(&p->speed, at->cores_milli / 1e3 / n, at->memory_mib / 1024.0 / n);
-    return now / usual * lack(at->cores_milli, cores, p->speed.row[0] * 1e3 * n) *
-           lack(at->memory_mib, memory, p->speed.column[0] * 1024 * n);
+    double c = x->cores_milli > 0
+                   ? all->share_cores * (at->cores_milli / n) * j->gpus / x->cores_milli
+                   : at->cores_milli / n / 1e3;
+    double r = x->memory_mib > 0 ? all->share_gb * (at->memory_mib / n) * j->gpus / x->memory_mib
+                                 : at->memory_mib / n / 1024;
+    double now = slow_profile_grid(&p->speed, c, r);
+    double usual = slow_profile_grid(&p->speed, all->share_cores, all->share_gb);
+    return now / usual * lack(c, all->share_cores, p->speed.row[0]) *
+           lack(r, all->share_gb, p->speed.column[0]);
 }
 
 static double on_type(const Slow *s, const ClusterProfile *p, const ClusterSlice *at) {
@@ -112,7 +118,8 @@ static double rate_of(const Slow *s, uint32_t job) {
     if (x->class_ == CLUSTER_NONE) return has / ((double)j->gpus * j->gpu_milli);
     const ClusterProfile *p = profile_of(s, x);
     for (uint32_t i = 0; i < x->n; i++) {
-        least = fmin(least, fed(p, x, j, &x->slices[i]) * on_type(s, p, &x->slices[i]));
+        least =
+            fmin(least, fed(s->run->profiles, x, j, &x->slices[i]) * on_type(s, p, &x->slices[i]));
         for (uint32_t g = 0; g < CLUSTER_GPUS; g++)
             if ((x->slices[i].mask >> g & 1) != 0)
                 company = fmin(company, beside(s, job, x->slices[i].server, g));

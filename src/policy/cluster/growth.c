@@ -22,10 +22,14 @@ static const ClusterProfile *profile_of(const ClusterSetup *s, const ClusterJob 
     return none ? NULL : &s->profiles->at[j->class];
 }
 
+static bool level(Draft *d, uint32_t slot, double cores_milli, double mib) {
+    return draft_level(d, slot, d->view->tasks[slot].job.gpu_milli, cores_milli, mib);
+}
+
 bool growth_may(const Draft *d, uint32_t slot) {
     uint32_t            n = 0;
     const ClusterSlice *s = draft_has(d, slot, &n);
-    return n == 1 && s->gpu_milli == CLUSTER_WHOLE &&
+    return n == 1 && s->gpu_milli == d->view->tasks[slot].job.gpu_milli &&
            profile_of(d->view->setup, &d->view->tasks[slot].job) != NULL;
 }
 
@@ -35,12 +39,13 @@ void growth_base(const Growth *g, const ClusterSetup *s, const ClusterJob *j, do
     double                all = j->gpus > 0 ? j->gpus : 1;
     *cores_milli = j->cores_milli / all;
     *mib = j->memory_mib / all;
-    if (p == NULL || !g->lean || j->gpus > s->most_gpus || j->gpu_milli < CLUSTER_WHOLE) return;
+    if (p == NULL || !g->lean || j->gpus > s->most_gpus) return;
+    double to_cores = 1e3 * pace_cores(s->profiles, j), to_mib = 1024 * pace_memory(s->profiles, j);
     for (uint32_t i = 0; i < p->ladder.n; i++) {
         const ProfileRung *r = &p->ladder.at[i];
         if (r->share < 1) continue;
-        if (r->cores * 1e3 < *cores_milli) *cores_milli = r->cores * 1e3;
-        if (r->gb * 1024 < *mib) *mib = r->gb * 1024;
+        if (r->cores * to_cores < *cores_milli) *cores_milli = r->cores * to_cores;
+        if (r->gb * to_mib < *mib) *mib = r->gb * to_mib;
         return;
     }
 }
@@ -53,7 +58,7 @@ static void shrink(const Growth *g, Draft *d, uint32_t slot) {
     growth_base(g, d->view->setup, &d->view->tasks[slot].job, &cores, &mib);
     uint32_t base = draft_amount(s->gpus * cores), least = draft_amount(s->gpus * mib);
     if (s->cores_milli <= base && s->memory_mib <= least) return;
-    (void)draft_level(d, slot, CLUSTER_WHOLE, cores, mib);
+    (void)level(d, slot, cores, mib);
 }
 
 void growth_yield(Growth *g, Draft *d) {
@@ -62,7 +67,7 @@ void growth_yield(Growth *g, Draft *d) {
     for (uint32_t i = 0; i < d->view->n_running; i++) shrink(g, d, d->view->running[i]);
 }
 
-static void add_point(Climber *c, const ClusterProfile *p, const ClusterJob *j, double cores,
+static void add_point(Climber *c, const ClusterProfiles *p, const ClusterJob *j, double cores,
                       double mib) {
     c->cores[c->n] = cores;
     c->mib[c->n] = mib;
@@ -71,16 +76,18 @@ static void add_point(Climber *c, const ClusterProfile *p, const ClusterJob *j, 
 }
 
 static Climber climber(const Growth *g, const ClusterView *v, uint32_t slot) {
-    const ClusterJob     *j = &v->tasks[slot].job;
-    const ClusterProfile *p = profile_of(v->setup, j);
-    Climber               c = {.slot = slot, .gpus = j->gpus};
-    double                cores = 0, mib = 0, all = j->gpus > 0 ? j->gpus : 1;
+    const ClusterJob      *j = &v->tasks[slot].job;
+    const ClusterProfile  *p = profile_of(v->setup, j);
+    Climber                c = {.slot = slot, .gpus = j->gpus};
+    const ClusterProfiles *of = v->setup->profiles;
+    double                 cores = 0, mib = 0, all = j->gpus > 0 ? j->gpus : 1;
     growth_base(g, v->setup, j, &cores, &mib);
-    add_point(&c, p, j, cores, mib);
+    add_point(&c, of, j, cores, mib);
     for (uint32_t i = 0; i < p->ladder.n && c.n < POINTS; i++)
         if (p->ladder.at[i].share >= 1)
-            add_point(&c, p, j, p->ladder.at[i].cores * 1e3, p->ladder.at[i].gb * 1024);
-    if (c.n < POINTS) add_point(&c, p, j, j->cores_milli / all, j->memory_mib / all);
+            add_point(&c, of, j, p->ladder.at[i].cores * 1e3 * pace_cores(of, j),
+                      p->ladder.at[i].gb * 1024 * pace_memory(of, j));
+    if (c.n < POINTS) add_point(&c, of, j, j->cores_milli / all, j->memory_mib / all);
     return c;
 }
 
@@ -105,7 +112,7 @@ static bool step(const Growth *g, Draft *d, uint32_t server, Climber *c, uint32_
         }
     if (who == n) return false;
     c[who].at = to;
-    return draft_level(d, c[who].slot, CLUSTER_WHOLE, c[who].cores[to], c[who].mib[to]);
+    return level(d, c[who].slot, c[who].cores[to], c[who].mib[to]);
 }
 
 static uint32_t join(const Growth *g, Draft *d, uint32_t server, uint32_t slot, Climber *c,
@@ -114,7 +121,7 @@ static uint32_t join(const Growth *g, Draft *d, uint32_t server, uint32_t slot, 
     const ClusterSlice *s = draft_has(d, slot, &k);
     if (n == GROWTH_TASKS || !growth_may(d, slot) || s->server != server) return n;
     c[n] = climber(g, d->view, slot);
-    return n + draft_level(d, slot, CLUSTER_WHOLE, c[n].cores[0], c[n].mib[0]);
+    return n + level(d, slot, c[n].cores[0], c[n].mib[0]);
 }
 
 // Everybody goes down to the base; then what is free is climbed with.
@@ -135,8 +142,8 @@ static void stay(Draft *d, uint32_t server) {
         uint32_t            slot = x->residents[i], n = 0;
         const ClusterSlice *now = draft_has(d, slot, &n), *had = d->view->tasks[slot].slices;
         if (now == had || !growth_may(d, slot)) continue;
-        (void)draft_level(d, slot, CLUSTER_WHOLE, (double)had->cores_milli / had->gpus,
-                          (double)had->memory_mib / had->gpus);
+        (void)level(d, slot, (double)had->cores_milli / had->gpus,
+                    (double)had->memory_mib / had->gpus);
     }
 }
 

@@ -18,7 +18,7 @@ bool pack_may(const ClusterSetup *s, const ClusterJob *a, const ClusterJob *b) {
 
 double pack_speed(const ClusterSetup *s, const ClusterJob *j, double cores_milli, double mib) {
     if (!classed(s, j) || j->gpus == 0 || s->gpus_only) return 1;
-    return pace_fed(&s->profiles->at[j->class], j, j->gpus, draft_amount(j->gpus * cores_milli),
+    return pace_fed(s->profiles, j, j->gpus, draft_amount(j->gpus * cores_milli),
                     draft_amount(j->gpus * mib));
 }
 
@@ -39,10 +39,10 @@ static bool split_two(const ClusterSetup *s, const ClusterJob *const *jobs, cons
     bool   better = false;
     double first = 0, part = 0;
     for (uint32_t r = 0; r <= g->rows && first < cores; r++) {
-        first = at_most(g->row, g->rows, r, 1e3, cores);
+        first = at_most(g->row, g->rows, r, 1e3 * pace_cores(s->profiles, jobs[a]), cores);
         part = 0;
         for (uint32_t c = 0; c <= g->columns && part < mib; c++) {
-            part = at_most(g->column, g->columns, c, 1024, mib);
+            part = at_most(g->column, g->columns, c, 1024 * pace_memory(s->profiles, jobs[a]), mib);
             double of_a = pack_speed(s, jobs[a], first, part);
             double of_b = pack_speed(s, jobs[b], cores - first, mib - part);
             double sum = weight[a] * of_a + weight[b] * of_b;

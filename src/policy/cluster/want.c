@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "contract/pace.h"
 #include "learn/act.h"
 
 // Of the whole cluster, so that cores and memory can be added up.
@@ -28,22 +29,19 @@ static WantRung usual_rung(const ClusterJob *j) {
     return (WantRung){j->cores_milli / n, j->memory_mib / n, 1};
 }
 
-static bool covers(const WantRung *a, const WantRung *b) {
-    return a->cores_milli >= b->cores_milli && a->memory_mib >= b->memory_mib;
-}
-
-// The ladder of its class; of a job that asks for less than the lowest rung, what is above that.
+// The ladder of its class, in what the job asks for.
 static void climb(Want *w, const ClusterSetup *s, const ClusterJob *j) {
     const ClusterProfile *p = &s->profiles->at[j->class];
-    WantRung              usual = usual_rung(j);
-    double speed = profile_speed(p, usual.cores_milli / 1000.0, usual.memory_mib / 1024.0);
+    double                cores = 1000 * pace_cores(s->profiles, j);
+    double                memory = 1024 * pace_memory(s->profiles, j);
     for (uint32_t i = 0; i < p->ladder.n; i++) {
         const ProfileRung *x = &p->ladder.at[i];
-        WantRung r = {(uint32_t)(x->cores * 1000), (uint32_t)(x->gb * 1024), (float)x->speed};
-        if (x->share < 1 || !(speed > 0)) continue;
-        r.rate = (float)(profile_speed(p, r.cores_milli / 1000.0, r.memory_mib / 1024.0) / speed);
-        if (w->n_rungs == 0 && !covers(&usual, &r)) push(w, s, usual);
-        if (w->n_rungs == 0 || covers(&r, &w->rungs[w->n_rungs - 1])) push(w, s, r);
+        WantRung           r = {(uint32_t)(x->cores * cores), (uint32_t)(x->gb * memory), 1};
+        if (i == p->ladder.usual) r = usual_rung(j);
+        if (x->share < 1) continue;
+        r.rate = (float)pace_fed(s->profiles, j, 1, r.cores_milli, r.memory_mib);
+        if (i == p->ladder.usual) r.rate = 1;
+        push(w, s, r);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "contract/cluster.h"
 #include "contract/profile.h"
 
-enum { WANT_RUNGS = PROFILE_RUNGS + 1 };
+enum { WANT_RUNGS = PROFILE_RUNGS };
 
 typedef struct WantRung {
     uint32_t cores_milli, memory_mib;  // for each GPU; of a task without GPUs: for all of it
