@@ -9,18 +9,21 @@
 
 static const char synth_mark[] = "synth:";
 
-enum { USUAL_SERVERS = 8, USUAL_GPUS = 8 };
+enum { USUAL_SERVERS = 8, USUAL_GPUS = 8, ASKED_CORES_MILLI = 12000, ASKED_MIB = 96 * 1024 };
 
 static void set_racks(ServerList *l) {
     for (uint32_t i = 0; i < l->n; i++) l->at[i].rack = i / SCENE_RACK;
     l->racks = (l->n + SCENE_RACK - 1) / SCENE_RACK;
 }
 
-static Err open_servers(const SceneSpec *spec, Arena *a, Scene *s) {
+// Whoever says what jobs want has servers to match: Alibaba's, rather than Synergy's.
+static Err open_servers(const SceneSpec *spec, bool asks, Arena *a, Scene *s) {
     Server      like = spec->like;
     int64_t     n = USUAL_SERVERS;
     const char *what = spec->servers;
     if (like.gpus == 0) like.gpus = USUAL_GPUS;
+    if (asks && like.cores_milli == 0) like.cores_milli = like.gpus * ASKED_CORES_MILLI;
+    if (asks && like.memory_mib == 0) like.memory_mib = like.gpus * ASKED_MIB;
     if (what == NULL || what[strspn(what, "0123456789")] == '\0') {
         if (what != NULL && decimal_read(what, 1, SERVERS_MAX, &n) != DECIMAL_OK)
             return err_set(ERR_ARG, "'%.40s' servers; give 1 to %d, or a file", what, SERVERS_MAX);
@@ -142,17 +145,33 @@ static uint32_t split_at(const JobList *l) {
     return i;
 }
 
-static Err open_trace(const SceneSpec *spec, Arena *a, Scene *s) {
+// Jobs say themselves how many cores they want.
+static bool any_asks(const JobList *l) {
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].cores_milli > 0) return true;
+    return false;
+}
+
+static Err read_trace(const SceneSpec *spec, Arena *a, Scene *s, bool *asks) {
     if (strncmp(spec->trace, synth_mark, strlen(synth_mark)) == 0) {
         s->made = true;
         TRY(synth_load(spec->trace + strlen(synth_mark), a, &s->synth));
+        *asks = s->synth.asks > 0;
+        return ERR_OK;
+    }
+    const char *format = spec->format != NULL ? spec->format : "auto";
+    TRY(trace_read(spec->trace, format, &spec->options, a, &s->jobs));
+    *asks = any_asks(&s->jobs);
+    return ERR_OK;
+}
+
+static Err fit_trace(Scene *s) {
+    if (s->made) {
         if (s->n_jobs > 0) s->synth.jobs = s->n_jobs;
         if (s->load > 0) s->synth.load = s->load;
         s->synth.gpus = s->servers.gpus < INT32_MAX ? (int)s->servers.gpus : INT32_MAX;
         return ERR_OK;
     }
-    const char *format = spec->format != NULL ? spec->format : "auto";
-    TRY(trace_read(spec->trace, format, &spec->options, a, &s->jobs));
     sift(s, &s->jobs, &s->long_ones, &s->too_large);
     if (s->jobs.n == 0) return none_left(s->trace, s->long_ones, s->too_large);
     s->split = split_at(&s->jobs);
@@ -165,9 +184,11 @@ Err scene_open(const SceneSpec *spec, Arena *a, Scene *out) {
                .n_jobs = spec->jobs,
                .load = spec->load,
                .max_s = spec->max_s};
-    TRY(open_servers(spec, a, &s));
+    bool  asks = false;
+    TRY(read_trace(spec, a, &s, &asks));
+    TRY(open_servers(spec, asks, a, &s));
     TRY(scene_profiles(spec->profiles, false, &s.servers, a, &s.profiles));
-    TRY(open_trace(spec, a, &s));
+    TRY(fit_trace(&s));
     *out = s;
     return ERR_OK;
 }

@@ -18,16 +18,17 @@ enum { SCENE_MEASURE = 100, SCENE_TRAIN = 1000000, SCENE_RACK = 16, SCENE_JOBS =
 #define SCENE_MAX_S INT64_C(86400)
 
 typedef struct SceneSpec {
-    const char  *trace;     // a file, a name, or synth:NAME
-    const char  *format;    // NULL: auto
-    TraceOptions options;   // of the file
-    const char  *servers;   // how many, or a file; NULL: 8
-    Server       like;      // of so many; 0 GPUs: 8; 0 cores, 0 memory: 3 and 62.5 GB a GPU
-    const char  *profiles;  // files, parted by commas, over the shipped ones; none; NULL: shipped
-    const char  *mix;       // of jobs without a model; NULL: the classes' own weights
-    uint32_t     jobs;      // of a draw; 0: the whole trace, times and all
-    double       load;      // GPU time asked for by what there is while jobs come; 0: as it is
-    int64_t      max_s;     // longer jobs are left out; 0: none are
+    const char  *trace;    // a file, a name, or synth:NAME
+    const char  *format;   // NULL: auto
+    TraceOptions options;  // of the file
+    const char  *servers;  // how many, or a file; NULL: 8
+    Server       like;     // of so many; 0 GPUs: 8; 0 cores, 0 memory: 3 and 62.5 GB a GPU, 12
+                           // and 96 where jobs say what they want
+    const char *profiles;  // files, parted by commas, over the shipped ones; none; NULL: shipped
+    const char *mix;       // of jobs without a model; NULL: the classes' own weights
+    uint32_t    jobs;      // of a draw; 0: the whole trace, times and all
+    double      load;      // GPU time asked for by what there is while jobs come; 0: as it is
+    int64_t     max_s;     // longer jobs are left out; 0: none are
 } SceneSpec;
 
 typedef struct Scene {  // never changes, so that threads may share it
