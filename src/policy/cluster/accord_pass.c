@@ -16,23 +16,25 @@ static float same_job(const Accord *a, uint32_t mine, uint32_t its) {
     return a->give[mine] >= need || a->give[its] >= need ? 0 - a->rules.penalty : a->rules.bonus;
 }
 
-// Rows beyond its choices, and what idling is part of, are 0, for so are the sides there.
+// to [wide] += scale * from
+static void add_scaled(float *restrict to, float scale, const float *restrict from, uint32_t wide) {
+    for (uint32_t d = 0; d < wide; d++) to[d] += scale * from[d];
+}
+
+// Columns beyond its choices, and those of idling, are 0, for so are the sides there.
 static void learned_pairs(const Accord *a, uint32_t i, uint32_t j, float *pair) {
-    uint32_t     rank = a->p->rank;
+    uint32_t     rank = a->p->rank, wide = (a->n_choices[j] + 3) / 4 * 4;
     const float *mine = a->side + (size_t)i * CHOICES * 2 * rank;
     const float *its = a->side + (size_t)j * CHOICES * 2 * rank;
     float        half = (float)(0.5 / a->scale);
-    for (uint32_t c = 1; c < a->n_choices[i]; c++) {
-        float sum[CHOICES] = {0};
-        for (uint32_t r = 0; r < rank; r++) {
-            float left = mine[r * CHOICES + c], right = mine[(rank + r) * CHOICES + c];
-            for (uint32_t d = 0; d < CHOICES; d++)
-                sum[d] += left * its[(rank + r) * CHOICES + d] + right * its[r * CHOICES + d];
+    for (uint32_t c = 0; c < a->n_choices[i]; c++) {
+        float *row = pair + c * CHOICES;
+        memset(row, 0, CHOICES * sizeof *row);
+        for (uint32_t r = 0; r < 2 * rank && c > 0; r++) {
+            const float *across = its + (r < rank ? r + rank : r - rank) * CHOICES;
+            add_scaled(row, mine[r * CHOICES + c] * half, across, wide);
         }
-        for (uint32_t d = 0; d < CHOICES; d++) {
-            float worth = sum[d] * half;
-            pair[c * CHOICES + d] = worth - worth == 0 ? worth : 0;
-        }
+        for (uint32_t d = 0; d < wide; d++) row[d] = row[d] - row[d] == 0 ? row[d] : 0;
     }
 }
 
@@ -54,7 +56,6 @@ static void pairs_of(Accord *a, uint32_t i) {
         float       *pair = pair_at(a, arc);
         matches_of(a, mine, a->arcs[arc].to, match);
         if (a->p->rank == 0) continue;
-        memset(pair, 0, CHOICES * sizeof *pair);
         learned_pairs(a, i, a->arcs[arc].to, pair);
         for (uint32_t d = 1; d < CHOICES; d++)
             if (match[d].of > 0) pair[match[d].of * CHOICES + d] += match[d].worth;
@@ -68,12 +69,12 @@ static float pair_worth(const Accord *a, uint32_t arc, uint32_t c, uint32_t d) {
     return match->of == c ? match->worth : 0;
 }
 
-// The best over c of own(c) + pair(c, d), for every d.
-static void best_with(const Accord *a, uint32_t arc, uint32_t n, const float *own, float *best) {
-    const float *pair = pair_at(a, arc);
-    for (uint32_t d = 0; d < CHOICES; d++) best[d] = -INFINITY;
+// The best over c of own(c) + pair(c, d), for the first `wide` of d.
+static void best_with(const float *restrict pair, uint32_t n, uint32_t wide,
+                      const float *restrict own, float *restrict best) {
+    for (uint32_t d = 0; d < wide; d++) best[d] = -INFINITY;
     for (uint32_t c = 0; c < n; c++)
-        for (uint32_t d = 0; d < CHOICES; d++) {
+        for (uint32_t d = 0; d < wide; d++) {
             float worth = own[c] + pair[c * CHOICES + d];
             best[d] = worth > best[d] ? worth : best[d];
         }
@@ -105,7 +106,7 @@ static void tell(Accord *a, uint32_t i, uint32_t arc) {
     float        own[CHOICES], now[CHOICES], mean = 0, stays = a->rules.damping;
     for (uint32_t c = 0; c < CHOICES; c++) own[c] = a->sum[(size_t)i * CHOICES + c] - heard[c];
     if (a->p->rank > 0)
-        best_with(a, arc, a->n_choices[i], own, now);
+        best_with(pair_at(a, arc), a->n_choices[i], (n + 3) / 4 * 4, own, now);
     else
         best_apart(a, arc, a->n_choices[i], own, now);
     for (uint32_t d = 0; d < n; d++) mean += now[d];
