@@ -92,11 +92,20 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     g->due = INT64_MAX;
 }
 
-// Those whose company has gone have their GPUs to themselves.
+// Cores or memory, less than it asks for.
+static bool lacks(const ClusterTask *t) {
+    const ClusterSlice *s = &t->slices[0];
+    uint64_t            all = t->job.gpus;
+    return (s->cores_milli + 1) * all <= (uint64_t)t->job.cores_milli * s->gpus ||
+           (s->memory_mib + 1) * all <= (uint64_t)t->job.memory_mib * s->gpus;
+}
+
+// Those whose company has gone have their GPUs, and what else they ask for, to themselves.
 static void restore(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
-        if (t->slices[0].gpu_milli < t->job.gpu_milli && pack_alone(&g->draft, v->running[i]))
+        bool               whole = t->slices[0].gpu_milli == t->job.gpu_milli;
+        if (t->job.gpus > 0 && (whole ? lacks(t) : pack_alone(&g->draft, v->running[i])))
             pack_restore(&g->draft, v->running[i]);
     }
 }
