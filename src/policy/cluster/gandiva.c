@@ -7,8 +7,10 @@
 //    who has waited, the longest slice first.
 // 3. Gangs that do not fit though there are enough GPUs free are made room for: small jobs move to
 //    other servers.
-// 4. When nobody waits, packs are parted as GPUs become free, and jobs grow into cores and memory
-//    that nobody uses. They shrink again at once when somebody comes.
+// 4. When nobody waits, packs are parted as GPUs become free.
+// 5. Gangs here are of fixed size, so what grows and shrinks are cores and memory: a job shrinks to
+//    where its class's ladder begins, so that those grow whose rate rises by it, and gives back at
+//    once when somebody comes.
 //
 // A stop and a move cost a restart, so slices are longer than the original's minute. Moves are made
 // for jobs that have run for long enough that they may be expected to run on for longer than that.
@@ -21,8 +23,8 @@ enum { TRIES = 256, PATIENCE = 20, MOVES = 4, SHAPES = 32 };
 
 #define SETTINGS(X)                                                                                \
     X(period_s, int, 900, 1, 86400, "of a time slice")                                             \
-    X(joint, double, 1.1, 1.0, 2.0, "a pack is kept if it gets more than this done together")      \
-    X(grow, int, 1, 0, 1, "jobs grow into cores and memory that nobody uses")
+    X(joint, double, 1.3, 1.0, 2.0, "a pack is kept if it gets more than this done together")      \
+    X(grow, int, 2, 0, 2, "into cores and memory: 1 that nobody uses, 2 that nobody needs")
 
 typedef struct GandivaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -89,6 +91,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     g->period = with->period_s * CLUSTER_SECOND;
     g->least_joint = with->joint;
     g->grows = with->grow != 0;
+    g->growth.lean = with->grow > 1;
     g->due = INT64_MAX;
 }
 
@@ -111,9 +114,13 @@ static void restore(Gandiva *g, const ClusterView *v) {
 }
 
 static void start(Gandiva *g, const ClusterView *v) {
+    uint32_t failed = 0;
     g->n_left_over = 0;
-    for (uint32_t i = 0; i < v->n_waiting; i++)
-        if (!draft_place(&g->draft, v->waiting[i])) g->left_over[g->n_left_over++] = v->waiting[i];
+    for (uint32_t i = 0; i < v->n_waiting && failed < TRIES; i++) {
+        bool placed = draft_place(&g->draft, v->waiting[i]);
+        failed = placed ? 0 : failed + 1;
+        if (!placed) g->left_over[g->n_left_over++] = v->waiting[i];
+    }
 }
 
 // Those of left_over that found a place by now are taken out.
@@ -160,7 +167,7 @@ static bool lonely(const Gandiva *g, const ClusterJob *j) {
 // Beside whom the two together would do the most; by index into hosts.
 static uint32_t best_host(Gandiva *g, const ClusterView *v, const ClusterJob *j) {
     uint32_t best = CLUSTER_NONE;
-    double   most = 0;
+    double   most = 0.9 * g->least_joint;  // what is free there may make up for it
     for (uint32_t i = 0; i < g->n_hosts; i++) {
         const ClusterJob *h = &v->tasks[g->hosts[i]].job;
         if (!pack_may(v->setup, h, j)) continue;

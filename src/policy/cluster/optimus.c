@@ -1,9 +1,9 @@
 // optimus: the next unit of anything goes to whom it cuts the most remaining time
 //
 // 1. The first unit of a job is its gang of GPUs, with as few cores and as little memory as its
-//    class makes do with. Such units go to the jobs that need the least GPU time to their end, as
-//    these are over soonest: that cuts the most waiting for what it takes. Who runs stops for one
-//    that needs much less than itself.
+//    class makes do with. Such units go to the jobs that need the least to their end, time by the
+//    larger part of what there is that they take: that cuts the most waiting for what it costs. Who
+//    runs stops for one that needs less by more than a restart is worth.
 // 2. Further units are the rungs of the class's ladder of cores and memory on the job's server.
 // Each
 //    goes to the job of which it cuts most remaining time for the larger part of the server's cores
@@ -20,8 +20,7 @@ enum { TRIES = 64 };  // in a row that find no place
 
 #define SETTINGS(X)                                                                                \
     X(period_s, int, 600, 1, 86400, "between rounds, while jobs run")                              \
-    X(stop, double, 2.0, 1.0, 1e9, "who needs so many times as much GPU time stops for another")   \
-    X(hold_s, int, 120, 0, 86400, "for which nobody is stopped again")
+    X(stop, double, 1.2, 1.0, 1e9, "who needs so many times as much stops for another")
 
 typedef struct OptimusSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -39,12 +38,12 @@ typedef struct Optimus {
     Draft     draft;
     Growth    growth;
     LineNode *nodes;    // [n_slots]
-    Line      waiting;  // by GPU time to the end
+    Line      waiting;  // by what they need
     uint32_t *victims;  // [n_slots] who needs most first
     uint32_t *failed;   // [n_slots]
     uint32_t  n_victims, n_failed;
     uint64_t  seen;  // the last entry that stands in line
-    TimeNs    period, due, hold;
+    TimeNs    period, due;
     double    stop;
 } Optimus;
 
@@ -71,9 +70,15 @@ static double left_s(const ClusterView *v, const ClusterTask *t) {
     return (double)left / (double)CLUSTER_SECOND;
 }
 
+// The larger part of what there is that it takes, for as long as it will: what it costs to have it
+// done.
 static double needs(const ClusterView *v, const ClusterTask *t) {
-    double milli = (double)cluster_gpu_milli(&t->job);
-    return left_s(v, t) * (milli > 0 ? milli : 1);
+    const ClusterSetup *s = v->setup;
+    double              gpus = (double)cluster_gpu_milli(&t->job) / (1e3 * (double)s->gpus);
+    double              cores = t->job.cores_milli / ((double)s->cores_milli + 1);
+    double              memory = t->job.memory_mib / ((double)s->memory_mib + 1);
+    double              most = cores > memory ? cores : memory;
+    return left_s(v, t) * (gpus > most ? gpus : most);
 }
 
 static double cut(const void *of, const ClusterView *v, uint32_t slot, double from, double to) {
@@ -93,7 +98,6 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     o->growth.lean = true;
     o->waiting = (Line){o->nodes, CLUSTER_NONE};
     o->period = with->period_s * CLUSTER_SECOND;
-    o->hold = with->hold_s * CLUSTER_SECOND;
     o->stop = with->stop;
     o->due = INT64_MAX;
 }
@@ -116,8 +120,7 @@ static void find_victims(Optimus *o, const ClusterView *v) {
     o->n_victims = 0;
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
-        if (v->now - t->since < o->hold || t->job.gpus == 0) continue;
-        line_push(&l, v->running[i], (Rank){-needs(v, t), 0}, t->entry);
+        if (t->job.gpus > 0) line_push(&l, v->running[i], (Rank){-needs(v, t), 0}, t->entry);
     }
     for (uint32_t slot; (slot = line_pop(&l)) != CLUSTER_NONE;) o->victims[o->n_victims++] = slot;
 }

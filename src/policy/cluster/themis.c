@@ -21,8 +21,8 @@
 enum { TRIES = 256, PATIENCE = 20 };  // in a row that find no place; periods until all make room
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 600, 1, 86400, "for which GPUs are lent")                                     \
-    X(fairness, double, 0.8, 0.0, 1.0, "GPUs are offered to the worst 1 - this of all first")
+    X(period_s, int, 300, 1, 86400, "for which GPUs are lent")                                     \
+    X(fairness, double, 0.1, 0.0, 1.0, "GPUs are offered to the worst 1 - this of all first")
 
 typedef struct ThemisSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
