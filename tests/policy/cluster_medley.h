@@ -1,6 +1,7 @@
 // Medley: small clusters and random mixed traces on which policies are run.
 #pragma once
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

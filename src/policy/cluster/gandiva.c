@@ -132,16 +132,22 @@ static void sweep(Gandiva *g) {
     g->n_left_over = kept;
 }
 
+static void add_host(Gandiva *g, const ClusterView *v, uint32_t slot) {
+    uint32_t            n = 0;
+    const ClusterSlice *s = draft_has(&g->draft, slot, &n);
+    if (n > 0 && s->gpus > 0 && s->gpu_milli == CLUSTER_WHOLE &&
+        v->tasks[slot].job.class != CLUSTER_NONE)
+        g->hosts[g->n_hosts++] = slot;
+}
+
+// Those that run, and those that are to be started.
 static void find_hosts(Gandiva *g, const ClusterView *v) {
     g->n_hosts = g->n_alone = 0;
     if (v->setup->profiles == NULL) return;
-    for (uint32_t i = 0; i < v->n_running; i++) {
-        uint32_t            slot = v->running[i], n = 0;
-        const ClusterSlice *s = draft_has(&g->draft, slot, &n);
-        if (n > 0 && s->gpus > 0 && s->gpu_milli == CLUSTER_WHOLE &&
-            v->tasks[slot].job.class != CLUSTER_NONE)
-            g->hosts[g->n_hosts++] = slot;
-    }
+    for (uint32_t i = 0; i < v->n_running; i++) add_host(g, v, v->running[i]);
+    for (uint32_t i = 0; i < g->draft.n_touched; i++)
+        if (v->tasks[g->draft.touched[i]].state == CLUSTER_WAITING)
+            add_host(g, v, g->draft.touched[i]);
 }
 
 static double joint(Gandiva *g, const ClusterView *v, const ClusterJob *a, const ClusterJob *b) {
