@@ -80,7 +80,8 @@ static void put_back(Draft *d, DraftTask *x) {
 }
 
 // Whoever asks for no less of anything than one that found no place finds none either. Gangs are
-// compared with their like, and with one GPU of themselves.
+// compared with their like, and with one GPU of themselves; wide ones, whose place is searched for
+// server by server, with their equals; and parts of GPUs with parts, to which some are closed.
 static bool hopeless(const Draft *d, const ClusterJob *j) {
     uint64_t all = j->gpus > 0 ? j->gpus : 1;
     for (uint32_t i = 0; i < d->n_hopeless; i++) {
@@ -88,9 +89,14 @@ static bool hopeless(const Draft *d, const ClusterJob *j) {
         uint64_t          part = h->gpus > 0 ? h->gpus : 1;
         bool              typed = h->gpu_types == 0 || h->gpu_types == j->gpu_types;
         bool              like = h->gpus == j->gpus || (h->gpus == 1 && j->gpus > 0);
-        bool              fed = h->cores_milli * all <= j->cores_milli * part &&
+        bool              whole = h->gpu_milli == CLUSTER_WHOLE;
+        bool wide = h->gpus > 1 && (h->gpu_types != 0 || h->gpus > d->view->setup->most_gpus);
+        bool same = h->cores_milli == j->cores_milli && h->memory_mib == j->memory_mib;
+        bool fed = h->cores_milli * all <= j->cores_milli * part &&
                    h->memory_mib * all <= j->memory_mib * part;
-        if (typed && like && fed && h->gpu_milli <= j->gpu_milli) return true;
+        if (typed && like && (wide ? same : fed) && whole == (j->gpu_milli == CLUSTER_WHOLE) &&
+            h->gpu_milli <= j->gpu_milli)
+            return true;
     }
     return false;
 }
