@@ -79,24 +79,28 @@ static void put_back(Draft *d, DraftTask *x) {
     while (x->n == 0 && i > 0) floor_give(&d->floor, &x->slices[--i]);
 }
 
-// Whoever asks for no less of anything than one that found no place finds none either. Gangs are
-// compared with their like, and with one GPU of themselves; wide ones, whose place is searched for
-// server by server, with their equals; and parts of GPUs with parts, to which some are closed.
+// Whether they look for a place in the same way: gangs as their like and as one GPU of themselves;
+// parts of GPUs as those of their class, as not everybody may be beside everybody.
+static bool alike(const ClusterJob *h, const ClusterJob *j) {
+    bool whole = h->gpu_milli == CLUSTER_WHOLE;
+    if (h->gpu_types != 0 && h->gpu_types != j->gpu_types) return false;
+    if (h->gpus != j->gpus && (h->gpus != 1 || j->gpus == 0)) return false;
+    if (whole != (j->gpu_milli == CLUSTER_WHOLE)) return false;
+    return whole || h->class == j->class;
+}
+
+// Whoever asks for no less of anything than one that found no place finds none either. The place of
+// a wide gang is searched for server by server, so that only its equals find none.
 static bool hopeless(const Draft *d, const ClusterJob *j) {
     uint64_t all = j->gpus > 0 ? j->gpus : 1;
     for (uint32_t i = 0; i < d->n_hopeless; i++) {
         const ClusterJob *h = &d->hopeless[i];
         uint64_t          part = h->gpus > 0 ? h->gpus : 1;
-        bool              typed = h->gpu_types == 0 || h->gpu_types == j->gpu_types;
-        bool              like = h->gpus == j->gpus || (h->gpus == 1 && j->gpus > 0);
-        bool              whole = h->gpu_milli == CLUSTER_WHOLE;
         bool wide = h->gpus > 1 && (h->gpu_types != 0 || h->gpus > d->view->setup->most_gpus);
         bool same = h->cores_milli == j->cores_milli && h->memory_mib == j->memory_mib;
         bool fed = h->cores_milli * all <= j->cores_milli * part &&
                    h->memory_mib * all <= j->memory_mib * part;
-        if (typed && like && (wide ? same : fed) && whole == (j->gpu_milli == CLUSTER_WHOLE) &&
-            h->gpu_milli <= j->gpu_milli)
-            return true;
+        if (alike(h, j) && (wide ? same : fed) && h->gpu_milli <= j->gpu_milli) return true;
     }
     return false;
 }

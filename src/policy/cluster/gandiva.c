@@ -21,6 +21,8 @@
 
 enum { TRIES = 256, PATIENCE = 20, MOVES = 4, SHAPES = 32 };
 
+#define SLOWEST 0.25  // in a pack, against being alone
+
 #define SETTINGS(X)                                                                                \
     X(period_s, int, 900, 1, 86400, "of a time slice")                                             \
     X(joint, double, 1.3, 1.0, 2.0, "a pack is kept if it gets more than this done together")      \
@@ -191,10 +193,10 @@ static void pack(Gandiva *g, const ClusterView *v) {
         PackSplit         split;
         if (j->class == CLUSTER_NONE || lonely(g, j)) continue;
         uint32_t h = best_host(g, v, j);
-        bool     fits = h != CLUSTER_NONE &&
-                    pack_try(&g->draft, g->hosts[h], g->left_over[i], &split) &&
-                    split.sum > g->least_joint &&
-                    pack_join(&g->draft, g->hosts[h], g->left_over[i], &split);
+        bool     fits =
+            h != CLUSTER_NONE && pack_try(&g->draft, g->hosts[h], g->left_over[i], &split) &&
+            split.sum > g->least_joint && split.rate[0] > SLOWEST && split.rate[1] > SLOWEST &&
+            pack_join(&g->draft, g->hosts[h], g->left_over[i], &split);
         if (fits)
             g->hosts[h] = g->hosts[--g->n_hosts];
         else if (g->n_alone < SHAPES)

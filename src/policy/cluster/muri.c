@@ -11,7 +11,7 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 0, 0, 86400, "between decisions that stop jobs; 0: at every event")         \
+    X(period_s, int, 0, 0, 86400, "between decisions that stop jobs; 0: at every event")           \
     X(depth, double, 1.0, 1.0, 8.0, "jobs that are looked at ask for so many times the GPUs")      \
     X(most, int, 4, 1, PACK_MOST, "jobs in a group")                                               \
     X(gain, double, 1.3, 0.0, 4.0, "what a merger of groups must get done, by each of them")       \
@@ -191,7 +191,10 @@ static void seat_waiting(Muri *m, const ClusterView *v) {
     for (uint32_t i = 0; i < m->match.n_units; i++) {
         MuriUnit *u = &m->match.units[i];
         if (u->gone || v->tasks[u->at[0]].state == CLUSTER_RUNNING) continue;
-        if (draft_place(&m->draft, u->at[0]) && u->n > 1) muri_seat_group(&m->seat, u->at, u->n);
+        ClusterJob j = v->tasks[u->at[0]].job;
+        j.gpu_types = u->types;
+        if (draft_place_as(&m->draft, u->at[0], &j) && u->n > 1)
+            muri_seat_group(&m->seat, u->at, u->n);
     }
 }
 

@@ -47,6 +47,9 @@ void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slot
     for (uint32_t i = 0; i < n; i++) {
         const ClusterJob *x = &tasks[slots[i]].job;
         u->at[i] = slots[i];
+        u->types = u->types == 0       ? x->gpu_types
+                   : x->gpu_types == 0 ? u->types
+                                       : u->types & x->gpu_types;
         classes[i] = x->class;
         known = known && x->class < m->setup->profiles->n && x->gpu_milli == CLUSTER_WHOLE;
     }
