@@ -162,6 +162,9 @@ static void equal_servers_hold_any_type(void **state) {
     for (uint32_t i = 0; i < d.jobs.n; i++) assert_int_equal(d.jobs.at[i].gpu_types, 0);
     assert_int_equal(s.servers.racks, 3);
     assert_int_equal(s.servers.at[39].rack, 2);
+    assert_true(fabs(s.profiles->share_cores - 12) < 1e-9);
+    assert_true(fabs(s.profiles->share_gb - 96) < 1e-9);
+    s = open_scene(&(SceneSpec){.trace = "philly_small", .servers = "40"});
     assert_true(fabs(s.profiles->share_cores - 3) < 1e-9);
     assert_true(fabs(s.profiles->share_gb - 62.5) < 1e-9);
 }
