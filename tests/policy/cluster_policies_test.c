@@ -26,6 +26,7 @@ static bool suits(const ClusterPolicy *p, uint32_t with) {
 }
 
 static void run(const Medley *x, const char *policy, uint64_t seed, ClusterResult *r) {
+    *r = (ClusterResult){0};
     assert_int_equal(medley_run(x, policy, NULL, seed, &arena, r), ERR_OK);
     for (uint32_t i = 0; i < r->n; i++) {
         assert_true(r->ends[i].start >= x->jobs.at[i].submit);

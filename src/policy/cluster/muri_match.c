@@ -73,7 +73,7 @@ static double period(double stage[][PROFILE_STAGES], const uint32_t *offset, uin
 
 double muri_match_turns(const ClusterProfiles *p, const uint32_t *classes, uint32_t n) {
     double   stage[PACK_MOST][PROFILE_STAGES], all = 0, best = 0;
-    uint32_t offset[PACK_MOST];
+    uint32_t offset[PACK_MOST] = {0};
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < PROFILE_STAGES; k++) {
             stage[i][k] = p->at[classes[i]].stage_s[k];
