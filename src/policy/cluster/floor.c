@@ -157,6 +157,16 @@ bool floor_take(Floor *f, const ClusterSlice *s) {
     return true;
 }
 
+static uint32_t roomiest(const Floor *f, const ClusterJob *j) {
+    uint32_t     best = CLUSTER_NONE;
+    ClusterSlice s = slice_of(j, 0, j->gpus);
+    for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
+        if (best != CLUSTER_NONE && f->cores[s.server] <= f->cores[best]) continue;
+        if (fits(f, &s) && suits(f, j, s.server)) best = s.server;
+    }
+    return best;
+}
+
 static uint32_t tightest(const Floor *f, const ClusterJob *j) {
     uint32_t     best = CLUSTER_NONE, least = UINT32_MAX;
     ClusterSlice s = slice_of(j, 0, j->gpus);
@@ -265,7 +275,9 @@ bool floor_place_as(Floor *f, uint32_t task, const ClusterJob *j, ClusterAction 
     if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE) {
         placed = place_part(f, j);
     } else if (j->gpus <= largest(f, j)) {
-        uint32_t i = j->gpus <= f->n_free ? tightest(f, j) : CLUSTER_NONE;
+        uint32_t i = j->gpus > f->n_free ? CLUSTER_NONE
+                     : f->roomy          ? roomiest(f, j)
+                                         : tightest(f, j);
         placed = i != CLUSTER_NONE;
         if (placed) take(f, slice_of(j, i, j->gpus));
     } else {

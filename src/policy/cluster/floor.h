@@ -20,6 +20,7 @@ typedef struct Floor {
     size_t             room;    // of slices
     uint32_t           n_slices, n_free;
     bool               by_parts;  // of GPUs; set before carving where a policy itself shares them
+    bool               roomy;  // gangs go to the server with the most cores free, not the fullest
 } Floor;
 
 void floor_carve(Floor *f, const ClusterSetup *s, Carve *from);

@@ -1,8 +1,8 @@
 // gandiva: time slices, packs and moves, by what is seen and not by what is told
 //
-// 1. A job starts where there is place. Where there is none, it is tried beside a job of the same
-//    width on that one's GPUs, and such a pack is kept if both together get more done than one
-//    alone: what a profile's pairs say stands for what would be measured.
+// 1. A job starts on the server with the most to spare. Where there is no place, it is tried beside
+//    a job of the same width on that one's GPUs, and such a pack is kept if both together get more
+//    done than one alone: what a profile's pairs say stands for what would be measured.
 // 2. Where that does not do either, GPUs are used in turns: who has had its time slice stops for
 //    who has waited, the longest slice first.
 // 3. Gangs that do not fit though there are enough GPUs free are made room for: small jobs move to
@@ -89,6 +89,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     Carve                  c = {.base = state, .used = sizeof *g};
     lay_out(g, s, &c);
     draft_init(&g->draft, s);
+    g->draft.floor.roomy = true;
     g->growth.gain = gain;
     g->period = with->period_s * CLUSTER_SECOND;
     g->least_joint = with->joint;
@@ -326,7 +327,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         take_turns(g, v);
     }
     if (g->n_left_over == 0) part(g, v);
-    if (g->grows) growth_run(&g->growth, &g->draft, false);
+    if (g->grows) growth_run(&g->growth, &g->draft);
     uint32_t n = draft_write(&g->draft, out);
     if (g->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = g->due};
     return n;

@@ -164,7 +164,7 @@ static void find_moves(Growth *g, Draft *d) {
     }
 }
 
-void growth_run(Growth *g, Draft *d, bool everywhere) {
+void growth_run(Growth *g, Draft *d) {
     const ClusterView *v = d->view;
     if (v->setup->profiles == NULL || v->setup->gpus_only) return;
     find_moves(g, d);
@@ -173,7 +173,7 @@ void growth_run(Growth *g, Draft *d, bool everywhere) {
         GrowthSeen        *seen = &g->seen[i];
         bool               changed =
             seen->cores_milli != x->cores_milli || seen->memory_mib != x->memory_mib || g->dirty[i];
-        if (everywhere || changed)
+        if (changed)
             climb(g, d, i);
         else
             stay(d, i);

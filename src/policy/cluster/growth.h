@@ -35,6 +35,6 @@ void growth_base(const Growth *g, const ClusterSetup *s, const ClusterJob *j, do
 // Everybody that runs goes down to its base, so that there is place for others.
 void growth_yield(Growth *g, Draft *d);
 
-// The last change to a draft: those that yielded have their own again, and more where something has
-// changed, or everywhere.
-void growth_run(Growth *g, Draft *d, bool everywhere);
+// The last change to a draft: those that yielded have their own again; where something has changed,
+// everything is given out anew.
+void growth_run(Growth *g, Draft *d);

@@ -5,13 +5,14 @@
 //    larger part of what there is that they take: that cuts the most waiting for what it costs. Who
 //    runs stops for one that needs less by more than a restart is worth.
 // 2. Further units are the rungs of the class's ladder of cores and memory on the job's server.
-// Each
-//    goes to the job of which it cuts most remaining time for the larger part of the server's cores
-//    or memory that it takes, until nobody gains.
-// 3. Gangs are put on as few servers as can be; those on several keep their default.
+//    Each goes to the job whose remaining time it cuts by the largest part, for the larger part of
+//    the server's cores or memory that it takes, until nobody gains. The part of it is what counts:
+//    who gains from a unit gives it back the sooner.
+// 3. Gangs are put on as few servers as can be, and on the one with the most to spare; those on
+//    several keep their default.
 //
-// Everything is thought over when jobs come and end, and in periods, as the remaining time of those
-// that run shrinks. Changing cores and memory costs nothing, so nobody keeps what others need more.
+// Everything is thought over when jobs come and end and, while some wait, in periods. Changing
+// cores and memory costs nothing, so nobody keeps what others need more.
 #include "policy/cluster/growth.h"
 #include "policy/cluster/line.h"
 #include "policy/policies.h"
@@ -19,7 +20,7 @@
 enum { TRIES = 64 };  // in a row that find no place
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 600, 1, 86400, "between rounds, while jobs run")                              \
+    X(period_s, int, 600, 1, 86400, "between rounds, while jobs wait")                             \
     X(stop, double, 1.2, 1.0, 1e9, "who needs so many times as much stops for another")
 
 typedef struct OptimusSettings {
@@ -83,8 +84,9 @@ static double needs(const ClusterView *v, const ClusterTask *t) {
 
 static double cut(const void *of, const ClusterView *v, uint32_t slot, double from, double to) {
     (void)of;
-    double left = left_s(v, &v->tasks[slot]);
-    return from > 0 ? left / from - left / to : 1e18;
+    (void)v;
+    (void)slot;
+    return from > 0 ? to / from - 1 : 1e18;
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
@@ -94,6 +96,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     Carve                  c = {.base = state, .used = sizeof *o};
     lay_out(o, s, &c);
     draft_init(&o->draft, s);
+    o->draft.floor.roomy = true;
     o->growth.gain = cut;
     o->growth.lean = true;
     o->waiting = (Line){o->nodes, CLUSTER_NONE};
@@ -174,12 +177,13 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     bool     round = v->now >= o->due || v->setup->round > 0;
     (void)max;
     if (round || o->due == INT64_MAX) o->due = (v->now / o->period + 1) * o->period;
+    if (v->n_waiting == 0) o->due = INT64_MAX;
     draft_open(&o->draft, v);
     look(o, v);
     if (v->n_waiting > 0) start(o, v);
-    growth_run(&o->growth, &o->draft, round);
+    growth_run(&o->growth, &o->draft);
     uint32_t n = draft_write(&o->draft, out);
-    out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = o->due};
+    if (o->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = o->due};
     return n;
 }
 
