@@ -12,7 +12,11 @@ float inn_pace(const ClusterSetup *s, const Want *w, uint32_t server) {
     return w->class == CLUSTER_NONE ? 1 : (float)pace_type(s, &j, server);
 }
 
-static bool dealt(const Guest *g, const Want *w) { return !g->wide && w->class != CLUSTER_NONE; }
+float inn_part(const Guest *g, const Want *w) {
+    return g->sliced ? (float)g->gpus / (float)w->gpus : 1;
+}
+
+static bool dealt(const Want *w) { return w->class != CLUSTER_NONE; }
 
 static uint8_t rung_of(const Want *w, const ClusterSlice *s) {
     uint32_t n = want_units(w, s->gpus), rung = 0;
@@ -41,7 +45,7 @@ float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64
     return least;
 }
 
-static float spread_of(const ClusterSetup *s, const Want *w, uint32_t servers) {
+float inn_spread(const ClusterSetup *s, const Want *w, uint32_t servers) {
     if (servers < 2 || w->class == CLUSTER_NONE) return 1;
     const ClusterProfile *p = &s->profiles->at[w->class];
     uint32_t              fewest = (w->gpus + s->most_gpus - 1) / s->most_gpus;
@@ -55,9 +59,7 @@ void inn_count(Inn *h, const Want *wants) {
     for (uint32_t i = 0; i < h->n; i++) {
         h->used |= h->at[i].mask;
         const Guest *g = &h->at[i];
-        double       all = wants[g->task].gpus > 0 ? wants[g->task].gpus : 1;
-        double       part = g->wide ? g->gpus / all : 1;
-        h->worth += inn_worth(g, &wants[g->task]) * part;
+        h->worth += inn_worth(g, &wants[g->task]) * inn_part(g, &wants[g->task]);
     }
 }
 
@@ -73,8 +75,9 @@ static void take_in(Inn *h, const ClusterView *v, uint32_t task, const Want *wan
                    .milli = (uint16_t)s->gpu_milli,
                    .gpus = (uint8_t)s->gpus,
                    .rung = rung_of(&wants[task], s),
-                   .wide = t->n_slices > 1,
-                   .share = spread_of(v->setup, &wants[task], t->n_slices) *
+                   .sliced = t->n_slices > 1,
+                   .cap = WANT_RUNGS,
+                   .share = inn_spread(v->setup, &wants[task], t->n_slices) *
                             inn_pace(v->setup, &wants[task], h->server)};
         h->at[h->n++] = g;
     }
@@ -110,8 +113,9 @@ static void sort_steps(InnStep *at, uint32_t n) {
 static void add_steps(const Inn *h, uint32_t guest, const Want *w, InnFill *f) {
     const Guest *g = &h->at[guest];
     uint32_t     n = want_units(w, g->gpus);
-    for (uint32_t r = 1; r < w->n_rungs; r++) {
-        InnStep s = {.worth = w->value * g->share * (w->rungs[r].rate - w->rungs[r - 1].rate),
+    float        value = w->value * g->share * inn_part(g, w);
+    for (uint32_t r = 1; r < w->n_rungs && r <= g->cap; r++) {
+        InnStep s = {.worth = value * (w->rungs[r].rate - w->rungs[r - 1].rate),
                      .cores_milli = n * (w->rungs[r].cores_milli - w->rungs[r - 1].cores_milli),
                      .memory_mib = n * (w->rungs[r].memory_mib - w->rungs[r - 1].memory_mib),
                      .guest = (uint8_t)guest,
@@ -132,15 +136,15 @@ void inn_fill(const Inn *h, const InnLeave *leave, const Want *wants, InnFill *f
         const Guest *g = &h->at[i];
         const Want  *w = &wants[g->task];
         if (leave != NULL && inn_leaves(leave, i)) continue;
-        if (!dealt(g, w)) {
+        if (!dealt(w)) {
             f->cores_milli -= g->cores_milli;
             f->memory_mib -= g->memory_mib;
-            f->worth += inn_worth(g, w) * (g->wide ? (float)g->gpus / (float)w->gpus : 1);
+            f->worth += inn_worth(g, w) * inn_part(g, w);
             continue;
         }
         f->cores_milli -= (int64_t)want_units(w, g->gpus) * w->rungs[0].cores_milli;
         f->memory_mib -= (int64_t)want_units(w, g->gpus) * w->rungs[0].memory_mib;
-        f->worth += w->value * g->share * w->rungs[0].rate;
+        f->worth += w->value * g->share * w->rungs[0].rate * inn_part(g, w);
         add_steps(h, i, w, f);
     }
     sort_steps(f->at, f->n);
@@ -200,7 +204,7 @@ static void share_out(Inn *h, const ClusterSetup *s, const Want *wants) {
     for (uint32_t i = 0; i < h->n; i++) {
         Guest *g = &h->at[i];
         g->milli = (uint16_t)milli_of(h, wants, g);
-        if (g->wide) continue;
+        if (g->sliced) continue;
         g->share = inn_pace(s, &wants[g->task], h->server) *
                    inn_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
     }
@@ -213,12 +217,12 @@ void inn_deal(Inn *h, const ClusterSetup *s, const Want *wants) {
     inn_fill(h, NULL, wants, &f);
     if (f.cores_milli < 0 || f.memory_mib < 0) return;
     for (uint32_t i = 0; i < h->n; i++)
-        if (dealt(&h->at[i], &wants[h->at[i].task])) h->at[i].rung = 0;
+        if (dealt(&wants[h->at[i].task])) h->at[i].rung = 0;
     deal(&f, f.cores_milli, f.memory_mib, h);
     for (uint32_t i = 0; i < h->n; i++) {
         Guest      *g = &h->at[i];
         const Want *w = &wants[g->task];
-        if (!dealt(g, w)) continue;
+        if (!dealt(w)) continue;
         g->cores_milli = want_units(w, g->gpus) * w->rungs[g->rung].cores_milli;
         g->memory_mib = want_units(w, g->gpus) * w->rungs[g->rung].memory_mib;
     }

@@ -2,7 +2,7 @@
 // best dealt to them.
 //
 // Guests get their lowest rung; what is left goes, rung by rung, where a core or a byte buys the
-// most worth. Guests of wide gangs and those without a class keep what they have.
+// most worth. Guests without a class keep what they have.
 #pragma once
 
 #include "policy/cluster/want.h"
@@ -15,9 +15,10 @@ typedef struct Guest {
     uint32_t cores_milli, memory_mib;
     uint16_t milli;
     uint8_t  gpus, rung;
-    bool     fresh;  // it is not there yet
-    bool     wide;
-    float    share;  // what company, spread and the type of GPU leave of its rate
+    bool     fresh;   // it is not there yet
+    bool     sliced;  // others have the rest of its GPUs: it is as fast as the slowest of them
+    uint8_t  cap;     // the rung that it gets at most
+    float    share;   // what company, spread and the type of GPU leave of its rate
 } Guest;
 
 typedef struct Inn {
@@ -63,8 +64,10 @@ void   inn_fill(const Inn *h, const InnLeave *leave, const Want *wants, InnFill 
 double inn_fill_worth(const InnFill *f, int64_t cores_milli, int64_t memory_mib);
 
 float inn_pace(const ClusterSetup *s, const Want *w, uint32_t server);  // on its type of GPU
-float inn_rate(const Guest *g, const Want *w);  // as it is planned
-float inn_worth(const Guest *g, const Want *w);
+float inn_rate(const Guest *g, const Want *w);                          // as it is planned
+float inn_worth(const Guest *g, const Want *w);                         // of all of a gang
+float inn_part(const Guest *g, const Want *w);                          // of it that is here
+float inn_spread(const ClusterSetup *s, const Want *w, uint32_t servers);
 
 // What company leaves of the rate of a task with the GPUs of a mask; 0: somebody does not fit.
 float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64_t mask,

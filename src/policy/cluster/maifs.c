@@ -23,8 +23,8 @@ static AccordRules accord_rules(const MaifsSettings *with) {
     return r;
 }
 
-static void carve_network(Maifs *m, const ClusterSetup *s, size_t window, Carve *from) {
-    size_t jobs = s->n_slots, pairs = s->n_servers * window * m->net.rank;
+static void carve_network(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
+    size_t jobs = s->n_slots, pairs = s->n_servers * asks * m->net.rank;
     m->servers = carve(from, float, (size_t)s->n_servers *MAIFS_SERVER);
     m->jobs = carve(from, float, jobs *MAIFS_JOB);
     m->u = carve(from, float, jobs);
@@ -36,9 +36,10 @@ static void carve_network(Maifs *m, const ClusterSetup *s, size_t window, Carve 
     m->chosen = carve(from, MaifsChosen, jobs + s->gpus);
 }
 
-static void carve_offers(Maifs *m, const ClusterSetup *s, size_t window, Carve *from) {
-    size_t each = window * OFFER_EACH, claims = s->n_servers * window;
-    m->window = carve(from, uint32_t, window);
+static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
+    size_t each = asks * OFFER_EACH, claims = s->n_servers * asks;
+    m->asks = carve(from, OfferAsk, asks);
+    m->window = carve(from, uint32_t, asks);
     m->offers = carve(from, Offer, s->n_servers * each);
     m->payoffs = carve(from, float, s->n_servers *each);
     m->n_offers = carve(from, uint32_t, s->n_servers);
@@ -47,7 +48,7 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t window, Carve *
     m->claim_payoff = carve(from, float, claims);
     m->give = carve(from, uint16_t, claims);
     m->best = carve(from, uint32_t, claims);
-    m->need = carve(from, uint16_t, window);
+    m->need = carve(from, uint16_t, asks);
     m->idle = carve(from, float, s->n_servers);
     m->claims = carve(from, uint32_t, s->n_servers);
 }
@@ -55,20 +56,21 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t window, Carve *
 static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve *from) {
     Maifs      *m = carve(from, Maifs, 1), none, *to = m == NULL ? &none : m;
     AccordRules rules = accord_rules(with);
-    size_t      window = (size_t)(with->window > with->moves ? with->window : with->moves);
+    size_t      asks = 2 * (size_t)(with->window > with->moves ? with->window : with->moves);
     to->net = maifs_net_of(with);
     to->wants = carve(from, Want, s->n_slots);
     to->inns = carve(from, Inn, s->n_servers);
     to->fate = carve(from, uint8_t, s->n_slots);
     to->dense = carve(from, float, s->n_slots);
     to->stay = carve(from, float, s->n_slots);
-    to->each = window * OFFER_EACH;
+    to->each = asks * OFFER_EACH;
+    to->pace = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
     to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + s->gpus);
-    carve_network(to, s, window, from);
-    carve_offers(to, s, window, from);
-    to->accord = accord_carve(s->n_servers, (uint32_t)window, &rules, from);
+    carve_network(to, s, asks, from);
+    carve_offers(to, s, asks, from);
+    to->accord = accord_carve(s->n_servers, (uint32_t)asks, &rules, from);
     return m;
 }
 
@@ -98,6 +100,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     bool                 fixed = strcmp(with->demand, "fixed") == 0;
     m->setup = s;
     m->with = with;
+    m->slices_too = with->slices && !fixed && !with->two_step;
     m->loaded = loaded != NULL ? loaded : &by_rules;
     m->rng = s->rng;
     m->rules = (WantRules){.fixed = fixed,
@@ -175,7 +178,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     m->moving = maifs_open_moves(m);
     if (m->moving) maifs_agree(m);
     m->moving = false;
-    for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_deal(&m->inns[i], m->setup, m->wants);
+    maifs_deal(m);
     uint32_t n = maifs_plan(m, out);
     if (look_again(m)) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = v->now + 1};
     return n;

@@ -18,7 +18,8 @@
     X(two_step, bool, false, 0, 1, "place first, then deal cores and memory")                      \
     X(window, int, 32, 1, 256, "tasks that agents look at, at once")                               \
     X(mates, int, 2, 1, 4, "tasks on a GPU, at most")                                              \
-    X(moves, int, 16, 0, 256, "running tasks that look for a better place, at once")                \
+    X(slices, bool, true, 0, 1, "gangs may be cut into smaller slices than need be")               \
+    X(moves, int, 16, 0, 256, "running tasks that look for a better place, at once")               \
     X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
     X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
     X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \
@@ -51,6 +52,13 @@ typedef struct MaifsLoaded {
     bool         record;   // training: chosen offers are kept
 } MaifsLoaded;
 
+typedef struct MaifsDeal {  // claims on a task, together
+    uint32_t inns;
+    uint8_t  rung;  // the lowest of theirs
+    float    pays;
+    bool     late;  // an inn has changed since
+} MaifsDeal;
+
 typedef struct MaifsStart {  // a slice of a task that is to start
     uint32_t task, inn;
 } MaifsStart;
@@ -68,6 +76,7 @@ typedef struct Maifs {
     Want                *wants;  // [n_slots]
     Inn                 *inns;   // [n_servers]
     uint8_t             *fate;   // [n_slots] in this plan
+    uint8_t             *pace;   // [n_slots] the lowest rung of a gang's slices
     uint32_t            *evicted, n_evicted;
     MaifsStart          *starts;
     uint32_t             n_starts;
@@ -82,18 +91,21 @@ typedef struct Maifs {
     uint32_t  *seen;  // [n_jobs] slots
     // The tasks that agents look at, and their offers.
     uint32_t     *window, n_window;
+    OfferAsk     *asks;  // [n_asks] of them, whole and in slices
+    uint32_t      n_asks;
+    bool          slices_too;
     bool          moving;    // they run, and look for a better place
     float        *stay;      // [n_slots] then: what it costs to take one away from where it is
     size_t        each;      // offers of a server, at most
     float        *dense;     // [n_slots] worth of a task for each of its GPUs
-    Offer        *offers;    // [n_servers][window * OFFER_EACH]
+    Offer        *offers;    // [n_servers][each]
     float        *payoffs;   // likewise
     uint32_t     *n_offers;  // [n_servers]
-    float        *features;  // [window * OFFER_EACH][MAIFS_OFFER]
+    float        *features;  // [each][MAIFS_OFFER]
     MaifsOfferAt *at;
     // What they agree by.
     Accord   *accord;
-    float    *claim_payoff, *idle, *left, *right;  // [n_servers][window], pairs [][][rank]
+    float    *claim_payoff, *idle, *left, *right;  // [n_servers][n_asks], pairs [][][rank]
     uint16_t *give, *need;
     uint32_t *best, *claims;  // offer by which a claim is made; job of each agent
     // For training.
@@ -108,12 +120,19 @@ typedef struct Maifs {
 MaifsNet maifs_net_of(const MaifsSettings *with);
 
 void maifs_see(Maifs *m, const ClusterView *v);  // opens an epoch: who is there, what it is worth
+void maifs_offer(Maifs *m, uint32_t inn);        // anew, to all that ask
+void maifs_claim(Maifs *m);                      // which offer each makes good
 void maifs_agree(Maifs *m);                      // one page of the window, until nobody gains
 bool maifs_open_moves(Maifs *m);  // the window: those that would gain most elsewhere; none: false
+void maifs_deal(Maifs *m);        // cores and memory, in all inns
 uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what was agreed on, as steps
 
 // For training by imitation, after a decision with a network: u [input.n_jobs] with which the
 // network would value what it saw as the rules do (settings urge and margin).
 void maifs_teach(const Maifs *m, float *u);
+
+static inline bool maifs_taken(const Maifs *m, uint32_t task) {
+    return m->fate[task] != MAIFS_STAYS;
+}
 
 static inline size_t maifs_each(const Maifs *m) { return m->each; }

@@ -42,7 +42,7 @@ static Crowd crowd_of(const Inn *inn, const Want *wants) {
         c.cores += g->cores_milli;
         c.memory += g->memory_mib;
         c.shared += g->share < 1;
-        c.wide += g->wide;
+        c.wide += g->sliced;
         c.n++;
     }
     return c;

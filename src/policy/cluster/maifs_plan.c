@@ -14,43 +14,39 @@ static ClusterSlice *put(Maifs *m, const Guest *g, uint32_t server) {
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static bool same(const ClusterSlice *s, const Guest *g) {
-    return s->cores_milli == g->cores_milli && s->memory_mib == g->memory_mib &&
-           s->gpu_milli == g->milli;
-}
-
-static bool grows(const ClusterSlice *s, const Guest *g) {
-    return s->cores_milli < g->cores_milli || s->memory_mib < g->memory_mib ||
-           s->gpu_milli < g->milli;
-}
-
-static ClusterAction level(const Guest *g, const ClusterSlice *s) {
-    return (ClusterAction){.verb = CLUSTER_LEVEL, .task = g->task, .n_slices = 1, .slices = s};
-}
-
-// Down first, so that what others get is free by then; `up`: the rest of the way.
-static uint32_t levels(Maifs *m, const Inn *h, bool up, ClusterAction *out) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < h->n; i++) {
-        const Guest *g = &h->at[i];
-        if (g->fresh || g->wide) continue;
-        const ClusterSlice *was = m->view->tasks[g->task].slices;
-        if (same(was, g) || (up && !grows(was, g))) continue;
-        ClusterSlice *s = put(m, g, h->server);
-        if (!up) {
-            s->cores_milli = least(s->cores_milli, was->cores_milli);
-            s->memory_mib = least(s->memory_mib, was->memory_mib);
-            s->gpu_milli = least(s->gpu_milli, was->gpu_milli);
-        }
-        out[n++] = level(g, s);
-    }
-    return n;
-}
-
 static const Guest *guest_of(const Inn *h, uint32_t task) {
     for (uint32_t i = 0; i < h->n; i++)
         if (h->at[i].task == task) return &h->at[i];
     return NULL;
+}
+
+// Down first, so that what others get is free by then; `up`: the rest of the way.
+static uint32_t level(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
+    const ClusterTask *t = &m->view->tasks[task];
+    ClusterSlice      *first = m->slices + m->n_slices;
+    bool               shrinks = false, grows = false;
+    if (maifs_taken(m, task)) return 0;
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ClusterSlice *was = &t->slices[i];
+        const Guest        *g = guest_of(&m->inns[was->server], task);
+        if (g == NULL) return 0;  // of an inn that is let alone
+        ClusterSlice *s = put(m, g, was->server);
+        shrinks = shrinks || s->cores_milli < was->cores_milli || s->memory_mib < was->memory_mib ||
+                  s->gpu_milli < was->gpu_milli;
+        grows = grows || s->cores_milli > was->cores_milli || s->memory_mib > was->memory_mib ||
+                s->gpu_milli > was->gpu_milli;
+        if (up) continue;
+        s->cores_milli = least(s->cores_milli, was->cores_milli);
+        s->memory_mib = least(s->memory_mib, was->memory_mib);
+        s->gpu_milli = least(s->gpu_milli, was->gpu_milli);
+    }
+    if (up ? !grows : !shrinks) {
+        m->n_slices -= t->n_slices;
+        return 0;
+    }
+    *out = (ClusterAction){
+        .verb = CLUSTER_LEVEL, .task = task, .n_slices = t->n_slices, .slices = first};
+    return 1;
 }
 
 static uint32_t start_all(Maifs *m, ClusterAction *out) {
@@ -68,12 +64,46 @@ static uint32_t start_all(Maifs *m, ClusterAction *out) {
 }
 
 uint32_t maifs_plan(Maifs *m, ClusterAction *out) {
-    uint32_t n = 0;
+    const ClusterView *v = m->view;
+    uint32_t           n = 0;
     m->n_slices = 0;
     for (uint32_t i = 0; i < m->n_evicted; i++)
         out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = m->evicted[i]};
-    for (uint32_t i = 0; i < m->setup->n_servers; i++) n += levels(m, &m->inns[i], false, out + n);
+    for (uint32_t i = 0; i < v->n_running; i++) n += level(m, v->running[i], false, out + n);
     n += start_all(m, out + n);
-    for (uint32_t i = 0; i < m->setup->n_servers; i++) n += levels(m, &m->inns[i], true, out + n);
+    for (uint32_t i = 0; i < v->n_running; i++) n += level(m, v->running[i], true, out + n);
     return n;
+}
+
+// The lowest rung that any slice of a gang has.
+static void find_pace(Maifs *m) {
+    for (uint32_t i = 0; i < m->setup->n_servers; i++)
+        for (uint32_t g = 0; g < m->inns[i].n; g++)
+            if (m->inns[i].at[g].sliced) m->pace[m->inns[i].at[g].task] = WANT_RUNGS;
+    for (uint32_t i = 0; i < m->setup->n_servers; i++)
+        for (uint32_t g = 0; g < m->inns[i].n; g++) {
+            const Guest *x = &m->inns[i].at[g];
+            if (x->sliced && x->rung < m->pace[x->task]) m->pace[x->task] = x->rung;
+        }
+}
+
+// What a slice has beyond the slowest of its gang is of no use to it.
+static bool cap_gangs(const Maifs *m, Inn *h) {
+    bool any = false;
+    for (uint32_t g = 0; g < h->n; g++) {
+        Guest *x = &h->at[g];
+        if (!x->sliced || x->rung <= m->pace[x->task]) continue;
+        x->cap = m->pace[x->task];
+        any = true;
+    }
+    return any;
+}
+
+void maifs_deal(Maifs *m) {
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_deal(&m->inns[i], m->setup, m->wants);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        find_pace(m);
+        for (uint32_t i = 0; i < m->setup->n_servers; i++)
+            if (cap_gangs(m, &m->inns[i])) inn_deal(&m->inns[i], m->setup, m->wants);
+    }
 }

@@ -7,13 +7,10 @@ typedef struct Room {  // on a inn for tasks of one size, when some guests go
     InnFill  fill;
     uint64_t mask;
     float    lost, redo;  // worth of those that go; and that of the time they need to begin again
+    float    away;        // of that worth, what gangs have on other servers
     uint32_t gpus, victims;
     bool     there;
 } Room;
-
-static float part_of(const Guest *g, const Want *w) {
-    return g->wide ? (float)g->gpus / (float)w->gpus : 1;
-}
 
 static bool suits(const OfferDesk *d, const Inn *h, const Want *w) {
     return w->types == 0 || (w->types >> d->setup->servers[h->server].type & 1) != 0;
@@ -68,7 +65,7 @@ static bool enough(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpu
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
         const Want  *x = &d->wants[g->task];
-        bool         level = !g->wide && x->class != CLUSTER_NONE;
+        bool         level = x->class != CLUSTER_NONE;
         if (inn_leaves(leave, i)) continue;
         cores -= level ? want_units(x, g->gpus) * x->rungs[0].cores_milli : g->cores_milli;
         memory -= level ? want_units(x, g->gpus) * x->rungs[0].memory_mib : g->memory_mib;
@@ -103,7 +100,7 @@ bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpu
 static void make_room(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, Room *r) {
     r->gpus = gpus;
     r->victims = 0;
-    r->lost = r->redo = 0;
+    r->lost = r->redo = r->away = 0;
     r->there = offer_victims(d, h, w, gpus, &r->leave, &r->mask);
     if (!r->there) return;
     for (uint32_t i = 0; i < h->n; i++) {
@@ -111,7 +108,8 @@ static void make_room(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
         const Want  *x = &d->wants[g->task];
         if (!inn_leaves(&r->leave, i)) continue;
         r->victims++;
-        r->lost += inn_worth(g, x);  // all of a wide gang stops
+        r->lost += inn_worth(g, x);  // all of a gang stops
+        r->away += inn_worth(g, x) * (1 - inn_part(g, x));
         r->redo += x->value * x->restart_s;
     }
     inn_fill(h, &r->leave, d->wants, &r->fill);
@@ -128,22 +126,30 @@ static double after(const OfferDesk *d, const Inn *h, const Room *r, const Want 
         for (uint32_t i = 0; i < h->n; i++)
             if (inn_leaves(&r->leave, i))
                 worth -= inn_worth(&h->at[i], &d->wants[h->at[i].task]) *
-                         part_of(&h->at[i], &d->wants[h->at[i].task]);
+                         inn_part(&h->at[i], &d->wants[h->at[i].task]);
         return worth;
     }
     return inn_fill_worth(&r->fill, cores, memory);
+}
+
+// What a gang of slices of this size keeps of its rate.
+static float slices_leave(const OfferDesk *d, const Want *w, uint32_t gpus) {
+    if (gpus == 0 || gpus >= w->gpus) return 1;
+    return inn_spread(d->setup, w, (w->gpus + gpus - 1) / gpus);
 }
 
 static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task, const Room *r,
                       Offer *out) {
     uint32_t n = 0, units = want_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
-    float    pace = inn_pace(d->setup, w, h->server);
-    uint32_t first = d->rules.blind || w->wide ? w->usual : 0;
-    uint32_t last = d->rules.blind || w->wide ? w->usual + 1 : w->n_rungs;
+    float    pace = inn_pace(d->setup, w, h->server) * slices_leave(d, w, r->gpus);
+    bool     cut = r->gpus < w->gpus && !w->wide;
+    uint32_t first = d->rules.blind ? w->usual : 0;
+    uint32_t last = d->rules.blind ? w->usual + 1 : w->n_rungs;
     for (uint32_t l = first; l < last; l++) {
         double rest = after(d, h, r, w, units, l);
         if (rest < 0) break;
+        if (cut && w->rungs[l].rate * pace < 1) continue;
         float own = w->value * w->rungs[l].rate * part * pace;
         float redo = d->rules.restart * r->redo / w->left_s;
         out[n++] = (Offer){.mask = r->mask,
@@ -151,7 +157,7 @@ static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
                            .give = (uint16_t)units,
                            .rung = (uint8_t)l,
                            .victims = (uint8_t)r->victims,
-                           .gain = own + (float)(rest - h->worth) - redo -
+                           .gain = own + (float)(rest - h->worth) - redo - r->away -
                                    (r->victims > 0 ? d->rules.patience * r->lost : 0),
                            .own = own,
                            .lost = r->lost,
@@ -168,7 +174,7 @@ static float harm(const OfferDesk *d, const Inn *h, uint64_t mask, uint32_t task
         const Guest *g = &h->at[i];
         const Want  *x = &d->wants[g->task];
         if ((g->mask & mask) == 0) continue;
-        if (g->mask != mask || g->wide || g->fresh || x->class == CLUSTER_NONE) return -1;
+        if (g->mask != mask || g->sliced || g->fresh || x->class == CLUSTER_NONE) return -1;
         float by = (float)profile_pair(d->setup->profiles, x->class, d->wants[task].class);
         if (!(by > 0) || ++*mates >= d->rules.mates) return -1;
         lost += inn_worth(g, x) * (1 - by);
@@ -201,7 +207,7 @@ static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t
                        const InnFill *f, Offer *out) {
     Seat     seat;
     uint32_t n = 0;
-    if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->wide || w->gpus == 0) return 0;
+    if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->gpus == 0) return 0;
     if (h->n + 1 >= INN_GUESTS || h->full || !best_seat(d, h, w, task, &seat)) return 0;
     for (uint32_t l = 0; l < w->n_rungs; l++) {
         int64_t cores = f->cores_milli - (int64_t)w->gpus * w->rungs[l].cores_milli;
@@ -220,11 +226,6 @@ static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t
                            .rate = w->rungs[l].rate * seat.share};
     }
     return n;
-}
-
-// GPUs that a inn can give a task: all that it needs, or of a wide gang all that the inn has.
-static uint32_t gives(const Inn *h, const Want *w) {
-    return w->wide && w->gpus > h->gpus ? h->gpus : w->gpus;
 }
 
 typedef struct Prospect {  // of an inn, before tasks are looked at
@@ -256,9 +257,11 @@ static bool as_it_is(const Prospect *p, const Inn *h, const Want *w, uint32_t gp
            f->memory_mib >= (int64_t)n * w->rungs[0].memory_mib;
 }
 
-static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, uint32_t task, Offer *out) {
-    const Want *w = &d->wants[task];
-    uint32_t    gpus = gives(h, w), made = 0;
+static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const OfferAsk *ask,
+                       Offer *out) {
+    const Want *w = &d->wants[ask->task];
+    uint32_t    task = ask->task, made = 0;
+    uint32_t    gpus = ask->gpus < w->gpus && h->gpus < ask->gpus ? h->gpus : ask->gpus;
     float       most = w->value * w->rungs[w->n_rungs - 1].rate;
     Room        room;
     if (as_it_is(p, h, w, gpus)) {
@@ -273,18 +276,22 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, uint32_t t
         make_room(d, h, w, gpus, &room);
         if (room.there && most > room.lost) made = whole(d, h, w, task, &room, out);
     }
-    if (most > p->harm) made += beside(d, h, w, task, &p->as_is.fill, out + made);
+    if (gpus == w->gpus && most > p->harm)
+        made += beside(d, h, w, task, &p->as_is.fill, out + made);
     return made;
 }
 
-uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
+uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint32_t n,
                     Offer *out) {
     Prospect p;
     uint32_t made = 0;
     if (h->full) return 0;
     look_round(d, h, &p);
-    for (uint32_t k = 0; k < n; k++)
-        if (suits(d, h, &d->wants[tasks[k]])) made += to_one(d, h, &p, tasks[k], out + made);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t first = made;
+        if (suits(d, h, &d->wants[asks[k].task])) made += to_one(d, h, &p, &asks[k], out + made);
+        for (uint32_t i = first; i < made; i++) out[i].ask = k;
+    }
     return made;
 }
 

@@ -6,9 +6,14 @@
 
 enum { OFFER_EACH = 2 * WANT_RUNGS };  // of a inn to a task, at most
 
+typedef struct OfferAsk {  // a task that is to have so many GPUs of a server
+    uint32_t task;
+    uint32_t gpus;  // all of its own, or those of a slice
+} OfferAsk;
+
 typedef struct Offer {
     uint64_t mask;  // GPUs that it would have; they may have to be cleared first
-    uint32_t task;
+    uint32_t task, ask;
     uint16_t give;  // GPUs; 1 of a task without any
     uint8_t  rung;
     uint8_t  mates;    // that it shares a GPU with
@@ -35,9 +40,8 @@ typedef struct OfferDesk {  // what goes with all offers of an epoch
 
 void offer_desk_init(OfferDesk *d);  // setup is set
 
-// Offers of a inn to tasks, at most OFFER_EACH a task; to a wide gang those of a slice.
-uint32_t offer_make(const OfferDesk *d, const Inn *h, const uint32_t *tasks, uint32_t n,
-                    Offer *out);
+// Offers of an inn to those who ask, at most OFFER_EACH each.
+uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint32_t n, Offer *out);
 
 // Who has to go when a task gets so many whole GPUs and its lowest rung; false: it cannot be.
 bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, InnLeave *out,

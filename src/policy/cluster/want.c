@@ -71,7 +71,7 @@ void want_open(Want *w, const ClusterSetup *s, const ClusterJob *j, const WantRu
                 .types = j->gpus > 0 ? j->gpu_types : 0,
                 .wide = is_wide(s, j)};
     w->restart_s = (float)((double)cluster_restart(s, j) / 1e9);
-    if (classed && !r->fixed && !w->wide) climb(w, s, j);
+    if (classed && !r->fixed) climb(w, s, j);
     if (w->n_rungs == 0) w->rungs[w->n_rungs++] = usual_rung(j);
     w->usual = nearest_to_usual(w);
 }

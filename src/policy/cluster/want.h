@@ -19,7 +19,7 @@ typedef struct Want {
     WantRung rungs[WANT_RUNGS];  // each buys less than the one below
     float    restart_s, left_s;
     float    value;  // of a second of work, the more the sooner it is through
-    bool     wide;   // more GPUs than any server has: its default demand and nothing else
+    bool     wide;   // more GPUs than any server has
 } Want;
 
 typedef struct WantRules {
