@@ -180,7 +180,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     m->moving = false;
     maifs_deal(m);
     uint32_t n = maifs_plan(m, out);
-    if (look_again(m)) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = v->now + 1};
+    TimeNs again = v->now + (look_again(m) ? 1 : (TimeNs)m->with->period_s * CLUSTER_SECOND);
+    if (m->n_evicted > 0 || v->n_waiting > m->n_starts)
+        out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
     return n;
 }
 

@@ -20,6 +20,7 @@
     X(mates, int, 2, 1, 4, "tasks on a GPU, at most")                                              \
     X(slices, bool, true, 0, 1, "gangs may be cut into smaller slices than need be")               \
     X(moves, int, 16, 0, 256, "running tasks that look for a better place, at once")               \
+    X(period_s, int, 900, 1, 1000000, "between looks while tasks wait and nothing happens")        \
     X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
     X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
     X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \

@@ -83,6 +83,33 @@ static MaifsDeal deal_of(const Maifs *m, uint32_t k) {
     return d;
 }
 
+// What gangs that have to go for a gang have on servers that are no part of it.
+static float lost_elsewhere(const Maifs *m, uint32_t k) {
+    uint32_t gone[INN_GUESTS], n = 0;
+    float    sum = 0;
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) {
+        const Inn *h = &m->inns[i];
+        InnLeave   go;
+        uint64_t   mask;
+        if (m->claims[i] != k) continue;
+        CHECK(offer_victims(&m->desk, h, &m->wants[m->asks[k].task], claimed(m, i, k)->give, &go,
+                            &mask));
+        for (uint32_t g = 0; g < h->n; g++) {
+            const Guest *x = &h->at[g];
+            const Want  *w = &m->wants[x->task];
+            uint32_t     seen = 0;
+            if (!inn_leaves(&go, g) || !x->sliced) continue;
+            while (seen < n && gone[seen] != x->task) seen++;
+            if (seen == n && n < INN_GUESTS) {
+                gone[n++] = x->task;
+                sum += inn_worth(x, w);
+            }
+            sum -= inn_worth(x, w) * inn_part(x, w);
+        }
+    }
+    return sum;
+}
+
 static void take_all(Maifs *m, uint32_t k, const MaifsDeal *deal) {
     uint32_t task = m->asks[k].task, left = m->need[k];
     if (m->moving) leave(m, task);
@@ -114,6 +141,7 @@ static bool carry_out(Maifs *m) {
             MaifsDeal d = deal_of(m, k);
             if (d.inns == 0 || d.late || (d.inns > 1) == (turn > 0)) continue;
             if (maifs_taken(m, m->asks[k].task) || outbid(m, k, &d)) continue;
+            if (d.inns > 1 && d.pays <= lost_elsewhere(m, k)) continue;
             take_all(m, k, &d);
             any = true;
         }

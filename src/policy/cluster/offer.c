@@ -108,9 +108,9 @@ static void make_room(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
         const Want  *x = &d->wants[g->task];
         if (!inn_leaves(&r->leave, i)) continue;
         r->victims++;
-        r->lost += inn_worth(g, x);  // all of a gang stops
+        r->lost += inn_worth(g, x) * inn_part(g, x);
         r->away += inn_worth(g, x) * (1 - inn_part(g, x));
-        r->redo += x->value * x->restart_s;
+        r->redo += x->value * x->restart_s * inn_part(g, x);
     }
     inn_fill(h, &r->leave, d->wants, &r->fill);
 }
@@ -143,7 +143,7 @@ static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
     uint32_t n = 0, units = want_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
     float    pace = inn_pace(d->setup, w, h->server) * slices_leave(d, w, r->gpus);
-    bool     cut = r->gpus < w->gpus && !w->wide;
+    bool     slice = r->gpus < w->gpus, cut = slice && !w->wide;
     uint32_t first = d->rules.blind ? w->usual : 0;
     uint32_t last = d->rules.blind ? w->usual + 1 : w->n_rungs;
     for (uint32_t l = first; l < last; l++) {
@@ -157,10 +157,10 @@ static uint32_t whole(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
                            .give = (uint16_t)units,
                            .rung = (uint8_t)l,
                            .victims = (uint8_t)r->victims,
-                           .gain = own + (float)(rest - h->worth) - redo - r->away -
-                                   (r->victims > 0 ? d->rules.patience * r->lost : 0),
+                           .gain = own + (float)(rest - h->worth) - redo - (slice ? 0 : r->away) -
+                                   d->rules.patience * r->lost,
                            .own = own,
-                           .lost = r->lost,
+                           .lost = r->lost + r->away,
                            .rate = w->rungs[l].rate * pace};
     }
     return n;
@@ -274,7 +274,8 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
         p->as_is.gpus = free;
     } else if (most > p->least) {
         make_room(d, h, w, gpus, &room);
-        if (room.there && most > room.lost) made = whole(d, h, w, task, &room, out);
+        if (room.there && most > room.lost + (gpus < w->gpus ? 0 : room.away))
+            made = whole(d, h, w, task, &room, out);
     }
     if (gpus == w->gpus && most > p->harm)
         made += beside(d, h, w, task, &p->as_is.fill, out + made);

@@ -18,7 +18,7 @@ typedef struct Offer {
     uint8_t  rung;
     uint8_t  mates;    // that it shares a GPU with
     uint8_t  victims;  // that have to go
-    float    gain;     // worth, all in all
+    float    gain;     // worth, all in all; of a slice: but for what gangs that go have elsewhere
     float    own;      // of that, the task's; what others lose is the difference
     float    lost;     // worth of those that go
     float    rate;     // that the task would have
