@@ -37,7 +37,8 @@ static uint32_t key_of(uint32_t *classes, uint32_t n) {
     return key;
 }
 
-// Tasks of no class, or of a part of a GPU, have the key 0 and stay alone.
+// Tasks of no class or of a part of a GPU, and groups that ask for different types, have the key 0
+// and stay as they are.
 void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slots, uint32_t n) {
     uint32_t          classes[PACK_MOST];
     const ClusterJob *j = &tasks[slots[0]].job;
@@ -51,7 +52,8 @@ void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slot
                    : x->gpu_types == 0 ? u->types
                                        : u->types & x->gpu_types;
         classes[i] = x->class;
-        known = known && x->class < m->setup->profiles->n && x->gpu_milli == CLUSTER_WHOLE;
+        known = known && x->class < m->setup->profiles->n && x->gpu_milli == CLUSTER_WHOLE &&
+                x->gpu_types == j->gpu_types;
     }
     if (known) u->key = key_of(classes, n);
     m->milli += cluster_gpu_milli(j);
