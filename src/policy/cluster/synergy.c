@@ -270,6 +270,8 @@ static uint32_t serve_gently(Synergy *y, const ClusterView *v, ClusterAction *ou
         picked = pick(y, v);
         for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
     }
+    for (uint32_t i = 0; y->plan.mode == SYNERGY_TUNE && i < y->n_queue; i++)
+        synergy_plan_raise(&y->plan, y->queue[i]);
     return act_gently(y, v, out);
 }
 

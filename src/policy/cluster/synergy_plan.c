@@ -216,3 +216,34 @@ void synergy_plan_add(SynergyPlan *p, uint32_t slot) {
     make_room(p, &d);
     (void)place(p, slot, &d, true);
 }
+
+static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// What each of its GPUs could have more of on that server.
+static Demand spare(const SynergyPlan *p, const ClusterSlice *s, const Demand *best) {
+    const ClusterServer *x = &p->setup->servers[s->server];
+    const Demand        *used = &p->rooms[s->server].used;
+    Demand               want = demand_part(best, s->gpus);
+    uint32_t             cores = less(x->cores_milli, used->cores_milli);
+    uint32_t             memory = less(x->memory_mib, used->memory_mib);
+    return (Demand){1, lesser(cores, less(want.cores_milli, s->cores_milli)) / s->gpus,
+                    lesser(memory, less(want.memory_mib, s->memory_mib)) / s->gpus};
+}
+
+void synergy_plan_raise(SynergyPlan *p, uint32_t slot) {
+    SynergyTask *t = &p->tasks[slot];
+    Demand       more = {0, UINT32_MAX, UINT32_MAX};
+    for (uint32_t i = 0; i < t->n; i++) {
+        Demand d = spare(p, &p->slices[t->first + i], &t->best);
+        more.cores_milli = lesser(more.cores_milli, d.cores_milli);
+        more.memory_mib = lesser(more.memory_mib, d.memory_mib);
+    }
+    if (t->n == 0 || more.cores_milli + more.memory_mib == 0) return;
+    for (uint32_t i = 0; i < t->n; i++) {
+        ClusterSlice *s = &p->slices[t->first + i];
+        Demand        part = {0, more.cores_milli * s->gpus, more.memory_mib * s->gpus};
+        s->cores_milli += part.cores_milli;
+        s->memory_mib += part.memory_mib;
+        add(&p->rooms[s->server].used, &part);
+    }
+}

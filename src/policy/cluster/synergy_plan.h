@@ -41,3 +41,4 @@ typedef struct SynergyPlan {
 void synergy_plan_carve(SynergyPlan *p, const ClusterSetup *s, Carve *from);
 void synergy_plan_begin(SynergyPlan *p, const ClusterView *v);  // a round; v: see above
 void synergy_plan_add(SynergyPlan *p, uint32_t slot);
+void synergy_plan_raise(SynergyPlan *p, uint32_t slot);  // as far up to its best as there is room
