@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "contract/pace.h"
 
 float inn_rate(const Guest *g, const Want *w) { return g->share * w->rungs[g->rung].rate; }
@@ -63,6 +64,11 @@ void inn_count(Inn *h, const Want *wants) {
     }
 }
 
+static float share_of(const Inn *h, const ClusterSetup *s, const Want *wants, const Guest *g) {
+    return g->spread * inn_pace(s, &wants[g->task], h->server) *
+           inn_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
+}
+
 static void take_in(Inn *h, const ClusterView *v, uint32_t task, const Want *wants) {
     const ClusterTask *t = &v->tasks[task];
     for (uint32_t i = 0; i < t->n_slices; i++) {
@@ -77,8 +83,7 @@ static void take_in(Inn *h, const ClusterView *v, uint32_t task, const Want *wan
                    .rung = rung_of(&wants[task], s),
                    .sliced = t->n_slices > 1,
                    .cap = WANT_RUNGS,
-                   .share = inn_spread(v->setup, &wants[task], t->n_slices) *
-                            inn_pace(v->setup, &wants[task], h->server)};
+                   .spread = inn_spread(v->setup, &wants[task], t->n_slices)};
         h->at[h->n++] = g;
     }
 }
@@ -95,9 +100,7 @@ void inn_open(Inn *h, const ClusterView *v, uint32_t server, const Want *wants) 
     for (uint32_t i = 0; i < now->n_residents && !h->full; i++)
         take_in(h, v, now->residents[i], wants);
     inn_count(h, wants);
-    for (uint32_t i = 0; i < h->n; i++)
-        h->at[i].share *=
-            inn_company(h, v->setup, wants, h->at[i].mask, h->at[i].task, CLUSTER_NONE);
+    for (uint32_t i = 0; i < h->n; i++) h->at[i].share = share_of(h, v->setup, wants, &h->at[i]);
     inn_count(h, wants);
 }
 
@@ -204,9 +207,7 @@ static void share_out(Inn *h, const ClusterSetup *s, const Want *wants) {
     for (uint32_t i = 0; i < h->n; i++) {
         Guest *g = &h->at[i];
         g->milli = (uint16_t)milli_of(h, wants, g);
-        if (g->sliced) continue;
-        g->share = inn_pace(s, &wants[g->task], h->server) *
-                   inn_company(h, s, wants, g->mask, g->task, CLUSTER_NONE);
+        g->share = share_of(h, s, wants, g);
     }
 }
 
@@ -215,7 +216,7 @@ void inn_deal(Inn *h, const ClusterSetup *s, const Want *wants) {
     inn_count(h, wants);
     share_out(h, s, wants);
     inn_fill(h, NULL, wants, &f);
-    if (f.cores_milli < 0 || f.memory_mib < 0) return;
+    CHECK(f.cores_milli >= 0 && f.memory_mib >= 0);
     for (uint32_t i = 0; i < h->n; i++)
         if (dealt(&wants[h->at[i].task])) h->at[i].rung = 0;
     deal(&f, f.cores_milli, f.memory_mib, h);

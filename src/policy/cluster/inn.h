@@ -18,6 +18,7 @@ typedef struct Guest {
     bool     fresh;   // it is not there yet
     bool     sliced;  // others have the rest of its GPUs: it is as fast as the slowest of them
     uint8_t  cap;     // the rung that it gets at most
+    float    spread;  // what being cut into slices leaves of its rate
     float    share;   // what company, spread and the type of GPU leave of its rate
 } Guest;
 

@@ -37,7 +37,7 @@ static void carve_network(Maifs *m, const ClusterSetup *s, size_t asks, Carve *f
 }
 
 static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
-    size_t each = asks * OFFER_EACH, claims = s->n_servers * asks;
+    size_t each = (asks + 1) * OFFER_EACH, claims = s->n_servers * asks;
     m->asks = carve(from, OfferAsk, asks);
     m->window = carve(from, uint32_t, asks);
     m->offers = carve(from, Offer, s->n_servers * each);
@@ -63,7 +63,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve 
     to->fate = carve(from, uint8_t, s->n_slots);
     to->dense = carve(from, float, s->n_slots);
     to->stay = carve(from, float, s->n_slots);
-    to->each = asks * OFFER_EACH;
+    to->each = (asks + 1) * OFFER_EACH;
     to->pace = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
@@ -152,6 +152,12 @@ static bool look_again(Maifs *m) {
     return m->n_evicted > 0 && m->rewoken < MAIFS_PAGES;
 }
 
+static bool some_wait(const Maifs *m) {
+    for (uint32_t i = 0; i < m->view->n_waiting; i++)
+        if (m->fate[m->view->waiting[i]] == MAIFS_STAYS) return true;
+    return false;
+}
+
 static bool any_free(const Maifs *m) {
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         if ((uint32_t)__builtin_popcountll(m->inns[i].used) < m->inns[i].gpus) return true;
@@ -180,8 +186,8 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     m->moving = false;
     maifs_deal(m);
     uint32_t n = maifs_plan(m, out);
-    TimeNs again = v->now + (look_again(m) ? 1 : (TimeNs)m->with->period_s * CLUSTER_SECOND);
-    if (m->n_evicted > 0 || v->n_waiting > m->n_starts)
+    TimeNs   again = v->now + (look_again(m) ? 1 : (TimeNs)m->with->period_s * CLUSTER_SECOND);
+    if (m->n_evicted > 0 || some_wait(m))
         out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
     return n;
 }

@@ -53,12 +53,13 @@ typedef struct MaifsLoaded {
     bool         record;   // training: chosen offers are kept
 } MaifsLoaded;
 
-typedef struct MaifsDeal {  // claims on a task, together
+typedef struct MaifsPact {  // claims on a task, together
     uint32_t inns;
+    uint32_t host;  // the gang whose GPUs it is to share; or CLUSTER_NONE
     uint8_t  rung;  // the lowest of theirs
     float    pays;
     bool     late;  // an inn has changed since
-} MaifsDeal;
+} MaifsPact;
 
 typedef struct MaifsStart {  // a slice of a task that is to start
     uint32_t task, inn;
@@ -122,8 +123,14 @@ MaifsNet maifs_net_of(const MaifsSettings *with);
 
 void maifs_see(Maifs *m, const ClusterView *v);  // opens an epoch: who is there, what it is worth
 void maifs_offer(Maifs *m, uint32_t inn);        // anew, to all that ask
-void maifs_claim(Maifs *m);                      // which offer each makes good
-void maifs_agree(Maifs *m);                      // one page of the window, until nobody gains
+// Gangs that share the GPUs of a gang, slice by slice: offers to those who ask, by the inn of its
+// first slice; a task joins; it can, as inns are by now.
+uint32_t maifs_gang_offers(Maifs *m, uint32_t inn, Offer *out);
+void     maifs_join(Maifs *m, uint32_t task, uint32_t host);
+bool     maifs_can_join(const Maifs *m, uint32_t task, uint32_t host);
+
+void maifs_claim(Maifs *m);       // which offer each makes good
+void maifs_agree(Maifs *m);       // one page of the window, until nobody gains
 bool maifs_open_moves(Maifs *m);  // the window: those that would gain most elsewhere; none: false
 void maifs_deal(Maifs *m);        // cores and memory, in all inns
 uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what was agreed on, as steps

@@ -45,21 +45,21 @@ static const Offer *claimed(const Maifs *m, uint32_t inn, uint32_t k) {
     return &m->offers[inn * maifs_each(m) + m->best[(size_t)inn * m->n_asks + k]];
 }
 
-static void take(Maifs *m, uint32_t inn, const Offer *o, uint32_t gpus, const MaifsDeal *deal) {
+static void take(Maifs *m, uint32_t inn, const Offer *o, uint32_t gpus, const MaifsPact *pact) {
     Inn        *h = &m->inns[inn];
     const Want *w = &m->wants[o->task];
     note(m, inn, o);
     uint64_t mask = o->mates > 0 ? o->mask : clear(m, h, o->task, gpus);
     Guest    g = {.mask = mask,
                   .task = o->task,
-                  .cores_milli = want_units(w, gpus) * w->rungs[deal->rung].cores_milli,
-                  .memory_mib = want_units(w, gpus) * w->rungs[deal->rung].memory_mib,
+                  .cores_milli = want_units(w, gpus) * w->rungs[pact->rung].cores_milli,
+                  .memory_mib = want_units(w, gpus) * w->rungs[pact->rung].memory_mib,
                   .gpus = (uint8_t)gpus,
-                  .rung = deal->rung,
+                  .rung = pact->rung,
                   .cap = WANT_RUNGS,
                   .fresh = true,
-                  .sliced = deal->inns > 1,
-                  .share = inn_pace(m->setup, w, inn) * inn_spread(m->setup, w, deal->inns)};
+                  .sliced = pact->inns > 1,
+                  .spread = inn_spread(m->setup, w, pact->inns)};
     inn_add(h, &g);
     inn_deal(h, m->setup, m->wants);
     h->stale = true;
@@ -67,17 +67,19 @@ static void take(Maifs *m, uint32_t inn, const Offer *o, uint32_t gpus, const Ma
 }
 
 // What the claims on a task come to; worth nothing when some inn has changed since.
-static MaifsDeal deal_of(const Maifs *m, uint32_t k) {
-    MaifsDeal d = {.rung = WANT_RUNGS};
+static MaifsPact pact_of(const Maifs *m, uint32_t k) {
+    MaifsPact d = {.rung = WANT_RUNGS, .host = CLUSTER_NONE};
     uint32_t  task = m->asks[k].task;
     for (uint32_t i = 0; i < m->setup->n_servers; i++) {
         if (m->claims[i] != k) continue;
         const Offer *o = claimed(m, i, k);
         if (o->rung < d.rung) d.rung = o->rung;
+        d.host = o->host;
         d.inns++;
         d.pays += m->claim_payoff[(size_t)i * m->n_asks + k];
         d.late = d.late || m->inns[i].stale;
     }
+    if (d.host != CLUSTER_NONE) d.late = d.late || !maifs_can_join(m, task, d.host);
     if (d.inns > 0 && m->moving)
         d.late = d.late || m->inns[m->view->tasks[task].slices[0].server].stale;
     return d;
@@ -110,11 +112,12 @@ static float lost_elsewhere(const Maifs *m, uint32_t k) {
     return sum;
 }
 
-static void take_all(Maifs *m, uint32_t k, const MaifsDeal *deal) {
+static void take_all(Maifs *m, uint32_t k, const MaifsPact *pact) {
     uint32_t task = m->asks[k].task, left = m->need[k];
     if (m->moving) leave(m, task);
+    if (pact->host != CLUSTER_NONE) maifs_join(m, task, pact->host);
     for (uint32_t i = 0; i < m->setup->n_servers && left > 0; i++) {
-        if (m->claims[i] != k) continue;
+        if (m->claims[i] != k || pact->host != CLUSTER_NONE) continue;
         const Offer *o = claimed(m, i, k);
         uint32_t     units = o->give < left ? o->give : left;
         left -= units;
@@ -124,11 +127,11 @@ static void take_all(Maifs *m, uint32_t k, const MaifsDeal *deal) {
 }
 
 // The same task whole and in slices: what pays more.
-static bool outbid(const Maifs *m, uint32_t k, const MaifsDeal *deal) {
+static bool outbid(const Maifs *m, uint32_t k, const MaifsPact *pact) {
     for (uint32_t o = k > 0 ? k - 1 : k; o < m->n_asks && o <= k + 1; o++) {
         if (o == k || m->asks[o].task != m->asks[k].task) continue;
-        MaifsDeal other = deal_of(m, o);
-        if (other.inns > 0 && !other.late && other.pays > deal->pays) return true;
+        MaifsPact other = pact_of(m, o);
+        if (other.inns > 0 && !other.late && other.pays > pact->pays) return true;
     }
     return false;
 }
@@ -138,7 +141,7 @@ static bool carry_out(Maifs *m) {
     bool any = false;
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t k = 0; k < m->n_asks; k++) {
-            MaifsDeal d = deal_of(m, k);
+            MaifsPact d = pact_of(m, k);
             if (d.inns == 0 || d.late || (d.inns > 1) == (turn > 0)) continue;
             if (maifs_taken(m, m->asks[k].task) || outbid(m, k, &d)) continue;
             if (d.inns > 1 && d.pays <= lost_elsewhere(m, k)) continue;

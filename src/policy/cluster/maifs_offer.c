@@ -43,9 +43,12 @@ static void count_stay(Maifs *m, uint32_t inn) {
 }
 
 void maifs_offer(Maifs *m, uint32_t inn) {
+    Offer   *out = m->offers + inn * maifs_each(m);
+    uint32_t n;
     m->desk.rules.evict = !m->moving;
-    m->n_offers[inn] =
-        offer_make(&m->desk, &m->inns[inn], m->asks, m->n_asks, m->offers + inn * maifs_each(m));
+    n = offer_make(&m->desk, &m->inns[inn], m->asks, m->n_asks, out);
+    if (!m->moving) n += maifs_gang_offers(m, inn, out + n);
+    m->n_offers[inn] = n;
     if (m->moving) count_stay(m, inn);
     price(m, inn);
 }

@@ -174,7 +174,8 @@ static float harm(const OfferDesk *d, const Inn *h, uint64_t mask, uint32_t task
         const Guest *g = &h->at[i];
         const Want  *x = &d->wants[g->task];
         if ((g->mask & mask) == 0) continue;
-        if (g->mask != mask || g->sliced || g->fresh || x->class == CLUSTER_NONE) return -1;
+        if (mask != (mask & -mask) && g->mask != mask) return -1;
+        if (g->fresh || x->class == CLUSTER_NONE) return -1;
         float by = (float)profile_pair(d->setup->profiles, x->class, d->wants[task].class);
         if (!(by > 0) || ++*mates >= d->rules.mates) return -1;
         lost += inn_worth(g, x) * (1 - by);
@@ -193,7 +194,8 @@ static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
     best->mask = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         Seat s = {.mask = h->at[i].mask};
-        if (h->at[i].gpus != w->gpus) continue;
+        if (w->gpus == 1) s.mask &= -s.mask;
+        if (s.mask == 0 || (w->gpus > 1 && (h->at[i].gpus != w->gpus || h->at[i].sliced))) continue;
         s.lost = harm(d, h, s.mask, task, &s.mates);
         if (s.lost < 0 || s.lost >= most) continue;
         s.share = pace * inn_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
@@ -205,7 +207,7 @@ static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
 
 static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task,
                        const InnFill *f, Offer *out) {
-    Seat     seat;
+    Seat     seat = {0};
     uint32_t n = 0;
     if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->gpus == 0) return 0;
     if (h->n + 1 >= INN_GUESTS || h->full || !best_seat(d, h, w, task, &seat)) return 0;
@@ -291,7 +293,10 @@ uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint
     for (uint32_t k = 0; k < n; k++) {
         uint32_t first = made;
         if (suits(d, h, &d->wants[asks[k].task])) made += to_one(d, h, &p, &asks[k], out + made);
-        for (uint32_t i = first; i < made; i++) out[i].ask = k;
+        for (uint32_t i = first; i < made; i++) {
+            out[i].ask = k;
+            out[i].host = CLUSTER_NONE;
+        }
     }
     return made;
 }

@@ -14,6 +14,7 @@ typedef struct OfferAsk {  // a task that is to have so many GPUs of a server
 typedef struct Offer {
     uint64_t mask;  // GPUs that it would have; they may have to be cleared first
     uint32_t task, ask;
+    uint32_t host;  // a gang whose GPUs it would share, slice by slice; or CLUSTER_NONE
     uint16_t give;  // GPUs; 1 of a task without any
     uint8_t  rung;
     uint8_t  mates;    // that it shares a GPU with
