@@ -151,13 +151,16 @@ static Err add_rivals(Arena *a, ClusterGauge *g) {
     return add_rival("srsf", "srsf", NULL, a, g);
 }
 
-static Err open_pupil(const Options *o, Arena *a, Pupil **out) {
+static Err open_pupil(const Options *o, const ClusterCourse *course, Arena *a, Pupil **out) {
     ClusterChoices c;
+    uint32_t       servers = 0;
+    for (uint32_t i = 0; i < course->n; i++)
+        if (course->scenes[i].servers.n > servers) servers = course->scenes[i].servers.n;
     TRY(cluster_choice_read(o->policy, &o->sets, a, &c));
     if (c.n == 1 && c.at[0].policy == &cluster_policy_drl_single)
         return drl_pupil_open(DRL_HIDDEN, c.at[0].settings, (uint64_t)o->seed, a, out);
     if (c.n == 1 && c.at[0].policy == &cluster_policy_maifs)
-        return maifs_pupil_open(c.at[0].settings, (uint64_t)o->seed, a, out);
+        return maifs_pupil_open(c.at[0].settings, servers, (uint64_t)o->seed, a, out);
     return err_set(ERR_ARG, "--policy %s: maifs and drl_single can be trained", o->policy);
 }
 
@@ -178,8 +181,8 @@ static Err train(const Options *o, Arena *a) {
     uint32_t      stages;
     TimeNs        start = clock_now(clock_steady());
     TRY(read_stages(o->stages, a, &stages));
-    TRY(open_pupil(o, a, &t.pupil));
     TRY(open_course(o, a, &course));
+    TRY(open_pupil(o, &course, a, &t.pupil));
     TRY(runs_create(&runs, crew_size(o->threads), a));
     listen_for_stop();
     t.plan = cluster_plan((uint32_t)o->steps, stages);

@@ -45,33 +45,37 @@ static float *pool_of(const Maifs *m, Arena *a) {
     return to;
 }
 
-// Of the jobs only those of offers that were taken stay; `own` in works of a usual job.
+static MaifsDeal deal_of(const MaifsDeal *from, uint32_t job) {
+    MaifsDeal d = *from;
+    float     own = d.own > 1e-12f ? d.own : 1e-12f, gain = d.gain / own;
+    d.at.job = job;
+    d.own = own * (float)USUAL_S;
+    d.gain = gain > 2 ? 2 : gain < -2 ? -2 : gain;
+    return d;
+}
+
+// Of the jobs only those of deals stay.
 static MaifsQLook look_of(const Maifs *m, Arena *a) {
-    uint32_t     n = m->n_chosen;
-    float       *jobs = arena_new(a, float, (size_t)n *MAIFS_JOB + 1);
-    float       *u = arena_new(a, float, n + 1);
-    MaifsChosen *took = arena_new(a, MaifsChosen, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        const MaifsChosen *c = &m->chosen[i];
-        uint32_t           row = c->at.job;
-        float              own = c->own > 1e-12f ? c->own : 1e-12f, gain = c->gain / own;
-        memcpy(jobs + (size_t)i * MAIFS_JOB, m->jobs + (size_t)row * MAIFS_JOB,
+    uint32_t   n = m->n_chosen < MAIFS_Q_TOOK ? m->n_chosen : MAIFS_Q_TOOK;
+    float     *jobs = arena_new(a, float, 2 * (size_t)n * MAIFS_JOB + 1);
+    float     *u = arena_new(a, float, 2 * (size_t)n + 1);
+    MaifsDeal *deals = arena_new(a, MaifsDeal, 2 * (size_t)n + 1);
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        const MaifsDeal *d = i < n ? &m->chosen[i].took : &m->chosen[i - n].liked;
+        memcpy(jobs + (size_t)i * MAIFS_JOB, m->jobs + (size_t)d->at.job * MAIFS_JOB,
                MAIFS_JOB * sizeof *jobs);
-        u[i] = m->u[row];
-        took[i] = *c;
-        took[i].at.job = i;
-        took[i].own = own * (float)USUAL_S;
-        took[i].gain = gain > 2 ? 2 : gain < -2 ? -2 : gain;
+        u[i] = m->u[d->at.job];
+        deals[i] = deal_of(d, i);
     }
     return (MaifsQLook){
         .in = {.servers = copy(a, m->servers, (size_t)m->setup->n_servers * MAIFS_SERVER),
                .jobs = jobs,
                .queue = copy(a, m->queue, MAIFS_QUEUE),
                .n_servers = m->setup->n_servers,
-               .n_jobs = n},
+               .n_jobs = 2 * n},
         .u = u,
         .pool = pool_of(m, a),
-        .took = took,
+        .deals = deals,
         .n_took = n};
 }
 
@@ -100,7 +104,8 @@ static void watch(void *self, const ClusterView *v, const void *state) {
         if (d->o->teacher == NULL) {
             e->look = look_of(m, d->arena);
             e->strayed = m->n_strayed > 0;
-        } else if (d->n % 8 == 0 && m->input.n_jobs > 0 && d->n_lessons < d->o->keep) {
+        } else if (d->n % 8 == 0 && d->n_lessons < d->o->keep && m->input.n_jobs > 0 &&
+                   m->input.n_jobs <= MAIFS_Q_JOBS) {
             d->lessons[d->n_lessons++] = lesson_of(m, d->o->teacher, d->arena);
         }
     }
@@ -157,10 +162,12 @@ Err maifs_episode_run(const ClusterCourseRun *x, const MaifsEpisodeOptions *o, A
     return ERR_OK;
 }
 
+static const size_t DEAL = 2 * sizeof(MaifsDeal) / sizeof(float);  // floats of two
+
 // A look: how many servers, jobs and offers, then all its numbers.
 static size_t look_size(const MaifsQLook *x) {
     return 3 + (size_t)x->in.n_servers * MAIFS_SERVER + (size_t)x->in.n_jobs * (MAIFS_JOB + 1) +
-           MAIFS_QUEUE + MAIFS_Q_POOL + x->n_took * (sizeof(MaifsChosen) / sizeof(float));
+           MAIFS_QUEUE + MAIFS_Q_POOL + x->n_took * DEAL;
 }
 
 static float *put(float *to, const void *from, size_t n) {
@@ -171,7 +178,7 @@ static float *put(float *to, const void *from, size_t n) {
 static float *look_write(const MaifsQLook *x, float *to) {
     const uint32_t n[3] = {x->in.n_servers, x->in.n_jobs, x->n_took};
     to = put(to, n, 3);
-    to = put(to, x->took, n[2] * (sizeof(MaifsChosen) / sizeof(float)));
+    to = put(to, x->deals, n[2] * DEAL);
     to = put(to, x->in.servers, (size_t)n[0] * MAIFS_SERVER);
     to = put(to, x->in.jobs, (size_t)n[1] * MAIFS_JOB);
     to = put(to, x->u, n[1]);
@@ -186,8 +193,8 @@ static const float *look_read(const float *from, MaifsQLook *x) {
     x->in.n_servers = n[0];
     x->in.n_jobs = n[1];
     x->n_took = n[2];
-    x->took = (const MaifsChosen *)(const void *)from;
-    from += n[2] * (sizeof(MaifsChosen) / sizeof(float));
+    x->deals = (const MaifsDeal *)(const void *)from;
+    from += n[2] * DEAL;
     x->in.servers = from;
     x->in.jobs = x->in.servers + (size_t)n[0] * MAIFS_SERVER;
     x->u = x->in.jobs + (size_t)n[1] * MAIFS_JOB;

@@ -6,7 +6,7 @@
 #include "train/maifs_episode.h"
 
 enum { BATCH = 32, KEEP = 120 };
-static const float EPSILON = 0.03f;
+static const float EPSILON = 0.1f;
 
 typedef struct MaifsPupil {
     Pupil         pupil;
@@ -124,11 +124,12 @@ static void moved(Pupil *p) {
     maifs_q_moved(m->q);
 }
 
-Err maifs_pupil_open(const MaifsSettings *settings, uint64_t seed, Arena *a, Pupil **out) {
+Err maifs_pupil_open(const MaifsSettings *settings, uint32_t servers, uint64_t seed, Arena *a,
+                     Pupil **out) {
     MaifsPupil   *m = arena_new(a, MaifsPupil, 1);
     MaifsQOptions o = maifs_q_usual(maifs_net_of(settings));
     MaifsParts    parts = maifs_net_parts(&o.net);
-    o.servers = 256;
+    o.servers = servers;
     m->settings = *settings;
     m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
     Block  w = maifs_q_net(m->q);

@@ -5,4 +5,6 @@
 #include "policy/cluster/maifs.h"
 #include "train/pupil.h"
 
-MUST_USE Err maifs_pupil_open(const MaifsSettings *settings, uint64_t seed, Arena *a, Pupil **out);
+// servers: of a cluster that it learns on, at most.
+MUST_USE Err maifs_pupil_open(const MaifsSettings *settings, uint32_t servers, uint64_t seed,
+                              Arena *a, Pupil **out);

@@ -39,13 +39,13 @@ static void open_part(MaifsQ *q, Part *p, Arena *a) {
     const MaifsQOptions *o = &q->o;
     size_t               pairs = (size_t)2 * o->took * o->net.rank;
     p->gradient = block_new(a, q->n);
-    p->at = arena_new(a, MaifsOfferAt, o->took);
+    p->at = arena_new(a, MaifsOfferAt, 2 * (size_t)o->took);
     p->cache = arena_new(a, float, maifs_net_cache(&o->net, o->servers, o->jobs));
     p->u = arena_new(a, float, o->jobs);
     p->du = arena_new(a, float, o->jobs);
-    p->f = arena_new(a, float, o->took);
-    p->df = arena_new(a, float, o->took);
-    p->features = arena_new(a, float, (size_t)o->took *MAIFS_OFFER);
+    p->f = arena_new(a, float, 2 * (size_t)o->took);
+    p->df = arena_new(a, float, 2 * (size_t)o->took);
+    p->features = arena_new(a, float, 2 * (size_t)o->took * MAIFS_OFFER);
     p->pairs = arena_new(a, float, pairs);
     p->d_pairs = arena_new(a, float, pairs);
 }
@@ -87,8 +87,8 @@ typedef struct Sum {  // of a joint action
 
 // s: 1 for those that are through at once, small for those that take long.
 static float size_of(const MaifsQLook *x, const Part *p, uint32_t i) {
-    uint32_t job = x->took[i].at.job;
-    float    own = x->took[i].own * act_exp((float)MAIFS_REACH * (p->u[job] - x->u[job]));
+    uint32_t job = x->deals[i].at.job;
+    float    own = x->deals[i].own * act_exp((float)MAIFS_REACH * (p->u[job] - x->u[job]));
     return own / (1 + own);
 }
 
@@ -109,6 +109,14 @@ static float state_value(const MaifsQ *q, const float *w, const float *pool, Par
     return v;
 }
 
+// What an offer gains, in its own worth.
+static float sum_of(const MaifsQ *q, const MaifsQLook *x, const Part *p, uint32_t i) {
+    float sum = x->deals[i].gain + p->f[i];
+    for (uint32_t j = 0; i < x->n_took && j < x->n_took; j++)
+        if (j != i) sum += pair_of(q, p, i, j);
+    return sum;
+}
+
 // Leaves in the part what backward needs.
 static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) {
     const MaifsNet *net = &q->o.net;
@@ -116,21 +124,17 @@ static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) 
     CHECK(x->in.n_servers <= q->o.servers && x->in.n_jobs <= q->o.jobs && x->n_took <= q->o.took);
     s.v = state_value(q, w, x->pool, p);
     if (x->n_took == 0) return s;
-    for (uint32_t i = 0; i < x->n_took; i++) {
-        p->at[i] = x->took[i].at;
-        memcpy(p->features + (size_t)i * MAIFS_OFFER, x->took[i].features,
-               sizeof x->took[i].features);
+    for (uint32_t i = 0; i < 2 * x->n_took; i++) {
+        p->at[i] = x->deals[i].at;
+        memcpy(p->features + (size_t)i * MAIFS_OFFER, x->deals[i].features,
+               sizeof x->deals[i].features);
     }
     maifs_net_see(net, w, &x->in, p->cache, p->u);
-    maifs_net_price(net, w, p->cache, x->n_took, p->at, p->features, p->f);
+    maifs_net_price(net, w, p->cache, 2 * x->n_took, p->at, p->features, p->f);
     maifs_net_pair(net, w, p->cache, x->n_took, p->at, p->pairs,
                    p->pairs + (size_t)q->o.took * net->rank);
-    for (uint32_t i = 0; i < x->n_took; i++) {
-        float own = size_of(x, p, i), sum = x->took[i].gain + p->f[i];
-        for (uint32_t j = 0; j < x->n_took; j++)
-            if (j != i) sum += pair_of(q, p, i, j);
-        s.offers += own * sum;
-    }
+    for (uint32_t i = 0; i < 2 * x->n_took; i++)
+        s.offers += (i < x->n_took ? 1.0f : -1.0f) * size_of(x, p, i) * sum_of(q, x, p, i);
     return s;
 }
 
@@ -159,20 +163,17 @@ static void offers_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, floa
     size_t   half = (size_t)q->o.took * rank;
     memset(p->du, 0, x->in.n_jobs * sizeof *p->du);
     memset(p->d_pairs, 0, 2 * half * sizeof *p->d_pairs);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t job = x->took[i].at.job;
-        float    own = size_of(x, p, i), sum = x->took[i].gain + p->f[i];
-        float    by = d * s->scale * own;
-        for (uint32_t j = 0; j < n; j++) {
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        float own = size_of(x, p, i), by = (i < n ? d : -d) * s->scale * own;
+        for (uint32_t j = 0; i < n && j < n; j++) {
             if (j == i) continue;
-            sum += pair_of(q, p, i, j);
             for (uint32_t r = 0; r < rank; r++) {
                 p->d_pairs[(size_t)i * rank + r] += by / 2 * p->pairs[half + (size_t)j * rank + r];
                 p->d_pairs[half + (size_t)j * rank + r] += by / 2 * p->pairs[(size_t)i * rank + r];
             }
         }
         p->df[i] = by;
-        p->du[job] += by * (1 - own) * (float)MAIFS_REACH * sum;
+        p->du[x->deals[i].at.job] += by * (1 - own) * (float)MAIFS_REACH * sum_of(q, x, p, i);
     }
     for (uint32_t k = 0; k < x->in.n_jobs; k++) p->du[k] += q->o.hold * (p->u[k] - x->u[k]);
 }
@@ -187,7 +188,7 @@ static void step_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, float 
     gw[at_scale(q)] += d * s->scale * s->offers;
     offers_back(q, x, s, d, p);
     maifs_net_back_begin(net, p->cache);
-    maifs_net_price_back(net, w, gw, p->cache, x->n_took, p->at, p->features, p->df);
+    maifs_net_price_back(net, w, gw, p->cache, 2 * x->n_took, p->at, p->features, p->df);
     maifs_net_pair_back(net, w, gw, p->cache, x->n_took, p->at, p->d_pairs, p->d_pairs + half);
     maifs_net_see_back(net, w, gw, &x->in, p->cache, p->du);
 }

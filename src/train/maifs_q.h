@@ -1,26 +1,33 @@
 // MaifsQ: what a joint action of all agents is worth, learned from what came of it: double
 // Q-learning with a target network.
 //
-//     Q(s, a) = V(s) + scale * (sum of s_m (gain_m + f_m) over offers taken + pairs of them)
+//     Q(s, a) = V(s) + scale * sum of (A_i(a_i) - A_i(what i liked best)) over agents that strayed
+//     A(m) = s_m (gain_m + f_m + pairs with others that were taken)
 //
 // where s_m grows with the offer's own worth, up to 1, and gain_m is what the rule says of it, in
-// that worth: so f_m is an advantage that corrects a rule, and whatever is the same for all actions
-// goes into V, a network of its own that no policy needs. The action that a later state is valued
-// by is the one that agents agreed on there with the weights that learn; its value is the target's.
+// that worth: so f_m is an advantage that corrects a rule. Agents that did what they liked best add
+// nothing: what states are worth goes into V, a network of its own that no policy needs, and what
+// offers are worth is learned from chance alone, which no state had a part in. A later state is
+// valued by the target, where agents did what the weights that learn made them like best.
 #pragma once
 
 #include "base/team.h"
 #include "learn/block.h"
 #include "policy/cluster/maifs.h"
 
-enum { MAIFS_Q_POOL = MAIFS_SERVER + MAIFS_JOB + MAIFS_QUEUE + 2 };
+enum {
+    MAIFS_Q_POOL = MAIFS_SERVER + MAIFS_JOB + MAIFS_QUEUE + 2,
+    MAIFS_Q_JOBS = 2048,  // of a lesson, usually at most
+    MAIFS_Q_TOOK = 128,   // of a step
+};
 
-typedef struct MaifsQLook {   // an epoch: the state, and the joint action that was taken
-    MaifsInput         in;    // jobs: those of the offers taken alone
-    const float       *u;     // [n_jobs] what the network made of them then
-    const float       *pool;  // [MAIFS_Q_POOL] all servers and jobs, for V
-    const MaifsChosen *took;  // [n_took] `own` in works of a usual job, `gain` in own
-    uint32_t           n_took;
+typedef struct MaifsQLook {  // an epoch: the state, and the joint action that was taken
+    MaifsInput       in;     // jobs: those of the deals alone
+    const float     *u;      // [n_jobs] what the network made of them then
+    const float     *pool;   // [MAIFS_Q_POOL] all servers and jobs, for V
+    const MaifsDeal *deals;  // [2 n_took] taken by who strayed, then what they liked best; `own` in
+                             // works of a usual job, 0: it was nothing; `gain` in own
+    uint32_t n_took;
 } MaifsQLook;
 
 typedef struct MaifsQStep {
@@ -44,8 +51,8 @@ typedef struct MaifsQOptions {
 static inline MaifsQOptions maifs_q_usual(MaifsNet net) {
     return (MaifsQOptions){.net = net,
                            .servers = 64,
-                           .jobs = 2048,
-                           .took = 256,
+                           .jobs = MAIFS_Q_JOBS,
+                           .took = MAIFS_Q_TOOK,
                            .rate = 3e-4f,
                            .clip = 1,
                            .tau = 0.01f,

@@ -58,7 +58,7 @@ static void school_open(School *s, bool maifs, uint32_t threads, ClusterPlan pla
                                     .n_rivals = 1,
                                     .traces = 1,
                                     .weight = 0.5};
-    Err e = maifs ? maifs_pupil_open(usual(&cluster_policy_maifs, &s->arena), seed, &s->arena,
+    Err e = maifs ? maifs_pupil_open(usual(&cluster_policy_maifs, &s->arena), 2, seed, &s->arena,
                                      &s->train.pupil)
                   : drl_pupil_open(12, usual(&cluster_policy_drl_single, &s->arena), seed,
                                    &s->arena, &s->train.pupil);
@@ -186,7 +186,7 @@ static void test_steps_are_kept(void **state) {
         MaifsQStep b = maifs_step_read(room);
         assert_true(a->reward <= 0 && a->reward == b.reward && a->discount == b.discount);
         assert_int_equal(a->now.n_took, b.now.n_took);
-        assert_memory_equal(a->now.took, b.now.took, a->now.n_took * sizeof *a->now.took);
+        assert_memory_equal(a->now.deals, b.now.deals, 2 * a->now.n_took * sizeof *a->now.deals);
         assert_memory_equal(a->now.pool, b.now.pool, MAIFS_Q_POOL * sizeof(float));
         assert_memory_equal(a->now.in.queue, b.now.in.queue, MAIFS_QUEUE * sizeof(float));
         took += a->now.n_took;

@@ -51,6 +51,7 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *fr
     m->need = carve(from, uint16_t, asks);
     m->idle = carve(from, float, s->n_servers);
     m->claims = carve(from, uint32_t, s->n_servers);
+    m->liked = carve(from, uint32_t, s->n_servers);
 }
 
 static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve *from) {

@@ -41,16 +41,20 @@ enum {
     MAIFS_REACH = 4,    // a network changes what a task is worth by e to this at most
 };
 
-typedef struct MaifsChosen {  // an offer that was taken, for training
+typedef struct MaifsDeal {  // an offer, for training
     MaifsOfferAt at;
     float        features[MAIFS_OFFER];
     float        gain, own;
+} MaifsDeal;
+
+typedef struct MaifsChosen {  // that was taken by an agent that strayed, and the one it liked best
+    MaifsDeal took, liked;
 } MaifsChosen;
 
 typedef struct MaifsLoaded {
     const float *w;        // of the usual network; NULL: rules instead
     float        epsilon;  // training: an agent takes any offer, so often
-    bool         record;   // training: chosen offers are kept
+    bool         record;   // training: what is taken by those who stray is kept
 } MaifsLoaded;
 
 typedef struct MaifsPact {  // claims on a task, together
@@ -114,6 +118,7 @@ typedef struct Maifs {
     MaifsChosen *chosen;
     uint32_t     n_chosen;
     uint32_t     n_strayed;  // agents that took any offer in this epoch
+    uint32_t    *liked;      // [n_servers] the offer it liked best; none: it does not stray
     Rng          rng;
     TimeNs       again;  // when we last decided
     uint32_t     rewoken;

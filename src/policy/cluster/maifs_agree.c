@@ -29,13 +29,18 @@ static uint64_t clear(Maifs *m, Inn *h, uint32_t task, uint32_t gpus) {
     return mask;
 }
 
+static MaifsDeal deal_of(const Maifs *m, uint32_t inn, const Offer *o) {
+    MaifsDeal d = {.at = {inn, m->row[o->task]}, .gain = o->gain, .own = o->own};
+    maifs_look_offer(&m->inns[inn], &m->wants[o->task], o, d.features);
+    return d;
+}
+
 static void note(Maifs *m, uint32_t inn, const Offer *o) {
-    if (!m->loaded->record || m->loaded->w == NULL || m->mute) return;
+    bool asked = m->loaded->w != NULL && !m->mute;
+    if (!m->loaded->record || !asked || m->liked[inn] == CLUSTER_NONE) return;
     MaifsChosen *c = &m->chosen[m->n_chosen++];
-    c->at = (MaifsOfferAt){inn, m->row[o->task]};
-    c->gain = o->gain;
-    c->own = o->own;
-    maifs_look_offer(&m->inns[inn], &m->wants[o->task], o, c->features);
+    c->took = deal_of(m, inn, o);
+    c->liked = deal_of(m, inn, &m->offers[inn * maifs_each(m) + m->liked[inn]]);
 }
 
 // A gang is cut smaller if that costs it little of its rate, and if it can gain much by it.
@@ -121,7 +126,7 @@ static void take_all(Maifs *m, uint32_t k, const MaifsPact *pact) {
         const Offer *o = claimed(m, i, k);
         uint32_t     units = o->give < left ? o->give : left;
         left -= units;
-        take(m, i, o, m->wants[task].gpus > 0 ? units : 0, deal);
+        take(m, i, o, m->wants[task].gpus > 0 ? units : 0, pact);
     }
     m->fate[task] = m->moving ? MAIFS_MOVES : MAIFS_COMES;
 }

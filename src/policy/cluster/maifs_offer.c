@@ -78,12 +78,18 @@ static void claims_of(Maifs *m, uint32_t inn) {
 // Training: an agent likes some task better than all others, whatever it is.
 static void stray(Maifs *m, uint32_t inn) {
     size_t   row = (size_t)inn * m->n_asks;
-    uint32_t n = 0, pick = CLUSTER_NONE;
+    uint32_t n = 0, pick = CLUSTER_NONE, liked = CLUSTER_NONE;
+    m->liked[inn] = CLUSTER_NONE;
     if (!any_of(m)) return;
-    for (uint32_t k = 0; k < m->n_asks; k++)
-        if (m->give[row + k] > 0 && rng_below(&m->rng, ++n) == 0) pick = k;
+    for (uint32_t k = 0; k < m->n_asks; k++) {
+        if (m->give[row + k] == 0) continue;
+        if (rng_below(&m->rng, ++n) == 0) pick = k;
+        if (liked == CLUSTER_NONE || m->claim_payoff[row + k] > m->claim_payoff[row + liked])
+            liked = k;
+    }
     if (pick == CLUSTER_NONE) return;
     m->n_strayed++;
+    m->liked[inn] = m->best[row + liked];
     for (uint32_t k = 0; k < m->n_asks; k++)
         if (k != pick) m->claim_payoff[row + k] = -INFINITY;
     m->claim_payoff[row + pick] = fabsf(m->claim_payoff[row + pick]) + 1e-9f;
