@@ -37,7 +37,8 @@ static float room_beside(const Maifs *m, uint32_t host, const Want *w) {
 static bool beside(const Maifs *m, const Guest *x, uint32_t ask, Offer *out) {
     uint32_t    task = m->asks[ask].task;
     const Want *w = &m->wants[task], *b = &m->wants[x->task];
-    if (w->gpus != b->gpus || w->class == CLUSTER_NONE || (w->types != 0 && w->types != b->types))
+    if (w->gpus != b->gpus || w->class == CLUSTER_NONE || b->class == CLUSTER_NONE ||
+        (w->types != 0 && w->types != b->types))
         return false;
     float mine = (float)profile_pair(m->setup->profiles, w->class, b->class);
     float its = (float)profile_pair(m->setup->profiles, b->class, w->class);
