@@ -126,6 +126,8 @@ static void add_steps(const Inn *h, uint32_t guest, const Want *w, InnFill *f) {
         float   cost = (float)s.cores_milli / (float)(h->cores_milli + 1) +
                      (float)s.memory_mib / (float)(h->memory_mib + 1) + 1e-9f;
         s.density = s.worth / cost;
+        if (r > 1 && s.density > f->at[f->n - 1].density)  // rounding: rungs stay in order
+            s.density = f->at[f->n - 1].density;
         f->at[f->n++] = s;
     }
 }
