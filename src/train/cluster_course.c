@@ -23,14 +23,14 @@ ClusterCourseRun cluster_course_draw(const ClusterCourse *c, uint64_t seed, uint
     Rng              rng = rng_fork((Rng){seed}, i);
     ClusterCourseRun x = {.scene = &c->scenes[rng_below(&rng, c->n)]};
     x.seed = SCENE_TRAIN + rng_below(&rng, CLUSTER_COURSE_CHECK - SCENE_TRAIN);
-    x.load = between(&rng, 0.5, 1.3);
-    if (rng_unit(&rng) < 0.4f) x.load = between(&rng, 1.3, 3);
+    x.load = between(&rng, 0.8, 1.5);
+    if (rng_unit(&rng) < 0.5f) x.load = between(&rng, 1.5, 3);
     x.jobs = (uint32_t)(c->jobs * between(&rng, 0.5, 1)) + 1;
     return x;
 }
 
 ClusterCourseRun cluster_course_cell(const ClusterCourse *c, uint32_t i, uint32_t trace) {
-    static const double loads[CLUSTER_COURSE_LOADS] = {0.8, 1.2, 2};
+    static const double loads[CLUSTER_COURSE_LOADS] = {1, 1.5, 2.5};
     return (ClusterCourseRun){.scene = &c->scenes[i / CLUSTER_COURSE_LOADS],
                               .load = loads[i % CLUSTER_COURSE_LOADS],
                               .jobs = c->jobs,

@@ -18,7 +18,7 @@ ClusterPlan cluster_plan(uint32_t generations, uint32_t stages) {
                                   .runs = 32,
                                   .check = 4,
                                   .sigma = 0.05f,
-                                  .step = 0.15f};
+                                  .step = 0.12f};
     uint32_t              all = 0, last = CLUSTER_STAGES, left = generations;
     for (uint32_t i = 0; i < CLUSTER_STAGES; i++) {
         if ((stages >> i & 1) == 0) continue;
