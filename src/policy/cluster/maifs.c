@@ -68,7 +68,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve 
     to->pace = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
-    to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + s->gpus);
+    to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + MAIFS_HELD * s->gpus);
     carve_network(to, s, asks, from);
     carve_offers(to, s, asks, from);
     to->accord = accord_carve(s->n_servers, (uint32_t)asks, &rules, from);

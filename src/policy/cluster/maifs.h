@@ -17,7 +17,7 @@
     X(demand, string, "fungible", 1, 16, "fungible; fixed: what jobs ask for by default")          \
     X(two_step, bool, false, 0, 1, "place first, then deal cores and memory")                      \
     X(window, int, 32, 1, 256, "tasks that agents look at, at once")                               \
-    X(mates, int, 2, 1, 4, "tasks on a GPU, at most")                                              \
+    X(mates, int, 2, 1, MAIFS_MATES, "tasks on a GPU, at most")                                    \
     X(slices, bool, true, 0, 1, "gangs may be cut into smaller slices than need be")               \
     X(moves, int, 16, 0, 256, "running tasks that look for a better place, at once")               \
     X(period_s, int, 900, 1, 1000000, "between looks while tasks wait and nothing happens")        \
@@ -39,6 +39,8 @@ enum {
     MAIFS_PAGES = 8,    // of waiting tasks in it
     MAIFS_SEEN = 1024,  // waiting tasks that the network sees
     MAIFS_REACH = 4,    // a network changes what a task is worth by e to this at most
+    MAIFS_MATES = 4,    // tasks on a GPU, at most
+    MAIFS_HELD = 2 * MAIFS_MATES + 1,  // slices of gangs in a plan for each GPU: down, up, started
 };
 
 typedef struct MaifsDeal {  // an offer, for training

@@ -166,7 +166,7 @@ static void ask(Maifs *m) {
     m->n_asks = 0;
     for (uint32_t i = 0; i < m->n_window; i++) {
         const Want *w = &m->wants[m->window[i]];
-        uint32_t    gpus = w->wide ? m->setup->most_gpus : w->gpus;
+        uint32_t    gpus = w->gpus < m->setup->most_gpus ? w->gpus : m->setup->most_gpus;
         m->asks[m->n_asks++] = (OfferAsk){m->window[i], gpus};
         if (gpus >= 2 && pays_to_cut(m, w, (gpus + 1) / 2))
             m->asks[m->n_asks++] = (OfferAsk){m->window[i], (gpus + 1) / 2};

@@ -263,7 +263,8 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
                        Offer *out) {
     const Want *w = &d->wants[ask->task];
     uint32_t    task = ask->task, made = 0;
-    uint32_t    gpus = ask->gpus < w->gpus && h->gpus < ask->gpus ? h->gpus : ask->gpus;
+    bool        cut = w->wide || ask->gpus < w->gpus;
+    uint32_t    gpus = cut && h->gpus < ask->gpus ? h->gpus : ask->gpus;
     float       most = w->value * w->rungs[w->n_rungs - 1].rate;
     Room        room;
     if (as_it_is(p, h, w, gpus)) {

@@ -1,0 +1,59 @@
+// MaifsCase: runs of maifs on medleys by rules, by shipped weights and by random ones, and what an
+// agent believes of running tasks.
+#pragma once
+
+#include "learn/block.h"
+#include "policy/cluster/maifs.h"
+#include "tests/learn/gradient.h"
+#include "tests/policy/cluster_medley.h"
+
+typedef enum MaifsMind { MAIFS_RULES, MAIFS_SHIPPED, MAIFS_RANDOM, MAIFS_MINDS } MaifsMind;
+
+typedef void MaifsWatch(void *self, const ClusterView *v, const void *state);
+
+typedef struct MaifsCase {
+    MaifsMind          mind;
+    const char *const *set;  // ends with NULL; or NULL
+    uint64_t           seed;
+    MaifsWatch        *watch;
+    void (*after)(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n);
+    void *watcher;
+} MaifsCase;
+
+static inline const void *maifs_case_mind(const MaifsCase *c, Arena *a) {
+    MaifsNet     n = maifs_net_usual();
+    MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
+    Rng          rng = {c->seed + 77};
+    float       *w = block_new(a, maifs_net_params(&n)).at;
+    gradient_fill(&rng, w, maifs_net_params(&n), 0.5f);
+    l->w = w;
+    return l;
+}
+
+static inline Err maifs_case_run(const Medley *x, const MaifsCase *c, Arena *a,
+                                 ClusterResult *out) {
+    const ClusterPolicy *p = policies_cluster_find("maifs");
+    Settings             s = {p->rows, p->n_rows, arena_alloc(a, 1, p->settings_size + 1, 64), a};
+    ClusterRun           run = {.jobs = &x->jobs,
+                                .servers = &x->servers,
+                                .profiles = x->profiles,
+                                .class_of = x->class_of,
+                                .rules = x->rules,
+                                .policy = p,
+                                .settings = s.values,
+                                .knows = p->knows,
+                                .seed = c->seed,
+                                .watch = c->watch,
+                                .after = c->after,
+                                .watcher = c->watcher};
+    ClusterSetup         setup;
+    settings_default(&s);
+    for (const char *const *k = c->set; k != NULL && *k != NULL; k++) TRY(settings_set(&s, *k));
+    if (c->mind == MAIFS_RULES) TRY(settings_set(&s, "weights=none"));
+    TRY(cluster_setup(&run, a, &setup));
+    if (c->mind == MAIFS_RANDOM)
+        run.loaded = maifs_case_mind(c, a);
+    else
+        TRY(p->load(&setup, s.values, a, &run.loaded));
+    return cluster_simulate(&run, a, out);
+}
