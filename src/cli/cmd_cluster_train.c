@@ -148,7 +148,7 @@ static Err add_rivals(Arena *a, ClusterGauge *g) {
     g->rivals = arena_new(a, ClusterRival, RIVALS);
     TRY(add_rival("synergy_tune (srtf)", "synergy_tune", "order=srtf", a, g));
     TRY(add_rival("srtf", "srtf", NULL, a, g));
-    return add_rival("srsf", "srsf", NULL, a, g);
+    return add_rival("gandiva", "gandiva", NULL, a, g);
 }
 
 static Err open_pupil(const Options *o, const ClusterCourse *course, Arena *a, Pupil **out) {
@@ -200,12 +200,12 @@ static Err train(const Options *o, Arena *a) {
 int cmd_cluster_train(const Command *c, int argc, char **argv) {
     Options      o = {.policy = "maifs",
                       .traces = "synth:philly_small,synth:openb_small",
-                      .servers = "4,8,16",
+                      .servers = "4,8",
                       .stages = "imitate,learn,polish",
-                      .weight = 0.5,
-                      .steps = 96,
+                      .weight = 1,
+                      .steps = 120,
                       .seed = 1,
-                      .jobs = 240,
+                      .jobs = 300,
                       .traces_each = 8};
     const ArgRow rows[] = {
         {"policy", ARG_TEXT, &o.policy, "NAME", "maifs or drl_single (default maifs)", 0, 0},
@@ -213,16 +213,16 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
          "traces to learn by (default synth:philly_small,synth:openb_small)", 0, 0},
         {"servers", ARG_TEXT, &o.servers, "LIST",
          "clusters, each a number of servers or a file "
-         "(default 4,8,16)",
+         "(default 4,8)",
          0, 0},
         {"profiles", ARG_TEXT, &o.profiles, "FILES", "of job classes, over the shipped ones", 0, 0},
-        {"jobs", ARG_INT, &o.jobs, "N", "of a run, at most (default 240)", 10, 100000},
-        {"steps", ARG_INT, &o.steps, "N", "generations (default 96)", 1, 100000},
+        {"jobs", ARG_INT, &o.jobs, "N", "of a run, at most (default 300)", 10, 100000},
+        {"steps", ARG_INT, &o.steps, "N", "generations (default 120)", 1, 100000},
         {"minutes", ARG_REAL, &o.minutes, "M", "stop after so long, between two generations", 0,
          100000},
         {"stages", ARG_TEXT, &o.stages, "LIST", "of imitate, learn, polish (default all)", 0, 0},
         {"weight", ARG_REAL, &o.weight, "W",
-         "of the makespan beside the completion time's 1 (default 0.5)", 0, 100},
+         "of the makespan beside the completion time's 1 (default 1)", 0, 100},
         {"checks", ARG_INT, &o.traces_each, "N", "traces of a cell of validation (default 8)", 1,
          1000},
         {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE", "a setting, to be set when used as well", 0,

@@ -13,7 +13,7 @@ static const double ASTRAY = 0.01;  // below the best: back to it
 ClusterPlan cluster_plan(uint32_t generations, uint32_t stages) {
     static const uint32_t parts[CLUSTER_STAGES] = {1, 1, 4};
     ClusterPlan           plan = {.episodes = 16,
-                                  .updates = 100,
+                                  .updates = 300,
                                   .pairs = 12,
                                   .runs = 32,
                                   .check = 4,
