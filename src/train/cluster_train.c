@@ -13,7 +13,7 @@ static const double ASTRAY = 0.01;  // below the best: back to it
 ClusterPlan cluster_plan(uint32_t generations, uint32_t stages) {
     static const uint32_t parts[CLUSTER_STAGES] = {1, 1, 4};
     ClusterPlan           plan = {.episodes = 16,
-                                  .updates = 300,
+                                  .updates = 100,
                                   .pairs = 12,
                                   .runs = 32,
                                   .check = 4,
@@ -40,6 +40,7 @@ Err cluster_train_open(ClusterTrain *t, Arena *a) {
     t->way = block_new(a, t->pupil->head.n);
     TRY(cluster_gauge_open(&t->gauge, t->pupil, a, &t->rule_mark));
     t->best_mark = t->rule_mark;
+    t->best_mark.score = -INFINITY;  // of networks
     return ERR_OK;
 }
 
@@ -62,12 +63,9 @@ static bool ends_stage(const ClusterTrain *t, uint32_t g) {
            cluster_train_stage(t, g) != cluster_train_stage(t, g + 1);
 }
 
-// Zeros learn nothing: as long as there is nothing better, what was learned goes on.
 static void back_to_best(ClusterTrain *t) {
-    if (block_norm(t->best) > 0) {
-        block_copy(t->pupil->w, t->best);
-        t->pupil->moved(t->pupil);
-    }
+    block_copy(t->pupil->w, t->best);
+    t->pupil->moved(t->pupil);
     block_zero(t->way);
 }
 

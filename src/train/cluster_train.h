@@ -31,7 +31,7 @@ typedef struct ClusterTrain {
     ClusterPlan  plan;
     uint64_t     seed;
     uint32_t     generation;  // that comes next
-    Block        best;        // zeros, the rule alone, until something is better
+    Block        best;        // of the networks so far
     ClusterMark  best_mark, rule_mark;
     Block        way;  // of the polish
 } ClusterTrain;

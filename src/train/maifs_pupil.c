@@ -5,7 +5,7 @@
 #include "policy/policies.h"
 #include "train/maifs_episode.h"
 
-enum { BATCH = 32, KEEP = 120 };
+enum { BATCH = 32, KEEP = 120, MORE = 3 };  // MORE: updates of those who imitate
 static const float EPSILON = 0.1f;
 
 typedef struct MaifsPupil {
@@ -48,6 +48,7 @@ static double imitate_all(const Lesson *x, Arena *scratch) {
     uint32_t     n = 0, at = 0;
     MaifsQLesson batch[BATCH];
     Rng          rng = rng_fork((Rng){x->l->seed ^ 0x1e5}, x->l->generation);
+    uint32_t     updates = MORE * x->l->updates;
     double       loss = 0;
     for (uint32_t i = 0; i < x->l->episodes; i++) n += x->episodes[i].n_lessons;
     MaifsQLesson *all = arena_new(scratch, MaifsQLesson, n + 1);
@@ -55,9 +56,9 @@ static double imitate_all(const Lesson *x, Arena *scratch) {
         for (uint32_t k = 0; k < x->episodes[i].n_lessons; k++)
             all[at++] = x->episodes[i].lessons[k];
     maifs_q_options(x->of->q)->rate = 1e-3f;
-    for (uint32_t u = 0; n > 0 && u < x->l->updates; u++) {
+    for (uint32_t u = 0; n > 0 && u < updates; u++) {
         for (uint32_t i = 0; i < BATCH; i++) batch[i] = all[rng_below(&rng, n)];
-        loss += maifs_q_imitate(x->of->q, runs_team(x->l->runs), batch, BATCH) / x->l->updates;
+        loss += maifs_q_imitate(x->of->q, runs_team(x->l->runs), batch, BATCH) / updates;
     }
     return loss;
 }

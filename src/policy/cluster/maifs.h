@@ -38,7 +38,7 @@ enum {
     MAIFS_ROUNDS = 64,  // of an epoch, at most
     MAIFS_PAGES = 8,    // of waiting tasks in it
     MAIFS_SEEN = 1024,  // waiting tasks that the network sees
-    MAIFS_REACH = 4,    // a network changes what a task is worth by e to this at most
+    MAIFS_REACH = 5,    // a network changes what a task is worth by e to this at most
     MAIFS_MATES = 4,    // tasks on a GPU, at most
     MAIFS_HELD = 2 * MAIFS_MATES + 1,  // slices of gangs in a plan for each GPU: down, up, started
 };
