@@ -157,9 +157,9 @@ static void unlike(Medley *x, bool turned) {
     uint32_t n = x->servers.n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = turned ? n - 1 - i : i;
-        x->servers.at[i].gpus = k < 2 ? 8 : 4;
-        x->servers.at[i].cores_milli = 30000 + 1700 * k;
-        x->servers.at[i].memory_mib = 600000 + 21000 * k;
+        x->servers.at[i].gpus = k < 2 ? 4 : 8;
+        x->servers.at[i].cores_milli = x->servers.at[i].gpus * (4000 + 170 * k);
+        x->servers.at[i].memory_mib = x->servers.at[i].gpus * (60000 + 2100 * k);
     }
 }
 

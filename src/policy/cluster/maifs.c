@@ -63,6 +63,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve 
     to->inns = carve(from, Inn, s->n_servers);
     to->fate = carve(from, uint8_t, s->n_slots);
     to->dense = carve(from, float, s->n_slots);
+    to->slowest = carve(from, float, 2 * (size_t)s->n_slots);
     to->stay = carve(from, float, s->n_slots);
     to->each = (asks + 1) * OFFER_EACH;
     to->pace = carve(from, uint8_t, s->n_slots);

@@ -106,6 +106,7 @@ typedef struct Maifs {
     float        *stay;      // [n_slots] then: what it costs to take one away from where it is
     size_t        each;      // offers of a server, at most
     float        *dense;     // [n_slots] worth of a task for each of its GPUs
+    float        *slowest;   // [n_slots][2] of a gang's slices: rate alone, company
     Offer        *offers;    // [n_servers][each]
     float        *payoffs;   // likewise
     uint32_t     *n_offers;  // [n_servers]

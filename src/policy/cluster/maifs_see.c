@@ -96,6 +96,49 @@ static void weigh(Maifs *m, uint32_t task) {
     m->dense[task] = w->value * w->rungs[w->n_rungs - 1].rate / gpus;
 }
 
+// What a slice would do alone, and what company leaves of that.
+static float alone_of(const Maifs *m, const Inn *h, const Guest *g) {
+    const Want *w = &m->wants[g->task];
+    return inn_pace(m->setup, w, h->server) * w->rungs[g->rung].rate;
+}
+
+static float company_of(const Maifs *m, const Inn *h, const Guest *g) {
+    return g->share / (g->spread * inn_pace(m->setup, &m->wants[g->task], h->server));
+}
+
+static void find_slowest(Maifs *m, const Inn *h) {
+    for (uint32_t g = 0; g < h->n; g++) {
+        const Guest *x = &h->at[g];
+        float       *slowest = &m->slowest[2 * (size_t)x->task];
+        if (!x->sliced) continue;
+        slowest[0] = fminf(slowest[0], alone_of(m, h, x));
+        slowest[1] = fminf(slowest[1], company_of(m, h, x));
+    }
+}
+
+static void slow_down(Maifs *m, Inn *h) {
+    bool any = false;
+    for (uint32_t g = 0; g < h->n; g++) {
+        Guest       *x = &h->at[g];
+        const float *slowest = &m->slowest[2 * (size_t)x->task];
+        if (!x->sliced) continue;
+        float by = slowest[0] * slowest[1] / (alone_of(m, h, x) * company_of(m, h, x));
+        if (!(by < 1)) continue;
+        x->spread *= by;
+        x->share *= by;
+        any = true;
+    }
+    if (any) inn_count(h, m->wants);
+}
+
+// A gang is as fast as the slowest of its slices, and as its worst company, wherever they are.
+static void match_slices(Maifs *m) {
+    for (uint32_t i = 0; i < m->view->n_running; i++)
+        for (uint32_t k = 0; k < 2; k++) m->slowest[2 * (size_t)m->view->running[i] + k] = INFINITY;
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) find_slowest(m, &m->inns[i]);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) slow_down(m, &m->inns[i]);
+}
+
 void maifs_see(Maifs *m, const ClusterView *v) {
     m->view = v;
     m->n_evicted = m->n_starts = m->n_chosen = m->n_strayed = 0;
@@ -103,6 +146,7 @@ void maifs_see(Maifs *m, const ClusterView *v) {
     look_at(m, v->running, v->n_running);
     look_at(m, v->waiting, v->n_waiting);
     for (uint32_t i = 0; i < m->setup->n_servers; i++) inn_open(&m->inns[i], v, i, m->wants);
+    match_slices(m);
     for (uint32_t i = 0; i < v->n_waiting; i++) weigh(m, v->waiting[i]);
     if (m->loaded->w == NULL) return;
     see_all(m);

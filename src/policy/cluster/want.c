@@ -39,8 +39,8 @@ static void climb(Want *w, const ClusterSetup *s, const ClusterJob *j) {
         WantRung           r = {(uint32_t)(x->cores * cores), (uint32_t)(x->gb * memory), 1};
         if (i == p->ladder.usual) r = usual_rung(j);
         if (x->share < 1) continue;
-        r.rate = (float)pace_fed(s->profiles, j, 1, r.cores_milli, r.memory_mib);
-        if (i == p->ladder.usual) r.rate = 1;
+        r.rate = (float)pace_fed(s->profiles, j, j->gpus, j->gpus * r.cores_milli,
+                                 j->gpus * r.memory_mib);
         push(w, s, r);
     }
 }
