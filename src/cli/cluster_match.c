@@ -59,6 +59,7 @@ static Err setup_of(const Field *f, const Scene *s, Arena *a, ClusterSetup *out)
         TRY(cluster_setup(&run, a, &x));
         if (k == 0) *out = x;
         out->fractions = out->fractions || x.fractions;
+        out->no_gpus = out->no_gpus || x.no_gpus;
         out->shares = out->shares || x.shares;
         if (x.n_slots > out->n_slots) out->n_slots = x.n_slots;
     }
@@ -218,12 +219,20 @@ static LeagueCell cell_of(const Field *f, uint32_t cell, Arena *a) {
                         .n_entries = n};
 }
 
+// From which part of a trace's time seeds draw; see scene.h.
+static const char *part_of(const ClusterMatchRules *r) {
+    uint64_t last = r->first_seed + r->seeds - 1;
+    if (r->first_seed >= SCENE_MEASURE && last < SCENE_TRAIN) return "the last 40 %";
+    if (last < SCENE_MEASURE || r->first_seed >= SCENE_TRAIN) return "the first 60 %";
+    return "all";
+}
+
 static char *about(const ClusterMatchRules *r, Arena *a) {
     char *jobs = r->scene.jobs > 0
                      ? arena_printf(a,
-                                    "Windows of %u jobs, drawn by the seed from the last 40 %% "
-                                    "of a trace's time (at most half of them), or made by it",
-                                    r->scene.jobs)
+                                    "Windows of %u jobs, drawn by the seed from %s of a trace's "
+                                    "time (at most half of them), or made by it",
+                                    r->scene.jobs, part_of(r))
                      : arena_str(a, "Whole traces");
     char *error = r->error > 0
                       ? arena_printf(a, "; durations are off by a factor of e^%.3g", r->error)

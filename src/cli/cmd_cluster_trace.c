@@ -62,8 +62,10 @@ static Err tell(const Options *o, const JobList *l, const TraceStats *s, Arena *
     printf("%u share a GPU, %u need none, %u of unknown duration\n", s->fractional, s->cpu_only,
            s->unknown);
     print_time("span", (double)(s->last - s->first) / 1e9);
-    printf("%-12s %.1f hours; load %.3f on %lld GPUs\n", "GPU time", s->gpu_seconds / 3600,
-           trace_load(s, (uint64_t)o->gpus), (long long)o->gpus);
+    printf("%-12s %.1f hours", "GPU time", s->gpu_seconds / 3600);
+    if (s->last > s->first)
+        printf("; load %.3f on %lld GPUs", trace_load(s, (uint64_t)o->gpus), (long long)o->gpus);
+    putchar('\n');
     if (s->unknown < s->jobs) {
         puts("\ndurations");
         print_time("mean", s->work_mean_s);

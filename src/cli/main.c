@@ -45,17 +45,28 @@ static int words_matched(const Command *c, int argc, char **argv) {
     return 0;
 }
 
-// A word that begins commands ("zoo") lists them.
-static int unknown(int argc, char **argv) {
-    bool   asked = argc > 2 && strcmp(argv[2], "--help") == 0, group = false;
-    size_t n = strlen(argv[1]);
+static bool begins(const Command *c, const char *words) {
+    size_t n = strlen(words);
+    return strncmp(c->name, words, n) == 0 && c->name[n] == ' ';
+}
+
+static bool list_group(const char *words, FILE *f) {
+    bool any = false;
     for (int i = 0; i < N_COMMANDS; i++) {
-        if (strncmp(commands[i].name, argv[1], n) != 0 || commands[i].name[n] != ' ') continue;
-        fprintf(asked ? stdout : stderr, "cotenant %-21s %s\n", commands[i].name,
-                commands[i].about);
-        group = true;
+        if (!begins(&commands[i], words)) continue;
+        fprintf(f, "cotenant %-21s %s\n", commands[i].name, commands[i].about);
+        any = true;
     }
-    if (group) return asked ? 0 : EXIT_USAGE;
+    return any;
+}
+
+// Words that begin commands ("zoo", "cluster trace") list them.
+static int unknown(int argc, char **argv) {
+    bool  asked = strcmp(argv[argc - 1], "--help") == 0;
+    FILE *f = asked ? stdout : stderr;
+    char  two[64];
+    (void)snprintf(two, sizeof two, "%s %s", argv[1], argc > 2 ? argv[2] : "");
+    if (list_group(two, f) || list_group(argv[1], f)) return asked ? 0 : EXIT_USAGE;
     return args_fail(EXIT_USAGE, "no command '%s'; 'cotenant' alone lists them", argv[1]);
 }
 

@@ -19,7 +19,8 @@ void play_rows(PlayArgs *x, ArgRow rows[PLAY_ROWS]) {
         {"gpus-per-node", ARG_INT, &x->gpus, "G", "of each (default 8)", 1, CLUSTER_GPUS},
         {"cores-per-node", ARG_INT, &x->cores, "C", "(default 3 a GPU)", 0, 1000000},
         {"memory-per-node", ARG_INT, &x->memory_gb, "GB", "(default 62.5 a GPU)", 0, 1000000},
-        {"servers", ARG_TEXT, &x->servers, "FILE", "servers from a file instead", 0, 0},
+        {"servers", ARG_TEXT, &x->servers, "FILE", "servers from a file instead of alike ones", 0,
+         0},
         {"policy", ARG_TEXT, &x->policy, "NAME", "who decides (default fifo)", 0, 0},
         {"like", ARG_TEXT, &x->like, "RULES",
          "lucid, synergy or own; auto: what fits the jobs (default auto)", 0, 0},
@@ -38,7 +39,10 @@ void play_rows(PlayArgs *x, ArgRow rows[PLAY_ROWS]) {
 }
 
 static Err read_servers(const PlayArgs *o, Arena *a, ServerList *out) {
-    if (o->servers != NULL) return server_list_read(o->servers, a, out);
+    const char *what = o->servers;
+    if (what != NULL && what[strspn(what, "0123456789")] == '\0')
+        return err_set(ERR_ARG, "--servers %s: it names a file; --nodes says how many", what);
+    if (what != NULL) return server_list_read(what, a, out);
     Server like = {.gpus = (uint32_t)o->gpus,
                    .cores_milli = (uint32_t)o->cores * 1000,
                    .memory_mib = (uint32_t)(o->memory_gb * 1024),

@@ -86,6 +86,12 @@ static bool fractions(const JobList *l) {
     return false;
 }
 
+static bool no_gpus(const JobList *l) {
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].gpus == 0) return true;
+    return false;
+}
+
 // Synergy's rounds begin at 1 s when all jobs are there by then.
 static TimeNs first_round(const ClusterRun *run) {
     TimeNs last = run->jobs->n > 0 ? run->jobs->at[run->jobs->n - 1].submit : 0;
@@ -105,7 +111,8 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .restart_wide = run->rules.restart_wide,
                         .restart_by_class = run->rules.restart_by_class,
                         .gpus_only = run->rules.gpus_only,
-                        .fractions = fractions(run->jobs)};
+                        .fractions = fractions(run->jobs),
+                        .no_gpus = no_gpus(run->jobs)};
     const char    *types[JOB_TYPES];
     ClusterServer *servers = arena_try_new(a, ClusterServer, s.n_servers);
     ClusterTenant *tenants = arena_try_new(a, ClusterTenant, s.n_tenants);

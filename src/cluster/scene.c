@@ -130,10 +130,10 @@ static void sift(const Scene *s, JobList *l, uint32_t *long_ones, uint32_t *too_
 }
 
 static Err none_left(const char *trace, uint32_t longer, uint32_t large) {
-    return err_set(ERR_ARG,
-                   "%s: no job is left: %u are too long, %u too large for these servers, others "
-                   "have no duration; give more servers or a longer --max-duration",
-                   trace, longer, large);
+    return err_set(ERR_ARG, "%s: no job is left: %u are too long, %u too large for these servers%s",
+                   trace, longer, large,
+                   longer + large > 0 ? "; give more servers or a longer --max-duration"
+                                      : ", and no other has a duration; --rates may tell it");
 }
 
 static uint32_t split_at(const JobList *l) {

@@ -50,15 +50,15 @@ const char *trace_formats(Arena *a) {
     return list;
 }
 
-static Err unknown_format(const char *name) {
+static Err unknown_format(const char *name, Arena *a) {
     const char *names[FORMATS_MAX];
     size_t      n = 0;
     for (; n < FORMATS_MAX && trace_format_name((uint32_t)n) != NULL; n++)
         names[n] = trace_format_name((uint32_t)n);
     const char *meant = spell_nearest(name, names, n);
-    return err_set(ERR_ARG, "there is no trace format '%.40s'; %s%s%sgive auto, plain, philly, ...",
-                   name, meant != NULL ? "did you mean " : "", meant != NULL ? meant : "",
-                   meant != NULL ? "? Or " : "");
+    return err_set(ERR_ARG, "there is no trace format '%.40s'; %s%s%sthere are %s", name,
+                   meant != NULL ? "did you mean " : "", meant != NULL ? meant : "",
+                   meant != NULL ? "? " : "", trace_formats(a));
 }
 
 static uint32_t column_named(const TraceFormat *f, const char *name) {
@@ -132,7 +132,7 @@ static Err choose(const char *name, const char *text, size_t len, const char *wa
         }
     }
     if (any) return err_set(ERR_PARSE, "%s:1: no known trace format; name it by --format", name);
-    return last == NULL ? unknown_format(wanted) : missing(last, &row);
+    return last == NULL ? unknown_format(wanted, a) : missing(last, &row);
 }
 
 static Err place_header(TraceReader *r) {
@@ -279,6 +279,13 @@ Err trace_parse(const char *name, const char *text, size_t len, const char *form
     return parse(name, copy, len, format, o, a, out);
 }
 
+static const char *came_along(Arena *a) {
+    const char *list = trace_files[0].name;
+    for (const TraceFile *f = trace_files + 1; f->name != NULL; f++)
+        list = arena_printf(a, "%s, %s", list, f->name);
+    return list;
+}
+
 Err trace_read(const char *path, const char *format, const TraceOptions *o, Arena *a,
                JobList *out) {
     char  *text = NULL;
@@ -286,6 +293,10 @@ Err trace_read(const char *path, const char *format, const TraceOptions *o, Aren
     for (const TraceFile *f = trace_files; f->name != NULL; f++)
         if (strcmp(f->name, path) == 0)
             return trace_parse(f->name, (const char *)f->bytes, f->len, format, o, a, out);
-    TRY(file_read(path, file_most, a, &text, &len));
+    Err e = file_read(path, file_most, a, &text, &len);
+    if (e != ERR_OK && strpbrk(path, "/.") == NULL)
+        return err_add(e, "%s: neither a trace that came along (%s) nor a file", path,
+                       came_along(a));
+    TRY(e);
     return parse(path, text, len, format, o, a, out);
 }

@@ -55,6 +55,7 @@ typedef struct ClusterSetup {
     TimeNs                 restart_wide;  // of jobs wider than a server
     bool                   restart_by_class;
     bool                   fractions;  // some job asks for less than a whole GPU
+    bool                   no_gpus;    // some job asks for none
     bool                   shares;     // GPUs may be held in parts: there are fractions or profiles
     bool                   gpus_only;  // cores and memory are not rationed
     bool                   in_rounds;  // progress is whole iterations, a round at a time

@@ -82,11 +82,18 @@ MaifsNet maifs_net_of(const MaifsSettings *with) {
     return n;
 }
 
+static bool is(const char *text, const char *name) { return strcmp(text, name) == 0; }
+
 static Err load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
     (void)s;
-    MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
+    const MaifsSettings *with = settings;
+    MaifsLoaded         *l = arena_new(a, MaifsLoaded, 1);
     *loaded = l;
-    return maifs_file_load(((const MaifsSettings *)settings)->weights, a, l);
+    if (!is(with->graph, "dynamic") && !is(with->graph, "static") && !is(with->graph, "none"))
+        return err_set(ERR_ARG, "graph=%.40s: there are dynamic, static and none", with->graph);
+    if (!is(with->demand, "fungible") && !is(with->demand, "fixed"))
+        return err_set(ERR_ARG, "demand=%.40s: there are fungible and fixed", with->demand);
+    return maifs_file_load(with->weights, a, l);
 }
 
 static size_t size(const ClusterSetup *s, const void *settings) {

@@ -24,7 +24,10 @@ Err synergy_load(const ClusterSetup *s, const void *settings, Arena *a, const vo
                            "%s %u of type %u",
                            s->servers[0].name, s->servers[0].gpus, s->servers[0].type,
                            s->servers[i].name, s->servers[i].gpus, s->servers[i].type);
-    if (s->fractions) return err_set(ERR_ARG, "synergy knows whole GPUs only");
+    if (s->fractions || s->no_gpus)
+        return err_set(ERR_ARG, "synergy knows jobs with whole GPUs only; %s",
+                       s->fractions ? "some ask for parts of one"
+                                    : "some ask for none: --min-gpus 1 leaves them out");
     if (order_of(with->order) == SYNERGY_ORDERS)
         return err_set(ERR_ARG, "order=%.40s: there are fifo, srtf, las and ftf", with->order);
     return ERR_OK;
