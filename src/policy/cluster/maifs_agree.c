@@ -117,15 +117,31 @@ static float lost_elsewhere(const Maifs *m, uint32_t k) {
     return sum;
 }
 
+// Of those who claim it, who gains most; CLUSTER_NONE: nobody is left.
+static uint32_t keenest(const Maifs *m, uint32_t k) {
+    uint32_t best = CLUSTER_NONE;
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) {
+        size_t at = (size_t)i * m->n_asks + k;
+        if (m->claims[i] != k) continue;
+        if (best == CLUSTER_NONE ||
+            m->claim_payoff[at] > m->claim_payoff[(size_t)best * m->n_asks + k])
+            best = i;
+    }
+    return best;
+}
+
+// Who gains least gives only what is still lacking.
 static void take_all(Maifs *m, uint32_t k, const MaifsPact *pact) {
     uint32_t task = m->asks[k].task, left = m->need[k];
     if (m->moving) leave(m, task);
     if (pact->host != CLUSTER_NONE) maifs_join(m, task, pact->host);
-    for (uint32_t i = 0; i < m->setup->n_servers && left > 0; i++) {
-        if (m->claims[i] != k || pact->host != CLUSTER_NONE) continue;
+    while (left > 0 && pact->host == CLUSTER_NONE) {
+        uint32_t i = keenest(m, k);
+        CHECK(i != CLUSTER_NONE);
         const Offer *o = claimed(m, i, k);
         uint32_t     units = o->give < left ? o->give : left;
         left -= units;
+        m->claims[i] = ACCORD_NONE;
         take(m, i, o, m->wants[task].gpus > 0 ? units : 0, pact);
     }
     m->fate[task] = m->moving ? MAIFS_MOVES : MAIFS_COMES;
