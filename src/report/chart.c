@@ -53,6 +53,11 @@ static Err dataset(const Chart *c, const ChartSeries *s, Arena *scratch, json_t 
                                                    : 2.0);
     if (set == NULL) return err_set(ERR_INVALID, "a series of '%s' has no proper name", c->title);
     json_array_append_new(sets, set);
+    if (c->kind == CHART_BAR && c->bold != NULL)
+        json_object_set_new(set, "bold", json_string(c->bold));
+    if (c->kind != CHART_BAR && is_named(c->bold, s))
+        json_object_set_new(set, "order", json_integer(-1));
+    if (s->hidden) json_object_set_new(set, "hidden", json_true());
     if (is_named(c->dashed, s)) json_object_set_new(set, "borderDash", json_pack("[ii]", 6, 4));
     if (c->kind == CHART_DISTRIBUTION) {
         json_object_set_new(set, "pointRadius", json_integer(0));

@@ -21,6 +21,7 @@ typedef struct ChartSeries {
     const double *y;     // [n]; what is not a number leaves a gap
     const double *half;  // [n] y +- half is marked; NULL: nothing is
     uint32_t      n;
+    bool          hidden;  // until somebody clicks on its name
 } ChartSeries;
 
 typedef struct Chart {
@@ -31,8 +32,8 @@ typedef struct Chart {
     const ChartSeries *series;
     uint32_t           n_series;
     bool               log_x, log_y;
-    double             most;           // that y can be, whatever intervals say; 0: anything
-    const char        *bold, *dashed;  // names of lines that stand out; NULL: none does
+    double             most;    // that y can be, whatever intervals say; 0: anything
+    const char *bold, *dashed;  // names of lines, or of a group, that stand out; NULL: none does
 } Chart;
 
 MUST_USE Err chart_json(const Chart *c, Arena *scratch, json_t **out);  // *out is the caller's

@@ -132,7 +132,7 @@ static Err bars(Page *p, const ContestMix *m, const char *title, const char *uni
         memcpy(&y[i], e + value, sizeof *y);
         if (half != 0) memcpy(&h[i], e + half, sizeof *h);
     }
-    ChartSeries s = {m->mix, NULL, y, half != 0 ? h : NULL, m->n_entries};
+    ChartSeries s = {m->mix, NULL, y, half != 0 ? h : NULL, m->n_entries, false};
     Chart       c = {.kind = CHART_BAR,
                      .title = title,
                      .y_label = unit,
@@ -148,7 +148,7 @@ static Err latencies(Page *p, const ContestMix *m, Arena *a) {
     for (uint32_t i = 0; i < m->n_entries; i++) {
         const ContestEntry *e = &m->entries[i];
         if (e->n_latencies > 0)
-            s[n++] = (ChartSeries){e->policy, NULL, e->latencies_ms, NULL, e->n_latencies};
+            s[n++] = (ChartSeries){e->policy, NULL, e->latencies_ms, NULL, e->n_latencies, false};
     }
     Chart c = {.kind = CHART_DISTRIBUTION,
                .title = "Share of requests answered within a time, at equal load",
@@ -170,7 +170,7 @@ static Err trials(Page *p, const ContestMix *m, Arena *a) {
             x[k] = e->trials[k].rate;
             y[k] = e->trials[k].hit_rate;
         }
-        s[i] = (ChartSeries){e->policy, x, y, NULL, e->n_trials};
+        s[i] = (ChartSeries){e->policy, x, y, NULL, e->n_trials, false};
         most = e->n_trials > most ? e->n_trials : most;
     }
     Chart c = {.kind = CHART_SCATTER,

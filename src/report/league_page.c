@@ -5,7 +5,23 @@
 
 #define AT(member) offsetof(LeagueRun, member)
 
+enum { LINES = 6 };  // that a chart shows before anybody clicks
+
 static bool plays(const LeagueEntry *e) { return e->missing == NULL; }
+
+// Of the champion and of those with the lowest mean completion time.
+static bool is_shown(const League *l, const LeagueCell *c, const LeagueEntry *e) {
+    double   own = league_mean(l, e, AT(jct_mean_s)).mean;
+    uint32_t before = 1;
+    if (strcmp(e->policy, l->champion) == 0) return true;
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        const LeagueEntry *o = &c->entries[i];
+        if (!plays(o) || strcmp(o->policy, l->champion) == 0) continue;
+        double its = league_mean(l, o, AT(jct_mean_s)).mean;
+        before += its < own || (!(own < its) && o < e);
+    }
+    return before < LINES;
+}
 
 // A group a policy, in the order of the table; one series.
 static Err bars(const League *l, const LeagueCell *c, const char *title, size_t member, Page *p,
@@ -20,13 +36,14 @@ static Err bars(const League *l, const LeagueCell *c, const char *title, size_t 
         y[n] = x.mean / 3600;
         half[n++] = x.half / 3600;
     }
-    ChartSeries s = {title, NULL, y, half, n};
+    ChartSeries s = {.name = title, .y = y, .half = half, .n = n};
     Chart       chart = {.kind = CHART_BAR,
                          .title = title,
                          .y_label = "hours",
                          .groups = groups,
                          .series = &s,
-                         .n_series = 1};
+                         .n_series = 1,
+                         .bold = l->champion};
     return page_chart(p, &chart);
 }
 
@@ -36,7 +53,10 @@ static Err distribution(const League *l, const LeagueCell *c, Page *p, Arena *a)
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const LeagueEntry *e = &c->entries[i];
         if (plays(e) && e->curves.n_jct > 0)
-            s[n++] = (ChartSeries){e->policy, NULL, e->curves.jct_s, NULL, e->curves.n_jct};
+            s[n++] = (ChartSeries){.name = e->policy,
+                                   .y = e->curves.jct_s,
+                                   .n = e->curves.n_jct,
+                                   .hidden = !is_shown(l, c, e)};
     }
     Chart chart = {.kind = CHART_DISTRIBUTION,
                    .title = "Jobs done within a time of their submission, all seeds",
@@ -56,8 +76,11 @@ static Err course(const League *l, const LeagueCell *c, bool queue, Page *p, Are
         const LeagueEntry  *e = &c->entries[i];
         const LeagueCurves *x = &e->curves;
         if (plays(e) && x->n_spans > 0)
-            s[n++] =
-                (ChartSeries){e->policy, x->at_h, queue ? x->queue : x->gpu_use, NULL, x->n_spans};
+            s[n++] = (ChartSeries){.name = e->policy,
+                                   .x = x->at_h,
+                                   .y = queue ? x->queue : x->gpu_use,
+                                   .n = x->n_spans,
+                                   .hidden = !is_shown(l, c, e)};
     }
     Chart chart = {.kind = CHART_LINE,
                    .title = queue ? "Jobs that wait, over time, first seed"
@@ -91,6 +114,11 @@ Err league_page(const League *l, Arena *scratch, Page *p) {
     Table t;
     if (l->about != NULL) page_text(p, "%s", l->about);
     page_text(p, "%s", league_legend(l, scratch));
+    if (l->n_cells > 0 && l->cells[0].n_entries > LINES)
+        page_text(p,
+                  "Lines are those of %s and of the %d others with the lowest mean completion "
+                  "time; a click on a name shows or hides one.",
+                  l->champion, LINES - 1);
     if (league_change_table(l, scratch, &t))
         e = page_table(p, &t,
                        arena_printf(scratch, "%s over all cells, less is better", l->champion));

@@ -53,7 +53,7 @@ static ChartSeries *series(const Match *m, const MatchWhere *places, const doubl
             y[k] = 100 * v.mean;
             half[k] = 100 * v.half;
         }
-        s[i] = (ChartSeries){any->entries[i].policy, x, y, half, n};
+        s[i] = (ChartSeries){any->entries[i].policy, x, y, half, n, false};
     }
     return s;
 }
@@ -118,8 +118,8 @@ static uint32_t sweep_series(const Match *m, ChartSeries *s, Arena *a) {
         x[i] = at->period_us / 1000;
         y[i] = 100 * at->share.mean;
         if (i == 0 || at->hidden != at[-1].hidden)
-            s[n++] =
-                (ChartSeries){arena_printf(a, "hidden size %u", at->hidden), &x[i], &y[i], NULL, 0};
+            s[n++] = (ChartSeries){
+                arena_printf(a, "hidden size %u", at->hidden), &x[i], &y[i], NULL, 0, false};
         s[n - 1].n++;
     }
     return n;

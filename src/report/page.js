@@ -1,6 +1,7 @@
 // Draws every chart of the page from the JSON beside its canvas, again when light and dark change places.
 (() => {
-  const palette = ['#3b82c4', '#e0803a', '#4fa36b', '#c2506a', '#8a6fc0', '#9a7b4f', '#d0a02c', '#5aa5b5', '#7f8790', '#b05fa0', '#2f6f4f', '#a33b2b', '#4756a8', '#8fae3c'];
+  const palette = ['#3b82c4', '#e0803a', '#4fa36b', '#c2506a', '#8a6fc0', '#9a7b4f', '#d0a02c', '#5aa5b5', '#7f8790', '#b05fa0', '#2f6f4f', '#a33b2b', '#4756a8', '#8fae3c', '#d97fb0', '#36827f', '#6b4e9b', '#c9a27a', '#5f7fa8', '#94502f'];
+  const standsOut = '#d9480f';
   const whiskers = {
     id: 'whiskers',
     afterDatasetsDraw(chart) {
@@ -13,7 +14,7 @@
       g.lineWidth = 1.5;
       chart.data.datasets.forEach((set, i) => {
         const meta = chart.getDatasetMeta(i), y = chart.scales.y;
-        if (meta.hidden || !y) return;
+        if (!chart.isDatasetVisible(i) || !y) return;
         g.strokeStyle = chart.config.type === 'bar' ? Chart.defaults.color : set.borderColor;
         meta.data.forEach((mark, k) => {
           const p = set.data[k];
@@ -33,8 +34,9 @@
     },
   };
   const colour = (config) => config.data.datasets.forEach((set, i) => {
-    set.borderColor = palette[i % palette.length];
-    set.backgroundColor = palette[i % palette.length] + (config.type === 'bar' ? 'd0' : '60');
+    set.borderColor = set.order < 0 ? standsOut : palette[i % palette.length];
+    set.backgroundColor = set.borderColor + (config.type === 'bar' ? 'd0' : '60');
+    if (set.bold) set.backgroundColor = set.data.map((p) => (p.x === set.bold ? standsOut : palette[0]) + 'd0');
   });
   let drawn = [];
   const draw = () => {
