@@ -71,7 +71,7 @@ static void test_text_is_escaped(void **state) {
 static void add_charts(Page *p) {
     const double       x[] = {1, 2, 3}, y[] = {5, NAN, 7}, half[] = {1, 1, INFINITY};
     const char *const  groups[] = {"one", "</script><script>", "three"};
-    const ChartSeries  s[] = {{"first", x, y, half, 3, false}, {"second", x, x, NULL, 3}};
+    const ChartSeries  s[] = {{"first", x, y, half, 3, false}, {"second", x, x, NULL, 3, true}};
     static const char *names[] = {"lines", "bars", "points", "spread"};
     for (ChartKind k = CHART_LINE; k <= CHART_DISTRIBUTION; k++) {
         Chart c = {.kind = k,
