@@ -13,7 +13,7 @@ enum {
     PAGES = 1024,  // that are kept of an episode
     ROWS = 128,    // of a batch
 };
-static const float ENTROPY = 0.003f, STRAY = 0.3f;
+static const float ENTROPY = 0.01f, STRAY = 0.3f, DOUBT = 0.1f;
 
 typedef struct Page {  // one choice
     float    x[DRL_IN];
@@ -159,16 +159,19 @@ typedef struct Batch {
     float *x, *y, *dy, *cache;
 } Batch;
 
-// Cross entropy, weighed by gains; and of chances themselves, so that it goes on trying.
-static double slope(const Page *p, const float *says, float weight, float entropy, float *dy) {
-    float chance[DRL_OUT], spread = 0;
+// Cross entropy, weighed by gains. Who imitates is to leave others a chance, who learns is to go on
+// trying: there the entropy of chances counts.
+static double slope(const Page *p, const float *says, bool imitate, float *dy) {
+    float chance[DRL_OUT], spread = 0, weight = imitate ? 1 : p->gain, can = 0;
     chances(p->can, says, chance);
+    for (uint32_t i = 0; i < DRL_OUT; i++) can += p->can[i] ? 1 : 0;
     for (uint32_t i = 0; i < DRL_OUT; i++)
         if (chance[i] > 1e-7f) spread -= chance[i] * act_log(chance[i]);
     for (uint32_t i = 0; i < DRL_OUT; i++) {
-        float c = chance[i];
-        dy[i] = weight * (c - (i == p->took ? 1.0f : 0.0f)) / ROWS;
-        if (c > 1e-7f) dy[i] += entropy * c * (act_log(c) + spread) / ROWS;
+        float c = chance[i], wants = i == p->took ? 1 : 0;
+        if (imitate) wants = (1 - DOUBT) * wants + (p->can[i] ? DOUBT / can : 0);
+        dy[i] = weight * (c - wants) / ROWS;
+        if (!imitate && c > 1e-7f) dy[i] += ENTROPY * c * (act_log(c) + spread) / ROWS;
     }
     float c = chance[p->took];
     return (double)(-weight * act_log(c > 1e-7f ? c : 1e-7f));
@@ -183,9 +186,8 @@ static double update(DrlPupil *d, Page *const *pages, uint32_t n, bool imitate, 
         memcpy(b->x + (size_t)i * DRL_IN, pages[i]->x, sizeof pages[i]->x);
     drl_net_forward(d->net, d->w.at, ROWS, b->x, b->y, b->cache);
     for (uint32_t i = 0; i < n; i++)
-        loss += slope(pages[i], b->y + (size_t)i * DRL_OUT, imitate ? 1 : pages[i]->gain,
-                      imitate ? 0 : ENTROPY, b->dy + (size_t)i * DRL_OUT) /
-                n;
+        loss +=
+            slope(pages[i], b->y + (size_t)i * DRL_OUT, imitate, b->dy + (size_t)i * DRL_OUT) / n;
     block_zero(d->gradient);
     drl_net_backward(d->net, d->w.at, d->gradient.at, ROWS, b->x, b->dy, b->cache);
     block_clip(d->gradient, 1);
