@@ -1,7 +1,6 @@
 #include "train/maifs_pupil.h"
 
 #include "policy/cluster/maifs_file.h"
-#include "policy/cluster/maifs_net_int.h"
 #include "policy/policies.h"
 #include "train/maifs_episode.h"
 
@@ -129,14 +128,14 @@ Err maifs_pupil_open(const MaifsSettings *settings, uint32_t servers, uint64_t s
                      Pupil **out) {
     MaifsPupil   *m = arena_new(a, MaifsPupil, 1);
     MaifsQOptions o = maifs_q_usual(maifs_net_of(settings));
-    MaifsParts    parts = maifs_net_parts(&o.net);
+    MaifsHead     at = maifs_net_head(&o.net);
     o.servers = servers;
     m->settings = *settings;
     m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
     Block  w = maifs_q_net(m->q);
-    Block  head = block_part(w, parts.value, parts.price - parts.value);
+    Block  head = block_part(w, at.value, at.end - at.value);
     float *scale = arena_new(a, float, head.n);
-    for (size_t i = 0; i < head.n; i++) scale[i] = i < parts.straight - parts.value ? 1 : 4;
+    for (size_t i = 0; i < head.n; i++) scale[i] = i < at.straight - at.value ? 1 : 4;
     m->pupil = (Pupil){.policy = &cluster_policy_maifs,
                        .settings = &m->settings,
                        .w = w,

@@ -48,6 +48,11 @@ MaifsParts maifs_net_parts(const MaifsNet *net) {
 
 size_t maifs_net_params(const MaifsNet *net) { return maifs_net_parts(net).n; }
 
+MaifsHead maifs_net_head(const MaifsNet *net) {
+    MaifsParts p = maifs_net_parts(net);
+    return (MaifsHead){p.value, p.straight, p.price};
+}
+
 // A matrix without bias, as dense_init would make it.
 static void init_matrix(size_t in, size_t out, float *w, float gain, Rng *rng) {
     float limit = gain * sqrtf(3.0f / (float)in);

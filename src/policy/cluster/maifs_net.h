@@ -50,6 +50,13 @@ typedef struct MaifsOfferAt {  // indices into the input
 size_t maifs_net_params(const MaifsNet *net);  // the same with and without attention
 void   maifs_net_init(const MaifsNet *net, float *w, Rng *rng);
 
+typedef struct MaifsHead {  // where among the parameters, one after the other
+    size_t value;           // the last layer of values
+    size_t straight, end;   // what offers say without one
+} MaifsHead;
+
+MaifsHead maifs_net_head(const MaifsNet *net);
+
 // Floats that the functions below share; maifs_net_see fills them, those after read them.
 size_t maifs_net_cache(const MaifsNet *net, uint32_t n_servers, uint32_t n_jobs);
 
