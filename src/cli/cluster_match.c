@@ -228,11 +228,13 @@ static const char *part_of(const ClusterMatchRules *r) {
 }
 
 static char *about(const ClusterMatchRules *r, Arena *a) {
+    char *many = r->scene.jobs == SCENE_JOBS ? arena_printf(a, "%d jobs a server", SCENE_EACH)
+                                             : arena_printf(a, "%u jobs", r->scene.jobs);
     char *jobs = r->scene.jobs > 0
                      ? arena_printf(a,
-                                    "Windows of %u jobs, drawn by the seed from %s of a trace's "
+                                    "Windows of %s, drawn by the seed from %s of a trace's "
                                     "time (at most half of them), or made by it",
-                                    r->scene.jobs, part_of(r))
+                                    many, part_of(r))
                      : arena_str(a, "Whole traces");
     char *error = r->error > 0
                       ? arena_printf(a, "; durations are off by a factor of e^%.3g", r->error)

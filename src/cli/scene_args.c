@@ -23,7 +23,7 @@ void scene_args_rows(SceneArgs *x, ArgRow rows[SCENE_ARG_ROWS]) {
         {"load", ARG_TEXT, &x->load, "L",
          "GPU time asked for by what there is while jobs come; 0: times as they are (default 1)", 0,
          0},
-        {"jobs", ARG_INT, &x->jobs, "N", "of a window; 0: the whole trace (default 400)", 0,
+        {"jobs", ARG_INT, &x->jobs, "N", "of a window; 0: the whole trace (default 50 a server)", 0,
          INT32_MAX},
         {"max-duration", ARG_INT, &x->max_s, "S",
          "longer jobs are left out; 0: none are (default 86400)", 0, INT64_MAX},

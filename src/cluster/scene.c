@@ -9,7 +9,13 @@
 
 static const char synth_mark[] = "synth:";
 
-enum { USUAL_SERVERS = 8, USUAL_GPUS = 8, ASKED_CORES_MILLI = 12000, ASKED_MIB = 96 * 1024 };
+enum {
+    USUAL_SERVERS = 8,
+    USUAL_GPUS = 8,
+    ASKED_CORES_MILLI = 12000,
+    ASKED_MIB = 96 * 1024,
+    SCENE_MOST = 20000
+};
 
 static void set_racks(ServerList *l) {
     for (uint32_t i = 0; i < l->n; i++) l->at[i].rack = i / SCENE_RACK;
@@ -187,6 +193,8 @@ Err scene_open(const SceneSpec *spec, Arena *a, Scene *out) {
     bool  asks = false;
     TRY(read_trace(spec, a, &s, &asks));
     TRY(open_servers(spec, asks, a, &s));
+    if (s.n_jobs == SCENE_JOBS)
+        s.n_jobs = s.servers.n < SCENE_MOST / SCENE_EACH ? s.servers.n * SCENE_EACH : SCENE_MOST;
     TRY(scene_profiles(spec->profiles, false, &s.servers, a, &s.profiles));
     TRY(fit_trace(&s));
     *out = s;

@@ -14,7 +14,8 @@
 #include "cluster/synth.h"
 #include "cluster/trace.h"
 
-enum { SCENE_MEASURE = 100, SCENE_TRAIN = 1000000, SCENE_RACK = 16, SCENE_JOBS = 400 };
+enum { SCENE_MEASURE = 100, SCENE_TRAIN = 1000000, SCENE_RACK = 16, SCENE_EACH = 50 };
+#define SCENE_JOBS  UINT32_MAX  // SCENE_EACH for each server
 #define SCENE_MAX_S INT64_C(86400)
 
 typedef struct SceneSpec {
