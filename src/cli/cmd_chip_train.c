@@ -1,5 +1,4 @@
 // Weights for relmas: trains them, shows how they do beside other policies, keeps the best.
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/crew.h"
 #include "cli/list.h"
+#include "cli/halt.h"
 #include "policy/chip/relmas_file.h"
 #include "policy/policies.h"
 #include "train/relmas_train.h"
@@ -27,20 +27,6 @@ typedef struct Options {
 static const ChipPolicy *const rivals[] = {&chip_policy_edf,      &chip_policy_least_slack,
                                            &chip_policy_planaria, &chip_policy_prema,
                                            &chip_policy_dream,    NULL};
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int signal) {
-    (void)signal;
-    stopped = 1;
-}
-
-static void listen_for_stop(void) {
-    struct sigaction s = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
-    (void)sigemptyset(&s.sa_mask);
-    (void)sigaction(SIGINT, &s, NULL);
-    (void)sigaction(SIGTERM, &s, NULL);
-}
 
 static const char *stage_name(TrainStage s) {
     static const char *const names[TRAIN_STAGES] = {"imitate", "ddpg", "polish"};
@@ -81,11 +67,6 @@ static Err save(const Options *o, const RelmasTrain *t, Arena *a) {
     return t->generation < relmas_train_total(t) ? relmas_train_save(t, state, a) : ERR_OK;
 }
 
-static bool time_is_up(const Options *o, TimeNs start) {
-    double minutes = (double)(clock_now(clock_steady()) - start) / 60e9;
-    return o->minutes > 0 && minutes >= o->minutes;
-}
-
 static Err go(const Options *o, RelmasTrain *t, Arena *a) {
     bool     show = term_is(stderr);
     Progress p;
@@ -94,7 +75,7 @@ static Err go(const Options *o, RelmasTrain *t, Arena *a) {
     Err      e = ERR_OK;
     if (show) progress_begin(&p, stderr, clock_steady(), "training", total);
     if (show) progress_step(&p, t->generation);
-    while (e == ERR_OK && t->generation < total && !stopped && !time_is_up(o, start)) {
+    while (e == ERR_OK && t->generation < total && !halt_due(start, o->minutes)) {
         TrainReport r;
         e = relmas_train_step(t, a, &r);
         if (e == ERR_OK) tell(o, t, &r);
@@ -148,7 +129,7 @@ static Err train(const Options *o, Arena *a) {
     co.mixes = mixes;
     TRY(course_open(&co, a, &course));
     TRY(runs_create(&runs, crew_size(o->threads), a));
-    listen_for_stop();
+    halt_listen();
     Err e = relmas_train_open(&t, &course, runs, rivals, &settings, (uint32_t)o->hidden,
                               train_plan((uint32_t)o->steps, stages), (uint64_t)o->seed, a);
     if (e == ERR_OK && o->resume != NULL) e = relmas_train_resume(&t, o->resume, a);

@@ -1,7 +1,6 @@
 // Weights for the learned policies of a cluster: trains them, shows how they do beside other
 // policies, keeps the best.
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/crew.h"
 #include "cli/list.h"
+#include "cli/halt.h"
 #include "learn/weights.h"
 #include "policy/policies.h"
 #include "train/cluster_train.h"
@@ -28,20 +28,6 @@ typedef struct Options {
     int64_t     steps, seed, threads, jobs, traces_each;
     bool        json;
 } Options;
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int signal) {
-    (void)signal;
-    stopped = 1;
-}
-
-static void listen_for_stop(void) {
-    struct sigaction s = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
-    (void)sigemptyset(&s.sa_mask);
-    (void)sigaction(SIGINT, &s, NULL);
-    (void)sigaction(SIGTERM, &s, NULL);
-}
 
 static const char *stage_name(ClusterStage s) {
     static const char *const names[CLUSTER_STAGES] = {"imitate", "learn", "polish"};
@@ -91,11 +77,6 @@ static Err save(const Options *o, const ClusterTrain *t, Arena *a) {
     return t->generation < cluster_train_total(t) ? cluster_train_save(t, state, a) : ERR_OK;
 }
 
-static bool time_is_up(const Options *o, TimeNs start) {
-    double minutes = (double)(clock_now(clock_steady()) - start) / 60e9;
-    return o->minutes > 0 && minutes >= o->minutes;
-}
-
 static Err go(const Options *o, ClusterTrain *t, TimeNs start, Arena *a) {
     bool     show = term_is(stderr);
     Progress p;
@@ -103,7 +84,7 @@ static Err go(const Options *o, ClusterTrain *t, TimeNs start, Arena *a) {
     Err      e = ERR_OK;
     if (show) progress_begin(&p, stderr, clock_steady(), "training", total);
     if (show) progress_step(&p, t->generation);
-    while (e == ERR_OK && t->generation < total && !stopped && !time_is_up(o, start)) {
+    while (e == ERR_OK && t->generation < total && !halt_due(start, o->minutes)) {
         ClusterReport r;
         e = cluster_train_step(t, a, &r);
         if (e == ERR_OK) tell(o, t, &r);
@@ -184,7 +165,7 @@ static Err train(const Options *o, Arena *a) {
     TRY(open_course(o, a, &course));
     TRY(open_pupil(o, &course, a, &t.pupil));
     TRY(runs_create(&runs, crew_size(o->threads), a));
-    listen_for_stop();
+    halt_listen();
     t.plan = cluster_plan((uint32_t)o->steps, stages);
     t.gauge = (ClusterGauge){
         .course = &course, .runs = runs, .traces = (uint32_t)o->traces_each, .weight = o->weight};

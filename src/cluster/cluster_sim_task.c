@@ -171,11 +171,6 @@ static void drop_slices(World *w, uint32_t slot) {
     t->n_slices = 0;
 }
 
-static bool suits(const World *w, const ClusterJob *j, uint32_t server) {
-    return j->gpu_types == 0 || j->gpus == 0 ||
-           (j->gpu_types >> w->setup.servers[server].type & 1) != 0;
-}
-
 static bool distinct(const ClusterSlice *s, uint32_t n) {
     for (uint32_t i = 1; i < n; i++)
         for (uint32_t k = 0; k < i; k++)
@@ -193,7 +188,7 @@ void world_start(World *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->lives[slot].slices[i];
         if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
-        CHECK(x->server < w->setup.n_servers && suits(w, &t->job, x->server));
+        CHECK(x->server < w->setup.n_servers && cluster_suits(&w->setup, &t->job, x->server));
         CHECK(x->gpu_milli <= t->job.gpu_milli && (x->gpus > 0 || t->job.gpus == 0));
         world_take(w, slot, x);
         gpus += x->gpus;

@@ -47,8 +47,7 @@ void spot_give(Spot *s, const ClusterTask *t) {
 }
 
 static bool suits(const Spot *s, const ClusterJob *j, uint32_t server, bool any_type) {
-    return any_type || j->gpu_types == 0 || j->gpus == 0 ||
-           (j->gpu_types >> s->setup->servers[server].type & 1) != 0;
+    return any_type || cluster_suits(s->setup, j, server);
 }
 
 // Cores and memory that go with so many of its GPUs.

@@ -202,6 +202,11 @@ static inline uint64_t cluster_gpu_milli(const ClusterJob *j) {  // all its GPUs
     return (uint64_t)j->gpus * j->gpu_milli;
 }
 
+// GPUs of a server are of a type that it takes.
+static inline bool cluster_suits(const ClusterSetup *s, const ClusterJob *j, uint32_t server) {
+    return j->gpu_types == 0 || j->gpus == 0 || (j->gpu_types >> s->servers[server].type & 1) != 0;
+}
+
 // Service so far, in GPU seconds.
 static inline double cluster_attained(const ClusterView *v, const ClusterTask *t) {
     return (double)cluster_held(v, t) * (double)cluster_gpu_milli(&t->job) /

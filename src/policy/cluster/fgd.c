@@ -117,11 +117,6 @@ static void look(Fgd *f, const ClusterView *v) {
     }
 }
 
-static bool suits(const ClusterView *v, const ClusterJob *j, uint32_t server) {
-    return j->gpu_types == 0 || j->gpus == 0 ||
-           (j->gpu_types >> v->setup->servers[server].type & 1) != 0;
-}
-
 static bool is_there(const ClusterSlice *s, uint32_t n, uint32_t server, uint64_t gpu) {
     for (uint32_t i = 0; i < n; i++)
         if (s[i].server == server && (s[i].mask & gpu) != 0) return true;
@@ -195,7 +190,7 @@ static void try_server(const Fgd *f, const ClusterView *v, const ClusterJob *j, 
                        FgdPlace *best) {
     const Floor *x = &f->draft.floor;
     if (x->cores[server] < j->cores_milli || x->memory[server] < j->memory_mib) return;
-    if (!suits(v, j, server)) return;
+    if (!cluster_suits(v->setup, j, server)) return;
     if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE)
         try_parts(f, v, j, server, best);
     else if (x->gpus[server] >= j->gpus)

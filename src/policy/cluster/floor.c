@@ -87,8 +87,7 @@ void floor_leave(Floor *f, const ClusterTask *t) {
 }
 
 static bool suits(const Floor *f, const ClusterJob *j, uint32_t server) {
-    return j->gpu_types == 0 || j->gpus == 0 ||
-           (j->gpu_types >> f->view->setup->servers[server].type & 1) != 0;
+    return cluster_suits(f->view->setup, j, server);
 }
 
 // So many of the job's GPUs with their part of its demand.

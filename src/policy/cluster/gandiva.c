@@ -243,8 +243,7 @@ static uint32_t nearly_free(const Gandiva *g, const ClusterView *v, const Cluste
     uint32_t     best = CLUSTER_NONE, most = 0;
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ClusterServer *s = &v->setup->servers[i];
-        bool                 suits = j->gpu_types == 0 || (j->gpu_types >> s->type & 1) != 0;
-        if (!suits || s->gpus < j->gpus || f->gpus[i] <= most) continue;
+        if (!cluster_suits(v->setup, j, i) || s->gpus < j->gpus || f->gpus[i] <= most) continue;
         best = i;
         most = f->gpus[i];
     }

@@ -74,6 +74,12 @@ float inn_spread(const ClusterSetup *s, const Want *w, uint32_t servers);
 float inn_company(const Inn *h, const ClusterSetup *s, const Want *wants, uint64_t mask,
                   uint32_t task, uint32_t besides);
 
+static inline const Guest *inn_guest(const Inn *h, uint32_t task) {  // NULL: it is not there
+    for (uint32_t i = 0; i < h->n; i++)
+        if (h->at[i].task == task) return &h->at[i];
+    return NULL;
+}
+
 void inn_count(Inn *h, const Want *wants);  // worth anew, after values changed
 
 void inn_remove(Inn *h, uint32_t task);

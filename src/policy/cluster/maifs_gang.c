@@ -3,13 +3,6 @@
 
 #include "policy/cluster/maifs.h"
 
-static const Guest *slice_of(const Maifs *m, const ClusterTask *t, uint32_t task, uint32_t i) {
-    const Inn *h = &m->inns[t->slices[i].server];
-    for (uint32_t g = 0; g < h->n; g++)
-        if (h->at[g].task == task) return &h->at[g];
-    return NULL;
-}
-
 static bool alone(const Inn *h, const Guest *x) {
     for (uint32_t g = 0; g < h->n; g++)
         if (h->at[g].task != x->task && (h->at[g].mask & x->mask) != 0) return false;
@@ -22,7 +15,7 @@ static float room_beside(const Maifs *m, uint32_t host, const Want *w) {
     float              lost = 0;
     for (uint32_t i = 0; i < t->n_slices; i++) {
         const Inn   *h = &m->inns[t->slices[i].server];
-        const Guest *x = slice_of(m, t, host, i);
+        const Guest *x = inn_guest(h, host);
         InnFill      f;
         if (x == NULL || h->full || h->n + 1 >= INN_GUESTS || !alone(h, x)) return INFINITY;
         inn_fill(h, NULL, m->wants, &f);
@@ -77,7 +70,7 @@ void maifs_join(Maifs *m, uint32_t task, uint32_t host) {
     const Want        *w = &m->wants[task];
     for (uint32_t i = 0; i < t->n_slices; i++) {
         Inn         *h = &m->inns[t->slices[i].server];
-        const Guest *x = slice_of(m, t, host, i);
+        const Guest *x = inn_guest(h, host);
         Guest        g = {.mask = x->mask,
                           .task = task,
                           .cores_milli = x->gpus * w->rungs[0].cores_milli,

@@ -14,12 +14,6 @@ static ClusterSlice *put(Maifs *m, const Guest *g, uint32_t server) {
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static const Guest *guest_of(const Inn *h, uint32_t task) {
-    for (uint32_t i = 0; i < h->n; i++)
-        if (h->at[i].task == task) return &h->at[i];
-    return NULL;
-}
-
 // Down first, so that what others get is free by then; `up`: the rest of the way.
 static uint32_t level(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
     const ClusterTask *t = &m->view->tasks[task];
@@ -28,7 +22,7 @@ static uint32_t level(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
     if (maifs_taken(m, task)) return 0;
     for (uint32_t i = 0; i < t->n_slices; i++) {
         const ClusterSlice *was = &t->slices[i];
-        const Guest        *g = guest_of(&m->inns[was->server], task);
+        const Guest        *g = inn_guest(&m->inns[was->server], task);
         if (g == NULL) return 0;  // of an inn that is let alone
         ClusterSlice *s = put(m, g, was->server);
         shrinks = shrinks || s->cores_milli < was->cores_milli || s->memory_mib < was->memory_mib ||
@@ -53,7 +47,7 @@ static uint32_t start_all(Maifs *m, ClusterAction *out) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_starts; i++) {
         const MaifsStart *x = &m->starts[i];
-        ClusterSlice     *s = put(m, guest_of(&m->inns[x->inn], x->task), x->inn);
+        ClusterSlice     *s = put(m, inn_guest(&m->inns[x->inn], x->task), x->inn);
         if (n > 0 && out[n - 1].task == x->task)
             out[n - 1].n_slices++;
         else

@@ -111,8 +111,8 @@ static void there_is(const Draft *d, uint32_t host, const ClusterJob *guest, dou
 }
 
 static bool suits(const Draft *d, const ClusterJob *guest, const ClusterSlice *s, uint32_t n) {
-    for (uint32_t i = 0; guest->gpu_types != 0 && i < n; i++)
-        if ((guest->gpu_types >> d->view->setup->servers[s[i].server].type & 1) == 0) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!cluster_suits(d->view->setup, guest, s[i].server)) return false;
     return true;
 }
 
