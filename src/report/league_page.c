@@ -52,11 +52,9 @@ static Err distribution(const League *l, const LeagueCell *c, Page *p, Arena *a)
     uint32_t     n = 0;
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const LeagueEntry *e = &c->entries[i];
-        if (plays(e) && e->curves.n_jct > 0)
-            s[n++] = (ChartSeries){.name = e->policy,
-                                   .y = e->curves.jct_s,
-                                   .n = e->curves.n_jct,
-                                   .hidden = !is_shown(l, c, e)};
+        if (!plays(e) || e->curves.n_jct == 0) continue;
+        s[n] = (ChartSeries){.name = e->policy, .y = e->curves.jct_s, .n = e->curves.n_jct};
+        s[n++].hidden = !is_shown(l, c, e);
     }
     Chart chart = {.kind = CHART_DISTRIBUTION,
                    .title = "Jobs done within a time of their submission, all seeds",
@@ -75,12 +73,10 @@ static Err course(const League *l, const LeagueCell *c, bool queue, Page *p, Are
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const LeagueEntry  *e = &c->entries[i];
         const LeagueCurves *x = &e->curves;
-        if (plays(e) && x->n_spans > 0)
-            s[n++] = (ChartSeries){.name = e->policy,
-                                   .x = x->at_h,
-                                   .y = queue ? x->queue : x->gpu_use,
-                                   .n = x->n_spans,
-                                   .hidden = !is_shown(l, c, e)};
+        if (!plays(e) || x->n_spans == 0) continue;
+        s[n] = (ChartSeries){
+            .name = e->policy, .x = x->at_h, .y = queue ? x->queue : x->gpu_use, .n = x->n_spans};
+        s[n++].hidden = !is_shown(l, c, e);
     }
     Chart chart = {.kind = CHART_LINE,
                    .title = queue ? "Jobs that wait, over time, first seed"
