@@ -14,11 +14,13 @@ static const Setting rows[] = {
 
 static const MaifsLoaded by_rules = {.w = NULL};
 
+static bool is(const char *word, const char *one) { return strcmp(word, one) == 0; }
+
 static AccordRules accord_rules(const MaifsSettings *with) {
     AccordRules r = accord_usual();
-    r.graph = strcmp(with->graph, "static") == 0 ? ACCORD_STATIC
-              : strcmp(with->graph, "none") == 0 ? ACCORD_NO_GRAPH
-                                                 : ACCORD_DYNAMIC;
+    r.graph = is(with->graph, "static") ? ACCORD_STATIC
+              : is(with->graph, "none") ? ACCORD_NO_GRAPH
+                                        : ACCORD_DYNAMIC;
     if (r.graph != ACCORD_DYNAMIC) r.step = 0;
     return r;
 }
@@ -33,6 +35,8 @@ static void carve_network(Maifs *m, const ClusterSetup *s, size_t asks, Carve *f
     m->cache = carve(from, float, maifs_net_cache(&m->net, s->n_servers, s->n_slots));
     m->left = carve(from, float, pairs);
     m->right = carve(from, float, pairs);
+    m->pairs = carve(from, float, 2 * asks * m->net.rank);
+    m->paired = carve(from, bool, s->n_servers *asks);
     m->chosen = carve(from, MaifsChosen, jobs + s->gpus);
 }
 
@@ -82,17 +86,21 @@ MaifsNet maifs_net_of(const MaifsSettings *with) {
     return n;
 }
 
-static bool is(const char *text, const char *name) { return strcmp(text, name) == 0; }
+static Err check_words(const MaifsSettings *with) {
+    const char *graph = with->graph, *demand = with->demand;
+    if (!is(graph, "dynamic") && !is(graph, "static") && !is(graph, "none"))
+        return err_set(ERR_ARG, "graph=%.40s: there are dynamic, static and none", graph);
+    if (!is(demand, "fungible") && !is(demand, "fixed"))
+        return err_set(ERR_ARG, "demand=%.40s: there are fungible and fixed", demand);
+    return ERR_OK;
+}
 
 static Err load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
     (void)s;
     const MaifsSettings *with = settings;
     MaifsLoaded         *l = arena_new(a, MaifsLoaded, 1);
     *loaded = l;
-    if (!is(with->graph, "dynamic") && !is(with->graph, "static") && !is(with->graph, "none"))
-        return err_set(ERR_ARG, "graph=%.40s: there are dynamic, static and none", with->graph);
-    if (!is(with->demand, "fungible") && !is(with->demand, "fixed"))
-        return err_set(ERR_ARG, "demand=%.40s: there are fungible and fixed", with->demand);
+    TRY(check_words(with));
     return maifs_file_load(with->weights, a, l);
 }
 

@@ -115,6 +115,8 @@ typedef struct Maifs {
     // What they agree by.
     Accord   *accord;
     float    *claim_payoff, *idle, *left, *right;  // [n_servers][n_asks], pairs [][][rank]
+    bool     *paired;                              // [n_servers][n_asks] they are filled in
+    float    *pairs;                               // [2][n_asks][rank] of one server
     uint16_t *give, *need;
     uint32_t *best, *claims;  // offer by which a claim is made; job of each agent
     // For training.

@@ -191,6 +191,7 @@ static void ask(Maifs *m) {
 
 void maifs_agree(Maifs *m) {
     ask(m);
+    memset(m->paired, 0, (size_t)m->setup->n_servers * m->n_asks);
     for (uint32_t i = 0; i < m->setup->n_servers; i++) m->inns[i].stale = true;
     for (uint32_t round = 0; round < MAIFS_ROUNDS; round++) {
         for (uint32_t i = 0; i < m->setup->n_servers; i++) {

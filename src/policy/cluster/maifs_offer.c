@@ -95,17 +95,25 @@ static void stray(Maifs *m, uint32_t inn) {
     m->claim_payoff[row + pick] = fabsf(m->claim_payoff[row + pick]) + 1e-9f;
 }
 
-static void pair_up(Maifs *m) {
+// What pairs of claims are worth besides does not change in an epoch: once for each that may be.
+static void pair_inn(Maifs *m, uint32_t inn) {
     uint32_t n = 0, rank = m->net.rank;
-    for (uint32_t i = 0; i < m->setup->n_servers; i++)
-        for (uint32_t k = 0; k < m->n_asks; k++, n++) {
-            m->at[0] = (MaifsOfferAt){i, m->row[m->asks[k].task]};
-            if (m->give[n] == 0) continue;
-            maifs_net_pair(&m->net, m->loaded->w, m->cache, 1, m->at, m->left + (size_t)n * rank,
-                           m->right + (size_t)n * rank);
-            float own = m->wants[m->asks[k].task].value;
-            for (uint32_t r = 0; r < rank; r++) m->left[(size_t)n * rank + r] *= own;
+    size_t   row = (size_t)inn * m->n_asks, room = m->n_asks * (size_t)rank;
+    float   *left = m->pairs, *right = m->pairs + room;
+    for (uint32_t k = 0; k < m->n_asks; k++)
+        if (m->give[row + k] != 0 && !m->paired[row + k])
+            m->at[n++] = (MaifsOfferAt){inn, m->row[m->asks[k].task]};
+    if (n == 0) return;
+    maifs_net_pair(&m->net, m->loaded->w, m->cache, n, m->at, left, right);
+    for (uint32_t k = 0; k < m->n_asks; k++) {
+        float own = m->wants[m->asks[k].task].value;
+        if (m->give[row + k] == 0 || m->paired[row + k]) continue;
+        m->paired[row + k] = true;
+        for (uint32_t r = 0; r < rank; r++) {
+            m->left[(row + k) * rank + r] = *left++ * own;
+            m->right[(row + k) * rank + r] = *right++;
         }
+    }
 }
 
 void maifs_claim(Maifs *m) {
@@ -126,7 +134,7 @@ void maifs_claim(Maifs *m) {
             maifs_taken(m, task) ? 0 : (uint16_t)want_units(&m->wants[task], m->wants[task].gpus);
     }
     if (has_net(m) && m->net.rank > 0) {
-        pair_up(m);
+        for (uint32_t i = 0; i < p.agents; i++) pair_inn(m, i);
         p.rank = m->net.rank;
         p.left = m->left;
         p.right = m->right;

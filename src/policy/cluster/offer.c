@@ -9,7 +9,7 @@ typedef struct Room {  // on a inn for tasks of one size, when some guests go
     float    lost, redo;  // worth of those that go; and that of the time they need to begin again
     float    away;        // of that worth, what gangs have on other servers
     uint32_t gpus, victims;
-    bool     there;
+    bool     there, filled;
 } Room;
 
 static bool suits(const OfferDesk *d, const Inn *h, const Want *w) {
@@ -41,67 +41,111 @@ typedef struct Line {
     uint8_t guest;
 } Line;
 
-static uint32_t line_up(const OfferDesk *d, const Inn *h, Line *line) {
-    uint32_t n = 0;
+typedef struct Rank {  // guests, as victims are looked for
+    uint64_t mask[INN_GUESTS];
+    uint32_t cores_milli[INN_GUESTS], memory_mib[INN_GUESTS];  // that each needs at least
+    int64_t  cores_left, memory_left;                          // when all have that
+    Line     line[INN_GUESTS];                                 // who may have to go, least first
+    uint32_t n, n_line;
+} Rank;
+
+static void line_up(const OfferDesk *d, const Inn *h, Rank *r) {
+    r->n_line = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
         const Want  *w = &d->wants[g->task];
         if (g->fresh || g->gpus == 0) continue;
         Line     x = {inn_worth(g, w) / (float)w->gpus, (uint8_t)i};
-        uint32_t k = n++;
-        for (; k > 0 && line[k - 1].density > x.density; k--) line[k] = line[k - 1];
-        line[k] = x;
+        uint32_t k = r->n_line++;
+        for (; k > 0 && r->line[k - 1].density > x.density; k--) r->line[k] = r->line[k - 1];
+        r->line[k] = x;
     }
-    return n;
 }
 
-static bool enough(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus,
-                   const InnLeave *leave) {
-    int64_t  cores = h->cores_milli, memory = h->memory_mib;
-    uint32_t units = want_units(w, gpus);
-    if ((uint32_t)__builtin_popcountll(free_of(h, leave)) < gpus) return false;
-    cores -= (int64_t)units * w->rungs[0].cores_milli;
-    memory -= (int64_t)units * w->rungs[0].memory_mib;
+static void rank(const OfferDesk *d, const Inn *h, Rank *r) {
+    r->n = h->n;
+    r->cores_left = h->cores_milli;
+    r->memory_left = h->memory_mib;
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
-        const Want  *x = &d->wants[g->task];
-        bool         level = x->class != CLUSTER_NONE;
-        if (inn_leaves(leave, i)) continue;
-        cores -= level ? want_units(x, g->gpus) * x->rungs[0].cores_milli : g->cores_milli;
-        memory -= level ? want_units(x, g->gpus) * x->rungs[0].memory_mib : g->memory_mib;
+        const Want  *w = &d->wants[g->task];
+        bool         level = w->class != CLUSTER_NONE;
+        uint32_t     units = want_units(w, g->gpus);
+        r->mask[i] = g->mask;
+        r->cores_milli[i] = level ? units * w->rungs[0].cores_milli : g->cores_milli;
+        r->memory_mib[i] = level ? units * w->rungs[0].memory_mib : g->memory_mib;
+        r->cores_left -= r->cores_milli[i];
+        r->memory_left -= r->memory_mib[i];
     }
-    return cores >= 0 && memory >= 0;
+    line_up(d, h, r);
+}
+
+typedef struct Hunt {  // for room, among the guests of a rank
+    const Rank *rank;
+    InnLeave    leave;
+    int64_t     cores_left, memory_left;  // when those go and the task has come
+    uint64_t    all;                      // GPUs
+    uint32_t    gpus;
+} Hunt;
+
+static void send(Hunt *x, uint32_t guest, bool away) {
+    int64_t cores = x->rank->cores_milli[guest], memory = x->rank->memory_mib[guest];
+    inn_set_leave(&x->leave, guest, away);
+    x->cores_left += away ? cores : -cores;
+    x->memory_left += away ? memory : -memory;
+}
+
+static uint64_t free_then(const Hunt *x) {
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < x->rank->n; i++)
+        if (!inn_leaves(&x->leave, i)) used |= x->rank->mask[i];
+    return x->all & ~used;
+}
+
+static bool enough(const Hunt *x) {
+    return x->cores_left >= 0 && x->memory_left >= 0 &&
+           (uint32_t)__builtin_popcountll(free_then(x)) >= x->gpus;
 }
 
 // The least worthy go until there is room; then those stay, the worthiest first, without whose
 // leaving there is room as well.
-bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, InnLeave *out,
-                   uint64_t *mask) {
-    Line     line[INN_GUESTS];
-    uint32_t n = 0, gone = 0;
-    *out = (InnLeave){{0}};
+static bool find_victims(const OfferDesk *d, const Inn *h, const Rank *r, const Want *w,
+                         uint32_t gpus, InnLeave *out, uint64_t *mask) {
+    uint32_t gone = 0, units = want_units(w, gpus);
+    Hunt     x = {.rank = r, .all = all_of(h->gpus), .gpus = gpus};
     if (gpus > h->gpus || h->n + 1 >= INN_GUESTS || h->full) return false;
-    bool fits = enough(d, h, w, gpus, out);
+    x.cores_left = r->cores_left - (int64_t)units * w->rungs[0].cores_milli;
+    x.memory_left = r->memory_left - (int64_t)units * w->rungs[0].memory_mib;
+    bool fits = enough(&x);
     if (!fits && (!d->rules.evict || gpus == 0)) return false;
-    if (!fits) n = line_up(d, h, line);
-    while (!fits && gone < n) {
-        inn_set_leave(out, line[gone++].guest, true);
-        fits = enough(d, h, w, gpus, out);
+    while (!fits && gone < r->n_line) {
+        send(&x, r->line[gone++].guest, true);
+        fits = enough(&x);
     }
     if (!fits) return false;
     for (uint32_t i = gone; i-- > 0;) {
-        inn_set_leave(out, line[i].guest, false);
-        if (!enough(d, h, w, gpus, out)) inn_set_leave(out, line[i].guest, true);
+        send(&x, r->line[i].guest, false);
+        if (!enough(&x)) send(&x, r->line[i].guest, true);
     }
-    *mask = lowest(free_of(h, out), gpus);
+    *out = x.leave;
+    *mask = lowest(free_then(&x), gpus);
     return true;
 }
 
-static void make_room(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, Room *r) {
+bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, InnLeave *out,
+                   uint64_t *mask) {
+    Rank r;
+    rank(d, h, &r);
+    return find_victims(d, h, &r, w, gpus, out, mask);
+}
+
+static void make_room(const OfferDesk *d, const Inn *h, const Rank *by, const Want *w,
+                      uint32_t gpus, Room *r) {
     r->gpus = gpus;
     r->victims = 0;
     r->lost = r->redo = r->away = 0;
-    r->there = offer_victims(d, h, w, gpus, &r->leave, &r->mask);
+    r->filled = false;
+    r->there = find_victims(d, h, by, w, gpus, &r->leave, &r->mask);
     if (!r->there) return;
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
@@ -112,7 +156,6 @@ static void make_room(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
         r->away += inn_worth(g, x) * (1 - inn_part(g, x));
         r->redo += x->value * x->restart_s * inn_part(g, x);
     }
-    inn_fill(h, &r->leave, d->wants, &r->fill);
 }
 
 // With no levels to look at, a inn is worth what its guests are with what they usually have.
@@ -230,14 +273,46 @@ static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t
     return n;
 }
 
+typedef struct RoomKey {  // tasks that need the same find the same room
+    uint32_t gpus, cores_milli, memory_mib;
+} RoomKey;
+
+enum { ROOMS = 16 };
+
 typedef struct Prospect {  // of an inn, before tasks are looked at
-    Room  as_is;           // nobody goes
-    float least;           // worth of the least worthy guest
-    float harm;            // that any company does at least
+    Room     as_is;        // nobody goes
+    float    least;        // worth of the least worthy guest
+    float    harm;         // that any company does at least
+    Rank     rank;
+    RoomKey  keys[ROOMS];  // the last that were asked for
+    Room     rooms[ROOMS];
+    uint32_t n_rooms;  // ever made
+    bool     ranked;
 } Prospect;
 
+static bool same_key(const RoomKey *a, const RoomKey *b) {
+    return a->gpus == b->gpus && a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib;
+}
+
+static Room *room_for(const OfferDesk *d, const Inn *h, Prospect *p, const Want *w, uint32_t gpus) {
+    uint32_t units = want_units(w, gpus), n = p->n_rooms < ROOMS ? p->n_rooms : ROOMS;
+    RoomKey  key = {gpus, units * w->rungs[0].cores_milli, units * w->rungs[0].memory_mib};
+    for (uint32_t i = 0; i < n; i++)
+        if (same_key(&p->keys[i], &key)) return &p->rooms[i];
+    if (!p->ranked) rank(d, h, &p->rank);
+    p->ranked = true;
+    uint32_t at = p->n_rooms++ % ROOMS;
+    p->keys[at] = key;
+    make_room(d, h, &p->rank, w, gpus, &p->rooms[at]);
+    return &p->rooms[at];
+}
+
 static void look_round(const OfferDesk *d, const Inn *h, Prospect *p) {
-    p->as_is = (Room){.there = true};
+    p->as_is.there = p->as_is.filled = true;
+    p->as_is.leave = (InnLeave){{0}};
+    p->as_is.lost = p->as_is.redo = p->as_is.away = 0;
+    p->as_is.victims = p->n_rooms = 0;
+    p->ranked = false;
     p->as_is.mask = free_of(h, &p->as_is.leave);
     p->as_is.gpus = (uint32_t)__builtin_popcountll(p->as_is.mask);
     p->least = p->harm = INFINITY;
@@ -266,7 +341,6 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
     bool        cut = w->wide || ask->gpus < w->gpus;
     uint32_t    gpus = cut && h->gpus < ask->gpus ? h->gpus : ask->gpus;
     float       most = w->value * w->rungs[w->n_rungs - 1].rate;
-    Room        room;
     if (as_it_is(p, h, w, gpus)) {
         uint64_t all = p->as_is.mask;
         uint32_t free = p->as_is.gpus;
@@ -276,9 +350,12 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
         p->as_is.mask = all;
         p->as_is.gpus = free;
     } else if (most > p->least) {
-        make_room(d, h, w, gpus, &room);
-        if (room.there && most > room.lost + (gpus < w->gpus ? 0 : room.away))
-            made = whole(d, h, w, task, &room, out);
+        Room *room = room_for(d, h, p, w, gpus);
+        if (room->there && most > room->lost + (gpus < w->gpus ? 0 : room->away)) {
+            if (!room->filled) inn_fill(h, &room->leave, d->wants, &room->fill);
+            room->filled = true;
+            made = whole(d, h, w, task, room, out);
+        }
     }
     if (gpus == w->gpus && most > p->harm)
         made += beside(d, h, w, task, &p->as_is.fill, out + made);
