@@ -226,17 +226,38 @@ static float harm(const OfferDesk *d, const Inn *h, uint64_t mask, uint32_t task
     return lost;
 }
 
+// Guests at whose first GPU one more may sit; each such GPU once.
+static void open_seats(const OfferDesk *d, const Inn *h, InnLeave *out) {
+    uint64_t seen = 0;
+    *out = (InnLeave){{0}};
+    for (uint32_t i = 0; i < h->n; i++) {
+        uint64_t gpu = h->at[i].mask & -h->at[i].mask;
+        uint32_t mates = 0;
+        if (gpu == 0 || (seen & gpu) != 0) continue;
+        seen |= gpu;
+        for (uint32_t k = 0; k < h->n && mates < d->rules.mates; k++) {
+            const Guest *g = &h->at[k];
+            if ((g->mask & gpu) == 0) continue;
+            bool can = !g->fresh && d->wants[g->task].class != CLUSTER_NONE;
+            mates = can ? mates + 1 : d->rules.mates;
+        }
+        if (mates < d->rules.mates) inn_set_leave(out, i, true);
+    }
+}
+
 typedef struct Seat {
     uint64_t mask;
     float    gain, share, lost;
     uint32_t mates;
 } Seat;
 
-static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task, Seat *best) {
+static bool best_seat(const OfferDesk *d, const Inn *h, const InnLeave *open, const Want *w,
+                      uint32_t task, Seat *best) {
     float most = w->value * w->rungs[w->n_rungs - 1].rate, pace = inn_pace(d->setup, w, h->server);
     best->mask = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         Seat s = {.mask = h->at[i].mask};
+        if (w->gpus == 1 && !inn_leaves(open, i)) continue;
         if (w->gpus == 1) s.mask &= -s.mask;
         if (s.mask == 0 || (w->gpus > 1 && (h->at[i].gpus != w->gpus || h->at[i].sliced))) continue;
         s.lost = harm(d, h, s.mask, task, &s.mates);
@@ -249,11 +270,11 @@ static bool best_seat(const OfferDesk *d, const Inn *h, const Want *w, uint32_t 
 }
 
 static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task,
-                       const InnFill *f, Offer *out) {
+                       const InnFill *f, const InnLeave *open, Offer *out) {
     Seat     seat = {0};
     uint32_t n = 0;
     if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->gpus == 0) return 0;
-    if (h->n + 1 >= INN_GUESTS || h->full || !best_seat(d, h, w, task, &seat)) return 0;
+    if (h->n + 1 >= INN_GUESTS || h->full || !best_seat(d, h, open, w, task, &seat)) return 0;
     for (uint32_t l = 0; l < w->n_rungs; l++) {
         int64_t cores = f->cores_milli - (int64_t)w->gpus * w->rungs[l].cores_milli;
         int64_t memory = f->memory_mib - (int64_t)w->gpus * w->rungs[l].memory_mib;
@@ -284,6 +305,7 @@ typedef struct Prospect {  // of an inn, before tasks are looked at
     float    least;        // worth of the least worthy guest
     float    harm;         // that any company does at least
     Rank     rank;
+    InnLeave open;         // see open_seats
     RoomKey  keys[ROOMS];  // the last that were asked for
     Room     rooms[ROOMS];
     uint32_t n_rooms;  // ever made
@@ -317,6 +339,7 @@ static void look_round(const OfferDesk *d, const Inn *h, Prospect *p) {
     p->as_is.gpus = (uint32_t)__builtin_popcountll(p->as_is.mask);
     p->least = p->harm = INFINITY;
     inn_fill(h, &p->as_is.leave, d->wants, &p->as_is.fill);
+    open_seats(d, h, &p->open);
     for (uint32_t i = 0; i < h->n; i++) {
         const Want *w = &d->wants[h->at[i].task];
         float       worth = inn_worth(&h->at[i], w);
@@ -358,7 +381,7 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
         }
     }
     if (gpus == w->gpus && most > p->harm)
-        made += beside(d, h, w, task, &p->as_is.fill, out + made);
+        made += beside(d, h, w, task, &p->as_is.fill, &p->open, out + made);
     return made;
 }
 
