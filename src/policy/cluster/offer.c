@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "policy/cluster/rank.h"
+
 typedef struct Room {  // on a inn for tasks of one size, when some guests go
     InnLeave leave;
     InnFill  fill;
@@ -16,127 +18,18 @@ static bool suits(const OfferDesk *d, const Inn *h, const Want *w) {
     return w->types == 0 || (w->types >> d->setup->servers[h->server].type & 1) != 0;
 }
 
-static uint64_t all_of(uint32_t gpus) {
-    return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
-}
-
 static uint64_t free_of(const Inn *h, const InnLeave *leave) {
     uint64_t used = 0;
     for (uint32_t i = 0; i < h->n; i++)
         if (!inn_leaves(leave, i)) used |= h->at[i].mask;
-    return all_of(h->gpus) & ~used;
-}
-
-static uint64_t lowest(uint64_t mask, uint32_t n) {
-    uint64_t out = 0;
-    for (; n > 0; n--) {
-        out |= mask & -mask;
-        mask &= mask - 1;
-    }
-    return out;
-}
-
-typedef struct Line {
-    float   density;
-    uint8_t guest;
-} Line;
-
-typedef struct Rank {  // guests, as victims are looked for
-    uint64_t mask[INN_GUESTS];
-    uint32_t cores_milli[INN_GUESTS], memory_mib[INN_GUESTS];  // that each needs at least
-    int64_t  cores_left, memory_left;                          // when all have that
-    Line     line[INN_GUESTS];                                 // who may have to go, least first
-    uint32_t n, n_line;
-} Rank;
-
-static void line_up(const OfferDesk *d, const Inn *h, Rank *r) {
-    r->n_line = 0;
-    for (uint32_t i = 0; i < h->n; i++) {
-        const Guest *g = &h->at[i];
-        const Want  *w = &d->wants[g->task];
-        if (g->fresh || g->gpus == 0) continue;
-        Line     x = {inn_worth(g, w) / (float)w->gpus, (uint8_t)i};
-        uint32_t k = r->n_line++;
-        for (; k > 0 && r->line[k - 1].density > x.density; k--) r->line[k] = r->line[k - 1];
-        r->line[k] = x;
-    }
-}
-
-static void rank(const OfferDesk *d, const Inn *h, Rank *r) {
-    r->n = h->n;
-    r->cores_left = h->cores_milli;
-    r->memory_left = h->memory_mib;
-    for (uint32_t i = 0; i < h->n; i++) {
-        const Guest *g = &h->at[i];
-        const Want  *w = &d->wants[g->task];
-        bool         level = w->class != CLUSTER_NONE;
-        uint32_t     units = want_units(w, g->gpus);
-        r->mask[i] = g->mask;
-        r->cores_milli[i] = level ? units * w->rungs[0].cores_milli : g->cores_milli;
-        r->memory_mib[i] = level ? units * w->rungs[0].memory_mib : g->memory_mib;
-        r->cores_left -= r->cores_milli[i];
-        r->memory_left -= r->memory_mib[i];
-    }
-    line_up(d, h, r);
-}
-
-typedef struct Hunt {  // for room, among the guests of a rank
-    const Rank *rank;
-    InnLeave    leave;
-    int64_t     cores_left, memory_left;  // when those go and the task has come
-    uint64_t    all;                      // GPUs
-    uint32_t    gpus;
-} Hunt;
-
-static void send(Hunt *x, uint32_t guest, bool away) {
-    int64_t cores = x->rank->cores_milli[guest], memory = x->rank->memory_mib[guest];
-    inn_set_leave(&x->leave, guest, away);
-    x->cores_left += away ? cores : -cores;
-    x->memory_left += away ? memory : -memory;
-}
-
-static uint64_t free_then(const Hunt *x) {
-    uint64_t used = 0;
-    for (uint32_t i = 0; i < x->rank->n; i++)
-        if (!inn_leaves(&x->leave, i)) used |= x->rank->mask[i];
-    return x->all & ~used;
-}
-
-static bool enough(const Hunt *x) {
-    return x->cores_left >= 0 && x->memory_left >= 0 &&
-           (uint32_t)__builtin_popcountll(free_then(x)) >= x->gpus;
-}
-
-// The least worthy go until there is room; then those stay, the worthiest first, without whose
-// leaving there is room as well.
-static bool find_victims(const OfferDesk *d, const Inn *h, const Rank *r, const Want *w,
-                         uint32_t gpus, InnLeave *out, uint64_t *mask) {
-    uint32_t gone = 0, units = want_units(w, gpus);
-    Hunt     x = {.rank = r, .all = all_of(h->gpus), .gpus = gpus};
-    if (gpus > h->gpus || h->n + 1 >= INN_GUESTS || h->full) return false;
-    x.cores_left = r->cores_left - (int64_t)units * w->rungs[0].cores_milli;
-    x.memory_left = r->memory_left - (int64_t)units * w->rungs[0].memory_mib;
-    bool fits = enough(&x);
-    if (!fits && (!d->rules.evict || gpus == 0)) return false;
-    while (!fits && gone < r->n_line) {
-        send(&x, r->line[gone++].guest, true);
-        fits = enough(&x);
-    }
-    if (!fits) return false;
-    for (uint32_t i = gone; i-- > 0;) {
-        send(&x, r->line[i].guest, false);
-        if (!enough(&x)) send(&x, r->line[i].guest, true);
-    }
-    *out = x.leave;
-    *mask = lowest(free_then(&x), gpus);
-    return true;
+    return rank_all(h->gpus) & ~used;
 }
 
 bool offer_victims(const OfferDesk *d, const Inn *h, const Want *w, uint32_t gpus, InnLeave *out,
                    uint64_t *mask) {
     Rank r;
-    rank(d, h, &r);
-    return find_victims(d, h, &r, w, gpus, out, mask);
+    rank_open(&r, h, d->wants);
+    return rank_victims(&r, h, w, gpus, d->rules.evict, out, mask);
 }
 
 static void make_room(const OfferDesk *d, const Inn *h, const Rank *by, const Want *w,
@@ -145,7 +38,7 @@ static void make_room(const OfferDesk *d, const Inn *h, const Rank *by, const Wa
     r->victims = 0;
     r->lost = r->redo = r->away = 0;
     r->filled = false;
-    r->there = find_victims(d, h, by, w, gpus, &r->leave, &r->mask);
+    r->there = rank_victims(by, h, w, gpus, d->rules.evict, &r->leave, &r->mask);
     if (!r->there) return;
     for (uint32_t i = 0; i < h->n; i++) {
         const Guest *g = &h->at[i];
@@ -321,7 +214,7 @@ static Room *room_for(const OfferDesk *d, const Inn *h, Prospect *p, const Want 
     RoomKey  key = {gpus, units * w->rungs[0].cores_milli, units * w->rungs[0].memory_mib};
     for (uint32_t i = 0; i < n; i++)
         if (same_key(&p->keys[i], &key)) return &p->rooms[i];
-    if (!p->ranked) rank(d, h, &p->rank);
+    if (!p->ranked) rank_open(&p->rank, h, d->wants);
     p->ranked = true;
     uint32_t at = p->n_rooms++ % ROOMS;
     p->keys[at] = key;
@@ -367,7 +260,7 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
     if (as_it_is(p, h, w, gpus)) {
         uint64_t all = p->as_is.mask;
         uint32_t free = p->as_is.gpus;
-        p->as_is.mask = lowest(all, gpus);
+        p->as_is.mask = rank_lowest(all, gpus);
         p->as_is.gpus = gpus;
         made = whole(d, h, w, task, &p->as_is, out);
         p->as_is.mask = all;
