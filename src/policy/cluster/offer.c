@@ -140,49 +140,67 @@ static void open_seats(const OfferDesk *d, const Inn *h, InnLeave *out) {
 
 typedef struct Seat {
     uint64_t mask;
-    float    gain, share, lost;
+    float    share, lost;
     uint32_t mates;
 } Seat;
 
-static bool best_seat(const OfferDesk *d, const Inn *h, const InnLeave *open, const Want *w,
-                      uint32_t task, Seat *best) {
-    float most = w->value * w->rungs[w->n_rungs - 1].rate, pace = inn_pace(d->setup, w, h->server);
-    best->mask = 0;
+typedef struct Seats {  // that tasks of one class and size may take
+    uint32_t class, gpus, n;
+    Seat at[INN_GUESTS];
+} Seats;
+
+static void find_seats(const OfferDesk *d, const Inn *h, const InnLeave *open, uint32_t task,
+                       Seats *out) {
+    const Want *w = &d->wants[task];
+    float       pace = inn_pace(d->setup, w, h->server);
+    out->class = w->class;
+    out->gpus = w->gpus;
+    out->n = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         Seat s = {.mask = h->at[i].mask};
         if (w->gpus == 1 && !inn_leaves(open, i)) continue;
         if (w->gpus == 1) s.mask &= -s.mask;
         if (s.mask == 0 || (w->gpus > 1 && (h->at[i].gpus != w->gpus || h->at[i].sliced))) continue;
         s.lost = harm(d, h, s.mask, task, &s.mates);
-        if (s.lost < 0 || s.lost >= most) continue;
+        if (s.lost < 0) continue;
         s.share = pace * inn_company(h, d->setup, d->wants, s.mask, task, CLUSTER_NONE);
-        s.gain = w->value * s.share - s.lost;
-        if (s.share > 0 && (best->mask == 0 || s.gain > best->gain)) *best = s;
+        if (s.share > 0) out->at[out->n++] = s;
     }
-    return best->mask != 0;
 }
 
-static uint32_t beside(const OfferDesk *d, const Inn *h, const Want *w, uint32_t task,
-                       const InnFill *f, const InnLeave *open, Offer *out) {
-    Seat     seat = {0};
-    uint32_t n = 0;
-    if (d->rules.mates < 2 || w->class == CLUSTER_NONE || w->gpus == 0) return 0;
-    if (h->n + 1 >= INN_GUESTS || h->full || !best_seat(d, h, open, w, task, &seat)) return 0;
+static const Seat *best_seat(const Seats *from, const Want *w) {
+    float       most = w->value * w->rungs[w->n_rungs - 1].rate, best = 0;
+    const Seat *at = NULL;
+    for (uint32_t i = 0; i < from->n; i++) {
+        const Seat *s = &from->at[i];
+        float       gain = w->value * s->share - s->lost;
+        if (s->lost >= most || (at != NULL && !(gain > best))) continue;
+        best = gain;
+        at = s;
+    }
+    return at;
+}
+
+static uint32_t beside(const Inn *h, const Want *w, uint32_t task, const InnFill *f,
+                       const Seats *seats, Offer *out) {
+    uint32_t    n = 0;
+    const Seat *seat = best_seat(seats, w);
+    if (seat == NULL) return 0;
     for (uint32_t l = 0; l < w->n_rungs; l++) {
         int64_t cores = f->cores_milli - (int64_t)w->gpus * w->rungs[l].cores_milli;
         int64_t memory = f->memory_mib - (int64_t)w->gpus * w->rungs[l].memory_mib;
         if (cores < 0 || memory < 0) break;
-        float  own = w->value * w->rungs[l].rate * seat.share;
+        float  own = w->value * w->rungs[l].rate * seat->share;
         double rest = inn_fill_worth(f, cores, memory);
-        out[n++] = (Offer){.mask = seat.mask,
+        out[n++] = (Offer){.mask = seat->mask,
                            .task = task,
                            .give = (uint16_t)w->gpus,
                            .rung = (uint8_t)l,
-                           .mates = (uint8_t)seat.mates,
-                           .gain = own - seat.lost + (float)(rest - h->worth),
+                           .mates = (uint8_t)seat->mates,
+                           .gain = own - seat->lost + (float)(rest - h->worth),
                            .own = own,
-                           .lost = seat.lost,
-                           .rate = w->rungs[l].rate * seat.share};
+                           .lost = seat->lost,
+                           .rate = w->rungs[l].rate * seat->share};
     }
     return n;
 }
@@ -191,7 +209,7 @@ typedef struct RoomKey {  // tasks that need the same find the same room
     uint32_t gpus, cores_milli, memory_mib;
 } RoomKey;
 
-enum { ROOMS = 16 };
+enum { ROOMS = 16, SEATS = 16 };
 
 typedef struct Prospect {  // of an inn, before tasks are looked at
     Room     as_is;        // nobody goes
@@ -201,7 +219,8 @@ typedef struct Prospect {  // of an inn, before tasks are looked at
     InnLeave open;         // see open_seats
     RoomKey  keys[ROOMS];  // the last that were asked for
     Room     rooms[ROOMS];
-    uint32_t n_rooms;  // ever made
+    Seats    seats[SEATS];
+    uint32_t n_rooms, n_seats;  // ever made
     bool     ranked;
 } Prospect;
 
@@ -226,7 +245,7 @@ static void look_round(const OfferDesk *d, const Inn *h, Prospect *p) {
     p->as_is.there = p->as_is.filled = true;
     p->as_is.leave = (InnLeave){{0}};
     p->as_is.lost = p->as_is.redo = p->as_is.away = 0;
-    p->as_is.victims = p->n_rooms = 0;
+    p->as_is.victims = p->n_rooms = p->n_seats = 0;
     p->ranked = false;
     p->as_is.mask = free_of(h, &p->as_is.leave);
     p->as_is.gpus = (uint32_t)__builtin_popcountll(p->as_is.mask);
@@ -248,6 +267,26 @@ static bool as_it_is(const Prospect *p, const Inn *h, const Want *w, uint32_t gp
     return p->as_is.gpus >= gpus && h->n + 1 < INN_GUESTS &&
            f->cores_milli >= (int64_t)n * w->rungs[0].cores_milli &&
            f->memory_mib >= (int64_t)n * w->rungs[0].memory_mib;
+}
+
+static bool is_there(const Inn *h, uint32_t task) {
+    for (uint32_t i = 0; i < h->n; i++)
+        if (h->at[i].task == task) return true;
+    return false;
+}
+
+static const Seats *seats_for(const OfferDesk *d, const Inn *h, Prospect *p, uint32_t task) {
+    const Want *w = &d->wants[task];
+    uint32_t    n = p->n_seats < SEATS ? p->n_seats : SEATS;
+    for (uint32_t i = 0; i < n; i++)
+        if (p->seats[i].class == w->class && p->seats[i].gpus == w->gpus) return &p->seats[i];
+    Seats *to = &p->seats[p->n_seats++ % SEATS];
+    find_seats(d, h, &p->open, task, to);
+    return to;
+}
+
+static bool may_share(const OfferDesk *d, const Inn *h, const Want *w) {
+    return d->rules.mates > 1 && w->class != CLUSTER_NONE && w->gpus > 0 && h->n + 1 < INN_GUESTS;
 }
 
 static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const OfferAsk *ask,
@@ -273,8 +312,8 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
             made = whole(d, h, w, task, room, out);
         }
     }
-    if (gpus == w->gpus && most > p->harm)
-        made += beside(d, h, w, task, &p->as_is.fill, &p->open, out + made);
+    if (gpus == w->gpus && most > p->harm && may_share(d, h, w))
+        made += beside(h, w, task, &p->as_is.fill, seats_for(d, h, p, task), out + made);
     return made;
 }
 
@@ -286,7 +325,8 @@ uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint
     look_round(d, h, &p);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t first = made;
-        if (suits(d, h, &d->wants[asks[k].task])) made += to_one(d, h, &p, &asks[k], out + made);
+        if (suits(d, h, &d->wants[asks[k].task]) && !is_there(h, asks[k].task))
+            made += to_one(d, h, &p, &asks[k], out + made);
         for (uint32_t i = first; i < made; i++) {
             out[i].ask = k;
             out[i].host = CLUSTER_NONE;

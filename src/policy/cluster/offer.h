@@ -41,7 +41,7 @@ typedef struct OfferDesk {  // what goes with all offers of an epoch
 
 void offer_desk_init(OfferDesk *d);  // setup is set
 
-// Offers of an inn to those who ask, at most OFFER_EACH each.
+// Offers of an inn to those who ask and are not there, at most OFFER_EACH each.
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint32_t n, Offer *out);
 
 // Who has to go when a task gets so many whole GPUs and its lowest rung; false: it cannot be.
