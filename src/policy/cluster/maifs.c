@@ -76,6 +76,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve 
     to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + MAIFS_HELD * s->gpus);
     carve_network(to, s, asks, from);
     carve_offers(to, s, asks, from);
+    to->desk.space = offer_carve(from);
     to->accord = accord_carve(s->n_servers, (uint32_t)asks, &rules, from);
     return m;
 }
@@ -127,6 +128,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
                            .age_s = (float)with->age_s};
     m->desk = (OfferDesk){.setup = s,
                           .wants = m->wants,
+                          .space = m->desk.space,
                           .rules = {.mates = fixed || with->two_step ? 1 : (uint32_t)with->mates,
                                     .patience = (float)with->patience,
                                     .restart = (float)with->restart,

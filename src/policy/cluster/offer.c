@@ -211,10 +211,10 @@ typedef struct RoomKey {  // tasks that need the same find the same room
 
 enum { ROOMS = 16, SEATS = 16 };
 
-typedef struct Prospect {  // of an inn, before tasks are looked at
-    Room     as_is;        // nobody goes
-    float    least;        // worth of the least worthy guest
-    float    harm;         // that any company does at least
+struct OfferSpace {  // what is known of an inn before tasks are looked at
+    Room     as_is;  // nobody goes
+    float    least;  // worth of the least worthy guest
+    float    harm;   // that any company does at least
     Rank     rank;
     InnLeave open;         // see open_seats
     RoomKey  keys[ROOMS];  // the last that were asked for
@@ -222,13 +222,14 @@ typedef struct Prospect {  // of an inn, before tasks are looked at
     Seats    seats[SEATS];
     uint32_t n_rooms, n_seats;  // ever made
     bool     ranked;
-} Prospect;
+};
 
 static bool same_key(const RoomKey *a, const RoomKey *b) {
     return a->gpus == b->gpus && a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib;
 }
 
-static Room *room_for(const OfferDesk *d, const Inn *h, Prospect *p, const Want *w, uint32_t gpus) {
+static Room *room_for(const OfferDesk *d, const Inn *h, OfferSpace *p, const Want *w,
+                      uint32_t gpus) {
     uint32_t units = want_units(w, gpus), n = p->n_rooms < ROOMS ? p->n_rooms : ROOMS;
     RoomKey  key = {gpus, units * w->rungs[0].cores_milli, units * w->rungs[0].memory_mib};
     for (uint32_t i = 0; i < n; i++)
@@ -241,7 +242,7 @@ static Room *room_for(const OfferDesk *d, const Inn *h, Prospect *p, const Want 
     return &p->rooms[at];
 }
 
-static void look_round(const OfferDesk *d, const Inn *h, Prospect *p) {
+static void look_round(const OfferDesk *d, const Inn *h, OfferSpace *p) {
     p->as_is.there = p->as_is.filled = true;
     p->as_is.leave = (InnLeave){{0}};
     p->as_is.lost = p->as_is.redo = p->as_is.away = 0;
@@ -261,7 +262,7 @@ static void look_round(const OfferDesk *d, const Inn *h, Prospect *p) {
     }
 }
 
-static bool as_it_is(const Prospect *p, const Inn *h, const Want *w, uint32_t gpus) {
+static bool as_it_is(const OfferSpace *p, const Inn *h, const Want *w, uint32_t gpus) {
     const InnFill *f = &p->as_is.fill;
     uint32_t       n = want_units(w, gpus);
     return p->as_is.gpus >= gpus && h->n + 1 < INN_GUESTS &&
@@ -275,7 +276,7 @@ static bool is_there(const Inn *h, uint32_t task) {
     return false;
 }
 
-static const Seats *seats_for(const OfferDesk *d, const Inn *h, Prospect *p, uint32_t task) {
+static const Seats *seats_for(const OfferDesk *d, const Inn *h, OfferSpace *p, uint32_t task) {
     const Want *w = &d->wants[task];
     uint32_t    n = p->n_seats < SEATS ? p->n_seats : SEATS;
     for (uint32_t i = 0; i < n; i++)
@@ -289,7 +290,7 @@ static bool may_share(const OfferDesk *d, const Inn *h, const Want *w) {
     return d->rules.mates > 1 && w->class != CLUSTER_NONE && w->gpus > 0 && h->n + 1 < INN_GUESTS;
 }
 
-static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const OfferAsk *ask,
+static uint32_t to_one(const OfferDesk *d, const Inn *h, OfferSpace *p, const OfferAsk *ask,
                        Offer *out) {
     const Want *w = &d->wants[ask->task];
     uint32_t    task = ask->task, made = 0;
@@ -319,14 +320,14 @@ static uint32_t to_one(const OfferDesk *d, const Inn *h, Prospect *p, const Offe
 
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint32_t n,
                     Offer *out) {
-    Prospect p;
-    uint32_t made = 0;
+    OfferSpace *p = d->space;
+    uint32_t    made = 0;
     if (h->full) return 0;
-    look_round(d, h, &p);
+    look_round(d, h, p);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t first = made;
         if (suits(d, h, &d->wants[asks[k].task]) && !is_there(h, asks[k].task))
-            made += to_one(d, h, &p, &asks[k], out + made);
+            made += to_one(d, h, p, &asks[k], out + made);
         for (uint32_t i = first; i < made; i++) {
             out[i].ask = k;
             out[i].host = CLUSTER_NONE;
@@ -334,6 +335,8 @@ uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint
     }
     return made;
 }
+
+OfferSpace *offer_carve(Carve *from) { return carve(from, OfferSpace, 1); }
 
 void offer_desk_init(OfferDesk *d) {
     const ClusterProfiles *p = d->setup->profiles;

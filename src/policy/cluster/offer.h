@@ -2,6 +2,7 @@
 // what worth that adds.
 #pragma once
 
+#include "policy/carve.h"
 #include "policy/cluster/inn.h"
 
 enum { OFFER_EACH = 2 * WANT_RUNGS };  // of a inn to a task, at most
@@ -32,14 +33,18 @@ typedef struct OfferRules {
     bool     evict, blind;  // blind: as if levels did not matter
 } OfferRules;
 
+typedef struct OfferSpace OfferSpace;
+
 typedef struct OfferDesk {  // what goes with all offers of an epoch
     const ClusterSetup *setup;
     const Want         *wants;
     OfferRules          rules;
+    OfferSpace         *space;                  // to work in
     float               harm[PROFILE_CLASSES];  // that company does a class at least
 } OfferDesk;
 
-void offer_desk_init(OfferDesk *d);  // setup is set
+void        offer_desk_init(OfferDesk *d);  // setup is set
+OfferSpace *offer_carve(Carve *from);
 
 // Offers of an inn to those who ask and are not there, at most OFFER_EACH each.
 uint32_t offer_make(const OfferDesk *d, const Inn *h, const OfferAsk *asks, uint32_t n, Offer *out);

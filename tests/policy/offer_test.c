@@ -1,0 +1,164 @@
+// An offer says what carrying it out would change; those who have to go are enough, and none of
+// them could stay.
+#include "policy/cluster/offer.h"
+
+#include "tests/policy/maifs_case.h"
+
+enum { JOBS = 60, ASKS = 8 };
+
+static Arena arena;
+
+static int begin(void **state) {
+    (void)state;
+    return arena_init(&arena, (size_t)4 << 30) == ERR_OK ? 0 : -1;
+}
+
+static int end(void **state) {
+    (void)state;
+    arena_finish(&arena);
+    return 0;
+}
+
+typedef struct Seen {
+    uint64_t whole, evicting, beside;
+    double   off_whole, off_beside;  // worth, in parts of the task's own
+} Seen;
+
+static Guest guest_of(const ClusterSetup *s, const Want *w, const Offer *o) {
+    return (Guest){.mask = o->mask,
+                   .task = o->task,
+                   .cores_milli = want_units(w, w->gpus) * w->rungs[o->rung].cores_milli,
+                   .memory_mib = want_units(w, w->gpus) * w->rungs[o->rung].memory_mib,
+                   .gpus = (uint8_t)w->gpus,
+                   .rung = o->rung,
+                   .cap = WANT_RUNGS,
+                   .fresh = true,
+                   .spread = inn_spread(s, w, 1)};
+}
+
+static bool room(const Maifs *m, const Inn *h, const InnLeave *go, const Want *w) {
+    InnFill  f;
+    uint64_t used = 0, all = h->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << h->gpus) - 1;
+    uint32_t units = want_units(w, w->gpus);
+    inn_fill(h, go, m->wants, &f);
+    for (uint32_t i = 0; i < h->n; i++)
+        if (!inn_leaves(go, i)) used |= h->at[i].mask;
+    return (uint32_t)__builtin_popcountll(all & ~used) >= w->gpus &&
+           f.cores_milli >= (int64_t)units * w->rungs[0].cores_milli &&
+           f.memory_mib >= (int64_t)units * w->rungs[0].memory_mib;
+}
+
+static void check_victims(const Maifs *m, const Inn *h, const Want *w, const InnLeave *go) {
+    assert_true(room(m, h, go, w));
+    for (uint32_t i = 0; i < h->n; i++) {
+        InnLeave but = *go;
+        if (!inn_leaves(go, i)) continue;
+        assert_false(h->at[i].fresh);
+        inn_set_leave(&but, i, false);
+        assert_false(room(m, h, &but, w));
+    }
+}
+
+// What others' restarts and patience take from a gain is no worth that an inn has.
+static float besides(const Maifs *m, const Inn *h, const Want *w, const InnLeave *go,
+                     const Offer *o) {
+    float sum = 0;
+    for (uint32_t i = 0; i < h->n && o->mates == 0; i++) {
+        const Guest *g = &h->at[i];
+        const Want  *x = &m->wants[g->task];
+        float        part = inn_part(g, x);
+        if (!inn_leaves(go, i)) continue;
+        sum += m->desk.rules.restart * x->value * x->restart_s * part / w->left_s;
+        sum += m->desk.rules.patience * inn_worth(g, x) * part + inn_worth(g, x) * (1 - part);
+    }
+    return sum;
+}
+
+static bool sliced_mates(const Inn *h, uint64_t mask) {
+    for (uint32_t i = 0; i < h->n; i++)
+        if ((h->at[i].mask & mask) != 0 && h->at[i].sliced) return true;
+    return false;
+}
+
+// The task is held at the rung that was offered, and others are dealt what is left.
+static void carry_out(const Maifs *m, const Inn *h, const Offer *o, Seen *seen) {
+    static Inn  after;
+    const Want *w = &m->wants[o->task];
+    InnLeave    go = {{0}};
+    uint64_t    mask = o->mask;
+    InnFill     f;
+    if (o->mates == 0) {
+        assert_true(offer_victims(&m->desk, h, w, w->gpus, &go, &mask));
+        assert_true(mask == o->mask);
+        check_victims(m, h, w, &go);
+    } else if (sliced_mates(h, mask)) {
+        return;
+    }
+    after = *h;
+    for (uint32_t i = h->n; i-- > 0;)
+        if (inn_leaves(&go, i)) inn_remove(&after, h->at[i].task);
+    Guest g = guest_of(m->setup, w, o);
+    inn_add(&after, &g);
+    inn_deal(&after, m->setup, m->wants);
+    float share = after.at[after.n - 1].share;
+    after.n--;  // the rest, with what the task leaves of cores and memory
+    inn_fill(&after, NULL, m->wants, &f);
+    double rest = inn_fill_worth(&f, f.cores_milli - (int64_t)g.cores_milli,
+                                 f.memory_mib - (int64_t)g.memory_mib);
+    double own = (double)(w->value * share * w->rungs[o->rung].rate);
+    double told = (double)o->gain + (double)besides(m, h, w, &go, o);
+    double off = fabs(own + rest - h->worth - told) / (double)w->value;
+    assert_true(fabs(own - (double)o->own) <= 1e-4 * own);
+    seen->whole += o->mates == 0;
+    seen->evicting += o->victims > 0;
+    seen->beside += o->mates > 0;
+    double *worst = o->mates > 0 ? &seen->off_beside : &seen->off_whole;
+    *worst = fmax(*worst, off * (double)w->value / fmax(h->worth, own));
+}
+
+static void offers(void *self, const ClusterView *v, const void *state) {
+    static Offer out[ASKS * OFFER_EACH];
+    Maifs       *m = (Maifs *)(uintptr_t)state;
+    OfferAsk     asks[ASKS];
+    uint32_t     n = 0;
+    if ((v->now / 1000) % 3 != 0) return;  // some moments are enough
+    maifs_see(m, v);
+    m->desk.rules.evict = true;
+    for (uint32_t i = 0; i < v->n_waiting && n < ASKS; i++)
+        if (!m->wants[v->waiting[i]].wide)
+            asks[n++] = (OfferAsk){v->waiting[i], m->wants[v->waiting[i]].gpus};
+    for (uint32_t s = 0; s < v->setup->n_servers; s++) {
+        maifs_deal(m);
+        uint32_t made = offer_make(&m->desk, &m->inns[s], asks, n, out);
+        assert_true(made <= ASKS * OFFER_EACH);
+        for (uint32_t i = 0; i < made; i++) carry_out(m, &m->inns[s], &out[i], self);
+    }
+}
+
+static void test_gain_is_what_changes(void **state) {
+    (void)state;
+    Seen seen = {0};
+    for (uint32_t with = 0; with < MEDLEY_KINDS; with += 3) {
+        size_t        mark = arena.used;
+        Medley        x = medley_random(with, JOBS, with + 1, &arena);
+        MaifsCase     c = {.seed = 1, .watch = offers, .watcher = &seen};
+        ClusterResult r;
+        assert_int_equal(maifs_case_run(&x, &c, &arena, &r), ERR_OK);
+        arena_rewind(&arena, mark);
+    }
+    print_message(
+        "%lu offers of whole GPUs, %lu with victims, off by %.1e of the worth; %lu beside "
+        "others, off by %.2f\n",
+        (unsigned long)seen.whole, (unsigned long)seen.evicting, seen.off_whole,
+        (unsigned long)seen.beside, seen.off_beside);
+    assert_true(seen.whole > 1000 && seen.evicting > 100 && seen.beside > 100);
+    assert_true(seen.off_whole < 1e-4);
+    assert_true(seen.off_beside < 0.5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gain_is_what_changes),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
