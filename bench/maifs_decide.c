@@ -92,7 +92,7 @@ int main(void) {
     static const struct {
         uint32_t    servers, decisions;
         const char *weights;
-    } rows[] = {{128, 500, NULL}};
+    } rows[] = {{128, 500, NULL}, {128, 500, "weights=none"}, {1000, 60, NULL}};
     printf("%-8s %7s %9s %8s %9s %9s %9s %9s  microseconds, %d jobs queued\n", "weights", "servers",
            "decisions", "steps", "least", "median", "p99", "most", QUEUED);
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {

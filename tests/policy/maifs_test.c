@@ -9,211 +9,269 @@ enum { JOBS = 90 };
 static Arena arena;
 
 static int begin(void **state) {
-  (void)state;
-  return arena_init(&arena, (size_t)4 << 30) == ERR_OK ? 0 : -1;
+    (void)state;
+    return arena_init(&arena, (size_t)4 << 30) == ERR_OK ? 0 : -1;
 }
 
 static int end(void **state) {
-  (void)state;
-  arena_finish(&arena);
-  return 0;
+    (void)state;
+    arena_finish(&arena);
+    return 0;
 }
 
 static void all_end(const Medley *x, const MaifsCase *c, ClusterResult *r) {
-  *r = (ClusterResult){0};
-  Err e = maifs_case_run(x, c, &arena, r);
-  if (e != ERR_OK)
-    print_error("seed %lu: %s\n", (unsigned long)c->seed, err_why());
-  assert_int_equal(e, ERR_OK);
-  for (uint32_t i = 0; i < r->n; i++) {
-    assert_true(r->ends[i].start >= x->jobs.at[i].submit);
-    assert_true(r->ends[i].finish > r->ends[i].start);
-  }
+    *r = (ClusterResult){0};
+    Err e = maifs_case_run(x, c, &arena, r);
+    if (e != ERR_OK) print_error("seed %lu: %s\n", (unsigned long)c->seed, err_why());
+    assert_int_equal(e, ERR_OK);
+    for (uint32_t i = 0; i < r->n; i++) {
+        assert_true(r->ends[i].start >= x->jobs.at[i].submit);
+        assert_true(r->ends[i].finish > r->ends[i].start);
+    }
 }
 
 typedef struct Sums {
-  uint64_t cores, memory, milli;
+    uint64_t cores, memory, milli;
 } Sums;
 
 static void add_task(const ClusterTask *t, Sums *of) {
-  uint32_t gpus = 0;
-  for (uint32_t i = 0; i < t->n_slices; i++) {
-    const ClusterSlice *s = &t->slices[i];
-    gpus += s->gpus;
-    assert_int_equal(__builtin_popcountll(s->mask), s->gpus);
-    of[s->server].cores += s->cores_milli;
-    of[s->server].memory += s->memory_mib;
-    of[s->server].milli += (uint64_t)s->gpus * s->gpu_milli;
-    for (uint32_t k = 0; k < i; k++)
-      assert_true(t->slices[k].server != s->server);
-  }
-  assert_int_equal(gpus, t->job.gpus);
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ClusterSlice *s = &t->slices[i];
+        gpus += s->gpus;
+        assert_int_equal(__builtin_popcountll(s->mask), s->gpus);
+        of[s->server].cores += s->cores_milli;
+        of[s->server].memory += s->memory_mib;
+        of[s->server].milli += (uint64_t)s->gpus * s->gpu_milli;
+        for (uint32_t k = 0; k < i; k++) assert_true(t->slices[k].server != s->server);
+    }
+    assert_int_equal(gpus, t->job.gpus);
 }
 
 static bool allowed(const ClusterView *v, const ClusterTask *t) {
-  for (uint32_t i = 0;
-       i < t->n_slices && t->job.gpu_types != 0 && t->job.gpus > 0; i++)
-    if ((t->job.gpu_types >> v->setup->servers[t->slices[i].server].type & 1) ==
-        0)
-      return false;
-  return true;
+    for (uint32_t i = 0; i < t->n_slices && t->job.gpu_types != 0 && t->job.gpus > 0; i++)
+        if ((t->job.gpu_types >> v->setup->servers[t->slices[i].server].type & 1) == 0)
+            return false;
+    return true;
 }
 
-static void whole_gangs(void *self, const ClusterView *v,
-                        const ClusterAction *plan, uint32_t n) {
-  Sums of[64] = {{0}};
-  (void)plan;
-  *(uint64_t *)self += n;
-  assert_true(v->setup->n_servers <= 64);
-  for (uint32_t i = 0; i < v->n_waiting; i++)
-    assert_int_equal(v->tasks[v->waiting[i]].n_slices, 0);
-  for (uint32_t i = 0; i < v->n_running; i++) {
-    add_task(&v->tasks[v->running[i]], of);
-    assert_true(allowed(v, &v->tasks[v->running[i]]));
-  }
-  for (uint32_t i = 0; i < v->setup->n_servers; i++) {
-    const ClusterServer *s = &v->setup->servers[i];
-    assert_true(of[i].cores <= s->cores_milli && of[i].memory <= s->memory_mib);
-    assert_true(of[i].milli <= (uint64_t)s->gpus * CLUSTER_WHOLE);
-  }
+static void whole_gangs(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n) {
+    Sums of[64] = {{0}};
+    (void)plan;
+    *(uint64_t *)self += n;
+    assert_true(v->setup->n_servers <= 64);
+    for (uint32_t i = 0; i < v->n_waiting; i++)
+        assert_int_equal(v->tasks[v->waiting[i]].n_slices, 0);
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        add_task(&v->tasks[v->running[i]], of);
+        assert_true(allowed(v, &v->tasks[v->running[i]]));
+    }
+    for (uint32_t i = 0; i < v->setup->n_servers; i++) {
+        const ClusterServer *s = &v->setup->servers[i];
+        assert_true(of[i].cores <= s->cores_milli && of[i].memory <= s->memory_mib);
+        assert_true(of[i].milli <= (uint64_t)s->gpus * CLUSTER_WHOLE);
+    }
 }
 
 static void test_every_kind(void **state) {
-  (void)state;
-  for (uint32_t with = 0; with < MEDLEY_KINDS; with++)
-    for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
-      size_t mark = arena.used;
-      uint64_t steps = 0;
-      Medley x = medley_random(with, JOBS, with + 1, &arena);
-      MaifsCase c = {
-          .mind = mind, .seed = with, .after = whole_gangs, .watcher = &steps};
-      ClusterResult r;
-      if (mind != MAIFS_RULES && with % 3 != (uint32_t)mind)
-        continue;
-      all_end(&x, &c, &r);
-      assert_true(steps >= JOBS);
-      arena_rewind(&arena, mark);
-    }
+    (void)state;
+    for (uint32_t with = 0; with < MEDLEY_KINDS; with++)
+        for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
+            size_t        mark = arena.used;
+            uint64_t      steps = 0;
+            Medley        x = medley_random(with, JOBS, with + 1, &arena);
+            MaifsCase     c = {.mind = mind, .seed = with, .after = whole_gangs, .watcher = &steps};
+            ClusterResult r;
+            if (mind != MAIFS_RULES && with % 3 != (uint32_t)mind) continue;
+            all_end(&x, &c, &r);
+            assert_true(steps >= JOBS);
+            arena_rewind(&arena, mark);
+        }
 }
 
 static void test_settings(void **state) {
-  (void)state;
-  static const char *const sets[][3] = {
-      {"attention=no"}, {"graph=static"},        {"graph=none"},
-      {"demand=fixed"}, {"two_step=yes"},        {"mates=1"},
-      {"mates=4"},      {"slices=no"},           {"moves=0"},
-      {"window=1"},     {"window=3", "moves=9"}, {"patience=0", "restart=0"},
-      {"moves=256"},
-  };
-  for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++)
-    for (uint32_t seed = 0; seed < 3; seed++) {
-      size_t mark = arena.used;
-      uint64_t steps = 0;
-      Medley x = medley_random(seed * 37 % MEDLEY_KINDS | MEDLEY_PROFILES |
-                                   MEDLEY_WIDE,
-                               JOBS, k + 1, &arena);
-      MaifsCase c = {.mind = (MaifsMind)(seed % MAIFS_MINDS),
-                     .set = sets[k],
-                     .seed = seed,
-                     .after = whole_gangs,
-                     .watcher = &steps};
-      ClusterResult r;
-      all_end(&x, &c, &r);
-      arena_rewind(&arena, mark);
-    }
+    (void)state;
+    static const char *const sets[][3] = {
+        {"attention=no"}, {"graph=static"},        {"graph=none"},
+        {"demand=fixed"}, {"two_step=yes"},        {"mates=1"},
+        {"mates=4"},      {"slices=no"},           {"moves=0"},
+        {"window=1"},     {"window=3", "moves=9"}, {"patience=0", "restart=0"},
+        {"moves=256"},
+    };
+    for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++)
+        for (uint32_t seed = 0; seed < 3; seed++) {
+            size_t   mark = arena.used;
+            uint64_t steps = 0;
+            Medley x = medley_random(seed * 37 % MEDLEY_KINDS | MEDLEY_PROFILES | MEDLEY_WIDE, JOBS,
+                                     k + 1, &arena);
+            MaifsCase     c = {.mind = (MaifsMind)(seed % MAIFS_MINDS),
+                               .set = sets[k],
+                               .seed = seed,
+                               .after = whole_gangs,
+                               .watcher = &steps};
+            ClusterResult r;
+            all_end(&x, &c, &r);
+            arena_rewind(&arena, mark);
+        }
 }
 
 // Of sizes that no network was trained on; gangs that fill the cluster.
 static void test_sizes(void **state) {
-  (void)state;
-  static const uint32_t sizes[][2] = {{1, 8},  {3, 4},  {40, 8},
-                                      {24, 1}, {2, 64}, {7, 2}};
-  for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-    for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
-      size_t mark = arena.used;
-      uint64_t steps = 0;
-      uint32_t all = sizes[k][0] * sizes[k][1];
-      Medley x = medley_random(MEDLEY_PROFILES | MEDLEY_CPU | MEDLEY_WIDE, JOBS,
-                               k + 100, &arena);
-      MaifsCase c = {
-          .mind = mind, .seed = k, .after = whole_gangs, .watcher = &steps};
-      ClusterResult r;
-      x.servers = medley_servers(sizes[k][0], sizes[k][1], &arena).servers;
-      for (uint32_t i = 0; i < JOBS; i++) {
-        if (i % 9 == 0)
-          x.jobs.at[i].gpus = all;
-        if (x.jobs.at[i].gpus > all)
-          x.jobs.at[i].gpus = all;
-      }
-      all_end(&x, &c, &r);
-      arena_rewind(&arena, mark);
-    }
+    (void)state;
+    static const uint32_t sizes[][2] = {{1, 8}, {3, 4}, {40, 8}, {24, 1}, {2, 64}, {7, 2}};
+    for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
+            size_t   mark = arena.used;
+            uint64_t steps = 0;
+            uint32_t all = sizes[k][0] * sizes[k][1];
+            Medley   x =
+                medley_random(MEDLEY_PROFILES | MEDLEY_CPU | MEDLEY_WIDE, JOBS, k + 100, &arena);
+            MaifsCase     c = {.mind = mind, .seed = k, .after = whole_gangs, .watcher = &steps};
+            ClusterResult r;
+            x.servers = medley_servers(sizes[k][0], sizes[k][1], &arena).servers;
+            for (uint32_t i = 0; i < JOBS; i++) {
+                if (i % 9 == 0) x.jobs.at[i].gpus = all;
+                if (x.jobs.at[i].gpus > all) x.jobs.at[i].gpus = all;
+            }
+            all_end(&x, &c, &r);
+            arena_rewind(&arena, mark);
+        }
 }
 
 static void test_same_seed_same_bytes(void **state) {
-  (void)state;
-  for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++)
-    for (uint32_t with = 5; with < MEDLEY_KINDS; with += 41) {
-      size_t mark = arena.used;
-      Medley x = medley_random(with, JOBS, 900 + with, &arena);
-      MaifsCase c = {.mind = mind, .seed = with};
-      ClusterResult a, b;
-      all_end(&x, &c, &a);
-      all_end(&x, &c, &b);
-      assert_memory_equal(a.ends, b.ends, JOBS * sizeof *a.ends);
-      arena_rewind(&arena, mark);
-    }
+    (void)state;
+    for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++)
+        for (uint32_t with = 5; with < MEDLEY_KINDS; with += 41) {
+            size_t        mark = arena.used;
+            Medley        x = medley_random(with, JOBS, 900 + with, &arena);
+            MaifsCase     c = {.mind = mind, .seed = with};
+            ClusterResult a, b;
+            all_end(&x, &c, &a);
+            all_end(&x, &c, &b);
+            assert_memory_equal(a.ends, b.ends, JOBS * sizeof *a.ends);
+            arena_rewind(&arena, mark);
+        }
 }
 
 // Unlike, and every job of a class, so that no two servers are worth the same
 // to anybody.
 static Medley unlike(uint64_t seed, bool turned) {
-  static const char *const types[] = {"v100", "p100", "a10", "a100"};
-  Medley x = medley_random(MEDLEY_PROFILES, JOBS, seed, &arena);
-  uint32_t n = x.servers.n;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t k = turned ? n - 1 - i : i;
-    x.servers.at[i].gpu_type = types[k];
-    x.servers.at[i].cores_milli = 24000 + 1700 * k;
-    x.servers.at[i].memory_mib = 500000 + 21000 * k;
-  }
-  for (uint32_t i = 0; i < JOBS; i++)
-    if (x.class_of[i] == CLUSTER_NONE)
-      x.class_of[i] = i % x.profiles->n;
-  for (uint32_t i = 0; i < x.profiles->n; i++)
-    for (uint32_t t = 0; t < x.profiles->n_types; t++)
-      x.profiles->at[i].iteration_s[t] =
-          1 / (1 + 0.11 * t + 0.001 * (i * t % 7));
-  return x;
+    static const char *const types[] = {"v100", "p100", "a10", "a100"};
+    Medley                   x = medley_random(MEDLEY_PROFILES, JOBS, seed, &arena);
+    uint32_t                 n = x.servers.n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = turned ? n - 1 - i : i;
+        x.servers.at[i].gpu_type = types[k];
+        x.servers.at[i].cores_milli = 24000 + 1700 * k;
+        x.servers.at[i].memory_mib = 500000 + 21000 * k;
+    }
+    for (uint32_t i = 0; i < JOBS; i++)
+        if (x.class_of[i] == CLUSTER_NONE) x.class_of[i] = i % x.profiles->n;
+    for (uint32_t i = 0; i < x.profiles->n; i++)
+        for (uint32_t t = 0; t < x.profiles->n_types; t++)
+            x.profiles->at[i].iteration_s[t] = 1 / (1 + 0.11 * t + 0.001 * (i * t % 7));
+    return x;
 }
 
 static void test_order_of_servers(void **state) {
-  (void)state;
-  uint32_t same = 0, runs = 0;
-  for (MaifsMind mind = MAIFS_RULES; mind <= MAIFS_SHIPPED; mind++)
-    for (uint32_t seed = 0; seed < 8; seed++) {
-      size_t mark = arena.used;
-      MaifsCase c = {.mind = mind, .seed = 1};
-      ClusterResult r[2];
-      for (uint32_t turned = 0; turned < 2; turned++) {
-        Medley x = unlike(300 + seed, turned > 0);
-        all_end(&x, &c, &r[turned]);
-      }
-      same += memcmp(r[0].ends, r[1].ends, JOBS * sizeof *r[0].ends) == 0;
-      runs++;
-      arena_rewind(&arena, mark);
+    (void)state;
+    uint32_t same = 0, runs = 0;
+    for (MaifsMind mind = MAIFS_RULES; mind <= MAIFS_SHIPPED; mind++)
+        for (uint32_t seed = 0; seed < 8; seed++) {
+            size_t        mark = arena.used;
+            MaifsCase     c = {.mind = mind, .seed = 1};
+            ClusterResult r[2];
+            for (uint32_t turned = 0; turned < 2; turned++) {
+                Medley x = unlike(300 + seed, turned > 0);
+                all_end(&x, &c, &r[turned]);
+            }
+            same += memcmp(r[0].ends, r[1].ends, JOBS * sizeof *r[0].ends) == 0;
+            runs++;
+            arena_rewind(&arena, mark);
+        }
+    print_message("%u of %u runs are the same\n", same, runs);
+    assert_int_equal(same, runs);
+}
+
+typedef struct Agreed {
+    double agreed, plain;
+} Agreed;
+
+static void sum_up(void *self, const ClusterView *v, const void *state) {
+    const Maifs *m = state;
+    Agreed      *a = self;
+    (void)v;
+    assert_true(m->agreed - a->agreed >= m->plain - a->plain - 1e-9);
+    *a = (Agreed){m->agreed, m->plain};
+}
+
+// In every epoch, and by more over all of them.
+static void test_no_worse_than_plain(void **state) {
+    (void)state;
+    Agreed all = {0};
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        size_t        mark = arena.used;
+        Agreed        a = {0};
+        Medley        x = medley_random(MEDLEY_PROFILES | MEDLEY_WIDE, JOBS, 500 + seed, &arena);
+        MaifsCase     c = {.mind = (MaifsMind)(seed % MAIFS_MINDS), .watch = sum_up, .watcher = &a};
+        ClusterResult r;
+        for (uint32_t i = 0; i < JOBS; i++) x.jobs.at[i].submit /= 20;  // so that many wait
+        all_end(&x, &c, &r);
+        all.agreed += a.agreed;
+        all.plain += a.plain;
+        arena_rewind(&arena, mark);
     }
-  print_message("%u of %u runs are the same\n", same, runs);
-  assert_int_equal(same, runs);
+    print_message("agreed on %.4g, plainly %.4g\n", all.agreed, all.plain);
+    assert_true(all.agreed > all.plain);
+}
+
+// More GPUs than a server of its type has, and no more than others have.
+static void test_gang_of_a_small_type(void **state) {
+    (void)state;
+    static const char *types[2] = {"v100", "t4"};
+    Medley             x = medley_servers(4, 8, &arena);
+    Job                j[3] = {medley_job(0, 100, 6), medley_job(1, 100, 8), medley_job(2, 50, 12)};
+    for (uint32_t i = 0; i < 4; i++) {
+        x.servers.at[i].gpu_type = types[i & 1];
+        if ((i & 1) == 0) continue;
+        x.servers.at[i].gpus = 4;
+        x.servers.at[i].cores_milli /= 2;
+        x.servers.at[i].memory_mib /= 2;
+    }
+    j[0].gpu_types = 2;
+    medley_list(&x, j, 3, &arena);
+    x.jobs.gpu_types = types;
+    x.jobs.n_gpu_types = 2;
+    for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
+        ClusterResult r;
+        uint64_t      steps = 0;
+        MaifsCase     c = {.mind = mind, .after = whole_gangs, .watcher = &steps};
+        all_end(&x, &c, &r);
+    }
+}
+
+static void test_words(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {{"graph=ring"}, {"demand=none"}};
+    Medley                   x = medley_random(0, 3, 1, &arena);
+    for (uint32_t k = 0; k < 2; k++) {
+        MaifsCase     c = {.set = wrong[k]};
+        ClusterResult r;
+        assert_int_equal(maifs_case_run(&x, &c, &arena, &r), ERR_ARG);
+        assert_non_null(strstr(err_why(), k == 0 ? "dynamic, static and none" : "fixed"));
+    }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_kind),
-      cmocka_unit_test(test_settings),
-      cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_same_seed_same_bytes),
-      cmocka_unit_test(test_order_of_servers),
-  };
-  return cmocka_run_group_tests(tests, begin, end);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_same_seed_same_bytes),
+        cmocka_unit_test(test_order_of_servers),
+        cmocka_unit_test(test_no_worse_than_plain),
+        cmocka_unit_test(test_gang_of_a_small_type),
+        cmocka_unit_test(test_words),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -59,7 +59,7 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *fr
 }
 
 static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *with, Carve *from) {
-    Maifs      *m = carve(from, Maifs, 1), none, *to = m == NULL ? &none : m;
+    Maifs       none = {0}, *m = carve(from, Maifs, 1), *to = m == NULL ? &none : m;
     AccordRules rules = accord_rules(with);
     size_t      asks = 2 * (size_t)(with->window > with->moves ? with->window : with->moves);
     to->net = maifs_net_of(with);

@@ -118,6 +118,7 @@ typedef struct Maifs {
     bool     *paired;                              // [n_servers][n_asks] they are filled in
     float    *pairs;                               // [2][n_asks][rank] of one server
     uint16_t *give, *need;
+    double    agreed, plain;  // worth of all claims so far; had they been arbitrated plainly
     uint32_t *best, *claims;  // offer by which a claim is made; job of each agent
     // For training.
     MaifsChosen *chosen;

@@ -140,4 +140,6 @@ void maifs_claim(Maifs *m) {
         p.right = m->right;
     }
     accord_decide(m->accord, &p, m->claims);
+    m->agreed += accord_tale(m->accord)->value;
+    m->plain += accord_tale(m->accord)->plain;
 }
