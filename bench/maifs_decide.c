@@ -29,7 +29,8 @@ static double now_us(void) {
 static uint32_t decide(void *state, const ClusterView *view, ClusterAction *out, uint32_t max) {
     ClusterView v = *view;
     bool        filled = v.n_running * 2 > v.setup->gpus;
-    bool        busy = filled && v.n_waiting >= QUEUED && timed.n < timed.most;
+    bool        busy = filled && v.n_waiting >= QUEUED;
+    if (timed.n == timed.most) return 0;
     if (busy) v.n_waiting = QUEUED;
     double   start = now_us();
     uint32_t n = timed.policy->decide(state, &v, out, max);
@@ -78,7 +79,8 @@ static Err measure(uint32_t servers, uint32_t decisions, const char *weights, Ar
     TRY(settings_of(p, a, weights, &run.settings));
     TRY(cluster_setup(&run, a, &setup));
     TRY(p->load(&setup, run.settings, a, &run.loaded));
-    TRY(cluster_simulate(&run, a, &r));
+    Err e = cluster_simulate(&run, a, &r);  // ends as nobody starts when all is measured
+    if (timed.n < timed.most) TRY(e);
     if (timed.n == 0) return err_set(ERR_INVALID, "the queue was never %d jobs long", QUEUED);
     TRY(stats_sort(a, timed.us, timed.n, &sorted));
     printf("%-8s %7" PRIu32 " %9" PRIu32 " %8.1f %9.0f %9.0f %9.0f %9.0f\n",
@@ -92,7 +94,7 @@ int main(void) {
     static const struct {
         uint32_t    servers, decisions;
         const char *weights;
-    } rows[] = {{128, 500, NULL}, {128, 500, "weights=none"}, {1000, 60, NULL}};
+    } rows[] = {{128, 400, NULL}, {128, 400, "weights=none"}, {1000, 40, NULL}};
     printf("%-8s %7s %9s %8s %9s %9s %9s %9s  microseconds, %d jobs queued\n", "weights", "servers",
            "decisions", "steps", "least", "median", "p99", "most", QUEUED);
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
