@@ -48,7 +48,7 @@ static Err load(const ClusterSetup *s, const void *settings, Arena *a, const voi
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
-    Drl   d;
+    Drl   d = {0};
     Carve c = {.used = sizeof d};
     lay_out(&d, s, &c);
     return c.used;
