@@ -28,10 +28,7 @@ static const ChipPolicy *const rivals[] = {&chip_policy_edf,      &chip_policy_l
                                            &chip_policy_planaria, &chip_policy_prema,
                                            &chip_policy_dream,    NULL};
 
-static const char *stage_name(TrainStage s) {
-    static const char *const names[TRAIN_STAGES] = {"imitate", "ddpg", "polish"};
-    return names[s];
-}
+static const char *const stage_names[TRAIN_STAGES] = {"imitate", "ddpg", "polish"};
 
 static void tell_head(const RelmasTrain *t) {
     const Gauge *g = &t->gauge;
@@ -50,10 +47,10 @@ static void tell(const Options *o, const RelmasTrain *t, const TrainReport *r) {
         printf("{\"generation\": %u, \"stage\": \"%s\", \"loss\": %.6g, \"sla\": %.6f, "
                "\"best_other\": "
                "%.6f, \"worst_gain\": %.6f, \"kept\": %s}\n",
-               t->generation, stage_name(r->stage), r->loss, r->mark.mean, t->gauge.best_mean,
+               t->generation, stage_names[r->stage], r->loss, r->mark.mean, t->gauge.best_mean,
                r->mark.worst, r->better ? "true" : "false");
     else
-        printf("%10u  %-8s %10.5f %12.2f %+12.2f %+12.2f%s\n", t->generation, stage_name(r->stage),
+        printf("%10u  %-8s %10.5f %12.2f %+12.2f %+12.2f%s\n", t->generation, stage_names[r->stage],
                r->loss, 100 * r->mark.mean, gained, 100 * r->mark.worst, r->better ? "  kept" : "");
     (void)fflush(stdout);
 }
@@ -89,21 +86,6 @@ static Err go(const Options *o, RelmasTrain *t, Arena *a) {
     return ERR_OK;
 }
 
-static Err read_stages(const char *text, Arena *a, uint32_t *out) {
-    const char **words;
-    uint32_t     n;
-    *out = 0;
-    TRY(list_words("stages", text, a, &words, &n));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = 0;
-        while (s < TRAIN_STAGES && strcmp(words[i], stage_name((TrainStage)s)) != 0) s++;
-        if (s == TRAIN_STAGES)
-            return err_set(ERR_ARG, "--stages %s: there are imitate, ddpg and polish", words[i]);
-        *out |= 1U << s;
-    }
-    return ERR_OK;
-}
-
 static Err read_settings(const ArgList *sets, Arena *a, RelmasSettings *out) {
     Settings s = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, out, a};
     settings_default(&s);
@@ -121,7 +103,7 @@ static Err train(const Options *o, Arena *a) {
     RelmasTrain    t;
     RelmasSettings settings = {0};
     uint32_t       stages;
-    TRY(read_stages(o->stages, a, &stages));
+    TRY(list_among("stages", o->stages, stage_names, TRAIN_STAGES, a, &stages));
     TRY(read_settings(&o->sets, a, &settings));
     TRY(list_words("chip", o->chips, a, &chips, &co.n_chips));
     TRY(list_words("mix", o->mixes, a, &mixes, &co.n_mixes));

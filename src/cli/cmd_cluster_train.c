@@ -29,10 +29,7 @@ typedef struct Options {
     bool        json;
 } Options;
 
-static const char *stage_name(ClusterStage s) {
-    static const char *const names[CLUSTER_STAGES] = {"imitate", "learn", "polish"};
-    return names[s];
-}
+static const char *const stage_names[CLUSTER_STAGES] = {"imitate", "learn", "polish"};
 
 static double percent(double log_ratio) { return 100 * (exp(log_ratio) - 1); }
 
@@ -57,12 +54,12 @@ static void tell(const Options *o, const ClusterTrain *t, const ClusterReport *r
     if (o->json)
         printf("{\"generation\": %u, \"stage\": \"%s\", \"loss\": %.6g, \"jct\": %.6f, "
                "\"makespan\": %.6f, \"worst\": %.6f, \"score\": %.6f, \"kept\": %s}\n",
-               t->generation, stage_name(r->stage), r->loss, exp(m->jct), exp(m->makespan),
+               t->generation, stage_names[r->stage], r->loss, exp(m->jct), exp(m->makespan),
                exp(m->worst), m->score, r->better ? "true" : "false");
     else
-        printf("%10u  %-8s %10.5f %+14.2f %+14.2f %+18.2f%s\n", t->generation, stage_name(r->stage),
-               r->loss, percent(m->jct), percent(m->makespan), percent(m->worst),
-               r->better ? "  kept" : "");
+        printf("%10u  %-8s %10.5f %+14.2f %+14.2f %+18.2f%s\n", t->generation,
+               stage_names[r->stage], r->loss, percent(m->jct), percent(m->makespan),
+               percent(m->worst), r->better ? "  kept" : "");
     (void)fflush(stdout);
 }
 
@@ -95,21 +92,6 @@ static Err go(const Options *o, ClusterTrain *t, TimeNs start, Arena *a) {
     TRY(save(o, t, a));
     if (t->generation < total)
         (void)fprintf(stderr, "stopped; go on with --resume %s.training\n", o->out);
-    return ERR_OK;
-}
-
-static Err read_stages(const char *text, Arena *a, uint32_t *out) {
-    const char **words;
-    uint32_t     n;
-    *out = 0;
-    TRY(list_words("stages", text, a, &words, &n));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = 0;
-        while (s < CLUSTER_STAGES && strcmp(words[i], stage_name((ClusterStage)s)) != 0) s++;
-        if (s == CLUSTER_STAGES)
-            return err_set(ERR_ARG, "--stages %s: there are imitate, learn and polish", words[i]);
-        *out |= 1U << s;
-    }
     return ERR_OK;
 }
 
@@ -161,7 +143,7 @@ static Err train(const Options *o, Arena *a) {
     Runs         *runs;
     uint32_t      stages;
     TimeNs        start = clock_now(clock_steady());
-    TRY(read_stages(o->stages, a, &stages));
+    TRY(list_among("stages", o->stages, stage_names, CLUSTER_STAGES, a, &stages));
     TRY(open_course(o, a, &course));
     TRY(open_pupil(o, &course, a, &t.pupil));
     TRY(runs_create(&runs, crew_size(o->threads), a));

@@ -24,6 +24,30 @@ Err list_words(const char *option, const char *text, Arena *a, const char ***out
     return ERR_OK;
 }
 
+// "one, two and three"
+static char *spoken(const char *const *names, uint32_t n, Arena *a) {
+    char *all = arena_str(a, names[0]);
+    for (uint32_t i = 1; i < n; i++)
+        all = arena_printf(a, "%s%s%s", all, i + 1 < n ? ", " : " and ", names[i]);
+    return all;
+}
+
+Err list_among(const char *option, const char *text, const char *const *names, uint32_t n, Arena *a,
+               uint32_t *bits) {
+    const char **words = NULL;
+    uint32_t     found = 0;
+    *bits = 0;
+    TRY(list_words(option, text, a, &words, &found));
+    for (uint32_t i = 0; i < found; i++) {
+        uint32_t k = 0;
+        while (k < n && strcmp(words[i], names[k]) != 0) k++;
+        if (k == n)
+            return err_set(ERR_ARG, "--%s %s: there are %s", option, words[i], spoken(names, n, a));
+        *bits |= 1U << k;
+    }
+    return ERR_OK;
+}
+
 Err list_numbers(const char *option, const char *text, double lo, double hi, Arena *a,
                  const double **out, uint32_t *n) {
     const char **words = NULL;

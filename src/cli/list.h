@@ -10,5 +10,8 @@ enum { LIST_MAX = 64 };
 // Nothing empty, nothing twice; errors name the option.
 MUST_USE Err list_words(const char *option, const char *text, Arena *a, const char ***out,
                         uint32_t *n);
+// Words that are among n names, a bit for each.
+MUST_USE Err list_among(const char *option, const char *text, const char *const *names, uint32_t n,
+                        Arena *a, uint32_t *bits);
 MUST_USE Err list_numbers(const char *option, const char *text, double lo, double hi, Arena *a,
                           const double **out, uint32_t *n);

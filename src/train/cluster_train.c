@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "learn/weights.h"
 #include "train/evolve.h"
+#include "train/stages.h"
 
 static const double ASTRAY = 0.01;  // below the best: back to it
 
@@ -45,22 +46,16 @@ Err cluster_train_open(ClusterTrain *t, Arena *a) {
 }
 
 uint32_t cluster_train_total(const ClusterTrain *t) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < CLUSTER_STAGES; i++) n += t->plan.generations[i];
-    return n;
+    return stages_total(t->plan.generations, CLUSTER_STAGES);
 }
 
 ClusterStage cluster_train_stage(const ClusterTrain *t, uint32_t generation) {
-    uint32_t stage = 0, before = 0;
-    while (stage + 1 < CLUSTER_STAGES && generation >= before + t->plan.generations[stage])
-        before += t->plan.generations[stage++];
-    return (ClusterStage)stage;
+    return (ClusterStage)stages_at(t->plan.generations, CLUSTER_STAGES, generation);
 }
 
 // A stage ends with the best that was found so far, and the next one starts from there.
 static bool ends_stage(const ClusterTrain *t, uint32_t g) {
-    return g + 1 == cluster_train_total(t) ||
-           cluster_train_stage(t, g) != cluster_train_stage(t, g + 1);
+    return stages_end(t->plan.generations, CLUSTER_STAGES, g);
 }
 
 static void back_to_best(ClusterTrain *t) {

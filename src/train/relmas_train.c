@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "learn/weights.h"
 #include "train/generation.h"
+#include "train/stages.h"
 
 static const double ASTRAY = 0.006;  // below the best: back to it
 
@@ -46,22 +47,16 @@ Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, const ChipPol
 }
 
 uint32_t relmas_train_total(const RelmasTrain *t) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < TRAIN_STAGES; i++) n += t->plan.generations[i];
-    return n;
+    return stages_total(t->plan.generations, TRAIN_STAGES);
 }
 
 TrainStage relmas_train_stage(const RelmasTrain *t, uint32_t generation) {
-    uint32_t stage = 0, before = 0;
-    while (stage + 1 < TRAIN_STAGES && generation >= before + t->plan.generations[stage])
-        before += t->plan.generations[stage++];
-    return (TrainStage)stage;
+    return (TrainStage)stages_at(t->plan.generations, TRAIN_STAGES, generation);
 }
 
 // A stage ends with the best that was found so far, and the next one starts from there.
 static bool ends_stage(const RelmasTrain *t, uint32_t g) {
-    return g + 1 == relmas_train_total(t) ||
-           relmas_train_stage(t, g) != relmas_train_stage(t, g + 1);
+    return stages_end(t->plan.generations, TRAIN_STAGES, g);
 }
 
 // Zeros learn nothing: as long as there is nothing better, what was learned goes on.

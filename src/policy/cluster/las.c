@@ -31,18 +31,13 @@ static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
-    Quota q = {0};
-    Carve c = {.used = sizeof(Las)};
-    quota_carve(&q, s, &c);
-    return c.used;
+    return quota_size(s, sizeof(Las));
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    Las  *l = state;
-    Carve c = {.base = state, .used = sizeof *l};
-    quota_carve(&l->quota, s, &c);
-    quota_init(&l->quota, s);
+    Las *l = state;
+    quota_init(&l->quota, s, state, sizeof *l);
     l->quota.rank = rank;
     l->period = ((const LasSettings *)settings)->period_s * CLUSTER_SECOND;
 }

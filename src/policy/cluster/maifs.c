@@ -115,7 +115,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     const MaifsSettings *with = settings;
     Carve                c = {.base = state};
     Maifs               *m = carve_all(s, with, &c);
-    bool                 fixed = strcmp(with->demand, "fixed") == 0;
+    bool                 fixed = is(with->demand, "fixed");
     m->setup = s;
     m->with = with;
     m->slices_too = with->slices && !fixed && !with->two_step;

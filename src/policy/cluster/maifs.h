@@ -154,4 +154,6 @@ static inline bool maifs_taken(const Maifs *m, uint32_t task) {
     return m->fate[task] != MAIFS_STAYS;
 }
 
+static inline bool maifs_has_net(const Maifs *m) { return m->loaded->w != NULL && !m->mute; }
+
 static inline size_t maifs_each(const Maifs *m) { return m->each; }

@@ -36,8 +36,7 @@ static MaifsDeal deal_of(const Maifs *m, uint32_t inn, const Offer *o) {
 }
 
 static void note(Maifs *m, uint32_t inn, const Offer *o) {
-    bool asked = m->loaded->w != NULL && !m->mute;
-    if (!m->loaded->record || !asked || m->liked[inn] == CLUSTER_NONE) return;
+    if (!m->loaded->record || !maifs_has_net(m) || m->liked[inn] == CLUSTER_NONE) return;
     MaifsChosen *c = &m->chosen[m->n_chosen++];
     c->took = deal_of(m, inn, o);
     c->liked = deal_of(m, inn, &m->offers[inn * maifs_each(m) + m->liked[inn]]);

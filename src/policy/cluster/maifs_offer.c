@@ -4,8 +4,6 @@
 
 #include "policy/cluster/maifs.h"
 
-static bool has_net(const Maifs *m) { return m->loaded->w != NULL && !m->mute; }
-
 // What harms nobody is always worth a little, or a network could let tasks wait for ever.
 static float pays(const Offer *o, float f) {
     float pay = o->gain + o->own * f, least = 0.02f * o->gain;
@@ -18,7 +16,7 @@ static void price(Maifs *m, uint32_t inn) {
     uint32_t n = m->n_offers[inn];
     float   *f = m->payoffs + first;
     memset(f, 0, n * sizeof *f);
-    if (has_net(m)) {
+    if (maifs_has_net(m)) {
         for (uint32_t i = 0; i < n; i++) {
             const Offer *o = &m->offers[first + i];
             m->at[i] = (MaifsOfferAt){inn, m->row[o->task]};
@@ -133,7 +131,7 @@ void maifs_claim(Maifs *m) {
         m->need[k] =
             maifs_taken(m, task) ? 0 : (uint16_t)want_units(&m->wants[task], m->wants[task].gpus);
     }
-    if (has_net(m) && m->net.rank > 0) {
+    if (maifs_has_net(m) && m->net.rank > 0) {
         for (uint32_t i = 0; i < p.agents; i++) pair_inn(m, i);
         p.rank = m->net.rank;
         p.left = m->left;

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-void quota_carve(Quota *q, const ClusterSetup *s, Carve *from) {
+static void lay_out(Quota *q, const ClusterSetup *s, Carve *from) {
     q->nodes = carve(from, LineNode, s->n_slots);
     q->running = carve(from, QuotaItem, s->n_slots);
     q->granted = carve(from, uint32_t, s->n_slots);
@@ -10,7 +10,18 @@ void quota_carve(Quota *q, const ClusterSetup *s, Carve *from) {
     floor_carve(&q->floor, s, from);
 }
 
-void quota_init(Quota *q, const ClusterSetup *s) { floor_init(&q->floor, s); }
+size_t quota_size(const ClusterSetup *s, size_t bytes) {
+    Quota q = {0};
+    Carve c = {.used = bytes};
+    lay_out(&q, s, &c);
+    return c.used;
+}
+
+void quota_init(Quota *q, const ClusterSetup *s, void *state, size_t bytes) {
+    Carve c = {.base = state, .used = bytes};
+    lay_out(q, s, &c);
+    floor_init(&q->floor, s);
+}
 
 static uint64_t asks(const ClusterView *v, uint32_t slot) {
     return cluster_gpu_milli(&v->tasks[slot].job);

@@ -35,7 +35,8 @@ typedef struct Quota {
     bool        waiting_first;  // of equals
 } Quota;
 
-void     quota_carve(Quota *q, const ClusterSetup *s, Carve *from);
-void     quota_init(Quota *q, const ClusterSetup *s);
+// A policy's state of `bytes` that holds a quota, and what the quota needs behind it.
+size_t   quota_size(const ClusterSetup *s, size_t bytes);
+void     quota_init(Quota *q, const ClusterSetup *s, void *state, size_t bytes);
 uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out);
 uint32_t quota_fill(Quota *q, const ClusterView *v, ClusterAction *out);  // nobody is stopped

@@ -12,19 +12,14 @@ static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
-    Quota q = {0};
-    Carve c = {.used = sizeof q};
-    quota_carve(&q, s, &c);
-    return c.used;
+    return quota_size(s, sizeof(Quota));
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)settings;
     (void)loaded;
     Quota *q = state;
-    Carve  c = {.base = state, .used = sizeof *q};
-    quota_carve(q, s, &c);
-    quota_init(q, s);
+    quota_init(q, s, state, sizeof *q);
     q->rank = rank;
     q->waiting_first = true;
 }

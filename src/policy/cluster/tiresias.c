@@ -43,18 +43,13 @@ static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
-    Quota q = {0};
-    Carve c = {.used = sizeof(Tiresias)};
-    quota_carve(&q, s, &c);
-    return c.used;
+    return quota_size(s, sizeof(Tiresias));
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
     Tiresias *t = state;
-    Carve     c = {.base = state, .used = sizeof *t};
-    quota_carve(&t->quota, s, &c);
-    quota_init(&t->quota, s);
+    quota_init(&t->quota, s, state, sizeof *t);
     t->with = *(const TiresiasSettings *)settings;
     t->published = s->gpus_only;
     if (!(t->with.limit > 0)) t->with.limit = t->published ? PUBLISHED_LIMIT : USUAL_LIMIT;
