@@ -21,13 +21,17 @@ typedef struct NodeLiveOptions {
     uint32_t           records;   // kept until they are read; 0: 65536
     TimeNs spin_ns;  // of idle workers before they sleep; 0: 0.2 ms, longer costs tails on a shared
                      // machine
-    TimeNs budget_ns;  // between two looks at the budget; 0: 1 s
+    TimeNs budget_ns;    // between two looks at the budget; 0: 1 s
+    TimeNs watchdog_ns;  // a block that takes longer is stopped at its next layer; 0: 10 s
 } NodeLiveOptions;
 
 typedef struct LiveTenant {
     NodeTenant     tenant;
-    const Program *program;  // a step is a layer of the model
-    const Tensor  *inputs;   // for requests that bring none
+    const Program *program;               // a step is a layer of the model
+    const Tensor  *inputs;                // for requests that bring none
+    uint32_t       queue;                 // most that wait; 0: no limit of its own
+    uint32_t       places;                // computed at once; 0: as the engine's options say
+    uint32_t       min_cores, max_cores;  // kept for it; all it gets (0: no limit)
 } LiveTenant;
 
 MUST_USE Err node_live_create(NodeLive **out, const NodeLiveOptions *o);
@@ -47,6 +51,36 @@ MUST_USE Err node_live_use(NodeLive *l, const NodePolicy *p, const void *setting
 
 // From any thread. False: too many requests are on their way, nothing happened.
 bool node_live_submit(NodeLive *l, const LiveAsk *ask);
+
+// What a server does, beside runs: tenants come and go while others are served. One thread at a
+// time calls these; they neither stop nor slow those that run.
+MUST_USE Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number);
+// Nothing of it is on its way any more, and nothing comes. Its memory goes back to the system.
+void node_live_leave(NodeLive *l, uint32_t number);
+// Decides from now on for all that have joined; to be called again when tenants came or left.
+// policy, settings and machine outlive the engine.
+MUST_USE Err node_live_govern(NodeLive *l, const NodePolicy *p, const void *settings,
+                              const NodeMachine *m);
+void node_live_cancel(NodeLive *l);  // somebody set a request's `cancelled`; from any thread
+
+typedef struct LiveTenantStatus {
+    uint32_t waiting, running, cores;  // now
+    uint64_t blocks, preemptions, conflicts;
+    double   core_ns;
+    uint64_t memory_bytes;  // of its places
+} LiveTenantStatus;
+
+typedef struct LiveStatus {
+    uint32_t cores, budget, busy, level;  // cores we have, may use now, and that are in blocks
+    uint32_t waiting, running;
+    uint64_t decisions, refused;  // plans that were not carried out
+    double   decide_ns;
+    bool     throttled;         // the system gives us less than it promises
+    LiveTenantStatus *tenants;  // [n_tenants] by number
+    uint32_t          n_tenants;
+} LiveStatus;
+
+MUST_USE Err node_live_status(NodeLive *l, Arena *a, LiveStatus *out);  // from any one thread
 
 // Whether what happens is recorded from now on; node_live_run sees to that itself.
 void node_live_record(NodeLive *l, bool on);

@@ -1,0 +1,70 @@
+// Exchange: one request over HTTP and its answer, whichever version carries it.
+//
+// Everything happens on the loop's thread. The connection owns the exchange from head() to ended();
+// what the handler gives for an answer stays where it is until then.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/tensor.h"
+#include "base/time.h"
+
+enum { EXCHANGE_EXTRA = 12, EXCHANGE_PIECES = 272 };
+
+typedef struct ExchangeHeader {
+    Str name, value;  // names are in lower case
+} ExchangeHeader;
+
+typedef struct Answer {
+    uint32_t       status;  // 0: 200
+    const char    *type;    // content type; NULL: there is no body
+    ExchangeHeader extra[EXCHANGE_EXTRA];
+    uint32_t       n_extra;
+    struct iovec  *body;  // [n_body], at most EXCHANGE_PIECES; borrowed until ended()
+    uint32_t       n_body;
+    ExchangeHeader trailers[4];  // HTTP/2 only
+    uint32_t       n_trailers;
+    bool           close;  // the connection, once it was sent
+} Answer;
+
+typedef struct Exchange Exchange;
+
+struct Exchange {
+    Str                   method, path, query;  // path as sent, not decoded, without the query
+    const ExchangeHeader *headers;
+    uint32_t              n_headers;
+    unsigned char        *body;  // decompressed; writable, and the handler may spoil it
+    size_t                body_len;
+    uint64_t              declared;  // Content-Length; UINT64_MAX: not given
+    bool                  http2;
+    bool                  answered;
+    TimeNs                began, arrived;  // its first and its last byte
+    // The handler's.
+    void  *user;     // NULL at head()
+    size_t aligned;  // set in head(): the address of body + aligned shall be a multiple of 64
+    size_t most;     // set in head(): bytes of body that are accepted, if less than the listener's
+    void (*send)(Exchange *x, const Answer *a);  // the connection's
+};
+
+typedef struct ExchangeHandler {
+    // The headers are there. May answer already: the body is then dropped. NULL: nothing to say.
+    void (*head)(void *self, Exchange *x);
+    // All of it is there. The answer may come now or later.
+    void (*request)(void *self, Exchange *x);
+    // Once for each head(): the answer was sent, or the client has gone, maybe before it was
+    // answered. The exchange must not be touched after that.
+    void (*ended)(void *self, Exchange *x, bool sent);
+    void *self;
+} ExchangeHandler;
+
+// Once; headers are copied.
+static inline void exchange_answer(Exchange *x, const Answer *a) {
+    x->answered = true;
+    x->send(x, a);
+}
+
+// The value of a header, its name in lower case; at NULL when it is missing.
+Str exchange_header(const Exchange *x, const char *name);

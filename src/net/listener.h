@@ -1,0 +1,48 @@
+// Listener: an address where clients connect, with limits that no client gets past.
+#pragma once
+
+#include "net/exchange.h"
+#include "net/loop.h"
+
+typedef enum ListenerProtocol { LISTENER_HTTP1, LISTENER_HTTP2 } ListenerProtocol;
+
+typedef struct ListenerLimits {  // 0: the usual
+    uint32_t connections;        // at once: 1024, and what the descriptors allow
+    uint32_t streams;            // of an HTTP/2 connection at once: 128
+    uint32_t headers;            // 64
+    size_t   header_bytes;       // all of them with the request line: 16 KiB
+    size_t   body_bytes;         // of one request, decompressed: 64 MiB
+    size_t   held_bytes;         // of all bodies of this listener at once: 512 MiB; then 503
+    TimeNs   header_ns;          // from a request's first byte to its last header: 10 s
+    TimeNs   body_ns;            // to its last byte: 60 s
+    TimeNs   idle_ns;            // between requests: 75 s
+    TimeNs   write_ns;           // for an answer that the client does not take: 30 s
+} ListenerLimits;
+
+typedef struct ListenerOptions {
+    const char      *address;  // "127.0.0.1:8000", "[::1]:0", "unix:/run/x.sock"; port 0: any
+    ListenerProtocol protocol;
+    ListenerLimits   limits;
+    ExchangeHandler  handler;
+} ListenerOptions;
+
+typedef struct ListenerCounts {
+    uint64_t accepted, refused;  // connections
+    uint64_t requests, bad;      // bad: broke the protocol or a limit
+    uint32_t open;               // connections
+    uint64_t held_bytes;
+} ListenerCounts;
+
+typedef struct Listener Listener;
+
+// ERR_IO when the address cannot be had. A socket file that nobody listens at is replaced.
+MUST_USE Err   listener_open(Listener **out, Loop *l, const ListenerOptions *o);
+const char    *listener_address(const Listener *l);  // with the port that it got
+ListenerCounts listener_counts(const Listener *l);
+// No new connections; idle ones are closed, the others after the answers that are due (GOAWAY).
+void listener_drain(Listener *l);
+bool listener_drained(const Listener *l);  // nobody is connected any more
+void listener_close(Listener *l);          // at once, ended() for all that is open; accepts NULL
+
+// Whether an address is of this machine alone: loopback or a Unix socket. Fails when it is none.
+MUST_USE Err listener_is_local(const char *address, bool *out);

@@ -1,0 +1,47 @@
+// Loop: one thread that waits for sockets, timers and other threads, and calls who asked for it.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/time.h"
+
+typedef struct Loop Loop;
+
+// A descriptor that is looked at. Its owner keeps it where it is while it is watched.
+typedef struct LoopFd {
+    int      fd;
+    uint32_t events;                             // EPOLLIN, EPOLLOUT
+    void (*ready)(void *self, uint32_t events);  // may forget itself and others
+    void *self;
+} LoopFd;
+
+typedef struct LoopTimer {  // zeroed but for fire and self: not armed
+    TimeNs at;
+    void (*fire)(void *self);
+    void    *self;
+    uint32_t place;  // in the loop's heap, plus 1; 0: not armed
+} LoopTimer;
+
+typedef struct LoopPost {  // a call from another thread; in the poster's memory until it runs
+    _Atomic(struct LoopPost *) next;
+    void (*run)(void *self);
+    void *self;
+} LoopPost;
+
+MUST_USE Err loop_create(Loop **out);
+void         loop_destroy(Loop *l);  // accepts NULL
+
+// On the loop's thread, as all but loop_post and loop_stop.
+MUST_USE Err loop_watch(Loop *l, LoopFd *f);
+void         loop_events(Loop *l, LoopFd *f, uint32_t events);  // what to look for from now on
+void         loop_forget(Loop *l, LoopFd *f);                   // before the descriptor is closed
+MUST_USE Err loop_arm(Loop *l, LoopTimer *t, TimeNs at);        // by the steady clock; again: moves
+void         loop_disarm(Loop *l, LoopTimer *t);
+TimeNs       loop_now(const Loop *l);  // when the present round began
+
+MUST_USE Err loop_run(Loop *l);                   // until loop_stop
+void         loop_stop(Loop *l);                  // from any thread, and from signal handlers
+void         loop_post(Loop *l, LoopPost *post);  // from any thread; never waits, never fails
