@@ -139,7 +139,8 @@ static void budget_is_followed(void **state) {
     uint32_t most = cpu_budget(&cpu, &roots).cores > 1 ? 2 : 1;
     tenant_check(node_live_create(
         &l, &(NodeLiveOptions){.cores = 2, .roots = &roots, .budget_ns = 2000000}));
-    tenant_check(node_live_add(l, &(LiveTenant){tenant, &tiny.program, tiny.inputs[0]}));
+    tenant_check(node_live_add(
+        l, &(LiveTenant){.tenant = tenant, .program = &tiny.program, .inputs = tiny.inputs[0]}));
     tenant_check(node_live_use(l, &looker, &eyes, &setup));
     wait_for_cores(&eyes, l, most);
     write_limit(dir, "100000 100000\n");
@@ -186,7 +187,8 @@ static void requests_that_fail_are_told(void **state) {
         NodeTenant tenant = {.model = &t.table, .name = "troubled", .qos_ns = 1000000};
         NodeSetup  setup = {&machine, &tenant, 1};
         tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = 2, .fixed = true}));
-        tenant_check(node_live_add(l, &(LiveTenant){tenant, &t.program, t.inputs[0]}));
+        tenant_check(node_live_add(
+            l, &(LiveTenant){.tenant = tenant, .program = &t.program, .inputs = t.inputs[0]}));
         tenant_check(node_live_use(l, &chaos, &s, &setup));
         ((int64_t *)t.inputs[1][1].data)[0] = 77;
         tenant_want_one(&t, 0);
