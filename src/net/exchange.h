@@ -32,6 +32,10 @@ typedef struct Answer {
 
 typedef struct Exchange Exchange;
 
+typedef struct ExchangeBody {  // memory of a body that outlives its exchange
+    void (*give)(struct ExchangeBody *b);
+} ExchangeBody;
+
 struct Exchange {
     Str                   method, path, query;  // path as sent, not decoded, without the query
     const ExchangeHeader *headers;
@@ -46,7 +50,8 @@ struct Exchange {
     void  *user;     // NULL at head()
     size_t aligned;  // set in head(): the address of body + aligned shall be a multiple of 64
     size_t most;     // set in head(): bytes of body that are accepted, if less than the listener's
-    void (*send)(Exchange *x, const Answer *a);  // the connection's
+    void (*send)(Exchange *x, const Answer *a);  // the connection's, as the next
+    ExchangeBody *(*take)(Exchange *x);
 };
 
 typedef struct ExchangeHandler {
@@ -65,6 +70,10 @@ static inline void exchange_answer(Exchange *x, const Answer *a) {
     x->answered = true;
     x->send(x, a);
 }
+
+// In ended(): the body stays where it is until body->give(body), on the loop's thread. NULL: it has
+// none.
+static inline ExchangeBody *exchange_take(Exchange *x) { return x->take(x); }
 
 // The value of a header, its name in lower case; at NULL when it is missing.
 Str exchange_header(const Exchange *x, const char *name);

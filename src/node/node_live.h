@@ -11,6 +11,8 @@
 
 typedef struct NodeLive NodeLive;
 
+enum { LIVE_TENANTS = 4096 };  // at once, at most
+
 typedef struct NodeLiveOptions {
     uint32_t           cores;     // workers; 0: as many as we may use
     bool               fixed;     // all of them, whatever we may use

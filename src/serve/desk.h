@@ -4,6 +4,7 @@
 // thread with what to answer. Asks are kept and used again: nothing is allocated on the way.
 #pragma once
 
+#include "net/exchange.h"
 #include "serve/fleet.h"
 #include "serve/infer.h"
 #include "serve/ledger.h"
@@ -45,7 +46,8 @@ void desk_submit(Desk *d, Ask *a, Str model, Str version, TimeNs timeout_ns,
 // The request could not be decoded: notes it and fills error from err_why. Then answer it.
 void desk_refuse(Desk *d, Ask *a, Str model, Str version, Err e);
 // The client has gone before done was called: done will not be, and a is no longer the front's.
-void desk_cancel(Desk *d, Ask *a);
+// body (or NULL) is given back when nobody computes on it any more.
+void desk_cancel(Desk *d, Ask *a, ExchangeBody *body);
 // The answer was sent, or cannot be any more.
 void     desk_close(Desk *d, Ask *a, size_t bytes);
 uint32_t desk_busy(const Desk *d);  // asks that are open or still in the engine
