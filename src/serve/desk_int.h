@@ -28,12 +28,13 @@ typedef struct Entry {
     Tensor       *outputs;
     _Atomic bool  cancelled;
     // By the worker that has the answer.
-    LiveEnd    end;
-    Outcome    outcome;
-    TimeNs     finish;
-    LiveTiming timing;
-    bool       no_room;  // for the outputs
-    char       failed[256];
+    LiveEnd       end;
+    Outcome       outcome;
+    TimeNs        finish;
+    LiveTiming    timing;
+    bool          no_room;  // for the outputs
+    char          failed[256];
+    ExchangeBody *body;  // given back when the engine is done with it
 } Entry;
 
 struct Desk {

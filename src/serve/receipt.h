@@ -33,5 +33,9 @@ typedef struct Receipt {
 } Receipt;
 
 const char *receipt_end_name(ReceiptEnd e);
+const char *receipt_end_about(ReceiptEnd e);
 uint32_t    receipt_status(ReceiptEnd e);  // of HTTP
 uint32_t    receipt_grpc(ReceiptEnd e);    // of gRPC
+
+// One sentence about why it was late or had no answer, into cause.
+void receipt_explain(Receipt *r);
