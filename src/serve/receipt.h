@@ -29,6 +29,7 @@ typedef struct Receipt {
     TimeNs          deadline;                                                // 0: there was none
     uint64_t        in_bytes, out_bytes;
     LiveTiming      timing;                // of the engine; zeroed when it never came there
+    const char     *behind, *paused_by;    // names of timing\'s; NULL: none
     char            cause[RECEIPT_CAUSE];  // of a miss, one sentence; "" when there was none
 } Receipt;
 
