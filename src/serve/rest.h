@@ -1,0 +1,30 @@
+// Rest: the Open Inference Protocol over HTTP, and what operators ask: metrics, why, traces,
+// models.
+#pragma once
+
+#include "net/exchange.h"
+#include "net/listener.h"
+#include "serve/desk.h"
+#include "serve/route.h"
+
+typedef struct Rest Rest;
+
+typedef struct RestOptions {
+    Loop                *loop;
+    Desk                *desk;
+    Fleet               *fleet;
+    Metrics             *metrics;
+    Ledger              *ledger;
+    NodeLive            *engine;
+    const ServeSettings *set;
+    bool (*ready)(const void *self);  // the server takes requests
+    // Counts of the listeners for the metrics; names and counts [4].
+    void (*listeners)(const void *self, MetricsNow *now);
+    const void *self;
+} RestOptions;
+
+MUST_USE Err rest_create(Rest **out, const RestOptions *o);
+void         rest_destroy(Rest *r);  // accepts NULL; after its listeners were closed
+
+// where: ROUTE_MAIN, ROUTE_OPS or ROUTE_ADMIN. Lives as long as r.
+ExchangeHandler rest_handler(Rest *r, uint32_t where);
