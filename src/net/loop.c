@@ -1,0 +1,240 @@
+#include "net/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { LOOP_EVENTS = 256, LOOP_TIMERS = 64 };
+
+struct Loop {
+    int                 epoll_fd, wake_fd;
+    bool                coarse;  // the system waits in whole milliseconds only
+    TimeNs              now;
+    LoopTimer         **timers;  // a heap, the earliest first
+    uint32_t            n_timers, cap_timers;
+    struct epoll_event  events[LOOP_EVENTS];
+    int                 n_events, at_event;  // of the round under way
+    _Atomic(LoopPost *) posts;               // the latest first
+    atomic_bool         asleep;              // about to wait: a post has to wake it
+    atomic_bool         stop;
+};
+
+static Err loop_open(Loop *l) {
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (l->epoll_fd < 0) return err_set(ERR_IO, "no epoll descriptor: %s", strerror(errno));
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->wake_fd < 0) return err_set(ERR_IO, "no eventfd: %s", strerror(errno));
+    // By edges, so that nobody needs to read it.
+    struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &e) != 0)
+        return err_set(ERR_IO, "epoll refuses an eventfd: %s", strerror(errno));
+    return ERR_OK;
+}
+
+Err loop_create(Loop **out) {
+    Loop *l = calloc(1, sizeof *l);
+    if (!l) return err_set(ERR_LIMIT, "no memory for an event loop");
+    l->epoll_fd = l->wake_fd = -1;
+    l->now = clock_now(clock_steady());
+    l->timers = malloc(LOOP_TIMERS * sizeof *l->timers);
+    l->cap_timers = LOOP_TIMERS;
+    Err e = l->timers ? loop_open(l) : err_set(ERR_LIMIT, "no memory for timers");
+    if (e != ERR_OK) {
+        loop_destroy(l);
+        return e;
+    }
+    *out = l;
+    return ERR_OK;
+}
+
+void loop_destroy(Loop *l) {
+    if (!l) return;
+    if (l->epoll_fd >= 0) close(l->epoll_fd);
+    if (l->wake_fd >= 0) close(l->wake_fd);
+    free(l->timers);
+    free(l);
+}
+
+Err loop_watch(Loop *l, LoopFd *f) {
+    struct epoll_event e = {.events = f->events, .data.ptr = f};
+    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, f->fd, &e) == 0) return ERR_OK;
+    return err_set(ERR_IO, "epoll refuses a descriptor: %s", strerror(errno));
+}
+
+void loop_events(Loop *l, LoopFd *f, uint32_t events) {
+    if (f->events == events) return;
+    struct epoll_event e = {.events = events, .data.ptr = f};
+    // Refused, the old ones stand: what comes of them leads here again, or a timer ends the wait.
+    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, f->fd, &e) == 0) f->events = events;
+}
+
+void loop_forget(Loop *l, LoopFd *f) {
+    struct epoll_event none = {0};
+    epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, f->fd, &none);
+    for (int i = l->at_event; i < l->n_events; i++)
+        if (l->events[i].data.ptr == f) l->events[i].data.ptr = NULL;
+}
+
+static void loop_put(Loop *l, uint32_t place, LoopTimer *t) {
+    l->timers[place] = t;
+    t->place = place + 1;
+}
+
+static void loop_up(Loop *l, uint32_t place, LoopTimer *t) {
+    while (place > 0 && l->timers[(place - 1) / 2]->at > t->at) {
+        loop_put(l, place, l->timers[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    loop_put(l, place, t);
+}
+
+static void loop_down(Loop *l, uint32_t place, LoopTimer *t) {
+    for (uint32_t child; (child = 2 * place + 1) < l->n_timers; place = child) {
+        if (child + 1 < l->n_timers && l->timers[child + 1]->at < l->timers[child]->at) child++;
+        if (l->timers[child]->at >= t->at) break;
+        loop_put(l, place, l->timers[child]);
+    }
+    loop_put(l, place, t);
+}
+
+static void loop_settle(Loop *l, uint32_t place, LoopTimer *t) {
+    if (place > 0 && l->timers[(place - 1) / 2]->at > t->at)
+        loop_up(l, place, t);
+    else
+        loop_down(l, place, t);
+}
+
+static Err loop_more_timers(Loop *l) {
+    if (l->n_timers < l->cap_timers) return ERR_OK;
+    uint32_t    cap = l->cap_timers * 2;
+    LoopTimer **more = realloc(l->timers, cap * sizeof *more);
+    if (!more) return err_set(ERR_LIMIT, "no memory for %u timers", cap);
+    l->timers = more;
+    l->cap_timers = cap;
+    return ERR_OK;
+}
+
+Err loop_arm(Loop *l, LoopTimer *t, TimeNs at) {
+    if (t->place == 0) {
+        TRY(loop_more_timers(l));
+        t->at = at;
+        l->n_timers++;
+        loop_up(l, l->n_timers - 1, t);
+    } else if (t->at != at) {
+        t->at = at;
+        loop_settle(l, t->place - 1, t);
+    }
+    return ERR_OK;
+}
+
+void loop_disarm(Loop *l, LoopTimer *t) {
+    if (t->place == 0) return;
+    uint32_t   place = t->place - 1;
+    LoopTimer *last = l->timers[--l->n_timers];
+    t->place = 0;
+    if (last != t) loop_settle(l, place, last);
+}
+
+TimeNs loop_now(const Loop *l) { return l->now; }
+
+static void loop_wake(Loop *l) {
+    uint64_t one = 1;
+    ssize_t  n = write(l->wake_fd, &one, sizeof one);
+    (void)n;  // fails only when it is full, and then it wakes
+}
+
+void loop_stop(Loop *l) {
+    int kept = errno;
+    atomic_store(&l->stop, true);
+    loop_wake(l);
+    errno = kept;
+}
+
+void loop_post(Loop *l, LoopPost *post) {
+    LoopPost *head = atomic_load_explicit(&l->posts, memory_order_relaxed);
+    do atomic_store_explicit(&post->next, head, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&l->posts, &head, post));
+    if (atomic_load(&l->asleep) && atomic_exchange(&l->asleep, false)) loop_wake(l);
+}
+
+static void loop_take_posts(Loop *l) {
+    if (!atomic_load_explicit(&l->posts, memory_order_relaxed)) return;
+    LoopPost *p = atomic_exchange(&l->posts, NULL), *ordered = NULL;
+    while (p) {
+        LoopPost *next = atomic_load_explicit(&p->next, memory_order_relaxed);
+        atomic_store_explicit(&p->next, ordered, memory_order_relaxed);
+        ordered = p;
+        p = next;
+    }
+    while (ordered) {
+        p = ordered;
+        ordered = atomic_load_explicit(&p->next, memory_order_relaxed);
+        p->run(p->self);  // may reuse the post at once
+    }
+}
+
+static void loop_take_events(Loop *l) {
+    for (l->at_event = 0; l->at_event < l->n_events;) {
+        struct epoll_event *e = &l->events[l->at_event++];
+        LoopFd             *f = e->data.ptr;
+        if (f) f->ready(f->self, e->events);
+    }
+    l->n_events = l->at_event = 0;
+}
+
+// A timer that arms itself again for now has to wait for the next round.
+static void loop_take_timers(Loop *l) {
+    for (uint32_t most = l->n_timers; most > 0 && l->n_timers > 0; most--) {
+        LoopTimer *t = l->timers[0];
+        if (t->at > l->now) break;
+        loop_disarm(l, t);
+        t->fire(t->self);
+    }
+}
+
+// How long to wait; -1: until something happens.
+static TimeNs loop_patience(const Loop *l) {
+    if (atomic_load(&l->posts) || atomic_load(&l->stop)) return 0;
+    if (l->n_timers == 0 || l->timers[0]->at == INT64_MAX) return -1;
+    TimeNs left = l->timers[0]->at - clock_now(clock_steady());
+    return left > 0 ? left : 0;
+}
+
+static int loop_wait_coarse(Loop *l, TimeNs ns) {
+    TimeNs ms = ns < 0 ? -1 : ns / 1000000 + (ns % 1000000 != 0);
+    return epoll_wait(l->epoll_fd, l->events, LOOP_EVENTS, ms > 60000 ? 60000 : (int)ms);
+}
+
+static int loop_wait(Loop *l, TimeNs ns) {
+    if (l->coarse || ns <= 0) return loop_wait_coarse(l, ns);
+    struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    int             n = epoll_pwait2(l->epoll_fd, l->events, LOOP_EVENTS, &t, NULL);
+    if (n >= 0 || (errno != ENOSYS && errno != EPERM)) return n;
+    l->coarse = true;
+    return loop_wait_coarse(l, ns);
+}
+
+static Err loop_round(Loop *l) {
+    atomic_store(&l->asleep, true);
+    int n = loop_wait(l, loop_patience(l));
+    atomic_store(&l->asleep, false);
+    if (n < 0 && errno != EINTR) return err_set(ERR_IO, "epoll: %s", strerror(errno));
+    l->n_events = n > 0 ? n : 0;
+    l->now = clock_now(clock_steady());
+    loop_take_posts(l);
+    loop_take_events(l);
+    loop_take_timers(l);
+    return ERR_OK;
+}
+
+Err loop_run(Loop *l) {
+    l->now = clock_now(clock_steady());
+    while (!atomic_exchange(&l->stop, false)) TRY(loop_round(l));
+    return ERR_OK;
+}
