@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "node/node_live.h"
 
-enum { RECEIPT_ID = 64, RECEIPT_CAUSE = 160 };
+enum { RECEIPT_ID = 64, RECEIPT_CAUSE = 320 };
 
 typedef enum ReceiptEnd {
 #define X(id, name, status, grpc, about) RECEIPT_##id,
@@ -15,12 +15,29 @@ typedef enum ReceiptEnd {
     RECEIPT_ENDS
 } ReceiptEnd;
 
+typedef enum ReceiptCause {
+#define X(id, name, about, advice) RECEIPT_CAUSE_##id,
+#include "serve/receipt_cause.def"
+#undef X
+    RECEIPT_CAUSES
+} ReceiptCause;
+
+// What a request was to its deadline. Those without one, and those that made no sense, are neither.
+typedef enum ReceiptOutcome {
+    RECEIPT_MET,
+    RECEIPT_MISSED,
+    RECEIPT_REJECTED,
+    RECEIPT_OUTCOMES,
+    RECEIPT_NO_OUTCOME = RECEIPT_OUTCOMES
+} ReceiptOutcome;
+
 typedef enum ReceiptProtocol { RECEIPT_REST, RECEIPT_GRPC } ReceiptProtocol;
 
 typedef struct Receipt {
     char            id[RECEIPT_ID];  // the client's, or ours: printable
     uint32_t        seat;  // the model's number in the fleet; UINT32_MAX: no model was found
     const char     *model, *version;  // live as long as the server
+    const char     *behind, *paused_by;  // timing's tenants by their models' names; NULL: nobody
     ReceiptProtocol protocol;
     ReceiptEnd      end;
     bool            met;    // answered in time
@@ -29,7 +46,6 @@ typedef struct Receipt {
     TimeNs          deadline;                                                // 0: there was none
     uint64_t        in_bytes, out_bytes;
     LiveTiming      timing;                // of the engine; zeroed when it never came there
-    const char     *behind, *paused_by;    // names of timing\'s; NULL: none
     char            cause[RECEIPT_CAUSE];  // of a miss, one sentence; "" when there was none
 } Receipt;
 
@@ -38,5 +54,13 @@ const char *receipt_end_about(ReceiptEnd e);
 uint32_t    receipt_status(ReceiptEnd e);  // of HTTP
 uint32_t    receipt_grpc(ReceiptEnd e);    // of gRPC
 
-// One sentence about why it was late or had no answer, into cause.
+ReceiptOutcome receipt_outcome(const Receipt *r);
+const char    *receipt_outcome_name(ReceiptOutcome o);
+ReceiptCause   receipt_cause(const Receipt *r);  // NONE unless it missed or was rejected
+const char    *receipt_cause_name(ReceiptCause c);
+const char    *receipt_advice(ReceiptCause c);   // what would help; "" for NONE
+TimeNs         receipt_latency(const Receipt *r);  // from its last byte to its answer, or its end
+
+// One sentence about why it was late or had no answer, into cause: where the time went and who was
+// in the way; "" when there is nothing to say. All else of r is filled before, answered too.
 void receipt_explain(Receipt *r);
