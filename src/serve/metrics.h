@@ -11,8 +11,8 @@
 typedef struct Metrics Metrics;
 
 typedef struct MetricsNow {  // what is looked at when somebody asks
-    const Fleet      *fleet;
-    const LiveStatus *live;
+    const Fleet      *fleet;  // NULL: all versions that took a seat
+    const LiveStatus *live;   // NULL: not known
     ListenerCounts    listeners[4];
     const char       *names[4];  // of the listeners; NULL: there is none
     uint32_t          asks;      // on their way
@@ -52,7 +52,7 @@ void metrics_note(Metrics *m, const Receipt *r);                  // neither all
 // Prometheus text, in a.
 MUST_USE Err metrics_text(const Metrics *m, const MetricsNow *now, Arena *a, Str *out);
 // The protocol's statistics of one model (name.at NULL: of all), with the causes of misses.
-MUST_USE Err metrics_stats(const Metrics *m, const Fleet *f, Str name, Str version, Arena *a,
+MUST_USE Err metrics_stats(const Metrics *m, const MetricsNow *now, Str name, Str version, Arena *a,
                            Str *out);
 // What is known of a version; false: nothing.
 bool metrics_read(const Metrics *m, uint32_t seat, const char *version, MetricsRow *out);

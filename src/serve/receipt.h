@@ -43,7 +43,8 @@ typedef struct Receipt {
     bool            met;    // answered in time
     uint32_t        batch;  // the first dimension of the first input
     TimeNs          began, arrived, decoded, submitted, finished, answered;  // 0: not reached
-    TimeNs          deadline;                                                // 0: there was none
+    TimeNs          deadline;  // 0: there was none
+    TimeNs          expire;    // the client waits no longer; 0: it did not say
     uint64_t        in_bytes, out_bytes;
     LiveTiming      timing;                // of the engine; zeroed when it never came there
     char            cause[RECEIPT_CAUSE];  // of a miss, one sentence; "" when there was none

@@ -1,0 +1,55 @@
+// Metrics inside: a row for each model that ever took a seat. Pages nobody counts in stay untouched.
+#pragma once
+
+#include "base/hist.h"
+#include "serve/metrics.h"
+#include "serve/sheet.h"
+
+enum { METRICS_EDGES = 8, METRICS_RECENT = 1024 };
+
+typedef struct MetricsBuckets {
+    uint64_t counts[METRICS_EDGES + 1];  // not yet summed; the last is beyond all edges
+    TimeNs   sum;
+} MetricsBuckets;
+
+typedef struct MetricsSeat {
+    const char    *model;  // NULL: nobody sits here
+    TimeNs         target_ns;
+    double         percentile;
+    TimeNs         edges[METRICS_EDGES];
+    MetricsBuckets request, queue, compute;
+    uint64_t       ends[RECEIPT_ENDS], outcomes[RECEIPT_OUTCOMES], causes[RECEIPT_CAUSES];
+    uint64_t       preemptions, conflicts;
+    double         core_ns;
+    uint64_t       recent[METRICS_RECENT / 64];  // bits: whether the last deadlines were met
+    uint32_t       recent_at, recent_n, recent_met;
+    uint32_t       n_versions;
+    uint64_t       seated[METRICS_VERSIONS];  // when: the oldest gives way
+    TimeNs         last[METRICS_VERSIONS];    // inference, by the steady clock
+    MetricsRow     versions[METRICS_VERSIONS];
+    Hist           latency, queueing, computing;  // since the start, for percentiles
+} MetricsSeat;
+
+struct Metrics {
+    Arena        arena;
+    bool         triton;
+    double       started;                  // since 1970 [s]
+    uint64_t     seatings;
+    uint32_t     n_seats;                  // one behind the last that was taken
+    uint64_t     strangers[RECEIPT_ENDS];  // requests without a model
+    uint32_t     owners[LIVE_TENANTS];     // seat plus 1 of the engine's tenants; 0: nobody's
+    MetricsSeat *seats;                    // [FLEET_SEATS]
+};
+
+typedef struct MetricsLoad {  // of a model, summed over its tenants
+    uint32_t waiting, running, cores;
+} MetricsLoad;
+
+MetricsLoad metrics_load(const Metrics *m, const LiveStatus *live, uint32_t seat);
+double      metrics_hit_ratio(const MetricsSeat *s);  // of the recent ones; 1 when there are none
+bool        metrics_attained(const MetricsSeat *s);
+
+// Families of the process itself and, for dashboards that know Triton, of its names.
+void metrics_process(const Metrics *m, Sheet *s);
+void metrics_triton(const Metrics *m, const MetricsNow *now, Sheet *s);
+void metrics_family(Sheet *s, const char *name, const char *type, const char *help);
