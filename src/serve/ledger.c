@@ -1,6 +1,6 @@
-// Requests are numbered from 0 on and lie in a ring. Those of one bucket of ids are chained from the
-// newest to the oldest by number, as are the misses; a number that the ring has lost ends a chain,
-// so nothing is ever unlinked.
+// Requests are numbered from 0 on and lie in a ring. Those of one bucket of ids are chained from
+// the newest to the oldest by number, as are the misses; a number that the ring has lost ends a
+// chain, so nothing is ever unlinked.
 #include "serve/ledger.h"
 
 #include <string.h>
@@ -94,7 +94,7 @@ static void put_stages(Sheet *s, const Receipt *r) {
     sheet_number(s, (double)span(r->began, r->arrived) / 1e6);
     put_ms(s, "decode", span(r->arrived, r->decoded));
     put_ms(s, "compile", span(r->decoded, r->submitted));
-    put_ms(s, "queue", t->queue_ns);
+    put_ms(s, "queue", receipt_queued(r));
     put_ms(s, "compute", t->compute_ns);
     put_ms(s, "paused", t->paused_ns);
     put_ms(s, "answer", span(r->finished, r->answered));

@@ -73,6 +73,8 @@ void metrics_seat(Metrics *m, uint32_t seat, const char *model, const char *vers
     seat_version(m, s, version);
 }
 
+void metrics_engine(Metrics *m, NodeLive *engine) { m->engine = engine; }
+
 void metrics_tenant(Metrics *m, uint32_t tenant, uint32_t seat) {
     if (tenant < LIVE_TENANTS) m->owners[tenant] = seat < FLEET_SEATS ? seat + 1 : 0;
 }
@@ -123,7 +125,7 @@ static void note_version(MetricsRow *v, const Receipt *r) {
     const LiveTiming *t = &r->timing;
     TimeNs            infer = t->compute_ns + t->paused_ns;
     uint32_t          batch = r->batch > 0 ? r->batch : 1;
-    if (r->submitted > 0) add(&v->queue, t->queue_ns);
+    if (r->submitted > 0) add(&v->queue, receipt_queued(r));
     if (r->end != RECEIPT_OK) {
         note_failure(v, r);
         return;
@@ -160,7 +162,7 @@ void metrics_note(Metrics *m, const Receipt *r) {
     s->core_ns += (double)r->timing.core_ns;
     if (was_served(r->end)) observe(s, &s->request, &s->latency, receipt_latency(r));
     if (was_served(r->end) && r->submitted > 0)
-        observe(s, &s->queue, &s->queueing, r->timing.queue_ns);
+        observe(s, &s->queue, &s->queueing, receipt_queued(r));
     if (r->timing.blocks > 0) observe(s, &s->compute, &s->computing, r->timing.compute_ns);
     if (v == METRICS_VERSIONS) return;
     note_version(&s->versions[v], r);

@@ -10,7 +10,7 @@
 
 typedef struct Metrics Metrics;
 
-typedef struct MetricsNow {  // what is looked at when somebody asks
+typedef struct MetricsNow {   // what is looked at when somebody asks
     const Fleet      *fleet;  // NULL: all versions that took a seat
     const LiveStatus *live;   // NULL: not known
     ListenerCounts    listeners[4];
@@ -27,10 +27,10 @@ typedef struct MetricsSum {
     TimeNs   ns;
 } MetricsSum;
 
-typedef struct MetricsRow {      // one version of a model
+typedef struct MetricsRow {  // one version of a model
     const char *model, *version;
-    uint64_t    last_ms;         // last inference, since 1970; 0: none
-    uint64_t    inferences;      // those of batches counted one by one
+    uint64_t    last_ms;     // last inference, since 1970; 0: none
+    uint64_t    inferences;  // those of batches counted one by one
     uint64_t    executions;
     MetricsSum  success, fail, queue, compute_input, compute_infer, compute_output;
     uint64_t    rejected, cancelled, broken;  // of fail: by us, by the client, while computing
@@ -47,12 +47,14 @@ void         metrics_destroy(Metrics *m);  // accepts NULL
 // as long as the server. percentile: of requests that shall meet it.
 void metrics_seat(Metrics *m, uint32_t seat, const char *model, const char *version,
                   TimeNs target_ns, double percentile);
+void metrics_engine(Metrics *m, NodeLive *engine);  // statistics then tell cores and queues too
 void metrics_tenant(Metrics *m, uint32_t tenant, uint32_t seat);  // the engine's, from now on
 void metrics_note(Metrics *m, const Receipt *r);                  // neither allocates nor waits
 // Prometheus text, in a.
 MUST_USE Err metrics_text(const Metrics *m, const MetricsNow *now, Arena *a, Str *out);
 // The protocol's statistics of one model (name.at NULL: of all), with the causes of misses.
-MUST_USE Err metrics_stats(const Metrics *m, const MetricsNow *now, Str name, Str version, Arena *a,
+// f NULL: of all versions that took a seat.
+MUST_USE Err metrics_stats(const Metrics *m, const Fleet *f, Str name, Str version, Arena *a,
                            Str *out);
 // What is known of a version; false: nothing.
 bool metrics_read(const Metrics *m, uint32_t seat, const char *version, MetricsRow *out);

@@ -1,4 +1,5 @@
-// Metrics inside: a row for each model that ever took a seat. Pages nobody counts in stay untouched.
+// Metrics inside: a row for each model that ever took a seat. Pages nobody counts in stay
+// untouched.
 #pragma once
 
 #include "base/hist.h"
@@ -33,7 +34,8 @@ typedef struct MetricsSeat {
 struct Metrics {
     Arena        arena;
     bool         triton;
-    double       started;                  // since 1970 [s]
+    NodeLive    *engine;   // NULL: nobody said
+    double       started;  // since 1970 [s]
     uint64_t     seatings;
     uint32_t     n_seats;                  // one behind the last that was taken
     uint64_t     strangers[RECEIPT_ENDS];  // requests without a model

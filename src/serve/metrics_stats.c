@@ -87,8 +87,8 @@ static void put_target(Sheet *s, const MetricsSeat *x) {
     sheet_number(s, metrics_hit_ratio(x));
     sheet_printf(s, ",\"attained\":%s,\"deadlines\":{", metrics_attained(x) ? "true" : "false");
     for (uint32_t i = 0; i < RECEIPT_OUTCOMES; i++)
-        sheet_printf(s, "%s\"%s\":%llu", i > 0 ? "," : "",
-                     receipt_outcome_name((ReceiptOutcome)i), (unsigned long long)x->outcomes[i]);
+        sheet_printf(s, "%s\"%s\":%llu", i > 0 ? "," : "", receipt_outcome_name((ReceiptOutcome)i),
+                     (unsigned long long)x->outcomes[i]);
     sheet_text(s, "}");
 }
 
@@ -146,13 +146,14 @@ static void list_fleet(Listing *l, const Fleet *f) {
     }
 }
 
-Err metrics_stats(const Metrics *m, const MetricsNow *now, Str name, Str version, Arena *a,
-                  Str *out) {
-    Listing l = {.m = m, .live = now->live, .name = name, .version = version};
+Err metrics_stats(const Metrics *m, const Fleet *f, Str name, Str version, Arena *a, Str *out) {
+    LiveStatus live = {0};
+    bool       known = m->engine != NULL && node_live_status(m->engine, a, &live) == ERR_OK;
+    Listing    l = {.m = m, .live = known ? &live : NULL, .name = name, .version = version};
     sheet_begin(&l.sheet, a, (size_t)ROW_BYTES * FLEET_SEATS);
     sheet_text(&l.sheet, "{\"model_stats\":[");
-    if (now->fleet != NULL)
-        list_fleet(&l, now->fleet);
+    if (f != NULL)
+        list_fleet(&l, f);
     else
         list_seats(&l);
     sheet_text(&l.sheet, "]}");

@@ -5,12 +5,12 @@
 #include <string.h>
 
 typedef struct EndRow {
-    const char *name;
+    const char *name, *about;
     uint32_t    status, grpc;
 } EndRow;
 
 static const EndRow ends[] = {
-#define X(id, name, status, grpc, about) {name, status, grpc},
+#define X(id, name, status, grpc, about) {name, about, status, grpc},
 #include "serve/receipt_end.def"
 #undef X
 };
@@ -36,6 +36,7 @@ static const char *const cause_advices[] = {
 static const char *const outcome_names[] = {"met", "missed", "rejected", "none"};
 
 const char *receipt_end_name(ReceiptEnd e) { return ends[e].name; }
+const char *receipt_end_about(ReceiptEnd e) { return ends[e].about; }
 uint32_t    receipt_status(ReceiptEnd e) { return ends[e].status; }
 uint32_t    receipt_grpc(ReceiptEnd e) { return ends[e].grpc; }
 const char *receipt_outcome_name(ReceiptOutcome o) { return outcome_names[o]; }
@@ -45,8 +46,9 @@ const char *receipt_advice(ReceiptCause c) { return cause_advices[c]; }
 static TimeNs last(const Receipt *r) {
     if (r->answered > 0) return r->answered;
     if (r->finished > 0) return r->finished;
-    if (r->submitted > 0) return r->submitted;
-    return r->decoded > 0 ? r->decoded : r->arrived;
+    TimeNs at = r->decoded > 0 ? r->decoded : r->arrived;
+    if (r->submitted > at) at = r->submitted;
+    return r->end == RECEIPT_EXPIRED && r->expire > at ? r->expire : at;
 }
 
 TimeNs receipt_latency(const Receipt *r) {
@@ -84,19 +86,24 @@ static TimeNs compiling(const Receipt *r) {
     return between(r->decoded, r->submitted > 0 ? r->submitted : last(r));
 }
 
+TimeNs receipt_queued(const Receipt *r) {
+    TimeNs before = between(r->arrived, r->submitted);
+    return r->timing.queue_ns > before ? r->timing.queue_ns - before : 0;
+}
+
 static TimeNs answering(const Receipt *r) { return between(r->finished, r->answered); }
 
 static ReceiptCause engine_cause(const Receipt *r) {
     static const ReceiptCause of[] = {
-        [LIVE_NO_CAUSE] = RECEIPT_CAUSE_NONE,        [LIVE_QUEUEING] = RECEIPT_CAUSE_QUEUEING,
-        [LIVE_OVERLOAD] = RECEIPT_CAUSE_OVERLOAD,    [LIVE_CONTENTION] = RECEIPT_CAUSE_CONTENTION,
-        [LIVE_CONFLICT] = RECEIPT_CAUSE_CONFLICT,    [LIVE_PREEMPTED] = RECEIPT_CAUSE_PREEMPTED,
+        [LIVE_NO_CAUSE] = RECEIPT_CAUSE_NONE,       [LIVE_QUEUEING] = RECEIPT_CAUSE_QUEUEING,
+        [LIVE_OVERLOAD] = RECEIPT_CAUSE_OVERLOAD,   [LIVE_CONTENTION] = RECEIPT_CAUSE_CONTENTION,
+        [LIVE_CONFLICT] = RECEIPT_CAUSE_CONFLICT,   [LIVE_PREEMPTED] = RECEIPT_CAUSE_PREEMPTED,
         [LIVE_THROTTLED] = RECEIPT_CAUSE_THROTTLED,
     };
     const LiveTiming *t = &r->timing;
     if (t->late_cause < sizeof of / sizeof *of && of[t->late_cause] != RECEIPT_CAUSE_NONE)
         return of[t->late_cause];
-    if (t->queue_ns > t->compute_ns) return RECEIPT_CAUSE_QUEUEING;
+    if (receipt_queued(r) > t->compute_ns) return RECEIPT_CAUSE_QUEUEING;
     return t->paused_ns > t->compute_ns ? RECEIPT_CAUSE_PREEMPTED : RECEIPT_CAUSE_COMPUTE;
 }
 
@@ -155,8 +162,8 @@ static bool matters(const Receipt *r, TimeNs t) {
 
 static void say_queue(Words *w, const Receipt *r) {
     char text[24];
-    if (!matters(r, r->timing.queue_ns)) return;
-    say(w, "; queued %s ms", ms(r->timing.queue_ns, text));
+    if (!matters(r, receipt_queued(r))) return;
+    say(w, "; queued %s ms", ms(receipt_queued(r), text));
     if (r->behind != NULL) say(w, " behind model '%s'", r->behind);
     if (r->timing.waiting > 0) say(w, " (%u waited before it)", r->timing.waiting);
 }
@@ -232,19 +239,21 @@ static void say_expired(Words *w, const Receipt *r) {
     if (r->timing.blocks > 0) say_stages(w, r);
 }
 
-void receipt_explain(const Receipt *r, char *out, size_t size) {
-    Words        w = {out, size, 0};
+static void say_missed(Words *w, const Receipt *r, const char *about) {
+    say(w, "%s", about);
+    if (r->submitted > 0) say_stages(w, r);
+}
+
+void receipt_explain(Receipt *r) {
+    Words        w = {r->cause, sizeof r->cause, 0};
     ReceiptCause c = receipt_cause(r);
-    out[0] = '\0';
-    if (r->end == RECEIPT_EXPIRED) {
+    r->cause[0] = '\0';
+    if (r->end == RECEIPT_EXPIRED)
         say_expired(&w, r);
-        return;
-    }
-    if (c == RECEIPT_CAUSE_NONE) return;
-    if (r->end == RECEIPT_OK) {
+    else if (r->end == RECEIPT_OK && c != RECEIPT_CAUSE_NONE)
         say_late(&w, r);
-        return;
-    }
-    say(&w, "%s", cause_abouts[c]);
-    if (receipt_outcome(r) == RECEIPT_MISSED || r->timing.waiting > 0) say_stages(&w, r);
+    else if (c != RECEIPT_CAUSE_NONE)
+        say_missed(&w, r, cause_abouts[c]);
+    else if (r->end != RECEIPT_OK)
+        say(&w, "%s", ends[r->end].about);
 }

@@ -36,17 +36,17 @@ typedef enum ReceiptProtocol { RECEIPT_REST, RECEIPT_GRPC } ReceiptProtocol;
 typedef struct Receipt {
     char            id[RECEIPT_ID];  // the client's, or ours: printable
     uint32_t        seat;  // the model's number in the fleet; UINT32_MAX: no model was found
-    const char     *model, *version;  // live as long as the server
+    const char     *model, *version;     // live as long as the server
     const char     *behind, *paused_by;  // timing's tenants by their models' names; NULL: nobody
     ReceiptProtocol protocol;
     ReceiptEnd      end;
     bool            met;    // answered in time
     uint32_t        batch;  // the first dimension of the first input
     TimeNs          began, arrived, decoded, submitted, finished, answered;  // 0: not reached
-    TimeNs          deadline;  // 0: there was none
-    TimeNs          expire;    // the client waits no longer; 0: it did not say
+    TimeNs          deadline;                                                // 0: there was none
+    TimeNs          expire;  // the client waits no longer; 0: it did not say
     uint64_t        in_bytes, out_bytes;
-    LiveTiming      timing;                // of the engine; zeroed when it never came there
+    LiveTiming      timing;  // of the engine, from arrived on; zeroed: it never came there
     char            cause[RECEIPT_CAUSE];  // of a miss, one sentence; "" when there was none
 } Receipt;
 
@@ -59,8 +59,9 @@ ReceiptOutcome receipt_outcome(const Receipt *r);
 const char    *receipt_outcome_name(ReceiptOutcome o);
 ReceiptCause   receipt_cause(const Receipt *r);  // NONE unless it missed or was rejected
 const char    *receipt_cause_name(ReceiptCause c);
-const char    *receipt_advice(ReceiptCause c);   // what would help; "" for NONE
+const char    *receipt_advice(ReceiptCause c);     // what would help; "" for NONE
 TimeNs         receipt_latency(const Receipt *r);  // from its last byte to its answer, or its end
+TimeNs         receipt_queued(const Receipt *r);   // in the engine, before its first block
 
 // One sentence about why it was late or had no answer, into cause: where the time went and who was
 // in the way; "" when there is nothing to say. All else of r is filled before, answered too.
