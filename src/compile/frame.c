@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compile/run.h"
+#include "compile/step.h"
 #include "model/work.h"
 
 Err frame_init(Frame *f, Machine *m, const Special *s) {
@@ -123,10 +124,16 @@ static void drop_dead(Frame *f, const Node *n, uint32_t at) {
                 drop_if_dead(f, n->attrs[k].v.g->captures[c].outer, at);
 }
 
+Err frame_go_on(const Machine *m) {
+    if (!space_stopped(m->space)) return ERR_OK;
+    return err_set(ERR_LIMIT, "it was stopped: it took too long");
+}
+
 static Err step(Frame *f, uint32_t at) {
     const Node *n = &f->special->graph->nodes[at];
     Machine    *m = f->machine;
     size_t      mark = m->scratch.used;
+    TRY(frame_go_on(m));
     Slot       *out = arena_try_new(&m->scratch, Slot, n->n_out);
     if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
     bool flow = op_is_flow(n->op);

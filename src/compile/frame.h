@@ -42,6 +42,9 @@ void         frame_set(Frame *f, uint32_t value, Slot s);  // takes ownership
 // and the results of what is done were set before.
 MUST_USE Err frame_run(Frame *f, const bool *done);
 
+// Fails when somebody wants the run to end; asked before every node and every round of a loop.
+MUST_USE Err frame_go_on(const Machine *m);
+
 // Static inference promised a type and shape; what the numbers give must be the same.
 MUST_USE Err frame_promised(const Tensor *promised, const Tensor *found);
 

@@ -55,6 +55,7 @@ Err frame_run_compiled(Frame *f, const Graph *body, Slot *out) {
     if (in == NULL || results == NULL) return err_set(ERR_LIMIT, "too many values of a branch");
     for (uint32_t i = 0; i < body->n_captures; i++)
         in[body->n_inputs + i] = f->slots[body->captures[i].outer].t;
+    space->outer = f->machine->space;
     TRY(program_run(p, space, NULL, in, NULL, results));
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < body->n_outputs; i++)

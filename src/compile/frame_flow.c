@@ -31,6 +31,7 @@ static Err run_body(Frame *f, const Graph *g, Slot *in, Slot *out) {
 }
 
 static Err one_round(Machine *m) {
+    TRY(frame_go_on(m));
     if (m->limits.max_rounds != 0 && ++m->rounds > m->limits.max_rounds)
         return err_set(ERR_LIMIT, "loops ran more than the allowed %llu rounds",
                        (unsigned long long)m->limits.max_rounds);

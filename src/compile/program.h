@@ -46,6 +46,7 @@ void         program_finish(Program *p);  // accepts a zeroed Program
 
 MUST_USE Err space_init(Space *s, const Program *p, uint32_t parts);
 void         space_finish(Space *s);  // accepts a zeroed Space
+void         space_halt(Space *s);    // between layers: a run that was stopped fails
 
 // Zeros of the inputs' types, for measuring steps one by one.
 MUST_USE Err space_blank_inputs(Space *s, const Program *p, Arena *a);

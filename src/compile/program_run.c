@@ -69,8 +69,15 @@ void program_begin(const Program *p, Space *s, const Tensor *inputs) {
     (void)p;
     s->inputs = inputs;
     s->failed = ERR_OK;
+    atomic_store_explicit(&s->stop, false, memory_order_relaxed);
     arena_rewind(&s->ref_keep, s->kept);
     arena_rewind(&s->ref_scratch, 0);
+}
+
+void space_halt(Space *s) {
+    if (s->failed != ERR_OK || !space_stopped(s)) return;
+    s->failed = ERR_LIMIT;
+    (void)snprintf(s->why, sizeof s->why, "it was stopped: it took too long");
 }
 
 uint32_t program_layers(const Program *p) { return p->n_steps + (p->done != NULL ? 1 : 0); }
@@ -120,6 +127,7 @@ static void compute_part(void *ctx, uint32_t index, uint32_t count) {
         if (index < parts) compute_step(p, r->space, i, step_version(s, parts), index, parts);
         bool alone = s->solo && i + 1 < p->n_steps && p->steps[i + 1].solo;
         if (count > 1 && !alone) team_barrier(r->team);
+        if (index == 0 && count == 1) space_halt(r->space);
         if (r->space->failed != ERR_OK && !alone) return;
     }
 }

@@ -2,6 +2,7 @@
 // computed.
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "compile/interp.h"
@@ -23,18 +24,26 @@ typedef struct Operand {
 
 // One run's memory. A program is never changed by a run, so that several can go on at once.
 typedef struct Space {
-    char         *base;     // the planned buffers
-    char         *scratch;  // of part i: scratch + i * scratch_stride
-    size_t        scratch_stride;
-    const Tensor *inputs;
-    Arena         memory, ref_scratch, ref_keep;
-    uint32_t      parts;   // most that may run together
-    struct Space *bodies;  // of the branches that were compiled
-    uint32_t      n_bodies;
-    size_t        kept;  // of ref_keep, by what is not forgotten between runs
-    Err           failed;
-    char          why[512];
+    char               *base;     // the planned buffers
+    char               *scratch;  // of part i: scratch + i * scratch_stride
+    size_t              scratch_stride;
+    const Tensor       *inputs;
+    Arena               memory, ref_scratch, ref_keep;
+    uint32_t            parts;   // most that may run together
+    struct Space       *bodies;  // of the branches that were compiled
+    uint32_t            n_bodies;
+    size_t              kept;   // of ref_keep, by what is not forgotten between runs
+    _Atomic bool        stop;   // set by whoever has waited too long for it
+    const struct Space *outer;  // of a branch: where it is run
+    Err                 failed;
+    char                why[512];
 } Space;
+
+// Whether somebody wants this run to end.
+static inline bool space_stopped(const Space *s) {
+    while (s != NULL && !atomic_load_explicit(&s->stop, memory_order_relaxed)) s = s->outer;
+    return s != NULL;
+}
 
 typedef struct Step Step;
 struct Binder;

@@ -2,6 +2,7 @@
 // recorded: a policy may be wrong, tenants must not suffer more than it makes them.
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/futex.h"
 #include "node/live_int.h"
 
@@ -20,7 +21,7 @@ static const char *start_fault(const NodeLive *l, const NodeAction *a, const Nod
     const LiveModel *m = &l->models[r->tenant];
     Cores            open = live_free(l);
     if (r->state != NODE_WAITING) return "starts a request that runs";
-    if (a->n_layers == 0 || a->n_layers > m->program->n_steps - r->next)
+    if (a->n_layers == 0 || a->n_layers > m->n_layers - r->next)
         return "starts layers that are not";
     if (a->versions == NULL) return "starts without versions";
     if (!cores_within(&a->cores, &open)) return "starts on cores that are not free";
@@ -55,6 +56,7 @@ static void weigh(LiveWeight *w, const NodeModel *m, const uint8_t *versions) {
 
 static const LiveWeight *find_weight(NodeLive *l, const NodeRequest *r, const NodeAction *a) {
     LiveWeight want = {.versions = hash_versions(a->versions + r->next, a->n_layers),
+                       .rule = l->rule->number,
                        .tenant = r->tenant,
                        .first = r->next,
                        .n_layers = a->n_layers,
@@ -66,7 +68,7 @@ static const LiveWeight *find_weight(NodeLive *l, const NodeRequest *r, const No
         w->n_layers == want.n_layers && w->cores == want.cores)
         return w;
     *w = want;
-    weigh(w, l->now.setup.tenants[r->tenant].model, a->versions);
+    weigh(w, l->rule->setup.tenants[r->tenant].model, a->versions);
     return w;
 }
 
@@ -77,9 +79,10 @@ static bool settle(NodeLive *l, uint32_t i) {
     if (m->free == NULL) return false;
     LivePlace *p = x->place = m->free;
     m->free = p->next;
+    m->queued--;
+    if (m->free == NULL) l->n_full++;
     p->ask = x->ask;
-    p->waited_ns = p->lost_ns = 0;
-    p->slowed_ns = p->cramped_ns = 0;
+    p->timing = (LiveTiming){.behind = x->behind, .waiting = x->waiting, .paused_by = UINT32_MAX};
     program_begin(m->program, &p->space, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
     return true;
 }
@@ -88,7 +91,7 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
                        LivePlace *p) {
     const LiveModel *m = &l->models[r->tenant];
     b->program = m->program;
-    b->model = l->now.setup.tenants[r->tenant].model;
+    b->model = l->rule->setup.tenants[r->tenant].model;
     b->space = &p->space;
     b->outputs = p->outputs;
     b->versions = a->versions;
@@ -101,7 +104,13 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
 }
 
 static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs t) {
-    bool conflict = a->wanted > cores_count(&a->cores);
+    bool       conflict = a->wanted > cores_count(&a->cores);
+    LiveModel *m = &l->models[r->tenant];
+    m->conflicts += conflict;
+    m->blocks++;
+    m->cores += cores_count(&a->cores);
+    m->waiting--;
+    m->running++;
     r->conflicts += conflict;
     l->counts.conflicts += conflict;
     l->counts.blocks++;
@@ -114,16 +123,34 @@ static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs 
     r->versions = a->versions;
 }
 
+// Before note_start: since is when it came, or when its last block ended.
+static void note_wait(LiveTiming *t, const NodeRequest *r, const NodeAction *a, const NodeView *v,
+                      TimeNs began) {
+    if (r->next == 0)
+        t->queue_ns = began - r->since;
+    else
+        t->paused_ns += began - r->since;
+    t->conflicts += a->wanted > cores_count(&a->cores);
+    if (v->level > t->level) t->level = v->level;
+}
+
+static void hold_rule(NodeLive *l, LiveRequest *x) {
+    if (x->rule == l->rule) return;
+    live_release(l, x->rule);
+    x->rule = l->rule;
+    x->rule->held++;
+}
+
 static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *v) {
     NodeRequest      *r = &l->queue.requests[i];
-    LivePlace        *p = l->beside[i].place;
+    LiveRequest      *x = &l->beside[i];
     uint32_t          slot = cores_next(&a->cores, 0);
     Block            *b = &l->blocks[slot];
     const LiveWeight *w = find_weight(l, r, a);
-    fill_block(l, b, r, a, p);
+    TimeNs            t = clock_now(clock_steady());
+    fill_block(l, b, r, a, x->place);
     b->load = w->load;
     b->slope = w->slope;
-    p->waited_ns += v->now - r->since;
     live_record(l, (Record){.at = v->now,
                             .kind = RECORD_START,
                             .request = r->id,
@@ -134,12 +161,17 @@ static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *
                             .cores = a->cores,
                             .level = v->level,
                             .versions = w->versions});
-    note_start(l, r, a, v->now);
-    l->beside[i].slot = slot;
+    note_wait(&x->place->timing, r, a, v, t);
+    note_start(l, r, a, t);
+    hold_rule(l, x);
+    x->slot = slot;
+    x->ticks = 0;
+    l->n_halted -= x->halted;
+    x->halted = false;
     l->of_block[slot] = i;
     queue_run(&l->queue, i);
     watch_begin(&l->watch, b->load);
-    block_start(b, &a->cores, &l->asleep);
+    block_start(b, t, &a->cores, &l->asleep);
 }
 
 // Of the tenant's requests that have begun and wait, the one that came first.
@@ -158,22 +190,64 @@ static uint32_t oldest_begun(const NodeLive *l, uint32_t tenant) {
 static void start_older(NodeLive *l, const NodeAction *a, const NodeView *v) {
     uint32_t   tenant = l->queue.requests[a->request].tenant, i = oldest_begun(l, tenant);
     NodeAction instead = *a;
+    l->short_of = true;
     refuse(l, v->now, "starts more of a tenant than there are places");
     if (i == UINT32_MAX) return;
-    uint32_t left = l->models[tenant].program->n_steps - l->queue.requests[i].next;
+    uint32_t left = l->models[tenant].n_layers - l->queue.requests[i].next;
     instead.request = i;
     if (instead.n_layers > left) instead.n_layers = left;
     if (start_fault(l, &instead, &l->queue.requests[i]) == NULL) begin(l, i, &instead, v);
 }
 
-static void start(NodeLive *l, const NodeAction *a, const NodeView *v) {
-    const char *fault = start_fault(l, a, &l->queue.requests[a->request]);
+static double rank(const LiveRequest *x) {
+    return x->ask.priority > 0 ? x->ask.priority : LIVE_USUAL_RANK;
+}
+
+// Among requests of a tenant that were not begun, the one of the highest rank goes first; whether
+// the policy knows about ranks or not.
+static uint32_t prefer(const NodeLive *l, uint32_t i) {
+    const NodeRequest *all = l->queue.requests;
+    uint32_t           best = i;
+    if (l->n_ranked == 0 || l->beside[i].place != NULL) return i;
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t j = l->queue.waiting[k];
+        if (all[j].tenant != all[i].tenant || l->beside[j].place != NULL || l->beside[j].gone)
+            continue;
+        if (rank(&l->beside[j]) < rank(&l->beside[best])) best = j;
+    }
+    return best;
+}
+
+// Cores beyond what its tenant may have now are not given. False: it may have none.
+static bool trim(NodeLive *l, NodeAction *a) {
+    if (!l->limited) return true;
+    const LiveModel *m = &l->models[l->queue.requests[a->request].tenant];
+    uint32_t         tenant = l->queue.requests[a->request].tenant, n = 0;
+    uint32_t         most = live_allowance(l, tenant, live_kept(l));
+    Cores            kept = {0};
+    if (m->max_cores > 0 && a->wanted > m->max_cores) a->wanted = m->max_cores;
+    for (uint32_t c = cores_next(&a->cores, 0); c < CORES_MAX; c = cores_next(&a->cores, c + 1)) {
+        if (n < most) cores_add(&kept, c);
+        n++;
+    }
+    if (n > most) l->short_of = true;
+    a->cores = kept;
+    return most > 0;
+}
+
+static void start(NodeLive *l, const NodeAction *named, const NodeView *v) {
+    NodeAction  a = *named;
+    const char *fault = NULL;
+    a.request = prefer(l, named->request);
+    fault = start_fault(l, &a, &l->queue.requests[a.request]);
     if (fault != NULL)
         refuse(l, v->now, fault);
-    else if (settle(l, a->request))
-        begin(l, a->request, a, v);
+    else if (!trim(l, &a))
+        return;
+    else if (settle(l, a.request))
+        begin(l, a.request, &a, v);
     else
-        start_older(l, a, v);
+        start_older(l, &a, v);
 }
 
 static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
@@ -186,6 +260,8 @@ static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
         fault = "grows onto cores that are not free";
     else if (cores_next(&a->cores, 0) == CORES_MAX)
         fault = "grows by no core";
+    else if (l->limited && cores_count(&a->cores) > live_allowance(l, r->tenant, live_kept(l)))
+        fault = "grows beyond what its tenant may have";
     if (fault != NULL) {
         refuse(l, v->now, fault);
         return;
@@ -193,14 +269,21 @@ static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
     if (!block_offer(&l->blocks[l->beside[a->request].slot], &a->cores)) return;
     l->idle = cores_without(l->idle, &a->cores);
     r->cores = cores_both(r->cores, &a->cores);
+    l->models[r->tenant].cores += cores_count(&a->cores);
 }
 
-static void wake(NodeLive *l, TimeNs at) {
+void live_wake(NodeLive *l, TimeNs at) {
     if (at >= atomic_load(&l->alarm)) return;
     atomic_store(&l->alarm, at);
     if (at >= atomic_load(&l->armed)) return;
     atomic_fetch_add(&l->keeper_word, 1);
     futex_wake(&l->keeper_word, 1);
+}
+
+// It is computed though it will be late: behind all that can still be in time.
+static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
+    l->queue.requests[i].deadline = t + LIVE_LATE_NS;
+    l->short_of = true;
 }
 
 static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
@@ -209,13 +292,16 @@ static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
         refuse(l, v->now, "rejects a request that runs, or for no reason");
         return;
     }
-    live_reject(l, i, v->now, reasons[a->reason]);
+    if (l->beside[i].ask.late_ok)
+        put_off(l, i, v->now);
+    else
+        live_end(l, i, v->now, LIVE_REFUSED, reasons[a->reason]);
 }
 
 static void act_one(NodeLive *l, const NodeAction *a, const NodeView *v) {
     bool known = a->request < l->queue.n && !l->beside[a->request].gone;
     if (a->verb == NODE_WAKE && a->at > v->now)
-        wake(l, a->at);
+        live_wake(l, a->at);
     else if (a->verb == NODE_START && known)
         start(l, a, v);
     else if (a->verb == NODE_GROW && known)

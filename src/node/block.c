@@ -98,8 +98,9 @@ static void close_block(Block *b) {
 // By the last member at a meeting, while all others wait.
 static void advance(Block *b, Joiners *j) {
     account(b);
-    b->skip = b->space->failed != ERR_OK;
     b->from = b->to;
+    if (b->from < b->end) space_halt(b->space);
+    b->skip = b->space->failed != ERR_OK;
     if (b->from == b->end) {
         close_block(b);
         return;
@@ -146,12 +147,12 @@ void block_run(Block *b, uint32_t core, uint32_t index) {
     }
 }
 
-void block_start(Block *b, const Cores *cores, Cores *asleep) {
+void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
     uint32_t index = 0;
-    b->count = cores_count(cores);
+    b->count = b->began_with = cores_count(cores);
     b->from = b->first;
     b->skip = false;
-    b->began = b->area_from = now();
+    b->began = b->area_from = t;
     b->area_ns = b->expected_ns = b->unhindered_ns = 0;
     b->n_growths = 0;
     atomic_store_explicit(&b->lost_ns, 0, memory_order_relaxed);

@@ -38,9 +38,9 @@ typedef struct Block {
     Tensor          *outputs;
     const uint8_t   *versions;
     uint32_t         first, end, wanted;
-    uint32_t         from, to;  // layers until the next meeting
-    uint32_t         count;     // of members
-    bool             skip;      // a layer failed: the rest is not computed
+    uint32_t         from, to;           // layers until the next meeting
+    uint32_t         count, began_with;  // of members
+    bool             skip;               // a layer failed: the rest is not computed
     TimeNs           began, ended, area_from;
     double           area_ns;        // core nanoseconds
     double           expected_ns;    // on the cores it had, alone
@@ -59,9 +59,9 @@ typedef struct Block {
     void *self, *place;                         // the owner's
 } Block;
 
-// All fields but those of the run are set; gives the block to its members. Those that sleep are
-// added to asleep, for the caller to wake.
-void block_start(Block *b, const Cores *cores, Cores *asleep);
+// All fields but those of the run are set; gives the block to its members at time t. Those that
+// sleep are added to asleep, for the caller to wake.
+void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep);
 // One member's share of it.
 void block_run(Block *b, uint32_t core, uint32_t index);
 // Cores that join at the next layer. False: it ends before that, or an offer is still open.

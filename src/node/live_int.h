@@ -14,7 +14,16 @@
 #include "node/queue.h"
 #include "node/watch.h"
 
-enum { LIVE_ACTIONS = 256, LIVE_WEIGHTS = 1024 };
+enum {
+    LIVE_ACTIONS = 256,
+    LIVE_WEIGHTS = 1024,
+    LIVE_ROUNDS = 8,      // of plans that were cut short, before others have to come first
+    LIVE_TICKS = 8,       // of the watchdog until a block is stopped
+    LIVE_USUAL_RANK = 2,  // of requests that have no priority: 1 comes before them
+};
+
+#define LIVE_LATE_NS  INT64_C(10000000000)  // by so much a deadline that is missed is put off
+#define LIVE_RETRY_NS INT64_C(1000000)
 
 // Where a started request is computed, with what is to be said about it in the end.
 typedef struct LivePlace {
@@ -23,29 +32,55 @@ typedef struct LivePlace {
     struct LivePlace *next;  // free
     LiveAsk           ask;
     bool              finishes;  // with the block that runs
-    TimeNs            waited_ns, lost_ns;
-    double            slowed_ns, cramped_ns;  // by neighbours; by too few cores
+    LiveTiming        timing;
     LiveAnswer        answer;
 } LivePlace;
 
-typedef struct LiveModel {  // of a tenant
+typedef struct LiveModel {  // of a tenant, in memory of its own; a zeroed one is a hole
+    Arena          arena;
     const Program *program;
     const Tensor  *inputs;
+    NodeTenant     tenant;
     LivePlace     *places, *free;
-    uint32_t       n_places;
-    uint8_t       *n_versions;  // [layers] close together, unlike in the model
+    uint32_t       n_places, n_layers;
+    uint8_t       *n_versions;  // [n_layers] close together, unlike in the model
+    uint32_t       room;        // for those that were not begun; 0: no limit
+    uint32_t       min_cores, max_cores;
+    uint64_t       memory_bytes;
+    bool           served;                   // the rule at work knows it
+    uint32_t       waiting, running, cores;  // turn, as all below
+    uint32_t       queued;                   // of those that wait: not begun
+    uint64_t       blocks, pauses, conflicts;
+    double         core_ns;
 } LiveModel;
+
+// A policy at work, for the tenants there were then. Versions that it named are in use as long as
+// requests hold it.
+typedef struct LiveRule {
+    Arena             arena;
+    const NodePolicy *policy;
+    void             *state;
+    NodeSetup         setup;
+    uint64_t          number;
+    uint32_t          held;  // turn: by so many requests
+    struct LiveRule  *next;  // of those that are done with
+} LiveRule;
 
 typedef struct LiveRequest {  // beside NodeRequest
     LiveAsk    ask;
-    LivePlace *place;  // NULL: not started
-    uint32_t   slot;   // its block, while it runs
-    bool       gone;   // refused by the plan at hand
+    LivePlace *place;            // NULL: not started
+    LiveRule  *rule;             // named the versions of its last block; NULL: not started
+    uint32_t   slot;             // its block, while it runs
+    uint32_t   behind, waiting;  // when it came
+    uint32_t   ticks;            // of the watchdog, in this block
+    bool       gone;             // ended by the plan at hand
+    bool       halted;           // its block has ended and no other began
 } LiveRequest;
 
 // What a block asks of what cores share; blocks come again and again, so it is kept.
 typedef struct LiveWeight {
     uint64_t  versions;  // their hash
+    uint64_t  rule;      // its number
     uint32_t  tenant, first, n_layers, cores;
     WatchLoad load;
     double    slope;
@@ -55,12 +90,6 @@ typedef struct LiveCounts {  // turn
     uint64_t blocks, conflicts, grown, decisions, refused, preempted;
     double   busy_core_ns, decide_ns, engine_ns;
 } LiveCounts;
-
-typedef struct LivePolicy {  // what decides, and for whom
-    const NodePolicy *policy;
-    void             *state;
-    NodeSetup         setup;
-} LivePolicy;
 
 struct NodeLive {
     Arena           arena;
@@ -76,29 +105,37 @@ struct NodeLive {
     _Atomic int64_t waking_ns;                   // spent on waking workers, outside the turn
     _Alignas(128) _Atomic uint64_t ended[CORES_WORDS];
     _Alignas(128) _Atomic uint32_t budget;  // cores that new blocks may use
-    _Atomic bool     flush;                 // refuse everything that waits
-    _Atomic TimeNs   alarm, armed;          // asked for by the policy; what the keeper waits for
-    _Atomic uint32_t keeper_word;
-    Counters         counters;  // the keeper's
-    _Atomic double   measured;  // by them
-    _Atomic bool     stop, recording;
-    pthread_t        keeper;
-    bool             keeps;
-    Queue            queue;   // turn, as all below
-    LiveRequest     *beside;  // [room] by index in the queue
-    Cores            idle;    // cores without a block
-    Cores            asleep;  // to be woken when the turn is left
-    LiveModel       *models;  // [most tenants]
-    uint32_t         n_models;
-    LivePolicy       now;
-    Arena            states[2];  // of policies: the one at work, and the next
-    uint32_t         state;      // at work
-    NodeAction      *actions;    // [LIVE_ACTIONS]
-    uint32_t         n_gone;
-    Watch            watch;
-    LiveWeight      *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
-    LiveCounts       counts;
-    uint64_t         next_id;
+    _Atomic bool        flush;              // refuse everything that waits
+    _Atomic bool        cancelled;          // some request's owner wishes it gone
+    _Atomic bool        tick;               // of the watchdog
+    _Atomic TimeNs      throttled_at;       // when the system last gave us less than it promised
+    _Atomic(LiveRule *) retired;            // nobody holds them any more
+    _Atomic TimeNs      alarm, armed;       // asked for by the policy; what the keeper waits for
+    _Atomic uint32_t    keeper_word;
+    Counters            counters;  // the keeper's
+    _Atomic double      measured;  // by them
+    _Atomic bool        stop, recording;
+    pthread_t           keeper;
+    bool                keeps;
+    Queue               queue;     // turn, as all below
+    LiveRequest        *beside;    // [room] by index in the queue
+    Cores               idle;      // cores without a block
+    Cores               asleep;    // to be woken when the turn is left
+    LiveModel          *models;    // [most tenants]
+    uint32_t            n_models;  // the last that is no hole, plus one
+    LiveRule           *rule;      // at work; NULL: nobody decides
+    uint64_t            rules;     // so many there were
+    NodeAction         *actions;   // [LIVE_ACTIONS]
+    uint32_t           *shown;     // [room] those of the waiting that could be started
+    uint32_t            n_gone, n_halted, n_ranked;  // requests: see LiveRequest; with a priority
+    uint32_t            n_full;                      // tenants whose places are all taken
+    bool                limited;                     // some tenant has cores of its own
+    bool                short_of;  // a plan was cut short: there may be more to do
+    TimeNs              expiry;    // none that waits is over before that
+    Watch               watch;
+    LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
+    LiveCounts          counts;
+    uint64_t            next_id;
 };
 
 // Senses, decides and acts, here or on the thread that is at it already. Never waits.
@@ -108,10 +145,21 @@ void turn_hold(NodeLive *l);
 void turn_leave(NodeLive *l);
 
 // With the turn.
-void  act_plan(NodeLive *l, const NodeView *v, uint32_t n);
-Cores live_free(const NodeLive *l);  // cores for new blocks
-void  live_record(NodeLive *l, Record r);
-void  live_reject(NodeLive *l, uint32_t i, TimeNs t, const char *why);
+void     act_plan(NodeLive *l, const NodeView *v, uint32_t n);
+Cores    live_free(const NodeLive *l);  // cores for new blocks
+uint32_t live_kept(const NodeLive *l);  // cores that are kept for tenants
+uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept);  // of free cores
+uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores; UINT32_MAX
+void     live_wake(NodeLive *l, TimeNs at);              // a step then, at the latest
+void     live_record(NodeLive *l, Record r);
+// It leaves when the whole plan was carried out, because indices would move otherwise.
+void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why);
+void live_turn_away(NodeLive *l, const LiveAsk *ask, uint64_t id, TimeNs t, LiveEnd end,
+                    const char *why);
+void live_release(NodeLive *l, LiveRule *r);  // by one request; accepts NULL
 
 // By the last member of a block: says the answer when it was the last one, and takes the turn.
 void live_over(void *live, Block *b);
+
+void live_free_retired(NodeLive *l);  // from any thread
+void live_forget_model(LiveModel *m);

@@ -13,47 +13,63 @@ void live_record(NodeLive *l, Record r) {
 static void give_back(NodeLive *l, uint32_t tenant, LivePlace *p) {
     LiveModel *m = &l->models[tenant];
     if (p == NULL) return;
+    if (m->free == NULL) l->n_full--;
     p->next = m->free;
     m->free = p;
 }
 
+// Counters of those that leave the queue, whatever they did there.
+static void forget(NodeLive *l, uint32_t i) {
+    const LiveRequest *x = &l->beside[i];
+    LiveModel         *m = &l->models[l->queue.requests[i].tenant];
+    bool               runs = l->queue.requests[i].state == NODE_RUNNING;
+    m->running -= runs;
+    m->waiting -= !runs;
+    m->queued -= x->place == NULL;
+    l->n_halted -= x->halted;
+    l->n_ranked -= x->ask.priority > 0;
+    live_release(l, x->rule);
+    give_back(l, l->queue.requests[i].tenant, x->place);
+}
+
 static void drop(NodeLive *l, uint32_t i) {
-    give_back(l, l->queue.requests[i].tenant, l->beside[i].place);
+    forget(l, i);
     uint32_t from = queue_drop(&l->queue, i);
     if (from == i) return;
     l->beside[i] = l->beside[from];
     if (l->queue.requests[i].state == NODE_RUNNING) l->of_block[l->beside[i].slot] = i;
 }
 
-static void answer_refused(const LiveAsk *ask, TimeNs t, const char *why) {
-    LiveAnswer a = {.tenant = ask->tenant,
-                    .outcome = OUTCOME_REJECTED,
-                    .arrival = ask->arrival,
-                    .finish = t,
-                    .why = why};
-    ask->done(ask->self, &a);
+uint32_t live_busiest(const NodeLive *l, uint32_t but) {
+    uint32_t best = UINT32_MAX, most = 0;
+    for (uint32_t k = 0; k < l->queue.n_running; k++) {
+        uint32_t t = l->queue.requests[l->queue.running[k]].tenant;
+        if (t == but || l->models[t].cores <= most) continue;
+        best = t;
+        most = l->models[t].cores;
+    }
+    return best;
 }
 
-static void record_rejected(NodeLive *l, TimeNs t, uint64_t id, uint32_t tenant, const char *why) {
-    live_record(l, (Record){.at = t,
-                            .kind = RECORD_REJECT,
-                            .request = id,
-                            .tenant = tenant,
-                            .outcome = OUTCOME_REJECTED,
-                            .why = why});
-}
-
-// It leaves when the whole plan was carried out, because indices would move otherwise.
-void live_reject(NodeLive *l, uint32_t i, TimeNs t, const char *why) {
-    const NodeRequest *r = &l->queue.requests[i];
-    record_rejected(l, t, r->id, r->tenant, why);
-    answer_refused(&l->beside[i].ask, t, why);
-    l->beside[i].gone = true;
-    l->n_gone++;
+// Why a request cannot even wait; NULL: it can.
+static const char *refusal(const NodeLive *l, const LiveAsk *ask, TimeNs t, LiveEnd *end) {
+    const LiveModel *m = &l->models[ask->tenant];
+    *end = LIVE_REFUSED;
+    if (ask->tenant >= l->o.tenants || !m->served || (ask->inputs == NULL && m->inputs == NULL))
+        return "no such tenant, or no inputs";
+    *end = LIVE_CANCELLED;
+    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "it was cancelled";
+    *end = LIVE_EXPIRED;
+    if (ask->expire > 0 && ask->expire <= t) return "its time was over";
+    *end = LIVE_FULL;
+    if ((m->room > 0 && m->queued >= m->room) || l->queue.n == l->queue.room)
+        return "the queue is full";
+    return NULL;
 }
 
 static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
     uint64_t    id = l->next_id++;
+    LiveEnd     end = LIVE_DONE;
     NodeRequest r = {.id = id,
                      .tenant = ask->tenant,
                      .arrival = ask->arrival,
@@ -64,16 +80,18 @@ static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
                             .request = id,
                             .tenant = ask->tenant,
                             .deadline = ask->deadline});
-    bool known = ask->tenant < l->now.setup.n_tenants &&
-                 (ask->inputs != NULL || l->models[ask->tenant].inputs != NULL);
-    uint32_t i = known ? queue_add(&l->queue, &r) : UINT32_MAX;
-    if (i != UINT32_MAX) {
-        l->beside[i] = (LiveRequest){.ask = *ask};
+    const char *why = refusal(l, ask, t, &end);
+    if (why != NULL) {
+        live_turn_away(l, ask, id, t, end, why);
         return;
     }
-    const char *why = known ? "the queue is full" : "no such tenant, or no inputs";
-    record_rejected(l, t, id, ask->tenant, why);
-    answer_refused(ask, t, why);
+    LiveRequest x = {
+        .ask = *ask, .behind = live_busiest(l, UINT32_MAX), .waiting = l->queue.n_waiting};
+    l->beside[queue_add(&l->queue, &r)] = x;
+    l->models[ask->tenant].waiting++;
+    l->models[ask->tenant].queued++;
+    l->n_ranked += ask->priority > 0;
+    if (ask->expire > 0 && ask->expire < l->expiry) l->expiry = ask->expire;
 }
 
 static void record_growths(NodeLive *l, const Block *b, const NodeRequest *r) {
@@ -116,7 +134,10 @@ static void end_block(NodeLive *l, uint32_t slot) {
     uint32_t         i = l->of_block[slot];
     NodeRequest     *r = &l->queue.requests[i];
     const LivePlace *p = l->beside[i].place;
+    LiveModel       *m = &l->models[r->tenant];
     count_block(l, b);
+    m->cores -= cores_count(&r->cores);
+    m->core_ns += b->area_ns;
     l->idle = cores_both(l->idle, &r->cores);
     r->computed += (TimeNs)b->area_ns;
     r->since = b->ended;
@@ -131,6 +152,10 @@ static void end_block(NodeLive *l, uint32_t slot) {
                             .cores = r->cores});
     if (!p->finishes) {
         queue_wait(&l->queue, i);
+        m->running--;
+        m->waiting++;
+        l->beside[i].halted = true;
+        l->n_halted++;
         return;
     }
     record_finish(l, r, &p->answer);
@@ -151,12 +176,52 @@ static void sense(NodeLive *l) {
 }
 
 Cores live_free(const NodeLive *l) {
-    Cores within = cores_all(atomic_load_explicit(&l->budget, memory_order_relaxed));
+    uint32_t n = atomic_load_explicit(&l->budget, memory_order_relaxed);
+    if (l->rule != NULL && l->rule->setup.machine->n_cores < n) n = l->rule->setup.machine->n_cores;
+    Cores within = cores_all(n);
     return cores_common(l->idle, &within);
 }
 
+static uint32_t own_kept(const LiveModel *m) {
+    return m->min_cores > m->cores ? m->min_cores - m->cores : 0;
+}
+
+uint32_t live_kept(const NodeLive *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; l->limited && i < l->n_models; i++) n += own_kept(&l->models[i]);
+    return n;
+}
+
+// What is kept for others is not given, unless nobody computes at all.
+uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
+    const LiveModel *m = &l->models[tenant];
+    Cores            open = live_free(l);
+    uint32_t         free = cores_count(&open), own = own_kept(m), others = kept - own;
+    uint32_t         n = free > others ? free - others : 0;
+    if (!l->limited) return free;
+    if (n < own) n = own < free ? own : free;
+    if (n == 0 && l->queue.n_running == 0) n = 1;
+    if (m->max_cores == 0 || m->cores + n <= m->max_cores) return n;
+    return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
+}
+
+// Requests that could not be started now, for want of a place or of cores for their tenant, are not
+// shown as waiting: a policy would hold cores free for them.
+static void hide(NodeLive *l, NodeView *v) {
+    uint32_t n = 0, kept = live_kept(l);
+    for (uint32_t k = 0; k < v->n_waiting; k++) {
+        uint32_t         i = v->waiting[k], tenant = v->requests[i].tenant;
+        const LiveModel *m = &l->models[tenant];
+        if (l->beside[i].place == NULL && m->free == NULL) continue;
+        if (l->limited && live_allowance(l, tenant, kept) == 0) continue;
+        l->shown[n++] = i;
+    }
+    v->waiting = l->shown;
+    v->n_waiting = n;
+}
+
 static void show(NodeLive *l, NodeView *v) {
-    *v = (NodeView){.now = now(), .setup = &l->now.setup, .free = live_free(l)};
+    *v = (NodeView){.now = now(), .setup = &l->rule->setup, .free = live_free(l)};
     v->n_free = cores_count(&v->free);
     l->watch.measured = atomic_load_explicit(&l->measured, memory_order_relaxed);
     uint32_t before = l->watch.level;
@@ -170,6 +235,7 @@ static void show(NodeLive *l, NodeView *v) {
             atomic_load_explicit(&l->blocks[l->beside[i].slot].at, memory_order_relaxed);
     }
     queue_show(&l->queue, v);
+    if (l->limited || l->n_full > 0) hide(l, v);
 }
 
 static void forget_gone(NodeLive *l) {
@@ -183,33 +249,87 @@ static void forget_gone(NodeLive *l) {
 static void flush(NodeLive *l) {
     TimeNs t = now();
     for (uint32_t k = 0; k < l->queue.n_waiting; k++)
-        live_reject(l, l->queue.waiting[k], t, "nobody started it");
+        live_end(l, l->queue.waiting[k], t, LIVE_REFUSED, "nobody started it");
     forget_gone(l);
 }
 
-// Once more when the plan was as long as may be: there was more to say.
+static bool is_cancelled(const LiveAsk *ask) {
+    return ask->cancelled != NULL && atomic_load_explicit(ask->cancelled, memory_order_relaxed);
+}
+
+// Those that wait and whose time is over, or whose owners have gone.
+static void weed(NodeLive *l, TimeNs t) {
+    l->expiry = INT64_MAX;
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t       i = l->queue.waiting[k];
+        const LiveAsk *ask = &l->beside[i].ask;
+        if (is_cancelled(ask))
+            live_end(l, i, t, LIVE_CANCELLED, "it was cancelled");
+        else if (ask->expire > 0 && ask->expire <= t)
+            live_end(l, i, t, LIVE_EXPIRED, "its time was over");
+        else if (ask->expire > 0 && ask->expire < l->expiry)
+            l->expiry = ask->expire;
+    }
+    forget_gone(l);
+}
+
+// A block that is still the same after so many ticks has taken too long. Ticks, not time: when the
+// whole process stood still, so did they.
+static void tick(NodeLive *l) {
+    for (uint32_t k = 0; k < l->queue.n_running; k++) {
+        LiveRequest *x = &l->beside[l->queue.running[k]];
+        if (++x->ticks <= LIVE_TICKS) continue;
+        atomic_store_explicit(&x->place->space.stop, true, memory_order_relaxed);
+    }
+}
+
+// Who lost its cores at the end of a block: to whom?
+static void note_pauses(NodeLive *l) {
+    for (uint32_t k = 0; k < l->queue.n_waiting && l->n_halted > 0; k++) {
+        uint32_t     i = l->queue.waiting[k], tenant = l->queue.requests[i].tenant;
+        LiveRequest *x = &l->beside[i];
+        if (!x->halted) continue;
+        uint32_t by = live_busiest(l, tenant);
+        x->place->timing.pauses++;
+        x->place->timing.paused_by = by != UINT32_MAX ? by : live_busiest(l, UINT32_MAX);
+        l->models[tenant].pauses++;
+        x->halted = false;
+        l->n_halted--;
+    }
+}
+
+// Once more when the plan was as long as may be, or was cut short: there was more to say.
 static void decide(NodeLive *l) {
     uint32_t n = LIVE_ACTIONS;
-    while (l->now.policy != NULL && n == LIVE_ACTIONS) {
+    l->short_of = false;
+    for (uint32_t round = 0; round == 0 || n == LIVE_ACTIONS || l->short_of; round++) {
         NodeView v;
+        if (round >= LIVE_ROUNDS && n < LIVE_ACTIONS) break;
         show(l, &v);
+        l->short_of = false;
         atomic_store_explicit(&l->alarm, INT64_MAX, memory_order_relaxed);
         TimeNs begin = now();
-        n = l->now.policy->decide(l->now.state, &v, l->actions, LIVE_ACTIONS);
+        n = l->rule->policy->decide(l->rule->state, &v, l->actions, LIVE_ACTIONS);
         l->counts.decide_ns += (double)(now() - begin);
         l->counts.decisions++;
         act_plan(l, &v, n < LIVE_ACTIONS ? n : LIVE_ACTIONS);
         forget_gone(l);
+        if (l->short_of && l->queue.n_running == 0) live_wake(l, v.now + LIVE_RETRY_NS);
     }
+    if (l->n_halted > 0) note_pauses(l);
+    if (l->expiry < INT64_MAX) live_wake(l, l->expiry);
 }
 
 static void step(NodeLive *l) {
     TimeNs begin = now();
     double decided = l->counts.decide_ns;
     sense(l);
+    if (begin >= l->expiry || atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire))
+        weed(l, now());
+    if (atomic_exchange_explicit(&l->tick, false, memory_order_relaxed)) tick(l);
     if (atomic_load_explicit(&l->flush, memory_order_relaxed))
         flush(l);
-    else
+    else if (l->rule != NULL)
         decide(l);
     l->counts.engine_ns += (double)(now() - begin) - (l->counts.decide_ns - decided);
 }

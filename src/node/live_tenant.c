@@ -1,0 +1,131 @@
+// Tenants that come and go: each has its places and tables in memory of its own.
+#include <string.h>
+#include <unistd.h>
+
+#include "node/live_int.h"
+
+enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50 };
+
+// Every page is touched now, so that no request pays for it.
+static Err prepare(NodeLive *l, LiveModel *m, LivePlace *p) {
+    p->outputs = arena_try_new(&m->arena, Tensor, m->program->special->graph->n_outputs);
+    if (p->outputs == NULL) return err_set(ERR_LIMIT, "no memory for outputs");
+    TRY(space_init(&p->space, m->program, l->o.cores));
+    memset(p->space.memory.base, 0, p->space.memory.used);
+    m->memory_bytes += p->space.memory.used;
+    return ERR_OK;
+}
+
+// A tenant's places take no more than a part of the memory, unless that is less than two.
+static uint32_t choose_places(const NodeLive *l, const LiveTenant *t) {
+    uint32_t wish = t->places > 0 ? t->places : l->o.places;
+    uint64_t each = t->program->arena_bytes + l->o.cores * program_scratch(t->program) + 1;
+    uint64_t most = cpu_mem_budget(l->o.roots) / MEMORY_PARTS / each;
+    if (most > wish) most = wish;
+    return most < 2 && wish >= 2 ? 2 : most < 1 ? 1 : (uint32_t)most;
+}
+
+static Err fill(NodeLive *l, LiveModel *m, uint32_t n_places) {
+    m->places = arena_try_new(&m->arena, LivePlace, n_places);
+    m->n_versions = arena_try_new(&m->arena, uint8_t, m->n_layers);
+    if (m->places == NULL || m->n_versions == NULL) return err_set(ERR_LIMIT, "no memory for it");
+    m->n_versions[0] = 1;
+    for (uint32_t i = 0; i < m->program->n_steps; i++)
+        m->n_versions[i] = (uint8_t)m->program->steps[i].n_versions;
+    for (; m->n_places < n_places; m->n_places++) {
+        LivePlace *p = &m->places[m->n_places];
+        TRY(prepare(l, m, p));
+        p->next = m->free;
+        m->free = p;
+    }
+    m->memory_bytes += m->arena.used;
+    return ERR_OK;
+}
+
+void live_forget_model(LiveModel *m) {
+    for (uint32_t i = 0; i < m->n_places; i++) space_finish(&m->places[i].space);
+    Arena a = m->arena;
+    arena_finish(&a);
+    *m = (LiveModel){0};
+}
+
+static Err make_model(NodeLive *l, const LiveTenant *t, LiveModel *m) {
+    uint32_t n_places = choose_places(l, t), n_outputs = t->program->special->graph->n_outputs;
+    size_t   each = sizeof(LivePlace) + n_outputs * sizeof(Tensor);
+    *m = (LiveModel){.program = t->program,
+                     .inputs = t->inputs,
+                     .tenant = t->tenant,
+                     .n_layers = t->tenant.model->n_layers,
+                     .room = t->queue,
+                     .min_cores = t->min_cores,
+                     .max_cores = t->max_cores};
+    TRY(arena_init(&m->arena, (n_places + 1) * (each + 128) + m->n_layers + PAGE));
+    Err e = fill(l, m, n_places);
+    if (e != ERR_OK) live_forget_model(m);
+    return e;
+}
+
+static uint32_t find_hole(const NodeLive *l) {
+    uint32_t i = 0;
+    while (i < l->n_models && l->models[i].program != NULL) i++;
+    return i;
+}
+
+// A program without steps is one layer: what the interpreter does.
+static Err check_layers(const LiveTenant *t) {
+    uint32_t want = t->program->n_steps > 0 ? t->program->n_steps : 1;
+    if (t->tenant.model->n_layers == want && program_layers(t->program) > 0) return ERR_OK;
+    return err_set(ERR_ARG, "its model has %u layers, its program %u steps",
+                   t->tenant.model->n_layers, t->program->n_steps);
+}
+
+static void look_for_limits(NodeLive *l) {
+    l->limited = false;
+    for (uint32_t i = 0; i < l->n_models; i++)
+        if (l->models[i].min_cores > 0 || l->models[i].max_cores > 0) l->limited = true;
+}
+
+Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number) {
+    LiveModel m;
+    uint32_t  at = find_hole(l);
+    Err       e = ERR_OK;
+    if (at == l->o.tenants) e = err_set(ERR_LIMIT, "one more than %u tenants", l->o.tenants);
+    if (e == ERR_OK) e = check_layers(t);
+    if (e == ERR_OK) e = make_model(l, t, &m);
+    if (e != ERR_OK) return err_add(e, "tenant '%s'", t->tenant.name);
+    turn_hold(l);
+    l->models[at] = m;
+    if (at == l->n_models) l->n_models++;
+    look_for_limits(l);
+    turn_leave(l);
+    *number = at;
+    return ERR_OK;
+}
+
+Err node_live_add(NodeLive *l, const LiveTenant *t) {
+    uint32_t number = 0;
+    return node_live_join(l, t, &number);
+}
+
+// The last answer is said before its block is handed back, so it may hang on for a moment.
+static void wait_until_gone(NodeLive *l, const LiveModel *m) {
+    turn_hold(l);
+    while (m->waiting + m->running > 0) {
+        turn_leave(l);
+        (void)usleep(PAUSE_US);
+        turn_hold(l);
+    }
+}
+
+void node_live_leave(NodeLive *l, uint32_t number) {
+    LiveModel *m = &l->models[number];
+    if (number >= l->n_models || m->program == NULL) return;
+    wait_until_gone(l, m);
+    LiveModel old = *m;
+    *m = (LiveModel){0};
+    while (l->n_models > 0 && l->models[l->n_models - 1].program == NULL) l->n_models--;
+    look_for_limits(l);
+    turn_leave(l);
+    live_forget_model(&old);
+    live_free_retired(l);
+}
