@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -30,6 +31,14 @@ void arena_huge(Arena *a, size_t from) {
 void arena_finish(Arena *a) {
     if (a->base != NULL) CHECK(munmap(a->base, a->cap) == 0);
     *a = (Arena){0};
+}
+
+void arena_seal(Arena *a) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), keep = (a->used + page) / page * page;
+    if (a->base == NULL || keep >= a->cap) return;
+    if (munmap(a->base + keep, a->cap - keep) != 0) return;  // it stays as large as it was
+    a->cap = keep;
+    if (a->high > keep) a->high = keep;
 }
 
 void *arena_try(Arena *a, size_t count, size_t size, size_t align) {

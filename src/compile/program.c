@@ -27,9 +27,18 @@ static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
     return ERR_OK;
 }
 
-static Err bind_steps(Program *p, Binder *b) {
+static void idle(const StepCall *c) { (void)c; }
+
+// Who schedules steps needs one, also where all the work is the interpreter's, behind them.
+static void add_idle(Program *p) {
+    static const Kind kind = {.name = "idle", .run = idle, .tasks = step_one_task};
+    p->steps[p->n_steps++] =
+        (Step){.kind = &kind, .name = "interpreted", .weight = IR_NONE, .n_versions = 1};
+}
+
+static Err bind_steps(Program *p, Binder *b, bool never_empty) {
     const Ir *ir = b->ir;
-    p->steps = arena_try_new(&p->keep, Step, ir->n_layers);
+    p->steps = arena_try_new(&p->keep, Step, (size_t)ir->n_layers + 1);
     if (p->steps == NULL) return err_set(ERR_LIMIT, "no memory for %u layers", ir->n_layers);
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         size_t mark = ir->arena->used;
@@ -39,6 +48,7 @@ static Err bind_steps(Program *p, Binder *b) {
         arena_rewind(ir->arena, mark);
         if (s->kind != NULL) p->n_steps++;
     }
+    if (p->n_steps == 0 && never_empty) add_idle(p);
     return ERR_OK;
 }
 
@@ -134,7 +144,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     Binder b = {.ir = &ir, .places = &places, .isa = p->isa, .caches = p->caches, .keep = &p->keep};
     b.constants = arena_try_new(a, Operand, ir.n_values);
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
-    TRY(bind_steps(p, &b));
+    TRY(bind_steps(p, &b, o->never_empty));
     TRY(versions_choose(p, &b, o));
     TRY(budget_packs(p, &b));
     if (!o->hollow) TRY(pack_steps(p, &b, o));
@@ -161,6 +171,7 @@ static Err make_bodies(Program *p, const ProgramOptions *o) {
     uint32_t       n = 0;
     inner.tune = NULL;
     inner.consume = false;
+    inner.never_empty = false;
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++)
             n += !p->done[i] && compiles(p->special, &g->nodes[i].attrs[k]);

@@ -16,7 +16,8 @@ typedef struct ProgramOptions {
     bool         pack_all;  // every version that the kernels offer can be run, not just the chosen
     bool         consume;   // the model's weights go back to the system once they are packed
     bool         hollow;    // without weights, for studies of its steps: it cannot be run
-    InterpLimits limits;    // of the part left to the interpreter; max_bytes of all of it
+    bool         never_empty;  // one step that does nothing where all is interpreted
+    InterpLimits limits;       // of the part left to the interpreter; max_bytes of all of it
 } ProgramOptions;
 
 typedef struct Program Program;
