@@ -163,6 +163,18 @@ Err settings_load(Settings *s, const char *path) {
     return e;
 }
 
+Err settings_put(Settings *s, const char *where, const char *key, const char *value,
+                 uint32_t *row) {
+    const Setting *r = row_of(s, key);
+    SettingValue   v;
+    if (r == NULL) return unknown(s, where, key);
+    TRY(convert(r, where, value, &v));
+    TRY(keep(s, r, &v));
+    store(s, r, v);
+    if (row != NULL) *row = (uint32_t)(r - s->rows);
+    return ERR_OK;
+}
+
 Err settings_set(Settings *s, const char *assignment) {
     const char *equals = strchr(assignment, '=');
     char        key[128];
@@ -170,13 +182,7 @@ Err settings_set(Settings *s, const char *assignment) {
         return err_set(ERR_CONFIG, "'%.100s' is no setting; write key=value", assignment);
     memcpy(key, assignment, (size_t)(equals - assignment));
     key[equals - assignment] = '\0';
-    const Setting *row = row_of(s, key);
-    SettingValue   v;
-    if (row == NULL) return unknown(s, "command line", key);
-    TRY(convert(row, "command line", equals + 1, &v));
-    TRY(keep(s, row, &v));
-    store(s, row, v);
-    return ERR_OK;
+    return settings_put(s, "command line", key, equals + 1, NULL);
 }
 
 void settings_table(const Settings *s, Table *out) {

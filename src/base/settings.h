@@ -58,7 +58,10 @@ MUST_USE Err settings_load(Settings *s, const char *path);
 MUST_USE Err settings_parse(Settings *s, const char *name, const char *text, size_t len);
 
 MUST_USE Err settings_set(Settings *s, const char *assignment);  // "key=value"
-void         settings_table(const Settings *s, Table *out);      // key, value, default, range, help
+// The same with key and value apart; where begins the error. *row: which one it was; may be NULL.
+MUST_USE Err settings_put(Settings *s, const char *where, const char *key, const char *value,
+                          uint32_t *row);
+void         settings_table(const Settings *s, Table *out);  // key, value, default, range, help
 
 #define SETTING_FIELD(name, kind, def, lo, hi, about) SETTING_TYPE_##kind name;
 #define SETTING_ROW(T, name, kind, def_, lo_, hi_, about_)                                         \

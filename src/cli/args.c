@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-enum { ROWS_MAX = 32 };
+enum { ROWS_MAX = 96 };
 
 int args_fail(int code, const char *fmt, ...) {
     va_list ap;
@@ -26,9 +26,13 @@ static bool is_letter(const ArgRow *row) { return row->name[1] == '\0'; }
 
 static void print_help(const Command *c, const ArgRow *rows, uint32_t n_rows) {
     printf("cotenant %s: %s\n\nusage: cotenant %s %s\n", c->name, c->about, c->name, c->usage);
-    if (n_rows > 0) puts("\noptions:");
+    if (n_rows > 0 && rows[0].kind != ARG_GROUP) puts("\noptions:");
     for (uint32_t i = 0; i < n_rows; i++) {
         char left[64];
+        if (rows[i].kind == ARG_GROUP) {
+            printf("\n%s:\n", rows[i].name);
+            continue;
+        }
         (void)snprintf(left, sizeof left, "%s%s%s%s", is_letter(&rows[i]) ? "-" : "--",
                        rows[i].name, rows[i].arg != NULL ? " " : "",
                        rows[i].arg != NULL ? rows[i].arg : "");
@@ -75,6 +79,7 @@ static int store(const ArgRow *row, const char *text) {
     case ARG_REAL: return store_real(row, text);
     case ARG_TEXT: *(const char **)row->to = text; return -1;
     case ARG_LIST: return store_list(row, text);
+    case ARG_GROUP: return -1;
     }
     return -1;
 }
@@ -83,18 +88,20 @@ static int parse_options(const Command *c, const ArgRow *rows, uint32_t n_rows, 
                          char **argv) {
     struct option longs[ROWS_MAX + 2] = {0};
     char          letters[2 * ROWS_MAX + 3] = ":h";
+    uint32_t      n_longs = 0;
     CHECK(n_rows <= ROWS_MAX);
     for (uint32_t i = 0; i < n_rows; i++)
-        longs[i] = (struct option){rows[i].name,
-                                   rows[i].kind == ARG_FLAG ? no_argument : required_argument, NULL,
-                                   1000 + (int)i};
+        if (rows[i].kind != ARG_GROUP)
+            longs[n_longs++] = (struct option){
+                rows[i].name, rows[i].kind == ARG_FLAG ? no_argument : required_argument, NULL,
+                1000 + (int)i};
     for (uint32_t i = 0; i < n_rows; i++) {
         size_t n = strlen(letters);
         if (is_letter(&rows[i]))
             (void)snprintf(letters + n, sizeof letters - n, "%s%s", rows[i].name,
                            rows[i].kind == ARG_FLAG ? "" : ":");
     }
-    longs[n_rows] = (struct option){"help", no_argument, NULL, 'h'};
+    longs[n_longs] = (struct option){"help", no_argument, NULL, 'h'};
     optind = 0;
     opterr = 0;
     for (int o; (o = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {

@@ -6,7 +6,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CONFIG = 3, ARG_LIST_MAX = 64 };
 
-typedef enum ArgKind { ARG_FLAG, ARG_INT, ARG_REAL, ARG_TEXT, ARG_LIST } ArgKind;
+// ARG_GROUP is no option: its name is a heading in the help.
+typedef enum ArgKind { ARG_FLAG, ARG_INT, ARG_REAL, ARG_TEXT, ARG_LIST, ARG_GROUP } ArgKind;
 
 typedef struct ArgList {  // an option that may be given several times
     const char *at[ARG_LIST_MAX];

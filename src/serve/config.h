@@ -76,20 +76,11 @@ typedef struct ConfigModel {  // as a configuration file, an argument or a repos
     TenantSettings set;
     const char   **origins;  // [rows of TENANT_SETTINGS] where each value came from
     // Of config.pbtxt; empty without
-    const char *pbtxt;      // its path; NULL: none
-    bool        from_disk;  // found in a repository: unloaded when it goes away
+    const char         *pbtxt;      // its path; NULL: none
+    bool                from_disk;  // found in a repository: unloaded when it goes away
+    const char         *broken;     // why it cannot be served, known already; NULL: nothing
+    const struct Pbtxt *declared;   // what it says; NULL: none, or broken
 } ConfigModel;
-
-typedef struct Config {
-    Arena         arena;
-    ServeSettings serve;
-    const char *
-        *origins;  // [rows of SERVE_SETTINGS] "built-in", "flag --http", "COTENANT_HTTP", "FILE:7"
-    ConfigModel *models;  // [n_models] all versions that are to be served, by name, then version
-    uint32_t     n_models;
-    const char **warnings;
-    uint32_t     n_warnings;
-} Config;
 
 typedef struct ConfigSources {
     const char        *file;     // cotenant.yaml; NULL: COTENANT_CONFIG, or none
@@ -97,11 +88,29 @@ typedef struct ConfigSources {
     uint32_t           n_sources;
     const char *const *flags;  // [n_flags] "key=value" of the command line; MODEL.key=value too
     uint32_t           n_flags;
-    char *const       *environment;  // NULL-terminated "COTENANT_HTTP=..."
+    char *const       *environment;  // NULL-terminated "COTENANT_HTTP=..."; NULL: none
 } ConfigSources;
 
-// Reads everything, models' folders included. Without any model: three of the zoo.
+typedef struct Config {
+    Arena         arena;
+    ServeSettings serve;
+    const char *
+        *origins;  // [rows of SERVE_SETTINGS] "built-in", "flag --http", "COTENANT_HTTP", "FILE:7"
+    ConfigModel  *models;  // [n_models] all versions that are to be served, by name, then version
+    uint32_t      n_models;
+    const char  **warnings;
+    uint32_t      n_warnings;
+    const char  **problems;  // [n_problems] what config_read found wrong; none after config_load
+    uint32_t      n_problems;
+    ConfigSources kept;  // where all of it came from, to look again
+} Config;
+
+// Reads everything, models' folders included. Without any source: three models of the zoo.
+// ERR_CONFIG names the first problem and leaves nothing to finish.
 MUST_USE Err config_load(Config *c, const ConfigSources *s);
+MUST_USE Err config_again(Config *c, const Config *old);  // from the same sources, as they are now
+// Goes on after a problem and remembers all of them; what has one keeps the value before.
+MUST_USE Err config_read(Config *c, const ConfigSources *s);
 void         config_finish(Config *c);  // accepts a zeroed Config
 
 const Setting *config_serve_rows(uint32_t *n);

@@ -1,0 +1,123 @@
+#include "cli/serve_args.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/setting_value.h"
+
+typedef struct Group {
+    const char *first;  // setting that the heading stands before
+    const char *name;
+} Group;
+
+static const Group groups[] = {
+    {"http", "addresses"},
+    {"policy", "computing"},
+    {"requests", "limits"},
+    {"header_ms", "time limits"},
+    {"watchdog_ms", "models that fail"},
+    {"log_level", "log"},
+    {"why_requests", "insight"},
+    {"strict", "configuration"},
+    {NULL, NULL},
+};
+
+static const char *heading(const char *key) {
+    for (const Group *g = groups; g->first != NULL; g++)
+        if (strcmp(g->first, key) == 0) return g->name;
+    return NULL;
+}
+
+static const char *stands_for(const Setting *row) {
+    switch (row->kind) {
+    case SETTING_int:
+    case SETTING_int64: return "N";
+    case SETTING_double: return "X";
+    case SETTING_string: return strstr(row->about, "ADDRESS") != NULL ? "ADDRESS" : "TEXT";
+    case SETTING_bool: break;
+    }
+    return NULL;
+}
+
+static void write_name(const char *key, char *out, size_t size) {
+    size_t n = 0;
+    for (; key[n] != '\0' && n + 1 < size; n++) out[n] = (char)(key[n] == '_' ? '-' : key[n]);
+    out[n] = '\0';
+}
+
+static void write_help(const Setting *row, char *out, size_t size) {
+    char   value[96], key[32];
+    size_t n = 0;
+    for (; row->key[n] != '\0' && n + 1 < sizeof key; n++)
+        key[n] = (char)toupper((unsigned char)row->key[n]);
+    key[n] = '\0';
+    const char *def = setting_text(row, row->def, value, sizeof value);
+    (void)snprintf(out, size, "%s (%s%s%sCOTENANT_%s)", row->about,
+                   def[0] != '\0' ? "default " : "", def, def[0] != '\0' ? "; " : "", key);
+}
+
+static ArgRow row_for(ServeArgs *x, const Setting *row, uint32_t i) {
+    write_name(row->key, x->names[i], sizeof x->names[i]);
+    write_help(row, x->helps[i], sizeof x->helps[i]);
+    bool flag = row->kind == SETTING_bool;
+    return (ArgRow){.name = x->names[i],
+                    .kind = flag ? ARG_FLAG : ARG_TEXT,
+                    .to = flag ? (void *)&x->yes[i] : (void *)&x->texts[i],
+                    .arg = stands_for(row),
+                    .help = x->helps[i]};
+}
+
+uint32_t serve_args_rows(ServeArgs *x, ArgRow rows[SERVE_ARG_ROWS]) {
+    uint32_t       n_settings = 0, n = 0;
+    const Setting *settings = config_serve_rows(&n_settings);
+    CHECK(n_settings <= SERVE_ARG_SETTINGS);
+    rows[n++] = (ArgRow){.name = "config",
+                         .kind = ARG_TEXT,
+                         .to = &x->config,
+                         .arg = "FILE",
+                         .help = "cotenant.yaml: models and settings (COTENANT_CONFIG)"};
+    rows[n++] = (ArgRow){.name = "set",
+                         .kind = ARG_LIST,
+                         .to = &x->sets,
+                         .arg = "[MODEL.]KEY=VALUE",
+                         .help = "a setting of one model, or of all"};
+    for (uint32_t i = 0; i < n_settings; i++) {
+        const char *name = heading(settings[i].key);
+        CHECK(n + 2 <= SERVE_ARG_ROWS);
+        if (name != NULL) rows[n++] = (ArgRow){.name = name, .kind = ARG_GROUP};
+        rows[n++] = row_for(x, &settings[i], i);
+    }
+    return n;
+}
+
+static const char *assign(Arena *a, const char *key, const char *value) {
+    size_t room = strlen(key) + strlen(value) + 2;
+    char  *s = arena_try_new(a, char, room);
+    if (s != NULL) (void)snprintf(s, room, "%s=%s", key, value);
+    return s;
+}
+
+Err serve_args_sources(const ServeArgs *x, const char *const *rest, uint32_t n_rest, Arena *a,
+                       ConfigSources *out) {
+    uint32_t       n_settings = 0, n = 0;
+    const Setting *settings = config_serve_rows(&n_settings);
+    const char   **flags = arena_try_new(a, const char *, SERVE_ARG_SETTINGS + ARG_LIST_MAX);
+    for (uint32_t i = 0; flags != NULL && i < x->sets.n; i++) flags[n++] = x->sets.at[i];
+    for (uint32_t i = 0; flags != NULL && i < n_settings; i++) {
+        const char *value = x->yes[i] ? "true" : x->texts[i];
+        if (value == NULL) continue;
+        flags[n] = assign(a, settings[i].key, value);
+        if (flags[n++] == NULL) flags = NULL;
+    }
+    if (flags == NULL) return err_set(ERR_LIMIT, "no memory for the options");
+    *out = (ConfigSources){.file = x->config,
+                           .sources = rest,
+                           .n_sources = n_rest,
+                           .flags = flags,
+                           .n_flags = n,
+                           .environment = environ};
+    return ERR_OK;
+}

@@ -1,0 +1,196 @@
+// Where models come from: arguments, the file's sources and its models.
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/spell.h"
+#include "model/zoo.h"
+#include "serve/config_int.h"
+
+static void hear(void *self, const char *text) { config_warn(self, "%s", text); }
+
+static bool is_folder(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+// Paths in a file count from its folder.
+static const char *in_place(const Draft *d, const char *path) {
+    const char *slash = strrchr(d->file.path, '/');
+    if (path[0] == '/' || strncmp(path, "zoo:", 4) == 0 || slash == NULL) return path;
+    return config_say(&d->c->arena, "%.*s/%s", (int)(slash - d->file.path), d->file.path, path);
+}
+
+static const char *stem(const Draft *d, const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    if (strncmp(path, "zoo:", 4) == 0) return path + 4;
+    size_t n = strlen(base);
+    if (n > 5 && strcmp(base + n - 5, ".onnx") == 0) n -= 5;
+    return config_say(&d->c->arena, "%.*s", (int)n, base);
+}
+
+static Err check_zoo(const char *name) {
+    const char *known[128];
+    size_t      n = 0;
+    if (zoo_find(name) != NULL) return ERR_OK;
+    for (; n < 128 && zoo_entry(n) != NULL; n++) known[n] = zoo_entry(n)->name;
+    const char *meant = spell_nearest(name, known, n);
+    return err_set(ERR_CONFIG, "there is no network %.60s in the zoo; %s%s", name,
+                   meant != NULL ? "did you mean zoo:" : "see cotenant zoo list",
+                   meant != NULL ? meant : "");
+}
+
+static Err check_file(const char *path) {
+    struct stat st;
+    if (strncmp(path, "zoo:", 4) == 0) return check_zoo(path + 4);
+    if (stat(path, &st) != 0)
+        return err_set(ERR_CONFIG, "there is no %s; give a folder, a file FILE.onnx or zoo:NAME",
+                       path);
+    if (S_ISREG(st.st_mode)) return ERR_OK;
+    return err_set(ERR_CONFIG, "%s is neither a folder nor a regular file", path);
+}
+
+static Err bad_name(const char *name) {
+    return err_set(ERR_CONFIG,
+                   "'%.130s' cannot be a model's name; use letters, digits, '.', '_' and '-', at "
+                   "most 128, a letter or digit first: NAME=FILE gives another",
+                   name);
+}
+
+// "NAME=PATH" of an argument; name stays NULL without.
+static const char *take_name(const Draft *d, const char *text, const char **name) {
+    const char *equals = strchr(text, '=');
+    struct stat st;
+    if (equals == NULL || !config_name_ok(text, (size_t)(equals - text)) || stat(text, &st) == 0)
+        return text;
+    *name = config_say(&d->c->arena, "%.*s", (int)(equals - text), text);
+    return equals + 1;
+}
+
+// name NULL: as the source has it.
+static Err scan(const Draft *d, Repository *r, const char *path, const char *name) {
+    if (path == NULL) return err_set(ERR_LIMIT, "no memory for the path of a source");
+    if (is_folder(path))
+        return name != NULL ? repository_model(r, path, name) : repository_scan(r, path);
+    TRY(check_file(path));
+    if (name == NULL) name = stem(d, path);
+    if (name == NULL || !config_name_ok(name, strlen(name)))
+        return bad_name(name != NULL ? name : path);
+    return repository_file(r, path, name);
+}
+
+static Err add_source(Draft *d, const char *where, const char *path, const char *name,
+                      uint32_t item) {
+    Config    *c = d->c;
+    Repository r = {.arena = &c->arena, .strict = c->serve.strict, .warn = hear, .self = c};
+    Err        e = scan(d, &r, path, name);
+    if (e != ERR_OK) return err_add(ERR_CONFIG, "%s", where);
+    bool folder = is_folder(path);
+    for (uint32_t i = 0; i < r.n; i++) {
+        if (d->n_finds == CONFIG_MODELS)
+            return err_set(ERR_CONFIG, "%s: more than %d models; split them among servers", where,
+                           CONFIG_MODELS);
+        d->finds[d->n_finds++] =
+            (ConfigFind){.model = r.models[i], .where = where, .item = item, .from_disk = folder};
+    }
+    if (r.n == 0)
+        config_warn(c, "%s: no model in it; there should be MODEL/1/model.onnx, or files *.onnx",
+                    path);
+    return ERR_OK;
+}
+
+static void file_sources(Draft *d, uint32_t *n) {
+    for (uint32_t i = 0; i < d->file.n_lines; i++) {
+        const ConfigLine *l = &d->file.lines[i];
+        if (l->part != PART_SOURCES) continue;
+        const char *where = config_say(&d->c->arena, "%s:%zu", d->file.path, l->line);
+        (void)config_fine(d->c, add_source(d, where != NULL ? where : d->file.path,
+                                           in_place(d, l->text), NULL, CONFIG_NO_ITEM));
+        (*n)++;
+    }
+}
+
+static Err add_item(Draft *d, uint32_t i) {
+    ConfigItem *it = &d->items[i];
+    const char *where = config_say(&d->c->arena, "%s:%zu", d->file.path, it->line);
+    if (where == NULL) where = d->file.path;
+    if (it->n == 0) return ERR_OK;
+    uint64_t version = 0;
+    if (it->version != NULL && !repository_version(it->version, &version))
+        return err_set(ERR_CONFIG, "%s: version '%.40s' is not a whole number from 1 on", where,
+                       it->version);
+    if (it->name != NULL && !config_name_ok(it->name, strlen(it->name))) {
+        (void)bad_name(it->name);
+        return err_add(ERR_CONFIG, "%s", where);
+    }
+    if (it->path == NULL && it->name == NULL)
+        return err_set(ERR_CONFIG, "%s: a model needs a name or a path; add one", where);
+    if (it->path == NULL) return ERR_OK;
+    it->used = true;
+    return add_source(d, where, in_place(d, it->path), it->name, i);
+}
+
+static bool brings(const Draft *d, const char *name) {
+    for (uint32_t i = 0; i < d->n_finds; i++)
+        if (strcmp(d->finds[i].model.name, name) == 0) return true;
+    return false;
+}
+
+static Err no_such(const Draft *d, const char *where, const char *name) {
+    const char *known[256];
+    size_t      n = 0;
+    for (; n < 256 && n < d->n_finds; n++) known[n] = d->finds[n].model.name;
+    const char *meant = spell_nearest(name, known, n);
+    return err_set(ERR_CONFIG, "%s: no source has a model %.128s; %s%s", where, name,
+                   meant != NULL ? "did you mean " : "give its path, or the folder that it is in",
+                   meant != NULL ? meant : "");
+}
+
+// Settings for models that nobody brings are mistakes.
+static void check_used(Draft *d) {
+    for (uint32_t i = 0; i < d->file.n_items; i++) {
+        const ConfigItem *it = &d->items[i];
+        char              where[512];
+        if (it->path != NULL || it->name == NULL || brings(d, it->name)) continue;
+        (void)snprintf(where, sizeof where, "%s:%zu", d->file.path, it->line);
+        (void)config_fine(d->c, no_such(d, where, it->name));
+    }
+    for (uint32_t i = 0; i < d->s->n_flags; i++) {
+        const char *flag = d->s->flags[i], *equals = strchr(flag, '=');
+        char        left[256];
+        size_t      n = equals != NULL ? (size_t)(equals - flag) : 0;
+        if (n == 0 || n >= sizeof left) continue;
+        memcpy(left, flag, n);
+        left[n] = '\0';
+        char *dot = strrchr(left, '.');
+        if (dot == NULL) continue;
+        *dot = '\0';
+        if (!brings(d, left)) (void)config_fine(d->c, no_such(d, "command line", left));
+    }
+}
+
+// Small ones that are ready soon: two that see and one that hears.
+static void zoo_models(Draft *d) {
+    static const char *const names[] = {"squeezenet", "mobilenet", "keyword"};
+    static const char *const paths[] = {"zoo:squeezenet1_1", "zoo:mobilenet_v2", "zoo:lstm_kws"};
+    for (uint32_t i = 0; i < 3; i++)
+        (void)config_fine(d->c, add_source(d, "built-in", paths[i], names[i], CONFIG_NO_ITEM));
+}
+
+Err draft_sources(Draft *d) {
+    uint32_t n = 0;
+    d->finds = arena_try_new(&d->c->arena, ConfigFind, CONFIG_MODELS);
+    if (d->finds == NULL) return err_set(ERR_LIMIT, "no memory for models");
+    for (uint32_t i = 0; i < d->s->n_sources; i++, n++) {
+        const char *name = NULL, *path = take_name(d, d->s->sources[i], &name);
+        (void)config_fine(d->c, add_source(d, "command line", path, name, CONFIG_NO_ITEM));
+    }
+    if (d->file.path != NULL) file_sources(d, &n);
+    for (uint32_t i = 0; i < d->file.n_items; i++) {
+        (void)config_fine(d->c, add_item(d, i));
+        n += d->items[i].path != NULL;
+    }
+    if (n == 0) zoo_models(d);
+    check_used(d);
+    return ERR_OK;
+}

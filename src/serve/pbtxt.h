@@ -1,0 +1,48 @@
+// Pbtxt: what a model's config.pbtxt declares, as far as we act on it.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/tensor.h"
+
+typedef enum PbtxtPolicy { PBTXT_LATEST, PBTXT_ALL, PBTXT_SPECIFIC } PbtxtPolicy;
+
+typedef struct PbtxtTensor {
+    const char *name;
+    DType       dtype;                  // DT_NONE: not said
+    int32_t     rank;                   // RANK_UNKNOWN: not said
+    int64_t     dims[TENSOR_MAX_RANK];  // -1: open; without the batch where max_batch_size > 0
+    bool        optional;
+    uint32_t    line;
+} PbtxtTensor;
+
+typedef struct PbtxtSet {  // one of TENANT_SETTINGS, as text
+    const char *key, *value;
+    uint32_t    line;
+} PbtxtSet;
+
+typedef struct Pbtxt {
+    const char  *name, *platform, *backend;  // "" when not said
+    const char  *filename;                   // default_model_filename; "" when not said
+    int64_t      max_batch_size;             // 0: not said
+    PbtxtTensor *inputs, *outputs;
+    uint32_t     n_inputs, n_outputs;
+    PbtxtPolicy  policy;
+    uint64_t    *versions;  // of PBTXT_SPECIFIC
+    uint32_t     n_versions;
+    PbtxtSet    *sets;
+    uint32_t     n_sets;
+    const char **warnings;  // file:line and what is not understood
+    uint32_t     n_warnings;
+} Pbtxt;
+
+enum { PBTXT_BYTES = 1 << 20 };  // of a file
+
+// ERR_CONFIG names file, line and column. strict: what is not understood is an error, no warning.
+MUST_USE Err pbtxt_read(const char *path, bool strict, Arena *a, Pbtxt *out);
+MUST_USE Err pbtxt_parse(const char *name, const char *text, size_t len, bool strict, Arena *a,
+                         Pbtxt *out);
