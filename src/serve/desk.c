@@ -105,6 +105,7 @@ static void name_it(Desk *d, Ask *a) {
 
 static void note(Entry *e) {
     e->ask.receipt.answered = now();
+    receipt_explain(&e->ask.receipt);
     metrics_note(e->desk->o.metrics, &e->ask.receipt);
     ledger_note(e->desk->o.ledger, &e->ask.receipt);
 }
@@ -112,8 +113,11 @@ static void note(Entry *e) {
 // Tells the front, unless it has left.
 static void say(Entry *e) {
     e->state = ENTRY_OPEN;
-    if (e->ask.receipt.end != RECEIPT_OK) desk_explain(e);
     note(e);
+    if (e->ask.receipt.end != RECEIPT_OK)
+        desk_explain(e);
+    else if (e->ask.request.timing)
+        desk_notes(&e->ask);
     if (e->gone)
         recycle(e);
     else
@@ -157,7 +161,6 @@ static void take_back(void *self) {
     if (computed) fleet_note(e->desk->o.fleet, e->ask.served, e->end != LIVE_DONE);
     if (r->end == RECEIPT_FAILED)
         (void)snprintf(e->ask.error, sizeof e->ask.error, "the model failed: %s", e->failed);
-    if (!r->met) receipt_explain(r);
     e->ask.answer.tensors = e->outputs;
     say(e);
 }
@@ -192,7 +195,10 @@ static void hand_over(Entry *e) {
     e->computed.self = e;
     e->state = ENTRY_ENGINE;
     e->ask.receipt.submitted = now();
-    d->names[e->tenant] = s->name;
+    if (d->names[e->tenant] != s->name) {
+        d->names[e->tenant] = s->name;
+        metrics_tenant(d->o.metrics, e->tenant, s->seat);
+    }
     if (!node_live_submit(d->o.engine, &ask))
         fail(e, RECEIPT_FULL, "as many requests as the server takes are on their way");
 }
@@ -203,7 +209,6 @@ static void too_late(void *self) {
     Entry *e = self;
     fleet_forget_wait(e->desk->o.fleet, e->ask.served, &e->shaped);
     e->ask.receipt.end = RECEIPT_EXPIRED;
-    receipt_explain(&e->ask.receipt);
     say(e);
 }
 
@@ -276,6 +281,7 @@ static void set_times(Entry *e, TimeNs timeout_ns) {
     if (limit == 0 && is(set->on_miss, "reject")) limit = target;
     e->expire = limit > 0 ? e->arrival + limit : 0;
     e->ask.receipt.deadline = e->deadline;
+    e->ask.receipt.expire = e->expire;
 }
 
 static Err choose(Entry *e) {
@@ -344,7 +350,6 @@ void desk_submit(Desk *d, Ask *a, Str model, Str version, TimeNs timeout_ns,
         a->served->port.n_inputs > 0 && e->inputs[0].rank > 0 ? (uint32_t)e->inputs[0].dims[0] : 1;
     if (e->expire != 0 && e->expire <= a->receipt.decoded) {
         a->receipt.end = RECEIPT_EXPIRED;
-        receipt_explain(&a->receipt);
         say(e);
         return;
     }

@@ -62,3 +62,42 @@ void desk_explain(Entry *e) {
     else
         (void)snprintf(a->error, sizeof a->error, "%s", receipt_end_about(r->end));
 }
+
+static void add(Ask *a, uint32_t *n, const char *key, const char *text, double number) {
+    InferNote *notes = (InferNote *)(uintptr_t)a->answer.notes;
+    notes[(*n)++] = (InferNote){.key = key, .text = text, .number = number};
+}
+
+// "0:12 2:3": twelve layers by version 0, three by version 2.
+static const char *versions_text(Ask *a, const uint32_t *versions) {
+    char  *text = arena_try(&a->arena, LIVE_VERSIONS * 16, 1, 1);
+    size_t n = 0;
+    for (uint32_t v = 0; v < LIVE_VERSIONS && text != NULL; v++)
+        if (versions[v] > 0)
+            n += (size_t)snprintf(text + n, 16, "%s%u:%u", n > 0 ? " " : "", v, versions[v]);
+    return text;
+}
+
+void desk_notes(Ask *a) {
+    const Receipt    *r = &a->receipt;
+    const LiveTiming *t = &r->timing;
+    uint32_t          n = 0;
+    a->answer.notes = arena_try_new(&a->arena, InferNote, 20);
+    if (a->answer.notes == NULL) return;
+    add(a, &n, "cotenant_id", r->id, 0);
+    add(a, &n, "decode_us", NULL, (double)(r->decoded - r->arrived) / 1e3);
+    add(a, &n, "queue_us", NULL, (double)t->queue_ns / 1e3);
+    add(a, &n, "compute_us", NULL, (double)t->compute_ns / 1e3);
+    add(a, &n, "preempted_us", NULL, (double)t->paused_ns / 1e3);
+    add(a, &n, "blocks", NULL, t->blocks);
+    add(a, &n, "cores", NULL, t->cores_most);
+    add(a, &n, "level", NULL, t->level);
+    add(a, &n, "deadline_us", NULL, (double)(r->deadline - r->arrived) / 1e3);
+    add(a, &n, "met", r->met ? "true" : "false", 0);
+    const char *versions = versions_text(a, t->versions);
+    if (versions != NULL) add(a, &n, "versions", versions, 0);
+    if (r->behind != NULL) add(a, &n, "queued_behind", r->behind, 0);
+    if (r->paused_by != NULL) add(a, &n, "preempted_by", r->paused_by, 0);
+    if (r->cause[0] != 0) add(a, &n, "cause", r->cause, 0);
+    a->answer.n_notes = n;
+}

@@ -52,3 +52,5 @@ struct Desk {
 bool desk_copy(Entry *e, const Tensor *outputs);
 // The words for a request that got no answer; sets error and retry_s.
 void desk_explain(Entry *e);
+// How it went, into the answer's parameters.
+void desk_notes(Ask *a);

@@ -14,7 +14,6 @@ Err rest_create(Rest **out, const RestOptions *o) {
     Rest *r = calloc(1, sizeof *r);
     if (r == NULL) return err_set(ERR_LIMIT, "no memory for REST");
     r->o = *o;
-    for (uint32_t i = 0; i < 3; i++) r->ports[i] = (RestPort){r, 1U << i};
     Err e = arena_init(&r->scratch, SCRATCH);
     if (e == ERR_OK)
         *out = r;
@@ -190,7 +189,7 @@ static void ended(void *self, Exchange *x, bool sent) {
 }
 
 ExchangeHandler rest_handler(Rest *r, uint32_t where) {
-    uint32_t i = where == ROUTE_MAIN ? 0 : where == ROUTE_OPS ? 1 : 2;
-    return (ExchangeHandler){
-        .head = head, .request = request, .ended = ended, .self = &r->ports[i]};
+    RestPort *p = &r->ports[r->n_ports++];
+    *p = (RestPort){r, where};
+    return (ExchangeHandler){.head = head, .request = request, .ended = ended, .self = p};
 }

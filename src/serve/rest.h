@@ -7,6 +7,8 @@
 #include "serve/desk.h"
 #include "serve/route.h"
 
+enum { REST_PORTS = 4 };
+
 typedef struct Rest Rest;
 
 typedef struct RestOptions {
@@ -26,5 +28,5 @@ typedef struct RestOptions {
 MUST_USE Err rest_create(Rest **out, const RestOptions *o);
 void         rest_destroy(Rest *r);  // accepts NULL; after its listeners were closed
 
-// where: ROUTE_MAIN, ROUTE_OPS or ROUTE_ADMIN. Lives as long as r.
+// where: ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN or several; REST_PORTS times. Lives as long as r.
 ExchangeHandler rest_handler(Rest *r, uint32_t where);

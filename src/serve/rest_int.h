@@ -22,7 +22,8 @@ typedef struct RestCall {
 
 struct Rest {
     RestOptions o;
-    RestPort    ports[3];
+    RestPort    ports[REST_PORTS];
+    uint32_t    n_ports;
     Arena       scratch;  // within one call
 };
 
@@ -38,3 +39,5 @@ void rest_infer(Rest *r, Exchange *x, const Route *route);
 void rest_info(RestCall *c);   // server, models, readiness, config, stats
 void rest_ops(RestCall *c);    // metrics, why, trace
 void rest_admin(RestCall *c);  // index, load, unload
+// What metrics and statistics look at now, in the scratch arena, which is emptied first.
+MUST_USE Err rest_look(Rest *r, MetricsNow *at, LiveStatus *live);
