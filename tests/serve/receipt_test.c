@@ -1,0 +1,158 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "serve/receipt.h"
+
+enum { MS = 1000000 };
+
+static Receipt late(void) {  // 62.3 ms of 50
+    return (Receipt){.id = "r-7",
+                     .model = "digits",
+                     .version = "1",
+                     .end = RECEIPT_OK,
+                     .began = 999 * MS,
+                     .arrived = 1000 * MS,
+                     .decoded = 1000 * MS + 100000,
+                     .submitted = 1000 * MS + 200000,
+                     .finished = 1062 * MS,
+                     .answered = 1062 * MS + 300000,
+                     .deadline = 1050 * MS,
+                     .behind = "big",
+                     .timing = {.queue_ns = 48 * MS + 200000,
+                                .compute_ns = 14 * MS,
+                                .blocks = 3,
+                                .cores_most = 1,
+                                .cores_least = 1,
+                                .waiting = 3,
+                                .late_cause = LIVE_QUEUEING}};
+}
+
+static void test_late(void **state) {
+    (void)state;
+    Receipt r = late();
+    assert_int_equal(receipt_latency(&r), 62 * MS + 300000);
+    assert_int_equal(receipt_queued(&r), 48 * MS);
+    assert_int_equal(receipt_outcome(&r), RECEIPT_MISSED);
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_QUEUEING);
+    receipt_explain(&r);
+    assert_string_equal(r.cause, "late by 12.3 ms of 50: queued 48 ms behind model 'big' (3 waited "
+                                 "before it); computed 14 ms on 1 core");
+}
+
+static void test_in_time(void **state) {
+    (void)state;
+    Receipt r = late();
+    r.met = true;
+    receipt_explain(&r);
+    assert_string_equal(r.cause, "");
+    assert_int_equal(receipt_outcome(&r), RECEIPT_MET);
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_NONE);
+    r.met = false;
+    r.deadline = 0;
+    receipt_explain(&r);
+    assert_string_equal(r.cause, "");
+    assert_int_equal(receipt_outcome(&r), RECEIPT_NO_OUTCOME);
+}
+
+static void test_paused_and_slowed(void **state) {
+    (void)state;
+    Receipt r = late();
+    r.paused_by = "noisy";
+    r.timing = (LiveTiming){.queue_ns = 200000,
+                            .compute_ns = 30 * MS,
+                            .paused_ns = 31 * MS,
+                            .slowed_ns = 10 * MS,
+                            .cramped_ns = 5 * MS,
+                            .lost_ns = 4 * MS,
+                            .blocks = 9,
+                            .level = 2,
+                            .cores_least = 1,
+                            .cores_most = 4,
+                            .late_cause = LIVE_PREEMPTED};
+    receipt_explain(&r);
+    assert_string_equal(r.cause,
+                        "late by 12.3 ms of 50: computed 30 ms on 1 to 4 cores, 10 of them lost to "
+                        "neighbours (level 2), 5 for want of cores, 4 while the system ran others; "
+                        "paused 31 ms for model 'noisy'");
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_PREEMPTED);
+}
+
+static void test_expired(void **state) {
+    (void)state;
+    Receipt r = late();
+    r.end = RECEIPT_EXPIRED;
+    r.deadline = 1020 * MS;
+    r.expire = 1020 * MS;
+    r.finished = r.answered = 1020 * MS + 114000;
+    r.timing.blocks = 0;
+    receipt_explain(&r);
+    assert_string_equal(
+        r.cause, "deadline of 20000 us passed after 20114 us while queued behind model 'big'");
+    r.submitted = r.finished = r.answered = 0;  // nobody said when: not before the deadline
+    receipt_explain(&r);
+    assert_string_equal(
+        r.cause, "deadline of 20000 us passed after 20000 us while its shapes were compiled");
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_COMPILING);
+    r.decoded = 0;
+    receipt_explain(&r);
+    assert_string_equal(r.cause, "deadline of 20000 us passed after 20000 us while it was decoded");
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONT);
+}
+
+static void test_every_end_and_cause(void **state) {
+    (void)state;
+    for (int end = 0; end < RECEIPT_ENDS; end++)
+        for (uint32_t cause = 0; cause < 9; cause++) {  // two beyond the engine's
+            Receipt r = late();
+            r.end = (ReceiptEnd)end;
+            r.timing.late_cause = cause;
+            receipt_explain(&r);
+            assert_in_range(strlen(r.cause), 1, RECEIPT_CAUSE - 1);
+            ReceiptOutcome o = receipt_outcome(&r);
+            ReceiptCause   c = receipt_cause(&r);
+            assert_int_equal(c == RECEIPT_CAUSE_NONE, o == RECEIPT_NO_OUTCOME);
+            assert_int_equal(*receipt_advice(c) == '\0', c == RECEIPT_CAUSE_NONE);
+            assert_true(receipt_status((ReceiptEnd)end) >= 200);
+            assert_int_equal(receipt_grpc((ReceiptEnd)end) == 0, end == RECEIPT_OK);
+        }
+}
+
+static void test_long_names_are_cut(void **state) {
+    (void)state;
+    char name[500];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    Receipt r = late();
+    r.behind = r.paused_by = name;
+    r.timing.paused_ns = 40 * MS;
+    receipt_explain(&r);
+    assert_int_equal(strlen(r.cause), RECEIPT_CAUSE - 1);
+}
+
+static void test_empty(void **state) {
+    (void)state;
+    for (int end = 0; end < RECEIPT_ENDS; end++) {
+        Receipt r = {.end = (ReceiptEnd)end};
+        receipt_explain(&r);
+        assert_int_equal(receipt_latency(&r), 0);
+        assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_NONE);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_in_time),
+        cmocka_unit_test(test_paused_and_slowed),
+        cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_every_end_and_cause),
+        cmocka_unit_test(test_long_names_are_cut),
+        cmocka_unit_test(test_empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
