@@ -66,6 +66,11 @@ typedef struct InferAnswer {
 const char *infer_type_name(DType t);
 DType       infer_dtype(Str name);
 
+enum { INFER_SHOWN = 80 };
+// A client's name for something, fit for a sentence: cut when it is long, without control
+// characters and broken UTF-8. Returns out.
+const char *infer_show(Str name, char out[INFER_SHOWN]);
+
 // Puts a request's inputs into the order of the model's, names, types, ranks and sizes checked.
 // ERR_INVALID with a sentence for the client. inputs[port->n_inputs].
 MUST_USE Err infer_bind(const InferPort *port, const InferRequest *r, Arena *a, Tensor *inputs);

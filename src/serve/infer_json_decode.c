@@ -1,0 +1,366 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "serve/infer.h"
+#include "serve/infer_data.h"
+#include "serve/infer_raw.h"
+#include "serve/scan.h"
+
+typedef struct Reader {
+    Scan           s;
+    Arena         *a;
+    unsigned char *raw, *raw_end;  // binary data not taken yet; NULL: the request has no such part
+    InferRequest  *r;
+    uint32_t       room_inputs, room_wanted;
+} Reader;
+
+typedef struct Draft {  // an input that is being read
+    uint32_t    index;
+    InferTensor in;
+    bool        named, shaped, read, later;
+    bool        told;    // an error says already which input it is
+    Scan        data;    // where it is, when it came before type or shape
+    int64_t     binary;  // bytes; -1: not given
+} Draft;
+
+typedef struct Field {  // a member of an object that means something
+    const char *key;
+    Err (*read)(Reader *r, void *self);
+} Field;
+
+static const Field *find(const Field *fields, Str key, uint32_t *which) {
+    for (*which = 0; fields[*which].key != NULL; (*which)++)
+        if (text_equal(key, text_of(fields[*which].key))) return &fields[*which];
+    return NULL;
+}
+
+// An object: fields that are known, each once, and others, which are passed over.
+static Err read_object(Reader *r, const Field *fields, void *self) {
+    uint32_t seen = 0, which;
+    bool     more = true;
+    Str      key;
+    TRY(scan_open(&r->s, '{'));
+    for (bool first = true;; first = false) {
+        TRY(scan_member(&r->s, first, &key, &more));
+        if (!more) return ERR_OK;
+        const Field *f = find(fields, key, &which);
+        if (f == NULL) {
+            TRY(scan_skip(&r->s));
+            continue;
+        }
+        if ((seen >> which & 1) != 0) return err_set(ERR_INVALID, "%s is there twice", f->key);
+        seen |= 1u << which;
+        if (scan_peek(&r->s) == 'n' && scan_word(&r->s, "null")) continue;
+        TRY(f->read(r, self));
+    }
+}
+
+static Err read_text(Reader *r, const char *what, Str *out) {
+    if (scan_peek(&r->s) != '"') return err_set(ERR_INVALID, "%s is not a string", what);
+    TRY(scan_text(&r->s, out));
+    if (memchr(out->at, '\0', out->len) != NULL)
+        return err_set(ERR_INVALID, "%s has a zero byte", what);
+    return ERR_OK;
+}
+
+static Err read_bool(Reader *r, const char *what, bool *out) {
+    (void)scan_peek(&r->s);
+    *out = scan_word(&r->s, "true");
+    if (*out || scan_word(&r->s, "false")) return ERR_OK;
+    return err_set(ERR_INVALID, "%s is neither true nor false", what);
+}
+
+// From 0 on; what a signed number cannot hold is as good as the largest.
+static Err read_amount(Reader *r, const char *what, int64_t *out) {
+    int64_t v = 0;
+    if (scan_whole(&r->s, 0, UINT64_MAX, &v) != SCAN_OK)
+        return err_set(ERR_INVALID, "%s is no whole number from 0 on", what);
+    *out = (uint64_t)v > INT64_MAX ? INT64_MAX : v;
+    return ERR_OK;
+}
+
+static Err read_dim(Reader *r, Tensor *t) {
+    if (t->rank == TENSOR_MAX_RANK)
+        return err_set(ERR_INVALID, "shape has more than %d dimensions", TENSOR_MAX_RANK);
+    if (scan_whole(&r->s, 0, INT64_MAX, &t->dims[t->rank]) != SCAN_OK)
+        return err_set(ERR_INVALID, "shape[%" PRId32 "] is no whole number from 0 on", t->rank);
+    t->rank++;
+    return ERR_OK;
+}
+
+static Err read_shape(Reader *r, void *self) {
+    Draft *d = self;
+    bool   more = true;
+    if (scan_peek(&r->s) != '[') return err_set(ERR_INVALID, "shape is not an array");
+    TRY(scan_open(&r->s, '['));
+    for (bool first = true;; first = false) {
+        TRY(scan_element(&r->s, first, &more));
+        if (!more) break;
+        TRY(read_dim(r, &d->in.t));
+    }
+    d->shaped = true;
+    return ERR_OK;
+}
+
+static Err read_input_name(Reader *r, void *self) {
+    Draft *d = self;
+    d->named = true;
+    return read_text(r, "name", &d->in.name);
+}
+
+static Err read_datatype(Reader *r, void *self) {
+    Draft *d = self;
+    Str    name;
+    char   shown[INFER_SHOWN];
+    TRY(read_text(r, "datatype", &name));
+    d->in.t.dtype = infer_dtype(name);
+    if (d->in.t.dtype != DT_NONE) return ERR_OK;
+    return err_set(ERR_INVALID, "datatype '%s' is not known", infer_show(name, shown));
+}
+
+static Err read_binary_size(Reader *r, void *self) {
+    return read_amount(r, "parameters.binary_data_size", &((Draft *)self)->binary);
+}
+
+static Err refuse_shared(Reader *r, void *self) {
+    (void)r;
+    (void)self;
+    return err_set(ERR_UNSUPPORTED, "shared memory is not offered here");
+}
+
+static Err refuse_classes(Reader *r, void *self) {
+    (void)r;
+    (void)self;
+    return err_set(ERR_UNSUPPORTED, "classification is not offered here");
+}
+
+static Err read_input_parameters(Reader *r, void *self) {
+    static const Field fields[] = {{"binary_data_size", read_binary_size},
+                                   {"shared_memory_region", refuse_shared},
+                                   {NULL, NULL}};
+    return read_object(r, fields, self);
+}
+
+static Err check_size(const Tensor *t) {
+    size_t bytes = 0;
+    return tensor_measure(t, &bytes) == ERR_OK ? ERR_OK
+                                               : err_set(ERR_INVALID, "shape is beyond all limits");
+}
+
+static Err read_elements(Reader *r, Draft *d, Scan *at) {
+    d->read = true;
+    Err e = infer_data_read(at, d->index, r->a, &d->in.t);
+    d->told = e != ERR_OK;
+    return e;
+}
+
+static Err read_data(Reader *r, void *self) {
+    Draft *d = self;
+    if (d->shaped && d->in.t.dtype != DT_NONE) {
+        TRY(check_size(&d->in.t));
+        return read_elements(r, d, &r->s);
+    }
+    d->later = true;
+    d->data = r->s;
+    return scan_skip(&r->s);
+}
+
+// Its bytes are the next of the binary part.
+static Err take_binary(Reader *r, Draft *d) {
+    if (d->read || d->later) return err_set(ERR_INVALID, "both data and binary data are given");
+    if (r->raw == NULL)
+        return err_set(ERR_INVALID, "binary data needs the header Inference-Header-Content-Length");
+    if (d->binary > r->raw_end - r->raw)
+        return err_set(ERR_INVALID,
+                       "binary_data_size is %" PRId64 ", %td bytes are left in the body", d->binary,
+                       r->raw_end - r->raw);
+    TRY(infer_raw_read(&d->in.t, r->raw, (size_t)d->binary, r->a));
+    r->raw += d->binary;
+    return ERR_OK;
+}
+
+static Err finish_input(Reader *r, Draft *d) {
+    if (!d->named) return err_set(ERR_INVALID, "name is missing");
+    if (d->in.t.dtype == DT_NONE) return err_set(ERR_INVALID, "datatype is missing");
+    if (!d->shaped) return err_set(ERR_INVALID, "shape is missing");
+    TRY(check_size(&d->in.t));
+    if (d->binary >= 0) return take_binary(r, d);
+    if (d->read) return ERR_OK;
+    if (!d->later) return err_set(ERR_INVALID, "data is missing");
+    return read_elements(r, d, &d->data);
+}
+
+// Room for one more in a list that doubles.
+static Err grow(Arena *a, const char *what, uint32_t n, uint32_t *room, size_t size, void **list) {
+    if (n < *room) return ERR_OK;
+    if (n == INFER_TENSORS)
+        return err_set(ERR_INVALID, "there are more than %d %s", INFER_TENSORS, what);
+    uint32_t more = n == 0 ? 4 : 2 * n;
+    void    *wider = arena_try(a, more, size, _Alignof(max_align_t));
+    if (wider == NULL) return err_set(ERR_LIMIT, "no room for %u %s", more, what);
+    if (n > 0) memcpy(wider, *list, n * size);
+    *list = wider;
+    *room = more;
+    return ERR_OK;
+}
+
+static Err read_input(Reader *r, Draft *d) {
+    static const Field fields[] = {
+        {"name", read_input_name}, {"datatype", read_datatype},           {"shape", read_shape},
+        {"data", read_data},       {"parameters", read_input_parameters}, {NULL, NULL}};
+    TRY(read_object(r, fields, d));
+    return finish_input(r, d);
+}
+
+static Err add_input(Reader *r) {
+    InferRequest *q = r->r;
+    Draft         d = {.index = q->n_inputs, .binary = -1};
+    void         *list = q->inputs;
+    TRY(grow(r->a, "inputs", q->n_inputs, &r->room_inputs, sizeof *q->inputs, &list));
+    q->inputs = list;
+    Err e = read_input(r, &d);
+    if (e != ERR_OK) return d.told ? e : err_add(e, "inputs[%u]", d.index);
+    q->inputs[q->n_inputs++] = d.in;
+    return ERR_OK;
+}
+
+static Err read_wanted_name(Reader *r, void *self) {
+    InferWanted *w = self;
+    return read_text(r, "name", &w->name);
+}
+
+static Err read_wanted_binary(Reader *r, void *self) {
+    InferWanted *w = self;
+    w->said = true;
+    return read_bool(r, "parameters.binary_data", &w->binary);
+}
+
+static Err read_wanted_parameters(Reader *r, void *self) {
+    static const Field fields[] = {{"binary_data", read_wanted_binary},
+                                   {"shared_memory_region", refuse_shared},
+                                   {"classification", refuse_classes},
+                                   {NULL, NULL}};
+    return read_object(r, fields, self);
+}
+
+static Err read_wanted(Reader *r, InferWanted *w) {
+    static const Field fields[] = {
+        {"name", read_wanted_name}, {"parameters", read_wanted_parameters}, {NULL, NULL}};
+    TRY(read_object(r, fields, w));
+    return w->name.at != NULL ? ERR_OK : err_set(ERR_INVALID, "name is missing");
+}
+
+static Err add_wanted(Reader *r) {
+    InferRequest *q = r->r;
+    InferWanted   w = {0};
+    void         *list = q->wanted;
+    TRY(grow(r->a, "outputs", q->n_wanted, &r->room_wanted, sizeof *q->wanted, &list));
+    q->wanted = list;
+    Err e = read_wanted(r, &w);
+    if (e != ERR_OK) return err_add(e, "outputs[%u]", q->n_wanted);
+    q->wanted[q->n_wanted++] = w;
+    return ERR_OK;
+}
+
+static Err read_list(Reader *r, const char *what, Err (*add)(Reader *r)) {
+    bool more = true;
+    if (scan_peek(&r->s) != '[') return err_set(ERR_INVALID, "%s is not an array", what);
+    TRY(scan_open(&r->s, '['));
+    for (bool first = true;; first = false) {
+        TRY(scan_element(&r->s, first, &more));
+        if (!more) return ERR_OK;
+        TRY(add(r));
+    }
+}
+
+static Err read_inputs(Reader *r, void *self) {
+    (void)self;
+    return read_list(r, "inputs", add_input);
+}
+
+static Err read_outputs(Reader *r, void *self) {
+    (void)self;
+    return read_list(r, "outputs", add_wanted);
+}
+
+static Err read_id(Reader *r, void *self) {
+    (void)self;
+    return read_text(r, "id", &r->r->id);
+}
+
+static Err read_timeout(Reader *r, void *self) {
+    (void)self;
+    return read_amount(r, "parameters.timeout", &r->r->timeout_us);
+}
+
+static Err read_priority(Reader *r, void *self) {
+    (void)self;
+    return read_amount(r, "parameters.priority", &r->r->priority);
+}
+
+static Err read_timing(Reader *r, void *self) {
+    (void)self;
+    return read_bool(r, "parameters.timing", &r->r->timing);
+}
+
+static Err read_binary_output(Reader *r, void *self) {
+    (void)self;
+    return read_bool(r, "parameters.binary_data_output", &r->r->binary);
+}
+
+static Err read_parameters(Reader *r, void *self) {
+    static const Field fields[] = {{"timeout", read_timeout},
+                                   {"priority", read_priority},
+                                   {"timing", read_timing},
+                                   {"binary_data_output", read_binary_output},
+                                   {NULL, NULL}};
+    return read_object(r, fields, self);
+}
+
+static Err read_request(Reader *r) {
+    static const Field fields[] = {{"id", read_id},
+                                   {"parameters", read_parameters},
+                                   {"inputs", read_inputs},
+                                   {"outputs", read_outputs},
+                                   {NULL, NULL}};
+    TRY(read_object(r, fields, NULL));
+    TRY(scan_finish(&r->s));
+    if (r->raw != r->raw_end)
+        return err_set(ERR_INVALID, "%td bytes of the body belong to no input",
+                       r->raw_end - r->raw);
+    if (r->r->n_inputs == 0) return err_set(ERR_INVALID, "inputs are missing");
+    return ERR_OK;
+}
+
+// The body is the numbers and nothing else.
+static Err read_raw(unsigned char *body, size_t len, Arena *a, InferRequest *q) {
+    q->inputs = arena_try_new(a, InferTensor, 1);
+    if (q->inputs == NULL) return err_set(ERR_LIMIT, "no room for an input");
+    q->inputs[0].t = (Tensor){.rank = 1, .dims = {(int64_t)len}, .data = body};
+    q->n_inputs = 1;
+    q->raw_body = q->binary = true;
+    return ERR_OK;
+}
+
+Err infer_json_decode(unsigned char *body, size_t len, size_t header, Arena *a, InferRequest *out) {
+    InferRequest q = {.timeout_us = -1};
+    Reader       r = {.a = a, .r = &q};
+    if (header == 0) {
+        TRY(read_raw(body, len, a, &q));
+        *out = q;
+        return ERR_OK;
+    }
+    if (header != SIZE_MAX) {
+        if (header > len)
+            return err_set(ERR_INVALID,
+                           "Inference-Header-Content-Length is %zu, the body has %zu bytes", header,
+                           len);
+        r.raw = body + header;
+        r.raw_end = body + len;
+    }
+    TRY(scan_begin(&r.s, body, header != SIZE_MAX ? header : len));
+    TRY(read_request(&r));
+    *out = q;
+    return ERR_OK;
+}

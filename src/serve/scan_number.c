@@ -1,0 +1,311 @@
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/scan.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are read as little-endian words");
+
+typedef struct Decimal {  // digits * 10^power
+    uint64_t digits;      // the first 19 that count
+    int64_t  power;
+    bool     minus, cut;  // cut: there were more than 19
+} Decimal;
+
+static bool digit(unsigned char c) { return (unsigned char)(c - '0') <= 9; }
+
+// Eight digits, the first one in the lowest byte, without their '0'.
+static uint64_t eight(uint64_t v) {
+    const uint64_t mask = UINT64_C(0x000000FF000000FF);
+    v = v * 10 + (v >> 8);
+    return ((v & mask) * UINT64_C(0x000F424000000064) +
+            ((v >> 16) & mask) * UINT64_C(0x0000271000000001)) >>
+           32;
+}
+
+static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+
+// Runs over digits and adds them to *sum, which overflows when they are many.
+static inline unsigned char *run(unsigned char *p, const unsigned char *end, uint64_t *sum) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    while (end - p >= 8) {
+        uint64_t v;
+        memcpy(&v, p, sizeof v);
+        v ^= ones * '0';
+        uint64_t other = ((v + ones * 0x76) | v) & ones << 7;
+        if (other == 0) {
+            *sum = *sum * 100000000 + (uint32_t)eight(v);
+            p += 8;
+            continue;
+        }
+        uint32_t n = (uint32_t)__builtin_ctzll(other) / 8;
+        if (n == 0) return p;
+        *sum = *sum * tens[n] + (uint32_t)eight(v << (64 - 8 * n));
+        return p + n;
+    }
+    for (; digit(*p); p++) *sum = *sum * 10 + (uint64_t)(*p - '0');
+    return p;
+}
+
+// The first 19 digits that count, of more.
+static void __attribute__((noinline))
+recount(const unsigned char *p, const unsigned char *end, int64_t fraction, Decimal *d) {
+    int     n = 0;
+    int64_t left = 0;  // digits that are dropped
+    d->digits = 0;
+    for (; p < end; p++) {
+        if (*p == '.') continue;
+        if (n == 19) {
+            left++;
+            d->cut = d->cut || *p != '0';
+        } else if (n > 0 || *p != '0') {
+            d->digits = d->digits * 10 + (uint64_t)(*p - '0');
+            n++;
+        }
+    }
+    d->power = left - fraction;
+}
+
+// Behind an 'e'; NULL when there are no digits.
+static unsigned char *exponent(unsigned char *p, int64_t *power) {
+    const int64_t most = INT64_C(1000000000000000);
+    int64_t       v = 0;
+    bool          minus = *p == '-';
+    if (*p == '-' || *p == '+') p++;
+    if (!digit(*p)) return NULL;
+    for (; digit(*p); p++)
+        if (v < most) v = v * 10 + (*p - '0');
+    *power += minus ? -v : v;
+    return p;
+}
+
+// One number; NULL when it is none.
+static inline unsigned char *decimal(unsigned char *p, const unsigned char *end, Decimal *d) {
+    *d = (Decimal){.minus = *p == '-'};
+    p += d->minus;
+    unsigned char *begin = p, *point;
+    int64_t        fraction = 0, n;
+    if (!digit(*p)) return NULL;
+    if (*p == '0')
+        p++;
+    else
+        for (; digit(*p); p++) d->digits = d->digits * 10 + (uint64_t)(*p - '0');
+    n = p - begin;
+    if (*p == '.') {
+        point = ++p;
+        p = run(p, end, &d->digits);
+        fraction = p - point;
+        if (fraction == 0) return NULL;
+    } else if (digit(*p)) {
+        return NULL;
+    }
+    d->power = -fraction;
+    if (n + fraction > 19) recount(begin, p, fraction, d);
+    return (*p | 0x20) == 'e' ? exponent(p + 1, &d->power) : p;
+}
+
+bool scan_number_skip(Scan *s) {
+    Decimal        d;
+    unsigned char *p = s->at < s->end ? decimal(s->at, s->end, &d) : NULL;
+    if (p != NULL) s->at = p;
+    return p != NULL;
+}
+
+// The C library's own reader, which is exact; by the rules of C, whatever the locale is. The text
+// has a terminator meanwhile, and something behind it, as numbers never end a request.
+static double library(unsigned char *begin, unsigned char *end, bool single) {
+    locale_t      c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    unsigned char next = *end;
+    *end = '\0';
+    double v = c == (locale_t)0 ? (double)NAN
+               : single         ? (double)strtof_l((char *)begin, NULL, c)
+                                : strtod_l((char *)begin, NULL, c);
+    *end = next;
+    if (c != (locale_t)0) freelocale(c);
+    return v;
+}
+
+enum { LEAST_POWER = -64, MOST_POWER = 38 };  // beyond them a float of 19 digits is 0 or infinite
+
+static const double powers[] = {
+    1e-64, 1e-63, 1e-62, 1e-61, 1e-60, 1e-59, 1e-58, 1e-57, 1e-56, 1e-55, 1e-54, 1e-53, 1e-52,
+    1e-51, 1e-50, 1e-49, 1e-48, 1e-47, 1e-46, 1e-45, 1e-44, 1e-43, 1e-42, 1e-41, 1e-40, 1e-39,
+    1e-38, 1e-37, 1e-36, 1e-35, 1e-34, 1e-33, 1e-32, 1e-31, 1e-30, 1e-29, 1e-28, 1e-27, 1e-26,
+    1e-25, 1e-24, 1e-23, 1e-22, 1e-21, 1e-20, 1e-19, 1e-18, 1e-17, 1e-16, 1e-15, 1e-14, 1e-13,
+    1e-12, 1e-11, 1e-10, 1e-9,  1e-8,  1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2,  1e-1,  1e0,
+    1e1,   1e2,   1e3,   1e4,   1e5,   1e6,   1e7,   1e8,   1e9,   1e10,  1e11,  1e12,  1e13,
+    1e14,  1e15,  1e16,  1e17,  1e18,  1e19,  1e20,  1e21,  1e22,  1e23,  1e24,  1e25,  1e26,
+    1e27,  1e28,  1e29,  1e30,  1e31,  1e32,  1e33,  1e34,  1e35,  1e36,  1e37,  1e38};
+_Static_assert(sizeof powers / sizeof *powers == MOST_POWER - LEAST_POWER + 1,
+               "one for each power");
+
+static float from_bits(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+// Below the smallest normal float, as the number of its last place. False: too close to call.
+static bool denormal(double v, float *out) {
+    double   places = v * 0x1p149;
+    uint32_t whole = (uint32_t)places;
+    double   part = places - whole;
+    if (fabs(part - 0.5) < 1e-6) return false;
+    *out = from_bits(whole + (part > 0.5));
+    return true;
+}
+
+// In doubles, whose error is below 4 units of their last place, so that only what comes as close
+// to the middle of two floats is in doubt. False: it is.
+static inline bool single(const Decimal *d, float *out) {
+    enum { DOUBT = 8 };
+    const uint64_t middle = UINT64_C(1) << 28, below = (UINT64_C(1) << 29) - 1;
+    uint64_t       bits;
+    if (d->digits == 0 || d->power < LEAST_POWER) {
+        *out = 0;
+        return true;
+    }
+    if (d->power > MOST_POWER) {
+        *out = HUGE_VALF;
+        return true;
+    }
+    double v = (double)d->digits * powers[d->power - LEAST_POWER];
+    if (v < 0x1p-126) return denormal(v, out);
+    memcpy(&bits, &v, sizeof bits);
+    if ((bits & below) - (middle - DOUBT) <= 2 * DOUBT) return false;
+    *out = (float)v;
+    return true;
+}
+
+static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, float *out) {
+    Decimal        d;
+    float          f;
+    unsigned char *p = decimal(*at, end, &d);
+    if (p == NULL) return SCAN_KIND;
+    if (!single(&d, &f)) f = (float)fabs(library(*at, p, true));
+    if (!(f <= 0x1.fffffep127F)) return SCAN_RANGE;
+    *at = p;
+    *out = d.minus ? -f : f;
+    return SCAN_OK;
+}
+
+static inline ScanFault read_f64(unsigned char **at, const unsigned char *end, double *out) {
+    enum { EXACT = 22 };  // powers of ten that a double holds
+    Decimal        d;
+    unsigned char *p = decimal(*at, end, &d);
+    if (p == NULL) return SCAN_KIND;
+    double v;
+    if (d.cut || d.digits >= UINT64_C(1) << 53 || d.power < -EXACT || d.power > EXACT)
+        v = fabs(library(*at, p, false));
+    else if (d.power < 0)
+        v = (double)d.digits / powers[-d.power - LEAST_POWER];
+    else
+        v = (double)d.digits * powers[d.power - LEAST_POWER];
+    if (!(v <= 0x1.fffffffffffffp1023)) return SCAN_RANGE;
+    *at = p;
+    *out = d.minus ? -v : v;
+    return SCAN_OK;
+}
+
+static inline ScanFault read_whole(unsigned char **at, int64_t least, uint64_t most, int64_t *out) {
+    unsigned char *p = *at;
+    bool           minus = *p == '-', over = false;
+    uint64_t       v = 0;
+    p += minus;
+    if (!digit(*p) || (*p == '0' && digit(p[1]))) return SCAN_KIND;
+    for (; digit(*p); p++)
+        over = __builtin_mul_overflow(v, UINT64_C(10), &v) ||
+               __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v) || over;
+    if (*p == '.' || (*p | 0x20) == 'e') return SCAN_FRACTION;
+    if (over || (minus ? v > (uint64_t)0 - (uint64_t)least : v > most)) return SCAN_RANGE;
+    *at = p;
+    *out = (int64_t)(minus ? (uint64_t)0 - v : v);
+    return SCAN_OK;
+}
+
+ScanFault scan_whole(Scan *s, int64_t least, uint64_t most, int64_t *out) {
+    return scan_peek(s) == 0 ? SCAN_KIND : read_whole(&s->at, least, most, out);
+}
+
+static inline ScanFault read_bool(unsigned char **at, const unsigned char *end, uint8_t *out) {
+    unsigned char *p = *at;
+    size_t         left = (size_t)(end - p), len = 1;
+    if (left > 4 && memcmp(p, "true", 4) == 0)
+        len = 4;
+    else if (left > 5 && memcmp(p, "false", 5) == 0)
+        len = 5;
+    else if (*p != '0' && *p != '1')
+        return SCAN_KIND;
+    else if (digit(p[1]) || p[1] == '.' || (p[1] | 0x20) == 'e')
+        return SCAN_KIND;
+    *out = *p == 't' || *p == '1';
+    *at = p + len;
+    return SCAN_OK;
+}
+
+static inline ScanFault read_text(unsigned char **at, Scan *s, Str *out) {
+    s->at = *at;
+    if (**at != '"') return SCAN_KIND;
+    if (scan_text(s, out) != ERR_OK) return SCAN_BROKEN;
+    *at = s->at;
+    return SCAN_OK;
+}
+
+static inline unsigned char *white(unsigned char *p) {
+    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
+    return p;
+}
+
+#define ROWS                                                                                       \
+    ROW(F32, float, read_f32(&p, s->end, &v), v, float)                                            \
+    ROW(F64, double, read_f64(&p, s->end, &v), v, double)                                          \
+    ROW(U8, int64_t, read_whole(&p, 0, UINT8_MAX, &v), (uint8_t)v, uint8_t)                        \
+    ROW(I8, int64_t, read_whole(&p, INT8_MIN, INT8_MAX, &v), (int8_t)v, int8_t)                    \
+    ROW(U16, int64_t, read_whole(&p, 0, UINT16_MAX, &v), (uint16_t)v, uint16_t)                    \
+    ROW(I16, int64_t, read_whole(&p, INT16_MIN, INT16_MAX, &v), (int16_t)v, int16_t)               \
+    ROW(U32, int64_t, read_whole(&p, 0, UINT32_MAX, &v), (uint32_t)v, uint32_t)                    \
+    ROW(I32, int64_t, read_whole(&p, INT32_MIN, INT32_MAX, &v), (int32_t)v, int32_t)               \
+    ROW(U64, int64_t, read_whole(&p, 0, UINT64_MAX, &v), (uint64_t)v, uint64_t)                    \
+    ROW(I64, int64_t, read_whole(&p, INT64_MIN, INT64_MAX, &v), (int64_t)v, int64_t)               \
+    ROW(BOOL, uint8_t, read_bool(&p, s->end, &v), v, uint8_t)                                      \
+    ROW(STR, Str, read_text(&p, s, &v), v, Str)
+
+// s->at is before a value or the end of the array; p moves.
+#define ROW(id, T, read, value, S)                                                                 \
+    static ScanFault row_##id(Scan *s, S *out, int64_t n, int64_t *done) {                         \
+        unsigned char *p = s->at;                                                                  \
+        ScanFault      f = SCAN_OK;                                                                \
+        int64_t        i = 0;                                                                      \
+        for (; i < n; i++) {                                                                       \
+            T v;                                                                                   \
+            p = white(p);                                                                          \
+            if (i > 0 && *p != ',') {                                                              \
+                f = *p == ']' ? SCAN_SHORT : SCAN_COMMA;                                           \
+                break;                                                                             \
+            }                                                                                      \
+            if (i > 0) p = white(p + 1);                                                           \
+            f = read;                                                                              \
+            if (f != SCAN_OK) break;                                                               \
+            out[i] = value;                                                                        \
+        }                                                                                          \
+        if (f == SCAN_KIND && i == 0 && *p == ']') f = SCAN_SHORT;                                 \
+        s->at = p;                                                                                 \
+        *done = i;                                                                                 \
+        return f;                                                                                  \
+    }
+ROWS
+#undef ROW
+
+    ScanFault
+    scan_row(Scan *s, DType t, void *out, int64_t n, int64_t *done) {
+    *done = 0;
+    if (scan_peek(s) == 0) return SCAN_SHORT;
+    switch (t) {
+#define ROW(id, T, read, value, S)                                                                 \
+    case DT_##id: return row_##id(s, out, n, done);
+        ROWS
+#undef ROW
+            default : return SCAN_KIND;
+    }
+}
