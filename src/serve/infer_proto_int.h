@@ -1,0 +1,20 @@
+// Infer proto: what decoding and encoding of gRPC's tensors share.
+#pragma once
+
+#include "serve/infer.h"
+#include "serve/wire.h"
+
+typedef struct ProtoContents {  // where InferTensorContents has the elements of a type
+    DType    dtype;
+    uint32_t field;
+    WireKind kind;
+} ProtoContents;
+
+const ProtoContents *proto_contents(DType t);  // NULL: such numbers go raw only
+
+// Bytes that are the tensor's elements, without copying where they are aligned. in->t has type and
+// shape.
+MUST_USE Err proto_take_raw(InferTensor *in, Str raw, Arena *a);
+// Elements of all InferTensorContents within an input's message; *n: how many there are.
+MUST_USE Err proto_count_typed(const InferTensor *in, const WireIn *message, size_t *n);
+MUST_USE Err proto_take_typed(InferTensor *in, const WireIn *message, size_t n, Arena *a);
