@@ -21,12 +21,21 @@ typedef struct StreamKind {
 
 extern const StreamKind stream_http1, stream_http2;
 
+// How much is lost by closing it: when connections run out, the oldest of the last kind has to go.
+typedef enum StreamUse {
+    STREAM_BUSY,  // a request or its answer is under way
+    STREAM_IDLE,  // between requests
+    STREAM_NEW,   // no request was ever complete
+} StreamUse;
+
 struct Stream {
     LoopFd            watch;  // looks for EPOLLIN at first
-    LoopTimer         timer;  // not armed at first
+    LoopTimer         timer;
+    TimeNs            due;  // what the timer is for; it may go off before that, and is set again
     const StreamKind *kind;
     Listener         *listener;
-    Stream           *next, *prev;
+    Stream           *next, *prev;  // oldest first
+    StreamUse         use;          // STREAM_NEW at first; the protocol sets it
     bool              draining;
     bool              closed;  // the memory stays until the loop's next round
 };
@@ -46,3 +55,8 @@ const ListenerLimits  *stream_limits(const Stream *s);
 const ExchangeHandler *stream_handler(const Stream *s);
 ListenerCounts        *stream_counts(Stream *s);  // requests and bad: the protocol counts them
 SlabPool              *stream_slabs(Stream *s);   // for bodies: within held_bytes
+SlabPool              *stream_pages(Stream *s);   // for heads and buffers: connections are bounded
+Str                    stream_date(Stream *s);    // "Date: ...\r\n", now
+
+// Takes over a connected socket, whatever comes of it; NULL: it was closed.
+Stream *stream_adopt(Listener *l, int fd);

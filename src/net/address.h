@@ -1,0 +1,28 @@
+// Address: where a listener listens: "127.0.0.1:8000", "[::1]:0", "localhost:80", "unix:/run/x.sock".
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/err.h"
+
+enum { ADDRESS_TEXT = 128 };
+
+typedef struct Address {
+    union {
+        struct sockaddr     any;
+        struct sockaddr_in  v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_un  local;
+    };
+    socklen_t len;
+} Address;
+
+MUST_USE Err address_read(const char *text, Address *out);  // names are not looked up
+bool         address_is_local(const Address *a);            // of this machine alone
+void         address_text(const Address *a, char out[ADDRESS_TEXT]);
+
+// A socket that does not wait and listens there; the address then has the port that it got.
+MUST_USE Err address_listen(Address *a, int *fd);

@@ -1,0 +1,216 @@
+#include "net/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "net/listener_int.h"
+
+enum { LISTENER_BATCH = 64, LISTENER_RESERVE = 64 };
+
+static const TimeNs LISTENER_SECOND = 1000000000;
+static const TimeNs LISTENER_RETRY = 50000000;  // after descriptors ran out
+static const TimeNs LISTENER_TRIM = 5000000000;
+
+static void listener_fill(ListenerLimits *o) {
+    if (!o->connections) o->connections = 1024;
+    if (!o->streams) o->streams = 128;
+    if (!o->headers) o->headers = 64;
+    if (!o->header_bytes) o->header_bytes = 16384;
+    if (!o->body_bytes) o->body_bytes = (size_t)64 << 20;
+    if (!o->held_bytes) o->held_bytes = (size_t)512 << 20;
+    if (!o->header_ns) o->header_ns = 10 * LISTENER_SECOND;
+    if (!o->body_ns) o->body_ns = 60 * LISTENER_SECOND;
+    if (!o->idle_ns) o->idle_ns = 75 * LISTENER_SECOND;
+    if (!o->write_ns) o->write_ns = 30 * LISTENER_SECOND;
+}
+
+// The oldest among those whose loss hurts least; NULL: all are busy.
+static Stream *listener_victim(const Listener *l) {
+    Stream *idle = NULL;
+    for (Stream *s = l->oldest; s; s = s->next) {
+        if (s->use == STREAM_NEW) return s;
+        if (s->use == STREAM_IDLE && !idle) idle = s;
+    }
+    return idle;
+}
+
+// Descriptors are numbered from below: a high one tells that few are left for files and models.
+static bool listener_scarce(int fd) {
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur == RLIM_INFINITY) return false;
+    rlim_t reserve = r.rlim_cur / 4 < LISTENER_RESERVE ? r.rlim_cur / 4 : LISTENER_RESERVE;
+    return (rlim_t)fd + reserve >= r.rlim_cur;
+}
+
+static void listener_take(Listener *l, int fd) {
+    Stream *victim = NULL;
+    bool    full = l->counts.open >= l->options.limits.connections || listener_scarce(fd);
+    if (full) victim = listener_victim(l);
+    if (victim) stream_close(victim);
+    if ((full && !victim) || !stream_adopt(l, fd)) {
+        if (full && !victim) close(fd);
+        l->counts.refused++;
+    } else {
+        l->counts.accepted++;
+    }
+}
+
+// Looks away for a while, so that a connection that cannot be had is not asked for again and again.
+static void listener_back_off(Listener *l) {
+    Stream *victim = listener_victim(l);
+    if (victim) stream_close(victim);
+    loop_events(l->loop, &l->watch, 0);
+    CHECK(loop_arm(l->loop, &l->retry, loop_now(l->loop) + LISTENER_RETRY) == ERR_OK);
+}
+
+// False: nobody waits any more, or it is no use to go on.
+static bool listener_accept(Listener *l) {
+    int fd = accept4(l->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        listener_take(l, fd);
+        return true;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) return true;
+    listener_back_off(l);
+    return false;
+}
+
+static void listener_ready(void *self, uint32_t events) {
+    Listener *l = self;
+    (void)events;
+    for (int i = 0; i < LISTENER_BATCH && listener_accept(l); i++) {}
+}
+
+static void listener_again(void *self) {
+    Listener *l = self;
+    CHECK(loop_arm(l->loop, &l->retry, INT64_MAX) == ERR_OK);
+    if (!l->draining) loop_events(l->loop, &l->watch, EPOLLIN);
+}
+
+void listener_reap_soon(Listener *l, TimeNs at) {
+    if (at < l->reap.at) CHECK(loop_arm(l->loop, &l->reap, at) == ERR_OK);
+}
+
+static void listener_bury(Listener *l) {
+    while (l->dead) {
+        Stream *s = l->dead;
+        l->dead = s->next;
+        free(s);
+    }
+}
+
+static void listener_reap(void *self) {
+    Listener *l = self;
+    TimeNs    now = loop_now(l->loop);
+    listener_bury(l);
+    if (now - l->trimmed >= LISTENER_TRIM) {
+        slab_trim(&l->slabs);
+        slab_trim(&l->pages);
+        l->trimmed = now;
+    }
+    bool spare = l->slabs.spare || l->pages.spare || l->counts.open;
+    CHECK(loop_arm(l->loop, &l->reap, spare ? now + LISTENER_TRIM : INT64_MAX) == ERR_OK);
+}
+
+static void listener_remember_file(Listener *l) {
+    struct stat st;
+    if (l->address.any.sa_family != AF_UNIX || lstat(l->address.local.sun_path, &st) != 0) return;
+    l->file_dev = st.st_dev;
+    l->file_ino = st.st_ino;
+}
+
+static void listener_remove_file(const Listener *l) {
+    struct stat st;
+    if (l->address.any.sa_family != AF_UNIX || lstat(l->address.local.sun_path, &st) != 0) return;
+    if (S_ISSOCK(st.st_mode) && st.st_dev == l->file_dev && st.st_ino == l->file_ino)
+        unlink(l->address.local.sun_path);
+}
+
+static void listener_shut(Listener *l) {
+    if (l->watch.fd < 0) return;
+    loop_forget(l->loop, &l->watch);
+    listener_remove_file(l);
+    close(l->watch.fd);
+    l->watch.fd = -1;
+}
+
+static Err listener_start(Listener *l) {
+    TRY(address_read(l->options.address, &l->address));
+    TRY(address_listen(&l->address, &l->watch.fd));
+    listener_remember_file(l);
+    address_text(&l->address, l->text);
+    l->options.address = l->text;
+    TRY(loop_arm(l->loop, &l->retry, INT64_MAX));
+    TRY(loop_arm(l->loop, &l->reap, INT64_MAX));
+    return loop_watch(l->loop, &l->watch);
+}
+
+Err listener_open(Listener **out, Loop *loop, const ListenerOptions *o) {
+    Listener *l = calloc(1, sizeof *l);
+    if (!l) return err_set(ERR_LIMIT, "no memory for a listener");
+    l->loop = loop;
+    l->options = *o;
+    listener_fill(&l->options.limits);
+    l->kind = o->protocol == LISTENER_HTTP2 ? &stream_http2 : &stream_http1;
+    l->watch = (LoopFd){-1, EPOLLIN, listener_ready, l};
+    l->retry = (LoopTimer){.fire = listener_again, .self = l};
+    l->reap = (LoopTimer){.fire = listener_reap, .self = l};
+    l->slabs.most = l->options.limits.held_bytes;
+    l->pages.most = SIZE_MAX;
+    Err e = listener_start(l);
+    if (e != ERR_OK) {
+        listener_close(l);
+        return e;
+    }
+    *out = l;
+    return ERR_OK;
+}
+
+const char *listener_address(const Listener *l) { return l->text; }
+
+ListenerCounts listener_counts(const Listener *l) {
+    ListenerCounts c = l->counts;
+    c.held_bytes = l->slabs.held;
+    return c;
+}
+
+// Who has connected already is served.
+void listener_drain(Listener *l) {
+    if (l->draining) return;
+    l->draining = true;
+    for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {}
+    listener_shut(l);
+    for (Stream *s = l->oldest, *next; s; s = next) {
+        next = s->next;
+        s->draining = true;
+        s->kind->drain(s);
+    }
+}
+
+bool listener_drained(const Listener *l) { return !l->oldest; }
+
+void listener_close(Listener *l) {
+    if (!l) return;
+    listener_shut(l);
+    while (l->oldest) stream_close(l->oldest);
+    loop_disarm(l->loop, &l->retry);
+    loop_disarm(l->loop, &l->reap);
+    listener_bury(l);
+    slab_finish(&l->slabs);
+    slab_finish(&l->pages);
+    free(l);
+}
+
+Err listener_is_local(const char *address, bool *out) {
+    Address a;
+    TRY(address_read(address, &a));
+    *out = address_is_local(&a);
+    return ERR_OK;
+}

@@ -1,0 +1,31 @@
+// Listener, inside: what listener.c and stream.c share.
+#pragma once
+
+#include "net/address.h"
+#include "net/stream.h"
+
+enum { LISTENER_DATE = 40 };
+
+struct Listener {
+    Loop             *loop;
+    ListenerOptions   options;  // limits are filled in
+    const StreamKind *kind;
+    Address           address;
+    char              text[ADDRESS_TEXT];
+    dev_t             file_dev;  // of a Unix socket's file, so that nobody else's is removed
+    ino_t             file_ino;
+    LoopFd            watch;
+    LoopTimer         retry;            // accept again
+    LoopTimer         reap;             // free what is dead; trim the pools
+    Stream           *oldest, *newest;  // open
+    Stream           *dead;             // closed in this round
+    SlabPool          slabs, pages;
+    ListenerCounts    counts;
+    TimeNs            trimmed;
+    TimeNs            date_until;
+    size_t            date_len;
+    char              date[LISTENER_DATE];
+    bool              draining;
+};
+
+void listener_reap_soon(Listener *l, TimeNs at);

@@ -1,0 +1,148 @@
+#include "net/stream.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "net/listener_int.h"
+
+static void stream_ready(void *self, uint32_t events) {
+    Stream *s = self;
+    s->kind->ready(s, events);
+}
+
+// Cannot fail: the timer is never without a place among the loop's but while it fires.
+static void stream_set_timer(Stream *s, TimeNs at) {
+    CHECK(loop_arm(s->listener->loop, &s->timer, at) == ERR_OK);
+}
+
+static void stream_fire(void *self) {
+    Stream *s = self;
+    bool    due = s->due <= loop_now(s->listener->loop);
+    stream_set_timer(s, due ? INT64_MAX : s->due);
+    if (!due) return;
+    s->due = INT64_MAX;
+    s->kind->expire(s);
+}
+
+void stream_arm(Stream *s, TimeNs at) {
+    s->due = at;
+    if (at < s->timer.at) stream_set_timer(s, at);
+}
+
+TimeNs stream_now(const Stream *s) { return loop_now(s->listener->loop); }
+
+void stream_want(Stream *s, uint32_t events) { loop_events(s->listener->loop, &s->watch, events); }
+
+ssize_t stream_read(Stream *s, void *to, size_t size) {
+    ssize_t n;
+    do n = recv(s->watch.fd, to, size, 0);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0) return n;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? STREAM_LATER : STREAM_BROKEN;
+}
+
+ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n) {
+    struct msghdr m = {.msg_iov = pieces, .msg_iovlen = n};
+    ssize_t       sent;
+    do sent = sendmsg(s->watch.fd, &m, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent >= 0) return sent;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? STREAM_LATER
+                                                                       : STREAM_BROKEN;
+}
+
+static void stream_link(Stream *s) {
+    Listener *l = s->listener;
+    s->prev = l->newest;
+    if (l->newest) l->newest->next = s;
+    else l->oldest = s;
+    l->newest = s;
+    l->counts.open++;
+}
+
+static void stream_unlink(Stream *s) {
+    Listener *l = s->listener;
+    if (s->prev) s->prev->next = s->next;
+    else l->oldest = s->next;
+    if (s->next) s->next->prev = s->prev;
+    else l->newest = s->prev;
+    l->counts.open--;
+}
+
+// Its memory stays for those that are on the stack above it.
+static void stream_bury(Stream *s) {
+    Listener *l = s->listener;
+    s->closed = true;
+    loop_disarm(l->loop, &s->timer);
+    loop_forget(l->loop, &s->watch);
+    close(s->watch.fd);
+    stream_unlink(s);
+    s->next = l->dead;
+    l->dead = s;
+    listener_reap_soon(l, 0);
+}
+
+void stream_close(Stream *s) {
+    if (s->closed) return;
+    stream_bury(s);
+    s->kind->finish(s);
+}
+
+static Err stream_start(Stream *s) {
+    Loop *loop = s->listener->loop;
+    TRY(loop_arm(loop, &s->timer, INT64_MAX));
+    Err e = loop_watch(loop, &s->watch);
+    if (e != ERR_OK) loop_disarm(loop, &s->timer);
+    return e;
+}
+
+Stream *stream_adopt(Listener *l, int fd) {
+    int     one = 1;
+    Stream *s = calloc(1, l->kind->bytes);
+    if (s) {
+        s->watch = (LoopFd){fd, EPOLLIN, stream_ready, s};
+        s->timer = (LoopTimer){.fire = stream_fire, .self = s};
+        s->due = INT64_MAX;
+        s->kind = l->kind;
+        s->listener = l;
+        s->use = STREAM_NEW;
+    }
+    if (!s || stream_start(s) != ERR_OK) {
+        close(fd);
+        free(s);
+        return NULL;
+    }
+    if (l->address.any.sa_family != AF_UNIX)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    stream_link(s);
+    if (s->kind->open(s) == ERR_OK) return s->closed ? NULL : s;
+    if (!s->closed) stream_bury(s);
+    return NULL;
+}
+
+const ListenerLimits  *stream_limits(const Stream *s) { return &s->listener->options.limits; }
+const ExchangeHandler *stream_handler(const Stream *s) { return &s->listener->options.handler; }
+ListenerCounts        *stream_counts(Stream *s) { return &s->listener->counts; }
+SlabPool              *stream_slabs(Stream *s) { return &s->listener->slabs; }
+SlabPool              *stream_pages(Stream *s) { return &s->listener->pages; }
+
+Str stream_date(Stream *s) {
+    Listener *l = s->listener;
+    if (stream_now(s) >= l->date_until) {
+        TimeNs    wall = clock_now(clock_wall());
+        time_t    seconds = wall / 1000000000;
+        struct tm tm;
+        gmtime_r(&seconds, &tm);
+        l->date_len = strftime(l->date, sizeof l->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+        l->date_until = stream_now(s) + 1000000000 - wall % 1000000000;
+    }
+    return (Str){l->date, l->date_len};
+}
