@@ -70,6 +70,7 @@ typedef struct PlainRule {
     _Atomic uint32_t rejects;  // so many more, before it starts anything
     uint32_t         layers;   // of a block; 0: all
     uint32_t         cores;    // of a block; 0: 1
+    bool             once;     // closes after the first block
 } PlainRule;
 
 static inline size_t served_size(const NodeSetup *setup, const void *settings) {
@@ -111,6 +112,7 @@ static inline uint32_t served_decide(void *state, const NodeView *v, NodeAction 
                                 .wanted = p->cores > 0 ? p->cores : 1,
                                 .cores = served_take(&free, p->cores > 0 ? p->cores : 1),
                                 .versions = versions};
+        if (p->once) atomic_store(p->closed, true);
     }
     return n;
 }

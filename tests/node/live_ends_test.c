@@ -1,0 +1,230 @@
+// How requests end other than by an answer: full queues, time that is over, owners who go away,
+// refusals, blocks that never end.
+#include "tests/node/served.h"
+
+static TestTenant tiny;
+
+static int build(void **state) {
+    (void)state;
+    tenant_build(&tiny, NULL, 1);
+    return 0;
+}
+
+static int finish(void **state) {
+    (void)state;
+    tenant_finish(&tiny);
+    return 0;
+}
+
+typedef struct Bed {
+    NodeLive    *live;
+    NodeMachine  machine;
+    PlainRule    rule;
+    _Atomic bool closed;
+} Bed;
+
+static void bed_open(Bed *b, NodeLiveOptions o, LiveTenant t) {
+    uint32_t number = 0;
+    o.fixed = true;
+    if (o.cores == 0) o.cores = 1;
+    tenant_check(node_live_create(&b->live, &o));
+    b->machine = served_machine(b->live);
+    b->rule.closed = &b->closed;
+    tenant_check(node_live_join(b->live, &t, &number));
+    tenant_check(node_live_govern(b->live, &served_plain, &b->rule, &b->machine));
+}
+
+// Lets the policy look again.
+static void open_door(Bed *b) {
+    atomic_store(&b->closed, false);
+    node_live_cancel(b->live);
+}
+
+static void queues_have_a_bound(void **state) {
+    (void)state;
+    Bed        b = {.closed = true};
+    Served     s[6] = {0};
+    LiveTenant t = served_tenant(&tiny);
+    t.queue = 4;
+    bed_open(&b, (NodeLiveOptions){0}, t);
+    for (uint32_t i = 0; i < 6; i++) served_ask(b.live, &s[i], (LiveAsk){0});
+    for (uint32_t i = 4; i < 6; i++) {
+        assert_int_equal(served_wait(&s[i])->end, LIVE_FULL);
+        assert_int_equal(s[i].answer.timing.waiting, 4);
+    }
+    open_door(&b);
+    for (uint32_t i = 0; i < 4; i++) assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+    node_live_destroy(b.live);
+}
+
+// Nothing happens in the engine meanwhile: a timer sees to it.
+static void time_runs_out_by_itself(void **state) {
+    (void)state;
+    Bed    b = {.closed = true};
+    Served s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
+    served_ask(b.live, &s[0], (LiveAsk){.expire = 30000000});
+    served_ask(b.live, &s[1], (LiveAsk){.expire = 5000000, .deadline = 1000000});
+    served_ask(b.live, &s[2], (LiveAsk){0});
+    for (uint32_t i = 0; i < 2; i++) {
+        const LiveAnswer *a = served_wait(&s[i]);
+        assert_int_equal(a->end, LIVE_EXPIRED);
+        assert_int_equal(a->timing.queue_ns, a->finish - a->arrival);
+        assert_true(a->timing.queue_ns >= (i == 0 ? 30000000 : 5000000));
+        assert_true(a->timing.blocks == 0 && a->outputs == NULL);
+    }
+    assert_int_equal(s[1].answer.timing.late_cause, LIVE_OVERLOAD);
+    assert_true(s[1].answer.finish < s[0].answer.finish);
+    open_door(&b);
+    assert_int_equal(served_wait(&s[2])->end, LIVE_DONE);
+    node_live_destroy(b.live);
+}
+
+// The door closes behind its first block.
+static void time_runs_out_between_blocks(void **state) {
+    (void)state;
+    Bed    b = {.rule = {.layers = 1, .once = true}};
+    Served s = {0};
+    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
+    served_ask(b.live, &s, (LiveAsk){.expire = 10000000});
+    const LiveAnswer *a = served_wait(&s);
+    assert_int_equal(a->end, LIVE_EXPIRED);
+    assert_int_equal(a->timing.blocks, 1);
+    assert_true(a->timing.paused_ns > 0 && a->timing.pauses == 1);
+    assert_int_equal(a->timing.queue_ns + a->timing.compute_ns + a->timing.paused_ns,
+                     a->finish - a->arrival);
+    node_live_destroy(b.live);
+}
+
+static void owners_may_go(void **state) {
+    (void)state;
+    Bed    b = {.closed = true};
+    Served s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
+    for (uint32_t i = 0; i < 3; i++) served_ask(b.live, &s[i], (LiveAsk){0});
+    atomic_store(&s[1].cancelled, true);
+    node_live_cancel(b.live);
+    assert_int_equal(served_wait(&s[1])->end, LIVE_CANCELLED);
+    assert_int_equal(atomic_load(&s[0].answers) + atomic_load(&s[2].answers), 0);
+    open_door(&b);
+    assert_int_equal(served_wait(&s[0])->end, LIVE_DONE);
+    assert_int_equal(served_wait(&s[2])->end, LIVE_DONE);
+    node_live_destroy(b.live);
+}
+
+static void the_late_may_be_served(void **state) {
+    (void)state;
+    Bed    b = {.rule = {.rejects = 1}};
+    Served s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
+    served_ask(b.live, &s[0], (LiveAsk){.deadline = 1});
+    assert_int_equal(served_wait(&s[0])->end, LIVE_REFUSED);
+    atomic_store(&b.rule.rejects, 3);
+    served_ask(b.live, &s[1], (LiveAsk){.deadline = 1, .late_ok = true});
+    assert_int_equal(served_wait(&s[1])->end, LIVE_DONE);
+    assert_int_equal(s[1].answer.outcome, OUTCOME_LATE);
+    node_live_destroy(b.live);
+}
+
+static void ranks_go_first(void **state) {
+    (void)state;
+    static const double   priority[] = {0, 3, 1, 2, 1};
+    static const uint32_t place[] = {2, 4, 0, 3, 1};
+    Bed                   b = {.closed = true};
+    Served                s[5] = {0};
+    _Atomic uint32_t      order = 0;
+    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
+    for (uint32_t i = 0; i < 5; i++) {
+        s[i].order = &order;
+        served_ask(b.live, &s[i], (LiveAsk){.priority = priority[i]});
+    }
+    open_door(&b);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].place, place[i]);
+    node_live_destroy(b.live);
+}
+
+static uint32_t body_value(Graph *g, const char *name, DType t) {
+    uint32_t v = graph_value(g, name);
+    g->values[v].type = (Tensor){.dtype = t};
+    graph_input(g, v);
+    return v;
+}
+
+// while (true) x = x + x, behind a step that is compiled.
+static void build_endless(TestTenant *t) {
+    Net n;
+    *t = (TestTenant){0};
+    tenant_check(model_init(&t->model, "endless"));
+    Graph *g = t->model.graph, *body = graph_create(g->arena, g, "body");
+    net_init(&n, g, 1);
+    uint32_t x = net_act(&n, NET_TANH, net_input(&n, "x", DT_F32, 1, (int64_t[]){4}));
+    (void)body_value(body, "i", DT_I64);
+    uint32_t  go = body_value(body, "go", DT_BOOL), v = graph_value(body, "v");
+    uint32_t *io = arena_new(g->arena, uint32_t, 7);
+    Attr     *attr = arena_new(g->arena, Attr, 1);
+    graph_input(body, v);
+    graph_output(body, go);
+    io[4] = io[5] = v;
+    io[6] = graph_value(body, "w");
+    (void)graph_node(body, (Node){.name = "twice",
+                                  .op = OP_Add,
+                                  .version = 14,
+                                  .n_in = 2,
+                                  .n_out = 1,
+                                  .in = io + 4,
+                                  .out = io + 6});
+    graph_output(body, io[6]);
+    *attr = (Attr){.name = "body", .kind = ATTR_GRAPH, .v.g = body};
+    io[0] = io[1] = NO_VALUE;
+    io[2] = x;
+    io[3] = graph_value(g, "y");
+    (void)graph_node(g, (Node){.name = "forever",
+                               .op = OP_Loop,
+                               .version = 17,
+                               .n_in = 3,
+                               .n_out = 1,
+                               .n_attr = 1,
+                               .in = io,
+                               .out = io + 3,
+                               .attrs = attr});
+    graph_output(g, io[3]);
+    tenant_check(graph_sort(g));
+    tenant_make(t, false);
+}
+
+static void endless_blocks_are_stopped(void **state) {
+    (void)state;
+    Bed        b = {.rule = {0}};
+    TestTenant endless;
+    Served     s[2] = {0}, other = {.of = &tiny};
+    build_endless(&endless);
+    assert_true(endless.program.done != NULL);
+    bed_open(&b, (NodeLiveOptions){.watchdog_ns = 80000000}, served_tenant(&endless));
+    LiveTenant t = served_tenant(&tiny);
+    uint32_t   number = 0;
+    tenant_check(node_live_join(b.live, &t, &number));
+    tenant_check(node_live_govern(b.live, &served_plain, &b.rule, &b.machine));
+    for (uint32_t i = 0; i < 2; i++) {
+        served_ask(b.live, &s[i], (LiveAsk){0});
+        assert_int_equal(served_wait(&s[i])->end, LIVE_STUCK);
+        assert_non_null(strstr(s[i].answer.failed, "took too long"));
+        assert_true(s[i].answer.timing.compute_ns >= 70000000);
+    }
+    served_ask(b.live, &other, (LiveAsk){.tenant = number});
+    assert_int_equal(served_wait(&other)->end, LIVE_DONE);
+    assert_true(other.right);
+    node_live_leave(b.live, 0);
+    node_live_destroy(b.live);
+    tenant_finish(&endless);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_have_a_bound),          cmocka_unit_test(time_runs_out_by_itself),
+        cmocka_unit_test(time_runs_out_between_blocks), cmocka_unit_test(owners_may_go),
+        cmocka_unit_test(the_late_may_be_served),       cmocka_unit_test(ranks_go_first),
+        cmocka_unit_test(endless_blocks_are_stopped),
+    };
+    return cmocka_run_group_tests(tests, build, finish);
+}
