@@ -110,19 +110,17 @@ static json_t *config_json(const Served *s) {
 }
 
 static void tell_stats(RestCall *c) {
-    Rest      *r = c->rest;
-    MetricsNow at;
-    LiveStatus live;
-    Str        out, name = {c->route.name, strlen(c->route.name)};
-    Str        version = {c->route.version, strlen(c->route.version)};
+    Rest *r = c->rest;
+    Str   out, name = {c->route.name, strlen(c->route.name)};
+    Str   version = {c->route.version, strlen(c->route.version)};
     if (name.len > 0 && fleet_find(r->o.fleet, name, version) == NULL) {
         rest_error(c->x, c, 404, 0, "this model is not known");
         return;
     }
     if (name.len == 0) name.at = NULL;
     if (version.len == 0) version.at = NULL;
-    Err e = rest_look(r, &at, &live);
-    if (e == ERR_OK) e = metrics_stats(r->o.metrics, &at, name, version, &r->scratch, &out);
+    arena_rewind(&r->scratch, 0);
+    Err e = metrics_stats(r->o.metrics, r->o.fleet, name, version, &r->scratch, &out);
     if (e == ERR_OK)
         rest_text(c, 200, "application/json", out.at, out.len);
     else

@@ -39,5 +39,3 @@ void rest_infer(Rest *r, Exchange *x, const Route *route);
 void rest_info(RestCall *c);   // server, models, readiness, config, stats
 void rest_ops(RestCall *c);    // metrics, why, trace
 void rest_admin(RestCall *c);  // index, load, unload
-// What metrics and statistics look at now, in the scratch arena, which is emptied first.
-MUST_USE Err rest_look(Rest *r, MetricsNow *at, LiveStatus *live);

@@ -4,23 +4,16 @@
 
 #include "serve/rest_int.h"
 
-Err rest_look(Rest *r, MetricsNow *at, LiveStatus *live) {
-    arena_rewind(&r->scratch, 0);
-    TRY(node_live_status(r->o.engine, &r->scratch, live));
-    *at = (MetricsNow){.fleet = r->o.fleet,
-                       .live = live,
-                       .asks = desk_busy(r->o.desk),
-                       .ready = r->o.ready(r->o.self)};
-    r->o.listeners(r->o.self, at);
-    return ERR_OK;
-}
-
 static void tell_metrics(RestCall *c) {
     Rest      *r = c->rest;
-    MetricsNow at;
+    MetricsNow at = {.fleet = r->o.fleet, .asks = desk_busy(r->o.desk)};
     LiveStatus live;
     Str        out;
-    Err        e = rest_look(r, &at, &live);
+    arena_rewind(&r->scratch, 0);
+    Err e = node_live_status(r->o.engine, &r->scratch, &live);
+    at.live = &live;
+    at.ready = r->o.ready(r->o.self);
+    r->o.listeners(r->o.self, &at);
     if (e == ERR_OK) e = metrics_text(r->o.metrics, &at, &r->scratch, &out);
     if (e == ERR_OK)
         rest_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", out.at, out.len);
