@@ -1,0 +1,235 @@
+// What a configuration asks for against what is there.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/fleet_int.h"
+
+static bool same_int(int64_t a, int64_t b) { return a == b; }
+static bool same_double(double a, double b) { return a == b; }
+static bool same_string(const char *a, const char *b) { return strcmp(a, b) == 0; }
+#define same_bool  same_int
+#define same__Bool same_int
+
+bool fleet_same_settings(const ConfigModel *a, const ConfigModel *b) {
+    bool same = true;
+#define X(name, kind, def, lo, hi, about) same = same && same_##kind(a->set.name, b->set.name);
+    TENANT_SETTINGS(X)
+#undef X
+    return same;
+}
+
+typedef struct Batch {  // who asked for several models at once
+    void (*done)(void *self, uint32_t failed);
+    void (*said)(void *self, const char *why);
+    void    *self;
+    uint32_t left, failed;
+    char     why[UNIT_WHY];
+} Batch;
+
+static void batch_one(void *self, const char *why) {
+    Batch *b = self;
+    if (why != NULL) {
+        if (b->failed++ == 0) (void)snprintf(b->why, sizeof b->why, "%s", why);
+    }
+    if (--b->left > 0) return;
+    if (b->done != NULL) b->done(b->self, b->failed);
+    if (b->said != NULL) b->said(b->self, b->failed > 0 ? b->why : NULL);
+    free(b);
+}
+
+static void attach(Unit *u, Batch *b) {
+    Caller *c = malloc(sizeof *c);
+    if (c == NULL) {
+        b->left++;
+        batch_one(b, "no memory");
+        return;
+    }
+    *c = (Caller){.next = u->callers, .done = batch_one, .self = b};
+    u->callers = c;
+    b->left++;
+}
+
+static void hand_on(Unit *from, Unit *to) {
+    Caller **end = &to->callers;
+    while (*end != NULL) end = &(*end)->next;
+    *end = from->callers;
+    from->callers = NULL;
+}
+
+static void give_up_heir(Unit *u) {
+    if (u->heir == NULL) return;
+    atomic_store(&u->heir->unwanted, true);
+    u->heir->elder = NULL;
+    u->heir = NULL;
+}
+
+static Unit *find(Fleet *f, const char *name, const char *version) {
+    Seat *s = seat_find(f, (Str){name, strlen(name)});
+    Unit *u = s != NULL ? s->units : NULL;
+    while (u != NULL && strcmp(u->pub.version, version) != 0) u = u->next;
+    return u;
+}
+
+static bool same_source(const Unit *u, const ConfigModel *m, const SourceStamp *stamp) {
+    return strcmp(u->pub.config->path, m->path) == 0 && source_same_stamp(&u->stamp, stamp) &&
+           fleet_same_settings(u->pub.config, m);
+}
+
+// A unit that is not served takes no part any more; who waited for it waits for the next.
+static void displace(Unit *u, Unit *by) {
+    give_up_heir(u);
+    u->unloaded = false;
+    seat_remove(u);
+    if (u->loading) hand_on(u, by);
+    unit_retire(u);
+}
+
+static Err open_unit(Fleet *f, const Config *c, const ConfigModel *m, const SourceStamp *stamp,
+                     Unit **out) {
+    TRY(unit_open(f, c, m, out));
+    (*out)->stamp = *stamp;
+    return ERR_OK;
+}
+
+static Err load_anew(Fleet *f, const Config *c, const ConfigModel *m, const SourceStamp *stamp,
+                     Unit *old, Batch *b) {
+    Unit *u = NULL;
+    TRY(open_unit(f, c, m, stamp, &u));
+    if (old != NULL && old->pub.state == FLEET_READY) {
+        give_up_heir(old);
+        u->elder = old;
+        old->heir = u;
+    } else {
+        if (old != NULL) displace(old, u);
+        Err e = seat_add(u);
+        if (e != ERR_OK) {
+            unit_free(u);
+            return e;
+        }
+    }
+    attach(u, b);
+    unit_load(u);
+    return ERR_OK;
+}
+
+static void rebind(Unit *u, const Config *c, const ConfigModel *m) {
+    u->from = c;
+    u->pub.config = m;
+}
+
+// Loads one version unless it is there, or on its way, as it should be.
+static Err want(Fleet *f, const Config *c, const ConfigModel *m, Batch *b) {
+    Unit       *u = find(f, m->name, m->version);
+    Unit       *coming = u != NULL && u->pub.state == FLEET_READY ? u->heir : u;
+    SourceStamp stamp;
+    bool        there = source_stamp(m->path, &stamp) == ERR_OK;
+    if (u != NULL) u->doomed = false;
+    if (u != NULL && u->pub.state == FLEET_READY && u->heir == NULL && there &&
+        same_source(u, m, &stamp)) {
+        rebind(u, c, m);
+        return ERR_OK;
+    }
+    if (coming != NULL && coming->loading && !atomic_load(&coming->unwanted) &&
+        same_source(coming, m, &stamp)) {
+        rebind(coming, c, m);
+        attach(coming, b);
+        return ERR_OK;
+    }
+    return load_anew(f, c, m, &stamp, u, b);
+}
+
+static bool is_named(const Config *c, const Unit *u) {
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, u->pub.name) == 0 &&
+            strcmp(c->models[i].version, u->pub.version) == 0)
+            return true;
+    return false;
+}
+
+static bool another_comes(const Unit *u) {
+    for (const Unit *o = u->fleet->seats[u->pub.seat].units; o != NULL; o = o->next)
+        if (o != u && !o->doomed && o->loading && !atomic_load(&o->unwanted)) return true;
+    return false;
+}
+
+static void drop(Unit *u) {
+    if (u->pub.state == FLEET_UNLOADING) return;
+    give_up_heir(u);
+    u->doomed = u->pub.state == FLEET_READY && another_comes(u);
+    if (!u->doomed) unit_retire(u);
+}
+
+static void drop_unnamed(Fleet *f, const Config *c) {
+    for (uint32_t i = f->n_listed; i > 0; i--)
+        if (!is_named(c, f->listed[i - 1])) drop(f->listed[i - 1]);
+}
+
+static Batch *batch(void (*done)(void *self, uint32_t failed),
+                    void (*said)(void *self, const char *why), void *self) {
+    Batch *b = calloc(1, sizeof *b);
+    if (b != NULL) *b = (Batch){.done = done, .said = said, .self = self, .left = 1};
+    return b;
+}
+
+static void want_all(Fleet *f, const Config *c, const char *name, Batch *b) {
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        if (name != NULL && strcmp(c->models[i].name, name) != 0) continue;
+        if (want(f, c, &c->models[i], b) == ERR_OK) continue;
+        b->left++;
+        batch_one(b, err_why());
+    }
+}
+
+void fleet_reload(Fleet *f, const Config *c, void (*done)(void *self, uint32_t failed),
+                  void *self) {
+    Batch *b = batch(done, NULL, self);
+    if (b == NULL) {
+        if (done != NULL) done(self, c->n_models);
+        return;
+    }
+    f->config = c;
+    want_all(f, c, NULL, b);
+    drop_unnamed(f, c);
+    batch_one(b, NULL);
+}
+
+static bool is_known(const Config *c, const char *name) {
+    for (uint32_t i = 0; c != NULL && i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0) return true;
+    return false;
+}
+
+void fleet_load(Fleet *f, const char *name, void (*done)(void *self, const char *why), void *self) {
+    Batch *b = is_known(f->config, name) ? batch(NULL, done, self) : NULL;
+    if (b == NULL) {
+        done(self, is_known(f->config, name) ? "no memory" : "no such model is configured");
+        return;
+    }
+    want_all(f, f->config, name, b);
+    batch_one(b, NULL);
+}
+
+static void unload(Unit *u, Batch *b) {
+    give_up_heir(u);
+    u->doomed = false;
+    u->unloaded = true;
+    if (u->pub.state == FLEET_UNAVAILABLE) return;
+    if (!u->loading) attach(u, b);
+    if (u->pub.state != FLEET_UNLOADING) unit_retire(u);
+}
+
+void fleet_unload(Fleet *f, const char *name, void (*done)(void *self, const char *why),
+                  void *self) {
+    Seat  *s = seat_find(f, (Str){name, strlen(name)});
+    Batch *b = s != NULL && s->units != NULL ? batch(NULL, done, self) : NULL;
+    if (b == NULL) {
+        done(self, s != NULL && s->units != NULL ? "no memory" : "no such model is known");
+        return;
+    }
+    for (Unit *u = s->units, *next = NULL; u != NULL; u = next) {
+        next = u->next;
+        unload(u, b);
+    }
+    batch_one(b, NULL);
+}

@@ -1,0 +1,324 @@
+// Units: versions of models from the first byte of a file to the last page given back.
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "serve/fleet_int.h"
+
+#define LEAST_TARGET_NS INT64_C(1000000)
+#define FAR_NS          INT64_C(60000000000)  // where there is no target
+
+enum { ARENA_SHIFT = 24, THROUGHPUT_TIMES = 10 };
+
+static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
+
+void unit_tell(Unit *u) {
+    Fleet *f = u->fleet;
+    if (f->open && u->listed && f->o.changed != NULL) f->o.changed(f->o.self, &u->pub);
+}
+
+void unit_answer(Unit *u, const char *why) {
+    Caller *c = u->callers;
+    u->callers = NULL;
+    while (c != NULL) {
+        Caller *next = c->next;
+        c->done(c->self, why);
+        free(c);
+        c = next;
+    }
+}
+
+Err unit_open(Fleet *f, const Config *from, const ConfigModel *m, Unit **out) {
+    Unit *u = calloc(1, sizeof *u);
+    if (u == NULL) return err_set(ERR_LIMIT, "no memory for model '%s'", m->name);
+    *u = (Unit){.fleet = f, .from = from};
+    u->pub = (Served){.config = m, .state = FLEET_LOADING, .reason = ""};
+    Err e = seat_take(f, m->name, &u->pub.seat);
+    if (e == ERR_OK) {
+        u->pub.name = f->seats[u->pub.seat].name;
+        u->pub.version = seat_intern(f, m->version);
+        if (u->pub.version == NULL) e = err_set(ERR_LIMIT, "no memory for a version");
+    }
+    if (e != ERR_OK) {
+        free(u);
+        return e;
+    }
+    u->next_out = f->out;
+    f->out = u;
+    *out = u;
+    return ERR_OK;
+}
+
+// Out of the engine, then out of memory. The policy forgets it before its tables go.
+static void empty(Unit *u) {
+    for (uint32_t i = 0; i < u->n_variants; i++) variant_leave(&u->variants[i]);
+    u->variants = NULL;
+    u->n_variants = 0;
+    u->last = NULL;
+    u->pub.port = (InferPort){0};
+    source_finish(&u->source);
+    arena_finish(&u->arena);
+    (void)malloc_trim(0);
+}
+
+void unit_free(Unit *u) {
+    Fleet *f = u->fleet;
+    empty(u);
+    seat_remove(u);
+    Unit **at = &f->out;
+    while (*at != NULL && *at != u) at = &(*at)->next_out;
+    if (*at == u) *at = u->next_out;
+    if (u->elder != NULL) u->elder->heir = NULL;
+    if (u->heir != NULL) u->heir->elder = NULL;
+    free(u);
+}
+
+static uint64_t resident_bytes(void) {
+    unsigned long long pages = 0, resident = 0;
+    FILE              *f = fopen("/proc/self/statm", "re");
+    if (f == NULL) return 0;
+    if (fscanf(f, "%llu %llu", &pages, &resident) != 2) resident = 0;
+    (void)fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t used_bytes(const Unit *u) {
+    uint64_t sum = u->source.open ? u->source.weight_bytes : 0;
+    for (uint32_t i = 0; i < u->n_variants; i++) sum += u->variants[i].memory_bytes;
+    return sum;
+}
+
+uint64_t unit_room(const Unit *u) {
+    uint64_t all = cpu_mem_budget(&cgroup_roots), taken = resident_bytes(), used = used_bytes(u);
+    uint64_t own = (uint64_t)u->pub.config->set.memory_mb << 20;
+    uint64_t room = all > taken ? all - taken : 0;
+    if (own == 0) return room > 0 ? room : 1;
+    uint64_t left = own > used ? own - used : 0;
+    if (left > room) left = room;
+    return left > 0 ? left : 1;
+}
+
+TimeNs unit_target(const Unit *u, const Stage *s) {
+    const TenantSettings *set = &u->pub.config->set;
+    double                ns = set->target_ms > 0 ? set->target_ms * 1e6
+                               : s != NULL        ? set->target_x_isolated * s->solo_ns[0]
+                                                  : 0;
+    TimeNs                target = (TimeNs)ns;
+    if (is(set->class, "best_effort")) return FAR_NS;
+    if (is(set->class, "throughput")) target *= THROUGHPUT_TIMES;
+    if (target == 0) return FAR_NS;
+    return target > LEAST_TARGET_NS || set->target_ms > 0 ? target : LEAST_TARGET_NS;
+}
+
+void unit_measure(Unit *u) {
+    const Variant *first = NULL;
+    for (uint32_t i = 0; i < u->n_variants && first == NULL; i++)
+        if (u->variants[i].state == VARIANT_READY) first = &u->variants[i];
+    u->pub.memory_bytes = used_bytes(u);
+    if (first != NULL || u->pub.target_ns == 0)
+        u->pub.target_ns = unit_target(u, first != NULL ? &first->stage : NULL);
+}
+
+static Err check_wanted(const Unit *u) {
+    return atomic_load(&u->unwanted) ? err_set(ERR_ARG, "it is not wanted any more") : ERR_OK;
+}
+
+// The same bytes under a new date are no new model.
+static bool is_same(const Unit *u) {
+    const Unit *old = u->elder;
+    return old != NULL && u->source.sha256[0] != '\0' && is(old->pub.sha256, u->source.sha256) &&
+           is(old->pub.config->path, u->pub.config->path) &&
+           fleet_same_settings(old->pub.config, u->pub.config);
+}
+
+// Open dimensions are 1, or of a usual size where that is too little. What suits no guess waits for
+// its first request.
+static Err stage_first(Unit *u) {
+    const InferPort *p = &u->pub.port;
+    Tensor          *guess = arena_try_new(&u->arena, Tensor, p->n_inputs);
+    bool             known = true;
+    if (guess == NULL) return err_set(ERR_LIMIT, "it has too many inputs");
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        guess[i] = p->inputs[i].type;
+        known = known && guess[i].rank >= 0;
+        for (int32_t d = 0; d < guess[i].rank; d++)
+            if (guess[i].dims[d] < 0) guess[i].dims[d] = guess[i].rank == 4 && d > 1 ? 224 : 1;
+    }
+    Err e = known ? variant_stage(&u->variants[0], NULL) : ERR_OK;
+    if (e != ERR_OK && u->source.open) {
+        TRY(check_wanted(u));
+        e = variant_stage(&u->variants[0], guess);
+        if (e != ERR_OK && e != ERR_LIMIT) return ERR_OK;
+    }
+    return e;
+}
+
+static Err load(void *self) {
+    Unit              *u = self;
+    const ConfigModel *m = u->pub.config;
+    SourceOptions      o = {.name = u->pub.name, .max_bytes = unit_room(u)};
+    TRY(check_wanted(u));
+    TRY(arena_init(&u->arena, (size_t)1 << ARENA_SHIFT));
+    TRY(source_read(&u->source, m->path, &o));
+    u->same = is_same(u);
+    if (u->same) return ERR_OK;
+    TRY(check_wanted(u));
+    TRY(unit_port(u));
+    TRY(variant_init(u));
+    TRY(stage_first(u));
+    return check_wanted(u);
+}
+
+static Err settle_load(void *self, Err e) {
+    Unit *u = self;
+    if (e == ERR_OK && !u->same && u->n_variants > 0 && u->variants[0].staged)
+        e = variant_join(&u->variants[0]);
+    if (e != ERR_OK || u->same) {
+        char why[UNIT_WHY];
+        (void)snprintf(why, sizeof why, "%s", err_why());
+        u->stamp = u->source.stamp;
+        empty(u);
+        if (e != ERR_OK) return err_set(e, "%s", why);
+    }
+    return e;
+}
+
+static void become_ready(Unit *u) {
+    Variant *v = &u->variants[0];
+    u->stamp = u->source.stamp;
+    memcpy(u->pub.sha256, u->source.sha256, sizeof u->pub.sha256);
+    if (v->joined) {
+        v->state = VARIANT_READY;
+        unit_port_outputs(u, &v->stage);
+    }
+    unit_measure(u);
+    u->pub.state = FLEET_READY;
+    u->pub.reason = "";
+}
+
+// Versions that were kept only until this one is ready.
+static void relieve(Unit *u) {
+    Unit *next = NULL;
+    for (Unit *o = u->fleet->seats[u->pub.seat].units; o != NULL; o = next) {
+        next = o->next;
+        if (o != u && o->doomed) unit_retire(o);
+    }
+}
+
+static void take_place(Unit *u) {
+    Unit *old = u->elder;
+    u->elder = NULL;
+    if (old != NULL) {
+        old->heir = NULL;
+        seat_remove(old);
+    }
+    if (!u->listed) CHECK(seat_add(u) == ERR_OK);  // room was made when it was opened
+    if (old != NULL) unit_retire(old);
+}
+
+static void keep_elder(Unit *u, const char *why) {
+    Unit *old = u->elder;
+    old->heir = NULL;
+    u->elder = NULL;
+    if (u->same) {
+        old->stamp = u->stamp;
+        old->from = u->from;
+        old->pub.config = u->pub.config;
+        old->pub.reason = "";
+    } else {
+        (void)snprintf(old->why, sizeof old->why, "a newer one could not be loaded: %s", why);
+        old->pub.reason = old->why;
+    }
+    unit_tell(old);
+    unit_answer(u, u->same ? NULL : why);
+    unit_free(u);
+}
+
+static void fail(Unit *u, const char *why) {
+    (void)snprintf(u->why, sizeof u->why, "%s", why);
+    u->pub.state = FLEET_UNAVAILABLE;
+    u->pub.reason = u->why;
+    u->pub.memory_bytes = 0;
+    unit_tell(u);
+    unit_answer(u, u->why);
+}
+
+static void loaded(void *self, Err e, const char *why) {
+    Unit *u = self;
+    u->loading = false;
+    if (atomic_load(&u->unwanted)) {
+        unit_answer(u, "it was unloaded while it was loaded");
+        unit_retire(u);
+    } else if (u->elder != NULL && (e != ERR_OK || u->same)) {
+        keep_elder(u, why);
+    } else if (e != ERR_OK) {
+        fail(u, why);
+    } else {
+        become_ready(u);
+        take_place(u);
+        unit_tell(u);
+        relieve(u);
+        unit_answer(u, NULL);
+        loader_share(u->fleet->loader, 0.5);
+    }
+}
+
+void unit_load(Unit *u) {
+    u->loading = true;
+    u->pub.state = FLEET_LOADING;
+    u->pub.reason = "";
+    u->job = (LoaderJob){.work = load, .settle = settle_load, .done = loaded, .self = u};
+    unit_tell(u);
+    loader_put(u->fleet->loader, &u->job);
+}
+
+static Err settle_leave(void *self, Err e) {
+    empty(self);
+    return e;
+}
+
+static void left(void *self, Err e, const char *why) {
+    Unit *u = self;
+    (void)e, (void)why;
+    u->leaving = false;
+    Unit *after = u->heir;
+    if (u->unloaded && u->listed) {
+        u->pub.state = FLEET_UNAVAILABLE;
+        u->pub.reason = "it was unloaded";
+        u->pub.memory_bytes = 0;
+        unit_tell(u);
+        unit_answer(u, NULL);
+        return;
+    }
+    unit_answer(u, NULL);
+    (void)after;
+    unit_free(u);
+}
+
+static void leave(Unit *u) {
+    if (u->loading || u->leaving || u->pins > 0) return;
+    for (uint32_t i = 0; i < u->n_variants; i++)
+        if (u->variants[i].state == VARIANT_MAKING) return;
+    u->leaving = true;
+    u->job = (LoaderJob){.settle = settle_leave, .done = left, .self = u};
+    loader_put(u->fleet->loader, &u->job);
+}
+
+void unit_unpinned(Unit *u) {
+    if (u->pub.state == FLEET_UNLOADING) leave(u);
+}
+
+void unit_retire(Unit *u) {
+    if (u->loading) {
+        atomic_store(&u->unwanted, true);
+        return;
+    }
+    u->pub.state = FLEET_UNLOADING;
+    u->pub.reason = "";
+    unit_tell(u);
+    leave(u);
+}
