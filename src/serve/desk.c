@@ -157,6 +157,7 @@ static void take_back(void *self) {
     r->behind = tenant_name(e->desk, e->timing.behind);
     r->paused_by = tenant_name(e->desk, e->timing.paused_by);
     r->met = r->end == RECEIPT_OK && e->outcome == OUTCOME_MET;
+    fleet_done(e->desk->o.fleet, e->ask.served, e->tenant);
     bool computed = e->end == LIVE_DONE || e->end == LIVE_FAILED || e->end == LIVE_STUCK;
     if (computed) fleet_note(e->desk->o.fleet, e->ask.served, e->end != LIVE_DONE);
     if (r->end == RECEIPT_FAILED)
@@ -199,8 +200,9 @@ static void hand_over(Entry *e) {
         d->names[e->tenant] = s->name;
         metrics_tenant(d->o.metrics, e->tenant, s->seat);
     }
-    if (!node_live_submit(d->o.engine, &ask))
-        fail(e, RECEIPT_FULL, "as many requests as the server takes are on their way");
+    if (node_live_submit(d->o.engine, &ask)) return;
+    fleet_done(d->o.fleet, s, e->tenant);
+    fail(e, RECEIPT_FULL, "as many requests as the server takes are on their way");
 }
 
 static void fit(void *self);
