@@ -7,7 +7,7 @@
 #include "base/futex.h"
 #include "node/live_int.h"
 
-enum { ARENA_SHIFT = 32, COUNT_NS = 10000000 };
+enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, SPIN_NS = 200000 };
 
 static TimeNs now(void) { return clock_now(clock_steady()); }
 
@@ -80,9 +80,14 @@ static void complete(NodeLiveOptions *o) {
     if (o->requests == 0) o->requests = 4096;
     if (o->places == 0) o->places = 8;
     if (o->records == 0) o->records = 1 << 16;
-    if (o->spin_ns == 0) o->spin_ns = 200000;
     if (o->budget_ns == 0) o->budget_ns = 1000000000;
     if (o->watchdog_ns == 0) o->watchdog_ns = INT64_C(10000000000);
+}
+
+// On a single core nobody could bring a job while we spin.
+static TimeNs choose_spin(const NodeLive *l) {
+    if (l->o.spin_ns != 0) return l->o.spin_ns;
+    return cpu_budget(&l->cpu, l->o.roots).allowed > 1 ? SPIN_NS : 0;
 }
 
 static Err start_threads(NodeLive *l) {
@@ -90,7 +95,7 @@ static Err start_threads(NodeLive *l) {
     bool           bound = cpu_pick(&l->cpu, l->o.cores, cpus) == l->o.cores;
     WorkersOptions o = {.n = l->o.cores,
                         .cpus = bound ? cpus : NULL,
-                        .spin_ns = l->o.spin_ns,
+                        .spin_ns = choose_spin(l),
                         .run = run_member,
                         .ctx = l};
     counters_open(&l->counters, o.cpus, o.n);

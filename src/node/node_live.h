@@ -21,8 +21,7 @@ typedef struct NodeLiveOptions {
     uint32_t           requests;  // at once, those that wait included; 0: 4096
     uint32_t           places;    // a tenant's requests that have begun, as memory allows; 0: 8
     uint32_t           records;   // kept until they are read; 0: 65536
-    TimeNs spin_ns;  // of idle workers before they sleep; 0: 0.2 ms, longer costs tails on a shared
-                     // machine
+    TimeNs spin_ns;      // of idle workers before they sleep; 0: 0.2 ms, or not at all on one core
     TimeNs budget_ns;    // between two looks at the budget; 0: 1 s
     TimeNs watchdog_ns;  // a block that takes longer is stopped at its next layer; 0: 10 s
 } NodeLiveOptions;

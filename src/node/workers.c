@@ -1,6 +1,7 @@
 #include "node/workers.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +30,14 @@ struct Workers {
     Worker         at[];
 };
 
+// Whoever else has work for this core goes first: it may be the thread that brings us the next job.
 static bool spin_for_job(Worker *w, uint32_t seen) {
     Clock  clock = clock_steady();
     TimeNs end = clock_now(clock) + w->all->o.spin_ns;
+    if (w->all->o.spin_ns <= 0) return atomic_load(&w->posted) != seen;
     do {
         if (spin_until_not(&w->posted, seen, SPIN_ROUNDS)) return true;
+        (void)sched_yield();
     } while (clock_now(clock) < end);
     return false;
 }
