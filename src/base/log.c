@@ -1,18 +1,19 @@
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/utf8.h"
 
-enum { LINE_BYTES = 4096, TAIL_BYTES = 64 };  // the tail stays free for a quote and " cut=true\n"
+enum { TAIL_BYTES = 64 };  // stays free for a quote and what says that the line was cut
 
 typedef struct Line {
-    char   text[LINE_BYTES];
+    char   text[LOG_BYTES];
     size_t len;
-    bool   cut;
+    bool   cut, json;
 } Line;
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -57,7 +58,7 @@ static bool put_escaped(Line *l, uint32_t point, const char *bytes, size_t n) {
 }
 
 static void put_text(Line *l, const char *s) {
-    if (!needs_quotes(s)) {
+    if (!l->json && !needs_quotes(s)) {
         (void)put(l, s, strlen(s));
         return;
     }
@@ -77,11 +78,17 @@ static void put_time(Line *l, TimeNs now) {
     char      text[32];
     (void)gmtime_r(&t, &utc);
     (void)strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-    putf(l, "ts=%s.%06dZ", text, (int)((rest < 0 ? rest + 1000000000 : rest) / 1000));
+    putf(l, l->json ? "{\"ts\":\"%s.%06dZ\"" : "ts=%s.%06dZ", text,
+         (int)((rest < 0 ? rest + 1000000000 : rest) / 1000));
 }
 
 static void put_key(Line *l, const char *key) {
-    (void)put(l, " ", 1);
+    (void)put(l, l->json ? "," : " ", 1);
+    if (l->json) {
+        put_text(l, key);
+        (void)put(l, ":", 1);
+        return;
+    }
     for (; *key != '\0'; key++) (void)put(l, needs_quotes((char[]){*key, '\0'}) ? "_" : key, 1);
     (void)put(l, "=", 1);
 }
@@ -90,22 +97,44 @@ static void put_field(Line *l, const LogField *f) {
     put_key(l, f->key);
     if (f->kind == LOG_FIELD_TEXT) put_text(l, f->text != NULL ? f->text : "null");
     if (f->kind == LOG_FIELD_INT) putf(l, "%" PRId64, f->number);
-    if (f->kind == LOG_FIELD_REAL) putf(l, "%.9g", f->real);
+    if (f->kind == LOG_FIELD_REAL && l->json && !isfinite(f->real))
+        putf(l, "null");
+    else if (f->kind == LOG_FIELD_REAL)
+        putf(l, "%.9g", f->real);
     if (f->kind == LOG_FIELD_BOOL) putf(l, "%s", f->number != 0 ? "true" : "false");
+}
+
+static void put_head(Line *l, const Log *log, LogLevel level, const char *msg) {
+    l->len = 0;
+    l->cut = false;
+    l->json = log->format == LOG_JSON;
+    put_time(l, clock_now(log->clock));
+    put_field(l, &(LogField){"level", LOG_FIELD_TEXT, {.text = level_names[level]}});
+    put_field(l, &(LogField){"msg", LOG_FIELD_TEXT, {.text = msg}});
+}
+
+// A field that did not fit goes with its key, so that what stays can be read.
+static void put_fields(Line *l, const LogField *f, size_t n) {
+    for (size_t i = 0; i < n && !l->cut; i++) {
+        size_t before = l->len;
+        put_field(l, &f[i]);
+        if (l->cut && l->json) l->len = before;
+    }
+    const char *end = l->json ? l->cut ? ",\"cut\":true}\n" : "}\n" : l->cut ? " cut=true\n" : "\n";
+    memcpy(l->text + l->len, end, strlen(end));
+    l->len += strlen(end);
 }
 
 void log_write(const Log *log, LogLevel level, const char *msg, const LogField *f, size_t n) {
     if (level < log->least) return;
     Line l;
-    l.len = 0;
-    l.cut = false;
-    put_time(&l, clock_now(log->clock));
-    putf(&l, " level=%s msg=", level_names[level]);
-    put_text(&l, msg);
-    for (size_t i = 0; i < n && !l.cut; i++) put_field(&l, &f[i]);
-    const char *end = l.cut ? " cut=true\n" : "\n";
-    memcpy(l.text + l.len, end, strlen(end));
-    (void)fwrite(l.text, 1, l.len + strlen(end), log->out);
+    put_head(&l, log, level, msg);
+    put_fields(&l, f, n);
+    if (log->put != NULL) {
+        log->put(log->self, l.text, l.len);
+        return;
+    }
+    (void)fwrite(l.text, 1, l.len, log->out);
     (void)fflush(log->out);
 }
 
@@ -120,4 +149,12 @@ Err log_level_parse(const char *name, LogLevel *out) {
             return ERR_OK;
         }
     return err_set(ERR_ARG, "'%s' is no log level; write debug, info, warn or error", name);
+}
+
+Err log_format_parse(const char *name, LogFormat *out) {
+    bool json = strcmp(name, "json") == 0;
+    if (!json && strcmp(name, "logfmt") != 0)
+        return err_set(ERR_ARG, "'%s' is no format of logs; write logfmt or json", name);
+    *out = json ? LOG_JSON : LOG_LOGFMT;
+    return ERR_OK;
 }

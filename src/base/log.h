@@ -1,4 +1,5 @@
-// Log: one logfmt line per event, written in one piece. Programs and engines log; libraries do not.
+// Log: one line per event, logfmt or JSON, written in one piece. Programs and engines log;
+// libraries do not.
 #pragma once
 
 #include <stdbool.h>
@@ -10,10 +11,18 @@
 
 typedef enum LogLevel { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR } LogLevel;
 
+typedef enum LogFormat { LOG_LOGFMT, LOG_JSON } LogFormat;
+
+enum { LOG_BYTES = 4096 };  // of a line at most; longer ones say that they were cut
+
 typedef struct Log {  // safe to share between threads once set up
-    FILE    *out;
-    LogLevel least;  // lower levels are dropped
-    Clock    clock;
+    FILE     *out;
+    LogLevel  least;  // lower levels are dropped
+    Clock     clock;
+    LogFormat format;
+    // Who takes lines, newline included, instead of out; NULL: out does.
+    void (*put)(void *self, const char *line, size_t len);
+    void *self;
 } Log;
 
 typedef struct LogField {
@@ -46,4 +55,5 @@ static inline LogField log_bool(const char *key, bool yes) {
 
 void log_line(const Log *log, LogLevel level, const char *msg);
 void log_write(const Log *log, LogLevel level, const char *msg, const LogField *f, size_t n);
-MUST_USE Err log_level_parse(const char *name, LogLevel *out);  // "debug" to "error"
+MUST_USE Err log_level_parse(const char *name, LogLevel *out);    // "debug" to "error"
+MUST_USE Err log_format_parse(const char *name, LogFormat *out);  // "logfmt" or "json"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <math.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/log.h"
 
@@ -19,7 +20,7 @@ static char  *text;
 static size_t len;
 
 static Log open_log(LogLevel least) {
-    return (Log){open_memstream(&text, &len), least, {fixed, &now}};
+    return (Log){.out = open_memstream(&text, &len), .least = least, .clock = {fixed, &now}};
 }
 
 static void expect(Log *log, const char *want) {
@@ -124,7 +125,7 @@ static void *log_many(void *log) {
 static void test_lines_of_threads_do_not_mix(void **state) {
     (void)state;
     const char *line = "ts=2023-11-14T22:13:20.123456Z level=info msg=m k=\"some words\"\n";
-    Log         log = {tmpfile(), LOG_DEBUG, {fixed, &now}};
+    Log         log = {.out = tmpfile(), .least = LOG_DEBUG, .clock = {fixed, &now}};
     pthread_t   threads[4];
     char        got[128];
     int         lines = 0;
@@ -138,10 +139,51 @@ static void test_lines_of_threads_do_not_mix(void **state) {
     assert_int_equal(fclose(log.out), 0);
 }
 
+static void test_json(void **state) {
+    (void)state;
+    Log log = open_log(LOG_DEBUG);
+    log.format = LOG_JSON;
+    log_with(&log, LOG_WARN, "a\"b\nc", log_text("k\"", "\x1b[0m \xff"), log_int("n", -5),
+             log_real("x", 0.25), log_real("bad", (double)NAN), log_bool("yes", true),
+             log_text("none", NULL));
+    expect(&log, "{\"ts\":\"2023-11-14T22:13:20.123456Z\",\"level\":\"warn\",\"msg\":"
+                 "\"a\\\"b\\nc\",\"k\\\"\":\"\\u001b[0m \\ufffd\",\"n\":-5,\"x\":0.25,\"bad\":null,"
+                 "\"yes\":true,\"none\":\"null\"}\n");
+    LogFormat f;
+    assert_int_equal(log_format_parse("json", &f), ERR_OK);
+    assert_int_equal(f, LOG_JSON);
+    assert_int_equal(log_format_parse("xml", &f), ERR_ARG);
+}
+
+static void take(void *self, const char *line, size_t n) {
+    *(size_t *)self = n;
+    assert_int_equal(line[n - 1], '\n');
+    json_t *o = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+    assert_true(json_is_object(o) && json_object_get(o, "msg") != NULL);
+    json_decref(o);
+}
+
+// Whatever the sizes of message and fields, a line stays one, closed, and within its bound.
+static void test_json_is_cut_whole(void **state) {
+    (void)state;
+    static char big[5000];
+    size_t      n = 0;
+    memset(big, 'x', sizeof big - 1);
+    for (size_t at = 3900; at < 4200; at++) {
+        Log         log = {.clock = {fixed, &now}, .format = LOG_JSON, .put = take, .self = &n};
+        const char *tail = big + sizeof big - 1 - at;
+        log_with(&log, LOG_INFO, at % 2 == 0 ? tail : "short", log_text("field", tail),
+                 log_int("after", 7));
+        assert_in_range(n, 1, LOG_BYTES);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line),
         cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_is_cut_whole),
         cmocka_unit_test(test_escaping),
         cmocka_unit_test(test_keys_cannot_break_the_line),
         cmocka_unit_test(test_long_values_are_cut_cleanly),
