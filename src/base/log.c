@@ -19,7 +19,7 @@ typedef struct Line {
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
 static bool put(Line *l, const char *s, size_t n) {
-    if (l->cut || n > sizeof l->text - TAIL_BYTES - l->len) {
+    if (l->cut || l->len + n > sizeof l->text - TAIL_BYTES) {
         l->cut = true;
         return false;
     }

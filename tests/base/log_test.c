@@ -155,7 +155,7 @@ static void test_json(void **state) {
     assert_int_equal(log_format_parse("xml", &f), ERR_ARG);
 }
 
-static void take(void *self, const char *line, size_t n) {
+static void take_json(void *self, const char *line, size_t n) {
     *(size_t *)self = n;
     assert_int_equal(line[n - 1], '\n');
     json_t *o = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
@@ -163,16 +163,26 @@ static void take(void *self, const char *line, size_t n) {
     json_decref(o);
 }
 
+static void take_line(void *self, const char *line, size_t n) {
+    *(size_t *)self = n;
+    assert_ptr_equal(memchr(line, '\n', n), line + n - 1);
+}
+
 // Whatever the sizes of message and fields, a line stays one, closed, and within its bound.
-static void test_json_is_cut_whole(void **state) {
+static void test_lines_are_cut_whole(void **state) {
     (void)state;
     static char big[5000];
     size_t      n = 0;
     memset(big, 'x', sizeof big - 1);
-    for (size_t at = 3900; at < 4200; at++) {
-        Log         log = {.clock = {fixed, &now}, .format = LOG_JSON, .put = take, .self = &n};
+    for (size_t i = 0; i < 1200; i++) {
+        size_t at = 3900 + i / 4;
+        Log    log = {.clock = {fixed, &now}, .put = take_line, .self = &n};
+        if (i % 2 == 0) {
+            log.format = LOG_JSON;
+            log.put = take_json;
+        }
         const char *tail = big + sizeof big - 1 - at;
-        log_with(&log, LOG_INFO, at % 2 == 0 ? tail : "short", log_text("field", tail),
+        log_with(&log, LOG_INFO, i % 4 < 2 ? tail : "a \"short\" one", log_text("field", tail),
                  log_int("after", 7));
         assert_in_range(n, 1, LOG_BYTES);
     }
@@ -183,7 +193,7 @@ int main(void) {
         cmocka_unit_test(test_line),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_is_cut_whole),
+        cmocka_unit_test(test_lines_are_cut_whole),
         cmocka_unit_test(test_escaping),
         cmocka_unit_test(test_keys_cannot_break_the_line),
         cmocka_unit_test(test_long_values_are_cut_cleanly),
