@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/setting_unit.h"
 #include "base/utf8.h"
 
 static const char *const kind_names[] = {
@@ -96,13 +97,15 @@ Err setting_parse(const Setting *row, const char *text, SettingValue *out) {
     char         range[96];
     setting_range_text(row, range, sizeof range);
     errno = 0;
-    if (!parse_kind(row, text, &v)) {
+    const char *unit = setting_unit_example(row);
+    if (!parse_kind(row, text, &v) && !setting_unit(row, text, &v)) {
         if (row->kind == SETTING_string) return err_set(ERR_CONFIG, "the text is not UTF-8");
         if (row->kind == SETTING_bool)
             return err_set(ERR_CONFIG, "'%.100s' is neither true nor false; write one of them",
                            text);
-        return err_set(ERR_CONFIG, "'%.100s' is not %s; write one from %s", text,
-                       kind_names[row->kind], range);
+        return err_set(ERR_CONFIG, "'%.100s' is not %s; write one from %s%s%s", text,
+                       kind_names[row->kind], range, unit != NULL ? ", or with a unit: " : "",
+                       unit != NULL ? unit : "");
     }
     bool whole = row->kind == SETTING_int || row->kind == SETTING_int64;
     if ((whole && errno == ERANGE) || !setting_in_range(row, v))

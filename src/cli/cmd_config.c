@@ -77,12 +77,13 @@ static Err dump_text(const Config *c, Arena *a) {
                                      {.key = "origin", .head = "origin"}};
     static const Column model_columns[] = {{.key = "model", .head = "model"},
                                            {.key = "version", .head = "version"},
-                                           {.key = "path", .head = "path"}};
+                                           {.key = "path", .head = "path"},
+                                           {.key = "broken", .head = "not served, because"}};
     uint32_t            n = 0;
     Table               t, models;
     const Setting      *rows = config_serve_rows(&n);
     table_init(&t, a, columns, 3);
-    table_init(&models, a, model_columns, 3);
+    table_init(&models, a, model_columns, 4);
     add_settings(&t, "", rows, n, &c->serve, c->origins);
     rows = config_tenant_rows(&n);
     for (uint32_t i = 0; i < c->n_models; i++) {
@@ -91,6 +92,7 @@ static Err dump_text(const Config *c, Arena *a) {
         table_text(&models, m->name);
         table_text(&models, m->version);
         table_text(&models, m->path);
+        table_text(&models, m->broken != NULL ? m->broken : "");
         if (i == 0 || strcmp(c->models[i - 1].name, m->name) != 0)
             add_settings(&t, m->name, rows, n, &m->set, m->origins);
     }

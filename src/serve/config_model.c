@@ -10,7 +10,9 @@ typedef struct Tenant {  // one whose settings are being settled
     Draft         *d;
     TenantSettings set;
     const char   **origins;
-    bool           chosen;  // how many versions was said by somebody above config.pbtxt
+    bool           chosen;     // how many versions was said by somebody above config.pbtxt
+    bool           declaring;  // its config.pbtxt speaks: what is wrong there is this model's
+    const char    *broken;
     Settings       settings;
 } Tenant;
 
@@ -35,6 +37,11 @@ static Err tenant_init(Tenant *t, Draft *d) {
 static void put(Tenant *t, const char *where, const char *key, const char *value) {
     if (!config_is_tenant(key)) return;
     Err e = config_put(&t->settings, t->origins, where, key, value, where);
+    if (e != ERR_OK && t->declaring) {
+        const char *why = config_say(&t->d->c->arena, "%s", err_why());
+        t->broken = why != NULL ? why : "its config.pbtxt is wrong";
+        return;
+    }
     if (config_fine(t->d->c, e) && strcmp(key, "versions") == 0) t->chosen = true;
 }
 
@@ -57,12 +64,13 @@ static void put_defaults(Tenant *t) {
 
 static void put_declared(Tenant *t, const RepositoryModel *m) {
     Arena *a = &t->d->c->arena;
+    t->declaring = !t->d->c->serve.strict;
     for (uint32_t i = 0; m->declared != NULL && i < m->declared->n_sets; i++) {
         const PbtxtSet *s = &m->declared->sets[i];
         const char     *where = config_say(a, "config.pbtxt:%u of model %s", s->line, m->name);
         put(t, where != NULL ? where : m->pbtxt, s->key, s->value);
     }
-    t->chosen = false;
+    t->declaring = t->chosen = false;
 }
 
 static void put_items(Tenant *t, const ConfigFind *f) {
@@ -98,8 +106,8 @@ static const char *wanted_version(const Draft *d, const ConfigFind *f) {
 
 static bool served(const Tenant *t, const RepositoryModel *m, uint32_t i) {
     const Pbtxt *p = m->declared;
-    if (p != NULL && !t->chosen && p->policy == PBTXT_ALL) return true;
-    if (p != NULL && !t->chosen && p->policy == PBTXT_SPECIFIC) {
+    if (p != NULL && !t->chosen && p->policy == PBTXT_ALL_VERSIONS) return true;
+    if (p != NULL && !t->chosen && p->policy == PBTXT_SPECIFIC_VERSIONS) {
         for (uint32_t k = 0; k < p->n_versions; k++)
             if (p->versions[k] == m->versions[i].number) return true;
         return false;
@@ -119,7 +127,7 @@ static Err add_row(Draft *d, const Tenant *t, const ConfigFind *f, const Reposit
                      .origins = t->origins,
                      .pbtxt = f->model.pbtxt,
                      .from_disk = f->from_disk,
-                     .broken = f->model.broken,
+                     .broken = f->model.broken != NULL ? f->model.broken : t->broken,
                      .declared = f->model.declared};
     if (m.version == NULL) return err_set(ERR_LIMIT, "no memory for a model's version");
     rows[(*n)++] = (Row){m, v->number, f->where};
@@ -142,12 +150,12 @@ static Err add_versions(Draft *d, const Tenant *t, const ConfigFind *f, Row *row
             TRY(add_row(d, t, f, &m->versions[i], rows, n));
     if (only != NULL && *n == before && m->broken == NULL)
         return err_set(ERR_CONFIG, "%s: model %s has no version %s", f->where, m->name, only);
-    if (*n == before && m->broken == NULL)
-        config_warn(d->c,
-                    "%s: its config.pbtxt asks for versions that are not there; none is served",
-                    m->name);
+    if (*n > before) return ERR_OK;
     RepositoryVersion none = {1, m->pbtxt != NULL ? m->pbtxt : m->name};
-    return *n == before && m->broken != NULL ? add_row(d, t, f, &none, rows, n) : ERR_OK;
+    TRY(add_row(d, t, f, &none, rows, n));
+    if (m->broken == NULL)
+        rows[*n - 1].model.broken = "its config.pbtxt asks for versions that are not there";
+    return ERR_OK;
 }
 
 static int by_name(const void *x, const void *y) {

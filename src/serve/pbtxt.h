@@ -9,7 +9,11 @@
 #include "base/err.h"
 #include "base/tensor.h"
 
-typedef enum PbtxtPolicy { PBTXT_LATEST, PBTXT_ALL, PBTXT_SPECIFIC } PbtxtPolicy;
+typedef enum PbtxtPolicy {
+    PBTXT_LATEST_VERSIONS,
+    PBTXT_ALL_VERSIONS,
+    PBTXT_SPECIFIC_VERSIONS
+} PbtxtPolicy;
 
 typedef struct PbtxtTensor {
     const char *name;
@@ -32,7 +36,7 @@ typedef struct Pbtxt {
     PbtxtTensor *inputs, *outputs;
     uint32_t     n_inputs, n_outputs;
     PbtxtPolicy  policy;
-    uint64_t    *versions;  // of PBTXT_SPECIFIC
+    uint64_t    *versions;  // of PBTXT_SPECIFIC_VERSIONS
     uint32_t     n_versions;
     PbtxtSet    *sets;
     uint32_t     n_sets;

@@ -152,11 +152,21 @@ static Err add_version(Repository *r, const char *folder, const char *entry, Rep
     return ERR_OK;
 }
 
-static Err read_model(Repository *r, const char *folder, RepositoryModel *m) {
+// Folders that have nothing of a model may lie beside models.
+static bool has_anything(const Entries *e) {
+    uint64_t number = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (strcmp(e->at[i], "config.pbtxt") == 0 || repository_version(e->at[i], &number))
+            return true;
+    return false;
+}
+
+static Err read_model(Repository *r, const char *folder, RepositoryModel *m, bool *none) {
     Entries e;
     m->versions = arena_try_new(r->arena, RepositoryVersion, REPOSITORY_VERSIONS);
     if (m->versions == NULL) return no_memory(folder);
     TRY(list(r, folder, &e));
+    *none = !has_anything(&e);
     if (is_kind(folder, "config.pbtxt", S_IFREG)) TRY(declare(r, folder, m));
     for (uint32_t i = 0; i < e.n; i++) TRY(add_version(r, folder, e.at[i], m));
     if (m->n_versions > 0) qsort(m->versions, m->n_versions, sizeof *m->versions, by_number);
@@ -171,7 +181,12 @@ static Err read_model(Repository *r, const char *folder, RepositoryModel *m) {
 Err repository_model(Repository *r, const char *folder, const char *name) {
     RepositoryModel m = {.name = config_say(r->arena, "%s", name)};
     if (m.name == NULL) return no_memory(folder);
-    Err e = read_model(r, folder, &m);
+    bool none = false;
+    Err  e = read_model(r, folder, &m, &none);
+    if (none && e == ERR_CONFIG) {
+        warn(r, "%s", err_why());
+        return ERR_OK;
+    }
     if (e == ERR_LIMIT || (e != ERR_OK && r->strict)) return e;
     if (e != ERR_OK) {
         m.broken = config_say(r->arena, "%s", err_why());
