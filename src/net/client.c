@@ -244,11 +244,10 @@ static void tell_faults(Client *c) {
     c->faults = c->faults_last = NULL;
     for (ClientCall *next; call != NULL; call = next) {
         next = call->next_waiting;
-        client_done(c, call,
-                    &(ClientReply){.fault = call->fault,
-                                   .grpc = UINT32_MAX,
-                                   .json_len = SIZE_MAX,
-                                   .message = ""});
+        client_done(
+            c, call,
+            &(ClientReply){
+                .fault = call->fault, .grpc = UINT32_MAX, .json_len = SIZE_MAX, .message = ""});
     }
 }
 

@@ -34,8 +34,7 @@ static size_t put_head(const Client *c, const ClientRequest *r, char *to, size_t
         at = put(to, room, at, r->headers[i].value.at, r->headers[i].value.len);
     }
     (void)snprintf(length, sizeof length, "\r\nContent-Length: %zu", r->body.iov_len);
-    if (r->body.iov_len > 0 || strcmp(r->method, "POST") == 0)
-        at = put_text(to, room, at, length);
+    if (r->body.iov_len > 0 || strcmp(r->method, "POST") == 0) at = put_text(to, room, at, length);
     return put_text(to, room, at, "\r\n\r\n");
 }
 

@@ -110,8 +110,9 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     } else if (call != NULL && code == NGHTTP2_REFUSED_STREAM && !call->again) {
         client_again(c, call);
     } else if (call != NULL) {
-        client_fail(c, call, code == NGHTTP2_CANCEL ? "its answer is too large"
-                                                    : "it reset the stream without an answer");
+        client_fail(c, call,
+                    code == NGHTTP2_CANCEL ? "its answer is too large"
+                                           : "it reset the stream without an answer");
     }
     drop_stream(c, s);
     return 0;
@@ -127,10 +128,10 @@ nghttp2_session_callbacks *client_http2_callbacks(void) {
 }
 
 bool client_http2_begin(ClientLine *l) {
-    nghttp2_settings_entry set[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-                                    {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
-                                    {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
-                                     (uint32_t)l->client->options.header_bytes}};
+    nghttp2_settings_entry set[] = {
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->client->options.header_bytes}};
     if (l->out == NULL) l->out = malloc(CLIENT_OUT);
     if (l->out == NULL || nghttp2_session_client_new(&l->session, l->client->callbacks, l) != 0)
         return false;

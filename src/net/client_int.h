@@ -40,17 +40,17 @@ typedef struct ClientLine {  // a connection; kept when it is closed, and opened
 enum { CLIENT_OUT = 256 * 1024, CLIENT_IN = 256 * 1024 };
 
 struct Client {
-    Loop                   *loop;
-    ClientOptions           options;
-    struct sockaddr_storage address;
-    socklen_t               address_len;
-    ClientLine             *lines;  // [options.connections]
-    ClientLine             *closed, *idle;
-    uint32_t                n_used;               // lines that were ever opened
-    ClientCall             *first, *last;         // all, in the order of client_submit
-    ClientCall             *waits, *waits_last;   // for a connection
-    ClientCall             *faults, *faults_last;  // done() is due
-    LoopTimer               sweep;
+    Loop                      *loop;
+    ClientOptions              options;
+    struct sockaddr_storage    address;
+    socklen_t                  address_len;
+    ClientLine                *lines;  // [options.connections]
+    ClientLine                *closed, *idle;
+    uint32_t                   n_used;                // lines that were ever opened
+    ClientCall                *first, *last;          // all, in the order of client_submit
+    ClientCall                *waits, *waits_last;    // for a connection
+    ClientCall                *faults, *faults_last;  // done() is due
+    LoopTimer                  sweep;
     nghttp2_session_callbacks *callbacks;
     ClientStream              *free_streams, *all_streams;
     ClientCounts               counts;
@@ -61,7 +61,7 @@ struct Client {
 void client_done(Client *c, ClientCall *call, const ClientReply *r);
 void client_fail(Client *c, ClientCall *call, const char *fault);  // done() comes later
 void client_again(Client *c, ClientCall *call);                    // on another connection
-void client_next(Client *c);                                       // those that wait, as lines allow
+void client_next(Client *c);  // those that wait, as lines allow
 
 // client_line.c
 bool client_line_open(ClientLine *l, const char **fault);
@@ -73,7 +73,7 @@ void client_http1_send(ClientLine *l);  // what is left of its call
 void client_http1_ready(ClientLine *l, uint32_t events);
 // client_http2.c
 bool client_http2_begin(ClientLine *l);
-bool client_http2_takes(ClientLine *l);  // one more stream
+bool client_http2_takes(ClientLine *l);                     // one more stream
 bool client_http2_submit(ClientLine *l, ClientCall *call);  // false: no memory
 void client_http2_cancel(ClientStream *s);
 void client_http2_ready(ClientLine *l, uint32_t events);

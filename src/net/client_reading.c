@@ -88,8 +88,7 @@ static Err read_line(ClientReading *r, Str line, Fields *f) {
     Str value = {line.at + n + 1, line.len - n - 1};
     while (value.len > 0 && (*value.at == ' ' || *value.at == '\t'))
         value = (Str){value.at + 1, value.len - 1};
-    while (value.len > 0 &&
-           (value.at[value.len - 1] == ' ' || value.at[value.len - 1] == '\t'))
+    while (value.len > 0 && (value.at[value.len - 1] == ' ' || value.at[value.len - 1] == '\t'))
         value.len--;
     for (size_t i = 0; i < value.len; i++)
         if ((unsigned char)value.at[i] < ' ' && value.at[i] != '\t')

@@ -1,0 +1,189 @@
+// Metadata of models, and inputs that fit them.
+#include "cli/bench_port.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "serve/wire.h"
+
+static Err read_type(const BenchModel *m, Str type, InferSlot *s) {
+    s->type.dtype = infer_dtype(type);
+    if (s->type.dtype != DT_NONE) return ERR_OK;
+    return err_set(ERR_UNSUPPORTED, "model '%s': input '%s' has an unknown datatype '%.*s'",
+                   m->name, s->name, (int)(type.len < 40 ? type.len : 40), type.at);
+}
+
+static Err add_dim(const BenchModel *m, InferSlot *s, int64_t dim) {
+    if (s->type.rank == TENSOR_MAX_RANK)
+        return err_set(ERR_UNSUPPORTED, "model '%s': input '%s' has more than %d dimensions",
+                       m->name, s->name, TENSOR_MAX_RANK);
+    s->type.dims[s->type.rank++] = dim < 0 ? DIM_UNKNOWN : dim;
+    return ERR_OK;
+}
+
+static Err read_shape(const BenchModel *m, const json_t *shape, InferSlot *s) {
+    size_t  i = 0;
+    json_t *v = NULL;
+    json_array_foreach(shape, i, v) {
+        // Some servers write 64-bit numbers as JSON's mapping of protocol buffers has it.
+        int64_t dim =
+            json_is_string(v) ? strtoll(json_string_value(v), NULL, 10) : json_integer_value(v);
+        if (!json_is_string(v) && !json_is_integer(v))
+            return err_set(ERR_PARSE, "model '%s': the shape of input '%s' is not of numbers",
+                           m->name, s->name);
+        TRY(add_dim(m, s, dim));
+    }
+    return ERR_OK;
+}
+
+static Err read_inputs(BenchModel *m, const json_t *inputs, Arena *a) {
+    size_t  i = 0;
+    json_t *v = NULL;
+    json_array_foreach(inputs, i, v) {
+        const char *name = NULL, *type = NULL;
+        json_t     *shape = NULL;
+        InferSlot  *s = &m->inputs[i];
+        TRY(json_get_text(v, "name", &name));
+        TRY(json_get_text(v, "datatype", &type));
+        TRY(json_get_array(v, "shape", &shape));
+        *s = (InferSlot){.name = arena_str(a, name)};
+        TRY(read_type(m, (Str){type, strlen(type)}, s));
+        TRY(read_shape(m, shape, s));
+    }
+    return ERR_OK;
+}
+
+static Err room_for(BenchModel *m, size_t inputs, Arena *a) {
+    if (inputs == 0 || inputs > INFER_TENSORS)
+        return err_set(ERR_UNSUPPORTED, "model '%s' has %zu inputs; 1 to %d are handled", m->name,
+                       inputs, INFER_TENSORS);
+    m->inputs = arena_try_new(a, InferSlot, inputs);
+    m->n_inputs = (uint32_t)inputs;
+    return m->inputs != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for inputs");
+}
+
+Err bench_read_json(BenchModel *m, const char *body, size_t len, Arena *a) {
+    json_t *doc = NULL, *inputs = NULL;
+    TRY(json_parse("metadata", body, len, &doc));
+    Err e = json_get_array(doc, "inputs", &inputs);
+    if (e == ERR_OK) e = room_for(m, json_array_size(inputs), a);
+    if (e == ERR_OK) e = read_inputs(m, inputs, a);
+    json_decref(doc);
+    return e == ERR_OK ? e : err_add(e, "metadata of model '%s'", m->name);
+}
+
+static Err read_tensor(const BenchModel *m, WireIn in, InferSlot *s, Arena *a) {
+    WireField f;
+    bool      more = true;
+    Str       type = {"", 0};
+    *s = (InferSlot){.name = ""};
+    for (TRY(wire_next(&in, &f, &more)); more; TRY(wire_next(&in, &f, &more))) {
+        uint64_t v = f.value;
+        if (f.number == 1 && f.kind == WIRE_BYTES)
+            s->name = arena_printf(a, "%.*s", (int)f.len, (const char *)f.at);
+        else if (f.number == 2 && f.kind == WIRE_BYTES)
+            type = (Str){(const char *)f.at, f.len};
+        else if (f.number == 3 && f.kind == WIRE_VARINT)
+            TRY(add_dim(m, s, (int64_t)v));
+        else if (f.number == 3 && f.kind == WIRE_BYTES)
+            for (WireIn packed = wire_inside(&in, &f); packed.at < packed.end;) {
+                TRY(wire_varint(&packed, &v));
+                TRY(add_dim(m, s, (int64_t)v));
+            }
+    }
+    return read_type(m, type, s);
+}
+
+Err bench_read_proto(BenchModel *m, const unsigned char *body, size_t len, Arena *a) {
+    WireField f;
+    bool      more = true;
+    uint32_t  n = 0;
+    WireIn    in = wire_in(body, len);
+    for (TRY(wire_next(&in, &f, &more)); more; TRY(wire_next(&in, &f, &more)))
+        n += f.number == 4 && f.kind == WIRE_BYTES;
+    TRY(room_for(m, n, a));
+    in = wire_in(body, len);
+    n = 0;
+    for (TRY(wire_next(&in, &f, &more)); more; TRY(wire_next(&in, &f, &more)))
+        if (f.number == 4 && f.kind == WIRE_BYTES)
+            TRY(read_tensor(m, wire_inside(&in, &f), &m->inputs[n++], a));
+    return ERR_OK;
+}
+
+// "1x3x224x224" behind NAME: or MODEL/NAME:, when it is about this input.
+static const char *shape_for(const char *spec, const char *model, const char *input) {
+    size_t n = strlen(model), k = strlen(input);
+    if (strncmp(spec, model, n) == 0 && spec[n] == '/') spec += n + 1;
+    return strncmp(spec, input, k) == 0 && spec[k] == ':' ? spec + k + 1 : NULL;
+}
+
+static Err read_wish(const BenchModel *m, InferSlot *s, const char *shape) {
+    int32_t     rank = 0;
+    const char *at = shape;
+    for (; rank < TENSOR_MAX_RANK; at++) {
+        char     *end = NULL;
+        long long dim = strtoll(at, &end, 10);
+        if (end == at || dim < 0 || (*end != 'x' && *end != '\0'))
+            return err_set(ERR_ARG, "--shape %s:%s: dimensions look like 1x3x224x224", s->name,
+                           shape);
+        s->type.dims[rank++] = dim;
+        at = end;
+        if (*at == '\0') break;
+    }
+    if (rank != s->type.rank)
+        return err_set(ERR_ARG, "--shape %s:%s: the input of model '%s' has %d dimensions", s->name,
+                       shape, m->name, s->type.rank);
+    return ERR_OK;
+}
+
+Err bench_settle(BenchModel *m, const BenchShapes *shapes) {
+    for (uint32_t i = 0; i < m->n_inputs; i++) {
+        InferSlot *s = &m->inputs[i];
+        for (int32_t k = 0; k < s->type.rank; k++)
+            if (s->type.dims[k] == DIM_UNKNOWN) s->type.dims[k] = k == 0 ? shapes->batch : 1;
+        for (uint32_t k = 0; k < shapes->n; k++) {
+            const char *shape = shape_for(shapes->shapes[k], m->name, s->name);
+            if (shape != NULL) TRY(read_wish(m, s, shape));
+        }
+    }
+    return ERR_OK;
+}
+
+// BYTES: each element is four bytes of length and a word.
+static Err fill_words(InferSlot *s, Rng *rng, Arena *a) {
+    enum { WORD = 8, EACH = 4 + WORD };
+    int64_t        n = 1;
+    unsigned char *at = NULL;
+    for (int32_t i = 0; i < s->type.rank; i++)
+        if (__builtin_mul_overflow(n, s->type.dims[i], &n) || n > INT32_MAX / EACH)
+            return err_set(ERR_LIMIT, "input '%s' is too large", s->name);
+    at = arena_try(a, (size_t)n + 1, EACH, 1);
+    if (at == NULL) return err_set(ERR_LIMIT, "no memory for input '%s'", s->name);
+    for (int64_t i = 0; i < n; i++) {
+        at[i * EACH] = WORD;
+        for (int32_t k = 4; k < EACH; k++)
+            at[i * EACH + k] = (unsigned char)('a' + rng_below(rng, 26));
+    }
+    s->type.data = at;
+    return ERR_OK;
+}
+
+// Small whole numbers, so that they can be indices of any table; pictures get all of a byte.
+static double draw(DType t, Rng *rng) {
+    if (dtype_is_float(t)) return rng_unit(rng);
+    return (double)rng_below(rng, t == DT_U8 ? 256 : 2);
+}
+
+Err bench_fill(BenchModel *m, Rng *rng, Arena *a) {
+    for (uint32_t i = 0; i < m->n_inputs; i++) {
+        InferSlot *s = &m->inputs[i];
+        Err        e = s->type.dtype == DT_STR ? fill_words(s, rng, a) : tensor_room(&s->type, a);
+        if (e != ERR_OK) return err_add(e, "model '%s', input '%s'", m->name, s->name);
+        if (s->type.dtype == DT_STR) continue;
+        for (int64_t k = 0, n = tensor_count(&s->type); k < n; k++)
+            number_set(&s->type, k, draw(s->type.dtype, rng));
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,297 @@
+// Load on a server, open loop, and what came of it.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/term.h"
+#include "cli/bench_args.h"
+#include "cli/bench_port.h"
+#include "cli/bench_tell.h"
+#include "cli/commands.h"
+#include "cli/halt.h"
+
+enum { EXIT_MISSED = 6 };
+
+typedef struct Options {
+    const char *url, *models, *slo, *protocol, *timeout, *priority, *arrivals, *records;
+    const char *duration, *warmup, *give_up, *budget;
+    ArgList     shapes, thresholds;
+    double      rate, percentile, min_hit, precision;
+    const char *max_p99;
+    int64_t     batch, connections, seed, requests, closed;
+    bool        find_max, check, json;
+} Options;
+
+typedef struct Job {
+    const Options *o;
+    Arena          arena;
+    Bench          bench;
+    BenchRun       run;
+    BenchPeak      peak;
+    BenchResult    result;
+    TimeNs         budget;
+    FileNew        records;
+    Progress       progress;
+    int64_t        drawn;  // milliseconds
+    bool           shows;
+    ArgList        thresholds;
+} Job;
+
+static void show(void *self, TimeNs done, TimeNs of) {
+    Job    *j = self;
+    int64_t ms = (done < of ? done : of) / 1000000;
+    progress_step(&j->progress, ms - j->drawn);
+    j->drawn = ms;
+}
+
+static void say_probe(void *self, double rate, double hit, bool met) {
+    (void)self;
+    fprintf(stderr, "%10.1f/s  %5.1f %% in time%s\n", rate, hit, met ? "" : ": too much");
+}
+
+static Err choose_form(const char *word, Bench *b) {
+    bool grpc = b->url.protocol == CLIENT_HTTP2;
+    b->form = grpc ? BENCH_GRPC : BENCH_REST;
+    if (word == NULL || (grpc && strcmp(word, "grpc") == 0)) return ERR_OK;
+    if (grpc) return err_set(ERR_ARG, "--protocol %s does not go with grpc://", word);
+    if (strcmp(word, "json") == 0)
+        b->form = BENCH_JSON;
+    else if (strcmp(word, "grpc") == 0)
+        return err_set(ERR_ARG, "--protocol grpc: give the address as grpc://HOST:PORT");
+    else if (strcmp(word, "rest") != 0)
+        return err_set(ERR_ARG, "--protocol %s: there are rest, json and grpc", word);
+    return ERR_OK;
+}
+
+static void set_slo(BenchModel *m, TimeNs t) { m->slo_ns = t; }
+static void set_timeout(BenchModel *m, TimeNs t) { m->timeout_us = t / 1000; }
+static void set_priority(BenchModel *m, int64_t n) { m->priority = n; }
+
+static Err read_models(Job *j) {
+    const Options *o = j->o;
+    Bench         *b = &j->bench;
+    BenchArrival  *arrivals = NULL;
+    uint32_t       rated = 0;
+    if (o->models != NULL) TRY(bench_models(o->models, &j->arena, b, &rated));
+    if (o->arrivals != NULL) {
+        TRY(bench_arrivals(o->arrivals, &j->arena, b, &arrivals, &j->run.n_arrivals));
+        j->run.arrivals = arrivals;
+    }
+    if (b->n_models == 0) TRY(bench_list(b, &j->arena));
+    TRY(bench_each_time("slo", o->slo, &j->arena, b, set_slo));
+    TRY(bench_each_time("timeout", o->timeout, &j->arena, b, set_timeout));
+    TRY(bench_each_number("priority", o->priority, &j->arena, b, set_priority));
+    j->run.rate = o->rate;
+    if (o->rate > 0 || o->find_max || o->closed > 0 || o->arrivals != NULL) return ERR_OK;
+    if (rated < b->n_models)
+        return err_set(ERR_ARG, "how many requests a second? --rate R, a rate for each model "
+                                "(--models a:30,b:5), --closed N or --find-max");
+    for (uint32_t i = 0; i < b->n_models; i++) j->run.rate += b->models[i].weight;
+    return ERR_OK;
+}
+
+static Err read_times(Job *j) {
+    const Options *o = j->o;
+    TRY(bench_time("duration", o->duration, &j->run.duration_ns));
+    TRY(bench_time("give-up", o->give_up, &j->bench.give_up_ns));
+    TRY(bench_time("budget", o->budget, &j->budget));
+    if (strcmp(o->warmup, "0") != 0) TRY(bench_time("warmup", o->warmup, &j->run.warmup_ns));
+    if (o->arrivals != NULL && strcmp(o->duration, "10s") == 0)
+        j->run.duration_ns = INT64_C(1) << 55;
+    return ERR_OK;
+}
+
+static Err read_options(Job *j) {
+    const Options *o = j->o;
+    static char    hit[32], p99[64];
+    j->thresholds = o->thresholds;
+    (void)snprintf(hit, sizeof hit, "hit=%g", o->min_hit);
+    (void)snprintf(p99, sizeof p99, "p99=%s", o->max_p99 != NULL ? o->max_p99 : "");
+    if (o->min_hit >= 0 && j->thresholds.n < ARG_LIST_MAX)
+        j->thresholds.at[j->thresholds.n++] = hit;
+    if (o->max_p99 != NULL && j->thresholds.n < ARG_LIST_MAX)
+        j->thresholds.at[j->thresholds.n++] = p99;
+    uint32_t none = 0;
+    TRY(bench_thresholds(&j->bench, NULL, &j->thresholds, &none));
+    TRY(client_url(o->url, &j->arena, &j->bench.url));
+    TRY(choose_form(o->protocol, &j->bench));
+    TRY(read_times(j));
+    if ((o->rate > 0) + o->find_max * (o->rate == 0) + (o->closed > 0) + (o->arrivals != NULL) > 1)
+        return err_set(ERR_ARG, "--rate, --closed, --find-max and --arrivals exclude each other");
+    j->bench.connections = (uint32_t)o->connections;
+    j->bench.check = o->check;
+    j->run.closed = (uint32_t)o->closed;
+    j->run.requests = (uint64_t)o->requests;
+    j->run.seed = (uint64_t)o->seed;
+    return ERR_OK;
+}
+
+static Err need_slo(const Bench *b) {
+    for (uint32_t i = 0; i < b->n_models; i++)
+        if (b->models[i].slo_ns == 0)
+            return err_set(ERR_ARG, "--find-max: model '%s' has no target; give one with --slo",
+                           b->models[i].name);
+    return ERR_OK;
+}
+
+static Err measure_peak(Job *j) {
+    const Options   *o = j->o;
+    BenchPeakOptions p = {.start = o->rate,
+                          .percentile = o->percentile,
+                          .precision = o->precision / 100,
+                          .budget_ns = j->budget,
+                          .probed = say_probe};
+    TRY(need_slo(&j->bench));
+    TRY(bench_peak(&j->bench, &j->run, &p, &j->arena, &j->peak));
+    j->result = j->peak.best;
+    return ERR_OK;
+}
+
+static Err measure_once(Job *j) {
+    TimeNs all = j->run.warmup_ns + j->run.duration_ns;
+    if (j->o->arrivals != NULL && j->run.arrivals[j->run.n_arrivals - 1].at < all)
+        all = j->run.arrivals[j->run.n_arrivals - 1].at + 1;
+    j->run.duration_ns = all - j->run.warmup_ns;
+    if (j->run.duration_ns <= 0) return err_set(ERR_ARG, "--warmup is longer than the arrivals");
+    j->shows = term_is(stderr);
+    if (j->shows) {
+        progress_begin(&j->progress, stderr, clock_steady(), "sending", all / 1000000);
+        j->run.progress = show;
+        j->run.self = j;
+    }
+    if (j->o->records != NULL) {
+        TRY(file_begin(&j->records, j->o->records));
+        fputs("seconds,model,lag_ms,latency_ms,end\n", j->records.out);
+        j->run.records = j->records.out;
+    }
+    Err e = bench_run(&j->bench, &j->run, &j->arena, &j->result);
+    if (j->shows) progress_end(&j->progress);
+    if (j->o->records == NULL) return e;
+    if (e == ERR_OK) return file_commit(&j->records);
+    file_drop(&j->records);
+    return e;
+}
+
+static Err tell(Job *j) {
+    if (j->o->find_max && j->peak.rate == 0) {
+        if (j->o->json) return ERR_OK;
+        printf("no rate was found at which %g %% of the requests are in time\n", j->o->percentile);
+        return ERR_OK;
+    }
+    if (j->o->json) return ERR_OK;
+    TRY(bench_print(&j->bench, &j->result, &j->arena));
+    if (!j->o->find_max) return ERR_OK;
+    printf("\n%.1f requests/s is the highest rate at which %g %% of each model's requests are in "
+           "time%s%s\n",
+           j->peak.rate, j->o->percentile, j->peak.confirmed ? "" : " (not confirmed)",
+           j->peak.in_time ? "" : " (the time was over before it was exact)");
+    return ERR_OK;
+}
+
+static int tell_json(const Job *j) {
+    json_t *doc =
+        j->result.all != NULL ? bench_json(&j->bench, &j->run, &j->result) : json_object();
+    if (j->o->find_max && doc != NULL) json_object_set_new(doc, "peak", bench_peak_json(&j->peak));
+    return command_json(doc);
+}
+
+static Err work(Job *j, uint32_t *missed) {
+    const Options *o = j->o;
+    TRY(arena_init(&j->arena, (size_t)8 << 30));
+    TRY(loop_create(&j->bench.loop));
+    TRY(read_options(j));
+    TRY(read_models(j));
+    BenchShapes s = {o->batch, o->shapes.at, o->shapes.n};
+    TRY(bench_prepare(&j->bench, &s, (Rng){(uint64_t)o->seed}, &j->arena));
+    TRY(o->find_max ? measure_peak(j) : measure_once(j));
+    TRY(tell(j));
+    if (j->result.all == NULL) {
+        *missed = j->thresholds.n;
+        return ERR_OK;
+    }
+    bench_warn(&j->bench, &j->result);
+    return bench_thresholds(&j->bench, &j->result, &j->thresholds, missed);
+}
+
+static int run_command(const Options *o) {
+    static Job j;
+    uint32_t   missed = 0;
+    j.o = o;
+    halt_listen();
+    (void)prctl(PR_SET_TIMERSLACK, 1000);  // arrivals are to be at their moments
+    Err e = work(&j, &missed);
+    int code = e == ERR_OK ? 0 : command_failed(e);
+    if (e == ERR_OK && o->json) code = tell_json(&j);
+    loop_destroy(j.bench.loop);
+    arena_finish(&j.arena);
+    return code == 0 && missed > 0 ? EXIT_MISSED : code;
+}
+
+int cmd_bench(const Command *c, int argc, char **argv) {
+    Options      o = {.duration = "10s",
+                      .warmup = "1s",
+                      .give_up = "30s",
+                      .budget = "3min",
+                      .percentile = 95,
+                      .precision = 3,
+                      .min_hit = -1,
+                      .batch = 1,
+                      .connections = 256,
+                      .seed = 1};
+    const ArgRow rows[] = {
+        {"models", ARG_TEXT, &o.models, "LIST",
+         "NAME[:RATE],... (default: all that the server lists)", 0, 0},
+        {"rate", ARG_REAL, &o.rate, "R",
+         "requests a second of all together, by the models' rates or equal shares", 0, 10000000},
+        {"find-max", ARG_FLAG, &o.find_max, NULL,
+         "the highest rate at which --percentile are in time", 0, 0},
+        {"slo", ARG_TEXT, &o.slo, "TIME",
+         "50ms for all, or NAME:50ms,...; default: what the server says", 0, 0},
+        {"duration", ARG_TEXT, &o.duration, "TIME", "of sending, after warm-up (default 10s)", 0,
+         0},
+        {"warmup", ARG_TEXT, &o.warmup, "TIME", "before it, not counted (default 1s; 0: none)", 0,
+         0},
+        {"requests", ARG_INT, &o.requests, "N", "ends after so many, if that is earlier", 1,
+         INT64_MAX},
+        {"protocol", ARG_TEXT, &o.protocol, "P",
+         "rest (binary tensors), json, or grpc (grpc://...)", 0, 0},
+        {"batch", ARG_INT, &o.batch, "N", "first dimension, where it is open (default 1)", 1,
+         65536},
+        {"shape", ARG_LIST, &o.shapes, "INPUT:1x3x8x8", "of an input; MODEL/INPUT: of one model's",
+         0, 0},
+        {"timeout", ARG_TEXT, &o.timeout, "TIME", "parameters.timeout, for all or NAME:TIME,...", 0,
+         0},
+        {"priority", ARG_TEXT, &o.priority, "N", "parameters.priority, for all or NAME:N,...", 0,
+         0},
+        {"closed", ARG_INT, &o.closed, "N", "closed loop: N at once, each waits for its answer", 1,
+         65536},
+        {"arrivals", ARG_TEXT, &o.arrivals, "FILE", "rows seconds,model instead of a rate", 0, 0},
+        {"connections", ARG_INT, &o.connections, "N", "at most (default 256)", 1, 65536},
+        {"give-up", ARG_TEXT, &o.give_up, "TIME", "for one answer (default 30s)", 0, 0},
+        {"seed", ARG_INT, &o.seed, "S", "of arrivals and inputs (default 1)", 0, INT64_MAX},
+        {"percentile", ARG_REAL, &o.percentile, "P", "--find-max: percent in time (default 95)", 1,
+         100},
+        {"precision", ARG_REAL, &o.precision, "P", "--find-max: percent of the rate (default 3)", 1,
+         50},
+        {"budget", ARG_TEXT, &o.budget, "TIME",
+         "--find-max: no probe begins after it (default 3min)", 0, 0},
+        {"check", ARG_FLAG, &o.check, NULL, "look into answers: outputs there, and finite", 0, 0},
+        {"threshold", ARG_LIST, &o.thresholds, "KEY=VALUE",
+         "hit=95, p99=50ms, rate=100, failed=0: exit 6 when missed", 0, 0},
+        {"min-hit", ARG_REAL, &o.min_hit, "P", "as --threshold hit=P", 0, 100},
+        {"max-p99", ARG_TEXT, &o.max_p99, "TIME", "as --threshold p99=TIME", 0, 0},
+        {"records", ARG_TEXT, &o.records, "FILE",
+         "each request as a row; --arrivals reads it again", 0, 0},
+        {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
+    };
+    const char *rest[1] = {NULL};
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, rest, 1, 1, NULL);
+    if (code >= 0) return code;
+    o.url = rest[0];
+    return run_command(&o);
+}
