@@ -151,6 +151,7 @@ static const char *tenant_name(const Desk *d, uint32_t tenant) {
 static void take_back(void *self) {
     Entry   *e = self;
     Receipt *r = &e->ask.receipt;
+    fleet_done(e->desk->o.fleet, e->ask.served, e->tenant);
     r->end = e->gone ? RECEIPT_CANCELLED : end_of(e);
     r->finished = e->finish;
     r->timing = e->timing;
@@ -177,11 +178,36 @@ static void computed(void *self, const LiveAnswer *a) {  // on a worker
     loop_post(e->desk->o.loop, &e->computed);
 }
 
+static TimeNs least(TimeNs a, TimeNs b) { return a == 0 || (b != 0 && b < a) ? b : a; }
+
 static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
+
+static void set_deadline(Entry *e, TimeNs target_ns) {
+    TimeNs target = least(target_ns, e->limit);
+    bool   firm = is(e->ask.served->config->set.on_miss, "reject");
+    TimeNs limit = e->limit == 0 && firm ? target : e->limit;
+    e->deadline = e->arrival + (target > 0 ? target : day_ns);
+    e->expire = limit > 0 ? e->arrival + limit : 0;
+    e->ask.receipt.deadline = e->deadline;
+    e->ask.receipt.expire = e->expire;
+}
+
+// What the client allows: the tightest of a header, a parameter and the model's setting.
+static void set_times(Entry *e, TimeNs timeout_ns) {
+    const TenantSettings *set = &e->ask.served->config->set;
+    int64_t               us = e->ask.request.timeout_us;
+    TimeNs                limit = timeout_ns;
+    if (us > 0) limit = least(limit, us < day_ns / 1000 ? us * 1000 : day_ns);
+    if (limit == 0 && set->timeout_ms > 0) limit = (TimeNs)(set->timeout_ms * 1e6);
+    e->limit = limit < day_ns ? limit : day_ns;
+    e->arrival = e->ask.receipt.arrived;
+    set_deadline(e, e->ask.served->target_ns);
+}
 
 static void hand_over(Entry *e) {
     Desk   *d = e->desk;
     Served *s = e->ask.served;
+    set_deadline(e, fleet_target_ns(s, e->tenant));
     LiveAsk ask = {.tenant = e->tenant,
                    .arrival = e->arrival,
                    .deadline = e->deadline,
@@ -266,24 +292,6 @@ static bool admits(Entry *e, const Served *s) {
                         : "model '%s' is not ready, try again in %u s",
                    s->name, a->retry_s);
     return false;
-}
-
-static TimeNs least(TimeNs a, TimeNs b) { return a == 0 || (b != 0 && b < a) ? b : a; }
-
-static void set_times(Entry *e, TimeNs timeout_ns) {
-    const TenantSettings *set = &e->ask.served->config->set;
-    int64_t               us = e->ask.request.timeout_us;
-    TimeNs                limit = timeout_ns;
-    if (us > 0) limit = least(limit, us < day_ns / 1000 ? us * 1000 : day_ns);
-    if (limit == 0 && set->timeout_ms > 0) limit = (TimeNs)(set->timeout_ms * 1e6);
-    if (limit > day_ns) limit = day_ns;
-    e->arrival = e->ask.receipt.arrived;
-    TimeNs target = least(e->ask.served->target_ns, limit);
-    e->deadline = e->arrival + (target > 0 ? target : day_ns);
-    if (limit == 0 && is(set->on_miss, "reject")) limit = target;
-    e->expire = limit > 0 ? e->arrival + limit : 0;
-    e->ask.receipt.deadline = e->deadline;
-    e->ask.receipt.expire = e->expire;
 }
 
 static Err choose(Entry *e) {

@@ -22,6 +22,7 @@ typedef struct Entry {
     LoopPost      shaped, computed;
     LoopTimer     expiry;  // while it waits for its shapes
     TimeNs        arrival, deadline, expire;
+    TimeNs        limit;  // that the client allows; 0: none
     uint32_t      tenant;
     Tensor       *inputs;
     uint32_t     *chosen;  // [n] outputs that are sent
