@@ -1,4 +1,5 @@
-// Address: where a listener listens: "127.0.0.1:8000", "[::1]:0", "localhost:80", "unix:/run/x.sock".
+// Address: where a listener listens: "127.0.0.1:8000", "[::1]:0", "localhost:80",
+// "unix:/run/x.sock".
 #pragma once
 
 #include <netinet/in.h>

@@ -13,3 +13,11 @@ bool inflate_kind(Str encoding, InflateKind *out);
 // when it is broken or something follows it.
 MUST_USE Err inflate_all(InflateKind kind, Str in, size_t most, size_t aligned, void **memory,
                          unsigned char **out, size_t *len);
+
+// The same step by step, so that nobody waits for a large one. in is borrowed.
+typedef struct Inflate Inflate;
+
+MUST_USE Err inflate_begin(Inflate **out, InflateKind kind, Str in);
+// Up to room bytes more; fewer than room and *done together, or an error.
+MUST_USE Err inflate_step(Inflate *i, unsigned char *to, size_t room, size_t *made, bool *done);
+void         inflate_end(Inflate *i);  // accepts NULL

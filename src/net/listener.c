@@ -85,7 +85,8 @@ static bool listener_accept(Listener *l) {
 static void listener_ready(void *self, uint32_t events) {
     Listener *l = self;
     (void)events;
-    for (int i = 0; i < LISTENER_BATCH && listener_accept(l); i++) {}
+    for (int i = 0; i < LISTENER_BATCH && listener_accept(l); i++) {
+    }
 }
 
 static void listener_again(void *self) {
@@ -185,7 +186,8 @@ ListenerCounts listener_counts(const Listener *l) {
 void listener_drain(Listener *l) {
     if (l->draining) return;
     l->draining = true;
-    for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {}
+    for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {
+    }
     listener_shut(l);
     for (Stream *s = l->oldest, *next; s; s = next) {
         next = s->next;

@@ -12,7 +12,7 @@ static const size_t SLAB_SPARE = (size_t)64 << 20;
 
 static uint32_t slab_class(size_t size) {
     uint32_t class = SLAB_LEAST;
-    while (class < SLAB_CLASSES && ((size_t)1 << class) - SLAB_RECORD < size) class++;
+    while (class < SLAB_CLASSES && ((size_t)1 << class) - SLAB_RECORD < size) class ++;
     return class;
 }
 
@@ -23,8 +23,10 @@ static uint32_t slab_class_of(const Slab *s) {
 static Slab *slab_new(uint32_t class) {
     size_t bytes = (size_t)1 << class;
     void  *memory = NULL;
-    if (class < SLAB_MAPPED) memory = aligned_alloc(64, bytes);
-    else memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (class < SLAB_MAPPED)
+        memory = aligned_alloc(64, bytes);
+    else
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!memory || memory == MAP_FAILED) return NULL;
     Slab *s = memory;
     *s = (Slab){.at = (unsigned char *)memory + SLAB_RECORD, .size = bytes - SLAB_RECORD};
@@ -32,8 +34,10 @@ static Slab *slab_new(uint32_t class) {
 }
 
 static void slab_free(Slab *s) {
-    if (slab_class_of(s) < SLAB_MAPPED) free(s);
-    else munmap(s, s->size + SLAB_RECORD);
+    if (slab_class_of(s) < SLAB_MAPPED)
+        free(s);
+    else
+        munmap(s, s->size + SLAB_RECORD);
 }
 
 static Slab *slab_pop(SlabPool *p, uint32_t class) {

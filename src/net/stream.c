@@ -62,18 +62,24 @@ ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n) {
 static void stream_link(Stream *s) {
     Listener *l = s->listener;
     s->prev = l->newest;
-    if (l->newest) l->newest->next = s;
-    else l->oldest = s;
+    if (l->newest)
+        l->newest->next = s;
+    else
+        l->oldest = s;
     l->newest = s;
     l->counts.open++;
 }
 
 static void stream_unlink(Stream *s) {
     Listener *l = s->listener;
-    if (s->prev) s->prev->next = s->next;
-    else l->oldest = s->next;
-    if (s->next) s->next->prev = s->prev;
-    else l->newest = s->prev;
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        l->oldest = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    else
+        l->newest = s->prev;
     l->counts.open--;
 }
 

@@ -1,0 +1,256 @@
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "net/http1_int.h"
+
+// HTTP1_HEAD_BYTES: of an answer, besides what the handler adds. HTTP1_BATCH: bytes of small
+// answers that are sent together. HTTP1_LINGER_BYTES: what is still read after the last answer.
+enum { HTTP1_HEAD_BYTES = 512, HTTP1_OUT = 8192, HTTP1_BATCH = 4096, HTTP1_LINGER_BYTES = 4 << 20 };
+
+static const TimeNs HTTP1_LINGER_NS = 1000000000;
+
+static const char *http1_phrase(uint32_t status) {
+    switch (status) {
+#define X(number, text)                                                                            \
+    case number:                                                                                   \
+        return text;
+#include "net/http1_status.def"
+#undef X
+    default: return "Status";
+    }
+}
+
+bool http1_unsent(const Http1 *c) { return c->out_at < c->out_len || c->n_pieces > 0; }
+
+static void http1_put(Http1 *c, const char *at, size_t len) {
+    memcpy(c->out->at + c->out_len, at, len);
+    c->out_len += len;
+}
+
+static void http1_put_text(Http1 *c, const char *text) { http1_put(c, text, strlen(text)); }
+
+// A header that would break the answer apart is left out.
+static void http1_put_header(Http1 *c, const ExchangeHeader *h) {
+    for (size_t i = 0; i < h->value.len; i++)
+        if ((unsigned char)h->value.at[i] < ' ' && h->value.at[i] != '\t') return;
+    http1_put(c, h->name.at, h->name.len);
+    http1_put(c, ": ", 2);
+    http1_put(c, h->value.at, h->value.len);
+    http1_put(c, "\r\n", 2);
+}
+
+static void http1_put_number(Http1 *c, uint64_t n) {
+    char  text[20];
+    char *at = text + sizeof text;
+    do *--at = (char)('0' + n % 10);
+    while (n /= 10);
+    http1_put(c, at, (size_t)(text + sizeof text - at));
+}
+
+static bool http1_room(Http1 *c, const Answer *a) {
+    SlabPool *p = stream_pages(&c->stream);
+    size_t    need = c->out_len + HTTP1_HEAD_BYTES + (a->type ? strlen(a->type) : 0);
+    for (uint32_t i = 0; i < a->n_extra; i++)
+        need += a->extra[i].name.len + a->extra[i].value.len + 4;
+    if (!c->out) c->out = slab_take(p, need > HTTP1_OUT ? need : HTTP1_OUT);
+    if (!c->out) return false;
+    if (need <= c->out->size) return true;
+    Slab *more = slab_grow(p, c->out, c->out_len, need);
+    if (more) c->out = more;
+    return more;
+}
+
+static bool http1_bodiless(uint32_t status) {
+    return status == 204 || status == 304 || status < 200;
+}
+
+static void http1_put_head(Http1 *c, const Answer *a, uint32_t status, uint64_t len) {
+    Str date = stream_date(&c->stream);
+    http1_put_text(c, "HTTP/1.1 ");
+    http1_put_number(c, status);
+    http1_put(c, " ", 1);
+    http1_put_text(c, http1_phrase(status));
+    http1_put(c, "\r\n", 2);
+    http1_put(c, date.at, date.len);
+    if (a->type && !http1_bodiless(status)) {
+        http1_put_text(c, "Content-Type: ");
+        http1_put_text(c, a->type);
+        http1_put(c, "\r\n", 2);
+    }
+    if (!http1_bodiless(status)) {
+        http1_put_text(c, "Content-Length: ");
+        http1_put_number(c, len);
+        http1_put(c, "\r\n", 2);
+    }
+    for (uint32_t i = 0; i < a->n_extra; i++) http1_put_header(c, &a->extra[i]);
+    if (c->last)
+        http1_put_text(c, "Connection: close\r\n");
+    else if (c->head.old)
+        http1_put_text(c, "Connection: keep-alive\r\n");
+    http1_put(c, "\r\n", 2);
+}
+
+static uint64_t http1_length(const Answer *a) {
+    uint64_t len = 0;
+    for (uint32_t i = 0; i < a->n_body; i++) len += a->body[i].iov_len;
+    return len;
+}
+
+// Small, and another request is waiting: it goes along with the answer to that one.
+static bool http1_batches(const Http1 *c, uint64_t len) {
+    return c->inside && !c->last && c->input == HTTP1_DONE && c->at < c->n &&
+           c->out_len + len < HTTP1_BATCH && c->out_len + len <= c->out->size;
+}
+
+static void http1_batch(Http1 *c) {
+    for (uint32_t i = 0; i < c->n_pieces; i++)
+        if (c->pieces[i].iov_len) http1_put(c, c->pieces[i].iov_base, c->pieces[i].iov_len);
+    c->n_pieces = 0;
+    http1_ended(c, true);
+}
+
+// The answer is complete: its head stands in out. False: no memory.
+static bool http1_compose(Http1 *c, const Answer *a, bool silent) {
+    uint32_t status = a->status ? a->status : 200;
+    if (!http1_room(c, a)) return false;
+    if (c->out_at == c->out_len) {
+        c->out_at = c->out_len = 0;
+        c->write_began = stream_now(&c->stream);
+        c->sent = 0;
+    }
+    http1_put_head(c, a, status, http1_length(a));
+    silent = silent || http1_bodiless(status);
+    c->pieces = silent ? NULL : a->body;
+    c->n_pieces = silent ? 0 : a->n_body;
+    return true;
+}
+
+void http1_send(Exchange *x, const Answer *a) {
+    Http1 *c = (Http1 *)((char *)x - offsetof(Http1, x));
+    bool   silent = x->method.len == 4 && memcmp(x->method.at, "HEAD", 4) == 0;
+    // Without the word to go on nobody knows whether the body still comes.
+    bool unsure = c->head.expects && (c->input == HTTP1_BODY || c->input == HTTP1_CHUNKS);
+    c->last = c->last || a->close || c->stream.draining || unsure;
+    if (!http1_compose(c, a, silent)) {
+        stream_close(&c->stream);
+        return;
+    }
+    if (http1_batches(c, c->n_pieces ? http1_length(a) : 0)) {
+        http1_batch(c);
+        return;
+    }
+    http1_flush(c);
+    if (!c->stream.closed) http1_advance(c);
+}
+
+void http1_refuse(Http1 *c, uint32_t status, const char *why) {
+    char         later[] = "1";
+    struct iovec fault[3] = {
+        {"{\"error\":\"", 10}, {(void *)(uintptr_t)why, strlen(why)}, {"\"}", 2}};
+    Answer a = {.status = status, .type = "application/json", .body = c->fault, .n_body = 3};
+    if (status == 503) a.extra[a.n_extra++] = (ExchangeHeader){{"Retry-After", 11}, {later, 1}};
+    if (status == 405)
+        a.extra[a.n_extra++] = (ExchangeHeader){{"Allow", 5}, {"GET, HEAD, POST", 15}};
+    stream_counts(&c->stream)->bad++;
+    http1_ended(c, false);
+    if (c->stream.closed) return;
+    memcpy(c->fault, fault, sizeof fault);
+    c->last = true;
+    c->resume = false;
+    c->input = HTTP1_LINGER;
+    if (!http1_compose(c, &a, false)) {
+        stream_close(&c->stream);
+        return;
+    }
+    http1_flush(c);
+    if (!c->stream.closed) http1_advance(c);
+}
+
+void http1_continue(Http1 *c) {
+    Answer none = {0};
+    if (!http1_room(c, &none)) {
+        stream_close(&c->stream);
+        return;
+    }
+    c->write_began = stream_now(&c->stream);
+    http1_put_text(c, "HTTP/1.1 100 Continue\r\n\r\n");
+    http1_flush(c);
+}
+
+// Closing now would take the answer away from a client that is still sending.
+static void http1_linger(Http1 *c) {
+    bool more = c->input != HTTP1_DONE || c->at < c->n;
+    if (c->eof || !more || shutdown(c->stream.watch.fd, SHUT_WR) != 0) {
+        stream_close(&c->stream);
+        return;
+    }
+    c->input = HTTP1_LINGER;
+    c->left = HTTP1_LINGER_BYTES;
+    stream_arm(&c->stream, stream_now(&c->stream) + HTTP1_LINGER_NS);
+    stream_want(&c->stream, EPOLLIN);
+}
+
+void http1_drop(Http1 *c) {
+    if (!http1_take_in(c)) {
+        stream_close(&c->stream);
+        return;
+    }
+    ssize_t n = stream_read(&c->stream, c->bytes, c->room);
+    if (n > 0 && (uint64_t)n <= c->left)
+        c->left -= (uint64_t)n;
+    else if (n != STREAM_LATER)
+        stream_close(&c->stream);
+}
+
+static void http1_all_sent(Http1 *c) {
+    c->out_at = c->out_len = 0;
+    if (c->open && c->x.answered) {
+        http1_ended(c, true);
+        if (c->stream.closed) return;
+        c->drop = c->input == HTTP1_BODY || c->input == HTTP1_CHUNKS;
+        if (c->input == HTTP1_UNPACK) c->input = HTTP1_DONE;
+    } else if (c->input != HTTP1_LINGER) {
+        return;  // what went was small answers, or the word to go on
+    }
+    if (c->last) http1_linger(c);
+}
+
+static void http1_advance_pieces(Http1 *c, size_t n) {
+    size_t head = c->out_len - c->out_at < n ? c->out_len - c->out_at : n;
+    c->sent += n;
+    c->out_at += head;
+    n -= head;
+    while (c->n_pieces > 0 && n >= c->pieces->iov_len) {
+        n -= c->pieces->iov_len;
+        c->pieces++;
+        c->n_pieces--;
+    }
+    if (c->n_pieces > 0) {
+        c->pieces->iov_base = (char *)c->pieces->iov_base + n;
+        c->pieces->iov_len -= n;
+    }
+}
+
+static ssize_t http1_write(Http1 *c) {
+    struct iovec v[EXCHANGE_PIECES + 1];
+    size_t       n = 0;
+    if (c->out_at < c->out_len)
+        v[n++] = (struct iovec){c->out->at + c->out_at, c->out_len - c->out_at};
+    for (uint32_t i = 0; i < c->n_pieces && n <= EXCHANGE_PIECES; i++) v[n++] = c->pieces[i];
+    return stream_write(&c->stream, v, n);
+}
+
+void http1_flush(Http1 *c) {
+    while (http1_unsent(c)) {
+        ssize_t n = http1_write(c);
+        if (n == STREAM_LATER) return;
+        if (n < 0) {
+            stream_close(&c->stream);
+            return;
+        }
+        http1_advance_pieces(c, (size_t)n);
+    }
+    http1_all_sent(c);
+}
