@@ -10,11 +10,11 @@
 
 enum { ARRIVALS_BYTES = 256 << 20 };
 
-Err bench_time(const char *option, const char *text, TimeNs *out) {
-    static const struct {
+Err bench_time(const char *option, const char *text, double bare, TimeNs *out) {
+    const struct {
         const char *name;
         double      ns;
-    } units[] = {{"", 1e6}, {"ms", 1e6}, {"us", 1e3}, {"s", 1e9}, {"min", 6e10}};
+    } units[] = {{"", bare}, {"ms", 1e6}, {"us", 1e3}, {"s", 1e9}, {"min", 6e10}};
     char  *end = NULL;
     double v = strtod(text, &end);
     for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++) {
@@ -90,7 +90,7 @@ typedef struct SetTime {
 static Err set_time(void *self, BenchModel *m, const char *value) {
     const SetTime *s = self;
     TimeNs         t = 0;
-    TRY(bench_time(s->option, value, &t));
+    TRY(bench_time(s->option, value, 1e6, &t));
     s->set(m, t);
     return ERR_OK;
 }
@@ -153,7 +153,9 @@ Err bench_arrivals(const char *path, Arena *a, Bench *b, BenchArrival **out, uin
     BenchArrival *list = arena_try_new(a, BenchArrival, rows);
     if (list == NULL) return err_set(ERR_LIMIT, "%s: too many arrivals", path);
     TRY(csv_open(&c, path, text, len, ',', true));
-    for (TRY(csv_next(&c, &more)); more; TRY(csv_next(&c, &more))) {
+    for (;;) {
+        TRY(csv_next(&c, &more));
+        if (!more) break;
         bool head = c.line == 1 && strcmp(c.field[0], "seconds") == 0;
         if (head || (c.n == 1 && c.field[0][0] == '\0')) continue;
         TRY(read_row(&c, a, b, &list[got++]));

@@ -3,8 +3,8 @@
 
 #include "cli/bench.h"
 
-// "50ms", "0.5s", "200us"; a number alone is in milliseconds.
-MUST_USE Err bench_time(const char *option, const char *text, TimeNs *out);
+// "50ms", "0.5s", "200us"; a number alone is in `bare` nanoseconds.
+MUST_USE Err bench_time(const char *option, const char *text, double bare, TimeNs *out);
 
 // "a,b:5": names with shares or rates; *rated: how many have one.
 MUST_USE Err bench_models(const char *text, Arena *a, Bench *b, uint32_t *rated);

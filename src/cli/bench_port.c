@@ -59,7 +59,7 @@ static Err room_for(BenchModel *m, size_t inputs, Arena *a) {
     if (inputs == 0 || inputs > INFER_TENSORS)
         return err_set(ERR_UNSUPPORTED, "model '%s' has %zu inputs; 1 to %d are handled", m->name,
                        inputs, INFER_TENSORS);
-    m->inputs = arena_try_new(a, InferSlot, inputs);
+    if (m->inputs == NULL) m->inputs = arena_try_new(a, InferSlot, inputs);
     m->n_inputs = (uint32_t)inputs;
     return m->inputs != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for inputs");
 }
@@ -79,7 +79,9 @@ static Err read_tensor(const BenchModel *m, WireIn in, InferSlot *s, Arena *a) {
     bool      more = true;
     Str       type = {"", 0};
     *s = (InferSlot){.name = ""};
-    for (TRY(wire_next(&in, &f, &more)); more; TRY(wire_next(&in, &f, &more))) {
+    for (;;) {
+        TRY(wire_next(&in, &f, &more));
+        if (!more) break;
         uint64_t v = f.value;
         if (f.number == 1 && f.kind == WIRE_BYTES)
             s->name = arena_printf(a, "%.*s", (int)f.len, (const char *)f.at);
@@ -99,17 +101,17 @@ static Err read_tensor(const BenchModel *m, WireIn in, InferSlot *s, Arena *a) {
 Err bench_read_proto(BenchModel *m, const unsigned char *body, size_t len, Arena *a) {
     WireField f;
     bool      more = true;
-    uint32_t  n = 0;
     WireIn    in = wire_in(body, len);
-    for (TRY(wire_next(&in, &f, &more)); more; TRY(wire_next(&in, &f, &more)))
-        n += f.number == 4 && f.kind == WIRE_BYTES;
-    TRY(room_for(m, n, a));
-    in = wire_in(body, len);
-    n = 0;
-    for (TRY(wire_next(&in, &f, &more)); more; TRY(wire_next(&in, &f, &more)))
-        if (f.number == 4 && f.kind == WIRE_BYTES)
-            TRY(read_tensor(m, wire_inside(&in, &f), &m->inputs[n++], a));
-    return ERR_OK;
+    uint32_t  n = 0;
+    TRY(room_for(m, INFER_TENSORS, a));
+    for (;;) {
+        TRY(wire_next(&in, &f, &more));
+        if (!more) break;
+        if (f.number != 4 || f.kind != WIRE_BYTES) continue;
+        if (n < INFER_TENSORS) TRY(read_tensor(m, wire_inside(&in, &f), &m->inputs[n], a));
+        n++;
+    }
+    return room_for(m, n, a);
 }
 
 // "1x3x224x224" behind NAME: or MODEL/NAME:, when it is about this input.

@@ -28,7 +28,7 @@ static Err read_wish(const char *text, Wish *w) {
         double rank = w->key[0] == 'p' ? strtod(w->key + 1, &end) : 100;
         if (w->key[0] == 'p' && (end == w->key + 1 || *end != '\0' || !(rank > 0 && rank <= 100)))
             return err_set(ERR_ARG, "--threshold '%s': no such percentile", text);
-        TRY(bench_time("threshold", mark + 1, &t));
+        TRY(bench_time("threshold", mark + 1, 1e6, &t));
         w->value = (double)t / 1e6;
         return ERR_OK;
     }

@@ -97,10 +97,10 @@ static Err read_models(Job *j) {
 
 static Err read_times(Job *j) {
     const Options *o = j->o;
-    TRY(bench_time("duration", o->duration, &j->run.duration_ns));
-    TRY(bench_time("give-up", o->give_up, &j->bench.give_up_ns));
-    TRY(bench_time("budget", o->budget, &j->budget));
-    if (strcmp(o->warmup, "0") != 0) TRY(bench_time("warmup", o->warmup, &j->run.warmup_ns));
+    TRY(bench_time("duration", o->duration, 1e9, &j->run.duration_ns));
+    TRY(bench_time("give-up", o->give_up, 1e9, &j->bench.give_up_ns));
+    TRY(bench_time("budget", o->budget, 1e9, &j->budget));
+    if (strcmp(o->warmup, "0") != 0) TRY(bench_time("warmup", o->warmup, 1e9, &j->run.warmup_ns));
     if (o->arrivals != NULL && strcmp(o->duration, "10s") == 0)
         j->run.duration_ns = INT64_C(1) << 55;
     return ERR_OK;
@@ -252,8 +252,8 @@ int cmd_bench(const Command *c, int argc, char **argv) {
          "the highest rate at which --percentile are in time", 0, 0},
         {"slo", ARG_TEXT, &o.slo, "TIME",
          "50ms for all, or NAME:50ms,...; default: what the server says", 0, 0},
-        {"duration", ARG_TEXT, &o.duration, "TIME", "of sending, after warm-up (default 10s)", 0,
-         0},
+        {"duration", ARG_TEXT, &o.duration, "TIME",
+         "of sending, after warm-up; a number alone: seconds (default 10s)", 0, 0},
         {"warmup", ARG_TEXT, &o.warmup, "TIME", "before it, not counted (default 1s; 0: none)", 0,
          0},
         {"requests", ARG_INT, &o.requests, "N", "ends after so many, if that is earlier", 1,
