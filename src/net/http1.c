@@ -59,6 +59,7 @@ static void http1_fill_exchange(Http1 *c) {
         .arrived = stream_now(&c->stream),
         .most = stream_limits(&c->stream)->body_bytes,
         .send = http1_send,
+        .take = http1_lend,
     };
     c->open = true;
     c->asked = false;

@@ -157,3 +157,10 @@ bool http1_body_unpack(Http1 *c) {
     if (done) http1_unpack_end(c);
     return true;
 }
+
+ExchangeBody *http1_lend(Exchange *x) {
+    Http1 *c = (Http1 *)((char *)x - offsetof(Http1, x));
+    Slab  *s = c->body;
+    c->body = NULL;
+    return s ? slab_lend(stream_slabs(&c->stream), s) : NULL;
+}

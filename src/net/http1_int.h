@@ -63,6 +63,7 @@ bool           http1_body_unpack(Http1 *c);  // a step of it
 unsigned char *http1_body_room(Http1 *c, size_t *size);
 bool           http1_body_came(Http1 *c, size_t n);  // into that room
 void           http1_body_free(Http1 *c);
+ExchangeBody  *http1_lend(Exchange *x);  // what is computed on after the exchange
 
 // http1_answer.c
 void http1_send(Exchange *x, const Answer *a);

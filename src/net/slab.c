@@ -107,3 +107,14 @@ void slab_finish(SlabPool *p) {
     for (uint32_t class = SLAB_LEAST; class < SLAB_CLASSES; class ++)
         while (p->free[class]) slab_free(slab_pop(p, class));
 }
+
+static void slab_return(ExchangeBody *b) {
+    Slab *s = (Slab *)((char *)b - offsetof(Slab, lent));
+    slab_give(s->pool, s);
+}
+
+ExchangeBody *slab_lend(SlabPool *p, Slab *s) {
+    s->pool = p;
+    s->lent.give = slab_return;
+    return &s->lent;
+}

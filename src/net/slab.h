@@ -5,13 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/exchange.h"
+
 enum { SLAB_CLASSES = 40 };
 
 typedef struct Slab {
-    unsigned char *at;  // on a multiple of 64
-    size_t         size;
-    size_t         warm;  // bytes that were ever touched
-    struct Slab   *next;
+    unsigned char   *at;  // on a multiple of 64
+    size_t           size;
+    size_t           warm;  // bytes that were ever touched
+    struct Slab     *next;
+    ExchangeBody     lent;
+    struct SlabPool *pool;  // that it is given back to, while it is lent
 } Slab;
 
 typedef struct SlabPool {
@@ -27,5 +31,6 @@ Slab *slab_take(SlabPool *p, size_t size);
 bool  slab_touch(SlabPool *p, Slab *s, size_t used);
 Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size);  // moves; NULL: s is as it was
 void  slab_give(SlabPool *p, Slab *s);                            // accepts NULL
-void  slab_trim(SlabPool *p);    // what nobody needed since the last time goes back to the system
-void  slab_finish(SlabPool *p);  // all that waits
+ExchangeBody *slab_lend(SlabPool *p, Slab *s);  // to somebody who outlives its exchange
+void slab_trim(SlabPool *p);    // what nobody needed since the last time goes back to the system
+void slab_finish(SlabPool *p);  // all that waits

@@ -108,9 +108,9 @@ void         seat_remove(Unit *u);                     // accepts who is not lis
 const char  *seat_intern(Fleet *f, const char *text);  // NULL: no memory
 int          version_compare(const char *a, const char *b);
 
-// Units. Opened in no seat, LOADING; loads once unit_load is called.
+// Units. Opened in no seat, LOADING; loads once unit_bring is called.
 MUST_USE Err unit_open(Fleet *f, const Config *from, const ConfigModel *m, Unit **out);
-void         unit_load(Unit *u);
+void         unit_bring(Unit *u);
 void         unit_retire(Unit *u);  // no new requests; goes when the last one has gone
 void         unit_unpinned(Unit *u);
 void         unit_free(Unit *u);                     // with its variants out of the engine

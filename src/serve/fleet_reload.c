@@ -109,7 +109,7 @@ static Err load_anew(Fleet *f, const Config *c, const ConfigModel *m, const Sour
         }
     }
     attach(u, b);
-    unit_load(u);
+    unit_bring(u);
     return ERR_OK;
 }
 

@@ -267,7 +267,7 @@ static void loaded(void *self, Err e, const char *why) {
     }
 }
 
-void unit_load(Unit *u) {
+void unit_bring(Unit *u) {
     u->loading = true;
     u->pub.state = FLEET_LOADING;
     u->pub.reason = "";
