@@ -106,7 +106,7 @@ static bool http1_find_head(Http1 *c) {
     if (status) {
         http1_refuse(c, status, why);
     } else if (end ? end > most : len >= most) {
-        bool line = c->scan.lines == 0;
+        bool line = c->scan.lines == 0 || c->scan.first > most;
         http1_refuse(c, line ? 414 : 431, line ? "the target is too long" : "headers are too long");
     } else if (end) {
         http1_begin(c, end);

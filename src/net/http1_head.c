@@ -41,7 +41,7 @@ static uint32_t http1_scan_line(Http1Scan *s, const char *at, bool *ended, const
     bool empty = s->at - 1 == s->line;
     if (!empty && s->lines > 0 && !s->value) return http1_no(400, why, "a header without a colon");
     *ended = empty && s->lines > 0;
-    if (!empty) s->lines++;
+    if (!empty && s->lines++ == 0) s->first = s->at;
     s->line = s->at + 1;
     s->value = false;
     return 0;
@@ -120,7 +120,10 @@ static int http1_on_head(llhttp_t *p) {
     r->complete = true;
     r->head->keep_alive = llhttp_should_keep_alive(p);
     r->head->chunked = (p->flags & F_CHUNKED) != 0;
-    r->head->length = p->flags & F_CONTENT_LENGTH ? p->content_length : UINT64_MAX;
+    bool given = (p->flags & F_CONTENT_LENGTH) != 0;
+    r->head->length = given && p->content_length == UINT64_MAX ? UINT64_MAX - 1
+                      : given                                  ? p->content_length
+                                                               : UINT64_MAX;
     return 1;
 }
 

@@ -8,6 +8,7 @@
 // How far the search for a head's end has got. Zeroed: at the beginning.
 typedef struct Http1Scan {
     size_t   at, line;  // the next byte; where its line began
+    size_t   first;     // where the request line ended
     uint32_t lines;     // complete ones, the request line among them
     bool     value;     // past the colon
 } Http1Scan;
