@@ -99,6 +99,7 @@ static bool http1_take_chunks(Http1 *c) {
         }
         c->at += used;
         if (!http1_add(c, data)) return false;
+        if (!c->drop && c->chunks.left > http1_most(c) - c->body_len) return http1_too_large(c);
     }
     if (c->chunks.state == HTTP1_CHUNKS_END) http1_body_end(c);
     return true;

@@ -82,7 +82,7 @@ static const Row rows[] = {
     {"chunk size with a space", CHUNKED "5 \r\nhello\r\n0\r\n\r\n", 0, 400},
     {"empty chunk size", CHUNKED "\r\nhello\r\n0\r\n\r\n", 0, 400},
     {"chunk size overflow", CHUNKED "10000000000000005\r\nhello\r\n0\r\n\r\n", 0, 400},
-    {"chunk size of 15 digits", CHUNKED "fffffffffffffff\r\nhello", 0, 400},
+    {"chunk size of 15 digits", CHUNKED "fffffffffffffff\r\nhello", 0, 413},
     {"chunk longer than its size", CHUNKED "4\r\nhello\r\n0\r\n\r\n", 0, 400},
     {"chunk with a bare LF", CHUNKED "5\nhello\r\n0\r\n\r\n", 0, 400},
     {"chunk ended by a bare LF", CHUNKED "5\r\nhello\n0\r\n\r\n", 0, 400},
