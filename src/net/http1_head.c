@@ -148,7 +148,7 @@ static uint32_t http1_run(Http1Read *r, const char *at, size_t len, const char *
     p.data = r;
     llhttp_errno_t e = llhttp_execute(&p, at, len);
     if (r->many) return http1_no(431, why, "too many headers");
-    if (e == HPE_INVALID_VERSION || e == HPE_PAUSED_H2_UPGRADE)
+    if (e == HPE_INVALID_VERSION || e == HPE_PAUSED_H2_UPGRADE || p.http_major > 1)
         return http1_no(505, why, "HTTP/1.1 is spoken here");
     if (e == HPE_INVALID_METHOD) return http1_no(400, why, "no such method");
     if (!r->complete || (e != HPE_OK && e != HPE_PAUSED && e != HPE_PAUSED_UPGRADE))
