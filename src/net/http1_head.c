@@ -18,6 +18,7 @@ static uint32_t http1_no(uint32_t status, const char **why, const char *text) {
 static uint32_t http1_scan_byte(Http1Scan *s, unsigned char c, const char **why) {
     if (s->lines == 0) {
         if (c < ' ' || c >= 127) return http1_no(400, why, "a strange byte in the request line");
+        if (c == ' ') s->spaces++;
         return 0;
     }
     if (s->value) {
@@ -40,6 +41,8 @@ static uint32_t http1_scan_line(Http1Scan *s, const char *at, bool *ended, const
         return http1_no(400, why, "a line that ends without CR");
     bool empty = s->at - 1 == s->line;
     if (!empty && s->lines > 0 && !s->value) return http1_no(400, why, "a header without a colon");
+    if (!empty && s->lines == 0 && s->spaces != 2)
+        return http1_no(400, why, "the request line has to be a method, a target and HTTP/1.1");
     *ended = empty && s->lines > 0;
     if (!empty && s->lines++ == 0) s->first = s->at;
     s->line = s->at + 1;

@@ -10,6 +10,7 @@ typedef struct Http1Scan {
     size_t   at, line;  // the next byte; where its line began
     size_t   first;     // where the request line ended
     uint32_t lines;     // complete ones, the request line among them
+    uint32_t spaces;    // in the request line
     bool     value;     // past the colon
 } Http1Scan;
 

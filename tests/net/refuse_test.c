@@ -96,7 +96,7 @@ static const Row rows[] = {
     {"HTTP/1.2", "GET /echo HTTP/1.2\r\n" HOST "\r\n", 0, 505},
     {"HTTP/0.9", "GET /echo HTTP/0.9\r\n" HOST "\r\n", 0, 505},
     {"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0, 505},
-    {"no version", "GET /echo\r\n\r\n", 0, 505},
+    {"no version", "GET /echo\r\n\r\n", 0, 400},
     {"http/1.1", "GET /echo http/1.1\r\n" HOST "\r\n", 0, 400},
     {"two spaces", "GET  /echo HTTP/1.1\r\n" HOST "\r\n", 0, 400},
     {"something after the version", "GET /echo HTTP/1.1 x\r\n" HOST "\r\n", 0, 400},
