@@ -1,0 +1,258 @@
+#include <string.h>
+
+#include "net/http2_int.h"
+
+_Static_assert(sizeof(Http2Call) <= 4096 - 64, "a call fits into the smallest slab");
+
+enum { HEADER_EXTRA = 32, BODY_FIRST = 4000, GRPC_PREFIX = 5, TINY_BYTES = 64, TINY_MOST = 2048 };
+
+void http2_list_add(Http2List *l, Http2Call *c) {
+    c->prev = l->last;
+    c->next = NULL;
+    if (l->last)
+        l->last->next = c;
+    else
+        l->first = c;
+    l->last = c;
+}
+
+void http2_list_remove(Http2List *l, Http2Call *c) {
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        l->first = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        l->last = c->prev;
+}
+
+static void call_give(ExchangeBody *b) {
+    Http2Call *c = (Http2Call *)((char *)b - offsetof(Http2Call, body));
+    slab_give(c->slabs, c->slab);
+    slab_give(c->pages, c->own);
+}
+
+static ExchangeBody *call_take(Exchange *x) {
+    Http2Call *c = (Http2Call *)x;
+    if (!c->slab) return NULL;
+    c->lent = true;
+    return &c->body;
+}
+
+Http2Call *http2_call_open(Http2 *h, int32_t id) {
+    Slab *own = slab_take(stream_pages(&h->stream), sizeof(Http2Call));
+    if (!own) return NULL;
+    if (!slab_touch(stream_pages(&h->stream), own, sizeof(Http2Call))) {
+        slab_give(stream_pages(&h->stream), own);
+        return NULL;
+    }
+    Http2Call *c = (Http2Call *)own->at;
+    memset(c, 0, offsetof(Http2Call, headers));
+    memset(&c->text, 0, sizeof *c - offsetof(Http2Call, text));
+    c->h = h;
+    c->own = own;
+    c->id = id;
+    c->text = c->small_text;
+    c->text_room = sizeof c->small_text;
+    c->body.give = call_give;
+    c->slabs = stream_slabs(&h->stream);
+    c->pages = stream_pages(&h->stream);
+    c->x = (Exchange){.http2 = true,
+                      .declared = UINT64_MAX,
+                      .began = stream_now(&h->stream),
+                      .headers = c->headers,
+                      .send = http2_send,
+                      .take = call_take};
+    c->moved = c->x.began;
+    http2_list_add(&h->calls, c);
+    h->n_calls++;
+    return c;
+}
+
+static void move(Str *s, const char *from, char *to) {
+    if (s->at) s->at = to + (s->at - from);
+}
+
+// From the record into memory of its own.
+static bool more_text(Http2Call *c) {
+    size_t most = stream_limits(&c->h->stream)->header_bytes;
+    if (c->more_text || most <= c->text_room) return false;
+    Slab *s = slab_take(c->pages, most);
+    if (!s || !slab_touch(c->pages, s, most)) {
+        slab_give(c->pages, s);
+        return false;
+    }
+    char *to = (char *)s->at;
+    memcpy(to, c->text, c->text_len);
+    for (uint32_t i = 0; i < c->x.n_headers; i++) {
+        move(&c->headers[i].name, c->text, to);
+        move(&c->headers[i].value, c->text, to);
+    }
+    move(&c->x.method, c->text, to);
+    move(&c->x.path, c->text, to);
+    c->more_text = s;
+    c->text = to;
+    c->text_room = most;
+    return true;
+}
+
+static Str keep(Http2Call *c, Str s) {
+    Str kept = {c->text + c->text_len, s.len};
+    if (s.len > 0) memcpy(c->text + c->text_len, s.at, s.len);
+    c->text_len += s.len;
+    return kept;
+}
+
+static bool is(Str s, const char *word) {
+    return s.len == strlen(word) && memcmp(s.at, word, s.len) == 0;
+}
+
+bool http2_call_header(Http2Call *c, Str name, Str value) {
+    size_t most = stream_limits(&c->h->stream)->header_bytes;
+    c->list_bytes += name.len + value.len + HEADER_EXTRA;
+    if (c->list_bytes > 4 * most) return false;
+    c->bad |= c->list_bytes > most;
+    bool pseudo = name.len > 0 && name.at[0] == ':';
+    bool host = is(name, ":authority");
+    if (host) name = (Str){"host", 4};
+    if (pseudo && !host && !is(name, ":method") && !is(name, ":path")) return true;
+    if (c->x.n_headers == HTTP2_HEADERS || c->x.n_headers == stream_limits(&c->h->stream)->headers)
+        c->bad = true;
+    size_t need = name.len + value.len;
+    if (!c->bad && need > c->text_room - c->text_len)
+        c->bad = !more_text(c) || need > c->text_room - c->text_len;
+    if (c->bad) return true;
+    if (is(name, ":method"))
+        c->x.method = keep(c, value);
+    else if (is(name, ":path"))
+        c->x.path = keep(c, value);
+    else
+        c->headers[c->x.n_headers++] = (ExchangeHeader){keep(c, name), keep(c, value)};
+    return true;
+}
+
+static uint64_t length_of(Str s) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.at[i] < '0' || s.at[i] > '9' || n > UINT64_MAX / 10 - 9) return UINT64_MAX - 1;
+        n = n * 10 + (uint64_t)(s.at[i] - '0');
+    }
+    return n;
+}
+
+static size_t most_of(const Http2Call *c) {
+    size_t most = stream_limits(&c->h->stream)->body_bytes;
+    return c->x.most > 0 && c->x.most < most ? c->x.most : most;
+}
+
+static void split_path(Http2Call *c) {
+    Str        *path = &c->x.path;
+    const char *mark = path->len > 0 ? memchr(path->at, '?', path->len) : NULL;
+    if (!mark) return;
+    c->x.query = (Str){mark + 1, path->len - (size_t)(mark + 1 - path->at)};
+    path->len = (size_t)(mark - path->at);
+}
+
+void http2_call_head(Http2Call *c) {
+    const ExchangeHandler *handler = stream_handler(&c->h->stream);
+    Str                    type = exchange_header(&c->x, "content-type");
+    Str                    length = exchange_header(&c->x, "content-length");
+    Str                    encoding = exchange_header(&c->x, "content-encoding");
+    c->grpc = type.len >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
+    c->h->stream.use = STREAM_BUSY;
+    split_path(c);
+    if (c->bad) {
+        http2_call_refuse(c, 431, "the headers are larger than allowed");
+        return;
+    }
+    if (length.at) c->x.declared = length_of(length);
+    if (encoding.at && !is(encoding, "identity")) {
+        http2_call_refuse(c, 415, "bodies are not compressed as a whole here");
+        return;
+    }
+    c->open = true;
+    if (handler->head) handler->head(handler->self, &c->x);
+    if (!c->x.answered && length.at && c->x.declared > most_of(c))
+        http2_call_refuse(c, 413, "the request is larger than allowed");
+}
+
+// How much there will be: declared, or of a gRPC call the first message, which says it itself.
+static size_t expected(const Http2Call *c, const uint8_t *at, size_t len) {
+    size_t most = most_of(c), n = len > BODY_FIRST ? len : BODY_FIRST;
+    if (c->x.declared != UINT64_MAX)
+        n = (size_t)c->x.declared;
+    else if (c->grpc && c->x.body_len == 0 && len >= GRPC_PREFIX)
+        n = GRPC_PREFIX +
+            ((size_t)at[1] << 24 | (size_t)at[2] << 16 | (size_t)at[3] << 8 | (size_t)at[4]);
+    if (n < len) n = len;
+    return n < most ? n : most;
+}
+
+static bool grow(Http2Call *c, size_t len) {
+    size_t used = c->from + c->x.body_len, size = 2 * c->slab->size;
+    if (size < used + len) size = used + len;
+    Slab *more = slab_grow(c->slabs, c->slab, used, size);
+    if (!more) return false;
+    c->slab = more;
+    c->x.body = more->at + c->from;
+    return true;
+}
+
+static bool room(Http2Call *c, const uint8_t *at, size_t len) {
+    if (!c->slab) {
+        c->from = (64 - c->x.aligned % 64) % 64;
+        c->slab = slab_take(c->slabs, c->from + expected(c, at, len));
+        if (!c->slab) return false;
+        c->x.body = c->slab->at + c->from;
+    }
+    size_t used = c->from + c->x.body_len;
+    if (len > c->slab->size - used && !grow(c, len)) return false;
+    return slab_touch(c->slabs, c->slab, used + len);
+}
+
+void http2_call_data(Http2Call *c, const uint8_t *at, size_t len) {
+    if (c->x.answered || c->refused || len == 0) return;
+    if (len < TINY_BYTES && c->tiny++ > TINY_MOST) {
+        http2_calm(c->h);
+    } else if (len > most_of(c) - c->x.body_len) {
+        http2_call_refuse(c, 413, "the request is larger than allowed");
+    } else if (!room(c, at, len)) {
+        http2_call_refuse(c, 503, "no memory for the request now");
+    } else {
+        memcpy(c->x.body + c->x.body_len, at, len);
+        c->x.body_len += len;
+    }
+}
+
+void http2_call_complete(Http2Call *c) {
+    const ExchangeHandler *handler = stream_handler(&c->h->stream);
+    c->complete = true;
+    c->x.arrived = stream_now(&c->h->stream);
+    if (c->x.answered || c->refused) return;
+    stream_counts(&c->h->stream)->requests++;
+    handler->request(handler->self, &c->x);
+}
+
+void http2_call_ended(Http2Call *c, bool sent) {
+    const ExchangeHandler *handler = stream_handler(&c->h->stream);
+    if (c->open) handler->ended(handler->self, &c->x, sent);
+    slab_give(c->pages, c->more_text);
+    slab_give(c->pages, c->more_trail);
+    if (!c->lent) call_give(&c->body);
+}
+
+void http2_call_closed(Http2Call *c, uint32_t code) {
+    Http2 *h = c->h;
+    http2_list_remove(&h->calls, c);
+    h->n_calls--;
+    h->active = stream_now(&h->stream);
+    if (h->n_calls == 0) h->stream.use = STREAM_IDLE;
+    c->done &= code == NGHTTP2_NO_ERROR;
+    if (!c->x.answered) {
+        http2_call_ended(c, false);
+        return;
+    }
+    c->leaves = h->queued;  // its body may still be among the pieces
+    http2_list_add(&h->leaving, c);
+}
