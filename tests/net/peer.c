@@ -42,23 +42,6 @@ bool peer_frame(Peer *p, uint8_t type, uint8_t flags, int32_t id, const void *pa
     return ok;
 }
 
-Peer peer_open(const char *address, bool raw) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    Peer               p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    int                one = 1;
-    const char        *colon = strrchr(address, ':');
-    must(p.fd >= 0 && colon != NULL);
-    a.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-    must(connect(p.fd, (struct sockaddr *)&a, sizeof a) == 0);
-    must(setsockopt(p.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
-    must(nghttp2_hd_inflate_new(&p.inflater) == 0);
-    if (!raw) {
-        must(peer_write(&p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24));
-        must(peer_frame(&p, NGHTTP2_SETTINGS, 0, 0, NULL, 0));
-    }
-    return p;
-}
-
 void peer_close(Peer *p) {
     close(p->fd);
     nghttp2_hd_inflate_del(p->inflater);
@@ -143,6 +126,26 @@ bool peer_read(Peer *p, PeerFrame *f, int wait_ms) {
     f->id = (int32_t)(number_at(head + 5) & 0x7fffffff);
     must(f->len <= sizeof f->payload);
     return read_all(p, f->payload, f->len, wait_ms);
+}
+
+Peer peer_open(const char *address, bool raw) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    Peer               p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    int                one = 1;
+    static PeerFrame   f;
+    const char        *colon = strrchr(address, ':');
+    must(p.fd >= 0 && colon != NULL);
+    a.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+    must(connect(p.fd, (struct sockaddr *)&a, sizeof a) == 0);
+    must(setsockopt(p.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
+    must(nghttp2_hd_inflate_new(&p.inflater) == 0);
+    if (!raw) {
+        must(peer_write(&p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24));
+        must(peer_frame(&p, NGHTTP2_SETTINGS, 0, 0, NULL, 0));
+        must(peer_read(&p, &f, 10000) && f.type == NGHTTP2_SETTINGS);
+        must(peer_frame(&p, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0));
+    }
+    return p;
 }
 
 static void read_block(Peer *p, const PeerFrame *f, bool mine) {
