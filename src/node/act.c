@@ -12,6 +12,8 @@ static const char *const reasons[] = {
 #undef X
 };
 
+const char *live_reason(NodeReason r) { return reasons[r]; }
+
 static void refuse(NodeLive *l, TimeNs t, const char *why) {
     l->counts.refused++;
     live_record(l, (Record){.at = t, .kind = RECORD_REFUSE, .why = why});

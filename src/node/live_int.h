@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "node/admission.h"
 #include "node/block.h"
 #include "node/counters.h"
 #include "node/inbox.h"
@@ -23,6 +24,7 @@ enum {
 };
 
 #define LIVE_LATE_NS  INT64_C(10000000000)  // by so much a deadline that is missed is put off
+#define LIVE_SOON_NS  INT64_C(5000000000)   // nothing is promised to who has more time than that
 #define LIVE_RETRY_NS INT64_C(1000000)
 
 // Where a started request is computed, with what is to be said about it in the end.
@@ -132,6 +134,7 @@ struct NodeLive {
     bool                limited;                     // some tenant has cores of its own
     bool                short_of;  // a plan was cut short: there may be more to do
     TimeNs              expiry;    // none that waits is over before that
+    Admission           admission;
     Watch               watch;
     LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
     LiveCounts          counts;
@@ -153,10 +156,12 @@ uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cor
 void     live_wake(NodeLive *l, TimeNs at);              // a step then, at the latest
 void     live_record(NodeLive *l, Record r);
 // It leaves when the whole plan was carried out, because indices would move otherwise.
-void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why);
-void live_turn_away(NodeLive *l, const LiveAsk *ask, uint64_t id, TimeNs t, LiveEnd end,
-                    const char *why);
-void live_release(NodeLive *l, LiveRule *r);  // by one request; accepts NULL
+void        live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why);
+void        live_turn_away(NodeLive *l, const LiveAsk *ask, uint64_t id, TimeNs t, LiveEnd end,
+                           const char *why);
+void        live_forget_gone(NodeLive *l);  // those that live_end named
+const char *live_reason(NodeReason r);
+void        live_release(NodeLive *l, LiveRule *r);  // by one request; accepts NULL
 
 // By the last member of a block: says the answer when it was the last one, and takes the turn.
 void live_over(void *live, Block *b);

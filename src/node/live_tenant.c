@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "node/live_int.h"
 
 enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50 };
@@ -85,6 +86,10 @@ static void look_for_limits(NodeLive *l) {
         if (l->models[i].min_cores > 0 || l->models[i].max_cores > 0) l->limited = true;
 }
 
+static double alone_ns(const NodeTenant *t) {
+    return (double)node_rest(t->model, t->model->rest_best, 0, 0, 0);
+}
+
 Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number) {
     LiveModel m;
     uint32_t  at = find_hole(l);
@@ -96,6 +101,7 @@ Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number) {
     turn_hold(l);
     l->models[at] = m;
     if (at == l->n_models) l->n_models++;
+    admission_join(&l->admission, at, alone_ns(&t->tenant), t->tenant.qos_ns, t->min_cores);
     look_for_limits(l);
     turn_leave(l);
     *number = at;
@@ -107,10 +113,23 @@ Err node_live_add(NodeLive *l, const LiveTenant *t) {
     return node_live_join(l, t, &number);
 }
 
+static void send_away(NodeLive *l, uint32_t tenant) {
+    TimeNs t = clock_now(clock_steady());
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t i = l->queue.waiting[k];
+        if (l->queue.requests[i].tenant == tenant && !l->beside[i].gone)
+            live_end(l, i, t, LIVE_CANCELLED, "its tenant has left");
+    }
+    live_forget_gone(l);
+}
+
 // The last answer is said before its block is handed back, so it may hang on for a moment.
-static void wait_until_gone(NodeLive *l, const LiveModel *m) {
+static void wait_until_gone(NodeLive *l, uint32_t tenant) {
+    LiveModel *m = &l->models[tenant];
     turn_hold(l);
+    m->served = false;
     while (m->waiting + m->running > 0) {
+        send_away(l, tenant);
         turn_leave(l);
         (void)usleep(PAUSE_US);
         turn_hold(l);
@@ -120,9 +139,10 @@ static void wait_until_gone(NodeLive *l, const LiveModel *m) {
 void node_live_leave(NodeLive *l, uint32_t number) {
     LiveModel *m = &l->models[number];
     if (number >= l->n_models || m->program == NULL) return;
-    wait_until_gone(l, m);
+    wait_until_gone(l, number);
     LiveModel old = *m;
     *m = (LiveModel){0};
+    admission_leave(&l->admission, number);
     while (l->n_models > 0 && l->models[l->n_models - 1].program == NULL) l->n_models--;
     look_for_limits(l);
     turn_leave(l);

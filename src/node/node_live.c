@@ -70,6 +70,7 @@ static Err allocate(NodeLive *l) {
         l->models == NULL || l->shown == NULL || l->actions == NULL || l->weights == NULL)
         return err_set(ERR_LIMIT, "no memory for %u requests at once", l->o.requests);
     TRY(queue_init(&l->queue, l->o.requests, a));
+    TRY(admission_init(&l->admission, l->o.tenants, a));
     TRY(inbox_init(&l->inbox, l->o.requests, a));
     return journal_init(&l->journal, l->o.records, a);
 }

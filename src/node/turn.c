@@ -67,6 +67,12 @@ static const char *refusal(const NodeLive *l, const LiveAsk *ask, TimeNs t, Live
     return NULL;
 }
 
+static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
+    if (!l->o.admit || r->deadline - t > LIVE_SOON_NS) return true;
+    l->admission.cores = atomic_load_explicit(&l->budget, memory_order_relaxed);
+    return admission_allows(&l->admission, r->tenant, t);
+}
+
 static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
     uint64_t    id = l->next_id++;
     LiveEnd     end = LIVE_DONE;
@@ -84,6 +90,13 @@ static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
     if (why != NULL) {
         live_turn_away(l, ask, id, t, end, why);
         return;
+    }
+    if (!promise(l, &r, t)) {
+        if (!ask->late_ok) {
+            live_turn_away(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_CROWDED));
+            return;
+        }
+        r.deadline = t + LIVE_LATE_NS;
     }
     LiveRequest x = {
         .ask = *ask, .behind = live_busiest(l, UINT32_MAX), .waiting = l->queue.n_waiting};
@@ -159,6 +172,8 @@ static void end_block(NodeLive *l, uint32_t slot) {
         return;
     }
     record_finish(l, r, &p->answer);
+    if (p->answer.end == LIVE_DONE)
+        admission_note(&l->admission, r->tenant, (double)p->timing.core_ns);
     drop(l, i);
 }
 
@@ -238,7 +253,7 @@ static void show(NodeLive *l, NodeView *v) {
     if (l->limited || l->n_full > 0) hide(l, v);
 }
 
-static void forget_gone(NodeLive *l) {
+void live_forget_gone(NodeLive *l) {
     for (uint32_t i = l->queue.n; i-- > 0 && l->n_gone > 0;) {
         if (!l->beside[i].gone) continue;
         drop(l, i);
@@ -250,7 +265,7 @@ static void flush(NodeLive *l) {
     TimeNs t = now();
     for (uint32_t k = 0; k < l->queue.n_waiting; k++)
         live_end(l, l->queue.waiting[k], t, LIVE_REFUSED, "nobody started it");
-    forget_gone(l);
+    live_forget_gone(l);
 }
 
 static bool is_cancelled(const LiveAsk *ask) {
@@ -270,7 +285,7 @@ static void weed(NodeLive *l, TimeNs t) {
         else if (ask->expire > 0 && ask->expire < l->expiry)
             l->expiry = ask->expire;
     }
-    forget_gone(l);
+    live_forget_gone(l);
 }
 
 // A block that is still the same after so many ticks has taken too long. Ticks, not time: when the
@@ -313,7 +328,7 @@ static void decide(NodeLive *l) {
         l->counts.decide_ns += (double)(now() - begin);
         l->counts.decisions++;
         act_plan(l, &v, n < LIVE_ACTIONS ? n : LIVE_ACTIONS);
-        forget_gone(l);
+        live_forget_gone(l);
         if (l->short_of && l->queue.n_running == 0) live_wake(l, v.now + LIVE_RETRY_NS);
     }
     if (l->n_halted > 0) note_pauses(l);

@@ -1,0 +1,84 @@
+#include "node/admission.h"
+
+#include <math.h>
+
+enum { PLAN_NS = 10000000, MEMORY_NS = 250000000 };
+
+static const double share = 0.92;   // of the cores that may be promised
+static const double burst = 0.5;    // of a target that may be promised at once
+static const double learn = 0.05;   // weight of the newest request's work
+static const double own_ns = 5000;  // of the engine, for each request
+
+Err admission_init(Admission *a, uint32_t tenants, Arena *arena) {
+    *a = (Admission){.n = tenants, .cores = 1};
+    a->of = arena_try_new(arena, AdmissionTenant, tenants);
+    return a->of != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for %u tenants", tenants);
+}
+
+void admission_join(Admission *a, uint32_t tenant, double work_ns, TimeNs qos_ns, uint32_t kept) {
+    a->of[tenant] = (AdmissionTenant){
+        .work_ns = work_ns + own_ns, .qos_ns = qos_ns, .kept = kept, .saved_ns = INFINITY};
+    a->planned = 0;
+}
+
+void admission_leave(Admission *a, uint32_t tenant) { a->of[tenant] = (AdmissionTenant){0}; }
+
+void admission_note(Admission *a, uint32_t tenant, double core_ns) {
+    AdmissionTenant *t = &a->of[tenant];
+    if (t->work_ns > 0) t->work_ns += learn * (core_ns + own_ns - t->work_ns);
+}
+
+// What came fades; what may be promised is saved up, as much as can still be answered in time.
+static void catch_up(AdmissionTenant *t, TimeNs now) {
+    double passed = (double)(now - t->at), most = t->part * burst * (double)t->qos_ns;
+    t->at = now;
+    if (!(passed > 0)) return;
+    t->wants *= exp(-passed / MEMORY_NS);
+    t->saved_ns = fmin(t->saved_ns + t->part * passed, fmax(most, 2 * t->work_ns));
+}
+
+// Everybody who wants no more than an equal part of what is left is served, until nobody is; or has
+// what is kept for it.
+static double level_off(const Admission *a) {
+    double level = 0;
+    for (uint32_t greedy = UINT32_MAX;;) {
+        double   left = share * a->cores;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < a->n; i++) {
+            const AdmissionTenant *t = &a->of[i];
+            if (t->wants <= fmax(level, t->kept))
+                left -= t->wants;
+            else if (t->kept > level)
+                left -= t->kept;
+            else
+                n++;
+        }
+        if (n == 0 || n >= greedy) return level;
+        level = fmax(left, 0) / n;
+        greedy = n;
+    }
+}
+
+static void plan(Admission *a, TimeNs now) {
+    double wanted = 0;
+    a->planned = now + PLAN_NS;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->of[i].work_ns == 0) continue;
+        catch_up(&a->of[i], now);
+        wanted += a->of[i].wants;
+    }
+    a->crowded = wanted > share * a->cores;
+    double level = a->crowded ? level_off(a) : INFINITY;
+    for (uint32_t i = 0; i < a->n; i++) a->of[i].part = fmax(level, a->of[i].kept);
+}
+
+bool admission_allows(Admission *a, uint32_t tenant, TimeNs now) {
+    AdmissionTenant *t = &a->of[tenant];
+    if (now >= a->planned) plan(a, now);
+    catch_up(t, now);
+    t->wants += t->work_ns / MEMORY_NS;
+    if (!a->crowded || t->wants <= t->part) return true;
+    if (t->saved_ns < t->work_ns) return false;
+    t->saved_ns -= t->work_ns;
+    return true;
+}

@@ -1,0 +1,41 @@
+// Admission: how much of the machine each tenant may promise to clients, when all of them together
+// want more than there is.
+//
+// What tenants ask for is watched, in cores. As long as that fits, everybody is let in. When it
+// does not, cores are shared out: who asks for less than an equal share gets all of it, the others
+// an equal part of the rest, but no less than what is kept for them. Who asks for more than its
+// part is let in at the rate of its part. So a flood costs the tenant it belongs to, and what is
+// let in can be answered in time.
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/time.h"
+
+typedef struct AdmissionTenant {
+    double work_ns;   // core nanoseconds that a request takes; 0: nobody is there
+    double wants;     // cores, by what came lately
+    double part;      // cores that it may promise
+    double saved_ns;  // core nanoseconds of its part that were not used yet
+    TimeNs qos_ns, at;
+    double kept;  // cores, at least
+} AdmissionTenant;
+
+typedef struct Admission {
+    AdmissionTenant *of;     // [n] by number
+    uint32_t         n;      // that there may be
+    double           cores;  // that there are
+    bool             crowded;
+    TimeNs           planned;
+} Admission;
+
+MUST_USE Err admission_init(Admission *a, uint32_t tenants, Arena *arena);
+// One comes in the place of whoever was there. work_ns: of a request, as far as it is known.
+void admission_join(Admission *a, uint32_t tenant, double work_ns, TimeNs qos_ns, uint32_t kept);
+void admission_leave(Admission *a, uint32_t tenant);
+
+// A request came: whether it can be promised to be in time. Times do not go back.
+bool admission_allows(Admission *a, uint32_t tenant, TimeNs now);
+void admission_note(Admission *a, uint32_t tenant, double core_ns);  // what one has taken
