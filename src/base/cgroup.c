@@ -67,6 +67,23 @@ static int64_t memory_limit(const char *dir, bool v2) {
     return known && bytes > 0 ? bytes : INT64_MAX;
 }
 
+// Negative, so that the group that was kept waiting longest has the smallest.
+static int64_t throttled(const char *dir, bool v2) {
+    const char *key = v2 ? "throttled_usec " : "throttled_time ";
+    char        path[4096], line[128];
+    int64_t     found = INT64_MAX;
+    int         n = snprintf(path, sizeof path, "%s/cpu.stat", dir);
+    FILE       *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    while (f != NULL && found == INT64_MAX && fgets(line, sizeof line, f) != NULL) {
+        const char *at = line + strlen(key);
+        int64_t     value = 0;
+        if (strncmp(line, key, strlen(key)) != 0 || !whole(&at, &value)) continue;
+        if (value >= 0 && value < INT64_MAX / 1000) found = -value * (v2 ? 1000 : 1);
+    }
+    if (f != NULL) (void)fclose(f);
+    return found;
+}
+
 // From dir up to where the hierarchy is mounted, whose path has root_len bytes. In a container the
 // path may name folders that are not visible: they are skipped like any that has no limit.
 static int64_t walk_up(char *dir, size_t root_len, bool v2, Limit *limit) {
@@ -134,4 +151,10 @@ int64_t cgroup_cpu_milli(const CgroupRoots *roots) {
 int64_t cgroup_memory_bytes(const CgroupRoots *roots) {
     return smallest(roots, memory_mounts, sizeof memory_mounts / sizeof *memory_mounts, "memory",
                     memory_limit);
+}
+
+int64_t cgroup_throttled_ns(const CgroupRoots *roots) {
+    int64_t least =
+        smallest(roots, cpu_mounts, sizeof cpu_mounts / sizeof *cpu_mounts, "cpu", throttled);
+    return least == INT64_MAX ? 0 : -least;
 }

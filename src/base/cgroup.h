@@ -14,3 +14,6 @@ extern const CgroupRoots cgroup_roots;  // this machine's
 // read or makes no sense is no limit.
 int64_t cgroup_cpu_milli(const CgroupRoots *roots);  // thousandths of a core
 int64_t cgroup_memory_bytes(const CgroupRoots *roots);
+// How long our groups were kept from their cores so far, for having used up their share; 0:
+// unknown.
+int64_t cgroup_throttled_ns(const CgroupRoots *roots);

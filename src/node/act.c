@@ -6,6 +6,8 @@
 #include "base/futex.h"
 #include "node/live_int.h"
 
+enum { RELIEF_BLOCK_NS = 2000000, RELIEF_LOOK_NS = 10000000 };
+
 static const char *const reasons[] = {
 #define X(id, text) text,
 #include "contract/node_reason.def"
@@ -168,6 +170,7 @@ static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *
     hold_rule(l, x);
     x->slot = slot;
     x->ticks = 0;
+    x->relieved = false;
     l->n_halted -= x->halted;
     x->halted = false;
     l->of_block[slot] = i;
@@ -250,6 +253,43 @@ static void start(NodeLive *l, const NodeAction *named, const NodeView *v) {
         begin(l, a.request, &a, v);
     else
         start_older(l, &a, v);
+}
+
+// As many layers as a short block has.
+static uint32_t some_layers(const NodeModel *m, uint32_t from) {
+    double   ns = 0;
+    uint32_t n = 0;
+    while (from + n < m->n_layers && (n == 0 || ns < RELIEF_BLOCK_NS))
+        ns += (double)node_time(m, from + n++, 0, 0, 0);
+    return n;
+}
+
+static uint32_t find_starved(const NodeLive *l, TimeNs t) {
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t         i = l->queue.waiting[k];
+        const LiveModel *m = &l->models[l->queue.requests[i].tenant];
+        if (!l->beside[i].ask.late_ok || t - l->queue.requests[i].since < l->o.starve_ns) continue;
+        if (l->beside[i].place != NULL || m->free != NULL) return i;
+    }
+    return UINT32_MAX;
+}
+
+// No policy is trusted to come back to those whose deadlines are over. The next look is put off by
+// a multiple of what this block takes, once that is known.
+bool act_relief(NodeLive *l, const NodeView *v) {
+    uint32_t i = find_starved(l, v->now), core = cores_next(&v->free, 0);
+    l->relief = v->now + RELIEF_LOOK_NS;
+    if (i == UINT32_MAX || core == CORES_MAX) return false;
+    const NodeRequest *r = &l->queue.requests[i];
+    NodeAction         a = {.verb = NODE_START, .request = i, .wanted = 1};
+    a.n_layers = some_layers(l->rule->setup.tenants[r->tenant].model, r->next);
+    a.versions = l->models[r->tenant].solo;
+    cores_add(&a.cores, core);
+    if (start_fault(l, &a, r) != NULL || !trim(l, &a) || !settle(l, i)) return false;
+    begin(l, i, &a, v);
+    l->beside[i].relieved = true;
+    l->relief = INT64_MAX;
+    return true;
 }
 
 static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {

@@ -20,6 +20,7 @@ enum {
     LIVE_WEIGHTS = 1024,
     LIVE_ROUNDS = 8,      // of plans that were cut short, before others have to come first
     LIVE_TICKS = 8,       // of the watchdog until a block is stopped
+    LIVE_RELIEF = 16,     // one part in so many of a core is for those who starve
     LIVE_USUAL_RANK = 2,  // of requests that have no priority: 1 comes before them
 };
 
@@ -49,6 +50,7 @@ typedef struct LiveModel {  // of a tenant, in memory of its own; a zeroed one i
     uint32_t       room;        // for those that were not begun; 0: no limit
     uint32_t       min_cores, max_cores;
     uint64_t       memory_bytes;
+    const uint8_t *solo;                     // [n_layers] version 0 of each
     bool           served;                   // the rule at work knows it
     uint32_t       waiting, running, cores;  // turn, as all below
     uint32_t       queued;                   // of those that wait: not begun
@@ -76,6 +78,7 @@ typedef struct LiveRequest {  // beside NodeRequest
     uint32_t   behind, waiting;  // when it came
     uint32_t   ticks;            // of the watchdog, in this block
     bool       gone;             // ended by the plan at hand
+    bool       relieved;         // its block was started by us, for it starved
     bool       halted;           // its block has ended and no other began
 } LiveRequest;
 
@@ -114,8 +117,10 @@ struct NodeLive {
     _Atomic(LiveRule *) retired;            // nobody holds them any more
     _Atomic TimeNs      alarm, armed;       // asked for by the policy; what the keeper waits for
     _Atomic uint32_t    keeper_word;
-    Counters            counters;  // the keeper's
-    _Atomic double      measured;  // by them
+    bool                quota;         // the keeper's, as the next two: the system limits our time
+    int64_t             throttled_ns;  // -1: not looked at yet
+    Counters            counters;      // the keeper's
+    _Atomic double      measured;      // by them
     _Atomic bool        stop, recording;
     pthread_t           keeper;
     bool                keeps;
@@ -134,6 +139,8 @@ struct NodeLive {
     bool                limited;                     // some tenant has cores of its own
     bool                short_of;  // a plan was cut short: there may be more to do
     TimeNs              expiry;    // none that waits is over before that
+    TimeNs              relief;    // nobody who starves is looked for before that
+    uint32_t            n_late;    // requests that may be late
     Admission           admission;
     Watch               watch;
     LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
@@ -149,8 +156,9 @@ void turn_leave(NodeLive *l);
 
 // With the turn.
 void     act_plan(NodeLive *l, const NodeView *v, uint32_t n);
-Cores    live_free(const NodeLive *l);  // cores for new blocks
-uint32_t live_kept(const NodeLive *l);  // cores that are kept for tenants
+bool     act_relief(NodeLive *l, const NodeView *v);  // whether somebody starved and was started
+Cores    live_free(const NodeLive *l);                // cores for new blocks
+uint32_t live_kept(const NodeLive *l);                // cores that are kept for tenants
 uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept);  // of free cores
 uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores; UINT32_MAX
 void     live_wake(NodeLive *l, TimeNs at);              // a step then, at the latest

@@ -1,5 +1,8 @@
 // What an engine does now, for those who watch it.
+#include "base/clock.h"
 #include "node/live_int.h"
+
+enum { RECENT_NS = 1000000000 };
 
 static LiveTenantStatus status_of(const LiveModel *m) {
     return (LiveTenantStatus){.waiting = m->waiting,
@@ -17,6 +20,7 @@ Err node_live_status(NodeLive *l, Arena *a, LiveStatus *out) {
                     .tenants = arena_try_new(a, LiveTenantStatus, l->o.tenants)};
     if (s.tenants == NULL) return err_set(ERR_LIMIT, "no memory for the status of tenants");
     s.budget = atomic_load(&l->budget);
+    s.throttled = atomic_load(&l->throttled_at) > clock_now(clock_steady()) - RECENT_NS;
     turn_hold(l);
     s.n_tenants = l->n_models;
     s.busy = l->o.cores - cores_count(&l->idle);

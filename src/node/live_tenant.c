@@ -29,7 +29,9 @@ static uint32_t choose_places(const NodeLive *l, const LiveTenant *t) {
 static Err fill(NodeLive *l, LiveModel *m, uint32_t n_places) {
     m->places = arena_try_new(&m->arena, LivePlace, n_places);
     m->n_versions = arena_try_new(&m->arena, uint8_t, m->n_layers);
-    if (m->places == NULL || m->n_versions == NULL) return err_set(ERR_LIMIT, "no memory for it");
+    m->solo = arena_try_new(&m->arena, uint8_t, m->n_layers);
+    if (m->places == NULL || m->n_versions == NULL || m->solo == NULL)
+        return err_set(ERR_LIMIT, "no memory for it");
     m->n_versions[0] = 1;
     for (uint32_t i = 0; i < m->program->n_steps; i++)
         m->n_versions[i] = (uint8_t)m->program->steps[i].n_versions;
@@ -60,7 +62,7 @@ static Err make_model(NodeLive *l, const LiveTenant *t, LiveModel *m) {
                      .room = t->queue,
                      .min_cores = t->min_cores,
                      .max_cores = t->max_cores};
-    TRY(arena_init(&m->arena, (n_places + 1) * (each + 128) + m->n_layers + PAGE));
+    TRY(arena_init(&m->arena, (n_places + 1) * (each + 128) + 2 * (size_t)m->n_layers + PAGE));
     Err e = fill(l, m, n_places);
     if (e != ERR_OK) live_forget_model(m);
     return e;

@@ -7,7 +7,7 @@
 #include "base/futex.h"
 #include "node/live_int.h"
 
-enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, SPIN_NS = 200000 };
+enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, SPIN_NS = 200000, QUOTA_NS = 100000000 };
 
 static TimeNs now(void) { return clock_now(clock_steady()); }
 
@@ -17,20 +17,29 @@ static void run_member(void *ctx, uint32_t core, void *job, uint32_t index) {
 }
 
 static void read_budget(NodeLive *l) {
-    uint32_t cores = cpu_budget(&l->cpu, l->o.roots).cores;
+    CpuBudget b = cpu_budget(&l->cpu, l->o.roots);
+    uint32_t  cores = b.cores;
+    l->quota = b.quota_milli != INT64_MAX;
     if (cores > l->o.cores || l->o.fixed) cores = l->o.cores;
     atomic_store(&l->budget, cores);
+}
+
+// Where there is a quota, the system tells how long it kept us from our cores.
+static void look_at_throttling(NodeLive *l, TimeNs t) {
+    int64_t ns = l->quota ? cgroup_throttled_ns(l->o.roots) : 0;
+    if (ns > l->throttled_ns && l->throttled_ns >= 0) atomic_store(&l->throttled_at, t);
+    l->throttled_ns = ns;
 }
 
 // Sleeps until an alarm, or until it is time to look at the budget, the counters and the blocks.
 static void *keep(void *live) {
     NodeLive *l = live;
     TimeNs    tick_ns = l->o.watchdog_ns / LIVE_TICKS, tick = now() + tick_ns;
-    TimeNs    next = now() + l->o.budget_ns;
+    TimeNs    next = now() + l->o.budget_ns, quota = 0;
     TimeNs    pause = counters_any(&l->counters) ? COUNT_NS : l->o.budget_ns;
     while (!atomic_load(&l->stop)) {
         uint32_t word = atomic_load(&l->keeper_word);
-        TimeNs   t = now(), until = t + pause;
+        TimeNs   t = now(), until = t + (l->quota && pause > QUOTA_NS ? QUOTA_NS : pause);
         if (next < until) until = next;
         if (tick < until) until = tick;
         TimeNs alarm = atomic_load(&l->alarm);
@@ -40,6 +49,10 @@ static void *keep(void *live) {
         t = now();
         atomic_store(&l->armed, t);
         if (counters_any(&l->counters)) atomic_store(&l->measured, counters_rate(&l->counters, t));
+        if (l->quota && t >= quota) {
+            look_at_throttling(l, t);
+            quota = t + QUOTA_NS;
+        }
         bool look = t >= next;
         if (look) {
             read_budget(l);
@@ -82,6 +95,7 @@ static void complete(NodeLiveOptions *o) {
     if (o->places == 0) o->places = 8;
     if (o->records == 0) o->records = 1 << 16;
     if (o->budget_ns == 0) o->budget_ns = 1000000000;
+    if (o->starve_ns == 0) o->starve_ns = INT64_C(5000000000);
     if (o->watchdog_ns == 0) o->watchdog_ns = INT64_C(10000000000);
 }
 
@@ -121,6 +135,8 @@ static Err open_live(NodeLive *l, const NodeLiveOptions *o) {
     if (l->o.cores > CORES_MAX) l->o.cores = CORES_MAX;
     l->idle = cores_all(l->o.cores);
     atomic_store(&l->alarm, INT64_MAX);
+    atomic_store(&l->throttled_at, INT64_MIN);
+    l->throttled_ns = -1;
     l->expiry = INT64_MAX;
     TRY(allocate(l));
     read_budget(l);

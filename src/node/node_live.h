@@ -24,7 +24,9 @@ typedef struct NodeLiveOptions {
     TimeNs spin_ns;      // of idle workers before they sleep; 0: 0.2 ms, or not at all on one core
     TimeNs budget_ns;    // between two looks at the budget; 0: 1 s
     TimeNs watchdog_ns;  // a block that takes longer is stopped at its next layer; 0: 10 s
-    bool   admit;        // what is beyond a tenant's share is refused when it comes: see Admission
+    TimeNs starve_ns;    // who may be late gets a core after so long at the latest, whatever the
+                         // policy says; all of them together a 16th of one; 0: 5 s
+    bool admit;          // what is beyond a tenant's share is refused when it comes: see Admission
 } NodeLiveOptions;
 
 typedef struct LiveTenant {

@@ -28,6 +28,7 @@ static void forget(NodeLive *l, uint32_t i) {
     m->queued -= x->place == NULL;
     l->n_halted -= x->halted;
     l->n_ranked -= x->ask.priority > 0;
+    l->n_late -= x->ask.late_ok;
     live_release(l, x->rule);
     give_back(l, l->queue.requests[i].tenant, x->place);
 }
@@ -104,6 +105,7 @@ static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
     l->models[ask->tenant].waiting++;
     l->models[ask->tenant].queued++;
     l->n_ranked += ask->priority > 0;
+    l->n_late += ask->late_ok;
     if (ask->expire > 0 && ask->expire < l->expiry) l->expiry = ask->expire;
 }
 
@@ -155,6 +157,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
     r->computed += (TimeNs)b->area_ns;
     r->since = b->ended;
     r->layer = b->end;
+    if (l->beside[i].relieved) l->relief = b->ended + LIVE_RELIEF * (b->ended - b->began);
     record_growths(l, b, r);
     live_record(l, (Record){.at = b->ended,
                             .kind = RECORD_END,
@@ -321,6 +324,7 @@ static void decide(NodeLive *l) {
         NodeView v;
         if (round >= LIVE_ROUNDS && n < LIVE_ACTIONS) break;
         show(l, &v);
+        if (l->n_late > 0 && v.now >= l->relief && act_relief(l, &v)) show(l, &v);
         l->short_of = false;
         atomic_store_explicit(&l->alarm, INT64_MAX, memory_order_relaxed);
         TimeNs begin = now();

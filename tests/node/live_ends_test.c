@@ -1,5 +1,8 @@
 // How requests end other than by an answer: full queues, time that is over, owners who go away,
 // refusals, blocks that never end.
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "tests/node/served.h"
 
 static TestTenant tiny;
@@ -141,6 +144,51 @@ static void ranks_go_first(void **state) {
     open_door(&b);
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].place, place[i]);
+    node_live_destroy(b.live);
+}
+
+// A policy that never comes back to them: the engine does.
+static void nobody_starves(void **state) {
+    (void)state;
+    Bed    b = {.closed = true};
+    Served s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){.starve_ns = 20000000, .budget_ns = 10000000},
+             served_tenant(&tiny));
+    for (uint32_t i = 0; i < 3; i++)
+        served_ask(b.live, &s[i], (LiveAsk){.deadline = 1, .late_ok = i < 2});
+    for (uint32_t i = 0; i < 2; i++) {
+        s[i].of = &tiny;
+        assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+        assert_true(s[i].answer.timing.queue_ns >= 20000000);
+    }
+    assert_int_equal(atomic_load(&s[2].answers), 0);
+    open_door(&b);
+    assert_int_equal(served_wait(&s[2])->end, LIVE_DONE);
+    node_live_destroy(b.live);
+}
+
+// A process that stood still does not compute what is over, and takes no block for an endless one.
+static void time_runs_out_while_all_stands_still(void **state) {
+    (void)state;
+    Bed    b = {.closed = true};
+    Served s[2] = {0};
+    bed_open(&b, (NodeLiveOptions){.watchdog_ns = 200000000}, served_tenant(&tiny));
+    served_ask(b.live, &s[0], (LiveAsk){.expire = 100000000});
+    served_ask(b.live, &s[1], (LiveAsk){0});
+    pid_t self = getpid(), other = fork();
+    assert_true(other >= 0);
+    if (other == 0) {
+        (void)kill(self, SIGSTOP);
+        (void)usleep(400000);
+        (void)kill(self, SIGCONT);
+        _exit(0);
+    }
+    while (atomic_load(&s[0].answers) == 0) (void)usleep(1000);
+    open_door(&b);
+    assert_int_equal(served_wait(&s[0])->end, LIVE_EXPIRED);
+    assert_int_equal(s[0].answer.timing.blocks, 0);
+    assert_int_equal(served_wait(&s[1])->end, LIVE_DONE);
+    assert_int_equal(waitpid(other, NULL, 0), other);
     node_live_destroy(b.live);
 }
 
