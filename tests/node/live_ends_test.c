@@ -269,9 +269,14 @@ static void endless_blocks_are_stopped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queues_have_a_bound),          cmocka_unit_test(time_runs_out_by_itself),
-        cmocka_unit_test(time_runs_out_between_blocks), cmocka_unit_test(owners_may_go),
-        cmocka_unit_test(the_late_may_be_served),       cmocka_unit_test(ranks_go_first),
+        cmocka_unit_test(queues_have_a_bound),
+        cmocka_unit_test(time_runs_out_by_itself),
+        cmocka_unit_test(time_runs_out_between_blocks),
+        cmocka_unit_test(owners_may_go),
+        cmocka_unit_test(the_late_may_be_served),
+        cmocka_unit_test(ranks_go_first),
+        cmocka_unit_test(nobody_starves),
+        cmocka_unit_test(time_runs_out_while_all_stands_still),
         cmocka_unit_test(endless_blocks_are_stopped),
     };
     return cmocka_run_group_tests(tests, build, finish);
