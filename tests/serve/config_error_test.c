@@ -1,0 +1,199 @@
+// What is wrong in a configuration is said with its place and a remedy, all of it at once.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "config_scene.h"
+
+typedef struct Wrong {
+    const char *yaml, *says;  // after the name of the file where it begins with ':'
+} Wrong;
+
+static const Wrong wrongs[] = {
+    // form
+    {"- a\n", ":1: write \"key: value\" lines here"},
+    {"word\n", ":1: write \"key: value\" lines here"},
+    {"http: [a]\n", ":1: http takes one value, not a list or a mapping"},
+    {"http: {a: b}\n", ":1: http takes one value, not a list or a mapping"},
+    {"cores: 1\n---\ncores: 2\n", ":2: a second document starts here"},
+    {"cores: 1\ncores: 2\n", ":2: cores is already set in line 1"},
+    {"a: &x 1\nb: *x\n", ":2: aliases (*name) are not allowed"},
+    {"cores: 'x\n", "check indentation and quotes here"},
+    {"? [a]\n: b\n", ":1: a key must be a plain word"},
+    {"models: 3\n", ":1: models takes a list of models, not one value"},
+    {"models: []\nmodels: []\n", ":2: models is already set in line 1"},
+    {"defaults: [1]\n", ":1: defaults takes \"key: value\" lines, not a list"},
+    {"sources: {a: b}\n", ":1: sources takes a list of folders and files, not a mapping"},
+    {"models: [[a]]\n", ":1: an entry here takes one value, not a list or a mapping"},
+    {"models:\n- queue: [1]\n", ":2: queue takes one value"},
+    {"models:\n  a:\n    b:\n      c: d\n", "b takes one value"},
+    {"cores: \"1\\0\"\n", ":1: a byte 0 in the text"},
+    // keys
+    {"coresx: 1\n", ":1: there is no setting coresx; did you mean cores?"},
+    {"\nmodel:\n", ":2: there is no setting model; did you mean models?"},
+    {"queue: 1\n", ":1: queue is a setting of models; put it under defaults: or models:"},
+    {"wholly_strange_thing: 1\n", "there is no setting wholly_strange_thing; see"},
+    {"defaults:\n  quee: 1\n", ":2: there is no setting quee; did you mean queue?"},
+    {"defaults:\n  path: x\n", ":2: there is no setting path"},
+    {"models:\n- zoo:alexnet\n- path: zoo:vgg16\n  targt_ms: 3\n",
+     ":4: there is no setting targt_ms; did you mean target_ms?"},
+    {"models:\n- nam: a\n  path: zoo:alexnet\n", ":2: there is no setting nam; did you mean name?"},
+    // values
+    {"cores: many\n", ":1: cores: 'many' is not a whole number; write one from 0 to 256"},
+    {"cores: 257\n", ":1: cores: '257' is out of range; allowed is 0 to 256"},
+    {"cores:\n", ":1: cores: '' is not a whole number"},
+    {"drain_ms: 2 days\n", ":1: drain_ms: '2 days' is not a whole number; write one from 0 to "
+                           "600000, or with a unit: 20ms"},
+    {"drain_ms: 1.5us\n", "is not a whole number"},
+    {"expose: maybe\n", ":1: expose: 'maybe' is neither true nor false"},
+    {"log_level: inf\n", ":1: log_level: 'inf' is none of debug, info, warn, error; did you mean"},
+    {"log_format: xml\n", ":1: log_format: 'xml' is none of logfmt, json"},
+    {"metrics_compat: all\n", "is none of none, triton"},
+    {"defaults:\n  class: fast\n", ":2: class: 'fast' is none of latency, throughput, best_effort"},
+    {"models:\n- path: zoo:alexnet\n  on_miss: drop\n",
+     ":3: on_miss: 'drop' is none of reject, serve_late, degrade"},
+    // models
+    {"models:\n- {queue: 3}\n", ":2: a model needs a name or a path"},
+    {"models:\n- name: ../x\n  path: zoo:alexnet\n", ":2: '../x' cannot be a model's name"},
+    {"models:\n- name: a\n  name: b\n", ":3: name is already set in line 2"},
+    {"models:\n- path: zoo:alexnet\n  version: 0\n", "version '0' is not a whole number from 1 on"},
+    {"models:\n- path: zoo:alexnet\n  version: 01\n", "version '01' is not a whole number"},
+    {"models:\n- path: zoo:alexnt\n",
+     ":2: there is no network alexnt in the zoo; did you mean zoo:alexnet"},
+    {"models:\n- path: nowhere.onnx\n", ":2: there is no "},
+    {"models:\n- zoo:alexnet\n- zoo:alexnet\n", ":3: model alexnet comes twice"},
+    {"models:\n- zoo:alexnet\n- name: alxnet\n  queue: 3\n",
+     ":3: no source has a model alxnet; did you mean alexnet"},
+    {"models:\n- name: alone\n  queue: 3\n", ":2: no source has a model alone; give its path"},
+    {"sources: [nowhere]\n", ":1: there is no "},
+    // sense
+    {"http: 0.0.0.0:8000\n", ":1: http: other machines reach 0.0.0.0:8000; use 127.0.0.1, or "
+                             "allow it with --expose"},
+    {"admin: 10.0.0.1:80\n", ":1: admin: other machines reach"},
+    {"grpc: nowhere\n", ":1: grpc: "},
+    {"http: 127.0.0.1:99999\n", ":1: http: "},
+    {"http: 127.0.0.1:8002\n", "http and metrics are both 127.0.0.1:8002"},
+    {"held_mb: 1\n", ":1: held_mb: 1 MiB for all bodies hold no body of body_mb = 64"},
+    {"models:\n- path: zoo:alexnet\n  min_cores: 3\n  max_cores: 2\n",
+     ":3: model alexnet: min_cores 3 is more than max_cores 2"},
+    {"cores: 2\nmodels:\n- path: zoo:alexnet\n  min_cores: 3\n",
+     ":4: model alexnet: min_cores 3 is more than all 2 cores"},
+};
+
+static void test_wrong(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        ConfigScene x;
+        config_scene_begin(&x);
+        Err e = config_scene_load(&x, wrongs[i].yaml);
+        if (e != ERR_CONFIG) fail_msg("accepted, or %d: %s", e, wrongs[i].yaml);
+        if (strstr(err_why(), "cotenant.yaml:") == NULL && strstr(wrongs[i].says, "both") == NULL)
+            fail_msg("no place: %s", err_why());
+        if (strstr(err_why(), wrongs[i].says) == NULL)
+            fail_msg("%s\nsays: %s\nlacks: %s", wrongs[i].yaml, err_why(), wrongs[i].says);
+        assert_null(x.c.arena.base);
+        config_scene_end(&x);
+    }
+}
+
+static void expect(ConfigScene *x, const char *says) {
+    assert_int_equal(config_scene_load(x, NULL), ERR_CONFIG);
+    if (strstr(err_why(), says) == NULL) fail_msg("%s\nlacks: %s", err_why(), says);
+    config_scene_end(x);
+    config_scene_begin(x);
+}
+
+static void test_flags_and_environment(void **state) {
+    (void)state;
+    ConfigScene x;
+    config_scene_begin(&x);
+    config_scene_flag(&x, "cores=x");
+    expect(&x, "flag --cores: cores: 'x' is not a whole number");
+    config_scene_flag(&x, "keywrd.queue=3");
+    expect(&x, "command line: no source has a model keywrd; did you mean keyword");
+    config_scene_flag(&x, "keyword.quee=3");
+    expect(&x, "flag --set keyword.quee: there is no setting quee; did you mean queue?");
+    config_scene_flag(&x, "quee=3");
+    expect(&x, "flag --set quee: there is no setting quee; did you mean queue?");
+    config_scene_flag(&x, "queue");
+    expect(&x, "'queue' is no setting; write KEY=VALUE or MODEL.KEY=VALUE");
+    config_scene_flag(&x, "http=192.168.1.1:80");
+    expect(&x, "flag --http: http: other machines reach 192.168.1.1:80");
+    config_scene_variable(&x, "COTENANT_EXPOSE=perhaps");
+    expect(&x, "COTENANT_EXPOSE: expose: 'perhaps' is neither true nor false");
+    config_scene_variable(&x, "COTENANT_QUEUE=0");
+    expect(&x, "COTENANT_QUEUE: queue: '0' is out of range");
+    config_scene_source(&x, "zoo:resnet19");
+    expect(&x, "command line: there is no network resnet19 in the zoo; did you mean zoo:resnet18");
+    config_scene_source(&x, "/dev/null");
+    expect(&x, "/dev/null is neither a folder nor a regular file");
+    x.s.file = "/nonexistent/cotenant.yaml";
+    expect(&x, "cannot open /nonexistent/cotenant.yaml");
+    config_scene_end(&x);
+}
+
+static void test_allowed(void **state) {
+    (void)state;
+    ConfigScene x;
+    config_scene_begin(&x);
+    config_scene_flag(&x, "expose=true");
+    config_scene_variable(&x, "COTENANT_HTPP=1");
+    assert_int_equal(config_scene_load(&x, "http: 0.0.0.0:8000\ngrpc: '[::]:0'\nmetrics: off\n"
+                                           "admin: unix:/tmp/x.sock\n"),
+                     ERR_OK);
+    assert_int_equal(x.c.n_warnings, 1);
+    assert_non_null(strstr(x.c.warnings[0], "COTENANT_HTPP of the environment is no setting"));
+    config_scene_end(&x);
+}
+
+static void test_all_at_once(void **state) {
+    (void)state;
+    ConfigScene x;
+    config_scene_begin(&x);
+    config_scene_write(&x, "c.yaml",
+                       "cores: x\nhttp: 0.0.0.0:1\ndefaults:\n  queue: 0\n"
+                       "models:\n- zoo:nope\n- path: zoo:alexnet\n  class: z\n");
+    x.s.file = config_scene_path(&x, "c.yaml");
+    assert_int_equal(config_read(&x.c, &x.s), ERR_OK);
+    assert_int_equal(x.c.n_problems, 5);
+    assert_int_equal(x.c.serve.cores, 0);
+    config_finish(&x.c);
+    assert_int_equal(config_load(&x.c, &x.s), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), "c.yaml:1: cores: 'x'"));
+    assert_non_null(strstr(err_why(), "(and 4 more: see cotenant check)"));
+    config_scene_end(&x);
+}
+
+static void test_large(void **state) {
+    (void)state;
+    ConfigScene x;
+    size_t      n = (1 << 20) + 1;
+    char       *text = malloc(n + 1);
+    assert_non_null(text);
+    memset(text, '#', n);
+    text[n] = '\0';
+    config_scene_begin(&x);
+    assert_int_equal(config_scene_load(&x, text), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), "more than the limit"));
+    memset(text, '[', n);
+    memcpy(text, "models: ", 8);
+    text[1 << 20] = '\0';
+    assert_int_equal(config_scene_load(&x, text), ERR_CONFIG);
+    config_scene_end(&x);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong),   cmocka_unit_test(test_flags_and_environment),
+        cmocka_unit_test(test_allowed), cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
