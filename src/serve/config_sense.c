@@ -80,12 +80,3 @@ void draft_sense(Draft *d) {
     (void)config_fine(c, check_limits(c));
     for (uint32_t i = 0; i < c->n_models; i++) (void)config_fine(c, check_model(c, &c->models[i]));
 }
-
-// Holds until net has its own.
-__attribute__((weak)) Err listener_is_local(const char *address, bool *out) {
-    if (strrchr(address, ':') == NULL)
-        return err_set(ERR_ARG, "'%.100s' is no ADDRESS:PORT", address);
-    *out = strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0 ||
-           strncmp(address, "unix:", 5) == 0 || strncmp(address, "localhost:", 10) == 0;
-    return ERR_OK;
-}

@@ -138,6 +138,8 @@ static Err take_string(PbtxtText *t, PbtxtField *out) {
 static Err take_value(PbtxtText *t, PbtxtField *out) {
     char c = peek(t);
     out->event = PBTXT_VALUE;
+    out->line = t->line;
+    out->column = t->column;
     out->kind = c == '"' || c == '\'' ? PBTXT_STRING : is_letter(c) ? PBTXT_WORD : PBTXT_NUMBER;
     if (out->kind == PBTXT_STRING) return take_string(t, out);
     if (!is_letter(c) && !is_digit(c) && c != '-' && c != '.')
