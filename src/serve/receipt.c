@@ -93,26 +93,35 @@ TimeNs receipt_queued(const Receipt *r) {
 
 static TimeNs answering(const Receipt *r) { return between(r->finished, r->answered); }
 
-static ReceiptCause engine_cause(const Receipt *r) {
-    static const ReceiptCause of[] = {
-        [LIVE_NO_CAUSE] = RECEIPT_CAUSE_NONE,       [LIVE_QUEUEING] = RECEIPT_CAUSE_QUEUEING,
-        [LIVE_OVERLOAD] = RECEIPT_CAUSE_OVERLOAD,   [LIVE_CONTENTION] = RECEIPT_CAUSE_CONTENTION,
-        [LIVE_CONFLICT] = RECEIPT_CAUSE_CONFLICT,   [LIVE_PREEMPTED] = RECEIPT_CAUSE_PREEMPTED,
-        [LIVE_THROTTLED] = RECEIPT_CAUSE_THROTTLED,
-    };
-    const LiveTiming *t = &r->timing;
-    if (t->late_cause < sizeof of / sizeof *of && of[t->late_cause] != RECEIPT_CAUSE_NONE)
-        return of[t->late_cause];
-    if (receipt_queued(r) > t->compute_ns) return RECEIPT_CAUSE_QUEUEING;
-    return t->paused_ns > t->compute_ns ? RECEIPT_CAUSE_PREEMPTED : RECEIPT_CAUSE_COMPUTE;
+// Of those who waited, the engine knows who came at a bad time for everybody; of those who lost
+// cores to the system, whether that took back what it had promised.
+static ReceiptCause named(const Receipt *r, ReceiptCause c) {
+    if (c == RECEIPT_CAUSE_QUEUEING && r->timing.late_cause == LIVE_OVERLOAD)
+        return RECEIPT_CAUSE_OVERLOAD;
+    if (c == RECEIPT_CAUSE_SYSTEM && r->timing.late_cause == LIVE_THROTTLED)
+        return RECEIPT_CAUSE_THROTTLED;
+    return c;
 }
 
-// Whatever took longer than the rest together is to blame; within the engine, the engine knows.
+// What took longest of all that need not have been, unless computing alone takes too long.
 static ReceiptCause late_cause(const Receipt *r) {
-    TimeNs all = receipt_latency(r), front = decoding(r) + answering(r);
-    if (compiling(r) > all / 2) return RECEIPT_CAUSE_COMPILING;
-    if (front > all / 2 || r->submitted == 0) return RECEIPT_CAUSE_FRONT;
-    return engine_cause(r);
+    const LiveTiming *t = &r->timing;
+    TimeNs            bare = t->compute_ns - t->slowed_ns - t->cramped_ns - t->lost_ns, most = 0;
+    ReceiptCause      cause = RECEIPT_CAUSE_COMPUTE;
+    const struct {
+        ReceiptCause cause;
+        TimeNs       ns;
+    } parts[] = {{RECEIPT_CAUSE_QUEUEING, receipt_queued(r)},
+                 {RECEIPT_CAUSE_PREEMPTED, t->paused_ns},
+                 {RECEIPT_CAUSE_CONTENTION, t->slowed_ns},
+                 {RECEIPT_CAUSE_CONFLICT, t->cramped_ns},
+                 {RECEIPT_CAUSE_SYSTEM, t->lost_ns},
+                 {RECEIPT_CAUSE_COMPILING, compiling(r)},
+                 {RECEIPT_CAUSE_FRONT, decoding(r) + answering(r)}};
+    if (r->deadline > r->arrived && bare > r->deadline - r->arrived) return cause;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].ns > most) most = parts[i].ns, cause = parts[i].cause;
+    return r->decoded == 0 ? RECEIPT_CAUSE_FRONT : named(r, cause);
 }
 
 ReceiptCause receipt_cause(const Receipt *r) {

@@ -82,6 +82,42 @@ static void test_paused_and_slowed(void **state) {
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_PREEMPTED);
 }
 
+// Each part of a request's time, when it is the longest that need not have been, is to blame.
+static void test_who_is_to_blame(void **state) {
+    (void)state;
+    const struct {
+        LiveTiming   t;
+        ReceiptCause want;
+    } cases[] = {
+        {{.queue_ns = 40 * MS, .compute_ns = 22 * MS}, RECEIPT_CAUSE_QUEUEING},
+        {{.queue_ns = 55 * MS, .compute_ns = 7 * MS, .late_cause = LIVE_OVERLOAD},
+         RECEIPT_CAUSE_OVERLOAD},
+        {{.queue_ns = 10 * MS, .compute_ns = 22 * MS, .paused_ns = 30 * MS},
+         RECEIPT_CAUSE_PREEMPTED},
+        {{.queue_ns = MS, .compute_ns = 61 * MS}, RECEIPT_CAUSE_COMPUTE},
+        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .slowed_ns = 9 * MS},
+         RECEIPT_CAUSE_CONTENTION},
+        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .slowed_ns = 9 * MS, .cramped_ns = 20 * MS},
+         RECEIPT_CAUSE_CONFLICT},
+        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .lost_ns = 30 * MS}, RECEIPT_CAUSE_SYSTEM},
+        {{.compute_ns = 57 * MS, .lost_ns = 30 * MS, .late_cause = LIVE_THROTTLED},
+         RECEIPT_CAUSE_THROTTLED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Receipt r = late();
+        r.timing = cases[i].t;
+        r.timing.blocks = 1;
+        assert_string_equal(receipt_cause_name(receipt_cause(&r)),
+                            receipt_cause_name(cases[i].want));
+    }
+    Receipt r = late();
+    r.timing = (LiveTiming){.queue_ns = 50 * MS, .compute_ns = 12 * MS, .blocks = 1};
+    r.submitted = r.arrived + 49 * MS;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_COMPILING);
+    r.decoded = r.submitted;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONT);
+}
+
 static void test_expired(void **state) {
     (void)state;
     Receipt r = late();
@@ -93,6 +129,7 @@ static void test_expired(void **state) {
     receipt_explain(&r);
     assert_string_equal(
         r.cause, "deadline of 20000 us passed after 20114 us while queued behind model 'big'");
+    r.timing = (LiveTiming){0};
     r.submitted = r.finished = r.answered = 0;  // nobody said when: not before the deadline
     receipt_explain(&r);
     assert_string_equal(
@@ -149,6 +186,7 @@ int main(void) {
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_in_time),
         cmocka_unit_test(test_paused_and_slowed),
+        cmocka_unit_test(test_who_is_to_blame),
         cmocka_unit_test(test_expired),
         cmocka_unit_test(test_every_end_and_cause),
         cmocka_unit_test(test_long_names_are_cut),
