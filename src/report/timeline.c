@@ -1,6 +1,6 @@
 // One slice a core and block, named tenant/request/first layer; conflicts and misses are instants,
-// the level of interference and the queue are counters. Times are microseconds from the first
-// record, as the format wants.
+// the level of interference and the queue are counters; requests are asynchronous slices. Times are
+// microseconds from the first record, as the format wants.
 #include "report/timeline.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PID = 1 };
+enum { PID = 1, TAIL_BYTES = 256 };  // the tail stays free for the end of the document
 
 typedef struct Lane {  // what a core is in
     const Record *start;
@@ -21,10 +21,23 @@ typedef struct Scribe {
     Lane            lanes[CORES_MAX];
     TimeNs          zero, queue_at;
     int64_t         queue, told;  // requests that wait
-    bool            first;
+    uint64_t        known;        // requests from here on arrived within the records
+    size_t          len;          // bytes so far
+    bool            first, cut;
 } Scribe;
 
 static double us(const Scribe *s, TimeNs at) { return (double)(at - s->zero) / 1e3; }
+
+static Err failed(void) { return err_set(ERR_IO, "writing the trace failed: %s", strerror(errno)); }
+
+static Err put_text(Scribe *s, const char *text, size_t n) {
+    if (s->t->most > 0 && s->len + n + TAIL_BYTES > s->t->most) s->cut = true;
+    if (s->cut) return ERR_OK;
+    s->len += n + 2;
+    if (fprintf(s->f, "%s%s", s->first ? "" : ",\n", text) < 0) return failed();
+    s->first = false;
+    return ERR_OK;
+}
 
 // Takes the event.
 static Err put(Scribe *s, json_t *event) {
@@ -32,14 +45,13 @@ static Err put(Scribe *s, json_t *event) {
     char *text = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(15));
     json_decref(event);
     if (text == NULL) return err_set(ERR_LIMIT, "no memory for an event of the trace");
-    (void)fprintf(s->f, "%s%s", s->first ? "" : ",\n", text);
-    s->first = false;
+    Err e = put_text(s, text, strlen(text));
     free(text);
-    return ERR_OK;
+    return e;
 }
 
 static const char *tenant_name(const Scribe *s, uint32_t i) {
-    return i < s->t->n_tenants ? s->t->tenants[i] : "?";
+    return i < s->t->n_tenants && s->t->tenants[i] != NULL ? s->t->tenants[i] : "?";
 }
 
 static void slice_name(const Scribe *s, const Record *r, char *out, size_t size) {
@@ -103,6 +115,22 @@ static Err counter(Scribe *s, const char *name, TimeNs at, int64_t value) {
                             "pid", PID, "args", name, (json_int_t)value));
 }
 
+static Err request_begins(Scribe *s, const Record *r) {
+    if (!s->t->requests) return ERR_OK;
+    return put(s, json_pack("{s:s,s:s,s:I,s:s,s:f,s:i,s:{s:I,s:f}}", "ph", "b", "cat", "request",
+                            "id", (json_int_t)r->request, "name", tenant_name(s, r->tenant), "ts",
+                            us(s, r->at), "pid", PID, "args", "request", (json_int_t)r->request,
+                            "deadline_us", us(s, r->deadline)));
+}
+
+static Err request_ends(Scribe *s, const Record *r) {
+    if (!s->t->requests || r->request < s->known) return ERR_OK;
+    return put(s, json_pack("{s:s,s:s,s:I,s:s,s:f,s:i,s:{s:s,s:s}}", "ph", "e", "cat", "request",
+                            "id", (json_int_t)r->request, "name", tenant_name(s, r->tenant), "ts",
+                            us(s, r->at), "pid", PID, "args", "outcome", outcome_name(r->outcome),
+                            "why", r->why != NULL ? r->why : ""));
+}
+
 // Several things happen at one time; the queue is told when that time is over.
 static Err tell_queue(Scribe *s, TimeNs now) {
     if (now == s->queue_at) return ERR_OK;
@@ -127,12 +155,15 @@ static Err grown(Scribe *s, const Record *r) {
 static Err write_record(Scribe *s, const Record *r) {
     TRY(tell_queue(s, r->at));
     switch (r->kind) {
-    case RECORD_ARRIVE: s->queue++; return ERR_OK;
+    case RECORD_ARRIVE: s->queue++; return request_begins(s, r);
     case RECORD_START: return started(s, r);
     case RECORD_GROW: return grown(s, r);
     case RECORD_END: s->queue++; return close_request(s, r->request, r->at);
     case RECORD_FINISH:
-    case RECORD_REJECT: s->queue--; break;
+    case RECORD_REJECT:
+        s->queue--;
+        TRY(request_ends(s, r));
+        break;
     case RECORD_LEVEL: return counter(s, "level", r->at, r->level);
     case RECORD_REFUSE: return instant(s, r, "refused plan", "p", 0);
     case RECORD_KINDS: return ERR_OK;
@@ -158,23 +189,51 @@ static Err name_tracks(Scribe *s) {
 
 static Err write_events(Scribe *s, const RecordList *records) {
     TRY(name_tracks(s));
-    for (uint32_t i = 0; i < records->n; i++) TRY(write_record(s, &records->at[i]));
+    for (uint32_t i = 0; i < records->n && !s->cut; i++) TRY(write_record(s, &records->at[i]));
     TRY(tell_queue(s, INT64_MAX));
     TimeNs end = records->n > 0 ? records->at[records->n - 1].at : 0;
     for (uint32_t c = 0; c < CORES_MAX; c++) TRY(close_lane(s, c, end));
     return ERR_OK;
 }
 
-Err timeline_write(FILE *f, const Timeline *t, const RecordList *records, Arena *scratch) {
-    size_t  mark = scratch->used;
-    Scribe *s = arena_new(scratch, Scribe, 1);
-    *s = (Scribe){.f = f, .t = t, .first = true};
+static int64_t waits(const Record *r) {
+    if (r->kind == RECORD_ARRIVE || r->kind == RECORD_END) return 1;
+    return r->kind == RECORD_START || r->kind == RECORD_FINISH || r->kind == RECORD_REJECT ? -1 : 0;
+}
+
+// Records may begin in the middle of a run: whoever left the queue first was in it before.
+static void look_ahead(Scribe *s, const RecordList *records) {
+    int64_t queue = 0, least = 0;
+    s->known = UINT64_MAX;
+    for (uint32_t i = 0; i < records->n; i++) {
+        const Record *r = &records->at[i];
+        queue += waits(r);
+        if (queue < least) least = queue;
+        if (r->kind == RECORD_ARRIVE && r->request < s->known) s->known = r->request;
+    }
+    s->queue = s->told = -least;
     if (records->n > 0) s->zero = s->queue_at = records->at[0].at;
-    (void)fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
+}
+
+static void write_end(const Scribe *s) {
+    (void)fputs("\n]", s->f);
+    if (s->cut || s->t->lost > 0)
+        (void)fprintf(s->f, ",\"otherData\":{\"truncated\":%s,\"lost_records\":%" PRIu64 "}",
+                      s->cut ? "true" : "false", s->t->lost);
+    (void)fputs("}\n", s->f);
+}
+
+Err timeline_write(FILE *f, const Timeline *t, const RecordList *records, Arena *scratch) {
+    static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+    size_t            mark = scratch->used;
+    Scribe           *s = arena_try_new(scratch, Scribe, 1);
+    if (s == NULL) return err_set(ERR_LIMIT, "no memory to write a trace");
+    *s = (Scribe){.f = f, .t = t, .first = true, .len = sizeof head};
+    look_ahead(s, records);
+    (void)fputs(head, f);
     Err e = write_events(s, records);
-    (void)fputs("\n]}\n", f);
+    write_end(s);
     arena_rewind(scratch, mark);
-    if (e == ERR_OK && (fflush(f) != 0 || ferror(f) != 0))
-        e = err_set(ERR_IO, "writing the trace failed: %s", strerror(errno));
+    if (e == ERR_OK && (fflush(f) != 0 || ferror(f) != 0)) e = failed();
     return e;
 }

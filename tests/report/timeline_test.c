@@ -18,13 +18,20 @@ static const char *name_layer(const void *self, uint32_t tenant, uint32_t layer)
     return tenant == 0 && layer == 2 ? "/conv<2>" : NULL;
 }
 
+static bool requests;
+
 static json_t *write(const Record *r, uint32_t n) {
     Arena      a;
     char      *text = NULL;
     size_t     len = 0;
     FILE      *f = open_memstream(&text, &len);
     RecordList list = {.n = n};
-    Timeline   t = {"a run", tenants, 2, 4, NULL, name_layer, NULL};
+    Timeline   t = {.title = "a run",
+                    .tenants = tenants,
+                    .n_tenants = 2,
+                    .n_cores = 4,
+                    .layer = name_layer,
+                    .requests = requests};
     list.at = malloc((n + 1) * sizeof *r);
     assert_non_null(list.at);
     if (n > 0) memcpy(list.at, r, n * sizeof *r);
@@ -135,10 +142,86 @@ static void test_counters_follow_queue_and_level(void **state) {
     json_decref(events);
 }
 
+static void test_requests_are_asynchronous(void **state) {
+    (void)state;
+    const Record r[] = {
+        {.at = 1000, .kind = RECORD_FINISH, .request = 3},  // came before the records
+        {.at = 2000, .kind = RECORD_ARRIVE, .request = 4, .tenant = 1, .deadline = 9000},
+        {.at = 8000,
+         .kind = RECORD_REJECT,
+         .request = 4,
+         .tenant = 1,
+         .outcome = OUTCOME_REJECTED,
+         .why = "full"},
+    };
+    requests = true;
+    json_t       *events = write(r, 3);
+    const json_t *b = find(events, "b", "bert", 0), *e = find(events, "e", "", 0);
+    requests = false;
+    assert_true(number_of(b, "id") == 4 && number_of(e, "id") == 4);
+    assert_true(number_of(b, "ts") == 1 && number_of(e, "ts") == 7);
+    assert_string_equal(text_of(json_object_get(e, "args"), "why"), "full");
+    assert_null(find(events, "e", "", 1));
+    json_decref(events);
+}
+
+// Whatever the limit, what is written is within it, whole, and says what it lacks.
+static void test_limit(void **state) {
+    (void)state;
+    Record r[64];
+    for (uint32_t i = 0; i < 64; i++)
+        r[i] = (Record){.at = i * 1000,
+                        .kind = i % 2 == 0 ? RECORD_ARRIVE : RECORD_REJECT,
+                        .request = i / 2,
+                        .outcome = OUTCOME_REJECTED};
+    size_t whole = 0;
+    for (size_t most = 400; whole == 0; most += 97) {
+        Arena      a;
+        char      *text = NULL;
+        size_t     len = 0;
+        FILE      *f = open_memstream(&text, &len);
+        RecordList list = {.at = r, .n = 64};
+        Timeline   t = {.title = "a run",
+                        .tenants = tenants,
+                        .n_tenants = 2,
+                        .n_cores = 1,
+                        .requests = true,
+                        .most = most};
+        assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
+        assert_int_equal(timeline_write(f, &t, &list, &a), ERR_OK);
+        (void)fclose(f);
+        assert_true(len <= most);
+        json_t *doc = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(doc);
+        if (json_object_get(doc, "otherData") == NULL) whole = len;
+        json_decref(doc);
+        free(text);
+        arena_finish(&a);
+        assert_true(most < 100000);
+    }
+    assert_true(whole > 5000);
+}
+
+static void test_file_that_refuses(void **state) {
+    (void)state;
+    Arena      a;
+    FILE      *f = fopen("/dev/full", "we");
+    Timeline   t = {.title = "a run", .n_cores = 4};
+    RecordList none = {0};
+    if (f == NULL) skip();
+    assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
+    assert_int_equal(timeline_write(f, &t, &none, &a), ERR_IO);
+    (void)fclose(f);
+    arena_finish(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_are_slices_on_their_cores),
         cmocka_unit_test(test_every_core_has_a_track),
+        cmocka_unit_test(test_requests_are_asynchronous),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_file_that_refuses),
         cmocka_unit_test(test_counters_follow_queue_and_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
