@@ -18,6 +18,7 @@ typedef struct Laps {
     Space              space;
     Tensor            *outputs;
     uint32_t           version;  // of the run at hand
+    uint32_t           runs;     // so far, of each
     TimeNs            *now;      // its laps
     TimeNs            *laps;     // [versions][counts][runs][steps]
 } Laps;
@@ -72,7 +73,7 @@ static int by_time(const void *x, const void *y) {
 
 // The lower quartile of a step's own laps: what slower ones have more was not its own.
 static TimeNs lap_of(const Laps *w, size_t first, uint32_t step, TimeNs *sorted) {
-    uint32_t n = w->o->runs;
+    uint32_t n = w->runs;
     for (uint32_t r = 0; r < n; r++) sorted[r] = w->laps[(first + r) * w->program->n_steps + step];
     qsort(sorted, n, sizeof *sorted, by_time);
     TimeNs t = sorted[(n - 1) / 4];
@@ -138,10 +139,14 @@ static uint32_t most_versions(const Program *p) {
 
 // In turns, so that a bad moment of the machine spoils a little of each rather than all of one.
 static void measure_all(Laps *w, uint32_t versions, uint32_t counts) {
+    TimeNs began = clock_now(clock_steady()), most = w->o->most_ns;
     run_once(w, 0, 0, 0);  // touches what the first run would
-    for (uint32_t r = 0; r < w->o->runs; r++)
+    for (uint32_t r = 0; r < w->o->runs; r++) {
+        if (r > 0 && most > 0 && clock_now(clock_steady()) - began > most) break;
         for (uint32_t v = 0; v < versions; v++)
             for (uint32_t k = 0; k < counts; k++) run_once(w, v, k, r);
+        w->runs = r + 1;
+    }
 }
 
 static Err measure(Laps *w, Arena *a, TimeNs *light) {

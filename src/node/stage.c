@@ -8,6 +8,14 @@
 #include "node/model.h"
 
 enum { ARENA_SHIFT = 34, RUNS = 16 };
+enum {
+    QUICK_MACS_NS = 200,
+    SLOW_MACS_NS = 10
+};                              // on one core: no kernel beats that, all beat this
+enum { ROUNDS_MOST = 100000 };  // of the interpreter's loops, while it is measured
+
+#define MEASURE_NS   INT64_C(2000000000)  // for all runs, if that is enough for one of each
+#define MEASURE_MACS INT64_C(20000000000)
 
 // Floats in [-1, 1), everything else 0 or 1: small enough to be an index into any table.
 static void randomise(Tensor *t, Rng *r) {
@@ -77,18 +85,57 @@ static Err compile(Stage *s, Host *h, const StageOptions *o) {
     return ERR_OK;
 }
 
+// A block ends between steps at the earliest, so a step that takes too long cannot be served.
+static Err check_steps(const Stage *s, const Host *h, TimeNs most_ns) {
+    double all = QUICK_MACS_NS * (double)h->counts[h->n_counts - 1];
+    for (uint32_t i = 0; most_ns > 0 && i < s->program.n_steps; i++) {
+        const Step *t = &s->program.steps[i];
+        double      ns = t->macs / all;
+        if (ns > (double)most_ns)
+            return err_set(ERR_LIMIT, "layer '%s' would take %.0f s, and may take %.3f s",
+                           t->name != NULL ? t->name : "", ns / 1e9, (double)most_ns / 1e9);
+    }
+    return ERR_OK;
+}
+
+static double all_macs(const Stage *s) {
+    double sum = 0;
+    for (uint32_t i = 0; i < s->program.n_steps; i++) sum += s->program.steps[i].macs;
+    return sum;
+}
+
 static Err run_laps(Stage *s, Host *h, const StageOptions *o, TimeNs **light) {
-    LapsOptions laps = {.n_counts = h->n_counts,
-                        .runs = o->runs > 0 ? o->runs : RUNS,
-                        .inputs = s->inputs,
-                        .reckon = o->background};
-    Team       *one = NULL;
+    LapsOptions  laps = {.n_counts = h->n_counts,
+                         .runs = o->runs > 0 ? o->runs : RUNS,
+                         .inputs = s->inputs,
+                         .reckon = o->background,
+                         .most_ns = o->background ? MEASURE_NS : 0};
+    InterpLimits served = s->program.limits;
+    Team        *one = NULL;
     memcpy(laps.counts, h->counts, sizeof laps.counts);
     if (!o->background) return laps_measure(&s->program, h->team, &laps, &s->arena, light);
     TRY(team_create(&one, 1, NULL));
+    s->program.limits.max_rounds = ROUNDS_MOST;
+    s->program.limits.max_macs = MEASURE_MACS;
     Err e = laps_measure(&s->program, one, &laps, &s->arena, light);
+    s->program.limits = served;
     team_destroy(one);
     return e;
+}
+
+// Instead of runs that fail or would take too long; by their bytes where there is no arithmetic.
+static Err guess(Stage *s, const Host *h, TimeNs **light) {
+    TimeNs *times = arena_try_new(&s->arena, TimeNs, (size_t)s->program.n_steps * h->n_counts);
+    if (times == NULL) return err_set(ERR_LIMIT, "no memory for times");
+    for (uint32_t i = 0; i < s->program.n_steps; i++) {
+        Step *t = &s->program.steps[i];
+        t->profile = NULL;
+        for (uint32_t k = 0; k < h->n_counts; k++)
+            times[i * h->n_counts + k] =
+                (TimeNs)(t->macs / SLOW_MACS_NS / (t->solo ? 1 : h->counts[k]));
+    }
+    *light = times;
+    return ERR_OK;
 }
 
 // What was measured before of the same steps is as good, and the next start is quick.
@@ -97,10 +144,11 @@ static Err measure(Stage *s, Host *h, const StageOptions *o, TimeNs **light) {
     memcpy(kept.counts, h->counts, sizeof kept.counts);
     s->measured = o->interpret && laps_store_get(&kept, &s->program, &s->arena, light);
     if (s->measured) return ERR_OK;
-    Err e = run_laps(s, h, o, light);
-    s->measured = e == ERR_OK;
+    bool slow = o->interpret && all_macs(s) / SLOW_MACS_NS > (double)MEASURE_NS * 5;
+    Err  e = slow ? guess(s, h, light) : run_laps(s, h, o, light);
+    s->measured = e == ERR_OK && !slow;
     if (s->measured && o->interpret) laps_store_put(&kept, &s->program, *light, &s->arena);
-    return o->interpret && e != ERR_LIMIT ? ERR_OK : e;
+    return o->interpret && e != ERR_OK ? guess(s, h, light) : e;
 }
 
 static Err tabulate(Stage *s, const char *name, const Host *h, const TimeNs *light) {
@@ -117,6 +165,7 @@ static Err make(Stage *s, Host *h, const StageOptions *o) {
     TimeNs *light = NULL;
     TRY(make_inputs(s, o));
     TRY(compile(s, h, o));
+    TRY(check_steps(s, h, o->most_ns));
     TRY(measure(s, h, o, &light));
     TRY(tabulate(s, o->name != NULL ? o->name : s->source->model.name, h, light));
     arena_seal(&s->arena);

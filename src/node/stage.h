@@ -15,6 +15,7 @@ typedef struct StageOptions {
     bool          interpret;     // also what cannot be compiled, or not be measured
     const Tensor *shapes;        // of the inputs; NULL: as declared, open dimensions are 1
     uint64_t      max_bytes;     // of weights and one run; 0: no limit
+    TimeNs        most_ns;       // that one step may take on all cores; 0: no limit
     const char   *name;          // of the table, and in errors; NULL: the model's own
 } StageOptions;
 

@@ -28,20 +28,20 @@ typedef enum VariantState {
 } VariantState;
 
 typedef struct Variant {
-    Unit        *unit;
-    VariantState state;
-    Tensor      *shapes;  // [inputs] that it is for
-    Stage        stage;
-    bool         staged, joined;
-    uint32_t     tenant;   // in the engine
-    uint32_t     running;  // requests that were told to go there
-    uint64_t     used;     // when it was asked for last, by the fleet's count
-    TimeNs       retry;    // FAILED: it may be tried again
-    TimeNs       target_ns;
-    uint64_t     memory_bytes;
-    LoopPost    *waiters;
-    LoaderJob    job;
-    char         why[UNIT_WHY];
+    Unit            *unit;
+    VariantState     state;
+    Tensor          *shapes;  // [inputs] that it is for
+    Stage            stage;
+    bool             staged, joined;
+    uint32_t         tenant;   // in the engine
+    uint32_t         running;  // requests that were told to go there
+    uint64_t         used;     // when it was asked for last, by the fleet's count
+    TimeNs           retry;    // FAILED: it may be tried again
+    TimeNs           target_ns;
+    _Atomic uint64_t memory_bytes;
+    LoopPost        *waiters;
+    LoaderJob        job;
+    char             why[UNIT_WHY];
 } Variant;
 
 struct Unit {
@@ -56,12 +56,14 @@ struct Unit {
     Variant      *last;     // that a request fitted
     LoopPost     *starved;  // wait for a variant that nobody uses
     uint32_t      pins, failures;
-    bool          loading, leaving;  // a job is under way
-    bool          same;              // the file has changed its name or date, and is the same
-    bool          listed;            // in its seat
-    bool          doomed;            // goes when another version of its name is ready
-    bool          unloaded;          // nobody wants it, but it is still listed
-    _Atomic bool  unwanted;          // given up while it is loaded
+    bool          loading, leaving;           // a job is under way
+    bool          same;                       // the file has a new date, and is the same
+    char          elder_sha256[SHA256_TEXT];  // to see that by; "" where settings differ
+    InferPort     port;                       // of pub, once it is ready
+    bool          listed;                     // in its seat
+    bool          doomed;                     // goes when another version of its name is ready
+    bool          unloaded;                   // nobody wants it, but it is still listed
+    _Atomic bool  unwanted;                   // given up while it is loaded
     Caller       *callers;
     Unit         *heir, *elder;  // loaded to take its place; whose place it takes
     Unit         *next;          // in its seat, the newest version first
@@ -120,7 +122,8 @@ MUST_USE Err unit_port(Unit *u);                     // what it takes and gives
 void         unit_port_outputs(Unit *u, const Stage *s);
 uint64_t     unit_room(const Unit *u);  // bytes that it may still ask for
 TimeNs       unit_target(const Unit *u, const Stage *s);
-void         unit_measure(Unit *u);  // its memory, target
+void         unit_measure(Unit *u);     // its memory, target
+bool         unit_busy(const Unit *u);  // a job looks at it
 
 bool fleet_same_settings(const ConfigModel *a, const ConfigModel *b);
 

@@ -31,7 +31,7 @@ Err unit_port(Unit *u) {
         return err_set(ERR_LIMIT, "it has more than %d inputs or outputs", INFER_TENSORS);
     TRY(fill_slots(u, g->inputs, g->n_inputs, "input", &p.inputs));
     TRY(fill_slots(u, g->outputs, g->n_outputs, "output", &p.outputs));
-    u->pub.port = p;
+    u->port = p;
     return ERR_OK;
 }
 
@@ -40,7 +40,7 @@ Err unit_port(Unit *u) {
 void unit_port_outputs(Unit *u, const Stage *s) {
     const Graph *g = u->source.model.graph;
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        InferSlot    *slot = (InferSlot *)(uintptr_t)&u->pub.port.outputs[i];
+        InferSlot    *slot = (InferSlot *)(uintptr_t)&u->port.outputs[i];
         const Tensor *t = &s->special->values[g->outputs[i]];
         if (slot->type.dtype == DT_NONE) slot->type.dtype = t->dtype;
         if (slot->type.rank < 0 && t->rank >= 0) {

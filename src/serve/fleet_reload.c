@@ -113,7 +113,9 @@ static Err load_anew(Fleet *f, const Config *c, const ConfigModel *m, const Sour
     return ERR_OK;
 }
 
+// Settings are the same; a job goes on with those that it began with.
 static void rebind(Unit *u, const Config *c, const ConfigModel *m) {
+    if (unit_busy(u)) return;
     u->from = c;
     u->pub.config = m;
 }
@@ -132,7 +134,6 @@ static Err want(Fleet *f, const Config *c, const ConfigModel *m, Batch *b) {
     }
     if (coming != NULL && coming->loading && !atomic_load(&coming->unwanted) &&
         same_source(coming, m, &stamp)) {
-        rebind(coming, c, m);
         attach(coming, b);
         return ERR_OK;
     }

@@ -58,11 +58,8 @@ static void empty(Unit *u) {
     for (uint32_t i = 0; i < u->n_variants; i++) variant_leave(&u->variants[i]);
     u->variants = NULL;
     u->n_variants = 0;
-    u->last = NULL;
-    u->pub.port = (InferPort){0};
     source_finish(&u->source);
     arena_finish(&u->arena);
-    (void)malloc_trim(0);
 }
 
 void unit_free(Unit *u) {
@@ -129,16 +126,13 @@ static Err check_wanted(const Unit *u) {
 
 // The same bytes under a new date are no new model.
 static bool is_same(const Unit *u) {
-    const Unit *old = u->elder;
-    return old != NULL && u->source.sha256[0] != '\0' && is(old->pub.sha256, u->source.sha256) &&
-           is(old->pub.config->path, u->pub.config->path) &&
-           fleet_same_settings(old->pub.config, u->pub.config);
+    return u->elder_sha256[0] != '\0' && is(u->elder_sha256, u->source.sha256);
 }
 
 // Open dimensions are 1, or of a usual size where that is too little. What suits no guess waits for
 // its first request.
 static Err stage_first(Unit *u) {
-    const InferPort *p = &u->pub.port;
+    const InferPort *p = &u->port;
     Tensor          *guess = arena_try_new(&u->arena, Tensor, p->n_inputs);
     bool             known = true;
     if (guess == NULL) return err_set(ERR_LIMIT, "it has too many inputs");
@@ -182,6 +176,7 @@ static Err settle_load(void *self, Err e) {
         (void)snprintf(why, sizeof why, "%s", err_why());
         u->stamp = u->source.stamp;
         empty(u);
+        (void)malloc_trim(0);
         if (e != ERR_OK) return err_set(e, "%s", why);
     }
     return e;
@@ -196,6 +191,7 @@ static void become_ready(Unit *u) {
         unit_port_outputs(u, &v->stage);
     }
     unit_measure(u);
+    u->pub.port = u->port;
     u->pub.state = FLEET_READY;
     u->pub.reason = "";
 }
@@ -268,6 +264,10 @@ static void loaded(void *self, Err e, const char *why) {
 }
 
 void unit_bring(Unit *u) {
+    const Unit *old = u->elder;
+    if (old != NULL && is(old->pub.config->path, u->pub.config->path) &&
+        fleet_same_settings(old->pub.config, u->pub.config))
+        memcpy(u->elder_sha256, old->pub.sha256, sizeof u->elder_sha256);
     u->loading = true;
     u->pub.state = FLEET_LOADING;
     u->pub.reason = "";
@@ -278,6 +278,7 @@ void unit_bring(Unit *u) {
 
 static Err settle_leave(void *self, Err e) {
     empty(self);
+    (void)malloc_trim(0);
     return e;
 }
 
@@ -285,7 +286,6 @@ static void left(void *self, Err e, const char *why) {
     Unit *u = self;
     (void)e, (void)why;
     u->leaving = false;
-    Unit *after = u->heir;
     if (u->unloaded && u->listed) {
         u->pub.state = FLEET_UNAVAILABLE;
         u->pub.reason = "it was unloaded";
@@ -295,15 +295,21 @@ static void left(void *self, Err e, const char *why) {
         return;
     }
     unit_answer(u, NULL);
-    (void)after;
     unit_free(u);
 }
 
+bool unit_busy(const Unit *u) {
+    bool busy = u->loading || u->leaving;
+    for (uint32_t i = 0; !busy && i < u->n_variants; i++)
+        busy = u->variants[i].state == VARIANT_MAKING;
+    return busy;
+}
+
 static void leave(Unit *u) {
-    if (u->loading || u->leaving || u->pins > 0) return;
-    for (uint32_t i = 0; i < u->n_variants; i++)
-        if (u->variants[i].state == VARIANT_MAKING) return;
+    if (unit_busy(u) || u->pins > 0) return;
     u->leaving = true;
+    u->last = NULL;
+    u->pub.port = (InferPort){0};
     u->job = (LoaderJob){.settle = settle_leave, .done = left, .self = u};
     loader_put(u->fleet->loader, &u->job);
 }

@@ -11,7 +11,7 @@
 #define WARM_MOST INT64_C(5000000000)   // for all runs before a variant is ready
 #define WARM_EACH INT64_C(60000000000)  // none of them has a target
 
-enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000 };
+enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000, GOVERN_TRIES = 50, GOVERN_PAUSE_US = 20000 };
 
 static TimeNs now(void) { return clock_now(clock_steady()); }
 static bool   is(const char *text, const char *word) { return strcmp(text, word) == 0; }
@@ -22,7 +22,7 @@ Err variant_init(Unit *u) {
     if (all == NULL) return err_set(ERR_LIMIT, "no memory for %u shapes", n);
     for (uint32_t i = 0; i < n; i++) {
         all[i].unit = u;
-        all[i].shapes = arena_try_new(&u->arena, Tensor, u->pub.port.n_inputs);
+        all[i].shapes = arena_try_new(&u->arena, Tensor, u->port.n_inputs);
         if (all[i].shapes == NULL) return err_set(ERR_LIMIT, "no memory for %u shapes", n);
     }
     u->variants = all;
@@ -60,6 +60,7 @@ Err variant_stage(Variant *v, const Tensor *shapes) {
                       .interpret = true,
                       .shapes = shapes,
                       .max_bytes = room,
+                      .most_ns = (TimeNs)u->from->serve.watchdog_ms * 1000000,
                       .name = u->pub.name};
     if (u->source.weight_bytes > room)
         return err_set(ERR_LIMIT, "its weights need %llu MiB of memory and it may use %llu MiB",
@@ -67,7 +68,7 @@ Err variant_stage(Variant *v, const Tensor *shapes) {
                        (unsigned long long)(room >> 20));
     TRY(stage_make(&v->stage, &u->source, u->fleet->o.host, &o));
     v->staged = true;
-    for (uint32_t i = 0; i < u->pub.port.n_inputs; i++) {
+    for (uint32_t i = 0; i < u->port.n_inputs; i++) {
         v->shapes[i] = v->stage.inputs[i];
         v->shapes[i].data = NULL;
     }
@@ -141,7 +142,13 @@ void variant_leave(Variant *v) {
     if (v->joined) {
         node_live_leave(v->unit->fleet->o.engine, v->tenant);
         v->joined = false;
-        while (govern(v->unit->fleet) != ERR_OK) (void)usleep(SUBMIT_PAUSE_US);
+        // Until a policy without it decides, its tables are looked at. Rather lost than wrong.
+        Err e = govern(v->unit->fleet);
+        for (int i = 0; e != ERR_OK && i < GOVERN_TRIES; i++) {
+            (void)usleep(GOVERN_PAUSE_US);
+            e = govern(v->unit->fleet);
+        }
+        if (e != ERR_OK) v->staged = false;
     }
     if (v->staged) stage_finish(&v->stage);
     v->staged = false;
@@ -227,7 +234,8 @@ static Err settle_drop(void *self, Err e) {
 }
 
 static void start_make(Variant *v) {
-    v->job = (LoaderJob){.work = make, .settle = settle_make, .done = made, .self = v};
+    v->job =
+        (LoaderJob){.work = make, .settle = settle_make, .done = made, .self = v, .urgent = true};
     loader_put(v->unit->fleet->loader, &v->job);
 }
 
@@ -253,7 +261,7 @@ static Variant *choose_place(Unit *u) {
 
 static void begin(Variant *v, const Tensor *inputs) {
     Unit *u = v->unit;
-    for (uint32_t i = 0; i < u->pub.port.n_inputs; i++) {
+    for (uint32_t i = 0; i < u->port.n_inputs; i++) {
         v->shapes[i] = inputs[i];
         v->shapes[i].data = NULL;
     }
@@ -262,12 +270,12 @@ static void begin(Variant *v, const Tensor *inputs) {
         start_make(v);
         return;
     }
-    v->job = (LoaderJob){.settle = settle_drop, .done = dropped, .self = v};
+    v->job = (LoaderJob){.settle = settle_drop, .done = dropped, .self = v, .urgent = true};
     loader_put(u->fleet->loader, &v->job);
 }
 
 static Variant *find(Unit *u, const Tensor *inputs) {
-    uint32_t n = u->pub.port.n_inputs;
+    uint32_t n = u->port.n_inputs;
     if (u->last != NULL && u->last->state == VARIANT_READY && fits(u->last, inputs, n))
         return u->last;
     for (uint32_t i = 0; i < u->n_variants; i++)

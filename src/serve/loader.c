@@ -16,18 +16,20 @@ struct Loader {
     pthread_t       thread;
     pthread_mutex_t lock;
     pthread_cond_t  more;
-    LoaderJob      *first, **last;
+    LoaderJob      *first[2], **last[2];  // those that are urgent, and the others
     double          share;
     bool            stop;
 };
 
 static LoaderJob *take(Loader *l, double *share) {
     CHECK(pthread_mutex_lock(&l->lock) == 0);
-    while (l->first == NULL && !l->stop) CHECK(pthread_cond_wait(&l->more, &l->lock) == 0);
-    LoaderJob *j = l->stop ? NULL : l->first;
+    while (l->first[0] == NULL && l->first[1] == NULL && !l->stop)
+        CHECK(pthread_cond_wait(&l->more, &l->lock) == 0);
+    uint32_t   k = l->first[0] != NULL ? 0 : 1;
+    LoaderJob *j = l->stop ? NULL : l->first[k];
     if (j != NULL) {
-        l->first = j->next;
-        if (l->first == NULL) l->last = &l->first;
+        l->first[k] = j->next;
+        if (l->first[k] == NULL) l->last[k] = &l->first[k];
     }
     *share = l->share;
     CHECK(pthread_mutex_unlock(&l->lock) == 0);
@@ -77,7 +79,7 @@ Err loader_create(Loader **out, Loop *loop) {
     if (l == NULL) return err_set(ERR_LIMIT, "no memory for a loader");
     l->loop = loop;
     l->share = 1;
-    l->last = &l->first;
+    for (uint32_t k = 0; k < 2; k++) l->last[k] = &l->first[k];
     CHECK(pthread_mutex_init(&l->lock, NULL) == 0 && pthread_cond_init(&l->more, NULL) == 0);
     Err e = start(l);
     if (e == ERR_OK)
@@ -101,8 +103,9 @@ void loader_destroy(Loader *l) {
 void loader_put(Loader *l, LoaderJob *j) {
     j->next = NULL;
     CHECK(pthread_mutex_lock(&l->lock) == 0);
-    *l->last = j;
-    l->last = &j->next;
+    uint32_t k = j->urgent ? 0 : 1;
+    *l->last[k] = j;
+    l->last[k] = &j->next;
     CHECK(pthread_cond_signal(&l->more) == 0);
     CHECK(pthread_mutex_unlock(&l->lock) == 0);
 }

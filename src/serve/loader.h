@@ -13,6 +13,7 @@ struct LoaderJob {  // its owner keeps it where it is until done has run
     Err (*settle)(void *self, Err e);
     void (*done)(void *self, Err e, const char *why);  // at last on the loop's thread
     void      *self;
+    bool       urgent;  // a request waits for it: before those that are not
     LoaderJob *next;
     LoopPost   post;
     Err        result;

@@ -20,8 +20,9 @@
 
 enum { GROUND_MODELS = 64 };
 
+static Host ground_host;  // opened once: it is measured
+
 typedef struct Ground {
-    Host        host;
     Loop       *loop;
     NodeLive   *engine;
     Fleet      *fleet;
@@ -80,13 +81,32 @@ GROUND ConfigModel *ground_model(Ground *g, const char *name, const char *versio
     return m;
 }
 
-GROUND void ground_open(Ground *g, const char *store) {
+static char ground_store[64] = "/tmp/cotenant_fleet_store_XXXXXX";
+
+GROUND int ground_begin(void **state) {
+    int fd = mkstemp(ground_store);
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    check(host_open(&ground_host, 2, ground_store));
+    host_quiet(&ground_host);
+    return 0;
+}
+
+GROUND int ground_end(void **state) {
+    char command[160];
+    (void)state;
+    host_close(&ground_host);
+    (void)snprintf(command, sizeof command, "rm -f %s*", ground_store);
+    assert_int_equal(system(command), 0);
+    return 0;
+}
+
+GROUND void ground_open(Ground *g) {
     *g = (Ground){0};
 #define DEFAULT(name, kind, def, lo, hi, about) g->config.serve.name = (def);
     SERVE_SETTINGS(DEFAULT)
 #undef DEFAULT
-    check(host_open(&g->host, 2, store != NULL ? store : "/dev/null/none"));
-    host_quiet(&g->host);
     check(loop_create(&g->loop));
     check(node_live_create(
         &g->engine,
@@ -99,7 +119,7 @@ GROUND void ground_open(Ground *g, const char *store) {
 GROUND void ground_start(Ground *g) {
     check(fleet_create(&g->fleet, &(FleetOptions){.loop = g->loop,
                                                   .engine = g->engine,
-                                                  .host = &g->host,
+                                                  .host = &ground_host,
                                                   .config = &g->config,
                                                   .policy = &ground_policy,
                                                   .changed = ground_changed,
@@ -111,7 +131,6 @@ GROUND void ground_close(Ground *g) {
     fleet_destroy(g->fleet);
     node_live_destroy(g->engine);
     loop_destroy(g->loop);
-    host_close(&g->host);
     (void)snprintf(command, sizeof command, "rm -rf %s", g->dir);
     assert_int_equal(system(command), 0);
 }

@@ -1,13 +1,13 @@
 // Models are loaded, served, replaced and unloaded, on a real engine.
 #include "tests/serve/fleet_ground.h"
 
-#include "tests/model/onnx_build.h"
+#include "tests/serve/fleet_files.h"
 
 static Ground g;
 
 static int open_ground(void **state) {
     (void)state;
-    ground_open(&g, NULL);
+    ground_open(&g);
     return 0;
 }
 
@@ -17,39 +17,13 @@ static int close_ground(void **state) {
     return 0;
 }
 
-// y = (x + add) + ... + x, a chain of adds over a float matrix of ? by 2 or by ?.
-static const char *write_adder(const char *name, float add, int64_t second) {
-    static char path[16][128];
-    static int  next;
-    char       *to = path[next++ % 16];
-    Msg         graph = {0};
-    int64_t     dims[] = {-1, second};
-    msg_sub(&graph, 1, node_of("Add", "x a", "y"));
-    msg_sub(&graph, 5, floats_of("a", 1, &add));
-    msg_sub(&graph, 11, info_of("x", 1, 2, dims));
-    msg_sub(&graph, 12, info_of("y", 1, 2, dims));
-    Msg   m = model_of(graph, 13);
-    FILE *f = NULL;
-    (void)snprintf(to, sizeof path[0], "%s/%s.onnx", g.dir, name);
-    f = fopen(to, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(m.at, 1, m.n, f), m.n);
-    assert_int_equal(fclose(f), 0);
-    free(m.at);
-    return to;
-}
-
-static Tensor matrix(int64_t rows, int64_t columns, float *data) {
-    return tensor_of(DT_F32, 2, (int64_t[]){rows, columns}, data);
-}
-
 static void several_are_ready(void **state) {
     (void)state;
     GroundAsk k;
     float     data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     Tensor    in = matrix(1, 2, data);
     ground_model(&g, "kws", "1", "zoo:lstm_kws");
-    ground_model(&g, "adder", "3", write_adder("adder", 10, 2));
+    ground_model(&g, "adder", "3", write_adder(g.dir, "adder", 10, 2));
     ground_model(&g, "gone", "1", "/nowhere/model.onnx")->set.required = false;
     ground_start(&g);
     assert_false(fleet_ready(g.fleet));
@@ -85,7 +59,7 @@ static void shapes_are_compiled_as_they_come(void **state) {
     GroundAsk k;
     float     data[64] = {5};
     g.config.serve.shapes = 2;
-    ground_model(&g, "adder", "1", write_adder("adder", 1, -1));
+    ground_model(&g, "adder", "1", write_adder(g.dir, "adder", 1, -1));
     ground_start(&g);
     ground_settle(&g);
     Served *s = ground_find(&g, "adder", NULL);
@@ -105,7 +79,7 @@ static void shapes_that_cannot_be_are_never(void **state) {
     GroundAsk k;
     float     data[64] = {5};
     Tensor    in = matrix(2, 8, data);
-    ground_model(&g, "adder", "1", write_adder("adder", 1, 2));
+    ground_model(&g, "adder", "1", write_adder(g.dir, "adder", 1, 2));
     ground_start(&g);
     ground_settle(&g);
     ground_ask(&g, &k, ground_find(&g, "adder", NULL), &in);
@@ -143,5 +117,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(shapes_that_cannot_be_are_never, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(failures_lead_to_quarantine, open_ground, close_ground),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, ground_begin, ground_end);
 }

@@ -1,0 +1,246 @@
+// Versions come and go: nothing is lost, nothing is served half, memory goes back.
+#include "tests/serve/fleet_ground.h"
+
+#include <sys/stat.h>
+
+#include "tests/serve/fleet_files.h"
+
+static Ground g;
+
+static int open_ground(void **state) {
+    (void)state;
+    ground_open(&g);
+    return 0;
+}
+
+static int close_ground(void **state) {
+    (void)state;
+    ground_close(&g);
+    return 0;
+}
+
+typedef struct Said {
+    uint32_t times, failed;
+    char     why[512];
+} Said;
+
+static void say_why(void *self, const char *why) {
+    Said *s = self;
+    s->times++;
+    if (why != NULL) (void)snprintf(s->why, sizeof s->why, "%s", why);
+    if (why != NULL) s->failed++;
+}
+
+static void say_failed(void *self, uint32_t failed) {
+    Said *s = self;
+    s->times++;
+    s->failed += failed;
+}
+
+static bool said(Ground *ground, void *ctx) {
+    (void)ground;
+    return ((Said *)ctx)->times > 0;
+}
+
+static void reload(Config *c, uint32_t failed) {
+    Said s = {0};
+    fleet_reload(g.fleet, c, say_failed, &s);
+    ground_until(&g, said, &s);
+    assert_int_equal(s.times, 1);
+    assert_int_equal(s.failed, failed);
+}
+
+static double answer(Served *s) {
+    GroundAsk k;
+    float     data[2] = {1, 1};
+    Tensor    in = matrix(1, 2, data);
+    ground_ask(&g, &k, s, &in);
+    assert_int_equal(k.end, LIVE_DONE);
+    return k.first[0];
+}
+
+static bool is_gone(Ground *ground, void *ctx) {
+    return fleet_count(ground->fleet) == *(uint32_t *)ctx;
+}
+
+// The old version answers until the new one is ready, and its last request is answered by it.
+static void a_new_version_takes_over(void **state) {
+    (void)state;
+    GroundAsk k;
+    float     data[2] = {1, 1};
+    Tensor    in = matrix(1, 2, data);
+    uint32_t  one = 1;
+    Config    next;
+    ground_model(&g, "m", "1", write_adder(g.dir, "one", 1, 2));
+    ConfigModel second = *ground_model(&g, "m", "2", write_adder(g.dir, "two", 2, 2));
+    g.config.n_models = 1;
+    next = g.config;
+    next.models = &second;
+    ground_start(&g);
+    ground_settle(&g);
+    Served *old = ground_find(&g, "m", NULL);
+    fleet_pin(old);
+    reload(&next, 0);
+    Served *new = ground_find(&g, "m", NULL);
+    assert_string_equal(new->version, "2");
+    assert_int_equal(old->state, FLEET_UNLOADING);
+    assert_true(fleet_uses(g.fleet, &g.config));
+    assert_true(answer(new) == 3);
+    ground_ask(&g, &k, old, &in);
+    assert_true(k.first[0] == 2);
+    fleet_release(g.fleet, old);
+    ground_until(&g, is_gone, &one);
+    assert_null(ground_find(&g, "m", "1"));
+    assert_false(fleet_uses(g.fleet, &g.config));
+}
+
+static void a_new_file_takes_over(void **state) {
+    (void)state;
+    const char *path = write_adder(g.dir, "m", 1, 2);
+    char        hash[65];
+    ground_model(&g, "m", "1", path);
+    ground_start(&g);
+    ground_settle(&g);
+    Served *s = ground_find(&g, "m", NULL);
+    assert_true(answer(s) == 2);
+    memcpy(hash, s->sha256, sizeof hash);
+    reload(&g.config, 0);
+    assert_ptr_equal(ground_find(&g, "m", NULL), s);
+    (void)write_adder(g.dir, "m", 1, 2);  // the same under a new date
+    reload(&g.config, 0);
+    assert_ptr_equal(ground_find(&g, "m", NULL), s);
+    (void)write_adder(g.dir, "m", 5, 2);
+    reload(&g.config, 0);
+    ground_settle(&g);
+    s = ground_find(&g, "m", NULL);
+    assert_true(answer(s) == 6);
+    assert_string_not_equal(s->sha256, hash);
+    assert_int_equal(fleet_count(g.fleet), 1);
+}
+
+static void what_fails_keeps_the_old(void **state) {
+    (void)state;
+    const char *path = write_adder(g.dir, "m", 1, 2);
+    Config      next;
+    ground_model(&g, "m", "1", path);
+    ConfigModel second = *ground_model(&g, "m", "2", "/nowhere/at/all.onnx");
+    g.config.n_models = 1;
+    ground_start(&g);
+    ground_settle(&g);
+    Served *s = ground_find(&g, "m", NULL);
+    write_bytes(path, "no model", 8);
+    reload(&g.config, 1);
+    assert_ptr_equal(ground_find(&g, "m", NULL), s);
+    assert_int_equal(s->state, FLEET_READY);
+    assert_non_null(strstr(s->reason, "newer"));
+    assert_true(answer(s) == 2);
+    next = g.config;
+    next.models = &second;
+    reload(&next, 1);
+    assert_ptr_equal(ground_find(&g, "m", NULL), s);
+    assert_true(answer(s) == 2);
+    assert_int_equal(ground_find(&g, "m", "2")->state, FLEET_UNAVAILABLE);
+    (void)write_adder(g.dir, "m", 7, 2);
+    reload(&g.config, 0);
+    ground_settle(&g);
+    assert_true(answer(ground_find(&g, "m", NULL)) == 8);
+    assert_string_equal(ground_find(&g, "m", NULL)->reason, "");
+    assert_null(ground_find(&g, "m", "2"));
+}
+
+static void many_loads_are_one(void **state) {
+    (void)state;
+    Said    s[100] = {0}, none = {0};
+    Served *one = NULL;
+    ground_model(&g, "m", "1", write_adder(g.dir, "m", 1, 2));
+    ground_start(&g);
+    for (int i = 0; i < 100; i++) fleet_load(g.fleet, "m", say_why, &s[i]);
+    one = ground_find(&g, "m", NULL);
+    ground_settle(&g);
+    for (int i = 0; i < 100; i++) assert_int_equal(s[i].times, 1);
+    for (int i = 0; i < 100; i++) assert_int_equal(s[i].failed, 0);
+    assert_ptr_equal(ground_find(&g, "m", NULL), one);
+    fleet_load(g.fleet, "nobody", say_why, &none);
+    assert_int_equal(none.failed, 1);
+}
+
+static void unload_and_load_in_any_order(void **state) {
+    (void)state;
+    Said      s[5] = {0};
+    GroundAsk k;
+    float     data[2] = {1, 1};
+    Tensor    in = matrix(1, 2, data);
+    ground_model(&g, "m", "1", write_adder(g.dir, "m", 1, 2));
+    ground_start(&g);
+    fleet_unload(g.fleet, "m", say_why, &s[0]);  // while it is loaded
+    ground_settle(&g);
+    assert_int_equal(s[0].times, 1);
+    assert_int_equal(ground_find(&g, "m", NULL)->state, FLEET_UNAVAILABLE);
+    assert_true(fleet_ready(g.fleet));
+    fleet_load(g.fleet, "m", say_why, &s[1]);
+    ground_until(&g, said, &s[1]);
+    Served *served = ground_find(&g, "m", NULL);
+    assert_int_equal(served->state, FLEET_READY);
+    fleet_pin(served);
+    fleet_unload(g.fleet, "m", say_why, &s[2]);  // while it is used
+    assert_int_equal(served->state, FLEET_UNLOADING);
+    fleet_load(g.fleet, "m", say_why, &s[3]);  // while it is unloaded
+    ground_until(&g, said, &s[3]);
+    assert_int_equal(s[2].times, 0);
+    ground_ask(&g, &k, served, &in);
+    assert_true(k.first[0] == 2);
+    assert_true(answer(ground_find(&g, "m", NULL)) == 2);
+    fleet_release(g.fleet, served);
+    ground_until(&g, said, &s[2]);
+    assert_int_equal(fleet_count(g.fleet), 1);
+    fleet_unload(g.fleet, "nobody", say_why, &s[4]);
+    assert_int_equal(s[4].failed, 1);
+}
+
+static size_t resident(void) {
+    unsigned long long pages = 0, mine = 0;
+    FILE              *f = fopen("/proc/self/statm", "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%llu %llu", &pages, &mine), 2);
+    (void)fclose(f);
+    return (size_t)mine * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void once(const char *name) {
+    Said s = {0}, t = {0};
+    fleet_load(g.fleet, name, say_why, &s);
+    ground_until(&g, said, &s);
+    assert_int_equal(s.failed, 0);
+    fleet_unload(g.fleet, name, say_why, &t);
+    ground_until(&g, said, &t);
+    assert_int_equal(t.failed, 0);
+}
+
+static void unloading_gives_memory_back(void **state) {
+    (void)state;
+    enum { TIMES = 50, SOME = 4 << 20 };
+    ground_model(&g, "m", "1", "zoo:squeezenet1_1")->set.warmup = 1;
+    ground_start(&g);
+    ground_settle(&g);
+    Served *s = ground_find(&g, "m", NULL);
+    assert_true(s->memory_bytes > (5 << 20));
+    size_t loaded = resident();
+    once("m");
+    size_t before = resident();
+    for (int i = 1; i < TIMES; i++) once("m");
+    size_t after = resident();
+    if (after > before + SOME) fail_msg("%zu bytes became %zu", before, after);
+    assert_true(loaded > before + SOME);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_new_version_takes_over, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(a_new_file_takes_over, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(what_fails_keeps_the_old, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(many_loads_are_one, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(unload_and_load_in_any_order, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(unloading_gives_memory_back, open_ground, close_ground),
+    };
+    return cmocka_run_group_tests(tests, ground_begin, ground_end);
+}
