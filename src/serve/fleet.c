@@ -10,6 +10,7 @@ enum { NAMES_SHIFT = 24 };
 
 static Err open_fleet(Fleet *f, const FleetOptions *o) {
     f->o = *o;
+    host_quiet(o->host);
     TRY(arena_init(&f->names, (size_t)1 << NAMES_SHIFT));
     return loader_create(&f->loader, o->loop);
 }
@@ -50,6 +51,8 @@ void fleet_destroy(Fleet *f) {
         drop_callers(f->out);
         unit_free(f->out);
     }
+    f->config = NULL;
+    fleet_forget_configs(f);
     free(f->listed);
     arena_finish(&f->names);
     free(f);

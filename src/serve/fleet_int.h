@@ -82,11 +82,17 @@ typedef struct Word {  // a name or a version; kept for good, because receipts n
     char         text[];
 } Word;
 
+typedef struct OwnConfig {  // read again for one model
+    struct OwnConfig *next;
+    Config            config;
+} OwnConfig;
+
 struct Fleet {
     FleetOptions  o;
     Arena         names;
     Word         *words;
     const Config *config;
+    OwnConfig    *own;
     Loader       *loader;
     Seat          seats[FLEET_SEATS];
     uint32_t      n_seats;
@@ -125,6 +131,7 @@ TimeNs       unit_target(const Unit *u, const Stage *s);
 void         unit_measure(Unit *u);     // its memory, target
 bool         unit_busy(const Unit *u);  // a job looks at it
 
+void fleet_forget_configs(Fleet *f);  // that nobody uses
 bool fleet_same_settings(const ConfigModel *a, const ConfigModel *b);
 
 // Variants. make and settle are the loader's.

@@ -72,8 +72,8 @@ static Unit *find(Fleet *f, const char *name, const char *version) {
 }
 
 static bool same_source(const Unit *u, const ConfigModel *m, const SourceStamp *stamp) {
-    return strcmp(u->pub.config->path, m->path) == 0 && source_same_stamp(&u->stamp, stamp) &&
-           fleet_same_settings(u->pub.config, m);
+    return m->broken == NULL && strcmp(u->pub.config->path, m->path) == 0 &&
+           source_same_stamp(&u->stamp, stamp) && fleet_same_settings(u->pub.config, m);
 }
 
 // A unit that is not served takes no part any more; who waited for it waits for the next.
@@ -161,9 +161,12 @@ static void drop(Unit *u) {
     if (!u->doomed) unit_retire(u);
 }
 
-static void drop_unnamed(Fleet *f, const Config *c) {
-    for (uint32_t i = f->n_listed; i > 0; i--)
-        if (!is_named(c, f->listed[i - 1])) drop(f->listed[i - 1]);
+static void drop_unnamed(Fleet *f, const Config *c, const char *name) {
+    for (uint32_t i = f->n_listed; i > 0; i--) {
+        Unit *u = f->listed[i - 1];
+        if (name != NULL && strcmp(u->pub.name, name) != 0) continue;
+        if (!is_named(c, u)) drop(u);
+    }
 }
 
 static Batch *batch(void (*done)(void *self, uint32_t failed),
@@ -191,7 +194,7 @@ void fleet_reload(Fleet *f, const Config *c, void (*done)(void *self, uint32_t f
     }
     f->config = c;
     want_all(f, c, NULL, b);
-    drop_unnamed(f, c);
+    drop_unnamed(f, c, NULL);
     batch_one(b, NULL);
 }
 
@@ -201,14 +204,54 @@ static bool is_known(const Config *c, const char *name) {
     return false;
 }
 
-void fleet_load(Fleet *f, const char *name, void (*done)(void *self, const char *why), void *self) {
-    Batch *b = is_known(f->config, name) ? batch(NULL, done, self) : NULL;
-    if (b == NULL) {
-        done(self, is_known(f->config, name) ? "no memory" : "no such model is configured");
-        return;
+void fleet_forget_configs(Fleet *f) {
+    OwnConfig **at = &f->own;
+    while (*at != NULL) {
+        OwnConfig *c = *at;
+        if (fleet_uses(f, &c->config)) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        config_finish(&c->config);
+        free(c);
     }
-    want_all(f, f->config, name, b);
+}
+
+// The configuration as its files and folders have it now; one that was made by hand is as it is.
+static Err look_again(Fleet *f, const Config **out) {
+    const ConfigSources *from = f->config != NULL ? &f->config->kept : NULL;
+    fleet_forget_configs(f);
+    *out = f->config;
+    if (from == NULL || (from->file == NULL && from->n_sources == 0)) return ERR_OK;
+    OwnConfig *c = calloc(1, sizeof *c);
+    if (c == NULL) return err_set(ERR_LIMIT, "no memory for the configuration");
+    Err e = config_again(&c->config, f->config);
+    if (e != ERR_OK) {
+        free(c);
+        return err_set(e, "the configuration is not in order; cotenant check says where");
+    }
+    c->next = f->own;
+    f->own = c;
+    *out = &c->config;
+    return ERR_OK;
+}
+
+static void load(Fleet *f, const Config *c, const char *name, Batch *b) {
+    want_all(f, c, name, b);
+    drop_unnamed(f, c, name);
     batch_one(b, NULL);
+}
+
+void fleet_load(Fleet *f, const char *name, void (*done)(void *self, const char *why), void *self) {
+    const Config *c = NULL;
+    Err           e = look_again(f, &c);
+    bool          known = e == ERR_OK && is_known(c, name);
+    Batch        *b = known ? batch(NULL, done, self) : NULL;
+    if (b != NULL)
+        load(f, c, name, b);
+    else
+        done(self, e != ERR_OK ? err_why() : known ? "no memory" : "no such model is configured");
 }
 
 static void unload(Unit *u, Batch *b) {

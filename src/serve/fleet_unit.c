@@ -156,6 +156,7 @@ static Err load(void *self) {
     const ConfigModel *m = u->pub.config;
     SourceOptions      o = {.name = u->pub.name, .max_bytes = unit_room(u)};
     TRY(check_wanted(u));
+    if (m->broken != NULL) return err_set(ERR_CONFIG, "%s", m->broken);
     TRY(arena_init(&u->arena, (size_t)1 << ARENA_SHIFT));
     TRY(source_read(&u->source, m->path, &o));
     u->same = is_same(u);
