@@ -103,11 +103,24 @@ static void name_it(Desk *d, Ask *a) {
                        (unsigned long long)++d->next_id);
 }
 
+// What went wrong is told as it happens; what went well only to who asks for everything.
+static void log_it(const Entry *e) {
+    const Receipt *r = &e->ask.receipt;
+    bool           bad = r->end == RECEIPT_FAILED || r->end == RECEIPT_STUCK;
+    LogLevel       level = bad ? LOG_ERROR : r->met ? LOG_DEBUG : LOG_INFO;
+    if (level < e->desk->o.log->least || r->model == NULL) return;
+    log_with(e->desk->o.log, level, "request", log_text("id", r->id), log_text("model", r->model),
+             log_text("end", receipt_end_name(r->end)), log_bool("met", r->met),
+             log_real("ms", (double)receipt_latency(r) / 1e6),
+             log_text("why", r->cause[0] != 0 ? r->cause : e->ask.error));
+}
+
 static void note(Entry *e) {
     e->ask.receipt.answered = now();
     receipt_explain(&e->ask.receipt);
     metrics_note(e->desk->o.metrics, &e->ask.receipt);
     ledger_note(e->desk->o.ledger, &e->ask.receipt);
+    log_it(e);
 }
 
 // Tells the front, unless it has left.

@@ -4,6 +4,7 @@
 // thread with what to answer. Asks are kept and used again: nothing is allocated on the way.
 #pragma once
 
+#include "base/log.h"
 #include "net/exchange.h"
 #include "serve/fleet.h"
 #include "serve/infer.h"
@@ -31,6 +32,7 @@ typedef struct DeskOptions {
     Fleet               *fleet;
     Metrics             *metrics;
     Ledger              *ledger;
+    const Log           *log;
     const ServeSettings *set;
 } DeskOptions;
 

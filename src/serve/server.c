@@ -21,6 +21,9 @@ static void count_listeners(const void *self, MetricsNow *now) {
         now->names[i] = server_names[i];
         now->listeners[i] = listener_counts(s->listeners[i]);
     }
+    LoggerCounts lines = logger_counts(s->logger);
+    now->log_dropped = lines.dropped;
+    now->log_suppressed = lines.suppressed;
 }
 
 static void seat_changed(void *self, const Served *m) {
@@ -31,15 +34,20 @@ static void seat_changed(void *self, const Served *m) {
     const char *words[] = {"model loads", "model is ready", "model unloads",
                            "model is not available"};
     LogLevel    level = m->state == FLEET_UNAVAILABLE ? LOG_ERROR : LOG_INFO;
-    log_with(&s->log, level, words[m->state], log_text("model", m->name),
+    log_with(s->log, level, words[m->state], log_text("model", m->name),
              log_text("version", m->version), log_real("target_ms", (double)m->target_ns / 1e6),
              log_int("memory_bytes", (int64_t)m->memory_bytes),
              log_text("why", m->reason != NULL ? m->reason : ""));
 }
 
 static Err open_log(Server *s) {
-    s->log = (Log){.out = stderr, .clock = clock_wall()};
-    return log_level_parse(s->o.config->serve.log_level, &s->log.least);
+    const ServeSettings *set = &s->o.config->serve;
+    LoggerOptions        o = {.file = set->log_file, .rate = (uint32_t)set->log_rate};
+    TRY(log_level_parse(set->log_level, &o.least));
+    TRY(log_format_parse(set->log_format, &o.format));
+    TRY(logger_create(&s->logger, &o));
+    s->log = logger_log(s->logger);
+    return ERR_OK;
 }
 
 static Err open_engine(Server *s) {
@@ -70,6 +78,7 @@ static Err open_parts(Server *s) {
                                              .fleet = s->fleet,
                                              .metrics = s->metrics,
                                              .ledger = s->ledger,
+                                             .log = s->log,
                                              .set = set}));
     return rest_create(&s->rest, &(RestOptions){.loop = s->loop,
                                                 .desk = s->desk,
@@ -108,11 +117,8 @@ static void first_loaded(void *self, uint32_t failed) {
     Server *s = self;
     if (s->state != SERVER_STARTING) return;
     if (failed > 0 && required_fail(s)) {
-        log_line(&s->log, LOG_ERROR, "a model that is required cannot be served");
-        (void)err_set(ERR_INVALID, "a model that is required cannot be served; see above, or set "
-                                   "required: false");
         s->code = SERVER_MODEL;
-        loop_stop(s->loop);
+        server_stop(s, 0);
         return;
     }
     s->state = SERVER_SERVING;
@@ -124,7 +130,7 @@ static void beat(void *self) {
     Server *s = self;
     notify_say("WATCHDOG=1");
     if (loop_arm(s->loop, &s->pulse, loop_now(s->loop) + notify_period()) != ERR_OK)
-        log_line(&s->log, LOG_ERROR, "no memory for the watchdog's timer");
+        log_line(s->log, LOG_ERROR, "no memory for the watchdog's timer");
 }
 
 static Err start(Server *s) {
@@ -151,16 +157,18 @@ static void finish(Server *s) {
     ledger_destroy(s->ledger);
     metrics_destroy(s->metrics);
     loop_destroy(s->loop);
+    logger_destroy(s->logger);
 }
 
 Err server_run(const ServerOptions *o, int *code) {
     Server s = {.o = *o, .code = 1};
     Err    e = start(&s);
-    if (e == ERR_OK && s.code != 1) e = ERR_INVALID;
-    if (s.state == SERVER_ENDED) {
-        log_line(&s.log, LOG_INFO, "stopped");
+    if (s.state == SERVER_ENDED) log_line(s.log, LOG_INFO, "stopped");
+    if (e == ERR_OK && s.code == SERVER_MODEL)
+        e = err_set(ERR_INVALID, "a model that is required cannot be served: see the log, or set "
+                                 "required: false");
+    else if (e == ERR_OK)
         s.code = 0;
-    }
     finish(&s);
     server_forget(&s, true);
     free(s.configs);

@@ -4,6 +4,7 @@
 #include "net/listener.h"
 #include "node/host.h"
 #include "serve/desk.h"
+#include "serve/logger.h"
 #include "serve/rest.h"
 #include "serve/server.h"
 
@@ -22,7 +23,8 @@ typedef struct Server {
     Config      **configs;  // [n_configs] that models are served by, the newest last
     uint32_t      n_configs;
     bool          reloading;
-    Log           log;
+    Logger       *logger;
+    const Log    *log;
     Loop         *loop;
     Host          host;
     NodeLive     *engine;

@@ -61,11 +61,11 @@ static void look(void *self) {
     }
     if (t >= s->until && !s->expelled) {
         s->expelled = true;
-        log_with(&s->log, LOG_WARN, "requests are given up", log_int("n", desk_busy(s->desk)));
+        log_with(s->log, LOG_WARN, "requests are given up", log_int("n", desk_busy(s->desk)));
         desk_expel(s->desk);
         s->until = t + LAST_NS;
     } else if (t >= s->until) {
-        log_line(&s->log, LOG_ERROR, "a block does not end");
+        log_line(s->log, LOG_ERROR, "a block does not end");
         _exit(1);
     }
     if (loop_arm(s->loop, &s->timer, t + LOOK_NS) != ERR_OK) end(s);
@@ -85,7 +85,7 @@ void server_stop(Server *s, TimeNs delay_ns) {
     bool early = s->state == SERVER_STARTING;
     s->state = SERVER_LINGERING;
     notify_say("STOPPING=1");
-    log_with(&s->log, LOG_INFO, "stops", log_int("requests", desk_busy(s->desk)),
+    log_with(s->log, LOG_INFO, "stops", log_int("requests", desk_busy(s->desk)),
              log_real("delay_s", (double)delay_ns / 1e9));
     s->timer = (LoopTimer){.fire = drain, .self = s};
     if (early || delay_ns == 0 ||
@@ -120,10 +120,10 @@ static void reloaded(void *self, uint32_t failed) {
     Server *s = self;
     s->reloading = false;
     if (failed > 0)
-        log_with(&s->log, LOG_ERROR, "reloaded in part: what failed stays as it was",
+        log_with(s->log, LOG_ERROR, "reloaded in part: what failed stays as it was",
                  log_int("failed", failed));
     else
-        log_line(&s->log, LOG_INFO, "reloaded");
+        log_line(s->log, LOG_INFO, "reloaded");
     server_forget(s, false);
     if (s->again) server_reload(s);
 }
@@ -139,7 +139,7 @@ void server_reload(Server *s) {
         if (e != ERR_OK) config_finish(c);
     }
     if (e != ERR_OK) {
-        log_with(&s->log, LOG_ERROR, "not reloaded: everything stays as it was",
+        log_with(s->log, LOG_ERROR, "not reloaded: everything stays as it was",
                  log_text("why", err_why()));
         free(c);
         return;
@@ -151,6 +151,8 @@ void server_reload(Server *s) {
 static void told(Server *s, int signal) {
     if (signal == SIGHUP) {
         if (s->state == SERVER_SERVING) server_reload(s);
+    } else if (signal == SIGUSR1) {
+        logger_reopen(s->logger);
     } else if (signal == SIGTERM || signal == SIGINT) {
         if (s->state >= SERVER_LINGERING) _exit(128 + signal);
         s->signal = signal;
