@@ -260,3 +260,15 @@ Err infer_proto_decode(const unsigned char *message, size_t len, Arena *a, Infer
     *out = r;
     return ERR_OK;
 }
+
+void infer_proto_names(Str message, Str *model, Str *version) {
+    WireIn    in = wire_in(message.at, message.len);
+    WireField f = {0};
+    bool      more = true;
+    *model = *version = (Str){"", 0};
+    while (more && wire_next(&in, &f, &more) == ERR_OK) {
+        Str *to = f.number == REQUEST_MODEL ? model : version;
+        if (!more || f.number > REQUEST_VERSION || f.kind != WIRE_BYTES) continue;
+        if (wire_text(&in, &f, to) != ERR_OK) return;
+    }
+}

@@ -18,3 +18,6 @@ MUST_USE Err proto_take_raw(InferTensor *in, Str raw, Arena *a);
 // Elements of all InferTensorContents within an input's message; *n: how many there are.
 MUST_USE Err proto_count_typed(const InferTensor *in, const WireIn *message, size_t *n);
 MUST_USE Err proto_take_typed(InferTensor *in, const WireIn *message, size_t n, Arena *a);
+
+// What a request calls its model, as far as a broken one lets itself be read; "" where it does not.
+void infer_proto_names(Str message, Str *model, Str *version);
