@@ -157,12 +157,16 @@ static Err prepare(Source *s, const SourceOptions *o) {
     return ERR_OK;
 }
 
+static Err build_zoo(Source *s, const char *what, const SourceOptions *o) {
+    Err e = zoo_build(zoo_name(what), NULL, &s->model);
+    return e == ERR_OK || o->name == NULL ? e : err_add(e, "%s", o->name);
+}
+
 Err source_read(Source *s, const char *what, const SourceOptions *o) {
     *s = (Source){0};
-    Err e =
-        source_is_zoo(what) ? zoo_build(zoo_name(what), NULL, &s->model) : read_file(s, what, o);
+    Err e = source_is_zoo(what) ? build_zoo(s, what, o) : read_file(s, what, o);
     if (e != ERR_OK) {
-        s->model = (Model){0};  // whoever failed has finished it
+        *s = (Source){0};  // whoever failed has finished the model
         return e;
     }
     e = prepare(s, o);
