@@ -136,6 +136,28 @@ static void name_machine(Store *s, const Cpu *c, const Isa *isa) {
     (void)snprintf(s->kernels, sizeof s->kernels, "%s", stamp_kernels());
 }
 
+// Times that others may write are no measurements of ours. In a folder like /tmp nobody can replace
+// what is somebody else's.
+static bool is_ours(const struct stat *st) {
+    bool mine = st->st_uid == geteuid() || st->st_uid == 0;
+    bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
+    return mine && ((st->st_mode & S_IWOTH) == 0 || sticky);
+}
+
+static bool is_trusted(Store *s) {
+    struct stat st;
+    char        folder[sizeof s->path];
+    const char *slash = strrchr(s->path, '/');
+    size_t      n = slash == NULL ? 0 : slash == s->path ? 1 : (size_t)(slash - s->path);
+    memcpy(folder, n > 0 ? s->path : ".", n > 0 ? n : 1);
+    folder[n > 0 ? n : 1] = '\0';
+    const char *bad = NULL;
+    if (stat(folder, &st) == 0 && !is_ours(&st)) bad = "others may write in its folder";
+    if (stat(s->path, &st) == 0 && !is_ours(&st)) bad = "others may write it";
+    if (bad != NULL) say(s, "use", bad);
+    return bad == NULL;
+}
+
 void store_open(Store *s, const char *path, const Cpu *cpu, const Isa *isa) {
     *s = (Store){0};
     name_machine(s, cpu, isa);
@@ -143,6 +165,7 @@ void store_open(Store *s, const char *path, const Cpu *cpu, const Isa *isa) {
         (void)snprintf(s->why, sizeof s->why, "no profile store: %.400s", err_why());
         return;
     }
+    if (!is_trusted(s)) return;
     int code = open_once(s);
     if (damaged(code)) rebuild(s);
 }

@@ -147,7 +147,7 @@ static Err measure(Stage *s, Host *h, const StageOptions *o, TimeNs **light) {
     bool slow = o->interpret && all_macs(s) / SLOW_MACS_NS > (double)MEASURE_NS * 5;
     Err  e = slow ? guess(s, h, light) : run_laps(s, h, o, light);
     s->measured = e == ERR_OK && !slow;
-    if (s->measured && o->interpret) laps_store_put(&kept, &s->program, *light, &s->arena);
+    if (s->measured && o->remember) laps_store_put(&kept, &s->program, *light, &s->arena);
     return o->interpret && e != ERR_OK ? guess(s, h, light) : e;
 }
 

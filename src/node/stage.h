@@ -13,6 +13,7 @@ typedef struct StageOptions {
     uint64_t      seed;          // of the inputs; 0: 1
     bool          background;    // others run: one core's own time is measured, more are reckoned
     bool          interpret;     // also what cannot be compiled, or not be measured
+    bool          remember;      // the store keeps the times of all steps, for the next start
     const Tensor *shapes;        // of the inputs; NULL: as declared, open dimensions are 1
     uint64_t      max_bytes;     // of weights and one run; 0: no limit
     TimeNs        most_ns;       // that one step may take on all cores; 0: no limit

@@ -58,6 +58,7 @@ Err variant_stage(Variant *v, const Tensor *shapes) {
     StageOptions o = {.runs = MEASURED_RUNS,
                       .background = true,
                       .interpret = true,
+                      .remember = v->unit->loading,
                       .shapes = shapes,
                       .max_bytes = room,
                       .most_ns = (TimeNs)u->from->serve.watchdog_ms * 1000000,

@@ -369,15 +369,36 @@ static void test_default_place(void **state) {
     store_close(&s);
 }
 
+// What others may write is not believed, and left alone.
+static void test_others_may_write(void **state) {
+    (void)state;
+    Store   s;
+    Profile p = profile(2), got;
+    store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(store_put(&s, "conv", &p));
+    store_close(&s);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(chmod(path, i == 0 ? 0666 : 0644), 0);
+        assert_int_equal(chmod(root, i == 1 ? 0777 : i == 2 ? 01777 : 0755), 0);
+        store_open(&s, path, &cpu, &isa_baseline);
+        assert_int_equal(store_get(&s, "conv", &arena, &got), i == 2);
+        assert_int_equal(strstr(s.why, "others may write") != NULL, i < 2);
+        store_close(&s);
+    }
+    assert_int_equal(chmod(root, 0755), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(test_records),         T(test_kept),           T(test_not_mixed),
-        T(test_processes),       T(test_not_a_database), T(test_another_schema),
-        T(test_another_program), T(test_damaged_pages),  T(test_truncated),
-        T(test_read_only),       T(test_nowhere),        T(test_default_place),
-        T(test_full_disk),
+        T(test_records),         T(test_kept),
+        T(test_not_mixed),       T(test_processes),
+        T(test_not_a_database),  T(test_another_schema),
+        T(test_another_program), T(test_damaged_pages),
+        T(test_truncated),       T(test_read_only),
+        T(test_nowhere),         T(test_default_place),
+        T(test_full_disk),       T(test_others_may_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
