@@ -106,9 +106,9 @@ int cmd_config_dump(const Command *c, int argc, char **argv) {
     bool      json = false;
     ArgRow    rows[SERVE_ARG_ROWS + 1] = {
            {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0}};
-    const char *rest[ARG_LIST_MAX];
+    const char *rest[SERVE_ARG_SOURCES];
     uint32_t    n_rest = 0, n = 1 + serve_args_rows(&x, rows + 1);
-    int         code = args_parse(c, rows, n, argc, argv, rest, 0, ARG_LIST_MAX, &n_rest);
+    int         code = args_parse(c, rows, n, argc, argv, rest, 0, SERVE_ARG_SOURCES, &n_rest);
     if (code >= 0) return code;
     Arena         a = {0};
     Config        config = {0};

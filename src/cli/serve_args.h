@@ -5,7 +5,7 @@
 #include "cli/args.h"
 #include "serve/config.h"
 
-enum { SERVE_ARG_SETTINGS = 64, SERVE_ARG_ROWS = 80 };
+enum { SERVE_ARG_SETTINGS = 64, SERVE_ARG_ROWS = 80, SERVE_ARG_SOURCES = 256 };
 
 typedef struct ServeArgs {
     const char *config;  // NULL: not given

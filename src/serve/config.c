@@ -142,15 +142,34 @@ static Err copy_environment(Arena *a, char *const *from, char *const **out) {
     return ERR_OK;
 }
 
+static bool is_yaml(const char *path) {
+    size_t n = strlen(path);
+    return (n > 5 && strcmp(path + n - 5, ".yaml") == 0) ||
+           (n > 4 && strcmp(path + n - 4, ".yml") == 0);
+}
+
+// A source that is the configuration's file.
+static void take_file(ConfigSources *k) {
+    const char **to = (const char **)(uintptr_t)k->sources;
+    uint32_t     n = 0;
+    for (uint32_t i = 0; i < k->n_sources; i++)
+        if (k->file == NULL && is_yaml(to[i]))
+            k->file = to[i];
+        else
+            to[n++] = to[i];
+    k->n_sources = n;
+}
+
 static Err keep_sources(Config *c, const ConfigSources *s) {
     Arena *a = &c->arena;
     c->kept = (ConfigSources){.n_sources = s->n_sources, .n_flags = s->n_flags};
     TRY(copy_texts(a, s->sources, s->n_sources, &c->kept.sources));
     TRY(copy_texts(a, s->flags, s->n_flags, &c->kept.flags));
     TRY(copy_environment(a, s->environment, &c->kept.environment));
-    if (s->file == NULL) return ERR_OK;
-    c->kept.file = config_say(a, "%s", s->file);
-    return c->kept.file != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for the file's name");
+    if (s->file != NULL && (c->kept.file = config_say(a, "%s", s->file)) == NULL)
+        return err_set(ERR_LIMIT, "no memory for the file's name");
+    take_file(&c->kept);
+    return ERR_OK;
 }
 
 static Err begin(Config *c, const ConfigSources *s) {

@@ -83,9 +83,10 @@ typedef struct ConfigModel {  // as a configuration file, an argument or a repos
 } ConfigModel;
 
 typedef struct ConfigSources {
-    const char        *file;     // cotenant.yaml; NULL: COTENANT_CONFIG, or none
-    const char *const *sources;  // [n_sources] DIR or FILE.onnx or zoo:NAME of the command line
-    uint32_t           n_sources;
+    const char *file;  // cotenant.yaml; NULL: COTENANT_CONFIG, or none
+    const char *const
+            *sources;  // [n_sources] of the command line: DIR, FILE.onnx, zoo:NAME, FILE.yaml
+    uint32_t n_sources;
     const char *const *flags;  // [n_flags] "key=value" of the command line; MODEL.key=value too
     uint32_t           n_flags;
     char *const       *environment;  // NULL-terminated "COTENANT_HTTP=..."; NULL: none

@@ -46,6 +46,9 @@ static Err check_file(const char *path) {
     if (stat(path, &st) != 0)
         return err_set(ERR_CONFIG, "there is no %s; give a folder, a file FILE.onnx or zoo:NAME",
                        path);
+    size_t n = strlen(path);
+    if (n > 5 && strcmp(path + n - 5, ".yaml") == 0)
+        return err_set(ERR_CONFIG, "%s is a second configuration; give one", path);
     if (S_ISREG(st.st_mode)) return ERR_OK;
     return err_set(ERR_CONFIG, "%s is neither a folder nor a regular file", path);
 }

@@ -1,0 +1,184 @@
+// Whether a server would start with this configuration: all that is wrong, without starting one.
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/spell.h"
+#include "cli/check_model.h"
+#include "cli/commands.h"
+#include "cli/serve_args.h"
+#include "net/address.h"
+#include "policy/policies.h"
+
+enum { EXIT_BIND = 4 };
+
+static void check_policy(Findings *f, const Config *c) {
+    const char *names[64];
+    size_t      n = 0;
+    for (; n < 64 && policies_node_at((uint32_t)n) != NULL; n++)
+        names[n] = policies_node_at((uint32_t)n)->name;
+    const char *meant = spell_nearest(c->serve.policy, names, n);
+    if (policies_node_find(c->serve.policy) != NULL)
+        findings_add(f, FINDING_OK, "policy", "%s", c->serve.policy);
+    else
+        findings_add(f, FINDING_PROBLEM, "policy", "there is no policy %s; %s%s", c->serve.policy,
+                     meant != NULL ? "did you mean " : "see cotenant node policies",
+                     meant != NULL ? meant : "");
+}
+
+static void check_cores(Findings *f, const Config *c, Arena *a) {
+    Cpu cpu = {0};
+    Err e = cpu_read(a, &cgroup_roots, &cpu);
+    if (e != ERR_OK) {
+        findings_failed(f, "cores", e);
+        return;
+    }
+    CpuBudget b = cpu_budget(&cpu, &cgroup_roots);
+    int       sum = 0, cores = c->serve.cores > 0 ? c->serve.cores : (int)b.cores;
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0)
+            sum += c->models[i].set.min_cores;
+    if (c->serve.cores > (int)b.cores)
+        findings_add(f, FINDING_PROBLEM, "cores",
+                     "cores is %d, but affinity and control groups leave %u; lower it",
+                     c->serve.cores, b.cores);
+    if (sum > cores)
+        findings_add(f, FINDING_PROBLEM, "cores",
+                     "models want %d cores kept for them (min_cores), but there are %d; lower some",
+                     sum, cores);
+    if (sum <= cores && c->serve.cores <= (int)b.cores)
+        findings_add(f, FINDING_OK, "cores", "%d to compute on, %d of them kept for models", cores,
+                     sum);
+}
+
+static void check_memory(Findings *f, uint64_t bytes) {
+    uint64_t there = cpu_mem_budget(&cgroup_roots);
+    if (bytes > there)
+        findings_add(f, FINDING_PROBLEM, "memory",
+                     "models need about %llu MiB, but there are %llu; serve fewer, or lower places",
+                     (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
+    else
+        findings_add(f, FINDING_OK, "memory", "models need about %llu MiB of %llu",
+                     (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
+}
+
+static void check_descriptors(Findings *f, const Config *c, uint32_t listeners) {
+    struct rlimit limit = {0};
+    uint64_t      wanted = (uint64_t)c->serve.connections * listeners + 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < wanted)
+        findings_add(f, FINDING_WARNING, "descriptors",
+                     "connections of all addresses want %llu, but %llu are allowed; raise ulimit "
+                     "-n, or lower connections",
+                     (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
+    else
+        findings_add(f, FINDING_OK, "descriptors", "%llu wanted at most",
+                     (unsigned long long)wanted);
+}
+
+// Listens for a moment, but only where a server may. False: it cannot be had.
+static bool check_address(Findings *f, const char *key, const char *text, bool expose) {
+    Address a = {0};
+    int     fd = -1;
+    Err     e = address_read(text, &a);
+    if (e != ERR_OK || (!expose && !address_is_local(&a))) return true;  // a problem said before
+    e = address_listen(&a, &fd);
+    if (e != ERR_OK) {
+        findings_failed(f, key, e);
+        return false;
+    }
+    (void)close(fd);
+    if (a.any.sa_family == AF_UNIX) (void)unlink(a.local.sun_path);
+    findings_add(f, FINDING_OK, key, "%s is free", text);
+    return true;
+}
+
+// The file, or the folder that it would be made in.
+static void check_writable(Findings *f, const char *of, const char *path) {
+    char        folder[4096];
+    const char *slash = strrchr(path, '/');
+    size_t      n = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    (void)snprintf(folder, sizeof folder, "%.*s", n > 0 ? (int)n : 1, n > 0 ? path : ".");
+    bool there = access(path, F_OK) == 0;
+    if (faccessat(AT_FDCWD, there ? path : folder, there ? W_OK : W_OK | X_OK, AT_EACCESS) == 0)
+        findings_add(f, FINDING_OK, of, "%s can be written", path);
+    else
+        findings_failed(f, of, file_failed("write to", there ? path : folder));
+}
+
+static void check_paths(Findings *f, const Config *c, Arena *a) {
+    const char *cache = NULL;
+    if (c->serve.log_file[0] != '\0') check_writable(f, "log_file", c->serve.log_file);
+    if (c->serve.store[0] != '\0') {
+        check_writable(f, "store", c->serve.store);
+        return;
+    }
+    Err e = file_cache_dir(a, &cache);
+    if (e == ERR_OK)
+        findings_add(f, FINDING_OK, "store", "in %s", cache);
+    else
+        findings_failed(f, "store", e);
+}
+
+static int check_all(Findings *f, const Config *c, Arena *a) {
+    const char *const keys[] = {"http", "grpc", "metrics", "admin"};
+    const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics, c->serve.admin};
+    uint64_t          bytes = 0, sum = 0;
+    uint32_t          listeners = 0;
+    bool              free = true;
+    for (uint32_t i = 0; i < c->n_problems; i++)
+        findings_add(f, FINDING_PROBLEM, "configuration", "%s", c->problems[i]);
+    for (uint32_t i = 0; i < c->n_warnings; i++)
+        findings_add(f, FINDING_WARNING, "configuration", "%s", c->warnings[i]);
+    if (c->n_problems == 0)
+        findings_add(f, FINDING_OK, "configuration", "%s",
+                     c->kept.file != NULL ? c->kept.file : "flags, environment and folders");
+    for (uint32_t i = 0; i < c->n_models; i++, sum += bytes)
+        check_model(f, c, &c->models[i], &bytes);
+    if (c->n_models == 0 && c->n_problems == 0)
+        findings_add(f, FINDING_WARNING, "model", "there is none to serve");
+    check_policy(f, c);
+    check_cores(f, c, a);
+    check_memory(f, sum);
+    check_paths(f, c, a);
+    uint32_t before = f->n[FINDING_PROBLEM];
+    for (uint32_t i = 0; i < 4; i++) {
+        if (strcmp(at[i], "off") == 0) continue;
+        listeners++;
+        free = check_address(f, keys[i], at[i], c->serve.expose) && free;
+    }
+    check_descriptors(f, c, listeners);
+    return before > 0 ? EXIT_CONFIG : free ? 0 : EXIT_BIND;
+}
+
+int cmd_check(const Command *c, int argc, char **argv) {
+    ServeArgs x = {0};
+    bool      json = false;
+    ArgRow    rows[SERVE_ARG_ROWS + 1] = {
+           {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0}};
+    const char *rest[SERVE_ARG_SOURCES];
+    uint32_t    n_rest = 0, n = 1 + serve_args_rows(&x, rows + 1);
+    int         code = args_parse(c, rows, n, argc, argv, rest, 0, SERVE_ARG_SOURCES, &n_rest);
+    if (code >= 0) return code;
+    Arena         a = {0};
+    Config        config = {0};
+    ConfigSources s = {0};
+    Findings      f = {.arena = &a};
+    Err           e = arena_init(&a, (size_t)1 << 28);
+    if (e == ERR_OK) e = serve_args_sources(&x, rest, n_rest, &a, &s);
+    if (e == ERR_OK) e = config_read(&config, &s);
+    if (e == ERR_OK) {
+        code = check_all(&f, &config, &a);
+        int written = findings_print(&f, json);
+        code = written != 0 ? written : code;
+    } else {
+        code = command_failed(e);
+    }
+    config_finish(&config);
+    arena_finish(&a);
+    return code;
+}
