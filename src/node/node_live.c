@@ -194,3 +194,7 @@ void node_live_record(NodeLive *l, bool on) { atomic_store(&l->recording, on); }
 Err node_live_records(NodeLive *l, Arena *scratch, RecordSink to) {
     return journal_drain(&l->journal, scratch, to);
 }
+
+uint64_t node_live_lost(const NodeLive *l) {
+    return atomic_load_explicit(&l->journal.lost, memory_order_relaxed);
+}

@@ -90,6 +90,7 @@ MUST_USE Err node_live_status(NodeLive *l, Arena *a, LiveStatus *out);  // from 
 void node_live_record(NodeLive *l, bool on);
 // Records since the last time, by one thread.
 MUST_USE Err node_live_records(NodeLive *l, Arena *scratch, RecordSink to);
+uint64_t     node_live_lost(const NodeLive *l);  // records that found no room, ever
 
 // Plays a run's arrivals in real time, each at its moment whether or not others were answered;
 // latencies count from that moment. Nothing else may be submitted meanwhile.
