@@ -157,7 +157,7 @@ void client_fail(Client *c, ClientCall *call, const char *fault) {
 
 void client_again(Client *c, ClientCall *call) {
     call->on = NULL;
-    call->again = true;
+    call->again++;
     call->sent = 0;
     c->counts.retries++;
     link_wait(c, call);
@@ -217,7 +217,8 @@ void client_submit(Client *c, ClientCall *call) {
     call->sent = 0;
     call->on = NULL;
     call->fault = NULL;
-    call->waiting = call->again = false;
+    call->waiting = false;
+    call->again = 0;
     link_live(c, call);
     if (c->waits != NULL || !place(c, call)) {
         c->counts.waited++;

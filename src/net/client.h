@@ -50,7 +50,8 @@ struct ClientCall {  // the caller's, from client_submit until done
     struct ClientCall *next, *prev, *next_waiting, *prev_waiting;
     void              *on;  // connection or stream; NULL: it waits for one
     const char        *fault;
-    bool               waiting, again;
+    bool               waiting;
+    uint32_t           again;  // how often it was sent again
 };
 
 typedef struct ClientCounts {

@@ -27,7 +27,7 @@ static ssize_t write_some(ClientLine *l) {
 // again, once. A fresh connection that is closed without an answer is a failure.
 static void lost(ClientLine *l, const char *fault) {
     ClientCall *call = l->call;
-    if (call != NULL && l->answers > 0 && !l->reading.begun && !call->again) {
+    if (call != NULL && l->answers > 0 && !l->reading.begun && call->again == 0) {
         Client *c = l->client;
         l->call = NULL;
         client_line_close(l, fault);

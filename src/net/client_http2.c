@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "net/client_int.h"
 
-enum { WINDOW = 16 << 20, HEADERS_MOST = 24 };
+enum { WINDOW = 16 << 20, HEADERS_MOST = 24, EARLY_STREAMS = 4, REFUSALS = 100 };
 
 static ClientStream *take_stream(Client *c) {
     ClientStream *s = c->free_streams;
@@ -107,7 +107,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     if (call != NULL && whole) {
         s->call = NULL;
         client_done(c, call, &r);
-    } else if (call != NULL && code == NGHTTP2_REFUSED_STREAM && !call->again) {
+    } else if (call != NULL && code == NGHTTP2_REFUSED_STREAM && call->again < REFUSALS) {
         client_again(c, call);
     } else if (call != NULL) {
         client_fail(c, call,
@@ -118,12 +118,21 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     return 0;
 }
 
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
+    ClientLine *l = user;
+    (void)session;
+    if (frame->hd.type == NGHTTP2_SETTINGS) l->settled = true;
+    if (frame->hd.type == NGHTTP2_GOAWAY) l->leaving = true;
+    return 0;
+}
+
 nghttp2_session_callbacks *client_http2_callbacks(void) {
     nghttp2_session_callbacks *to = NULL;
     if (nghttp2_session_callbacks_new(&to) != 0) return NULL;
     nghttp2_session_callbacks_set_on_header_callback(to, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(to, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(to, on_close);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(to, on_frame);
     return to;
 }
 
@@ -137,7 +146,7 @@ bool client_http2_begin(ClientLine *l) {
         return false;
     l->out_at = l->out_len = 0;
     l->streams = 0;
-    l->taking = false;
+    l->taking = l->settled = l->leaving = false;
     if (nghttp2_submit_settings(l->session, NGHTTP2_FLAG_NONE, set, 3) == 0 &&
         nghttp2_session_set_local_window_size(l->session, NGHTTP2_FLAG_NONE, 0, 4 * WINDOW) == 0)
         return true;
@@ -169,10 +178,12 @@ static int32_t submit(ClientLine *l, ClientStream *s, const ClientRequest *r) {
     return nghttp2_submit_request(l->session, NULL, nv, n, r->body.iov_len > 0 ? &from : NULL, s);
 }
 
+// Until its settings have come, nobody knows how many streams a server takes.
 bool client_http2_takes(ClientLine *l) {
-    return nghttp2_session_check_request_allowed(l->session) != 0 &&
-           l->streams < nghttp2_session_get_remote_settings(
-                            l->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+    uint32_t most = l->settled ? nghttp2_session_get_remote_settings(
+                                     l->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+                               : EARLY_STREAMS;
+    return l->streams < most && nghttp2_session_check_request_allowed(l->session) != 0;
 }
 
 bool client_http2_submit(ClientLine *l, ClientCall *call) {
@@ -248,7 +259,7 @@ static void take(ClientLine *l, size_t len) {
         client_line_close(l, "its answer is not HTTP/2");
     else if (nghttp2_session_want_read(l->session) == 0 &&
              nghttp2_session_want_write(l->session) == 0)
-        client_line_close(l, "it ended the connection");
+        client_line_close(l, l->leaving ? "it ended the connection" : "its answer is not HTTP/2");
 }
 
 void client_http2_ready(ClientLine *l, uint32_t events) {
@@ -277,7 +288,7 @@ void client_http2_end(ClientLine *l, const char *fault) {
         if (s->line != l) continue;
         drop_stream(c, s);
         if (call == NULL) continue;
-        if (fresh || call->again || s->status != 0)
+        if (fresh || call->again > 0 || s->status != 0)
             client_fail(c, call, fault);
         else
             client_again(c, call);

@@ -34,7 +34,8 @@ typedef struct ClientLine {  // a connection; kept when it is closed, and opened
     uint32_t           streams;
     unsigned char     *out;  // [CLIENT_OUT] frames that are not written yet
     size_t             out_at, out_len;
-    bool               taking;  // nghttp2 is reading: nothing may be written
+    bool               taking;            // nghttp2 is reading: nothing may be written
+    bool               settled, leaving;  // SETTINGS came, GOAWAY came
 } ClientLine;
 
 enum { CLIENT_OUT = 256 * 1024, CLIENT_IN = 256 * 1024 };
