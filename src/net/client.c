@@ -75,6 +75,7 @@ void client_destroy(Client *c) {
     if (c == NULL) return;
     loop_disarm(c->loop, &c->sweep);
     c->first = c->waits = c->faults = NULL;
+    for (ClientStream *s = c->all_streams; s != NULL; s = s->next_all) s->call = NULL;
     for (uint32_t i = 0; c->lines != NULL && i < c->options.connections; i++) {
         ClientLine *l = &c->lines[i];
         l->call = NULL;

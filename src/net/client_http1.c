@@ -24,10 +24,10 @@ static ssize_t write_some(ClientLine *l) {
 }
 
 // A server may close a connection that has been idle just when we use it: then the call is sent
-// again, once. A fresh connection that is closed without an answer is a failure.
+// again. A fresh connection that is closed without an answer is a failure.
 static void lost(ClientLine *l, const char *fault) {
     ClientCall *call = l->call;
-    if (call != NULL && l->answers > 0 && !l->reading.begun && call->again == 0) {
+    if (call != NULL && l->answers > 0 && !l->reading.begun) {
         Client *c = l->client;
         l->call = NULL;
         client_line_close(l, fault);

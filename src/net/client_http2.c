@@ -279,7 +279,7 @@ void client_http2_ready(ClientLine *l, uint32_t events) {
     client_next(c);
 }
 
-// Calls of a connection that had answers are sent again on another one, once.
+// Calls of a connection that had answers are sent again on another one.
 void client_http2_end(ClientLine *l, const char *fault) {
     Client *c = l->client;
     bool    fresh = l->answers == 0;
@@ -288,7 +288,7 @@ void client_http2_end(ClientLine *l, const char *fault) {
         if (s->line != l) continue;
         drop_stream(c, s);
         if (call == NULL) continue;
-        if (fresh || call->again > 0 || s->status != 0)
+        if (fresh || call->again >= REFUSALS || s->status != 0)
             client_fail(c, call, fault);
         else
             client_again(c, call);
