@@ -80,6 +80,12 @@ static Err open_parts(Server *s) {
                                              .ledger = s->ledger,
                                              .log = s->log,
                                              .set = set}));
+    TRY(grpc_create(&s->grpc, &(GrpcOptions){.desk = s->desk,
+                                             .fleet = s->fleet,
+                                             .metrics = s->metrics,
+                                             .set = set,
+                                             .ready = server_ready,
+                                             .self = s}));
     return rest_create(&s->rest, &(RestOptions){.loop = s->loop,
                                                 .desk = s->desk,
                                                 .fleet = s->fleet,
@@ -150,6 +156,7 @@ static Err start(Server *s) {
 static void finish(Server *s) {
     for (uint32_t i = 0; i < SERVER_LISTENERS; i++) listener_close(s->listeners[i]);
     rest_destroy(s->rest);
+    grpc_destroy(s->grpc);
     if (s->desk != NULL && desk_busy(s->desk) == 0) desk_destroy(s->desk);
     fleet_destroy(s->fleet);
     node_live_destroy(s->engine);

@@ -4,6 +4,7 @@
 #include "net/listener.h"
 #include "node/host.h"
 #include "serve/desk.h"
+#include "serve/grpc.h"
 #include "serve/logger.h"
 #include "serve/rest.h"
 #include "serve/server.h"
@@ -33,6 +34,7 @@ typedef struct Server {
     Fleet        *fleet;
     Desk         *desk;
     Rest         *rest;
+    Grpc         *grpc;
     Listener     *listeners[SERVER_LISTENERS];  // http, grpc, metrics, admin; NULL: off
     LoopFd        signals;
     LoopTimer     timer, pulse;

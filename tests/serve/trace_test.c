@@ -10,7 +10,7 @@ static const char *names[64];
 
 static int open_ground(void **state) {
     (void)state;
-    ground_open(&g, NULL);
+    ground_open(&g);
     ground_model(&g, "kws", "1", "zoo:lstm_kws");
     ground_start(&g);
     ground_settle(&g);
