@@ -54,3 +54,5 @@ void desk_cancel(Desk *d, Ask *a, ExchangeBody *body);
 void     desk_close(Desk *d, Ask *a, size_t bytes);
 uint32_t desk_busy(const Desk *d);  // asks that are open or still in the engine
 void     desk_expel(Desk *d);       // all that wait are refused: we stop
+// Names of the engine's tenants by number, NULL where none was seen. Live as long as the desk.
+const char *const *desk_names(const Desk *d, uint32_t *n);

@@ -24,6 +24,8 @@ Err rest_create(Rest **out, const RestOptions *o) {
 
 void rest_destroy(Rest *r) {
     if (r == NULL) return;
+    if (r->trace != NULL) rest_free(r->tracer);
+    trace_destroy(r->trace);
     arena_finish(&r->scratch);
     free(r);
 }
@@ -186,6 +188,8 @@ static void ended(void *self, Exchange *x, bool sent) {
         desk_cancel(p->rest->o.desk, c->ask, exchange_take(x));
     else if (!c->waiting)
         rest_free(c);
+    else if (c == p->rest->tracer)
+        trace_stop(p->rest->trace);
 }
 
 ExchangeHandler rest_handler(Rest *r, uint32_t where) {

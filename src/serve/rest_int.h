@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "serve/rest.h"
+#include "serve/trace.h"
 
 typedef struct RestPort {  // an address
     Rest    *rest;
@@ -25,6 +26,8 @@ struct Rest {
     RestPort    ports[REST_PORTS];
     uint32_t    n_ports;
     Arena       scratch;  // within one call
+    Trace      *trace;    // being recorded; NULL: none
+    RestCall   *tracer;   // who waits for it, or waited
 };
 
 void rest_text(RestCall *c, uint32_t status, const char *type, const char *text, size_t len);

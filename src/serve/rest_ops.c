@@ -1,4 +1,4 @@
-// What operators ask: metrics, and why a request was late.
+// What operators ask: metrics, why a request was late, a trace of the next seconds.
 #include <stdio.h>
 #include <string.h>
 
@@ -47,11 +47,48 @@ static void tell_misses(RestCall *c) {
         rest_text(c, 200, "application/json", out.at, out.len);
 }
 
+static void traced(void *self, Trace *t) {
+    RestCall *c = self;
+    Rest     *r = c->rest;
+    Str       text;
+    c->waiting = false;
+    if (c->x == NULL)
+        rest_free(c);
+    else if (trace_take(t, &text) != ERR_OK)
+        rest_error(c->x, c, 503, 1, err_why());
+    else
+        rest_text(c, 200, "application/json", text.at, text.len);
+    r->trace = NULL;
+    trace_destroy(t);
+}
+
+static void begin_trace(RestCall *c) {
+    Rest        *r = c->rest;
+    int64_t      seconds = route_query(c->x->query, "seconds", 1);
+    TraceOptions o = {.loop = r->o.loop,
+                      .engine = r->o.engine,
+                      .span = seconds * 1000000000,
+                      .most = (size_t)r->o.set->trace_mb << 20,
+                      .done = traced,
+                      .self = c};
+    o.names = desk_names(r->o.desk, &o.n_names);
+    if (seconds < 1 || seconds > 60) {
+        rest_error(c->x, c, 400, 0, "seconds is a number from 1 to 60");
+    } else if (r->trace != NULL) {
+        rest_error(c->x, c, 409, 1, "another trace is being recorded");
+    } else if (trace_begin(&r->trace, &o) != ERR_OK) {
+        rest_error(c->x, c, 503, 1, err_why());
+    } else {
+        c->waiting = true;
+        r->tracer = c;
+    }
+}
+
 void rest_ops(RestCall *c) {
     switch (c->route.kind) {
     case ROUTE_METRICS: tell_metrics(c); break;
     case ROUTE_WHY: tell_why(c); break;
     case ROUTE_MISSES: tell_misses(c); break;
-    default: rest_error(c->x, c, 404, 0, "there is nothing at this path"); break;
+    default: begin_trace(c); break;
     }
 }
