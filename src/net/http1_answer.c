@@ -115,11 +115,7 @@ static void http1_batch(Http1 *c) {
 static bool http1_compose(Http1 *c, const Answer *a, bool silent) {
     uint32_t status = a->status ? a->status : 200;
     if (!http1_room(c, a)) return false;
-    if (c->out_at == c->out_len) {
-        c->out_at = c->out_len = 0;
-        c->write_began = stream_now(&c->stream);
-        c->sent = 0;
-    }
+    if (c->out_at == c->out_len) c->out_at = c->out_len = 0;
     http1_put_head(c, a, status, http1_length(a));
     silent = silent || http1_bodiless(status);
     c->pieces = silent ? NULL : a->body;
@@ -174,7 +170,6 @@ void http1_continue(Http1 *c) {
         stream_close(&c->stream);
         return;
     }
-    c->write_began = stream_now(&c->stream);
     http1_put_text(c, "HTTP/1.1 100 Continue\r\n\r\n");
     http1_flush(c);
 }
@@ -206,6 +201,7 @@ void http1_drop(Http1 *c) {
 
 static void http1_all_sent(Http1 *c) {
     c->out_at = c->out_len = 0;
+    c->stalled = false;
     if (c->open && c->x.answered) {
         http1_ended(c, true);
         if (c->stream.closed) return;
@@ -242,12 +238,21 @@ static ssize_t http1_write(Http1 *c) {
     return stream_write(&c->stream, v, n);
 }
 
+static void http1_stall(Http1 *c) {
+    if (c->stalled) return;
+    c->stalled = true;
+    c->sent = 0;
+    c->write_began = stream_now(&c->stream);
+}
+
 void http1_flush(Http1 *c) {
     while (http1_unsent(c)) {
         ssize_t n = http1_write(c);
-        if (n == STREAM_LATER) return;
         if (n < 0) {
-            stream_close(&c->stream);
+            if (n == STREAM_LATER)
+                http1_stall(c);
+            else
+                stream_close(&c->stream);
             return;
         }
         http1_advance_pieces(c, (size_t)n);

@@ -47,8 +47,9 @@ typedef struct Http1 {
     struct iovec *pieces;  // of the answer under way, after that
     uint32_t      n_pieces;
     struct iovec  fault[3];
-    uint64_t      sent;
-    TimeNs        write_began;
+    bool          stalled;      // the socket is full,
+    TimeNs        write_began;  // since when,
+    uint64_t      sent;         // and bytes that it took since
 } Http1;
 
 // http1.c

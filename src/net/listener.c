@@ -48,9 +48,16 @@ static bool listener_scarce(int fd) {
     return (rlim_t)fd + reserve >= r.rlim_cur;
 }
 
+// Whether there is no place for one more. Where descriptors end is remembered until most are free.
+static bool listener_full(Listener *l, int fd) {
+    if (l->counts.open <= l->room / 2) l->room = l->options.limits.connections;
+    if (listener_scarce(fd) && l->counts.open < l->room) l->room = l->counts.open;
+    return l->counts.open >= l->room;
+}
+
 static void listener_take(Listener *l, int fd) {
     Stream *victim = NULL;
-    bool    full = l->counts.open >= l->options.limits.connections || listener_scarce(fd);
+    bool    full = listener_full(l, fd);
     if (full) victim = listener_victim(l);
     if (victim) stream_close(victim);
     if ((full && !victim) || !stream_adopt(l, fd)) {
@@ -163,6 +170,7 @@ Err listener_open(Listener **out, Loop *loop, const ListenerOptions *o) {
     l->watch = (LoopFd){-1, EPOLLIN, listener_ready, l};
     l->retry = (LoopTimer){.fire = listener_again, .self = l};
     l->reap = (LoopTimer){.fire = listener_reap, .self = l};
+    l->room = l->options.limits.connections;
     l->slabs.most = l->options.limits.held_bytes;
     l->pages.most = SIZE_MAX;
     Err e = listener_start(l);

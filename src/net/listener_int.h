@@ -19,6 +19,7 @@ struct Listener {
     LoopTimer         reap;             // free what is dead; trim the pools
     Stream           *oldest, *newest;  // open
     Stream           *dead;             // closed in this round
+    uint32_t          room;             // connections at once, as far as is known now
     SlabPool          slabs, pages;
     ListenerCounts    counts;
     TimeNs            trimmed;
