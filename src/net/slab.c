@@ -70,7 +70,20 @@ bool slab_touch(SlabPool *p, Slab *s, size_t used) {
     return true;
 }
 
+// Pages move without being copied.
+static Slab *slab_stretch(Slab *s, uint32_t class) {
+    size_t bytes = (size_t)1 << class;
+    void  *memory = mremap(s, s->size + SLAB_RECORD, bytes, MREMAP_MAYMOVE);
+    if (memory == MAP_FAILED) return NULL;
+    s = memory;
+    s->at = (unsigned char *)memory + SLAB_RECORD;
+    s->size = bytes - SLAB_RECORD;
+    return s;
+}
+
 Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size) {
+    if (slab_class(size) >= SLAB_CLASSES) return NULL;
+    if (slab_class_of(s) >= SLAB_MAPPED) return slab_stretch(s, slab_class(size));
     Slab *more = slab_take(p, size);
     if (!more) return NULL;
     if (!slab_touch(p, more, used)) {
