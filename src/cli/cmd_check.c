@@ -126,7 +126,9 @@ static void check_paths(Findings *f, const Config *c, Arena *a) {
 
 static int check_all(Findings *f, const Config *c, Arena *a) {
     const char *const keys[] = {"http", "grpc", "metrics", "admin"};
-    const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics, c->serve.admin};
+    bool              own = strcmp(c->serve.admin, "http") != 0;  // else beside inference
+    const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
+                              own ? c->serve.admin : "off"};
     uint64_t          bytes = 0, sum = 0;
     uint32_t          listeners = 0;
     bool              free = true;

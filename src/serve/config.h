@@ -9,7 +9,8 @@
     X(http, string, "127.0.0.1:8000", 1, 255, "REST: ADDRESS:PORT, or off")                        \
     X(grpc, string, "127.0.0.1:8001", 1, 255, "gRPC: ADDRESS:PORT, or off")                        \
     X(metrics, string, "127.0.0.1:8002", 1, 255, "metrics, why, trace: ADDRESS:PORT, or off")      \
-    X(admin, string, "off", 1, 255, "loads and unloads models: unix:FILE, ADDRESS:PORT, or off")   \
+    X(admin, string, "off", 1, 255,                                                                \
+      "loads models: unix:FILE, ADDRESS:PORT, http (and grpc), or off")                            \
     X(expose, bool, false, 0, 0, "addresses that other machines reach are allowed")                \
     X(policy, string, "slack", 1, 63, "who decides: see cotenant node policies")                   \
     X(cores, int, 0, 0, 256, "cores to compute on; 0: as many as we may use")                      \

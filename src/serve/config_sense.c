@@ -74,7 +74,9 @@ static Err check_model(const Config *c, const ConfigModel *m) {
 void draft_sense(Draft *d) {
     Config                  *c = d->c;
     static const char *const keys[] = {"http", "grpc", "metrics", "admin"};
-    const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics, c->serve.admin};
+    bool                     own = strcmp(c->serve.admin, "http") != 0;  // else beside inference
+    const char *const        at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
+                              own ? c->serve.admin : "off"};
     for (uint32_t i = 0; i < 4; i++) (void)config_fine(c, check_address(c, keys[i], at[i]));
     (void)config_fine(c, check_apart(c, keys, at, 4));
     (void)config_fine(c, check_limits(c));
