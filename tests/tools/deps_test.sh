@@ -28,6 +28,12 @@ deps here
 deps here absent removed
 expect 0 'install -y --no-install-recommends absent removed'
 
+deps here 'absent|sed' 'removed|sh'
+[ "$status" = 0 ] && [ ! -s "$dir/said" ] && [ ! -f "$dir/calls" ] || { echo "busy although the commands are there"; bad=1; }
+deps here 'absent|no-such-command' 'removed|sh'
+expect 0 'install -y --no-install-recommends absent'
+grep -q removed "$dir/calls" && { echo "installs what a command stands for"; bad=1; }
+
 stand_in id 'echo 1000'
 deps here absent
 expect 1 'Ask an administrator'
