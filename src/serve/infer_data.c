@@ -129,11 +129,13 @@ Err infer_data_read(Scan *s, uint32_t index, Arena *a, Tensor *t) {
     if (t->dtype == DT_F16 || t->dtype == DT_BF16)
         return err_set(ERR_INVALID, "inputs[%u]: %s is not for JSON, send it as binary data", index,
                        infer_type_name(t->dtype));
-    TRY(make_room(&d, a));
-    if (scan_peek(s) != '[') {
-        ScanFault f = t->rank == 0 ? scan_row(s, t->dtype, t->data, 1, &d.done) : SCAN_KIND;
-        if (f == SCAN_OK) return ERR_OK;
+    const bool array = scan_peek(s) == '[';
+    if (!array && t->rank > 0)
         return err_set(ERR_INVALID, "inputs[%u].data: an array is expected", index);
+    TRY(make_room(&d, a));
+    if (!array) {
+        ScanFault f = scan_row(s, t->dtype, t->data, 1, &d.done);
+        return f == SCAN_OK ? ERR_OK : fail_leaf(&d, f);
     }
     if (t->rank > 1 && nested(s)) {
         d.levels = t->rank;
