@@ -2,11 +2,12 @@
 
 #include <math.h>
 
-enum { PLAN_NS = 10000000, MEMORY_NS = 250000000 };
+enum { PLAN_NS = 10000000, MEMORY_NS = 250000000, LOST_NS = 1000000000 };
 
 static const double share = 0.92;   // of the cores that may be promised
 static const double burst = 0.5;    // of a target that may be promised at once
-static const double learn = 0.05;   // weight of the newest request's work
+static const double learn = 0.1;    // weight of the newest request's work
+static const double least = 0.05;   // of a core that is ours, whatever was lost
 static const double own_ns = 5000;  // of the engine, for each request
 
 Err admission_init(Admission *a, uint32_t tenants, Arena *arena) {
@@ -15,17 +16,32 @@ Err admission_init(Admission *a, uint32_t tenants, Arena *arena) {
     return a->of != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for %u tenants", tenants);
 }
 
-void admission_join(Admission *a, uint32_t tenant, double work_ns, TimeNs qos_ns, uint32_t kept) {
+static void weigh(AdmissionTenant *t) { t->work_ns = t->alone_ns * t->slow + own_ns; }
+
+void admission_join(Admission *a, uint32_t tenant, double alone_ns, TimeNs qos_ns, uint32_t kept) {
     a->of[tenant] = (AdmissionTenant){
-        .work_ns = work_ns + own_ns, .qos_ns = qos_ns, .kept = kept, .saved_ns = INFINITY};
+        .alone_ns = alone_ns, .slow = 1, .qos_ns = qos_ns, .kept = kept, .saved_ns = INFINITY};
+    weigh(&a->of[tenant]);
     a->planned = 0;
 }
 
 void admission_leave(Admission *a, uint32_t tenant) { a->of[tenant] = (AdmissionTenant){0}; }
 
-void admission_note(Admission *a, uint32_t tenant, double core_ns) {
+void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns,
+                    double lost_ns) {
     AdmissionTenant *t = &a->of[tenant];
-    if (t->work_ns > 0) t->work_ns += learn * (core_ns + own_ns - t->work_ns);
+    double           lost = fmin(fmax(lost_ns, 0), core_ns), own = core_ns - lost;
+    a->spent_ns += core_ns;
+    a->lost_ns += lost;
+    if (!(alone_ns > 0) || !(t->alone_ns > 0)) return;
+    t->slow += learn * fmin(alone_ns / t->alone_ns, 1) * (own / alone_ns - t->slow);
+    weigh(t);
+}
+
+// Cores that may be promised: those we have, as far as the system lets us.
+static double promised(const Admission *a) {
+    double ours = a->spent_ns > 0 ? 1 - a->lost_ns / a->spent_ns : 1;
+    return share * a->cores * fmax(ours, least);
 }
 
 // What came fades; what may be promised is saved up, as much as can still be answered in time.
@@ -42,7 +58,7 @@ static void catch_up(AdmissionTenant *t, TimeNs now) {
 static double level_off(const Admission *a) {
     double level = 0;
     for (uint32_t greedy = UINT32_MAX;;) {
-        double   left = share * a->cores;
+        double   left = promised(a);
         uint32_t n = 0;
         for (uint32_t i = 0; i < a->n; i++) {
             const AdmissionTenant *t = &a->of[i];
@@ -60,14 +76,16 @@ static double level_off(const Admission *a) {
 }
 
 static void plan(Admission *a, TimeNs now) {
-    double wanted = 0;
+    double wanted = 0, fade = exp(-PLAN_NS / (double)LOST_NS);
     a->planned = now + PLAN_NS;
+    a->spent_ns *= fade;
+    a->lost_ns *= fade;
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->of[i].work_ns == 0) continue;
         catch_up(&a->of[i], now);
         wanted += a->of[i].wants;
     }
-    a->crowded = wanted > share * a->cores;
+    a->crowded = wanted > promised(a);
     double level = a->crowded ? level_off(a) : INFINITY;
     for (uint32_t i = 0; i < a->n; i++) a->of[i].part = fmax(level, a->of[i].kept);
 }

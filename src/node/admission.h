@@ -15,7 +15,9 @@
 #include "base/time.h"
 
 typedef struct AdmissionTenant {
-    double work_ns;   // core nanoseconds that a request takes; 0: nobody is there
+    double alone_ns;  // core nanoseconds that a request takes on a quiet machine
+    double slow;      // times that, as it goes now
+    double work_ns;   // the product and what the engine takes; 0: nobody is there
     double wants;     // cores, by what came lately
     double part;      // cores that it may promise
     double saved_ns;  // core nanoseconds of its part that were not used yet
@@ -24,18 +26,21 @@ typedef struct AdmissionTenant {
 } AdmissionTenant;
 
 typedef struct Admission {
-    AdmissionTenant *of;     // [n] by number
-    uint32_t         n;      // that there may be
-    double           cores;  // that there are
+    AdmissionTenant *of;                 // [n] by number
+    uint32_t         n;                  // that there may be
+    double           cores;              // that there are
+    double           spent_ns, lost_ns;  // lately: in blocks, and of that to others on the system
     bool             crowded;
     TimeNs           planned;
 } Admission;
 
 MUST_USE Err admission_init(Admission *a, uint32_t tenants, Arena *arena);
-// One comes in the place of whoever was there. work_ns: of a request, as far as it is known.
-void admission_join(Admission *a, uint32_t tenant, double work_ns, TimeNs qos_ns, uint32_t kept);
+// One comes in the place of whoever was there. alone_ns: of a request on one core, as it is told.
+void admission_join(Admission *a, uint32_t tenant, double alone_ns, TimeNs qos_ns, uint32_t kept);
 void admission_leave(Admission *a, uint32_t tenant);
 
 // A request came: whether it can be promised to be in time. Times do not go back.
 bool admission_allows(Admission *a, uint32_t tenant, TimeNs now);
-void admission_note(Admission *a, uint32_t tenant, double core_ns);  // what one has taken
+// A part of a request that should take alone_ns on one core took core_ns, all cores together, and
+// lost_ns of that were lost to others on the system.
+void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns, double lost_ns);

@@ -144,6 +144,15 @@ static void record_finish(NodeLive *l, const NodeRequest *r, const LiveAnswer *a
                             .why = a->why});
 }
 
+static void learn_work(NodeLive *l, uint32_t tenant, const Block *b) {
+    const NodeModel *m = b->model;
+    uint32_t         end = b->end < m->n_layers ? b->end : m->n_layers;
+    double           alone = (double)node_rest(m, m->rest_best, b->first, 0, 0) -
+                   (double)node_rest(m, m->rest_best, end, 0, 0);
+    double lost = (double)atomic_load_explicit(&b->lost_ns, memory_order_relaxed);
+    if (!b->skip) admission_note(&l->admission, tenant, alone, b->area_ns, lost);
+}
+
 static void end_block(NodeLive *l, uint32_t slot) {
     const Block     *b = &l->blocks[slot];
     uint32_t         i = l->of_block[slot];
@@ -151,6 +160,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
     const LivePlace *p = l->beside[i].place;
     LiveModel       *m = &l->models[r->tenant];
     count_block(l, b);
+    learn_work(l, r->tenant, b);
     m->cores -= cores_count(&r->cores);
     m->core_ns += b->area_ns;
     l->idle = cores_both(l->idle, &r->cores);
@@ -175,8 +185,6 @@ static void end_block(NodeLive *l, uint32_t slot) {
         return;
     }
     record_finish(l, r, &p->answer);
-    if (p->answer.end == LIVE_DONE)
-        admission_note(&l->admission, r->tenant, (double)p->timing.core_ns);
     drop(l, i);
 }
 

@@ -59,7 +59,8 @@ static void work_until(Floor *f, const Source *s, Admission *a, TimeNs now, Tall
         f->free_at[core] = end;
         t->met[j.tenant]++;
         t->useful_ns += s[j.tenant].work_ns;
-        admission_note(a, j.tenant, s[j.tenant].work_ns);
+        admission_note(a, j.tenant, s[j.tenant].work_ns * s[j.tenant].guess, s[j.tenant].work_ns,
+                       0);
     }
 }
 
