@@ -1,6 +1,7 @@
 // The process as every exporter tells of it. What cannot be learned is left out.
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,13 +16,14 @@ static void put(Sheet *s, const char *name, const char *type, const char *help, 
 }
 
 static void put_memory(Sheet *s) {
-    unsigned long long size = 0, resident = 0;
-    FILE              *f = fopen("/proc/self/statm", "re");
+    char  line[128] = "", *end = NULL;
+    FILE *f = fopen("/proc/self/statm", "re");
     if (f == NULL) return;
-    int  n = fscanf(f, "%llu %llu", &size, &resident);
+    bool read = fgets(line, sizeof line, f) != NULL;
     long page = sysconf(_SC_PAGESIZE);
     (void)fclose(f);
-    if (n != 2 || page <= 0) return;
+    uint64_t size = strtoull(line, &end, 10), resident = strtoull(end, NULL, 10);
+    if (!read || page <= 0 || resident == 0) return;
     put(s, "process_resident_memory_bytes", "gauge", "Memory in use.",
         (double)resident * (double)page);
     put(s, "process_virtual_memory_bytes", "gauge", "Address space, most of it never touched.",
