@@ -9,7 +9,7 @@ static Ground      g;
 static const char *names[64];
 
 static int open_ground(void **state) {
-    (void)state;
+    (void)ground_begin(state);
     ground_open(&g);
     ground_model(&g, "kws", "1", "zoo:lstm_kws");
     ground_start(&g);
@@ -18,9 +18,8 @@ static int open_ground(void **state) {
 }
 
 static int close_ground(void **state) {
-    (void)state;
     ground_close(&g);
-    return 0;
+    return ground_end(state);
 }
 
 static void done(void *self, Trace *t) {
