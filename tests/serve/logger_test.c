@@ -17,7 +17,6 @@
 #include <jansson.h>
 
 #include "serve/logger.h"
-#include "serve/receipt_log.h"
 
 enum { ENOUGH_S = 10 };
 static const TimeNs enough = ENOUGH_S * INT64_C(1000000000);
@@ -222,28 +221,6 @@ static void test_threads(void **state) {
     assert_int_equal(c.suppressed, 0);
 }
 
-static void keep(void *self, const char *line, size_t n) {
-    (void)snprintf(self, 4096, "%.*s", (int)n, line);
-}
-
-static void test_requests(void **state) {
-    (void)state;
-    char    line[4096] = "";
-    Log     log = {.least = LOG_INFO, .clock = clock_wall(), .put = keep, .self = line};
-    Receipt r = {.id = "r-1", .model = "digits", .version = "1", .met = true, .deadline = 5};
-    receipt_log(&r, &log);
-    assert_string_equal(line, "");
-    r.met = false;
-    receipt_log(&r, &log);
-    assert_non_null(strstr(line, "level=info msg=request id=r-1 model=digits"));
-    r.end = RECEIPT_STUCK;
-    receipt_log(&r, &log);
-    assert_non_null(strstr(line, "level=warn"));
-    r = (Receipt){.id = "x", .end = RECEIPT_UNKNOWN};
-    receipt_log(&r, &log);
-    assert_non_null(strstr(line, "end=not_found"));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_writes_in_order, setup, teardown),
@@ -255,7 +232,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_torn_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reader_that_never_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
-        cmocka_unit_test(test_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
