@@ -186,15 +186,33 @@ bool metrics_read(const Metrics *m, uint32_t seat, const char *version, MetricsR
     return true;
 }
 
-MetricsLoad metrics_load(const Metrics *m, const LiveStatus *live, uint32_t seat) {
-    MetricsLoad sum = {0};
-    for (uint32_t i = 0; live != NULL && i < live->n_tenants && i < LIVE_TENANTS; i++) {
-        if (m->owners[i] != seat + 1) continue;
-        sum.waiting += live->tenants[i].waiting;
-        sum.running += live->tenants[i].running;
-        sum.cores += live->tenants[i].cores;
+static void add_tenants(const Metrics *m, const LiveStatus *live, MetricsLoad *loads) {
+    for (uint32_t i = 0; i < live->n_tenants && i < LIVE_TENANTS; i++) {
+        if (m->owners[i] == 0 || m->owners[i] > m->n_seats) continue;
+        MetricsLoad *load = &loads[m->owners[i] - 1];
+        load->waiting += live->tenants[i].waiting;
+        load->running += live->tenants[i].running;
+        load->cores += live->tenants[i].cores;
     }
-    return sum;
+}
+
+static void add_versions(const Metrics *m, const Fleet *f, MetricsLoad *loads) {
+    for (uint32_t i = 0; i < fleet_count(f); i++) {
+        const Served *s = fleet_at(f, i);
+        if (s->seat >= m->n_seats) continue;
+        loads[s->seat].memory_bytes += s->memory_bytes;
+        loads[s->seat].ready = loads[s->seat].ready || s->state == FLEET_READY;
+    }
+}
+
+Err metrics_loads(const Metrics *m, const LiveStatus *live, const Fleet *f, Arena *a,
+                  MetricsLoad **out) {
+    MetricsLoad *loads = arena_try_new(a, MetricsLoad, m->n_seats);
+    if (loads == NULL) return err_set(ERR_LIMIT, "no memory to count %u models", m->n_seats);
+    if (live != NULL) add_tenants(m, live, loads);
+    if (f != NULL) add_versions(m, f, loads);
+    *out = loads;
+    return ERR_OK;
 }
 
 double metrics_hit_ratio(const MetricsSeat *s) {

@@ -43,15 +43,28 @@ struct Metrics {
     MetricsSeat *seats;                    // [FLEET_SEATS]
 };
 
-typedef struct MetricsLoad {  // of a model, summed over its tenants
+typedef struct MetricsLoad {  // of a model now, summed over its versions and tenants
     uint32_t waiting, running, cores;
+    uint64_t memory_bytes;
+    bool     ready;
 } MetricsLoad;
 
-MetricsLoad metrics_load(const Metrics *m, const LiveStatus *live, uint32_t seat);
-double      metrics_hit_ratio(const MetricsSeat *s);  // of the recent ones; 1 when there are none
-bool        metrics_attained(const MetricsSeat *s);
+typedef struct MetricsText {  // what is written for Prometheus, and from what
+    const Metrics     *m;
+    const MetricsNow  *now;
+    const MetricsLoad *loads;  // [n_seats]
+    Sheet              s;
+} MetricsText;
 
-// Families of the process itself and, for dashboards that know Triton, of its names.
+// [n_seats], in a; live and f may be NULL.
+MUST_USE Err metrics_loads(const Metrics *m, const LiveStatus *live, const Fleet *f, Arena *a,
+                           MetricsLoad **out);
+double       metrics_hit_ratio(const MetricsSeat *s);  // of the recent ones; 1 when there are none
+bool         metrics_attained(const MetricsSeat *s);
+
+// Families of the engine, listeners and the server; of the process itself; and, for dashboards that
+// know Triton, of its names.
+void metrics_server(MetricsText *t);
 void metrics_process(const Metrics *m, Sheet *s);
-void metrics_triton(const Metrics *m, const MetricsNow *now, Sheet *s);
+void metrics_triton(MetricsText *t);
 void metrics_family(Sheet *s, const char *name, const char *type, const char *help);

@@ -93,9 +93,7 @@ static void put_target(Sheet *s, const MetricsSeat *x) {
 }
 
 // Of the model: deadlines are met or missed whichever version serves.
-static void put_seat(Sheet *s, const Metrics *m, const LiveStatus *live, uint32_t seat) {
-    const MetricsSeat *x = &m->seats[seat];
-    MetricsLoad        load = metrics_load(m, live, seat);
+static void put_seat(Sheet *s, const MetricsSeat *x, const MetricsLoad *load) {
     sheet_text(s, ",\"cotenant\":{");
     put_target(s, x);
     put_counts(s, "ends", x->ends, RECEIPT_ENDS, end_name);
@@ -106,18 +104,17 @@ static void put_seat(Sheet *s, const Metrics *m, const LiveStatus *live, uint32_
     sheet_printf(s, ",\"preemptions\":%llu,\"conflicts\":%llu,\"core_seconds\":",
                  (unsigned long long)x->preemptions, (unsigned long long)x->conflicts);
     sheet_number(s, x->core_ns / 1e9);
-    if (live != NULL)
-        sheet_printf(s, ",\"cores\":%u,\"waiting\":%u,\"running\":%u", load.cores, load.waiting,
-                     load.running);
+    sheet_printf(s, ",\"cores\":%u,\"waiting\":%u,\"running\":%u", load->cores, load->waiting,
+                 load->running);
     sheet_text(s, "}}");
 }
 
 typedef struct Listing {
-    const Metrics    *m;
-    const LiveStatus *live;
-    Str               name, version;
-    Sheet             sheet;
-    uint32_t          n;
+    const Metrics *m;
+    MetricsLoad   *loads;
+    Str            name, version;
+    Sheet          sheet;
+    uint32_t       n;
 } Listing;
 
 static bool wanted(Str want, const char *have) {
@@ -130,7 +127,7 @@ static void list_one(Listing *l, uint32_t seat, const char *model, const char *v
     if (!metrics_read(l->m, seat, version, &row)) return;
     if (l->n++ > 0) sheet_text(&l->sheet, ",\n");
     put_row(&l->sheet, &row);
-    put_seat(&l->sheet, l->m, l->live, seat);
+    put_seat(&l->sheet, &l->m->seats[seat], &l->loads[seat]);
 }
 
 static void list_seats(Listing *l) {
@@ -149,7 +146,8 @@ static void list_fleet(Listing *l, const Fleet *f) {
 Err metrics_stats(const Metrics *m, const Fleet *f, Str name, Str version, Arena *a, Str *out) {
     LiveStatus live = {0};
     bool       known = m->engine != NULL && node_live_status(m->engine, a, &live) == ERR_OK;
-    Listing    l = {.m = m, .live = known ? &live : NULL, .name = name, .version = version};
+    Listing    l = {.m = m, .name = name, .version = version};
+    TRY(metrics_loads(m, known ? &live : NULL, NULL, a, &l.loads));
     sheet_begin(&l.sheet, a, (size_t)ROW_BYTES * FLEET_SEATS);
     sheet_text(&l.sheet, "{\"model_stats\":[");
     if (f != NULL)

@@ -58,22 +58,22 @@ static void put_family(Sheet *s, const Metrics *m, const Family *f) {
 }
 
 // Queues are a model's: the version seated last has them.
-static void put_pending(Sheet *s, const Metrics *m, const MetricsNow *now) {
+static void put_pending(MetricsText *t) {
     const char *name = "nv_inference_pending_request_count";
-    if (now->live == NULL) return;
-    metrics_family(s, name, "gauge", "Requests that wait.");
-    for (uint32_t i = 0; i < m->n_seats; i++) {
-        const MetricsSeat *x = &m->seats[i];
+    metrics_family(&t->s, name, "gauge", "Requests that wait.");
+    for (uint32_t i = 0; i < t->m->n_seats; i++) {
+        const MetricsSeat *x = &t->m->seats[i];
         uint32_t           newest = 0;
         if (x->n_versions == 0) continue;
         for (uint32_t v = 1; v < x->n_versions; v++)
             if (x->seated[v] > x->seated[newest]) newest = v;
-        put_labels(s, name, &x->versions[newest]);
-        sheet_printf(s, "} %u\n", metrics_load(m, now->live, i).waiting);
+        put_labels(&t->s, name, &x->versions[newest]);
+        sheet_printf(&t->s, "} %u\n", t->loads[i].waiting);
     }
 }
 
-void metrics_triton(const Metrics *m, const MetricsNow *now, Sheet *s) {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) put_family(s, m, &families[i]);
-    put_pending(s, m, now);
+void metrics_triton(MetricsText *t) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        put_family(&t->s, t->m, &families[i]);
+    put_pending(t);
 }
