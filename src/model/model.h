@@ -10,7 +10,8 @@ typedef struct Model {
     const char *name;      // for people: file or zoo name
     const char *producer;  // who wrote the file
     int64_t     ir_version;
-    int32_t     opset;  // of the default domain
+    int32_t     opset;     // of the default domain
+    bool        external;  // some of its numbers are in other files
 } Model;
 
 MUST_USE Err model_init(Model *m, const char *name);  // an empty graph

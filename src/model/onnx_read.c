@@ -43,7 +43,9 @@ static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
     int64_t opset = onnx_scope_version(&s, "");
     m->opset = opset > 0 && opset <= INT32_MAX ? (int32_t)opset : 0;
     m->graph->name = p->graph->name != NULL ? p->graph->name : "";
-    return onnx_graph(&f, &s, p->graph, m->graph);
+    TRY(onnx_graph(&f, &s, p->graph, m->graph));
+    m->external = f.store.external_used > 0;
+    return ERR_OK;
 }
 
 Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *dir, Model *m) {

@@ -17,11 +17,12 @@
 
 #include "base/check.h"
 
-enum { SLICE_NS = 2000000, SECOND_NS = 1000000000, NICE_LEAST = 19 };
+enum { SLICE_NS = 2000000, SECOND_NS = 1000000000, NICE_LEAST = 19, WHEN_IDLE = 20 };
 
 struct Background {
     pthread_t     thread;
     double        share;
+    int           nice;  // WHEN_IDLE: only then
     BackgroundFn *fn;
     void         *ctx;
     Err           result;
@@ -58,8 +59,10 @@ static void *work(void *self) {
     Background        *b = self;
     timer_t            timer = 0;
     struct sched_param none = {0};
-    (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);  // where it may not be, nice is
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_LEAST);
+    bool               idle = b->nice == WHEN_IDLE;
+    // Where it may not be, nice is.
+    if (idle) (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), idle ? NICE_LEAST : b->nice);
     atomic_store(&rest_ns, (int64_t)(SLICE_NS * (1 - b->share) / b->share));
     bool timed = b->share < 1 && start_timer(&timer);
     b->result = b->fn(b->ctx);
@@ -69,12 +72,13 @@ static void *work(void *self) {
     return NULL;
 }
 
-Err background_start(Background **out, double share, BackgroundFn *fn, void *ctx) {
+static Err start(Background **out, double share, int nice, BackgroundFn *fn, void *ctx) {
     sigset_t    all, before;
     Background *b = calloc(1, sizeof *b);
     if (b == NULL) return err_set(ERR_LIMIT, "no memory for a thread");
     CHECK(share > 0 && share <= 1);
     b->share = share;
+    b->nice = nice;
     b->fn = fn;
     b->ctx = ctx;
     (void)sigfillset(&all);
@@ -88,6 +92,15 @@ Err background_start(Background **out, double share, BackgroundFn *fn, void *ctx
     (void)pthread_setname_np(b->thread, "background");
     *out = b;
     return ERR_OK;
+}
+
+Err background_start(Background **out, double share, BackgroundFn *fn, void *ctx) {
+    return start(out, share, WHEN_IDLE, fn, ctx);
+}
+
+Err background_nice(Background **out, double share, int nice, BackgroundFn *fn, void *ctx) {
+    CHECK(nice >= 0 && nice <= NICE_LEAST);
+    return start(out, share, nice, fn, ctx);
 }
 
 bool background_done(const Background *b) { return atomic_load(&b->done); }

@@ -1,5 +1,6 @@
 #include "node/source.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 #define FILE_BYTES_MAX ((uint64_t)INT32_MAX)  // protobuf's own limit
 #define ZOO            "zoo:"
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = 1 << 20, FILES_MOST = 4096 };
 
 bool source_is_zoo(const char *what) {
     size_t n = strlen(what);
@@ -35,18 +36,53 @@ static SourceStamp stamp_of(const struct stat *st) {
                          .bytes = (uint64_t)st->st_size};
 }
 
+static bool is_onnx(const char *name) {
+    size_t n = strlen(name);
+    return n >= 5 && strcmp(name + n - 5, ".onnx") == 0;
+}
+
+// The order in which a folder lists its files does not matter.
+static uint64_t mix_file(int folder, const char *name) {
+    struct stat st;
+    uint64_t    sum = UINT64_C(14695981039346656037);
+    if (is_onnx(name) || fstatat(folder, name, &st, 0) != 0 || !S_ISREG(st.st_mode)) return 0;
+    uint64_t words[] = {(uint64_t)st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                        (uint64_t)st.st_mtim.tv_nsec};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        sum = (sum ^ words[i]) * UINT64_C(1099511628211);
+    return sum;
+}
+
+static uint64_t look_around(const char *path) {
+    char        folder[4096];
+    const char *slash = strrchr(path, '/');
+    size_t      n = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    uint64_t    sum = 0;
+    if (n >= sizeof folder) return 0;
+    memcpy(folder, n > 0 ? path : "./", n > 0 ? n : 2);
+    folder[n > 0 ? n : 2] = '\0';
+    DIR *d = opendir(folder);
+    if (d == NULL) return 0;
+    const struct dirent *e = NULL;
+    for (int i = 0; i < FILES_MOST && (e = readdir(d)) != NULL; i++)
+        sum += mix_file(dirfd(d), e->d_name);
+    (void)closedir(d);
+    return sum;
+}
+
 Err source_stamp(const char *what, SourceStamp *out) {
     struct stat st;
     *out = (SourceStamp){0};
     if (source_is_zoo(what)) return ERR_OK;
     if (stat(what, &st) != 0) return err_set(ERR_IO, "its file: %s", strerror(errno));
     *out = stamp_of(&st);
+    out->around = look_around(what);
     return ERR_OK;
 }
 
 bool source_same_stamp(const SourceStamp *a, const SourceStamp *b) {
     return a->device == b->device && a->inode == b->inode && a->modified == b->modified &&
-           a->bytes == b->bytes;
+           a->bytes == b->bytes && a->around == b->around;
 }
 
 static Err check_size(uint64_t bytes, const SourceOptions *o) {
@@ -87,6 +123,7 @@ static Err check_unchanged(int fd, const char *path, const SourceStamp *before) 
     if (fstat(fd, &st) != 0) return err_set(ERR_IO, "its file: %s", strerror(errno));
     after = stamp_of(&st);
     TRY(source_stamp(path, &named));
+    after.around = named.around = before->around;  // asked for again when those were read
     if (source_same_stamp(before, &after) && source_same_stamp(before, &named)) return ERR_OK;
     return err_set(ERR_IO, "its file changed while it was read; load it again");
 }
@@ -96,6 +133,7 @@ static Err read_open(Source *s, int fd, const char *path, const SourceOptions *o
     struct stat st;
     TRY(look(fd, &st));
     s->stamp = stamp_of(&st);
+    s->stamp.around = look_around(path);
     TRY(check_size(s->stamp.bytes, o));
     TRY(arena_init(a, s->stamp.bytes + 1));
     *bytes = arena_try(a, s->stamp.bytes, 1, 1);
@@ -125,6 +163,11 @@ static Err read_file(Source *s, const char *path, const SourceOptions *o) {
     Err  e = read_open(s, fd, path, o, &a, &bytes);
     bool whole = e == ERR_OK;
     if (e == ERR_OK) e = parse(s, path, o->name != NULL ? o->name : path, bytes);
+    if (e == ERR_OK && s->model.external && look_around(path) != s->stamp.around) {
+        model_finish(&s->model);
+        e = err_set(ERR_IO, "its weights changed while they were read; load it again");
+        whole = false;
+    }
     (void)close(fd);
     arena_finish(&a);
     return whole || e == ERR_OK ? e : err_add(e, "%s", o->name != NULL ? o->name : path);

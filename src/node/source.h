@@ -12,6 +12,7 @@ typedef struct SourceStamp {  // of a file; what changes with it, as far as a fo
     ino_t    inode;
     TimeNs   modified;
     uint64_t bytes;
+    uint64_t around;  // of other files in its folder, where weights may be
 } SourceStamp;
 
 typedef struct SourceOptions {

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "serve/fleet_int.h"
 
+#define A_YEAR_NS INT64_C(31536000000000000)
+
 enum { NAMES_SHIFT = 24 };
 
 static Err open_fleet(Fleet *f, const FleetOptions *o) {
@@ -122,7 +124,7 @@ void fleet_note(Fleet *f, Served *s, bool failed) {
     if (u->failures < (uint32_t)set->quarantine) return;
     TimeNs now = clock_now(clock_steady());
     bool   held = s->quarantined > now;
-    s->quarantined = set->quarantine_s > 0 ? now + (TimeNs)(set->quarantine_s * 1e9) : INT64_MAX;
+    s->quarantined = now + (set->quarantine_s > 0 ? (TimeNs)(set->quarantine_s * 1e9) : A_YEAR_NS);
     if (!held && f->o.changed != NULL) f->o.changed(f->o.self, s);
 }
 

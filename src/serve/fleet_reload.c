@@ -130,6 +130,8 @@ static Err want(Fleet *f, const Config *c, const ConfigModel *m, Batch *b) {
     if (u != NULL && u->pub.state == FLEET_READY && u->heir == NULL && there &&
         same_source(u, m, &stamp)) {
         rebind(u, c, m);
+        u->failures = 0;
+        u->pub.quarantined = 0;
         return ERR_OK;
     }
     if (coming != NULL && coming->loading && !atomic_load(&coming->unwanted) &&

@@ -124,9 +124,10 @@ static Err check_wanted(const Unit *u) {
     return atomic_load(&u->unwanted) ? err_set(ERR_ARG, "it is not wanted any more") : ERR_OK;
 }
 
-// The same bytes under a new date are no new model.
+// The same bytes under a new date are no new model, unless some of them are in other files.
 static bool is_same(const Unit *u) {
-    return u->elder_sha256[0] != '\0' && is(u->elder_sha256, u->source.sha256);
+    return !u->source.model.external && u->elder_sha256[0] != '\0' &&
+           is(u->elder_sha256, u->source.sha256);
 }
 
 // Open dimensions are 1, or of a usual size where that is too little. What suits no guess waits for

@@ -11,6 +11,11 @@
 #include "base/check.h"
 #include "node/background.h"
 
+enum {
+    ROW_MOST = 4,      // then one that is not urgent has its turn
+    NICE_BESIDE = 10,  // others that are served
+};
+
 struct Loader {
     Loop           *loop;
     pthread_t       thread;
@@ -18,6 +23,7 @@ struct Loader {
     pthread_cond_t  more;
     LoaderJob      *first[2], **last[2];  // those that are urgent, and the others
     double          share;
+    uint32_t        in_a_row;  // urgent ones, while others wait
     bool            stop;
 };
 
@@ -25,9 +31,11 @@ static LoaderJob *take(Loader *l, double *share) {
     CHECK(pthread_mutex_lock(&l->lock) == 0);
     while (l->first[0] == NULL && l->first[1] == NULL && !l->stop)
         CHECK(pthread_cond_wait(&l->more, &l->lock) == 0);
-    uint32_t   k = l->first[0] != NULL ? 0 : 1;
+    bool       turn = l->first[1] != NULL && l->in_a_row >= ROW_MOST;
+    uint32_t   k = l->first[0] != NULL && !turn ? 0 : 1;
     LoaderJob *j = l->stop ? NULL : l->first[k];
     if (j != NULL) {
+        l->in_a_row = k == 0 && l->first[1] != NULL ? l->in_a_row + 1 : 0;
         l->first[k] = j->next;
         if (l->first[k] == NULL) l->last[k] = &l->first[k];
     }
@@ -39,7 +47,8 @@ static LoaderJob *take(Loader *l, double *share) {
 static Err do_work(LoaderJob *j, double share) {
     Background *b = NULL;
     if (j->work == NULL) return ERR_OK;
-    TRY(background_start(&b, share, j->work, j->self));
+    // Who waits for a core that nobody wants may wait for good on a machine that has other work.
+    TRY(background_nice(&b, share, share < 1 ? NICE_BESIDE : 0, j->work, j->self));
     return background_join(b);
 }
 

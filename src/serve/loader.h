@@ -7,7 +7,7 @@
 typedef struct LoaderJob LoaderJob;
 
 struct LoaderJob {  // its owner keeps it where it is until done has run
-    // In the background: on what time of a core nobody wants. NULL: nothing. Must not wait.
+    // In the background, behind those who serve. NULL: nothing. Must not wait.
     Err (*work)(void *self);
     // Then on the loader's own thread, with what came of work; may wait. NULL: nothing.
     Err (*settle)(void *self, Err e);
@@ -26,5 +26,6 @@ MUST_USE Err loader_create(Loader **out, Loop *loop);
 // Ends the thread after the job at hand; jobs that did not begin, or whose done did not run yet,
 // are forgotten. Accepts NULL.
 void loader_destroy(Loader *l);
-void loader_put(Loader *l, LoaderJob *j);      // never waits, never fails
-void loader_share(Loader *l, double of_core);  // that jobs' work may use from now on
+void loader_put(Loader *l, LoaderJob *j);  // never waits, never fails
+// That jobs' work may use from now on. 1: nobody is served yet, so it is as important as any.
+void loader_share(Loader *l, double of_core);
