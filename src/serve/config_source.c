@@ -16,7 +16,7 @@ static bool is_folder(const char *path) {
 
 // Paths in a file count from its folder.
 static const char *in_place(const Draft *d, const char *path) {
-    const char *slash = strrchr(d->file.path, '/');
+    const char *slash = d->file.path != NULL ? strrchr(d->file.path, '/') : NULL;
     if (path[0] == '/' || strncmp(path, "zoo:", 4) == 0 || slash == NULL) return path;
     return config_say(&d->c->arena, "%.*s/%s", (int)(slash - d->file.path), d->file.path, path);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "config_scene.h"
+#include "tests/serve/config_scene.h"
 
 typedef struct Wrong {
     const char *yaml, *says;  // after the name of the file where it begins with ':'

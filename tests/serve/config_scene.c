@@ -1,4 +1,4 @@
-#include "config_scene.h"
+#include "tests/serve/config_scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

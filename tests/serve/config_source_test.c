@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config_scene.h"
+#include "tests/serve/config_scene.h"
 #include "serve/pbtxt.h"
 
 static ConfigScene x;
