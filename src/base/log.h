@@ -20,8 +20,10 @@ typedef struct Log {  // safe to share between threads once set up
     LogLevel  least;  // lower levels are dropped
     Clock     clock;
     LogFormat format;
-    // Who takes lines, newline included, instead of out; NULL: out does.
+    // Who takes lines, newline included, instead of out; NULL: out does. admit is asked before one
+    // is made; NULL: all are.
     void (*put)(void *self, const char *line, size_t len);
+    bool (*admit)(void *self);
     void *self;
 } Log;
 

@@ -81,14 +81,17 @@ static Slot *claim(Logger *l, uint64_t *position) {
     }
 }
 
+static bool admit(void *self) {
+    Logger *l = self;
+    if (within_rate(l)) return true;
+    if (atomic_fetch_add(&l->suppressed, 1) == atomic_load(&l->told_suppressed)) rouse(l);
+    return false;
+}
+
 static void put(void *self, const char *line, size_t len) {
     Logger  *l = self;
     uint64_t at = 0;
-    if (!within_rate(l)) {
-        if (atomic_fetch_add(&l->suppressed, 1) == atomic_load(&l->told_suppressed)) rouse(l);
-        return;
-    }
-    Slot *s = claim(l, &at);
+    Slot    *s = claim(l, &at);
     if (s == NULL) {
         atomic_fetch_add(&l->dropped, 1);
         return;
@@ -224,6 +227,7 @@ static Logger *lay_out(const LoggerOptions *o, Arena *a) {
     l->log = (Log){.least = o->least, .clock = clock_wall(), .format = o->format};
     l->own = l->log;
     l->log.put = put;
+    l->log.admit = admit;
     l->own.put = write_line;
     l->log.self = l->own.self = l;
     return l;

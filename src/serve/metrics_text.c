@@ -10,14 +10,21 @@ void metrics_family(Sheet *s, const char *name, const char *type, const char *he
 // name{model="..." and, where there is one, a second label; the value follows.
 static void start(MetricsText *t, const char *name, const char *model, const char *key,
                   const char *value) {
-    sheet_printf(&t->s, "%s{model=\"", name);
+    sheet_text(&t->s, name);
+    sheet_text(&t->s, "{model=\"");
     sheet_label(&t->s, model);
-    if (key != NULL) sheet_printf(&t->s, "\",%s=\"%s", key, value);
+    if (key != NULL) {
+        sheet_text(&t->s, "\",");
+        sheet_text(&t->s, key);
+        sheet_text(&t->s, "=\"");
+        sheet_text(&t->s, value);
+    }
     sheet_text(&t->s, "\"} ");
 }
 
 static void put_int(MetricsText *t, uint64_t x) {
-    sheet_printf(&t->s, "%llu\n", (unsigned long long)x);
+    sheet_int(&t->s, x);
+    sheet_text(&t->s, "\n");
 }
 
 static void put_real(MetricsText *t, double x) {
@@ -31,45 +38,48 @@ static const MetricsSeat *next_seat(const Metrics *m, uint32_t *i) {
     return NULL;
 }
 
-static void put_buckets(MetricsText *t, const char *name, const MetricsSeat *x,
+static void put_buckets(MetricsText *t, const char *const names[3], const MetricsSeat *x,
                         const MetricsBuckets *b) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i <= METRICS_EDGES; i++) {
         sum += b->counts[i];
-        sheet_printf(&t->s, "%s_bucket{model=\"", name);
+        sheet_text(&t->s, names[0]);
+        sheet_text(&t->s, "{model=\"");
         sheet_label(&t->s, x->model);
         sheet_text(&t->s, "\",le=\"");
         if (i < METRICS_EDGES)
             sheet_number(&t->s, (double)x->edges[i] / 1e9);
         else
             sheet_text(&t->s, "+Inf");
-        sheet_printf(&t->s, "\"} %llu\n", (unsigned long long)sum);
+        sheet_text(&t->s, "\"} ");
+        put_int(t, sum);
     }
-    sheet_printf(&t->s, "%s_sum{model=\"", name);
-    sheet_label(&t->s, x->model);
-    sheet_text(&t->s, "\"} ");
+    start(t, names[1], x->model, NULL, NULL);
     put_real(t, (double)b->sum / 1e9);
-    sheet_printf(&t->s, "%s_count{model=\"", name);
-    sheet_label(&t->s, x->model);
-    sheet_text(&t->s, "\"} ");
+    start(t, names[2], x->model, NULL, NULL);
     put_int(t, sum);
 }
 
-static void put_histogram(MetricsText *t, const char *name, const char *help, size_t offset) {
+#define HISTOGRAM(name)                                                                            \
+    (const char *const[]) { name, name "_bucket", name "_sum", name "_count" }
+
+static void put_histogram(MetricsText *t, const char *const names[4], const char *help,
+                          size_t offset) {
     const MetricsSeat *x;
-    metrics_family(&t->s, name, "histogram", help);
+    metrics_family(&t->s, names[0], "histogram", help);
     for (uint32_t i = 0; (x = next_seat(t->m, &i)) != NULL;)
-        put_buckets(t, name, x, (const MetricsBuckets *)(const void *)((const char *)x + offset));
+        put_buckets(t, names + 1, x,
+                    (const MetricsBuckets *)(const void *)((const char *)x + offset));
 }
 
 static void put_durations(MetricsText *t) {
-    put_histogram(t, "cotenant_request_duration_seconds",
+    put_histogram(t, HISTOGRAM("cotenant_request_duration_seconds"),
                   "From a request's last byte to its answer; starts anew when the target changes.",
                   offsetof(MetricsSeat, request));
-    put_histogram(t, "cotenant_queue_duration_seconds",
+    put_histogram(t, HISTOGRAM("cotenant_queue_duration_seconds"),
                   "Before the first block; starts anew when the target changes.",
                   offsetof(MetricsSeat, queue));
-    put_histogram(t, "cotenant_compute_duration_seconds",
+    put_histogram(t, HISTOGRAM("cotenant_compute_duration_seconds"),
                   "In blocks; starts anew when the target changes.",
                   offsetof(MetricsSeat, compute));
 }

@@ -39,7 +39,8 @@ static const Family families[] = {
 };
 
 static void put_labels(Sheet *s, const char *name, const MetricsRow *r) {
-    sheet_printf(s, "%s{model=\"", name);
+    sheet_text(s, name);
+    sheet_text(s, "{model=\"");
     sheet_label(s, r->model);
     sheet_text(s, "\",version=\"");
     sheet_label(s, r->version);
@@ -53,7 +54,9 @@ static void put_family(Sheet *s, const Metrics *m, const Family *f) {
             const MetricsRow *r = &m->seats[i].versions[v];
             put_labels(s, f->name, r);
             if (f->reason != NULL) sheet_printf(s, ",reason=\"%s\"", f->reason);
-            sheet_printf(s, "} %llu\n", (unsigned long long)f->value(r));
+            sheet_text(s, "} ");
+            sheet_int(s, f->value(r));
+            sheet_text(s, "\n");
         }
 }
 

@@ -8,18 +8,28 @@
 
 #include "base/utf8.h"
 
+enum { STEP_BYTES = 4096 };
+
 void sheet_begin(Sheet *s, Arena *a, size_t most) {
     *s = (Sheet){.arena = a, .at = a->base + a->used, .most = most};
 }
 
-void sheet_put(Sheet *s, const char *bytes, size_t n) {
-    if (s->full || n == 0) return;
-    char *to = n <= s->most - s->len ? arena_try(s->arena, n, 1, 1) : NULL;
-    if (to == NULL) {
+// Takes memory in steps, so that a piece costs little more than its bytes.
+static bool has_room(Sheet *s, size_t n) {
+    if (n <= s->room - s->len) return true;
+    size_t want = n > STEP_BYTES ? n : STEP_BYTES;
+    if (want > s->most - s->room) want = s->most - s->room;
+    if (want > s->arena->cap - s->arena->used) want = s->arena->cap - s->arena->used;
+    if (s->full || n > s->room - s->len + want || arena_try(s->arena, want, 1, 1) == NULL)
         s->full = true;
-        return;
-    }
-    memcpy(to, bytes, n);
+    else
+        s->room += want;
+    return !s->full;
+}
+
+void sheet_put(Sheet *s, const char *bytes, size_t n) {
+    if (s->full || !has_room(s, n)) return;
+    memcpy(s->at + s->len, bytes, n);
     s->len += n;
 }
 
@@ -66,11 +76,23 @@ void sheet_json(Sheet *s, const char *text) {
     sheet_put(s, "\"", 1);
 }
 
+void sheet_int(Sheet *s, uint64_t x) {
+    char  text[24];
+    char *at = text + sizeof text;
+    do *--at = (char)('0' + x % 10);
+    while ((x /= 10) > 0);
+    sheet_put(s, at, (size_t)(text + sizeof text - at));
+}
+
 // The program never leaves the C locale, so the point is a point.
 void sheet_number(Sheet *s, double x) {
     char text[40];
     if (!isfinite(x)) {
         sheet_text(s, "null");
+        return;
+    }
+    if (x >= 0 && x < 1e15 && x == floor(x)) {
+        sheet_int(s, (uint64_t)x);
         return;
     }
     for (int digits = 6; digits <= 17; digits += digits < 15 ? 9 : 2) {
@@ -80,7 +102,17 @@ void sheet_number(Sheet *s, double x) {
     sheet_text(s, text);
 }
 
+static bool is_plain(const char *text) {
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\') return false;
+    return true;
+}
+
 void sheet_label(Sheet *s, const char *text) {
+    if (is_plain(text)) {
+        sheet_text(s, text);
+        return;
+    }
     for (const char *at = text, *end = text + strlen(text); at < end;) {
         const char *start = at;
         uint32_t    point = utf8_next(&at, end);
@@ -96,10 +128,9 @@ void sheet_label(Sheet *s, const char *text) {
 }
 
 Err sheet_end(Sheet *s, Str *out) {
-    if (s->full) {
-        arena_rewind(s->arena, (size_t)(s->at - s->arena->base));
-        return err_set(ERR_LIMIT, "no room for a text of more than %zu bytes", s->len);
-    }
+    size_t start = (size_t)(s->at - s->arena->base);
+    arena_rewind(s->arena, start + (s->full ? 0 : s->len));
+    if (s->full) return err_set(ERR_LIMIT, "no room for a text of more than %zu bytes", s->len);
     *out = (Str){s->at, s->len};
     return ERR_OK;
 }

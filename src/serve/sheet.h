@@ -10,13 +10,14 @@
 typedef struct Sheet {  // nothing else may take from the arena meanwhile
     Arena *arena;
     char  *at;
-    size_t len, most;
+    size_t len, room, most;  // room: taken from the arena so far
     bool   full;
 } Sheet;
 
 void sheet_begin(Sheet *s, Arena *a, size_t most);
 void sheet_put(Sheet *s, const char *bytes, size_t n);
 void sheet_text(Sheet *s, const char *text);
+void sheet_int(Sheet *s, uint64_t x);
 void sheet_printf(Sheet *s, const char *fmt, ...) PRINTF(2, 3);
 // A JSON string with its quotes; NULL: null. Broken UTF-8 becomes U+FFFD, controls are escaped.
 void sheet_json(Sheet *s, const char *text);
