@@ -25,7 +25,7 @@ struct Play {
     const Bench    *bench;
     const BenchRun *run;
     BenchResult    *result;
-    Client         *client;
+    Client         *clients[BENCH_MODELS];  // a model's callers do not wait for another's
     Call           *calls, *free;
     uint32_t        used, open;
     LoopTimer       next, tick;
@@ -134,7 +134,7 @@ static void send_one(Play *p, uint32_t model, TimeNs due) {
                 .due = due,
                 .model = model};
     p->open++;
-    client_submit(p->client, &c->call);
+    client_submit(p->clients[model], &c->call);
     if (counts) hist_record(p->result->lag, c->call.submitted - due);
 }
 
@@ -243,30 +243,47 @@ static Err make_room(const Bench *b, Arena *a, BenchResult *r) {
     return ERR_OK;
 }
 
-Err bench_run(const Bench *b, const BenchRun *run, Arena *a, BenchResult *r) {
+static Err open_clients(Play *p) {
+    const Bench  *b = p->bench;
     ClientOptions o = {.host = b->url.host,
                        .port = b->url.port,
                        .protocol = b->url.protocol,
                        .connections = b->connections,
                        .timeout_ns = b->give_up_ns};
+    for (uint32_t i = 0; i < b->n_models; i++) TRY(client_create(&p->clients[i], b->loop, &o));
+    return ERR_OK;
+}
+
+static void close_clients(Play *p) {
+    for (uint32_t i = 0; i < p->bench->n_models; i++) {
+        if (p->clients[i] == NULL) continue;
+        ClientCounts one = client_counts(p->clients[i]), *all = &p->result->counts;
+        all->connects += one.connects;
+        all->retries += one.retries;
+        all->waited += one.waited;
+        client_destroy(p->clients[i]);
+    }
+}
+
+static TimeNs span_of(const Play *p) {
+    bool early = p->result->halted || p->result->hopeless || p->run->requests > 0;
+    return (early && p->last < p->end ? p->last : p->end) - p->start - p->run->warmup_ns;
+}
+
+Err bench_run(const Bench *b, const BenchRun *run, Arena *a, BenchResult *r) {
     TRY(make_room(b, a, r));
     Play *p = calloc(1, sizeof *p);
     Call *calls = calloc(OPEN_MOST, sizeof *calls);
     Err   e = p != NULL && calls != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for requests");
     if (e == ERR_OK) {
         *p = (Play){.bench = b, .run = run, .result = r, .calls = calls};
-        e = client_create(&p->client, b->loop, &o);
-    }
-    if (e == ERR_OK) {
-        e = play(p);
+        e = open_clients(p);
+        if (e == ERR_OK) e = play(p);
         loop_disarm(b->loop, &p->next);
         loop_disarm(b->loop, &p->tick);
-        TimeNs end = p->last < p->end && run->requests > 0 ? p->last : p->end;
-        if (r->halted || r->hopeless) end = p->last;
-        r->span_ns = end - p->start - run->warmup_ns;
-        r->counts = client_counts(p->client);
+        r->span_ns = span_of(p);
+        close_clients(p);
     }
-    if (p != NULL) client_destroy(p->client);
     free(calls);
     free(p);
     return e;

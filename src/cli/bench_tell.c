@@ -71,6 +71,13 @@ static void put_rows(Table *t, const Bench *b, const BenchResult *r) {
     put_real(t, has_slo(b) ? bench_hit(r->all) : NAN);
 }
 
+Err bench_csv(const Bench *b, const BenchResult *r, Arena *a) {
+    Table t;
+    table_init(&t, a, columns, sizeof columns / sizeof *columns);
+    put_rows(&t, b, r);
+    return table_csv(&t, stdout);
+}
+
 Err bench_print(const Bench *b, const BenchResult *r, Arena *a) {
     Table t;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
@@ -105,8 +112,8 @@ void bench_warn(const Bench *b, const BenchResult *r) {
     if (b->url.protocol == CLIENT_HTTP1 && r->counts.waited * 100 > r->all->sent &&
         hist_count(r->wait) > 0)
         fprintf(stderr,
-                "cotenant: %llu requests waited for one of %u connections, 1 %% of all for %.2f ms "
-                "or longer; more may be allowed with --connections.\n",
+                "cotenant: %llu requests waited for one of their model's %u connections, 1 %% of "
+                "all for %.2f ms or longer; more may be allowed with --connections.\n",
                 (unsigned long long)r->counts.waited, b->connections, percentile_ms(r->wait, 99));
     if (r->halted) fputs("cotenant: stopped early: these are the results so far\n", stderr);
 }

@@ -7,7 +7,8 @@
 #include "cli/bench_peak.h"
 
 MUST_USE Err bench_print(const Bench *b, const BenchResult *r, Arena *a);  // to stdout
-void         bench_warn(const Bench *b, const BenchResult *r);             // to stderr
+MUST_USE Err bench_csv(const Bench *b, const BenchResult *r, Arena *a);
+void         bench_warn(const Bench *b, const BenchResult *r);  // to stderr
 // A new document; NULL: no memory.
 json_t *bench_json(const Bench *b, const BenchRun *run, const BenchResult *r);
 json_t *bench_peak_json(const BenchPeak *p);

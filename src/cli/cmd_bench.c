@@ -24,7 +24,7 @@ typedef struct Options {
     double      rate, percentile, min_hit, precision;
     const char *max_p99;
     int64_t     batch, connections, seed, requests, closed;
-    bool        find_max, check, json;
+    bool        find_max, check, csv, json;
 } Options;
 
 typedef struct Job {
@@ -57,14 +57,17 @@ static void say_probe(void *self, double rate, double hit, bool met) {
 static Err choose_form(const char *word, Bench *b) {
     bool grpc = b->url.protocol == CLIENT_HTTP2;
     b->form = grpc ? BENCH_GRPC : BENCH_REST;
-    if (word == NULL || (grpc && strcmp(word, "grpc") == 0)) return ERR_OK;
-    if (grpc) return err_set(ERR_ARG, "--protocol %s does not go with grpc://", word);
-    if (strcmp(word, "json") == 0)
+    if (word == NULL) return ERR_OK;
+    if (strcmp(word, "grpc") == 0) {
+        b->form = BENCH_GRPC;
+        b->url.protocol = CLIENT_HTTP2;
+    } else if (grpc) {
+        return err_set(ERR_ARG, "--protocol %s does not go with grpc://", word);
+    } else if (strcmp(word, "json") == 0) {
         b->form = BENCH_JSON;
-    else if (strcmp(word, "grpc") == 0)
-        return err_set(ERR_ARG, "--protocol grpc: give the address as grpc://HOST:PORT");
-    else if (strcmp(word, "rest") != 0)
+    } else if (strcmp(word, "rest") != 0) {
         return err_set(ERR_ARG, "--protocol %s: there are rest, json and grpc", word);
+    }
     return ERR_OK;
 }
 
@@ -184,6 +187,7 @@ static Err tell(Job *j) {
         return ERR_OK;
     }
     if (j->o->json) return ERR_OK;
+    if (j->o->csv) return bench_csv(&j->bench, &j->result, &j->arena);
     TRY(bench_print(&j->bench, &j->result, &j->arena));
     if (!j->o->find_max) return ERR_OK;
     printf("\n%.1f requests/s is the highest rate at which %g %% of each model's requests are in "
@@ -259,7 +263,7 @@ int cmd_bench(const Command *c, int argc, char **argv) {
         {"requests", ARG_INT, &o.requests, "N", "ends after so many, if that is earlier", 1,
          INT64_MAX},
         {"protocol", ARG_TEXT, &o.protocol, "P",
-         "rest (binary tensors), json, or grpc (grpc://...)", 0, 0},
+         "rest (binary tensors), json, or grpc (as grpc://...)", 0, 0},
         {"batch", ARG_INT, &o.batch, "N", "first dimension, where it is open (default 1)", 1,
          65536},
         {"shape", ARG_LIST, &o.shapes, "INPUT:1x3x8x8", "of an input; MODEL/INPUT: of one model's",
@@ -271,7 +275,8 @@ int cmd_bench(const Command *c, int argc, char **argv) {
         {"closed", ARG_INT, &o.closed, "N", "closed loop: N at once, each waits for its answer", 1,
          65536},
         {"arrivals", ARG_TEXT, &o.arrivals, "FILE", "rows seconds,model instead of a rate", 0, 0},
-        {"connections", ARG_INT, &o.connections, "N", "at most (default 256)", 1, 65536},
+        {"connections", ARG_INT, &o.connections, "N", "at most, for each model (default 256)", 1,
+         65536},
         {"give-up", ARG_TEXT, &o.give_up, "TIME", "for one answer (default 30s)", 0, 0},
         {"seed", ARG_INT, &o.seed, "S", "of arrivals and inputs (default 1)", 0, INT64_MAX},
         {"percentile", ARG_REAL, &o.percentile, "P", "--find-max: percent in time (default 95)", 1,
@@ -287,6 +292,7 @@ int cmd_bench(const Command *c, int argc, char **argv) {
         {"max-p99", ARG_TEXT, &o.max_p99, "TIME", "as --threshold p99=TIME", 0, 0},
         {"records", ARG_TEXT, &o.records, "FILE",
          "each request as a row; --arrivals reads it again", 0, 0},
+        {"csv", ARG_FLAG, &o.csv, NULL, "the table as CSV", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
     const char *rest[1] = {NULL};
