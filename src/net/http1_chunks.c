@@ -1,5 +1,7 @@
 #include "net/http1_chunks.h"
 
+#include "net/http1_head.h"
+
 enum { HTTP1_DIGITS = 15, HTTP1_EXTRA = 16384 };
 
 static int http1_hex(unsigned char b) {
@@ -18,7 +20,23 @@ static bool http1_size(Http1Chunks *c, unsigned char b) {
         return ++c->digits <= HTTP1_DIGITS;
     }
     c->state = b == '\r' ? HTTP1_SIZE_LF : HTTP1_EXTENSION;
+    c->column = 0;
     return c->digits > 0 && (b == '\r' || b == ';');
+}
+
+static bool http1_extension(Http1Chunks *c, unsigned char b) {
+    bool value = c->state == HTTP1_EXTENSION_VALUE;
+    if (http1_token(b)) {
+        c->column++;
+        return true;
+    }
+    if (c->column == 0) return false;
+    c->column = 0;
+    if (b == '\r')
+        c->state = HTTP1_SIZE_LF;
+    else
+        c->state = b == '=' ? HTTP1_EXTENSION_VALUE : HTTP1_EXTENSION;
+    return b == '\r' || b == ';' || (b == '=' && !value);
 }
 
 static bool http1_trailer(Http1Chunks *c, unsigned char b) {
@@ -40,8 +58,7 @@ static bool http1_chunk_byte(Http1Chunks *c, unsigned char b) {
     switch (c->state) {
     case HTTP1_SIZE: return http1_size(c, b);
     case HTTP1_EXTENSION:
-        if (b == '\r') c->state = HTTP1_SIZE_LF;
-        return b == '\r' || http1_plain(b);
+    case HTTP1_EXTENSION_VALUE: return http1_extension(c, b);
     case HTTP1_SIZE_LF:
         c->column = 0;
         return http1_go(c, b == '\n', c->left ? HTTP1_DATA : HTTP1_TRAILER);

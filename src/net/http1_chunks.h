@@ -5,7 +5,8 @@
 
 typedef enum Http1ChunkState {
     HTTP1_SIZE,
-    HTTP1_EXTENSION,
+    HTTP1_EXTENSION,  // ;name or ;name=value
+    HTTP1_EXTENSION_VALUE,
     HTTP1_SIZE_LF,
     HTTP1_DATA,
     HTTP1_DATA_CR,
@@ -20,7 +21,7 @@ typedef struct Http1Chunks {  // zeroed: at the first chunk
     Http1ChunkState state;
     uint64_t        left;    // bytes of this chunk
     uint32_t        digits;  // of its size
-    uint32_t        column;  // of a trailer's line
+    uint32_t        column;  // of an extension's word, of a trailer's line
     size_t          extra;   // bytes that are no data, since there was some
 } Http1Chunks;
 

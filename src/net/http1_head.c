@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-static bool http1_tchar(unsigned char c) {
+bool http1_token(unsigned char c) {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
     return c > ' ' && c < 127 && strchr("!#$%&'*+-.^_`|~", c);
 }
@@ -30,7 +30,7 @@ static uint32_t http1_scan_byte(Http1Scan *s, unsigned char c, const char **why)
         return http1_no(400, why, "a header that goes on in a second line");
     if (c == ':' && s->at > s->line)
         s->value = true;
-    else if (!http1_tchar(c))
+    else if (!http1_token(c))
         return http1_no(400, why, "a header's name has a strange byte");
     return 0;
 }

@@ -24,6 +24,8 @@ typedef struct Http1Head {
     InflateKind     packing;
 } Http1Head;
 
+bool http1_token(unsigned char c);  // a byte that words may have
+
 // A status to refuse with, or 0, and then *end is where the head ends, 0: not there yet.
 // *why is what to tell the client.
 uint32_t http1_scan(Http1Scan *s, const char *at, size_t len, size_t *end, const char **why);

@@ -119,11 +119,11 @@ static void listener_reap(void *self) {
     TimeNs    now = loop_now(l->loop);
     listener_bury(l);
     if (now - l->trimmed >= LISTENER_TRIM) {
-        slab_trim(&l->slabs);
-        slab_trim(&l->pages);
+        slab_trim(l->slabs);
+        slab_trim(l->pages);
         l->trimmed = now;
     }
-    bool spare = l->slabs.spare || l->pages.spare || l->counts.open;
+    bool spare = l->slabs->spare || l->pages->spare || l->counts.open;
     CHECK(loop_arm(l->loop, &l->reap, spare ? now + LISTENER_TRIM : INT64_MAX) == ERR_OK);
 }
 
@@ -171,9 +171,10 @@ Err listener_open(Listener **out, Loop *loop, const ListenerOptions *o) {
     l->retry = (LoopTimer){.fire = listener_again, .self = l};
     l->reap = (LoopTimer){.fire = listener_reap, .self = l};
     l->room = l->options.limits.connections;
-    l->slabs.most = l->options.limits.held_bytes;
-    l->pages.most = SIZE_MAX;
-    Err e = listener_start(l);
+    l->slabs = slab_pool_new(l->options.limits.held_bytes);
+    l->pages = slab_pool_new(SIZE_MAX);
+    Err e =
+        l->slabs && l->pages ? listener_start(l) : err_set(ERR_LIMIT, "no memory for a listener");
     if (e != ERR_OK) {
         listener_close(l);
         return e;
@@ -186,7 +187,7 @@ const char *listener_address(const Listener *l) { return l->text; }
 
 ListenerCounts listener_counts(const Listener *l) {
     ListenerCounts c = l->counts;
-    c.held_bytes = l->slabs.held;
+    c.held_bytes = l->slabs->held;
     return c;
 }
 
@@ -213,8 +214,8 @@ void listener_close(Listener *l) {
     loop_disarm(l->loop, &l->retry);
     loop_disarm(l->loop, &l->reap);
     listener_bury(l);
-    slab_finish(&l->slabs);
-    slab_finish(&l->pages);
+    slab_pool_close(l->slabs);
+    slab_pool_close(l->pages);
     free(l);
 }
 

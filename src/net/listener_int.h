@@ -20,7 +20,7 @@ struct Listener {
     Stream           *oldest, *newest;  // open
     Stream           *dead;             // closed in this round
     uint32_t          room;             // connections at once, as far as is known now
-    SlabPool          slabs, pages;
+    SlabPool         *slabs, *pages;
     ListenerCounts    counts;
     TimeNs            trimmed;
     TimeNs            date_until;

@@ -116,17 +116,30 @@ void slab_trim(SlabPool *p) {
     }
 }
 
-void slab_finish(SlabPool *p) {
+SlabPool *slab_pool_new(size_t most) {
+    SlabPool *p = calloc(1, sizeof *p);
+    if (p) p->most = most;
+    return p;
+}
+
+void slab_pool_close(SlabPool *p) {
+    if (!p) return;
     for (uint32_t class = SLAB_LEAST; class < SLAB_CLASSES; class ++)
         while (p->free[class]) slab_free(slab_pop(p, class));
+    p->closed = true;
+    if (p->n_lent == 0) free(p);
 }
 
 static void slab_return(ExchangeBody *b) {
-    Slab *s = (Slab *)((char *)b - offsetof(Slab, lent));
-    slab_give(s->pool, s);
+    Slab     *s = (Slab *)((char *)b - offsetof(Slab, lent));
+    SlabPool *p = s->pool;
+    p->n_lent--;
+    slab_give(p, s);
+    if (p->closed) slab_pool_close(p);
 }
 
 ExchangeBody *slab_lend(SlabPool *p, Slab *s) {
+    p->n_lent++;
     s->pool = p;
     s->lent.give = slab_return;
     return &s->lent;

@@ -23,7 +23,12 @@ typedef struct SlabPool {
     size_t spare;       // bytes that wait
     Slab  *free[SLAB_CLASSES];
     uint32_t n_free[SLAB_CLASSES], least[SLAB_CLASSES];  // least: since the last trim
+    uint32_t n_lent;                                     // to somebody who outlives an exchange
+    bool     closed;                                     // it goes with the last that is lent
 } SlabPool;
+
+SlabPool *slab_pool_new(size_t most);    // NULL: no memory
+void      slab_pool_close(SlabPool *p);  // accepts NULL; all are given back but those lent
 
 // size bytes or more; NULL: no memory, or most is held.
 Slab *slab_take(SlabPool *p, size_t size);
@@ -31,6 +36,5 @@ Slab *slab_take(SlabPool *p, size_t size);
 bool  slab_touch(SlabPool *p, Slab *s, size_t used);
 Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size);  // moves; NULL: s is as it was
 void  slab_give(SlabPool *p, Slab *s);                            // accepts NULL
-ExchangeBody *slab_lend(SlabPool *p, Slab *s);  // to somebody who outlives its exchange
-void slab_trim(SlabPool *p);    // what nobody needed since the last time goes back to the system
-void slab_finish(SlabPool *p);  // all that waits
+void  slab_trim(SlabPool *p);  // what nobody needed since the last time goes back to the system
+ExchangeBody *slab_lend(SlabPool *p, Slab *s);  // the pool may be closed before it comes back

@@ -137,8 +137,8 @@ Stream *stream_adopt(Listener *l, int fd) {
 const ListenerLimits  *stream_limits(const Stream *s) { return &s->listener->options.limits; }
 const ExchangeHandler *stream_handler(const Stream *s) { return &s->listener->options.handler; }
 ListenerCounts        *stream_counts(Stream *s) { return &s->listener->counts; }
-SlabPool              *stream_slabs(Stream *s) { return &s->listener->slabs; }
-SlabPool              *stream_pages(Stream *s) { return &s->listener->pages; }
+SlabPool              *stream_slabs(Stream *s) { return s->listener->slabs; }
+SlabPool              *stream_pages(Stream *s) { return s->listener->pages; }
 
 Str stream_date(Stream *s) {
     Listener *l = s->listener;
