@@ -39,13 +39,16 @@ static bool http1_extension(Http1Chunks *c, unsigned char b) {
     return b == '\r' || b == ';' || (b == '=' && !value);
 }
 
+// Trailers are of no use, but they have to look like headers.
 static bool http1_trailer(Http1Chunks *c, unsigned char b) {
     if (b == '\r') {
         c->state = c->column == 0 ? HTTP1_LAST_LF : HTTP1_TRAILER_LF;
-        return true;
+        return c->column == 0 || c->value;
     }
-    bool folded = c->column++ == 0 && (b == ' ' || b == '\t');
-    return !folded && http1_plain(b);
+    if (c->value) return http1_plain(b);
+    c->value = b == ':' && c->column > 0;
+    c->column++;
+    return c->value || http1_token(b);
 }
 
 static bool http1_go(Http1Chunks *c, bool fits, Http1ChunkState next) {
@@ -61,6 +64,7 @@ static bool http1_chunk_byte(Http1Chunks *c, unsigned char b) {
     case HTTP1_EXTENSION_VALUE: return http1_extension(c, b);
     case HTTP1_SIZE_LF:
         c->column = 0;
+        c->value = false;
         return http1_go(c, b == '\n', c->left ? HTTP1_DATA : HTTP1_TRAILER);
     case HTTP1_DATA_CR: return http1_go(c, b == '\r', HTTP1_DATA_LF);
     case HTTP1_DATA_LF: c->digits = 0; return http1_go(c, b == '\n', HTTP1_SIZE);

@@ -22,6 +22,7 @@ typedef struct Http1Chunks {  // zeroed: at the first chunk
     uint64_t        left;    // bytes of this chunk
     uint32_t        digits;  // of its size
     uint32_t        column;  // of an extension's word, of a trailer's line
+    bool            value;   // past a trailer's colon
     size_t          extra;   // bytes that are no data, since there was some
 } Http1Chunks;
 

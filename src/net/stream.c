@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -140,6 +141,17 @@ ListenerCounts        *stream_counts(Stream *s) { return &s->listener->counts; }
 SlabPool              *stream_slabs(Stream *s) { return s->listener->slabs; }
 SlabPool              *stream_pages(Stream *s) { return s->listener->pages; }
 
+// strftime would write it in the user's language.
+static size_t stream_write_date(const struct tm *t, char out[LISTENER_DATE]) {
+    static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    int n = snprintf(out, LISTENER_DATE, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+                     days[t->tm_wday], t->tm_mday, months[t->tm_mon], t->tm_year + 1900, t->tm_hour,
+                     t->tm_min, t->tm_sec);
+    return n > 0 && n < LISTENER_DATE ? (size_t)n : 0;
+}
+
 Str stream_date(Stream *s) {
     Listener *l = s->listener;
     if (stream_now(s) >= l->date_until) {
@@ -147,7 +159,7 @@ Str stream_date(Stream *s) {
         time_t    seconds = wall / 1000000000;
         struct tm tm;
         gmtime_r(&seconds, &tm);
-        l->date_len = strftime(l->date, sizeof l->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+        l->date_len = stream_write_date(&tm, l->date);
         l->date_until = stream_now(s) + 1000000000 - wall % 1000000000;
     }
     return (Str){l->date, l->date_len};

@@ -29,7 +29,7 @@ typedef struct Case {
     LoopPost    post;
     Seen        ours[MOST], theirs[MOST];
     size_t      n_ours, n_theirs, open;
-    bool        body;
+    bool        body, trailer;
 } Case;
 
 static Case fuzz;
@@ -132,6 +132,7 @@ static int their_bytes(llhttp_t *p, const char *at, size_t len) {
 
 static int their_name(llhttp_t *p, const char *at, size_t len) {
     (void)p;
+    fuzz.trailer = fuzz.body;
     if (!fuzz.body) add_lower(&their()->sum, at, len);
     return 0;
 }
@@ -160,7 +161,7 @@ static int their_end(llhttp_t *p) {
     (void)p;
     if (fuzz.n_theirs + 1 < MOST) fuzz.n_theirs++;
     fuzz.theirs[fuzz.n_theirs] = (Seen){0};
-    fuzz.body = false;
+    fuzz.body = fuzz.trailer = false;
     return 0;
 }
 
@@ -177,15 +178,17 @@ static void fuzz_reference(const char *at, size_t len) {
     llhttp_init(&p, HTTP_REQUEST, &on);
     fuzz.theirs[0] = (Seen){0};
     fuzz.n_theirs = 0;
-    fuzz.body = false;
+    fuzz.body = fuzz.trailer = false;
     while (at < end && llhttp_execute(&p, at, (size_t)(end - at)) == HPE_PAUSED_UPGRADE) {
         at = llhttp_get_error_pos(&p);
         llhttp_resume_after_upgrade(&p);
     }
 }
 
+// Trailers are dropped unread here. llhttp may still find one that it does not like.
 static void fuzz_compare(void) {
     for (size_t i = 0; i < fuzz.n_ours && i + 1 < MOST; i++) {
+        if (i == fuzz.n_theirs && fuzz.trailer) return;
         if (i >= fuzz.n_theirs) abort();
         if (fuzz.ours[i].whole && fuzz.ours[i].sum != fuzz.theirs[i].sum) abort();
     }

@@ -94,6 +94,10 @@ static void host_request(void *self, Exchange *x) {
         a = (Answer){.status = 204};
     } else if (host_is(x->path, "/close")) {
         a.close = true;
+    } else if (host_is(x->path, "/extra")) {
+        a.extra[0] = (ExchangeHeader){{"X-Bad", 5}, {"a\r\nX-Worse: b", 13}};
+        a.extra[1] = (ExchangeHeader){{"X-Long", 6}, {h->big, host_number(x->query)}};
+        a.n_extra = 2;
     } else if (!host_is(x->path, "/echo")) {
         a.status = 404;
     }

@@ -10,7 +10,8 @@
 
 // What it answers, by path: /echo the body, /later the same after a moment, /early in head() with
 // 503, /big?N N bytes, /hold nothing, /aligned?N the body's address + N modulo 64, /close the body
-// and closes, /none 204. Any other: 404. A query "most=N" limits the body, at any path.
+// and closes, /none 204, /extra?N a header that is no header, and one of N bytes. Any other: 404. A
+// query "most=N" limits the body, at any path.
 typedef struct Host Host;
 
 Host          *host_open(const ListenerLimits *limits);  // on a free port of the loopback

@@ -164,6 +164,23 @@ static void head_has_the_length_and_no_body(void **state) {
     host_close(h);
 }
 
+static void headers_of_answers_cannot_break_out(void **state) {
+    (void)state;
+    Host *h = host_open(NULL);
+    int   fd = host_connect(h);
+    host_text(fd, "GET /extra?100000 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    host_receive(fd, body, ROOM);
+    assert_null(strstr(body, "Worse"));
+    const char *text = strstr(body, "X-Long: ");
+    assert_non_null(text);
+    assert_int_equal(strcspn(text + 8, "\r"), 100000);
+    const char *date = strstr(body, "Date: ");
+    assert_non_null(date);
+    assert_int_equal(strcspn(date, "\r"), strlen("Date: Sun, 06 Nov 1994 08:49:37 GMT"));
+    close(fd);
+    host_close(h);
+}
+
 static void who_expects_is_told_to_go_on(void **state) {
     (void)state;
     Host *h = host_open(NULL);
@@ -257,6 +274,7 @@ int main(void) {
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
         cmocka_unit_test(keep_alive_is_as_the_version_and_the_client_say),
         cmocka_unit_test(head_has_the_length_and_no_body),
+        cmocka_unit_test(headers_of_answers_cannot_break_out),
         cmocka_unit_test(who_expects_is_told_to_go_on),
         cmocka_unit_test(an_early_answer_drops_the_body_and_goes_on),
         cmocka_unit_test(half_closed_clients_get_their_answer),

@@ -88,6 +88,7 @@ static const Row rows[] = {
     {"chunk ended by a bare LF", CHUNKED "5\r\nhello\n0\r\n\r\n", 0, 400},
     {"extension with a control character", CHUNKED "5;\1\r\nhello\r\n0\r\n\r\n", 0, 400},
     {"trailer with a bare LF", CHUNKED "0\r\nX: y\n\r\n", 0, 400},
+    {"trailer without a colon", CHUNKED "0\r\nX\r\n\r\n", 0, 400},
     {"folded trailer", CHUNKED "0\r\n X: y\r\n\r\n", 0, 400},
     {"lower-case method", "get /echo HTTP/1.1\r\n" HOST "\r\n", 0, 400},
     {"unknown method", "FETCH /echo HTTP/1.1\r\n" HOST "\r\n", 0, 400},
