@@ -12,11 +12,16 @@
 
 enum { LOOP_EVENTS = 256, LOOP_TIMERS = 64 };
 
+typedef struct LoopSlot {
+    TimeNs     at;
+    LoopTimer *timer;
+} LoopSlot;
+
 struct Loop {
     int                 epoll_fd, wake_fd;
     bool                coarse;  // the system waits in whole milliseconds only
     TimeNs              now;
-    LoopTimer         **timers;  // a heap, the earliest first
+    LoopSlot           *timers;  // a heap, the earliest first
     uint32_t            n_timers, cap_timers;
     struct epoll_event  events[LOOP_EVENTS];
     int                 n_events, at_event;  // of the round under way
@@ -82,13 +87,13 @@ void loop_forget(Loop *l, LoopFd *f) {
 }
 
 static void loop_put(Loop *l, uint32_t place, LoopTimer *t) {
-    l->timers[place] = t;
+    l->timers[place] = (LoopSlot){t->at, t};
     t->place = place + 1;
 }
 
 static void loop_up(Loop *l, uint32_t place, LoopTimer *t) {
-    while (place > 0 && l->timers[(place - 1) / 2]->at > t->at) {
-        loop_put(l, place, l->timers[(place - 1) / 2]);
+    while (place > 0 && l->timers[(place - 1) / 2].at > t->at) {
+        loop_put(l, place, l->timers[(place - 1) / 2].timer);
         place = (place - 1) / 2;
     }
     loop_put(l, place, t);
@@ -96,15 +101,15 @@ static void loop_up(Loop *l, uint32_t place, LoopTimer *t) {
 
 static void loop_down(Loop *l, uint32_t place, LoopTimer *t) {
     for (uint32_t child; (child = 2 * place + 1) < l->n_timers; place = child) {
-        if (child + 1 < l->n_timers && l->timers[child + 1]->at < l->timers[child]->at) child++;
-        if (l->timers[child]->at >= t->at) break;
-        loop_put(l, place, l->timers[child]);
+        if (child + 1 < l->n_timers && l->timers[child + 1].at < l->timers[child].at) child++;
+        if (l->timers[child].at >= t->at) break;
+        loop_put(l, place, l->timers[child].timer);
     }
     loop_put(l, place, t);
 }
 
 static void loop_settle(Loop *l, uint32_t place, LoopTimer *t) {
-    if (place > 0 && l->timers[(place - 1) / 2]->at > t->at)
+    if (place > 0 && l->timers[(place - 1) / 2].at > t->at)
         loop_up(l, place, t);
     else
         loop_down(l, place, t);
@@ -112,8 +117,8 @@ static void loop_settle(Loop *l, uint32_t place, LoopTimer *t) {
 
 static Err loop_more_timers(Loop *l) {
     if (l->n_timers < l->cap_timers) return ERR_OK;
-    uint32_t    cap = l->cap_timers * 2;
-    LoopTimer **more = realloc(l->timers, cap * sizeof *more);
+    uint32_t  cap = l->cap_timers * 2;
+    LoopSlot *more = realloc(l->timers, cap * sizeof *more);
     if (!more) return err_set(ERR_LIMIT, "no memory for %u timers", cap);
     l->timers = more;
     l->cap_timers = cap;
@@ -136,7 +141,7 @@ Err loop_arm(Loop *l, LoopTimer *t, TimeNs at) {
 void loop_disarm(Loop *l, LoopTimer *t) {
     if (t->place == 0) return;
     uint32_t   place = t->place - 1;
-    LoopTimer *last = l->timers[--l->n_timers];
+    LoopTimer *last = l->timers[--l->n_timers].timer;
     t->place = 0;
     if (last != t) loop_settle(l, place, last);
 }
@@ -191,7 +196,7 @@ static void loop_take_events(Loop *l) {
 // A timer that arms itself again for now has to wait for the next round.
 static void loop_take_timers(Loop *l) {
     for (uint32_t most = l->n_timers; most > 0 && l->n_timers > 0; most--) {
-        LoopTimer *t = l->timers[0];
+        LoopTimer *t = l->timers[0].timer;
         if (t->at > l->now) break;
         loop_disarm(l, t);
         t->fire(t->self);
@@ -201,8 +206,8 @@ static void loop_take_timers(Loop *l) {
 // How long to wait; -1: until something happens.
 static TimeNs loop_patience(const Loop *l) {
     if (atomic_load(&l->posts) || atomic_load(&l->stop)) return 0;
-    if (l->n_timers == 0 || l->timers[0]->at == INT64_MAX) return -1;
-    TimeNs left = l->timers[0]->at - clock_now(clock_steady());
+    if (l->n_timers == 0 || l->timers[0].at == INT64_MAX) return -1;
+    TimeNs left = l->timers[0].at - clock_now(clock_steady());
     return left > 0 ? left : 0;
 }
 

@@ -17,7 +17,7 @@ static uint32_t slab_class(size_t size) {
 }
 
 static uint32_t slab_class_of(const Slab *s) {
-    return (uint32_t)__builtin_ctzll((unsigned long long)(s->size + SLAB_RECORD));
+    return (uint32_t)__builtin_ctzl(s->size + SLAB_RECORD);
 }
 
 static Slab *slab_new(uint32_t class) {

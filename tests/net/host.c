@@ -1,4 +1,4 @@
-#include "host.h"
+#include "tests/net/host.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>

@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "base/rng.h"
-#include "host.h"
+#include "tests/net/host.h"
 #include "net/inflate.h"
 
 enum { ROOM = 1 << 20 };

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "tests/net/host.h"
 
 enum { ROOM = 1 << 16 };
 static char body[ROOM];

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "tests/net/host.h"
 
 enum { ROOM = 1 << 20 };
 static char body[ROOM];

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "host.h"
+#include "tests/net/host.h"
 
 enum { ROOM = 1 << 20, MS = 1000000 };
 static char body[ROOM];
