@@ -14,7 +14,7 @@ typedef struct Options {
     ArgList      sets;
     double       rate;  // 0: half of what the cores could do
     int64_t      seed, requests;
-    bool         json;
+    bool         json, admit;
 } Options;
 
 static const Column columns[] = {
@@ -112,6 +112,7 @@ static Err run_in(const Options *o, const Venue *s, Arena *a) {
                   .rate = o->rate > 0 ? o->rate : s->capacity / 2,
                   .seed = (uint64_t)o->seed,
                   .requests = (uint32_t)o->requests,
+                  .admit = o->admit,
                   .records = keep ? record_list(&records) : (RecordSink){0}};
     TRY(venue_run(s, &r, a, &run, &result));
     if (o->records != NULL) TRY(saga_write(o->records, s, &run, &o->sets, &records));
@@ -142,6 +143,13 @@ static int run_command(const Options *o) {
         {"seed", ARG_INT, &(o).seed, "S", "of the arrivals (default 1)", 0, INT64_MAX},            \
         {"slack", ARG_REAL, &(o).venue.slack, "K", "QoS: K times the latency alone on all cores",  \
          0,       1000000},                                                                        \
+        {"admit",                                                                                  \
+         ARG_FLAG,                                                                                 \
+         &(o).admit,                                                                               \
+         NULL,                                                                                     \
+         "who asks for more than its share is refused when it comes",                              \
+         0,                                                                                        \
+         0},                                                                                       \
         {"records", ARG_TEXT, &(o).records, "FILE", "keep what happened, as JSON lines", 0, 0},    \
         {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {            \
         "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                     \

@@ -72,6 +72,7 @@ Err venue_run(const Venue *s, const VenueRun *r, Arena *a, NodeRun *run, NodeRes
                      .seed = r->seed,
                      .records = r->records,
                      .skip = n / 20,
+                     .admit = r->admit,
                      .give_up = r->give_up};
     TRY(arrivals_poisson(a, (Rng){r->seed}, r->rate, s->share, s->mix.n, n, &run->arrivals));
     return venue_play(s, run, a, out);

@@ -40,6 +40,7 @@ typedef struct VenueRun {
     uint64_t   seed;
     uint32_t   requests;  // 0: as many as come in VENUE_SECONDS, live; 2000 in virtual time
     double     give_up;   // see NodeRun
+    bool       admit;     // likewise
     RecordSink records;
 } VenueRun;
 

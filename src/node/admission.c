@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { PLAN_NS = 10000000, MEMORY_NS = 250000000, LOST_NS = 1000000000 };
+enum { PLAN_NS = 10000000, MEMORY_NS = 100000000, LOST_NS = 1000000000 };
 
 static const double share = 0.92;   // of the cores that may be promised
 static const double burst = 0.5;    // of a target that may be promised at once

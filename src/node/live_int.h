@@ -78,6 +78,7 @@ typedef struct LiveRequest {  // beside NodeRequest
     uint32_t   behind, waiting;  // when it came
     uint32_t   ticks;            // of the watchdog, in this block
     bool       gone;             // ended by the plan at hand
+    bool       behind_all;       // goes after everybody who can still be in time
     bool       relieved;         // its block was started by us, for it starved
     bool       halted;           // its block has ended and no other began
 } LiveRequest;
@@ -141,6 +142,7 @@ struct NodeLive {
     TimeNs              expiry;    // none that waits is over before that
     TimeNs              relief;    // nobody who starves is looked for before that
     uint32_t            n_late;    // requests that may be late
+    uint32_t            n_behind;  // requests behind all others
     Admission           admission;
     Watch               watch;
     LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
@@ -161,6 +163,7 @@ Cores    live_free(const NodeLive *l);                // cores for new blocks
 uint32_t live_kept(const NodeLive *l);                // cores that are kept for tenants
 uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept);  // of free cores
 uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores; UINT32_MAX
+void     live_put_behind(NodeLive *l, uint32_t i);       // all others, until it ends
 void     live_wake(NodeLive *l, TimeNs at);              // a step then, at the latest
 void     live_record(NodeLive *l, Record r);
 // It leaves when the whole plan was carried out, because indices would move otherwise.

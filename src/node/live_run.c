@@ -169,6 +169,7 @@ Err node_live_run(NodeLive *l, const NodeRun *run, Arena *a, NodeResult *out) {
     l->counts = (LiveCounts){0};
     atomic_store(&l->waking_ns, 0);
     uint64_t first = l->next_id;
+    l->o.admit = run->admit;
     atomic_store(&l->recording, run->records.put != NULL);
     turn_leave(l);
     p.origin = now() + LEAD_NS;

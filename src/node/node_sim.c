@@ -118,6 +118,13 @@ static void count_layer(const Sim *s, const SimBlock *b, SimExtra *e, const Node
     if (lost > 0) e->conflict_ns += lost;
 }
 
+static void learn_work(Sim *s, const SimBlock *b, double core_ns) {
+    const NodeModel *m = b->model;
+    double           alone = (double)node_rest(m, m->rest_best, b->layer, 0, 0) -
+                   (double)node_rest(m, m->rest_best, b->layer + 1, 0, 0);
+    admission_note(&s->admission, b->tenant, alone, core_ns, 0);
+}
+
 // True when the block ended.
 static bool end_layer(Sim *s, SimBlock *b) {
     uint32_t     x = request_of(s, b);
@@ -126,6 +133,7 @@ static bool end_layer(Sim *s, SimBlock *b) {
     count_layer(s, b, &s->extras[x], r);
     r->computed += (TimeNs)took;
     s->result->busy_core_ns += took;
+    if (s->run->admit && !b->starting) learn_work(s, b, took);
     if (b->starting)
         b->starting = false;
     else
@@ -174,6 +182,8 @@ static void arrive(Sim *s) {
                                           .request = i,
                                           .tenant = at->tenant,
                                           .deadline = at->at + t->qos_ns});
+    if (s->run->admit && !admission_allows(&s->admission, at->tenant, s->now))
+        sim_answer(s, x, OUTCOME_REJECTED, "cannot meet its deadline behind what is before it");
 }
 
 static TimeNs next_finish(const Sim *s) {
@@ -181,6 +191,17 @@ static TimeNs next_finish(const Sim *s) {
     for (uint32_t i = 0; i < s->n_running; i++)
         if (s->blocks[s->order[i]].finish < t) t = s->blocks[s->order[i]].finish;
     return t;
+}
+
+// Where deadlines are promised, who waits until it is late is over.
+static bool drop_late(Sim *s) {
+    bool dropped = false;
+    for (uint32_t i = s->n_waiting; s->run->admit && i-- > 0;) {
+        if (s->requests[s->waiting[i]].deadline >= s->now) continue;
+        sim_answer(s, s->waiting[i], OUTCOME_REJECTED, "cannot meet its deadline on all cores");
+        dropped = true;
+    }
+    return dropped;
 }
 
 // All that happens now. True when a policy has something to decide.
@@ -197,7 +218,7 @@ static bool happen(Sim *s) {
         if (s->run->arrivals.at[s->next_arrival].at > s->now) break;
         arrive(s);
     }
-    return news;
+    return drop_late(s) || news;
 }
 
 // Requests whose deadline has passed without an answer are missed, whatever comes.
@@ -239,6 +260,18 @@ static void prepare(Sim *s, Arena *a) {
     s->free = cores_all(cores);
     s->n_free = cores;
     s->wake = INT64_MAX;
+}
+
+static Err prepare_admission(Sim *s, Arena *a) {
+    const NodeSetup *setup = &s->run->setup;
+    TRY(admission_init(&s->admission, setup->n_tenants, a));
+    s->admission.cores = setup->machine->n_cores;
+    for (uint32_t i = 0; i < setup->n_tenants; i++) {
+        const NodeTenant *t = &setup->tenants[i];
+        double            alone = (double)node_rest(t->model, t->model->rest_best, 0, 0, 0);
+        admission_join(&s->admission, i, alone, t->qos_ns, 0);
+    }
+    return ERR_OK;
 }
 
 static void prepare_policy(Sim *s, Arena *a) {
@@ -311,8 +344,10 @@ Err node_sim(const NodeRun *run, const NodeMachineSpec *spec, Arena *a, NodeResu
     TRY(arena_init(&memory, (size_t)1 << 36));
     prepare(&s, &memory);
     prepare_policy(&s, &memory);
-    go(&s);
+    Err e = prepare_admission(&s, &memory);
+    if (e == ERR_OK) go(&s);
     arena_finish(&memory);
+    TRY(e);
     check_balance(&r);
     if (r.n > 0) r.span = s.now - run->arrivals.at[0].at;
     *out = r;

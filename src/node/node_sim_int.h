@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/rng.h"
+#include "node/admission.h"
 #include "node/demand.h"
 #include "node/node_sim.h"
 
@@ -63,6 +64,7 @@ typedef struct Sim {
     uint64_t              *named;    // [requests] the decision that named it last
     uint32_t              *cursors;  // [tenants] the first arrival whose deadline may be ahead
     uint32_t               missed, answered;
+    Admission              admission;
 } Sim;
 
 // Blocks.

@@ -16,6 +16,7 @@ typedef struct NodeRun {
     uint64_t          seed;  // of whatever chance there is in the machine
     RecordSink        records;
     uint32_t          skip;     // the first so many requests are not counted: the queues fill
+    bool              admit;    // what is beyond a tenant's share is refused: see Admission
     double            give_up;  // ends once more than this part is missed for sure; 0: never
 } NodeRun;
 

@@ -29,6 +29,7 @@ static void forget(NodeLive *l, uint32_t i) {
     l->n_halted -= x->halted;
     l->n_ranked -= x->ask.priority > 0;
     l->n_late -= x->ask.late_ok;
+    l->n_behind -= x->behind_all;
     live_release(l, x->rule);
     give_back(l, l->queue.requests[i].tenant, x->place);
 }
@@ -68,6 +69,17 @@ static const char *refusal(const NodeLive *l, const LiveAsk *ask, TimeNs t, Live
     return NULL;
 }
 
+void live_put_behind(NodeLive *l, uint32_t i) {
+    l->n_behind += !l->beside[i].behind_all;
+    l->beside[i].behind_all = true;
+}
+
+// Who must not be late is over with its deadline, where that is promised at all.
+static TimeNs over_at(const NodeLive *l, const LiveAsk *ask) {
+    TimeNs at = ask->expire > 0 ? ask->expire : INT64_MAX;
+    return l->o.admit && !ask->late_ok && ask->deadline < at ? ask->deadline : at;
+}
+
 static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
     if (!l->o.admit || r->deadline - t > LIVE_SOON_NS) return true;
     l->admission.cores = atomic_load_explicit(&l->budget, memory_order_relaxed);
@@ -92,21 +104,25 @@ static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
         live_turn_away(l, ask, id, t, end, why);
         return;
     }
+    bool behind = l->o.admit && ask->deadline - t > LIVE_SOON_NS;
     if (!promise(l, &r, t)) {
         if (!ask->late_ok) {
             live_turn_away(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_CROWDED));
             return;
         }
+        behind = true;
         r.deadline = t + LIVE_LATE_NS;
     }
     LiveRequest x = {
         .ask = *ask, .behind = live_busiest(l, UINT32_MAX), .waiting = l->queue.n_waiting};
-    l->beside[queue_add(&l->queue, &r)] = x;
+    uint32_t i = queue_add(&l->queue, &r);
+    l->beside[i] = x;
+    if (behind) live_put_behind(l, i);
     l->models[ask->tenant].waiting++;
     l->models[ask->tenant].queued++;
     l->n_ranked += ask->priority > 0;
     l->n_late += ask->late_ok;
-    if (ask->expire > 0 && ask->expire < l->expiry) l->expiry = ask->expire;
+    if (over_at(l, ask) < l->expiry) l->expiry = over_at(l, ask);
 }
 
 static void record_growths(NodeLive *l, const Block *b, const NodeRequest *r) {
@@ -231,17 +247,22 @@ uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
     return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
 }
 
-// Requests that could not be started now, for want of a place or of cores for their tenant, are not
-// shown as waiting: a policy would hold cores free for them.
-static void hide(NodeLive *l, NodeView *v) {
+// Whether it could be started now: there is a place for it, and its tenant may have cores.
+static bool startable(const NodeLive *l, uint32_t i, uint32_t kept) {
+    uint32_t tenant = l->queue.requests[i].tenant;
+    if (l->beside[i].place == NULL && l->models[tenant].free == NULL) return false;
+    return !l->limited || live_allowance(l, tenant, kept) > 0;
+}
+
+// Requests that could not be started are not shown as waiting, because a policy would hold cores
+// free for them; and policies that look at the first so many see those first that can be in time.
+static void arrange(NodeLive *l, NodeView *v) {
     uint32_t n = 0, kept = live_kept(l);
-    for (uint32_t k = 0; k < v->n_waiting; k++) {
-        uint32_t         i = v->waiting[k], tenant = v->requests[i].tenant;
-        const LiveModel *m = &l->models[tenant];
-        if (l->beside[i].place == NULL && m->free == NULL) continue;
-        if (l->limited && live_allowance(l, tenant, kept) == 0) continue;
-        l->shown[n++] = i;
-    }
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t k = 0; k < v->n_waiting && (pass == 0 || l->n_behind > 0); k++) {
+            uint32_t i = v->waiting[k];
+            if (l->beside[i].behind_all == (pass == 1) && startable(l, i, kept)) l->shown[n++] = i;
+        }
     v->waiting = l->shown;
     v->n_waiting = n;
 }
@@ -261,7 +282,7 @@ static void show(NodeLive *l, NodeView *v) {
             atomic_load_explicit(&l->blocks[l->beside[i].slot].at, memory_order_relaxed);
     }
     queue_show(&l->queue, v);
-    if (l->limited || l->n_full > 0) hide(l, v);
+    if (l->limited || l->n_full > 0 || l->n_behind > 0) arrange(l, v);
 }
 
 void live_forget_gone(NodeLive *l) {
@@ -293,8 +314,10 @@ static void weed(NodeLive *l, TimeNs t) {
             live_end(l, i, t, LIVE_CANCELLED, "it was cancelled");
         else if (ask->expire > 0 && ask->expire <= t)
             live_end(l, i, t, LIVE_EXPIRED, "its time was over");
-        else if (ask->expire > 0 && ask->expire < l->expiry)
-            l->expiry = ask->expire;
+        else if (over_at(l, ask) <= t)
+            live_end(l, i, t, LIVE_REFUSED, live_reason(NODE_HOPELESS));
+        else if (over_at(l, ask) < l->expiry)
+            l->expiry = over_at(l, ask);
     }
     live_forget_gone(l);
 }
