@@ -12,7 +12,6 @@ enum { NAMES_SHIFT = 24 };
 
 static Err open_fleet(Fleet *f, const FleetOptions *o) {
     f->o = *o;
-    host_quiet(o->host);
     TRY(arena_init(&f->names, (size_t)1 << NAMES_SHIFT));
     return loader_create(&f->loader, o->loop);
 }

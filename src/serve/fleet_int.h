@@ -103,7 +103,9 @@ struct Fleet {
     uint64_t      uses;     // counts fits
     LoopPost     *calling;  // waiters that are being called
     uint32_t      n_ready;
-    bool          open;  // fleet_create is over: changes are told
+    bool          open;   // fleet_create is over: changes are told
+    bool          begun;  // the first configuration has come
+    LoaderJob     hush;
 };
 
 static inline Unit *unit_of(const Served *s) { return (Unit *)(uintptr_t)s; }

@@ -187,6 +187,22 @@ static void want_all(Fleet *f, const Config *c, const char *name, Batch *b) {
     }
 }
 
+static Err hush(void *self, Err e) {
+    host_quiet(((Fleet *)self)->o.host);
+    return e;
+}
+
+static void hushed(void *self, Err e, const char *why) { (void)self, (void)e, (void)why; }
+
+// Versions are searched for on all cores, so only before anybody is served: behind the first
+// models.
+static void tune_the_first(Fleet *f) {
+    if (f->begun) return;
+    f->begun = true;
+    f->hush = (LoaderJob){.settle = hush, .done = hushed, .self = f};
+    loader_put(f->loader, &f->hush);
+}
+
 void fleet_reload(Fleet *f, const Config *c, void (*done)(void *self, uint32_t failed),
                   void *self) {
     Batch *b = batch(done, NULL, self);
@@ -196,6 +212,7 @@ void fleet_reload(Fleet *f, const Config *c, void (*done)(void *self, uint32_t f
     }
     f->config = c;
     want_all(f, c, NULL, b);
+    tune_the_first(f);
     drop_unnamed(f, c, NULL);
     batch_one(b, NULL);
 }

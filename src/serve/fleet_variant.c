@@ -55,8 +55,10 @@ static Err choose_places(const Variant *v, uint64_t room, uint32_t *out) {
 Err variant_stage(Variant *v, const Tensor *shapes) {
     Unit        *u = v->unit;
     uint64_t     room = unit_room(u);
+    double       tune = u->fleet->o.host->team == NULL ? 0 : u->from->serve.tune_s;
     StageOptions o = {.runs = MEASURED_RUNS,
-                      .background = true,
+                      .background = tune <= 0,
+                      .tune_seconds = tune,
                       .interpret = true,
                       .remember = v->unit->loading,
                       .shapes = shapes,

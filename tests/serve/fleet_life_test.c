@@ -197,6 +197,50 @@ static void unload_and_load_in_any_order(void **state) {
     assert_int_equal(s[4].failed, 1);
 }
 
+// Weights in a file of their own count as well, though the model's file stays the same.
+static void weights_beside_the_model(void **state) {
+    (void)state;
+    const int64_t dims[] = {1, 2}, one = 1;
+    char          beside[96];
+    float         add = 10;
+    Msg           graph = {0}, a = tensor_head("a", 1, 1, &one), place = {0};
+    msg_text(&place, 1, "location");
+    msg_text(&place, 2, "weights");
+    msg_sub(&a, 13, place);
+    msg_int(&a, 14, 1);
+    msg_sub(&graph, 1, node_of("Add", "x a", "y"));
+    msg_sub(&graph, 5, a);
+    msg_sub(&graph, 11, info_of("x", 1, 2, dims));
+    msg_sub(&graph, 12, info_of("y", 1, 2, dims));
+    (void)snprintf(beside, sizeof beside, "%s/weights", g.dir);
+    write_bytes(beside, &add, sizeof add);
+    ground_model(&g, "m", "1", write_model(g.dir, "m", model_of(graph, 13)));
+    ground_start(&g);
+    ground_settle(&g);
+    assert_true(answer(ground_find(&g, "m", NULL)) == 11);
+    add = 20;
+    write_bytes(beside, &add, sizeof add);
+    reload(&g.config, 0);
+    ground_settle(&g);
+    assert_true(answer(ground_find(&g, "m", NULL)) == 21);
+}
+
+static void a_load_ends_quarantine(void **state) {
+    (void)state;
+    Said s = {0};
+    g.config.serve.quarantine = 1;
+    g.config.serve.quarantine_s = 0;
+    ground_model(&g, "m", "1", write_adder(g.dir, "m", 1, 2));
+    ground_start(&g);
+    ground_settle(&g);
+    Served *m = ground_find(&g, "m", NULL);
+    fleet_note(g.fleet, m, true);
+    assert_true(m->quarantined > clock_now(clock_steady()));
+    fleet_load(g.fleet, "m", say_why, &s);
+    ground_until(&g, said, &s);
+    assert_int_equal(m->quarantined, 0);
+}
+
 static size_t resident(void) {
     unsigned long long pages = 0, mine = 0;
     FILE              *f = fopen("/proc/self/statm", "re");
@@ -240,6 +284,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_fails_keeps_the_old, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(many_loads_are_one, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(unload_and_load_in_any_order, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(weights_beside_the_model, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(a_load_ends_quarantine, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(unloading_gives_memory_back, open_ground, close_ground),
     };
     return cmocka_run_group_tests(tests, ground_begin, ground_end);

@@ -90,6 +90,15 @@ static void shapes_that_cannot_be_are_never(void **state) {
     assert_int_equal(k.waits, 0);
 }
 
+static void the_first_are_tuned(void **state) {
+    (void)state;
+    g.config.serve.tune_s = 0.05;
+    ground_model(&g, "kws", "1", "zoo:lstm_kws");
+    ground_start(&g);
+    ground_settle(&g);
+    assert_int_equal(ground_find(&g, "kws", NULL)->state, FLEET_READY);
+}
+
 static void failures_lead_to_quarantine(void **state) {
     (void)state;
     g.config.serve.quarantine = 3;
@@ -111,6 +120,7 @@ static void failures_lead_to_quarantine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_are_tuned, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(several_are_ready, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(shapes_are_compiled_as_they_come, open_ground,
                                         close_ground),
