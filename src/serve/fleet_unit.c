@@ -75,12 +75,14 @@ void unit_free(Unit *u) {
 }
 
 static uint64_t resident_bytes(void) {
-    unsigned long long pages = 0, resident = 0;
-    FILE              *f = fopen("/proc/self/statm", "re");
+    char  line[128] = "";
+    char *at = line;
+    FILE *f = fopen("/proc/self/statm", "re");
     if (f == NULL) return 0;
-    if (fscanf(f, "%llu %llu", &pages, &resident) != 2) resident = 0;
+    if (fgets(line, sizeof line, f) == NULL) line[0] = '\0';
     (void)fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    (void)strtoull(at, &at, 10);
+    return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static uint64_t used_bytes(const Unit *u) {
