@@ -1,4 +1,5 @@
 // Where models come from: arguments, the file's sources and its models.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,7 +44,10 @@ static Err check_zoo(const char *name) {
 static Err check_file(const char *path) {
     struct stat st;
     if (strncmp(path, "zoo:", 4) == 0) return check_zoo(path + 4);
-    if (stat(path, &st) != 0)
+    bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR)
+        return err_set(ERR_CONFIG, "cannot look at %s: %s", path, strerror(errno));
+    if (!there)
         return err_set(ERR_CONFIG, "there is no %s; give a folder, a file FILE.onnx or zoo:NAME",
                        path);
     size_t n = strlen(path);
@@ -71,10 +75,10 @@ static const char *take_name(const Draft *d, const char *text, const char **name
 }
 
 // name NULL: as the source has it.
-static Err scan(const Draft *d, Repository *r, const char *path, const char *name) {
+static Err scan(const Draft *d, Repository *r, const char *path, const char *name, bool *folder) {
     if (path == NULL) return err_set(ERR_LIMIT, "no memory for the path of a source");
-    if (is_folder(path))
-        return name != NULL ? repository_model(r, path, name) : repository_scan(r, path);
+    *folder = is_folder(path);
+    if (*folder) return name != NULL ? repository_model(r, path, name) : repository_scan(r, path);
     TRY(check_file(path));
     if (name == NULL) name = stem(d, path);
     if (name == NULL || !config_name_ok(name, strlen(name)))
@@ -86,9 +90,9 @@ static Err add_source(Draft *d, const char *where, const char *path, const char 
                       uint32_t item) {
     Config    *c = d->c;
     Repository r = {.arena = &c->arena, .strict = c->serve.strict, .warn = hear, .self = c};
-    Err        e = scan(d, &r, path, name);
+    bool       folder = false;
+    Err        e = scan(d, &r, path, name, &folder);
     if (e != ERR_OK) return err_add(ERR_CONFIG, "%s", where);
-    bool folder = is_folder(path);
     for (uint32_t i = 0; i < r.n; i++) {
         if (d->n_finds == CONFIG_MODELS)
             return err_set(ERR_CONFIG, "%s: more than %d models; split them among servers", where,

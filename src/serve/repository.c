@@ -78,12 +78,19 @@ static Err list(Repository *r, const char *folder, Entries *e) {
     return err;
 }
 
-static bool is_kind(const char *folder, const char *name, mode_t kind) {
+// What a name in a folder is: S_IFREG, S_IFDIR, ...; 0: there is none such. What cannot be looked
+// at is an error: it may be there all the same.
+static Err look(const char *folder, const char *name, mode_t *kind) {
     char        path[4096];
     struct stat st;
     int         n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0 &&
-           (st.st_mode & S_IFMT) == kind;
+    *kind = 0;
+    if (n < 0 || (size_t)n >= sizeof path) return ERR_OK;
+    if (stat(path, &st) == 0)
+        *kind = st.st_mode & S_IFMT;
+    else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != ENAMETOOLONG)
+        return err_set(ERR_IO, "cannot look at %s: %s", path, strerror(errno));
+    return ERR_OK;
 }
 
 static bool is_onnx(const char *name) {
@@ -132,14 +139,17 @@ static int by_number(const void *a, const void *b) {
 
 static Err add_version(Repository *r, const char *folder, const char *entry, RepositoryModel *m) {
     uint64_t    number = 0;
+    mode_t      kind = 0;
     char        under[4096];
     const char *file = m->declared != NULL && m->declared->filename[0] != '\0'
                            ? m->declared->filename
                            : "model.onnx";
     if (!repository_version(entry, &number)) return ERR_OK;
     (void)snprintf(under, sizeof under, "%s/%s", folder, entry);
-    if (!is_kind(folder, entry, S_IFDIR)) return ERR_OK;
-    if (!is_kind(under, file, S_IFREG)) {
+    TRY(look(folder, entry, &kind));
+    if (kind != S_IFDIR) return ERR_OK;
+    TRY(look(under, file, &kind));
+    if (kind != S_IFREG) {
         warn(r, "%s: has no %s; this version is not served", under, file);
         return ERR_OK;
     }
@@ -163,11 +173,13 @@ static bool has_anything(const Entries *e) {
 
 static Err read_model(Repository *r, const char *folder, RepositoryModel *m, bool *none) {
     Entries e;
+    mode_t  kind = 0;
     m->versions = arena_try_new(r->arena, RepositoryVersion, REPOSITORY_VERSIONS);
     if (m->versions == NULL) return no_memory(folder);
     TRY(list(r, folder, &e));
     *none = !has_anything(&e);
-    if (is_kind(folder, "config.pbtxt", S_IFREG)) TRY(declare(r, folder, m));
+    TRY(look(folder, "config.pbtxt", &kind));
+    if (kind == S_IFREG) TRY(declare(r, folder, m));
     for (uint32_t i = 0; i < e.n; i++) TRY(add_version(r, folder, e.at[i], m));
     if (m->n_versions > 0) qsort(m->versions, m->n_versions, sizeof *m->versions, by_number);
     if (m->n_versions == 0)
@@ -195,13 +207,21 @@ Err repository_model(Repository *r, const char *folder, const char *name) {
     return add(r, &m);
 }
 
+static Err add_broken(Repository *r, const char *name) {
+    RepositoryModel m = {.name = config_say(r->arena, "%s", name),
+                         .broken = config_say(r->arena, "%s", err_why())};
+    return m.name != NULL && m.broken != NULL ? add(r, &m) : no_memory(name);
+}
+
 static Err add_entry(Repository *r, const char *folder, const char *entry) {
     char   path[4096], name[256];
     size_t n = strlen(entry);
+    mode_t kind = 0;
     int    len = snprintf(path, sizeof path, "%s/%s", folder, entry);
-    bool   file = is_onnx(entry) && is_kind(folder, entry, S_IFREG);
     if (len < 0 || (size_t)len >= sizeof path || n >= sizeof name) return ERR_OK;
-    if (!file && !is_kind(folder, entry, S_IFDIR)) return ERR_OK;
+    Err  e = look(folder, entry, &kind);
+    bool file = is_onnx(entry) && kind != S_IFDIR;
+    if (e == ERR_OK && kind != (file ? S_IFREG : S_IFDIR)) return ERR_OK;
     memcpy(name, entry, n + 1);
     if (file) name[n - 5] = '\0';
     if (!config_name_ok(name, strlen(name))) {
@@ -209,20 +229,24 @@ static Err add_entry(Repository *r, const char *folder, const char *entry) {
              path);
         return ERR_OK;
     }
+    if (e != ERR_OK) return r->strict ? e : add_broken(r, name);
     return file ? repository_file(r, path, name) : repository_model(r, path, name);
 }
 
 // A model's own folder has versions in it, a folder of models has models.
-static bool is_model(const char *folder, const Entries *e) {
+static Err is_model(const char *folder, const Entries *e, bool *out) {
     uint64_t number = 0;
-    if (is_kind(folder, "config.pbtxt", S_IFREG)) return true;
-    for (uint32_t i = 0; i < e->n; i++) {
+    mode_t   kind = 0;
+    TRY(look(folder, "config.pbtxt", &kind));
+    *out = kind == S_IFREG;
+    for (uint32_t i = 0; i < e->n && !*out; i++) {
         char under[4096];
         if (!repository_version(e->at[i], &number)) continue;
         (void)snprintf(under, sizeof under, "%s/%s", folder, e->at[i]);
-        if (is_kind(under, "model.onnx", S_IFREG)) return true;
+        TRY(look(under, "model.onnx", &kind));
+        *out = kind == S_IFREG;
     }
-    return false;
+    return ERR_OK;
 }
 
 static Err scan_model(Repository *r, const char *folder) {
@@ -241,8 +265,10 @@ static Err scan_model(Repository *r, const char *folder) {
 
 Err repository_scan(Repository *r, const char *folder) {
     Entries e;
+    bool    one = false;
     TRY(list(r, folder, &e));
-    if (is_model(folder, &e)) return scan_model(r, folder);
+    TRY(is_model(folder, &e, &one));
+    if (one) return scan_model(r, folder);
     for (uint32_t i = 0; i < e.n; i++) TRY(add_entry(r, folder, e.at[i]));
     return ERR_OK;
 }
