@@ -179,9 +179,10 @@ static Err read_model(Repository *r, const char *folder, RepositoryModel *m, boo
     TRY(list(r, folder, &e));
     *none = !has_anything(&e);
     TRY(look(folder, "config.pbtxt", &kind));
-    if (kind == S_IFREG) TRY(declare(r, folder, m));
+    Err said = kind == S_IFREG ? declare(r, folder, m) : ERR_OK;
     for (uint32_t i = 0; i < e.n; i++) TRY(add_version(r, folder, e.at[i], m));
     if (m->n_versions > 0) qsort(m->versions, m->n_versions, sizeof *m->versions, by_number);
+    if (said != ERR_OK) return said;  // the reason is still there: nothing failed since
     if (m->n_versions == 0)
         return err_set(ERR_CONFIG, "%s: no version in it; there should be %s/1/model.onnx", folder,
                        folder);

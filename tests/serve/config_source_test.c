@@ -148,7 +148,7 @@ static void test_filename(void **state) {
 static void test_broken(void **state) {
     (void)state;
     config_scene_write(&x, "a/1/model.onnx", "");
-    config_scene_write(&x, "b/1/model.onnx", "");
+    config_scene_write(&x, "b/7/model.onnx", "");
     config_scene_write(&x, "b/config.pbtxt", "name: \"b\"\nmax_batch_size: {\n");
     config_scene_write(&x, "c/1/model.onnx", "");
     config_scene_write(&x, "c/config.pbtxt", "name: \"another\"\n");
@@ -159,7 +159,7 @@ static void test_broken(void **state) {
     load(x.folder);
     assert_int_equal(x.c.n_models, 5);
     assert_null(config_scene_model(&x, "a", "1")->broken);
-    assert_non_null(strstr(config_scene_model(&x, "b", NULL)->broken, "config.pbtxt:2:"));
+    assert_non_null(strstr(config_scene_model(&x, "b", "7")->broken, "config.pbtxt:2:"));
     assert_non_null(strstr(config_scene_model(&x, "c", NULL)->broken, "its name is 'another'"));
     assert_non_null(strstr(config_scene_model(&x, "d", NULL)->broken, "no version in it"));
     assert_non_null(strstr(config_scene_model(&x, "e", NULL)->broken,
