@@ -200,7 +200,7 @@ Err repository_model(Repository *r, const char *folder, const char *name) {
         warn(r, "%s", err_why());
         return ERR_OK;
     }
-    if (e == ERR_LIMIT || (e != ERR_OK && r->strict)) return e;
+    if (e != ERR_OK && r->strict) return e;
     if (e != ERR_OK) {
         m.broken = config_say(r->arena, "%s", err_why());
         if (m.broken == NULL) return no_memory(folder);

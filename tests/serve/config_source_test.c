@@ -200,6 +200,31 @@ static void test_unreadable(void **state) {
     assert_non_null(strstr(config_scene_model(&x, "a", NULL)->broken, "cannot read folder"));
 }
 
+// M8 of the checklist: nothing is read that is too large, and nothing brings in other files.
+static void test_hostile(void **state) {
+    (void)state;
+    config_scene_write(&x, "repo/a/1/model.onnx", "");
+    config_scene_write(&x, "repo/b/1/model.onnx", "");
+    config_scene_write(&x, "repo/c/1/model.onnx", "");
+    config_scene_write(&x, "repo/a/config.pbtxt", "");
+    config_scene_write(&x, "repo/b/config.pbtxt", "include: \"config.pbtxt\"\nimport { a: 1 }\n");
+    config_scene_write(&x, "repo/c/config.pbtxt", "include \"config.pbtxt\"\n");
+    assert_int_equal(truncate(config_scene_path(&x, "repo/a/config.pbtxt"), INT64_C(1) << 30), 0);
+    load(config_scene_path(&x, "repo"));
+    assert_non_null(strstr(config_scene_model(&x, "a", "1")->broken, "more than the limit of"));
+    assert_null(config_scene_model(&x, "b", "1")->broken);
+    assert_true(warned("b/config.pbtxt:1: include is not understood"));
+    assert_non_null(strstr(config_scene_model(&x, "c", "1")->broken, "config.pbtxt:1:9:"));
+    config_scene_write(&x, "cotenant.yaml", "");
+    assert_int_equal(truncate(config_scene_path(&x, "cotenant.yaml"), INT64_C(1) << 30), 0);
+    x.s.file = config_scene_path(&x, "cotenant.yaml");
+    config_finish(&x.c);
+    assert_int_equal(config_load(&x.c, &x.s), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), "more than the limit of"));
+    assert_int_equal(config_scene_load(&x, "include: other.yaml\n"), ERR_CONFIG);
+    assert_int_equal(config_scene_load(&x, "sources: [!!python/object:os.system x]\n"), ERR_CONFIG);
+}
+
 static void test_empty(void **state) {
     (void)state;
     load(x.folder);
@@ -248,6 +273,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_broken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strict, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(test_same_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_version_of_a_folder, setup, teardown),
