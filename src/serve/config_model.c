@@ -209,10 +209,11 @@ static void check_flag(void *self, const char *where, const char *key, const cha
 }
 
 static void check_variable(void *self, const char *where, const char *key, const char *value) {
-    static const char *const others[] = {"config", "isa", "cluster_data"};
+    static const char *const others[] = {"config", "isa",    "cluster_data",
+                                         "long",   "models", "cluster"};  // of the tests
     Draft                   *d = self;
     (void)value;
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 6; i++)
         if (strcmp(others[i], key) == 0) return;
     if (config_is_tenant(key) || config_is_serve(key)) return;
     const char *meant = config_nearest(key, true, true, false);
