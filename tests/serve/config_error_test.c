@@ -148,6 +148,7 @@ static void test_allowed(void **state) {
                                            "admin: unix:/tmp/x.sock\n"),
                      ERR_OK);
     assert_int_equal(x.c.n_warnings, 1);
+    assert_int_equal(config_scene_load(&x, "admin: http\n"), ERR_OK);
     assert_non_null(strstr(x.c.warnings[0], "COTENANT_HTPP of the environment is no setting"));
     config_scene_end(&x);
 }
