@@ -73,9 +73,10 @@ Err fetch(const char *url, const char *path, double seconds, size_t most, Arena 
     TRY(client_url(url, a, &u));
     if (u.protocol != CLIENT_HTTP1)
         return err_set(ERR_ARG, "'%s': write http://HOST:PORT, the address of metrics", url);
-    char *full = arena_try_new(a, char, strlen(u.path) + strlen(path) + 1);
-    if (full == NULL) return err_set(ERR_LIMIT, "no memory for a path of %zu bytes", strlen(path));
-    (void)strcat(strcpy(full, u.path), path);
+    size_t room = strlen(u.path) + strlen(path) + 1;
+    char  *full = arena_try_new(a, char, room);
+    if (full == NULL) return err_set(ERR_LIMIT, "no memory for a path of %zu bytes", room);
+    (void)snprintf(full, room, "%s%s", u.path, path);
     ClientOptions o = {.host = u.host,
                        .port = u.port,
                        .connections = 1,
