@@ -185,5 +185,22 @@ def w3(_):
         check(mode == 0, f"everybody may read it: {mode:o}")
 
 
+@item("W4", "what is written about metrics is what there is", own=True)
+def w4(_):
+    source = os.environ.get("SRC", os.path.join(os.path.dirname(__file__), "../../.."))
+    with open(os.path.join(source, "docs/observe.md")) as f:
+        text = f.read()
+    rows = dict(re.findall(r"^\| `((?:cotenant|process)_\w+)` \| (\w+) \|", text, re.M))
+    nv = set(re.findall(r"`(nv_\w+[a-z])`", text))
+    causes = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`\w+`[^|]*)\|[^|]*\|[^|]*\|$", text, re.M)))) - set(rows)
+    with Server("zoo:lstm_kws", flags=["--metrics-compat", "triton"]) as s:
+        body = s.call("GET", "/metrics", port="metrics")[2].decode()
+        told = dict(re.findall(r"^# TYPE (\w+) (\w+)$", body, re.M))
+        check({k: v for k, v in told.items() if not k.startswith("nv_")} == rows, set(told.items()) ^ set(rows.items()))
+        check({k for k in told if k.startswith("nv_")} == nv, f"{nv}")
+        known = set(re.findall(r'cause="(\w+)"', body))
+        check(known == causes, f"causes: {known ^ causes}")
+
+
 if __name__ == "__main__":
     main()
