@@ -111,8 +111,7 @@ static Err ask_target(Talk *t, BenchModel *m) {
     if (t->status != 200 || json_parse("stats", t->body, t->len, &doc) != ERR_OK) return ERR_OK;
     const json_t *first = json_array_get(json_object_get(doc, "model_stats"), 0);
     const json_t *target = json_object_get(json_object_get(first, "cotenant"), "target_ms");
-    double        ms = json_number_value(target);
-    if (ms > 0 && ms < 1e9) m->slo_ns = (TimeNs)(ms * 1e6);
+    bench_aim(m, json_number_value(target));
     json_decref(doc);
     return ERR_OK;
 }

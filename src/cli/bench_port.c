@@ -1,6 +1,7 @@
 // Metadata of models, and inputs that fit them.
 #include "cli/bench_port.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,12 +65,18 @@ static Err room_for(BenchModel *m, size_t inputs, Arena *a) {
     return m->inputs != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for inputs");
 }
 
+void bench_aim(BenchModel *m, double target_ms) {
+    if (m->slo_ns == 0 && target_ms > 0 && target_ms < 1e9) m->slo_ns = (TimeNs)(target_ms * 1e6);
+}
+
 Err bench_read_json(BenchModel *m, const char *body, size_t len, Arena *a) {
     json_t *doc = NULL, *inputs = NULL;
     TRY(json_parse("metadata", body, len, &doc));
     Err e = json_get_array(doc, "inputs", &inputs);
     if (e == ERR_OK) e = room_for(m, json_array_size(inputs), a);
     if (e == ERR_OK) e = read_inputs(m, inputs, a);
+    const json_t *parameters = json_object_get(doc, "parameters");
+    bench_aim(m, json_number_value(json_object_get(parameters, "target_ms")));
     json_decref(doc);
     return e == ERR_OK ? e : err_add(e, "metadata of model '%s'", m->name);
 }
@@ -98,6 +105,19 @@ static Err read_tensor(const BenchModel *m, WireIn in, InferSlot *s, Arena *a) {
     return read_type(m, type, s);
 }
 
+static void read_property(BenchModel *m, WireIn in) {
+    WireField f;
+    bool      more = true, target = false;
+    char      text[32] = "";
+    while (wire_next(&in, &f, &more) == ERR_OK && more) {
+        if (f.kind != WIRE_BYTES || f.len >= sizeof text) continue;
+        if (f.number == 1) target = f.len == 9 && memcmp(f.at, "target_ms", 9) == 0;
+        if (f.number == 2)
+            (void)snprintf(text, sizeof text, "%.*s", (int)f.len, (const char *)f.at);
+    }
+    if (target) bench_aim(m, strtod(text, NULL));
+}
+
 Err bench_read_proto(BenchModel *m, const unsigned char *body, size_t len, Arena *a) {
     WireField f;
     bool      more = true;
@@ -107,6 +127,7 @@ Err bench_read_proto(BenchModel *m, const unsigned char *body, size_t len, Arena
     for (;;) {
         TRY(wire_next(&in, &f, &more));
         if (!more) break;
+        if (f.number == 6 && f.kind == WIRE_BYTES) read_property(m, wire_inside(&in, &f));
         if (f.number != 4 || f.kind != WIRE_BYTES) continue;
         if (n < INFER_TENSORS) TRY(read_tensor(m, wire_inside(&in, &f), &m->inputs[n], a));
         n++;

@@ -15,6 +15,7 @@ MUST_USE Err bench_list(Bench *b, Arena *a);
 // numbers; targets that are missing are asked for.
 MUST_USE Err bench_prepare(Bench *b, const BenchShapes *s, Rng rng, Arena *a);
 
+void bench_aim(BenchModel *m, double target_ms);  // a server's word, where nobody said another
 // The parts of it. Shapes of m->inputs are settled before a body is made.
 MUST_USE Err bench_read_json(BenchModel *m, const char *body, size_t len, Arena *a);
 MUST_USE Err bench_read_proto(BenchModel *m, const unsigned char *body, size_t len, Arena *a);
