@@ -35,8 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CHECK(whole.status == parts.status && whole.close == parts.close);
         CHECK(whole.json_len == parts.json_len && whole.body.len == parts.body.len);
         CHECK(whole.body.kept == parts.body.kept);
-        if (whole.body.kept > 0)
-            CHECK(memcmp(whole.body.at, parts.body.at, whole.body.kept) == 0);
+        if (whole.body.kept > 0) CHECK(memcmp(whole.body.at, parts.body.at, whole.body.kept) == 0);
     }
     client_reading_finish(&whole);
     client_reading_finish(&parts);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "net/client.h"
-#include "puppet.h"
+#include "tests/net/puppet.h"
 
 enum { CALLS = 200 };
 

@@ -1,4 +1,4 @@
-#include "puppet.h"
+#include "tests/net/puppet.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
