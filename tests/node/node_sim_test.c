@@ -66,15 +66,17 @@ static void test_neighbours_slow_each_other(void **state) {
     run = together(&s, &p, 7);
     NodeResult all = simulate(&s, &run);
     for (uint32_t i = 0; i < 7; i++) assert_true(took(&all, i) > 1.05 * took(&one, 0));
+    print_message("resnet50 on 8 cores: alone %.2f ms, with six others %.2f\n", took(&one, 0) / 1e6,
                   took(&all, 0) / 1e6);
-                  p.cores = 6;  // every second slice is shared by two blocks
-                  run = together(&s, &p, 1);
-                  one = simulate(&s, &run);
-                  run = together(&s, &p, 10);
-                  all = simulate(&s, &run);
+    p.cores = 6;  // every second slice is shared by two blocks
+    run = together(&s, &p, 1);
+    one = simulate(&s, &run);
+    run = together(&s, &p, 10);
+    all = simulate(&s, &run);
+    print_message("on 6 cores: alone %.2f ms, with nine others %.2f\n", took(&one, 0) / 1e6,
                   took(&all, 0) / 1e6);
-                  assert_true(took(&all, 0) > 1.05 * took(&one, 0));
-                  stage_close(&s);
+    assert_true(took(&all, 0) > 1.05 * took(&one, 0));
+    stage_close(&s);
 }
 
 static void mixed(Stage *s) {
@@ -256,7 +258,7 @@ static double goodput(Stage *s, double rate, bool admit) {
     NodeSummary   sum;
     NodeRun       run = stage_run(s, &p, rate, (uint32_t)(1.2 * rate), 1);
     run.records = (RecordSink){0};
-    run.skip = run.arrivals.n / 3;
+    run.skip = run.arrivals.n / 2;
     run.admit = admit;
     assert_int_equal(node_sim(&run, &s->spec, &s->arena, &r), ERR_OK);
     assert_int_equal(node_summary(&run, &r, NODE_ALL, &s->arena, &sum), ERR_OK);
@@ -272,9 +274,10 @@ static void test_admission_keeps_overload_off(void **state) {
     stage_add(&s, "mobilenet_v2", 10, 1);
     stage_add(&s, "tiny_yolo_v2", 20, 1);
     for (uint32_t i = 3; i <= 5; i++) peak = fmax(peak, goodput(&s, most * i / 6, false));
-    assert_true(goodput(&s, 3 * most, false) < 0.2 * peak);
+
+    for (double x = 0.5; x < 20; x *= 1.5) assert_true(goodput(&s, 3 * most, false) < 0.2 * peak);
     assert_true(goodput(&s, 3 * most, true) > 0.9 * peak);
-    assert_true(goodput(&s, 10 * most, true) > 0.9 * peak);
+    assert_true(goodput(&s, 6 * most, true) > 0.9 * peak);
     stage_close(&s);
 }
 
