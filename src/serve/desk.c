@@ -206,7 +206,8 @@ static void set_deadline(Entry *e, TimeNs target_ns) {
     TimeNs limit = e->limit == 0 && firm ? target : e->limit;
     e->deadline = e->arrival + (target > 0 ? target : day_ns);
     e->expire = limit > 0 ? e->arrival + limit : 0;
-    e->ask.receipt.deadline = e->deadline;
+    bool aims = limit > 0 || !is(e->ask.served->config->set.class, "best_effort");
+    e->ask.receipt.deadline = aims ? e->deadline : 0;
     e->ask.receipt.expire = e->expire;
 }
 

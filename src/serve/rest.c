@@ -42,6 +42,7 @@ RestCall *rest_call(Rest *r, Exchange *x, const Route *route) {
 }
 
 void rest_free(RestCall *c) {
+    trace_destroy(c->trace);
     free(c->text);
     free(c);
 }
@@ -66,6 +67,10 @@ void rest_text(RestCall *c, uint32_t status, const char *type, const char *text,
     }
     if (len > 0) memcpy(c->text, text, len);
     put(c, status, type, c->text, len, NULL, NULL);
+}
+
+void rest_keep(RestCall *c, Str text) {
+    put(c, 200, "application/json", text.at, text.len, NULL, NULL);
 }
 
 void rest_json(RestCall *c, uint32_t status, json_t *doc) {

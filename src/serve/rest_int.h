@@ -12,9 +12,10 @@ typedef struct RestPort {  // an address
 
 typedef struct RestCall {
     Rest        *rest;
-    Exchange    *x;     // NULL: the client has gone
-    Ask         *ask;   // of an inference; the call lies in its arena
-    char        *text;  // of any other: from malloc
+    Exchange    *x;      // NULL: the client has gone
+    Ask         *ask;    // of an inference; the call lies in its arena
+    char        *text;   // of any other: from malloc
+    Trace       *trace;  // whose text is sent
     struct iovec piece;
     size_t       bytes;    // sent
     bool         waiting;  // somebody else will answer it
@@ -31,6 +32,7 @@ struct Rest {
 };
 
 void rest_text(RestCall *c, uint32_t status, const char *type, const char *text, size_t len);
+void rest_keep(RestCall *c, Str text);                      // of c->trace
 void rest_json(RestCall *c, uint32_t status, json_t *doc);  // takes doc; NULL: no memory
 void rest_error(Exchange *x, RestCall *c, uint32_t status, uint32_t retry_s, const char *why);
 // A call for an exchange that is no inference; NULL: no memory, and it was answered.

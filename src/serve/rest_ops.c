@@ -49,17 +49,16 @@ static void tell_misses(RestCall *c) {
 
 static void traced(void *self, Trace *t) {
     RestCall *c = self;
-    Rest     *r = c->rest;
     Str       text;
     c->waiting = false;
+    c->trace = t;
+    c->rest->trace = NULL;
     if (c->x == NULL)
         rest_free(c);
     else if (trace_take(t, &text) != ERR_OK)
         rest_error(c->x, c, 503, 1, err_why());
     else
-        rest_text(c, 200, "application/json", text.at, text.len);
-    r->trace = NULL;
-    trace_destroy(t);
+        rest_keep(c, text);
 }
 
 static void begin_trace(RestCall *c) {

@@ -26,10 +26,13 @@ static void count_listeners(const void *self, MetricsNow *now) {
     now->log_suppressed = lines.suppressed;
 }
 
+// Best effort has a deadline only to be ordered by.
+static bool aims(const Served *m) { return strcmp(m->config->set.class, "best_effort") != 0; }
+
 static void seat_changed(void *self, const Served *m) {
     Server *s = self;
     if (m->state == FLEET_READY)
-        metrics_seat(s->metrics, m->seat, m->name, m->version, m->target_ns,
+        metrics_seat(s->metrics, m->seat, m->name, m->version, aims(m) ? m->target_ns : 0,
                      m->config->set.percentile);
     const char *words[] = {"model loads", "model is ready", "model unloads",
                            "model is not available"};
@@ -65,6 +68,7 @@ static Err open_engine(Server *s) {
 static Err open_parts(Server *s) {
     const ServeSettings *set = &s->o.config->serve;
     TRY(metrics_create(&s->metrics, strcmp(set->metrics_compat, "triton") == 0));
+    metrics_engine(s->metrics, s->engine);
     TRY(ledger_create(&s->ledger, (uint32_t)set->why_requests));
     TRY(fleet_create(&s->fleet, &(FleetOptions){.loop = s->loop,
                                                 .engine = s->engine,
