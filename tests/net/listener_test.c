@@ -133,6 +133,7 @@ static void idle_ones_make_room_when_all_places_are_taken(void **state) {
     assert_true(host_counts(h).open <= 16);
     host_text(used, ASK);  // it has shown that it is no mere place-holder
     assert_int_equal(host_answer(used, body, ROOM), 200);
+    for (int i = 0; i < 5000 && host_ended(h) != host_heads(h) - 1; i++) usleep(1000);
     assert_int_equal(host_ended(h), host_heads(h) - 1);
     for (int i = 0; i < 400; i++) close(fds[i]);
     close(busy), close(used);
@@ -225,7 +226,8 @@ static void a_reserve_of_descriptors_stays(void **state) {
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
     close(highest);
     assert_true(c.open > 0 && c.accepted > c.open);
-    assert_true(highest > 0 && (rlim_t)highest + low.rlim_cur / 4 <= low.rlim_cur);
+    rlim_t reserve = low.rlim_cur / 4 < 64 ? low.rlim_cur / 4 : 64;
+    assert_true(highest > 0 && (rlim_t)highest + reserve <= low.rlim_cur);
     for (int i = 0; i < 40; i++) close(fds[i]);
     close(probe);
     host_close(h);
