@@ -25,7 +25,7 @@ DType infer_dtype(Str name) {
 }
 
 const char *infer_show(Str name, char out[INFER_SHOWN]) {
-    const char *at = name.at, *end = name.at + name.len;
+    const char *at = name.len > 0 ? name.at : "", *end = at + name.len;
     size_t      n = 0;
     while (at < end && n < INFER_SHOWN - 8) {
         uint32_t point = utf8_next(&at, end);

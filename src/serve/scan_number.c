@@ -78,7 +78,7 @@ static inline uint64_t joined(uint64_t low, uint64_t high, uint32_t n) {
            (uint32_t)eight(high << up | low >> 1 >> (63 - up));
 }
 
-// Most numbers: digits that end within 16 bytes, or up to 7, a point and digits up to the 19th.
+// Most numbers: digits that end within 16 bytes, or up to 7, a point and digits up to the 18th.
 // Their end; NULL when it is anything else, wrong or right. Signs are hard to foresee, so that
 // they cost no branch.
 static inline unsigned char *quick(unsigned char *p, const unsigned char *end, Decimal *d) {
@@ -103,7 +103,7 @@ static inline unsigned char *quick(unsigned char *p, const unsigned char *end, D
     d->digits = joined(low, high, last);
     unsigned char *behind = p + last;
     if (last == most) behind = run(behind, end, &d->digits);
-    if (behind - p > 20 || (*behind | 0x20) == 'e') return NULL;
+    if (behind - p > 19 || (*behind | 0x20) == 'e') return NULL;
     if (d->power != 0) d->power -= behind - p;
     return behind;
 }
@@ -235,12 +235,18 @@ static bool denormal(double v, float *out) {
     return true;
 }
 
-// In doubles, whose error is below 4 units of their last place, so that only what comes as close
-// to the middle of two floats is in doubt. False: it is.
-static inline bool single(const Decimal *d, float *out) {
+// A product of digits and a power of ten is off by less than 4 units of its last place, so that
+// only what comes as close to the middle of two floats is in doubt.
+static inline bool doubtful(double v) {
     enum { DOUBT = 8 };
     const uint64_t middle = UINT64_C(1) << 28, below = (UINT64_C(1) << 29) - 1;
     uint64_t       bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (bits & below) - (middle - DOUBT) <= 2 * DOUBT;
+}
+
+// False: it is in doubt.
+static bool single(const Decimal *d, float *out) {
     if (d->digits == 0 || d->power < LEAST_POWER) {
         *out = 0;
         return true;
@@ -251,13 +257,13 @@ static inline bool single(const Decimal *d, float *out) {
     }
     double v = (double)d->digits * powers[d->power - LEAST_POWER];
     if (v < 0x1p-126) return denormal(v, out);
-    memcpy(&bits, &v, sizeof bits);
-    if ((bits & below) - (middle - DOUBT) <= 2 * DOUBT) return false;
     *out = (float)v;
-    return true;
+    return !doubtful(v);
 }
 
-static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, float *out) {
+// Any number; what quick and near leave.
+static ScanFault __attribute__((noinline))
+slow_f32(unsigned char **at, const unsigned char *end, float *out) {
     Decimal        d;
     float          f;
     unsigned char *p = decimal(*at, end, &d);
@@ -266,6 +272,17 @@ static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, f
     if (!(f <= 0x1.fffffep127F)) return SCAN_RANGE;
     *at = p;
     *out = signed_f32(f, d.minus);
+    return SCAN_OK;
+}
+
+static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, float *out) {
+    Decimal        d;
+    unsigned char *p = end - *at > WIDE ? quick(*at, end, &d) : NULL;
+    if (p == NULL) return slow_f32(at, end, out);
+    const double v = (double)(int64_t)d.digits * powers[d.power - LEAST_POWER];
+    if (v < 0x1p-126 ? d.digits != 0 : doubtful(v)) return slow_f32(at, end, out);
+    *at = p;
+    *out = signed_f32((float)v, d.minus);
     return SCAN_OK;
 }
 
@@ -337,55 +354,55 @@ static inline unsigned char *white(unsigned char *p) {
     return p;
 }
 
-#define ROWS                                                                                       \
-    ROW(F32, float, read_f32(&p, s->end, &v), v, float)                                            \
-    ROW(F64, double, read_f64(&p, s->end, &v), v, double)                                          \
-    ROW(U8, int64_t, read_whole(&p, 0, UINT8_MAX, &v), (uint8_t)v, uint8_t)                        \
-    ROW(I8, int64_t, read_whole(&p, INT8_MIN, INT8_MAX, &v), (int8_t)v, int8_t)                    \
-    ROW(U16, int64_t, read_whole(&p, 0, UINT16_MAX, &v), (uint16_t)v, uint16_t)                    \
-    ROW(I16, int64_t, read_whole(&p, INT16_MIN, INT16_MAX, &v), (int16_t)v, int16_t)               \
-    ROW(U32, int64_t, read_whole(&p, 0, UINT32_MAX, &v), (uint32_t)v, uint32_t)                    \
-    ROW(I32, int64_t, read_whole(&p, INT32_MIN, INT32_MAX, &v), (int32_t)v, int32_t)               \
-    ROW(U64, int64_t, read_whole(&p, 0, UINT64_MAX, &v), (uint64_t)v, uint64_t)                    \
-    ROW(I64, int64_t, read_whole(&p, INT64_MIN, INT64_MAX, &v), (int64_t)v, int64_t)               \
-    ROW(BOOL, uint8_t, read_bool(&p, s->end, &v), v, uint8_t)                                      \
-    ROW(STR, Str, read_text(&p, s, &v), v, Str)
+// Behind an element: to where the next one begins. False: there is no comma.
+static inline bool pass(unsigned char **p) {
+    *p = white(*p);
+    if (**p != ',') return false;
+    *p = white(*p + 1);
+    return true;
+}
 
-// s->at is before a value or the end of the array; p moves.
-#define ROW(id, T, read, value, S)                                                                 \
-    static ScanFault row_##id(Scan *s, S *out, int64_t n, int64_t *done) {                         \
-        unsigned char *p = s->at;                                                                  \
+// n elements of one type; s->at is before a value or the end of the array.
+#define ROW(name, S, T, read)                                                                      \
+    static ScanFault name(Scan *s, void *to, int64_t n, int64_t *done) {                           \
+        unsigned char *p = white(s->at);                                                           \
+        S             *out = to;                                                                   \
         ScanFault      f = SCAN_OK;                                                                \
         int64_t        i = 0;                                                                      \
-        for (; i < n; i++) {                                                                       \
+        while (i < n) {                                                                            \
             T v;                                                                                   \
-            p = white(p);                                                                          \
-            if (i > 0 && *p != ',') {                                                              \
+            f = read;                                                                              \
+            if (f != SCAN_OK) break;                                                               \
+            out[i++] = STORE(S, v);                                                                \
+            if (i < n && !pass(&p)) {                                                              \
                 f = *p == ']' ? SCAN_SHORT : SCAN_COMMA;                                           \
                 break;                                                                             \
             }                                                                                      \
-            if (i > 0) p = white(p + 1);                                                           \
-            f = read;                                                                              \
-            if (f != SCAN_OK) break;                                                               \
-            out[i] = value;                                                                        \
         }                                                                                          \
         if (f == SCAN_KIND && i == 0 && *p == ']') f = SCAN_SHORT;                                 \
         s->at = p;                                                                                 \
         *done = i;                                                                                 \
         return f;                                                                                  \
     }
-ROWS
-#undef ROW
 
-    ScanFault
-    scan_row(Scan *s, DType t, void *out, int64_t n, int64_t *done) {
+#define STORE(S, v)       (S) v
+#define X(id, S, T, read) ROW(row_##id, S, T, read)
+#include "serve/scan_row.def"
+#undef X
+#undef STORE
+#define STORE(S, v) v
+ROW(row_STR, Str, Str, read_text(&p, s, &v))
+
+ScanFault scan_row(Scan *s, DType t, void *out, int64_t n, int64_t *done) {
     *done = 0;
     if (scan_peek(s) == 0) return SCAN_SHORT;
     switch (t) {
-#define ROW(id, T, read, value, S)                                                                 \
-    case DT_##id: return row_##id(s, out, n, done);
-        ROWS
-#undef ROW
-            default : return SCAN_KIND;
+#define X(id, S, T, read)                                                                          \
+    case DT_##id:                                                                                  \
+        return row_##id(s, out, n, done);
+#include "serve/scan_row.def"
+#undef X
+    case DT_STR: return row_STR(s, out, n, done);
+    default: return SCAN_KIND;
     }
 }

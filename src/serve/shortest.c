@@ -9,29 +9,32 @@
 
 enum { DIGITS_F32 = 9, DIGITS_F64 = 17 };
 
-// Digits d[0..n), the first one of value 10^exponent.
-static size_t lay_out(const char *d, int n, int exponent, char *out) {
-    char *p = out;
+enum { DIGITS_ROOM = 48, COPY = 17 };  // COPY: bytes moved at once, as many digits as there may be
+
+// Digits d[0..n), the first one of value 10^exponent. d has room for COPY beyond any digit.
+static size_t lay_out(char *d, int n, int exponent, char *out) {
     if (exponent >= -5 && exponent < 0) {
-        memcpy(p, "0.0000", 6);
-        p += 1 - exponent;
-        memcpy(p, d, (size_t)n);
-        return (size_t)(p + n - out);
+        memcpy(out, "0.0000", 6);
+        memcpy(out + 1 - exponent, d, COPY);
+        return (size_t)(1 - exponent + n);
     }
     if (exponent >= 0 && exponent < 16) {
-        int whole = exponent + 1;
-        for (int i = 0; i < whole; i++) *p++ = i < n ? d[i] : '0';
-        *p++ = '.';
-        if (n <= whole) *p++ = '0';
-        for (int i = whole; i < n; i++) *p++ = d[i];
-        return (size_t)(p - out);
+        const int whole = exponent + 1;
+        memset(d + n, '0', COPY);
+        if (n <= whole) n = whole + 1;
+        memcpy(out, d, COPY);
+        out[whole] = '.';
+        memcpy(out + whole + 1, d + whole, (size_t)(n - whole));
+        return (size_t)(n + 1);
     }
+    char *p = out;
     *p++ = d[0];
     if (n > 1) *p++ = '.';
-    for (int i = 1; i < n; i++) *p++ = d[i];
+    memcpy(p, d + 1, (size_t)(n - 1));
+    p += n - 1;
     *p++ = 'e';
     if (exponent < 0) *p++ = '-';
-    int e = exponent < 0 ? -exponent : exponent;
+    const int e = exponent < 0 ? -exponent : exponent;
     if (e >= 100) *p++ = (char)('0' + e / 100);
     if (e >= 10) *p++ = (char)('0' + e / 10 % 10);
     *p++ = (char)('0' + e % 10);
@@ -69,7 +72,7 @@ static bool same_f32(const char *d, int n, int exponent, float v) {
 
 // As printf and strtof agree, digit by digit.
 static size_t __attribute__((noinline)) slow_f32(float v, char *out) {
-    char d[48];
+    char d[DIGITS_ROOM];
     int  exponent = 0, n = 0;
     for (int digits = 1; digits <= DIGITS_F32; digits++) {
         n = print((double)v, digits, d, &exponent);
@@ -111,13 +114,21 @@ static Scaled scale(float f) {
     return (Scaled){v * p, reach * p, ten};
 }
 
+static void put_four(char *out, uint32_t v) {
+    const uint32_t high = v / 100, low = v % 100;
+    out[0] = (char)('0' + high / 10);
+    out[1] = (char)('0' + high % 10);
+    out[2] = (char)('0' + low / 10);
+    out[3] = (char)('0' + low % 10);
+}
+
 // The nine digits, fewer where zeros at the end still read back. 0: too close to call.
-static uint64_t nearest(const Scaled *s) {
+static uint32_t nearest(const Scaled *s) {
     enum { NINE = 9 };
     const double doubt = 1e-5;  // much more than the error of v and reach
-    uint64_t     best = (uint64_t)(s->v + 0.5), floor = (uint64_t)s->v, unit = 10;
+    uint32_t     best = (uint32_t)(s->v + 0.5), floor = (uint32_t)s->v, unit = 10;
     for (int i = 1; i < NINE; i++, unit *= 10) {
-        uint64_t low = floor / unit * unit;
+        uint32_t low = floor / unit * unit;
         double   above = s->v - (double)low, below = (double)unit - above;
         bool     up = below < above;
         double   far = up ? below : above;
@@ -129,15 +140,17 @@ static uint64_t nearest(const Scaled *s) {
 }
 
 static size_t fast_f32(float v, char *out) {
-    char     d[24];
+    char     d[DIGITS_ROOM];
     Scaled   s = scale(v);
-    uint64_t digits = nearest(&s);
+    uint32_t digits = nearest(&s);
     if (digits == 0) return slow_f32(v, out);
-    if (digits >= 1000000000) {
+    if (digits == 1000000000) {
         digits /= 10;
         s.exponent++;
     }
-    for (int i = DIGITS_F32 - 1; i >= 0; i--, digits /= 10) d[i] = (char)('0' + digits % 10);
+    d[0] = (char)('0' + digits / 100000000);
+    put_four(d + 1, digits / 10000 % 10000);
+    put_four(d + 5, digits % 10000);
     return lay_out(d, strip(d, DIGITS_F32), s.exponent, out);
 }
 
@@ -153,7 +166,7 @@ size_t shortest_f32(float v, char out[SHORTEST_ROOM]) {
 }
 
 size_t shortest_f64(double v, char out[SHORTEST_ROOM]) {
-    char *p = out, d[48];
+    char *p = out, d[DIGITS_ROOM];
     int   exponent = 0, n = 0;
     if (signbit(v)) *p++ = '-';
     v = fabs(v);
