@@ -3,183 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
+#include "serve/digits.h"
 #include "serve/scan.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are read as little-endian words");
-
-typedef struct Decimal {  // digits * 10^power
-    uint64_t digits;      // the first 19 that count
-    int64_t  power;
-    bool     minus, cut;  // cut: there were more than 19
-} Decimal;
-
-static bool digit(unsigned char c) { return (unsigned char)(c - '0') <= 9; }
-
-// Eight digits, the first one in the lowest byte, without their '0'.
-static uint64_t eight(uint64_t v) {
-    const uint64_t mask = UINT64_C(0x000000FF000000FF);
-    v = v * 10 + (v >> 8);
-    return ((v & mask) * UINT64_C(0x000F424000000064) +
-            ((v >> 16) & mask) * UINT64_C(0x0000271000000001)) >>
-           32;
-}
-
-static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-
-// Runs over digits and adds them to *sum, which overflows when they are many.
-static inline unsigned char *run(unsigned char *p, const unsigned char *end, uint64_t *sum) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    while (end - p >= 8) {
-        uint64_t v;
-        memcpy(&v, p, sizeof v);
-        v ^= ones * '0';
-        uint64_t other = ((v + ones * 0x76) | v) & ones << 7;
-        if (other == 0) {
-            *sum = *sum * 100000000 + (uint32_t)eight(v);
-            p += 8;
-            continue;
-        }
-        uint32_t n = (uint32_t)__builtin_ctzll(other) / 8;
-        if (n == 0) return p;
-        *sum = *sum * tens[n] + (uint32_t)eight(v << (64 - 8 * n));
-        return p + n;
-    }
-    for (; digit(*p); p++) *sum = *sum * 10 + (uint64_t)(*p - '0');
-    return p;
-}
-
-enum { WIDE = 16 };  // bytes that are looked at together
-
-// A bit for each of 16 bytes that is no digit, and one behind them.
-static inline uint32_t others(const unsigned char *p) {
-    uint32_t mask = 1u << WIDE;
-#ifdef __SSE2__
-    const __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8('0'));
-    const __m128i is = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(9)), v);
-    return mask | (~(uint32_t)_mm_movemask_epi8(is) & 0xFFFF);
-#else
-    for (uint32_t i = 0; i < WIDE; i++) mask |= (uint32_t)!digit(p[i]) << i;
-    return mask;
-#endif
-}
-
-// The first n of 16 digits, the first one in low's lowest byte.
-static inline uint64_t joined(uint64_t low, uint64_t high, uint32_t n) {
-    const uint64_t nibbles = UINT64_C(0x0F0F0F0F0F0F0F0F);
-    low &= nibbles;
-    high &= nibbles;
-    if (n <= 8) return (uint32_t)eight(low << (64 - 8 * n));
-    const uint32_t up = 8 * (WIDE - n);
-    return (uint32_t)eight(low << up) * UINT64_C(100000000) +
-           (uint32_t)eight(high << up | low >> 1 >> (63 - up));
-}
-
-// Most numbers: digits that end within 16 bytes, or up to 7, a point and digits up to the 18th.
-// Their end; NULL when it is anything else, wrong or right. Signs are hard to foresee, so that
-// they cost no branch.
-static inline unsigned char *quick(unsigned char *p, const unsigned char *end, Decimal *d) {
-    uint64_t       low, high;
-    const uint32_t all = others(p), minus = all & 1, mask = all >> minus, most = WIDE - minus;
-    const uint32_t whole = (uint32_t)__builtin_ctz(mask);
-    uint32_t       last = whole;
-    if (minus != (*p == '-')) return NULL;
-    p += minus;
-    if (whole == 0 || whole == most || (whole > 1 && *p == '0')) return NULL;
-    memcpy(&low, p, sizeof low);
-    memcpy(&high, p + 8, sizeof high);
-    d->minus = minus != 0;
-    d->power = 0;
-    if (p[whole] == '.') {
-        last = (uint32_t)__builtin_ctz(mask & (mask - 1));
-        if (last == whole + 1 || whole > 7) return NULL;
-        const uint64_t front = (UINT64_C(1) << (8 * whole)) - 1;
-        low = (low & front) << 8 | (low & ~(front << 8 | 0xFF));
-        d->power = (int64_t)whole + 1;
-    }
-    d->digits = joined(low, high, last);
-    unsigned char *behind = p + last;
-    if (last == most) behind = run(behind, end, &d->digits);
-    if (behind - p > 19 || (*behind | 0x20) == 'e') return NULL;
-    if (d->power != 0) d->power -= behind - p;
-    return behind;
-}
-
-// The first 19 digits that count, of more.
-static void __attribute__((noinline))
-recount(const unsigned char *p, const unsigned char *end, int64_t fraction, Decimal *d) {
-    int     n = 0;
-    int64_t left = 0;  // digits that are dropped
-    d->digits = 0;
-    for (; p < end; p++) {
-        if (*p == '.') continue;
-        if (n == 19) {
-            left++;
-            d->cut = d->cut || *p != '0';
-        } else if (n > 0 || *p != '0') {
-            d->digits = d->digits * 10 + (uint64_t)(*p - '0');
-            n++;
-        }
-    }
-    d->power = left - fraction;
-}
-
-// Behind an 'e'; NULL when there are no digits.
-static unsigned char *exponent(unsigned char *p, int64_t *power) {
-    const int64_t most = INT64_C(1000000000000000);
-    int64_t       v = 0;
-    bool          minus = *p == '-';
-    if (*p == '-' || *p == '+') p++;
-    if (!digit(*p)) return NULL;
-    for (; digit(*p); p++)
-        if (v < most) v = v * 10 + (*p - '0');
-    *power += minus ? -v : v;
-    return p;
-}
-
-// Any number; NULL when it is none.
-static unsigned char *__attribute__((noinline))
-thorough(unsigned char *p, const unsigned char *end, Decimal *d) {
-    unsigned char *begin = p, *point;
-    int64_t        fraction = 0, n;
-    if (!digit(*p)) return NULL;
-    if (*p == '0')
-        p++;
-    else
-        for (; digit(*p); p++) d->digits = d->digits * 10 + (uint64_t)(*p - '0');
-    n = p - begin;
-    if (*p == '.') {
-        point = ++p;
-        p = run(p, end, &d->digits);
-        fraction = p - point;
-        if (fraction == 0) return NULL;
-    } else if (digit(*p)) {
-        return NULL;
-    }
-    d->power = -fraction;
-    if (n + fraction > 19) recount(begin, p, fraction, d);
-    return (*p | 0x20) == 'e' ? exponent(p + 1, &d->power) : p;
-}
-
-// One number; NULL when it is none.
-static inline unsigned char *decimal(unsigned char *p, const unsigned char *end, Decimal *out) {
-    out->cut = false;
-    if (end - p > WIDE) {
-        unsigned char *behind = quick(p, end, out);
-        if (behind != NULL) return behind;
-    }
-    Decimal d = {.minus = *p == '-'};  // its address is taken, which keeps *out in registers
-    p = thorough(p + d.minus, end, &d);
-    *out = d;
-    return p;
-}
-
 bool scan_number_skip(Scan *s) {
-    Decimal        d;
-    unsigned char *p = s->at < s->end ? decimal(s->at, s->end, &d) : NULL;
+    Digits         d;
+    unsigned char *p = s->at < s->end ? digits_read(s->at, s->end, &d) : NULL;
     if (p != NULL) s->at = p;
     return p != NULL;
 }
@@ -246,7 +75,7 @@ static inline bool doubtful(double v) {
 }
 
 // False: it is in doubt.
-static bool single(const Decimal *d, float *out) {
+static bool single(const Digits *d, float *out) {
     if (d->digits == 0 || d->power < LEAST_POWER) {
         *out = 0;
         return true;
@@ -264,9 +93,9 @@ static bool single(const Decimal *d, float *out) {
 // Any number; what quick and near leave.
 static ScanFault __attribute__((noinline))
 slow_f32(unsigned char **at, const unsigned char *end, float *out) {
-    Decimal        d;
+    Digits         d;
     float          f;
-    unsigned char *p = decimal(*at, end, &d);
+    unsigned char *p = digits_read(*at, end, &d);
     if (p == NULL) return SCAN_KIND;
     if (!single(&d, &f)) f = (float)fabs(library(*at, p, true));
     if (!(f <= 0x1.fffffep127F)) return SCAN_RANGE;
@@ -276,8 +105,8 @@ slow_f32(unsigned char **at, const unsigned char *end, float *out) {
 }
 
 static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, float *out) {
-    Decimal        d;
-    unsigned char *p = end - *at > WIDE ? quick(*at, end, &d) : NULL;
+    Digits         d;
+    unsigned char *p = end - *at > DIGITS_WIDE ? digits_quick(*at, end, &d) : NULL;
     if (p == NULL) return slow_f32(at, end, out);
     const double v = (double)(int64_t)d.digits * powers[d.power - LEAST_POWER];
     if (v < 0x1p-126 ? d.digits != 0 : doubtful(v)) return slow_f32(at, end, out);
@@ -288,8 +117,8 @@ static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, f
 
 static inline ScanFault read_f64(unsigned char **at, const unsigned char *end, double *out) {
     enum { EXACT = 22 };  // powers of ten that a double holds
-    Decimal        d;
-    unsigned char *p = decimal(*at, end, &d);
+    Digits         d;
+    unsigned char *p = digits_read(*at, end, &d);
     if (p == NULL) return SCAN_KIND;
     double v;
     if (d.cut || d.digits >= UINT64_C(1) << 53 || d.power < -EXACT || d.power > EXACT)
@@ -309,8 +138,8 @@ static inline ScanFault read_whole(unsigned char **at, int64_t least, uint64_t m
     bool           minus = *p == '-', over = false;
     uint64_t       v = 0;
     p += minus;
-    if (!digit(*p) || (*p == '0' && digit(p[1]))) return SCAN_KIND;
-    for (; digit(*p); p++)
+    if (!digits_is(*p) || (*p == '0' && digits_is(p[1]))) return SCAN_KIND;
+    for (; digits_is(*p); p++)
         over = __builtin_mul_overflow(v, UINT64_C(10), &v) ||
                __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v) || over;
     if (*p == '.' || (*p | 0x20) == 'e') return SCAN_FRACTION;
@@ -326,14 +155,13 @@ ScanFault scan_whole(Scan *s, int64_t least, uint64_t most, int64_t *out) {
 
 static inline ScanFault read_bool(unsigned char **at, const unsigned char *end, uint8_t *out) {
     unsigned char *p = *at;
-    size_t         left = (size_t)(end - p), len = 1;
+    const size_t   left = (size_t)(end - p);
+    size_t         len = 1;
     if (left > 4 && memcmp(p, "true", 4) == 0)
         len = 4;
     else if (left > 5 && memcmp(p, "false", 5) == 0)
         len = 5;
-    else if (*p != '0' && *p != '1')
-        return SCAN_KIND;
-    else if (digit(p[1]) || p[1] == '.' || (p[1] | 0x20) == 'e')
+    else if ((*p != '0' && *p != '1') || digits_is(p[1]) || p[1] == '.' || (p[1] | 0x20) == 'e')
         return SCAN_KIND;
     *out = *p == 't' || *p == '1';
     *at = p + len;

@@ -12,11 +12,12 @@ enum { DIGITS_F32 = 9, DIGITS_F64 = 17 };
 enum { DIGITS_ROOM = 48, COPY = 17 };  // COPY: bytes moved at once, as many digits as there may be
 
 // Digits d[0..n), the first one of value 10^exponent. d has room for COPY beyond any digit.
-static size_t lay_out(char *d, int n, int exponent, char *out) {
+static int lay_out(char *d, int n, int exponent, char *out) {
     if (exponent >= -5 && exponent < 0) {
-        memcpy(out, "0.0000", 6);
+        memset(out, '0', 6);
+        out[1] = '.';
         memcpy(out + 1 - exponent, d, COPY);
-        return (size_t)(1 - exponent + n);
+        return 1 - exponent + n;
     }
     if (exponent >= 0 && exponent < 16) {
         const int whole = exponent + 1;
@@ -25,7 +26,7 @@ static size_t lay_out(char *d, int n, int exponent, char *out) {
         memcpy(out, d, COPY);
         out[whole] = '.';
         memcpy(out + whole + 1, d + whole, (size_t)(n - whole));
-        return (size_t)(n + 1);
+        return n + 1;
     }
     char *p = out;
     *p++ = d[0];
@@ -38,7 +39,7 @@ static size_t lay_out(char *d, int n, int exponent, char *out) {
     if (e >= 100) *p++ = (char)('0' + e / 100);
     if (e >= 10) *p++ = (char)('0' + e / 10 % 10);
     *p++ = (char)('0' + e % 10);
-    return (size_t)(p - out);
+    return (int)(p - out);
 }
 
 // What printf writes with so many digits, without the point, which depends on the locale.
@@ -78,7 +79,7 @@ static size_t __attribute__((noinline)) slow_f32(float v, char *out) {
         n = print((double)v, digits, d, &exponent);
         if (same_f32(d, n, exponent, v)) break;
     }
-    return lay_out(d, strip(d, n), exponent, out);
+    return (size_t)lay_out(d, strip(d, n), exponent, out);
 }
 
 enum { LEAST_POWER = -30, MOST_POWER = 54 };
@@ -151,17 +152,21 @@ static size_t fast_f32(float v, char *out) {
     d[0] = (char)('0' + digits / 100000000);
     put_four(d + 1, digits / 10000 % 10000);
     put_four(d + 5, digits % 10000);
-    return lay_out(d, strip(d, DIGITS_F32), s.exponent, out);
+    return (size_t)lay_out(d, strip(d, DIGITS_F32), s.exponent, out);
+}
+
+static char *zero(char *p) {
+    *p++ = '0';
+    *p++ = '.';
+    *p++ = '0';
+    return p;
 }
 
 size_t shortest_f32(float v, char out[SHORTEST_ROOM]) {
     char *p = out;
     if (signbit(v)) *p++ = '-';
     v = fabsf(v);
-    if (v == 0) {
-        memcpy(p, "0.0", 3);
-        return (size_t)(p + 3 - out);
-    }
+    if (v == 0) return (size_t)(zero(p) - out);
     return (size_t)(p - out) + fast_f32(v, p);
 }
 
@@ -170,13 +175,10 @@ size_t shortest_f64(double v, char out[SHORTEST_ROOM]) {
     int   exponent = 0, n = 0;
     if (signbit(v)) *p++ = '-';
     v = fabs(v);
-    if (v == 0) {
-        memcpy(p, "0.0", 3);
-        return (size_t)(p + 3 - out);
-    }
+    if (v == 0) return (size_t)(zero(p) - out);
     for (int digits = v < 0x1p-1022 ? 1 : 15; digits <= DIGITS_F64; digits++) {
         n = print(v, digits, d, &exponent);
         if (same_f64(d, n, exponent, v)) break;
     }
-    return (size_t)(p - out) + lay_out(d, strip(d, n), exponent, p);
+    return (size_t)(p - out) + (size_t)lay_out(d, strip(d, n), exponent, p);
 }
