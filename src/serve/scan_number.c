@@ -1,3 +1,4 @@
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -115,18 +116,41 @@ static inline ScanFault read_f32(unsigned char **at, const unsigned char *end, f
     return SCAN_OK;
 }
 
+// 19 digits and these powers of ten are exact in 64 bits, so that what comes of them is off by half
+// a unit of the last place; only what is next to the middle of two doubles is in doubt. False: it
+// is, or this machine has no such numbers.
+static bool extended(const Digits *d, double *out) {
+#if LDBL_MANT_DIG == 64
+    static const long double tens[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
+                                       1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
+                                       1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
+                                       1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+    enum { MOST = sizeof tens / sizeof *tens - 1, BELOW = 0x7FF, MIDDLE = 0x400 };
+    uint64_t bits;
+    if (d->cut || d->power < -MOST || d->power > MOST) return false;
+    const long double v = d->power < 0 ? (long double)d->digits / tens[-d->power]
+                                       : (long double)d->digits * tens[d->power];
+    memcpy(&bits, &v, sizeof bits);
+    *out = (double)v;
+    return (bits & BELOW) - (MIDDLE - 1) > 2;
+#else
+    (void)d;
+    (void)out;
+    return false;
+#endif
+}
+
 static inline ScanFault read_f64(unsigned char **at, const unsigned char *end, double *out) {
     enum { EXACT = 22 };  // powers of ten that a double holds
     Digits         d;
     unsigned char *p = digits_read(*at, end, &d);
     if (p == NULL) return SCAN_KIND;
     double v;
-    if (d.cut || d.digits >= UINT64_C(1) << 53 || d.power < -EXACT || d.power > EXACT)
+    if (!d.cut && d.digits < UINT64_C(1) << 53 && d.power >= -EXACT && d.power <= EXACT)
+        v = d.power < 0 ? (double)d.digits / powers[-d.power - LEAST_POWER]
+                        : (double)d.digits * powers[d.power - LEAST_POWER];
+    else if (!extended(&d, &v))
         v = fabs(library(*at, p, false));
-    else if (d.power < 0)
-        v = (double)d.digits / powers[-d.power - LEAST_POWER];
-    else
-        v = (double)d.digits * powers[d.power - LEAST_POWER];
     if (!(v <= 0x1.fffffffffffffp1023)) return SCAN_RANGE;
     *at = p;
     *out = d.minus ? -v : v;

@@ -77,9 +77,10 @@ static void random_number(Rng *rng, char *out, size_t size) {
     const char *sign = rng_below(rng, 2) == 0 ? "" : "-";
     uint32_t    bits = (uint32_t)rng_u64(rng) & 0x7FFFFFFF;
     float       f;
+    double      d;
     memcpy(&f, &bits, sizeof f);
     if (!isfinite(f)) f = 1;
-    switch (rng_below(rng, 8)) {
+    switch (rng_below(rng, 9)) {
     case 0: (void)snprintf(out, size, "%s%.9g", sign, (double)f); return;
     case 1: (void)snprintf(out, size, "%s%.17g", sign, (double)f); return;
     case 2:
@@ -94,6 +95,11 @@ static void random_number(Rng *rng, char *out, size_t size) {
         (void)snprintf(out, size, "%s%" PRIu64 ".%0*" PRIu64, sign,
                        below_ten_to(rng, 1 + rng_below(rng, 19)), (int)rng_below(rng, 19) + 1,
                        below_ten_to(rng, 1 + rng_below(rng, 18)));
+        return;
+    case 7:  // the middle between two doubles, and next to it
+        d = rng_unit64(rng) + (double)rng_below(rng, 3);
+        (void)snprintf(out, size, "%s%.*Lf", sign, 17 + (int)rng_below(rng, 44),
+                       ((long double)d + (long double)nextafter(d, 4)) / 2);
         return;
     case 6:  // the middle between two floats, to the last digit
         (void)snprintf(out, size, "%s%.60g", sign,
