@@ -324,6 +324,7 @@ void live_wake(NodeLive *l, TimeNs at) {
 
 // It is computed though it will be late: behind all that can still be in time.
 static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
+    live_promise_over(l, i, true, &(LiveTiming){.queue_ns = t - l->queue.requests[i].arrival});
     l->queue.requests[i].deadline = t + LIVE_LATE_NS;
     live_put_behind(l, i);
     l->short_of = true;

@@ -2,16 +2,17 @@
 
 #include <math.h>
 
-enum { PLAN_NS = 10000000, MEMORY_NS = 100000000, LOST_NS = 1000000000 };
+enum { PLAN_NS = 10000000, MEMORY_NS = 100000000, LOST_NS = 1000000000, RESULTS = 32 };
 
-static const double share = 0.92;   // of the cores that may be promised
-static const double burst = 0.5;    // of a target that may be promised at once
-static const double learn = 0.1;    // weight of the newest request's work
-static const double least = 0.05;   // of a core that is ours, whatever was lost
-static const double own_ns = 5000;  // of the engine, for each request
+static const double most_share = 0.95, least_share = 0.2;  // of the cores that may be promised
+static const double burst = 0.5;     // of a target that may be promised at once
+static const double learn = 0.1;     // weight of the newest request's work
+static const double allowed = 0.05;  // of promises that are broken
+static const double least = 0.05;    // of a core that is ours, whatever was lost
+static const double own_ns = 5000;   // of the engine, for each request
 
 Err admission_init(Admission *a, uint32_t tenants, Arena *arena) {
-    *a = (Admission){.n = tenants, .cores = 1};
+    *a = (Admission){.n = tenants, .cores = 1, .share = most_share};
     a->of = arena_try_new(arena, AdmissionTenant, tenants);
     return a->of != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for %u tenants", tenants);
 }
@@ -41,7 +42,7 @@ void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_
 // Cores that may be promised: those we have, as far as the system lets us.
 static double promised(const Admission *a) {
     double ours = a->spent_ns > 0 ? 1 - a->lost_ns / a->spent_ns : 1;
-    return share * a->cores * fmax(ours, least);
+    return a->share * a->cores * fmax(ours, least);
 }
 
 // What came fades; what may be promised is saved up, as much as can still be answered in time.
@@ -75,6 +76,22 @@ static double level_off(const Admission *a) {
     }
 }
 
+void admission_result(Admission *a, bool broken) {
+    a->ended++;
+    a->waited += broken;
+}
+
+// A policy may not be able to use all cores, or the system keeps some of them: promises that are
+// broken show it.
+static void correct(Admission *a) {
+    if (a->ended < RESULTS) return;
+    double broken = (double)a->waited / a->ended;
+    if (broken > allowed) a->share *= 1 - fmin(broken, 0.1);
+    if (broken < allowed / 2) a->share += 0.01;
+    a->share = fmin(fmax(a->share, least_share), most_share);
+    a->ended = a->waited = 0;
+}
+
 static void plan(Admission *a, TimeNs now) {
     double wanted = 0, fade = exp(-PLAN_NS / (double)LOST_NS);
     a->planned = now + PLAN_NS;
@@ -85,6 +102,7 @@ static void plan(Admission *a, TimeNs now) {
         catch_up(&a->of[i], now);
         wanted += a->of[i].wants;
     }
+    correct(a);
     a->crowded = wanted > promised(a);
     double level = a->crowded ? level_off(a) : INFINITY;
     for (uint32_t i = 0; i < a->n; i++) a->of[i].part = fmax(level, a->of[i].kept);

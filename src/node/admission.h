@@ -30,8 +30,11 @@ typedef struct Admission {
     uint32_t         n;                  // that there may be
     double           cores;              // that there are
     double           spent_ns, lost_ns;  // lately: in blocks, and of that to others on the system
-    bool             crowded;
-    TimeNs           planned;
+    double           share;              // of the cores that are promised
+    uint32_t         ended, waited;      // since it was last changed: promises, and those that
+                                         // were broken for having waited
+    bool   crowded;
+    TimeNs planned;
 } Admission;
 
 MUST_USE Err admission_init(Admission *a, uint32_t tenants, Arena *arena);
@@ -44,3 +47,5 @@ bool admission_allows(Admission *a, uint32_t tenant, TimeNs now);
 // A part of a request that should take alone_ns on one core took core_ns, all cores together, and
 // lost_ns of that were lost to others on the system.
 void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns, double lost_ns);
+// What was promised has ended; broken: it was late because it waited.
+void admission_result(Admission *a, bool broken);

@@ -129,6 +129,7 @@ void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why) {
     }
     if (t > x->ask.deadline) a.timing.late_cause = why_late(l, &x->ask, &a.timing);
     record_ended(l, t, r->id, r->tenant, why);
+    live_promise_over(l, i, end != LIVE_CANCELLED, &a.timing);
     x->ask.done(x->ask.self, &a);
     x->gone = true;
     l->n_gone++;

@@ -78,6 +78,7 @@ typedef struct LiveRequest {  // beside NodeRequest
     uint32_t   behind, waiting;  // when it came
     uint32_t   ticks;            // of the watchdog, in this block
     bool       gone;             // ended by the plan at hand
+    bool       promised;         // to be in time, by admission
     bool       behind_all;       // goes after everybody who can still be in time
     bool       relieved;         // its block was started by us, for it starved
     bool       halted;           // its block has ended and no other began
@@ -172,7 +173,9 @@ void        live_turn_away(NodeLive *l, const LiveAsk *ask, uint64_t id, TimeNs 
                            const char *why);
 void        live_forget_gone(NodeLive *l);  // those that live_end named
 const char *live_reason(NodeReason r);
-void        live_release(NodeLive *l, LiveRule *r);  // by one request; accepts NULL
+// A request that was promised to be in time has ended, or been put off.
+void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t);
+void live_release(NodeLive *l, LiveRule *r);  // by one request; accepts NULL
 
 // By the last member of a block: says the answer when it was the last one, and takes the turn.
 void live_over(void *live, Block *b);

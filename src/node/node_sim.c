@@ -75,6 +75,9 @@ void sim_answer(Sim *s, uint32_t request, Outcome o, const char *why) {
     x->finish = s->now;
     x->outcome = o;
     s->answered++;
+    bool waited = s->extras[request].waited * 2 > r->deadline - r->arrival;
+    if (s->run->admit && !s->extras[request].unpromised)
+        admission_result(&s->admission, o != OUTCOME_MET && (waited || r->next == 0));
     if (o == OUTCOME_REJECTED && r->id >= s->run->skip && s->now <= r->deadline) s->missed++;
     record_put(s->run->records,
                &(Record){.at = s->now,
@@ -118,11 +121,13 @@ static void count_layer(const Sim *s, const SimBlock *b, SimExtra *e, const Node
     if (lost > 0) e->conflict_ns += lost;
 }
 
-static void learn_work(Sim *s, const SimBlock *b, double core_ns) {
+static void learn_work(Sim *s, const SimBlock *b, const NodeRequest *r, SimExtra *e) {
     const NodeModel *m = b->model;
-    double           alone = (double)node_rest(m, m->rest_best, b->layer, 0, 0) -
-                   (double)node_rest(m, m->rest_best, b->layer + 1, 0, 0);
-    admission_note(&s->admission, b->tenant, alone, core_ns, 0);
+    double           alone = (double)node_rest(m, m->rest_best, b->first, 0, 0) -
+                   (double)node_rest(m, m->rest_best, b->end, 0, 0);
+    if (s->run->admit)
+        admission_note(&s->admission, b->tenant, alone, (double)(r->computed - e->learned), 0);
+    e->learned = r->computed;
 }
 
 // True when the block ended.
@@ -133,7 +138,6 @@ static bool end_layer(Sim *s, SimBlock *b) {
     count_layer(s, b, &s->extras[x], r);
     r->computed += (TimeNs)took;
     s->result->busy_core_ns += took;
-    if (s->run->admit && !b->starting) learn_work(s, b, took);
     if (b->starting)
         b->starting = false;
     else
@@ -151,6 +155,7 @@ static bool end_layer(Sim *s, SimBlock *b) {
                                           .cores = cores_both(b->cores, &b->joining)});
     r->cores = b->cores;
     r->layer = b->end;
+    learn_work(s, b, r, &s->extras[x]);
     sim_leave(s, b);
     if (b->end < b->model->n_layers)
         sim_to_waiting(s, x);
@@ -182,8 +187,9 @@ static void arrive(Sim *s) {
                                           .request = i,
                                           .tenant = at->tenant,
                                           .deadline = at->at + t->qos_ns});
-    if (s->run->admit && !admission_allows(&s->admission, at->tenant, s->now))
-        sim_answer(s, x, OUTCOME_REJECTED, "cannot meet its deadline behind what is before it");
+    if (!s->run->admit || admission_allows(&s->admission, at->tenant, s->now)) return;
+    s->extras[x].unpromised = true;
+    sim_answer(s, x, OUTCOME_REJECTED, "cannot meet its deadline behind what is before it");
 }
 
 static TimeNs next_finish(const Sim *s) {

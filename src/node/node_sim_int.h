@@ -31,9 +31,10 @@ typedef struct SimBlock {
     TimeNs           since, finish, began;
 } SimBlock;
 
-typedef struct SimExtra {  // of a request, beside what policies see
-    uint32_t block;        // while it runs
-    TimeNs   waited;
+typedef struct SimExtra {      // of a request, beside what policies see
+    uint32_t block;            // while it runs
+    TimeNs   waited, learned;  // learned: of what it computed, for admission
+    bool     unpromised;       // it was not let in
     double   contention_ns, conflict_ns;
 } SimExtra;
 

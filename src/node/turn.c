@@ -81,9 +81,16 @@ static TimeNs over_at(const NodeLive *l, const LiveAsk *ask) {
 }
 
 static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
-    if (!l->o.admit || r->deadline - t > LIVE_SOON_NS) return true;
     l->admission.cores = atomic_load_explicit(&l->budget, memory_order_relaxed);
     return admission_allows(&l->admission, r->tenant, t);
+}
+
+void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t) {
+    LiveRequest *x = &l->beside[i];
+    TimeNs       waited = t->queue_ns + t->paused_ns;
+    if (!x->promised) return;
+    x->promised = false;
+    admission_result(&l->admission, late && 2 * waited > x->ask.deadline - x->ask.arrival);
 }
 
 static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
@@ -104,18 +111,22 @@ static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
         live_turn_away(l, ask, id, t, end, why);
         return;
     }
-    bool behind = l->o.admit && ask->deadline - t > LIVE_SOON_NS;
-    if (!promise(l, &r, t)) {
+    bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
+    bool behind = l->o.admit && !soon;
+    if (promised && !promise(l, &r, t)) {
         if (!ask->late_ok) {
             live_turn_away(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_CROWDED));
             return;
         }
         behind = true;
+        promised = false;
         r.deadline = t + LIVE_LATE_NS;
     }
-    LiveRequest x = {
-        .ask = *ask, .behind = live_busiest(l, UINT32_MAX), .waiting = l->queue.n_waiting};
-    uint32_t i = queue_add(&l->queue, &r);
+    LiveRequest x = {.ask = *ask,
+                     .promised = promised,
+                     .behind = live_busiest(l, UINT32_MAX),
+                     .waiting = l->queue.n_waiting};
+    uint32_t    i = queue_add(&l->queue, &r);
     l->beside[i] = x;
     if (behind) live_put_behind(l, i);
     l->models[ask->tenant].waiting++;
@@ -201,6 +212,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
         return;
     }
     record_finish(l, r, &p->answer);
+    live_promise_over(l, i, p->answer.outcome != OUTCOME_MET, &p->timing);
     drop(l, i);
 }
 
