@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -134,10 +135,10 @@ static Err read_options(Job *j) {
     return ERR_OK;
 }
 
-static Err need_slo(const Bench *b) {
+static Err need_slo(const Bench *b, const char *option) {
     for (uint32_t i = 0; i < b->n_models; i++)
         if (b->models[i].slo_ns == 0)
-            return err_set(ERR_ARG, "--find-max: model '%s' has no target; give one with --slo",
+            return err_set(ERR_ARG, "%s: model '%s' has no target; give one with --slo", option,
                            b->models[i].name);
     return ERR_OK;
 }
@@ -149,7 +150,6 @@ static Err measure_peak(Job *j) {
                           .precision = o->precision / 100,
                           .budget_ns = j->budget,
                           .probed = say_probe};
-    TRY(need_slo(&j->bench));
     TRY(bench_peak(&j->bench, &j->run, &p, &j->arena, &j->peak));
     j->result = j->peak.best;
     return ERR_OK;
@@ -212,6 +212,10 @@ static Err work(Job *j, uint32_t *missed) {
     TRY(read_models(j));
     BenchShapes s = {o->batch, o->shapes.at, o->shapes.n};
     TRY(bench_prepare(&j->bench, &s, (Rng){(uint64_t)o->seed}, &j->arena));
+    if (o->find_max) TRY(need_slo(&j->bench, "--find-max"));
+    for (uint32_t i = 0; i < j->thresholds.n; i++)
+        if (strncmp(j->thresholds.at[i], "hit=", 4) == 0)
+            TRY(need_slo(&j->bench, "--threshold hit"));
     TRY(o->find_max ? measure_peak(j) : measure_once(j));
     TRY(tell(j));
     if (j->result.all == NULL) {
@@ -222,11 +226,20 @@ static Err work(Job *j, uint32_t *missed) {
     return bench_thresholds(&j->bench, &j->result, &j->thresholds, missed);
 }
 
+// As many connections as the system allows.
+static void raise_limit(void) {
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0) return;
+    r.rlim_cur = r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
 static int run_command(const Options *o) {
     static Job j;
     uint32_t   missed = 0;
     j.o = o;
     halt_listen();
+    raise_limit();
     (void)prctl(PR_SET_TIMERSLACK, 1000);  // arrivals are to be at their moments
     Err e = work(&j, &missed);
     int code = e == ERR_OK ? 0 : command_failed(e);

@@ -31,6 +31,7 @@ expect 2 bench "$url" --models good --rate 5 --threshold speed=9; says "hit=95";
 expect 2 bench "$url" --models good --rate 5 --protocol soap; says "rest, json and grpc"; quiet
 expect 2 bench "$url" --models good --rate 5 --shape x:1x2x3; says "has 2 dimensions"; quiet
 expect 2 bench "$url" --models good --find-max; says "has no target"; quiet
+expect 2 bench "$url" --models good --rate 5 --min-hit 90; says "has no target"; quiet
 expect 2 bench https://localhost --models good --rate 5; says "http://HOST:PORT"; quiet
 expect 1 bench http://127.0.0.1:1 --models good --rate 5; says "refused"; quiet
 expect 1 bench "$url" --models absent --rate 5; says "no such model"; quiet
