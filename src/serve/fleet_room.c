@@ -6,7 +6,7 @@
 
 #include "serve/fleet_int.h"
 
-#define LEAST_TARGET_NS INT64_C(1000000)      // of a relative target: less is lost on the way
+#define LEAST_TARGET_NS INT64_C(10000000)     // of a relative target: a network is in between, too
 #define FAR_NS          INT64_C(60000000000)  // where there is no target
 
 enum { THROUGHPUT_TIMES = 10 };
@@ -40,6 +40,13 @@ uint64_t unit_room(const Unit *u) {
     return left > 0 ? left : 1;
 }
 
+// To two digits, so that two starts on one machine mostly agree.
+static TimeNs round_up(TimeNs ns) {
+    TimeNs step = 1;
+    while (ns / step >= 100) step *= 10;
+    return (ns + step - 1) / step * step;
+}
+
 TimeNs unit_target(const Unit *u, const Stage *s) {
     const TenantSettings *set = &u->pub.config->set;
     double                ns = set->target_ms > 0 ? set->target_ms * 1e6
@@ -49,7 +56,8 @@ TimeNs unit_target(const Unit *u, const Stage *s) {
     if (is(set->class, "best_effort")) return FAR_NS;
     if (is(set->class, "throughput")) target *= THROUGHPUT_TIMES;
     if (target == 0) return FAR_NS;
-    return target > LEAST_TARGET_NS || set->target_ms > 0 ? target : LEAST_TARGET_NS;
+    if (set->target_ms > 0) return target;
+    return target > LEAST_TARGET_NS ? round_up(target) : LEAST_TARGET_NS;
 }
 
 void unit_measure(Unit *u) {
