@@ -38,6 +38,9 @@ bench-ort: all ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort
 #: bench-tenants  tenants side by side: requests in time, ours and ONNX Runtime's; MIXES="light medium"
 bench-tenants: all ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(ARGS)
 
+#: bench-noisy    two tenants with targets beside one that floods, by policy: requests in time
+bench-noisy: all ; @tools/bench-noisy $(B) $(POLICIES)
+
 #: debug          build without optimisation, to build-debug
 debug: ; @$(MAKE) -s all B=build-debug SETUP=--buildtype=debug
 
@@ -61,4 +64,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants debug install format clean help deps deps-dev ninja
+.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-noisy debug install format clean help deps deps-dev ninja
