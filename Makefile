@@ -11,7 +11,7 @@ clang  = $(MAKE) -s ninja CC=clang-14 B=build-$(1) SETUP='$(2)'
 #:                build everything; the program is build/cotenant (optimised, with debug information)
 all: ninja
 
-#: demo           a first session: networks written, shown, run, and scheduled together
+#: demo           three tenants and a noisy neighbour on one server, before and after; then a glimpse of the rest
 demo: all ; @tools/demo $(B)
 
 #: test           run every test

@@ -5,7 +5,7 @@
 expect 0; prints "conformance"
 expect 0 --help; prints "commands:"
 expect 0 version; prints "^cotenant [0-9]"
-for c in "zoo list" "zoo write" "model show" "model check" run conformance machine version; do
+for c in "zoo list" "zoo write" "model show" "model check" run conformance machine serve check bench why version; do
     expect 0 $c --help; prints "examples:"; prints "usage: cotenant $c"
 done
 expect 0 zoo --help; prints "zoo write"
