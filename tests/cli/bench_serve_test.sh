@@ -5,7 +5,7 @@
 "$COTENANT" serve keyword=zoo:lstm_kws --set keyword.target_ms=5000 --http 127.0.0.1:0 --grpc 127.0.0.1:0 \
     --metrics off --log-level error --drain-delay-ms 0 --drain-ms 200 >"$dir/addresses" 2>"$dir/log" &
 server=$!
-trap 'kill $server 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'kill $server 2>/dev/null || true; rm -rf "$dir"' EXIT
 for _ in $(seq 300); do [ -s "$dir/addresses" ] && break; sleep 0.1; done
 http=$(sed -n 's/.*http \([0-9.:]*\).*/\1/p' "$dir/addresses")
 grpc=$(sed -n 's/.*grpc \([0-9.:]*\).*/\1/p' "$dir/addresses")

@@ -5,7 +5,7 @@ command -v python3 >/dev/null || exit 77
 
 python3 "$SRC/tests/cli/bench_server.py" "$dir/seen" >"$dir/port" 2>"$dir/server" &
 server=$!
-trap 'kill $server 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'kill $server 2>/dev/null || true; rm -rf "$dir"' EXIT
 for _ in $(seq 100); do [ -s "$dir/port" ] && break; sleep 0.1; done
 url=http://127.0.0.1:$(cat "$dir/port")
 
