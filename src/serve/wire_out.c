@@ -53,7 +53,8 @@ size_t wire_varint_bytes(uint64_t v) {
 
 void wire_put_varint(WireOut *o, uint64_t v) {
     unsigned char b[10];
-    wire_put(o, b, spell(v, b));
+    size_t        n = spell(v, b);
+    wire_put(o, b, n);
 }
 
 void wire_put_tag(WireOut *o, uint32_t number, WireKind kind) {
