@@ -207,6 +207,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
         queue_wait(&l->queue, i);
         m->running--;
         m->waiting++;
+        if (over_at(l, &p->ask) < l->expiry) l->expiry = over_at(l, &p->ask);
         l->beside[i].halted = true;
         l->n_halted++;
         return;
@@ -386,7 +387,8 @@ static void step(NodeLive *l) {
     TimeNs begin = now();
     double decided = l->counts.decide_ns;
     sense(l);
-    if (begin >= l->expiry || atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire))
+    bool over = l->expiry < INT64_MAX && now() >= l->expiry;
+    if (over || atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire))
         weed(l, now());
     if (atomic_exchange_explicit(&l->tick, false, memory_order_relaxed)) tick(l);
     if (atomic_load_explicit(&l->flush, memory_order_relaxed))

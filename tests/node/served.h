@@ -66,11 +66,12 @@ static inline LiveTenant served_tenant(const TestTenant *t) {
 
 // Whole models on one core each, whoever came first. Settings: it starts nothing while that is set.
 typedef struct PlainRule {
-    _Atomic bool    *closed;   // NULL: never
-    _Atomic uint32_t rejects;  // so many more, before it starts anything
-    uint32_t         layers;   // of a block; 0: all
-    uint32_t         cores;    // of a block; 0: 1
-    bool             once;     // closes after the first block
+    _Atomic bool    *closed;    // NULL: never
+    _Atomic uint32_t rejects;   // so many more, before it starts anything
+    uint32_t         layers;    // of a block; 0: all
+    uint32_t         cores;     // of a block; 0: 1
+    bool             once;      // closes after the first block
+    useconds_t       pause_us;  // that it takes to decide
 } PlainRule;
 
 static inline size_t served_size(const NodeSetup *setup, const void *settings) {
@@ -98,6 +99,7 @@ static inline uint32_t served_decide(void *state, const NodeView *v, NodeAction 
     uint32_t             n = 0;
     Cores                free = v->free;
     if (p->closed != NULL && atomic_load(p->closed)) return 0;
+    if (p->pause_us > 0 && v->n_waiting > 0) (void)usleep(p->pause_us);
     for (uint32_t k = 0; k < v->n_waiting && n < max && cores_count(&free) > 0; k++) {
         const NodeRequest *r = &v->requests[v->waiting[k]];
         uint32_t           left = v->setup->tenants[r->tenant].model->n_layers - r->next;
