@@ -144,6 +144,7 @@ static void a_tenant_has_no_more_than_its_memory(void **state) {
     assert_non_null(strstr(little->reason, "5 MiB"));
     assert_int_equal(more->state, FLEET_UNAVAILABLE);
     assert_non_null(strstr(more->reason, "MiB"));
+    assert_string_equal(enough->reason, "");
     assert_int_equal(enough->state, FLEET_READY);
     assert_true(enough->memory_bytes <= 40 << 20);
 }
