@@ -1,0 +1,324 @@
+"""Group F: every call that can fail is made to fail in turn, while a server starts, loads, answers and reloads."""
+import http.client
+import json
+import mmap
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from h2 import H2, blob, message, number
+from stage import COTENANT, Failed, Server, check, item, main
+
+SHIM = os.environ.get("SHIM", os.path.join(os.path.dirname(COTENANT), "libshim.so"))
+LONG = bool(os.environ.get("COTENANT_LONG"))
+SEED = int(os.environ.get("COTENANT_SEED", "1"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+KINDS = re.findall(r"^X\((\w+),", open(os.path.join(HERE, "..", "shim.def")).read(), re.M)
+SHORT = 1 << 20
+FOREVER = 1 << 40
+
+
+class Shim:
+    """The page that shim.c and this share."""
+    WORDS = ["kinds", "at", "times", "error", "seen", "failed", "blocks", "bytes", "mapped"]
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="cotenant-shim-")
+        self.path = os.path.join(self.dir, "page")
+        with open(self.path, "w+b") as f:
+            f.truncate(4096)
+            self.page = mmap.mmap(f.fileno(), 4096)
+        self.env = {"LD_PRELOAD": SHIM, "COTENANT_SHIM": self.path}
+
+    def word(self, name, value=None):
+        at = 8 * self.WORDS.index(name)
+        if value is None:
+            return struct.unpack_from("q", self.page, at)[0]
+        struct.pack_into("q", self.page, at, value)
+        return value
+
+    def calls(self, kind):
+        return struct.unpack_from("q", self.page, 8 * (len(self.WORDS) + KINDS.index(kind)))[0]
+
+    def frames(self):
+        all = struct.unpack_from("24Q", self.page, 8 * (len(self.WORDS) + 32))
+        return list(all[:all.index(0)] if 0 in all else all)
+
+    def arm(self, kinds, at=0, times=1, error=0):
+        self.disarm()
+        self.word("seen", 0)
+        self.word("failed", 0)
+        self.word("at", at)
+        self.word("times", times)
+        self.word("error", error)
+        self.word("kinds", sum(1 << KINDS.index(k) for k in kinds))
+
+    def disarm(self):
+        self.word("kinds", 0)
+
+    def held(self):
+        return self.word("blocks"), self.word("bytes"), self.word("mapped")
+
+    def close(self):
+        self.page.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+# A network in protobuf by hand: y = relu(x * w + b), of a few rows.
+def tensor(name, dims, floats):
+    return b"".join(number(1, d) for d in dims) + number(2, 1) + blob(8, name) + blob(9, struct.pack(f"{len(floats)}f", *floats))
+
+
+def value(name, *dims):
+    shape = b"".join(blob(1, number(1, d)) for d in dims)
+    return blob(1, name) + blob(2, blob(1, number(1, 1) + blob(2, shape)))
+
+
+def tiny(scale=1.0):
+    def node(op, inputs, output):
+        return blob(1, b"".join(blob(1, i) for i in inputs) + blob(2, output) + blob(3, output) + blob(4, op))
+    graph = node("Gemm", ["x", "w", "b"], "h") + node("Relu", ["h"], "y") + blob(2, "tiny")
+    graph += blob(5, tensor("w", [8, 4], [scale * (i % 5) for i in range(32)])) + blob(5, tensor("b", [4], [1.0] * 4))
+    graph += blob(11, value("x", 1, 8)) + blob(12, value("y", 1, 4))
+    return number(1, 8) + blob(7, graph) + blob(8, blob(1, "") + number(2, 17))
+
+
+class World:
+    """A server under the shim with two small models: `tiny`, that things happen to, and `calm`."""
+
+    def __init__(self, start=True, flags=(), env=None):
+        self.dir = tempfile.mkdtemp(prefix="cotenant-fault-")
+        self.models = os.path.join(self.dir, "models")
+        os.mkdir(self.models)
+        self.scale = 1.0
+        self.write("tiny"), self.write("calm")
+        self.shim = Shim()
+        self.flags, self.env = list(flags), {**self.shim.env, "COTENANT_STORE": os.path.join(self.dir, "store"), **(env or {})}
+        self.server = None
+        if start:
+            self.start()
+
+    def write(self, name, data=None):
+        path = os.path.join(self.models, name + ".onnx")
+        with open(path + ".new", "wb") as f:
+            f.write(tiny(self.scale) if data is None else data)
+        os.rename(path + ".new", path)
+
+    def start(self, wait=60):
+        self.server = Server(self.models, flags=self.flags, env=self.env, wait=wait)
+        if wait:
+            self.know()
+
+    def know(self):
+        self.binary = self.server.infer_body("tiny")
+        self.json = self.server.infer_body("tiny", binary=False)
+        self.calm = self.server.infer_body("calm")
+        with open(f"/proc/{self.server.process.pid}/maps") as f:
+            self.maps = [line.split() for line in f]
+        self.base = next(int(m[0].split("-")[0], 16) for m in self.maps if m[-1].endswith("/cotenant"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            if self.server is not None:
+                self.shim.disarm()
+                self.server.stop(wait=30)
+        finally:
+            self.shim.close()
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    def where(self):
+        """Who made the call that failed."""
+        out = []
+        for at in self.shim.frames():
+            for m in self.maps:
+                low, high = (int(x, 16) for x in m[0].split("-"))
+                if low <= at < high:
+                    if m[-1].endswith("/cotenant"):
+                        line = subprocess.run(["addr2line", "-sfe", COTENANT, hex(at - 1 - self.base)], capture_output=True, text=True)
+                        out.append(" ".join(line.stdout.split()[:2]))
+                    else:
+                        out.append(os.path.basename(m[-1]))
+                    break
+        return " < ".join(out[:9])
+
+    # What is done while a call fails. Each says how it went: ok, error, closed, or a reason.
+    def http(self, *call, **more):
+        try:
+            status, _, body = self.server.call(*call, timeout=15, **more)
+        except socket.timeout:
+            raise Failed("no answer")
+        except (ConnectionError, http.client.HTTPException):
+            return "closed"
+        if status == 200:
+            return "ok"
+        check(status >= 400 and json.loads(body)["error"], f"{status} {body[:200]}")
+        return "error"
+
+    def admin(self, what, name="tiny"):
+        try:
+            status, body = self.server.admin_call("POST", f"/v2/repository/models/{name}/{what}", timeout=15)
+        except socket.timeout:
+            raise Failed("no answer")
+        except (ConnectionError, http.client.HTTPException):
+            return "closed"
+        if status == 200:
+            return "ok"
+        check(status >= 400 and json.loads(body)["error"], f"{status} {body[:200]}")
+        return "error"
+
+    def load(self):
+        return self.admin("load")
+
+    def binary_infer(self):
+        return self.http("POST", "/v2/models/tiny/infer", self.binary[0], self.binary[1])
+
+    def json_infer(self):
+        return self.http("POST", "/v2/models/tiny/infer", self.json[0], self.json[1])
+
+    def grpc_infer(self):
+        x = blob(1, "x") + blob(2, "FP32") + blob(3, b"\1\x08")
+        body = message(blob(1, "tiny") + blob(5, x) + blob(7, bytes(32)))
+        try:
+            with H2(self.server, timeout=15) as c:
+                end = c.answer(c.call("ModelInfer", body))
+        except ConnectionError:
+            return "closed"
+        if end["grpc"] is None:
+            check(c.closed or end["reset"] is not None, "no answer")
+            return "closed"
+        return "ok" if end["grpc"] == 0 else "error"
+
+    def looks(self):
+        """Everything that can be read."""
+        ends = [self.http("GET", path) for path in ("/v2", "/v2/models", "/v2/models/tiny", "/v2/models/tiny/stats",
+                                                    "/v2/models/tiny/config", "/v2/models/stats", "/v2/health/ready")]
+        ends += [self.http("GET", path, port="metrics") for path in ("/why?misses=3", "/trace?seconds=1")]
+        try:
+            status, _, body = self.server.call("GET", "/metrics", port="metrics", timeout=15)
+            ends.append("ok" if status == 200 and body.startswith(b"# ") else "error")
+        except (ConnectionError, http.client.HTTPException):
+            ends.append("closed")
+        ends.append(self.index())
+        return next((e for e in ends if e != "ok"), "ok")
+
+    def index(self):
+        try:
+            status, body = self.server.admin_call("POST", "/v2/repository/index", timeout=15)
+            check(status == 200 or json.loads(body)["error"], f"{status} {body[:200]}")
+            return "ok" if status == 200 else "error"
+        except (ConnectionError, http.client.HTTPException):
+            return "closed"
+
+    def reload(self):
+        """A new file, SIGHUP, and what the log says of it."""
+        self.scale += 1
+        self.write("tiny")
+        at = len(self.server.said())
+        self.server.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + 15
+        while time.monotonic() < end:
+            said = re.search(r"(not reloaded|reloaded in part|reloaded)", self.server.said()[at:])
+            if said:
+                return "ok" if said.group(1) == "reloaded" else "error"
+            if not self.server.alive():
+                return "ended"
+            time.sleep(0.005)
+        raise Failed("nothing was said of the reload")
+
+    def plain(self):
+        """A request that nothing is wrong with."""
+        status, _, body = self.server.call("POST", "/v2/models/calm/infer", self.calm[0], self.calm[1], timeout=15)
+        check(status == 200, f"a plain request: {status} {body[:200]}")
+
+    def mend(self):
+        """As it was before: both models are served."""
+        self.plain()
+        for _ in range(3):
+            if self.binary_infer() == "ok":
+                return
+            self.admin("load")
+        raise Failed("the model cannot be loaded again: " + self.server.said()[-500:])
+
+
+def chosen(total, most):
+    """Which of n calls fail: all of them, or some that the seed chooses, the first among them."""
+    if LONG or total <= most:
+        return range(1, total + 1)
+    return sorted({1, *random.Random(SEED).sample(range(1, total + 1), most - 1)})
+
+
+def sweep(world, name, run, kinds, before=lambda: None, times=1, error=0, most=40):
+    """run() with call 1, 2, 3 ... of these kinds failing. Says how many calls there were and how it went."""
+    shim, server = world.shim, world.server
+    for _ in range(2):
+        before(), run(), world.mend()
+    before()
+    shim.arm(kinds)
+    run()
+    shim.disarm()
+    total = shim.word("seen")
+    world.mend()
+    fds, held, ends, bad = server.fds(), shim.held(), {}, []
+    for n in chosen(total, most):
+        before()
+        shim.arm(kinds, n, times, error)
+        try:
+            end = run()
+            failed = shim.word("failed")
+            shim.disarm()
+            check(server.alive(), f"the server ended with {server.process.poll()}")
+            world.mend()
+        except (Failed, OSError, http.client.HTTPException, ValueError) as e:
+            shim.disarm()
+            bad.append(f"{name}: call {n} of {total} ({'+'.join(kinds)}) in {world.where()}: {e!r}")
+            print("  " + bad[-1], flush=True)
+            if not server.alive():
+                print("  " + server.said()[-300:].replace("\n", "\n  "), flush=True)
+                world.start()
+                server = world.server
+                fds, held = server.fds(), None
+            continue
+        ends[end if failed else "unseen"] = ends.get(end if failed else "unseen", 0) + 1
+    print(f"  {name}: {total} calls of {'+'.join(kinds)}, {ends}, descriptors {fds} -> {server.fds()}, "
+          f"held {held} -> {shim.held()}", flush=True)
+    check(not bad, f"{len(bad)} failed, first: {bad[0] if bad else ''}")
+    check(server.fds() <= fds + 1, f"descriptors {fds} -> {server.fds()}")
+    return total
+
+
+ALL = [k for k in KINDS if k not in ("WAIT", "UNMAP")]
+
+
+@item("F1", "requests: each allocation and call fails", own=True)
+def f1_request(_):
+    with World() as w:
+        for name, run in (("binary", w.binary_infer), ("json", w.json_infer), ("grpc", w.grpc_infer), ("looks", w.looks)):
+            sweep(w, name, run, ALL)
+
+
+@item("F1b", "loading: each allocation and call fails", own=True)
+def f1_load(_):
+    with World() as w:
+        sweep(w, "load", w.load, ALL, before=lambda: w.admin("unload"))
+
+
+@item("F1c", "reloading: each allocation and call fails", own=True)
+def f1_reload(_):
+    with World() as w:
+        sweep(w, "reload", w.reload, ALL)
+
+
+if __name__ == "__main__":
+    main()
