@@ -176,7 +176,6 @@ static void take_back(void *self) {
     r->behind = tenant_name(e->desk, e->timing.behind);
     r->paused_by = tenant_name(e->desk, e->timing.paused_by);
     r->met = r->end == RECEIPT_OK && e->outcome == OUTCOME_MET;
-    fleet_done(e->desk->o.fleet, e->ask.served, e->tenant);
     bool computed = e->end == LIVE_DONE || e->end == LIVE_FAILED || e->end == LIVE_STUCK;
     if (computed) fleet_note(e->desk->o.fleet, e->ask.served, e->end != LIVE_DONE);
     if (r->end == RECEIPT_FAILED)
