@@ -41,6 +41,9 @@ bench-tenants: all ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(A
 #: bench-noisy    two tenants with targets beside one that floods, by policy: requests in time
 bench-noisy: all ; @tools/bench-noisy $(B) $(POLICIES)
 
+#: soak           load, reloads, unloads and cancelled requests for MINUTES=10: a server as slim afterwards
+soak: all ; @MINUTES='$(MINUTES)' tools/soak $(B)
+
 #: debug          build without optimisation, to build-debug
 debug: ; @$(MAKE) -s all B=build-debug SETUP=--buildtype=debug
 
@@ -64,4 +67,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-noisy debug install format clean help deps deps-dev ninja
+.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-noisy soak debug install format clean help deps deps-dev ninja

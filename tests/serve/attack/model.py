@@ -88,3 +88,9 @@ def repository(*names):
     for name in names:
         put(folder, name, ALL[name], CONFIG.get(name))
     return folder
+
+
+def adder(add, columns=4):
+    """y = x + add, of any number of rows."""
+    return model([node("Add", ["x", "a"], ["y"])], [value("x", FLOAT, "n", columns)], [value("y", FLOAT, "n", columns)],
+                 [weights("a", [columns], [add] * columns)])
