@@ -134,7 +134,7 @@ static Err step(Frame *f, uint32_t at) {
     Machine    *m = f->machine;
     size_t      mark = m->scratch.used;
     TRY(frame_go_on(m));
-    Slot       *out = arena_try_new(&m->scratch, Slot, n->n_out);
+    Slot *out = arena_try_new(&m->scratch, Slot, n->n_out);
     if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
     bool flow = op_is_flow(n->op);
     Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);

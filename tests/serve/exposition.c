@@ -1,4 +1,4 @@
-#include "exposition.h"
+#include "tests/serve/exposition.h"
 
 #include <ctype.h>
 #include <math.h>

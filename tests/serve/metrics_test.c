@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "exposition.h"
+#include "tests/serve/exposition.h"
 #include "serve/metrics.h"
 
 enum { MS = 1000000 };

@@ -32,7 +32,7 @@
 
 typedef enum Kind {
 #define X(id, error) KIND_##id,
-#include "shim.def"
+#include "tests/serve/shim.def"
 #undef X
     KINDS
 } Kind;
@@ -59,7 +59,7 @@ static char               early[EARLY];  // for dlsym, which allocates before ma
 static _Atomic size_t     early_used;
 static const int          errors[KINDS] = {
 #define X(id, error) [KIND_##id] = error,
-#include "shim.def"
+#include "tests/serve/shim.def"
 #undef X
 };
 
