@@ -106,7 +106,7 @@ static void damage(const char *file, uint64_t seed, uint32_t rounds, Count *coun
     arena_finish(&a);
 }
 
-static uint32_t rounds(uint32_t few) { return getenv("COTENANT_LONG") != NULL ? few * 40 : few; }
+static uint32_t rounds(uint32_t few) { return getenv("COTENANT_LONG") != NULL ? few * 10 : few; }
 
 static void networks_of_the_zoo(void **state) {
     (void)state;
