@@ -14,15 +14,12 @@ static bool grow(WireOut *o, size_t more) {
     if (more < least) more = least;
     unsigned char *p = arena_try(o->arena, more, 1, 1);
     if (p == NULL) return false;
-    if (o->at != NULL && p == o->at + o->room) {
-        o->room += more;
-        return true;
-    }
-    if (o->room > 0) {
+    if (o->at != NULL && p != o->at + o->room) {
         if (arena_try(o->arena, o->room, 1, 1) == NULL) return false;  // follows p
         memcpy(p, o->at, o->len);
+        o->at = p;
     }
-    o->at = p;
+    if (o->at == NULL) o->at = p;
     o->room += more;
     return true;
 }
