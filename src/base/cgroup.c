@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const CgroupRoots cgroup_roots = {"/proc", "/sys/fs/cgroup"};
+const CgroupRoots cgroup_roots = {"/proc", "/sys/fs/cgroup", "/sys/devices/system/cpu"};
 
 // A place where a hierarchy may be mounted, below the root, and what its limits are called there.
 typedef struct Mount {

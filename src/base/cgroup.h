@@ -6,6 +6,7 @@
 typedef struct CgroupRoots {  // where to look; tests bring a tree of their own
     const char *proc;         // "/proc"
     const char *cgroup;       // "/sys/fs/cgroup"
+    const char *cpu;          // "/sys/devices/system/cpu"
 } CgroupRoots;
 
 extern const CgroupRoots cgroup_roots;  // this machine's

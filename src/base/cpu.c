@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/cpu_sys.h"
 #include "base/utf8.h"
 
 enum { CPU_SET_MAX = 1 << 16 };
@@ -112,16 +113,12 @@ static Err read_threads(hwloc_topology_t t, Arena *a, Cpu *c) {
     return ERR_OK;
 }
 
-static Err read_topology(Arena *a, const char *synthetic, Cpu *c) {
+static Err read_synthetic(Arena *a, const char *synthetic, Cpu *c) {
     hwloc_topology_t t;
-    if (setenv("HWLOC_HIDE_ERRORS", "2", 0) != 0 || hwloc_topology_init(&t) != 0)
-        return err_set(ERR_LIMIT, "hwloc cannot start");
+    if (hwloc_topology_init(&t) != 0) return err_set(ERR_LIMIT, "hwloc cannot start");
     Err e = ERR_OK;
-    if (synthetic != NULL && hwloc_topology_set_synthetic(t, synthetic) != 0)
+    if (hwloc_topology_set_synthetic(t, synthetic) != 0)
         e = err_set(ERR_ARG, "hwloc does not understand the machine '%.200s'", synthetic);
-    else if (synthetic == NULL &&
-             hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0)
-        e = err_set(ERR_UNSUPPORTED, "hwloc is too old");
     else if (hwloc_topology_load(t) != 0)
         e = err_set(ERR_UNSUPPORTED, "hwloc cannot read this machine");
     if (e == ERR_OK) e = read_threads(t, a, c);
@@ -150,8 +147,7 @@ Err cpu_read(Arena *a, const CgroupRoots *roots, Cpu *out) {
     size_t     bytes = 0;
     cpu_set_t *set = read_affinity(a, &bytes);
     read_model(roots->proc, c.model, sizeof c.model);
-    if (read_topology(a, NULL, &c) != ERR_OK || c.n_threads == 0)
-        TRY(assume_threads(a, set, bytes, &c));
+    if (cpu_sys_read(roots->cpu, a, &c) != ERR_OK) TRY(assume_threads(a, set, bytes, &c));
     for (uint32_t i = 0; set != NULL && i < c.n_threads; i++)
         c.threads[i].allowed =
             c.threads[i].os < 8 * bytes && CPU_ISSET_S(c.threads[i].os, bytes, set);
@@ -161,7 +157,7 @@ Err cpu_read(Arena *a, const CgroupRoots *roots, Cpu *out) {
 
 Err cpu_read_synthetic(Arena *a, const char *description, Cpu *out) {
     Cpu c = {.model = "synthetic"};
-    TRY(read_topology(a, description, &c));
+    TRY(read_synthetic(a, description, &c));
     *out = c;
     return ERR_OK;
 }

@@ -34,7 +34,6 @@ typedef struct Cpu {
 } Cpu;
 
 // Never fails over what the machine says: what cannot be learned is counted as one of it, or as 0.
-// Call it before starting threads (hwloc is told through the environment to keep quiet).
 MUST_USE Err cpu_read(Arena *a, const CgroupRoots *roots, Cpu *out);
 // The same from an hwloc description such as "package:2 l3:1 core:4 pu:2", all of it allowed.
 MUST_USE Err cpu_read_synthetic(Arena *a, const char *description, Cpu *out);

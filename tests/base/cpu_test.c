@@ -23,8 +23,8 @@ static int setup(void **state) {
     (void)state;
     (void)snprintf(root, sizeof root, "/tmp/cpu_test.XXXXXX");
     if (mkdtemp(root) == NULL || arena_init(&arena, 1 << 22) != ERR_OK) return -1;
-    fake =
-        (CgroupRoots){arena_printf(&arena, "%s/proc", root), arena_printf(&arena, "%s/cg", root)};
+    fake = (CgroupRoots){arena_printf(&arena, "%s/proc", root), arena_printf(&arena, "%s/cg", root),
+                         arena_printf(&arena, "%s/cpu", root)};
     return 0;
 }
 

@@ -123,7 +123,7 @@ static void wait_for_cores(Eyes *eyes, NodeLive *l, uint32_t cores) {
 static void budget_is_followed(void **state) {
     (void)state;
     char                 dir[] = "/tmp/cotenant-live-XXXXXX", path[512];
-    CgroupRoots          roots = {"/proc", dir};
+    CgroupRoots          roots = {"/proc", dir, cgroup_roots.cpu};
     static const uint8_t slices[2];
     NodeMachine          machine = {.n_cores = 2, .n_slices = 1, .slice_of = slices};
     NodeTenant           tenant = {.model = &tiny.table, .name = "tiny", .qos_ns = 1000000};
