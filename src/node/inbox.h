@@ -59,6 +59,7 @@ typedef struct LiveAnswer {
     const char   *why;      // of a miss; NULL otherwise
     const Tensor *outputs;  // valid while the callback runs; NULL: there are none
     const char   *failed;   // what went wrong in a layer; NULL: nothing
+    Err           error;    // and its kind: ERR_INVALID, ERR_LIMIT are the inputs' fault
 } LiveAnswer;
 
 typedef struct LiveAsk {

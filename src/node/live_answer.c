@@ -50,6 +50,7 @@ static void say_failed(LivePlace *p, LiveAnswer *a) {
     a->outcome = OUTCOME_REJECTED;
     a->why = stuck ? "a block took too long" : "a layer failed";
     a->failed = p->space.why;
+    a->error = p->space.failed;
     a->outputs = NULL;
     a->timing.late_cause = LIVE_NO_CAUSE;
 }

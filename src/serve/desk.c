@@ -155,7 +155,10 @@ static ReceiptEnd end_of(const Entry *e) {
     case LIVE_FULL: return RECEIPT_FULL;
     case LIVE_EXPIRED: return RECEIPT_EXPIRED;
     case LIVE_CANCELLED: return RECEIPT_CANCELLED;
-    case LIVE_FAILED: return RECEIPT_FAILED;
+    case LIVE_FAILED:  // what the numbers of a request bring about is no fault of the model
+        return e->error == ERR_INVALID ? RECEIPT_BAD
+               : e->error == ERR_LIMIT ? RECEIPT_LARGE
+                                       : RECEIPT_FAILED;
     case LIVE_STUCK: return RECEIPT_STUCK;
     }
     return RECEIPT_FAILED;
@@ -163,6 +166,15 @@ static ReceiptEnd end_of(const Entry *e) {
 
 static const char *tenant_name(const Desk *d, uint32_t tenant) {
     return tenant < LIVE_TENANTS ? d->names[tenant] : NULL;
+}
+
+// What it says about the model, and what went wrong in the model's words.
+static void judge(Entry *e) {
+    ReceiptEnd end = end_of(e);
+    bool       failed = end == RECEIPT_FAILED || end == RECEIPT_STUCK;
+    if (failed || e->end == LIVE_DONE) fleet_note(e->desk->o.fleet, e->ask.served, failed);
+    if (e->end == LIVE_FAILED)
+        (void)snprintf(e->ask.error, sizeof e->ask.error, "the model failed: %s", e->failed);
 }
 
 // The engine has answered; on the loop's thread again.
@@ -176,10 +188,7 @@ static void take_back(void *self) {
     r->behind = tenant_name(e->desk, e->timing.behind);
     r->paused_by = tenant_name(e->desk, e->timing.paused_by);
     r->met = r->end == RECEIPT_OK && e->outcome == OUTCOME_MET;
-    bool computed = e->end == LIVE_DONE || e->end == LIVE_FAILED || e->end == LIVE_STUCK;
-    if (computed) fleet_note(e->desk->o.fleet, e->ask.served, e->end != LIVE_DONE);
-    if (r->end == RECEIPT_FAILED)
-        (void)snprintf(e->ask.error, sizeof e->ask.error, "the model failed: %s", e->failed);
+    judge(e);
     e->ask.answer.tensors = e->outputs;
     say(e);
 }
@@ -190,6 +199,7 @@ static void computed(void *self, const LiveAnswer *a) {  // on a worker
     e->outcome = a->outcome;
     e->finish = a->finish;
     e->timing = a->timing;
+    e->error = a->error;
     if (a->failed != NULL) (void)snprintf(e->failed, sizeof e->failed, "%s", a->failed);
     if (a->end == LIVE_DONE) e->no_room = !desk_copy(e, a->outputs);
     loop_post(e->desk->o.loop, &e->computed);

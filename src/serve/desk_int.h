@@ -35,7 +35,8 @@ typedef struct Entry {
     LiveTiming    timing;
     bool          no_room;  // for the outputs
     char          failed[256];
-    ExchangeBody *body;  // given back when the engine is done with it
+    Err           error;  // of what failed
+    ExchangeBody *body;   // given back when the engine is done with it
 } Entry;
 
 struct Desk {
