@@ -1,0 +1,3 @@
+#!/bin/sh
+# Group J of the attacks: JSON.
+exec timeout 550 /usr/bin/python3 "$SRC/tests/serve/attack/json_text.py"
