@@ -7,6 +7,8 @@
 // pieces. HTTP1_TURN: steps, three or so a request, before it is others' turn.
 enum { HTTP1_SPARE = 16384, HTTP1_TURN = 96, HTTP1_READS = 4 };
 
+static const TimeNs HTTP1_PART_NS = 250000000;  // draining: for a request that is on its way
+
 bool http1_take_in(Http1 *c) {
     if (c->in) return true;
     const ListenerLimits *limits = stream_limits(&c->stream);
@@ -79,7 +81,7 @@ static void http1_begin(Http1 *c, size_t end) {
     c->left = c->head.length == UINT64_MAX ? 0 : c->head.length;
     c->chunks = (Http1Chunks){0};
     c->input = c->head.chunked ? HTTP1_CHUNKS : c->left ? HTTP1_BODY : HTTP1_DONE;
-    c->last = !c->head.keep_alive || c->stream.draining;
+    c->last = !c->head.keep_alive;
     c->stream.use = STREAM_BUSY;
     http1_fill_exchange(c);
     if (h->head) h->head(h->self, &c->x);
@@ -149,7 +151,7 @@ static TimeNs http1_due(const Http1 *c) {
     if (http1_unsent(c))  // a slow client has a second more for each 64 KiB that it took
         return c->write_began + limits->write_ns + (TimeNs)(c->sent >> 16) * 1000000000;
     if (c->resume) return now;
-    if (http1_idle(c)) return now + limits->idle_ns;
+    if (http1_idle(c)) return now + (c->stream.draining ? HTTP1_PART_NS : limits->idle_ns);
     if (c->input == HTTP1_HEAD) return c->began + limits->header_ns;
     return http1_reads(c) ? c->began + limits->body_ns : INT64_MAX;
 }
@@ -164,7 +166,6 @@ static void http1_settle(Http1 *c) {
     else if (http1_reads(c) && !c->resume)
         stream_want(&c->stream, EPOLLIN);
     if (idle) http1_give_pages(c);
-    if (idle && c->stream.draining) stream_close(&c->stream);
 }
 
 // The client has ended its side, and all that it sent was looked at.
@@ -242,6 +243,12 @@ static void http1_ready(Stream *s, uint32_t events) {
     }
 }
 
+// A request may have come in this very moment.
+static void http1_part(Http1 *c) {
+    http1_read(c);
+    if (!c->stream.closed && http1_idle(c)) stream_close(&c->stream);
+}
+
 static void http1_expire(Stream *s) {
     Http1 *c = (Http1 *)s;
     if (http1_unsent(c)) {
@@ -249,18 +256,20 @@ static void http1_expire(Stream *s) {
         stream_close(s);
     } else if (c->resume) {
         http1_advance(c);
-    } else if (http1_idle(c) || c->drop || c->input == HTTP1_LINGER) {
+    } else if (http1_idle(c) && !c->drop) {
+        http1_part(c);
+    } else if (c->drop || c->input == HTTP1_LINGER) {
         stream_close(s);
     } else if (http1_reads(c)) {
         http1_refuse(c, 408, "the request took too long");
     }
 }
 
-// What the client has sent already is still answered.
+// What the client has sent, or is just sending, is still answered: with the word that it is the
+// last.
 static void http1_drain(Stream *s) {
     Http1 *c = (Http1 *)s;
-    c->last = true;
-    if (http1_idle(c) && http1_reads(c)) http1_read(c);
+    if (http1_idle(c) && http1_reads(c)) stream_arm(s, http1_due(c));
 }
 
 static Err http1_open(Stream *s) {

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "net/http1_int.h"
@@ -123,12 +124,15 @@ static bool http1_compose(Http1 *c, const Answer *a, bool silent) {
     return true;
 }
 
+// Whether the client has sent more than the present request.
+static bool http1_more(const Http1 *c) { return c->input == HTTP1_DONE && c->at < c->n; }
+
 void http1_send(Exchange *x, const Answer *a) {
     Http1 *c = (Http1 *)((char *)x - offsetof(Http1, x));
     bool   silent = x->method.len == 4 && memcmp(x->method.at, "HEAD", 4) == 0;
     // Without the word to go on nobody knows whether the body still comes.
     bool unsure = c->head.expects && (c->input == HTTP1_BODY || c->input == HTTP1_CHUNKS);
-    c->last = c->last || a->close || c->stream.draining || unsure;
+    c->last = c->last || a->close || unsure || (c->stream.draining && !http1_more(c));
     if (!http1_compose(c, a, silent)) {
         stream_close(&c->stream);
         return;
@@ -176,7 +180,9 @@ void http1_continue(Http1 *c) {
 
 // Closing now would take the answer away from a client that is still sending.
 static void http1_linger(Http1 *c) {
-    bool more = c->input != HTTP1_DONE || c->at < c->n;
+    int  unread = 0;
+    bool more = c->input != HTTP1_DONE || c->at < c->n ||
+                (ioctl(c->stream.watch.fd, FIONREAD, &unread) == 0 && unread > 0);
     if (c->eof || !more || shutdown(c->stream.watch.fd, SHUT_WR) != 0) {
         stream_close(&c->stream);
         return;

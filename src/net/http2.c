@@ -87,6 +87,16 @@ static void take(Http2 *h, const uint8_t *at, size_t n) {
     }
 }
 
+// Until the next thing happens.
+static void http2_rest(Http2 *h) {
+    if (!h->over)
+        http2_tick(h);
+    else if (h->parted)
+        stream_leave(&h->stream);
+    else
+        stream_close(&h->stream);
+}
+
 static void http2_ready(Stream *s, uint32_t events) {
     Http2  *h = (Http2 *)s;
     uint8_t bytes[READ_BYTES];
@@ -100,10 +110,7 @@ static void http2_ready(Stream *s, uint32_t events) {
         if (n < (ssize_t)sizeof bytes) break;
     }
     if (!h->over) http2_pump(h);
-    if (h->over)
-        stream_close(s);
-    else
-        http2_tick(h);
+    http2_rest(h);
 }
 
 static void reset(Http2Call *c) {
@@ -136,10 +143,7 @@ static void http2_expire(Stream *s) {
     if (h->notice && now - h->notice >= notice_ns) http2_part(h);
     if (!h->over) check_calls(h, now);
     if (!h->over) http2_pump(h);
-    if (h->over)
-        stream_close(s);
-    else
-        http2_tick(h);
+    http2_rest(h);
 }
 
 // First that no new calls are wished for, and once the client knows that, which were the last.
@@ -147,15 +151,11 @@ static void http2_drain(Stream *s) {
     Http2  *h = (Http2 *)s;
     uint8_t mark[8] = "drained";
     h->notice = stream_now(s);
-    if (h->n_calls == 0 && !h->greeted) h->over = true;
     if (nghttp2_submit_shutdown_notice(h->session) != 0 ||
         nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, mark) != 0)
         http2_part(h);
     if (!h->over) http2_pump(h);
-    if (h->over)
-        stream_close(s);
-    else
-        http2_tick(h);
+    http2_rest(h);
 }
 
 static void end_all(Http2List *l) {

@@ -225,7 +225,8 @@ static void finish_if_done(Http2 *h) {
     bool empty = h->n_pieces == 0;
     bool idle = h->n_calls == 0 && !h->leaving.first;
     bool dead = !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session);
-    if (empty && (h->calm || dead || (h->parting && idle))) h->over = true;
+    h->parted = empty && h->parting && idle && !h->calm;
+    if (empty && (h->calm || dead || h->parted)) h->over = true;
 }
 
 void http2_pump(Http2 *h) {

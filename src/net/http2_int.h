@@ -72,6 +72,7 @@ struct Http2 {
     bool             over;     // to be closed
     bool             calm;     // GOAWAY for bad behaviour was queued: closed once it is out
     bool             parting;  // the last GOAWAY was queued: closed after the calls that are open
+    bool             parted;   // and they are, too: only the goodbye is left
     bool             stuck;    // the last piece is the session's memory
     TimeNs           opened, heading, active, flushed, notice;
     uint64_t         quiet;  // bytes read since the last frame was complete

@@ -1,6 +1,8 @@
 #include "net/listener.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +18,7 @@ enum { LISTENER_BATCH = 64, LISTENER_RESERVE = 64 };
 static const TimeNs LISTENER_SECOND = 1000000000;
 static const TimeNs LISTENER_RETRY = 50000000;  // after descriptors ran out
 static const TimeNs LISTENER_TRIM = 5000000000;
+static const TimeNs LISTENER_LAST = 50000000;  // for who was connecting when we began to drain
 
 static void listener_fill(ListenerLimits *o) {
     if (!o->connections) o->connections = 1024;
@@ -55,17 +58,26 @@ static bool listener_full(Listener *l, int fd) {
     return l->counts.open >= l->room;
 }
 
+static void listener_drain_stream(Stream *s) {
+    if (s->draining) return;
+    s->draining = true;
+    s->kind->drain(s);
+}
+
 static void listener_take(Listener *l, int fd) {
-    Stream *victim = NULL;
+    Stream *victim = NULL, *s = NULL;
     bool    full = listener_full(l, fd);
     if (full) victim = listener_victim(l);
     if (victim) stream_close(victim);
-    if ((full && !victim) || !stream_adopt(l, fd)) {
-        if (full && !victim) close(fd);
-        l->counts.refused++;
-    } else {
+    if (full && !victim)
+        close(fd);
+    else
+        s = stream_adopt(l, fd);
+    if (s)
         l->counts.accepted++;
-    }
+    else
+        l->counts.refused++;
+    if (s && l->draining) listener_drain_stream(s);
 }
 
 // Looks away for a while, so that a connection that cannot be had is not asked for again and again.
@@ -94,12 +106,6 @@ static void listener_ready(void *self, uint32_t events) {
     (void)events;
     for (int i = 0; i < LISTENER_BATCH && listener_accept(l); i++) {
     }
-}
-
-static void listener_again(void *self) {
-    Listener *l = self;
-    CHECK(loop_arm(l->loop, &l->retry, INT64_MAX) == ERR_OK);
-    if (!l->draining) loop_events(l->loop, &l->watch, EPOLLIN);
 }
 
 void listener_reap_soon(Listener *l, TimeNs at) {
@@ -149,6 +155,34 @@ static void listener_shut(Listener *l) {
     l->watch.fd = -1;
 }
 
+static void listener_again(void *self) {
+    Listener *l = self;
+    CHECK(loop_arm(l->loop, &l->retry, INT64_MAX) == ERR_OK);
+    if (!l->draining) {
+        loop_events(l->loop, &l->watch, EPOLLIN);
+        return;
+    }
+    for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {
+    }
+    listener_shut(l);
+}
+
+// Nobody new comes, while those who are connecting already can be accepted: without this, who
+// connects between the last accept and close is cut off.
+static void listener_deafen(const Listener *l) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct tcphdr, th_flags)),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TH_SYN | TH_ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TH_SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    listener_remove_file(l);
+    if (l->address.any.sa_family != AF_UNIX)
+        (void)setsockopt(l->watch.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 static Err listener_start(Listener *l) {
     TRY(address_read(l->options.address, &l->address));
     TRY(address_listen(&l->address, &l->watch.fd));
@@ -195,17 +229,16 @@ ListenerCounts listener_counts(const Listener *l) {
 void listener_drain(Listener *l) {
     if (l->draining) return;
     l->draining = true;
-    for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {
-    }
-    listener_shut(l);
+    listener_deafen(l);
+    listener_ready(l, EPOLLIN);
     for (Stream *s = l->oldest, *next; s; s = next) {
         next = s->next;
-        s->draining = true;
-        s->kind->drain(s);
+        listener_drain_stream(s);
     }
+    CHECK(loop_arm(l->loop, &l->retry, loop_now(l->loop) + LISTENER_LAST) == ERR_OK);
 }
 
-bool listener_drained(const Listener *l) { return !l->oldest; }
+bool listener_drained(const Listener *l) { return !l->oldest && l->watch.fd < 0; }
 
 void listener_close(Listener *l) {
     if (!l) return;

@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "net/listener_int.h"
 
+static const TimeNs STREAM_LEAVE_NS = 1000000000;
+
 static void stream_ready(void *self, uint32_t events) {
     Stream *s = self;
     s->kind->ready(s, events);
@@ -101,6 +103,31 @@ void stream_close(Stream *s) {
     if (s->closed) return;
     stream_bury(s);
     s->kind->finish(s);
+}
+
+// To close with bytes unread would take from the client what is on its way to it.
+static void leave_ready(Stream *s, uint32_t events) {
+    char    bytes[4096];
+    ssize_t n = stream_read(s, bytes, sizeof bytes);
+    (void)events;
+    if (n == STREAM_END || n == STREAM_BROKEN) stream_close(s);
+}
+
+static void leave_finish(Stream *s) { (void)s; }
+
+static const StreamKind stream_leaving = {
+    .ready = leave_ready, .expire = stream_close, .drain = leave_finish, .finish = leave_finish};
+
+void stream_leave(Stream *s) {
+    if (s->closed || shutdown(s->watch.fd, SHUT_WR) != 0) {
+        stream_close(s);
+        return;
+    }
+    s->kind->finish(s);
+    s->kind = &stream_leaving;
+    s->use = STREAM_NEW;
+    stream_want(s, EPOLLIN);
+    stream_arm(s, stream_now(s) + STREAM_LEAVE_NS);
 }
 
 static Err stream_start(Stream *s) {

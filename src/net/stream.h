@@ -48,6 +48,7 @@ ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n);
 void    stream_want(Stream *s, uint32_t events);  // EPOLLIN, EPOLLOUT; no system call if the same
 void    stream_arm(Stream *s, TimeNs at);         // INT64_MAX: never; cannot fail
 void    stream_close(Stream *s);                  // once; calls finish()
+void    stream_leave(Stream *s);  // the same, but the client gets all that was written
 TimeNs  stream_now(const Stream *s);
 
 // The listener's, none of them 0.

@@ -247,20 +247,26 @@ static void draining_answers_what_is_due(void **state) {
     (void)state;
     Host *h = host_open(NULL);
     int   busy = host_connect(h), idle = host_connect(h), sent = host_connect(h);
+    int   late = host_connect(h);
     host_text(idle, POST("/echo", "2") "ok");
     assert_int_equal(host_answer(idle, body, ROOM), 200);
     host_text(busy, POST("/later", "2") "ok");
     while (host_requests(h) < 2) usleep(100);
-    host_text(sent, POST("/echo", "2") "hi");
+    host_text(sent, POST("/echo", "2") "hi" POST("/echo", "2") "ho");
     host_drain(h);
+    host_text(late, POST("/echo", "2") "on");
+    assert_int_equal(host_answer(late, body, ROOM), 200);
+    assert_int_equal(host_answer(late, body, ROOM), 0);
     assert_int_equal(host_answer(idle, body, ROOM), 0);
     assert_int_equal(host_answer(busy, body, ROOM), 200);
     assert_int_equal(host_answer(busy, body, ROOM), 0);
     assert_int_equal(host_answer(sent, body, ROOM), 200);
+    assert_int_equal(host_answer(sent, body, ROOM), 200);
+    assert_int_equal(host_answer(sent, body, ROOM), 0);
     for (int i = 0; i < 1000 && !host_drained(h); i++) usleep(1000);
     assert_true(host_drained(h));
     assert_int_equal(host_lost(h), 0);
-    close(busy), close(idle), close(sent);
+    close(busy), close(idle), close(sent), close(late);
     host_close(h);
 }
 
