@@ -38,6 +38,9 @@ bench-ort: all ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort
 #: bench-tenants  tenants side by side: requests in time, ours and ONNX Runtime's; MIXES="light medium"
 bench-tenants: all ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(ARGS)
 
+#: bench-serve    what serving costs beside computing, and how many small requests one core answers
+bench-serve: all ; @tools/bench-serve $(B)
+
 #: bench-noisy    two tenants with targets beside one that floods, by policy: requests in time
 bench-noisy: all ; @tools/bench-noisy $(B) $(POLICIES)
 
@@ -67,4 +70,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-noisy soak debug install format clean help deps deps-dev ninja
+.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-serve bench-noisy soak debug install format clean help deps deps-dev ninja
