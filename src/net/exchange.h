@@ -52,6 +52,13 @@ struct Exchange {
     size_t most;     // set in head(): bytes of body that are accepted, if less than the listener's
     void (*send)(Exchange *x, const Answer *a);  // the connection's, as the next
     ExchangeBody *(*take)(Exchange *x);
+    // A body that flows: HTTP/2 only.
+    bool flows;    // set in head(): more() is called as it comes, request() is not
+    bool hold;     // set by the handler: the client is to wait before it sends more
+    bool whole;    // its end is there
+    bool pushing;  // a part of the answer is on its way
+    void (*eat)(Exchange *x, size_t n);
+    void (*push)(Exchange *x, const Answer *a);
 };
 
 typedef struct ExchangeHandler {
@@ -63,6 +70,8 @@ typedef struct ExchangeHandler {
     // answered. The exchange must not be touched after that.
     void (*ended)(void *self, Exchange *x, bool sent);
     void *self;
+    // A body that flows has grown or has come to its end, or the part that was pushed is out.
+    void (*more)(void *self, Exchange *x);
 } ExchangeHandler;
 
 // Once; headers are copied.
@@ -70,6 +79,12 @@ static inline void exchange_answer(Exchange *x, const Answer *a) {
     x->answered = true;
     x->send(x, a);
 }
+
+// A part of an answer; its body is borrowed until more() is called and x->pushing is false. The
+// head is the first part's. The last part and the trailers go by exchange_answer.
+static inline void exchange_push(Exchange *x, const Answer *a) { x->push(x, a); }
+// The first n bytes of a body that flows are done with; 0: look at hold again.
+static inline void exchange_eat(Exchange *x, size_t n) { x->eat(x, n); }
 
 // In ended(): the body stays where it is until body->give(body), on the loop's thread. NULL: it has
 // none.

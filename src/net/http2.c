@@ -124,9 +124,12 @@ static void check_calls(Http2 *h, TimeNs now) {
     h->inside = true;
     for (Http2Call *c = h->calls.first, *next; c; c = next) {
         next = c->next;
-        if (c->x.answered && now - c->moved > l->write_ns)
-            reset(c);
-        else if (!c->complete && !c->x.answered && h->heading == 0 && now - c->x.began > l->body_ns)
+        bool   writes = c->x.answered || c->x.pushing;
+        bool   reads = !writes && !c->complete && !c->x.hold && h->heading == 0;
+        TimeNs since = c->x.flows ? c->moved : c->x.began;
+        if (c->x.flows && c->x.body_len == 0) reads = false;  // the next message may take its time
+        if (writes && now - c->moved > l->write_ns) reset(c);
+        if (reads && now - since > l->body_ns)
             http2_call_refuse(c, 408, "the request did not come in time");
     }
     h->inside = false;

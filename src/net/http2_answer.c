@@ -36,9 +36,10 @@ static ssize_t read_body(nghttp2_session *s, int32_t id, uint8_t *to, size_t mos
     Http2Call *c = source->ptr;
     (void)to;
     (void)self;
-    size_t n = next_of(c, most);
+    size_t n = next_of(c, most), left = left_of(c);
+    if (left == 0 && !c->last) return NGHTTP2_ERR_DEFERRED;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (n < left_of(c)) return (ssize_t)n;
+    if (n < left || !c->last) return (ssize_t)n;
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (c->n_trailers == 0) return (ssize_t)n;
     nghttp2_nv nv[HTTP2_TRAILERS];
@@ -84,6 +85,10 @@ int http2_send_data(Http2 *h, Http2Call *c, const uint8_t *head, size_t len) {
         c->offset = 0;
     }
     c->moved = stream_now(&c->h->stream);
+    if (c->last || left_of(c) > 0) return 0;
+    c->part = true;
+    c->leaves = h->queued;
+    h->n_parts++;
     return 0;
 }
 
@@ -123,28 +128,48 @@ static size_t head_of(const Answer *a, bool body, char status[4], nghttp2_nv *nv
     return n;
 }
 
+static void reset(Http2Call *c) {
+    if (nghttp2_submit_rst_stream(c->h->session, NGHTTP2_FLAG_NONE, c->id,
+                                  NGHTTP2_INTERNAL_ERROR) != 0)
+        c->h->over = true;
+}
+
+// The head, unless it went with the first part.
 static void submit(Http2Call *c, const Answer *a) {
     nghttp2_nv            nv[ANSWER_HEADERS];
     char                  status[4];
     nghttp2_data_provider body = {.source = {.ptr = c}, .read_callback = read_body};
-    bool                  some = left_of(c) > 0;
-    if (some) keep_trailers(c, a);
+    bool                  some = left_of(c) > 0 || !c->last || c->begun;
+    if (some && c->last) keep_trailers(c, a);
     size_t n = head_of(a, some, status, nv);
-    if (nghttp2_submit_response(c->h->session, c->id, nv, n, some ? &body : NULL) != 0)
-        (void)nghttp2_submit_rst_stream(c->h->session, NGHTTP2_FLAG_NONE, c->id,
-                                        NGHTTP2_INTERNAL_ERROR);
+    int    e = c->begun ? nghttp2_session_resume_data(c->h->session, c->id)
+                        : nghttp2_submit_response(c->h->session, c->id, nv, n, some ? &body : NULL);
+    if (e != 0 && !(c->begun && e == NGHTTP2_ERR_INVALID_ARGUMENT)) reset(c);  // not asked yet
+}
+
+static void give(Http2Call *c, const Answer *a) {
+    Http2 *h = c->h;
+    c->pieces = a->body;
+    c->n_pieces = a->n_body;
+    c->piece = 0;
+    c->offset = 0;
+    c->moved = stream_now(&h->stream);
+    submit(c, a);
+    c->begun = true;
+    if (a->close) http2_part(h);
+    if (!h->inside) http2_pump(h);
+    http2_tick(h);
 }
 
 void http2_send(Exchange *x, const Answer *a) {
     Http2Call *c = (Http2Call *)x;
-    Http2     *h = c->h;
-    c->pieces = a->body;
-    c->n_pieces = a->n_body;
-    c->moved = stream_now(&h->stream);
-    submit(c, a);
-    if (a->close) http2_part(h);
-    if (!h->inside) http2_pump(h);
-    http2_tick(h);
+    c->last = true;
+    give(c, a);
+}
+
+void http2_push(Exchange *x, const Answer *a) {
+    x->pushing = true;
+    give((Http2Call *)x, a);
 }
 
 static uint32_t grpc_status(uint32_t status) {
@@ -162,7 +187,12 @@ void http2_call_refuse(Http2Call *c, uint32_t status, const char *why) {
     char   code[8];
     Answer a = {.status = status, .type = "text/plain"};
     stream_counts(&c->h->stream)->bad++;
-    c->refused = c->x.answered = true;
+    c->refused = true;
+    if (c->begun) {  // parts of an answer may be under way: no word can be put in between
+        reset(c);
+        return;
+    }
+    c->x.answered = true;
     slab_give(c->slabs, c->slab);
     c->slab = NULL;
     c->x.body = NULL;
@@ -204,6 +234,21 @@ static void settle(Http2 *h) {
     }
 }
 
+// Tells those whose part is out; true: there were some, and they may have more to send.
+static bool settle_parts(Http2 *h) {
+    bool some = false;
+    for (Http2Call *c = h->calls.first, *next; c && h->n_parts > 0; c = next) {
+        next = c->next;
+        if (!c->part || c->leaves > h->written) continue;
+        c->part = false;
+        h->n_parts--;
+        c->x.pushing = false;
+        some = true;
+        http2_call_more(c);
+    }
+    return some;
+}
+
 static void advance(Http2 *h, size_t n) {
     h->written += n;
     h->flushed = stream_now(&h->stream);
@@ -237,7 +282,9 @@ void http2_pump(Http2 *h) {
             fill(h);
         }
         settle(h);
-        if (h->n_pieces == 0) break;
+        bool again = h->n_parts > 0 && settle_parts(h);
+        if (h->n_pieces == 0 && !again) break;
+        if (h->n_pieces == 0) continue;
         ssize_t n = stream_write(&h->stream, h->pieces + h->piece, h->n_pieces - h->piece);
         if (n == STREAM_LATER) break;
         if (n < 0)

@@ -40,6 +40,23 @@ static ExchangeBody *call_take(Exchange *x) {
     return &c->body;
 }
 
+// The client may send as much again, unless the handler wants it to wait.
+static void acknowledge(Http2Call *c) {
+    if (c->owed == 0 || c->x.hold) return;
+    if (nghttp2_session_consume_stream(c->h->session, c->id, c->owed) != 0) c->h->over = true;
+    c->owed = 0;
+}
+
+static void call_eat(Exchange *x, size_t n) {
+    Http2Call *c = (Http2Call *)x;
+    if (n > 0) {
+        memmove(x->body, x->body + n, x->body_len - n);
+        x->body_len -= n;
+        c->tiny = 0;
+    }
+    acknowledge(c);
+}
+
 Http2Call *http2_call_open(Http2 *h, int32_t id) {
     Slab *own = slab_take(stream_pages(&h->stream), sizeof(Http2Call));
     if (!own) return NULL;
@@ -63,7 +80,9 @@ Http2Call *http2_call_open(Http2 *h, int32_t id) {
                       .began = stream_now(&h->stream),
                       .headers = c->headers,
                       .send = http2_send,
-                      .take = call_take};
+                      .take = call_take,
+                      .eat = call_eat,
+                      .push = http2_push};
     c->moved = c->x.began;
     http2_list_add(&h->calls, c);
     h->n_calls++;
@@ -211,7 +230,14 @@ static bool room(Http2Call *c, const uint8_t *at, size_t len) {
     return slab_touch(c->slabs, c->slab, used + len);
 }
 
+void http2_call_more(Http2Call *c) {
+    const ExchangeHandler *handler = stream_handler(&c->h->stream);
+    if (!c->x.answered && !c->refused) handler->more(handler->self, &c->x);
+}
+
 void http2_call_data(Http2Call *c, const uint8_t *at, size_t len) {
+    c->owed += len;
+    if (!c->x.flows) acknowledge(c);
     if (c->x.answered || c->refused || len == 0) return;
     if (len < TINY_BYTES && c->tiny++ > TINY_MOST) {
         http2_calm(c->h);
@@ -222,16 +248,23 @@ void http2_call_data(Http2Call *c, const uint8_t *at, size_t len) {
     } else {
         memcpy(c->x.body + c->x.body_len, at, len);
         c->x.body_len += len;
+        c->moved = stream_now(&c->h->stream);
+        if (!c->x.flows) return;
+        http2_call_more(c);
+        acknowledge(c);
     }
 }
 
 void http2_call_complete(Http2Call *c) {
     const ExchangeHandler *handler = stream_handler(&c->h->stream);
-    c->complete = true;
+    c->complete = c->x.whole = true;
     c->x.arrived = stream_now(&c->h->stream);
     if (c->x.answered || c->refused) return;
     stream_counts(&c->h->stream)->requests++;
-    handler->request(handler->self, &c->x);
+    if (c->x.flows)
+        http2_call_more(c);
+    else
+        handler->request(handler->self, &c->x);
 }
 
 void http2_call_ended(Http2Call *c, bool sent) {
@@ -249,7 +282,9 @@ void http2_call_closed(Http2Call *c, uint32_t code) {
     h->active = stream_now(&h->stream);
     if (h->n_calls == 0) h->stream.use = STREAM_IDLE;
     c->done &= code == NGHTTP2_NO_ERROR;
-    if (!c->x.answered) {
+    if (c->part) h->n_parts--;
+    c->part = false;
+    if (!c->x.answered && !c->begun) {
         http2_call_ended(c, false);
         return;
     }

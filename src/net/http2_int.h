@@ -29,6 +29,10 @@ typedef struct Http2Call {
     bool              bad;      // more headers than allowed
     bool              done;     // the whole answer was handed over
     bool              lent;     // its body outlives it
+    bool              begun;    // the answer's head was sent, and parts of it
+    bool              last;     // there are no parts after this one
+    bool              part;     // all of a part is among the pieces, until `leaves`
+    size_t            owed;     // bytes that the client was not yet told we took
 
     ExchangeHeader headers[HTTP2_HEADERS];
     char           small_text[HTTP2_TEXT];
@@ -66,7 +70,8 @@ struct Http2 {
     Stream           stream;
     nghttp2_session *session;
     Http2List        calls, leaving;
-    uint32_t         n_calls;
+    uint32_t         n_calls, n_parts;
+    int32_t          heading_id;
     bool             inside;   // a session's callback or http2_pump is on the stack
     bool             greeted;  // the client's first SETTINGS came
     bool             over;     // to be closed
@@ -97,6 +102,7 @@ bool       http2_call_header(Http2Call *c, Str name, Str value);  // false: it i
 void       http2_call_head(Http2Call *c);                         // all headers are there
 void       http2_call_data(Http2Call *c, const uint8_t *at, size_t len);
 void       http2_call_complete(Http2Call *c);
+void       http2_call_more(Http2Call *c);                   // a part is out
 void       http2_call_closed(Http2Call *c, uint32_t code);  // its stream is
 void       http2_call_ended(Http2Call *c, bool sent);       // c is gone after that
 void       http2_call_refuse(Http2Call *c, uint32_t status, const char *why);
@@ -108,6 +114,7 @@ MUST_USE Err http2_session(Http2 *h);
 
 // http2_answer.c
 void http2_send(Exchange *x, const Answer *a);
+void http2_push(Exchange *x, const Answer *a);
 // Body of an answer into the pieces to be written; 0 or an error of nghttp2.
 int  http2_send_data(Http2 *h, Http2Call *c, const uint8_t *head, size_t len);
 void http2_pump(Http2 *h);

@@ -3,7 +3,7 @@
 #include "net/http2_int.h"
 
 // What a connection may do at once and a second, beyond calls that are answered.
-static const double resets_most = 400, resets_per_s = 200;
+static const double resets_most = 1000, resets_per_s = 300;
 static const double chatter_most = 2000, chatter_per_s = 1000;
 
 enum { WINDOW_CALL = 8 << 20, WINDOW_ALL = 64 << 20, ACKS_MOST = 200, SETTINGS_MOST = 32 };
@@ -15,9 +15,10 @@ static Http2Call *call_of(nghttp2_session *s, int32_t id) {
 static int begin_headers(nghttp2_session *s, const nghttp2_frame *f, void *self) {
     Http2 *h = self;
     if (f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    h->heading = stream_now(&h->stream);
     Http2Call *c = http2_call_open(h, f->hd.stream_id);
     if (!c) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    h->heading = stream_now(&h->stream);
+    h->heading_id = f->hd.stream_id;
     return nghttp2_session_set_stream_user_data(s, f->hd.stream_id, c);
 }
 
@@ -41,6 +42,7 @@ static int data(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *at
     Http2Call *c = call_of(s, id);
     (void)flags;
     h->quiet = 0;
+    if (nghttp2_session_consume_connection(s, len) != 0) return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (c) http2_call_data(c, at, len);
     return 0;
 }
@@ -103,6 +105,7 @@ static int stream_closed(nghttp2_session *s, int32_t id, uint32_t code, void *se
     Http2Call *c = call_of(s, id);
     if (code != NGHTTP2_NO_ERROR && !http2_spend(h, &h->resets, resets_most, resets_per_s))
         http2_calm(h);
+    if (id == h->heading_id) h->heading = 0;
     if (c) http2_call_closed(c, code);
     return 0;
 }
@@ -132,6 +135,7 @@ static nghttp2_option *options(void) {
     nghttp2_option *o;
     if (nghttp2_option_new(&o) != 0) return NULL;
     nghttp2_option_set_no_closed_streams(o, 1);
+    nghttp2_option_set_no_auto_window_update(o, 1);
     nghttp2_option_set_max_outbound_ack(o, ACKS_MOST);
     nghttp2_option_set_max_settings(o, SETTINGS_MOST);
 #ifdef HTTP2_RESET_RATE  // we count them ourselves, and answer more kindly

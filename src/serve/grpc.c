@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "serve/grpc_int.h"
 
@@ -109,6 +110,8 @@ static void head(void *self, Exchange *x) {
         grpc_fail(x, GRPC_UNIMPLEMENTED, 0, "there is no such call");
     else if (rows[kind].admin && !p->admin)
         grpc_fail(x, GRPC_FORBIDDEN, 0, "not enabled here: see the setting `admin`");
+    else if (kind == GRPC_STREAM)
+        grpc_stream_head(p->grpc, x);
     else if (kind != GRPC_INFER)
         x->most = QUESTION_BYTES;
     else
@@ -151,7 +154,9 @@ static void ended(void *self, Exchange *x, bool sent) {
     if (c == NULL) return;
     x->user = NULL;
     c->x = NULL;
-    if (c->ask != NULL && x->answered)
+    if (c->kind == GRPC_STREAM)
+        grpc_stream_ended(c);
+    else if (c->ask != NULL && x->answered)
         desk_close(p->grpc->o.desk, c->ask, c->sent);
     else if (c->ask != NULL)
         desk_cancel(p->grpc->o.desk, c->ask, exchange_take(x));
@@ -159,8 +164,14 @@ static void ended(void *self, Exchange *x, bool sent) {
         grpc_free(c);
 }
 
+static void more(void *self, Exchange *x) {
+    (void)self;
+    grpc_stream_more(x->user, clock_now(clock_steady()));
+}
+
 ExchangeHandler grpc_handler(Grpc *g, bool admin) {
     GrpcPort *p = &g->ports[g->n_ports++];
     *p = (GrpcPort){g, admin};
-    return (ExchangeHandler){.head = head, .request = request, .ended = ended, .self = p};
+    return (ExchangeHandler){
+        .head = head, .request = request, .ended = ended, .self = p, .more = more};
 }

@@ -67,4 +67,8 @@ void grpc_answer(GrpcCall *c, WireOut *out);  // copies
 void grpc_info(GrpcCall *c);   // server, models, readiness, config, statistics, health
 void grpc_admin(GrpcCall *c);  // index, load, unload
 void grpc_infer(Grpc *g, Exchange *x, Str message);
+// A call with many messages, from its head to its end.
+void grpc_stream_head(Grpc *g, Exchange *x);
+void grpc_stream_more(GrpcCall *c, TimeNs now);
+void grpc_stream_ended(GrpcCall *c);
 void grpc_free(GrpcCall *c);

@@ -44,6 +44,7 @@ ended() { # after SIGTERM, as it should
 start "$dir/echo.onnx" "$dir/rows.onnx" "$dir/squeezenet1_1.onnx"
 play calls
 play times
+play stream
 ended
 
 start "$dir/echo.onnx" "$dir"/echo_*.onnx "$dir/rows.onnx" "$dir/squeezenet1_1.onnx" --shapes 8
