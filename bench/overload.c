@@ -107,7 +107,7 @@ static Err measure(const Bench *b, Table *t) {
 }
 
 static Err run(Bench *b, int argc, char **argv, Table *t) {
-    b->seconds = argc > 1 ? atof(argv[1]) : 3;
+    b->seconds = argc > 1 ? strtod(argv[1], NULL) : 3;
     b->policy = policies_node_find(argc > 2 ? argv[2] : "slack");
     if (b->policy == NULL) return err_set(ERR_ARG, "no such policy");
     b->settings = arena_alloc(&b->arena, 1, b->policy->settings_size + 1, 64);

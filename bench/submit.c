@@ -120,13 +120,13 @@ int main(int argc, char **argv) {
     };
     Arena             a;
     Table             t;
-    uint32_t          n = argc > 1 ? (uint32_t)atoi(argv[1]) : 50000;
+    uint32_t          n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 50000;
     const NodePolicy *p = policies_node_find(argc > 2 ? argv[2] : "slack");
     Err               e = arena_init(&a, (size_t)1 << 32);
     if (p == NULL) e = err_set(ERR_ARG, "no such policy");
     if (e == ERR_OK) {
         table_init(&t, &a, cols, sizeof cols / sizeof *cols);
-        e = measure(&a, p, n, argc > 3 ? atoi(argv[3]) : 0, &t);
+        e = measure(&a, p, n, argc > 3 ? strtol(argv[3], NULL, 10) : 0, &t);
     }
     if (e == ERR_OK) e = table_print(&t, stdout);
     if (e != ERR_OK) fprintf(stderr, "%s\n", err_why());

@@ -52,6 +52,30 @@ static void spinners(void **state) {
     every_job_is_run_once(1000000);
 }
 
+static void multiply(void *ctx, uint32_t core, void *job, uint32_t index) {
+    volatile float *small = ctx;
+    Job            *j = job;
+    *small = *small * 0.5f;
+    j->seen[core] = index;
+    atomic_fetch_add(&j->done[core], 1);
+}
+
+// Numbers too small to be normal count as 0: no input can make arithmetic slow.
+static void tiny_numbers_are_flushed(void **state) {
+    (void)state;
+#if defined(__x86_64__) || defined(__aarch64__)
+    Workers       *w = NULL;
+    volatile float small = 2e-38f;  // normal, its half is not
+    Job            job = {0};
+    WorkersOptions o = {.n = 1, .spin_ns = 1, .run = multiply, .ctx = (void *)&small};
+    assert_int_equal(workers_create(&w, &o), ERR_OK);
+    workers_post(w, 0, &job, 1);
+    while (atomic_load(&job.done[0]) != 1) (void)sched_yield();
+    workers_destroy(w);
+    assert_true(small == 0);
+#endif
+}
+
 static void on_their_own_cpu(void **state) {
     (void)state;
     Workers       *w = NULL;
@@ -71,6 +95,7 @@ int main(void) {
         cmocka_unit_test(sleepers),
         cmocka_unit_test(spinners),
         cmocka_unit_test(on_their_own_cpu),
+        cmocka_unit_test(tiny_numbers_are_flushed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
