@@ -63,6 +63,20 @@ static Err make_inputs(Stage *s, const StageOptions *o) {
     return special_check_inputs(g, s->inputs);
 }
 
+// An answer has one output at least: what is never sent need not be computed.
+static Err check_outputs(const Special *s, uint64_t most) {
+    const Graph *g = s->graph;
+    size_t       least = SIZE_MAX;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        size_t bytes = 0;
+        if (tensor_measure(&s->values[g->outputs[i]], &bytes) != ERR_OK) bytes = 0;
+        if (bytes < least) least = bytes;
+    }
+    if (most == 0 || g->n_outputs == 0 || least <= most) return ERR_OK;
+    return err_set(ERR_LIMIT, "its output would have %zu bytes and %" PRIu64 " are allowed", least,
+                   most);
+}
+
 static Err compile(Stage *s, Host *h, const StageOptions *o) {
     TuneOptions tune = {.team = h->team,
                         .n_counts = h->n_counts,
@@ -79,6 +93,7 @@ static Err compile(Stage *s, Host *h, const StageOptions *o) {
                         .never_empty = o->interpret,
                         .limits = {.max_bytes = o->max_bytes}};
     TRY(special_make(s->source->model.graph, s->inputs, interp_eval, &s->arena, &s->special));
+    TRY(check_outputs(s->special, o->max_output));
     TRY(program_make(&s->program, s->special, &p));
     if (s->program.n_steps == 0) return err_set(ERR_UNSUPPORTED, "nothing of it can be compiled");
     arena_seal(&s->program.keep);

@@ -16,6 +16,7 @@ typedef struct StageOptions {
     bool          remember;      // the store keeps the times of all steps, for the next start
     const Tensor *shapes;        // of the inputs; NULL: as declared, open dimensions are 1
     uint64_t      max_bytes;     // of weights and one run; 0: no limit
+    uint64_t      max_output;    // bytes of the smallest output; 0: no limit
     TimeNs        most_ns;       // that one step may take on all cores; 0: no limit
     const char   *name;          // of the table, and in errors; NULL: the model's own
 } StageOptions;

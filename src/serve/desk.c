@@ -287,6 +287,7 @@ static void fit(void *self) {
     case FLEET_FITS: hand_over(e); break;
     case FLEET_LATER: wait_for_shape(e); break;
     case FLEET_NEVER: fail(e, RECEIPT_BAD, err_why()); break;
+    case FLEET_LARGE: fail(e, RECEIPT_LARGE, err_why()); break;
     }
 }
 

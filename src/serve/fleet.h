@@ -69,7 +69,7 @@ void    fleet_release(Fleet *f, Served *s);
 uint32_t      fleet_count(const Fleet *f);
 const Served *fleet_at(const Fleet *f, uint32_t i);
 
-typedef enum FleetFit { FLEET_FITS, FLEET_LATER, FLEET_NEVER } FleetFit;
+typedef enum FleetFit { FLEET_FITS, FLEET_LATER, FLEET_NEVER, FLEET_LARGE } FleetFit;
 
 // The engine's tenant that computes these inputs. LATER: it is being compiled, when->run is posted
 // once that has ended and then to be asked again. NEVER: err_why says why.

@@ -72,6 +72,7 @@ static void made(void *self, Err e, const char *why) {
     Variant *v = self;
     Unit    *u = v->unit;
     v->state = e == ERR_OK ? VARIANT_READY : VARIANT_FAILED;
+    v->large = e == ERR_LIMIT;
     v->retry = now() + RETRY_NS;
     (void)snprintf(v->why, sizeof v->why, "%s", why);
     if (e == ERR_OK) unit_port_outputs(u, &v->stage);
@@ -149,7 +150,7 @@ FleetFit fleet_fit(Fleet *f, Served *s, const Tensor *inputs, LoopPost *when, ui
     }
     if (v != NULL && v->state == VARIANT_FAILED && now() < v->retry) {
         (void)err_note("model '%s' cannot be compiled for these shapes: %s", s->name, v->why);
-        return FLEET_NEVER;
+        return v->large ? FLEET_LARGE : FLEET_NEVER;
     }
     if (v == NULL) v = choose_place(u);
     if (v == NULL) {

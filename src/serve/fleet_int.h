@@ -30,6 +30,7 @@ typedef enum VariantState {
 typedef struct Variant {
     Unit            *unit;
     VariantState     state;
+    bool             large;   // FAILED: for its size
     Tensor          *shapes;  // [inputs] that it is for
     Stage            stage;
     bool             staged, joined;

@@ -61,6 +61,7 @@ Err variant_stage(Variant *v, const Tensor *shapes) {
                       .remember = v->unit->loading,
                       .shapes = shapes,
                       .max_bytes = room,
+                      .max_output = (uint64_t)u->from->serve.response_mb << 20,
                       .most_ns = (TimeNs)u->from->serve.watchdog_ms * 1000000,
                       .name = u->pub.name};
     if (u->source.weight_bytes > room)

@@ -223,6 +223,7 @@ GROUND void ground_try(void *self) {
         break;
     case FLEET_LATER: k->waits++; break;
     case FLEET_NEVER:
+    case FLEET_LARGE:
         (void)snprintf(k->why, sizeof k->why, "%s", err_why());
         k->never = true;
         atomic_store(&k->answered, 1);
