@@ -1,5 +1,5 @@
 """Group J: JSON."""
-import fractions
+import decimal
 import http.client
 import json
 import math
@@ -16,6 +16,8 @@ theatre.MODELS[:] = ["zoo:lstm_kws", model.repository("echo")]
 
 GOOD = b'{"id":"q","inputs":[{"name":"x","shape":[3],"datatype":"FP32","data":[1,2.5,-3e0]}],"outputs":[{"name":"y"}]}'
 MISSING = object()
+LARGEST = 0x7f7fffff  # bits of the largest float
+decimal.getcontext().prec = 12000
 
 
 def ask(data="[1]", shape="[1]", name='"x"', datatype='"FP32"', extra="", more=""):
@@ -118,9 +120,9 @@ def nearest(text):
     """The float that is nearest to a decimal, without going by way of a double."""
     first = f32(float(text))
     bits = struct.unpack("<I", struct.pack("<f", abs(first)))[0]
-    around = [struct.unpack("<f", struct.pack("<I", b))[0] for b in (max(bits, 1) - 1, bits, bits + 1)]
-    exact = abs(fractions.Fraction(text))
-    size = min(around, key=lambda x: (abs(fractions.Fraction(x) - exact), struct.unpack("<I", struct.pack("<f", x))[0] & 1))
+    around = [struct.unpack("<f", struct.pack("<I", b))[0] for b in (max(bits, 1) - 1, bits, min(bits + 1, LARGEST))]
+    exact = abs(decimal.Decimal(text))
+    size = min(around, key=lambda x: (abs(decimal.Decimal(x) - exact), struct.unpack("<I", struct.pack("<f", x))[0] & 1))
     return math.copysign(size, first)
 
 
