@@ -1,6 +1,7 @@
 """Requests over HTTP/1.1 as bytes, so that they can be wrong, and answers counted one by one."""
 import json
 import re
+import zlib
 
 from stage import check, status_of
 
@@ -69,3 +70,11 @@ def post(server, document, status, about, model="lstm_kws", headers=None):
     if status >= 400:
         told(got)
     return got
+
+
+def bomb(mib):
+    """gzip of so many MiB of blanks, a thousandth of it, made quickly: blocks after a full flush repeat."""
+    z = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = z.compress(b" " * (1 << 20)) + z.flush(zlib.Z_FULL_FLUSH)
+    last = zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + block * mib + last + bytes(8)
