@@ -157,11 +157,14 @@ static void listener_shut(Listener *l) {
 
 static void listener_again(void *self) {
     Listener *l = self;
-    CHECK(loop_arm(l->loop, &l->retry, INT64_MAX) == ERR_OK);
     if (!l->draining) {
         loop_events(l->loop, &l->watch, EPOLLIN);
+        bool deaf = l->watch.events != EPOLLIN;
+        CHECK(loop_arm(l->loop, &l->retry, deaf ? loop_now(l->loop) + LISTENER_RETRY : INT64_MAX) ==
+              ERR_OK);
         return;
     }
+    CHECK(loop_arm(l->loop, &l->retry, INT64_MAX) == ERR_OK);
     for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {
     }
     listener_shut(l);

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-enum { LOOP_EVENTS = 256, LOOP_TIMERS = 64 };
+enum { LOOP_EVENTS = 256, LOOP_TIMERS = 64, LOOP_TRIES = 8 };
 
 typedef struct LoopSlot {
     TimeNs     at;
@@ -148,16 +148,18 @@ void loop_disarm(Loop *l, LoopTimer *t) {
 
 TimeNs loop_now(const Loop *l) { return l->now; }
 
-static void loop_wake(Loop *l) {
+// A descriptor that is full wakes, too. Others do not refuse for long.
+static bool loop_wake(Loop *l) {
     uint64_t one = 1;
-    ssize_t  n = write(l->wake_fd, &one, sizeof one);
-    (void)n;  // fails only when it is full, and then it wakes
+    for (int i = 0; i < LOOP_TRIES; i++)
+        if (write(l->wake_fd, &one, sizeof one) > 0 || errno == EAGAIN) return true;
+    return false;
 }
 
 void loop_stop(Loop *l) {
     int kept = errno;
     atomic_store(&l->stop, true);
-    loop_wake(l);
+    (void)loop_wake(l);
     errno = kept;
 }
 
@@ -165,7 +167,8 @@ void loop_post(Loop *l, LoopPost *post) {
     LoopPost *head = atomic_load_explicit(&l->posts, memory_order_relaxed);
     do atomic_store_explicit(&post->next, head, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&l->posts, &head, post));
-    if (atomic_load(&l->asleep) && atomic_exchange(&l->asleep, false)) loop_wake(l);
+    if (atomic_load(&l->asleep) && atomic_exchange(&l->asleep, false) && !loop_wake(l))
+        atomic_store(&l->asleep, true);  // the next one may wake it
 }
 
 static void loop_take_posts(Loop *l) {

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef enum Kind {
@@ -40,18 +40,20 @@ typedef enum Kind {
 enum { PAGE = 4096, FRAMES = 24, EARLY = 1 << 16 };
 
 typedef struct Page {
-    _Atomic uint64_t kinds;   // a bit for each that is meant
-    _Atomic uint64_t at;      // the call that fails first, from 1 on; 0: none
-    _Atomic uint64_t times;   // as many from there on fail
-    _Atomic uint64_t error;   // 0: as shim.def says; SHORT: half of what was asked is done
-    _Atomic uint64_t seen;    // calls meant
-    _Atomic uint64_t failed;  // of them
+    _Atomic uint64_t kinds;                  // a bit for each that is meant
+    _Atomic uint64_t at;                     // the call that fails first, from 1 on; 0: none
+    _Atomic uint64_t times;                  // as many from there on fail
+    _Atomic uint64_t error;                  // 0: as shim.def says; or SHORT, KILL
+    _Atomic uint64_t blind;                  // 1: /proc and /sys cannot be opened
+    _Atomic uint64_t wall;                   // seconds that the wall clock is ahead
+    _Atomic uint64_t seen;                   // calls meant
+    _Atomic uint64_t failed;                 // of them
     _Atomic uint64_t blocks, bytes, mapped;  // held now: by malloc and the like, by mmap
     _Atomic uint64_t calls[32];              // of each kind, meant or not
     _Atomic uint64_t frames[FRAMES];         // who made the first call that failed
 } Page;
 
-enum { SHORT = 1 << 20 };
+enum { SHORT = 1 << 20, KILL };  // half of what was asked is done; the program ends there and then
 
 static Page              *page;
 static _Thread_local bool inside;
@@ -106,8 +108,15 @@ static bool due(Kind kind) {
     uint64_t n = ++page->seen, at = page->at;
     if (at == 0 || n < at || n - at >= page->times) return false;
     if (page->failed++ == 0) remember();
+    if (page->error == KILL) (void)kill(getpid(), SIGKILL);
     errno = page->error != 0 ? (int)page->error : errors[kind];
     return true;
+}
+
+static bool hidden(const char *name) {
+    if (page == NULL || inside || page->blind == 0) return false;
+    errno = EACCES;
+    return strncmp(name, "/proc/", 6) == 0 || strncmp(name, "/sys/", 5) == 0;
 }
 
 static size_t half(size_t n) { return n > 1 ? n / 2 : n; }
@@ -238,18 +247,22 @@ int madvise(void *p, size_t n, int advice) { PLAIN(KIND_UNMAP, -1, madvise, p, n
     }
 int open(const char *name, int flags, ...) {
     MODE(flags)
+    if (hidden(name)) return -1;
     PLAIN(KIND_OPEN, -1, open, name, flags, mode);
 }
 int open64(const char *name, int flags, ...) {
     MODE(flags)
+    if (hidden(name)) return -1;
     PLAIN(KIND_OPEN, -1, open64, name, flags, mode);
 }
 int openat(int dir, const char *name, int flags, ...) {
     MODE(flags)
+    if (hidden(name)) return -1;
     PLAIN(KIND_OPEN, -1, openat, dir, name, flags, mode);
 }
 int openat64(int dir, const char *name, int flags, ...) {
     MODE(flags)
+    if (hidden(name)) return -1;
     PLAIN(KIND_OPEN, -1, openat64, dir, name, flags, mode);
 }
 int __open_2(const char *name, int flags);
@@ -261,8 +274,14 @@ int __open64_2(const char *name, int flags) { return open64(name, flags); }
 int __openat_2(int dir, const char *name, int flags) { return openat(dir, name, flags); }
 int __openat64_2(int dir, const char *name, int flags) { return openat64(dir, name, flags); }
 
-FILE *fopen(const char *name, const char *mode) { PLAIN(KIND_OPEN, NULL, fopen, name, mode); }
-FILE *fopen64(const char *name, const char *mode) { PLAIN(KIND_OPEN, NULL, fopen64, name, mode); }
+FILE *fopen(const char *name, const char *mode) {
+    if (hidden(name)) return NULL;
+    PLAIN(KIND_OPEN, NULL, fopen, name, mode);
+}
+FILE *fopen64(const char *name, const char *mode) {
+    if (hidden(name)) return NULL;
+    PLAIN(KIND_OPEN, NULL, fopen64, name, mode);
+}
 FILE *fdopen(int fd, const char *mode) { PLAIN(KIND_OPEN, NULL, fdopen, fd, mode); }
 FILE *open_memstream(char **p, size_t *n) { PLAIN(KIND_MEMORY, NULL, open_memstream, p, n); }
 DIR  *opendir(const char *name) { PLAIN(KIND_OPEN, NULL, opendir, name); }
@@ -295,7 +314,13 @@ struct dirent64 *readdir64(DIR *d) {
     PLAIN(KIND_READ, NULL, readdir64, d);
 }
 
-ssize_t write(int fd, const void *p, size_t n) { COUNTED(KIND_WRITE, write, n, (fd, p, n)); }
+static _Atomic uint64_t bells;  // descriptors below 64 that threads are woken by
+
+static Kind written(int fd) {
+    return fd >= 0 && fd < 64 && (bells >> fd & 1) != 0 ? KIND_WAKE : KIND_WRITE;
+}
+
+ssize_t write(int fd, const void *p, size_t n) { COUNTED(written(fd), write, n, (fd, p, n)); }
 ssize_t pwrite(int fd, const void *p, size_t n, off_t at) {
     COUNTED(KIND_WRITE, pwrite, n, (fd, p, n, at));
 }
@@ -370,7 +395,13 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len) {
 int getsockname(int fd, __SOCKADDR_ARG at, socklen_t *len) {
     PLAIN(KIND_SOCKET, -1, getsockname, fd, at, len);
 }
-int eventfd(unsigned n, int flags) { PLAIN(KIND_SOCKET, -1, eventfd, n, flags); }
+int eventfd(unsigned n, int flags) {
+    REAL(eventfd);
+    if (due(KIND_SOCKET)) return -1;
+    int fd = real(n, flags);
+    if (fd >= 0 && fd < 64) bells |= UINT64_C(1) << fd;
+    return fd;
+}
 int signalfd(int fd, const sigset_t *set, int flags) {
     PLAIN(KIND_SOCKET, -1, signalfd, fd, set, flags);
 }
@@ -396,4 +427,11 @@ int sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set) {
 int pthread_setaffinity_np(pthread_t t, size_t n, const cpu_set_t *set) {
     REAL(pthread_setaffinity_np);
     return due(KIND_AFFINITY) ? errno : real(t, n, set);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t) {
+    REAL(clock_gettime);
+    int e = real(clock, t);
+    if (e == 0 && clock == CLOCK_REALTIME && page != NULL) t->tv_sec += (time_t)page->wall;
+    return e;
 }

@@ -23,13 +23,13 @@ LONG = bool(os.environ.get("COTENANT_LONG"))
 SEED = int(os.environ.get("COTENANT_SEED", "1"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = re.findall(r"^X\((\w+),", open(os.path.join(HERE, "..", "shim.def")).read(), re.M)
-SHORT = 1 << 20
+SHORT, KILL = 1 << 20, (1 << 20) + 1
 FOREVER = 1 << 40
 
 
 class Shim:
     """The page that shim.c and this share."""
-    WORDS = ["kinds", "at", "times", "error", "seen", "failed", "blocks", "bytes", "mapped"]
+    WORDS = ["kinds", "at", "times", "error", "blind", "wall", "seen", "failed", "blocks", "bytes", "mapped"]
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="cotenant-shim-")
@@ -95,6 +95,8 @@ def tiny(scale=1.0):
 class World:
     """A server under the shim with two small models: `tiny`, that things happen to, and `calm`."""
 
+    maps = ()
+
     def __init__(self, start=True, flags=(), env=None):
         self.dir = tempfile.mkdtemp(prefix="cotenant-fault-")
         self.models = os.path.join(self.dir, "models")
@@ -102,7 +104,8 @@ class World:
         self.scale = 1.0
         self.write("tiny"), self.write("calm")
         self.shim = Shim()
-        self.flags, self.env = list(flags), {**self.shim.env, "COTENANT_STORE": os.path.join(self.dir, "store"), **(env or {})}
+        self.flags, self.env = list(flags), {**self.shim.env, "COTENANT_STORE": os.path.join(self.dir, "store"),
+                                              "COTENANT_LOG_RATE": "1000000", **(env or {})}
         self.server = None
         if start:
             self.start()
@@ -122,9 +125,11 @@ class World:
         self.binary = self.server.infer_body("tiny")
         self.json = self.server.infer_body("tiny", binary=False)
         self.calm = self.server.infer_body("calm")
+        self.maps = self.maps_of()
+
+    def maps_of(self):
         with open(f"/proc/{self.server.process.pid}/maps") as f:
-            self.maps = [line.split() for line in f]
-        self.base = next(int(m[0].split("-")[0], 16) for m in self.maps if m[-1].endswith("/cotenant"))
+            return [line.split() for line in f]
 
     def __enter__(self):
         return self
@@ -140,13 +145,13 @@ class World:
 
     def where(self):
         """Who made the call that failed."""
-        out = []
+        out, base = [], next((int(m[0].split("-")[0], 16) for m in self.maps if m[-1].endswith("/cotenant")), 0)
         for at in self.shim.frames():
             for m in self.maps:
                 low, high = (int(x, 16) for x in m[0].split("-"))
                 if low <= at < high:
                     if m[-1].endswith("/cotenant"):
-                        line = subprocess.run(["addr2line", "-sfe", COTENANT, hex(at - 1 - self.base)], capture_output=True, text=True)
+                        line = subprocess.run(["addr2line", "-sfe", COTENANT, hex(at - 1 - base)], capture_output=True, text=True)
                         out.append(" ".join(line.stdout.split()[:2]))
                     else:
                         out.append(os.path.basename(m[-1]))
@@ -204,14 +209,18 @@ class World:
         """Everything that can be read."""
         ends = [self.http("GET", path) for path in ("/v2", "/v2/models", "/v2/models/tiny", "/v2/models/tiny/stats",
                                                     "/v2/models/tiny/config", "/v2/models/stats", "/v2/health/ready")]
-        ends += [self.http("GET", path, port="metrics") for path in ("/why?misses=3", "/trace?seconds=1")]
+        ends.append(self.http("GET", "/why?misses=3", port="metrics"))
         try:
             status, _, body = self.server.call("GET", "/metrics", port="metrics", timeout=15)
-            ends.append("ok" if status == 200 and body.startswith(b"# ") else "error")
+            ends.append("ok" if status == 200 and b"cotenant_log_dropped_total" in body else "error")
+            check(status == 200 or json.loads(body)["error"], f"{status} {body[:200]}")
         except (ConnectionError, http.client.HTTPException):
             ends.append("closed")
         ends.append(self.index())
         return next((e for e in ends if e != "ok"), "ok")
+
+    def trace(self):
+        return self.http("GET", "/trace?seconds=0.05", port="metrics")
 
     def index(self):
         try:
@@ -235,7 +244,16 @@ class World:
             if not self.server.alive():
                 return "ended"
             time.sleep(0.005)
+            if time.monotonic() > end - 13 and self.shim.word("failed"):
+                self.shim.disarm()
+                if self.lost() > self.dropped:
+                    return "unsaid"  # the line itself could not be written, and was counted
         raise Failed("nothing was said of the reload")
+
+    def lost(self):
+        """Lines of the log that could not be written so far."""
+        _, _, text = self.server.call("GET", "/metrics", port="metrics", timeout=15)
+        return float(re.search(rb"^cotenant_log_dropped_total (\S+)", text, re.M).group(1))
 
     def plain(self):
         """A request that nothing is wrong with."""
@@ -247,6 +265,7 @@ class World:
         self.plain()
         for _ in range(3):
             if self.binary_infer() == "ok":
+                self.dropped = self.lost()
                 return
             self.admin("load")
         raise Failed("the model cannot be loaded again: " + self.server.said()[-500:])
@@ -265,46 +284,51 @@ def sweep(world, name, run, kinds, before=lambda: None, times=1, error=0, most=4
     for _ in range(2):
         before(), run(), world.mend()
     before()
+    counts = {k: shim.calls(k) for k in kinds}
     shim.arm(kinds)
     run()
     shim.disarm()
-    total = shim.word("seen")
+    total, begin = shim.word("seen"), time.monotonic()
+    by_kind = {k: shim.calls(k) - n for k, n in counts.items() if shim.calls(k) > n}
     world.mend()
     fds, held, ends, bad = server.fds(), shim.held(), {}, []
     for n in chosen(total, most):
         before()
         shim.arm(kinds, n, times, error)
+        start = time.monotonic()
         try:
             end = run()
             failed = shim.word("failed")
             shim.disarm()
+            if time.monotonic() - start > 1:
+                print(f"  slow: {time.monotonic() - start:.1f} s, call {n} in {world.where()}: {end}", flush=True)
             check(server.alive(), f"the server ended with {server.process.poll()}")
             world.mend()
         except (Failed, OSError, http.client.HTTPException, ValueError) as e:
             shim.disarm()
-            bad.append(f"{name}: call {n} of {total} ({'+'.join(kinds)}) in {world.where()}: {e!r}")
-            print("  " + bad[-1], flush=True)
+            bad.append(f"{name}: call {n} of {total} in {world.where()}: {e!r}")
+            if len(bad) <= 20:
+                print("  " + bad[-1] + "\n  " + server.said()[-600:].replace("\n", "\n  "), flush=True)
             if not server.alive():
-                print("  " + server.said()[-300:].replace("\n", "\n  "), flush=True)
                 world.start()
                 server = world.server
                 fds, held = server.fds(), None
             continue
         ends[end if failed else "unseen"] = ends.get(end if failed else "unseen", 0) + 1
-    print(f"  {name}: {total} calls of {'+'.join(kinds)}, {ends}, descriptors {fds} -> {server.fds()}, "
+    print(f"  {name}: {total} calls {by_kind}, {ends}, {time.monotonic() - begin:.0f} s, descriptors {fds} -> {server.fds()}, "
           f"held {held} -> {shim.held()}", flush=True)
     check(not bad, f"{len(bad)} failed, first: {bad[0] if bad else ''}")
     check(server.fds() <= fds + 1, f"descriptors {fds} -> {server.fds()}")
     return total
 
 
-ALL = [k for k in KINDS if k not in ("WAIT", "UNMAP")]
+ALL = [k for k in KINDS if k not in ("WAIT", "WAKE", "UNMAP")]
 
 
 @item("F1", "requests: each allocation and call fails", own=True)
 def f1_request(_):
     with World() as w:
-        for name, run in (("binary", w.binary_infer), ("json", w.json_infer), ("grpc", w.grpc_infer), ("looks", w.looks)):
+        for name, run in (("binary", w.binary_infer), ("json", w.json_infer), ("grpc", w.grpc_infer), ("looks", w.looks), ("trace", w.trace)):
             sweep(w, name, run, ALL)
 
 
@@ -318,6 +342,56 @@ def f1_load(_):
 def f1_reload(_):
     with World() as w:
         sweep(w, "reload", w.reload, ALL)
+
+
+def start_once(world):
+    """A start under the shim: "ok" when it serves, or the code that it ended with."""
+    s = world.server = Server(world.models, flags=world.flags, env=world.env, wait=0)
+    try:
+        s.wait_ready(30)
+        world.shim.disarm()
+        world.know()
+        world.plain()
+        check(s.stop() == 0, f"ended with {s.process.returncode}")
+        return "ok"
+    except Failed:
+        try:
+            code = s.process.wait(1)
+        except subprocess.TimeoutExpired:
+            world.maps = world.maps_of()
+            s.process.kill()
+            s.process.wait()
+            raise Failed("it hangs: " + s.said()[-300:])
+        finally:
+            world.shim.disarm()
+        check(code in (1, 3, 4, 5) and re.search(r"cotenant: \S+ .*\S", s.said()), f"ended with {code}: {s.said()[-300:]}")
+        return f"exit {code}"
+
+
+def sweep_start(kinds, times=1, error=0, most=10):
+    with World(start=False) as w:
+        start_once(w)
+        w.shim.arm(kinds)
+        start_once(w)
+        total, ends, bad, begin = w.shim.word("seen"), {}, [], time.monotonic()
+        for n in chosen(total, most):
+            w.shim.arm(kinds, n, times, error)
+            try:
+                end = start_once(w)
+                ends[end] = ends.get(end, 0) + 1
+            except (Failed, OSError, http.client.HTTPException, ValueError) as e:
+                bad.append(f"start: call {n} of {total} in {w.where()}: {e!r}")
+                print("  " + bad[-1], flush=True)
+            finally:
+                shutil.rmtree(w.server.dir, ignore_errors=True)
+        w.server = None
+        print(f"  start: {total} calls of {'+'.join(kinds)}, {ends}, {time.monotonic() - begin:.0f} s", flush=True)
+        check(not bad, f"{len(bad)} failed, first: {bad[0] if bad else ''}")
+
+
+@item("F1d", "starting: each allocation and call fails", own=True)
+def f1_start(_):
+    sweep_start(ALL)
 
 
 if __name__ == "__main__":
