@@ -2,6 +2,7 @@
 // the i-th where there are so many, else the first.
 #include "compile/laps.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -137,14 +138,17 @@ static uint32_t most_versions(const Program *p) {
     return most;
 }
 
+static bool stopped(const Laps *w) { return w->o->stop != NULL && atomic_load(w->o->stop); }
+
 // In turns, so that a bad moment of the machine spoils a little of each rather than all of one.
 static void measure_all(Laps *w, uint32_t versions, uint32_t counts) {
     TimeNs began = clock_now(clock_steady()), most = w->o->most_ns;
     run_once(w, 0, 0, 0);  // touches what the first run would
     for (uint32_t r = 0; r < w->o->runs; r++) {
         if (r > 0 && most > 0 && clock_now(clock_steady()) - began > most) break;
-        for (uint32_t v = 0; v < versions; v++)
+        for (uint32_t v = 0; v < versions && !stopped(w); v++)
             for (uint32_t k = 0; k < counts; k++) run_once(w, v, k, r);
+        if (stopped(w)) return;
         w->runs = r + 1;
     }
 }
@@ -159,6 +163,7 @@ static Err measure(Laps *w, Arena *a, TimeNs *light) {
     if (sorted == NULL || w->laps == NULL || w->outputs == NULL)
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
     measure_all(w, versions, counts);
+    if (stopped(w)) return err_set(ERR_LIMIT, "measuring was given up");
     for (uint32_t v = 0; v < versions; v++)
         for (uint32_t k = 0; k < counts; k++) keep_laps(w, v, k, sorted, light);
     arena_rewind(a, mark);

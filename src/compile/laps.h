@@ -4,11 +4,12 @@
 #include "compile/program.h"
 
 typedef struct LapsOptions {
-    uint32_t      n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
-    uint32_t      runs;  // of each version on each number; the lower quartile counts
-    const Tensor *inputs;
-    bool          reckon;   // one core's CPU time is measured, the rest follows from tasks
-    TimeNs        most_ns;  // after that each version has its last run; 0: no limit
+    uint32_t            n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
+    uint32_t            runs;  // of each version on each number; the lower quartile counts
+    const Tensor       *inputs;
+    bool                reckon;   // one core's CPU time is measured, the rest follows from tasks
+    TimeNs              most_ns;  // after that each version has its last run; 0: no limit
+    const _Atomic bool *stop;     // set by another thread: given up, an error; may be NULL
 } LapsOptions;
 
 // Heavy steps get a new profile with these times of their versions, in the arena; light_ns

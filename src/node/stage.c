@@ -83,7 +83,8 @@ static Err compile(Stage *s, Host *h, const StageOptions *o) {
                         .seconds = o->tune_seconds,
                         .l2_bytes = h->cpu.l2_bytes,
                         .pressure = &h->pressure,
-                        .store = &h->store};
+                        .store = &h->store,
+                        .stop = o->stop};
     bool        search = o->tune_seconds > 0 && !o->background;
     memcpy(tune.counts, h->counts, sizeof tune.counts);
     ProgramOptions p = {.isa = h->isa,
@@ -124,7 +125,8 @@ static Err run_laps(Stage *s, Host *h, const StageOptions *o, TimeNs **light) {
                          .runs = o->runs > 0 ? o->runs : RUNS,
                          .inputs = s->inputs,
                          .reckon = o->background,
-                         .most_ns = o->background ? MEASURE_NS : 0};
+                         .most_ns = o->background ? MEASURE_NS : 0,
+                         .stop = o->stop};
     InterpLimits served = s->program.limits;
     Team        *one = NULL;
     memcpy(laps.counts, h->counts, sizeof laps.counts);

@@ -18,7 +18,8 @@ typedef struct StageOptions {
     uint64_t      max_bytes;     // of weights and one run; 0: no limit
     uint64_t      max_output;    // bytes of the smallest output; 0: no limit
     TimeNs        most_ns;       // that one step may take on all cores; 0: no limit
-    const char   *name;          // of the table, and in errors; NULL: the model's own
+    const _Atomic bool *stop;    // set by another thread: not wanted any more; may be NULL
+    const char         *name;    // of the table, and in errors; NULL: the model's own
 } StageOptions;
 
 typedef struct Stage {

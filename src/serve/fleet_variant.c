@@ -63,6 +63,7 @@ Err variant_stage(Variant *v, const Tensor *shapes) {
                       .max_bytes = room,
                       .max_output = (uint64_t)u->from->serve.response_mb << 20,
                       .most_ns = (TimeNs)u->from->serve.watchdog_ms * 1000000,
+                      .stop = &u->unwanted,
                       .name = u->pub.name};
     if (u->source.weight_bytes > room)
         return err_set(ERR_LIMIT, "its weights need %llu MiB of memory and it may use %llu MiB",

@@ -48,7 +48,7 @@ class H2:
         """settings: (1, 0): without a table of headers, so that they can be read here."""
         self.s = socket.create_connection(("127.0.0.1", server.ports["grpc"]), timeout=timeout)
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer, self.closed, self.goaway, self.next = b"", False, None, 1
+        self.buffer, self.closed, self.goaway, self.last, self.next = b"", False, None, None, 1
         self.streams = {}
         payload = b"".join(struct.pack(">HI", *one) for one in settings)
         self.send(PREFACE + frame(SETTINGS, 0, 0, payload))
@@ -113,7 +113,7 @@ class H2:
         elif kind == PING and not flags & ACK:
             self.send(frame(PING, ACK, 0, payload))
         elif kind == GOAWAY:
-            self.goaway = int.from_bytes(payload[4:8], "big")
+            self.last, self.goaway = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")
         elif kind == HEADERS and GRPC_STATUS in payload:
             at = payload.index(GRPC_STATUS) + len(GRPC_STATUS)
             one["grpc"] = int(payload[at + 1:at + 1 + payload[at]])
