@@ -12,6 +12,12 @@ static uint64_t mix(uint64_t sum, const void *bytes, size_t n) {  // FNV-1a
     return sum;
 }
 
+static uint64_t mix_number(uint64_t sum, uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8)
+        sum = (sum ^ (number >> shift & 255)) * UINT64_C(1099511628211);
+    return sum;
+}
+
 static uint64_t mix_text(uint64_t sum, const char *text) {
     return text != NULL ? mix(sum, text, strlen(text) + 1) : mix(sum, "", 1);
 }
@@ -21,9 +27,9 @@ static void name_it(const LapsStore *s, const Program *p, bool reckoned, char ke
     uint64_t sum = mix(UINT64_C(14695981039346656037), s->counts, s->n_counts * sizeof *s->counts);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *t = &p->steps[i];
-        size_t      bytes[] = {t->read_bytes, t->flow_bytes, t->const_bytes};
         sum = mix_text(mix_text(sum, t->kind->name), t->key);
-        sum = mix(mix(sum, bytes, sizeof bytes), &t->macs, sizeof t->macs);
+        sum = mix_number(mix_number(sum, t->read_bytes), t->flow_bytes);
+        sum = mix_number(mix_number(sum, t->const_bytes), (uint64_t)t->macs);
         sum = mix(sum, t->versions, t->n_versions * sizeof *t->versions);
     }
     (void)snprintf(key, KEY_BYTES, "laps%s %u %016" PRIx64, reckoned ? " reckoned" : "",
