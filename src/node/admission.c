@@ -2,9 +2,15 @@
 
 #include <math.h>
 
-enum { PLAN_NS = 10000000, MEMORY_NS = 100000000, LOST_NS = 1000000000, RESULTS = 32 };
+enum {
+    PLAN_NS = 10000000,
+    MEMORY_NS = 100000000,
+    LOST_NS = 1000000000,
+    RESULTS = 32,
+    CORRECT_NS = 40000000
+};
 
-static const double most_share = 0.95, least_share = 0.2;  // of the cores that may be promised
+static const double most_share = 0.95, least_share = 0.6;  // of the cores that may be promised
 static const double burst = 0.5;     // of a target that may be promised at once
 static const double learn = 0.1;     // weight of the newest request's work
 static const double allowed = 0.05;  // of promises that are broken
@@ -83,11 +89,12 @@ void admission_result(Admission *a, bool broken) {
 
 // A policy may not be able to use all cores, or the system keeps some of them: promises that are
 // broken show it.
-static void correct(Admission *a) {
-    if (a->ended < RESULTS) return;
+static void correct(Admission *a, TimeNs now) {
+    if (a->ended < RESULTS || now < a->corrected) return;
     double broken = (double)a->waited / a->ended;
-    if (broken > allowed) a->share *= 1 - fmin(broken, 0.1);
+    if (broken > allowed) a->share *= 1 - fmin(broken, 0.05);
     if (broken < allowed / 2) a->share += 0.01;
+    a->corrected = now + CORRECT_NS;
     a->share = fmin(fmax(a->share, least_share), most_share);
     a->ended = a->waited = 0;
 }
@@ -102,7 +109,7 @@ static void plan(Admission *a, TimeNs now) {
         catch_up(&a->of[i], now);
         wanted += a->of[i].wants;
     }
-    correct(a);
+    correct(a, now);
     a->crowded = wanted > promised(a);
     double level = a->crowded ? level_off(a) : INFINITY;
     for (uint32_t i = 0; i < a->n; i++) a->of[i].part = fmax(level, a->of[i].kept);

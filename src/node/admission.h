@@ -34,6 +34,7 @@ typedef struct Admission {
     uint32_t         ended, waited;      // since it was last changed: promises, and those that
                                          // were broken for having waited
     bool   crowded;
+    TimeNs corrected;  // not again before that
     TimeNs planned;
 } Admission;
 
