@@ -92,7 +92,7 @@ static void take_over(NodeLive *l, LiveRule *r, bool learned) {
     r->number = ++l->rules;
     l->rule = r;
     for (uint32_t i = 0; i < l->n_models; i++)
-        l->models[i].served = l->models[i].program != NULL && i < r->setup.n_tenants;
+        l->models[i].served = i < r->setup.n_tenants && l->models[i].program != NULL;
     if (old != NULL && old->held == 0) retire(l, old);
     turn_leave(l);
     live_free_retired(l);
