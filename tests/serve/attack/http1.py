@@ -87,7 +87,8 @@ def strict(stage):
                     except OSError:
                         pass
                 got = read_all(s)
-                check(status_of(got) in (status, 0), f"{about}, byte by byte: {got[:80]!r}")
+                early = 413 if about.startswith("chunk size") else status  # its first digits are too large already
+                check(status_of(got) in (status, early, 0), f"{about}, byte by byte: {got[:80]!r}")
 
 
 @item("H2", "200,000 chunks of a byte")
