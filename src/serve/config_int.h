@@ -8,9 +8,9 @@ enum {
     CONFIG_NOTES = 256,     // warnings and problems kept, each
     CONFIG_MODELS = 4096,   // versions of models
     CONFIG_FILE = 1 << 20,  // bytes of a configuration file
-    CONFIG_ROWS = 64,       // of SERVE_SETTINGS and TENANT_SETTINGS, each
-    CONFIG_NO_ITEM = UINT32_MAX
+    CONFIG_ROWS = 64        // of SERVE_SETTINGS and TENANT_SETTINGS, each
 };
+#define CONFIG_NO_ITEM UINT32_MAX
 
 typedef enum ConfigPart { PART_TOP, PART_DEFAULTS, PART_MODELS, PART_SOURCES } ConfigPart;
 
