@@ -28,8 +28,12 @@ void arena_huge(Arena *a, size_t from) {
     if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
+// A system that has no room to split a mapping gets the pages back, if not the addresses.
 void arena_finish(Arena *a) {
-    if (a->base != NULL) CHECK(munmap(a->base, a->cap) == 0);
+    if (a->base != NULL && munmap(a->base, a->cap) != 0) {
+        CHECK(errno == ENOMEM);
+        (void)madvise(a->base, a->cap, MADV_DONTNEED);
+    }
     *a = (Arena){0};
 }
 

@@ -22,12 +22,15 @@ static bool read_text(const char *dir, const char *name, char *out, size_t size)
     if (n < 0 || (size_t)n >= sizeof path) return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
+    size_t  len = 0;
     ssize_t got;
-    do got = read(fd, out, size - 1);
-    while (got < 0 && errno == EINTR);
+    do {
+        got = read(fd, out + len, size - 1 - len);
+        if (got > 0) len += (size_t)got;
+    } while (got > 0 || (got < 0 && errno == EINTR));
     (void)close(fd);
-    out[got > 0 ? got : 0] = '\0';
-    return got > 0;
+    out[len] = '\0';
+    return got == 0 && len > 0;
 }
 
 // One range of a list such as "0-3,8,10-11", or false at its end and where it makes no sense.

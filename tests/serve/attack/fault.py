@@ -95,7 +95,7 @@ def tiny(scale=1.0):
 class World:
     """A server under the shim with two small models: `tiny`, that things happen to, and `calm`."""
 
-    maps = ()
+    maps, said = (), ""
 
     def __init__(self, start=True, flags=(), env=None):
         self.dir = tempfile.mkdtemp(prefix="cotenant-fault-")
@@ -181,6 +181,7 @@ class World:
         if status == 200:
             return "ok"
         check(status >= 400 and json.loads(body)["error"], f"{status} {body[:200]}")
+        self.said = body.decode()
         return "error"
 
     def load(self):
@@ -319,29 +320,105 @@ def sweep(world, name, run, kinds, before=lambda: None, times=1, error=0, most=4
           f"held {held} -> {shim.held()}", flush=True)
     check(not bad, f"{len(bad)} failed, first: {bad[0] if bad else ''}")
     check(server.fds() <= fds + 1, f"descriptors {fds} -> {server.fds()}")
-    return total
+    return ends
 
 
 ALL = [k for k in KINDS if k not in ("WAIT", "WAKE", "UNMAP")]
 
 
-@item("F1", "requests: each allocation and call fails", own=True)
+def requests(w):
+    return (("binary", w.binary_infer), ("json", w.json_infer), ("grpc", w.grpc_infer), ("looks", w.looks),
+            ("trace", w.trace))
+
+
+@item("F1", "requests: each call fails once", own=True)
 def f1_request(_):
     with World() as w:
-        for name, run in (("binary", w.binary_infer), ("json", w.json_infer), ("grpc", w.grpc_infer), ("looks", w.looks), ("trace", w.trace)):
+        for name, run in requests(w):
             sweep(w, name, run, ALL)
 
 
-@item("F1b", "loading: each allocation and call fails", own=True)
+@item("F1b", "loading: each call fails once", own=True)
 def f1_load(_):
     with World() as w:
         sweep(w, "load", w.load, ALL, before=lambda: w.admin("unload"))
 
 
-@item("F1c", "reloading: each allocation and call fails", own=True)
+@item("F1c", "reloading: each call fails once", own=True)
 def f1_reload(_):
     with World() as w:
         sweep(w, "reload", w.reload, ALL)
+
+
+@item("F1e", "no memory from some call on: requests, loading, reloading", own=True)
+def f1_exhausted(_):
+    with World() as w:
+        for name, run in requests(w)[:4]:
+            sweep(w, name, run, ["MEMORY", "MAP"], times=FOREVER, most=20)
+        sweep(w, "load", w.load, ["MEMORY", "MAP"], before=lambda: w.admin("unload"), times=FOREVER, most=20)
+        sweep(w, "reload", w.reload, ["MEMORY", "MAP"], times=FOREVER, most=20)
+
+
+FILES = ["OPEN", "READ", "STAT", "SYNC", "NAME"]
+EINTR, EIO, ENOSPC, ENOSYS, ECONNABORTED, EAGAIN, EMFILE, ENFILE = 4, 5, 28, 38, 103, 11, 24, 23
+
+
+@item("F2", "files fail from some call on; calls are interrupted; disks are full", own=True)
+def f2_files(_):
+    with World() as w:
+        unload = lambda: w.admin("unload")
+        sweep(w, "load", w.load, FILES, before=unload, times=FOREVER, error=EIO, most=12)
+        sweep(w, "load interrupted", w.load, FILES + ["WRITE", "RECEIVE", "SEND"], before=unload, error=EINTR, most=12)
+        sweep(w, "reload", w.reload, FILES, times=FOREVER, error=EIO, most=12)
+        sweep(w, "load, disk full", w.load, ["WRITE", "SYNC"], before=unload, times=FOREVER, error=ENOSPC, most=12)
+        sweep(w, "munmap", w.load, ["UNMAP"], before=unload, most=12)
+
+
+@item("F2b", "half of what was asked is read and written", own=True)
+def f2_short(_):
+    with World() as w:
+        for name, run, before in (("load", w.load, lambda: w.admin("unload")), ("binary", w.binary_infer, lambda: None),
+                                  ("json", w.json_infer, lambda: None), ("grpc", w.grpc_infer, lambda: None)):
+            ends = sweep(w, name + ", short", run, ["READ", "WRITE", "SEND", "RECEIVE"], before=before, error=SHORT, most=12)
+            check(set(ends) <= {"ok", "unseen"}, f"{name}: {ends} {w.said}")
+            ends = sweep(w, name + ", all short", run, ["READ", "WRITE", "SEND", "RECEIVE"], before=before, times=40,
+                         error=SHORT, most=3)
+            check(set(ends) <= {"ok", "unseen"}, f"{name}: {ends} {w.said}")
+
+
+@item("F3", "connections that are not accepted, waits that are interrupted", own=True)
+def f3_accept(_):
+    with World() as w:
+        for error in (EMFILE, ENFILE, ECONNABORTED, EINTR, EAGAIN):
+            for times in (1, 5):
+                sweep(w, f"accept, error {error}", w.binary_infer, ["ACCEPT"], times=times, error=error, most=2)
+        sweep(w, "interrupted", w.binary_infer, ["WAIT"], times=200, most=5)
+        sweep(w, "interrupted load", w.load, ["WAIT"], before=lambda: w.admin("unload"), times=200, most=5)
+        sweep(w, "woken in vain", w.binary_infer, ["WAKE"], times=2, error=EIO, most=5)
+
+
+@item("F3b", "a client that never takes its answer, as the system has it", own=True)
+def f3_send(_):
+    with World(env={"COTENANT_WRITE_MS": "1000"}) as w:
+        fds = w.server.fds()
+        w.shim.arm(["SEND"], 1, FOREVER, EAGAIN)
+        begin = time.monotonic()
+        check(w.binary_infer() == "closed", "it was answered")
+        check(time.monotonic() - begin < 10, "it was kept for too long")
+        w.shim.disarm()
+        w.mend()
+        check(w.server.fds() <= fds + 1, f"descriptors {fds} -> {w.server.fds()}")
+
+
+@item("F4", "threads that cannot be started, cores that cannot be had, no openat2", own=True)
+def f4_threads(_):
+    with World() as w:
+        unload = lambda: w.admin("unload")
+        sweep(w, "load, no thread", w.load, ["THREAD", "AFFINITY"], before=unload, times=FOREVER)
+        ends = sweep(w, "load, no openat2", w.load, ["OPEN"], before=unload, error=ENOSYS, most=10)
+        check(ends, "nothing was tried")
+    sweep_start(["THREAD"])
+    sweep_start(["AFFINITY"], times=FOREVER)
 
 
 def start_once(world):
