@@ -123,7 +123,10 @@ static size_t half(size_t n) { return n > 1 ? n / 2 : n; }
 
 #define PLAIN(kind, bad, name, ...)                                                                \
     REAL(name);                                                                                    \
-    if (due(kind) && errno != SHORT) return bad;                                                   \
+    if (due(kind)) {                                                                               \
+        if (errno != SHORT) return bad;                                                            \
+        errno = 0;                                                                                 \
+    }                                                                                              \
     return real(__VA_ARGS__)
 #define COUNTED(kind, name, n, arguments)                                                          \
     REAL(name);                                                                                    \

@@ -116,6 +116,10 @@ class World:
             f.write(tiny(self.scale) if data is None else data)
         os.rename(path + ".new", path)
 
+    def store(self):
+        """Files of what was measured."""
+        return [os.path.join(self.dir, f) for f in os.listdir(self.dir) if f.startswith("store")]
+
     def start(self, wait=60):
         self.server = Server(self.models, flags=self.flags, env=self.env, wait=wait)
         if wait:
@@ -320,6 +324,8 @@ def sweep(world, name, run, kinds, before=lambda: None, times=1, error=0, most=4
           f"held {held} -> {shim.held()}", flush=True)
     check(not bad, f"{len(bad)} failed, first: {bad[0] if bad else ''}")
     check(server.fds() <= fds + 1, f"descriptors {fds} -> {server.fds()}")
+    grown = [b - a for a, b in zip(held, shim.held())]  # blocks and bytes of malloc; bytes of maps
+    check(grown[0] <= 32 and grown[1] <= 1 << 19 and ("UNMAP" in kinds or grown[2] <= 1 << 27), f"held on to {grown}")
     return ends
 
 
@@ -469,6 +475,167 @@ def sweep_start(kinds, times=1, error=0, most=10):
 @item("F1d", "starting: each allocation and call fails", own=True)
 def f1_start(_):
     sweep_start(ALL)
+
+
+@item("F5", "a server that stands still for a while: what is overdue expires unexecuted", own=True)
+def f5_stopped(_):
+    still = 10 if LONG else 2
+    with Server("zoo:squeezenet1_1") as s:
+        body, statuses = s.infer_body("squeezenet1_1", timeout=still * 500000), []
+
+        def executed():
+            stats = json.loads(s.call("GET", "/v2/models/squeezenet1_1/stats")[2])["model_stats"][0]["inference_stats"]
+            return stats["compute_infer"]["count"]
+        before = executed()
+        clients = [threading.Thread(target=lambda: statuses.append(s.infer("squeezenet1_1", body=body)[0])) for _ in range(40)]
+        for c in clients:
+            c.start()
+        time.sleep(0.1)
+        s.process.send_signal(signal.SIGSTOP)
+        time.sleep(still)
+        s.process.send_signal(signal.SIGCONT)
+        for c in clients:
+            c.join()
+        late, good = statuses.count(504), statuses.count(200)
+        check(late + good == 40, f"statuses {statuses}")
+        check(executed() - before <= good + 8, f"{executed() - before} executed, {good} answered")
+        print(f"  stood still for {still} s: {good} answered, {late} expired, {executed() - before} executed", flush=True)
+        check(s.infer("squeezenet1_1")[0] == 200, "it serves no more")
+
+
+@item("F5b", "the wall clock is set forward and back by a day", own=True)
+def f5_clock(_):
+    with World() as w:
+        for seconds in (86400, -86400, 0):
+            w.shim.word("wall", seconds)
+            begin = time.monotonic()
+            w.mend()
+            check(w.json_infer() == "ok" and w.reload() == "ok" and w.looks() == "ok", "not as before")
+            check(time.monotonic() - begin < 10, "it stood still")
+
+
+def ended(world, *command):
+    """A command under the shim: its code."""
+    return subprocess.run([COTENANT, *command], env={**os.environ, **world.env}, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, timeout=60).returncode
+
+
+WRITES = ["WRITE", "SYNC", "NAME"]
+
+
+@item("F6", "killed at each write of a server that starts; the next one serves", own=True)
+def f6_killed(_):
+    with World(start=False) as w:
+        def start(at):
+            for path in w.store():
+                os.remove(path)
+            w.shim.arm(WRITES, at, 1, KILL)
+            w.server = Server(w.models, env=w.env, wait=0)
+            try:
+                w.server.wait_ready(30)
+            except Failed:
+                pass
+            w.server.process.kill()
+            w.shim.disarm()
+            return w.server.process.wait()
+        start(0)
+        total, killed = w.shim.word("seen"), 0
+        for n in chosen(total, 5):
+            start(n)
+            killed += w.shim.word("failed")
+            w.start()
+            w.plain()
+            check(w.server.stop() == 0, "it did not stop")
+            check(not re.search("damaged|malformed|corrupt", w.server.said()), w.server.said())
+        print(f"  {total} writes, killed at {killed}", flush=True)
+        check(killed > 0, "nobody was killed")
+
+
+@item("F6b", "killed at each write of a file: the old one stays, or the new one is whole", own=True)
+def f6_files(_):
+    with World(start=False) as w:
+        path = os.path.join(w.dir, "lstm_kws.onnx")
+        check(ended(w, "zoo", "write", "lstm_kws", path) == 0, "not written")
+        with open(path, "rb") as f:
+            whole = f.read()
+        w.shim.arm(WRITES)
+        ended(w, "zoo", "write", "lstm_kws", path)
+        total, seen = w.shim.word("seen"), set()
+        for n in chosen(total, 8):
+            with open(path, "wb") as f:
+                f.write(b"old")
+            w.shim.arm(WRITES, n, 1, KILL)
+            code = ended(w, "zoo", "write", "lstm_kws", path)
+            with open(path, "rb") as f:
+                now = f.read()
+            check(now in (b"old", whole), f"write {n} of {total}: {len(now)} bytes")
+            seen.add((code, now == whole))
+        print(f"  {total} writes: {sorted(seen)}", flush=True)
+        check((-9, False) in seen, "nobody was killed")
+
+
+@item("F12", "what was written is cut short: it is done without", own=True)
+def f12_truncated(_):
+    with World() as w:
+        w.plain()
+        check(w.server.stop() == 0, "it did not stop")
+        files = w.store()
+        check(files, "there is no store")
+        for path in files:
+            with open(path, "rb") as f:
+                whole = f.read()
+            cuts = {0, 1, 99, len(whole) // 2, len(whole) - 1}
+            for n in sorted(cuts)[:None if LONG else 3]:
+                with open(path, "wb") as f:
+                    f.write(whole[:n])
+                w.start()
+                w.plain()
+                check(w.server.stop() == 0, f"{path} of {n} bytes")
+
+
+@item("F13", "/proc and /sys cannot be read", own=True)
+def f13_blind(_):
+    with World(start=False) as w:
+        w.shim.word("blind", 1)
+        w.start()
+        w.plain()
+        check(w.looks() in ("ok", "error"), "it does not answer")
+        check(w.reload() == "ok", "it does not reload")
+        w.shim.word("blind", 0)
+        w.mend()
+        w.shim.word("blind", 1)
+        sweep(w, "load, blind", w.load, ["MEMORY"], before=lambda: w.admin("unload"), most=10)
+
+
+@item("F14", "numbers are written with a point, whatever the language", own=True)
+def f14_language(_):
+    with World(start=False) as w:
+        made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", os.path.join(w.dir, "de_DE.UTF-8")],
+                              capture_output=True)
+        if made.returncode > 1:
+            print("  the language cannot be made here: by name only", flush=True)
+        w.env.update(LC_ALL="de_DE.UTF-8", LOCPATH=w.dir)
+        w.flags += ["--set", "tiny.target_ms=2.5"]
+        w.start()
+        check(w.json_infer() == "ok" and w.looks() == "ok", "it does not answer")
+        status, _, body = w.server.call("POST", "/v2/models/tiny/infer", w.json[0].replace(b"0, 0", b"0.5, 0.25", 1), w.json[1])
+        data = json.loads(body)["outputs"][0]["data"]
+        check(status == 200 and len(data) == 4 and any(x != int(x) for x in data), f"{status} {body}")
+        check("target_ms=2.5" in w.server.said(), "the target is not what was asked for: " + w.server.said())
+        for line in w.server.call("GET", "/metrics", port="metrics")[2].decode().splitlines():
+            check(line.startswith("#") or re.fullmatch(r".* -?[0-9.e+-]+", line), line)
+
+
+@item("F9", "twice as many hogs as cores beside it", long=True)
+def f9_hogs(stage):
+    code = f"import time\nend = time.monotonic() + 5\nwhile time.monotonic() < end: pass"
+    hogs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        for _ in range(10):
+            check(stage.server.infer("squeezenet1_1")[0] == 200, "not served beside hogs")
+    finally:
+        for h in hogs:
+            h.wait()
 
 
 if __name__ == "__main__":
