@@ -2,17 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "serve/card.h"
 #include "serve/rest_int.h"
-
-static const char *state_name(FleetState s) {
-    switch (s) {
-    case FLEET_LOADING: return "LOADING";
-    case FLEET_READY: return "READY";
-    case FLEET_UNLOADING: return "UNLOADING";
-    case FLEET_UNAVAILABLE: return "UNAVAILABLE";
-    }
-    return "UNKNOWN";
-}
 
 // The body may say {"ready":true}: those alone.
 static bool only_ready(const RestCall *c, bool *out) {
@@ -42,7 +33,7 @@ static void tell_index(RestCall *c) {
         const Served *s = fleet_at(f, i);
         if (ready && s->state != FLEET_READY) continue;
         json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "name", s->name, "version",
-                                              s->version, "state", state_name(s->state), "reason",
+                                              s->version, "state", card_state(s->state), "reason",
                                               s->reason != NULL ? s->reason : ""));
     }
     rest_json(c, 200, list);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "serve/card.h"
 #include "serve/rest_int.h"
 
 static json_t *shape_json(const Tensor *t) {
@@ -24,9 +25,11 @@ static json_t *slots_json(const InferSlot *s, uint32_t n) {
 }
 
 static json_t *server_json(void) {
-    return json_pack("{s:s,s:s,s:[s,s,s,s,s,s]}", "name", "cotenant", "version", COTENANT_VERSION,
-                     "extensions", "binary_tensor_data", "model_repository", "schedule_policy",
-                     "statistics", "model_configuration", "cotenant_timing");
+    json_t *list = json_array();
+    for (const char *const *e = card_extensions; *e != NULL; e++)
+        json_array_append_new(list, json_string(*e));
+    return json_pack("{s:s,s:s,s:o}", "name", "cotenant", "version", COTENANT_VERSION, "extensions",
+                     list);
 }
 
 static json_t *model_json(const Fleet *f, const Served *s) {
@@ -37,7 +40,7 @@ static json_t *model_json(const Fleet *f, const Served *s) {
             json_array_append_new(versions, json_string(other->version));
     }
     return json_pack("{s:s,s:o,s:s,s:o,s:o,s:{s:f}}", "name", s->name, "versions", versions,
-                     "platform", "onnx_onnxv1", "inputs",
+                     "platform", card_platform, "inputs",
                      slots_json(s->port.inputs, s->port.n_inputs), "outputs",
                      slots_json(s->port.outputs, s->port.n_outputs), "parameters", "target_ms",
                      (double)s->target_ns / 1e6);
@@ -59,13 +62,9 @@ static json_t *models_json(const Fleet *f) {
 static json_t *config_slots(const InferSlot *s, uint32_t n, bool batched) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++) {
-        char        type[32];
-        const char *name = infer_type_name(s[i].type.dtype);
+        uint32_t    number;
+        const char *type = card_type(s[i].type.dtype, &number);
         json_t     *dims = shape_json(&s[i].type);
-        (void)snprintf(type, sizeof type, "TYPE_%s",
-                       name == NULL                 ? "INVALID"
-                       : strcmp(name, "BYTES") == 0 ? "STRING"
-                                                    : name);
         if (batched) json_array_remove(dims, 0);
         json_array_append_new(
             list, json_pack("{s:s,s:s,s:o}", "name", s[i].name, "data_type", type, "dims", dims));
@@ -73,35 +72,20 @@ static json_t *config_slots(const InferSlot *s, uint32_t n, bool batched) {
     return list;
 }
 
-static bool open_in_front(const InferSlot *s, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++)
-        if (s[i].type.rank < 1 || s[i].type.dims[0] >= 0) return false;
-    return n > 0;
-}
-
 static json_t *qos_json(const Served *s) {
-    const TenantSettings *set = &s->config->set;
-    char                  target[32], percentile[32], min[16], max[16];
-    (void)snprintf(target, sizeof target, "%g", (double)s->target_ns / 1e6);
-    (void)snprintf(percentile, sizeof percentile, "%g", set->percentile);
-    (void)snprintf(min, sizeof min, "%d", set->min_cores);
-    (void)snprintf(max, sizeof max, "%d", set->max_cores);
-    const char *rows[][2] = {{"qos.target_ms", target}, {"qos.percentile", percentile},
-                             {"qos.class", set->class}, {"qos.on_miss", set->on_miss},
-                             {"qos.min_cores", min},    {"qos.max_cores", max}};
-    json_t     *all = json_object();
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        json_object_set_new(all, rows[i][0], json_pack("{s:s}", "string_value", rows[i][1]));
+    CardRow rows[CARD_ROWS];
+    json_t *all = json_object();
+    card_qos(s, rows);
+    for (uint32_t i = 0; i < CARD_ROWS; i++)
+        json_object_set_new(all, rows[i].key, json_pack("{s:s}", "string_value", rows[i].value));
     return all;
 }
 
 static json_t *config_json(const Served *s) {
     const TenantSettings *set = &s->config->set;
-    bool                  batched = open_in_front(s->port.inputs, s->port.n_inputs) &&
-                   open_in_front(s->port.outputs, s->port.n_outputs);
-    int most = !batched ? 0 : set->max_batch > 0 ? set->max_batch : 1;
+    int                   most = card_batch(s);
     return json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:{s:{s:i}},s:{s:{s:i}},s:o}", "name", s->name,
-                     "platform", "onnxruntime_onnx", "backend", "onnxruntime", "max_batch_size",
+                     "platform", card_config_platform, "backend", card_backend, "max_batch_size",
                      most, "input", config_slots(s->port.inputs, s->port.n_inputs, most > 0),
                      "output", config_slots(s->port.outputs, s->port.n_outputs, most > 0),
                      "version_policy", "latest", "num_versions", set->versions, "dynamic_batching",
