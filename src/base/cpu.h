@@ -49,6 +49,7 @@ typedef struct CpuBudget {
 } CpuBudget;
 
 CpuBudget cpu_budget(const Cpu *c, const CgroupRoots *roots);
+void      cpu_allow(Cpu *c);  // as the calling thread's affinity is by now
 // Where n threads compute best, by affinity number: a core each before siblings, near L3 first.
 // Returns how many there are, at most n.
 uint32_t cpu_pick(const Cpu *c, uint32_t n, uint32_t *os);

@@ -1,3 +1,4 @@
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,13 @@ CpuBudget cpu_budget(const Cpu *c, const CgroupRoots *roots) {
     if (whole < b.cores) b.cores = (uint32_t)whole;
     if (b.cores == 0) b.cores = 1;
     return b;
+}
+
+void cpu_allow(Cpu *c) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    for (uint32_t i = 0; i < c->n_threads; i++)
+        c->threads[i].allowed = c->threads[i].os < CPU_SETSIZE && CPU_ISSET(c->threads[i].os, &set);
 }
 
 uint32_t cpu_pick(const Cpu *c, uint32_t n, uint32_t *os) {

@@ -55,6 +55,7 @@ static void *keep(void *live) {
         }
         bool look = t >= next;
         if (look) {
+            cpu_allow(&l->cpu);
             read_budget(l);
             next = t + l->o.budget_ns;
             live_free_retired(l);

@@ -7,16 +7,23 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "serve/notify.h"
 #include "serve/server_int.h"
 
-enum { LOOK_NS = 10000000, LAST_NS = 2000000000 };
+enum { HELD_PARTS = 8, LOOK_NS = 10000000, LAST_NS = 2000000000 };
+
+// Bodies leave room for models where little memory is allowed.
+static size_t held_bytes(const ServeSettings *s) {
+    uint64_t wish = (uint64_t)s->held_mb << 20, most = cpu_mem_budget(&cgroup_roots) / HELD_PARTS;
+    return (size_t)(wish < most ? wish : most);
+}
 
 static ListenerLimits limits_of(const ServeSettings *s) {
     return (ListenerLimits){.connections = (uint32_t)s->connections,
                             .header_bytes = (size_t)s->header_kb << 10,
                             .body_bytes = (size_t)s->body_mb << 20,
-                            .held_bytes = (size_t)s->held_mb << 20,
+                            .held_bytes = held_bytes(s),
                             .header_ns = (TimeNs)s->header_ms * 1000000,
                             .body_ns = (TimeNs)s->body_ms * 1000000,
                             .idle_ns = (TimeNs)s->idle_ms * 1000000,
@@ -175,7 +182,8 @@ Err server_signals(Server *s) {
     sigemptyset(&set);
     const int all[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) sigaddset(&set, all[i]);
-    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
         return err_set(ERR_IO, "cannot block signals: %s", strerror(errno));
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd < 0) return err_set(ERR_IO, "cannot read signals: %s", strerror(errno));
