@@ -44,6 +44,9 @@ bench-serve: all ; @tools/bench-serve $(B)
 #: bench-noisy    two tenants with targets beside one that floods, by policy: requests in time
 bench-noisy: all ; @tools/bench-noisy $(B) $(POLICIES)
 
+#: bench-overload three times what a server can do, for a minute: goodput against its peak; ARGS="--seconds 60"
+bench-overload: all ; @tools/bench-overload $(B) $(ARGS)
+
 #: soak           load, reloads, unloads and cancelled requests for MINUTES=10: a server as slim afterwards
 soak: all ; @MINUTES='$(MINUTES)' tools/soak $(B)
 
@@ -70,4 +73,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-serve bench-noisy soak debug install format clean help deps deps-dev ninja
+.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-serve bench-noisy bench-overload soak debug install format clean help deps deps-dev ninja
