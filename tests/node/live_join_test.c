@@ -111,9 +111,13 @@ static long mappings(void) {
 
 static void memory_comes_back(void **state) {
     (void)state;
-    NodeLive *l = NULL;
-    PlainRule rule = {0};
-    long      kb = 0, maps = 0;
+    NodeLive  *l = NULL;
+    PlainRule  rule = {0};
+    long       kb = 0, maps = 0;
+    uint64_t   bytes = 0;
+    LiveStatus status;
+    Arena      a;
+    tenant_check(arena_init(&a, 1 << 20));
     tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = 2, .fixed = true, .tenants = 4}));
     NodeMachine m = served_machine(l);
     for (uint32_t i = 0; i < 300; i++) {
@@ -123,13 +127,18 @@ static void memory_comes_back(void **state) {
         served_ask(l, &s, (LiveAsk){.tenant = number});
         assert_int_equal(served_wait(&s)->end, LIVE_DONE);
         assert_true(s.right);
+        arena_rewind(&a, 0);
+        tenant_check(node_live_status(l, &a, &status));
+        bytes = status.tenants[number].memory_bytes;
         node_live_leave(l, number);
         tenant_check(node_live_govern(l, &served_plain, &rule, &m));
         if (i == 20) kb = resident_kb(), maps = mappings();
     }
-    assert_true(resident_kb() < kb + 1024);
+    assert_true(bytes * 280 > (uint64_t)1 << 26);  // what would be there if it did not
+    assert_true(resident_kb() < kb + (16 << 10));
     assert_true(mappings() < maps + 8);
     node_live_destroy(l);
+    arena_finish(&a);
 }
 
 typedef struct Crowd {
