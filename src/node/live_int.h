@@ -158,6 +158,9 @@ void turn_hold(NodeLive *l);
 void turn_leave(NodeLive *l);
 
 // With the turn.
+void     live_admit(NodeLive *l, const LiveAsk *ask, TimeNs t);
+TimeNs   live_over_at(const NodeLive *l, const LiveAsk *ask);  // it is not computed after that
+void     live_show(NodeLive *l, NodeView *v);
 void     act_plan(NodeLive *l, const NodeView *v, uint32_t n);
 bool     act_relief(NodeLive *l, const NodeView *v);  // whether somebody starved and was started
 Cores    live_free(const NodeLive *l);                // cores for new blocks

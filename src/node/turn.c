@@ -42,100 +42,6 @@ static void drop(NodeLive *l, uint32_t i) {
     if (l->queue.requests[i].state == NODE_RUNNING) l->of_block[l->beside[i].slot] = i;
 }
 
-uint32_t live_busiest(const NodeLive *l, uint32_t but) {
-    uint32_t best = UINT32_MAX, most = 0;
-    for (uint32_t k = 0; k < l->queue.n_running; k++) {
-        uint32_t t = l->queue.requests[l->queue.running[k]].tenant;
-        if (t == but || l->models[t].cores <= most) continue;
-        best = t;
-        most = l->models[t].cores;
-    }
-    return best;
-}
-
-// Why a request cannot even wait; NULL: it can.
-static const char *refusal(const NodeLive *l, const LiveAsk *ask, TimeNs t, LiveEnd *end) {
-    const LiveModel *m = &l->models[ask->tenant];
-    *end = LIVE_REFUSED;
-    if (ask->tenant >= l->o.tenants || !m->served || (ask->inputs == NULL && m->inputs == NULL))
-        return "no such tenant, or no inputs";
-    *end = LIVE_CANCELLED;
-    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "it was cancelled";
-    *end = LIVE_EXPIRED;
-    if (ask->expire > 0 && ask->expire <= t) return "its time was over";
-    *end = LIVE_FULL;
-    if ((m->room > 0 && m->queued >= m->room) || l->queue.n == l->queue.room)
-        return "the queue is full";
-    return NULL;
-}
-
-void live_put_behind(NodeLive *l, uint32_t i) {
-    l->n_behind += !l->beside[i].behind_all;
-    l->beside[i].behind_all = true;
-}
-
-// Who must not be late is over with its deadline, where that is promised at all.
-static TimeNs over_at(const NodeLive *l, const LiveAsk *ask) {
-    TimeNs at = ask->expire > 0 ? ask->expire : INT64_MAX;
-    return l->o.admit && !ask->late_ok && ask->deadline < at ? ask->deadline : at;
-}
-
-static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
-    l->admission.cores = atomic_load_explicit(&l->budget, memory_order_relaxed);
-    return admission_allows(&l->admission, r->tenant, t);
-}
-
-void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t) {
-    LiveRequest *x = &l->beside[i];
-    TimeNs       waited = t->queue_ns + t->paused_ns;
-    if (!x->promised) return;
-    x->promised = false;
-    admission_result(&l->admission, late && 2 * waited > x->ask.deadline - x->ask.arrival);
-}
-
-static void admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
-    uint64_t    id = l->next_id++;
-    LiveEnd     end = LIVE_DONE;
-    NodeRequest r = {.id = id,
-                     .tenant = ask->tenant,
-                     .arrival = ask->arrival,
-                     .deadline = ask->deadline,
-                     .since = ask->arrival};
-    live_record(l, (Record){.at = ask->arrival,
-                            .kind = RECORD_ARRIVE,
-                            .request = id,
-                            .tenant = ask->tenant,
-                            .deadline = ask->deadline});
-    const char *why = refusal(l, ask, t, &end);
-    if (why != NULL) {
-        live_turn_away(l, ask, id, t, end, why);
-        return;
-    }
-    bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
-    bool behind = l->o.admit && !soon;
-    if (promised && !promise(l, &r, t)) {
-        if (!ask->late_ok) {
-            live_turn_away(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_CROWDED));
-            return;
-        }
-        behind = true;
-        promised = false;
-        r.deadline = t + LIVE_LATE_NS;
-    }
-    LiveRequest x = {.ask = *ask,
-                     .promised = promised,
-                     .behind = live_busiest(l, UINT32_MAX),
-                     .waiting = l->queue.n_waiting};
-    uint32_t    i = queue_add(&l->queue, &r);
-    l->beside[i] = x;
-    if (behind) live_put_behind(l, i);
-    l->models[ask->tenant].waiting++;
-    l->models[ask->tenant].queued++;
-    l->n_ranked += ask->priority > 0;
-    l->n_late += ask->late_ok;
-    if (over_at(l, ask) < l->expiry) l->expiry = over_at(l, ask);
-}
-
 static void record_growths(NodeLive *l, const Block *b, const NodeRequest *r) {
     for (uint32_t i = 0; i < b->n_growths; i++) {
         const BlockGrowth *g = &b->growths[i];
@@ -207,7 +113,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
         queue_wait(&l->queue, i);
         m->running--;
         m->waiting++;
-        if (over_at(l, &p->ask) < l->expiry) l->expiry = over_at(l, &p->ask);
+        if (live_over_at(l, &p->ask) < l->expiry) l->expiry = live_over_at(l, &p->ask);
         l->beside[i].halted = true;
         l->n_halted++;
         return;
@@ -226,76 +132,8 @@ static void sense(NodeLive *l) {
     }
     if (!inbox_take(&l->inbox, &ask)) return;
     TimeNs t = now();
-    do admit(l, &ask, t);
+    do live_admit(l, &ask, t);
     while (inbox_take(&l->inbox, &ask));
-}
-
-Cores live_free(const NodeLive *l) {
-    uint32_t n = atomic_load_explicit(&l->budget, memory_order_relaxed);
-    if (l->rule != NULL && l->rule->setup.machine->n_cores < n) n = l->rule->setup.machine->n_cores;
-    Cores within = cores_all(n);
-    return cores_common(l->idle, &within);
-}
-
-static uint32_t own_kept(const LiveModel *m) {
-    return m->min_cores > m->cores ? m->min_cores - m->cores : 0;
-}
-
-uint32_t live_kept(const NodeLive *l) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; l->limited && i < l->n_models; i++) n += own_kept(&l->models[i]);
-    return n;
-}
-
-// What is kept for others is not given, unless nobody computes at all.
-uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
-    const LiveModel *m = &l->models[tenant];
-    Cores            open = live_free(l);
-    uint32_t         free = cores_count(&open), own = own_kept(m), others = kept - own;
-    uint32_t         n = free > others ? free - others : 0;
-    if (!l->limited) return free;
-    if (n < own) n = own < free ? own : free;
-    if (n == 0 && l->queue.n_running == 0) n = 1;
-    if (m->max_cores == 0 || m->cores + n <= m->max_cores) return n;
-    return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
-}
-
-// Whether it could be started now: there is a place for it, and its tenant may have cores.
-static bool startable(const NodeLive *l, uint32_t i, uint32_t kept) {
-    uint32_t tenant = l->queue.requests[i].tenant;
-    if (l->beside[i].place == NULL && l->models[tenant].free == NULL) return false;
-    return !l->limited || live_allowance(l, tenant, kept) > 0;
-}
-
-// Requests that could not be started are not shown as waiting, because a policy would hold cores
-// free for them; and policies that look at the first so many see those first that can be in time.
-static void arrange(NodeLive *l, NodeView *v) {
-    uint32_t n = 0, kept = live_kept(l);
-    for (uint32_t pass = 0; pass < 2; pass++)
-        for (uint32_t k = 0; k < v->n_waiting && (pass == 0 || l->n_behind > 0); k++) {
-            uint32_t i = v->waiting[k];
-            if (l->beside[i].behind_all == (pass == 1) && startable(l, i, kept)) l->shown[n++] = i;
-        }
-    v->waiting = l->shown;
-    v->n_waiting = n;
-}
-
-static void show(NodeLive *l, NodeView *v) {
-    *v = (NodeView){.now = now(), .setup = &l->rule->setup, .free = live_free(l)};
-    v->n_free = cores_count(&v->free);
-    l->watch.measured = atomic_load_explicit(&l->measured, memory_order_relaxed);
-    uint32_t before = l->watch.level;
-    v->level = watch_level(&l->watch);
-    if (v->level != before)
-        live_record(l, (Record){.at = v->now, .kind = RECORD_LEVEL, .level = v->level});
-    v->pressure = watch_pressure(&l->watch);
-    for (uint32_t k = 0; k < l->queue.n_running; k++) {
-        uint32_t i = l->queue.running[k];
-        l->queue.requests[i].layer =
-            atomic_load_explicit(&l->blocks[l->beside[i].slot].at, memory_order_relaxed);
-    }
-    queue_show(&l->queue, v);
-    if (l->limited || l->n_full > 0 || l->n_behind > 0) arrange(l, v);
 }
 
 void live_forget_gone(NodeLive *l) {
@@ -327,10 +165,10 @@ static void weed(NodeLive *l, TimeNs t) {
             live_end(l, i, t, LIVE_CANCELLED, "it was cancelled");
         else if (ask->expire > 0 && ask->expire <= t)
             live_end(l, i, t, LIVE_EXPIRED, "its time was over");
-        else if (over_at(l, ask) <= t)
+        else if (live_over_at(l, ask) <= t)
             live_end(l, i, t, LIVE_REFUSED, live_reason(NODE_HOPELESS));
-        else if (over_at(l, ask) < l->expiry)
-            l->expiry = over_at(l, ask);
+        else if (live_over_at(l, ask) < l->expiry)
+            l->expiry = live_over_at(l, ask);
     }
     live_forget_gone(l);
 }
@@ -367,8 +205,8 @@ static void decide(NodeLive *l) {
     for (uint32_t round = 0; round == 0 || n == LIVE_ACTIONS || l->short_of; round++) {
         NodeView v;
         if (round >= LIVE_ROUNDS && n < LIVE_ACTIONS) break;
-        show(l, &v);
-        if (l->n_late > 0 && v.now >= l->relief && act_relief(l, &v)) show(l, &v);
+        live_show(l, &v);
+        if (l->n_late > 0 && v.now >= l->relief && act_relief(l, &v)) live_show(l, &v);
         l->short_of = false;
         atomic_store_explicit(&l->alarm, INT64_MAX, memory_order_relaxed);
         TimeNs begin = now();
