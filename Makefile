@@ -14,8 +14,11 @@ all: ninja
 #: demo           three tenants and a noisy neighbour on one server, before and after; then a glimpse of the rest
 demo: all ; @tools/demo $(B)
 
-#: test           run every test
+#: test           run every test, long ones in part
 test: all ; @$(TEST) -C $(B)
+
+#: test-all       every test, the long ones too
+test-all: all ; @COTENANT_LONG=1 $(TEST) -C $(B) -t 4
 
 #: check          format, layers, headers, banned calls, clang with -Werror, cppcheck, clang-tidy
 check: deps-dev ; @CC=clang-14 tools/configure build-clang --buildtype=plain && tools/check build-clang
@@ -73,4 +76,4 @@ ninja: deps
 	@ninja -C $(B)
 
 comma := ,
-.PHONY: all demo test check asan tsan fuzz bench bench-ort bench-tenants bench-serve bench-noisy bench-overload soak debug install format clean help deps deps-dev ninja
+.PHONY: all demo test test-all check asan tsan fuzz bench bench-ort bench-tenants bench-serve bench-noisy bench-overload soak debug install format clean help deps deps-dev ninja

@@ -8,11 +8,14 @@ import threading
 import time
 import zlib
 
-from stage import COTENANT, SANE, Server, check, item, main, read_all, status_of
+import model
+import stage as theatre
+from stage import Failed, SANE, Server, check, item, main, read_all, status_of
 from wire import LIVE, answers, bomb, one, refused, request, told, valid
 
-SLOW = ("--header-ms", "600", "--body-ms", "1500", "--idle-ms", "20000")
+SLOW = ("--header-ms", "600", "--body-ms", "1500", "--idle-ms", "20000", "--write-ms", "1500", "--connections", "64")
 INFER = "/v2/models/lstm_kws/infer"
+theatre.MODELS.append(model.repository("wide"))
 
 
 def served(server):
@@ -149,9 +152,9 @@ def slow(stage):
             time.sleep(0.8)
 
 
-@item("H3b", "200 slow clients at once", flags=SLOW)
+@item("H3b", "50 slow clients at once", long=True, flags=SLOW)
 def many_slow(stage):
-    some = [stage.server.raw() for _ in range(200)]
+    some = [stage.server.raw() for _ in range(50)]
     for s in some:
         s.sendall(head("Content-Length: 1000000") + b"{")
     served(stage.server)
@@ -221,7 +224,7 @@ def pipelined_mixed(stage):
     check(kinds == [200, 400, 200] * 100, f"{len(kinds)} answers: {kinds[:9]}")
 
 
-@item("H6c", "10,000 pipelined requests, and no answer is read", flags=("--write-ms", "1500"))
+@item("H6c", "10,000 pipelined requests, and no answer is read", long=True, flags=SLOW)
 def pipelined_unread(stage):
     with stage.server.raw() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -234,7 +237,7 @@ def pipelined_unread(stage):
         served(stage.server)
 
 
-@item("H7", "many idle connections: a cap, and newcomers are served", flags=("--connections", "48"))
+@item("H7", "many idle connections: a cap, and newcomers are served", flags=SLOW)
 def idle(stage):
     s = stage.server
     for sent in (b"", b"GET /v2 HT"):
@@ -274,12 +277,11 @@ def idle_many(stage):
     served(stage.server)
 
 
-@item("H7c", "connections full of unfinished requests: refused, then accepted again",
-      flags=("--connections", "48", *SLOW))
+@item("H7c", "connections full of unfinished requests: served all the same, then accepted again", flags=SLOW)
 def full(stage):
     s = stage.server
     some = []
-    for _ in range(40):  # with the second tenant there is room for a few more
+    for _ in range(55):  # with the second tenant there is room for a few more
         some.append(s.raw())
         some[-1].sendall(head("Content-Length: 100") + b"{")
     served(s)
@@ -289,7 +291,7 @@ def full(stage):
     served(s)
 
 
-@item("H8", "half-close; RST while the answer is written; a client that never reads", flags=("--write-ms", "1500"))
+@item("H8", "half-close; RST while the answer is written; a client that never reads", flags=SLOW)
 def gone(stage):
     s = stage.server
     one(s, valid(s), 200, "half-close after the request")
@@ -302,6 +304,36 @@ def gone(stage):
             c.sendall(head("Content-Length: 100000") + b"{" * 5000)
             c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     served(s)
+
+
+@item("H8b", "answers of 16 MiB that are not read, or not to their end", flags=SLOW)
+def unread(stage):
+    s = stage.server
+    body = bytes(4 * 64)
+    data = request(path="/v2/models/wide/infer", headers=["Inference-Header-Content-Length: 0"], body=body)
+    before, some = s.fds(), []
+    for _ in range(6):
+        c = s.raw()
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.sendall(data)
+        some.append(c)
+    for c in some[:3]:
+        c.recv(1000)
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.close()
+    served(s)
+    end = time.monotonic() + 20
+    while s.fds() > before + 1:  # the second tenant may have come; until answers have waited too long to be taken
+        check(time.monotonic() < end, f"{s.fds()} descriptors, {before} before")
+        time.sleep(0.1)
+    for c in some[3:]:
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.close()
+    with s.raw(timeout=60) as c:
+        c.sendall(data)
+        c.shutdown(socket.SHUT_WR)
+        got = read_all(c)
+    check(status_of(got) == 200 and len(got) > 16 << 20, f"{status_of(got)}, {len(got)} bytes")
 
 
 @item("H9", "a body on GET is not the next request")
@@ -344,17 +376,35 @@ def targets(stage):
     check(status_of(stage.server.send(b"GET /v2/\xc0\xaf HTTP/1.1\r\nHost: x\r\n\r\n")) == 400, "raw bytes")
 
 
+def explode(s, mib):
+    data, rss = bomb(mib), s.rss()
+    refused(s, head("Content-Encoding: gzip", f"Content-Length: {len(data)}") + data, 413, f"{mib} MiB")
+    refused(s, head("Content-Encoding: gzip", "Transfer-Encoding: chunked") +
+            b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data), 413, f"{mib} MiB in a chunk")
+    check(SANE or s.rss() - rss < 160 << 20, f"{(s.rss() - rss) >> 20} MiB more")
+
+
+@item("H11b", "gzip bombs of 10 GiB, eight at once", long=True)
+def bombs_many(stage):
+    bad = []
+
+    def throw():
+        try:
+            explode(stage.server, 10240)  # ten megabytes: one cannot hold more than a thousand
+        except Failed as e:
+            bad.append(e)
+    some = [threading.Thread(target=throw) for _ in range(8)]
+    for t in some:
+        t.start()
+    for t in some:
+        t.join()
+    check(not [e for e in bad if "more" not in str(e)], f"{bad[:2]}")
+
+
 @item("H11", "gzip bombs; nested, several and broken encodings")
 def bombs(stage):
     s = stage.server
-    large = bomb(10240)  # 10 GiB from 10 MB: a megabyte cannot hold more than one
-    check(len(large) < 16 << 20, f"{len(large)} bytes")
-    rss = s.rss()
-    for size, data in (("10 GiB", large), ("1 GiB", bomb(1024)), ("65 MiB", bomb(65))):
-        refused(s, head("Content-Encoding: gzip", f"Content-Length: {len(data)}") + data, 413, size)
-    refused(s, head("Content-Encoding: gzip", "Transfer-Encoding: chunked") +
-            b"%x\r\n%s\r\n0\r\n\r\n" % (len(large), large), 413, "10 GiB in a chunk")
-    check(SANE or s.rss() - rss < 160 << 20, f"{(s.rss() - rss) >> 20} MiB more")
+    explode(s, 1024)  # a megabyte
     body, _ = s.infer_body("lstm_kws", binary=False)
     packed = gzip.compress(body)
     cases = [("gzip", packed, 200), ("deflate", zlib.compress(body), 200), ("x-gzip", packed, 200),
@@ -416,9 +466,9 @@ def descriptors(_):
                 pass
         time.sleep(0.5)
         before = s.cpu()
-        time.sleep(3)
+        time.sleep(2)
         spent = s.cpu() - before
-        check(spent < 0.6, f"{spent:.2f} s of computing in 3 s of nothing")
+        check(spent < 0.5, f"{spent:.2f} s of computing in 2 s of nothing")
         check(s.alive(), "it ended")
         for c in some:
             c.close()

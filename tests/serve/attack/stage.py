@@ -3,10 +3,12 @@
 An item is a function(stage) registered by @item("H3", "slow headers", long=False). After each one the
 server lives, its descriptors and memory are back, and the second tenant kept its target.
 """
+import atexit
 import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -52,6 +54,7 @@ class Server:
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
                                         env={**os.environ, **(env or {})}, preexec_fn=preexec)
+        atexit.register(self.leave)
         self.ports = {}
         if wait:
             self.wait_ready(wait)
@@ -87,6 +90,13 @@ class Server:
                 raise Failed("the server did not stop: " + self.said()[-1000:])
         self.log.close()
         return self.process.returncode
+
+    def leave(self):
+        """Nothing stays behind, however the suite ends."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
 
     def alive(self):
         return self.process.poll() is None
@@ -278,6 +288,7 @@ USUAL = ["--set", "lstm_kws.target_ms=750"]
 
 def main():
     wanted = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     long = bool(os.environ.get("COTENANT_LONG"))
     failed, passed, left = [], 0, 0
     groups = {}
