@@ -7,12 +7,15 @@
 #include "serve/infer_raw.h"
 #include "serve/scan.h"
 
+enum { IDLE_MOST = 1 << 20 };  // bytes of members that are not known
+
 typedef struct Reader {
     Scan           s;
     Arena         *a;
     unsigned char *raw, *raw_end;  // binary data not taken yet; NULL: the request has no such part
     InferRequest  *r;
     uint32_t       room_inputs, room_wanted;
+    size_t         idle;  // bytes that were passed over
 } Reader;
 
 typedef struct Draft {  // an input that is being read
@@ -35,6 +38,17 @@ static const Field *find(const Field *fields, Str key, uint32_t *which) {
     return NULL;
 }
 
+// A member that means nothing. All of them together are bounded: they are work for nobody's sake.
+static Err pass_over(Reader *r, Str key) {
+    const unsigned char *from = r->s.at;
+    Err                  e = scan_skip(&r->s, IDLE_MOST - r->idle);
+    r->idle += key.len + sizeof "\"\":," + (size_t)(r->s.at - from);
+    if (e == ERR_OK && r->idle > IDLE_MOST) e = ERR_LIMIT;
+    return e != ERR_LIMIT ? e
+                          : err_set(ERR_LIMIT, "more than %d KiB of the request mean nothing here",
+                                    IDLE_MOST >> 10);
+}
+
 // An object: fields that are known, each once, and others, which are passed over.
 static Err read_object(Reader *r, const Field *fields, void *self) {
     uint32_t seen = 0, which;
@@ -46,7 +60,7 @@ static Err read_object(Reader *r, const Field *fields, void *self) {
         if (!more) return ERR_OK;
         const Field *f = find(fields, key, &which);
         if (f == NULL) {
-            TRY(scan_skip(&r->s));
+            TRY(pass_over(r, key));
             continue;
         }
         if ((seen >> which & 1) != 0) return err_set(ERR_INVALID, "%s is there twice", f->key);
@@ -163,7 +177,7 @@ static Err read_data(Reader *r, void *self) {
     }
     d->later = true;
     d->data = r->s;
-    return scan_skip(&r->s);
+    return scan_skip(&r->s, SIZE_MAX);
 }
 
 // Its bytes are the next of the binary part.

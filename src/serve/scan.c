@@ -211,9 +211,10 @@ static Err skip_key(Scan *s, bool first, bool *more) {
     return ERR_OK;
 }
 
-Err scan_skip(Scan *s) {
-    const uint32_t outside = s->depth;
-    uint64_t       objects = 0;  // a bit for each bracket that is open: whether it is a brace
+Err scan_skip(Scan *s, size_t most) {
+    const unsigned char *from = s->at;
+    const uint32_t       outside = s->depth;
+    uint64_t             objects = 0;  // a bit for each bracket that is open: whether it is a brace
     for (;;) {
         unsigned char c = scan_peek(s);
         bool          first = c == '{' || c == '[', more = false;
@@ -227,6 +228,8 @@ Err scan_skip(Scan *s) {
             TRY((objects & 1) != 0 ? skip_key(s, first, &more) : scan_element(s, first, &more));
             if (more) break;
         }
+        if ((size_t)(s->at - from) > most)
+            return err_set(ERR_LIMIT, "too much of the request means nothing here");
         if (s->depth == outside) return ERR_OK;
     }
 }

@@ -36,7 +36,8 @@ MUST_USE Err scan_member(Scan *s, bool first, Str *key, bool *more);
 MUST_USE Err scan_element(Scan *s, bool first, bool *more);
 
 MUST_USE Err scan_text(Scan *s, Str *out);  // unescaped in place
-MUST_USE Err scan_skip(Scan *s);            // a value of any kind, checked
+// A value of any kind, checked; ERR_LIMIT soon after most bytes.
+MUST_USE Err scan_skip(Scan *s, size_t most);
 bool         scan_word(Scan *s, const char *word);
 
 // n elements with commas between them, into out of type t; *done of them were read.

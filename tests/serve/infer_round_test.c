@@ -225,7 +225,7 @@ static bool ours_takes(const char *text, size_t len) {
     assert_non_null(body);
     memcpy(body, text, len);
     Err e = scan_begin(&s, body, len);
-    if (e == ERR_OK) e = scan_skip(&s);
+    if (e == ERR_OK) e = scan_skip(&s, SIZE_MAX);
     if (e == ERR_OK) e = scan_finish(&s);
     free(body);
     return e == ERR_OK;

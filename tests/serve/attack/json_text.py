@@ -52,8 +52,11 @@ def nested(stage):
 def keys(stage):
     s = stage.server
     many = ",".join(f'"k{i}":{i}' for i in range(1000000))
-    echo(s, ask(more="," + many), 200, "a million unknown keys")
-    echo(s, ask(more=',"parameters":{' + many + "}"), 200, "a million unknown parameters")
+    echo(s, ask(more="," + many), 413, "a million unknown keys")
+    echo(s, ask(more=',"parameters":{' + many + "}"), 413, "a million unknown parameters")
+    echo(s, ask(more=',"unknown":[' + "0," * 1000000 + "0]"), 413, "a million unknown numbers")
+    echo(s, ask(more=',"unknown":"' + "x" * 2000000 + '"'), 413, "an unknown word of two million letters")
+    echo(s, ask(more="," + many[:500000].rsplit(",", 1)[0]), 200, "some unknown keys")
     for twice in (b'{"inputs":[],"inputs":[]}', ask(more=',"id":"a","id":"b"'), ask(extra=',"name":"x"'),
                   ask(extra=',"shape":[1]'), ask(extra=',"data":[1]'), ask(extra=',"data":[2]', data="[1]"),
                   ask(more=',"parameters":{"timeout":1000000,"timeout":2}'), ask(more=',"inputs":[]'),
@@ -65,7 +68,7 @@ def keys(stage):
 def keys_many(stage):
     body = ask(more="," + ",".join(['"a":0'] * 10000000))
     check(len(body) < 64 << 20, f"{len(body)} bytes")
-    echo(stage.server, body, 200, "ten million keys")
+    echo(stage.server, body, 413, "ten million keys")
     refused(stage.server, request(path="/v2/models/echo/infer", headers=[f"Content-Length: {64 << 20 | 1}"], length=False),
             413, "a byte beyond the limit")
 
