@@ -61,6 +61,9 @@ static Err open_engine(Server *s) {
                               .places = (uint32_t)set->places,
                               .watchdog_ns = (TimeNs)set->watchdog_ms * 1000000};
     TRY(host_open(&s->host, (uint32_t)set->cores, set->store[0] != 0 ? set->store : NULL));
+    if (s->host.store.why[0] != '\0')
+        log_with(s->log, LOG_WARN, "what is measured is not kept",
+                 log_text("why", s->host.store.why));
     o.cores = s->host.machine.n_cores;
     return node_live_create(&s->engine, &o);
 }
