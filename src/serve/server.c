@@ -53,12 +53,14 @@ static Err open_log(Server *s) {
     return ERR_OK;
 }
 
+// First come, first served is what it says: everybody is let in.
 static Err open_engine(Server *s) {
     const ServeSettings *set = &s->o.config->serve;
     NodeLiveOptions      o = {.cores = (uint32_t)set->cores,
                               .tenants = LIVE_TENANTS,
                               .requests = (uint32_t)set->requests,
                               .places = (uint32_t)set->places,
+                              .admit = strcmp(set->policy, "fcfs") != 0,
                               .watchdog_ns = (TimeNs)set->watchdog_ms * 1000000};
     TRY(host_open(&s->host, (uint32_t)set->cores, set->store[0] != 0 ? set->store : NULL));
     if (s->host.store.why[0] != '\0')
