@@ -84,6 +84,7 @@ static bool settle(NodeLive *l, uint32_t i) {
     LivePlace *p = x->place = m->free;
     m->free = p->next;
     m->queued--;
+    m->begun++;
     if (m->free == NULL) l->n_full++;
     p->ask = x->ask;
     p->timing = (LiveTiming){.behind = x->behind, .waiting = x->waiting, .paused_by = UINT32_MAX};

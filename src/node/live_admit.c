@@ -17,9 +17,22 @@ static const char *refusal(const NodeLive *l, const LiveAsk *ask, TimeNs t, Live
     return NULL;
 }
 
+bool live_is_late(const LiveRequest *x) {
+    return x->behind_all && x->ask.deadline - x->ask.arrival <= LIVE_SOON_NS;
+}
+
 void live_put_behind(NodeLive *l, uint32_t i) {
-    l->n_behind += !l->beside[i].behind_all;
-    l->beside[i].behind_all = true;
+    LiveRequest *x = &l->beside[i];
+    if (x->behind_all) return;
+    l->n_behind++;
+    x->behind_all = true;
+    l->models[l->queue.requests[i].tenant].late += live_is_late(x);
+}
+
+// A burst is served late, a load that stays is refused: else the queue would be full of those who
+// have lost, and there would be no room for who can still be in time.
+static bool enough_late(const LiveModel *m) {
+    return m->room > 0 && LIVE_LATE_PARTS * m->late >= m->room;
 }
 
 // Who must not be late is over with its deadline, where that is promised at all.
@@ -62,7 +75,7 @@ void live_admit(NodeLive *l, const LiveAsk *ask, TimeNs t) {
     bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
     bool behind = l->o.admit && !soon;
     if (promised && !promise(l, &r, t)) {
-        if (!ask->late_ok) {
+        if (!ask->late_ok || enough_late(&l->models[ask->tenant])) {
             live_turn_away(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_CROWDED));
             return;
         }

@@ -24,9 +24,10 @@ enum {
     LIVE_USUAL_RANK = 2,  // of requests that have no priority: 1 comes before them
 };
 
-#define LIVE_LATE_NS  INT64_C(10000000000)  // by so much a deadline that is missed is put off
-#define LIVE_SOON_NS  INT64_C(5000000000)   // nothing is promised to who has more time than that
-#define LIVE_RETRY_NS INT64_C(1000000)
+#define LIVE_LATE_NS    INT64_C(10000000000)  // by so much a deadline that is missed is put off
+#define LIVE_LATE_PARTS 8  // one of so many places in a tenant's queue is for those who are late
+#define LIVE_SOON_NS    INT64_C(5000000000)  // nothing is promised to who has more time than that
+#define LIVE_RETRY_NS   INT64_C(1000000)
 
 // Where a started request is computed, with what is to be said about it in the end.
 typedef struct LivePlace {
@@ -54,6 +55,8 @@ typedef struct LiveModel {  // of a tenant, in memory of its own; a zeroed one i
     bool           served;                   // the rule at work knows it
     uint32_t       waiting, running, cores;  // turn, as all below
     uint32_t       queued;                   // of those that wait: not begun
+    uint32_t       begun;                    // places taken
+    uint32_t       late;                     // missed their target, and are computed all the same
     uint64_t       blocks, pauses, conflicts;
     double         core_ns;
 } LiveModel;
@@ -167,6 +170,7 @@ Cores    live_free(const NodeLive *l);                // cores for new blocks
 uint32_t live_kept(const NodeLive *l);                // cores that are kept for tenants
 uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept);  // of free cores
 uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores; UINT32_MAX
+bool     live_is_late(const LiveRequest *x);             // behind others for a target it missed
 void     live_put_behind(NodeLive *l, uint32_t i);       // all others, until it ends
 void     live_wake(NodeLive *l, TimeNs at);              // a step then, at the latest
 void     live_record(NodeLive *l, Record r);

@@ -46,10 +46,16 @@ uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
     return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
 }
 
+// Half of the places stay for who can still be in time.
+static bool has_place(const LiveRequest *x, const LiveModel *m) {
+    if (x->place != NULL) return true;
+    return m->free != NULL && (!live_is_late(x) || 2 * m->begun < m->n_places);
+}
+
 // Whether it could be started now: there is a place for it, and its tenant may have cores.
 static bool startable(const NodeLive *l, uint32_t i, uint32_t kept) {
     uint32_t tenant = l->queue.requests[i].tenant;
-    if (l->beside[i].place == NULL && l->models[tenant].free == NULL) return false;
+    if (!has_place(&l->beside[i], &l->models[tenant])) return false;
     return !l->limited || live_allowance(l, tenant, kept) > 0;
 }
 

@@ -14,6 +14,7 @@ static void give_back(NodeLive *l, uint32_t tenant, LivePlace *p) {
     LiveModel *m = &l->models[tenant];
     if (p == NULL) return;
     if (m->free == NULL) l->n_full--;
+    m->begun--;
     p->next = m->free;
     m->free = p;
 }
@@ -30,6 +31,7 @@ static void forget(NodeLive *l, uint32_t i) {
     l->n_ranked -= x->ask.priority > 0;
     l->n_late -= x->ask.late_ok;
     l->n_behind -= x->behind_all;
+    m->late -= live_is_late(x);
     live_release(l, x->rule);
     give_back(l, l->queue.requests[i].tenant, x->place);
 }
