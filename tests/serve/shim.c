@@ -65,7 +65,9 @@ static const int          errors[KINDS] = {
 #undef X
 };
 
-static void *find(void **slot, const char *name) {
+typedef void *__attribute__((may_alias)) Any;  // a function, found by its name
+
+static void *find(Any *slot, const char *name) {
     if (*slot == NULL) {
         bool was = inside;
         inside = true;
@@ -77,7 +79,7 @@ static void *find(void **slot, const char *name) {
 
 #define REAL(name)                                                                                 \
     static __typeof__(&name) real;                                                                 \
-    (void)find((void **)&real, #name)
+    (void)find((Any *)&real, #name)
 
 __attribute__((constructor)) static void attach(void) {
     const char *name = getenv("COTENANT_SHIM");
@@ -163,14 +165,14 @@ static void *take_early(size_t n) {
 void *malloc(size_t n) {
     static void *(*real)(size_t);
     if (real == NULL && inside) return take_early(n);
-    (void)find((void **)&real, "malloc");
+    (void)find((Any *)&real, "malloc");
     return due(KIND_MEMORY) ? NULL : keep(real(n));
 }
 
 void *calloc(size_t n, size_t size) {
     static void *(*real)(size_t, size_t);
     if (real == NULL && inside) return take_early(n * size);
-    (void)find((void **)&real, "calloc");
+    (void)find((Any *)&real, "calloc");
     return due(KIND_MEMORY) ? NULL : keep(real(n, size));
 }
 
