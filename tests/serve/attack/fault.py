@@ -121,7 +121,7 @@ class World:
         """Files of what was measured."""
         return [os.path.join(self.dir, f) for f in os.listdir(self.dir) if f.startswith("store")]
 
-    def start(self, wait=60):
+    def start(self, wait=120):
         self.server = Server(self.models, flags=self.flags, env=self.env, wait=wait)
         if wait:
             self.know()
@@ -166,7 +166,7 @@ class World:
     # What is done while a call fails. Each says how it went: ok, error, closed, or a reason.
     def http(self, *call, **more):
         try:
-            status, _, body = self.server.call(*call, timeout=15, **more)
+            status, _, body = self.server.call(*call, timeout=30, **more)
         except socket.timeout:
             raise Failed("no answer")
         except (ConnectionError, http.client.HTTPException):
@@ -178,7 +178,7 @@ class World:
 
     def admin(self, what, name="tiny"):
         try:
-            status, body = self.server.admin_call("POST", f"/v2/repository/models/{name}/{what}", timeout=15)
+            status, body = self.server.admin_call("POST", f"/v2/repository/models/{name}/{what}", timeout=30)
         except socket.timeout:
             raise Failed("no answer")
         except (ConnectionError, http.client.HTTPException):
@@ -202,7 +202,7 @@ class World:
         x = blob(1, "x") + blob(2, "FP32") + blob(3, b"\1\x08")
         body = message(blob(1, "tiny") + blob(5, x) + blob(7, bytes(32)))
         try:
-            with H2(self.server, timeout=15) as c:
+            with H2(self.server, timeout=30) as c:
                 end = c.answer(c.call("ModelInfer", body))
         except ConnectionError:
             return "closed"
@@ -217,7 +217,7 @@ class World:
                                                     "/v2/models/tiny/config", "/v2/models/stats", "/v2/health/ready")]
         ends.append(self.http("GET", "/why?misses=3", port="metrics"))
         try:
-            status, _, body = self.server.call("GET", "/metrics", port="metrics", timeout=15)
+            status, _, body = self.server.call("GET", "/metrics", port="metrics", timeout=30)
             ends.append("ok" if status == 200 and b"cotenant_log_dropped_total" in body else "error")
             check(status == 200 or json.loads(body)["error"], f"{status} {body[:200]}")
         except (ConnectionError, http.client.HTTPException):
@@ -230,7 +230,7 @@ class World:
 
     def index(self):
         try:
-            status, body = self.server.admin_call("POST", "/v2/repository/index", timeout=15)
+            status, body = self.server.admin_call("POST", "/v2/repository/index", timeout=30)
             check(status == 200 or json.loads(body)["error"], f"{status} {body[:200]}")
             return "ok" if status == 200 else "error"
         except (ConnectionError, http.client.HTTPException):
@@ -242,7 +242,7 @@ class World:
         self.write("tiny")
         at = len(self.server.said())
         self.server.process.send_signal(signal.SIGHUP)
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             said = re.search(r"(not reloaded|reloaded in part|reloaded)", self.server.said()[at:])
             if said:
@@ -250,7 +250,7 @@ class World:
             if not self.server.alive():
                 return "ended"
             time.sleep(0.005)
-            if time.monotonic() > end - 13 and self.shim.word("failed"):
+            if time.monotonic() > end - 58 and self.shim.word("failed"):
                 self.shim.disarm()
                 if self.lost() > self.dropped:
                     return "unsaid"  # the line itself could not be written, and was counted
@@ -258,12 +258,12 @@ class World:
 
     def lost(self):
         """Lines of the log that could not be written so far."""
-        _, _, text = self.server.call("GET", "/metrics", port="metrics", timeout=15)
+        _, _, text = self.server.call("GET", "/metrics", port="metrics", timeout=30)
         return float(re.search(rb"^cotenant_log_dropped_total (\S+)", text, re.M).group(1))
 
     def plain(self):
         """A request that nothing is wrong with."""
-        status, _, body = self.server.call("POST", "/v2/models/calm/infer", self.calm[0], self.calm[1], timeout=15)
+        status, _, body = self.server.call("POST", "/v2/models/calm/infer", self.calm[0], self.calm[1], timeout=30)
         check(status == 200, f"a plain request: {status} {body[:200]}")
 
     def mend(self):
@@ -443,7 +443,7 @@ def start_once(world):
     """A start under the shim: "ok" when it serves, or the code that it ended with."""
     s = world.server = Server(world.models, flags=world.flags, env=world.env, wait=0)
     try:
-        s.wait_ready(30)
+        s.wait_ready(120)
         world.shim.disarm()
         world.know()
         world.plain()
@@ -451,7 +451,7 @@ def start_once(world):
         return "ok"
     except Failed:
         try:
-            code = s.process.wait(1)
+            code = s.process.wait(5)
         except subprocess.TimeoutExpired:
             world.maps = world.maps_of()
             s.process.kill()
@@ -549,7 +549,7 @@ def f6_killed(_):
             w.shim.arm(WRITES, at, 1, KILL)
             w.server = Server(w.models, env=w.env, wait=0)
             try:
-                w.server.wait_ready(30)
+                w.server.wait_ready(120)
             except Failed:
                 pass
             w.server.process.kill()
