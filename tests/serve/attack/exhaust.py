@@ -3,7 +3,6 @@ import contextlib
 import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -245,7 +244,6 @@ def r5a(_):
             time.sleep(0.5)  # those that loaded are gone
             put(f"{group}/pids.max", s.threads())
             os.makedirs(f"{folder}/adder/2")
-            shutil.copy(f"{folder}/adder/1/model.onnx", f"{folder}/adder/2")
             with open(f"{folder}/adder/2/model.onnx", "wb") as f:
                 f.write(adder(2))
             s.process.send_signal(signal.SIGHUP)
@@ -262,13 +260,11 @@ def r5a(_):
                 check(time.monotonic() < end, "it does not load once it may")
                 time.sleep(0.05)
             check(s.stop() == 0, "it did not end well")
-        for most in range(1, 7):
+        for most in range(1, 4):
             put(f"{group}/pids.max", most)
             done = subprocess.run([COTENANT, "serve", "zoo:lstm_kws", "--http", "127.0.0.1:0", "--grpc", "off", "--metrics", "off"],
-                                  capture_output=True, text=True, timeout=2 if most > 4 else 60, preexec_fn=join(group)) \
-                if most < 4 else None
-            if done is not None:
-                check(done.returncode == 1 and "thread" in done.stderr, f"{most} threads: {done.returncode} {done.stderr}")
+                                  capture_output=True, text=True, timeout=60, preexec_fn=join(group))
+            check(done.returncode == 1 and "thread" in done.stderr, f"{most} threads: {done.returncode} {done.stderr}")
 
 
 @item("R5b", "no more files: it serves without a store", own=True)
@@ -357,13 +353,13 @@ def false_server(play):
 
 @item("R9", "load on servers that never end, or make no sense: bench is bounded and says so", own=True)
 def r9(_):
-    for name, play in FALSE.items():
+    for name, play in FALSE.items() if LONG else list(FALSE.items())[1:12:2]:
         for scheme in ("http", "grpc"):
             for known in ((), ("--shape", "x:1x4")) if LONG else ((),):
                 with false_server(play) as port:
                     began = time.monotonic()
-                    p = subprocess.Popen([COTENANT, "bench", f"{scheme}://127.0.0.1:{port}", "--models", "m", "--rate", "20", *known,
-                                          "--duration", "1s", "--warmup", "0", "--give-up", "1s"],
+                    p = subprocess.Popen([COTENANT, "bench", f"{scheme}://127.0.0.1:{port}", "--models", "m", "--rate", "40", *known,
+                                          "--duration", "0.4s", "--warmup", "0", "--give-up", "0.5s"],
                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                     killer = threading.Timer(40, p.kill)
                     killer.start()

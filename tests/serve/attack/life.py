@@ -136,7 +136,7 @@ def drained(delay_ms, seconds=0.7, sources=("zoo:lstm_kws",)):
 
 @item("L1", "SIGTERM under load cuts no request that was accepted", own=True)
 def l1(_):
-    for _ in range(100 if LONG else 3):
+    for _ in range(100 if LONG else 2):
         drained(0)
     for _ in range(10 if LONG else 1):
         before = time.monotonic()
@@ -162,7 +162,7 @@ def l2(_):
 @item("L3", "SIGTERM at any moment of the start ends it cleanly", own=True)
 def l3(_):
     with tempfile.TemporaryDirectory() as folder:
-        for i in range(150 if LONG else 6):
+        for i in range(150 if LONG else 5):
             # a store that is new every few rounds: some starts measure, others read
             s = Server("zoo:lstm_kws", "zoo:squeezenet1_1", flags=["--store", f"{folder}/store{i // 5}"], wait=0)
             time.sleep(0.01 * (i if LONG else 25 * i))
@@ -209,7 +209,7 @@ def f6(_):
     quiet = ["--http", "127.0.0.1:0", "--grpc", "off", "--metrics", "off"]
     with tempfile.TemporaryDirectory() as folder:
         store, log = f"{folder}/store", f"{folder}/log"
-        for i in range(120 if LONG else 12):
+        for i in range(120 if LONG else 6):
             kind = i % 3
             if kind == 0:
                 killed_after(["serve", *nets, *quiet, "--store", store, "--log-file", log], rng.uniform(0, 1.5))
@@ -245,7 +245,7 @@ def l6(_):
         put(1, adder(1))
         with Server(folder, flags=["--set", "adder.target_ms=500"]) as s:
             clients = Clients(s, model="adder")
-            for version in range(2, 40 if LONG else 8):
+            for version in range(2, 40 if LONG else 5):
                 put(version, adder(version))
                 s.process.send_signal(signal.SIGHUP)
                 end = time.monotonic() + 60
