@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -190,6 +191,24 @@ static void test_budget_is_the_smallest(void **state) {
     assert_int_equal(cpu_budget(&c, &fake).cores, 1);
 }
 
+static void test_affinity_is_looked_at_again(void **state) {
+    (void)state;
+    Cpu       c;
+    cpu_set_t before, one;
+    assert_int_equal(cpu_read(&arena, &fake, &c), ERR_OK);
+    uint32_t whole = cpu_budget(&c, &fake).allowed, some = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    while (!CPU_ISSET(some, &before)) some++;
+    CPU_ZERO(&one);
+    CPU_SET(some, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    cpu_allow(&c);
+    assert_int_equal(cpu_budget(&c, &fake).allowed, 1);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    cpu_allow(&c);
+    assert_int_equal(cpu_budget(&c, &fake).allowed, whole);
+}
+
 static void test_model_name(void **state) {
     (void)state;
     Cpu c;
@@ -228,6 +247,7 @@ int main(void) {
         T(test_memory),
         T(test_synthetic_topology),
         T(test_budget_is_the_smallest),
+        T(test_affinity_is_looked_at_again),
         T(test_model_name),
         T(test_this_machine),
     };

@@ -57,6 +57,10 @@ static void every_step_has_times(void **state) {
         assert_int_equal(team_create(&team, reckon == 1 ? 1 : 2, NULL), ERR_OK);
         assert_int_equal(laps_measure(&p, team, &o, &m.arena, &light), ERR_OK);
         check_times(&p, light, 2);
+        o.stop = &(_Atomic bool){true};
+        light = NULL;
+        assert_int_equal(laps_measure(&p, team, &o, &m.arena, &light), ERR_LIMIT);
+        assert_null(light);
         team_destroy(team);
     }
     program_finish(&p);
