@@ -83,7 +83,7 @@ Hall *hall_open(const ListenerLimits *limits) {
     assert_non_null(h);
     ListenerOptions o = {.address = "127.0.0.1:0",
                          .protocol = LISTENER_HTTP2,
-                         .handler = {on_head, on_request, on_ended, h}};
+                         .handler = {on_head, on_request, on_ended, h, NULL}};
     if (limits != NULL) o.limits = *limits;
     assert_int_equal(loop_create(&h->loop), ERR_OK);
     assert_int_equal(listener_open(&h->listener, h->loop, &o), ERR_OK);

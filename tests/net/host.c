@@ -141,7 +141,7 @@ Host *host_open_at(const ListenerLimits *limits, const char *address) {
     Host           *h = calloc(1, sizeof *h);
     ListenerOptions o = {.address = address,
                          .limits = limits ? *limits : (ListenerLimits){0},
-                         .handler = {host_head, host_request, host_gone, h}};
+                         .handler = {host_head, host_request, host_gone, h, NULL}};
     h->big_len = (size_t)8 << 20;
     h->big = malloc(h->big_len);
     for (size_t i = 0; i < h->big_len; i++) h->big[i] = (char)('a' + i % 23);

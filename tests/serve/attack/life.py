@@ -202,9 +202,9 @@ def killed_after(arguments, seconds):
         p.wait()
 
 
-@item("F6", "kill -9 at any moment leaves the stores readable", own=True)
+@item("L5", "kill -9 at any moment leaves the stores readable", own=True)
 def f6(_):
-    """Also L5. Whoever comes next reads what is there, and says nothing of damage."""
+    """F6. Whoever comes next reads what is there, and says nothing of damage."""
     rng = random.Random(6)
     nets = ["zoo:lstm_kws", "zoo:squeezenet1_1"]
     quiet = ["--http", "127.0.0.1:0", "--grpc", "off", "--metrics", "off"]
