@@ -49,6 +49,7 @@ static void every_step_has_times(void **state) {
     assert_int_equal(tensor_room(&in, &m.arena), ERR_OK);
     assert_int_equal(special_make(m.graph, &in, interp_eval, &m.arena, &special), ERR_OK);
     assert_int_equal(program_make(&p, special, &(ProgramOptions){0}), ERR_OK);
+    static _Atomic bool stopped = true;
     for (uint32_t reckon = 0; reckon < 2; reckon++) {
         Team       *team = NULL;
         TimeNs     *light = NULL;
@@ -57,7 +58,7 @@ static void every_step_has_times(void **state) {
         assert_int_equal(team_create(&team, reckon == 1 ? 1 : 2, NULL), ERR_OK);
         assert_int_equal(laps_measure(&p, team, &o, &m.arena, &light), ERR_OK);
         check_times(&p, light, 2);
-        o.stop = &(_Atomic bool){true};
+        o.stop = &stopped;
         light = NULL;
         assert_int_equal(laps_measure(&p, team, &o, &m.arena, &light), ERR_LIMIT);
         assert_null(light);
