@@ -50,7 +50,8 @@ static void *echo_main(void *self) {
 }
 
 static Err echo_open(Echo *e, const char *address) {
-    ListenerOptions o = {.address = address, .handler = {NULL, echo_request, echo_ended, e}};
+    ListenerOptions o = {.address = address,
+                         .handler = {.request = echo_request, .ended = echo_ended, .self = e}};
     e->end = (LoopTimer){.fire = echo_end, .self = e};
     TRY(loop_create(&e->loop));
     return listener_open(&e->listener, e->loop, &o);

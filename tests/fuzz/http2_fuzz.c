@@ -52,7 +52,7 @@ static void begin(void) {
     ListenerOptions o = {.address = "127.0.0.1:0",
                          .protocol = LISTENER_HTTP2,
                          .limits = {.body_bytes = 1 << 16, .held_bytes = 1 << 18},
-                         .handler = {on_head, on_request, on_ended, NULL}};
+                         .handler = {.head = on_head, .request = on_request, .ended = on_ended}};
     if (loop_create(&loop) != ERR_OK || listener_open(&listener, loop, &o) != ERR_OK) abort();
 }
 

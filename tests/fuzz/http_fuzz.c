@@ -115,7 +115,7 @@ static void on_round(void *self) {
 
 static void fuzz_start(void) {
     ListenerOptions o = {.address = "127.0.0.1:0",
-                         .handler = {on_head, on_request, on_ended, NULL},
+                         .handler = {.head = on_head, .request = on_request, .ended = on_ended},
                          .limits = {.header_bytes = 4096, .headers = 16, .body_bytes = 65536}};
     if (loop_create(&fuzz.loop) != ERR_OK) abort();
     if (listener_open(&fuzz.listener, fuzz.loop, &o) != ERR_OK) abort();
