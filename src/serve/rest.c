@@ -24,6 +24,7 @@ Err rest_create(Rest **out, const RestOptions *o) {
 
 void rest_destroy(Rest *r) {
     if (r == NULL) return;
+    loop_disarm(r->o.loop, &r->long_turn);
     if (r->trace != NULL) rest_free(r->tracer);
     trace_destroy(r->trace);
     arena_finish(&r->scratch);
@@ -187,7 +188,9 @@ static void ended(void *self, Exchange *x, bool sent) {
     if (c == NULL) return;
     x->user = NULL;
     c->x = NULL;
-    if (c->ask != NULL && x->answered)
+    if (c->queued)
+        rest_infer_forget(c);
+    else if (c->ask != NULL && x->answered)
         desk_close(p->rest->o.desk, c->ask, c->bytes);
     else if (c->ask != NULL)
         desk_cancel(p->rest->o.desk, c->ask, exchange_take(x));

@@ -4,6 +4,8 @@
 
 #include "serve/rest_int.h"
 
+enum { LONG_JSON = 1 << 18 };  // bytes
+
 // A header that is a whole number; false: it is there and is none.
 static bool whole(Str s, uint64_t *out) {
     uint64_t v = 0;
@@ -82,7 +84,7 @@ static bool asks_timing(const Exchange *x) {
     return v.len == 1 && v.at[0] == '1';
 }
 
-void rest_infer(Rest *r, Exchange *x, const Route *route) {
+static void take(Rest *r, Exchange *x, const Route *route) {
     Str      model = {route->name, strlen(route->name)};
     Str      version = {route->version, strlen(route->version)};
     Str      length = exchange_header(x, "inference-header-content-length");
@@ -116,4 +118,63 @@ void rest_infer(Rest *r, Exchange *x, const Route *route) {
     a->request.timing = a->request.timing || asks_timing(x);
     if (ms > 86400000) ms = 86400000;
     desk_submit(r->o.desk, a, model, version, (TimeNs)ms * 1000000, done, c);
+}
+
+// Whether it takes so long to read that others come first.
+static bool is_long(const Exchange *x) {
+    Str      length = exchange_header(x, "inference-header-content-length");
+    uint64_t bytes = x->body_len;
+    if (length.at != NULL && (!whole(length, &bytes) || bytes > x->body_len)) return false;
+    return bytes > LONG_JSON;
+}
+
+static void unlink_call(RestCall *c) {
+    Rest     *r = c->rest;
+    RestCall *before = NULL;
+    for (RestCall *q = r->long_first; q != c; q = q->next) before = q;
+    if (before != NULL)
+        before->next = c->next;
+    else
+        r->long_first = c->next;
+    if (r->long_last == c) r->long_last = before;
+}
+
+void rest_infer_forget(RestCall *c) {
+    unlink_call(c);
+    rest_free(c);
+}
+
+// One is read, and everybody else has a turn before the next.
+static void read_next(void *self) {
+    Rest     *r = self;
+    RestCall *c = r->long_first;
+    while (c != NULL) {
+        Exchange *x = c->x;
+        Route     route = c->route;
+        rest_infer_forget(c);
+        x->user = NULL;
+        take(r, x, &route);
+        c = r->long_first;
+        if (c == NULL || loop_arm(r->o.loop, &r->long_turn, loop_now(r->o.loop) + 1) == ERR_OK)
+            return;
+    }
+}
+
+void rest_infer(Rest *r, Exchange *x, const Route *route) {
+    if (!is_long(x)) {
+        take(r, x, route);
+        return;
+    }
+    RestCall *c = rest_call(r, x, route);
+    if (c == NULL) return;
+    c->queued = true;
+    if (r->long_last != NULL)
+        r->long_last->next = c;
+    else
+        r->long_first = c;
+    r->long_last = c;
+    r->long_turn.fire = read_next;
+    r->long_turn.self = r;
+    if (r->long_first == c && loop_arm(r->o.loop, &r->long_turn, loop_now(r->o.loop)) != ERR_OK)
+        read_next(r);
 }

@@ -11,24 +11,28 @@ typedef struct RestPort {  // an address
 } RestPort;
 
 typedef struct RestCall {
-    Rest        *rest;
-    Exchange    *x;      // NULL: the client has gone
-    Ask         *ask;    // of an inference; the call lies in its arena
-    char        *text;   // of any other: from malloc
-    Trace       *trace;  // whose text is sent
-    struct iovec piece;
-    size_t       bytes;    // sent
-    bool         waiting;  // somebody else will answer it
-    Route        route;
+    Rest            *rest;
+    Exchange        *x;      // NULL: the client has gone
+    Ask             *ask;    // of an inference; the call lies in its arena
+    char            *text;   // of any other: from malloc
+    Trace           *trace;  // whose text is sent
+    struct iovec     piece;
+    size_t           bytes;    // sent
+    bool             waiting;  // somebody else will answer it
+    bool             queued;   // its body is long and waits to be read
+    struct RestCall *next;     // among those
+    Route            route;
 } RestCall;
 
 struct Rest {
     RestOptions o;
     RestPort    ports[REST_PORTS];
     uint32_t    n_ports;
-    Arena       scratch;  // within one call
-    Trace      *trace;    // being recorded; NULL: none
-    RestCall   *tracer;   // who waits for it, or waited
+    Arena       scratch;                 // within one call
+    Trace      *trace;                   // being recorded; NULL: none
+    RestCall   *tracer;                  // who waits for it, or waited
+    RestCall   *long_first, *long_last;  // bodies of much JSON: one is read a round
+    LoopTimer   long_turn;
 };
 
 void rest_text(RestCall *c, uint32_t status, const char *type, const char *text, size_t len);
@@ -41,6 +45,7 @@ void      rest_free(RestCall *c);
 
 void rest_infer_head(Rest *r, Exchange *x, const Route *route);
 void rest_infer(Rest *r, Exchange *x, const Route *route);
-void rest_info(RestCall *c);   // server, models, readiness, config, stats
-void rest_ops(RestCall *c);    // metrics, why, trace
-void rest_admin(RestCall *c);  // index, load, unload
+void rest_infer_forget(RestCall *c);  // one that is queued, whose client has gone
+void rest_info(RestCall *c);          // server, models, readiness, config, stats
+void rest_ops(RestCall *c);           // metrics, why, trace
+void rest_admin(RestCall *c);         // index, load, unload

@@ -75,7 +75,7 @@ def keys_many(stage):
 
 @item("J2c", "large documents from many at once", long=True)
 def large(stage):
-    count = 3000000
+    count = 1000000
     body = ask(data="[" + ",".join(["0.123456789"] * count) + "]", shape=f"[{count}]")
     bad = []
 
