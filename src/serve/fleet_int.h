@@ -34,10 +34,12 @@ typedef struct Variant {
     Tensor          *shapes;  // [inputs] that it is for
     Stage            stage;
     bool             staged, joined;
-    uint32_t         tenant;   // in the engine
-    uint32_t         running;  // requests that were told to go there
-    uint64_t         used;     // when it was asked for last, by the fleet's count
-    TimeNs           retry;    // FAILED: it may be tried again
+    bool             governed;  // some policy knows it
+    bool             lost;      // and may look at it for good: there was no memory for another
+    uint32_t         tenant;    // in the engine
+    uint32_t         running;   // requests that were told to go there
+    uint64_t         used;      // when it was asked for last, by the fleet's count
+    TimeNs           retry;     // FAILED: it may be tried again
     TimeNs           target_ns;
     _Atomic uint64_t memory_bytes;
     LoopPost        *waiters;

@@ -51,9 +51,14 @@ Err unit_open(Fleet *f, const Config *from, const ConfigModel *m, Unit **out) {
 
 // Out of the engine, then out of memory. The policy forgets it before its tables go.
 static void empty(Unit *u) {
-    for (uint32_t i = 0; i < u->n_variants; i++) variant_leave(&u->variants[i]);
+    bool lost = false;
+    for (uint32_t i = 0; i < u->n_variants; i++) {
+        variant_leave(&u->variants[i]);
+        lost = lost || u->variants[i].lost;
+    }
     u->variants = NULL;
     u->n_variants = 0;
+    if (lost) u->arena = (Arena){0};
     source_finish(&u->source);
     arena_finish(&u->arena);
 }

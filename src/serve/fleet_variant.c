@@ -51,6 +51,7 @@ static Err choose_places(const Variant *v, uint64_t room, uint32_t *out) {
 }
 
 Err variant_stage(Variant *v, const Tensor *shapes) {
+    if (v->lost) return err_set(ERR_LIMIT, "there was no memory to forget what was here");
     Unit        *u = v->unit;
     uint64_t     room = unit_room(u);
     double       tune = u->fleet->o.host->team == NULL ? 0 : u->from->serve.tune_s;
@@ -138,22 +139,28 @@ Err variant_join(Variant *v) {
     v->joined = true;
     v->memory_bytes = v->stage.memory_bytes + places * place_bytes(v);
     TRY(govern(u->fleet));
+    v->governed = true;
     return warm(v);
+}
+
+// Until a policy without it decides, its tables are looked at.
+static bool forget(Variant *v) {
+    Err e = govern(v->unit->fleet);
+    for (int i = 0; e != ERR_OK && i < GOVERN_TRIES; i++) {
+        (void)usleep(GOVERN_PAUSE_US);
+        e = govern(v->unit->fleet);
+    }
+    return e == ERR_OK;
 }
 
 void variant_leave(Variant *v) {
     if (v->joined) {
         node_live_leave(v->unit->fleet->o.engine, v->tenant);
         v->joined = false;
-        // Until a policy without it decides, its tables are looked at. Rather lost than wrong.
-        Err e = govern(v->unit->fleet);
-        for (int i = 0; e != ERR_OK && i < GOVERN_TRIES; i++) {
-            (void)usleep(GOVERN_PAUSE_US);
-            e = govern(v->unit->fleet);
-        }
-        if (e != ERR_OK) v->staged = false;
+        v->lost = v->governed && !forget(v);  // rather lost than wrong
+        v->governed = false;
     }
-    if (v->staged) stage_finish(&v->stage);
+    if (v->staged && !v->lost) stage_finish(&v->stage);
     v->staged = false;
     v->memory_bytes = 0;
 }

@@ -377,6 +377,19 @@ def f1_exhausted(_):
     sweep(w, "reload", w.reload, ["MEMORY", "MAP"], times=FOREVER, most=10)
 
 
+@item("F1f", "no memory while a model is unloaded, and for some time", own=True)
+def f1_unload(_):
+    w = shared()
+    for _ in range(2):
+        w.shim.arm(["MAP"], 1, FOREVER)
+        check(w.admin("unload") in ("ok", "error"), "not unloaded")
+        check(w.binary_infer() != "ok", "it is served")
+        w.shim.disarm()
+        for _ in range(20):
+            w.plain()
+        w.mend()
+
+
 FILES = ["OPEN", "READ", "STAT", "SYNC", "NAME"]
 EINTR, EIO, ENOSPC, ENOSYS, ECONNABORTED, EAGAIN, EMFILE, ENFILE = 4, 5, 28, 38, 103, 11, 24, 23
 
