@@ -25,7 +25,7 @@ enum {
 };
 
 #define LIVE_LATE_NS    INT64_C(10000000000)  // by so much a deadline that is missed is put off
-#define LIVE_LATE_PARTS 8  // one of so many places in a tenant's queue is for those who are late
+#define LIVE_LATE_PARTS 4  // one of so many places in a tenant's queue is for those who are late
 #define LIVE_SOON_NS    INT64_C(5000000000)  // nothing is promised to who has more time than that
 #define LIVE_RETRY_NS   INT64_C(1000000)
 

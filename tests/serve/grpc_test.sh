@@ -47,7 +47,7 @@ play times
 play stream
 ended
 
-start "$dir/echo.onnx" "$dir"/echo_*.onnx "$dir/rows.onnx" "$dir/squeezenet1_1.onnx" --shapes 8
+start "$dir/echo.onnx" "$dir"/echo_*.onnx "$dir/rows.onnx" "$dir/squeezenet1_1.onnx" --shapes 8 --set rows.queue=4096 --set rows.target_ms=60000
 play infer
 ended
 
