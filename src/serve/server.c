@@ -149,6 +149,12 @@ static void beat(void *self) {
 }
 
 static Err start(Server *s) {
+    Err e = server_keep(s, s->o.config);
+    if (e != ERR_OK) {
+        config_finish(s->o.config);
+        free(s->o.config);
+        return e;
+    }
     TRY(open_log(s));
     TRY(loop_create(&s->loop));
     TRY(server_signals(s));
@@ -157,7 +163,6 @@ static Err start(Server *s) {
     TRY(server_listen(s));
     s->pulse = (LoopTimer){.fire = beat, .self = s};
     if (notify_period() > 0) beat(s);
-    TRY(server_keep(s, s->o.config));
     fleet_reload(s->fleet, s->o.config, first_loaded, s);
     return loop_run(s->loop);
 }
