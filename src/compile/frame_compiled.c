@@ -1,6 +1,7 @@
 // Branches of If that were compiled run as programs of their own inside the interpreted rest.
 #include <string.h>
 
+#include "base/check.h"
 #include "compile/frame.h"
 #include "compile/program.h"
 
@@ -55,6 +56,7 @@ Err frame_run_compiled(Frame *f, const Graph *body, Slot *out) {
     if (in == NULL || results == NULL) return err_set(ERR_LIMIT, "too many values of a branch");
     for (uint32_t i = 0; i < body->n_captures; i++)
         in[body->n_inputs + i] = f->slots[body->captures[i].outer].t;
+    CHECK(p != NULL && space != NULL);  // frame_compiled said so
     space->outer = f->machine->space;
     TRY(program_run(p, space, NULL, in, NULL, results));
     Err e = ERR_OK;

@@ -53,7 +53,7 @@ void desk_explain(Entry *e) {
     if (a->error[0] != 0) return;
     if (r->cause[0] != 0)
         (void)snprintf(a->error, sizeof a->error, "%s", r->cause);
-    else if (r->end == RECEIPT_FULL)
+    else if (r->end == RECEIPT_FULL && a->served != NULL)
         (void)snprintf(a->error, sizeof a->error, "the queue of model '%s' is full (%d wait)",
                        r->model, a->served->config->set.queue);
     else if (r->end == RECEIPT_LARGE)

@@ -52,6 +52,7 @@ void fleet_destroy(Fleet *f) {
         drop_callers(f->out);
         unit_free(f->out);
     }
+    fleet_forget_batches(f);
     f->config = NULL;
     fleet_forget_configs(f);
     free(f->listed);

@@ -90,7 +90,10 @@ typedef struct OwnConfig {  // read again for one model
     Config            config;
 } OwnConfig;
 
+typedef struct Batch Batch;  // see fleet_reload.c
+
 struct Fleet {
+    struct Batch *batches;  // that somebody waits for
     FleetOptions  o;
     Arena         names;
     Word         *words;
@@ -143,5 +146,6 @@ bool fleet_same_settings(const ConfigModel *a, const ConfigModel *b);
 MUST_USE Err variant_init(Unit *u);
 MUST_USE Err variant_stage(Variant *v, const Tensor *shapes);
 MUST_USE Err variant_join(Variant *v);
-void         variant_leave(Variant *v);  // out of the engine, its memory given back
-void         variant_wake(Variant *v);   // whoever waited asks again
+void         variant_leave(Variant *v);       // out of the engine, its memory given back
+void         variant_wake(Variant *v);        // whoever waited asks again
+void         fleet_forget_batches(Fleet *f);  // nobody is told

@@ -19,13 +19,24 @@ bool fleet_same_settings(const ConfigModel *a, const ConfigModel *b) {
     return same;
 }
 
-typedef struct Batch {  // who asked for several models at once
+struct Batch {  // who asked for several models at once
     void (*done)(void *self, uint32_t failed);
     void (*said)(void *self, const char *why);
-    void    *self;
-    uint32_t left, failed;
-    char     why[UNIT_WHY];
-} Batch;
+    void         *self;
+    uint32_t      left, failed;
+    char          why[UNIT_WHY];
+    struct Batch *next, **at;  // among the fleet's
+};
+
+static void batch_free(Batch *b) {
+    *b->at = b->next;
+    if (b->next != NULL) b->next->at = b->at;
+    free(b);
+}
+
+void fleet_forget_batches(Fleet *f) {
+    while (f->batches != NULL) batch_free(f->batches);
+}
 
 static void batch_one(void *self, const char *why) {
     Batch *b = self;
@@ -35,7 +46,7 @@ static void batch_one(void *self, const char *why) {
     if (--b->left > 0) return;
     if (b->done != NULL) b->done(b->self, b->failed);
     if (b->said != NULL) b->said(b->self, b->failed > 0 ? b->why : NULL);
-    free(b);
+    batch_free(b);
 }
 
 static void attach(Unit *u, Batch *b) {
@@ -171,10 +182,15 @@ static void drop_unnamed(Fleet *f, const Config *c, const char *name) {
     }
 }
 
-static Batch *batch(void (*done)(void *self, uint32_t failed),
+static Batch *batch(Fleet *f, void (*done)(void *self, uint32_t failed),
                     void (*said)(void *self, const char *why), void *self) {
     Batch *b = calloc(1, sizeof *b);
-    if (b != NULL) *b = (Batch){.done = done, .said = said, .self = self, .left = 1};
+    if (b == NULL) return NULL;
+    *b = (Batch){.done = done, .said = said, .self = self, .left = 1};
+    b->next = f->batches;
+    b->at = &f->batches;
+    if (b->next != NULL) b->next->at = &b->next;
+    f->batches = b;
     return b;
 }
 
@@ -205,7 +221,7 @@ static void tune_the_first(Fleet *f) {
 
 void fleet_reload(Fleet *f, const Config *c, void (*done)(void *self, uint32_t failed),
                   void *self) {
-    Batch *b = batch(done, NULL, self);
+    Batch *b = batch(f, done, NULL, self);
     if (b == NULL) {
         if (done != NULL) done(self, c->n_models);
         return;
@@ -266,7 +282,7 @@ void fleet_load(Fleet *f, const char *name, void (*done)(void *self, const char 
     const Config *c = NULL;
     Err           e = look_again(f, &c);
     bool          known = e == ERR_OK && is_known(c, name);
-    Batch        *b = known ? batch(NULL, done, self) : NULL;
+    Batch        *b = known ? batch(f, NULL, done, self) : NULL;
     if (b != NULL)
         load(f, c, name, b);
     else
@@ -285,14 +301,14 @@ static void unload(Unit *u, Batch *b) {
 void fleet_unload(Fleet *f, const char *name, void (*done)(void *self, const char *why),
                   void *self) {
     Seat  *s = seat_find(f, (Str){name, strlen(name)});
-    Batch *b = s != NULL && s->units != NULL ? batch(NULL, done, self) : NULL;
+    Batch *b = s != NULL && s->units != NULL ? batch(f, NULL, done, self) : NULL;
     if (b == NULL) {
         done(self, s != NULL && s->units != NULL ? "no memory" : "no such model is known");
         return;
     }
     for (Unit *u = s->units, *next = NULL; u != NULL; u = next) {
         next = u->next;
-        unload(u, b);
+        unload(u, b);  // NOLINT(clang-analyzer-unix.Malloc): one of b's counts is ours
     }
-    batch_one(b, NULL);
+    batch_one(b, NULL);  // NOLINT(clang-analyzer-unix.Malloc): this one
 }
