@@ -35,7 +35,11 @@ static void batch_free(Batch *b) {
 }
 
 void fleet_forget_batches(Fleet *f) {
-    while (f->batches != NULL) batch_free(f->batches);
+    for (Batch *b = f->batches, *next = NULL; b != NULL; b = next) {
+        next = b->next;
+        free(b);
+    }
+    f->batches = NULL;
 }
 
 static void batch_one(void *self, const char *why) {
