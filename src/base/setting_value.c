@@ -16,6 +16,19 @@ static const char *const kind_names[] = {
     [SETTING_string] = "text",
 };
 
+SettingValue setting_read(const Setting *row, const void *values) {
+    const void  *at = (const char *)values + row->offset;
+    SettingValue v = {0};
+    switch (row->kind) {
+    case SETTING_int: v.i = *(const int *)at; break;
+    case SETTING_int64: v.i = *(const int64_t *)at; break;
+    case SETTING_double: v.d = *(const double *)at; break;
+    case SETTING_bool: v.i = *(const bool *)at; break;
+    case SETTING_string: v.s = *(const char *const *)at; break;
+    }
+    return v;
+}
+
 bool setting_in_range(const Setting *row, SettingValue v) {
     switch (row->kind) {
     case SETTING_double: return v.d >= row->lo.d && v.d <= row->hi.d;

@@ -3,6 +3,8 @@
 
 #include "base/settings.h"
 
+// What the struct of values holds for a row.
+SettingValue setting_read(const Setting *row, const void *values);
 bool         setting_in_range(const Setting *row, SettingValue v);
 MUST_USE Err setting_parse(const Setting *row, const char *text,
                            SettingValue *out);                                // borrows text

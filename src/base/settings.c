@@ -26,19 +26,6 @@ static void store(const Settings *s, const Setting *row, SettingValue v) {
     }
 }
 
-static SettingValue fetch(const Settings *s, const Setting *row) {
-    SettingValue v = {0};
-    const void  *at = field(s, row);
-    switch (row->kind) {
-    case SETTING_int: v.i = *(const int *)at; break;
-    case SETTING_int64: v.i = *(const int64_t *)at; break;
-    case SETTING_double: v.d = *(const double *)at; break;
-    case SETTING_bool: v.i = *(const bool *)at; break;
-    case SETTING_string: v.s = *(const char *const *)at; break;
-    }
-    return v;
-}
-
 void settings_default(Settings *s) {
     CHECK(s->n_rows > 0);
     for (uint32_t i = 0; i < s->n_rows; i++) {
@@ -199,7 +186,7 @@ void settings_table(const Settings *s, Table *out) {
         char           text[96];
         table_row(out);
         table_text(out, row->key);
-        table_text(out, setting_text(row, fetch(s, row), text, sizeof text));
+        table_text(out, setting_text(row, setting_read(row, s->values), text, sizeof text));
         table_text(out, setting_text(row, row->def, text, sizeof text));
         setting_range_text(row, text, sizeof text);
         table_text(out, text);

@@ -7,19 +7,6 @@
 #include "cli/commands.h"
 #include "cli/serve_args.h"
 
-static SettingValue value_of(const Setting *row, const void *values) {
-    const void  *at = (const char *)values + row->offset;
-    SettingValue v = {0};
-    switch (row->kind) {
-    case SETTING_int: v.i = *(const int *)at; break;
-    case SETTING_int64: v.i = *(const int64_t *)at; break;
-    case SETTING_double: v.d = *(const double *)at; break;
-    case SETTING_bool: v.i = *(const bool *)at; break;
-    case SETTING_string: v.s = *(const char *const *)at; break;
-    }
-    return v;
-}
-
 static json_t *json_of(const Setting *row, SettingValue v) {
     switch (row->kind) {
     case SETTING_int:
@@ -37,7 +24,7 @@ static json_t *json_settings(const Setting *rows, uint32_t n, const void *values
     for (uint32_t i = 0; i < n; i++)
         json_object_set_new(all, rows[i].key,
                             json_pack("{s:o,s:s}", "value",
-                                      json_of(&rows[i], value_of(&rows[i], values)), "origin",
+                                      json_of(&rows[i], setting_read(&rows[i], values)), "origin",
                                       origins[i]));
     return all;
 }
@@ -66,7 +53,7 @@ static void add_settings(Table *t, const char *model, const Setting *rows, uint3
         char text[96];
         table_row(t);
         table_textf(t, "%s%s%s", model, model[0] != '\0' ? "." : "", rows[i].key);
-        table_text(t, setting_text(&rows[i], value_of(&rows[i], values), text, sizeof text));
+        table_text(t, setting_text(&rows[i], setting_read(&rows[i], values), text, sizeof text));
         table_text(t, origins[i]);
     }
 }
