@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "tests/runner.h"
 
 static void test_memory_is_zeroed_and_aligned(void **state) {
     (void)state;
@@ -63,7 +64,7 @@ static void test_strings(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_zeroed_and_aligned),
         cmocka_unit_test(test_full),

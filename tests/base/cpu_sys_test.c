@@ -14,6 +14,7 @@
 
 #include "base/cpu_sys.h"
 #include "base/file.h"
+#include "tests/runner.h"
 
 static char  root[64];
 static Arena arena;
@@ -138,7 +139,7 @@ static void test_as_hwloc_has_it(void **state) {
     hwloc_topology_destroy(t);
 }
 
-int main(void) {
+TEST_MAIN() {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_siblings_lie_together),

@@ -14,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "tests/runner.h"
 
 // Each test builds a tree that stands in for /proc and /sys/fs/cgroup.
 static char        root[64];
@@ -236,7 +237,7 @@ static void test_this_machine(void **state) {
     assert_string_equal(cpu_feature_name(CPU_AVX2), "avx2");
 }
 
-int main(void) {
+TEST_MAIN() {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_there),

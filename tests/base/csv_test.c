@@ -1,4 +1,5 @@
 #include "base/csv.h"
+#include "tests/runner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +92,7 @@ static void written(void **state) {
     free(out);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(line_ends),
         cmocka_unit_test(quotes),

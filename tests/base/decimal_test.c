@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "tests/runner.h"
 
 static int64_t read_as(const char *text, int64_t unit) {
     int64_t v = -1;
@@ -66,7 +67,7 @@ static void there_and_back(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(faults),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "tests/runner.h"
 
 static Err fails(void) { return err_set(ERR_PARSE, "line %d is odd", 3); }
 
@@ -54,7 +55,7 @@ static void test_each_thread_has_its_own(void **state) {
     assert_string_equal(err_why(), "mine");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reason_and_place),
         cmocka_unit_test(test_long_reasons_are_cut),

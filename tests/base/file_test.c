@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "tests/runner.h"
 
 // Calls into the kernel that file_commit makes: these stand before libc's and fail on demand.
 static struct {
@@ -235,7 +236,7 @@ static void test_cache_dir(void **state) {
     assert_int_equal(access(out, W_OK), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_replace_and_read),

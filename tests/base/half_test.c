@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/half.h"
+#include "tests/runner.h"
 
 static float float_of(uint32_t u) {
     float f;
@@ -87,7 +88,7 @@ static void test_no_nan_becomes_infinity(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_half),
         cmocka_unit_test(test_every_bfloat),

@@ -13,6 +13,7 @@
 #include "base/hist.h"
 #include "base/rng.h"
 #include "base/stats.h"
+#include "tests/runner.h"
 
 static Hist h, other, both;
 
@@ -119,7 +120,7 @@ static void test_read_while_written(void **state) {
     assert_int_equal(pthread_join(writer, NULL), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_empty, setup),
         cmocka_unit_test_setup(test_every_magnitude, setup),

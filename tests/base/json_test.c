@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/file.h"
+#include "tests/runner.h"
 
 static void expect_refused(const char *text, Err want, const char *why) {
     json_t *doc = NULL;
@@ -125,7 +126,7 @@ static void test_files(void **state) {
     (void)fclose(full);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strict),  cmocka_unit_test(test_depth),
         cmocka_unit_test(test_members), cmocka_unit_test(test_write_keeps_the_order),

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/log.h"
+#include "tests/runner.h"
 
 static TimeNs fixed(void *state) { return *(TimeNs *)state; }
 
@@ -188,7 +189,7 @@ static void test_lines_are_cut_whole(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line),
         cmocka_unit_test(test_levels),

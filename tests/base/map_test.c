@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "tests/runner.h"
 
 static void test_put_get_replace(void **state) {
     (void)state;
@@ -40,7 +41,7 @@ static void test_many(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_get_replace),
         cmocka_unit_test(test_many),

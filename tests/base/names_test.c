@@ -1,4 +1,5 @@
 #include "base/names.h"
+#include "tests/runner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,7 @@ static void full(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(in_order), cmocka_unit_test(full)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/npy.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -260,7 +261,7 @@ static void test_write_reads_back(void **state) {
     assert_int_equal(rmdir(dir), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_shapes, setup, teardown),

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "tests/runner.h"
 
 static Tensor one(DType t, void *data) { return tensor_of(t, 0, NULL, data); }
 
@@ -50,7 +51,7 @@ static void keys_sort_as_numbers(void **state) {
     assert_true(number_is_zero(&m, 0) && !number_is_zero(&r, 8) && !number_is_zero(&r, 3));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_saturate),
         cmocka_unit_test(keys_sort_as_numbers),

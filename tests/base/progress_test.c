@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/progress.h"
+#include "tests/runner.h"
 
 static TimeNs now;
 static char  *text;
@@ -116,7 +117,7 @@ static void test_colour_is_closed(void **state) {
     free(text);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_per_tenth),
         cmocka_unit_test(test_big_steps),

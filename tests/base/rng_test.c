@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "tests/runner.h"
 
 static void test_published_stream(void **state) {
     (void)state;
@@ -69,7 +70,7 @@ static void test_streams_do_not_disturb_each_other(void **state) {
     assert_true(zero.s != 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published_stream),
         cmocka_unit_test(test_below_is_even),

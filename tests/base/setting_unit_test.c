@@ -10,6 +10,7 @@
 
 #include "base/setting_unit.h"
 #include "base/setting_value.h"
+#include "tests/runner.h"
 
 #define UNIT_SETTINGS(X)                                                                           \
     X(wait_ms, int, 1, 0, 100000, "whole milliseconds")                                            \
@@ -95,7 +96,7 @@ static void test_example(void **state) {
     assert_null(setting_unit_example(&rows[NAME_MS]));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken),
         cmocka_unit_test(test_refused),

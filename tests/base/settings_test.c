@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/settings.h"
+#include "tests/runner.h"
 
 #define CHIP_SETTINGS(X)                                                                           \
     X(accels, int, 4, 1, 64, "how many accelerators the chip has")                                 \
@@ -194,7 +195,7 @@ static void test_table(void **state) {
     free(text);
 }
 
-int main(void) {
+TEST_MAIN() {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_defaults), T(test_values),       T(test_nothing_in_the_file),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/sha256.h"
+#include "tests/runner.h"
 
 static void check(const char *text, size_t times, const char *expect) {
     Sha256 s;
@@ -46,7 +47,7 @@ static void pieces_do_not_matter(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
         cmocka_unit_test(pieces_do_not_matter),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/spell.h"
+#include "tests/runner.h"
 
 static void test_distance(void **state) {
     (void)state;
@@ -35,7 +36,7 @@ static void test_nearest(void **state) {
     assert_null(spell_nearest("list", NULL, 0));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_nearest),

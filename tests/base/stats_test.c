@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/stats.h"
+#include "tests/runner.h"
 
 static void near(double got, double want, double within) {
     if (!(fabs(got - want) <= within)) fail_msg("%.12g is not %.12g", got, want);
@@ -96,7 +97,7 @@ static void test_mean(void **state) {
     near(stats_mean(far, 1000).sd, 0.50025, 1e-4);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_percentiles),
         cmocka_unit_test(test_round_ranks),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/table.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -160,7 +161,7 @@ static void test_full_disk_is_reported(void **state) {
     (void)fclose(f);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_print, setup, teardown),
         cmocka_unit_test_setup_teardown(test_csv, setup, teardown),

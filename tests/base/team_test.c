@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/fpu.h"
 #include "base/team.h"
+#include "tests/runner.h"
 
 enum { MEMBERS = 4, ROUNDS = 200 };
 
@@ -159,7 +160,7 @@ static void test_pick(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_member_once), cmocka_unit_test(test_some_members),
         cmocka_unit_test(test_barrier),           cmocka_unit_test(test_sleepers_wake),

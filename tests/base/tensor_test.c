@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/tensor.h"
+#include "tests/runner.h"
 
 static void test_types(void **state) {
     (void)state;
@@ -113,7 +114,7 @@ static void test_shape_text(void **state) {
     assert_string_equal(text, "?");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),      cmocka_unit_test(test_measure),
         cmocka_unit_test(test_known),      cmocka_unit_test(test_equal),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tests/runner.h"
 
 static void check_case(const char *from, const char *upper, const char *lower) {
     char out[64] = "";
@@ -51,7 +52,7 @@ static void strings_split(void **state) {
     check_split("a b", "", 0, "a b|");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(letters_change_case),
         cmocka_unit_test(strings_split),

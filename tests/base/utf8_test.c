@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/utf8.h"
+#include "tests/runner.h"
 
 // Every code point there and back; every point that is none becomes U+FFFD.
 static void test_every_point(void **state) {
@@ -60,7 +61,7 @@ static void test_ok_and_width(void **state) {
     assert_false(utf8_control(' ') || utf8_control(0xE9));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_point),
         cmocka_unit_test(test_every_pair_and_triple_of_bytes),

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "chip/capacity.h"
 #include "tests/chip/yard.h"
+#include "tests/runner.h"
 
 enum { RESOURCES_MAX = CHIP_KINDS + 1 };
 
@@ -178,7 +179,7 @@ static void test_large(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_refuses),

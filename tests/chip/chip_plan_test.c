@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/chip/yard.h"
+#include "tests/runner.h"
 
 static ChipResult simulate(Yard *y) {
     ChipResult r;
@@ -392,7 +393,7 @@ static void test_records(void **state) {
     yard_close(&y);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_anything_legal_keeps_the_balance),
         cmocka_unit_test(test_thoughts_take_time),

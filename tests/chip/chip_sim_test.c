@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/chip/stepwise.h"
+#include "tests/runner.h"
 
 static ChipResult simulate(Yard *y) {
     ChipResult r;
@@ -211,7 +212,7 @@ static void test_summary(void **state) {
     yard_close(&y);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_after_the_other),
         cmocka_unit_test(test_all_slow_down_alike),

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "chip/cost.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -196,7 +197,7 @@ static void test_model_is_the_table(void **state) {
     assert_true(m.rest_ns[n] == 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_on_the_whole_zoo),
         cmocka_unit_test(test_more_is_never_slower),

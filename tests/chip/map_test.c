@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "chip/cost.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -288,7 +289,7 @@ static void test_row_stationary(void **state) {
     agree("eyeriss", best_rows, 400, 9);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weight_stationary),
         cmocka_unit_test(test_output_stationary),

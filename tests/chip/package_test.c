@@ -7,6 +7,7 @@
 
 #include "chip/chip_file.h"
 #include "chip/cost.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -128,7 +129,7 @@ static void test_every_layer_needs_a_unit(void **state) {
     said("depthwise", "eyeriss");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shipped_ones),
         cmocka_unit_test(test_impossible_packages),

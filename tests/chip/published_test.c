@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "chip/cost.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -88,7 +89,7 @@ static void test_time_follows_work(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured_times),
         cmocka_unit_test(test_time_follows_work),

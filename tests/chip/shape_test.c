@@ -8,6 +8,7 @@
 #include "chip/shape.h"
 #include "model/work.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -96,7 +97,7 @@ static void test_refused(void **state) {
     assert_int_not_equal(shape_list("/nowhere/x.onnx", 1, &arena, &s, &n), ERR_OK);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_work_is_lost),
         cmocka_unit_test(test_published_totals),

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "chip/share.h"
+#include "tests/runner.h"
 
 enum { MOST = 128 };
 
@@ -58,7 +59,7 @@ static void test_as_by_halving(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_as_by_halving),

@@ -7,6 +7,7 @@
 
 #include "chip/stage.h"
 #include "tests/chip/yard.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -132,7 +133,7 @@ static void test_refuses(void **state) {
         stage_open(&(StageOptions){.package = "4+4", .workload = "nothing"}, &arena, &s), ERR_OK);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_setup),
         cmocka_unit_test(test_trace),

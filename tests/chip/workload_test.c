@@ -9,6 +9,7 @@
 
 #include "chip/workload.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -73,7 +74,7 @@ static void test_refuses(void **state) {
     assert_int_equal(workload_find(many, &arena, &w), ERR_LIMIT);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_named),
         cmocka_unit_test(test_lists),

@@ -11,6 +11,7 @@
 #include "policy/policies.h"
 #include "tests/cluster/golden.h"
 #include "tests/cluster/lucid.h"
+#include "tests/runner.h"
 
 enum { TRACES = 60, JOBS = 120 };
 
@@ -134,7 +135,7 @@ static void test_golden(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_traces),
         cmocka_unit_test(test_golden),

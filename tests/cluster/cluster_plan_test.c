@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cluster/run.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -164,7 +165,7 @@ static void test_what_is_not_allowed_aborts(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_not_allowed_aborts)};
     return cmocka_run_group_tests(tests, begin, end);
 }

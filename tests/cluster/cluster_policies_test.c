@@ -11,6 +11,7 @@
 #include "cluster/profile.h"
 #include "policy/policies.h"
 #include "tests/cluster/audit.h"
+#include "tests/runner.h"
 
 enum { JOBS = 250, SERVERS = 5 };
 
@@ -133,7 +134,7 @@ static void test_every_policy(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_policy)};
     return cmocka_run_group_tests(tests, begin, end);
 }

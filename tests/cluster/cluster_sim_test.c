@@ -10,6 +10,7 @@
 #include "cluster/profile.h"
 #include "tests/cluster/slow_cluster.h"
 #include "tests/cluster/wild.h"
+#include "tests/runner.h"
 
 enum { JOBS = 3000, LOG = 60000, MILLION = 1000000 };
 
@@ -245,7 +246,7 @@ static void test_same_seed_same_run(void **state) {
     assert_memory_not_equal(a.ends, c.ends, a.n * sizeof *a.ends);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_work_is_kept),
         cmocka_unit_test(test_rates_are_those_of_slow_lookups),

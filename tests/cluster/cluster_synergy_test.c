@@ -13,6 +13,7 @@
 #include "policy/policies.h"
 #include "tests/cluster/golden.h"
 #include "tests/cluster/synergy.h"
+#include "tests/runner.h"
 
 enum { MODELS = 16, TRACES = 40, JOBS = 60 };
 
@@ -251,7 +252,7 @@ static void test_dynamic(void **state) {
     assert_true(compared > 12 && ended > 12 * 300);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_dynamic),

@@ -8,6 +8,7 @@
 
 #include "tests/cluster/golden.h"
 #include "tests/cluster/lucid.h"
+#include "tests/runner.h"
 
 typedef struct Expected {
     int64_t  start, end, queue;
@@ -211,7 +212,7 @@ static void test_agrees_with_golden(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fifo_blocks),
         cmocka_unit_test(test_sjf_takes_the_shortest),

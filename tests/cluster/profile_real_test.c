@@ -14,6 +14,7 @@
 #include "cluster/profile.h"
 #include "cluster/trace.h"
 #include "tests/cluster/slow_profile.h"
+#include "tests/runner.h"
 
 static Arena arena;
 static char  folder[1024];
@@ -193,7 +194,7 @@ static void traces_find_classes(void **state) {
     assert_int_equal(s.drawn, 82247);
 }
 
-int main(void) {
+TEST_MAIN() {
     const char *given = getenv("COTENANT_CLUSTER"), *src = getenv("SRC");
     (void)snprintf(folder, sizeof folder, "%s%s",
                    given != NULL ? given

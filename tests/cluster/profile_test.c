@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "cluster/assign.h"
 #include "tests/cluster/slow_profile.h"
+#include "tests/runner.h"
 
 #define OWN                                                                                        \
     "class,aliases,weight,gpu_s,core_s,storage_s,resident_gb,data_gb,network_s,gpu_busy,"          \
@@ -370,7 +371,7 @@ static void jobs_without_a_model_are_drawn(void **state) {
     assert_int_equal(assign_classes(&p, &l, "none:1", (Rng){1}, &arena, &s), ERR_CONFIG);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_monotone),
         cmocka_unit_test(shipped_classes_differ_in_what_they_need),

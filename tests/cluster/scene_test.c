@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -180,7 +181,7 @@ static void mix_and_no_profiles(void **state) {
         scene_open(&(SceneSpec){.trace = "philly_small", .servers = "0"}, &arena, &bad), ERR_ARG);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(same_seed_same_jobs, begin, end),
         cmocka_unit_test_setup_teardown(load_is_reached, begin, end),

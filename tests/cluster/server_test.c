@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cluster/rates.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -92,7 +93,7 @@ static void rates(void **state) {
     assert_int_equal(rates_parse("r.csv", "a,b\n", 4, NULL, &arena, &r), ERR_PARSE);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes),
         cmocka_unit_test(specs),

@@ -10,6 +10,7 @@
 
 #include "tests/cluster/golden.h"
 #include "tests/cluster/synergy.h"
+#include "tests/runner.h"
 
 typedef struct Run {
     const char  *file;
@@ -194,7 +195,7 @@ static void test_agrees_with_golden(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_greedy_skips),

@@ -12,6 +12,7 @@
 
 #include "cluster/trace.h"
 #include "cluster/trace_stats.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -192,7 +193,7 @@ static void refused(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philly_moments), cmocka_unit_test(bursts_are_alike),
         cmocka_unit_test(day_and_week),   cmocka_unit_test(alibaba),

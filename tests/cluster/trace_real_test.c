@@ -12,6 +12,7 @@
 #include "cluster/server.h"
 #include "cluster/trace.h"
 #include "cluster/trace_stats.h"
+#include "tests/runner.h"
 
 static Arena arena;
 static char  folder[1024];
@@ -182,7 +183,7 @@ static void servers(void **state) {
     assert_true(l.n == 256 && l.gpus == 2048 && l.racks == 8 && l.at[255].rack == 7);
 }
 
-int main(void) {
+TEST_MAIN() {
     const char *given = getenv("COTENANT_CLUSTER"), *src = getenv("SRC");
     (void)snprintf(folder, sizeof folder, "%s%s",
                    given != NULL ? given

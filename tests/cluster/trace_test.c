@@ -1,5 +1,6 @@
 // Every format from a few lines of text: what each row becomes, and what is refused, by line.
 #include "cluster/trace.h"
+#include "tests/runner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -268,7 +269,7 @@ static void windows(void **state) {
     assert_true(t == S(129600));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain),    cmocka_unit_test(philly),
         cmocka_unit_test(helios),   cmocka_unit_test(openb),

@@ -12,6 +12,7 @@
 #include "cluster/profile.h"
 #include "cluster/why.h"
 #include "policy/policies.h"
+#include "tests/runner.h"
 
 enum { MOST = 16 };
 #define SECOND CLUSTER_SECOND
@@ -353,7 +354,7 @@ static void a_diary_tells_what_happened(void **state) {
     free(text);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(too_few_gpus),
         cmocka_unit_test(scattered_gpus),

@@ -13,6 +13,7 @@
 
 #include "compile/bubble.h"
 #include "compile/sweep.h"
+#include "tests/runner.h"
 
 static void await_work(const Bubble *b) {
     uint64_t before = bubble_moved(b);
@@ -76,7 +77,7 @@ static void test_sweep(void **state) {
     team_destroy(o.team);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_refused),

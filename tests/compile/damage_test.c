@@ -17,6 +17,7 @@
 #include "model/onnx_read.h"
 #include "model/onnx_write.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 enum { ROOM = 64 };  // bytes a mutation may add
 
@@ -126,7 +127,7 @@ static void a_convolutional_model(void **state) {
     damage("squeezenet1_1", 24);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_recurrent_model),
                                        cmocka_unit_test(a_convolutional_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include "compile/program.h"
 #include "model/net.h"
+#include "tests/runner.h"
 
 enum { MAX_ATTRS = 6 };
 
@@ -130,7 +131,7 @@ static void all_attributes(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) one_case(i);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_attributes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

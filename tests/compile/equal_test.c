@@ -9,6 +9,7 @@
 #include "model/zoo.h"
 #include "tests/compile/equal.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 enum { ARENA_SHIFT = 36 };
 
@@ -170,7 +171,7 @@ static void whole_networks(void **state) {
     as_a_whole("lstm_kws", 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(odd_shapes),
                                        cmocka_unit_test(layers_of_networks),
                                        cmocka_unit_test(whole_networks)};

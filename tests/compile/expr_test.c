@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "compile/expr.h"
+#include "tests/runner.h"
 
 #define UNKNOWN UINT32_MAX
 
@@ -312,7 +313,7 @@ static void first_step_goes(void **state) {
     assert_true(eval(&e, (double[]){5}) == 55);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simplified_is_the_same), cmocka_unit_test(emitted_is_the_same),
         cmocka_unit_test(joined_is_the_same),     cmocka_unit_test(fits_or_is_refused),

@@ -10,6 +10,7 @@
 #include "compile/program.h"
 #include "model/net.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 enum { PARTS = 3, MAX_IN = 5, MAX_OUT = 2 };
 
@@ -219,7 +220,7 @@ static int stop(void **state) {
     return 0;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_spelling), cmocka_unit_test(shared_keys),
         cmocka_unit_test(scaled_values), cmocka_unit_test(shares_wanted), cmocka_unit_test(zoo)};

@@ -11,6 +11,7 @@
 #include "compile/program.h"
 #include "model/fold.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 typedef struct Made {
     Model    model;
@@ -84,7 +85,7 @@ static void test_large_networks_take_no_memory(void **state) {
     assert_true(peak_kb() - before < 64 << 10);  // its weights are 1.3 GB
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_large_networks_take_no_memory),
         cmocka_unit_test(test_same_steps),

@@ -10,6 +10,7 @@
 
 #include "model/fold.h"
 #include "model/graph.h"
+#include "tests/runner.h"
 
 typedef struct Small {
     Model m;
@@ -228,7 +229,7 @@ static void an_endless_loop_is_stopped(void **state) {
     assert_non_null(strstr(err_why(), "'forever' (Loop)"));
 }
 
-int main(void) {
+TEST_MAIN() {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(values_flow_from_inputs_to_outputs),

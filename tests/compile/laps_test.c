@@ -8,6 +8,7 @@
 
 #include "compile/laps.h"
 #include "model/net.h"
+#include "tests/runner.h"
 
 static void build(Graph *g) {
     Net n;
@@ -68,7 +69,7 @@ static void every_step_has_times(void **state) {
     model_finish(&m);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_step_has_times)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include "compile/interp.h"
 #include "model/fold.h"
 #include "model/onnx_read.h"
+#include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"
 
@@ -193,7 +194,7 @@ static void bent_cases_are_refused_or_computed(void **state) {
     assert_true(ran > tried / 10 && ran < tried);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bent_cases_are_refused_or_computed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "compile/pareto.h"
+#include "tests/runner.h"
 
 enum { MB = 1 << 20, MANY = 300 };
 
@@ -156,7 +157,7 @@ static void test_random(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_front),     cmocka_unit_test(test_equals),
         cmocka_unit_test(test_counts),    cmocka_unit_test(test_levels),

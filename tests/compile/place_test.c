@@ -14,6 +14,7 @@
 #include "compile/layout.h"
 #include "compile/place.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 #define NOBODY UINT32_MAX
 
@@ -314,7 +315,7 @@ static void zoo_networks(void **state) {
     zoo_network("mobile_bert", 8, 16, 1.25);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_layers), cmocka_unit_test(a_line_needs_two_buffers),
         cmocka_unit_test(concatenations_are_in_place), cmocka_unit_test(zoo_networks)};

@@ -10,6 +10,7 @@
 
 #include "compile/program.h"
 #include "model/net.h"
+#include "tests/runner.h"
 
 enum { NETWORKS = 60, LAYERS = 14, MAX_LIVE = LAYERS + 2, PARTS = 3 };
 
@@ -160,7 +161,7 @@ static void random_networks(void **state) {
     team_destroy(team);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_networks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

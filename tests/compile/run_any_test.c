@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "compile/run.h"
 #include "model/infer.h"
+#include "tests/runner.h"
 
 enum { MAX_IN = 8, MAX_OUT = 4, CALLS = 2000, MAX_BYTES = 1 << 16, MAX_GIVEN = 1 << 10 };
 
@@ -228,7 +229,7 @@ static void every_operator_refuses_or_computes(void **state) {
     assert_true(2 * ran > known);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_operator_refuses_or_computes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

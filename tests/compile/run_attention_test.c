@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tests/compile/call_run.h"
+#include "tests/runner.h"
 
 static void floats_are(const Tensor *t, const float *want, size_t n) {
     assert_int_equal(tensor_count(t), n);
@@ -136,7 +137,7 @@ static void embed_norm(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(causal_with_cache), cmocka_unit_test(packed_grouped_mask),
         cmocka_unit_test(microsoft),         cmocka_unit_test(rotary),

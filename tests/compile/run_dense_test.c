@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "tests/compile/call_run.h"
+#include "tests/runner.h"
 
 enum { ROUNDS = 1500, MAX_BYTES = 1 << 15, MAX_ROOM = 1 << 24 };
 
@@ -478,7 +479,7 @@ static void almost_right(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(almost_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

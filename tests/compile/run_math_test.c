@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "tests/compile/call_run.h"
+#include "tests/runner.h"
 
 static void must_run(Call *c) {
     if (call_run(c) != ERR_OK) fail_msg("%s: %s", op_info(c->node.op)->name, err_why());
@@ -201,7 +202,7 @@ static void casts_to_text_outlive_the_call(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_broadcasts_lie_where_the_axis_says),
         cmocka_unit_test(old_slopes_belong_to_channels),

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "tests/compile/call_run.h"
+#include "tests/runner.h"
 
 static void must_run(Call *c) {
     if (call_run(c) != ERR_OK) fail_msg("%s", err_why());
@@ -259,7 +260,7 @@ static void optionals_hold_or_not(void **state) {
     call_finish(&has);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_agree_with_the_slow_rule),
         cmocka_unit_test(unique_orders_everything),

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tests/compile/call_run.h"
+#include "tests/runner.h"
 
 static const float   half = 0.5F, one = 1, two = 2;
 static const uint8_t zero0 = 0, zero2 = 2, zero128 = 128;
@@ -221,7 +222,7 @@ static void fused(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(add_and_mul),       cmocka_unit_test(one_operand),
         cmocka_unit_test(pools_and_softmax), cmocka_unit_test(concat),

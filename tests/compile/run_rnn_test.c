@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "tests/compile/call_run.h"
+#include "tests/runner.h"
 
 enum { T = 5, N = 1, I = 3, H = 4, G = 4 * H, D = 2 };
 
@@ -94,7 +95,7 @@ static void scales_must_fit(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_stand_for_floats),
                                        cmocka_unit_test(scales_must_fit)};
     return cmocka_run_group_tests(tests, NULL, NULL);

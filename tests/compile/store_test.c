@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "compile/store.h"
+#include "tests/runner.h"
 
 static char  root[64];
 static char *path;
@@ -390,7 +391,7 @@ static void test_others_may_write(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         T(test_records),         T(test_kept),
         T(test_not_mixed),       T(test_processes),

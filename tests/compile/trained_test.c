@@ -16,6 +16,7 @@
 #include "compile/program.h"
 #include "model/fold.h"
 #include "model/onnx_read.h"
+#include "tests/runner.h"
 
 enum { PATH_BYTES = 1024, VALUES_MAX = 16 };
 
@@ -155,7 +156,7 @@ static void trained_networks_give_their_recorded_outputs(void **state) {
     assert_true(n > 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     if (access(folder(), R_OK) != 0) {
         printf("skipped: no trained networks at %s\n", folder());
         return 77;

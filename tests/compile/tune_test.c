@@ -14,6 +14,7 @@
 
 #include "compile/stopwatch.h"
 #include "compile/tune.h"
+#include "tests/runner.h"
 
 enum { VERSIONS = 12, MEMBERS = 2, SCRATCH = 1000, SLOW = 2000 };
 
@@ -243,7 +244,7 @@ static void test_store(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         T(test_timer),   T(test_uneven),  T(test_search),
         T(test_refused), T(test_no_time), T(test_store),

@@ -10,6 +10,7 @@
 
 #include "compile/interp.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 static void fill_input(Tensor *t, Rng *r, Arena *a) {
     int64_t n = tensor_count(t);
@@ -83,7 +84,7 @@ static void recommendation_and_speech(void **state) {
     alive("lstm_kws", (ZooOptions){0});
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(vision), cmocka_unit_test(language),
                                        cmocka_unit_test(recommendation_and_speech)};
     return cmocka_run_group_tests(tests, NULL, NULL);

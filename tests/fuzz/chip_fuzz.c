@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "chip/cost.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void price(const Unit *u) {
     Shape s = {.name = "s", .op = "Conv", .n = 2, .k = 5, .c = 3, .r = 3, .s = 3, .p = 6, .q = 6};
@@ -18,7 +17,7 @@ static void price(const Unit *u) {
     if (!(c.cycles >= bytes / u->port * 0.999) || !(c.energy_pj >= 0)) abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena   a;
     Package p;
     Unit    u;

@@ -5,8 +5,7 @@
 
 #include "base/check.h"
 #include "net/client_reading.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static Err take_all(ClientReading *r, const char *text, size_t len, size_t piece) {
     *r = (ClientReading){.head_most = 512, .body = {.most = 2048}};
@@ -25,7 +24,7 @@ static Err take_all(ClientReading *r, const char *text, size_t len, size_t piece
     return client_reading_end(r);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     ClientReading whole, parts;
     if (size < 1) return 0;
     Err a = take_all(&whole, (const char *)data + 1, size - 1, SIZE_MAX);

@@ -10,8 +10,7 @@
 #include "base/file.h"
 #include "base/setting_value.h"
 #include "serve/config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void within(const Setting *rows, uint32_t n, const void *values,
                    const char *const *origins) {
@@ -60,7 +59,7 @@ static uint32_t cut_flags(char *at, const char *end, const char **flags) {
     return n;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     static char   path[64], empty[] = "";
     static int    fd = -1;
     static char  *none[] = {NULL};

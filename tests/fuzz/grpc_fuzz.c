@@ -5,8 +5,7 @@
 
 #include "net/exchange.h"
 #include "serve/infer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static const uint8_t *from;
 static size_t         from_len;
@@ -47,7 +46,7 @@ static void answer(const InferRequest *r) {
     if (n >= EXCHANGE_PIECES) abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     InferRequest r;
     from = data, from_len = size;
     if (arena_init(&arena, 1 << 24) != ERR_OK) abort();

@@ -7,8 +7,7 @@
 
 #include "net/listener.h"
 #include "net/stream.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static Loop     *loop;
 static Listener *listener;
@@ -56,7 +55,7 @@ static void begin(void) {
     if (loop_create(&loop) != ERR_OK || listener_open(&listener, loop, &o) != ERR_OK) abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
     int               pair[2], room = 1 << 20;
     if (size > 60000) return 0;

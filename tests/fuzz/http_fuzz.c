@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "net/stream.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum { MOST = 512 };
 
@@ -195,7 +194,7 @@ static void fuzz_compare(void) {
 }
 
 // The first byte: how large the pieces are, and whether answers come at once.
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     int pair[2];
     if (size < 1 || size > 65536) return 0;
     if (!fuzz.loop) fuzz_start();

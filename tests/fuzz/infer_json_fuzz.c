@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "net/exchange.h"
 #include "serve/infer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void demand(bool holds) {
     if (!holds) abort();
@@ -104,7 +103,7 @@ static void check_request(const InferRequest *r, Arena *a, const unsigned char *
     if (!r->raw_body) check_round(r, a);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     static unsigned char
                 *body;  // of exactly the size, so that the sanitizer sees every step beyond it
     static Arena a;

@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     json_t *doc, *back;
     int64_t n;
     if (json_parse("fuzz", (const char *)data, size, &doc) != ERR_OK) return 0;

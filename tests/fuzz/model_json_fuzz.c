@@ -3,10 +3,9 @@
 #include <stdlib.h>
 
 #include "node/model_json.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     json_t   *doc = NULL;
     Arena     a;
     NodeModel m, again;

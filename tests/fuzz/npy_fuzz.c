@@ -3,10 +3,9 @@
 #include <stdlib.h>
 
 #include "base/npy.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena  a;
     Tensor t;
     size_t bytes;

@@ -6,6 +6,7 @@
 #include "compile/interp.h"
 #include "model/fold.h"
 #include "model/onnx_read.h"
+#include "tests/fuzz/fuzz.h"
 
 enum {
     INPUT_BYTES = 1 << 16,
@@ -14,8 +15,6 @@ enum {
     RUN_ROUNDS = 64,
     RUN_MACS = 1 << 24
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // As declared, open dimensions 1, all zero. False when there is nothing sensible to feed.
 static bool make_inputs(const Graph *g, Arena *a, Tensor *out) {
@@ -49,7 +48,7 @@ static void run(const Graph *g, Arena *a) {
     (void)e;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Model m;
     Arena a;
     if (onnx_read_bytes(data, size, "fuzz", NULL, &m) != ERR_OK) return 0;

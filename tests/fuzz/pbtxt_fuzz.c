@@ -6,8 +6,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "serve/pbtxt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void inspect_tensors(const PbtxtTensor *t, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
@@ -28,7 +27,7 @@ static void inspect(const Pbtxt *p) {
     for (uint32_t i = 0; i < p->n_warnings; i++) CHECK(strncmp(p->warnings[i], "fuzz:", 5) == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena a;
     Pbtxt p = {0}, strict = {0};
     if (arena_init(&a, (size_t)1 << 24) != ERR_OK) abort();

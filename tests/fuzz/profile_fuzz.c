@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "cluster/profile.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void promise(int kept) {
     if (!kept) abort();
@@ -50,7 +49,7 @@ static void check(const ClusterProfiles *p) {
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena           a;
     ClusterProfiles p, own;
     if (arena_init(&a, (size_t)1 << 27) != ERR_OK) abort();

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "sim/record.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static char *write_all(json_t *header, const RecordList *l, size_t *len) {
     char *text = NULL;
@@ -17,7 +16,7 @@ static char *write_all(json_t *header, const RecordList *l, size_t *len) {
     return text;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena      a;
     json_t    *header = NULL, *again = NULL;
     RecordList l, back;

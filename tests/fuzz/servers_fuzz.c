@@ -4,10 +4,9 @@
 
 #include "cluster/rates.h"
 #include "cluster/server.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena      a;
     ServerList l;
     Rates      r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/settings.h"
+#include "tests/fuzz/fuzz.h"
 
 #define FUZZ_SETTINGS(X)                                                                           \
     X(cores, int, 4, 1, 64, "how many")                                                            \
@@ -24,9 +25,7 @@ static const Setting rows[] = {
 #undef X
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena        a;
     FuzzSettings v = {0};
     Settings     s = {rows, sizeof rows / sizeof *rows, &v, &a};

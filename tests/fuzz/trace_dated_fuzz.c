@@ -1,7 +1,8 @@
 // Feeds text to the readers of logs with dates.
 #include "trace_fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     trace_fuzz_one("philly", data, size);
     trace_fuzz_one("helios", data, size);
     return 0;

@@ -8,8 +8,7 @@
 
 #include "cluster/trace.h"
 #include "cluster/trace_stats.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static inline void trace_fuzz_promise(int kept) {
     if (!kept) abort();

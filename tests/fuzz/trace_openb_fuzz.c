@@ -1,7 +1,8 @@
 // Feeds text to the reader of Alibaba's pods.
 #include "trace_fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     trace_fuzz_one("openb", data, size);
     return 0;
 }

@@ -1,7 +1,8 @@
 // Feeds text to the readers of Tiresias' table of jobs and its kin.
 #include "trace_fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     trace_fuzz_one("tiresias", data, size);
     trace_fuzz_one("muri", data, size);
     trace_fuzz_one("chronus", data, size);

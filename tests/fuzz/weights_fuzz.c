@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "learn/weights.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ_TARGET(data, size) {
     Arena   a;
     Weights w;
     if (arena_init(&a, (size_t)1 << 24) != ERR_OK) abort();

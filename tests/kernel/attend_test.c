@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "kernel/ref_attention.h"
 #include "tests/kernel/arrays.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     uint32_t batch, heads, kv_heads, queries, keys, size, v_size;
@@ -182,7 +183,7 @@ static void heads_and_masks(void **state) {
         for (size_t j = 0; j < COUNT(cases); j++) one_case(&cases[j], isas[i], &r);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(heads_and_masks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

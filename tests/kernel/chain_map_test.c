@@ -8,6 +8,7 @@
 #include "kernel/chain_map.h"
 #include "kernel/walk.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 // (a * b + c) * 0.5 + a, so that arguments are read in several steps.
 static const Chain program = {
@@ -190,7 +191,7 @@ static void the_result_may_be_an_argument(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_broadcast_over_plain_tensors),
         cmocka_unit_test(arguments_of_blocked_tensors_are_channels_images_or_pixels),

@@ -11,6 +11,7 @@
 #include "kernel/ref_binary.h"
 #include "kernel/ref_unary.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 // A chain operator and its reference: parameters p and q are the reference's a and b.
 typedef struct Unary {
@@ -329,7 +330,7 @@ static void operators_have_names(void **state) {
     assert_int_equal(COUNT(unary) + COUNT(binary) + 5, CHAIN_OPS);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_unary_is_the_reference),
         cmocka_unit_test(each_binary_is_the_reference),

@@ -5,6 +5,7 @@
 
 #include "kernel/conv.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 enum { MAX_VERSIONS = 64 };
 
@@ -182,7 +183,7 @@ static void test_shapes(void **state) {
         for (size_t k = 0; k < SHAPES; k++) check_shape(isas[i], &shapes[k], &r);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "kernel/depth.h"
 #include "kernel/ref_conv.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     uint32_t n, c, ih, iw, kh, kw, sh, sw, dh, dw, pt, pl, pb, pr;
@@ -195,7 +196,7 @@ static void versions_say_what_they_ask(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case),
         cmocka_unit_test(every_tile),

@@ -7,6 +7,7 @@
 #include "kernel/fold_axis.h"
 #include "kernel/ref_reduce.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 static const RefReduce refs[FOLD_OPS] = {
     [FOLD_SUM] = REF_REDUCE_SUM,         [FOLD_MEAN] = REF_REDUCE_MEAN,
@@ -95,7 +96,7 @@ static void odd_numbers_fold_as_in_the_reference(void **state) {
                 }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folds_are_the_reference),
         cmocka_unit_test(odd_numbers_fold_as_in_the_reference),

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "kernel/ref_matmul.h"
 #include "tests/kernel/arrays.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     uint32_t m, n, k, stack[3];
@@ -241,7 +242,7 @@ static void odd_depths(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_layouts),
         cmocka_unit_test(stacks),

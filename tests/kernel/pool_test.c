@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "kernel/pool.h"
 #include "kernel/ref_pool.h"
+#include "tests/runner.h"
 
 // Sizes as a RefWindow has them: in, out, kernel, stride, dilation, pad, pad_end.
 typedef struct Case {
@@ -106,7 +107,7 @@ static void pools(void **state) {
         for (size_t p = 0; p < COUNT(parts); p++) every_way(&cases[i], &r, parts[p]);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pools)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "kernel/probe.h"
 #include "kernel/probe_sample.h"
+#include "tests/runner.h"
 
 static const Isa *best;
 
@@ -131,7 +132,7 @@ static void test_peak(void **state) {
     assert_string_equal(probe_level_name(PROBE_DRAM), "DRAM");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors), cmocka_unit_test(test_samples),
         cmocka_unit_test(test_machine), cmocka_unit_test(test_strange_machines),

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "kernel/ref_rnn.h"
 #include "tests/kernel/arrays.h"
+#include "tests/runner.h"
 
 // Inputs, and one set of outputs.
 typedef struct Data {
@@ -195,7 +196,7 @@ static void sizes_and_switches(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_and_switches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/half.h"
 #include "kernel/ref_binary.h"
 #include "kernel/ref_where.h"
+#include "tests/runner.h"
 
 static void shapes_broadcast_from_either_side(void **state) {
     (void)state;
@@ -181,7 +182,7 @@ static void where_picks_strings_too(void **state) {
     ASSERT_INTS(same, ((uint8_t[]){0, 1}));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_broadcast_from_either_side),
         cmocka_unit_test(every_pattern_of_rank_three_agrees_with_plain_indexing),

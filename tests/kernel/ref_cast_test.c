@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "kernel/ref_cast.h"
+#include "tests/runner.h"
 
 static void numbers_become_other_numbers(void **state) {
     (void)state;
@@ -104,7 +105,7 @@ static void other_texts_are_refused(void **state) {
     assert_int_equal(ref_cast_read((Str){NULL, 0}, &y, 0), ERR_INVALID);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_become_other_numbers), cmocka_unit_test(floats_print_shortest),
         cmocka_unit_test(integers_print_exactly),       cmocka_unit_test(texts_become_numbers),

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "kernel/ref_conv.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     int64_t   batch, channels, outputs;
@@ -154,7 +155,7 @@ static void no_room(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_types),
         cmocka_unit_test(conv_zero_points),

@@ -2,6 +2,7 @@
 
 #include "kernel/mersenne.h"
 #include "kernel/ref_dropout.h"
+#include "tests/runner.h"
 
 // The generator's published check value: output 10000 of MT19937 seeded with 5489 is 4123659995.
 static void the_generator_is_the_published_one(void **state) {
@@ -41,7 +42,7 @@ static void what_stays_is_scaled_and_marked(void **state) {
     assert_in_range(kept, 400, 600);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_generator_is_the_published_one),
         cmocka_unit_test(ratio_zero_keeps_everything),

@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "kernel/ref_gather.h"
+#include "tests/runner.h"
 
 static void indices_count_from_both_ends(void **state) {
     (void)state;
@@ -77,7 +78,7 @@ static void slices_scatter(void **state) {
     assert_int_equal(ref_scatter_nd(REF_SCATTER_SET, &i, &from, &to), ERR_INVALID);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indices_count_from_both_ends),
         cmocka_unit_test(elements_and_tuples),

@@ -4,6 +4,7 @@
 
 #include "kernel/ref_det.h"
 #include "kernel/ref_loss.h"
+#include "tests/runner.h"
 
 static const float log_prob[] = {-1, -2, -3, -4, -5, -6, -7, -8};  // 2 x 2 x 2
 
@@ -58,7 +59,7 @@ static void determinants_pivot(void **state) {
     ASSERT_REALS(one, ((float[]){1}));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_weighted_and_ignored),
         cmocka_unit_test(targets_beyond_the_classes_are_refused),

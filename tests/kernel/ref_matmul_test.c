@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "kernel/ref_matmul.h"
+#include "tests/runner.h"
 
 static Tensor numbers(Arena *a, DType t, int32_t rank, const int64_t *dims, Rng *r) {
     Tensor x = tensor_of(t, rank, dims, NULL);
@@ -101,7 +102,7 @@ static void gemm_adds(void **state) {
     assert_true(y[3] == 4);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_and_types),
         cmocka_unit_test(integers_wrap),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernel/ref_move.h"
+#include "tests/runner.h"
 
 static void sides_stride_both_ways(void **state) {
     (void)state;
@@ -72,7 +73,7 @@ static void sequences_reverse(void **state) {
     assert_int_equal(ref_reverse(&x, &bad, true, &y), ERR_INVALID);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sides_stride_both_ways), cmocka_unit_test(elements_of_any_size_move),
         cmocka_unit_test(padding_looks_inside),   cmocka_unit_test(picks_fill_what_is_outside),

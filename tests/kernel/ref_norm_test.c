@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "kernel/ref_norm.h"
+#include "tests/runner.h"
 
 static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 9};
 
@@ -126,7 +127,7 @@ static void empty_tensors_are_left_alone(void **state) {
     assert_null(y.data);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_over_rows),
         cmocka_unit_test(statistics_can_be_kept),

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "kernel/ref_pool.h"
+#include "tests/runner.h"
 
 static float square[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
@@ -123,7 +124,7 @@ static void regions(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_with_indices),  cmocka_unit_test(dilated),
         cmocka_unit_test(average_counts),    cmocka_unit_test(norm),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernel/ref_quant.h"
+#include "tests/runner.h"
 
 static Tensor list(DType t, int64_t n, void *data) { return tensor_of(t, 1, &n, data); }
 
@@ -96,7 +97,7 @@ static void requantize(void **state) {
     assert_true(y[3] == 6);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_half_to_even),
         cmocka_unit_test(per_axis),

@@ -6,6 +6,7 @@
 #include "kernel/ref_arg.h"
 #include "kernel/ref_cumsum.h"
 #include "kernel/ref_reduce.h"
+#include "tests/runner.h"
 
 static const bool last[TENSOR_MAX_RANK] = {false, true};
 static const bool first[TENSOR_MAX_RANK] = {true};
@@ -156,7 +157,7 @@ static void running_sums_in_all_four_ways(void **state) {
     ASSERT_INTS(out, ((int32_t[]){5, 3, 0, INT32_MIN + 4, INT32_MAX, 0}));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_reduction_of_a_row),
         cmocka_unit_test(every_choice_of_dimensions_agrees_with_plain_sums),

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "kernel/ref_resize.h"
+#include "tests/runner.h"
 
 static Err resize(RefResize *p, Tensor *x, Tensor *y) {
     Arena a;
@@ -140,7 +141,7 @@ static void any_type_nearest(void **state) {
     assert_true(y[1].at == x[0].at && y[2].at == x[1].at && y[3].len == 2);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coordinates),      cmocka_unit_test(nearest_rounding),
         cmocka_unit_test(linear_both_ways), cmocka_unit_test(cubic_outside),

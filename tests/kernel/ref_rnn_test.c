@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "kernel/ref_rnn.h"
+#include "tests/runner.h"
 
 enum { STEPS = 3, BATCH = 2 };
 
@@ -174,7 +175,7 @@ static void activations(void **state) {
         assert_true(fabs(ref_gate(&rows[i].g, rows[i].x) - rows[i].y) < 1e-9);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lstm_with_everything), cmocka_unit_test(gru_both_ways),
         cmocka_unit_test(rnn_bidirectional),    cmocka_unit_test(wrong_lengths),

@@ -12,6 +12,7 @@
 #include "kernel/ref_conv.h"
 #include "kernel/ref_einsum.h"
 #include "kernel/ref_sample.h"
+#include "tests/runner.h"
 
 static float ramp[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -164,7 +165,7 @@ static void einsum(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grid_modes), cmocka_unit_test(grid_padding),
         cmocka_unit_test(grid_wild),  cmocka_unit_test(affine),

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "kernel/ref_random.h"
 #include "kernel/ref_signal.h"
+#include "tests/runner.h"
 
 static Arena scratch;
 
@@ -108,7 +109,7 @@ static void classes_follow_their_weights(void **state) {
     for (int i = 1000; i < 2000; i++) assert_in_range(got[i], 0, 2);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transforms_undo_each_other),
         cmocka_unit_test(short_signals_are_padded),

@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "kernel/ref_softmax.h"
+#include "tests/runner.h"
 
 static const bool second[TENSOR_MAX_RANK] = {false, true};
 static const bool from_second[TENSOR_MAX_RANK] = {false, true, true};
@@ -50,7 +51,7 @@ static void empty_rows_are_left_alone(void **state) {
     assert_null(y.data);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_sum_to_one_along_a_middle_dimension),
         cmocka_unit_test(several_dimensions_make_one_row),

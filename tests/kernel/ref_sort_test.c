@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernel/ref_sort.h"
+#include "tests/runner.h"
 
 static Arena scratch;
 
@@ -60,7 +61,7 @@ static void a_full_arena_is_an_error(void **state) {
     arena_finish(&small);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ties_and_strange_numbers_have_an_order),
         cmocka_unit_test(extremes_of_integers),

@@ -1,6 +1,7 @@
 #include "tests/kernel/arrays.h"
 
 #include "kernel/ref_step.h"
+#include "tests/runner.h"
 
 static const float value[] = {1, -2}, slope[] = {0.5f, 0}, past[] = {1, 0}, square[] = {0.25f, 0};
 
@@ -31,7 +32,7 @@ static void rules_follow_their_definitions(void **state) {
     ASSERT_REALS(x_new, ((float[]){0.125f, -1}));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rules_follow_their_definitions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

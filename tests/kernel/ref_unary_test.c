@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "kernel/ref_unary.h"
+#include "tests/runner.h"
 
 static void edges_of_reals_follow_ieee(void **state) {
     (void)state;
@@ -117,7 +118,7 @@ static void infinities_are_found_by_sign(void **state) {
     ASSERT_INTS(out, ((uint8_t[]){1, 0, 0, 0}));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edges_of_reals_follow_ieee),
         cmocka_unit_test(activations_match_their_definitions),

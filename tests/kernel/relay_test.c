@@ -3,6 +3,7 @@
 #include "tests/kernel/isas.h"
 
 #include "kernel/relay.h"
+#include "tests/runner.h"
 
 static const Relay sizes[] = {
     {.n = 1, .channels = 1, .pixels = 1},    {.n = 2, .channels = 3, .pixels = 7},
@@ -38,7 +39,7 @@ static void there_and_back(void **state) {
             for (size_t p = 0; p < COUNT(parts); p++) check(isas[i], sizes[s], parts[p]);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

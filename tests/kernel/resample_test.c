@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "kernel/resample.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     uint32_t n, c, ih, iw, oh, ow;
@@ -114,7 +115,7 @@ static void what_tables_cannot_say(void **state) {
     assert_false(resample_axis(&p, 2, 4, 8, t));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mode),
         cmocka_unit_test(what_stays),

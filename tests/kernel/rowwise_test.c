@@ -9,6 +9,7 @@
 #include "kernel/ref_softmax.h"
 #include "kernel/rowwise.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 static const uint32_t counts[] = {1, 2, 3, 7};
 static const bool     middle[TENSOR_MAX_RANK] = {false, true};
@@ -237,7 +238,7 @@ static void a_residual_is_added_before_the_norm(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_is_the_reference),
         cmocka_unit_test(masked_and_odd_rows_are_as_the_reference_has_them),

@@ -10,6 +10,7 @@
 #include "kernel/ref_move.h"
 #include "kernel/shuffle.h"
 #include "kernel/walk.h"
+#include "tests/runner.h"
 
 static const uint32_t all_parts[] = {1, 2, 3, 7};
 static const size_t   all_sizes[] = {1, 2, 4, 8};
@@ -207,7 +208,7 @@ static void picks(void **state) {
     pick(1, 4, 5000, 6, true, &r);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(permutations), cmocka_unit_test(matrices), cmocka_unit_test(strides),
         cmocka_unit_test(pads),         cmocka_unit_test(picks),

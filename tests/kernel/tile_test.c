@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "kernel/tile.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 enum { TERM_STEP = 40, MAX_LANES = 16 };
 
@@ -149,7 +150,7 @@ static void test_nan(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_nan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

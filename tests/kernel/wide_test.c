@@ -5,6 +5,7 @@
 #include "base/half.h"
 #include "base/rng.h"
 #include "kernel/wide.h"
+#include "tests/runner.h"
 
 static void floats_saturate_into_integers(void **state) {
     (void)state;
@@ -83,7 +84,7 @@ static void doubles_round_once_to_sixteen_bits(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_saturate_into_integers),
         cmocka_unit_test(integers_wrap_into_narrower_ones),

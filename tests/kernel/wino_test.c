@@ -14,6 +14,7 @@
 #include "kernel/ref_conv.h"
 #include "kernel/wino.h"
 #include "tests/kernel/isas.h"
+#include "tests/runner.h"
 
 enum { MOST_VERSIONS = 512 };
 
@@ -326,7 +327,7 @@ static void traffic(void **state) {
     assert_true(parts.beyond_l2_bytes > weights);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fits),         cmocka_unit_test(sizes),    cmocka_unit_test(versions),
         cmocka_unit_test(combinations), cmocka_unit_test(accuracy), cmocka_unit_test(traffic),

@@ -2,6 +2,7 @@
 #include "tests/learn/gradient.h"
 
 #include "learn/act.h"
+#include "tests/runner.h"
 
 static void test_true_to_libm(void **state) {
     (void)state;
@@ -95,7 +96,7 @@ static void test_softmax(void **state) {
     assert_float_equal(s.y[2], before, 1e-4);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_true_to_libm),
                                        cmocka_unit_test(test_forward_and_backward),
                                        cmocka_unit_test(test_softmax)};

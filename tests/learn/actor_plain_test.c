@@ -3,6 +3,7 @@
 
 #include "learn/actor_plain.h"
 #include "learn/ddpg.h"
+#include "tests/runner.h"
 
 static float between(Actor a, uint32_t items, uint64_t seed) {
     Arena    arena;
@@ -96,7 +97,7 @@ static void test_same_bits(void **state) {
     arena_finish(&arena);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_as_blas),
                                        cmocka_unit_test(test_same_bits)};
     return cmocka_run_group_tests(tests, NULL, NULL);

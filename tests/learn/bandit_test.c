@@ -7,6 +7,7 @@
 #include "learn/ddpg.h"
 #include "learn/noise.h"
 #include "learn/replay.h"
+#include "tests/runner.h"
 
 enum { ITEMS = 4, FEATURES = 2, BATCH = 32 };
 
@@ -169,7 +170,7 @@ static void test_teacher(void **state) {
     arena_finish(&w.arena);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bandit), cmocka_unit_test(test_later),
                                        cmocka_unit_test(test_teacher)};
     return cmocka_run_group_tests(tests, NULL, NULL);

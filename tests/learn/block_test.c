@@ -2,6 +2,7 @@
 #include "tests/learn/gradient.h"
 
 #include "learn/adam.h"
+#include "tests/runner.h"
 
 enum { N = 37 };
 
@@ -57,7 +58,7 @@ static void test_adam(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_block), cmocka_unit_test(test_adam)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "learn/actor_plain.h"
 #include "learn/ddpg_int.h"
+#include "tests/runner.h"
 
 enum { FEATURES = 4, ACTIONS = 2, ITEMS = 6, BATCH = 7 };
 
@@ -274,7 +275,7 @@ static void test_return(void **state) {
     assert_float_equal(discount, 1, 1e-6);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_losses),  cmocka_unit_test(test_targets),
         cmocka_unit_test(test_pull),    cmocka_unit_test(test_threads),

@@ -5,6 +5,7 @@
 #include "learn/attend.h"
 #include "learn/dense.h"
 #include "learn/norm.h"
+#include "tests/runner.h"
 
 enum { ROWS = 5 };
 
@@ -159,7 +160,7 @@ static void test_unheard(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_norm),
                                        cmocka_unit_test(test_attend),
                                        cmocka_unit_test(test_unheard)};

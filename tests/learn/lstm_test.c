@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "learn/lstm.h"
+#include "tests/runner.h"
 
 enum { SEQS = 5, STEPS = 7 };
 
@@ -133,7 +134,7 @@ static void test_alone_and_turned(void **state) {
     arena_finish(&all.arena);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients),
                                        cmocka_unit_test(test_alone_and_turned)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "learn/plain.h"
+#include "tests/runner.h"
 
 enum { MOST = 300 * 70 };
 
@@ -94,7 +95,7 @@ static void test_rest(void **state) {
     assert_memory_equal(rows, ((float[]){1, 2, 1, 2, 1, 2}), sizeof rows);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_row),
                                        cmocka_unit_test(test_rest)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "learn/adam.h"
 #include "learn/dense.h"
 #include "learn/lstm.h"
+#include "tests/runner.h"
 
 enum { SEQS = 32, STEPS = 3, IN = 2, HIDDEN = 8, ROUNDS = 400 };
 
@@ -105,7 +106,7 @@ static void test_remembers(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

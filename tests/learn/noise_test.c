@@ -2,6 +2,7 @@
 #include "tests/learn/gradient.h"
 
 #include "learn/noise.h"
+#include "tests/runner.h"
 
 enum { N = 200000 };
 
@@ -52,7 +53,7 @@ static void test_walk(void **state) {
     assert_true(fabs(along / spread - 0.85) < 0.01);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_normal), cmocka_unit_test(test_added),
                                        cmocka_unit_test(test_walk)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "tests/learn/gradient.h"
 
 #include "learn/ragged.h"
+#include "tests/runner.h"
 
 enum { SEQS = 40, STEPS = 20 };
 
@@ -53,7 +54,7 @@ static void test_put_and_get(void **state) {
     assert_memory_equal(back, third, sizeof third);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
                                        cmocka_unit_test(test_put_and_get)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "learn/replay.h"
 #include "learn/sums.h"
+#include "tests/runner.h"
 
 enum { ROUNDS = 3000, LIST = 20000 };
 
@@ -136,7 +137,7 @@ static void test_by_error(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_kept),
                                        cmocka_unit_test(test_by_error)};
     return cmocka_run_group_tests(tests, NULL, NULL);

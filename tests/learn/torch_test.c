@@ -12,6 +12,7 @@
 #include "learn/attend.h"
 #include "learn/lstm.h"
 #include "learn/norm.h"
+#include "tests/runner.h"
 
 static char folder[] = "/tmp/torch_test_XXXXXX";
 
@@ -180,7 +181,7 @@ static void clear(void) {
     rmdir(folder);
 }
 
-int main(void) {
+TEST_MAIN() {
     static const uint32_t len[] = {4, 9, 1, 6, 9}, one[] = {3};
     const char           *src = getenv("SRC");
     Arena                 a;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "learn/weights.h"
+#include "tests/runner.h"
 
 enum { N = 100 };
 static const char FACTS[] = "network=test actor\nfeatures=24\nhidden=64\nseed=1\n";
@@ -131,7 +132,7 @@ static void test_not_a_number(void **state) {
     assert_int_equal(weights_load(w->path, "", N, &w->arena, &out), ERR_OK);  // still what it was
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_every_bit_counts),

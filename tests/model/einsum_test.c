@@ -7,6 +7,7 @@
 
 #include "model/einsum.h"
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 // Operands a [2, 3, 4] and, if two, b [2, 4, 5].
 static Err einsum(const char *equation, int operands, Tensor *out) {
@@ -84,7 +85,7 @@ static void strides(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(shapes), cmocka_unit_test(nonsense),
                                        cmocka_unit_test(too_many), cmocka_unit_test(strides)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 static void conv_groups(void **state) {
     (void)state;
@@ -139,7 +140,7 @@ static void unpool_shape(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_groups),  cmocka_unit_test(conv_refuses),
         cmocka_unit_test(matmul_rules), cmocka_unit_test(transpose_channels_overflow),

@@ -1,4 +1,5 @@
 #include "tests/model/ask.h"
+#include "tests/runner.h"
 
 static void operands_broadcast(void **state) {
     (void)state;
@@ -87,7 +88,7 @@ static void many_inputs_have_one_type(void **state) {
     ASK_FAILS(ERR_UNSUPPORTED, OP_Where, 9, .in = {a, a, a});
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_broadcast),
         cmocka_unit_test(old_broadcasts_name_an_axis),

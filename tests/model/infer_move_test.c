@@ -1,5 +1,6 @@
 // Shapes of operators that move elements, and the parameters a hostile file may give them.
 #include "tests/model/ask.h"
+#include "tests/runner.h"
 
 #define LEN(T, ...) (sizeof((T[]){__VA_ARGS__}) / sizeof(T))
 #define LIST(...)                                                                                  \
@@ -221,7 +222,7 @@ static void signals_fit(void **state) {
               .in = {NUMBER(8), NUMBER(16), NUMBER(8192), REALS(100), REALS(50)});
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reshape_counts),   cmocka_unit_test(reshape_refuses),
         cmocka_unit_test(axes_come_and_go), cmocka_unit_test(slices_clamp),

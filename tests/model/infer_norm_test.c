@@ -1,4 +1,5 @@
 #include "tests/model/ask.h"
+#include "tests/runner.h"
 
 static const Tensor x = {.dtype = DT_F32, .rank = 3, .dims = {2, 6, 4}};
 static const Tensor c6 = {.dtype = DT_F32, .rank = 1, .dims = {6}};
@@ -107,7 +108,7 @@ static void determinants_need_squares(void **state) {
     ASK_FAILS(ERR_INVALID, OP_Det, 11, .in = {c6});
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_statistics_have_one_number_per_channel),
         cmocka_unit_test(batch_outputs_follow_the_statistics),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 static Err quantize(int32_t rank, const int64_t *scale, int64_t axis, int64_t block) {
     Call c;
@@ -64,7 +65,7 @@ static void types(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layouts), cmocka_unit_test(types)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

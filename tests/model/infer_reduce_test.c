@@ -1,4 +1,5 @@
 #include "tests/model/ask.h"
+#include "tests/runner.h"
 
 static const Tensor x = {.dtype = DT_F32, .rank = 3, .dims = {2, 3, 4}};
 
@@ -68,7 +69,7 @@ static void softmax_checks_its_axis(void **state) {
     ASK_FAILS(ERR_UNSUPPORTED, OP_LogSoftmax, 13, .in = {SHAPE(DT_I32, 2)});
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attributes_choose_dimensions),
         cmocka_unit_test(inputs_choose_dimensions),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 static void grid(void **state) {
     (void)state;
@@ -108,7 +109,7 @@ static void columns(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grid),   cmocka_unit_test(affine),  cmocka_unit_test(regions),
         cmocka_unit_test(deform), cmocka_unit_test(columns),

@@ -8,6 +8,7 @@
 #include "model/onnx_write.h"
 #include "model/special.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 enum { ROUNDS = 300, STRUCTURE = 16384 };  // nodes come before weights in the files we write
 
@@ -80,7 +81,7 @@ static void squeezenet(void **state) {
     survive("squeezenet1_1");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keyword_spotter),
         cmocka_unit_test(squeezenet),

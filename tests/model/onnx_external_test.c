@@ -1,5 +1,6 @@
 // External data: only plain files below the model's folder, only bytes that are there.
 #include "tests/model/onnx_build.h"
+#include "tests/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -189,7 +190,7 @@ static void old_kernels_are_as_strict(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_places_are_read),     cmocka_unit_test(bad_places_are_refused),
         cmocka_unit_test(bad_ranges_are_refused),   cmocka_unit_test(needs_a_folder),

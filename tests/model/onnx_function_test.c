@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "model/attr.h"
+#include "tests/runner.h"
 
 static Msg call_of(const char *name, const char *in, const char *out) {
     Msg n = node_of(name, in, out);
@@ -140,7 +141,7 @@ static void bombs_are_refused(void **state) {
     refused(file, ERR_LIMIT, "");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_become_bodies),     cmocka_unit_test(attributes_are_handed_down),
         cmocka_unit_test(bodies_inside_functions), cmocka_unit_test(wrong_calls_are_refused),

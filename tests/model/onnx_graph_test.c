@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "model/attr.h"
+#include "tests/runner.h"
 
 static Msg chain(void) {  // x -> Relu -> h -> Relu -> y
     Msg g = {0};
@@ -261,7 +262,7 @@ static void large_graphs_load(void **state) {
     model_finish(&m);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_named_and_ordered),
         cmocka_unit_test(old_files_list_constants_as_inputs),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/onnx_read.h"
+#include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"
 
@@ -64,7 +65,7 @@ static void missing_file(void **state) {
     assert_int_equal(onnx_read("/", &m), ERR_IO);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_loads),
         cmocka_unit_test(all_load_or_refuse),

@@ -6,6 +6,7 @@
 #include "model/onnx_proto.h"
 #include "model/onnx_tensor.h"
 #include "model/onnx_value.h"
+#include "tests/runner.h"
 
 static Err read_tensor(Msg m, Arena *a, Tensor *out) {
     Err e = onnx_value(m.at, m.n, DT_NONE, a, out);
@@ -235,7 +236,7 @@ static void sequences_and_optionals(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_agree_in_every_form),
         cmocka_unit_test(floats_and_complex),

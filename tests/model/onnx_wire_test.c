@@ -1,5 +1,6 @@
 // Damaged bytes: cut, flipped, stretched, nested without end. Never worse than an error.
 #include "tests/model/onnx_build.h"
+#include "tests/runner.h"
 
 #include <stdio.h>
 
@@ -169,7 +170,7 @@ static void tiny_messages_are_capped(void **state) {
     refused(model_of(g, 13), ERR_LIMIT, "more memory");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_at_every_byte),
         cmocka_unit_test(every_bit_flipped),

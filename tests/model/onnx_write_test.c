@@ -13,6 +13,7 @@
 
 #include "model/onnx_read.h"
 #include "model/onnx_write.h"
+#include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"
 
@@ -162,7 +163,7 @@ static void unwritable_is_reported(void **state) {
     model_finish(&m);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suite_reads_back_equal), cmocka_unit_test(checker_accepts),
         cmocka_unit_test(fills_become_numbers),   cmocka_unit_test(too_large_is_refused),

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 // A Resize of [1, 3, 10, 20] by two scales of the last axes.
 static Err by_scales(const float *scales, Tensor *out) {
@@ -134,7 +135,7 @@ static void upsample_versions(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scales),
         cmocka_unit_test(sizes),

@@ -7,6 +7,7 @@
 
 #include "model/rnn.h"
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 // An LSTM of 5 neurons over 7 steps of 2 sequences of 3 numbers.
 static void lstm(Call *c) {
@@ -97,7 +98,7 @@ static void activation_parameters(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),
         cmocka_unit_test(sizes_disagree),

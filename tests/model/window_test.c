@@ -7,6 +7,7 @@
 
 #include "model/window.h"
 #include "tests/model/call.h"
+#include "tests/runner.h"
 
 static const Tensor image = {.dtype = DT_F32, .rank = 4, .dims = {1, 3, 7, 10}};
 
@@ -138,7 +139,7 @@ static void hostile_shapes(void **state) {
     call_finish(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explicit_pads), cmocka_unit_test(same_puts_the_odd_one),
         cmocka_unit_test(ceil_mode),     cmocka_unit_test(transposed),

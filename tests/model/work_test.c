@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "model/work.h"
+#include "tests/runner.h"
 
 static Tensor shaped(DType t, int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d) {
     return tensor_of(t, rank, (int64_t[]){a, b, c, d}, NULL);
@@ -115,7 +116,7 @@ static void monstrous_shapes_saturate(void **state) {
     assert_true(w.macs == 0 && w.params == 0 && w.out_bytes == 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grouped_convolution),
         cmocka_unit_test(transposed_convolution),

@@ -12,6 +12,7 @@
 
 #include "model/work.h"
 #include "model/zoo.h"
+#include "tests/runner.h"
 
 typedef struct Row {
     const char *name;
@@ -211,7 +212,7 @@ static void wrong_requests_are_refused_with_advice(void **state) {
     refuses("resnet50", (ZooOptions){.batch = 1 << 30}, "batch");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_the_published_ones),
         cmocka_unit_test(the_documented_table_is_this_one),

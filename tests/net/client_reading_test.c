@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "net/client_reading.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     const char *text;
@@ -162,7 +163,7 @@ static void stops_where_the_answer_ends(void **state) {
     client_reading_finish(&r);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_in_pieces_of_any_size), cmocka_unit_test(an_early_end_is_an_error),
         cmocka_unit_test(refuses_what_is_not_clear),   cmocka_unit_test(keeps_within_bounds),

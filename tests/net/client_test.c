@@ -9,6 +9,7 @@
 
 #include "net/client.h"
 #include "tests/net/puppet.h"
+#include "tests/runner.h"
 
 enum { CALLS = 200 };
 
@@ -305,7 +306,7 @@ static void reads_urls(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_a_connection),
         cmocka_unit_test(opens_a_new_one_after_each),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/net/host.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 20 };
 static char body[ROOM];
@@ -270,7 +271,7 @@ static void draining_answers_what_is_due(void **state) {
     host_close(h);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_comes_back),
         cmocka_unit_test(any_split_of_a_request_is_the_same_request),

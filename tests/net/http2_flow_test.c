@@ -13,6 +13,7 @@
 
 #include "net/listener.h"
 #include "tests/net/peer.h"
+#include "tests/runner.h"
 
 enum { LONG = 10000, PART = 100000 };
 
@@ -192,7 +193,7 @@ static void calls_end_in_the_middle(void **state) {
     assert_int_equal(sent, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(there_and_back, begin, end),
         cmocka_unit_test_setup_teardown(in_turns, begin, end),

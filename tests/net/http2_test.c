@@ -12,6 +12,7 @@
 
 #include "tests/net/hall.h"
 #include "tests/net/peer.h"
+#include "tests/runner.h"
 
 enum { LONG = 10000 };
 
@@ -385,7 +386,7 @@ static void draining_loses_nothing(void **state) {
     hall_close(h);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_calls),
         cmocka_unit_test(large_bodies_both_ways),

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "tests/net/host.h"
 #include "net/inflate.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 20 };
 static char body[ROOM];
@@ -149,7 +150,7 @@ static void a_bomb_ends_at_the_limit(void **state) {
     host_close(h);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_packed_comes_out_aligned),
         cmocka_unit_test(each_truncation_and_any_addition_is_an_error),

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/net/host.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 16 };
 static char body[ROOM];
@@ -248,7 +249,7 @@ static void nothing_is_left_open(void **state) {
     assert_int_equal(descriptors(), before);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_told_apart),
         cmocka_unit_test(a_port_is_had_by_one),

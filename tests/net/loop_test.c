@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "net/loop.h"
+#include "tests/runner.h"
 
 enum { N_TIMERS = 200, N_POSTERS = 4, N_POSTS = 5000 };
 
@@ -226,7 +227,7 @@ static void it_stops_when_told_before_or_while_it_sleeps(void **state) {
     loop_destroy(NULL);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timers_fire_in_order_and_moved_ones_where_they_are_now),
         cmocka_unit_test(a_timer_that_is_always_due_leaves_room_for_others),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/net/host.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 20 };
 static char body[ROOM];
@@ -250,7 +251,7 @@ static void many_tiny_chunks_take_linear_time(void **state) {
     host_close(h);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_is_refused_and_the_connection_ends),
         cmocka_unit_test(what_is_allowed_passes),

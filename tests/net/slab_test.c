@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "net/slab.h"
+#include "tests/runner.h"
 
 static void promises_cost_nothing_and_bytes_count(void **state) {
     (void)state;
@@ -121,7 +122,7 @@ static void what_is_lent_outlives_the_pool(void **state) {
     slab_pool_close(NULL);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(promises_cost_nothing_and_bytes_count),
         cmocka_unit_test(a_warm_one_that_does_not_fit_is_left_for_a_cold_one),

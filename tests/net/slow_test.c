@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "tests/net/host.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 20, MS = 1000000 };
 static char body[ROOM];
@@ -213,7 +214,7 @@ static void ten_thousand_pipelined_requests_leave_room_for_others(void **state) 
     host_close(h);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drips_end_by_the_clock),
         cmocka_unit_test(who_promises_and_holds_costs_nothing_and_is_ended),

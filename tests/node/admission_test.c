@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "node/admission.h"
+#include "tests/runner.h"
 
 enum { TENANTS = 4, CORES = 2, SECOND = 1000000000 };
 
@@ -153,7 +154,7 @@ static void what_is_kept_stays(void **state) {
     assert_true(t.met[2] * 2e6 > 0.9 * 10.0 * SECOND);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_is_refused_while_there_is_room),
         cmocka_unit_test(a_flood_costs_its_own_tenant),

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "node/background.h"
+#include "tests/runner.h"
 
 typedef struct Burn {
     TimeNs cpu_ns;  // to be spent
@@ -58,7 +59,7 @@ static void errors_come_back(void **state) {
     assert_string_equal(err_why(), "it rained");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_to_its_share),
         cmocka_unit_test(errors_come_back),

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "node/contention.h"
+#include "tests/runner.h"
 
 enum { MOST = 20 };
 
@@ -80,7 +81,7 @@ static void test_slices(void **state) {
     assert_true(small > 0 && small < 0.2 && large > 0.8 && large < 1);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_drop_by_drop),
         cmocka_unit_test(test_nobody_is_cut_for_a_richer_one),

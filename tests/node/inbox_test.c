@@ -9,6 +9,7 @@
 #include <sched.h>
 
 #include "node/inbox.h"
+#include "tests/runner.h"
 
 enum { WRITERS = 3, EACH = 5000, ROOM = 16 };
 
@@ -72,7 +73,7 @@ static void full_is_told(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_is_told),
         cmocka_unit_test(all_arrive_in_order),

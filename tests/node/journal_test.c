@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "node/journal.h"
+#include "tests/runner.h"
 
 typedef struct Seen {
     TimeNs   at[64];
@@ -57,7 +58,7 @@ static void full_loses_and_counts(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drains_by_time),
         cmocka_unit_test(full_loses_and_counts),

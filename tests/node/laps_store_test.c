@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "node/stage.h"
+#include "tests/runner.h"
 
 static char path[] = "/tmp/cotenant_laps_XXXXXX";
 static Host host;
@@ -65,7 +66,7 @@ static void times_are_kept(void **state) {
     assert_true(whole(&o) != first);  // a damaged record is measured anew
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(times_are_kept)};
     return cmocka_run_group_tests(tests, open_host, close_host);
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "tests/node/chaos.h"
 #include "tests/node/tenants.h"
+#include "tests/runner.h"
 
 static TestTenant tiny;
 
@@ -208,7 +209,7 @@ static void requests_that_fail_are_told(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_is_followed),
         cmocka_unit_test(requests_that_fail_are_told),

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "tests/node/served.h"
+#include "tests/runner.h"
 
 enum { TENANTS = 3, CORES = 4, EACH = 40 };
 
@@ -122,7 +123,7 @@ static void keeping_everything_stops_nobody(void **state) {
     run(&seen, of, 2);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_has_more_than_allowed),
         cmocka_unit_test(what_is_kept_is_left),

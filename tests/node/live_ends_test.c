@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "tests/node/served.h"
+#include "tests/runner.h"
 
 static TestTenant tiny;
 
@@ -281,7 +282,7 @@ static void endless_blocks_are_stopped(void **state) {
     tenant_finish(&endless);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_have_a_bound),
         cmocka_unit_test(time_runs_out_by_itself),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/node/served.h"
+#include "tests/runner.h"
 
 enum { TENANTS = 3, THREADS = 2, ROUNDS = 60 };
 
@@ -246,7 +247,7 @@ static void everything_at_once(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_used_again),
         cmocka_unit_test(times_add_up),

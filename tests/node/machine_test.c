@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "node/machine.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -73,7 +74,7 @@ static void test_errors_name_line_and_remedy(void **state) {
     assert_int_equal(machine_load("/nowhere/m.yaml", &arena, &s), ERR_IO);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shipped_ones),
         cmocka_unit_test(test_errors_name_line_and_remedy),

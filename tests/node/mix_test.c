@@ -11,6 +11,7 @@
 
 #include "model/zoo.h"
 #include "node/mix.h"
+#include "tests/runner.h"
 
 static void test_mixes_are_the_papers(void **state) {
     (void)state;
@@ -64,7 +65,7 @@ static void test_unknown_mix(void **state) {
     assert_non_null(strstr(err_why(), "'huge'"));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixes_are_the_papers),
         cmocka_unit_test(test_every_network_is_in_the_zoo),

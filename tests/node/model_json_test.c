@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "node/model_json.h"
+#include "tests/runner.h"
 
 typedef struct Fixture {
     Arena     arena;
@@ -96,7 +97,7 @@ static void test_refuses_what_does_not_fit(void **state) {
     arena_finish(&f.arena);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_comes_back_as_it_was),
         cmocka_unit_test(test_refuses_what_does_not_fit),

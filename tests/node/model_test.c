@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/node/ground.h"
+#include "tests/runner.h"
 
 static double total_ms(const NodeModel *m, const float *table, uint32_t cores, uint32_t level) {
     return (double)node_rest(m, table, 0, node_count(m, cores), level) / 1e6;
@@ -115,7 +116,7 @@ static void test_less_cache_means_more_memory(void **state) {
     stage_close(&s);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables_agree),
         cmocka_unit_test(test_shape_of_published_profile),

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "tests/node/chaos.h"
 #include "tests/node/tenants.h"
+#include "tests/runner.h"
 
 enum { TENANTS = 4, THREADS = 3, EACH = 40, RUN = 150 };
 
@@ -375,7 +376,7 @@ static void hopeless_runs_end_early(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_on_one_core),
         cmocka_unit_test(answers_on_two_cores),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/node/ground.h"
+#include "tests/runner.h"
 
 static NodeResult simulate(Stage *s, const NodeRun *run) {
     NodeResult r;
@@ -281,7 +282,7 @@ static void test_admission_keeps_overload_off(void **state) {
     stage_close(&s);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone_as_in_the_table),
         cmocka_unit_test(test_neighbours_slow_each_other),

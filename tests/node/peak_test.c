@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "node/peak.h"
+#include "tests/runner.h"
 
 typedef struct Curve {  // met falls from 1 to 0 around `at`; a share `noise` is added by chance
     double   at, steep, noise;
@@ -118,7 +119,7 @@ static void test_errors_come_through(void **state) {
     assert_true(rate == 7);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_the_rate_from_either_side),
         cmocka_unit_test(test_noise_moves_the_answer_little),

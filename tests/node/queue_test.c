@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "node/queue.h"
+#include "tests/runner.h"
 
 enum { ROOM = 24, STEPS = 20000 };
 
@@ -91,7 +92,7 @@ static void lists_stay_right(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lists_stay_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

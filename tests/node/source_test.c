@@ -18,6 +18,7 @@
 #include "model/onnx_write.h"
 #include "model/zoo.h"
 #include "node/source.h"
+#include "tests/runner.h"
 
 static char dir[] = "/tmp/cotenant_source_XXXXXX";
 static char file[64];
@@ -131,7 +132,7 @@ static void a_file_that_changes_is_refused(void **state) {
     assert_int_equal(pthread_join(t, NULL), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_known_by_its_hash),
         cmocka_unit_test(what_is_no_file_is_refused),

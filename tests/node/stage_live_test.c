@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "node/background.h"
 #include "node/stage.h"
+#include "tests/runner.h"
 
 static Host  host;
 static Stage first, second;
@@ -123,7 +124,7 @@ static void errors_name_the_network(void **state) {
     assert_non_null(strstr(err_why(), "no_such_network"));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joins_while_others_run),
         cmocka_unit_test(errors_name_the_network),

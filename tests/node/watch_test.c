@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "node/counters.h"
 #include "node/watch.h"
+#include "tests/runner.h"
 
 enum { SAMPLES = 60 };
 
@@ -135,7 +136,7 @@ static void counters_never_fail(void **state) {
     counters_close(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(level_follows_what_is_injected),
         cmocka_unit_test(preempted_samples_say_nothing),

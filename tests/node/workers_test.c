@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "node/workers.h"
+#include "tests/runner.h"
 
 enum { WORKERS = 4, ROUNDS = 300 };
 
@@ -90,7 +91,7 @@ static void on_their_own_cpu(void **state) {
     workers_destroy(NULL);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sleepers),
         cmocka_unit_test(spinners),

@@ -6,6 +6,7 @@
 
 #include "tests/policy/accord_case.h"
 #include "tests/policy/exact.h"
+#include "tests/runner.h"
 
 static AccordCase made, other;
 static uint32_t   claims[CASE_AGENTS], others[CASE_AGENTS];
@@ -316,7 +317,7 @@ static void the_graph_joins_those_who_clash(void **state) {
     free(a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_legal_and_no_worse_than_arbitration),
         cmocka_unit_test(the_same_again_is_the_same),

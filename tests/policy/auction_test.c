@@ -8,6 +8,7 @@
 #include "policy/cluster/auction.h"
 #include "policy/cluster/keys.h"
 #include "tests/policy/exact.h"
+#include "tests/runner.h"
 
 enum { MOST = 48 };
 
@@ -114,7 +115,7 @@ static void equals_are_served_as_well(void **state) {
     free(f.room);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comes_within_its_bound_of_the_optimum),
         cmocka_unit_test(those_who_are_out_and_what_is_not_for_sale_stay_away),

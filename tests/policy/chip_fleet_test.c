@@ -8,6 +8,7 @@
 
 #include "policy/chip/fleet.h"
 #include "tests/policy/chip_sample.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -104,7 +105,7 @@ static void test_heeds_the_memory(void **state) {
     arena_rewind(&arena, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_picks),
         cmocka_unit_test(test_heeds_the_memory),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/policy/chip_sample.h"
+#include "tests/runner.h"
 
 enum { QUICK, LEAN };  // kinds of units
 
@@ -229,7 +230,7 @@ static void test_dream(void **state) {
     arena_rewind(&arena, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fcfs),        cmocka_unit_test(test_edf),
         cmocka_unit_test(test_least_slack), cmocka_unit_test(test_prema),

@@ -8,6 +8,7 @@
 
 #include "policy/chip/magma_search.h"
 #include "tests/policy/chip_sample.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -197,7 +198,7 @@ static void test_breeding_helps(void **state) {
     arena_rewind(&arena, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_against_small_steps),

@@ -9,6 +9,7 @@
 #include "policy/chip/oracle_admit.h"
 #include "policy/chip/oracle_filter.h"
 #include "tests/policy/chip_sample.h"
+#include "tests/runner.h"
 
 enum { MOST = 10 };
 
@@ -141,7 +142,7 @@ static void test_filter(void **state) {
     arena_rewind(&arena, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_kept_holds),
         cmocka_unit_test(test_speed_decides),

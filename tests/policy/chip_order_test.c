@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "policy/chip/order.h"
+#include "tests/runner.h"
 
 enum { MOST = 200 };
 
@@ -70,7 +71,7 @@ static void test_carved(void **state) {
     assert_int_equal(o.n, 1);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_first),
         cmocka_unit_test(test_carved),

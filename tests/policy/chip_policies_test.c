@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/policy/chip_sample.h"
+#include "tests/runner.h"
 
 enum { MAX = 512 };
 
@@ -181,7 +182,7 @@ static void test_names(void **state) {
     assert_null(policies_chip_find("none"));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans_are_legal),
         cmocka_unit_test(test_small_packages),

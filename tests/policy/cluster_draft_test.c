@@ -3,6 +3,7 @@
 #include "tests/policy/cluster_medley.h"
 
 #include "policy/cluster/pack.h"
+#include "tests/runner.h"
 
 enum { JOBS = 400, SERVERS = 4 };
 
@@ -179,7 +180,7 @@ static void test_split_is_good(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wild_drafts),
         cmocka_unit_test(test_split_is_good),

@@ -9,6 +9,7 @@
 #include "cluster/trace.h"
 #include "policy/cluster/fgd_mix.h"
 #include "tests/policy/cluster_sample.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -171,7 +172,7 @@ static void test_published_allocation(void **state) {
     assert_true(part > 94.5 && part < 97);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waste_by_hand),       cmocka_unit_test(test_leaves_what_others_need),
         cmocka_unit_test(test_fills_what_is_begun), cmocka_unit_test(test_passes_or_blocks),

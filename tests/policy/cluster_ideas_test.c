@@ -2,6 +2,7 @@
 #include "tests/policy/cluster_medley.h"
 
 #include "policy/cluster/pack.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -132,7 +133,7 @@ static void test_optimus_levels(void **state) {
     assert_true(seconds(usual.ends[1].finish) == 3000);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_themis_lends),
         cmocka_unit_test(test_themis_auction),

@@ -7,6 +7,7 @@
 
 #include "policy/cluster/muri_match.h"
 #include "tests/policy/cluster_sample.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -196,7 +197,7 @@ static void test_random_traces_end(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lucid_shares_small),
         cmocka_unit_test(test_lucid_limits),

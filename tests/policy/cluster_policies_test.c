@@ -1,6 +1,7 @@
 // What every policy of a cluster promises: on random mixed traces its plans are legal (the engine
 // aborts otherwise), every job ends, and the same seed gives the same bytes.
 #include "tests/policy/cluster_medley.h"
+#include "tests/runner.h"
 
 enum { JOBS = 220 };
 
@@ -75,7 +76,7 @@ static void test_tables(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_all_end),

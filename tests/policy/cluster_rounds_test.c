@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/policy/cluster_sample.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -87,7 +88,7 @@ static void test_synergy_makes_room_for_gangs(void **state) {
     assert_int_equal(r.preemptions, 1);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_gpus_are_filled),
         cmocka_unit_test(test_synergy_levels),

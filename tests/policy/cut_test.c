@@ -9,6 +9,7 @@
 
 #include "policy/node/cut.h"
 #include "tests/policy/sample.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -151,7 +152,7 @@ static void test_extremes(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_extremes),

@@ -6,6 +6,7 @@
 
 #include "learn/weights.h"
 #include "tests/learn/gradient.h"
+#include "tests/runner.h"
 
 enum { ROWS = 3, HIDDEN = 6 };
 
@@ -81,7 +82,7 @@ static void test_weights(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_takes_the_highest_that_can_be),

@@ -4,6 +4,7 @@
 
 #include "contract/pace.h"
 #include "tests/policy/maifs_case.h"
+#include "tests/runner.h"
 
 enum { JOBS = 80, GUESTS = 4, GPUS = 8 };
 
@@ -216,7 +217,7 @@ static void test_believes_what_is(void **state) {
     assert_true(b.shared > 100 && b.sliced > 100);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deals_nearly_best),
         cmocka_unit_test(test_fill_foretells_deal),

@@ -5,6 +5,7 @@
 #include "learn/act.h"
 #include "policy/cluster/maifs_net_int.h"
 #include "tests/learn/gradient.h"
+#include "tests/runner.h"
 
 enum { SERVERS = 5, JOBS = 7, OFFERS = 90, PAIRS = 9, CACHE = 1 << 16 };
 
@@ -345,7 +346,7 @@ static void test_an_empty_cluster_or_queue(void **state) {
     for (uint32_t j = 0; j < JOBS; j++) assert_true(isfinite(scene.u[j]));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_says_nothing_at_first),

@@ -3,6 +3,7 @@
 // bytes; the order of servers does not matter; agents that agree do no worse
 // than by plain arbitration.
 #include "tests/policy/maifs_case.h"
+#include "tests/runner.h"
 
 enum { JOBS = 90 };
 
@@ -262,7 +263,7 @@ static void test_words(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind),
         cmocka_unit_test(test_settings),

@@ -3,6 +3,7 @@
 #include "policy/cluster/offer.h"
 
 #include "tests/policy/maifs_case.h"
+#include "tests/runner.h"
 
 enum { JOBS = 60, ASKS = 8 };
 
@@ -169,7 +170,7 @@ static void test_gain_is_what_changes(void **state) {
     assert_true(seen.beside_off < 0.35);  // nor how others are dealt anew when they get slower
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gain_is_what_changes),
     };

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "policy/node/planaria.h"
+#include "tests/runner.h"
 
 enum { UNITS = 16, MOST = 24 };
 
@@ -112,7 +113,7 @@ static void test_spare(void **state) {
     assert_int_equal(t[1].units, 10);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allotment),
         cmocka_unit_test(test_spare),

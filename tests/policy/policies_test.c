@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/policy/sample.h"
+#include "tests/runner.h"
 
 enum { MAX = 256 };
 
@@ -126,7 +127,7 @@ static void test_names(void **state) {
     assert_null(policies_node_find("none"));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans_are_legal),
         cmocka_unit_test(test_small_machines),

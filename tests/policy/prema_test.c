@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/policy/sample.h"
+#include "tests/runner.h"
 
 static Arena  arena;
 static Sample sample;
@@ -70,7 +71,7 @@ static void test_one_at_a_time(void **state) {
     assert_int_equal(p.policy->decide(p.state, &at.view, plan, 4), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shortest_of_the_candidates),
         cmocka_unit_test(test_one_at_a_time),

@@ -15,6 +15,7 @@
 #include "learn/weights.h"
 #include "policy/chip/relmas_file.h"
 #include "tests/policy/chip_sample.h"
+#include "tests/runner.h"
 
 enum { MAX = 512, HIDDEN = 8 };
 
@@ -315,7 +316,7 @@ static void test_explained(void **state) {
     arena_rewind(&arena, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),     cmocka_unit_test(test_rows_are_bounded),
         cmocka_unit_test(test_log2),      cmocka_unit_test(test_prices),

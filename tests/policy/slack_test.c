@@ -10,6 +10,7 @@
 #include "policy/node/place.h"
 #include "policy/node/queue.h"
 #include "tests/policy/sample.h"
+#include "tests/runner.h"
 
 static Arena  arena;
 static Sample sample;
@@ -185,7 +186,7 @@ static void test_demand(void **state) {
     assert_true(allowed > 300 && allowed < 2700);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refuses_only_the_hopeless),
         cmocka_unit_test(test_starts_who_is_alone),

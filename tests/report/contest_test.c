@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "report/contest.h"
+#include "tests/runner.h"
 
 static double       lat[] = {1, 2, 3};
 static ContestTrial tried[] = {{50, 1}, {120, 0.7}};
@@ -105,7 +106,7 @@ static void test_without_its_baseline_the_first_is_taken(void **state) {
     assert_ptr_equal(contest_baseline(&c, &mixes[0]), &entries[0]);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_has_the_promised_form),
         cmocka_unit_test(test_what_is_unknown_is_null_or_missing),

@@ -1,4 +1,5 @@
 #include "report/league.h"
+#include "tests/runner.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -179,7 +180,7 @@ static void one_seed_has_no_interval(void **state) {
     json_decref(doc);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ratios_go_seed_by_seed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rivals_know_no_more, set_up, tear_down),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "report/match.h"
+#include "tests/runner.h"
 
 enum { TRACES = 3, CELLS = 4, ENTRIES = 4 };
 
@@ -270,7 +271,7 @@ static void test_the_page_has_the_figures(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         TEST(test_the_best_baseline_neither_sees_ahead_nor_is_the_champion),
         TEST(test_margins_are_paired_by_trace),

@@ -11,6 +11,7 @@
 
 #include "report/asset.h"
 #include "report/page.h"
+#include "tests/runner.h"
 
 static char  *text;
 static size_t text_len;
@@ -159,7 +160,7 @@ static void test_a_full_disk_is_reported(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_escaped),
         cmocka_unit_test(test_a_page_with_charts_is_complete),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "report/timeline.h"
+#include "tests/runner.h"
 
 static const char *const tenants[] = {"resnet \"50\"", "bert"};
 
@@ -215,7 +216,7 @@ static void test_file_that_refuses(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_are_slices_on_their_cores),
         cmocka_unit_test(test_every_core_has_a_track),

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/setting_value.h"
 #include "serve/config.h"
+#include "tests/runner.h"
 
 static void line_of(const Setting *row, char *out, size_t size) {
     char        value[96], range[96] = "text";
@@ -59,7 +60,7 @@ static void test_documented(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_documented)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

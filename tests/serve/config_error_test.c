@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/serve/config_scene.h"
+#include "tests/runner.h"
 
 typedef struct Wrong {
     const char *yaml, *says;  // after the name of the file where it begins with ':'
@@ -190,7 +191,7 @@ static void test_large(void **state) {
     free(text);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong),   cmocka_unit_test(test_flags_and_environment),
         cmocka_unit_test(test_allowed), cmocka_unit_test(test_all_at_once),

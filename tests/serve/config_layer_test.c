@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/serve/config_scene.h"
+#include "tests/runner.h"
 
 static ConfigScene x;
 
@@ -186,7 +187,7 @@ static void test_names(void **state) {
     assert_false(config_name_ok("a\0b", 3));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),

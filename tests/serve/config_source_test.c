@@ -14,6 +14,7 @@
 
 #include "tests/serve/config_scene.h"
 #include "serve/pbtxt.h"
+#include "tests/runner.h"
 
 static ConfigScene x;
 
@@ -263,7 +264,7 @@ static void test_version_of_a_folder(void **state) {
     assert_non_null(strstr(err_why(), "cotenant.yaml:1: model m has no version 3"));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_repository, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sorted, setup, teardown),

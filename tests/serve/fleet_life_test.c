@@ -4,6 +4,7 @@
 #include <pthread.h>  // the loader and the engine have threads: the thread sanitizer runs this
 
 #include "tests/serve/fleet_files.h"
+#include "tests/runner.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -286,7 +287,7 @@ static void unloading_gives_memory_back(void **state) {
     assert_true(loaded > before + SOME);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_new_version_takes_over, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(a_new_file_takes_over, open_ground, close_ground),

@@ -2,6 +2,7 @@
 #include "tests/serve/fleet_ground.h"
 
 #include "tests/serve/fleet_files.h"
+#include "tests/runner.h"
 
 static Ground g;
 
@@ -193,7 +194,7 @@ static void a_class_says_how_far_the_deadline_is(void **state) {
     assert_int_equal(ground_find(&g, "c", NULL)->target_ns, 200000000);
 }
 
-int main(void) {
+TEST_MAIN() {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_ground, close_ground)
     const struct CMUnitTest tests[] = {
         TEST(nothing_of_it_can_be_compiled),

@@ -2,6 +2,7 @@
 #include "tests/serve/fleet_ground.h"
 
 #include "tests/serve/fleet_files.h"
+#include "tests/runner.h"
 
 static Ground g;
 
@@ -118,7 +119,7 @@ static void failures_lead_to_quarantine(void **state) {
     assert_int_equal(s->quarantined, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_are_tuned, open_ground, close_ground),
         cmocka_unit_test_setup_teardown(several_are_ready, open_ground, close_ground),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "serve/grpc_int.h"
+#include "tests/runner.h"
 
 static uint32_t unframe(const char *bytes, size_t len, Str *m) {
     const char *why = NULL;
@@ -66,7 +67,7 @@ static void texts(void **state) {
     assert_string_equal(small, "%0A%0A");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_message),
         cmocka_unit_test(timeouts),

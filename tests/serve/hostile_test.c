@@ -10,6 +10,7 @@
 #include "model/onnx_write.h"
 #include "model/zoo.h"
 #include "node/stage.h"
+#include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data/*/*/model.onnx"
 
@@ -301,7 +302,7 @@ static void long_graphs_are_staged(void **state) {
     if (e != ERR_OK) fail_msg("%s", err_why());
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_of_the_zoo),    cmocka_unit_test(cases_of_the_suite),
         cmocka_unit_test(operators_are_refused),  cmocka_unit_test(scales_are_bounded),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "serve/infer.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     Arena          a;
@@ -187,7 +188,7 @@ static void test_the_same_input_twice(void **state) {  // B7
     drop(&c);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_that_do_not_agree),
         cmocka_unit_test(test_both_kinds_of_data),

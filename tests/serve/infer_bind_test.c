@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "serve/infer.h"
+#include "tests/runner.h"
 
 static const InferSlot ins[] = {
     {.name = "image", .type = {.dtype = DT_F32, .rank = 4, .dims = {DIM_UNKNOWN, 3, 2, 2}}},
@@ -188,7 +189,7 @@ static void test_type_names(void **state) {
     assert_int_equal(infer_dtype((Str){NULL, 0}), DT_NONE);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_misfits),

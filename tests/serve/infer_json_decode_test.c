@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "serve/infer.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 26 };
 static Arena arena;
@@ -357,7 +358,7 @@ static int end(void **state) {
     return 0;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_keys),

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "net/exchange.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     Arena          a;
@@ -109,7 +110,7 @@ static void test_answer(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_request_of_the_reference),
         cmocka_unit_test(test_binary_request),

@@ -1,5 +1,6 @@
 // Answers of gRPC, read back by protobuf-c.
 #include "tests/serve/proto_numbers.h"
+#include "tests/runner.h"
 
 static Response *encode(const InferAnswer *a, bool raw, uint32_t *n_pieces) {
     struct iovec pieces[EXCHANGE_PIECES];
@@ -134,7 +135,7 @@ static void answers_raw_strings(void **state) {
     inference__model_infer_response__free_unpacked(r, NULL);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_typed, begin, finish),
         cmocka_unit_test_setup_teardown(answers_raw, begin, finish),

@@ -1,5 +1,6 @@
 // gRPC's inference messages against protobuf-c: it packs what we read, and reads what we pack.
 #include "tests/serve/proto_numbers.h"
+#include "tests/runner.h"
 
 // The message in a block of exactly its size, from malloc.
 static unsigned char *pack(const Request *r, size_t *len) {
@@ -286,7 +287,7 @@ static void parts_add_up(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(typed_contents, begin, finish),
         cmocka_unit_test_setup_teardown(raw_contents, begin, finish),

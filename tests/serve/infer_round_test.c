@@ -16,6 +16,7 @@
 #include "net/exchange.h"
 #include "serve/infer.h"
 #include "serve/scan.h"
+#include "tests/runner.h"
 
 enum { ROOM = 1 << 24, TEXT = 1 << 20 };
 static Arena arena;
@@ -287,7 +288,7 @@ static int end(void **state) {
     return 0;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tensors_come_back),
         cmocka_unit_test(test_answers_that_cannot_be),

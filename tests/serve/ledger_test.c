@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "serve/ledger.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -142,7 +143,7 @@ static void test_explains(void **state) {
     arena_finish(&tiny);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_what_the_ring_holds),
         cmocka_unit_test(test_newest_of_one_id),

@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "serve/logger.h"
+#include "tests/runner.h"
 
 enum { ENOUGH_S = 10 };
 static const TimeNs enough = ENOUGH_S * INT64_C(1000000000);
@@ -221,7 +222,7 @@ static void test_threads(void **state) {
     assert_int_equal(c.suppressed, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_writes_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rate, setup, teardown),

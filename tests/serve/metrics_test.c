@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "tests/serve/exposition.h"
 #include "serve/metrics.h"
+#include "tests/runner.h"
 
 enum { MS = 1000000 };
 
@@ -297,7 +298,7 @@ static void test_no_room(void **state) {
     metrics_destroy(m);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_any_traffic),

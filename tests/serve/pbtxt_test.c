@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "serve/pbtxt.h"
+#include "tests/runner.h"
 
 static Arena a;
 
@@ -245,7 +246,7 @@ static void test_memory(void **state) {
     assert_int_equal(last, ERR_OK);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),    cmocka_unit_test(test_empty),
         cmocka_unit_test(test_delay),    cmocka_unit_test(test_parameters),

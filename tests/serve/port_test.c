@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "serve/port.h"
+#include "tests/runner.h"
 
 static InferSlot input, output;
 
@@ -79,7 +80,7 @@ static void test_graph(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees),
         cmocka_unit_test(test_contradicts),

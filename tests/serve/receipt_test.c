@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "serve/receipt.h"
+#include "tests/runner.h"
 
 enum { MS = 1000000 };
 
@@ -181,7 +182,7 @@ static void test_empty(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_in_time),

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "serve/route.h"
+#include "tests/runner.h"
 
 typedef struct Case {
     const char *method, *path;
@@ -118,7 +119,7 @@ static void queries(void **state) {
     assert_int_equal(route_query(text_of("n=99999999999999999999"), "n", 7), -1);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(paths), cmocka_unit_test(long_names),
                                        cmocka_unit_test(queries)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "serve/shortest.h"
+#include "tests/runner.h"
 
 enum { TEXT = 20000 };
 
@@ -399,7 +400,7 @@ static void test_depth(void **state) {
     free(text);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_numbers), cmocka_unit_test(test_odd_numbers),
         cmocka_unit_test(test_no_numbers),     cmocka_unit_test(test_whole_numbers_by_range),

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "serve/sheet.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -109,7 +110,7 @@ static void test_limits(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_text),
         cmocka_unit_test(test_numbers),

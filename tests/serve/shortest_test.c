@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "tests/runner.h"
 
 static float float_of(uint32_t bits) {
     float f;
@@ -135,7 +136,7 @@ static void test_doubles_read_back(void **state) {
     }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_some_texts),
         cmocka_unit_test(test_floats_read_back),

@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "serve/trace.h"
+#include "tests/runner.h"
 
 static Ground      g;
 static const char *names[64];
@@ -143,7 +144,7 @@ static void no_address_space(void **state) {
     assert_null(t);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shows_requests_and_blocks),
         cmocka_unit_test(is_bounded),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "serve/wire.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -165,7 +166,7 @@ static void groups_are_passed_over(void **state) {
     assert_int_equal(n, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_what_it_wrote, begin, finish),
         cmocka_unit_test_setup_teardown(messages_nest, begin, finish),

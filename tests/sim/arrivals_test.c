@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "sim/arrivals.h"
+#include "tests/runner.h"
 
 enum { N = 200000 };
 
@@ -123,7 +124,7 @@ static void test_bursts(void **state) {
                      ERR_ARG);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rate_and_shares), cmocka_unit_test(test_is_poisson),
         cmocka_unit_test(test_seed_decides),    cmocka_unit_test(test_refuses_nonsense),

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "sim/heap.h"
+#include "tests/runner.h"
 
 enum { N = 2000 };
 
@@ -50,7 +51,7 @@ static void test_put_and_taken_by_turns(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_time_then_in_order),
         cmocka_unit_test(test_put_and_taken_by_turns),

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "sim/record.h"
+#include "tests/runner.h"
 
 static Arena arena;
 
@@ -131,7 +132,7 @@ static void test_a_sink_may_be_nothing(void **state) {
     assert_string_equal(outcome_name(OUTCOME_LATE), "late");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_errors_name_the_line),

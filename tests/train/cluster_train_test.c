@@ -16,6 +16,7 @@
 #include "train/drl_pupil.h"
 #include "train/maifs_episode.h"
 #include "train/maifs_pupil.h"
+#include "tests/runner.h"
 
 static const ClusterPlan tiny = {.generations = {1, 1, 1},
                                  .episodes = 2,
@@ -230,7 +231,7 @@ static void test_plan(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_resumed),

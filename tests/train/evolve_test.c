@@ -1,5 +1,6 @@
 // Evolution finds the top of a hill that it only ever measures, whatever the threads.
 #include "train/evolve.h"
+#include "tests/runner.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void test_a_run_that_fails_ends_it(void **state) {
     arena_finish(&a);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_climbs),
         cmocka_unit_test(test_a_run_that_fails_ends_it),

@@ -3,6 +3,7 @@
 #include "train/maifs_q.h"
 
 #include "tests/learn/gradient.h"
+#include "tests/runner.h"
 
 enum { SERVERS = 2, JOBS = 2, MOST = 64 };
 
@@ -231,7 +232,7 @@ static void test_threads(void **state) {
     team_destroy(team);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_learns_a_game_of_coordination),
         cmocka_unit_test(test_learns_what_offers_are_worth),

@@ -13,6 +13,7 @@
 
 #include "policy/policies.h"
 #include "train/relmas_train.h"
+#include "tests/runner.h"
 
 enum { HIDDEN = 6 };
 
@@ -159,7 +160,7 @@ static void test_plan(void **state) {
         }
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads), cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_learns),  cmocka_unit_test(test_draws),
