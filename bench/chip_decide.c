@@ -12,18 +12,18 @@
 enum { POLICIES = 32, MOMENTS = 16, ROUNDS = 120, READY = 64, MAX = 512 };
 
 static double decide_ns(const ChipSamplePolicy *p, const ChipView *v, ChipAction *plan) {
-    TimeNs   start = clock_now(clock_steady());
+    TimeNs   start = clock_now(clock_monotonic());
     uint32_t n = p->policy->decide(p->state, v, plan, MAX);
-    TimeNs   end = clock_now(clock_steady());
+    TimeNs   end = clock_now(clock_monotonic());
     return (double)(end - start) + (n > MAX ? 1 : 0);
 }
 
 static double think_ns(const ChipSamplePolicy *p, const ChipView *v) {
-    ChipCharge charge = {0};
-    TimeNs     start = clock_now(clock_steady());
-    p->policy->think(p->state, v, &charge);
-    TimeNs end = clock_now(clock_steady());
-    p->policy->adopt(p->state);
+    ChipPlanCost cost = {0};
+    TimeNs       start = clock_now(clock_monotonic());
+    p->policy->plan(p->state, v, &cost);
+    TimeNs end = clock_now(clock_monotonic());
+    p->policy->commit(p->state);
     return (double)(end - start);
 }
 
@@ -59,7 +59,7 @@ int main(void) {
         for (uint32_t p = 0; p < n_policies; p++)
             for (uint32_t i = 0; i < MOMENTS; i++) {
                 size_t at = p * n + round * MOMENTS + i;
-                if (policies[p].policy->think != NULL)
+                if (policies[p].policy->plan != NULL)
                     thought[at] = think_ns(&policies[p], &moments[i].view);
                 decided[at] = decide_ns(&policies[p], &moments[i].view, plan);
             }
@@ -67,8 +67,7 @@ int main(void) {
     for (uint32_t p = 0; p < n_policies; p++) {
         const ChipPolicy *policy = policies[p].policy;
         if (print_row(&arena, policy->name, "decides", decided + p * n) != 0) return 1;
-        if (policy->think != NULL &&
-            print_row(&arena, policy->name, "thinks", thought + p * n) != 0)
+        if (policy->plan != NULL && print_row(&arena, policy->name, "thinks", thought + p * n) != 0)
             return 1;
     }
     arena_finish(&arena);

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "chip/stage.h"
+#include "chip/chip_scenario.h"
 #include "policy/policies.h"
-#include "tests/chip/yard.h"
+#include "tests/chip/test_package.h"
 
 enum { ROUNDS = 5 };
 
@@ -30,7 +30,7 @@ static double rate(const ChipRun *run, Arena *a) {
 
 static double decide_ns(ChipRun run, Arena *a) {
     size_t     mark = a->used;
-    Clock      clock = clock_steady();
+    Clock      clock = clock_monotonic();
     ChipResult r;
     run.clock = &clock;
     if (chip_simulate(&run, a, &r) != ERR_OK) exit(1);
@@ -48,15 +48,16 @@ static void *default_settings(const ChipPolicy *p, Arena *a) {
 
 static void measure(const char *package, const char *mix, const ChipPolicy *p, double load,
                     ChipSharing sharing, Arena *a) {
-    StageOptions o = {.package = package, .workload = mix, .sharing = sharing};
-    StageTraffic t = {.load = load, .requests = 10000, .seed = 1};
-    Stage        s;
-    ChipTrace    trace;
-    if (stage_open(&o, a, &s) != ERR_OK || stage_trace(&s, &t, a, &trace) != ERR_OK) {
+    ChipScenarioOptions o = {.package = package, .workload = mix, .sharing = sharing};
+    ChipTraffic         t = {.load = load, .requests = 10000, .seed = 1};
+    ChipScenario        s;
+    ChipTrace           trace;
+    if (chip_scenario_open(&o, a, &s) != ERR_OK ||
+        chip_scenario_trace(&s, &t, a, &trace) != ERR_OK) {
         fprintf(stderr, "%s\n", err_why());
         exit(1);
     }
-    ChipRun run = stage_run(&s, trace);
+    ChipRun run = chip_scenario_run(&s, trace);
     run.policy = p;
     run.settings = default_settings(p, a);
     printf("%-6s %-6s %-12s %5.2f %-7s %10.0f %8.0f\n", s.package.name, mix, p->name, load,
@@ -73,9 +74,9 @@ int main(void) {
            "layers/s", "policy ns");
     for (int p = 0; packages[p] != NULL; p++)
         for (int m = 0; mixes[m] != NULL; m++) {
-            measure(packages[p], mixes[m], &yard_fcfs, 0.7, CHIP_EQUAL, &a);
-            measure(packages[p], mixes[m], &yard_fcfs, 0.7, CHIP_MAX_MIN, &a);
-            measure(packages[p], mixes[m], &yard_fcfs, 1.5, CHIP_EQUAL, &a);
+            measure(packages[p], mixes[m], &test_package_fcfs, 0.7, CHIP_EQUAL, &a);
+            measure(packages[p], mixes[m], &test_package_fcfs, 0.7, CHIP_MAX_MIN, &a);
+            measure(packages[p], mixes[m], &test_package_fcfs, 1.5, CHIP_EQUAL, &a);
             measure(packages[p], mixes[m], edf, 0.7, CHIP_EQUAL, &a);
         }
     arena_finish(&a);

@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/setting_value.h"
-#include "chip/stage.h"
+#include "base/settings.h"
+#include "chip/chip_scenario.h"
 #include "policy/policies.h"
 
 enum { CELLS = 64, ROWS = 32 };
 
 typedef struct Cell {
-    const char *package, *workload;
-    double      load, bandwidth;
-    Stage       stage;
-    ChipTrace   trace;
-    const void *loaded;
-    double      sla;  // with the settings tried last
+    const char  *package, *workload;
+    double       load, bandwidth;
+    ChipScenario stage;
+    ChipTrace    trace;
+    const void  *loaded;
+    double       sla;  // with the settings tried last
 } Cell;
 
 typedef struct Tune {
@@ -43,12 +43,12 @@ static void fail(Err e) {
 
 static void add_cell(Tune *t, const char *package, const char *workload, double load,
                      double bandwidth) {
-    Cell        *c = &t->cells[t->n_cells];
-    StageOptions o = {.package = package, .workload = workload, .bandwidth = bandwidth};
-    StageTraffic traffic = {.load = load, .requests = t->requests, .seed = 1 + t->n_cells * 7 % 99};
+    Cell               *c = &t->cells[t->n_cells];
+    ChipScenarioOptions o = {.package = package, .workload = workload, .bandwidth = bandwidth};
+    ChipTraffic traffic = {.load = load, .requests = t->requests, .seed = 1 + t->n_cells * 7 % 99};
     *c = (Cell){.package = package, .workload = workload, .load = load, .bandwidth = bandwidth};
-    fail(stage_open(&o, &t->arena, &c->stage));
-    fail(stage_trace(&c->stage, &traffic, &t->arena, &c->trace));
+    fail(chip_scenario_open(&o, &t->arena, &c->stage));
+    fail(chip_scenario_trace(&c->stage, &traffic, &t->arena, &c->trace));
     t->n_cells++;
 }
 
@@ -68,7 +68,7 @@ static double run_cell(Tune *t, Cell *c) {
     ChipResult  r;
     ChipSummary s;
     size_t      mark = t->arena.used;
-    ChipRun     run = stage_run(&c->stage, c->trace);
+    ChipRun     run = chip_scenario_run(&c->stage, c->trace);
     run.policy = t->policy;
     run.settings = t->with.values;
     run.seed = 1;

@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cluster/assign.h"
-#include "cluster/profile.h"
-#include "cluster/run.h"
-#include "cluster/synth.h"
-#include "cluster/trace.h"
+#include "cluster/profile/class_assignment.h"
+#include "cluster/profile/profiles.h"
+#include "cluster/sim/cluster_run.h"
+#include "cluster/trace/synth.h"
+#include "cluster/trace/job_trace.h"
 #include "policy/policies.h"
 
 enum { PHILLY = 82247, MILLION = 1000000 };
@@ -45,7 +45,7 @@ static double resident_kib(void) {
 static JobList jobs_of(const Row *x, Arena *a) {
     JobList l;
     if (x->trace != NULL) {
-        must(trace_read(x->trace, "philly", &(TraceOptions){0}, a, &l));
+        must(trace_read(x->trace, "philly", &(JobTraceOptions){0}, a, &l));
         return l;
     }
     SynthSettings s;
@@ -68,7 +68,7 @@ static void choose(ClusterRun *run, const char *policy, Arena *a) {
         settings_default(&s);
         run->settings = s.values;
     }
-    must(cluster_rules("own", p, &run->rules));
+    must(cluster_sim_params("own", p, &run->params));
     must(cluster_setup(run, a, &setup));
     if (p->load != NULL) must(p->load(&setup, run->settings, a, &run->loaded));
 }
@@ -77,17 +77,17 @@ static void measure(const Row *x) {
     Arena           a, fresh;
     ServerList      servers;
     ClusterProfiles profiles;
-    Assign          classes;
+    ClassAssignment classes;
     ClusterResult   r;
-    Clock           steady = clock_steady();
+    Clock           steady = clock_monotonic();
     must(arena_init(&a, (size_t)1 << 36));
     must(arena_init(&fresh, (size_t)1 << 36));
     JobList l = jobs_of(x, &a);
-    must(server_list_equal(x->servers, &(Server){.gpus = 8, .gpu_type = ""}, &a, &servers));
+    must(server_list_equal(x->servers, &(ServerSpec){.gpus = 8, .gpu_type = ""}, &a, &servers));
     ClusterRun run = {.jobs = &l, .servers = &servers, .seed = 1, .clock = &steady};
     if (x->classes) {
         must(profile_load(NULL, &a, &profiles));
-        must(assign_classes(&profiles, &l, NULL, (Rng){1}, &a, &classes));
+        must(class_assignment_draw(&profiles, &l, NULL, (Rng){1}, &a, &classes));
         run.profiles = &profiles;
         run.class_of = classes.class_of;
     }

@@ -10,25 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/setting_value.h"
-#include "cluster/run.h"
-#include "cluster/scene.h"
+#include "base/settings.h"
+#include "cluster/sim/cluster_run.h"
+#include "cluster/cluster_scenario.h"
 #include "policy/policies.h"
 
 enum { SCENES = 8, SEEDS = 32, ROWS = 32 };
 
 typedef struct Cell {
-    const Scene *scene;
-    SceneDraw    draw;
-    double       jct, makespan;              // of the settings tried last
-    double       first_jct, first_makespan;  // of those tried first
+    const ClusterScenario *scene;
+    ClusterScenarioDraw    draw;
+    double                 jct, makespan;              // of the settings tried last
+    double                 first_jct, first_makespan;  // of those tried first
 } Cell;
 
 typedef struct Tune {
     const ClusterPolicy *policy;
     Arena                arena;
     Settings             with;
-    Scene                scenes[SCENES];
+    ClusterScenario      scenes[SCENES];
     Cell                 cells[SCENES * SEEDS];
     uint32_t             n_scenes, n_cells, seeds, first;
     bool                 kept[ROWS], begun;
@@ -44,26 +44,30 @@ static void fail(Err e) {
     exit(1);
 }
 
-static void add_scene(Tune *t, const SceneSpec *spec) {
-    Scene *s = &t->scenes[t->n_scenes++];
-    fail(scene_open(spec, &t->arena, s));
+static void add_scene(Tune *t, const ClusterScenarioSpec *spec) {
+    ClusterScenario *s = &t->scenes[t->n_scenes++];
+    fail(cluster_scenario_open(spec, &t->arena, s));
     for (uint32_t i = 0; i < t->seeds; i++) {
         Cell *c = &t->cells[t->n_cells++];
         c->scene = s;
-        fail(scene_draw(s, t->first + i, &t->arena, &c->draw));
+        fail(cluster_scenario_draw(s, t->first + i, &t->arena, &c->draw));
     }
 }
 
 static void add_scenes(Tune *t, const char *trace) {
-    add_scene(t, &(SceneSpec){.trace = "synth:philly_small", .servers = "8", .max_s = SCENE_MAX_S});
-    add_scene(t, &(SceneSpec){.trace = "synth:openb_small", .servers = "6", .max_s = SCENE_MAX_S});
+    add_scene(t, &(ClusterScenarioSpec){.trace = "synth:philly_small",
+                                        .servers = "8",
+                                        .max_s = CLUSTER_SCENARIO_MAX_S});
+    add_scene(t, &(ClusterScenarioSpec){.trace = "synth:openb_small",
+                                        .servers = "6",
+                                        .max_s = CLUSTER_SCENARIO_MAX_S});
     if (trace == NULL) return;
-    add_scene(t, &(SceneSpec){.trace = trace,
-                              .servers = "8",
-                              .jobs = SCENE_JOBS,
-                              .load = 1.0,
-                              .max_s = SCENE_MAX_S,
-                              .options = {.window = {.known = true}}});
+    add_scene(t, &(ClusterScenarioSpec){.trace = trace,
+                                        .servers = "8",
+                                        .jobs = CLUSTER_SCENARIO_JOBS,
+                                        .load = 1.0,
+                                        .max_s = CLUSTER_SCENARIO_MAX_S,
+                                        .options = {.window = {.known = true}}});
 }
 
 static bool run_cell(Tune *t, Cell *c) {
@@ -79,7 +83,7 @@ static bool run_cell(Tune *t, Cell *c) {
                           .settings = t->with.values,
                           .knows = t->policy->knows,
                           .seed = 1};
-    fail(cluster_rules("own", t->policy, &run.rules));
+    fail(cluster_sim_params("own", t->policy, &run.params));
     fail(cluster_setup(&run, &t->arena, &setup));
     bool takes = t->policy->load == NULL ||
                  t->policy->load(&setup, run.settings, &t->arena, &run.loaded) == ERR_OK;
@@ -282,7 +286,8 @@ int main(int argc, char **argv) {
         else if (!choose(&t, argv[i]))
             fail(settings_set(&t.with, argv[i]));
     }
-    if (t.seeds < 1 || t.seeds > SEEDS || t.first < 1 || t.first + t.seeds > SCENE_MEASURE) {
+    if (t.seeds < 1 || t.seeds > SEEDS || t.first < 1 ||
+        t.first + t.seeds > CLUSTER_SCENARIO_MEASURE) {
         fprintf(stderr, "seeds are chosen from 1 to 99, %d at most\n", SEEDS);
         return 2;
     }

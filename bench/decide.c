@@ -6,30 +6,30 @@
 
 #include "base/clock.h"
 #include "base/stats.h"
-#include "tests/policy/sample.h"
+#include "tests/policy/node_sample.h"
 
 enum { POLICIES = 16, MOMENTS = 16, ROUNDS = 240, WAITING = 100, MAX = 512 };
 
-static double decide_ns(const SamplePolicy *p, const NodeView *v, NodeAction *plan) {
-    TimeNs   start = clock_now(clock_steady());
+static double decide_ns(const NodeSamplePolicy *p, const NodeView *v, NodeAction *plan) {
+    TimeNs   start = clock_now(clock_monotonic());
     uint32_t n = p->policy->decide(p->state, v, plan, MAX);
-    TimeNs   end = clock_now(clock_steady());
+    TimeNs   end = clock_now(clock_monotonic());
     return (double)(end - start) + (n > MAX ? 1 : 0);
 }
 
 int main(void) {
     Arena arena;
     if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return 1;
-    Rng    rng = {1};
-    Sample s;
-    sample_init(&s, &arena, &rng, 64);
-    SamplePolicy policies[POLICIES];
-    uint32_t     n_policies = 0;
+    Rng        rng = {1};
+    NodeSample s;
+    node_sample_init(&s, &arena, &rng, 64);
+    NodeSamplePolicy policies[POLICIES];
+    uint32_t         n_policies = 0;
     for (; policies_node_at(n_policies) != NULL && n_policies < POLICIES; n_policies++)
-        policies[n_policies] = sample_policy(&s, &arena, policies_node_at(n_policies));
-    SampleView moments[MOMENTS];
+        policies[n_policies] = node_sample_policy(&s, &arena, policies_node_at(n_policies));
+    NodeSampleView moments[MOMENTS];
     for (uint32_t i = 0; i < MOMENTS; i++)
-        moments[i] = sample_view(&s, &arena, &rng, WAITING, i % 8);
+        moments[i] = node_sample_view(&s, &arena, &rng, WAITING, i % 8);
     double     *took = arena_new(&arena, double, (size_t)n_policies *ROUNDS *MOMENTS);
     NodeAction *plan = arena_new(&arena, NodeAction, MAX);
     for (uint32_t round = 0; round < ROUNDS; round++)

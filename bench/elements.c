@@ -9,9 +9,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/table.h"
-#include "kernel/chain_map.h"
-#include "kernel/fold_axis.h"
-#include "kernel/rowwise.h"
+#include "kernel/elementwise.h"
+#include "kernel/normalize.h"
 
 enum { BIG = 1 << 23, NEAR = 1024, LEAST_SAMPLES = 5, SAMPLE_NS = 20000, PATIENCE_NS = 10000000 };
 
@@ -24,29 +23,29 @@ typedef struct Bench {
 
 // One thing to measure: `run` goes over `numbers` numbers and moves `bytes` bytes for each.
 typedef struct Job {
-    const char *kind, *name;
-    double      numbers, bytes;
-    Chain       chain;
-    ChainMap    map;
-    Rowwise     row;
-    FoldAxis    fold;
+    const char        *kind, *name;
+    double             numbers, bytes;
+    ElementwiseProgram chain;
+    ElementwisePlan    map;
+    Normalize          row;
+    Reduce             fold;
     void (*run)(const Bench *b, const struct Job *j);
 } Job;
 
 static void run_map(const Bench *b, const Job *j) {
     const float *in[] = {b->x, b->y};
-    chain_map_run(&j->map, b->isa, in, b->z, (Part){0, 1, NULL});
+    ewise_plan_run(&j->map, b->isa, in, b->z, (Part){0, 1, NULL});
 }
 
 static void run_row(const Bench *b, const Job *j) {
-    const bool        scales = j->row.op > ROW_LOG_SOFTMAX && j->row.inner == 1;
-    const RowwiseData d = {
+    const bool          scales = j->row.op > NORMALIZE_LOG_SOFTMAX && j->row.inner == 1;
+    const NormalizeArgs d = {
         .x = b->x, .y = b->z, .scale = scales ? b->y : NULL, .bias = scales ? b->y : NULL};
-    b->isa->rowwise(&j->row, &d, (Part){0, 1, NULL});
+    b->isa->normalize(&j->row, &d, (Part){0, 1, NULL});
 }
 
 static void run_fold(const Bench *b, const Job *j) {
-    b->isa->fold_axis(&j->fold, b->x, b->z, (Part){0, 1, NULL});
+    b->isa->reduce(&j->fold, b->x, b->z, (Part){0, 1, NULL});
 }
 
 // The least time of one run, from samples that are long enough for the clock.
@@ -91,16 +90,17 @@ static bool wanted(const Job *j, int n, char **words) {
 }
 
 // The bounds and parameters suit every operator; the numbers are between -4 and 4.
-static void make_op(const Bench *b, ChainOp op, int64_t n, Job *j) {
+static void make_op(const Bench *b, ElementwiseOp op, int64_t n, Job *j) {
     const Tensor shape = tensor_of(DT_F32, 1, &n, NULL), *args[] = {&shape, &shape};
-    const bool   two = chain_op_operands(op) == 2;
-    *j = (Job){.kind = n == BIG ? "far" : "near", .name = chain_op_name(op), .run = run_map};
+    const bool   two = ewise_op_operands(op) == 2;
+    *j = (Job){.kind = n == BIG ? "far" : "near", .name = ewise_op_name(op), .run = run_map};
     j->numbers = (double)n;
     j->bytes = two ? 12 : 8;
-    j->chain = (Chain){1, two ? 2 : 1, {{.op = (uint8_t)op, .a = CHAIN_ARG, .p = 0.1F, .q = 1}}};
-    j->chain.steps[0].b = two ? CHAIN_ARG + 1 : 0;
+    j->chain = (ElementwiseProgram){
+        1, two ? 2 : 1, {{.op = (uint8_t)op, .a = EWISE_ARG, .p = 0.1F, .q = 1}}};
+    j->chain.steps[0].b = two ? EWISE_ARG + 1 : 0;
     j->chain.steps[0].lo = -128, j->chain.steps[0].hi = 127;
-    chain_map_plain(&j->map, &j->chain, b->isa, &shape, args);
+    ewise_plan_broadcast(&j->map, &j->chain, b->isa, &shape, args);
 }
 
 // A product with an argument that broadcasts.
@@ -126,45 +126,45 @@ static void make_map(const Bench *b, const MapRow *r, Job *j) {
     *j = (Job){.kind = "broadcast", .name = r->name, .run = run_map};
     j->numbers = (double)tensor_count(&y);
     j->bytes = 8 + 4 * (double)tensor_count(&arg) / j->numbers;
-    j->chain = (Chain){1, 2, {{.op = CHAIN_MUL, .a = CHAIN_ARG, .b = CHAIN_ARG + 1}}};
-    chain_map_plain(&j->map, &j->chain, b->isa, &y, args);
+    j->chain = (ElementwiseProgram){1, 2, {{.op = EWISE_MUL, .a = EWISE_ARG, .b = EWISE_ARG + 1}}};
+    ewise_plan_broadcast(&j->map, &j->chain, b->isa, &y, args);
 }
 
 static const struct {
     const char *name;
-    RowOp       op;
+    NormalizeOp op;
     size_t      rows, n, inner;
 } row_rows[] = {
-    {"softmax 1536x128", ROW_SOFTMAX, 1536, 128, 1},
-    {"softmax 197x197", ROW_SOFTMAX, 197, 197, 1},
-    {"softmax 1x1000", ROW_SOFTMAX, 1, 1000, 1},
-    {"softmax 8732x21", ROW_SOFTMAX, 8732, 21, 1},
-    {"softmax 21 of 21x4096", ROW_SOFTMAX, 1, 21, 4096},
-    {"log softmax 1x1000", ROW_LOG_SOFTMAX, 1, 1000, 1},
-    {"layer norm 128x768", ROW_VARIANCE, 128, 768, 1},
-    {"RMS norm 128x768", ROW_RMS, 128, 768, 1},
-    {"L2 norm 512 of 512x1600", ROW_L2, 1, 512, 1600},
+    {"softmax 1536x128", NORMALIZE_SOFTMAX, 1536, 128, 1},
+    {"softmax 197x197", NORMALIZE_SOFTMAX, 197, 197, 1},
+    {"softmax 1x1000", NORMALIZE_SOFTMAX, 1, 1000, 1},
+    {"softmax 8732x21", NORMALIZE_SOFTMAX, 8732, 21, 1},
+    {"softmax 21 of 21x4096", NORMALIZE_SOFTMAX, 1, 21, 4096},
+    {"log softmax 1x1000", NORMALIZE_LOG_SOFTMAX, 1, 1000, 1},
+    {"layer norm 128x768", NORMALIZE_VARIANCE, 128, 768, 1},
+    {"RMS norm 128x768", NORMALIZE_RMS, 128, 768, 1},
+    {"L2 norm 512 of 512x1600", NORMALIZE_L2, 1, 512, 1600},
 };
 
 static const struct {
     const char *name;
-    FoldAxis    fold;
+    Reduce      fold;
 } fold_rows[] = {
-    {"mean 1280x49", {FOLD_MEAN, 1280, 49, 1}},
-    {"mean of blocks 160x49", {FOLD_MEAN, 160, 49, 8}},
-    {"max 1x1000000", {FOLD_MAX, 1, 1000000, 1}},
-    {"sum 1000 of 1000x1000", {FOLD_SUM, 1, 1000, 1000}},
-    {"mean 50176 of 50176x3", {FOLD_MEAN, 1, 50176, 3}},
-    {"log sum exp 100x1000", {FOLD_LOG_SUM_EXP, 100, 1000, 1}},
+    {"mean 1280x49", {REDUCE_MEAN, 1280, 49, 1}},
+    {"mean of blocks 160x49", {REDUCE_MEAN, 160, 49, 8}},
+    {"max 1x1000000", {REDUCE_MAX, 1, 1000000, 1}},
+    {"sum 1000 of 1000x1000", {REDUCE_SUM, 1, 1000, 1000}},
+    {"mean 50176 of 50176x3", {REDUCE_MEAN, 1, 50176, 3}},
+    {"log sum exp 100x1000", {REDUCE_LOG_SUM_EXP, 100, 1000, 1}},
 };
 
 static void bench_ops(const Bench *b, int n, char **words, Table *t) {
     Job j;
-    for (ChainOp op = 0; op < CHAIN_OPS; op++) {
+    for (ElementwiseOp op = 0; op < EWISE_OPS; op++) {
         make_op(b, op, NEAR, &j);
         if (wanted(&j, n, words)) report(b, &j, t);
         make_op(b, op, BIG, &j);
-        if (op <= CHAIN_AFFINE && op != CHAIN_POW && wanted(&j, n, words)) report(b, &j, t);
+        if (op <= EWISE_AFFINE && op != EWISE_POW && wanted(&j, n, words)) report(b, &j, t);
     }
     for (size_t i = 0; i < sizeof map_rows / sizeof *map_rows; i++) {
         make_map(b, &map_rows[i], &j);
@@ -177,13 +177,13 @@ static void bench_rows(const Bench *b, int n, char **words, Table *t) {
         const size_t numbers = row_rows[i].rows * row_rows[i].n * row_rows[i].inner;
         Job          j = {.kind = "rows", .name = row_rows[i].name, .run = run_row};
         j.numbers = (double)numbers, j.bytes = 8;
-        j.row =
-            rowwise_axis(row_rows[i].op, row_rows[i].rows, row_rows[i].n, row_rows[i].inner, 1e-5F);
+        j.row = normalize_axis(row_rows[i].op, row_rows[i].rows, row_rows[i].n, row_rows[i].inner,
+                               1e-5F);
         if (wanted(&j, n, words)) report(b, &j, t);
     }
     for (size_t i = 0; i < sizeof fold_rows / sizeof *fold_rows; i++) {
-        const FoldAxis *f = &fold_rows[i].fold;
-        Job             j = {.kind = "fold", .name = fold_rows[i].name, .run = run_fold};
+        const Reduce *f = &fold_rows[i].fold;
+        Job           j = {.kind = "fold", .name = fold_rows[i].name, .run = run_fold};
         j.numbers = (double)(f->outer * f->n * f->inner), j.bytes = 4;
         j.fold = *f;
         if (wanted(&j, n, words)) report(b, &j, t);
@@ -193,7 +193,7 @@ static void bench_rows(const Bench *b, int n, char **words, Table *t) {
 static Err start(Arena *a, Bench *b) {
     Rng r = {1};
     TRY(isa_choose(&b->isa));
-    b->clock = clock_steady();
+    b->clock = clock_monotonic();
     b->x = arena_try(a, BIG, sizeof *b->x, TENSOR_ALIGN);
     b->y = arena_try(a, BIG, sizeof *b->y, TENSOR_ALIGN);
     b->z = arena_try(a, BIG, sizeof *b->z, TENSOR_ALIGN);

@@ -84,8 +84,8 @@ static int receive(int fd, size_t len) {
 // Rounds of requests on all connections; how many were answered.
 static uint64_t ask(const int *fds, const char *text, size_t len, size_t answer, int at_once) {
     uint64_t done = 0;
-    TimeNs   until = clock_now(clock_steady()) + (TimeNs)SECONDS * 1000000000;
-    while (clock_now(clock_steady()) < until) {
+    TimeNs   until = clock_now(clock_monotonic()) + (TimeNs)SECONDS * 1000000000;
+    while (clock_now(clock_monotonic()) < until) {
         for (int i = 0; i < CONNECTIONS; i++)
             if (send_all(fds[i], text, len * (size_t)at_once) != 0) return 0;
         for (int i = 0; i < CONNECTIONS; i++)
@@ -120,9 +120,9 @@ static int measure(const Row *row) {
         if ((fds[i] = echo_connect(&e)) < 0) return 1;
     if (pthread_create(&thread, NULL, echo_main, &e) != 0) return 1;
     size_t   answer = probe(fds[0], text, len);
-    TimeNs   start = clock_now(clock_steady());
+    TimeNs   start = clock_now(clock_monotonic());
     uint64_t done = ask(fds, text, len, answer, row->at_once);
-    double   seconds = (double)(clock_now(clock_steady()) - start) / 1e9;
+    double   seconds = (double)(clock_now(clock_monotonic()) - start) / 1e9;
     loop_stop(e.loop);
     pthread_join(thread, NULL);
     for (int i = 0; i < CONNECTIONS; i++) close(fds[i]);

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/table.h"
 #include "net/exchange.h"
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 
 enum { NUMBERS = 3 * 224 * 224, ROW = 224, NUMBER_BYTES = 32, REPEATS = 15 };
 
@@ -121,14 +121,14 @@ static void time_memcpy(Bench *b) {
 }
 
 static void time_encode(Bench *b) {
-    const InferSlot slot = {.name = "y"};
-    const Tensor    t = tensor_of(DT_F32, 1, (int64_t[]){NUMBERS}, b->truth);
-    const bool      binary = false;
-    InferAnswer     r = {.model = "m", .slots = &slot, .tensors = &t, .binary = &binary, .n = 1};
-    struct iovec    pieces[EXCHANGE_PIECES];
-    uint32_t        n;
-    size_t          header;
-    TimeNs          begin = clock_now(b->clock);
+    const TensorSpec spec = {.name = "y"};
+    const Tensor     t = tensor_of(DT_F32, 1, (int64_t[]){NUMBERS}, b->truth);
+    const bool       binary = false;
+    InferResponse    r = {.model = "m", .specs = &spec, .tensors = &t, .binary = &binary, .n = 1};
+    struct iovec     pieces[EXCHANGE_PIECES];
+    uint32_t         n;
+    size_t           header;
+    TimeNs           begin = clock_now(b->clock);
     CHECK(infer_json_encode(&r, SIZE_MAX / 2, &b->arena, pieces, &n, &header) == ERR_OK);
     keep_least(&b->ours_ms, ms_since(b, begin));
     arena_rewind(&b->arena, 0);

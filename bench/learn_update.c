@@ -13,22 +13,22 @@ static void fill(Rng *rng, float *x, size_t n) {
 }
 
 static float *filled(Arena *a, Rng *rng, size_t n) {
-    float *x = block_new(a, n).at;
+    float *x = float_vec_new(a, n).at;
     fill(rng, x, n);
     return x;
 }
 
 typedef struct Way {
     const char *name;
-    bool        both_ways, twin, fixed;
+    bool        bidirectional, twin, fixed;
     uint32_t    embed, threads, parts;
 } Way;
 
-static int measure(Arena *a, const DdpgStep *steps, Way way) {
+static int measure(Arena *a, const DdpgTransition *steps, Way way) {
     Team       *team = NULL;
-    Actor       actor = {{FEATURES, way.embed, 64, way.both_ways}, ACTIONS};
-    Critic      critic = {FEATURES, ACTIONS, way.embed, 64, way.both_ways};
-    DdpgOptions o = ddpg_usual(actor, critic);
+    Actor       actor = {{FEATURES, way.embed, 64, way.bidirectional}, ACTIONS};
+    Critic      critic = {FEATURES, ACTIONS, way.embed, 64, way.bidirectional};
+    DdpgOptions o = ddpg_defaults(actor, critic);
     DdpgReport  report;
     o.twin = way.twin;
     o.fixed = way.fixed;
@@ -40,11 +40,11 @@ static int measure(Arena *a, const DdpgStep *steps, Way way) {
     Ddpg  *d = ddpg_create(a, o, 1);
     ddpg_train(d, team, steps, BATCH, &report);
     ddpg_train(d, team, steps, BATCH, &report);
-    TimeNs start = clock_now(clock_steady());
+    TimeNs start = clock_now(clock_monotonic());
     for (uint32_t i = 0; i < ROUNDS; i++) ddpg_train(d, team, steps, BATCH, &report);
-    double seconds = (double)(clock_now(clock_steady()) - start) / 1e9;
+    double seconds = (double)(clock_now(clock_monotonic()) - start) / 1e9;
     printf("%-6s %-5s %-5s embed %2u, %u threads, %2u parts: %7.1f updates/s  %6.2f ms\n", way.name,
-           way.both_ways ? "both" : "one", way.twin ? "twin" : "plain", way.embed, way.threads,
+           way.bidirectional ? "both" : "one", way.twin ? "twin" : "plain", way.embed, way.threads,
            way.parts, ROUNDS / seconds, 1e3 * seconds / ROUNDS);
     arena_rewind(a, mark);
     team_destroy(team);
@@ -52,19 +52,19 @@ static int measure(Arena *a, const DdpgStep *steps, Way way) {
 }
 
 int main(void) {
-    Arena    a;
-    Rng      rng = {1};
-    DdpgStep steps[BATCH];
+    Arena          a;
+    Rng            rng = {1};
+    DdpgTransition steps[BATCH];
     if (arena_init(&a, (size_t)1 << 32) != ERR_OK) return 1;
     for (uint32_t i = 0; i < BATCH; i++)
-        steps[i] = (DdpgStep){.x = filled(&a, &rng, ITEMS * FEATURES),
-                              .action = filled(&a, &rng, ITEMS * ACTIONS),
-                              .next_x = filled(&a, &rng, ITEMS * FEATURES),
-                              .n = ITEMS,
-                              .next_n = ITEMS,
-                              .reward = rng_unit(&rng),
-                              .discount = 0.99f,
-                              .weight = 1};
+        steps[i] = (DdpgTransition){.x = filled(&a, &rng, ITEMS * FEATURES),
+                                    .action = filled(&a, &rng, ITEMS * ACTIONS),
+                                    .next_x = filled(&a, &rng, ITEMS * FEATURES),
+                                    .n = ITEMS,
+                                    .next_n = ITEMS,
+                                    .reward = rng_unit(&rng),
+                                    .discount = 0.99f,
+                                    .weight = 1};
     static const Way ways[] = {
         {"BLAS", false, false, false, 0, 1, 1}, {"BLAS", false, false, false, 0, 1, 4},
         {"fixed", false, false, true, 0, 1, 4}, {"fixed", false, false, true, 0, 2, 4},

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/stats.h"
-#include "cluster/run.h"
-#include "cluster/scene.h"
+#include "cluster/sim/cluster_run.h"
+#include "cluster/cluster_scenario.h"
 #include "policy/policies.h"
 
 enum { QUEUED = 64, MOST = 1 << 16 };
@@ -50,19 +50,19 @@ static Err settings_of(const ClusterPolicy *p, Arena *a, const char *weights, co
 
 static Err measure(uint32_t servers, uint32_t decisions, const char *weights, Arena *a) {
     const ClusterPolicy *p = policies_cluster_find("maifs");
-    SceneSpec            spec = {.trace = "synth:philly_small",
+    ClusterScenarioSpec  spec = {.trace = "synth:philly_small",
                                  .servers = arena_printf(a, "%" PRIu32, servers),
                                  .jobs = 14 * servers,
                                  .load = 1e6,
-                                 .max_s = SCENE_MAX_S};
+                                 .max_s = CLUSTER_SCENARIO_MAX_S};
     ClusterPolicy        wrapped = *p;
     ClusterResult        r;
     ClusterSetup         setup;
-    Scene                scene;
-    SceneDraw            draw;
+    ClusterScenario      scene;
+    ClusterScenarioDraw  draw;
     double              *sorted;
-    TRY(scene_open(&spec, a, &scene));
-    TRY(scene_draw(&scene, 1, a, &draw));
+    TRY(cluster_scenario_open(&spec, a, &scene));
+    TRY(cluster_scenario_draw(&scene, 1, a, &draw));
     wrapped.decide = decide;
     timed.policy = p;
     timed.n = 0;
@@ -75,7 +75,7 @@ static Err measure(uint32_t servers, uint32_t decisions, const char *weights, Ar
                       .policy = &wrapped,
                       .knows = p->knows,
                       .seed = 1};
-    TRY(cluster_rules("own", p, &run.rules));
+    TRY(cluster_sim_params("own", p, &run.params));
     TRY(settings_of(p, a, weights, &run.settings));
     TRY(cluster_setup(&run, a, &setup));
     TRY(p->load(&setup, run.settings, a, &run.loaded));

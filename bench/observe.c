@@ -3,16 +3,16 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "serve/ledger.h"
-#include "serve/logger.h"
-#include "serve/metrics.h"
+#include "serve/observe/request_history.h"
+#include "serve/observe/logger.h"
+#include "serve/observe/metrics.h"
 
 enum { REQUESTS = 200000, SCRAPES = 20, MODELS = 1000 };
 
 static char names[MODELS][16];
 
 static Receipt late(uint32_t i) {
-    Receipt r = {.seat = i % MODELS,
+    Receipt r = {.slot = i % MODELS,
                  .model = names[i % MODELS],
                  .version = "1",
                  .arrived = 1000000,
@@ -44,9 +44,9 @@ static void tell(const char *what, TimeNs start, uint32_t n) {
 }
 
 static Err notes(Metrics *m) {
-    Ledger *l = NULL;
-    Logger *g = NULL;
-    TRY(ledger_create(&l, 4096));
+    RequestHistory *l = NULL;
+    Logger         *g = NULL;
+    TRY(request_history_create(&l, 4096));
     TRY(logger_create(&g, &(LoggerOptions){.file = "/dev/null"}));
     TimeNs start = used();
     for (uint32_t i = 0; i < REQUESTS; i++) {
@@ -57,9 +57,9 @@ static Err notes(Metrics *m) {
     start = used();
     for (uint32_t i = 0; i < REQUESTS; i++) {
         Receipt r = late(i);
-        ledger_note(l, &r);
+        request_history_add(l, &r);
     }
-    tell("ledger, one request", start, REQUESTS);
+    tell("history, one request", start, REQUESTS);
     start = used();
     for (uint32_t i = 0; i < REQUESTS; i++) {
         Receipt r = late(i);
@@ -71,7 +71,7 @@ static Err notes(Metrics *m) {
         log_with(logger_log(g), LOG_INFO, "request", log_text("id", "r-1"), log_real("ms", 1.25));
     tell("log line beyond the rate", start, REQUESTS);
     logger_destroy(g);
-    ledger_destroy(l);
+    request_history_destroy(l);
     return ERR_OK;
 }
 
@@ -81,7 +81,7 @@ static Err scrapes(uint32_t models, Arena *a) {
     Str        text = {0};
     char       what[64];
     TRY(metrics_create(&m, true));
-    for (uint32_t i = 0; i < models; i++) metrics_seat(m, i, names[i], "1", 50000000, 99);
+    for (uint32_t i = 0; i < models; i++) metrics_register(m, i, names[i], "1", 50000000, 99);
     TimeNs start = used();
     for (int i = 0; i < SCRAPES; i++) {
         arena_rewind(a, 0);
@@ -98,7 +98,7 @@ static Err measure(Arena *a) {
     TRY(metrics_create(&m, false));
     for (uint32_t i = 0; i < MODELS; i++) {
         (void)snprintf(names[i], sizeof names[i], "model%" PRIu32, i);
-        metrics_seat(m, i, names[i], "1", 50000000, 99);
+        metrics_register(m, i, names[i], "1", 50000000, 99);
     }
     TRY(notes(m));
     metrics_destroy(m);

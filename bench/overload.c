@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
-#include "node/stage.h"
+#include "node/prepared_model.h"
 #include "policy/policies.h"
 #include "sim/arrivals.h"
 
@@ -19,7 +19,7 @@ static const double loads[LOADS] = {0.5, 0.8, 1.0, 1.5, 3.0, 10.0};
 typedef struct Bench {
     Arena             arena;
     Host              host;
-    Stage             stages[TENANTS];
+    PreparedModel     stages[TENANTS];
     TimeNs            qos_ns[TENANTS];
     const NodePolicy *policy;
     void             *settings;
@@ -31,7 +31,7 @@ typedef struct Cell {
     uint32_t         asked[TENANTS];
 } Cell;
 
-static void answered(void *self, const LiveAnswer *a) {
+static void answered(void *self, const EngineResult *a) {
     Cell *c = self;
     atomic_fetch_add(&c->ends[a->tenant][a->end], 1);
     atomic_fetch_add(&c->met[a->tenant], a->outcome == OUTCOME_MET);
@@ -45,14 +45,14 @@ static void sleep_until(TimeNs t) {
 
 static void submit(NodeLive *l, const Bench *b, const Arrival *x, TimeNs origin, bool late_ok,
                    Cell *c) {
-    TimeNs  t = origin + x->at;
-    LiveAsk ask = {.tenant = x->tenant,
-                   .arrival = t,
-                   .deadline = t + b->qos_ns[x->tenant],
-                   .expire = t + 10 * b->qos_ns[x->tenant],
-                   .late_ok = late_ok,
-                   .done = answered,
-                   .self = c};
+    TimeNs        t = origin + x->at;
+    EngineRequest ask = {.tenant = x->tenant,
+                         .arrival = t,
+                         .deadline = t + b->qos_ns[x->tenant],
+                         .expire = t + 10 * b->qos_ns[x->tenant],
+                         .late_ok = late_ok,
+                         .done = answered,
+                         .self = c};
     c->asked[x->tenant]++;
     if (!node_live_submit(l, &ask)) atomic_fetch_add(&c->answered, 1);
 }
@@ -65,21 +65,21 @@ static Err play(const Bench *b, double load, bool admit, bool late_ok, Cell *c) 
     *c = (Cell){0};
     TRY(node_live_create(&l, &(NodeLiveOptions){.admit = admit}));
     for (uint32_t i = 0; i < TENANTS; i++) {
-        LiveTenant t = stage_tenant(&b->stages[i], "tenant", b->qos_ns[i], 1);
+        LiveTenant t = prepared_model_tenant(&b->stages[i], "tenant", b->qos_ns[i], 1);
         uint32_t   number = 0;
         t.queue = QUEUE;
         TRY(node_live_join(l, &t, &number));
         share[i] = load * node_live_cores(l) / TENANTS / (b->stages[i].solo_ns[0] / 1e9);
         rate += share[i];
     }
-    TRY(node_live_govern(l, b->policy, b->settings, &b->host.machine));
+    TRY(node_live_set_policy(l, b->policy, b->settings, &b->host.machine));
     TRY(arrivals_poisson(&a, (Rng){3}, rate, share, TENANTS, (uint32_t)(rate * b->seconds), &all));
-    TimeNs origin = clock_now(clock_steady()) + 1000000;
+    TimeNs origin = clock_now(clock_monotonic()) + 1000000;
     for (uint32_t i = 0; i < all.n; i++) {
         sleep_until(origin + all.at[i].at);
         submit(l, b, &all.at[i], origin, late_ok, c);
     }
-    while (atomic_load(&c->answered) < all.n) sleep_until(clock_now(clock_steady()) + 1000000);
+    while (atomic_load(&c->answered) < all.n) sleep_until(clock_now(clock_monotonic()) + 1000000);
     node_live_destroy(l);
     return ERR_OK;
 }
@@ -115,8 +115,8 @@ static Err run(Bench *b, int argc, char **argv, Table *t) {
     TRY(host_open(&b->host, 0, NULL));
     for (uint32_t i = 0; i < TENANTS; i++) {
         const char *usual = i == 0 ? "squeezenet1_1" : "mobilenet_v2";
-        TRY(stage_load(&b->stages[i], argc > 3 + (int)i ? argv[3 + i] : usual, &b->host,
-                       &(StageOptions){0}));
+        TRY(prepared_model_load(&b->stages[i], argc > 3 + (int)i ? argv[3 + i] : usual, &b->host,
+                                &(PrepareOptions){0}));
         b->qos_ns[i] = (TimeNs)(5 * b->stages[i].solo_ns[0]) + 5000000;
     }
     host_quiet(&b->host);
@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
     if (e == ERR_OK) e = run(&b, argc, argv, &t);
     if (e == ERR_OK) e = table_print(&t, stdout);
     if (e != ERR_OK) fprintf(stderr, "%s\n", err_why());
-    for (uint32_t i = 0; i < TENANTS; i++) stage_finish(&b.stages[i]);
+    for (uint32_t i = 0; i < TENANTS; i++) prepared_model_finish(&b.stages[i]);
     host_close(&b.host);
     arena_finish(&b.arena);
     return e != ERR_OK;

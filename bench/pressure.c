@@ -7,11 +7,11 @@
 
 #include "base/table.h"
 #include "base/tensor.h"
-#include "compile/sweep.h"
+#include "compile/tune/sweep.h"
 #include "kernel/conv.h"
 #include "kernel/gemm.h"
 #include "kernel/probe.h"
-#include "kernel/wino.h"
+#include "kernel/winograd.h"
 
 enum { VERSIONS_MAX = 1024, COLUMNS = 4 + 2 * PROFILE_KEPT };
 
@@ -69,8 +69,8 @@ static void conv_run(void *self, const Version *v, Part part) {
     c.version = *v;
     c.weights = l->packed[v->algo];
     if (is_winograd(v)) {
-        Wino w = {c.shape, c.version, c.finish, c.x, c.weights, c.y};
-        l->isa->wino_run(&w, part);
+        Winograd w = {c.shape, c.version, c.epilogue, c.x, c.weights, c.y};
+        l->isa->winograd(&w, part);
     } else {
         l->isa->conv(&c, part);
     }
@@ -80,11 +80,11 @@ static Err conv_prepare(void *self, const Version *v) {
     Layer           *l = self;
     const ConvShape *s = &l->conv.shape;
     if (l->packed[v->algo] != NULL) return ERR_OK;
-    size_t bytes = is_winograd(v) ? wino_pack_bytes(s, l->isa, (Algo)v->algo)
+    size_t bytes = is_winograd(v) ? winograd_pack_bytes(s, l->isa, (Algo)v->algo)
                                   : conv_pack_bytes(s, l->isa, false);
     float *packed = arena_alloc(l->arena, 1, bytes, TENSOR_ALIGN);
     if (is_winograd(v))
-        wino_pack(s, l->isa, (Algo)v->algo, l->weights, packed);
+        winograd_pack(s, l->isa, (Algo)v->algo, l->weights, packed);
     else
         conv_pack(s, l->isa, false, l->weights, packed);
     l->packed[v->algo] = packed;
@@ -94,13 +94,13 @@ static Err conv_prepare(void *self, const Version *v) {
 static uint32_t conv_count(void *self, const Version *v) {
     const Layer     *l = self;
     const ConvShape *s = &l->conv.shape;
-    return is_winograd(v) ? wino_tasks(s, l->isa, v) : conv_tasks(s, l->isa, v);
+    return is_winograd(v) ? winograd_tasks(s, l->isa, v) : conv_tasks(s, l->isa, v);
 }
 
 static Traffic conv_moved(void *self, const Version *v, uint32_t parts) {
     const Layer     *l = self;
     const ConvShape *s = &l->conv.shape;
-    return is_winograd(v) ? wino_traffic(s, l->isa, v, &l->caches, parts)
+    return is_winograd(v) ? winograd_traffic(s, l->isa, v, &l->caches, parts)
                           : conv_traffic(s, l->isa, v, &l->caches, parts);
 }
 
@@ -111,13 +111,14 @@ static TuneLayer make_conv(Layer *l, const Row *r) {
     size_t    area = (size_t)size * size, taps = (size_t)r->kernel * r->kernel, scratch = 0;
     Version  *all = arena_new(l->arena, Version, VERSIONS_MAX);
     l->weights = numbers(l->arena, (size_t)r->in * r->out * taps);
-    l->conv = (Conv){.shape = s, .finish = {.lo = 0, .hi = INFINITY}};
+    l->conv = (Conv){.shape = s, .epilogue = {.lo = 0, .hi = INFINITY}};
     l->conv.x = numbers(l->arena, (r->in + lanes - 1) / lanes * lanes * area);
     l->conv.y = numbers(l->arena, (r->out + lanes - 1) / lanes * lanes * area);
     n = conv_versions(&s, l->isa, false, &l->caches, all, VERSIONS_MAX / 2);
-    if (wino_fits(&s)) n += wino_versions(&s, l->isa, &l->caches, all + n, VERSIONS_MAX / 2);
+    if (winograd_fits(&s))
+        n += winograd_versions(&s, l->isa, &l->caches, all + n, VERSIONS_MAX / 2);
     for (uint32_t i = 0; i < n; i++) {
-        size_t bytes = is_winograd(&all[i]) ? wino_scratch(&s, l->isa, &all[i])
+        size_t bytes = is_winograd(&all[i]) ? winograd_scratch(&s, l->isa, &all[i])
                                             : conv_scratch(&s, l->isa, &all[i]);
         if (bytes > scratch) scratch = bytes;
     }
@@ -156,7 +157,7 @@ static TuneLayer make_gemm(Layer *l, const Row *r) {
     float    *packed = arena_alloc(l->arena, 1, gemm_pack_bytes(r->n, r->k, l->isa), TENSOR_ALIGN);
     size_t    scratch = 0;
     gemm_pack(r->n, r->k, numbers(l->arena, (size_t)r->n * r->k), r->n, false, 1, l->isa, packed);
-    l->gemm = (Gemm){.shape = s, .b = packed, .finish = {.lo = -INFINITY, .hi = INFINITY}};
+    l->gemm = (Gemm){.shape = s, .b = packed, .epilogue = {.lo = -INFINITY, .hi = INFINITY}};
     l->gemm.a = numbers(l->arena, (size_t)r->m * r->k);
     l->gemm.y = numbers(l->arena, (size_t)r->m * r->n);
     uint32_t n = gemm_versions(&s, l->isa, &l->caches, all, VERSIONS_MAX);
@@ -175,7 +176,7 @@ static TuneLayer make_gemm(Layer *l, const Row *r) {
                        .traffic = gemm_moved};
 }
 
-static void print_versions(const TuneLayer *l, const Profile *p) {
+static void print_versions(const TuneLayer *l, const LayerProfile *p) {
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *c = &p->candidates[p->kept[i]];
         char             text[128];
@@ -194,7 +195,7 @@ static uint32_t least(const double *x, uint32_t n) {
 }
 
 // What the model says of its own levels, which go further than one neighbour can press.
-static uint32_t model_winner(const Bench *b, const Profile *p, uint32_t level) {
+static uint32_t model_winner(const Bench *b, const LayerProfile *p, uint32_t level) {
     double times[PROFILE_KEPT];
     for (uint32_t i = 0; i < p->n_kept; i++)
         times[i] = pressure_time(&b->pressure, &p->candidates[p->kept[i]], 0, p->counts[0],
@@ -202,7 +203,7 @@ static uint32_t model_winner(const Bench *b, const Profile *p, uint32_t level) {
     return least(times, p->n_kept);
 }
 
-static Err print_levels(const Bench *b, const Profile *p, const SweepLevel *levels, Arena *a) {
+static Err print_levels(const Bench *b, const LayerProfile *p, const SweepLevel *levels, Arena *a) {
     Column cols[COLUMNS] = {
         {.key = "level", .head = "level"},
         {.key = "bubble_bytes", .head = "bubble", .unit = "MB", .scale = 1 << 20, .decimals = 1},
@@ -238,9 +239,9 @@ static Err print_levels(const Bench *b, const Profile *p, const SweepLevel *leve
 }
 
 static Err bench_layer(const Bench *b, const Row *r) {
-    Arena      a = {0};
-    Profile    p = {0};
-    SweepLevel levels[PRESSURE_LEVELS];
+    Arena        a = {0};
+    LayerProfile p = {0};
+    SweepLevel   levels[PRESSURE_LEVELS];
     TRY(arena_init(&a, (size_t)1 << 30));
     Layer       l = {.isa = b->isa, .caches = probe_caches(&b->cpu), .arena = &a};
     TuneLayer   t = r->size > 0 ? make_conv(&l, r) : make_gemm(&l, r);

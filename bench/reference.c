@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "base/table.h"
-#include "compile/interp.h"
+#include "compile/interp/interp.h"
 #include "model/fold.h"
 #include "model/work.h"
-#include "model/zoo.h"
+#include "model/zoo/zoo.h"
 
 enum { REPEATS = 3 };
 
@@ -30,16 +30,16 @@ static Err fill_inputs(const Graph *g, Arena *a, Tensor *in) {
 }
 
 static Err measure(Model *m, Arena *a, Measured *out) {
-    Clock        clock = clock_steady();
+    Clock        clock = clock_monotonic();
     const Graph *g = m->graph;
-    Special     *s = NULL;
+    ShapedGraph *s = NULL;
     Work         w = {0};
     Tensor      *in = arena_new(a, Tensor, g->n_inputs), *y = arena_new(a, Tensor, g->n_outputs);
     TimeNs       start = clock_now(clock);
     TRY(model_materialise(m));
     TRY(fold_constants(m, interp_eval));
     TRY(fill_inputs(g, a, in));
-    TRY(special_make(g, in, interp_eval, a, &s));
+    TRY(shaped_graph_make(g, in, interp_eval, a, &s));
     out->load = clock_now(clock) - start;
     TRY(work_total(s, a, &w));
     out->macs = w.macs;

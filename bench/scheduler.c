@@ -5,31 +5,31 @@
 #include <stdlib.h>
 
 #include "base/table.h"
-#include "node/stage.h"
+#include "node/prepared_model.h"
 #include "policy/policies.h"
 #include "sim/arrivals.h"
 
 enum { TENANTS = 3, ROUNDS = 3 };
 
 typedef struct Cost {
-    Arena      arena;
-    Host       host;
-    Stage      stages[TENANTS];
-    NodeTenant tenants[TENANTS];
-    NodeLive  *live;
-    double     rate;
-    uint32_t   n;
+    Arena         arena;
+    Host          host;
+    PreparedModel stages[TENANTS];
+    NodeTenant    tenants[TENANTS];
+    NodeLive     *live;
+    double        rate;
+    uint32_t      n;
 } Cost;
 
 static Err open_tenants(Cost *c) {
     static const NodeLiveOptions options = {0};
     TRY(host_open(&c->host, 0, NULL));
     for (uint32_t i = 0; i < TENANTS; i++)
-        TRY(stage_load(&c->stages[i], "lstm_kws", &c->host, &(StageOptions){0}));
+        TRY(prepared_model_load(&c->stages[i], "lstm_kws", &c->host, &(PrepareOptions){0}));
     host_quiet(&c->host);
     TRY(node_live_create(&c->live, &options));
     for (uint32_t i = 0; i < TENANTS; i++) {
-        LiveTenant t = stage_tenant(&c->stages[i], "lstm_kws", 20000000, 1);
+        LiveTenant t = prepared_model_tenant(&c->stages[i], "lstm_kws", 20000000, 1);
         c->tenants[i] = t.tenant;
         TRY(node_live_add(c->live, &t));
     }
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     if (e == ERR_OK) e = table_print(&t, stdout);
     if (e != ERR_OK) fprintf(stderr, "%s\n", err_why());
     node_live_destroy(c.live);
-    for (uint32_t i = 0; i < TENANTS; i++) stage_finish(&c.stages[i]);
+    for (uint32_t i = 0; i < TENANTS; i++) prepared_model_finish(&c.stages[i]);
     host_close(&c.host);
     arena_finish(&c.arena);
     return e != ERR_OK;

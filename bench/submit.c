@@ -5,35 +5,35 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/futex.h"
+#include "base/sync.h"
 #include "base/table.h"
-#include "model/net.h"
-#include "node/model.h"
-#include "node/node_live.h"
+#include "model/net_builder.h"
+#include "node/node_model.h"
+#include "node/live/node_live.h"
 #include "policy/policies.h"
 
 enum { WINDOWS = 4 };
 
 typedef struct Trivial {  // a model of one small layer
-    Model     model;
-    Special  *special;
-    Program   program;
-    NodeModel table;
-    Tensor    input;
+    Model        model;
+    ShapedGraph *shaped;
+    Program      program;
+    NodeModel    table;
+    Tensor       input;
 } Trivial;
 
 static Err build(Trivial *t, Arena *a) {
-    Net    n;
-    TimeNs light[NODE_COUNTS * 8] = {0};
+    NetBuilder n;
+    TimeNs     light[NODE_COUNTS * 8] = {0};
     TRY(model_init(&t->model, "trivial"));
     net_init(&n, t->model.graph, 1);
     uint32_t x = net_input(&n, "x", DT_F32, 1, (int64_t[]){16});
-    net_output(&n, net_act(&n, NET_RELU, x), "y");
+    net_output(&n, net_activation(&n, NET_RELU, x), "y");
     TRY(model_materialise(&t->model));
     t->input = t->model.graph->values[t->model.graph->inputs[0]].type;
-    TRY(tensor_room(&t->input, a));
-    TRY(special_make(t->model.graph, &t->input, interp_eval, &t->model.arena, &t->special));
-    TRY(program_make(&t->program, t->special, &(ProgramOptions){0}));
+    TRY(tensor_alloc(&t->input, a));
+    TRY(shaped_graph_make(t->model.graph, &t->input, interp_eval, &t->model.arena, &t->shaped));
+    TRY(program_make(&t->program, t->shaped, &(ProgramOptions){0}));
     for (uint32_t i = 0; i < NODE_COUNTS * 8; i++) light[i] = 1000;
     Pressure      pressure = {0};
     ModelMeasured m = {.pressure = &pressure, .n_counts = 1, .counts = {1}, .light_ns = light};
@@ -45,7 +45,7 @@ typedef struct Load {
     _Atomic uint32_t answered, asleep;
 } Load;
 
-static void answered(void *self, const LiveAnswer *a) {
+static void answered(void *self, const EngineResult *a) {
     Load *l = self;
     (void)a;
     atomic_fetch_add(&l->answered, 1);
@@ -62,22 +62,22 @@ static void wait_for(Load *l, uint32_t seen) {
 // At most `window` are on their way.
 static double rate(NodeLive *live, uint32_t n, uint32_t window) {
     Load   l = {.live = live};
-    TimeNs begin = clock_now(clock_steady());
+    TimeNs begin = clock_now(clock_monotonic());
     for (uint32_t i = 0; i < n;) {
         uint32_t done = atomic_load(&l.answered);
         if (i - done >= window) {
             wait_for(&l, done);
             continue;
         }
-        TimeNs t = clock_now(clock_steady());
-        i += node_live_submit(live, &(LiveAsk){.arrival = t,
-                                               .deadline = t + 1000000000,
-                                               .expire = t + 1000000000,
-                                               .done = answered,
-                                               .self = &l});
+        TimeNs t = clock_now(clock_monotonic());
+        i += node_live_submit(live, &(EngineRequest){.arrival = t,
+                                                     .deadline = t + 1000000000,
+                                                     .expire = t + 1000000000,
+                                                     .done = answered,
+                                                     .self = &l});
     }
     for (uint32_t done = 0; (done = atomic_load(&l.answered)) < n;) wait_for(&l, done);
-    return n / ((double)(clock_now(clock_steady()) - begin) / 1e9);
+    return n / ((double)(clock_now(clock_monotonic()) - begin) / 1e9);
 }
 
 static Err measure(Arena *a, const NodePolicy *p, uint32_t n, TimeNs spin_ns, Table *table) {
@@ -99,7 +99,7 @@ static Err measure(Arena *a, const NodePolicy *p, uint32_t n, TimeNs spin_ns, Ta
     LiveTenant  tenant = {
          .tenant = {&t.table, "trivial", 10000000, 1}, .program = &t.program, .inputs = &t.input};
     Err e = node_live_join(live, &tenant, &number);
-    if (e == ERR_OK) e = node_live_govern(live, p, values, &m);
+    if (e == ERR_OK) e = node_live_set_policy(live, p, values, &m);
     for (uint32_t i = 0; e == ERR_OK && i < WINDOWS; i++) {
         table_row(table);
         table_text(table, p->name);

@@ -74,7 +74,7 @@ static void make_conv(const Bench *b, const void *of, Job *j) {
     j->tasks = tasks_conv;
     conv_pack(&s, b->isa, r->plain, job_numbers(j, (size_t)r->oc * r->ic * r->k * r->k), packed);
     j->of.conv = (Conv){.shape = s,
-                        .finish = {.bias = job_numbers(j, columns), .lo = 0, .hi = INFINITY},
+                        .epilogue = {.bias = job_numbers(j, columns), .lo = 0, .hi = INFINITY},
                         .x = job_numbers(j, in),
                         .weights = packed,
                         .y = job_numbers(j, columns * out * out)};

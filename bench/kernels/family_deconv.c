@@ -35,7 +35,7 @@ static void make_deconv(const Bench *b, const void *of, Job *j) {
     j->run = run_deconv;
     j->tasks = tasks_deconv;
     j->of.deconv = (Deconv){.shape = s,
-                            .finish = {.bias = job_numbers(j, columns), .lo = 0, .hi = INFINITY},
+                            .epilogue = {.bias = job_numbers(j, columns), .lo = 0, .hi = INFINITY},
                             .x = job_numbers(j, in),
                             .weights = job_numbers(j, deconv_pack_bytes(&s, b->isa) / 4),
                             .y = job_numbers(j, columns * out * out)};

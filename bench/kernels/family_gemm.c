@@ -5,8 +5,8 @@
 
 typedef struct GemmRow {
     const char *name;
-    uint32_t    m, n, k, stack;  // stack 0: packed weights
-    bool        turned;          // b of a stack
+    uint32_t    m, n, k, batch;  // batch 0: packed weights
+    bool        transposed;      // b of a batch
 } GemmRow;
 
 static const GemmRow gemm_rows[] = {
@@ -38,26 +38,27 @@ static uint32_t tasks_gemm(const Bench *b, const Job *j, const Version *v) {
 static void make_gemm(const Bench *b, const void *of, Job *j) {
     const GemmRow *r = of;
     GemmShape      s = gemm_shape(r->m, r->n, r->k);
-    size_t         stack = r->stack > 0 ? r->stack : 1;
-    float         *weights = job_numbers(j, stack * r->n * r->k), *packed = weights;
-    if (r->stack == 0) {
+    size_t         batch = r->batch > 0 ? r->batch : 1;
+    float         *weights = job_numbers(j, batch * r->n * r->k), *packed = weights;
+    if (r->batch == 0) {
         packed = job_numbers(j, gemm_pack_bytes(r->n, r->k, b->isa) / sizeof(float));
         gemm_pack(r->n, r->k, weights, r->n, false, 1, b->isa, packed);
     } else {
         s.packed = false;
-        s.stack[2] = r->stack;
-        s.a.stack[2] = (size_t)r->m * r->k;
-        s.b = (GemmSide){r->turned ? r->k : r->n, {0, 0, (size_t)r->n * r->k}, r->turned};
-        s.y.stack[2] = (size_t)r->m * r->n;
+        s.batch[2] = r->batch;
+        s.a.batch[2] = (size_t)r->m * r->k;
+        s.b =
+            (GemmOperand){r->transposed ? r->k : r->n, {0, 0, (size_t)r->n * r->k}, r->transposed};
+        s.y.batch[2] = (size_t)r->m * r->n;
     }
-    j->flops = 2.0 * r->m * r->n * r->k * (double)stack;
+    j->flops = 2.0 * r->m * r->n * r->k * (double)batch;
     j->run = run_gemm;
     j->tasks = tasks_gemm;
     j->of.gemm = (Gemm){.shape = s,
-                        .finish = {.lo = -INFINITY, .hi = INFINITY},
-                        .a = job_numbers(j, stack * r->m * r->k),
+                        .epilogue = {.lo = -INFINITY, .hi = INFINITY},
+                        .a = job_numbers(j, batch * r->m * r->k),
                         .b = packed,
-                        .y = job_numbers(j, stack * r->m * r->n)};
+                        .y = job_numbers(j, batch * r->m * r->n)};
     j->n_versions = gemm_versions(&s, b->isa, &b->caches, j->versions, MAX_VERSIONS);
     for (uint32_t i = 0; i < j->n_versions; i++)
         job_need(j, gemm_scratch(&s, b->isa, &j->versions[i]));

@@ -5,12 +5,12 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "kernel/attend.h"
+#include "kernel/fused_attention.h"
 #include "kernel/conv.h"
 #include "kernel/deconv.h"
 #include "kernel/gemm.h"
-#include "kernel/recur.h"
-#include "kernel/wino.h"
+#include "kernel/gated_rnn.h"
+#include "kernel/winograd.h"
 
 enum { MAX_VERSIONS = 64 };
 
@@ -33,12 +33,12 @@ typedef struct Job {
     void (*run)(const Bench *b, const struct Job *j, const Version *v, Part part);
     uint32_t (*tasks)(const Bench *b, const struct Job *j, const Version *v);
     union {
-        Conv   conv;
-        Gemm   gemm;
-        Attend attend;
-        Recur  recur;
+        Conv           conv;
+        Gemm           gemm;
+        FusedAttention attend;
+        GatedRnn       recur;
         struct {
-            Wino         call;
+            Winograd     call;
             const float *packed[ALGO_COUNT];
         } wino;
         Deconv deconv;

@@ -58,7 +58,7 @@ static void report(const Bench *b, const Job *j, const char *family, const char 
     table_real(t, top / b->peak);
     table_int(t, j->n_versions);
     table_textf(t, "%s %ux%u r%u c%u d%u%s%s", algo_name(v->algo), v->tile_rows, v->tile_vecs,
-                v->rows, v->columns, v->depth, v->order == ORDER_INPUT ? " input" : "",
+                v->rows, v->columns, v->depth, v->order == ORDER_INPUT_STATIONARY ? " input" : "",
                 v->pack > 0 ? " packed" : "");
 }
 
@@ -110,7 +110,7 @@ static Err start(Arena *a, bool quick, Bench *b) {
     TRY(isa_choose(&b->isa));
     TRY(cpu_read(a, &cgroup_roots, &cpu));
     b->caches = probe_caches(&cpu);
-    b->clock = clock_steady();
+    b->clock = clock_monotonic();
     b->patience = quick ? 2000000 : 20000000;
     b->peak = probe_fma_peak(b->isa);
     return ERR_OK;

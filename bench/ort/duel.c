@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/number.h"
+#include "base/tensor.h"
 #include "base/stats.h"
 
 enum { BURST_NS = 50000000, RUNS_MAX = 1 << 20 };
@@ -18,7 +18,7 @@ static Err compare(const Tensor *x, const Tensor *y, Duel *d) {
         return err_set(ERR_INVALID, "the outputs differ in type or shape");
     double most = 0, off = 0, xx = 0, yy = 0, xy = 0;
     for (int64_t i = 0; i < tensor_count(x); i++) {
-        double a = number_f64(x, i), b = number_f64(y, i);
+        double a = tensor_get_f64(x, i), b = tensor_get_f64(y, i);
         if (isnan(a) || isnan(b)) return err_set(ERR_INVALID, "an output is not a number");
         most = fmax(most, fabs(b));
         off = fmax(off, fabs(a - b));

@@ -6,20 +6,20 @@
 typedef struct Ours {
     const Network *network;
     Program        program;
-    Space          space;
+    RunMemory      mem;
     Team          *team;
     Tensor        *outputs;
 } Ours;
 
 static Err ours_open(Network *n, const Terms *terms, Arena *a, void **state) {
-    Ours    *o = arena_new(a, Ours, 1);
-    Special *special = NULL;
+    Ours        *o = arena_new(a, Ours, 1);
+    ShapedGraph *shaped = NULL;
     o->network = n;
     o->outputs = arena_new(a, Tensor, n->model.graph->n_outputs);
     TRY(fold_constants(&n->model, interp_eval));
-    TRY(special_make(n->model.graph, n->inputs, interp_eval, a, &special));
-    TRY(program_make(&o->program, special, &(ProgramOptions){0}));
-    TRY(space_init(&o->space, &o->program, (uint32_t)terms->threads));
+    TRY(shaped_graph_make(n->model.graph, n->inputs, interp_eval, a, &shaped));
+    TRY(program_make(&o->program, shaped, &(ProgramOptions){0}));
+    TRY(run_memory_init(&o->mem, &o->program, (uint32_t)terms->threads));
     TRY(team_create(&o->team, (uint32_t)terms->threads, NULL));
     *state = o;
     return ERR_OK;
@@ -27,7 +27,7 @@ static Err ours_open(Network *n, const Terms *terms, Arena *a, void **state) {
 
 static Err ours_run(void *state) {
     Ours *o = state;
-    return program_run(&o->program, &o->space, o->team, o->network->inputs, NULL, o->outputs);
+    return program_run(&o->program, &o->mem, o->team, o->network->inputs, NULL, o->outputs);
 }
 
 static Err ours_outputs(void *state, Tensor *out) {
@@ -39,7 +39,7 @@ static Err ours_outputs(void *state, Tensor *out) {
 static void ours_close(void *state) {
     Ours *o = state;
     team_destroy(o->team);
-    space_finish(&o->space);
+    run_memory_finish(&o->mem);
     program_finish(&o->program);
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/json.h"
-#include "base/progress.h"
+#include "base/term.h"
 #include "bench/ort/lib.h"
 #include "bench/ort/report.h"
 
@@ -103,7 +103,7 @@ static Err default_threads(Options *o, Arena *a) {
 static void fight_all(const Options *o, char **paths, uint32_t n, Arena *a, Report *r) {
     Progress p;
     r->duels = arena_new(a, Duel, n * (uint32_t)o->n_threads);
-    progress_begin(&p, stderr, clock_steady(), "bench-ort", (int64_t)n * o->n_threads);
+    progress_begin(&p, stderr, clock_monotonic(), "bench-ort", (int64_t)n * o->n_threads);
     for (uint32_t i = 0; i < n; i++) {
         for (int k = 0; k < o->n_threads; k++) {
             Terms terms = {.threads = o->threads[k], .lib = o->lib, .profile = o->profile};

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 
 enum { SEED = 1, ABOUT_BYTES = 1 << 16 };
 
@@ -26,7 +26,7 @@ static Err parse_type(const json_t *about, Tensor *t) {
 static Err read_numbers(const char *path, Arena *a, Tensor *t) {
     size_t bytes = 0, len = 0;
     char  *raw = NULL;
-    TRY(tensor_room(t, a));
+    TRY(tensor_alloc(t, a));
     TRY(tensor_measure(t, &bytes));
     TRY(file_read(path, bytes, a, &raw, &len));
     if (len != bytes)
@@ -61,7 +61,7 @@ static Err make_up(Tensor *t, Rng r, Arena *a) {
     if (t->dtype != DT_F32 && t->dtype != DT_F64 && !dtype_is_int(t->dtype) && t->dtype != DT_BOOL)
         return err_set(ERR_UNSUPPORTED, "%s cannot be made up; record it beside the model",
                        dtype_name(t->dtype));
-    TRY(tensor_room(t, a));
+    TRY(tensor_alloc(t, a));
     size_t size = dtype_size(t->dtype);
     for (int64_t i = 0; i < tensor_count(t); i++) {
         if (t->dtype == DT_F32)

@@ -30,7 +30,7 @@ static Err take_outputs(int fd, Arena *a, Answer *out) {
         Tensor *t = &out->outputs[i];
         size_t  bytes = 0;
         TRY(child_take(fd, t, sizeof *t));
-        TRY(tensor_room(t, a));
+        TRY(tensor_alloc(t, a));
         TRY(tensor_measure(t, &bytes));
         TRY(child_take(fd, t->data, bytes));
     }
@@ -43,7 +43,7 @@ static Err warm_up(const Engine *e, void *state, Tensor *outputs) {
 }
 
 static Err serve_bursts(const Engine *e, void *state, Arena *a, int in, int out) {
-    Clock   clock = clock_steady();
+    Clock   clock = clock_monotonic();
     TimeNs *took = arena_new(a, TimeNs, WORKER_BURST_MAX);
     for (uint32_t n; child_take(in, &n, sizeof n) == ERR_OK && n != LEAVE;) {
         for (uint32_t i = 0; i < n; i++) {

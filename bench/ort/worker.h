@@ -1,7 +1,7 @@
 // Worker: an engine in a process of its own that runs in bursts and is stopped in between.
 #pragma once
 
-#include "base/time.h"
+#include "base/clock.h"
 #include "bench/ort/child.h"
 #include "bench/ort/engine.h"
 

@@ -77,9 +77,9 @@ static Err try_out(const Contender *c, void *state, const Ask *ask, Arena *a, Re
     TRY(arrivals_poisson(a, (Rng){t->seed}, t->rate, share, ask->n_tenants, t->n, &arrivals));
     Served *served = arena_new(a, Served, arrivals.n);
     double  cpu = cpu_seconds();
-    TimeNs  start = clock_now(clock_steady());
+    TimeNs  start = clock_now(clock_monotonic());
     TRY(c->serve(state, t, &arrivals, a, served, &r->tally.conflict_rate));
-    double span = (double)(clock_now(clock_steady()) - start) / 1e9;
+    double span = (double)(clock_now(clock_monotonic()) - start) / 1e9;
     r->tally.core_use = (cpu_seconds() - cpu) / span / (double)sysconf(_SC_NPROCESSORS_ONLN);
     TRY(count(t, served, arrivals.n, a, &r->tally, latencies));
     for (uint32_t i = t->skip; i < arrivals.n; i++) r->n_latencies += served[i].answered;

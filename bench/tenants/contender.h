@@ -2,7 +2,7 @@
 // the same arrivals as all others.
 #pragma once
 
-#include "base/time.h"
+#include "base/clock.h"
 #include "bench/ort/network.h"
 #include "node/mix.h"
 #include "sim/arrivals.h"

@@ -100,9 +100,9 @@ static Err run(Session *s) {
 
 Err ort_alone(void *state, uint32_t tenant, TimeNs *took) {
     Theirs *t = state;
-    TimeNs  start = clock_now(clock_steady());
+    TimeNs  start = clock_now(clock_monotonic());
     TRY(run(&t->sessions[tenant]));
-    *took = clock_now(clock_steady()) - start;
+    *took = clock_now(clock_monotonic()) - start;
     return ERR_OK;
 }
 
@@ -133,10 +133,10 @@ static Err serve_one(const Thread *t, uint32_t i) {
     Round  *r = t->round;
     Served *s = &r->served[i];
     s->arrival = r->zero + r->arrivals->at[i].at;
-    if (clock_now(clock_steady()) < s->arrival) sleep_until(s->arrival);
+    if (clock_now(clock_monotonic()) < s->arrival) sleep_until(s->arrival);
     if (atomic_load_explicit(&r->missed, memory_order_relaxed) > r->enough) return ERR_OK;
     TRY(run(t->session));
-    s->finish = clock_now(clock_steady());
+    s->finish = clock_now(clock_monotonic());
     s->answered = true;
     if (s->finish - s->arrival > r->qos_ns[t->tenant])
         atomic_fetch_add_explicit(&r->missed, 1, memory_order_relaxed);
@@ -155,7 +155,7 @@ Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *
               double *conflict_rate) {
     Theirs *t = state;
     Thread *threads = arena_new(a, Thread, t->n);
-    Round   round = {.zero = clock_now(clock_steady()) + 10000000,
+    Round   round = {.zero = clock_now(clock_monotonic()) + 10000000,
                      .served = served,
                      .arrivals = arrivals,
                      .enough = trial->n / 4,

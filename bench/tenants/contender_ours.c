@@ -3,17 +3,17 @@
 
 #include "base/settings.h"
 #include "bench/tenants/contender.h"
-#include "node/node_live.h"
-#include "node/stage.h"
+#include "node/live/node_live.h"
+#include "node/prepared_model.h"
 #include "policy/policies.h"
 
 typedef struct Ours {
-    Host       host;
-    Stage      stages[MIX_TENANTS];
-    NodeTenant tenants[MIX_TENANTS];
-    NodeLive  *engine;
-    NodeRun    run;  // the engine looks at it until the next
-    void      *settings, *alone_settings;
+    Host          host;
+    PreparedModel stages[MIX_TENANTS];
+    NodeTenant    tenants[MIX_TENANTS];
+    NodeLive     *engine;
+    NodeRun       run;  // the engine looks at it until the next
+    void         *settings, *alone_settings;
 } Ours;
 
 #define PATIENT_NS 60000000000
@@ -32,7 +32,7 @@ static void *default_settings(const NodePolicy *p, Arena *a) {
 // A network alone gets all cores that help it.
 static const NodePolicy *alone_policy(void) { return policies_node_find("prema"); }
 
-static Err use_same_inputs(Stage *s, const char *file, Arena *a) {
+static Err use_same_inputs(PreparedModel *s, const char *file, Arena *a) {
     Network *n = arena_new(a, Network, 1);
     TRY(network_read(file, a, n));
     s->inputs = n->inputs;
@@ -45,8 +45,8 @@ Err ours_open(const Contender *c, const Terms *t, Arena *a, void **state) {
     if (p == NULL) return err_set(ERR_ARG, "there is no policy '%s'", c->name);
     TRY(host_open(&o->host, 0, t->store));
     for (uint32_t i = 0; i < t->n; i++) {
-        StageOptions so = {.tune_seconds = t->tune_seconds};
-        TRY(stage_load(&o->stages[i], t->files[i], &o->host, &so));
+        PrepareOptions so = {.tune_seconds = t->tune_seconds};
+        TRY(prepared_model_load(&o->stages[i], t->files[i], &o->host, &so));
         TRY(use_same_inputs(&o->stages[i], t->files[i], a));
         o->tenants[i] =
             (NodeTenant){.model = &o->stages[i].table, .name = t->names[i], .priority = 1};
@@ -54,7 +54,7 @@ Err ours_open(const Contender *c, const Terms *t, Arena *a, void **state) {
     host_quiet(&o->host);
     TRY(node_live_create(&o->engine, &(NodeLiveOptions){.cores = o->host.machine.n_cores}));
     for (uint32_t i = 0; i < t->n; i++) {
-        LiveTenant lt = stage_tenant(&o->stages[i], t->names[i], PATIENT_NS, 1);
+        LiveTenant lt = prepared_model_tenant(&o->stages[i], t->names[i], PATIENT_NS, 1);
         TRY(node_live_add(o->engine, &lt));
     }
     o->run = (NodeRun){.setup = {&o->host.machine, o->tenants, t->n}, .policy = p};

@@ -111,8 +111,8 @@ static Err run_mix(const Options *o, const char *name, Progress *p, Arena *a, co
 }
 
 static Err save_page(const char *path, const Contest *c, Arena *a) {
-    FileNew f;
-    Page    p;
+    AtomicFile f;
+    Page       p;
     TRY(file_begin(&f, path));
     page_begin(&p, f.out, a, "Tenants side by side: cotenant and ONNX Runtime");
     Err e = contest_page(c, a, &p);
@@ -173,7 +173,7 @@ static Err run_all(const Options *o, Arena *a) {
     TRY(cpu_read(a, &cgroup_roots, &cpu));
     c.machine = arena_printf(a, "%s, %u cores", cpu.model, cpu_budget(&cpu, &cgroup_roots).cores);
     uint32_t each = o->rules.seeds * (count_contenders(o->contenders) + CONTEST_EQUALS + 1);
-    progress_begin(&p, stderr, clock_steady(), "bench-tenants", (int64_t)each * o->n_mixes);
+    progress_begin(&p, stderr, clock_monotonic(), "bench-tenants", (int64_t)each * o->n_mixes);
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < o->n_mixes; i++)
         e = run_mix(o, o->mixes[i], &p, a, c.baseline, &c.mixes[i]);

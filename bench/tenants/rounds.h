@@ -2,7 +2,7 @@
 // alike; each searches its own highest rate.
 #pragma once
 
-#include "base/progress.h"
+#include "base/term.h"
 #include "bench/tenants/booth.h"
 #include "report/contest.h"
 

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 Err arena_init(Arena *a, size_t cap) {
     *a = (Arena){0};
@@ -21,7 +21,7 @@ Err arena_init(Arena *a, size_t cap) {
     return ERR_OK;
 }
 
-void arena_huge(Arena *a, size_t from) {
+void arena_use_huge_pages(Arena *a, size_t from) {
     enum { HUGE = 2 << 20 };
     uintptr_t begin = ((uintptr_t)a->base + from + HUGE - 1) / HUGE * HUGE;
     uintptr_t end = ((uintptr_t)a->base + a->cap) / HUGE * HUGE;
@@ -37,7 +37,7 @@ void arena_finish(Arena *a) {
     *a = (Arena){0};
 }
 
-void arena_seal(Arena *a) {
+void arena_trim(Arena *a) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), keep = (a->used + page) / page * page;
     if (a->base == NULL || keep >= a->cap) return;
     if (munmap(a->base + keep, a->cap - keep) != 0) return;  // it stays as large as it was

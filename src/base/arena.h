@@ -17,10 +17,10 @@ void         arena_finish(Arena *a);            // accepts a zeroed Arena
 
 // Asks for huge pages beyond the first `from` bytes: for much that is read again and again. The
 // last one may hold up to 2 MB more than is used. A wish only; call it before anything is used.
-void arena_huge(Arena *a, size_t from);
+void arena_use_huge_pages(Arena *a, size_t from);
 
 // Gives back the addresses that are not used: nothing more will be asked for.
-void arena_seal(Arena *a);
+void arena_trim(Arena *a);
 
 void *arena_alloc(Arena *a, size_t count, size_t size, size_t align);  // zeroed; full: aborts
 void *arena_try(Arena *a, size_t count, size_t size, size_t align);    // zeroed; full: NULL

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 static TimeNs read_clock(clockid_t id) {
     struct timespec t;
@@ -21,5 +21,5 @@ static TimeNs read_steady(void *state) {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-Clock clock_wall(void) { return (Clock){read_wall, NULL}; }
-Clock clock_steady(void) { return (Clock){read_steady, NULL}; }
+Clock clock_realtime(void) { return (Clock){read_wall, NULL}; }
+Clock clock_monotonic(void) { return (Clock){read_steady, NULL}; }

@@ -34,22 +34,22 @@ static inline Cores cores_all(uint32_t n) {  // 0 to n - 1
     return s;
 }
 
-static inline Cores cores_both(Cores a, const Cores *b) {
+static inline Cores cores_union(Cores a, const Cores *b) {
     for (uint32_t i = 0; i < CORES_WORDS; i++) a.bits[i] |= b->bits[i];
     return a;
 }
 
-static inline Cores cores_common(Cores a, const Cores *b) {
+static inline Cores cores_intersection(Cores a, const Cores *b) {
     for (uint32_t i = 0; i < CORES_WORDS; i++) a.bits[i] &= b->bits[i];
     return a;
 }
 
-static inline Cores cores_without(Cores a, const Cores *b) {
+static inline Cores cores_difference(Cores a, const Cores *b) {
     for (uint32_t i = 0; i < CORES_WORDS; i++) a.bits[i] &= ~b->bits[i];
     return a;
 }
 
-static inline bool cores_within(const Cores *a, const Cores *b) {  // all of a are in b
+static inline bool cores_is_subset(const Cores *a, const Cores *b) {  // all of a are in b
     for (uint32_t i = 0; i < CORES_WORDS; i++)
         if ((a->bits[i] & ~b->bits[i]) != 0) return false;
     return true;

@@ -49,8 +49,14 @@ typedef struct CpuBudget {
 } CpuBudget;
 
 CpuBudget cpu_budget(const Cpu *c, const CgroupRoots *roots);
-void      cpu_allow(Cpu *c);  // as the calling thread's affinity is by now
+void      cpu_update_affinity(Cpu *c);  // as the calling thread's affinity is by now
 // Where n threads compute best, by affinity number: a core each before siblings, near L3 first.
 // Returns how many there are, at most n.
 uint32_t cpu_pick(const Cpu *c, uint32_t n, uint32_t *os);
 uint64_t cpu_mem_budget(const CgroupRoots *roots);  // bytes: of RAM and control groups the smaller
+
+// CpuSys: the hardware threads, cores and caches that Linux lists in a folder, without allocating.
+
+// Fills in the threads, what they share and the caches; dir is "/sys/devices/system/cpu" or its
+// like. What is not told of a thread makes it a core of its own.
+MUST_USE Err cpu_read_topology(const char *dir, Arena *a, Cpu *c);

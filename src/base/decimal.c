@@ -9,17 +9,17 @@
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
 // "1.5e3": rare enough to go the slow way.
-static DecimalFault read_exponent(const char *text, int64_t unit, int64_t most, int64_t *out) {
+static DecimalError read_exponent(const char *text, int64_t unit, int64_t most, int64_t *out) {
     char *end = NULL;
-    if (text[strspn(text, "0123456789.eE+-")] != '\0') return DECIMAL_NOT;
+    if (text[strspn(text, "0123456789.eE+-")] != '\0') return DECIMAL_NOT_A_NUMBER;
     double v = strtod(text, &end) * (double)unit;
-    if (*end != '\0' || end == text) return DECIMAL_NOT;
+    if (*end != '\0' || end == text) return DECIMAL_NOT_A_NUMBER;
     if (!(v < (double)most)) return DECIMAL_LARGE;
     *out = (int64_t)llround(v);
     return DECIMAL_OK;
 }
 
-static DecimalFault read_unsigned(const char *text, int64_t unit, int64_t most, int64_t *out) {
+static DecimalError read_unsigned(const char *text, int64_t unit, int64_t most, int64_t *out) {
     const char *p = text;
     int64_t     whole = 0, part = 0, scale = 1;
     bool        large = false;
@@ -33,9 +33,9 @@ static DecimalFault read_unsigned(const char *text, int64_t unit, int64_t most, 
                 part = part * 10 + (*p - '0');
                 scale *= 10;
             }
-    if (digits == 0) return DECIMAL_NOT;
+    if (digits == 0) return DECIMAL_NOT_A_NUMBER;
     if (*p == 'e' || *p == 'E') return read_exponent(text, unit, most, out);
-    if (*p != '\0') return DECIMAL_NOT;
+    if (*p != '\0') return DECIMAL_NOT_A_NUMBER;
     if (large || whole > most / unit) return DECIMAL_LARGE;
     int64_t v = whole * unit + (int64_t)llround((double)part / (double)scale * (double)unit);
     if (v > most) return DECIMAL_LARGE;
@@ -43,10 +43,10 @@ static DecimalFault read_unsigned(const char *text, int64_t unit, int64_t most, 
     return DECIMAL_OK;
 }
 
-DecimalFault decimal_read(const char *text, int64_t unit, int64_t most, int64_t *out) {
+DecimalError decimal_read(const char *text, int64_t unit, int64_t most, int64_t *out) {
     int64_t      v = 0;
     bool         minus = *text == '-';
-    DecimalFault f = read_unsigned(text + (minus || *text == '+'), unit, most, &v);
+    DecimalError f = read_unsigned(text + (minus || *text == '+'), unit, most, &v);
     if (minus && (f == DECIMAL_LARGE || (f == DECIMAL_OK && v > 0))) return DECIMAL_NEGATIVE;
     if (f == DECIMAL_OK) *out = v;
     return f;
@@ -66,7 +66,7 @@ void decimal_put(FILE *f, int64_t value, int64_t unit) {
     if (n > 0) (void)fprintf(f, ".%s", digits);
 }
 
-const char *decimal_text(DecimalFault f) {
+const char *decimal_error_text(DecimalError f) {
     static const char *const texts[] = {"is fine", "is not a number", "is negative",
                                         "is too large"};
     return texts[f];

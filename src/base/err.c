@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WHY_BYTES = 768 };
@@ -35,3 +36,8 @@ bool err_place(const char *fmt, ...) {
 
 const char *err_why(void) { return why; }
 const char *err_text(Err e) { return texts[e]; }
+
+_Noreturn void check_fail(const char *expr, const char *file, int line) {
+    fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, expr);
+    abort();
+}

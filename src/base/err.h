@@ -30,3 +30,9 @@ static inline Err err_same(Err e, bool noted) {
     (void)noted;
     return e;
 }
+
+// CHECK: a programmer's promise, tested in every build. Broken promise, dead process.
+
+_Noreturn void check_fail(const char *expr, const char *file, int line);
+
+#define CHECK(expr) ((expr) ? (void)0 : check_fail(#expr, __FILE__, __LINE__))

@@ -12,15 +12,16 @@ MUST_USE Err file_read(const char *path, size_t cap, Arena *a, char **out, size_
 MUST_USE Err file_open(const char *path, FILE **out, size_t *len);  // regular files, for reading
 
 // A file being written beside path. Until file_commit returns, path keeps what it held.
-typedef struct FileNew {
+typedef struct AtomicFile {
     FILE *out;         // write here; an error is remembered until file_commit
     char  path[4096];  // what will be replaced, links followed
     char  temp[4096];  // "": path is a pipe or a device and is written directly
-} FileNew;
+} AtomicFile;
 
-MUST_USE Err file_begin(FileNew *f, const char *path);
-MUST_USE Err file_commit(FileNew *f);  // on failure nothing but path remains, as it was or complete
-void         file_drop(FileNew *f);    // changed our mind; harmless after file_commit
+MUST_USE Err file_begin(AtomicFile *f, const char *path);
+MUST_USE Err
+     file_commit(AtomicFile *f);  // on failure nothing but path remains, as it was or complete
+void file_drop(AtomicFile *f);    // changed our mind; harmless after file_commit
 MUST_USE Err file_replace(const char *path, const void *data, size_t len);
 
 MUST_USE Err file_make_dirs(const char *path);  // with its parents; existing is fine

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/time.h"
+#include "base/clock.h"
 
 // Below 64 every value has its own bucket; above, each power of two is cut into 64 equal ones, so a
 // bucket is at most 1/64 of its values wide and its middle at most 1/128 off.

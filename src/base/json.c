@@ -63,7 +63,7 @@ Err json_write(FILE *f, const json_t *doc) {
 }
 
 Err json_save(const char *path, const json_t *doc) {
-    FileNew f;
+    AtomicFile f;
     TRY(file_begin(&f, path));
     Err e = json_write(f.out, doc);
     if (e == ERR_OK) return file_commit(&f);

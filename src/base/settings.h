@@ -98,3 +98,21 @@ void         settings_table(const Settings *s, Table *out);  // key, value, defa
 #define SETTING_RANGE_bool   i
 #define SETTING_RANGE__Bool  i
 #define SETTING_RANGE_string i
+
+// SettingValue: one value of a setting, from text and back, within the range of its row.
+
+// What the struct of values holds for a row.
+SettingValue setting_read(const Setting *row, const void *values);
+bool         setting_in_range(const Setting *row, SettingValue v);
+MUST_USE Err setting_parse(const Setting *row, const char *text,
+                           SettingValue *out);                                // borrows text
+void         setting_range_text(const Setting *row, char *out, size_t size);  // "1 to 64"
+const char  *setting_text(const Setting *row, SettingValue v, char *out, size_t size);
+
+// SettingUnit: values written with their unit, "20ms" or "64MiB", for settings whose key ends in
+// one.
+
+// Whether text is a number with a unit that fits the row's; a whole number where the row wants one.
+bool setting_unit(const Setting *row, const char *text, SettingValue *out);
+// How to write one for this row: "20ms"; NULL when its key has no unit.
+const char *setting_unit_example(const Setting *row);

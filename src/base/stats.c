@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 static int by_value(const void *pa, const void *pb) {
     double a = *(const double *)pa, b = *(const double *)pb;

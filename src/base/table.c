@@ -1,13 +1,13 @@
 #include "base/table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
-#include "base/table_row.h"
+#include "base/err.h"
 #include "base/term.h"
 #include "base/utf8.h"
 
@@ -19,7 +19,7 @@ void table_init(Table *t, Arena *a, const Column *cols, uint32_t n_cols) {
 static void add_row(Table *t, bool total) {
     size_t    mark = t->arena->used;
     TableRow *r = arena_try_new(t->arena, TableRow, 1);
-    if (r != NULL) r->cells = arena_try_new(t->arena, Cell, t->n_cols);
+    if (r != NULL) r->cells = arena_try_new(t->arena, TableCell, t->n_cols);
     if (r == NULL || r->cells == NULL) {
         arena_rewind(t->arena, mark);
         t->full = true;
@@ -36,15 +36,19 @@ static void add_row(Table *t, bool total) {
 void table_row(Table *t) { add_row(t, false); }
 void table_total(Table *t) { add_row(t, true); }
 
-static void add_cell(Table *t, Cell c) {
+static void add_cell(Table *t, TableCell c) {
     if (t->full) return;
     CHECK(t->last != NULL && t->cell < t->n_cols);
     t->last->cells[t->cell++] = c;
 }
 
-void table_int(Table *t, int64_t number) { add_cell(t, (Cell){.kind = CELL_INT, .i = number}); }
-void table_real(Table *t, double number) { add_cell(t, (Cell){.kind = CELL_REAL, .d = number}); }
-void table_missing(Table *t) { add_cell(t, (Cell){.kind = CELL_MISSING}); }
+void table_int(Table *t, int64_t number) {
+    add_cell(t, (TableCell){.kind = CELL_INT, .i = number});
+}
+void table_real(Table *t, double number) {
+    add_cell(t, (TableCell){.kind = CELL_REAL, .d = number});
+}
+void table_missing(Table *t) { add_cell(t, (TableCell){.kind = CELL_MISSING}); }
 
 void table_text(Table *t, const char *text) {
     if (text == NULL) {
@@ -56,7 +60,7 @@ void table_text(Table *t, const char *text) {
     if (copy == NULL)
         t->full = true;
     else
-        add_cell(t, (Cell){.kind = CELL_TEXT, .s = memcpy(copy, text, n)});
+        add_cell(t, (TableCell){.kind = CELL_TEXT, .s = memcpy(copy, text, n)});
 }
 
 void table_textf(Table *t, const char *fmt, ...) {
@@ -71,7 +75,7 @@ void table_textf(Table *t, const char *fmt, ...) {
         t->full = true;
     else {
         (void)vsnprintf(copy, (size_t)n + 1, fmt, again);
-        add_cell(t, (Cell){.kind = CELL_TEXT, .s = copy});
+        add_cell(t, (TableCell){.kind = CELL_TEXT, .s = copy});
     }
     va_end(again);
 }
@@ -97,11 +101,11 @@ static uint32_t show_text(FILE *f, const char *s) {
 }
 
 static uint32_t show_cell(FILE *f, const Table *t, const TableRow *r, uint32_t at) {
-    const Column *col = &t->cols[at];
-    const Cell   *c = &r->cells[at];
-    char          text[400] = "";  // the longest double has 309 digits before its point
-    double        scale = col->scale != 0 ? col->scale : 1;
-    int           decimals = col->decimals < 0 ? 0 : col->decimals > 60 ? 60 : col->decimals;
+    const Column    *col = &t->cols[at];
+    const TableCell *c = &r->cells[at];
+    char             text[400] = "";  // the longest double has 309 digits before its point
+    double           scale = col->scale != 0 ? col->scale : 1;
+    int              decimals = col->decimals < 0 ? 0 : col->decimals > 60 ? 60 : col->decimals;
     if (c->kind == CELL_TEXT) return show_text(f, c->s);
     if (c->kind == CELL_INT && scale == 1)
         (void)snprintf(text, sizeof text, "%" PRId64, c->i);
@@ -171,7 +175,7 @@ Err table_print(const Table *t, FILE *f) {
     Arena scratch;
     TRY(arena_init(&scratch, (size_t)t->n_cols * sizeof(Layout)));
     Layout *l = measure(t, &scratch);
-    bool    bold = term_colour(f), totals = false;
+    bool    bold = term_has_colour(f), totals = false;
     if (bold) (void)fputs("\033[1m", f);
     print_row(t, l, NULL, f);
     (void)fputs(bold ? "\033[0m\n" : "\n", f);
@@ -183,4 +187,97 @@ Err table_print(const Table *t, FILE *f) {
     }
     arena_finish(&scratch);
     return table_written(f);
+}
+
+Err table_check(const Table *t) {
+    return t->full ? err_set(ERR_LIMIT, "the table has more rows than memory for them") : ERR_OK;
+}
+
+Err table_written(FILE *f) {
+    if (fflush(f) == 0 && !ferror(f)) return ERR_OK;
+    return err_set(ERR_IO, "writing a table failed: %s", strerror(errno));
+}
+
+static void csv_text(FILE *f, const char *s) {
+    size_t n = strlen(s);
+    if (n > 0 && s[0] != ' ' && s[n - 1] != ' ' && strpbrk(s, ",\"\r\n") == NULL) {
+        (void)fputs(s, f);
+        return;
+    }
+    (void)fputc('"', f);
+    for (; *s != '\0'; s++) {
+        if (*s == '"') (void)fputc('"', f);
+        (void)fputc(*s, f);
+    }
+    (void)fputc('"', f);
+}
+
+static void csv_real(FILE *f, double d) {  // the shortest digits that read back as d
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, d);
+        if (strtod(text, NULL) == d) break;
+    }
+    (void)fputs(text, f);
+}
+
+static void csv_cell(FILE *f, const TableCell *c) {
+    if (c->kind == CELL_TEXT) csv_text(f, c->s);
+    if (c->kind == CELL_INT) (void)fprintf(f, "%" PRId64, c->i);
+    if (c->kind == CELL_REAL) csv_real(f, c->d);
+}
+
+Err table_csv(const Table *t, FILE *f) {
+    TRY(table_check(t));
+    for (uint32_t i = 0; i < t->n_cols; i++) {
+        csv_text(f, t->cols[i].key);
+        (void)fputs(i + 1 < t->n_cols ? "," : "\r\n", f);
+    }
+    for (const TableRow *r = t->first; r != NULL; r = r->next) {
+        if (r->total) continue;
+        for (uint32_t i = 0; i < t->n_cols; i++) {
+            csv_cell(f, &r->cells[i]);
+            (void)fputs(i + 1 < t->n_cols ? "," : "\r\n", f);
+        }
+    }
+    return table_written(f);
+}
+
+static json_t *json_text(const char *s) {  // what is not UTF-8 becomes U+FFFD
+    size_t n = strlen(s), used = 0;
+    if (utf8_ok(s, n)) return json_stringn_nocheck(s, n);
+    char *clean = malloc(3 * n);
+    CHECK(clean != NULL);
+    for (const char *at = s, *end = s + n; at < end;)
+        used += utf8_put(utf8_next(&at, end), clean + used);
+    json_t *text = json_stringn_nocheck(clean, used);
+    free(clean);
+    return text;
+}
+
+static json_t *json_cell(const TableCell *c) {
+    if (c->kind == CELL_TEXT) return json_text(c->s);
+    if (c->kind == CELL_INT) return json_integer(c->i);
+    if (c->kind == CELL_REAL && isfinite(c->d)) return json_real(c->d);
+    return json_null();  // JSON has no word for infinity either
+}
+
+Err table_json(const Table *t, json_t **out) {
+    TRY(table_check(t));
+    json_t *rows = json_array();
+    bool    ok = rows != NULL;
+    for (const TableRow *r = t->first; ok && r != NULL; r = r->next) {
+        if (r->total) continue;
+        json_t *object = json_object();
+        ok = object != NULL;
+        for (uint32_t i = 0; ok && i < t->n_cols; i++)
+            ok = json_object_set_new(object, t->cols[i].key, json_cell(&r->cells[i])) == 0;
+        ok = json_array_append_new(rows, object) == 0 && ok;
+    }
+    if (!ok) {
+        json_decref(rows);
+        return err_set(ERR_LIMIT, "no memory for a table as JSON");
+    }
+    *out = rows;
+    return ERR_OK;
 }

@@ -43,3 +43,25 @@ void table_missing(Table *t);
 MUST_USE Err table_print(const Table *t, FILE *f);      // aligned; bold head on a terminal
 MUST_USE Err table_csv(const Table *t, FILE *f);        // RFC 4180
 MUST_USE Err table_json(const Table *t, json_t **out);  // an array of objects, the caller's
+
+// TableRow: the cells of one row, shared by the printer and the writers.
+
+typedef enum TableCellKind { CELL_MISSING, CELL_TEXT, CELL_INT, CELL_REAL } TableCellKind;
+
+typedef struct TableCell {
+    TableCellKind kind;
+    union {
+        const char *s;
+        int64_t     i;
+        double      d;
+    };
+} TableCell;
+
+struct TableRow {
+    TableCell *cells;  // [n_cols]
+    TableRow  *next;
+    bool       total;
+};
+
+MUST_USE Err table_check(const Table *t);  // was there room for every row?
+MUST_USE Err table_written(FILE *f);

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/barrier.h"
-#include "base/check.h"
+#include "base/sync.h"
+#include "base/err.h"
 #include "base/clock.h"
-#include "base/fpu.h"
-#include "base/futex.h"
+#include "base/fp.h"
 
 // Waking a sleeper costs tens of microseconds, so a worker spins about as long before it sleeps.
 enum { SPIN_NS = 150000, SPIN_ROUNDS = 256, CPU_NONE = -1, CPUS_MAX = 1 << 14 };
@@ -37,7 +36,7 @@ struct Team {
 };
 
 static bool spin_for_call(Member *m, uint32_t seen) {
-    Clock  clock = clock_steady();
+    Clock  clock = clock_monotonic();
     TimeNs end = clock_now(clock) + SPIN_NS;
     do {
         if (spin_until_not(&m->posted, seen, SPIN_ROUNDS)) return true;

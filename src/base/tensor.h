@@ -51,4 +51,16 @@ void    tensor_shape_text(const Tensor *t, char *out, size_t size);  // "1x3x224
 // Bytes of data; refuses unknown or negative dimensions, and products past 2^47.
 MUST_USE Err tensor_measure(const Tensor *t, size_t *bytes);
 
-MUST_USE Err tensor_room(Tensor *t, Arena *a);  // zeroed numbers for t, aligned, in a
+MUST_USE Err tensor_alloc(Tensor *t, Arena *a);  // zeroed numbers for t, aligned, in a
+
+// Number: one element of a tensor of any numeric type (or bool), read and written without
+// surprises.
+
+double  tensor_get_f64(const Tensor *t, int64_t i);
+int64_t tensor_get_i64(const Tensor *t, int64_t i);  // truncates; saturates; not-a-number is 0
+
+void tensor_set(Tensor *t, int64_t i, double v);  // rounds to the type; integers truncate, saturate
+
+// A key that sorts as the number does, over the whole type: -0 equals 0, not-a-number comes last.
+uint64_t tensor_sort_key(const Tensor *t, int64_t i);
+bool     tensor_is_zero(const Tensor *t, int64_t i);

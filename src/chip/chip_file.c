@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/spell.h"
+#include "base/text.h"
 #include "base/yamldoc.h"
 
 enum { FILE_MOST = 1 << 16, NAMES_MAX = 64 };
@@ -33,7 +33,7 @@ static Err unknown(bool package, const char *what, Arena *a) {
         names[n] = chip_file_name(package, n);
         list = arena_printf(a, "%s%s%s", list, n > 0 ? ", " : "", names[n]);
     }
-    const char *meant = spell_nearest(what, names, n);
+    const char *meant = text_nearest(what, names, n);
     return err_set(ERR_ARG, "there is no %s '%.60s'; %s%s%sgive one of %s, or a YAML file's path",
                    package ? "package" : "unit", what, meant != NULL ? "did you mean " : "",
                    meant != NULL ? meant : "", meant != NULL ? "? Or " : "", list);
@@ -69,8 +69,8 @@ static bool among(const char *key, const char *const *keys) {
     return false;
 }
 
-Err chip_file_whole(const char *name, const char *text, size_t len, const Settings *s,
-                    const char *const *optional) {
+Err chip_file_check_complete(const char *name, const char *text, size_t len, const Settings *s,
+                             const char *const *optional) {
     YamlDocKey *keys = NULL;
     size_t      n = 0, mark = s->arena->used;
     TRY(yamldoc_keys(name, text, len, s->arena, &keys, &n));

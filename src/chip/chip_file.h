@@ -23,5 +23,5 @@ MUST_USE Err chip_file_find(bool package, const char *what, const char *beside, 
 
 // All rows but those that may be left out must be there: what a file leaves out would silently be
 // another chip's.
-MUST_USE Err chip_file_whole(const char *name, const char *text, size_t len, const Settings *s,
-                             const char *const *optional);
+MUST_USE Err chip_file_check_complete(const char *name, const char *text, size_t len,
+                                      const Settings *s, const char *const *optional);

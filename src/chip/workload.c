@@ -3,9 +3,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/spell.h"
+#include "base/text.h"
 #include "contract/chip.h"
-#include "model/zoo.h"
+#include "model/zoo/zoo.h"
 
 typedef struct Named {
     const char *name, *networks, *about;
@@ -85,7 +85,7 @@ static Err unknown(const char *text, size_t n, Arena *a) {
     for (; named[count].name != NULL; count++) known[count] = named[count].name;
     for (uint32_t i = 0; zoo_entry(i) != NULL && count < 128; i++)
         known[count++] = zoo_entry(i)->name;
-    const char *near = spell_nearest(word, known, count);
+    const char *near = text_nearest(word, known, count);
     return err_set(
         ERR_ARG,
         "no workload and no network '%s'%s%s%s; there are light, heavy, mixed, the names "

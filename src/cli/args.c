@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 enum { ROWS_MAX = 96 };
 

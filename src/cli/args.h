@@ -4,15 +4,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CONFIG = 3, ARG_LIST_MAX = 64 };
+#include "base/option_list.h"
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CONFIG = 3 };
 
 // ARG_GROUP is no option: its name is a heading in the help.
 typedef enum ArgKind { ARG_FLAG, ARG_INT, ARG_REAL, ARG_TEXT, ARG_LIST, ARG_GROUP } ArgKind;
-
-typedef struct ArgList {  // an option that may be given several times
-    const char *at[ARG_LIST_MAX];
-    uint32_t    n;
-} ArgList;
 
 typedef struct ArgRow {
     const char *name;  // without the dashes; of one letter: also with a single dash

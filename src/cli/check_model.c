@@ -2,28 +2,28 @@
 
 #include <string.h>
 
-#include "cli/load.h"
-#include "compile/interp.h"
-#include "model/special.h"
+#include "cli/model_args.h"
+#include "compile/interp/interp.h"
+#include "model/shaped_graph.h"
 #include "model/work.h"
-#include "serve/port.h"
+#include "serve/models/model_signature.h"
 
 typedef struct Reading {
-    Arena    arena;
-    Model    model;
-    Specials all;
+    Arena      arena;
+    Model      model;
+    ShapeCache all;
 } Reading;
 
-static Err specialise(Reading *r, int64_t otherwise, const Special **out) {
-    LoadOptions o = LOAD_OPTIONS_DEFAULT;
-    Tensor     *in = arena_try_new(&r->arena, Tensor, (size_t)r->model.graph->n_inputs + 1);
+static Err specialise(Reading *r, int64_t otherwise, const ShapedGraph **out) {
+    ModelArgs o = MODEL_ARGS_DEFAULT;
+    Tensor   *in = arena_try_new(&r->arena, Tensor, (size_t)r->model.graph->n_inputs + 1);
     if (in == NULL) return err_set(ERR_LIMIT, "no memory for its inputs");
-    TRY(load_input_types(&r->model, &o, otherwise, in));
-    return specials_get(&r->all, in, out);
+    TRY(model_args_input_types(&r->model, &o, otherwise, in));
+    return shape_cache_get(&r->all, in, out);
 }
 
 // Values alive at once, the most of it.
-static uint64_t peak_bytes(const Special *s) {
+static uint64_t peak_bytes(const ShapedGraph *s) {
     const Graph *g = s->graph;
     uint64_t     live = 0, most = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -46,28 +46,28 @@ static uint64_t peak_bytes(const Special *s) {
     return most;
 }
 
-// Weights as they came and as kernels want them, and room for as many runs as there are places.
+// Weights as they came and as kernels want them, and room for as many runs as `concurrency` allows.
 static uint64_t estimate(Reading *r, const Config *c) {
-    const Special *one = NULL;
-    Work           w = {0};
+    const ShapedGraph *one = NULL;
+    Work               w = {0};
     if (specialise(r, 1, &one) != ERR_OK || work_total(one, &r->arena, &w) != ERR_OK) return 0;
     uint64_t weights = w.weight_bytes > 0 ? (uint64_t)w.weight_bytes : 0;
-    return 2 * weights + (uint64_t)c->serve.places * peak_bytes(one);
+    return 2 * weights + (uint64_t)c->serve.concurrency * peak_bytes(one);
 }
 
 static Err check_port(Reading *r, const ConfigModel *m) {
-    InferPort port = {0};
-    TRY(port_of(r->model.graph, &r->arena, &port));
-    return m->declared != NULL ? port_declare(&port, m->declared) : ERR_OK;
+    ModelSignature port = {0};
+    TRY(signature_from_graph(r->model.graph, &r->arena, &port));
+    return m->declared != NULL ? signature_narrow(&port, m->declared) : ERR_OK;
 }
 
 static Err read_model(Reading *r, const ConfigModel *m) {
-    LoadOptions    o = LOAD_OPTIONS_DEFAULT;
-    const Special *s = NULL;
-    bool           zoo = strncmp(m->path, "zoo:", 4) == 0;
+    ModelArgs          o = MODEL_ARGS_DEFAULT;
+    const ShapedGraph *s = NULL;
+    bool               zoo = strncmp(m->path, "zoo:", 4) == 0;
     TRY(arena_init(&r->arena, (size_t)1 << 34));
-    TRY(load_model(zoo ? m->path + 4 : m->path, &o, &r->model));
-    specials_init(&r->all, &r->model, interp_eval);
+    TRY(model_args_load(zoo ? m->path + 4 : m->path, &o, &r->model));
+    shape_cache_init(&r->all, &r->model, interp_eval);
     TRY(specialise(r, DIM_UNKNOWN, &s));
     return check_port(r, m);
 }
@@ -100,7 +100,7 @@ void check_model(Findings *f, const Config *c, const ConfigModel *m, uint64_t *b
     } else {
         findings_failed(f, "model", err_add(e, "%s %s", m->name, m->version));
     }
-    specials_finish(&r.all);
+    shape_cache_finish(&r.all);
     model_finish(&r.model);
     arena_finish(&r.arena);
 }

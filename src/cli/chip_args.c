@@ -39,27 +39,29 @@ static Err find(const char *option, const char *name, const char *const *names, 
     return err_set(ERR_ARG, "--%s %s: there are %s", option, name, known);
 }
 
-Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth, StageOptions *out) {
+Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
+                    ChipScenarioOptions *out) {
     static const char *const deadlines[] = {"moca", "planaria", "mlperf"};
     static const char *const sharing[] = {"equal", "maxmin"};
-    uint32_t                 rule = STAGE_MOCA, share = CHIP_EQUAL;
+    uint32_t                 rule = CHIP_DEADLINES_MOCA, share = CHIP_EQUAL;
     TRY(find("deadlines", x->deadlines, deadlines, 3, &rule));
     TRY(find("sharing", x->sharing, sharing, 2, &share));
-    *out = (StageOptions){.package = x->chip != NULL ? x->chip : STAGE_PACKAGE,
-                          .workload = mix,
-                          .bandwidth = bandwidth,
-                          .period_us = x->ts,
-                          .slack = x->slack,
-                          .target = x->target,
-                          .deadlines = (StageDeadlines)rule,
-                          .sharing = (ChipSharing)share,
-                          .firm = x->firm};
+    *out = (ChipScenarioOptions){.package = x->chip != NULL ? x->chip : CHIP_SCENARIO_PACKAGE,
+                                 .workload = mix,
+                                 .bandwidth = bandwidth,
+                                 .period_us = x->ts,
+                                 .slack = x->slack,
+                                 .target = x->target,
+                                 .deadlines = (ChipDeadlines)rule,
+                                 .sharing = (ChipSharing)share,
+                                 .firm = x->firm};
     return ERR_OK;
 }
 
-StageTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed) {
-    return (StageTraffic){.load = load,
-                          .burst = x->burst,
-                          .requests = x->requests > 0 ? (uint32_t)x->requests : STAGE_REQUESTS,
-                          .seed = seed};
+ChipTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed) {
+    return (ChipTraffic){.load = load,
+                         .burst = x->burst,
+                         .requests =
+                             x->requests > 0 ? (uint32_t)x->requests : CHIP_SCENARIO_REQUESTS,
+                         .seed = seed};
 }

@@ -1,13 +1,13 @@
 // ChipArgs: the options that commands of the chip tier have in common.
 #pragma once
 
-#include "chip/stage.h"
+#include "chip/chip_scenario.h"
 #include "cli/args.h"
 
 typedef struct ChipArgs {
     const char *chip, *deadlines, *sharing;  // NULL: the usual
     double      ts, slack, target, burst;    // 0: the usual
-    int64_t     requests;                    // 0: STAGE_REQUESTS
+    int64_t     requests;                    // 0: CHIP_SCENARIO_REQUESTS
     bool        firm;
     ArgList     sets;
 } ChipArgs;
@@ -19,5 +19,5 @@ void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]);
 
 // bandwidth 0: the package's own.
 MUST_USE Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
-                             StageOptions *out);
-StageTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed);
+                             ChipScenarioOptions *out);
+ChipTraffic  chip_args_traffic(const ChipArgs *x, double load, uint64_t seed);

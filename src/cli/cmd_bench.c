@@ -8,13 +8,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "base/term.h"
-#include "cli/bench_args.h"
-#include "cli/bench_port.h"
-#include "cli/bench_tell.h"
+#include "loadgen/bench_options.h"
+#include "loadgen/bench_inputs.h"
+#include "loadgen/bench_output.h"
 #include "cli/commands.h"
-#include "cli/halt.h"
+#include "base/stop_signal.h"
 
 enum { EXIT_MISSED = 6 };
 
@@ -36,7 +35,7 @@ typedef struct Job {
     BenchPeak      peak;
     BenchResult    result;
     TimeNs         budget;
-    FileNew        records;
+    AtomicFile     records;
     Progress       progress;
     int64_t        drawn;  // milliseconds
     bool           shows;
@@ -161,9 +160,9 @@ static Err measure_once(Job *j) {
         all = j->run.arrivals[j->run.n_arrivals - 1].at + 1;
     j->run.duration_ns = all - j->run.warmup_ns;
     if (j->run.duration_ns <= 0) return err_set(ERR_ARG, "--warmup is longer than the arrivals");
-    j->shows = term_is(stderr);
+    j->shows = term_is_tty(stderr);
     if (j->shows) {
-        progress_begin(&j->progress, stderr, clock_steady(), "sending", all / 1000000);
+        progress_begin(&j->progress, stderr, clock_monotonic(), "sending", all / 1000000);
         j->run.progress = show;
         j->run.self = j;
     }
@@ -238,7 +237,7 @@ static int run_command(const Options *o) {
     static Job j;
     uint32_t   missed = 0;
     j.o = o;
-    halt_listen();
+    stop_signal_listen();
     raise_limit();
     (void)prctl(PR_SET_TIMERSLACK, 1000);  // arrivals are to be at their moments
     Err e = work(&j, &missed);

@@ -7,7 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
-#include "base/spell.h"
+#include "base/text.h"
 #include "cli/check_model.h"
 #include "cli/commands.h"
 #include "cli/serve_args.h"
@@ -21,7 +21,7 @@ static void check_policy(Findings *f, const Config *c) {
     size_t      n = 0;
     for (; n < 64 && policies_node_at((uint32_t)n) != NULL; n++)
         names[n] = policies_node_at((uint32_t)n)->name;
-    const char *meant = spell_nearest(c->serve.policy, names, n);
+    const char *meant = text_nearest(c->serve.policy, names, n);
     if (policies_node_find(c->serve.policy) != NULL)
         findings_add(f, FINDING_OK, "policy", "%s", c->serve.policy);
     else
@@ -58,9 +58,10 @@ static void check_cores(Findings *f, const Config *c, Arena *a) {
 static void check_memory(Findings *f, uint64_t bytes) {
     uint64_t there = cpu_mem_budget(&cgroup_roots);
     if (bytes > there)
-        findings_add(f, FINDING_PROBLEM, "memory",
-                     "models need about %llu MiB, but there are %llu; serve fewer, or lower places",
-                     (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
+        findings_add(
+            f, FINDING_PROBLEM, "memory",
+            "models need about %llu MiB, but there are %llu; serve fewer, or lower concurrency",
+            (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
     else
         findings_add(f, FINDING_OK, "memory", "models need about %llu MiB of %llu",
                      (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
@@ -138,7 +139,8 @@ static int check_all(Findings *f, const Config *c, Arena *a) {
         findings_add(f, FINDING_WARNING, "configuration", "%s", c->warnings[i]);
     if (c->n_problems == 0)
         findings_add(f, FINDING_OK, "configuration", "%s",
-                     c->kept.file != NULL ? c->kept.file : "flags, environment and folders");
+                     c->loaded_from.file != NULL ? c->loaded_from.file
+                                                 : "flags, environment and folders");
     for (uint32_t i = 0; i < c->n_models; i++, sum += bytes)
         check_model(f, c, &c->models[i], &bytes);
     if (c->n_models == 0 && c->n_problems == 0)

@@ -8,12 +8,12 @@
 #include "base/json.h"
 #include "base/term.h"
 #include "cli/chip_args.h"
-#include "cli/chip_match.h"
-#include "cli/chip_saga.h"
-#include "cli/chip_sweep.h"
+#include "eval/chip_compare.h"
+#include "eval/chip_run_file.h"
+#include "eval/chip_sweep.h"
 #include "cli/commands.h"
-#include "cli/crew.h"
-#include "cli/list.h"
+#include "base/parallel_for.h"
+#include "base/option_list.h"
 #include "policy/policies.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
@@ -26,27 +26,27 @@ typedef struct Options {
     bool        json, measure, sweep;
 } Options;
 
-static Err read_rules(const Options *o, Arena *a, ChipMatchRules *r) {
+static Err read_rules(const Options *o, Arena *a, ChipCompareParams *r) {
     static const double own = 0;
-    const char         *chips = o->common.chip != NULL ? o->common.chip : STAGE_PACKAGE;
-    *r = (ChipMatchRules){.bandwidths = &own,
-                          .n_bandwidths = 1,
-                          .burst = o->common.burst,
-                          .requests = (uint32_t)o->common.requests,
-                          .traces = (uint32_t)o->traces,
-                          .first_seed = (uint64_t)o->seed,
-                          .measure = o->measure,
-                          .threads = crew_size(o->threads)};
-    TRY(list_words("chip", chips, a, &r->chips, &r->n_chips));
-    TRY(list_words("mix", o->mix, a, &r->mixes, &r->n_mixes));
-    TRY(list_numbers("load", o->load, 0.001, 1000, a, &r->loads, &r->n_loads));
+    const char         *chips = o->common.chip != NULL ? o->common.chip : CHIP_SCENARIO_PACKAGE;
+    *r = (ChipCompareParams){.bandwidths = &own,
+                             .n_bandwidths = 1,
+                             .burst = o->common.burst,
+                             .requests = (uint32_t)o->common.requests,
+                             .traces = (uint32_t)o->traces,
+                             .first_seed = (uint64_t)o->seed,
+                             .measure = o->measure,
+                             .threads = parallel_threads(o->threads)};
+    TRY(option_list_words("chip", chips, a, &r->chips, &r->n_chips));
+    TRY(option_list_words("mix", o->mix, a, &r->mixes, &r->n_mixes));
+    TRY(option_list_numbers("load", o->load, 0.001, 1000, a, &r->loads, &r->n_loads));
     if (o->bandwidth != NULL)
-        TRY(list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, a, &r->bandwidths,
-                         &r->n_bandwidths));
+        TRY(option_list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, a, &r->bandwidths,
+                                &r->n_bandwidths));
     return chip_args_stage(&o->common, NULL, 0, &r->stage);
 }
 
-static Err check_size(const ChipMatchRules *r, uint32_t n_policies) {
+static Err check_size(const ChipCompareParams *r, uint32_t n_policies) {
     uint64_t cells = (uint64_t)r->n_chips * r->n_mixes * r->n_loads * r->n_bandwidths;
     if (cells * n_policies * r->traces <= RUNS_MAX) return ERR_OK;
     return err_set(ERR_ARG, "%llu cells of %u policies on %u traces are more than %d runs",
@@ -54,8 +54,8 @@ static Err check_size(const ChipMatchRules *r, uint32_t n_policies) {
 }
 
 static Err save_page(const Options *o, const Match *m, Arena *a) {
-    FileNew f;
-    Page    p;
+    AtomicFile f;
+    Page       p;
     TRY(file_begin(&f, o->page));
     page_begin(&p, f.out, a, "Policies on packages of unlike accelerators");
     Err e = match_page(m, a, &p);
@@ -76,29 +76,30 @@ static Err tell(const Options *o, const Match *m, Arena *a) {
 }
 
 // The champion, or the first policy without one, in the first cell on the first trace.
-static Err trace_first(const Options *o, const ChipMatchRules *r, const ChipChoices *c, Arena *a) {
+static Err trace_first(const Options *o, const ChipCompareParams *r, const ChipChoices *c,
+                       Arena *a) {
     uint32_t   who = 0;
     RecordList records = {.arena = a};
     for (uint32_t i = 0; i < c->n; i++)
         if (strcmp(c->at[i].policy->name, o->champion) == 0) who = i;
-    StageOptions so = r->stage;
-    StageTraffic t = {r->loads[0], r->burst, r->requests, r->first_seed};
-    Stage        stage;
-    ChipTrace    trace;
-    ChipResult   result;
+    ChipScenarioOptions so = r->stage;
+    ChipTraffic         t = {r->loads[0], r->burst, r->requests, r->first_seed};
+    ChipScenario        stage;
+    ChipTrace           trace;
+    ChipResult          result;
     so.package = r->chips[0];
     so.workload = r->mixes[0];
     so.bandwidth = r->bandwidths[0];
-    TRY(stage_open(&so, a, &stage));
-    TRY(stage_trace(&stage, &t, a, &trace));
-    ChipRun run = stage_run(&stage, trace);
+    TRY(chip_scenario_open(&so, a, &stage));
+    TRY(chip_scenario_trace(&stage, &t, a, &trace));
+    ChipRun run = chip_scenario_run(&stage, trace);
     run.policy = c->at[who].policy;
     run.settings = c->at[who].settings;
     run.seed = t.seed;
     run.records = record_list(&records);
     TRY(chip_choice_load(&c->at[who], &stage.setup, a, &run.loaded));
     TRY(chip_simulate(&run, a, &result));
-    return chip_saga_trace(o->trace, &stage, run.policy->name, &records, a);
+    return chip_run_file_trace(o->trace, &stage, run.policy->name, &records, a);
 }
 
 static const ChipChoice *swept(const Options *o, const ChipChoices *c) {
@@ -108,11 +109,11 @@ static const ChipChoice *swept(const Options *o, const ChipChoices *c) {
 }
 
 static Err compare(const Options *o, Arena *a) {
-    ChipMatchRules r;
-    ChipChoices    c;
-    Progress       p;
-    Match          m = {.champion = o->champion};
-    bool           show = term_is(stderr);
+    ChipCompareParams r;
+    ChipChoices       c;
+    Progress          p;
+    Match             m = {.champion = o->champion};
+    bool              show = term_is_tty(stderr);
     TRY(read_rules(o, a, &r));
     TRY(chip_choice_read(o->policies, &o->common.sets, a, &c));
     if (policies_chip_find(o->champion) == NULL)
@@ -123,10 +124,10 @@ static Err compare(const Options *o, Arena *a) {
     if (o->sweep && of == NULL)
         return err_set(ERR_ARG, "--sweep: no policy that takes part has a network");
     if (show)
-        progress_begin(&p, stderr, clock_steady(), "comparing",
-                       (int64_t)chip_match_steps(&r, c.n) +
+        progress_begin(&p, stderr, clock_monotonic(), "comparing",
+                       (int64_t)chip_compare_steps(&r, c.n) +
                            (of != NULL ? chip_sweep_steps(&r) : 0));
-    Err e = chip_match_run(&r, &c, show ? &p : NULL, a, &m);
+    Err e = chip_compare_run(&r, &c, show ? &p : NULL, a, &m);
     if (e == ERR_OK && of != NULL) e = chip_sweep_run(&r, of, show ? &p : NULL, a, &m);
     if (show) progress_end(&p);
     if (e == ERR_OK && o->trace != NULL) e = trace_first(o, &r, &c, a);

@@ -4,13 +4,13 @@
 #include <stdio.h>
 
 #include "base/table.h"
-#include "chip/cost.h"
+#include "chip/cost/cost.h"
 #include "cli/commands.h"
-#include "cli/load.h"
-#include "compile/interp.h"
+#include "cli/model_args.h"
+#include "compile/interp/interp.h"
 
 typedef struct Options {
-    LoadOptions load;
+    ModelArgs   load;
     const char *network, *unit, *chip;
     bool        json;
 } Options;
@@ -21,23 +21,23 @@ typedef struct Layers {
 } Layers;
 
 static Err list_model(const Options *o, const Model *m, Arena *a, Layers *out) {
-    Specials       all;
-    const Special *s = NULL;
-    Tensor        *in = arena_new(a, Tensor, m->graph->n_inputs);
+    ShapeCache         all;
+    const ShapedGraph *s = NULL;
+    Tensor            *in = arena_new(a, Tensor, m->graph->n_inputs);
     for (uint32_t i = 0; i < m->graph->n_inputs; i++)
-        load_note_open(&m->graph->values[m->graph->inputs[i]], &o->load);
-    TRY(load_input_types(m, &o->load, 1, in));
-    specials_init(&all, m, interp_eval);
-    Err e = specials_get(&all, in, &s);
+        model_args_note_open(&m->graph->values[m->graph->inputs[i]], &o->load);
+    TRY(model_args_input_types(m, &o->load, 1, in));
+    shape_cache_init(&all, m, interp_eval);
+    Err e = shape_cache_get(&all, in, &s);
     if (e == ERR_OK) e = shape_list_of(s, a, &out->at, &out->n);
-    specials_finish(&all);
+    shape_cache_finish(&all);
     return e;
 }
 
 static Err list_layers(const Options *o, Arena *a, Layers *out) {
     Model m = {0};
     if (shape_known(o->network)) return shape_list(o->network, o->load.batch, a, &out->at, &out->n);
-    TRY(load_model(o->network, &o->load, &m));
+    TRY(model_args_load(o->network, &o->load, &m));
     Err e = list_model(o, &m, a, out);
     model_finish(&m);
     return e == ERR_OK ? e : err_add(e, "%s", o->network);
@@ -104,7 +104,7 @@ static void add_row(Table *t, const Shape *s, const Cost *c) {
 
 static double per(double a, double b) { return b > 0 ? a / b : 0; }
 
-static Err print_unit(const Layers *l, const Unit *u, const Cost *costs, Arena *a) {
+static Err print_unit(const Layers *l, const UnitSpec *u, const Cost *costs, Arena *a) {
     Table t;
     Total sum = {0};
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
@@ -117,7 +117,7 @@ static Err print_unit(const Layers *l, const Unit *u, const Cost *costs, Arena *
     table_textf(&t, "%u layers", l->n - sum.cannot);
     table_real(&t, sum.macs);
     table_real(&t, sum.cycles);
-    table_real(&t, per(sum.macs / unit_macs(u), sum.cycles));
+    table_real(&t, per(sum.macs / unit_spec_macs(u), sum.cycles));
     table_missing(&t);
     table_real(&t, sum.read_bytes);
     table_real(&t, sum.write_bytes);
@@ -160,7 +160,7 @@ static json_t *layer_json(const Shape *s, const Cost *c) {
     return j;
 }
 
-static int json_unit(const Options *o, const Layers *l, const Unit *u, const Cost *costs) {
+static int json_unit(const Options *o, const Layers *l, const UnitSpec *u, const Cost *costs) {
     json_t *layers = json_array();
     Total   sum = {0};
     for (uint32_t i = 0; i < l->n; i++) {
@@ -172,8 +172,8 @@ static int json_unit(const Options *o, const Layers *l, const Unit *u, const Cos
         "{s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:i}", "macs", (json_int_t)sum.macs, "cycles",
         sum.cycles, "dram_read_bytes", sum.read_bytes, "dram_write_bytes", sum.write_bytes,
         "bytes_per_cycle", per(bytes, sum.cycles), "energy_pj", sum.energy_pj, "utilization",
-        per(sum.macs / unit_macs(u), sum.cycles), "ms", sum.cycles / u->clock_mhz / 1e3, "layers",
-        (int)(l->n - sum.cannot), "cannot_compute", (int)sum.cannot);
+        per(sum.macs / unit_spec_macs(u), sum.cycles), "ms", sum.cycles / u->clock_mhz / 1e3,
+        "layers", (int)(l->n - sum.cannot), "cannot_compute", (int)sum.cannot);
     return command_json(json_pack("{s:s,s:s,s:I,s:o,s:o}", "network", o->network, "unit", u->name,
                                   "batch", (json_int_t)o->load.batch, "layers", layers, "total",
                                   total));
@@ -198,8 +198,8 @@ static Err print_package(const Layers *l, const Package *p, Arena *a) {
         table_text(&t, l->at[i].op);
         table_real(&t, shape_macs(&l->at[i]));
         for (uint32_t k = 0; k < p->n_kinds; k++) {
-            const Unit *u = p->kinds[k].unit;
-            Cost        c = cost_of(&l->at[i], u);
+            const UnitSpec *u = p->kinds[k].unit;
+            Cost            c = cost_of(&l->at[i], u);
             if (isinf(c.cycles)) {
                 table_missing(&t);
                 table_missing(&t);
@@ -233,9 +233,9 @@ static int json_package(const Options *o, const Layers *l, const Package *p) {
 }
 
 static int on_unit(const Options *o, const Layers *l, Arena *a) {
-    Unit  u;
-    Cost *costs = arena_new(a, Cost, l->n);
-    Err   e = unit_load(o->unit, a, &u);
+    UnitSpec u;
+    Cost    *costs = arena_new(a, Cost, l->n);
+    Err      e = unit_spec_load(o->unit, a, &u);
     if (e != ERR_OK) return command_failed(e);
     cost_all(l->at, l->n, &u, costs);
     if (o->json) return json_unit(o, l, &u, costs);
@@ -253,13 +253,13 @@ static int on_package(const Options *o, const Layers *l, Arena *a) {
 }
 
 int cmd_chip_cost(const Command *c, int argc, char **argv) {
-    Options      o = {.load = LOAD_OPTIONS_DEFAULT};
+    Options      o = {.load = MODEL_ARGS_DEFAULT};
     const ArgRow rows[] = {
         {"unit", ARG_TEXT, &o.unit, "U", "an accelerator by name, or a YAML file", 0, 0},
         {"chip", ARG_TEXT, &o.chip, "NAME", "a package of them by name, or a YAML file", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
-        LOAD_ROWS(o.load),
+        MODEL_ARG_ROWS(o.load),
     };
     int code = args_parse(c, rows, 7, argc, argv, &o.network, 1, 1, NULL);
     if (code >= 0) return code;

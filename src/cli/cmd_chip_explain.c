@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
-#include "cli/chip_choice.h"
-#include "cli/chip_insight.h"
+#include "eval/chip_choice.h"
+#include "eval/chip_explanation.h"
 #include "cli/commands.h"
 
 typedef struct Options {
@@ -21,18 +21,18 @@ typedef struct Options {
     bool        json;
 } Options;
 
-typedef struct Story {
-    const Stage       *stage;
-    const ChipInsight *x;
-    Arena             *arena;
-} Story;
+typedef struct Explanation {
+    const ChipScenario    *stage;
+    const ChipExplanation *x;
+    Arena                 *arena;
+} Explanation;
 
-static const char *verdict_name(RelmasVerdict v) {
+static const char *verdict_name(RelmasDecision v) {
     static const char *const names[] = {"starts", "waits", "no bandwidth", "not in time"};
     return names[v];
 }
 
-static const char *name_of(const Story *s, uint32_t unit) {
+static const char *name_of(const Explanation *s, uint32_t unit) {
     const ChipSetup *setup = &s->stage->setup;
     uint32_t         first = 0;
     if (unit == CHIP_NONE) return "";
@@ -40,11 +40,11 @@ static const char *name_of(const Story *s, uint32_t unit) {
     return arena_printf(s->arena, "%s %u", setup->kinds[setup->kind_of[unit]].name, unit - first);
 }
 
-static const char *tenant_of(const Story *s, const InsightTask *t) {
+static const char *tenant_of(const Explanation *s, const ExplainedTask *t) {
     return s->stage->tenants[t->request.tenant].name;
 }
 
-static const char *layer_of(const Story *s, const InsightTask *t) {
+static const char *layer_of(const Explanation *s, const ExplainedTask *t) {
     return s->stage->tenants[t->request.tenant].model->layers[t->layer];
 }
 
@@ -56,10 +56,10 @@ static const Column unit_columns[] = {
     {.key = "cap_bytes_ns", .head = "held to", .unit = "B/ns", .decimals = 2},
 };
 
-static void fill_units(const Story *s, Table *t) {
+static void fill_units(const Explanation *s, Table *t) {
     table_init(t, s->arena, unit_columns, sizeof unit_columns / sizeof *unit_columns);
     for (uint32_t u = 0; u < s->x->n_units; u++) {
-        const InsightUnit *unit = &s->x->units[u];
+        const ExplainedUnit *unit = &s->x->units[u];
         table_row(t);
         table_text(t, name_of(s, u));
         if (!unit->busy) continue;
@@ -90,11 +90,11 @@ static const Column task_columns[] = {
     {.key = "verdict", .head = "verdict"},
 };
 
-static void fill_tasks(const Story *s, Table *t) {
+static void fill_tasks(const Explanation *s, Table *t) {
     table_init(t, s->arena, task_columns, sizeof task_columns / sizeof *task_columns);
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
-        const InsightTask *k = &s->x->tasks[i];
-        const float        says[] = {k->says.priority, k->says.fit, k->says.time, k->says.bytes};
+        const ExplainedTask *k = &s->x->tasks[i];
+        const float          says[] = {k->says.priority, k->says.fit, k->says.time, k->says.bytes};
         table_row(t);
         table_int(t, (int64_t)k->request.id);
         table_text(t, tenant_of(s, k));
@@ -102,13 +102,13 @@ static void fill_tasks(const Story *s, Table *t) {
         table_real(t, k->left_ms);
         table_real(t, k->rest_ms);
         table_real(t, k->slack_ms);
-        for (uint32_t j = 0; j < RELMAS_SAYS; j++) {
+        for (uint32_t j = 0; j < RELMAS_OUTPUTS; j++) {
             if (k->seen)
                 table_real(t, (double)says[j]);
             else
                 table_missing(t);
         }
-        for (uint32_t j = 0; j < RELMAS_TASK_PARTS; j++) table_real(t, (double)k->parts[j] + 0.0);
+        for (uint32_t j = 0; j < RELMAS_TASK_TERMS; j++) table_real(t, (double)k->parts[j] + 0.0);
         table_real(t, (double)k->worth);
         table_text(t, name_of(s, k->unit));
         table_text(t, verdict_name(k->verdict));
@@ -128,17 +128,17 @@ static const Column pair_columns[] = {
     {.key = "chosen", .head = "chosen"},
 };
 
-static void fill_pairs(const Story *s, Table *t) {
+static void fill_pairs(const Explanation *s, Table *t) {
     table_init(t, s->arena, pair_columns, sizeof pair_columns / sizeof *pair_columns);
     for (uint32_t i = 0; i < s->x->n_pairs; i++) {
-        const InsightPair *p = &s->x->pairs[i];
-        const InsightTask *k = &s->x->tasks[p->task];
+        const ExplainedPair *p = &s->x->pairs[i];
+        const ExplainedTask *k = &s->x->tasks[p->task];
         table_row(t);
         table_int(t, (int64_t)k->request.id);
         table_text(t, tenant_of(s, k));
         table_text(t, name_of(s, p->unit));
         table_real(t, (double)p->wait_ns / 1e3);
-        for (uint32_t j = RELMAS_TASK_PARTS; j < RELMAS_PARTS; j++)
+        for (uint32_t j = RELMAS_TASK_TERMS; j < RELMAS_TERMS; j++)
             table_real(t, (double)p->parts[j] + 0.0);
         table_real(t, (double)(k->worth + p->fit));
         table_text(t, k->unit == p->unit ? verdict_name(k->verdict) : "");
@@ -146,10 +146,10 @@ static void fill_pairs(const Story *s, Table *t) {
 }
 
 // "size +3.1, learned -0.4": the largest differences first, those that hardly count left out.
-static const char *differences(const Story *s, const float *a, const float *b, uint32_t from,
+static const char *differences(const Explanation *s, const float *a, const float *b, uint32_t from,
                                uint32_t to) {
     char *text = arena_str(s->arena, "");
-    bool  told[RELMAS_PARTS] = {0};
+    bool  told[RELMAS_TERMS] = {0};
     for (uint32_t n = 0; n < 3; n++) {
         uint32_t most = to;
         for (uint32_t k = from; k < to; k++)
@@ -157,15 +157,15 @@ static const char *differences(const Story *s, const float *a, const float *b, u
         if (most == to || fabsf(a[most] - b[most]) < 0.005f) break;
         told[most] = true;
         text = arena_printf(s->arena, "%s%s%s %+.2f", text, n > 0 ? ", " : "",
-                            relmas_part_name((RelmasPart)most), (double)(a[most] - b[most]));
+                            relmas_term_name((RelmasTerm)most), (double)(a[most] - b[most]));
     }
     return *text != '\0' ? text : "nothing that counts";
 }
 
-static const InsightPair *second_unit(const Story *s, uint32_t task) {
-    const InsightPair *best = NULL;
+static const ExplainedPair *second_unit(const Explanation *s, uint32_t task) {
+    const ExplainedPair *best = NULL;
     for (uint32_t i = 0; i < s->x->n_pairs; i++) {
-        const InsightPair *p = &s->x->pairs[i];
+        const ExplainedPair *p = &s->x->pairs[i];
         if (p->task != task || p->unit == s->x->tasks[task].unit) continue;
         if (best == NULL || p->fit > best->fit) best = p;
     }
@@ -173,39 +173,39 @@ static const InsightPair *second_unit(const Story *s, uint32_t task) {
 }
 
 // Why a task came before the one after it in the row.
-static const char *why_task(const Story *s, uint32_t i) {
-    const InsightTask *t = &s->x->tasks[i], *next = t + 1;
+static const char *why_task(const Explanation *s, uint32_t i) {
+    const ExplainedTask *t = &s->x->tasks[i], *next = t + 1;
     if (i + 1 == s->x->n_tasks) return "nobody else waits";
     return arena_printf(s->arena, "goes before request %" PRIu64 " (%s), %.2f to %.2f: %s",
                         next->request.id, tenant_of(s, next), (double)t->worth, (double)next->worth,
-                        differences(s, t->parts, next->parts, 0, RELMAS_TASK_PARTS));
+                        differences(s, t->parts, next->parts, 0, RELMAS_TASK_TERMS));
 }
 
-static const char *why_unit(const Story *s, uint32_t i) {
-    const InsightPair *won = chip_insight_pair(s->x, i, s->x->tasks[i].unit);
-    const InsightPair *other = second_unit(s, i);
+static const char *why_unit(const Explanation *s, uint32_t i) {
+    const ExplainedPair *won = chip_explanation_pair(s->x, i, s->x->tasks[i].unit);
+    const ExplainedPair *other = second_unit(s, i);
     if (won == NULL || other == NULL) return "no other unit would be in time";
     return arena_printf(s->arena, "%s suits better than %s, %.2f to %.2f: %s",
                         name_of(s, won->unit), name_of(s, other->unit), (double)won->fit + 0.0,
                         (double)other->fit + 0.0,
-                        differences(s, won->parts, other->parts, RELMAS_TASK_PARTS, RELMAS_PARTS));
+                        differences(s, won->parts, other->parts, RELMAS_TASK_TERMS, RELMAS_TERMS));
 }
 
-static void print_why(const Story *s) {
+static void print_why(const Explanation *s) {
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
-        const InsightTask *t = &s->x->tasks[i];
-        if (t->verdict == RELMAS_NOWHERE) continue;
+        const ExplainedTask *t = &s->x->tasks[i];
+        if (t->verdict == RELMAS_NO_UNIT) continue;
         printf("request %" PRIu64 " (%s) %s%s%s\n  %s\n  %s\n", t->request.id, tenant_of(s, t),
-               t->verdict == RELMAS_STARVES ? "finds no bandwidth left for it on"
-               : t->verdict == RELMAS_WAITS ? "waits for"
-                                            : "starts on",
+               t->verdict == RELMAS_AWAIT_BANDWIDTH ? "finds no bandwidth left for it on"
+               : t->verdict == RELMAS_AWAIT_UNIT    ? "waits for"
+                                                    : "starts on",
                " ", name_of(s, t->unit), why_task(s, i), why_unit(s, i));
     }
 }
 
-static Err print_story(const Story *s) {
-    const ChipInsight *x = s->x;
-    Table              units, tasks, pairs;
+static Err print_story(const Explanation *s) {
+    const ChipExplanation *x = s->x;
+    Table                  units, tasks, pairs;
     printf("decision %" PRIu64 " at %.3f ms: %" PRIu64
            " tasks wait, %u of %u units are free, %.2f of "
            "%.2f bytes/ns are asked for\n\n",
@@ -226,25 +226,25 @@ static Err print_story(const Story *s) {
     return ERR_OK;
 }
 
-static json_t *window_json(const ChipInsight *x) {
+static json_t *window_json(const ChipExplanation *x) {
     json_t *all = json_array();
     for (uint32_t i = 0; i < x->n_seen; i++) {
         json_t *row = json_object();
         (void)json_object_set_new(row, "request", json_integer((json_int_t)x->seen[i]));
         for (uint32_t f = 0; f < RELMAS_FEATURES; f++)
             (void)json_object_set_new(
-                row, relmas_look_name(f),
+                row, relmas_feature_name(f),
                 json_real((double)x->features[(size_t)i * RELMAS_FEATURES + f]));
         (void)json_array_append_new(all, row);
     }
     return all;
 }
 
-static json_t *why_json(const Story *s) {
+static json_t *why_json(const Explanation *s) {
     json_t *all = json_array();
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
-        const InsightTask *t = &s->x->tasks[i];
-        if (t->verdict != RELMAS_STARTS) continue;
+        const ExplainedTask *t = &s->x->tasks[i];
+        if (t->verdict != RELMAS_START) continue;
         json_t *one = json_object();
         (void)json_object_set_new(one, "request", json_integer((json_int_t)t->request.id));
         (void)json_object_set_new(one, "unit", json_string(name_of(s, t->unit)));
@@ -255,12 +255,12 @@ static json_t *why_json(const Story *s) {
     return all;
 }
 
-static Err json_story(const Story *s) {
-    const ChipInsight *x = s->x;
-    Table              tables[3];
-    const char *const  names[3] = {"units", "tasks", "pairs"};
-    json_t            *doc = json_object();
-    Err                e = ERR_OK;
+static Err json_story(const Explanation *s) {
+    const ChipExplanation *x = s->x;
+    Table                  tables[3];
+    const char *const      names[3] = {"units", "tasks", "pairs"};
+    json_t                *doc = json_object();
+    Err                    e = ERR_OK;
     fill_units(s, &tables[0]);
     fill_tasks(s, &tables[1]);
     fill_pairs(s, &tables[2]);
@@ -282,26 +282,26 @@ static Err json_story(const Story *s) {
 }
 
 static Err explain(const Options *o, Arena *a) {
-    ChipChoices  choices;
-    StageOptions so;
-    Stage        stage;
-    ChipTrace    trace;
-    ChipInsight *x = arena_new(a, ChipInsight, 1);
-    InsightWish  wish = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
+    ChipChoices         choices;
+    ChipScenarioOptions so;
+    ChipScenario        stage;
+    ChipTrace           trace;
+    ChipExplanation    *x = arena_new(a, ChipExplanation, 1);
+    DecisionQuery       wish = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
     if (strcmp(o->policy, "relmas") != 0)
         return err_set(ERR_ARG, "--policy %s: only relmas can say why it decides", o->policy);
     TRY(chip_choice_read("relmas", &o->common.sets, a, &choices));
     TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
-    TRY(stage_open(&so, a, &stage));
-    StageTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
-    TRY(stage_trace(&stage, &traffic, a, &trace));
-    ChipRun run = stage_run(&stage, trace);
+    TRY(chip_scenario_open(&so, a, &stage));
+    ChipTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
+    TRY(chip_scenario_trace(&stage, &traffic, a, &trace));
+    ChipRun run = chip_scenario_run(&stage, trace);
     run.policy = choices.at[0].policy;
     run.settings = choices.at[0].settings;
     run.seed = (uint64_t)o->seed;
     TRY(chip_choice_load(&choices.at[0], &run.setup, a, &run.loaded));
-    TRY(chip_insight_find(&run, wish, a, x));
-    Story s = {&stage, x, a};
+    TRY(chip_explanation_find(&run, wish, a, x));
+    Explanation s = {&stage, x, a};
     return o->json ? json_story(&s) : print_story(&s);
 }
 

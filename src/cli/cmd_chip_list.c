@@ -18,13 +18,13 @@ static Err list_units(Table *t, Arena *a) {
         {.key = "about", .head = "about"},
     };
     table_init(t, a, cols, sizeof cols / sizeof *cols);
-    for (uint32_t i = 0; unit_name(i) != NULL; i++) {
-        Unit u;
-        TRY(unit_load(unit_name(i), a, &u));
+    for (uint32_t i = 0; unit_spec_name(i) != NULL; i++) {
+        UnitSpec u;
+        TRY(unit_spec_load(unit_spec_name(i), a, &u));
         table_row(t);
         table_text(t, u.name);
         table_text(t, u.flow);
-        table_real(t, unit_macs(&u));
+        table_real(t, unit_spec_macs(&u));
         table_int(t, u.word_bits);
         table_real(t, u.clock_mhz);
         table_int(t, u.buffer_bytes);

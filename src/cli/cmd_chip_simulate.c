@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
-#include "cli/chip_choice.h"
-#include "cli/chip_saga.h"
+#include "eval/chip_choice.h"
+#include "eval/chip_run_file.h"
 #include "cli/commands.h"
 
 typedef struct Options {
@@ -18,11 +18,11 @@ typedef struct Options {
 } Options;
 
 typedef struct Outcomes {  // what came of a run
-    const Stage      *stage;
-    const ChipRun    *run;
-    const ChipResult *result;
-    StageTraffic      traffic;
-    ChipSummary       all, *tenants;  // [workload.n]
+    const ChipScenario *stage;
+    const ChipRun      *run;
+    const ChipResult   *result;
+    ChipTraffic         traffic;
+    ChipSummary         all, *tenants;  // [workload.n]
 } Outcomes;
 
 static const Column columns[] = {
@@ -51,9 +51,9 @@ static void add_cells(Table *t, const ChipSummary *s) {
 }
 
 static void print_package(const Outcomes *o) {
-    const Stage      *s = o->stage;
-    const ChipResult *r = o->result;
-    const double      nj = r->layer_pj + r->policy_pj + r->idle_pj;
+    const ChipScenario *s = o->stage;
+    const ChipResult   *r = o->result;
+    const double        nj = r->layer_pj + r->policy_pj + r->idle_pj;
     printf("\n%s on %s, %s at load %g (%.1f of %.1f requests/s), %g bytes/ns\n",
            o->run->policy->name, s->package.name, s->workload.name, o->traffic.load,
            o->traffic.load * s->capacity, s->capacity, (double)s->setup.bytes_ns);
@@ -64,11 +64,11 @@ static void print_package(const Outcomes *o) {
            r->layer_pj / 1e9, r->idle_pj / 1e9, r->policy_pj / 1e9,
            100 * o->all.policy_energy_share);
     printf("decisions %llu, thoughts %llu", (unsigned long long)r->decisions,
-           (unsigned long long)r->thoughts);
-    if (r->thoughts > 0)
+           (unsigned long long)r->plans);
+    if (r->plans > 0)
         printf(", each %.1f us on the controller, which is %.1f %% busy",
-               r->thinking_ns / 1e3 / (double)r->thoughts,
-               100 * r->thinking_ns / (double)(r->span > 0 ? r->span : 1));
+               r->planning_ns / 1e3 / (double)r->plans,
+               100 * r->planning_ns / (double)(r->span > 0 ? r->span : 1));
     puts("");
 }
 
@@ -79,7 +79,7 @@ static Err tell(const Outcomes *o, Arena *a) {
         table_row(&t);
         table_text(&t, o->stage->tenants[i].name);
         table_real(&t, (double)o->stage->models[i].rest_ns[0] / 1e6);
-        table_real(&t, stage_base_ns(o->stage, i) / 1e6);
+        table_real(&t, chip_scenario_base_ns(o->stage, i) / 1e6);
         add_cells(&t, &o->tenants[i]);
     }
     table_total(&t);
@@ -103,7 +103,7 @@ static json_t *tenants_json(const Outcomes *o) {
     for (uint32_t i = 0; i < o->stage->workload.n; i++) {
         json_t *t = summary_json(o->stage->tenants[i].name, &o->tenants[i]);
         json_object_set_new(t, "best_ms", json_real((double)o->stage->models[i].rest_ns[0] / 1e6));
-        json_object_set_new(t, "base_ms", json_real(stage_base_ns(o->stage, i) / 1e6));
+        json_object_set_new(t, "base_ms", json_real(chip_scenario_base_ns(o->stage, i) / 1e6));
         json_array_append_new(list, t);
     }
     return list;
@@ -117,9 +117,9 @@ static json_t *energy_json(const Outcomes *o) {
 }
 
 static Err tell_json(const Outcomes *o) {
-    const Stage      *s = o->stage;
-    const ChipResult *r = o->result;
-    json_t           *doc =
+    const ChipScenario *s = o->stage;
+    const ChipResult   *r = o->result;
+    json_t             *doc =
         json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:o,s:o,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:f}",
                   "chip", s->package.name, "mix", s->workload.name, "policy", o->run->policy->name,
                   "load", o->traffic.load, "burst", o->traffic.burst, "capacity_per_s", s->capacity,
@@ -127,15 +127,15 @@ static Err tell_json(const Outcomes *o) {
                   (double)s->setup.period / 1e3, "all", summary_json("all", &o->all), "tenants",
                   tenants_json(o), "energy", energy_json(o), "bandwidth_use", o->all.bandwidth_use,
                   "unit_use", o->all.unit_use, "layers", (json_int_t)r->layers, "decisions",
-                  (json_int_t)r->decisions, "thoughts", (json_int_t)r->thoughts, "thinking_ms",
-                  r->thinking_ns / 1e6, "span_ms", (double)r->span / 1e6);
+                  (json_int_t)r->decisions, "thoughts", (json_int_t)r->plans, "thinking_ms",
+                  r->planning_ns / 1e6, "span_ms", (double)r->span / 1e6);
     if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
     Err e = json_write(stdout, doc);
     json_decref(doc);
     return e;
 }
 
-static Err choose(const Options *o, const Stage *s, Arena *a, ChipRun *run) {
+static Err choose(const Options *o, const ChipScenario *s, Arena *a, ChipRun *run) {
     ChipChoices c;
     TRY(chip_choice_read(o->policy, &o->common.sets, a, &c));
     if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
@@ -146,23 +146,24 @@ static Err choose(const Options *o, const Stage *s, Arena *a, ChipRun *run) {
 
 static Err keep(const Options *o, const Outcomes *x, const RecordList *records, Arena *a) {
     if (o->records != NULL)
-        TRY(chip_saga_write(o->records, x->stage, x->run, &x->traffic, &o->common.sets, records));
+        TRY(chip_run_file_write(o->records, x->stage, x->run, &x->traffic, &o->common.sets,
+                                records));
     if (o->trace != NULL)
-        TRY(chip_saga_trace(o->trace, x->stage, x->run->policy->name, records, a));
+        TRY(chip_run_file_trace(o->trace, x->stage, x->run->policy->name, records, a));
     return ERR_OK;
 }
 
 static Err simulate(const Options *o, Arena *a) {
-    StageOptions so;
-    Stage        s;
-    ChipTrace    trace;
-    ChipResult   r;
-    RecordList   records = {.arena = a};
-    StageTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
+    ChipScenarioOptions so;
+    ChipScenario        s;
+    ChipTrace           trace;
+    ChipResult          r;
+    RecordList          records = {.arena = a};
+    ChipTraffic         traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
     TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
-    TRY(stage_open(&so, a, &s));
-    TRY(stage_trace(&s, &traffic, a, &trace));
-    ChipRun run = stage_run(&s, trace);
+    TRY(chip_scenario_open(&so, a, &s));
+    TRY(chip_scenario_trace(&s, &traffic, a, &trace));
+    ChipRun run = chip_scenario_run(&s, trace);
     run.seed = traffic.seed;
     TRY(choose(o, &s, a, &run));
     if (o->records != NULL || o->trace != NULL) run.records = record_list(&records);

@@ -4,13 +4,12 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "base/term.h"
 #include "cli/commands.h"
-#include "cli/crew.h"
-#include "cli/list.h"
-#include "cli/halt.h"
-#include "policy/chip/relmas_file.h"
+#include "base/parallel_for.h"
+#include "base/option_list.h"
+#include "base/stop_signal.h"
+#include "policy/chip/relmas/relmas.h"
 #include "policy/policies.h"
 #include "train/relmas_train.h"
 
@@ -60,19 +59,19 @@ static Err save(const Options *o, const RelmasTrain *t, Arena *a) {
         arena_printf(a, "chips=%s\nmixes=%s\nseed=%lld\ngenerations=%u\nvalidation=%.4f\n",
                      o->chips, o->mixes, (long long)o->seed, t->generation, t->best_mark.mean);
     char *state = arena_printf(a, "%s.training", o->out);
-    TRY(relmas_file_save(o->out, t->gauge.actor.trunk.hidden, t->best, facts, a));
+    TRY(relmas_weights_save(o->out, t->gauge.actor.trunk.hidden, t->best, facts, a));
     return t->generation < relmas_train_total(t) ? relmas_train_save(t, state, a) : ERR_OK;
 }
 
 static Err go(const Options *o, RelmasTrain *t, Arena *a) {
-    bool     show = term_is(stderr);
+    bool     show = term_is_tty(stderr);
     Progress p;
-    TimeNs   start = clock_now(clock_steady());
+    TimeNs   start = clock_now(clock_monotonic());
     uint32_t total = relmas_train_total(t);
     Err      e = ERR_OK;
-    if (show) progress_begin(&p, stderr, clock_steady(), "training", total);
+    if (show) progress_begin(&p, stderr, clock_monotonic(), "training", total);
     if (show) progress_step(&p, t->generation);
-    while (e == ERR_OK && t->generation < total && !halt_due(start, o->minutes)) {
+    while (e == ERR_OK && t->generation < total && !stop_signal_due(start, o->minutes)) {
         TrainReport r;
         e = relmas_train_step(t, a, &r);
         if (e == ERR_OK) tell(o, t, &r);
@@ -103,15 +102,15 @@ static Err train(const Options *o, Arena *a) {
     RelmasTrain    t;
     RelmasSettings settings = {0};
     uint32_t       stages;
-    TRY(list_among("stages", o->stages, stage_names, TRAIN_STAGES, a, &stages));
+    TRY(option_list_flags("stages", o->stages, stage_names, TRAIN_STAGES, a, &stages));
     TRY(read_settings(&o->sets, a, &settings));
-    TRY(list_words("chip", o->chips, a, &chips, &co.n_chips));
-    TRY(list_words("mix", o->mixes, a, &mixes, &co.n_mixes));
+    TRY(option_list_words("chip", o->chips, a, &chips, &co.n_chips));
+    TRY(option_list_words("mix", o->mixes, a, &mixes, &co.n_mixes));
     co.chips = chips;
     co.mixes = mixes;
     TRY(course_open(&co, a, &course));
-    TRY(runs_create(&runs, crew_size(o->threads), a));
-    halt_listen();
+    TRY(runs_create(&runs, parallel_threads(o->threads), a));
+    stop_signal_listen();
     Err e = relmas_train_open(&t, &course, runs, rivals, &settings, (uint32_t)o->hidden,
                               train_plan((uint32_t)o->steps, stages), (uint64_t)o->seed, a);
     if (e == ERR_OK && o->resume != NULL) e = relmas_train_resume(&t, o->resume, a);

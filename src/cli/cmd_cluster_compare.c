@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/term.h"
-#include "cli/cluster_match.h"
+#include "eval/cluster_compare.h"
 #include "cli/commands.h"
-#include "cli/crew.h"
-#include "cli/list.h"
+#include "base/parallel_for.h"
+#include "base/option_list.h"
 #include "cli/scene_args.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
@@ -26,20 +26,20 @@ typedef struct Options {
     bool        json, ablate, untimed;
 } Options;
 
-static Err read_rules(const Options *o, Arena *a, ClusterMatchRules *r) {
-    *r = (ClusterMatchRules){.error = o->error,
-                             .seeds = (uint32_t)o->seeds,
-                             .first_seed = (uint64_t)o->seed,
-                             .measure = !o->untimed,
-                             .curves = o->page != NULL,
-                             .threads = crew_size(o->threads)};
+static Err read_rules(const Options *o, Arena *a, ClusterCompareParams *r) {
+    *r = (ClusterCompareParams){.error = o->error,
+                                .seeds = (uint32_t)o->seeds,
+                                .first_seed = (uint64_t)o->seed,
+                                .measure = !o->untimed,
+                                .curves = o->page != NULL,
+                                .threads = parallel_threads(o->threads)};
     TRY(scene_args_common(&o->scene, a, &r->scene));
-    TRY(list_words("trace", o->scene.trace, a, &r->traces, &r->n_traces));
-    TRY(list_words("servers", o->scene.servers, a, &r->servers, &r->n_servers));
-    return list_numbers("load", o->scene.load, 0, 1000, a, &r->loads, &r->n_loads);
+    TRY(option_list_words("trace", o->scene.trace, a, &r->traces, &r->n_traces));
+    TRY(option_list_words("servers", o->scene.servers, a, &r->servers, &r->n_servers));
+    return option_list_numbers("load", o->scene.load, 0, 1000, a, &r->loads, &r->n_loads);
 }
 
-static Err check_size(const ClusterMatchRules *r, uint32_t n_policies) {
+static Err check_size(const ClusterCompareParams *r, uint32_t n_policies) {
     uint64_t cells = (uint64_t)r->n_traces * r->n_servers * r->n_loads;
     if (cells * n_policies * r->seeds <= RUNS_MAX) return ERR_OK;
     return err_set(ERR_ARG, "%llu cells of %u policies with %u seeds are more than %d runs",
@@ -59,8 +59,8 @@ static Err choose(const Options *o, Arena *a, ClusterChoices *c, const char **ch
 }
 
 static Err save_page(const Options *o, const League *l, Arena *a) {
-    FileNew f;
-    Page    p;
+    AtomicFile f;
+    Page       p;
     TRY(file_begin(&f, o->page));
     page_begin(&p, f.out, a, "Policies on clusters of GPUs");
     Err e = league_page(l, a, &p);
@@ -81,16 +81,17 @@ static Err tell(const Options *o, const League *l, Arena *a) {
 }
 
 static Err compare(const Options *o, Arena *a) {
-    ClusterMatchRules r;
-    ClusterChoices    c;
-    Progress          p;
-    League            l = {0};
-    bool              show = term_is(stderr);
+    ClusterCompareParams r;
+    ClusterChoices       c;
+    Progress             p;
+    League               l = {0};
+    bool                 show = term_is_tty(stderr);
     TRY(read_rules(o, a, &r));
     TRY(choose(o, a, &c, &l.champion));
     TRY(check_size(&r, c.n));
-    if (show) progress_begin(&p, stderr, clock_steady(), "comparing", cluster_match_steps(&r, c.n));
-    Err e = cluster_match_run(&r, &c, show ? &p : NULL, a, &l);
+    if (show)
+        progress_begin(&p, stderr, clock_monotonic(), "comparing", cluster_compare_steps(&r, c.n));
+    Err e = cluster_compare_run(&r, &c, show ? &p : NULL, a, &l);
     if (show) progress_end(&p);
     return e == ERR_OK ? tell(o, &l, a) : e;
 }

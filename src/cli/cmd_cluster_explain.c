@@ -4,33 +4,32 @@
 
 #include "base/cgroup.h"
 #include "base/cpu.h"
-#include "base/progress.h"
-#include "base/spell.h"
 #include "base/term.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/story.h"
+#include "cli/job_explanation.h"
 
 enum { OWN_ROWS = 4, TRIES = 8 };
 
 typedef struct Options {
-    PlayArgs    play;
-    const char *job, *records, *against;
-    bool        json, brief;
+    ClusterSimArgs play;
+    const char    *job, *records, *against;
+    bool           json, brief;
 } Options;
 
 typedef struct Watchers {
-    Diary *diary;
-    Why   *why;
+    JobEventLog *log;
+    Why         *why;
 } Watchers;
 
 static void watch(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n) {
     Watchers *w = self;
-    diary_note(w->diary, v, plan, n);
+    job_event_log_note(w->log, v, plan, n);
     why_note(w->why, v, plan, n);
 }
 
 // By its name in the trace; nobody named: the one that waited longest.
-static Err find_job(const Options *o, Story *s) {
+static Err find_job(const Options *o, JobExplanation *s) {
     const JobList *l = &s->play.jobs;
     uint32_t       longest = 0;
     if (o->job == NULL) {
@@ -44,36 +43,37 @@ static Err find_job(const Options *o, Story *s) {
         ids[s->job] = l->at[s->job].id;
         if (strcmp(ids[s->job], o->job) == 0) return ERR_OK;
     }
-    const char *near = spell_nearest(o->job, ids, l->n);
+    const char *near = text_nearest(o->job, ids, l->n);
     return err_set(ERR_ARG, "%s: no job %s%s%s%s; there are %s to %s", l->name, o->job,
                    near != NULL ? " (did you mean " : "", near != NULL ? near : "",
                    near != NULL ? "?)" : "", ids[0], ids[l->n - 1]);
 }
 
 // Once to know how it goes, once more to watch it.
-static Err look(const Options *o, Story *s) {
+static Err look(const Options *o, JobExplanation *s) {
     ClusterRun    run;
     ClusterResult again;
-    Watchers      both = {&s->diary, NULL};
-    TRY(play_open(&o->play, s->arena, &s->play));
+    Watchers      both = {&s->log, NULL};
+    TRY(trace_run_open(&o->play, s->arena, &s->play));
     TRY(cluster_simulate(&s->play.run, s->arena, &s->result));
     TRY(find_job(o, s));
     run = s->play.run;
-    diary_open(&s->diary, &s->play.run, o->records != NULL ? DIARY_ALL : s->job, s->kept);
+    job_event_log_open(&s->log, &s->play.run, o->records != NULL ? JOB_EVENT_ALL_JOBS : s->job,
+                       s->kept);
     TRY(why_open(&s->play.run, s->job, s->result.ends, s->kept, &s->why));
     both.why = s->why;
     run.after = watch;
     run.watcher = &both;
     TRY(cluster_simulate(&run, s->arena, &again));
-    TRY(diary_close(&s->diary, &s->result));
+    TRY(job_event_log_close(&s->log, &s->result));
     if (o->records == NULL) return ERR_OK;
-    return play_compare(&o->play, &s->diary, o->records, s->arena);
+    return trace_run_compare(&o->play, &s->log, o->records, s->arena);
 }
 
-static Err try_change(Story *s, WhatIf w) {
-    if (s->n_changes == STORY_CHANGES) return ERR_OK;
+static Err try_change(JobExplanation *s, WhatIf w) {
+    if (s->n_changes == JOB_CHANGES) return ERR_OK;
     size_t mark = s->arena->used;
-    Err    e = what_if_run(&s->play, s->job, story_end(s)->finish, s->arena, &w);
+    Err    e = what_if_run(&s->play, s->job, job_explanation_end(s)->finish, s->arena, &w);
     if (e == ERR_OK) {
         w.text = arena_str(s->kept, w.text);
         s->changes[s->n_changes++] = w;
@@ -84,17 +84,17 @@ static Err try_change(Story *s, WhatIf w) {
 }
 
 // Twice as many each time, until it hardly waits.
-static Err try_servers(Story *s) {
+static Err try_servers(JobExplanation *s) {
     for (uint32_t more = 1; more <= s->play.servers.n && more <= SERVERS_MAX / 4; more *= 2) {
         TRY(try_change(s, (WhatIf){.kind = WHAT_SERVERS, .servers = more}));
         if (s->n_changes == 0 ||
-            s->changes[s->n_changes - 1].end.waited * 20 < story_end(s)->waited)
+            s->changes[s->n_changes - 1].end.waited * 20 < job_explanation_end(s)->waited)
             break;
     }
     return ERR_OK;
 }
 
-static Err try_policies(const Options *o, Story *s) {
+static Err try_policies(const Options *o, JobExplanation *s) {
     ClusterChoices *c = arena_new(s->kept, ClusterChoices, 1);
     TRY(cluster_choice_read(o->against, &(ArgList){0}, s->kept, c));
     for (uint32_t i = 0; i < c->n; i++)
@@ -103,7 +103,7 @@ static Err try_policies(const Options *o, Story *s) {
     return ERR_OK;
 }
 
-static Err try_all(const Options *o, Story *s) {
+static Err try_all(const Options *o, JobExplanation *s) {
     const Job *j = &s->play.jobs.at[s->job];
     if (o->brief || why_waited(s->why) == 0) return ERR_OK;
     if (j->gpus > 1) TRY(try_change(s, (WhatIf){.kind = WHAT_GANG}));
@@ -114,29 +114,29 @@ static Err try_all(const Options *o, Story *s) {
     return try_policies(o, s);
 }
 
-static Err try_shown(const Options *o, Story *s) {
-    s->shown = term_is(stderr);
+static Err try_shown(const Options *o, JobExplanation *s) {
+    s->shown = term_is_tty(stderr);
     if (s->shown)
-        progress_begin(&s->progress, stderr, clock_steady(), "trying what would help", TRIES);
+        progress_begin(&s->progress, stderr, clock_monotonic(), "trying what would help", TRIES);
     Err e = try_all(o, s);
     if (s->shown) progress_end(&s->progress);
     return e;
 }
 
 static Err explain(Options *o, Arena *a, Arena *kept, int *code) {
-    Story s = {.arena = a, .kept = kept};
-    if (o->records != NULL) TRY(play_recorded(o->records, kept, &o->play));
+    JobExplanation s = {.arena = a, .kept = kept};
+    if (o->records != NULL) TRY(trace_run_recorded(o->records, kept, &o->play));
     TRY(look(o, &s));
     TRY(try_shown(o, &s));
     *code = 0;
-    return o->json ? story_json(&s, code) : story_print(&s);
+    return o->json ? job_explanation_json(&s, code) : job_explanation_print(&s);
 }
 
 int cmd_cluster_explain(const Command *c, int argc, char **argv) {
     Options     o = {.against = "fifo,srtf,tiresias,synergy_tune"};
     const char *rest[1] = {NULL};
     uint32_t    n = 0;
-    ArgRow      rows[OWN_ROWS + PLAY_ROWS] = {
+    ArgRow      rows[OWN_ROWS + CLUSTER_SIM_ARG_ROWS] = {
              {"records", ARG_TEXT, &o.records, "FILE",
               "the run that cluster simulate --records kept, instead of --trace and the rest", 0, 0},
              {"against", ARG_TEXT, &o.against, "LIST",
@@ -144,7 +144,7 @@ int cmd_cluster_explain(const Command *c, int argc, char **argv) {
              {"brief", ARG_FLAG, &o.brief, NULL, "do not try what would have helped", 0, 0},
              {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    play_rows(&o.play, rows + OWN_ROWS);
+    trace_run_rows(&o.play, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, rest, 0, 1, &n);
     if (code >= 0) return code;
     o.job = n > 0 ? rest[0] : NULL;

@@ -5,26 +5,26 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/play.h"
+#include "cli/cluster_sim_args.h"
 
 enum { OWN_ROWS = 3 };
 
 typedef struct Options {
-    PlayArgs    play;
-    const char *jobs_out, *records;
-    bool        json;
+    ClusterSimArgs play;
+    const char    *jobs_out, *records;
+    bool           json;
 } Options;
 
 typedef struct Outcomes {
-    Play           play;
+    TraceRun       play;
     ClusterResult  result;
     ClusterSummary summary;
-    Diary          diary;
+    JobEventLog    log;
     double         wall_s;
 } Outcomes;
 
 static Err keep_jobs(const Options *o, const Outcomes *x) {
-    FileNew f;
+    AtomicFile f;
     if (o->jobs_out == NULL) return ERR_OK;
     TRY(file_begin(&f, o->jobs_out));
     cluster_write_jobs(f.out, &x->play.jobs, &x->result);
@@ -68,13 +68,13 @@ static int tell_json(const Outcomes *x) {
 
 // What the records need lives beside the run, whose memory is given back.
 static Err run(const Options *o, Arena *a, Arena *kept, Outcomes *x) {
-    Clock steady = clock_steady();
-    TRY(play_open(&o->play, a, &x->play));
+    Clock steady = clock_monotonic();
+    TRY(trace_run_open(&o->play, a, &x->play));
     x->play.run.clock = &steady;
     if (o->records != NULL) {
-        diary_open(&x->diary, &x->play.run, DIARY_ALL, kept);
-        x->play.run.after = diary_note;
-        x->play.run.watcher = &x->diary;
+        job_event_log_open(&x->log, &x->play.run, JOB_EVENT_ALL_JOBS, kept);
+        x->play.run.after = job_event_log_note;
+        x->play.run.watcher = &x->log;
     }
     TimeNs from = clock_now(steady);
     TRY(cluster_simulate(&x->play.run, a, &x->result));
@@ -82,8 +82,8 @@ static Err run(const Options *o, Arena *a, Arena *kept, Outcomes *x) {
     TRY(cluster_summary(&x->play.run, &x->result, a, &x->summary));
     TRY(keep_jobs(o, x));
     if (o->records == NULL) return ERR_OK;
-    TRY(diary_close(&x->diary, &x->result));
-    return play_record(&o->play, &x->diary, o->records);
+    TRY(job_event_log_close(&x->log, &x->result));
+    return trace_run_record(&o->play, &x->log, o->records);
 }
 
 static Err simulate(const Options *o, Arena *a, Arena *kept, int *code) {
@@ -99,13 +99,13 @@ static Err simulate(const Options *o, Arena *a, Arena *kept, int *code) {
 
 int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
     Options o = {0};
-    ArgRow  rows[OWN_ROWS + PLAY_ROWS] = {
+    ArgRow  rows[OWN_ROWS + CLUSTER_SIM_ARG_ROWS] = {
          {"jobs-out", ARG_TEXT, &o.jobs_out, "FILE", "what became of every job, as CSV", 0, 0},
          {"records", ARG_TEXT, &o.records, "FILE",
           "all that happened, as JSON lines; cluster explain reads them", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    play_rows(&o.play, rows + OWN_ROWS);
+    trace_run_rows(&o.play, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     if (o.play.trace == NULL) return args_fail(EXIT_USAGE, "cluster simulate: give --trace FILE");

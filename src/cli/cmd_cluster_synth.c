@@ -5,8 +5,8 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cluster/synth.h"
-#include "cluster/trace.h"
+#include "cluster/trace/synth.h"
+#include "cluster/trace/job_trace.h"
 
 typedef struct Options {
     const char *like, *out;
@@ -33,7 +33,7 @@ static Err show(SynthSettings *s, Arena *a) {
 static Err synth(const Options *o, Arena *a) {
     SynthSettings s;
     JobList       l;
-    FileNew       f;
+    AtomicFile    f;
     TRY(choose(o, a, &s));
     if (o->settings) return show(&s, a);
     TRY(synth_make(&s, (Rng){(uint64_t)o->seed}, a, &l));

@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/trace_args.h"
-#include "cluster/trace_stats.h"
+#include "cluster/trace/trace_stats.h"
 
 enum { GROUPS_SHOWN = 20 };
 
@@ -125,9 +125,9 @@ static int describe(const Options *o, Arena *a) {
 }
 
 static Err convert(const Options *o, Arena *a) {
-    JobList  l;
-    FileNew  f;
-    uint32_t unknown = 0;
+    JobList    l;
+    AtomicFile f;
+    uint32_t   unknown = 0;
     TRY(trace_args_read(&o->trace, o->path, a, &l));
     for (uint32_t i = 0; i < l.n; i++) unknown += l.at[i].work < 0;
     TRY(file_begin(&f, o->out));

@@ -6,14 +6,13 @@
 
 #include "base/cgroup.h"
 #include "base/cpu.h"
-#include "base/progress.h"
 #include "base/term.h"
-#include "cli/cluster_choice.h"
+#include "eval/cluster_choice.h"
 #include "cli/commands.h"
-#include "cli/crew.h"
-#include "cli/list.h"
-#include "cli/halt.h"
-#include "learn/weights.h"
+#include "base/parallel_for.h"
+#include "base/option_list.h"
+#include "base/stop_signal.h"
+#include "learn/weights_file.h"
 #include "policy/policies.h"
 #include "train/cluster_train.h"
 #include "train/drl_pupil.h"
@@ -75,13 +74,13 @@ static Err save(const Options *o, const ClusterTrain *t, Arena *a) {
 }
 
 static Err go(const Options *o, ClusterTrain *t, TimeNs start, Arena *a) {
-    bool     show = term_is(stderr);
+    bool     show = term_is_tty(stderr);
     Progress p;
     uint32_t total = cluster_train_total(t);
     Err      e = ERR_OK;
-    if (show) progress_begin(&p, stderr, clock_steady(), "training", total);
+    if (show) progress_begin(&p, stderr, clock_monotonic(), "training", total);
     if (show) progress_step(&p, t->generation);
-    while (e == ERR_OK && t->generation < total && !halt_due(start, o->minutes)) {
+    while (e == ERR_OK && t->generation < total && !stop_signal_due(start, o->minutes)) {
         ClusterReport r;
         e = cluster_train_step(t, a, &r);
         if (e == ERR_OK) tell(o, t, &r);
@@ -130,8 +129,8 @@ static Err open_pupil(const Options *o, const ClusterCourse *course, Arena *a, P
 static Err open_course(const Options *o, Arena *a, ClusterCourse *out) {
     ClusterCourseOptions co = {.jobs = (uint32_t)o->jobs, .profiles = o->profiles};
     const char         **traces, **servers;
-    TRY(list_words("trace", o->traces, a, &traces, &co.n_traces));
-    TRY(list_words("servers", o->servers, a, &servers, &co.n_servers));
+    TRY(option_list_words("trace", o->traces, a, &traces, &co.n_traces));
+    TRY(option_list_words("servers", o->servers, a, &servers, &co.n_servers));
     co.traces = traces;
     co.servers = servers;
     return cluster_course_open(&co, a, out);
@@ -142,12 +141,12 @@ static Err train(const Options *o, Arena *a) {
     ClusterTrain  t = {.seed = (uint64_t)o->seed};
     Runs         *runs;
     uint32_t      stages;
-    TimeNs        start = clock_now(clock_steady());
-    TRY(list_among("stages", o->stages, stage_names, CLUSTER_STAGES, a, &stages));
+    TimeNs        start = clock_now(clock_monotonic());
+    TRY(option_list_flags("stages", o->stages, stage_names, CLUSTER_STAGES, a, &stages));
     TRY(open_course(o, a, &course));
     TRY(open_pupil(o, &course, a, &t.pupil));
-    TRY(runs_create(&runs, crew_size(o->threads), a));
-    halt_listen();
+    TRY(runs_create(&runs, parallel_threads(o->threads), a));
+    stop_signal_listen();
     t.plan = cluster_plan((uint32_t)o->steps, stages);
     t.gauge = (ClusterGauge){
         .course = &course, .runs = runs, .traces = (uint32_t)o->traces_each, .weight = o->weight};

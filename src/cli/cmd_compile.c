@@ -5,31 +5,30 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/progress.h"
-#include "base/table.h"
 #include "base/term.h"
+#include "base/table.h"
 #include "cli/commands.h"
-#include "cli/load.h"
-#include "compile/measure.h"
+#include "cli/model_args.h"
+#include "compile/tune/step_times.h"
 #include "compile/program.h"
 #include "kernel/probe.h"
 
 typedef struct Options {
-    LoadOptions load;
+    ModelArgs   load;
     int64_t     tune;  // seconds
     const char *cores, *store;
     bool        json, no_store;
 } Options;
 
 typedef struct Compiled {
-    Cpu      cpu;
-    Store    store;
-    Team    *team;
-    Specials specials;
-    Program  program;
-    double   fma_peak, load_ms, ready_ms;
-    uint32_t n_counts, counts[PROFILE_COUNTS];
-    bool     stored;
+    Cpu          cpu;
+    ProfileStore store;
+    Team        *team;
+    ShapeCache   shape_cache;
+    Program      program;
+    double       fma_peak, load_ms, ready_ms;
+    uint32_t     n_counts, counts[PROFILE_COUNTS];
+    bool         stored;
 } Compiled;
 
 // "1,2,4"; without it 1, 2, 4 and so on up to what we may use.
@@ -53,7 +52,9 @@ static Err read_cores(const char *list, uint32_t most, Compiled *c) {
     }
 }
 
-static double ms_since(TimeNs start) { return (double)(clock_now(clock_steady()) - start) / 1e6; }
+static double ms_since(TimeNs start) {
+    return (double)(clock_now(clock_monotonic()) - start) / 1e6;
+}
 
 static Err open_machine(const Options *o, Compiled *c, Arena *a, const Isa **isa) {
     uint32_t cpus[TEAM_MAX];
@@ -63,16 +64,16 @@ static Err open_machine(const Options *o, Compiled *c, Arena *a, const Isa **isa
     uint32_t n = c->counts[c->n_counts - 1], got = cpu_pick(&c->cpu, n, cpus);
     TRY(team_create(&c->team, n, got == n ? cpus : NULL));
     c->stored = !o->no_store;
-    if (c->stored) store_open(&c->store, o->store, &c->cpu, *isa);
+    if (c->stored) profile_store_open(&c->store, o->store, &c->cpu, *isa);
     if (c->stored && c->store.why[0] != '\0')
         (void)fprintf(stderr, "profile store: %s\n", c->store.why);
     return ERR_OK;
 }
 
-static Err tuned(const Options *o, Compiled *c, const Special *s, ProgramOptions p) {
+static Err tuned(const Options *o, Compiled *c, const ShapedGraph *s, ProgramOptions p) {
     Probe    probe;
     Progress bar;
-    bool     show = term_is(stderr);
+    bool     show = term_is_tty(stderr);
     TRY(probe_machine(&c->cpu, p.isa, c->team, true, (ProgressSink){0}, &probe));
     Pressure    pressure = pressure_of(&c->cpu, &probe);
     TuneOptions t = {.team = c->team,
@@ -82,7 +83,7 @@ static Err tuned(const Options *o, Compiled *c, const Special *s, ProgramOptions
                      .pressure = &pressure,
                      .store = p.store};
     memcpy(t.counts, c->counts, sizeof t.counts);
-    if (show) progress_begin(&bar, stderr, clock_steady(), "tuning", 1);
+    if (show) progress_begin(&bar, stderr, clock_monotonic(), "tuning", 1);
     if (show) t.sink = progress_sink(&bar);
     p.tune = &t;
     Err e = program_make(&c->program, s, &p);
@@ -91,20 +92,20 @@ static Err tuned(const Options *o, Compiled *c, const Special *s, ProgramOptions
 }
 
 static Err compile(const Options *o, const Model *m, Compiled *c, Arena *a) {
-    const Graph   *g = m->graph;
-    Tensor        *in = arena_new(a, Tensor, g->n_inputs);
-    const Special *s = NULL;
-    ProgramOptions p = {.consume = true};
+    const Graph       *g = m->graph;
+    Tensor            *in = arena_new(a, Tensor, g->n_inputs);
+    const ShapedGraph *s = NULL;
+    ProgramOptions     p = {.release_weights = true};
     TRY(open_machine(o, c, a, &p.isa));
-    TimeNs start = clock_now(clock_steady());
-    TRY(load_input_types(m, &o->load, 1, in));
-    specials_init(&c->specials, m, interp_eval);
-    TRY(specials_get(&c->specials, in, &s));
+    TimeNs start = clock_now(clock_monotonic());
+    TRY(model_args_input_types(m, &o->load, 1, in));
+    shape_cache_init(&c->shape_cache, m, interp_eval);
+    TRY(shape_cache_get(&c->shape_cache, in, &s));
     p.store = c->stored ? &c->store : NULL;
     TRY(o->tune > 0 ? tuned(o, c, s, p) : program_make(&c->program, s, &p));
     c->ready_ms = ms_since(start);
     c->fma_peak = probe_fma_peak(p.isa);
-    return measure_steps(&c->program, c->team, c->counts, c->n_counts, a);
+    return step_times_measure_missing(&c->program, c->team, c->counts, c->n_counts, a);
 }
 
 static void add_row(Table *t, const Compiled *c, const Step *s, uint32_t i, uint32_t version) {
@@ -210,13 +211,13 @@ static int print_json(const Compiled *c, const char *model) {
 
 static void close_all(Compiled *c) {
     program_finish(&c->program);
-    if (c->specials.model != NULL) specials_finish(&c->specials);
+    if (c->shape_cache.model != NULL) shape_cache_finish(&c->shape_cache);
     team_destroy(c->team);
-    if (c->stored) store_close(&c->store);
+    if (c->stored) profile_store_close(&c->store);
 }
 
 int cmd_compile(const Command *c, int argc, char **argv) {
-    Options      o = {.load = LOAD_OPTIONS_DEFAULT};
+    Options      o = {.load = MODEL_ARGS_DEFAULT};
     const ArgRow rows[] = {
         {"tune", ARG_INT, &o.tune, "SECONDS", "search versions for so long (default: do not)", 0,
          86400},
@@ -226,7 +227,7 @@ int cmd_compile(const Command *c, int argc, char **argv) {
         {"no-store", ARG_FLAG, &o.no_store, NULL, "neither read nor keep profiles", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
-        LOAD_ROWS(o.load),
+        MODEL_ARG_ROWS(o.load),
     };
     const char *what = NULL;
     int         code = args_parse(c, rows, 9, argc, argv, &what, 1, 1, NULL);
@@ -234,10 +235,10 @@ int cmd_compile(const Command *c, int argc, char **argv) {
     Model    m = {0};
     Arena    a = {0};
     Compiled r = {0};
-    TimeNs   start = clock_now(clock_steady());
+    TimeNs   start = clock_now(clock_monotonic());
     o.load.numbers = true;
     Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = load_model(what, &o.load, &m);
+    if (e == ERR_OK) e = model_args_load(what, &o.load, &m);
     r.load_ms = ms_since(start);
     if (e == ERR_OK) e = compile(&o, &m, &r, &a);
     if (e == ERR_OK && !o.json) e = print_table(&r, &a);

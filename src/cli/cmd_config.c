@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/setting_value.h"
+#include "base/settings.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/serve_args.h"

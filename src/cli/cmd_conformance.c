@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/progress.h"
+#include "base/term.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/suite.h"
@@ -42,7 +42,7 @@ static Err run_suite(const char *dir, const Options *o, Tally *t) {
     if (n < 0)
         return err_set(ERR_IO, "no suite at %s; install libonnx-testdata or name its folder", path);
     Progress p;
-    progress_begin(&p, stderr, clock_steady(), t->suite, n);
+    progress_begin(&p, stderr, clock_monotonic(), t->suite, n);
     for (int i = 0; i < n; i++) {
         (void)snprintf(path, sizeof path, "%s/%s/%s", dir, t->suite, cases[i]->d_name);
         if (o->test == NULL || strstr(cases[i]->d_name, o->test) != NULL)

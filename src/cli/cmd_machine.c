@@ -1,9 +1,8 @@
 // The machine: what it has, what of it we may use, and what that can do, measured.
 #include <stdio.h>
 
-#include "base/progress.h"
-#include "base/table.h"
 #include "base/term.h"
+#include "base/table.h"
 #include "cli/commands.h"
 #include "kernel/probe.h"
 
@@ -21,7 +20,7 @@ static Err measure(Machine *m, uint32_t threads, bool quick, bool show) {
     Progress p;
     uint32_t got = cpu_pick(&m->cpu, threads, cpus);
     TRY(team_create(&team, threads, got == threads ? cpus : NULL));
-    if (show) progress_begin(&p, stderr, clock_steady(), "measuring", 1);
+    if (show) progress_begin(&p, stderr, clock_monotonic(), "measuring", 1);
     ProgressSink sink = show ? progress_sink(&p) : (ProgressSink){0};
     Err          e = probe_machine(&m->cpu, m->isa, team, quick, sink, &m->probe);
     if (show) progress_end(&p);
@@ -35,7 +34,7 @@ static Err look(Arena *a, int64_t threads, bool quick, Machine *m) {
     m->budget = cpu_budget(&m->cpu, &cgroup_roots);
     m->memory = cpu_mem_budget(&cgroup_roots);
     uint32_t n = threads > 0 ? (uint32_t)threads : m->budget.cores;
-    return measure(m, n < TEAM_MAX ? n : TEAM_MAX, quick, term_is(stderr));
+    return measure(m, n < TEAM_MAX ? n : TEAM_MAX, quick, term_is_tty(stderr));
 }
 
 static void features_text(const Cpu *c, char *out, size_t size) {

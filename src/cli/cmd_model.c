@@ -4,8 +4,8 @@
 
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/load.h"
-#include "compile/interp.h"
+#include "cli/model_args.h"
+#include "compile/interp/interp.h"
 #include "model/work.h"
 
 typedef struct Show {
@@ -28,7 +28,7 @@ static const Column columns[] = {
 };
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
-static const Tensor *value_type(const Special *s, uint32_t v) {
+static const Tensor *value_type(const ShapedGraph *s, uint32_t v) {
     static const Tensor none = {.rank = RANK_UNKNOWN};
     return v != NO_VALUE ? &s->values[v] : &none;
 }
@@ -40,7 +40,8 @@ static uint32_t first_output(const Node *n) {
     return NO_VALUE;
 }
 
-static void add_json(Show *out, const Special *s, const Node *n, const char *name, const Work *w) {
+static void add_json(Show *out, const ShapedGraph *s, const Node *n, const char *name,
+                     const Work *w) {
     json_t *inputs = json_array();
     for (uint32_t i = 0; i < n->n_in; i++)
         json_array_append_new(inputs, command_shape(value_type(s, n->in[i])));
@@ -65,7 +66,8 @@ static void add_numbers(Table *t, const Work *w) {
     table_real(t, intensity(w));
 }
 
-static void add_row(Show *out, const Special *s, const Node *n, const char *name, const Work *w) {
+static void add_row(Show *out, const ShapedGraph *s, const Node *n, const char *name,
+                    const Work *w) {
     char in[128], to[128];
     tensor_shape_text(value_type(s, n->n_in > 0 ? n->in[0] : NO_VALUE), in, sizeof in);
     tensor_shape_text(value_type(s, first_output(n)), to, sizeof to);
@@ -86,7 +88,7 @@ static void add_up(Work *total, const Work *w) {
 }
 
 // Bodies of control flow follow their node, their layers named node/body/layer.
-static Err add_graph(Show *out, const Special *s, const char *prefix) {
+static Err add_graph(Show *out, const ShapedGraph *s, const char *prefix) {
     Work total = {0};
     TRY(work_total(s, &out->arena, &total));
     add_up(&out->total, &total);
@@ -100,8 +102,8 @@ static Err add_graph(Show *out, const Special *s, const char *prefix) {
         add_row(out, s, n, name, &w);
         for (uint32_t k = 0; k < n->n_attr; k++) {
             if (n->attrs[k].kind != ATTR_GRAPH) continue;
-            const Special *body = special_body(s, n->attrs[k].v.g);
-            const char    *inside = arena_printf(&out->arena, "%s/%s/", name, n->attrs[k].name);
+            const ShapedGraph *body = shaped_graph_body(s, n->attrs[k].v.g);
+            const char        *inside = arena_printf(&out->arena, "%s/%s/", name, n->attrs[k].name);
             if (body != NULL) TRY(add_graph(out, body, inside));
         }
     }
@@ -124,47 +126,47 @@ static int print_show(Show *out, const Model *m, bool json, bool csv) {
     return e == ERR_OK ? 0 : command_failed(e);
 }
 
-static Err specialise(const Model *m, const LoadOptions *o, int64_t otherwise, Specials *all,
-                      Arena *a, const Special **s) {
+static Err specialise(const Model *m, const ModelArgs *o, int64_t otherwise, ShapeCache *all,
+                      Arena *a, const ShapedGraph **s) {
     Tensor *in = arena_new(a, Tensor, m->graph->n_inputs);
-    specials_init(all, m, interp_eval);
-    TRY(load_input_types(m, o, otherwise, in));
-    return specials_get(all, in, s);
+    shape_cache_init(all, m, interp_eval);
+    TRY(model_args_input_types(m, o, otherwise, in));
+    return shape_cache_get(all, in, s);
 }
 
 int cmd_model_show(const Command *c, int argc, char **argv) {
-    LoadOptions  o = LOAD_OPTIONS_DEFAULT;
+    ModelArgs    o = MODEL_ARGS_DEFAULT;
     bool         json = false, csv = false;
     const ArgRow rows[] = {
         {"dim", ARG_LIST, &o.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
         {"csv", ARG_FLAG, &csv, NULL, "comma-separated values on stdout", 0, 0},
-        LOAD_ROWS(o),
+        MODEL_ARG_ROWS(o),
     };
     const char *what = NULL;
     int         code = args_parse(c, rows, 6, argc, argv, &what, 1, 1, NULL);
     if (code >= 0) return code;
-    Model          m = {0};
-    Specials       all = {0};
-    Show           out = {.layers = json_array()};
-    const Special *s = NULL;
-    Err            e = arena_init(&out.arena, (size_t)1 << 34);
-    if (e == ERR_OK) e = load_model(what, &o, &m);
+    Model              m = {0};
+    ShapeCache         all = {0};
+    Show               out = {.layers = json_array()};
+    const ShapedGraph *s = NULL;
+    Err                e = arena_init(&out.arena, (size_t)1 << 34);
+    if (e == ERR_OK) e = model_args_load(what, &o, &m);
     for (uint32_t i = 0; e == ERR_OK && i < m.graph->n_inputs; i++)
-        load_note_open(&m.graph->values[m.graph->inputs[i]], &o);
+        model_args_note_open(&m.graph->values[m.graph->inputs[i]], &o);
     if (e == ERR_OK) e = specialise(&m, &o, 1, &all, &out.arena, &s);
     table_init(&out.table, &out.arena, columns, N_COLUMNS);
     if (e == ERR_OK) e = add_graph(&out, s, "");
     code = e == ERR_OK ? print_show(&out, &m, json, csv) : command_failed(e);
     json_decref(out.layers);
-    specials_finish(&all);
+    shape_cache_finish(&all);
     model_finish(&m);
     arena_finish(&out.arena);
     return code;
 }
 
 int cmd_model_check(const Command *c, int argc, char **argv) {
-    LoadOptions  o = LOAD_OPTIONS_DEFAULT;
+    ModelArgs    o = MODEL_ARGS_DEFAULT;
     bool         json = false;
     const ArgRow rows[] = {
         {"dim", ARG_LIST, &o.dims, "NAME=N", "size of an open dimension (default: any)", 0, 0},
@@ -173,12 +175,12 @@ int cmd_model_check(const Command *c, int argc, char **argv) {
     const char *what = NULL;
     int         code = args_parse(c, rows, 2, argc, argv, &what, 1, 1, NULL);
     if (code >= 0) return code;
-    Model          m = {0};
-    Specials       all = {0};
-    Arena          a = {0};
-    const Special *s = NULL;
-    Err            e = arena_init(&a, 1 << 24);
-    if (e == ERR_OK) e = load_model(what, &o, &m);
+    Model              m = {0};
+    ShapeCache         all = {0};
+    Arena              a = {0};
+    const ShapedGraph *s = NULL;
+    Err                e = arena_init(&a, 1 << 24);
+    if (e == ERR_OK) e = model_args_load(what, &o, &m);
     if (e == ERR_OK) e = specialise(&m, &o, DIM_UNKNOWN, &all, &a, &s);
     if (json)
         code = command_json(
@@ -187,7 +189,7 @@ int cmd_model_check(const Command *c, int argc, char **argv) {
         printf("%s: ok, %u nodes, operator set %d, written by %s\n", what, m.graph->n_nodes,
                m.opset, m.producer);
     if (e != ERR_OK) code = command_failed(e);
-    specials_finish(&all);
+    shape_cache_finish(&all);
     model_finish(&m);
     arena_finish(&a);
     return code > 0 ? code : 0;

@@ -7,20 +7,20 @@
 #include "base/file.h"
 #include "base/term.h"
 #include "cli/commands.h"
-#include "cli/crew.h"
-#include "cli/saga.h"
-#include "cli/tournament.h"
+#include "base/parallel_for.h"
+#include "eval/run_file.h"
+#include "eval/node_compare.h"
 
 enum { MIXES_MAX = 8, SEEDS_MAX = 1000 };
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
 
 typedef struct Options {
-    VenueOptions    venue;
-    const char     *mix, *policies, *baseline, *page, *trace;
-    ArgList         sets;
-    int64_t         seeds, seed, requests, threads;
-    bool            live, json;
-    TournamentRules rules;
+    NodeScenarioOptions scenario;
+    const char         *mix, *policies, *baseline, *page, *trace;
+    ArgList             sets;
+    int64_t             seeds, seed, requests, threads;
+    bool                live, json;
+    NodeCompareParams   rules;
 } Options;
 
 static uint32_t list_mixes(const char *mix, const char **out) {
@@ -32,42 +32,42 @@ static uint32_t list_mixes(const char *mix, const char **out) {
 }
 
 // The best policy of a mix at the calm load, on the first seed.
-static Err trace_best(const Options *o, const Venue *s, const Choices *c, const ContestMix *m,
-                      Arena *a) {
+static Err trace_best(const Options *o, const NodeScenario *s, const NodeChoices *c,
+                      const ContestMix *m, Arena *a) {
     RecordList records = {.arena = a};
     NodeRun    run;
     NodeResult result;
     uint32_t   best = 0;
     for (uint32_t i = 1; i < m->n_entries; i++)
         if (m->entries[i].qps.mean > m->entries[best].qps.mean) best = i;
-    VenueRun r = {.choice = c->at[best],
-                  .rate = o->rules.calm * m->entries[best].qps.mean,
-                  .seed = o->rules.first_seed,
-                  .requests = o->rules.requests,
-                  .records = record_list(&records)};
+    NodeTraffic r = {.choice = c->at[best],
+                     .rate = o->rules.calm * m->entries[best].qps.mean,
+                     .seed = o->rules.first_seed,
+                     .requests = o->rules.requests,
+                     .records = record_list(&records)};
     if (!(r.rate > 0)) return err_set(ERR_INVALID, "no policy meets the target: nothing to trace");
-    TRY(venue_run(s, &r, a, &run, &result));
-    return saga_trace(o->trace, s, run.policy->name, &records, a);
+    TRY(node_scenario_run(s, &r, a, &run, &result));
+    return run_file_trace(o->trace, s, run.policy->name, &records, a);
 }
 
-static Err one_mix(const Options *o, const char *mix, const Choices *c, Progress *p, Arena *a,
+static Err one_mix(const Options *o, const char *mix, const NodeChoices *c, Progress *p, Arena *a,
                    const char **machine, ContestMix *out) {
-    VenueOptions so = o->venue;
-    Venue        s = {0};
+    NodeScenarioOptions so = o->scenario;
+    NodeScenario        s = {0};
     so.mix = mix;
-    TRY(venue_open(&so, a, &s));
+    TRY(node_scenario_open(&so, a, &s));
     *machine = arena_str(a, s.machine);
-    Err e = tournament_run(&s, c, o->baseline, &o->rules, p, a, out);
+    Err e = node_compare_run(&s, c, o->baseline, &o->rules, p, a, out);
     if (e == ERR_OK && o->trace != NULL) {
         e = trace_best(o, &s, c, out, a);
     }
-    venue_close(&s);
+    node_scenario_close(&s);
     return e;
 }
 
 static Err save_page(const Options *o, const Contest *c, Arena *a) {
-    FileNew f;
-    Page    p;
+    AtomicFile f;
+    Page       p;
     TRY(file_begin(&f, o->page));
     page_begin(&p, f.out, a, "Policies on a shared node");
     Err e = contest_page(c, a, &p);
@@ -88,12 +88,12 @@ static Err tell(const Options *o, const Contest *c, Arena *a) {
 }
 
 static Err compare(Options *o, Arena *a) {
-    Choices     c;
+    NodeChoices c;
     const char *mixes[MIXES_MAX];
     uint32_t    n = list_mixes(o->mix, mixes);
     Progress    p;
     Mix         known;
-    bool        show = term_is(stderr);
+    bool        show = term_is_tty(stderr);
     Contest     contest = {.baseline = o->baseline,
                            .target = o->rules.target,
                            .calm = o->rules.calm,
@@ -102,10 +102,10 @@ static Err compare(Options *o, Arena *a) {
                            .mixes = arena_new(a, ContestMix, n),
                            .n_mixes = n};
     for (uint32_t i = 0; i < n; i++) TRY(mix_find(mixes[i], MIX_SERVER, &known));
-    TRY(choice_read(o->policies, &o->sets, a, &c));
+    TRY(node_choice_read(o->policies, &o->sets, a, &c));
     if (show)
-        progress_begin(&p, stderr, clock_steady(), "comparing",
-                       (int64_t)n * tournament_steps(c.n, &o->rules));
+        progress_begin(&p, stderr, clock_monotonic(), "comparing",
+                       (int64_t)n * node_compare_steps(c.n, &o->rules));
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < n; i++) {
         e = one_mix(o, mixes[i], &c, show ? &p : NULL, a, &contest.machine, &contest.mixes[i]);
@@ -117,11 +117,11 @@ static Err compare(Options *o, Arena *a) {
 
 static int run_command(Options *o) {
     Arena a = {0};
-    if (o->live) o->venue.machine = NULL;
+    if (o->live) o->scenario.machine = NULL;
     o->rules.seeds = (uint32_t)o->seeds;
     o->rules.first_seed = (uint64_t)o->seed;
     o->rules.requests = (uint32_t)o->requests;
-    o->rules.threads = crew_size(o->threads);
+    o->rules.threads = parallel_threads(o->threads);
     Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = compare(o, &a);
     int code = e == ERR_OK ? 0 : command_failed(e);
@@ -131,7 +131,7 @@ static int run_command(Options *o) {
 
 int cmd_node_compare(const Command *c, int argc, char **argv) {
     Options o = {
-        .venue = {.machine = "server64"},
+        .scenario = {.machine = "server64"},
         .mix = "light",
         .policies = "all",
         .baseline = "planaria",
@@ -140,7 +140,7 @@ int cmd_node_compare(const Command *c, int argc, char **argv) {
         .rules = {.target = 0.95, .calm = 0.8, .equal_share = {0.8, 1}, .tolerance = 0.02}};
     const ArgRow rows[] = {
         {"live", ARG_FLAG, &o.live, NULL, "on this machine, in real time", 0, 0},
-        {"machine", ARG_TEXT, &o.venue.machine, "NAME",
+        {"machine", ARG_TEXT, &o.scenario.machine, "NAME",
          "a simulated machine or a YAML file (default server64)", 0, 0},
         {"mix", ARG_TEXT, &o.mix, "NAME", "light, medium, heavy, mix or all (default light)", 0, 0},
         {"policies", ARG_TEXT, &o.policies, "LIST", "such as fcfs,slack (default all)", 0, 0},
@@ -151,11 +151,11 @@ int cmd_node_compare(const Command *c, int argc, char **argv) {
         {"seed", ARG_INT, &o.seed, "S", "the first of them (default 101)", 1, INT32_MAX},
         {"requests", ARG_INT, &o.requests, "N",
          "of each run (default 2000; live: those of 5 seconds)", 20, 100000000},
-        {"slack", ARG_REAL, &o.venue.slack, "K", "QoS: K times the latency alone on all cores", 0,
-         1000000},
+        {"slack", ARG_REAL, &o.scenario.slack, "K", "QoS: K times the latency alone on all cores",
+         0, 1000000},
         {"threads", ARG_INT, &o.threads, "N", "simulated runs at once (default: all cores)", 1,
          CORES_MAX},
-        {"store", ARG_TEXT, &o.venue.store, "FILE", "profile store, live", 0, 0},
+        {"store", ARG_TEXT, &o.scenario.store, "FILE", "profile store, live", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         {"o", ARG_TEXT, &o.page, "FILE.html", "a page with the charts", 0, 0},
         {"trace", ARG_TEXT, &o.trace, "FILE", "a trace of the best policy for ui.perfetto.dev", 0,

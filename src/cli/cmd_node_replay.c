@@ -6,7 +6,7 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/saga.h"
+#include "eval/run_file.h"
 
 static const Column columns[] = {
     {.key = "tenant", .head = "tenant"},
@@ -24,7 +24,7 @@ typedef struct Compared {
     double   error_p50, error_p90, recorded_ms, simulated_ms, recorded_hit, simulated_hit;
 } Compared;
 
-static Err recorded_answers(const Saga *g, Arena *a, NodeAnswer **out) {
+static Err recorded_answers(const RunFile *g, Arena *a, NodeAnswer **out) {
     NodeAnswer *x = arena_try_new(a, NodeAnswer, g->arrivals.n);
     if (x == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", g->arrivals.n);
     for (uint32_t i = 0; i < g->arrivals.n; i++)
@@ -48,7 +48,7 @@ static bool answered(const NodeAnswer *x) {
     return x->outcome == OUTCOME_MET || x->outcome == OUTCOME_LATE;
 }
 
-static Err match(const Saga *g, const NodeAnswer *was, const NodeAnswer *is, uint32_t tenant,
+static Err match(const RunFile *g, const NodeAnswer *was, const NodeAnswer *is, uint32_t tenant,
                  Arena *a, Compared *out) {
     double  *errors = arena_new(a, double, g->arrivals.n), *sorted = NULL;
     Compared c = {0};
@@ -94,25 +94,25 @@ static json_t *compared_json(const Compared *c) {
 }
 
 // What a block takes by its network's profile, on a quiet machine.
-static double expected_ns(const Saga *g, const Record *r) {
-    const NodeModel *m = &g->venue.models[r->tenant];
+static double expected_ns(const RunFile *g, const Record *r) {
+    const NodeModel *m = &g->scenario.models[r->tenant];
     uint32_t         end = r->first + r->n_layers, cores = cores_count(&r->cores);
     if (end > m->n_layers || end < r->first || cores == 0) return 0;
-    uint32_t k = node_count(m, cores);
+    uint32_t k = node_count_index(m, cores);
     return (double)(node_rest(m, m->rest_best, r->first, k, 0) -
                     node_rest(m, m->rest_best, end, k, 0));
 }
 
 // The median of what recorded blocks took over what profiles say: how far the machine itself was
 // from what was measured of it, whatever the simulator does.
-static Err block_ratio(const Saga *g, Arena *a, double *out) {
+static Err block_ratio(const RunFile *g, Arena *a, double *out) {
     const Record **open = arena_new(a, const Record *, g->arrivals.n);
     double        *ratios = arena_new(a, double, g->records.n), *sorted = NULL;
     uint32_t       n = 0;
     for (uint32_t i = 0; i < g->records.n; i++) {
         const Record *r = &g->records.at[i];
         if (r->kind == RECORD_LEVEL || r->kind == RECORD_REFUSE) continue;
-        if (r->request >= g->arrivals.n || r->tenant >= g->venue.mix.n) continue;
+        if (r->request >= g->arrivals.n || r->tenant >= g->scenario.mix.n) continue;
         const Record *start = open[r->request];
         open[r->request] = r->kind == RECORD_START ? r : NULL;
         if (r->kind != RECORD_END || start == NULL) continue;
@@ -126,9 +126,9 @@ static Err block_ratio(const Saga *g, Arena *a, double *out) {
     return ERR_OK;
 }
 
-static Err tell(const Saga *g, const Compared *each, const Compared *all, bool json, Arena *a) {
-    const Venue *s = &g->venue;
-    double       ratio = 0;
+static Err tell(const RunFile *g, const Compared *each, const Compared *all, bool json, Arena *a) {
+    const NodeScenario *s = &g->scenario;
+    double              ratio = 0;
     TRY(block_ratio(g, a, &ratio));
     if (!json) {
         Table t;
@@ -158,23 +158,23 @@ static Err tell(const Saga *g, const Compared *each, const Compared *all, bool j
 }
 
 static Err replay(const char *path, const char *records, bool json, Arena *a) {
-    Saga        g;
+    RunFile     g;
     RecordList  again = {.arena = a};
     NodeAnswer *was = NULL;
     NodeResult  r;
     Compared    each[MIX_TENANTS] = {0}, all;
-    TRY(saga_read(path, a, &g));
+    TRY(run_file_read(path, a, &g));
     TRY(recorded_answers(&g, a, &was));
-    NodeRun run = {.setup = g.venue.setup,
+    NodeRun run = {.setup = g.scenario.setup,
                    .policy = g.choice.policy,
                    .settings = g.choice.settings,
                    .arrivals = g.arrivals,
                    .seed = g.seed,
                    .records = records != NULL ? record_list(&again) : (RecordSink){0},
                    .skip = g.skip};
-    TRY(venue_play(&g.venue, &run, a, &r));
-    if (records != NULL) TRY(saga_write(records, &g.venue, &run, &g.sets, &again));
-    for (uint32_t i = 0; i < g.venue.mix.n; i++) {
+    TRY(node_scenario_replay(&g.scenario, &run, a, &r));
+    if (records != NULL) TRY(run_file_write(records, &g.scenario, &run, &g.sets, &again));
+    for (uint32_t i = 0; i < g.scenario.mix.n; i++) {
         Err e = match(&g, was, r.answers, i, a, &each[i]);
         if (e != ERR_OK) each[i] = (Compared){.error_p50 = NAN, .error_p90 = NAN};
     }

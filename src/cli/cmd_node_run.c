@@ -5,16 +5,16 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/policy_card.h"
-#include "cli/saga.h"
+#include "eval/run_file.h"
 #include "policy/policies.h"
 
 typedef struct Options {
-    VenueOptions venue;
-    const char  *policy, *records, *trace;
-    ArgList      sets;
-    double       rate;  // 0: half of what the cores could do
-    int64_t      seed, requests;
-    bool         json, admit;
+    NodeScenarioOptions scenario;
+    const char         *policy, *records, *trace;
+    ArgList             sets;
+    double              rate;  // 0: half of what the cores could do
+    int64_t             seed, requests;
+    bool                json, admit;
 } Options;
 
 static const Column columns[] = {
@@ -57,7 +57,7 @@ static json_t *summary_json(const char *name, TimeNs qos, const NodeSummary *s) 
                      s->mean_ms, "p50_ms", s->p50_ms, "p99_ms", s->p99_ms);
 }
 
-static Err tell_json(const Venue *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+static Err tell_json(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
     json_t     *tenants = json_array();
     NodeSummary all, one;
     for (uint32_t i = 0; i < s->mix.n; i++) {
@@ -78,7 +78,7 @@ static Err tell_json(const Venue *s, const NodeRun *run, const NodeResult *r, Ar
     return e;
 }
 
-static Err tell(const Venue *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+static Err tell(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
     Table       t;
     NodeSummary all, one;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
@@ -100,66 +100,65 @@ static Err tell(const Venue *s, const NodeRun *run, const NodeResult *r, Arena *
     return ERR_OK;
 }
 
-static Err run_in(const Options *o, const Venue *s, Arena *a) {
-    Choices    c;
-    RecordList records = {.arena = a};
-    bool       keep = o->records != NULL || o->trace != NULL;
-    NodeRun    run;
-    NodeResult result;
-    TRY(choice_read(o->policy, &o->sets, a, &c));
+static Err run_in(const Options *o, const NodeScenario *s, Arena *a) {
+    NodeChoices c;
+    RecordList  records = {.arena = a};
+    bool        keep = o->records != NULL || o->trace != NULL;
+    NodeRun     run;
+    NodeResult  result;
+    TRY(node_choice_read(o->policy, &o->sets, a, &c));
     if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
-    VenueRun r = {.choice = c.at[0],
-                  .rate = o->rate > 0 ? o->rate : s->capacity / 2,
-                  .seed = (uint64_t)o->seed,
-                  .requests = (uint32_t)o->requests,
-                  .admit = o->admit,
-                  .records = keep ? record_list(&records) : (RecordSink){0}};
-    TRY(venue_run(s, &r, a, &run, &result));
-    if (o->records != NULL) TRY(saga_write(o->records, s, &run, &o->sets, &records));
-    if (o->trace != NULL) TRY(saga_trace(o->trace, s, run.policy->name, &records, a));
+    NodeTraffic r = {.choice = c.at[0],
+                     .rate = o->rate > 0 ? o->rate : s->capacity / 2,
+                     .seed = (uint64_t)o->seed,
+                     .requests = (uint32_t)o->requests,
+                     .admit = o->admit,
+                     .records = keep ? record_list(&records) : (RecordSink){0}};
+    TRY(node_scenario_run(s, &r, a, &run, &result));
+    if (o->records != NULL) TRY(run_file_write(o->records, s, &run, &o->sets, &records));
+    if (o->trace != NULL) TRY(run_file_trace(o->trace, s, run.policy->name, &records, a));
     return o->json ? tell_json(s, &run, &result, a) : tell(s, &run, &result, a);
 }
 
 static int run_command(const Options *o) {
-    Arena a = {0};
-    Venue s = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = venue_open(&o->venue, &a, &s);
+    Arena        a = {0};
+    NodeScenario s = {0};
+    Err          e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = node_scenario_open(&o->scenario, &a, &s);
     if (e == ERR_OK) e = run_in(o, &s, &a);
     int code = e == ERR_OK ? 0 : command_failed(e);
-    venue_close(&s);
+    node_scenario_close(&s);
     arena_finish(&a);
     return code;
 }
 
-#define RUN_ROWS(o)                                                                                \
-    {                                                                                              \
-        "mix", ARG_TEXT, &(o).venue.mix, "NAME", "light, medium, heavy or mix (default light)",    \
-        0,     0},                                                                                 \
-        {"policy", ARG_TEXT, &(o).policy, "NAME", "who decides (default slack)", 0, 0},            \
-        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},         \
-        {"rate", ARG_REAL,  &(o).rate, "R", "requests a second (default: half the capacity)",      \
-         0,      1000000000},                                                                      \
-        {"seed", ARG_INT, &(o).seed, "S", "of the arrivals (default 1)", 0, INT64_MAX},            \
-        {"slack", ARG_REAL, &(o).venue.slack, "K", "QoS: K times the latency alone on all cores",  \
-         0,       1000000},                                                                        \
-        {"admit",                                                                                  \
-         ARG_FLAG,                                                                                 \
-         &(o).admit,                                                                               \
-         NULL,                                                                                     \
-         "who asks for more than its share is refused when it comes",                              \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"records", ARG_TEXT, &(o).records, "FILE", "keep what happened, as JSON lines", 0, 0},    \
-        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {            \
-        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                     \
+#define RUN_ROWS(o)                                                                                  \
+    {"mix", ARG_TEXT, &(o).scenario.mix, "NAME", "light, medium, heavy or mix (default light)",      \
+     0,     0},                                                                                      \
+        {"policy", ARG_TEXT, &(o).policy, "NAME", "who decides (default slack)", 0, 0},              \
+        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},           \
+        {"rate", ARG_REAL,  &(o).rate, "R", "requests a second (default: half the capacity)",        \
+         0,      1000000000},                                                                        \
+        {"seed", ARG_INT, &(o).seed, "S", "of the arrivals (default 1)", 0, INT64_MAX},              \
+        {"slack", ARG_REAL, &(o).scenario.slack, "K", "QoS: K times the latency alone on all cores", \
+         0,       1000000},                                                                          \
+        {"admit",                                                                                    \
+         ARG_FLAG,                                                                                   \
+         &(o).admit,                                                                                 \
+         NULL,                                                                                       \
+         "who asks for more than its share is refused when it comes",                                \
+         0,                                                                                          \
+         0},                                                                                         \
+        {"records", ARG_TEXT, &(o).records, "FILE", "keep what happened, as JSON lines", 0, 0},      \
+        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {              \
+        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                       \
     }
 
 int cmd_node_simulate(const Command *c, int argc, char **argv) {
-    Options o = {.venue = {.machine = "server64", .mix = "light"}, .policy = "slack", .seed = 1};
+    Options o = {.scenario = {.machine = "server64", .mix = "light"}, .policy = "slack", .seed = 1};
     const ArgRow rows[] = {
         RUN_ROWS(o),
-        {"machine", ARG_TEXT, &o.venue.machine, "NAME",
+        {"machine", ARG_TEXT, &o.scenario.machine, "NAME",
          "a machine or a YAML file (default server64)", 0, 0},
         {"requests", ARG_INT, &o.requests, "N", "how many (default 2000)", 1, 100000000},
     };
@@ -168,12 +167,12 @@ int cmd_node_simulate(const Command *c, int argc, char **argv) {
 }
 
 int cmd_node_live(const Command *c, int argc, char **argv) {
-    Options      o = {.venue = {.mix = "light"}, .policy = "slack", .seed = 1};
+    Options      o = {.scenario = {.mix = "light"}, .policy = "slack", .seed = 1};
     const ArgRow rows[] = {
         RUN_ROWS(o),
         {"requests", ARG_INT, &o.requests, "N", "how many (default: those of 5 seconds)", 1,
          10000000},
-        {"store", ARG_TEXT, &o.venue.store, "FILE",
+        {"store", ARG_TEXT, &o.scenario.store, "FILE",
          "profile store (default: in the cache directory)", 0, 0},
     };
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);

@@ -10,11 +10,11 @@
 #include "base/npy.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/feed.h"
+#include "cli/run_inputs.h"
 #include "cli/repeat.h"
 
 typedef struct Options {
-    LoadOptions load;
+    ModelArgs   load;
     ArgList     inputs;
     const char *output;
     int64_t     max_mb;
@@ -128,7 +128,7 @@ static Err print_table(const Result *r, Arena *a) {
 // A failure somewhere inside may come from inputs that do not go together: then both are told.
 static Err explain(const Graph *g, const Tensor *in, Err e, Arena *a) {
     const char *why = arena_str(a, err_why());
-    if (special_check_symbols(g, in) == ERR_OK) return err_set(e, "%s", why);
+    if (shaped_graph_check_symbols(g, in) == ERR_OK) return err_set(e, "%s", why);
     return err_add(e, "%s", why);
 }
 
@@ -136,25 +136,25 @@ static Err compute(Options *o, const Model *m, Arena *a, Result *r) {
     const Graph *g = m->graph;
     r->graph = g;
     r->outputs = arena_new(a, Tensor, g->n_outputs);
-    Tensor        *in = arena_new(a, Tensor, g->n_inputs);
-    const Special *s = NULL;
-    Specials       specials;
-    ProgramOptions options = {
-        .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000}};
-    TRY(load_input_types(m, &o->load, 1, in));
-    TRY(feed_inputs(m, &o->load, &o->inputs, a, in));
-    TRY(special_check_inputs(g, in));
-    specials_init(&specials, m, interp_eval);
-    Err e = specials_get(&specials, in, &s);
+    Tensor            *in = arena_new(a, Tensor, g->n_inputs);
+    const ShapedGraph *s = NULL;
+    ShapeCache         shape_cache;
+    ProgramOptions     options = {
+            .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000}};
+    TRY(model_args_input_types(m, &o->load, 1, in));
+    TRY(run_inputs_read(m, &o->load, &o->inputs, a, in));
+    TRY(shaped_graph_check_inputs(g, in));
+    shape_cache_init(&shape_cache, m, interp_eval);
+    Err e = shape_cache_get(&shape_cache, in, &s);
     if (e == ERR_OK) e = repeat_run(&o->repeat, s, in, &options, a, r->outputs);
-    specials_finish(&specials);
+    shape_cache_finish(&shape_cache);
     return e == ERR_OK ? e : explain(g, in, e, a);
 }
 
 static int64_t default_mb(void) { return (int64_t)(cpu_mem_budget(&cgroup_roots) / 4 * 3 >> 20); }
 
 int cmd_run(const Command *c, int argc, char **argv) {
-    Options o = {.load = LOAD_OPTIONS_DEFAULT, .max_mb = default_mb(), .repeat = {.threads = 1}};
+    Options      o = {.load = MODEL_ARGS_DEFAULT, .max_mb = default_mb(), .repeat = {.threads = 1}};
     const ArgRow rows[] = {
         {"input", ARG_LIST, &o.inputs, "NAME=FILE", "an input from .npy or .pb, or 'random'", 0, 0},
         {"output", ARG_TEXT, &o.output, "DIR", "write every output as DIR/<name>.npy", 0, 0},
@@ -167,7 +167,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
         {"reference", ARG_FLAG, &o.repeat.reference, NULL,
          "on the slow, obvious kernels instead of the compiled program", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
-        LOAD_ROWS(o.load),
+        MODEL_ARG_ROWS(o.load),
     };
     const char *what = NULL;
     int         code = args_parse(c, rows, 11, argc, argv, &what, 1, 1, NULL);
@@ -177,7 +177,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
     Result r = {.files = json_array()};
     o.load.numbers = true;
     Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = load_model(what, &o.load, &m);
+    if (e == ERR_OK) e = model_args_load(what, &o.load, &m);
     if (e == ERR_OK) e = compute(&o, &m, &a, &r);
     if (e == ERR_OK && o.output != NULL) e = write_outputs(&r, o.output, &a);
     if (e == ERR_OK && !o.json) e = print_table(&r, &a);

@@ -79,10 +79,11 @@ static Err print_stages(const json_t *o, Arena *a) {
               *behind != '\0' ? arena_printf(a, "behind %.128s", behind) : "");
     add_stage(&t, stages, "compute_ms", "compute", whole, "");
     if (within != NULL) {
-        add_stage(&t, within, "slowed_ms", "  slowed", whole,
+        add_stage(&t, within, "interference_ms", "  interference", whole,
                   "by others' use of caches and memory");
-        add_stage(&t, within, "cramped_ms", "  cramped", whole, "on fewer cores than wished for");
-        add_stage(&t, within, "lost_ms", "  lost", whole, "while the system ran something else");
+        add_stage(&t, within, "core_shortage_ms", "  core shortage", whole,
+                  "on fewer cores than wished for");
+        add_stage(&t, within, "stolen_ms", "  lost", whole, "while the system ran something else");
     }
     add_stage(&t, stages, "paused_ms", "paused", whole,
               *paused_by != '\0' ? arena_printf(a, "for %.128s", paused_by) : "");

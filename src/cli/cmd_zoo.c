@@ -3,24 +3,24 @@
 
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/load.h"
-#include "model/onnx_write.h"
+#include "cli/model_args.h"
+#include "model/onnx/onnx.h"
 #include "model/work.h"
-#include "model/zoo.h"
+#include "model/zoo/zoo.h"
 
 // Counts a network's work from shapes alone; no weight is made.
 static Err count_work(const ZooEntry *z, Arena *a, Work *w) {
-    Model    m = {0};
-    Specials specials;
+    Model      m = {0};
+    ShapeCache shape_cache;
     TRY(zoo_build(z->name, NULL, &m));
-    specials_init(&specials, &m, NULL);
-    Tensor        *in = arena_new(a, Tensor, m.graph->n_inputs);
-    const Special *s = NULL;
+    shape_cache_init(&shape_cache, &m, NULL);
+    Tensor            *in = arena_new(a, Tensor, m.graph->n_inputs);
+    const ShapedGraph *s = NULL;
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         in[i] = m.graph->values[m.graph->inputs[i]].type;
-    Err e = specials_get(&specials, in, &s);
+    Err e = shape_cache_get(&shape_cache, in, &s);
     if (e == ERR_OK) e = work_total(s, a, w);
-    specials_finish(&specials);
+    shape_cache_finish(&shape_cache);
     model_finish(&m);
     return e;
 }
@@ -69,8 +69,8 @@ int cmd_zoo_list(const Command *c, int argc, char **argv) {
 }
 
 int cmd_zoo_write(const Command *c, int argc, char **argv) {
-    LoadOptions  o = LOAD_OPTIONS_DEFAULT;
-    const ArgRow rows[] = {LOAD_ROWS(o)};
+    ModelArgs    o = MODEL_ARGS_DEFAULT;
+    const ArgRow rows[] = {MODEL_ARG_ROWS(o)};
     const char  *rest[2];
     int          code = args_parse(c, rows, 3, argc, argv, rest, 2, 2, NULL);
     if (code >= 0) return code;

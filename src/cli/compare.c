@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/tensor.h"
 
 static bool close_enough(double got, double want, Tolerance t) {
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want);
@@ -45,8 +45,8 @@ Err compare_values(const Tensor *got, const Tensor *want, Tolerance t) {
     if (!dtype_is_number(want->dtype) && want->dtype != DT_BOOL)
         return err_set(ERR_UNSUPPORTED, "type %s cannot be compared", dtype_name(want->dtype));
     for (int64_t i = 0; i < tensor_count(want); i++)
-        if (!close_enough(number_f64(got, i), number_f64(want, i), t))
+        if (!close_enough(tensor_get_f64(got, i), tensor_get_f64(want, i), t))
             return err_set(ERR_INVALID, "element %" PRId64 " is %.9g, expected %.9g", i,
-                           number_f64(got, i), number_f64(want, i));
+                           tensor_get_f64(got, i), tensor_get_f64(want, i));
     return ERR_OK;
 }

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/setting_value.h"
+#include "base/settings.h"
 
 void policy_card_print(const PolicyCard *c) {
     printf("%-12s %s", c->name, c->about);

@@ -3,39 +3,39 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/progress.h"
+#include "base/term.h"
 #include "base/stats.h"
 
 typedef struct Engine {
-    const Special        *special;
+    const ShapedGraph    *shaped;
     const ProgramOptions *options;
     const Tensor         *inputs;
     Program               program;
-    Space                 space;
+    RunMemory             mem;
     Team                 *team;
     bool                  reference;
 } Engine;
 
 static Err engine_open(Engine *e, uint32_t threads) {
     if (e->reference) return ERR_OK;
-    TRY(program_make(&e->program, e->special, e->options));
+    TRY(program_make(&e->program, e->shaped, e->options));
     if (threads > 1) TRY(team_create(&e->team, threads, NULL));
-    return space_init(&e->space, &e->program, threads);
+    return run_memory_init(&e->mem, &e->program, threads);
 }
 
 static void engine_close(Engine *e) {
     team_destroy(e->team);
-    space_finish(&e->space);
+    run_memory_finish(&e->mem);
     program_finish(&e->program);
 }
 
 static Err engine_run(Engine *e, Arena *a, Tensor *outputs) {
-    if (e->reference) return interp_run(e->special, e->inputs, &e->options->limits, a, outputs);
-    return program_run(&e->program, &e->space, e->team, e->inputs, a, outputs);
+    if (e->reference) return interp_run(e->shaped, e->inputs, &e->options->limits, a, outputs);
+    return program_run(&e->program, &e->mem, e->team, e->inputs, a, outputs);
 }
 
 static Err time_runs(Repeat *r, Engine *e, Arena *a, Tensor *outputs) {
-    Clock    clock = clock_steady();
+    Clock    clock = clock_monotonic();
     Progress bar;
     double  *ms = arena_try_new(a, double, (size_t)r->times);
     if (ms == NULL) return err_set(ERR_LIMIT, "no memory for %lld times", (long long)r->times);
@@ -53,9 +53,9 @@ static Err time_runs(Repeat *r, Engine *e, Arena *a, Tensor *outputs) {
     return err != ERR_OK ? err : stats_sort(a, ms, (size_t)r->times, &r->ms);
 }
 
-Err repeat_run(Repeat *r, const Special *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,
-               Tensor *outputs) {
-    Engine e = {.special = s, .options = o, .inputs = inputs, .reference = r->reference};
+Err repeat_run(Repeat *r, const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o,
+               Arena *a, Tensor *outputs) {
+    Engine e = {.shaped = s, .options = o, .inputs = inputs, .reference = r->reference};
     Err    err = engine_open(&e, (uint32_t)r->threads);
     if (err == ERR_OK) err = engine_run(&e, a, outputs);
     if (err == ERR_OK && r->times > 0) err = time_runs(r, &e, a, outputs);

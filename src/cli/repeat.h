@@ -12,7 +12,7 @@ typedef struct Repeat {
 } Repeat;
 
 // The outputs of the last run live in a.
-MUST_USE Err repeat_run(Repeat *r, const Special *s, const Tensor *inputs, const ProgramOptions *o,
-                        Arena *a, Tensor *outputs);
+MUST_USE Err repeat_run(Repeat *r, const ShapedGraph *s, const Tensor *inputs,
+                        const ProgramOptions *o, Arena *a, Tensor *outputs);
 void         repeat_print(const Repeat *r);  // percentiles to stdout; nothing when times is 0
 json_t      *repeat_json(const Repeat *r);   // NULL when times is 0

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-#include "cli/list.h"
+#include "base/option_list.h"
 #include "contract/cluster.h"
 
 void scene_args_rows(SceneArgs *x, ArgRow rows[SCENE_ARG_ROWS]) {
     x->trace = "synth:philly_small";
     x->servers = "8";
     x->load = "1";
-    x->jobs = SCENE_JOBS;
-    x->max_s = SCENE_MAX_S;
+    x->jobs = CLUSTER_SCENARIO_JOBS;
+    x->max_s = CLUSTER_SCENARIO_MAX_S;
     const ArgRow own[SCENE_ARG_ROWS - TRACE_ARG_SOME] = {
         {"trace", ARG_TEXT, &x->trace, "FILE|NAME",
          "the jobs; synth:NAME makes them anew for every seed (default synth:philly_small)", 0, 0},
@@ -36,23 +36,23 @@ void scene_args_rows(SceneArgs *x, ArgRow rows[SCENE_ARG_ROWS]) {
     trace_args_some(&x->file, rows + SCENE_ARG_ROWS - TRACE_ARG_SOME);
 }
 
-Err scene_args_common(const SceneArgs *x, Arena *a, SceneSpec *out) {
-    *out = (SceneSpec){.format = x->file.format,
-                       .like = {.gpus = (uint32_t)x->gpus,
-                                .cores_milli = (uint32_t)x->cores * 1000,
-                                .memory_mib = (uint32_t)(x->memory_gb * 1024)},
-                       .profiles = x->profiles,
-                       .mix = x->mix,
-                       .jobs = (uint32_t)x->jobs,
-                       .max_s = x->max_s};
+Err scene_args_common(const SceneArgs *x, Arena *a, ClusterScenarioSpec *out) {
+    *out = (ClusterScenarioSpec){.format = x->file.format,
+                                 .like = {.gpus = (uint32_t)x->gpus,
+                                          .cores_milli = (uint32_t)x->cores * 1000,
+                                          .memory_mib = (uint32_t)(x->memory_gb * 1024)},
+                                 .profiles = x->profiles,
+                                 .mix = x->mix,
+                                 .jobs = (uint32_t)x->jobs,
+                                 .max_s = x->max_s};
     return trace_args_options(&x->file, a, &out->options);
 }
 
-Err scene_args_spec(const SceneArgs *x, Arena *a, SceneSpec *out) {
+Err scene_args_spec(const SceneArgs *x, Arena *a, ClusterScenarioSpec *out) {
     const double *loads = NULL;
     uint32_t      n = 0;
     TRY(scene_args_common(x, a, out));
-    TRY(list_numbers("load", x->load, 0, 1000, a, &loads, &n));
+    TRY(option_list_numbers("load", x->load, 0, 1000, a, &loads, &n));
     if (n != 1) return err_set(ERR_ARG, "--load %s: give one load", x->load);
     out->trace = x->trace;
     out->servers = x->servers;

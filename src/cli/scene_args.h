@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/trace_args.h"
-#include "cluster/scene.h"
+#include "cluster/cluster_scenario.h"
 
 typedef struct SceneArgs {
     const char *trace, *servers, *load;  // one each, or lists where a command has cells
@@ -17,5 +17,6 @@ enum { SCENE_ARG_ROWS = 10 + TRACE_ARG_SOME };
 void scene_args_rows(SceneArgs *x, ArgRow rows[SCENE_ARG_ROWS]);
 
 // All but trace, servers and load.
-MUST_USE Err scene_args_common(const SceneArgs *x, Arena *a, SceneSpec *out);
-MUST_USE Err scene_args_spec(const SceneArgs *x, Arena *a, SceneSpec *out);  // with one of each
+MUST_USE Err scene_args_common(const SceneArgs *x, Arena *a, ClusterScenarioSpec *out);
+MUST_USE Err scene_args_spec(const SceneArgs *x, Arena *a,
+                             ClusterScenarioSpec *out);  // with one of each

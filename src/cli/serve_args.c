@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/check.h"
-#include "base/setting_value.h"
+#include "base/err.h"
+#include "base/settings.h"
 
 typedef struct Group {
     const char *first;  // setting that the heading stands before

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/args.h"
-#include "serve/config.h"
+#include "serve/config/config.h"
 
 enum { SERVE_ARG_SETTINGS = 64, SERVE_ARG_ROWS = 80, SERVE_ARG_SOURCES = 256 };
 

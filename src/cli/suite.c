@@ -9,7 +9,7 @@
 #include "cli/compare.h"
 #include "compile/program.h"
 #include "model/fold.h"
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 
 static const Tolerance      onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
 static const ProgramOptions options = {
@@ -58,15 +58,15 @@ static Err compare_random(const Graph *g, const Tensor *got, const Tensor *want)
     return err_set(ERR_UNSUPPORTED, "draws random numbers, which cannot be compared");
 }
 
-static Err run_set(Specials *specials, const char *set, Arena *a) {
-    const Graph *g = specials->model->graph;
+static Err run_set(ShapeCache *shape_cache, const char *set, Arena *a) {
+    const Graph *g = shape_cache->model->graph;
     Tensor      *in = arena_new(a, Tensor, g->n_inputs), *want = arena_new(a, Tensor, g->n_outputs);
     Tensor      *got = arena_new(a, Tensor, g->n_outputs);
-    const Special *s = NULL;
+    const ShapedGraph *s = NULL;
     TRY(read_values(set, "input", g, g->inputs, g->n_inputs, a, in));
     TRY(read_values(set, "output", g, g->outputs, g->n_outputs, a, want));
-    TRY(specials_get(specials, in, &s));
-    TRY(program_once(s, in, &options, a, got));
+    TRY(shape_cache_get(shape_cache, in, &s));
+    TRY(program_run_once(s, in, &options, a, got));
     if (draws_random(g)) return compare_random(g, got, want);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         as_stored(&got[i]);
@@ -78,20 +78,20 @@ static Err run_set(Specials *specials, const char *set, Arena *a) {
 }
 
 static Err run_sets(const Model *m, const char *dir) {
-    Specials specials;
-    Arena    a = {0};
-    Err      e = arena_init(&a, (size_t)1 << ARENA_SHIFT);
-    specials_init(&specials, m, interp_eval);
+    ShapeCache shape_cache;
+    Arena      a = {0};
+    Err        e = arena_init(&a, (size_t)1 << ARENA_SHIFT);
+    shape_cache_init(&shape_cache, m, interp_eval);
     uint32_t n = 0;
     for (; e == ERR_OK; n++) {
         char set[PATH_BYTES];
         (void)snprintf(set, sizeof set, "%s/test_data_set_%u", dir, n);
         if (access(set, F_OK) != 0) break;
-        e = run_set(&specials, set, &a);
+        e = run_set(&shape_cache, set, &a);
         arena_rewind(&a, 0);
     }
     if (e == ERR_OK && n == 0) e = err_set(ERR_IO, "%s holds no test_data_set_0", dir);
-    specials_finish(&specials);
+    shape_cache_finish(&shape_cache);
     arena_finish(&a);
     return e;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 void trace_args_rows(TraceArgs *t, ArgRow *rows) {
-    Window *w = &t->window;
+    TraceWindow *w = &t->window;
     t->format = "auto";
     const ArgRow all[TRACE_ARG_ROWS] = {
         {"format", ARG_TEXT, &t->format, "F",
@@ -30,10 +30,10 @@ void trace_args_rows(TraceArgs *t, ArgRow *rows) {
 }
 
 void trace_args_some(TraceArgs *t, ArgRow *rows) {
-    const Window *w = &t->window;
-    const void   *own[] = {&w->skip, &w->jobs, &w->max_s, &w->known, &w->rebase};
-    ArgRow        all[TRACE_ARG_ROWS];
-    uint32_t      n = 0;
+    const TraceWindow *w = &t->window;
+    const void        *own[] = {&w->skip, &w->jobs, &w->max_s, &w->known, &w->rebase};
+    ArgRow             all[TRACE_ARG_ROWS];
+    uint32_t           n = 0;
     trace_args_rows(t, all);
     for (uint32_t i = 0; i < TRACE_ARG_ROWS; i++) {
         bool left = false;
@@ -55,12 +55,12 @@ static Err unit_of(const char *text, TimeNs *out) {
     return err_set(ERR_ARG, "--unit %.40s: give ms, s or min", text);
 }
 
-Err trace_args_options(const TraceArgs *t, Arena *a, TraceOptions *out) {
-    TraceOptions o = {.window = t->window};
+Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out) {
+    JobTraceOptions o = {.window = t->window};
     if (t->unit != NULL) TRY(unit_of(t->unit, &o.unit));
     if (t->rates != NULL) {
-        Rates *rates = arena_new(a, Rates, 1);
-        TRY(rates_read(t->rates, t->gpu_type, a, rates));
+        IterationTimes *rates = arena_new(a, IterationTimes, 1);
+        TRY(iteration_times_read(t->rates, t->gpu_type, a, rates));
         o.rates = rates;
     }
     *out = o;
@@ -68,7 +68,7 @@ Err trace_args_options(const TraceArgs *t, Arena *a, TraceOptions *out) {
 }
 
 Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
-    TraceOptions o;
+    JobTraceOptions o;
     TRY(trace_args_options(t, a, &o));
     TRY(trace_read(path, t->format, &o, a, out));
     if (out->n == 0)

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-static Err more_servers(const Play *p, uint32_t more, Arena *a, ServerList *out) {
+static Err more_servers(const TraceRun *p, uint32_t more, Arena *a, ServerList *out) {
     *out = p->servers;
     out->n += more;
     out->gpus += (uint64_t)more * p->servers.at[0].gpus;
-    out->at = arena_try_new(a, Server, out->n);
+    out->at = arena_try_new(a, ServerSpec, out->n);
     if (out->at == NULL) return err_set(ERR_LIMIT, "no memory for %u servers", out->n);
     memcpy(out->at, p->servers.at, p->servers.n * sizeof *out->at);
     for (uint32_t i = p->servers.n; i < out->n; i++) {
@@ -17,14 +17,14 @@ static Err more_servers(const Play *p, uint32_t more, Arena *a, ServerList *out)
 }
 
 // What it has by default where the trace does not say.
-static uint32_t share(const Play *p, const Job *j, bool memory) {
-    const Server *s = &p->servers.at[0];
-    uint64_t      all = memory ? s->memory_mib : s->cores_milli, gpus = s->gpus > 0 ? s->gpus : 1;
-    uint32_t      said = memory ? j->memory_mib : j->cores_milli;
-    return said > 0 ? said : (uint32_t)(all * j->gpus * j->gpu_milli / (gpus * CLUSTER_WHOLE));
+static uint32_t share(const TraceRun *p, const Job *j, bool memory) {
+    const ServerSpec *s = &p->servers.at[0];
+    uint64_t all = memory ? s->memory_mib : s->cores_milli, gpus = s->gpus > 0 ? s->gpus : 1;
+    uint32_t said = memory ? j->memory_mib : j->cores_milli;
+    return said > 0 ? said : (uint32_t)(all * j->gpus * j->gpu_milli / (gpus * CLUSTER_WHOLE_GPU));
 }
 
-static const char *change_job(const Play *p, const WhatIf *w, Arena *a, Job *j) {
+static const char *change_job(const TraceRun *p, const WhatIf *w, Arena *a, Job *j) {
     uint32_t was = j->gpus;
     switch (w->kind) {
     case WHAT_GANG:
@@ -51,7 +51,7 @@ static const char *change_job(const Play *p, const WhatIf *w, Arena *a, Job *j) 
     return "";
 }
 
-Err what_if_run(const Play *p, uint32_t job, TimeNs until, Arena *a, WhatIf *w) {
+Err what_if_run(const TraceRun *p, uint32_t job, TimeNs until, Arena *a, WhatIf *w) {
     ClusterResult r;
     ServerList    servers;
     JobList       jobs = p->jobs;
@@ -65,7 +65,7 @@ Err what_if_run(const Play *p, uint32_t job, TimeNs until, Arena *a, WhatIf *w) 
     run.jobs = &jobs;
     run.servers = &servers;
     run.after = NULL;
-    TRY(play_choose(p, w->choice != NULL ? w->choice : &p->choices.at[0], a, &run));
+    TRY(trace_run_choose(p, w->choice != NULL ? w->choice : &p->choices.at[0], a, &run));
     TRY(cluster_simulate(&run, a, &r));
     w->end = r.ends[job];
     return ERR_OK;

@@ -1,7 +1,7 @@
 // WhatIf: a run again with one thing changed for a job, and how that job then fares.
 #pragma once
 
-#include "cli/play.h"
+#include "cli/cluster_sim_args.h"
 
 typedef enum WhatKind {
     WHAT_SERVERS,  // more, like the first
@@ -21,4 +21,4 @@ typedef struct WhatIf {
 } WhatIf;
 
 // Jobs that come after `until`, when the job ended, change nothing for it and are left out.
-MUST_USE Err what_if_run(const Play *p, uint32_t job, TimeNs until, Arena *a, WhatIf *w);
+MUST_USE Err what_if_run(const TraceRun *p, uint32_t job, TimeNs until, Arena *a, WhatIf *w);

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 #define JOB_NONE     UINT32_MAX  // no model, no tenant
 #define JOB_SECOND   INT64_C(1000000000)

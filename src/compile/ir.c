@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 // Arrays grow by copying inside the arena: at most twice the final size is used.
 static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
@@ -13,9 +13,13 @@ static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     return now;
 }
 
-enum { HOLLOW_MOST = 1 << 16 };  // bytes of constants that are made even so: biases, norms, indices
+enum {
+    SHAPE_ONLY_CONST_MAX = 1 << 16
+};  // bytes of constants that are made even so: biases, norms, indices
 
-bool ir_skips(const Ir *ir, size_t bytes) { return ir->hollow && bytes > HOLLOW_MOST; }
+bool ir_omits_data(const Ir *ir, size_t bytes) {
+    return ir->shape_only && bytes > SHAPE_ONLY_CONST_MAX;
+}
 
 uint32_t ir_value(Ir *ir, IrValue v) {
     ir->values = grow(ir->arena, ir->values, ir->n_values, &ir->cap_values, sizeof *ir->values);
@@ -27,7 +31,8 @@ uint32_t ir_const(Ir *ir, const char *name, Tensor t) {
     CHECK(t.data != NULL || tensor_count(&t) == 0);
     return ir_value(
         ir,
-        (IrValue){.type = t, .name = name, .maker = IR_NONE, .input = IR_NONE, .twin = IR_NONE});
+        (IrValue){
+            .type = t, .name = name, .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE});
 }
 
 IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_out) {
@@ -45,7 +50,7 @@ const Tensor *ir_type(const Ir *ir, uint32_t value) { return &ir->values[value].
 
 bool ir_is_const(const Ir *ir, uint32_t value) {
     const IrValue *v = &ir->values[value];
-    return v->type.data != NULL && v->maker == IR_NONE && v->input == IR_NONE;
+    return v->type.data != NULL && v->producer == IR_NONE && v->input == IR_NONE;
 }
 
 const float *ir_floats(const Ir *ir, uint32_t value) {
@@ -53,19 +58,19 @@ const float *ir_floats(const Ir *ir, uint32_t value) {
     return ir->values[value].type.dtype == DT_F32 ? ir->values[value].type.data : NULL;
 }
 
-bool ir_is_chain_host(IrKind k) {
-    return k == IR_CONV || k == IR_DEPTH || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL;
+bool ir_takes_epilogue(IrKind k) {
+    return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL;
 }
 
 // A chain reads its arguments; behind a heavy layer argument 0 is the layer's own result.
-static uint32_t first_arg(const IrLayer *l) { return l->kind == IR_CHAIN ? 0 : 1; }
+static uint32_t first_arg(const IrLayer *l) { return l->kind == IR_ELEMENTWISE ? 0 : 1; }
 
-uint32_t ir_reads(const IrLayer *l) {
+uint32_t ir_operand_count(const IrLayer *l) {
     uint32_t first = first_arg(l);
     return l->n_in + (l->expr.n_args > first ? l->expr.n_args - first : 0);
 }
 
-uint32_t ir_read(const IrLayer *l, uint32_t i) {
+uint32_t ir_operand(const IrLayer *l, uint32_t i) {
     return i < l->n_in ? l->in[i] : l->expr.args[i - l->n_in + first_arg(l)];
 }
 
@@ -79,43 +84,45 @@ void ir_replace(IrLayer *l, uint32_t from, uint32_t to) {
 // A layer that reads a value twice is one reader.
 static bool read_before(const IrLayer *l, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
-        if (ir_read(l, k) == ir_read(l, i)) return true;
+        if (ir_operand(l, k) == ir_operand(l, i)) return true;
     return false;
 }
 
-void ir_count(Ir *ir) {
+void ir_count_uses(Ir *ir) {
     for (uint32_t i = 0; i < ir->n_values; i++) {
-        ir->values[i].readers = ir->values[i].output ? 1 : 0;
-        ir->values[i].maker = IR_NONE;
+        ir->values[i].uses = ir->values[i].output ? 1 : 0;
+        ir->values[i].producer = IR_NONE;
     }
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         const IrLayer *l = &ir->layers[i];
         if (l->dead) continue;
-        for (uint32_t k = 0; k < ir_reads(l); k++)
-            if (ir_read(l, k) != IR_NONE && !read_before(l, k)) ir->values[ir_read(l, k)].readers++;
+        for (uint32_t k = 0; k < ir_operand_count(l); k++)
+            if (ir_operand(l, k) != IR_NONE && !read_before(l, k))
+                ir->values[ir_operand(l, k)].uses++;
         for (uint32_t k = 0; k < l->n_out; k++)
-            if (l->out[k] != IR_NONE) ir->values[l->out[k]].maker = i;
+            if (l->out[k] != IR_NONE) ir->values[l->out[k]].producer = i;
     }
 }
 
 static bool is_read(const Ir *ir, const IrLayer *l) {
     for (uint32_t k = 0; k < l->n_out; k++)
-        if (l->out[k] != IR_NONE && ir->values[l->out[k]].readers > 0) return true;
+        if (l->out[k] != IR_NONE && ir->values[l->out[k]].uses > 0) return true;
     return false;
 }
 
-void ir_sweep(Ir *ir) {
-    ir_count(ir);
+void ir_remove_dead(Ir *ir) {
+    ir_count_uses(ir);
     for (uint32_t i = ir->n_layers; i-- > 0;) {
         IrLayer *l = &ir->layers[i];
         if (l->dead || is_read(ir, l)) continue;
         l->dead = true;
-        for (uint32_t k = 0; k < ir_reads(l); k++)
-            if (ir_read(l, k) != IR_NONE && !read_before(l, k)) ir->values[ir_read(l, k)].readers--;
+        for (uint32_t k = 0; k < ir_operand_count(l); k++)
+            if (ir_operand(l, k) != IR_NONE && !read_before(l, k))
+                ir->values[ir_operand(l, k)].uses--;
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < ir->n_layers; i++)
         if (!ir->layers[i].dead) ir->layers[kept++] = ir->layers[i];
     ir->n_layers = kept;
-    ir_count(ir);
+    ir_count_uses(ir);
 }

@@ -2,8 +2,8 @@
 // them.
 #pragma once
 
-#include "compile/expr.h"
-#include "model/special.h"
+#include "compile/lower/expr.h"
+#include "model/shaped_graph.h"
 
 #define IR_NONE UINT32_MAX
 
@@ -17,13 +17,13 @@ typedef enum IrKind {
 } IrKind;
 
 typedef struct IrValue {
-    Tensor      type;     // fully known; data: a constant
-    const char *name;     // for people
-    uint32_t    maker;    // layer; IR_NONE: an input or a constant
-    uint32_t    input;    // of the graph; IR_NONE: not one
-    uint32_t    readers;  // layers that read it; ir_count keeps it
-    uint32_t    twin;     // the same numbers in the other layout; IR_NONE: there is none yet
-    bool        output;   // read from outside: an output of the graph, or the interpreted rest
+    Tensor      type;       // fully known; data: a constant
+    const char *name;       // for people
+    uint32_t    producer;   // layer; IR_NONE: an input or a constant
+    uint32_t    input;      // of the graph; IR_NONE: not one
+    uint32_t    uses;       // layers that read it; ir_count_uses keeps it
+    uint32_t    converted;  // the same numbers in the other layout; IR_NONE: there is none yet
+    bool        output;     // read from outside: an output of the graph, or the interpreted rest
     uint8_t     layout;
 } IrValue;
 
@@ -38,19 +38,19 @@ typedef struct IrLayer {
 } IrLayer;
 
 typedef struct Ir {
-    Arena         *arena;  // everything here lives in it
-    const Special *special;
-    uint32_t       lanes;
-    IrValue       *values;
-    IrLayer       *layers;  // in an order in which they can run
-    uint32_t       n_values, n_layers, cap_values, cap_layers;
-    uint32_t      *of_value;  // [graph values] ir value; IR_NONE: not part of the static program
-    bool          *taken;     // [graph nodes] computed here, by folding or by a layer
-    bool           hollow;    // large constants have an address but no numbers: nobody runs it
+    Arena             *arena;  // everything here lives in it
+    const ShapedGraph *shaped;
+    uint32_t           lanes;
+    IrValue           *values;
+    IrLayer           *layers;  // in an order in which they can run
+    uint32_t           n_values, n_layers, cap_values, cap_layers;
+    uint32_t *of_value;    // [graph values] ir value; IR_NONE: not part of the static program
+    bool     *lowered;     // [graph nodes] computed here, by folding or by a layer
+    bool      shape_only;  // large constants have an address but no numbers: nobody runs it
 } Ir;
 
-MUST_USE Err ir_make(const Special *s, uint32_t lanes, bool hollow, Arena *arena, Ir *out);
-bool         ir_skips(const Ir *ir, size_t bytes);  // a constant so large stays without numbers
+MUST_USE Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out);
+bool ir_omits_data(const Ir *ir, size_t bytes);  // a constant so large stays without numbers
 
 uint32_t ir_value(Ir *ir, IrValue v);
 uint32_t ir_const(Ir *ir, const char *name, Tensor t);
@@ -60,9 +60,9 @@ const Tensor *ir_type(const Ir *ir, uint32_t value);
 bool          ir_is_const(const Ir *ir, uint32_t value);
 const float  *ir_floats(const Ir *ir, uint32_t value);  // a float32 constant's numbers; or NULL
 
-void     ir_count(Ir *ir);                                    // readers and makers, after changes
-uint32_t ir_reads(const IrLayer *l);                          // how many values it reads
-uint32_t ir_read(const IrLayer *l, uint32_t i);               // the i-th of them; may be IR_NONE
+void     ir_count_uses(Ir *ir);                               // uses and makers, after changes
+uint32_t ir_operand_count(const IrLayer *l);                  // how many values it reads
+uint32_t ir_operand(const IrLayer *l, uint32_t i);            // the i-th of them; may be IR_NONE
 void     ir_replace(IrLayer *l, uint32_t from, uint32_t to);  // in what it reads
-void     ir_sweep(Ir *ir);            // drops dead layers and unread results
-bool     ir_is_chain_host(IrKind k);  // its results can be finished by a chain
+void     ir_remove_dead(Ir *ir);       // drops dead layers and unread results
+bool     ir_takes_epilogue(IrKind k);  // its results can be finished by a chain

@@ -8,22 +8,22 @@
 #include "compile/spec.h"
 #include "model/attr.h"
 
-Images layout_images(const Tensor *t) {
-    Images im = {.n = (uint32_t)t->dims[0], .c = (uint32_t)t->dims[1], .pixels = 1};
+ImageDims layout_image_dims(const Tensor *t) {
+    ImageDims im = {.n = (uint32_t)t->dims[0], .c = (uint32_t)t->dims[1], .pixels = 1};
     for (int32_t i = 2; i < t->rank; i++) im.pixels *= (uint64_t)t->dims[i];
     return im;
 }
 
 size_t layout_bytes(const Tensor *t, Layout layout, uint32_t lanes) {
     if (layout == LAYOUT_PLAIN) return (size_t)tensor_count(t) * dtype_size(t->dtype);
-    Images im = layout_images(t);
-    size_t blocks = (im.c + lanes - 1) / lanes;
+    ImageDims im = layout_image_dims(t);
+    size_t    blocks = (im.c + lanes - 1) / lanes;
     return im.n * blocks * (size_t)im.pixels * lanes * sizeof(float);
 }
 
-bool layout_free(const Tensor *t, uint32_t lanes) {
+bool layout_is_noop(const Tensor *t, uint32_t lanes) {
     if (t->dtype != DT_F32 || t->rank < 2) return false;
-    Images im = layout_images(t);
+    ImageDims im = layout_image_dims(t);
     return im.pixels == 1 && (im.n == 1 || im.c % lanes == 0);
 }
 
@@ -48,23 +48,23 @@ static void push(Pass *p, IrLayer l) {
 static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
     Ir *ir = p->ir;
     if (value == IR_NONE || ir->values[value].layout == layout) return value;
-    if (ir->values[value].twin != IR_NONE) return ir->values[value].twin;
+    if (ir->values[value].converted != IR_NONE) return ir->values[value].converted;
     IrValue v = ir->values[value];
     v.layout = (uint8_t)layout;
-    v.twin = value;
+    v.converted = value;
     v.output = false;
     v.input = IR_NONE;
-    v.maker = IR_NONE;
+    v.producer = IR_NONE;
     v.type.data = NULL;
-    uint32_t twin = ir_value(ir, v);
-    ir->values[value].twin = twin;
-    IrLayer l = {.kind = IR_RELAY, .n_in = 1, .n_out = 1};
+    uint32_t converted = ir_value(ir, v);
+    ir->values[value].converted = converted;
+    IrLayer l = {.kind = IR_LAYOUT, .n_in = 1, .n_out = 1};
     l.in = arena_new(ir->arena, uint32_t, 1);
     l.out = arena_new(ir->arena, uint32_t, 1);
     l.in[0] = value;
-    l.out[0] = twin;
+    l.out[0] = converted;
     push(p, l);
-    return twin;
+    return converted;
 }
 
 static bool is_blocked(const Ir *ir, uint32_t v) { return ir->values[v].layout == LAYOUT_BLOCKED; }
@@ -75,10 +75,10 @@ static Layout chain_layout(const Ir *ir, const IrLayer *l) {
     bool          any = false;
     if (out->rank < 3) return LAYOUT_PLAIN;
     for (uint32_t i = 0; i < l->expr.n_args; i++) {
-        ChainMode mode;
-        uint32_t  v = l->expr.args[i];
+        ElementwiseMode mode;
+        uint32_t        v = l->expr.args[i];
         if (!spec_arg_mode(ir_type(ir, v), out, 1, &mode)) return LAYOUT_PLAIN;
-        any = any || (mode == CHAIN_EACH && is_blocked(ir, v));
+        any = any || (mode == EWISE_CONTIGUOUS && is_blocked(ir, v));
     }
     return any ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
 }
@@ -100,11 +100,11 @@ static Layout concat_layout(const Ir *ir, const IrLayer *l) {
 static Layout own_layout(const Ir *ir, const IrLayer *l) {
     switch (l->kind) {
     case IR_CONV:
-    case IR_DEPTH:
+    case IR_DEPTHWISE:
     case IR_DECONV:
     case IR_POOL:
     case IR_RESIZE: return LAYOUT_BLOCKED;
-    case IR_CHAIN: return chain_layout(ir, l);
+    case IR_ELEMENTWISE: return chain_layout(ir, l);
     case IR_CONCAT: return concat_layout(ir, l);
     default: return LAYOUT_PLAIN;
     }
@@ -117,17 +117,17 @@ static Layout input_layout(const IrLayer *l, uint32_t i, Layout own) {
 
 // Arguments that are one number, or one per channel, are read as they lie: see the binding.
 static bool full_size(const Ir *ir, const IrLayer *l, uint32_t v) {
-    const Tensor *out = ir_type(ir, l->out[0]);
-    ChainMode     mode;
+    const Tensor   *out = ir_type(ir, l->out[0]);
+    ElementwiseMode mode;
     if (!spec_arg_mode(ir_type(ir, v), out, 1, &mode)) return true;
-    return mode == CHAIN_EACH;
+    return mode == EWISE_CONTIGUOUS;
 }
 
 static void adapt(Pass *p, IrLayer *l) {
     Layout own = own_layout(p->ir, l);
     for (uint32_t i = 0; i < l->n_in; i++)
         l->in[i] = in_layout(p, l->in[i], input_layout(l, i, own));
-    for (uint32_t i = l->kind == IR_CHAIN ? 0 : 1; i < l->expr.n_args; i++) {
+    for (uint32_t i = l->kind == IR_ELEMENTWISE ? 0 : 1; i < l->expr.n_args; i++) {
         Layout want =
             own == LAYOUT_BLOCKED && full_size(p->ir, l, l->expr.args[i]) ? own : LAYOUT_PLAIN;
         l->expr.args[i] = in_layout(p, l->expr.args[i], want);
@@ -137,19 +137,19 @@ static void adapt(Pass *p, IrLayer *l) {
     push(p, *l);
 }
 
-// What is read from outside is plain: the blocked value hands that role to its twin.
+// What is read from outside is plain: the blocked value hands that role to its converted.
 static void plain_outputs(Pass *p) {
     Ir *ir = p->ir;
     for (uint32_t i = 0, n = ir->n_values; i < n; i++) {
         if (!ir->values[i].output || !is_blocked(ir, i)) continue;
-        uint32_t twin = in_layout(p, i, LAYOUT_PLAIN);
+        uint32_t converted = in_layout(p, i, LAYOUT_PLAIN);
         ir->values[i].output = false;
-        ir->values[twin].output = true;
+        ir->values[converted].output = true;
     }
-    for (uint32_t i = 0; i < ir->special->graph->n_values; i++) {
+    for (uint32_t i = 0; i < ir->shaped->graph->n_values; i++) {
         uint32_t v = ir->of_value[i];
-        if (v != IR_NONE && is_blocked(ir, v) && ir->values[v].twin != IR_NONE)
-            ir->of_value[i] = ir->values[v].twin;
+        if (v != IR_NONE && is_blocked(ir, v) && ir->values[v].converted != IR_NONE)
+            ir->of_value[i] = ir->values[v].converted;
     }
 }
 
@@ -163,5 +163,5 @@ void layout_assign(Ir *ir) {
     ir->layers = p.done;
     ir->n_layers = p.n;
     ir->cap_layers = p.cap;
-    ir_count(ir);
+    ir_count_uses(ir);
 }

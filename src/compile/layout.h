@@ -1,4 +1,4 @@
-// Layout: gives every value a layout and puts changes between layouts where readers need them.
+// Layout: gives every value a layout and puts changes between layouts where uses need them.
 #pragma once
 
 #include "compile/ir.h"
@@ -6,12 +6,12 @@
 void layout_assign(Ir *ir);
 
 size_t layout_bytes(const Tensor *t, Layout layout, uint32_t lanes);  // of a buffer for it
-bool   layout_free(const Tensor *t, uint32_t lanes);  // both layouts are the same bytes
+bool   layout_is_noop(const Tensor *t, uint32_t lanes);  // both layouts are the same bytes
 
 // A tensor of rank 3 or more as images: [n][c][pixels].
-typedef struct Images {
+typedef struct ImageDims {
     uint32_t n, c;
     uint64_t pixels;
-} Images;
+} ImageDims;
 
-Images layout_images(const Tensor *t);
+ImageDims layout_image_dims(const Tensor *t);

@@ -4,17 +4,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/cpu.h"
-#include "compile/bind.h"
-#include "compile/budget.h"
-#include "compile/fuse.h"
-#include "compile/layout.h"
+#include "compile/bind/bind.h"
 #include "compile/versions.h"
+#include "compile/lower/lower.h"
+#include "compile/layout.h"
 
 enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
 enum { FEW_WEIGHTS = 4 << 20 };  // bytes whose pages every core remembers anyway
-enum { MACS_NS = 30, BYTES_NS = 20, BRIEF_NS = 100000 };
+enum { MACS_NS = 30, BYTES_NS = 20, SHORT_RUN_NS = 100000 };
 
 static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
     Cpu cpu;
@@ -31,12 +30,12 @@ static void idle(const StepCall *c) { (void)c; }
 
 // Who schedules steps needs one, also where all the work is the interpreter's, behind them.
 static void add_idle(Program *p) {
-    static const Kind kind = {.name = "idle", .run = idle, .tasks = step_one_task};
+    static const StepKind kind = {.name = "idle", .run = idle, .tasks = step_one_task};
     p->steps[p->n_steps++] =
         (Step){.kind = &kind, .name = "interpreted", .weight = IR_NONE, .n_versions = 1};
 }
 
-static Err bind_steps(Program *p, Binder *b, bool never_empty) {
+static Err bind_steps(Program *p, Binder *b, bool at_least_one_step) {
     const Ir *ir = b->ir;
     p->steps = arena_try_new(&p->keep, Step, (size_t)ir->n_layers + 1);
     if (p->steps == NULL) return err_set(ERR_LIMIT, "no memory for %u layers", ir->n_layers);
@@ -48,7 +47,7 @@ static Err bind_steps(Program *p, Binder *b, bool never_empty) {
         arena_rewind(ir->arena, mark);
         if (s->kind != NULL) p->n_steps++;
     }
-    if (p->n_steps == 0 && never_empty) add_idle(p);
+    if (p->n_steps == 0 && at_least_one_step) add_idle(p);
     return ERR_OK;
 }
 
@@ -86,33 +85,35 @@ static Err pack_steps(Program *p, Binder *b, const ProgramOptions *o) {
     for (uint32_t i = 0; i < p->n_steps; i++) {
         Step  *s = &p->steps[i];
         size_t mark = b->ir->arena->used;
-        s->solo = s->kind->tasks(s, &s->versions[0]) <= 1;
+        s->serial = s->kind->tasks(s, &s->versions[0]) <= 1;
         for (uint32_t v = 0; s->kind->pack != NULL && v < s->n_versions; v++)
             TRY(s->kind->pack(s, &s->versions[v], b));
-        if (o->pack_all && s->key != NULL && s->kind->pack != NULL) TRY(pack_offered(s, b));
+        if (o->pack_all_versions && s->key != NULL && s->kind->pack != NULL)
+            TRY(pack_offered(s, b));
         arena_rewind(b->ir->arena, mark);
-        if (s->weight != IR_NONE && --needs[s->weight] == 0 && o->consume) give_back(b, s->weight);
+        if (s->weight != IR_NONE && --needs[s->weight] == 0 && o->release_weights)
+            give_back(b, s->weight);
     }
     return ERR_OK;
 }
 
 // Where outputs and the values that the interpreted rest reads lie.
 static Err bind_outside(Program *p, Binder *b) {
-    const Graph *g = p->special->graph;
+    const Graph *g = p->shaped->graph;
     const Ir    *ir = b->ir;
     bool         rest = false;
     TRY(bind_room(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
-    TRY(bind_room(b, g->n_values * sizeof *p->handed, &p->handed));
+    TRY(bind_room(b, g->n_values * sizeof *p->rest_inputs, &p->rest_inputs));
     TRY(bind_room(b, g->n_nodes * sizeof *p->done, &p->done));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         TRY(bind_operand(b, ir->of_value[g->outputs[i]], &p->outputs[i]));
     for (uint32_t i = 0; i < g->n_nodes; i++) {
-        p->done[i] = ir->taken[i];
-        rest = rest || !ir->taken[i];
+        p->done[i] = ir->lowered[i];
+        rest = rest || !ir->lowered[i];
     }
     for (uint32_t i = 0; rest && i < g->n_values; i++) {
         uint32_t v = ir->of_value[i];
-        if (v != IR_NONE && ir->values[v].output) TRY(bind_operand(b, v, &p->handed[i]));
+        if (v != IR_NONE && ir->values[v].output) TRY(bind_operand(b, v, &p->rest_inputs[i]));
     }
     if (!rest) p->done = NULL;
     return ERR_OK;
@@ -126,69 +127,70 @@ static Err check_room(const Program *p) {
 }
 
 static Err build(Program *p, const ProgramOptions *o, Arena *a) {
-    Ir     ir;
-    Places places;
+    Ir         ir;
+    MemoryPlan plan;
     p->isa = o->isa;
     if (p->isa == NULL) TRY(isa_choose(&p->isa));
     TRY(choose_caches(p, &o->caches, a));
-    TRY(ir_make(p->special, p->isa->lanes, o->hollow, a, &ir));
+    TRY(ir_make(p->shaped, p->isa->lanes, o->shape_only, a, &ir));
     fuse_norms(&ir);
-    fuse_attends(&ir);
+    fuse_attention(&ir);
     fuse_concats(&ir);
-    fuse_chains(&ir);
-    fuse_columns(&ir);
+    fuse_elementwise(&ir);
+    fuse_channel_scale(&ir);
     layout_assign(&ir);
-    place_values(&ir, &places);
-    p->arena_bytes = places.bytes;
+    memory_plan_make(&ir, &plan);
+    p->arena_bytes = plan.bytes;
     TRY(check_room(p));
-    Binder b = {.ir = &ir, .places = &places, .isa = p->isa, .caches = p->caches, .keep = &p->keep};
+    Binder b = {.ir = &ir, .plan = &plan, .isa = p->isa, .caches = p->caches, .keep = &p->keep};
     b.constants = arena_try_new(a, Operand, ir.n_values);
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
-    TRY(bind_steps(p, &b, o->never_empty));
+    TRY(bind_steps(p, &b, o->at_least_one_step));
     TRY(versions_choose(p, &b, o));
-    TRY(budget_packs(p, &b));
-    if (!o->hollow) TRY(pack_steps(p, &b, o));
+    TRY(versions_fit_pack_budget(p, &b));
+    if (!o->shape_only) TRY(pack_steps(p, &b, o));
     return bind_outside(p, &b);
 }
 
 // Branches without loops: a loop's rounds are counted in one place, the interpreter.
 static bool has_loops(const Graph *g) {
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (op_is_flow(g->nodes[i].op) && g->nodes[i].op != OP_If) return true;
+        if (op_is_control_flow(g->nodes[i].op) && g->nodes[i].op != OP_If) return true;
     return false;
 }
 
-static bool compiles(const Special *s, const Attr *a) {
+static bool compiles(const ShapedGraph *s, const Attr *a) {
     if (a->kind != ATTR_GRAPH || has_loops(a->v.g)) return false;
-    const Special *body = special_body(s, a->v.g);
+    const ShapedGraph *body = shaped_graph_body(s, a->v.g);
     return body != NULL && body->graph->n_nodes > 0;
 }
 
 // The branches that the interpreted rest may take.
-static Err make_bodies(Program *p, const ProgramOptions *o) {
-    const Graph   *g = p->special->graph;
+static Err make_branches(Program *p, const ProgramOptions *o) {
+    const Graph   *g = p->shaped->graph;
     ProgramOptions inner = *o;
     uint32_t       n = 0;
     inner.tune = NULL;
-    inner.consume = false;
-    inner.never_empty = false;
+    inner.release_weights = false;
+    inner.at_least_one_step = false;
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++)
-            n += !p->done[i] && compiles(p->special, &g->nodes[i].attrs[k]);
-    p->bodies = arena_try_new(&p->keep, Program, n);
-    if (p->bodies == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", n);
+            n += !p->done[i] && compiles(p->shaped, &g->nodes[i].attrs[k]);
+    p->branches = arena_try_new(&p->keep, Program, n);
+    if (p->branches == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", n);
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++) {
             const Attr *a = &g->nodes[i].attrs[k];
-            if (p->done[i] || !compiles(p->special, a)) continue;
-            TRY(program_make(&p->bodies[p->n_bodies], special_body(p->special, a->v.g), &inner));
-            p->n_bodies++;
+            if (p->done[i] || !compiles(p->shaped, a)) continue;
+            TRY(program_make(&p->branches[p->n_branches], shaped_graph_body(p->shaped, a->v.g),
+                             &inner));
+            p->n_branches++;
         }
     return ERR_OK;
 }
 
 // A guess: at a usual rate of arithmetic and of memory it is over before others have joined.
-static bool is_brief(const Program *p) {
+static bool is_short_run(const Program *p) {
     double ns = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *s = &p->steps[i];
@@ -196,29 +198,29 @@ static bool is_brief(const Program *p) {
         for (uint32_t k = 0; k < s->n_in; k++) ns += (double)s->in[k].bytes / BYTES_NS;
         for (uint32_t k = 0; k < s->n_out; k++) ns += (double)s->out[k].bytes / BYTES_NS;
     }
-    return ns < BRIEF_NS;
+    return ns < SHORT_RUN_NS;
 }
 
-Err program_make(Program *p, const Special *s, const ProgramOptions *o) {
+Err program_make(Program *p, const ShapedGraph *s, const ProgramOptions *o) {
     Arena a;
-    CHECK(!o->hollow || o->tune == NULL);
-    *p = (Program){.special = s, .limits = o->limits, .hollow = o->hollow};
+    CHECK(!o->shape_only || o->tune == NULL);
+    *p = (Program){.shaped = s, .limits = o->limits, .shape_only = o->shape_only};
     TRY(arena_init(&p->keep, (size_t)1 << KEEP_SHIFT));
-    arena_huge(&p->keep, FEW_WEIGHTS);
+    arena_use_huge_pages(&p->keep, FEW_WEIGHTS);
     Err e = arena_init(&a, (size_t)1 << IR_SHIFT);
     if (e == ERR_OK) {
         e = build(p, o, &a);
         arena_finish(&a);
     }
-    if (e == ERR_OK) e = make_bodies(p, o);
-    p->brief = is_brief(p);
+    if (e == ERR_OK) e = make_branches(p, o);
+    p->short_run = is_short_run(p);
     p->weight_bytes = p->keep.used;
     if (e != ERR_OK) program_finish(p);
     return e;
 }
 
 void program_finish(Program *p) {
-    for (uint32_t i = 0; i < p->n_bodies; i++) program_finish(&p->bodies[i]);
+    for (uint32_t i = 0; i < p->n_branches; i++) program_finish(&p->branches[i]);
     arena_finish(&p->keep);
     *p = (Program){0};
 }

@@ -2,35 +2,36 @@
 // next.
 #include <stdio.h>
 
-#include "base/check.h"
-#include "base/fpu.h"
-#include "compile/frame.h"
+#include "base/err.h"
+#include "base/fp.h"
+#include "compile/interp/frame.h"
 #include "compile/program.h"
-#include "compile/run.h"
+#include "compile/interp/run_ops.h"
 
 enum { REF_SHIFT = 36, BARE_SHIFT = 16, PAGE = 4096 };
 
-static Err init_bodies(Space *s, const Program *p) {
-    s->bodies = arena_try_new(&s->ref_keep, Space, p->n_bodies);
-    if (s->bodies == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", p->n_bodies);
-    for (uint32_t i = 0; i < p->n_bodies; i++) {
-        TRY(space_init(&s->bodies[i], &p->bodies[i], 1));
-        s->n_bodies++;
+static Err init_branches(RunMemory *s, const Program *p) {
+    s->branches = arena_try_new(&s->ref_keep, RunMemory, p->n_branches);
+    if (s->branches == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", p->n_branches);
+    for (uint32_t i = 0; i < p->n_branches; i++) {
+        TRY(run_memory_init(&s->branches[i], &p->branches[i], 1));
+        s->n_branches++;
     }
     s->kept = s->ref_keep.used;
     return ERR_OK;
 }
 
-// Address space is for those who need it: a server has many spaces.
+// Address mem is for those who need it: a server has many spaces.
 static size_t ref_room(const Program *p) {
-    bool rents = p->done != NULL || p->n_bodies > 0;
-    for (uint32_t i = 0; i < p->n_steps && !rents; i++) rents = p->steps[i].kind->rents;
-    return (size_t)1 << (rents ? REF_SHIFT : BARE_SHIFT);
+    bool uses_arenas = p->done != NULL || p->n_branches > 0;
+    for (uint32_t i = 0; i < p->n_steps && !uses_arenas; i++)
+        uses_arenas = p->steps[i].kind->uses_arenas;
+    return (size_t)1 << (uses_arenas ? REF_SHIFT : BARE_SHIFT);
 }
 
-Err space_init(Space *s, const Program *p, uint32_t parts) {
-    CHECK(!p->hollow);
-    *s = (Space){.parts = parts, .scratch_stride = program_scratch(p)};
+Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
+    CHECK(!p->shape_only);
+    *s = (RunMemory){.parts = parts, .scratch_stride = program_scratch(p)};
     size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
     TRY(arena_init(&s->memory, bytes + PAGE));
     Err e = arena_init(&s->ref_scratch, ref_room(p));
@@ -40,32 +41,32 @@ Err space_init(Space *s, const Program *p, uint32_t parts) {
         s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
         if (s->base == NULL || s->scratch == NULL) e = err_set(ERR_LIMIT, "no memory for a run");
     }
-    if (e == ERR_OK) e = init_bodies(s, p);
-    if (e != ERR_OK) space_finish(s);
+    if (e == ERR_OK) e = init_branches(s, p);
+    if (e != ERR_OK) run_memory_finish(s);
     return e;
 }
 
-void space_finish(Space *s) {
-    for (uint32_t i = 0; i < s->n_bodies; i++) space_finish(&s->bodies[i]);
+void run_memory_finish(RunMemory *s) {
+    for (uint32_t i = 0; i < s->n_branches; i++) run_memory_finish(&s->branches[i]);
     arena_finish(&s->memory);
     arena_finish(&s->ref_scratch);
     arena_finish(&s->ref_keep);
-    *s = (Space){0};
+    *s = (RunMemory){0};
 }
 
-Err space_blank_inputs(Space *s, const Program *p, Arena *a) {
-    const Graph *g = p->special->graph;
+Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a) {
+    const Graph *g = p->shaped->graph;
     Tensor      *in = arena_try_new(a, Tensor, g->n_inputs);
     if (in == NULL) return err_set(ERR_LIMIT, "too many inputs");
     for (uint32_t i = 0; i < g->n_inputs; i++) {
-        in[i] = p->special->values[g->inputs[i]];
-        if (tensor_known(&in[i])) TRY(tensor_room(&in[i], a));
+        in[i] = p->shaped->values[g->inputs[i]];
+        if (tensor_known(&in[i])) TRY(tensor_alloc(&in[i], a));
     }
     s->inputs = in;
     return ERR_OK;
 }
 
-void program_begin(const Program *p, Space *s, const Tensor *inputs) {
+void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
     (void)p;
     s->inputs = inputs;
     s->failed = ERR_OK;
@@ -74,47 +75,47 @@ void program_begin(const Program *p, Space *s, const Tensor *inputs) {
     arena_rewind(&s->ref_scratch, 0);
 }
 
-void space_halt(Space *s) {
-    if (s->failed != ERR_OK || !space_stopped(s)) return;
+void run_memory_check_stop(RunMemory *s) {
+    if (s->failed != ERR_OK || !run_memory_stopped(s)) return;
     s->failed = ERR_LIMIT;
     (void)snprintf(s->why, sizeof s->why, "it was stopped: it took too long");
 }
 
-uint32_t program_layers(const Program *p) { return p->n_steps + (p->done != NULL ? 1 : 0); }
+uint32_t program_layer_count(const Program *p) { return p->n_steps + (p->done != NULL ? 1 : 0); }
 
-bool program_solo(const Program *p, uint32_t layer) {
-    return layer >= p->n_steps || p->steps[layer].solo;
+bool program_is_serial(const Program *p, uint32_t layer) {
+    return layer >= p->n_steps || p->steps[layer].serial;
 }
 
-static void compute_step(const Program *p, Space *space, uint32_t i, const Version *v,
+static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Version *v,
                          uint32_t index, uint32_t count) {
     const Step *s = &p->steps[i];
-    char       *scratch = space->scratch + index * space->scratch_stride;
-    StepCall    c = {s, v, space, {index, count, scratch}};
+    char       *scratch = mem->scratch + index * mem->scratch_stride;
+    StepCall    c = {s, v, mem, {index, count, scratch}};
     s->kind->run(&c);
 }
 
-static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs);
+static Err run_rest(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 
-static void compute_rest(const Program *p, Space *s, Tensor *outputs) {
+static void compute_rest(const Program *p, RunMemory *s, Tensor *outputs) {
     if (s->failed != ERR_OK) return;
     s->failed = run_rest(p, s, &s->ref_keep, outputs);
     if (s->failed != ERR_OK) snprintf(s->why, sizeof s->why, "%s", err_why());
 }
 
-void program_layer(const Program *p, Space *s, uint32_t layer, uint32_t version, uint32_t index,
-                   uint32_t count, Tensor *outputs) {
-    bool solo = program_solo(p, layer);
-    if (solo && index != 0) return;
+void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       uint32_t index, uint32_t count, Tensor *outputs) {
+    bool serial = program_is_serial(p, layer);
+    if (serial && index != 0) return;
     if (layer >= p->n_steps)
         compute_rest(p, s, outputs);
     else
-        compute_step(p, s, layer, &p->steps[layer].versions[version], index, solo ? 1 : count);
+        compute_step(p, s, layer, &p->steps[layer].versions[version], index, serial ? 1 : count);
 }
 
 typedef struct Run {
     const Program *program;
-    Space         *space;
+    RunMemory     *mem;
     Team          *team;
 } Run;
 
@@ -123,25 +124,25 @@ static void compute_part(void *ctx, uint32_t index, uint32_t count) {
     const Program *p = r->program;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *s = &p->steps[i];
-        uint32_t    parts = s->solo ? 1 : count;
-        if (index < parts) compute_step(p, r->space, i, step_version(s, parts), index, parts);
-        bool alone = s->solo && i + 1 < p->n_steps && p->steps[i + 1].solo;
+        uint32_t    parts = s->serial ? 1 : count;
+        if (index < parts) compute_step(p, r->mem, i, step_version(s, parts), index, parts);
+        bool alone = s->serial && i + 1 < p->n_steps && p->steps[i + 1].serial;
         if (count > 1 && !alone) team_barrier(r->team);
-        if (index == 0 && count == 1) space_halt(r->space);
-        if (r->space->failed != ERR_OK && !alone) return;
+        if (index == 0 && count == 1) run_memory_check_stop(r->mem);
+        if (r->mem->failed != ERR_OK && !alone) return;
     }
 }
 
-static Err take_handed(const Program *p, const Space *s, Frame *f) {
-    const Graph *g = p->special->graph;
+static Err set_rest_inputs(const Program *p, const RunMemory *s, Frame *f) {
+    const Graph *g = p->shaped->graph;
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        frame_set(f, g->inputs[i], (Slot){.t = s->inputs[i]});
+        frame_set(f, g->inputs[i], (ValueSlot){.t = s->inputs[i]});
     for (uint32_t i = 0; i < g->n_captures; i++)
-        frame_set(f, g->captures[i].inner, (Slot){.t = s->inputs[g->n_inputs + i]});
+        frame_set(f, g->captures[i].inner, (ValueSlot){.t = s->inputs[g->n_inputs + i]});
     for (uint32_t i = 0; i < g->n_values; i++) {
-        const Operand *o = &p->handed[i];
+        const Operand *o = &p->rest_inputs[i];
         if (o->kind == OPERAND_NONE || o->kind == OPERAND_INPUT) continue;
-        Slot slot = {.t = o->type};
+        ValueSlot slot = {.t = o->type};
         slot.t.data = operand_at(o, s);
         frame_set(f, i, slot);
     }
@@ -150,11 +151,11 @@ static Err take_handed(const Program *p, const Space *s, Frame *f) {
 
 static Err copy_out(const Tensor *t, Arena *a, Tensor *out) {
     OpCall c = {.keep = a};
-    return run_keep(&c, t, out);
+    return run_copy(&c, t, out);
 }
 
 static Err collect_rest(const Program *p, const Frame *f, Arena *a, Tensor *outputs) {
-    const Graph *g = p->special->graph;
+    const Graph *g = p->shaped->graph;
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         if (p->outputs[i].kind != OPERAND_NONE) continue;
         const Tensor *t = &f->slots[g->outputs[i]].t;
@@ -167,15 +168,15 @@ static Err collect_rest(const Program *p, const Frame *f, Arena *a, Tensor *outp
 }
 
 // Shapes that only numbers decide, and control flow: node by node, behind everything else.
-static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs) {
-    Machine m = {.limits = p->limits,
-                 .scratch = s->ref_scratch,
-                 .keep = s->ref_keep,
-                 .program = p,
-                 .space = s};
-    Frame   f;
-    Err     e = frame_init(&f, &m, p->special);
-    if (e == ERR_OK) e = take_handed(p, s, &f);
+static Err run_rest(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
+    InterpState m = {.limits = p->limits,
+                     .scratch = s->ref_scratch,
+                     .keep = s->ref_keep,
+                     .program = p,
+                     .mem = s};
+    Frame       f;
+    Err         e = frame_init(&f, &m, p->shaped);
+    if (e == ERR_OK) e = set_rest_inputs(p, s, &f);
     if (e == ERR_OK) e = frame_run(&f, p->done);
     if (e == ERR_OK) e = collect_rest(p, &f, a, outputs);
     frame_finish(&f);
@@ -184,9 +185,9 @@ static Err run_rest(const Program *p, Space *s, Arena *a, Tensor *outputs) {
     return e;
 }
 
-Err program_collect(const Program *p, const Space *s, Arena *a, Tensor *outputs) {
+Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outputs) {
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
-    for (uint32_t i = 0; i < p->special->graph->n_outputs; i++) {
+    for (uint32_t i = 0; i < p->shaped->graph->n_outputs; i++) {
         const Operand *o = &p->outputs[i];
         if (o->kind == OPERAND_NONE) continue;
         Tensor t = o->type;
@@ -197,12 +198,12 @@ Err program_collect(const Program *p, const Space *s, Arena *a, Tensor *outputs)
     return ERR_OK;
 }
 
-Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Arena *a,
+Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs, Arena *a,
                 Tensor *outputs) {
     Run r = {p, s, team};
     CHECK(team == NULL || team_size(team) <= s->parts);
     program_begin(p, s, inputs);
-    if (team != NULL && team_size(team) > 1 && !p->brief) {
+    if (team != NULL && team_size(team) > 1 && !p->short_run) {
         team_run(team, compute_part, &r);
     } else {
         FpuState old = fpu_flush_denormals();
@@ -211,17 +212,17 @@ Err program_run(const Program *p, Space *s, Team *team, const Tensor *inputs, Ar
     }
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
     if (p->done != NULL) TRY(run_rest(p, s, a != NULL ? a : &s->ref_keep, outputs));
-    return program_collect(p, s, a, outputs);
+    return program_outputs(p, s, a, outputs);
 }
 
-Err program_once(const Special *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,
-                 Tensor *outputs) {
-    Program p;
-    Space   space = {0};
+Err program_run_once(const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,
+                     Tensor *outputs) {
+    Program   p;
+    RunMemory mem = {0};
     TRY(program_make(&p, s, o));
-    Err e = space_init(&space, &p, 1);
-    if (e == ERR_OK) e = program_run(&p, &space, NULL, inputs, a, outputs);
-    space_finish(&space);
+    Err e = run_memory_init(&mem, &p, 1);
+    if (e == ERR_OK) e = program_run(&p, &mem, NULL, inputs, a, outputs);
+    run_memory_finish(&mem);
     program_finish(&p);
     return e;
 }

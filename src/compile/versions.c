@@ -1,15 +1,17 @@
 #include "compile/versions.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
+#include "compile/tune/pareto.h"
 
 // A step on its own while it is being measured; its numbers are whatever the buffers hold.
 typedef struct Bench {
-    Step   *step;
-    Space  *space;
-    Binder *binder;  // packs into memory that is dropped afterwards
-    Step  **packed;  // the step whose weights are packed now: layers are measured one by one
+    Step      *step;
+    RunMemory *mem;
+    Binder    *binder;  // packs into memory that is dropped afterwards
+    Step     **packed;  // the step whose weights are packed now: layers are measured one by one
 } Bench;
 
 static Err bench_prepare(void *self, const Version *v) {
@@ -28,7 +30,7 @@ static Err bench_prepare(void *self, const Version *v) {
 
 static void bench_run(void *self, const Version *v, Part part) {
     const Bench *b = self;
-    StepCall     c = {b->step, v, b->space, part};
+    StepCall     c = {b->step, v, b->mem, part};
     b->step->kind->run(&c);
 }
 
@@ -49,7 +51,7 @@ static bool offered(const Version *all, uint32_t n, const Version *v) {
     return false;
 }
 
-static void take(Step *s, Profile *p, const Version *all, uint32_t n) {
+static void take(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *c = &p->candidates[p->kept[i]];
@@ -63,12 +65,12 @@ static void take(Step *s, Profile *p, const Version *all, uint32_t n) {
 }
 
 typedef struct Search {
-    Program   *program;
-    TuneLayer *layers;  // one per heavy step
-    Bench     *benches;
-    Step     **steps;
-    Profile   *profiles;
-    uint32_t   n;
+    Program      *program;
+    TuneLayer    *layers;  // one per heavy step
+    Bench        *benches;
+    Step        **steps;
+    LayerProfile *profiles;
+    uint32_t      n;
 } Search;
 
 static Err add_layer(Search *s, Step *step, Arena *a) {
@@ -99,7 +101,7 @@ static Err collect(Search *s, Arena *a) {
     s->layers = arena_try_new(a, TuneLayer, p->n_steps);
     s->benches = arena_try_new(a, Bench, p->n_steps);
     s->steps = arena_try_new(a, Step *, p->n_steps);
-    s->profiles = arena_try_new(&p->keep, Profile, p->n_steps);
+    s->profiles = arena_try_new(&p->keep, LayerProfile, p->n_steps);
     if (s->layers == NULL || s->benches == NULL || s->steps == NULL || s->profiles == NULL)
         return err_set(ERR_LIMIT, "no memory for %u layers", p->n_steps);
     for (uint32_t i = 0; i < p->n_steps; i++)
@@ -108,16 +110,16 @@ static Err collect(Search *s, Arena *a) {
 }
 
 static Err measure(Search *s, Binder *b, const TuneOptions *o, Arena *packs) {
-    Binder packer = *b;
-    Space  space;
-    Step  *packed = NULL;
+    Binder    packer = *b;
+    RunMemory mem;
+    Step     *packed = NULL;
     packer.keep = packs;
-    TRY(space_init(&space, s->program, 1));
+    TRY(run_memory_init(&mem, s->program, 1));
     for (uint32_t i = 0; i < s->n; i++)
-        s->benches[i] = (Bench){s->steps[i], &space, &packer, &packed};
-    Err e = space_blank_inputs(&space, s->program, b->ir->arena);
+        s->benches[i] = (Bench){s->steps[i], &mem, &packer, &packed};
+    Err e = run_memory_zero_inputs(&mem, s->program, b->ir->arena);
     if (e == ERR_OK) e = tune_layers(s->layers, s->n, o, &s->program->keep, s->profiles);
-    space_finish(&space);
+    run_memory_finish(&mem);
     if (packed != NULL) packed->kind->unpack(packed);
     return e;
 }
@@ -137,12 +139,151 @@ Err versions_choose(Program *p, Binder *b, const ProgramOptions *o) {
     TRY(collect(&s, b->ir->arena));
     if (o->tune != NULL) TRY(search(&s, b, o->tune));
     for (uint32_t i = 0; i < s.n; i++) {
-        Profile *known = &s.profiles[i];
-        bool     found = known->n > 0;
+        LayerProfile *known = &s.profiles[i];
+        bool          found = known->n > 0;
         if (!found && o->store != NULL)
-            found = store_get(o->store, s.layers[i].key, &p->keep, known);
+            found = profile_store_get(o->store, s.layers[i].key, &p->keep, known);
         if (found) take(s.steps[i], known, s.layers[i].candidates, s.layers[i].n);
     }
     arena_rewind(b->ir->arena, mark);
+    return ERR_OK;
+}
+
+#define BUDGET_SHARE 0.45  // of all weights
+
+enum { BUDGET_LEAST = 47 << 20 };  // bytes that are fine in any case
+
+typedef struct PackDemand {
+    Step  *step;
+    size_t source, extra;  // bytes of the weights as they are; what the first version adds
+} PackDemand;
+
+static size_t over(size_t need, size_t source) { return need > source ? need - source : 0; }
+
+static size_t pack_bytes(const Step *s, const Version *v) { return s->kind->pack_bytes(s, v); }
+
+static int most_gain_first(const void *a, const void *b) {
+    const PackDemand *x = a, *y = b;
+    double            gx = x->step->macs / ((double)x->extra + 1);
+    double            gy = y->step->macs / ((double)y->extra + 1);
+    if (gx != gy) return gx > gy ? -1 : 1;
+    return x->step < y->step ? -1 : x->step > y->step;
+}
+
+static void swap_versions(Step *s, uint32_t i, uint32_t k) {
+    Version v = s->versions[i];
+    s->versions[i] = s->versions[k];
+    s->versions[k] = v;
+    if (s->profile == NULL) return;
+    uint32_t n = s->profile->kept[i];
+    s->profile->kept[i] = s->profile->kept[k];
+    s->profile->kept[k] = n;
+}
+
+static bool is_measured(const LayerProfile *p, const Candidate *c) {
+    for (uint32_t k = 0; k < p->n_counts; k++)
+        if (c->time_ns[k] <= 0) return false;
+    return true;
+}
+
+// Of those that were measured: the kept ones are chosen anew among what fits.
+static bool choose_measured(const PackDemand *w, size_t left, const Version *all, uint32_t n,
+                            uint32_t *fits) {
+    Step         *s = w->step;
+    LayerProfile *p = s->profile;
+    uint32_t      found = 0;
+    for (uint32_t i = 0; p != NULL && i < p->n; i++) {
+        const Candidate *c = &p->candidates[i];
+        bool             offered = false;
+        for (uint32_t k = 0; k < n && !offered; k++) offered = version_same(&all[k], &c->version);
+        if (!offered || !is_measured(p, c)) continue;
+        if (over(pack_bytes(s, &c->version), w->source) <= left) fits[found++] = i;
+    }
+    if (found == 0) return false;
+    pareto_keep_some(p, fits, found);
+    s->n_versions = p->n_kept;
+    for (uint32_t i = 0; i < p->n_kept; i++) s->versions[i] = p->candidates[p->kept[i]].version;
+    return true;
+}
+
+// Another version that fits comes first: of those at hand, of those measured, or of all that the
+// kernel offers. Room for `max` versions, and as many numbers.
+static void make_do(PackDemand *w, size_t left, const CacheSizes *caches, Version *all,
+                    uint32_t *fits, uint32_t max) {
+    Step *s = w->step;
+    for (uint32_t i = 1; i < s->n_versions; i++)
+        if (over(pack_bytes(s, &s->versions[i]), w->source) <= left) {
+            swap_versions(s, 0, i);
+            return;
+        }
+    uint32_t n = s->kind->versions(s, caches, all, max);
+    if (choose_measured(w, left, all, n, fits)) return;
+    for (uint32_t i = 0; i < n; i++)
+        if (over(pack_bytes(s, &all[i]), w->source) <= left) {
+            s->versions[0] = all[i];
+            s->n_versions = 1;
+            s->profile = NULL;
+            return;
+        }
+}
+
+static void drop_version(Step *s, uint32_t i) {
+    for (uint32_t k = i + 1; k < s->n_versions; k++) swap_versions(s, k - 1, k);
+    s->n_versions--;
+    if (s->profile != NULL) s->profile->n_kept--;
+}
+
+static bool packed_before(const Step *s, uint32_t i) {
+    for (uint32_t k = 0; k < i; k++)
+        if (s->versions[k].algo == s->versions[i].algo) return true;
+    return false;
+}
+
+// Further versions with a packing of their own, while there is room.
+static size_t add_others(Step *s, size_t left) {
+    for (uint32_t i = 1; i < s->n_versions;) {
+        size_t need = packed_before(s, i) ? 0 : pack_bytes(s, &s->versions[i]);
+        if (need > left) {
+            drop_version(s, i);
+            continue;
+        }
+        left -= need;
+        i++;
+    }
+    return left;
+}
+
+static size_t weight_bytes(const Binder *b, const Step *s) {
+    return s->weight == IR_NONE ? 0
+                                : (size_t)tensor_count(ir_type(b->ir, s->weight)) * sizeof(float);
+}
+
+Err versions_fit_pack_budget(Program *p, const Binder *b) {
+    Arena      *a = b->ir->arena;
+    size_t      mark = a->used, sum = 0;
+    PackDemand *demands = arena_try_new(a, PackDemand, p->n_steps);
+    Version    *all = arena_try_new(a, Version, PROFILE_CANDIDATES);
+    uint32_t    n = 0, *fits = arena_try_new(a, uint32_t, PROFILE_CANDIDATES);
+    if (demands == NULL || all == NULL || fits == NULL)
+        return err_set(ERR_LIMIT, "no memory for %u layers", p->n_steps);
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        Step *s = &p->steps[i];
+        sum += weight_bytes(b, s);
+        if (s->key == NULL || s->kind->pack_bytes == NULL) continue;
+        size_t source = weight_bytes(b, s);
+        demands[n++] = (PackDemand){s, source, over(pack_bytes(s, &s->versions[0]), source)};
+    }
+    size_t left = (size_t)(BUDGET_SHARE * (double)sum);
+    if (left < BUDGET_LEAST) left = BUDGET_LEAST;
+    if (n > 0) qsort(demands, n, sizeof *demands, most_gain_first);
+    for (uint32_t i = 0; i < n; i++) {
+        if (demands[i].extra > left)
+            make_do(&demands[i], left, &b->caches, all, fits, PROFILE_CANDIDATES);
+        size_t extra =
+            over(pack_bytes(demands[i].step, &demands[i].step->versions[0]), demands[i].source);
+        left -= extra < left ? extra : left;
+    }
+    for (uint32_t i = 0; i < n; i++) left = add_others(demands[i].step, left);
+    arena_rewind(a, mark);
     return ERR_OK;
 }

@@ -4,9 +4,9 @@
 // A request is a chain of layers; a layer runs on one unit and is never interrupted. Units share
 // the memory's bandwidth. A policy has two parts. decide() is the dispatcher: the engine calls it
 // at every event (an arrival, a layer's end, a thought adopted, a time asked for), and it is quick.
-// think(), if there is one, is called every period T_s and may take long, a network's forward pass
-// or a search: it says what it cost, and what it found holds only once adopt() is called, after the
-// time that the package's controller needs for that. Times ahead are floats in nanoseconds.
+// plan(), if there is one, is called every period T_s and may take long, a network's forward pass
+// or a search: it says what it cost, and what it found holds only once commit() is called, after
+// the time that the package's controller needs for that. Times ahead are floats in nanoseconds.
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/settings.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 enum {
     CHIP_KINDS = 8,    // of units in a package, at most
@@ -103,21 +103,21 @@ typedef struct ChipUnit {
     float    cap;       // what a THROTTLE left it; INFINITY: all
 } ChipUnit;
 
-typedef struct ChipTally {  // of a tenant's requests that ended, the recent weighing more
-    float hit_rate;         // 1 when none has
+typedef struct ChipTenantStats {  // of a tenant's requests that ended, the recent weighing more
+    float hit_rate;               // 1 when none has
     float n;
-} ChipTally;
+} ChipTenantStats;
 
 typedef struct ChipView {  // borrowed: valid only while the call lasts
-    TimeNs           now;
-    const ChipSetup *setup;
-    const ChipTask  *tasks;    // [n_tasks]
-    const uint32_t  *waiting;  // [n_waiting] of them, by arrival
-    const ChipUnit  *units;    // [setup->n_units]
-    const uint32_t  *free;     // [n_free] units, ascending
-    uint32_t         n_tasks, n_waiting, n_free;
-    float            demand;   // bytes_ns of all layers on units, throttled ones by their caps
-    const ChipTally *tallies;  // [n_tenants]
+    TimeNs                 now;
+    const ChipSetup       *setup;
+    const ChipTask        *tasks;    // [n_tasks]
+    const uint32_t        *waiting;  // [n_waiting] of them, by arrival
+    const ChipUnit        *units;    // [setup->n_units]
+    const uint32_t        *free;     // [n_free] units, ascending
+    uint32_t               n_tasks, n_waiting, n_free;
+    float                  demand;  // bytes_ns of all layers on units, throttled ones by their caps
+    const ChipTenantStats *tenant_stats;  // [n_tenants]
 } ChipView;
 
 typedef enum ChipVerb {
@@ -135,11 +135,11 @@ typedef struct ChipAction {
     TimeNs   at;    // WAKE
 } ChipAction;
 
-typedef struct ChipCharge {  // what a thought took on the package's controller
-    double macs;             // of a network
-    double weight_bytes;     // read for them
-    double ops;              // of rules and searches: one a score, a comparison, a simulated step
-} ChipCharge;
+typedef struct ChipPlanCost {  // what a thought took on the package's controller
+    double macs;               // of a network
+    double weight_bytes;       // read for them
+    double ops;                // of rules and searches: one a score, a comparison, a simulated step
+} ChipPlanCost;
 
 // What an engine lends to a policy that may look ahead.
 typedef struct ChipFuture {
@@ -148,8 +148,8 @@ typedef struct ChipFuture {
     struct ChipEngine *engine;
     // The whole trace under another policy, from the start: how many are in time. in_time[n], or
     // NULL, is told which. A policy that is rehearsed has no future itself.
-    uint32_t (*rehearse)(struct ChipEngine *engine, const struct ChipPolicy *p,
-                         const void *settings, uint8_t *in_time);
+    uint32_t (*simulate_with)(struct ChipEngine *engine, const struct ChipPolicy *p,
+                              const void *settings, uint8_t *in_time);
     uint32_t skip;  // the first so many do not count
 } ChipFuture;
 
@@ -168,8 +168,8 @@ typedef struct ChipPolicy {
     size_t (*state_size)(const ChipSetup *setup, const void *settings);  // NULL: none
     // The state is zeroed.
     void (*init)(void *state, const ChipSetup *setup, const void *settings, const void *loaded);
-    void (*think)(void *state, const ChipView *view, ChipCharge *charge);  // NULL: never
-    void (*adopt)(void *state);  // what was last thought holds from now on
+    void (*plan)(void *state, const ChipView *view, ChipPlanCost *cost);  // NULL: never
+    void (*commit)(void *state);  // what was last thought holds from now on
     // Writes at most max actions and returns how many. No memory is allocated. A START or DROP a
     // task, a START a unit; what is not named waits, or goes on.
     uint32_t (*decide)(void *state, const ChipView *view, ChipAction *out, uint32_t max);

@@ -6,7 +6,7 @@
 // are started on slices of servers, stopped, or given other amounts of cores, memory and GPUs while
 // they run. What a plan takes has to be free at that step; a plan that over-commits a server,
 // splits a gang or puts jobs on a GPU whose memory cannot hold them aborts the run. A job goes on
-// at a rate (contract/pace.h): 1 is the speed that it has with its default demand.
+// at a rate (contract/rate.h): 1 is the speed that it has with its default demand.
 #pragma once
 
 #include <stdbool.h>
@@ -17,12 +17,12 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/settings.h"
-#include "base/time.h"
-#include "contract/profile.h"
+#include "base/clock.h"
+#include "contract/cluster_profile.h"
 
 enum {
-    CLUSTER_GPUS = 64,     // of a server, at most
-    CLUSTER_WHOLE = 1000,  // thousandths of a GPU
+    CLUSTER_GPUS = 64,         // of a server, at most
+    CLUSTER_WHOLE_GPU = 1000,  // thousandths of a GPU
 };
 #define CLUSTER_NONE    UINT32_MAX
 #define CLUSTER_UNKNOWN INT64_C(-1)
@@ -110,9 +110,9 @@ typedef struct ServerState {  // what is free, and who is there
 } ServerState;
 
 enum {  // why decide() is called, as bits
-    CLUSTER_CAME = 1,
-    CLUSTER_ENDED = 2,
-    CLUSTER_WOKEN = 4,
+    CLUSTER_JOB_ARRIVED = 1,
+    CLUSTER_JOB_ENDED = 2,
+    CLUSTER_TIMER = 4,
     CLUSTER_ROUND = 8,
 };
 
@@ -133,34 +133,34 @@ typedef struct ClusterView {  // borrowed: valid only while the call lasts
 typedef enum ClusterVerb {
     CLUSTER_START,    // a waiting task on slices that hold all its GPUs
     CLUSTER_PREEMPT,  // a running task: it waits again, and owes a restart
-    CLUSTER_LEVEL,    // a running task's slices as it has them, with new amounts and gpu_milli
+    CLUSTER_RESIZE,   // a running task's slices as it has them, with new amounts and gpu_milli
     CLUSTER_WAKE,     // decide again at a time, when nothing else happens before; not in rounds
 } ClusterVerb;
 
 typedef struct ClusterAction {
     ClusterVerb         verb;
     uint32_t            task;      // slot
-    uint32_t            n_slices;  // START, LEVEL
+    uint32_t            n_slices;  // START, RESIZE
     const ClusterSlice *slices;    // the policy's own, valid until it is called again
     TimeNs              at;        // WAKE
 } ClusterAction;
 
-typedef enum ClusterKnows {  // of how much work a job is
-    CLUSTER_BLIND,           // nothing
-    CLUSTER_PREDICTED,       // an estimate
-    CLUSTER_ORACLE,          // all
-} ClusterKnows;
+typedef enum ClusterKnowledge {  // of how much work a job is
+    CLUSTER_BLIND,               // nothing
+    CLUSTER_PREDICTED,           // an estimate
+    CLUSTER_ORACLE,              // all
+} ClusterKnowledge;
 
 typedef struct ClusterPolicy {
-    const char    *name, *about;
-    const char    *paper;  // that it follows; NULL: a textbook, or our own idea
-    ClusterKnows   knows;
-    bool           preempts;
-    bool           learned;
-    const char    *of;    // the policy of which it is a part, no rival of it; NULL: none
-    const Setting *rows;  // its constants
-    uint32_t       n_rows;
-    size_t         settings_size;  // of the struct that the rows fill
+    const char      *name, *about;
+    const char      *paper;  // that it follows; NULL: a textbook, or our own idea
+    ClusterKnowledge knows;
+    bool             preempts;
+    bool             learned;
+    const char      *of;    // the policy of which it is a part, no rival of it; NULL: none
+    const Setting   *rows;  // its constants
+    uint32_t         n_rows;
+    size_t           settings_size;  // of the struct that the rows fill
     // What settings name on disk (weights) is read once, before runs; NULL: nothing is. The result
     // is handed to init as `loaded` and never changes, so that threads may share it.
     Err (*load)(const ClusterSetup *setup, const void *settings, Arena *a, const void **loaded);
@@ -203,7 +203,7 @@ static inline uint64_t cluster_gpu_milli(const ClusterJob *j) {  // all its GPUs
 }
 
 // GPUs of a server are of a type that it takes.
-static inline bool cluster_suits(const ClusterSetup *s, const ClusterJob *j, uint32_t server) {
+static inline bool cluster_type_fits(const ClusterSetup *s, const ClusterJob *j, uint32_t server) {
     return j->gpu_types == 0 || j->gpus == 0 || (j->gpu_types >> s->servers[server].type & 1) != 0;
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/cores.h"
 #include "base/settings.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 enum {
     NODE_LEVELS = 10,   // of interference: 0 is a quiet machine
@@ -42,10 +42,10 @@ typedef struct NodeModel {
     uint16_t                 counts[NODE_COUNTS];  // ascending, the first is 1
     const NodeLayer         *layers;               // [n_layers]
     const float             *times;                // see node_time
-    const float             *rest_best;            // see node_rest; with node_pick's versions
-    const float             *rest_solo;            // the same with version 0 of each layer
-    const uint8_t           *picks;                // see node_pick
-    const struct NodeDemand *demand;  // what an engine in virtual time knows; not for policies
+    const float             *rest_best;  // see node_rest; with node_best_versions's versions
+    const float             *rest_solo;  // the same with version 0 of each layer
+    const uint8_t           *picks;      // see node_best_versions
+    const struct NodeDemand *demand;     // what an engine in virtual time knows; not for policies
 } NodeModel;
 
 // Layer l computed by version v on counts[k] cores at a level of interference.
@@ -61,12 +61,12 @@ static inline float node_rest(const NodeModel *m, const float *table, uint32_t l
 }
 
 // [n_layers] the version of each layer that is fastest on counts[k] cores at a level.
-static inline const uint8_t *node_pick(const NodeModel *m, uint32_t k, uint32_t level) {
+static inline const uint8_t *node_best_versions(const NodeModel *m, uint32_t k, uint32_t level) {
     return m->picks + (size_t)(level * m->n_counts + k) * m->n_layers;
 }
 
 // The largest k with counts[k] <= cores; cores > 0.
-static inline uint32_t node_count(const NodeModel *m, uint32_t cores) {
+static inline uint32_t node_count_index(const NodeModel *m, uint32_t cores) {
     uint32_t k = m->n_counts - 1;
     while (k > 0 && m->counts[k] > cores) k--;
     return k;

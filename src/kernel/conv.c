@@ -1,6 +1,128 @@
 #include "kernel/conv.h"
 
+#include <string.h>
+
+#include "base/err.h"
+#include "base/tensor.h"
 #include "kernel/conv_plan.h"
+#include "kernel/tile.h"
+
+static uint32_t up(uint32_t a, uint32_t b) {
+    CHECK(b > 0);
+    return (a + b - 1) / b;
+}
+
+static size_t aligned(size_t bytes) {
+    return (bytes + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+}
+
+static uint32_t clamp(uint32_t x, uint32_t least, uint32_t most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+// Groups run together until their channels fill whole blocks on both sides, or all of them.
+static uint32_t groups_together(const ConvShape *s, uint32_t lanes) {
+    uint32_t ic = s->ic / s->groups, oc = s->oc / s->groups;
+    for (uint32_t m = 1; m < s->groups; m++)
+        if (s->groups % m == 0 && m * ic % lanes == 0 && m * oc % lanes == 0) return m;
+    return s->groups;
+}
+
+static bool is_padded(const ConvShape *s) {
+    return s->pt > 0 || s->pl > 0 || (s->oh - 1) * s->sh + (s->kh - 1) * s->dh >= s->ih ||
+           (s->ow - 1) * s->sw + (s->kw - 1) * s->dw >= s->iw;
+}
+
+static void plan_channels(ConvPlan *p, const ConvShape *s, const Version *v) {
+    uint32_t m = groups_together(s, p->lanes);
+    p->groups = s->groups / m;
+    p->ic = s->ic / p->groups;
+    p->oc = s->oc / p->groups;
+    p->block = v->pack & CONV_PLAIN ? 1 : p->lanes;
+    p->blocks = p->ic / p->block;
+    p->rest = p->ic % p->block;
+    p->vecs = up(p->oc, p->lanes);
+    p->block_weights = (size_t)s->kh * s->kw * p->block * p->lanes;
+    p->panel = (size_t)s->kh * s->kw * p->ic * p->lanes;
+}
+
+static void plan_terms(ConvPlan *p, const ConvShape *s) {
+    bool joined = s->dw == 1 || s->kw == 1;  // a row of taps lies side by side
+    p->row_terms = joined ? s->kh : s->kh * s->kw;
+    p->term_depth = joined ? s->kw * p->block : p->block;
+    p->n_terms = p->blocks * p->row_terms;
+    p->n_tails = p->rest > 0 ? s->kh * s->kw : 0;
+    p->tail_depth = p->rest;
+}
+
+static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
+    size_t plane = (size_t)s->ih * s->iw * p->block;
+    size_t planes = up(s->ic, p->block);
+    p->staged = (v->pack & CONV_STAGED) != 0 || is_padded(s) || plane * planes > INT32_MAX;
+    p->merged = !p->staged && s->oh * s->ow == 1;
+    p->images = p->merged ? 1 : s->n;
+    p->pixels = p->merged ? s->n : s->oh * s->ow;
+    p->unit = p->staged ? s->ow : 1;
+    p->image_pitch = plane * planes;
+    p->group_pitch = plane * (p->ic / p->block);
+    uint32_t units = p->pixels / p->unit;
+    p->row_blocks = up(units, clamp(v->rows > 0 ? v->rows : units, 1, units));
+    p->block_units = up(units, p->row_blocks);
+    p->step_x = p->staged && s->kw == 1 ? 1 : s->sw;
+    p->step_y = p->staged && s->kh == 1 ? 1 : s->sh;
+    p->width = p->staged ? (s->ow - 1) * p->step_x + (s->kw - 1) * s->dw + 1 : s->iw;
+    p->height = p->staged ? (p->block_units - 1) * p->step_y + (s->kh - 1) * s->dh + 1 : s->ih;
+    p->row_pitch = (size_t)p->width * p->block;
+    p->block_pitch = p->row_pitch * p->height;
+    size_t vec = (size_t)s->oh * s->ow * p->lanes;
+    p->out_image = vec * up(s->oc, p->lanes);
+    p->row_stride = p->merged ? p->out_image : p->lanes;
+    p->vec_stride = vec;
+}
+
+static void plan_tiles(ConvPlan *p, const Version *v) {
+    p->tile_vecs = clamp(v->tile_vecs, 1, p->vecs < TILE_MAX_VECS ? p->vecs : TILE_MAX_VECS);
+    p->tile_rows = clamp(v->tile_rows, 1, tile_most_rows(p->registers, p->tile_vecs));
+    p->vec_groups = up(p->vecs, p->tile_vecs);
+    uint32_t each = v->columns > 0 ? up(v->columns, p->tile_vecs) : p->vec_groups;
+    p->col_groups = up(p->vec_groups, clamp(each, 1, p->vec_groups));
+    uint32_t deep = clamp(v->depth > 0 ? v->depth / p->block : p->blocks, 1, p->blocks);
+    p->n_depths = p->blocks > 0 ? up(p->blocks, deep) : 1;
+    p->tasks = p->images * p->groups * p->row_blocks * p->col_groups;
+}
+
+ConvPlan conv_plan(const ConvShape *s, const Version *v, uint32_t lanes, uint32_t registers) {
+    ConvPlan p = {.lanes = lanes, .registers = registers};
+    plan_channels(&p, s, v);
+    plan_terms(&p, s);
+    plan_rows(&p, s, v);
+    plan_tiles(&p, v);
+    uint32_t slab_blocks = p.blocks + (p.rest > 0);
+    p.terms_bytes = aligned((p.n_terms + p.n_tails) * sizeof(int32_t));
+    p.rows_bytes = aligned((size_t)p.block_units * p.unit * sizeof(float *));
+    p.slab_bytes = p.staged ? aligned(p.block_pitch * slab_blocks * sizeof(float)) : 0;
+    CHECK(p.block_pitch * slab_blocks <= INT32_MAX);
+    return p;
+}
+
+// Parts get neighbouring tasks: what varies slowest is what they are cut along.
+ConvTask conv_task(const ConvPlan *p, const Version *v, uint32_t index) {
+    ConvTask t = {0};
+    uint32_t cols = p->col_groups;
+    if (v->split == SPLIT_COLUMNS) {
+        t.row_block = index % p->row_blocks, index /= p->row_blocks;
+        t.image = index % p->images, index /= p->images;
+        t.col_group = index % cols, t.group = index / cols;
+        return t;
+    }
+    uint32_t halves = v->split == SPLIT_BOTH && cols % 2 == 0 ? 2 : 1;
+    cols /= halves;
+    t.col_group = index % cols, index /= cols;
+    t.row_block = index % p->row_blocks, index /= p->row_blocks;
+    t.col_group += index % halves * cols, index /= halves;
+    t.group = index % p->groups, t.image = index / p->groups;
+    return t;
+}
 
 uint32_t conv_tasks(const ConvShape *s, const Isa *isa, const Version *v) {
     return conv_plan(s, v, isa->lanes, isa->registers).tasks;
@@ -63,4 +185,201 @@ Traffic conv_traffic(const ConvShape *s, const Isa *isa, const Version *v, const
     if (input > 1) t.l3_bytes += z.input;
     if (passes > 1) t.l3_bytes += z.output;
     return t;
+}
+
+static ConvPlan plan(const ConvShape *s, const Isa *isa, bool plain) {
+    Version v = {.pack = plain ? CONV_PLAIN : 0};
+    return conv_plan(s, &v, isa->lanes, isa->registers);
+}
+
+size_t conv_pack_bytes(const ConvShape *s, const Isa *isa, bool plain) {
+    ConvPlan p = plan(s, isa, plain);
+    return p.panel * p.vecs * p.groups * sizeof(float);
+}
+
+// One tap of one channel, for a vector of columns that starts at column `first` of group g. The
+// zeros between groups that run together are those of columns that do not see the channel.
+static void pack_vector(const ConvShape *s, const ConvPlan *p, uint32_t g, uint32_t first,
+                        uint32_t channel, uint32_t tap, const float *weights, float *out) {
+    uint32_t ic = s->ic / s->groups, oc = s->oc / s->groups, taps = s->kh * s->kw;
+    for (uint32_t i = 0; i < p->lanes; i++) {
+        uint32_t column = first + i;
+        bool     sees = column < p->oc && column / oc == channel / ic;
+        size_t   row = (size_t)g * p->oc + column;
+        out[i] = sees ? weights[(row * ic + channel % ic) * taps + tap] : 0;
+    }
+}
+
+// Depthwise runs over blocks of channels, taps, channels of a block.
+static void pack_panel(const ConvShape *s, const ConvPlan *p, uint32_t g, uint32_t first,
+                       const float *weights, float *out) {
+    uint32_t taps = s->kh * s->kw;
+    for (uint32_t b = 0; b < p->ic; b += p->block) {
+        uint32_t channels = p->ic - b < p->block ? p->ic - b : p->block;
+        for (uint32_t tap = 0; tap < taps; tap++)
+            for (uint32_t k = 0; k < channels; k++, out += p->lanes)
+                pack_vector(s, p, g, first, b + k, tap, weights, out);
+    }
+}
+
+void conv_pack(const ConvShape *s, const Isa *isa, bool plain, const float *w, float *out) {
+    ConvPlan p = plan(s, isa, plain);
+    for (uint32_t g = 0; g < p.groups; g++)
+        for (uint32_t v = 0; v < p.vecs; v++, out += p.panel)
+            pack_panel(s, &p, g, v * p.lanes, w, out);
+}
+
+// A tile of 12 or more sums keeps two multipliers busy; fewer leave gaps. Costs are in quarters of
+// a product of two vectors, as measured on tiles that find all they need in the nearest cache.
+enum { TILE_GAP = 2, TILE_FULL = 12, TILE_LEAST = 32, TILE_START = 200 };
+
+// Half of L2 is for what stays: the other half for what passes.
+enum { MOST_TASKS = 4096, LEAST_PIXELS = 24, LINE_BYTES = 64 };
+
+typedef struct Room {
+    const ConvShape *s;
+    uint32_t         lanes, registers;
+    uint8_t          pack;
+    CacheSizes       caches;
+} Room;
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+static uint16_t narrow(size_t x) { return (uint16_t)(x < UINT16_MAX ? x : UINT16_MAX); }
+
+// Time of one number of depth in a tile.
+static uint32_t tile_cost(uint32_t rows, uint32_t vecs) {
+    uint32_t products = 4 * rows * vecs, loads = 4 * (rows + vecs);
+    uint32_t cost = most(most(products, loads), TILE_LEAST);
+    return cost + (rows * vecs < TILE_FULL ? TILE_GAP : 0);
+}
+
+// Time of all pixels in tiles of at most so many rows, cut near-equally, for some vectors.
+static uint64_t pixels_cost(uint32_t pixels, uint32_t rows, uint32_t vecs, uint32_t depth) {
+    uint32_t tiles = up(pixels, rows), longer = pixels % tiles, each = pixels / tiles;
+    uint64_t cost = (uint64_t)(tiles - longer) * tile_cost(each, vecs);
+    if (longer > 0) cost += (uint64_t)longer * tile_cost(each + 1, vecs);
+    return cost * depth + (uint64_t)tiles * TILE_START;
+}
+
+static uint64_t tiling_cost(const Room *r, const ConvPlan *p, uint32_t vecs) {
+    uint32_t groups = up(p->vecs, vecs), longer = p->vecs % groups, each = p->vecs / groups;
+    uint32_t depth = (uint32_t)(p->panel / p->lanes);
+    uint64_t cost =
+        (groups - longer) * pixels_cost(p->pixels, tile_most_rows(r->registers, each), each, depth);
+    if (longer == 0) return cost;
+    return cost +
+           longer * pixels_cost(p->pixels, tile_most_rows(r->registers, each + 1), each + 1, depth);
+}
+
+// The numbers of vectors of a tile, best first.
+static void rank_tiles(const Room *r, const ConvPlan *p, uint8_t *vecs) {
+    uint64_t cost[TILE_MAX_VECS] = {0};
+    for (uint32_t i = 0; i < TILE_MAX_VECS; i++) {
+        uint64_t c = tiling_cost(r, p, i + 1U);
+        uint32_t at = i;
+        for (; at > 0 && cost[at - 1] > c; at--) {
+            cost[at] = cost[at - 1];
+            vecs[at] = vecs[at - 1];
+        }
+        cost[at] = c;
+        vecs[at] = (uint8_t)(i + 1);
+    }
+}
+
+// Rows (or pixels) of a block whose input takes so many bytes.
+static uint32_t rows_of(const Room *r, const ConvPlan *p, size_t bytes) {
+    const ConvShape *s = r->s;
+    size_t           column = (size_t)p->ic * sizeof(float);
+    if (!p->staged) {
+        // A stride leaves pixels out, but not from the lines they share.
+        size_t shared = LINE_BYTES / (p->block * sizeof(float));
+        column *= shared > s->sw ? s->sw : shared > 0 ? shared : 1;
+        return (uint32_t)(bytes / column);
+    }
+    size_t row = column * p->width, halo = (size_t)(s->kh - 1) * s->dh;
+    size_t rows = bytes / row;
+    return rows > halo ? (uint32_t)((rows - halo) / p->step_y) : 0;
+}
+
+static uint16_t rows_within(const Room *r, const ConvPlan *p, size_t bytes) {
+    uint32_t units = p->pixels / p->unit;
+    uint32_t few = up(least(LEAST_PIXELS, p->pixels), p->unit);
+    uint32_t rows = least(most(rows_of(r, p, bytes), few), units);
+    return rows == units ? 0 : narrow(rows);
+}
+
+// Channels whose weights for the columns of a tile take so many bytes.
+static uint16_t depth_within(const ConvPlan *p, uint32_t vecs, size_t bytes) {
+    size_t each = p->panel / p->ic * vecs * sizeof(float);
+    size_t blocks = bytes / (each * p->block);
+    if (blocks >= p->blocks || p->block == 1) return 0;
+    return narrow((blocks > 0 ? blocks : 1) * p->block);
+}
+
+static void add(const Room *r, Version v, Version *out, uint32_t *n, uint32_t max) {
+    ConvPlan p = conv_plan(r->s, &v, r->lanes, r->registers);
+    if (*n == max || p.tasks > MOST_TASKS) return;
+    v.tile_rows = (uint8_t)p.tile_rows;
+    v.tile_vecs = (uint8_t)p.tile_vecs;
+    if (p.n_depths == 1) v.depth = 0;
+    if (p.row_blocks == 1) v.rows = 0;
+    if (p.col_groups == 1) v.columns = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        if (memcmp(&out[i], &v, sizeof v) == 0) return;
+    out[(*n)++] = v;
+}
+
+// Ways through cache: how large a block of rows is, how many vectors a task has, who is cut first.
+static void add_blocks(const Room *r, const ConvPlan *p, Version v, Version *out, uint32_t *n,
+                       uint32_t max) {
+    size_t   l2 = r->caches.l2;
+    uint16_t near = rows_within(r, p, l2 / 2), small = rows_within(r, p, l2 / 8);
+    uint16_t tiny = rows_within(r, p, r->caches.l1 / 2);
+    uint16_t tile = v.tile_vecs, quarter = narrow(up(p->vecs, 4));
+    const struct {
+        uint16_t rows, columns;
+        uint8_t  split;
+    } ways[] = {{near, tile, SPLIT_ROWS},     {0, quarter, SPLIT_COLUMNS}, {small, 0, SPLIT_ROWS},
+                {small, quarter, SPLIT_BOTH}, {near, 0, SPLIT_ROWS},       {tiny, tile, SPLIT_BOTH},
+                {small, tile, SPLIT_ROWS},    {0, tile, SPLIT_COLUMNS}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        v.rows = ways[i].rows;
+        v.columns = ways[i].columns;
+        v.split = ways[i].split;
+        add(r, v, out, n, max);
+    }
+}
+
+uint32_t conv_versions(const ConvShape *s, const Isa *isa, bool plain, const CacheSizes *caches,
+                       Version *out, uint32_t max) {
+    Room     r = {s, isa->lanes, isa->registers, plain ? CONV_PLAIN : 0, *caches};
+    Version  v = {.algo = ALGO_DIRECT, .pack = r.pack};
+    ConvPlan p = conv_plan(s, &v, r.lanes, r.registers);
+    uint8_t  vecs[TILE_MAX_VECS];
+    uint32_t n = 0;
+    rank_tiles(&r, &p, vecs);
+    for (uint32_t t = 0; t < 2; t++) {
+        v.tile_vecs = vecs[t];
+        v.tile_rows = (uint8_t)tile_most_rows(r.registers, vecs[t]);
+        const uint16_t near = depth_within(&p, vecs[t], caches->l1 / 2);
+        const struct {
+            uint8_t  order, staged;
+            uint16_t depth;
+        } ways[] = {{ORDER_WEIGHT_STATIONARY, 0, 0},
+                    {ORDER_WEIGHT_STATIONARY, 0, near},
+                    {ORDER_INPUT_STATIONARY, 0, 0},
+                    {ORDER_INPUT_STATIONARY, 0, depth_within(&p, vecs[t], caches->l2 / 4)},
+                    {ORDER_WEIGHT_STATIONARY, CONV_STAGED, near}};
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            v.order = ways[i].order;
+            v.depth = ways[i].depth;
+            v.pack = r.pack | (p.staged ? 0 : ways[i].staged);
+            ConvPlan q = conv_plan(s, &v, r.lanes, r.registers);
+            add_blocks(&r, &q, v, out, &n, max);
+        }
+    }
+    return n;
 }

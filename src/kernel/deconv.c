@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/tensor.h"
 #include "kernel/tile.h"
 

@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernel/conv_shape.h"
-#include "kernel/finish.h"
+#include "kernel/conv.h"
+#include "kernel/elementwise.h"
 #include "kernel/isa.h"
 
 // What isa->deconv(&deconv, part) computes. The shape is ONNX's: x has ic, ih, iw and y has oc, oh,
-// ow; pt and pl are cut from y; groups is 1. finish.add may be y. Version: rows counts rows of x.
+// ow; pt and pl are cut from y; groups is 1. epilogue.add may be y. Version: rows counts rows of x.
 typedef struct Deconv {
     ConvShape    shape;
     Version      version;  // one of deconv_versions
-    Finish       finish;
+    Epilogue     epilogue;
     const float *x, *weights;  // blocked; as deconv_pack made them
     float       *y;            // blocked
 } Deconv;

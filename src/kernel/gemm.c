@@ -22,7 +22,7 @@ GemmShape gemm_shape(uint32_t m, uint32_t n, uint32_t k) {
         .m = m,
         .n = n,
         .k = k,
-        .stack = {1, 1, 1},
+        .batch = {1, 1, 1},
         .a = {.row = k},
         .y = {.row = n},
         .packed = true,
@@ -34,9 +34,9 @@ size_t gemm_pack_bytes(uint32_t n, uint32_t k, const Isa *isa) {
     return (size_t)ceil_div(n, isa->lanes) * k * isa->lanes * sizeof(float);
 }
 
-void gemm_pack(uint32_t n, uint32_t k, const float *b, size_t row, bool turned, float scale,
+void gemm_pack(uint32_t n, uint32_t k, const float *b, size_t row, bool transposed, float scale,
                const Isa *isa, float *out) {
-    isa->gemm_panels(n, k, b, row, turned, scale, out);
+    isa->gemm_panels(n, k, b, row, transposed, scale, out);
 }
 
 GemmGrid gemm_grid(const GemmShape *s, const Version *v, uint32_t lanes) {
@@ -48,7 +48,7 @@ GemmGrid gemm_grid(const GemmShape *s, const Version *v, uint32_t lanes) {
     if (v->split == SPLIT_BOTH) {
         g.rows = v->rows;
         g.columns = v->columns;
-        g.down_first = v->order == ORDER_WEIGHTS || !s->packed;
+        g.down_first = v->order == ORDER_WEIGHT_STATIONARY || !s->packed;
     }
     g.down = ceil_div(s->m, g.rows);
     g.across = ceil_div(vecs, g.columns);
@@ -57,7 +57,7 @@ GemmGrid gemm_grid(const GemmShape *s, const Version *v, uint32_t lanes) {
 
 uint32_t gemm_tasks(const GemmShape *s, const Isa *isa, const Version *v) {
     GemmGrid g = gemm_grid(s, v, isa->lanes);
-    return g.down * g.across * gemm_places(s);
+    return g.down * g.across * gemm_batch_count(s);
 }
 
 GemmRoom gemm_room(const GemmShape *s, const Version *v, uint32_t lanes) {
@@ -139,10 +139,10 @@ static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
     size_t           half = l->caches->l2 / 2 / sizeof(float);
-    Version          v = {.algo = ALGO_GEMM, .order = ORDER_WEIGHTS, .split = SPLIT_COLUMNS};
+    Version v = {.algo = ALGO_GEMM, .order = ORDER_WEIGHT_STATIONARY, .split = SPLIT_COLUMNS};
     v.tile_rows = (uint8_t)rows;
     v.tile_vecs = (uint8_t)vecs;
-    v.pack = s->a.turned ? GEMM_COPY : GEMM_ROWS;
+    v.pack = s->a.transposed ? GEMM_COPY : GEMM_ROWS;
     v.depth = block_of(s->k, s->m <= rows ? SIZE_MAX : l->caches->l2 / 64 / rows, 8);
     v.columns = block_of(vectors(s, lanes), half / most(v.depth, 1) / lanes, vecs);
     size_t fits = v.depth < s->k ? half / 2 / v.columns / lanes : UINT16_MAX;
@@ -156,10 +156,10 @@ static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
     size_t           half = l->caches->l2 / 2 / sizeof(float);
-    Version          v = {.algo = ALGO_GEMM, .order = ORDER_INPUT, .split = SPLIT_ROWS};
+    Version          v = {.algo = ALGO_GEMM, .order = ORDER_INPUT_STATIONARY, .split = SPLIT_ROWS};
     v.tile_rows = (uint8_t)rows;
     v.tile_vecs = (uint8_t)vecs;
-    v.pack = s->a.turned || s->a.row % BAD_STRIDE == 0 ? GEMM_COPY : GEMM_ROWS;
+    v.pack = s->a.transposed || s->a.row % BAD_STRIDE == 0 ? GEMM_COPY : GEMM_ROWS;
     v.depth = block_of(s->k, l->caches->l1 / 2 / sizeof(float) / vecs / lanes, 8);
     v.rows = block_of(s->m, half / v.depth, rows);
     v.columns = block_of(vectors(s, lanes), half / 2 / v.rows / lanes, vecs);
@@ -170,7 +170,7 @@ static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
 static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     Version          v = by_input(l, rows, vecs);
-    v.order = ORDER_WEIGHTS;
+    v.order = ORDER_WEIGHT_STATIONARY;
     v.split = SPLIT_BOTH;
     v.rows = block_of(s->m, l->caches->l2 / 8 / sizeof(float) / v.depth, rows);
     v.columns = block_of(vectors(s, l->isa->lanes), (size_t)4 * vecs, vecs);
@@ -218,7 +218,7 @@ static size_t read_bytes(size_t bytes, size_t again, uint32_t times, const Cache
 Traffic gemm_traffic(const GemmShape *s, const Isa *isa, const Version *v, const CacheSizes *caches,
                      uint32_t parts) {
     GemmGrid g = gemm_grid(s, v, isa->lanes);
-    uint32_t places = gemm_places(s), sharing = ceil_div(most(parts, 1), most(places, 1));
+    uint32_t places = gemm_batch_count(s), sharing = ceil_div(most(parts, 1), most(places, 1));
     if (g.down * g.across == 0) return (Traffic){0};
     // Parts that share a place, along rows and along columns.
     uint32_t pr = v->split == SPLIT_ROWS ? least(sharing, g.down) : 1;
@@ -227,7 +227,7 @@ Traffic gemm_traffic(const GemmShape *s, const Isa *isa, const Version *v, const
     if (v->split == SPLIT_BOTH && !g.down_first) pr = pc, pc = 1;
     uint32_t rows = ceil_div(s->m, pr), columns = ceil_div(vectors(s, isa->lanes), pc);
     uint32_t down = ceil_div(rows, v->rows), across = ceil_div(columns, v->columns);
-    bool     columns_first = v->order == ORDER_WEIGHTS || !s->packed;
+    bool     columns_first = v->order == ORDER_WEIGHT_STATIONARY || !s->packed;
     size_t   row = (size_t)s->k * sizeof(float), column = row * isa->lanes;
     size_t   a = rows * row, b = columns * column, hot = 0, moved = 0;
     size_t   y = (size_t)rows * columns * isa->lanes * sizeof(float);

@@ -5,27 +5,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernel/finish.h"
+#include "kernel/elementwise.h"
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
 // A product of one row takes more vectors at a time than register tiles have.
-enum { GEMM_STACK = 3, GEMM_ROW_VECS = 8 };
+enum { GEMM_BATCH_DIMS = 3, GEMM_ROW_VECS = 8 };
 
-// One matrix of the stack begins at the sum of place[i] * stack[i] numbers; 0: all places share it.
-typedef struct GemmSide {
-    size_t row;                // numbers from a row, as it lies in memory, to the next
-    size_t stack[GEMM_STACK];  // from a place of the stack to the next
-    bool   turned;             // lies transposed: a as [k][m], b as [n][k]. Not for y
-} GemmSide;
+// One matrix of the stack begins at the sum of place[i] * batch[i] numbers; 0: all places share it.
+typedef struct GemmOperand {
+    size_t row;                     // numbers from a row, as it lies in memory, to the next
+    size_t batch[GEMM_BATCH_DIMS];  // from a place of the stack to the next
+    bool   transposed;              // lies transposed: a as [k][m], b as [n][k]. Not for y
+} GemmOperand;
 
-// y [m][n] = finish(scale * a [m][k] b [k][n]) for each of stack[0] * stack[1] * stack[2] places.
+// y [m][n] = epilogue(scale * a [m][k] b [k][n]) for each of batch[0] * batch[1] * batch[2] places.
 typedef struct GemmShape {
-    uint32_t m, n, k;
-    uint32_t stack[GEMM_STACK];  // outermost first; 1 where not used
-    GemmSide a, b, y;
-    bool     packed;  // b is what gemm_pack made: its row and turned say nothing, its stack does
-    float    scale;   // packed: not used, it is in there
+    uint32_t    m, n, k;
+    uint32_t    batch[GEMM_BATCH_DIMS];  // outermost first; 1 where not used
+    GemmOperand a, b, y;
+    bool  packed;  // b is what gemm_pack made: its row and transposed say nothing, its stack does
+    float scale;   // packed: not used, it is in there
 } GemmShape;
 
 // How rows reach the register tile: Version.pack.
@@ -39,7 +39,7 @@ typedef struct Gemm {
     Version      version;  // one of gemm_versions
     const float *a, *b;
     float       *y;
-    Finish       finish;  // bias and LANES arguments are shared by the stack, EACH lie as y
+    Epilogue     epilogue;  // bias and LANES arguments are shared by the batch, EACH lie as y
 } Gemm;
 
 // Vector kernel: isa->gemm(gemm, part).
@@ -48,7 +48,7 @@ GemmShape gemm_shape(uint32_t m, uint32_t n, uint32_t k);  // one dense product 
 
 // Packed weights: [ceil(n / lanes)][k][lanes], columns beyond n are 0.
 size_t gemm_pack_bytes(uint32_t n, uint32_t k, const Isa *isa);
-void   gemm_pack(uint32_t n, uint32_t k, const float *b, size_t row, bool turned, float scale,
+void   gemm_pack(uint32_t n, uint32_t k, const float *b, size_t row, bool transposed, float scale,
                  const Isa *isa, float *out);
 
 // The best guess comes first. Returns how many were written, at least 1.
@@ -59,8 +59,8 @@ size_t   gemm_scratch(const GemmShape *s, const Isa *isa, const Version *v);  //
 Traffic gemm_traffic(const GemmShape *s, const Isa *isa, const Version *v, const CacheSizes *caches,
                      uint32_t parts);
 
-static inline uint32_t gemm_places(const GemmShape *s) {
-    return s->stack[0] * s->stack[1] * s->stack[2];
+static inline uint32_t gemm_batch_count(const GemmShape *s) {
+    return s->batch[0] * s->batch[1] * s->batch[2];
 }
 
 // The grid of tasks of one place. Tasks side by side along the inner axis are computed as one.

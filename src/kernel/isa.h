@@ -1,4 +1,4 @@
-// Isa: the vector kernels, built from the same source for each instruction set, chosen at run time.
+// Part: one worker's share of a layer. Kernels never create threads; whoever runs them does.
 #pragma once
 
 #include <stdbool.h>
@@ -6,31 +6,43 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "kernel/part.h"
 #include "kernel/version.h"
+
+typedef struct Part {
+    uint32_t index, count;  // this is share `index` of `count`
+    void    *scratch;       // the worker's own; as many bytes as the kernel asked for, TENSOR_ALIGN
+} Part;
+
+// The tasks [begin, end) of a part: contiguous, and no part has two more than another.
+static inline void part_range(Part p, uint32_t tasks, uint32_t *begin, uint32_t *end) {
+    *begin = (uint32_t)((uint64_t)tasks * p.index / p.count);
+    *end = (uint32_t)((uint64_t)tasks * (p.index + 1) / p.count);
+}
+
+// Isa: the vector kernels, built from the same source for each instruction set, chosen at run time.
 
 // The structs that vec.def names, one a line.
 struct Tile;
 struct Conv;
 struct Deconv;
-struct Finish;
-struct Relay;
-struct Depth;
+struct Epilogue;
+struct LayoutConvert;
+struct Depthwise;
 struct Pool;
 struct Resample;
-struct Shuffle;
-struct Chain;
-struct ChainInput;
-struct Rowwise;
-struct RowwiseData;
-struct FoldAxis;
+struct StridedCopy;
+struct ElementwiseProgram;
+struct ElementwiseInput;
+struct Normalize;
+struct NormalizeArgs;
+struct Reduce;
 struct Gemm;
-struct Attend;
-struct Recur;
-struct Wino;
+struct FusedAttention;
+struct GatedRnn;
+struct Winograd;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
-#include "kernel/vec.def"
+#include "kernel/vec/vec.def"
 #undef X
 
 typedef struct Isa {
@@ -38,7 +50,7 @@ typedef struct Isa {
     uint32_t    lanes;      // floats of a vector, and channels of a block in the blocked layout
     uint32_t    registers;  // vector registers the register tiles may fill
 #define X(name, ...) name##_fn *name;
-#include "kernel/vec.def"
+#include "kernel/vec/vec.def"
 #undef X
 } Isa;
 
@@ -50,3 +62,7 @@ extern const Isa isa_avx2, isa_avx512;
 // The best this machine can run, or the one that COTENANT_ISA names. Fails on a name that is
 // unknown or that this machine cannot run.
 MUST_USE Err isa_choose(const Isa **out);
+
+// Stamp: names this build of the fast kernels. What was measured with another does not count.
+
+const char *kernel_build_id(void);  // changes with their source, the compiler and its flags

@@ -1,6 +1,6 @@
 #include "kernel/pool.h"
 
-#include "base/check.h"
+#include "base/err.h"
 
 enum { POOL_TASK = 8192 };  // numbers a task reads, about
 

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "kernel/conv_shape.h"
+#include "kernel/conv.h"
 #include "kernel/isa.h"
 
 typedef enum PoolKind { POOL_MAX, POOL_AVERAGE } PoolKind;
@@ -20,7 +20,7 @@ typedef struct Pool {
     float       *y;
 } Pool;
 
-// Vector kernel: isa->pool_run(pool, part). A maximum keeps NaNs.
+// Vector kernel: isa->pool(pool, part). A maximum keeps NaNs.
 uint32_t pool_tasks(const Pool *p, const Isa *isa);
 size_t   pool_scratch(const Pool *p, const Isa *isa);
 

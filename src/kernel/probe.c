@@ -1,13 +1,74 @@
 #include "kernel/probe.h"
 
+#include <math.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/err.h"
+#include "base/stats.h"
+#include "base/sync.h"
 #include "base/tensor.h"
-#include "kernel/probe_latency.h"
-#include "kernel/probe_sample.h"
+
+enum { LEAST_SAMPLES = 20, PATIENCE = 8 };
+
+typedef struct Span {
+    _Alignas(128) TimeNs begin;
+    TimeNs end;
+} Span;
+
+typedef struct Sampling {
+    Team      *team;
+    ProbeWork *work;
+    void      *self;
+    Span      *spans;  // [count]
+    TimeNs     best, start, budget;
+    bool       stop;
+} Sampling;
+
+static TimeNs whole_span(const Sampling *s, uint32_t count) {
+    TimeNs begin = s->spans[0].begin, end = s->spans[0].end;
+    for (uint32_t i = 1; i < count; i++) {
+        if (s->spans[i].begin < begin) begin = s->spans[i].begin;
+        if (s->spans[i].end > end) end = s->spans[i].end;
+    }
+    return end - begin;
+}
+
+static void judge(Sampling *s, uint32_t count, uint32_t round) {
+    TimeNs span = whole_span(s, count);
+    if (span < 1) span = 1;
+    if (round == 0 || span < s->best) s->best = span;
+    TimeNs spent = s->spans[0].end - s->start;
+    s->stop = spent >= (round + 1 < LEAST_SAMPLES ? PATIENCE * s->budget : s->budget);
+}
+
+static void sample(void *ctx, uint32_t index, uint32_t count) {
+    Sampling *s = ctx;
+    Clock     clock = clock_monotonic();
+    for (uint32_t round = 0; !s->stop; round++) {
+        team_barrier(s->team);
+        s->spans[index].begin = clock_now(clock);
+        s->work(s->self, index, round);
+        s->spans[index].end = clock_now(clock);
+        team_barrier(s->team);
+        if (index == 0) judge(s, count, round);
+        team_barrier(s->team);
+    }
+}
+
+TimeNs probe_sample(Team *t, uint32_t count, TimeNs budget, ProbeWork *work, void *self) {
+    Sampling s = {.team = t, .work = work, .self = self, .budget = budget};
+    s.spans = aligned_alloc(_Alignof(Span), count * sizeof *s.spans);
+    if (s.spans == NULL) return 0;
+    s.start = clock_now(clock_monotonic());
+    team_run_some(t, count, sample, &s);
+    free(s.spans);
+    return s.best;
+}
 
 // A sample of arithmetic takes about 20 us, of memory at least 30 us: much longer than a look at
 // the clock, mostly shorter than a turn of another process on this core.
@@ -123,7 +184,7 @@ typedef struct Probing {
 
 static void step(Probing *p) {
     p->done++;
-    progress_tell(p->sink, p->done, STEPS);
+    progress_report(p->sink, p->done, STEPS);
 }
 
 static double memory_rate(Probing *p, uint32_t count, ProbeWork *work) {
@@ -217,4 +278,156 @@ Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quick, Progre
     step(&p);
     *out = found;
     return ERR_OK;
+}
+
+enum {
+    CORES_MAX = 1024,
+    PAIRS_MAX = 28,
+    SAMPLES_MAX = 4096,
+    HOPS = 20,
+    PAIR_SAMPLES_MIN = 20,
+    LOOKS = 200
+};
+enum { ASLEEP_AFTER_NS = 100000 };
+
+typedef struct Pair {  // what two members share while one measures the other
+    Team   *team;
+    TimeNs  stop_at;
+    double *samples;
+    size_t  n, enough, room;
+    TimeNs  heard;
+    bool    stop;
+    _Alignas(128) _Atomic uint32_t word;
+} Pair;
+
+// Tighter than spin_wait_not: a pause between looks would be measured too.
+static void await(const _Atomic uint32_t *word, uint32_t wanted) {
+    for (uint32_t i = 1; atomic_load_explicit(word, memory_order_acquire) != wanted; i++)
+        if (i % (1 << 16) == 0) (void)sched_yield();
+}
+
+static void keep(Pair *p, double sample) {
+    p->samples[p->n++] = sample;
+    bool late = clock_now(clock_monotonic()) >= p->stop_at;
+    p->stop = p->n == p->room || (late && p->n >= p->enough);
+}
+
+static void play(Pair *p, uint32_t index) {
+    TimeNs begin = clock_now(clock_monotonic());
+    for (uint32_t i = 0; i < HOPS; i++) {
+        if (index == 0) atomic_store_explicit(&p->word, 2 * i + 1, memory_order_release);
+        await(&p->word, 2 * i + 1 + (index == 0));
+        if (index == 1) atomic_store_explicit(&p->word, 2 * i + 2, memory_order_release);
+    }
+    if (index == 0) keep(p, (double)(clock_now(clock_monotonic()) - begin) / HOPS);
+}
+
+static void ping_pong(void *ctx, uint32_t index, uint32_t count) {
+    Pair *p = ctx;
+    (void)count;
+    while (!p->stop) {
+        team_barrier(p->team);
+        play(p, index);
+        team_barrier(p->team);
+    }
+}
+
+// The sleeper is given time to fall asleep; should it still be awake, it hears of the call at once,
+// which a median does not mind.
+static void call_sleeper(Pair *p) {
+    Clock  clock = clock_monotonic();
+    TimeNs from = clock_now(clock) + ASLEEP_AFTER_NS;
+    while (clock_now(clock) < from) spin_pause();
+    TimeNs called = clock_now(clock);
+    atomic_store(&p->word, 1);
+    futex_wake(&p->word, 1);
+    team_barrier(p->team);
+    keep(p, (double)(p->heard - called));
+    atomic_store(&p->word, 0);
+}
+
+static void call_and_sleep(void *ctx, uint32_t index, uint32_t count) {
+    Pair *p = ctx;
+    (void)count;
+    while (!p->stop) {
+        team_barrier(p->team);
+        if (index == 0) {
+            call_sleeper(p);
+        } else {
+            while (atomic_load(&p->word) == 0) futex_wait(&p->word, 0);
+            p->heard = clock_now(clock_monotonic());
+            team_barrier(p->team);
+        }
+        team_barrier(p->team);
+    }
+}
+
+// Pair number k of those that n cores make, (0,1) (0,2) (1,2) (0,3) ...
+static void nth_pair(uint32_t k, const uint32_t *cpus, uint32_t pair[2]) {
+    uint32_t second = 1;
+    for (; k >= second; second++) k -= second;
+    pair[0] = cpus[k];
+    pair[1] = cpus[second];
+}
+
+static Err probe_pair(const uint32_t cpus[2], TimeNs budget, TeamFn *fn, Pair *p) {
+    TRY(team_create(&p->team, 2, cpus));
+    p->stop_at = clock_now(clock_monotonic()) + budget;
+    p->stop = false;
+    team_pin(p->team);
+    team_run(p->team, fn, p);
+    team_destroy(p->team);
+    return ERR_OK;
+}
+
+static Err spread_of(const Pair *p, Arena *a, ProbeSpread *out) {
+    double *sorted = NULL;
+    TRY(stats_sort(a, p->samples, p->n, &sorted));
+    *out = (ProbeSpread){.least = sorted[0],
+                         .median = stats_percentile(sorted, p->n, 50),
+                         .p90 = stats_percentile(sorted, p->n, 90),
+                         .samples = (uint32_t)p->n};
+    return ERR_OK;
+}
+
+static Err probe_pairs(const Cpu *cpu, uint32_t pairs_max, TimeNs budget, TeamFn *fn,
+                       ProbeSpread *out) {
+    uint32_t most = cpu->n_cores < CORES_MAX ? cpu->n_cores : CORES_MAX;
+    uint32_t cpus[CORES_MAX], pair[2], cores = cpu_pick(cpu, most, cpus);
+    uint32_t all = cores * (cores - 1) / 2, pairs = all < pairs_max ? all : pairs_max;
+    Arena    a = {0};
+    Err      e = ERR_OK;
+    *out = (ProbeSpread){0};
+    if (cores < 2) return ERR_OK;
+    TRY(arena_init(&a, (size_t)4 * SAMPLES_MAX * sizeof(double)));
+    Pair p = {.samples = arena_new(&a, double, SAMPLES_MAX)};
+    for (uint32_t i = 0; e == ERR_OK && i < pairs; i++) {
+        p.enough = p.n + PAIR_SAMPLES_MIN;
+        p.room = p.n + (SAMPLES_MAX - p.n) / (pairs - i);
+        nth_pair((uint32_t)((uint64_t)i * all / pairs), cpus, pair);
+        e = probe_pair(pair, budget / pairs, fn, &p);
+    }
+    if (e == ERR_OK) e = spread_of(&p, &a, out);
+    arena_finish(&a);
+    return e;
+}
+
+Err probe_hops(const Cpu *cpu, TimeNs budget, ProbeSpread *out) {
+    return probe_pairs(cpu, PAIRS_MAX, budget, ping_pong, out);
+}
+
+Err probe_wakes(const Cpu *cpu, TimeNs budget, ProbeSpread *out) {
+    return probe_pairs(cpu, 1, budget, call_and_sleep, out);
+}
+
+double probe_clock_cost(clockid_t id) {
+    double          best = INFINITY;
+    struct timespec t;
+    Clock           clock = clock_monotonic();
+    for (int sample = 0; sample < 20; sample++) {
+        TimeNs begin = clock_now(clock);
+        for (int i = 0; i < LOOKS; i++) CHECK(clock_gettime(id, &t) == 0);
+        best = fmin(best, (double)(clock_now(clock) - begin) / LOOKS);
+    }
+    return best;
 }

@@ -4,11 +4,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/err.h"
-#include "base/progress.h"
 #include "base/team.h"
+#include "base/term.h"
 #include "kernel/isa.h"
 
 typedef enum ProbeLevel { PROBE_L1, PROBE_L2, PROBE_L3, PROBE_DRAM, PROBE_LEVELS } ProbeLevel;
@@ -41,3 +43,20 @@ MUST_USE Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quic
 double      probe_fma_peak(const Isa *isa);  // GFLOP/s of the calling thread's core, in 25 ms
 const char *probe_level_name(ProbeLevel l);
 CacheSizes  probe_caches(const Cpu *cpu);  // what is unknown is guessed
+
+// ProbeSample: the best of many short samples that members of a team take side by side.
+
+// One sample's work of member index; round counts samples.
+typedef void ProbeWork(void *self, uint32_t index, uint32_t round);
+
+// Shortest time from the first member's start to the last one's end, over at least 3 samples and
+// for as long as budget. 0 when there is no memory.
+TimeNs probe_sample(Team *t, uint32_t count, TimeNs budget, ProbeWork *work, void *self);
+
+// ProbeLatency: what it costs to reach another core, to wake a thread, to look at a clock.
+
+// Over pairs of allowed cores. Machines with one core have none: no samples.
+MUST_USE Err probe_hops(const Cpu *cpu, TimeNs budget, ProbeSpread *out);
+MUST_USE Err probe_wakes(const Cpu *cpu, TimeNs budget, ProbeSpread *out);
+
+double probe_clock_cost(clockid_t id);  // nanoseconds

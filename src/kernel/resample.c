@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 enum { RESAMPLE_TASK = 8192 };  // numbers a task writes, about
 

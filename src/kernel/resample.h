@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "kernel/isa.h"
-#include "kernel/ref_resize.h"
+#include "kernel/ref/ref_resize.h"
 
 // Output i of an axis is the weighted sum of two inputs; a nearest one is the first alone.
 typedef struct ResampleTap {
@@ -29,7 +29,7 @@ bool resample_axis(const RefResize *p, int32_t d, int64_t in, int64_t out, Resam
 // pairs of coordinates and rounding move even a dimension that keeps its size.
 bool resample_keeps(const RefResize *p, int32_t d, int64_t n);
 
-// Vector kernel: isa->resample_run(resample, part).
+// Vector kernel: isa->resample(resample, part).
 uint32_t resample_tasks(const Resample *r, const Isa *isa);
 size_t   resample_scratch(const Resample *r, const Isa *isa);
 uint32_t resample_rows(const Resample *r, uint32_t lanes);  // output rows of a task

@@ -7,10 +7,10 @@
 
 enum { TILE_MAX_VECS = 4, TILE_MAX_ROWS = 24 };
 
-// Depth is n_terms runs of `depth` numbers: number k of term t of row r is rows[r][terms[t] + k].
-// For a matrix product a row is a row of the matrix and there is one term; for a convolution a row
-// is a pixel and a term is a row of taps of one channel block. After those may follow n_tails terms
-// of another depth: the channels that do not fill a block.
+// Depthwise is n_terms runs of `depth` numbers: number k of term t of row r is rows[r][terms[t] +
+// k]. For a matrix product a row is a row of the matrix and there is one term; for a convolution a
+// row is a pixel and a term is a row of taps of one channel block. After those may follow n_tails
+// terms of another depth: the channels that do not fill a block.
 typedef struct Tile {
     const float *const *rows;
     const int32_t      *terms;  // [n_terms + n_tails] offsets; NULL: one term at 0

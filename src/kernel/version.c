@@ -15,6 +15,6 @@ void version_text(const Version *v, char *out, size_t size) {
     static const char *const splits[] = {"columns", "rows", "both"};
     (void)snprintf(out, size, "%s tile %ux%u, block %ux%ux%u, pack %u, %s stay, split %s",
                    algo_name(v->algo), v->tile_rows, v->tile_vecs, v->rows, v->columns, v->depth,
-                   v->pack, v->order <= ORDER_INPUT ? orders[v->order] : "?",
+                   v->pack, v->order <= ORDER_INPUT_STATIONARY ? orders[v->order] : "?",
                    v->split <= SPLIT_BOTH ? splits[v->split] : "?");
 }

@@ -14,7 +14,7 @@ typedef enum Algo {
 } Algo;
 
 // What stays close while the rest streams past.
-typedef enum Order { ORDER_WEIGHTS, ORDER_INPUT } Order;
+typedef enum BlockOrder { ORDER_WEIGHT_STATIONARY, ORDER_INPUT_STATIONARY } BlockOrder;
 
 // The axis that parts are cut along first.
 typedef enum Split { SPLIT_COLUMNS, SPLIT_ROWS, SPLIT_BOTH } Split;

@@ -2,19 +2,20 @@
 
 #include <math.h>
 
-#include "base/check.h"
-#include "learn/wide.h"
+#include "base/err.h"
+#include "learn/multiversion.h"
 
-WIDE_LINES adam_all_lines(size_t n, const float *restrict k, float *restrict w,
-                          const float *restrict g, float *restrict m, float *restrict v) {
+MULTIVERSION_BODY adam_all_body(size_t n, const float *restrict k, float *restrict w,
+                                const float *restrict g, float *restrict m, float *restrict v) {
     for (size_t i = 0; i < n; i++) {
         m[i] = k[0] * m[i] + k[1] * g[i];
         v[i] = k[2] * v[i] + k[3] * g[i] * g[i];
         w[i] = k[4] * w[i] - k[5] * m[i] / (__builtin_sqrtf(v[i]) * k[6] + k[7]);
     }
 }
-WIDE(static, adam_all, (size_t n, const float *k, float *w, const float *g, float *m, float *v),
-     (n, k, w, g, m, v))
+MULTIVERSION(static, adam_all,
+             (size_t n, const float *k, float *w, const float *g, float *m, float *v),
+             (n, k, w, g, m, v))
 
 // Not pow(), whose last bit depends on the machine.
 static double power(double base, uint64_t n) {
@@ -27,7 +28,8 @@ static double power(double base, uint64_t n) {
     return result;
 }
 
-void adam_step(const AdamOptions *o, uint64_t step, Block w, Block gradient, Block m, Block v) {
+void adam_step(const AdamOptions *o, uint64_t step, FloatVec w, FloatVec gradient, FloatVec m,
+               FloatVec v) {
     CHECK(step > 0 && w.n == gradient.n && w.n == m.n && w.n == v.n);
     double bias1 = 1 - power((double)o->beta1, step);
     double bias2 = 1 - power((double)o->beta2, step);

@@ -2,16 +2,17 @@
 // gradient (AdamW).
 #pragma once
 
-#include "learn/block.h"
+#include "learn/float_vec.h"
 
 typedef struct AdamOptions {
     float rate, beta1, beta2, epsilon;
     float decay;  // of weights: each step takes rate * decay of them; 0: none
 } AdamOptions;
 
-static inline AdamOptions adam_usual(float rate) {
+static inline AdamOptions adam_defaults(float rate) {
     return (AdamOptions){.rate = rate, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
 }
 
 // m and v, zeroed at first, are as long as w. `step` counts from 1.
-void adam_step(const AdamOptions *o, uint64_t step, Block w, Block gradient, Block m, Block v);
+void adam_step(const AdamOptions *o, uint64_t step, FloatVec w, FloatVec gradient, FloatVec m,
+               FloatVec v);

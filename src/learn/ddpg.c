@@ -1,13 +1,14 @@
 #include "learn/ddpg.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "base/check.h"
-#include "base/fpu.h"
+#include "base/err.h"
+#include "base/fp.h"
 #include "learn/adam.h"
 #include "learn/ddpg_int.h"
 
-DdpgOptions ddpg_usual(Actor actor, Critic critic) {
+DdpgOptions ddpg_defaults(Actor actor, Critic critic) {
     return (DdpgOptions){.actor = actor,
                          .critic = critic,
                          .batch = 64,
@@ -25,27 +26,27 @@ DdpgOptions ddpg_usual(Actor actor, Critic critic) {
                          .smooth_most = 0.3f};
 }
 
-static float *take(Block *b, size_t n) {
+static float *take(FloatVec *b, size_t n) {
     float *at = b->at;
     CHECK(n <= b->n);
-    *b = (Block){at + n, b->n - n};
+    *b = (FloatVec){at + n, b->n - n};
     return at;
 }
 
-static void net_init(DdpgNet *net, Block *from, size_t n) {
-    net->w = (Block){take(from, n), n};
-    net->target = (Block){take(from, n), n};
-    net->m = (Block){take(from, n), n};
-    net->v = (Block){take(from, n), n};
+static void net_init(DdpgNet *net, FloatVec *from, size_t n) {
+    net->w = (FloatVec){take(from, n), n};
+    net->target = (FloatVec){take(from, n), n};
+    net->m = (FloatVec){take(from, n), n};
+    net->v = (FloatVec){take(from, n), n};
     net->count = take(from, 1);
 }
 
 static void nets_init(Ddpg *d, Arena *a) {
     size_t actor = actor_params(d->o.actor), critic = critic_params(d->o.critic);
     d->n_nets = d->o.twin ? 3 : 2;
-    d->state = block_new(a, 4 * (actor + (d->n_nets - 1) * critic) + d->n_nets + 1);
-    d->gradient = block_new(a, actor > critic ? actor : critic);
-    Block left = d->state;
+    d->state = float_vec_new(a, 4 * (actor + (d->n_nets - 1) * critic) + d->n_nets + 1);
+    d->gradient = float_vec_new(a, actor > critic ? actor : critic);
+    FloatVec left = d->state;
     for (uint32_t i = 0; i < d->n_nets; i++) {
         DdpgNet *net = &d->nets[i];
         Rng      rng = rng_split(&d->rng);
@@ -54,7 +55,7 @@ static void nets_init(Ddpg *d, Arena *a) {
             actor_init(d->o.actor, net->w.at, &rng);
         else
             critic_init(d->o.critic, net->w.at, &rng);
-        block_copy(net->target, net->w);
+        float_vec_copy(net->target, net->w);
     }
     d->value_size = take(&left, 1);
 }
@@ -66,30 +67,30 @@ Ddpg *ddpg_create(Arena *a, DdpgOptions o, uint64_t seed) {
     d->o = o;
     d->rng = (Rng){seed};
     nets_init(d, a);
-    d->parts = arena_new(a, DdpgPart, o.parts);
-    for (uint32_t i = 0; i < o.parts; i++) ddpg_part_init(&d->parts[i], &o, d, a);
-    d->errors = block_new(a, o.batch).at;
+    d->parts = arena_new(a, DdpgShard, o.parts);
+    for (uint32_t i = 0; i < o.parts; i++) ddpg_shard_init(&d->parts[i], &o, d, a);
+    d->errors = float_vec_new(a, o.batch).at;
     return d;
 }
 
 static void critic_parts(void *ctx, uint32_t index, uint32_t count) {
-    Ddpg  *d = ctx;
-    MatWay was = mat_way(d->o.fixed ? MAT_FIXED : MAT_BLAS);
+    Ddpg      *d = ctx;
+    MatBackend was = mat_set_backend(d->o.fixed ? MAT_REPRODUCIBLE : MAT_BLAS);
     for (uint32_t i = index; i < d->o.parts; i += count) {
-        ddpg_part_pack(d, i);
-        ddpg_part_critic(d, i);
+        ddpg_shard_pack(d, i);
+        ddpg_shard_critic(d, i);
     }
-    mat_way(was);
+    mat_set_backend(was);
 }
 
 static void actor_parts(void *ctx, uint32_t index, uint32_t count) {
-    Ddpg  *d = ctx;
-    MatWay was = mat_way(d->o.fixed ? MAT_FIXED : MAT_BLAS);
+    Ddpg      *d = ctx;
+    MatBackend was = mat_set_backend(d->o.fixed ? MAT_REPRODUCIBLE : MAT_BLAS);
     for (uint32_t i = index; i < d->o.parts; i += count) {
-        if (!d->by_value) ddpg_part_pack(d, i);
-        ddpg_part_actor(d, i);
+        if (!d->by_value) ddpg_shard_pack(d, i);
+        ddpg_shard_actor(d, i);
     }
-    mat_way(was);
+    mat_set_backend(was);
 }
 
 static void run_parts(Ddpg *d, Team *team, TeamFn *fn) {
@@ -99,15 +100,15 @@ static void run_parts(Ddpg *d, Team *team, TeamFn *fn) {
         fn(d, 0, 1);
 }
 
-// Sums the parts' gradients in order, and takes a step against them; their norm.
+// SumTree the parts' gradients in order, and takes a step against them; their norm.
 static double net_step(Ddpg *d, uint32_t which, float rate) {
     DdpgNet    *net = &d->nets[which];
-    Block       g = block_part(d->gradient, 0, net->w.n);
-    AdamOptions adam = adam_usual(rate);
+    FloatVec    g = float_vec_part(d->gradient, 0, net->w.n);
+    AdamOptions adam = adam_defaults(rate);
     adam.decay = d->o.decay;
-    block_copy(g, d->parts[0].gradient[which]);
-    for (uint32_t i = 1; i < d->o.parts; i++) block_add(g, d->parts[i].gradient[which]);
-    double norm = block_clip(g, (double)d->o.clip);
+    float_vec_copy(g, d->parts[0].gradient[which]);
+    for (uint32_t i = 1; i < d->o.parts; i++) float_vec_add(g, d->parts[i].gradient[which]);
+    double norm = float_vec_clip(g, (double)d->o.clip);
     if (!isfinite(norm)) return norm;
     *net->count += 1;
     adam_step(&adam, (uint64_t)*net->count, net->w, g, net->m, net->v);
@@ -115,10 +116,10 @@ static double net_step(Ddpg *d, uint32_t which, float rate) {
 }
 
 static void follow(Ddpg *d, uint32_t from, uint32_t to) {
-    for (uint32_t i = from; i < to; i++) block_blend(d->nets[i].target, d->nets[i].w, d->o.tau);
+    for (uint32_t i = from; i < to; i++) float_vec_blend(d->nets[i].target, d->nets[i].w, d->o.tau);
 }
 
-static void begin(Ddpg *d, const DdpgStep *steps, uint32_t n, bool value, bool teacher) {
+static void begin(Ddpg *d, const DdpgTransition *steps, uint32_t n, bool value, bool teacher) {
     CHECK(n > 0 && n <= d->o.batch);
     d->steps = steps;
     d->n = n;
@@ -151,7 +152,7 @@ static void train_actor(Ddpg *d, Team *team, DdpgReport *out) {
     out->actor_norm = net_step(d, DDPG_ACTOR, d->o.actor_rate);
 }
 
-void ddpg_train(Ddpg *d, Team *team, const DdpgStep *steps, uint32_t n, DdpgReport *out) {
+void ddpg_train(Ddpg *d, Team *team, const DdpgTransition *steps, uint32_t n, DdpgReport *out) {
     FpuState was = fpu_flush_denormals();
     *out = (DdpgReport){0};
     begin(d, steps, n, true, d->o.imitate > 0);
@@ -162,7 +163,7 @@ void ddpg_train(Ddpg *d, Team *team, const DdpgStep *steps, uint32_t n, DdpgRepo
     fpu_restore(was);
 }
 
-void ddpg_imitate(Ddpg *d, Team *team, const DdpgStep *steps, uint32_t n, DdpgReport *out) {
+void ddpg_imitate(Ddpg *d, Team *team, const DdpgTransition *steps, uint32_t n, DdpgReport *out) {
     FpuState was = fpu_flush_denormals();
     *out = (DdpgReport){0};
     begin(d, steps, n, false, true);
@@ -174,9 +175,59 @@ void ddpg_imitate(Ddpg *d, Team *team, const DdpgStep *steps, uint32_t n, DdpgRe
 const float *ddpg_errors(const Ddpg *d) { return d->errors; }
 const float *ddpg_actor(const Ddpg *d) { return d->nets[DDPG_ACTOR].w.at; }
 DdpgOptions *ddpg_options(Ddpg *d) { return &d->o; }
-Block        ddpg_state(Ddpg *d) { return d->state; }
+FloatVec     ddpg_state(Ddpg *d) { return d->state; }
 
-void ddpg_set_actor(Ddpg *d, Block w) {
-    block_copy(d->nets[DDPG_ACTOR].w, w);
-    block_copy(d->nets[DDPG_ACTOR].target, w);
+void ddpg_set_actor(Ddpg *d, FloatVec w) {
+    float_vec_copy(d->nets[DDPG_ACTOR].w, w);
+    float_vec_copy(d->nets[DDPG_ACTOR].target, w);
+}
+
+// Six numbers (n, next_n, taught, reward, discount, weight), then x, action, teacher, next_x.
+enum { HEAD = 6 };
+
+size_t ddpg_transition_size(const Actor *a, const DdpgTransition *s) {
+    size_t features = a->trunk.in, actions = a->actions;
+    return HEAD + s->n * (features + actions * (s->teacher ? 2 : 1)) + s->next_n * features;
+}
+
+static float *append(float *to, const float *from, size_t n) {
+    if (n > 0) memcpy(to, from, n * sizeof *to);
+    return to + n;
+}
+
+void ddpg_transition_write(const Actor *a, const DdpgTransition *s, float *to) {
+    size_t n = s->n, features = a->trunk.in, actions = a->actions;
+    float  head[HEAD] = {(float)s->n, (float)s->next_n, s->teacher ? 1 : 0,
+                         s->reward,   s->discount,      s->weight};
+    to = append(to, head, HEAD);
+    to = append(to, s->x, n * features);
+    to = append(to, s->action, n * actions);
+    if (s->teacher) to = append(to, s->teacher, n * actions);
+    append(to, s->next_x, s->next_n * features);
+}
+
+DdpgTransition ddpg_transition_read(const Actor *a, const float *from) {
+    DdpgTransition s = {.n = (uint32_t)from[0],
+                        .next_n = (uint32_t)from[1],
+                        .reward = from[3],
+                        .discount = from[4],
+                        .weight = from[5]};
+    s.x = from + HEAD;
+    s.action = s.x + (size_t)s.n * a->trunk.in;
+    s.next_x = s.action + (size_t)s.n * a->actions;
+    if (from[2] != 0) {
+        s.teacher = s.next_x;
+        s.next_x = s.teacher + (size_t)s.n * a->actions;
+    }
+    return s;
+}
+
+float ddpg_return(const float *rewards, uint32_t n, float gamma, float *discount) {
+    float sum = 0, so_far = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += so_far * rewards[i];
+        so_far *= gamma;
+    }
+    *discount = so_far;
+    return sum;
 }

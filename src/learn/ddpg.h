@@ -1,7 +1,7 @@
 // Ddpg: an actor and critics over sequences of items that learn from what was done and came of it.
 //
-//     Ddpg *d = ddpg_create(&arena, ddpg_usual(actor, critic), seed);
-//     actor_plain(actor, ddpg_actor(d), n, x, action, scratch);    // act, then add noise
+//     Ddpg *d = ddpg_create(&arena, ddpg_defaults(actor, critic), seed);
+//     actor_infer(actor, ddpg_actor(d), n, x, action, scratch);    // act, then add noise
 //     ddpg_train(d, team, steps, n_steps, &report);                // one update
 //
 // The batch is dealt to `parts`, whose gradients are summed in order. With `fixed` products (see
@@ -11,9 +11,8 @@
 
 #include "base/arena.h"
 #include "base/team.h"
-#include "learn/actor.h"
-#include "learn/block.h"
-#include "learn/critic.h"
+#include "learn/actor_critic.h"
+#include "learn/float_vec.h"
 
 typedef struct DdpgOptions {
     Actor    actor;
@@ -35,17 +34,17 @@ typedef struct DdpgOptions {
     float    pull;            // what the actor's tanh bends to 0
 } DdpgOptions;
 
-DdpgOptions ddpg_usual(Actor actor, Critic critic);
+DdpgOptions ddpg_defaults(Actor actor, Critic critic);
 
-typedef struct DdpgStep {     // one experience, borrowed
-    const float *x, *action;  // [n][features], [n][actions]
-    const float *teacher;     // [n][actions], NAN: no opinion; NULL: none at all
-    const float *next_x;      // [next_n][features]
-    uint32_t     n, next_n;   // 0: nothing there
-    float        reward;      // of the step, or of several, discounted
-    float        discount;    // of what comes after; 0: nothing comes
-    float        weight;      // importance; 1 is usual
-} DdpgStep;
+typedef struct DdpgTransition {  // one experience, borrowed
+    const float *x, *action;     // [n][features], [n][actions]
+    const float *teacher;        // [n][actions], NAN: no opinion; NULL: none at all
+    const float *next_x;         // [next_n][features]
+    uint32_t     n, next_n;      // 0: nothing there
+    float        reward;         // of the step, or of several, discounted
+    float        discount;       // of what comes after; 0: nothing comes
+    float        weight;         // importance; 1 is usual
+} DdpgTransition;
 
 typedef struct DdpgReport {
     double critic_loss, actor_loss, imitate_loss;  // means over the batch; the actor's is -value
@@ -58,21 +57,21 @@ Ddpg *ddpg_create(Arena *a, DdpgOptions options, uint64_t seed);
 
 // One update. team: NULL: this thread alone. Afterwards ddpg_errors has |target - value| of each
 // step of the batch, for priorities.
-void         ddpg_train(Ddpg *d, Team *team, const DdpgStep *steps, uint32_t n, DdpgReport *out);
+void ddpg_train(Ddpg *d, Team *team, const DdpgTransition *steps, uint32_t n, DdpgReport *out);
 const float *ddpg_errors(const Ddpg *d);
 
 // The actor alone towards its teacher: a warm start. Targets follow. Steps need x, n, teacher.
-void ddpg_imitate(Ddpg *d, Team *team, const DdpgStep *steps, uint32_t n, DdpgReport *out);
+void ddpg_imitate(Ddpg *d, Team *team, const DdpgTransition *steps, uint32_t n, DdpgReport *out);
 
 const float *ddpg_actor(const Ddpg *d);  // parameters, as they are now
 DdpgOptions *ddpg_options(Ddpg *d);      // rates, weights and switches may change between updates
-Block        ddpg_state(Ddpg *d);        // all that is learned, to be saved and put back
-void         ddpg_set_actor(Ddpg *d, Block w);  // from elsewhere, for the actor and its target
+FloatVec     ddpg_state(Ddpg *d);        // all that is learned, to be saved and put back
+void         ddpg_set_actor(Ddpg *d, FloatVec w);  // from elsewhere, for the actor and its target
 
 // The rewards of n steps as one; *discount gets gamma^n, for what comes after them.
 float ddpg_return(const float *rewards, uint32_t n, float gamma, float *discount);
 
 // A step as floats, for a replay: how many, written, and seen again without a copy.
-size_t   ddpg_step_size(const Actor *a, const DdpgStep *s);
-void     ddpg_step_write(const Actor *a, const DdpgStep *s, float *to);
-DdpgStep ddpg_step_read(const Actor *a, const float *from);
+size_t         ddpg_transition_size(const Actor *a, const DdpgTransition *s);
+void           ddpg_transition_write(const Actor *a, const DdpgTransition *s, float *to);
+DdpgTransition ddpg_transition_read(const Actor *a, const float *from);

@@ -3,7 +3,58 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/lstm_cell.h"
+#include "learn/activation.h"
+#include "learn/multiversion.h"
+
+// One pointer for each gate, for the compiler must know that they do not overlap.
+MULTIVERSION_BODY forward_body(size_t n, const float *restrict b, float *restrict gi,
+                               float *restrict gf, float *restrict gg, float *restrict go,
+                               const float *restrict before, float *restrict c,
+                               float *restrict bent, float *restrict h) {
+    for (size_t k = 0; k < n; k++) {
+        gi[k] = repro_sigmoid(gi[k] + b[k]);
+        gf[k] = repro_sigmoid(gf[k] + b[n + k]);
+        gg[k] = repro_tanh(gg[k] + b[2 * n + k]);
+        go[k] = repro_sigmoid(go[k] + b[3 * n + k]);
+        c[k] = gf[k] * before[k] + gi[k] * gg[k];
+        bent[k] = repro_tanh(c[k]);
+        h[k] = go[k] * bent[k];
+    }
+}
+MULTIVERSION(static, forward,
+             (size_t n, const float *b, float *gi, float *gf, float *gg, float *go,
+              const float *before, float *c, float *bent, float *h),
+             (n, b, gi, gf, gg, go, before, c, bent, h))
+
+MULTIVERSION_BODY backward_body(size_t n, float *restrict gi, float *restrict gf,
+                                float *restrict gg, float *restrict go,
+                                const float *restrict before, const float *restrict bent,
+                                const float *restrict dh, const float *restrict carried,
+                                float *restrict dc) {
+    for (size_t k = 0; k < n; k++) {
+        float i = gi[k], f = gf[k], g = gg[k], o = go[k], d = dh[k] + carried[k];
+        float all = dc[k] + d * o * (1 - bent[k] * bent[k]);
+        gi[k] = all * g * i * (1 - i);
+        gf[k] = all * before[k] * f * (1 - f);
+        gg[k] = all * i * (1 - g * g);
+        go[k] = d * bent[k] * o * (1 - o);
+        dc[k] = all * f;
+    }
+}
+MULTIVERSION(static, backward,
+             (size_t n, float *gi, float *gf, float *gg, float *go, const float *before,
+              const float *bent, const float *dh, const float *carried, float *dc),
+             (n, gi, gf, gg, go, before, bent, dh, carried, dc))
+
+void lstm_cell_forward(size_t n, const float *b, float *gates, const float *before, float *c,
+                       float *bent, float *h) {
+    forward(n, b, gates, gates + n, gates + 2 * n, gates + 3 * n, before, c, bent, h);
+}
+
+void lstm_cell_backward(size_t n, float *gates, const float *before, const float *bent,
+                        const float *dh, const float *carried, float *dc) {
+    backward(n, gates, gates + n, gates + 2 * n, gates + 3 * n, before, bent, dh, carried, dc);
+}
 
 // What a cache holds of each row: gates after their bending (gradients of them before it, once
 // backward has been there), c, tanh c, and h of the step before. Then what backward carries along,
@@ -132,7 +183,7 @@ void lstm_backward(Lstm l, const float *w, float *gw, const Ragged *r, Mat x,
     Cache  k = cache_of(l, r, cache);
     size_t hidden = l.hidden, wide = 4 * hidden, rows = r->n_rows;
     start_carried(l, r, dlast, &k);
-    mat_turn(hidden, wide, mat(w + l.in * wide, wide), mat_out(k.turned, hidden));
+    mat_transpose(hidden, wide, mat(w + l.in * wide, wide), mat_out(k.turned, hidden));
     for (uint32_t turn = r->n_steps; turn-- > 0;)
         step_backward(l, r, step_at(l, r, turn), first, dh, &k);
     if (dfirst != NULL) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/rng.h"
 #include "learn/mat.h"
@@ -36,3 +37,15 @@ void lstm_forward(Lstm l, const float *w, const Ragged *r, Mat x, const LstmStat
 void lstm_backward(Lstm l, const float *w, float *gw, const Ragged *r, Mat x,
                    const LstmState *first, Mat dh, const LstmState *dlast, MatOut dx,
                    const LstmState *dfirst, float *cache);
+
+// LstmCell: one row of one step of an LSTM. The same bits on every machine.
+
+// gates [4 n] come in unbent and without the bias b [4 n], and go out bent. before [n]: c of the
+// step before. c, tanh c (bent) and h are set.
+void lstm_cell_forward(size_t n, const float *b, float *gates, const float *before, float *c,
+                       float *bent, float *h);
+
+// gates become gradients of what was bent. The gradient of h is dh + carried. dc comes in from the
+// step after and goes to the one before.
+void lstm_cell_backward(size_t n, float *gates, const float *before, const float *bent,
+                        const float *dh, const float *carried, float *dc);

@@ -3,20 +3,20 @@
 #include <cblas.h>
 #include <string.h>
 
-#include "learn/plain.h"
+#include "learn/repro_gemm.h"
 
-static _Thread_local MatWay thread_way = MAT_BLAS;
+static _Thread_local MatBackend thread_way = MAT_BLAS;
 
-MatWay mat_way(MatWay way) {
-    MatWay was = thread_way;
+MatBackend mat_set_backend(MatBackend way) {
+    MatBackend was = thread_way;
     thread_way = way;
     return was;
 }
 
-static void fixed(size_t m, size_t n, size_t k, PlainView a, PlainView b, float keep, MatOut c) {
+static void fixed(size_t m, size_t n, size_t k, GemmView a, GemmView b, float keep, MatOut c) {
     if (keep == 0)
         for (size_t i = 0; i < m; i++) memset(c.at + i * c.ld, 0, n * sizeof *c.at);
-    plain_product(m, n, k, a, b, c);
+    repro_gemm(m, n, k, a, b, c);
 }
 
 static void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k, Mat a, Mat b,
@@ -26,25 +26,25 @@ static void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, siz
                 (blasint)a.ld, b.at, (blasint)b.ld, keep, c.at, (blasint)c.ld);
 }
 
-static PlainView view(Mat x) { return (PlainView){x.at, x.ld, 1}; }
-static PlainView turned(Mat x) { return (PlainView){x.at, 1, x.ld}; }
+static GemmView view(Mat x) { return (GemmView){x.at, x.ld, 1}; }
+static GemmView turned(Mat x) { return (GemmView){x.at, 1, x.ld}; }
 
 void mat_mul(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    if (thread_way == MAT_FIXED)
+    if (thread_way == MAT_REPRODUCIBLE)
         fixed(m, n, k, view(a), view(b), keep, c);
     else
         blas(CblasNoTrans, CblasNoTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_mul_tn(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    if (thread_way == MAT_FIXED)
+    if (thread_way == MAT_REPRODUCIBLE)
         fixed(m, n, k, turned(a), view(b), keep, c);
     else
         blas(CblasTrans, CblasNoTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_mul_nt(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    if (thread_way == MAT_FIXED)
+    if (thread_way == MAT_REPRODUCIBLE)
         fixed(m, n, k, view(a), turned(b), keep, c);
     else
         blas(CblasNoTrans, CblasTrans, m, n, k, a, b, keep, c);
@@ -63,7 +63,7 @@ void mat_copy(size_t rows, size_t cols, Mat x, MatOut y) {
     for (size_t r = 0; r < rows; r++) memcpy(y.at + r * y.ld, x.at + r * x.ld, cols * sizeof *y.at);
 }
 
-void mat_turn(size_t rows, size_t cols, Mat x, MatOut y) {
+void mat_transpose(size_t rows, size_t cols, Mat x, MatOut y) {
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < cols; i++) y.at[i * y.ld + r] = x.at[r * x.ld + i];
 }

@@ -21,9 +21,10 @@ typedef struct MatOut {
 static inline Mat    mat(const float *at, size_t ld) { return (Mat){at, ld}; }
 static inline MatOut mat_out(float *at, size_t ld) { return (MatOut){at, ld}; }
 
-typedef enum MatWay { MAT_BLAS, MAT_FIXED } MatWay;
+typedef enum MatBackend { MAT_BLAS, MAT_REPRODUCIBLE } MatBackend;
 
-MatWay mat_way(MatWay way);  // from now on, in this thread; returns how it was. At first BLAS
+MatBackend
+mat_set_backend(MatBackend way);  // from now on, in this thread; returns how it was. At first BLAS
 
 // c [m][n] = keep c + a [m][k] b [k][n]; keep is 0 (what c held is not read) or 1. In _tn a is
 // stored [k][m], in _nt b is stored [n][k].
@@ -34,4 +35,4 @@ void mat_mul_nt(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c
 void mat_set_rows(size_t rows, size_t cols, const float *row, MatOut y);  // each a copy of `row`
 void mat_add_rows(size_t rows, size_t cols, Mat x, float *sum);           // sum [cols] += rows of x
 void mat_copy(size_t rows, size_t cols, Mat x, MatOut y);
-void mat_turn(size_t rows, size_t cols, Mat x, MatOut y);  // y [cols][rows]
+void mat_transpose(size_t rows, size_t cols, Mat x, MatOut y);  // y [cols][rows]

@@ -1,6 +1,6 @@
 #include "learn/noise.h"
 
-#include "learn/act.h"
+#include "learn/activation.h"
 
 // The polar method: a point in the unit circle gives a normal number.
 float noise_normal(Rng *rng) {
@@ -10,7 +10,7 @@ float noise_normal(Rng *rng) {
         float v = 2 * rng_unit(rng) - 1;
         s = u * u + v * v;
     } while (s >= 1 || s < 1e-30f);
-    return u * __builtin_sqrtf(-2 * act_log(s) / s);
+    return u * __builtin_sqrtf(-2 * repro_log(s) / s);
 }
 
 void noise_add(Rng *rng, float sigma, size_t n, float *actions) {

@@ -4,6 +4,7 @@
 // Memory is fixed: when records or floats run out, the oldest records go.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,23 @@ uint32_t replay_count(const Replay *r);
 
 // Draws n picks, with repetition; by error one from each n-th part of the sum. Not while empty.
 void replay_draw(const Replay *r, Rng *rng, uint32_t n, ReplayPick *out);
-void replay_learned(Replay *r, uint64_t id, float error);  // dropped meanwhile: nothing happens
+void replay_set_error(Replay *r, uint64_t id, float error);  // dropped meanwhile: nothing happens
 
 ReplayOptions *replay_options(Replay *r);  // beta may change
+
+// SumTree: numbers that are not negative, their total, and who is at a place in it, in logarithmic
+// time.
+
+typedef struct SumTree {
+    double  *node;  // [2 * leaves] a tree: the sum of nodes 2 i and 2 i + 1 is node i
+    uint32_t leaves;
+} SumTree;
+
+void sum_tree_init(SumTree *s, Arena *a, uint32_t n);  // all 0
+void sum_tree_set(SumTree *s, uint32_t i, double value);
+
+static inline double sum_tree_get(const SumTree *s, uint32_t i) { return s->node[s->leaves + i]; }
+static inline double sum_tree_total(const SumTree *s) { return s->node[1]; }
+
+// The first i such that what stands up to and with i sums to more than `at`; never one that is 0.
+uint32_t sum_tree_find(const SumTree *s, double at);

@@ -1,6 +1,6 @@
 #include "model/fold.h"
 
-#include "model/infer.h"
+#include "model/infer/infer.h"
 #include "model/work.h"
 
 enum {
@@ -11,12 +11,12 @@ enum {
 };
 
 typedef struct Folder {
-    FoldRoom room;
-    Arena    scratch;
-    EvalFn  *eval;
+    FoldBudget room;
+    Arena      scratch;
+    EvalFn    *eval;
 } Folder;
 
-static bool make_room(const Node *n, FoldRoom *room, Tensor *out) {
+static bool make_room(const Node *n, FoldBudget *room, Tensor *out) {
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!tensor_known(&out[i]) || tensor_measure(&out[i], &bytes) != ERR_OK) return false;
@@ -40,7 +40,7 @@ static bool inputs_there(const OpCall *c) {
     return true;
 }
 
-bool fold_call(const OpCall *c, EvalFn *eval, FoldRoom *room, Tensor *out) {
+bool fold_call(const OpCall *c, EvalFn *eval, FoldBudget *room, Tensor *out) {
     const Node *n = c->node;
     if (eval == NULL || !inputs_there(c)) return false;
     size_t mark = room->keep->used, left = room->left;
@@ -98,7 +98,7 @@ static void fold_graph(Folder *f, Graph *g) {
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         Node   n = g->nodes[i];
         size_t mark = f->scratch.used;
-        bool   flow = op_is_flow(n.op);
+        bool   flow = op_is_control_flow(n.op);
         for (uint32_t k = 0; k < n.n_attr; k++)
             if (n.attrs[k].kind == ATTR_GRAPH) fold_graph(f, n.attrs[k].v.g);
         bool gone = !flow && compute(f, g, &n);

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 Graph *graph_create(Arena *a, Graph *parent, const char *name) {
     Graph *g = arena_new(a, Graph, 1);
     g->arena = a;
     g->parent = parent;
     g->name = name;
-    map_init(&g->names, a);
+    string_map_init(&g->names, a);
     return g;
 }
 
@@ -23,7 +23,7 @@ static void *grown(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) 
     return now;
 }
 
-uint32_t graph_find(const Graph *g, const char *name) { return map_get(&g->names, name); }
+uint32_t graph_find(const Graph *g, const char *name) { return string_map_get(&g->names, name); }
 
 uint32_t graph_value(Graph *g, const char *name) {
     uint32_t found = graph_find(g, name);
@@ -31,11 +31,11 @@ uint32_t graph_value(Graph *g, const char *name) {
     g->values = grown(g->arena, g->values, g->n_values, &g->cap_values, sizeof(Value));
     g->values[g->n_values] =
         (Value){.name = name, .type = {.rank = RANK_UNKNOWN}, .producer = NO_NODE};
-    map_put(&g->names, name, g->n_values);
+    string_map_put(&g->names, name, g->n_values);
     return g->n_values++;
 }
 
-uint32_t graph_const(Graph *g, const char *name, Tensor t, const Fill *fill) {
+uint32_t graph_const(Graph *g, const char *name, Tensor t, const RandomFill *fill) {
     uint32_t v = graph_value(g, name);
     g->values[v].type = t;
     g->values[v].fill = fill;
@@ -222,4 +222,102 @@ Err graph_sort(Graph *g) {
             if (g->nodes[i].out[k] != NO_VALUE) g->values[g->nodes[i].out[k]].producer = i;
     arena_rewind(a, mark);
     return ERR_OK;
+}
+
+// Seeded weights on demand. The numbers depend on the fill alone, so a file written twice is equal.
+
+static float sample(const RandomFill *f, Rng *r) {
+    switch (f->kind) {
+    case FILL_NORMAL: return f->shift + f->scale * (float)rng_normal(r);
+    case FILL_UNIFORM: return f->shift + f->scale * (2 * rng_unit(r) - 1);
+    case FILL_CONST: break;
+    }
+    return f->shift;
+}
+
+void random_fill_make(const RandomFill *f, const Tensor *type, void *out) {
+    CHECK(type->dtype == DT_F32);
+    int64_t n = tensor_count(type);
+    Rng     r = f->rng;
+    float  *at = out;
+    for (int64_t i = 0; i < n; i++) at[i] = sample(f, &r);
+}
+
+// Two graphs are equal when a reader could not tell them apart: names, order, types and numbers.
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_str(Str a, Str b) { return a.len == b.len && memcmp(a.at, b.at, a.len) == 0; }
+
+static bool same_strings(const Attr *a, const Attr *b) {
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!same_str(a->v.strings[i], b->v.strings[i])) return false;
+    return true;
+}
+
+static bool same_attr(const Attr *a, const Attr *b) {
+    if (!same_text(a->name, b->name) || a->kind != b->kind || a->n != b->n) return false;
+    switch (a->kind) {
+    case ATTR_FLOAT: return memcmp(&a->v.f, &b->v.f, sizeof a->v.f) == 0;
+    case ATTR_INT: return a->v.i == b->v.i;
+    case ATTR_STRING: return same_str(a->v.s, b->v.s);
+    case ATTR_TENSOR:
+    case ATTR_TYPE: return tensor_equal(a->v.t, b->v.t);
+    case ATTR_GRAPH: return graph_equal(a->v.g, b->v.g);
+    case ATTR_FLOATS: return memcmp(a->v.floats, b->v.floats, a->n * sizeof(float)) == 0;
+    case ATTR_INTS: return memcmp(a->v.ints, b->v.ints, a->n * sizeof(int64_t)) == 0;
+    case ATTR_STRINGS: return same_strings(a, b);
+    }
+    return false;
+}
+
+static bool same_symbols(const Value *a, const Value *b) {
+    for (int32_t i = 0; i < a->type.rank; i++)
+        if (!same_text(a->symbols != NULL ? a->symbols[i] : NULL,
+                       b->symbols != NULL ? b->symbols[i] : NULL))
+            return false;
+    return true;
+}
+
+// A filled constant equals the numbers it would make, so compare only what both sides hold.
+static bool same_value(const Value *a, const Value *b) {
+    if (!same_text(a->name, b->name) || a->constant != b->constant) return false;
+    if (a->type.dtype != b->type.dtype || !tensor_same_shape(&a->type, &b->type)) return false;
+    if (!same_symbols(a, b)) return false;
+    if (a->type.data != NULL && b->type.data != NULL) return tensor_equal(&a->type, &b->type);
+    return true;
+}
+
+static bool same_ref(const Graph *a, uint32_t x, const Graph *b, uint32_t y) {
+    if (x == NO_VALUE || y == NO_VALUE) return x == y;
+    return same_value(&a->values[x], &b->values[y]);
+}
+
+static bool same_refs(const Graph *a, const uint32_t *x, const Graph *b, const uint32_t *y,
+                      uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!same_ref(a, x[i], b, y[i])) return false;
+    return true;
+}
+
+static bool same_node(const Graph *a, const Node *x, const Graph *b, const Node *y) {
+    if (!same_text(x->name, y->name) || x->op != y->op || x->version != y->version) return false;
+    if (x->n_in != y->n_in || x->n_out != y->n_out || x->n_attr != y->n_attr) return false;
+    if (!same_refs(a, x->in, b, y->in, x->n_in)) return false;
+    if (!same_refs(a, x->out, b, y->out, x->n_out)) return false;
+    for (uint32_t i = 0; i < x->n_attr; i++)
+        if (!same_attr(&x->attrs[i], &y->attrs[i])) return false;
+    return true;
+}
+
+bool graph_equal(const Graph *a, const Graph *b) {
+    if (a->n_nodes != b->n_nodes || a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs)
+        return false;
+    if (!same_refs(a, a->inputs, b, b->inputs, a->n_inputs)) return false;
+    if (!same_refs(a, a->outputs, b, b->outputs, a->n_outputs)) return false;
+    for (uint32_t i = 0; i < a->n_nodes; i++)
+        if (!same_node(a, &a->nodes[i], b, &b->nodes[i])) return false;
+    return true;
 }

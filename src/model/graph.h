@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/map.h"
+#include "base/string_map.h"
 #include "base/rng.h"
 #include "base/tensor.h"
 #include "model/op.h"
@@ -46,21 +46,21 @@ typedef struct Attr {
 // How a constant's numbers are made when they are asked for.
 typedef enum FillKind { FILL_NORMAL, FILL_UNIFORM, FILL_CONST } FillKind;
 
-typedef struct Fill {
+typedef struct RandomFill {
     FillKind kind;
     float    scale, shift;  // shift + scale * sample; a FILL_CONST is shift
     Rng      rng;
-} Fill;
+} RandomFill;
 
 typedef struct Value {
-    const char   *name;      // unique in its graph
-    Tensor        type;      // as declared; DT_NONE, RANK_UNKNOWN, DIM_UNKNOWN where left open
-    const char  **symbols;   // [rank] names of open dimensions, NULL where none; or NULL
-    const Tensor *elem;      // declared elements of a sequence or optional (data: theirs again)
-    const Fill   *fill;      // a constant whose numbers are made on demand; NULL otherwise
-    uint32_t      producer;  // node, or NO_NODE for inputs, constants and captures
-    bool          constant;  // type.data or fill holds it
-    bool          given;     // an input or a capture
+    const char       *name;      // unique in its graph
+    Tensor            type;      // as declared; DT_NONE, RANK_UNKNOWN, DIM_UNKNOWN where left open
+    const char      **symbols;   // [rank] names of open dimensions, NULL where none; or NULL
+    const Tensor     *elem;      // declared elements of a sequence or optional (data: theirs again)
+    const RandomFill *fill;      // a constant whose numbers are made on demand; NULL otherwise
+    uint32_t          producer;  // node, or NO_NODE for inputs, constants and captures
+    bool              constant;  // type.data or fill holds it
+    bool              given;     // an input or a capture
 } Value;
 
 typedef struct Node {
@@ -86,13 +86,13 @@ struct Graph {
     Capture    *captures;
     uint32_t    n_values, n_nodes, n_inputs, n_outputs, n_captures;
     uint32_t    cap_values, cap_nodes, cap_inputs, cap_outputs, cap_captures;
-    Map         names;
+    StringMap   names;
 };
 
 Graph   *graph_create(Arena *a, Graph *parent, const char *name);
 uint32_t graph_value(Graph *g, const char *name);       // finds or adds; name is borrowed
 uint32_t graph_find(const Graph *g, const char *name);  // NO_VALUE when absent
-uint32_t graph_const(Graph *g, const char *name, Tensor t, const Fill *fill);
+uint32_t graph_const(Graph *g, const char *name, Tensor t, const RandomFill *fill);
 void     graph_input(Graph *g, uint32_t value);
 void     graph_output(Graph *g, uint32_t value);
 uint32_t graph_capture(Graph      *g,
@@ -105,4 +105,4 @@ MUST_USE Err graph_sort(Graph *g);
 bool graph_equal(const Graph *a, const Graph *b);  // same structure, names, types and numbers
 
 // Makes a filled constant's numbers; out must hold its bytes.
-void fill_make(const Fill *f, const Tensor *type, void *out);
+void random_fill_make(const RandomFill *f, const Tensor *type, void *out);

@@ -1,6 +1,6 @@
 #include "model/model.h"
 
-#include "base/check.h"
+#include "base/err.h"
 
 enum { RESERVE_SHIFT = 38 };  // 256 GiB of addresses, pages only as they are used
 
@@ -23,9 +23,9 @@ Err model_materialise(Model *m) {
     for (uint32_t i = 0; i < g->n_values; i++) {
         Value *v = &g->values[i];
         if (v->fill == NULL || v->type.data != NULL) continue;
-        Err e = tensor_room(&v->type, &m->arena);
+        Err e = tensor_alloc(&v->type, &m->arena);
         if (e != ERR_OK) return err_add(e, "weight '%s'", v->name);
-        fill_make(v->fill, &v->type, v->type.data);
+        random_fill_make(v->fill, &v->type, v->type.data);
     }
     return ERR_OK;
 }

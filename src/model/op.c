@@ -4,7 +4,7 @@
 
 #include "model/attr.h"
 #include "model/graph.h"
-#include "model/infer.h"
+#include "model/infer/infer.h"
 
 static const OpInfo infos[OP_COUNT] = {
 #define XD(id, name, domain, since, in_min, in_max, out_min, out_max, family)                      \
@@ -34,7 +34,7 @@ OpId op_find(const char *domain, const char *name) {
     return OP_COUNT;
 }
 
-bool op_is_flow(OpId op) { return infos[op].infer == infer_flow; }
+bool op_is_control_flow(OpId op) { return infos[op].infer == infer_control_flow; }
 
 Err op_failed(const Node *n, Err e) {
     return err_add(e, "node '%s' (%s)", n->name, infos[n->op].name);
@@ -53,7 +53,7 @@ static Err check_attr(const Attr *a) {
 
 static Err check_count(const char *what, uint32_t n, uint16_t min, uint16_t max) {
     if (n < min) return err_set(ERR_INVALID, "has %u %s, needs at least %u", n, what, min);
-    if (max != MANY && n > max)
+    if (max != VARIADIC && n > max)
         return err_set(ERR_INVALID, "has %u %s, takes at most %u", n, what, max);
     return ERR_OK;
 }

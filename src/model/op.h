@@ -16,7 +16,7 @@ typedef enum OpId {
     OP_COUNT
 } OpId;
 
-#define MANY UINT16_MAX
+#define VARIADIC UINT16_MAX
 
 // What an operator sees of one call. Every input's type and shape is known; its data is NULL when
 // the numbers are not known yet (inference ahead of a run).
@@ -41,7 +41,7 @@ typedef struct OpInfo {
 const OpInfo *op_info(OpId op);
 OpId          op_find(const char *domain, const char *name);  // OP_COUNT when unknown
 
-bool op_is_flow(OpId op);              // its bodies are graphs: If, Loop, Scan, SequenceMap
+bool op_is_control_flow(OpId op);      // its bodies are graphs: If, Loop, Scan, SequenceMap
 Err  op_failed(const Node *n, Err e);  // puts the node's name and operator before the reason
 
 // Fails when the node has too few or many inputs or outputs, or an attribute of the wrong kind.

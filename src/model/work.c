@@ -1,7 +1,7 @@
 #include "model/work.h"
 
 #include "model/attr.h"
-#include "model/einsum.h"
+#include "model/params/einsum.h"
 
 static int64_t times(int64_t a, int64_t b) {
     int64_t r = 0;
@@ -118,7 +118,7 @@ Work work_of(const Node *n, const Tensor *const *in, const bool *constant, const
     return w;
 }
 
-Err work_node(const Special *s, uint32_t node, Arena *scratch, Work *w) {
+Err work_node(const ShapedGraph *s, uint32_t node, Arena *scratch, Work *w) {
     const Node    *n = &s->graph->nodes[node];
     size_t         mark = scratch->used;
     const Tensor **in = arena_try_new(scratch, const Tensor *, n->n_in);
@@ -138,7 +138,7 @@ Err work_node(const Special *s, uint32_t node, Arena *scratch, Work *w) {
     return ERR_OK;
 }
 
-static void add_constants(const Special *s, const Node *n, bool *seen, Work *w) {
+static void add_constants(const ShapedGraph *s, const Node *n, bool *seen, Work *w) {
     for (uint32_t i = 0; i < n->n_in; i++) {
         uint32_t v = n->in[i];
         if (v == NO_VALUE || !s->graph->values[v].constant || seen[v]) continue;
@@ -147,7 +147,7 @@ static void add_constants(const Special *s, const Node *n, bool *seen, Work *w) 
     }
 }
 
-Err work_total(const Special *s, Arena *scratch, Work *w) {
+Err work_total(const ShapedGraph *s, Arena *scratch, Work *w) {
     size_t mark = scratch->used;
     bool  *seen = arena_try_new(scratch, bool, s->graph->n_values);
     if (seen == NULL) return err_set(ERR_LIMIT, "the model has too many values to add up");

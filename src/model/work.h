@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/special.h"
+#include "model/shaped_graph.h"
 
 typedef struct Work {
     int64_t macs;          // of convolutions, matrix products, recurrent layers and Einsum; else 0
@@ -21,7 +21,7 @@ Work work_of(const Node *n, const Tensor *const *in, const bool *constant, const
 int64_t work_macs(const Node *n, const Tensor *const *in, const Tensor *out);  // of work_of, alone
 
 // One node of a specialised graph. The bodies of control flow have specialisations of their own.
-MUST_USE Err work_node(const Special *s, uint32_t node, Arena *scratch, Work *w);
+MUST_USE Err work_node(const ShapedGraph *s, uint32_t node, Arena *scratch, Work *w);
 
 // All nodes; a constant that several nodes read counts once, a node that was folded moves nothing.
-MUST_USE Err work_total(const Special *s, Arena *scratch, Work *w);
+MUST_USE Err work_total(const ShapedGraph *s, Arena *scratch, Work *w);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/clock.h"
 #include "net/client_int.h"
 
@@ -214,7 +214,7 @@ void client_next(Client *c) {
 }
 
 void client_submit(Client *c, ClientCall *call) {
-    call->submitted = clock_now(clock_steady());
+    call->submitted = clock_now(clock_monotonic());
     call->sent = 0;
     call->on = NULL;
     call->fault = NULL;
@@ -256,7 +256,7 @@ static void tell_faults(Client *c) {
 // All calls have the same patience, so the oldest is late first.
 static void sweep(void *self) {
     Client *c = self;
-    TimeNs  now = clock_now(clock_steady());
+    TimeNs  now = clock_now(clock_monotonic());
     for (ClientCall *call = c->first, *next; call != NULL; call = next) {
         next = call->next;
         if (call->fault != NULL) continue;

@@ -39,7 +39,7 @@ static void lost(ClientLine *l, const char *fault) {
 
 void client_http1_send(ClientLine *l) {
     size_t all = request_bytes(l->call->request);
-    if (l->call->sent == 0) l->call->sent = clock_now(clock_steady());
+    if (l->call->sent == 0) l->call->sent = clock_now(clock_monotonic());
     while (l->written < all) {
         ssize_t n = write_some(l);
         if (n < 0 && errno == EINTR) continue;

@@ -204,7 +204,7 @@ bool client_http2_submit(ClientLine *l, ClientCall *call) {
     }
     l->streams++;
     call->on = s;
-    call->sent = clock_now(clock_steady());
+    call->sent = clock_now(clock_monotonic());
     // What fails here is found by the next read.
     if (l->state == LINE_OPEN && !l->taking) (void)client_http2_flush(l);
     return true;

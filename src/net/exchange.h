@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 
 #include "base/tensor.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 enum { EXCHANGE_EXTRA = 12, EXCHANGE_PIECES = 272 };
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "net/listener_int.h"
 
 enum { LISTENER_BATCH = 64, LISTENER_RESERVE = 64 };

@@ -46,7 +46,7 @@ Err loop_create(Loop **out) {
     Loop *l = calloc(1, sizeof *l);
     if (!l) return err_set(ERR_LIMIT, "no memory for an event loop");
     l->epoll_fd = l->wake_fd = -1;
-    l->now = clock_now(clock_steady());
+    l->now = clock_now(clock_monotonic());
     l->timers = malloc(LOOP_TIMERS * sizeof *l->timers);
     l->cap_timers = LOOP_TIMERS;
     Err e = l->timers ? loop_open(l) : err_set(ERR_LIMIT, "no memory for timers");
@@ -210,7 +210,7 @@ static void loop_take_timers(Loop *l) {
 static TimeNs loop_patience(const Loop *l) {
     if (atomic_load(&l->posts) || atomic_load(&l->stop)) return 0;
     if (l->n_timers == 0 || l->timers[0].at == INT64_MAX) return -1;
-    TimeNs left = l->timers[0].at - clock_now(clock_steady());
+    TimeNs left = l->timers[0].at - clock_now(clock_monotonic());
     return left > 0 ? left : 0;
 }
 
@@ -234,7 +234,7 @@ static Err loop_round(Loop *l) {
     atomic_store(&l->asleep, false);
     if (n < 0 && errno != EINTR) return err_set(ERR_IO, "epoll: %s", strerror(errno));
     l->n_events = n > 0 ? n : 0;
-    l->now = clock_now(clock_steady());
+    l->now = clock_now(clock_monotonic());
     loop_take_posts(l);
     loop_take_events(l);
     loop_take_timers(l);
@@ -242,7 +242,7 @@ static Err loop_round(Loop *l) {
 }
 
 Err loop_run(Loop *l) {
-    l->now = clock_now(clock_steady());
+    l->now = clock_now(clock_monotonic());
     while (!atomic_exchange(&l->stop, false)) TRY(loop_round(l));
     return ERR_OK;
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 typedef struct Loop Loop;
 

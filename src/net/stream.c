@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/clock.h"
 #include "net/listener_int.h"
 
@@ -182,7 +182,7 @@ static size_t stream_write_date(const struct tm *t, char out[LISTENER_DATE]) {
 Str stream_date(Stream *s) {
     Listener *l = s->listener;
     if (stream_now(s) >= l->date_until) {
-        TimeNs    wall = clock_now(clock_wall());
+        TimeNs    wall = clock_now(clock_realtime());
         time_t    seconds = wall / 1000000000;
         struct tm tm;
         gmtime_r(&seconds, &tm);

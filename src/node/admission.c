@@ -35,11 +35,11 @@ void admission_join(Admission *a, uint32_t tenant, double alone_ns, TimeNs qos_n
 void admission_leave(Admission *a, uint32_t tenant) { a->of[tenant] = (AdmissionTenant){0}; }
 
 void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns,
-                    double lost_ns) {
+                    double stolen_ns) {
     AdmissionTenant *t = &a->of[tenant];
-    double           lost = fmin(fmax(lost_ns, 0), core_ns), own = core_ns - lost;
+    double           lost = fmin(fmax(stolen_ns, 0), core_ns), own = core_ns - lost;
     a->spent_ns += core_ns;
-    a->lost_ns += lost;
+    a->stolen_ns += lost;
     if (!(alone_ns > 0) || !(t->alone_ns > 0)) return;
     t->slow += learn * fmin(alone_ns / t->alone_ns, 1) * (own / alone_ns - t->slow);
     weigh(t);
@@ -47,7 +47,7 @@ void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_
 
 // Cores that may be promised: those we have, as far as the system lets us.
 static double promised(const Admission *a) {
-    double ours = a->spent_ns > 0 ? 1 - a->lost_ns / a->spent_ns : 1;
+    double ours = a->spent_ns > 0 ? 1 - a->stolen_ns / a->spent_ns : 1;
     return a->share * a->cores * fmax(ours, least);
 }
 
@@ -87,8 +87,8 @@ void admission_result(Admission *a, bool broken) {
     a->waited += broken;
 }
 
-// A policy may not be able to use all cores, or the system keeps some of them: promises that are
-// broken show it.
+// A policy may not be able to use all cores, or the system timer_started some of them: promises
+// that are broken show it.
 static void correct(Admission *a, TimeNs now) {
     if (a->ended < RESULTS || now < a->corrected) return;
     double broken = (double)a->waited / a->ended;
@@ -103,7 +103,7 @@ static void plan(Admission *a, TimeNs now) {
     double wanted = 0, fade = exp(-PLAN_NS / (double)LOST_NS);
     a->planned = now + PLAN_NS;
     a->spent_ns *= fade;
-    a->lost_ns *= fade;
+    a->stolen_ns *= fade;
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->of[i].work_ns == 0) continue;
         catch_up(&a->of[i], now);

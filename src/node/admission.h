@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 typedef struct AdmissionTenant {
     double alone_ns;  // core nanoseconds that a request takes on a quiet machine
@@ -26,13 +26,13 @@ typedef struct AdmissionTenant {
 } AdmissionTenant;
 
 typedef struct Admission {
-    AdmissionTenant *of;                 // [n] by number
-    uint32_t         n;                  // that there may be
-    double           cores;              // that there are
-    double           spent_ns, lost_ns;  // lately: in blocks, and of that to others on the system
-    double           share;              // of the cores that are promised
-    uint32_t         ended, waited;      // since it was last changed: promises, and those that
-                                         // were broken for having waited
+    AdmissionTenant *of;                   // [n] by number
+    uint32_t         n;                    // that there may be
+    double           cores;                // that there are
+    double           spent_ns, stolen_ns;  // lately: in blocks, and of that to others on the system
+    double           share;                // of the cores that are promised
+    uint32_t         ended, waited;        // since it was last changed: promises, and those that
+                                           // were broken for having waited
     bool   crowded;
     TimeNs corrected;  // not again before that
     TimeNs planned;
@@ -46,7 +46,8 @@ void admission_leave(Admission *a, uint32_t tenant);
 // A request came: whether it can be promised to be in time. Times do not go back.
 bool admission_allows(Admission *a, uint32_t tenant, TimeNs now);
 // A part of a request that should take alone_ns on one core took core_ns, all cores together, and
-// lost_ns of that were lost to others on the system.
-void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns, double lost_ns);
+// stolen_ns of that were lost to others on the system.
+void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns,
+                    double stolen_ns);
 // What was promised has ended; broken: it was late because it waited.
 void admission_result(Admission *a, bool broken);

@@ -47,7 +47,7 @@ static Err open_host(Host *h, uint32_t cores, const char *store) {
     TRY(team_create(&h->team, cores, got == cores ? cpus : NULL));
     TRY(probe_machine(&h->cpu, h->isa, h->team, true, (ProgressSink){0}, &probe));
     h->pressure = pressure_of(&h->cpu, &probe);
-    store_open(&h->store, store, &h->cpu, h->isa);
+    profile_store_open(&h->store, store, &h->cpu, h->isa);
     choose_counts(h, cores);
     describe(h, cores, cpus);
     return ERR_OK;
@@ -68,7 +68,7 @@ void host_quiet(Host *h) {
 
 void host_close(Host *h) {
     host_quiet(h);
-    store_close(&h->store);
+    profile_store_close(&h->store);
     arena_finish(&h->arena);
     *h = (Host){0};
 }

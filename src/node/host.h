@@ -4,19 +4,19 @@
 #include "base/arena.h"
 #include "base/cpu.h"
 #include "base/team.h"
-#include "compile/pressure.h"
-#include "compile/store.h"
+#include "compile/tune/pressure.h"
+#include "compile/profile_store.h"
 #include "contract/node.h"
 
 typedef struct Host {
-    Arena       arena;
-    Cpu         cpu;
-    const Isa  *isa;
-    Pressure    pressure;  // measured
-    NodeMachine machine;   // as policies see it
-    Store       store;
-    Team       *team;  // a member a core, for measuring before tenants run; NULL after host_quiet
-    uint32_t    n_counts, counts[PROFILE_COUNTS];  // numbers of cores that times are measured on
+    Arena        arena;
+    Cpu          cpu;
+    const Isa   *isa;
+    Pressure     pressure;  // measured
+    NodeMachine  machine;   // as policies see it
+    ProfileStore store;
+    Team        *team;  // a member a core, for measuring before tenants run; NULL after host_quiet
+    uint32_t     n_counts, counts[PROFILE_COUNTS];  // numbers of cores that times are measured on
 } Host;
 
 // cores 0: as many as we may use. store NULL: the user's. Measures for about half a second.

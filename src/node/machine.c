@@ -19,7 +19,7 @@ Settings machine_settings(NodeMachineSpec *spec, Arena *a) {
 
 // A machine is described whole: what a file leaves out would silently be another machine's.
 static Err check_whole(const char *name, const char *text, size_t len, Arena *a) {
-    static const char *const optional[] = {"watch_us", "hysteresis", "reserved", "move_gbs"};
+    static const char *const optional[] = {"interference_us", "hysteresis", "reserved", "move_gbs"};
     YamlDocKey              *keys = NULL;
     size_t                   n = 0;
     TRY(yamldoc_keys(name, text, len, a, &keys, &n));

@@ -27,7 +27,7 @@
     X(barrier_us, double, 0.5, 0, 1e3, "meeting at the end of a layer on several cores")           \
     X(barrier_core_us, double, 0.06, 0, 1e3, "the same, for each core of the block")               \
     X(jitter, double, 0.03, 0, 1, "standard deviation of a layer's time, relative")                \
-    X(watch_us, double, 500, 0, 1e6, "time over which interference is averaged")                   \
+    X(interference_us, double, 500, 0, 1e6, "time over which interference is averaged")            \
     X(hysteresis, double, 0.25, 0, 2, "levels beyond the middle before the level changes")
 
 typedef struct NodeMachineSpec {

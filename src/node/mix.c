@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 typedef enum MixClass { LIGHT = 1, MEDIUM = 2, HEAVY = 4 } MixClass;
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 enum { MIX_TENANTS = 8 };
 #define MIX_SLACK 5.0

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 // How far above the bracket one more trial looks whether the upper end failed by chance.
 #define BEYOND 1.12

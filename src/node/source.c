@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/interp.h"
+#include "compile/interp/interp.h"
 #include "model/fold.h"
-#include "model/onnx_read.h"
-#include "model/zoo.h"
+#include "model/onnx/onnx.h"
+#include "model/zoo/zoo.h"
 
 #define FILE_BYTES_MAX ((uint64_t)INT32_MAX)  // protobuf's own limit
 #define ZOO            "zoo:"
@@ -196,7 +196,7 @@ static Err prepare(Source *s, const SourceOptions *o) {
     TRY(fold_constants(&s->model, interp_eval));
     s->weight_bytes = weights_of(s->model.graph);
     s->open = is_open(s->model.graph);
-    arena_seal(&s->model.arena);
+    arena_trim(&s->model.arena);
     return ERR_OK;
 }
 

@@ -3,8 +3,8 @@
 
 #include <sys/types.h>
 
-#include "base/sha256.h"
-#include "base/time.h"
+#include "base/hash.h"
+#include "base/clock.h"
 #include "model/model.h"
 
 typedef struct SourceStamp {  // of a file; what changes with it, as far as a folder tells

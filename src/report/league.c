@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 static double member_of(const LeagueRun *r, size_t member) {
     double v;

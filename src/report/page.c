@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/table_row.h"
+#include "base/table.h"
 #include "report/asset.h"
 
 // Nothing may be fetched, whatever the text says: the browser enforces it.
@@ -58,7 +58,7 @@ void page_text(Page *p, const char *fmt, ...) {
     element(p->out, "<p>", text, "</p>\n");
 }
 
-static void cell(FILE *f, const Column *col, const Cell *c) {
+static void cell(FILE *f, const Column *col, const TableCell *c) {
     char   text[64];
     double scale = col->scale != 0 ? col->scale : 1;
     bool   whole = c->kind == CELL_INT && scale == 1 && col->decimals == 0;

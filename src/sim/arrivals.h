@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/rng.h"
-#include "base/time.h"
+#include "base/clock.h"
 
 typedef struct Arrival {
     TimeNs   at;

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/file.h"
-#include "sim/record_int.h"
 
 static const char *const kind_names[RECORD_KINDS] = {
 #define X(id, name) [RECORD_##id] = name,
@@ -106,10 +106,166 @@ static Err write_all(FILE *f, const json_t *header, const RecordList *records) {
 }
 
 Err record_save(const char *path, const json_t *header, const RecordList *records) {
-    FileNew f;
+    AtomicFile f;
     TRY(file_begin(&f, path));
     Err e = write_all(f.out, header, records);
     if (e == ERR_OK) e = file_commit(&f);
     file_drop(&f);
+    return e;
+}
+
+enum { READ_SHIFT = 33 };  // bytes of a file at most
+
+static Err get_number(const json_t *o, const char *key, uint32_t most, uint32_t *out) {
+    int64_t x;
+    TRY(json_get_int(o, key, 0, most, &x));
+    *out = (uint32_t)x;
+    return ERR_OK;
+}
+
+static Err find_name(const char *const *names, uint32_t n, const char *what, const char *text,
+                     uint32_t *out) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(names[i], text) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+    return err_set(ERR_INVALID, "%s '%.40s' is unknown; was it written by a newer version?", what,
+                   text);
+}
+
+static Err get_kind(const json_t *o, RecordKind *out) {
+    const char *names[RECORD_KINDS], *text;
+    uint32_t    i = 0;
+    for (uint32_t k = 0; k < RECORD_KINDS; k++) names[k] = record_kind_name((RecordKind)k);
+    TRY(json_get_text(o, "kind", &text));
+    TRY(find_name(names, RECORD_KINDS, "the kind", text, &i));
+    *out = (RecordKind)i;
+    return ERR_OK;
+}
+
+static Err get_outcome(const json_t *o, Outcome *out) {
+    const char *names[OUTCOMES], *text;
+    uint32_t    i = 0;
+    for (uint32_t k = 0; k < OUTCOMES; k++) names[k] = outcome_name((Outcome)k);
+    TRY(json_get_text(o, "outcome", &text));
+    TRY(find_name(names, OUTCOMES, "the outcome", text, &i));
+    *out = (Outcome)i;
+    return ERR_OK;
+}
+
+static bool take_core(const char **at, uint32_t *out) {
+    uint32_t x = 0, digits = 0;
+    for (; **at >= '0' && **at <= '9' && digits < 4; (*at)++, digits++)
+        x = x * 10 + (uint32_t)(**at - '0');
+    *out = x;
+    return digits > 0 && x < CORES_MAX;
+}
+
+static bool take_cores(const char *at, Cores *out) {
+    *out = (Cores){0};
+    while (*at != '\0') {
+        uint32_t first, last;
+        if (!take_core(&at, &first)) return false;
+        last = first;
+        if (*at == '-' && (at++, !take_core(&at, &last))) return false;
+        if (last < first) return false;
+        for (uint32_t i = first; i <= last; i++) cores_add(out, i);
+        if (*at == ',' && at[1] != '\0')
+            at++;
+        else if (*at != '\0')
+            return false;
+    }
+    return true;
+}
+
+static Err get_cores(const json_t *o, Cores *out) {
+    const char *text;
+    TRY(json_get_text(o, "cores", &text));
+    if (take_cores(text, out)) return ERR_OK;
+    return err_set(ERR_INVALID, "cores '%.40s'; write numbers below %d like 0-3,8", text,
+                   CORES_MAX);
+}
+
+static Err get_hash(const json_t *o, uint64_t *out) {
+    const char *text;
+    char       *end = NULL;
+    TRY(json_get_text(o, "versions", &text));
+    *out = strtoull(text, &end, 16);
+    if (strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16) return ERR_OK;
+    return err_set(ERR_INVALID, "versions '%.40s'; a hash has 16 digits of 0-9 and a-f", text);
+}
+
+static Err get_record(const json_t *o, Arena *a, Record *r) {
+    int64_t x = 0;
+    TRY(get_kind(o, &r->kind));
+    TRY(json_get_int(o, "at", 0, INT64_MAX, &r->at));
+    uint32_t has = record_fields(r->kind);
+    if (has & RECORD_HAS_REQUEST) TRY(json_get_int(o, "request", 0, INT64_MAX, &x));
+    r->request = (uint64_t)x;
+    if (has & RECORD_HAS_REQUEST) TRY(get_number(o, "tenant", UINT16_MAX, &r->tenant));
+    if (has & RECORD_HAS_DEADLINE) TRY(json_get_int(o, "deadline", 0, INT64_MAX, &r->deadline));
+    if (has & RECORD_HAS_BLOCK) TRY(get_number(o, "first", UINT32_MAX, &r->first));
+    if (has & RECORD_HAS_BLOCK) TRY(get_number(o, "n_layers", UINT32_MAX, &r->n_layers));
+    if (has & RECORD_HAS_WANTED) TRY(get_number(o, "wanted", UINT32_MAX, &r->wanted));
+    if (has & RECORD_HAS_WANTED) TRY(get_hash(o, &r->versions));
+    if (has & RECORD_HAS_CORES) TRY(get_cores(o, &r->cores));
+    if (has & RECORD_HAS_LEVEL) TRY(get_number(o, "level", UINT32_MAX, &r->level));
+    if (has & RECORD_HAS_OUTCOME) TRY(get_outcome(o, &r->outcome));
+    if (json_object_get(o, "why") == NULL) return ERR_OK;
+    TRY(json_get_text(o, "why", &r->why));
+    r->why = arena_str(a, r->why);
+    return ERR_OK;
+}
+
+static Err parse_line(const char *line, size_t len, Arena *a, RecordSink sink) {
+    json_t *o = NULL;
+    Record  r = {0};
+    TRY(json_parse("record", line, len, &o));
+    Err e = get_record(o, a, &r);
+    json_decref(o);
+    if (e == ERR_OK) record_put(sink, &r);
+    return e;
+}
+
+static Err parse_lines(const char *name, const char *text, size_t len, Arena *a, RecordSink sink,
+                       json_t **header) {
+    size_t line = 0;
+    for (const char *at = text, *end = text + len; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (stop == NULL) stop = end;
+        Err e = ++line == 1 ? json_parse("header", at, (size_t)(stop - at), header)
+                            : parse_line(at, (size_t)(stop - at), a, sink);
+        if (e != ERR_OK) return err_add(e, "%s:%zu", name, line);
+        if (line == 1 && !json_is_object(*header))
+            return err_set(ERR_INVALID, "%s:1: the first line must be the header, an object", name);
+        at = stop + 1;
+    }
+    if (line > 0) return ERR_OK;
+    return err_set(ERR_PARSE, "%s: empty; a run begins with a line that says what ran", name);
+}
+
+Err record_parse(const char *name, const char *text, size_t len, Arena *a, json_t **header,
+                 RecordList *out) {
+    json_t    *h = NULL;
+    RecordList l = {.arena = a};
+    Err        e = parse_lines(name, text, len, a, record_list(&l), &h);
+    if (e != ERR_OK) {
+        json_decref(h);
+        return e;
+    }
+    *header = h;
+    *out = l;
+    return ERR_OK;
+}
+
+Err record_read(const char *path, Arena *a, json_t **header, RecordList *out) {
+    Arena  text;
+    char  *at = NULL;
+    size_t len = 0;
+    TRY(arena_init(&text, ((size_t)1 << READ_SHIFT) + 8192));
+    Err e = file_read(path, (size_t)1 << READ_SHIFT, &text, &at, &len);
+    if (e == ERR_OK) e = record_parse(path, at, len, a, header, out);
+    arena_finish(&text);
     return e;
 }

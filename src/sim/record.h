@@ -7,10 +7,10 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "base/time.h"
 
 typedef enum RecordKind {
 #define X(id, name) RECORD_##id,
@@ -65,3 +65,17 @@ MUST_USE Err record_save(const char *path, const json_t *header, const RecordLis
 MUST_USE Err record_read(const char *path, Arena *a, json_t **header, RecordList *out);
 MUST_USE Err record_parse(const char *name, const char *text, size_t len, Arena *a, json_t **header,
                           RecordList *out);
+
+// What the kinds of records have in a file, beside the time.
+
+enum {
+    RECORD_HAS_REQUEST = 1,  // and its tenant
+    RECORD_HAS_DEADLINE = 2,
+    RECORD_HAS_BLOCK = 4,   // first and n_layers
+    RECORD_HAS_WANTED = 8,  // and versions
+    RECORD_HAS_CORES = 16,
+    RECORD_HAS_LEVEL = 32,
+    RECORD_HAS_OUTCOME = 64,
+};
+
+uint32_t record_fields(RecordKind k);

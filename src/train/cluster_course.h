@@ -1,29 +1,29 @@
 // ClusterCourse: the traces, clusters and loads from which the training of cluster policies draws.
 //
-// Seeds are those of training (cluster/scene.h): runs to learn by are drawn from the first nine
-// tenths of a million of them, runs to choose between weights come after.
+// Seeds are those of training (cluster/cluster_scenario.h): runs to learn by are drawn from the
+// first nine tenths of a million of them, runs to choose between weights come after.
 #pragma once
 
-#include "cluster/run.h"
-#include "cluster/scene.h"
+#include "cluster/sim/cluster_run.h"
+#include "cluster/cluster_scenario.h"
 
 typedef struct ClusterCourseOptions {
-    const char *const *traces, *const *servers;  // see SceneSpec
+    const char *const *traces, *const *servers;  // see ClusterScenarioSpec
     uint32_t    n_traces, n_servers;
     uint32_t    jobs;      // of a run
-    const char *profiles;  // see SceneSpec
+    const char *profiles;  // see ClusterScenarioSpec
 } ClusterCourseOptions;
 
 typedef struct ClusterCourse {
-    Scene   *scenes;  // [n] every trace on every cluster
-    uint32_t n, jobs;
+    ClusterScenario *scenes;  // [n] every trace on every cluster
+    uint32_t         n, jobs;
 } ClusterCourse;
 
 typedef struct ClusterCourseRun {
-    const Scene *scene;
-    double       load;
-    uint32_t     jobs;
-    uint64_t     seed;
+    const ClusterScenario *scene;
+    double                 load;
+    uint32_t               jobs;
+    uint64_t               seed;
 } ClusterCourseRun;
 
 typedef struct ClusterCourseEnd {  // what came of it
@@ -35,7 +35,7 @@ typedef struct ClusterPlayer {  // who decides
     const void          *settings, *loaded;  // NULL: it loads what its settings name
 } ClusterPlayer;
 
-enum { CLUSTER_COURSE_LOADS = 3, CLUSTER_COURSE_CHECK = SCENE_TRAIN + 900000 };
+enum { CLUSTER_COURSE_LOADS = 3, CLUSTER_COURSE_CHECK = CLUSTER_SCENARIO_TRAIN + 900000 };
 
 MUST_USE Err cluster_course_open(const ClusterCourseOptions *o, Arena *a, ClusterCourse *out);
 

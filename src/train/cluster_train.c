@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/check.h"
-#include "learn/weights.h"
+#include "base/err.h"
+#include "learn/weights_file.h"
 #include "train/evolve.h"
 #include "train/stages.h"
 
@@ -37,8 +37,8 @@ ClusterPlan cluster_plan(uint32_t generations, uint32_t stages) {
 
 Err cluster_train_open(ClusterTrain *t, Arena *a) {
     t->generation = 0;
-    t->best = block_new(a, t->pupil->w.n);
-    t->way = block_new(a, t->pupil->head.n);
+    t->best = float_vec_new(a, t->pupil->w.n);
+    t->way = float_vec_new(a, t->pupil->head.n);
     TRY(cluster_gauge_open(&t->gauge, t->pupil, a, &t->rule_mark));
     t->best_mark = t->rule_mark;
     t->best_mark.score = -INFINITY;  // of networks
@@ -59,9 +59,9 @@ static bool ends_stage(const ClusterTrain *t, uint32_t g) {
 }
 
 static void back_to_best(ClusterTrain *t) {
-    block_copy(t->pupil->w, t->best);
+    float_vec_copy(t->pupil->w, t->best);
     t->pupil->moved(t->pupil);
-    block_zero(t->way);
+    float_vec_zero(t->way);
 }
 
 static Err check(ClusterTrain *t, Arena *scratch, ClusterReport *out) {
@@ -69,7 +69,7 @@ static Err check(ClusterTrain *t, Arena *scratch, ClusterReport *out) {
     out->checked = true;
     out->better = out->mark.score > t->best_mark.score;
     if (out->better) {
-        block_copy(t->best, t->pupil->w);
+        float_vec_copy(t->best, t->pupil->w);
         t->best_mark = out->mark;
     } else if (out->mark.score < t->best_mark.score - ASTRAY) {
         back_to_best(t);
@@ -137,7 +137,7 @@ Err cluster_train_step(ClusterTrain *t, Arena *scratch, ClusterReport *out) {
 
 enum { PARTS = 3 };
 
-static size_t parts_of(const ClusterTrain *t, Block *parts) {
+static size_t parts_of(const ClusterTrain *t, FloatVec *parts) {
     parts[0] = t->pupil->state;
     parts[1] = t->best;
     parts[2] = t->way;
@@ -155,12 +155,12 @@ static char *facts_of(const ClusterTrain *t, Arena *a) {
 }
 
 Err cluster_train_save(const ClusterTrain *t, const char *path, Arena *scratch) {
-    size_t mark = scratch->used;
-    Block  parts[PARTS];
-    Block  all = block_new(scratch, parts_of(t, parts));
-    float *to = all.at;
+    size_t   mark = scratch->used;
+    FloatVec parts[PARTS];
+    FloatVec all = float_vec_new(scratch, parts_of(t, parts));
+    float   *to = all.at;
     for (uint32_t i = 0; i < PARTS; to += parts[i++].n)
-        block_copy((Block){to, parts[i].n}, parts[i]);
+        float_vec_copy((FloatVec){to, parts[i].n}, parts[i]);
     char *facts = arena_printf(
         scratch, "%sgeneration=%u\njct=%.17g\nmakespan=%.17g\nworst=%.17g\nscore=%.17g\n",
         facts_of(t, scratch), t->generation, t->best_mark.jct, t->best_mark.makespan,
@@ -170,21 +170,21 @@ Err cluster_train_save(const ClusterTrain *t, const char *path, Arena *scratch) 
     return e;
 }
 
-static double number(const Weights *w, const char *key, Arena *a) {
-    const char *text = weights_fact(w, key, a);
+static double number(const WeightsFile *w, const char *key, Arena *a) {
+    const char *text = weights_metadata(w, key, a);
     return text != NULL ? strtod(text, NULL) : 0;
 }
 
 Err cluster_train_resume(ClusterTrain *t, const char *path, Arena *scratch) {
-    size_t  mark = scratch->used;
-    Block   parts[PARTS];
-    Weights w;
-    size_t  n = parts_of(t, parts);
-    Err     e = weights_load(path, facts_of(t, scratch), n, scratch, &w);
+    size_t      mark = scratch->used;
+    FloatVec    parts[PARTS];
+    WeightsFile w;
+    size_t      n = parts_of(t, parts);
+    Err         e = weights_load(path, facts_of(t, scratch), n, scratch, &w);
     if (e != ERR_OK) return err_add(e, "no training of this kind to go on with");
-    float *from = w.block.at;
+    float *from = w.params.at;
     for (uint32_t i = 0; i < PARTS; from += parts[i++].n)
-        block_copy(parts[i], (Block){from, parts[i].n});
+        float_vec_copy(parts[i], (FloatVec){from, parts[i].n});
     t->generation = (uint32_t)number(&w, "generation", scratch);
     t->best_mark = (ClusterMark){number(&w, "jct", scratch), number(&w, "makespan", scratch),
                                  number(&w, "worst", scratch), number(&w, "score", scratch)};

@@ -31,9 +31,9 @@ typedef struct ClusterTrain {
     ClusterPlan  plan;
     uint64_t     seed;
     uint32_t     generation;  // that comes next
-    Block        best;        // of the networks so far
+    FloatVec     best;        // of the networks so far
     ClusterMark  best_mark, rule_mark;
-    Block        way;  // of the polish
+    FloatVec     way;  // of the polish
 } ClusterTrain;
 
 typedef struct ClusterReport {  // of one generation

@@ -3,12 +3,12 @@
 enum { DRAW_REQUESTS = 160, CELL_REQUESTS = 200 };
 
 Err course_open(const CourseOptions *o, Arena *a, Course *out) {
-    Course c = {.stages = arena_new(a, Stage, (size_t)o->n_chips * o->n_mixes)};
+    Course c = {.stages = arena_new(a, ChipScenario, (size_t)o->n_chips * o->n_mixes)};
     for (uint32_t i = 0; i < o->n_chips; i++)
         for (uint32_t k = 0; k < o->n_mixes; k++) {
-            StageOptions so = {.package = o->chips[i], .workload = o->mixes[k]};
+            ChipScenarioOptions so = {.package = o->chips[i], .workload = o->mixes[k]};
             so.period_us = o->period_us;
-            TRY(stage_open(&so, a, &c.stages[c.n++]));
+            TRY(chip_scenario_open(&so, a, &c.stages[c.n++]));
         }
     *out = c;
     return ERR_OK;
@@ -41,10 +41,10 @@ CourseRun course_cell(const Course *c, uint32_t i, uint32_t trace) {
 
 Err course_run(const CourseRun *x, const ChipPolicy *p, const void *settings, const void *loaded,
                Arena *a, ChipRun *run, ChipResult *out) {
-    ChipTrace    trace;
-    StageTraffic t = {x->load, x->burst, x->requests, x->seed};
-    TRY(stage_trace(x->stage, &t, a, &trace));
-    *run = stage_run(x->stage, trace);
+    ChipTrace   trace;
+    ChipTraffic t = {x->load, x->burst, x->requests, x->seed};
+    TRY(chip_scenario_trace(x->stage, &t, a, &trace));
+    *run = chip_scenario_run(x->stage, trace);
     run->setup.bytes_ns *= (float)x->bandwidth;
     run->setup.firm = x->firm;
     run->policy = p;

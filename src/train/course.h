@@ -1,8 +1,8 @@
 // Course: the packages, workloads and conditions from which training draws its runs.
 #pragma once
 
-#include "chip/stage.h"
-#include "policy/chip/relmas.h"
+#include "chip/chip_scenario.h"
+#include "policy/chip/relmas/relmas.h"
 
 typedef struct CourseOptions {
     const char *const *chips, *const *mixes;
@@ -11,20 +11,20 @@ typedef struct CourseOptions {
 } CourseOptions;
 
 typedef struct Course {
-    Stage   *stages;  // [n] every workload on every package
-    uint32_t n;
+    ChipScenario *stages;  // [n] every workload on every package
+    uint32_t      n;
 } Course;
 
 // Seeds: training draws from COURSE_TRAIN on, the choice between weights from COURSE_CHECK on.
 enum { COURSE_TRAIN = 1000000, COURSE_CHECK = 2000000 };
 
 typedef struct CourseRun {  // one trace under some conditions
-    const Stage *stage;
-    double       load, bandwidth;  // bandwidth: share of the package's own
-    double       burst;
-    bool         firm;
-    uint32_t     requests;
-    uint64_t     seed;
+    const ChipScenario *stage;
+    double              load, bandwidth;  // bandwidth: share of the package's own
+    double              burst;
+    bool                firm;
+    uint32_t            requests;
+    uint64_t            seed;
 } CourseRun;
 
 MUST_USE Err course_open(const CourseOptions *o, Arena *a, Course *out);

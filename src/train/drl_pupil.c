@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/act.h"
+#include "learn/activation.h"
 #include "learn/adam.h"
 #include "policy/policies.h"
 
@@ -32,10 +32,10 @@ typedef struct Diary {  // of an episode
 } Diary;
 
 typedef struct DrlPupil {
-    Pupil  pupil;
-    DrlNet net;
-    Block  w, m, v, steps;  // parts of the state
-    Block  gradient;
+    Pupil    pupil;
+    DrlNet   net;
+    FloatVec w, m, v, steps;  // parts of the state
+    FloatVec gradient;
 } DrlPupil;
 
 typedef struct Lesson {
@@ -50,7 +50,7 @@ static void chances(const bool *can, const float *says, float *out) {
     float most = -INFINITY, sum = 0;
     for (uint32_t i = 0; i < DRL_OUT; i++)
         if (can[i] && says[i] > most) most = says[i];
-    for (uint32_t i = 0; i < DRL_OUT; i++) sum += out[i] = can[i] ? act_exp(says[i] - most) : 0;
+    for (uint32_t i = 0; i < DRL_OUT; i++) sum += out[i] = can[i] ? repro_exp(says[i] - most) : 0;
     for (uint32_t i = 0; i < DRL_OUT; i++) out[i] /= sum;
 }
 
@@ -66,14 +66,15 @@ static uint32_t draw(Rng *rng, const float *p) {
     return last;
 }
 
-static uint32_t first_that_can(const DrlLook *look) {
+static uint32_t first_that_can(const DrlObservation *look) {
     uint32_t i = 0;
     while (i < DRL_WINDOW && !look->can[i]) i++;
     return i;
 }
 
 // Who imitates strays now and then, so as to learn the way back.
-static uint32_t choose(void *self, const ClusterView *v, const DrlLook *look, const float *says) {
+static uint32_t choose(void *self, const ClusterView *v, const DrlObservation *look,
+                       const float *says) {
     Diary *d = self;
     float  p[DRL_OUT];
     bool   stray = d->imitate && rng_unit(&d->rng) < STRAY;
@@ -166,20 +167,20 @@ static double slope(const Page *p, const float *says, bool imitate, float *dy) {
     chances(p->can, says, chance);
     for (uint32_t i = 0; i < DRL_OUT; i++) can += p->can[i] ? 1 : 0;
     for (uint32_t i = 0; i < DRL_OUT; i++)
-        if (chance[i] > 1e-7f) spread -= chance[i] * act_log(chance[i]);
+        if (chance[i] > 1e-7f) spread -= chance[i] * repro_log(chance[i]);
     for (uint32_t i = 0; i < DRL_OUT; i++) {
         float c = chance[i], wants = i == p->took ? 1 : 0;
         if (imitate) wants = (1 - DOUBT) * wants + (p->can[i] ? DOUBT / can : 0);
         dy[i] = weight * (c - wants) / ROWS;
-        if (!imitate && c > 1e-7f) dy[i] += ENTROPY * c * (act_log(c) + spread) / ROWS;
+        if (!imitate && c > 1e-7f) dy[i] += ENTROPY * c * (repro_log(c) + spread) / ROWS;
     }
     float c = chance[p->took];
-    return (double)(-weight * act_log(c > 1e-7f ? c : 1e-7f));
+    return (double)(-weight * repro_log(c > 1e-7f ? c : 1e-7f));
 }
 
 static double update(DrlPupil *d, Page *const *pages, uint32_t n, bool imitate, Batch *b) {
     double      loss = 0;
-    AdamOptions adam = adam_usual(imitate ? 1e-3f : 2e-4f);
+    AdamOptions adam = adam_defaults(imitate ? 1e-3f : 2e-4f);
     memset(b->x, 0, (size_t)ROWS * DRL_IN * sizeof *b->x);
     memset(b->dy, 0, (size_t)ROWS * DRL_OUT * sizeof *b->dy);
     for (uint32_t i = 0; i < n; i++)
@@ -188,9 +189,9 @@ static double update(DrlPupil *d, Page *const *pages, uint32_t n, bool imitate, 
     for (uint32_t i = 0; i < n; i++)
         loss +=
             slope(pages[i], b->y + (size_t)i * DRL_OUT, imitate, b->dy + (size_t)i * DRL_OUT) / n;
-    block_zero(d->gradient);
+    float_vec_zero(d->gradient);
     drl_net_backward(d->net, d->w.at, d->gradient.at, ROWS, b->x, b->dy, b->cache);
-    block_clip(d->gradient, 1);
+    float_vec_clip(d->gradient, 1);
     d->steps.at[0] += 1;
     adam_step(&adam, (uint64_t)d->steps.at[0], d->w, d->gradient, d->m, d->v);
     return loss;
@@ -261,29 +262,29 @@ static const void *loaded(const Pupil *p, const float *w, Arena *a) {
 
 static void moved(Pupil *p) {
     DrlPupil *d = p->self;
-    block_zero(d->m);
-    block_zero(d->v);
-    block_zero(d->steps);
+    float_vec_zero(d->m);
+    float_vec_zero(d->v);
+    float_vec_zero(d->steps);
 }
 
 Err drl_pupil_open(uint32_t hidden, const void *settings, uint64_t seed, Arena *a, Pupil **out) {
     DrlPupil *d = arena_new(a, DrlPupil, 1);
     d->net = (DrlNet){hidden};
-    size_t n = drl_net_params(d->net), head = drl_net_head(d->net);
-    Block  state = block_new(a, 3 * n + 1);
-    Rng    rng = rng_fork((Rng){seed}, 2);
-    d->w = block_part(state, 0, n);
-    d->m = block_part(state, n, n);
-    d->v = block_part(state, 2 * n, n);
-    d->steps = block_part(state, 3 * n, 1);
-    d->gradient = block_new(a, n);
+    size_t   n = drl_net_params(d->net), head = drl_net_output_layer(d->net);
+    FloatVec state = float_vec_new(a, 3 * n + 1);
+    Rng      rng = rng_fork((Rng){seed}, 2);
+    d->w = float_vec_part(state, 0, n);
+    d->m = float_vec_part(state, n, n);
+    d->v = float_vec_part(state, 2 * n, n);
+    d->steps = float_vec_part(state, 3 * n, 1);
+    d->gradient = float_vec_new(a, n);
     drl_net_init(d->net, d->w.at, &rng);
     d->pupil = (Pupil){.policy = &cluster_policy_drl_single,
                        .settings = settings,
                        .w = d->w,
-                       .head = block_part(d->w, head, n - head),
+                       .head = float_vec_part(d->w, head, n - head),
                        .state = state,
-                       .facts = drl_facts(d->net, a),
+                       .facts = drl_weights_facts(d->net, a),
                        .loaded = loaded,
                        .imitate = imitate_rule,
                        .learn = learn_by_gradient,

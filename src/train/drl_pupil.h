@@ -2,7 +2,7 @@
 // gradients: of several runs on the same trace, what those did that got further is done more.
 #pragma once
 
-#include "policy/cluster/drl.h"
+#include "policy/cluster/drl/drl.h"
 #include "train/pupil.h"
 
 MUST_USE Err drl_pupil_open(uint32_t hidden, const void *settings, uint64_t seed, Arena *a,

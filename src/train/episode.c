@@ -20,7 +20,7 @@ typedef struct Diary {
     Rng                   rng;
     Thought              *at;
     uint32_t              n, room;
-    float                 sway[RELMAS_SAYS];
+    float                 sway[RELMAS_OUTPUTS];
 } Diary;
 
 enum { SWAY_THOUGHTS = 200 };
@@ -34,16 +34,17 @@ static float *copy(Arena *a, const float *x, size_t n) {
 // What is said for one period hardly shows among all else that happens; what is said for long does.
 static void stir(Diary *d, size_t n, float *says) {
     if (d->n % SWAY_THOUGHTS == 0)
-        for (uint32_t k = 0; k < RELMAS_SAYS; k++) d->sway[k] = d->o->sway * noise_normal(&d->rng);
+        for (uint32_t k = 0; k < RELMAS_OUTPUTS; k++)
+            d->sway[k] = d->o->sway * noise_normal(&d->rng);
     for (size_t i = 0; i < n; i++)
-        says[i] = relmas_clip(says[i] + d->sway[i % RELMAS_SAYS], -1.0f, 1.0f);
+        says[i] = relmas_clip(says[i] + d->sway[i % RELMAS_OUTPUTS], -1.0f, 1.0f);
     noise_add(&d->rng, d->o->sigma, n, says);
 }
 
-static void explore(void *self, const RelmasRule *rule, const ChipView *v, const RelmasLook *look,
-                    float *says) {
+static void explore(void *self, const RelmasScorer *rule, const ChipView *v,
+                    const RelmasObservation *look, float *says) {
     Diary *d = self;
-    size_t n = (size_t)look->n * RELMAS_SAYS;
+    size_t n = (size_t)look->n * RELMAS_OUTPUTS;
     stir(d, n, says);
     if (d->n == d->room) return;
     Thought *t = &d->at[d->n++];
@@ -97,20 +98,20 @@ static float between(const Diary *d, const CourseRun *x, uint32_t from, uint32_t
 }
 
 static void make_step(const CourseRun *x, const Diary *d, const double *rewards, uint32_t i,
-                      DdpgStep *to) {
+                      DdpgTransition *to) {
     const Thought *t = &d->at[i];
     uint32_t       last = i + d->o->n_return < d->n ? i + d->o->n_return : d->n - 1;
     double         sum = 0;
     for (uint32_t k = i; k < last; k++) sum += (double)between(d, x, i, k) * rewards[k];
-    *to = (DdpgStep){.x = t->x,
-                     .action = t->says,
-                     .teacher = t->taught,
-                     .next_x = d->at[last].x,
-                     .n = t->n,
-                     .next_n = d->at[last].n,
-                     .reward = (float)sum,
-                     .discount = between(d, x, i, last),
-                     .weight = 1};
+    *to = (DdpgTransition){.x = t->x,
+                           .action = t->says,
+                           .teacher = t->taught,
+                           .next_x = d->at[last].x,
+                           .n = t->n,
+                           .next_n = d->at[last].n,
+                           .reward = (float)sum,
+                           .discount = between(d, x, i, last),
+                           .weight = 1};
 }
 
 static Err run_both(const CourseRun *x, Diary *d, Arena *sim, Episode *out) {
@@ -123,7 +124,8 @@ static Err run_both(const CourseRun *x, Diary *d, Arena *sim, Episode *out) {
     if (o->sway > 0) TRY(course_run(x, &chip_policy_relmas, o->settings, &none, sim, &run, &rule));
     double *rewards = arena_new(d->arena, double, d->n + 1);
     reward(x, d, &r, &rule, rewards);
-    *out = (Episode){.steps = arena_new(d->arena, DdpgStep, d->n), .sla = course_sla(&run, &r)};
+    *out =
+        (Episode){.steps = arena_new(d->arena, DdpgTransition, d->n), .sla = course_sla(&run, &r)};
     for (uint32_t i = 0; i + 1 < d->n; i++)
         if (d->at[i].n > 0) make_step(x, d, rewards, i, &out->steps[out->n++]);
     return ERR_OK;

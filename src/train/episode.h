@@ -19,9 +19,9 @@ typedef struct EpisodeOptions {
 } EpisodeOptions;
 
 typedef struct Episode {
-    DdpgStep *steps;  // [n] in the order of time
-    uint32_t  n;
-    double    sla;
+    DdpgTransition *steps;  // [n] in the order of time
+    uint32_t        n;
+    double          sla;
 } Episode;
 
 MUST_USE Err episode_run(const CourseRun *x, const EpisodeOptions *o, Arena *a, Episode *out);

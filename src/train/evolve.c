@@ -43,21 +43,21 @@ static double clipped(const EvolveOptions *o, double x) {
 }
 
 // Up the slope: changes weighed by what they gained. Its length is 1, however much they matter.
-static void slope(const Trials *x, Block g) {
+static void slope(const Trials *x, FloatVec g) {
     uint32_t runs = x->o->runs;
-    block_zero(g);
+    float_vec_zero(g);
     for (uint32_t p = 0; p < x->o->pairs; p++) {
         const double *up = x->worth + (size_t)2 * p * runs, *down = up + runs;
         double        gain = 0;
         for (uint32_t k = 0; k < runs; k++) gain += clipped(x->o, up[k] - down[k]);
         for (size_t k = 0; k < g.n; k++) g.at[k] += (float)gain * x->way[p * g.n + k];
     }
-    double norm = block_norm(g);
-    if (norm > 0) block_scale(g, (float)(1 / norm));
+    double norm = float_vec_norm(g);
+    if (norm > 0) float_vec_scale(g, (float)(1 / norm));
 }
 
-Err evolve_step(const EvolveOptions *o, Runs *runs, Rng rng, EvolveTry *fn, void *self, Block w,
-                Block part, Block way, Arena *scratch, double *mean) {
+Err evolve_step(const EvolveOptions *o, Runs *runs, Rng rng, EvolveTry *fn, void *self, FloatVec w,
+                FloatVec part, FloatVec way, Arena *scratch, double *mean) {
     Trials   x = {.o = o, .fn = fn, .self = self, .n = w.n, .n_part = part.n};
     uint32_t n = 2 * o->pairs * o->runs;
     size_t   mark = scratch->used;
@@ -65,11 +65,11 @@ Err evolve_step(const EvolveOptions *o, Runs *runs, Rng rng, EvolveTry *fn, void
     lay_out(&x, rng, w.at, scratch);
     Err e = runs_each(runs, n, try_one, &x);
     if (e == ERR_OK) {
-        Block g = block_new(scratch, part.n);
+        FloatVec g = float_vec_new(scratch, part.n);
         *mean = 0;
         for (uint32_t i = 0; i < n; i++) *mean += x.worth[i] / n;
         slope(&x, g);
-        block_blend(way, g, 1 - o->keep);
+        float_vec_blend(way, g, 1 - o->keep);
         for (size_t k = 0; k < part.n; k++) part.at[k] += o->step * way.at[k] * reach(o, k);
     }
     arena_rewind(scratch, mark);

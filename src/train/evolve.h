@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "learn/block.h"
+#include "learn/float_vec.h"
 #include "train/runs.h"
 
 typedef struct EvolveOptions {
@@ -21,4 +21,4 @@ typedef Err EvolveTry(void *self, const float *w, uint32_t run, Arena *a, double
 
 // Moves `part` of w along `way`, as long as it, that steps share; *mean: of all trials.
 MUST_USE Err evolve_step(const EvolveOptions *o, Runs *runs, Rng rng, EvolveTry *fn, void *self,
-                         Block w, Block part, Block way, Arena *scratch, double *mean);
+                         FloatVec w, FloatVec part, FloatVec way, Arena *scratch, double *mean);

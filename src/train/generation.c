@@ -10,7 +10,7 @@
 enum { STEPS_MAX = 600 };  // that an episode leaves: of a longer one every second, third, ..
 
 DdpgOptions generation_options(Actor actor, Critic critic) {
-    DdpgOptions o = ddpg_usual(actor, critic);
+    DdpgOptions o = ddpg_defaults(actor, critic);
     o.critic_rate = 5e-4f;
     o.imitate = 0.02f;
     o.level = true;
@@ -61,13 +61,14 @@ static void keep(Round *r, uint32_t i, const Episode *e) {
     const Actor *actor = &r->train->gauge.actor;
     uint32_t     every = e->n / STEPS_MAX + 1;
     size_t       floats = 0, at = 0;
-    for (uint32_t k = 0; k < e->n; k += every) floats += ddpg_step_size(actor, &e->steps[k]) + 1;
+    for (uint32_t k = 0; k < e->n; k += every)
+        floats += ddpg_transition_size(actor, &e->steps[k]) + 1;
     r->records[i] = arena_new(&r->arenas[i], float, floats);
     for (uint32_t k = 0; k < e->n; k += every) {
-        size_t   n = ddpg_step_size(actor, &e->steps[k]);
+        size_t   n = ddpg_transition_size(actor, &e->steps[k]);
         uint32_t length = (uint32_t)n;
         memcpy(r->records[i] + at, &length, sizeof length);
-        ddpg_step_write(actor, &e->steps[k], r->records[i] + at + 1);
+        ddpg_transition_write(actor, &e->steps[k], r->records[i] + at + 1);
         at += n + 1;
         r->n_steps[i]++;
     }
@@ -126,18 +127,18 @@ static Replay *fill(const Round *r, uint32_t n, Arena *a) {
 }
 
 static void learn(Round *r, const Replay *replay, Arena *a, TrainReport *out) {
-    RelmasTrain *t = r->train;
-    uint32_t     batch = ddpg_options(t->ddpg)->batch;
-    ReplayPick  *picks = arena_new(a, ReplayPick, batch);
-    DdpgStep    *steps = arena_new(a, DdpgStep, batch);
-    Rng          rng = rng_fork((Rng){t->seed ^ 0xd0a}, t->generation);
-    DdpgReport   report = {0};
+    RelmasTrain    *t = r->train;
+    uint32_t        batch = ddpg_options(t->ddpg)->batch;
+    ReplayPick     *picks = arena_new(a, ReplayPick, batch);
+    DdpgTransition *steps = arena_new(a, DdpgTransition, batch);
+    Rng             rng = rng_fork((Rng){t->seed ^ 0xd0a}, t->generation);
+    DdpgReport      report = {0};
     if (replay_count(replay) == 0) return;
     ddpg_options(t->ddpg)->actor_rate = r->stage == TRAIN_IMITATE ? 1e-3f : 3e-5f;
     for (uint32_t u = 0; u < t->plan.updates; u++) {
         replay_draw(replay, &rng, batch, picks);
         for (uint32_t i = 0; i < batch; i++)
-            steps[i] = ddpg_step_read(&t->gauge.actor, picks[i].record);
+            steps[i] = ddpg_transition_read(&t->gauge.actor, picks[i].record);
         if (r->stage == TRAIN_IMITATE)
             ddpg_imitate(t->ddpg, runs_team(t->runs), steps, batch, &report);
         else

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/act.h"
+#include "learn/activation.h"
 #include "policy/policies.h"
 
 enum { ROOM = 1 << 15, STEPS = 3, PATIENCE = 12 };  // decisions; of a return; at most
@@ -41,13 +41,13 @@ static float *pool_of(const Maifs *m, Arena *a) {
     float *queue = jobs + MAIFS_JOB, crowd = (float)in->n_jobs / (float)m->setup->gpus;
     memcpy(queue, in->queue, MAIFS_QUEUE * sizeof *queue);
     queue[MAIFS_QUEUE] = crowd;
-    queue[MAIFS_QUEUE + 1] = act_log(1 + crowd);
+    queue[MAIFS_QUEUE + 1] = repro_log(1 + crowd);
     return to;
 }
 
-static MaifsDeal deal_of(const MaifsDeal *from, uint32_t job) {
-    MaifsDeal d = *from;
-    float     own = d.own > 1e-12f ? d.own : 1e-12f, gain = d.gain / own;
+static OfferSample deal_of(const OfferSample *from, uint32_t job) {
+    OfferSample d = *from;
+    float       own = d.own > 1e-12f ? d.own : 1e-12f, gain = d.gain / own;
     d.at.job = job;
     d.own = own * (float)USUAL_S;
     d.gain = gain > 2 ? 2 : gain < -2 ? -2 : gain;
@@ -56,12 +56,12 @@ static MaifsDeal deal_of(const MaifsDeal *from, uint32_t job) {
 
 // Of the jobs only those of deals stay.
 static MaifsQLook look_of(const Maifs *m, Arena *a) {
-    uint32_t   n = m->n_chosen < MAIFS_Q_TOOK ? m->n_chosen : MAIFS_Q_TOOK;
-    float     *jobs = arena_new(a, float, 2 * (size_t)n * MAIFS_JOB + 1);
-    float     *u = arena_new(a, float, 2 * (size_t)n + 1);
-    MaifsDeal *deals = arena_new(a, MaifsDeal, 2 * (size_t)n + 1);
+    uint32_t     n = m->n_chosen < MAIFS_Q_TOOK ? m->n_chosen : MAIFS_Q_TOOK;
+    float       *jobs = arena_new(a, float, 2 * (size_t)n * MAIFS_JOB + 1);
+    float       *u = arena_new(a, float, 2 * (size_t)n + 1);
+    OfferSample *deals = arena_new(a, OfferSample, 2 * (size_t)n + 1);
     for (uint32_t i = 0; i < 2 * n; i++) {
-        const MaifsDeal *d = i < n ? &m->chosen[i].took : &m->chosen[i - n].liked;
+        const OfferSample *d = i < n ? &m->chosen[i].took : &m->chosen[i - n].liked;
         memcpy(jobs + (size_t)i * MAIFS_JOB, m->jobs + (size_t)d->at.job * MAIFS_JOB,
                MAIFS_JOB * sizeof *jobs);
         u[i] = m->u[d->at.job];
@@ -83,9 +83,9 @@ static MaifsQLesson lesson_of(const Maifs *m, const MaifsSettings *teacher, Aren
     uint32_t n = m->input.n_jobs;
     Maifs    as = *m;
     float   *u = arena_new(a, float, n + 1);
-    as.with = teacher;
-    as.rules.margin = (float)teacher->margin;
-    maifs_teach(&as, u);
+    as.cfg = teacher;
+    as.params.margin = (float)teacher->margin;
+    maifs_teacher_values(&as, u);
     return (MaifsQLesson){
         .in = {.servers = copy(a, m->servers, (size_t)m->setup->n_servers * MAIFS_SERVER),
                .jobs = copy(a, m->jobs, (size_t)n * MAIFS_JOB),
@@ -103,7 +103,7 @@ static void watch(void *self, const ClusterView *v, const void *state) {
         Epoch *e = &d->at[d->n - 1];
         if (d->o->teacher == NULL) {
             e->look = look_of(m, d->arena);
-            e->strayed = m->n_strayed > 0;
+            e->strayed = m->n_explored > 0;
         } else if (d->n % 8 == 0 && d->n_lessons < d->o->keep && m->input.n_jobs > 0 &&
                    m->input.n_jobs <= MAIFS_Q_JOBS) {
             d->lessons[d->n_lessons++] = lesson_of(m, d->o->teacher, d->arena);
@@ -162,7 +162,7 @@ Err maifs_episode_run(const ClusterCourseRun *x, const MaifsEpisodeOptions *o, A
     return ERR_OK;
 }
 
-static const size_t DEAL = 2 * sizeof(MaifsDeal) / sizeof(float);  // floats of two
+static const size_t DEAL = 2 * sizeof(OfferSample) / sizeof(float);  // floats of two
 
 // A look: how many servers, jobs and offers, then all its numbers.
 static size_t look_size(const MaifsQLook *x) {
@@ -193,7 +193,7 @@ static const float *look_read(const float *from, MaifsQLook *x) {
     x->in.n_servers = n[0];
     x->in.n_jobs = n[1];
     x->n_took = n[2];
-    x->deals = (const MaifsDeal *)(const void *)from;
+    x->deals = (const OfferSample *)(const void *)from;
     from += n[2] * DEAL;
     x->in.servers = from;
     x->in.jobs = x->in.servers + (size_t)n[0] * MAIFS_SERVER;

@@ -1,6 +1,6 @@
 #include "train/maifs_pupil.h"
 
-#include "policy/cluster/maifs_file.h"
+#include "policy/cluster/maifs/maifs.h"
 #include "policy/policies.h"
 #include "train/maifs_episode.h"
 
@@ -126,15 +126,15 @@ static void moved(Pupil *p) {
 
 Err maifs_pupil_open(const MaifsSettings *settings, uint32_t servers, uint64_t seed, Arena *a,
                      Pupil **out) {
-    MaifsPupil   *m = arena_new(a, MaifsPupil, 1);
-    MaifsQOptions o = maifs_q_usual(maifs_net_of(settings));
-    MaifsHead     at = maifs_net_head(&o.net);
+    MaifsPupil       *m = arena_new(a, MaifsPupil, 1);
+    MaifsQOptions     o = maifs_q_usual(maifs_net_of(settings));
+    MaifsOutputLayers at = maifs_net_output_layers(&o.net);
     o.servers = servers;
     m->settings = *settings;
     m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
-    Block  w = maifs_q_net(m->q);
-    Block  head = block_part(w, at.value, at.end - at.value);
-    float *scale = arena_new(a, float, head.n);
+    FloatVec w = maifs_q_net(m->q);
+    FloatVec head = float_vec_part(w, at.value, at.end - at.value);
+    float   *scale = arena_new(a, float, head.n);
     for (size_t i = 0; i < head.n; i++) scale[i] = i < at.straight - at.value ? 1 : 4;
     m->pupil = (Pupil){.policy = &cluster_policy_maifs,
                        .settings = &m->settings,
@@ -142,7 +142,7 @@ Err maifs_pupil_open(const MaifsSettings *settings, uint32_t servers, uint64_t s
                        .head = head,
                        .scale = scale,
                        .state = maifs_q_state(m->q),
-                       .facts = maifs_file_facts(a),
+                       .facts = maifs_weights_facts(a),
                        .loaded = loaded,
                        .imitate = imitate_rule,
                        .learn = learn_values,

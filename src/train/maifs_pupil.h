@@ -2,7 +2,7 @@
 // learns what joint actions are worth (train/maifs_q.h).
 #pragma once
 
-#include "policy/cluster/maifs.h"
+#include "policy/cluster/maifs/maifs.h"
 #include "train/pupil.h"
 
 // servers: of a cluster that it learns on, at most.

@@ -3,15 +3,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
-#include "learn/act.h"
+#include "base/err.h"
+#include "learn/activation.h"
 #include "learn/adam.h"
 #include "learn/dense.h"
 
 enum { PARTS = 4, HIDDEN = 32 };  // of a batch; of V
 
 typedef struct Part {  // what one thread computes with at a time
-    Block         gradient;
+    FloatVec      gradient;
     MaifsOfferAt *at;
     float        *cache, *u, *du, *f, *df, *features, *pairs, *d_pairs;
     float         hidden[HIDDEN], d_hidden[HIDDEN];
@@ -21,8 +21,8 @@ typedef struct Part {  // what one thread computes with at a time
 struct MaifsQ {
     MaifsQOptions o;
     size_t        n_net, n;  // of the network, of all that learns
-    Block         state;     // the parts that follow
-    Block         w, target, m, v, steps;
+    FloatVec      state;     // the parts that follow
+    FloatVec      w, target, m, v, steps;
     Part          parts[PARTS];
     // Of the update at hand.
     const MaifsQStep   *batch;
@@ -38,7 +38,7 @@ static size_t at_scale(const MaifsQ *q) { return at_out(q) + dense_params(v_out(
 static void open_part(MaifsQ *q, Part *p, Arena *a) {
     const MaifsQOptions *o = &q->o;
     size_t               pairs = (size_t)2 * o->took * o->net.rank;
-    p->gradient = block_new(a, q->n);
+    p->gradient = float_vec_new(a, q->n);
     p->at = arena_new(a, MaifsOfferAt, 2 * (size_t)o->took);
     p->cache = arena_new(a, float, maifs_net_cache(&o->net, o->servers, o->jobs));
     p->u = arena_new(a, float, o->jobs);
@@ -56,29 +56,29 @@ MaifsQ *maifs_q_create(Arena *a, MaifsQOptions o, uint64_t seed) {
     q->o = o;
     q->n_net = maifs_net_params(&o.net);
     q->n = at_scale(q) + 1;
-    q->state = block_new(a, 4 * q->n + 1);
-    q->w = block_part(q->state, 0, q->n);
-    q->target = block_part(q->state, q->n, q->n);
-    q->m = block_part(q->state, 2 * q->n, q->n);
-    q->v = block_part(q->state, 3 * q->n, q->n);
-    q->steps = block_part(q->state, 4 * q->n, 1);
+    q->state = float_vec_new(a, 4 * q->n + 1);
+    q->w = float_vec_part(q->state, 0, q->n);
+    q->target = float_vec_part(q->state, q->n, q->n);
+    q->m = float_vec_part(q->state, 2 * q->n, q->n);
+    q->v = float_vec_part(q->state, 3 * q->n, q->n);
+    q->steps = float_vec_part(q->state, 4 * q->n, 1);
     maifs_net_init(&o.net, q->w.at, &rng);
     dense_init(v_in(), q->w.at + q->n_net, 1.4142f, &rng);
     q->w.at[at_scale(q)] = -2;  // its logarithm
-    block_copy(q->target, q->w);
+    float_vec_copy(q->target, q->w);
     for (uint32_t i = 0; i < PARTS; i++) open_part(q, &q->parts[i], a);
     return q;
 }
 
 MaifsQOptions *maifs_q_options(MaifsQ *q) { return &q->o; }
-Block          maifs_q_net(MaifsQ *q) { return block_part(q->w, 0, q->n_net); }
-Block          maifs_q_state(MaifsQ *q) { return q->state; }
+FloatVec       maifs_q_net(MaifsQ *q) { return float_vec_part(q->w, 0, q->n_net); }
+FloatVec       maifs_q_state(MaifsQ *q) { return q->state; }
 
 void maifs_q_moved(MaifsQ *q) {
-    block_copy(q->target, q->w);
-    block_zero(q->m);
-    block_zero(q->v);
-    block_zero(q->steps);
+    float_vec_copy(q->target, q->w);
+    float_vec_zero(q->m);
+    float_vec_zero(q->v);
+    float_vec_zero(q->steps);
 }
 
 typedef struct Sum {  // of a joint action
@@ -88,7 +88,7 @@ typedef struct Sum {  // of a joint action
 // s: 1 for those that are through at once, small for those that take long.
 static float size_of(const MaifsQLook *x, const Part *p, uint32_t i) {
     uint32_t job = x->deals[i].at.job;
-    float    own = x->deals[i].own * act_exp((float)MAIFS_REACH * (p->u[job] - x->u[job]));
+    float    own = x->deals[i].own * repro_exp((float)MAIFS_VALUE_RANGE * (p->u[job] - x->u[job]));
     return own / (1 + own);
 }
 
@@ -104,7 +104,7 @@ static float pair_of(const MaifsQ *q, const Part *p, uint32_t i, uint32_t j) {
 static float state_value(const MaifsQ *q, const float *w, const float *pool, Part *p) {
     float v;
     dense_forward(v_in(), w + q->n_net, 1, mat(pool, MAIFS_Q_POOL), mat_out(p->hidden, HIDDEN));
-    act_forward(ACT_RELU, HIDDEN, p->hidden, p->hidden);
+    activation_forward(ACTIVATION_RELU, HIDDEN, p->hidden, p->hidden);
     dense_forward(v_out(), w + at_out(q), 1, mat(p->hidden, HIDDEN), mat_out(&v, 1));
     return v;
 }
@@ -120,7 +120,7 @@ static float sum_of(const MaifsQ *q, const MaifsQLook *x, const Part *p, uint32_
 // Leaves in the part what backward needs.
 static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) {
     const MaifsNet *net = &q->o.net;
-    Sum             s = {.scale = act_exp(w[at_scale(q)])};
+    Sum             s = {.scale = repro_exp(w[at_scale(q)])};
     CHECK(x->in.n_servers <= q->o.servers && x->in.n_jobs <= q->o.jobs && x->n_took <= q->o.took);
     s.v = state_value(q, w, x->pool, p);
     if (x->n_took == 0) return s;
@@ -129,7 +129,7 @@ static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) 
         memcpy(p->features + (size_t)i * MAIFS_OFFER, x->deals[i].features,
                sizeof x->deals[i].features);
     }
-    maifs_net_see(net, w, &x->in, p->cache, p->u);
+    maifs_net_observe(net, w, &x->in, p->cache, p->u);
     maifs_net_price(net, w, p->cache, 2 * x->n_took, p->at, p->features, p->f);
     maifs_net_pair(net, w, p->cache, x->n_took, p->at, p->pairs,
                    p->pairs + (size_t)q->o.took * net->rank);
@@ -141,9 +141,9 @@ static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) 
 static float total(const Sum *s) { return s->v + s->scale * s->offers; }
 
 double maifs_q_value(MaifsQ *q, const MaifsQLook *look) {
-    MatWay was = mat_way(MAT_FIXED);
-    Sum    s = value(q, q->w.at, look, &q->parts[0]);
-    mat_way(was);
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
+    Sum        s = value(q, q->w.at, look, &q->parts[0]);
+    mat_set_backend(was);
     return (double)total(&s);
 }
 
@@ -152,7 +152,7 @@ static void state_back(const MaifsQ *q, const float *pool, float d, Part *p) {
     float       *gw = p->gradient.at;
     dense_backward(v_out(), w + at_out(q), gw + at_out(q), 1, mat(p->hidden, HIDDEN), mat(&d, 1),
                    mat_out(p->d_hidden, HIDDEN));
-    act_backward(ACT_RELU, HIDDEN, p->hidden, p->d_hidden, p->d_hidden);
+    activation_backward(ACTIVATION_RELU, HIDDEN, p->hidden, p->d_hidden, p->d_hidden);
     dense_backward(v_in(), w + q->n_net, gw + q->n_net, 1, mat(pool, MAIFS_Q_POOL),
                    mat(p->d_hidden, HIDDEN), mat_out(NULL, 0));
 }
@@ -173,7 +173,7 @@ static void offers_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, floa
             }
         }
         p->df[i] = by;
-        p->du[x->deals[i].at.job] += by * (1 - own) * (float)MAIFS_REACH * sum_of(q, x, p, i);
+        p->du[x->deals[i].at.job] += by * (1 - own) * (float)MAIFS_VALUE_RANGE * sum_of(q, x, p, i);
     }
     for (uint32_t k = 0; k < x->in.n_jobs; k++) p->du[k] += q->o.hold * (p->u[k] - x->u[k]);
 }
@@ -190,7 +190,7 @@ static void step_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, float 
     maifs_net_back_begin(net, p->cache);
     maifs_net_price_back(net, w, gw, p->cache, 2 * x->n_took, p->at, p->features, p->df);
     maifs_net_pair_back(net, w, gw, p->cache, x->n_took, p->at, p->d_pairs, p->d_pairs + half);
-    maifs_net_see_back(net, w, gw, &x->in, p->cache, p->du);
+    maifs_net_observe_back(net, w, gw, &x->in, p->cache, p->du);
 }
 
 static void train_one(const MaifsQ *q, const MaifsQStep *x, Part *p) {
@@ -209,22 +209,22 @@ static void train_one(const MaifsQ *q, const MaifsQStep *x, Part *p) {
 static void teach_one(const MaifsQ *q, const MaifsQLesson *x, Part *p) {
     float share = 1.0f / (float)(x->in.n_jobs > 0 ? x->in.n_jobs : 1);
     CHECK(x->in.n_servers <= q->o.servers && x->in.n_jobs <= q->o.jobs);
-    maifs_net_see(&q->o.net, q->w.at, &x->in, p->cache, p->u);
+    maifs_net_observe(&q->o.net, q->w.at, &x->in, p->cache, p->u);
     for (uint32_t k = 0; k < x->in.n_jobs; k++) {
         float off = p->u[k] - x->u[k];
         p->loss += (double)(off * off * share);
         p->du[k] = 2 * off * share / (float)q->n_batch;
     }
     maifs_net_back_begin(&q->o.net, p->cache);
-    maifs_net_see_back(&q->o.net, q->w.at, p->gradient.at, &x->in, p->cache, p->du);
+    maifs_net_observe_back(&q->o.net, q->w.at, p->gradient.at, &x->in, p->cache, p->du);
 }
 
 static void work(void *ctx, uint32_t index, uint32_t count) {
-    MaifsQ *q = ctx;
-    MatWay  was = mat_way(MAT_FIXED);
+    MaifsQ    *q = ctx;
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
     for (uint32_t k = index; k < PARTS; k += count) {
         Part *p = &q->parts[k];
-        block_zero(p->gradient);
+        float_vec_zero(p->gradient);
         p->loss = 0;
         for (uint32_t i = k; i < q->n_batch; i += PARTS) {
             if (q->batch != NULL)
@@ -233,25 +233,25 @@ static void work(void *ctx, uint32_t index, uint32_t count) {
                 teach_one(q, &q->lessons[i], p);
         }
     }
-    mat_way(was);
+    mat_set_backend(was);
 }
 
 static double update(MaifsQ *q, Team *team) {
-    AdamOptions adam = adam_usual(q->o.rate);
+    AdamOptions adam = adam_defaults(q->o.rate);
     double      loss = 0;
-    Block       sum = q->parts[0].gradient;
+    FloatVec    sum = q->parts[0].gradient;
     if (team != NULL)
         team_run(team, work, q);
     else
         work(q, 0, 1);
     for (uint32_t i = 0; i < PARTS; i++) {
-        if (i > 0) block_add(sum, q->parts[i].gradient);
+        if (i > 0) float_vec_add(sum, q->parts[i].gradient);
         loss += q->parts[i].loss / q->n_batch;
     }
-    block_clip(sum, (double)q->o.clip);
+    float_vec_clip(sum, (double)q->o.clip);
     q->steps.at[0] += 1;
     adam_step(&adam, (uint64_t)q->steps.at[0], q->w, sum, q->m, q->v);
-    block_blend(q->target, q->w, q->batch != NULL ? q->o.tau : 1);
+    float_vec_blend(q->target, q->w, q->batch != NULL ? q->o.tau : 1);
     return loss;
 }
 

@@ -12,8 +12,8 @@
 #pragma once
 
 #include "base/team.h"
-#include "learn/block.h"
-#include "policy/cluster/maifs.h"
+#include "learn/float_vec.h"
+#include "policy/cluster/maifs/maifs.h"
 
 enum {
     MAIFS_Q_POOL = MAIFS_SERVER + MAIFS_JOB + MAIFS_QUEUE + 2,
@@ -21,12 +21,12 @@ enum {
     MAIFS_Q_TOOK = 128,   // of a step
 };
 
-typedef struct MaifsQLook {  // an epoch: the state, and the joint action that was taken
-    MaifsInput       in;     // jobs: those of the deals alone
-    const float     *u;      // [n_jobs] what the network made of them then
-    const float     *pool;   // [MAIFS_Q_POOL] all servers and jobs, for V
-    const MaifsDeal *deals;  // [2 n_took] taken by who strayed, then what they liked best; `own` in
-                             // works of a usual job, 0: it was nothing; `gain` in own
+typedef struct MaifsQLook {    // an epoch: the state, and the joint action that was taken
+    MaifsInput         in;     // jobs: those of the deals alone
+    const float       *u;      // [n_jobs] what the network made of them then
+    const float       *pool;   // [MAIFS_Q_POOL] all servers and jobs, for V
+    const OfferSample *deals;  // [2 n_took] taken by who strayed, then what they liked best; `own`
+                               // in works of a usual job, 0: it was nothing; `gain` in own
     uint32_t n_took;
 } MaifsQLook;
 
@@ -63,8 +63,8 @@ typedef struct MaifsQ MaifsQ;
 
 MaifsQ        *maifs_q_create(Arena *a, MaifsQOptions o, uint64_t seed);
 MaifsQOptions *maifs_q_options(MaifsQ *q);  // rates may change
-Block          maifs_q_net(MaifsQ *q);      // the network's numbers
-Block          maifs_q_state(MaifsQ *q);    // all that is learned, to be saved and put back
+FloatVec       maifs_q_net(MaifsQ *q);      // the network's numbers
+FloatVec       maifs_q_state(MaifsQ *q);    // all that is learned, to be saved and put back
 void           maifs_q_moved(MaifsQ *q);    // the network was set: the target is, too
 
 // One update each; the mean loss. team: NULL: this thread alone; its size does not show.

@@ -21,11 +21,11 @@ Err generation_polish(RelmasTrain *t, Arena *scratch, TrainReport *out) {
                        .step = 0.1f,
                        .keep = 0.8f};
     size_t        head = dense_params(actor_head(t->gauge.actor));
-    Block         w = block_new(scratch, t->best.n);
+    FloatVec      w = float_vec_new(scratch, t->best.n);
     Rng           rng = rng_fork((Rng){t->seed ^ 0xa11}, t->generation);
-    block_copy(w, (Block){(float *)(uintptr_t)ddpg_actor(t->ddpg), w.n});
-    TRY(evolve_step(&o, t->runs, rng, try_one, t, w, block_part(w, w.n - head, head),
-                    block_part(t->trial, 0, head), scratch, &out->sla));
+    float_vec_copy(w, (FloatVec){(float *)(uintptr_t)ddpg_actor(t->ddpg), w.n});
+    TRY(evolve_step(&o, t->runs, rng, try_one, t, w, float_vec_part(w, w.n - head, head),
+                    float_vec_part(t->trial, 0, head), scratch, &out->sla));
     ddpg_set_actor(t->ddpg, w);
     return ERR_OK;
 }

@@ -1,7 +1,7 @@
 // Pupil: a learned policy of a cluster as training sees it: numbers, and ways to better them.
 #pragma once
 
-#include "learn/block.h"
+#include "learn/float_vec.h"
 #include "train/cluster_course.h"
 #include "train/runs.h"
 
@@ -19,10 +19,10 @@ typedef Err          PupilLearn(Pupil *p, const PupilLesson *l, Arena *scratch, 
 struct Pupil {
     const ClusterPolicy *policy;
     const void          *settings;
-    Block                w;      // the network's numbers
-    Block                head;   // the part of them that evolution moves
+    FloatVec             w;      // the network's numbers
+    FloatVec             head;   // the part of them that evolution moves
     const float         *scale;  // [head] how far, see train/evolve.h; NULL: all alike
-    Block                state;  // all that learning needs to go on, w included
+    FloatVec             state;  // all that learning needs to go on, w included
     const char          *facts;  // lines "key=value\n" about its network
     // What the policy is handed for some numbers; NULL: for its rule without a network.
     const void *(*loaded)(const Pupil *p, const float *w, Arena *a);

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/check.h"
-#include "learn/weights.h"
+#include "base/err.h"
+#include "learn/weights_file.h"
 #include "train/generation.h"
 #include "train/stages.h"
 
@@ -32,14 +32,14 @@ Err relmas_train_open(RelmasTrain *t, const Course *c, Runs *runs, const ChipPol
                       const RelmasSettings *settings, uint32_t hidden, TrainPlan plan,
                       uint64_t seed, Arena *a) {
     Actor  actor = relmas_actor(hidden);
-    Critic critic = {.features = RELMAS_FEATURES, .actions = RELMAS_SAYS, .hidden = hidden};
+    Critic critic = {.features = RELMAS_FEATURES, .actions = RELMAS_OUTPUTS, .hidden = hidden};
     *t = (RelmasTrain){.course = c, .runs = runs, .plan = plan, .seed = seed};
     t->settings = *settings;
     t->gauge = (Gauge){
         .course = c, .runs = runs, .settings = &t->settings, .actor = actor, .traces = plan.traces};
     t->ddpg = ddpg_create(a, generation_options(actor, critic), rng_fork((Rng){seed}, 1).s);
-    t->best = block_new(a, actor_params(actor));
-    t->trial = block_new(a, dense_params(actor_head(actor)));
+    t->best = float_vec_new(a, actor_params(actor));
+    t->trial = float_vec_new(a, dense_params(actor_head(actor)));
     TRY(gauge_open(&t->gauge, rivals, a));
     TRY(gauge_weights(&t->gauge, NULL, a, &t->rule_mark));
     t->best_mark = t->rule_mark;
@@ -61,17 +61,17 @@ static bool ends_stage(const RelmasTrain *t, uint32_t g) {
 
 // Zeros learn nothing: as long as there is nothing better, what was learned goes on.
 static void back_to_best(RelmasTrain *t) {
-    if (block_norm(t->best) > 0) ddpg_set_actor(t->ddpg, t->best);
-    block_zero(t->trial);
+    if (float_vec_norm(t->best) > 0) ddpg_set_actor(t->ddpg, t->best);
+    float_vec_zero(t->trial);
 }
 
 static Err check(RelmasTrain *t, Arena *scratch, TrainReport *out) {
-    Block now = {(float *)(uintptr_t)ddpg_actor(t->ddpg), t->best.n};
+    FloatVec now = {(float *)(uintptr_t)ddpg_actor(t->ddpg), t->best.n};
     TRY(gauge_weights(&t->gauge, now.at, scratch, &out->mark));
     out->checked = true;
     out->better = out->mark.score > t->best_mark.score;
     if (out->better) {
-        block_copy(t->best, now);
+        float_vec_copy(t->best, now);
         t->best_mark = out->mark;
     } else if (out->mark.score < t->best_mark.score - ASTRAY) {
         back_to_best(t);
@@ -94,7 +94,7 @@ Err relmas_train_step(RelmasTrain *t, Arena *scratch, TrainReport *out) {
 }
 
 // The state of learning, the best so far, the polish and what the best was worth, in this order.
-static size_t parts_of(const RelmasTrain *t, Block *parts) {
+static size_t parts_of(const RelmasTrain *t, FloatVec *parts) {
     parts[0] = ddpg_state(t->ddpg);
     parts[1] = t->best;
     parts[2] = t->trial;
@@ -109,12 +109,12 @@ static char *facts_of(const RelmasTrain *t, Arena *a) {
 }
 
 Err relmas_train_save(const RelmasTrain *t, const char *path, Arena *scratch) {
-    size_t mark = scratch->used;
-    Block  parts[3];
-    Block  all = block_new(scratch, parts_of(t, parts));
-    float *to = all.at;
+    size_t   mark = scratch->used;
+    FloatVec parts[3];
+    FloatVec all = float_vec_new(scratch, parts_of(t, parts));
+    float   *to = all.at;
     for (uint32_t i = 0; i < 3; i++, to += parts[i - 1].n)
-        block_copy((Block){to, parts[i].n}, parts[i]);
+        float_vec_copy((FloatVec){to, parts[i].n}, parts[i]);
     char *facts = arena_printf(scratch, "%sgeneration=%u\nmean=%.17g\nworst=%.17g\nscore=%.17g\n",
                                facts_of(t, scratch), t->generation, t->best_mark.mean,
                                t->best_mark.worst, t->best_mark.score);
@@ -123,21 +123,21 @@ Err relmas_train_save(const RelmasTrain *t, const char *path, Arena *scratch) {
     return e;
 }
 
-static double number(const Weights *w, const char *key, Arena *a) {
-    const char *text = weights_fact(w, key, a);
+static double number(const WeightsFile *w, const char *key, Arena *a) {
+    const char *text = weights_metadata(w, key, a);
     return text != NULL ? strtod(text, NULL) : 0;
 }
 
 Err relmas_train_resume(RelmasTrain *t, const char *path, Arena *scratch) {
-    size_t  mark = scratch->used;
-    Block   parts[3];
-    Weights w;
-    size_t  n = parts_of(t, parts);
-    Err     e = weights_load(path, facts_of(t, scratch), n, scratch, &w);
+    size_t      mark = scratch->used;
+    FloatVec    parts[3];
+    WeightsFile w;
+    size_t      n = parts_of(t, parts);
+    Err         e = weights_load(path, facts_of(t, scratch), n, scratch, &w);
     if (e != ERR_OK) return err_add(e, "no training of this kind to go on with");
-    float *from = w.block.at;
+    float *from = w.params.at;
     for (uint32_t i = 0; i < 3; i++, from += parts[i - 1].n)
-        block_copy(parts[i], (Block){from, parts[i].n});
+        float_vec_copy(parts[i], (FloatVec){from, parts[i].n});
     t->generation = (uint32_t)number(&w, "generation", scratch);
     t->best_mark = (GaugeMark){number(&w, "mean", scratch), number(&w, "worst", scratch),
                                number(&w, "score", scratch)};

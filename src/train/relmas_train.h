@@ -32,10 +32,10 @@ typedef struct RelmasTrain {
     uint64_t       seed;
     uint32_t       generation;  // that comes next
     Ddpg          *ddpg;
-    Block          best;       // actor; zeros, the rule alone, until one is better than that
+    FloatVec       best;       // actor; zeros, the rule alone, until one is better than that
     GaugeMark      best_mark;  // of it
     GaugeMark      rule_mark;  // of the rule without a network
-    Block          trial;      // the way that the polish goes
+    FloatVec       trial;      // the way that the polish goes
 } RelmasTrain;
 
 typedef struct TrainReport {  // of one generation

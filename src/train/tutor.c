@@ -17,16 +17,16 @@ RelmasSettings tutor_settings(const RelmasSettings *usual, uint32_t i) {
     return s;
 }
 
-void tutor_says(const RelmasSettings *tutor, const RelmasRule *rule, const RelmasLook *look,
-                float *says) {
-    const RelmasSettings *own = &rule->with;
+void tutor_says(const RelmasSettings *tutor, const RelmasScorer *rule,
+                const RelmasObservation *look, float *says) {
+    const RelmasSettings *own = &rule->cfg;
     float                 gain = (float)own->gain, usual = rule->table->usual;
     for (uint32_t i = 0; i < look->n; i++) {
-        const RelmasCase *c = &look->at[i];
-        float             size = relmas_log2(c->work / usual + 1e-6f), slack = c->slack_ns / usual;
-        float more = (relmas_rule_size(own, rule) - relmas_rule_size(tutor, rule)) * size +
+        const RelmasTaskState *c = &look->at[i];
+        float size = relmas_log2(c->work / usual + 1e-6f), slack = c->slack_ns / usual;
+        float more = (relmas_size_weight(own, rule) - relmas_size_weight(tutor, rule)) * size +
                      (float)(own->slack - tutor->slack) * slack;
-        float *to = says + (size_t)i * RELMAS_SAYS;
+        float *to = says + (size_t)i * RELMAS_OUTPUTS;
         to[0] = relmas_clip(more / gain, -0.95f, 0.95f);
         to[1] = relmas_clip((float)(tutor->fit - own->fit) / gain, -0.95f, 0.95f);
         to[2] = relmas_clip((float)(tutor->time - own->time) / gain, -0.95f, 0.95f);

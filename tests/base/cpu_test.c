@@ -203,10 +203,10 @@ static void test_affinity_is_looked_at_again(void **state) {
     CPU_ZERO(&one);
     CPU_SET(some, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    cpu_allow(&c);
+    cpu_update_affinity(&c);
     assert_int_equal(cpu_budget(&c, &fake).allowed, 1);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
-    cpu_allow(&c);
+    cpu_update_affinity(&c);
     assert_int_equal(cpu_budget(&c, &fake).allowed, whole);
 }
 

@@ -16,9 +16,9 @@ static int64_t read_as(const char *text, int64_t unit) {
     return v;
 }
 
-static DecimalFault fault(const char *text, int64_t unit, int64_t most) {
+static DecimalError fault(const char *text, int64_t unit, int64_t most) {
     int64_t      v = 77;
-    DecimalFault f = decimal_read(text, unit, most, &v);
+    DecimalError f = decimal_read(text, unit, most, &v);
     assert_true(f != DECIMAL_OK && v == 77);
     return f;
 }
@@ -43,7 +43,8 @@ static void faults(void **state) {
     (void)state;
     const char *const not [] = {"",   ".",    "-",   "x",      "1x",  " 1",       "1 ", "1,5",
                                 "1e", "0x10", "nan", "1e1.5e", "--1", "infinity", NULL};
-    for (int i = 0; not [i] != NULL; i++) assert_int_equal(fault(not [i], 1, 100), DECIMAL_NOT);
+    for (int i = 0; not [i] != NULL; i++)
+        assert_int_equal(fault(not [i], 1, 100), DECIMAL_NOT_A_NUMBER);
     assert_int_equal(fault("-1", 1, 100), DECIMAL_NEGATIVE);
     assert_int_equal(fault("-1e999", 1, 100), DECIMAL_NEGATIVE);
     assert_int_equal(fault("101", 1, 100), DECIMAL_LARGE);

@@ -162,7 +162,7 @@ static void test_nothing_lost_when_a_step_fails(void **state) {
 
 static void test_drop(void **state) {
     (void)state;
-    FileNew     f;
+    AtomicFile  f;
     const char *path = at("a");
     assert_int_equal(file_begin(&f, path), ERR_OK);
     assert_int_equal(files_in_dir(), 1);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "base/progress.h"
+#include "base/term.h"
 #include "tests/runner.h"
 
 static TimeNs now;

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/setting_unit.h"
-#include "base/setting_value.h"
+#include "base/settings.h"
 #include "tests/runner.h"
 
 #define UNIT_SETTINGS(X)                                                                           \

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "base/fpu.h"
+#include "base/fp.h"
 #include "base/team.h"
 #include "tests/runner.h"
 

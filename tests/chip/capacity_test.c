@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "chip/capacity.h"
-#include "tests/chip/yard.h"
+#include "tests/chip/test_package.h"
 #include "tests/runner.h"
 
 enum { RESOURCES_MAX = CHIP_KINDS + 1 };
@@ -18,7 +18,7 @@ static double capacity(const CapacityCase *c) {
     return x;
 }
 
-static CapacityCase case_of(const Yard *y, const double *share) {
+static CapacityCase case_of(const TestPackage *y, const double *share) {
     return (CapacityCase){.models = y->models,
                           .share = share,
                           .n = y->run.setup.n_tenants,
@@ -30,10 +30,10 @@ static CapacityCase case_of(const Yard *y, const double *share) {
 static void test_by_hand(void **state) {
     (void)state;
     static const double one[] = {1};
-    Yard                y;
+    TestPackage         y;
     // 2 units, 100 ns a request: 20 in a microsecond; 200 bytes at 8 in a nanosecond: 40
-    yard_open(&y, 1, (uint32_t[]){2}, 8);
-    yard_tenant(&y, 1, (ChipCost[]){{100, 2, 0}});
+    test_package_open(&y, 1, (uint32_t[]){2}, 8);
+    test_package_tenant(&y, 1, (ChipCost[]){{100, 2, 0}});
     CapacityCase c = case_of(&y, one);
     assert_true(fabs(capacity(&c) - 2e7) < 1);
     c.bytes_ns = 0.5;
@@ -41,27 +41,27 @@ static void test_by_hand(void **state) {
     c.bytes_ns = 8;
     c.dispatch_ns = 100;
     assert_true(fabs(capacity(&c) - 1e7) < 1);
-    yard_close(&y);
+    test_package_close(&y);
     // a layer that takes 100 here and 300 there: three parts of four here, 75 ns each
-    yard_open(&y, 2, (uint32_t[]){1, 1}, 8);
-    yard_tenant(&y, 1, (ChipCost[]){{100, 0, 0}, {300, 0, 0}});
+    test_package_open(&y, 2, (uint32_t[]){1, 1}, 8);
+    test_package_tenant(&y, 1, (ChipCost[]){{100, 0, 0}, {300, 0, 0}});
     c = case_of(&y, one);
     assert_true(fabs(capacity(&c) - 1e9 / 75) < 1);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 static void test_refuses(void **state) {
     (void)state;
     static const double one[] = {1}, none[] = {0};
-    Yard                y;
+    TestPackage         y;
     double              x;
-    yard_open(&y, 2, (uint32_t[]){0, 1}, 8);
-    yard_tenant(&y, 1, (ChipCost[]){{100, 0, 0}, {INFINITY, 0, 0}});
+    test_package_open(&y, 2, (uint32_t[]){0, 1}, 8);
+    test_package_tenant(&y, 1, (ChipCost[]){{100, 0, 0}, {INFINITY, 0, 0}});
     CapacityCase c = case_of(&y, one);
     assert_int_equal(capacity_find(&c, &x), ERR_ARG);
     c.share = none;
     assert_int_equal(capacity_find(&c, &x), ERR_ARG);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 // At any prices that sum to one, the cheapest way costs no more than the least busiest load. load
@@ -124,19 +124,19 @@ static void test_between_a_bound_and_all_ways(void **state) {
     Rng                 rng = {7};
     static const double one[] = {1};
     for (int round = 0; round < 30; round++) {
-        Yard     y;
-        ChipCost costs[8];
-        uint32_t n = 1 + (uint32_t)rng_below(&rng, 4);
-        yard_open(&y, 2, (uint32_t[]){1 + (uint32_t)rng_below(&rng, 3), 1}, 4);
+        TestPackage y;
+        ChipCost    costs[8];
+        uint32_t    n = 1 + (uint32_t)rng_below(&rng, 4);
+        test_package_open(&y, 2, (uint32_t[]){1 + (uint32_t)rng_below(&rng, 3), 1}, 4);
         for (uint32_t i = 0; i < 2 * n; i++)
             costs[i] = (ChipCost){10 + 90 * rng_unit(&rng), 8 * rng_unit(&rng), 0};
         if (round % 3 == 0) costs[1].ns = INFINITY;
-        yard_tenant(&y, n, costs);
+        test_package_tenant(&y, n, costs);
         CapacityCase c = case_of(&y, one);
         double       ns = 1e9 / capacity(&c), bound = best_bound(&c);
         assert_true(ns >= bound * (1 - 1e-9) && ns <= bound * 1.01);
         if (n <= 3) assert_true(ns <= best_of_all(&c, n) * (1 + 1e-9));
-        yard_close(&y);
+        test_package_close(&y);
     }
 }
 

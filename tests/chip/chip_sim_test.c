@@ -8,7 +8,7 @@
 #include "tests/chip/stepwise.h"
 #include "tests/runner.h"
 
-static ChipResult simulate(Yard *y) {
+static ChipResult simulate(TestPackage *y) {
     ChipResult r;
     assert_int_equal(chip_simulate(&y->run, &y->arena, &r), ERR_OK);
     return r;
@@ -22,33 +22,33 @@ static void expect(const ChipResult *r, uint32_t i, TimeNs finish, Outcome o) {
 // One unit, enough bandwidth: layers follow each other, requests too.
 static void test_one_after_the_other(void **state) {
     (void)state;
-    Yard y;
-    yard_open(&y, 1, (uint32_t[]){1}, 16);
-    yard_tenant(&y, 2, (ChipCost[]){{100, 4, 7}, {50, 2, 3}});
-    yard_ask(&y, 0, 1000, 1150);
-    yard_ask(&y, 0, 1010, 1200);
+    TestPackage y;
+    test_package_open(&y, 1, (uint32_t[]){1}, 16);
+    test_package_tenant(&y, 2, (ChipCost[]){{100, 4, 7}, {50, 2, 3}});
+    test_package_ask(&y, 0, 1000, 1150);
+    test_package_ask(&y, 0, 1010, 1200);
     ChipResult r = simulate(&y);
     expect(&r, 0, 1150, OUTCOME_MET);
     expect(&r, 1, 1300, OUTCOME_LATE);
     assert_int_equal(r.layers, 4);
     assert_int_equal(r.span, 300);
     assert_true(r.layer_pj == 20 && r.bytes == 1000 && r.busy_unit_ns == 300);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 // Each asks for all of the memory: half the speed for both, until one is done.
 static void test_all_slow_down_alike(void **state) {
     (void)state;
-    Yard y;
-    yard_open(&y, 1, (uint32_t[]){2}, 8);
-    yard_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
-    yard_tenant(&y, 1, (ChipCost[]){{300, 8, 0}});
-    yard_ask(&y, 0, 0, 1000);
-    yard_ask(&y, 1, 0, 1000);
+    TestPackage y;
+    test_package_open(&y, 1, (uint32_t[]){2}, 8);
+    test_package_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
+    test_package_tenant(&y, 1, (ChipCost[]){{300, 8, 0}});
+    test_package_ask(&y, 0, 0, 1000);
+    test_package_ask(&y, 1, 0, 1000);
     ChipResult r = simulate(&y);
     expect(&r, 0, 200, OUTCOME_MET);
     expect(&r, 1, 400, OUTCOME_MET);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 // 2 and 14 of 8: alike, both run at half speed. Max-min, the small one has all it asks for, the
@@ -56,40 +56,40 @@ static void test_all_slow_down_alike(void **state) {
 static void test_sharing_rules_differ(void **state) {
     (void)state;
     for (int fair = 0; fair < 2; fair++) {
-        Yard y;
-        yard_open(&y, 1, (uint32_t[]){2}, 8);
-        yard_tenant(&y, 1, (ChipCost[]){{120, 2, 0}});
-        yard_tenant(&y, 1, (ChipCost[]){{240, 14, 0}});
-        yard_ask(&y, 0, 0, 1000);
-        yard_ask(&y, 1, 0, 1000);
+        TestPackage y;
+        test_package_open(&y, 1, (uint32_t[]){2}, 8);
+        test_package_tenant(&y, 1, (ChipCost[]){{120, 2, 0}});
+        test_package_tenant(&y, 1, (ChipCost[]){{240, 14, 0}});
+        test_package_ask(&y, 0, 0, 1000);
+        test_package_ask(&y, 1, 0, 1000);
         y.run.sharing = fair ? CHIP_MAX_MIN : CHIP_EQUAL;
         ChipResult r = simulate(&y);
         // alike: 240, then 240 - 120 = 120 left at 8 / 14: 210 more
         // fair: 120, then 240 - 120 * 6 / 14 = 188.571 left at 8 / 14: 330 more
         expect(&r, 0, fair ? 120 : 240, OUTCOME_MET);
         expect(&r, 1, 450, OUTCOME_MET);
-        yard_close(&y);
+        test_package_close(&y);
     }
 }
 
 // While a layer is on its way to a unit it moves nothing, and the unit is taken.
 static void test_dispatch_takes_time(void **state) {
     (void)state;
-    Yard y;
-    yard_open(&y, 1, (uint32_t[]){2}, 8);
-    yard_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
+    TestPackage y;
+    test_package_open(&y, 1, (uint32_t[]){2}, 8);
+    test_package_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
     y.run.controller.dispatch_ns = 10;
-    yard_ask(&y, 0, 0, 1000);
-    yard_ask(&y, 0, 50, 1000);
+    test_package_ask(&y, 0, 0, 1000);
+    test_package_ask(&y, 0, 50, 1000);
     ChipResult r = simulate(&y);
     expect(&r, 0, 160, OUTCOME_MET);  // 10 + 50 alone, then half speed for 50: 10 to 60 to 160
     expect(&r, 1, 210, OUTCOME_MET);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 // A throttled layer draws no more than its cap, alone or not.
 static uint32_t decide_capped(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
-    uint32_t     n = yard_decide(state, v, out, max / 2), starts = n;
+    uint32_t     n = test_package_decide(state, v, out, max / 2), starts = n;
     const float *cap = state;
     for (uint32_t i = 0; i < starts; i++)
         out[n++] = (ChipAction){.verb = CHIP_THROTTLE, .unit = out[i].unit, .cap = *cap};
@@ -113,62 +113,63 @@ static const ChipPolicy capped = {
 static void test_throttle(void **state) {
     (void)state;
     static const float cap = 2;
-    Yard               y;
-    yard_open(&y, 1, (uint32_t[]){2}, 8);
-    yard_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
+    TestPackage        y;
+    test_package_open(&y, 1, (uint32_t[]){2}, 8);
+    test_package_tenant(&y, 1, (ChipCost[]){{100, 8, 0}});
     y.run.policy = &capped;
     y.run.settings = &cap;
-    yard_ask(&y, 0, 0, 1000);
-    yard_ask(&y, 0, 0, 1000);
+    test_package_ask(&y, 0, 0, 1000);
+    test_package_ask(&y, 0, 0, 1000);
     ChipResult r = simulate(&y);
     expect(&r, 0, 400, OUTCOME_MET);
     expect(&r, 1, 400, OUTCOME_MET);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 static void test_as_a_nanosecond_at_a_time(void **state) {
     (void)state;
     Rng rng = {5};
     for (int round = 0; round < 300; round++) {
-        Yard     y;
-        Stepwise slow;
-        float    cap = round % 3 == 0 ? 0.5F + 5 * rng_unit(&rng) : INFINITY;
-        yard_random(&y, &rng);
+        TestPackage y;
+        Stepwise    slow;
+        float       cap = round % 3 == 0 ? 0.5F + 5 * rng_unit(&rng) : INFINITY;
+        test_package_random(&y, &rng);
         y.run.policy = &capped;
         y.run.settings = &cap;
         stepwise(&y.run, cap, &slow);
         ChipResult r = simulate(&y);
         for (uint32_t i = 0; i < r.n; i++)
             expect(&r, i, slow.answers[i].finish, slow.answers[i].outcome);
-        yard_close(&y);
+        test_package_close(&y);
     }
 }
 
 // A request is dropped at its deadline: at once when it waits, in name only while a layer runs.
 static void test_firm(void **state) {
     (void)state;
-    Yard y;
-    yard_open(&y, 1, (uint32_t[]){1}, 8);
-    yard_tenant(&y, 2, (ChipCost[]){{100, 1, 1}, {100, 1, 1}});
+    TestPackage y;
+    test_package_open(&y, 1, (uint32_t[]){1}, 8);
+    test_package_tenant(&y, 2, (ChipCost[]){{100, 1, 1}, {100, 1, 1}});
     y.run.setup.firm = true;
-    yard_ask(&y, 0, 0, 150);   // its second layer runs until 200, for nothing
-    yard_ask(&y, 0, 10, 60);   // never runs
-    yard_ask(&y, 0, 20, 400);  // just in time
+    test_package_ask(&y, 0, 0, 150);   // its second layer runs until 200, for nothing
+    test_package_ask(&y, 0, 10, 60);   // never runs
+    test_package_ask(&y, 0, 20, 400);  // just in time
     ChipResult r = simulate(&y);
     expect(&r, 0, 150, OUTCOME_REJECTED);
     expect(&r, 1, 60, OUTCOME_REJECTED);
     expect(&r, 2, 400, OUTCOME_MET);
     assert_int_equal(r.layers, 4);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 static void test_refuses(void **state) {
     (void)state;
-    Yard       y;
-    ChipResult r;
-    yard_open(&y, 2, (uint32_t[]){1, 0}, 8);
-    yard_tenant(&y, 2, (ChipCost[]){{100, 1, 1}, {10, 1, 1}, {INFINITY, 1, 1}, {100, 1, 1}});
-    yard_ask(&y, 0, 0, 150);
+    TestPackage y;
+    ChipResult  r;
+    test_package_open(&y, 2, (uint32_t[]){1, 0}, 8);
+    test_package_tenant(&y, 2,
+                        (ChipCost[]){{100, 1, 1}, {10, 1, 1}, {INFINITY, 1, 1}, {100, 1, 1}});
+    test_package_ask(&y, 0, 0, 150);
     assert_int_equal(chip_simulate(&y.run, &y.arena, &r), ERR_ARG);
     assert_non_null(strstr(err_why(), "layer 1"));
     y.costs[0][2].ns = 5;
@@ -180,21 +181,21 @@ static void test_refuses(void **state) {
     y.run.trace.n = 0;
     r = simulate(&y);
     assert_int_equal(r.n, 0);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 static void test_summary(void **state) {
     (void)state;
-    Yard        y;
+    TestPackage y;
     ChipSummary s;
-    yard_open(&y, 1, (uint32_t[]){2}, 10);
-    yard_tenant(&y, 1, (ChipCost[]){{1000, 5, 2e9F}});
-    yard_tenant(&y, 1, (ChipCost[]){{500, 5, 0}});
+    test_package_open(&y, 1, (uint32_t[]){2}, 10);
+    test_package_tenant(&y, 1, (ChipCost[]){{1000, 5, 2e9F}});
+    test_package_tenant(&y, 1, (ChipCost[]){{500, 5, 0}});
     y.run.idle_mw = 3e6;
-    yard_ask(&y, 0, 0, 1000);
-    yard_ask(&y, 0, 0, 1000);
-    yard_ask(&y, 0, 0, 1500);
-    yard_ask(&y, 1, 1000, 9000);
+    test_package_ask(&y, 0, 0, 1000);
+    test_package_ask(&y, 0, 0, 1000);
+    test_package_ask(&y, 0, 0, 1500);
+    test_package_ask(&y, 1, 1000, 9000);
     y.run.skip = 1;
     ChipResult r = simulate(&y);
     assert_int_equal(chip_summary(&y.run, &r, CHIP_NONE, &y.arena, &s), ERR_OK);
@@ -209,7 +210,7 @@ static void test_summary(void **state) {
     assert_true(fabs(s.unit_use - 3500.0 / 4000) < 1e-9);
     assert_int_equal(chip_summary(&y.run, &r, 1, &y.arena, &s), ERR_OK);
     assert_true(s.n == 1 && s.met == 1 && s.slowdown == 1);
-    yard_close(&y);
+    test_package_close(&y);
 }
 
 TEST_MAIN() {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "chip/cost.h"
-#include "model/zoo.h"
+#include "chip/cost/cost.h"
+#include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -25,9 +25,9 @@ static int close_arena(void **state) {
     return 0;
 }
 
-static void within_bounds(const char *network, const Shape *s, const Unit *u, const Cost *c) {
+static void within_bounds(const char *network, const Shape *s, const UnitSpec *u, const Cost *c) {
     double word = u->word_bits / 8.0, all = c->read_bytes + c->write_bytes, slack = 1 - 1e-9;
-    bool   ok = c->cycles >= shape_macs(s) / unit_macs(u) * slack;
+    bool   ok = c->cycles >= shape_macs(s) / unit_spec_macs(u) * slack;
     ok = ok && c->cycles >= all / u->port * slack && c->cycles >= c->array_cycles * slack;
     ok = ok && c->cycles >= c->buffer_cycles * slack;
     ok = ok && c->read_bytes >= (shape_inputs(s) + shape_weights(s)) * word * slack;
@@ -38,7 +38,7 @@ static void within_bounds(const char *network, const Shape *s, const Unit *u, co
     if (!ok) fail_msg("%s %s on %s: %g cycles", network, s->name, u->name, c->cycles);
 }
 
-static void check_network(const char *network, const Unit *u) {
+static void check_network(const char *network, const UnitSpec *u) {
     Shape   *s = NULL;
     uint32_t n = 0;
     size_t   mark = arena.used;
@@ -55,9 +55,9 @@ static void check_network(const char *network, const Unit *u) {
 
 static void test_bounds_on_the_whole_zoo(void **state) {
     (void)state;
-    for (uint32_t i = 0; unit_name(i) != NULL; i++) {
-        Unit u;
-        assert_int_equal(unit_load(unit_name(i), &arena, &u), ERR_OK);
+    for (uint32_t i = 0; unit_spec_name(i) != NULL; i++) {
+        UnitSpec u;
+        assert_int_equal(unit_spec_load(unit_spec_name(i), &arena, &u), ERR_OK);
         for (size_t z = 0; zoo_entry(z) != NULL; z++) check_network(zoo_entry(z)->name, &u);
     }
 }
@@ -82,15 +82,15 @@ static Shape random_shape(Rng *r) {
     return s;
 }
 
-static double score(const Shape *s, const Unit *u) {
+static double score(const Shape *s, const UnitSpec *u) {
     Cost c = cost_of(s, u);
     return c.cycles + COST_TRAFFIC * c.memory_cycles;
 }
 
 // Small, so that buffers are what limits.
-static Unit small_unit(const char *name, Rng *r) {
-    Unit u;
-    assert_int_equal(unit_load(name, &arena, &u), ERR_OK);
+static UnitSpec small_unit(const char *name, Rng *r) {
+    UnitSpec u;
+    assert_int_equal(unit_spec_load(name, &arena, &u), ERR_OK);
     u.buffer_bytes = (int)pick(r, 500, 6000);
     u.input_bytes = (int)pick(r, 8, 40);
     u.weight_bytes = (int)pick(r, 100, 3000);
@@ -100,7 +100,7 @@ static Unit small_unit(const char *name, Rng *r) {
     return u;
 }
 
-static void no_worse(const Shape *s, const Unit *less, const Unit *more) {
+static void no_worse(const Shape *s, const UnitSpec *less, const UnitSpec *more) {
     double a = score(s, less), b = score(s, more);
     if (!(b <= a * (1 + 1e-12))) fail_msg("%s: %g became %g", less->name, a, b);
 }
@@ -110,8 +110,8 @@ static void test_more_is_never_slower(void **state) {
     static const char *const names[] = {"eyeriss", "simba", "shidiannao"};
     Rng                      r = {5};
     for (int i = 0; i < 150; i++) {
-        Shape s = random_shape(&r);
-        Unit  u = small_unit(names[i % 3], &r), more = u;
+        Shape    s = random_shape(&r);
+        UnitSpec u = small_unit(names[i % 3], &r), more = u;
         more.buffer_bytes += (int)pick(&r, 1, 3000);
         no_worse(&s, &u, &more);
         more = u;
@@ -134,11 +134,11 @@ static void test_more_is_never_slower(void **state) {
 
 static void test_known_layers(void **state) {
     (void)state;
-    Unit     simba, eyeriss;
+    UnitSpec simba, eyeriss;
     Shape   *s = NULL;
     uint32_t n = 0;
-    assert_int_equal(unit_load("simba", &arena, &simba), ERR_OK);
-    assert_int_equal(unit_load("eyeriss", &arena, &eyeriss), ERR_OK);
+    assert_int_equal(unit_spec_load("simba", &arena, &simba), ERR_OK);
+    assert_int_equal(unit_spec_load("eyeriss", &arena, &eyeriss), ERR_OK);
     assert_int_equal(shape_list("resnet50", 1, &arena, &s, &n), ERR_OK);
     // The first layer has 3 of 8 lanes and 8 of 16 elements; 7 of 12 rows.
     assert_true(cost_of(&s[0], &simba).cycles == shape_macs(&s[0]) / (3 * 64));
@@ -164,8 +164,8 @@ static void test_relative_energy(void **state) {
         "sum_bits: 16\ninput_bytes: 24\nweight_bytes: 448\nsum_bytes: 48\nbuffer_bytes: 100000\n"
         "buffer_port: 16\nport: 2\nenergy: relative\nmac_pj: 1\ninput_pj: 9\nweight_pj: 9\n"
         "sum_pj: 9\nhop_pj: 9\nbuffer_pj: 9\nmemory_pj: 9\n";
-    Unit u;
-    assert_int_equal(unit_parse("u.yaml", text, strlen(text), &arena, &u), ERR_OK);
+    UnitSpec u;
+    assert_int_equal(unit_spec_parse("u.yaml", text, strlen(text), &arena, &u), ERR_OK);
     assert_true(u.input_pj == 1 && u.weight_pj == 1 && u.sum_pj == 1 && u.hop_pj == 2);
     assert_true(u.buffer_pj == 3 && u.memory_pj == 100);
 }

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "chip/chip_file.h"
-#include "chip/cost.h"
+#include "chip/cost/cost.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -24,26 +24,26 @@ static int close_arena(void **state) {
 
 static void test_shipped_ones(void **state) {
     (void)state;
-    Package p;
-    Unit    u;
+    Package  p;
+    UnitSpec u;
     for (uint32_t i = 0; package_name(i) != NULL; i++) {
         assert_int_equal(package_load(package_name(i), &arena, &p), ERR_OK);
         assert_string_equal(p.name, package_name(i));
         assert_in_range(p.n_units, 1, CHIP_UNITS);
     }
-    for (uint32_t i = 0; unit_name(i) != NULL; i++) {
-        assert_int_equal(unit_load(unit_name(i), &arena, &u), ERR_OK);
-        assert_string_equal(u.name, unit_name(i));
+    for (uint32_t i = 0; unit_spec_name(i) != NULL; i++) {
+        assert_int_equal(unit_spec_load(unit_spec_name(i), &arena, &u), ERR_OK);
+        assert_string_equal(u.name, unit_spec_name(i));
     }
     assert_int_equal(package_load("4+4", &arena, &p), ERR_OK);
     assert_int_equal(p.n_kinds, 2);
     assert_int_equal(p.n_units, 8);
     assert_string_equal(p.kinds[0].unit->name, "simba");
     assert_int_equal(p.kinds[1].count, 4);
-    assert_int_equal(unit_load("SIMBA", &arena, &u), ERR_OK);
-    assert_true(unit_macs(&u) == 1024);
-    assert_int_equal(unit_load("Eyeriss", &arena, &u), ERR_OK);
-    assert_true(unit_macs(&u) == 168);
+    assert_int_equal(unit_spec_load("SIMBA", &arena, &u), ERR_OK);
+    assert_true(unit_spec_macs(&u) == 1024);
+    assert_int_equal(unit_spec_load("Eyeriss", &arena, &u), ERR_OK);
+    assert_true(unit_spec_macs(&u) == 168);
 }
 
 // A shipped file with one line changed, or left out when `now` is empty.
@@ -70,9 +70,9 @@ static void no_package(const char *key, const char *now, const char *a, const ch
 }
 
 static void no_unit(const char *key, const char *now, const char *a, const char *b) {
-    Unit        u;
+    UnitSpec    u;
     const char *text = changed("eyeriss", key, now);
-    assert_int_equal(unit_parse("u.yaml", text, strlen(text), &arena, &u), ERR_CONFIG);
+    assert_int_equal(unit_spec_parse("u.yaml", text, strlen(text), &arena, &u), ERR_CONFIG);
     said(a, b);
 }
 

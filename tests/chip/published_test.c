@@ -6,7 +6,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "chip/cost.h"
+#include "chip/cost/cost.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -47,10 +47,10 @@ typedef struct Near {
 static bool near(double ours, double theirs) { return fabs(ours / theirs - 1) <= 0.15; }
 
 static void compare(const char *network, int64_t batch, const Row *rows, uint32_t n, Near *out) {
-    Unit     u;
+    UnitSpec u;
     Shape   *s = NULL;
     uint32_t layers = 0;
-    assert_int_equal(unit_load("eyeriss_chip", &arena, &u), ERR_OK);
+    assert_int_equal(unit_spec_load("eyeriss_chip", &arena, &u), ERR_OK);
     assert_int_equal(shape_list(network, batch, &arena, &s, &layers), ERR_OK);
     assert_true(layers >= n);
     for (uint32_t i = 0; i < n; i++) {
@@ -76,10 +76,10 @@ static void test_measured_times(void **state) {
 
 static void test_time_follows_work(void **state) {
     (void)state;
-    Unit     u;
+    UnitSpec u;
     Shape   *s = NULL;
     uint32_t n = 0;
-    assert_int_equal(unit_load("eyeriss_chip", &arena, &u), ERR_OK);
+    assert_int_equal(unit_spec_load("eyeriss_chip", &arena, &u), ERR_OK);
     assert_int_equal(shape_list("vgg16", 3, &arena, &s, &n), ERR_OK);
     for (uint32_t i = 0; i < 13; i++) {
         Shape twice = s[i];

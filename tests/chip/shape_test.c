@@ -5,9 +5,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "chip/shape.h"
+#include "chip/cost/shape.h"
 #include "model/work.h"
-#include "model/zoo.h"
+#include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -32,19 +32,19 @@ static double total(const char *network, int64_t batch, uint32_t *n) {
 }
 
 static double counted(const char *network) {
-    Model          m = {0};
-    Specials       all;
-    const Special *s = NULL;
-    Work           w = {0};
-    Tensor         in[8];
+    Model              m = {0};
+    ShapeCache         all;
+    const ShapedGraph *s = NULL;
+    Work               w = {0};
+    Tensor             in[8];
     assert_int_equal(zoo_build(network, NULL, &m), ERR_OK);
     assert_true(m.graph->n_inputs <= 8);
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         in[i] = m.graph->values[m.graph->inputs[i]].type;
-    specials_init(&all, &m, NULL);
-    assert_int_equal(specials_get(&all, in, &s), ERR_OK);
+    shape_cache_init(&all, &m, NULL);
+    assert_int_equal(shape_cache_get(&all, in, &s), ERR_OK);
     assert_int_equal(work_total(s, &arena, &w), ERR_OK);
-    specials_finish(&all);
+    shape_cache_finish(&all);
     model_finish(&m);
     return (double)w.macs;
 }

@@ -1,7 +1,7 @@
 // The slow obvious twin of chip_simulate: a nanosecond at a time, first come first served.
 #pragma once
 
-#include "tests/chip/yard.h"
+#include "tests/chip/test_package.h"
 
 typedef struct StepTask {
     uint32_t layer, unit;  // CHIP_NONE: it waits
@@ -16,10 +16,10 @@ typedef struct StepUnit {
 
 typedef struct Stepwise {
     const ChipRun *run;
-    float          cap;  // of every layer; see yard_capped
-    StepTask       tasks[YARD_REQUESTS];
+    float          cap;  // of every layer; see test_package_capped
+    StepTask       tasks[TEST_PACKAGE_REQUESTS];
     StepUnit       units[CHIP_UNITS];
-    ChipAnswer     answers[YARD_REQUESTS];
+    ChipAnswer     answers[TEST_PACKAGE_REQUESTS];
     TimeNs         now;
     uint32_t       over;
 } Stepwise;
@@ -108,7 +108,7 @@ static inline void step_progress(Stepwise *s) {
 static inline void stepwise(const ChipRun *run, float cap, Stepwise *s) {
     *s = (Stepwise){.run = run, .cap = cap};
     for (uint32_t u = 0; u < CHIP_UNITS; u++) s->units[u].task = CHIP_NONE;
-    for (uint32_t i = 0; i < YARD_REQUESTS; i++) s->tasks[i].unit = CHIP_NONE;
+    for (uint32_t i = 0; i < TEST_PACKAGE_REQUESTS; i++) s->tasks[i].unit = CHIP_NONE;
     for (; s->over < run->trace.n; s->now++) {
         step_ends(s);
         step_arrivals(s);

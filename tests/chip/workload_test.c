@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "chip/workload.h"
-#include "model/zoo.h"
+#include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
 static Arena arena;

@@ -16,7 +16,7 @@ receipt = {"id": "r-1", "model": "digits", "version": "1", "end": "ok", "outcome
            "why": "late by 12.3 ms of 50: queued 48 ms behind model 'big'\u001b[2J",
            "advice": "give the model min_cores",
            "stages": {"decode_ms": 0.1, "compile_ms": 0, "queue_ms": 48, "compute_ms": 14, "paused_ms": 0.2},
-           "within_compute": {"slowed_ms": 3}}
+           "within_compute": {"interference_ms": 3}}
 answers = {"/why/r-1": receipt, "/why/a%2Fb%20c": dict(receipt, id="a/b c"), "/why/list": [receipt],
            "/why?misses=2": [receipt, dict(receipt, id="r-0", cause="conflict")], "/why?misses=1": []}
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,7 +45,7 @@ prints "request r-1 of model digits version 1, ok, deadline missed: 62.300 ms of
 prints "why: late by 12.3 ms of 50: queued 48 ms behind model 'big'?"
 prints "what would help: give the model min_cores"
 prints "queue .*48.000 .*77.0 .*behind big"
-prints "  slowed .*3.000"
+prints "  interference .*3.000"
 expect 0 why "a/b c" --url "$url"; prints "request a/b c of"
 expect 0 why r-1 --json --url "$url"; prints '"cause":"queueing"'
 expect 0 why --misses 2 --url "$url"; prints "r-0 .*conflict"

@@ -20,7 +20,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     for (uint32_t i = 0; i < s->n_servers; i++) {
         a->servers[i] = (AuditServer){.cores_milli = s->servers[i].cores_milli,
                                       .memory_mib = s->servers[i].memory_mib};
-        for (uint32_t g = 0; g < s->servers[i].gpus; g++) a->servers[i].part[g] = CLUSTER_WHOLE;
+        for (uint32_t g = 0; g < s->servers[i].gpus; g++) a->servers[i].part[g] = CLUSTER_WHOLE_GPU;
     }
     if (a->of->init != NULL) a->of->init((char *)state + 64, s, a->settings, a->loaded);
 }
@@ -34,7 +34,7 @@ static void hold(Audit *a, const ClusterSlice *s, int sign) {
     for (uint32_t g = 0; g < CLUSTER_GPUS; g++) {
         if ((s->mask >> g & 1) == 0) continue;
         x->part[g] -= sign * (int64_t)s->gpu_milli;
-        assert_true(x->part[g] >= 0 && x->part[g] <= CLUSTER_WHOLE);
+        assert_true(x->part[g] >= 0 && x->part[g] <= CLUSTER_WHOLE_GPU);
         if (sign > 0) a->shared += x->n[g] > 0;
         x->n[g] += sign > 0 ? 1 : UINT32_MAX;
     }
@@ -98,13 +98,13 @@ static void book(Audit *a, const ClusterView *v, const ClusterAction *x) {
     uint32_t   job = (uint32_t)v->tasks[x->task].job.id;
     const Job *j = &a->jobs->at[job];
     if (x->verb == CLUSTER_START) start(a, j, job, x);
-    if (x->verb == CLUSTER_LEVEL) level(a, j, job, x);
+    if (x->verb == CLUSTER_RESIZE) level(a, j, job, x);
     if (x->verb == CLUSTER_PREEMPT) {
         assert_true(a->books[job].n > 0);
         leave(a, job);
     }
     a->steps++;
-    a->levels += x->verb == CLUSTER_LEVEL;
+    a->levels += x->verb == CLUSTER_RESIZE;
     a->stops += x->verb == CLUSTER_PREEMPT;
     if (a->n == a->room) return;
     AuditStep *s = &a->log[a->n++];
@@ -143,7 +143,7 @@ static void compare(const Audit *a, const ClusterView *v) {
         uint32_t           whole = 0, milli = 0;
         for (uint32_t g = 0; g < v->setup->servers[i].gpus; g++) {
             assert_int_equal(x->part[g], y->parts[g]);
-            whole += x->part[g] == CLUSTER_WHOLE;
+            whole += x->part[g] == CLUSTER_WHOLE_GPU;
             milli += (uint32_t)x->part[g];
         }
         assert_true(whole == y->gpus && milli == y->gpu_milli);

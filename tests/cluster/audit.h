@@ -3,7 +3,7 @@
 // engine's view has to be what the books say.
 #pragma once
 
-#include "cluster/run.h"
+#include "cluster/sim/cluster_run.h"
 
 enum { AUDIT_SLICES = 16 };
 

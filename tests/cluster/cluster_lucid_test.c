@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "cluster/run.h"
+#include "cluster/sim/cluster_run.h"
 #include "policy/policies.h"
 #include "tests/cluster/golden.h"
 #include "tests/cluster/lucid.h"
@@ -45,7 +45,7 @@ static ClusterResult run(const char *policy, uint32_t nodes, uint32_t per_node,
     JobList       l = {.at = arena_new(&arena, Job, n), .n = n};
     ServerList    servers;
     ClusterResult r;
-    Server        server = {.gpus = per_node, .gpu_type = ""};
+    ServerSpec    server = {.gpus = per_node, .gpu_type = ""};
     for (uint32_t i = 0; i < n; i++)
         l.at[i] = (Job){.id = arena_printf(&arena, "j%u", i),
                         .submit = jobs[i].submit * JOB_SECOND,
@@ -59,7 +59,7 @@ static ClusterResult run(const char *policy, uint32_t nodes, uint32_t per_node,
     assert_non_null(x.policy);
     x.settings = settings_of(x.policy);
     x.knows = x.policy->knows;
-    assert_int_equal(cluster_rules("lucid", x.policy, &x.rules), ERR_OK);
+    assert_int_equal(cluster_sim_params("lucid", x.policy, &x.params), ERR_OK);
     assert_int_equal(cluster_simulate(&x, &arena, &r), ERR_OK);
     return r;
 }

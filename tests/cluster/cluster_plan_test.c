@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cluster/run.h"
+#include "cluster/sim/cluster_run.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -39,7 +39,7 @@ typedef struct Fault {
 #define START(t, k, of)                                                                            \
     { .verb = CLUSTER_START, .task = (t), .n_slices = (k), .slices = of }
 #define LEVEL(t, k, of)                                                                            \
-    { .verb = CLUSTER_LEVEL, .task = (t), .n_slices = (k), .slices = of }
+    { .verb = CLUSTER_RESIZE, .task = (t), .n_slices = (k), .slices = of }
 #define STOP(t)                                                                                    \
     { .verb = CLUSTER_PREEMPT, .task = (t) }
 
@@ -52,7 +52,7 @@ static uint32_t fault_decide(void *state, const ClusterView *v, ClusterAction *o
     (void)state;
     (void)max;
     uint32_t n = 0;
-    if ((v->reason & CLUSTER_CAME) != 0) {
+    if ((v->reason & CLUSTER_JOB_ARRIVED) != 0) {
         out[n++] = (ClusterAction){CLUSTER_START, 0, 1, all[0], 0};
         for (uint32_t i = 0; i < fault->n; i++) out[n++] = fault->steps[i];
         return n;
@@ -73,7 +73,7 @@ static void run_fault(void) {
     static double          pair[PROFILE_CLASSES * PROFILE_CLASSES];
     static ClusterProfiles p = {.at = two, .n = 2, .pair = pair};
     ServerList             servers;
-    Server            like = {.gpus = 4, .cores_milli = 8000, .memory_mib = 8000, .gpu_type = ""};
+    ServerSpec        like = {.gpus = 4, .cores_milli = 8000, .memory_mib = 8000, .gpu_type = ""};
     JobList           l = {.at = jobs, .n = 3};
     ClusterResult     r;
     const ProfileGrid one = {.rows = 1, .columns = 1, .row = {1}, .column = {1}, .at = {{1}}};
@@ -84,7 +84,7 @@ static void run_fault(void) {
                     .servers = &servers,
                     .policy = &fault_policy,
                     .profiles = &p,
-                    .rules = {.gpus_only = true},
+                    .params = {.gpus_only = true},
                     .class_of = class_of};
     assert_int_equal(cluster_simulate(&x, &arena, &r), ERR_OK);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cluster/assign.h"
-#include "cluster/profile.h"
+#include "cluster/profile/class_assignment.h"
+#include "cluster/profile/profiles.h"
 #include "policy/policies.h"
 #include "tests/cluster/audit.h"
 #include "tests/runner.h"
@@ -30,18 +30,18 @@ static int end(void **state) {
     return 0;
 }
 
-typedef struct Scene {
+typedef struct ClusterScenario {
     const char *about;
     bool        classes, fractions, whole_seconds;
     uint64_t    gap_s;
-} Scene;
+} ClusterScenario;
 
-static const Scene scenes[] = {{"GPUs alone", false, false, true, 60},
-                               {"classes", true, false, false, 120},
-                               {"classes, now and then a job", true, false, false, 1500},
-                               {"classes and parts of GPUs", true, true, false, 60}};
+static const ClusterScenario scenes[] = {{"GPUs alone", false, false, true, 60},
+                                         {"classes", true, false, false, 120},
+                                         {"classes, now and then a job", true, false, false, 1500},
+                                         {"classes and parts of GPUs", true, true, false, 60}};
 
-static JobList jobs_of(const Scene *k, uint64_t seed) {
+static JobList jobs_of(const ClusterScenario *k, uint64_t seed) {
     static const char    *tenants[] = {"a", "b", "c"};
     static const uint32_t sizes[] = {1, 1, 1, 1, 2, 4, 8, 16};
     JobList l = {.at = arena_new(&arena, Job, JOBS), .n = JOBS, .tenants = tenants, .n_tenants = 3};
@@ -58,7 +58,7 @@ static JobList jobs_of(const Scene *k, uint64_t seed) {
                         .iterations = work / (CLUSTER_SECOND / 2),
                         .iteration = CLUSTER_SECOND / 2,
                         .gpus = part ? 1 : sizes[rng_below(&r, 8)],
-                        .gpu_milli = part ? 100 + (uint32_t)rng_below(&r, 900) : CLUSTER_WHOLE,
+                        .gpu_milli = part ? 100 + (uint32_t)rng_below(&r, 900) : CLUSTER_WHOLE_GPU,
                         .model = JOB_NONE,
                         .tenant = (uint32_t)rng_below(&r, 3)};
         if (!k->whole_seconds) l.at[i].submit += (TimeNs)rng_below(&r, 1000000000);
@@ -78,7 +78,7 @@ static bool choose(const ClusterPolicy *p, ClusterRun *run) {
     run->policy = p;
     run->settings = s.values;
     run->knows = p->knows;
-    assert_int_equal(cluster_rules("own", p, &run->rules), ERR_OK);
+    assert_int_equal(cluster_sim_params("own", p, &run->params), ERR_OK);
     assert_int_equal(cluster_setup(run, &arena, &setup), ERR_OK);
     if (p->load == NULL || p->load(&setup, s.values, &arena, &run->loaded) == ERR_OK) return true;
     print_message("%s: %s\n", p->name, err_why());
@@ -91,16 +91,16 @@ static ClusterResult simulate(const ClusterRun *x) {
     return r;
 }
 
-static void check(const Scene *k, const ClusterPolicy *p, uint64_t seed) {
-    ServerList servers;
-    Assign     classes;
-    Audit      a;
-    JobList    l = jobs_of(k, seed);
-    Server     like = {.gpus = 8, .gpu_type = "v100"};
+static void check(const ClusterScenario *k, const ClusterPolicy *p, uint64_t seed) {
+    ServerList      servers;
+    ClassAssignment classes;
+    Audit           a;
+    JobList         l = jobs_of(k, seed);
+    ServerSpec      like = {.gpus = 8, .gpu_type = "v100"};
     assert_int_equal(server_list_equal(SERVERS, &like, &arena, &servers), ERR_OK);
     ClusterRun x = {.jobs = &l, .servers = &servers, .seed = seed};
     if (k->classes) {
-        assert_int_equal(assign_classes(&profiles, &l, NULL, (Rng){seed}, &arena, &classes),
+        assert_int_equal(class_assignment_draw(&profiles, &l, NULL, (Rng){seed}, &arena, &classes),
                          ERR_OK);
         x.profiles = &profiles;
         x.class_of = classes.class_of;

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cluster/assign.h"
-#include "cluster/profile.h"
+#include "cluster/profile/class_assignment.h"
+#include "cluster/profile/profiles.h"
 #include "tests/cluster/slow_cluster.h"
 #include "tests/cluster/wild.h"
 #include "tests/runner.h"
@@ -52,7 +52,7 @@ static JobList jobs_of(uint64_t seed, uint32_t n, const Kind *k) {
                    .submit = now,
                    .work = 1 + (TimeNs)rng_below(&r, k->work_s * (uint64_t)CLUSTER_SECOND),
                    .gpus = part ? 1 : 1 + (uint32_t)rng_below(&r, 12),
-                   .gpu_milli = part ? 100 + (uint32_t)rng_below(&r, 900) : CLUSTER_WHOLE,
+                   .gpu_milli = part ? 100 + (uint32_t)rng_below(&r, 900) : CLUSTER_WHOLE_GPU,
                    .model = JOB_NONE,
                    .tenant = JOB_NONE};
         if (cpu) j->gpus = j->gpu_milli = 0;
@@ -66,7 +66,7 @@ static JobList jobs_of(uint64_t seed, uint32_t n, const Kind *k) {
 
 static ServerList servers_of(const Kind *k) {
     ServerList servers;
-    Server     like = {.gpus = WILD_GPUS, .gpu_type = ""};
+    ServerSpec like = {.gpus = WILD_GPUS, .gpu_type = ""};
     assert_int_equal(server_list_equal(WILD_SERVERS, &like, &arena, &servers), ERR_OK);
     static const char *const types[] = {"v100", "t4", "", "k80"};
     for (uint32_t i = 0; !k->plain && i < servers.n; i++) servers.at[i].gpu_type = types[i % 4];
@@ -75,8 +75,8 @@ static ServerList servers_of(const Kind *k) {
 
 // One in five has no class.
 static uint32_t *classes_of(const JobList *l, uint64_t seed) {
-    Assign s;
-    assert_int_equal(assign_classes(&profiles, l, NULL, (Rng){seed}, &arena, &s), ERR_OK);
+    ClassAssignment s;
+    assert_int_equal(class_assignment_draw(&profiles, l, NULL, (Rng){seed}, &arena, &s), ERR_OK);
     for (uint32_t i = 0; i < l->n; i += 5) s.class_of[i] = CLUSTER_NONE;
     return s.class_of;
 }
@@ -91,9 +91,9 @@ static ClusterRun run_of(const JobList *l, const ServerList *servers, const Kind
                     .settings = &calm,
                     .knows = CLUSTER_ORACLE,
                     .seed = seed,
-                    .rules = {.restart = 5 * CLUSTER_SECOND,
-                              .restart_wide = 9 * CLUSTER_SECOND,
-                              .restart_by_class = true}};
+                    .params = {.restart = 5 * CLUSTER_SECOND,
+                               .restart_wide = 9 * CLUSTER_SECOND,
+                               .restart_by_class = true}};
     if (!k->plain) {
         x.profiles = &profiles;
         x.class_of = classes_of(l, seed);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cluster/run.h"
-#include "contract/profile.h"
+#include "cluster/sim/cluster_run.h"
+#include "contract/cluster_profile.h"
 #include "policy/policies.h"
 #include "tests/cluster/golden.h"
 #include "tests/cluster/synergy.h"
@@ -73,7 +73,7 @@ static ClusterResult run(const SynergySetup *u, const SynergyModel *models, uint
     ServerList           servers;
     ClusterResult        r;
     uint32_t            *class_of = arena_new(&arena, uint32_t, n);
-    Server               like = {.gpus = (uint32_t)u->gpus,
+    ServerSpec           like = {.gpus = (uint32_t)u->gpus,
                                  .cores_milli = (uint32_t)(u->cores * 1000),
                                  .memory_mib = (uint32_t)(u->gb * 1024),
                                  .gpu_type = ""};
@@ -88,7 +88,7 @@ static ClusterResult run(const SynergySetup *u, const SynergyModel *models, uint
                     .profiles = profiles_of(models, n_models),
                     .class_of = class_of,
                     .knows = p->knows};
-    assert_int_equal(cluster_rules("synergy", p, &x.rules), ERR_OK);
+    assert_int_equal(cluster_sim_params("synergy", p, &x.params), ERR_OK);
     Err e = cluster_simulate(&x, &arena, &r);
     if (e != ERR_OK) print_message("%s\n", err_why());
     assert_int_equal(e, ERR_OK);

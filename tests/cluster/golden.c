@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/file.h"
 
 enum { GOLDEN_BYTES = 64 << 20 };

@@ -1,6 +1,6 @@
 #include "tests/cluster/lucid.h"
 
-#include "base/check.h"
+#include "base/err.h"
 
 // 1. Every second, in this order: those that are done leave, those submitted now join the queue,
 //    the policy decides, the chosen are placed. Nothing happens between seconds.

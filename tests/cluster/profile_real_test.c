@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "cluster/assign.h"
-#include "cluster/profile.h"
-#include "cluster/trace.h"
+#include "cluster/profile/class_assignment.h"
+#include "cluster/profile/profiles.h"
+#include "cluster/trace/job_trace.h"
 #include "tests/cluster/slow_profile.h"
 #include "tests/runner.h"
 
@@ -78,14 +78,14 @@ static void synergy_ladders(void **state) {
     ClusterProfiles p = empty();
     add(&p, "synergy/sensitivity_long.csv", NULL);
     for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
-        const ProfileLadder *l = &p.at[profile_find(&p, tops[i].model)].ladder;
-        const ProfileRung   *top = &l->at[l->n - 1];
+        const AllocLevels *l = &p.at[profile_find(&p, tops[i].model)].levels;
+        const AllocLevel  *top = &l->at[l->n - 1];
         if (l->n != tops[i].rungs || top->cores != tops[i].cores || top->gb != tops[i].gb ||
             top->speed != tops[i].speed)
             fail_msg("%s: %u rungs, top %g cores %g GB %g", tops[i].model, l->n, top->cores,
                      top->gb, top->speed);
     }
-    const ProfileRung *donor = p.at[profile_find(&p, "gnmt")].ladder.at;
+    const AllocLevel *donor = p.at[profile_find(&p, "gnmt")].levels.at;
     assert_true(donor->cores == 1 && donor->gb == 20.83 && donor->speed == 1);
 }
 
@@ -181,16 +181,16 @@ static void traces_find_classes(void **state) {
                                         "golden/synergy/static100.trace",
                                         "pollux/workloads/workload-1.csv"};
     ClusterProfiles          p;
-    Assign                   s;
+    ClassAssignment          s;
     JobList                  l;
     assert_int_equal(profile_load(NULL, &arena, &p), ERR_OK);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (trace_read(at(files[i]), "auto", NULL, &arena, &l) != ERR_OK) fail_msg("%s", err_why());
-        assert_int_equal(assign_classes(&p, &l, NULL, (Rng){1}, &arena, &s), ERR_OK);
+        assert_int_equal(class_assignment_draw(&p, &l, NULL, (Rng){1}, &arena, &s), ERR_OK);
         if (s.by_name + s.by_alias != l.n) fail_msg("%s: %u jobs", files[i], s.by_model + s.drawn);
     }
     assert_int_equal(trace_read(at("philly/philly_jobs.csv"), "auto", NULL, &arena, &l), ERR_OK);
-    assert_int_equal(assign_classes(&p, &l, NULL, (Rng){1}, &arena, &s), ERR_OK);
+    assert_int_equal(class_assignment_draw(&p, &l, NULL, (Rng){1}, &arena, &s), ERR_OK);
     assert_int_equal(s.drawn, 82247);
 }
 

@@ -1,5 +1,5 @@
 // Profiles from a few lines of text and as shipped: tables, ladders, lookups, classes of jobs.
-#include "cluster/profile.h"
+#include "cluster/profile/profiles.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "cluster/assign.h"
+#include "cluster/profile/class_assignment.h"
 #include "tests/cluster/slow_profile.h"
 #include "tests/runner.h"
 
@@ -93,7 +93,7 @@ static void synthetic_traces_find_their_classes(void **state) {
     (void)state;
     static const char *const models[] = {
 #define X(name, cores, gb) name,
-#include "cluster/synth_model.def"
+#include "cluster/trace/synth_model.def"
 #undef X
     };
     ClusterProfiles p = shipped();
@@ -118,12 +118,12 @@ static void folding_leaves_out_what_is_unknown(void **state) {
 }
 
 static void check_ladder(const ClusterProfiles *p, const ClusterProfile *c) {
-    const ProfileLadder *l = &c->ladder;
-    assert_true(l->n >= 1 && l->n <= PROFILE_RUNGS && l->usual < l->n);
-    const ProfileRung *usual = &l->at[l->usual];
+    const AllocLevels *l = &c->levels;
+    assert_true(l->n >= 1 && l->n <= PROFILE_ALLOC_LEVELS && l->usual < l->n);
+    const AllocLevel *usual = &l->at[l->usual];
     assert_true(usual->cores == p->share_cores && usual->gb == p->share_gb && usual->share == 1);
     for (uint32_t i = 0; i < l->n; i++) {
-        const ProfileRung *r = &l->at[i];
+        const AllocLevel *r = &l->at[i];
         assert_true(r->speed >= 0.9 * usual->speed - 1e-9);
         if (r->share == 1) assert_true(r->speed == profile_speed(c, r->cores, r->gb));
         if (i == 0) continue;
@@ -141,10 +141,10 @@ static void ladders_climb(void **state) {
     (void)state;
     ClusterProfiles p = shipped();
     for (uint32_t i = 0; i < p.n; i++) check_ladder(&p, &p.at[i]);
-    const ProfileLadder *donor = &p.at[profile_find(&p, "bert")].ladder;
+    const AllocLevels *donor = &p.at[profile_find(&p, "bert")].levels;
     assert_true(donor->at[0].cores < 1.01 && donor->at[0].gb < 21 && donor->at[0].speed > 0.9);
     assert_true(donor->usual == donor->n - 1);
-    const ProfileLadder *hungry = &p.at[profile_find(&p, "alexnet")].ladder;
+    const AllocLevels *hungry = &p.at[profile_find(&p, "alexnet")].levels;
     assert_true(hungry->at[hungry->n - 1].speed > 2.5);
 }
 
@@ -170,14 +170,14 @@ static void ladders_of_any_table(void **state) {
 
 static void half_a_gpu_is_a_rung_by_rule(void **state) {
     (void)state;
-    ClusterProfiles p = shipped();
-    uint32_t        x = profile_find(&p, "vae");
-    LadderRule      rule = {0.9, 0.05, 0.5}, never = {0.9, 0.05, 2};
+    ClusterProfiles  p = shipped();
+    uint32_t         x = profile_find(&p, "vae");
+    AllocLevelParams rule = {0.9, 0.05, 0.5}, never = {0.9, 0.05, 2};
     assert_int_equal(profile_settle(&p, 3, 62.5, &rule), ERR_OK);
-    assert_true(p.at[x].ladder.at[0].share == 0.5 && p.at[x].ladder.at[1].share == 1);
-    assert_true(fabs(p.at[x].ladder.at[0].speed - profile_company(&p, x)) < 1e-9);
+    assert_true(p.at[x].levels.at[0].share == 0.5 && p.at[x].levels.at[1].share == 1);
+    assert_true(fabs(p.at[x].levels.at[0].speed - profile_company(&p, x)) < 1e-9);
     assert_int_equal(profile_settle(&p, 3, 62.5, &never), ERR_OK);
-    for (uint32_t i = 0; i < p.n; i++) assert_true(p.at[i].ladder.at[0].share == 1);
+    for (uint32_t i = 0; i < p.n; i++) assert_true(p.at[i].levels.at[0].share == 1);
 }
 
 static void lookups_equal_the_slow_ones(void **state) {
@@ -327,9 +327,11 @@ static JobList jobs_of(const char **models, uint32_t n_models, uint32_t n) {
     return l;
 }
 
-static Assign assign(const ClusterProfiles *p, const JobList *l, const char *mix, uint64_t seed) {
-    Assign s;
-    if (assign_classes(p, l, mix, (Rng){seed}, &arena, &s) != ERR_OK) fail_msg("%s", err_why());
+static ClassAssignment assign(const ClusterProfiles *p, const JobList *l, const char *mix,
+                              uint64_t seed) {
+    ClassAssignment s;
+    if (class_assignment_draw(p, l, mix, (Rng){seed}, &arena, &s) != ERR_OK)
+        fail_msg("%s", err_why());
     return s;
 }
 
@@ -339,7 +341,7 @@ static void names_find_their_class(void **state) {
     const char *classes[] = {"res50", "res50", "res50", NULL, "lstm"};
     ClusterProfiles p = shipped();
     JobList         l = jobs_of(models, 5, 50);
-    Assign          s = assign(&p, &l, NULL, 1);
+    ClassAssignment s = assign(&p, &l, NULL, 1);
     assert_true(s.by_name == 10 && s.by_alias == 30 && s.by_model == 10 && s.drawn == 0);
     for (uint32_t i = 0; i < l.n; i++) {
         assert_true(s.class_of[i] == s.class_of[i % 5]);
@@ -352,7 +354,7 @@ static void jobs_without_a_model_are_drawn(void **state) {
     (void)state;
     ClusterProfiles p = shipped();
     JobList         l = jobs_of(NULL, 0, 40000), window = l;
-    Assign          s = assign(&p, &l, NULL, 3);
+    ClassAssignment s = assign(&p, &l, NULL, 3);
     double          all = 0;
     for (uint32_t i = 0; i < p.n; i++) all += p.at[i].weight;
     assert_int_equal(s.drawn, 40000);
@@ -362,13 +364,13 @@ static void jobs_without_a_model_are_drawn(void **state) {
     }
     window.at += 1000;
     window.n = 500;
-    Assign w = assign(&p, &window, NULL, 3), other = assign(&p, &window, NULL, 4);
+    ClassAssignment w = assign(&p, &window, NULL, 3), other = assign(&p, &window, NULL, 4);
     assert_memory_equal(w.class_of, s.class_of + 1000, sizeof *w.class_of * 500);
     assert_memory_not_equal(w.class_of, other.class_of, sizeof *w.class_of * 500);
     s = assign(&p, &l, "res50:3 bert:1", 3);
     assert_int_equal(s.jobs[profile_find(&p, "res50")] + s.jobs[profile_find(&p, "bert")], 40000);
     assert_true(abs((int)s.jobs[profile_find(&p, "res50")] - 30000) < 600);
-    assert_int_equal(assign_classes(&p, &l, "none:1", (Rng){1}, &arena, &s), ERR_CONFIG);
+    assert_int_equal(class_assignment_draw(&p, &l, "none:1", (Rng){1}, &arena, &s), ERR_CONFIG);
 }
 
 TEST_MAIN() {

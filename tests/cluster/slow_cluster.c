@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/profile.h"
+#include "cluster/profile/profiles.h"
 #include "tests/cluster/slow_profile.h"
 
 typedef struct SlowJob {
@@ -28,7 +28,7 @@ static void begin(Slow *s, Arena *arena) {
     const ClusterRun *run = s->run;
     uint64_t          gpus = 0, cores = 0, memory = 0;
     for (uint32_t i = 0; i < run->servers->n; i++) {
-        const Server *x = &run->servers->at[i];
+        const ServerSpec *x = &run->servers->at[i];
         gpus += x->gpus;
         cores += x->cores_milli;
         memory += x->memory_mib;
@@ -105,7 +105,7 @@ static double beside(const Slow *s, uint32_t job, uint32_t server, uint32_t gpu)
         n++;
     }
     bool fits = speed > 0;
-    assert_true(fits || s->run->jobs->at[job].gpu_milli < CLUSTER_WHOLE);
+    assert_true(fits || s->run->jobs->at[job].gpu_milli < CLUSTER_WHOLE_GPU);
     return n > 1 || !fits ? fmax(speed, 1 / (n + 1)) : speed;
 }
 
@@ -160,7 +160,7 @@ static void take(Slow *s, const AuditStep *step) {
         while (s->running[at] != step->job) at++;
         leave(s, at);
         x->owed += own > 0 ? (TimeNs)(own + 0.5)
-                           : (wide ? s->run->rules.restart_wide : s->run->rules.restart);
+                           : (wide ? s->run->params.restart_wide : s->run->params.restart);
         x->changes++;
         return;
     }

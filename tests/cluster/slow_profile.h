@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "contract/profile.h"
+#include "contract/cluster_profile.h"
 
 ProfileGrid slow_profile_random(Rng *rng);  // monotone, of any size, positive
 double      slow_profile_grid(const ProfileGrid *g, double row, double column);

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 // 1. Nothing happens but at rounds, 300 s apart: arrivals so far join, everybody is released, those
 //    complete end now, the others are sorted and given servers in that order. Who holds GPUs gains
@@ -15,14 +15,14 @@ enum { GPUS, CORES, GB, STORAGE, KINDS };
 
 static const double round_s = 300, aged_s = 1000 * 3600, storage_per_gpu = 62.5;
 
-typedef struct Demand {
+typedef struct GangDemand {
     double of[KINDS];
-} Demand;
+} GangDemand;
 
 typedef struct Live {
     SynergyJob *job;
-    Demand      best;
-    Demand     *held;               // [servers]
+    GangDemand  best;
+    GangDemand *held;               // [servers]
     double      best_speed, speed;  // speed stays from one round to the next sort
     double      attained_s;         // time with GPUs
     double      left_at;            // when it last let go of them; before: when it came
@@ -31,9 +31,9 @@ typedef struct Live {
 } Live;
 
 typedef struct Room {
-    Demand    used, on_hold;
-    uint32_t *jobs;  // that were placed here in this round; the walk of step (c) sorts them
-    uint32_t  n_jobs;
+    GangDemand used, on_hold;
+    uint32_t  *jobs;  // that were placed here in this round; the walk of step (c) sorts them
+    uint32_t   n_jobs;
 } Room;
 
 typedef struct Synergy {
@@ -44,12 +44,12 @@ typedef struct Synergy {
     uint32_t    *queue;  // arrived and not over, in the order of the last round
     uint32_t    *picked;
     double       now;
-    Demand       size, share;
+    GangDemand   size, share;
     uint32_t     n, n_queue, arrived;
     bool         stuck;
 } Synergy;
 
-static Demand times(Demand d, double by) {
+static GangDemand times(GangDemand d, double by) {
     for (int k = 0; k < KINDS; k++) d.of[k] *= by;
     return d;
 }
@@ -68,8 +68,8 @@ static void profile(const Synergy *s, Live *l) {
     double gpus = l->job->gpus;
     bool   cut = false;
     l->best_speed = l->job->model->speedup;
-    l->best = (Demand){{gpus, gpus * l->job->model->best_cores, gpus * l->job->model->best_gb,
-                        gpus * storage_per_gpu}};
+    l->best = (GangDemand){{gpus, gpus * l->job->model->best_cores, gpus * l->job->model->best_gb,
+                            gpus * storage_per_gpu}};
     for (int k = CORES; k < KINDS; k++) {
         if (l->best.of[k] <= s->size.of[k]) continue;
         bool wide = gpus > s->size.of[GPUS];
@@ -112,7 +112,7 @@ static double free_gpus(const Synergy *s, uint32_t room) {
     return s->size.of[GPUS] - s->rooms[room].used.of[GPUS];
 }
 
-static bool fits(const Synergy *s, uint32_t room, const Demand *d) {
+static bool fits(const Synergy *s, uint32_t room, const GangDemand *d) {
     const Room *r = &s->rooms[room];
     for (int k = 0; k < KINDS; k++)
         if (s->size.of[k] - r->used.of[k] - r->on_hold.of[k] < d->of[k]) return false;
@@ -139,13 +139,13 @@ static void take(Synergy *s, Live *l, double speed) {
 static void let_go(Synergy *s, Live *l) {
     for (uint32_t i = 0; i < s->setup.servers; i++) {
         for (int k = 0; k < KINDS; k++) s->rooms[i].used.of[k] -= l->held[i].of[k];
-        l->held[i] = (Demand){0};
+        l->held[i] = (GangDemand){0};
     }
     l->holds = false;
 }
 
 // A server for all of the demand: of those it fits, the one with the fewest free GPUs.
-static bool put_together(Synergy *s, Live *l, const Demand *d) {
+static bool put_together(Synergy *s, Live *l, const GangDemand *d) {
     uint32_t best = s->setup.servers;
     for (uint32_t i = 0; i < s->setup.servers; i++) {
         bool fewer = best == s->setup.servers || free_gpus(s, i) < free_gpus(s, best);
@@ -158,8 +158,8 @@ static bool put_together(Synergy *s, Live *l, const Demand *d) {
 
 // GPU by GPU with its part of the demand, from the server with the fewest free ones until it has no
 // more room, then from the next.
-static bool put_apart(Synergy *s, Live *l, const Demand *d) {
-    Demand one = *d;
+static bool put_apart(Synergy *s, Live *l, const GangDemand *d) {
+    GangDemand one = *d;
     for (int k = 0; k < KINDS; k++) one.of[k] = d->of[k] / l->job->gpus;
     uint32_t left = l->job->gpus;
     for (uint32_t free = 1; left && free <= s->size.of[GPUS]; free++) {
@@ -173,13 +173,13 @@ static bool put_apart(Synergy *s, Live *l, const Demand *d) {
         }
     }
     for (uint32_t i = 0; i < s->setup.servers; i++) {
-        s->rooms[i].on_hold = (Demand){0};
-        if (left) l->held[i] = (Demand){0};
+        s->rooms[i].on_hold = (GangDemand){0};
+        if (left) l->held[i] = (GangDemand){0};
     }
     return !left;
 }
 
-static bool place(Synergy *s, uint32_t x, const Demand *d) {
+static bool place(Synergy *s, uint32_t x, const GangDemand *d) {
     Live *l = &s->lives[x];
     bool  placed = (l->job->gpus > 1 && put_together(s, l, d)) || put_apart(s, l, d);
     if (!placed) return false;
@@ -190,9 +190,9 @@ static bool place(Synergy *s, uint32_t x, const Demand *d) {
 }
 
 // More than its share of anything: then all of it becomes its share, and its speed 1.
-static bool cut_to_share(const Synergy *s, Live *l, Demand *d) {
-    Demand fair = times(s->share, l->job->gpus);
-    bool   rich = false;
+static bool cut_to_share(const Synergy *s, Live *l, GangDemand *d) {
+    GangDemand fair = times(s->share, l->job->gpus);
+    bool       rich = false;
     for (int k = 0; k < KINDS; k++) rich = rich || d->of[k] > fair.of[k];
     if (rich) {
         *d = fair;
@@ -230,7 +230,7 @@ static void sort(const Synergy *s, uint32_t *jobs, uint32_t n,
 // Placed again where it is, with its share if its best is more. Its iterations of this round are
 // counted anew at speed 1, also if nothing was taken from it.
 static void give_back(Synergy *s, Live *l) {
-    Demand d = l->best;
+    GangDemand d = l->best;
     cut_to_share(s, l, &d);
     for (uint32_t i = 0; i < s->setup.servers; i++) {
         double here = l->held[i].of[GPUS];
@@ -245,7 +245,7 @@ static void give_back(Synergy *s, Live *l) {
 
 // Walks a server's jobs until what they hold beyond their shares covers what `d` lacks there. All
 // walked ones give back, also those with nothing to give.
-static void squeeze(Synergy *s, uint32_t room, Demand d) {
+static void squeeze(Synergy *s, uint32_t room, GangDemand d) {
     Room  *r = &s->rooms[room];
     double lack[KINDS], lacks = 0;
     for (int k = 0; k < KINDS; k++) {
@@ -269,7 +269,7 @@ static void squeeze(Synergy *s, uint32_t room, Demand d) {
 
 // Where step (c) makes room. Several GPUs: the lowest server that has them all free. Else those
 // with the fewest free GPUs first, as many as it takes.
-static void make_room(Synergy *s, const Live *l, const Demand *d) {
+static void make_room(Synergy *s, const Live *l, const GangDemand *d) {
     uint32_t left = l->job->gpus;
     for (uint32_t i = 0; l->job->gpus > 1 && i < s->setup.servers; i++)
         if (free_gpus(s, i) >= left) {
@@ -286,8 +286,8 @@ static void make_room(Synergy *s, const Live *l, const Demand *d) {
 }
 
 static bool tune(Synergy *s, uint32_t x) {
-    Live  *l = &s->lives[x];
-    Demand d = l->best;
+    Live      *l = &s->lives[x];
+    GangDemand d = l->best;
     if (place(s, x, &d)) return true;
     if (cut_to_share(s, l, &d) && place(s, x, &d)) return true;
     make_room(s, l, &d);
@@ -299,7 +299,7 @@ static void allocate(Synergy *s, uint32_t x) {
     double free = 0;
     for (uint32_t i = 0; i < s->setup.servers; i++) free += free_gpus(s, i);
     if (free < l->job->gpus) return;
-    Demand fair = times(s->share, l->job->gpus);
+    GangDemand fair = times(s->share, l->job->gpus);
     if (s->setup.share == SYNERGY_FAIR) place(s, x, &fair);
     if (s->setup.share == SYNERGY_GREEDY) place(s, x, &l->best);
     if (s->setup.share == SYNERGY_TUNE && !tune(s, x)) s->stuck = true;
@@ -358,7 +358,7 @@ static void begin_round(Synergy *s) {
 
 static void set_up(Synergy *s, SynergyJob *jobs) {
     const SynergySetup *u = &s->setup;
-    s->size = (Demand){{u->gpus, u->cores, u->gb, u->storage_mbps}};
+    s->size = (GangDemand){{u->gpus, u->cores, u->gb, u->storage_mbps}};
     for (int k = 0; k < KINDS; k++) s->share.of[k] = s->size.of[k] / u->gpus;
     s->lives = arena_new(s->arena, Live, s->n);
     s->queue = arena_new(s->arena, uint32_t, s->n);
@@ -369,7 +369,7 @@ static void set_up(Synergy *s, SynergyJob *jobs) {
     for (uint32_t i = 0; i < s->n; i++) {
         jobs[i].end_s = -1;
         s->lives[i] = (Live){.job = &jobs[i], .left_at = jobs[i].arrival_s};
-        s->lives[i].held = arena_new(s->arena, Demand, u->servers);
+        s->lives[i].held = arena_new(s->arena, GangDemand, u->servers);
         profile(s, &s->lives[i]);
     }
 }

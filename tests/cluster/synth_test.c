@@ -1,6 +1,6 @@
 // A large sample has the published moments; the traces that come along are what their settings
 // make.
-#include "cluster/synth.h"
+#include "cluster/trace/synth.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "cluster/trace.h"
-#include "cluster/trace_stats.h"
+#include "cluster/trace/job_trace.h"
+#include "cluster/trace/trace_stats.h"
 #include "tests/runner.h"
 
 static Arena arena;

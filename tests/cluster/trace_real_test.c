@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "cluster/server.h"
-#include "cluster/trace.h"
-#include "cluster/trace_stats.h"
+#include "cluster/server_list.h"
+#include "cluster/trace/job_trace.h"
+#include "cluster/trace/trace_stats.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -30,7 +30,7 @@ static int end(void **state) {
     return 0;
 }
 
-static JobList load(const char *file, const char *format, const TraceOptions *o) {
+static JobList load(const char *file, const char *format, const JobTraceOptions *o) {
     JobList l = {0};
     if (trace_read(at(file), "auto", o, &arena, &l) != ERR_OK) fail_msg("%s", err_why());
     assert_string_equal(l.format, format);
@@ -124,11 +124,11 @@ static void gavel(void **state) {
     static const char *const vcs[] = {"0e4a51", "103959", "11cb48", "23dbec", "2869ce",
                                       "51b7ef", "6214e9", "6c71a0", "795a4c", "7f04ca",
                                       "925e2b", "b436b2", "e13805", "ed69ec", "ee9e8c"};
-    Rates                    rates;
+    IterationTimes           rates;
     uint32_t                 n = 0, open = 0;
-    assert_int_equal(rates_read(at("gavel/throughputs_single.csv"), "v100", &arena, &rates),
-                     ERR_OK);
-    TraceOptions o = {.rates = &rates};
+    assert_int_equal(
+        iteration_times_read(at("gavel/throughputs_single.csv"), "v100", &arena, &rates), ERR_OK);
+    JobTraceOptions o = {.rates = &rates};
     for (int i = 0; i < 15; i++) {
         JobList l =
             load(arena_printf(&arena, "gavel/traces/msr_seed0/%s.trace", vcs[i]), "gavel", &o);
@@ -143,10 +143,11 @@ static void gavel(void **state) {
 
 static void synergy_and_pollux(void **state) {
     (void)state;
-    Rates rates;
-    assert_int_equal(rates_read(at("synergy/models_meta.csv"), NULL, &arena, &rates), ERR_OK);
-    TraceOptions o = {.rates = &rates};
-    JobList      l = load("golden/synergy/static100.trace", "synergy", &o);
+    IterationTimes rates;
+    assert_int_equal(iteration_times_read(at("synergy/models_meta.csv"), NULL, &arena, &rates),
+                     ERR_OK);
+    JobTraceOptions o = {.rates = &rates};
+    JobList         l = load("golden/synergy/static100.trace", "synergy", &o);
     assert_true(l.n == 100 && stats(&l).unknown == 0);
     assert_true(l.at[0].work == 3349 * (6 * JOB_SECOND / 10));
     for (int i = 1; i <= 8; i++)

@@ -1,5 +1,5 @@
 // Every format from a few lines of text: what each row becomes, and what is refused, by line.
-#include "cluster/trace.h"
+#include "cluster/trace/job_trace.h"
 #include "tests/runner.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static int end(void **state) {
     return 0;
 }
 
-static JobList good(const char *format, const TraceOptions *o, const char *text) {
+static JobList good(const char *format, const JobTraceOptions *o, const char *text) {
     JobList l = {0};
     Err     e = trace_parse("t.csv", text, strlen(text), format, o, &arena, &l);
     if (e != ERR_OK) fail_msg("%s: %s", format, err_why());
@@ -133,7 +133,7 @@ static void muri(void **state) {
     assert_string_equal(l.format, "muri");
     assert_true(l.at[0].submit == S(3) / 2 && l.at[0].work == S(28420) / 1000);
     assert_true(l.at[0].iteration == S(490) / 1000 && l.at[0].priority == 1);
-    TraceOptions o = {.unit = JOB_SECOND};
+    JobTraceOptions o = {.unit = JOB_SECOND};
     l = good("muri", &o, text);
     assert_true(l.at[0].submit == S(1500));
 }
@@ -154,12 +154,12 @@ static void chronus(void **state) {
 
 static void by_iterations(void **state) {
     (void)state;
-    Rate         rate[] = {{"m", 1, 0.5, 0}, {"m", 4, 0.25, 0}, {"p", 1, 2, 30}};
-    const Rates  rates = {rate, 3};
-    TraceOptions o = {.rates = &rates};
-    const char  *gavel = "m\trun %s\tdir\t--n\t1\t200\t1\t1\t-1.000000\t3\n"
-                         "m\trun\tdir\t--n\t1\t200\t8\t2\t1.5\t0\n";
-    JobList      l = good("auto", NULL, gavel);
+    IterationTime        rate[] = {{"m", 1, 0.5, 0}, {"m", 4, 0.25, 0}, {"p", 1, 2, 30}};
+    const IterationTimes rates = {rate, 3};
+    JobTraceOptions      o = {.rates = &rates};
+    const char          *gavel = "m\trun %s\tdir\t--n\t1\t200\t1\t1\t-1.000000\t3\n"
+                                 "m\trun\tdir\t--n\t1\t200\t8\t2\t1.5\t0\n";
+    JobList              l = good("auto", NULL, gavel);
     assert_string_equal(l.format, "gavel");
     assert_true(l.at[0].gpus == 8 && l.at[0].work == JOB_UNKNOWN && l.at[0].iterations == 200);
     l = good("gavel", &o, gavel);
@@ -236,36 +236,36 @@ static void formats_have_names(void **state) {
     assert_non_null(strstr(trace_formats(&arena), "gavel"));
 }
 
-static JobList window(Window w, const char *text) {
-    TraceOptions o = {.window = w};
+static JobList window(TraceWindow w, const char *text) {
+    JobTraceOptions o = {.window = w};
     return good("auto", &o, text);
 }
 
 static void windows(void **state) {
     (void)state;
     const char *text = PLAIN "a,0,60,1\nb,60,,2\nc,120,3600,4\nd,3600,10,8\n";
-    assert_int_equal(window((Window){0}, text).n, 4);
-    JobList l = window((Window){.from = "1m", .to = "1h", .rebase = true}, text);
+    assert_int_equal(window((TraceWindow){0}, text).n, 4);
+    JobList l = window((TraceWindow){.from = "1m", .to = "1h", .rebase = true}, text);
     assert_true(l.n == 2 && l.at[0].submit == 0 && l.at[1].submit == S(60) && l.at[1].row == 2);
-    l = window((Window){.from = "60"}, text);
+    l = window((TraceWindow){.from = "60"}, text);
     assert_true(l.n == 3 && l.at[0].submit == S(60));
-    assert_int_equal(window((Window){.known = true}, text).n, 3);
-    assert_int_equal(window((Window){.min_s = 60}, text).n, 2);
-    assert_int_equal(window((Window){.max_s = 60}, text).n, 2);
-    assert_int_equal(window((Window){.min_gpus = 2, .max_gpus = 4}, text).n, 2);
-    l = window((Window){.skip = 1, .jobs = 2}, text);
+    assert_int_equal(window((TraceWindow){.known = true}, text).n, 3);
+    assert_int_equal(window((TraceWindow){.min_s = 60}, text).n, 2);
+    assert_int_equal(window((TraceWindow){.max_s = 60}, text).n, 2);
+    assert_int_equal(window((TraceWindow){.min_gpus = 2, .max_gpus = 4}, text).n, 2);
+    l = window((TraceWindow){.skip = 1, .jobs = 2}, text);
     assert_true(l.n == 2 && l.at[0].gpus == 2 && l.at[1].gpus == 4);
     const char *dated = "timestamp,duration,num_gpus,gpu_time,cluster\n"
                         "2020-03-01 00:00:00,1,1,1,a\n2020-03-02 08:00:00,1,1,1,a\n";
-    l = window((Window){.from = "2020-03-02", .rebase = true}, dated);
+    l = window((TraceWindow){.from = "2020-03-02", .rebase = true}, dated);
     assert_true(l.n == 1 && l.at[0].submit == 0 && l.origin == S(1583136000));
-    assert_int_equal(window((Window){.to = "2020-03-02 08:00:00"}, dated).n, 1);
+    assert_int_equal(window((TraceWindow){.to = "2020-03-02 08:00:00"}, dated).n, 1);
     TimeNs t;
-    assert_int_equal(window_time("2020-03-02", &(JobList){.name = "x"}, &t), ERR_ARG);
-    assert_int_equal(window_time("2020-13-02", &l, &t), ERR_ARG);
-    assert_int_equal(window_time("h", &l, &t), ERR_ARG);
-    assert_int_equal(window_time("-3h", &l, &t), ERR_ARG);
-    assert_int_equal(window_time("1.5d", &l, &t), ERR_OK);
+    assert_int_equal(trace_window_time("2020-03-02", &(JobList){.name = "x"}, &t), ERR_ARG);
+    assert_int_equal(trace_window_time("2020-13-02", &l, &t), ERR_ARG);
+    assert_int_equal(trace_window_time("h", &l, &t), ERR_ARG);
+    assert_int_equal(trace_window_time("-3h", &l, &t), ERR_ARG);
+    assert_int_equal(trace_window_time("1.5d", &l, &t), ERR_OK);
     assert_true(t == S(129600));
 }
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/diary.h"
-#include "cluster/profile.h"
-#include "cluster/why.h"
+#include "cluster/sim/job_event_log.h"
+#include "cluster/profile/profiles.h"
+#include "cluster/sim/why.h"
 #include "policy/policies.h"
 #include "tests/runner.h"
 
@@ -19,7 +19,7 @@ enum { MOST = 16 };
 
 typedef struct Case {
     Job             jobs[MOST];
-    Server          servers[4];
+    ServerSpec      servers[4];
     uint32_t        class_of[MOST];
     JobList         list;
     ServerList      room;
@@ -58,17 +58,17 @@ static void open_case(Case *c, uint32_t servers, uint32_t gpus, const char *poli
         .list = {.at = c->jobs, .name = "case", .format = "plain"},
         .room = {.at = c->servers, .n = servers, .racks = 1, .gpus = (uint64_t)servers * gpus}};
     for (uint32_t i = 0; i < servers; i++)
-        c->servers[i] = (Server){.name = "s",
-                                 .gpus = gpus,
-                                 .cores_milli = gpus * 3000,
-                                 .memory_mib = gpus * 64000,
-                                 .gpu_type = ""};
+        c->servers[i] = (ServerSpec){.name = "s",
+                                     .gpus = gpus,
+                                     .cores_milli = gpus * 3000,
+                                     .memory_mib = gpus * 64000,
+                                     .gpu_type = ""};
     c->run = (ClusterRun){
         .jobs = &c->list, .servers = &c->room, .policy = policies_cluster_find(policy)};
     assert_non_null(c->run.policy);
     c->run.knows = c->run.policy->knows;
     c->run.settings = defaults(c->run.policy);
-    assert_int_equal(cluster_rules("own", c->run.policy, &c->run.rules), ERR_OK);
+    assert_int_equal(cluster_sim_params("own", c->run.policy, &c->run.params), ERR_OK);
 }
 
 static Job *add_job(Case *c, uint32_t at_s, uint32_t gpus, uint32_t work_s) {
@@ -77,7 +77,7 @@ static Job *add_job(Case *c, uint32_t at_s, uint32_t gpus, uint32_t work_s) {
                .submit = at_s * SECOND,
                .work = work_s * SECOND,
                .gpus = gpus,
-               .gpu_milli = gpus > 0 ? CLUSTER_WHOLE : 0,
+               .gpu_milli = gpus > 0 ? CLUSTER_WHOLE_GPU : 0,
                .model = JOB_NONE,
                .tenant = JOB_NONE,
                .row = c->list.n - 1};
@@ -118,7 +118,7 @@ static void too_few_gpus(void **state) {
     const Why *w = explain(&c, 1);
     assert_int_equal(why_most(w), WHY_GPUS);
     assert_int_equal(why_for(w, WHY_GPUS), 90 * SECOND);
-    assert_int_equal(why_lack(w, WHY_GPUS).first, 2 * CLUSTER_WHOLE);
+    assert_int_equal(why_lack(w, WHY_GPUS).first, 2 * CLUSTER_WHOLE_GPU);
     c.servers[0].gpus += 2;  // what was missing
     c.room.gpus += 2;
     assert_int_equal(waited(&c, 1), 0);
@@ -137,7 +137,7 @@ static void scattered_gpus(void **state) {
     const Why *w = explain(&c, 2);
     assert_int_equal(why_most(w), WHY_SCATTERED);
     assert_int_equal(why_waited(w), 90 * SECOND);
-    assert_int_equal(why_lack(w, WHY_SCATTERED).first, CLUSTER_WHOLE);
+    assert_int_equal(why_lack(w, WHY_SCATTERED).first, CLUSTER_WHOLE_GPU);
     c.jobs[1].gpus = 3;  // the same GPUs in use, but one: all on one server
     assert_int_equal(waited(&c, 2), 0);
 }
@@ -195,7 +195,7 @@ static void others_go_before_it(void **state) {
     const Why *w = explain(&c, 1);
     assert_int_equal(why_for(w, WHY_GPUS), 90 * SECOND);
     assert_int_equal(why_for(w, WHY_BEHIND), 50 * SECOND);
-    const WhyRival *rivals = why_rivals(w, &n);
+    const WhyBlocker *rivals = why_blockers(w, &n);
     assert_int_equal(n, 1);
     assert_int_equal(rivals[0].job, 2);
     assert_int_equal(rivals[0].as, WHY_BEHIND);
@@ -214,7 +214,7 @@ static void it_was_stopped(void **state) {
     const Why *w = explain(&c, 0);
     assert_int_equal(why_most(w), WHY_STOPPED);
     assert_int_equal(why_for(w, WHY_STOPPED), 50 * SECOND);
-    const WhyRival *rivals = why_rivals(w, &n);
+    const WhyBlocker *rivals = why_blockers(w, &n);
     assert_int_equal(n, 1);
     assert_int_equal(rivals[0].job, 1);
     c.list.n = 1;
@@ -232,7 +232,7 @@ static void the_head_blocks(void **state) {
     const Why *w = explain(&c, 2);
     assert_int_equal(why_for(w, WHY_HEAD), 80 * SECOND);
     assert_int_equal(why_for(w, WHY_BEHIND), 50 * SECOND);
-    const WhyRival *rivals = why_rivals(w, &n);
+    const WhyBlocker *rivals = why_blockers(w, &n);
     assert_int_equal(n, 2);
     assert_int_equal(rivals[0].job, 1);
     assert_int_equal(rivals[0].as, WHY_HEAD);
@@ -251,13 +251,13 @@ static void decisions_come_at_rounds(void **state) {
     (void)state;
     Case c;
     open_case(&c, 1, 8, "fifo");
-    c.run.rules.round = 60 * SECOND;
+    c.run.params.round = 60 * SECOND;
     add_job(&c, 0, 1, 300);
     add_job(&c, 70, 1, 10);
     const Why *w = explain(&c, 1);
     assert_int_equal(why_most(w), WHY_ROUND);
     assert_int_equal(why_waited(w), 50 * SECOND);
-    c.run.rules.round = 0;
+    c.run.params.round = 0;
     assert_int_equal(waited(&c, 1), 0);
 }
 
@@ -322,33 +322,33 @@ static void reasons_add_up(void **state) {
 
 static void a_diary_tells_what_happened(void **state) {
     (void)state;
-    Case  c;
-    Diary d;
+    Case        c;
+    JobEventLog d;
     open_case(&c, 1, 4, "srtf");
     add_job(&c, 0, 4, 1000);
     add_job(&c, 100, 4, 50);
-    diary_open(&d, &c.run, DIARY_ALL, &own);
-    c.run.after = diary_note;
+    job_event_log_open(&d, &c.run, JOB_EVENT_ALL_JOBS, &own);
+    c.run.after = job_event_log_note;
     c.run.watcher = &d;
     assert_int_equal(cluster_simulate(&c.run, &arena, &c.result), ERR_OK);
-    assert_int_equal(diary_close(&d, &c.result), ERR_OK);
+    assert_int_equal(job_event_log_close(&d, &c.result), ERR_OK);
     static const struct {
-        uint32_t  at_s, job;
-        DiaryKind kind;
-    } want[] = {{0, 0, DIARY_CAME},    {0, 0, DIARY_START},   {100, 1, DIARY_CAME},
-                {100, 0, DIARY_STOP},  {100, 1, DIARY_START}, {150, 1, DIARY_END},
-                {150, 0, DIARY_START}, {0, 0, DIARY_END}};
+        uint32_t     at_s, job;
+        JobEventKind kind;
+    } want[] = {{0, 0, JOB_EVENT_CAME},    {0, 0, JOB_EVENT_START},   {100, 1, JOB_EVENT_CAME},
+                {100, 0, JOB_EVENT_STOP},  {100, 1, JOB_EVENT_START}, {150, 1, JOB_EVENT_END},
+                {150, 0, JOB_EVENT_START}, {0, 0, JOB_EVENT_END}};
     assert_int_equal(d.n, sizeof want / sizeof *want);
     for (uint32_t i = 0; i < d.n; i++) {
         assert_int_equal(d.at[i].kind, want[i].kind);
         assert_int_equal(d.at[i].job, want[i].job);
         if (i + 1 < d.n) assert_int_equal(d.at[i].at, want[i].at_s * SECOND);
-        assert_int_equal(d.at[i].n, d.at[i].kind == DIARY_START ? 1 : 0);
+        assert_int_equal(d.at[i].n, d.at[i].kind == JOB_EVENT_START ? 1 : 0);
     }
     char  *text = NULL;
     size_t len = 0;
     FILE  *f = open_memstream(&text, &len);
-    diary_write(&d, f);
+    job_event_log_write(&d, f);
     (void)fclose(f);
     assert_non_null(strstr(text, "{\"at\":100000000000,\"kind\":\"stop\",\"job\":\"j\"}\n"));
     free(text);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 enum { SLICES = 16384, STARTS = 200 };
 
@@ -116,7 +116,7 @@ static bool place(Wild *w, const ClusterView *v, const ClusterJob *j, ClusterAct
 }
 
 static uint32_t spare(const Wild *w, const ClusterSlice *s) {
-    uint32_t least = CLUSTER_WHOLE;
+    uint32_t least = CLUSTER_WHOLE_GPU;
     for (uint32_t g = 0; g < WILD_GPUS; g++)
         if ((s->mask >> g & 1) != 0 && w->parts[s->server][g] < least)
             least = w->parts[s->server][g];
@@ -139,7 +139,7 @@ static void level(Wild *w, const ClusterView *v, const ClusterTask *t, ClusterAc
         w->slices[w->n++] = s;
     }
     *out = (ClusterAction){
-        .verb = CLUSTER_LEVEL, .slices = w->slices + first, .n_slices = w->n - first};
+        .verb = CLUSTER_RESIZE, .slices = w->slices + first, .n_slices = w->n - first};
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {

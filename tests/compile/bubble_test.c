@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "compile/bubble.h"
-#include "compile/sweep.h"
+#include "compile/tune/bubble.h"
+#include "compile/tune/sweep.h"
 #include "tests/runner.h"
 
 static void await_work(const Bubble *b) {
@@ -57,11 +57,11 @@ static void test_sweep(void **state) {
         {.version = {.depth = 1}, .tasks = 1, .traffic = {1 << 20, 1 << 20}, .time_ns = {10000}},
         {.version = {.depth = 2}, .tasks = 1, .traffic = {0, 0}, .time_ns = {20000}},
     };
-    Profile     p = {.n_counts = 1, .counts = {1}, .n_kept = 2, .kept = {0, 1}, .n = 2};
-    TuneLayer   l = {.key = "a", .run = run};
-    TuneOptions o = {.n_counts = 1, .counts = {1}, .pressure = &m};
-    Bubble     *b = NULL;
-    SweepLevel  levels[PRESSURE_LEVELS];
+    LayerProfile p = {.n_counts = 1, .counts = {1}, .n_kept = 2, .kept = {0, 1}, .n = 2};
+    TuneLayer    l = {.key = "a", .run = run};
+    TuneOptions  o = {.n_counts = 1, .counts = {1}, .pressure = &m};
+    Bubble      *b = NULL;
+    SweepLevel   levels[PRESSURE_LEVELS];
     p.candidates = c;
     assert_int_equal(team_create(&o.team, 1, NULL), ERR_OK);
     assert_int_equal(bubble_create(&b, &isa_baseline, BUBBLE_ANYWHERE, 2 << 20), ERR_OK);

@@ -1,7 +1,7 @@
 // Call_run: infers and runs a call that a test built, with room for its outputs.
 #pragma once
 
-#include "compile/run.h"
+#include "compile/interp/run_ops.h"
 #include "tests/model/call.h"
 
 static inline Err call_run(Call *c) {
@@ -11,5 +11,5 @@ static inline Err call_run(Call *c) {
         TRY(tensor_measure(&c->out[i], &bytes));
         c->out[i].data = arena_alloc(&c->arena, 1, bytes, TENSOR_ALIGN);
     }
-    return run_find(c->node.op)(&c->op, c->out);
+    return run_op(c->node.op)(&c->op, c->out);
 }

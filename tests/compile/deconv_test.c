@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "compile/program.h"
-#include "model/net.h"
+#include "model/net_builder.h"
 #include "tests/runner.h"
 
 enum { MAX_ATTRS = 6 };
@@ -57,16 +57,17 @@ static const Case cases[] = {
 static uint32_t case_attrs(const Case *c, Attr *out) {
     uint32_t n = 0;
     for (; n < MAX_ATTRS && c->attrs[n].name != NULL; n++)
-        out[n] = c->attrs[n].n == 0 ? net_int(c->attrs[n].name, c->attrs[n].at[0])
-                                    : net_list(c->attrs[n].name, c->attrs[n].at, c->attrs[n].n);
-    if (c->auto_pad != NULL) out[n++] = net_str("auto_pad", c->auto_pad);
+        out[n] = c->attrs[n].n == 0
+                     ? net_attr_int(c->attrs[n].name, c->attrs[n].at[0])
+                     : net_attr_ints(c->attrs[n].name, c->attrs[n].at, c->attrs[n].n);
+    if (c->auto_pad != NULL) out[n++] = net_attr_str("auto_pad", c->auto_pad);
     return n;
 }
 
 // With arithmetic behind it that becomes part of the weights, and some that does not.
 static void build(Graph *g, const Case *c) {
-    Net  n;
-    Attr attrs[MAX_ATTRS + 1];
+    NetBuilder n;
+    Attr       attrs[MAX_ATTRS + 1];
     net_init(&n, g, 7);
     uint32_t x = net_input(&n, "x", DT_F32, c->rank, c->x);
     uint32_t w = net_weight(&n, "w", c->rank, c->w, 0, 1);
@@ -76,7 +77,7 @@ static void build(Graph *g, const Case *c) {
     int64_t  channels[3] = {c->y[1], 1, 1};
     y = net_mul(&n, y, net_weight(&n, "scale", c->rank - 1, channels, 1, 0.5));
     y = net_add(&n, y, net_weight(&n, "rest", c->rank, c->y, 0, 1));
-    net_output(&n, net_act(&n, NET_HSWISH, y), "y");
+    net_output(&n, net_activation(&n, NET_HSWISH, y), "y");
 }
 
 static void compare(const Tensor *want, const Tensor *got, size_t which, const char *isa) {
@@ -88,36 +89,36 @@ static void compare(const Tensor *want, const Tensor *got, size_t which, const c
                      (double)b[i], (double)a[i]);
 }
 
-static void run_compiled(const Special *s, const Isa *isa, const Tensor *in, const Tensor *want,
+static void run_compiled(const ShapedGraph *s, const Isa *isa, const Tensor *in, const Tensor *want,
                          size_t which) {
-    Program p;
-    Space   space;
-    Tensor  got;
-    bool    fast = false;
+    Program   p;
+    RunMemory mem;
+    Tensor    got;
+    bool      fast = false;
     if (program_make(&p, s, &(ProgramOptions){.isa = isa}) != ERR_OK) fail_msg("%s", err_why());
     for (uint32_t i = 0; i < p.n_steps; i++)
         fast = fast || strcmp(p.steps[i].kind->name, "deconv") == 0;
     assert_int_equal(fast, cases[which].fast);
-    assert_int_equal(space_init(&space, &p, 1), ERR_OK);
-    if (program_run(&p, &space, NULL, in, NULL, &got) != ERR_OK) fail_msg("%s", err_why());
+    assert_int_equal(run_memory_init(&mem, &p, 1), ERR_OK);
+    if (program_run(&p, &mem, NULL, in, NULL, &got) != ERR_OK) fail_msg("%s", err_why());
     compare(want, &got, which, isa->name);
-    space_finish(&space);
+    run_memory_finish(&mem);
     program_finish(&p);
 }
 
 static void one_case(size_t which) {
-    Model      m;
-    Special   *s = NULL;
-    Tensor     in, want;
-    Rng        r = {which + 1};
-    const Isa *best = NULL;
+    Model        m;
+    ShapedGraph *s = NULL;
+    Tensor       in, want;
+    Rng          r = {which + 1};
+    const Isa   *best = NULL;
     assert_int_equal(model_init(&m, "deconv"), ERR_OK);
     build(m.graph, &cases[which]);
     assert_int_equal(model_materialise(&m), ERR_OK);
     in = m.graph->values[m.graph->inputs[0]].type;
-    assert_int_equal(tensor_room(&in, &m.arena), ERR_OK);
+    assert_int_equal(tensor_alloc(&in, &m.arena), ERR_OK);
     for (int64_t i = 0; i < tensor_count(&in); i++) ((float *)in.data)[i] = (float)rng_normal(&r);
-    if (special_make(m.graph, &in, interp_eval, &m.arena, &s) != ERR_OK ||
+    if (shaped_graph_make(m.graph, &in, interp_eval, &m.arena, &s) != ERR_OK ||
         interp_run(s, &in, &(InterpLimits){0}, &m.arena, &want) != ERR_OK)
         fail_msg("case %zu: %s", which, err_why());
     assert_int_equal(isa_choose(&best), ERR_OK);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "compile/expr.h"
+#include "compile/lower/expr.h"
 #include "tests/runner.h"
 
 #define UNKNOWN UINT32_MAX
@@ -18,20 +18,20 @@ enum { ROUNDS = 20000, SAMPLES = 4 };
 // The operators that simplifying knows about, and a few it must leave alone.
 static double one_step(uint8_t op, double p, double q, double a, double b) {
     switch (op) {
-    case CHAIN_COPY: return a;
-    case CHAIN_ADD: return a + b;
-    case CHAIN_SUB: return a - b;
-    case CHAIN_MUL: return a * b;
-    case CHAIN_MAX: return fmax(a, b);
-    case CHAIN_CLIP: return fmin(fmax(a, p), q);
-    case CHAIN_AFFINE: return a * p + q;
-    case CHAIN_ERF: return erf(a);
-    case CHAIN_TANH: return tanh(a);
-    case CHAIN_SIGMOID: return 1 / (1 + exp(-a));
-    case CHAIN_HSIGMOID: return fmin(fmax(a * p + q, 0), 1);
-    case CHAIN_HSWISH: return a * fmin(fmax(a / 6 + 0.5, 0), 1);
-    case CHAIN_SILU: return a / (1 + exp(-a));
-    case CHAIN_GELU: return a / 2 * (1 + erf(a * M_SQRT1_2));
+    case EWISE_COPY: return a;
+    case EWISE_ADD: return a + b;
+    case EWISE_SUB: return a - b;
+    case EWISE_MUL: return a * b;
+    case EWISE_MAX: return fmax(a, b);
+    case EWISE_CLIP: return fmin(fmax(a, p), q);
+    case EWISE_AFFINE: return a * p + q;
+    case EWISE_ERF: return erf(a);
+    case EWISE_TANH: return tanh(a);
+    case EWISE_SIGMOID: return 1 / (1 + exp(-a));
+    case EWISE_HSIGMOID: return fmin(fmax(a * p + q, 0), 1);
+    case EWISE_HSWISH: return a * fmin(fmax(a / 6 + 0.5, 0), 1);
+    case EWISE_SILU: return a / (1 + exp(-a));
+    case EWISE_GELU: return a / 2 * (1 + erf(a * M_SQRT1_2));
     default: fail_msg("operator %u is not expected here", op); return 0;
     }
 }
@@ -41,27 +41,27 @@ static double value_of(int8_t source, const double *args, const double *steps) {
 }
 
 static double eval(const Expr *e, const double *args) {
-    double x[CHAIN_MAX_STEPS] = {args[0]};
+    double x[EWISE_MAX_STEPS] = {args[0]};
     for (int i = 0; i < e->n_steps; i++) {
         const ExprStep *s = &e->steps[i];
         assert_true(s->a < i && -1 - s->a < e->n_args);
-        double b = expr_two(s) ? value_of(s->b, args, x) : 0;
+        double b = expr_is_binary(s) ? value_of(s->b, args, x) : 0;
         x[i] = one_step(s->op, (double)s->p, (double)s->q, value_of(s->a, args, x), b);
     }
     return e->n_steps == 0 ? args[0] : x[e->n_steps - 1];
 }
 
 static double chain_operand(uint8_t source, const double *args, const double *registers) {
-    assert_true(source < CHAIN_REGISTERS || source >= CHAIN_ARG);
-    return source < CHAIN_REGISTERS ? registers[source] : args[source - CHAIN_ARG];
+    assert_true(source < EWISE_REGISTERS || source >= EWISE_ARG);
+    return source < EWISE_REGISTERS ? registers[source] : args[source - EWISE_ARG];
 }
 
-static double eval_chain(const Chain *c, const double *args) {
-    double r[CHAIN_REGISTERS] = {NAN, NAN, NAN, NAN}, last = args[0];
+static double eval_chain(const ElementwiseProgram *c, const double *args) {
+    double r[EWISE_REGISTERS] = {NAN, NAN, NAN, NAN}, last = args[0];
     for (uint32_t i = 0; i < c->n_steps; i++) {
-        const ChainStep *s = &c->steps[i];
-        bool             two = chain_op_operands((ChainOp)s->op) == 2;
-        double           b = two ? chain_operand(s->b, args, r) : 0;
+        const ElementwiseStep *s = &c->steps[i];
+        bool                   two = ewise_op_operands((ElementwiseOp)s->op) == 2;
+        double                 b = two ? chain_operand(s->b, args, r) : 0;
         last = one_step(s->op, (double)s->p, (double)s->q, chain_operand(s->a, args, r), b);
         r[s->to] = last;
     }
@@ -74,7 +74,7 @@ static void same_number(double got, double want, const char *what, uint32_t roun
 }
 
 static void random_args(Rng *r, double *args) {
-    for (int i = 0; i < CHAIN_MAX_ARGS; i++) args[i] = 3 * rng_normal(r);
+    for (int i = 0; i < EWISE_MAX_ARGS; i++) args[i] = 3 * rng_normal(r);
 }
 
 static int8_t random_source(const Expr *e, Rng *r) {
@@ -86,30 +86,30 @@ static int8_t random_source(const Expr *e, Rng *r) {
 
 static ExprStep random_step(const Expr *e, Rng *r) {
     static const ExprStep kinds[] = {
-        {.op = CHAIN_COPY},
-        {.op = CHAIN_ADD},
-        {.op = CHAIN_SUB},
-        {.op = CHAIN_MUL},
-        {.op = CHAIN_MUL},
-        {.op = CHAIN_MUL},
-        {.op = CHAIN_MAX},
-        {.op = CHAIN_AFFINE, .p = 1},
-        {.op = CHAIN_AFFINE, .p = 1, .q = 3},
-        {.op = CHAIN_AFFINE, .p = 0.5f},
-        {.op = CHAIN_AFFINE, .p = 0.5f, .q = 0.5f},
-        {.op = CHAIN_AFFINE, .p = (float)M_SQRT1_2},
-        {.op = CHAIN_AFFINE, .p = 1.0f / 6},
-        {.op = CHAIN_CLIP, .p = 0, .q = 6},
-        {.op = CHAIN_CLIP, .p = -1, .q = 1},
-        {.op = CHAIN_ERF},
-        {.op = CHAIN_TANH},
-        {.op = CHAIN_SIGMOID},
-        {.op = CHAIN_HSIGMOID, .p = 1.0f / 6, .q = 0.5f},
-        {.op = CHAIN_HSIGMOID, .p = 0.2f, .q = 0.5f},
+        {.op = EWISE_COPY},
+        {.op = EWISE_ADD},
+        {.op = EWISE_SUB},
+        {.op = EWISE_MUL},
+        {.op = EWISE_MUL},
+        {.op = EWISE_MUL},
+        {.op = EWISE_MAX},
+        {.op = EWISE_AFFINE, .p = 1},
+        {.op = EWISE_AFFINE, .p = 1, .q = 3},
+        {.op = EWISE_AFFINE, .p = 0.5f},
+        {.op = EWISE_AFFINE, .p = 0.5f, .q = 0.5f},
+        {.op = EWISE_AFFINE, .p = (float)M_SQRT1_2},
+        {.op = EWISE_AFFINE, .p = 1.0f / 6},
+        {.op = EWISE_CLIP, .p = 0, .q = 6},
+        {.op = EWISE_CLIP, .p = -1, .q = 1},
+        {.op = EWISE_ERF},
+        {.op = EWISE_TANH},
+        {.op = EWISE_SIGMOID},
+        {.op = EWISE_HSIGMOID, .p = 1.0f / 6, .q = 0.5f},
+        {.op = EWISE_HSIGMOID, .p = 0.2f, .q = 0.5f},
     };
     ExprStep s = kinds[rng_below(r, sizeof kinds / sizeof *kinds)];
     s.a = random_source(e, r);
-    if (expr_two(&s)) s.b = random_source(e, r);
+    if (expr_is_binary(&s)) s.b = random_source(e, r);
     return s;
 }
 
@@ -127,11 +127,11 @@ static void simplified_is_the_same(void **state) {
     (void)state;
     Rng r = {7};
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        Expr e = random_expr(&r, CHAIN_MAX_STEPS, 0), less = e;
+        Expr e = random_expr(&r, EWISE_MAX_STEPS, 0), less = e;
         expr_simplify(&less);
         assert_true(less.n_steps <= e.n_steps && less.n_args == e.n_args);
         for (int k = 0; k < SAMPLES; k++) {
-            double args[CHAIN_MAX_ARGS];
+            double args[EWISE_MAX_ARGS];
             random_args(&r, args);
             if (tame(&e, args)) same_number(eval(&less, args), eval(&e, args), "simplified", i);
         }
@@ -143,13 +143,13 @@ static void emitted_is_the_same(void **state) {
     Rng      r = {8};
     uint32_t fits = 0;
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        Expr  e = random_expr(&r, CHAIN_MAX_STEPS, 0);
-        Chain c;
+        Expr               e = random_expr(&r, EWISE_MAX_STEPS, 0);
+        ElementwiseProgram c;
         if (!expr_emit(&e, &c)) continue;
         fits++;
         assert_int_equal(c.n_steps, e.n_steps);
         assert_int_equal(c.n_args, e.n_args);
-        double args[CHAIN_MAX_ARGS];
+        double args[EWISE_MAX_ARGS];
         random_args(&r, args);
         double want = eval(&e, args);
         if (isfinite(want)) assert_true(eval_chain(&c, args) == want);
@@ -172,8 +172,8 @@ static void join_two(Rng *r, uint32_t round, bool heavy) {
     if (e.n_steps == 0) return;  // nobody fuses nothing
     uint32_t at = (uint32_t)rng_below(r, e.n_args);
     e.args[at] = 9;
-    if (!expr_join(&first, &e, at, &both)) return;
-    double of_value[10], first_args[CHAIN_MAX_ARGS], e_args[CHAIN_MAX_ARGS], args[CHAIN_MAX_ARGS];
+    if (!expr_compose(&first, &e, at, &both)) return;
+    double of_value[10], first_args[EWISE_MAX_ARGS], e_args[EWISE_MAX_ARGS], args[EWISE_MAX_ARGS];
     for (int i = 0; i < 10; i++) of_value[i] = 2 * rng_normal(r);
     double own = rng_normal(r);
     joined_args(&first, of_value, own, first_args);
@@ -193,37 +193,37 @@ static void joined_is_the_same(void **state) {
 
 static void fits_or_is_refused(void **state) {
     (void)state;
-    Expr many = {.n_args = CHAIN_MAX_ARGS}, other = {.n_args = 2, .args = {50, 51}}, out;
-    for (uint32_t i = 0; i < CHAIN_MAX_ARGS; i++) many.args[i] = i;
-    assert_true(expr_step(&many, (ExprStep){.op = CHAIN_TANH, .a = EXPR_ARG(0)}));
-    assert_true(expr_step(&other, (ExprStep){.op = CHAIN_ADD, .a = EXPR_ARG(0), .b = EXPR_ARG(1)}));
-    assert_false(expr_join(&many, &other, 0, &out));  // a ninth argument
+    Expr many = {.n_args = EWISE_MAX_ARGS}, other = {.n_args = 2, .args = {50, 51}}, out;
+    for (uint32_t i = 0; i < EWISE_MAX_ARGS; i++) many.args[i] = i;
+    assert_true(expr_step(&many, (ExprStep){.op = EWISE_TANH, .a = EXPR_ARG(0)}));
+    assert_true(expr_step(&other, (ExprStep){.op = EWISE_ADD, .a = EXPR_ARG(0), .b = EXPR_ARG(1)}));
+    assert_false(expr_compose(&many, &other, 0, &out));  // a ninth argument
     other.args[1] = 3;
-    assert_true(expr_join(&many, &other, 0, &out));  // one that is there already
-    assert_int_equal(out.n_args, CHAIN_MAX_ARGS);
+    assert_true(expr_compose(&many, &other, 0, &out));  // one that is there already
+    assert_int_equal(out.n_args, EWISE_MAX_ARGS);
     Expr full = {.n_args = 1};
-    for (int i = 0; i < CHAIN_MAX_STEPS; i++)
-        assert_true(expr_step(&full, (ExprStep){.op = CHAIN_TANH, .a = expr_result(&full)}));
-    assert_false(expr_step(&full, (ExprStep){.op = CHAIN_TANH, .a = expr_result(&full)}));
-    assert_false(expr_join(&full, &other, 0, &out));
+    for (int i = 0; i < EWISE_MAX_STEPS; i++)
+        assert_true(expr_step(&full, (ExprStep){.op = EWISE_TANH, .a = expr_result(&full)}));
+    assert_false(expr_step(&full, (ExprStep){.op = EWISE_TANH, .a = expr_result(&full)}));
+    assert_false(expr_compose(&full, &other, 0, &out));
 }
 
 // n numbers that are all needed until the end, then summed up.
 static Expr wide(uint8_t n) {
     Expr e = {.n_args = 1};
     for (uint8_t i = 0; i < n; i++)
-        expr_step(&e, (ExprStep){.op = CHAIN_AFFINE, .a = EXPR_ARG(0), .p = (float)i + 2});
+        expr_step(&e, (ExprStep){.op = EWISE_AFFINE, .a = EXPR_ARG(0), .p = (float)i + 2});
     for (uint8_t i = 1; i < n; i++) {
         int8_t so_far = i == 1 ? 0 : expr_result(&e);
-        expr_step(&e, (ExprStep){.op = CHAIN_ADD, .a = so_far, .b = (int8_t)i});
+        expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = so_far, .b = (int8_t)i});
     }
     return e;
 }
 
 static void registers_run_out(void **state) {
     (void)state;
-    Chain c;
-    Expr  fits = wide(CHAIN_REGISTERS), over = wide(CHAIN_REGISTERS + 1);
+    ElementwiseProgram c;
+    Expr               fits = wide(EWISE_REGISTERS), over = wide(EWISE_REGISTERS + 1);
     assert_true(expr_emit(&fits, &c));
     assert_true(eval_chain(&c, (double[]){1}) == 2 + 3 + 4 + 5);
     assert_false(expr_emit(&over, &c));
@@ -233,14 +233,14 @@ static void registers_run_out(void **state) {
 }
 
 // Checks that e becomes that one step of argument 0, times a factor in a second one if not 1.
-static void becomes(Expr e, ChainOp op, double factor, const char *what) {
+static void becomes(Expr e, ElementwiseOp op, double factor, const char *what) {
     expr_simplify(&e);
     bool scaled = factor != 1;
     if (e.n_steps != (scaled ? 2 : 1) || e.steps[0].op != op || e.steps[0].a != EXPR_ARG(0))
         fail_msg("%s: %u steps, the first is %s", what, e.n_steps,
-                 chain_op_name((ChainOp)e.steps[0].op));
+                 ewise_op_name((ElementwiseOp)e.steps[0].op));
     if (!scaled) return;
-    assert_int_equal(e.steps[1].op, CHAIN_AFFINE);
+    assert_int_equal(e.steps[1].op, EWISE_AFFINE);
     assert_true(fabs((double)e.steps[1].p - factor) < 1e-6 && e.steps[1].q == 0);
 }
 
@@ -254,36 +254,36 @@ static Expr steps(uint8_t n, const ExprStep *s) {
 
 #define X0 EXPR_ARG(0)
 #define AFFINE(from, scale, shift)                                                                 \
-    { .op = CHAIN_AFFINE, .a = (from), .p = (scale), .q = (shift) }
+    { .op = EWISE_AFFINE, .a = (from), .p = (scale), .q = (shift) }
 #define MUL(left, right)                                                                           \
-    { .op = CHAIN_MUL, .a = (left), .b = (right) }
+    { .op = EWISE_MUL, .a = (left), .b = (right) }
 #define OF(name, from)                                                                             \
-    { .op = CHAIN_##name, .a = (from) }
+    { .op = EWISE_##name, .a = (from) }
 #define HALF      0.5f
 #define ROOT_HALF ((float)M_SQRT1_2)
 
 static void well_known_forms(void **state) {
     (void)state;
-    becomes(STEPS(OF(SIGMOID, X0), MUL(X0, 0)), CHAIN_SILU, 1, "x * sigmoid(x)");
-    becomes(STEPS(OF(SIGMOID, X0), MUL(0, X0)), CHAIN_SILU, 1, "sigmoid(x) * x");
-    becomes(STEPS(AFFINE(X0, 1, 3), {.op = CHAIN_CLIP, .a = 0, .p = 0, .q = 6}, MUL(X0, 1),
+    becomes(STEPS(OF(SIGMOID, X0), MUL(X0, 0)), EWISE_SILU, 1, "x * sigmoid(x)");
+    becomes(STEPS(OF(SIGMOID, X0), MUL(0, X0)), EWISE_SILU, 1, "sigmoid(x) * x");
+    becomes(STEPS(AFFINE(X0, 1, 3), {.op = EWISE_CLIP, .a = 0, .p = 0, .q = 6}, MUL(X0, 1),
                   AFFINE(2, 1.0f / 6, 0)),
-            CHAIN_HSWISH, 1, "x * clip(x + 3, 0, 6) / 6");
-    becomes(STEPS(AFFINE(X0, 1, 3), {.op = CHAIN_CLIP, .a = 0, .p = 0, .q = 6},
+            EWISE_HSWISH, 1, "x * clip(x + 3, 0, 6) / 6");
+    becomes(STEPS(AFFINE(X0, 1, 3), {.op = EWISE_CLIP, .a = 0, .p = 0, .q = 6},
                   AFFINE(1, 1.0f / 6, 0), MUL(2, X0)),
-            CHAIN_HSWISH, 1, "x * (clip(x + 3, 0, 6) / 6)");
-    becomes(STEPS({.op = CHAIN_HSIGMOID, .a = X0, .p = 1.0f / 6, .q = HALF}, MUL(X0, 0)),
-            CHAIN_HSWISH, 1, "x * hardsigmoid(x)");
+            EWISE_HSWISH, 1, "x * (clip(x + 3, 0, 6) / 6)");
+    becomes(STEPS({.op = EWISE_HSIGMOID, .a = X0, .p = 1.0f / 6, .q = HALF}, MUL(X0, 0)),
+            EWISE_HSWISH, 1, "x * hardsigmoid(x)");
     becomes(STEPS(AFFINE(X0, ROOT_HALF, 0), OF(ERF, 0), AFFINE(1, 1, 1), MUL(X0, 2),
                   AFFINE(3, HALF, 0)),
-            CHAIN_GELU, 1, "x * (1 + erf(x / sqrt 2)) / 2");
+            EWISE_GELU, 1, "x * (1 + erf(x / sqrt 2)) / 2");
     becomes(STEPS(AFFINE(X0, ROOT_HALF, 0), OF(ERF, 0), AFFINE(1, 1, 1), AFFINE(X0, HALF, 0),
                   MUL(3, 2)),
-            CHAIN_GELU, 1, "(x / 2) * (1 + erf(x / sqrt 2))");
+            EWISE_GELU, 1, "(x / 2) * (1 + erf(x / sqrt 2))");
     becomes(STEPS(AFFINE(X0, ROOT_HALF, 0), OF(ERF, 0), AFFINE(1, HALF, HALF), MUL(X0, 2)),
-            CHAIN_GELU, 1, "x * (erf(x / sqrt 2) / 2 + 1/2)");
-    becomes(STEPS(OF(SIGMOID, X0), AFFINE(X0, 3, 0), MUL(1, 0)), CHAIN_SILU, 3, "3x * sigmoid(x)");
-    becomes(STEPS(AFFINE(X0, 2, 0), OF(COPY, 0), AFFINE(1, HALF, 0), OF(TANH, 2)), CHAIN_TANH, 1,
+            EWISE_GELU, 1, "x * (erf(x / sqrt 2) / 2 + 1/2)");
+    becomes(STEPS(OF(SIGMOID, X0), AFFINE(X0, 3, 0), MUL(1, 0)), EWISE_SILU, 3, "3x * sigmoid(x)");
+    becomes(STEPS(AFFINE(X0, 2, 0), OF(COPY, 0), AFFINE(1, HALF, 0), OF(TANH, 2)), EWISE_TANH, 1,
             "tanh(2x / 2)");
 }
 
@@ -292,8 +292,8 @@ static void look_alikes_stay(void **state) {
     Expr kept[] = {
         STEPS(OF(SIGMOID, X0), MUL(EXPR_ARG(1), 0)),
         STEPS(OF(SIGMOID, X0), MUL(0, 0)),
-        STEPS({.op = CHAIN_HSIGMOID, .a = X0, .p = 0.2f, .q = HALF}, MUL(X0, 0)),
-        STEPS(AFFINE(X0, 1, 3), {.op = CHAIN_CLIP, .a = 0, .p = 0, .q = 5}, MUL(X0, 1)),
+        STEPS({.op = EWISE_HSIGMOID, .a = X0, .p = 0.2f, .q = HALF}, MUL(X0, 0)),
+        STEPS(AFFINE(X0, 1, 3), {.op = EWISE_CLIP, .a = 0, .p = 0, .q = 5}, MUL(X0, 1)),
         STEPS(AFFINE(X0, HALF, 0), OF(ERF, 0), AFFINE(1, HALF, HALF), MUL(X0, 2)),
         STEPS(AFFINE(X0, ROOT_HALF, 0), OF(ERF, 0), AFFINE(1, HALF, 1), MUL(X0, 2)),
     };

@@ -1,4 +1,4 @@
-#include "compile/interp.h"
+#include "compile/interp/interp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,13 +64,13 @@ static uint32_t input(Graph *g, const char *name, const char *symbol) {
 static const InterpLimits roomy = {.max_bytes = 1 << 20, .max_rounds = 100};
 
 static Err run(Small *s, const Tensor *in, const InterpLimits *limits, Tensor *out) {
-    Specials       all;
-    const Special *one = NULL;
-    specials_init(&all, &s->m, interp_eval);
-    Err e = special_check_inputs(s->m.graph, in);
-    if (e == ERR_OK) e = specials_get(&all, in, &one);
+    ShapeCache         all;
+    const ShapedGraph *one = NULL;
+    shape_cache_init(&all, &s->m, interp_eval);
+    Err e = shaped_graph_check_inputs(s->m.graph, in);
+    if (e == ERR_OK) e = shape_cache_get(&all, in, &one);
     if (e == ERR_OK) e = interp_run(one, in, limits, &s->a, out);
-    specials_finish(&all);
+    shape_cache_finish(&all);
     return e;
 }
 
@@ -127,7 +127,7 @@ static void one_symbol_for_two_sizes_is_told_but_not_refused(void **state) {
     assert_int_equal(graph_sort(g), ERR_OK);
     Tensor in[2] = {floats(&s->a, 3, 0), floats(&s->a, 1, 0)}, out;
     assert_int_equal(run(s, in, &roomy, &out), ERR_OK);
-    assert_int_equal(special_check_symbols(g, in), ERR_INVALID);
+    assert_int_equal(shaped_graph_check_symbols(g, in), ERR_INVALID);
     assert_non_null(strstr(err_why(), "'n' is 3 in input 'a' but 1 in input 'b'"));
 }
 
@@ -153,17 +153,17 @@ static void specialisations_are_kept_per_shape(void **state) {
     (void)input(g, "x", "n");
     graph_output(g, add(g, OP_Add, "y", "x", "x"));
     assert_int_equal(graph_sort(g), ERR_OK);
-    Specials all;
-    specials_init(&all, &s->m, interp_eval);
-    const Special *three = NULL, *four = NULL, *again = NULL;
-    Tensor         x3 = floats(&s->a, 3, 0), x4 = floats(&s->a, 4, 0);
-    assert_int_equal(specials_get(&all, &x3, &three), ERR_OK);
-    assert_int_equal(specials_get(&all, &x4, &four), ERR_OK);
-    assert_int_equal(specials_get(&all, &x3, &again), ERR_OK);
+    ShapeCache all;
+    shape_cache_init(&all, &s->m, interp_eval);
+    const ShapedGraph *three = NULL, *four = NULL, *again = NULL;
+    Tensor             x3 = floats(&s->a, 3, 0), x4 = floats(&s->a, 4, 0);
+    assert_int_equal(shape_cache_get(&all, &x3, &three), ERR_OK);
+    assert_int_equal(shape_cache_get(&all, &x4, &four), ERR_OK);
+    assert_int_equal(shape_cache_get(&all, &x3, &again), ERR_OK);
     assert_ptr_equal(three, again);
     assert_ptr_not_equal(three, four);
     assert_int_equal(four->values[g->outputs[0]].dims[0], 4);
-    specials_finish(&all);
+    shape_cache_finish(&all);
 }
 
 static void constants_are_folded_away(void **state) {

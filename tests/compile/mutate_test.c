@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/tensor.h"
 #include "base/rng.h"
-#include "compile/interp.h"
+#include "compile/interp/interp.h"
 #include "model/fold.h"
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 #include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"
@@ -83,7 +83,7 @@ static void bend_number(Bent *b) {
     if (t->dtype == DT_I64)
         ((int64_t *)t->data)[at] = some_int(b, ((int64_t *)t->data)[at]);
     else
-        number_set(t, at, dtype_is_float(t->dtype) ? real : (double)some_int(b, 1));
+        tensor_set(t, at, dtype_is_float(t->dtype) ? real : (double)some_int(b, 1));
 }
 
 // Another size or rank; the numbers are used over and over.
@@ -133,10 +133,10 @@ static Err read_inputs(Bent *b, const char *dir) {
 }
 
 static Err run_bent(Bent *b) {
-    Graph         *g = b->m.graph;
-    Tensor        *out = arena_new(&b->arena, Tensor, g->n_outputs);
-    const Special *s = NULL;
-    Specials       specials;
+    Graph             *g = b->m.graph;
+    Tensor            *out = arena_new(&b->arena, Tensor, g->n_outputs);
+    const ShapedGraph *s = NULL;
+    ShapeCache         shape_cache;
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         Value *v = &g->values[g->inputs[i]];
         v->type = b->in[i];
@@ -144,10 +144,10 @@ static Err run_bent(Bent *b) {
         v->symbols = NULL;
     }
     TRY(fold_constants(&b->m, interp_eval));
-    specials_init(&specials, &b->m, interp_eval);
-    Err e = specials_get(&specials, b->in, &s);
+    shape_cache_init(&shape_cache, &b->m, interp_eval);
+    Err e = shape_cache_get(&shape_cache, b->in, &s);
     if (e == ERR_OK) e = interp_run(s, b->in, &limits, &b->arena, out);
-    specials_finish(&specials);
+    shape_cache_finish(&shape_cache);
     return e;
 }
 

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "compile/pareto.h"
+#include "compile/tune/pareto.h"
 #include "tests/runner.h"
 
 enum { MB = 1 << 20, MANY = 300 };
@@ -24,8 +24,8 @@ static Candidate make(TimeNs time, uint32_t tasks, size_t l3_mb, size_t moved_mb
         .tasks = tasks, .traffic = {l3_mb * MB, moved_mb * MB}, .time_ns = {time, time / 2}};
 }
 
-static Profile profile(Candidate *c, uint32_t n, uint32_t n_counts) {
-    return (Profile){.n_counts = n_counts, .counts = {1, 2}, .n = n, .candidates = c};
+static LayerProfile profile(Candidate *c, uint32_t n, uint32_t n_counts) {
+    return (LayerProfile){.n_counts = n_counts, .counts = {1, 2}, .n = n, .candidates = c};
 }
 
 static bool has(const uint32_t *set, uint32_t n, uint32_t one) {
@@ -45,8 +45,8 @@ static void test_front(void **state) {
         make(1600000, 99, 0, 0),  // out of question
         make(0, 99, 0, 0),        // not measured
     };
-    Profile  p = profile(c, 7, 1);
-    uint32_t out[7], n = pareto_front(&p, out);
+    LayerProfile p = profile(c, 7, 1);
+    uint32_t     out[7], n = pareto_front(&p, out);
     assert_int_equal(n, 3);
     assert_int_equal(out[0], 3);  // same L3 and bytes as 4, came first
     assert_int_equal(out[1], 4);
@@ -55,9 +55,9 @@ static void test_front(void **state) {
 
 static void test_equals(void **state) {
     (void)state;
-    Candidate c[] = {make(1000, 8, 1, 1), make(990, 8, 1, 1), make(990, 8, 1, 1)};
-    Profile   p = profile(c, 3, 2);
-    uint32_t  out[3];
+    Candidate    c[] = {make(1000, 8, 1, 1), make(990, 8, 1, 1), make(990, 8, 1, 1)};
+    LayerProfile p = profile(c, 3, 2);
+    uint32_t     out[3];
     assert_int_equal(pareto_front(&p, out), 1);
     assert_int_equal(out[0], 1);
     p = profile(c, 0, 2);
@@ -73,8 +73,8 @@ static void test_counts(void **state) {
     Candidate c[] = {make(1000000, 1, 1, 1), make(1200000, 1, 1, 1)};
     c[0].time_ns[1] = 700000;
     c[1].time_ns[1] = 600000;
-    Profile  p = profile(c, 2, 2);
-    uint32_t out[2];
+    LayerProfile p = profile(c, 2, 2);
+    uint32_t     out[2];
     assert_int_equal(pareto_front(&p, out), 2);
     (void)pareto_keep(&p, &machine, out);
     assert_int_equal(p.n_kept, 2);
@@ -107,8 +107,8 @@ static void test_keep(void **state) {
         make(1000000, 8, 15, 30), make(1050000, 16, 10, 20), make(1100000, 16, 6, 14),
         make(1200000, 32, 3, 9),  make(1300000, 32, 1, 6),   make(1450000, 64, 0, 4),
     };
-    Profile  p = profile(c, 6, 2);
-    uint32_t front[6], n = pareto_front(&p, front);
+    LayerProfile p = profile(c, 6, 2);
+    uint32_t     front[6], n = pareto_front(&p, front);
     assert_int_equal(n, 6);
     double loss = pareto_keep(&p, &machine, front);
     assert_in_range(p.n_kept, 2, PROFILE_KEPT);
@@ -121,10 +121,10 @@ static void test_keep(void **state) {
 // No loss to mend, but versions for a crowd and for a narrow memory are worth having.
 static void test_different(void **state) {
     (void)state;
-    Candidate c[] = {make(1000000, 8, 0, 8), make(1100000, 9, 0, 7), make(1200000, 32, 0, 8),
-                     make(1300000, 40, 0, 8), make(1400000, 8, 0, 4)};
-    Profile   p = profile(c, 5, 1);
-    uint32_t  front[5];
+    Candidate    c[] = {make(1000000, 8, 0, 8), make(1100000, 9, 0, 7), make(1200000, 32, 0, 8),
+                        make(1300000, 40, 0, 8), make(1400000, 8, 0, 4)};
+    LayerProfile p = profile(c, 5, 1);
+    uint32_t     front[5];
     assert_int_equal(pareto_front(&p, front), 5);
     assert_true(pareto_keep(&p, &machine, front) <= PARETO_LOSS);
     assert_int_equal(p.n_kept, 3);
@@ -141,8 +141,8 @@ static void test_random(void **state) {
         for (int i = 0; i < MANY; i++)
             c[i] = make((TimeNs)(1000000 + rng_below(&r, 900000)), (uint32_t)rng_below(&r, 64),
                         rng_below(&r, 16), rng_below(&r, 40));
-        Profile  p = profile(c, MANY, 2);
-        uint32_t front[MANY], n = pareto_front(&p, front);
+        LayerProfile p = profile(c, MANY, 2);
+        uint32_t     front[MANY], n = pareto_front(&p, front);
         assert_true(n > 0);
         for (uint32_t i = 1; i < n; i++)
             assert_true(c[front[i - 1]].traffic.l3_bytes >= c[front[i]].traffic.l3_bytes);

@@ -9,16 +9,16 @@
 #include <cmocka.h>
 
 #include "compile/program.h"
-#include "model/net.h"
+#include "model/net_builder.h"
 #include "tests/runner.h"
 
 enum { NETWORKS = 60, LAYERS = 14, MAX_LIVE = LAYERS + 2, PARTS = 3 };
 
 typedef struct Grow {
-    Net      net;
-    Rng      rng;
-    uint32_t live[MAX_LIVE];
-    uint32_t n;
+    NetBuilder net;
+    Rng        rng;
+    uint32_t   live[MAX_LIVE];
+    uint32_t   n;
 } Grow;
 
 static int64_t below(Grow *g, uint64_t n) { return (int64_t)rng_below(&g->rng, n); }
@@ -47,7 +47,7 @@ static uint32_t grow_transposed(Grow *g, uint32_t x) {
 static uint32_t grow_gate(Grow *g, uint32_t x) {
     uint32_t y = net_global_pool(&g->net, x);
     y = net_conv(&g->net, "gate", y, (NetConv){.out = net_dim(&g->net, x, 1), .bias = true});
-    return net_mul(&g->net, x, net_act(&g->net, NET_SIGMOID, y));
+    return net_mul(&g->net, x, net_activation(&g->net, NET_SIGMOID, y));
 }
 
 static bool same_size(Grow *g, uint32_t a, uint32_t b, int32_t from) {
@@ -63,12 +63,12 @@ static uint32_t grow_pair(Grow *g, uint32_t x) {
         if (same_size(g, x, y, 1) && below(g, 3) > 0) return net_add(&g->net, x, y);
         return net_concat(&g->net, "join", (uint32_t[]){x, y, x}, 2 + (uint32_t)below(g, 2), 1);
     }
-    return net_act(&g->net, NET_RELU, x);
+    return net_activation(&g->net, NET_RELU, x);
 }
 
 static uint32_t grow_pool(Grow *g, uint32_t x) {
     if (net_dim(&g->net, x, 2) < 4 || net_dim(&g->net, x, 3) < 4)
-        return net_act(&g->net, NET_TANH, x);
+        return net_activation(&g->net, NET_TANH, x);
     NetPool p = {.kernel = 2 + below(g, 2), .stride = 1 + below(g, 2), .ceil = below(g, 2)};
     p.pad = below(g, 2);
     return below(g, 2) ? net_max_pool(&g->net, x, p) : net_avg_pool(&g->net, x, p);
@@ -80,9 +80,9 @@ static uint32_t grow_one(Grow *g) {
     case 0:
     case 1:
     case 2: return grow_conv(g, x);
-    case 3: return net_bn(&g->net, "bn", x, 1e-3f);
+    case 3: return net_batch_norm(&g->net, "bn", x, 1e-3f);
     case 4:
-    case 5: return net_act(&g->net, (NetAct)(1 + below(g, NET_GELU)), x);
+    case 5: return net_activation(&g->net, (NetActivation)(1 + below(g, NET_GELU)), x);
     case 6: return grow_gate(g, x);
     case 7: return grow_pool(g, x);
     case 8: return grow_transposed(g, x);
@@ -96,9 +96,9 @@ static void grow(Graph *graph, uint64_t seed) {
     net_init(&g.net, graph, seed);
     g.live[g.n++] = net_input(&g.net, "x", DT_F32, 4, dims);
     for (int i = 0; i < LAYERS; i++) {
-        net_enter(&g.net, "layer%d", i);
+        net_push_scope(&g.net, "layer%d", i);
         g.live[g.n] = grow_one(&g);
-        net_leave(&g.net);
+        net_pop_scope(&g.net);
         g.n++;
     }
     net_output(&g.net, g.live[g.n - 1], "y");
@@ -116,34 +116,34 @@ static void check_close(const Tensor *want, const Tensor *got, uint64_t seed, co
                      isa, (long long)i, (double)b[i], (double)a[i]);
 }
 
-static void run_compiled(const Special *s, const Isa *isa, Team *team, Tensor *in, uint32_t n_out,
-                         const Tensor *want, uint64_t seed) {
-    Program p;
-    Space   space;
-    Tensor  got[2];
+static void run_compiled(const ShapedGraph *s, const Isa *isa, Team *team, Tensor *in,
+                         uint32_t n_out, const Tensor *want, uint64_t seed) {
+    Program   p;
+    RunMemory mem;
+    Tensor    got[2];
     if (program_make(&p, s, &(ProgramOptions){.isa = isa}) != ERR_OK) fail_msg("%s", err_why());
-    assert_int_equal(space_init(&space, &p, PARTS), ERR_OK);
+    assert_int_equal(run_memory_init(&mem, &p, PARTS), ERR_OK);
     for (int parts = 0; parts < 2; parts++) {
-        if (program_run(&p, &space, parts == 0 ? NULL : team, in, NULL, got) != ERR_OK)
+        if (program_run(&p, &mem, parts == 0 ? NULL : team, in, NULL, got) != ERR_OK)
             fail_msg("%s", err_why());
         for (uint32_t i = 0; i < n_out; i++) check_close(&want[i], &got[i], seed, isa->name);
     }
-    space_finish(&space);
+    run_memory_finish(&mem);
     program_finish(&p);
 }
 
 static void one_network(uint64_t seed, Team *team) {
-    Model    m;
-    Special *s = NULL;
-    Tensor   in, want[2];
-    Rng      r = (Rng){seed + 1000};
+    Model        m;
+    ShapedGraph *s = NULL;
+    Tensor       in, want[2];
+    Rng          r = (Rng){seed + 1000};
     assert_int_equal(model_init(&m, "random"), ERR_OK);
     grow(m.graph, seed);
     assert_int_equal(model_materialise(&m), ERR_OK);
     in = m.graph->values[m.graph->inputs[0]].type;
-    assert_int_equal(tensor_room(&in, &m.arena), ERR_OK);
+    assert_int_equal(tensor_alloc(&in, &m.arena), ERR_OK);
     for (int64_t i = 0; i < tensor_count(&in); i++) ((float *)in.data)[i] = (float)rng_normal(&r);
-    if (special_make(m.graph, &in, interp_eval, &m.arena, &s) != ERR_OK ||
+    if (shaped_graph_make(m.graph, &in, interp_eval, &m.arena, &s) != ERR_OK ||
         interp_run(s, &in, &(InterpLimits){0}, &m.arena, want) != ERR_OK)
         fail_msg("network %llu: %s", (unsigned long long)seed, err_why());
     const Isa *best = NULL;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/tensor.h"
 #include "base/rng.h"
-#include "compile/run.h"
-#include "model/infer.h"
+#include "compile/interp/run_ops.h"
+#include "model/infer/infer.h"
 #include "tests/runner.h"
 
 enum { MAX_IN = 8, MAX_OUT = 4, CALLS = 2000, MAX_BYTES = 1 << 16, MAX_GIVEN = 1 << 10 };
@@ -107,7 +107,7 @@ static void fill(World *w, Tensor *t) {
             break;
         case DT_I64: ((int64_t *)t->data)[i] = some_int(w); break;
         case DT_C64: break;
-        default: number_set(t, i, dtype_is_float(t->dtype) ? some_real(w) : (double)some_int(w));
+        default: tensor_set(t, i, dtype_is_float(t->dtype) ? some_real(w) : (double)some_int(w));
         }
     }
 }
@@ -163,7 +163,7 @@ static bool run_once(World *w, const Node *n, const OpCall *c, Tensor *out) {
     if (!fits) return false;
     for (uint32_t i = 0; i < n->n_out; i++) out[i].data = room_for(bytes[i]);
     w->scratch.used = 0;
-    Err e = run_find(n->op)(c, out);
+    Err e = run_op(n->op)(c, out);
     for (uint32_t i = 0; i < n->n_out; i++) free(out[i].data);
     return e == ERR_OK;
 }
@@ -211,7 +211,7 @@ static void every_operator_refuses_or_computes(void **state) {
     assert_int_equal(arena_init(&w.scratch, (size_t)1 << 28), ERR_OK);
     assert_int_equal(arena_init(&w.keep, (size_t)1 << 28), ERR_OK);
     for (int op = 0; op < OP_COUNT; op++) {
-        if (op_info((OpId)op)->infer == infer_flow) continue;
+        if (op_info((OpId)op)->infer == infer_control_flow) continue;
         uint32_t done = 0;
         for (int i = 0; i < CALLS; i++) {
             done += call(&w, (OpId)op);

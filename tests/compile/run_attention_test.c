@@ -117,14 +117,14 @@ static void rotary(void **state) {
 static void embed_norm(void **state) {
     (void)state;
     int32_t     ids[2] = {1, 0};
-    const float words[4] = {0, 0, 1, 3}, places[4] = {0, 0, 5, 1}, gamma[2] = {1, 2},
+    const float words[4] = {0, 0, 1, 3}, plan[4] = {0, 0, 5, 1}, gamma[2] = {1, 2},
                 beta[2] = {10, 20};
     Call c;
     call_begin(&c, OP_MsEmbedLayerNorm, 1);
     call_in(&c, DT_I32, SHAPE(1, 2), ids);
     call_skip(&c);
     call_in(&c, DT_F32, SHAPE(2, 2), words);
-    call_in(&c, DT_F32, SHAPE(2, 2), places);
+    call_in(&c, DT_F32, SHAPE(2, 2), plan);
     call_skip(&c);
     call_in(&c, DT_F32, SHAPE(2), gamma);
     assert_int_equal(call_infer(&c), ERR_INVALID);  // beta is missing

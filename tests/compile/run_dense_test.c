@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/number.h"
+#include "base/tensor.h"
 #include "base/rng.h"
 #include "tests/compile/call_run.h"
 #include "tests/runner.h"
@@ -421,9 +421,9 @@ static bool fill(World *w, const Good *g, uint32_t i) {
         if (t->dtype == DT_STR)
             ((Str *)t->data)[k] = (Str){"x", 1};
         else if (fixed && roll(w, 30) != 0)
-            number_set(t, k, (double)g->in[i].value[k % 6]);
+            tensor_set(t, k, (double)g->in[i].value[k % 6]);
         else
-            number_set(t, k, some_real(w));
+            tensor_set(t, k, some_real(w));
     }
     return true;
 }
@@ -455,7 +455,7 @@ static bool run(World *w, const Good *g) {
     assert_true(all < MAX_ROOM);
     for (uint32_t i = 0; i < c->node.n_out; i++)
         c->out[i].data = calloc(1, bytes[i] > 0 ? bytes[i] : 1);
-    bool ran = run_find(c->node.op)(&c->op, c->out) == ERR_OK;
+    bool ran = run_op(c->node.op)(&c->op, c->out) == ERR_OK;
     for (uint32_t i = 0; i < c->node.n_out; i++) free(c->out[i].data);
     return ran;
 }

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "base/number.h"
+#include "base/tensor.h"
 #include "tests/compile/call_run.h"
 #include "tests/runner.h"
 
@@ -19,7 +19,7 @@ static void must_run(Call *c) {
 static void assert_reals(const Tensor *t, const double *want, size_t n) {
     assert_int_equal(tensor_count(t), n);
     for (size_t i = 0; i < n; i++) {
-        double got = number_f64(t, (int64_t)i);
+        double got = tensor_get_f64(t, (int64_t)i);
         if (!(fabs(got - want[i]) <= 1e-5 * fabs(want[i]) + 1e-6))
             fail_msg("element %zu is %g, not %g", i, got, want[i]);
     }

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "compile/program.h"
 #include "model/fold.h"
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 #include "tests/runner.h"
 
 enum { PATH_BYTES = 1024, VALUES_MAX = 16 };
@@ -101,15 +101,15 @@ static void compare(const char *model, const Tensor *got, const Tensor *want) {
 }
 
 static void run_model(const char *name, const char *dir) {
-    Arena    a = {0};
-    Model    m = {0};
-    Specials specials;
-    char     path[PATH_BYTES];
+    Arena      a = {0};
+    Model      m = {0};
+    ShapeCache shape_cache;
+    char       path[PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s/model.onnx", dir);
     assert_int_equal(arena_init(&a, (size_t)1 << 34), ERR_OK);
     if (onnx_read(path, &m) != ERR_OK) fail_msg("%s", err_why());
     assert_int_equal(fold_constants(&m, interp_eval), ERR_OK);
-    specials_init(&specials, &m, interp_eval);
+    shape_cache_init(&shape_cache, &m, interp_eval);
     Recorded in, out;
     read_recorded(dir, "input", &a, &in);
     read_recorded(dir, "output", &a, &out);
@@ -121,20 +121,20 @@ static void run_model(const char *name, const char *dir) {
         assert_non_null(t);
         inputs[i] = *t;
     }
-    const Special     *s = NULL;
+    const ShapedGraph *s = NULL;
     const InterpLimits limits = {.max_bytes = (size_t)1 << 33, .max_rounds = 100000};
-    if (specials_get(&specials, inputs, &s) != ERR_OK) fail_msg("%s", err_why());
+    if (shape_cache_get(&shape_cache, inputs, &s) != ERR_OK) fail_msg("%s", err_why());
     for (int compiled = 0; compiled < 2; compiled++) {
         Err e = compiled == 0
                     ? interp_run(s, inputs, &limits, &a, outputs)
-                    : program_once(s, inputs, &(ProgramOptions){.limits = limits}, &a, outputs);
+                    : program_run_once(s, inputs, &(ProgramOptions){.limits = limits}, &a, outputs);
         if (e != ERR_OK) fail_msg("%s", err_why());
         for (uint32_t i = 0; i < m.graph->n_outputs; i++) {
             const Tensor *want = find(&out, m.graph->values[m.graph->outputs[i]].name);
             if (want != NULL) compare(name, &outputs[i], want);
         }
     }
-    specials_finish(&specials);
+    shape_cache_finish(&shape_cache);
     model_finish(&m);
     arena_finish(&a);
 }

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "compile/stopwatch.h"
-#include "compile/tune.h"
+#include "compile/tune/stopwatch.h"
+#include "compile/tune/tune.h"
 #include "tests/runner.h"
 
 enum { VERSIONS = 12, MEMBERS = 2, SCRATCH = 1000, SLOW = 2000 };
@@ -90,7 +90,7 @@ static TuneLayer layer(const char *key, Fake *f) {
                        .traffic = traffic};
 }
 
-static TuneOptions options(double seconds, Store *store) {
+static TuneOptions options(double seconds, ProfileStore *store) {
     return (TuneOptions){.team = team,
                          .n_counts = 2,
                          .counts = {1, 2},
@@ -144,10 +144,10 @@ static void test_uneven(void **state) {
 
 static void test_search(void **state) {
     (void)state;
-    Fake        f = {0};
-    TuneLayer   l = layer("a", &f);
-    TuneOptions o = options(20, NULL);
-    Profile     p;
+    Fake         f = {0};
+    TuneLayer    l = layer("a", &f);
+    TuneOptions  o = options(20, NULL);
+    LayerProfile p;
     assert_int_equal(tune_layers(&l, 1, &o, &arena, &p), ERR_OK);
     assert_int_equal(f.bad, 0);
     assert_true(p.finished);
@@ -165,10 +165,10 @@ static void test_search(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    Fake        f = {0};
-    TuneLayer   l = layer("a", &f);
-    TuneOptions o = options(20, NULL);
-    Profile     p;
+    Fake         f = {0};
+    TuneLayer    l = layer("a", &f);
+    TuneOptions  o = options(20, NULL);
+    LayerProfile p;
     versions[0].pack = 99;
     assert_int_equal(tune_layers(&l, 1, &o, &arena, &p), ERR_OK);
     assert_int_equal(p.n, VERSIONS - 1);
@@ -181,7 +181,7 @@ static void test_no_time(void **state) {
     TuneLayer    l = layer("a", &f);
     TuneOptions  o = options(0, NULL);
     _Atomic bool stop = true;
-    Profile      p;
+    LayerProfile p;
     assert_int_equal(tune_layers(&l, 1, &o, &arena, &p), ERR_OK);
     assert_int_equal(p.n + p.n_kept, 0);
     o = options(1000, NULL);
@@ -211,15 +211,15 @@ static void test_store(void **state) {
     int  fd = mkstemp(file);
     assert_true(fd >= 0);
     (void)close(fd);
-    Cpu   cpu;
-    Store s;
+    Cpu          cpu;
+    ProfileStore s;
     assert_int_equal(cpu_read_synthetic(&arena, "core:2 pu:1", &cpu), ERR_OK);
-    store_open(&s, file, &cpu, &isa_baseline);
-    Fake        f[3] = {0};
-    TuneLayer   l[3] = {layer("a", &f[0]), layer("b", &f[1]), layer("a", &f[2])};
-    TuneOptions o = options(60, &s);
-    Profile     p[3], q[3];
-    Told        t = {0};
+    profile_store_open(&s, file, &cpu, &isa_baseline);
+    Fake         f[3] = {0};
+    TuneLayer    l[3] = {layer("a", &f[0]), layer("b", &f[1]), layer("a", &f[2])};
+    TuneOptions  o = options(60, &s);
+    LayerProfile p[3], q[3];
+    Told         t = {0};
     o.sink = (ProgressSink){told, &t};
     assert_int_equal(tune_layers(l, 3, &o, &arena, p), ERR_OK);
     assert_false(t.back);
@@ -238,7 +238,7 @@ static void test_store(void **state) {
     o.counts[1] = 2;
     versions[4].rows = 777;  // no longer on offer
     assert_false(tune_known(&l[0], &o, &arena, &q[0]));
-    store_close(&s);
+    profile_store_close(&s);
     assert_int_equal(unlink(file), 0);
 }
 

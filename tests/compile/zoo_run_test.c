@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "compile/interp.h"
-#include "model/zoo.h"
+#include "compile/interp/interp.h"
+#include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
 static void fill_input(Tensor *t, Rng *r, Arena *a) {
@@ -24,14 +24,14 @@ static void fill_input(Tensor *t, Rng *r, Arena *a) {
 }
 
 static Tensor first_output(Model *m, Rng r) {
-    Graph   *g = m->graph;
-    Special *s = NULL;
-    Tensor   in[3], out[3];
+    Graph       *g = m->graph;
+    ShapedGraph *s = NULL;
+    Tensor       in[3], out[3];
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         in[i] = g->values[g->inputs[i]].type;
         fill_input(&in[i], &r, &m->arena);
     }
-    if (special_make(g, in, interp_eval, &m->arena, &s) != ERR_OK ||
+    if (shaped_graph_make(g, in, interp_eval, &m->arena, &s) != ERR_OK ||
         interp_run(s, in, &(InterpLimits){0}, &m->arena, out) != ERR_OK)
         fail_msg("%s", err_why());
     return out[0];

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "net/client_reading.h"
 #include "tests/fuzz/fuzz.h"
 

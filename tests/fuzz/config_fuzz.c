@@ -6,10 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/file.h"
-#include "base/setting_value.h"
-#include "serve/config.h"
+#include "base/settings.h"
+#include "serve/config/config.h"
 #include "tests/fuzz/fuzz.h"
 
 static void within(const Setting *rows, uint32_t n, const void *values,
@@ -36,7 +36,7 @@ static void inspect(const Config *c) {
     rows = config_tenant_rows(&n);
     for (uint32_t i = 0; i < c->n_models; i++) {
         const ConfigModel *m = &c->models[i];
-        CHECK(config_name_ok(m->name, strlen(m->name)));
+        CHECK(config_valid_name(m->name, strlen(m->name)));
         CHECK(m->path != NULL && m->version != NULL);
         CHECK(i == 0 || strcmp(c->models[i - 1].name, m->name) <= 0);
         within(rows, n, &m->set, m->origins);

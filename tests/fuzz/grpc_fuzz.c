@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "net/exchange.h"
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 #include "tests/fuzz/fuzz.h"
 
 static const uint8_t *from;
@@ -32,14 +32,14 @@ static void check_input(const InferTensor *in) {
 }
 
 static void answer(const InferRequest *r) {
-    static Tensor    tensors[INFER_TENSORS];
-    static InferSlot slots[INFER_TENSORS];
-    struct iovec     pieces[EXCHANGE_PIECES];
-    uint32_t         n = 0;
-    InferAnswer      a = {.model = "m", .version = "1", .id = r->id, .slots = slots};
+    static Tensor     tensors[INFER_TENSORS];
+    static TensorSpec specs[INFER_TENSORS];
+    struct iovec      pieces[EXCHANGE_PIECES];
+    uint32_t          n = 0;
+    InferResponse     a = {.model = "m", .version = "1", .id = r->id, .specs = specs};
     for (uint32_t i = 0; i < r->n_inputs; i++) {
         tensors[i] = r->inputs[i].t;
-        slots[i] = (InferSlot){.name = "y"};
+        specs[i] = (TensorSpec){.name = "y"};
     }
     a.tensors = tensors, a.n = r->n_inputs;
     if (infer_proto_encode(&a, r->raw, 1 << 20, &arena, pieces, &n) == ERR_OK && n == 0) abort();
@@ -55,7 +55,8 @@ FUZZ_TARGET(data, size) {
         within(r.version.at, r.version.len);
         if (r.timeout_us < -1 || r.priority < 0 || r.n_inputs > INFER_TENSORS) abort();
         for (uint32_t i = 0; i < r.n_inputs; i++) check_input(&r.inputs[i]);
-        for (uint32_t i = 0; i < r.n_wanted; i++) within(r.wanted[i].name.at, r.wanted[i].name.len);
+        for (uint32_t i = 0; i < r.n_requested; i++)
+            within(r.requested[i].name.at, r.requested[i].name.len);
         answer(&r);
     }
     arena_finish(&arena);

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "net/exchange.h"
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 #include "tests/fuzz/fuzz.h"
 
 static void demand(bool holds) {
@@ -48,12 +48,12 @@ static void check_json(const uint8_t *text, size_t len) {
 static void check_round(const InferRequest *r, Arena *a) {
     static unsigned char body[1 << 21];
     static struct iovec  pieces[EXCHANGE_PIECES];
-    static InferSlot     slots[INFER_TENSORS];
+    static TensorSpec    specs[INFER_TENSORS];
     static Tensor        tensors[INFER_TENSORS];
     static bool          binary[INFER_TENSORS];
-    InferAnswer          answer = {.model = "m",
+    InferResponse        answer = {.model = "m",
                                    .id = r->id,
-                                   .slots = slots,
+                                   .specs = specs,
                                    .tensors = tensors,
                                    .binary = binary,
                                    .n = r->n_inputs};
@@ -61,7 +61,7 @@ static void check_round(const InferRequest *r, Arena *a) {
     uint32_t             n = 0;
     size_t               header = 0, len = 0;
     for (uint32_t i = 0; i < r->n_inputs; i++) {
-        slots[i].name = "x";
+        specs[i].name = "x";
         tensors[i] = r->inputs[i].t;
         binary[i] = r->inputs[i].t.dtype == DT_F16 || r->inputs[i].t.dtype == DT_BF16 || i % 2 == 1;
     }
@@ -84,22 +84,22 @@ static void check_round(const InferRequest *r, Arena *a) {
 }
 
 static void check_request(const InferRequest *r, Arena *a, const unsigned char *body, size_t len) {
-    static InferSlot slots[INFER_TENSORS];
-    static Tensor    bound[INFER_TENSORS];
-    static uint32_t  index[INFER_TENSORS];
-    static bool      binary[INFER_TENSORS];
-    uint32_t         n = 0;
-    demand(r->n_inputs >= 1 && r->n_inputs <= INFER_TENSORS && r->n_wanted <= INFER_TENSORS);
+    static TensorSpec specs[INFER_TENSORS];
+    static Tensor     bound[INFER_TENSORS];
+    static uint32_t   index[INFER_TENSORS];
+    static bool       binary[INFER_TENSORS];
+    uint32_t          n = 0;
+    demand(r->n_inputs >= 1 && r->n_inputs <= INFER_TENSORS && r->n_requested <= INFER_TENSORS);
     for (uint32_t i = 0; i < r->n_inputs; i++) {
-        slots[i] = (InferSlot){.name = "x", .type = r->inputs[i].t};
+        specs[i] = (TensorSpec){.name = "x", .type = r->inputs[i].t};
         if (!r->raw_body) check_tensor(&r->inputs[i].t, a, body, len);
     }
     if (r->raw_body)
-        slots[0].type = (Tensor){.dtype = (DType)(1 + len % 16), .rank = 2, .dims = {-1, 2}};
-    InferPort port = {slots, slots, r->n_inputs, r->n_inputs};
-    Err       e = infer_bind(&port, r, a, bound);
+        specs[0].type = (Tensor){.dtype = (DType)(1 + len % 16), .rank = 2, .dims = {-1, 2}};
+    ModelSignature port = {specs, specs, r->n_inputs, r->n_inputs};
+    Err            e = infer_bind_inputs(&port, r, a, bound);
     if (e == ERR_OK && r->raw_body) check_tensor(&bound[0], a, body, len);
-    (void)!infer_choose(&port, r, index, binary, &n);
+    (void)!infer_select_outputs(&port, r, index, binary, &n);
     if (!r->raw_body) check_round(r, a);
 }
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "node/model_json.h"
+#include "node/node_model.h"
 #include "tests/fuzz/fuzz.h"
 
 FUZZ_TARGET(data, size) {

@@ -3,9 +3,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "compile/interp.h"
+#include "compile/interp/interp.h"
 #include "model/fold.h"
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {
@@ -33,7 +33,7 @@ static bool make_inputs(const Graph *g, Arena *a, Tensor *out) {
 
 static void run(const Graph *g, Arena *a) {
     InterpLimits limits = {RUN_BYTES, RUN_ROUNDS, RUN_MACS};
-    Special     *s = NULL;
+    ShapedGraph *s = NULL;
     Tensor      *in = arena_try_new(a, Tensor, g->n_inputs);
     Tensor      *types = arena_try_new(a, Tensor, g->n_inputs);
     Tensor      *out = arena_try_new(a, Tensor, g->n_outputs);
@@ -42,8 +42,8 @@ static void run(const Graph *g, Arena *a) {
         types[i] = in[i];
         types[i].data = NULL;
     }
-    if (special_check_inputs(g, types) != ERR_OK) return;
-    if (special_make(g, types, interp_eval, a, &s) != ERR_OK) return;
+    if (shaped_graph_check_inputs(g, types) != ERR_OK) return;
+    if (shaped_graph_make(g, types, interp_eval, a, &s) != ERR_OK) return;
     Err e = interp_run(s, in, &limits, a, out);
     (void)e;
 }

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/utf8.h"
-#include "serve/pbtxt.h"
+#include "serve/models/pbtxt.h"
 #include "tests/fuzz/fuzz.h"
 
 static void inspect_tensors(const PbtxtTensor *t, uint32_t n) {

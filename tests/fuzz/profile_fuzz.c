@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/profile.h"
+#include "cluster/profile/profiles.h"
 #include "tests/fuzz/fuzz.h"
 
 static void promise(int kept) {
@@ -25,10 +25,10 @@ static void check_grid(const ProfileGrid *g, int sign) {
         }
 }
 
-static void check_ladder(const ProfileLadder *l) {
-    promise(l->n >= 1 && l->n <= PROFILE_RUNGS && l->usual < l->n);
+static void check_ladder(const AllocLevels *l) {
+    promise(l->n >= 1 && l->n <= PROFILE_ALLOC_LEVELS && l->usual < l->n);
     for (uint32_t i = 1; i < l->n; i++) {
-        const ProfileRung *r = &l->at[i];
+        const AllocLevel *r = &l->at[i];
         promise(r->cores >= r[-1].cores && r->gb >= r[-1].gb && r->share >= r[-1].share);
         promise(r->speed >= r[-1].speed * (1 - 1e-12));
     }
@@ -40,7 +40,7 @@ static void check(const ClusterProfiles *p) {
         const ClusterProfile *c = &p->at[i];
         check_grid(&c->speed, 1);
         check_grid(&c->spread, -1);
-        check_ladder(&c->ladder);
+        check_ladder(&c->levels);
         promise(profile_find(p, c->name) == i);
         promise(fabs(profile_speed(c, p->share_cores, p->share_gb) - 1) < 1e-9);
         promise(profile_spread(c, 9, 3) > 0 && profile_spread(c, 9, 3) <= 1);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/trace.h"
-#include "cluster/trace_stats.h"
+#include "cluster/trace/job_trace.h"
+#include "cluster/trace/trace_stats.h"
 #include "tests/fuzz/fuzz.h"
 
 static inline void trace_fuzz_promise(int kept) {
@@ -58,12 +58,12 @@ static inline void trace_fuzz_round(const JobList *l, Arena *a) {
 }
 
 static inline void trace_fuzz_one(const char *format, const uint8_t *data, size_t size) {
-    static const Rate rate[] = {{"m", 1, 0.5, 10}};
-    const Rates       rates = {(Rate *)(uintptr_t)rate, 1};
-    TraceOptions      o = {.rates = &rates};
-    Arena             a;
-    JobList           l;
-    TraceStats        s;
+    static const IterationTime rate[] = {{"m", 1, 0.5, 10}};
+    const IterationTimes       rates = {(IterationTime *)(uintptr_t)rate, 1};
+    JobTraceOptions            o = {.rates = &rates};
+    Arena                      a;
+    JobList                    l;
+    TraceStats                 s;
     if (arena_init(&a, (size_t)1 << 26) != ERR_OK) abort();
     if (trace_parse("fuzz", (const char *)data, size, format, &o, &a, &l) == ERR_OK) {
         trace_fuzz_check(&l);

@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "kernel/conv_shape.h"
-#include "kernel/ref_conv.h"
+#include "kernel/conv.h"
+#include "kernel/ref/ref_conv.h"
 
 typedef struct ConvCase {
     ConvShape shape;

@@ -1,4 +1,4 @@
-// Direct convolutions against the reference: odd shapes, every version, every finish, any parts.
+// Direct convolutions against the reference: odd shapes, every version, every epilogue, any parts.
 #include "tests/kernel/conv_case.h"
 
 #include <string.h>
@@ -85,53 +85,53 @@ static void ready_free(Ready *r) {
 }
 
 // The chain is a * 2 + bias, then the maximum with add: an argument for each way of running along.
-static const Chain chain = {
+static const ElementwiseProgram chain = {
     .n_steps = 3,
     .n_args = 4,
-    .steps = {{.op = CHAIN_MUL, .to = 0, .a = CHAIN_ARG, .b = CHAIN_ARG + 3},
-              {.op = CHAIN_ADD, .to = 0, .a = 0, .b = CHAIN_ARG + 1},
-              {.op = CHAIN_MAX, .to = 0, .a = 0, .b = CHAIN_ARG + 2}}};
+    .steps = {{.op = EWISE_MUL, .to = 0, .a = EWISE_ARG, .b = EWISE_ARG + 3},
+              {.op = EWISE_ADD, .to = 0, .a = 0, .b = EWISE_ARG + 1},
+              {.op = EWISE_MAX, .to = 0, .a = 0, .b = EWISE_ARG + 2}}};
 
-static float wanted(const Ready *r, uint32_t finish, size_t image, size_t channel, size_t pixel,
+static float wanted(const Ready *r, uint32_t epilogue, size_t image, size_t channel, size_t pixel,
                     size_t at) {
     const ConvShape *s = &r->c.shape;
     float            sum = r->c.y[(image * s->oc + channel) * r->pixels + pixel];
-    if ((finish & WITH_BIAS) == 0) sum -= r->c.bias[channel];
-    if (finish & WITH_ADD) sum += r->add[at];
-    if (finish & WITH_CLIP) sum = fminf(fmaxf(sum, -0.1F), 0.3F);
-    if (finish & WITH_CHAIN) sum = fmaxf(sum * 2 + r->c.bias[channel], r->add[at]);
+    if ((epilogue & WITH_BIAS) == 0) sum -= r->c.bias[channel];
+    if (epilogue & WITH_ADD) sum += r->add[at];
+    if (epilogue & WITH_CLIP) sum = fminf(fmaxf(sum, -0.1F), 0.3F);
+    if (epilogue & WITH_CHAIN) sum = fmaxf(sum * 2 + r->c.bias[channel], r->add[at]);
     return sum;
 }
 
-static void compare(const Ready *r, const Version *v, uint32_t finish, uint32_t parts) {
+static void compare(const Ready *r, const Version *v, uint32_t epilogue, uint32_t parts) {
     const ConvShape *s = &r->c.shape;
     size_t           lanes = r->isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
     for (size_t i = 0; i < r->n_y; i++) {
         size_t pixel = i / lanes % r->pixels, vec = i / lanes / r->pixels;
         size_t channel = vec % vecs * lanes + i % lanes;
         if (channel >= s->oc) continue;
-        float want = wanted(r, finish, vec / vecs, channel, pixel, i);
+        float want = wanted(r, epilogue, vec / vecs, channel, pixel, i);
         if (fabsf(r->y[i] - want) <= 1e-4F) continue;
         fail_msg("%s ic %u oc %u k %ux%u, tile %ux%u blocks %u %u %u pack %u order %u split %u, "
-                 "finish %u, %u parts: number %zu is %g, not %g",
+                 "epilogue %u, %u parts: number %zu is %g, not %g",
                  r->isa->name, s->ic, s->oc, s->kh, s->kw, v->tile_rows, v->tile_vecs, v->rows,
-                 v->columns, v->depth, v->pack, v->order, v->split, finish, parts, i,
+                 v->columns, v->depth, v->pack, v->order, v->split, epilogue, parts, i,
                  (double)r->y[i], (double)want);
     }
 }
 
-static void run(const Ready *r, const Version *v, uint32_t finish, uint32_t parts) {
+static void run(const Ready *r, const Version *v, uint32_t epilogue, uint32_t parts) {
     static const float two = 2;
-    Finish             f = {
-                    .bias = finish & WITH_BIAS ? r->bias : NULL,
-                    .add = finish & WITH_ADD ? r->add : NULL,
-                    .lo = finish & WITH_CLIP ? -0.1F : -INFINITY,
-                    .hi = finish & WITH_CLIP ? 0.3F : INFINITY,
-                    .chain = finish & WITH_CHAIN ? &chain : NULL,
-                    .args = {
-                        [1] = {r->bias, CHAIN_LANES}, [2] = {r->add, CHAIN_EACH}, [3] = {&two, CHAIN_ONE}}};
-    size_t scratch = conv_scratch(&r->shape, r->isa, v);
-    Conv   conv = {r->shape, *v, f, r->x, r->packed, r->y};
+    Epilogue           f = {.bias = epilogue & WITH_BIAS ? r->bias : NULL,
+                            .add = epilogue & WITH_ADD ? r->add : NULL,
+                            .lo = epilogue & WITH_CLIP ? -0.1F : -INFINITY,
+                            .hi = epilogue & WITH_CLIP ? 0.3F : INFINITY,
+                            .program = epilogue & WITH_CHAIN ? &chain : NULL,
+                            .args = {[1] = {r->bias, EWISE_PER_LANE},
+                                     [2] = {r->add, EWISE_CONTIGUOUS},
+                                     [3] = {&two, EWISE_SCALAR}}};
+    size_t             scratch = conv_scratch(&r->shape, r->isa, v);
+    Conv               conv = {r->shape, *v, f, r->x, r->packed, r->y};
     for (size_t i = 0; i < r->n_y; i++) r->y[i] = NAN;
     for (uint32_t i = 0; i < parts; i++) {
         float *own = conv_case_aligned(scratch / sizeof(float));
@@ -140,7 +140,7 @@ static void run(const Ready *r, const Version *v, uint32_t finish, uint32_t part
         r->isa->conv(&conv, part);
         free(own);
     }
-    compare(r, v, finish, parts);
+    compare(r, v, epilogue, parts);
 }
 
 // Parameters that fit no shape in particular, so that every loop ends early somewhere.

@@ -99,19 +99,19 @@ static void compare(const Ready *r, const Version *v, uint32_t variant, uint32_t
 }
 
 static void run(const Ready *r, const Version *v, uint32_t variant, uint32_t parts) {
-    static const Chain chain = {
+    static const ElementwiseProgram chain = {
         .n_steps = 2,
         .n_args = 3,
-        .steps = {{.op = CHAIN_ADD, .to = 0, .a = CHAIN_ARG, .b = CHAIN_ARG + 1},
-                  {.op = CHAIN_MAX, .to = 0, .a = 0, .b = CHAIN_ARG + 2}}};
-    Finish f = {.bias = variant > 0 ? r->bias : NULL,
-                .add = variant == 2 ? r->y : NULL,
-                .lo = variant == 2 ? -0.1F : -INFINITY,
-                .hi = variant == 2 ? 0.3F : INFINITY,
-                .chain = variant == 3 ? &chain : NULL,
-                .args = {[1] = {r->bias, CHAIN_LANES}, [2] = {r->add, CHAIN_EACH}}};
-    Deconv c = {r->c.shape, *v, f, r->x, r->packed, r->y};
-    size_t scratch = deconv_scratch(&r->c.shape, r->isa, v);
+        .steps = {{.op = EWISE_ADD, .to = 0, .a = EWISE_ARG, .b = EWISE_ARG + 1},
+                  {.op = EWISE_MAX, .to = 0, .a = 0, .b = EWISE_ARG + 2}}};
+    Epilogue f = {.bias = variant > 0 ? r->bias : NULL,
+                  .add = variant == 2 ? r->y : NULL,
+                  .lo = variant == 2 ? -0.1F : -INFINITY,
+                  .hi = variant == 2 ? 0.3F : INFINITY,
+                  .program = variant == 3 ? &chain : NULL,
+                  .args = {[1] = {r->bias, EWISE_PER_LANE}, [2] = {r->add, EWISE_CONTIGUOUS}}};
+    Deconv   c = {r->c.shape, *v, f, r->x, r->packed, r->y};
+    size_t   scratch = deconv_scratch(&r->c.shape, r->isa, v);
     for (size_t i = 0; i < r->n_y; i++) r->y[i] = variant == 2 ? r->add[i] : NAN;
     for (uint32_t i = 0; i < parts; i++) {
         float *own = conv_case_aligned(scratch / sizeof(float));

@@ -7,13 +7,13 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "kernel/ref_matmul.h"
+#include "kernel/ref/ref_matmul.h"
 #include "tests/kernel/arrays.h"
 #include "tests/runner.h"
 
 typedef struct Case {
-    uint32_t m, n, k, stack[3];
-    bool     turned_a, turned_b, packed, gap, finish;
+    uint32_t m, n, k, batch[3];
+    bool     turned_a, turned_b, packed, gap, epilogue;
 } Case;
 
 enum { MAX_VERSIONS = 64 };
@@ -46,60 +46,60 @@ static uint32_t instruction_sets(const Isa *out[3]) {
     return n;
 }
 
-static size_t span(const GemmShape *s, const GemmSide *side, uint32_t rows, uint32_t columns) {
+static size_t span(const GemmShape *s, const GemmOperand *side, uint32_t rows, uint32_t columns) {
     if (rows == 0 || columns == 0) return 0;
     size_t last = (size_t)(rows - 1) * side->row + columns;
-    for (int i = 0; i < GEMM_STACK; i++) last += (s->stack[i] - 1) * side->stack[i];
+    for (int i = 0; i < GEMM_BATCH_DIMS; i++) last += (s->batch[i] - 1) * side->batch[i];
     return last;
 }
 
 static GemmShape shape_of(const Case *c) {
     GemmShape s = gemm_shape(c->m, c->n, c->k);
     size_t    gap = c->gap ? 5 : 0;
-    memcpy(s.stack, c->stack, sizeof s.stack);
+    memcpy(s.batch, c->batch, sizeof s.batch);
     s.packed = c->packed;
     s.scale = c->packed ? 1 : 0.5f;
-    s.a = (GemmSide){.row = (c->turned_a ? c->m : c->k) + gap, .turned = c->turned_a};
-    s.b = (GemmSide){.row = (c->turned_b ? c->k : c->n) + gap, .turned = c->turned_b};
-    s.y = (GemmSide){.row = c->n + gap};
+    s.a = (GemmOperand){.row = (c->turned_a ? c->m : c->k) + gap, .transposed = c->turned_a};
+    s.b = (GemmOperand){.row = (c->turned_b ? c->k : c->n) + gap, .transposed = c->turned_b};
+    s.y = (GemmOperand){.row = c->n + gap};
     size_t a = s.a.row * (c->turned_a ? c->k : c->m), b = s.b.row * (c->turned_b ? c->n : c->k);
     size_t y = s.y.row * c->m;
-    for (int i = GEMM_STACK - 1; i >= 0; i--) {
-        s.a.stack[i] = i == 1 ? 0 : a;  // shared along the middle of the stack
-        s.y.stack[i] = y;
-        s.b.stack[i] = c->packed || i == 0 ? 0 : b;
-        if (i != 1) a *= s.stack[i];
-        if (i != 0) b *= s.stack[i];
-        y *= s.stack[i];
+    for (int i = GEMM_BATCH_DIMS - 1; i >= 0; i--) {
+        s.a.batch[i] = i == 1 ? 0 : a;  // shared along the middle of the stack
+        s.y.batch[i] = y;
+        s.b.batch[i] = c->packed || i == 0 ? 0 : b;
+        if (i != 1) a *= s.batch[i];
+        if (i != 0) b *= s.batch[i];
+        y *= s.batch[i];
     }
     return s;
 }
 
 static double expected(const GemmShape *s, const Gemm *g, const float *b, const size_t at[3],
                        uint32_t i, uint32_t j) {
-    double          sum = 0;
-    const GemmSide *sa = &s->a, *sb = &s->b;
+    double             sum = 0;
+    const GemmOperand *sa = &s->a, *sb = &s->b;
     for (uint32_t x = 0; x < s->k; x++) {
-        double u = (double)g->a[at[0] + (sa->turned ? x * sa->row + i : i * sa->row + x)];
-        double v = (double)b[at[1] + (sb->turned ? j * sb->row + x : x * sb->row + j)];
+        double u = (double)g->a[at[0] + (sa->transposed ? x * sa->row + i : i * sa->row + x)];
+        double v = (double)b[at[1] + (sb->transposed ? j * sb->row + x : x * sb->row + j)];
         sum += u * v;
     }
     sum *= (double)s->scale;
-    if (g->finish.bias != NULL) sum += (double)g->finish.bias[j];
-    if (g->finish.add != NULL) sum += (double)g->finish.add[at[2] + i * s->y.row + j];
-    sum = fmin(fmax(sum, (double)g->finish.lo), (double)g->finish.hi);
-    if (g->finish.chain == NULL) return sum;
-    return (sum * (double)g->finish.args[1].at[j] + (double)g->finish.args[2].at[0]) *
-           (double)g->finish.args[3].at[at[2] + i * s->y.row + j];
+    if (g->epilogue.bias != NULL) sum += (double)g->epilogue.bias[j];
+    if (g->epilogue.add != NULL) sum += (double)g->epilogue.add[at[2] + i * s->y.row + j];
+    sum = fmin(fmax(sum, (double)g->epilogue.lo), (double)g->epilogue.hi);
+    if (g->epilogue.program == NULL) return sum;
+    return (sum * (double)g->epilogue.args[1].at[j] + (double)g->epilogue.args[2].at[0]) *
+           (double)g->epilogue.args[3].at[at[2] + i * s->y.row + j];
 }
 
 static void starts(const GemmShape *s, uint32_t place, size_t at[3]) {
-    uint32_t        p[3] = {place / s->stack[2] / s->stack[1], place / s->stack[2] % s->stack[1],
-                            place % s->stack[2]};
-    const GemmSide *sides[3] = {&s->a, &s->b, &s->y};
+    uint32_t           p[3] = {place / s->batch[2] / s->batch[1], place / s->batch[2] % s->batch[1],
+                               place % s->batch[2]};
+    const GemmOperand *sides[3] = {&s->a, &s->b, &s->y};
     for (int i = 0; i < 3; i++) {
         at[i] = 0;
-        for (int j = 0; j < 3; j++) at[i] += p[j] * sides[i]->stack[j];
+        for (int j = 0; j < 3; j++) at[i] += p[j] * sides[i]->batch[j];
     }
 }
 
@@ -116,7 +116,7 @@ static void run_all(const Gemm *g, const Isa *isa, uint32_t parts, size_t number
 static void compare(const Gemm *g, const double *want, const char *isa) {
     const GemmShape *s = &g->shape;
     size_t           at[3];
-    for (uint32_t p = 0; p < gemm_places(s); p++) {
+    for (uint32_t p = 0; p < gemm_batch_count(s); p++) {
         starts(s, p, at);
         for (uint32_t i = 0; i < s->m; i++)
             for (uint32_t j = 0; j < s->n; j++, want++) {
@@ -133,9 +133,9 @@ static void compare(const Gemm *g, const double *want, const char *isa) {
 
 static double *want_all(const Gemm *g, const float *b) {
     const GemmShape *s = &g->shape;
-    double          *want = room((size_t)gemm_places(s) * s->m * s->n * sizeof *want), *to = want;
-    size_t           at[3];
-    for (uint32_t p = 0; p < gemm_places(s); p++) {
+    double *want = room((size_t)gemm_batch_count(s) * s->m * s->n * sizeof *want), *to = want;
+    size_t  at[3];
+    for (uint32_t p = 0; p < gemm_batch_count(s); p++) {
         starts(s, p, at);
         for (uint32_t i = 0; i < s->m; i++)
             for (uint32_t j = 0; j < s->n; j++) *to++ = expected(s, g, b, at, i, j);
@@ -158,11 +158,12 @@ static void every_version(Gemm *g, const Isa *isa, const CacheSizes *c, const do
 }
 
 // chain: (sum * args[1] per column + args[2]) * args[3] as the output lies
-static const Chain chain = {.n_steps = 3,
-                            .n_args = 4,
-                            .steps = {{CHAIN_MUL, 0, CHAIN_ARG, CHAIN_ARG + 1, 0, 0, 0, 0},
-                                      {CHAIN_ADD, 0, 0, CHAIN_ARG + 2, 0, 0, 0, 0},
-                                      {CHAIN_MUL, 0, 0, CHAIN_ARG + 3, 0, 0, 0, 0}}};
+static const ElementwiseProgram chain = {
+    .n_steps = 3,
+    .n_args = 4,
+    .steps = {{EWISE_MUL, 0, EWISE_ARG, EWISE_ARG + 1, 0, 0, 0, 0},
+              {EWISE_ADD, 0, 0, EWISE_ARG + 2, 0, 0, 0, 0},
+              {EWISE_MUL, 0, 0, EWISE_ARG + 3, 0, 0, 0, 0}}};
 
 static void one_case(const Case *c, const Isa *isa, Rng *r) {
     GemmShape s = shape_of(c);
@@ -173,15 +174,15 @@ static void one_case(const Case *c, const Isa *isa, Rng *r) {
     float    *pack = room(gemm_pack_bytes(s.n, s.k, isa)), *y = room(ny * sizeof *y);
     float    *bias = noise(r, padded), *add = noise(r, ny), *per = noise(r, padded), one = 0.25f;
     Gemm      g = {.shape = s, .a = a, .b = b, .y = y};
-    g.finish = (Finish){.lo = -INFINITY, .hi = INFINITY};
-    if (c->finish)
-        g.finish =
-            (Finish){.bias = bias,
-                     .add = add,
-                     .lo = -1,
-                     .hi = 1.5f,
-                     .chain = &chain,
-                     .args = {{0}, {per, CHAIN_LANES}, {&one, CHAIN_ONE}, {add, CHAIN_EACH}}};
+    g.epilogue = (Epilogue){.lo = -INFINITY, .hi = INFINITY};
+    if (c->epilogue)
+        g.epilogue = (Epilogue){
+            .bias = bias,
+            .add = add,
+            .lo = -1,
+            .hi = 1.5f,
+            .program = &chain,
+            .args = {{0}, {per, EWISE_PER_LANE}, {&one, EWISE_SCALAR}, {add, EWISE_CONTIGUOUS}}};
     double *want = want_all(&g, b);
     if (c->packed) {
         gemm_pack(s.n, s.k, b, s.b.row, c->turned_b, 1, isa, pack);
@@ -207,8 +208,8 @@ static void sizes_and_layouts(void **state) {
                 c.turned_a = (k & 1) != 0;
                 c.turned_b = (k & 2) != 0;
                 c.packed = (k & 4) != 0;
-                c.finish = c.gap = (k & 8) != 0;
-                c.stack[0] = c.stack[1] = c.stack[2] = 1;
+                c.epilogue = c.gap = (k & 8) != 0;
+                c.batch[0] = c.batch[1] = c.batch[2] = 1;
                 one_case(&c, isas[i], &r);
             }
 }
@@ -220,7 +221,7 @@ static void stacks(void **state) {
     Rng        r = {8};
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 8; k++) {
-            Case c = {.m = 7, .n = 19, .k = 12, .stack = {2, 3, 2}, .finish = true, .gap = true};
+            Case c = {.m = 7, .n = 19, .k = 12, .batch = {2, 3, 2}, .epilogue = true, .gap = true};
             c.turned_a = (k & 1) != 0;
             c.turned_b = (k & 2) != 0;
             c.packed = (k & 4) != 0;

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "kernel/pool.h"
-#include "kernel/ref_pool.h"
+#include "kernel/ref/ref_pool.h"
 #include "tests/runner.h"
 
 // Sizes as a RefWindow has them: in, out, kernel, stride, dilation, pad, pad_end.
@@ -74,7 +74,7 @@ static void check(const Isa *isa, Pool p, const float *x, const float *want, uin
     p.x = from, p.y = y;
     for (uint32_t i = 0; i < parts; i++) {
         float *scratch = blocked_new(pool_scratch(&p, isa) / sizeof *scratch);
-        isa->pool_run(&p, (Part){i, parts, scratch});
+        isa->pool(&p, (Part){i, parts, scratch});
         free(scratch);
     }
     blocked_equal(y, want, s->n, s->ic, out, lanes, 2e-6);

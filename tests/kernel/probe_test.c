@@ -11,7 +11,6 @@
 #include <pthread.h>
 
 #include "kernel/probe.h"
-#include "kernel/probe_sample.h"
 #include "tests/runner.h"
 
 static const Isa *best;

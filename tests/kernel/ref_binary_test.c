@@ -2,9 +2,8 @@
 
 #include <math.h>
 
-#include "base/half.h"
-#include "kernel/ref_binary.h"
-#include "kernel/ref_where.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_elementwise.h"
 #include "tests/runner.h"
 
 static void shapes_broadcast_from_either_side(void **state) {

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
-#include "kernel/ref_cast.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_cast.h"
 #include "tests/runner.h"
 
 static void numbers_become_other_numbers(void **state) {

@@ -8,9 +8,9 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "base/number.h"
+#include "base/tensor.h"
 #include "base/rng.h"
-#include "kernel/ref_conv.h"
+#include "kernel/ref/ref_conv.h"
 #include "tests/runner.h"
 
 typedef struct Case {
@@ -37,7 +37,7 @@ static Tensor tensor_new(Arena *a, DType t, int64_t batch, int64_t channels, int
 }
 
 static void tensor_random(Tensor *t, Rng *r) {
-    for (int64_t i = 0; i < tensor_count(t); i++) number_set(t, i, (double)rng_below(r, 100) - 50);
+    for (int64_t i = 0; i < tensor_count(t); i++) tensor_set(t, i, (double)rng_below(r, 100) - 50);
 }
 
 // The sum that defines y[n, m, o], or for a transposed convolution, what lands there.
@@ -56,8 +56,8 @@ static double naive(const Case *c, const Tensor *x, const Tensor *w, double x_ze
                 inside = inside && i >= 0 && i < c->w.in[d];
                 at = at * c->w.in[d] + i;
             }
-            double weight = number_f64(w, (m * each + k) * taps + at_tap++) - w_zero;
-            if (inside) sum += (number_f64(x, at) - x_zero) * weight;
+            double weight = tensor_get_f64(w, (m * each + k) * taps + at_tap++) - w_zero;
+            if (inside) sum += (tensor_get_f64(x, at) - x_zero) * weight;
         } while (ref_window_next(c->w.rank, c->w.kernel, tap));
     }
     return sum;
@@ -80,9 +80,9 @@ static void conv_case(const Case *c, DType t, DType result, double x_zero, const
     int64_t o[REF_WINDOW_MAX] = {0}, size = ref_window_count(c->w.rank, c->w.out);
     for (int64_t i = 0; i < tensor_count(&y); i++) {
         int64_t m = i / size % c->outputs;
-        double  zero = w_zero != NULL ? number_f64(w_zero, w_zero->rank == 0 ? 0 : m) : 0;
+        double  zero = w_zero != NULL ? tensor_get_f64(w_zero, w_zero->rank == 0 ? 0 : m) : 0;
         double  want = naive(c, &x, &w, x_zero, zero, i / size / c->outputs, m, o);
-        assert_true(number_f64(&y, i) == want + number_f64(&bias, m));
+        assert_true(tensor_get_f64(&y, i) == want + tensor_get_f64(&bias, m));
         (void)ref_window_next(c->w.rank, c->w.out, o);
     }
     arena_finish(&scratch);
@@ -133,9 +133,9 @@ static void transpose_is_adjoint(void **state) {
         assert_int_equal(ref_conv_transpose(&p, &y, &w, NULL, &ty, &scratch), ERR_OK);
         double left = 0, right = 0;
         for (int64_t k = 0; k < tensor_count(&y); k++)
-            left += number_f64(&y, k) * number_f64(&cx, k);
+            left += tensor_get_f64(&y, k) * tensor_get_f64(&cx, k);
         for (int64_t k = 0; k < tensor_count(&x); k++)
-            right += number_f64(&ty, k) * number_f64(&x, k);
+            right += tensor_get_f64(&ty, k) * tensor_get_f64(&x, k);
         assert_true(left != 0 && left == right);
         arena_finish(&scratch);
         arena_finish(&a);

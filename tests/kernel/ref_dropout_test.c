@@ -1,7 +1,6 @@
 #include "tests/kernel/arrays.h"
 
-#include "kernel/mersenne.h"
-#include "kernel/ref_dropout.h"
+#include "kernel/ref/ref_random.h"
 #include "tests/runner.h"
 
 // The generator's published check value: output 10000 of MT19937 seeded with 5489 is 4123659995.

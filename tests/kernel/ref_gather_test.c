@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
-#include "kernel/ref_gather.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_gather.h"
 #include "tests/runner.h"
 
 static void indices_count_from_both_ends(void **state) {

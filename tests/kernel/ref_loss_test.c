@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "kernel/ref_det.h"
-#include "kernel/ref_loss.h"
+#include "kernel/ref/ref_matmul.h"
+#include "kernel/ref/ref_train.h"
 #include "tests/runner.h"
 
 static const float log_prob[] = {-1, -2, -3, -4, -5, -6, -7, -8};  // 2 x 2 x 2

@@ -6,15 +6,15 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/number.h"
+#include "base/tensor.h"
 #include "base/rng.h"
-#include "kernel/ref_matmul.h"
+#include "kernel/ref/ref_matmul.h"
 #include "tests/runner.h"
 
 static Tensor numbers(Arena *a, DType t, int32_t rank, const int64_t *dims, Rng *r) {
     Tensor x = tensor_of(t, rank, dims, NULL);
     x.data = arena_alloc(a, (size_t)tensor_count(&x), dtype_size(t), 64);
-    for (int64_t i = 0; i < tensor_count(&x); i++) number_set(&x, i, (double)rng_below(r, 50));
+    for (int64_t i = 0; i < tensor_count(&x); i++) tensor_set(&x, i, (double)rng_below(r, 50));
     return x;
 }
 
@@ -35,13 +35,13 @@ static void product(DType t, DType result, int64_t m, int64_t k, int64_t n, bool
         int64_t j = at % n, i = at / n % m, s = at / n / m, sa = s / 3 * m * k, sb = s % 3 * k * n;
         double  want = 0;
         for (int64_t x = 0; x < k; x++) {
-            double u = number_f64(&left, sa + (ta ? x * m + i : i * k + x));
-            double v = number_f64(&right, sb + (tb ? j * k + x : x * n + j));
-            if (zeros) u -= number_f64(&az, i);
-            if (zeros) v -= number_f64(&bz, s % 3 * n + j);
+            double u = tensor_get_f64(&left, sa + (ta ? x * m + i : i * k + x));
+            double v = tensor_get_f64(&right, sb + (tb ? j * k + x : x * n + j));
+            if (zeros) u -= tensor_get_f64(&az, i);
+            if (zeros) v -= tensor_get_f64(&bz, s % 3 * n + j);
             want += u * v;
         }
-        assert_true(number_f64(&y, at) == want);
+        assert_true(tensor_get_f64(&y, at) == want);
     }
     arena_finish(&a);
 }

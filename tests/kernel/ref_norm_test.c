@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/half.h"
-#include "kernel/ref_norm.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_norm.h"
 #include "tests/runner.h"
 
 static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 9};

@@ -8,7 +8,8 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "kernel/ref_pool.h"
+#include "kernel/ref/ref_pool.h"
+#include "kernel/ref/ref_sample.h"
 #include "tests/runner.h"
 
 static float square[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};

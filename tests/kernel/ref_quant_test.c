@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel/ref_quant.h"
+#include "kernel/ref/ref_cast.h"
 #include "tests/runner.h"
 
 static Tensor list(DType t, int64_t n, void *data) { return tensor_of(t, 1, &n, data); }

@@ -2,10 +2,8 @@
 
 #include <math.h>
 
-#include "base/half.h"
-#include "kernel/ref_arg.h"
-#include "kernel/ref_cumsum.h"
-#include "kernel/ref_reduce.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_reduce.h"
 #include "tests/runner.h"
 
 static const bool last[TENSOR_MAX_RANK] = {false, true};

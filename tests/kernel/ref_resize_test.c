@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "kernel/ref_resize.h"
+#include "kernel/ref/ref_resize.h"
 #include "tests/runner.h"
 
 static Err resize(RefResize *p, Tensor *x, Tensor *y) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "kernel/ref_rnn.h"
+#include "kernel/ref/ref_rnn.h"
 #include "tests/runner.h"
 
 enum { STEPS = 3, BATCH = 2 };

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "kernel/ref_conv.h"
-#include "kernel/ref_einsum.h"
-#include "kernel/ref_sample.h"
+#include "kernel/ref/ref_conv.h"
+#include "kernel/ref/ref_matmul.h"
+#include "kernel/ref/ref_sample.h"
 #include "tests/runner.h"
 
 static float ramp[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "base/number.h"
-#include "kernel/ref_random.h"
-#include "kernel/ref_signal.h"
+#include "base/tensor.h"
+#include "kernel/ref/ref_random.h"
+#include "kernel/ref/ref_feature.h"
 #include "tests/runner.h"
 
 static Arena scratch;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/half.h"
-#include "kernel/ref_softmax.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_norm.h"
 #include "tests/runner.h"
 
 static const bool second[TENSOR_MAX_RANK] = {false, true};

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "kernel/ref_sort.h"
+#include "kernel/ref/ref_reduce.h"
 #include "tests/runner.h"
 
 static Arena scratch;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/half.h"
-#include "kernel/ref_unary.h"
+#include "base/fp.h"
+#include "kernel/ref/ref_elementwise.h"
 #include "tests/runner.h"
 
 static void edges_of_reals_follow_ieee(void **state) {

@@ -42,7 +42,7 @@ static void check(const Isa *isa, Resample r, const float *x, const float *want,
     r.x = from, r.y = y;
     for (uint32_t i = 0; i < parts; i++) {
         float *scratch = blocked_new(resample_scratch(&r, isa) / sizeof *scratch);
-        isa->resample_run(&r, (Part){i, parts, scratch});
+        isa->resample(&r, (Part){i, parts, scratch});
         free(scratch);
     }
     blocked_equal(y, want, r.n, r.c, out, lanes, 1e-6);

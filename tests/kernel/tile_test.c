@@ -1,4 +1,5 @@
-// Register tiles against the sum they stand for: every size, depths that leave rests, every finish.
+// Register tiles against the sum they stand for: every size, depths that leave rests, every
+// epilogue.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 // a task of two steps is solved through the value of what comes after.
 #include "tests/learn/gradient.h"
 
-#include "learn/actor_plain.h"
+#include "learn/actor_critic.h"
 #include "learn/ddpg.h"
 #include "learn/noise.h"
 #include "learn/replay.h"
@@ -24,7 +24,7 @@ static const Actor actor = {{FEATURES, 0, 12, true}, 1};
 
 static void world_init(World *w, uint64_t seed, bool later, float imitate) {
     Critic      critic = {FEATURES, 1, 16, 16, true};
-    DdpgOptions o = ddpg_usual(actor, critic);
+    DdpgOptions o = ddpg_defaults(actor, critic);
     o.batch = BATCH;
     o.items = ITEMS;
     o.parts = 2;
@@ -40,7 +40,7 @@ static void world_init(World *w, uint64_t seed, bool later, float imitate) {
         &w->arena,
         (ReplayOptions){
             .records = 2000, .floats = 100000, .alpha = 0.5f, .beta = 0.5f, .least = 0.01f});
-    w->scratch = block_new(&w->arena, actor_plain_scratch(actor, ITEMS)).at;
+    w->scratch = float_vec_new(&w->arena, actor_infer_scratch(actor, ITEMS)).at;
 }
 
 static uint32_t look(Rng *rng, float *x) {
@@ -63,19 +63,20 @@ static float reward_of(const float *x, uint32_t n, const float *action) {
     return sum / (float)n;
 }
 
-static void add(World *w, const DdpgStep *s) {
-    ddpg_step_write(&actor, s, replay_add(w->replay, (uint32_t)ddpg_step_size(&actor, s)));
+static void add(World *w, const DdpgTransition *s) {
+    ddpg_transition_write(&actor, s,
+                          replay_add(w->replay, (uint32_t)ddpg_transition_size(&actor, s)));
 }
 
 // With `later` the action is shown again in a second step, whose reward it decides.
 static void experience(World *w) {
     float    x[ITEMS * FEATURES], shown[ITEMS * FEATURES], action[ITEMS], teacher[ITEMS];
     uint32_t n = look(&w->rng, x);
-    actor_plain(actor, ddpg_actor(w->d), n, x, action, w->scratch);
+    actor_infer(actor, ddpg_actor(w->d), n, x, action, w->scratch);
     noise_add(&w->rng, 0.3f, n, action);
     float reward = reward_of(x, n, action);
     for (uint32_t i = 0; i < n; i++) teacher[i] = wanted(x, n, i);
-    DdpgStep s = {.x = x, .action = action, .teacher = teacher, .n = n, .weight = 1};
+    DdpgTransition s = {.x = x, .action = action, .teacher = teacher, .n = n, .weight = 1};
     s.reward = w->later ? 0 : reward;
     if (w->later) {
         for (uint32_t i = 0; i < n; i++) {
@@ -86,18 +87,18 @@ static void experience(World *w) {
         s.next_n = n;
         s.discount = 0.9f;
         add(w, &s);
-        s = (DdpgStep){.x = shown, .action = action, .n = n, .reward = reward, .weight = 1};
+        s = (DdpgTransition){.x = shown, .action = action, .n = n, .reward = reward, .weight = 1};
     }
     add(w, &s);
 }
 
 static void update(World *w, bool imitate) {
-    ReplayPick picks[BATCH];
-    DdpgStep   steps[BATCH];
-    DdpgReport report;
+    ReplayPick     picks[BATCH];
+    DdpgTransition steps[BATCH];
+    DdpgReport     report;
     replay_draw(w->replay, &w->rng, BATCH, picks);
     for (uint32_t i = 0; i < BATCH; i++) {
-        steps[i] = ddpg_step_read(&actor, picks[i].record);
+        steps[i] = ddpg_transition_read(&actor, picks[i].record);
         steps[i].weight = picks[i].weight;
     }
     if (imitate) {
@@ -106,7 +107,7 @@ static void update(World *w, bool imitate) {
     }
     ddpg_train(w->d, NULL, steps, BATCH, &report);
     for (uint32_t i = 0; i < BATCH; i++)
-        replay_learned(w->replay, picks[i].id, ddpg_errors(w->d)[i]);
+        replay_set_error(w->replay, picks[i].id, ddpg_errors(w->d)[i]);
 }
 
 static double judge(World *w) {
@@ -115,7 +116,7 @@ static double judge(World *w) {
     for (uint32_t i = 0; i < 300; i++) {
         float    x[ITEMS * FEATURES], action[ITEMS];
         uint32_t n = look(&rng, x);
-        actor_plain(actor, ddpg_actor(w->d), n, x, action, w->scratch);
+        actor_infer(actor, ddpg_actor(w->d), n, x, action, w->scratch);
         sum += (double)reward_of(x, n, action) / 300;
     }
     return sum;

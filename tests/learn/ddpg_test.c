@@ -5,16 +5,16 @@
 #include <pthread.h>  // the thread sanitizer runs what includes it
 #include <stdlib.h>
 
-#include "learn/actor_plain.h"
+#include "learn/actor_critic.h"
 #include "learn/ddpg_int.h"
 #include "tests/runner.h"
 
 enum { FEATURES = 4, ACTIONS = 2, ITEMS = 6, BATCH = 7 };
 
 typedef struct Data {
-    DdpgStep steps[BATCH];
-    float    x[BATCH][ITEMS * FEATURES], next_x[BATCH][ITEMS * FEATURES];
-    float    action[BATCH][ITEMS * ACTIONS], teacher[BATCH][ITEMS * ACTIONS];
+    DdpgTransition steps[BATCH];
+    float          x[BATCH][ITEMS * FEATURES], next_x[BATCH][ITEMS * FEATURES];
+    float          action[BATCH][ITEMS * ACTIONS], teacher[BATCH][ITEMS * ACTIONS];
 } Data;
 
 static void data_fill(Data *d, Rng *rng) {
@@ -25,22 +25,22 @@ static void data_fill(Data *d, Rng *rng) {
         gradient_fill(rng, d->action[i], ITEMS * ACTIONS, 1);
         gradient_fill(rng, d->teacher[i], ITEMS * ACTIONS, 1);
         d->teacher[i][1] = NAN;
-        d->steps[i] = (DdpgStep){.x = d->x[i],
-                                 .next_x = d->next_x[i],
-                                 .action = d->action[i],
-                                 .teacher = i == 4 ? NULL : d->teacher[i],
-                                 .n = len[i],
-                                 .next_n = next[i],
-                                 .reward = (float)i * 0.3f - 1,
-                                 .discount = i == 5 ? 0 : 0.9f,
-                                 .weight = 0.5f + 0.1f * (float)i};
+        d->steps[i] = (DdpgTransition){.x = d->x[i],
+                                       .next_x = d->next_x[i],
+                                       .action = d->action[i],
+                                       .teacher = i == 4 ? NULL : d->teacher[i],
+                                       .n = len[i],
+                                       .next_n = next[i],
+                                       .reward = (float)i * 0.3f - 1,
+                                       .discount = i == 5 ? 0 : 0.9f,
+                                       .weight = 0.5f + 0.1f * (float)i};
     }
 }
 
-static DdpgOptions options(uint32_t embed, bool both_ways, uint32_t parts) {
-    Actor       actor = {{FEATURES, embed, 5, both_ways}, ACTIONS};
-    Critic      critic = {FEATURES, ACTIONS, embed ? embed + 1 : 0, 6, both_ways};
-    DdpgOptions o = ddpg_usual(actor, critic);
+static DdpgOptions options(uint32_t embed, bool bidirectional, uint32_t parts) {
+    Actor       actor = {{FEATURES, embed, 5, bidirectional}, ACTIONS};
+    Critic      critic = {FEATURES, ACTIONS, embed ? embed + 1 : 0, 6, bidirectional};
+    DdpgOptions o = ddpg_defaults(actor, critic);
     o.batch = BATCH;
     o.items = ITEMS;
     o.parts = parts;
@@ -54,8 +54,8 @@ static double critic_loss(void *ctx) {
     Ddpg  *d = ctx;
     double sum = 0;
     for (uint32_t i = 0; i < d->o.parts; i++) {
-        ddpg_part_pack(d, i);
-        ddpg_part_critic(d, i);
+        ddpg_shard_pack(d, i);
+        ddpg_shard_critic(d, i);
         sum += d->parts[i].critic_loss / d->n;
     }
     return sum;
@@ -65,7 +65,7 @@ static double actor_loss(void *ctx) {
     Ddpg  *d = ctx;
     double sum = 0;
     for (uint32_t i = 0; i < d->o.parts; i++) {
-        ddpg_part_actor(d, i);
+        ddpg_shard_actor(d, i);
         sum += (d->parts[i].actor_loss + (double)d->o.imitate * d->parts[i].imitate_loss) / d->n;
     }
     return sum;
@@ -124,14 +124,14 @@ static void test_losses(void **state) {
 }
 
 // What one critic says of a step's next items, alone, with what the target actor does there.
-static float value_alone(const Ddpg *d, uint32_t critic, const DdpgStep *s, Arena *a) {
+static float value_alone(const Ddpg *d, uint32_t critic, const DdpgTransition *s, Arena *a) {
     uint32_t rank, len;
     float    action[ITEMS * ACTIONS], q;
     Ragged   r = {.start = arena_new(a, uint32_t, ITEMS + 1), .rank = &rank, .len = &len};
     ragged_make(&r, &s->next_n, 1);
-    float *cache = block_new(a, actor_cache_size(d->o.actor, ITEMS, 1)).at;
+    float *cache = float_vec_new(a, actor_cache_size(d->o.actor, ITEMS, 1)).at;
     actor_forward(d->o.actor, d->nets[DDPG_ACTOR].target.at, &r, s->next_x, action, cache);
-    cache = block_new(a, critic_cache_size(d->o.critic, ITEMS, 1)).at;
+    cache = float_vec_new(a, critic_cache_size(d->o.critic, ITEMS, 1)).at;
     critic_forward(d->o.critic, d->nets[critic].target.at, &r, s->next_x, action, &q, cache);
     return q;
 }
@@ -155,9 +155,9 @@ static uint32_t check_targets(uint64_t seed) {
     critic_loss(d);
     for (uint32_t part = 0; part < o.parts; part++)
         for (uint32_t i = 0; i < d->parts[part].n; i++, seen++) {
-            const DdpgStep *s = &data.steps[d->parts[part].step[i]];
-            float           one = value_alone(d, DDPG_CRITIC, s, &a);
-            float           two = value_alone(d, DDPG_CRITIC + 1, s, &a);
+            const DdpgTransition *s = &data.steps[d->parts[part].step[i]];
+            float                 one = value_alone(d, DDPG_CRITIC, s, &a);
+            float                 two = value_alone(d, DDPG_CRITIC + 1, s, &a);
             second += two < one;
             assert_float_equal(d->parts[part].target[i],
                                s->reward + s->discount * (one < two ? one : two), 1e-5);
@@ -184,8 +184,8 @@ static void test_pull(void **state) {
     float    x[FEATURES] = {0.3f, -1, 0.7f, 0.2f}, out, none = 0;
     assert_int_equal(arena_init(&a, (size_t)1 << 20), ERR_OK);
     ragged_make(&r, &len, 1);
-    Block  w = block_new(&a, actor_params(actor)), g = block_new(&a, w.n);
-    float *cache = arena_new(&a, float, actor_cache_size(actor, 1, 1));
+    FloatVec w = float_vec_new(&a, actor_params(actor)), g = float_vec_new(&a, w.n);
+    float   *cache = arena_new(&a, float, actor_cache_size(actor, 1, 1));
     gradient_fill(&rng, w.at, w.n, 0.8f);
     actor_forward(actor, w.at, &r, x, &out, cache);
     actor_backward(actor, w.at, g.at, &r, x, &out, &none, 3, cache);
@@ -230,7 +230,7 @@ static void test_resumed(void **state) {
     Ddpg *whole = ddpg_create(&a, options(7, true, 2), 5);
     Ddpg *resumed = ddpg_create(&a, options(7, true, 2), 5);
     for (uint32_t i = 0; i < 5; i++) ddpg_train(whole, NULL, data.steps, BATCH, &report);
-    block_copy(ddpg_state(resumed), ddpg_state(whole));
+    float_vec_copy(ddpg_state(resumed), ddpg_state(whole));
     for (uint32_t i = 0; i < 5; i++) {
         ddpg_train(whole, NULL, data.steps, BATCH, &report);
         ddpg_train(resumed, NULL, data.steps, BATCH, &report);
@@ -248,11 +248,11 @@ static void test_step_as_floats(void **state) {
     float floats[6 + ITEMS * 2 * (FEATURES + ACTIONS)];
     data_fill(&data, &rng);
     for (uint32_t i = 0; i < BATCH; i++) {
-        const DdpgStep *s = &data.steps[i];
-        size_t          size = ddpg_step_size(&actor, s);
+        const DdpgTransition *s = &data.steps[i];
+        size_t                size = ddpg_transition_size(&actor, s);
         assert_true(size <= sizeof floats / sizeof *floats);
-        ddpg_step_write(&actor, s, floats);
-        DdpgStep back = ddpg_step_read(&actor, floats);
+        ddpg_transition_write(&actor, s, floats);
+        DdpgTransition back = ddpg_transition_read(&actor, floats);
         assert_true(back.n == s->n && back.next_n == s->next_n && back.reward == s->reward);
         assert_true(back.discount == s->discount && back.weight == s->weight);
         assert_true((back.teacher == NULL) == (s->teacher == NULL));

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "learn/block.h"
+#include "learn/float_vec.h"
 
 typedef double GradientLoss(void *ctx);
 

@@ -2,21 +2,20 @@
 #include "tests/learn/gradient.h"
 
 #include "base/arena.h"
-#include "learn/attend.h"
+#include "learn/transformer.h"
 #include "learn/dense.h"
-#include "learn/norm.h"
 #include "tests/runner.h"
 
 enum { ROWS = 5 };
 
 typedef struct Case {
-    Dense      dense;
-    Norm       norm;
-    Attend     attend;
-    AttendSize size;
-    size_t     rows, n_out;
-    float     *w, *gw, *x, *dx, *y, *dy, *out, *pull, *cache;
-    bool       own;  // attention to itself
+    Dense              dense;
+    LayerNorm          norm;
+    MultiHeadAttention attend;
+    AttentionShape     size;
+    size_t             rows, n_out;
+    float             *w, *gw, *x, *dx, *y, *dy, *out, *pull, *cache;
+    bool               own;  // attention to itself
 } Case;
 
 static double sum_of(const Case *c) {
@@ -27,15 +26,15 @@ static double sum_of(const Case *c) {
 
 static void case_init(Case *c, Arena *a, Rng *rng, size_t params, size_t n_x, size_t n_y,
                       size_t n_out, size_t cache) {
-    c->w = block_new(a, params).at;
-    c->gw = block_new(a, params).at;
-    c->x = block_new(a, n_x).at;
-    c->dx = block_new(a, n_x).at;
-    c->y = block_new(a, n_y).at;
-    c->dy = block_new(a, n_y).at;
-    c->out = block_new(a, n_out).at;
-    c->pull = block_new(a, n_out).at;
-    c->cache = block_new(a, cache).at;
+    c->w = float_vec_new(a, params).at;
+    c->gw = float_vec_new(a, params).at;
+    c->x = float_vec_new(a, n_x).at;
+    c->dx = float_vec_new(a, n_x).at;
+    c->y = float_vec_new(a, n_y).at;
+    c->dy = float_vec_new(a, n_y).at;
+    c->out = float_vec_new(a, n_out).at;
+    c->pull = float_vec_new(a, n_out).at;
+    c->cache = float_vec_new(a, cache).at;
     c->n_out = n_out;
     gradient_fill(rng, c->w, params, 0.8f);
     gradient_fill(rng, c->x, n_x, 1);
@@ -70,25 +69,25 @@ static void test_dense(void **state) {
 
 static double norm_loss(void *ctx) {
     Case *c = ctx;
-    norm_forward(c->norm, c->w, c->rows, c->x, c->out, c->cache);
+    layer_norm_forward(c->norm, c->w, c->rows, c->x, c->out, c->cache);
     return sum_of(c);
 }
 
 static void test_norm(void **state) {
     (void)state;
     for (uint32_t n = 1; n < 40; n += 6) {
-        Arena  a;
-        Rng    rng = {n};
-        Norm   l = {n};
-        size_t all = ROWS * (size_t)n;
-        Case   c = {.norm = l, .rows = ROWS};
+        Arena     a;
+        Rng       rng = {n};
+        LayerNorm l = {n};
+        size_t    all = ROWS * (size_t)n;
+        Case      c = {.norm = l, .rows = ROWS};
         assert_int_equal(arena_init(&a, (size_t)1 << 22), ERR_OK);
-        case_init(&c, &a, &rng, norm_params(l), all, 0, all, norm_cache_size(l, ROWS));
+        case_init(&c, &a, &rng, layer_norm_params(l), all, 0, all, layer_norm_cache_size(l, ROWS));
         norm_loss(&c);
-        norm_backward(l, c.w, c.gw, ROWS, c.pull, c.dx, c.cache);
-        gradient_check("w", norm_loss, &c, c.w, c.gw, norm_params(l), 100, &rng);
+        layer_norm_backward(l, c.w, c.gw, ROWS, c.pull, c.dx, c.cache);
+        gradient_check("w", norm_loss, &c, c.w, c.gw, layer_norm_params(l), 100, &rng);
         gradient_check("x", norm_loss, &c, c.x, c.dx, all, 100, &rng);
-        norm_init(l, c.w);
+        layer_norm_init(l, c.w);
         norm_loss(&c);
         double mean = 0;
         for (uint32_t i = 0; i < n; i++) mean += (double)c.out[i];
@@ -99,24 +98,24 @@ static void test_norm(void **state) {
 
 static double attend_loss(void *ctx) {
     Case *c = ctx;
-    attend_forward(c->attend, c->w, &c->size, c->x, c->own ? c->x : c->y, c->out, c->cache);
+    mha_forward(c->attend, c->w, &c->size, c->x, c->own ? c->x : c->y, c->out, c->cache);
     return sum_of(c);
 }
 
-static void check_attend(Attend t, AttendSize size, bool own, uint64_t seed) {
+static void check_attend(MultiHeadAttention t, AttentionShape size, bool own, uint64_t seed) {
     Arena  a;
     Rng    rng = {seed};
-    size_t asks = (size_t)size.batch * size.asks * t.width;
-    size_t answers = (size_t)size.batch * size.answers * t.width;
+    size_t queries = (size_t)size.batch * size.queries * t.width;
+    size_t keys = (size_t)size.batch * size.keys * t.width;
     Case   c = {.attend = t, .size = size, .own = own};
     assert_int_equal(arena_init(&a, (size_t)1 << 24), ERR_OK);
-    case_init(&c, &a, &rng, attend_params(t), asks, answers, asks, attend_cache_size(t, &size));
+    case_init(&c, &a, &rng, mha_params(t), queries, keys, queries, mha_cache_size(t, &size));
     attend_loss(&c);
-    attend_backward(t, c.w, c.gw, &size, c.x, own ? c.x : c.y, c.pull, c.dx, own ? c.dx : c.dy,
-                    c.cache);
-    gradient_check("w", attend_loss, &c, c.w, c.gw, attend_params(t), 200, &rng);
-    gradient_check("x", attend_loss, &c, c.x, c.dx, asks, 60, &rng);
-    if (!own) gradient_check("y", attend_loss, &c, c.y, c.dy, answers, 60, &rng);
+    mha_backward(t, c.w, c.gw, &size, c.x, own ? c.x : c.y, c.pull, c.dx, own ? c.dx : c.dy,
+                 c.cache);
+    gradient_check("w", attend_loss, &c, c.w, c.gw, mha_params(t), 200, &rng);
+    gradient_check("x", attend_loss, &c, c.x, c.dx, queries, 60, &rng);
+    if (!own) gradient_check("y", attend_loss, &c, c.y, c.dy, keys, 60, &rng);
     arena_finish(&a);
 }
 
@@ -125,12 +124,15 @@ static void test_attend(void **state) {
     static const uint32_t len[] = {4, 1, 0};
     static const uint8_t  hide[16] = {0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0};
     for (uint64_t seed = 1; seed < 4; seed++) {
-        check_attend((Attend){1, 1}, (AttendSize){1, 1, 1, NULL, NULL}, true, seed);
-        check_attend((Attend){8, 2}, (AttendSize){3, 4, 4, NULL, NULL}, true, seed);
-        check_attend((Attend){8, 2}, (AttendSize){3, 4, 4, len, NULL}, true, seed);
-        check_attend((Attend){12, 4}, (AttendSize){3, 4, 4, len, hide}, false, seed);
-        check_attend((Attend){6, 3}, (AttendSize){2, 5, 2, NULL, NULL}, false, seed);
-        check_attend((Attend){6, 1}, (AttendSize){2, 1, 7, NULL, NULL}, false, seed);
+        check_attend((MultiHeadAttention){1, 1}, (AttentionShape){1, 1, 1, NULL, NULL}, true, seed);
+        check_attend((MultiHeadAttention){8, 2}, (AttentionShape){3, 4, 4, NULL, NULL}, true, seed);
+        check_attend((MultiHeadAttention){8, 2}, (AttentionShape){3, 4, 4, len, NULL}, true, seed);
+        check_attend((MultiHeadAttention){12, 4}, (AttentionShape){3, 4, 4, len, hide}, false,
+                     seed);
+        check_attend((MultiHeadAttention){6, 3}, (AttentionShape){2, 5, 2, NULL, NULL}, false,
+                     seed);
+        check_attend((MultiHeadAttention){6, 1}, (AttentionShape){2, 1, 7, NULL, NULL}, false,
+                     seed);
     }
 }
 
@@ -139,17 +141,17 @@ static void test_unheard(void **state) {
     (void)state;
     static const uint32_t len[] = {2};
     static const uint8_t  hide[6] = {1, 0, 0, 0, 1, 1};
-    Attend                t = {8, 2};
-    AttendSize            size = {1, 2, 3, len, hide};
+    MultiHeadAttention    t = {8, 2};
+    AttentionShape        size = {1, 2, 3, len, hide};
     Arena                 a;
     Rng                   rng = {5};
     Case                  c = {.attend = t, .size = size};
     assert_int_equal(arena_init(&a, (size_t)1 << 20), ERR_OK);
-    case_init(&c, &a, &rng, attend_params(t), 16, 24, 16, attend_cache_size(t, &size));
+    case_init(&c, &a, &rng, mha_params(t), 16, 24, 16, mha_cache_size(t, &size));
     double before = attend_loss(&c);
-    assert_true(attend_weights(t, &size, c.cache, 0, 1, 0)[0] == 0);
-    assert_true(attend_weights(t, &size, c.cache, 0, 1, 0)[1] == 1);
-    assert_true(attend_weights(t, &size, c.cache, 0, 0, 1)[2] == 0);
+    assert_true(mha_weights(t, &size, c.cache, 0, 1, 0)[0] == 0);
+    assert_true(mha_weights(t, &size, c.cache, 0, 1, 0)[1] == 1);
+    assert_true(mha_weights(t, &size, c.cache, 0, 0, 1)[2] == 0);
     gradient_fill(&rng, c.y + 16, 8, 100);
     assert_true(attend_loss(&c) == before);
     float row[8];

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "learn/plain.h"
+#include "learn/repro_gemm.h"
 #include "tests/runner.h"
 
 enum { MOST = 300 * 70 };
@@ -35,18 +35,18 @@ static void slow(Sizes s, bool ta, size_t lda, bool tb, size_t ldb, bool keep, s
         }
 }
 
-static void check(Sizes s, bool ta, bool tb, bool keep, size_t pad, MatWay way) {
+static void check(Sizes s, bool ta, bool tb, bool keep, size_t pad, MatBackend way) {
     size_t lda = (ta ? s.m : s.k) + pad, ldb = (tb ? s.k : s.n) + pad, ldc = s.n + pad;
     lda += lda == 0, ldb += ldb == 0;
     memcpy(c, start, sizeof c);
     memcpy(want, start, sizeof want);
     slow(s, ta, lda, tb, ldb, keep, ldc);
-    MatWay was = mat_way(way);
+    MatBackend was = mat_set_backend(way);
     (ta   ? mat_mul_tn
      : tb ? mat_mul_nt
           : mat_mul)(s.m, s.n, s.k, mat(a, lda), mat(b, ldb), keep ? 1 : 0, mat_out(c, ldc));
-    mat_way(was);
-    if (way == MAT_FIXED) {
+    mat_set_backend(was);
+    if (way == MAT_REPRODUCIBLE) {
         assert_memory_equal(c, want, sizeof c);
     } else {
         for (size_t i = 0; i < MOST; i++) assert_float_equal(c[i], want[i], 1e-4);
@@ -62,7 +62,7 @@ static void test_products(void **state) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (uint32_t kind = 0; kind < 24; kind++)
             check(sizes[i], kind % 3 == 1, kind % 3 == 2, kind / 3 % 2, kind / 6 % 2 * 5,
-                  kind / 12 ? MAT_FIXED : MAT_BLAS);
+                  kind / 12 ? MAT_REPRODUCIBLE : MAT_BLAS);
 }
 
 static void test_row(void **state) {
@@ -76,7 +76,7 @@ static void test_row(void **state) {
             memcpy(c, start, sizeof c);
             memcpy(want, start, sizeof want);
             slow((Sizes){1, out, in}, false, in, false, out, true, out);
-            plain_row(out, in, a, b, c);
+            repro_gemv(out, in, a, b, c);
             assert_memory_equal(c, want, sizeof c);
         }
 }
@@ -87,7 +87,7 @@ static void test_rest(void **state) {
     float       sum[3] = {10, 20, 30}, y[6], rows[6];
     mat_add_rows(2, 3, mat(x, 4), sum);
     assert_true(sum[0] == 15 && sum[1] == 27 && sum[2] == 39);
-    mat_turn(2, 3, mat(x, 4), mat_out(y, 2));
+    mat_transpose(2, 3, mat(x, 4), mat_out(y, 2));
     assert_memory_equal(y, ((float[]){1, 4, 2, 5, 3, 6}), sizeof y);
     mat_copy(2, 3, mat(x, 4), mat_out(y, 3));
     assert_memory_equal(y, ((float[]){1, 2, 3, 4, 5, 6}), sizeof y);

@@ -1,7 +1,7 @@
 // An LSTM learns to remember: whether the mark of the first step was up, asked two steps later.
 #include "tests/learn/gradient.h"
 
-#include "learn/act.h"
+#include "learn/activation.h"
 #include "learn/adam.h"
 #include "learn/dense.h"
 #include "learn/lstm.h"
@@ -13,10 +13,10 @@ static const Lstm  lstm = {IN, HIDDEN, false};
 static const Dense dense = {HIDDEN, 1};
 
 typedef struct Net {
-    Arena  arena;
-    Block  w, g, m, v;
-    Ragged r;
-    float *x, *h, *dh, *cache, answer[SEQS];
+    Arena    arena;
+    FloatVec w, g, m, v;
+    Ragged   r;
+    float   *x, *h, *dh, *cache, answer[SEQS];
 } Net;
 
 static void net_init(Net *n, Rng *rng) {
@@ -24,10 +24,10 @@ static void net_init(Net *n, Rng *rng) {
     Arena   *a = &n->arena;
     assert_int_equal(arena_init(a, (size_t)1 << 20), ERR_OK);
     size_t size = lstm_params(lstm) + dense_params(dense);
-    n->w = block_new(a, size);
-    n->g = block_new(a, size);
-    n->m = block_new(a, size);
-    n->v = block_new(a, size);
+    n->w = float_vec_new(a, size);
+    n->g = float_vec_new(a, size);
+    n->m = float_vec_new(a, size);
+    n->v = float_vec_new(a, size);
     lstm_init(lstm, n->w.at, rng);
     dense_init(dense, n->w.at + lstm_params(lstm), 1, rng);
     n->r = (Ragged){.start = arena_new(a, uint32_t, STEPS + 1),
@@ -58,7 +58,7 @@ static uint32_t forward(Net *n, float *y) {
     lstm_forward(lstm, n->w.at, &n->r, mat(n->x, IN), NULL, mat_out(n->h, HIDDEN), NULL, n->cache);
     dense_forward(dense, n->w.at + lstm_params(lstm), SEQS, mat(n->h + last * HIDDEN, HIDDEN),
                   mat_out(y, 1));
-    act_forward(ACT_TANH, SEQS, y, y);
+    activation_forward(ACTIVATION_TANH, SEQS, y, y);
     for (uint32_t i = 0; i < SEQS; i++) right += y[i] * n->answer[i] > 0;
     return right;
 }
@@ -66,16 +66,16 @@ static uint32_t forward(Net *n, float *y) {
 static void backward(Net *n, const float *y, uint64_t round) {
     float       dy[SEQS];
     size_t      last = n->r.start[STEPS - 1], at = lstm_params(lstm);
-    AdamOptions adam = adam_usual(0.02f);
+    AdamOptions adam = adam_defaults(0.02f);
     for (uint32_t i = 0; i < SEQS; i++) dy[i] = (y[i] - n->answer[i]) / SEQS;
-    act_backward(ACT_TANH, SEQS, y, dy, dy);
-    block_zero(n->g);
+    activation_backward(ACTIVATION_TANH, SEQS, y, dy, dy);
+    float_vec_zero(n->g);
     memset(n->dh, 0, sizeof(float) * SEQS * STEPS * HIDDEN);
     dense_backward(dense, n->w.at + at, n->g.at + at, SEQS, mat(n->h + last * HIDDEN, HIDDEN),
                    mat(dy, 1), mat_out(n->dh + last * HIDDEN, HIDDEN));
     lstm_backward(lstm, n->w.at, n->g.at, &n->r, mat(n->x, IN), NULL, mat(n->dh, HIDDEN), NULL,
                   mat_out(NULL, 0), NULL, n->cache);
-    block_clip(n->g, 1);
+    float_vec_clip(n->g, 1);
     adam_step(&adam, round, n->w, n->g, n->m, n->v);
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "learn/replay.h"
-#include "learn/sums.h"
 #include "tests/runner.h"
 
 enum { ROUNDS = 3000, LIST = 20000 };
@@ -26,21 +25,21 @@ static void test_sums(void **state) {
     (void)state;
     Rng rng = {1};
     for (uint32_t n = 1; n < 70; n += 3) {
-        Arena  a;
-        Sums   s;
-        double value[70] = {0}, total = 0;
+        Arena   a;
+        SumTree s;
+        double  value[70] = {0}, total = 0;
         assert_int_equal(arena_init(&a, (size_t)1 << 16), ERR_OK);
-        sums_init(&s, &a, n);
+        sum_tree_init(&s, &a, n);
         for (uint32_t round = 0; round < 300; round++) {
             uint32_t i = (uint32_t)rng_below(&rng, n);
             value[i] = rng_below(&rng, 3) ? (double)rng_below(&rng, 100) / 16 : 0;
-            sums_set(&s, i, value[i]);
+            sum_tree_set(&s, i, value[i]);
             total = 0;
             for (uint32_t k = 0; k < n; k++) total += value[k];
-            assert_true(sums_total(&s) == total && sums_get(&s, i) == value[i]);
+            assert_true(sum_tree_total(&s) == total && sum_tree_get(&s, i) == value[i]);
             if (total <= 0) continue;
             double at = (double)rng_below(&rng, (uint64_t)(total * 16) + 1) / 16;  // also on edges
-            assert_int_equal(sums_find(&s, at), find_slowly(value, n, at));
+            assert_int_equal(sum_tree_find(&s, at), find_slowly(value, n, at));
         }
         arena_finish(&a);
     }
@@ -75,9 +74,9 @@ static void check_kept(ReplayOptions o, uint32_t longest, uint64_t seed) {
             assert_int_equal(p->n, list[p->id].n);
             for (uint32_t j = 0; j < p->n; j++) assert_true(p->record[j] == list[p->id].mark);
             assert_true(p->weight > 0 && p->weight <= 1);
-            replay_learned(r, p->id, (float)rng_unit(&rng) * 3);
+            replay_set_error(r, p->id, (float)rng_unit(&rng) * 3);
         }
-        replay_learned(r, 0, 1e6f);  // long gone: nothing happens
+        replay_set_error(r, 0, 1e6f);  // long gone: nothing happens
     }
     size_t full = o.floats / longest - 1;  // what cannot be used at the end is less than a record
     assert_true(fewest >= (full < o.records ? full : o.records));
@@ -108,7 +107,7 @@ static void test_by_error(void **state) {
     Replay *r = replay_create(
         &a, (ReplayOptions){.records = N, .floats = N, .alpha = 0.5f, .beta = 1, .least = 0.25f});
     for (uint32_t i = 0; i < N; i++) *replay_add(r, 1) = (float)i;
-    for (uint32_t i = 0; i < N; i++) replay_learned(r, i, (float)(i * i));
+    for (uint32_t i = 0; i < N; i++) replay_set_error(r, i, (float)(i * i));
     for (uint32_t i = 0; i < N; i++) total += i > 0 ? i : 0.5;
     for (uint32_t round = 0; round < DRAWS; round++) {
         replay_draw(r, &rng, N, picks);

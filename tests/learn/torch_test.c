@@ -9,9 +9,8 @@
 
 #include "base/npy.h"
 #include "learn/adam.h"
-#include "learn/attend.h"
+#include "learn/transformer.h"
 #include "learn/lstm.h"
-#include "learn/norm.h"
 #include "tests/runner.h"
 
 static char folder[] = "/tmp/torch_test_XXXXXX";
@@ -26,14 +25,14 @@ static void save(const char *name, const char *part, const float *x, int32_t ran
 }
 
 static float *filled(Arena *a, Rng *rng, size_t n) {
-    float *x = block_new(a, n).at;
+    float *x = float_vec_new(a, n).at;
     gradient_fill(rng, x, n, 1);
     return x;
 }
 
 // Rows of a ragged batch as one padded block [seqs][steps][cols], by the caller's numbers.
 static float *padded(Arena *a, const Ragged *r, uint32_t steps, const float *m, size_t cols) {
-    float *to = block_new(a, (size_t)r->n_seqs * steps * cols).at;
+    float *to = float_vec_new(a, (size_t)r->n_seqs * steps * cols).at;
     for (uint32_t i = 0; i < r->n_seqs; i++)
         ragged_get(r, i, to + (size_t)i * steps * cols, cols, m, cols);
     return to;
@@ -42,7 +41,7 @@ static float *padded(Arena *a, const Ragged *r, uint32_t steps, const float *m, 
 // States [2][seqs][hidden], h and c, from ranks to the caller's numbers.
 static float *unranked(Arena *a, const Ragged *r, LstmState s, size_t hidden) {
     size_t n = r->n_seqs * hidden;
-    float *to = block_new(a, 2 * n).at;
+    float *to = float_vec_new(a, 2 * n).at;
     for (uint32_t i = 0; i < r->n_seqs; i++) {
         memcpy(to + i * hidden, s.h + r->rank[i] * hidden, hidden * sizeof *to);
         memcpy(to + n + i * hidden, s.c + r->rank[i] * hidden, hidden * sizeof *to);
@@ -59,13 +58,13 @@ static void write_lstm(Arena *a, const char *name, Lstm l, const uint32_t *len, 
     ragged_make(&r, len, n);
     size_t    rows = r.n_rows, hidden = l.hidden, s = n * hidden, steps = r.n_steps;
     float    *x = filled(a, &rng, rows * l.in), *w = filled(a, &rng, lstm_params(l));
-    float    *pull = filled(a, &rng, rows * hidden), *h = block_new(a, rows * hidden).at;
-    float    *dx = block_new(a, rows * l.in).at, *gw = block_new(a, lstm_params(l)).at;
-    float    *cache = block_new(a, lstm_cache_size(l, rows, n)).at, lens[32];
+    float    *pull = filled(a, &rng, rows * hidden), *h = float_vec_new(a, rows * hidden).at;
+    float    *dx = float_vec_new(a, rows * l.in).at, *gw = float_vec_new(a, lstm_params(l)).at;
+    float    *cache = float_vec_new(a, lstm_cache_size(l, rows, n)).at, lens[32];
     LstmState first = {filled(a, &rng, s), filled(a, &rng, s)};
     LstmState dlast = {filled(a, &rng, s), filled(a, &rng, s)};
-    LstmState last = {block_new(a, s).at, block_new(a, s).at};
-    LstmState dfirst = {block_new(a, s).at, block_new(a, s).at};
+    LstmState last = {float_vec_new(a, s).at, float_vec_new(a, s).at};
+    LstmState dfirst = {float_vec_new(a, s).at, float_vec_new(a, s).at};
     lstm_forward(l, w, &r, mat(x, l.in), &first, mat_out(h, hidden), &last, cache);
     lstm_backward(l, w, gw, &r, mat(x, l.in), &first, mat(pull, hidden), &dlast, mat_out(dx, l.in),
                   &dfirst, cache);
@@ -92,24 +91,24 @@ static void write_attend(Arena *a) {
     uint8_t               hide[ASKS * ANSWERS];
     float                 hidden[ASKS * ANSWERS];
     Rng                   rng = {7};
-    Attend                t = {WIDTH, HEADS};
-    AttendSize            size = {BATCH, ASKS, ANSWERS, len, hide};
-    size_t                params = attend_params(t);
+    MultiHeadAttention    t = {WIDTH, HEADS};
+    AttentionShape        size = {BATCH, ASKS, ANSWERS, len, hide};
+    size_t                params = mha_params(t);
     for (uint32_t i = 0; i < ASKS * ANSWERS; i++) {  // everybody hears the first answer
         hide[i] = i % ANSWERS > 0 && rng_below(&rng, 3) == 0;
         hidden[i] = hide[i];
     }
-    float *w = filled(a, &rng, params), *gw = block_new(a, params).at;
-    float *x = filled(a, &rng, BATCH * ASKS * WIDTH), *dx = block_new(a, BATCH * ASKS * WIDTH).at;
+    float *w = filled(a, &rng, params), *gw = float_vec_new(a, params).at;
+    float *x = filled(a, &rng, BATCH * ASKS * WIDTH),
+          *dx = float_vec_new(a, BATCH * ASKS * WIDTH).at;
     float *y = filled(a, &rng, BATCH * ANSWERS * WIDTH);
-    float *dy = block_new(a, BATCH * ANSWERS * WIDTH).at;
-    float *out = block_new(a, BATCH * ASKS * WIDTH).at;
+    float *dy = float_vec_new(a, BATCH * ANSWERS * WIDTH).at;
+    float *out = float_vec_new(a, BATCH * ASKS * WIDTH).at;
     float *pull = filled(a, &rng, BATCH * ASKS * WIDTH);
-    float *cache = block_new(a, attend_cache_size(t, &size)).at;
-    attend_forward(t, w, &size, x, y, out, cache);
-    save("attend", "share", attend_weights(t, &size, cache, 0, 0, 0), 4, BATCH, HEADS, ASKS,
-         ANSWERS);
-    attend_backward(t, w, gw, &size, x, y, pull, dx, dy, cache);
+    float *cache = float_vec_new(a, mha_cache_size(t, &size)).at;
+    mha_forward(t, w, &size, x, y, out, cache);
+    save("attend", "share", mha_weights(t, &size, cache, 0, 0, 0), 4, BATCH, HEADS, ASKS, ANSWERS);
+    mha_backward(t, w, gw, &size, x, y, pull, dx, dy, cache);
     save("attend", "heads", &heads, 1, 1, 0, 0, 0);
     save("attend", "len", lens, 1, BATCH, 0, 0, 0);
     save("attend", "hide", hidden, 2, ASKS, ANSWERS, 0, 0);
@@ -125,14 +124,15 @@ static void write_attend(Arena *a) {
 
 static void write_norm(Arena *a) {
     enum { ROWS = 9, N = 21 };
-    Rng    rng = {8};
-    Norm   l = {N};
-    float *w = filled(a, &rng, norm_params(l)), *gw = block_new(a, norm_params(l)).at;
-    float *x = filled(a, &rng, ROWS * N), *dx = block_new(a, ROWS * N).at;
-    float *y = block_new(a, ROWS * N).at, *pull = filled(a, &rng, ROWS * N);
-    float *cache = block_new(a, norm_cache_size(l, ROWS)).at;
-    norm_forward(l, w, ROWS, x, y, cache);
-    norm_backward(l, w, gw, ROWS, pull, dx, cache);
+    Rng       rng = {8};
+    LayerNorm l = {N};
+    float    *w = filled(a, &rng, layer_norm_params(l)),
+          *gw = float_vec_new(a, layer_norm_params(l)).at;
+    float *x = filled(a, &rng, ROWS * N), *dx = float_vec_new(a, ROWS * N).at;
+    float *y = float_vec_new(a, ROWS * N).at, *pull = filled(a, &rng, ROWS * N);
+    float *cache = float_vec_new(a, layer_norm_cache_size(l, ROWS)).at;
+    layer_norm_forward(l, w, ROWS, x, y, cache);
+    layer_norm_backward(l, w, gw, ROWS, pull, dx, cache);
     save("norm", "w", w, 1, 2 * N, 0, 0, 0);
     save("norm", "gw", gw, 1, 2 * N, 0, 0, 0);
     save("norm", "x", x, 2, ROWS, N, 0, 0);
@@ -145,13 +145,14 @@ static void write_adam(Arena *a, const char *name, float decay) {
     enum { N = 33, STEPS = 30 };
     Rng         rng = {9};
     AdamOptions o = {.rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-6f};
-    Block       m = block_new(a, N), v = block_new(a, N), w = {filled(a, &rng, N), N};
-    float *g = filled(a, &rng, (size_t)STEPS * N), *reached = block_new(a, (size_t)STEPS * N).at;
+    FloatVec    m = float_vec_new(a, N), v = float_vec_new(a, N), w = {filled(a, &rng, N), N};
+    float      *g = filled(a, &rng, (size_t)STEPS * N),
+          *reached = float_vec_new(a, (size_t)STEPS * N).at;
     o.decay = decay;
     save(name, "start", w.at, 1, N, 0, 0, 0);
     save(name, "g", g, 2, STEPS, N, 0, 0);
     for (uint32_t i = 0; i < STEPS; i++) {
-        adam_step(&o, i + 1, w, (Block){g + i * N, N}, m, v);
+        adam_step(&o, i + 1, w, (FloatVec){g + i * N, N}, m, v);
         memcpy(reached + i * N, w.at, N * sizeof *reached);
     }
     save(name, "w", reached, 2, STEPS, N, 0, 0);

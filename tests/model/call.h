@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "model/attr.h"
 #include "model/graph.h"
-#include "model/infer.h"
+#include "model/infer/infer.h"
 #include "model/op.h"
 
 enum { CALL_IN = 16, CALL_OUT = 4, CALL_ATTR = 16 };

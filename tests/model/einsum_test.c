@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "model/einsum.h"
+#include "model/params/einsum.h"
 #include "tests/model/call.h"
 #include "tests/runner.h"
 

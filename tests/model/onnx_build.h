@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 
 #define BUILD static __attribute__((unused))
 

@@ -5,22 +5,22 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "model/onnx_write.h"
-#include "model/special.h"
-#include "model/zoo.h"
+#include "model/onnx/onnx.h"
+#include "model/shaped_graph.h"
+#include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
 enum { ROUNDS = 300, STRUCTURE = 16384 };  // nodes come before weights in the files we write
 
 static Err infer(const Model *m) {
-    Arena    a;
-    Special *s = NULL;
-    Tensor  *in = NULL;
+    Arena        a;
+    ShapedGraph *s = NULL;
+    Tensor      *in = NULL;
     assert_int_equal(arena_init(&a, (size_t)1 << 32), ERR_OK);
     in = arena_new(&a, Tensor, m->graph->n_inputs);
     for (uint32_t i = 0; i < m->graph->n_inputs; i++)
         in[i] = m->graph->values[m->graph->inputs[i]].type;
-    Err e = special_make(m->graph, in, NULL, &a, &s);
+    Err e = shaped_graph_make(m->graph, in, NULL, &a, &s);
     arena_finish(&a);
     return e;
 }

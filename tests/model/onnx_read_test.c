@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/onnx_read.h"
+#include "model/onnx/onnx.h"
 #include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"

@@ -3,13 +3,11 @@
 
 #include <stdio.h>
 
-#include "model/onnx_proto.h"
-#include "model/onnx_tensor.h"
-#include "model/onnx_value.h"
+#include "model/onnx/onnx_int.h"
 #include "tests/runner.h"
 
 static Err read_tensor(Msg m, Arena *a, Tensor *out) {
-    Err e = onnx_value(m.at, m.n, DT_NONE, a, out);
+    Err e = onnx_parse_value(m.at, m.n, DT_NONE, a, out);
     free(m.at);
     return e;
 }
@@ -214,16 +212,16 @@ static void sequences_and_optionals(void **state) {
     msg_int(&seq, 2, 1);
     msg_sub(&seq, 3, floats_of("", 1, (float[]){1}));
     msg_sub(&seq, 3, floats_of("", 2, (float[]){2, 3}));
-    assert_int_equal(onnx_value(seq.at, seq.n, DT_SEQ, &a, &t), ERR_OK);
+    assert_int_equal(onnx_parse_value(seq.at, seq.n, DT_SEQ, &a, &t), ERR_OK);
     assert_int_equal(t.dtype, DT_SEQ);
     assert_int_equal(t.dims[0], 2);
     assert_int_equal(((Tensor *)t.data)[1].dims[0], 2);
     msg_sub(&opt, 5, seq);
-    assert_int_equal(onnx_value(opt.at, opt.n, DT_OPT, &a, &t), ERR_OK);
+    assert_int_equal(onnx_parse_value(opt.at, opt.n, DT_OPT, &a, &t), ERR_OK);
     assert_int_equal(t.dtype, DT_OPT);
     assert_int_equal(((Tensor *)t.data)[0].dtype, DT_SEQ);
     msg_sub(&opt, 3, floats_of("", 1, (float[]){1}));
-    assert_int_equal(onnx_value(opt.at, opt.n, DT_OPT, &a, &t), ERR_INVALID);
+    assert_int_equal(onnx_parse_value(opt.at, opt.n, DT_OPT, &a, &t), ERR_INVALID);
     free(opt.at);
     Msg deep = {0};
     for (int i = 0; i < 20; i++) {
@@ -231,7 +229,7 @@ static void sequences_and_optionals(void **state) {
         msg_sub(&outer, 5, deep);
         deep = outer;
     }
-    assert_int_equal(onnx_value(deep.at, deep.n, DT_SEQ, &a, &t), ERR_LIMIT);
+    assert_int_equal(onnx_parse_value(deep.at, deep.n, DT_SEQ, &a, &t), ERR_LIMIT);
     free(deep.at);
     arena_finish(&a);
 }

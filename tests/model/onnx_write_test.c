@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/onnx_read.h"
-#include "model/onnx_write.h"
+#include "model/onnx/onnx.h"
 #include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"
@@ -99,7 +98,7 @@ static void checker_accepts(void **state) {
 static Tensor f32(int32_t rank, const int64_t *dims) { return tensor_of(DT_F32, rank, dims, NULL); }
 
 // A model built by hand whose weights exist only as fills.
-static void build_filled(Model *m, const Fill *fill) {
+static void build_filled(Model *m, const RandomFill *fill) {
     static const int64_t weight[] = {3, 4}, data[] = {DIM_UNKNOWN, 4};
     static const char   *symbols[] = {"N", NULL};
     static uint32_t      in[1], out[1];
@@ -120,17 +119,17 @@ static void build_filled(Model *m, const Fill *fill) {
 
 static void fills_become_numbers(void **state) {
     (void)state;
-    Fill  fill = {FILL_NORMAL, 0.5f, 1.0f, {42}};
-    Model m, again;
-    char  path[128];
-    float want[12];
+    RandomFill fill = {FILL_NORMAL, 0.5f, 1.0f, {42}};
+    Model      m, again;
+    char       path[128];
+    float      want[12];
     build_filled(&m, &fill);
     (void)snprintf(path, sizeof path, "%s/filled.onnx", folder);
     assert_int_equal(onnx_write(&m, path), ERR_OK);
     assert_int_equal(onnx_read(path, &again), ERR_OK);
     assert_true(graph_equal(m.graph, again.graph));
     const Value *w = &again.graph->values[graph_find(again.graph, "w")];
-    fill_make(&fill, &w->type, want);
+    random_fill_make(&fill, &w->type, want);
     assert_memory_equal(w->type.data, want, sizeof want);
     const Value *x = &again.graph->values[again.graph->inputs[0]];
     assert_string_equal(x->symbols[0], "N");
@@ -141,10 +140,10 @@ static void fills_become_numbers(void **state) {
 
 static void too_large_is_refused(void **state) {
     (void)state;
-    Fill    fill = {.kind = FILL_CONST};
-    Model   m;
-    char    path[128];
-    int64_t dims[] = {1 << 15, 1 << 15};
+    RandomFill fill = {.kind = FILL_CONST};
+    Model      m;
+    char       path[128];
+    int64_t    dims[] = {1 << 15, 1 << 15};
     build_filled(&m, &fill);
     graph_const(m.graph, "big", f32(2, dims), &fill);
     (void)snprintf(path, sizeof path, "%s/big.onnx", folder);
@@ -155,8 +154,8 @@ static void too_large_is_refused(void **state) {
 
 static void unwritable_is_reported(void **state) {
     (void)state;
-    Fill  fill = {.kind = FILL_CONST};
-    Model m;
+    RandomFill fill = {.kind = FILL_CONST};
+    Model      m;
     build_filled(&m, &fill);
     assert_int_equal(onnx_write(&m, "/nonexistent/x.onnx"), ERR_IO);
     assert_non_null(strstr(err_why(), "/nonexistent/x.onnx"));

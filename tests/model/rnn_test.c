@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "model/rnn.h"
+#include "model/params/rnn.h"
 #include "tests/model/call.h"
 #include "tests/runner.h"
 

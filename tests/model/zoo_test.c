@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "model/work.h"
-#include "model/zoo.h"
+#include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
 typedef struct Row {
@@ -59,13 +59,13 @@ static void build(const char *name, ZooOptions o, Model *m) {
     assert_int_equal(graph_sort(m->graph), ERR_OK);
 }
 
-static Special *specialised(Model *m) {
-    Graph   *g = m->graph;
-    Special *s = NULL;
-    Tensor   inputs[3];
+static ShapedGraph *specialised(Model *m) {
+    Graph       *g = m->graph;
+    ShapedGraph *s = NULL;
+    Tensor       inputs[3];
     assert_in_range(g->n_inputs, 1, 3);
     for (uint32_t i = 0; i < g->n_inputs; i++) inputs[i] = g->values[g->inputs[i]].type;
-    if (special_make(g, inputs, NULL, &m->arena, &s) != ERR_OK) fail_msg("%s", err_why());
+    if (shaped_graph_make(g, inputs, NULL, &m->arena, &s) != ERR_OK) fail_msg("%s", err_why());
     return s;
 }
 
@@ -125,7 +125,7 @@ static void shapes_are_those_the_builder_expects(void **state) {
     for (size_t i = 0; i < N_ROWS; i++) {
         Model m;
         build(rows[i].name, (ZooOptions){.batch = 2}, &m);
-        Special *s = specialised(&m);
+        ShapedGraph *s = specialised(&m);
         for (uint32_t v = 0; v < m.graph->n_values; v++) {
             const Tensor *declared = &m.graph->values[v].type;
             if (!tensor_same_shape(declared, &s->values[v]) ||

@@ -21,7 +21,7 @@ static char body[ROOM];
 #define HOST            "Host: a\r\n"
 #define POST(path, len) "POST " path " HTTP/1.1\r\n" HOST "Content-Length: " len "\r\n\r\n"
 
-static double seconds(void) { return (double)clock_now(clock_steady()) / 1e9; }
+static double seconds(void) { return (double)clock_now(clock_monotonic()) / 1e9; }
 
 // A byte every few milliseconds, so that an idle timer alone would never end it.
 static int drip(Host *h, const char *first, const char *drop) {

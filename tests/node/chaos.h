@@ -38,7 +38,7 @@ static inline Cores chaos_cores(Chaos *c, Cores *free) {
     uint32_t n = 1 + (uint32_t)rng_below(&c->rng, cores_count(free));
     for (uint32_t k = cores_next(free, 0); k < CORES_MAX && n > 0; k = cores_next(free, k + 1), n--)
         cores_add(&some, k);
-    *free = cores_without(*free, &some);
+    *free = cores_difference(*free, &some);
     return some;
 }
 
@@ -60,8 +60,8 @@ static inline uint32_t chaos_decide(void *state, const NodeView *v, NodeAction *
     Cores    free = v->free;
     for (uint32_t k = 0; k < v->n_waiting && n + 1 < max; k++) {
         if (rng_below(&c->rng, 100) < c->rejects)
-            out[n++] =
-                (NodeAction){.verb = NODE_REJECT, .request = v->waiting[k], .reason = NODE_CROWDED};
+            out[n++] = (NodeAction){
+                .verb = NODE_REJECT, .request = v->waiting[k], .reason = NODE_OVERLOADED};
         else if (cores_count(&free) > 0 && rng_below(&c->rng, 4) > 0)
             out[n++] = chaos_start(c, v, v->waiting[k], &free);
     }

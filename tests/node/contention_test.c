@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "node/contention.h"
+#include "node/sim/contention.h"
 #include "tests/runner.h"
 
 enum { MOST = 20 };

@@ -1,12 +1,12 @@
-// Stage: a simulated machine, tenants on it and a plain policy, for tests of the node.
+// PreparedModel: a simulated machine, tenants on it and a plain policy, for tests of the node.
 #pragma once
 
 #include <stdlib.h>
 
-#include "node/model.h"
-#include "node/node_sim.h"
+#include "node/node_model.h"
+#include "node/sim/node_sim.h"
 
-typedef struct Stage {
+typedef struct PreparedModel {
     Arena           arena;
     NodeMachineSpec spec;
     NodeMachine     machine;
@@ -15,7 +15,7 @@ typedef struct Stage {
     double          shares[8];
     uint32_t        n;
     RecordList      records;
-} Stage;
+} PreparedModel;
 
 typedef struct PlainSettings {
     int  cores;   // of every block
@@ -61,17 +61,18 @@ static inline uint32_t plain_decide(void *state, const NodeView *v, NodeAction *
         uint32_t           layers = m->n_layers - r->next;
         if (p->refuse && v->now > r->deadline) {
             out[n++] = (NodeAction){
-                .verb = NODE_REJECT, .request = v->waiting[i], .reason = NODE_HOPELESS};
+                .verb = NODE_REJECT, .request = v->waiting[i], .reason = NODE_INFEASIBLE};
             continue;
         }
         if (cores_count(&left) < cores) break;
         if (p->layers > 0 && layers > (uint32_t)p->layers) layers = (uint32_t)p->layers;
-        out[n++] = (NodeAction){.verb = NODE_START,
-                                .request = v->waiting[i],
-                                .n_layers = layers,
-                                .wanted = cores,
-                                .cores = plain_take(&left, cores),
-                                .versions = node_pick(m, node_count(m, cores), v->level)};
+        out[n++] =
+            (NodeAction){.verb = NODE_START,
+                         .request = v->waiting[i],
+                         .n_layers = layers,
+                         .wanted = cores,
+                         .cores = plain_take(&left, cores),
+                         .versions = node_best_versions(m, node_count_index(m, cores), v->level)};
     }
     return n;
 }
@@ -82,25 +83,25 @@ static const NodePolicy plain_policy = {.name = "plain",
                                         .init = plain_init,
                                         .decide = plain_decide};
 
-static inline void stage_open(Stage *s, const char *machine) {
-    *s = (Stage){.n = 0};
+static inline void chip_scenario_open(PreparedModel *s, const char *machine) {
+    *s = (PreparedModel){.n = 0};
     if (arena_init(&s->arena, (size_t)1 << 36) != ERR_OK) abort();
     if (machine_load(machine, &s->arena, &s->spec) != ERR_OK) abort();
     s->machine = machine_view(&s->spec, &s->arena);
     s->records.arena = &s->arena;
 }
 
-static inline void stage_close(Stage *s) { arena_finish(&s->arena); }
+static inline void stage_close(PreparedModel *s) { arena_finish(&s->arena); }
 
-static inline void stage_add(Stage *s, const char *network, double qos_ms, double share) {
+static inline void stage_add(PreparedModel *s, const char *network, double qos_ms, double share) {
     NodeModel *m = &s->models[s->n];
     if (model_of_zoo(network, &s->spec, &s->arena, m) != ERR_OK) abort();
     s->tenants[s->n] = (NodeTenant){m, network, (TimeNs)(qos_ms * 1e6), 1};
     s->shares[s->n++] = share;
 }
 
-static inline NodeRun stage_run(Stage *s, const PlainSettings *p, double rate, uint32_t n,
-                                uint64_t seed) {
+static inline NodeRun chip_scenario_run(PreparedModel *s, const PlainSettings *p, double rate,
+                                        uint32_t n, uint64_t seed) {
     NodeRun run = {.setup = {&s->machine, s->tenants, s->n},
                    .policy = &plain_policy,
                    .settings = p,

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "node/inbox.h"
+#include "node/live/inbox.h"
 #include "tests/runner.h"
 
 enum { WRITERS = 3, EACH = 5000, ROOM = 16 };
@@ -21,7 +21,7 @@ typedef struct Writer {
 static void *write_all(void *self) {
     Writer *w = self;
     for (uint32_t i = 0; i < EACH; i++)
-        while (!inbox_put(w->box, &(LiveAsk){.tenant = w->number, .arrival = i}))
+        while (!inbox_put(w->box, &(EngineRequest){.tenant = w->number, .arrival = i}))
             (void)sched_yield();
     return NULL;
 }
@@ -29,12 +29,12 @@ static void *write_all(void *self) {
 // Each writer's requests come once and in order, however few slots there are.
 static void all_arrive_in_order(void **state) {
     (void)state;
-    Arena     a;
-    Inbox     box;
-    LiveAsk   ask;
-    pthread_t threads[WRITERS];
-    Writer    writers[WRITERS];
-    TimeNs    next[WRITERS] = {0};
+    Arena         a;
+    Inbox         box;
+    EngineRequest ask;
+    pthread_t     threads[WRITERS];
+    Writer        writers[WRITERS];
+    TimeNs        next[WRITERS] = {0};
     assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
     assert_int_equal(inbox_init(&box, ROOM, &a), ERR_OK);
     for (uint32_t i = 0; i < WRITERS; i++) {
@@ -56,14 +56,15 @@ static void all_arrive_in_order(void **state) {
 
 static void full_is_told(void **state) {
     (void)state;
-    Arena   a;
-    Inbox   box;
-    LiveAsk ask;
+    Arena         a;
+    Inbox         box;
+    EngineRequest ask;
     assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
     assert_int_equal(inbox_init(&box, 3, &a), ERR_OK);
     for (uint32_t round = 0; round < 5; round++) {
-        for (uint32_t i = 0; i < 4; i++) assert_true(inbox_put(&box, &(LiveAsk){.tenant = i}));
-        assert_false(inbox_put(&box, &(LiveAsk){.tenant = 4}));
+        for (uint32_t i = 0; i < 4; i++)
+            assert_true(inbox_put(&box, &(EngineRequest){.tenant = i}));
+        assert_false(inbox_put(&box, &(EngineRequest){.tenant = 4}));
         for (uint32_t i = 0; i < 4; i++) {
             assert_true(inbox_take(&box, &ask));
             assert_int_equal(ask.tenant, i);

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "node/journal.h"
+#include "node/live/journal.h"
 #include "tests/runner.h"
 
 typedef struct Seen {

@@ -32,7 +32,7 @@ typedef struct Answers {
     int64_t          numbers[512];
 } Answers;
 
-static void note(void *self, const LiveAnswer *a) {
+static void note(void *self, const EngineResult *a) {
     Answers *all = self;
     if (a->failed != NULL) {
         (void)snprintf(all->why, sizeof all->why, "%s", a->failed);
@@ -48,13 +48,13 @@ static void note(void *self, const LiveAnswer *a) {
 }
 
 static void ask(NodeLive *l, uint32_t tenant, const Tensor *inputs, Answers *all) {
-    TimeNs t = clock_now(clock_steady());
-    assert_true(node_live_submit(l, &(LiveAsk){.tenant = tenant,
-                                               .arrival = t,
-                                               .deadline = t + 1000000000,
-                                               .inputs = inputs,
-                                               .done = note,
-                                               .self = all}));
+    TimeNs t = clock_now(clock_monotonic());
+    assert_true(node_live_submit(l, &(EngineRequest){.tenant = tenant,
+                                                     .arrival = t,
+                                                     .deadline = t + 1000000000,
+                                                     .inputs = inputs,
+                                                     .done = note,
+                                                     .self = all}));
 }
 
 static void wait_for(const Answers *all, uint32_t n) {
@@ -157,7 +157,7 @@ static void budget_is_followed(void **state) {
 
 // Convolution, then a gather by an index from outside, then what only numbers can size.
 static void build_troubled(TestTenant *t, bool rest) {
-    Net n;
+    NetBuilder n;
     *t = (TestTenant){0};
     tenant_check(model_init(&t->model, "troubled"));
     net_init(&n, t->model.graph, 1);
@@ -165,7 +165,7 @@ static void build_troubled(TestTenant *t, bool rest) {
     uint32_t k = net_input(&n, "k", DT_I64, 1, (int64_t[]){2});
     uint32_t y = net_conv(&n, "a", x, (NetConv){.out = 8, .kernel = 3, .pad = 1});
     y = net_gather(&n, "b", y, k, 2);
-    y = net_act(&n, NET_RELU, y);
+    y = net_activation(&n, NET_RELU, y);
     if (rest) {
         Tensor open = tensor_of(DT_I64, 2, (int64_t[]){4, DIM_UNKNOWN}, NULL);
         y = net_node(&n, (NetNode){OP_NonZero, "c", &y, 1, 0, NULL, false}, open, (NetStat){0, 0});

@@ -72,11 +72,11 @@ static void run(Seen *seen, const LiveTenant *of, uint32_t cores) {
         uint32_t number = 0;
         tenant_check(node_live_join(l, &of[i], &number));
     }
-    tenant_check(node_live_govern(l, &taker, seen, &m));
+    tenant_check(node_live_set_policy(l, &taker, seen, &m));
     memset(s, 0, sizeof s);
     for (uint32_t i = 0; i < TENANTS * EACH; i++) {
         s[i].of = &tiny;
-        served_ask(l, &s[i], (LiveAsk){.tenant = i % TENANTS});
+        served_ask(l, &s[i], (EngineRequest){.tenant = i % TENANTS});
     }
     for (uint32_t i = 0; i < TENANTS * EACH; i++) {
         assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);

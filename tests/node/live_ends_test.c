@@ -35,7 +35,7 @@ static void bed_open(Bed *b, NodeLiveOptions o, LiveTenant t) {
     b->machine = served_machine(b->live);
     b->rule.closed = &b->closed;
     tenant_check(node_live_join(b->live, &t, &number));
-    tenant_check(node_live_govern(b->live, &served_plain, &b->rule, &b->machine));
+    tenant_check(node_live_set_policy(b->live, &served_plain, &b->rule, &b->machine));
 }
 
 // Lets the policy look again.
@@ -51,7 +51,7 @@ static void queues_have_a_bound(void **state) {
     LiveTenant t = served_tenant(&tiny);
     t.queue = 4;
     bed_open(&b, (NodeLiveOptions){0}, t);
-    for (uint32_t i = 0; i < 6; i++) served_ask(b.live, &s[i], (LiveAsk){0});
+    for (uint32_t i = 0; i < 6; i++) served_ask(b.live, &s[i], (EngineRequest){0});
     for (uint32_t i = 4; i < 6; i++) {
         assert_int_equal(served_wait(&s[i])->end, LIVE_FULL);
         assert_int_equal(s[i].answer.timing.waiting, 4);
@@ -67,11 +67,11 @@ static void time_runs_out_by_itself(void **state) {
     Bed    b = {.closed = true};
     Served s[3] = {0};
     bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s[0], (LiveAsk){.expire = 30000000});
-    served_ask(b.live, &s[1], (LiveAsk){.expire = 5000000, .deadline = 1000000});
-    served_ask(b.live, &s[2], (LiveAsk){0});
+    served_ask(b.live, &s[0], (EngineRequest){.expire = 30000000});
+    served_ask(b.live, &s[1], (EngineRequest){.expire = 5000000, .deadline = 1000000});
+    served_ask(b.live, &s[2], (EngineRequest){0});
     for (uint32_t i = 0; i < 2; i++) {
-        const LiveAnswer *a = served_wait(&s[i]);
+        const EngineResult *a = served_wait(&s[i]);
         assert_int_equal(a->end, LIVE_EXPIRED);
         assert_int_equal(a->timing.queue_ns, a->finish - a->arrival);
         assert_true(a->timing.queue_ns >= (i == 0 ? 30000000 : 5000000));
@@ -90,8 +90,8 @@ static void time_runs_out_between_blocks(void **state) {
     Bed    b = {.rule = {.layers = 1, .once = true}};
     Served s = {0};
     bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s, (LiveAsk){.expire = 300000000});
-    const LiveAnswer *a = served_wait(&s);
+    served_ask(b.live, &s, (EngineRequest){.expire = 300000000});
+    const EngineResult *a = served_wait(&s);
     assert_int_equal(a->end, LIVE_EXPIRED);
     assert_int_equal(a->timing.blocks, 1);
     assert_true(a->timing.paused_ns > 0);
@@ -107,8 +107,8 @@ static void time_runs_out_within_a_block(void **state) {
     Bed    b = {.rule = {.layers = 1, .pause_us = 30000}};
     Served s = {0};
     bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s, (LiveAsk){.expire = 10000000});
-    const LiveAnswer *a = served_wait(&s);
+    served_ask(b.live, &s, (EngineRequest){.expire = 10000000});
+    const EngineResult *a = served_wait(&s);
     assert_int_equal(a->end, LIVE_EXPIRED);
     assert_true(a->timing.blocks <= 1);
     node_live_destroy(b.live);
@@ -119,7 +119,7 @@ static void owners_may_go(void **state) {
     Bed    b = {.closed = true};
     Served s[3] = {0};
     bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    for (uint32_t i = 0; i < 3; i++) served_ask(b.live, &s[i], (LiveAsk){0});
+    for (uint32_t i = 0; i < 3; i++) served_ask(b.live, &s[i], (EngineRequest){0});
     atomic_store(&s[1].cancelled, true);
     node_live_cancel(b.live);
     assert_int_equal(served_wait(&s[1])->end, LIVE_CANCELLED);
@@ -135,10 +135,10 @@ static void the_late_may_be_served(void **state) {
     Bed    b = {.rule = {.rejects = 1}};
     Served s[3] = {0};
     bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s[0], (LiveAsk){.deadline = 1});
+    served_ask(b.live, &s[0], (EngineRequest){.deadline = 1});
     assert_int_equal(served_wait(&s[0])->end, LIVE_REFUSED);
     atomic_store(&b.rule.rejects, 3);
-    served_ask(b.live, &s[1], (LiveAsk){.deadline = 1, .late_ok = true});
+    served_ask(b.live, &s[1], (EngineRequest){.deadline = 1, .late_ok = true});
     assert_int_equal(served_wait(&s[1])->end, LIVE_DONE);
     assert_int_equal(s[1].answer.outcome, OUTCOME_LATE);
     node_live_destroy(b.live);
@@ -147,18 +147,18 @@ static void the_late_may_be_served(void **state) {
 static void ranks_go_first(void **state) {
     (void)state;
     static const double   priority[] = {0, 3, 1, 2, 1};
-    static const uint32_t place[] = {2, 4, 0, 3, 1};
+    static const uint32_t ctx[] = {2, 4, 0, 3, 1};
     Bed                   b = {.closed = true};
     Served                s[5] = {0};
     _Atomic uint32_t      order = 0;
     bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
     for (uint32_t i = 0; i < 5; i++) {
         s[i].order = &order;
-        served_ask(b.live, &s[i], (LiveAsk){.priority = priority[i]});
+        served_ask(b.live, &s[i], (EngineRequest){.priority = priority[i]});
     }
     open_door(&b);
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].place, place[i]);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].ctx, ctx[i]);
     node_live_destroy(b.live);
 }
 
@@ -170,7 +170,7 @@ static void nobody_starves(void **state) {
     bed_open(&b, (NodeLiveOptions){.starve_ns = 20000000, .budget_ns = 10000000},
              served_tenant(&tiny));
     for (uint32_t i = 0; i < 3; i++)
-        served_ask(b.live, &s[i], (LiveAsk){.deadline = 1, .late_ok = i < 2});
+        served_ask(b.live, &s[i], (EngineRequest){.deadline = 1, .late_ok = i < 2});
     for (uint32_t i = 0; i < 2; i++) {
         s[i].of = &tiny;
         assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
@@ -188,8 +188,8 @@ static void time_runs_out_while_all_stands_still(void **state) {
     Bed    b = {.closed = true};
     Served s[2] = {0};
     bed_open(&b, (NodeLiveOptions){.watchdog_ns = 200000000}, served_tenant(&tiny));
-    served_ask(b.live, &s[0], (LiveAsk){.expire = 100000000});
-    served_ask(b.live, &s[1], (LiveAsk){0});
+    served_ask(b.live, &s[0], (EngineRequest){.expire = 100000000});
+    served_ask(b.live, &s[1], (EngineRequest){0});
     pid_t self = getpid(), other = fork();
     assert_true(other >= 0);
     if (other == 0) {
@@ -216,12 +216,12 @@ static uint32_t body_value(Graph *g, const char *name, DType t) {
 
 // while (true) x = x + x, behind a step that is compiled.
 static void build_endless(TestTenant *t) {
-    Net n;
+    NetBuilder n;
     *t = (TestTenant){0};
     tenant_check(model_init(&t->model, "endless"));
     Graph *g = t->model.graph, *body = graph_create(g->arena, g, "body");
     net_init(&n, g, 1);
-    uint32_t x = net_act(&n, NET_TANH, net_input(&n, "x", DT_F32, 1, (int64_t[]){4}));
+    uint32_t x = net_activation(&n, NET_TANH, net_input(&n, "x", DT_F32, 1, (int64_t[]){4}));
     (void)body_value(body, "i", DT_I64);
     uint32_t  go = body_value(body, "go", DT_BOOL), v = graph_value(body, "v");
     uint32_t *io = arena_new(g->arena, uint32_t, 7);
@@ -267,14 +267,14 @@ static void endless_blocks_are_stopped(void **state) {
     LiveTenant t = served_tenant(&tiny);
     uint32_t   number = 0;
     tenant_check(node_live_join(b.live, &t, &number));
-    tenant_check(node_live_govern(b.live, &served_plain, &b.rule, &b.machine));
+    tenant_check(node_live_set_policy(b.live, &served_plain, &b.rule, &b.machine));
     for (uint32_t i = 0; i < 2; i++) {
-        served_ask(b.live, &s[i], (LiveAsk){0});
+        served_ask(b.live, &s[i], (EngineRequest){0});
         assert_int_equal(served_wait(&s[i])->end, LIVE_STUCK);
         assert_non_null(strstr(s[i].answer.failed, "took too long"));
         assert_true(s[i].answer.timing.compute_ns >= 70000000);
     }
-    served_ask(b.live, &other, (LiveAsk){.tenant = number});
+    served_ask(b.live, &other, (EngineRequest){.tenant = number});
     assert_int_equal(served_wait(&other)->end, LIVE_DONE);
     assert_true(other.right);
     node_live_leave(b.live, 0);

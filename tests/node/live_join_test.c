@@ -36,25 +36,26 @@ static void numbers_are_used_again(void **state) {
     Served    s[4] = {0};
     tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = 2, .fixed = true, .tenants = 3}));
     NodeMachine m = served_machine(l);
-    tenant_check(node_live_govern(l, &served_plain, &rule, &m));
+    tenant_check(node_live_set_policy(l, &served_plain, &rule, &m));
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(join(l, i), i);
     uint32_t   none = 0;
     LiveTenant more = served_tenant(&tenants[0]);
     assert_int_equal(node_live_join(l, &more, &none), ERR_LIMIT);
-    served_ask(l, &s[0], (LiveAsk){.tenant = 1});  // it has joined, but nobody decides for it yet
+    served_ask(l, &s[0],
+               (EngineRequest){.tenant = 1});  // it has joined, but nobody decides for it yet
     assert_int_equal(served_wait(&s[0])->end, LIVE_REFUSED);
-    tenant_check(node_live_govern(l, &served_plain, &rule, &m));
+    tenant_check(node_live_set_policy(l, &served_plain, &rule, &m));
     s[1].of = &tenants[1];
-    served_ask(l, &s[1], (LiveAsk){.tenant = 1});
+    served_ask(l, &s[1], (EngineRequest){.tenant = 1});
     assert_int_equal(served_wait(&s[1])->end, LIVE_DONE);
     assert_true(s[1].right);
     node_live_leave(l, 1);
-    served_ask(l, &s[2], (LiveAsk){.tenant = 1});
+    served_ask(l, &s[2], (EngineRequest){.tenant = 1});
     assert_int_equal(served_wait(&s[2])->end, LIVE_REFUSED);
     assert_int_equal(join(l, 2), 1);
-    tenant_check(node_live_govern(l, &served_plain, &rule, &m));
+    tenant_check(node_live_set_policy(l, &served_plain, &rule, &m));
     s[3].of = &tenants[2];
-    served_ask(l, &s[3], (LiveAsk){.tenant = 1});
+    served_ask(l, &s[3], (EngineRequest){.tenant = 1});
     assert_int_equal(served_wait(&s[3])->end, LIVE_DONE);
     assert_true(s[3].right);
     node_live_destroy(l);
@@ -68,13 +69,14 @@ static void times_add_up(void **state) {
     tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = 2, .fixed = true}));
     NodeMachine m = served_machine(l);
     for (uint32_t i = 0; i < TENANTS; i++) assert_int_equal(join(l, i), i);
-    tenant_check(node_live_govern(l, &served_plain, &rule, &m));
+    tenant_check(node_live_set_policy(l, &served_plain, &rule, &m));
     for (uint32_t i = 0; i < 20; i++)
-        served_ask(l, &s[i], (LiveAsk){.tenant = i % TENANTS, .deadline = i % 2 == 0 ? 1 : 0});
+        served_ask(l, &s[i],
+                   (EngineRequest){.tenant = i % TENANTS, .deadline = i % 2 == 0 ? 1 : 0});
     for (uint32_t i = 0; i < 20; i++) {
-        const LiveAnswer *a = served_wait(&s[i]);
-        const LiveTiming *t = &a->timing;
-        uint32_t          layers = 0;
+        const EngineResult *a = served_wait(&s[i]);
+        const LiveTiming   *t = &a->timing;
+        uint32_t            layers = 0;
         for (uint32_t k = 0; k < LIVE_VERSIONS; k++) layers += t->versions[k];
         assert_int_equal(a->end, LIVE_DONE);
         assert_int_equal(t->queue_ns + t->compute_ns + t->paused_ns, a->finish - a->arrival);
@@ -124,15 +126,15 @@ static void memory_comes_back(void **state) {
     for (uint32_t i = 0; i < 300; i++) {
         Served   s = {.of = &tenants[i % TENANTS]};
         uint32_t number = join(l, i % TENANTS);
-        tenant_check(node_live_govern(l, &served_plain, &rule, &m));
-        served_ask(l, &s, (LiveAsk){.tenant = number});
+        tenant_check(node_live_set_policy(l, &served_plain, &rule, &m));
+        served_ask(l, &s, (EngineRequest){.tenant = number});
         assert_int_equal(served_wait(&s)->end, LIVE_DONE);
         assert_true(s.right);
         arena_rewind(&a, 0);
         tenant_check(node_live_status(l, &a, &status));
         bytes = status.tenants[number].memory_bytes;
         node_live_leave(l, number);
-        tenant_check(node_live_govern(l, &served_plain, &rule, &m));
+        tenant_check(node_live_set_policy(l, &served_plain, &rule, &m));
         if (i == 20) kb = resident_kb(), maps = mappings();
     }
     assert_true(bytes * 280 > (uint64_t)1 << 26);  // what would be there if it did not
@@ -154,12 +156,13 @@ typedef struct Crowd {
 static void wish(Crowd *c, Rng *r, Served *s, uint32_t which) {
     uint32_t number = atomic_load(&c->numbers[which]);
     *s = (Served){.of = &tenants[which]};
-    served_ask(c->live, s,
-               (LiveAsk){.tenant = number,
-                         .deadline = (TimeNs)rng_below(r, 2000000) + 1,
-                         .expire = rng_below(r, 3) == 0 ? (TimeNs)rng_below(r, 400000) + 1 : 0,
-                         .late_ok = rng_below(r, 2) == 0,
-                         .priority = (double)rng_below(r, 3)});
+    served_ask(
+        c->live, s,
+        (EngineRequest){.tenant = number,
+                        .deadline = (TimeNs)rng_below(r, 2000000) + 1,
+                        .expire = rng_below(r, 3) == 0 ? (TimeNs)rng_below(r, 400000) + 1 : 0,
+                        .late_ok = rng_below(r, 2) == 0,
+                        .priority = (double)rng_below(r, 3)});
     if (rng_below(r, 8) == 0) {
         atomic_store(&s->cancelled, true);
         node_live_cancel(c->live);
@@ -179,7 +182,7 @@ static void *ask_some(void *crowd) {
         else
             n = 0;
         for (uint32_t i = 0; i < n; i++) {
-            const LiveAnswer *a = served_wait(&s[i]);
+            const EngineResult *a = served_wait(&s[i]);
             c->ends[a->end]++;
             c->wrong += a->end == LIVE_DONE && !s[i].right;
             c->wrong += atomic_load(&s[i].answers) != 1;
@@ -203,7 +206,7 @@ static void change(NodeLive *l, const NodeMachine *m, Rng *r, _Atomic uint32_t *
         node_live_leave(l, number);
     }
     number = join(l, which);
-    tenant_check(node_live_govern(l, &chaos, s, m));
+    tenant_check(node_live_set_policy(l, &chaos, s, m));
     atomic_store(&numbers[which], number);
 }
 

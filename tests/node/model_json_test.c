@@ -9,7 +9,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "node/model_json.h"
+#include "node/node_model.h"
 #include "tests/runner.h"
 
 typedef struct Fixture {

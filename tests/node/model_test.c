@@ -13,18 +13,18 @@
 #include "tests/runner.h"
 
 static double total_ms(const NodeModel *m, const float *table, uint32_t cores, uint32_t level) {
-    return (double)node_rest(m, table, 0, node_count(m, cores), level) / 1e6;
+    return (double)node_rest(m, table, 0, node_count_index(m, cores), level) / 1e6;
 }
 
 static void test_tables_agree(void **state) {
     (void)state;
-    Stage s;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "googlenet", 15, 1);
     const NodeModel *m = &s.models[0];
     for (uint32_t k = 0; k < m->n_counts; k++)
         for (uint32_t level = 0; level < NODE_LEVELS; level++) {
-            const uint8_t *picks = node_pick(m, k, level);
+            const uint8_t *picks = node_best_versions(m, k, level);
             double         best = 0, solo = 0;
             for (uint32_t l = m->n_layers; l-- > 0;) {
                 for (uint32_t v = 0; v < m->layers[l].n_versions; v++) {
@@ -53,8 +53,8 @@ static void test_shape_of_published_profile(void **state) {
         double      a, b, d;  // microseconds
     } fits[] = {{"resnet50", 169795, 900, 8.16}, {"googlenet", 53234, 685, 4.84}};
     static const uint32_t cores[] = {8, 16, 24, 32, 40, 48, 56};
-    Stage                 s;
-    stage_open(&s, "server64");
+    PreparedModel         s;
+    chip_scenario_open(&s, "server64");
     for (uint32_t i = 0; i < 2; i++) {
         stage_add(&s, fits[i].name, 15, 1);
         const NodeModel *m = &s.models[i];
@@ -74,13 +74,13 @@ static void test_shape_of_published_profile(void **state) {
 
 static void test_versions_differ_where_it_matters(void **state) {
     (void)state;
-    Stage s;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "resnet50", 15, 1);
     const NodeModel *m = &s.models[0];
-    uint32_t         k = node_count(m, 8), changed = 0, heavy = 0;
+    uint32_t         k = node_count_index(m, 8), changed = 0, heavy = 0;
     for (uint32_t l = 0; l < m->n_layers; l++) {
-        changed += node_pick(m, k, 0)[l] != node_pick(m, k, NODE_LEVELS - 1)[l];
+        changed += node_best_versions(m, k, 0)[l] != node_best_versions(m, k, NODE_LEVELS - 1)[l];
         heavy += m->layers[l].n_versions > 1;
     }
     assert_true(heavy > m->n_layers / 2);
@@ -91,15 +91,15 @@ static void test_versions_differ_where_it_matters(void **state) {
     // The weights alone are 94 MB and have to come from memory.
     double moved = 0;
     for (uint32_t l = 0; l < m->n_layers; l++)
-        moved += (double)m->layers[l].versions[node_pick(m, k, 9)[l]].dram_bytes[k];
+        moved += (double)m->layers[l].versions[node_best_versions(m, k, 9)[l]].dram_bytes[k];
     assert_true(moved > 90e6 && moved < 250e6);
     stage_close(&s);
 }
 
 static void test_less_cache_means_more_memory(void **state) {
     (void)state;
-    Stage s;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "mobilenet_v2", 10, 1);
     const NodeModel  *m = &s.models[0];
     const NodeDemand *d = m->demand;

@@ -57,7 +57,7 @@ typedef struct Crowd {
     uint64_t  seed;
 } Crowd;
 
-static void check_answer(void *self, const LiveAnswer *a) {
+static void check_answer(void *self, const EngineResult *a) {
     Asked            *k = self;
     const TestTenant *t = &tenants[k->tenant];
     bool              ok = a->tenant == k->tenant && a->finish >= a->arrival;
@@ -75,13 +75,13 @@ static void *ask_all(void *crowd) {
         Asked *k = &c->asked[i];
         k->tenant = (uint32_t)rng_below(&r, TENANTS);
         k->set = (uint32_t)rng_below(&r, TENANT_INPUTS);
-        TimeNs  t = clock_now(clock_steady());
-        LiveAsk ask = {.tenant = k->tenant,
-                       .arrival = t,
-                       .deadline = t + 1000000,
-                       .inputs = tenants[k->tenant].inputs[k->set],
-                       .done = check_answer,
-                       .self = k};
+        TimeNs        t = clock_now(clock_monotonic());
+        EngineRequest ask = {.tenant = k->tenant,
+                             .arrival = t,
+                             .deadline = t + 1000000,
+                             .inputs = tenants[k->tenant].inputs[k->set],
+                             .done = check_answer,
+                             .self = k};
         while (!node_live_submit(c->live, &ask)) (void)sched_yield();
         if (rng_below(&r, 4) == 0) (void)sched_yield();
     }
@@ -124,7 +124,7 @@ static void answers_on_one_core(void **state) {
 
 static void answers_on_two_cores(void **state) {
     (void)state;
-    chaos_gives_right_answers(&(NodeLiveOptions){.cores = 2, .fixed = true, .places = 2});
+    chaos_gives_right_answers(&(NodeLiveOptions){.cores = 2, .fixed = true, .contexts = 2});
 }
 
 static void answers_on_more_workers_than_cores(void **state) {
@@ -289,7 +289,7 @@ static uint32_t decide_plainly(void *state, const NodeView *v, NodeAction *out, 
         if (core == CORES_MAX) break;
         Cores one = {0};
         cores_add(&one, core);
-        free = cores_without(free, &one);
+        free = cores_difference(free, &one);
         const NodeRequest *r = &v->requests[v->waiting[k]];
         out[n++] = (NodeAction){.verb = NODE_START,
                                 .request = v->waiting[k],
@@ -310,7 +310,7 @@ static void few_places_only_delay(void **state) {
     NodeResult r;
     Tally      t;
     tenant_check(arena_init(&a, (size_t)1 << 30));
-    bed_open(&b, &(NodeLiveOptions){.cores = 4, .fixed = true, .places = 1, .requests = 16});
+    bed_open(&b, &(NodeLiveOptions){.cores = 4, .fixed = true, .contexts = 1, .requests = 16});
     run_one(&b, &plain, NULL, some_arrivals(&a, 6, 100, 1e5), &a, &r, &t);
     node_live_destroy(b.live);
     arena_finish(&a);
@@ -341,7 +341,7 @@ static void places_held_by_the_forgotten_are_freed(void **state) {
     NodeResult              r;
     Tally                   t;
     tenant_check(arena_init(&a, (size_t)1 << 30));
-    bed_open(&b, &(NodeLiveOptions){.cores = 1, .fixed = true, .places = 1});
+    bed_open(&b, &(NodeLiveOptions){.cores = 1, .fixed = true, .contexts = 1});
     run_one(&b, &young, NULL, some_arrivals(&a, 8, 60, 1e4), &a, &r, &t);
     assert_int_equal(t.outcomes[OUTCOME_REJECTED], 0);
     node_live_destroy(b.live);

@@ -12,15 +12,15 @@
 #include "tests/node/ground.h"
 #include "tests/runner.h"
 
-static NodeResult simulate(Stage *s, const NodeRun *run) {
+static NodeResult simulate(PreparedModel *s, const NodeRun *run) {
     NodeResult r;
     assert_int_equal(node_sim(run, &s->spec, &s->arena, &r), ERR_OK);
     return r;
 }
 
 // All requests come at once, on a machine without jitter.
-static NodeRun together(Stage *s, const PlainSettings *p, uint32_t n) {
-    NodeRun run = stage_run(s, p, 100, n, 1);
+static NodeRun together(PreparedModel *s, const PlainSettings *p, uint32_t n) {
+    NodeRun run = chip_scenario_run(s, p, 100, n, 1);
     s->spec.jitter = 0;
     for (uint32_t i = 0; i < n; i++) run.arrivals.at[i].at = 1000;
     return run;
@@ -30,15 +30,15 @@ static double took(const NodeResult *r, uint32_t i) {
     return (double)(r->answers[i].finish - r->answers[i].arrival);
 }
 
-static double table_ns(const Stage *s, uint32_t tenant, uint32_t cores) {
+static double table_ns(const PreparedModel *s, uint32_t tenant, uint32_t cores) {
     const NodeModel *m = &s->models[tenant];
-    return (double)node_rest(m, m->rest_best, 0, node_count(m, cores), 0);
+    return (double)node_rest(m, m->rest_best, 0, node_count_index(m, cores), 0);
 }
 
 static void test_alone_as_in_the_table(void **state) {
     (void)state;
-    Stage s;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "resnet50", 15, 1);
     stage_add(&s, "bert_large", 130, 1);
     for (uint32_t t = 0; t < 2; t++)
@@ -58,8 +58,8 @@ static void test_alone_as_in_the_table(void **state) {
 // Slices of their own, the memory in common: slower together, and never faster than alone.
 static void test_neighbours_slow_each_other(void **state) {
     (void)state;
-    Stage s;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "resnet50", 15, 1);
     PlainSettings p = {.cores = 8};
     NodeRun       run = together(&s, &p, 1);
@@ -80,8 +80,8 @@ static void test_neighbours_slow_each_other(void **state) {
     stage_close(&s);
 }
 
-static void mixed(Stage *s) {
-    stage_open(s, "server64");
+static void mixed(PreparedModel *s) {
+    chip_scenario_open(s, "server64");
     stage_add(s, "mobilenet_v2", 10, 4);
     stage_add(s, "resnet50", 15, 2);
     stage_add(s, "googlenet", 15, 2);
@@ -105,14 +105,14 @@ static void assert_same_records(const RecordList *a, const RecordList *b) {
 
 static void test_same_seed_same_records(void **state) {
     (void)state;
-    Stage         s;
+    PreparedModel s;
     PlainSettings p = {.cores = 6, .layers = 7, .grow = 4};
     mixed(&s);
-    NodeRun run = stage_run(&s, &p, 600, 300, 9);
+    NodeRun run = chip_scenario_run(&s, &p, 600, 300, 9);
     (void)simulate(&s, &run);
     RecordList first = s.records;
     s.records = (RecordList){.arena = &s.arena};
-    run = stage_run(&s, &p, 600, 300, 9);
+    run = chip_scenario_run(&s, &p, 600, 300, 9);
     (void)simulate(&s, &run);
     assert_same_records(&first, &s.records);
     s.records = (RecordList){.arena = &s.arena};
@@ -127,7 +127,7 @@ static void test_same_seed_same_records(void **state) {
 
 // Goes through the records as an auditor: every core in one block at a time, every request in and
 // out once.
-static void audit(const Stage *s, const NodeRun *run, const NodeResult *r) {
+static void audit(const PreparedModel *s, const NodeRun *run, const NodeResult *r) {
     Cores    busy = {0};
     uint32_t arrived = 0, outcomes[OUTCOMES] = {0};
     TimeNs   now = 0;
@@ -137,13 +137,13 @@ static void audit(const Stage *s, const NodeRun *run, const NodeResult *r) {
         now = x->at;
         arrived += x->kind == RECORD_ARRIVE;
         if (x->kind == RECORD_START || x->kind == RECORD_GROW) {
-            Cores both = cores_common(x->cores, &busy);
+            Cores both = cores_intersection(x->cores, &busy);
             assert_int_equal(cores_count(&both), 0);
-            busy = cores_both(busy, &x->cores);
+            busy = cores_union(busy, &x->cores);
         }
         if (x->kind == RECORD_END) {
-            assert_true(cores_within(&x->cores, &busy));
-            busy = cores_without(busy, &x->cores);
+            assert_true(cores_is_subset(&x->cores, &busy));
+            busy = cores_difference(busy, &x->cores);
         }
         if (x->kind == RECORD_FINISH || x->kind == RECORD_REJECT) {
             outcomes[x->outcome]++;
@@ -167,13 +167,13 @@ static void test_nothing_is_lost(void **state) {
     (void)state;
     static const double rates[] = {100, 700, 3000};
     for (uint32_t i = 0; i < 12; i++) {
-        Stage         s;
+        PreparedModel s;
         PlainSettings p = {.cores = i % 2 ? 5 : 8,
                            .layers = i % 3 ? 0 : 6,
                            .grow = i % 4 == 3 ? 3 : 0,
                            .refuse = i % 2 == 1};
         mixed(&s);
-        NodeRun    run = stage_run(&s, &p, rates[i / 4], 400, i);
+        NodeRun    run = chip_scenario_run(&s, &p, rates[i / 4], 400, i);
         NodeResult r = simulate(&s, &run);
         audit(&s, &run, &r);
         assert_false(r.gave_up);
@@ -183,8 +183,8 @@ static void test_nothing_is_lost(void **state) {
 
 static void test_growth(void **state) {
     (void)state;
-    Stage s;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "resnet50", 15, 1);
     PlainSettings p = {.cores = 8};
     NodeRun       run = together(&s, &p, 2);
@@ -203,17 +203,17 @@ static void test_growth(void **state) {
 
 static void test_gives_up_when_hopeless(void **state) {
     (void)state;
-    Stage         s;
+    PreparedModel s;
     PlainSettings p = {.cores = 8};
-    stage_open(&s, "server64");
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "resnet50", 15, 1);
-    NodeRun run = stage_run(&s, &p, 2000, 4000, 3);
+    NodeRun run = chip_scenario_run(&s, &p, 2000, 4000, 3);
     run.give_up = 0.2;
     NodeResult r = simulate(&s, &run);
     assert_true(r.gave_up);
     assert_int_equal(r.n, 4000);
     assert_true(r.blocks < 3000);
-    run = stage_run(&s, &p, 100, 1000, 3);
+    run = chip_scenario_run(&s, &p, 100, 1000, 3);
     run.give_up = 0.2;
     r = simulate(&s, &run);
     assert_false(r.gave_up);
@@ -231,13 +231,13 @@ static uint32_t decide_badly(void *state, const NodeView *v, NodeAction *out, ui
 
 static void test_illegal_plan_ends_the_run(void **state) {
     (void)state;
-    Stage         s;
+    PreparedModel s;
     PlainSettings p = {.cores = 8};
     NodePolicy    bad = plain_policy;
-    stage_open(&s, "server64");
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "mobilenet_v2", 10, 1);
     bad.decide = decide_badly;
-    NodeRun run = stage_run(&s, &p, 100, 5, 1);
+    NodeRun run = chip_scenario_run(&s, &p, 100, 5, 1);
     run.policy = &bad;
     pid_t child = fork();
     if (child == 0) {
@@ -253,11 +253,11 @@ static void test_illegal_plan_ends_the_run(void **state) {
 }
 
 // Requests a second that are answered in time.
-static double goodput(Stage *s, double rate, bool admit) {
+static double goodput(PreparedModel *s, double rate, bool admit) {
     PlainSettings p = {.cores = 8};
     NodeResult    r;
     NodeSummary   sum;
-    NodeRun       run = stage_run(s, &p, rate, (uint32_t)(1.2 * rate), 1);
+    NodeRun       run = chip_scenario_run(s, &p, rate, (uint32_t)(1.2 * rate), 1);
     run.records = (RecordSink){0};
     run.skip = run.arrivals.n / 2;
     run.admit = admit;
@@ -269,9 +269,9 @@ static double goodput(Stage *s, double rate, bool admit) {
 // A policy that starts everything in order of arrival: overload is its end, unless it is kept off.
 static void test_admission_keeps_overload_off(void **state) {
     (void)state;
-    Stage  s;
-    double peak = 0, most = 1600;
-    stage_open(&s, "server64");
+    PreparedModel s;
+    double        peak = 0, most = 1600;
+    chip_scenario_open(&s, "server64");
     stage_add(&s, "mobilenet_v2", 10, 1);
     stage_add(&s, "tiny_yolo_v2", 20, 1);
     for (uint32_t i = 3; i <= 5; i++) peak = fmax(peak, goodput(&s, most * i / 6, false));

@@ -11,15 +11,15 @@ static const uint8_t served_slices[8];
 
 typedef struct Served {  // one request
     _Atomic uint32_t  answers;
-    LiveAnswer        answer;  // without outputs
+    EngineResult      answer;  // without outputs
     bool              right;
     _Atomic bool      cancelled;
     const TestTenant *of;
     _Atomic uint32_t *order;  // counts answers; NULL: nobody does
-    uint32_t          place;  // among them
+    uint32_t          ctx;    // among them
 } Served;
 
-static inline TimeNs served_now(void) { return clock_now(clock_steady()); }
+static inline TimeNs served_now(void) { return clock_now(clock_monotonic()); }
 
 static inline NodeMachine served_machine(const NodeLive *l) {
     return (NodeMachine){.n_cores = node_live_cores(l),
@@ -28,17 +28,17 @@ static inline NodeMachine served_machine(const NodeLive *l) {
                          .dispatch_ns = 1000};
 }
 
-static inline void served_note(void *self, const LiveAnswer *a) {
+static inline void served_note(void *self, const EngineResult *a) {
     Served *s = self;
     s->answer = *a;
     s->right = a->outputs != NULL;
     for (uint32_t i = 0; s->right && s->of != NULL && i < s->of->n_outputs; i++)
         s->right = tenant_close(&s->of->want[0][i], &a->outputs[i]);
-    if (s->order != NULL) s->place = atomic_fetch_add(s->order, 1);
+    if (s->order != NULL) s->ctx = atomic_fetch_add(s->order, 1);
     atomic_fetch_add(&s->answers, 1);
 }
 
-static inline void served_ask(NodeLive *l, Served *s, LiveAsk ask) {
+static inline void served_ask(NodeLive *l, Served *s, EngineRequest ask) {
     ask.arrival = served_now();
     if (ask.deadline == 0) ask.deadline = INT64_C(1000000000);
     ask.deadline += ask.arrival;
@@ -49,7 +49,7 @@ static inline void served_ask(NodeLive *l, Served *s, LiveAsk ask) {
     assert_true(node_live_submit(l, &ask));
 }
 
-static inline const LiveAnswer *served_wait(const Served *s) {
+static inline const EngineResult *served_wait(const Served *s) {
     for (uint32_t i = 0; atomic_load(&s->answers) == 0; i++) {
         if (i > 100000) fail_msg("no answer came");
         (void)usleep(100);
@@ -88,7 +88,7 @@ static inline Cores served_take(Cores *free, uint32_t n) {
     Cores out = {0};
     for (uint32_t c = cores_next(free, 0); c < CORES_MAX && n > 0; c = cores_next(free, c + 1), n--)
         cores_add(&out, c);
-    *free = cores_without(*free, &out);
+    *free = cores_difference(*free, &out);
     return out;
 }
 

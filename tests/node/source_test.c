@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/onnx_write.h"
-#include "model/zoo.h"
+#include "model/onnx/onnx.h"
+#include "model/zoo/zoo.h"
 #include "node/source.h"
 #include "tests/runner.h"
 
@@ -105,7 +105,7 @@ typedef struct Writer {
     _Atomic bool stop;
 } Writer;
 
-// Somebody copies a file into place, slowly.
+// Somebody copies a file into ctx, slowly.
 static void *append(void *self) {
     Writer *w = self;
     int     fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC);

@@ -12,20 +12,20 @@
 #include <cmocka.h>
 
 #include "compile/program.h"
-#include "model/net.h"
-#include "model/zoo.h"
-#include "node/node_live.h"
+#include "model/net_builder.h"
+#include "model/zoo/zoo.h"
+#include "node/live/node_live.h"
 
 enum { TENANT_INPUTS = 2 };
 
 typedef struct TestTenant {
-    Model     model;
-    Special  *special;
-    Program   program;
-    NodeModel table;
-    Tensor   *inputs[TENANT_INPUTS];  // two sets
-    Tensor   *want[TENANT_INPUTS];    // what program_run makes of them
-    uint32_t  n_outputs;
+    Model        model;
+    ShapedGraph *shaped;
+    Program      program;
+    NodeModel    table;
+    Tensor      *inputs[TENANT_INPUTS];  // two sets
+    Tensor      *want[TENANT_INPUTS];    // what program_run makes of them
+    uint32_t     n_outputs;
 } TestTenant;
 
 static inline void tenant_check(Err e) {
@@ -34,14 +34,14 @@ static inline void tenant_check(Err e) {
 
 // Convolutions with a branch, a pool and a product: several tasks each, and some with one.
 static inline void tenant_tiny(Graph *g, uint64_t seed) {
-    Net n;
+    NetBuilder n;
     net_init(&n, g, seed);
     uint32_t x = net_input(&n, "x", DT_F32, 4, (int64_t[]){1, 8, 20, 20});
     uint32_t a = net_conv(&n, "a", x, (NetConv){.out = 32, .kernel = 3, .pad = 1, .bias = true});
-    a = net_act(&n, NET_RELU, a);
+    a = net_activation(&n, NET_RELU, a);
     uint32_t b = net_conv(&n, "b", a, (NetConv){.out = 32, .kernel = 1});
     uint32_t c = net_conv(&n, "c", a, (NetConv){.out = 32, .kernel = 3, .pad = 1, .groups = 32});
-    b = net_add(&n, b, net_act(&n, NET_TANH, c));
+    b = net_add(&n, b, net_activation(&n, NET_TANH, c));
     b = net_max_pool(&n, b, (NetPool){.kernel = 2, .stride = 2});
     b = net_conv(&n, "d", b, (NetConv){.out = 48, .kernel = 3, .stride = 2, .pad = 1});
     b = net_flatten(&n, net_global_pool(&n, b));
@@ -52,7 +52,7 @@ static inline Tensor *tenant_inputs(const Graph *g, Arena *a, Rng *r) {
     Tensor *in = arena_new(a, Tensor, g->n_inputs);
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         in[i] = g->values[g->inputs[i]].type;
-        tenant_check(tensor_room(&in[i], a));
+        tenant_check(tensor_alloc(&in[i], a));
         for (int64_t k = 0; k < tensor_count(&in[i]); k++)
             if (in[i].dtype == DT_F32) ((float *)in[i].data)[k] = (float)rng_normal(r);
     }
@@ -89,12 +89,12 @@ static inline void tenant_table(TestTenant *t, const char *name) {
 }
 
 static inline void tenant_want_one(TestTenant *t, uint32_t set) {
-    Space space;
-    tenant_check(space_init(&space, &t->program, 1));
+    RunMemory space;
+    tenant_check(run_memory_init(&space, &t->program, 1));
     t->want[set] = arena_new(&t->model.arena, Tensor, t->n_outputs);
     tenant_check(
         program_run(&t->program, &space, NULL, t->inputs[set], &t->model.arena, t->want[set]));
-    space_finish(&space);
+    run_memory_finish(&space);
 }
 
 // The model is built; versions: more than one of each heavy step.
@@ -105,8 +105,8 @@ static inline void tenant_make(TestTenant *t, bool versions) {
     for (uint32_t i = 0; i < TENANT_INPUTS; i++)
         t->inputs[i] = tenant_inputs(t->model.graph, &t->model.arena, &r);
     tenant_check(
-        special_make(t->model.graph, t->inputs[0], interp_eval, &t->model.arena, &t->special));
-    tenant_check(program_make(&t->program, t->special, &(ProgramOptions){.pack_all = versions}));
+        shaped_graph_make(t->model.graph, t->inputs[0], interp_eval, &t->model.arena, &t->shaped));
+    tenant_check(program_make(&t->program, t->shaped, &(ProgramOptions){.pack_all_versions = versions}));
     if (versions) tenant_versions(&t->program, &r);
     tenant_table(t, "test");
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "node/workers.h"
+#include "node/live/workers.h"
 #include "tests/runner.h"
 
 enum { WORKERS = 4, ROUNDS = 300 };

@@ -5,9 +5,9 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "policy/cluster/auction.h"
-#include "policy/cluster/keys.h"
-#include "tests/policy/exact.h"
+#include "policy/cluster/maifs/auction.h"
+#include "policy/cluster/maifs/packed_key.h"
+#include "tests/policy/coordination_exact.h"
 #include "tests/runner.h"
 
 enum { MOST = 48 };
@@ -35,10 +35,10 @@ static void fair_open(Fair *f, uint32_t bidders, uint32_t items) {
         f->first[i] = n;
         for (uint32_t k = 0; k < items; k++)
             if (isfinite(f->gain[i * items + k]))
-                keys[has++] = key_falling(f->gain[i * items + k], k);
-        keys_sort(keys, has);
+                keys[has++] = packed_key_descending(f->gain[i * items + k], k);
+        packed_keys_sort(keys, has);
         for (uint32_t e = 0; e < has; e++, n++) {
-            f->item[n] = (uint16_t)key_tie(keys[e]);
+            f->item[n] = (uint16_t)packed_key_tie(keys[e]);
             f->worth[n] = f->gain[i * items + f->item[n]];
         }
     }

@@ -117,14 +117,16 @@ static void test_fcfs(void **state) {
 
 static void test_edf(void **state) {
     (void)state;
-    Case *c = new_case("edf", 4, (const char *[]){"patience=0", "ease=1", "hopeless=1", NULL});
+    Case *c = new_case("edf", 4,
+                       (const char *[]){"patience=0", "safety_factor=1", "late_action=1", NULL});
     due(c, 3, 900000);
     due(c, 2, 800000);
     due(c, 0, 90000);  // too late: it takes 100000
     decide(c);
     assert_true(kind_of(c, 2) == QUICK && kind_of(c, 3) == QUICK);
     assert_true(kind_of(c, 1) == LEAN && kind_of(c, 0) == LEAN);
-    c = new_case("edf", 4, (const char *[]){"patience=1", "ease=1", "hopeless=2", NULL});
+    c = new_case("edf", 4,
+                 (const char *[]){"patience=1", "safety_factor=1", "late_action=2", NULL});
     due(c, 0, 90000);
     due(c, 1, 310000);
     decide(c);
@@ -136,7 +138,7 @@ static void test_edf(void **state) {
 
 static void test_least_slack(void **state) {
     (void)state;
-    const char *const with[] = {"patience=0", "ease=1", "hopeless=1", NULL};
+    const char *const with[] = {"patience=0", "safety_factor=1", "late_action=1", NULL};
     Case             *c = new_case("least_slack", 4, with);
     due(c, 0, 500000);  // slack 400000
     due(c, 1, 600000);  // slack 300000
@@ -161,7 +163,7 @@ static void test_prema(void **state) {
 
 static void test_planaria(void **state) {
     (void)state;
-    const char *const with[] = {"patience=0", "ease=1", "ahead=1", "drop=true", NULL};
+    const char *const with[] = {"patience=0", "safety_factor=1", "ahead=1", "drop=true", NULL};
     Case             *c = new_case("planaria", 6, with);
     due(c, 0, 450000);   // the lean kind will do
     due(c, 1, 450000);   // it takes the quick one
@@ -180,7 +182,7 @@ static void test_planaria(void **state) {
 
 static void test_moca(void **state) {
     (void)state;
-    const char *const with[] = {"bias=1", "floor=0.1", "ease=1", "hopeless=1", NULL};
+    const char *const with[] = {"bias=1", "floor=0.1", "safety_factor=1", "late_action=1", NULL};
     Case             *c = new_case("moca", 3, with);
     c->sample.setup.bytes_ns = 10;
     busy(c, 0, 0, 50000);
@@ -218,7 +220,8 @@ static void test_moca_pairs(void **state) {
 
 static void test_dream(void **state) {
     (void)state;
-    const char *const with[] = {"patience=0", "alpha=0", "beta=0", "ease=1", "cap=0.5", NULL};
+    const char *const with[] = {"patience=0",      "alpha=0", "beta=0",
+                                "safety_factor=1", "cap=0.5", NULL};
     Case             *c = new_case("dream", 6, with);
     due(c, 1, 400000);   // 3 / 4
     due(c, 2, 1000000);  // 1 / 10

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy/chip/magma_search.h"
+#include "policy/chip/magma/magma_search.h"
 #include "tests/policy/chip_sample.h"
 #include "tests/runner.h"
 
@@ -25,8 +25,8 @@ static int teardown(void **state) {
 
 static MagmaGroup *new_group(const ChipView *v, uint32_t jobs, uint32_t depth) {
     MagmaGroup *g = arena_new(&arena, MagmaGroup, 1);
-    Order       line = {.at = arena_new(&arena, OrderItem, v->n_waiting + 1)};
-    for (uint32_t i = 0; i < v->n_waiting; i++) order_add(&line, 0.0, v->waiting[i]);
+    TaskQueue   line = {.at = arena_new(&arena, QueuedTask, v->n_waiting + 1)};
+    for (uint32_t i = 0; i < v->n_waiting; i++) task_queue_add(&line, 0.0, v->waiting[i]);
     MagmaShape shape = {jobs, depth, 1.0};
     magma_group_fill(g, v, &line, &shape);
     return g;
@@ -142,16 +142,16 @@ static void test_against_small_steps(void **state) {
     arena_rewind(&arena, 0);
 }
 
-static MagmaRules rules(uint32_t evaluations) {
-    return (MagmaRules){.population = 20,
-                        .evaluations = evaluations,
-                        .elite = 0.05,
-                        .parents = 0.1,
-                        .single = 0.9,
-                        .range = 0.1,
-                        .whole = 0.1,
-                        .mutation = 0.05,
-                        .late = 1};
+static MagmaParams rules(uint32_t evaluations) {
+    return (MagmaParams){.population = 20,
+                         .evaluations = evaluations,
+                         .elite = 0.05,
+                         .parents = 0.1,
+                         .single = 0.9,
+                         .range = 0.1,
+                         .whole = 0.1,
+                         .mutation = 0.05,
+                         .late = 1};
 }
 
 static double search(const MagmaGroup *g, uint32_t evaluations, uint64_t seed) {
@@ -162,7 +162,7 @@ static double search(const MagmaGroup *g, uint32_t evaluations, uint64_t seed) {
     Rng          rng = {seed};
     magma_search_carve(s, 20, &from);
     assert_true(from.used <= bytes);
-    s->rules = rules(evaluations);
+    s->cfg = rules(evaluations);
     s->rng = rng;
     for (uint32_t k = 0; k < 2; k++) {
         MagmaGenome *known = magma_search_known(s), x = new_genome(g, &rng);

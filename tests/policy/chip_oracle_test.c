@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy/chip/oracle_admit.h"
-#include "policy/chip/oracle_filter.h"
+#include "policy/chip/oracle/oracle_int.h"
 #include "tests/policy/chip_sample.h"
 #include "tests/runner.h"
 
@@ -110,13 +109,13 @@ static void test_filter(void **state) {
     Rng        rng = {2};
     ChipSample s;
     chip_sample_init(&s, &arena, &rng, 2, 4);
-    ChipSamplePolicy  inner = chip_sample_policy(&s, &arena, policies_chip_find("fcfs"));
-    uint8_t           fates[CHIP_SAMPLE_SLOTS] = {0};
-    OracleFilter      with = {.inner = inner.policy, .settings = inner.settings, .fates = fates};
+    ChipSamplePolicy inner = chip_sample_policy(&s, &arena, policies_chip_find("fcfs"));
+    uint8_t          verdicts[CHIP_SAMPLE_SLOTS] = {0};
+    OracleFilter with = {.inner = inner.policy, .settings = inner.settings, .verdicts = verdicts};
     const ChipPolicy *filter = oracle_filter(inner.policy);
     void             *own = arena_alloc(&arena, 1, filter->state_size(&s.setup, &with), 64);
     filter->init(own, &s.setup, &with, NULL);
-    assert_true(filter->think == NULL && oracle_filter(policies_chip_find("magma"))->think != NULL);
+    assert_true(filter->plan == NULL && oracle_filter(policies_chip_find("magma"))->plan != NULL);
     for (uint32_t i = 0; i < 100; i++) {
         ChipSampleView at = chip_sample_view(&s, &arena, &rng, 20, 4);
         ChipAction     plan[256], other[256];
@@ -125,14 +124,14 @@ static void test_filter(void **state) {
         seen.waiting = waiting;
         seen.n_waiting = 0;
         for (uint32_t k = 0; k < at.view.n_tasks; k++)
-            fates[k] = rng_below(&rng, 2) == 0 ? ORACLE_KEEP : ORACLE_LOSE;
+            verdicts[k] = rng_below(&rng, 2) == 0 ? ORACLE_REQUIRED : ORACLE_REJECTED;
         for (uint32_t k = 0; k < at.view.n_waiting; k++)
-            if (fates[at.view.waiting[k]] == ORACLE_KEEP)
+            if (verdicts[at.view.waiting[k]] == ORACLE_REQUIRED)
                 waiting[seen.n_waiting++] = at.view.waiting[k];
         uint32_t n = filter->decide(own, &at.view, plan, 256);
         uint32_t want = inner.policy->decide(inner.state, &seen, other, 256);
         while (dropped < n && plan[dropped].verb == CHIP_DROP)
-            assert_int_equal(fates[plan[dropped++].task], ORACLE_LOSE);
+            assert_int_equal(verdicts[plan[dropped++].task], ORACLE_REJECTED);
         assert_int_equal(dropped, at.view.n_waiting - seen.n_waiting);
         assert_int_equal(n, dropped + want);
         for (uint32_t k = 0; k < want; k++)

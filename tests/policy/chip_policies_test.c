@@ -88,13 +88,13 @@ static void check_same(const Plan *a, const Plan *b) {
     }
 }
 
-static void think(const ChipSamplePolicy *s, const ChipView *v) {
-    ChipCharge c = {0};
-    if (s->policy->think == NULL) return;
-    s->policy->think(s->state, v, &c);
+static void make_plan(const ChipSamplePolicy *s, const ChipView *v) {
+    ChipPlanCost c = {0};
+    if (s->policy->plan == NULL) return;
+    s->policy->plan(s->state, v, &c);
     assert_true(c.ops >= 0 && c.macs >= 0 && c.weight_bytes >= 0);
     if (v->n_waiting > 0) assert_true(c.ops + c.macs > 0);
-    s->policy->adopt(s->state);
+    s->policy->commit(s->state);
 }
 
 static void try_policy(const ChipSample *s, const ChipPolicy *policy, Rng *rng) {
@@ -107,7 +107,7 @@ static void try_policy(const ChipSample *s, const ChipPolicy *policy, Rng *rng) 
         ChipSampleView at = chip_sample_view(s, &arena, rng, n_waiting, n_running);
         uint32_t       max = i % 7 == 0 ? 1 + (uint32_t)rng_below(rng, 4) : MAX;
         Plan           plan, again;
-        if (i % 4 == 0) think(&one, &at.view), think(&two, &at.view);
+        if (i % 4 == 0) make_plan(&one, &at.view), make_plan(&two, &at.view);
         decide(&one, &at.view, max, &plan);
         if (max == MAX) check_goes_on(&at.view, &plan);
         decide(&two, &at.view, max, &again);
@@ -177,7 +177,7 @@ static void test_names(void **state) {
         const ChipPolicy *policy = policies_chip_at(p);
         assert_ptr_equal(policies_chip_find(policy->name), policy);
         assert_true(strlen(policy->about) > 0);
-        assert_true((policy->think == NULL) == (policy->adopt == NULL));
+        assert_true((policy->plan == NULL) == (policy->commit == NULL));
     }
     assert_null(policies_chip_find("none"));
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/check.h"
+#include "base/err.h"
 #include "base/rng.h"
 #include "policy/policies.h"
 
@@ -111,15 +111,15 @@ static inline void chip_sample_run(const ChipSample *s, Rng *rng, ChipSampleView
 // A moment with so many that wait and at most so many that run.
 static inline ChipSampleView chip_sample_view(const ChipSample *s, Arena *a, Rng *rng,
                                               uint32_t n_waiting, uint32_t n_running) {
-    ChipSampleView out = {0};
-    uint32_t       n = n_waiting + n_running, n_units = s->setup.n_units, running = 0;
-    uint32_t      *waiting = arena_new(a, uint32_t, n), *free = arena_new(a, uint32_t, n_units);
-    ChipTally     *tallies = arena_new(a, ChipTally, CHIP_SAMPLE_TENANTS);
+    ChipSampleView   out = {0};
+    uint32_t         n = n_waiting + n_running, n_units = s->setup.n_units, running = 0;
+    uint32_t        *waiting = arena_new(a, uint32_t, n), *free = arena_new(a, uint32_t, n_units);
+    ChipTenantStats *tenant_stats = arena_new(a, ChipTenantStats, CHIP_SAMPLE_TENANTS);
     CHECK(n <= CHIP_SAMPLE_SLOTS);
     out.tasks = arena_new(a, ChipTask, n);
     out.units = arena_new(a, ChipUnit, n_units);
     for (uint32_t i = 0; i < CHIP_SAMPLE_TENANTS; i++)
-        tallies[i] = (ChipTally){rng_unit(rng), 10.0F * rng_unit(rng)};
+        tenant_stats[i] = (ChipTenantStats){rng_unit(rng), 10.0F * rng_unit(rng)};
     ChipView *v = &out.view;
     *v = (ChipView){.now = 1000000000,
                     .setup = &s->setup,
@@ -128,7 +128,7 @@ static inline ChipSampleView chip_sample_view(const ChipSample *s, Arena *a, Rng
                     .units = out.units,
                     .free = free,
                     .n_tasks = n,
-                    .tallies = tallies};
+                    .tenant_stats = tenant_stats};
     for (uint32_t u = 0; u < n_units; u++)
         out.units[u] = (ChipUnit){CHIP_NONE, v->now, 0.0F, INFINITY};
     for (uint32_t i = 0; i < n; i++) {

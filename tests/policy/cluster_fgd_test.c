@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "cluster/trace.h"
-#include "policy/cluster/fgd_mix.h"
+#include "cluster/trace/job_trace.h"
+#include "policy/cluster/fgd.h"
 #include "tests/policy/cluster_sample.h"
 #include "tests/runner.h"
 
@@ -36,17 +36,17 @@ static void test_waste_by_hand(void **state) {
     fgd_mix_see(&m, &s, &half);
     fgd_mix_see(&m, &s, &whole);
     fgd_mix_see(&m, &s, &whole);
-    assert_true(fgd_mix_settle(&m, 8));
-    assert_false(fgd_mix_settle(&m, 8));
-    FgdRoom r = {.cores_milli = 4000, .n = 3, .parts = {1000, 600, 300}};
-    near(fgd_mix_waste(&m, &r), (300 + 2 * 900) / 3.0);
+    assert_true(fgd_mix_update(&m, 8));
+    assert_false(fgd_mix_update(&m, 8));
+    FgdFree r = {.cores_milli = 4000, .n = 3, .parts = {1000, 600, 300}};
+    near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 900) / 3.0);
     r.cores_milli = 1000;  // a whole one cannot run
-    near(fgd_mix_waste(&m, &r), (300 + 2 * 1900) / 3.0);
+    near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 1900) / 3.0);
     r.cores_milli = 0;  // nobody can
-    near(fgd_mix_waste(&m, &r), 1900);
+    near(fgd_mix_fragmentation(&m, &r), 1900);
     r.cores_milli = 4000;
     r.type = 1;  // not what whole ones ask for
-    near(fgd_mix_waste(&m, &r), (300 + 2 * 1900) / 3.0);
+    near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 1900) / 3.0);
 }
 
 static void add(ClusterSample *s, Job j) {
@@ -160,9 +160,9 @@ static double filled(ClusterSample *s, const char *policy) {
 // (95.27 to 95.49). Orders here are drawn differently, and the mix is learned on the way.
 static void test_published_allocation(void **state) {
     (void)state;
-    ClusterSample s = {0};
-    JobList       pods;
-    TraceOptions  o = {0};
+    ClusterSample   s = {0};
+    JobList         pods;
+    JobTraceOptions o = {0};
     if (server_list_read(public_file("openb_node_list_gpu_node.csv"), &arena, &s.servers) != 0 ||
         trace_read(public_file("openb_pod_list_default.csv"), "openb", &o, &arena, &pods) != 0)
         skip();

@@ -1,7 +1,7 @@
 // What themis, gandiva and optimus are about, on clusters so small that it is worked out by hand.
 #include "tests/policy/cluster_medley.h"
 
-#include "policy/cluster/pack.h"
+#include "policy/cluster/common/pack.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -120,7 +120,7 @@ static void test_optimus_stops(void **state) {
     assert_true(seconds(r.ends[0].finish) == 1110);
 }
 
-// bert does with the lowest rung; what it leaves makes res18 as fast as 5 cores a GPU make it.
+// bert does with the lowest level; what it leaves makes res18 as fast as 5 cores a GPU make it.
 static void test_optimus_levels(void **state) {
     (void)state;
     Medley    x = medley_servers(1, 8, &arena);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cluster/profile.h"
-#include "cluster/run.h"
+#include "cluster/profile/profiles.h"
+#include "cluster/sim/cluster_run.h"
 #include "policy/policies.h"
 
 typedef struct Medley {
@@ -18,7 +18,7 @@ typedef struct Medley {
     ServerList       servers;
     ClusterProfiles *profiles;  // NULL: none
     uint32_t        *class_of;
-    ClusterRules     rules;
+    ClusterSimParams params;
 } Medley;
 
 enum {  // what a random sample has
@@ -47,7 +47,7 @@ static inline Err medley_run(const Medley *x, const char *policy, const char *se
                         .servers = &x->servers,
                         .profiles = x->profiles,
                         .class_of = x->class_of,
-                        .rules = x->rules,
+                        .params = x->params,
                         .policy = p,
                         .settings = medley_settings(p, a, set),
                         .knows = p->knows,
@@ -59,10 +59,10 @@ static inline Err medley_run(const Medley *x, const char *policy, const char *se
 }
 
 static inline Medley medley_servers(uint32_t n, uint32_t gpus, Arena *a) {
-    Medley x = {.rules = {.restart = 10 * CLUSTER_SECOND,
-                          .restart_wide = 20 * CLUSTER_SECOND,
-                          .restart_by_class = true}};
-    Server like = {.gpus = gpus, .gpu_type = ""};
+    Medley     x = {.params = {.restart = 10 * CLUSTER_SECOND,
+                               .restart_wide = 20 * CLUSTER_SECOND,
+                               .restart_by_class = true}};
+    ServerSpec like = {.gpus = gpus, .gpu_type = ""};
     assert_int_equal(server_list_equal(n, &like, a, &x.servers), ERR_OK);
     return x;
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy/cluster/muri_match.h"
+#include "policy/cluster/muri/muri_match.h"
 #include "tests/policy/cluster_sample.h"
 #include "tests/runner.h"
 
@@ -140,8 +140,8 @@ static void test_match_as_far_as_needed(void **state) {
                 .gpus = 1, .gpu_milli = 1000, .class = profile_find(&s.profiles, classes[i])};
             muri_match_add(&m, tasks, &i, 1);
         }
-        muri_match_run(&m, (uint64_t)need * CLUSTER_WHOLE);
-        assert_int_equal(n_left(&m) * CLUSTER_WHOLE, m.milli);
+        muri_match_run(&m, (uint64_t)need * CLUSTER_WHOLE_GPU);
+        assert_int_equal(n_left(&m) * CLUSTER_WHOLE_GPU, m.milli);
         assert_true(n_left(&m) >= need);
         if (need == 6) assert_int_equal(n_left(&m), 6);
         if (need == 5) assert_true(m.units[1].n == 2 && m.units[1].at[1] == 3);

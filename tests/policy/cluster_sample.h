@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/check.h"
+#include "base/err.h"
 #include "base/rng.h"
-#include "cluster/profile.h"
-#include "cluster/run.h"
+#include "cluster/profile/profiles.h"
+#include "cluster/sim/cluster_run.h"
 #include "policy/policies.h"
 
 typedef struct ClusterSample {
@@ -24,7 +24,7 @@ static const char *const cluster_sample_types[] = {"T4", "V100", ""};
 // n servers of so many GPUs, of two types in turn.
 static inline ServerList cluster_sample_servers(Arena *a, uint32_t n, uint32_t gpus) {
     ServerList l;
-    Server     like = {.gpus = gpus, .gpu_type = ""};
+    ServerSpec like = {.gpus = gpus, .gpu_type = ""};
     CHECK(server_list_equal(n, &like, a, &l) == ERR_OK);
     for (uint32_t i = 0; i < n; i++) l.at[i].gpu_type = cluster_sample_types[i % 2];
     return l;
@@ -120,7 +120,7 @@ static inline ClusterResult cluster_sample_run(ClusterSample *s, Arena *a, const
                       .seed = 1,
                       .watch = cluster_sample_watch,
                       .watcher = s};
-    CHECK(cluster_rules("own", p, &run.rules) == ERR_OK);
+    CHECK(cluster_sim_params("own", p, &run.params) == ERR_OK);
     if (p->n_rows > 0) settings_default(&set);
     for (; with != NULL && *with != NULL; with++) CHECK(settings_set(&set, *with) == ERR_OK);
     CHECK(cluster_setup(&run, a, &setup) == ERR_OK);

@@ -1,10 +1,10 @@
 // drl_single: gradients by differences, what is chosen, weights that are refused.
-#include "policy/cluster/drl.h"
+#include "policy/cluster/drl/drl.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "learn/weights.h"
+#include "learn/weights_file.h"
 #include "tests/learn/gradient.h"
 #include "tests/runner.h"
 
@@ -31,10 +31,10 @@ static void test_gradients(void **state) {
     Rng   rng = {3};
     assert_int_equal(arena_init(&a, (size_t)1 << 24), ERR_OK);
     assert_int_equal(drl_net_cache(net, ROWS), 4 * ROWS * HIDDEN);
-    Scene *s = arena_new(&a, Scene, 1);
-    size_t n = drl_net_params(net);
-    Block  g = block_new(&a, n);
-    s->w = block_new(&a, n).at;
+    Scene   *s = arena_new(&a, Scene, 1);
+    size_t   n = drl_net_params(net);
+    FloatVec g = float_vec_new(&a, n);
+    s->w = float_vec_new(&a, n).at;
     drl_net_init(net, s->w, &rng);
     gradient_fill(&rng, s->x, ROWS * DRL_IN, 1);
     gradient_fill(&rng, s->dy, ROWS * DRL_OUT, 1);
@@ -48,8 +48,8 @@ static void test_gradients(void **state) {
 
 static void test_takes_the_highest_that_can_be(void **state) {
     (void)state;
-    DrlLook look = {.n = 3, .can = {[1] = true, [2] = true, [DRL_WINDOW] = true}};
-    float   says[DRL_OUT] = {9, 1, 2, [DRL_WINDOW] = 0};
+    DrlObservation look = {.n = 3, .can = {[1] = true, [2] = true, [DRL_WINDOW] = true}};
+    float          says[DRL_OUT] = {9, 1, 2, [DRL_WINDOW] = 0};
     assert_int_equal(drl_best(&look, says), 2);
     says[1] = 2;
     assert_int_equal(drl_best(&look, says), 1);  // the first of equals
@@ -65,19 +65,19 @@ static void test_weights(void **state) {
     DrlLoaded   l;
     const char *dir = getenv("TMPDIR");
     assert_int_equal(arena_init(&a, (size_t)1 << 24), ERR_OK);
-    char *path = arena_printf(&a, "%s/drl_test.%ld", dir != NULL ? dir : "/tmp", (long)getpid());
-    Block w = block_new(&a, drl_net_params(net));
-    assert_int_equal(drl_load("none", &a, &l), ERR_OK);
+    char    *path = arena_printf(&a, "%s/drl_test.%ld", dir != NULL ? dir : "/tmp", (long)getpid());
+    FloatVec w = float_vec_new(&a, drl_net_params(net));
+    assert_int_equal(drl_weights_load("none", &a, &l), ERR_OK);
     assert_null(l.w);
-    assert_int_equal(drl_load("", &a, &l), ERR_OK);  // those that came along
+    assert_int_equal(drl_weights_load("", &a, &l), ERR_OK);  // those that came along
     assert_non_null(l.w);
-    assert_int_equal(weights_save(path, drl_facts(net, &a), w), ERR_OK);
-    assert_int_equal(drl_load(path, &a, &l), ERR_OK);
+    assert_int_equal(weights_save(path, drl_weights_facts(net, &a), w), ERR_OK);
+    assert_int_equal(drl_weights_load(path, &a, &l), ERR_OK);
     assert_int_equal(l.net.hidden, HIDDEN);
-    assert_int_equal(weights_save(path, drl_facts((DrlNet){HIDDEN + 1}, &a), w), ERR_OK);
-    assert_int_not_equal(drl_load(path, &a, &l), ERR_OK);
+    assert_int_equal(weights_save(path, drl_weights_facts((DrlNet){HIDDEN + 1}, &a), w), ERR_OK);
+    assert_int_not_equal(drl_weights_load(path, &a, &l), ERR_OK);
     assert_int_equal(weights_save(path, "policy=other\n", w), ERR_OK);
-    assert_int_not_equal(drl_load(path, &a, &l), ERR_OK);
+    assert_int_not_equal(drl_weights_load(path, &a, &l), ERR_OK);
     assert_int_equal(unlink(path), 0);
     arena_finish(&a);
 }

@@ -2,8 +2,8 @@
 // agent believes of running tasks.
 #pragma once
 
-#include "learn/block.h"
-#include "policy/cluster/maifs.h"
+#include "learn/float_vec.h"
+#include "policy/cluster/maifs/maifs.h"
 #include "tests/learn/gradient.h"
 #include "tests/policy/cluster_medley.h"
 
@@ -21,10 +21,10 @@ typedef struct MaifsCase {
 } MaifsCase;
 
 static inline const void *maifs_case_mind(const MaifsCase *c, Arena *a) {
-    MaifsNet     n = maifs_net_usual();
+    MaifsNet     n = maifs_net_default();
     MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
     Rng          rng = {c->seed + 77};
-    float       *w = block_new(a, maifs_net_params(&n)).at;
+    float       *w = float_vec_new(a, maifs_net_params(&n)).at;
     gradient_fill(&rng, w, maifs_net_params(&n), 0.5f);
     l->w = w;
     return l;
@@ -38,7 +38,7 @@ static inline Err maifs_case_run(const Medley *x, const MaifsCase *c, Arena *a,
                                 .servers = &x->servers,
                                 .profiles = x->profiles,
                                 .class_of = x->class_of,
-                                .rules = x->rules,
+                                .params = x->params,
                                 .policy = p,
                                 .settings = s.values,
                                 .knows = p->knows,

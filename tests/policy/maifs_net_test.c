@@ -1,9 +1,9 @@
-#include "policy/cluster/maifs_net.h"
+#include "policy/cluster/maifs/maifs_net.h"
 
 #include <stdlib.h>
 
-#include "learn/act.h"
-#include "policy/cluster/maifs_net_int.h"
+#include "learn/activation.h"
+#include "policy/cluster/maifs/maifs_net_int.h"
 #include "tests/learn/gradient.h"
 #include "tests/runner.h"
 
@@ -51,7 +51,7 @@ static MaifsNet small(bool attention, uint32_t rounds) {
 }
 
 static void answer(Scene *s) {
-    maifs_net_see(&s->net, s->w, &s->in, s->cache, s->u);
+    maifs_net_observe(&s->net, s->w, &s->in, s->cache, s->u);
     maifs_net_price(&s->net, s->w, s->cache, OFFERS, s->at, s->features, s->f);
     maifs_net_idle(&s->net, s->w, s->cache, s->idle);
     maifs_net_pair(&s->net, s->w, s->cache, PAIRS, s->at, s->left, s->right);
@@ -78,7 +78,7 @@ static void backward(Scene *s) {
     maifs_net_price_back(net, s->w, gradients, s->cache, OFFERS, s->at, s->features, s->df);
     maifs_net_idle_back(net, s->w, gradients, s->cache, s->d_idle);
     maifs_net_pair_back(net, s->w, gradients, s->cache, PAIRS, s->at, s->d_left, s->d_right);
-    maifs_net_see_back(net, s->w, gradients, &s->in, s->cache, s->du);
+    maifs_net_observe_back(net, s->w, gradients, &s->in, s->cache, s->du);
 }
 
 // Every part of the parameters, so that none is missed.
@@ -108,7 +108,7 @@ static void test_gradients(void **state) {
 static void test_says_nothing_at_first(void **state) {
     (void)state;
     Rng rng = {9};
-    open_scene(maifs_net_usual(), 3, 1);
+    open_scene(maifs_net_default(), 3, 1);
     maifs_net_init(&scene.net, parameters, &rng);
     answer(&scene);
     for (uint32_t i = 0; i < OFFERS; i++) assert_true(scene.f[i] == 0);
@@ -116,7 +116,7 @@ static void test_says_nothing_at_first(void **state) {
     for (uint32_t i = 0; i < SERVERS; i++) assert_true(scene.idle[i] == 0);
     for (uint32_t i = 0; i < PAIRS * 4; i++) assert_true(scene.right[i] == 0);
     backward(&scene);  // but it learns
-    assert_true(block_norm((Block){gradients, maifs_net_params(&scene.net)}) > 0);
+    assert_true(float_vec_norm((FloatVec){gradients, maifs_net_params(&scene.net)}) > 0);
 }
 
 typedef struct Slow {  // one number after the other, in doubles
@@ -255,16 +255,16 @@ static double pair_slow(const Scene *s, const Slow *k, uint32_t m, size_t layer,
     return sum;
 }
 
-static void near(double wants, float has) {
-    if (fabs(wants - (double)has) > 1e-4 * (1 + fabs(wants)))
-        fail_msg("%g, not %g", (double)has, wants);
+static void near(double utilities, float has) {
+    if (fabs(utilities - (double)has) > 1e-4 * (1 + fabs(utilities)))
+        fail_msg("%g, not %g", (double)has, utilities);
 }
 
 static void test_equals_the_obvious_way(void **state) {
     (void)state;
-    MaifsNet two = maifs_net_usual();
+    MaifsNet two = maifs_net_default();
     two.rounds = 2;
-    const MaifsNet nets[] = {maifs_net_usual(), two, small(true, 2), small(false, 1)};
+    const MaifsNet nets[] = {maifs_net_default(), two, small(true, 2), small(false, 1)};
     for (uint32_t v = 0; v < 4; v++) {
         static Slow k;
         open_scene(nets[v], v + 5, 0.3f);
@@ -337,12 +337,12 @@ static void test_an_empty_cluster_or_queue(void **state) {
     (void)state;
     open_scene(small(true, 2), 31, 0.4f);
     scene.in.n_jobs = 0;
-    maifs_net_see(&scene.net, scene.w, &scene.in, cache, scene.u);
+    maifs_net_observe(&scene.net, scene.w, &scene.in, cache, scene.u);
     maifs_net_idle(&scene.net, scene.w, cache, scene.idle);
     for (uint32_t i = 0; i < SERVERS; i++) assert_true(isfinite(scene.idle[i]));
     maifs_net_price(&scene.net, scene.w, cache, 0, NULL, NULL, NULL);
     scene.in = (MaifsInput){scene.servers, scene.jobs, scene.queue, 0, JOBS};
-    maifs_net_see(&scene.net, scene.w, &scene.in, cache, scene.u);
+    maifs_net_observe(&scene.net, scene.w, &scene.in, cache, scene.u);
     for (uint32_t j = 0; j < JOBS; j++) assert_true(isfinite(scene.u[j]));
 }
 

@@ -70,7 +70,7 @@ static void whole_gangs(void *self, const ClusterView *v, const ClusterAction *p
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ClusterServer *s = &v->setup->servers[i];
         assert_true(of[i].cores <= s->cores_milli && of[i].memory <= s->memory_mib);
-        assert_true(of[i].milli <= (uint64_t)s->gpus * CLUSTER_WHOLE);
+        assert_true(of[i].milli <= (uint64_t)s->gpus * CLUSTER_WHOLE_GPU);
     }
 }
 

@@ -1,6 +1,6 @@
 // An offer says what carrying it out would change; those who have to go are enough, and none of
 // them could stay.
-#include "policy/cluster/offer.h"
+#include "policy/cluster/maifs/offer.h"
 
 #include "tests/policy/maifs_case.h"
 #include "tests/runner.h"
@@ -25,63 +25,66 @@ typedef struct Seen {
     double   off, over, beside_off;  // of the inn's worth; over: promised, and not kept
 } Seen;
 
-static Guest guest_of(const ClusterSetup *s, const Want *w, const Offer *o) {
-    return (Guest){.mask = o->mask,
-                   .task = o->task,
-                   .cores_milli = want_units(w, w->gpus) * w->rungs[o->rung].cores_milli,
-                   .memory_mib = want_units(w, w->gpus) * w->rungs[o->rung].memory_mib,
-                   .gpus = (uint8_t)w->gpus,
-                   .rung = o->rung,
-                   .cap = WANT_RUNGS,
-                   .fresh = true,
-                   .spread = inn_spread(s, w, 1)};
+static Resident guest_of(const ClusterSetup *s, const TaskUtility *w, const Offer *o) {
+    return (Resident){.mask = o->mask,
+                      .task = o->task,
+                      .cores_milli =
+                          task_utility_units(w, w->gpus) * w->levels[o->level].cores_milli,
+                      .memory_mib = task_utility_units(w, w->gpus) * w->levels[o->level].memory_mib,
+                      .gpus = (uint8_t)w->gpus,
+                      .level = o->level,
+                      .cap = UTILITY_LEVELS,
+                      .fresh = true,
+                      .spread = server_plan_spread(s, w, 1)};
 }
 
-static bool room(const Maifs *m, const Inn *h, const InnLeave *go, const Want *w) {
-    InnFill  f;
+static bool room(const Maifs *m, const ServerPlan *h, const VictimSet *go, const TaskUtility *w) {
+    Headroom f;
     uint64_t used = 0, all = h->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << h->gpus) - 1;
-    uint32_t units = want_units(w, w->gpus);
-    inn_fill(h, go, m->wants, &f);
+    uint32_t units = task_utility_units(w, w->gpus);
+    server_plan_headroom(h, go, m->utilities, &f);
     for (uint32_t i = 0; i < h->n; i++)
-        if (!inn_leaves(go, i)) used |= h->at[i].mask;
+        if (!victim_set_has(go, i)) used |= h->at[i].mask;
     return (uint32_t)__builtin_popcountll(all & ~used) >= w->gpus &&
-           f.cores_milli >= (int64_t)units * w->rungs[0].cores_milli &&
-           f.memory_mib >= (int64_t)units * w->rungs[0].memory_mib;
+           f.cores_milli >= (int64_t)units * w->levels[0].cores_milli &&
+           f.memory_mib >= (int64_t)units * w->levels[0].memory_mib;
 }
 
-static void check_victims(const Maifs *m, const Inn *h, const Want *w, const InnLeave *go) {
+static void check_victims(const Maifs *m, const ServerPlan *h, const TaskUtility *w,
+                          const VictimSet *go) {
     assert_true(room(m, h, go, w));
     for (uint32_t i = 0; i < h->n; i++) {
-        InnLeave but = *go;
-        if (!inn_leaves(go, i)) continue;
+        VictimSet but = *go;
+        if (!victim_set_has(go, i)) continue;
         assert_false(h->at[i].fresh);
-        inn_set_leave(&but, i, false);
+        victim_set_put(&but, i, false);
         assert_false(room(m, h, &but, w));
     }
 }
 
 // What others' restarts and patience take from a gain is no worth that an inn has.
-static float besides(const Maifs *m, const Inn *h, const Want *w, const InnLeave *go,
+static float besides(const Maifs *m, const ServerPlan *h, const TaskUtility *w, const VictimSet *go,
                      const Offer *o) {
     float sum = 0;
     for (uint32_t i = 0; i < h->n && o->mates == 0; i++) {
-        const Guest *g = &h->at[i];
-        const Want  *x = &m->wants[g->task];
-        float        part = inn_part(g, x);
-        if (!inn_leaves(go, i)) continue;
-        sum += m->desk.rules.restart * x->value * x->restart_s * part / w->left_s;
-        sum += m->desk.rules.patience * inn_worth(g, x) * part + inn_worth(g, x) * (1 - part);
+        const Resident    *g = &h->at[i];
+        const TaskUtility *x = &m->utilities[g->task];
+        float              part = resident_fraction(g, x);
+        if (!victim_set_has(go, i)) continue;
+        sum += m->offering.params.restart * x->value * x->restart_s * part / w->left_s;
+        sum += m->offering.params.patience * resident_utility(g, x) * part +
+               resident_utility(g, x) * (1 - part);
     }
     return sum;
 }
 
-static bool sliced_mates(const Inn *h, uint64_t mask) {
+static bool sliced_mates(const ServerPlan *h, uint64_t mask) {
     for (uint32_t i = 0; i < h->n; i++)
         if ((h->at[i].mask & mask) != 0 && h->at[i].sliced) return true;
     return false;
 }
 
-static bool any_company(const Inn *h) {
+static bool any_company(const ServerPlan *h) {
     uint64_t used = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         if ((used & h->at[i].mask) != 0) return true;
@@ -90,15 +93,15 @@ static bool any_company(const Inn *h) {
     return false;
 }
 
-// The task is held at the rung that was offered, and others are dealt what is left.
-static void carry_out(const Maifs *m, const Inn *h, const Offer *o, Seen *seen) {
-    static Inn  after;
-    const Want *w = &m->wants[o->task];
-    InnLeave    go = {{0}};
-    uint64_t    mask = o->mask;
-    InnFill     f;
+// The task is held at the level that was offered, and others are dealt what is left.
+static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen *seen) {
+    static ServerPlan  after;
+    const TaskUtility *w = &m->utilities[o->task];
+    VictimSet          go = {{0}};
+    uint64_t           mask = o->mask;
+    Headroom           f;
     if (o->mates == 0) {
-        assert_true(offer_victims(&m->desk, h, w, w->gpus, &go, &mask));
+        assert_true(offer_victims(&m->offering, h, w, w->gpus, &go, &mask));
         assert_true(mask == o->mask);
         check_victims(m, h, w, &go);
     } else if (sliced_mates(h, mask)) {
@@ -106,16 +109,16 @@ static void carry_out(const Maifs *m, const Inn *h, const Offer *o, Seen *seen) 
     }
     after = *h;
     for (uint32_t i = h->n; i-- > 0;)
-        if (inn_leaves(&go, i)) inn_remove(&after, h->at[i].task);
-    Guest g = guest_of(m->setup, w, o);
-    inn_add(&after, &g);
-    inn_deal(&after, m->setup, m->wants);
+        if (victim_set_has(&go, i)) server_plan_remove(&after, h->at[i].task);
+    Resident g = guest_of(m->setup, w, o);
+    server_plan_add(&after, &g);
+    server_plan_allocate(&after, m->setup, m->utilities);
     float share = after.at[after.n - 1].share;
     after.n--;  // the rest, with what the task leaves of cores and memory
-    inn_fill(&after, NULL, m->wants, &f);
-    double rest = inn_fill_worth(&f, f.cores_milli - (int64_t)g.cores_milli,
-                                 f.memory_mib - (int64_t)g.memory_mib);
-    double own = (double)(w->value * share * w->rungs[o->rung].rate);
+    server_plan_headroom(&after, NULL, m->utilities, &f);
+    double rest = headroom_utility(&f, f.cores_milli - (int64_t)g.cores_milli,
+                                   f.memory_mib - (int64_t)g.memory_mib);
+    double own = (double)(w->value * share * w->levels[o->level].rate);
     double told = (double)o->gain + (double)besides(m, h, w, &go, o);
     double more = (own + rest - h->worth - told) / fmax(h->worth, own);
     assert_true(fabs(own - (double)o->own) <= 1e-4 * own);
@@ -136,16 +139,16 @@ static void offers(void *self, const ClusterView *v, const void *state) {
     OfferAsk     asks[ASKS];
     uint32_t     n = 0;
     if ((v->now / 1000) % 3 != 0) return;  // some moments are enough
-    maifs_see(m, v);
-    m->desk.rules.evict = true;
+    maifs_observe(m, v);
+    m->offering.params.evict = true;
     for (uint32_t i = 0; i < v->n_waiting && n < ASKS; i++)
-        if (!m->wants[v->waiting[i]].wide)
-            asks[n++] = (OfferAsk){v->waiting[i], m->wants[v->waiting[i]].gpus};
+        if (!m->utilities[v->waiting[i]].wide)
+            asks[n++] = (OfferAsk){v->waiting[i], m->utilities[v->waiting[i]].gpus};
     for (uint32_t s = 0; s < v->setup->n_servers; s++) {
-        maifs_deal(m);
-        uint32_t made = offer_make(&m->desk, &m->inns[s], asks, n, out);
+        maifs_allocate(m);
+        uint32_t made = offer_make(&m->offering, &m->plans[s], asks, n, out);
         assert_true(made <= ASKS * OFFER_EACH);
-        for (uint32_t i = 0; i < made; i++) carry_out(m, &m->inns[s], &out[i], self);
+        for (uint32_t i = 0; i < made; i++) carry_out(m, &m->plans[s], &out[i], self);
     }
 }
 

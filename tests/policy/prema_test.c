@@ -6,19 +6,19 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tests/policy/sample.h"
+#include "tests/policy/node_sample.h"
 #include "tests/runner.h"
 
-static Arena  arena;
-static Sample sample;
-static double alone[SAMPLE_TENANTS];  // ns on all cores that are of use
+static Arena      arena;
+static NodeSample sample;
+static double     alone[NODE_SAMPLE_TENANTS];  // ns on all cores that are of use
 
 static int setup(void **state) {
     (void)state;
     Rng rng = {1};
     if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return -1;
-    sample_init(&sample, &arena, &rng, 64);
-    for (uint32_t t = 0; t < SAMPLE_TENANTS; t++) {
+    node_sample_init(&sample, &arena, &rng, 64);
+    for (uint32_t t = 0; t < NODE_SAMPLE_TENANTS; t++) {
         const NodeModel *m = sample.tenants[t].model;
         alone[t] = (double)node_rest(m, m->rest_solo, 0, 0, 0);
         for (uint32_t k = 1; k < m->n_counts; k++)
@@ -36,15 +36,15 @@ static int teardown(void **state) {
 
 // Request i of tenant i % 3 has waited so many times what it takes alone.
 static uint32_t chosen(const double *waited, uint32_t n) {
-    Rng          rng = {2};
-    SamplePolicy p = sample_policy(&sample, &arena, &policy_prema);
-    SampleView   at = sample_view(&sample, &arena, &rng, n, 0);
-    NodeAction   plan[4];
+    Rng              rng = {2};
+    NodeSamplePolicy p = node_sample_policy(&sample, &arena, &policy_prema);
+    NodeSampleView   at = node_sample_view(&sample, &arena, &rng, n, 0);
+    NodeAction       plan[4];
     for (uint32_t i = 0; i < n; i++) {
-        at.requests[i].tenant = i % SAMPLE_TENANTS;
+        at.requests[i].tenant = i % NODE_SAMPLE_TENANTS;
         at.requests[i].next = 0;
         at.requests[i].computed = 0;
-        at.requests[i].arrival = at.view.now - (TimeNs)(waited[i] * alone[i % SAMPLE_TENANTS]);
+        at.requests[i].arrival = at.view.now - (TimeNs)(waited[i] * alone[i % NODE_SAMPLE_TENANTS]);
     }
     assert_int_equal(p.policy->decide(p.state, &at.view, plan, 4), 1);
     assert_int_equal(plan[0].verb, NODE_START);
@@ -63,10 +63,10 @@ static void test_shortest_of_the_candidates(void **state) {
 
 static void test_one_at_a_time(void **state) {
     (void)state;
-    Rng          rng = {3};
-    SamplePolicy p = sample_policy(&sample, &arena, &policy_prema);
-    SampleView   at = sample_view(&sample, &arena, &rng, 5, 1);
-    NodeAction   plan[4];
+    Rng              rng = {3};
+    NodeSamplePolicy p = node_sample_policy(&sample, &arena, &policy_prema);
+    NodeSampleView   at = node_sample_view(&sample, &arena, &rng, 5, 1);
+    NodeAction       plan[4];
     assert_int_equal(at.view.n_running, 1);
     assert_int_equal(p.policy->decide(p.state, &at.view, plan, 4), 0);
 }

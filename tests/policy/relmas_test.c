@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "learn/actor_plain.h"
-#include "learn/weights.h"
-#include "policy/chip/relmas_file.h"
+#include "learn/actor_critic.h"
+#include "learn/weights_file.h"
+#include "policy/chip/relmas/relmas.h"
 #include "tests/policy/chip_sample.h"
 #include "tests/runner.h"
 
@@ -44,8 +44,8 @@ static void desk_open(Desk *d, const ChipSample *s, uint64_t seed) {
     Rng               rng = {seed};
     settings_default(&with);
     if (seed > 0) {
-        Actor actor = relmas_actor(HIDDEN);
-        Block w = block_new(&arena, actor_params(actor));
+        Actor    actor = relmas_actor(HIDDEN);
+        FloatVec w = float_vec_new(&arena, actor_params(actor));
         for (size_t i = 0; i < w.n; i++) w.at[i] = 2 * rng_unit(&rng) - 1;
         d->loaded = (RelmasLoaded){.actor = actor, .w = w.at};
     } else {
@@ -56,11 +56,11 @@ static void desk_open(Desk *d, const ChipSample *s, uint64_t seed) {
 }
 
 static uint32_t desk_decide(Desk *d, const ChipView *v, bool think, ChipAction *out, uint32_t max) {
-    ChipCharge charge = {0};
+    ChipPlanCost cost = {0};
     if (think) {
-        chip_policy_relmas.think(d->state, v, &charge);
-        chip_policy_relmas.adopt(d->state);
-        assert_true(d->loaded.w == NULL ? charge.macs == 0 : charge.weight_bytes > 0);
+        chip_policy_relmas.plan(d->state, v, &cost);
+        chip_policy_relmas.commit(d->state);
+        assert_true(d->loaded.w == NULL ? cost.macs == 0 : cost.weight_bytes > 0);
     }
     return chip_policy_relmas.decide(d->state, v, out, max);
 }
@@ -96,7 +96,7 @@ static void try_views(uint32_t n_kinds, uint32_t n_each, uint64_t seed, bool dro
     chip_sample_init(&s, &arena, &rng, n_kinds, n_each);
     desk_open(&one, &s, seed);
     desk_open(&two, &s, seed);
-    one.state->serve.rule.with.drop = two.state->serve.rule.with.drop = drop;
+    one.state->dispatch.scorer.cfg.drop = two.state->dispatch.scorer.cfg.drop = drop;
     size_t mark = arena.used;
     for (uint32_t i = 0; i < 300; i++) {
         uint32_t       waiting = (uint32_t)rng_below(&rng, i % 2 == 0 ? 5 : 120);
@@ -129,28 +129,28 @@ static void test_plans(void **state) {
 
 static void test_rows_are_bounded(void **state) {
     (void)state;
-    Rng        rng = {7};
-    ChipSample s;
-    Desk       d;
-    RelmasLook look;
+    Rng               rng = {7};
+    ChipSample        s;
+    Desk              d;
+    RelmasObservation look;
     chip_sample_init(&s, &arena, &rng, 2, 4);
     desk_open(&d, &s, 1);
     size_t mark = arena.used;
     for (uint32_t i = 0; i < 200; i++) {
         ChipSampleView x = chip_sample_view(&s, &arena, &rng, (uint32_t)rng_below(&rng, 120),
                                             (uint32_t)rng_below(&rng, 12));
-        relmas_look(&d.state->serve.rule, &x.view, &look);
+        relmas_observe(&d.state->dispatch.scorer, &x.view, &look);
         assert_true(look.n <= RELMAS_WINDOW && look.n <= x.view.n_tasks);
         for (uint32_t k = 0; k < look.n * RELMAS_FEATURES; k++)
             assert_true(look.x[k] >= -1 && look.x[k] <= 1);
         for (uint32_t k = 0; k < look.n; k++) {
-            assert_false(look.at[k].hopeless);
+            assert_false(look.at[k].infeasible);
             assert_true(k == 0 || look.at[k - 1].slack_ns <= look.at[k].slack_ns);
         }
         arena_rewind(&arena, mark);
     }
-    for (uint32_t f = 0; f < RELMAS_FEATURES; f++) assert_non_null(relmas_look_name(f));
-    assert_null(relmas_look_name(RELMAS_FEATURES));
+    for (uint32_t f = 0; f < RELMAS_FEATURES; f++) assert_non_null(relmas_feature_name(f));
+    assert_null(relmas_feature_name(RELMAS_FEATURES));
     arena_rewind(&arena, 0);
 }
 
@@ -184,20 +184,20 @@ static void test_prices(void **state) {
 
 // Two tasks and one unit: who is served, and who is left.
 static uint32_t served(const ChipSample *s, Desk *d, ChipTask *tasks, uint32_t n) {
-    uint32_t   waiting[8], free[1] = {0};
-    ChipUnit   units[1] = {{CHIP_NONE, 1000, 0, INFINITY}};
-    ChipTally  tallies[CHIP_SAMPLE_TENANTS] = {0};
-    ChipView   v = {.now = 1000,
-                    .setup = &s->setup,
-                    .tasks = tasks,
-                    .waiting = waiting,
-                    .units = units,
-                    .free = free,
-                    .n_tasks = n,
-                    .n_waiting = n,
-                    .n_free = 1,
-                    .tallies = tallies};
-    ChipAction out[8];
+    uint32_t        waiting[8], free[1] = {0};
+    ChipUnit        units[1] = {{CHIP_NONE, 1000, 0, INFINITY}};
+    ChipTenantStats tenant_stats[CHIP_SAMPLE_TENANTS] = {0};
+    ChipView        v = {.now = 1000,
+                         .setup = &s->setup,
+                         .tasks = tasks,
+                         .waiting = waiting,
+                         .units = units,
+                         .free = free,
+                         .n_tasks = n,
+                         .n_waiting = n,
+                         .n_free = 1,
+                         .tenant_stats = tenant_stats};
+    ChipAction      out[8];
     for (uint32_t i = 0; i < n; i++) waiting[i] = i;
     uint32_t count = chip_policy_relmas.decide(d->state, &v, out, 8);
     return count > 0 && out[0].verb == CHIP_START ? out[0].task : CHIP_NONE;
@@ -219,14 +219,14 @@ static void test_preferences(void **state) {
     TimeNs   far = (TimeNs)1 << 40;
     ChipTask big_first[] = {task_of(0, 3, far), task_of(1, 0, far)};
     assert_int_equal(served(&s, &d, big_first, 2), 1);
-    ChipTask hopeless[] = {task_of(2, 0, 1001), task_of(3, 3, far)};
-    assert_int_equal(served(&s, &d, hopeless, 2), 3 - 2);
+    ChipTask infeasible[] = {task_of(2, 0, 1001), task_of(3, 3, far)};
+    assert_int_equal(served(&s, &d, infeasible, 2), 3 - 2);
     ChipTask late[] = {task_of(4, 0, 1001)};
     assert_int_equal(served(&s, &d, late, 1), 0);
     ChipTask urgent[] = {task_of(5, 1, far), task_of(6, 1, far / 1000)};
     assert_int_equal(served(&s, &d, urgent, 2), 1);
     s.tenants[3].target = 1;
-    d.state->serve.rule.with.fair = 100;
+    d.state->dispatch.scorer.cfg.fair = 100;
     ChipTask poor[] = {task_of(7, 0, far), task_of(8, 3, far)};
     assert_int_equal(served(&s, &d, poor, 2), 1);
     arena_rewind(&arena, 0);
@@ -241,30 +241,30 @@ static void test_weights(void **state) {
     (void)state;
     char        *path = temp_path(), *bytes;
     size_t       len;
-    Block        w = block_new(&arena, actor_params(relmas_actor(HIDDEN)));
+    FloatVec     w = float_vec_new(&arena, actor_params(relmas_actor(HIDDEN)));
     RelmasLoaded l;
     w.at[3] = 0.5f;
-    assert_int_equal(relmas_file_save(path, HIDDEN, w, "seed=1\n", &arena), ERR_OK);
-    assert_int_equal(relmas_file_load(path, &arena, &l), ERR_OK);
+    assert_int_equal(relmas_weights_save(path, HIDDEN, w, "seed=1\n", &arena), ERR_OK);
+    assert_int_equal(relmas_weights_load(path, &arena, &l), ERR_OK);
     assert_true(l.actor.trunk.hidden == HIDDEN && l.w[3] == 0.5f);
     assert_int_equal(file_read(path, 1 << 20, &arena, &bytes, &len), ERR_OK);
     bytes[len / 2] ^= 1;
     assert_int_equal(file_replace(path, bytes, len), ERR_OK);
-    assert_int_not_equal(relmas_file_load(path, &arena, &l), ERR_OK);
+    assert_int_not_equal(relmas_weights_load(path, &arena, &l), ERR_OK);
     assert_int_equal(file_replace(path, bytes, len / 2), ERR_OK);
-    assert_int_not_equal(relmas_file_load(path, &arena, &l), ERR_OK);
-    assert_int_equal(relmas_file_save(path, HIDDEN + 1, w, "", &arena), ERR_OK);
-    assert_int_equal(relmas_file_load(path, &arena, &l), ERR_INVALID);
+    assert_int_not_equal(relmas_weights_load(path, &arena, &l), ERR_OK);
+    assert_int_equal(relmas_weights_save(path, HIDDEN + 1, w, "", &arena), ERR_OK);
+    assert_int_equal(relmas_weights_load(path, &arena, &l), ERR_INVALID);
     assert_non_null(strstr(err_why(), "chip train"));
     assert_int_equal(weights_save(path, "policy=relmas\nfeatures=7\noutputs=4\nhidden=8\n", w),
                      ERR_OK);
-    assert_int_not_equal(relmas_file_load(path, &arena, &l), ERR_OK);
+    assert_int_not_equal(relmas_weights_load(path, &arena, &l), ERR_OK);
     assert_non_null(strstr(err_why(), "chip train"));
     assert_int_equal(unlink(path), 0);
-    assert_int_not_equal(relmas_file_load(path, &arena, &l), ERR_OK);
-    assert_int_equal(relmas_file_load("none", &arena, &l), ERR_OK);
+    assert_int_not_equal(relmas_weights_load(path, &arena, &l), ERR_OK);
+    assert_int_equal(relmas_weights_load("none", &arena, &l), ERR_OK);
     assert_null(l.w);
-    assert_int_equal(relmas_file_load("", &arena, &l), ERR_OK);
+    assert_int_equal(relmas_weights_load("", &arena, &l), ERR_OK);
     assert_non_null(l.w);
     arena_rewind(&arena, 0);
 }
@@ -274,20 +274,20 @@ typedef struct Heard {
 } Heard;
 
 static void hear_pair(void *self, uint32_t task, uint32_t unit, float wait_ns, float fit,
-                      const float parts[RELMAS_PARTS]) {
+                      const float parts[RELMAS_TERMS]) {
     float sum = 0;
     (void)task;
     (void)unit;
     assert_true(wait_ns >= 0);
-    for (uint32_t k = RELMAS_TASK_PARTS; k < RELMAS_PARTS; k++) sum += parts[k];
+    for (uint32_t k = RELMAS_TASK_TERMS; k < RELMAS_TERMS; k++) sum += parts[k];
     assert_true(fabsf(sum - fit) <= 1e-4f * (1 + fabsf(fit)));
     ((Heard *)self)->pairs++;
 }
 
-static void hear_verdict(void *self, uint32_t task, uint32_t unit, RelmasVerdict v) {
+static void hear_verdict(void *self, uint32_t task, uint32_t unit, RelmasDecision v) {
     (void)task;
     (void)unit;
-    ((Heard *)self)->starts += v == RELMAS_STARTS;
+    ((Heard *)self)->starts += v == RELMAS_START;
 }
 
 // An explanation decides as the policy does, and its parts add up.
@@ -301,8 +301,8 @@ static void test_explained(void **state) {
     desk_open(&d, &s, 3);
     size_t mark = arena.used;
     for (uint32_t i = 0; i < 100; i++) {
-        Heard          h = {0};
-        RelmasWitness  w = {hear_pair, hear_verdict, &h};
+        Heard               h = {0};
+        RelmasDecisionTrace w = {hear_pair, hear_verdict, &h};
         ChipSampleView x = chip_sample_view(&s, &arena, &rng, (uint32_t)rng_below(&rng, 40), 3);
         uint32_t       n = relmas_explain(d.state, &x.view, &w, a, MAX), starts = 0;
         assert_int_equal(desk_decide(&d, &x.view, false, b, MAX), n);

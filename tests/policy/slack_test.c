@@ -6,20 +6,20 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy/node/demand.h"
-#include "policy/node/place.h"
-#include "policy/node/queue.h"
-#include "tests/policy/sample.h"
+#include "policy/node/common/demand_bound.h"
+#include "policy/node/common/core_placement.h"
+#include "policy/node/common/request_queue.h"
+#include "tests/policy/node_sample.h"
 #include "tests/runner.h"
 
-static Arena  arena;
-static Sample sample;
+static Arena      arena;
+static NodeSample sample;
 
 static int setup(void **state) {
     (void)state;
     Rng rng = {1};
     if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return -1;
-    sample_init(&sample, &arena, &rng, 64);
+    node_sample_init(&sample, &arena, &rng, 64);
     return 0;
 }
 
@@ -42,15 +42,15 @@ static double quickest(const NodeRequest *r) {
 
 static void test_refuses_only_the_hopeless(void **state) {
     (void)state;
-    Rng          rng = {2};
-    SamplePolicy p = sample_policy(&sample, &arena, &policy_slack);
-    size_t       mark = arena.used;
-    uint32_t     refused = 0;
+    Rng              rng = {2};
+    NodeSamplePolicy p = node_sample_policy(&sample, &arena, &policy_slack);
+    size_t           mark = arena.used;
+    uint32_t         refused = 0;
     for (uint32_t i = 0; i < 500; i++) {
-        uint32_t   n_waiting = 1 + (uint32_t)rng_below(&rng, 60);
-        SampleView at = sample_view(&sample, &arena, &rng, n_waiting, i % 6);
-        NodeAction plan[128];
-        uint32_t   n = p.policy->decide(p.state, &at.view, plan, 128);
+        uint32_t       n_waiting = 1 + (uint32_t)rng_below(&rng, 60);
+        NodeSampleView at = node_sample_view(&sample, &arena, &rng, n_waiting, i % 6);
+        NodeAction     plan[128];
+        uint32_t       n = p.policy->decide(p.state, &at.view, plan, 128);
         for (uint32_t a = 0; a < n; a++) {
             if (plan[a].verb != NODE_REJECT) continue;
             const NodeRequest *r = &at.requests[plan[a].request];
@@ -65,11 +65,11 @@ static void test_refuses_only_the_hopeless(void **state) {
 // Alone on an idle machine, whatever could be in time is started.
 static void test_starts_who_is_alone(void **state) {
     (void)state;
-    Rng          rng = {3};
-    SamplePolicy p = sample_policy(&sample, &arena, &policy_slack);
-    size_t       mark = arena.used;
+    Rng              rng = {3};
+    NodeSamplePolicy p = node_sample_policy(&sample, &arena, &policy_slack);
+    size_t           mark = arena.used;
     for (uint32_t i = 0; i < 300; i++) {
-        SampleView         at = sample_view(&sample, &arena, &rng, 1, 0);
+        NodeSampleView     at = node_sample_view(&sample, &arena, &rng, 1, 0);
         const NodeRequest *r = &at.requests[0];
         NodeAction         plan[4];
         uint32_t           n = p.policy->decide(p.state, &at.view, plan, 4);
@@ -82,10 +82,10 @@ static void test_starts_who_is_alone(void **state) {
 
 static void test_who_waited_gets_more(void **state) {
     (void)state;
-    Rng          rng = {4};
-    SamplePolicy p = sample_policy(&sample, &arena, &policy_slack);
-    SampleView   at = sample_view(&sample, &arena, &rng, 2, 0);
-    NodeAction   plan[4];
+    Rng              rng = {4};
+    NodeSamplePolicy p = node_sample_policy(&sample, &arena, &policy_slack);
+    NodeSampleView   at = node_sample_view(&sample, &arena, &rng, 2, 0);
+    NodeAction       plan[4];
     for (uint32_t i = 0; i < 2; i++) {
         at.requests[i].tenant = 1;
         at.requests[i].next = 0;
@@ -110,25 +110,26 @@ static uint32_t slices_used(const Cores *c) {
 
 static void test_places(void **state) {
     (void)state;
-    Rng   rng = {5};
-    Place place;
-    Cores none = {0};
-    place_init(&place, &sample.machine);
-    Cores all = cores_all(64), eight = place_slices(&place, &all, 8, &none);
+    Rng           rng = {5};
+    CorePlacement place;
+    Cores         none = {0};
+    core_placement_init(&place, &sample.machine);
+    Cores all = cores_all(64), eight = core_placement_slices(&place, &all, 8, &none);
     assert_int_equal(slices_used(&eight), 2);
-    Cores again = place_slices(&place, &all, 8, &eight);
+    Cores again = core_placement_slices(&place, &all, 8, &eight);
     assert_memory_equal(&again, &eight, sizeof eight);
     Cores gap = cores_all(64);
     for (uint32_t c = 20; c < 23; c++) cores_remove(&gap, c);
-    Cores one = place_slices(&place, &gap, 1, &none);  // does not break a whole slice
+    Cores one = core_placement_slices(&place, &gap, 1, &none);  // does not break a whole slice
     assert_true(cores_has(&one, 23));
     for (uint32_t i = 0; i < 2000; i++) {
         Cores free = {{rng_u64(&rng), 0, 0, 0}}, near = {{rng_u64(&rng), 0, 0, 0}};
         if (free.bits[0] == 0) continue;
         uint32_t n = 1 + (uint32_t)rng_below(&rng, cores_count(&free));
-        Cores    got = place_slices(&place, &free, n, &near), first = place_first(&free, n);
-        assert_true(cores_count(&got) == n && cores_within(&got, &free));
-        assert_true(cores_count(&first) == n && cores_within(&first, &free));
+        Cores    got = core_placement_slices(&place, &free, n, &near),
+              first = core_placement_first(&free, n);
+        assert_true(cores_count(&got) == n && cores_is_subset(&got, &free));
+        assert_true(cores_count(&first) == n && cores_is_subset(&first, &free));
         assert_true(slices_used(&got) <= slices_used(&first));
     }
 }
@@ -140,14 +141,14 @@ static TimeNs by_deadline(const void *policy, const NodeRequest *r) {
 
 static void test_queue_order(void **state) {
     (void)state;
-    Rng        rng = {6};
-    SampleView at = sample_view(&sample, &arena, &rng, 200, 0);
-    Queue      q;
+    Rng            rng = {6};
+    NodeSampleView at = node_sample_view(&sample, &arena, &rng, 200, 0);
+    RequestQueue   q;
     for (uint32_t i = 0; i < 200; i++) at.requests[i].deadline = (TimeNs)rng_below(&rng, 50);
-    queue_fill(&q, &at.view, by_deadline, NULL);
-    QueueItem last = queue_pop(&q);
+    request_queue_fill(&q, &at.view, by_deadline, NULL);
+    RequestQueueItem last = request_queue_pop(&q);
     while (q.n > 0) {
-        QueueItem x = queue_pop(&q);
+        RequestQueueItem x = request_queue_pop(&q);
         assert_true(last.key < x.key || (last.key == x.key && last.order < x.order));
         last = x;
     }
@@ -170,16 +171,16 @@ static void test_demand(void **state) {
     Rng      rng = {7};
     uint32_t allowed = 0;
     for (uint32_t round = 0; round < 3000; round++) {
-        static Demand d;
-        DemandItem    x[12];
-        uint32_t      n = 1 + (uint32_t)rng_below(&rng, 12);
-        demand_clear(&d, 8, 2);
+        static DemandBound d;
+        DemandItem         x[12];
+        uint32_t           n = 1 + (uint32_t)rng_below(&rng, 12);
+        demand_bound_clear(&d, 8, 2);
         for (uint32_t i = 0; i < n; i++) {
             x[i] = (DemandItem){10 + (TimeNs)rng_below(&rng, 20), (double)rng_below(&rng, 40),
                                 (double)rng_below(&rng, 10)};
-            if (i + 1 < n) demand_add(&d, x[i]);
+            if (i + 1 < n) demand_bound_add(&d, x[i]);
         }
-        bool is = demand_allows(&d, 0, x[n - 1]);
+        bool is = demand_bound_admits(&d, 0, x[n - 1]);
         assert_true(is == slow_allows(x, n, 8, 2));
         allowed += is;
     }

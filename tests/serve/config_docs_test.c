@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/setting_value.h"
-#include "serve/config.h"
+#include "base/settings.h"
+#include "serve/config/config.h"
 #include "tests/runner.h"
 
 static void line_of(const Setting *row, char *out, size_t size) {

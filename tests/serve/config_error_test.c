@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/serve/config_scene.h"
+#include "tests/serve/config_fixture.h"
 #include "tests/runner.h"
 
 typedef struct Wrong {
@@ -80,7 +80,7 @@ static const Wrong wrongs[] = {
     {"grpc: nowhere\n", ":1: grpc: "},
     {"http: 127.0.0.1:99999\n", ":1: http: "},
     {"http: 127.0.0.1:8002\n", "http and metrics are both 127.0.0.1:8002"},
-    {"held_mb: 1\n", ":1: held_mb: 1 MiB for all bodies hold no body of body_mb = 64"},
+    {"buffered_mb: 1\n", ":1: buffered_mb: 1 MiB for all bodies hold no body of body_mb = 64"},
     {"models:\n- path: zoo:alexnet\n  min_cores: 3\n  max_cores: 2\n",
      ":3: model alexnet: min_cores 3 is more than max_cores 2"},
     {"cores: 2\nmodels:\n- path: zoo:alexnet\n  min_cores: 3\n",
@@ -90,78 +90,78 @@ static const Wrong wrongs[] = {
 static void test_wrong(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-        ConfigScene x;
-        config_scene_begin(&x);
-        Err e = config_scene_load(&x, wrongs[i].yaml);
+        ConfigFixture x;
+        config_fixture_begin(&x);
+        Err e = config_fixture_load(&x, wrongs[i].yaml);
         if (e != ERR_CONFIG) fail_msg("accepted, or %d: %s", e, wrongs[i].yaml);
         if (strstr(err_why(), "cotenant.yaml:") == NULL && strstr(wrongs[i].says, "both") == NULL)
             fail_msg("no place: %s", err_why());
         if (strstr(err_why(), wrongs[i].says) == NULL)
             fail_msg("%s\nsays: %s\nlacks: %s", wrongs[i].yaml, err_why(), wrongs[i].says);
         assert_null(x.c.arena.base);
-        config_scene_end(&x);
+        config_fixture_end(&x);
     }
 }
 
-static void expect(ConfigScene *x, const char *says) {
-    assert_int_equal(config_scene_load(x, NULL), ERR_CONFIG);
+static void expect(ConfigFixture *x, const char *says) {
+    assert_int_equal(config_fixture_load(x, NULL), ERR_CONFIG);
     if (strstr(err_why(), says) == NULL) fail_msg("%s\nlacks: %s", err_why(), says);
-    config_scene_end(x);
-    config_scene_begin(x);
+    config_fixture_end(x);
+    config_fixture_begin(x);
 }
 
 static void test_flags_and_environment(void **state) {
     (void)state;
-    ConfigScene x;
-    config_scene_begin(&x);
-    config_scene_flag(&x, "cores=x");
+    ConfigFixture x;
+    config_fixture_begin(&x);
+    config_fixture_flag(&x, "cores=x");
     expect(&x, "flag --cores: cores: 'x' is not a whole number");
-    config_scene_flag(&x, "keywrd.queue=3");
+    config_fixture_flag(&x, "keywrd.queue=3");
     expect(&x, "command line: no source has a model keywrd; did you mean keyword");
-    config_scene_flag(&x, "keyword.quee=3");
+    config_fixture_flag(&x, "keyword.quee=3");
     expect(&x, "flag --set keyword.quee: there is no setting quee; did you mean queue?");
-    config_scene_flag(&x, "quee=3");
+    config_fixture_flag(&x, "quee=3");
     expect(&x, "flag --set quee: there is no setting quee; did you mean queue?");
-    config_scene_flag(&x, "queue");
+    config_fixture_flag(&x, "queue");
     expect(&x, "'queue' is no setting; write KEY=VALUE or MODEL.KEY=VALUE");
-    config_scene_flag(&x, "http=192.168.1.1:80");
+    config_fixture_flag(&x, "http=192.168.1.1:80");
     expect(&x, "flag --http: http: other machines reach 192.168.1.1:80");
-    config_scene_variable(&x, "COTENANT_EXPOSE=perhaps");
+    config_fixture_variable(&x, "COTENANT_EXPOSE=perhaps");
     expect(&x, "COTENANT_EXPOSE: expose: 'perhaps' is neither true nor false");
-    config_scene_variable(&x, "COTENANT_QUEUE=0");
+    config_fixture_variable(&x, "COTENANT_QUEUE=0");
     expect(&x, "COTENANT_QUEUE: queue: '0' is out of range");
-    config_scene_source(&x, "zoo:resnet19");
+    config_fixture_source(&x, "zoo:resnet19");
     expect(&x, "command line: there is no network resnet19 in the zoo; did you mean zoo:resnet18");
-    config_scene_source(&x, "/dev/null");
+    config_fixture_source(&x, "/dev/null");
     expect(&x, "/dev/null is neither a folder nor a regular file");
     x.s.file = "/nonexistent/cotenant.yaml";
     expect(&x, "cannot open /nonexistent/cotenant.yaml");
-    config_scene_end(&x);
+    config_fixture_end(&x);
 }
 
 static void test_allowed(void **state) {
     (void)state;
-    ConfigScene x;
-    config_scene_begin(&x);
-    config_scene_flag(&x, "expose=true");
-    config_scene_variable(&x, "COTENANT_HTPP=1");
-    assert_int_equal(config_scene_load(&x, "http: 0.0.0.0:8000\ngrpc: '[::]:0'\nmetrics: off\n"
-                                           "admin: unix:/tmp/x.sock\n"),
+    ConfigFixture x;
+    config_fixture_begin(&x);
+    config_fixture_flag(&x, "expose=true");
+    config_fixture_variable(&x, "COTENANT_HTPP=1");
+    assert_int_equal(config_fixture_load(&x, "http: 0.0.0.0:8000\ngrpc: '[::]:0'\nmetrics: off\n"
+                                             "admin: unix:/tmp/x.sock\n"),
                      ERR_OK);
     assert_int_equal(x.c.n_warnings, 1);
-    assert_int_equal(config_scene_load(&x, "admin: http\n"), ERR_OK);
+    assert_int_equal(config_fixture_load(&x, "admin: http\n"), ERR_OK);
     assert_non_null(strstr(x.c.warnings[0], "COTENANT_HTPP of the environment is no setting"));
-    config_scene_end(&x);
+    config_fixture_end(&x);
 }
 
 static void test_all_at_once(void **state) {
     (void)state;
-    ConfigScene x;
-    config_scene_begin(&x);
-    config_scene_write(&x, "c.yaml",
-                       "cores: x\nhttp: 0.0.0.0:1\ndefaults:\n  queue: 0\n"
-                       "models:\n- zoo:nope\n- path: zoo:alexnet\n  class: z\n");
-    x.s.file = config_scene_path(&x, "c.yaml");
+    ConfigFixture x;
+    config_fixture_begin(&x);
+    config_fixture_write(&x, "c.yaml",
+                         "cores: x\nhttp: 0.0.0.0:1\ndefaults:\n  queue: 0\n"
+                         "models:\n- zoo:nope\n- path: zoo:alexnet\n  class: z\n");
+    x.s.file = config_fixture_path(&x, "c.yaml");
     assert_int_equal(config_read(&x.c, &x.s), ERR_OK);
     assert_int_equal(x.c.n_problems, 5);
     assert_int_equal(x.c.serve.cores, 0);
@@ -169,25 +169,25 @@ static void test_all_at_once(void **state) {
     assert_int_equal(config_load(&x.c, &x.s), ERR_CONFIG);
     assert_non_null(strstr(err_why(), "c.yaml:1: cores: 'x'"));
     assert_non_null(strstr(err_why(), "(and 4 more: see cotenant check)"));
-    config_scene_end(&x);
+    config_fixture_end(&x);
 }
 
 static void test_large(void **state) {
     (void)state;
-    ConfigScene x;
-    size_t      n = (1 << 20) + 1;
-    char       *text = malloc(n + 1);
+    ConfigFixture x;
+    size_t        n = (1 << 20) + 1;
+    char         *text = malloc(n + 1);
     assert_non_null(text);
     memset(text, '#', n);
     text[n] = '\0';
-    config_scene_begin(&x);
-    assert_int_equal(config_scene_load(&x, text), ERR_CONFIG);
+    config_fixture_begin(&x);
+    assert_int_equal(config_fixture_load(&x, text), ERR_CONFIG);
     assert_non_null(strstr(err_why(), "more than the limit"));
     memset(text, '[', n);
     memcpy(text, "models: ", 8);
     text[1 << 20] = '\0';
-    assert_int_equal(config_scene_load(&x, text), ERR_CONFIG);
-    config_scene_end(&x);
+    assert_int_equal(config_fixture_load(&x, text), ERR_CONFIG);
+    config_fixture_end(&x);
     free(text);
 }
 

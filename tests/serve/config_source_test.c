@@ -12,27 +12,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/serve/config_scene.h"
-#include "serve/pbtxt.h"
+#include "tests/serve/config_fixture.h"
+#include "serve/models/pbtxt.h"
 #include "tests/runner.h"
 
-static ConfigScene x;
+static ConfigFixture x;
 
 static int setup(void **state) {
     (void)state;
-    config_scene_begin(&x);
+    config_fixture_begin(&x);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    config_scene_end(&x);
+    config_fixture_end(&x);
     return 0;
 }
 
 static void load(const char *source) {
-    config_scene_source(&x, source);
-    if (config_scene_load(&x, NULL) != ERR_OK) fail_msg("%s", err_why());
+    config_fixture_source(&x, source);
+    if (config_fixture_load(&x, NULL) != ERR_OK) fail_msg("%s", err_why());
 }
 
 static bool warned(const char *of) {
@@ -43,29 +43,29 @@ static bool warned(const char *of) {
 
 static void test_repository(void **state) {
     (void)state;
-    config_scene_write(&x, "digits/1/model.onnx", "");
-    config_scene_write(&x, "digits/9/model.onnx", "");
-    config_scene_write(&x, "digits/10/model.onnx", "");
-    config_scene_write(&x, "digits/011/model.onnx", "");
-    config_scene_write(&x, "digits/0/model.onnx", "");
-    config_scene_write(&x, "digits/-3/model.onnx", "");
-    config_scene_write(&x, "digits/12x/model.onnx", "");
-    config_scene_write(&x, "digits/13", "a file, not a folder");
-    config_scene_write(&x, "digits/14", NULL);
-    config_scene_write(&x, "digits/99999999999999999999/model.onnx", "");
-    config_scene_write(&x, "bare.onnx", "");
-    config_scene_write(&x, "readme.txt", "");
-    config_scene_write(&x, ".hidden/1/model.onnx", "");
-    config_scene_write(&x, "bad name/1/model.onnx", "");
-    config_scene_write(&x, "notes", NULL);
+    config_fixture_write(&x, "digits/1/model.onnx", "");
+    config_fixture_write(&x, "digits/9/model.onnx", "");
+    config_fixture_write(&x, "digits/10/model.onnx", "");
+    config_fixture_write(&x, "digits/011/model.onnx", "");
+    config_fixture_write(&x, "digits/0/model.onnx", "");
+    config_fixture_write(&x, "digits/-3/model.onnx", "");
+    config_fixture_write(&x, "digits/12x/model.onnx", "");
+    config_fixture_write(&x, "digits/13", "a file, not a folder");
+    config_fixture_write(&x, "digits/14", NULL);
+    config_fixture_write(&x, "digits/99999999999999999999/model.onnx", "");
+    config_fixture_write(&x, "bare.onnx", "");
+    config_fixture_write(&x, "readme.txt", "");
+    config_fixture_write(&x, ".hidden/1/model.onnx", "");
+    config_fixture_write(&x, "bad name/1/model.onnx", "");
+    config_fixture_write(&x, "notes", NULL);
     load(x.folder);
     assert_int_equal(x.c.n_models, 2);
-    const ConfigModel *m = config_scene_model(&x, "digits", NULL);
+    const ConfigModel *m = config_fixture_model(&x, "digits", NULL);
     assert_string_equal(m->version, "10");
-    assert_string_equal(m->path, config_scene_path(&x, "digits/10/model.onnx"));
+    assert_string_equal(m->path, config_fixture_path(&x, "digits/10/model.onnx"));
     assert_true(m->from_disk && m->broken == NULL && m->pbtxt == NULL && m->declared == NULL);
-    m = config_scene_model(&x, "bare", "1");
-    assert_string_equal(m->path, config_scene_path(&x, "bare.onnx"));
+    m = config_fixture_model(&x, "bare", "1");
+    assert_string_equal(m->path, config_fixture_path(&x, "bare.onnx"));
     assert_true(m->from_disk);
     assert_true(warned("digits/14: has no model.onnx"));
     assert_true(warned("bad name: cannot be a model's name"));
@@ -75,11 +75,11 @@ static void test_repository(void **state) {
 
 static void test_sorted(void **state) {
     (void)state;
-    config_scene_write(&x, "b/2/model.onnx", "");
-    config_scene_write(&x, "b/10/model.onnx", "");
-    config_scene_write(&x, "b/1/model.onnx", "");
-    config_scene_write(&x, "a/5/model.onnx", "");
-    config_scene_flag(&x, "versions=64");
+    config_fixture_write(&x, "b/2/model.onnx", "");
+    config_fixture_write(&x, "b/10/model.onnx", "");
+    config_fixture_write(&x, "b/1/model.onnx", "");
+    config_fixture_write(&x, "a/5/model.onnx", "");
+    config_fixture_flag(&x, "versions=64");
     load(x.folder);
     static const char *const names[] = {"a", "b", "b", "b"}, *const versions[] = {"5", "1", "2",
                                                                                   "10"};
@@ -92,9 +92,9 @@ static void test_sorted(void **state) {
 
 static void test_one_model(void **state) {
     (void)state;
-    config_scene_write(&x, "digits/1/model.onnx", "");
+    config_fixture_write(&x, "digits/1/model.onnx", "");
     char given[256];
-    load(config_scene_path(&x, "digits"));
+    load(config_fixture_path(&x, "digits"));
     assert_int_equal(x.c.n_models, 1);
     assert_string_equal(x.c.models[0].name, "digits");
     (void)snprintf(given, sizeof given, "other=%s/digits", x.folder);
@@ -108,7 +108,7 @@ static void test_one_model(void **state) {
 }
 
 static void policy(const char *text, uint32_t n, const char *first) {
-    config_scene_write(&x, "m/config.pbtxt", text);
+    config_fixture_write(&x, "m/config.pbtxt", text);
     x.s.n_sources = 0;
     load(x.folder);
     if (x.c.n_models != n) fail_msg("%s: %u models", text, x.c.n_models);
@@ -120,7 +120,7 @@ static void test_policies(void **state) {
     for (int i = 1; i <= 4; i++) {
         char path[64];
         (void)snprintf(path, sizeof path, "m/%d/model.onnx", i);
-        config_scene_write(&x, path, "");
+        config_fixture_write(&x, path, "");
     }
     policy("", 1, "4");
     policy("version_policy: { latest { num_versions: 2 } }", 2, "3");
@@ -130,100 +130,101 @@ static void test_policies(void **state) {
     policy("version_policy: { specific { versions: 7 versions: 2 } }", 1, "2");
     policy("version_policy: { specific { versions: 7 } }", 1, "1");
     assert_non_null(strstr(x.c.models[0].broken, "asks for versions that are not there"));
-    config_scene_flag(&x, "m.versions=3");
+    config_fixture_flag(&x, "m.versions=3");
     policy("version_policy: { all { } }", 3, "2");
     policy("version_policy: { specific { versions: 1 } }", 3, "2");
 }
 
 static void test_filename(void **state) {
     (void)state;
-    config_scene_write(&x, "m/1/net.onnx", "");
-    config_scene_write(&x, "m/config.pbtxt", "default_model_filename: \"net.onnx\"\n");
+    config_fixture_write(&x, "m/1/net.onnx", "");
+    config_fixture_write(&x, "m/config.pbtxt", "default_model_filename: \"net.onnx\"\n");
     load(x.folder);
-    assert_string_equal(x.c.models[0].path, config_scene_path(&x, "m/1/net.onnx"));
-    assert_string_equal(x.c.models[0].pbtxt, config_scene_path(&x, "m/config.pbtxt"));
+    assert_string_equal(x.c.models[0].path, config_fixture_path(&x, "m/1/net.onnx"));
+    assert_string_equal(x.c.models[0].pbtxt, config_fixture_path(&x, "m/config.pbtxt"));
     assert_string_equal(x.c.models[0].declared->filename, "net.onnx");
 }
 
 // One model that is wrong does not keep the others from being served.
 static void test_broken(void **state) {
     (void)state;
-    config_scene_write(&x, "a/1/model.onnx", "");
-    config_scene_write(&x, "b/7/model.onnx", "");
-    config_scene_write(&x, "b/config.pbtxt", "name: \"b\"\nmax_batch_size: {\n");
-    config_scene_write(&x, "c/1/model.onnx", "");
-    config_scene_write(&x, "c/config.pbtxt", "name: \"another\"\n");
-    config_scene_write(&x, "d/1", NULL);
-    config_scene_write(&x, "e/1/model.onnx", "");
-    config_scene_write(&x, "e/config.pbtxt",
-                       "parameters { key: \"qos.queue\" value { string_value: \"0\" } }\n");
+    config_fixture_write(&x, "a/1/model.onnx", "");
+    config_fixture_write(&x, "b/7/model.onnx", "");
+    config_fixture_write(&x, "b/config.pbtxt", "name: \"b\"\nmax_batch_size: {\n");
+    config_fixture_write(&x, "c/1/model.onnx", "");
+    config_fixture_write(&x, "c/config.pbtxt", "name: \"another\"\n");
+    config_fixture_write(&x, "d/1", NULL);
+    config_fixture_write(&x, "e/1/model.onnx", "");
+    config_fixture_write(&x, "e/config.pbtxt",
+                         "parameters { key: \"qos.queue\" value { string_value: \"0\" } }\n");
     load(x.folder);
     assert_int_equal(x.c.n_models, 5);
-    assert_null(config_scene_model(&x, "a", "1")->broken);
-    assert_non_null(strstr(config_scene_model(&x, "b", "7")->broken, "config.pbtxt:2:"));
-    assert_non_null(strstr(config_scene_model(&x, "c", NULL)->broken, "its name is 'another'"));
-    assert_non_null(strstr(config_scene_model(&x, "d", NULL)->broken, "no version in it"));
-    assert_non_null(strstr(config_scene_model(&x, "e", NULL)->broken,
+    assert_null(config_fixture_model(&x, "a", "1")->broken);
+    assert_non_null(strstr(config_fixture_model(&x, "b", "7")->broken, "config.pbtxt:2:"));
+    assert_non_null(strstr(config_fixture_model(&x, "c", NULL)->broken, "its name is 'another'"));
+    assert_non_null(strstr(config_fixture_model(&x, "d", NULL)->broken, "no version in it"));
+    assert_non_null(strstr(config_fixture_model(&x, "e", NULL)->broken,
                            "config.pbtxt:1 of model e: queue: '0' is out of range"));
-    config_scene_flag(&x, "strict=true");
-    assert_int_equal(config_scene_load(&x, NULL), ERR_CONFIG);
+    config_fixture_flag(&x, "strict=true");
+    assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
 }
 
 static void test_strict(void **state) {
     (void)state;
-    config_scene_write(&x, "a/1/model.onnx", "");
-    config_scene_write(&x, "a/config.pbtxt", "\nsequence_batching { idle: 3 }\nmetric_tag: 3\n");
+    config_fixture_write(&x, "a/1/model.onnx", "");
+    config_fixture_write(&x, "a/config.pbtxt", "\nsequence_batching { idle: 3 }\nmetric_tag: 3\n");
     load(x.folder);
     assert_null(x.c.models[0].broken);
     assert_int_equal(x.c.n_warnings, 2);
     assert_true(warned("a/config.pbtxt:2: sequence_batching is not understood"));
     assert_true(warned("a/config.pbtxt:3: metric_tag is not understood and has no effect; did you "
                        "mean metric_tags?"));
-    config_scene_flag(&x, "strict=true");
-    assert_int_equal(config_scene_load(&x, NULL), ERR_CONFIG);
+    config_fixture_flag(&x, "strict=true");
+    assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
     assert_non_null(strstr(err_why(), "a/config.pbtxt:2: sequence_batching is not understood"));
 }
 
 static void test_unreadable(void **state) {
     (void)state;
-    config_scene_write(&x, "a/1/model.onnx", "");
-    config_scene_write(&x, "b/1/model.onnx", "");
-    assert_int_equal(symlink("nowhere", config_scene_path(&x, "loop")), 0);
-    assert_int_equal(mkfifo(config_scene_path(&x, "pipe.onnx"), 0600), 0);
-    assert_int_equal(mkfifo(config_scene_path(&x, "b/config.pbtxt"), 0600), 0);
+    config_fixture_write(&x, "a/1/model.onnx", "");
+    config_fixture_write(&x, "b/1/model.onnx", "");
+    assert_int_equal(symlink("nowhere", config_fixture_path(&x, "loop")), 0);
+    assert_int_equal(mkfifo(config_fixture_path(&x, "pipe.onnx"), 0600), 0);
+    assert_int_equal(mkfifo(config_fixture_path(&x, "b/config.pbtxt"), 0600), 0);
     load(x.folder);
     assert_int_equal(x.c.n_models, 2);
     if (geteuid() == 0) return;  // who may read everything cannot be kept out
-    assert_int_equal(chmod(config_scene_path(&x, "a"), 0), 0);
-    Err e = config_scene_load(&x, NULL);
-    assert_int_equal(chmod(config_scene_path(&x, "a"), 0700), 0);
+    assert_int_equal(chmod(config_fixture_path(&x, "a"), 0), 0);
+    Err e = config_fixture_load(&x, NULL);
+    assert_int_equal(chmod(config_fixture_path(&x, "a"), 0700), 0);
     assert_int_equal(e, ERR_OK);
-    assert_non_null(strstr(config_scene_model(&x, "a", NULL)->broken, "cannot read folder"));
+    assert_non_null(strstr(config_fixture_model(&x, "a", NULL)->broken, "cannot read folder"));
 }
 
 // M8 of the checklist: nothing is read that is too large, and nothing brings in other files.
 static void test_hostile(void **state) {
     (void)state;
-    config_scene_write(&x, "repo/a/1/model.onnx", "");
-    config_scene_write(&x, "repo/b/1/model.onnx", "");
-    config_scene_write(&x, "repo/c/1/model.onnx", "");
-    config_scene_write(&x, "repo/a/config.pbtxt", "");
-    config_scene_write(&x, "repo/b/config.pbtxt", "include: \"config.pbtxt\"\nimport { a: 1 }\n");
-    config_scene_write(&x, "repo/c/config.pbtxt", "include \"config.pbtxt\"\n");
-    assert_int_equal(truncate(config_scene_path(&x, "repo/a/config.pbtxt"), INT64_C(1) << 30), 0);
-    load(config_scene_path(&x, "repo"));
-    assert_non_null(strstr(config_scene_model(&x, "a", "1")->broken, "more than the limit of"));
-    assert_null(config_scene_model(&x, "b", "1")->broken);
+    config_fixture_write(&x, "repo/a/1/model.onnx", "");
+    config_fixture_write(&x, "repo/b/1/model.onnx", "");
+    config_fixture_write(&x, "repo/c/1/model.onnx", "");
+    config_fixture_write(&x, "repo/a/config.pbtxt", "");
+    config_fixture_write(&x, "repo/b/config.pbtxt", "include: \"config.pbtxt\"\nimport { a: 1 }\n");
+    config_fixture_write(&x, "repo/c/config.pbtxt", "include \"config.pbtxt\"\n");
+    assert_int_equal(truncate(config_fixture_path(&x, "repo/a/config.pbtxt"), INT64_C(1) << 30), 0);
+    load(config_fixture_path(&x, "repo"));
+    assert_non_null(strstr(config_fixture_model(&x, "a", "1")->broken, "more than the limit of"));
+    assert_null(config_fixture_model(&x, "b", "1")->broken);
     assert_true(warned("b/config.pbtxt:1: include is not understood"));
-    assert_non_null(strstr(config_scene_model(&x, "c", "1")->broken, "config.pbtxt:1:9:"));
-    config_scene_write(&x, "cotenant.yaml", "");
-    assert_int_equal(truncate(config_scene_path(&x, "cotenant.yaml"), INT64_C(1) << 30), 0);
-    x.s.file = config_scene_path(&x, "cotenant.yaml");
+    assert_non_null(strstr(config_fixture_model(&x, "c", "1")->broken, "config.pbtxt:1:9:"));
+    config_fixture_write(&x, "cotenant.yaml", "");
+    assert_int_equal(truncate(config_fixture_path(&x, "cotenant.yaml"), INT64_C(1) << 30), 0);
+    x.s.file = config_fixture_path(&x, "cotenant.yaml");
     config_finish(&x.c);
     assert_int_equal(config_load(&x.c, &x.s), ERR_CONFIG);
     assert_non_null(strstr(err_why(), "more than the limit of"));
-    assert_int_equal(config_scene_load(&x, "include: other.yaml\n"), ERR_CONFIG);
-    assert_int_equal(config_scene_load(&x, "sources: [!!python/object:os.system x]\n"), ERR_CONFIG);
+    assert_int_equal(config_fixture_load(&x, "include: other.yaml\n"), ERR_CONFIG);
+    assert_int_equal(config_fixture_load(&x, "sources: [!!python/object:os.system x]\n"),
+                     ERR_CONFIG);
 }
 
 static void test_empty(void **state) {
@@ -235,31 +236,33 @@ static void test_empty(void **state) {
 
 static void test_same_name(void **state) {
     (void)state;
-    config_scene_write(&x, "one/net.onnx", "");
-    config_scene_write(&x, "two/net.onnx", "");
-    config_scene_source(&x, config_scene_path(&x, "one/net.onnx"));
-    config_scene_source(&x, config_scene_path(&x, "two/net.onnx"));
-    assert_int_equal(config_scene_load(&x, NULL), ERR_CONFIG);
+    config_fixture_write(&x, "one/net.onnx", "");
+    config_fixture_write(&x, "two/net.onnx", "");
+    config_fixture_source(&x, config_fixture_path(&x, "one/net.onnx"));
+    config_fixture_source(&x, config_fixture_path(&x, "two/net.onnx"));
+    assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
     assert_non_null(strstr(err_why(), "model net comes twice"));
-    assert_int_equal(config_scene_load(&x, "models:\n- path: one/net.onnx\n- {path: two/net.onnx, "
-                                           "version: 2}\n"),
+    assert_int_equal(config_fixture_load(&x,
+                                         "models:\n- path: one/net.onnx\n- {path: two/net.onnx, "
+                                         "version: 2}\n"),
                      ERR_CONFIG);
     x.s.n_sources = 0;
-    assert_int_equal(config_scene_load(&x, "models:\n- path: one/net.onnx\n- {path: two/net.onnx, "
-                                           "version: 2}\n"),
+    assert_int_equal(config_fixture_load(&x,
+                                         "models:\n- path: one/net.onnx\n- {path: two/net.onnx, "
+                                         "version: 2}\n"),
                      ERR_OK);
-    assert_string_equal(config_scene_model(&x, "net", "2")->path,
-                        config_scene_path(&x, "two/net.onnx"));
+    assert_string_equal(config_fixture_model(&x, "net", "2")->path,
+                        config_fixture_path(&x, "two/net.onnx"));
 }
 
 static void test_version_of_a_folder(void **state) {
     (void)state;
-    config_scene_write(&x, "m/1/model.onnx", "");
-    config_scene_write(&x, "m/2/model.onnx", "");
-    assert_int_equal(config_scene_load(&x, "models: [{name: m, path: m, version: 1}]\n"), ERR_OK);
+    config_fixture_write(&x, "m/1/model.onnx", "");
+    config_fixture_write(&x, "m/2/model.onnx", "");
+    assert_int_equal(config_fixture_load(&x, "models: [{name: m, path: m, version: 1}]\n"), ERR_OK);
     assert_int_equal(x.c.n_models, 1);
     assert_string_equal(x.c.models[0].version, "1");
-    assert_int_equal(config_scene_load(&x, "models: [{name: m, path: m, version: 3}]\n"),
+    assert_int_equal(config_fixture_load(&x, "models: [{name: m, path: m, version: 3}]\n"),
                      ERR_CONFIG);
     assert_non_null(strstr(err_why(), "cotenant.yaml:1: model m has no version 3"));
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "serve/grpc_int.h"
+#include "serve/grpc/grpc_int.h"
 #include "tests/runner.h"
 
 static uint32_t unframe(const char *bytes, size_t len, Str *m) {

@@ -1,15 +1,15 @@
 // Model files that mean harm, on the way that a server loads them: read, compiled, measured. Each
 // is refused with a reason or runs; memory errors show under the sanitizers. COTENANT_LONG: more.
-#include "tests/serve/fleet_files.h"
+#include "tests/serve/registry_files.h"
 
 #include <glob.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "model/onnx_write.h"
-#include "model/zoo.h"
-#include "node/stage.h"
+#include "model/onnx/onnx.h"
+#include "model/zoo/zoo.h"
+#include "node/prepared_model.h"
 #include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data/*/*/model.onnx"
@@ -37,33 +37,33 @@ static int end(void **state) {
     return system(command);
 }
 
-static Err stage_it(const Source *s, Stage *out) {
-    StageOptions o = {.runs = 1,
-                      .background = true,
-                      .interpret = true,
-                      .max_bytes = 256 << 20,
-                      .most_ns = 1000000000};
-    return stage_make(out, s, &host, &o);
+static Err stage_it(const Source *s, PreparedModel *out) {
+    PrepareOptions o = {.runs = 1,
+                        .background = true,
+                        .interpret = true,
+                        .max_bytes = 256 << 20,
+                        .most_ns = 1000000000};
+    return prepared_model_make(out, s, &host, &o);
 }
 
 // As the loader does it; afterwards one run from the outside.
 static Err load_and_run(const char *file) {
-    Source s;
-    Stage  t;
+    Source        s;
+    PreparedModel t;
     TRY(source_read(&s, file, &(SourceOptions){.name = "model", .max_bytes = 256 << 20}));
     Err e = stage_it(&s, &t);
     if (e == ERR_OK) {
-        Space   space = {0};
-        Arena   a = {0};
-        Tensor *out = NULL;
+        RunMemory space = {0};
+        Arena     a = {0};
+        Tensor   *out = NULL;
         e = arena_init(&a, (size_t)1 << 36);
-        if (e == ERR_OK) e = space_init(&space, &t.program, 1);
+        if (e == ERR_OK) e = run_memory_init(&space, &t.program, 1);
         if (e == ERR_OK) out = arena_try_new(&a, Tensor, s.model.graph->n_outputs);
         t.program.limits = (InterpLimits){256 << 20, 1000, 100000000};
         if (out != NULL) e = program_run(&t.program, &space, NULL, t.inputs, &a, out);
-        space_finish(&space);
+        run_memory_finish(&space);
         arena_finish(&a);
-        stage_finish(&t);
+        prepared_model_finish(&t);
     }
     source_finish(&s);
     return e;

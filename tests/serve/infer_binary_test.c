@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 #include "tests/runner.h"
 
 typedef struct Case {
@@ -176,14 +176,14 @@ static void test_the_same_input_twice(void **state) {  // B7
     char        both[1024];
     const char *one = input("FP32", "[1]", "4", "");
     (void)snprintf(both, sizeof both, "%.300s,%.300s", one, one);
-    const char     *json = request(both);
-    const InferSlot slot = {.name = "x", .type = {.dtype = DT_F32, .rank = 1, .dims = {1}}};
-    const InferPort port = {&slot, NULL, 1, 0};
-    Tensor          bound;
-    Case            c;
+    const char          *json = request(both);
+    const TensorSpec     spec = {.name = "x", .type = {.dtype = DT_F32, .rank = 1, .dims = {1}}};
+    const ModelSignature signature = {&spec, NULL, 1, 0};
+    Tensor               bound;
+    Case                 c;
     assert_int_equal(decode_at(&c, json, "01234567", 8, strlen(json), 0), ERR_OK);
     assert_memory_equal(c.r.inputs[1].t.data, "4567", 4);
-    assert_int_equal(infer_bind(&port, &c.r, &c.a, &bound), ERR_INVALID);
+    assert_int_equal(infer_bind_inputs(&signature, &c.r, &c.a, &bound), ERR_INVALID);
     assert_non_null(strstr(err_why(), "inputs[1]: 'x' is inputs[0] already"));
     drop(&c);
 }

@@ -7,16 +7,16 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 #include "tests/runner.h"
 
-static const InferSlot ins[] = {
+static const TensorSpec ins[] = {
     {.name = "image", .type = {.dtype = DT_F32, .rank = 4, .dims = {DIM_UNKNOWN, 3, 2, 2}}},
     {.name = "flag", .type = {.dtype = DT_BOOL, .rank = 1, .dims = {1}}},
     {.name = "bias", .type = {.dtype = DT_I64, .rank = RANK_UNKNOWN}, .optional = true}};
-static const InferSlot outs[] = {{.name = "y", .type = {.dtype = DT_F32, .rank = 1, .dims = {4}}},
-                                 {.name = "z", .type = {.dtype = DT_F16, .rank = 1, .dims = {4}}}};
-static const InferPort port = {ins, outs, 3, 2};
+static const TensorSpec outs[] = {{.name = "y", .type = {.dtype = DT_F32, .rank = 1, .dims = {4}}},
+                                  {.name = "z", .type = {.dtype = DT_F16, .rank = 1, .dims = {4}}}};
+static const ModelSignature signature = {ins, outs, 3, 2};
 
 static float   numbers[24];
 static uint8_t truth = 1;
@@ -34,7 +34,7 @@ static void refuse(InferTensor *list, uint32_t n, const char *why) {
     InferRequest r = {.inputs = list, .n_inputs = n};
     Tensor       bound[3];
     Arena        a = {0};
-    assert_int_equal(infer_bind(&port, &r, &a, bound), ERR_INVALID);
+    assert_int_equal(infer_bind_inputs(&signature, &r, &a, bound), ERR_INVALID);
     if (strstr(err_why(), why) == NULL) fail_msg("%s, not %s", err_why(), why);
 }
 
@@ -44,7 +44,7 @@ static void test_order(void **state) {
     InferRequest r = {.inputs = list, .n_inputs = 2};
     Tensor       bound[3];
     Arena        a = {0};
-    assert_int_equal(infer_bind(&port, &r, &a, bound), ERR_OK);
+    assert_int_equal(infer_bind_inputs(&signature, &r, &a, bound), ERR_OK);
     assert_ptr_equal(bound[0].data, numbers);
     assert_int_equal(bound[0].dims[0], 2);
     assert_ptr_equal(bound[1].data, &truth);
@@ -82,37 +82,37 @@ static void test_misfits(void **state) {  // T2, T3
 
 static void test_long_names_are_cut(void **state) {
     (void)state;
-    char name[4096], shown[INFER_SHOWN];
+    char name[4096], shown[INFER_PRINTABLE];
     memset(name, 'x', sizeof name);
     memcpy(name, "\xE2\x82\xAC\xE2", 4);
-    infer_show((Str){name, sizeof name}, shown);
-    assert_true(strlen(shown) < INFER_SHOWN);
+    infer_printable((Str){name, sizeof name}, shown);
+    assert_true(strlen(shown) < INFER_PRINTABLE);
     assert_memory_equal(shown, "\xE2\x82\xAC?xxx", 7);
     assert_string_equal(shown + strlen(shown) - 3, "...");
-    assert_string_equal(infer_show((Str){NULL, 0}, shown), "");
+    assert_string_equal(infer_printable((Str){NULL, 0}, shown), "");
 }
 
 static void test_choice(void **state) {  // J7
     (void)state;
-    uint32_t    index[2], n = 0;
-    bool        binary[2];
-    InferWanted list[] = {
+    uint32_t             index[2], n = 0;
+    bool                 binary[2];
+    InferRequestedOutput list[] = {
         {text_of("z"), true, true}, {text_of("y"), false, true}, {text_of("z"), false, false}};
-    InferRequest r = {.wanted = list, .n_wanted = 2, .binary = true};
-    assert_int_equal(infer_choose(&port, &r, index, binary, &n), ERR_OK);
+    InferRequest r = {.requested = list, .n_requested = 2, .binary = true};
+    assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_OK);
     assert_true(n == 2 && index[0] == 1 && index[1] == 0 && binary[0] && !binary[1]);
-    list[1].said = false;
-    assert_int_equal(infer_choose(&port, &r, index, binary, &n), ERR_OK);
+    list[1].has_binary = false;
+    assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_OK);
     assert_true(binary[1]);
-    r.n_wanted = 3;
-    assert_int_equal(infer_choose(&port, &r, index, binary, &n), ERR_INVALID);
+    r.n_requested = 3;
+    assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_INVALID);
     assert_non_null(strstr(err_why(), "outputs[2]: 'z' is asked for twice"));
     list[0].name = text_of("no");
-    assert_int_equal(infer_choose(&port, &r, index, binary, &n), ERR_INVALID);
+    assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_INVALID);
     assert_non_null(strstr(err_why(), "outputs[0]: the model has no output 'no'"));
-    r.n_wanted = 0;
+    r.n_requested = 0;
     r.binary = false;
-    assert_int_equal(infer_choose(&port, &r, index, binary, &n), ERR_OK);
+    assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_OK);
     assert_true(n == 2 && index[0] == 0 && index[1] == 1 && !binary[0] && !binary[1]);
 }
 
@@ -147,15 +147,15 @@ static void test_raw_body(void **state) {
     Arena a;
     assert_int_equal(arena_init(&a, 1 << 16), ERR_OK);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        unsigned char body[32];
-        InferSlot     slot = {.name = "x", .type = rows[i].type};
-        InferPort     one = {&slot, outs, 1, 2};
-        InferRequest  r;
-        Tensor        bound;
+        unsigned char  body[32];
+        TensorSpec     spec = {.name = "x", .type = rows[i].type};
+        ModelSignature one = {&spec, outs, 1, 2};
+        InferRequest   r;
+        Tensor         bound;
         memset(body, 7, sizeof body);
         assert_int_equal(infer_json_decode(body, rows[i].len, 0, &a, &r), ERR_OK);
         assert_true(r.raw_body && r.binary && r.n_inputs == 1);
-        Err e = infer_bind(&one, &r, &a, &bound);
+        Err e = infer_bind_inputs(&one, &r, &a, &bound);
         assert_int_equal(e, rows[i].why != NULL ? ERR_INVALID : ERR_OK);
         if (e != ERR_OK) {
             if (strstr(err_why(), rows[i].why) == NULL)
@@ -167,7 +167,7 @@ static void test_raw_body(void **state) {
             assert_int_equal(bound.dims[0], rows[i].open);
             assert_memory_equal(bound.data, body, rows[i].len);
         }
-        assert_int_equal(infer_bind(&port, &r, &a, &bound), ERR_INVALID);
+        assert_int_equal(infer_bind_inputs(&signature, &r, &a, &bound), ERR_INVALID);
         assert_non_null(strstr(err_why(), "models with one input, this one has 3"));
     }
     arena_finish(&a);

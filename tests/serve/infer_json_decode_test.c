@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 #include "tests/runner.h"
 
 enum { ROOM = 1 << 26 };
@@ -321,7 +321,7 @@ static void test_fields(void **state) {  // T3, of a request by itself
             "}",
             &r),
         ERR_OK);
-    assert_true(r.timeout_us == INT64_MAX && r.timing && r.id.at == NULL && r.n_wanted == 0);
+    assert_true(r.timeout_us == INT64_MAX && r.timing && r.id.at == NULL && r.n_requested == 0);
     assert_memory_equal(r.inputs[0].t.data, "\1\2", 2);
     assert_int_equal(decode(input("FP32", "[1]", "[1]"), &r), ERR_OK);
     assert_true(r.timeout_us == -1 && r.priority == 0 && !r.timing && !r.binary && !r.raw_body);

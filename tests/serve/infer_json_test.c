@@ -1,5 +1,5 @@
 // A request from JSON to tensors and an answer back: what fits, what is bound, what is chosen.
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void test_request_of_the_reference(void **state) {
     assert_int_equal(c.r.priority, 1);
     assert_int_equal(c.r.timeout_us, 20000);
     assert_int_equal(c.r.n_inputs, 2);
-    assert_int_equal(c.r.n_wanted, 1);
+    assert_int_equal(c.r.n_requested, 1);
     static const int32_t a[] = {1, 2, 3, 4};
     assert_int_equal(c.r.inputs[0].t.dtype, DT_I32);
     assert_int_equal(c.r.inputs[0].t.rank, 2);
@@ -75,24 +75,25 @@ static void test_binary_request(void **state) {
 
 static void test_answer(void **state) {
     (void)state;
-    Arena        a;
-    float        scores[] = {0.1F, -2.5F, 1e-20F};
-    InferSlot    slots[] = {{.name = "scores"}, {.name = "again"}};
-    Tensor       t = tensor_of(DT_F32, 2, (int64_t[]){1, 3}, scores), both[] = {t, t};
-    bool         binary[] = {false, true};
-    InferNote    notes[] = {{.key = "queue_us", .number = 12}, {.key = "isa", .text = "avx2"}};
-    InferAnswer  r = {.model = "m",
-                      .version = "1",
-                      .id = text_of("r\"7"),
-                      .slots = slots,
-                      .tensors = both,
-                      .binary = binary,
-                      .n = 2,
-                      .notes = notes,
-                      .n_notes = 2};
-    struct iovec pieces[EXCHANGE_PIECES];
-    uint32_t     n = 0;
-    size_t       header = 0;
+    Arena          a;
+    float          scores[] = {0.1F, -2.5F, 1e-20F};
+    TensorSpec     specs[] = {{.name = "scores"}, {.name = "again"}};
+    Tensor         t = tensor_of(DT_F32, 2, (int64_t[]){1, 3}, scores), both[] = {t, t};
+    bool           binary[] = {false, true};
+    InferParameter parameters[] = {{.key = "queue_us", .number = 12},
+                                   {.key = "isa", .text = "avx2"}};
+    InferResponse  r = {.model = "m",
+                        .version = "1",
+                        .id = text_of("r\"7"),
+                        .specs = specs,
+                        .tensors = both,
+                        .binary = binary,
+                        .n = 2,
+                        .parameters = parameters,
+                        .n_parameters = 2};
+    struct iovec   pieces[EXCHANGE_PIECES];
+    uint32_t       n = 0;
+    size_t         header = 0;
     assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
     assert_int_equal(infer_json_encode(&r, 1 << 20, &a, pieces, &n, &header), ERR_OK);
     const char *want =

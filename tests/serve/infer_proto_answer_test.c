@@ -2,7 +2,7 @@
 #include "tests/serve/proto_numbers.h"
 #include "tests/runner.h"
 
-static Response *encode(const InferAnswer *a, bool raw, uint32_t *n_pieces) {
+static Response *encode(const InferResponse *a, bool raw, uint32_t *n_pieces) {
     struct iovec pieces[EXCHANGE_PIECES];
     assert_int_equal(infer_proto_encode(a, raw, 1 << 24, &arena, pieces, n_pieces), ERR_OK);
     size_t         len = 0, at = 0;
@@ -29,15 +29,15 @@ static void same_contents(const Contents *got, const Contents *want) {
 
 static void answers_typed(void **state) {
     (void)state;
-    Numbers   n = some_numbers();
-    Tensor    t[TYPED];
-    InferSlot slots[TYPED];
-    Contents  want[TYPED];
-    int64_t   dims[] = {3, 2};
+    Numbers    n = some_numbers();
+    Tensor     t[TYPED];
+    TensorSpec specs[TYPED];
+    Contents   want[TYPED];
+    int64_t    dims[] = {3, 2};
     for (size_t i = 0; i < TYPED; i++) {
         t[i] = tensor_of(typed[i], 2, dims, NULL);
-        assert_int_equal(tensor_room(&t[i], &arena), ERR_OK);
-        slots[i] = (InferSlot){.name = infer_type_name(typed[i])};
+        assert_int_equal(tensor_alloc(&t[i], &arena), ERR_OK);
+        specs[i] = (TensorSpec){.name = infer_type_name(typed[i])};
         want[i] = contents_of(typed[i], &n);
         for (size_t k = 0; k < N; k++) switch (typed[i]) {
             case DT_BOOL: ((uint8_t *)t[i].data)[k] = (uint8_t)n.b[k]; break;
@@ -54,24 +54,25 @@ static void answers_typed(void **state) {
             default: ((Str *)t[i].data)[k] = (Str){(char *)n.text[k].data, n.text[k].len};
             }
     }
-    InferNote   notes[] = {{.key = "queue_ms", .number = 0.25}, {.key = "cause", .text = "load"}};
-    InferAnswer a = {.model = "m",
-                     .version = "3",
-                     .id = {"r-7", 3},
-                     .slots = slots,
-                     .tensors = t,
-                     .n = TYPED,
-                     .notes = notes,
-                     .n_notes = 2};
-    uint32_t    pieces;
-    Response   *r = encode(&a, false, &pieces);
+    InferParameter parameters[] = {{.key = "queue_ms", .number = 0.25},
+                                   {.key = "cause", .text = "load"}};
+    InferResponse  a = {.model = "m",
+                        .version = "3",
+                        .id = {"r-7", 3},
+                        .specs = specs,
+                        .tensors = t,
+                        .n = TYPED,
+                        .parameters = parameters,
+                        .n_parameters = 2};
+    uint32_t       pieces;
+    Response      *r = encode(&a, false, &pieces);
     assert_string_equal(r->model_name, "m");
     assert_string_equal(r->model_version, "3");
     assert_string_equal(r->id, "r-7");
     assert_int_equal(r->n_outputs, TYPED);
     assert_int_equal(r->n_raw_output_contents, 0);
     for (size_t i = 0; i < TYPED; i++) {
-        assert_string_equal(r->outputs[i]->name, slots[i].name);
+        assert_string_equal(r->outputs[i]->name, specs[i].name);
         assert_string_equal(r->outputs[i]->datatype, infer_type_name(typed[i]));
         assert_true(r->outputs[i]->n_shape == 2 && r->outputs[i]->shape[0] == 3);
         same_contents(r->outputs[i]->contents, &want[i]);
@@ -86,18 +87,18 @@ static void answers_typed(void **state) {
 static void answers_raw(void **state) {
     (void)state;
     enum { MANY = INFER_TENSORS, EACH = 5000 };
-    static Tensor    t[MANY];
-    static InferSlot slots[MANY];
-    int64_t          dims[] = {EACH};
-    Rng              rng = {1};
+    static Tensor     t[MANY];
+    static TensorSpec specs[MANY];
+    int64_t           dims[] = {EACH};
+    Rng               rng = {1};
     for (size_t i = 0; i < MANY; i++) {
         t[i] = tensor_of(i % 3 == 0 ? DT_F16 : DT_I32, 1, dims, NULL);
-        assert_int_equal(tensor_room(&t[i], &arena), ERR_OK);
-        slots[i] = (InferSlot){.name = "same"};
+        assert_int_equal(tensor_alloc(&t[i], &arena), ERR_OK);
+        specs[i] = (TensorSpec){.name = "same"};
         uint16_t *v = t[i].data;
         for (size_t k = 0; k < EACH; k++) v[k] = (uint16_t)rng_u64(&rng);
     }
-    InferAnswer a = {.model = "m", .slots = slots, .tensors = t, .n = MANY};
+    InferResponse a = {.model = "m", .specs = specs, .tensors = t, .n = MANY};
     for (int asked = 0; asked < 2; asked++) {  // FP16 goes raw, asked or not
         uint32_t  pieces;
         Response *r = encode(&a, asked != 0, &pieces);
@@ -121,13 +122,13 @@ static void answers_raw(void **state) {
 
 static void answers_raw_strings(void **state) {
     (void)state;
-    Str         s[] = {{"hi", 2}, {"", 0}};
-    int64_t     dims[] = {2}, none[] = {0};
-    Tensor      t[] = {tensor_of(DT_STR, 1, dims, s), tensor_of(DT_F32, 1, none, NULL)};
-    InferSlot   slots[] = {{.name = "s"}, {.name = "e"}};
-    InferAnswer a = {.model = "m", .slots = slots, .tensors = t, .n = 2};
-    uint32_t    pieces;
-    Response   *r = encode(&a, true, &pieces);
+    Str           s[] = {{"hi", 2}, {"", 0}};
+    int64_t       dims[] = {2}, none[] = {0};
+    Tensor        t[] = {tensor_of(DT_STR, 1, dims, s), tensor_of(DT_F32, 1, none, NULL)};
+    TensorSpec    specs[] = {{.name = "s"}, {.name = "e"}};
+    InferResponse a = {.model = "m", .specs = specs, .tensors = t, .n = 2};
+    uint32_t      pieces;
+    Response     *r = encode(&a, true, &pieces);
     assert_int_equal(r->n_raw_output_contents, 2);
     assert_int_equal(r->raw_output_contents[0].len, 10);
     assert_memory_equal(r->raw_output_contents[0].data, "\2\0\0\0hi\0\0\0\0", 10);

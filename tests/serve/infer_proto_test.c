@@ -248,17 +248,17 @@ static void bad_inputs_are_refused(void **state) {
 
 static void wanted_outputs(void **state) {
     (void)state;
-    Wanted w[2], *wanted[] = {&w[0], &w[1]};
+    Wanted w[2], *requested[] = {&w[0], &w[1]};
     for (size_t i = 0; i < 2; i++)
         inference__model_infer_request__infer_requested_output_tensor__init(&w[i]);
     w[0].name = (char *)(uintptr_t) "a", w[1].name = (char *)(uintptr_t) "b";
     Request r = INFERENCE__MODEL_INFER_REQUEST__INIT;
-    r.n_outputs = 2, r.outputs = wanted;
+    r.n_outputs = 2, r.outputs = requested;
     InferRequest   out;
     unsigned char *bytes;
     assert_int_equal(decode(&r, &out, &bytes), ERR_OK);
-    assert_true(out.n_wanted == 2 && same(out.wanted[0].name, "a") &&
-                same(out.wanted[1].name, "b"));
+    assert_true(out.n_requested == 2 && same(out.requested[0].name, "a") &&
+                same(out.requested[1].name, "b"));
     free(bytes);
 }
 

@@ -14,8 +14,8 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "net/exchange.h"
-#include "serve/infer.h"
-#include "serve/scan.h"
+#include "serve/tensor/infer_request.h"
+#include "serve/rest/json_reader.h"
 #include "tests/runner.h"
 
 enum { ROOM = 1 << 24, TEXT = 1 << 20 };
@@ -49,7 +49,7 @@ static Tensor random_tensor(Rng *rng, bool binary) {
     Tensor t = {.dtype = types[rng_below(rng, binary ? 14 : 12)],
                 .rank = (int32_t)rng_below(rng, 5)};
     for (int32_t i = 0; i < t.rank; i++) t.dims[i] = (int64_t)rng_below(rng, i == 0 ? 6 : 4);
-    assert_int_equal(tensor_room(&t, &arena), ERR_OK);
+    assert_int_equal(tensor_alloc(&t, &arena), ERR_OK);
     fill(rng, &t);
     return t;
 }
@@ -78,11 +78,11 @@ static void test_tensors_come_back(void **state) {
     assert_non_null(body);
     for (int round = 0; round < 3000; round++) {
         arena_rewind(&arena, 0);
-        bool        binary[] = {rng_below(&rng, 2) == 0, rng_below(&rng, 2) == 0};
-        Tensor      both[] = {random_tensor(&rng, binary[0]), random_tensor(&rng, binary[1])};
-        InferSlot   slots[] = {{.name = "first"}, {.name = "\xC3\xA9 \"quoted\"\n"}};
-        InferAnswer answer = {
-            .model = "m", .slots = slots, .tensors = both, .binary = binary, .n = 2};
+        bool          binary[] = {rng_below(&rng, 2) == 0, rng_below(&rng, 2) == 0};
+        Tensor        both[] = {random_tensor(&rng, binary[0]), random_tensor(&rng, binary[1])};
+        TensorSpec    specs[] = {{.name = "first"}, {.name = "\xC3\xA9 \"quoted\"\n"}};
+        InferResponse answer = {
+            .model = "m", .specs = specs, .tensors = both, .binary = binary, .n = 2};
         struct iovec pieces[EXCHANGE_PIECES];
         uint32_t     n = 0;
         size_t       header = 0;
@@ -94,7 +94,7 @@ static void test_tensors_come_back(void **state) {
         if (infer_json_decode(body, len, header, &arena, &r) != ERR_OK)
             fail_msg("%s: %s", (char *)body, err_why());
         for (int i = 0; i < 2; i++) {
-            assert_true(text_equal(r.inputs[i].name, text_of(slots[i].name)));
+            assert_true(text_equal(r.inputs[i].name, text_of(specs[i].name)));
             assert_true(tensor_equal(&r.inputs[i].t, &both[i]));
         }
     }
@@ -115,11 +115,11 @@ static void test_answers_that_cannot_be(void **state) {
     struct iovec pieces[EXCHANGE_PIECES];
     uint32_t     n;
     size_t       header;
-    InferSlot    slot = {.name = "y"};
+    TensorSpec   spec = {.name = "y"};
     bool         binary = false;
     for (size_t i = 0; i < 5; i++) {
-        InferAnswer r = {
-            .model = "m", .slots = &slot, .tensors = &rows[i], .binary = &binary, .n = 1};
+        InferResponse r = {
+            .model = "m", .specs = &spec, .tensors = &rows[i], .binary = &binary, .n = 1};
         arena_rewind(&arena, 0);
         assert_int_equal(infer_json_encode(&r, TEXT, &arena, pieces, &n, &header), ERR_UNSUPPORTED);
         assert_non_null(strstr(err_why(), why[i]));
@@ -129,7 +129,8 @@ static void test_answers_that_cannot_be(void **state) {
     const Tensor big = tensor_of(DT_F32, 1, (int64_t[]){100000}, many);
     for (int i = 0; i < 2; i++) {  // T7
         binary = i == 1;
-        InferAnswer r = {.model = "m", .slots = &slot, .tensors = &big, .binary = &binary, .n = 1};
+        InferResponse r = {
+            .model = "m", .specs = &spec, .tensors = &big, .binary = &binary, .n = 1};
         assert_int_equal(infer_json_encode(&r, 390000, &arena, pieces, &n, &header), ERR_LIMIT);
         assert_non_null(strstr(err_why(), "longer than 390000 bytes"));
         assert_int_equal(infer_json_encode(&r, 410000, &arena, pieces, &n, &header), ERR_OK);
@@ -138,7 +139,7 @@ static void test_answers_that_cannot_be(void **state) {
     Arena tight;
     assert_int_equal(arena_init(&tight, 1 << 14), ERR_OK);
     binary = false;
-    InferAnswer r = {.model = "m", .slots = &slot, .tensors = &big, .binary = &binary, .n = 1};
+    InferResponse r = {.model = "m", .specs = &spec, .tensors = &big, .binary = &binary, .n = 1};
     assert_int_equal(infer_json_encode(&r, SIZE_MAX, &tight, pieces, &n, &header), ERR_LIMIT);
     arena_finish(&tight);
 }
@@ -222,12 +223,12 @@ static void add_value(Doc *d, int depth) {
 
 static bool ours_takes(const char *text, size_t len) {
     unsigned char *body = malloc(len + 1);
-    Scan           s;
+    JsonReader     s;
     assert_non_null(body);
     memcpy(body, text, len);
-    Err e = scan_begin(&s, body, len);
-    if (e == ERR_OK) e = scan_skip(&s, SIZE_MAX);
-    if (e == ERR_OK) e = scan_finish(&s);
+    Err e = json_reader_begin(&s, body, len);
+    if (e == ERR_OK) e = json_reader_skip(&s, SIZE_MAX);
+    if (e == ERR_OK) e = json_reader_finish(&s);
     free(body);
     return e == ERR_OK;
 }

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "serve/logger.h"
+#include "serve/observe/logger.h"
 #include "tests/runner.h"
 
 enum { ENOUGH_S = 10 };

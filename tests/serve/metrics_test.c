@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "tests/serve/exposition.h"
-#include "serve/metrics.h"
+#include "serve/observe/metrics.h"
 #include "tests/runner.h"
 
 enum { MS = 1000000 };
@@ -30,8 +30,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static Receipt receipt(uint32_t seat, TimeNs took) {
-    return (Receipt){.seat = seat,
+static Receipt receipt(uint32_t slot, TimeNs took) {
+    return (Receipt){.slot = slot,
                      .model = "digits",
                      .version = "1",
                      .batch = 2,
@@ -54,7 +54,7 @@ static Metrics *fresh(bool triton) {
     Metrics *m;
     arena_rewind(&arena, 0);
     assert_int_equal(metrics_create(&m, triton), ERR_OK);
-    metrics_seat(m, 0, "digits", "1", 20 * MS, 99);
+    metrics_register(m, 0, "digits", "1", 20 * MS, 99);
     return m;
 }
 
@@ -79,7 +79,8 @@ static void test_counts(void **state) {
     }
     LiveTenantStatus tenants[3] = {{.cores = 9}, {.cores = 2, .waiting = 5}, {.cores = 1}};
     LiveStatus live = {.cores = 4, .budget = 3, .busy = 2, .tenants = tenants, .n_tenants = 3};
-    MetricsNow now = {.live = &live, .names = {"http"}, .listeners = {{.open = 7}}, .asks = 3};
+    MetricsNow now = {
+        .live = &live, .names = {"http"}, .listeners = {{.open = 7}}, .open_requests = 3};
     metrics_tenant(m, 1, 0);
     metrics_tenant(m, 2, 0);
     look(m, &now, &e);
@@ -127,12 +128,12 @@ static void test_any_traffic(void **state) {
     Rng        rng = {3};
     MetricsNow now = {0};
     Exposition before = {0}, after;
-    metrics_seat(m, 1, "quote\"back\\slash\nline\x01\xff", "v\"2", 0, 50);
-    metrics_seat(m, 700, "far", "1", 1, 100);
+    metrics_register(m, 1, "quote\"back\\slash\nline\x01\xff", "v\"2", 0, 50);
+    metrics_register(m, 700, "far", "1", 1, 100);
     look(m, &now, &before);
     for (int round = 0; round < 12; round++) {
         for (int i = 0; i < 200; i++) {
-            static const uint32_t seats[] = {0, 1, 700, 5, FLEET_SEATS, UINT32_MAX};
+            static const uint32_t seats[] = {0, 1, 700, 5, REGISTRY_SLOTS, UINT32_MAX};
             Receipt r = receipt(seats[rng_below(&rng, 6)], (TimeNs)rng_below(&rng, 200 * MS));
             r.end = (ReceiptEnd)rng_below(&rng, RECEIPT_ENDS);
             r.batch = (uint32_t)rng_below(&rng, 20);
@@ -178,11 +179,11 @@ static void test_target_moves(void **state) {
     Exposition e;
     Receipt    r = receipt(0, 10 * MS);
     metrics_note(m, &r);
-    metrics_seat(m, 0, "digits", "2", 20 * MS, 99);  // the same target: goes on
+    metrics_register(m, 0, "digits", "2", 20 * MS, 99);  // the same target: goes on
     look(m, &now, &e);
     const char *count = "cotenant_request_duration_seconds_count", *digits = "model=\"digits\"";
     assert_float_equal(exposition_value(&e, count, digits), 1, 0);
-    metrics_seat(m, 0, "digits", "2", 40 * MS, 99);
+    metrics_register(m, 0, "digits", "2", 40 * MS, 99);
     look(m, &now, &e);
     assert_float_equal(exposition_value(&e, count, digits), 0, 0);
     assert_float_equal(exposition_value(&e, "cotenant_request_duration_seconds_bucket",
@@ -227,12 +228,12 @@ static void test_stats(void **state) {
     (void)state;
     Metrics   *m = fresh(false);
     MetricsRow row;
-    metrics_seat(m, 0, "digits", "2", 20 * MS, 99);
-    metrics_seat(m, 3, "big", "1", 100 * MS, 95);
+    metrics_register(m, 0, "digits", "2", 20 * MS, 99);
+    metrics_register(m, 3, "big", "1", 100 * MS, 95);
     for (int i = 0; i < 12; i++) {
         Receipt r = receipt(0, 8 * MS);
         r.batch = (uint32_t)i % 3 + 1;
-        r.end = i < 9 ? RECEIPT_OK : RECEIPT_REFUSED;
+        r.end = i < 9 ? RECEIPT_OK : RECEIPT_REJECTED;
         metrics_note(m, &r);
     }
     json_t *o = stats(m, NULL, NULL), *list = json_object_get(o, "model_stats");
@@ -251,7 +252,7 @@ static void test_stats(void **state) {
     assert_int_equal(json_integer_value(json_object_get(fail, "count")), 3);
     json_t *ours = json_object_get(first, "cotenant");
     json_t *misses = json_object_get(ours, "misses"), *p = json_object_get(ours, "latency_ms");
-    assert_int_equal(json_integer_value(json_object_get(misses, "refused")), 3);
+    assert_int_equal(json_integer_value(json_object_get(misses, "rejected")), 3);
     assert_float_equal(json_number_value(json_object_get(p, "p99")), 8, 0.1);
     json_decref(o);
     o = stats(m, "nobody", NULL);
@@ -273,7 +274,7 @@ static void test_versions_are_bounded(void **state) {
     MetricsRow  row;
     for (int i = 0; i < 200; i++) {
         (void)snprintf(names[i], sizeof names[i], "%d", i);
-        metrics_seat(m, 0, "digits", names[i], 20 * MS, 99);
+        metrics_register(m, 0, "digits", names[i], 20 * MS, 99);
     }
     assert_true(metrics_read(m, 0, "199", &row));
     assert_true(metrics_read(m, 0, "184", &row));

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "serve/pbtxt.h"
+#include "serve/models/pbtxt.h"
 #include "tests/runner.h"
 
 static Arena a;

@@ -13,7 +13,7 @@
 #include "base/rng.h"
 #include "inference.pb-c.h"
 #include "net/exchange.h"
-#include "serve/infer.h"
+#include "serve/tensor/infer_request.h"
 
 #define PROTO static __attribute__((unused))
 

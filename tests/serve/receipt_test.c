@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "serve/receipt.h"
+#include "serve/observe/receipt.h"
 #include "tests/runner.h"
 
 enum { MS = 1000000 };
@@ -38,7 +38,7 @@ static void test_late(void **state) {
     Receipt r = late();
     assert_int_equal(receipt_latency(&r), 62 * MS + 300000);
     assert_int_equal(receipt_queued(&r), 48 * MS);
-    assert_int_equal(receipt_outcome(&r), RECEIPT_MISSED);
+    assert_int_equal(receipt_outcome(&r), RECEIPT_OUTCOME_MISSED);
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_QUEUEING);
     receipt_explain(&r);
     assert_string_equal(r.cause, "late by 12.3 ms of 50: queued 48 ms behind model 'big' (3 waited "
@@ -51,7 +51,7 @@ static void test_in_time(void **state) {
     r.met = true;
     receipt_explain(&r);
     assert_string_equal(r.cause, "");
-    assert_int_equal(receipt_outcome(&r), RECEIPT_MET);
+    assert_int_equal(receipt_outcome(&r), RECEIPT_OUTCOME_MET);
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_NONE);
     r.met = false;
     r.deadline = 0;
@@ -67,9 +67,9 @@ static void test_paused_and_slowed(void **state) {
     r.timing = (LiveTiming){.queue_ns = 200000,
                             .compute_ns = 30 * MS,
                             .paused_ns = 31 * MS,
-                            .slowed_ns = 10 * MS,
-                            .cramped_ns = 5 * MS,
-                            .lost_ns = 4 * MS,
+                            .interference_ns = 10 * MS,
+                            .core_shortage_ns = 5 * MS,
+                            .stolen_ns = 4 * MS,
                             .blocks = 9,
                             .level = 2,
                             .cores_least = 1,
@@ -96,12 +96,15 @@ static void test_who_is_to_blame(void **state) {
         {{.queue_ns = 10 * MS, .compute_ns = 22 * MS, .paused_ns = 30 * MS},
          RECEIPT_CAUSE_PREEMPTED},
         {{.queue_ns = MS, .compute_ns = 61 * MS}, RECEIPT_CAUSE_COMPUTE},
-        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .slowed_ns = 9 * MS},
+        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .interference_ns = 9 * MS},
          RECEIPT_CAUSE_CONTENTION},
-        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .slowed_ns = 9 * MS, .cramped_ns = 20 * MS},
+        {{.queue_ns = 5 * MS,
+          .compute_ns = 57 * MS,
+          .interference_ns = 9 * MS,
+          .core_shortage_ns = 20 * MS},
          RECEIPT_CAUSE_CONFLICT},
-        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .lost_ns = 30 * MS}, RECEIPT_CAUSE_SYSTEM},
-        {{.compute_ns = 57 * MS, .lost_ns = 30 * MS, .late_cause = LIVE_THROTTLED},
+        {{.queue_ns = 5 * MS, .compute_ns = 57 * MS, .stolen_ns = 30 * MS}, RECEIPT_CAUSE_SYSTEM},
+        {{.compute_ns = 57 * MS, .stolen_ns = 30 * MS, .late_cause = LIVE_THROTTLED},
          RECEIPT_CAUSE_THROTTLED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -116,7 +119,7 @@ static void test_who_is_to_blame(void **state) {
     r.submitted = r.arrived + 49 * MS;
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_COMPILING);
     r.decoded = r.submitted;
-    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONT);
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONTEND);
 }
 
 static void test_expired(void **state) {
@@ -139,7 +142,7 @@ static void test_expired(void **state) {
     r.decoded = 0;
     receipt_explain(&r);
     assert_string_equal(r.cause, "deadline of 20000 us passed after 20000 us while it was decoded");
-    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONT);
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONTEND);
 }
 
 static void test_every_end_and_cause(void **state) {
@@ -155,8 +158,8 @@ static void test_every_end_and_cause(void **state) {
             ReceiptCause   c = receipt_cause(&r);
             assert_int_equal(c == RECEIPT_CAUSE_NONE, o == RECEIPT_NO_OUTCOME);
             assert_int_equal(*receipt_advice(c) == '\0', c == RECEIPT_CAUSE_NONE);
-            assert_true(receipt_status((ReceiptEnd)end) >= 200);
-            assert_int_equal(receipt_grpc((ReceiptEnd)end) == 0, end == RECEIPT_OK);
+            assert_true(receipt_http_status((ReceiptEnd)end) >= 200);
+            assert_int_equal(receipt_grpc_status((ReceiptEnd)end) == 0, end == RECEIPT_OK);
         }
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "serve/route.h"
+#include "serve/rest/route.h"
 #include "tests/runner.h"
 
 typedef struct Case {
@@ -40,11 +40,11 @@ static const Case cases[] = {
     {"GET", "/why/r%2D7", ROUTE_OPS, ROUTE_WHY, "r-7", ""},
     {"GET", "/why/a:b/c", ROUTE_OPS, ROUTE_NONE, "", ""},
     // Elsewhere, whatever the spelling.
-    {"POST", "/v2/repository/index", ROUTE_MAIN, ROUTE_ELSEWHERE, NULL, NULL},
-    {"GET", "/v2/repository/index", ROUTE_MAIN, ROUTE_ELSEWHERE, NULL, NULL},
-    {"POST", "/v2/repository/models/a/load", ROUTE_OPS, ROUTE_ELSEWHERE, NULL, NULL},
-    {"GET", "/metrics", ROUTE_MAIN, ROUTE_ELSEWHERE, NULL, NULL},
-    {"POST", "/v2/models/a/infer", ROUTE_ADMIN, ROUTE_ELSEWHERE, NULL, NULL},
+    {"POST", "/v2/repository/index", ROUTE_MAIN, ROUTE_WRONG_LISTENER, NULL, NULL},
+    {"GET", "/v2/repository/index", ROUTE_MAIN, ROUTE_WRONG_LISTENER, NULL, NULL},
+    {"POST", "/v2/repository/models/a/load", ROUTE_OPS, ROUTE_WRONG_LISTENER, NULL, NULL},
+    {"GET", "/metrics", ROUTE_MAIN, ROUTE_WRONG_LISTENER, NULL, NULL},
+    {"POST", "/v2/models/a/infer", ROUTE_ADMIN, ROUTE_WRONG_LISTENER, NULL, NULL},
     {"POST", "/v2/./repository/index", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
     {"POST", "/v2//repository/index", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
     {"POST", "//v2/repository/index", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
@@ -53,23 +53,23 @@ static const Case cases[] = {
     {"POST", "/V2/repository/index", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
     {"POST", "/v2/models/x/../../repository/index", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
     // Methods.
-    {"GET", "/v2/models/a/infer", ROUTE_MAIN, ROUTE_OTHER, NULL, NULL},
-    {"POST", "/v2", ROUTE_MAIN, ROUTE_OTHER, NULL, NULL},
-    {"get", "/v2", ROUTE_MAIN, ROUTE_OTHER, NULL, NULL},
-    {"DELETE", "/v2/models/a", ROUTE_MAIN, ROUTE_OTHER, NULL, NULL},
+    {"GET", "/v2/models/a/infer", ROUTE_MAIN, ROUTE_WRONG_METHOD, NULL, NULL},
+    {"POST", "/v2", ROUTE_MAIN, ROUTE_WRONG_METHOD, NULL, NULL},
+    {"get", "/v2", ROUTE_MAIN, ROUTE_WRONG_METHOD, NULL, NULL},
+    {"DELETE", "/v2/models/a", ROUTE_MAIN, ROUTE_WRONG_METHOD, NULL, NULL},
     // Names.
-    {"GET", "/v2/models/..", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/%2e%2e", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/a%2fb", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/a%00b", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/a%2", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/a%zz", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/a;id", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/$(id)", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/%252e", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/%c0%ae", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"GET", "/v2/models/", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
-    {"POST", "/v2/models//infer", ROUTE_MAIN, ROUTE_BAD, NULL, NULL},
+    {"GET", "/v2/models/..", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/%2e%2e", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/a%2fb", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/a%00b", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/a%2", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/a%zz", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/a;id", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/$(id)", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/%252e", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/%c0%ae", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"GET", "/v2/models/", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
+    {"POST", "/v2/models//infer", ROUTE_MAIN, ROUTE_BAD_NAME, NULL, NULL},
     // Nothing.
     {"GET", "/", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
     {"GET", "", ROUTE_MAIN, ROUTE_NONE, NULL, NULL},
@@ -102,9 +102,9 @@ static void long_names(void **state) {
     assert_int_equal(strlen(r.name), 128);
     memset(path + 11, 'a', 300);
     route_find((Str){"GET", 3}, (Str){path, 11 + 129}, ROUTE_MAIN, &r);
-    assert_int_equal(r.kind, ROUTE_BAD);
+    assert_int_equal(r.kind, ROUTE_BAD_NAME);
     route_find((Str){"GET", 3}, (Str){path, 11 + 300}, ROUTE_MAIN, &r);
-    assert_int_equal(r.kind, ROUTE_BAD);
+    assert_int_equal(r.kind, ROUTE_BAD_NAME);
 }
 
 static void queries(void **state) {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "serve/wire.h"
+#include "serve/grpc/wire.h"
 #include "tests/runner.h"
 
 static Arena arena;
@@ -29,10 +29,10 @@ static Err walk(const void *bytes, size_t n, uint32_t *fields) {
     unsigned char *copy = malloc(n > 0 ? n : 1);
     assert_non_null(copy);
     if (n > 0) memcpy(copy, bytes, n);
-    WireIn    in = wire_in(copy, n);
-    WireField f;
-    bool      more = true;
-    Err       e = ERR_OK;
+    WireReader in = wire_reader(copy, n);
+    WireField  f;
+    bool       more = true;
+    Err        e = ERR_OK;
     *fields = 0;
     while (e == ERR_OK && more) {
         e = wire_next(&in, &f, &more);
@@ -46,12 +46,12 @@ static void reads_what_it_wrote(void **state) {
     (void)state;
     const uint64_t values[] = {1, 127, 128, 300, UINT32_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        WireOut   o = wire_out(&arena, 100);
-        WireField f;
-        bool      more;
+        WireWriter o = wire_writer(&arena, 100);
+        WireField  f;
+        bool       more;
         wire_put_uint(&o, (1 << 29) - 1, values[i]);
         assert_int_equal(wire_done(&o), ERR_OK);
-        WireIn in = wire_in(o.at, o.len);
+        WireReader in = wire_reader(o.at, o.len);
         assert_int_equal(wire_next(&in, &f, &more), ERR_OK);
         assert_true(more && f.number == (1 << 29) - 1 && f.kind == WIRE_VARINT);
         assert_true(f.value == values[i] && f.len == wire_varint_bytes(values[i]));
@@ -63,7 +63,7 @@ static void reads_what_it_wrote(void **state) {
 static void messages_nest(void **state) {
     (void)state;
     const int64_t dims[] = {1, -1, 70000};
-    WireOut       o = wire_out(&arena, 1 << 20);
+    WireWriter    o = wire_writer(&arena, 1 << 20);
     size_t        outer = wire_begin(&o, 1);
     for (uint32_t i = 0; i < 100; i++) {
         size_t inner = wire_begin(&o, 2);
@@ -73,9 +73,9 @@ static void messages_nest(void **state) {
     }
     wire_end(&o, outer);
     assert_int_equal(wire_done(&o), ERR_OK);
-    WireIn    in = wire_in(o.at, o.len), inside;
-    WireField f;
-    bool      more;
+    WireReader in = wire_reader(o.at, o.len), inside;
+    WireField  f;
+    bool       more;
     assert_int_equal(wire_next(&in, &f, &more), ERR_OK);
     assert_true(in.at == in.end && f.number == 1);
     inside = wire_inside(&in, &f);
@@ -83,7 +83,7 @@ static void messages_nest(void **state) {
         Str    s;
         size_t n;
         assert_int_equal(wire_next(&inside, &f, &more), ERR_OK);
-        WireIn one = wire_inside(&inside, &f);
+        WireReader one = wire_inside(&inside, &f);
         assert_int_equal(wire_next(&one, &f, &more), ERR_OK);
         assert_int_equal(wire_text(&in, &f, &s), ERR_OK);
         assert_int_equal(s.len, 4);
@@ -96,14 +96,14 @@ static void messages_nest(void **state) {
 
 static void writing_ends_at_the_limit(void **state) {
     (void)state;
-    WireOut o = wire_out(&arena, 10);
+    WireWriter o = wire_writer(&arena, 10);
     wire_put(&o, "0123456789", 10);
     assert_int_equal(wire_done(&o), ERR_OK);
     wire_put_uint(&o, 1, 1);
     assert_int_equal(wire_done(&o), ERR_LIMIT);
     Arena small;
     assert_int_equal(arena_init(&small, 4096), ERR_OK);
-    o = wire_out(&small, SIZE_MAX);
+    o = wire_writer(&small, SIZE_MAX);
     for (uint32_t i = 0; i < 1000; i++) wire_put_text(&o, 1, "more than there is room for");
     assert_int_equal(wire_done(&o), ERR_LIMIT);
     arena_finish(&small);
@@ -111,7 +111,7 @@ static void writing_ends_at_the_limit(void **state) {
 
 static void grows_beside_others(void **state) {
     (void)state;
-    WireOut a = wire_out(&arena, 1 << 20), b = wire_out(&arena, 1 << 20);
+    WireWriter a = wire_writer(&arena, 1 << 20), b = wire_writer(&arena, 1 << 20);
     for (uint32_t i = 0; i < 3000; i++) {
         unsigned char c = (unsigned char)i;
         wire_put(&a, &c, 1);

@@ -23,8 +23,8 @@ plant() { # FILE LINE WORDS: a file that must be caught, and taken away again
 
 clean
 plant src/base/planted.c '#include "model/graph.h"' 'base/planted.c:1: base/ may not see model/graph.h'
-plant src/model/planted.h '  #  include "compile/run.h"' 'model/ may not see compile/run.h'
-plant src/model/planted.c '#include <kernel/walk.h>' 'model/ may not see kernel/walk.h'
+plant src/model/planted.h '  #  include "compile/interp/run_ops.h"' 'model/ may not see compile/interp/run_ops.h'
+plant src/model/planted.c '#include <kernel/nd_iter.h>' 'model/ may not see kernel/nd_iter.h'
 plant src/kernel/planted.def '#include "model/op.h"' 'kernel/ may not see model/op.h'
 plant src/model/planted.c '#include "graph.h"' 'write the folder'
 plant src/compile/planted.c '#include "model/graph_int.h"' "model/'s own"

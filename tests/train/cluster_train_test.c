@@ -79,7 +79,7 @@ static ClusterReport step(School *s) {
 }
 
 static void check_same(const School *a, const School *b) {
-    Block x = a->train.pupil->state, y = b->train.pupil->state;
+    FloatVec x = a->train.pupil->state, y = b->train.pupil->state;
     assert_int_equal(a->train.generation, b->train.generation);
     assert_memory_equal(x.at, y.at, x.n * sizeof(float));
     assert_memory_equal(a->train.best.at, b->train.best.at, a->train.best.n * sizeof(float));
@@ -206,7 +206,7 @@ static void test_draws(void **state) {
         ClusterCourseRun x = cluster_course_draw(&s.course, 9, i),
                          again = cluster_course_draw(&s.course, 9, i);
         assert_true(x.seed == again.seed && x.load == again.load && x.scene == again.scene);
-        assert_true(x.seed >= SCENE_TRAIN && x.seed < CLUSTER_COURSE_CHECK);
+        assert_true(x.seed >= CLUSTER_SCENARIO_TRAIN && x.seed < CLUSTER_COURSE_CHECK);
         calm = calm || x.load < 1;
         crowded = crowded || x.load > 2;
         other = other || x.scene != s.course.scenes;

@@ -19,15 +19,15 @@ static Err hill(void *self, const float *w, uint32_t run, Arena *a, double *wort
     return ERR_OK;
 }
 
-static void climb(uint32_t threads, Arena *a, Block w) {
+static void climb(uint32_t threads, Arena *a, FloatVec w) {
     EvolveOptions o = {.pairs = 8, .runs = 3, .sigma = 0.05f, .step = 0.1f, .keep = 0.8f};
     Runs         *runs;
-    Block         way = block_new(a, N - FIXED);
+    FloatVec      way = float_vec_new(a, N - FIXED);
     double        mean;
     assert_int_equal(runs_create(&runs, threads, a), ERR_OK);
     for (uint32_t i = 0; i < STEPS; i++)
         assert_int_equal(evolve_step(&o, runs, rng_fork((Rng){7}, i), hill, NULL, w,
-                                     block_part(w, FIXED, N - FIXED), way, a, &mean),
+                                     float_vec_part(w, FIXED, N - FIXED), way, a, &mean),
                          ERR_OK);
     runs_destroy(runs);
 }
@@ -36,7 +36,7 @@ static void test_climbs(void **state) {
     (void)state;
     Arena a;
     assert_int_equal(arena_init(&a, (size_t)1 << 28), ERR_OK);
-    Block one = block_new(&a, N), two = block_new(&a, N);
+    FloatVec one = float_vec_new(&a, N), two = float_vec_new(&a, N);
     climb(1, &a, one);
     climb(2, &a, two);
     for (uint32_t i = 0; i < FIXED; i++) assert_true(one.at[i] == 0);
@@ -57,10 +57,10 @@ static void test_a_run_that_fails_ends_it(void **state) {
     Runs         *runs;
     double        mean;
     assert_int_equal(arena_init(&a, (size_t)1 << 28), ERR_OK);
-    Block w = block_new(&a, N), way = block_new(&a, N);
+    FloatVec w = float_vec_new(&a, N), way = float_vec_new(&a, N);
     assert_int_equal(runs_create(&runs, 1, &a), ERR_OK);
     assert_int_equal(evolve_step(&o, runs, (Rng){1}, fails, NULL, w, w, way, &a, &mean), ERR_LIMIT);
-    assert_true(block_norm(w) == 0);
+    assert_true(float_vec_norm(w) == 0);
     runs_destroy(runs);
     arena_finish(&a);
 }

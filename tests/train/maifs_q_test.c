@@ -8,9 +8,9 @@
 enum { SERVERS = 2, JOBS = 2, MOST = 64 };
 
 typedef struct Room {  // of a step
-    float     servers[2 * SERVERS * MAIFS_SERVER], jobs[2 * JOBS * MAIFS_JOB];
-    float     queue[MAIFS_QUEUE], u[2 * JOBS], pool[2 * MAIFS_Q_POOL];
-    MaifsDeal deals[2 * 2 * SERVERS];
+    float       servers[2 * SERVERS * MAIFS_SERVER], jobs[2 * JOBS * MAIFS_JOB];
+    float       queue[MAIFS_QUEUE], u[2 * JOBS], pool[2 * MAIFS_Q_POOL];
+    OfferSample deals[2 * 2 * SERVERS];
 } Room;
 
 static Arena arena;
@@ -55,7 +55,7 @@ static MaifsQLook look_of(Room *r, uint32_t half, const uint32_t *pick) {
     for (uint32_t i = 0; i < SERVERS; i++)
         if (pick[i] < JOBS)
             r->deals[half * 2 * SERVERS + x.n_took++] =
-                (MaifsDeal){.at = {i, pick[i]}, .own = 1e6f, .gain = 0};
+                (OfferSample){.at = {i, pick[i]}, .own = 1e6f, .gain = 0};
     return x;
 }
 
@@ -159,7 +159,7 @@ static void test_is_not_misled_by_the_state(void **state) {
             if (strays) took = (uint32_t)rng_below(&rng, 2);
             steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick)};
             rooms[i].deals[0].features[0] = (float)took;
-            rooms[i].deals[1] = (MaifsDeal){.own = 1e6f, .features = {(float)hidden}};
+            rooms[i].deals[1] = (OfferSample){.own = 1e6f, .features = {(float)hidden}};
             if (!strays) steps[i].now.n_took = 0;
             steps[i].reward = (float)hidden + (took == 1 ? 0.0f : 0.4f);
         }
@@ -227,7 +227,7 @@ static void test_threads(void **state) {
         double a = maifs_q_train(one, NULL, steps, MOST), b = maifs_q_train(two, team, steps, MOST);
         assert_true(a == b);
     }
-    Block x = maifs_q_state(one), y = maifs_q_state(two);
+    FloatVec x = maifs_q_state(one), y = maifs_q_state(two);
     assert_memory_equal(x.at, y.at, x.n * sizeof *x.at);
     team_destroy(team);
 }

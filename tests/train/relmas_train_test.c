@@ -56,7 +56,7 @@ static TrainReport step(School *s) {
 }
 
 static void check_same(School *a, School *b) {
-    Block x = ddpg_state(a->train.ddpg), y = ddpg_state(b->train.ddpg);
+    FloatVec x = ddpg_state(a->train.ddpg), y = ddpg_state(b->train.ddpg);
     assert_int_equal(a->train.generation, b->train.generation);
     assert_memory_equal(x.at, y.at, x.n * sizeof(float));
     assert_memory_equal(a->train.best.at, b->train.best.at, a->train.best.n * sizeof(float));

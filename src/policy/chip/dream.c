@@ -5,7 +5,7 @@
 //    preference is the mean time over kinds / the time on this one; starvation is the time it has
 //    waited / the mean time of a layer; thrift is the mean energy over kinds / that of this one.
 // 2. The highest score is dispatched, and so on while there are free units. The original compares
-//    free units alone; here a busy one takes part as well, with the time until it is free added and
+//    free units alone; here a busy one takes part as well, cfg the time until it is free added and
 //    `patience` in favour of waiting, and its claim keeps others off. With patience 0 it is as
 //    published.
 // 3. Smart drop: what cannot be in time any more is dropped, as long as no more than `cap` of a
@@ -22,16 +22,17 @@
 #include <math.h>
 
 #include "policy/chip/dream_tune.h"
-#include "policy/chip/hope.h"
-#include "policy/chip/serve.h"
+#include "policy/chip/common/feasibility.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
     X(alpha, double, 1.0, 0.0, 100.0, "weight of starvation")                                      \
     X(beta, double, 0.11, 0.0, 100.0, "weight of thrift")                                          \
-    X(ease, double, 6.0, 0.0, 100.0, "what is left is taken to need this many times its least")    \
+    X(safety_factor, double, 6.0, 0.0, 100.0,                                                      \
+      "what is left is taken to need this many times its least")                                   \
     X(cap, double, 1.0, 0.0, 1.0, "share of a tenant's requests that may be dropped")              \
-    FLEET_SETTINGS(X, 0.0)                                                                         \
+    PATIENCE_SETTING(X, 0.0)                                                                       \
     X(adapt, bool, true, 0, 1, "alpha and beta are tuned on the way")                              \
     X(window, double, 100.0, 0.1, 1e6, "milliseconds that a pair of them is tried")
 
@@ -52,23 +53,23 @@ typedef struct Layer {  // means over the kinds that can compute it
 } Layer;
 
 typedef struct Dream {
-    DreamSettings with;
+    DreamSettings cfg;
     Layer       **layers;    // [tenant][layer]
     float       **thrift;    // [tenant][layer][kind]
     double        layer_ns;  // of the mean layer
     DreamTune     tune;
-    Order         order;
-    Fleet         fleet;
+    TaskQueue     order;
+    UnitTimeline  timeline;
     uint64_t      seen_id;  // requests below have been counted
     double        seen[CHIP_TENANTS], dropped[CHIP_TENANTS];
 } Dream;
 
 static Dream *carve_all(const ChipSetup *s, Carve *from) {
-    Order   order;
-    Dream  *d = carve(from, Dream, 1);
-    Layer **layers = carve(from, Layer *, s->n_tenants);
-    float **thrift = carve(from, float *, s->n_tenants);
-    order_carve(&order, s->n_slots, from);
+    TaskQueue order;
+    Dream    *d = carve(from, Dream, 1);
+    Layer   **layers = carve(from, Layer *, s->n_tenants);
+    float   **thrift = carve(from, float *, s->n_tenants);
+    task_queue_carve(&order, s->n_slots, from);
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         size_t n = s->tenants[i].model->n_layers;
         Layer *own = carve(from, Layer, n);
@@ -104,7 +105,7 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     Carve  c = {.base = state};
     Dream *d = carve_all(setup, &c);
     double n = 0;
-    d->with = *(const DreamSettings *)settings;
+    d->cfg = *(const DreamSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const ChipModel *m = setup->tenants[i].model;
         for (uint32_t l = 0; l < m->n_layers; l++) {
@@ -118,12 +119,12 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
         n += m->n_layers;
     }
     d->layer_ns = n > 0 ? d->layer_ns / n : 1.0;
-    dream_tune_init(&d->tune, d->with.alpha, d->with.beta, d->with.window * 1e6, setup->rng);
+    dream_tune_init(&d->tune, d->cfg.alpha, d->cfg.beta, d->cfg.window * 1e6, setup->rng);
 }
 
 typedef struct Pair {
-    FleetPick pick;
-    double    score;
+    UnitPick pick;
+    double   score;
 } Pair;
 
 // Steps 1 and 2, for one task: its best kind.
@@ -131,13 +132,13 @@ static Pair best_pair(const Dream *d, const ChipView *v, const ChipTask *t) {
     uint32_t     tenant = t->request.tenant, n_kinds = v->setup->n_kinds;
     const float *thrift = d->thrift[tenant] + (size_t)t->layer * n_kinds;
     double       left = (double)(t->request.deadline - v->now);
-    double       urgency = left > 0 ? hope_rest(v, t) / left : 0.0;
+    double       urgency = left > 0 ? feasibility_rest_ns(v, t) / left : 0.0;
     double       gain = urgency * (double)d->layers[tenant][t->layer].ns;
     double       starved = d->tune.now.alpha * (double)(v->now - t->since) / d->layer_ns;
     Pair         best = {.pick = {.unit = CHIP_NONE}, .score = -INFINITY};
     for (uint32_t k = 0; k < n_kinds; k++) {
-        FleetPick p = fleet_of_kind(&d->fleet, t, k);
-        double    ns = (double)(p.wait + p.ns) + 1.0, eager = p.wait > 0 ? d->with.patience : 1.0;
+        UnitPick p = unit_timeline_of_kind(&d->timeline, t, k);
+        double   ns = (double)(p.wait + p.ns) + 1.0, eager = p.wait > 0 ? d->cfg.patience : 1.0;
         if (p.unit == CHIP_NONE || !(eager > 0)) continue;
         double score = gain * eager / ns + starved + d->tune.now.beta * (double)thrift[k];
         if (score > best.score) best = (Pair){p, score};
@@ -148,7 +149,7 @@ static Pair best_pair(const Dream *d, const ChipView *v, const ChipTask *t) {
 // Step 3.
 static bool may_drop(Dream *d, const ChipTask *t) {
     uint32_t i = t->request.tenant;
-    if (d->dropped[i] + 1.0 > d->with.cap * d->seen[i]) return false;
+    if (d->dropped[i] + 1.0 > d->cfg.cap * d->seen[i]) return false;
     d->dropped[i]++;
     return true;
 }
@@ -166,17 +167,17 @@ static const double last = 1e12;  // more than any score
 
 static uint32_t line_up(Dream *d, const ChipView *v, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
-    order_clear(&d->order);
+    task_queue_clear(&d->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
-        bool            hopeless = hope_slack(v, t, d->with.ease) < 0;
-        if (hopeless && n < max && may_drop(d, t)) {
+        bool            infeasible = feasibility_slack_ns(v, t, d->cfg.safety_factor) < 0;
+        if (infeasible && n < max && may_drop(d, t)) {
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
             continue;
         }
         Pair p = best_pair(d, v, t);
         if (p.pick.unit != CHIP_NONE)
-            order_add(&d->order, (hopeless ? last : 0.0) - p.score, v->waiting[i]);
+            task_queue_add(&d->order, (infeasible ? last : 0.0) - p.score, v->waiting[i]);
     }
     return n;
 }
@@ -185,24 +186,25 @@ static uint32_t line_up(Dream *d, const ChipView *v, ChipAction *out, uint32_t m
 // With many claims in one decision the looks run out, and the rest goes by what was seen last.
 static uint32_t dispatch(Dream *d, const ChipView *v, ChipAction *out, uint32_t max) {
     uint32_t n = 0, looks = 32;
-    while (d->order.n > 0 && d->fleet.n_free > 0 && n < max) {
-        OrderItem       top = order_pop(&d->order);
+    while (d->order.n > 0 && d->timeline.n_free > 0 && n < max) {
+        QueuedTask      top = task_queue_pop(&d->order);
         const ChipTask *t = &v->tasks[top.task];
         Pair            p = best_pair(d, v, t);
         double          key = (top.key > last / 2 ? last : 0.0) - p.score;
         if (p.pick.unit == CHIP_NONE) continue;
         if (looks > 0 && d->order.n > 0 && key > d->order.at[0].key) {
             looks--;
-            order_push(&d->order, (OrderItem){key, top.task, top.place});
+            task_queue_push(&d->order, (QueuedTask){key, top.task, top.place});
             continue;
         }
         if (p.pick.wait == 0) {
             uint32_t kind = v->setup->kind_of[p.pick.unit];
-            dream_tune_spend(&d->tune, chip_cost(fleet_model(&d->fleet, t), t->layer, kind),
+            dream_tune_spend(&d->tune,
+                             chip_cost(unit_timeline_model(&d->timeline, t), t->layer, kind),
                              d->layers[t->request.tenant][t->layer].pj);
             out[n++] = (ChipAction){.verb = CHIP_START, .task = top.task, .unit = p.pick.unit};
         }
-        fleet_claim(&d->fleet, t, p.pick);
+        unit_timeline_reserve(&d->timeline, t, p.pick);
     }
     return n;
 }
@@ -210,9 +212,9 @@ static uint32_t dispatch(Dream *d, const ChipView *v, ChipAction *out, uint32_t 
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Dream *d = state;
     count_arrivals(d, v);
-    if (d->with.adapt) dream_tune_look(&d->tune, v);
+    if (d->cfg.adapt) dream_tune_look(&d->tune, v);
     if (v->n_waiting == 0) return 0;
-    fleet_open(&d->fleet, v);
+    unit_timeline_open(&d->timeline, v);
     uint32_t n = line_up(d, v, out, max);
     return n + dispatch(d, v, out + n, max - n);
 }

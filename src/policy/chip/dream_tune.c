@@ -11,7 +11,7 @@ void dream_tune_init(DreamTune *d, double alpha, double beta, double window_ns, 
 static double cost(const DreamTune *d, const ChipView *v) {
     double misses = 0.0;
     for (uint32_t i = 0; i < v->setup->n_tenants; i++)
-        misses += 1.0 - (double)v->tallies[i].hit_rate;
+        misses += 1.0 - (double)v->tenant_stats[i].hit_rate;
     return misses * (d->mean_pj > 0 ? d->spent_pj / d->mean_pj : 1.0);
 }
 

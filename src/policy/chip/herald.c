@@ -20,8 +20,8 @@
 // did best, by 3 points: in a period more happens than a longer plan can know.
 #include <math.h>
 
-#include "base/check.h"
-#include "policy/chip/agenda.h"
+#include "base/err.h"
+#include "policy/chip/common/layer_plan.h"
 #include "policy/policies.h"
 
 enum { TASKS = 256 };
@@ -30,9 +30,9 @@ enum { TASKS = 256 };
     X(delta, double, 7.8, 0.0, 100.0, "how much later than elsewhere a layer may end on its best") \
     X(metric, int, 0, 0, 2, "what the best kind has least of: 0 time, 1 energy, 2 their product")  \
     X(breadth, bool, true, 0, 1, "one layer of every request in a round; else by request")         \
-    X(depth, int, 1, 1, AGENDA_DEPTH, "layers of a request that are planned")                      \
+    X(depth, int, 1, 1, LAYER_PLAN_DEPTH, "layers of a request that are planned")                  \
     X(tasks, int, 64, 1, TASKS, "requests that are planned, the oldest")                           \
-    FLEET_SETTINGS(X, 1.8)
+    PATIENCE_SETTING(X, 1.8)
 
 typedef struct HeraldSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -52,18 +52,18 @@ typedef struct Laid {  // how far a request is laid out
 } Laid;
 
 typedef struct Herald {
-    HeraldSettings with;
-    Agenda         agenda;
-    Fleet          fleet;
+    HeraldSettings cfg;
+    LayerPlan      layer_plan;
+    UnitTimeline   timeline;
     Laid           laid[TASKS];
     uint32_t       n_laid;
 } Herald;
 
 static Herald *carve_all(const ChipSetup *s, Carve *from) {
-    Agenda  agenda;
-    Herald *h = carve(from, Herald, 1);
-    agenda_carve(&agenda, s->n_slots, from);
-    if (h != NULL) h->agenda = agenda;
+    LayerPlan layer_plan;
+    Herald   *h = carve(from, Herald, 1);
+    layer_plan_carve(&layer_plan, s->n_slots, from);
+    if (h != NULL) h->layer_plan = layer_plan;
     return h;
 }
 
@@ -78,18 +78,18 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     (void)loaded;
     Carve   c = {.base = state};
     Herald *h = carve_all(setup, &c);
-    h->with = *(const HeraldSettings *)settings;
+    h->cfg = *(const HeraldSettings *)settings;
 }
 
 static void add(Herald *h, const ChipView *v, uint32_t task) {
     const ChipTask *t = &v->tasks[task];
     uint32_t        n_layers = v->setup->tenants[t->request.tenant].model->n_layers,
-             depth = (uint32_t)h->with.depth;
+             depth = (uint32_t)h->cfg.depth;
     Laid x = {.task = task, .layer = t->layer};
-    if (h->n_laid >= (uint32_t)h->with.tasks) return;
+    if (h->n_laid >= (uint32_t)h->cfg.tasks) return;
     if (t->unit != CHIP_NONE) {
         x.layer++;
-        x.ready = h->fleet.at[t->unit];
+        x.ready = h->timeline.at[t->unit];
     }
     x.end = x.layer + depth < n_layers ? x.layer + depth : n_layers;
     h->laid[h->n_laid++] = x;
@@ -104,7 +104,7 @@ static void gather(Herald *h, const ChipView *v) {
 }
 
 static float worth(const Herald *h, const ChipCost *c) {
-    return (h->with.metric == 1 ? 1.0F : c->ns) * (h->with.metric == 0 ? 1.0F : c->energy_pj);
+    return (h->cfg.metric == 1 ? 1.0F : c->ns) * (h->cfg.metric == 0 ? 1.0F : c->energy_pj);
 }
 
 typedef struct Offer {
@@ -117,9 +117,9 @@ static uint32_t offers(const Herald *h, const ChipModel *m, const Laid *x, Offer
     uint32_t n = 0;
     for (uint32_t k = 0; k < m->n_kinds; k++) {
         const ChipCost *c = chip_cost(m, x->layer, k);
-        uint32_t        unit = h->fleet.next[k];
+        uint32_t        unit = h->timeline.next[k];
         if (unit == CHIP_NONE || isinf(c->ns)) continue;
-        float    start = fmaxf(x->ready, h->fleet.at[unit]);
+        float    start = fmaxf(x->ready, h->timeline.at[unit]);
         Offer    o = {start, start + c->ns, worth(h, c), k};
         uint32_t i = n++;
         for (; i > 0 && out[i - 1].worth > o.worth; i--) out[i] = out[i - 1];
@@ -133,7 +133,7 @@ static Offer choose(const Herald *h, const Offer *at, uint32_t n) {
     uint32_t idle = 0, i = 0;  // the least loaded: where it could start first
     for (uint32_t k = 1; k < n; k++)
         if (at[k].start < at[idle].start) idle = k;
-    while (i + 1 < n && (double)at[i].end > (1.0 + h->with.delta) * (double)at[idle].end) i++;
+    while (i + 1 < n && (double)at[i].end > (1.0 + h->cfg.delta) * (double)at[idle].end) i++;
     return at[i];
 }
 
@@ -144,42 +144,42 @@ static void lay_out(Herald *h, const ChipView *v, Laid *x) {
     uint32_t         n = offers(h, m, x, at);
     CHECK(n > 0);
     Offer o = choose(h, at, n);
-    agenda_put(&h->agenda, t, x->layer, (AgendaItem){o.start, (uint8_t)o.kind});
-    fleet_until(&h->fleet, h->fleet.next[o.kind], o.end);
+    layer_plan_put(&h->layer_plan, t, x->layer, (PlannedLayer){o.start, (uint8_t)o.kind});
+    unit_timeline_occupy(&h->timeline, h->timeline.next[o.kind], o.end);
     x->ready = o.end;
     x->layer++;
 }
 
 static uint32_t lay_out_all(Herald *h, const ChipView *v) {
-    uint32_t n = 0, rounds = h->with.breadth ? (uint32_t)h->with.depth : 1;
+    uint32_t n = 0, rounds = h->cfg.breadth ? (uint32_t)h->cfg.depth : 1;
     for (uint32_t round = 0; round < rounds; round++)
         for (uint32_t i = 0; i < h->n_laid; i++) {
             Laid    *x = &h->laid[i];
-            uint32_t end = h->with.breadth && x->layer < x->end ? x->layer + 1 : x->end;
+            uint32_t end = h->cfg.breadth && x->layer < x->end ? x->layer + 1 : x->end;
             for (; x->layer < end; n++) lay_out(h, v, x);
         }
     return n;
 }
 
-static void think(void *state, const ChipView *v, ChipCharge *charge) {
+static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
     Herald *h = state;
-    agenda_begin(&h->agenda);
-    fleet_open(&h->fleet, v);
+    layer_plan_begin(&h->layer_plan);
+    unit_timeline_open(&h->timeline, v);
     gather(h, v);
-    charge->ops += (double)lay_out_all(h, v) * v->setup->n_kinds;
+    cost->ops += (double)lay_out_all(h, v) * v->setup->n_kinds;
 }
 
-static void adopt(void *state) {
+static void commit(void *state) {
     Herald *h = state;
-    agenda_adopt(&h->agenda);
+    layer_plan_commit(&h->layer_plan);
 }
 
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Herald *h = state;
     if (v->n_free == 0 || v->n_waiting == 0) return 0;
-    fleet_open(&h->fleet, v);
-    AgendaRules rules = {.patience = h->with.patience, .hopeless = HOPE_KEEP};
-    return agenda_serve(&h->agenda, &h->fleet, &rules, out, max);
+    unit_timeline_open(&h->timeline, v);
+    LayerPlanParams rules = {.patience = h->cfg.patience, .late_action = LATE_KEEP};
+    return layer_plan_dispatch(&h->layer_plan, &h->timeline, &rules, out, max);
 }
 
 const ChipPolicy chip_policy_herald = {
@@ -192,7 +192,7 @@ const ChipPolicy chip_policy_herald = {
     .settings_size = sizeof(HeraldSettings),
     .state_size = size,
     .init = init,
-    .think = think,
-    .adopt = adopt,
+    .plan = plan,
+    .commit = commit,
     .decide = decide,
 };

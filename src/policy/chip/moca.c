@@ -1,11 +1,11 @@
 // moca: the memory's bandwidth divided by urgency
 //
 // 1. What runs and what might run is known by its demand on the memory. A layer's time is predicted
-//    with the demand that it would meet: a kind that is fast alone may be slow beside others.
+//    cfg the demand that it would meet: a kind that is fast alone may be slow beside others.
 // 2. Tasks have a score: priority + time left to compute / time left to the deadline. They
-//    wait in the order of this score or, with `waited`, of priority + time waited / time alone,
+//    wait in the order of this score or, cfg `waited`, of priority + time waited / time alone,
 //    which is the original's line; bandwidth goes by the former in either case.
-// 3. Memory-heavy layers, those that ask for more than `heavy` of the bandwidth, are paired with
+// 3. Memory-heavy layers, those that ask for more than `heavy` of the bandwidth, are paired cfg
 //    light ones: while the layers that run ask for more than `crowd` bandwidths together, light
 //    ones of a lower score pass heavy ones. When no light one is left, heavy ones run all the same.
 // 4. When layers ask for more than there is, the excess is taken from them by throttles, more from
@@ -21,12 +21,12 @@
 // be MoCA.
 #include <math.h>
 
-#include "policy/chip/hope.h"
-#include "policy/chip/serve.h"
+#include "policy/chip/common/feasibility.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    HOPE_SETTINGS(X, HOPE_DROP, 4.2)                                                               \
+    FEASIBILITY_SETTINGS(X, LATE_DROP, 4.2)                                                        \
     X(waited, bool, true, 0, 1, "in order of the time waited; else of what is left by deadline")   \
     X(heavy, double, 0.22, 0.0, 10.0,                                                              \
       "share of the bandwidth above which a layer is memory-heavy")                                \
@@ -35,7 +35,7 @@
     X(bias, double, 1.0, 0.0, 10.0,                                                                \
       "how much more is taken from low scores; 0: nobody is throttled")                            \
     X(floor, double, 0.6, 0.01, 1.0, "share of its demand that every layer keeps")                 \
-    FLEET_SETTINGS(X, 4.7)
+    PATIENCE_SETTING(X, 4.7)
 
 typedef struct MocaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -50,18 +50,18 @@ static const Setting rows[] = {
 };
 
 typedef struct Moca {
-    MocaSettings with;
-    Order        order, heavy;
-    Fleet        fleet;
+    MocaSettings cfg;
+    TaskQueue    order, heavy;
+    UnitTimeline timeline;
     uint32_t     on[CHIP_UNITS];      // task of each unit, as planned
     double       weight[CHIP_UNITS];  // of what is taken from it
 } Moca;
 
 static Moca *carve_all(const ChipSetup *s, Carve *from) {
-    Order order, heavy;
-    Moca *m = carve(from, Moca, 1);
-    order_carve(&order, s->n_slots, from);
-    order_carve(&heavy, s->n_slots, from);
+    TaskQueue order, heavy;
+    Moca     *m = carve(from, Moca, 1);
+    task_queue_carve(&order, s->n_slots, from);
+    task_queue_carve(&heavy, s->n_slots, from);
     if (m != NULL) *m = (Moca){.order = order, .heavy = heavy};
     return m;
 }
@@ -77,18 +77,18 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     (void)loaded;
     Carve c = {.base = state};
     Moca *m = carve_all(setup, &c);
-    m->with = *(const MocaSettings *)settings;
+    m->cfg = *(const MocaSettings *)settings;
 }
 
 static bool lost(const Moca *m, const ChipView *v, const ChipTask *t) {
-    return hope_lost(v, t, m->with.hopeless, m->with.ease);
+    return infeasible(v, t, m->cfg.late_action, m->cfg.safety_factor);
 }
 
 // Step 2.
 static double score_of(const Moca *m, const ChipView *v, const ChipTask *t) {
     const double most = 100.0, least = 0.01;
     double       left = (double)(t->request.deadline - v->now);
-    double       work = hope_rest(v, t);
+    double       work = feasibility_rest_ns(v, t);
     if (lost(m, v, t)) return least;
     return v->setup->tenants[t->request.tenant].priority +
            (left * most > work ? work / left : most);
@@ -98,51 +98,52 @@ static double turn_of(const Moca *m, const ChipView *v, const ChipTask *t) {
     const ChipTenant *tenant = &v->setup->tenants[t->request.tenant];
     double            waited = (double)(v->now - t->request.arrival - t->ran);
     double            alone = (double)tenant->model->rest_ns[0];
-    if (!m->with.waited || lost(m, v, t)) return score_of(m, v, t);
+    if (!m->cfg.waited || lost(m, v, t)) return score_of(m, v, t);
     return tenant->priority + (waited > 0 ? waited / alone : 0.0);
 }
 
 static uint32_t line_up(Moca *m, const ChipView *v, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
-    order_clear(&m->order);
+    task_queue_clear(&m->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
-        if (m->with.hopeless == HOPE_DROP && n < max && lost(m, v, t))
+        if (m->cfg.late_action == LATE_DROP && n < max && lost(m, v, t))
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
         else
-            order_add(&m->order, -turn_of(m, v, t), v->waiting[i]);
+            task_queue_add(&m->order, -turn_of(m, v, t), v->waiting[i]);
     }
     return n;
 }
 
 static const ChipCost *cost_on(const Moca *m, uint32_t task, uint32_t unit) {
-    const ChipTask *t = &m->fleet.view->tasks[task];
-    return chip_cost(fleet_model(&m->fleet, t), t->layer, m->fleet.view->setup->kind_of[unit]);
+    const ChipTask *t = &m->timeline.view->tasks[task];
+    return chip_cost(unit_timeline_model(&m->timeline, t), t->layer,
+                     m->timeline.view->setup->kind_of[unit]);
 }
 
 // Step 3: whether this layer has to let light ones pass.
 static bool held(const Moca *m, uint32_t task, uint32_t unit) {
-    double b = (double)m->fleet.bytes_ns, asks = (double)cost_on(m, task, unit)->bytes_ns;
-    return asks > m->with.heavy * b && (double)m->fleet.demand + asks > m->with.crowd * b;
+    double b = (double)m->timeline.bytes_ns, asks = (double)cost_on(m, task, unit)->bytes_ns;
+    return asks > m->cfg.heavy * b && (double)m->timeline.demand + asks > m->cfg.crowd * b;
 }
 
-// Starts tasks of an order; with pairing, heavy ones that are held go into the other.
-static uint32_t start(Moca *m, Order *from, bool pair, ChipAction *out, uint32_t max) {
+// Starts tasks of an order; cfg pairing, heavy ones that are held go into the other.
+static uint32_t start(Moca *m, TaskQueue *from, bool pair, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
-    while (from->n > 0 && m->fleet.n_free > 0 && n < max) {
-        uint32_t        task = order_pop(from).task;
-        const ChipTask *t = &m->fleet.view->tasks[task];
-        FleetPick       p = fleet_soonest(&m->fleet, t, (float)m->with.patience);
+    while (from->n > 0 && m->timeline.n_free > 0 && n < max) {
+        uint32_t        task = task_queue_pop(from).task;
+        const ChipTask *t = &m->timeline.view->tasks[task];
+        UnitPick        p = unit_timeline_first_to_end(&m->timeline, t, (float)m->cfg.patience);
         if (p.unit == CHIP_NONE) continue;
         if (p.wait == 0 && pair && held(m, task, p.unit)) {
-            order_add(&m->heavy, 0.0, task);
+            task_queue_add(&m->heavy, 0.0, task);
             continue;
         }
         if (p.wait == 0) {
             m->on[p.unit] = task;
             out[n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = p.unit};
         }
-        fleet_claim(&m->fleet, t, p);
+        unit_timeline_reserve(&m->timeline, t, p);
     }
     return n;
 }
@@ -160,7 +161,7 @@ static double weigh(Moca *m, const ChipView *v) {
         m->weight[u] = 0.0;
         if (m->on[u] == CHIP_NONE) continue;
         double lower = top / score_of(m, v, &v->tasks[m->on[u]]) - 1.0;
-        m->weight[u] = (double)cost_on(m, m->on[u], u)->bytes_ns * (1.0 + m->with.bias * lower);
+        m->weight[u] = (double)cost_on(m, m->on[u], u)->bytes_ns * (1.0 + m->cfg.bias * lower);
         sum += m->weight[u];
     }
     return sum;
@@ -179,7 +180,7 @@ static uint32_t throttle(Moca *m, const ChipView *v, ChipAction *out, uint32_t m
         double b = (double)cost_on(m, m->on[u], u)->bytes_ns, cap = b;
         double was = v->units[u].task == m->on[u] ? fmin((double)v->units[u].cap, b) : b;
         if (excess > 0 && sum > 0) cap = b - excess * m->weight[u] / sum;
-        if (cap < m->with.floor * b) cap = m->with.floor * b;
+        if (cap < m->cfg.floor * b) cap = m->cfg.floor * b;
         if (fabs(cap - was) <= change * b || !(b > 0)) continue;
         out[n++] =
             (ChipAction){.verb = CHIP_THROTTLE, .unit = u, .cap = cap < b ? (float)cap : INFINITY};
@@ -190,13 +191,13 @@ static uint32_t throttle(Moca *m, const ChipView *v, ChipAction *out, uint32_t m
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Moca    *m = state;
     uint32_t n = line_up(m, v, out, max);
-    fleet_open(&m->fleet, v);
-    fleet_heed(&m->fleet);
+    unit_timeline_open(&m->timeline, v);
+    unit_timeline_share_bandwidth(&m->timeline);
     for (uint32_t u = 0; u < v->setup->n_units; u++) m->on[u] = v->units[u].task;
-    order_clear(&m->heavy);
+    task_queue_clear(&m->heavy);
     n += start(m, &m->order, true, out + n, max - n);
     n += start(m, &m->heavy, false, out + n, max - n);
-    if (m->with.bias > 0) n += throttle(m, v, out + n, max - n);
+    if (m->cfg.bias > 0) n += throttle(m, v, out + n, max - n);
     return n;
 }
 

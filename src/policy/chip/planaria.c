@@ -6,28 +6,29 @@
 //    left still ends in time. `ahead` says how much of that is taken to run on the same kind; the
 //    rest is taken to run on the fastest.
 // 2. Requests go by priority / (slack x strength of their kind), so that those that can be in time
-//    with little, and soon, come first. Each takes a free unit of its kind, or else of a stronger
+//    cfg little, and soon, come first. Each takes a free unit of its kind, or else of a stronger
 //    one.
-// 3. When all got what they need and units are left, they go to those with the highest priority /
-//    time left: whoever was content with a weak kind moves to the fastest that is free.
+// 3. When all got what they need and units are left, they go to those cfg the highest priority /
+//    time left: whoever was content cfg a weak kind moves to the fastest that is free.
 // 4. When not all did, the rest take what is left of the package, a weaker unit than they need, the
 //    last of the original's fill; those that cannot be in time any more come after all others, or
 //    are dropped, which the original leaves open.
 // 5. Everything is decided anew at each end of a layer. Times are those of a quiet memory, and
-//    `ease` is what they are taken to grow by.
+//    `safety_factor` is what they are taken to grow by.
 //
 // Defaults were chosen on traces of the seeds 1 to 99, see bench/chip_tune.c.
-#include "policy/chip/hope.h"
-#include "policy/chip/serve.h"
+#include "policy/chip/common/feasibility.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 #include <math.h>
 
 #define SETTINGS(X)                                                                                \
-    X(ease, double, 3.9, 0.1, 100.0, "what is left is planned to take this many times its least")  \
+    X(safety_factor, double, 3.9, 0.1, 100.0,                                                      \
+      "what is left is planned to take this many times its least")                                 \
     X(ahead, double, 0.0, 0.0, 1.0, "share of what is left that is planned on the same kind")      \
     X(drop, bool, true, 0, 1, "requests that must be late are dropped, not computed last")         \
-    FLEET_SETTINGS(X, 0.0)
+    PATIENCE_SETTING(X, 0.0)
 
 typedef struct PlanariaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -47,25 +48,25 @@ typedef struct Grant {
 } Grant;
 
 typedef struct Planaria {
-    PlanariaSettings with;
+    PlanariaSettings cfg;
     float          **rest;                  // [tenant][layer, one more][kind] all on that kind
     double           strength[CHIP_KINDS];  // 1: as if every layer ran on its fastest
     uint32_t         weakest[CHIP_KINDS];   // kinds, the weakest first
-    Order            order;                 // by score
-    Order            unmet;                 // who found neither its kind nor a stronger one
+    TaskQueue        order;                 // by score
+    TaskQueue        unmet;                 // who found neither its kind nor a stronger one
     uint8_t         *least;                 // [slot] kind
-    Fleet            fleet;
+    UnitTimeline     timeline;
     Grant            grants[CHIP_UNITS];
     uint32_t         n_grants;
 } Planaria;
 
 static Planaria *carve_all(const ChipSetup *s, Carve *from) {
-    Order     order, unmet;
+    TaskQueue order, unmet;
     Planaria *p = carve(from, Planaria, 1);
     float   **rest = carve(from, float *, s->n_tenants);
     uint8_t  *least = carve(from, uint8_t, s->n_slots);
-    order_carve(&order, s->n_slots, from);
-    order_carve(&unmet, s->n_slots, from);
+    task_queue_carve(&order, s->n_slots, from);
+    task_queue_carve(&unmet, s->n_slots, from);
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         size_t n = (size_t)(s->tenants[i].model->n_layers + 1) * s->n_kinds;
         float *own = carve(from, float, n);
@@ -105,7 +106,7 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     (void)loaded;
     Carve     c = {.base = state};
     Planaria *p = carve_all(setup, &c);
-    p->with = *(const PlanariaSettings *)settings;
+    p->cfg = *(const PlanariaSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const ChipModel *m = setup->tenants[i].model;
         sum_rest(m, p->rest[i]);
@@ -120,8 +121,8 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
 static double time_on(const Planaria *p, const ChipView *v, const ChipTask *t, uint32_t kind) {
     const ChipModel *m = v->setup->tenants[t->request.tenant].model;
     const float     *after = p->rest[t->request.tenant] + (size_t)(t->layer + 1) * m->n_kinds;
-    double           same = p->with.ahead * (double)after[kind];
-    double           fast = (1.0 - p->with.ahead) * (double)m->rest_ns[t->layer + 1];
+    double           same = p->cfg.ahead * (double)after[kind];
+    double           fast = (1.0 - p->cfg.ahead) * (double)m->rest_ns[t->layer + 1];
     return (double)chip_cost(m, t->layer, kind)->ns + same + fast;
 }
 
@@ -130,7 +131,7 @@ static const double lost = 1e15;  // a key beyond those of tasks that may be in 
 // Step 1. Orders those that cannot be in time behind all others, the shortest first.
 static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
     double   left = (double)(t->request.deadline - v->now);
-    double   within = left / hope_factor(v, t, p->with.ease);
+    double   within = left / feasibility_factor(v, t, p->cfg.safety_factor);
     uint32_t last = p->weakest[v->setup->n_kinds - 1];
     for (uint32_t i = 0; i < v->setup->n_kinds; i++) {
         uint32_t kind = p->weakest[i];
@@ -139,39 +140,40 @@ static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
         return left * p->strength[kind] / v->setup->tenants[t->request.tenant].priority;
     }
     p->least[t->slot] = (uint8_t)last;
-    return lost + hope_rest(v, t);
+    return lost + feasibility_rest_ns(v, t);
 }
 
 // A free unit of the kind that the task needs at least; CHIP_NONE when there is none.
 static uint32_t enough(const Planaria *p, const ChipTask *t) {
-    const ChipSetup *s = p->fleet.view->setup;
+    const ChipSetup *s = p->timeline.view->setup;
     const ChipModel *m = s->tenants[t->request.tenant].model;
     uint32_t         i = 0;
     while (p->weakest[i] != p->least[t->slot]) i++;
     for (; i < s->n_kinds; i++) {
-        uint32_t unit = p->fleet.next[p->weakest[i]];
+        uint32_t unit = p->timeline.next[p->weakest[i]];
         bool     can = unit != CHIP_NONE && !isinf(chip_cost(m, t->layer, p->weakest[i])->ns);
-        if (can && p->fleet.at[unit] == 0) return unit;
+        if (can && p->timeline.at[unit] == 0) return unit;
     }
     return CHIP_NONE;
 }
 
 // Step 2.
 static void grant(Planaria *p, const ChipView *v) {
-    order_clear(&p->unmet);
+    task_queue_clear(&p->unmet);
     p->n_grants = 0;
-    while (p->order.n > 0 && p->fleet.n_free > 0) {
-        uint32_t        task = order_pop(&p->order).task;
+    while (p->order.n > 0 && p->timeline.n_free > 0) {
+        uint32_t        task = task_queue_pop(&p->order).task;
         const ChipTask *t = &v->tasks[task];
         uint32_t        unit = enough(p, t);
         if (unit == CHIP_NONE) {
-            order_add(&p->unmet, 0.0, task);
+            task_queue_add(&p->unmet, 0.0, task);
             continue;
         }
         const ChipTenant *tenant = &v->setup->tenants[t->request.tenant];
         float             ns = chip_cost(tenant->model, t->layer, v->setup->kind_of[unit])->ns;
-        fleet_claim(&p->fleet, t, (FleetPick){unit, 0.0F, ns});
-        p->grants[p->n_grants++] = (Grant){task, unit, tenant->priority / (hope_rest(v, t) + 1.0)};
+        unit_timeline_reserve(&p->timeline, t, (UnitPick){unit, 0.0F, ns});
+        p->grants[p->n_grants++] =
+            (Grant){task, unit, tenant->priority / (feasibility_rest_ns(v, t) + 1.0)};
     }
 }
 
@@ -179,15 +181,15 @@ static void grant(Planaria *p, const ChipView *v) {
 static void improve(Planaria *p, const ChipView *v, Grant *g) {
     const ChipTask *t = &v->tasks[g->task];
     const ChipCost *costs = chip_cost(v->setup->tenants[t->request.tenant].model, t->layer, 0);
-    FleetPick       better = fleet_first(&p->fleet, t);
+    UnitPick        better = unit_timeline_first_free(&p->timeline, t);
     float           ns = costs[v->setup->kind_of[g->unit]].ns;
     if (better.unit == CHIP_NONE || better.wait > 0 || better.ns >= ns) return;
-    fleet_claim(&p->fleet, t, better);
+    unit_timeline_reserve(&p->timeline, t, better);
     g->unit = better.unit;
 }
 
 static void spend(Planaria *p, const ChipView *v) {
-    for (uint32_t done = 0; done < p->n_grants && p->fleet.n_free > 0; done++) {
+    for (uint32_t done = 0; done < p->n_grants && p->timeline.n_free > 0; done++) {
         uint32_t best = done;
         for (uint32_t i = done + 1; i < p->n_grants; i++)
             if (p->grants[i].claim > p->grants[best].claim) best = i;
@@ -201,24 +203,24 @@ static void spend(Planaria *p, const ChipView *v) {
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Planaria *p = state;
     uint32_t  n = 0;
-    order_clear(&p->order);
+    task_queue_clear(&p->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
         double          key = look(p, v, t);
-        if (p->with.drop && key >= lost && n < max)
+        if (p->cfg.drop && key >= lost && n < max)
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
         else
-            order_add(&p->order, key, v->waiting[i]);
+            task_queue_add(&p->order, key, v->waiting[i]);
     }
     if (v->n_free == 0 || p->order.n == 0) return n;
-    fleet_open(&p->fleet, v);
+    unit_timeline_open(&p->timeline, v);
     grant(p, v);
     if (p->unmet.n == 0) spend(p, v);
     for (uint32_t i = 0; i < p->n_grants && n < max; i++)
         out[n++] =
             (ChipAction){.verb = CHIP_START, .task = p->grants[i].task, .unit = p->grants[i].unit};
-    Serve rest = {.rule = SERVE_SOONEST, .patience = p->with.patience};
-    return n + serve_all(&rest, &p->unmet, &p->fleet, out + n, max - n);
+    Dispatch rest = {.rule = CHOOSE_FIRST_TO_END, .patience = p->cfg.patience};
+    return n + dispatch_all(&rest, &p->unmet, &p->timeline, out + n, max - n);
 }
 
 const ChipPolicy chip_policy_planaria = {

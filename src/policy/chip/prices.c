@@ -4,12 +4,12 @@
 // worth of tasks, fit of units, bandwidth to those worth most. It never thinks and is charged
 // nothing. What relmas gains on it is what the network is worth. The rule is our own, not from a
 // paper.
-#include "policy/chip/relmas.h"
+#include "policy/chip/relmas/relmas.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(RelmasSettings, __VA_ARGS__)
-    RELMAS_RULE_SETTINGS(X)
+    RELMAS_SCORE_SETTINGS(X)
 #undef X
 };
 

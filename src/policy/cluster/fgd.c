@@ -3,9 +3,11 @@
 // What is free on a server is of no use to a job that it cannot hold: too few cores, GPUs too small
 // a part of which is left, another type. Of all places a job goes to the one where the part of free
 // GPUs that is of no use to a job drawn from those seen so far grows least. Nobody is stopped.
-#include "contract/profile.h"
-#include "policy/cluster/draft.h"
-#include "policy/cluster/fgd_mix.h"
+#include <string.h>
+
+#include "contract/cluster_profile.h"
+#include "policy/cluster/common/plan_builder.h"
+#include "policy/cluster/fgd.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -31,8 +33,8 @@ typedef struct FgdServer {
 
 typedef struct Fgd {
     FgdMix      mix;
-    FgdSettings with;
-    Draft       draft;
+    FgdSettings cfg;
+    PlanBuilder builder;
     FgdServer  *servers;
     uint32_t   *all, *freed;  // servers: every one; those that have more than before
     uint32_t    n_freed;
@@ -51,7 +53,7 @@ static void lay_out(Fgd *f, const ClusterSetup *s, Carve *from) {
     f->servers = carve(from, FgdServer, s->n_servers);
     f->all = carve(from, uint32_t, s->n_servers);
     f->freed = carve(from, uint32_t, s->n_servers);
-    draft_carve(&f->draft, s, from);
+    plan_builder_carve(&f->builder, s, from);
 }
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
@@ -67,8 +69,8 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     Fgd  *f = state;
     Carve c = {.base = state, .used = sizeof *f};
     lay_out(f, s, &c);
-    draft_init(&f->draft, s);
-    f->with = *(const FgdSettings *)settings;
+    plan_builder_init(&f->builder, s);
+    f->cfg = *(const FgdSettings *)settings;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         uint32_t *most = &f->most[s->servers[i].type % 32];
         f->all[i] = i;
@@ -77,10 +79,10 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     }
 }
 
-static FgdRoom room_of(const Fgd *f, uint32_t server) {
-    const Floor         *x = &f->draft.floor;
+static FgdFree free_of(const Fgd *f, uint32_t server) {
+    const FreeResources *x = &f->builder.free;
     const ClusterServer *s = &x->view->setup->servers[server];
-    FgdRoom              r = {.cores_milli = x->cores[server],
+    FgdFree              r = {.cores_milli = x->cores[server],
                               .memory_mib = x->memory[server],
                               .type = s->type,
                               .n = s->gpus};
@@ -89,11 +91,11 @@ static FgdRoom room_of(const Fgd *f, uint32_t server) {
 }
 
 static void note(Fgd *f, uint32_t server) {
-    FgdRoom    r = room_of(f, server);
+    FgdFree    r = free_of(f, server);
     FgdServer *x = &f->servers[server];
     *x = (FgdServer){.cores_milli = r.cores_milli,
                      .memory_mib = r.memory_mib,
-                     .waste = fgd_mix_waste(&f->mix, &r)};
+                     .waste = fgd_mix_fragmentation(&f->mix, &r)};
     for (uint32_t g = 0; g < r.n; g++) x->gpu_milli += r.parts[g];
 }
 
@@ -105,7 +107,7 @@ static void look(Fgd *f, const ClusterView *v) {
         fgd_mix_see(&f->mix, v->setup, &v->tasks[v->waiting[from]].job);
         f->seen = v->tasks[v->waiting[from]].entry;
     }
-    bool anew = fgd_mix_settle(&f->mix, (uint32_t)f->with.shapes);
+    bool anew = fgd_mix_update(&f->mix, (uint32_t)f->cfg.shapes);
     f->n_freed = 0;
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ServerState *s = &v->servers[i];
@@ -129,10 +131,10 @@ static bool bears(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint3
     const ServerState *s = &v->servers[server];
     uint32_t           n, class = j->class;
     if (v->setup->profiles == NULL || class == CLUSTER_NONE) return true;
-    for (uint32_t i = 0; i < s->n_residents + f->draft.n_touched; i++) {
+    for (uint32_t i = 0; i < s->n_residents + f->builder.n_touched; i++) {
         bool     resident = i < s->n_residents;
-        uint32_t slot = resident ? s->residents[i] : f->draft.touched[i - s->n_residents];
-        const ClusterSlice *has = draft_has(&f->draft, slot, &n);
+        uint32_t slot = resident ? s->residents[i] : f->builder.touched[i - s->n_residents];
+        const ClusterSlice *has = plan_builder_slices(&f->builder, slot, &n);
         uint32_t            other = v->tasks[slot].job.class;
         if (other == CLUSTER_NONE || !is_there(has, n, server, gpu)) continue;
         if (!(profile_pair(v->setup->profiles, class, other) > 0)) return false;
@@ -141,7 +143,7 @@ static bool bears(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint3
     return true;
 }
 
-static void consider(const Fgd *f, const ClusterJob *j, FgdRoom r, uint32_t server, uint64_t mask,
+static void consider(const Fgd *f, const ClusterJob *j, FgdFree r, uint32_t server, uint64_t mask,
                      FgdPlace *best) {
     const FgdServer *x = &f->servers[server];
     r.cores_milli -= j->cores_milli;
@@ -150,36 +152,37 @@ static void consider(const Fgd *f, const ClusterJob *j, FgdRoom r, uint32_t serv
         uint16_t *p = &r.parts[__builtin_ctzll(m)];
         *p = (uint16_t)(*p - j->gpu_milli);
     }
-    double growth = fgd_mix_waste(&f->mix, &r) - x->waste, even = 1e-6;
+    double growth = fgd_mix_fragmentation(&f->mix, &r) - x->waste, even = 1e-6;
     bool   less = growth < best->growth - even;
     if (!less && (growth > best->growth + even || x->gpu_milli >= best->free)) return;
     *best = (FgdPlace){server, mask, growth, x->gpu_milli};
 }
 
-static bool first_whole(const FgdRoom *r, uint32_t gpu) {
+static bool first_whole(const FgdFree *r, uint32_t gpu) {
     for (uint32_t g = 0; g < gpu; g++)
-        if (r->parts[g] == CLUSTER_WHOLE) return false;
+        if (r->parts[g] == CLUSTER_WHOLE_GPU) return false;
     return true;
 }
 
 // Every GPU that suffices and bears it; wholly free ones are all the same.
 static void try_parts(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint32_t server,
                       FgdPlace *best) {
-    FgdRoom r = room_of(f, server);
+    FgdFree r = free_of(f, server);
     for (uint32_t g = 0; g < r.n; g++) {
         uint64_t gpu = UINT64_C(1) << g;
         if (r.parts[g] < j->gpu_milli) continue;
-        bool good = r.parts[g] == CLUSTER_WHOLE ? first_whole(&r, g) : bears(f, v, j, server, gpu);
+        bool good =
+            r.parts[g] == CLUSTER_WHOLE_GPU ? first_whole(&r, g) : bears(f, v, j, server, gpu);
         if (good) consider(f, j, r, server, gpu, best);
     }
 }
 
 static void try_whole(const Fgd *f, const ClusterJob *j, uint32_t server, FgdPlace *best) {
-    FgdRoom  r = room_of(f, server);
+    FgdFree  r = free_of(f, server);
     uint64_t mask = 0;
     uint32_t left = j->gpus;
     for (uint32_t g = 0; g < r.n && left > 0; g++) {
-        if (r.parts[g] < CLUSTER_WHOLE) continue;
+        if (r.parts[g] < CLUSTER_WHOLE_GPU) continue;
         mask |= UINT64_C(1) << g;
         left--;
     }
@@ -188,10 +191,10 @@ static void try_whole(const Fgd *f, const ClusterJob *j, uint32_t server, FgdPla
 
 static void try_server(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint32_t server,
                        FgdPlace *best) {
-    const Floor *x = &f->draft.floor;
+    const FreeResources *x = &f->builder.free;
     if (x->cores[server] < j->cores_milli || x->memory[server] < j->memory_mib) return;
-    if (!cluster_suits(v->setup, j, server)) return;
-    if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE)
+    if (!cluster_type_fits(v->setup, j, server)) return;
+    if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE_GPU)
         try_parts(f, v, j, server, best);
     else if (x->gpus[server] >= j->gpus)
         try_whole(f, j, server, best);
@@ -206,8 +209,8 @@ static bool is_wide(const Fgd *f, const ClusterView *v, const ClusterJob *j) {
 
 static bool place_wide(Fgd *f, uint32_t slot) {
     uint32_t n;
-    if (!draft_place(&f->draft, slot)) return false;
-    const ClusterSlice *s = draft_has(&f->draft, slot, &n);
+    if (!plan_builder_place(&f->builder, slot)) return false;
+    const ClusterSlice *s = plan_builder_slices(&f->builder, slot, &n);
     for (uint32_t i = 0; i < n; i++) note(f, s[i].server);
     return true;
 }
@@ -224,7 +227,7 @@ static bool place(Fgd *f, const ClusterView *v, uint32_t slot, const uint32_t *w
                       .gpu_milli = j->gpu_milli,
                       .cores_milli = j->cores_milli,
                       .memory_mib = j->memory_mib};
-    if (!draft_put(&f->draft, slot, &s, 1)) return false;
+    if (!plan_builder_put(&f->builder, slot, &s, 1)) return false;
     note(f, best.server);
     return true;
 }
@@ -234,7 +237,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     Fgd *f = state;
     (void)max;
     if (v->n_waiting == 0) return 0;
-    draft_open(&f->draft, v);
+    plan_builder_begin(&f->builder, v);
     look(f, v);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint64_t entry = v->tasks[v->waiting[i]].entry;
@@ -242,9 +245,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         bool     placed = place(f, v, v->waiting[i], again ? f->freed : f->all,
                             again ? f->n_freed : v->setup->n_servers);
         if (!again) f->tried = entry;
-        if (!placed && !f->with.pass) break;
+        if (!placed && !f->cfg.pass) break;
     }
-    return draft_write(&f->draft, out);
+    return plan_builder_write(&f->builder, out);
 }
 
 const ClusterPolicy cluster_policy_fgd = {
@@ -259,3 +262,76 @@ const ClusterPolicy cluster_policy_fgd = {
     .init = init,
     .decide = decide,
 };
+
+static FgdShape shape_of(const ClusterSetup *s, const ClusterJob *j) {
+    FgdShape x = {.gpus = j->gpus,
+                  .gpu_milli = j->gpu_milli,
+                  .gpu_types = j->gpu_types,
+                  .cores_milli = j->cores_milli,
+                  .memory_mib = j->memory_mib};
+    if (j->gpus <= s->most_gpus) return x;
+    x.gpus = s->most_gpus;
+    x.cores_milli = (uint32_t)((uint64_t)j->cores_milli * x.gpus / j->gpus);
+    x.memory_mib = (uint32_t)((uint64_t)j->memory_mib * x.gpus / j->gpus);
+    return x;
+}
+
+static bool same_shape(const FgdShape *a, const FgdShape *b) {
+    return a->gpus == b->gpus && a->gpu_milli == b->gpu_milli && a->gpu_types == b->gpu_types &&
+           a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib;
+}
+
+// Where there are too many, a new shape takes the place and the count of the rarest.
+void fgd_mix_see(FgdMix *m, const ClusterSetup *s, const ClusterJob *j) {
+    FgdShape x = shape_of(s, j);
+    uint32_t i = 0, rarest = 0;
+    if (x.gpus == 0) return;
+    m->seen++;
+    for (; i < m->n && !same_shape(&m->shapes[i], &x); i++)
+        if (m->shapes[i].count < m->shapes[rarest].count) rarest = i;
+    if (i == m->n && m->n == FGD_SHAPES) i = rarest;
+    x.count = (i < m->n ? m->shapes[i].count : 0) + 1;
+    if (i == m->n) m->n++;
+    m->shapes[i] = x;
+}
+
+static void sort(FgdShape *x, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++) {
+        FgdShape one = x[i];
+        uint32_t at = i;
+        for (; at > 0 && one.count > x[at - 1].count; at--) x[at] = x[at - 1];
+        x[at] = one;
+    }
+}
+
+bool fgd_mix_update(FgdMix *m, uint32_t most) {
+    double all = 0;
+    if (m->seen == m->settled_at || m->seen < m->settled_at + m->settled_at / 20) return false;
+    m->settled_at = m->seen;
+    memcpy(m->used, m->shapes, m->n * sizeof *m->used);
+    sort(m->used, m->n);
+    m->n_used = m->n < most ? m->n : most;
+    for (uint32_t i = 0; i < m->n_used; i++) all += (double)m->used[i].count;
+    for (uint32_t i = 0; i < m->n_used; i++) m->weight[i] = (double)m->used[i].count / all;
+    return true;
+}
+
+static double unfit(const FgdShape *x, const FgdFree *r, uint32_t free) {
+    uint32_t fit = 0, small = 0;
+    bool     suits = x->gpu_types == 0 || (x->gpu_types >> r->type & 1) != 0;
+    if (!suits || x->cores_milli > r->cores_milli || x->memory_mib > r->memory_mib) return free;
+    for (uint32_t g = 0; g < r->n; g++) {
+        fit += r->parts[g] >= x->gpu_milli;
+        small += r->parts[g] < x->gpu_milli ? r->parts[g] : 0;
+    }
+    return fit >= x->gpus ? small : free;
+}
+
+double fgd_mix_fragmentation(const FgdMix *m, const FgdFree *r) {
+    double   sum = 0;
+    uint32_t free = 0;
+    for (uint32_t g = 0; g < r->n; g++) free += r->parts[g];
+    if (free == 0) return 0;
+    for (uint32_t i = 0; i < m->n_used; i++) sum += m->weight[i] * unfit(&m->used[i], r, free);
+    return sum;
+}

@@ -14,9 +14,9 @@
 //
 // A stop and a move cost a restart, so slices are longer than the original's minute. Moves are made
 // for jobs that have run for long enough that they may be expected to run on for longer than that.
-#include "policy/cluster/growth.h"
-#include "policy/cluster/line.h"
-#include "policy/cluster/pack.h"
+#include "policy/cluster/common/elastic.h"
+#include "policy/cluster/common/priority_queue.h"
+#include "policy/cluster/common/pack.h"
 #include "policy/policies.h"
 
 enum { TRIES = 256, PATIENCE = 20, MOVES = 4, SHAPES = 32 };
@@ -45,26 +45,26 @@ typedef struct Alone {  // jobs that found no company in this plan
 } Alone;
 
 typedef struct Gandiva {
-    Draft     draft;
-    Growth    growth;
-    LineNode *nodes;                        // [n_slots]
-    uint32_t *left_over, *hosts, *expired;  // [n_slots]
-    uint32_t  n_left_over, n_hosts, n_expired;
-    double   *joint;  // [classes][classes] of packs with the share of one; 0: not known yet
-    Alone     alone[SHAPES];
-    uint32_t  n_alone;
-    TimeNs    period, due;
-    double    least_joint;
-    bool      grows;
+    PlanBuilder    builder;
+    ElasticScaling elastic;
+    QueueNode     *nodes;                          // [n_slots]
+    uint32_t      *left_over, *holders, *expired;  // [n_slots]
+    uint32_t       n_left_over, n_hosts, n_expired;
+    double        *joint;  // [classes][classes] of packs with the share of one; 0: not known yet
+    Alone          alone[SHAPES];
+    uint32_t       n_alone;
+    TimeNs         period, due;
+    double         least_joint;
+    bool           grows;
 } Gandiva;
 
 static void lay_out(Gandiva *g, const ClusterSetup *s, Carve *from) {
     size_t classes = s->profiles != NULL ? s->profiles->n : 0;
-    draft_carve(&g->draft, s, from);
-    growth_carve(&g->growth, s, from);
-    g->nodes = carve(from, LineNode, s->n_slots);
+    plan_builder_carve(&g->builder, s, from);
+    elastic_carve(&g->elastic, s, from);
+    g->nodes = carve(from, QueueNode, s->n_slots);
     g->left_over = carve(from, uint32_t, s->n_slots);
-    g->hosts = carve(from, uint32_t, s->n_slots);
+    g->holders = carve(from, uint32_t, s->n_slots);
     g->expired = carve(from, uint32_t, s->n_slots);
     g->joint = carve(from, double, classes *classes);
 }
@@ -84,17 +84,17 @@ static double gain(const void *of, const ClusterView *v, uint32_t slot, double f
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    const GandivaSettings *with = settings;
+    const GandivaSettings *cfg = settings;
     Gandiva               *g = state;
     Carve                  c = {.base = state, .used = sizeof *g};
     lay_out(g, s, &c);
-    draft_init(&g->draft, s);
-    g->draft.floor.roomy = true;
-    g->growth.gain = gain;
-    g->period = with->period_s * CLUSTER_SECOND;
-    g->least_joint = with->joint;
-    g->grows = with->grow != 0;
-    g->growth.lean = with->grow > 1;
+    plan_builder_init(&g->builder, s);
+    g->builder.free.roomy = true;
+    g->elastic.gain = gain;
+    g->period = cfg->period_s * CLUSTER_SECOND;
+    g->least_joint = cfg->joint;
+    g->grows = cfg->grow != 0;
+    g->elastic.lean = cfg->grow > 1;
     g->due = INT64_MAX;
 }
 
@@ -111,8 +111,8 @@ static void restore(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
         bool               whole = t->slices[0].gpu_milli == t->job.gpu_milli;
-        if (t->job.gpus > 0 && (whole ? lacks(t) : pack_alone(&g->draft, v->running[i])))
-            pack_restore(&g->draft, v->running[i]);
+        if (t->job.gpus > 0 && (whole ? lacks(t) : pack_alone(&g->builder, v->running[i])))
+            pack_restore(&g->builder, v->running[i]);
     }
 }
 
@@ -120,7 +120,7 @@ static void start(Gandiva *g, const ClusterView *v) {
     uint32_t failed = 0;
     g->n_left_over = 0;
     for (uint32_t i = 0; i < v->n_waiting && failed < TRIES; i++) {
-        bool placed = draft_place(&g->draft, v->waiting[i]);
+        bool placed = plan_builder_place(&g->builder, v->waiting[i]);
         failed = placed ? 0 : failed + 1;
         if (!placed) g->left_over[g->n_left_over++] = v->waiting[i];
     }
@@ -130,17 +130,17 @@ static void start(Gandiva *g, const ClusterView *v) {
 static void sweep(Gandiva *g) {
     uint32_t kept = 0, n = 0;
     for (uint32_t i = 0; i < g->n_left_over; i++)
-        if (draft_has(&g->draft, g->left_over[i], &n) == NULL)
+        if (plan_builder_slices(&g->builder, g->left_over[i], &n) == NULL)
             g->left_over[kept++] = g->left_over[i];
     g->n_left_over = kept;
 }
 
 static void add_host(Gandiva *g, const ClusterView *v, uint32_t slot) {
     uint32_t            n = 0;
-    const ClusterSlice *s = draft_has(&g->draft, slot, &n);
-    if (n > 0 && s->gpus > 0 && s->gpu_milli == CLUSTER_WHOLE &&
+    const ClusterSlice *s = plan_builder_slices(&g->builder, slot, &n);
+    if (n > 0 && s->gpus > 0 && s->gpu_milli == CLUSTER_WHOLE_GPU &&
         v->tasks[slot].job.class != CLUSTER_NONE)
-        g->hosts[g->n_hosts++] = slot;
+        g->holders[g->n_hosts++] = slot;
 }
 
 // Those that run, and those that are to be started.
@@ -148,9 +148,9 @@ static void find_hosts(Gandiva *g, const ClusterView *v) {
     g->n_hosts = g->n_alone = 0;
     if (v->setup->profiles == NULL) return;
     for (uint32_t i = 0; i < v->n_running; i++) add_host(g, v, v->running[i]);
-    for (uint32_t i = 0; i < g->draft.n_touched; i++)
-        if (v->tasks[g->draft.touched[i]].state == CLUSTER_WAITING)
-            add_host(g, v, g->draft.touched[i]);
+    for (uint32_t i = 0; i < g->builder.n_touched; i++)
+        if (v->tasks[g->builder.touched[i]].state == CLUSTER_WAITING)
+            add_host(g, v, g->builder.touched[i]);
 }
 
 static double joint(Gandiva *g, const ClusterView *v, const ClusterJob *a, const ClusterJob *b) {
@@ -173,12 +173,12 @@ static bool lonely(const Gandiva *g, const ClusterJob *j) {
     return false;
 }
 
-// Beside whom the two together would do the most; by index into hosts.
+// Beside whom the two together would do the most; by index into holders.
 static uint32_t best_host(Gandiva *g, const ClusterView *v, const ClusterJob *j) {
     uint32_t best = CLUSTER_NONE;
     double   most = 0.9 * g->least_joint;  // what is free there may make up for it
     for (uint32_t i = 0; i < g->n_hosts; i++) {
-        const ClusterJob *h = &v->tasks[g->hosts[i]].job;
+        const ClusterJob *h = &v->tasks[g->holders[i]].job;
         if (!pack_may(v->setup, h, j)) continue;
         double x = joint(g, v, h, j);
         if (!(x > most)) continue;
@@ -195,11 +195,11 @@ static void pack(Gandiva *g, const ClusterView *v) {
         if (j->class == CLUSTER_NONE || lonely(g, j)) continue;
         uint32_t h = best_host(g, v, j);
         bool     fits =
-            h != CLUSTER_NONE && pack_try(&g->draft, g->hosts[h], g->left_over[i], &split) &&
+            h != CLUSTER_NONE && pack_try(&g->builder, g->holders[h], g->left_over[i], &split) &&
             split.sum > g->least_joint && split.rate[0] > SLOWEST && split.rate[1] > SLOWEST &&
-            pack_join(&g->draft, g->hosts[h], g->left_over[i], &split);
+            pack_join(&g->builder, g->holders[h], g->left_over[i], &split);
         if (fits)
-            g->hosts[h] = g->hosts[--g->n_hosts];
+            g->holders[h] = g->holders[--g->n_hosts];
         else if (g->n_alone < SHAPES)
             g->alone[g->n_alone++] = (Alone){j->class, j->gpus, j->gpu_types};
     }
@@ -222,11 +222,11 @@ static void take_turns(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = 0; i < g->n_left_over && failed < TRIES; i++) {
         uint32_t           slot = g->left_over[i];
         const ClusterTask *t = &v->tasks[slot];
-        bool               placed = draft_place(&g->draft, slot) ||
-                      draft_oust(&g->draft, slot, &t->job, g->expired, g->n_expired);
+        bool               placed = plan_builder_place(&g->builder, slot) ||
+                      plan_builder_preempt(&g->builder, slot, &t->job, g->expired, g->n_expired);
         if (!placed && !pushed && v->now - t->since > PATIENCE * g->period) {
             pushed = true;
-            placed = draft_oust(&g->draft, slot, &t->job, v->running, v->n_running);
+            placed = plan_builder_preempt(&g->builder, slot, &t->job, v->running, v->n_running);
         }
         failed = placed ? 0 : failed + 1;
     }
@@ -239,11 +239,11 @@ static bool settled(const ClusterView *v, const ClusterTask *t) {
 
 // The server on which the fewest GPUs have to become free for a gang.
 static uint32_t nearly_free(const Gandiva *g, const ClusterView *v, const ClusterJob *j) {
-    const Floor *f = &g->draft.floor;
-    uint32_t     best = CLUSTER_NONE, most = 0;
+    const FreeResources *f = &g->builder.free;
+    uint32_t             best = CLUSTER_NONE, most = 0;
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ClusterServer *s = &v->setup->servers[i];
-        if (!cluster_suits(v->setup, j, i) || s->gpus < j->gpus || f->gpus[i] <= most) continue;
+        if (!cluster_type_fits(v->setup, j, i) || s->gpus < j->gpus || f->gpus[i] <= most) continue;
         best = i;
         most = f->gpus[i];
     }
@@ -256,25 +256,26 @@ static void make_room(Gandiva *g, const ClusterView *v, uint32_t slot) {
     uint32_t          server = nearly_free(g, v, j), movers[MOVES], n = 0, moved = 0, has = 0;
     if (server == CLUSTER_NONE) return;
     const ServerState *x = &v->servers[server];
-    uint32_t           need = j->gpus - g->draft.floor.gpus[server];
+    uint32_t           need = j->gpus - g->builder.free.gpus[server];
     for (uint32_t i = 0; i < x->n_residents && n < MOVES && need > 0; i++) {
         const ClusterTask *t = &v->tasks[x->residents[i]];
-        bool whole = t->job.gpus > 0 && t->n_slices == 1 && t->slices[0].gpu_milli == CLUSTER_WHOLE;
+        bool               whole =
+            t->job.gpus > 0 && t->n_slices == 1 && t->slices[0].gpu_milli == CLUSTER_WHOLE_GPU;
         if (!whole || t->job.gpus > need || t->job.gpus * 2 > j->gpus || !settled(v, t)) continue;
-        if (draft_has(&g->draft, x->residents[i], &has) == NULL) continue;
+        if (plan_builder_slices(&g->builder, x->residents[i], &has) == NULL) continue;
         movers[n++] = x->residents[i];
         need -= t->job.gpus;
     }
     if (need > 0) return;
-    for (uint32_t i = 0; i < n; i++) draft_stop(&g->draft, movers[i]);
-    bool placed = draft_place(&g->draft, slot);
-    while (placed && moved < n && draft_place(&g->draft, movers[moved])) moved++;
+    for (uint32_t i = 0; i < n; i++) plan_builder_stop(&g->builder, movers[i]);
+    bool placed = plan_builder_place(&g->builder, slot);
+    while (placed && moved < n && plan_builder_place(&g->builder, movers[moved])) moved++;
     if (placed && moved == n) return;
-    while (moved > 0) draft_stop(&g->draft, movers[--moved]);
-    if (placed) draft_stop(&g->draft, slot);
+    while (moved > 0) plan_builder_stop(&g->builder, movers[--moved]);
+    if (placed) plan_builder_stop(&g->builder, slot);
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &v->tasks[movers[i]];
-        (void)draft_put(&g->draft, movers[i], t->slices, t->n_slices);
+        (void)plan_builder_put(&g->builder, movers[i], t->slices, t->n_slices);
     }
 }
 
@@ -282,7 +283,7 @@ static void defragment(Gandiva *g, const ClusterView *v) {
     uint32_t tried = 0;
     for (uint32_t i = 0; i < g->n_left_over && tried < MOVES; i++) {
         const ClusterJob *j = &v->tasks[g->left_over[i]].job;
-        if (j->gpus < 2 || j->gpus > v->setup->most_gpus || j->gpus > g->draft.floor.n_free)
+        if (j->gpus < 2 || j->gpus > v->setup->most_gpus || j->gpus > g->builder.free.n_free)
             continue;
         make_room(g, v, g->left_over[i]);
         tried++;
@@ -292,16 +293,19 @@ static void defragment(Gandiva *g, const ClusterView *v) {
 
 // Who came last to a pack gets GPUs of its own.
 static void part(Gandiva *g, const ClusterView *v) {
-    for (uint32_t i = v->n_running; i-- > 0 && g->draft.floor.n_free > 0;) {
-        uint32_t           slot = v->running[i], mate = pack_mate(v, slot), n = 0;
+    for (uint32_t i = v->n_running; i-- > 0 && g->builder.free.n_free > 0;) {
+        uint32_t           slot = v->running[i], mate = pack_corunner(v, slot), n = 0;
         const ClusterTask *t = &v->tasks[slot];
-        if (t->job.gpu_milli < CLUSTER_WHOLE || mate == CLUSTER_NONE || !settled(v, t)) continue;
-        if (draft_moves(&g->draft, mate) || draft_has(&g->draft, slot, &n) == NULL) continue;
-        draft_stop(&g->draft, slot);
-        if (draft_place(&g->draft, slot)) {
-            if (pack_alone(&g->draft, mate)) pack_restore(&g->draft, mate);
+        if (t->job.gpu_milli < CLUSTER_WHOLE_GPU || mate == CLUSTER_NONE || !settled(v, t))
+            continue;
+        if (plan_builder_moves(&g->builder, mate) ||
+            plan_builder_slices(&g->builder, slot, &n) == NULL)
+            continue;
+        plan_builder_stop(&g->builder, slot);
+        if (plan_builder_place(&g->builder, slot)) {
+            if (pack_alone(&g->builder, mate)) pack_restore(&g->builder, mate);
         } else {
-            (void)draft_put(&g->draft, slot, t->slices, t->n_slices);
+            (void)plan_builder_put(&g->builder, slot, t->slices, t->n_slices);
         }
     }
 }
@@ -313,9 +317,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     if (v->n_waiting == 0) round = false;
     if (round || g->due == INT64_MAX) g->due = (v->now / g->period + 1) * g->period;
     if (v->n_waiting == 0) g->due = INT64_MAX;
-    draft_open(&g->draft, v);
+    plan_builder_begin(&g->builder, v);
     restore(g, v);
-    if (v->n_waiting > 0 && g->grows) growth_yield(&g->growth, &g->draft);
+    if (v->n_waiting > 0 && g->grows) elastic_shrink(&g->elastic, &g->builder);
     start(g, v);
     if (g->n_left_over > 0) {
         find_hosts(g, v);
@@ -326,8 +330,8 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         take_turns(g, v);
     }
     if (g->n_left_over == 0) part(g, v);
-    if (g->grows) growth_run(&g->growth, &g->draft);
-    uint32_t n = draft_write(&g->draft, out);
+    if (g->grows) elastic_run(&g->elastic, &g->builder);
+    uint32_t n = plan_builder_write(&g->builder, out);
     if (g->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = g->due};
     return n;
 }

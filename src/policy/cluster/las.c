@@ -2,7 +2,7 @@
 //
 // Nothing is known of durations. Who has had the least GPU time goes first; jobs are stopped at
 // whole periods only, so that those that have had the same take turns.
-#include "policy/cluster/quota.h"
+#include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X) X(period_s, int, 300, 1, 86400, "between decisions that stop jobs")
@@ -24,9 +24,9 @@ typedef struct Las {
     TimeNs period;
 } Las;
 
-static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
+static SortKey rank(const void *of, const ClusterView *v, const ClusterTask *t) {
     (void)of;
-    return (Rank){cluster_attained(v, t), (double)t->job.submit};
+    return (SortKey){cluster_attained(v, t), (double)t->job.submit};
 }
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {

@@ -5,8 +5,8 @@
 // busy scores 0, one that keeps it very busy 2, others 1, and a pair must not exceed a limit.
 #include <string.h>
 
-#include "policy/cluster/line.h"
-#include "policy/cluster/lodge.h"
+#include "policy/cluster/common/priority_queue.h"
+#include "policy/cluster/common/colocation.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -33,22 +33,22 @@ static const Setting rows[] = {
 };
 
 typedef struct Lucid {
-    LucidSettings with;
-    Draft         draft;
-    Lodge         lodge;
-    Rank         *rank;   // [n_slots] of those that wait
-    uint32_t     *queue;  // [n_queue] slots by rank
-    uint32_t      n_queue;
-    uint64_t      seen;   // the last entry in the queue
-    uint64_t      known;  // bit c: class c was profiled
-    int           score[PROFILE_CLASSES];
+    LucidSettings   cfg;
+    PlanBuilder     builder;
+    ColocationIndex colocation;
+    SortKey        *rank;   // [n_slots] of those that wait
+    uint32_t       *queue;  // [n_queue] slots by rank
+    uint32_t        n_queue;
+    uint64_t        seen;   // the last entry in the queue
+    uint64_t        known;  // bit c: class c was profiled
+    int             score[PROFILE_CLASSES];
 } Lucid;
 
 static void lay_out(Lucid *l, const ClusterSetup *s, Carve *from) {
-    l->rank = carve(from, Rank, s->n_slots);
+    l->rank = carve(from, SortKey, s->n_slots);
     l->queue = carve(from, uint32_t, s->n_slots);
-    lodge_carve(&l->lodge, s, from);
-    draft_carve(&l->draft, s, from);
+    colocation_carve(&l->colocation, s, from);
+    plan_builder_carve(&l->builder, s, from);
 }
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
@@ -69,28 +69,28 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     Lucid *l = state;
     Carve  c = {.base = state, .used = sizeof *l};
     lay_out(l, s, &c);
-    draft_init(&l->draft, s);
-    l->with = *(const LucidSettings *)settings;
-    if (l->with.profile_s == 0) l->known = UINT64_MAX;
+    plan_builder_init(&l->builder, s);
+    l->cfg = *(const LucidSettings *)settings;
+    if (l->cfg.profile_s == 0) l->known = UINT64_MAX;
     for (uint32_t i = 0; s->profiles != NULL && i < s->profiles->n; i++)
-        l->score[i] = score_of(&l->with, &s->profiles->at[i]);
+        l->score[i] = score_of(&l->cfg, &s->profiles->at[i]);
 }
 
-static bool may_share(const void *of, const ClusterJob *host, const ClusterJob *guest) {
+static bool may_share(const void *of, const ClusterJob *holder, const ClusterJob *joiner) {
     const Lucid *l = of;
-    return (l->known >> host->class & l->known >> guest->class & 1) != 0 &&
-           l->score[host->class] + l->score[guest->class] <= l->with.limit;
+    return (l->known >> holder->class & l->known >> joiner->class & 1) != 0 &&
+           l->score[holder->class] + l->score[joiner->class] <= l->cfg.limit;
 }
 
 static bool before(const Lucid *l, const ClusterView *v, uint32_t a, uint32_t b) {
-    int c = rank_compare(l->rank[a], l->rank[b]);
+    int c = sort_key_compare(l->rank[a], l->rank[b]);
     return c != 0 ? c < 0 : v->tasks[a].entry < v->tasks[b].entry;
 }
 
 static void join_queue(Lucid *l, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     uint32_t           low = 0, high = l->n_queue;
-    l->rank[slot] = (Rank){(double)cluster_left(v, t) * (double)cluster_gpu_milli(&t->job), 0};
+    l->rank[slot] = (SortKey){(double)cluster_left(v, t) * (double)cluster_gpu_milli(&t->job), 0};
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (before(l, v, slot, l->queue[middle]))
@@ -112,19 +112,19 @@ static void look(Lucid *l, const ClusterView *v) {
     }
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
-        bool               told = cluster_held(v, t) >= l->with.profile_s * CLUSTER_SECOND;
+        bool               told = cluster_held(v, t) >= l->cfg.profile_s * CLUSTER_SECOND;
         if (told && t->job.class < PROFILE_CLASSES) l->known |= UINT64_C(1) << t->job.class;
-        if (pack_alone(&l->draft, v->running[i])) pack_restore(&l->draft, v->running[i]);
+        if (pack_alone(&l->builder, v->running[i])) pack_restore(&l->builder, v->running[i]);
     }
 }
 
 static bool serve(Lucid *l, uint32_t slot) {
-    if (draft_place(&l->draft, slot)) {
-        lodge_add(&l->lodge, slot);
+    if (plan_builder_place(&l->builder, slot)) {
+        colocation_add(&l->colocation, slot);
         return true;
     }
-    LodgeRule rule = {l->with.gain, l->with.slowest, may_share, l};
-    return lodge_join(&l->lodge, slot, &rule) != CLUSTER_NONE;
+    ColocationParams rule = {l->cfg.gain, l->cfg.slowest, may_share, l};
+    return colocation_join(&l->colocation, slot, &rule) != CLUSTER_NONE;
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
@@ -132,17 +132,17 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     uint32_t kept = 0;
     bool     blocked = false;
     (void)max;
-    draft_open(&l->draft, v);
+    plan_builder_begin(&l->builder, v);
     look(l, v);
-    lodge_open(&l->lodge, &l->draft);
+    colocation_open(&l->colocation, &l->builder);
     for (uint32_t i = 0; i < l->n_queue; i++) {
         uint32_t slot = l->queue[i];
         bool     served = !blocked && serve(l, slot);
         if (!served) l->queue[kept++] = slot;
-        blocked = blocked || (!served && !l->with.pass);
+        blocked = blocked || (!served && !l->cfg.pass);
     }
     l->n_queue = kept;
-    return draft_write(&l->draft, out);
+    return plan_builder_write(&l->builder, out);
 }
 
 const ClusterPolicy cluster_policy_lucid = {

@@ -4,7 +4,7 @@
 //    class makes do with. Such units go to the jobs that need the least to their end, time by the
 //    larger part of what there is that they take: that cuts the most waiting for what it costs. Who
 //    runs stops for one that needs less by more than a restart is worth.
-// 2. Further units are the rungs of the class's ladder of cores and memory on the job's server.
+// 2. Further units are the levels of the class's ladder of cores and memory on the job's server.
 //    Each goes to the job whose remaining time it cuts by the largest part, for the larger part of
 //    the server's cores or memory that it takes, until nobody gains. The part of it is what counts:
 //    who gains from a unit gives it back the sooner.
@@ -13,8 +13,8 @@
 //
 // Everything is thought over when jobs come and end and, while some wait, in periods. Changing
 // cores and memory costs nothing, so nobody keeps what others need more.
-#include "policy/cluster/growth.h"
-#include "policy/cluster/line.h"
+#include "policy/cluster/common/elastic.h"
+#include "policy/cluster/common/priority_queue.h"
 #include "policy/policies.h"
 
 enum { TRIES = 64 };  // in a row that find no place
@@ -36,22 +36,22 @@ static const Setting rows[] = {
 };
 
 typedef struct Optimus {
-    Draft     draft;
-    Growth    growth;
-    LineNode *nodes;    // [n_slots]
-    Line      waiting;  // by what they need
-    uint32_t *victims;  // [n_slots] who needs most first
-    uint32_t *failed;   // [n_slots]
-    uint32_t  n_victims, n_failed;
-    uint64_t  seen;  // the last entry that stands in line
-    TimeNs    period, due;
-    double    stop;
+    PlanBuilder    builder;
+    ElasticScaling elastic;
+    QueueNode     *nodes;    // [n_slots]
+    PriorityQueue  waiting;  // by what they need
+    uint32_t      *victims;  // [n_slots] who needs most first
+    uint32_t      *failed;   // [n_slots]
+    uint32_t       n_victims, n_failed;
+    uint64_t       seen;  // the last entry that stands in line
+    TimeNs         period, due;
+    double         stop;
 } Optimus;
 
 static void lay_out(Optimus *o, const ClusterSetup *s, Carve *from) {
-    draft_carve(&o->draft, s, from);
-    growth_carve(&o->growth, s, from);
-    o->nodes = carve(from, LineNode, s->n_slots);
+    plan_builder_carve(&o->builder, s, from);
+    elastic_carve(&o->elastic, s, from);
+    o->nodes = carve(from, QueueNode, s->n_slots);
     o->victims = carve(from, uint32_t, s->n_slots);
     o->failed = carve(from, uint32_t, s->n_slots);
 }
@@ -91,23 +91,23 @@ static double cut(const void *of, const ClusterView *v, uint32_t slot, double fr
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    const OptimusSettings *with = settings;
+    const OptimusSettings *cfg = settings;
     Optimus               *o = state;
     Carve                  c = {.base = state, .used = sizeof *o};
     lay_out(o, s, &c);
-    draft_init(&o->draft, s);
-    o->draft.floor.roomy = true;
-    o->growth.gain = cut;
-    o->growth.lean = true;
-    o->waiting = (Line){o->nodes, CLUSTER_NONE};
-    o->period = with->period_s * CLUSTER_SECOND;
-    o->stop = with->stop;
+    plan_builder_init(&o->builder, s);
+    o->builder.free.roomy = true;
+    o->elastic.gain = cut;
+    o->elastic.lean = true;
+    o->waiting = (PriorityQueue){o->nodes, CLUSTER_NONE};
+    o->period = cfg->period_s * CLUSTER_SECOND;
+    o->stop = cfg->stop;
     o->due = INT64_MAX;
 }
 
 static void join(Optimus *o, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
-    line_push(&o->waiting, slot, (Rank){needs(v, t), (double)t->job.submit}, t->entry);
+    priority_queue_push(&o->waiting, slot, (SortKey){needs(v, t), (double)t->job.submit}, t->entry);
 }
 
 static void look(Optimus *o, const ClusterView *v) {
@@ -119,13 +119,15 @@ static void look(Optimus *o, const ClusterView *v) {
 
 // Those that may be stopped, by what they need.
 static void find_victims(Optimus *o, const ClusterView *v) {
-    Line l = {o->nodes, CLUSTER_NONE};
+    PriorityQueue l = {o->nodes, CLUSTER_NONE};
     o->n_victims = 0;
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
-        if (t->job.gpus > 0) line_push(&l, v->running[i], (Rank){-needs(v, t), 0}, t->entry);
+        if (t->job.gpus > 0)
+            priority_queue_push(&l, v->running[i], (SortKey){-needs(v, t), 0}, t->entry);
     }
-    for (uint32_t slot; (slot = line_pop(&l)) != CLUSTER_NONE;) o->victims[o->n_victims++] = slot;
+    for (uint32_t slot; (slot = priority_queue_pop(&l)) != CLUSTER_NONE;)
+        o->victims[o->n_victims++] = slot;
 }
 
 // How many of the victims need so much more than a task that they stop for it.
@@ -145,10 +147,10 @@ static uint32_t larger(const Optimus *o, const ClusterView *v, const ClusterTask
 static ClusterJob lean(const Optimus *o, const ClusterSetup *s, const ClusterJob *j) {
     ClusterJob x = *j;
     double     cores = 0, mib = 0;
-    growth_base(&o->growth, s, j, &cores, &mib);
+    elastic_base(&o->elastic, s, j, &cores, &mib);
     double all = j->gpus > 0 ? j->gpus : 1;
-    x.cores_milli = draft_amount(cores * all);
-    x.memory_mib = draft_amount(mib * all);
+    x.cores_milli = plan_builder_amount(cores * all);
+    x.memory_mib = plan_builder_amount(mib * all);
     return x;
 }
 
@@ -156,15 +158,16 @@ static void start(Optimus *o, const ClusterView *v) {
     uint32_t in_a_row = 0;
     bool     listed = false;
     o->n_failed = 0;
-    growth_yield(&o->growth, &o->draft);
-    for (uint32_t slot; in_a_row < TRIES && (slot = line_pop(&o->waiting)) != CLUSTER_NONE;) {
+    elastic_shrink(&o->elastic, &o->builder);
+    for (uint32_t slot;
+         in_a_row < TRIES && (slot = priority_queue_pop(&o->waiting)) != CLUSTER_NONE;) {
         const ClusterTask *t = &v->tasks[slot];
         ClusterJob         j = lean(o, v->setup, &t->job);
-        bool               placed = draft_place_as(&o->draft, slot, &j);
+        bool               placed = plan_builder_place_as(&o->builder, slot, &j);
         if (!placed && t->job.gpus > 0) {
             if (!listed) find_victims(o, v);
             listed = true;
-            placed = draft_oust(&o->draft, slot, &j, o->victims, larger(o, v, t));
+            placed = plan_builder_preempt(&o->builder, slot, &j, o->victims, larger(o, v, t));
         }
         if (!placed) o->failed[o->n_failed++] = slot;
         in_a_row = placed ? 0 : in_a_row + 1;
@@ -178,11 +181,11 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     (void)max;
     if (round || o->due == INT64_MAX) o->due = (v->now / o->period + 1) * o->period;
     if (v->n_waiting == 0) o->due = INT64_MAX;
-    draft_open(&o->draft, v);
+    plan_builder_begin(&o->builder, v);
     look(o, v);
     if (v->n_waiting > 0) start(o, v);
-    growth_run(&o->growth, &o->draft);
-    uint32_t n = draft_write(&o->draft, out);
+    elastic_run(&o->elastic, &o->builder);
+    uint32_t n = plan_builder_write(&o->builder, out);
     if (o->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = o->due};
     return n;
 }

@@ -1,32 +1,32 @@
 // sjf: shortest job first
 //
 // The shortest of those that wait starts first. One that finds no place blocks the longer ones.
-#include "policy/cluster/turn.h"
+#include "policy/cluster/common/strict_queue.h"
 #include "policy/policies.h"
 
-static Rank rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
+static SortKey rank(const ClusterView *v, const ClusterTask *t, bool fresh) {
     (void)fresh;
-    return (Rank){(double)cluster_left(v, t), 0};
+    return (SortKey){(double)cluster_left(v, t), 0};
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)settings;
     (void)loaded;
-    Turn *q = state;
-    turn_init(q, s);
+    StrictQueue *q = state;
+    strict_queue_init(q, s);
     q->rank = rank;
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     (void)max;
-    return turn_decide(state, v, out);
+    return strict_queue_decide(state, v, out);
 }
 
 const ClusterPolicy cluster_policy_sjf = {
     .name = "sjf",
     .about = "the shortest first; who finds no place blocks the rest",
     .knows = CLUSTER_ORACLE,
-    .state_size = turn_size,
+    .state_size = strict_queue_size,
     .init = init,
     .decide = decide,
 };

@@ -2,12 +2,12 @@
 //
 // As srtf, by what is left times GPUs: a small job that is long may go before a large one that is
 // short.
-#include "policy/cluster/quota.h"
+#include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
 
-static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
+static SortKey rank(const void *of, const ClusterView *v, const ClusterTask *t) {
     (void)of;
-    return (Rank){(double)cluster_left(v, t) * (double)cluster_gpu_milli(&t->job), 0};
+    return (SortKey){(double)cluster_left(v, t) * (double)cluster_gpu_milli(&t->job), 0};
 }
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {

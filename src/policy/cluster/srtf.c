@@ -2,12 +2,12 @@
 //
 // Along the order of what is left, jobs are granted GPUs until none are left; who runs without a
 // grant is stopped. Nobody blocks: one too large for what is left is passed over.
-#include "policy/cluster/quota.h"
+#include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
 
-static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
+static SortKey rank(const void *of, const ClusterView *v, const ClusterTask *t) {
     (void)of;
-    return (Rank){(double)cluster_left(v, t), 0};
+    return (SortKey){(double)cluster_left(v, t), 0};
 }
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {

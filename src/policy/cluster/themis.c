@@ -14,8 +14,8 @@
 // work is not told, as much is guessed to be left as was done.
 #include <math.h>
 
-#include "policy/cluster/draft.h"
-#include "policy/cluster/line.h"
+#include "policy/cluster/common/plan_builder.h"
+#include "policy/cluster/common/priority_queue.h"
 #include "policy/policies.h"
 
 enum { TRIES = 256, PATIENCE = 20 };  // in a row that find no place; periods until all make room
@@ -42,8 +42,8 @@ typedef struct ThemisTask {
 } ThemisTask;
 
 typedef struct Themis {
-    Draft       draft;
-    LineNode   *nodes;              // [n_slots]
+    PlanBuilder builder;
+    QueueNode  *nodes;              // [n_slots]
     ThemisTask *tasks;              // [n_slots]
     uint32_t   *winners, *victims;  // [n_slots]
     uint32_t    n_winners, n_victims;
@@ -52,8 +52,8 @@ typedef struct Themis {
 } Themis;
 
 static void lay_out(Themis *h, const ClusterSetup *s, Carve *from) {
-    draft_carve(&h->draft, s, from);
-    h->nodes = carve(from, LineNode, s->n_slots);
+    plan_builder_carve(&h->builder, s, from);
+    h->nodes = carve(from, QueueNode, s->n_slots);
     h->tasks = carve(from, ThemisTask, s->n_slots);
     h->winners = carve(from, uint32_t, s->n_slots);
     h->victims = carve(from, uint32_t, s->n_slots);
@@ -69,13 +69,13 @@ static size_t state_size(const ClusterSetup *s, const void *settings) {
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    const ThemisSettings *with = settings;
+    const ThemisSettings *cfg = settings;
     Themis               *h = state;
     Carve                 c = {.base = state, .used = sizeof *h};
     lay_out(h, s, &c);
-    draft_init(&h->draft, s);
-    h->period = with->period_s * CLUSTER_SECOND;
-    h->fairness = with->fairness;
+    plan_builder_init(&h->builder, s);
+    h->period = cfg->period_s * CLUSTER_SECOND;
+    h->fairness = cfg->fairness;
     h->due = INT64_MAX;
 }
 
@@ -108,19 +108,20 @@ static double harm(const Themis *h, const ClusterView *v, uint32_t slot) {
     return x * (6 + x) / (6 + 4 * x) / (gpus > 0 ? gpus : 1);
 }
 
-static Line by_rho(Themis *h, const ClusterView *v, const uint32_t *slots, uint32_t n, Line l) {
+static PriorityQueue by_rho(Themis *h, const ClusterView *v, const uint32_t *slots, uint32_t n,
+                            PriorityQueue l) {
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &v->tasks[slots[i]];
         meet(h, v, slots[i]);
-        line_push(&l, slots[i], (Rank){-rho(h, v, slots[i]), 0}, t->entry);
+        priority_queue_push(&l, slots[i], (SortKey){-rho(h, v, slots[i]), 0}, t->entry);
     }
     return l;
 }
 
-static void serve(Themis *h, Line *l) {
+static void serve(Themis *h, PriorityQueue *l) {
     uint32_t failed = 0;
-    for (uint32_t slot; failed < TRIES && (slot = line_pop(l)) != CLUSTER_NONE;)
-        failed = draft_place(&h->draft, slot) ? 0 : failed + 1;
+    for (uint32_t slot; failed < TRIES && (slot = priority_queue_pop(l)) != CLUSTER_NONE;)
+        failed = plan_builder_place(&h->builder, slot) ? 0 : failed + 1;
 }
 
 static bool expired(const Themis *h, const ClusterView *v, const ClusterTask *t) {
@@ -136,23 +137,23 @@ static uint32_t bidders(Themis *h, const ClusterView *v) {
 }
 
 // The auction: who of the worst would be harmed most comes first, the rest by rho behind them.
-static uint32_t next_bidder(Line *worst, Line *rest) {
-    uint32_t slot = line_pop(worst);
-    return slot != CLUSTER_NONE ? slot : line_pop(rest);
+static uint32_t next_bidder(PriorityQueue *worst, PriorityQueue *rest) {
+    uint32_t slot = priority_queue_pop(worst);
+    return slot != CLUSTER_NONE ? slot : priority_queue_pop(rest);
 }
 
 static void auction(Themis *h, const ClusterView *v) {
-    uint64_t offered = 0;
-    uint32_t again = bidders(h, v), all = again + v->n_waiting;
-    Line     rest = {h->nodes, CLUSTER_NONE}, worst = rest;
+    uint64_t      offered = 0;
+    uint32_t      again = bidders(h, v), all = again + v->n_waiting;
+    PriorityQueue rest = {h->nodes, CLUSTER_NONE}, worst = rest;
     rest = by_rho(h, v, h->victims, again, rest);
     rest = by_rho(h, v, v->waiting, v->n_waiting, rest);
     for (uint32_t i = 0; i < v->setup->n_servers; i++) offered += v->servers[i].gpu_milli;
     for (uint32_t i = 0; i < again; i++) offered += cluster_gpu_milli(&v->tasks[h->victims[i]].job);
     uint32_t seen = (uint32_t)ceil((1 - h->fairness) * all);
     for (uint32_t i = 0; i < seen; i++) {
-        uint32_t slot = line_pop(&rest);
-        line_push(&worst, slot, (Rank){-harm(h, v, slot), 0}, v->tasks[slot].entry);
+        uint32_t slot = priority_queue_pop(&rest);
+        priority_queue_push(&worst, slot, (SortKey){-harm(h, v, slot), 0}, v->tasks[slot].entry);
     }
     h->n_winners = h->n_victims = 0;
     for (uint32_t slot; (slot = next_bidder(&worst, &rest)) != CLUSTER_NONE;) {
@@ -183,11 +184,11 @@ static void hand_out(Themis *h, const ClusterView *v) {
     for (uint32_t i = 0; i < h->n_winners && failed < TRIES; i++) {
         uint32_t          slot = h->winners[i];
         const ClusterJob *j = &v->tasks[slot].job;
-        bool              placed = draft_place(&h->draft, slot) ||
-                      draft_oust(&h->draft, slot, j, h->victims, h->n_victims);
+        bool              placed = plan_builder_place(&h->builder, slot) ||
+                      plan_builder_preempt(&h->builder, slot, j, h->victims, h->n_victims);
         if (!placed && !pushed && overdue(h, v, slot)) {
             pushed = true;
-            placed = draft_oust(&h->draft, slot, j, v->running, v->n_running);
+            placed = plan_builder_preempt(&h->builder, slot, j, v->running, v->n_running);
         }
         failed = placed ? 0 : failed + 1;
     }
@@ -201,19 +202,19 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         return 0;
     }
     if (h->due == INT64_MAX) h->due = (v->now / h->period + 1) * h->period;
-    draft_open(&h->draft, v);
+    plan_builder_begin(&h->builder, v);
     if (v->now >= h->due || v->setup->round > 0) {
         h->due = (v->now / h->period + 1) * h->period;
         auction(h, v);
         hand_out(h, v);
     }
-    Line l = {h->nodes, CLUSTER_NONE};
+    PriorityQueue l = {h->nodes, CLUSTER_NONE};
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint32_t slot = v->waiting[i], n = 0;
-        if (draft_has(&h->draft, slot, &n) == NULL) l = by_rho(h, v, &slot, 1, l);
+        if (plan_builder_slices(&h->builder, slot, &n) == NULL) l = by_rho(h, v, &slot, 1, l);
     }
     serve(h, &l);
-    uint32_t n = draft_write(&h->draft, out);
+    uint32_t n = plan_builder_write(&h->builder, out);
     out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = h->due};
     return n;
 }

@@ -5,7 +5,7 @@
 // every whole period: GPUs are granted along the order, and who runs without a grant is stopped. In
 // between GPUs that are free are filled, but not under the published rules, by which nobody starts
 // then and the limit is another.
-#include "policy/cluster/quota.h"
+#include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
 
 // 0: the usual value, or the published one with --like lucid.
@@ -32,13 +32,13 @@ enum { PUBLISHED_LIMIT = 18000, PUBLISHED_PERIOD_S = 60 };
 typedef struct Tiresias {
     Quota            quota;
     bool             published;  // rules of others, to the letter
-    TiresiasSettings with;
+    TiresiasSettings cfg;
     TimeNs           due;  // the next decision
 } Tiresias;
 
-static Rank rank(const void *of, const ClusterView *v, const ClusterTask *t) {
+static SortKey rank(const void *of, const ClusterView *v, const ClusterTask *t) {
     const Tiresias *s = of;
-    return (Rank){cluster_attained(v, t) > s->with.limit, (double)t->job.submit};
+    return (SortKey){cluster_attained(v, t) > s->cfg.limit, (double)t->job.submit};
 }
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
@@ -50,11 +50,10 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     (void)loaded;
     Tiresias *t = state;
     quota_init(&t->quota, s, state, sizeof *t);
-    t->with = *(const TiresiasSettings *)settings;
+    t->cfg = *(const TiresiasSettings *)settings;
     t->published = s->gpus_only;
-    if (!(t->with.limit > 0)) t->with.limit = t->published ? PUBLISHED_LIMIT : USUAL_LIMIT;
-    if (t->with.period_s == 0)
-        t->with.period_s = t->published ? PUBLISHED_PERIOD_S : USUAL_PERIOD_S;
+    if (!(t->cfg.limit > 0)) t->cfg.limit = t->published ? PUBLISHED_LIMIT : USUAL_LIMIT;
+    if (t->cfg.period_s == 0) t->cfg.period_s = t->published ? PUBLISHED_PERIOD_S : USUAL_PERIOD_S;
     t->quota.rank = rank;
     t->quota.of = t;
     t->due = INT64_MAX;
@@ -62,15 +61,15 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
 
 // The first whole period at or after a time.
 static TimeNs period_at(const Tiresias *s, TimeNs t) {
-    TimeNs period = s->with.period_s * CLUSTER_SECOND;
+    TimeNs period = s->cfg.period_s * CLUSTER_SECOND;
     return (t + period - 1) / period * period;
 }
 
 // When a task that runs from now on falls into the lower class.
 static TimeNs falls_at(const Tiresias *s, const ClusterView *v, const ClusterTask *t) {
     double milli = (double)cluster_gpu_milli(&t->job), had = cluster_attained(v, t);
-    double left_ns = (s->with.limit - had) * 1e12 / milli;
-    if (had > s->with.limit || !(left_ns < 4e18)) return INT64_MAX;
+    double left_ns = (s->cfg.limit - had) * 1e12 / milli;
+    if (had > s->cfg.limit || !(left_ns < 4e18)) return INT64_MAX;
     return period_at(s, v->now + (TimeNs)left_ns + 1);
 }
 
@@ -89,7 +88,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     Tiresias *s = state;
     uint32_t  n = 0;
     (void)max;
-    if ((v->reason & (CLUSTER_CAME | CLUSTER_ENDED)) != 0) {
+    if ((v->reason & (CLUSTER_JOB_ARRIVED | CLUSTER_JOB_ENDED)) != 0) {
         TimeNs soon = period_at(s, v->now);
         if (soon < s->due) s->due = soon;
     }

@@ -4,7 +4,7 @@
 // QoS if the machine were its own. The oldest request waits until that many are free, and nobody
 // overtakes it. Simple, without conflicts, and a good part of the machine idles while the first in
 // line waits for the last core it wants.
-#include "policy/node/fixed.h"
+#include "policy/node/fixed_blocks.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -25,12 +25,12 @@ static const Setting rows[] = {
 };
 
 static void init(void *state, const NodeSetup *setup, const void *settings) {
-    const FcfsSettings *with = settings;
-    FixedRule           rule = {.layers = UINT16_MAX,
-                                .quantum = (uint32_t)with->quantum,
-                                .safety = with->safety,
-                                .start = with->start};
-    fixed_init(state, setup, rule);
+    const FcfsSettings *cfg = settings;
+    FixedBlocksParams   rule = {.layers = UINT16_MAX,
+                                .quantum = (uint32_t)cfg->quantum,
+                                .safety = cfg->safety,
+                                .start = cfg->start};
+    fixed_blocks_init(state, setup, rule);
 }
 
 const NodePolicy policy_fcfs = {
@@ -39,7 +39,7 @@ const NodePolicy policy_fcfs = {
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(FcfsSettings),
-    .state_size = fixed_size,
+    .state_size = fixed_blocks_size,
     .init = init,
-    .decide = fixed_decide,
+    .decide = fixed_blocks_decide,
 };

@@ -1,3 +1,84 @@
+#include "policy/node/planaria.h"
+
+#include <math.h>
+
+#include "policy/node/common/core_placement.h"
+#include "policy/node/common/node_setup.h"
+#include "policy/node/common/suffix_times.h"
+#include "policy/policies.h"
+
+typedef struct Ranked {
+    double   score;
+    uint32_t at;
+} Ranked;
+
+static bool above(Ranked a, Ranked b) {
+    return a.score != b.score ? a.score > b.score : a.at < b.at;
+}
+
+// Highest score first, by Shell's gaps; what moves is small, the tasks follow once.
+static void sort(PlanariaTask *tasks, uint32_t n) {
+    static const uint32_t gaps[] = {57, 23, 10, 4, 1};
+    Ranked                ranks[PLANARIA_MAX];
+    PlanariaTask          sorted[PLANARIA_MAX];
+    for (uint32_t i = 0; i < n; i++) ranks[i] = (Ranked){tasks[i].score, i};
+    for (uint32_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
+        for (uint32_t i = gaps[g]; i < n; i++) {
+            Ranked   moved = ranks[i];
+            uint32_t j = i;
+            for (; j >= gaps[g] && above(moved, ranks[j - gaps[g]]); j -= gaps[g])
+                ranks[j] = ranks[j - gaps[g]];
+            ranks[j] = moved;
+        }
+    for (uint32_t i = 0; i < n; i++) sorted[i] = tasks[ranks[i].at];
+    for (uint32_t i = 0; i < n; i++) tasks[i] = sorted[i];
+}
+
+typedef double Claim(const PlanariaTask *t);
+
+static double by_spare(const PlanariaTask *t) { return t->spare; }
+static double by_score(const PlanariaTask *t) { return t->score > 0 ? t->score : 0; }
+static double by_size(const PlanariaTask *t) { return fabs(t->score); }
+
+static void give(PlanariaTask *t, uint32_t units, int64_t *left) {
+    if (t->units + units > t->useful) units = t->useful > t->units ? t->useful - t->units : 0;
+    t->units += units;
+    *left -= units;
+}
+
+// Hands `left` units out in proportion to claims and returns what is left; step 5.
+static int64_t spread(PlanariaTask *tasks, uint32_t n, int64_t left, Claim *claim) {
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += claim(&tasks[i]);
+    if (left <= 0 || !(sum > 0)) return left;
+    double all = (double)left;
+    for (uint32_t i = 0; i < n; i++)
+        give(&tasks[i], (uint32_t)(all * claim(&tasks[i]) / sum + 0.5), &left);
+    for (uint32_t i = 0; i < n && left > 0; i++)
+        if (claim(&tasks[i]) > 0) give(&tasks[i], (uint32_t)left, &left);
+    for (uint32_t i = n; i-- > 0 && left < 0;)
+        while (left < 0 && tasks[i].units > tasks[i].least) tasks[i].units--, left++;
+    return left;
+}
+
+void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_units) {
+    uint32_t feasible = 0;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        tasks[i].units = 0;
+        feasible += tasks[i].least > 0;
+        sum += tasks[i].least;
+    }
+    sort(tasks, n);
+    int64_t left = n_units;
+    for (uint32_t i = 0; i < n && left > 0; i++) {
+        tasks[i].units = tasks[i].least < left ? tasks[i].least : (uint32_t)left;
+        left -= tasks[i].units;
+    }
+    left = spread(tasks, n, left, feasible == n && sum <= n_units ? by_spare : by_score);
+    spread(tasks, n, left, by_size);
+}
+
 // planaria: every core allotted anew at every layer
 //
 // 1. Whenever a request arrives or a layer ends, all requests are looked at together. m is the
@@ -17,12 +98,6 @@
 //
 // Every layer is a decision and a dispatch, layers run in the version that is fastest alone, and
 // predictions know nothing of what co-runs.
-#include "policy/node/planaria.h"
-
-#include "policy/node/ahead.h"
-#include "policy/node/place.h"
-#include "policy/node/setup.h"
-#include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
     X(safety, double, 0.8, 0.1, 1.0, "share of the time left that is planned with")                \
@@ -41,23 +116,23 @@ static const Setting rows[] = {
 };
 
 typedef struct Planaria {
-    PlanariaSettings with;
-    uint32_t         unit;    // cores of one; small machines have smaller units
-    Ahead           *ahead;   // [tenant]
-    uint16_t        *useful;  // [tenant] cores, at most
-    uint8_t         *solo;    // version 0 of every layer
+    PlanariaSettings cfg;
+    uint32_t         unit;          // cores of one; small machines have smaller units
+    SuffixTimes     *suffix_times;  // [tenant]
+    uint16_t        *useful;        // [tenant] cores, at most
+    uint8_t         *solo;          // version 0 of every layer
     PlanariaTask     tasks[PLANARIA_MAX];
 } Planaria;
 
 static Planaria *carve_all(const NodeSetup *s, Carve *from) {
-    Planaria *p = carve(from, Planaria, 1);
-    Ahead    *ahead = carve(from, Ahead, s->n_tenants), unused;
-    uint16_t *useful = carve(from, uint16_t, s->n_tenants);
+    Planaria    *p = carve(from, Planaria, 1);
+    SuffixTimes *suffix_times = carve(from, SuffixTimes, s->n_tenants), unused;
+    uint16_t    *useful = carve(from, uint16_t, s->n_tenants);
     for (uint32_t i = 0; i < s->n_tenants; i++)
-        ahead_carve(p == NULL ? &unused : &ahead[i], s->tenants[i].model, 1, from);
-    uint8_t *solo = setup_carve_solo(s, from);
+        suffix_times_carve(p == NULL ? &unused : &suffix_times[i], s->tenants[i].model, 1, from);
+    uint8_t *solo = node_setup_carve_solo(s, from);
     if (p != NULL) {
-        p->ahead = ahead;
+        p->suffix_times = suffix_times;
         p->useful = useful;
         p->solo = solo;
     }
@@ -74,12 +149,12 @@ static size_t size(const NodeSetup *setup, const void *settings) {
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve     c = {.base = state};
     Planaria *p = carve_all(setup, &c);
-    p->with = *(const PlanariaSettings *)settings;
-    p->unit = setup_quantum(setup->machine, (uint32_t)p->with.quantum);
+    p->cfg = *(const PlanariaSettings *)settings;
+    p->unit = node_setup_quantum(setup->machine, (uint32_t)p->cfg.quantum);
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const NodeModel *m = setup->tenants[i].model;
-        ahead_init(&p->ahead[i], NULL);
-        p->useful[i] = m->counts[ahead_fastest(&p->ahead[i], 0, 0, m->n_layers)];
+        suffix_times_init(&p->suffix_times[i], NULL);
+        p->useful[i] = m->counts[suffix_times_fastest(&p->suffix_times[i], 0, 0, m->n_layers)];
     }
 }
 
@@ -88,20 +163,20 @@ static uint32_t units(const Planaria *p, uint32_t cores) { return (cores + p->un
 static PlanariaTask task_of(const Planaria *p, const NodeView *v, uint32_t request, bool runs) {
     const NodeRequest *r = &v->requests[request];
     const NodeTenant  *t = &v->setup->tenants[r->tenant];
-    const Ahead       *a = &p->ahead[r->tenant];
+    const SuffixTimes *a = &p->suffix_times[r->tenant];
     uint32_t           at = runs ? r->first : r->next, n = t->model->n_layers;
-    double             left = p->with.safety * (double)(r->deadline - v->now);
-    uint32_t           k = ahead_least(a, 0, at, n, left);
+    double             left = p->cfg.safety * (double)(r->deadline - v->now);
+    uint32_t           k = suffix_times_least(a, 0, at, n, left);
     PlanariaTask       task = {.request = request, .runs = runs};
     task.useful = units(p, p->useful[r->tenant]);
     if (k < a->n_counts) {
         task.least = units(p, t->model->counts[k]);
         if (task.useful < task.least) task.useful = task.least;
-        task.spare = t->priority / (double)ahead_at(a, 0, at)[k];
+        task.spare = t->priority / (double)suffix_times_at(a, 0, at)[k];
         task.score = t->priority / (left * task.least);
     } else {
-        k = node_count(t->model, p->useful[r->tenant]);
-        task.score = -t->priority / (double)ahead_at(a, 0, at)[k];
+        k = node_count_index(t->model, p->useful[r->tenant]);
+        task.score = -t->priority / (double)suffix_times_at(a, 0, at)[k];
     }
     return task;
 }
@@ -127,8 +202,8 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
         uint32_t wanted = t->units * p->unit;
         if (wanted > v->setup->machine->n_cores) wanted = v->setup->machine->n_cores;
         uint32_t given = wanted < n_free ? wanted : n_free;
-        Cores    cores = place_first(&free, given);
-        free = cores_without(free, &cores);
+        Cores    cores = core_placement_first(&free, given);
+        free = cores_difference(free, &cores);
         n_free -= given;
         out[n++] = (NodeAction){.verb = NODE_START,
                                 .request = t->request,

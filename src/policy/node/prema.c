@@ -12,9 +12,9 @@
 // Predictions are those of a quiet machine, which it is, since nobody else runs.
 #include <math.h>
 
-#include "policy/node/place.h"
-#include "policy/node/queue.h"
-#include "policy/node/setup.h"
+#include "policy/node/common/core_placement.h"
+#include "policy/node/common/request_queue.h"
+#include "policy/node/common/node_setup.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -39,16 +39,16 @@ typedef struct Alone {  // a tenant's model on a quiet machine
 } Alone;
 
 typedef struct Prema {
-    PremaSettings with;
+    PremaSettings cfg;
     Alone        *alone;  // [tenant]
     uint8_t      *solo;   // version 0 of every layer
-    float         tokens[QUEUE_MAX];
+    float         tokens[REQUEST_QUEUE_MAX];
 } Prema;
 
 static Prema *carve_all(const NodeSetup *s, Carve *from) {
     Prema   *p = carve(from, Prema, 1);
     Alone   *alone = carve(from, Alone, s->n_tenants);
-    uint8_t *solo = setup_carve_solo(s, from);
+    uint8_t *solo = node_setup_carve_solo(s, from);
     if (p != NULL) *p = (Prema){.alone = alone, .solo = solo};
     return p;
 }
@@ -63,7 +63,7 @@ static size_t size(const NodeSetup *setup, const void *settings) {
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve  c = {.base = state};
     Prema *p = carve_all(setup, &c);
-    p->with = *(const PremaSettings *)settings;
+    p->cfg = *(const PremaSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const NodeModel *m = setup->tenants[i].model;
         Alone           *best = &p->alone[i];
@@ -86,7 +86,7 @@ static float tokens_of(const Prema *p, const NodeView *v, const NodeRequest *r) 
 static double threshold(const Prema *p, float most) {
     double t = 1.0;
     if ((double)most < t) return (double)most;
-    while (t * p->with.step <= (double)most) t *= p->with.step;
+    while (t * p->cfg.step <= (double)most) t *= p->cfg.step;
     return t;
 }
 
@@ -113,18 +113,18 @@ static uint32_t choose(Prema *p, const NodeView *v, uint32_t n) {
 static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     Prema *p = state;
     if (v->n_running > 0 || v->n_waiting == 0 || max == 0 || v->n_free == 0) return 0;
-    uint32_t           n = v->n_waiting < QUEUE_MAX ? v->n_waiting : QUEUE_MAX;
+    uint32_t           n = v->n_waiting < REQUEST_QUEUE_MAX ? v->n_waiting : REQUEST_QUEUE_MAX;
     uint32_t           chosen = v->waiting[choose(p, v, n)];
     const NodeRequest *r = &v->requests[chosen];
     const NodeModel   *m = v->setup->tenants[r->tenant].model;
-    uint32_t           left = m->n_layers - r->next, quantum = (uint32_t)p->with.quantum;
+    uint32_t           left = m->n_layers - r->next, quantum = (uint32_t)p->cfg.quantum;
     uint32_t           wanted = m->counts[p->alone[r->tenant].k];
     uint32_t           given = wanted < v->n_free ? wanted : v->n_free;
     out[0] = (NodeAction){.verb = NODE_START,
                           .request = chosen,
                           .n_layers = left < quantum ? left : quantum,
                           .wanted = wanted,
-                          .cores = place_first(&v->free, given),
+                          .cores = core_placement_first(&v->free, given),
                           .versions = p->solo};
     return 1;
 }

@@ -25,12 +25,11 @@
 //    become free; otherwise it waits in front, and nobody overtakes.
 // 8. Who cannot be answered in time any more, not even on a quiet machine with all cores, is
 //    refused at once: its cores help others.
-#include "policy/node/demand.h"
-#include "policy/node/menu.h"
-#include "policy/node/place.h"
-#include "policy/node/queue.h"
-#include "policy/node/setup.h"
-#include "policy/node/steady.h"
+#include "policy/node/common/demand_bound.h"
+#include "policy/node/common/cost_table.h"
+#include "policy/node/common/core_placement.h"
+#include "policy/node/common/request_queue.h"
+#include "policy/node/common/node_setup.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
@@ -64,26 +63,26 @@ static const Setting rows[] = {
 
 typedef struct Slack {
     const NodeSetup *setup;
-    SlackSettings    with;
+    SlackSettings    cfg;
     uint32_t         level;
     double           price, block_ns, window_ns;
-    Menu            *menus;  // [tenant]
+    CostTable       *costs;  // [tenant]
     uint8_t         *usual;  // [tenant][level] count that answers a newcomer in time
-    Queue            queue;
-    Demand           demand;
-    Place            place;
+    RequestQueue     queue;
+    DemandBound      demand;
+    CorePlacement    place;
 } Slack;
 
 static Slack *carve_all(const NodeSetup *s, Carve *from) {
-    Slack *p = carve(from, Slack, 1);
-    Menu  *menus = carve(from, Menu, s->n_tenants), unused;
+    Slack     *p = carve(from, Slack, 1);
+    CostTable *costs = carve(from, CostTable, s->n_tenants), unused;
     for (uint32_t i = 0; i < s->n_tenants; i++)
-        menu_carve(p == NULL ? &unused : &menus[i], s->tenants[i].model, s->machine, from);
+        cost_table_carve(p == NULL ? &unused : &costs[i], s->tenants[i].model, s->machine, from);
     uint8_t *usual = carve(from, uint8_t, s->n_tenants * NODE_LEVELS);
     if (p != NULL) {
         p->setup = s;
         p->usual = usual;
-        p->menus = menus;
+        p->costs = costs;
     }
     return p;
 }
@@ -98,122 +97,125 @@ static size_t size(const NodeSetup *setup, const void *settings) {
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve  c = {.base = state};
     Slack *p = carve_all(setup, &c);
-    p->with = *(const SlackSettings *)settings;
-    place_init(&p->place, setup->machine);
+    p->cfg = *(const SlackSettings *)settings;
+    core_placement_init(&p->place, setup->machine);
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
-        menu_init(&p->menus[i], p->with.lean, (uint32_t)p->with.narrow);
+        cost_table_init(&p->costs[i], p->cfg.lean, (uint32_t)p->cfg.narrow);
         for (uint32_t level = 0; level < NODE_LEVELS; level++) {
-            double  ns = p->with.safety * (double)setup->tenants[i].qos_ns;
-            MenuWay way = menu_choose(&p->menus[i], level, 0, setup->machine->n_cores, ns, 0);
+            double     ns = p->cfg.safety * (double)setup->tenants[i].qos_ns;
+            CostChoice way =
+                cost_table_choose(&p->costs[i], level, 0, setup->machine->n_cores, ns, 0);
             p->usual[i * NODE_LEVELS + level] = (uint8_t)way.k;
         }
     }
-    double least = (double)setup_least_qos(setup);
-    double min_ns = p->with.min_dispatches * (double)setup->machine->dispatch_ns;
-    double max_ns = p->with.max_qos * least;
+    double least = (double)node_setup_least_qos(setup);
+    double min_ns = p->cfg.min_dispatches * (double)setup->machine->dispatch_ns;
+    double max_ns = p->cfg.max_qos * least;
     p->block_ns = max_ns > min_ns ? max_ns : min_ns;
-    p->window_ns = p->with.window * least;
+    p->window_ns = p->cfg.window * least;
 }
 
 typedef struct Offer {
-    uint32_t request, n_layers, wanted, given;
-    MenuWay  way;
+    uint32_t   request, n_layers, wanted, given;
+    CostChoice way;
 } Offer;
 
 // Step 3: the widest way whose cores are used well enough, of those that are free beyond the
 // reserve.
-static MenuWay widen(const Slack *p, const Menu *m, uint32_t l, MenuWay way, uint32_t n_free) {
-    uint32_t kept = (uint32_t)(p->with.reserve * p->setup->machine->n_cores);
+static CostChoice widen(const Slack *p, const CostTable *m, uint32_t l, CostChoice way,
+                        uint32_t n_free) {
+    uint32_t kept = (uint32_t)(p->cfg.reserve * p->setup->machine->n_cores);
     if (n_free <= kept) return way;
-    const MenuCost *fast = menu_at(m, p->level, l, 0);
-    double          area = (double)way.ns * m->model->counts[way.k];
+    const CostEntry *fast = cost_table_at(m, p->level, l, 0);
+    double           area = (double)way.ns * m->model->counts[way.k];
     for (uint32_t k = way.k + 1; k < m->model->n_counts; k++) {
         if (m->model->counts[k] > n_free - kept) break;
         if (fast[k].ns >= way.ns) continue;
-        if (area < p->with.worth * (double)fast[k].ns * m->model->counts[k]) continue;
-        way = (MenuWay){0, k, fast[k].ns, true};
+        if (area < p->cfg.worth * (double)fast[k].ns * m->model->counts[k]) continue;
+        way = (CostChoice){0, k, fast[k].ns, true};
     }
     return way;
 }
 
 // Step 4: a layer that alone takes longer than a block should.
-static bool too_long(const Slack *p, const Menu *m, uint32_t l, MenuWay way) {
-    float after = menu_at(m, p->level, l + 1, way.set)[way.k].ns;
+static bool too_long(const Slack *p, const CostTable *m, uint32_t l, CostChoice way) {
+    float after = cost_table_at(m, p->level, l + 1, way.set)[way.k].ns;
     return (double)(way.ns - after) > p->block_ns;
 }
 
 static Offer offer(const Slack *p, const NodeView *v, uint32_t request, uint32_t n_free,
                    bool alone) {
     const NodeRequest *r = &v->requests[request];
-    const Menu        *m = &p->menus[r->tenant];
+    const CostTable   *m = &p->costs[r->tenant];
     double             left =
-        p->with.safety * (double)(r->deadline - v->now) - (double)p->setup->machine->dispatch_ns;
+        p->cfg.safety * (double)(r->deadline - v->now) - (double)p->setup->machine->dispatch_ns;
     Offer o = {.request = request};
-    o.way = menu_choose(m, p->level, r->next, n_free, left, p->price);
+    o.way = cost_table_choose(m, p->level, r->next, n_free, left, p->price);
     o.wanted = m->model->counts[o.way.k];
     if (!o.way.fits) {
-        uint32_t all = p->setup->machine->n_cores;
-        MenuWay  best = menu_choose(m, p->level, r->next, all, left, p->price);
+        uint32_t   all = p->setup->machine->n_cores;
+        CostChoice best = cost_table_choose(m, p->level, r->next, all, left, p->price);
         o.wanted = m->model->counts[best.k];
     } else if (alone || too_long(p, m, r->next, o.way)) {
         o.way = widen(p, m, r->next, o.way, n_free);
     }
     o.given = m->model->counts[o.way.k];
-    o.n_layers = menu_reach(m, p->level, r->next, o.way, p->block_ns) - r->next;
+    o.n_layers = cost_table_reach(m, p->level, r->next, o.way, p->block_ns) - r->next;
     return o;
 }
 
 static bool hopeless(const Slack *p, const NodeView *v, const NodeRequest *r) {
-    return (double)(r->deadline - v->now) < (double)p->menus[r->tenant].fastest[r->next];
+    return (double)(r->deadline - v->now) < (double)p->costs[r->tenant].fastest[r->next];
 }
 
 // Step 1: the latest start on all cores that are of use.
 static TimeNs latest_start(const void *policy, const NodeRequest *r) {
     const Slack *p = policy;
-    double       rest = (double)p->menus[r->tenant].fastest[r->next];
-    return r->deadline - (TimeNs)(p->with.laxity * rest);
+    double       rest = (double)p->costs[r->tenant].fastest[r->next];
+    return r->deadline - (TimeNs)(p->cfg.laxity * rest);
 }
 
 // What is left to be spent on a request from a layer on, on the usual cores.
 static DemandItem need(const Slack *p, const NodeRequest *r, uint32_t l) {
-    const Menu *m = &p->menus[r->tenant];
-    uint32_t    k = p->usual[r->tenant * NODE_LEVELS + p->level];
-    MenuCost    rest = menu_at(m, p->level, l, 0)[k];
+    const CostTable *m = &p->costs[r->tenant];
+    uint32_t         k = p->usual[r->tenant * NODE_LEVELS + p->level];
+    CostEntry        rest = cost_table_at(m, p->level, l, 0)[k];
     return (DemandItem){r->deadline, (double)rest.ns * m->model->counts[k], (double)rest.bytes};
 }
 
 // What has been promised to requests that were started.
 static void promised(Slack *p, const NodeView *v) {
     const NodeMachine *m = p->setup->machine;
-    demand_clear(&p->demand, p->with.book * m->n_cores, p->with.book * (double)m->dram_bytes_ns);
+    demand_bound_clear(&p->demand, p->cfg.book * m->n_cores,
+                       p->cfg.book * (double)m->dram_bytes_ns);
     for (uint32_t i = 0; i < v->n_running; i++) {
         const NodeRequest *r = &v->requests[v->running[i]];
-        demand_add(&p->demand, need(p, r, r->layer));
+        demand_bound_add(&p->demand, need(p, r, r->layer));
     }
-    for (uint32_t i = 0; i < v->n_waiting && i < QUEUE_MAX; i++) {
+    for (uint32_t i = 0; i < v->n_waiting && i < REQUEST_QUEUE_MAX; i++) {
         const NodeRequest *r = &v->requests[v->waiting[i]];
-        if (r->next > 0 && !hopeless(p, v, r)) demand_add(&p->demand, need(p, r, r->next));
+        if (r->next > 0 && !hopeless(p, v, r)) demand_bound_add(&p->demand, need(p, r, r->next));
     }
 }
 
 static bool admit(Slack *p, const NodeView *v, const NodeRequest *r) {
     if (r->next > 0 || p->demand.n == 0) return true;
     DemandItem x = need(p, r, 0), more = x;
-    more.core_ns *= 1.0 + p->with.headroom;
-    more.bytes *= 1.0 + p->with.headroom;
-    return demand_allows(&p->demand, v->now, more);
+    more.core_ns *= 1.0 + p->cfg.headroom;
+    more.bytes *= 1.0 + p->cfg.headroom;
+    return demand_bound_admits(&p->demand, v->now, more);
 }
 
 static NodeAction start(const Slack *p, const NodeView *v, const Offer *o, Cores *free) {
     const NodeRequest *r = &v->requests[o->request];
-    Cores              cores = place_slices(&p->place, free, o->given, &r->cores);
-    *free = cores_without(*free, &cores);
+    Cores              cores = core_placement_slices(&p->place, free, o->given, &r->cores);
+    *free = cores_difference(*free, &cores);
     return (NodeAction){.verb = NODE_START,
                         .request = o->request,
                         .n_layers = o->n_layers,
                         .wanted = o->wanted > o->given ? o->wanted : o->given,
                         .cores = cores,
-                        .versions = menu_versions(&p->menus[r->tenant], p->level, o->way)};
+                        .versions = cost_table_versions(&p->costs[r->tenant], p->level, o->way)};
 }
 
 typedef struct Plan {
@@ -229,11 +231,11 @@ typedef struct Plan {
 static bool next(Slack *p, Plan *plan, Offer *o, TimeNs *key) {
     const NodeView *v = plan->view;
     while (p->queue.n > 0 && plan->n < plan->max) {
-        QueueItem          item = queue_pop(&p->queue);
+        RequestQueueItem   item = request_queue_pop(&p->queue);
         const NodeRequest *r = &v->requests[item.request];
         if (hopeless(p, v, r)) {
-            plan->out[plan->n++] =
-                (NodeAction){.verb = NODE_REJECT, .request = item.request, .reason = NODE_HOPELESS};
+            plan->out[plan->n++] = (NodeAction){
+                .verb = NODE_REJECT, .request = item.request, .reason = NODE_INFEASIBLE};
         } else if (admit(p, v, r)) {
             *o = offer(p, v, item.request, plan->n_free, p->queue.n == 0);
             *key = item.key;
@@ -247,18 +249,18 @@ static void begin(Slack *p, Plan *plan, Offer *o) {
     const NodeRequest *r = &plan->view->requests[o->request];
     if (o->given > plan->n_free) *o = offer(p, plan->view, o->request, plan->n_free, false);
     bool others = plan->view->n_running + plan->n > 0;
-    plan->held = (double)o->given < p->with.start * o->wanted && others;
+    plan->held = (double)o->given < p->cfg.start * o->wanted && others;
     if (plan->held) return;
     plan->out[plan->n++] = start(p, plan->view, o, &plan->free);
     plan->n_free -= o->given;
-    if (r->next == 0) demand_add(&p->demand, need(p, r, 0));
+    if (r->next == 0) demand_bound_add(&p->demand, need(p, r, 0));
 }
 
 // Step 5: of two that are about as urgent, the one that leaves the memory alone.
 static bool lives_on_memory(const Slack *p, const NodeView *v, const Offer *o) {
     const NodeRequest *r = &v->requests[o->request];
     uint32_t           end = r->next + o->n_layers;
-    return menu_traffic(&p->menus[r->tenant], p->level, r->next, end, o->way) > p->with.pair;
+    return cost_table_traffic(&p->costs[r->tenant], p->level, r->next, end, o->way) > p->cfg.pair;
 }
 
 static void serve(Slack *p, Plan *plan) {
@@ -290,8 +292,8 @@ static void grow(const Slack *p, Plan *plan) {
         uint32_t           has = cores_count(&r->cores);
         if (has >= r->wanted || r->layer + 1 >= r->next) continue;
         uint32_t more = r->wanted - has < plan->n_free ? r->wanted - has : plan->n_free;
-        Cores    added = place_slices(&p->place, &plan->free, more, &r->cores);
-        plan->free = cores_without(plan->free, &added);
+        Cores    added = core_placement_slices(&p->place, &plan->free, more, &r->cores);
+        plan->free = cores_difference(plan->free, &added);
         plan->n_free -= more;
         plan->out[plan->n++] =
             (NodeAction){.verb = NODE_GROW, .request = v->running[i], .cores = added};
@@ -302,10 +304,10 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
     Slack *p = state;
     if (v->n_free == 0) return 0;
     Plan plan = {.view = v, .out = out, .max = max, .free = v->free, .n_free = v->n_free};
-    p->level = steady_level(p->level, v->pressure, p->with.hold);
-    p->price = p->with.price * (double)v->pressure / (NODE_LEVELS - 1);
+    p->level = level_hysteresis(p->level, v->pressure, p->cfg.hold);
+    p->price = p->cfg.price * (double)v->pressure / (NODE_LEVELS - 1);
     if (v->n_waiting > 0) {
-        queue_fill(&p->queue, v, latest_start, p);
+        request_queue_fill(&p->queue, v, latest_start, p);
         promised(p, v);
         serve(p, &plan);
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "contract/node.h"
-#include "policy/carve.h"
+#include "base/carve.h"
 
 #define VELTAIR_SETTINGS(X, length, follow, eager)                                                 \
     X(safety, double, 0.85, 0.01, 1.0, "share of the QoS that cores are sized for when crowded")   \

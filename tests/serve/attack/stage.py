@@ -248,7 +248,7 @@ def settled(server, fds, rss, seconds=20):
         time.sleep(0.2)
 
 
-class Stage:
+class PreparedModel:
     def __init__(self, server):
         self.server = server
 
@@ -270,7 +270,7 @@ def play_once(server, one):
     quiet = Neighbour(server)
     quiet.start()
     try:
-        one["run"](Stage(server))
+        one["run"](PreparedModel(server))
         check(server.alive(), "the server ended: " + server.said()[-2000:])
         time.sleep(0.2)
     finally:

@@ -1,9 +1,0 @@
-// Half: 16-bit floats, IEEE binary16 and bfloat16, to and from float with round-to-nearest-even.
-#pragma once
-
-#include <stdint.h>
-
-float    half_to_f32(uint16_t h);
-uint16_t half_from_f32(float f);
-float    bf16_to_f32(uint16_t b);
-uint16_t bf16_from_f32(float f);

@@ -1,0 +1,125 @@
+#include "chip/chip_scenario.h"
+
+#include <math.h>
+
+#include "chip/capacity.h"
+#include "chip/cost/cost.h"
+#include "sim/arrivals.h"
+
+enum { BURST_REQUESTS = 16 };  // in a burst, on average
+
+// Times the base, for high, medium and low service.
+static const double levels[][CHIP_LEVELS] = {[CHIP_DEADLINES_MOCA] = {0.8, 1, 1.2},
+                                             [CHIP_DEADLINES_PLANARIA] = {0.25, 0.5, 1},
+                                             [CHIP_DEADLINES_MLPERF] = {0.8, 1, 1.2}};
+
+static Err open_models(const ChipScenario *s, Arena *a) {
+    for (uint32_t i = 0; i < s->workload.n; i++) {
+        TRY(cost_model(s->workload.networks[i], &s->package, a, &s->models[i]));
+        s->tenants[i] = (ChipTenant){.model = &s->models[i],
+                                     .name = s->workload.networks[i],
+                                     .priority = 1,
+                                     .target = s->options.target};
+        s->share[i] = 1.0 / s->workload.n;
+    }
+    return ERR_OK;
+}
+
+static void open_setup(ChipScenario *s, Arena *a) {
+    const Package *p = &s->package;
+    double         ghz = p->clock_mhz / 1e3, bytes = s->options.bandwidth;
+    ChipKind      *kinds = arena_new(a, ChipKind, p->n_kinds);
+    uint8_t       *kind_of = arena_new(a, uint8_t, p->n_units);
+    uint32_t       n = 0;
+    for (uint32_t k = 0; k < p->n_kinds; k++) {
+        kinds[k] = (ChipKind){p->kinds[k].unit->name, p->kinds[k].count};
+        for (uint32_t u = 0; u < p->kinds[k].count; u++) kind_of[n++] = (uint8_t)k;
+    }
+    double us = s->options.period_us > 0 ? s->options.period_us : p->period_us;
+    s->setup = (ChipSetup){.tenants = s->tenants,
+                           .kinds = kinds,
+                           .kind_of = kind_of,
+                           .n_tenants = s->workload.n,
+                           .n_kinds = p->n_kinds,
+                           .n_units = p->n_units,
+                           .bytes_ns = (float)((bytes > 0 ? bytes : p->bytes_cycle) * ghz),
+                           .period = (TimeNs)(us * 1e3),
+                           .firm = s->options.firm};
+    s->controller = (ChipController){.mac_ns = p->macs_cycle * ghz,
+                                     .op_ns = p->ops_cycle * ghz,
+                                     .mac_pj = p->mac_pj,
+                                     .op_pj = p->op_pj,
+                                     .byte_pj = p->byte_pj,
+                                     .dispatch_ns = (TimeNs)(p->dispatch_cycles / ghz)};
+    if (s->setup.period < 1) s->setup.period = 1;
+    s->sharing = s->options.sharing;
+}
+
+static Err open_capacity(ChipScenario *s) {
+    const Package *p = &s->package;
+    CapacityCase   c = {.models = s->models,
+                        .share = s->share,
+                        .n = s->workload.n,
+                        .kinds = s->setup.kinds,
+                        .n_kinds = p->n_kinds,
+                        .bytes_ns = p->bytes_cycle * p->clock_mhz / 1e3,
+                        .dispatch_ns = (double)s->controller.dispatch_ns};
+    return capacity_find(&c, &s->capacity);
+}
+
+Err chip_scenario_open(const ChipScenarioOptions *o, Arena *a, ChipScenario *out) {
+    ChipScenario s = {.options = *o};
+    TRY(package_load(o->package, a, &s.package));
+    TRY(workload_find(o->workload, a, &s.workload));
+    s.models = arena_new(a, ChipModel, s.workload.n);
+    s.tenants = arena_new(a, ChipTenant, s.workload.n);
+    s.share = arena_new(a, double, s.workload.n);
+    TRY(open_models(&s, a));
+    open_setup(&s, a);
+    TRY(open_capacity(&s));
+    *out = s;
+    return ERR_OK;
+}
+
+double chip_scenario_base_ns(const ChipScenario *s, uint32_t tenant) {
+    const ChipScenarioOptions *o = &s->options;
+    double                     slack = o->slack > 0 ? o->slack : CHIP_SCENARIO_SLACK;
+    double                     target = s->workload.target_ms[tenant] * 1e6;
+    if (o->deadlines == CHIP_DEADLINES_PLANARIA && !(o->slack > 0))
+        slack *= 4;  // its tightest is a quarter
+    if (o->deadlines == CHIP_DEADLINES_MLPERF && target > 0) return target;
+    return slack * fmax((double)s->models[tenant].rest_ns[0], CHIP_SCENARIO_LEAST_NS);
+}
+
+Err chip_scenario_trace(const ChipScenario *s, const ChipTraffic *t, Arena *a, ChipTrace *out) {
+    Rng      rng = {t->seed}, level = rng_fork(rng, 4);
+    double   rate = t->load * s->capacity;
+    Arrivals x;
+    if (t->burst > 1)
+        TRY(arrivals_bursty(a, rng, rate, (Bursts){t->burst, BURST_REQUESTS}, s->share,
+                            s->workload.n, t->requests, &x));
+    else
+        TRY(arrivals_poisson(a, rng, rate, s->share, s->workload.n, t->requests, &x));
+    ChipRequest *at = arena_try_new(a, ChipRequest, x.n);
+    if (at == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", x.n);
+    for (uint32_t i = 0; i < x.n; i++) {
+        uint32_t tenant = x.at[i].tenant, l = (uint32_t)rng_below(&level, CHIP_LEVELS);
+        double   ns = ceil(chip_scenario_base_ns(s, tenant) * levels[s->options.deadlines][l]);
+        at[i] = (ChipRequest){.id = i,
+                              .arrival = x.at[i].at,
+                              .deadline = x.at[i].at + (TimeNs)ns,
+                              .tenant = tenant,
+                              .level = l};
+    }
+    *out = (ChipTrace){at, x.n};
+    return ERR_OK;
+}
+
+ChipRun chip_scenario_run(const ChipScenario *s, ChipTrace trace) {
+    return (ChipRun){.setup = s->setup,
+                     .controller = s->controller,
+                     .sharing = s->sharing,
+                     .idle_mw = s->package.idle_mw,
+                     .trace = trace,
+                     .skip = trace.n / 20};
+}

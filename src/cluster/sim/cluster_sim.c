@@ -1,0 +1,261 @@
+// The engine of a cluster in virtual time. It goes from event to event: jobs end, jobs come, a
+// policy wanted to be woken, a round begins. In one instant the ends are first, then the arrivals,
+// then the decision. Between events every job goes on at a rate of its own.
+#include "base/err.h"
+#include "cluster/sim/cluster_sim_int.h"
+
+enum { IDLE_ROUNDS = 1000000, ACTIONS_A_TASK = 3 };
+
+static TimeNs earlier(TimeNs a, TimeNs b) { return a < b ? a : b; }
+
+static TimeNs next_time(const ClusterSim *w) {
+    TimeNs t = earlier(indexed_heap_next(&w->ends), w->wake);
+    if (w->next_arrival < w->run->jobs->n) t = earlier(t, w->run->jobs->at[w->next_arrival].submit);
+    return earlier(t, w->round);
+}
+
+static bool at_round(const ClusterSim *w) {
+    const ClusterSetup *s = &w->setup;
+    return s->round > 0 && w->now >= s->round_first && (w->now - s->round_first) % s->round == 0;
+}
+
+static uint32_t happen(ClusterSim *w) {
+    uint32_t reason = w->now >= w->wake ? CLUSTER_TIMER : 0;
+    if (reason != 0) w->wake = INT64_MAX;
+    if (w->setup.in_rounds && at_round(w)) cluster_sim_round(w);
+    for (; indexed_heap_next(&w->ends) <= w->now; reason |= CLUSTER_JOB_ENDED)
+        cluster_sim_end(w, w->ends.items[0].slot);
+    for (; w->next_arrival < w->run->jobs->n; reason |= CLUSTER_JOB_ARRIVED) {
+        if (w->run->jobs->at[w->next_arrival].submit > w->now) break;
+        cluster_sim_arrive(w);
+    }
+    if (w->now >= w->round) reason |= CLUSTER_ROUND;
+    return reason;
+}
+
+static void act(ClusterSim *w, const ClusterAction *x) {
+    CHECK(x->verb == CLUSTER_WAKE || x->task < w->n_fresh);
+    switch (x->verb) {
+    case CLUSTER_START: cluster_sim_start(w, x->task, x->slices, x->n_slices); break;
+    case CLUSTER_PREEMPT: cluster_sim_preempt(w, x->task); break;
+    case CLUSTER_RESIZE: cluster_sim_resize(w, x->task, x->slices, x->n_slices); break;
+    case CLUSTER_WAKE:
+        if (x->at > w->now && w->setup.round == 0) w->wake = earlier(w->wake, x->at);
+        break;
+    }
+}
+
+static ClusterView view_of(const ClusterSim *w, uint32_t reason) {
+    return (ClusterView){.now = w->now,
+                         .setup = &w->setup,
+                         .tasks = w->tasks,
+                         .waiting = w->waiting.at + w->waiting.first,
+                         .running = w->running.at + w->running.first,
+                         .servers = w->servers,
+                         .n_waiting = w->waiting.n,
+                         .n_running = w->running.n,
+                         .reason = reason,
+                         .alive_ns = w->result->alive_ns,
+                         .busy_ns = w->result->busy_ns};
+}
+
+static void decide(ClusterSim *w, uint32_t reason) {
+    const ClusterRun *r = w->run;
+    ClusterView       v = view_of(w, reason);
+    if (r->watch != NULL) r->watch(r->watcher, &v, w->state);
+    TimeNs   from = r->clock != NULL ? clock_now(*r->clock) : 0;
+    uint32_t n = r->policy->decide(w->state, &v, w->actions, w->max_actions);
+    if (r->clock != NULL) w->result->decide_ns += (double)(clock_now(*r->clock) - from);
+    CHECK(n <= w->max_actions);
+    w->result->decisions++;
+    w->wake = INT64_MAX;
+    for (uint32_t i = 0; i < n; i++) act(w, &w->actions[i]);
+    if (r->after == NULL) return;
+    v = view_of(w, reason);
+    r->after(r->watcher, &v, w->actions, n);
+}
+
+// What is in use goes on until the next event.
+static void note_use(ClusterSim *w) {
+    const ClusterSetup *s = &w->setup;
+    w->usage.now = (ClusterUse){
+        .gpus = s->gpus > 0 ? (double)w->used_gpu_milli / ((double)s->gpus * CLUSTER_WHOLE_GPU) : 0,
+        .cores = s->cores_milli > 0 ? (double)w->used_cores / (double)s->cores_milli : 0,
+        .memory = s->memory_mib > 0 ? (double)w->used_memory / (double)s->memory_mib : 0,
+        .waiting = w->waiting.n};
+}
+
+static Err stuck(const ClusterSim *w) {
+    if (w->waiting.n == 0)
+        return err_set(ERR_ARG, "job %s: %s gives it too little to ever go on",
+                       w->run->jobs->at[w->states[w->running.at[w->running.first]].job].id,
+                       w->run->policy->name);
+    const Job *j = &w->run->jobs->at[w->states[w->waiting.at[w->waiting.first]].job];
+    return err_set(ERR_ARG,
+                   "job %s: %s never finds a place for its %u GPUs, even when nothing else runs; "
+                   "give larger or other servers, or leave it out",
+                   j->id, w->run->policy->name, j->gpus);
+}
+
+static void next_round(ClusterSim *w) {
+    TimeNs round = w->setup.round;
+    if (round == 0) return;
+    TimeNs first = w->setup.round_first;
+    TimeNs after = w->now < first ? first : first + ((w->now - first) / round + 1) * round;
+    w->round = w->n_alive > 0 ? after : INT64_MAX;
+}
+
+static void pass(ClusterSim *w, TimeNs to) {
+    uint64_t ns = (uint64_t)(to - w->now);
+    usage_go(&w->usage, to);
+    w->result->alive_ns += ns * w->n_alive;
+    if (w->n_alive > 0) w->result->busy_ns += ns;
+    w->now = to;
+}
+
+static Err go(ClusterSim *w) {
+    while (w->next_arrival < w->run->jobs->n || w->n_alive > 0) {
+        TimeNs at = next_time(w);
+        bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
+        w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
+        if (at == INT64_MAX || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
+        pass(w, at);
+        w->result->events++;
+        uint32_t reason = happen(w);
+        if (w->n_alive > 0 && (w->setup.round == 0 || at_round(w))) decide(w, reason);
+        if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
+        cluster_sim_rates(w);
+        note_use(w);
+    }
+    return ERR_OK;
+}
+
+static Err prepare_tasks(ClusterSim *w) {
+    uint32_t n = w->setup.n_slots;
+    w->max_actions = ACTIONS_A_TASK * n + 2;
+    w->tasks = arena_try_new(w->arena, ClusterTask, n);
+    w->states = arena_try_new(w->arena, TaskState, n);
+    w->free = arena_try_new(w->arena, uint32_t, n);
+    w->changed = arena_try_new(w->arena, uint32_t, n);
+    w->waiting = (SlotQueue){.at = arena_try_new(w->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
+    w->running = (SlotQueue){.at = arena_try_new(w->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
+    w->actions = arena_try_new(w->arena, ClusterAction, w->max_actions);
+    if (w->tasks == NULL || w->states == NULL || w->free == NULL || w->changed == NULL ||
+        w->waiting.at == NULL || w->running.at == NULL || w->actions == NULL)
+        return err_set(ERR_LIMIT, "no memory to simulate %u jobs", n);
+    return indexed_heap_init(&w->ends, w->arena, n);
+}
+
+static Err prepare_servers(ClusterSim *w) {
+    const ClusterSetup *s = &w->setup;
+    uint16_t           *parts = arena_try_new(w->arena, uint16_t, s->gpus + 1);
+    w->servers = arena_try_new(w->arena, ServerState, s->n_servers);
+    w->allocs = arena_try_new(w->arena, ServerAlloc, s->n_servers);
+    if (parts == NULL || w->servers == NULL || w->allocs == NULL)
+        return err_set(ERR_LIMIT, "no memory to simulate %u servers", s->n_servers);
+    for (uint64_t i = 0; i < s->gpus; i++) parts[i] = CLUSTER_WHOLE_GPU;
+    for (uint32_t i = 0; i < s->n_servers; i++) {
+        const ClusterServer *x = &s->servers[i];
+        w->allocs[i].parts = parts;
+        w->servers[i] = (ServerState){.gpus = x->gpus,
+                                      .gpu_milli = x->gpus * CLUSTER_WHOLE_GPU,
+                                      .cores_milli = x->cores_milli,
+                                      .memory_mib = x->memory_mib,
+                                      .parts = parts};
+        parts += x->gpus;
+    }
+    return ERR_OK;
+}
+
+static Err prepare_policy(ClusterSim *w) {
+    const ClusterPolicy *p = w->run->policy;
+    if (p->state_size != NULL) {
+        size_t bytes = p->state_size(&w->setup, w->run->settings);
+        w->state = arena_try(w->arena, bytes, 1, 64);
+        if (w->state == NULL)
+            return err_set(ERR_LIMIT, "%s: no memory for %u jobs", p->name, w->setup.n_slots);
+    }
+    if (p->init != NULL) p->init(w->state, &w->setup, w->run->settings, w->run->loaded);
+    return ERR_OK;
+}
+
+static Err check_work(const Job *j) {
+    if (j->work < 0 && j->iterations > 0)
+        return err_set(
+            ERR_ARG,
+            "job %s: it counts iterations; --rates FILE says how long one takes, --known "
+            "leaves such jobs out",
+            j->id);
+    if (j->work < 0)
+        return err_set(ERR_ARG, "job %s: its duration is not known; --known leaves such jobs out",
+                       j->id);
+    if (j->work == 0)
+        return err_set(ERR_ARG, "job %s: its duration is 0; --min-s 1 leaves such jobs out", j->id);
+    return ERR_OK;
+}
+
+static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
+    for (uint32_t i = 0; i < run->jobs->n; i++) {
+        const Job *j = &run->jobs->at[i];
+        CHECK(i == 0 || j->submit >= run->jobs->at[i - 1].submit);
+        CHECK(j->gpu_milli <= CLUSTER_WHOLE_GPU && j->submit >= 0);
+        TRY(check_work(j));
+        if (j->gpus > s->gpus)
+            return err_set(ERR_ARG, "job %s: %u GPUs of %llu; --max-gpus leaves such jobs out",
+                           j->id, j->gpus, (unsigned long long)s->gpus);
+        bool whole = run->params.clock == 0 ||
+                     (j->submit % run->params.clock == 0 && j->work % run->params.clock == 0);
+        if (!whole)
+            return err_set(ERR_ARG, "job %s: its times are not whole multiples of %g s", j->id,
+                           (double)run->params.clock / 1e9);
+        if (run->params.in_rounds && (j->iterations < 1 || j->iteration < 1))
+            return err_set(ERR_ARG,
+                           "job %s: rounds need its iterations and the time of one; --rates FILE",
+                           j->id);
+        if (run->params.gpus_only && j->gpus == 0)
+            return err_set(ERR_ARG, "job %s: without GPUs; --min-gpus 1 leaves such jobs out",
+                           j->id);
+    }
+    return ERR_OK;
+}
+
+static Err simulate(ClusterSim *w) {
+    ClusterResult *r = w->result;
+    TRY(prepare_tasks(w));
+    TRY(prepare_servers(w));
+    TRY(prepare_policy(w));
+    usage_open(&w->usage, r->first);
+    TRY(go(w));
+    CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
+    CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
+    r->use = usage_close(&w->usage, r->timeline, &r->n_spans, &r->span);
+    return ERR_OK;
+}
+
+Err cluster_simulate(const ClusterRun *run, Arena *a, ClusterResult *out) {
+    ClusterResult r = {.n = run->jobs->n, .first = run->jobs->n > 0 ? run->jobs->at[0].submit : 0};
+    ClusterSetup  setup;
+    CHECK(run->knows <= run->policy->knows);
+    r.ends = arena_try_new(a, ClusterEnd, r.n);
+    r.timeline = arena_try_new(a, ClusterUse, CLUSTER_SPANS);
+    size_t      mark = a->used;
+    ClusterSim *w = arena_try_new(a, ClusterSim, 1);
+    if (r.ends == NULL || r.timeline == NULL || w == NULL)
+        return err_set(ERR_LIMIT, "no memory to simulate %u jobs", r.n);
+    TRY(cluster_setup(run, a, &setup));
+    TRY(check_jobs(run, &setup));
+    for (uint32_t i = 0; i < r.n; i++) r.ends[i] = (ClusterEnd){.start = -1, .finish = -1};
+    *w = (ClusterSim){.run = run,
+                      .arena = a,
+                      .setup = setup,
+                      .result = &r,
+                      .wake = INT64_MAX,
+                      .round = INT64_MAX};
+    w->setup.rng = rng_fork((Rng){run->seed}, 1);
+    w->guesses = rng_fork((Rng){run->seed}, 2);
+    Err error = simulate(w);
+    arena_rewind(a, mark);
+    TRY(error);
+    *out = r;
+    return ERR_OK;
+}

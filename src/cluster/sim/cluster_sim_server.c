@@ -1,0 +1,159 @@
+// What servers have, hold and get back. Whatever a plan takes is checked here, once and for all
+// policies: no GPU, core or byte is given twice.
+#include <string.h>
+
+#include "base/err.h"
+#include "cluster/sim/cluster_sim_int.h"
+
+enum { LEAST_SHIFT = 6 };  // of memory that is handed out: 64 bytes
+
+static uint32_t shift_of(size_t bytes) {
+    uint32_t s = LEAST_SHIFT;
+    while (((size_t)1 << s) < bytes) s++;
+    return s;
+}
+
+void *cluster_sim_borrow(ClusterSim *w, size_t bytes) {
+    uint32_t s = shift_of(bytes);
+    void    *p = w->spare[s];
+    if (p == NULL) return arena_alloc(w->arena, (size_t)1 << s, 1, 64);
+    memcpy(&w->spare[s], p, sizeof(void *));
+    return p;
+}
+
+void cluster_sim_return(ClusterSim *w, void *p, size_t bytes) {
+    uint32_t s = shift_of(bytes);
+    memcpy(p, &w->spare[s], sizeof(void *));
+    w->spare[s] = p;
+}
+
+static void settle_in(ClusterSim *w, uint32_t server, uint32_t slot) {
+    ServerAlloc *y = &w->allocs[server];
+    ServerState *v = &w->servers[server];
+    if (v->n_residents == y->room) {
+        uint32_t  room = y->room > 0 ? 2 * y->room : 16;
+        uint32_t *more = cluster_sim_borrow(w, room * sizeof *more);
+        if (y->room > 0) {
+            memcpy(more, y->residents, y->room * sizeof *more);
+            cluster_sim_return(w, y->residents, y->room * sizeof *more);
+        }
+        y->residents = more;
+        y->room = room;
+        v->residents = more;
+    }
+    y->residents[v->n_residents++] = slot;
+}
+
+static void move_out(ClusterSim *w, uint32_t server, uint32_t slot) {
+    uint32_t    *r = w->allocs[server].residents;
+    ServerState *v = &w->servers[server];
+    uint32_t     i = 0;
+    while (r[i] != slot) i++;
+    v->n_residents--;
+    memmove(r + i, r + i + 1, (v->n_residents - i) * sizeof *r);
+}
+
+// The lowest GPUs that have so much of them free.
+static uint64_t lowest(const ClusterSim *w, const ClusterSlice *s) {
+    const uint16_t *parts = w->allocs[s->server].parts;
+    uint64_t        mask = 0;
+    uint32_t        n = 0;
+    for (uint32_t g = 0; g < w->setup.servers[s->server].gpus && n < s->gpus; g++) {
+        if (parts[g] < s->gpu_milli) continue;
+        mask |= UINT64_C(1) << g;
+        n++;
+    }
+    return mask;
+}
+
+static bool shared(const ClusterSlice *s) { return s->gpu_milli < CLUSTER_WHOLE_GPU; }
+
+static bool overlaps(const ClusterTask *t, const ClusterSlice *s) {
+    for (uint32_t i = 0; i < t->n_slices; i++)
+        if (t->slices[i].server == s->server) return (t->slices[i].mask & s->mask) != 0;
+    return false;
+}
+
+// Company on a GPU changes how fast those there are.
+static void touch_company(ClusterSim *w, const ClusterSlice *s) {
+    const ServerState *v = &w->servers[s->server];
+    if (w->setup.profiles == NULL) return;
+    for (uint32_t i = 0; i < v->n_residents; i++)
+        if (overlaps(&w->tasks[v->residents[i]], s)) cluster_sim_rate_changed(w, v->residents[i]);
+}
+
+void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s) {
+    CHECK(s->server < w->setup.n_servers);
+    ServerState *v = &w->servers[s->server];
+    uint16_t    *parts = w->allocs[s->server].parts;
+    uint32_t     n = 0;
+    if (s->mask == 0 && s->gpus > 0) s->mask = lowest(w, s);
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        CHECK(g < w->setup.servers[s->server].gpus && parts[g] >= s->gpu_milli);
+        v->gpus -= parts[g] == CLUSTER_WHOLE_GPU;
+        parts[g] = (uint16_t)(parts[g] - s->gpu_milli);
+        n++;
+    }
+    CHECK(n == s->gpus);
+    CHECK(v->cores_milli >= s->cores_milli && v->memory_mib >= s->memory_mib);
+    v->gpu_milli -= n * s->gpu_milli;
+    v->cores_milli -= s->cores_milli;
+    v->memory_mib -= s->memory_mib;
+    w->used_gpu_milli += (uint64_t)n * s->gpu_milli;
+    w->used_cores += s->cores_milli;
+    w->used_memory += s->memory_mib;
+    settle_in(w, s->server, slot);
+    if (shared(s)) touch_company(w, s);
+}
+
+void cluster_sim_give(ClusterSim *w, uint32_t slot, const ClusterSlice *s) {
+    ServerState *v = &w->servers[s->server];
+    uint16_t    *parts = w->allocs[s->server].parts;
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        parts[g] = (uint16_t)(parts[g] + s->gpu_milli);
+        v->gpus += parts[g] == CLUSTER_WHOLE_GPU;
+        CHECK(parts[g] <= CLUSTER_WHOLE_GPU);
+    }
+    v->gpu_milli += s->gpus * s->gpu_milli;
+    v->cores_milli += s->cores_milli;
+    v->memory_mib += s->memory_mib;
+    w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
+    w->used_cores -= s->cores_milli;
+    w->used_memory -= s->memory_mib;
+    move_out(w, s->server, slot);
+    if (shared(s)) touch_company(w, s);
+}
+
+// What the job has of its GPUs changes; whom it shares them with does not.
+static void reshare(ClusterSim *w, ClusterSlice *s, uint32_t milli) {
+    ServerState *v = &w->servers[s->server];
+    uint16_t    *parts = w->allocs[s->server].parts;
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        CHECK(parts[g] + s->gpu_milli >= milli);
+        parts[g] = (uint16_t)(parts[g] + s->gpu_milli - milli);
+    }
+    v->gpu_milli += s->gpus * s->gpu_milli;
+    v->gpu_milli -= s->gpus * milli;
+    w->used_gpu_milli += (uint64_t)s->gpus * milli;
+    w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
+    s->gpu_milli = milli;
+    touch_company(w, s);
+}
+
+void cluster_sim_resize_slice(ClusterSim *w, ClusterSlice *s, const ClusterSlice *to) {
+    ServerState *v = &w->servers[s->server];
+    CHECK(v->cores_milli + s->cores_milli >= to->cores_milli);
+    CHECK(v->memory_mib + s->memory_mib >= to->memory_mib);
+    if (to->gpu_milli != 0 && to->gpu_milli != s->gpu_milli) reshare(w, s, to->gpu_milli);
+    v->cores_milli += s->cores_milli - to->cores_milli;
+    v->memory_mib += s->memory_mib - to->memory_mib;
+    w->used_cores += to->cores_milli;
+    w->used_cores -= s->cores_milli;
+    w->used_memory += to->memory_mib;
+    w->used_memory -= s->memory_mib;
+    s->cores_milli = to->cores_milli;
+    s->memory_mib = to->memory_mib;
+}

@@ -1,0 +1,324 @@
+// Jobs that are alive: how they come, start, stop, change their speed and end.
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cluster/sim/cluster_sim_int.h"
+#include "contract/gang_demand.h"
+#include "contract/rate.h"
+
+enum { SLOT_QUEUE_LEAST = 1024 };
+
+// A lane that is half empty moves back, so that it takes memory for those in it alone.
+void slot_queue_add(SlotQueue *l, uint32_t slot) {
+    if (l->first + l->n == l->room || (l->first > SLOT_QUEUE_LEAST && l->first > l->n)) {
+        memmove(l->at, l->at + l->first, l->n * sizeof *l->at);
+        l->first = 0;
+    }
+    l->at[l->first + l->n++] = slot;
+}
+
+// Entries ascend along a lane, so that a slot is found by halves.
+void slot_queue_remove(ClusterSim *w, SlotQueue *l, uint32_t slot) {
+    uint32_t *at = l->at + l->first, low = 0, high = l->n;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->tasks[at[middle]].entry <= w->tasks[slot].entry)
+            low = middle;
+        else
+            high = middle;
+    }
+    CHECK(l->n > 0 && at[low] == slot);
+    l->n--;
+    if (low < l->n / 2) {
+        memmove(at + 1, at, low * sizeof *at);
+        l->first++;
+    } else {
+        memmove(at + low, at + low + 1, (l->n - low) * sizeof *at);
+    }
+}
+
+static void enter(ClusterSim *w, uint32_t slot, ClusterState s) {
+    ClusterTask *t = &w->tasks[slot];
+    t->state = s;
+    t->entry = ++w->entries;
+    t->since = t->mark = w->now;
+    slot_queue_add(s == CLUSTER_WAITING ? &w->waiting : &w->running, slot);
+}
+
+static TimeNs guess(ClusterSim *w, TimeNs work) {
+    Rng    r = rng_fork(w->guesses, w->next_arrival);
+    double x = (double)work * exp(w->run->error * rng_normal(&r));
+    return x < 1 ? 1 : x < (double)JOB_TIME_MAX ? (TimeNs)x : JOB_TIME_MAX;
+}
+
+// A prediction that was too low is doubled until it is not.
+static void tell(const ClusterSim *w, ClusterTask *t, const TaskState *l, TimeNs did) {
+    if (t->left < 0) return;
+    t->left -= did;
+    if (w->run->knows == CLUSTER_ORACLE || t->left >= t->owed) return;
+    t->left = t->owed + l->guess;
+}
+
+static uint32_t slot_for(ClusterSim *w) {
+    if (w->n_free > 0) return w->free[--w->n_free];
+    CHECK(w->n_fresh < w->setup.n_slots);
+    return w->n_fresh++;
+}
+
+static ClusterJob job_of(const ClusterSim *w, const Job *j, uint32_t id) {
+    const ClusterSetup *s = &w->setup;
+    const uint32_t     *class_of = w->run->class_of;
+    ClusterJob          c = {.id = id,
+                             .submit = j->submit,
+                             .iterations = j->iterations,
+                             .iteration = j->iteration,
+                             .gpus = j->gpus,
+                             .gpu_milli = j->gpu_milli,
+                             .gpu_types = j->gpu_types,
+                             .cores_milli = j->cores_milli,
+                             .memory_mib = j->memory_mib,
+                             .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
+                             .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
+                             .priority = j->priority};
+    uint64_t            milli = cluster_gpu_milli(&c);
+    if (c.cores_milli == 0) c.cores_milli = (uint32_t)(s->cores_milli * milli / (s->gpus * 1000));
+    if (c.memory_mib == 0) c.memory_mib = (uint32_t)(s->memory_mib * milli / (s->gpus * 1000));
+    if (w->run->params.gpus_only) c.cores_milli = c.memory_mib = 0;
+    return c;
+}
+
+void cluster_sim_arrive(ClusterSim *w) {
+    const Job   *j = &w->run->jobs->at[w->next_arrival];
+    uint32_t     slot = slot_for(w);
+    ClusterTask *t = &w->tasks[slot];
+    TaskState   *l = &w->states[slot];
+    *l = (TaskState){
+        .left = j->work, .guess = j->work, .job = w->next_arrival, .changed = l->changed};
+    if (w->run->knows == CLUSTER_PREDICTED) l->guess = guess(w, j->work);
+    *t = (ClusterTask){.job = job_of(w, j, w->next_arrival),
+                       .left = w->run->knows == CLUSTER_BLIND ? CLUSTER_UNKNOWN : l->guess,
+                       .rate = 1};
+    w->next_arrival++;
+    w->n_alive++;
+    if (w->n_alive > w->result->most_alive) w->result->most_alive = w->n_alive;
+    enter(w, slot, CLUSTER_WAITING);
+}
+
+// What it did since its mark.
+static void mark(ClusterSim *w, uint32_t slot) {
+    ClusterTask *t = &w->tasks[slot];
+    TaskState   *l = &w->states[slot];
+    TimeNs       ns = w->now - t->mark, did = cluster_progress(t, ns);
+    if (did > l->left) did = l->left;
+    l->left -= did;
+    t->owed = t->owed > ns ? t->owed - ns : 0;
+    tell(w, t, l, did);
+    t->held += ns;
+    t->mark = w->now;
+}
+
+static void plan_end(ClusterSim *w, uint32_t slot) {
+    const ClusterTask *t = &w->tasks[slot];
+    if (w->setup.in_rounds) return;
+    double work = (double)(w->states[slot].left - t->owed);
+    TimeNs ns = w->states[slot].left;
+    if (t->rate != 1.0) {
+        if (!(t->rate > 0) || work / t->rate > (double)JOB_TIME_MAX) {
+            indexed_heap_clear(&w->ends, slot);
+            return;
+        }
+        ns = t->owed + (TimeNs)ceil(work / t->rate);
+    }
+    indexed_heap_set(&w->ends, slot, w->now + ns + w->run->params.linger);
+}
+
+void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot) {
+    if (w->states[slot].changed) return;
+    w->states[slot].changed = true;
+    w->changed[w->n_changed++] = slot;
+}
+
+void cluster_sim_rates(ClusterSim *w) {
+    for (uint32_t i = 0; i < w->n_changed; i++) {
+        uint32_t     slot = w->changed[i];
+        ClusterTask *t = &w->tasks[slot];
+        w->states[slot].changed = false;
+        if (t->state != CLUSTER_RUNNING) continue;
+        double rate = cluster_sim_rate(w, slot);
+        bool   planned = w->ends.place[slot] != 0;
+        if (rate == t->rate && planned) continue;
+        mark(w, slot);
+        t->rate = rate;
+        plan_end(w, slot);
+    }
+    w->n_changed = 0;
+}
+
+static void keep_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
+    TaskState   *l = &w->states[slot];
+    ClusterTask *t = &w->tasks[slot];
+    l->slices = n == 1 ? &l->one : cluster_sim_borrow(w, n * sizeof *s);
+    l->room = n;
+    memcpy(l->slices, s, n * sizeof *s);
+    t->slices = l->slices;
+    t->n_slices = n;
+}
+
+static void drop_slices(ClusterSim *w, uint32_t slot) {
+    TaskState   *l = &w->states[slot];
+    ClusterTask *t = &w->tasks[slot];
+    for (uint32_t i = 0; i < t->n_slices; i++) cluster_sim_give(w, slot, &l->slices[i]);
+    if (l->room > 1) cluster_sim_return(w, l->slices, l->room * sizeof *l->slices);
+    t->slices = NULL;
+    t->n_slices = 0;
+}
+
+static bool distinct(const ClusterSlice *s, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (s[i].server == s[k].server) return false;
+    return true;
+}
+
+void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
+    ClusterTask *t = &w->tasks[slot];
+    ClusterEnd  *r = &w->result->ends[w->states[slot].job];
+    uint64_t     gpus = 0;
+    CHECK(t->state == CLUSTER_WAITING && n > 0 && distinct(s, n));
+    slot_queue_remove(w, &w->waiting, slot);
+    keep_slices(w, slot, s, n);
+    for (uint32_t i = 0; i < n; i++) {
+        ClusterSlice *x = &w->states[slot].slices[i];
+        if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
+        CHECK(x->server < w->setup.n_servers && cluster_type_fits(&w->setup, &t->job, x->server));
+        CHECK(x->gpu_milli <= t->job.gpu_milli && (x->gpus > 0 || t->job.gpus == 0));
+        cluster_sim_take(w, slot, x);
+        gpus += x->gpus;
+    }
+    CHECK(gpus == t->job.gpus);
+    if (r->start < 0) r->start = w->now;
+    r->waited += w->now - t->since;
+    w->result->starts++;
+    enter(w, slot, CLUSTER_RUNNING);
+    t->rate = 1;
+    cluster_sim_rate_changed(w, slot);
+}
+
+void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
+    ClusterTask *t = &w->tasks[slot];
+    CHECK(t->state == CLUSTER_RUNNING);
+    mark(w, slot);
+    TimeNs cost = cluster_restart(&w->setup, &t->job);
+    drop_slices(w, slot);
+    indexed_heap_clear(&w->ends, slot);
+    slot_queue_remove(w, &w->running, slot);
+    t->preemptions++;
+    w->result->preemptions++;
+    w->states[slot].left += cost;
+    t->owed += cost;
+    if (t->left >= 0) t->left += cost;
+    enter(w, slot, CLUSTER_WAITING);
+}
+
+void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
+    const ClusterTask *t = &w->tasks[slot];
+    CHECK(t->state == CLUSTER_RUNNING && n == t->n_slices);
+    for (uint32_t i = 0; i < n; i++) {
+        ClusterSlice *x = &w->states[slot].slices[i];
+        CHECK(x->server == s[i].server && (s[i].mask == 0 || s[i].mask == x->mask));
+        CHECK(s[i].gpu_milli <= t->job.gpu_milli);
+        cluster_sim_resize_slice(w, x, &s[i]);
+    }
+    w->result->levels++;
+    cluster_sim_rate_changed(w, slot);
+}
+
+void cluster_sim_end(ClusterSim *w, uint32_t slot) {
+    ClusterTask *t = &w->tasks[slot];
+    ClusterEnd  *r = &w->result->ends[w->states[slot].job];
+    indexed_heap_clear(&w->ends, slot);
+    drop_slices(w, slot);
+    slot_queue_remove(w, &w->running, slot);
+    r->finish = w->now;
+    r->preemptions = t->preemptions;
+    if (w->now > w->result->last) w->result->last = w->now;
+    t->state = CLUSTER_GONE;
+    w->free[w->n_free++] = slot;
+    w->n_alive--;
+}
+
+// In this order of operations, for the sake of others' figures.
+static int64_t iterations_of(const ClusterSim *w, const ClusterTask *t) {
+    double round_s = (double)w->setup.round / 1e9, iteration_s = (double)t->job.iteration / 1e9;
+    double n = t->rate > 0 ? floor(round_s / (iteration_s / t->rate)) : 0;
+    return n < (double)(t->job.iterations - t->done) ? (int64_t)n : t->job.iterations - t->done;
+}
+
+void cluster_sim_round(ClusterSim *w) {
+    for (uint32_t i = w->running.n; i-- > 0;) {
+        uint32_t     slot = w->running.at[w->running.first + i];
+        ClusterTask *t = &w->tasks[slot];
+        mark(w, slot);
+        t->done += iterations_of(w, t);
+        if (t->done == t->job.iterations) cluster_sim_end(w, slot);
+    }
+}
+
+// AssignedBy fast a job goes with what it has, where it is and beside whom, by the profile of its
+// class.
+
+static bool has_gpu(const ClusterTask *t, uint32_t server, uint64_t gpu) {
+    for (uint32_t k = 0; k < t->n_slices; k++)
+        if (t->slices[k].server == server) return (t->slices[k].mask & gpu) != 0;
+    return false;
+}
+
+// As profile_share has it, for however many; who has no class does no harm. Jobs that ask for parts
+// of GPUs were seen to fit into them.
+static double company(const ClusterSim *w, uint32_t slot, uint32_t server, uint64_t gpu) {
+    const ServerState *v = &w->servers[server];
+    const ClusterTask *me = &w->tasks[slot];
+    double             speed = 1, n = 0;
+    for (uint32_t i = 0; i < v->n_residents; i++) {
+        const ClusterTask *t = &w->tasks[v->residents[i]];
+        if (t == me || t->job.class == CLUSTER_NONE || !has_gpu(t, server, gpu)) continue;
+        speed *= profile_pair(w->setup.profiles, me->job.class, t->job.class);
+        n++;
+    }
+    CHECK(speed > 0 || me->job.gpu_milli < CLUSTER_WHOLE_GPU);
+    return (n < 2 && speed > 0) || speed > 1 / (1 + n) ? speed : 1 / (1 + n);
+}
+
+static double beside(const ClusterSim *w, uint32_t slot) {
+    const ClusterTask *t = &w->tasks[slot];
+    double             least = 1;
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        if (t->slices[i].gpu_milli == CLUSTER_WHOLE_GPU) continue;
+        for (uint64_t m = t->slices[i].mask; m != 0; m &= m - 1) {
+            double x = company(w, slot, t->slices[i].server, m & -m);
+            if (x < least) least = x;
+        }
+    }
+    return least;
+}
+
+// Synergy knows two points only: the best and the share.
+static double best_or_share(const ClusterSim *w, const ClusterTask *t) {
+    GangDemand best;
+    double     speed = gang_demand_best(&w->setup, &t->job, &best);
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ClusterSlice *s = &t->slices[i];
+        GangDemand          d = gang_demand_part(&best, s->gpus);
+        if (s->cores_milli != d.cores_milli || s->memory_mib != d.memory_mib) return 1;
+    }
+    return speed;
+}
+
+double cluster_sim_rate(const ClusterSim *w, uint32_t slot) {
+    const ClusterTask *t = &w->tasks[slot];
+    bool classed = w->setup.profiles != NULL && t->job.class != CLUSTER_NONE && t->job.gpus > 0;
+    if (classed && w->setup.in_rounds) return best_or_share(w, t);
+    double alone = rate_alone(&w->setup, &t->job, t->slices, t->n_slices);
+    return classed ? alone * beside(w, slot) : alone;
+}

@@ -1,0 +1,302 @@
+#include "cluster/trace/job_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cluster/trace/job_trace_int.h"
+
+enum { FORMATS_MAX = 32 };
+static const size_t file_most = (size_t)1 << 32;
+
+static const TraceFormat *const formats[] = {
+#define X(id, about) &trace_##id,
+#include "cluster/trace/trace_format.def"
+#undef X
+    NULL,
+};
+
+static const char *const abouts[] = {
+#define X(id, about) about,
+#include "cluster/trace/trace_format.def"
+#undef X
+};
+
+// The i-th name: formats that share one stand side by side.
+static uint32_t nth(uint32_t i) {
+    uint32_t k = 0;
+    for (; formats[k] != NULL; k++) {
+        if (k > 0 && strcmp(formats[k]->name, formats[k - 1]->name) == 0) continue;
+        if (i-- == 0) break;
+    }
+    return k;
+}
+
+const char *trace_format_name(uint32_t i) {
+    uint32_t k = nth(i);
+    return formats[k] != NULL ? formats[k]->name : NULL;
+}
+
+const char *trace_format_about(uint32_t i) {
+    uint32_t k = nth(i);
+    return formats[k] != NULL ? abouts[k] : NULL;
+}
+
+const char *trace_formats(Arena *a) {
+    const char *list = "auto";
+    for (uint32_t i = 0; trace_format_name(i) != NULL; i++)
+        list = arena_printf(a, "%s, %s", list, trace_format_name(i));
+    return list;
+}
+
+static Err unknown_format(const char *name, Arena *a) {
+    const char *names[FORMATS_MAX];
+    size_t      n = 0;
+    for (; n < FORMATS_MAX && trace_format_name((uint32_t)n) != NULL; n++)
+        names[n] = trace_format_name((uint32_t)n);
+    const char *meant = text_nearest(name, names, n);
+    return err_set(ERR_ARG, "there is no trace format '%.40s'; %s%s%sthere are %s", name,
+                   meant != NULL ? "did you mean " : "", meant != NULL ? meant : "",
+                   meant != NULL ? "? " : "", trace_formats(a));
+}
+
+static uint32_t column_named(const TraceFormat *f, const char *name) {
+    for (uint32_t c = 0; f->columns[c].name != NULL; c++)
+        if (strcmp(f->columns[c].name, name) == 0) return c;
+    return JOB_NONE;
+}
+
+static uint32_t field_named(const Csv *row, const char *name) {
+    for (uint32_t i = 0; i < row->n; i++)
+        if (strcmp(row->field[i], name) == 0) return i;
+    return JOB_NONE;
+}
+
+static bool like_number(const char *s) {
+    return s[0] != '\0' && s[strspn(s, "0123456789.eE+-")] == '\0';
+}
+
+// Whether a first row could be this format's; without a header, by its shape.
+static bool suits(const TraceFormat *f, const Csv *row) {
+    uint32_t n = 0;
+    for (; f->columns[n].name != NULL; n++)
+        if (f->header && f->columns[n].needed && field_named(row, f->columns[n].name) == JOB_NONE)
+            return false;
+    if (f->header) return true;
+    bool digits = f->sep == '\t' || (row->n == 5 && like_number(row->field[2]) &&
+                                     like_number(row->field[3]) && like_number(row->field[4]));
+    return row->n == n && digits;
+}
+
+// The first row, cut from a copy, so that the text stays whole.
+static Err peek(const char *name, const char *text, size_t len, char sep, Arena *a, Csv *row) {
+    const char *end = len > 0 ? memchr(text, '\n', len) : NULL;
+    size_t      n = end != NULL ? (size_t)(end - text) + 1 : len;
+    bool        more = false;
+    char       *copy = arena_try(a, n + 1, 1, 1);
+    if (copy == NULL) return err_set(ERR_LIMIT, "%s: no memory for its first line", name);
+    if (n > 0) memcpy(copy, text, n);
+    TRY(csv_open(row, name, copy, n, sep, sep == ','));
+    TRY(csv_next(row, &more));
+    if (!more || (row->n == 1 && row->field[0][0] == '\0'))
+        return err_set(ERR_PARSE, "%s:1: is empty; a trace begins with a header or a job", name);
+    return ERR_OK;
+}
+
+static Err missing(const TraceFormat *f, const Csv *row) {
+    for (uint32_t c = 0; f->header && f->columns[c].name != NULL; c++)
+        if (f->columns[c].needed && field_named(row, f->columns[c].name) == JOB_NONE)
+            return err_set(ERR_PARSE, "%s:1: no column '%s', which format %s needs; is it another?",
+                           row->name, f->columns[c].name, f->name);
+    return err_set(ERR_PARSE, "%s:1: %u fields do not make a job of format %s; is it another?",
+                   row->name, row->n, f->name);
+}
+
+// The format called so, or the first that suits when it is called auto.
+static Err choose(const char *name, const char *text, size_t len, const char *wanted, Arena *a,
+                  const TraceFormat **out) {
+    bool               any = strcmp(wanted, "auto") == 0;
+    const TraceFormat *last = NULL;
+    size_t             mark = a->used;
+    Csv                row;
+    for (uint32_t i = 0; formats[i] != NULL; i++) {
+        if (!any && strcmp(formats[i]->name, wanted) != 0) continue;
+        last = formats[i];
+        arena_rewind(a, mark);
+        TRY(peek(name, text, len, last->sep, a, &row));
+        if (suits(last, &row)) {
+            *out = last;
+            arena_rewind(a, mark);
+            return ERR_OK;
+        }
+    }
+    if (any) return err_set(ERR_PARSE, "%s:1: no known trace format; name it by --format", name);
+    return last == NULL ? unknown_format(wanted, a) : missing(last, &row);
+}
+
+static Err place_header(TraceReader *r) {
+    bool more = false;
+    TRY(csv_next(&r->csv, &more));
+    r->fields = r->csv.n;
+    for (uint32_t i = 0; i < r->csv.n; i++) {
+        const char *head = r->csv.field[i];
+        r->place[i] = column_named(r->format, head);
+        if (r->place[i] == JOB_NONE && r->format->strict)
+            return err_set(ERR_PARSE, "%s:1: there is no column '%.40s' in format %s", r->csv.name,
+                           head, r->format->name);
+        if (r->place[i] != JOB_NONE && field_named(&r->csv, head) != i)
+            return err_set(ERR_PARSE, "%s:1: column '%.40s' is there twice", r->csv.name, head);
+    }
+    return ERR_OK;
+}
+
+static Err place_columns(TraceReader *r) {
+    if (r->format->header) return place_header(r);
+    for (; r->format->columns[r->fields].name != NULL; r->fields++) r->place[r->fields] = r->fields;
+    return ERR_OK;
+}
+
+// Names for jobs of formats that have none: their place in the file.
+static Err number_id(TraceReader *r, Job *j) {
+    char     digits[16], *at = digits + sizeof digits;
+    uint32_t v = j->row;
+    *--at = '\0';
+    do *--at = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    size_t n = (size_t)(digits + sizeof digits - at);
+    char  *kept = arena_try(r->arena, n, 1, 1);
+    if (kept == NULL) return err_set(ERR_LIMIT, "%s: no memory for its jobs", r->csv.name);
+    j->id = memcpy(kept, at, n);
+    return ERR_OK;
+}
+
+static Err check_demand(const TraceReader *r, Job *j) {
+    if (j->gpus == 0) j->gpu_milli = 0;
+    if (j->gpus > 0 && j->gpu_milli == 0)
+        return err_set(ERR_INVALID, "%s:%zu: gpu_milli: 0 of a GPU; a whole one is 1000",
+                       r->csv.name, r->csv.line);
+    if (j->gpus > 1 && j->gpu_milli != 1000)
+        return err_set(ERR_INVALID,
+                       "%s:%zu: gpu_milli: %u of each of %u GPUs; only one GPU can be shared",
+                       r->csv.name, r->csv.line, j->gpu_milli, j->gpus);
+    return ERR_OK;
+}
+
+static Err read_job(TraceReader *r, Job *j) {
+    if (r->csv.n != r->fields)
+        return err_set(ERR_PARSE, "%s:%zu: %u fields where there should be %u", r->csv.name,
+                       r->csv.line, r->csv.n, r->fields);
+    r->began = r->ended = JOB_UNKNOWN;
+    r->factor = 0;
+    for (uint32_t i = 0; i < r->fields; i++) {
+        const TraceColumn *c = r->place[i] != JOB_NONE ? &r->format->columns[r->place[i]] : NULL;
+        if (c == NULL || c->take == NULL) continue;
+        r->column = c->name;
+        TRY(c->take(r, r->csv.field[i], j));
+    }
+    if (r->format->finish != NULL) TRY(r->format->finish(r, j));
+    if (j->id == NULL) TRY(number_id(r, j));
+    return check_demand(r, j);
+}
+
+static Err read_jobs(TraceReader *r, JobList *l) {
+    for (bool more = true;;) {
+        TRY(csv_next(&r->csv, &more));
+        if (!more) return ERR_OK;
+        if (r->csv.n == 1 && r->csv.field[0][0] == '\0') {
+            if (csv_blank(&r->csv)) return ERR_OK;
+            return err_set(ERR_PARSE, "%s:%zu: an empty line between jobs", r->csv.name,
+                           r->csv.line);
+        }
+        Job *j = &l->at[l->n];
+        *j = (Job){.work = JOB_UNKNOWN,
+                   .gpu_milli = 1000,
+                   .row = l->n,
+                   .model = JOB_NONE,
+                   .tenant = JOB_NONE};
+        TRY(read_job(r, j));
+        l->n++;
+    }
+}
+
+static Err make_room(const char *name, const char *text, size_t len, Arena *a, JobList *l) {
+    size_t lines = 1;
+    for (const char *p = text; (p = memchr(p, '\n', (size_t)(text + len - p))) != NULL; p++)
+        lines++;
+    if (lines < UINT32_MAX) l->at = arena_try_new(a, Job, lines);
+    if (l->at == NULL)
+        return err_set(ERR_LIMIT, "%s: no memory for the jobs of %zu lines", name, lines);
+    return ERR_OK;
+}
+
+static void begin_with_first(JobList *l) {
+    if (l->n == 0) return;
+    l->origin = l->at[0].submit;
+    for (uint32_t i = 0; i < l->n; i++) l->at[i].submit -= l->origin;
+}
+
+static void take_names(const TraceReader *r, JobList *l) {
+    l->models = r->models.at;
+    l->n_models = r->models.n;
+    l->tenants = r->tenants.at;
+    l->n_tenants = r->tenants.n;
+    l->gpu_types = r->gpu_types.at;
+    l->n_gpu_types = r->gpu_types.n;
+}
+
+// text[len] is ours to cut, and a byte behind it.
+static Err parse(const char *name, char *text, size_t len, const char *format,
+                 const JobTraceOptions *o, Arena *a, JobList *out) {
+    static const JobTraceOptions none;
+    TraceReader r = {.format = &trace_plain, .options = o != NULL ? o : &none, .arena = a};
+    JobList     l = {.name = name};
+    TRY(choose(name, text, len, format, a, &r.format));
+    l.format = r.format->name;
+    r.unit = r.options->unit > 0 ? r.options->unit : r.format->unit;
+    TRY(make_room(name, text, len, a, &l));
+    interner_init(&r.ids, a);
+    interner_init(&r.models, a);
+    interner_init(&r.tenants, a);
+    interner_init(&r.gpu_types, a);
+    TRY(csv_open(&r.csv, name, text, len, r.format->sep, r.format->sep == ','));
+    TRY(place_columns(&r));
+    TRY(read_jobs(&r, &l));
+    if (l.n == 0) return err_set(ERR_PARSE, "%s: has a header and no jobs", name);
+    TRY(job_list_sort(&l, a));
+    if (r.format->dated) begin_with_first(&l);
+    take_names(&r, &l);
+    TRY(trace_window_cut(&r.options->window, &l));
+    *out = l;
+    return ERR_OK;
+}
+
+Err trace_parse(const char *name, const char *text, size_t len, const char *format,
+                const JobTraceOptions *o, Arena *a, JobList *out) {
+    char *copy = arena_try(a, len + 1, 1, 1);
+    if (copy == NULL) return err_set(ERR_LIMIT, "%s: no memory for %zu bytes", name, len);
+    if (len > 0) memcpy(copy, text, len);
+    return parse(name, copy, len, format, o, a, out);
+}
+
+static const char *came_along(Arena *a) {
+    const char *list = trace_files[0].name;
+    for (const TraceFile *f = trace_files + 1; f->name != NULL; f++)
+        list = arena_printf(a, "%s, %s", list, f->name);
+    return list;
+}
+
+Err trace_read(const char *path, const char *format, const JobTraceOptions *o, Arena *a,
+               JobList *out) {
+    char  *text = NULL;
+    size_t len = 0;
+    for (const TraceFile *f = trace_files; f->name != NULL; f++)
+        if (strcmp(f->name, path) == 0)
+            return trace_parse(f->name, (const char *)f->bytes, f->len, format, o, a, out);
+    Err e = file_read(path, file_most, a, &text, &len);
+    if (e != ERR_OK && strpbrk(path, "/.") == NULL)
+        return err_add(e, "%s: neither a trace that came along (%s) nor a file", path,
+                       came_along(a));
+    TRY(e);
+    return parse(path, text, len, format, o, a, out);
+}

@@ -1,0 +1,198 @@
+#include "compile/bind/bind.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "compile/layout.h"
+#include "compile/spec.h"
+#include "kernel/strided_copy.h"
+
+static BindFn *const table[IR_KINDS] = {
+#define X(id, name, bind) [IR_##id] = bind_##bind,
+#include "compile/ir_kind.def"
+#undef X
+};
+
+enum { SLACK = 64 };  // kernels may read a vector of channels past the last one
+
+Err bind_nothing(Binder *b, const IrLayer *l, Step *s) {
+    (void)b, (void)l, (void)s;
+    return ERR_OK;
+}
+
+uint32_t step_one_task(const Step *s, const Version *v) {
+    (void)s, (void)v;
+    return 1;
+}
+
+Err bind_room(Binder *b, size_t bytes, void *out) {
+    void *at = arena_try(b->keep, bytes + SLACK, 1, TENSOR_ALIGN);
+    if (at == NULL) return err_set(ERR_LIMIT, "no memory for %zu bytes of a program", bytes);
+    memcpy(out, &at, sizeof at);
+    return ERR_OK;
+}
+
+// A constant in the layout its uses want, copied into the program once.
+static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand *out) {
+    const IrValue *v = &b->ir->values[value];
+    if (b->constants[value].kind == OPERAND_NONE) {
+        size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
+        void  *at = NULL;
+        TRY(bind_room(b, bytes, &at));
+        bool skip = ir_omits_data(b->ir, bytes);
+        if (!skip && v->layout == LAYOUT_BLOCKED) {
+            ImageDims     im = layout_image_dims(from);
+            LayoutConvert r = {from->data, at, im.n, im.c, im.pixels};
+            b->isa->layout_to_blocked(&r, (Part){.count = 1});
+        } else if (!skip && bytes > 0) {
+            memcpy(at, from->data, bytes);
+        }
+        b->constants[value] = (Operand){.kind = OPERAND_CONST, .at = at};
+    }
+    *out = b->constants[value];
+    return ERR_OK;
+}
+
+static const Tensor *constant_behind(const Ir *ir, uint32_t value) {
+    const IrValue *v = &ir->values[value];
+    if (v->producer != IR_NONE && ir->layers[v->producer].kind == IR_LAYOUT)
+        value = ir->layers[v->producer].in[0];
+    return ir_is_const(ir, value) ? ir_type(ir, value) : NULL;
+}
+
+Err bind_operand(Binder *b, uint32_t value, Operand *out) {
+    *out = (Operand){.kind = OPERAND_NONE};
+    if (value == IR_NONE) return ERR_OK;
+    size_t         offset = 0;
+    uint32_t       root = memory_plan_root(b->plan, value, &offset);
+    const IrValue *home = &b->ir->values[root];
+    const Tensor  *constant = constant_behind(b->ir, root);
+    if (constant != NULL)
+        TRY(bind_constant(b, root, constant, out));
+    else if (home->input != IR_NONE)
+        *out = (Operand){.kind = OPERAND_INPUT, .input = home->input};
+    else
+        *out = (Operand){.kind = OPERAND_ARENA, .offset = b->plan->at[root] + offset};
+    out->type = b->ir->values[value].type;
+    out->type.data = NULL;
+    out->bytes = layout_bytes(&out->type, b->ir->values[value].layout, b->ir->lanes);
+    return ERR_OK;
+}
+
+Err bind_bias(Binder *b, const OutputChannels *c, const float **out) {
+    *out = NULL;
+    if (c->bias == NULL && c->shift == NULL) return ERR_OK;
+    uint32_t padded = (c->n + b->isa->lanes - 1) / b->isa->lanes * b->isa->lanes;
+    float   *x = NULL;
+    TRY(bind_room(b, padded * sizeof *x, &x));
+    for (uint32_t i = 0; i < c->n; i++) {
+        float bias = c->bias != NULL ? c->bias[i] : 0, scale = c->scale != NULL ? c->scale[i] : 1;
+        x[i] = bias * scale + (c->shift != NULL ? c->shift[i] : 0);
+    }
+    *out = x;
+    return ERR_OK;
+}
+
+const float *bind_scaled(Binder *b, const OutputChannels *c, size_t inner, size_t outer) {
+    const float *w = ir_floats(b->ir, c->weight);
+    if (c->scale == NULL) return w;
+    float *own = arena_new(b->ir->arena, float, inner * c->n * outer);
+    for (size_t o = 0; o < outer; o++)
+        for (size_t j = 0; j < c->n; j++)
+            for (size_t i = 0; i < inner; i++) {
+                size_t at = (o * c->n + j) * inner + i;
+                own[at] = w[at] * c->scale[j];
+            }
+    return own;
+}
+
+// The first step adds something as large as the output: that happens in registers.
+static Err epilogue_add(Binder *b, const IrLayer *l, Expr *e, StepEpilogue *f) {
+    const ExprStep *s = &e->steps[0];
+    if (e->n_steps == 0 || s->op != EWISE_ADD || expr_uses(e, EXPR_ARG(0)) != 1) return ERR_OK;
+    int8_t other = s->a == EXPR_ARG(0) ? s->b : s->a;
+    if (other >= 0 || (s->a != EXPR_ARG(0) && s->b != EXPR_ARG(0))) return ERR_OK;
+    uint32_t      v = e->args[-1 - other];
+    const Tensor *out = ir_type(b->ir, l->out[0]);
+    if (!tensor_same_shape(ir_type(b->ir, v), out) || expr_uses(e, other) != 1) return ERR_OK;
+    TRY(bind_operand(b, v, &f->add));
+    expr_drop_first(e);
+    return ERR_OK;
+}
+
+static void epilogue_clip(Expr *e, StepEpilogue *f) {
+    const ExprStep *s = &e->steps[0];
+    if (e->n_steps == 0 || s->op != EWISE_CLIP || s->a != EXPR_ARG(0)) return;
+    if (expr_uses(e, EXPR_ARG(0)) != 1) return;
+    f->lo = s->p;
+    f->hi = s->q;
+    expr_drop_first(e);
+}
+
+// What follows the sums, in the order it is carried out: add, clip, then a chain for the rest.
+static Err bind_epilogue(Binder *b, const IrLayer *l, StepEpilogue *f) {
+    Expr e = l->expr;
+    *f = (StepEpilogue){.lo = -INFINITY, .hi = INFINITY};
+    TRY(epilogue_add(b, l, &e, f));
+    epilogue_clip(&e, f);
+    if (e.n_steps == 0) return ERR_OK;
+    ElementwiseProgram *chain = NULL;
+    TRY(bind_room(b, sizeof *chain, &chain));
+    CHECK(expr_emit(&e, chain));
+    f->chain = chain;
+    const Tensor *out = ir_type(b->ir, l->out[0]);
+    for (uint32_t i = 1; i < e.n_args; i++) {
+        const Tensor *t = ir_type(b->ir, e.args[i]);
+        CHECK(spec_arg_mode(t, out, spec_channel_axis(l->kind, out), &f->modes[i]));
+        TRY(bind_operand(b, e.args[i], &f->args[i]));
+    }
+    return ERR_OK;
+}
+
+const Version *step_version(const Step *s, uint32_t cores) {
+    const LayerProfile *p = s->profile;
+    uint32_t            k = 0, best = 0;
+    if (p == NULL || s->n_versions < 2) return &s->versions[0];
+    while (k + 1 < p->n_counts && p->counts[k + 1] <= cores) k++;
+    for (uint32_t i = 1; i < s->n_versions; i++) {
+        TimeNs t = p->candidates[p->kept[i]].time_ns[k];
+        if (t > 0 && t < p->candidates[p->kept[best]].time_ns[k]) best = i;
+    }
+    return &s->versions[best];
+}
+
+Epilogue step_epilogue(const Step *s, const RunMemory *mem) {
+    const StepEpilogue *f = &s->epilogue;
+    Epilogue            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .program = f->chain};
+    out.add = operand_at(&f->add, mem);
+    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+        out.args[i] = (ElementwiseInput){operand_at(&f->args[i], mem), f->modes[i]};
+    return out;
+}
+
+static void count_bytes(const Binder *b, const IrLayer *l, Step *s) {
+    for (uint32_t i = 0; i < ir_operand_count(l) + l->n_out; i++) {
+        uint32_t v = i < ir_operand_count(l) ? ir_operand(l, i) : l->out[i - ir_operand_count(l)];
+        if (v == IR_NONE) continue;
+        const IrValue *value = &b->ir->values[v];
+        size_t         bytes = layout_bytes(&value->type, value->layout, b->ir->lanes);
+        *(ir_is_const(b->ir, v) ? &s->const_bytes : &s->io_bytes) += bytes;
+        if (i < ir_operand_count(l) && !ir_is_const(b->ir, v)) s->read_bytes += bytes;
+    }
+}
+
+Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
+    *s = (Step){
+        .isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out, .weight = IR_NONE};
+    TRY(bind_room(b, l->n_in * sizeof *s->in, &s->in));
+    TRY(bind_room(b, l->n_out * sizeof *s->out, &s->out));
+    for (uint32_t i = 0; i < l->n_in; i++) TRY(bind_operand(b, l->in[i], &s->in[i]));
+    for (uint32_t i = 0; i < l->n_out; i++) TRY(bind_operand(b, l->out[i], &s->out[i]));
+    if (ir_takes_epilogue(l->kind)) TRY(bind_epilogue(b, l, &s->epilogue));
+    for (uint32_t i = 0; i < l->n_out && s->name == NULL; i++)
+        if (l->out[i] != IR_NONE) s->name = arena_str(b->keep, b->ir->values[l->out[i]].name);
+    s->n_versions = 1;
+    count_bytes(b, l, s);
+    return table[l->kind](b, l, s);
+}

@@ -1,0 +1,377 @@
+// Convolutions: direct, or by Winograd where that fits. Each algorithm has a packing of its own,
+// made when the first version needs it.
+#include <string.h>
+
+#include "base/err.h"
+#include "compile/bind/bind.h"
+#include "compile/spec.h"
+#include "kernel/conv.h"
+#include "kernel/deconv.h"
+#include "kernel/depthwise.h"
+#include "kernel/pool.h"
+#include "kernel/resample.h"
+#include "kernel/winograd.h"
+
+typedef struct ConvStep {
+    ConvShape      shape;
+    bool           plain;  // reads the plain layout
+    OutputChannels columns;
+    const float   *packed[ALGO_COUNT];  // NULL until a version needs it
+} ConvStep;
+
+static bool is_winograd(const Version *v) {
+    return v->algo == ALGO_WINOGRAD2 || v->algo == ALGO_WINOGRAD4;
+}
+
+static void conv_step_run(const StepCall *c) {
+    const ConvStep *s = c->step->spec;
+    const float    *x = operand_at(&c->step->in[0], c->mem);
+    float          *y = operand_at(&c->step->out[0], c->mem);
+    Epilogue        epilogue = step_epilogue(c->step, c->mem);
+    const float    *packed = s->packed[c->version->algo];
+    CHECK(packed != NULL);
+    if (is_winograd(c->version)) {
+        Winograd w = {s->shape, *c->version, epilogue, x, packed, y};
+        c->step->isa->winograd(&w, c->part);
+    } else {
+        Conv d = {s->shape, *c->version, epilogue, x, packed, y};
+        c->step->isa->conv(&d, c->part);
+    }
+}
+
+static uint32_t conv_step_tasks(const Step *s, const Version *v) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? winograd_tasks(&c->shape, s->isa, v) : conv_tasks(&c->shape, s->isa, v);
+}
+
+static size_t conv_step_scratch(const Step *s, const Version *v) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? winograd_scratch(&c->shape, s->isa, v)
+                          : conv_scratch(&c->shape, s->isa, v);
+}
+
+// Winograd pays when there are enough tiles and channels to make its matrix products worthwhile.
+static bool prefers_winograd(const ConvStep *c) {
+    const ConvShape *s = &c->shape;
+    return !c->plain && winograd_fits(s) && s->ic >= 16 && s->oc >= 16 && s->oh * s->ow >= 100;
+}
+
+static uint32_t conv_step_versions(const Step *s, const CacheSizes *caches, Version *out,
+                                   uint32_t max) {
+    const ConvStep *c = s->spec;
+    bool            wino = !c->plain && winograd_fits(&c->shape), first = prefers_winograd(c);
+    uint32_t        n = 0;
+    if (wino && first) n = winograd_versions(&c->shape, s->isa, caches, out, max);
+    n += max > n ? conv_versions(&c->shape, s->isa, c->plain, caches, out + n, max - n) : 0;
+    if (wino && !first && max > n)
+        n += winograd_versions(&c->shape, s->isa, caches, out + n, max - n);
+    return n;
+}
+
+static Traffic conv_step_traffic(const Step *s, const Version *v, const CacheSizes *caches,
+                                 uint32_t parts) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? winograd_traffic(&c->shape, s->isa, v, caches, parts)
+                          : conv_traffic(&c->shape, s->isa, v, caches, parts);
+}
+
+static double conv_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? cycles_winograd(&c->shape, s->isa, v, parts)
+                          : cycles_conv(&c->shape, s->isa, v, parts);
+}
+
+static size_t conv_step_pack_bytes(const Step *s, const Version *v) {
+    const ConvStep *c = s->spec;
+    return is_winograd(v) ? winograd_pack_bytes(&c->shape, s->isa, (Algo)v->algo)
+                          : conv_pack_bytes(&c->shape, s->isa, c->plain);
+}
+
+static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
+    ConvStep *c = s->spec;
+    if (c->packed[v->algo] != NULL) return ERR_OK;
+    const ConvShape *p = &c->shape;
+    float           *packed = NULL;
+    TRY(bind_room(b, conv_step_pack_bytes(s, v), &packed));
+    const float *w = bind_scaled(b, &c->columns, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
+    if (is_winograd(v))
+        winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
+    else
+        conv_pack(p, s->isa, c->plain, w, packed);
+    c->packed[v->algo] = packed;
+    return ERR_OK;
+}
+
+static void conv_step_unpack(const Step *s) {
+    ConvStep *c = s->spec;
+    for (int i = 0; i < ALGO_COUNT; i++) c->packed[i] = NULL;
+}
+
+static const StepKind conv_kind = {.name = "conv",
+                                   .run = conv_step_run,
+                                   .tasks = conv_step_tasks,
+                                   .scratch = conv_step_scratch,
+                                   .versions = conv_step_versions,
+                                   .traffic = conv_step_traffic,
+                                   .cycles = conv_step_cycles,
+                                   .pack_bytes = conv_step_pack_bytes,
+                                   .pack = conv_step_pack,
+                                   .unpack = conv_step_unpack};
+
+char *bind_conv_key(Binder *b, const char *what, const ConvShape *s) {
+    return arena_printf(b->keep, "%s n%u i%ux%ux%u o%ux%ux%u k%ux%u s%ux%u d%ux%u p%ux%u g%u", what,
+                        s->n, s->ic, s->ih, s->iw, s->oc, s->oh, s->ow, s->kh, s->kw, s->sh, s->sw,
+                        s->dh, s->dw, s->pt, s->pl, s->groups);
+}
+
+Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
+    const ConvSpec  *spec = l->spec;
+    const ConvShape *p = &spec->shape;
+    ConvStep        *c = NULL;
+    TRY(bind_room(b, sizeof *c, &c));
+    *c = (ConvStep){.shape = *p, .plain = spec->plain_in, .columns = spec->columns};
+    s->kind = &conv_kind;
+    s->spec = c;
+    s->weight = spec->columns.weight;
+    s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw *
+              (double)(uint32_t)(p->ic / p->groups);
+    s->key = bind_conv_key(b, spec->plain_in ? "conv plain" : "conv", p);
+    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    conv_step_versions(s, &b->caches, s->versions, 1);
+    return ERR_OK;
+}
+
+// Depthwise convolutions.
+
+typedef struct DepthwiseStep {
+    ConvShape      shape;
+    OutputChannels columns;  // valid while a program is made
+    const float   *weights;
+} DepthwiseStep;
+
+static void depth_step_run(const StepCall *c) {
+    const DepthwiseStep *s = c->step->spec;
+    Depthwise            d = {.shape = s->shape,
+                              .version = *c->version,
+                              .x = operand_at(&c->step->in[0], c->mem),
+                              .weights = s->weights,
+                              .y = operand_at(&c->step->out[0], c->mem),
+                              .epilogue = step_epilogue(c->step, c->mem)};
+    c->step->isa->depthwise(&d, c->part);
+}
+
+static uint32_t depth_step_tasks(const Step *s, const Version *v) {
+    return depthwise_tasks(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
+}
+
+static size_t depth_step_scratch(const Step *s, const Version *v) {
+    return depthwise_scratch(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
+}
+
+static uint32_t depth_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                    uint32_t max) {
+    return depthwise_versions(&((const DepthwiseStep *)s->spec)->shape, s->isa, c, out, max);
+}
+
+static Traffic depth_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                  uint32_t parts) {
+    return depthwise_traffic(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, c, parts);
+}
+
+static double depth_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_depthwise(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, parts);
+}
+
+static Err depth_step_pack(const Step *s, const Version *v, Binder *b) {
+    (void)v;  // one packing serves all versions
+    DepthwiseStep *d = s->spec;
+    float         *packed = NULL;
+    if (d->weights != NULL) return ERR_OK;
+    TRY(bind_room(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
+    depthwise_pack(&d->shape, b->isa,
+                   bind_scaled(b, &d->columns, (size_t)d->shape.kh * d->shape.kw, 1), packed);
+    d->weights = packed;
+    return ERR_OK;
+}
+
+static void depth_step_unpack(const Step *s) {
+    DepthwiseStep *d = s->spec;
+    d->weights = NULL;
+}
+
+static const StepKind depthwise_kind = {.name = "depthwise",
+                                        .run = depth_step_run,
+                                        .tasks = depth_step_tasks,
+                                        .scratch = depth_step_scratch,
+                                        .versions = depth_step_versions,
+                                        .traffic = depth_step_traffic,
+                                        .cycles = depth_step_cycles,
+                                        .pack = depth_step_pack,
+                                        .unpack = depth_step_unpack};
+
+Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
+    const ConvSpec *spec = l->spec;
+    DepthwiseStep  *d = NULL;
+    TRY(bind_room(b, sizeof *d, &d));
+    *d = (DepthwiseStep){.shape = spec->shape, .columns = spec->columns};
+    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    s->kind = &depthwise_kind;
+    s->spec = d;
+    s->weight = spec->columns.weight;
+    s->macs = (double)spec->shape.n * spec->shape.oc * spec->shape.oh * spec->shape.ow *
+              spec->shape.kh * spec->shape.kw;
+    s->key = bind_conv_key(b, "depthwise", &spec->shape);
+    depthwise_versions(&spec->shape, b->isa, &b->caches, s->versions, 1);
+    return ERR_OK;
+}
+
+// Transposed convolutions.
+
+typedef struct DeconvStep {
+    ConvShape      shape;
+    OutputChannels columns;  // valid while a program is made
+    const float   *weights;
+} DeconvStep;
+
+static void deconv_step_run(const StepCall *c) {
+    const DeconvStep *s = c->step->spec;
+    Deconv            d = {.shape = s->shape,
+                           .version = *c->version,
+                           .epilogue = step_epilogue(c->step, c->mem),
+                           .x = operand_at(&c->step->in[0], c->mem),
+                           .weights = s->weights,
+                           .y = operand_at(&c->step->out[0], c->mem)};
+    c->step->isa->deconv(&d, c->part);
+}
+
+static uint32_t deconv_step_tasks(const Step *s, const Version *v) {
+    return deconv_tasks(&((const DeconvStep *)s->spec)->shape, s->isa, v);
+}
+
+static size_t deconv_step_scratch(const Step *s, const Version *v) {
+    return deconv_scratch(&((const DeconvStep *)s->spec)->shape, s->isa, v);
+}
+
+static uint32_t deconv_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                     uint32_t max) {
+    return deconv_versions(&((const DeconvStep *)s->spec)->shape, s->isa, c, out, max);
+}
+
+static Traffic deconv_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                   uint32_t parts) {
+    return deconv_traffic(&((const DeconvStep *)s->spec)->shape, s->isa, v, c, parts);
+}
+
+static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
+    (void)v;  // one packing serves all versions
+    DeconvStep      *d = s->spec;
+    const ConvShape *p = &d->shape;
+    float           *packed = NULL;
+    if (d->weights != NULL) return ERR_OK;
+    TRY(bind_room(b, deconv_pack_bytes(p, b->isa), &packed));
+    deconv_pack(p, b->isa, bind_scaled(b, &d->columns, (size_t)p->kh * p->kw, p->ic), packed);
+    d->weights = packed;
+    return ERR_OK;
+}
+
+static void deconv_step_unpack(const Step *s) {
+    DeconvStep *d = s->spec;
+    d->weights = NULL;
+}
+
+static const StepKind deconv_kind = {.name = "deconv",
+                                     .run = deconv_step_run,
+                                     .tasks = deconv_step_tasks,
+                                     .scratch = deconv_step_scratch,
+                                     .versions = deconv_step_versions,
+                                     .traffic = deconv_step_traffic,
+                                     .pack = deconv_step_pack,
+                                     .unpack = deconv_step_unpack};
+
+Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
+    const ConvSpec  *spec = l->spec;
+    const ConvShape *p = &spec->shape;
+    DeconvStep      *d = NULL;
+    TRY(bind_room(b, sizeof *d, &d));
+    *d = (DeconvStep){.shape = *p, .columns = spec->columns};
+    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    s->kind = &deconv_kind;
+    s->spec = d;
+    s->weight = spec->columns.weight;
+    s->macs = (double)p->n * p->oc * p->kh * p->kw * p->ic * p->ih * p->iw;
+    s->key = bind_conv_key(b, "deconv", p);
+    deconv_versions(p, b->isa, &b->caches, s->versions, 1);
+    return ERR_OK;
+}
+
+// Pools and resizing.
+
+static void pool_step_run(const StepCall *c) {
+    Pool p = *(const Pool *)c->step->spec;
+    p.x = operand_at(&c->step->in[0], c->mem);
+    p.y = operand_at(&c->step->out[0], c->mem);
+    c->step->isa->pool(&p, c->part);
+}
+
+static uint32_t pool_step_tasks(const Step *s, const Version *v) {
+    (void)v;
+    return pool_tasks(s->spec, s->isa);
+}
+
+static size_t pool_step_scratch(const Step *s, const Version *v) {
+    (void)v;
+    return pool_scratch(s->spec, s->isa);
+}
+
+static const StepKind pool_kind = {
+    .name = "pool", .run = pool_step_run, .tasks = pool_step_tasks, .scratch = pool_step_scratch};
+
+Err bind_pool(Binder *b, const IrLayer *l, Step *s) {
+    Pool *own = NULL;
+    TRY(bind_room(b, sizeof *own, &own));
+    *own = *(const Pool *)l->spec;
+    own->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
+    s->spec = own;
+    s->kind = &pool_kind;
+    return ERR_OK;
+}
+
+static void resize_run(const StepCall *c) {
+    Resample r = *(const Resample *)c->step->spec;
+    r.x = operand_at(&c->step->in[0], c->mem);
+    r.y = operand_at(&c->step->out[0], c->mem);
+    c->step->isa->resample(&r, c->part);
+}
+
+static uint32_t resize_tasks(const Step *s, const Version *v) {
+    (void)v;
+    return resample_tasks(s->spec, s->isa);
+}
+
+static size_t resize_scratch(const Step *s, const Version *v) {
+    (void)v;
+    return resample_scratch(s->spec, s->isa);
+}
+
+static const StepKind resize_kind = {
+    .name = "resize", .run = resize_run, .tasks = resize_tasks, .scratch = resize_scratch};
+
+static Err keep_taps(Binder *b, const ResampleTap **taps, uint32_t n) {
+    ResampleTap *own = NULL;
+    TRY(bind_room(b, n * sizeof *own, &own));
+    memcpy(own, *taps, n * sizeof *own);
+    *taps = own;
+    return ERR_OK;
+}
+
+Err bind_resize(Binder *b, const IrLayer *l, Step *s) {
+    Resample *own = NULL;
+    TRY(bind_room(b, sizeof *own, &own));
+    *own = *(const Resample *)l->spec;
+    own->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
+    TRY(keep_taps(b, &own->rows, own->oh));
+    TRY(keep_taps(b, &own->columns, own->ow));
+    s->spec = own;
+    s->kind = &resize_kind;
+    return ERR_OK;
+}

@@ -1,0 +1,188 @@
+// Steps that only move numbers: changes of layout, concatenations.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tensor.h"
+#include "compile/bind/bind.h"
+#include "compile/layout.h"
+#include "kernel/normalize.h"
+#include "kernel/strided_copy.h"
+#include "model/attr.h"
+
+typedef struct LayoutSpec {
+    ImageDims images;
+    bool      to_blocked;
+} LayoutSpec;
+
+static LayoutConvert relay_of(const Step *s, const RunMemory *mem) {
+    const LayoutSpec *r = s->spec;
+    return (LayoutConvert){.n = r->images.n,
+                           .channels = r->images.c,
+                           .pixels = r->images.pixels,
+                           .from = mem != NULL ? operand_at(&s->in[0], mem) : NULL,
+                           .to = mem != NULL ? operand_at(&s->out[0], mem) : NULL};
+}
+
+static void relay_run(const StepCall *c) {
+    LayoutConvert r = relay_of(c->step, c->mem);
+    if (((const LayoutSpec *)c->step->spec)->to_blocked)
+        c->step->isa->layout_to_blocked(&r, c->part);
+    else
+        c->step->isa->layout_to_plain(&r, c->part);
+}
+
+static uint32_t relay_step_tasks(const Step *s, const Version *v) {
+    (void)v;
+    LayoutConvert r = relay_of(s, NULL);
+    return layout_convert_tasks(&r, s->isa->lanes);
+}
+
+static const StepKind relay_kind = {.name = "relay", .run = relay_run, .tasks = relay_step_tasks};
+
+Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
+    const IrValue *in = &b->ir->values[l->in[0]];
+    if (layout_is_noop(&in->type, b->ir->lanes) || ir_is_const(b->ir, l->in[0])) return ERR_OK;
+    LayoutSpec *spec = NULL;
+    TRY(bind_room(b, sizeof *spec, &spec));
+    *spec = (LayoutSpec){layout_image_dims(&in->type), in->layout == LAYOUT_PLAIN};
+    s->kind = &relay_kind;
+    s->spec = spec;
+    return ERR_OK;
+}
+
+// Rows of every part, one behind the other: out row = row of part 0, row of part 1, ...
+typedef struct ConcatSpec {
+    size_t  rows, out_row;
+    size_t *row, *at;  // [n_in] bytes of a row and where it goes; row 0: it is there already
+} ConcatSpec;
+
+static void concat_run(const StepCall *c) {
+    const ConcatSpec *s = c->step->spec;
+    char             *out = operand_at(&c->step->out[0], c->mem);
+    uint32_t          begin, end;
+    part_range(c->part, (uint32_t)s->rows * c->step->n_in, &begin, &end);
+    for (uint32_t t = begin; t < end; t++) {
+        uint32_t    i = t / (uint32_t)s->rows, r = t % (uint32_t)s->rows;
+        const char *in = operand_at(&c->step->in[i], c->mem);
+        if (s->row[i] > 0) memcpy(out + r * s->out_row + s->at[i], in + r * s->row[i], s->row[i]);
+    }
+}
+
+static uint32_t concat_tasks(const Step *s, const Version *v) {
+    (void)v;
+    return (uint32_t)((const ConcatSpec *)s->spec)->rows * s->n_in;
+}
+
+static const StepKind concat_kind = {.name = "concat", .run = concat_run, .tasks = concat_tasks};
+
+Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
+    const Ir     *ir = b->ir;
+    const Tensor *out = ir_type(ir, l->out[0]);
+    int64_t       axis = attr_int(l->node, "axis", 1);
+    ConcatSpec   *spec = NULL;
+    bool          work = false;
+    TRY(bind_room(b, sizeof *spec, &spec));
+    TRY(bind_room(b, l->n_in * sizeof *spec->row, &spec->row));
+    TRY(bind_room(b, l->n_in * sizeof *spec->at, &spec->at));
+    spec->rows = 1;
+    for (int64_t i = 0; i < (axis < 0 ? axis + out->rank : axis); i++)
+        spec->rows *= (size_t)out->dims[i];
+    for (uint32_t i = 0; i < l->n_in; i++) {
+        const IrValue *v = &ir->values[l->in[i]];
+        size_t         row = layout_bytes(&v->type, v->layout, ir->lanes) / spec->rows;
+        spec->at[i] = spec->out_row;
+        spec->out_row += row;
+        spec->row[i] = memory_plan_in_place(ir, b->plan, l, i) ? 0 : row;
+        work = work || spec->row[i] > 0;
+    }
+    s->spec = spec;
+    if (work) s->kind = &concat_kind;
+    return ERR_OK;
+}
+
+// Strided copies, rows picked by indexes, reductions.
+
+static void move_run(const StepCall *c) {
+    StridedCopy s = *(const StridedCopy *)c->step->spec;
+    s.from = operand_at(&c->step->in[0], c->mem);
+    s.to = operand_at(&c->step->out[0], c->mem);
+    c->step->isa->strided_copy(&s, c->part);
+}
+
+static uint32_t move_tasks(const Step *s, const Version *v) {
+    (void)v;
+    return strided_copy_tasks(s->spec);
+}
+
+static const StepKind move_kind = {.name = "move", .run = move_run, .tasks = move_tasks};
+
+Err bind_copy(Binder *b, const IrLayer *l, Step *s) {
+    StridedCopy *own = NULL;
+    TRY(bind_room(b, sizeof *own, &own));
+    *own = *(const StridedCopy *)l->spec;
+    s->spec = own;
+    s->kind = &move_kind;
+    return ERR_OK;
+}
+
+// Indexes that were computed may be anything: the first that does not fit ends the run.
+static bool indexes_fit(const StepCall *c, const Gather *p) {
+    int64_t size = (int64_t)p->axis;
+    for (size_t i = 0; i < p->count; i++) {
+        int64_t k = p->wide ? ((const int64_t *)p->index)[i] : ((const int32_t *)p->index)[i];
+        if (k >= -size && k < size) continue;
+        if (c->part.index == 0) {
+            c->mem->failed =
+                op_failed(c->step->node, err_set(ERR_INVALID, "index %lld is outside of %lld",
+                                                 (long long)k, (long long)size));
+            (void)snprintf(c->mem->why, sizeof c->mem->why, "%s", err_why());
+        }
+        return false;
+    }
+    return true;
+}
+
+static void pick_run(const StepCall *c) {
+    Gather p = *(const Gather *)c->step->spec;
+    p.index = operand_at(&c->step->in[1], c->mem);
+    p.from = operand_at(&c->step->in[0], c->mem);
+    p.to = operand_at(&c->step->out[0], c->mem);
+    if (indexes_fit(c, &p)) gather_run(&p, c->part);
+}
+
+static uint32_t pick_tasks(const Step *s, const Version *v) {
+    (void)v;
+    return gather_tasks(s->spec);
+}
+
+static const StepKind pick_kind = {.name = "pick", .run = pick_run, .tasks = pick_tasks};
+
+Err bind_gather(Binder *b, const IrLayer *l, Step *s) {
+    Gather *own = NULL;
+    TRY(bind_room(b, sizeof *own, &own));
+    *own = *(const Gather *)l->spec;
+    s->spec = own;
+    s->kind = &pick_kind;
+    return ERR_OK;
+}
+
+static void fold_run(const StepCall *c) {
+    c->step->isa->reduce(c->step->spec, operand_at(&c->step->in[0], c->mem),
+                         operand_at(&c->step->out[0], c->mem), c->part);
+}
+
+static uint32_t fold_tasks(const Step *s, const Version *v) {
+    (void)v;
+    return reduce_tasks(s->spec, s->isa);
+}
+
+static const StepKind fold_kind = {.name = "fold", .run = fold_run, .tasks = fold_tasks};
+
+Err bind_reduce(Binder *b, const IrLayer *l, Step *s) {
+    Reduce *own = NULL;
+    TRY(bind_room(b, sizeof *own, &own));
+    *own = *(const Reduce *)l->spec;
+    s->spec = own;
+    s->kind = &fold_kind;
+    return ERR_OK;
+}

@@ -1,0 +1,234 @@
+// Products with constant columns, and products of two computed tensors.
+#include <inttypes.h>
+
+#include "compile/bind/bind.h"
+#include "compile/spec.h"
+#include "kernel/fused_attention.h"
+#include "kernel/gated_rnn.h"
+#include "kernel/gemm.h"
+
+typedef struct GemmStep {
+    GemmShape       shape;
+    const GemmSpec *spec;     // NULL when both sides are computed; valid while a program is made
+    const float    *weights;  // packed
+} GemmStep;
+
+static void gemm_run(const StepCall *c) {
+    const GemmStep *s = c->step->spec;
+    Gemm            g = {.shape = s->shape,
+                         .version = *c->version,
+                         .a = operand_at(&c->step->in[0], c->mem),
+                         .b = s->weights,
+                         .y = operand_at(&c->step->out[0], c->mem),
+                         .epilogue = step_epilogue(c->step, c->mem)};
+    if (s->spec == NULL) g.b = operand_at(&c->step->in[1], c->mem);
+    c->step->isa->gemm(&g, c->part);
+}
+
+static uint32_t gemm_step_tasks(const Step *s, const Version *v) {
+    return gemm_tasks(&((const GemmStep *)s->spec)->shape, s->isa, v);
+}
+
+static size_t gemm_step_scratch(const Step *s, const Version *v) {
+    return gemm_scratch(&((const GemmStep *)s->spec)->shape, s->isa, v);
+}
+
+static uint32_t gemm_step_versions(const Step *s, const CacheSizes *c, Version *out, uint32_t max) {
+    return gemm_versions(&((const GemmStep *)s->spec)->shape, s->isa, c, out, max);
+}
+
+static Traffic gemm_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                 uint32_t parts) {
+    return gemm_traffic(&((const GemmStep *)s->spec)->shape, s->isa, v, c, parts);
+}
+
+static double gemm_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_gemm(&((const GemmStep *)s->spec)->shape, s->isa, v, parts);
+}
+
+static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
+    (void)v;  // one packing serves all versions
+    GemmStep *g = s->spec;
+    if (g->spec == NULL || g->weights != NULL) return ERR_OK;
+    const GemmSpec *spec = g->spec;
+    uint32_t        n = g->shape.n, k = g->shape.k;
+    float          *packed = NULL;
+    TRY(bind_room(b, gemm_pack_bytes(n, k, b->isa), &packed));
+    const float *w = spec->transposed ? bind_scaled(b, &spec->columns, k, 1)
+                                      : bind_scaled(b, &spec->columns, 1, k);
+    gemm_pack(n, k, w, spec->transposed ? k : n, spec->transposed, spec->alpha, b->isa, packed);
+    g->weights = packed;
+    return ERR_OK;
+}
+
+static void gemm_step_unpack(const Step *s) {
+    GemmStep *g = s->spec;
+    g->weights = NULL;
+}
+
+static const StepKind gemm_kind = {.name = "gemm",
+                                   .run = gemm_run,
+                                   .tasks = gemm_step_tasks,
+                                   .scratch = gemm_step_scratch,
+                                   .versions = gemm_step_versions,
+                                   .traffic = gemm_step_traffic,
+                                   .cycles = gemm_step_cycles,
+                                   .pack = gemm_step_pack,
+                                   .unpack = gemm_step_unpack};
+
+static void gemm_ready(Binder *b, Step *s, GemmStep *g) {
+    const GemmShape *p = &g->shape;
+    s->kind = &gemm_kind;
+    s->spec = g;
+    s->macs = (double)p->m * p->n * p->k * gemm_batch_count(p);
+    s->key = arena_printf(b->keep, "%s m%u n%u k%u stack%u turned%d%d",
+                          g->spec != NULL ? "gemm" : "matmul", p->m, p->n, p->k,
+                          gemm_batch_count(p), p->a.transposed, p->b.transposed);
+    gemm_versions(p, b->isa, &b->caches, s->versions, 1);
+}
+
+Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
+    const GemmSpec *spec = l->spec;
+    GemmStep       *g = NULL;
+    TRY(bind_room(b, sizeof *g, &g));
+    *g =
+        (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
+    s->weight = spec->columns.weight;
+    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    gemm_ready(b, s, g);
+    return ERR_OK;
+}
+
+Err bind_matmul(Binder *b, const IrLayer *l, Step *s) {
+    GemmStep *g = NULL;
+    TRY(bind_room(b, sizeof *g, &g));
+    g->shape = *(const GemmShape *)l->spec;
+    gemm_ready(b, s, g);
+    return ERR_OK;
+}
+
+// Attention: both products and the softmax between them.
+
+static void attend_run(const StepCall *c) {
+    const Operand *in = c->step->in;
+    FusedAttention a = {.shape = *(const FusedAttentionShape *)c->step->spec,
+                        .version = *c->version,
+                        .q = operand_at(&in[0], c->mem),
+                        .k = operand_at(&in[1], c->mem),
+                        .v = operand_at(&in[2], c->mem),
+                        .mask = operand_at(&in[3], c->mem),
+                        .y = operand_at(&c->step->out[0], c->mem)};
+    c->step->isa->attention(&a, c->part);
+}
+
+static uint32_t attend_step_tasks(const Step *s, const Version *v) {
+    return fused_attention_tasks(s->spec, s->isa, v);
+}
+
+static size_t attend_step_scratch(const Step *s, const Version *v) {
+    return fused_attention_scratch(s->spec, s->isa, v);
+}
+
+static uint32_t attend_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                     uint32_t max) {
+    return fused_attention_versions(s->spec, s->isa, c, out, max);
+}
+
+static Traffic attend_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                   uint32_t parts) {
+    return fused_attention_traffic(s->spec, s->isa, v, c, parts);
+}
+
+static double attend_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_attention(s->spec, s->isa, v, parts);
+}
+
+static const StepKind attention_kind = {.name = "attention",
+                                        .run = attend_run,
+                                        .tasks = attend_step_tasks,
+                                        .scratch = attend_step_scratch,
+                                        .versions = attend_step_versions,
+                                        .traffic = attend_step_traffic,
+                                        .cycles = attend_step_cycles};
+
+Err bind_attention(Binder *b, const IrLayer *l, Step *s) {
+    FusedAttentionShape *a = NULL;
+    TRY(bind_room(b, sizeof *a, &a));
+    *a = *(const FusedAttentionShape *)l->spec;
+    s->spec = a;
+    s->kind = &attention_kind;
+    s->macs = (double)a->batch * a->heads * a->queries * a->keys * ((double)a->size + a->v_size);
+    s->key = arena_printf(
+        b->keep, "attend b%u h%u/%u q%u k%u size%u/%u steps%zu,%zu,%zu,%zu turned%d mask%d",
+        a->batch, a->heads, a->kv_heads, a->queries, a->keys, a->size, a->v_size, a->q.step,
+        a->k.step, a->v.step, a->y.step, a->k_transposed, l->in[3] != IR_NONE);
+    fused_attention_versions(a, b->isa, &b->caches, s->versions, 1);
+    return ERR_OK;
+}
+
+// GRU and LSTM.
+
+typedef struct RnnStep {
+    GatedRnnShape shape;
+    const float  *packed;
+} RnnStep;
+
+static void recur_run(const StepCall *c) {
+    const RnnStep *s = c->step->spec;
+    const Operand *in = c->step->in, *out = c->step->out;
+    GatedRnn       r = {.shape = s->shape,
+                        .version = *c->version,
+                        .packed = s->packed,
+                        .x = operand_at(&in[0], c->mem),
+                        .h0 = operand_at(&in[1], c->mem),
+                        .c0 = operand_at(&in[2], c->mem),
+                        .y = operand_at(&out[0], c->mem),
+                        .yh = operand_at(&out[1], c->mem),
+                        .yc = operand_at(&out[2], c->mem)};
+    c->step->isa->gated_rnn(&r, c->part);
+}
+
+static uint32_t recur_step_tasks(const Step *s, const Version *v) {
+    return gated_rnn_tasks(&((const RnnStep *)s->spec)->shape, s->isa, v);
+}
+
+static size_t recur_step_scratch(const Step *s, const Version *v) {
+    return gated_rnn_scratch(&((const RnnStep *)s->spec)->shape, s->isa, v);
+}
+
+static uint32_t recur_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                    uint32_t max) {
+    return gated_rnn_versions(&((const RnnStep *)s->spec)->shape, s->isa, c, out, max);
+}
+
+static Traffic recur_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                  uint32_t parts) {
+    return gated_rnn_traffic(&((const RnnStep *)s->spec)->shape, s->isa, v, c, parts);
+}
+
+static const StepKind rnn_kind = {.name = "recurrent",
+                                  .run = recur_run,
+                                  .tasks = recur_step_tasks,
+                                  .scratch = recur_step_scratch,
+                                  .versions = recur_step_versions,
+                                  .traffic = recur_step_traffic};
+
+Err bind_rnn(Binder *b, const IrLayer *l, Step *s) {
+    const RnnSpec *spec = l->spec;
+    RnnStep       *r = NULL;
+    float         *packed = NULL;
+    TRY(bind_room(b, sizeof *r, &r));
+    TRY(bind_room(b, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed));
+    if (!b->ir->shape_only) gated_rnn_pack(&spec->shape, &spec->weights, b->isa, packed);
+    *r = (RnnStep){spec->shape, packed};
+    const GatedRnnShape *p = &r->shape;
+    uint32_t             gates = p->kind == GATED_RNN_LSTM ? 4 : 3;
+    s->kind = &rnn_kind;
+    s->spec = r;
+    s->macs =
+        (double)p->steps * p->batch * p->directions * gates * p->hidden * (p->input + p->hidden);
+    s->key = arena_printf(b->keep, "recurrent kind%d t%u n%u i%u h%u d%u", (int)p->kind, p->steps,
+                          p->batch, p->input, p->hidden, p->directions);
+    gated_rnn_versions(p, b->isa, &b->caches, s->versions, 1);
+    return ERR_OK;
+}

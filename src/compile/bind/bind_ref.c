@@ -1,0 +1,61 @@
+// Operators without a fast kernel run on the reference kernel inside the same program.
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/bind/bind.h"
+#include "compile/interp/frame.h"
+#include "compile/interp/run_ops.h"
+
+static Err ref_out(const Step *s, RunMemory *mem, const OpCall *c, Tensor *out) {
+    TRY(infer_node(c, out));
+    for (uint32_t i = 0; i < s->n_out; i++) {
+        if (s->out[i].kind == OPERAND_NONE) {
+            TRY(tensor_alloc(&out[i], &mem->ref_scratch));
+            continue;
+        }
+        size_t bytes = 0;
+        TRY(frame_check_type(&s->out[i].type, &out[i]));
+        TRY(tensor_measure(&out[i], &bytes));
+        out[i].data = operand_at(&s->out[i], mem);
+        memset(out[i].data, 0, bytes);
+    }
+    return ERR_OK;
+}
+
+static Err ref_compute(const Step *s, RunMemory *mem) {
+    Arena  *a = &mem->ref_scratch;
+    Tensor *values = arena_try_new(a, Tensor, s->n_in), *out = arena_try_new(a, Tensor, s->n_out);
+    const Tensor **in = arena_try_new(a, const Tensor *, s->n_in);
+    if (values == NULL || out == NULL || in == NULL)
+        return err_set(ERR_LIMIT, "too many inputs or outputs");
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        if (s->in[i].kind == OPERAND_NONE) continue;
+        values[i] = s->in[i].type;
+        values[i].data = operand_at(&s->in[i], mem);
+        in[i] = &values[i];
+    }
+    OpCall c = {.node = s->node, .in = in, .scratch = a, .keep = &mem->ref_keep};
+    TRY(ref_out(s, mem, &c, out));
+    Err e = run_op(s->node->op)(&c, out);
+    return e == ERR_OK ? e : op_failed(s->node, e);
+}
+
+static void ref_run(const StepCall *c) {
+    RunMemory *mem = c->mem;
+    if (c->part.index != 0 || mem->failed != ERR_OK) return;
+    size_t mark = mem->ref_scratch.used;
+    Err    e = ref_compute(c->step, mem);
+    arena_rewind(&mem->ref_scratch, mark);
+    if (e == ERR_OK) return;
+    mem->failed = e;
+    snprintf(mem->why, sizeof mem->why, "%s", err_why());
+}
+
+static const StepKind kind = {
+    .name = "reference", .run = ref_run, .tasks = step_one_task, .uses_arenas = true};
+
+Err bind_ref(Binder *b, const IrLayer *l, Step *s) {
+    (void)b, (void)l;
+    s->kind = &kind;
+    return ERR_OK;
+}

@@ -1,0 +1,220 @@
+#include "compile/interp/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "compile/interp/run_ops.h"
+#include "compile/program.h"
+#include "compile/step.h"
+#include "model/work.h"
+
+Err frame_init(Frame *f, InterpState *m, const ShapedGraph *s) {
+    *f = (Frame){.state = m, .shaped = s};
+    uint32_t n = s->graph->n_values;
+    f->slots = calloc(n > 0 ? n : 1, sizeof *f->slots);
+    if (f->slots == NULL) return err_set(ERR_LIMIT, "no memory for %u values", n);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->values[i].data != NULL) f->slots[i].t = s->values[i];
+    return ERR_OK;
+}
+
+void frame_finish(Frame *f) {
+    if (f->slots == NULL) return;
+    for (uint32_t i = 0; i < f->shaped->graph->n_values; i++) slot_drop(f->state, &f->slots[i]);
+    free(f->slots);
+    f->slots = NULL;
+}
+
+Err slot_alloc(InterpState *m, ValueSlot *s) {
+    size_t bytes = 0;
+    TRY(tensor_measure(&s->t, &bytes));
+    if (m->limits.max_bytes != 0 && bytes > m->limits.max_bytes - m->live_bytes)
+        return err_set(ERR_LIMIT, "needs %zu more bytes; %zu of the allowed %zu are in use", bytes,
+                       m->live_bytes, m->limits.max_bytes);
+    ValueBuf *b = malloc(sizeof *b);
+    size_t    room = (bytes / TENSOR_ALIGN + 1) * TENSOR_ALIGN;
+    void     *data = b != NULL ? aligned_alloc(TENSOR_ALIGN, room) : NULL;
+    if (data == NULL) {
+        free(b);
+        return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes);
+    }
+    memset(data, 0, room);
+    *b = (ValueBuf){.refs = 1, .bytes = bytes, .data = data};
+    m->live_bytes += bytes;
+    s->buf = b;
+    s->t.data = data;
+    return ERR_OK;
+}
+
+ValueSlot slot_share(const ValueSlot *s) {
+    if (s->buf != NULL) s->buf->refs++;
+    return *s;
+}
+
+void slot_drop(InterpState *m, ValueSlot *s) {
+    if (s->buf != NULL && --s->buf->refs == 0) {
+        m->live_bytes -= s->buf->bytes;
+        free(s->buf->data);
+        free(s->buf);
+    }
+    *s = (ValueSlot){0};
+}
+
+void frame_set(Frame *f, uint32_t value, ValueSlot s) {
+    slot_drop(f->state, &f->slots[value]);
+    f->slots[value] = s;
+}
+
+Err frame_check_type(const Tensor *promised, const Tensor *found) {
+    if (promised->dtype != DT_NONE && promised->dtype != found->dtype)
+        return err_set(ERR_INVALID, "type %s was inferred, %s was found",
+                       dtype_name(promised->dtype), dtype_name(found->dtype));
+    if (promised->rank == RANK_UNKNOWN || tensor_same_shape(promised, found)) return ERR_OK;
+    char a[96], b[96];
+    tensor_shape_text(promised, a, sizeof a);
+    tensor_shape_text(found, b, sizeof b);
+    return err_set(ERR_INVALID, "shape %s was inferred, %s was found", a, b);
+}
+
+static Err prepare(Frame *f, const Node *n, const OpCall *c, Tensor *out, ValueSlot *slots) {
+    TRY(infer_node(c, out));
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        slots[i].t = out[i];
+        if (n->out[i] != NO_VALUE) TRY(frame_check_type(&f->shaped->values[n->out[i]], &out[i]));
+        TRY(slot_alloc(f->state, &slots[i]));
+        out[i] = slots[i].t;
+    }
+    return ERR_OK;
+}
+
+static Err count_work(InterpState *m, const Node *n, const OpCall *c, const Tensor *out) {
+    if (m->limits.max_macs == 0) return ERR_OK;
+    int64_t macs = work_macs(n, c->in, out);
+    if (macs > m->limits.max_macs - m->macs)
+        return err_set(ERR_LIMIT, "needs more than the allowed %lld multiply-accumulates",
+                       (long long)m->limits.max_macs);
+    m->macs += macs;
+    return ERR_OK;
+}
+
+static Err compute(Frame *f, const Node *n, ValueSlot *slots) {
+    InterpState   *m = f->state;
+    const Tensor **in = arena_try_new(&m->scratch, const Tensor *, n->n_in);
+    Tensor        *out = arena_try_new(&m->scratch, Tensor, n->n_out);
+    if (in == NULL || out == NULL) return err_set(ERR_LIMIT, "too many inputs or outputs");
+    for (uint32_t i = 0; i < n->n_in; i++)
+        in[i] = n->in[i] != NO_VALUE ? &f->slots[n->in[i]].t : NULL;
+    OpCall c = {.node = n, .in = in, .scratch = &m->scratch, .keep = &m->keep};
+    TRY(prepare(f, n, &c, out, slots));
+    Err e = count_work(m, n, &c, out);
+    if (e == ERR_OK) e = run_op(n->op)(&c, out);
+    return e == ERR_OK ? e : op_failed(n, e);
+}
+
+static void drop_if_dead(Frame *f, uint32_t value, uint32_t node) {
+    if (value != NO_VALUE && f->shaped->last_use[value] <= node)
+        slot_drop(f->state, &f->slots[value]);
+}
+
+static void drop_dead(Frame *f, const Node *n, uint32_t at) {
+    for (uint32_t i = 0; i < n->n_in; i++) drop_if_dead(f, n->in[i], at);
+    for (uint32_t i = 0; i < n->n_out; i++) drop_if_dead(f, n->out[i], at);
+    for (uint32_t k = 0; k < n->n_attr; k++)
+        if (n->attrs[k].kind == ATTR_GRAPH)
+            for (uint32_t c = 0; c < n->attrs[k].v.g->n_captures; c++)
+                drop_if_dead(f, n->attrs[k].v.g->captures[c].outer, at);
+}
+
+Err frame_check_stop(const InterpState *m) {
+    if (!run_memory_stopped(m->mem)) return ERR_OK;
+    return err_set(ERR_LIMIT, "it was stopped: it took too long");
+}
+
+static Err step(Frame *f, uint32_t at) {
+    const Node  *n = &f->shaped->graph->nodes[at];
+    InterpState *m = f->state;
+    size_t       mark = m->scratch.used;
+    TRY(frame_check_stop(m));
+    ValueSlot *out = arena_try_new(&m->scratch, ValueSlot, n->n_out);
+    if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
+    bool flow = op_is_control_flow(n->op);
+    Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        if (e == ERR_OK && n->out[i] != NO_VALUE)
+            frame_set(f, n->out[i], out[i]);
+        else
+            slot_drop(m, &out[i]);
+    }
+    arena_rewind(&m->scratch, mark);
+    if (e == ERR_OK) drop_dead(f, n, at);
+    return e;
+}
+
+Err frame_run(Frame *f, const bool *done) {
+    for (uint32_t i = 0; i < f->shaped->graph->n_nodes; i++)
+        if (!f->shaped->folded[i] && (done == NULL || !done[i])) TRY(step(f, i));
+    return ERR_OK;
+}
+
+// Branches of If that were compiled run as programs of their own inside the interpreted rest.
+
+static const Program *find(const Frame *f, const Graph *body, RunMemory **mem) {
+    const Program *p = f->state->program;
+    for (uint32_t i = 0; p != NULL && i < p->n_branches; i++)
+        if (p->branches[i].shaped->graph == body) {
+            *mem = &f->state->mem->branches[i];
+            return &p->branches[i];
+        }
+    return NULL;
+}
+
+// Sequences, optionals and texts have owners inside the interpreter.
+static bool plain(const Tensor *t) {
+    return t->dtype != DT_SEQ && t->dtype != DT_OPT && t->dtype != DT_STR;
+}
+
+bool frame_is_compiled(const Frame *f, const Graph *body) {
+    RunMemory     *mem = NULL;
+    const Program *p = find(f, body, &mem);
+    if (p == NULL) return false;
+    for (uint32_t i = 0; i < body->n_outputs; i++) {
+        const Tensor *t = &p->shaped->values[body->outputs[i]];
+        if (t->dtype == DT_NONE || !plain(t)) return false;
+    }
+    for (uint32_t i = 0; i < body->n_captures; i++) {
+        const Tensor *now = &f->slots[body->captures[i].outer].t;
+        const Tensor *was = &p->shaped->values[body->captures[i].inner];
+        if (!tensor_known(was) || now->data == NULL || now->dtype != was->dtype ||
+            !tensor_same_shape(now, was) || !plain(now))
+            return false;
+    }
+    return true;
+}
+
+static Err own(InterpState *m, const Tensor *t, ValueSlot *out) {
+    size_t bytes = 0;
+    out->t = *t;
+    TRY(slot_alloc(m, out));
+    TRY(tensor_measure(t, &bytes));
+    if (bytes > 0) memcpy(out->t.data, t->data, bytes);
+    return ERR_OK;
+}
+
+Err frame_run_compiled(Frame *f, const Graph *body, ValueSlot *out) {
+    RunMemory     *mem = NULL;
+    const Program *p = find(f, body, &mem);
+    Arena         *a = &f->state->scratch;
+    Tensor        *in = arena_try_new(a, Tensor, body->n_inputs + body->n_captures);
+    Tensor        *results = arena_try_new(a, Tensor, body->n_outputs);
+    if (in == NULL || results == NULL) return err_set(ERR_LIMIT, "too many values of a branch");
+    for (uint32_t i = 0; i < body->n_captures; i++)
+        in[body->n_inputs + i] = f->slots[body->captures[i].outer].t;
+    CHECK(p != NULL && mem != NULL);  // frame_is_compiled said so
+    mem->outer = f->state->mem;
+    TRY(program_run(p, mem, NULL, in, NULL, results));
+    Err e = ERR_OK;
+    for (uint32_t i = 0; e == ERR_OK && i < body->n_outputs; i++)
+        e = own(f->state, &results[i], &out[i]);
+    return e;
+}

@@ -1,0 +1,99 @@
+#include "compile/interp/interp.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "compile/interp/frame.h"
+#include "compile/interp/run_ops.h"
+
+enum { SCRATCH_SHIFT = 36 };
+
+Err interp_eval(const OpCall *c, Tensor *out) { return run_op(c->node->op)(c, out); }
+
+// A deep copy, so that outputs outlive the run.
+static Err copy_out(const Tensor *t, Arena *a, Tensor *copy) {
+    OpCall c = {.keep = a};
+    return run_copy(&c, t, copy);
+}
+
+static Err collect(const Frame *f, Arena *a, Tensor *outputs) {
+    const Graph *g = f->shaped->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const Tensor *t = &f->slots[g->outputs[i]].t;
+        if (t->data == NULL)
+            return err_set(ERR_INVALID, "output '%s' was not computed",
+                           g->values[g->outputs[i]].name);
+        TRY(copy_out(t, a, &outputs[i]));
+    }
+    return ERR_OK;
+}
+
+static Err run(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena *a,
+               Tensor *outputs) {
+    Frame f;
+    Err   e = frame_init(&f, m, s);
+    for (uint32_t i = 0; e == ERR_OK && i < s->graph->n_inputs; i++)
+        frame_set(&f, s->graph->inputs[i], (ValueSlot){.t = inputs[i]});
+    if (e == ERR_OK) e = frame_run(&f, NULL);
+    if (e == ERR_OK) e = collect(&f, a, outputs);
+    frame_finish(&f);
+    CHECK(m->live_bytes == 0);
+    return e;
+}
+
+Err interp_run(const ShapedGraph *s, const Tensor *inputs, const InterpLimits *limits,
+               Arena *out_arena, Tensor *outputs) {
+    InterpState m = {.limits = *limits};
+    size_t      most = (size_t)1 << SCRATCH_SHIFT;
+    if (limits->max_bytes != 0 && limits->max_bytes < most) most = limits->max_bytes;
+    TRY(arena_init(&m.scratch, most));
+    Err e = arena_init(&m.keep, most);
+    if (e == ERR_OK) e = run(&m, s, inputs, out_arena, outputs);
+    arena_finish(&m.scratch);
+    arena_finish(&m.keep);
+    return e;
+}
+
+static RunFn *const table[OP_COUNT] = {
+#define XD(id, name, domain, since, in_min, in_max, out_min, out_max, family)                      \
+    [OP_##id] = run_##family,
+#include "model/op.def"
+#undef XD
+};
+
+RunFn *run_op(OpId op) { return table[op]; }
+
+static Err keep_strings(const OpCall *c, Tensor *t, Tensor *copy) {
+    Str *s = t->data;
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        char *at = arena_try_new(c->keep, char, s[i].len + 1);
+        if (at == NULL) return err_set(ERR_LIMIT, "no room for a string of %zu bytes", s[i].len);
+        if (s[i].len > 0) memcpy(at, s[i].at, s[i].len);
+        s[i].at = at;
+    }
+    *copy = *t;
+    return ERR_OK;
+}
+
+Err run_copy(const OpCall *c, const Tensor *t, Tensor *copy) {
+    size_t bytes = 0;
+    TRY(tensor_measure(t, &bytes));
+    Tensor out = *t;
+    TRY(tensor_alloc(&out, c->keep));
+    if (bytes > 0) memcpy(out.data, t->data, bytes);
+    if (t->dtype == DT_STR) return keep_strings(c, &out, copy);
+    if (t->dtype == DT_SEQ || t->dtype == DT_OPT)
+        for (int64_t i = 0; i < tensor_count(t); i++)
+            TRY(run_copy(c, &((const Tensor *)t->data)[i], &((Tensor *)out.data)[i]));
+    *copy = out;
+    return ERR_OK;
+}
+
+Err run_control_flow(const OpCall *c, Tensor *out) { return infer_control_flow(c, out); }
+
+Err run_same(const OpCall *c, Tensor *out) {
+    size_t bytes = 0;
+    TRY(tensor_measure(&out[0], &bytes));
+    if (bytes > 0) memcpy(out[0].data, c->in[0]->data, bytes);
+    return ERR_OK;
+}

@@ -1,0 +1,86 @@
+#include <math.h>
+
+#include "base/tensor.h"
+#include "compile/interp/run_ops.h"
+#include "kernel/ref/ref_matmul.h"
+#include "kernel/ref/ref_norm.h"
+#include "kernel/ref/ref_train.h"
+#include "model/infer/infer_params.h"
+
+// Log-probabilities of x along its classes: an output if that is asked for.
+static Err log_softmax(const OpCall *c, Tensor *out, Tensor *log_prob) {
+    const bool    along[TENSOR_MAX_RANK] = {false, true};
+    const Tensor *x = c->in[0];
+    *log_prob = *x;
+    log_prob->data = c->node->n_out > 1 ? out[1].data
+                                        : arena_try(c->scratch, (size_t)tensor_count(x),
+                                                    dtype_size(x->dtype), TENSOR_ALIGN);
+    double *row = arena_try_new(c->scratch, double, (size_t)x->dims[1]);
+    if (log_prob->data == NULL || row == NULL)
+        return err_set(ERR_LIMIT, "no room for the log-probabilities");
+    ref_softmax(REF_LOG_SOFTMAX, along, x, log_prob, row);
+    return ERR_OK;
+}
+
+Err run_loss(const OpCall *c, Tensor *out) {
+    const Node *n = c->node;
+    RefLoss     p = {.reduction = attr_is(n, "reduction", "none", false)  ? REF_LOSS_NONE
+                                  : attr_is(n, "reduction", "sum", false) ? REF_LOSS_SUM
+                                                                          : REF_LOSS_MEAN,
+                     .ignores = attr_has(n, "ignore_index"),
+                     .ignored = attr_int(n, "ignore_index", 0),
+                     .weight = infer_input(c, 2)};
+    Tensor      log_prob = *c->in[0];
+    if (n->op == OP_SoftmaxCrossEntropyLoss) TRY(log_softmax(c, out, &log_prob));
+    log_prob = infer_channels(&log_prob, true);
+    return ref_loss(&p, &log_prob, c->in[1], &out[0]);
+}
+
+Err run_det(const OpCall *c, Tensor *out) {
+    const size_t n = (size_t)c->in[0]->dims[c->in[0]->rank - 1];
+    double      *room = arena_try(c->scratch, n, n * sizeof *room, _Alignof(double));
+    if (room == NULL) return err_set(ERR_LIMIT, "no room for a matrix of %zu rows", n);
+    ref_det(c->in[0], &out[0], room);
+    return ERR_OK;
+}
+
+// Training steps on ref_step.
+
+static double real(const Node *n, const char *name, float otherwise) {
+    return (double)attr_float(n, name, otherwise);
+}
+
+// Rates and factors depend on how many steps were lowered before.
+static RefOptimizer step_of(const OpCall *c) {
+    const Node  *n = c->node;
+    double       steps = tensor_get_f64(c->in[1], 0);
+    RefOptimizer s = {.rate = tensor_get_f64(c->in[0], 0),
+                      .alpha = real(n, "alpha", 0.9f),
+                      .beta = real(n, "beta", 0.999f),
+                      .epsilon = real(n, "epsilon", 1e-6f),
+                      .decay = real(n, "norm_coefficient", 0),
+                      .after = real(n, "norm_coefficient_post", 0),
+                      .nesterov = attr_is(n, "mode", "nesterov", false)};
+    if (n->op == OP_Adagrad) s.rate /= 1 + steps * real(n, "decay_factor", 0);
+    if (n->op == OP_Adam && steps > 0)
+        s.rate *= sqrt(1 - pow(s.beta, steps)) / (1 - pow(s.alpha, steps));
+    if (n->op == OP_Momentum && steps <= 0) s.beta = 1;
+    return s;
+}
+
+Err run_optimizer(const OpCall *c, Tensor *out) {
+    uint32_t histories = c->node->op == OP_Adam ? 2 : 1, n = (c->node->n_in - 2) / (2 + histories);
+    RefOptimizer s = step_of(c);
+    for (uint32_t i = 0; i < n; i++) {
+        const Tensor *const *in = c->in + 2 + i;
+        RefParameter         v = {.x = in[0], .gradient = in[n], .x_new = &out[i]};
+        for (uint32_t k = 0; k < histories; k++) {
+            v.history[k] = in[(size_t)(2 + k) * n];
+            v.history_new[k] = &out[(size_t)(1 + k) * n + i];
+        }
+        if (c->node->op == OP_Adagrad) ref_adagrad(&s, &v);
+        if (c->node->op == OP_Adam) ref_adam(&s, &v);
+        if (c->node->op == OP_Momentum) ref_momentum(&s, &v);
+    }
+    return ERR_OK;
+}

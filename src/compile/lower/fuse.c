@@ -1,0 +1,225 @@
+// Element-wise layers join the layer that makes one of their arguments, when nobody else reads it.
+#include <math.h>
+
+#include "compile/lower/lower.h"
+#include "compile/spec.h"
+#include "model/attr.h"
+
+// Behind a heavy layer every other argument must run along its output in a simple way.
+static bool args_fit(const Ir *ir, const IrLayer *host, const Expr *e, uint32_t at) {
+    const Tensor   *out = ir_type(ir, host->out[0]);
+    int32_t         axis = spec_channel_axis(host->kind, out);
+    ElementwiseMode mode;
+    for (uint32_t i = 0; i < e->n_args; i++)
+        if (i != at && !spec_arg_mode(ir_type(ir, e->args[i]), out, axis, &mode)) return false;
+    return true;
+}
+
+static bool can_host(const Ir *ir, const IrLayer *l, uint32_t at) {
+    uint32_t       v = l->expr.args[at];
+    const IrValue *value = &ir->values[v];
+    if (value->producer == IR_NONE || value->uses != 1 || value->output) return false;
+    const IrLayer *host = &ir->layers[value->producer];
+    if (host->dead || host->n_out != 1) return false;
+    if (!tensor_same_shape(&value->type, ir_type(ir, l->out[0]))) return false;
+    if (host->kind == IR_ELEMENTWISE) return true;
+    return ir_takes_epilogue(host->kind) && args_fit(ir, host, &l->expr, at);
+}
+
+static bool reads(const IrLayer *l, uint32_t value) {
+    for (uint32_t i = 0; i < ir_operand_count(l); i++)
+        if (ir_operand(l, i) == value) return true;
+    return false;
+}
+
+// Two uses become one: what both read has one reader less, what was rest_inputs over has none.
+static void count_joined(Ir *ir, const IrLayer *host, const IrLayer *l) {
+    for (uint32_t i = 0; i < l->expr.n_args; i++) {
+        uint32_t v = l->expr.args[i];
+        if (reads(host, v) || v == host->out[0]) ir->values[v].uses--;
+    }
+}
+
+// The joined layer takes the later place: by then everything it reads is there.
+static bool join(Ir *ir, uint32_t at, uint32_t arg) {
+    IrLayer *l = &ir->layers[at], *host = &ir->layers[ir->values[l->expr.args[arg]].producer];
+    Expr     both;
+    if (!expr_compose(&host->expr, &l->expr, arg, &both)) return false;
+    count_joined(ir, host, l);
+    IrLayer now = *host;
+    now.out = l->out;
+    now.expr = both;
+    host->dead = true;
+    *l = now;
+    return true;
+}
+
+// Of several arguments the one made last, so that little has to wait.
+static bool join_best(Ir *ir, uint32_t at) {
+    const IrLayer *l = &ir->layers[at];
+    uint32_t       best = IR_NONE, best_maker = 0;
+    for (uint32_t i = 0; i < l->expr.n_args; i++) {
+        if (!can_host(ir, l, i)) continue;
+        uint32_t producer = ir->values[l->expr.args[i]].producer;
+        bool     heavy = ir_takes_epilogue(ir->layers[producer].kind);
+        uint32_t rank = producer + (heavy ? ir->n_layers : 0);
+        if (best == IR_NONE || rank > best_maker) best = i, best_maker = rank;
+    }
+    return best != IR_NONE && join(ir, at, best);
+}
+
+void fuse_elementwise(Ir *ir) {
+    ir_count_uses(ir);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < ir->n_layers; i++)
+            while (!ir->layers[i].dead && ir->layers[i].kind == IR_ELEMENTWISE && join_best(ir, i))
+                changed = true;
+    }
+    ir_remove_dead(ir);
+}
+
+// A scale or a shift per column right behind the sums becomes part of weights and bias.
+
+static float *column_array(Ir *ir, float **at, uint32_t n, float value) {
+    if (*at != NULL) return *at;
+    *at = arena_new(ir->arena, float, n);
+    for (uint32_t i = 0; i < n; i++) (*at)[i] = value;
+    return *at;
+}
+
+static void multiply(Ir *ir, OutputChannels *c, const float *x, uint32_t stride, float sign_power) {
+    float *scale = column_array(ir, &c->scale, c->n, 1),
+          *shift = column_array(ir, &c->shift, c->n, 0);
+    for (uint32_t i = 0; i < c->n; i++) {
+        float f = sign_power < 0 ? 1 / x[i * stride] : x[i * stride];
+        scale[i] *= f;
+        shift[i] *= f;
+    }
+}
+
+static void add(Ir *ir, OutputChannels *c, const float *x, uint32_t stride, float sign) {
+    float *shift = column_array(ir, &c->shift, c->n, 0);
+    for (uint32_t i = 0; i < c->n; i++) shift[i] += sign * x[i * stride];
+}
+
+// The constant on the other side of the first step, one number or one per column; or NULL.
+static const float *other_side(const Ir *ir, const IrLayer *l, int8_t source, uint32_t *stride) {
+    if (source >= 0 || source == EXPR_ARG(0)) return NULL;
+    uint32_t        v = l->expr.args[-1 - source];
+    const Tensor   *out = ir_type(ir, l->out[0]);
+    ElementwiseMode mode;
+    if (!spec_arg_mode(ir_type(ir, v), out, spec_channel_axis(l->kind, out), &mode)) return NULL;
+    // One pixel of one image: the argument has as many numbers as there are columns either way.
+    bool along =
+        mode == EWISE_PER_LANE ||
+        (mode == EWISE_CONTIGUOUS && tensor_count(out) == ((const OutputChannels *)l->spec)->n);
+    if (!along && mode != EWISE_SCALAR) return NULL;
+    *stride = mode == EWISE_SCALAR ? 0 : 1;
+    return ir_floats(ir, v);
+}
+
+static bool all_normal(const float *x, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!isnormal(1 / x[i])) return false;
+    return true;
+}
+
+// True when step 0 went into the columns.
+static bool absorb(Ir *ir, IrLayer *l) {
+    OutputChannels *c = l->spec;
+    const ExprStep *s = &l->expr.steps[0];
+    if (expr_uses(&l->expr, EXPR_ARG(0)) != 1) return false;
+    if (s->op == EWISE_AFFINE && s->a == EXPR_ARG(0)) {
+        float p = s->p, q = s->q;
+        multiply(ir, c, &p, 0, 1);
+        add(ir, c, &q, 0, 1);
+        return true;
+    }
+    bool right = s->a == EXPR_ARG(0);
+    if (!expr_is_binary(s) || (!right && s->b != EXPR_ARG(0))) return false;
+    uint32_t     stride = 0;
+    const float *x = other_side(ir, l, right ? s->b : s->a, &stride);
+    if (x == NULL) return false;
+    switch (s->op) {
+    case EWISE_MUL: multiply(ir, c, x, stride, 1); return true;
+    case EWISE_ADD: add(ir, c, x, stride, 1); return true;
+    case EWISE_SUB:
+        if (right) add(ir, c, x, stride, -1);
+        return right;
+    case EWISE_DIV:
+        if (!right || !all_normal(x, stride == 0 ? 1 : c->n)) return false;
+        multiply(ir, c, x, stride, -1);
+        return true;
+    default: return false;
+    }
+}
+
+// Arguments that no step reads any more go.
+static void drop_args(Expr *e) {
+    for (uint32_t i = 1; i < e->n_args;) {
+        if (expr_uses(e, EXPR_ARG(i)) > 0) {
+            i++;
+            continue;
+        }
+        for (uint32_t k = i + 1; k < e->n_args; k++) e->args[k - 1] = e->args[k];
+        for (uint32_t k = 0; k < e->n_steps; k++) {
+            if (e->steps[k].a < EXPR_ARG(i)) e->steps[k].a++;
+            if (expr_is_binary(&e->steps[k]) && e->steps[k].b < EXPR_ARG(i)) e->steps[k].b++;
+        }
+        e->n_args--;
+    }
+}
+
+static bool has_columns(IrKind k) {
+    return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM;
+}
+
+void fuse_channel_scale(Ir *ir) {
+    for (uint32_t i = 0; i < ir->n_layers; i++) {
+        IrLayer *l = &ir->layers[i];
+        if (l->dead || !has_columns(l->kind)) continue;
+        while (l->expr.n_steps > 0 && absorb(ir, l)) expr_drop_first(&l->expr);
+        drop_args(&l->expr);
+    }
+    ir_remove_dead(ir);
+}
+
+// A concatenation that begins with what an earlier one joined reads that one's result instead, so
+// that a growing list of features needs one buffer and no copies.
+
+static int64_t axis_of(const Ir *ir, const IrLayer *l) {
+    int64_t axis = attr_int(l->node, "axis", 1);
+    return axis < 0 ? axis + ir_type(ir, l->out[0])->rank : axis;
+}
+
+static bool begins_with(const Ir *ir, const IrLayer *l, const IrLayer *first) {
+    if (first->dead || first->kind != IR_CONCAT || first->n_in < 2 || first->n_in >= l->n_in)
+        return false;
+    for (uint32_t i = 0; i < first->n_in; i++)
+        if (first->in[i] != l->in[i]) return false;
+    return axis_of(ir, first) == axis_of(ir, l);
+}
+
+static void take_prefix(IrLayer *l, const IrLayer *first) {
+    uint32_t gone = first->n_in - 1;
+    l->in[0] = first->out[0];
+    for (uint32_t i = 1; i + gone < l->n_in; i++) l->in[i] = l->in[i + gone];
+    l->n_in -= gone;
+}
+
+enum { LOOK_BACK = 512 };  // layers; lists that grow do so step by step
+
+// Later lists are looked at first, so that they still show all their parts.
+void fuse_concats(Ir *ir) {
+    for (uint32_t i = ir->n_layers; i-- > 0;) {
+        IrLayer *l = &ir->layers[i], *best = NULL;
+        if (l->dead || l->kind != IR_CONCAT) continue;
+        for (uint32_t k = i > LOOK_BACK ? i - LOOK_BACK : 0; k < i; k++)
+            if (begins_with(ir, l, &ir->layers[k]) &&
+                (best == NULL || ir->layers[k].n_in > best->n_in))
+                best = &ir->layers[k];
+        if (best != NULL) take_prefix(l, best);
+    }
+    ir_count_uses(ir);
+}

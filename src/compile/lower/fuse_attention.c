@@ -1,0 +1,238 @@
+// Attention spelled out in elementary operators becomes one layer:
+// softmax(q k * scale + mask) v, with the transposes around it as strides.
+#include <math.h>
+
+#include "compile/lower/lower.h"
+#include "kernel/fused_attention.h"
+#include "kernel/normalize.h"
+#include "model/infer/infer_params.h"
+
+enum { MAX_RANK = 4, ATTEND_IN = 4 };
+
+static const IrLayer *maker_of(const Ir *ir, uint32_t value, IrKind kind) {
+    if (value == IR_NONE || ir->values[value].producer == IR_NONE) return NULL;
+    const IrLayer *l = &ir->layers[ir->values[value].producer];
+    return !l->dead && l->kind == kind ? l : NULL;
+}
+
+// Nothing else reads it, so that it need not exist.
+static bool is_private(const Ir *ir, uint32_t value) {
+    return ir->values[value].uses == 1 && !ir->values[value].output;
+}
+
+static const IrLayer *one_step(const Ir *ir, uint32_t value, ElementwiseOp op) {
+    const IrLayer *l = maker_of(ir, value, IR_ELEMENTWISE);
+    return l != NULL && l->expr.n_steps == 1 && l->expr.steps[0].op == op ? l : NULL;
+}
+
+// What the value is a multiple of; IR_NONE: it is none.
+static uint32_t unscaled(const Ir *ir, uint32_t value, float *scale) {
+    const IrLayer *l = one_step(ir, value, EWISE_AFFINE);
+    if (l == NULL || l->expr.steps[0].q != 0 || !isfinite(l->expr.steps[0].p)) return IR_NONE;
+    if (!tensor_same_shape(ir_type(ir, l->expr.args[0]), ir_type(ir, value))) return IR_NONE;
+    *scale *= l->expr.steps[0].p;
+    return l->expr.args[0];
+}
+
+static bool perm_of(const Ir *ir, const IrLayer *l, int32_t *perm) {
+    if (l == NULL || l->node == NULL || l->node->op != OP_Transpose) return false;
+    const Tensor *in[1] = {ir_type(ir, l->in[0])};
+    OpCall        c = {.node = l->node, .in = in};
+    Tensor        out;
+    return infer_transpose_perm(&c, &out, perm) == ERR_OK;
+}
+
+// One side of a product: its dimension i lies along dimension axis[i] of the value, which is to be
+// multiplied by scale.
+typedef struct Source {
+    uint32_t value;
+    int32_t  axis[MAX_RANK];
+    float    scale;
+} Source;
+
+// One layer nearer to where the numbers come from.
+static bool look_behind(const Ir *ir, Source *s, bool scaled) {
+    int32_t        rank = ir_type(ir, s->value)->rank, perm[TENSOR_MAX_RANK];
+    const IrLayer *l = maker_of(ir, s->value, IR_COPY);
+    if (perm_of(ir, l, perm)) {
+        for (int32_t i = 0; i < rank; i++) s->axis[i] = perm[s->axis[i]];
+        s->value = l->in[0];
+        return true;
+    }
+    uint32_t from = scaled ? unscaled(ir, s->value, &s->scale) : IR_NONE;
+    if (from != IR_NONE) s->value = from;
+    return from != IR_NONE;
+}
+
+static size_t stride_of(const Tensor *t, int32_t axis) {
+    size_t s = 1;
+    for (int32_t i = axis + 1; i < t->rank; i++) s *= (size_t)t->dims[i];
+    return s;
+}
+
+// MemoryPlan of `step` that are each a run of `inner`; sequences and heads come before them.
+static bool side_of(const Ir *ir, const Source *s, int32_t step, int32_t inner,
+                    AttentionStrides *out) {
+    const Tensor *t = ir_type(ir, s->value);
+    size_t        stride[MAX_RANK] = {0};
+    for (int32_t i = 0; i < t->rank; i++) stride[i] = stride_of(t, s->axis[i]);
+    if (stride[inner] != 1 && t->dims[s->axis[inner]] != 1) return false;
+    for (int32_t i = 0; i < t->rank - 2; i++)
+        if (t->dims[s->axis[i]] == 1) stride[i] = 0;
+    *out = (AttentionStrides){stride[0], t->rank == 4 ? stride[1] : 0, stride[step]};
+    return true;
+}
+
+// From as far back as strides reach; a value as it is always fits. Only keys may lie either way:
+// `turned` tells which.
+static Source find_source(const Ir *ir, uint32_t value, bool scaled, bool *turned,
+                          AttentionStrides *side) {
+    Source  s = {value, {0, 1, 2, 3}, 1}, best = s;
+    int32_t last = ir_type(ir, value)->rank - 1;
+    do {
+        if (side_of(ir, &s, last - 1, last, side)) {
+            best = s;
+            if (turned != NULL) *turned = true;
+        } else if (turned != NULL && side_of(ir, &s, last, last - 1, side)) {
+            best = s;
+            *turned = false;
+        }
+    } while (look_behind(ir, &s, scaled));
+    return best;
+}
+
+typedef struct Found {
+    uint32_t scores, mask, v;
+    float    scale;
+} Found;
+
+static const IrLayer *product(const Ir *ir, uint32_t value) {
+    const IrLayer *l = maker_of(ir, value, IR_MATMUL);
+    if (l == NULL || l->expr.n_steps != 0) return NULL;
+    int32_t rank = ir_type(ir, value)->rank;
+    if (rank < 3 || rank > MAX_RANK || tensor_count(ir_type(ir, value)) == 0) return NULL;
+    return ir_type(ir, l->in[0])->rank == rank && ir_type(ir, l->in[1])->rank == rank ? l : NULL;
+}
+
+static bool find_scores(const Ir *ir, uint32_t value, Found *f) {
+    f->scale = 1;
+    f->scores = value;
+    for (uint32_t next = value; next != IR_NONE; next = unscaled(ir, next, &f->scale)) {
+        if (!is_private(ir, next)) return false;
+        f->scores = next;
+    }
+    return product(ir, f->scores) != NULL;
+}
+
+// Whole rows of keys, for each query or for all.
+static bool is_mask(const Tensor *mask, const Tensor *scores) {
+    int32_t lead = scores->rank - mask->rank;
+    if (mask->dtype != DT_F32 || lead < 0 || mask->rank < 1) return false;
+    if (mask->dims[mask->rank - 1] != scores->dims[scores->rank - 1]) return false;
+    for (int32_t i = 0; i < mask->rank; i++)
+        if (mask->dims[i] != 1 && mask->dims[i] != scores->dims[i + lead]) return false;
+    return true;
+}
+
+static bool find_masked(const Ir *ir, uint32_t value, Found *f) {
+    const IrLayer *l = one_step(ir, value, EWISE_ADD);
+    f->mask = IR_NONE;
+    if (l == NULL) return find_scores(ir, value, f);
+    if (!is_private(ir, value) || l->expr.n_args != 2) return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        f->mask = l->expr.args[1 - i];
+        if (find_scores(ir, l->expr.args[i], f) &&
+            tensor_same_shape(ir_type(ir, f->scores), ir_type(ir, value)) &&
+            is_mask(ir_type(ir, f->mask), ir_type(ir, value)))
+            return true;
+    }
+    return false;
+}
+
+static bool find_attention(const Ir *ir, uint32_t value, Found *f) {
+    const IrLayer *y = product(ir, value);
+    if (y == NULL || !is_private(ir, y->in[0]) || y->in[0] == y->in[1]) return false;
+    const IrLayer *row = maker_of(ir, y->in[0], IR_NORMALIZE);
+    if (row == NULL) return false;
+    const Normalize *r = row->spec;
+    const Tensor    *shares = ir_type(ir, y->in[0]), *out = ir_type(ir, value);
+    if (r->op != NORMALIZE_SOFTMAX || r->inner != 1 ||
+        r->n != (size_t)shares->dims[shares->rank - 1])
+        return false;
+    for (int32_t i = 0; i < out->rank - 2; i++)
+        if (out->dims[i] != shares->dims[i]) return false;
+    f->v = y->in[1];
+    return find_masked(ir, row->in[0], f);
+}
+
+static AttentionStrides mask_side(const Tensor *mask, int32_t rank) {
+    size_t stride[MAX_RANK] = {0};
+    for (int32_t i = 0; i < mask->rank; i++)
+        if (mask->dims[i] != 1) stride[rank - mask->rank + i] = stride_of(mask, i);
+    return (AttentionStrides){stride[0], rank == 4 ? stride[1] : 0, stride[rank - 2]};
+}
+
+static void fill_sizes(const Ir *ir, const Found *f, FusedAttentionShape *s) {
+    const Tensor  *scores = ir_type(ir, f->scores), *v = ir_type(ir, f->v);
+    const IrLayer *l = product(ir, f->scores);
+    int32_t        rank = scores->rank;
+    s->batch = (uint32_t)scores->dims[0];
+    s->heads = s->kv_heads = rank == 4 ? (uint32_t)scores->dims[1] : 1;
+    s->queries = (uint32_t)scores->dims[rank - 2];
+    s->keys = (uint32_t)scores->dims[rank - 1];
+    s->size = (uint32_t)ir_type(ir, l->in[0])->dims[rank - 1];
+    s->v_size = (uint32_t)v->dims[rank - 1];
+    if (f->mask != IR_NONE) s->mask = mask_side(ir_type(ir, f->mask), rank);
+}
+
+// The result is written where its only reader, a transpose, would put it.
+static void take_transpose(Ir *ir, uint32_t at, AttentionStrides *y) {
+    IrLayer *l = &ir->layers[at];
+    int32_t  perm[TENSOR_MAX_RANK], rank = ir_type(ir, l->out[0])->rank;
+    if (!is_private(ir, l->out[0])) return;
+    for (uint32_t i = at + 1; i < ir->n_layers; i++) {
+        IrLayer *move = &ir->layers[i];
+        if (move->dead || move->kind != IR_COPY || move->in[0] != l->out[0]) continue;
+        if (!perm_of(ir, move, perm)) return;
+        Source s = {.value = move->out[0]};
+        for (int32_t k = 0; k < rank; k++) s.axis[perm[k]] = k;
+        if (!side_of(ir, &s, rank - 2, rank - 1, y)) return;
+        l->out[0] = s.value;
+        ir->values[s.value].producer = at;
+        move->dead = true;
+        return;
+    }
+}
+
+static void fuse(Ir *ir, uint32_t at, const Found *f) {
+    const IrLayer       *scores = product(ir, f->scores);
+    IrLayer             *l = &ir->layers[at];
+    FusedAttentionShape *s = arena_new(ir->arena, FusedAttentionShape, 1);
+    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTEND_IN);
+    Source q = find_source(ir, scores->in[0], true, NULL, &s->q), y = {l->out[0], {0, 1, 2, 3}, 1};
+    Source k = find_source(ir, scores->in[1], true, &s->k_transposed, &s->k);
+    Source v = find_source(ir, f->v, false, NULL, &s->v);
+    fill_sizes(ir, f, s);
+    s->scale = f->scale * q.scale * k.scale;
+    int32_t rank = ir_type(ir, y.value)->rank;
+    side_of(ir, &y, rank - 2, rank - 1, &s->y);
+    in[0] = q.value, in[1] = k.value, in[2] = v.value, in[3] = f->mask;
+    *l = (IrLayer){.kind = IR_ATTENTION,
+                   .node = l->node,
+                   .n_in = ATTEND_IN,
+                   .n_out = 1,
+                   .in = in,
+                   .out = l->out,
+                   .spec = s};
+    take_transpose(ir, at, &s->y);
+}
+
+void fuse_attention(Ir *ir) {
+    ir_count_uses(ir);
+    for (uint32_t i = 0; i < ir->n_layers; i++) {
+        const IrLayer *l = &ir->layers[i];
+        Found          f;
+        if (!l->dead && l->kind == IR_MATMUL && find_attention(ir, l->out[0], &f)) fuse(ir, i, &f);
+    }
+    ir_remove_dead(ir);
+}

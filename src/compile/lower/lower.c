@@ -1,0 +1,230 @@
+#include "compile/lower/lower.h"
+
+#include <string.h>
+
+#include "compile/interp/interp.h"
+#include "model/infer/infer.h"
+
+enum { FOLD_SHIFT = 31 };  // bytes of constants computed here at most
+
+static LowerFn *const table[OP_COUNT] = {
+#define X(op, family) [OP_##op] = lower_##family,
+#include "compile/lower/lower.def"
+#undef X
+};
+
+uint32_t lower_in(const Ir *ir, const Node *n, uint32_t i) {
+    return i < n->n_in && n->in[i] != NO_VALUE ? ir->of_value[n->in[i]] : IR_NONE;
+}
+
+const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i) {
+    uint32_t v = lower_in(ir, n, i);
+    return v == IR_NONE ? NULL : ir_type(ir, v);
+}
+
+uint32_t lower_out(Ir *ir, const Node *n, uint32_t i) {
+    if (i >= n->n_out || n->out[i] == NO_VALUE) return IR_NONE;
+    Tensor t = ir->shaped->values[n->out[i]];
+    t.data = NULL;
+    uint32_t v = ir_value(ir, (IrValue){.type = t,
+                                        .name = ir->shaped->graph->values[n->out[i]].name,
+                                        .producer = IR_NONE,
+                                        .input = IR_NONE,
+                                        .converted = IR_NONE});
+    ir->of_value[n->out[i]] = v;
+    return v;
+}
+
+bool lower_is_float(const Ir *ir, const Node *n, uint32_t i) {
+    const Tensor *t = lower_type(ir, n, i);
+    return t != NULL && t->dtype == DT_F32;
+}
+
+bool lower_single_output(const Node *n) {
+    for (uint32_t i = 1; i < n->n_out; i++)
+        if (n->out[i] != NO_VALUE) return false;
+    return true;
+}
+
+const float *lower_scalar(const Ir *ir, const Node *n, uint32_t i) {
+    uint32_t     v = lower_in(ir, n, i);
+    const float *x = ir_floats(ir, v);
+    return x != NULL && tensor_count(ir_type(ir, v)) == 1 ? x : NULL;
+}
+
+static void lower_ref(Ir *ir, const Node *n) {
+    IrLayer *l = ir_layer(ir, IR_REF, n, n->n_in, n->n_out);
+    uint32_t at = ir->n_layers - 1;
+    for (uint32_t i = 0; i < n->n_in; i++) l->in[i] = lower_in(ir, n, i);
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        uint32_t v = lower_out(ir, n, i);
+        ir->layers[at].out[i] = v;
+    }
+}
+
+// A number or a tensor of numbers whose shape is known: something that fits a planned buffer.
+static bool plain_value(const Tensor *t) {
+    return tensor_known(t) && t->dtype != DT_STR && t->dtype != DT_SEQ && t->dtype != DT_OPT;
+}
+
+static bool is_static(const Ir *ir, const Node *n) {
+    if (op_is_control_flow(n->op)) return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != NO_VALUE && ir->of_value[n->in[i]] == IR_NONE) return false;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != NO_VALUE && !plain_value(&ir->shaped->values[n->out[i]])) return false;
+    return true;
+}
+
+static bool is_random(OpId op) {
+    return op == OP_RandomUniform || op == OP_RandomNormal || op == OP_RandomUniformLike ||
+           op == OP_RandomNormalLike || op == OP_Bernoulli || op == OP_Multinomial ||
+           op == OP_Dropout;
+}
+
+static bool constants_only(const Ir *ir, const Node *n) {
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != NO_VALUE && !ir_is_const(ir, ir->of_value[n->in[i]])) return false;
+    return n->n_in > 0;
+}
+
+static bool room_for(const Ir *ir, const Node *n) {
+    size_t left = (size_t)1 << FOLD_SHIFT;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        size_t bytes = 0;
+        if (n->out[i] == NO_VALUE) return false;
+        if (tensor_measure(&ir->shaped->values[n->out[i]], &bytes) != ERR_OK) return false;
+        if (bytes > left) return false;
+        left -= bytes;
+    }
+    return ir->arena->cap - ir->arena->used > (size_t)1 << FOLD_SHIFT;
+}
+
+// What depends on constants alone but was too large for specialisation: weights on their way.
+static bool fold(Ir *ir, const Node *n, Arena *scratch) {
+    if (is_random(n->op) || !constants_only(ir, n) || !room_for(ir, n)) return false;
+    const Tensor **in = arena_new(scratch, const Tensor *, n->n_in);
+    Tensor        *out = arena_new(scratch, Tensor, n->n_out);
+    for (uint32_t i = 0; i < n->n_in; i++) in[i] = lower_type(ir, n, i);
+    OpCall c = {.node = n, .in = in, .scratch = scratch, .keep = ir->arena};
+    if (infer_node(&c, out) != ERR_OK) return false;
+    bool skip = false;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        size_t bytes = 0;
+        if (tensor_measure(&out[i], &bytes) != ERR_OK) return false;
+        if (tensor_alloc(&out[i], ir->arena) != ERR_OK) return false;
+        skip = skip || ir_omits_data(ir, bytes);
+    }
+    if (!skip && interp_eval(&c, out) != ERR_OK) return false;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        ir->of_value[n->out[i]] = ir_const(ir, ir->shaped->graph->values[n->out[i]].name, out[i]);
+    return true;
+}
+
+// A constant that nobody has made yet: where a shape-only program believes its numbers to be.
+static Err add_unmade(Ir *ir, uint32_t value) {
+    const Value *v = &ir->shaped->graph->values[value];
+    Tensor       t = ir->shaped->values[value];
+    size_t       bytes = 0;
+    TRY(tensor_measure(&t, &bytes));
+    TRY(tensor_alloc(&t, ir->arena));
+    if (!ir_omits_data(ir, bytes)) random_fill_make(v->fill, &t, t.data);
+    ir->of_value[value] = ir_const(ir, v->name, t);
+    return ERR_OK;
+}
+
+static Err add_given(Ir *ir) {
+    const Graph *g = ir->shaped->graph;
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        ir->of_value[i] = IR_NONE;
+        const Tensor *t = &ir->shaped->values[i];
+        if (!plain_value(t)) continue;
+        if (t->data != NULL)
+            ir->of_value[i] = ir_const(ir, g->values[i].name, *t);
+        else if (ir->shape_only && g->values[i].fill != NULL)
+            TRY(add_unmade(ir, i));
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const Tensor *t = &ir->shaped->values[g->inputs[i]];
+        if (ir->of_value[g->inputs[i]] != IR_NONE || !plain_value(t)) continue;
+        ir->of_value[g->inputs[i]] = ir_value(ir, (IrValue){.type = *t,
+                                                            .name = g->values[g->inputs[i]].name,
+                                                            .producer = IR_NONE,
+                                                            .input = i,
+                                                            .converted = IR_NONE});
+    }
+    return ERR_OK;
+}
+
+// What a body sees of the graph around it comes behind its inputs.
+static void add_captures(Ir *ir) {
+    const Graph *g = ir->shaped->graph;
+    for (uint32_t i = 0; i < g->n_captures; i++) {
+        uint32_t      v = g->captures[i].inner;
+        const Tensor *t = &ir->shaped->values[v];
+        if (ir->of_value[v] != IR_NONE || !plain_value(t)) continue;
+        ir->of_value[v] = ir_value(ir, (IrValue){.type = *t,
+                                                 .name = g->values[v].name,
+                                                 .producer = IR_NONE,
+                                                 .input = g->n_inputs + i,
+                                                 .converted = IR_NONE});
+    }
+}
+
+static void read_outside(Ir *ir, uint32_t value) {
+    if (value != NO_VALUE && ir->of_value[value] != IR_NONE)
+        ir->values[ir->of_value[value]].output = true;
+}
+
+// Outputs of the graph, and everything that the nodes left to the interpreter read.
+static void mark_outside(Ir *ir) {
+    const Graph *g = ir->shaped->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++) read_outside(ir, g->outputs[i]);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        if (ir->lowered[i]) continue;
+        const Node *n = &g->nodes[i];
+        for (uint32_t k = 0; k < n->n_in; k++) read_outside(ir, n->in[k]);
+        for (uint32_t k = 0; k < n->n_attr; k++)
+            if (n->attrs[k].kind == ATTR_GRAPH)
+                for (uint32_t c = 0; c < n->attrs[k].v.g->n_captures; c++)
+                    read_outside(ir, n->attrs[k].v.g->captures[c].outer);
+    }
+}
+
+// Tensors without elements are legal and rare; fast kernels need not know them. To resizing they
+// mean that an input is left out.
+static bool has_empty(const Ir *ir, const Node *n) {
+    for (uint32_t i = 0; i < (n->op == OP_Resize ? 1 : n->n_in); i++)
+        if (lower_type(ir, n, i) != NULL && tensor_count(lower_type(ir, n, i)) == 0) return true;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] != NO_VALUE && tensor_count(&ir->shaped->values[n->out[i]]) == 0) return true;
+    return false;
+}
+
+static void lower_node(Ir *ir, const Node *n, Arena *scratch) {
+    size_t mark = scratch->used;
+    if (!fold(ir, n, scratch)) {
+        LowerFn *f = table[n->op];
+        if (f == NULL || has_empty(ir, n) || !f(ir, n)) lower_ref(ir, n);
+    }
+    arena_rewind(scratch, mark);
+}
+
+Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out) {
+    const Graph *g = s->graph;
+    Arena        scratch;
+    *out = (Ir){.arena = arena, .shaped = s, .lanes = lanes, .shape_only = shape_only};
+    out->of_value = arena_new(arena, uint32_t, g->n_values);
+    out->lowered = arena_new(arena, bool, g->n_nodes);
+    TRY(add_given(out));
+    TRY(arena_init(&scratch, (size_t)1 << FOLD_SHIFT));
+    add_captures(out);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        out->lowered[i] = s->folded[i] || is_static(out, &g->nodes[i]);
+        if (out->lowered[i] && !s->folded[i]) lower_node(out, &g->nodes[i], &scratch);
+    }
+    arena_finish(&scratch);
+    mark_outside(out);
+    ir_remove_dead(out);
+    return ERR_OK;
+}

@@ -1,0 +1,337 @@
+// Convolutions and matrix products with constant weights.
+#include <math.h>
+#include <stdlib.h>
+
+#include "compile/lower/lower.h"
+#include "compile/spec.h"
+#include "kernel/gemm.h"
+#include "model/infer/infer.h"
+#include "model/infer/infer_params.h"
+#include "model/params/rnn.h"
+#include "model/params/sliding_window.h"
+
+enum {
+    MAX_SIZE = 1 << 24
+};  // of any dimension of a fast kernel; larger ones stay with the reference
+
+static bool fits(int64_t x) { return x > 0 && x <= MAX_SIZE; }
+
+bool spec_window(const SlidingWindow *w, ConvShape *s) {
+    if (w->rank < 1 || w->rank > 2) return false;
+    int32_t y = w->rank - 2, x = w->rank - 1;
+    for (int32_t i = 0; i < w->rank; i++)
+        if (!fits(w->in[i]) || !fits(w->out[i]) || !fits(w->kernel[i]) || !fits(w->stride[i]) ||
+            !fits(w->dilation[i]) || w->pad[i] < 0 || w->pad[i] > MAX_SIZE)
+            return false;
+    s->ih = s->oh = s->kh = s->sh = s->dh = 1;
+    s->pt = 0;
+    if (y >= 0) {
+        s->ih = (uint32_t)w->in[y], s->oh = (uint32_t)w->out[y], s->kh = (uint32_t)w->kernel[y];
+        s->sh = (uint32_t)w->stride[y], s->dh = (uint32_t)w->dilation[y];
+        s->pt = (uint32_t)w->pad[y];
+    }
+    s->iw = (uint32_t)w->in[x], s->ow = (uint32_t)w->out[x], s->kw = (uint32_t)w->kernel[x];
+    s->sw = (uint32_t)w->stride[x], s->dw = (uint32_t)w->dilation[x];
+    s->pl = (uint32_t)w->pad[x];
+    return true;
+}
+
+static bool conv_sizes(const Ir *ir, const Node *n, const SlidingWindow *win, ConvShape *s) {
+    const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
+    int64_t       group = attr_int(n, "group", 1);
+    if (!spec_window(win, s) || !fits(x->dims[0]) || !fits(x->dims[1]) || !fits(w->dims[0]))
+        return false;
+    s->n = (uint32_t)x->dims[0];
+    s->ic = (uint32_t)x->dims[1];
+    s->oc = (uint32_t)w->dims[0];
+    s->groups = (uint32_t)group;
+    return true;
+}
+
+// Buffers of the padded kind must stay well inside the address arithmetic of kernels (32 bits).
+static bool sane(const ConvShape *s) {
+    double in = (double)s->n * (s->ic + 16.0) * s->ih * s->iw;
+    double out = (double)s->n * (s->oc + 16.0) * s->oh * s->ow;
+    double pad = (double)(s->ih + 2.0 * s->pt + s->kh * (double)s->dh) *
+                 (s->iw + 2.0 * s->pl + s->kw * (double)s->dw) * (s->ic + 16.0);
+    return in < 2e9 && out < 2e9 && pad < 2e9;
+}
+
+// The same for what a transposed convolution holds of x: as much as the outputs of a phase reach.
+static bool sane_phases(const ConvShape *s) {
+    double h = ((double)s->oh + (double)s->kh * s->dh) / s->sh + 3;
+    double w = ((double)s->ow + (double)s->kw * s->dw) / s->sw + 3;
+    return h * w * (s->ic + 16.0) < 2e9;
+}
+
+// A node before it that only puts zeros around images: the window can do that itself.
+static const Node *zeros_around(const Ir *ir, const Node *n, PadParams *p) {
+    const Graph *g = ir->shaped->graph;
+    uint32_t     at = g->values[n->in[0]].producer;
+    if (at == NO_NODE || g->nodes[at].op != OP_Pad || ir->shaped->folded[at]) return NULL;
+    const Node   *pad = &g->nodes[at];
+    const Tensor *in[4] = {0};
+    OpCall        c = {.node = pad, .in = in};
+    Tensor        out;
+    for (uint32_t i = 0; i < pad->n_in && i < 4; i++) in[i] = lower_type(ir, pad, i);
+    for (uint32_t i = 1; i < pad->n_in && i < 4; i++)
+        if (in[i] != NULL && in[i]->data == NULL) return NULL;
+    const float *value = in[2] != NULL ? in[2]->data : NULL;
+    if (!attr_is(pad, "mode", "constant", true) || attr_float(pad, "value", 0) != 0) return NULL;
+    if ((value != NULL && *value != 0) || in[0] == NULL || in[0]->dtype != DT_F32) return NULL;
+    if (infer_pad_params(&c, &out, p) != ERR_OK || !tensor_known(&out)) return NULL;
+    for (int32_t i = 0; i < out.rank; i++) {
+        bool image = i >= 2;
+        if (p->drop[i] != 0 || p->kept[i] != in[0]->dims[i] || (!image && p->begin[i] != 0))
+            return NULL;
+        if (!image && out.dims[i] != in[0]->dims[i]) return NULL;
+    }
+    return pad;
+}
+
+// The window moves over what was there before the zeros came; it hangs over by as much more.
+static uint32_t take_zeros(const Ir *ir, const Node *n, ConvShape *s) {
+    PadParams   p;
+    const Node *pad = zeros_around(ir, n, &p);
+    uint32_t    x = lower_in(ir, n, 0);
+    if (pad == NULL) return x;
+    const Tensor *t = lower_type(ir, pad, 0);
+    s->iw = (uint32_t)t->dims[t->rank - 1];
+    s->pl += (uint32_t)p.begin[t->rank - 1];
+    if (t->rank == 4) {
+        s->ih = (uint32_t)t->dims[2];
+        s->pt += (uint32_t)p.begin[2];
+    }
+    return lower_in(ir, pad, 0);
+}
+
+static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, uint32_t in, ConvSpec spec) {
+    spec.columns = (OutputChannels){.n = spec.shape.oc,
+                                    .weight = lower_in(ir, n, 1),
+                                    .bias = ir_floats(ir, lower_in(ir, n, 2))};
+    ConvSpec *own = arena_new(ir->arena, ConvSpec, 1);
+    *own = spec;
+    uint32_t out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, kind, n, 1, 1);
+    l->in[0] = in;
+    l->out[0] = out;
+    l->spec = own;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    return l;
+}
+
+static bool constant_weights(const Ir *ir, const Node *n) {
+    if (!lower_is_float(ir, n, 0) || ir_floats(ir, lower_in(ir, n, 1)) == NULL) return false;
+    uint32_t bias = lower_in(ir, n, 2);
+    return bias == IR_NONE || ir_floats(ir, bias) != NULL;
+}
+
+bool lower_conv(Ir *ir, const Node *n) {
+    SlidingWindow win;
+    ConvSpec      s = {0};
+    if (!constant_weights(ir, n)) return false;
+    if (sliding_window_read(n, lower_type(ir, n, 0), lower_type(ir, n, 1)->dims + 2, &win) !=
+        ERR_OK)
+        return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !sane(&s.shape)) return false;
+    bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
+    s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
+    uint32_t in = take_zeros(ir, n, &s.shape);
+    conv_layer(ir, n, depth ? IR_DEPTHWISE : IR_CONV, in, s);
+    return true;
+}
+
+// The window goes from y back to x: what it calls in and out changes sides.
+static void swap_sides(ConvShape *s) {
+    uint32_t h = s->ih, w = s->iw;
+    s->ih = s->oh, s->iw = s->ow;
+    s->oh = h, s->ow = w;
+}
+
+bool lower_deconv(Ir *ir, const Node *n) {
+    SlidingWindow win;
+    ConvSpec      s = {0};
+    const Tensor *w = lower_type(ir, n, 1);
+    if (!constant_weights(ir, n) || attr_int(n, "group", 1) != 1) return false;
+    if (sliding_window_read_transposed(n, lower_type(ir, n, 0), w->dims + 2, &win) != ERR_OK)
+        return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !fits(w->dims[1])) return false;
+    s.shape.oc = (uint32_t)w->dims[1];
+    swap_sides(&s.shape);
+    if (!sane(&s.shape) || !sane_phases(&s.shape)) return false;
+    conv_layer(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
+    return true;
+}
+
+// Leading dimensions of both sides, broadcast and collapsed to at most GEMM_BATCH_DIMS of them.
+// Strides are in matrices.
+static bool stack_dims(const Tensor *a, const Tensor *b, const Tensor *y, GemmShape *s) {
+    int32_t lead = y->rank - 2, used = 0;
+    size_t  sa = (size_t)a->dims[a->rank - 2] * (size_t)a->dims[a->rank - 1];
+    size_t  sb = (size_t)b->dims[b->rank - 2] * (size_t)b->dims[b->rank - 1];
+    size_t  sy = (size_t)y->dims[lead] * (size_t)y->dims[lead + 1];
+    int     at = GEMM_BATCH_DIMS;
+    bool    was_a = false, was_b = false;
+    for (int32_t i = lead - 1; i >= 0; i--) {
+        int32_t ia = i - (y->rank - a->rank), ib = i - (y->rank - b->rank);
+        bool    has_a = ia >= 0 && a->dims[ia] > 1, has_b = ib >= 0 && b->dims[ib] > 1;
+        if (y->dims[i] == 1) continue;
+        if (used > 0 && has_a == was_a && has_b == was_b) {
+            s->batch[at] *= (uint32_t)y->dims[i];
+        } else {
+            if (at == 0) return false;
+            at--, used++;
+            s->batch[at] = (uint32_t)y->dims[i];
+            s->a.batch[at] = has_a ? sa : 0;
+            s->b.batch[at] = has_b ? sb : 0;
+            s->y.batch[at] = sy;
+        }
+        was_a = has_a, was_b = has_b;
+        sa *= has_a ? (size_t)y->dims[i] : 1;
+        sb *= has_b ? (size_t)y->dims[i] : 1;
+        sy *= (size_t)y->dims[i];
+    }
+    return true;
+}
+
+// Both sides are computed: [..., M, K] times [..., K, N].
+static bool lower_stack(Ir *ir, const Node *n) {
+    const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
+    const Tensor *y = &ir->shaped->values[n->out[0]];
+    if (a->rank < 2 || b->rank < 2) return false;
+    int64_t m = a->dims[a->rank - 2], k = a->dims[a->rank - 1], columns = b->dims[b->rank - 1];
+    if (!fits(m) || !fits(k) || !fits(columns) || tensor_count(y) > INT32_MAX) return false;
+    GemmShape s = gemm_shape((uint32_t)m, (uint32_t)columns, (uint32_t)k);
+    s.packed = false;
+    s.b.row = (size_t)columns;
+    if (b->rank == 2)
+        s.m = (uint32_t)(tensor_count(y) /
+                         columns);  // one matrix for all: leading dimensions are rows
+    else if (!stack_dims(a, b, y, &s))
+        return false;
+    GemmShape *own = arena_new(ir->arena, GemmShape, 1);
+    *own = s;
+    uint32_t left = lower_in(ir, n, 0), right = lower_in(ir, n, 1), out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_MATMUL, n, 2, 1);
+    l->in[0] = left;
+    l->in[1] = right;
+    l->out[0] = out;
+    l->spec = own;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    return true;
+}
+
+static IrLayer *gemm_layer(Ir *ir, const Node *n, GemmSpec spec) {
+    GemmSpec *own = arena_new(ir->arena, GemmSpec, 1);
+    *own = spec;
+    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_GEMM, n, 1, 1);
+    l->in[0] = in;
+    l->out[0] = out;
+    l->spec = own;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    return l;
+}
+
+// A [..., M, K] times a constant [K, N]; leading dimensions are rows too.
+bool lower_matmul(Ir *ir, const Node *n) {
+    const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
+    if (!lower_is_float(ir, n, 0) || !lower_is_float(ir, n, 1)) return false;
+    if (b->rank != 2 || a->rank < 1 || ir_floats(ir, lower_in(ir, n, 1)) == NULL)
+        return lower_stack(ir, n);
+    GemmSpec s = {.k = b->dims[0], .n = b->dims[1], .alpha = 1};
+    s.m = tensor_count(a) / s.k;
+    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
+    s.columns = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    gemm_layer(ir, n, s);
+    return true;
+}
+
+// The third operand of Gemm as a bias: one number per column, times beta.
+static bool gemm_bias(Ir *ir, const Node *n, int64_t columns, const float **bias) {
+    uint32_t c = lower_in(ir, n, 2);
+    float    beta = attr_float(n, "beta", 1.0f);
+    *bias = NULL;
+    if (c == IR_NONE || beta == 0) return true;
+    const float  *x = ir_floats(ir, c);
+    const Tensor *t = ir_type(ir, c);
+    int64_t       count = x == NULL ? 0 : tensor_count(t);
+    if (count != 1 && (count != columns || t->dims[t->rank - 1] != columns)) return false;
+    float *own = arena_new(ir->arena, float, (size_t)columns);
+    for (int64_t i = 0; i < columns; i++) own[i] = beta * x[count == 1 ? 0 : i];
+    *bias = own;
+    return true;
+}
+
+bool lower_gemm(Ir *ir, const Node *n) {
+    const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
+    if (!lower_is_float(ir, n, 0) || ir_floats(ir, lower_in(ir, n, 1)) == NULL) return false;
+    if (a->rank != 2 || b->rank != 2 || attr_int(n, "transA", 0) != 0) return false;
+    GemmSpec s = {.m = a->dims[0], .k = a->dims[1], .alpha = attr_float(n, "alpha", 1.0f)};
+    s.transposed = attr_int(n, "transB", 0) != 0;
+    s.n = b->dims[s.transposed ? 0 : 1];
+    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
+    s.columns = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    if (!gemm_bias(ir, n, s.n, &s.columns.bias)) return false;
+    gemm_layer(ir, n, s);
+    return true;
+}
+
+// GRU and LSTM with constant weights and the usual activations.
+
+enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H0, IN_C0, IN_P, IN_COUNT };
+
+static bool usual(const Rnn *r, bool lstm) {
+    for (int32_t d = 0; d < r->directions; d++)
+        if (r->fn[d][0] != RNN_SIGMOID || r->fn[d][1] != RNN_TANH ||
+            (lstm && r->fn[d][2] != RNN_TANH))
+            return false;
+    return true;
+}
+
+static bool weights_of(const Ir *ir, const Node *n, GatedRnnWeights *w) {
+    w->w = ir_floats(ir, lower_in(ir, n, IN_W));
+    w->r = ir_floats(ir, lower_in(ir, n, IN_R));
+    w->b = ir_floats(ir, lower_in(ir, n, IN_B));
+    w->p = ir_floats(ir, lower_in(ir, n, IN_P));
+    if (w->w == NULL || w->r == NULL) return false;
+    if (lower_in(ir, n, IN_B) != IR_NONE && w->b == NULL) return false;
+    return lower_in(ir, n, IN_P) == IR_NONE || w->p != NULL;
+}
+
+bool lower_rnn(Ir *ir, const Node *n) {
+    const Tensor *in[IN_COUNT] = {0};
+    OpCall        c = {.node = n, .in = in};
+    Rnn           r;
+    RnnSpec       s = {0};
+    bool          lstm = n->op == OP_LSTM;
+    for (uint32_t i = 0; i < n->n_in && i < IN_COUNT; i++) in[i] = lower_type(ir, n, i);
+    if (!lower_is_float(ir, n, 0) || in[IN_LENS] != NULL || !weights_of(ir, n, &s.weights))
+        return false;
+    if (rnn_read(&c, &r) != ERR_OK || !usual(&r, lstm)) return false;
+    if (r.steps > INT32_MAX || r.batch > INT32_MAX) return false;
+    s.shape = (GatedRnnShape){.kind = lstm ? GATED_RNN_LSTM : GATED_RNN_GRU,
+                              .steps = (uint32_t)r.steps,
+                              .batch = (uint32_t)r.batch,
+                              .input = (uint32_t)r.input,
+                              .hidden = (uint32_t)r.hidden,
+                              .directions = (uint32_t)r.directions,
+                              .reversed = r.reversed,
+                              .batch_first = r.batch_first,
+                              .linear_before_reset = r.linear_before_reset,
+                              .input_forget = r.input_forget,
+                              .peepholes = s.weights.p != NULL,
+                              .clip = r.clip > 0 ? r.clip : INFINITY};
+    RnnSpec *own = arena_new(ir->arena, RnnSpec, 1);
+    *own = s;
+    uint32_t x = lower_in(ir, n, IN_X), h0 = lower_in(ir, n, IN_H0), c0 = lower_in(ir, n, IN_C0);
+    uint32_t out[3];
+    for (uint32_t i = 0; i < 3; i++) out[i] = lower_out(ir, n, i);
+    IrLayer *l = ir_layer(ir, IR_RNN, n, 3, 3);
+    l->in[0] = x;
+    l->in[1] = h0;
+    l->in[2] = c0;
+    for (uint32_t i = 0; i < 3; i++) l->out[i] = out[i];
+    l->spec = own;
+    return true;
+}

@@ -1,0 +1,99 @@
+// Softmax and norms over a run of dimensions.
+#include "compile/lower/lower.h"
+#include "compile/spec.h"
+#include "kernel/normalize.h"
+#include "model/infer/infer.h"
+#include "model/infer/infer_params.h"
+
+enum { ROW_X, ROW_WEIGHT, ROW_BIAS, ROW_ADD, ROW_ADD_BIAS, ROW_IN };
+
+static IrLayer *row_layer(Ir *ir, const Node *n, Normalize r) {
+    Normalize *own = arena_new(ir->arena, Normalize, 1);
+    *own = r;
+    uint32_t out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_NORMALIZE, n, ROW_IN, 1);
+    l->in[ROW_X] = lower_in(ir, n, 0);
+    l->out[0] = out;
+    l->spec = own;
+    return l;
+}
+
+// Marked dimensions that lie side by side, as one between an outer and an inner one.
+static bool one_axis(const Tensor *t, const bool *along, size_t *outer, size_t *n, size_t *inner) {
+    int32_t i = 0;
+    *outer = *n = *inner = 1;
+    for (; i < t->rank && !along[i]; i++) *outer *= (size_t)t->dims[i];
+    for (; i < t->rank && along[i]; i++) *n *= (size_t)t->dims[i];
+    for (; i < t->rank && !along[i]; i++) *inner *= (size_t)t->dims[i];
+    return i == t->rank;
+}
+
+bool lower_softmax(Ir *ir, const Node *n) {
+    const Tensor *in[1] = {lower_type(ir, n, 0)};
+    OpCall        c = {.node = n, .in = in};
+    bool          along[TENSOR_MAX_RANK] = {false};
+    size_t        outer, count, inner;
+    if (!lower_is_float(ir, n, 0) || infer_softmax_axes(&c, along) != ERR_OK) return false;
+    if (!one_axis(in[0], along, &outer, &count, &inner)) return false;
+    NormalizeOp op = n->op == OP_Softmax ? NORMALIZE_SOFTMAX : NORMALIZE_LOG_SOFTMAX;
+    row_layer(ir, n, normalize_axis(op, outer, count, inner, 0));
+    return true;
+}
+
+static bool has_count(const Ir *ir, uint32_t value, size_t n) {
+    if (value == IR_NONE) return true;
+    const Tensor *t = ir_type(ir, value);
+    return t->dtype == DT_F32 && (size_t)tensor_count(t) == n;
+}
+
+bool lower_layer_norm(Ir *ir, const Node *n) {
+    const Tensor *x = lower_type(ir, n, 0);
+    int32_t       axis = 0;
+    size_t        rows = 1, count = 1;
+    if (!lower_is_float(ir, n, 0) || !lower_single_output(n)) return false;
+    if (infer_axis(attr_int(n, "axis", -1), x->rank, &axis) != ERR_OK) return false;
+    for (int32_t i = 0; i < x->rank; i++) *(i < axis ? &rows : &count) *= (size_t)x->dims[i];
+    if (!has_count(ir, lower_in(ir, n, 1), count) || !has_count(ir, lower_in(ir, n, 2), count))
+        return false;
+    NormalizeOp op = n->op == OP_LayerNormalization ? NORMALIZE_VARIANCE : NORMALIZE_RMS;
+    Normalize   r = normalize_axis(op, rows, count, 1, attr_float(n, "epsilon", 1e-5f));
+    IrLayer    *l = row_layer(ir, n, r);
+    l->in[ROW_WEIGHT] = lower_in(ir, n, 1);
+    l->in[ROW_BIAS] = lower_in(ir, n, 2);
+    return true;
+}
+
+// com.microsoft: the sum of two tensors, normalised.
+bool lower_skip_norm(Ir *ir, const Node *n) {
+    const Tensor *x = lower_type(ir, n, 0), *skip = lower_type(ir, n, 1);
+    bool          rms = n->op == OP_MsSkipSimplifiedLayerNorm;
+    uint32_t bias = rms ? IR_NONE : lower_in(ir, n, 3), add_bias = lower_in(ir, n, rms ? 3 : 4);
+    if (!lower_is_float(ir, n, 0) || !lower_single_output(n) || !tensor_same_shape(x, skip))
+        return false;
+    size_t count = (size_t)x->dims[x->rank - 1], rows = (size_t)tensor_count(x) / count;
+    if (!has_count(ir, lower_in(ir, n, 2), count) || !has_count(ir, bias, count) ||
+        !has_count(ir, add_bias, count))
+        return false;
+    float    epsilon = attr_float(n, "epsilon", 1e-12f);
+    IrLayer *l = row_layer(
+        ir, n, normalize_axis(rms ? NORMALIZE_RMS : NORMALIZE_VARIANCE, rows, count, 1, epsilon));
+    l->in[ROW_ADD] = lower_in(ir, n, 1);
+    l->in[ROW_WEIGHT] = lower_in(ir, n, 2);
+    l->in[ROW_BIAS] = bias;
+    l->in[ROW_ADD_BIAS] = add_bias;
+    return true;
+}
+
+bool lower_instance_norm(Ir *ir, const Node *n) {
+    const Tensor *x = lower_type(ir, n, 0);
+    if (!lower_is_float(ir, n, 0) || n->version < 6 || x->rank < 3) return false;
+    size_t images = (size_t)x->dims[0], c = (size_t)x->dims[1];
+    size_t pixels = (size_t)tensor_count(x) / images / c;
+    if (!has_count(ir, lower_in(ir, n, 1), c) || !has_count(ir, lower_in(ir, n, 2), c))
+        return false;
+    IrLayer *l =
+        row_layer(ir, n, normalize_instance(images, c, pixels, attr_float(n, "epsilon", 1e-5f)));
+    l->in[ROW_WEIGHT] = lower_in(ir, n, 1);
+    l->in[ROW_BIAS] = lower_in(ir, n, 2);
+    return true;
+}

@@ -1,0 +1,78 @@
+// Pools and resizing over images.
+#include "compile/lower/lower.h"
+#include "compile/interp/run_ops.h"
+#include "compile/spec.h"
+#include "kernel/pool.h"
+#include "kernel/resample.h"
+#include "model/infer/infer.h"
+#include "model/params/resize.h"
+#include "model/params/sliding_window.h"
+
+static bool add_pool(Ir *ir, const Node *n, const SlidingWindow *w, PoolKind kind) {
+    const Tensor *x = lower_type(ir, n, 0);
+    Pool          p = {.kind = kind, .count_pad = attr_int(n, "count_include_pad", 0) != 0};
+    if (!spec_window(w, &p.shape) || x->dims[0] * x->dims[1] > INT32_MAX) return false;
+    p.shape.n = (uint32_t)x->dims[0];
+    p.shape.ic = p.shape.oc = (uint32_t)x->dims[1];
+    p.shape.groups = 1;
+    for (int32_t i = 0; i < w->rank; i++)
+        if (w->pad_end[i] < 0 || w->pad_end[i] > INT32_MAX) return false;
+    p.pr = (uint32_t)w->pad_end[w->rank - 1];
+    p.pb = w->rank > 1 ? (uint32_t)w->pad_end[w->rank - 2] : 0;
+    Pool *own = arena_new(ir->arena, Pool, 1);
+    *own = p;
+    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_POOL, n, 1, 1);
+    l->in[0] = in;
+    l->out[0] = out;
+    l->spec = own;
+    return true;
+}
+
+bool lower_pool(Ir *ir, const Node *n) {
+    SlidingWindow w;
+    if (!lower_is_float(ir, n, 0) || !lower_single_output(n)) return false;
+    if (sliding_window_read(n, lower_type(ir, n, 0), NULL, &w) != ERR_OK) return false;
+    return add_pool(ir, n, &w, n->op == OP_MaxPool ? POOL_MAX : POOL_AVERAGE);
+}
+
+bool lower_pool_global(Ir *ir, const Node *n) {
+    const Tensor *x = lower_type(ir, n, 0);
+    SlidingWindow w;
+    if (!lower_is_float(ir, n, 0) || x->rank < 3) return false;
+    sliding_window_whole(x, &w);
+    return add_pool(ir, n, &w, n->op == OP_GlobalMaxPool ? POOL_MAX : POOL_AVERAGE);
+}
+
+// Height and width by tables of taps; everything else about the tensor must stay as it is.
+bool lower_resize(Ir *ir, const Node *n) {
+    const Tensor *x = lower_type(ir, n, 0), *y = &ir->shaped->values[n->out[0]], *in[4] = {0};
+    RefResize     p;
+    OpCall        c = {.node = n, .in = in};
+    if (!lower_is_float(ir, n, 0) || x->rank != 4 || tensor_count(y) > INT32_MAX) return false;
+    for (uint32_t i = 0; i < n->n_in && i < 4; i++) in[i] = lower_type(ir, n, i);
+    for (uint32_t i = 1; i < n->n_in && i < 4; i++)
+        if (in[i] != NULL && in[i]->data == NULL && tensor_count(in[i]) > 0) return false;
+    if (run_resize_params(&c, 4, &p) != ERR_OK) return false;
+    if (!resample_keeps(&p, 0, x->dims[0]) || !resample_keeps(&p, 1, x->dims[1])) return false;
+    ResampleTap *rows = arena_new(ir->arena, ResampleTap, (size_t)y->dims[2]);
+    ResampleTap *columns = arena_new(ir->arena, ResampleTap, (size_t)y->dims[3]);
+    if (!resample_axis(&p, 2, x->dims[2], y->dims[2], rows)) return false;
+    if (!resample_axis(&p, 3, x->dims[3], y->dims[3], columns)) return false;
+    Resample *own = arena_new(ir->arena, Resample, 1);
+    *own = (Resample){.n = (uint32_t)x->dims[0],
+                      .c = (uint32_t)x->dims[1],
+                      .ih = (uint32_t)x->dims[2],
+                      .iw = (uint32_t)x->dims[3],
+                      .oh = (uint32_t)y->dims[2],
+                      .ow = (uint32_t)y->dims[3],
+                      .nearest = p.mode == REF_RESIZE_NEAREST,
+                      .rows = rows,
+                      .columns = columns};
+    uint32_t from = lower_in(ir, n, 0), to = lower_out(ir, n, 0);
+    IrLayer *l = ir_layer(ir, IR_RESIZE, n, 1, 1);
+    l->in[0] = from;
+    l->out[0] = to;
+    l->spec = own;
+    return true;
+}

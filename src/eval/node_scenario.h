@@ -1,0 +1,64 @@
+// NodeScenario: the tenants of a mix on a machine, simulated or this one, ready for runs.
+#pragma once
+
+#include "eval/node_choice.h"
+#include "node/machine.h"
+#include "node/mix.h"
+#include "node/node_run.h"
+
+typedef struct NodeScenarioOptions {
+    const char *machine;  // to simulate; NULL: this one, live
+    const char *mix;
+    double slack;  // QoS by the rule, times what a network takes alone; 0: see node_scenario_open
+    const char *store;  // of profiles, live; NULL: in the cache directory
+} NodeScenarioOptions;
+
+typedef struct NodeScenarioLive NodeScenarioLive;
+
+typedef struct NodeScenario {
+    const char       *machine;  // for people
+    NodeMachineSpec   spec;     // that simulates it
+    NodeMachine       view;
+    Mix               mix;
+    NodeModel        *models;   // [mix.n]
+    NodeTenant       *tenants;  // [mix.n]
+    double            share[MIX_TENANTS];
+    NodeSetup         setup;
+    double            capacity;  // requests a second if every core worked on its own without pause
+    bool              measured;  // the models, on the machine itself
+    NodeScenarioLive *live;      // NULL: virtual time
+} NodeScenario;
+
+// Without a slack, machines of 32 cores and more get the paper's targets, others the rule's with
+// MIX_SLACK. The scenario stays where it is until node_scenario_close.
+MUST_USE Err node_scenario_open(const NodeScenarioOptions *o, Arena *a, NodeScenario *out);
+void         node_scenario_close(NodeScenario *s);  // accepts a zeroed one
+
+typedef struct NodeTraffic {
+    NodeChoice choice;
+    double     rate;
+    uint64_t   seed;
+    uint32_t   requests;  // 0: as many as come in NODE_SCENARIO_SECONDS, live; 2000 in virtual time
+    double     give_up;   // see NodeRun
+    bool       admit;     // likewise
+    RecordSink records;
+} NodeTraffic;
+
+enum { NODE_SCENARIO_SECONDS = 5, NODE_SCENARIO_REQUESTS = 2000, NODE_SCENARIO_LEAST = 60 };
+
+// Poisson arrivals at a rate. In virtual time any number of threads may run one scenario.
+MUST_USE Err node_scenario_run(const NodeScenario *s, const NodeTraffic *r, Arena *a, NodeRun *run,
+                               NodeResult *out);
+// Arrivals as given.
+MUST_USE Err node_scenario_replay(const NodeScenario *s, const NodeRun *run, Arena *a,
+                                  NodeResult *out);
+
+char *node_scenario_about(const NodeScenario *s,
+                          Arena              *a);  // networks and their targets, one sentence
+
+// What follows is for node_scenario_live.c.
+MUST_USE Err node_scenario_live_open(const NodeScenarioOptions *o, Arena *a, NodeScenario *s);
+void         node_scenario_live_close(NodeScenarioLive *l);
+MUST_USE Err node_scenario_live_play(const NodeScenario *s, const NodeRun *run, Arena *a,
+                                     NodeResult *out);
+MUST_USE Err node_scenario_targets(NodeScenario *s, double slack);  // where the mix has none

@@ -1,0 +1,163 @@
+#include "kernel/ref/ref_gather.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fp.h"
+#include "kernel/nd_iter.h"
+#include "kernel/ref/ref_int.h"
+
+Err ref_index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
+    int64_t v = indices->dtype == DT_I32 ? ((const int32_t *)indices->data)[i]
+                                         : ((const int64_t *)indices->data)[i];
+    if (v < -dim || v >= dim)
+        return err_set(ERR_INVALID, "index %" PRId64 " is outside a dimension of %" PRId64, v, dim);
+    *at = v < 0 ? v + dim : v;
+    return ERR_OK;
+}
+
+Err ref_index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, const int64_t *stride,
+                    int64_t *at) {
+    int64_t parts = indices->dims[indices->rank - 1];
+    *at = 0;
+    for (int64_t k = 0; k < parts; k++) {
+        int64_t p = 0;
+        TRY(ref_index_at(indices, i * parts + k, dims[k], &p));
+        *at += p * stride[k];
+    }
+    return ERR_OK;
+}
+
+static int64_t product(const int64_t *dims, int32_t n) {
+    int64_t p = 1;
+    for (int32_t i = 0; i < n; i++) p *= dims[i];
+    return p;
+}
+
+Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) {
+    int64_t outer = product(x->dims, axis), dim = x->dims[axis], n = tensor_count(indices);
+    int64_t bytes = product(x->dims + axis + 1, x->rank - axis - 1) * (int64_t)dtype_size(x->dtype);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = 0;
+            TRY(ref_index_at(indices, i, dim, &at));
+            if (bytes > 0)
+                memcpy((char *)y->data + (o * n + i) * bytes,
+                       (const char *)x->data + (o * dim + at) * bytes, (size_t)bytes);
+        }
+    return ERR_OK;
+}
+
+Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) {
+    int64_t along = 0, size = (int64_t)dtype_size(x->dtype);
+    for (NdIter w = nd_iter_along(indices, x, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
+        int64_t at = 0;
+        TRY(ref_index_at(indices, w.at, x->dims[axis], &at));
+        memcpy((char *)y->data + w.at * size,
+               (const char *)x->data + (w.off[0] + at * along) * size, (size_t)size);
+    }
+    return ERR_OK;
+}
+
+Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor *y) {
+    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(x->dtype);
+    int32_t last = indices->rank - 1, used = batch + (int32_t)indices->dims[last];
+    int64_t batches = product(x->dims, batch), each = product(x->dims + batch, x->rank - batch);
+    int64_t tuples = product(indices->dims + batch, last - batch);
+    int64_t bytes = product(x->dims + used, x->rank - used) * size;
+    nd_iter_contiguous(x->rank, x->dims, stride);
+    for (int64_t i = 0; i < batches * tuples; i++) {
+        int64_t at = 0;
+        TRY(ref_index_tuple(indices, i, x->dims + batch, stride + batch, &at));
+        if (bytes > 0)
+            memcpy((char *)y->data + i * bytes,
+                   (const char *)x->data + (i / tuples * each + at) * size, (size_t)bytes);
+    }
+    return ERR_OK;
+}
+
+// How each type is read, and written back. Integers wrap around, so they are added as unsigned.
+#define SAME(v) (v)
+#define TYPES                                                                                      \
+    X(U8, uint8_t, uint8_t, uint64_t, SAME, (uint8_t))                                             \
+    X(I8, int8_t, int8_t, uint64_t, SAME, (int8_t))                                                \
+    X(U16, uint16_t, uint16_t, uint64_t, SAME, (uint16_t))                                         \
+    X(I16, int16_t, int16_t, uint64_t, SAME, (int16_t))                                            \
+    X(U32, uint32_t, uint32_t, uint64_t, SAME, (uint32_t))                                         \
+    X(I32, int32_t, int32_t, uint64_t, SAME, (int32_t))                                            \
+    X(U64, uint64_t, uint64_t, uint64_t, SAME, (uint64_t))                                         \
+    X(I64, int64_t, int64_t, uint64_t, SAME, (int64_t))                                            \
+    X(F32, float, float, float, SAME, SAME)                                                        \
+    X(F64, double, double, double, SAME, SAME)                                                     \
+    X(F16, uint16_t, float, float, half_to_f32, half_from_f32)                                     \
+    X(BF16, uint16_t, float, float, bf16_to_f32, bf16_from_f32)
+
+// T is stored, C is compared, A is what sums and products are made in. Not-a-number wins.
+#define X(id, T, C, A, get, put)                                                                   \
+    static void combine_##id(RefScatter how, void *y, const void *u) {                             \
+        T *to = y, raw;                                                                            \
+        memcpy(&raw, u, sizeof raw);                                                               \
+        C a = get(*to), b = get(raw);                                                              \
+        switch (how) {                                                                             \
+        case REF_SCATTER_SET: *to = raw; return;                                                   \
+        case REF_SCATTER_ADD: *to = put((A)a + (A)b); return;                                      \
+        case REF_SCATTER_MUL: *to = put((A)a * (A)b); return;                                      \
+        case REF_SCATTER_MAX: *to = a > b || a != a ? *to : raw; return;                           \
+        case REF_SCATTER_MIN: *to = a < b || a != a ? *to : raw; return;                           \
+        }                                                                                          \
+    }
+TYPES
+#undef X
+
+typedef void CombineFn(RefScatter how, void *y, const void *u);
+
+static CombineFn *combine_of(DType t) {
+    switch (t) {
+#define X(id, T, C, A, get, put)                                                                   \
+    case DT_##id: return combine_##id;
+        TYPES;
+#undef X
+    default: return NULL;
+    }
+}
+
+static void combine(RefScatter how, DType t, void *y, const void *u, int64_t n) {
+    size_t size = dtype_size(t);
+    if (how == REF_SCATTER_SET) {
+        if (n > 0) memcpy(y, u, (size_t)n * size);
+        return;
+    }
+    CombineFn *one = combine_of(t);
+    CHECK(one != NULL);
+    for (int64_t i = 0; i < n; i++)
+        one(how, (char *)y + i * (int64_t)size, (const char *)u + i * (int64_t)size);
+}
+
+Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *updates, int32_t axis,
+                         Tensor *y) {
+    int64_t along = 0, size = (int64_t)dtype_size(y->dtype);
+    for (NdIter w = nd_iter_along(indices, y, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
+        int64_t at = 0;
+        TRY(ref_index_at(indices, w.at, y->dims[axis], &at));
+        combine(how, y->dtype, (char *)y->data + (w.off[0] + at * along) * size,
+                (const char *)updates->data + w.at * size, 1);
+    }
+    return ERR_OK;
+}
+
+Err ref_scatter_nd(RefScatter how, const Tensor *indices, const Tensor *updates, Tensor *y) {
+    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(y->dtype), each = 1;
+    int64_t tuples = 1;
+    int32_t last = indices->rank - 1;
+    nd_iter_contiguous(y->rank, y->dims, stride);
+    for (int32_t i = 0; i < last; i++) tuples *= indices->dims[i];
+    for (int32_t i = (int32_t)indices->dims[last]; i < y->rank; i++) each *= y->dims[i];
+    for (int64_t i = 0; i < tuples; i++) {
+        int64_t at = 0;
+        TRY(ref_index_tuple(indices, i, y->dims, stride, &at));
+        combine(how, y->dtype, (char *)y->data + at * size,
+                (const char *)updates->data + i * each * size, each);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,59 @@
+// Sample: an image read between its pixels, and regions and grids of such places. The slow truth.
+#pragma once
+
+#include "base/arena.h"
+#include "base/tensor.h"
+#include "kernel/ref/ref_conv.h"
+
+typedef enum RefSampleMode {
+    REF_SAMPLE_NEAREST,
+    REF_SAMPLE_LINEAR,
+    REF_SAMPLE_CUBIC
+} RefSampleMode;
+
+typedef enum RefSamplePadding {
+    REF_SAMPLE_ZEROS,
+    REF_SAMPLE_BORDER,
+    REF_SAMPLE_REFLECTION,
+} RefSamplePadding;
+
+// The pixels along one dimension that a place between them is made of. at is -1 for a zero.
+typedef struct RefTaps {
+    int32_t n;
+    int64_t at[4];
+    double  weight[4];
+} RefTaps;
+
+// Taps of place x (any double, not-a-number too) between pixels [0, size), zeros outside.
+RefTaps ref_sample_linear(double x, int64_t size);
+
+// The sum of a plane's pixels over the taps of each dimension.
+double ref_sample_sum(const Tensor *x, int64_t plane, int32_t rank, const int64_t *dims,
+                      const RefTaps *taps);
+
+typedef struct RefGridSample {
+    RefSampleMode    mode;
+    RefSamplePadding padding;
+    bool             align_corners;
+} RefGridSample;
+
+// x [N, C, in...], grid [N, out..., r] of places in [-1, 1], last dimension first; y [N, C,
+// out...].
+void ref_grid_sample(const RefGridSample *p, const Tensor *x, const Tensor *grid, Tensor *y);
+
+// theta [N, r, r + 1], y [N, size..., r]: each place of an image, moved by theta.
+void ref_affine_grid(bool align_corners, const Tensor *theta, Tensor *y);
+
+typedef struct RefRoiAlign {
+    bool    max, half_pixel;
+    int64_t sampling;  // points per bin and dimension; 0: as many as a bin has pixels
+    double  scale;
+} RefRoiAlign;
+
+// x [N, C, H, W], rois [R, 4] of x1, y1, x2, y2, images [R], y [R, C, h, w]. Fails on an image
+// outside x and on regions that are not finite or need too many points.
+MUST_USE Err ref_roi_align(const RefRoiAlign *p, const Tensor *x, const Tensor *rois,
+                           const Tensor *images, Tensor *y);
+
+// rois [R, 5] of image, x1, y1, x2, y2; y [R, C, h, w]. Fails on an image outside x [N, C, H, W].
+MUST_USE Err ref_roi_max(double scale, const Tensor *x, const Tensor *rois, Tensor *y);

@@ -1,0 +1,176 @@
+#include <string.h>
+
+#include "kernel/deconv.h"
+#include "kernel/vec/vec_int.h"
+
+typedef struct Run {
+    const Deconv    *c;
+    const DeconvPlan p;
+    int32_t         *terms;
+    const float    **rows;  // [block_rows][x.count]: where pixels of a phase begin
+    float           *slab;
+    uint32_t         ready;  // 1 + the block of rows that is staged
+} Run;
+
+typedef struct Block {
+    uint32_t image, first, rows;  // rows of each phase
+    uint32_t from, to;            // groups of vectors
+} Block;
+
+deconv_fn VEC(deconv);
+
+static void stage_row(const Run *r, const float *from, float *to) {
+    const DeconvAxis *a = &r->p.x;
+    for (uint32_t i = 0; i < r->p.width; i++) {
+        int64_t at = (int64_t)i + a->low;
+        Vf      x = {0};
+        if (from != NULL && at >= 0 && at < a->in) x = vf_load(from + at * VEC_LANES);
+        vf_store(to + (size_t)i * VEC_LANES, x);
+    }
+}
+
+static void stage(Run *r, const Block *b, uint32_t id) {
+    const DeconvPlan *p = &r->p;
+    if (r->ready == id + 1) return;
+    r->ready = id + 1;
+    uint32_t blocks = p->blocks + (p->rest > 0);
+    size_t   pitch = (size_t)p->x.in * VEC_LANES, plane = p->y.in * pitch;
+    for (uint32_t k = 0; k < blocks; k++) {
+        const float *x = r->c->x + ((size_t)b->image * blocks + k) * plane;
+        float       *to = r->slab + k * p->block_pitch;
+        for (uint32_t i = 0; i < b->rows + p->y.reach; i++, to += p->row_pitch) {
+            int64_t row = (int64_t)b->first + i + p->y.low;
+            stage_row(r, row >= 0 && row < p->y.in ? x + (size_t)row * pitch : NULL, to);
+        }
+    }
+    for (uint32_t j = 0; j < b->rows; j++)
+        for (uint32_t i = 0; i < p->x.count; i++)
+            r->rows[j * p->x.count + i] = r->slab + j * p->row_pitch + (size_t)i * VEC_LANES;
+}
+
+// One phase: its taps as terms, its outputs, its weights.
+typedef struct Phase {
+    uint32_t     y, x, taps;
+    const float *weights;
+} Phase;
+
+static void fill_terms(const Run *r, Phase *f) {
+    const DeconvPlan *p = &r->p;
+    int32_t          *t = r->terms;
+    for (uint32_t y = 0; y < p->y.taps; y++) {
+        if (deconv_phase(&p->y, y) != f->y) continue;
+        size_t row = (size_t)(deconv_at(&p->y, y) - p->y.low) * p->row_pitch;
+        for (uint32_t x = 0; x < p->x.taps; x++)
+            if (deconv_phase(&p->x, x) == f->x)
+                *t++ = (int32_t)row + (deconv_at(&p->x, x) - p->x.low) * VEC_LANES;
+    }
+    f->taps = (uint32_t)(t - r->terms);
+    uint32_t n = f->taps * (p->blocks + (p->rest > 0));
+    for (uint32_t i = f->taps; i < n; i++)
+        r->terms[i] = r->terms[i - f->taps] + (int32_t)p->block_pitch;
+}
+
+// A row of the outputs of a phase, cut into near-equal tiles.
+static void run_row(const Run *r, Tile *t, const float **rows, uint32_t n, uint32_t vecs) {
+    uint32_t most = r->p.tile_rows, tiles = (n + most - 1) / most;
+    uint32_t each = n / tiles, longer = n % tiles;
+    t->rows = rows;
+    t->n_tiles = longer;
+    if (longer > 0) VEC(tile_find)(each + 1, vecs)(t);
+    size_t done = (size_t)longer * (each + 1);
+    t->rows += done;
+    t->out += done * t->row_stride;
+    if (t->add != NULL) t->add += done * t->row_stride;
+    t->n_tiles = tiles - longer;
+    VEC(tile_find)(each, vecs)(t);
+}
+
+static void run_phase(const Run *r, const Block *b, const Phase *f, Tile *t) {
+    const DeconvPlan *p = &r->p;
+    const Epilogue   *epilogue = &r->c->epilogue;
+    size_t            plane = (size_t)p->y.out * p->x.out * VEC_LANES;
+    uint32_t          n = (p->x.out - f->x + p->x.stride - 1) / p->x.stride;
+    for (uint32_t j = b->from; j < b->to; j++) {
+        uint32_t vec = (uint32_t)((uint64_t)p->vecs * j / p->vec_groups);
+        uint32_t end = (uint32_t)((uint64_t)p->vecs * (j + 1) / p->vec_groups);
+        t->weights = f->weights + vec * t->weight_stride;
+        t->bias = epilogue->bias != NULL ? epilogue->bias + (size_t)vec * VEC_LANES : NULL;
+        for (uint32_t i = 0; i < b->rows; i++) {
+            uint32_t row = (b->first + i) * p->y.stride + f->y;
+            if (row >= p->y.out) break;
+            size_t out = ((size_t)b->image * p->vecs + vec) * plane +
+                         ((size_t)row * p->x.out + f->x) * VEC_LANES;
+            t->out = r->c->y + out;
+            t->add = epilogue->add != NULL ? epilogue->add + out : NULL;
+            run_row(r, t, r->rows + (size_t)i * p->x.count, n, end - vec);
+        }
+    }
+}
+
+static void run_chain(const Run *r, const Block *b) {
+    const DeconvPlan *p = &r->p;
+    const Epilogue   *f = &r->c->epilogue;
+    uint32_t          from = (uint32_t)((uint64_t)p->vecs * b->from / p->vec_groups);
+    uint32_t          to = (uint32_t)((uint64_t)p->vecs * b->to / p->vec_groups);
+    uint32_t          top = b->first * p->y.stride, end = (b->first + b->rows) * p->y.stride;
+    if (end > p->y.out) end = p->y.out;
+    for (uint32_t vec = from; vec < to; vec++) {
+        size_t           row = ((size_t)b->image * p->vecs + vec) * p->y.out + top;
+        size_t           out = row * p->x.out * VEC_LANES;
+        ElementwiseInput in[EWISE_MAX_ARGS] = {{r->c->y + out, EWISE_CONTIGUOUS}};
+        for (uint32_t i = 1; i < f->program->n_args; i++) {
+            in[i] = f->args[i];
+            if (in[i].mode == EWISE_CONTIGUOUS) in[i].at += out;
+            if (in[i].mode == EWISE_PER_LANE) in[i].at += (size_t)vec * VEC_LANES;
+        }
+        VEC(ewise_span)(f->program, in, r->c->y + out, (size_t)(end - top) * p->x.out * VEC_LANES);
+    }
+}
+
+static void run_block(const Run *r, const Block *b) {
+    const DeconvPlan *p = &r->p;
+    const ConvShape  *s = &r->c->shape;
+    Phase             f = {.weights = r->c->weights};
+    Tile              t = {.depth = VEC_LANES,
+                           .tail_depth = p->rest,
+                           .row_stride = (size_t)p->x.stride * VEC_LANES,
+                           .vec_stride = (size_t)p->y.out * p->x.out * VEC_LANES,
+                           .lo = r->c->epilogue.lo,
+                           .hi = r->c->epilogue.hi,
+                           .last = 1};
+    t.terms = r->terms;
+    for (f.y = 0; f.y < s->sh; f.y++)
+        for (f.x = 0; f.x < s->sw; f.x++) {
+            fill_terms(r, &f);
+            t.n_terms = p->blocks * f.taps;
+            t.n_tails = p->rest > 0 ? f.taps : 0;
+            t.weight_stride = (size_t)f.taps * s->ic * VEC_LANES;
+            if (f.y < s->oh && f.x < s->ow) run_phase(r, b, &f, &t);
+            f.weights += p->vecs * t.weight_stride;
+        }
+    if (r->c->epilogue.program != NULL) run_chain(r, b);
+}
+
+void VEC(deconv)(const Deconv *c, Part part) {
+    Run   r = {.c = c,
+               .p = deconv_plan(&c->shape, &c->version, VEC_LANES, VEC_LANES == 16 ? 32 : 16)};
+    char *scratch = part.scratch;
+    r.terms = (int32_t *)(void *)scratch;
+    r.rows = (const float **)(void *)(scratch + r.p.terms_bytes);
+    r.slab = (float *)(void *)(scratch + r.p.terms_bytes + r.p.rows_bytes);
+    uint32_t begin, end;
+    part_range(part, r.p.tasks, &begin, &end);
+    for (uint32_t i = begin; i < end; i++) {
+        uint32_t cols = r.p.col_groups, group = i % cols, place = i / cols;
+        uint32_t at = place % r.p.row_blocks, image = place / r.p.row_blocks;
+        uint32_t first = (uint32_t)((uint64_t)r.p.y.count * at / r.p.row_blocks);
+        uint32_t last = (uint32_t)((uint64_t)r.p.y.count * (at + 1) / r.p.row_blocks);
+        Block    b = {.image = image,
+                      .first = first,
+                      .rows = last - first,
+                      .from = (uint32_t)((uint64_t)r.p.vec_groups * group / cols),
+                      .to = (uint32_t)((uint64_t)r.p.vec_groups * (group + 1) / cols)};
+        stage(&r, &b, place);
+        run_block(&r, &b);
+    }
+}

@@ -1,0 +1,195 @@
+#include "model/infer/selection.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tensor.h"
+
+static Err no_room(void) { return err_set(ERR_LIMIT, "no room to select elements"); }
+
+Err selection_nonzero(const OpCall *c, const Tensor *x, Selection *s) {
+    int64_t count = tensor_count(x);
+    *s = (Selection){.at = arena_try_new(c->scratch, int64_t, (size_t)count)};
+    if (s->at == NULL) return no_room();
+    for (int64_t i = 0; i < count; i++)
+        if (!tensor_is_zero(x, i)) s->at[s->n++] = i;
+    return ERR_OK;
+}
+
+// The items to compare: n of them, each with len parts, as sortable keys or as strings.
+typedef struct Items {
+    const Tensor *x;
+    int64_t       n, outer, inner;  // the input is outer x n x inner
+    uint64_t     *keys;             // [n][outer * inner]; NULL for strings
+} Items;
+
+static int64_t place(const Items *m, int64_t item, int64_t part) {
+    return (part / m->inner * m->n + item) * m->inner + part % m->inner;
+}
+
+static int compare_strings(Str a, Str b) {
+    size_t n = a.len < b.len ? a.len : b.len;
+    int    order = n > 0 ? memcmp(a.at, b.at, n) : 0;
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_items(const Items *m, int64_t a, int64_t b) {
+    int64_t len = m->outer * m->inner;
+    for (int64_t i = 0; i < len; i++) {
+        int order = 0;
+        if (m->keys != NULL) {
+            uint64_t x = m->keys[a * len + i], y = m->keys[b * len + i];
+            order = (x > y) - (x < y);
+        } else {
+            const Str *text = m->x->data;
+            order = compare_strings(text[place(m, a, i)], text[place(m, b, i)]);
+        }
+        if (order != 0) return order;
+    }
+    return 0;
+}
+
+// Equal items stay in their order, so that the comparison is a total one.
+static int compare_entries(const void *a, const void *b, void *items) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    int     order = compare_items(items, x, y);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static Err items_of(const OpCall *c, Items *m) {
+    const Tensor *x = c->in[0];
+    int32_t       axis = 0;
+    *m = (Items){.x = x, .n = tensor_count(x), .outer = 1, .inner = 1};
+    if (attr_has(c->node, "axis")) {
+        TRY(infer_axis(attr_int(c->node, "axis", 0), x->rank, &axis));
+        m->n = x->dims[axis];
+        for (int32_t i = 0; i < x->rank; i++)
+            if (i != axis) *(i < axis ? &m->outer : &m->inner) *= x->dims[i];
+    }
+    if (x->dtype == DT_STR) return ERR_OK;
+    int64_t len = m->outer * m->inner;
+    m->keys = arena_try_new(c->scratch, uint64_t, (size_t)(m->n * len));
+    if (m->keys == NULL) return no_room();
+    for (int64_t i = 0; i < m->n; i++)
+        for (int64_t k = 0; k < len; k++) m->keys[i * len + k] = tensor_sort_key(x, place(m, i, k));
+    return ERR_OK;
+}
+
+Err selection_unique(const OpCall *c, UniqueSelection *u) {
+    Items m;
+    TRY(items_of(c, &m));
+    size_t   n = (size_t)m.n;
+    int64_t *order = arena_try_new(c->scratch, int64_t, n);
+    int64_t *leader = arena_try_new(c->scratch, int64_t, n);  // the first item equal to each
+    int64_t *number = arena_try_new(c->scratch, int64_t, n);  // of a leader, in the output
+    *u = (UniqueSelection){.first.at = arena_try_new(c->scratch, int64_t, n),
+                           .inverse = {arena_try_new(c->scratch, int64_t, n), m.n},
+                           .counts = arena_try_new(c->scratch, int64_t, n)};
+    if (order == NULL || leader == NULL || number == NULL || u->first.at == NULL ||
+        u->inverse.at == NULL || u->counts == NULL)
+        return no_room();
+    for (int64_t i = 0; i < m.n; i++) order[i] = i;
+    qsort_r(order, n, sizeof *order, compare_entries, &m);
+    for (int64_t i = 0; i < m.n; i++) {
+        bool same = i > 0 && compare_items(&m, order[i - 1], order[i]) == 0;
+        leader[order[i]] = same ? leader[order[i - 1]] : order[i];
+    }
+    bool sorted = attr_int(c->node, "sorted", 1) != 0;
+    for (int64_t i = 0; i < m.n; i++) {
+        int64_t item = sorted ? order[i] : i;
+        if (leader[item] != item) continue;
+        number[item] = u->first.n;
+        u->first.at[u->first.n++] = item;
+    }
+    for (int64_t i = 0; i < m.n; i++) {
+        u->inverse.at[i] = number[leader[i]];
+        u->counts[number[leader[i]]]++;
+    }
+    return ERR_OK;
+}
+
+// Non-maximum suppression: the best boxes of each class that do not overlap a better one too much.
+
+typedef struct Box {
+    double y0, x0, y1, x1;
+} Box;
+
+typedef struct Ranked {
+    double  score;
+    int64_t box;
+} Ranked;
+
+typedef struct Limits {
+    int64_t most;     // boxes per class
+    double  overlap;  // intersection over union beyond which the worse box goes
+    double  score;    // boxes must score more
+    bool    centred;  // boxes are centre and size, not two corners
+} Limits;
+
+static Box box_at(const float *p, bool centred) {
+    double a = (double)p[0], b = (double)p[1], c = (double)p[2], d = (double)p[3];
+    if (centred) return (Box){b - d / 2, a - c / 2, b + d / 2, a + c / 2};
+    return (Box){fmin(a, c), fmin(b, d), fmax(a, c), fmax(b, d)};
+}
+
+static bool overlaps(Box a, Box b, double limit) {
+    double h = fmin(a.y1, b.y1) - fmax(a.y0, b.y0), w = fmin(a.x1, b.x1) - fmax(a.x0, b.x0);
+    double area_a = (a.y1 - a.y0) * (a.x1 - a.x0), area_b = (b.y1 - b.y0) * (b.x1 - b.x0);
+    if (!(h > 0 && w > 0 && area_a > 0 && area_b > 0)) return false;
+    return h * w / (area_a + area_b - h * w) > limit;
+}
+
+static int better(const void *a, const void *b) {
+    const Ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return (x->box > y->box) - (x->box < y->box);
+}
+
+// Ranks the boxes of one class and keeps the good ones as triples at out; returns how many.
+static int64_t select_class(const Limits *l, const float *boxes, const float *scores, int64_t n,
+                            Ranked *ranked, const int64_t *batch_class, int64_t *out) {
+    int64_t candidates = 0, kept = 0;
+    for (int64_t i = 0; i < n; i++)
+        if ((double)scores[i] > l->score) ranked[candidates++] = (Ranked){(double)scores[i], i};
+    qsort(ranked, (size_t)candidates, sizeof *ranked, better);
+    for (int64_t i = 0; i < candidates && kept < l->most; i++) {
+        Box  box = box_at(boxes + 4 * ranked[i].box, l->centred);
+        bool clear = true;
+        for (int64_t k = 0; k < kept && clear; k++)
+            clear = !overlaps(box, box_at(boxes + 4 * out[3 * k + 2], l->centred), l->overlap);
+        if (!clear) continue;
+        out[3 * kept] = batch_class[0];
+        out[3 * kept + 1] = batch_class[1];
+        out[3 * kept + 2] = ranked[i].box;
+        kept++;
+    }
+    return kept;
+}
+
+static Limits limits_of(const OpCall *c) {
+    const Tensor *most = infer_input(c, 2), *overlap = infer_input(c, 3),
+                 *score = infer_input(c, 4);
+    return (Limits){.most = most != NULL ? tensor_get_i64(most, 0) : 0,
+                    .overlap = overlap != NULL ? tensor_get_f64(overlap, 0) : 0,
+                    .score = score != NULL ? tensor_get_f64(score, 0) : -INFINITY,
+                    .centred = attr_int(c->node, "center_point_box", 0) != 0};
+}
+
+Err selection_nms(const OpCall *c, Selection *s) {
+    const Tensor *boxes = c->in[0], *scores = c->in[1];
+    int64_t       n = boxes->dims[1], classes = scores->dims[1];
+    Limits        l = limits_of(c);
+    if (l.most > n) l.most = n;
+    if (l.most < 0) l.most = 0;
+    Ranked *ranked = arena_try_new(c->scratch, Ranked, (size_t)n);
+    *s = (Selection){.at = arena_try(c->scratch, (size_t)(boxes->dims[0] * classes * l.most),
+                                     3 * sizeof *s->at, sizeof *s->at)};
+    if (ranked == NULL || s->at == NULL) return err_set(ERR_LIMIT, "no room to rank boxes");
+    for (int64_t b = 0; b < boxes->dims[0]; b++)
+        for (int64_t k = 0; k < classes; k++)
+            s->n += select_class(&l, (const float *)boxes->data + b * n * 4,
+                                 (const float *)scores->data + (b * classes + k) * n, n, ranked,
+                                 (int64_t[]){b, k}, s->at + 3 * s->n);
+    return ERR_OK;
+}

@@ -1,0 +1,192 @@
+// A model file names other files, so it is a stranger who names paths. The name may only go down
+// from the model's folder, over real folders, to a plain file with no other name. What is checked
+// is what was opened, and it is read rather than mapped: a file cut short is an error, not a
+// signal.
+#include "model/onnx/onnx_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "onnx.pb-c.h"
+
+enum {
+    OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW,
+    LOCATION_MAX = 4096
+};
+
+typedef struct Place {
+    const char *location;
+    uint64_t    offset, length;
+    bool        has_length;
+} Place;
+
+static Err parse_number(const char *key, const char *text, uint64_t *out) {
+    uint64_t v = 0;
+    bool     bad = *text == '\0';
+    for (const char *c = text; *c != '\0' && !bad; c++)
+        bad = *c < '0' || *c > '9' || __builtin_mul_overflow(v, UINT64_C(10), &v) ||
+              __builtin_add_overflow(v, (uint64_t)(*c - '0'), &v);
+    if (bad) return err_set(ERR_INVALID, "external %s '%s' is no byte count", key, text);
+    *out = v;
+    return ERR_OK;
+}
+
+static Err read_place(const Onnx__TensorProto *p, Place *out) {
+    *out = (Place){0};
+    for (size_t i = 0; i < p->n_external_data; i++) {
+        const char *key = p->external_data[i]->key, *value = p->external_data[i]->value;
+        if (key == NULL || value == NULL) continue;
+        if (strcmp(key, "location") == 0) out->location = value;
+        if (strcmp(key, "offset") == 0) TRY(parse_number(key, value, &out->offset));
+        if (strcmp(key, "length") == 0) TRY(parse_number(key, value, &out->length));
+        if (strcmp(key, "length") == 0) out->has_length = true;
+    }
+    return out->location != NULL ? ERR_OK : err_set(ERR_INVALID, "external data has no location");
+}
+
+// Rewrites a location without empty and "." parts, so that one file has one name here.
+static Err plain_location(const char *from, char *to, size_t size) {
+    if (from[0] == '/') return err_set(ERR_INVALID, "external location '%s' is absolute", from);
+    if (strlen(from) >= size) return err_set(ERR_INVALID, "external location is too long");
+    size_t used = 0;
+    for (size_t n; *from != '\0'; from += n + (from[n] == '/')) {
+        n = strcspn(from, "/");
+        if (n == 2 && memcmp(from, "..", 2) == 0)
+            return err_set(ERR_INVALID, "external location leaves the model's folder by '..'");
+        if (n == 0 || (n == 1 && *from == '.')) continue;
+        if (used > 0) to[used++] = '/';
+        memcpy(to + used, from, n);
+        used += n;
+    }
+    to[used] = '\0';
+    return used > 0 ? ERR_OK : err_set(ERR_INVALID, "external location is empty");
+}
+
+// Folder by folder for kernels without openat2; no step follows a link.
+static int open_by_steps(int dir, const char *path) {
+    char part[LOCATION_MAX];
+    int  at = dup(dir);
+    while (at >= 0) {
+        size_t n = strcspn(path, "/");
+        bool   last = path[n] == '\0';
+        memcpy(part, path, n);
+        part[n] = '\0';
+        int next =
+            openat(at, part, last ? OPEN_FLAGS : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int why = errno;
+        close(at);
+        errno = why;
+        if (last) return next;
+        at = next;
+        path += n + 1;
+    }
+    return at;
+}
+
+static int open_beneath(int dir, const char *path) {
+    struct open_how how = {
+        .flags = OPEN_FLAGS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return open_by_steps(dir, path);
+    return (int)fd;
+}
+
+static Err open_location(const char *folder, const char *path, int *fd) {
+    int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) return err_set(ERR_IO, "%s: %s", folder, strerror(errno));
+    *fd = open_beneath(dir, path);
+    int why = errno;
+    close(dir);
+    if (*fd >= 0) return ERR_OK;
+    if (why == ELOOP || why == ENOTDIR || why == EXDEV)
+        return err_set(ERR_INVALID,
+                       "external file '%s' is reached over a link or a file; put it in a folder "
+                       "below the model",
+                       path);
+    return err_set(ERR_IO, "external file '%s': %s", path, strerror(why));
+}
+
+static size_t machine_bytes(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (size_t)pages * (size_t)size : (size_t)1 << 32;
+}
+
+// Tensors may share a file but not multiply it: each file counts twice at most.
+static Err check_budget(OnnxStore *s, const char *path, uint64_t size, size_t bytes) {
+    if (string_map_get(&s->files, path) == STRING_MAP_NONE) {
+        string_map_put(&s->files, arena_str(s->arena, path), 1);
+        s->external_left += 2 * (size < machine_bytes() ? (size_t)size : machine_bytes());
+    }
+    if (bytes > s->external_left)
+        return err_set(ERR_LIMIT, "tensors ask for more of external file '%s' than it holds", path);
+    if (bytes > machine_bytes() - s->external_used)
+        return err_set(ERR_LIMIT, "external data needs more memory than this machine has");
+    s->external_left -= bytes;
+    s->external_used += bytes;
+    return ERR_OK;
+}
+
+static Err check_file(const struct stat *st, const char *path, const Place *p, size_t bytes) {
+    if (!S_ISREG(st->st_mode))
+        return err_set(ERR_INVALID, "external file '%s' is not a regular file", path);
+    if (st->st_nlink != 1)
+        return err_set(ERR_INVALID, "external file '%s' has %ju hard links; make a copy of it",
+                       path, (uintmax_t)st->st_nlink);
+    if (p->has_length && p->length != bytes)
+        return err_set(ERR_INVALID, "its shape needs %zu bytes, external length is %" PRIu64, bytes,
+                       p->length);
+    uint64_t size = (uint64_t)st->st_size;
+    if (p->offset > size || bytes > size - p->offset)
+        return err_set(ERR_INVALID,
+                       "%zu bytes at offset %" PRIu64 " are past the end of external file '%s'",
+                       bytes, p->offset, path);
+    return ERR_OK;
+}
+
+static Err read_bytes(int fd, const char *path, uint64_t offset, char *to, size_t n) {
+    for (size_t at = 0; at < n;) {
+        ssize_t got = pread(fd, to + at, n - at, (off_t)(offset + at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return err_set(ERR_IO, "external file '%s': %s", path, strerror(errno));
+        if (got == 0)
+            return err_set(ERR_IO, "external file '%s' became shorter while it was read", path);
+        at += (size_t)got;
+    }
+    return ERR_OK;
+}
+
+static Err read_open(OnnxStore *s, int fd, const char *path, const Place *p, Tensor *out,
+                     size_t bytes) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return err_set(ERR_IO, "external file '%s': %s", path, strerror(errno));
+    TRY(check_file(&st, path, p, bytes));
+    TRY(check_budget(s, path, (uint64_t)st.st_size, bytes));
+    out->data = arena_try(s->arena, 1, bytes, TENSOR_ALIGN);
+    if (out->data == NULL) return err_set(ERR_LIMIT, "no room for its %zu bytes", bytes);
+    return read_bytes(fd, path, p->offset, out->data, bytes);
+}
+
+Err onnx_external_read(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
+    if (s->dir == NULL)
+        return err_set(ERR_UNSUPPORTED,
+                       "its numbers are in another file, which may not be read here");
+    if (out->dtype == DT_STR) return err_set(ERR_INVALID, "strings cannot be external");
+    Place place;
+    char  path[LOCATION_MAX];
+    int   fd = -1;
+    TRY(read_place(p, &place));
+    TRY(plain_location(place.location, path, sizeof path));
+    TRY(open_location(s->dir, path, &fd));
+    Err e = read_open(s, fd, path, &place, out, bytes);
+    close(fd);
+    return e;
+}

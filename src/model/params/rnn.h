@@ -1,0 +1,46 @@
+// Rnn: the sizes and switches of RNN, GRU and LSTM, read from attributes and shapes, and checked.
+#pragma once
+
+#include "model/graph.h"
+#include "model/op.h"
+
+typedef enum RnnFn {
+    RNN_RELU,
+    RNN_TANH,
+    RNN_SIGMOID,
+    RNN_AFFINE,
+    RNN_LEAKY_RELU,
+    RNN_THRESHOLDED_RELU,
+    RNN_SCALED_TANH,
+    RNN_HARD_SIGMOID,
+    RNN_ELU,
+    RNN_SOFTSIGN,
+    RNN_SOFTPLUS,
+    RNN_FN_COUNT
+} RnnFn;
+
+enum { RNN_FNS = 3 };  // activations of a direction: f, g, h; fewer are used by RNN and GRU
+
+typedef struct Rnn {
+    int64_t steps, batch, input, hidden;
+    int32_t gates, directions;
+    bool    reversed;     // the first direction starts at the end
+    bool    batch_first;  // layout 1
+    bool    linear_before_reset, input_forget;
+    float   clip;  // 0: none
+    RnnFn   fn[2][RNN_FNS];
+    float   alpha[2][RNN_FNS], beta[2][RNN_FNS];
+} Rnn;
+
+MUST_USE Err rnn_read(const OpCall *c, Rnn *out);
+
+// An LSTM whose weights are bytes, [d, i, g h] and [d, h, g h], read as the plain one it stands
+// for.
+typedef struct QuantizedRnn {
+    OpCall        call;  // of the plain LSTM; its weights have no numbers
+    Node          node;
+    const Tensor *in[8];
+    Tensor        w, r;
+} QuantizedRnn;
+
+MUST_USE Err rnn_read_quantized(const OpCall *c, QuantizedRnn *out);

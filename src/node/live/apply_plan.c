@@ -1,0 +1,362 @@
+// Act: carries out what a policy decided, as far as it can be done. What cannot is refused and
+// recorded: a policy may be wrong, tenants must not suffer more than it makes them.
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "node/live/live_int.h"
+
+enum { RELIEF_BLOCK_NS = 2000000, RELIEF_LOOK_NS = 10000000 };
+
+static const char *const reasons[] = {
+#define X(id, text) text,
+#include "contract/node_reason.def"
+#undef X
+};
+
+const char *live_reason(NodeReason r) { return reasons[r]; }
+
+static void refuse(NodeLive *l, TimeNs t, const char *why) {
+    l->counts.refused++;
+    live_record(l, (Record){.at = t, .kind = RECORD_REFUSE, .why = why});
+}
+
+static const char *start_fault(const NodeLive *l, const NodeAction *a, const NodeRequest *r) {
+    const LiveModel *m = &l->models[r->tenant];
+    Cores            open = live_free(l);
+    if (r->state != NODE_WAITING) return "starts a request that runs";
+    if (a->n_layers == 0 || a->n_layers > m->n_layers - r->next)
+        return "starts layers that are not";
+    if (a->versions == NULL) return "starts without versions";
+    if (!cores_is_subset(&a->cores, &open)) return "starts on cores that are not free";
+    if (cores_next(&a->cores, 0) == CORES_MAX) return "starts on no core";
+    for (uint32_t k = r->next; k < r->next + a->n_layers; k++)
+        if (a->versions[k] >= m->n_versions[k]) return "starts a version that is not";
+    return NULL;
+}
+
+static uint64_t hash_versions(const uint8_t *versions, uint32_t n) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t i = 0; i < n; i++) h = (h ^ versions[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+// Averages over the block: what it timer_started and moves, and how much a level slows it down.
+static void weigh(LiveWeight *w, const NodeModel *m, const uint8_t *versions) {
+    uint32_t k = node_count_index(m, w->cores);
+    double   time = 0, worst = 0, l3 = 0, moved = 0;
+    for (uint32_t i = w->first; i < w->first + w->n_layers; i++) {
+        const NodeVersion *v = &m->layers[i].versions[versions[i]];
+        double             t = (double)node_time(m, i, versions[i], k, 0);
+        time += t;
+        worst += (double)node_time(m, i, versions[i], k, NODE_LEVELS - 1);
+        l3 += (double)v->l3_bytes * t;
+        moved += (double)v->dram_bytes[k];
+    }
+    bool sane = time > 0 && worst > 0;
+    w->load = sane ? (InterferenceLoad){l3 / time, moved / time} : (InterferenceLoad){0};
+    w->slope = sane ? log(worst / time) / (NODE_LEVELS - 1) : 0;
+}
+
+static const LiveWeight *find_weight(NodeLive *l, const NodeRequest *r, const NodeAction *a) {
+    LiveWeight want = {.versions = hash_versions(a->versions + r->next, a->n_layers),
+                       .rule = l->rule->number,
+                       .tenant = r->tenant,
+                       .first = r->next,
+                       .n_layers = a->n_layers,
+                       .cores = cores_count(&a->cores)};
+    uint64_t   mix = want.versions ^ (uint64_t)want.tenant << 40 ^ (uint64_t)want.first << 20 ^
+                   (uint64_t)want.n_layers << 10 ^ want.cores;
+    LiveWeight *w = &l->weights[mix * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+    if (w->versions == want.versions && w->tenant == want.tenant && w->first == want.first &&
+        w->n_layers == want.n_layers && w->cores == want.cores)
+        return w;
+    *w = want;
+    weigh(w, l->rule->setup.tenants[r->tenant].model, a->versions);
+    return w;
+}
+
+static bool settle(NodeLive *l, uint32_t i) {
+    LiveRequest *x = &l->beside[i];
+    LiveModel   *m = &l->models[l->queue.requests[i].tenant];
+    if (x->ctx != NULL) return true;
+    if (m->free == NULL) return false;
+    ExecContext *p = x->ctx = m->free;
+    m->free = p->next;
+    m->queued--;
+    m->begun++;
+    if (m->free == NULL) l->n_full++;
+    p->ask = x->ask;
+    p->timing = (LiveTiming){.behind = x->behind, .waiting = x->waiting, .paused_by = UINT32_MAX};
+    program_begin(m->program, &p->mem, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
+    return true;
+}
+
+static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAction *a,
+                       ExecContext *p) {
+    const LiveModel *m = &l->models[r->tenant];
+    b->program = m->program;
+    b->model = l->rule->setup.tenants[r->tenant].model;
+    b->mem = &p->mem;
+    b->outputs = p->outputs;
+    b->versions = a->versions;
+    b->first = r->next;
+    b->end = r->next + a->n_layers;
+    p->finishes = b->end == b->model->n_layers;
+    if (p->finishes)
+        b->end = program_layer_count(b->program);  // the interpreted rest comes with it
+    b->wanted = a->wanted;
+    b->ctx = p;
+}
+
+static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs t) {
+    bool       conflict = a->wanted > cores_count(&a->cores);
+    LiveModel *m = &l->models[r->tenant];
+    m->conflicts += conflict;
+    m->blocks++;
+    m->cores += cores_count(&a->cores);
+    m->waiting--;
+    m->running++;
+    r->conflicts += conflict;
+    l->counts.conflicts += conflict;
+    l->counts.blocks++;
+    l->idle = cores_difference(l->idle, &a->cores);
+    r->cores = a->cores;
+    r->first = r->layer = r->next;
+    r->next += a->n_layers;
+    r->wanted = a->wanted;
+    r->since = t;
+    r->versions = a->versions;
+}
+
+// Before note_start: since is when it came, or when its last block ended.
+static void note_wait(LiveTiming *t, const NodeRequest *r, const NodeAction *a, const NodeView *v,
+                      TimeNs began) {
+    if (r->next == 0)
+        t->queue_ns = began - r->since;
+    else
+        t->paused_ns += began - r->since;
+    t->conflicts += a->wanted > cores_count(&a->cores);
+    if (v->level > t->level) t->level = v->level;
+}
+
+static void hold_rule(NodeLive *l, LiveRequest *x) {
+    if (x->rule == l->rule) return;
+    policy_instance_release(l, x->rule);
+    x->rule = l->rule;
+    x->rule->held++;
+}
+
+static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *v) {
+    NodeRequest      *r = &l->queue.requests[i];
+    LiveRequest      *x = &l->beside[i];
+    uint32_t          slot = cores_next(&a->cores, 0);
+    Block            *b = &l->blocks[slot];
+    const LiveWeight *w = find_weight(l, r, a);
+    TimeNs            t = clock_now(clock_monotonic());
+    fill_block(l, b, r, a, x->ctx);
+    b->load = w->load;
+    b->slope = w->slope;
+    live_record(l, (Record){.at = v->now,
+                            .kind = RECORD_START,
+                            .request = r->id,
+                            .tenant = r->tenant,
+                            .first = b->first,
+                            .n_layers = a->n_layers,
+                            .wanted = a->wanted,
+                            .cores = a->cores,
+                            .level = v->level,
+                            .versions = w->versions});
+    note_wait(&x->ctx->timing, r, a, v, t);
+    note_start(l, r, a, t);
+    hold_rule(l, x);
+    x->slot = slot;
+    x->ticks = 0;
+    x->relieved = false;
+    l->n_halted -= x->halted;
+    x->halted = false;
+    l->of_block[slot] = i;
+    request_table_run(&l->queue, i);
+    interference_begin(&l->watch, b->load);
+    block_start(b, t, &a->cores, &l->asleep);
+}
+
+// Of the tenant's requests that have begun and wait, the one that came first.
+static uint32_t oldest_begun(const NodeLive *l, uint32_t tenant) {
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t i = l->queue.waiting[k];
+        if (l->queue.requests[i].tenant == tenant && l->beside[i].ctx != NULL && !l->beside[i].gone)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+// A policy that begins more of a tenant than there are contexts, and lets those wait that have one,
+// would be stuck: an older request gets the cores instead.
+static void start_older(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    uint32_t   tenant = l->queue.requests[a->request].tenant, i = oldest_begun(l, tenant);
+    NodeAction instead = *a;
+    l->short_of = true;
+    refuse(l, v->now, "starts more of a tenant than there are contexts");
+    if (i == UINT32_MAX) return;
+    uint32_t left = l->models[tenant].n_layers - l->queue.requests[i].next;
+    instead.request = i;
+    if (instead.n_layers > left) instead.n_layers = left;
+    if (start_fault(l, &instead, &l->queue.requests[i]) == NULL) begin(l, i, &instead, v);
+}
+
+static double rank(const LiveRequest *x) {
+    return x->ask.priority > 0 ? x->ask.priority : LIVE_USUAL_RANK;
+}
+
+// Among requests of a tenant that were not begun, the one of the highest rank goes first; whether
+// the policy knows about ranks or not.
+static uint32_t prefer(const NodeLive *l, uint32_t i) {
+    const NodeRequest *all = l->queue.requests;
+    uint32_t           best = i;
+    if (l->n_ranked == 0 || l->beside[i].ctx != NULL) return i;
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t j = l->queue.waiting[k];
+        if (all[j].tenant != all[i].tenant || l->beside[j].ctx != NULL || l->beside[j].gone)
+            continue;
+        if (rank(&l->beside[j]) < rank(&l->beside[best])) best = j;
+    }
+    return best;
+}
+
+// Cores beyond what its tenant may have now are not given. False: it may have none.
+static bool trim(NodeLive *l, NodeAction *a) {
+    if (!l->limited) return true;
+    const LiveModel *m = &l->models[l->queue.requests[a->request].tenant];
+    uint32_t         tenant = l->queue.requests[a->request].tenant, n = 0;
+    uint32_t         most = live_allowance(l, tenant, live_kept(l));
+    Cores            kept = {0};
+    if (m->max_cores > 0 && a->wanted > m->max_cores) a->wanted = m->max_cores;
+    for (uint32_t c = cores_next(&a->cores, 0); c < CORES_MAX; c = cores_next(&a->cores, c + 1)) {
+        if (n < most) cores_add(&kept, c);
+        n++;
+    }
+    if (n > most) l->short_of = true;
+    a->cores = kept;
+    return most > 0;
+}
+
+static void start(NodeLive *l, const NodeAction *named, const NodeView *v) {
+    NodeAction  a = *named;
+    const char *fault = NULL;
+    a.request = prefer(l, named->request);
+    fault = start_fault(l, &a, &l->queue.requests[a.request]);
+    if (fault != NULL)
+        refuse(l, v->now, fault);
+    else if (!trim(l, &a))
+        return;
+    else if (settle(l, a.request))
+        begin(l, a.request, &a, v);
+    else
+        start_older(l, &a, v);
+}
+
+// As many layers as a short block has.
+static uint32_t some_layers(const NodeModel *m, uint32_t from) {
+    double   ns = 0;
+    uint32_t n = 0;
+    while (from + n < m->n_layers && (n == 0 || ns < RELIEF_BLOCK_NS))
+        ns += (double)node_time(m, from + n++, 0, 0, 0);
+    return n;
+}
+
+static uint32_t find_starved(const NodeLive *l, TimeNs t) {
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t         i = l->queue.waiting[k];
+        const LiveModel *m = &l->models[l->queue.requests[i].tenant];
+        if (!l->beside[i].ask.late_ok || t - l->queue.requests[i].since < l->o.starve_ns) continue;
+        if (l->beside[i].ctx != NULL || m->free != NULL) return i;
+    }
+    return UINT32_MAX;
+}
+
+// No policy is trusted to come back to those whose deadlines are over. The next look is put off by
+// a multiple of what this block takes, once that is known.
+bool apply_starved(NodeLive *l, const NodeView *v) {
+    uint32_t i = find_starved(l, v->now), core = cores_next(&v->free, 0);
+    l->relief = v->now + RELIEF_LOOK_NS;
+    if (i == UINT32_MAX || core == CORES_MAX) return false;
+    const NodeRequest *r = &l->queue.requests[i];
+    NodeAction         a = {.verb = NODE_START, .request = i, .wanted = 1};
+    a.n_layers = some_layers(l->rule->setup.tenants[r->tenant].model, r->next);
+    a.versions = l->models[r->tenant].solo;
+    cores_add(&a.cores, core);
+    if (start_fault(l, &a, r) != NULL || !trim(l, &a) || !settle(l, i)) return false;
+    begin(l, i, &a, v);
+    l->beside[i].relieved = true;
+    l->relief = INT64_MAX;
+    return true;
+}
+
+static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    NodeRequest *r = &l->queue.requests[a->request];
+    Cores        open = live_free(l);
+    const char  *fault = NULL;
+    if (r->state != NODE_RUNNING)
+        fault = "grows a request that waits";
+    else if (!cores_is_subset(&a->cores, &open))
+        fault = "grows onto cores that are not free";
+    else if (cores_next(&a->cores, 0) == CORES_MAX)
+        fault = "grows by no core";
+    else if (l->limited && cores_count(&a->cores) > live_allowance(l, r->tenant, live_kept(l)))
+        fault = "grows beyond what its tenant may have";
+    if (fault != NULL) {
+        refuse(l, v->now, fault);
+        return;
+    }
+    if (!block_offer(&l->blocks[l->beside[a->request].slot], &a->cores)) return;
+    l->idle = cores_difference(l->idle, &a->cores);
+    r->cores = cores_union(r->cores, &a->cores);
+    l->models[r->tenant].cores += cores_count(&a->cores);
+}
+
+void live_wake(NodeLive *l, TimeNs at) {
+    if (at >= atomic_load(&l->alarm)) return;
+    atomic_store(&l->alarm, at);
+    if (at >= atomic_load(&l->armed)) return;
+    atomic_fetch_add(&l->timer_word, 1);
+    futex_wake(&l->timer_word, 1);
+}
+
+// It is computed though it will be late: behind all that can still be in time.
+static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
+    live_promise_over(l, i, true, &(LiveTiming){.queue_ns = t - l->queue.requests[i].arrival});
+    l->queue.requests[i].deadline = t + LIVE_LATE_NS;
+    live_put_behind(l, i);
+    l->short_of = true;
+}
+
+static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    uint32_t i = a->request;
+    if (l->queue.requests[i].state != NODE_WAITING || (unsigned)a->reason >= NODE_REASONS) {
+        refuse(l, v->now, "rejects a request that runs, or for no reason");
+        return;
+    }
+    if (l->beside[i].ask.late_ok)
+        put_off(l, i, v->now);
+    else
+        live_end(l, i, v->now, LIVE_REFUSED, reasons[a->reason]);
+}
+
+static void act_one(NodeLive *l, const NodeAction *a, const NodeView *v) {
+    bool known = a->request < l->queue.n && !l->beside[a->request].gone;
+    if (a->verb == NODE_WAKE && a->at > v->now)
+        live_wake(l, a->at);
+    else if (a->verb == NODE_START && known)
+        start(l, a, v);
+    else if (a->verb == NODE_GROW && known)
+        grow(l, a, v);
+    else if (a->verb == NODE_REJECT && known)
+        give_up(l, a, v);
+    else
+        refuse(l, v->now, "says what cannot be done");
+}
+
+void apply_plan(NodeLive *l, const NodeView *v, uint32_t n) {
+    for (uint32_t k = 0; k < n; k++) act_one(l, &l->actions[k], v);
+}

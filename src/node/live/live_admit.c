@@ -1,0 +1,98 @@
+// Requests that come: whether they may wait, and what they are promised.
+#include "node/live/live_int.h"
+
+// Why a request cannot even wait; NULL: it can.
+static const char *refusal(const NodeLive *l, const EngineRequest *ask, TimeNs t, LiveEnd *end) {
+    const LiveModel *m = &l->models[ask->tenant];
+    *end = LIVE_REFUSED;
+    if (ask->tenant >= l->o.tenants || !m->served || (ask->inputs == NULL && m->inputs == NULL))
+        return "no such tenant, or no inputs";
+    *end = LIVE_CANCELLED;
+    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "it was cancelled";
+    *end = LIVE_EXPIRED;
+    if (ask->expire > 0 && ask->expire <= t) return "its time was over";
+    *end = LIVE_FULL;
+    if ((m->room > 0 && m->queued >= m->room) || l->queue.n == l->queue.room)
+        return "the queue is full";
+    return NULL;
+}
+
+bool live_is_late(const LiveRequest *x) {
+    return x->behind_all && x->ask.deadline - x->ask.arrival <= LIVE_SOON_NS;
+}
+
+void live_put_behind(NodeLive *l, uint32_t i) {
+    LiveRequest *x = &l->beside[i];
+    if (x->behind_all) return;
+    l->n_behind++;
+    x->behind_all = true;
+    l->models[l->queue.requests[i].tenant].late += live_is_late(x);
+}
+
+// A burst is served late, a load that stays is refused: else the queue would be full of those who
+// have lost, and there would be no room for who can still be in time.
+static bool enough_late(const LiveModel *m) {
+    return m->room > 0 && LIVE_LATE_PARTS * m->late >= m->room;
+}
+
+// Who must not be late is over with its deadline, where that is promised at all.
+TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask) {
+    TimeNs at = ask->expire > 0 ? ask->expire : INT64_MAX;
+    return l->o.admit && !ask->late_ok && ask->deadline < at ? ask->deadline : at;
+}
+
+static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
+    l->admission.cores = atomic_load_explicit(&l->budget, memory_order_relaxed);
+    return admission_allows(&l->admission, r->tenant, t);
+}
+
+void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t) {
+    LiveRequest *x = &l->beside[i];
+    TimeNs       waited = t->queue_ns + t->paused_ns;
+    if (!x->promised) return;
+    x->promised = false;
+    admission_result(&l->admission, late && 2 * waited > x->ask.deadline - x->ask.arrival);
+}
+
+void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
+    uint64_t    id = l->next_id++;
+    LiveEnd     end = LIVE_DONE;
+    NodeRequest r = {.id = id,
+                     .tenant = ask->tenant,
+                     .arrival = ask->arrival,
+                     .deadline = ask->deadline,
+                     .since = ask->arrival};
+    live_record(l, (Record){.at = ask->arrival,
+                            .kind = RECORD_ARRIVE,
+                            .request = id,
+                            .tenant = ask->tenant,
+                            .deadline = ask->deadline});
+    const char *why = refusal(l, ask, t, &end);
+    if (why != NULL) {
+        live_reject(l, ask, id, t, end, why);
+        return;
+    }
+    bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
+    bool behind = l->o.admit && !soon;
+    if (promised && !promise(l, &r, t)) {
+        if (!ask->late_ok || enough_late(&l->models[ask->tenant])) {
+            live_reject(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_OVERLOADED));
+            return;
+        }
+        behind = true;
+        promised = false;
+        r.deadline = t + LIVE_LATE_NS;
+    }
+    LiveRequest x = {.ask = *ask,
+                     .promised = promised,
+                     .behind = live_busiest(l, UINT32_MAX),
+                     .waiting = l->queue.n_waiting};
+    uint32_t    i = request_table_add(&l->queue, &r);
+    l->beside[i] = x;
+    if (behind) live_put_behind(l, i);
+    l->models[ask->tenant].waiting++;
+    l->models[ask->tenant].queued++;
+    l->n_ranked += ask->priority > 0;
+    l->n_late += ask->late_ok;
+    if (live_over_at(l, ask) < l->expiry) l->expiry = live_over_at(l, ask);
+}

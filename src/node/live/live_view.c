@@ -1,0 +1,91 @@
+// What a policy is shown: the cores that there are for new blocks, and the requests that could have
+// them.
+#include "base/clock.h"
+#include "node/live/live_int.h"
+
+static TimeNs now(void) { return clock_now(clock_monotonic()); }
+
+uint32_t live_busiest(const NodeLive *l, uint32_t but) {
+    uint32_t best = UINT32_MAX, most = 0;
+    for (uint32_t k = 0; k < l->queue.n_running; k++) {
+        uint32_t t = l->queue.requests[l->queue.running[k]].tenant;
+        if (t == but || l->models[t].cores <= most) continue;
+        best = t;
+        most = l->models[t].cores;
+    }
+    return best;
+}
+
+Cores live_free(const NodeLive *l) {
+    uint32_t n = atomic_load_explicit(&l->budget, memory_order_relaxed);
+    if (l->rule != NULL && l->rule->setup.machine->n_cores < n) n = l->rule->setup.machine->n_cores;
+    Cores within = cores_all(n);
+    return cores_intersection(l->idle, &within);
+}
+
+static uint32_t own_kept(const LiveModel *m) {
+    return m->min_cores > m->cores ? m->min_cores - m->cores : 0;
+}
+
+uint32_t live_kept(const NodeLive *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; l->limited && i < l->n_models; i++) n += own_kept(&l->models[i]);
+    return n;
+}
+
+// What is kept for others is not given, unless nobody computes at all.
+uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
+    const LiveModel *m = &l->models[tenant];
+    Cores            open = live_free(l);
+    uint32_t         free = cores_count(&open), own = own_kept(m), others = kept - own;
+    uint32_t         n = free > others ? free - others : 0;
+    if (!l->limited) return free;
+    if (n < own) n = own < free ? own : free;
+    if (n == 0 && l->queue.n_running == 0) n = 1;
+    if (m->max_cores == 0 || m->cores + n <= m->max_cores) return n;
+    return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
+}
+
+// Half of the contexts stay for who can still be in time.
+static bool has_place(const LiveRequest *x, const LiveModel *m) {
+    if (x->ctx != NULL) return true;
+    return m->free != NULL && (!live_is_late(x) || 2 * m->begun < m->n_contexts);
+}
+
+// Whether it could be started now: there is a ctx for it, and its tenant may have cores.
+static bool startable(const NodeLive *l, uint32_t i, uint32_t kept) {
+    uint32_t tenant = l->queue.requests[i].tenant;
+    if (!has_place(&l->beside[i], &l->models[tenant])) return false;
+    return !l->limited || live_allowance(l, tenant, kept) > 0;
+}
+
+// Requests that could not be started are not shown as waiting, because a policy would hold cores
+// free for them; and policies that look at the first so many see those first that can be in time.
+static void arrange(NodeLive *l, NodeView *v) {
+    uint32_t n = 0, kept = live_kept(l);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t k = 0; k < v->n_waiting && (pass == 0 || l->n_behind > 0); k++) {
+            uint32_t i = v->waiting[k];
+            if (l->beside[i].behind_all == (pass == 1) && startable(l, i, kept)) l->shown[n++] = i;
+        }
+    v->waiting = l->shown;
+    v->n_waiting = n;
+}
+
+void live_show(NodeLive *l, NodeView *v) {
+    *v = (NodeView){.now = now(), .setup = &l->rule->setup, .free = live_free(l)};
+    v->n_free = cores_count(&v->free);
+    l->watch.measured = atomic_load_explicit(&l->measured, memory_order_relaxed);
+    uint32_t before = l->watch.level;
+    v->level = interference_level(&l->watch);
+    if (v->level != before)
+        live_record(l, (Record){.at = v->now, .kind = RECORD_LEVEL, .level = v->level});
+    v->pressure = interference_pressure(&l->watch);
+    for (uint32_t k = 0; k < l->queue.n_running; k++) {
+        uint32_t i = l->queue.running[k];
+        l->queue.requests[i].layer =
+            atomic_load_explicit(&l->blocks[l->beside[i].slot].at, memory_order_relaxed);
+    }
+    request_table_show(&l->queue, v);
+    if (l->limited || l->n_full > 0 || l->n_behind > 0) arrange(l, v);
+}

@@ -1,0 +1,275 @@
+// The turn: sense, decide, act. One thread has it; others leave word that there is more to do.
+#include <sched.h>
+
+#include "base/clock.h"
+#include "node/live/live_int.h"
+
+static TimeNs now(void) { return clock_now(clock_monotonic()); }
+
+void live_record(NodeLive *l, Record r) {
+    if (atomic_load_explicit(&l->recording, memory_order_relaxed)) journal_put(&l->journal, &r);
+}
+
+static void give_back(NodeLive *l, uint32_t tenant, ExecContext *p) {
+    LiveModel *m = &l->models[tenant];
+    if (p == NULL) return;
+    if (m->free == NULL) l->n_full--;
+    m->begun--;
+    p->next = m->free;
+    m->free = p;
+}
+
+// Counters of those that leave the queue, whatever they did there.
+static void forget(NodeLive *l, uint32_t i) {
+    const LiveRequest *x = &l->beside[i];
+    LiveModel         *m = &l->models[l->queue.requests[i].tenant];
+    bool               runs = l->queue.requests[i].state == NODE_RUNNING;
+    m->running -= runs;
+    m->waiting -= !runs;
+    m->queued -= x->ctx == NULL;
+    l->n_halted -= x->halted;
+    l->n_ranked -= x->ask.priority > 0;
+    l->n_late -= x->ask.late_ok;
+    l->n_behind -= x->behind_all;
+    m->late -= live_is_late(x);
+    policy_instance_release(l, x->rule);
+    give_back(l, l->queue.requests[i].tenant, x->ctx);
+}
+
+static void drop(NodeLive *l, uint32_t i) {
+    forget(l, i);
+    uint32_t from = request_table_drop(&l->queue, i);
+    if (from == i) return;
+    l->beside[i] = l->beside[from];
+    if (l->queue.requests[i].state == NODE_RUNNING) l->of_block[l->beside[i].slot] = i;
+}
+
+static void record_growths(NodeLive *l, const Block *b, const NodeRequest *r) {
+    for (uint32_t i = 0; i < b->n_growths; i++) {
+        const BlockGrowth *g = &b->growths[i];
+        live_record(l, (Record){.at = g->at,
+                                .kind = RECORD_GROW,
+                                .request = r->id,
+                                .tenant = r->tenant,
+                                .first = g->layer,
+                                .cores = g->cores});
+    }
+}
+
+static void count_block(NodeLive *l, const Block *b) {
+    TimeNs             lost = atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
+    InterferenceSample s = {.wall_ns = (double)(b->ended - b->began),
+                            .stolen_ns = (double)lost,
+                            .expected_ns = b->expected_ns,
+                            .slope = b->slope};
+    uint64_t           before = l->watch.preempted;
+    interference_end(&l->watch, b->load);
+    interference_sample(&l->watch, &s);
+    l->counts.preempted += l->watch.preempted - before;
+    l->counts.busy_core_ns += b->area_ns;
+    l->counts.grown += b->n_growths;
+}
+
+static void record_finish(NodeLive *l, const NodeRequest *r, const EngineResult *a) {
+    live_record(l, (Record){.at = a->finish,
+                            .kind = a->failed == NULL ? RECORD_FINISH : RECORD_REJECT,
+                            .request = r->id,
+                            .tenant = r->tenant,
+                            .outcome = a->outcome,
+                            .why = a->why});
+}
+
+static void learn_work(NodeLive *l, uint32_t tenant, const Block *b) {
+    const NodeModel *m = b->model;
+    uint32_t         end = b->end < m->n_layers ? b->end : m->n_layers;
+    double           alone = (double)node_rest(m, m->rest_best, b->first, 0, 0) -
+                   (double)node_rest(m, m->rest_best, end, 0, 0);
+    double lost = (double)atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
+    if (!b->skip) admission_note(&l->admission, tenant, alone, b->area_ns, lost);
+}
+
+static void end_block(NodeLive *l, uint32_t slot) {
+    const Block       *b = &l->blocks[slot];
+    uint32_t           i = l->of_block[slot];
+    NodeRequest       *r = &l->queue.requests[i];
+    const ExecContext *p = l->beside[i].ctx;
+    LiveModel         *m = &l->models[r->tenant];
+    count_block(l, b);
+    learn_work(l, r->tenant, b);
+    m->cores -= cores_count(&r->cores);
+    m->core_ns += b->area_ns;
+    l->idle = cores_union(l->idle, &r->cores);
+    r->computed += (TimeNs)b->area_ns;
+    r->since = b->ended;
+    r->layer = b->end;
+    if (l->beside[i].relieved) l->relief = b->ended + LIVE_RELIEF * (b->ended - b->began);
+    record_growths(l, b, r);
+    live_record(l, (Record){.at = b->ended,
+                            .kind = RECORD_END,
+                            .request = r->id,
+                            .tenant = r->tenant,
+                            .first = b->first,
+                            .n_layers = r->next - b->first,
+                            .cores = r->cores});
+    if (!p->finishes) {
+        request_table_wait(&l->queue, i);
+        m->running--;
+        m->waiting++;
+        if (live_over_at(l, &p->ask) < l->expiry) l->expiry = live_over_at(l, &p->ask);
+        l->beside[i].halted = true;
+        l->n_halted++;
+        return;
+    }
+    record_finish(l, r, &p->answer);
+    live_promise_over(l, i, p->answer.outcome != OUTCOME_MET, &p->timing);
+    drop(l, i);
+}
+
+static void sense(NodeLive *l) {
+    EngineRequest ask;
+    for (uint32_t w = 0; w < CORES_WORDS; w++) {
+        if (atomic_load_explicit(&l->ended[w], memory_order_relaxed) == 0) continue;
+        uint64_t bits = atomic_exchange_explicit(&l->ended[w], 0, memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) end_block(l, w * 64 + (uint32_t)__builtin_ctzll(bits));
+    }
+    if (!inbox_take(&l->inbox, &ask)) return;
+    TimeNs t = now();
+    do live_admit(l, &ask, t);
+    while (inbox_take(&l->inbox, &ask));
+}
+
+void live_forget_gone(NodeLive *l) {
+    for (uint32_t i = l->queue.n; i-- > 0 && l->n_gone > 0;) {
+        if (!l->beside[i].gone) continue;
+        drop(l, i);
+        l->n_gone--;
+    }
+}
+
+static void flush(NodeLive *l) {
+    TimeNs t = now();
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++)
+        live_end(l, l->queue.waiting[k], t, LIVE_REFUSED, "nobody started it");
+    live_forget_gone(l);
+}
+
+static bool is_cancelled(const EngineRequest *ask) {
+    return ask->cancelled != NULL && atomic_load_explicit(ask->cancelled, memory_order_relaxed);
+}
+
+// Those that wait and whose time is over, or whose owners have gone.
+static void expire_waiting(NodeLive *l, TimeNs t) {
+    l->expiry = INT64_MAX;
+    for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
+        uint32_t             i = l->queue.waiting[k];
+        const EngineRequest *ask = &l->beside[i].ask;
+        if (is_cancelled(ask))
+            live_end(l, i, t, LIVE_CANCELLED, "it was cancelled");
+        else if (ask->expire > 0 && ask->expire <= t)
+            live_end(l, i, t, LIVE_EXPIRED, "its time was over");
+        else if (live_over_at(l, ask) <= t)
+            live_end(l, i, t, LIVE_REFUSED, live_reason(NODE_INFEASIBLE));
+        else if (live_over_at(l, ask) < l->expiry)
+            l->expiry = live_over_at(l, ask);
+    }
+    live_forget_gone(l);
+}
+
+// A block that is still the same after so many ticks has taken too long. Ticks, not time: when the
+// whole process stood still, so did they.
+static void tick(NodeLive *l) {
+    for (uint32_t k = 0; k < l->queue.n_running; k++) {
+        LiveRequest *x = &l->beside[l->queue.running[k]];
+        if (++x->ticks <= LIVE_TICKS) continue;
+        atomic_store_explicit(&x->ctx->mem.stop, true, memory_order_relaxed);
+    }
+}
+
+// Who lost its cores at the end of a block: to whom?
+static void note_pauses(NodeLive *l) {
+    for (uint32_t k = 0; k < l->queue.n_waiting && l->n_halted > 0; k++) {
+        uint32_t     i = l->queue.waiting[k], tenant = l->queue.requests[i].tenant;
+        LiveRequest *x = &l->beside[i];
+        if (!x->halted) continue;
+        uint32_t by = live_busiest(l, tenant);
+        x->ctx->timing.pauses++;
+        x->ctx->timing.paused_by = by != UINT32_MAX ? by : live_busiest(l, UINT32_MAX);
+        l->models[tenant].pauses++;
+        x->halted = false;
+        l->n_halted--;
+    }
+}
+
+// Once more when the plan was as long as may be, or was cut short: there was more to say.
+static void decide(NodeLive *l) {
+    uint32_t n = LIVE_ACTIONS;
+    l->short_of = false;
+    for (uint32_t round = 0; round == 0 || n == LIVE_ACTIONS || l->short_of; round++) {
+        NodeView v;
+        if (round >= LIVE_ROUNDS && n < LIVE_ACTIONS) break;
+        live_show(l, &v);
+        if (l->n_late > 0 && v.now >= l->relief && apply_starved(l, &v)) live_show(l, &v);
+        l->short_of = false;
+        atomic_store_explicit(&l->alarm, INT64_MAX, memory_order_relaxed);
+        TimeNs begin = now();
+        n = l->rule->policy->decide(l->rule->state, &v, l->actions, LIVE_ACTIONS);
+        l->counts.decide_ns += (double)(now() - begin);
+        l->counts.decisions++;
+        apply_plan(l, &v, n < LIVE_ACTIONS ? n : LIVE_ACTIONS);
+        live_forget_gone(l);
+        if (l->short_of && l->queue.n_running == 0) live_wake(l, v.now + LIVE_RETRY_NS);
+    }
+    if (l->n_halted > 0) note_pauses(l);
+    if (l->expiry < INT64_MAX) live_wake(l, l->expiry);
+}
+
+static void step(NodeLive *l) {
+    TimeNs begin = now();
+    double decided = l->counts.decide_ns;
+    sense(l);
+    bool over = l->expiry < INT64_MAX && now() >= l->expiry;
+    if (over || atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire))
+        expire_waiting(l, now());
+    if (atomic_exchange_explicit(&l->tick, false, memory_order_relaxed)) tick(l);
+    if (atomic_load_explicit(&l->flush, memory_order_relaxed))
+        flush(l);
+    else if (l->rule != NULL)
+        decide(l);
+    l->counts.engine_ns += (double)(now() - begin) - (l->counts.decide_ns - decided);
+}
+
+// A worker that is woken may take the very core we are on, and nobody could decide until we are
+// back: so sleepers are woken after the turn was left.
+static void leave(NodeLive *l) {
+    Cores asleep = l->asleep;
+    l->asleep = (Cores){0};
+    atomic_store(&l->busy, 0);
+    uint32_t c = cores_next(&asleep, 0);
+    if (c == CORES_MAX) return;
+    TimeNs begin = now();
+    for (; c < CORES_MAX; c = cores_next(&asleep, c + 1)) workers_wake(l->workers, c);
+    atomic_fetch_add_explicit(&l->waking_ns, now() - begin, memory_order_relaxed);
+}
+
+// Whoever fails to get the turn has left word before, and who leaves it looks for word after.
+static void go_on(NodeLive *l) {
+    while (atomic_load(&l->again) != 0) {
+        if (atomic_exchange(&l->busy, 1) != 0) return;
+        while (atomic_exchange(&l->again, 0) != 0) step(l);
+        leave(l);
+    }
+}
+
+void sched_run(NodeLive *l) {
+    atomic_store(&l->again, 1);
+    go_on(l);
+}
+
+void sched_lock(NodeLive *l) {
+    while (atomic_exchange(&l->busy, 1) != 0) (void)sched_yield();
+}
+
+void sched_unlock(NodeLive *l) {
+    leave(l);
+    go_on(l);
+}

@@ -1,0 +1,125 @@
+#include "node/live/workers.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/clock.h"
+#include "base/fp.h"
+#include "base/sync.h"
+
+enum { SPIN_ROUNDS = 128 };
+
+typedef struct Worker {
+    _Alignas(128) _Atomic uint32_t posted;  // jobs it was given
+    _Atomic uint32_t sleeps;
+    void            *job;
+    uint32_t         index, core;
+    Workers         *all;
+    pthread_t        thread;
+} Worker;
+
+struct Workers {
+    WorkersOptions o;
+    uint32_t       started;
+    Worker         at[];
+};
+
+// Whoever else has work for this core goes first: it may be the thread that brings us the next job.
+static bool spin_for_job(Worker *w, uint32_t seen) {
+    Clock  clock = clock_monotonic();
+    TimeNs end = clock_now(clock) + w->all->o.spin_ns;
+    if (w->all->o.spin_ns <= 0) return atomic_load(&w->posted) != seen;
+    do {
+        if (spin_until_not(&w->posted, seen, SPIN_ROUNDS)) return true;
+        (void)sched_yield();
+    } while (clock_now(clock) < end);
+    return false;
+}
+
+// Both sides write one word and then read the other's, in one order for all: no job is slept over.
+static void sleep_for_job(Worker *w, uint32_t seen) {
+    atomic_store(&w->sleeps, 1);
+    while (atomic_load(&w->posted) == seen) futex_wait(&w->posted, seen);
+    atomic_store_explicit(&w->sleeps, 0, memory_order_relaxed);
+}
+
+bool workers_give(Workers *all, uint32_t core, void *job, uint32_t index) {
+    Worker *w = &all->at[core];
+    CHECK(core < all->o.n);
+    w->job = job;
+    w->index = index;
+    atomic_fetch_add(&w->posted, 1);
+    return atomic_load(&w->sleeps) != 0;
+}
+
+void workers_wake(Workers *all, uint32_t core) { futex_wake(&all->at[core].posted, 1); }
+
+void workers_post(Workers *all, uint32_t core, void *job, uint32_t index) {
+    if (workers_give(all, core, job, index)) workers_wake(all, core);
+}
+
+static void *work(void *self) {
+    Worker        *w = self;
+    const Workers *all = w->all;
+    (void)fpu_flush_denormals();
+    for (uint32_t seen = 0;; seen++) {
+        if (!spin_for_job(w, seen)) sleep_for_job(w, seen);
+        if (w->job == NULL) return NULL;
+        all->o.run(all->o.ctx, w->core, w->job, w->index);
+    }
+}
+
+static void pin(const Worker *w) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (w->all->o.cpus == NULL || w->all->o.cpus[w->core] >= CPU_SETSIZE) return;
+    CPU_SET((size_t)w->all->o.cpus[w->core], &set);
+    (void)pthread_setaffinity_np(w->thread, sizeof set, &set);  // a CPU that is gone binds nobody
+}
+
+static int start_one(Workers *all, uint32_t i) {
+    Worker *w = &all->at[i];
+    char    name[16];
+    *w = (Worker){.core = i, .all = all};
+    int bad = pthread_create(&w->thread, NULL, work, w);
+    if (bad != 0) return bad;
+    (void)snprintf(name, sizeof name, "core-%u", i);
+    (void)pthread_setname_np(w->thread, name);
+    pin(w);
+    return 0;
+}
+
+Err workers_create(Workers **out, const WorkersOptions *o) {
+    sigset_t all, before;
+    int      bad = 0;
+    CHECK(o->n > 0 && o->run != NULL);
+    Workers *w = aligned_alloc(_Alignof(Workers), sizeof(Workers) + o->n * sizeof(Worker));
+    if (w == NULL) return err_set(ERR_LIMIT, "no memory for %u workers", o->n);
+    *w = (Workers){.o = *o};
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the caller's business
+    while (bad == 0 && w->started < o->n) {
+        bad = start_one(w, w->started);
+        if (bad == 0) w->started++;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    w->o.cpus = NULL;
+    if (bad == 0) {
+        *out = w;
+        return ERR_OK;
+    }
+    workers_destroy(w);
+    return err_set(ERR_LIMIT, "cannot start %u workers: %s", o->n, strerror(bad));
+}
+
+void workers_destroy(Workers *w) {
+    if (w == NULL) return;
+    for (uint32_t i = 0; i < w->started; i++) workers_post(w, i, NULL, 0);
+    for (uint32_t i = 0; i < w->started; i++) CHECK(pthread_join(w->at[i].thread, NULL) == 0);
+    free(w);
+}

@@ -1,0 +1,30 @@
+// What makes a NodeModel: tables to be filled layer by layer, then summed up.
+#pragma once
+
+#include "node/node_model.h"
+
+typedef struct ModelTables {
+    NodeModel  *model;
+    NodeDemand *demand;
+    NodeLayer  *layers;
+    float      *times, *core_ns, *bytes, *hot_bytes, *read_bytes;
+} ModelTables;
+
+// Room for all tables of a model whose name, n_layers, counts and slices are set.
+MUST_USE Err model_begin(ModelTables *t, NodeModel *m, NodeDemand *d, Arena *a);
+void         model_copy_layer(ModelTables *t, uint32_t from, uint32_t to);  // all but its name
+MUST_USE Err model_end(ModelTables *t, Arena *a);                           // rest and picks
+
+float *model_times(ModelTables *t, uint32_t l, uint32_t v, uint32_t k);  // [NODE_LEVELS]
+float *model_bytes(ModelTables *t, uint32_t l, uint32_t v, uint32_t s);  // [DEMAND_SHARES]
+
+// Of n candidates with times on several occasions, the few that suffice: the one that is fastest
+// alone first, then those that lower the worst loss most. Returns how many.
+typedef struct ModelChoice {
+    const float *times;  // [n][occasions]
+    const float *moved;  // [n] bytes from memory: settles ties, and the least is kept
+    uint32_t     n, occasions;
+    const bool  *alone;  // [occasions] on a quiet machine
+} ModelChoice;
+
+uint32_t model_choose(const ModelChoice *c, float *best, uint32_t kept[NODE_VERSIONS]);

@@ -1,0 +1,227 @@
+#include "node/prepared_model.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "compile/tune/step_times.h"
+#include "node/step_times_store.h"
+#include "node/node_model.h"
+
+enum { ARENA_SHIFT = 34, RUNS = 16 };
+enum {
+    QUICK_MACS_NS = 200,
+    SLOW_MACS_NS = 10
+};                              // on one core: no kernel beats that, all beat this
+enum { ROUNDS_MOST = 100000 };  // of the interpreter's loops, while it is measured
+
+#define MEASURE_NS   INT64_C(2000000000)  // for all runs, if that is enough for one of each
+#define MEASURE_MACS INT64_C(20000000000)
+
+// Floats in [-1, 1), everything else 0 or 1: small enough to be an index into any table.
+static void randomise(Tensor *t, Rng *r) {
+    size_t size = dtype_size(t->dtype);
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        if (t->dtype == DT_F32)
+            ((float *)t->data)[i] = 2 * rng_unit(r) - 1;
+        else if (t->dtype == DT_F64)
+            ((double *)t->data)[i] = 2 * rng_unit64(r) - 1;
+        else if (t->dtype == DT_STR)
+            ((Str *)t->data)[i] = (Str){.at = ""};
+        else if (!dtype_is_float(t->dtype))
+            ((unsigned char *)t->data)[(size_t)i * size] = (unsigned char)rng_below(r, 2);
+    }
+}
+
+static Err choose_type(const Value *v, const Tensor *given, Tensor *out) {
+    *out = v->type;
+    if (given != NULL) *out = *given;
+    out->data = NULL;
+    for (int32_t d = 0; d < out->rank; d++)
+        if (out->dims[d] < 0) out->dims[d] = 1;
+    if (out->rank < 0 || out->dtype == DT_NONE || out->dtype == DT_SEQ || out->dtype == DT_OPT)
+        return err_set(ERR_UNSUPPORTED, "input '%s' (%s) cannot be made at random", v->name,
+                       dtype_name(out->dtype));
+    return ERR_OK;
+}
+
+static Err make_inputs(PreparedModel *s, const PrepareOptions *o) {
+    const Graph *g = s->source->model.graph;
+    s->inputs = arena_try_new(&s->arena, Tensor, g->n_inputs);
+    if (s->inputs == NULL) return err_set(ERR_LIMIT, "too many inputs");
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        Tensor *t = &s->inputs[i];
+        size_t  bytes = 0;
+        Rng     r = rng_fork((Rng){o->seed > 0 ? o->seed : 1}, i);
+        TRY(choose_type(&g->values[g->inputs[i]], o->shapes != NULL ? &o->shapes[i] : NULL, t));
+        TRY(tensor_measure(t, &bytes));
+        if (o->max_bytes > 0 && bytes > o->max_bytes)
+            return err_set(ERR_LIMIT, "input '%s' needs %zu bytes and %" PRIu64 " are allowed",
+                           g->values[g->inputs[i]].name, bytes, o->max_bytes);
+        TRY(tensor_alloc(t, &s->arena));
+        randomise(t, &r);
+    }
+    return shaped_graph_check_inputs(g, s->inputs);
+}
+
+// An answer has one output at least: what is never sent need not be computed.
+static Err check_outputs(const ShapedGraph *s, uint64_t most) {
+    const Graph *g = s->graph;
+    size_t       least = SIZE_MAX;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        size_t bytes = 0;
+        if (tensor_measure(&s->values[g->outputs[i]], &bytes) != ERR_OK) bytes = 0;
+        if (bytes < least) least = bytes;
+    }
+    if (most == 0 || g->n_outputs == 0 || least <= most) return ERR_OK;
+    return err_set(ERR_LIMIT, "its output would have %zu bytes and %" PRIu64 " are allowed", least,
+                   most);
+}
+
+static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
+    TuneOptions tune = {.team = h->team,
+                        .n_counts = h->n_counts,
+                        .seconds = o->tune_seconds,
+                        .l2_bytes = h->cpu.l2_bytes,
+                        .pressure = &h->pressure,
+                        .store = &h->store,
+                        .stop = o->stop};
+    bool        search = o->tune_seconds > 0 && !o->background;
+    memcpy(tune.counts, h->counts, sizeof tune.counts);
+    ProgramOptions p = {.isa = h->isa,
+                        .store = &h->store,
+                        .tune = search ? &tune : NULL,
+                        .release_weights = !s->source->open || s->source == &s->own,
+                        .at_least_one_step = o->interpret,
+                        .limits = {.max_bytes = o->max_bytes}};
+    TRY(shaped_graph_make(s->source->model.graph, s->inputs, interp_eval, &s->arena, &s->shaped));
+    TRY(check_outputs(s->shaped, o->max_output));
+    TRY(program_make(&s->program, s->shaped, &p));
+    if (s->program.n_steps == 0) return err_set(ERR_UNSUPPORTED, "nothing of it can be compiled");
+    arena_trim(&s->program.keep);
+    return ERR_OK;
+}
+
+// A block ends between steps at the earliest, so a step that takes too long cannot be served.
+static Err check_steps(const PreparedModel *s, const Host *h, TimeNs most_ns) {
+    double all = QUICK_MACS_NS * (double)h->counts[h->n_counts - 1];
+    for (uint32_t i = 0; most_ns > 0 && i < s->program.n_steps; i++) {
+        const Step *t = &s->program.steps[i];
+        double      ns = t->macs / all;
+        if (ns > (double)most_ns)
+            return err_set(ERR_LIMIT, "layer '%s' would take %.0f s, and may take %.3f s",
+                           t->name != NULL ? t->name : "", ns / 1e9, (double)most_ns / 1e9);
+    }
+    return ERR_OK;
+}
+
+static double all_macs(const PreparedModel *s) {
+    double sum = 0;
+    for (uint32_t i = 0; i < s->program.n_steps; i++) sum += s->program.steps[i].macs;
+    return sum;
+}
+
+static Err run_laps(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
+    StepTimesOptions laps = {.n_counts = h->n_counts,
+                             .runs = o->runs > 0 ? o->runs : RUNS,
+                             .inputs = s->inputs,
+                             .extrapolate = o->background,
+                             .most_ns = o->background ? MEASURE_NS : 0,
+                             .stop = o->stop};
+    InterpLimits     served = s->program.limits;
+    Team            *one = NULL;
+    memcpy(laps.counts, h->counts, sizeof laps.counts);
+    if (!o->background) return step_times_measure(&s->program, h->team, &laps, &s->arena, light);
+    TRY(team_create(&one, 1, NULL));
+    s->program.limits.max_rounds = ROUNDS_MOST;
+    s->program.limits.max_macs = MEASURE_MACS;
+    Err e = step_times_measure(&s->program, one, &laps, &s->arena, light);
+    s->program.limits = served;
+    team_destroy(one);
+    return e;
+}
+
+// Instead of runs that fail or would take too long; by their bytes where there is no arithmetic.
+static Err guess(PreparedModel *s, const Host *h, TimeNs **light) {
+    TimeNs *times = arena_try_new(&s->arena, TimeNs, (size_t)s->program.n_steps * h->n_counts);
+    if (times == NULL) return err_set(ERR_LIMIT, "no memory for times");
+    for (uint32_t i = 0; i < s->program.n_steps; i++) {
+        Step *t = &s->program.steps[i];
+        t->profile = NULL;
+        for (uint32_t k = 0; k < h->n_counts; k++)
+            times[i * h->n_counts + k] =
+                (TimeNs)(t->macs / SLOW_MACS_NS / (t->serial ? 1 : h->counts[k]));
+    }
+    *light = times;
+    return ERR_OK;
+}
+
+// What was measured before of the same steps is as good, and the next start is quick.
+static Err measure(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
+    StepTimesStore kept = {.store = &h->store, .n_counts = h->n_counts, .reckoned = o->background};
+    memcpy(kept.counts, h->counts, sizeof kept.counts);
+    s->measured = o->interpret && step_times_store_get(&kept, &s->program, &s->arena, light);
+    if (s->measured) return ERR_OK;
+    bool slow = o->interpret && all_macs(s) / SLOW_MACS_NS > (double)MEASURE_NS * 5;
+    Err  e = slow ? guess(s, h, light) : run_laps(s, h, o, light);
+    s->measured = e == ERR_OK && !slow;
+    if (s->measured && o->remember) step_times_store_put(&kept, &s->program, *light, &s->arena);
+    return o->interpret && e != ERR_OK ? guess(s, h, light) : e;
+}
+
+static Err tabulate(PreparedModel *s, const char *name, const Host *h, const TimeNs *light) {
+    ModelMeasured m = {.pressure = &h->pressure, .n_counts = h->n_counts, .light_ns = light};
+    memcpy(m.counts, h->counts, sizeof m.counts);
+    TRY(model_of_profiles(&s->program, name, &m, &s->arena, &s->table));
+    for (uint32_t k = 0; k < h->n_counts; k++)
+        s->solo_ns[k] = (double)node_rest(&s->table, s->table.rest_best, 0,
+                                          node_count_index(&s->table, h->counts[k]), 0);
+    return ERR_OK;
+}
+
+static Err make(PreparedModel *s, Host *h, const PrepareOptions *o) {
+    TimeNs *light = NULL;
+    TRY(make_inputs(s, o));
+    TRY(compile(s, h, o));
+    TRY(check_steps(s, h, o->most_ns));
+    TRY(measure(s, h, o, &light));
+    TRY(tabulate(s, o->name != NULL ? o->name : s->source->model.name, h, light));
+    arena_trim(&s->arena);
+    s->memory_bytes = s->program.weight_bytes + s->arena.used;
+    return ERR_OK;
+}
+
+Err prepared_model_make(PreparedModel *s, const Source *source, Host *h, const PrepareOptions *o) {
+    *s = (PreparedModel){.source = source};
+    TRY(arena_init(&s->arena, (size_t)1 << ARENA_SHIFT));
+    Err e = make(s, h, o);
+    if (e != ERR_OK) prepared_model_finish(s);
+    return e;
+}
+
+Err prepared_model_load(PreparedModel *s, const char *what, Host *h, const PrepareOptions *o) {
+    PrepareOptions named = *o;
+    if (named.name == NULL) named.name = what;
+    *s = (PreparedModel){.source = &s->own};
+    TRY(source_read(&s->own, what, &(SourceOptions){.max_bytes = o->max_bytes}));
+    Err e = arena_init(&s->arena, (size_t)1 << ARENA_SHIFT);
+    if (e == ERR_OK) e = make(s, h, &named);
+    if (e == ERR_OK) return e;
+    e = err_add(e, "%s", what);
+    prepared_model_finish(s);
+    return e;
+}
+
+void prepared_model_finish(PreparedModel *s) {
+    program_finish(&s->program);
+    source_finish(&s->own);
+    arena_finish(&s->arena);
+    *s = (PreparedModel){0};
+}
+
+LiveTenant prepared_model_tenant(const PreparedModel *s, const char *name, TimeNs qos_ns,
+                                 double priority) {
+    return (LiveTenant){
+        .tenant = {.model = &s->table, .name = name, .qos_ns = qos_ns, .priority = priority},
+        .program = &s->program,
+        .inputs = s->inputs};
+}

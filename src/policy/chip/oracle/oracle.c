@@ -1,0 +1,172 @@
+// oracle: the best plan that was found with all requests known beforehand
+//
+// No contender: it is told every request that will come, and may rehearse the whole run as often as
+// it likes. What others reach is measured against it. It is the best of what was tried, not a proof
+// that nothing is better.
+//
+// 1. Every online policy of the list is rehearsed with its defaults. If nothing better is found,
+// the
+//    best of them is what the oracle does: so it is never below any of them.
+// 2. A list scheduler (oracle_list_scheduler.c) that goes by deadlines, in the line as at the
+// memory, is
+//    rehearsed with everybody taken in, and those given up that cannot be in time any more.
+// 3. Then with some given up beforehand (oracle_admit.c): with requests' work in nanoseconds of the
+//    whole package, as if that could be packed to 95, 85, 100 or 75 %, the largest of those that
+//    stand in each other's way are given up until the rest holds. They run only where nobody else
+//    has a use for a unit.
+// 4. From the best of these the search goes on, until `simulations` are spent: the scheduler's
+//    numbers a little less or more; and in many short stretches of the trace at once one request
+//    more, kept where it was in time and cost nobody else his deadline. When the best is an online
+//    policy, it is relieved of all that it answers late (oracle_filter.c), and goes on from there.
+//
+// What the search takes is not charged.
+#include "base/err.h"
+#include "policy/chip/oracle/oracle_int.h"
+#include "policy/policies.h"
+
+enum { ONLINE_MAX = 32 };
+
+#define SETTINGS(X)                                                                                \
+    X(simulations, int, 20, 1, 1000000, "of the trace, to find a plan")                            \
+    X(online, bool, true, 0, 1, "online policies are rehearsed too, and never beat it")
+
+typedef struct OracleSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} OracleSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(OracleSettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef struct OnlinePolicies {
+    OracleFilter at[ONLINE_MAX];
+    uint32_t     n;
+} OnlinePolicies;
+
+typedef struct Oracle {
+    OracleSearch      search;
+    ChipSetup         blind;  // the setup without the future
+    const ChipPolicy *policy;
+    void             *state;  // of what it policy
+    bool              just_adopted;
+    uint32_t          n_waiting, n_free;  // as the last decision left them
+} Oracle;
+
+static Err load(const ChipSetup *setup, const void *settings, Arena *a, const void **loaded) {
+    OnlinePolicies *all = arena_new(a, OnlinePolicies, 1);
+    *loaded = all;
+    if (!((const OracleSettings *)settings)->online) return ERR_OK;
+    for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
+        const ChipPolicy *p = policies_chip_at(i);
+        if (p->clairvoyant) continue;
+        CHECK(all->n < ONLINE_MAX);
+        OracleFilter *c = &all->at[all->n++];
+        void         *values = arena_alloc(a, 1, p->settings_size, 64);
+        Settings      with = {p->rows, p->n_rows, values, a};
+        settings_default(&with);
+        *c = (OracleFilter){.inner = p, .settings = values};
+        if (p->load != NULL) TRY(p->load(setup, values, a, &c->loaded));
+    }
+    return ERR_OK;
+}
+
+static size_t state_of(const ChipSetup *s, const ChipPolicy *p) {
+    _Alignas(64) char values[1024];
+    Settings          with = {p->rows, p->n_rows, values, NULL};
+    OracleFilter      filter = {.inner = p, .settings = values};
+    CHECK(p->settings_size <= sizeof values);
+    settings_default(&with);
+    return oracle_filter(p)->state_size(s, &filter);
+}
+
+// Room for the state of whatever it will play.
+static size_t largest_state(const ChipSetup *s) {
+    size_t most = oracle_list_scheduler.state_size(s, NULL);
+    for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
+        if (policies_chip_at(i)->clairvoyant) continue;
+        size_t bytes = state_of(s, policies_chip_at(i));
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static Oracle *carve_all(const ChipSetup *s, Carve *from) {
+    OracleSearch search;
+    Oracle      *o = carve(from, Oracle, 1);
+    oracle_search_carve(&search, s, from);
+    void *state = carve_bytes(from, largest_state(s));
+    if (o != NULL) *o = (Oracle){.search = search, .state = state, .blind = *s};
+    return o;
+}
+
+static size_t size(const ChipSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
+    const OracleSettings *with = settings;
+    const OnlinePolicies *all = loaded;
+    Carve                 c = {.base = state};
+    Oracle               *o = carve_all(setup, &c);
+    o->blind.future = NULL;
+    oracle_search_run(&o->search, all->at, all->n, (uint32_t)with->simulations);
+    o->policy = oracle_candidate_policy(&o->search.candidate);
+    o->policy->init(o->state, &o->blind, oracle_candidate_settings(&o->search.candidate), NULL);
+}
+
+static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
+    Oracle *o = state;
+    if (o->policy->plan != NULL) o->policy->plan(o->state, v, cost);
+}
+
+static void commit(void *state) {
+    Oracle *o = state;
+    o->just_adopted = true;
+    if (o->policy->commit != NULL) o->policy->commit(o->state);
+}
+
+// A policy that never thinks is not asked when a thought is adopted and nothing else has happened:
+// in the rehearsal it was not.
+static bool is_news(Oracle *o, const ChipView *v) {
+    bool adopted = o->just_adopted;
+    o->just_adopted = false;
+    return !adopted || o->policy->plan != NULL || v->n_waiting != o->n_waiting ||
+           v->n_free != o->n_free;
+}
+
+static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    Oracle *o = state;
+    if (!is_news(o, v)) return 0;
+    uint32_t n = o->policy->decide(o->state, v, out, max);
+    o->n_waiting = v->n_waiting;
+    o->n_free = v->n_free;
+    for (uint32_t i = 0; i < n; i++) {
+        o->n_waiting -= out[i].verb == CHIP_START || out[i].verb == CHIP_DROP;
+        o->n_free -= out[i].verb == CHIP_START;
+    }
+    return n;
+}
+
+const ChipPolicy chip_policy_oracle = {
+    .name = "oracle",
+    .about =
+        "the best plan found with knowledge of the future: a bound to measure others by, not a "
+        "proof that nothing is better",
+    .clairvoyant = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(OracleSettings),
+    .load = load,
+    .state_size = size,
+    .init = init,
+    .plan = plan,
+    .commit = commit,
+    .decide = decide,
+};

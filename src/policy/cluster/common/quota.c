@@ -1,0 +1,173 @@
+#include "policy/cluster/common/quota.h"
+
+#include "base/err.h"
+
+static void lay_out(Quota *q, const ClusterSetup *s, Carve *from) {
+    q->nodes = carve(from, QueueNode, s->n_slots);
+    q->running = carve(from, QuotaItem, s->n_slots);
+    q->granted = carve(from, uint32_t, s->n_slots);
+    q->aside = carve(from, uint32_t, s->n_slots);
+    placement_carve(&q->free, s, from);
+}
+
+size_t quota_size(const ClusterSetup *s, size_t bytes) {
+    Quota q = {0};
+    Carve c = {.used = bytes};
+    lay_out(&q, s, &c);
+    return c.used;
+}
+
+void quota_init(Quota *q, const ClusterSetup *s, void *state, size_t bytes) {
+    Carve c = {.base = state, .used = bytes};
+    lay_out(q, s, &c);
+    placement_init(&q->free, s);
+}
+
+static uint64_t asks(const ClusterView *v, uint32_t slot) {
+    return cluster_gpu_milli(&v->tasks[slot].job);
+}
+
+static QuotaQueue *line_for(Quota *q, uint64_t milli) {
+    for (uint32_t i = 0; i < q->n_lines; i++)
+        if (q->lines[i].milli == milli) return &q->lines[i];
+    bool        last = q->n_lines == QUOTA_SIZES;
+    QuotaQueue *l = &q->lines[last ? QUOTA_SIZES - 1 : q->n_lines];
+    if (!last) {
+        q->n_lines++;
+        *l = (QuotaQueue){{q->nodes, CLUSTER_NONE}, milli};
+    }
+    if (milli < l->milli) l->milli = milli;
+    return l;
+}
+
+static void join(Quota *q, const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    priority_queue_push(&line_for(q, asks(v, slot))->line, slot, q->rank(q->of, v, t), t->entry);
+}
+
+static bool item_before(const QuotaItem *a, const QuotaItem *b) {
+    int c = sort_key_compare(a->rank, b->rank);
+    return c != 0 ? c < 0 : a->entry < b->entry;
+}
+
+// Those that still run stay about where they were; those that began since come to the end first.
+static void sort_running(Quota *q, const ClusterView *v) {
+    uint32_t n = 0, from = v->n_running;
+    while (from > 0 && v->tasks[v->running[from - 1]].entry > q->seen_running) from--;
+    for (uint32_t i = 0; i < q->n_running; i++) {
+        const ClusterTask *t = &v->tasks[q->running[i].slot];
+        if (t->state == CLUSTER_RUNNING && t->entry == q->running[i].entry)
+            q->running[n++] = q->running[i];
+    }
+    for (uint32_t i = from; i < v->n_running; i++)
+        q->running[n++] =
+            (QuotaItem){.slot = v->running[i], .entry = v->tasks[v->running[i]].entry};
+    CHECK(n == v->n_running);
+    q->n_running = n;
+    for (uint32_t i = 0; i < n; i++) {
+        QuotaItem x = q->running[i];
+        uint32_t  at = i;
+        x.rank = q->rank(q->of, v, &v->tasks[x.slot]);
+        for (; at > 0 && item_before(&x, &q->running[at - 1]); at--)
+            q->running[at] = q->running[at - 1];
+        q->running[at] = x;
+    }
+}
+
+// Those that began to wait since they were last looked at join a line.
+static void look_waiting(Quota *q, const ClusterView *v) {
+    uint32_t from = v->n_waiting;
+    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > q->seen_waiting) from--;
+    for (uint32_t i = from; i < v->n_waiting; i++) join(q, v, v->waiting[i]);
+    if (from < v->n_waiting) q->seen_waiting = v->tasks[v->waiting[v->n_waiting - 1]].entry;
+}
+
+static void look_running(Quota *q, const ClusterView *v) {
+    sort_running(q, v);
+    if (v->n_running > 0) q->seen_running = v->tasks[v->running[v->n_running - 1]].entry;
+}
+
+// Who waits and is next of those that ask for no more than is left.
+static QuotaQueue *next_waiting(Quota *q, const ClusterView *v, uint64_t quota) {
+    QuotaQueue *best = NULL;
+    for (uint32_t i = 0; i < q->n_lines; i++) {
+        QuotaQueue *l = &q->lines[i];
+        if (l->milli > quota) continue;
+        while (l->line.head != CLUSTER_NONE && asks(v, l->line.head) > quota)
+            q->aside[q->n_aside++] = priority_queue_pop(&l->line);
+        if (l->line.head == CLUSTER_NONE) continue;
+        if (best == NULL ||
+            priority_queue_before(&q->nodes[l->line.head], &q->nodes[best->line.head]))
+            best = l;
+    }
+    return best;
+}
+
+static bool waiting_is_next(const Quota *q, const QuotaQueue *w, const QuotaItem *r) {
+    int c = sort_key_compare(q->nodes[w->line.head].rank, r->rank);
+    return c != 0 ? c < 0 : q->waiting_first;
+}
+
+// Looks at the first n_running of those that run. Returns how many are stopped.
+static uint32_t grant(Quota *q, const ClusterView *v, uint64_t quota, uint32_t n_running,
+                      ClusterAction *out) {
+    uint32_t    n = 0, at = 0;
+    QuotaQueue *w = next_waiting(q, v, quota);
+    q->n_granted = 0;
+    while (at < n_running || w != NULL) {
+        bool     waits = w != NULL && (at == n_running || waiting_is_next(q, w, &q->running[at]));
+        uint32_t slot = waits ? priority_queue_pop(&w->line) : q->running[at++].slot;
+        uint64_t milli = asks(v, slot);
+        if (milli > quota) {
+            out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
+            continue;
+        }
+        quota -= milli;
+        if (waits) q->granted[q->n_granted++] = slot;
+        if (waits || (w != NULL && asks(v, w->line.head) > quota)) w = next_waiting(q, v, quota);
+    }
+    return n;
+}
+
+static uint64_t all_free(const ClusterView *v) {
+    uint64_t free = 0;
+    for (uint32_t i = 0; i < v->setup->n_servers; i++) free += v->servers[i].gpu_milli;
+    return free;
+}
+
+// Where there is enough for all, all that matters is the order of those that wait.
+static bool suffices(const ClusterView *v) {
+    uint64_t free = all_free(v), wanted = 0;
+    for (uint32_t i = 0; i < v->n_waiting && wanted <= free; i++) wanted += asks(v, v->waiting[i]);
+    return wanted <= free;
+}
+
+// Stops the first `n` of out and starts those that were granted something.
+static uint32_t carry_out(Quota *q, const ClusterView *v, uint32_t n, ClusterAction *out) {
+    uint32_t stopped = n;
+    if (stopped > 0 || q->n_granted > 0) placement_open(&q->free, v);
+    for (uint32_t i = 0; i < stopped; i++) placement_leave(&q->free, &v->tasks[out[i].task]);
+    for (uint32_t i = 0; i < q->n_granted; i++) {
+        if (placement_place(&q->free, q->granted[i], &out[n]))
+            n++;
+        else
+            join(q, v, q->granted[i]);
+    }
+    while (q->n_aside > 0) join(q, v, q->aside[--q->n_aside]);
+    return n;
+}
+
+uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
+    uint64_t all = v->setup->gpus * CLUSTER_WHOLE_GPU;
+    if (v->n_waiting == 0) return 0;
+    look_waiting(q, v);
+    bool enough = suffices(v);
+    if (!enough) look_running(q, v);
+    return carry_out(q, v, grant(q, v, all, enough ? 0 : q->n_running, out), out);
+}
+
+uint32_t quota_fill(Quota *q, const ClusterView *v, ClusterAction *out) {
+    if (v->n_waiting == 0) return 0;
+    look_waiting(q, v);
+    return carry_out(q, v, grant(q, v, all_free(v), 0, out), out);
+}

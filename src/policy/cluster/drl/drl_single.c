@@ -1,0 +1,220 @@
+// drl_single: one network for the whole cluster picks the job that starts next
+//
+// The way of DeepRM and DL2: the state of the servers, summed up, and a window of jobs go into one
+// network, which answers with one job or with none; that job gets what it asks for by default, on
+// as few servers as possible; again, until the answer is none. Nobody is stopped. There are neither
+// agents nor amounts to choose: what maifs is compared with when the question is what those bring.
+//
+// The network was trained to make jobs complete sooner, at first to pick the least work, as
+// docs/cluster-training.md says.
+#include "learn/activation.h"
+#include "policy/cluster/drl/drl.h"
+#include "policy/policies.h"
+
+#define DRL_SETTINGS(X)                                                                            \
+    X(weights, string, "", 0, 4095, "a file of weights, or none (default: what came along)")
+
+typedef struct DrlSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    DRL_SETTINGS(X)
+#undef X
+} DrlSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(DrlSettings, __VA_ARGS__)
+    DRL_SETTINGS(X)
+#undef X
+};
+
+typedef struct Drl {
+    const DrlLoaded *loaded;
+    FreeResources    free;
+    DrlObservation   look;
+    uint8_t         *skip;  // [n_slots] what this plan starts
+    float            says[DRL_OUT];
+    float            cache[4 * DRL_HIDDEN_MAX];
+} Drl;
+
+static void lay_out(Drl *d, const ClusterSetup *s, Carve *from) {
+    placement_carve(&d->free, s, from);
+    d->skip = carve(from, uint8_t, s->n_slots);
+}
+
+static Err load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
+    (void)s;
+    DrlLoaded *l = arena_new(a, DrlLoaded, 1);
+    *loaded = l;
+    return drl_weights_load(((const DrlSettings *)settings)->weights, a, l);
+}
+
+static size_t state_size(const ClusterSetup *s, const void *settings) {
+    (void)settings;
+    Drl   d = {0};
+    Carve c = {.used = sizeof d};
+    lay_out(&d, s, &c);
+    return c.used;
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    (void)settings;
+    Drl  *d = state;
+    Carve c = {.base = state, .used = sizeof *d};
+    lay_out(d, s, &c);
+    placement_init(&d->free, s);
+    d->loaded = loaded;
+}
+
+static bool any(const DrlObservation *look) {
+    for (uint32_t i = 0; i < look->n; i++)
+        if (look->can[i]) return true;
+    return false;
+}
+
+// Without a network the first that has a place is taken.
+static uint32_t choose(Drl *d, const ClusterView *v) {
+    const DrlLoaded *l = d->loaded;
+    for (uint32_t i = 0; i < DRL_OUT; i++) d->says[i] = i < DRL_WINDOW ? 1 : 0;
+    if (l->w != NULL) drl_net_forward(l->net, l->w, 1, d->look.x, d->says, d->cache);
+    return l->choose != NULL ? l->choose(l->self, v, &d->look, d->says)
+                             : drl_best(&d->look, d->says);
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Drl     *d = state;
+    uint32_t n = 0;
+    (void)max;
+    if (v->n_waiting == 0) return 0;
+    placement_open(&d->free, v);
+    for (;;) {
+        drl_observe(&d->free, v, d->skip, &d->look);
+        if (!any(&d->look)) break;
+        uint32_t k = choose(d, v);
+        if (k >= d->look.n || !placement_place(&d->free, d->look.task[k], &out[n])) break;
+        d->skip[d->look.task[k]] = 1;
+        n++;
+    }
+    for (uint32_t i = 0; i < n; i++) d->skip[out[i].task] = 0;
+    return n;
+}
+
+const ClusterPolicy cluster_policy_drl_single = {
+    .name = "drl_single",
+    .about = "one network for the whole cluster picks the job that starts next",
+    .paper = "after DeepRM (HotNets 2016) and DL2 (TPDS 2021)",
+    .knows = CLUSTER_ORACLE,
+    .learned = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(DrlSettings),
+    .load = load,
+    .state_size = state_size,
+    .init = init,
+    .decide = decide,
+};
+
+static const double UNKNOWN_S = 3600;
+
+static double left_s(const ClusterView *v, const ClusterTask *t) {
+    TimeNs left = cluster_left(v, t);
+    return left < 0 ? UNKNOWN_S : (double)left / (double)CLUSTER_SECOND;
+}
+
+static double service(const ClusterView *v, const ClusterTask *t) {
+    return left_s(v, t) * (double)cluster_gpu_milli(&t->job);
+}
+
+static float squash(double seconds) {
+    return repro_log((float)(seconds > 0 ? seconds : 0) + 1) / 12;
+}
+static float part(double of, double all) { return (float)(all > 0 ? of / all : 0); }
+
+static void line_up(const ClusterView *v, const uint8_t *skip, DrlObservation *out) {
+    double key[DRL_WINDOW];
+    out->n = 0;
+    for (uint32_t i = 0; i < v->n_waiting; i++) {
+        uint32_t slot = v->waiting[i], at = out->n;
+        double   k = service(v, &v->tasks[slot]);
+        if (skip[slot] != 0 || (at == DRL_WINDOW && !(k < key[at - 1]))) continue;
+        if (at < DRL_WINDOW)
+            out->n++;
+        else
+            at--;
+        for (; at > 0 && k < key[at - 1]; at--) {
+            key[at] = key[at - 1];
+            out->task[at] = out->task[at - 1];
+        }
+        key[at] = k;
+        out->task[at] = slot;
+    }
+}
+
+static bool has_place(FreeResources *f, uint32_t task) {
+    ClusterAction act;
+    if (!placement_place(f, task, &act)) return false;
+    placement_leave(f, &(ClusterTask){.slices = act.slices, .n_slices = act.n_slices});
+    f->n_slices -= act.n_slices;
+    return true;
+}
+
+static void tell_cluster(const FreeResources *f, const ClusterView *v, float *x) {
+    const ClusterSetup *s = v->setup;
+    uint64_t            cores = 0, memory = 0;
+    uint32_t            most = 0, idle = 0, half = 0;
+    double              next = 0, sum = 0;
+    for (uint32_t i = 0; i < s->n_servers; i++) {
+        cores += f->cores[i];
+        memory += f->memory[i];
+        most = f->gpus[i] > most ? f->gpus[i] : most;
+        idle += f->gpus[i] == s->servers[i].gpus;
+        half += f->gpus[i] * 2 >= s->servers[i].gpus;
+    }
+    for (uint32_t i = 0; i < v->n_running; i++) {
+        double left = left_s(v, &v->tasks[v->running[i]]);
+        next = i == 0 || left < next ? left : next;
+        sum += left;
+    }
+    const float all[DRL_STATE] = {part(f->n_free, (double)s->gpus),
+                                  part((double)cores, (double)s->cores_milli),
+                                  part((double)memory, (double)s->memory_mib),
+                                  part(most, s->most_gpus),
+                                  part(idle, s->n_servers),
+                                  part(half, s->n_servers),
+                                  squash(v->n_waiting),
+                                  squash(v->n_running),
+                                  part(v->n_running, (double)s->gpus),
+                                  squash(next),
+                                  squash(v->n_running > 0 ? sum / v->n_running : 0),
+                                  1};
+    for (uint32_t i = 0; i < DRL_STATE; i++) x[i] = all[i];
+}
+
+static void tell_job(const FreeResources *f, const ClusterView *v, const ClusterTask *t, bool can,
+                     float *x) {
+    double gpus = (double)cluster_gpu_milli(&t->job) / CLUSTER_WHOLE_GPU;
+    double wait = (double)(v->now - t->since) / (double)CLUSTER_SECOND;
+    x[0] = 1;
+    x[1] = squash(left_s(v, t));
+    x[2] = squash(gpus);
+    x[3] = squash(wait);
+    x[4] = can ? 1 : 0;
+    x[5] = part(gpus, gpus + f->n_free);
+}
+
+void drl_observe(FreeResources *f, const ClusterView *v, const uint8_t *skip, DrlObservation *out) {
+    *out = (DrlObservation){0};
+    line_up(v, skip, out);
+    tell_cluster(f, v, out->x);
+    for (uint32_t i = 0; i < out->n; i++) {
+        out->can[i] = has_place(f, out->task[i]);
+        tell_job(f, v, &v->tasks[out->task[i]], out->can[i],
+                 out->x + DRL_STATE + (size_t)i * DRL_JOB);
+    }
+    out->can[DRL_WINDOW] = v->n_running > 0 || f->n_slices > 0;
+}
+
+uint32_t drl_best(const DrlObservation *look, const float *says) {
+    uint32_t best = DRL_WINDOW;
+    for (uint32_t i = DRL_OUT; i-- > 0;)
+        if (look->can[i] && (!look->can[best] || says[i] >= says[best])) best = i;
+    return best;
+}

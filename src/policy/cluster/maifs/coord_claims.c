@@ -1,0 +1,302 @@
+// Claims by descending score: a job is granted to those who score best until it has what it needs.
+// A job that does not get enough is granted to nobody. Losers bid again for what is left.
+#include <math.h>
+#include <string.h>
+
+#include "policy/cluster/maifs/coord_int.h"
+#include "policy/cluster/maifs/packed_key.h"
+
+static uint32_t wish_of(const Coordination *a, uint32_t i) {
+    uint32_t best = COORD_NONE;
+    float    score = a->rest[i];
+    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
+        if (a->score[e] > score && !a->closed[a->job[e]] && !a->vain[e]) {
+            best = e;
+            score = a->score[e];
+        }
+    return best;
+}
+
+static uint32_t ask_all(Coordination *a) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->claim[i] != COORD_NONE) continue;
+        a->wish[i] = wish_of(a, i);
+        if (a->wish[i] != COORD_NONE) a->keys[n++] = packed_key_descending(a->score[a->wish[i]], i);
+    }
+    packed_keys_sort(a->keys, n);
+    return n;
+}
+
+// The jobs that these claim, all open until now.
+static void grant(Coordination *a, uint32_t n) {
+    memset(a->got, 0, a->p->jobs * sizeof *a->got);
+    memset(a->worth, 0, a->p->jobs * sizeof *a->worth);
+    for (uint32_t x = 0; x < n; x++) {
+        uint32_t i = packed_key_tie(a->keys[x]), e = a->wish[i], k = a->job[e];
+        if (a->got[k] >= a->p->need[k]) continue;
+        a->claim[i] = e;
+        a->got[k] += a->give[e];
+        a->worth[k] += (double)a->gain[e];
+    }
+    for (uint32_t x = n; x > 0; x--) {  // the last first: what the others made needless
+        uint32_t i = packed_key_tie(a->keys[x - 1]), e = a->claim[i];
+        if (e == COORD_NONE || a->got[a->job[e]] < a->give[e] + (uint32_t)coord_need(a, e))
+            continue;
+        a->got[a->job[e]] -= a->give[e];
+        a->worth[a->job[e]] -= (double)a->gain[e];
+        a->claim[i] = COORD_NONE;
+    }
+}
+
+// Jobs without enough, and those that are a loss in all, are nobody's.
+static void void_rest(Coordination *a, uint32_t n) {
+    for (uint32_t x = 0; x < n; x++) {
+        uint32_t i = packed_key_tie(a->keys[x]), e = a->wish[i], k = a->job[e];
+        bool     enough = a->got[k] >= a->p->need[k];
+        if (enough && (a->worth[k] > 0 || a->p->rank > 0)) {
+            a->closed[k] = true;
+        } else {
+            a->vain[e] = true;
+            a->claim[i] = COORD_NONE;
+        }
+    }
+}
+
+void coord_arbitrate(Coordination *a, uint32_t rebids) {
+    memset(a->claim, 0xff, a->n * sizeof *a->claim);
+    memset(a->closed, 0, a->p->jobs * sizeof *a->closed);
+    memset(a->vain, 0, a->first[a->n] * sizeof *a->vain);
+    for (uint32_t round = 0; round <= rebids; round++) {
+        uint32_t n = ask_all(a);
+        if (n == 0) return;
+        grant(a, n);
+        void_rest(a, n);
+    }
+}
+
+// Gangs made to measure. The auction of what single claims serve tells what every agent's time is
+// worth, and every job; a gang of agents is worth what they gain by it beyond that. The one worth
+// most is made first; the agents that are left hold an auction of their own.
+
+static double net_of(const Coordination *a, uint32_t g) {
+    return (double)a->gain[a->gang_entry[g]] - a->profit[a->gang_agent[g]];
+}
+
+// The free one who gives most for a unit that is still needed; a place in the job's list.
+static uint32_t next_of(const Coordination *a, uint32_t k, uint32_t left, const bool *in) {
+    uint32_t best = COORD_NONE;
+    double   most = -INFINITY;
+    for (uint32_t g = a->gang_first[k]; g < a->gang_first[k + 1]; g++) {
+        uint32_t i = a->gang_agent[g], e = a->gang_entry[g];
+        if (a->taken[i] || in[g]) continue;
+        uint32_t units = a->give[e] < left ? a->give[e] : left;
+        double   each = net_of(a, g) / units;
+        if (each > most) {
+            most = each;
+            best = g;
+        }
+    }
+    return best;
+}
+
+// Leaves out the ones that cost most among those who are not needed.
+static uint32_t thin(const Coordination *a, uint32_t *pick, uint32_t n, uint32_t spare, bool *in) {
+    for (;;) {
+        uint32_t worst = COORD_NONE;
+        double   least = INFINITY;
+        for (uint32_t x = 0; x < n; x++) {
+            uint32_t e = a->gang_entry[pick[x]];
+            if (a->give[e] > spare || net_of(a, pick[x]) >= least) continue;
+            least = net_of(a, pick[x]);
+            worst = x;
+        }
+        if (worst == COORD_NONE) return n;
+        spare -= a->give[a->gang_entry[pick[worst]]];
+        in[pick[worst]] = false;
+        memmove(pick + worst, pick + worst + 1, (n - worst - 1) * sizeof *pick);
+        n--;
+    }
+}
+
+// Whether `in` for the member at x leaves enough, and nobody needless.
+static bool may_swap(const Coordination *a, const uint32_t *pick, uint32_t n, uint32_t x,
+                     uint32_t in) {
+    uint32_t got = a->give[a->gang_entry[in]], least = got, need = coord_need(a, a->gang_entry[in]);
+    for (uint32_t y = 0; y < n; y++) {
+        uint32_t give = a->give[a->gang_entry[pick[y]]];
+        if (y == x) continue;
+        got += give;
+        least = give < least ? give : least;
+    }
+    return got >= need && got - least < need;
+}
+
+// Members for others who are worth more, one by one.
+static void swap(const Coordination *a, uint32_t k, uint32_t *pick, uint32_t n, bool *in) {
+    for (uint32_t x = 0; x < n; x++)
+        for (uint32_t g = a->gang_first[k]; g < a->gang_first[k + 1]; g++) {
+            if (in[g] || a->taken[a->gang_agent[g]] || net_of(a, g) <= net_of(a, pick[x])) continue;
+            if (!may_swap(a, pick, n, x, g)) continue;
+            in[pick[x]] = false;
+            in[g] = true;
+            pick[x] = g;
+        }
+}
+
+// The gang for a job; what it is worth beyond what agents and job bring elsewhere, or -INFINITY.
+static double gang_of(Coordination *a, uint32_t k, uint32_t *pick, uint32_t *n) {
+    uint32_t need = a->p->need[k], got = 0;
+    double   worth = 0 - a->auction.price[k];
+    bool    *in = a->vain;  // by place
+    *n = 0;
+    memset(in + a->gang_first[k], 0, a->gang_first[k + 1] - a->gang_first[k]);
+    while (got < need) {
+        uint32_t g = next_of(a, k, need - got, in);
+        if (g == COORD_NONE) return -INFINITY;
+        in[g] = true;
+        pick[(*n)++] = g;
+        got += a->give[a->gang_entry[g]];
+    }
+    *n = thin(a, pick, *n, got - need, in);
+    swap(a, k, pick, *n, in);
+    for (uint32_t x = 0; x < *n; x++) worth += net_of(a, pick[x]);
+    return worth;
+}
+
+// What a gang is worth only falls while others take agents, so an old figure is a bound: jobs are
+// looked at again only while their bound is the largest.
+static bool make_best(Coordination *a, double *bound) {
+    for (;;) {
+        uint32_t best = 0, n;
+        for (uint32_t k = 1; k < a->p->jobs; k++)
+            if (bound[k] > bound[best]) best = k;
+        if (!(bound[best] > 0)) return false;
+        double worth = gang_of(a, best, a->pick, &n);
+        bool   stands = worth >= bound[best];
+        bound[best] = stands ? -INFINITY : worth;
+        if (!stands) continue;
+        for (uint32_t x = 0; x < n; x++) {
+            uint32_t i = a->gang_agent[a->pick[x]];
+            a->claim[i] = a->gang_entry[a->pick[x]];
+            a->taken[i] = true;
+        }
+        a->closed[best] = true;
+        return true;
+    }
+}
+
+void coord_gangs(Coordination *a) {
+    Market   m = {a->n, a->p->jobs, a->single_first, a->single_job, a->single_gain};
+    double  *bound = a->worth;
+    uint32_t n;
+    memset(a->claim, 0xff, a->n * sizeof *a->claim);
+    memset(a->taken, 0, a->n * sizeof *a->taken);
+    memset(a->closed, 0, a->p->jobs * sizeof *a->closed);
+    for (uint32_t i = 0; i < a->n; i++) a->profit[i] = auction_profit(&a->auction, &m, i);
+    for (uint32_t k = 0; k < a->p->jobs; k++)
+        bound[k] = a->gang_first[k] < a->gang_first[k + 1] ? gang_of(a, k, a->pick, &n) : -INFINITY;
+    while (make_best(a, bound)) {
+    }
+    for (uint32_t k = 0; k < a->p->jobs; k++) a->auction.price[k] = a->closed[k] ? INFINITY : 0;
+    auction_run(&a->auction, &m, a->taken, (double)a->params.step);
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->auction.won[i] != AUCTION_NONE) a->claim[i] = a->single_entry[a->auction.won[i]];
+}
+
+// Last touches along the graph: partners exchange what they claim, one of them perhaps nothing, and
+// agents turn to open jobs, as long as all together are better off and every job stays served.
+
+enum { SWEEPS = 4 };
+
+static uint32_t entry_of(const Coordination *a, uint32_t i, uint32_t job) {
+    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
+        if (a->job[e] == job) return e;
+    return COORD_NONE;
+}
+
+// Of an agent's claim, with what pairs are worth but the one with `but`.
+static double worth_of(const Coordination *a, uint32_t i, uint32_t entry, uint32_t but) {
+    if (entry == COORD_NONE) return 0;
+    double sum = (double)a->gain[entry];
+    for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1] && a->p->rank > 0; arc++) {
+        uint32_t j = a->arcs[arc].to, its = a->claim[j];
+        if (j != but && its != COORD_NONE) sum += coord_pair(a, i, a->job[entry], j, a->job[its]);
+    }
+    return sum;
+}
+
+// Whether the job has enough, and nobody needless, when its claim `out` becomes `in`.
+static bool stays_served(const Coordination *a, uint32_t out, uint32_t in) {
+    uint32_t need = coord_need(a, out), got = a->give[in], least = got;
+    if (a->give[out] >= need) return got >= need;
+    for (uint32_t i = 0; i < a->n; i++) {
+        uint32_t e = a->claim[i];
+        if (e == COORD_NONE || e == out || a->job[e] != a->job[out]) continue;
+        got += a->give[e];
+        least = a->give[e] < least ? a->give[e] : least;
+    }
+    return got >= need && got - least < need;
+}
+
+// The entry of `i` that takes the place of another's claim.
+static bool in_place(const Coordination *a, uint32_t i, uint32_t claim, uint32_t *entry) {
+    *entry = COORD_NONE;
+    if (claim == COORD_NONE) return true;
+    *entry = entry_of(a, i, a->job[claim]);
+    return *entry != COORD_NONE && stays_served(a, claim, *entry);
+}
+
+static bool exchange(Coordination *a, uint32_t i, uint32_t j) {
+    uint32_t mine = a->claim[i], its = a->claim[j], x, y;
+    if (mine == its) return false;  // nothing
+    if (mine != COORD_NONE && its != COORD_NONE && a->job[mine] == a->job[its]) return false;
+    if (!in_place(a, i, its, &x) || !in_place(a, j, mine, &y)) return false;
+    double now = worth_of(a, i, mine, j) + worth_of(a, j, its, i);
+    double then = worth_of(a, i, x, j) + worth_of(a, j, y, i);
+    if (mine != COORD_NONE && its != COORD_NONE && a->p->rank > 0) {
+        now += coord_pair(a, i, a->job[mine], j, a->job[its]);
+        then += coord_pair(a, i, a->job[x], j, a->job[y]);
+    }
+    if (!(then > now + 1e-9)) return false;
+    a->claim[i] = x;
+    a->claim[j] = y;
+    return true;
+}
+
+// One who is in no gang turns to the open job, or to none, that is worth most.
+static bool turn(Coordination *a, uint32_t i) {
+    uint32_t old = a->claim[i], best = old;
+    if (old != COORD_NONE && a->give[old] < coord_need(a, old)) return false;
+    double most = worth_of(a, i, old, COORD_NONE) + 1e-9;
+    if (most < 0) {
+        most = 0;
+        best = COORD_NONE;
+    }
+    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++) {
+        if (a->closed[a->job[e]] || a->give[e] < coord_need(a, e)) continue;
+        if (a->p->rank == 0 && !((double)a->gain[e] > most)) break;  // none is worth more
+        double worth = worth_of(a, i, e, COORD_NONE);
+        if (!(worth > most)) continue;
+        most = worth;
+        best = e;
+    }
+    if (best == old) return false;
+    if (old != COORD_NONE) a->closed[a->job[old]] = false;
+    if (best != COORD_NONE) a->closed[a->job[best]] = true;
+    a->claim[i] = best;
+    return true;
+}
+
+void coord_improve(Coordination *a) {
+    memset(a->closed, 0, a->p->jobs * sizeof *a->closed);
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->claim[i] != COORD_NONE) a->closed[a->job[a->claim[i]]] = true;
+    bool changed = true;
+    for (uint32_t sweep = 0; sweep < SWEEPS && changed; sweep++) {
+        changed = false;
+        for (uint32_t e = 0; e < a->n_edges; e++)
+            changed |= exchange(a, a->edges[e].a, a->edges[e].b);
+        for (uint32_t i = 0; i < a->n; i++) changed |= turn(a, i);
+    }
+}

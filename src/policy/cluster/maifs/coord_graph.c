@@ -1,0 +1,227 @@
+// Who talks to whom. Agents that are likely to want the same, or for whom much depends on what the
+// other does, are joined; the likeliest first, as far as everybody's number of partners allows.
+#include <math.h>
+#include <string.h>
+
+#include "learn/activation.h"
+#include "policy/cluster/maifs/coord_int.h"
+#include "policy/cluster/maifs/packed_key.h"
+
+static uint32_t stride_of(const Coordination *a) { return (a->p->jobs + 7) / 8 * 8; }
+
+static void choose(Coordination *a, uint32_t i, uint32_t entry) {
+    uint32_t at = a->n_choices[i]++;
+    a->choice[i * CHOICES + at] = entry;
+    a->sum[i * CHOICES + at] = a->gain[entry];
+}
+
+// The best claims, then the best of gangs among the rest.
+static void choices_of(Coordination *a, uint32_t i) {
+    uint32_t e = a->first[i], end = a->first[i + 1];
+    for (uint32_t c = 0; c < CHOICES; c++) {
+        a->choice[i * CHOICES + c] = COORD_NONE;
+        a->sum[i * CHOICES + c] = c == 0 ? 0 : -INFINITY;
+    }
+    a->n_choices[i] = 1;
+    for (; e < end && a->n_choices[i] < CHOICES_PLAIN; e++) choose(a, i, e);
+    for (; e < end && a->n_choices[i] < CHOICES; e++)
+        if (a->give[e] < coord_need(a, e)) choose(a, i, e);
+}
+
+static void sides_of(Coordination *a, uint32_t i) {
+    const CoordProblem *p = a->p;
+    uint32_t            rank = p->rank;
+    float              *side = a->side + (size_t)i * CHOICES * 2 * rank;
+    memset(side, 0, (size_t)CHOICES * 2 * rank * sizeof *side);
+    for (uint32_t c = 1; c < a->n_choices[i]; c++) {
+        uint32_t job = a->job[a->choice[i * CHOICES + c]];
+        size_t   at = ((size_t)a->who[i] * p->jobs + job) * rank;
+        for (uint32_t r = 0; r < rank; r++) {
+            float left = p->left[at + r], right = p->right[at + r];
+            side[r * CHOICES + c] = isfinite(left) ? left : 0;
+            side[(rank + r) * CHOICES + c] = isfinite(right) ? right : 0;
+        }
+    }
+}
+
+// Means over its claims of left and right and of their products; and the same with the two
+// exchanged, as a partner sees it. Rows are filled up with zeros to a multiple of 8.
+static void moments_of(Coordination *a, uint32_t i) {
+    uint32_t     rank = a->p->rank, wide = 2 * rank;
+    const float *side = a->side + (size_t)i * CHOICES * wide;
+    float       *mean = a->mean + (size_t)i * COORD_WIDE;
+    float       *mean_across = a->mean_across + (size_t)i * COORD_WIDE;
+    float       *product = a->product + (size_t)i * COORD_WIDE * COORD_WIDE;
+    float       *product_across = a->product_across + (size_t)i * COORD_WIDE * COORD_WIDE;
+    float        each = a->n_choices[i] > 1 ? 1.0f / (float)(a->n_choices[i] - 1) : 0;
+    memset(mean, 0, COORD_WIDE * sizeof *mean);
+    memset(mean_across, 0, COORD_WIDE * sizeof *mean);
+    memset(product, 0, (size_t)COORD_WIDE * COORD_WIDE * sizeof *product);
+    memset(product_across, 0, (size_t)COORD_WIDE * COORD_WIDE * sizeof *product);
+    for (uint32_t x = 0; x < wide; x++) {
+        uint32_t x_across = x < rank ? x + rank : x - rank;
+        for (uint32_t c = 1; c < a->n_choices[i]; c++) mean[x] += side[x * CHOICES + c] * each;
+        mean_across[x_across] = mean[x];
+        for (uint32_t y = 0; y < wide; y++) {
+            uint32_t y_across = y < rank ? y + rank : y - rank;
+            float    sum = 0;
+            for (uint32_t c = 1; c < a->n_choices[i]; c++)
+                sum += side[x * CHOICES + c] * side[y * CHOICES + c];
+            product[x * wide + y] = sum * each;
+            product_across[x_across * wide + y_across] = sum * each;
+        }
+    }
+}
+
+static float dot(const float *x, const float *y, uint32_t n) {  // n is a multiple of 8
+    float lane[8] = {0};
+    for (uint32_t i = 0; i < n; i += 8)
+        for (uint32_t l = 0; l < 8; l++) lane[l] += x[i + l] * y[i + l];
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
+           ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+// Of what the pair is worth, over all claims of both: E f^2 - (E f)^2, where f is half the product
+// of one's left and right with the other's right and left.
+static float variance_of(const Coordination *a, uint32_t i, uint32_t j) {
+    uint32_t square = 4 * a->p->rank * a->p->rank;
+    size_t   x = (size_t)i * COORD_WIDE, y = (size_t)j * COORD_WIDE;
+    float    mean = dot(a->mean + x, a->mean_across + y, COORD_WIDE) / 2;
+    float    squares =
+        dot(a->product + x * COORD_WIDE, a->product_across + y * COORD_WIDE, (square + 7) / 8 * 8) /
+        4;
+    float variance = (squares - mean * mean) / (float)(a->scale * a->scale);
+    return variance > 0 && isfinite(variance) ? variance : 0;
+}
+
+// The chance that it claims each job, if it chose by gains alone.
+static void chances_of(Coordination *a, uint32_t i) {
+    const uint32_t *choice = a->choice + i * CHOICES;
+    float          *chance = a->chance + (size_t)i * stride_of(a), weight[CHOICES];
+    float           best = a->gain[a->first[i]] > 0 ? a->gain[a->first[i]] : 0, all = 0;
+    float           t = a->params.temperature > 1e-3f ? a->params.temperature : 1e-3f;
+    memset(chance, 0, stride_of(a) * sizeof *chance);
+    for (uint32_t c = 0; c < a->n_choices[i]; c++) {
+        weight[c] = repro_exp(((c == 0 ? 0 : a->gain[choice[c]]) - best) / t);
+        all += weight[c];
+    }
+    for (uint32_t c = 1; c < a->n_choices[i]; c++) chance[a->job[choice[c]]] = weight[c] / all;
+}
+
+static uint32_t apart(const Coordination *a, uint32_t i, uint32_t j) {  // around a ring of all
+    uint32_t way = i < j ? j - i : i - j;
+    return way < a->n - way ? way : a->n - way;
+}
+
+// Of partners that are as likely, those near by: so that equals do not all turn to the same few.
+static void consider(Coordination *a, uint32_t i, uint32_t j, float weight) {
+    CoordNeighbor *near = a->near + (size_t)i * a->params.degree;
+    uint32_t       at = a->n_near[i];
+    if (at == a->params.degree) {
+        const CoordNeighbor *last = &near[at - 1];
+        if (weight < last->weight) return;
+        if (weight == last->weight && apart(a, i, j) >= apart(a, i, last->agent)) return;
+        at--;
+    } else {
+        a->n_near[i]++;
+    }
+    for (; at > 0; at--) {
+        const CoordNeighbor *before = &near[at - 1];
+        if (before->weight > weight) break;
+        if (before->weight == weight && apart(a, i, before->agent) <= apart(a, i, j)) break;
+        near[at] = *before;
+    }
+    near[at] = (CoordNeighbor){weight, j};
+}
+
+static void weigh_pairs(Coordination *a) {
+    uint32_t stride = stride_of(a);
+    memset(a->n_near, 0, a->n * sizeof *a->n_near);
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t j = i + 1; j < a->n; j++) {
+            float w = dot(a->chance + (size_t)i * stride, a->chance + (size_t)j * stride, stride);
+            if (a->p->rank > 0 && a->params.spread > 0)
+                w += a->params.spread * variance_of(a, i, j);
+            if (!(w > a->params.least)) continue;
+            consider(a, i, j, w);
+            consider(a, j, i, w);
+        }
+}
+
+static bool is_near(const Coordination *a, uint32_t i, uint32_t j) {
+    for (uint32_t d = 0; d < a->n_near[i]; d++)
+        if (a->near[(size_t)i * a->params.degree + d].agent == j) return true;
+    return false;
+}
+
+// Those whom either utilities to talk to, the likeliest first; who has enough partners takes no
+// more.
+static void join_likely(Coordination *a) {
+    uint32_t n = 0, degree = a->params.degree;
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t d = 0; d < a->n_near[i]; d++) {
+            CoordNeighbor near = a->near[(size_t)i * degree + d];
+            if (near.agent < i && is_near(a, near.agent, i)) continue;
+            a->keys[n++] = packed_key_descending(near.weight, i * degree + d);
+        }
+    packed_keys_sort(a->keys, n);
+    uint32_t *has = a->arc_first;
+    memset(has, 0, a->n * sizeof *has);
+    for (uint32_t e = 0; e < n; e++) {
+        uint32_t at = packed_key_tie(a->keys[e]), i = at / degree, j = a->near[at].agent;
+        if (has[i] >= degree || has[j] >= degree) continue;
+        has[i]++;
+        has[j]++;
+        a->edges[a->n_edges++] = (CoordEdge){i < j ? i : j, i < j ? j : i};
+    }
+}
+
+static void join_fixed(Coordination *a) {
+    uint32_t all = a->p->agents, half = a->params.degree / 2;
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t j = i + 1; j < a->n; j++) {
+            uint32_t x = a->who[i], y = a->who[j], way = x < y ? y - x : x - y;
+            way = way < all - way ? way : all - way;
+            if (all <= COORD_FULL || way <= half) a->edges[a->n_edges++] = (CoordEdge){i, j};
+        }
+}
+
+static void find_arcs(Coordination *a) {
+    uint32_t *first = a->arc_first;
+    memset(first, 0, (a->n + 1) * sizeof *first);
+    for (uint32_t e = 0; e < a->n_edges; e++) {
+        first[a->edges[e].a]++;
+        first[a->edges[e].b]++;
+    }
+    for (uint32_t i = 0, at = 0; i <= a->n; i++) {
+        at += first[i];
+        first[i] = at;
+    }
+    for (uint32_t e = a->n_edges; e > 0;
+         e--) {  // backwards, so that each begins with its likeliest
+        uint32_t x = a->edges[e - 1].a, y = a->edges[e - 1].b, there = --first[x],
+                 back = --first[y];
+        a->arcs[there] = (CoordArc){y, back};
+        a->arcs[back] = (CoordArc){x, there};
+    }
+    a->n_arcs = first[a->n];
+}
+
+void coord_graph(Coordination *a) {
+    a->n_edges = a->n_arcs = 0;
+    if (a->params.graph == COORD_NO_GRAPH || a->params.degree == 0 || a->n < 2) return;
+    for (uint32_t i = 0; i < a->n; i++) {
+        choices_of(a, i);
+        if (a->p->rank > 0) sides_of(a, i);
+        if (a->params.graph == COORD_STATIC) continue;
+        chances_of(a, i);
+        if (a->p->rank > 0) moments_of(a, i);
+    }
+    if (a->params.graph == COORD_STATIC) {
+        join_fixed(a);
+    } else {
+        weigh_pairs(a);
+        join_likely(a);
+    }
+    find_arcs(a);
+}

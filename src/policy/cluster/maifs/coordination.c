@@ -1,0 +1,292 @@
+#include "policy/cluster/maifs/coordination.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "policy/cluster/maifs/coord_int.h"
+#include "policy/cluster/maifs/packed_key.h"
+
+// A problem may have fewer agents than there is room for, and then join them all.
+static uint32_t most_arcs(uint32_t agents, const CoordParams *r) {
+    uint32_t all = agents < COORD_FULL ? agents : COORD_FULL, some = agents * (r->degree + 1);
+    if (r->graph == COORD_NO_GRAPH) return 0;
+    return r->graph == COORD_STATIC && all * all > some ? all * all : some;
+}
+
+static void carve_entries(Coordination *a, uint32_t agents, uint32_t jobs, Carve *from) {
+    size_t entries = (size_t)agents * jobs;
+    a->who = carve(from, uint32_t, agents);
+    a->first = carve(from, uint32_t, agents + 1);
+    a->job = carve(from, uint16_t, entries);
+    a->give = carve(from, uint16_t, entries);
+    a->gain = carve(from, float, entries);
+    a->score = carve(from, float, entries);
+    a->vain = carve(from, bool, entries);
+    a->rest = carve(from, float, agents);
+    a->gang_first = carve(from, uint32_t, jobs + 1);
+    a->gang_agent = carve(from, uint32_t, entries);
+    a->gang_entry = carve(from, uint32_t, entries);
+    a->single_first = carve(from, uint32_t, agents + 1);
+    a->single_entry = carve(from, uint32_t, entries);
+    a->single_job = carve(from, uint16_t, entries);
+    a->single_gain = carve(from, float, entries);
+}
+
+static void carve_graph(Coordination *a, uint32_t agents, uint32_t jobs, Carve *from) {
+    size_t arcs = a->most_arcs, degree = a->params.degree;
+    size_t keys = agents > jobs ? agents : jobs;
+    keys = keys > agents * degree ? keys : agents * degree;
+    a->keys = carve(from, uint64_t, 2 * keys);
+    a->n_choices = carve(from, uint32_t, agents);
+    a->choice = carve(from, uint32_t, (size_t)agents * CHOICES);
+    a->side = carve(from, float, (size_t)agents *CHOICES *COORD_WIDE);
+    a->sum = carve(from, float, (size_t)agents *CHOICES);
+    a->best_sum = carve(from, float, (size_t)agents *CHOICES);
+    a->edges = carve(from, CoordEdge, agents * degree > arcs ? agents * degree : arcs);
+    a->arc_first = carve(from, uint32_t, agents + 1);
+    a->arcs = carve(from, CoordArc, arcs);
+    a->message = carve(from, float, arcs *CHOICES);
+    a->match = carve(from, CoordMatch, arcs * CHOICES);
+    a->pair = carve(from, float, arcs *CHOICES *CHOICES);
+    a->chance = carve(from, float, (size_t)agents *((jobs + 7) / 8 * 8));
+    a->mean = carve(from, float, (size_t)agents *COORD_WIDE);
+    a->mean_across = carve(from, float, (size_t)agents *COORD_WIDE);
+    a->product = carve(from, float, (size_t)agents *COORD_WIDE *COORD_WIDE);
+    a->product_across = carve(from, float, (size_t)agents *COORD_WIDE *COORD_WIDE);
+    a->near = carve(from, CoordNeighbor, agents * degree);
+    a->n_near = carve(from, uint32_t, agents);
+    a->at_job = carve(from, uint8_t, jobs);
+}
+
+static void carve_claims(Coordination *a, uint32_t agents, uint32_t jobs, Carve *from) {
+    auction_carve(&a->auction, agents, jobs, from);
+    a->profit = carve(from, double, agents);
+    a->taken = carve(from, bool, agents);
+    a->wish = carve(from, uint32_t, agents);
+    a->claim = carve(from, uint32_t, agents);
+    a->best = carve(from, uint32_t, agents);
+    a->pick = carve(from, uint32_t, agents);
+    a->best_pick = carve(from, uint32_t, agents);
+    a->got = carve(from, uint32_t, jobs);
+    a->worth = carve(from, double, jobs);
+    a->closed = carve(from, bool, jobs);
+}
+
+Coordination *coord_carve(uint32_t agents, uint32_t jobs, const CoordParams *params, Carve *from) {
+    CHECK(jobs <= COORD_JOBS);
+    Coordination *at = carve(from, Coordination, 1), made = {.params = *params};
+    made.most_agents = agents;
+    made.most_jobs = jobs;
+    made.most_arcs = most_arcs(agents, params);
+    carve_entries(&made, agents, jobs, from);
+    carve_graph(&made, agents, jobs, from);
+    carve_claims(&made, agents, jobs, from);
+    if (at != NULL) *at = made;
+    return at;
+}
+
+static float finite_or(float x, float other) { return isfinite(x) ? x : other; }
+
+// Not finite: it cannot.
+static float gain_of(const CoordProblem *p, uint32_t agent, uint32_t job) {
+    size_t at = (size_t)agent * p->jobs + job;
+    if (p->give[at] == 0 || p->need[job] == 0) return -INFINITY;
+    return p->payoff[at] - finite_or(p->idle[agent], 0);
+}
+
+// Whether a row of payoffs has any number: most servers are full most of the time.
+static bool any_number(const float *payoff, uint32_t n) {
+    float    most[8] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY,
+                        -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    uint32_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        for (uint32_t l = 0; l < 8; l++)
+            most[l] = payoff[k + l] > most[l] ? payoff[k + l] : most[l];
+    for (; k < n; k++) most[0] = payoff[k] > most[0] ? payoff[k] : most[0];
+    for (uint32_t l = 0; l < 8; l++)
+        if (most[l] > -INFINITY) return true;
+    return false;
+}
+
+// Who could claim anything, the one with the largest gain first; jobs that all together could not
+// serve are nobody's.
+static void find_agents(Coordination *a) {
+    const CoordProblem *p = a->p;
+    uint64_t           *keys = a->keys;
+    uint32_t            n = 0;
+    float               scale = 0;
+    memset(a->got, 0, p->jobs * sizeof *a->got);
+    for (uint32_t i = 0; i < p->agents; i++) {
+        float best = -INFINITY;
+        if (!any_number(p->payoff + (size_t)i * p->jobs, p->jobs)) continue;
+        for (uint32_t k = 0; k < p->jobs; k++) {
+            float gain = gain_of(p, i, k);
+            if (!isfinite(gain)) continue;
+            best = gain > best ? gain : best;
+            a->got[k] += p->give[(size_t)i * p->jobs + k];
+        }
+        scale = best > scale ? best : scale;
+        if (isfinite(best)) keys[n++] = packed_key_descending(best, i);
+    }
+    packed_keys_sort(keys, n);
+    for (uint32_t i = 0; i < n; i++) a->who[i] = packed_key_tie(keys[i]);
+    a->n = scale > 0 ? n : 0;
+    a->scale = scale;
+}
+
+// What it could claim. A loss is of use only in a gang, or for what pairs are worth.
+static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
+    const CoordProblem *p = a->p;
+    uint32_t            who = a->who[i], n = 0, at = from;
+    for (uint32_t k = 0; k < p->jobs; k++) {
+        float gain = gain_of(p, who, k) / (float)a->scale;
+        bool  alone = p->give[(size_t)who * p->jobs + k] >= p->need[k];
+        if (!isfinite(gain) || gain < -1e6f || a->got[k] < p->need[k]) continue;
+        if (gain > 0 || !alone || p->rank > 0) a->keys[n++] = packed_key_descending(gain, k);
+    }
+    packed_keys_sort(a->keys, n);
+    for (uint32_t e = 0; e < n; e++, at++) {
+        uint32_t k = packed_key_tie(a->keys[e]);
+        a->job[at] = (uint16_t)k;
+        a->give[at] = p->give[(size_t)who * p->jobs + k];
+        a->gain[at] = gain_of(p, who, k) / (float)a->scale;
+    }
+    a->first[i + 1] = at;
+}
+
+// Entries that serve a job alone, by agent; the others by job.
+static void split_entries(Coordination *a) {
+    uint32_t jobs = a->p->jobs, n = 0;
+    memset(a->gang_first, 0, (jobs + 1) * sizeof *a->gang_first);
+    for (uint32_t i = 0; i < a->n; i++) {
+        a->single_first[i] = n;
+        for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
+            if (a->give[e] < coord_need(a, e)) {
+                a->gang_first[a->job[e] + 1]++;
+            } else {
+                a->single_entry[n] = e;
+                a->single_job[n] = a->job[e];
+                a->single_gain[n++] = a->gain[e];
+            }
+    }
+    a->single_first[a->n] = n;
+    for (uint32_t k = 0; k < jobs; k++) a->gang_first[k + 1] += a->gang_first[k];
+    a->n_gangs = a->gang_first[jobs];
+    if (a->n_gangs == 0) return;
+    memset(a->got, 0, jobs * sizeof *a->got);
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
+            if (a->give[e] < coord_need(a, e)) {
+                uint32_t at = a->gang_first[a->job[e]] + a->got[a->job[e]]++;
+                a->gang_agent[at] = i;
+                a->gang_entry[at] = e;
+            }
+}
+
+static void gather(Coordination *a) {
+    find_agents(a);
+    a->first[0] = 0;
+    for (uint32_t i = 0; i < a->n; i++) find_entries(a, i, a->first[i]);
+    split_entries(a);
+    uint32_t n = a->first[a->n];
+    memcpy(a->score, a->gain, n * sizeof *a->score);
+    memset(a->rest, 0, a->n * sizeof *a->rest);
+}
+
+static double pair_of(const CoordProblem *p, uint32_t i, uint32_t k, uint32_t j, uint32_t l) {
+    size_t at = ((size_t)i * p->jobs + k) * p->rank, its = ((size_t)j * p->jobs + l) * p->rank;
+    double sum = 0;
+    for (uint32_t r = 0; r < p->rank; r++)
+        sum += (double)finite_or(p->left[at + r], 0) * (double)finite_or(p->right[its + r], 0) +
+               (double)finite_or(p->left[its + r], 0) * (double)finite_or(p->right[at + r], 0);
+    return sum / 2;
+}
+
+double coord_pair(const Coordination *a, uint32_t agent, uint16_t job, uint32_t other,
+                  uint16_t its) {
+    return pair_of(a->p, a->who[agent], job, a->who[other], its) / a->scale;
+}
+
+static double value_of(const Coordination *a) {
+    double sum = 0;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->claim[i] != COORD_NONE) sum += (double)a->gain[a->claim[i]];
+    for (uint32_t e = 0; e < a->n_edges && a->p->rank > 0; e++) {
+        uint32_t x = a->edges[e].a, y = a->edges[e].b;
+        if (a->claim[x] == COORD_NONE || a->claim[y] == COORD_NONE) continue;
+        sum += coord_pair(a, x, a->job[a->claim[x]], y, a->job[a->claim[y]]);
+    }
+    return sum;
+}
+
+static void keep(Coordination *a, CoordMethod way) {
+    double value = value_of(a);
+    if (!(value > a->best_value)) return;
+    a->best_value = value;
+    a->tale.way = way;
+    memcpy(a->best, a->claim, a->n * sizeof *a->best);
+}
+
+static void hold_auction(Coordination *a) {
+    Market m = {a->n, a->p->jobs, a->single_first, a->single_job, a->single_gain};
+    memset(a->auction.price, 0, a->p->jobs * sizeof *a->auction.price);
+    auction_run(&a->auction, &m, NULL, (double)a->params.step);
+    for (uint32_t i = 0; i < a->n; i++)
+        a->claim[i] =
+            a->auction.won[i] == AUCTION_NONE ? COORD_NONE : a->single_entry[a->auction.won[i]];
+    keep(a, COORD_AUCTION);
+    if (a->n_gangs == 0) return;
+    coord_gangs(a);
+    keep(a, COORD_GANGS);
+}
+
+static double idle_of(const CoordProblem *p) {
+    double sum = 0;
+    for (uint32_t i = 0; i < p->agents; i++) sum += (double)finite_or(p->idle[i], 0);
+    return sum;
+}
+
+void coord_decide(Coordination *a, const CoordProblem *p, uint32_t *claims) {
+    CHECK(p->agents <= a->most_agents && p->jobs <= a->most_jobs && p->rank <= COORD_RANK);
+    a->p = p;
+    a->tale = (CoordStats){0};
+    a->best_value = 0;
+    gather(a);
+    coord_graph(a);
+    memset(a->best, 0xff, a->n * sizeof *a->best);
+    coord_arbitrate(a, 0);
+    double plain = value_of(a);
+    keep(a, COORD_ARBITRATED);
+    if (a->n_edges > 0) coord_pass_messages(a);
+    if (a->n_edges > 0 || a->params.rebids > 0) coord_arbitrate(a, a->params.rebids);
+    keep(a, COORD_REBID);
+    if (a->params.step > 0) hold_auction(a);
+    if (a->n_edges > 0) {
+        memcpy(a->claim, a->best, a->n * sizeof *a->claim);
+        coord_improve(a);
+        keep(a, a->tale.way);
+    }
+    for (uint32_t i = 0; i < p->agents; i++) claims[i] = COORD_NONE;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->best[i] != COORD_NONE) claims[a->who[i]] = a->job[a->best[i]];
+    a->tale.agents = a->n;
+    a->tale.edges = a->n_edges;
+    a->tale.value = idle_of(p) + a->scale * a->best_value;
+    a->tale.plain = idle_of(p) + a->scale * plain;
+}
+
+double coord_value(const Coordination *a, const CoordProblem *p, const uint32_t *claims) {
+    double sum = 0;
+    for (uint32_t i = 0; i < p->agents; i++)
+        sum += (double)(claims[i] == COORD_NONE ? finite_or(p->idle[i], 0)
+                                                : p->payoff[(size_t)i * p->jobs + claims[i]]);
+    for (uint32_t e = 0; e < a->n_edges && p->rank > 0; e++) {
+        uint32_t x = a->who[a->edges[e].a], y = a->who[a->edges[e].b];
+        if (claims[x] == COORD_NONE || claims[y] == COORD_NONE) continue;
+        sum += pair_of(p, x, claims[x], y, claims[y]);
+    }
+    return sum;
+}
+
+const CoordStats *coord_stats(const Coordination *a) { return &a->tale; }

@@ -1,0 +1,253 @@
+// maifs: an agent per server; places tasks and gives them amounts in one decision
+#include "policy/cluster/maifs/maifs.h"
+
+#include <string.h>
+
+#include "policy/embedded_weights.h"
+#include "policy/policies.h"
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(MaifsSettings, __VA_ARGS__)
+    MAIFS_SETTINGS(X)
+#undef X
+};
+
+static const MaifsLoaded by_rules = {.w = NULL};
+
+static bool is(const char *word, const char *one) { return strcmp(word, one) == 0; }
+
+static CoordParams coord_params(const MaifsSettings *cfg) {
+    CoordParams r = coord_default_params();
+    r.graph = is(cfg->graph, "static") ? COORD_STATIC
+              : is(cfg->graph, "none") ? COORD_NO_GRAPH
+                                       : COORD_DYNAMIC;
+    if (r.graph != COORD_DYNAMIC) r.step = 0;
+    return r;
+}
+
+static void carve_network(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
+    size_t jobs = s->n_slots, pairs = s->n_servers * asks * m->net.rank;
+    m->servers = carve(from, float, (size_t)s->n_servers *MAIFS_SERVER);
+    m->jobs = carve(from, float, jobs *MAIFS_JOB);
+    m->u = carve(from, float, jobs);
+    m->row = carve(from, uint32_t, jobs);
+    m->seen = carve(from, uint32_t, jobs);
+    m->cache = carve(from, float, maifs_net_cache(&m->net, s->n_servers, s->n_slots));
+    m->left = carve(from, float, pairs);
+    m->right = carve(from, float, pairs);
+    m->pairs = carve(from, float, 2 * asks * m->net.rank);
+    m->paired = carve(from, bool, s->n_servers *asks);
+    m->chosen = carve(from, MaifsExplored, jobs + s->gpus);
+}
+
+static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
+    size_t each = (asks + 1) * OFFER_EACH, claims = s->n_servers * asks;
+    m->asks = carve(from, OfferAsk, asks);
+    m->window = carve(from, uint32_t, asks);
+    m->offers = carve(from, Offer, s->n_servers * each);
+    m->payoffs = carve(from, float, s->n_servers *each);
+    m->n_offers = carve(from, uint32_t, s->n_servers);
+    m->features = carve(from, float, each *MAIFS_OFFER);
+    m->at = carve(from, MaifsOfferAt, each);
+    m->claim_payoff = carve(from, float, claims);
+    m->give = carve(from, uint16_t, claims);
+    m->best = carve(from, uint32_t, claims);
+    m->need = carve(from, uint16_t, asks);
+    m->idle = carve(from, float, s->n_servers);
+    m->claims = carve(from, uint32_t, s->n_servers);
+    m->liked = carve(from, uint32_t, s->n_servers);
+}
+
+static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *from) {
+    Maifs       none = {0}, *m = carve(from, Maifs, 1), *to = m == NULL ? &none : m;
+    CoordParams params = coord_params(cfg);
+    size_t      asks = 2 * (size_t)(cfg->window > cfg->moves ? cfg->window : cfg->moves);
+    to->net = maifs_net_of(cfg);
+    to->utilities = carve(from, TaskUtility, s->n_slots);
+    to->plans = carve(from, ServerPlan, s->n_servers);
+    to->fate = carve(from, uint8_t, s->n_slots);
+    to->dense = carve(from, float, s->n_slots);
+    to->slowest = carve(from, float, 2 * (size_t)s->n_slots);
+    to->stay = carve(from, float, s->n_slots);
+    to->each = (asks + 1) * OFFER_EACH;
+    to->pace = carve(from, uint8_t, s->n_slots);
+    to->evicted = carve(from, uint32_t, s->n_slots);
+    to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
+    to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + MAIFS_HELD * s->gpus);
+    carve_network(to, s, asks, from);
+    carve_offers(to, s, asks, from);
+    to->offering.space = offer_carve(from);
+    to->accord = coord_carve(s->n_servers, (uint32_t)asks, &params, from);
+    return m;
+}
+
+MaifsNet maifs_net_of(const MaifsSettings *cfg) {
+    MaifsNet n = maifs_net_default();
+    n.attention = cfg->attention;
+    return n;
+}
+
+static Err check_words(const MaifsSettings *cfg) {
+    const char *graph = cfg->graph, *demand = cfg->demand;
+    if (!is(graph, "dynamic") && !is(graph, "static") && !is(graph, "none"))
+        return err_set(ERR_ARG, "graph=%.40s: there are dynamic, static and none", graph);
+    if (!is(demand, "fungible") && !is(demand, "fixed"))
+        return err_set(ERR_ARG, "demand=%.40s: there are fungible and fixed", demand);
+    return ERR_OK;
+}
+
+static Err load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
+    (void)s;
+    const MaifsSettings *cfg = settings;
+    MaifsLoaded         *l = arena_new(a, MaifsLoaded, 1);
+    *loaded = l;
+    TRY(check_words(cfg));
+    return maifs_weights_load(cfg->weights, a, l);
+}
+
+static size_t size(const ClusterSetup *s, const void *settings) {
+    Carve c = {0};
+    carve_all(s, settings, &c);
+    return c.used;
+}
+
+static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
+    const MaifsSettings *cfg = settings;
+    Carve                c = {.base = state};
+    Maifs               *m = carve_all(s, cfg, &c);
+    bool                 fixed = is(cfg->demand, "fixed");
+    m->setup = s;
+    m->cfg = cfg;
+    m->slices_too = cfg->slices && !fixed && !cfg->two_step;
+    m->loaded = loaded != NULL ? loaded : &by_rules;
+    m->rng = s->rng;
+    m->params = (UtilityParams){.fixed = fixed,
+                                .urge = m->loaded->w != NULL ? 0 : (float)cfg->urge,
+                                .gang = (float)cfg->gang,
+                                .margin = (float)cfg->margin,
+                                .age_s = (float)cfg->age_s};
+    m->offering =
+        (OfferContext){.setup = s,
+                       .utilities = m->utilities,
+                       .space = m->offering.space,
+                       .params = {.mates = fixed || cfg->two_step ? 1 : (uint32_t)cfg->mates,
+                                  .patience = (float)cfg->patience,
+                                  .restart = (float)cfg->restart,
+                                  .evict = true,
+                                  .blind = cfg->two_step}};
+    offer_context_init(&m->offering);
+}
+
+static bool before(const Maifs *m, uint32_t a, uint32_t b) {
+    if (m->dense[a] != m->dense[b]) return m->dense[a] > m->dense[b];
+    return m->view->tasks[a].job.id < m->view->tasks[b].job.id;
+}
+
+// The densest of those that wait, after the last of the page before.
+static bool turn_page(Maifs *m, uint32_t *last) {
+    const ClusterView *v = m->view;
+    uint32_t           most = (uint32_t)m->cfg->window;
+    m->n_window = 0;
+    for (uint32_t i = 0; i < v->n_waiting; i++) {
+        uint32_t t = v->waiting[i], k = m->n_window;
+        if (m->fate[t] != MAIFS_STAYS || (*last != CLUSTER_NONE && !before(m, *last, t))) continue;
+        if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
+        if (k == most && !before(m, t, m->window[k - 1])) continue;
+        if (k < most)
+            m->n_window++;
+        else
+            k--;
+        for (; k > 0 && before(m, t, m->window[k - 1]); k--) m->window[k] = m->window[k - 1];
+        m->window[k] = t;
+    }
+    if (m->n_window > 0) *last = m->window[m->n_window - 1];
+    return m->n_window > 0;
+}
+
+// Who was put out may find a place elsewhere at once; but not for ever.
+static bool look_again(Maifs *m) {
+    TimeNs now = m->view->now;
+    m->rewoken = now - m->again <= 1 ? m->rewoken + 1 : 0;
+    m->again = now;
+    return m->n_evicted > 0 && m->rewoken < MAIFS_PAGES;
+}
+
+static bool some_wait(const Maifs *m) {
+    for (uint32_t i = 0; i < m->view->n_waiting; i++)
+        if (m->fate[m->view->waiting[i]] == MAIFS_STAYS) return true;
+    return false;
+}
+
+static bool any_free(const Maifs *m) {
+    for (uint32_t i = 0; i < m->setup->n_servers; i++)
+        if ((uint32_t)__builtin_popcountll(m->plans[i].used) < m->plans[i].gpus) return true;
+    return false;
+}
+
+static void fill_up(Maifs *m) {
+    uint32_t last = CLUSTER_NONE;
+    for (uint32_t page = 0; page < MAIFS_PAGES && turn_page(m, &last); page++) {
+        maifs_negotiate(m);
+        if (!any_free(m)) break;
+    }
+}
+
+// A network that utilities nothing to run is not asked.
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Maifs *m = state;
+    (void)max;
+    maifs_observe(m, v);
+    m->mute = false;
+    fill_up(m);
+    m->mute = v->n_running == 0 && m->n_starts == 0;
+    if (m->mute) fill_up(m);
+    m->moving = maifs_open_moves(m);
+    if (m->moving) maifs_negotiate(m);
+    m->moving = false;
+    maifs_allocate(m);
+    uint32_t n = maifs_plan(m, out);
+    TimeNs   again = v->now + (look_again(m) ? 1 : (TimeNs)m->cfg->period_s * CLUSTER_SECOND);
+    if (m->n_evicted > 0 || some_wait(m))
+        out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
+    return n;
+}
+
+const ClusterPolicy cluster_policy_maifs = {
+    .name = "maifs",
+    .about = "an agent per server; places tasks and gives them amounts in one decision",
+    .paper = "MAIFS (TPDS 2025), reconstructed",
+    .knows = CLUSTER_ORACLE,
+    .preempts = true,
+    .learned = true,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof *rows,
+    .settings_size = sizeof(MaifsSettings),
+    .load = load,
+    .state_size = size,
+    .init = init,
+    .decide = decide,
+};
+
+char *maifs_weights_facts(Arena *a) {
+    MaifsNet n = maifs_net_default();
+    return arena_printf(a,
+                        "policy=maifs\nserver=%d\njob=%d\noffer=%d\nqueue=%d\nwidth=%u\nheads=%u\n"
+                        "rounds=%u\nhidden=%u\nrank=%u\n",
+                        MAIFS_SERVER, MAIFS_JOB, MAIFS_OFFER, MAIFS_QUEUE, n.width, n.heads,
+                        n.rounds, n.hidden, n.rank);
+}
+
+Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out) {
+    MaifsNet    n = maifs_net_default();
+    WeightsFile w;
+    *out = (MaifsLoaded){.w = NULL};
+    if (strcmp(what, "none") == 0) return ERR_OK;
+    TRY(embedded_weights_load(what, "maifs", "cluster", maifs_weights_facts(a), a, &w));
+    if (w.params.n != maifs_net_params(&n))
+        return err_set(ERR_INVALID,
+                       "weights of maifs %s: %zu numbers, its network has %zu; train others with "
+                       "'cotenant cluster train'",
+                       what, w.params.n, maifs_net_params(&n));
+    out->w = w.params.at;
+    return ERR_OK;
+}

@@ -1,0 +1,285 @@
+// Whatever depends on a server or a job alone is computed once; of an offer there is left a small
+// product and a sum, MAIFS_CHUNK at a time so that they stay in the nearest cache.
+#include "policy/cluster/maifs/maifs_net.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "learn/activation.h"
+#include "learn/repro_gemm.h"
+#include "learn/multiversion.h"
+#include "policy/cluster/maifs/maifs_net_int.h"
+
+enum { LANES = 8, HEAD = 16 };  // HEAD: floats of a cache that hold how many servers and jobs
+typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef int   LanesMask __attribute__((vector_size(LANES * sizeof(float))));
+
+static size_t take(size_t *at, size_t n) {
+    size_t from = *at;
+    *at += n;
+    return from;
+}
+
+MaifsParts maifs_net_parts(const MaifsNet *net) {
+    CHECK(net->rounds >= 1 && net->rounds <= MAIFS_NET_ROUNDS && net->hidden % LANES == 0);
+    CHECK(net->heads > 0 && net->width % net->heads == 0);
+    MaifsParts p = {0};
+    uint32_t   w = net->width, h = net->hidden;
+    p.server = take(&p.n, dense_params((Dense){MAIFS_SERVER, w}));
+    p.job = take(&p.n, dense_params((Dense){MAIFS_JOB, w}));
+    p.queue = take(&p.n, dense_params((Dense){MAIFS_QUEUE, w}));
+    for (uint32_t r = 0; r < net->rounds; r++) {
+        p.attend[r] = take(&p.n, mha_params(maifs_attend(net)));
+        p.norm[r] = take(&p.n, layer_norm_params(maifs_norm(net)));
+    }
+    p.by_server = take(&p.n, dense_params(maifs_by(net)));
+    p.by_job = take(&p.n, dense_params(maifs_by(net)));
+    p.by_context = take(&p.n, (size_t)w * h);
+    p.by_offer = take(&p.n, (size_t)MAIFS_OFFER * h);
+    p.value = take(&p.n, dense_params(maifs_last(net)));
+    p.straight = take(&p.n, MAIFS_OFFER);
+    p.price = take(&p.n, dense_params(maifs_last(net)));
+    p.idle = take(&p.n, dense_params(maifs_last(net)));
+    p.left = take(&p.n, dense_params(maifs_factor(net)));
+    p.right = take(&p.n, dense_params(maifs_factor(net)));
+    return p;
+}
+
+size_t maifs_net_params(const MaifsNet *net) { return maifs_net_parts(net).n; }
+
+MaifsOutputLayers maifs_net_output_layers(const MaifsNet *net) {
+    MaifsParts p = maifs_net_parts(net);
+    return (MaifsOutputLayers){p.value, p.straight, p.price};
+}
+
+// A matrix without bias, as dense_init would make it.
+static void init_matrix(size_t in, size_t out, float *w, float gain, Rng *rng) {
+    float limit = gain * sqrtf(3.0f / (float)in);
+    for (size_t i = 0; i < in * out; i++) w[i] = limit * (2 * rng_unit(rng) - 1);
+}
+
+void maifs_net_init(const MaifsNet *net, float *w, Rng *rng) {
+    MaifsParts  p = maifs_net_parts(net);
+    const float relu = sqrtf(2);
+    memset(w, 0, p.n * sizeof *w);
+    dense_init((Dense){MAIFS_SERVER, net->width}, w + p.server, relu, rng);
+    dense_init((Dense){MAIFS_JOB, net->width}, w + p.job, relu, rng);
+    dense_init((Dense){MAIFS_QUEUE, net->width}, w + p.queue, relu, rng);
+    for (uint32_t r = 0; r < net->rounds; r++) {
+        mha_init(maifs_attend(net), w + p.attend[r], rng);
+        layer_norm_init(maifs_norm(net), w + p.norm[r]);
+    }
+    dense_init(maifs_by(net), w + p.by_server, 1, rng);
+    dense_init(maifs_by(net), w + p.by_job, 1, rng);
+    init_matrix(net->width, net->hidden, w + p.by_context, 1, rng);
+    init_matrix(MAIFS_OFFER, net->hidden, w + p.by_offer, 1, rng);
+    dense_init(maifs_factor(net), w + p.left, 1, rng);  // pairs are products: 0, but not for ever
+}
+
+// c: NULL: only counting.
+static float *part(float *c, size_t *at, size_t n) {
+    size_t from = take(at, (n + 15) / 16 * 16);
+    return c == NULL ? NULL : c + from;
+}
+
+static MaifsCache lay_out(const MaifsNet *net, uint32_t n_servers, uint32_t n_jobs, float *c) {
+    MaifsCache     k = {.n_servers = n_servers, .n_jobs = n_jobs, .n = HEAD};
+    AttentionShape size = maifs_attend_size(n_servers);
+    size_t         w = net->width, h = net->hidden, servers = n_servers, jobs = n_jobs;
+    for (uint32_t r = 0; r <= net->rounds; r++) k.z[r] = part(c, &k.n, (servers + 1) * w);
+    for (uint32_t r = 0; r < net->rounds; r++) {
+        k.attend[r] = part(c, &k.n, mha_cache_size(maifs_attend(net), &size));
+        k.norm[r] = part(c, &k.n, layer_norm_cache_size(maifs_norm(net), servers));
+    }
+    k.sum = part(c, &k.n, servers * w);
+    k.x = part(c, &k.n, jobs * w);
+    k.context = part(c, &k.n, w);
+    k.by_server = part(c, &k.n, servers * MAIFS_COLUMNS * h);
+    k.by_job = part(c, &k.n, jobs * MAIFS_COLUMNS * h);
+    k.by_context = part(c, &k.n, h);
+    k.value = part(c, &k.n, jobs * h);
+    k.u = part(c, &k.n, jobs);
+    k.chunk = part(c, &k.n, MAIFS_CHUNK * h);
+    k.d_by_server = part(c, &k.n, servers * MAIFS_COLUMNS * h);
+    k.d_by_job = part(c, &k.n, jobs * MAIFS_COLUMNS * h);
+    k.d_chunk = part(c, &k.n, MAIFS_CHUNK * h);
+    k.d_z = part(c, &k.n, (servers + 1) * w);
+    k.d_sum = part(c, &k.n, servers * w);
+    k.d_x = part(c, &k.n, jobs * w);
+    k.d_context = part(c, &k.n, w);
+    return k;
+}
+
+size_t maifs_net_cache(const MaifsNet *net, uint32_t n_servers, uint32_t n_jobs) {
+    return lay_out(net, n_servers, n_jobs, NULL).n;
+}
+
+MaifsCache maifs_net_cached(const MaifsNet *net, float *cache) {
+    uint32_t n[2];
+    memcpy(n, cache, sizeof n);
+    return lay_out(net, n[0], n[1], cache);
+}
+
+static void encode(uint32_t in, uint32_t width, const float *w, size_t rows, const float *x,
+                   float *y) {
+    dense_forward((Dense){in, width}, w, rows, mat(x, in), mat_out(y, width));
+    activation_forward(ACTIVATION_RELU, rows * width, y, y);
+}
+
+static void listen(const MaifsNet *net, const float *w, const MaifsParts *p, uint32_t r,
+                   const MaifsCache *k) {
+    AttentionShape size = maifs_attend_size(k->n_servers);
+    size_t         width = net->width, n = (size_t)k->n_servers * width;
+    float         *from = k->z[r], *to = k->z[r + 1];
+    if (net->attention) {
+        mha_forward(maifs_attend(net), w + p->attend[r], &size, from, from, k->sum, k->attend[r]);
+        for (size_t i = 0; i < n; i++) k->sum[i] += from[i];
+        memcpy(to + n, from + n, width * sizeof *to);
+    } else {
+        memcpy(k->sum, from, n * sizeof *from);
+    }
+    layer_norm_forward(maifs_norm(net), w + p->norm[r], k->n_servers, k->sum, to, k->norm[r]);
+}
+
+static void find_context(const MaifsNet *net, const MaifsCache *k) {
+    const float *z = k->z[maifs_z(net)];
+    float        share = 1.0f / (float)(k->n_servers > 0 ? k->n_servers : 1);
+    memset(k->context, 0, net->width * sizeof *k->context);
+    if (!net->attention) return;
+    mat_add_rows(k->n_servers, net->width, mat(z, net->width), k->context);
+    for (uint32_t i = 0; i < net->width; i++) k->context[i] *= share;
+}
+
+static void find_values(const MaifsNet *net, const float *w, const MaifsParts *p,
+                        const MaifsCache *k) {
+    size_t h = net->hidden;
+    memset(k->by_context, 0, h * sizeof *k->by_context);
+    repro_gemv(h, net->width, k->context, w + p->by_context, k->by_context);
+    for (uint32_t j = 0; j < k->n_jobs; j++) {
+        const float *from = k->by_job + ((size_t)j * MAIFS_COLUMNS + MAIFS_VALUE) * h;
+        for (size_t c = 0; c < h; c++) k->value[j * h + c] = from[c] + k->by_context[c];
+    }
+    activation_forward(ACTIVATION_RELU, k->n_jobs * h, k->value, k->value);
+    dense_forward(maifs_last(net), w + p->value, k->n_jobs, mat(k->value, h), mat_out(k->u, 1));
+    activation_forward(ACTIVATION_TANH, k->n_jobs, k->u, k->u);
+}
+
+void maifs_net_observe(const MaifsNet *net, const float *w, const MaifsInput *in, float *cache,
+                       float *u) {
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = lay_out(net, in->n_servers, in->n_jobs, cache);
+    size_t     width = net->width, columns = MAIFS_COLUMNS * (size_t)net->hidden;
+    memcpy(cache, &(uint32_t[2]){in->n_servers, in->n_jobs}, 2 * sizeof(uint32_t));
+    encode(MAIFS_SERVER, net->width, w + p.server, in->n_servers, in->servers, k.z[0]);
+    encode(MAIFS_JOB, net->width, w + p.job, in->n_jobs, in->jobs, k.x);
+    encode(MAIFS_QUEUE, net->width, w + p.queue, 1, in->queue, k.z[0] + in->n_servers * width);
+    for (uint32_t r = 0; r < maifs_z(net); r++) listen(net, w, &p, r, &k);
+    dense_forward(maifs_by(net), w + p.by_server, in->n_servers, mat(k.z[maifs_z(net)], width),
+                  mat_out(k.by_server, columns));
+    dense_forward(maifs_by(net), w + p.by_job, in->n_jobs, mat(k.x, width),
+                  mat_out(k.by_job, columns));
+    find_context(net, &k);
+    find_values(net, w, &p, &k);
+    if (u != NULL && in->n_jobs > 0) memcpy(u, k.u, in->n_jobs * sizeof *u);
+    mat_set_backend(was);
+}
+
+MULTIVERSION_BODY gather_body(size_t h, size_t column, const float *by_server, const float *by_job,
+                              uint32_t n, const MaifsOfferAt *at, float *to) {
+    for (uint32_t i = 0; i < n; i++, to += h) {
+        const float *a = by_server + (at[i].server * (size_t)MAIFS_COLUMNS + column) * h;
+        const float *b = by_job + (at[i].job * (size_t)MAIFS_COLUMNS + column) * h;
+        for (size_t c = 0; c < h; c += LANES)
+            *(Lanes *)(to + c) = *(const Lanes *)(a + c) + *(const Lanes *)(b + c);
+    }
+}
+MULTIVERSION(static, gather,
+             (size_t h, size_t column, const float *by_server, const float *by_job, uint32_t n,
+              const MaifsOfferAt *at, float *to),
+             (h, column, by_server, by_job, n, at, to))
+
+void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
+                      const MaifsOfferAt *at, float *h) {
+    gather(net->hidden, column, k->by_server, k->by_job, n, at, h);
+}
+
+// out [n] = bias + w . relu(h): eight sums, then those one after the other.
+MULTIVERSION_BODY last_body(size_t h, const float *w, size_t n, const float *x, size_t ld,
+                            float *out) {
+    for (size_t i = 0; i < n; i++, x += ld) {
+        Lanes sum = {0};
+        for (size_t c = 0; c < h; c += LANES) {
+            Lanes     v = *(const Lanes *)(x + c);
+            LanesMask on = v > 0;
+            sum += (Lanes)((LanesMask)v & on) * *(const Lanes *)(w + c);
+        }
+        float all = w[h];
+        for (size_t l = 0; l < LANES; l++) all += sum[l];
+        out[i] = all;
+    }
+}
+MULTIVERSION(static, last,
+             (size_t h, const float *w, size_t n, const float *x, size_t ld, float *out),
+             (h, w, n, x, ld, out))
+
+// f [n] += w . offer: sums as above.
+MULTIVERSION_BODY straight_body(const float *w, size_t n, const float *x, float *f) {
+    for (size_t i = 0; i < n; i++, x += MAIFS_OFFER) {
+        Lanes sum = {0};
+        for (size_t c = 0; c < MAIFS_OFFER; c += LANES)
+            sum += *(const Lanes *)(x + c) * *(const Lanes *)(w + c);
+        float all = f[i];
+        for (size_t l = 0; l < LANES; l++) all += sum[l];
+        f[i] = all;
+    }
+}
+MULTIVERSION(static, straight, (const float *w, size_t n, const float *x, float *f), (w, n, x, f))
+
+void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t n,
+                     const MaifsOfferAt *at, const float *features, float *f) {
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = maifs_net_cached(net, cache);
+    size_t     h = net->hidden;
+    for (uint32_t from = 0; from < n; from += MAIFS_CHUNK) {
+        uint32_t some = n - from < MAIFS_CHUNK ? n - from : MAIFS_CHUNK;
+        maifs_net_gather(net, &k, MAIFS_PRICE, some, at + from, k.chunk);
+        repro_gemm(some, h, MAIFS_OFFER,
+                   (GemmView){features + (size_t)from * MAIFS_OFFER, MAIFS_OFFER, 1},
+                   (GemmView){w + p.by_offer, h, 1}, mat_out(k.chunk, h));
+        last(h, w + p.price, some, k.chunk, h, f + from);
+        straight(w + p.straight, some, features + (size_t)from * MAIFS_OFFER, f + from);
+    }
+}
+
+void maifs_net_idle(const MaifsNet *net, const float *w, float *cache, float *idle) {
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = maifs_net_cached(net, cache);
+    size_t     h = net->hidden;
+    last(h, w + p.idle, k.n_servers, k.by_server + MAIFS_IDLE * h, MAIFS_COLUMNS * h, idle);
+}
+
+void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t n,
+                    const MaifsOfferAt *at, float *left, float *right) {
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = maifs_net_cached(net, cache);
+    size_t     h = net->hidden, rank = net->rank;
+    for (uint32_t from = 0; from < n; from += MAIFS_CHUNK) {
+        uint32_t some = n - from < MAIFS_CHUNK ? n - from : MAIFS_CHUNK;
+        maifs_net_gather(net, &k, MAIFS_PAIR, some, at + from, k.chunk);
+        activation_forward(ACTIVATION_RELU, some * h, k.chunk, k.chunk);
+        dense_forward(maifs_factor(net), w + p.left, some, mat(k.chunk, h),
+                      mat_out(left + from * rank, rank));
+        dense_forward(maifs_factor(net), w + p.right, some, mat(k.chunk, h),
+                      mat_out(right + from * rank, rank));
+    }
+    mat_set_backend(was);
+}
+
+const float *maifs_net_heeds(const MaifsNet *net, const float *cache, uint32_t head, uint32_t ask) {
+    MaifsCache     k = maifs_net_cached(net, (float *)(uintptr_t)cache);
+    AttentionShape size = maifs_attend_size(k.n_servers);
+    return mha_weights(maifs_attend(net), &size, k.attend[net->rounds - 1], 0, head, ask);
+}

@@ -1,0 +1,59 @@
+// MaifsNetInt: where the parts of the network's parameters and of its cache are.
+#pragma once
+
+#include "learn/transformer.h"
+#include "policy/cluster/maifs/maifs_net.h"
+
+enum { MAIFS_CHUNK = 64 };  // offers that are priced at once
+
+// What servers and jobs bring to each answer, computed once: columns of `hidden` numbers.
+enum { MAIFS_PRICE, MAIFS_PAIR, MAIFS_IDLE, MAIFS_VALUE = MAIFS_IDLE, MAIFS_COLUMNS };
+
+typedef struct MaifsParts {  // where each layer begins, of parameters or gradients
+    size_t server, job, queue;
+    size_t attend[MAIFS_NET_ROUNDS], norm[MAIFS_NET_ROUNDS];
+    size_t by_server, by_job;  // [width][MAIFS_COLUMNS * hidden]
+    size_t by_context;         // [width][hidden], without bias
+    size_t by_offer;           // [MAIFS_OFFER][hidden], without bias
+    size_t value, straight;    // last layers; straight [MAIFS_OFFER]: offers to prices
+    size_t price, idle, left, right;
+    size_t n;
+} MaifsParts;
+
+typedef struct MaifsCache {
+    uint32_t n_servers, n_jobs;
+    float   *z[MAIFS_NET_ROUNDS + 1];  // [n_servers + 1][width] before the first round, after each
+    float   *attend[MAIFS_NET_ROUNDS], *norm[MAIFS_NET_ROUNDS];
+    float   *sum;      // [n_servers][width] of a round, before the norm
+    float   *x;        // [n_jobs][width]
+    float   *context;  // [width]
+    float   *by_server, *by_job, *by_context;
+    float   *value;  // [n_jobs][hidden]
+    float   *u;      // [n_jobs]
+    float   *chunk;  // [MAIFS_CHUNK][hidden]
+    float   *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
+    size_t   n;
+} MaifsCache;
+
+MaifsParts maifs_net_parts(const MaifsNet *net);
+MaifsCache maifs_net_cached(const MaifsNet *net, float *cache);  // after maifs_net_observe
+
+static inline MultiHeadAttention maifs_attend(const MaifsNet *net) {
+    return (MultiHeadAttention){net->width, net->heads};
+}
+static inline LayerNorm maifs_norm(const MaifsNet *net) { return (LayerNorm){net->width}; }
+static inline Dense     maifs_by(const MaifsNet *net) {
+        return (Dense){net->width, MAIFS_COLUMNS * net->hidden};
+}
+static inline Dense maifs_last(const MaifsNet *net) { return (Dense){net->hidden, 1}; }
+static inline Dense maifs_factor(const MaifsNet *net) { return (Dense){net->hidden, net->rank}; }
+static inline AttentionShape maifs_attend_size(uint32_t n_servers) {
+    return (AttentionShape){.batch = 1, .queries = n_servers, .keys = n_servers + 1};
+}
+static inline size_t maifs_z(const MaifsNet *net) {  // the last z; without attention the first
+    return net->attention ? net->rounds : 1;
+}
+
+// h [n][hidden]: what server and job bring to an answer, added.
+void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
+                      const MaifsOfferAt *at, float *h);

@@ -1,0 +1,335 @@
+#include <string.h>
+
+#include "base/err.h"
+#include "contract/rate.h"
+#include "policy/cluster/maifs/server_plan.h"
+
+float resident_rate(const Resident *g, const TaskUtility *w) {
+    return g->share * w->levels[g->level].rate;
+}
+float resident_utility(const Resident *g, const TaskUtility *w) {
+    return w->value * resident_rate(g, w);
+}
+
+float server_plan_type_rate(const ClusterSetup *s, const TaskUtility *w, uint32_t server) {
+    ClusterJob j = {.class = w->class};
+    return w->class == CLUSTER_NONE ? 1 : (float)rate_gpu_type(s, &j, server);
+}
+
+float resident_fraction(const Resident *g, const TaskUtility *w) {
+    return g->sliced ? (float)g->gpus / (float)w->gpus : 1;
+}
+
+static bool dealt(const TaskUtility *w) { return w->class != CLUSTER_NONE; }
+
+static uint8_t rung_of(const TaskUtility *w, const ClusterSlice *s) {
+    uint32_t n = task_utility_units(w, s->gpus), level = 0;
+    for (uint32_t i = 1; i < w->n_levels; i++)
+        if (w->levels[i].cores_milli * n <= s->cores_milli &&
+            w->levels[i].memory_mib * n <= s->memory_mib)
+            level = i;
+    return (uint8_t)level;
+}
+
+float server_plan_corun(const ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities,
+                        uint64_t mask, uint32_t task, uint32_t besides) {
+    uint32_t classes[SERVER_PLAN_RESIDENTS];
+    float    least = 1;
+    if (s->profiles == NULL || utilities[task].class == CLUSTER_NONE) return 1;
+    for (uint64_t m = mask & plan->used; m != 0; m &= m - 1) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < plan->n; i++) {
+            const Resident *g = &plan->at[i];
+            if ((g->mask & m & -m) == 0 || g->task == task || g->task == besides) continue;
+            if (utilities[g->task].class != CLUSTER_NONE) classes[n++] = utilities[g->task].class;
+        }
+        double x = profile_share(s->profiles, utilities[task].class, classes, n);
+        if (x < least) least = (float)x;
+    }
+    return least;
+}
+
+float server_plan_spread(const ClusterSetup *s, const TaskUtility *w, uint32_t servers) {
+    if (servers < 2 || w->class == CLUSTER_NONE) return 1;
+    const ClusterProfile *p = &s->profiles->at[w->class];
+    uint32_t              fewest = (w->gpus + s->most_gpus - 1) / s->most_gpus;
+    double                usual = profile_spread(p, w->gpus, fewest);
+    return usual > 0 ? (float)(profile_spread(p, w->gpus, servers) / usual) : 1;
+}
+
+void server_plan_total(ServerPlan *plan, const TaskUtility *utilities) {
+    plan->used = 0;
+    plan->worth = 0;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        plan->used |= plan->at[i].mask;
+        const Resident *g = &plan->at[i];
+        plan->worth +=
+            resident_utility(g, &utilities[g->task]) * resident_fraction(g, &utilities[g->task]);
+    }
+}
+
+static float share_of(const ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities,
+                      const Resident *g) {
+    return g->spread * server_plan_type_rate(s, &utilities[g->task], plan->server) *
+           server_plan_corun(plan, s, utilities, g->mask, g->task, CLUSTER_NONE);
+}
+
+static void take_in(ServerPlan *plan, const ClusterView *v, uint32_t task,
+                    const TaskUtility *utilities) {
+    const ClusterTask *t = &v->tasks[task];
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ClusterSlice *s = &t->slices[i];
+        if (s->server != plan->server) continue;
+        Resident g = {.mask = s->mask,
+                      .task = task,
+                      .cores_milli = s->cores_milli,
+                      .memory_mib = s->memory_mib,
+                      .milli = (uint16_t)s->gpu_milli,
+                      .gpus = (uint8_t)s->gpus,
+                      .level = rung_of(&utilities[task], s),
+                      .sliced = t->n_slices > 1,
+                      .cap = UTILITY_LEVELS,
+                      .spread = server_plan_spread(v->setup, &utilities[task], t->n_slices)};
+        plan->at[plan->n++] = g;
+    }
+}
+
+void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
+                      const TaskUtility *utilities) {
+    const ClusterServer *x = &v->setup->servers[server];
+    const ServerState   *now = &v->servers[server];
+    plan->server = server;
+    plan->n = 0;
+    plan->gpus = x->gpus;
+    plan->cores_milli = x->cores_milli;
+    plan->memory_mib = x->memory_mib;
+    plan->full = now->n_residents >= SERVER_PLAN_RESIDENTS;
+    for (uint32_t i = 0; i < now->n_residents && !plan->full; i++)
+        take_in(plan, v, now->residents[i], utilities);
+    server_plan_total(plan, utilities);
+    for (uint32_t i = 0; i < plan->n; i++)
+        plan->at[i].share = share_of(plan, v->setup, utilities, &plan->at[i]);
+    server_plan_total(plan, utilities);
+}
+
+static void sort_steps(LevelStep *at, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++) {
+        LevelStep x = at[i];
+        uint32_t  k = i;
+        for (; k > 0 && at[k - 1].density < x.density; k--) at[k] = at[k - 1];
+        at[k] = x;
+    }
+}
+
+static void add_steps(const ServerPlan *plan, uint32_t guest, const TaskUtility *w, Headroom *f) {
+    const Resident *g = &plan->at[guest];
+    uint32_t        n = task_utility_units(w, g->gpus);
+    float           value = w->value * g->share * resident_fraction(g, w);
+    for (uint32_t r = 1; r < w->n_levels && r <= g->cap; r++) {
+        LevelStep s = {.worth = value * (w->levels[r].rate - w->levels[r - 1].rate),
+                       .cores_milli = n * (w->levels[r].cores_milli - w->levels[r - 1].cores_milli),
+                       .memory_mib = n * (w->levels[r].memory_mib - w->levels[r - 1].memory_mib),
+                       .guest = (uint8_t)guest,
+                       .level = (uint8_t)r};
+        float     cost = (float)s.cores_milli / (float)(plan->cores_milli + 1) +
+                     (float)s.memory_mib / (float)(plan->memory_mib + 1) + 1e-9f;
+        s.density = s.worth / cost;
+        if (r > 1 && s.density > f->at[f->n - 1].density)  // rounding: levels stay in order
+            s.density = f->at[f->n - 1].density;
+        f->at[f->n++] = s;
+    }
+}
+
+void server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
+                          const TaskUtility *utilities, Headroom *f) {
+    f->worth = 0;
+    f->cores_milli = plan->cores_milli;
+    f->memory_mib = plan->memory_mib;
+    f->n = 0;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const Resident    *g = &plan->at[i];
+        const TaskUtility *w = &utilities[g->task];
+        if (leave != NULL && victim_set_has(leave, i)) continue;
+        if (!dealt(w)) {
+            f->cores_milli -= g->cores_milli;
+            f->memory_mib -= g->memory_mib;
+            f->worth += resident_utility(g, w) * resident_fraction(g, w);
+            continue;
+        }
+        f->cores_milli -= (int64_t)task_utility_units(w, g->gpus) * w->levels[0].cores_milli;
+        f->memory_mib -= (int64_t)task_utility_units(w, g->gpus) * w->levels[0].memory_mib;
+        f->worth += w->value * g->share * w->levels[0].rate * resident_fraction(g, w);
+        add_steps(plan, i, w, f);
+    }
+    sort_steps(f->at, f->n);
+}
+
+// A guest whose next level does not fit keeps the one it has; others may still go up.
+static double deal(const Headroom *f, int64_t cores, int64_t memory, ServerPlan *plan) {
+    double    worth = f->worth;
+    VictimSet stuck = {{0}};
+    for (uint32_t i = 0; i < f->n; i++) {
+        const LevelStep *s = &f->at[i];
+        if (victim_set_has(&stuck, s->guest)) continue;
+        if (s->cores_milli > cores || s->memory_mib > memory) {
+            victim_set_put(&stuck, s->guest, true);
+            continue;
+        }
+        cores -= s->cores_milli;
+        memory -= s->memory_mib;
+        worth += s->worth;
+        if (plan != NULL) plan->at[s->guest].level = s->level;
+    }
+    return worth;
+}
+
+double headroom_utility(const Headroom *f, int64_t cores_milli, int64_t memory_mib) {
+    return deal(f, cores_milli, memory_mib, NULL);
+}
+
+void server_plan_remove(ServerPlan *plan, uint32_t task) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n; i++)
+        if (plan->at[i].task != task) plan->at[n++] = plan->at[i];
+    plan->n = n;
+}
+
+void server_plan_add(ServerPlan *plan, const Resident *g) {
+    plan->at[plan->n++] = *g;
+    plan->used |= g->mask;
+}
+
+// What each has of a GPU: as much as it asks for, or an equal part where that is too much for all.
+static uint32_t milli_of(const ServerPlan *plan, const TaskUtility *utilities, const Resident *g) {
+    uint32_t milli = utilities[g->task].milli;
+    for (uint64_t m = g->mask; m != 0; m &= m - 1) {
+        uint32_t n = 0, asked = 0;
+        for (uint32_t i = 0; i < plan->n; i++) {
+            if ((plan->at[i].mask & m & -m) == 0) continue;
+            asked += utilities[plan->at[i].task].milli;
+            n++;
+        }
+        if (asked > CLUSTER_WHOLE_GPU && CLUSTER_WHOLE_GPU / n < milli)
+            milli = CLUSTER_WHOLE_GPU / n;
+    }
+    return milli;
+}
+
+static void share_out(ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities) {
+    for (uint32_t i = 0; i < plan->n; i++) {
+        Resident *g = &plan->at[i];
+        g->milli = (uint16_t)milli_of(plan, utilities, g);
+        g->share = share_of(plan, s, utilities, g);
+    }
+}
+
+void server_plan_allocate(ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities) {
+    Headroom f;
+    server_plan_total(plan, utilities);
+    share_out(plan, s, utilities);
+    server_plan_headroom(plan, NULL, utilities, &f);
+    CHECK(f.cores_milli >= 0 && f.memory_mib >= 0);
+    for (uint32_t i = 0; i < plan->n; i++)
+        if (dealt(&utilities[plan->at[i].task])) plan->at[i].level = 0;
+    deal(&f, f.cores_milli, f.memory_mib, plan);
+    for (uint32_t i = 0; i < plan->n; i++) {
+        Resident          *g = &plan->at[i];
+        const TaskUtility *w = &utilities[g->task];
+        if (!dealt(w)) continue;
+        g->cores_milli = task_utility_units(w, g->gpus) * w->levels[g->level].cores_milli;
+        g->memory_mib = task_utility_units(w, g->gpus) * w->levels[g->level].memory_mib;
+    }
+    server_plan_total(plan, utilities);
+}
+
+uint64_t gpu_mask_all(uint32_t gpus) { return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1; }
+
+uint64_t gpu_mask_lowest(uint64_t mask, uint32_t n) {
+    uint64_t out = 0;
+    for (; n > 0; n--) {
+        out |= mask & -mask;
+        mask &= mask - 1;
+    }
+    return out;
+}
+
+static void line_up(const ServerPlan *plan, const TaskUtility *utilities, VictimOrder *r) {
+    r->n_line = 0;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const Resident    *g = &plan->at[i];
+        const TaskUtility *w = &utilities[g->task];
+        if (g->fresh || g->gpus == 0) continue;
+        VictimRank x = {resident_utility(g, w) / (float)w->gpus, (uint8_t)i};
+        uint32_t   k = r->n_line++;
+        for (; k > 0 && r->line[k - 1].density > x.density; k--) r->line[k] = r->line[k - 1];
+        r->line[k] = x;
+    }
+}
+
+void victim_order_init(VictimOrder *r, const ServerPlan *plan, const TaskUtility *utilities) {
+    r->n = plan->n;
+    r->cores_left = plan->cores_milli;
+    r->memory_left = plan->memory_mib;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const Resident    *g = &plan->at[i];
+        const TaskUtility *w = &utilities[g->task];
+        bool               level = w->class != CLUSTER_NONE;
+        uint32_t           units = task_utility_units(w, g->gpus);
+        r->mask[i] = g->mask;
+        r->cores_milli[i] = level ? units * w->levels[0].cores_milli : g->cores_milli;
+        r->memory_mib[i] = level ? units * w->levels[0].memory_mib : g->memory_mib;
+        r->cores_left -= r->cores_milli[i];
+        r->memory_left -= r->memory_mib[i];
+    }
+    line_up(plan, utilities, r);
+}
+
+typedef struct VictimSearch {  // for room, among the guests of a rank
+    const VictimOrder *rank;
+    VictimSet          leave;
+    int64_t            cores_left, memory_left;  // when those go and the task has come
+    uint64_t           all;                      // GPUs
+    uint32_t           gpus;
+} VictimSearch;
+
+static void send(VictimSearch *x, uint32_t guest, bool away) {
+    int64_t cores = x->rank->cores_milli[guest], memory = x->rank->memory_mib[guest];
+    victim_set_put(&x->leave, guest, away);
+    x->cores_left += away ? cores : -cores;
+    x->memory_left += away ? memory : -memory;
+}
+
+static uint64_t free_then(const VictimSearch *x) {
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < x->rank->n; i++)
+        if (!victim_set_has(&x->leave, i)) used |= x->rank->mask[i];
+    return x->all & ~used;
+}
+
+static bool enough(const VictimSearch *x) {
+    return x->cores_left >= 0 && x->memory_left >= 0 &&
+           (uint32_t)__builtin_popcountll(free_then(x)) >= x->gpus;
+}
+
+bool victim_order_pick(const VictimOrder *r, const ServerPlan *plan, const TaskUtility *w,
+                       uint32_t gpus, bool evict, VictimSet *out, uint64_t *mask) {
+    uint32_t     gone = 0, units = task_utility_units(w, gpus);
+    VictimSearch x = {.rank = r, .all = gpu_mask_all(plan->gpus), .gpus = gpus};
+    if (gpus > plan->gpus || plan->n + 1 >= SERVER_PLAN_RESIDENTS || plan->full) return false;
+    x.cores_left = r->cores_left - (int64_t)units * w->levels[0].cores_milli;
+    x.memory_left = r->memory_left - (int64_t)units * w->levels[0].memory_mib;
+    bool fits = enough(&x);
+    if (!fits && (!evict || gpus == 0)) return false;
+    while (!fits && gone < r->n_line) {
+        send(&x, r->line[gone++].guest, true);
+        fits = enough(&x);
+    }
+    if (!fits) return false;
+    for (uint32_t i = gone; i-- > 0;) {
+        send(&x, r->line[i].guest, false);
+        if (!enough(&x)) send(&x, r->line[i].guest, true);
+    }
+    *out = x.leave;
+    *mask = gpu_mask_lowest(free_then(&x), gpus);
+    return true;
+}

@@ -1,0 +1,302 @@
+#include "policy/cluster/synergy/synergy.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+static const TimeNs aged_ns = INT64_C(1000) * 3600 * CLUSTER_SECOND;
+
+static SynergyOrder order_of(const char *name) {
+    static const char *const names[SYNERGY_ORDERS] = {"fifo", "srtf", "las", "ftf"};
+    SynergyOrder             o = 0;
+    while (o < SYNERGY_ORDERS && strcmp(names[o], name) != 0) o++;
+    return o;
+}
+
+Err synergy_load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
+    const SynergySettings *cfg = settings;
+    (void)a;
+    *loaded = NULL;
+    for (uint32_t i = 1; i < s->n_servers; i++)
+        if (s->servers[i].gpus != s->servers[0].gpus || s->servers[i].type != s->servers[0].type)
+            return err_set(ERR_ARG,
+                           "synergy shares out servers that are alike; %s has %u GPUs of type %u, "
+                           "%s %u of type %u",
+                           s->servers[0].name, s->servers[0].gpus, s->servers[0].type,
+                           s->servers[i].name, s->servers[i].gpus, s->servers[i].type);
+    if (s->fractions || s->no_gpus)
+        return err_set(ERR_ARG, "synergy knows jobs with whole GPUs only; %s",
+                       s->fractions ? "some ask for parts of one"
+                                    : "some ask for none: --min-gpus 1 leaves them out");
+    if (order_of(cfg->order) == SYNERGY_ORDERS)
+        return err_set(ERR_ARG, "order=%.40s: there are fifo, srtf, las and ftf", cfg->order);
+    return ERR_OK;
+}
+
+static void lay_out(Synergy *y, const ClusterSetup *s, Carve *from) {
+    y->queue = carve(from, uint32_t, s->n_slots);
+    y->picked = carve(from, uint32_t, s->n_slots);
+    synergy_plan_carve(&y->plan, s, from);
+    if (!s->in_rounds) plan_builder_carve(&y->builder, s, from);
+}
+
+size_t synergy_size(const ClusterSetup *s, const void *settings) {
+    (void)settings;
+    Synergy y = {0};
+    Carve   c = {.used = sizeof y};
+    lay_out(&y, s, &c);
+    return c.used;
+}
+
+void synergy_init(Synergy *y, const ClusterSetup *s, const SynergySettings *cfg, SynergyMode mode) {
+    Carve c = {.base = (char *)y, .used = sizeof *y};
+    lay_out(y, s, &c);
+    if (!s->in_rounds) plan_builder_init(&y->builder, s);
+    y->plan.mode = mode;
+    y->order = order_of(cfg->order);
+    CHECK(y->order < SYNERGY_ORDERS);
+    y->period = cfg->period_s * CLUSTER_SECOND;
+    y->repack = cfg->repack_s * CLUSTER_SECOND;
+    y->repacked = -y->repack;
+}
+
+static double seconds(TimeNs t) { return (double)t / (double)CLUSTER_SECOND; }
+
+static double left_s(const Synergy *y, const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    double             left = v->setup->in_rounds
+                                  ? seconds(t->job.iteration) * (double)(t->job.iterations - t->done)
+                                  : seconds(cluster_left(v, t));
+    return y->plan.mode == SYNERGY_FAIR ? left : left / y->plan.tasks[slot].speed;
+}
+
+static double key(const Synergy *y, const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    double             came = seconds(t->job.submit);
+    double alone = v->setup->in_rounds ? seconds(t->job.iteration) * (double)t->job.iterations
+                                       : seconds(cluster_left(v, t) + cluster_held(v, t));
+    switch (y->order) {
+    case SYNERGY_BY_SRTF: return left_s(y, v, slot);
+    case SYNERGY_BY_LAS: return seconds(cluster_held(v, t)) * t->job.gpus;
+    case SYNERGY_BY_FTF: return (seconds(v->now) - came + left_s(y, v, slot)) / alone;
+    default: return came;
+    }
+}
+
+// Who has had nothing for 1000 hours goes before all who have, except in fifo.
+static bool before(const Synergy *y, const ClusterView *v, uint32_t a, uint32_t b) {
+    const SynergyTask *x = &y->plan.tasks[a], *z = &y->plan.tasks[b];
+    double             of_a = key(y, v, a), of_b = key(y, v, b);
+    if (y->order != SYNERGY_BY_FIFO && x->aged != z->aged) return x->aged;
+    if (of_a != of_b) return of_a < of_b;
+    return v->tasks[a].job.submit < v->tasks[b].job.submit;
+}
+
+static void sort_queue(Synergy *y, const ClusterView *v) {
+    for (uint32_t i = 1; i < y->n_queue; i++) {
+        uint32_t x = y->queue[i], at = i;
+        for (; at > 0 && before(y, v, x, y->queue[at - 1]); at--) y->queue[at] = y->queue[at - 1];
+        y->queue[at] = x;
+    }
+}
+
+static void meet(Synergy *y, const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    SynergyTask       *x = &y->plan.tasks[slot];
+    if (x->id == t->job.id + 1) return;
+    *x = (SynergyTask){.id = t->job.id + 1, .left_at = t->job.submit};
+    x->best_speed = x->speed = gang_demand_best(v->setup, &t->job, &x->best);
+    y->queue[y->n_queue++] = slot;
+}
+
+// Those that ended leave; those that came since join at the end.
+static void look(Synergy *y, const ClusterView *v) {
+    uint32_t kept = 0, from = v->n_waiting;
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        const ClusterTask *t = &v->tasks[y->queue[i]];
+        SynergyTask       *x = &y->plan.tasks[y->queue[i]];
+        if (t->state == CLUSTER_GONE || x->id != t->job.id + 1) continue;
+        if (t->state == CLUSTER_RUNNING) x->left_at = v->now;
+        y->queue[kept++] = y->queue[i];
+    }
+    y->n_queue = kept;
+    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > y->seen) from--;
+    for (; from < v->n_waiting; from++) {
+        meet(y, v, v->waiting[from]);
+        y->seen = v->tasks[v->waiting[from]].entry;
+    }
+}
+
+// Who is first in order while there are GPUs; of these, those that run are placed before the
+// others.
+static uint32_t pick_staying(Synergy *y, const ClusterView *v) {
+    uint64_t free = v->setup->gpus;
+    uint32_t n = 0, runs = 0;
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        uint32_t slot = y->queue[i], gpus = v->tasks[slot].job.gpus, at = n;
+        if (gpus > free) continue;
+        free -= gpus;
+        bool stays = v->tasks[slot].state == CLUSTER_RUNNING;
+        for (; stays && at > runs; at--) y->picked[at] = y->picked[at - 1];
+        y->picked[at] = slot;
+        runs += stays;
+        n++;
+    }
+    return n;
+}
+
+// las picks by GPUs before anybody is placed and then, in tune, places the larger first.
+static uint32_t pick(Synergy *y, const ClusterView *v) {
+    uint64_t free = v->setup->gpus;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        uint32_t slot = y->queue[i], gpus = v->tasks[slot].job.gpus, at = n;
+        if (y->order == SYNERGY_BY_LAS && gpus > free) continue;
+        if (y->order == SYNERGY_BY_LAS) free -= gpus;
+        bool by_size = y->order == SYNERGY_BY_LAS && y->plan.mode == SYNERGY_TUNE;
+        for (; by_size && at > 0 && gpus > v->tasks[y->picked[at - 1]].job.gpus; at--)
+            y->picked[at] = y->picked[at - 1];
+        y->picked[at] = slot;
+        n++;
+    }
+    return n;
+}
+
+static bool same(const SynergyPlan *p, const SynergyTask *x, const ClusterTask *t) {
+    if (t->state != CLUSTER_RUNNING || x->n != t->n_slices) return false;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const ClusterSlice *a = &p->slices[x->first + i], *b = &t->slices[i];
+        if (a->server != b->server || a->gpus != b->gpus || a->cores_milli != b->cores_milli ||
+            a->memory_mib != b->memory_mib)
+            return false;
+    }
+    return true;
+}
+
+// Who keeps what it has is left alone; all others let go before anybody is started.
+static uint32_t act(const Synergy *y, const ClusterView *v, ClusterAction *out) {
+    const SynergyPlan *p = &y->plan;
+    uint32_t           n = 0;
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        const ClusterTask *t = &v->tasks[y->queue[i]];
+        if (t->state == CLUSTER_RUNNING && !same(p, &p->tasks[y->queue[i]], t))
+            out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = y->queue[i]};
+    }
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        const SynergyTask *x = &p->tasks[y->queue[i]];
+        if (x->n == 0 || same(p, x, &v->tasks[y->queue[i]])) continue;
+        out[n++] = (ClusterAction){.verb = CLUSTER_START,
+                                   .task = y->queue[i],
+                                   .slices = p->slices + x->first,
+                                   .n_slices = x->n};
+    }
+    return n;
+}
+
+static bool moves(const SynergyPlan *p, const SynergyTask *x, const ClusterTask *t) {
+    if (x->n != t->n_slices) return true;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (p->slices[x->first + i].server != t->slices[i].server ||
+            p->slices[x->first + i].gpus != t->slices[i].gpus)
+            return true;
+    return false;
+}
+
+// The lowest GPUs that are wholly free.
+static void choose_gpus(const PlanBuilder *d, ClusterSlice *s) {
+    const uint16_t *parts = d->free.parts + d->free.first[s->server];
+    uint32_t        left = s->gpus;
+    s->gpu_milli = CLUSTER_WHOLE_GPU;
+    for (uint32_t g = 0; left > 0; g++) {
+        if (parts[g] < CLUSTER_WHOLE_GPU) continue;
+        s->mask |= UINT64_C(1) << g;
+        left--;
+    }
+}
+
+// Where a stop costs something, who stays where it is gets other amounts of cores and memory only.
+static uint32_t act_gently(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    const SynergyPlan *p = &y->plan;
+    plan_builder_begin(&y->builder, v);
+    for (uint32_t i = 0; i < v->n_running; i++) plan_builder_stop(&y->builder, v->running[i]);
+    for (uint32_t phase = 0; phase < 2; phase++)
+        for (uint32_t i = 0; i < y->n_queue; i++) {
+            uint32_t           slot = y->queue[i];
+            const SynergyTask *x = &p->tasks[slot];
+            const ClusterTask *t = &v->tasks[slot];
+            bool               stays = x->n > 0 && !moves(p, x, t);
+            if (x->n == 0 || stays != (phase == 0)) continue;
+            for (uint32_t k = 0; k < x->n; k++) {
+                ClusterSlice *s = &p->slices[x->first + k];
+                s->mask = stays ? t->slices[k].mask : 0;
+                s->gpu_milli = CLUSTER_WHOLE_GPU;
+                if (!stays) choose_gpus(&y->builder, s);
+            }
+            CHECK(plan_builder_put(&y->builder, slot, p->slices + x->first, x->n));
+        }
+    return plan_builder_write(&y->builder, out);
+}
+
+// Rounds of its own, where the cluster has none: whole periods, or every event.
+static bool is_round(const Synergy *y, const ClusterView *v) {
+    return v->setup->round > 0 || y->period == 0 || v->now % y->period == 0;
+}
+
+static void begin(Synergy *y, const ClusterView *v, bool staying) {
+    synergy_plan_begin(&y->plan, staying ? v : NULL);
+    for (uint32_t i = 0; i < y->n_queue; i++) {
+        SynergyTask *x = &y->plan.tasks[y->queue[i]];
+        x->n = 0;
+        x->speed = x->best_speed;
+    }
+}
+
+// Whether somebody who is to have GPUs has none, or is torn apart without need.
+static bool is_cramped(const Synergy *y, const ClusterView *v, uint32_t picked) {
+    for (uint32_t i = 0; i < picked; i++) {
+        uint32_t n = y->plan.tasks[y->picked[i]].n;
+        if (n == 0 || (n > 1 && v->tasks[y->picked[i]].job.gpus <= v->setup->most_gpus))
+            return true;
+    }
+    return false;
+}
+
+// Those that run stay, unless somebody finds no place for it; then all are placed anew.
+static uint32_t serve_gently(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    begin(y, v, true);
+    uint32_t picked = pick_staying(y, v);
+    for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
+    if (v->now - y->repacked >= y->repack && is_cramped(y, v, picked)) {
+        y->repacked = v->now;
+        begin(y, v, false);
+        picked = pick(y, v);
+        for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
+    }
+    for (uint32_t i = 0; y->plan.mode == SYNERGY_TUNE && i < y->n_queue; i++)
+        synergy_plan_raise(&y->plan, y->queue[i]);
+    return act_gently(y, v, out);
+}
+
+static uint32_t serve(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    begin(y, v, false);
+    uint32_t picked = pick(y, v);
+    for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
+    return act(y, v, out);
+}
+
+uint32_t synergy_decide(Synergy *y, const ClusterView *v, ClusterAction *out) {
+    uint32_t n = 0;
+    if (is_round(y, v)) {
+        look(y, v);
+        sort_queue(y, v);
+        for (uint32_t i = 0; i < y->n_queue; i++) {
+            SynergyTask *x = &y->plan.tasks[y->queue[i]];
+            x->aged = x->aged || v->now - x->left_at > aged_ns;
+        }
+        n = v->setup->in_rounds ? serve(y, v, out) : serve_gently(y, v, out);
+    }
+    if (v->setup->round == 0 && y->period > 0)
+        out[n++] =
+            (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / y->period + 1) * y->period};
+    return n;
+}

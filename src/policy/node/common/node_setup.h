@@ -1,0 +1,36 @@
+// Setup: what several policies work out of a NodeSetup before a run.
+#pragma once
+
+#include "contract/node.h"
+#include "base/carve.h"
+
+// [layers of the longest model] version 0 of every layer; state begins zeroed.
+static inline uint8_t *node_setup_carve_solo(const NodeSetup *s, Carve *from) {
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        if (s->tenants[i].model->n_layers > longest) longest = s->tenants[i].model->n_layers;
+    return carve(from, uint8_t, longest);
+}
+
+static inline TimeNs node_setup_least_qos(const NodeSetup *s) {
+    TimeNs least = s->tenants[0].qos_ns;
+    for (uint32_t i = 1; i < s->n_tenants; i++)
+        if (s->tenants[i].qos_ns < least) least = s->tenants[i].qos_ns;
+    return least;
+}
+
+// Cores that are given together: at most an eighth of the machine, at least one.
+static inline uint32_t node_setup_quantum(const NodeMachine *m, uint32_t quantum) {
+    uint32_t most = m->n_cores / 8, q = quantum < most ? quantum : most;
+    return q > 0 ? q : 1;
+}
+
+// Steady: a level of interference that does not flutter between two neighbours.
+
+// Stays at `was` until the pressure is `hold` beyond the middle to the next level.
+static inline uint32_t level_hysteresis(uint32_t was, float pressure, double hold) {
+    double away = (double)pressure - (double)was;
+    if (away <= 0.5 + hold && away >= -0.5 - hold) return was;
+    double rounded = (double)pressure + 0.5;
+    return rounded < 0 ? 0 : rounded >= NODE_LEVELS ? NODE_LEVELS - 1 : (uint32_t)rounded;
+}

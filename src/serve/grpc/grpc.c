@@ -1,0 +1,236 @@
+#include "serve/grpc/grpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "serve/grpc/grpc_int.h"
+
+enum { SCRATCH = 1 << 28, QUESTION_BYTES = 1 << 16 };
+
+static const struct {
+    const char *path;
+    bool        admin;
+} rows[GRPC_KINDS] = {
+#define X(id, path, admin) {path, admin},
+#include "serve/grpc/grpc.def"
+#undef X
+};
+
+static const ExchangeHeader accepted = {{"grpc-accept-encoding", 20}, {"identity", 8}};
+
+Err grpc_create(Grpc **out, const GrpcOptions *o) {
+    Grpc *g = calloc(1, sizeof *g);
+    if (g == NULL) return err_set(ERR_LIMIT, "no memory for gRPC");
+    g->o = *o;
+    Err e = arena_init(&g->scratch, SCRATCH);
+    if (e == ERR_OK)
+        *out = g;
+    else
+        free(g);
+    return e;
+}
+
+void grpc_destroy(Grpc *g) {
+    if (g == NULL) return;
+    arena_finish(&g->scratch);
+    free(g);
+}
+
+void grpc_free(GrpcCall *c) {
+    free(c->bytes);
+    free(c);
+}
+
+void grpc_fail(Exchange *x, uint32_t status, uint32_t retry_s, const char *why) {
+    char   code[8], message[1024], after[24];
+    Answer a = {.type = "application/grpc"};
+    (void)snprintf(code, sizeof code, "%u", status);
+    grpc_quote(why, message, sizeof message);
+    a.trailers[a.n_trailers++] = (ExchangeHeader){text_of("grpc-status"), text_of(code)};
+    a.trailers[a.n_trailers++] = (ExchangeHeader){text_of("grpc-message"), text_of(message)};
+    if (retry_s > 0) {
+        (void)snprintf(after, sizeof after, "%u000", retry_s);
+        a.trailers[a.n_trailers++] =
+            (ExchangeHeader){text_of("grpc-retry-pushback-ms"), text_of(after)};
+    }
+    if (status == GRPC_UNIMPLEMENTED) a.extra[a.n_extra++] = accepted;
+    exchange_answer(x, &a);
+}
+
+void grpc_answer(GrpcCall *c, WireWriter *out) {
+    if (c->x == NULL) return;
+    c->bytes = wire_done(out) == ERR_OK ? malloc(GRPC_PREFIX + out->len) : NULL;
+    if (c->bytes == NULL) {
+        grpc_fail(c->x, GRPC_UNAVAILABLE, 1, "no memory for this answer");
+        return;
+    }
+    grpc_frame(c->bytes, out->len);
+    if (out->len > 0) memcpy(c->bytes + GRPC_PREFIX, out->at, out->len);
+    c->sent = GRPC_PREFIX + out->len;
+    c->pieces[0] = (struct iovec){c->bytes, c->sent};
+    Answer a = {.type = "application/grpc", .body = c->pieces, .n_body = 1};
+    a.extra[a.n_extra++] = accepted;
+    a.trailers[a.n_trailers++] = (ExchangeHeader){{"grpc-status", 11}, {"0", 1}};
+    exchange_answer(c->x, &a);
+}
+
+static GrpcKind kind_of(Str path) {
+    uint32_t k = 0;
+    while (k < GRPC_KINDS && !text_equal(path, text_of(rows[k].path))) k++;
+    return (GrpcKind)k;
+}
+
+// Plain HTTP for those that do not speak gRPC.
+static void reject_http(Exchange *x, uint32_t status, const char *name, const char *value) {
+    Answer a = {.status = status};
+    if (name != NULL) a.extra[a.n_extra++] = (ExchangeHeader){text_of(name), text_of(value)};
+    exchange_answer(x, &a);
+}
+
+static bool speaks_grpc(Exchange *x) {
+    static const char grpc[] = "application/grpc";
+    Str               type = exchange_header(x, "content-type");
+    size_t            n = sizeof grpc - 1;
+    bool              same = type.len >= n && memcmp(type.at, grpc, n) == 0;
+    bool              plain = same && (type.len == n || type.at[n] == ';');
+    return plain || (type.len == n + 6 && same && memcmp(type.at + n, "+proto", 6) == 0);
+}
+
+static void head(void *self, Exchange *x) {
+    GrpcListener *p = self;
+    GrpcKind      kind = kind_of(x->path);
+    if (!text_equal(x->method, text_of("POST")))
+        reject_http(x, 405, "allow", "POST");
+    else if (!speaks_grpc(x))
+        reject_http(x, 415, "accept-post", "application/grpc");
+    else if (kind == GRPC_KINDS)
+        grpc_fail(x, GRPC_UNIMPLEMENTED, 0, "there is no such call");
+    else if (rows[kind].admin && !p->admin)
+        grpc_fail(x, GRPC_FORBIDDEN, 0, "not enabled here: see the setting `admin`");
+    else if (kind == GRPC_STREAM)
+        grpc_stream_head(p->grpc, x);
+    else if (kind != GRPC_INFER)
+        x->most = QUESTION_BYTES;
+    else
+        x->aligned = p->grpc->aligned;
+}
+
+static void answer_query(Grpc *g, Exchange *x, GrpcKind kind, Str message) {
+    GrpcCall *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        grpc_fail(x, GRPC_UNAVAILABLE, 1, "no memory for this call");
+        return;
+    }
+    *c = (GrpcCall){.g = g, .x = x, .kind = kind, .message = message};
+    x->user = c;
+    arena_rewind(&g->scratch, 0);
+    if (kind == GRPC_INDEX || kind == GRPC_LOAD || kind == GRPC_UNLOAD)
+        grpc_admin(c);
+    else
+        grpc_info(c);
+}
+
+static void request(void *self, Exchange *x) {
+    GrpcListener *p = self;
+    Str           message;
+    const char   *why;
+    uint32_t      status = grpc_unframe(x->body, x->body_len, &message, &why);
+    GrpcKind      kind = kind_of(x->path);
+    if (status != GRPC_OK)
+        grpc_fail(x, status, 0, why);
+    else if (kind == GRPC_INFER)
+        grpc_infer(p->grpc, x, message);
+    else
+        answer_query(p->grpc, x, kind, message);
+}
+
+static void ended(void *self, Exchange *x, bool sent) {
+    GrpcListener *p = self;
+    GrpcCall     *c = x->user;
+    (void)sent;
+    if (c == NULL) return;
+    x->user = NULL;
+    c->x = NULL;
+    if (c->kind == GRPC_STREAM)
+        grpc_stream_ended(c);
+    else if (c->call != NULL && x->answered)
+        dispatcher_close(p->grpc->o.dispatcher, c->call, c->sent);
+    else if (c->call != NULL)
+        dispatcher_cancel(p->grpc->o.dispatcher, c->call, exchange_take(x));
+    else if (!c->waiting)
+        grpc_free(c);
+}
+
+static void more(void *self, Exchange *x) {
+    (void)self;
+    grpc_stream_more(x->user, clock_now(clock_monotonic()));
+}
+
+ExchangeHandler grpc_handler(Grpc *g, bool admin) {
+    GrpcListener *p = &g->listeners[g->n_listeners++];
+    *p = (GrpcListener){g, admin};
+    return (ExchangeHandler){
+        .head = head, .request = request, .ended = ended, .self = p, .more = more};
+}
+
+enum { TIMEOUT_DIGITS = 8 };
+
+uint32_t grpc_unframe(const unsigned char *body, size_t len, Str *message, const char **why) {
+    *why = "a call begins with a flag and the length of its message";
+    if (len < GRPC_PREFIX) return GRPC_INVALID;
+    size_t n = (size_t)body[1] << 24 | (size_t)body[2] << 16 | (size_t)body[3] << 8 | body[4];
+    *why = "messages are not compressed here: grpc-encoding identity";
+    if (body[0] == 1) return GRPC_UNIMPLEMENTED;
+    *why = "the flag before a message is 0 or 1";
+    if (body[0] > 1) return GRPC_INVALID;
+    *why = n > len - GRPC_PREFIX ? "the message is shorter than its length says"
+                                 : "this call takes one message";
+    if (n != len - GRPC_PREFIX) return GRPC_INVALID;
+    *message = (Str){(const char *)body + GRPC_PREFIX, n};
+    return GRPC_OK;
+}
+
+void grpc_frame(unsigned char prefix[GRPC_PREFIX], size_t len) {
+    prefix[0] = 0;
+    for (int i = 0; i < 4; i++) prefix[1 + i] = (unsigned char)(len >> (24 - 8 * i));
+}
+
+bool grpc_timeout(Str s, TimeNs *out) {
+    static const struct {
+        char   unit;
+        TimeNs ns;
+    } units[] = {{'n', 1},          {'u', 1000},        {'m', 1000000},
+                 {'S', 1000000000}, {'M', 60000000000}, {'H', 3600000000000}};
+    const TimeNs day = 86400000000000;
+    TimeNs       v = 0;
+    if (s.len < 2 || s.len > TIMEOUT_DIGITS + 1) return false;
+    for (size_t i = 0; i + 1 < s.len; i++) {
+        if (s.at[i] < '0' || s.at[i] > '9') return false;
+        v = v * 10 + (s.at[i] - '0');
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (units[i].unit != s.at[s.len - 1]) continue;
+        *out = v == 0 ? 1 : v < day / units[i].ns ? v * units[i].ns : day;
+        return true;
+    }
+    return false;
+}
+
+void grpc_quote(const char *text, char *out, size_t room) {
+    static const char digits[] = "0123456789ABCDEF";
+    size_t            n = 0;
+    for (; *text != '\0' && n + 4 <= room; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c >= ' ' && c <= '~' && c != '%') {
+            out[n++] = *text;
+            continue;
+        }
+        out[n++] = '%';
+        out[n++] = digits[c >> 4];
+        out[n++] = digits[c & 15];
+    }
+    out[n] = '\0';
+}

@@ -1,0 +1,356 @@
+// Variants on the loader's side: compiled, joined to the engine, warmed, and taken out again.
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "serve/models/registry_int.h"
+
+#define WARM_MOST INT64_C(5000000000)   // for all runs before a variant is ready
+#define WARM_EACH INT64_C(60000000000)  // none of them has a target
+
+enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000, GOVERN_TRIES = 50, GOVERN_PAUSE_US = 20000 };
+
+static TimeNs steady_now(void) { return clock_now(clock_monotonic()); }
+static bool   is(const char *text, const char *word) { return strcmp(text, word) == 0; }
+
+Err compiled_shape_init(ModelVersion *mv) {
+    uint32_t       n = mv->source.open ? (uint32_t)mv->from->serve.shapes : 1;
+    CompiledShape *all = arena_try_new(&mv->arena, CompiledShape, n);
+    if (all == NULL) return err_set(ERR_LIMIT, "no memory for %u shapes", n);
+    for (uint32_t i = 0; i < n; i++) {
+        all[i].owner = mv;
+        all[i].shapes = arena_try_new(&mv->arena, Tensor, mv->signature.n_inputs);
+        if (all[i].shapes == NULL) return err_set(ERR_LIMIT, "no memory for %u shapes", n);
+    }
+    mv->shapes = all;
+    mv->n_shapes = n;
+    return ERR_OK;
+}
+
+static double priority_of(const TenantSettings *set) {
+    return is(set->class, "best_effort") ? 0.1 : is(set->class, "throughput") ? 0.5 : 1;
+}
+
+static uint64_t context_bytes(const CompiledShape *cs) {
+    const Program *p = &cs->prepared.program;
+    return p->arena_bytes + node_live_cores(cs->owner->registry->o.engine) * program_scratch(p) +
+           4096;
+}
+
+// As many concurrency as are wished for, or as there is room for.
+static Err choose_concurrency(const CompiledShape *cs, uint64_t room, uint32_t *out) {
+    uint64_t each = context_bytes(cs), fixed = cs->prepared.memory_bytes;
+    uint64_t most = room > fixed ? (room - fixed) / each : 0;
+    uint32_t wish = (uint32_t)cs->owner->from->serve.concurrency;
+    if (most == 0)
+        return err_set(ERR_LIMIT, "it needs %llu MiB of memory and may use %llu MiB more",
+                       (unsigned long long)((fixed + each) >> 20) + 1,
+                       (unsigned long long)(room >> 20));
+    *out = most < wish ? (uint32_t)most : wish;
+    return ERR_OK;
+}
+
+Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
+    if (cs->leaked) return err_set(ERR_LIMIT, "there was no memory to forget what was here");
+    ModelVersion  *mv = cs->owner;
+    uint64_t       room = model_version_memory_left(mv);
+    double         tune = mv->registry->o.host->team == NULL ? 0 : mv->from->serve.tune_s;
+    PrepareOptions o = {.runs = MEASURED_RUNS,
+                        .background = tune <= 0,
+                        .tune_seconds = tune,
+                        .interpret = true,
+                        .remember = cs->owner->loading,
+                        .shapes = shapes,
+                        .max_bytes = room,
+                        .max_output = (uint64_t)mv->from->serve.response_mb << 20,
+                        .most_ns = (TimeNs)mv->from->serve.watchdog_ms * 1000000,
+                        .stop = &mv->cancelled,
+                        .name = mv->info.name};
+    if (mv->source.weight_bytes > room)
+        return err_set(ERR_LIMIT, "its weights need %llu MiB of memory and it may use %llu MiB",
+                       (unsigned long long)(mv->source.weight_bytes >> 20) + 1,
+                       (unsigned long long)(room >> 20));
+    TRY(prepared_model_make(&cs->prepared, &mv->source, mv->registry->o.host, &o));
+    cs->is_prepared = true;
+    for (uint32_t i = 0; i < mv->signature.n_inputs; i++) {
+        cs->shapes[i] = cs->prepared.inputs[i];
+        cs->shapes[i].data = NULL;
+    }
+    return ERR_OK;
+}
+
+typedef struct Warm {
+    _Atomic uint32_t answered;
+    LiveEnd          end;
+} Warm;
+
+static void warmed(void *self, const EngineResult *a) {
+    Warm *w = self;
+    w->end = a->end;
+    atomic_store(&w->answered, 1);
+    futex_wake(&w->answered, 1);
+}
+
+static LiveEnd warm_once(CompiledShape *cs, TimeNs until) {
+    NodeLive     *l = cs->owner->registry->o.engine;
+    Warm          w = {.end = LIVE_DONE};
+    TimeNs        t = steady_now();
+    EngineRequest request = {.tenant = cs->tenant,
+                             .arrival = t,
+                             .deadline = t + WARM_EACH,
+                             .expire = until,
+                             .late_ok = true,
+                             .done = warmed,
+                             .self = &w};
+    while (!node_live_submit(l, &request)) {
+        if (steady_now() > until) return LIVE_FULL;
+        (void)usleep(SUBMIT_PAUSE_US);
+    }
+    while (atomic_load(&w.answered) == 0) futex_wait(&w.answered, 0);
+    return w.end;
+}
+
+// Numbers at random may not please it, but it has to come to an end. Once may be the machine's
+// fault.
+static Err warm(CompiledShape *cs) {
+    TimeNs until = steady_now() + WARM_MOST;
+    for (int i = 0; i < cs->owner->info.config->set.warmup && steady_now() < until; i++)
+        if (warm_once(cs, until) == LIVE_STUCK && warm_once(cs, 0) == LIVE_STUCK)
+            return err_set(ERR_LIMIT, "a run with numbers at random did not end in time");
+    return ERR_OK;
+}
+
+static Err set_policy(const ModelRegistry *r) {
+    return node_live_set_policy(r->o.engine, r->o.policy, r->o.policy_settings,
+                                &r->o.host->machine);
+}
+
+Err compiled_shape_join(CompiledShape *cs) {
+    ModelVersion         *mv = cs->owner;
+    const TenantSettings *set = &mv->info.config->set;
+    uint32_t              concurrency = 1;
+    TRY(choose_concurrency(cs, model_version_memory_left(mv), &concurrency));
+    cs->target_ns = model_version_target(mv, &cs->prepared);
+    LiveTenant t =
+        prepared_model_tenant(&cs->prepared, mv->info.name, cs->target_ns, priority_of(set));
+    t.queue = (uint32_t)set->queue;
+    t.contexts = concurrency;
+    t.min_cores = (uint32_t)set->min_cores;
+    t.max_cores = (uint32_t)set->max_cores;
+    TRY(node_live_join(mv->registry->o.engine, &t, &cs->tenant));
+    cs->joined = true;
+    cs->memory_bytes = cs->prepared.memory_bytes + concurrency * context_bytes(cs);
+    TRY(set_policy(mv->registry));
+    cs->in_policy = true;
+    return warm(cs);
+}
+
+// Until a policy without it decides, its tables are looked at.
+static bool forget(CompiledShape *cs) {
+    Err e = set_policy(cs->owner->registry);
+    for (int i = 0; e != ERR_OK && i < GOVERN_TRIES; i++) {
+        (void)usleep(GOVERN_PAUSE_US);
+        e = set_policy(cs->owner->registry);
+    }
+    return e == ERR_OK;
+}
+
+void compiled_shape_leave(CompiledShape *cs) {
+    if (cs->joined) {
+        node_live_leave(cs->owner->registry->o.engine, cs->tenant);
+        cs->joined = false;
+        cs->leaked = cs->in_policy && !forget(cs);  // rather leaked than wrong
+        cs->in_policy = false;
+    }
+    if (cs->is_prepared && !cs->leaked) prepared_model_finish(&cs->prepared);
+    cs->is_prepared = false;
+    cs->memory_bytes = 0;
+}
+
+// Variants on the loop's side: which one computes a request, and what is to be compiled for it.
+
+#define RETRY_NS INT64_C(10000000000)  // until a shape that failed is tried again
+
+static TimeNs now(void) { return clock_now(clock_monotonic()); }
+
+void compiled_shape_wake(CompiledShape *cs) {
+    ModelRegistry *r = cs->owner->registry;
+    r->calling = cs->waiters;
+    cs->waiters = NULL;
+    while (r->calling != NULL) {
+        LoopPost *p = r->calling;
+        r->calling = atomic_load_explicit(&p->next, memory_order_relaxed);
+        p->run(p->self);
+    }
+}
+
+static void wait_for(CompiledShape *cs, LoopPost *when) {
+    atomic_store_explicit(&when->next, cs->waiters, memory_order_relaxed);
+    cs->waiters = when;
+}
+
+static bool cut(LoopPost **list, const LoopPost *when) {
+    LoopPost *before = NULL;
+    for (LoopPost *p = *list; p != NULL;
+         before = p, p = atomic_load_explicit(&p->next, memory_order_relaxed)) {
+        if (p != when) continue;
+        LoopPost *next = atomic_load_explicit(&p->next, memory_order_relaxed);
+        if (before == NULL)
+            *list = next;
+        else
+            atomic_store_explicit(&before->next, next, memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+void registry_cancel_wait(ModelRegistry *r, ModelInfo *s, LoopPost *when) {
+    ModelVersion *mv = model_version_of(s);
+    bool          found = cut(&r->calling, when) || cut(&mv->shape_waiters, when);
+    for (uint32_t i = 0; i < mv->n_shapes && !found; i++) found = cut(&mv->shapes[i].waiters, when);
+}
+
+static bool fits(const CompiledShape *cs, const Tensor *inputs, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!tensor_same_shape(&cs->shapes[i], &inputs[i]) ||
+            cs->shapes[i].dtype != inputs[i].dtype)
+            return false;
+    return true;
+}
+
+static Err make(void *self) {
+    CompiledShape *cs = self;
+    return compiled_shape_compile(cs, cs->shapes);
+}
+
+static Err settle_make(void *self, Err e) {
+    CompiledShape *cs = self;
+    if (e == ERR_OK) e = compiled_shape_join(cs);
+    if (e == ERR_OK) return e;
+    char why[MODEL_VERSION_WHY];
+    (void)snprintf(why, sizeof why, "%s", err_why());
+    compiled_shape_leave(cs);
+    return err_set(e, "%s", why);
+}
+
+static void made(void *self, Err e, const char *why) {
+    CompiledShape *cs = self;
+    ModelVersion  *mv = cs->owner;
+    cs->state = e == ERR_OK ? COMPILED_SHAPE_READY : COMPILED_SHAPE_FAILED;
+    cs->large = e == ERR_LIMIT;
+    cs->retry = now() + RETRY_NS;
+    (void)snprintf(cs->why, sizeof cs->why, "%s", why);
+    if (e == ERR_OK) model_version_set_outputs(mv, &cs->prepared);
+    model_version_update(mv);
+    registry_pin(&mv->info);
+    compiled_shape_wake(cs);
+    registry_release(mv->registry, &mv->info);
+}
+
+static Err settle_drop(void *self, Err e) {
+    compiled_shape_leave(self);
+    return e;
+}
+
+static void start_make(CompiledShape *cs) {
+    cs->job =
+        (LoaderJob){.work = make, .settle = settle_make, .done = made, .self = cs, .urgent = true};
+    loader_put(cs->owner->registry->loader, &cs->job);
+}
+
+static void dropped(void *self, Err e, const char *why) {
+    (void)e, (void)why;
+    start_make(self);
+}
+
+// The place of the one that was not asked for longest; those that failed go first.
+static CompiledShape *choose_place(ModelVersion *mv) {
+    CompiledShape *best = NULL;
+    for (uint32_t i = 0; i < mv->n_shapes; i++) {
+        CompiledShape *cs = &mv->shapes[i];
+        if (cs->state == COMPILED_SHAPE_FREE) return cs;
+        if (cs->state == COMPILED_SHAPE_COMPILING || cs->running > 0) continue;
+        bool failed = cs->state == COMPILED_SHAPE_FAILED,
+             other = best != NULL && best->state == COMPILED_SHAPE_FAILED;
+        if (best == NULL || (failed && !other) || (failed == other && cs->used < best->used))
+            best = cs;
+    }
+    return best;
+}
+
+static void begin(CompiledShape *cs, const Tensor *inputs) {
+    ModelVersion *mv = cs->owner;
+    for (uint32_t i = 0; i < mv->signature.n_inputs; i++) {
+        cs->shapes[i] = inputs[i];
+        cs->shapes[i].data = NULL;
+    }
+    cs->state = COMPILED_SHAPE_COMPILING;
+    if (!cs->is_prepared) {
+        start_make(cs);
+        return;
+    }
+    cs->job = (LoaderJob){.settle = settle_drop, .done = dropped, .self = cs, .urgent = true};
+    loader_put(mv->registry->loader, &cs->job);
+}
+
+static CompiledShape *find(ModelVersion *mv, const Tensor *inputs) {
+    uint32_t n = mv->signature.n_inputs;
+    if (mv->last != NULL && mv->last->state == COMPILED_SHAPE_READY && fits(mv->last, inputs, n))
+        return mv->last;
+    for (uint32_t i = 0; i < mv->n_shapes; i++)
+        if (mv->shapes[i].state != COMPILED_SHAPE_FREE && fits(&mv->shapes[i], inputs, n))
+            return &mv->shapes[i];
+    return NULL;
+}
+
+ShapeLookup registry_find_shape(ModelRegistry *r, ModelInfo *s, const Tensor *inputs,
+                                LoopPost *when, uint32_t *tenant) {
+    ModelVersion  *mv = model_version_of(s);
+    CompiledShape *cs = find(mv, inputs);
+    if (cs != NULL && cs->state == COMPILED_SHAPE_READY) {
+        cs->used = ++r->uses;
+        cs->running++;
+        mv->last = cs;
+        *tenant = cs->tenant;
+        return SHAPE_READY;
+    }
+    if (cs != NULL && cs->state == COMPILED_SHAPE_FAILED && now() < cs->retry) {
+        (void)err_note("model '%s' cannot be compiled for these shapes: %s", s->name, cs->why);
+        return cs->large ? SHAPE_TOO_LARGE : SHAPE_INVALID;
+    }
+    if (cs == NULL) cs = choose_place(mv);
+    if (cs == NULL) {
+        atomic_store_explicit(&when->next, mv->shape_waiters, memory_order_relaxed);
+        mv->shape_waiters = when;
+        return SHAPE_COMPILING;
+    }
+    if (cs->state != COMPILED_SHAPE_COMPILING) begin(cs, inputs);
+    cs->used = ++r->uses;
+    wait_for(cs, when);
+    return SHAPE_COMPILING;
+}
+
+static CompiledShape *by_tenant(const ModelVersion *mv, uint32_t tenant) {
+    for (uint32_t i = 0; i < mv->n_shapes; i++)
+        if (mv->shapes[i].state == COMPILED_SHAPE_READY && mv->shapes[i].tenant == tenant)
+            return &mv->shapes[i];
+    return NULL;
+}
+
+// A place may have become free: one that waits for a place tries again, and the next after it.
+void registry_release_shape(ModelRegistry *r, ModelInfo *s, uint32_t tenant) {
+    ModelVersion  *mv = model_version_of(s);
+    CompiledShape *cs = by_tenant(mv, tenant);
+    (void)r;
+    if (cs == NULL || cs->running == 0 || --cs->running > 0 || mv->shape_waiters == NULL) return;
+    LoopPost *first = mv->shape_waiters;
+    mv->shape_waiters = atomic_load_explicit(&first->next, memory_order_relaxed);
+    first->run(first->self);
+}
+
+TimeNs registry_target_ns(const ModelInfo *s, uint32_t tenant) {
+    const CompiledShape *cs = by_tenant(model_version_of(s), tenant);
+    return cs != NULL ? cs->target_ns : s->target_ns;
+}

@@ -1,0 +1,104 @@
+#include "serve/models/model_signature.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "serve/models/registry_int.h"
+
+static Err specs_of(const Graph *g, const uint32_t *values, uint32_t n, const char *what, Arena *a,
+                    const TensorSpec **out) {
+    TensorSpec *specs = n <= INFER_TENSORS ? arena_try_new(a, TensorSpec, n) : NULL;
+    if (specs == NULL) return err_set(ERR_LIMIT, "it has too many %ss: %u", what, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const Value *v = &g->values[values[i]];
+        specs[i] = (TensorSpec){.name = v->name, .type = v->type};
+        specs[i].type.data = NULL;
+        for (int32_t d = 0; d < v->type.rank; d++)
+            if (specs[i].type.dims[d] < 0) specs[i].type.dims[d] = DIM_UNKNOWN;
+        if (v->type.dtype != DT_NONE && infer_type_name(v->type.dtype) == NULL)
+            return err_set(ERR_UNSUPPORTED, "%s '%s' is of type %s, for which clients have no word",
+                           what, v->name, dtype_name(v->type.dtype));
+    }
+    *out = specs;
+    return ERR_OK;
+}
+
+Err signature_from_graph(const Graph *g, Arena *a, ModelSignature *out) {
+    ModelSignature p = {.n_inputs = g->n_inputs, .n_outputs = g->n_outputs};
+    TRY(specs_of(g, g->inputs, g->n_inputs, "input", a, &p.inputs));
+    TRY(specs_of(g, g->outputs, g->n_outputs, "output", a, &p.outputs));
+    *out = p;
+    return ERR_OK;
+}
+
+static Err narrow_dim(const PbtxtTensor *d, int32_t i, const char *what, int64_t *dim) {
+    if (d->dims[i] < 0) return ERR_OK;
+    if (*dim >= 0 && *dim != d->dims[i])
+        return err_set(ERR_CONFIG,
+                       "config.pbtxt:%u: dimension %d of %s '%s' is %" PRId64
+                       " in the model, not %" PRId64,
+                       d->line, i, what, d->name, *dim, d->dims[i]);
+    *dim = d->dims[i];
+    return ERR_OK;
+}
+
+// Where there is a batch, config.pbtxt leaves its dimension out.
+static Err narrow(const PbtxtTensor *d, bool batch, const char *what, TensorSpec *spec) {
+    Tensor *t = &spec->type;
+    if (d->dtype != DT_NONE && t->dtype != DT_NONE && d->dtype != t->dtype)
+        return err_set(ERR_CONFIG, "config.pbtxt:%u: %s '%s' is %s in the model, not %s", d->line,
+                       what, d->name, dtype_name(t->dtype), dtype_name(d->dtype));
+    if (d->rank < 0 || t->rank < 0) return ERR_OK;
+    if (t->rank != d->rank + batch)
+        return err_set(
+            ERR_CONFIG, "config.pbtxt:%u: %s '%s' has %d dimensions in the model%s, not %d",
+            d->line, what, d->name, t->rank, batch ? ", the batch included" : "", d->rank + batch);
+    for (int32_t i = 0; i < d->rank; i++) TRY(narrow_dim(d, i, what, &t->dims[i + batch]));
+    return ERR_OK;
+}
+
+static Err narrow_all(const PbtxtTensor *all, uint32_t n, bool batch, const char *what,
+                      const TensorSpec *specs, uint32_t n_specs) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < n_specs && strcmp(specs[k].name, all[i].name) != 0) k++;
+        if (k == n_specs)
+            return err_set(ERR_CONFIG, "config.pbtxt:%u: the model has no %s '%s'", all[i].line,
+                           what, all[i].name);
+        TRY(narrow(&all[i], batch, what, (TensorSpec *)(uintptr_t)&specs[k]));
+    }
+    return ERR_OK;
+}
+
+Err signature_narrow(ModelSignature *signature, const Pbtxt *p) {
+    bool batch = p->max_batch_size > 0;
+    TRY(narrow_all(p->inputs, p->n_inputs, batch, "input", signature->inputs, signature->n_inputs));
+    return narrow_all(p->outputs, p->n_outputs, batch, "output", signature->outputs,
+                      signature->n_outputs);
+}
+
+// What a model takes and gives, as clients see it.
+
+Err model_version_signature(ModelVersion *mv) {
+    const Pbtxt *d = mv->info.config->declared;
+    TRY(signature_from_graph(mv->source.model.graph, &mv->arena, &mv->signature));
+    return d != NULL ? signature_narrow(&mv->signature, d) : ERR_OK;
+}
+
+// What the file leaves open about outputs is known once the shapes of inputs are. Where those may
+// differ, so may the dimensions.
+void model_version_set_outputs(ModelVersion *mv, const PreparedModel *s) {
+    const Graph *g = mv->source.model.graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        TensorSpec   *spec = (TensorSpec *)(uintptr_t)&mv->signature.outputs[i];
+        const Tensor *t = &s->shaped->values[g->outputs[i]];
+        if (spec->type.dtype == DT_NONE) spec->type.dtype = t->dtype;
+        if (spec->type.rank < 0 && t->rank >= 0) {
+            spec->type = tensor_of(spec->type.dtype, t->rank, t->dims, NULL);
+            for (int32_t d = 0; d < t->rank; d++)
+                if (mv->source.open || t->dims[d] < 0) spec->type.dims[d] = DIM_UNKNOWN;
+        }
+        for (int32_t d = 0; d < spec->type.rank && d < t->rank && !mv->source.open; d++)
+            if (spec->type.dims[d] < 0 && t->dims[d] >= 0) spec->type.dims[d] = t->dims[d];
+    }
+}

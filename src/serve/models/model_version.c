@@ -1,0 +1,355 @@
+// Units: versions of models from the first byte of a file to the last page given back.
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "serve/models/registry_int.h"
+
+enum { ARENA_SHIFT = 24 };
+
+static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
+
+void model_version_notify(ModelVersion *mv) {
+    ModelRegistry *r = mv->registry;
+    if (r->open && mv->listed && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
+}
+
+void model_version_complete(ModelVersion *mv, const char *why) {
+    LoadWaiter *c = mv->load_waiters;
+    mv->load_waiters = NULL;
+    while (c != NULL) {
+        LoadWaiter *next = c->next;
+        c->done(c->self, why);
+        free(c);
+        c = next;
+    }
+}
+
+Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *m,
+                       ModelVersion **out) {
+    ModelVersion *mv = calloc(1, sizeof *mv);
+    if (mv == NULL) return err_set(ERR_LIMIT, "no memory for model '%s'", m->name);
+    *mv = (ModelVersion){.registry = r, .from = from};
+    mv->info = (ModelInfo){.config = m, .state = MODEL_LOADING, .reason = ""};
+    Err e = model_slot_take(r, m->name, &mv->info.slot);
+    if (e == ERR_OK) {
+        mv->info.name = r->slots[mv->info.slot].name;
+        mv->info.version = registry_intern(r, m->version);
+        if (mv->info.version == NULL) e = err_set(ERR_LIMIT, "no memory for a version");
+    }
+    if (e != ERR_OK) {
+        free(mv);
+        return e;
+    }
+    mv->next_detached = r->detached;
+    r->detached = mv;
+    *out = mv;
+    return ERR_OK;
+}
+
+// Out of the engine, then out of memory. The policy forgets it before its tables go.
+static void empty(ModelVersion *mv) {
+    bool leaked = false;
+    for (uint32_t i = 0; i < mv->n_shapes; i++) {
+        compiled_shape_leave(&mv->shapes[i]);
+        leaked = leaked || mv->shapes[i].leaked;
+    }
+    mv->shapes = NULL;
+    mv->n_shapes = 0;
+    if (leaked) mv->arena = (Arena){0};
+    source_finish(&mv->source);
+    arena_finish(&mv->arena);
+}
+
+void model_version_free(ModelVersion *mv) {
+    ModelRegistry *r = mv->registry;
+    empty(mv);
+    model_slot_remove(mv);
+    ModelVersion **at = &r->detached;
+    while (*at != NULL && *at != mv) at = &(*at)->next_detached;
+    if (*at == mv) *at = mv->next_detached;
+    if (mv->previous != NULL) mv->previous->replacement = NULL;
+    if (mv->replacement != NULL) mv->replacement->previous = NULL;
+    free(mv);
+}
+
+static Err check_cancelled(const ModelVersion *mv) {
+    return atomic_load(&mv->cancelled) ? err_set(ERR_ARG, "it is not wanted any more") : ERR_OK;
+}
+
+// The same bytes under a new date are no new model, unless some of them are in other files.
+static bool is_same(const ModelVersion *mv) {
+    return !mv->source.model.external && mv->previous_sha256[0] != '\0' &&
+           is(mv->previous_sha256, mv->source.sha256);
+}
+
+// Open dimensions are 1, or of a usual size where that is too little. What suits no guess waits for
+// its first request.
+static Err compile_first(ModelVersion *mv) {
+    const ModelSignature *p = &mv->signature;
+    Tensor               *guess = arena_try_new(&mv->arena, Tensor, p->n_inputs);
+    bool                  known = true;
+    if (guess == NULL) return err_set(ERR_LIMIT, "it has too many inputs");
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        guess[i] = p->inputs[i].type;
+        known = known && guess[i].rank >= 0;
+        for (int32_t d = 0; d < guess[i].rank; d++)
+            if (guess[i].dims[d] < 0) guess[i].dims[d] = guess[i].rank == 4 && d > 1 ? 224 : 1;
+    }
+    Err e = known ? compiled_shape_compile(&mv->shapes[0], NULL) : ERR_OK;
+    if (e != ERR_OK && mv->source.open) {
+        TRY(check_cancelled(mv));
+        e = compiled_shape_compile(&mv->shapes[0], guess);
+        if (e != ERR_OK && e != ERR_LIMIT) return ERR_OK;
+    }
+    return e;
+}
+
+static Err load(void *self) {
+    ModelVersion      *mv = self;
+    const ConfigModel *m = mv->info.config;
+    SourceOptions      o = {.name = mv->info.name, .max_bytes = model_version_memory_left(mv)};
+    TRY(check_cancelled(mv));
+    if (m->broken != NULL) return err_set(ERR_CONFIG, "%s", m->broken);
+    TRY(arena_init(&mv->arena, (size_t)1 << ARENA_SHIFT));
+    TRY(source_read(&mv->source, m->path, &o));
+    mv->same = is_same(mv);
+    if (mv->same) return ERR_OK;
+    TRY(check_cancelled(mv));
+    TRY(model_version_signature(mv));
+    TRY(compiled_shape_init(mv));
+    TRY(compile_first(mv));
+    return check_cancelled(mv);
+}
+
+static Err settle_load(void *self, Err e) {
+    ModelVersion *mv = self;
+    if (e == ERR_OK && !mv->same && mv->n_shapes > 0 && mv->shapes[0].is_prepared)
+        e = compiled_shape_join(&mv->shapes[0]);
+    if (e != ERR_OK || mv->same) {
+        char why[MODEL_VERSION_WHY];
+        (void)snprintf(why, sizeof why, "%s", err_why());
+        mv->stamp = mv->source.stamp;
+        empty(mv);
+        (void)malloc_trim(0);
+        if (e != ERR_OK) return err_set(e, "%s", why);
+    }
+    return e;
+}
+
+static void become_ready(ModelVersion *mv) {
+    CompiledShape *cs = &mv->shapes[0];
+    mv->stamp = mv->source.stamp;
+    memcpy(mv->info.sha256, mv->source.sha256, sizeof mv->info.sha256);
+    if (cs->joined) {
+        cs->state = COMPILED_SHAPE_READY;
+        model_version_set_outputs(mv, &cs->prepared);
+    }
+    model_version_update(mv);
+    mv->info.signature = mv->signature;
+    mv->info.state = MODEL_READY;
+    mv->info.reason = "";
+}
+
+// Versions that were kept only until this one is ready.
+static void relieve(ModelVersion *mv) {
+    ModelVersion *next = NULL;
+    for (ModelVersion *o = mv->registry->slots[mv->info.slot].versions; o != NULL; o = next) {
+        next = o->next;
+        if (o != mv && o->retiring) model_version_retire(o);
+    }
+}
+
+static void take_place(ModelVersion *mv) {
+    ModelVersion *old = mv->previous;
+    mv->previous = NULL;
+    if (old != NULL) {
+        old->replacement = NULL;
+        model_slot_remove(old);
+    }
+    if (!mv->listed) CHECK(model_slot_add(mv) == ERR_OK);  // room was made when it was opened
+    if (old != NULL) model_version_retire(old);
+}
+
+static void keep_previous(ModelVersion *mv, const char *why) {
+    ModelVersion *old = mv->previous;
+    old->replacement = NULL;
+    mv->previous = NULL;
+    if (mv->same) {
+        old->stamp = mv->stamp;
+        old->from = mv->from;
+        old->info.config = mv->info.config;
+        old->info.reason = "";
+    } else {
+        (void)snprintf(old->why, sizeof old->why, "a newer one could not be loaded: %s", why);
+        old->info.reason = old->why;
+    }
+    model_version_notify(old);
+    model_version_complete(mv, mv->same ? NULL : why);
+    model_version_free(mv);
+}
+
+static void fail(ModelVersion *mv, const char *why) {
+    (void)snprintf(mv->why, sizeof mv->why, "%s", why);
+    mv->info.state = MODEL_UNAVAILABLE;
+    mv->info.reason = mv->why;
+    mv->info.memory_bytes = 0;
+    model_version_notify(mv);
+    model_version_complete(mv, mv->why);
+}
+
+static void loaded(void *self, Err e, const char *why) {
+    ModelVersion *mv = self;
+    mv->loading = false;
+    if (atomic_load(&mv->cancelled)) {
+        model_version_complete(mv, "it was unloaded while it was loaded");
+        model_version_retire(mv);
+    } else if (mv->previous != NULL && (e != ERR_OK || mv->same)) {
+        keep_previous(mv, why);
+    } else if (e != ERR_OK) {
+        fail(mv, why);
+    } else {
+        become_ready(mv);
+        take_place(mv);
+        model_version_notify(mv);
+        relieve(mv);
+        model_version_complete(mv, NULL);
+        loader_share(mv->registry->loader, 0.5);
+    }
+}
+
+void model_version_load(ModelVersion *mv) {
+    const ModelVersion *old = mv->previous;
+    if (old != NULL && is(old->info.config->path, mv->info.config->path) &&
+        registry_same_settings(old->info.config, mv->info.config))
+        memcpy(mv->previous_sha256, old->info.sha256, sizeof mv->previous_sha256);
+    mv->loading = true;
+    mv->info.state = MODEL_LOADING;
+    mv->info.reason = "";
+    mv->job = (LoaderJob){.work = load, .settle = settle_load, .done = loaded, .self = mv};
+    model_version_notify(mv);
+    loader_put(mv->registry->loader, &mv->job);
+}
+
+static Err settle_leave(void *self, Err e) {
+    empty(self);
+    (void)malloc_trim(0);
+    return e;
+}
+
+static void left(void *self, Err e, const char *why) {
+    ModelVersion *mv = self;
+    (void)e, (void)why;
+    mv->leaving = false;
+    if (mv->unloaded && mv->listed) {
+        mv->info.state = MODEL_UNAVAILABLE;
+        mv->info.reason = "it was unloaded";
+        mv->info.memory_bytes = 0;
+        model_version_notify(mv);
+        model_version_complete(mv, NULL);
+        return;
+    }
+    model_version_complete(mv, NULL);
+    model_version_free(mv);
+}
+
+bool model_version_busy(const ModelVersion *mv) {
+    bool busy = mv->loading || mv->leaving;
+    for (uint32_t i = 0; !busy && i < mv->n_shapes; i++)
+        busy = mv->shapes[i].state == COMPILED_SHAPE_COMPILING;
+    return busy;
+}
+
+static void leave(ModelVersion *mv) {
+    if (model_version_busy(mv) || mv->pins > 0) return;
+    mv->leaving = true;
+    mv->last = NULL;
+    mv->info.signature = (ModelSignature){0};
+    mv->job = (LoaderJob){.settle = settle_leave, .done = left, .self = mv};
+    loader_put(mv->registry->loader, &mv->job);
+}
+
+void model_version_unpinned(ModelVersion *mv) {
+    if (mv->info.state == MODEL_UNLOADING) leave(mv);
+}
+
+void model_version_retire(ModelVersion *mv) {
+    if (mv->loading) {
+        atomic_store(&mv->cancelled, true);
+        return;
+    }
+    mv->info.state = MODEL_UNLOADING;
+    mv->info.reason = "";
+    model_version_notify(mv);
+    leave(mv);
+}
+
+// What a model may use and what it is_word held to: memory and time.
+
+#define LEAST_TARGET_NS                                                                            \
+    INT64_C(10000000)                // of a relative target: a network is_word in between, too
+#define FAR_NS INT64_C(60000000000)  // where there is_word no target
+
+enum { THROUGHPUT_TIMES = 10 };
+
+static bool is_word(const char *text, const char *word) { return strcmp(text, word) == 0; }
+
+static uint64_t resident_bytes(void) {
+    char  line[128] = "";
+    char *at = line;
+    FILE *r = fopen("/proc/self/statm", "re");
+    if (r == NULL) return 0;
+    if (fgets(line, sizeof line, r) == NULL) line[0] = '\0';
+    (void)fclose(r);
+    (void)strtoull(at, &at, 10);
+    return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t used_bytes(const ModelVersion *mv) {
+    uint64_t sum = mv->source.open ? mv->source.weight_bytes : 0;
+    for (uint32_t i = 0; i < mv->n_shapes; i++) sum += mv->shapes[i].memory_bytes;
+    return sum;
+}
+
+uint64_t model_version_memory_left(const ModelVersion *mv) {
+    uint64_t all = cpu_mem_budget(&cgroup_roots), taken = resident_bytes(), used = used_bytes(mv);
+    uint64_t own = (uint64_t)mv->info.config->set.memory_mb << 20;
+    uint64_t room = all > taken ? all - taken : 0;
+    if (own == 0) return room > 0 ? room : 1;
+    uint64_t left = own > used ? own - used : 0;
+    if (left > room) left = room;
+    return left > 0 ? left : 1;
+}
+
+// To two digits, so that two starts on one machine mostly agree.
+static TimeNs round_up(TimeNs ns) {
+    TimeNs step = 1;
+    while (ns / step >= 100) step *= 10;
+    return (ns + step - 1) / step * step;
+}
+
+TimeNs model_version_target(const ModelVersion *mv, const PreparedModel *s) {
+    const TenantSettings *set = &mv->info.config->set;
+    double                ns = set->target_ms > 0 ? set->target_ms * 1e6
+                               : s != NULL        ? set->target_x_isolated * s->solo_ns[0]
+                                                  : 0;
+    TimeNs                target = (TimeNs)ns;
+    if (is_word(set->class, "best_effort")) return FAR_NS;
+    if (is_word(set->class, "throughput")) target *= THROUGHPUT_TIMES;
+    if (target == 0) return FAR_NS;
+    if (set->target_ms > 0) return target;
+    return target > LEAST_TARGET_NS ? round_up(target) : LEAST_TARGET_NS;
+}
+
+void model_version_update(ModelVersion *mv) {
+    const CompiledShape *first = NULL;
+    for (uint32_t i = 0; i < mv->n_shapes && first == NULL; i++)
+        if (mv->shapes[i].state == COMPILED_SHAPE_READY) first = &mv->shapes[i];
+    mv->info.memory_bytes = used_bytes(mv);
+    if (first != NULL || mv->info.target_ns == 0)
+        mv->info.target_ns = model_version_target(mv, first != NULL ? &first->prepared : NULL);
+}

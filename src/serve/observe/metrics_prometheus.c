@@ -1,0 +1,434 @@
+// Prometheus' text format 0.0.4: families one after the other, HELP and TYPE once each.
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/observe/metrics_int.h"
+
+enum { TEXT_BYTES = 64 << 20 };
+
+void metrics_family(StrBuf *s, const char *name, const char *type, const char *help) {
+    str_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+// name{model="..." and, where there is one, a second label; the value follows.
+static void start(MetricsText *t, const char *name, const char *model, const char *key,
+                  const char *value) {
+    str_buf_text(&t->s, name);
+    str_buf_text(&t->s, "{model=\"");
+    str_buf_label(&t->s, model);
+    if (key != NULL) {
+        str_buf_text(&t->s, "\",");
+        str_buf_text(&t->s, key);
+        str_buf_text(&t->s, "=\"");
+        str_buf_text(&t->s, value);
+    }
+    str_buf_text(&t->s, "\"} ");
+}
+
+static void put_int(MetricsText *t, uint64_t x) {
+    str_buf_int(&t->s, x);
+    str_buf_text(&t->s, "\n");
+}
+
+static void put_real(MetricsText *t, double x) {
+    str_buf_number(&t->s, x);
+    str_buf_text(&t->s, "\n");
+}
+
+static const MetricsModel *next_model(const Metrics *m, uint32_t *i) {
+    for (; *i < m->n_models; ++*i)
+        if (m->models[*i].model != NULL) return &m->models[(*i)++];
+    return NULL;
+}
+
+static void put_buckets(MetricsText *t, const char *const names[3], const MetricsModel *x,
+                        const MetricsBuckets *b) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i <= METRICS_EDGES; i++) {
+        sum += b->counts[i];
+        str_buf_text(&t->s, names[0]);
+        str_buf_text(&t->s, "{model=\"");
+        str_buf_label(&t->s, x->model);
+        str_buf_text(&t->s, "\",le=\"");
+        if (i < METRICS_EDGES)
+            str_buf_number(&t->s, (double)x->edges[i] / 1e9);
+        else
+            str_buf_text(&t->s, "+Inf");
+        str_buf_text(&t->s, "\"} ");
+        put_int(t, sum);
+    }
+    start(t, names[1], x->model, NULL, NULL);
+    put_real(t, (double)b->sum / 1e9);
+    start(t, names[2], x->model, NULL, NULL);
+    put_int(t, sum);
+}
+
+#define HISTOGRAM(name)                                                                            \
+    (const char *const[]) { name, name "_bucket", name "_sum", name "_count" }
+
+static void put_histogram(MetricsText *t, const char *const names[4], const char *help,
+                          size_t offset) {
+    const MetricsModel *x;
+    metrics_family(&t->s, names[0], "histogram", help);
+    for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;)
+        put_buckets(t, names + 1, x,
+                    (const MetricsBuckets *)(const void *)((const char *)x + offset));
+}
+
+static void put_durations(MetricsText *t) {
+    put_histogram(t, HISTOGRAM("cotenant_request_duration_seconds"),
+                  "From a request's last byte to its answer; starts anew when the target changes.",
+                  offsetof(MetricsModel, request));
+    put_histogram(t, HISTOGRAM("cotenant_queue_duration_seconds"),
+                  "Before the first block; starts anew when the target changes.",
+                  offsetof(MetricsModel, queue));
+    put_histogram(t, HISTOGRAM("cotenant_compute_duration_seconds"),
+                  "In blocks; starts anew when the target changes.",
+                  offsetof(MetricsModel, compute));
+}
+
+// One family over a slot's array of counters, with a label that names the row.
+static void put_rows(MetricsText *t, const char *name, const char *help, const char *key,
+                     size_t offset, uint32_t n, const char *(*word)(uint32_t)) {
+    const MetricsModel *x;
+    metrics_family(&t->s, name, "counter", help);
+    for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;) {
+        const uint64_t *counts = (const uint64_t *)(const void *)((const char *)x + offset);
+        for (uint32_t k = 0; k < n; k++) {
+            if (word(k) == NULL) continue;
+            start(t, name, x->model, key, word(k));
+            put_int(t, counts[k]);
+        }
+    }
+}
+
+static const char *outcome_word(uint32_t i) { return receipt_outcome_name((ReceiptOutcome)i); }
+static const char *end_word(uint32_t i) { return receipt_end_name((ReceiptEnd)i); }
+static const char *cause_word(uint32_t i) {
+    return i == RECEIPT_CAUSE_NONE ? NULL : receipt_cause_name((ReceiptCause)i);
+}
+
+static void put_counters(MetricsText *t) {
+    put_rows(t, "cotenant_deadline_total", "Requests with a deadline, by what became of it.",
+             "outcome", offsetof(MetricsModel, outcomes), RECEIPT_OUTCOMES, outcome_word);
+    put_rows(t, "cotenant_requests_total", "Requests, by how they ended.", "end",
+             offsetof(MetricsModel, ends), RECEIPT_ENDS, end_word);
+    put_rows(t, "cotenant_misses_total", "Deadlines that were not met, by the main cause.", "cause",
+             offsetof(MetricsModel, causes), RECEIPT_CAUSES, cause_word);
+    metrics_family(&t->s, "cotenant_unmatched_requests_total", "counter",
+                   "Requests that named no model we have, by how they ended.");
+    for (uint32_t i = 0; i < RECEIPT_ENDS; i++)
+        if (t->m->unmatched[i] > 0 || i == RECEIPT_UNKNOWN)
+            str_buf_printf(&t->s, "cotenant_unmatched_requests_total{end=\"%s\"} %llu\n",
+                           end_word(i), (unsigned long long)t->m->unmatched[i]);
+}
+
+typedef double (*ModelValue)(const MetricsModel *x, const MetricsLoad *l);
+
+#define VALUE(name, value)                                                                         \
+    static double name(const MetricsModel *x, const MetricsLoad *l) {                              \
+        (void)x, (void)l;                                                                          \
+        return (double)(value);                                                                    \
+    }
+
+VALUE(target, (double)x->target_ns / 1e9)
+VALUE(share, x->percentile / 100)
+VALUE(hits, metrics_hit_ratio(x))
+VALUE(attained, metrics_attained(x))
+VALUE(preemptions, x->preemptions)
+VALUE(conflicts, x->conflicts)
+VALUE(core_seconds, x->core_ns / 1e9)
+VALUE(cores, l->cores)
+VALUE(waiting, l->waiting)
+VALUE(running, l->running)
+VALUE(memory, l->memory_bytes)
+VALUE(ready, l->ready)
+
+typedef struct ModelFamily {
+    const char *name, *type, *help;
+    ModelValue  value;
+} ModelFamily;
+
+static const ModelFamily model_families[] = {
+    {"cotenant_target_seconds", "gauge", "Latency target; 0: none.", target},
+    {"cotenant_target_ratio", "gauge", "Share of requests that shall meet it.", share},
+    {"cotenant_hit_ratio", "gauge", "Share of the last 1024 deadlines that were met.", hits},
+    {"cotenant_target_attained", "gauge", "Whether that share is reached.", attained},
+    {"cotenant_preemptions_total", "counter", "Pauses of requests while others had the cores.",
+     preemptions},
+    {"cotenant_conflicts_total", "counter", "Blocks that got fewer cores than wished for.",
+     conflicts},
+    {"cotenant_core_seconds_total", "counter", "Cores times time in blocks.", core_seconds},
+    {"cotenant_cores_allocated", "gauge", "Cores that compute it now.", cores},
+    {"cotenant_queue_length", "gauge", "Requests that wait.", waiting},
+    {"cotenant_running", "gauge", "Requests that have begun.", running},
+    {"cotenant_model_memory_bytes", "gauge", "Weights, places and tables of all its versions.",
+     memory},
+    {"cotenant_model_ready", "gauge", "Whether a version of it can be served.", ready},
+};
+
+static void put_models(MetricsText *t) {
+    for (size_t f = 0; f < sizeof model_families / sizeof *model_families; f++) {
+        const ModelFamily  *row = &model_families[f];
+        const MetricsModel *x;
+        metrics_family(&t->s, row->name, row->type, row->help);
+        for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;) {
+            start(t, row->name, x->model, NULL, NULL);
+            put_real(t, row->value(x, &t->loads[i - 1]));
+        }
+    }
+}
+
+Err metrics_text(const Metrics *m, const MetricsNow *now, Arena *a, Str *out) {
+    MetricsLoad *loads = NULL;
+    size_t       mark = a->used;
+    TRY(metrics_loads(m, now->live, now->registry, a, &loads));
+    MetricsText t = {.m = m, .now = now, .loads = loads};
+    str_buf_begin(&t.s, a, TEXT_BYTES);
+    put_durations(&t);
+    put_counters(&t);
+    put_models(&t);
+    metrics_server(&t);
+    if (m->triton) metrics_triton(&t);
+    metrics_process(m, &t.s);
+    Err e = str_buf_end(&t.s, out);
+    if (e != ERR_OK) arena_rewind(a, mark);
+    return e;
+}
+
+// Families of the server as a whole: its engine, its listeners, its log.
+
+static void put_plain(MetricsText *t, const char *name, const char *type, const char *help,
+                      double x) {
+    metrics_family(&t->s, name, type, help);
+    str_buf_printf(&t->s, "%s ", name);
+    str_buf_number(&t->s, x);
+    str_buf_text(&t->s, "\n");
+}
+
+static void put_cores(MetricsText *t, const LiveStatus *l) {
+    const struct {
+        const char *state;
+        uint32_t    n;
+    } rows[] = {{"present", l->cores}, {"budget", l->budget}, {"busy", l->busy}};
+    metrics_family(&t->s, "cotenant_cores", "gauge",
+                   "Cores we have, may use now by quota and affinity, and that are in blocks.");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        str_buf_printf(&t->s, "cotenant_cores{state=\"%s\"} %u\n", rows[i].state, rows[i].n);
+}
+
+static void put_engine(MetricsText *t) {
+    const LiveStatus *l = t->now->live;
+    if (l == NULL) return;
+    put_cores(t, l);
+    put_plain(t, "cotenant_interference_level", "gauge", "Pressure on shared caches and memory.",
+              l->level);
+    put_plain(t, "cotenant_throttled", "gauge", "Whether the system gives less than it promises.",
+              l->throttled ? 1 : 0);
+    put_plain(t, "cotenant_decisions_total", "counter", "Plans that the policy made.",
+              (double)l->decisions);
+    put_plain(t, "cotenant_rejected_plans_total", "counter", "Plans that could not be carried out.",
+              (double)l->refused);
+    put_plain(t, "cotenant_decision_seconds_total", "counter", "Time the policy took.",
+              l->decide_ns / 1e9);
+}
+
+typedef struct ListenerFamily {
+    const char *name, *type, *help;
+    size_t      offset;
+    bool        narrow;  // 32 bits
+} ListenerFamily;
+
+static const ListenerFamily listener_families[] = {
+    {"cotenant_connections", "gauge", "Connections now.", offsetof(ListenerCounts, open), true},
+    {"cotenant_connections_total", "counter", "Connections accepted.",
+     offsetof(ListenerCounts, accepted), false},
+    {"cotenant_connections_rejected_total", "counter", "Connections beyond the limit.",
+     offsetof(ListenerCounts, refused), false},
+    {"cotenant_exchanges_total", "counter", "Requests of the protocol, inference or not.",
+     offsetof(ListenerCounts, requests), false},
+    {"cotenant_exchanges_bad_total", "counter", "Requests that broke the protocol or a limit.",
+     offsetof(ListenerCounts, bad), false},
+    {"cotenant_body_bytes", "gauge", "Bodies of requests in memory.",
+     offsetof(ListenerCounts, held_bytes), false},
+};
+
+static uint64_t listener_value(const ListenerCounts *c, const ListenerFamily *f) {
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+    if (f->narrow)
+        memcpy(&narrow, (const char *)c + f->offset, sizeof narrow);
+    else
+        memcpy(&wide, (const char *)c + f->offset, sizeof wide);
+    return f->narrow ? narrow : wide;
+}
+
+static void put_listeners(MetricsText *t) {
+    for (size_t f = 0; f < sizeof listener_families / sizeof *listener_families; f++) {
+        const ListenerFamily *row = &listener_families[f];
+        metrics_family(&t->s, row->name, row->type, row->help);
+        for (uint32_t i = 0; i < 4; i++) {
+            if (t->now->names[i] == NULL) continue;
+            str_buf_printf(&t->s, "%s{listener=\"", row->name);
+            str_buf_label(&t->s, t->now->names[i]);
+            str_buf_text(&t->s, "\"} ");
+            str_buf_printf(&t->s, "%llu\n",
+                           (unsigned long long)listener_value(&t->now->listeners[i], row));
+        }
+    }
+}
+
+void metrics_server(MetricsText *t) {
+    put_engine(t);
+    put_listeners(t);
+    put_plain(t, "cotenant_ready", "gauge", "Whether all models that are required can be served.",
+              t->now->ready ? 1 : 0);
+    put_plain(t, "cotenant_requests_open", "gauge", "Requests on their way.",
+              t->now->open_requests);
+    put_plain(t, "cotenant_log_dropped_total", "counter", "Log lines lost to a full or slow disk.",
+              (double)t->now->log_dropped);
+    put_plain(t, "cotenant_log_suppressed_total", "counter", "Log lines beyond the rate.",
+              (double)t->now->log_suppressed);
+}
+
+// The process as every exporter tells of it. What cannot be learned is left out.
+
+static void put(StrBuf *s, const char *name, const char *type, const char *help, double x) {
+    metrics_family(s, name, type, help);
+    str_buf_printf(s, "%s ", name);
+    str_buf_number(s, x);
+    str_buf_text(s, "\n");
+}
+
+static void put_memory(StrBuf *s) {
+    char  line[128] = "", *end = NULL;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL) return;
+    bool read = fgets(line, sizeof line, f) != NULL;
+    long page = sysconf(_SC_PAGESIZE);
+    (void)fclose(f);
+    uint64_t size = strtoull(line, &end, 10), resident = strtoull(end, NULL, 10);
+    if (!read || page <= 0 || resident == 0) return;
+    put(s, "process_resident_memory_bytes", "gauge", "Memory in use.",
+        (double)resident * (double)page);
+    put(s, "process_virtual_memory_bytes", "gauge", "Address space, most of it never touched.",
+        (double)size * (double)page);
+}
+
+static void put_descriptors(StrBuf *s) {
+    uint64_t      n = 0;
+    struct rlimit most;
+    DIR          *d = opendir("/proc/self/fd");
+    if (d == NULL) return;
+    while (readdir(d) != NULL) n++;
+    (void)closedir(d);
+    n = n > 3 ? n - 3 : 0;  // itself, . and ..
+    put(s, "process_open_fds", "gauge", "Descriptors.", (double)n);
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur != RLIM_INFINITY)
+        put(s, "process_max_fds", "gauge", "Descriptors allowed.", (double)most.rlim_cur);
+}
+
+static void put_cpu(StrBuf *s) {
+    struct timespec t;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return;
+    put(s, "process_cpu_seconds_total", "counter", "Processor time.",
+        (double)t.tv_sec + (double)t.tv_nsec / 1e9);
+}
+
+void metrics_process(const Metrics *m, StrBuf *s) {
+    put_cpu(s);
+    put_memory(s);
+    put_descriptors(s);
+    put(s, "process_start_time_seconds", "gauge", "Since 1970.", m->started);
+    metrics_family(s, "cotenant_build_info", "gauge", "What runs here.");
+    str_buf_text(s, "cotenant_build_info{version=\"" COTENANT_VERSION "\",compiler=\"");
+    str_buf_label(s, __VERSION__);
+    str_buf_text(s, "\"} 1\n");
+}
+
+// Triton's names, for dashboards that exist: counters by model and version, times in microseconds.
+
+typedef struct Family {
+    const char *name, *help, *reason;  // reason: a label; NULL: none
+    uint64_t (*value)(const MetricsRow *r);
+} Family;
+
+static uint64_t us(MetricsSum sum) { return (uint64_t)sum.ns / 1000; }
+
+static uint64_t success(const MetricsRow *r) { return r->success.count; }
+static uint64_t rejected(const MetricsRow *r) { return r->rejected; }
+static uint64_t cancelled(const MetricsRow *r) { return r->cancelled; }
+static uint64_t broken(const MetricsRow *r) { return r->broken; }
+static uint64_t other(const MetricsRow *r) {
+    return r->fail.count - r->rejected - r->cancelled - r->broken;
+}
+static uint64_t inferences(const MetricsRow *r) { return r->inferences; }
+static uint64_t executions(const MetricsRow *r) { return r->executions; }
+static uint64_t request_us(const MetricsRow *r) { return us(r->success); }
+static uint64_t queue_us(const MetricsRow *r) { return us(r->queue); }
+static uint64_t input_us(const MetricsRow *r) { return us(r->compute_input); }
+static uint64_t infer_us(const MetricsRow *r) { return us(r->compute_infer); }
+static uint64_t output_us(const MetricsRow *r) { return us(r->compute_output); }
+
+static const Family families[] = {
+    {"nv_inference_request_success", "Requests that were answered.", NULL, success},
+    {"nv_inference_request_failure", "Requests that were not.", "REJECTED", rejected},
+    {"nv_inference_request_failure", NULL, "CANCELED", cancelled},
+    {"nv_inference_request_failure", NULL, "BACKEND", broken},
+    {"nv_inference_request_failure", NULL, "OTHER", other},
+    {"nv_inference_count", "Inferences, those of a batch one by one.", NULL, inferences},
+    {"nv_inference_exec_count", "Executions.", NULL, executions},
+    {"nv_inference_request_duration_us", "Requests' time.", NULL, request_us},
+    {"nv_inference_queue_duration_us", "Time in queues.", NULL, queue_us},
+    {"nv_inference_compute_input_duration_us", "Time decoding.", NULL, input_us},
+    {"nv_inference_compute_infer_duration_us", "Time computing.", NULL, infer_us},
+    {"nv_inference_compute_output_duration_us", "Time answering.", NULL, output_us},
+};
+
+static void put_labels(StrBuf *s, const char *name, const MetricsRow *r) {
+    str_buf_text(s, name);
+    str_buf_text(s, "{model=\"");
+    str_buf_label(s, r->model);
+    str_buf_text(s, "\",version=\"");
+    str_buf_label(s, r->version);
+    str_buf_text(s, "\"");
+}
+
+static void put_family(StrBuf *s, const Metrics *m, const Family *f) {
+    if (f->help != NULL) metrics_family(s, f->name, "counter", f->help);
+    for (uint32_t i = 0; i < m->n_models; i++)
+        for (uint32_t v = 0; v < m->models[i].n_versions; v++) {
+            const MetricsRow *r = &m->models[i].versions[v];
+            put_labels(s, f->name, r);
+            if (f->reason != NULL) str_buf_printf(s, ",reason=\"%s\"", f->reason);
+            str_buf_text(s, "} ");
+            str_buf_int(s, f->value(r));
+            str_buf_text(s, "\n");
+        }
+}
+
+// Queues are a model's: the version registered last has them.
+static void put_pending(MetricsText *t) {
+    const char *name = "nv_inference_pending_request_count";
+    metrics_family(&t->s, name, "gauge", "Requests that wait.");
+    for (uint32_t i = 0; i < t->m->n_models; i++) {
+        const MetricsModel *x = &t->m->models[i];
+        uint32_t            newest = 0;
+        if (x->n_versions == 0) continue;
+        for (uint32_t v = 1; v < x->n_versions; v++)
+            if (x->registered[v] > x->registered[newest]) newest = v;
+        put_labels(&t->s, name, &x->versions[newest]);
+        str_buf_printf(&t->s, "} %u\n", t->loads[i].waiting);
+    }
+}
+
+void metrics_triton(MetricsText *t) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        put_family(&t->s, t->m, &families[i]);
+    put_pending(t);
+}

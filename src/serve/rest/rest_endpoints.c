@@ -1,0 +1,321 @@
+// What can be read: the server, its models, their settings and statistics.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "serve/server_metadata.h"
+#include "serve/rest/rest_int.h"
+
+static json_t *shape_json(const Tensor *t) {
+    json_t *dims = json_array();
+    for (int32_t d = 0; d < t->rank; d++)
+        json_array_append_new(dims, json_integer(t->dims[d] < 0 ? -1 : t->dims[d]));
+    return dims;
+}
+
+static json_t *specs_json(const TensorSpec *s, uint32_t n) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        const char *type = infer_type_name(s[i].type.dtype);
+        json_array_append_new(list,
+                              json_pack("{s:s,s:s,s:o}", "name", s[i].name, "datatype",
+                                        type != NULL ? type : "", "shape", shape_json(&s[i].type)));
+    }
+    return list;
+}
+
+static json_t *server_json(void) {
+    json_t *list = json_array();
+    for (const char *const *e = metadata_extensions; *e != NULL; e++)
+        json_array_append_new(list, json_string(*e));
+    return json_pack("{s:s,s:s,s:o}", "name", "cotenant", "version", COTENANT_VERSION, "extensions",
+                     list);
+}
+
+static json_t *model_json(const ModelRegistry *f, const ModelInfo *s) {
+    json_t *versions = json_array();
+    for (uint32_t i = 0; i < registry_count(f); i++) {
+        const ModelInfo *other = registry_at(f, i);
+        if (other->slot == s->slot && other->state == MODEL_READY)
+            json_array_append_new(versions, json_string(other->version));
+    }
+    return json_pack("{s:s,s:o,s:s,s:o,s:o,s:{s:f}}", "name", s->name, "versions", versions,
+                     "platform", metadata_platform, "inputs",
+                     specs_json(s->signature.inputs, s->signature.n_inputs), "outputs",
+                     specs_json(s->signature.outputs, s->signature.n_outputs), "parameters",
+                     "target_ms", (double)s->target_ns / 1e6);
+}
+
+static json_t *models_json(const ModelRegistry *f) {
+    json_t     *list = json_array();
+    const char *last = "";
+    for (uint32_t i = 0; i < registry_count(f); i++) {
+        const ModelInfo *s = registry_at(f, i);
+        if (s->state != MODEL_READY || strcmp(s->name, last) == 0) continue;
+        last = s->name;
+        json_array_append_new(list, json_string(s->name));
+    }
+    return json_pack("{s:o}", "models", list);
+}
+
+// A dimension that is open in front is the batch, which Triton's configurations leave out.
+static json_t *config_specs(const TensorSpec *s, uint32_t n, bool batched) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t    number;
+        const char *type = metadata_triton_type(s[i].type.dtype, &number);
+        json_t     *dims = shape_json(&s[i].type);
+        if (batched) json_array_remove(dims, 0);
+        json_array_append_new(
+            list, json_pack("{s:s,s:s,s:o}", "name", s[i].name, "data_type", type, "dims", dims));
+    }
+    return list;
+}
+
+static json_t *qos_json(const ModelInfo *s) {
+    MetadataRow rows[METADATA_ROWS];
+    json_t     *all = json_object();
+    metadata_qos(s, rows);
+    for (uint32_t i = 0; i < METADATA_ROWS; i++)
+        json_object_set_new(all, rows[i].key, json_pack("{s:s}", "string_value", rows[i].value));
+    return all;
+}
+
+static json_t *config_json(const ModelInfo *s) {
+    const TenantSettings *set = &s->config->set;
+    int                   most = metadata_max_batch(s);
+    return json_pack(
+        "{s:s,s:s,s:s,s:i,s:o,s:o,s:{s:{s:i}},s:{s:{s:i}},s:o}", "name", s->name, "platform",
+        metadata_config_platform, "backend", metadata_backend, "max_batch_size", most, "input",
+        config_specs(s->signature.inputs, s->signature.n_inputs, most > 0), "output",
+        config_specs(s->signature.outputs, s->signature.n_outputs, most > 0), "version_policy",
+        "latest", "num_versions", set->versions, "dynamic_batching", "default_queue_policy",
+        "max_queue_size", set->queue, "parameters", qos_json(s));
+}
+
+static void tell_stats(RestCall *c) {
+    Rest *r = c->rest;
+    Str   out, name = {c->route.name, strlen(c->route.name)};
+    Str   version = {c->route.version, strlen(c->route.version)};
+    if (name.len > 0 && registry_find(r->o.registry, name, version) == NULL) {
+        rest_error(c->x, c, 404, 0, "this model is not known");
+        return;
+    }
+    if (name.len == 0) name.at = NULL;
+    if (version.len == 0) version.at = NULL;
+    arena_rewind(&r->scratch, 0);
+    Err e = metrics_stats(r->o.metrics, r->o.registry, name, version, &r->scratch, &out);
+    if (e == ERR_OK)
+        rest_text(c, 200, "application/json", out.at, out.len);
+    else
+        rest_error(c->x, c, 503, 1, err_why());
+}
+
+static void tell_ready(RestCall *c, bool yes, const char *otherwise) {
+    if (yes)
+        rest_json(c, 200, json_pack("{s:b}", "ready", 1));
+    else
+        rest_error(c->x, c, 503, 1, otherwise);
+}
+
+static void tell_model(RestCall *c) {
+    Str        name = {c->route.name, strlen(c->route.name)};
+    Str        version = {c->route.version, strlen(c->route.version)};
+    ModelInfo *s = registry_find(c->rest->o.registry, name, version);
+    char       why[200];
+    (void)snprintf(why, sizeof why, "model '%s' is not %s", c->route.name,
+                   s == NULL ? "known" : "ready");
+    if (s == NULL)
+        rest_error(c->x, c, 404, 0, why);
+    else if (c->route.kind == ROUTE_MODEL_READY)
+        tell_ready(c, s->state == MODEL_READY && s->quarantined <= c->x->arrived, why);
+    else if (s->state != MODEL_READY)
+        rest_error(c->x, c, 503, 1, why);
+    else
+        rest_json(c, 200,
+                  c->route.kind == ROUTE_CONFIG ? config_json(s)
+                                                : model_json(c->rest->o.registry, s));
+}
+
+void rest_info(RestCall *c) {
+    const RestOptions *o = &c->rest->o;
+    switch (c->route.kind) {
+    case ROUTE_SERVER: rest_json(c, 200, server_json()); break;
+    case ROUTE_LIVE: rest_json(c, 200, json_pack("{s:b}", "live", 1)); break;
+    case ROUTE_READY: tell_ready(c, o->ready(o->self), "the server is not ready"); break;
+    case ROUTE_MODELS: rest_json(c, 200, models_json(o->registry)); break;
+    case ROUTE_STATS: tell_stats(c); break;
+    default: tell_model(c); break;
+    }
+}
+
+// What administrators do: models listed, loaded and unloaded. Nothing is uploaded here.
+
+// The body may say {"ready":true}: those alone.
+static bool only_ready(const RestCall *c, bool *out) {
+    json_t *doc;
+    bool    ok = true;
+    *out = false;
+    if (c->x->body_len == 0) return true;
+    if (json_parse("body", (const char *)c->x->body, c->x->body_len, &doc) != ERR_OK) return false;
+    json_t *ready = json_object_get(doc, "ready");
+    if (ready != NULL) {
+        ok = json_is_boolean(ready);
+        *out = json_is_true(ready);
+    }
+    json_decref(doc);
+    return ok;
+}
+
+static void tell_index(RestCall *c) {
+    const ModelRegistry *f = c->rest->o.registry;
+    bool                 ready;
+    if (!only_ready(c, &ready)) {
+        rest_error(c->x, c, 400, 0, "the body is not {\"ready\":true|false}");
+        return;
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < registry_count(f); i++) {
+        const ModelInfo *s = registry_at(f, i);
+        if (ready && s->state != MODEL_READY) continue;
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "name", s->name, "version",
+                                              s->version, "state", metadata_state(s->state),
+                                              "reason", s->reason != NULL ? s->reason : ""));
+    }
+    rest_json(c, 200, list);
+}
+
+static void changed(void *self, const char *why) {
+    RestCall *c = self;
+    c->waiting = false;
+    if (c->x == NULL)
+        rest_free(c);
+    else if (why != NULL)
+        rest_error(c->x, c, 400, 0, why);
+    else
+        rest_text(c, 200, "application/json", "", 0);
+}
+
+// A model that is uploaded, or a configuration that is sent along, is refused, not ignored.
+static bool brings_files(const RestCall *c) {
+    json_t *doc;
+    if (c->x->body_len == 0) return false;
+    if (json_parse("body", (const char *)c->x->body, c->x->body_len, &doc) != ERR_OK) return true;
+    json_t     *parameters = json_object_get(doc, "parameters");
+    const char *key;
+    json_t     *value;
+    bool        found = false;
+    json_object_foreach(parameters, key, value) {
+        found = found || strcmp(key, "config") == 0 || strncmp(key, "file:", 5) == 0;
+    }
+    json_decref(doc);
+    return found;
+}
+
+void rest_admin(RestCall *c) {
+    ModelRegistry *f = c->rest->o.registry;
+    if (c->route.kind == ROUTE_INDEX) {
+        tell_index(c);
+        return;
+    }
+    if (brings_files(c)) {
+        rest_error(c->x, c, 400, 0, "models and their settings come from the server's own files");
+        return;
+    }
+    c->waiting = true;
+    if (c->route.kind == ROUTE_LOAD)
+        registry_load(f, c->route.name, changed, c);
+    else
+        registry_unload(f, c->route.name, changed, c);
+}
+
+// What operators ask: metrics, why a request was late, a trace of the next seconds.
+
+static void tell_metrics(RestCall *c) {
+    Rest      *r = c->rest;
+    MetricsNow at = {.registry = r->o.registry,
+                     .open_requests = dispatcher_in_flight(r->o.dispatcher)};
+    LiveStatus live;
+    Str        out;
+    arena_rewind(&r->scratch, 0);
+    Err e = node_live_status(r->o.engine, &r->scratch, &live);
+    at.live = &live;
+    at.ready = r->o.ready(r->o.self);
+    r->o.listeners(r->o.self, &at);
+    if (e == ERR_OK) e = metrics_text(r->o.metrics, &at, &r->scratch, &out);
+    if (e == ERR_OK)
+        rest_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", out.at, out.len);
+    else
+        rest_error(c->x, c, 503, 1, err_why());
+}
+
+static void tell_why(RestCall *c) {
+    Rest          *r = c->rest;
+    Str            out, id = {c->route.name, strlen(c->route.name)};
+    const Receipt *receipt = request_history_find(r->o.history, id);
+    arena_rewind(&r->scratch, 0);
+    if (receipt == NULL)
+        rest_error(c->x, c, 404, 0, "no request of this name is remembered: see why_requests");
+    else if (request_history_json(receipt, &r->scratch, &out) != ERR_OK)
+        rest_error(c->x, c, 503, 1, err_why());
+    else
+        rest_text(c, 200, "application/json", out.at, out.len);
+}
+
+static void tell_misses(RestCall *c) {
+    Rest   *r = c->rest;
+    int64_t n = route_query(c->x->query, "misses", 10);
+    Str     out;
+    arena_rewind(&r->scratch, 0);
+    if (n < 1 || n > 1000)
+        rest_error(c->x, c, 400, 0, "misses is a number from 1 to 1000");
+    else if (request_history_misses(r->o.history, (uint32_t)n, &r->scratch, &out) != ERR_OK)
+        rest_error(c->x, c, 503, 1, err_why());
+    else
+        rest_text(c, 200, "application/json", out.at, out.len);
+}
+
+static void traced(void *self, EngineTrace *t) {
+    RestCall *c = self;
+    Str       text;
+    c->waiting = false;
+    c->trace = t;
+    c->rest->trace = NULL;
+    if (c->x == NULL)
+        rest_free(c);
+    else if (engine_trace_text(t, &text) != ERR_OK)
+        rest_error(c->x, c, 503, 1, err_why());
+    else
+        rest_keep(c, text);
+}
+
+static void begin_trace(RestCall *c) {
+    Rest              *r = c->rest;
+    int64_t            seconds = route_query(c->x->query, "seconds", 1);
+    EngineTraceOptions o = {.loop = r->o.loop,
+                            .engine = r->o.engine,
+                            .span = seconds * 1000000000,
+                            .most = (size_t)r->o.set->trace_mb << 20,
+                            .done = traced,
+                            .self = c};
+    o.names = dispatcher_tenant_names(r->o.dispatcher, &o.n_names);
+    if (seconds < 1 || seconds > 60) {
+        rest_error(c->x, c, 400, 0, "seconds is a number from 1 to 60");
+    } else if (r->trace != NULL) {
+        rest_error(c->x, c, 409, 1, "another trace is being recorded");
+    } else if (engine_trace_start(&r->trace, &o) != ERR_OK) {
+        rest_error(c->x, c, 503, 1, err_why());
+    } else {
+        c->waiting = true;
+        r->trace_call = c;
+    }
+}
+
+void rest_ops(RestCall *c) {
+    switch (c->route.kind) {
+    case ROUTE_METRICS: tell_metrics(c); break;
+    case ROUTE_WHY: tell_why(c); break;
+    case ROUTE_MISSES: tell_misses(c); break;
+    default: begin_trace(c); break;
+    }
+}

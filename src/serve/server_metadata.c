@@ -1,0 +1,66 @@
+#include "serve/server_metadata.h"
+
+#include <stdio.h>
+
+const char *const metadata_extensions[] = {"binary_tensor_data",
+                                           "model_repository",
+                                           "schedule_policy",
+                                           "statistics",
+                                           "model_configuration",
+                                           "cotenant_timing",
+                                           NULL};
+const char *const metadata_platform = "onnx_onnxv1";
+const char *const metadata_config_platform = "onnxruntime_onnx", *const metadata_backend =
+                                                                     "onnxruntime";
+
+const char *metadata_state(ModelState s) {
+    switch (s) {
+    case MODEL_LOADING: return "LOADING";
+    case MODEL_READY: return "READY";
+    case MODEL_UNLOADING: return "UNLOADING";
+    case MODEL_UNAVAILABLE: return "UNAVAILABLE";
+    }
+    return "UNKNOWN";
+}
+
+static bool open_in_front(const TensorSpec *s, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (s[i].type.rank < 1 || s[i].type.dims[0] >= 0) return false;
+    return n > 0;
+}
+
+int32_t metadata_max_batch(const ModelInfo *s) {
+    if (!open_in_front(s->signature.inputs, s->signature.n_inputs) ||
+        !open_in_front(s->signature.outputs, s->signature.n_outputs))
+        return 0;
+    return s->config->set.max_batch > 0 ? s->config->set.max_batch : 1;
+}
+
+const char *metadata_triton_type(DType t, uint32_t *number) {
+    static const struct {
+        DType       dtype;
+        const char *name;
+    } rows[] = {{DT_NONE, "TYPE_INVALID"}, {DT_BOOL, "TYPE_BOOL"},  {DT_U8, "TYPE_UINT8"},
+                {DT_U16, "TYPE_UINT16"},   {DT_U32, "TYPE_UINT32"}, {DT_U64, "TYPE_UINT64"},
+                {DT_I8, "TYPE_INT8"},      {DT_I16, "TYPE_INT16"},  {DT_I32, "TYPE_INT32"},
+                {DT_I64, "TYPE_INT64"},    {DT_F16, "TYPE_FP16"},   {DT_F32, "TYPE_FP32"},
+                {DT_F64, "TYPE_FP64"},     {DT_STR, "TYPE_STRING"}, {DT_BF16, "TYPE_BF16"}};
+    uint32_t at = sizeof rows / sizeof *rows - 1;
+    while (at > 0 && rows[at].dtype != t) at--;
+    *number = at;
+    return rows[at].name;
+}
+
+void metadata_qos(const ModelInfo *s, MetadataRow rows[METADATA_ROWS]) {
+    const TenantSettings    *set = &s->config->set;
+    static const char *const keys[METADATA_ROWS] = {"qos.target_ms", "qos.percentile",
+                                                    "qos.class",     "qos.on_miss",
+                                                    "qos.min_cores", "qos.max_cores"};
+    for (uint32_t i = 0; i < METADATA_ROWS; i++) rows[i].key = keys[i];
+    (void)snprintf(rows[0].value, METADATA_VALUE, "%g", (double)s->target_ns / 1e6);
+    (void)snprintf(rows[1].value, METADATA_VALUE, "%g", set->percentile);
+    (void)snprintf(rows[2].value, METADATA_VALUE, "%s", set->class);
+    (void)snprintf(rows[3].value, METADATA_VALUE, "%s", set->on_miss);
+    (void)snprintf(rows[4].value, METADATA_VALUE, "%d", set->min_cores);
+    (void)snprintf(rows[5].value, METADATA_VALUE, "%d", set->max_cores);
+}

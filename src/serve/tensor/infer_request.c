@@ -1,0 +1,254 @@
+#include "serve/tensor/infer_request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/utf8.h"
+
+const char *infer_type_name(DType t) {
+    switch (t) {
+#define X(name, id)                                                                                \
+    case DT_##id:                                                                                  \
+        return name;
+#include "serve/tensor/infer_type.def"
+#undef X
+    default: return NULL;
+    }
+}
+
+DType infer_dtype(Str name) {
+#define X(text, id)                                                                                \
+    if (name.len == sizeof(text) - 1 && memcmp(name.at, text, name.len) == 0) return DT_##id;
+#include "serve/tensor/infer_type.def"
+#undef X
+    return DT_NONE;
+}
+
+const char *infer_printable(Str name, char out[INFER_PRINTABLE]) {
+    const char *at = name.len > 0 ? name.at : "", *end = at + name.len;
+    size_t      n = 0;
+    while (at < end && n < INFER_PRINTABLE - 8) {
+        uint32_t point = utf8_next(&at, end);
+        if (point == UTF8_BAD || utf8_control(point))
+            out[n++] = '?';
+        else
+            n += utf8_put(point, out + n);
+    }
+    if (at < end) {
+        memcpy(out + n, "...", 3);
+        n += 3;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static bool find_output(const ModelSignature *signature, Str name, uint32_t *out) {
+    for (uint32_t i = 0; i < signature->n_outputs; i++)
+        if (text_equal(name, text_of(signature->outputs[i].name))) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+static bool chosen(const uint32_t *index, uint32_t n, uint32_t output) {
+    for (uint32_t i = 0; i < n; i++)
+        if (index[i] == output) return true;
+    return false;
+}
+
+Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r, uint32_t *index,
+                         bool *binary, uint32_t *n) {
+    char shown[INFER_PRINTABLE];
+    for (uint32_t i = 0; i < r->n_requested; i++) {
+        const InferRequestedOutput *w = &r->requested[i];
+        uint32_t                    at = 0;
+        if (!find_output(signature, w->name, &at))
+            return err_set(ERR_INVALID, "outputs[%u]: the model has no output '%s'", i,
+                           infer_printable(w->name, shown));
+        if (chosen(index, i, at))
+            return err_set(ERR_INVALID, "outputs[%u]: '%s' is asked for twice", i,
+                           signature->outputs[at].name);
+        index[i] = at;
+        binary[i] = w->has_binary ? w->binary : r->binary;
+    }
+    *n = r->n_requested;
+    if (r->n_requested > 0) return ERR_OK;
+    for (uint32_t i = 0; i < signature->n_outputs; i++) {
+        index[i] = i;
+        binary[i] = r->binary;
+    }
+    *n = signature->n_outputs;
+    return ERR_OK;
+}
+
+static bool find_input(const InferRequest *r, const char *name, uint32_t *out) {
+    for (uint32_t i = 0; i < r->n_inputs; i++)
+        if (text_equal(r->inputs[i].name, text_of(name))) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+static Err check_type(const TensorSpec *spec, const Tensor *t) {
+    if (t->dtype == spec->type.dtype) return ERR_OK;
+    const char *takes = infer_type_name(spec->type.dtype), *is = infer_type_name(t->dtype);
+    return err_set(ERR_INVALID, "input '%s' is %s, the model takes %s", spec->name,
+                   is != NULL ? is : "of no known type", takes != NULL ? takes : "another type");
+}
+
+static bool shape_fits(const Tensor *type, const Tensor *t) {
+    if (type->rank == RANK_UNKNOWN) return true;
+    if (type->rank != t->rank) return false;
+    for (int32_t i = 0; i < t->rank; i++)
+        if (type->dims[i] >= 0 && type->dims[i] != t->dims[i]) return false;
+    return true;
+}
+
+// What a model does not declare as empty has to have something in it.
+static Err check_shape(const TensorSpec *spec, const Tensor *t) {
+    char has[160], takes[160];
+    if (!shape_fits(&spec->type, t)) {
+        tensor_shape_text(t, has, sizeof has);
+        tensor_shape_text(&spec->type, takes, sizeof takes);
+        return err_set(ERR_INVALID, "input '%s' has shape %s, the model takes %s", spec->name, has,
+                       takes);
+    }
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] == 0 && (spec->type.rank < 0 || spec->type.dims[i] != 0))
+            return err_set(ERR_INVALID,
+                           "input '%s': dimension %" PRId32 " is 0, nothing to compute", spec->name,
+                           i);
+    return ERR_OK;
+}
+
+// A request's input that the model does not have, or that is there twice.
+static Err check_names(const ModelSignature *signature, const InferRequest *r) {
+    char shown[INFER_PRINTABLE];
+    for (uint32_t i = 0; i < r->n_inputs; i++) {
+        uint32_t first = i;
+        bool     known = false;
+        for (uint32_t k = 0; k < signature->n_inputs && !known; k++)
+            known = text_equal(r->inputs[i].name, text_of(signature->inputs[k].name));
+        if (!known)
+            return err_set(ERR_INVALID, "inputs[%u]: the model has no input '%s'", i,
+                           infer_printable(r->inputs[i].name, shown));
+        for (uint32_t k = 0; k < i && first == i; k++)
+            if (text_equal(r->inputs[i].name, r->inputs[k].name)) first = k;
+        if (first != i)
+            return err_set(ERR_INVALID, "inputs[%u]: '%s' is inputs[%u] already", i,
+                           infer_printable(r->inputs[i].name, shown), first);
+    }
+    return ERR_OK;
+}
+
+// The shape that bytes of a raw body have: the open dimension takes what there is.
+static Err raw_shape(const TensorSpec *spec, size_t len, Tensor *t) {
+    int32_t open = -1;
+    size_t  row = 0;
+    if (spec->type.rank < 0) return err_set(ERR_INVALID, "the model takes inputs of any rank");
+    for (int32_t i = 0; i < t->rank; i++) {
+        if (t->dims[i] >= 0) continue;
+        if (open >= 0) return err_set(ERR_INVALID, "the model's input has two open dimensions");
+        open = i;
+        t->dims[i] = 1;
+    }
+    TRY(tensor_measure(t, &row));
+    if (t->dtype == DT_STR && tensor_count(t) != 1)
+        return err_set(ERR_INVALID, "the model takes more than one element of BYTES");
+    if (open < 0 || t->dtype == DT_STR) return ERR_OK;
+    if (row == 0 || len == 0 || len % row != 0)
+        return err_set(ERR_INVALID, "%zu bytes are no multiple of the %zu that one row takes", len,
+                       row);
+    t->dims[open] = (int64_t)(len / row);
+    return ERR_OK;
+}
+
+static Err bind_raw(const ModelSignature *signature, const InferTensor *body, Arena *a,
+                    Tensor *out) {
+    if (signature->n_inputs != 1)
+        return err_set(ERR_INVALID, "a raw body is for models with one input, this one has %u",
+                       signature->n_inputs);
+    Tensor t = signature->inputs[0].type;
+    size_t len = (size_t)body->t.dims[0];
+    TRY(raw_shape(&signature->inputs[0], len, &t));
+    if (t.dtype == DT_STR) {
+        TRY(tensor_alloc(&t, a));
+        *(Str *)t.data = (Str){body->t.data, len};
+    } else {
+        TRY(infer_read_binary(&t, body->t.data, len, a));
+    }
+    *out = t;
+    return ERR_OK;
+}
+
+Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Arena *a,
+                      Tensor *inputs) {
+    if (r->raw_body) {
+        Err e = bind_raw(signature, &r->inputs[0], a, inputs);
+        return e == ERR_OK ? e : err_add(e, "raw body");
+    }
+    TRY(check_names(signature, r));
+    for (uint32_t i = 0; i < signature->n_inputs; i++) {
+        const TensorSpec *spec = &signature->inputs[i];
+        uint32_t          at = 0;
+        inputs[i] = (Tensor){0};
+        if (!find_input(r, spec->name, &at)) {
+            if (spec->optional) continue;
+            return err_set(ERR_INVALID, "input '%s' is missing", spec->name);
+        }
+        TRY(check_type(spec, &r->inputs[at].t));
+        TRY(check_shape(spec, &r->inputs[at].t));
+        inputs[i] = r->inputs[at].t;
+    }
+    return ERR_OK;
+}
+
+static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
+    int64_t n = tensor_count(t);
+    if (n > (int64_t)(len / 4))
+        return err_set(ERR_INVALID, "%" PRId64 " elements of BYTES need more than its %zu bytes", n,
+                       len);
+    TRY(tensor_alloc(t, a));
+    Str   *out = t->data;
+    size_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t size = 0;
+        if (len - at >= sizeof size) memcpy(&size, bytes + at, sizeof size);
+        if (len - at < sizeof size || len - at - sizeof size < size)
+            return err_set(ERR_INVALID, "element %" PRId64 " goes past the end of its %zu bytes", i,
+                           len);
+        out[i] = (Str){(const char *)bytes + at + sizeof size, size};
+        at += sizeof size + size;
+    }
+    if (at != len)
+        return err_set(ERR_INVALID, "its %" PRId64 " elements end at byte %zu of %zu", n, at, len);
+    return ERR_OK;
+}
+
+static Err check_bools(const unsigned char *bytes, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] > 1)
+            return err_set(ERR_INVALID, "element %zu is %u: a BOOL is 0 or 1", i, bytes[i]);
+    return ERR_OK;
+}
+
+Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
+    size_t need = 0;
+    char   shape[160];
+    if (t->dtype == DT_STR) return read_strings(t, bytes, len, a);
+    TRY(tensor_measure(t, &need));
+    if (need != len) {
+        tensor_shape_text(t, shape, sizeof shape);
+        return err_set(ERR_INVALID, "its shape %s takes %zu bytes, it has %zu", shape, need, len);
+    }
+    if (t->dtype == DT_BOOL) TRY(check_bools(bytes, len));
+    t->data = bytes;
+    if ((uintptr_t)bytes % dtype_size(t->dtype) == 0) return ERR_OK;
+    TRY(tensor_alloc(t, a));
+    memcpy(t->data, bytes, len);
+    return ERR_OK;
+}

@@ -1,0 +1,406 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "compile/profile_store.h"
+#include "tests/runner.h"
+
+static char  root[64];
+static char *path;
+static Arena arena;
+static Cpu   cpu;
+
+static int setup(void **state) {
+    (void)state;
+    (void)snprintf(root, sizeof root, "/tmp/store_test.XXXXXX");
+    if (mkdtemp(root) == NULL || chmod(root, 0755) != 0) return -1;
+    if (arena_init(&arena, 1 << 26) != ERR_OK) return -1;
+    path = arena_printf(&arena, "%s/p.db", root);
+    return cpu_read_synthetic(&arena, "core:2 pu:1", &cpu) == ERR_OK ? 0 : -1;
+}
+
+static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw) {
+    (void)st, (void)flag, (void)ftw;
+    return remove(name);
+}
+
+static int teardown(void **state) {
+    (void)state;
+    arena_finish(&arena);
+    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static Candidate candidate(uint32_t i) {
+    return (Candidate){
+        .version = {.algo = (uint8_t)(i % ALGO_COUNT), .tile_rows = 6, .depth = (uint16_t)i},
+        .tasks = 100 * i,
+        .traffic = {.l3_bytes = (size_t)i << 33, .beyond_l2_bytes = i},
+        .time_ns = {1000000 + i, INT64_C(1) << 40},
+    };
+}
+
+static LayerProfile profile(uint32_t n) {
+    LayerProfile p = {.n_counts = 2, .counts = {1, 2}, .n_kept = 2, .kept = {n - 1, 0}, .n = n};
+    p.spent_ns = INT64_C(123456789012);
+    p.finished = n % 2 == 0;
+    p.candidates = arena_new(&arena, Candidate, n);
+    for (uint32_t i = 0; i < n; i++) p.candidates[i] = candidate(i);
+    return p;
+}
+
+static bool same(const LayerProfile *a, const LayerProfile *b) {
+    bool ok = a->n == b->n && a->n_counts == b->n_counts && a->n_kept == b->n_kept &&
+              a->spent_ns == b->spent_ns && a->finished == b->finished &&
+              memcmp(a->counts, b->counts, sizeof a->counts) == 0 &&
+              memcmp(a->kept, b->kept, sizeof a->kept) == 0;
+    for (uint32_t i = 0; ok && i < a->n; i++) {
+        const Candidate *x = &a->candidates[i], *y = &b->candidates[i];
+        ok = version_same(&x->version, &y->version) && x->tasks == y->tasks &&
+             x->traffic.l3_bytes == y->traffic.l3_bytes &&
+             x->traffic.beyond_l2_bytes == y->traffic.beyond_l2_bytes &&
+             memcmp(x->time_ns, y->time_ns, sizeof x->time_ns) == 0;
+    }
+    return ok;
+}
+
+static void test_records(void **state) {
+    (void)state;
+    for (uint32_t n = 1; n <= 40; n += 13) {
+        LayerProfile p = profile(n), q;
+        uint8_t     *bytes = NULL;
+        size_t       len = 0;
+        assert_int_equal(layer_profile_encode(&p, &arena, &bytes, &len), ERR_OK);
+        assert_true(layer_profile_decode(bytes, len, &arena, &q));
+        assert_true(same(&p, &q));
+        for (size_t cut = 0; cut < len; cut++)
+            assert_false(layer_profile_decode(bytes, cut, &arena, &q));
+        for (size_t i = 0; i < len; i++) {
+            bytes[i] ^= 0x21;
+            assert_false(layer_profile_decode(bytes, len, &arena, &q));
+            bytes[i] ^= 0x21;
+        }
+    }
+    assert_false(layer_profile_decode(NULL, 0, &arena, &(LayerProfile){0}));
+}
+
+static void test_kept(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(7), q = profile(3), got;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_string_equal(s.why, "");
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    assert_true(profile_store_put(&s, "conv", &p));
+    assert_true(profile_store_put(&s, "gemm", &p));
+    assert_true(profile_store_put(&s, "gemm", &q));
+    profile_store_close(&s);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(profile_store_get(&s, "conv", &arena, &got));
+    assert_true(same(&p, &got));
+    assert_true(profile_store_get(&s, "gemm", &arena, &got));
+    assert_true(same(&q, &got));
+    assert_string_equal(s.why, "");
+    assert_false(s.rebuilt);
+    profile_store_close(&s);
+}
+
+// What was measured on another machine or with other kernels does not count, and old kernels go.
+static void test_not_mixed(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(profile_store_put(&s, "conv", &p));
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(s.kernels, sizeof s.kernels, "build %d", i);
+        assert_false(profile_store_get(&s, "conv", &arena, &got));
+        assert_true(profile_store_put(&s, "conv", &p));
+    }
+    (void)snprintf(s.kernels, sizeof s.kernels, "build %d", 15);
+    assert_true(profile_store_get(&s, "conv", &arena, &got));
+    (void)snprintf(s.kernels, sizeof s.kernels, "build %d", 5);
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+    snprintf(cpu.model, sizeof cpu.model, "another");
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+}
+
+static void write_many(int writer) {
+    ProfileStore s;
+    LayerProfile p = profile(5);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    for (int i = 0; i < 60; i++) {
+        char layer[32];
+        (void)snprintf(layer, sizeof layer, "layer %d of %d", i, writer);
+        if (!profile_store_put(&s, layer, &p)) _exit(1);
+    }
+    bool fresh = !s.rebuilt;
+    profile_store_close(&s);
+    _exit(fresh ? 0 : 2);
+}
+
+static int wait_for(pid_t pid) {
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_processes(void **state) {
+    (void)state;
+    enum { WRITERS = 3 };
+    pid_t pids[WRITERS];
+    for (int w = 0; w < WRITERS; w++) {
+        pids[w] = fork();
+        assert_true(pids[w] >= 0);
+        if (pids[w] == 0) write_many(w);
+    }
+    for (int w = 0; w < WRITERS; w++) assert_int_equal(wait_for(pids[w]), 0);
+    ProfileStore s;
+    LayerProfile got, p = profile(5);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    for (int i = 0; i < 60 * WRITERS; i++) {
+        char layer[32];
+        (void)snprintf(layer, sizeof layer, "layer %d of %d", i / WRITERS, i % WRITERS);
+        assert_true(profile_store_get(&s, layer, &arena, &got));
+        assert_true(same(&p, &got));
+    }
+    profile_store_close(&s);
+}
+
+static void expect_fresh(void) {
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(s.rebuilt);
+    assert_true(strstr(s.why, path) != NULL);
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    assert_true(profile_store_put(&s, "conv", &p));
+    assert_true(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_false(s.rebuilt);
+    assert_true(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+}
+
+static void test_not_a_database(void **state) {
+    (void)state;
+    char junk[8192];
+    memset(junk, 'x', sizeof junk);
+    assert_int_equal(file_replace(path, junk, sizeof junk), ERR_OK);
+    expect_fresh();
+    assert_int_equal(access(arena_printf(&arena, "%s.bad", path), F_OK), 0);
+}
+
+static void change_file(const char *sql) {
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_another_schema(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(2);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(profile_store_put(&s, "conv", &p));
+    profile_store_close(&s);
+    change_file("PRAGMA user_version = 77");
+    expect_fresh();
+}
+
+static void test_another_program(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    change_file("CREATE TABLE bookmarks(url TEXT)");
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_false(s.rebuilt);
+    assert_true(strstr(s.why, "another program") != NULL);
+    assert_false(profile_store_put(&s, "conv", &p));
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+    change_file("DROP TABLE bookmarks");
+}
+
+// Damage in every page, one after the other: found at the latest when it is read, and mended.
+static void test_damaged_pages(void **state) {
+    (void)state;
+    LayerProfile p = profile(40), got;
+    ProfileStore s;
+    char        *bytes = NULL;
+    size_t       len = 0;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    for (int i = 0; i < 30; i++) {
+        char layer[32];
+        (void)snprintf(layer, sizeof layer, "layer %d", i);
+        assert_true(profile_store_put(&s, layer, &p));
+    }
+    profile_store_close(&s);
+    assert_int_equal(file_read(path, 1 << 24, &arena, &bytes, &len), ERR_OK);
+    for (size_t at = 0; at + 4096 <= len; at += 4096) {
+        char *broken = memcpy(arena_new(&arena, char, len), bytes, len);
+        memset(broken + at, 0xa5, 4096);
+        assert_int_equal(file_replace(path, broken, len), ERR_OK);
+        profile_store_open(&s, path, &cpu, &isa_baseline);
+        for (int i = 0; i < 30; i++) {
+            char layer[32];
+            (void)snprintf(layer, sizeof layer, "layer %d", i);
+            if (profile_store_get(&s, layer, &arena, &got)) assert_true(same(&p, &got));
+        }
+        assert_true(profile_store_put(&s, "after", &p));
+        assert_true(profile_store_get(&s, "after", &arena, &got));
+        profile_store_close(&s);
+    }
+}
+
+static void test_truncated(void **state) {
+    (void)state;
+    LayerProfile p = profile(40), got;
+    ProfileStore s;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(profile_store_put(&s, "conv", &p));
+    profile_store_close(&s);
+    assert_int_equal(truncate(path, 5000), 0);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    (void)profile_store_get(&s, "conv", &arena, &got);
+    assert_true(profile_store_put(&s, "conv", &p));
+    assert_true(profile_store_get(&s, "conv", &arena, &got));
+    assert_true(s.rebuilt);
+    profile_store_close(&s);
+}
+
+static int look_without_rights(const char *where, bool there) {
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    if (geteuid() == 0 && setuid(65534) != 0) return 77;
+    profile_store_open(&s, where, &cpu, &isa_baseline);
+    bool found = profile_store_get(&s, "conv", &arena, &got);
+    bool kept = profile_store_put(&s, "conv", &p);
+    bool ok = found == there && !kept && !s.rebuilt && (there || s.why[0] != '\0');
+    profile_store_close(&s);
+    return ok ? 0 : 1;
+}
+
+static void test_read_only(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(2);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(profile_store_put(&s, "conv", &p));
+    profile_store_close(&s);
+    assert_int_equal(chmod(path, 0444) | chmod(root, 0555), 0);
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(look_without_rights(i == 0 ? path : arena_printf(&arena, "%s/no.db", root),
+                                      i == 0));
+        assert_int_equal(wait_for(pid), 0);
+    }
+    assert_int_equal(chmod(root, 0755), 0);
+}
+
+// No file may grow, as on a full disk: what is there stays readable.
+static int fill_up(void) {
+    ProfileStore s;
+    LayerProfile p = profile(2), large = profile(400), got;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    bool        first = profile_store_put(&s, "conv", &p);
+    struct stat st;
+    if (stat(path, &st) != 0) return 2;
+    struct rlimit now = {(rlim_t)st.st_size, (rlim_t)st.st_size};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &now) != 0) return 77;
+    bool second = profile_store_put(&s, "large", &large), told = s.why[0] != '\0';
+    bool found = profile_store_get(&s, "conv", &arena, &got) && same(&p, &got);
+    bool none_left = !profile_store_get(&s, "large", &arena, &got);
+    profile_store_close(&s);
+    return first && !second && told && found && none_left && !s.rebuilt ? 0 : 1;
+}
+
+static void test_full_disk(void **state) {
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) _exit(fill_up());
+    assert_int_equal(wait_for(pid), 0);
+}
+
+static void test_nowhere(void **state) {
+    (void)state;
+    static const char *const plan[] = {"/dev/null/p.db", "/proc/p.db", "/"};
+    ProfileStore             s;
+    LayerProfile             p = profile(2), got;
+    for (int i = 0; i < 3; i++) {
+        profile_store_open(&s, plan[i], &cpu, &isa_baseline);
+        assert_true(strstr(s.why, plan[i]) != NULL);
+        assert_false(profile_store_put(&s, "conv", &p));
+        assert_false(profile_store_get(&s, "conv", &arena, &got));
+        profile_store_close(&s);
+    }
+}
+
+static void test_default_place(void **state) {
+    (void)state;
+    ProfileStore s;
+    assert_int_equal(setenv("XDG_CACHE_HOME", root, 1), 0);
+    profile_store_open(&s, NULL, &cpu, &isa_baseline);
+    assert_string_equal(s.why, "");
+    assert_true(strncmp(s.path, root, strlen(root)) == 0);
+    profile_store_close(&s);
+    assert_int_equal(setenv("XDG_CACHE_HOME", "/dev/null/x", 1), 0);
+    profile_store_open(&s, NULL, &cpu, &isa_baseline);
+    assert_true(s.why[0] != '\0');
+    profile_store_close(&s);
+}
+
+// What others may write is not believed, and left alone.
+static void test_others_may_write(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_true(profile_store_put(&s, "conv", &p));
+    profile_store_close(&s);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(chmod(path, i == 0 ? 0666 : 0644), 0);
+        assert_int_equal(chmod(root, i == 1 ? 0777 : i == 2 ? 01777 : 0755), 0);
+        profile_store_open(&s, path, &cpu, &isa_baseline);
+        assert_int_equal(profile_store_get(&s, "conv", &arena, &got), i == 2);
+        assert_int_equal(strstr(s.why, "others may write") != NULL, i < 2);
+        profile_store_close(&s);
+    }
+    assert_int_equal(chmod(root, 0755), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+TEST_MAIN() {
+    const struct CMUnitTest tests[] = {
+        T(test_records),         T(test_kept),
+        T(test_not_mixed),       T(test_processes),
+        T(test_not_a_database),  T(test_another_schema),
+        T(test_another_program), T(test_damaged_pages),
+        T(test_truncated),       T(test_read_only),
+        T(test_nowhere),         T(test_default_place),
+        T(test_full_disk),       T(test_others_may_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+// Models that are not like others: without compiled layers, without shapes, too large, without end.
+#include "tests/serve/registry_fixture.h"
+
+#include "tests/serve/registry_files.h"
+#include "tests/runner.h"
+
+static RegistryFixture g;
+
+static int open_ground(void **state) {
+    (void)state;
+    fixture_open(&g);
+    return 0;
+}
+
+static int close_ground(void **state) {
+    (void)state;
+    fixture_close(&g);
+    return 0;
+}
+
+static ModelInfo *serve(const char *path) {
+    fixture_model(&g, "m", "1", path);
+    fixture_start(&g);
+    fixture_settle(&g);
+    return fixture_find(&g, "m", NULL);
+}
+
+static Msg one_node(Msg node, Msg in, Msg out) {
+    Msg graph = {0};
+    msg_sub(&graph, 1, node);
+    msg_sub(&graph, 11, in);
+    msg_sub(&graph, 12, out);
+    return graph;
+}
+
+static void nothing_of_it_can_be_compiled(void **state) {
+    (void)state;
+    FixtureCall   k;
+    const int64_t in_dims[] = {4}, out_dims[] = {1, -1};
+    float         data[] = {0, 3, 0, 5};
+    Tensor        in = tensor_of(DT_F32, 1, in_dims, data);
+    Msg           graph = one_node(node_of("NonZero", "x", "y"), info_of("x", 1, 1, in_dims),
+                                   info_of("y", 7, 2, out_dims));
+    ModelInfo    *s = serve(write_model(g.dir, "m", model_of(graph, 13)));
+    assert_string_equal(s->reason, "");
+    fixture_ask(&g, &k, s, &in);
+    assert_int_equal(k.end, LIVE_DONE);
+    assert_int_equal(k.out[0].dtype, DT_I64);
+    assert_int_equal(k.out[0].dims[1], 2);
+}
+
+static void an_output_is_an_input(void **state) {
+    (void)state;
+    FixtureCall   k;
+    const int64_t dims[] = {4};
+    float         data[] = {7, 3, 0, 5};
+    Tensor        in = tensor_of(DT_F32, 1, dims, data);
+    Msg           graph =
+        one_node(node_of("Identity", "x", "y"), info_of("x", 1, 1, dims), info_of("y", 1, 1, dims));
+    fixture_ask(&g, &k, serve(write_model(g.dir, "m", model_of(graph, 13))), &in);
+    assert_int_equal(k.end, LIVE_DONE);
+    assert_true(k.first[0] == 7);
+}
+
+static void strings_are_served(void **state) {
+    (void)state;
+    FixtureCall   k;
+    const int64_t dims[] = {2};
+    Str           words[] = {{"ab", 2}, {"c", 1}};
+    Tensor        in = tensor_of(DT_STR, 1, dims, words);
+    Msg           graph = one_node(node_of("StringConcat", "x x", "y"), info_of("x", 8, 1, dims),
+                                   info_of("y", 8, 1, dims));
+    ModelInfo    *s = serve(write_model(g.dir, "m", model_of(graph, 20)));
+    assert_string_equal(s->reason, "");
+    fixture_ask(&g, &k, s, &in);
+    assert_int_equal(k.end, LIVE_DONE);
+    assert_int_equal(k.out[0].dtype, DT_STR);
+}
+
+// No rank, no shape: it is ready, and compiled when the first request says what it is.
+static void shapes_are_not_known_before(void **state) {
+    (void)state;
+    FixtureCall k;
+    float       data[8] = {-2};
+    Msg         type = {0}, tensor = {0}, in = {0}, out = {0}, graph = {0};
+    msg_int(&tensor, 1, 1);
+    msg_sub(&type, 1, tensor);
+    msg_text(&in, 1, "x");
+    msg_bytes(&in, 2, type.at, type.n);
+    msg_text(&out, 1, "y");
+    msg_bytes(&out, 2, type.at, type.n);
+    free(type.at);
+    msg_sub(&graph, 1, node_of("Abs", "x", "y"));
+    msg_sub(&graph, 11, in);
+    msg_sub(&graph, 12, out);
+    ModelInfo *s = serve(write_model(g.dir, "m", model_of(graph, 13)));
+    assert_int_equal(s->state, MODEL_READY);
+    assert_int_equal(s->signature.inputs[0].type.rank, RANK_UNKNOWN);
+    for (int32_t rank = 1; rank <= 3; rank++) {
+        Tensor t = tensor_of(DT_F32, rank, (int64_t[]){2, 2, 2}, data);
+        fixture_ask(&g, &k, s, &t);
+        assert_int_equal(k.end, LIVE_DONE);
+        assert_true(k.first[0] == 2);
+        assert_int_equal(k.out[0].rank, rank);
+    }
+    assert_true(s->target_ns > 0);
+}
+
+static void small_images_are_no_measure(void **state) {
+    (void)state;
+    const int64_t in_dims[] = {-1, 3, -1, -1}, out_dims[] = {-1, 3, -1, -1};
+    Msg           node = node_of("MaxPool", "x", "y"), kernel = attr_of("kernel_shape", 7), graph;
+    for (int i = 0; i < 2; i++) msg_int(&kernel, 8, 7);
+    msg_sub(&node, 5, kernel);
+    graph = one_node(node, info_of("x", 1, 4, in_dims), info_of("y", 1, 4, out_dims));
+    ModelInfo *s = serve(write_model(g.dir, "m", model_of(graph, 13)));
+    assert_int_equal(s->state, MODEL_READY);
+    assert_true(registry_estimate_ns(s) > 0);
+}
+
+// 2^40 floats from a file of a hundred bytes.
+static void what_is_too_large_is_refused_before(void **state) {
+    (void)state;
+    const int64_t in_dims[] = {1}, out_dims[] = {1 << 20, 1 << 20}, n = 2;
+    Msg           graph = one_node(node_of("Expand", "x s", "y"), info_of("x", 1, 1, in_dims),
+                                   info_of("y", 1, 2, out_dims));
+    Msg           shape = tensor_head("s", 7, 1, &n);
+    msg_bytes(&shape, 9, out_dims, sizeof out_dims);
+    msg_sub(&graph, 5, shape);
+    ModelInfo *s = serve(write_model(g.dir, "m", model_of(graph, 13)));
+    assert_int_equal(s->state, MODEL_UNAVAILABLE);
+    if (strstr(s->reason, "bytes") == NULL) fail_msg("%s", s->reason);
+}
+
+static void a_tenant_has_no_more_than_its_memory(void **state) {
+    (void)state;
+    fixture_model(&g, "little", "1", "zoo:squeezenet1_1")->set.memory_mb = 4;
+    fixture_model(&g, "more", "1", "zoo:squeezenet1_1")->set.memory_mb = 8;
+    fixture_model(&g, "enough", "1", "zoo:squeezenet1_1")->set.memory_mb = 40;
+    fixture_start(&g);
+    fixture_settle(&g);
+    ModelInfo *little = fixture_find(&g, "little", NULL), *more = fixture_find(&g, "more", NULL);
+    ModelInfo *enough = fixture_find(&g, "enough", NULL);
+    assert_int_equal(little->state, MODEL_UNAVAILABLE);
+    assert_non_null(strstr(little->reason, "5 MiB"));
+    assert_int_equal(more->state, MODEL_UNAVAILABLE);
+    assert_non_null(strstr(more->reason, "MiB"));
+    assert_string_equal(enough->reason, "");
+    assert_int_equal(enough->state, MODEL_READY);
+    assert_true(enough->memory_bytes <= 40 << 20);
+}
+
+// Loop without an end: it is ready or refused, but the loader goes on to the next.
+static void a_loop_without_an_end(void **state) {
+    (void)state;
+    Msg           body = {0}, graph = {0}, loop = node_of("Loop", "- yes x", "y");
+    const int64_t dims[] = {1};
+    uint8_t       yes = 1;
+    Msg           truth = tensor_head("yes", 9, 0, NULL);
+    msg_bytes(&truth, 9, &yes, 1);
+    msg_sub(&body, 1, node_of("Identity", "c", "c_out"));
+    msg_sub(&body, 1, node_of("Identity", "v", "v_out"));
+    msg_sub(&body, 11, info_of("i", 7, 0, NULL));
+    msg_sub(&body, 11, info_of("c", 9, 0, NULL));
+    msg_sub(&body, 11, info_of("v", 1, 1, dims));
+    msg_sub(&body, 12, info_of("c_out", 9, 0, NULL));
+    msg_sub(&body, 12, info_of("v_out", 1, 1, dims));
+    msg_sub(&loop, 5, graph_attr("body", body));
+    msg_sub(&graph, 1, loop);
+    msg_sub(&graph, 5, truth);
+    msg_sub(&graph, 11, info_of("x", 1, 1, dims));
+    msg_sub(&graph, 12, info_of("y", 1, 1, dims));
+    fixture_model(&g, "endless", "1", write_model(g.dir, "m", model_of(graph, 13)));
+    fixture_model(&g, "next", "1", "zoo:lstm_kws");
+    fixture_start(&g);
+    fixture_settle(&g);
+    ModelInfo *s = fixture_find(&g, "endless", NULL);
+    assert_int_equal(s->state, MODEL_UNAVAILABLE);
+    assert_non_null(strstr(s->reason, "did not end"));
+    assert_int_equal(fixture_find(&g, "next", NULL)->state, MODEL_READY);
+}
+
+static void a_class_says_how_far_the_deadline_is(void **state) {
+    (void)state;
+    fixture_model(&g, "a", "1", "zoo:lstm_kws")->set.target_ms = 20;
+    fixture_model(&g, "b", "1", "zoo:lstm_kws")->set.class = "best_effort";
+    ConfigModel *c = fixture_model(&g, "c", "1", "zoo:lstm_kws");
+    c->set.class = "throughput";
+    c->set.target_ms = 20;
+    fixture_start(&g);
+    fixture_settle(&g);
+    assert_int_equal(fixture_find(&g, "a", NULL)->target_ns, 20000000);
+    assert_int_equal(fixture_find(&g, "b", NULL)->target_ns, INT64_C(60000000000));
+    assert_int_equal(fixture_find(&g, "c", NULL)->target_ns, 200000000);
+}
+
+TEST_MAIN() {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_ground, close_ground)
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_of_it_can_be_compiled),
+        TEST(an_output_is_an_input),
+        TEST(strings_are_served),
+        TEST(shapes_are_not_known_before),
+        TEST(small_images_are_no_measure),
+        TEST(what_is_too_large_is_refused_before),
+        TEST(a_tenant_has_no_more_than_its_memory),
+        TEST(a_loop_without_an_end),
+        TEST(a_class_says_how_far_the_deadline_is),
+    };
+    return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
+}
