@@ -39,8 +39,8 @@ static Err find(const char *option, const char *name, const char *const *names, 
     return err_set(ERR_ARG, "--%s %s: there are %s", option, name, known);
 }
 
-Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
-                    ChipScenarioOptions *out) {
+Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,
+                       ChipScenarioOptions *out) {
     static const char *const deadlines[] = {"moca", "planaria", "mlperf"};
     static const char *const sharing[] = {"equal", "maxmin"};
     uint32_t                 rule = CHIP_DEADLINES_MOCA, share = CHIP_EQUAL;

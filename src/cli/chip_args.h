@@ -18,6 +18,6 @@ enum { CHIP_ARG_ROWS = 10 };
 void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]);
 
 // bandwidth 0: the package's own.
-MUST_USE Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
-                             ChipScenarioOptions *out);
+MUST_USE Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,
+                                ChipScenarioOptions *out);
 ChipTraffic  chip_args_traffic(const ChipArgs *x, double load, uint64_t seed);

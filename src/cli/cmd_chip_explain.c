@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
-#include "eval/chip_choice.h"
+#include "eval/policy_choice.h"
 #include "eval/chip_explanation.h"
 #include "cli/commands.h"
 
@@ -282,7 +282,7 @@ static Err json_story(const Explanation *s) {
 }
 
 static Err explain(const Options *o, Arena *a) {
-    ChipChoices         choices;
+    PolicyChoice        choice;
     ChipScenarioOptions so;
     ChipScenario        stage;
     ChipTrace           trace;
@@ -290,16 +290,16 @@ static Err explain(const Options *o, Arena *a) {
     DecisionQuery       wish = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
     if (strcmp(o->policy, "relmas") != 0)
         return err_set(ERR_ARG, "--policy %s: only relmas can say why it decides", o->policy);
-    TRY(chip_choice_read("relmas", &o->common.sets, a, &choices));
-    TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
+    TRY(policy_choice_read(TIER_CHIP, "relmas", &o->common.sets, a, &choice));
+    TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
     TRY(chip_scenario_open(&so, a, &stage));
     ChipTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
     TRY(chip_scenario_trace(&stage, &traffic, a, &trace));
     ChipRun run = chip_scenario_run(&stage, trace);
-    run.policy = choices.at[0].policy;
-    run.settings = choices.at[0].settings;
+    run.policy = choice.policy;
+    run.settings = choice.settings;
     run.seed = (uint64_t)o->seed;
-    TRY(chip_choice_load(&choices.at[0], &run.setup, a, &run.loaded));
+    TRY(chip_choice_load(&choice, &run.setup, a, &run.loaded));
     TRY(chip_explanation_find(&run, wish, a, x));
     Explanation s = {&stage, x, a};
     return o->json ? json_story(&s) : print_story(&s);

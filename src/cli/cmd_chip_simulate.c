@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
-#include "eval/chip_choice.h"
-#include "eval/chip_run_file.h"
+#include "eval/policy_choice.h"
+#include "eval/run_file.h"
 #include "cli/commands.h"
 
 typedef struct Options {
@@ -136,12 +136,11 @@ static Err tell_json(const Outcomes *o) {
 }
 
 static Err choose(const Options *o, const ChipScenario *s, Arena *a, ChipRun *run) {
-    ChipChoices c;
-    TRY(chip_choice_read(o->policy, &o->common.sets, a, &c));
-    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
-    run->policy = c.at[0].policy;
-    run->settings = c.at[0].settings;
-    return chip_choice_load(&c.at[0], &s->setup, a, &run->loaded);
+    PolicyChoice c;
+    TRY(policy_choice_read(TIER_CHIP, o->policy, &o->common.sets, a, &c));
+    run->policy = c.policy;
+    run->settings = c.settings;
+    return chip_choice_load(&c, &s->setup, a, &run->loaded);
 }
 
 static Err keep(const Options *o, const Outcomes *x, const RecordList *records, Arena *a) {
@@ -160,7 +159,7 @@ static Err simulate(const Options *o, Arena *a) {
     ChipResult          r;
     RecordList          records = {.arena = a};
     ChipTraffic         traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
-    TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
+    TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
     TRY(chip_scenario_open(&so, a, &s));
     TRY(chip_scenario_trace(&s, &traffic, a, &trace));
     ChipRun run = chip_scenario_run(&s, trace);

@@ -7,7 +7,7 @@
 #include "base/cgroup.h"
 #include "base/cpu.h"
 #include "base/term.h"
-#include "eval/cluster_choice.h"
+#include "eval/policy_choice.h"
 #include "cli/commands.h"
 #include "base/parallel_for.h"
 #include "base/option_list.h"
@@ -96,10 +96,10 @@ static Err go(const Options *o, ClusterTrain *t, TimeNs start, Arena *a) {
 
 static Err add_rival(const char *name, const char *policy, const char *set, Arena *a,
                      ClusterGauge *g) {
-    const ArgList  none = {0};
-    ClusterChoices c;
-    TRY(cluster_choice_read(policy, &none, a, &c));
-    Settings s = cluster_choice_settings(&c.at[0], a);
+    const ArgList none = {0};
+    PolicyChoices c;
+    TRY(policy_choices_read(TIER_CLUSTER, policy, &none, a, &c));
+    Settings s = policy_choice_settings(&c.at[0], a);
     if (set != NULL) TRY(settings_set(&s, set));
     g->rivals[g->n_rivals++] =
         (ClusterRival){.name = name, .player = {c.at[0].policy, c.at[0].settings, NULL}};
@@ -114,11 +114,11 @@ static Err add_rivals(Arena *a, ClusterGauge *g) {
 }
 
 static Err open_pupil(const Options *o, const ClusterCourse *course, Arena *a, Pupil **out) {
-    ClusterChoices c;
-    uint32_t       servers = 0;
+    PolicyChoices c;
+    uint32_t      servers = 0;
     for (uint32_t i = 0; i < course->n; i++)
         if (course->scenes[i].servers.n > servers) servers = course->scenes[i].servers.n;
-    TRY(cluster_choice_read(o->policy, &o->sets, a, &c));
+    TRY(policy_choices_read(TIER_CLUSTER, o->policy, &o->sets, a, &c));
     if (c.n == 1 && c.at[0].policy == &cluster_policy_drl_single)
         return drl_pupil_open(DRL_HIDDEN, c.at[0].settings, (uint64_t)o->seed, a, out);
     if (c.n == 1 && c.at[0].policy == &cluster_policy_maifs)

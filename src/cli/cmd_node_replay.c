@@ -24,7 +24,7 @@ typedef struct Compared {
     double   error_p50, error_p90, recorded_ms, simulated_ms, recorded_hit, simulated_hit;
 } Compared;
 
-static Err recorded_answers(const RunFile *g, Arena *a, NodeAnswer **out) {
+static Err recorded_answers(const NodeRunFile *g, Arena *a, NodeAnswer **out) {
     NodeAnswer *x = arena_try_new(a, NodeAnswer, g->arrivals.n);
     if (x == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", g->arrivals.n);
     for (uint32_t i = 0; i < g->arrivals.n; i++)
@@ -48,7 +48,7 @@ static bool answered(const NodeAnswer *x) {
     return x->outcome == OUTCOME_MET || x->outcome == OUTCOME_LATE;
 }
 
-static Err match(const RunFile *g, const NodeAnswer *was, const NodeAnswer *is, uint32_t tenant,
+static Err match(const NodeRunFile *g, const NodeAnswer *was, const NodeAnswer *is, uint32_t tenant,
                  Arena *a, Compared *out) {
     double  *errors = arena_new(a, double, g->arrivals.n), *sorted = NULL;
     Compared c = {0};
@@ -94,7 +94,7 @@ static json_t *compared_json(const Compared *c) {
 }
 
 // What a block takes by its network's profile, on a quiet machine.
-static double expected_ns(const RunFile *g, const Record *r) {
+static double expected_ns(const NodeRunFile *g, const Record *r) {
     const NodeModel *m = &g->scenario.models[r->tenant];
     uint32_t         end = r->first + r->n_layers, cores = cores_count(&r->cores);
     if (end > m->n_layers || end < r->first || cores == 0) return 0;
@@ -105,7 +105,7 @@ static double expected_ns(const RunFile *g, const Record *r) {
 
 // The median of what recorded blocks took over what profiles say: how far the machine itself was
 // from what was measured of it, whatever the simulator does.
-static Err block_ratio(const RunFile *g, Arena *a, double *out) {
+static Err block_ratio(const NodeRunFile *g, Arena *a, double *out) {
     const Record **open = arena_new(a, const Record *, g->arrivals.n);
     double        *ratios = arena_new(a, double, g->records.n), *sorted = NULL;
     uint32_t       n = 0;
@@ -126,7 +126,8 @@ static Err block_ratio(const RunFile *g, Arena *a, double *out) {
     return ERR_OK;
 }
 
-static Err tell(const RunFile *g, const Compared *each, const Compared *all, bool json, Arena *a) {
+static Err tell(const NodeRunFile *g, const Compared *each, const Compared *all, bool json,
+                Arena *a) {
     const NodeScenario *s = &g->scenario;
     double              ratio = 0;
     TRY(block_ratio(g, a, &ratio));
@@ -149,8 +150,8 @@ static Err tell(const RunFile *g, const Compared *each, const Compared *all, boo
         json_object_set_new(tenants, s->tenants[i].name, compared_json(&each[i]));
     json_t *doc =
         json_pack("{s:s,s:b,s:s,s:o,s:o,s:o}", "machine", s->machine, "live", g->live, "policy",
-                  g->choice.policy->name, "all", compared_json(all), "tenants", tenants,
-                  "block_ratio", isfinite(ratio) ? json_real(ratio) : json_null());
+                  g->choice.label, "all", compared_json(all), "tenants", tenants, "block_ratio",
+                  isfinite(ratio) ? json_real(ratio) : json_null());
     if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
     Err e = json_write(stdout, doc);
     json_decref(doc);
@@ -158,12 +159,12 @@ static Err tell(const RunFile *g, const Compared *each, const Compared *all, boo
 }
 
 static Err replay(const char *path, const char *records, bool json, Arena *a) {
-    RunFile     g;
+    NodeRunFile g;
     RecordList  again = {.arena = a};
     NodeAnswer *was = NULL;
     NodeResult  r;
     Compared    each[MIX_TENANTS] = {0}, all;
-    TRY(run_file_read(path, a, &g));
+    TRY(node_run_file_read(path, a, &g));
     TRY(recorded_answers(&g, a, &was));
     NodeRun run = {.setup = g.scenario.setup,
                    .policy = g.choice.policy,
@@ -173,7 +174,7 @@ static Err replay(const char *path, const char *records, bool json, Arena *a) {
                    .records = records != NULL ? record_list(&again) : (RecordSink){0},
                    .skip = g.skip};
     TRY(node_scenario_replay(&g.scenario, &run, a, &r));
-    if (records != NULL) TRY(run_file_write(records, &g.scenario, &run, &g.sets, &again));
+    if (records != NULL) TRY(node_run_file_write(records, &g.scenario, &run, &g.sets, &again));
     for (uint32_t i = 0; i < g.scenario.mix.n; i++) {
         Err e = match(&g, was, r.answers, i, a, &each[i]);
         if (e != ERR_OK) each[i] = (Compared){.error_p50 = NAN, .error_p90 = NAN};

@@ -4,9 +4,7 @@
 #include "base/cpu.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/policy_card.h"
 #include "eval/run_file.h"
-#include "policy/policies.h"
 
 typedef struct Options {
     NodeScenarioOptions scenario;
@@ -101,22 +99,21 @@ static Err tell(const NodeScenario *s, const NodeRun *run, const NodeResult *r, 
 }
 
 static Err run_in(const Options *o, const NodeScenario *s, Arena *a) {
-    NodeChoices c;
-    RecordList  records = {.arena = a};
-    bool        keep = o->records != NULL || o->trace != NULL;
-    NodeRun     run;
-    NodeResult  result;
-    TRY(node_choice_read(o->policy, &o->sets, a, &c));
-    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
-    NodeTraffic r = {.choice = c.at[0],
+    PolicyChoice c;
+    RecordList   records = {.arena = a};
+    bool         keep = o->records != NULL || o->trace != NULL;
+    NodeRun      run;
+    NodeResult   result;
+    TRY(policy_choice_read(TIER_NODE, o->policy, &o->sets, a, &c));
+    NodeTraffic r = {.choice = &c,
                      .rate = o->rate > 0 ? o->rate : s->capacity / 2,
                      .seed = (uint64_t)o->seed,
                      .requests = (uint32_t)o->requests,
                      .admit = o->admit,
                      .records = keep ? record_list(&records) : (RecordSink){0}};
     TRY(node_scenario_run(s, &r, a, &run, &result));
-    if (o->records != NULL) TRY(run_file_write(o->records, s, &run, &o->sets, &records));
-    if (o->trace != NULL) TRY(run_file_trace(o->trace, s, run.policy->name, &records, a));
+    if (o->records != NULL) TRY(node_run_file_write(o->records, s, &run, &o->sets, &records));
+    if (o->trace != NULL) TRY(node_run_file_trace(o->trace, s, run.policy->name, &records, a));
     return o->json ? tell_json(s, &run, &result, a) : tell(s, &run, &result, a);
 }
 
@@ -177,32 +174,4 @@ int cmd_node_live(const Command *c, int argc, char **argv) {
     };
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
-}
-
-static PolicyCard card_of(const NodePolicy *p) {
-    return (PolicyCard){.name = p->name, .about = p->about, .rows = p->rows, .n_rows = p->n_rows};
-}
-
-static json_t *policies_json(void) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
-        PolicyCard c = card_of(policies_node_at(i));
-        json_array_append_new(list, policy_card_json(&c));
-    }
-    return list;
-}
-
-int cmd_node_policies(const Command *c, int argc, char **argv) {
-    bool         json = false;
-    const ArgRow rows[] = {
-        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
-    };
-    int code = args_parse(c, rows, 1, argc, argv, NULL, 0, 0, NULL);
-    if (code >= 0) return code;
-    if (json) return command_json(policies_json());
-    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
-        PolicyCard card = card_of(policies_node_at(i));
-        policy_card_print(&card);
-    }
-    return 0;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/node_choice.h"
+#include "eval/policy_choice.h"
 #include "cli/commands.h"
 #include "cli/serve_args.h"
 #include "serve/inference_server.h"
@@ -18,8 +18,8 @@ static void warn(const Config *c) {
 }
 
 static Err serve(const ConfigSources *sources, const ArgList *policy_sets, Arena *a, int *code) {
-    Config     *c = calloc(1, sizeof *c);
-    NodeChoices choices = {0};
+    Config       *c = calloc(1, sizeof *c);
+    PolicyChoices choices = {0};
     if (c == NULL) return err_set(ERR_LIMIT, "no memory");
     Err e = config_load(c, sources);
     if (e != ERR_OK) {
@@ -28,7 +28,7 @@ static Err serve(const ConfigSources *sources, const ArgList *policy_sets, Arena
         return e;
     }
     warn(c);
-    e = node_choice_read(c->serve.policy, policy_sets, a, &choices);
+    e = policy_choices_read(TIER_NODE, c->serve.policy, policy_sets, a, &choices);
     if (e == ERR_OK && choices.n != 1)
         e = err_set(ERR_CONFIG, "policy '%s' is not one policy", c->serve.policy);
     if (e != ERR_OK) {

@@ -30,3 +30,8 @@ MUST_USE Err model_args_input_types(const Model *m, const ModelArgs *o, int64_t 
 
 // Tells on stderr which open dimensions of an input were taken as 1, and how to choose.
 void model_args_note_open(const Value *v, const ModelArgs *o);
+
+// given holds NAME=FILE or NAME=random; an input not mentioned is random. types[n_inputs] comes
+// with open dimensions bound and receives the numbers; a file's own shape wins over a bound one.
+MUST_USE Err run_inputs_read(const Model *m, const ModelArgs *o, const ArgList *given, Arena *a,
+                             Tensor *types);

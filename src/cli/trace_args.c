@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "eval/trace_run.h"
+
 void trace_args_rows(TraceArgs *t, ArgRow *rows) {
     TraceWindow *w = &t->window;
     t->format = "auto";
@@ -70,8 +72,5 @@ Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out) {
 Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
     JobTraceOptions o;
     TRY(trace_args_options(t, a, &o));
-    TRY(trace_read(path, t->format, &o, a, out));
-    if (out->n == 0)
-        return err_set(ERR_ARG, "%s: no job is left; widen --from, --to and the limits", path);
-    return ERR_OK;
+    return trace_run_jobs(path, t->format, &o, a, out);
 }

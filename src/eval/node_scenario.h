@@ -1,7 +1,7 @@
 // NodeScenario: the tenants of a mix on a machine, simulated or this one, ready for runs.
 #pragma once
 
-#include "eval/node_choice.h"
+#include "eval/policy_choice.h"
 #include "node/machine.h"
 #include "node/mix.h"
 #include "node/node_run.h"
@@ -35,9 +35,9 @@ MUST_USE Err node_scenario_open(const NodeScenarioOptions *o, Arena *a, NodeScen
 void         node_scenario_close(NodeScenario *s);  // accepts a zeroed one
 
 typedef struct NodeTraffic {
-    NodeChoice choice;
-    double     rate;
-    uint64_t   seed;
+    const PolicyChoice *choice;
+    double              rate;
+    uint64_t            seed;
     uint32_t   requests;  // 0: as many as come in NODE_SCENARIO_SECONDS, live; 2000 in virtual time
     double     give_up;   // see NodeRun
     bool       admit;     // likewise
@@ -53,12 +53,12 @@ MUST_USE Err node_scenario_run(const NodeScenario *s, const NodeTraffic *r, Aren
 MUST_USE Err node_scenario_replay(const NodeScenario *s, const NodeRun *run, Arena *a,
                                   NodeResult *out);
 
-char *node_scenario_about(const NodeScenario *s,
-                          Arena              *a);  // networks and their targets, one sentence
+// Networks and their targets, one sentence.
+char *node_scenario_about(const NodeScenario *s, Arena *a);
 
 // What follows is for node_scenario_live.c.
 MUST_USE Err node_scenario_live_open(const NodeScenarioOptions *o, Arena *a, NodeScenario *s);
 void         node_scenario_live_close(NodeScenarioLive *l);
-MUST_USE Err node_scenario_live_play(const NodeScenario *s, const NodeRun *run, Arena *a,
-                                     NodeResult *out);
+MUST_USE Err node_scenario_live_run(const NodeScenario *s, const NodeRun *run, Arena *a,
+                                    NodeResult *out);
 MUST_USE Err node_scenario_targets(NodeScenario *s, double slack);  // where the mix has none

@@ -8,7 +8,7 @@ enum { MACHINE_BYTES = 192, RECORDS = 1 << 18 };
 
 struct NodeScenarioLive {
     Host          host;
-    PreparedModel stages[MIX_TENANTS];
+    PreparedModel prepared[MIX_TENANTS];
     NodeLive     *engine;
     NodeRun       run;  // the present one: the engine looks at it until the next
     char          machine[MACHINE_BYTES];
@@ -43,9 +43,9 @@ static Err load(const NodeScenarioOptions *o, NodeScenarioLive *l, Arena *a, Nod
     s->models = arena_new(a, NodeModel, s->mix.n);
     s->tenants = arena_new(a, NodeTenant, s->mix.n);
     for (uint32_t i = 0; i < s->mix.n; i++) {
-        TRY(prepared_model_load(&l->stages[i], s->mix.tenants[i].network, &l->host,
+        TRY(prepared_model_load(&l->prepared[i], s->mix.tenants[i].network, &l->host,
                                 &(PrepareOptions){0}));
-        s->models[i] = l->stages[i].table;
+        s->models[i] = l->prepared[i].table;
     }
     host_quiet(&l->host);
     return node_scenario_targets(s, o->slack > 0 ? o->slack : MIX_SLACK);
@@ -56,7 +56,7 @@ static Err serve(NodeScenarioLive *l, const NodeScenario *s) {
                          &(NodeLiveOptions){.cores = s->view.n_cores, .records = RECORDS}));
     for (uint32_t i = 0; i < s->mix.n; i++) {
         LiveTenant t =
-            prepared_model_tenant(&l->stages[i], s->tenants[i].name, s->tenants[i].qos_ns, 1);
+            prepared_model_tenant(&l->prepared[i], s->tenants[i].name, s->tenants[i].qos_ns, 1);
         t.tenant.model = &s->models[i];
         TRY(node_live_add(l->engine, &t));
     }
@@ -75,12 +75,12 @@ Err node_scenario_live_open(const NodeScenarioOptions *o, Arena *a, NodeScenario
 
 void node_scenario_live_close(NodeScenarioLive *l) {
     node_live_destroy(l->engine);
-    for (uint32_t i = 0; i < MIX_TENANTS; i++) prepared_model_finish(&l->stages[i]);
+    for (uint32_t i = 0; i < MIX_TENANTS; i++) prepared_model_finish(&l->prepared[i]);
     host_close(&l->host);
     *l = (NodeScenarioLive){0};
 }
 
-Err node_scenario_live_play(const NodeScenario *s, const NodeRun *run, Arena *a, NodeResult *out) {
+Err node_scenario_live_run(const NodeScenario *s, const NodeRun *run, Arena *a, NodeResult *out) {
     s->live->run = *run;
     return node_live_run(s->live->engine, &s->live->run, a, out);
 }

@@ -10,15 +10,15 @@ enum {
     DOTS = 60,        // of a line: more of them hide it
 };
 
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+json_t *chart_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
 static json_t *point(const Chart *c, const ChartSeries *s, uint32_t i) {
     json_t *p = json_object();
     if (c->kind == CHART_BAR)
         json_object_set_new(p, "x", json_string(c->groups[i]));
     else
-        json_object_set_new(p, "x", number(s->x[i]));
-    json_object_set_new(p, "y", number(s->y[i]));
+        json_object_set_new(p, "x", chart_number(s->x[i]));
+    json_object_set_new(p, "y", chart_number(s->y[i]));
     if (s->half != NULL && isfinite(s->half[i]) && isfinite(s->y[i])) {
         json_object_set_new(p, "lo", json_real(s->y[i] - s->half[i]));
         json_object_set_new(p, "hi", json_real(s->y[i] + s->half[i]));
@@ -33,9 +33,10 @@ static Err distribution(const ChartSeries *s, Arena *scratch, json_t *points) {
     TRY(stats_sort(scratch, s->y, s->n, &sorted));
     for (uint32_t i = 1; i <= n; i++) {
         double share = (double)i / n;
-        json_array_append_new(points, json_pack("{s:o,s:f}", "x",
-                                                number(stats_percentile(sorted, s->n, 100 * share)),
-                                                "y", share));
+        json_array_append_new(points,
+                              json_pack("{s:o,s:f}", "x",
+                                        chart_number(stats_percentile(sorted, s->n, 100 * share)),
+                                        "y", share));
     }
     arena_rewind(scratch, mark);
     return ERR_OK;

@@ -37,3 +37,4 @@ typedef struct Chart {
 } Chart;
 
 MUST_USE Err chart_json(const Chart *c, Arena *scratch, json_t **out);  // *out is the caller's
+json_t      *chart_number(double v);                                    // null: not a finite number

@@ -1,0 +1,61 @@
+#include "cli/cluster_scenario_args.h"
+
+#include <string.h>
+
+#include "base/option_list.h"
+#include "contract/cluster.h"
+
+void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCENARIO_ARG_ROWS]) {
+    x->trace = "synth:philly_small";
+    x->servers = "8";
+    x->load = "1";
+    x->jobs = CLUSTER_SCENARIO_JOBS;
+    x->max_s = CLUSTER_SCENARIO_MAX_S;
+    const ArgRow own[CLUSTER_SCENARIO_ARG_ROWS - TRACE_ARG_SOME] = {
+        {"trace", ARG_TEXT, &x->trace, "FILE|NAME",
+         "the jobs; synth:NAME makes them anew for every seed (default synth:philly_small)", 0, 0},
+        {"servers", ARG_TEXT, &x->servers, "N|FILE", "how many alike, or a file (default 8)", 0, 0},
+        {"gpus-per-node", ARG_INT, &x->gpus, "G", "of each (default 8)", 0, CLUSTER_GPUS},
+        {"cores-per-node", ARG_INT, &x->cores, "C",
+         "of each (default 3 a GPU, 12 where jobs say how many)", 0, 1000000},
+        {"memory-per-node", ARG_INT, &x->memory_gb, "GB",
+         "of each (default 62.5 a GPU, 96 likewise)", 0, 1000000},
+        {"load", ARG_TEXT, &x->load, "L",
+         "GPU time asked for by what there is while jobs come; 0: times as they are (default 1)", 0,
+         0},
+        {"jobs", ARG_INT, &x->jobs, "N", "of a window; 0: the whole trace (default 50 a server)", 0,
+         INT32_MAX},
+        {"max-duration", ARG_INT, &x->max_s, "S",
+         "longer jobs are left out; 0: none are (default 86400)", 0, INT64_MAX},
+        {"profiles", ARG_TEXT, &x->profiles, "FILES",
+         "of classes, over those that came along; or none: all run at one speed", 0, 0},
+        {"mix", ARG_TEXT, &x->mix, "\"CLASS:N ...\"",
+         "of jobs without a model (default: the classes' weights)", 0, 0},
+    };
+    memcpy(rows, own, sizeof own);
+    trace_args_some(&x->file, rows + CLUSTER_SCENARIO_ARG_ROWS - TRACE_ARG_SOME);
+}
+
+Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, ClusterScenarioSpec *out) {
+    *out = (ClusterScenarioSpec){.format = x->file.format,
+                                 .like = {.gpus = (uint32_t)x->gpus,
+                                          .cores_milli = (uint32_t)x->cores * 1000,
+                                          .memory_mib = (uint32_t)(x->memory_gb * 1024)},
+                                 .profiles = x->profiles,
+                                 .mix = x->mix,
+                                 .jobs = (uint32_t)x->jobs,
+                                 .max_s = x->max_s};
+    return trace_args_options(&x->file, a, &out->options);
+}
+
+Err cluster_scenario_args_spec(const ClusterScenarioArgs *x, Arena *a, ClusterScenarioSpec *out) {
+    const double *loads = NULL;
+    uint32_t      n = 0;
+    TRY(cluster_scenario_args_common(x, a, out));
+    TRY(option_list_numbers("load", x->load, 0, 1000, a, &loads, &n));
+    if (n != 1) return err_set(ERR_ARG, "--load %s: give one load", x->load);
+    out->trace = x->trace;
+    out->servers = x->servers;
+    out->load = loads[0];
+    return ERR_OK;
+}
