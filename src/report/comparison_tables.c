@@ -55,7 +55,7 @@ static double shown_value(const Comparison *c, const ComparisonCell *cell, const
 
 static void real(Table *t, double v) {
     if (isfinite(v))
-        table_real(t, v);
+        table_real(t, v + 0.0);  // no -0
     else
         table_missing(t);
 }
@@ -185,7 +185,7 @@ static Column delta_column(MetricId id, const char *head) {
     return (Column){.key = metrics[d].key,
                     .head = head,
                     .unit = head[0] == '+' ? NULL
-                            : ratio        ? "%"
+                            : is_ratio(id) ? "%"
                                            : metrics[d].unit,
                     .scale = 0.01,
                     .decimals = 1};
