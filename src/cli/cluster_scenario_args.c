@@ -47,15 +47,3 @@ Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, Cluster
                                  .max_s = x->max_s};
     return trace_args_options(&x->file, a, &out->options);
 }
-
-Err cluster_scenario_args_spec(const ClusterScenarioArgs *x, Arena *a, ClusterScenarioSpec *out) {
-    const double *loads = NULL;
-    uint32_t      n = 0;
-    TRY(cluster_scenario_args_common(x, a, out));
-    TRY(option_list_numbers("load", x->load, 0, 1000, a, &loads, &n));
-    if (n != 1) return err_set(ERR_ARG, "--load %s: give one load", x->load);
-    out->trace = x->trace;
-    out->servers = x->servers;
-    out->load = loads[0];
-    return ERR_OK;
-}

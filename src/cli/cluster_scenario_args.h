@@ -20,5 +20,3 @@ void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCEN
 // All but trace, servers and load.
 MUST_USE Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a,
                                           ClusterScenarioSpec *out);
-MUST_USE Err cluster_scenario_args_spec(const ClusterScenarioArgs *x, Arena *a,
-                                        ClusterScenarioSpec *out);  // with one of each

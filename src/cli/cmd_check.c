@@ -325,21 +325,16 @@ static int check_all(Findings *f, const Config *c, Arena *a) {
 }
 
 int cmd_check(const Command *c, int argc, char **argv) {
-    ServeArgs x = {0};
-    bool      json = false;
-    ArgRow    rows[SERVE_ARG_ROWS + 1] = {
-           {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0}};
-    const char *rest[SERVE_ARG_SOURCES];
-    uint32_t    n_rest = 0, n = 1 + serve_args_rows(&x, rows + 1);
-    int         code = args_parse(c, rows, n, argc, argv, rest, 0, SERVE_ARG_SOURCES, &n_rest);
+    static ServeArgs x;
+    bool             json = false;
+    const ArgRow     own = {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0};
+    Arena            a = {0};
+    Config           config = {0};
+    ConfigSources    s = {0};
+    Findings         f = {.arena = &a};
+    int              code = serve_args_parse(c, own, argc, argv, &x, &a, &s);
     if (code >= 0) return code;
-    Arena         a = {0};
-    Config        config = {0};
-    ConfigSources s = {0};
-    Findings      f = {.arena = &a};
-    Err           e = arena_init(&a, (size_t)1 << 28);
-    if (e == ERR_OK) e = serve_args_sources(&x, rest, n_rest, &a, &s);
-    if (e == ERR_OK) e = config_read(&config, &s);
+    Err e = config_read(&config, &s);
     if (e == ERR_OK) {
         code = check_all(&f, &config, &a);
         int written = findings_print(&f, json);
