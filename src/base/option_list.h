@@ -1,4 +1,4 @@
-// List: what an option names, parted by commas.
+// OptionList: the values of a command-line option, separated by commas or given several times.
 #pragma once
 
 #include <stdint.h>
@@ -12,10 +12,10 @@ typedef struct ArgList {  // an option that may be given several times
     uint32_t    n;
 } ArgList;
 
-// Nothing empty, nothing twice; errors name the option.
+// Words are neither empty nor repeated; errors name the option.
 MUST_USE Err option_list_words(const char *option, const char *text, Arena *a, const char ***out,
                                uint32_t *n);
-// Words that are among n names, a bit for each.
+// Words from a set of n names: bit i stands for names[i].
 MUST_USE Err option_list_flags(const char *option, const char *text, const char *const *names,
                                uint32_t n, Arena *a, uint32_t *bits);
 MUST_USE Err option_list_numbers(const char *option, const char *text, double lo, double hi,

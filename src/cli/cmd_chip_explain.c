@@ -94,7 +94,7 @@ static void fill_tasks(const Explanation *s, Table *t) {
     table_init(t, s->arena, task_columns, sizeof task_columns / sizeof *task_columns);
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
         const ExplainedTask *k = &s->x->tasks[i];
-        const float          says[] = {k->says.priority, k->says.fit, k->says.time, k->says.bytes};
+        const float output[] = {k->output.priority, k->output.fit, k->output.time, k->output.bytes};
         table_row(t);
         table_int(t, (int64_t)k->request.id);
         table_text(t, tenant_of(s, k));
@@ -104,14 +104,14 @@ static void fill_tasks(const Explanation *s, Table *t) {
         table_real(t, k->slack_ms);
         for (uint32_t j = 0; j < RELMAS_OUTPUTS; j++) {
             if (k->seen)
-                table_real(t, (double)says[j]);
+                table_real(t, (double)output[j]);
             else
                 table_missing(t);
         }
         for (uint32_t j = 0; j < RELMAS_TASK_TERMS; j++) table_real(t, (double)k->parts[j] + 0.0);
-        table_real(t, (double)k->worth);
+        table_real(t, (double)k->score);
         table_text(t, name_of(s, k->unit));
-        table_text(t, verdict_name(k->verdict));
+        table_text(t, verdict_name(k->outcome));
     }
 }
 
@@ -140,8 +140,8 @@ static void fill_pairs(const Explanation *s, Table *t) {
         table_real(t, (double)p->wait_ns / 1e3);
         for (uint32_t j = RELMAS_TASK_TERMS; j < RELMAS_TERMS; j++)
             table_real(t, (double)p->parts[j] + 0.0);
-        table_real(t, (double)(k->worth + p->fit));
-        table_text(t, k->unit == p->unit ? verdict_name(k->verdict) : "");
+        table_real(t, (double)(k->score + p->fit));
+        table_text(t, k->unit == p->unit ? verdict_name(k->outcome) : "");
     }
 }
 
@@ -177,7 +177,7 @@ static const char *why_task(const Explanation *s, uint32_t i) {
     const ExplainedTask *t = &s->x->tasks[i], *next = t + 1;
     if (i + 1 == s->x->n_tasks) return "nobody else waits";
     return arena_printf(s->arena, "goes before request %" PRIu64 " (%s), %.2f to %.2f: %s",
-                        next->request.id, tenant_of(s, next), (double)t->worth, (double)next->worth,
+                        next->request.id, tenant_of(s, next), (double)t->score, (double)next->score,
                         differences(s, t->parts, next->parts, 0, RELMAS_TASK_TERMS));
 }
 
@@ -194,10 +194,10 @@ static const char *why_unit(const Explanation *s, uint32_t i) {
 static void print_why(const Explanation *s) {
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
         const ExplainedTask *t = &s->x->tasks[i];
-        if (t->verdict == RELMAS_NO_UNIT) continue;
+        if (t->outcome == RELMAS_NO_UNIT) continue;
         printf("request %" PRIu64 " (%s) %s%s%s\n  %s\n  %s\n", t->request.id, tenant_of(s, t),
-               t->verdict == RELMAS_AWAIT_BANDWIDTH ? "finds no bandwidth left for it on"
-               : t->verdict == RELMAS_AWAIT_UNIT    ? "waits for"
+               t->outcome == RELMAS_AWAIT_BANDWIDTH ? "finds no bandwidth left for it on"
+               : t->outcome == RELMAS_AWAIT_UNIT    ? "waits for"
                                                     : "starts on",
                " ", name_of(s, t->unit), why_task(s, i), why_unit(s, i));
     }
@@ -244,7 +244,7 @@ static json_t *why_json(const Explanation *s) {
     json_t *all = json_array();
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
         const ExplainedTask *t = &s->x->tasks[i];
-        if (t->verdict != RELMAS_START) continue;
+        if (t->outcome != RELMAS_START) continue;
         json_t *one = json_object();
         (void)json_object_set_new(one, "request", json_integer((json_int_t)t->request.id));
         (void)json_object_set_new(one, "unit", json_string(name_of(s, t->unit)));

@@ -26,8 +26,9 @@ MUST_USE Err chip_compare_trace(const ChipCompareParams *p, const PolicyChoices 
 
 // chip_sweep.c: what a policy's own network costs, by its size and by how often it plans, on the
 // first package and the last workload at the first load and the package's own bandwidth.
-const PolicyChoice *chip_sweep_policy(const PolicyChoices *c);  // has a network whose size counts
-uint64_t            chip_sweep_runs(const ChipCompareParams *p);
+const PolicyChoice *
+chip_sweep_policy(const PolicyChoices *c);  // first with a network of variable size; or NULL
+uint64_t chip_sweep_runs(const ChipCompareParams *p);
 // Fills the sweep of `out`.
 MUST_USE Err chip_sweep(const ChipCompareParams *p, const PolicyChoice *c, Arena *a,
                         Comparison *out);

@@ -58,7 +58,7 @@ Err chip_run_file_trace(const char *path, const ChipScenario *s, const char *pol
                   .tenants = names,
                   .n_tenants = s->workload.n,
                   .n_cores = s->setup.n_units,
-                  .tracks = track_names(s, scratch),
+                  .track_names = track_names(s, scratch),
                   .layer = layer_name,
                   .self = s};
     return run_file_save_trace(path, &t, records, scratch);

@@ -44,7 +44,7 @@ static Err read_spec(const json_t *o, Arena *a, NodeMachineSpec *out) {
     settings_default(&s);
     for (uint32_t i = 0; i < s.n_rows; i++) {
         const json_t *v = json_object_get(o, s.rows[i].key);
-        if (v == NULL) return err_set(ERR_INVALID, "the machine lacks '%s'", s.rows[i].key);
+        if (v == NULL) return err_set(ERR_INVALID, "the machine has no '%s'", s.rows[i].key);
         const char *text = json_is_string(v)    ? json_string_value(v)
                            : json_is_integer(v) ? arena_printf(a, "%lld", json_integer_value(v))
                                                 : arena_printf(a, "%.17g", json_real_value(v));
@@ -74,7 +74,7 @@ static Err read_tenants(const json_t *header, Arena *a, NodeScenario *s) {
     json_t *list = NULL;
     TRY(json_get_array(header, "tenants", &list));
     if (json_array_size(list) == 0 || json_array_size(list) > MIX_TENANTS)
-        return err_set(ERR_INVALID, "there are %zu tenants", json_array_size(list));
+        return err_set(ERR_INVALID, "%zu tenants; expected 1 to 8", json_array_size(list));
     s->mix.n = (uint32_t)json_array_size(list);
     s->models = arena_new(a, NodeModel, s->mix.n);
     s->tenants = arena_new(a, NodeTenant, s->mix.n);
@@ -82,7 +82,8 @@ static Err read_tenants(const json_t *header, Arena *a, NodeScenario *s) {
         Err e = read_tenant(json_array_get(list, i), a, s, i);
         if (e != ERR_OK) return err_add(e, "tenant %u", i);
         if (s->models[i].counts[s->models[i].n_counts - 1] > s->view.n_cores)
-            return err_set(ERR_INVALID, "tenant %u was measured on more cores than there are", i);
+            return err_set(ERR_INVALID, "tenant %u was measured on more cores than the machine has",
+                           i);
     }
     return node_scenario_targets(s, MIX_SLACK);
 }
@@ -116,7 +117,7 @@ static Err read_header(const json_t *header, Arena *a, NodeRunFile *g) {
     g->skip = (uint32_t)skip;
     TRY(read_spec(machine, a, &s->spec));
     if (s->spec.reserved >= s->spec.cores)
-        return err_set(ERR_INVALID, "no core is left for layers");
+        return err_set(ERR_INVALID, "the machine reserves all of its cores");
     s->machine = s->spec.name;
     s->view = machine_view(&s->spec, a);
     TRY(read_choice(header, a, &g->sets, &g->choice));
@@ -132,23 +133,23 @@ static Err read_arrivals(const RecordList *l, uint32_t n_tenants, Arena *a, Arri
         const Record *r = &l->at[i];
         if (r->kind != RECORD_ARRIVE) continue;
         if (r->tenant >= n_tenants || r->request >= n)
-            return err_set(ERR_INVALID, "record %u is of a request or tenant that is not there", i);
+            return err_set(ERR_INVALID, "record %u names an unknown request or tenant", i);
         at[r->request] = (Arrival){r->deadline, r->tenant};
     }
     *out = (Arrivals){at, n};
     return ERR_OK;
 }
 
-// A record of an arrival is written when the engine sees it; the deadline says when it was due.
-static Err place_arrivals(NodeRunFile *g) {
+// An arrival is recorded when the engine sees it; its own time is the deadline less the target.
+static Err shift_arrivals(NodeRunFile *g) {
     for (uint32_t i = 0; i < g->arrivals.n; i++) {
         Arrival *x = &g->arrivals.at[i];
         x->at -= g->scenario.tenants[x->tenant].qos_ns;
         if (x->at < 0 || (i > 0 && x->at < x[-1].at))
-            return err_set(ERR_INVALID, "request %u does not arrive after the one before it", i);
+            return err_set(ERR_INVALID, "request %u arrives before the one ahead of it", i);
     }
     if (g->arrivals.n > 0) return ERR_OK;
-    return err_set(ERR_INVALID, "no request arrives in these records");
+    return err_set(ERR_INVALID, "the records have no arrivals");
 }
 
 Err node_run_file_read(const char *path, Arena *a, NodeRunFile *out) {
@@ -158,7 +159,7 @@ Err node_run_file_read(const char *path, Arena *a, NodeRunFile *out) {
     Err e = read_header(header, a, out);
     json_decref(header);
     if (e == ERR_OK) e = read_arrivals(&out->records, out->scenario.mix.n, a, &out->arrivals);
-    if (e == ERR_OK) e = place_arrivals(out);
+    if (e == ERR_OK) e = shift_arrivals(out);
     return e == ERR_OK ? e : err_add(e, "%s", path);
 }
 

@@ -23,7 +23,7 @@ Err node_scenario_targets(NodeScenario *s, double slack) {
         one_core += (double)node_rest(m, m->rest_best, 0, 0, 0) / s->mix.n;
     }
     s->setup = (NodeSetup){&s->view, s->tenants, s->mix.n};
-    if (!(one_core > 0)) return err_set(ERR_INVALID, "the networks of this mix take no time");
+    if (!(one_core > 0)) return err_set(ERR_INVALID, "the profiles of this mix have no times");
     s->capacity = s->view.n_cores * 1e9 / one_core;
     return ERR_OK;
 }

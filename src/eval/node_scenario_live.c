@@ -1,4 +1,4 @@
-// This machine: networks are compiled and measured, then served by the engine's workers.
+// Live scenarios: networks are compiled and profiled on this machine, then run by the node engine.
 #include "eval/node_scenario.h"
 
 #include "node/live/node_live.h"
@@ -10,11 +10,11 @@ struct NodeScenarioLive {
     Host          host;
     PreparedModel prepared[MIX_TENANTS];
     NodeLive     *engine;
-    NodeRun       run;  // the present one: the engine looks at it until the next
+    NodeRun       run;  // current run; the engine refers to it until the next
     char          machine[MACHINE_BYTES];
 };
 
-// What a simulator needs to know of this machine beyond the profiles of its networks.
+// Parameters for simulating this machine, beyond the profiles of its networks.
 static Err describe(const Host *h, Arena *a, NodeScenario *s) {
     const Pressure *p = &h->pressure;
     TRY(machine_load("duo", a, &s->spec));
@@ -27,8 +27,8 @@ static Err describe(const Host *h, Arena *a, NodeScenario *s) {
     s->spec.l3_kb = (int)(p->l3_bytes >> 10);
     s->spec.l3_usable = 1;
     s->spec.dispatch_us = (double)h->machine.dispatch_ns / 1e3;
-    s->spec.barrier_us = s->spec.barrier_core_us = 0;  // profiles have it
-    s->spec.jitter = 0;                                // of a prediction: what is most likely
+    s->spec.barrier_us = s->spec.barrier_core_us = 0;  // part of the profiles
+    s->spec.jitter = 0;                                // predictions use the most likely time
     s->view = h->machine;
     return ERR_OK;
 }
@@ -51,7 +51,7 @@ static Err load(const NodeScenarioOptions *o, NodeScenarioLive *l, Arena *a, Nod
     return node_scenario_targets(s, o->slack > 0 ? o->slack : MIX_SLACK);
 }
 
-static Err serve(NodeScenarioLive *l, const NodeScenario *s) {
+static Err start_engine(NodeScenarioLive *l, const NodeScenario *s) {
     TRY(node_live_create(&l->engine,
                          &(NodeLiveOptions){.cores = s->view.n_cores, .records = RECORDS}));
     for (uint32_t i = 0; i < s->mix.n; i++) {
@@ -68,7 +68,7 @@ Err node_scenario_live_open(const NodeScenarioOptions *o, Arena *a, NodeScenario
     s->live = l;
     s->measured = true;
     Err e = load(o, l, a, s);
-    if (e == ERR_OK) e = serve(l, s);
+    if (e == ERR_OK) e = start_engine(l, s);
     if (e != ERR_OK) node_scenario_close(s);
     return e;
 }

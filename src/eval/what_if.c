@@ -16,7 +16,7 @@ static Err more_servers(const TraceRun *p, uint32_t more, Arena *a, ServerList *
     return ERR_OK;
 }
 
-// What it has by default where the trace does not say.
+// Cores or memory of a job: as the trace says, or else in proportion to its GPUs.
 static uint32_t share(const TraceRun *p, const Job *j, bool memory) {
     const ServerSpec *s = &p->servers.at[0];
     uint64_t all = memory ? s->memory_mib : s->cores_milli, gpus = s->gpus > 0 ? s->gpus : 1;
