@@ -28,7 +28,7 @@ typedef enum FindingKind {
 
 typedef struct Finding {
     FindingKind     kind;
-    const char     *of;  // one word: what was looked at
+    const char     *of;  // subject of the check, one word
     const char     *text;
     struct Finding *next;
 } Finding;
@@ -82,21 +82,21 @@ static int findings_print(const Findings *f, bool json) {
     return 0;
 }
 
-typedef struct Reading {
+typedef struct CheckedModel {
     Arena      arena;
     Model      model;
     ShapeCache all;
-} Reading;
+} CheckedModel;
 
-static Err specialise(Reading *r, int64_t otherwise, const ShapedGraph **out) {
+static Err specialise(CheckedModel *r, int64_t otherwise, const ShapedGraph **out) {
     ModelArgs o = MODEL_ARGS_DEFAULT;
     Tensor   *in = arena_try_new(&r->arena, Tensor, (size_t)r->model.graph->n_inputs + 1);
-    if (in == NULL) return err_set(ERR_LIMIT, "no memory for its inputs");
+    if (in == NULL) return err_set(ERR_LIMIT, "no memory for the inputs of the model");
     TRY(model_args_input_types(&r->model, &o, otherwise, in));
     return shape_cache_get(&r->all, in, out);
 }
 
-// Values alive at once, the most of it.
+// Largest sum of bytes of values alive at once.
 static uint64_t peak_bytes(const ShapedGraph *s) {
     const Graph *g = s->graph;
     uint64_t     live = 0, most = 0;
@@ -120,8 +120,8 @@ static uint64_t peak_bytes(const ShapedGraph *s) {
     return most;
 }
 
-// Weights as they came and as kernels want them, and room for as many runs as `concurrency` allows.
-static uint64_t estimate(Reading *r, const Config *c) {
+// Weights as loaded and as packed for the kernels, and memory for `concurrency` runs.
+static uint64_t estimate(CheckedModel *r, const Config *c) {
     const ShapedGraph *one = NULL;
     Work               w = {0};
     if (specialise(r, 1, &one) != ERR_OK || work_total(one, &r->arena, &w) != ERR_OK) return 0;
@@ -129,13 +129,13 @@ static uint64_t estimate(Reading *r, const Config *c) {
     return 2 * weights + (uint64_t)c->serve.concurrency * peak_bytes(one);
 }
 
-static Err check_port(Reading *r, const ConfigModel *m) {
+static Err check_signature(CheckedModel *r, const ConfigModel *m) {
     ModelSignature port = {0};
     TRY(signature_from_graph(r->model.graph, &r->arena, &port));
     return m->declared != NULL ? signature_narrow(&port, m->declared) : ERR_OK;
 }
 
-static Err read_model(Reading *r, const ConfigModel *m) {
+static Err read_model(CheckedModel *r, const ConfigModel *m) {
     ModelArgs          o = MODEL_ARGS_DEFAULT;
     const ShapedGraph *s = NULL;
     bool               zoo = strncmp(m->path, "zoo:", 4) == 0;
@@ -143,17 +143,17 @@ static Err read_model(Reading *r, const ConfigModel *m) {
     TRY(model_args_load(zoo ? m->path + 4 : m->path, &o, &r->model));
     shape_cache_init(&r->all, &r->model, interp_eval);
     TRY(specialise(r, DIM_UNKNOWN, &s));
-    return check_port(r, m);
+    return check_signature(r, m);
 }
 
-static void judge(Findings *f, const ConfigModel *m, const Reading *r, uint64_t bytes) {
+static void report_model(Findings *f, const ConfigModel *m, const CheckedModel *r, uint64_t bytes) {
     uint64_t mib = (bytes >> 20) + 1;
     if (m->set.memory_mb > 0 && mib > (uint64_t)m->set.memory_mb)
         findings_add(f, FINDING_PROBLEM, "model",
                      "%s %s needs about %llu MiB, but memory_mb is %d; raise it", m->name,
                      m->version, (unsigned long long)mib, m->set.memory_mb);
     else if (bytes == 0)
-        findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, memory not known before it runs",
+        findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, memory depends on the inputs",
                      m->name, m->version, r->model.graph->n_nodes);
     else
         findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, about %llu MiB", m->name, m->version,
@@ -161,7 +161,7 @@ static void judge(Findings *f, const ConfigModel *m, const Reading *r, uint64_t 
 }
 
 static void check_model(Findings *f, const Config *c, const ConfigModel *m, uint64_t *bytes) {
-    Reading r = {0};
+    CheckedModel r = {0};
     *bytes = 0;
     if (m->broken != NULL) {
         findings_add(f, FINDING_PROBLEM, "model", "%s: %s", m->name, m->broken);
@@ -170,7 +170,7 @@ static void check_model(Findings *f, const Config *c, const ConfigModel *m, uint
     Err e = read_model(&r, m);
     if (e == ERR_OK) {
         *bytes = estimate(&r, c);
-        judge(f, m, &r, *bytes);
+        report_model(f, m, &r, *bytes);
     } else {
         findings_failed(f, "model", err_add(e, "%s %s", m->name, m->version));
     }
@@ -209,15 +209,14 @@ static void check_cores(Findings *f, const Config *c, Arena *a) {
             sum += c->models[i].set.min_cores;
     if (c->serve.cores > (int)b.cores)
         findings_add(f, FINDING_PROBLEM, "cores",
-                     "cores is %d, but affinity and control groups leave %u; lower it",
-                     c->serve.cores, b.cores);
+                     "cores is %d, but CPU affinity and cgroups allow %u; lower it", c->serve.cores,
+                     b.cores);
     if (sum > cores)
         findings_add(f, FINDING_PROBLEM, "cores",
-                     "models want %d cores kept for them (min_cores), but there are %d; lower some",
-                     sum, cores);
+                     "models reserve %d cores (min_cores), but there are %d; lower some", sum,
+                     cores);
     if (sum <= cores && c->serve.cores <= (int)b.cores)
-        findings_add(f, FINDING_OK, "cores", "%d to compute on, %d of them kept for models", cores,
-                     sum);
+        findings_add(f, FINDING_OK, "cores", "%d cores, %d of them reserved by models", cores, sum);
 }
 
 static void check_memory(Findings *f, uint64_t bytes) {
@@ -225,10 +224,11 @@ static void check_memory(Findings *f, uint64_t bytes) {
     if (bytes > there)
         findings_add(
             f, FINDING_PROBLEM, "memory",
-            "models need about %llu MiB, but there are %llu; serve fewer, or lower concurrency",
+            "models need about %llu MiB, but only %llu MiB are available; serve fewer models, or "
+            "lower concurrency",
             (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
     else
-        findings_add(f, FINDING_OK, "memory", "models need about %llu MiB of %llu",
+        findings_add(f, FINDING_OK, "memory", "models need about %llu of %llu MiB",
                      (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
 }
 
@@ -237,21 +237,23 @@ static void check_descriptors(Findings *f, const Config *c, uint32_t listeners) 
     uint64_t      wanted = (uint64_t)c->serve.connections * listeners + 64;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < wanted)
-        findings_add(f, FINDING_WARNING, "descriptors",
-                     "connections of all addresses want %llu, but %llu are allowed; raise ulimit "
-                     "-n, or lower connections",
-                     (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
+        findings_add(
+            f, FINDING_WARNING, "descriptors",
+            "connections of all addresses need %llu file descriptors, but the limit is %llu; "
+            "raise ulimit -n, or lower connections",
+            (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
     else
-        findings_add(f, FINDING_OK, "descriptors", "%llu wanted at most",
+        findings_add(f, FINDING_OK, "descriptors", "at most %llu needed",
                      (unsigned long long)wanted);
 }
 
-// Listens for a moment, but only where a server may. False: it cannot be had.
+// Listens for a moment, unless the address needs `expose`. False: the address is not available.
 static bool check_address(Findings *f, const char *key, const char *text, bool expose) {
     Address a = {0};
     int     fd = -1;
     Err     e = address_read(text, &a);
-    if (e != ERR_OK || (!expose && !address_is_local(&a))) return true;  // a problem said before
+    if (e != ERR_OK || (!expose && !address_is_local(&a)))
+        return true;  // already reported with the configuration
     e = address_listen(&a, &fd);
     if (e != ERR_OK) {
         findings_failed(f, key, e);
@@ -263,7 +265,7 @@ static bool check_address(Findings *f, const char *key, const char *text, bool e
     return true;
 }
 
-// The file, or the folder that it would be made in.
+// The file must be writable, or the folder that it would be created in.
 static void check_writable(Findings *f, const char *of, const char *path) {
     char        folder[4096];
     const char *slash = strrchr(path, '/');
@@ -292,7 +294,7 @@ static void check_paths(Findings *f, const Config *c, Arena *a) {
 
 static int check_all(Findings *f, const Config *c, Arena *a) {
     const char *const keys[] = {"http", "grpc", "metrics", "admin"};
-    bool              own = strcmp(c->serve.admin, "http") != 0;  // else beside inference
+    bool own = strcmp(c->serve.admin, "http") != 0;  // otherwise served at the address of http
     const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
                               own ? c->serve.admin : "off"};
     uint64_t          bytes = 0, sum = 0;
@@ -305,11 +307,11 @@ static int check_all(Findings *f, const Config *c, Arena *a) {
     if (c->n_problems == 0)
         findings_add(f, FINDING_OK, "configuration", "%s",
                      c->loaded_from.file != NULL ? c->loaded_from.file
-                                                 : "flags, environment and folders");
+                                                 : "options, environment and model folders");
     for (uint32_t i = 0; i < c->n_models; i++, sum += bytes)
         check_model(f, c, &c->models[i], &bytes);
     if (c->n_models == 0 && c->n_problems == 0)
-        findings_add(f, FINDING_WARNING, "model", "there is none to serve");
+        findings_add(f, FINDING_WARNING, "model", "no model to serve");
     check_policy(f, c);
     check_cores(f, c, a);
     check_memory(f, sum);

@@ -24,10 +24,10 @@ static const Column reason_columns[] = {
     {.key = "reason", .head = "reason"},
     {.key = "s", .head = "for", .unit = "s", .decimals = 1},
     {.key = "share", .head = "share", .decimals = 3},
-    {.key = "missing_first", .head = "missing when it came", .decimals = 1},
-    {.key = "missing_least", .head = "at best", .decimals = 1},
+    {.key = "missing_first", .head = "missing at submission", .decimals = 1},
+    {.key = "missing_least", .head = "at least", .decimals = 1},
     {.key = "of", .head = "of"},
-    {.key = "about", .head = "what was the case"},
+    {.key = "about", .head = "meaning"},
 };
 
 // In GPUs, cores or GB.
@@ -72,7 +72,7 @@ static const Column blocker_columns[] = {
     {.key = "as", .head = "how"},
     {.key = "s", .head = "for", .unit = "s", .decimals = 1},
     {.key = "gpus", .head = "GPUs"},
-    {.key = "came_s", .head = "came", .unit = "s later", .decimals = 1},
+    {.key = "came_s", .head = "came", .unit = "s after it", .decimals = 1},
 };
 
 static uint32_t fill_blockers(const JobExplanation *s, uint32_t most, Table *t) {
@@ -94,7 +94,7 @@ static uint32_t fill_blockers(const JobExplanation *s, uint32_t most, Table *t) 
 
 static const Column event_columns[] = {
     {.key = "at_s", .head = "at", .unit = "s", .decimals = 1},
-    {.key = "after_s", .head = "since it came", .unit = "s", .decimals = 1},
+    {.key = "after_s", .head = "since submission", .unit = "s", .decimals = 1},
     {.key = "what", .head = "what"},
     {.key = "where", .head = "where"},
 };
@@ -129,9 +129,9 @@ static void fill_events(const JobExplanation *s, Table *t) {
 
 static const Column change_columns[] = {
     {.key = "change", .head = "with"},
-    {.key = "waited_s", .head = "it waits", .unit = "s", .decimals = 1},
+    {.key = "waited_s", .head = "waits", .unit = "s", .decimals = 1},
     {.key = "start_s", .head = "starts after", .unit = "s", .decimals = 1},
-    {.key = "finish_s", .head = "is done after", .unit = "s", .decimals = 1},
+    {.key = "finish_s", .head = "ends after", .unit = "s", .decimals = 1},
 };
 
 static void put_change(const JobExplanation *s, const char *text, const ClusterEnd *e, Table *t) {
@@ -150,7 +150,7 @@ static void fill_changes(const JobExplanation *s, Table *t) {
         put_change(s, s->changes[i].text, &s->changes[i].end, t);
 }
 
-// The change that shortens the wait most.
+// The change with the shortest wait, if shorter than without.
 static const WhatIf *best_change(const JobExplanation *s) {
     const WhatIf *best = NULL;
     for (uint32_t i = 0; i < s->n_changes; i++)
@@ -166,7 +166,7 @@ static void print_reason(const JobExplanation *s) {
     const WhatIf     *best = best_change(s);
     printf("job %s: %u GPU%s, %.1f s of work; it waited %.1f s", j->id, j->gpus,
            j->gpus == 1 ? "" : "s", seconds(j->work), seconds(e->waited));
-    printf(" and was done %.1f s after it came (%s, %u servers with %llu GPUs, policy %s)\n",
+    printf(" and ended %.1f s after its submission (%s, %u servers with %llu GPUs, policy %s)\n",
            seconds(e->finish - j->submit), s->run.jobs.name, s->run.servers.n,
            (unsigned long long)s->run.servers.gpus, s->run.run.policy->name);
     if (why_waited(s->why) == 0) return;
@@ -177,7 +177,7 @@ static void print_reason(const JobExplanation *s) {
         printf("what would help: with %s it would wait %.1f s\n", best->text,
                seconds(best->end.waited));
     else if (s->n_changes > 0)
-        puts("what would help: nothing that was tried");
+        puts("what would help: none of the changes tried");
 }
 
 static void print_order(const JobExplanation *s) {
@@ -185,7 +185,7 @@ static void print_order(const JobExplanation *s) {
     const WhyBlocker *all = why_blockers(s->why, &n);
     for (uint32_t i = 0; i < n; i++) before += all[i].job < s->job;
     if (n > BLOCKERS) printf("and %u more; ", n - BLOCKERS);
-    printf("%u of them came before it, %u after\n", before, n - before);
+    printf("%u of them were submitted before it, %u after\n", before, n - before);
 }
 
 static Err print_explanation(const JobExplanation *s) {
@@ -200,7 +200,7 @@ static Err print_explanation(const JobExplanation *s) {
     puts("");
     TRY(table_print(&reasons, stdout));
     if (n > 0) {
-        puts("\nin its way");
+        puts("\njobs in its way");
         TRY(table_print(&blockers, stdout));
         print_order(s);
     }

@@ -1,4 +1,4 @@
-// One run of a trace on a cluster under a policy, in virtual time.
+// cotenant cluster simulate: one run of a job trace on a cluster under a policy.
 #include <stdio.h>
 
 #include "base/cgroup.h"
@@ -24,7 +24,7 @@ typedef struct Outcomes {
     double         wall_s;
 } Outcomes;
 
-static Err keep_jobs(const Options *o, const Outcomes *x) {
+static Err save_jobs(const Options *o, const Outcomes *x) {
     AtomicFile f;
     if (o->jobs_out == NULL) return ERR_OK;
     TRY(file_begin(&f, o->jobs_out));
@@ -32,7 +32,7 @@ static Err keep_jobs(const Options *o, const Outcomes *x) {
     return file_commit(&f);
 }
 
-static void tell(const Outcomes *x) {
+static void print_text(const Outcomes *x) {
     const ClusterSummary *s = &x->summary;
     const ClusterResult  *r = &x->result;
     printf("%s: %u jobs on %u servers with %llu GPUs, rules: %s, policy: %s\n", x->run.jobs.name,
@@ -51,7 +51,7 @@ static void tell(const Outcomes *x) {
            r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0);
 }
 
-static int tell_json(const Outcomes *x) {
+static int print_json(const Outcomes *x) {
     const ClusterSummary *s = &x->summary;
     const ClusterResult  *r = &x->result;
     return command_json(json_pack(
@@ -67,7 +67,7 @@ static int tell_json(const Outcomes *x) {
         x->wall_s));
 }
 
-// What the records need lives beside the run, whose memory is given back.
+// Records live in `kept`: the memory of the run is rewound.
 static Err run(const Options *o, Arena *a, Arena *kept, Outcomes *x) {
     Clock        steady = clock_monotonic();
     TraceRunSpec spec;
@@ -83,7 +83,7 @@ static Err run(const Options *o, Arena *a, Arena *kept, Outcomes *x) {
     TRY(cluster_simulate(&x->run.run, a, &x->result));
     x->wall_s = (double)(clock_now(steady) - from) / 1e9;
     TRY(cluster_summary(&x->run.run, &x->result, a, &x->summary));
-    TRY(keep_jobs(o, x));
+    TRY(save_jobs(o, x));
     if (o->records == NULL) return ERR_OK;
     TRY(job_event_log_close(&x->log, &x->result));
     json_t *options = cluster_sim_args_json(&o->sim);
@@ -97,18 +97,18 @@ static Err simulate(const Options *o, Arena *a, Arena *kept, int *code) {
     TRY(run(o, a, kept, &x));
     *code = 0;
     if (o->json)
-        *code = tell_json(&x);
+        *code = print_json(&x);
     else
-        tell(&x);
+        print_text(&x);
     return ERR_OK;
 }
 
 int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
     Options o = {0};
     ArgRow  rows[OWN_ROWS + CLUSTER_SIM_ARG_ROWS] = {
-         {"jobs-out", ARG_TEXT, &o.jobs_out, "FILE", "what became of every job, as CSV", 0, 0},
+         {"jobs-out", ARG_TEXT, &o.jobs_out, "FILE", "CSV file with a row per job", 0, 0},
          {"records", ARG_TEXT, &o.records, "FILE",
-          "all that happened, as JSON lines; cluster explain reads them", 0, 0},
+          "write the events of all jobs as JSON lines; cluster explain reads them", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
     cluster_sim_args_rows(&o.sim, rows + OWN_ROWS);

@@ -1,4 +1,4 @@
-// A trace made up after the statistics of real clusters.
+// cotenant cluster trace synth: generates a job trace with the statistics of real clusters.
 #include <stdio.h>
 
 #include "base/cgroup.h"
@@ -48,14 +48,12 @@ static Err synth(const Options *o, Arena *a) {
 int cmd_cluster_trace_synth(const Command *c, int argc, char **argv) {
     Options      o = {.seed = 1};
     const ArgRow rows[] = {
-        {"o", ARG_TEXT, &o.out, "OUT.csv", "where the trace goes", 0, 0},
-        {"like", ARG_TEXT, &o.like, "NAME", "settings of a trace that came along, or a YAML file",
-         0, 0},
-        {"jobs", ARG_INT, &o.jobs, "N", "how many jobs (default: as the settings say)", 1,
-         20000000},
-        {"seed", ARG_INT, &o.seed, "S", "of everything drawn (default 1)", 0, INT64_MAX},
-        {"set", ARG_LIST, &o.sets, "KEY=VALUE", "one setting; may be given again", 0, 0},
-        {"settings", ARG_FLAG, &o.settings, NULL, "only show the settings and what they mean", 0,
+        {"o", ARG_TEXT, &o.out, "OUT.csv", "output file", 0, 0},
+        {"like", ARG_TEXT, &o.like, "NAME", "settings of a shipped trace, or a YAML file", 0, 0},
+        {"jobs", ARG_INT, &o.jobs, "N", "number of jobs (default: of the settings)", 1, 20000000},
+        {"seed", ARG_INT, &o.seed, "S", "seed (default 1)", 0, INT64_MAX},
+        {"set", ARG_LIST, &o.sets, "KEY=VALUE", "a setting; may be repeated", 0, 0},
+        {"settings", ARG_FLAG, &o.settings, NULL, "only print the settings with their meaning", 0,
          0},
     };
     Arena a = {0};

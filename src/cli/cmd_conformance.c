@@ -85,13 +85,13 @@ static Err read_values(const char *set, const char *what, const Graph *g, const 
         if (access(path, F_OK) != 0) return err_set(ERR_IO, "%s is missing", path);
         const Tensor *declared = &g->values[values[i]].type;
         TRY(onnx_read_value(path, declared, a, &out[i]));
-        // The suite was made with NumPy, which has no bfloat16 and stores its bits as uint16.
+        // The suite stores bfloat16 as uint16 bits, because NumPy has no bfloat16.
         if (declared->dtype == DT_BF16 && out[i].dtype == DT_U16) out[i].dtype = DT_BF16;
     }
     return ERR_OK;
 }
 
-// ONNX's own runner compares bfloat16 as the suite stores it: the bits as a number.
+// The ONNX runner compares bfloat16 as stored: the bits as an integer.
 static void as_stored(Tensor *t) {
     if (t->dtype == DT_BF16) t->dtype = DT_U16;
 }
@@ -111,11 +111,11 @@ static bool draws_random(const Graph *g) {
     return false;
 }
 
-// Random numbers agree only in type and shape, which proves too little to count as passed.
+// Random outputs can only agree in type and shape, which does not count as passed.
 static Err compare_random(const Graph *g, const Tensor *got, const Tensor *want) {
     static const Tolerance anything = {.absolute = INFINITY};
     for (uint32_t i = 0; i < g->n_outputs; i++) TRY(compare_tensors(&got[i], &want[i], anything));
-    return err_set(ERR_UNSUPPORTED, "draws random numbers, which cannot be compared");
+    return err_set(ERR_UNSUPPORTED, "has random outputs, which cannot be compared");
 }
 
 static Err run_set(ShapeCache *shape_cache, const char *set, Arena *a) {
@@ -150,7 +150,7 @@ static Err run_sets(const Model *m, const char *dir) {
         e = run_set(&shape_cache, set, &a);
         arena_rewind(&a, 0);
     }
-    if (e == ERR_OK && n == 0) e = err_set(ERR_IO, "%s holds no test_data_set_0", dir);
+    if (e == ERR_OK && n == 0) e = err_set(ERR_IO, "%s has no test_data_set_0", dir);
     shape_cache_finish(&shape_cache);
     arena_finish(&a);
     return e;
@@ -199,7 +199,7 @@ static Err run_suite(const char *dir, const Options *o, Tally *t) {
     (void)snprintf(path, sizeof path, "%s/%s", dir, t->suite);
     int n = scandir(path, &cases, is_case, alphasort);
     if (n < 0)
-        return err_set(ERR_IO, "no suite at %s; install libonnx-testdata or name its folder", path);
+        return err_set(ERR_IO, "no suite at %s; install libonnx-testdata or give its folder", path);
     Progress p;
     progress_begin(&p, stderr, clock_monotonic(), t->suite, n);
     for (int i = 0; i < n; i++) {
@@ -264,8 +264,8 @@ int cmd_conformance(const Command *c, int argc, char **argv) {
     Options      o = {0};
     const ArgRow rows[] = {
         {"suite", ARG_TEXT, &o.suite, "NAME", "run only this suite", 0, 0},
-        {"test", ARG_TEXT, &o.test, "TEXT", "run only tests whose name contains this", 0, 0},
-        {"list", ARG_FLAG, &o.list, NULL, "name what was refused or failed, and why", 0, 0},
+        {"test", ARG_TEXT, &o.test, "TEXT", "run only tests with this text in their name", 0, 0},
+        {"list", ARG_FLAG, &o.list, NULL, "print the reason of every refused or failed test", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
     const char *dir = default_dir;

@@ -1,4 +1,4 @@
-// One run of a mix under a policy, in virtual time or live, and the policies there are.
+// cotenant node simulate, node live: one run of a mix under a policy, by tenant.
 #include <stdio.h>
 
 #include "base/cpu.h"
@@ -55,7 +55,7 @@ static json_t *summary_json(const char *name, TimeNs qos, const NodeSummary *s) 
                      s->mean_ms, "p50_ms", s->p50_ms, "p99_ms", s->p99_ms);
 }
 
-static Err tell_json(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+static Err print_json(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
     json_t     *tenants = json_array();
     NodeSummary all, one;
     for (uint32_t i = 0; i < s->mix.n; i++) {
@@ -76,7 +76,7 @@ static Err tell_json(const NodeScenario *s, const NodeRun *run, const NodeResult
     return e;
 }
 
-static Err tell(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+static Err print_text(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
     Table       t;
     NodeSummary all, one;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
@@ -87,12 +87,13 @@ static Err tell(const NodeScenario *s, const NodeRun *run, const NodeResult *r, 
     TRY(node_summary(run, r, NODE_ALL, a, &all));
     add_row(&t, "all", 0, &all);
     TRY(table_print(&t, stdout));
-    printf("\n%s on %s: %.1f requests/s, %llu blocks, %.1f %% of them in conflict, %.0f %% of the "
-           "cores used\n",
-           run->policy->name, s->machine, all.rate, (unsigned long long)r->blocks,
-           100 * all.conflict_rate, 100 * all.core_use);
+    printf(
+        "\n%s on %s: %.1f requests/s, %llu blocks, %.1f %% of them with a core shortage, %.0f %% "
+        "of the cores in use\n",
+        run->policy->name, s->machine, all.rate, (unsigned long long)r->blocks,
+        100 * all.conflict_rate, 100 * all.core_use);
     if (r->decide_ns > 0)
-        printf("decisions: %llu, %.2f us each; the policy and the engine took %.2f %% of a core\n",
+        printf("decisions: %llu, %.2f us each; policy and engine used %.2f %% of one core\n",
                (unsigned long long)r->decisions, r->decide_ns / 1e3 / (double)(r->decisions + 1),
                100 * (r->decide_ns + r->engine_ns) / (double)r->span);
     return ERR_OK;
@@ -114,7 +115,7 @@ static Err run_in(const Options *o, const NodeScenario *s, Arena *a) {
     TRY(node_scenario_run(s, &r, a, &run, &result));
     if (o->records != NULL) TRY(node_run_file_write(o->records, s, &run, &o->sets, &records));
     if (o->trace != NULL) TRY(node_run_file_trace(o->trace, s, run.policy->name, &records, a));
-    return o->json ? tell_json(s, &run, &result, a) : tell(s, &run, &result, a);
+    return o->json ? print_json(s, &run, &result, a) : print_text(s, &run, &result, a);
 }
 
 static int run_command(const Options *o) {
@@ -129,26 +130,27 @@ static int run_command(const Options *o) {
     return code;
 }
 
-#define RUN_ROWS(o)                                                                                  \
-    {"mix", ARG_TEXT, &(o).scenario.mix, "NAME", "light, medium, heavy or mix (default light)",      \
-     0,     0},                                                                                      \
-        {"policy", ARG_TEXT, &(o).policy, "NAME", "who decides (default slack)", 0, 0},              \
-        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},           \
-        {"rate", ARG_REAL,  &(o).rate, "R", "requests a second (default: half the capacity)",        \
-         0,      1000000000},                                                                        \
-        {"seed", ARG_INT, &(o).seed, "S", "of the arrivals (default 1)", 0, INT64_MAX},              \
-        {"slack", ARG_REAL, &(o).scenario.slack, "K", "QoS: K times the latency alone on all cores", \
-         0,       1000000},                                                                          \
-        {"admit",                                                                                    \
-         ARG_FLAG,                                                                                   \
-         &(o).admit,                                                                                 \
-         NULL,                                                                                       \
-         "who asks for more than its share is refused when it comes",                                \
-         0,                                                                                          \
-         0},                                                                                         \
-        {"records", ARG_TEXT, &(o).records, "FILE", "keep what happened, as JSON lines", 0, 0},      \
-        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {              \
-        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                       \
+#define RUN_ROWS(o)                                                                                \
+    {"mix", ARG_TEXT, &(o).scenario.mix, "NAME", "light, medium, heavy or mix (default light)",    \
+     0,     0},                                                                                    \
+        {"policy", ARG_TEXT, &(o).policy, "NAME", "scheduling policy (default slack)", 0, 0},      \
+        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},         \
+        {"rate", ARG_REAL,  &(o).rate, "R", "requests per second (default: half the capacity)",    \
+         0,      1000000000},                                                                      \
+        {"seed", ARG_INT, &(o).seed, "S", "seed of the arrivals (default 1)", 0, INT64_MAX},       \
+        {"slack", ARG_REAL, &(o).scenario.slack, "K", "target: K x latency alone on all cores",    \
+         0,       1000000},                                                                        \
+        {"admit",                                                                                  \
+         ARG_FLAG,                                                                                 \
+         &(o).admit,                                                                               \
+         NULL,                                                                                     \
+         "admission control: reject requests beyond a tenant's share",                             \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"records", ARG_TEXT, &(o).records, "FILE", "write the records of the run as JSON lines",  \
+         0,         0},                                                                            \
+        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {            \
+        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                     \
     }
 
 int cmd_node_simulate(const Command *c, int argc, char **argv) {
@@ -157,7 +159,7 @@ int cmd_node_simulate(const Command *c, int argc, char **argv) {
         RUN_ROWS(o),
         {"machine", ARG_TEXT, &o.scenario.machine, "NAME",
          "a machine or a YAML file (default server64)", 0, 0},
-        {"requests", ARG_INT, &o.requests, "N", "how many (default 2000)", 1, 100000000},
+        {"requests", ARG_INT, &o.requests, "N", "number of requests (default 2000)", 1, 100000000},
     };
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
@@ -167,8 +169,8 @@ int cmd_node_live(const Command *c, int argc, char **argv) {
     Options      o = {.scenario = {.mix = "light"}, .policy = "slack", .seed = 1};
     const ArgRow rows[] = {
         RUN_ROWS(o),
-        {"requests", ARG_INT, &o.requests, "N", "how many (default: those of 5 seconds)", 1,
-         10000000},
+        {"requests", ARG_INT, &o.requests, "N", "number of requests (default: those of 5 seconds)",
+         1, 10000000},
         {"store", ARG_TEXT, &o.scenario.store, "FILE",
          "profile store (default: in the cache directory)", 0, 0},
     };

@@ -1,5 +1,5 @@
-// Commands: what every command function promises, an exit code; results on stdout, the rest on
-// stderr.
+// Commands: a function for each row of commands.def. It returns the exit code, writes results to
+// stdout and everything else to stderr.
 #pragma once
 
 #include <jansson.h>
@@ -12,10 +12,10 @@
 #include "cli/commands.def"
 #undef X
 
-// Prints the reason of a failure; gives the exit code for it.
+// Prints the reason of the failure and returns the exit code.
 int command_failed(Err e);
 
-json_t *command_shape(const Tensor *t);  // a list of sizes; null when the rank is unknown
+json_t *command_shape(const Tensor *t);  // a list of sizes; null if the rank is unknown
 
-// Writes one JSON document to stdout and drops it.
+// Writes a JSON document to stdout and releases it; NULL is a failure.
 int command_json(json_t *document);

@@ -91,7 +91,7 @@ Err model_args_input_types(const Model *m, const ModelArgs *o, int64_t otherwise
 void model_args_note_open(const Value *v, const ModelArgs *o) {
     for (int32_t d = 0; d < v->type.rank; d++) {
         if (v->type.dims[d] >= 0 || find_given(o, v, d) != NULL) continue;
-        fprintf(stderr, "dimension %d of input '%s' is open and taken as 1; choose with --dim ", d,
+        fprintf(stderr, "dimension %d of input '%s' is open and set to 1; set it with --dim ", d,
                 v->name);
         if (v->symbols != NULL && v->symbols[d] != NULL)
             fprintf(stderr, "'%s=N'\n", v->symbols[d]);
@@ -121,8 +121,7 @@ static void randomise(Tensor *t, Rng *r) {
 static Err make_random(const char *name, Tensor *t, Rng r, Arena *a) {
     if (t->rank < 0 || t->dtype == DT_NONE || t->dtype == DT_STR || t->dtype == DT_SEQ ||
         t->dtype == DT_OPT)
-        return err_set(ERR_ARG,
-                       "input '%s' (%s) cannot be made at random; give --input %s=FILE.npy", name,
+        return err_set(ERR_ARG, "input '%s' (%s) cannot be random; give --input %s=FILE.npy", name,
                        dtype_name(t->dtype), name);
     Err e = tensor_alloc(t, a);
     if (e != ERR_OK) return err_add(e, "input '%s'", name);

@@ -10,7 +10,7 @@
 #include "base/settings.h"
 
 typedef struct Group {
-    const char *first;  // setting that the heading stands before
+    const char *first;  // the heading stands before this setting
     const char *name;
 } Group;
 
@@ -19,9 +19,9 @@ static const Group groups[] = {
     {"policy", "computing"},
     {"requests", "limits"},
     {"header_ms", "time limits"},
-    {"watchdog_ms", "models that fail"},
+    {"watchdog_ms", "failure handling"},
     {"log_level", "log"},
-    {"why_requests", "insight"},
+    {"why_requests", "request history"},
     {"strict", "configuration"},
     {NULL, NULL},
 };
@@ -32,7 +32,7 @@ static const char *heading(const char *key) {
     return NULL;
 }
 
-static const char *stands_for(const Setting *row) {
+static const char *placeholder(const Setting *row) {
     switch (row->kind) {
     case SETTING_int:
     case SETTING_int64: return "N";
@@ -67,7 +67,7 @@ static ArgRow row_for(ServeArgs *x, const Setting *row, uint32_t i) {
     return (ArgRow){.name = x->names[i],
                     .kind = flag ? ARG_FLAG : ARG_TEXT,
                     .to = flag ? (void *)&x->flags[i] : (void *)&x->texts[i],
-                    .arg = stands_for(row),
+                    .arg = placeholder(row),
                     .help = x->helps[i]};
 }
 
