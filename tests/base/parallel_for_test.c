@@ -1,5 +1,6 @@
 // Every job runs once and starts with an empty scratch arena; the first failure is returned and
 // stops the rest.
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
