@@ -84,7 +84,7 @@ static int64_t throttled(const char *dir, bool v2) {
     return found;
 }
 
-// The smallest limit from dir up to the mount point, whose path has root_len bytes. In a container
+// The smallest limit from dir up to the mount point (a path of root_len bytes). In a container
 // the path may name directories that are not visible; they are skipped like any without a limit.
 static int64_t walk_up(char *dir, size_t root_len, bool v2, Limit *limit) {
     int64_t least = INT64_MAX;

@@ -107,7 +107,7 @@ MUST_USE Err setting_parse(const Setting *row, const char *text,
 void         setting_range_text(const Setting *row, char *out, size_t size);  // "1 to 64"
 const char  *setting_text(const Setting *row, SettingValue v, char *out, size_t size);
 
-// Parses a number with a unit ("20ms", "64MiB") for a row whose key ends in one (_ms, _mb). False
+// Parses a number with a unit ("20ms", "64MiB") for rows with a key suffix (_ms, _mb). False
 // if text is none, or is not a whole multiple where the row takes integers.
 bool setting_unit(const Setting *row, const char *text, SettingValue *out);
 // An example for the row, such as "20ms"; NULL if its key has no unit.

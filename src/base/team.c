@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sync.h"
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/fp.h"
+#include "base/sync.h"
 
 // Waking a sleeping thread costs tens of microseconds, so a worker spins before it sleeps.
 enum { SPIN_NS = 150000, SPIN_ROUNDS = 256, CPU_NONE = -1, CPUS_MAX = 1 << 14 };

@@ -9,8 +9,8 @@
 Str  text_of(const char *terminated);
 bool text_equal(Str a, Str b);
 
-// Writes s.len bytes. Beyond ASCII, letters change whose two cases take two bytes of UTF-8 each:
-// European Latin, Greek, Cyrillic. Other letters stay as they are.
+// Writes s.len bytes. Beyond ASCII only letters with two bytes of UTF-8 in both cases change:
+// European Latin, Greek, Cyrillic.
 void text_upper(Str s, char *out);
 void text_lower(Str s, char *out);
 

@@ -13,8 +13,8 @@
 #include <math.h>
 
 #include "policy/node/common/core_placement.h"
-#include "policy/node/common/request_queue.h"
 #include "policy/node/common/node_setup.h"
+#include "policy/node/common/request_queue.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \

@@ -25,11 +25,11 @@
 //    become free; otherwise it waits in front, and nobody overtakes.
 // 8. Who cannot be answered in time any more, not even on a quiet machine with all cores, is
 //    refused at once: its cores help others.
-#include "policy/node/common/demand_bound.h"
-#include "policy/node/common/cost_table.h"
 #include "policy/node/common/core_placement.h"
-#include "policy/node/common/request_queue.h"
+#include "policy/node/common/cost_table.h"
+#include "policy/node/common/demand_bound.h"
 #include "policy/node/common/node_setup.h"
+#include "policy/node/common/request_queue.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \

@@ -1,8 +1,8 @@
 // Veltair: adaptive blocks and adaptive versions; the ablations run the same code with one of them.
 #pragma once
 
-#include "contract/node.h"
 #include "base/carve.h"
+#include "contract/node.h"
 
 #define VELTAIR_SETTINGS(X, length, follow, eager)                                                 \
     X(safety, double, 0.85, 0.01, 1.0, "share of the QoS that cores are sized for when crowded")   \

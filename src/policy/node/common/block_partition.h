@@ -3,8 +3,8 @@
 // index moves.
 #pragma once
 
-#include "contract/node.h"
 #include "base/carve.h"
+#include "contract/node.h"
 
 enum { PARTITION_THETAS = 8 };
 

@@ -2,8 +2,8 @@
 // what it costs the machine.
 #pragma once
 
-#include "contract/node.h"
 #include "base/carve.h"
+#include "contract/node.h"
 
 enum { COST_VERSION_SETS = 3 };  // of versions: the fastest, frugal ones, those that move least
 

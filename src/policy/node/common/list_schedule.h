@@ -3,8 +3,8 @@
 #pragma once
 
 #include "contract/node.h"
-#include "policy/node/common/request_queue.h"
 #include "policy/node/common/node_setup.h"
+#include "policy/node/common/request_queue.h"
 
 typedef struct BlockRequest {
     uint32_t n_layers, cores;

@@ -1,8 +1,8 @@
 // Setup: what several policies work out of a NodeSetup before a run.
 #pragma once
 
-#include "contract/node.h"
 #include "base/carve.h"
+#include "contract/node.h"
 
 // [layers of the longest model] version 0 of every layer; state begins zeroed.
 static inline uint8_t *node_setup_carve_solo(const NodeSetup *s, Carve *from) {

@@ -2,8 +2,8 @@
 // the counts for the least that will do stays within a cache line or two.
 #pragma once
 
-#include "contract/node.h"
 #include "base/carve.h"
+#include "contract/node.h"
 
 typedef struct SuffixTimes {
     const NodeModel *model;
