@@ -12,6 +12,7 @@
 
 #include "model/work.h"
 #include "model/zoo/zoo.h"
+#include "tests/model/graph_equal.h"
 #include "tests/runner.h"
 
 typedef struct Row {
