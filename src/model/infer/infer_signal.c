@@ -1,4 +1,4 @@
-// Windows, Fourier transforms, filter banks: HannWindow and kin, DFT, STFT, MelWeightMatrix.
+// Signals: HannWindow, HammingWindow, BlackmanWindow, DFT, STFT, MelWeightMatrix.
 #include <inttypes.h>
 #include <math.h>
 

@@ -86,8 +86,6 @@ static const Row rows[] = {
     {OP_MsQLinearConcat, OP_Concat, 13},
 };
 
-#define TYPES_BYTE (dtype_bit(DT_U8) | dtype_bit(DT_I8))
-
 static Err check_operand(const OpCall *c, uint32_t at, DType type) {
     const Tensor *x = infer_input(c, at), *scale = infer_input(c, at + 1);
     if (x == NULL || scale == NULL)
