@@ -102,8 +102,8 @@ static void constants_have_many_forms(void **state) {
     t = constant_of(tensor_attr("value", floats_of("", 2, (float[]){7, 8})), &m);
     assert_true(t.dtype == DT_F32 && ((float *)t.data)[1] == 8);
     model_finish(&m);
-    refused(constant(int_attr("value_float", 1)), ERR_INVALID, "no form of a constant");
-    refused(constant(int_attr("other", 1)), ERR_INVALID, "no form of a constant");
+    refused(constant(int_attr("value_float", 1)), ERR_INVALID, "not a constant");
+    refused(constant(int_attr("other", 1)), ERR_INVALID, "not a constant");
 }
 
 static Msg if_node(Msg then_branch, Msg else_branch) {
@@ -147,10 +147,11 @@ static void wrong_graphs_are_refused(void **state) {
     (void)state;
     Msg g = chain();
     msg_sub(&g, 1, node_of("Relu", "x", "h"));
-    refused(model_of(g, 13), ERR_INVALID, "node '' (index 2, Relu): output 'h': the name is taken");
+    refused(model_of(g, 13), ERR_INVALID,
+            "node '' (index 2, Relu): output 'h': the name is already defined");
     g = chain();
     msg_sub(&g, 5, floats_of("h", 1, (float[]){1}));
-    refused(model_of(g, 13), ERR_INVALID, "taken");
+    refused(model_of(g, 13), ERR_INVALID, "already defined");
     g = chain();
     msg_sub(&g, 5, floats_of("w", 1, (float[]){1}));
     msg_sub(&g, 5, floats_of("w", 1, (float[]){1}));
@@ -211,8 +212,8 @@ static void wrong_attributes_are_refused(void **state) {
     a = int_attr("axis", 1);
     msg_float(&a, 2, 1);
     refused(with_attr(a), ERR_INVALID, "another kind");
-    refused(with_attr(attr_of("axis", 99)), ERR_INVALID, "no kind we know");
-    refused(with_attr(attr_of("axis", 0)), ERR_INVALID, "no kind we know");
+    refused(with_attr(attr_of("axis", 99)), ERR_INVALID, "unknown kind");
+    refused(with_attr(attr_of("axis", 0)), ERR_INVALID, "unknown kind");
     refused(with_attr(attr_of("x", 9)), ERR_UNSUPPORTED, "attribute 'x'");
     refused(with_attr(attr_of("body", 5)), ERR_INVALID, "no graph");
     refused(with_attr(attr_of("value", 4)), ERR_INVALID, "no tensor");

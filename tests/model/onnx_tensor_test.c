@@ -128,21 +128,21 @@ static void wrong_tensors_are_refused(void **state) {
     wrong(m, ERR_INVALID, "tensor 't': its shape needs 8 bytes, raw_data has 7");
     m = tensor_head("t", DT_F32, 1, &dim);
     msg_bytes(&m, FLOATS, zeros, 4);
-    wrong(m, ERR_INVALID, "needs 2 numbers, the file has 1");
+    wrong(m, ERR_INVALID, "needs 2 elements, the file has 1");
     m = tensor_head("t", DT_F32, 1, &dim);
     msg_bytes(&m, INT64S, zeros, 2);
     wrong(m, ERR_INVALID, "field of another type");
     m = tensor_head("t", DT_F32, 1, &dim);
     msg_bytes(&m, RAW, zeros, 8);
     msg_bytes(&m, FLOATS, zeros, 8);
-    wrong(m, ERR_INVALID, "both raw and typed");
+    wrong(m, ERR_INVALID, "both raw_data and typed data");
     m = tensor_head("t", DT_U8, 1, &dim);
     msg_int(&m, INT32S, 255);
     msg_int(&m, INT32S, 256);
     wrong(m, ERR_INVALID, "element 1 is 256, which does not fit uint8");
     m = tensor_head("t", DT_STR, 1, &dim);
     msg_bytes(&m, RAW, zeros, 16);
-    wrong(m, ERR_INVALID, "strings cannot be raw");
+    wrong(m, ERR_INVALID, "strings cannot be in raw_data");
     wrong(tensor_head("t", DT_F32, 1, &dim), ERR_INVALID, "the file has 0");
     wrong(tensor_head("t", DT_F32, 1, &minus), ERR_INVALID, "dimension");
     wrong(tensor_head("t", DT_F32, 4, huge), ERR_LIMIT, "2^47");
@@ -199,7 +199,7 @@ static void sparse_becomes_dense(void **state) {
     refused(sparse_model(sparse(2, dims, 1, past)), ERR_INVALID, "index 6");
     refused(sparse_model(sparse(2, dims, 1, minus)), ERR_INVALID, "index -1");
     refused(sparse_model(sparse(2, dims, 2, wide)), ERR_INVALID, "index 3");
-    refused(sparse_model(sparse(2, huge, 1, linear)), ERR_LIMIT, "made dense");
+    refused(sparse_model(sparse(2, huge, 1, linear)), ERR_LIMIT, "as a dense tensor");
 }
 
 static void sequences_and_optionals(void **state) {

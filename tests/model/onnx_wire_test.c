@@ -102,21 +102,21 @@ static void broken(const void *bytes, size_t n, const char *why) {
 
 static void broken_fields_name_the_byte(void **state) {
     (void)state;
-    broken("\x3a\x05\x0a", 3, "byte 2: a field is longer than what follows");
+    broken("\x3a\x05\x0a", 3, "byte 2: a field exceeds its message");
     broken("\x3a\xff\xff\xff\xff\x0f", 6, "2 GiB or more");
-    broken("\x3a\xff\xff\xff\xff\xff\x01", 7, "a length does not end");
-    broken("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: a varint does not end");
-    broken("\x08\x80", 2, "a varint does not end");
-    broken("\x00\x01", 2, "byte 0: bad field tag");
-    broken("\xff\xff\xff\xff\xff\x01", 6, "bad field tag");
+    broken("\x3a\xff\xff\xff\xff\xff\x01", 7, "incomplete length");
+    broken("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: incomplete varint");
+    broken("\x08\x80", 2, "incomplete varint");
+    broken("\x00\x01", 2, "byte 0: invalid field tag");
+    broken("\xff\xff\xff\xff\xff\x01", 6, "invalid field tag");
     broken("\x3b\x3c", 2, "unknown wire type");
-    broken("\x3d\x01\x02\x03\x04", 5, "field 'graph' has wire type 5, not 2");
-    broken("\x0a\x01\x01", 3, "field 'ir_version' has wire type 2, not 0");
+    broken("\x3d\x01\x02\x03\x04", 5, "field 'graph' has wire type 5, must be 2");
+    broken("\x0a\x01\x01", 3, "field 'ir_version' has wire type 2, must be 0");
     broken("\x12\x02\xc3\x28", 4, "field 'producer_name' is not UTF-8");
     broken("\x12\x02\x61\x00", 4, "field 'producer_name' is not UTF-8");
-    broken("\x3a\x00\x3a\x00", 4, "stands twice");
-    broken("\x3a\x06\x2a\x04\x22\x02\x00\x00", 8, "packed numbers are cut short");
-    broken("\x3a\x05\x2a\x03\x3a\x01\x80", 7, "packed numbers are cut short");
+    broken("\x3a\x00\x3a\x00", 4, "occurs twice");
+    broken("\x3a\x06\x2a\x04\x22\x02\x00\x00", 8, "truncated packed field");
+    broken("\x3a\x05\x2a\x03\x3a\x01\x80", 7, "truncated packed field");
 }
 
 // The last of several scalars counts, numbers may be packed or not, unknown fields are skipped.

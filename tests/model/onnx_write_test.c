@@ -165,8 +165,8 @@ static void unwritable_is_reported(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suite_reads_back_equal), cmocka_unit_test(checker_accepts),
-        cmocka_unit_test(random_weights_are_written),   cmocka_unit_test(too_large_is_rejected),
+        cmocka_unit_test(suite_reads_back_equal),     cmocka_unit_test(checker_accepts),
+        cmocka_unit_test(random_weights_are_written), cmocka_unit_test(too_large_is_rejected),
         cmocka_unit_test(unwritable_is_reported),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
