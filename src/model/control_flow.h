@@ -1,4 +1,4 @@
-// Control flow: shape inference of If, Loop, Scan and SequenceMap, whose bodies are graphs.
+// Control flow: shape inference of If, Loop, Scan and SequenceMap, which have graphs as bodies.
 #pragma once
 
 #include "model/fold.h"

@@ -1,4 +1,4 @@
-// Fold: constant folding: nodes whose inputs are all constant are computed at load and removed.
+// Fold: constant folding: nodes with only constant inputs are computed at load and removed.
 #pragma once
 
 #include "model/shaped_graph.h"
@@ -12,6 +12,6 @@ typedef struct FoldBudget {
     size_t left;  // bytes left for all outputs
 } FoldBudget;
 
-// Computes a call whose outputs are inferred, if its inputs have data and the budget allows.
+// Computes a call with inferred outputs, if its inputs have data and the budget allows.
 // Returns false, with nothing changed, otherwise: not an error, because the node may never run.
 bool fold_call(const OpCall *c, EvalFn *eval, FoldBudget *budget, Tensor *out);

@@ -112,8 +112,8 @@ static uint32_t pool(NetBuilder *n, OpId op, const char *name, uint32_t x, NetPo
     return net_node(n, d, tensor_of(DT_F32, 4, out, NULL), s);
 }
 
-// lift: how many standard deviations the maximum of a window of rectified noise lies above the
-// mean, measured for 2x2 and 3x3 windows.
+// The maximum of a window of rectified noise lies `lift` standard deviations above the mean; for
+// smoother activations less.
 uint32_t net_max_pool(NetBuilder *n, uint32_t x, NetPool p) {
     double  lift = p.kernel == 2 ? 0.7 : 1.2;
     double  mean = (double)n->stats[x].mean;

@@ -1,10 +1,11 @@
-// Damaged bytes: cut, flipped, stretched, nested without end. Never worse than an error.
+// Damaged bytes: truncated, flipped, inserted, nested without end. Each is an error or a valid
+// model.
 #include "tests/model/onnx_build.h"
 #include "tests/runner.h"
 
 #include <stdio.h>
 
-// Something of everything: constants, attributes, a body, a function, open shapes.
+// A model with constants, attributes, a body, a function and dynamic shapes.
 static Msg small_model(void) {
     Msg     body = {0}, other = {0}, g = {0}, n = node_of("If", "cond", "y"), fn = {0}, call;
     int64_t one = 1, open[2] = {-1, 3};
@@ -119,7 +120,8 @@ static void broken_fields_name_the_byte(void **state) {
     broken("\x3a\x05\x2a\x03\x3a\x01\x80", 7, "truncated packed field");
 }
 
-// The last of several scalars counts, numbers may be packed or not, unknown fields are skipped.
+// The last of several scalars counts, repeated fields may be packed or not, unknown fields are
+// skipped.
 static void odd_but_legal(void **state) {
     (void)state;
     Model   m;
@@ -159,15 +161,15 @@ static void nesting_ends(void **state) {
     msg_text(&info, 1, "x");
     msg_sub(&info, 2, type);
     msg_sub(&g, 11, info);
-    refused(model_of(g, 13), ERR_LIMIT, "nested deeper");
+    rejected(model_of(g, 13), ERR_LIMIT, "nested deeper");
 }
 
-// Two bytes a node: memory must stay in proportion to the file.
+// Two bytes per node: memory stays proportional to the file.
 static void tiny_messages_are_capped(void **state) {
     (void)state;
     Msg g = {0};
     for (int i = 0; i < 200000; i++) msg_bytes(&g, 1, "", 0);
-    refused(model_of(g, 13), ERR_LIMIT, "more memory");
+    rejected(model_of(g, 13), ERR_LIMIT, "more memory");
 }
 
 TEST_MAIN() {

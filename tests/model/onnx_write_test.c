@@ -98,7 +98,7 @@ static void checker_accepts(void **state) {
 
 static Tensor f32(int32_t rank, const int64_t *dims) { return tensor_of(DT_F32, rank, dims, NULL); }
 
-// A model built by hand whose weights are generated on demand.
+// A model built by hand, with weights that are generated on demand.
 static void build_filled(Model *m, const RandomFill *fill) {
     static const int64_t weight[] = {3, 4}, data[] = {DIM_UNKNOWN, 4};
     static const char   *symbols[] = {"N", NULL};

@@ -94,7 +94,7 @@ MUST_USE Err onnx_read_sparse(OnnxStore *s, const Onnx__SparseTensorProto *p,
 // represent; v is then unchanged. Declared sizes are never used to allocate.
 MUST_USE Err onnx_read_type(Arena *a, const Onnx__TypeProto *p, Value *v);
 
-// onnx_external.c: the data of a tensor whose type and shape are set, `bytes` long, from a file
+// onnx_external.c: the data, `bytes` long, of a tensor with type and shape set, from a file
 // below the store's dir.
 MUST_USE Err onnx_external_read(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out,
                                 size_t bytes);

@@ -43,7 +43,7 @@ static void emit_float(Emit *e, uint32_t field, float v) {
     emit_raw(e, &v, sizeof v);
 }
 
-// The tag and length of a field whose n bytes the caller emits next.
+// The tag and length of a field; the caller emits its n bytes next.
 static void emit_head(Emit *e, uint32_t field, uint64_t n) {
     tag(e, field, PROTO_BYTES);
     varint(e, n);

@@ -26,8 +26,8 @@ MUST_USE Err sliding_window_read_transposed(const Node *n, const Tensor *x, cons
 // Of MaxUnpool: w->in is the smallest output, w->out its input x.
 MUST_USE Err sliding_window_read_unpool(const Node *n, const Tensor *x, SlidingWindow *w);
 
-// Of Col2Im: over the image whose patches are x, [N, C * kernel, positions]. image and block must
-// have data; *channels is C.
+// Of Col2Im: over the image that has x as its patches, [N, C * kernel, positions]. image and block
+// must have data; *channels is C.
 MUST_USE Err sliding_window_read_col2im(const Node *n, const Tensor *x, const Tensor *image,
                                         const Tensor *block, SlidingWindow *w, int64_t *channels);
 
