@@ -9,16 +9,15 @@
 #include "model/graph.h"
 #include "model/model.h"
 
-typedef struct ProtobufCMessageDescriptor ProtobufCMessageDescriptor;
-typedef struct Onnx__AttributeProto       Onnx__AttributeProto;
-typedef struct Onnx__FunctionProto        Onnx__FunctionProto;
-typedef struct Onnx__GraphProto           Onnx__GraphProto;
-typedef struct Onnx__ModelProto           Onnx__ModelProto;
-typedef struct Onnx__NodeProto            Onnx__NodeProto;
-typedef struct Onnx__OperatorSetIdProto   Onnx__OperatorSetIdProto;
-typedef struct Onnx__SparseTensorProto    Onnx__SparseTensorProto;
-typedef struct Onnx__TensorProto          Onnx__TensorProto;
-typedef struct Onnx__TypeProto            Onnx__TypeProto;
+typedef struct Onnx__AttributeProto     Onnx__AttributeProto;
+typedef struct Onnx__FunctionProto      Onnx__FunctionProto;
+typedef struct Onnx__GraphProto         Onnx__GraphProto;
+typedef struct Onnx__ModelProto         Onnx__ModelProto;
+typedef struct Onnx__NodeProto          Onnx__NodeProto;
+typedef struct Onnx__OperatorSetIdProto Onnx__OperatorSetIdProto;
+typedef struct Onnx__SparseTensorProto  Onnx__SparseTensorProto;
+typedef struct Onnx__TensorProto        Onnx__TensorProto;
+typedef struct Onnx__TypeProto          Onnx__TypeProto;
 
 // Destination of tensor data, source of external data, and the budgets of both.
 typedef struct OnnxStore {
@@ -50,13 +49,8 @@ typedef struct OnnxScope {
 
 static inline const char *onnx_text(const char *s) { return s != NULL ? s : ""; }
 
-// onnx_read.c: checks the bytes, then unpacks the message into the arena under a memory budget. The
-// message borrows nothing from the bytes.
-MUST_USE Err onnx_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
-                         Arena *a, void **out);
-
-// A value of a test data file. kind: DT_SEQ for a SequenceProto, DT_OPT for an OptionalProto, else
-// a TensorProto.
+// onnx_read.c: a value of a test data file. kind: DT_SEQ for a SequenceProto, DT_OPT for an
+// OptionalProto, else a TensorProto.
 MUST_USE Err onnx_parse_value(const void *bytes, size_t n, DType kind, Arena *a, Tensor *out);
 
 // onnx_graph.c: a GraphProto becomes a Graph: names are resolved, Constant nodes become constants.
