@@ -143,7 +143,7 @@ static bool sorted_already(const Graph *g) {
     return !o.broken;
 }
 
-static void add_ready(Heap *ready, uint32_t node) { heap_put(ready, node, 0, node); }
+static void add_ready(Heap *ready, uint32_t node) { heap_push(ready, node, 0, node); }
 
 // Kahn's algorithm; among ready nodes the first of the file goes first. Returns how many it
 // ordered.
@@ -154,7 +154,7 @@ static uint32_t topological(const Graph *g, Edges *e, uint32_t *order) {
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (e->missing[i] == 0) add_ready(&ready, i);
     while (!heap_empty(&ready)) {
-        uint32_t at = order[n++] = heap_take(&ready).id;
+        uint32_t at = order[n++] = heap_pop(&ready).id;
         for (uint32_t k = e->first[at]; k < e->first[at + 1]; k++)
             if (--e->missing[e->users[k]] == 0) add_ready(&ready, e->users[k]);
     }

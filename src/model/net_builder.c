@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 
 enum { OPSET = 17 };
 
@@ -78,18 +79,13 @@ void net_output(NetBuilder *n, uint32_t x, const char *name) {
     graph_output(n->g, x);
 }
 
-static uint64_t hash(const char *s) {  // FNV-1a
-    uint64_t h = 14695981039346656037u;
-    for (; *s != '\0'; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    return h;
-}
-
 uint32_t net_weight(NetBuilder *n, const char *name, int32_t rank, const int64_t *dims, double mean,
                     double spread) {
     const char *full = arena_printf(n->g->arena, "%s%s", n->scope, name);
     CHECK(graph_find(n->g, full) == NO_VALUE);
     RandomFill *f = arena_new(n->g->arena, RandomFill, 1);
-    *f = (RandomFill){(float)mean, (float)spread, rng_fork(n->seed, hash(full))};
+    *f = (RandomFill){(float)mean, (float)spread,
+                      rng_fork(n->seed, hash_fnv(HASH_FNV_START, full, strlen(full)))};
     uint32_t v = graph_const(n->g, full, tensor_of(DT_F32, rank, dims, NULL), f);
     net_set_expected(n, v, mean, mean * mean + spread * spread / 3);
     return v;
