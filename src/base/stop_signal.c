@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 
-static volatile sig_atomic_t received;
+static volatile sig_atomic_t signalled;
 
 static void stop(int signal) {
     (void)signal;
-    received = 1;
+    signalled = 1;
 }
 
 void stop_signal_listen(void) {
@@ -20,6 +20,6 @@ void stop_signal_listen(void) {
 }
 
 bool stop_signal_due(TimeNs start, double minutes) {
-    double elapsed = (double)(clock_now(clock_monotonic()) - start) / 60e9;
-    return received != 0 || (minutes > 0 && elapsed >= minutes);
+    double gone = (double)(clock_now(clock_monotonic()) - start) / 60e9;
+    return signalled != 0 || (minutes > 0 && gone >= minutes);
 }

@@ -1,11 +1,11 @@
-// StopSignal: ends long work early, on SIGINT or SIGTERM or after a time limit.
+// StopSignal: ends long-running work on SIGINT, SIGTERM or a time limit.
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/clock.h"
 
-void stop_signal_listen(void);  // handles the first signal; a second one ends the program
+void stop_signal_listen(void);  // installs the handlers; a second signal kills the process
 
-// A signal arrived, or `minutes` have passed since `start`; 0: no limit.
-bool stop_signal_due(TimeNs start, double minutes);
+bool stop_signal_due(TimeNs start,
+                     double minutes);  // a signal came, or minutes passed; 0: no limit
