@@ -1,5 +1,4 @@
 // cotenant chip compare: policies on packages of accelerators, cell by cell.
-#include "base/cpu.h"
 #include "base/parallel_for.h"
 #include "cli/chip_args.h"
 #include "cli/commands.h"
@@ -38,7 +37,8 @@ static Err read_params(const Options *o, Arena *a, ChipCompareParams *p) {
     return chip_args_scenario(&o->chip, NULL, 0, &p->scenario);
 }
 
-static Err compare(const Options *o, Arena *a) {
+static Err compare(const void *options, Arena *a) {
+    const Options    *o = options;
     ChipCompareParams p;
     PolicyChoices     c;
     PolicyInfo        subject;
@@ -60,15 +60,6 @@ static Err compare(const Options *o, Arena *a) {
     if (e == ERR_OK && o->trace != NULL) e = chip_compare_trace(&p, &c, o->trace, a);
     if (e != ERR_OK) return e;
     return compare_args_write(&o->common, &out, "Policies on packages of unlike accelerators", a);
-}
-
-static int run_command(const Options *o) {
-    Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = compare(o, &a);
-    int code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
 }
 
 int cmd_chip_compare(const Command *c, int argc, char **argv) {
@@ -104,5 +95,5 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
         if (row->to == &o.chip.requests) row->help = "requests per run (default 200)";
     }
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
-    return code >= 0 ? code : run_command(&o);
+    return code >= 0 ? code : command_run(compare, &o);
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
@@ -281,7 +280,8 @@ static Err print_json(const Explanation *s) {
     return e;
 }
 
-static Err explain(const Options *o, Arena *a) {
+static Err explain(const void *options, Arena *a) {
+    const Options      *o = options;
     PolicyChoice        choice;
     ChipScenarioOptions so;
     ChipScenario        stage;
@@ -321,13 +321,8 @@ int cmd_chip_explain(const Command *c, int argc, char **argv) {
          {"policy", ARG_TEXT, &o.policy, "NAME", "policy (only relmas)", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    Arena a = {0};
     chip_args_rows(&o.common, rows + 8);
     int code = args_parse(c, rows, CHIP_ARG_ROWS + 8, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = explain(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(explain, &o);
 }

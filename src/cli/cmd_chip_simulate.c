@@ -1,7 +1,6 @@
 // cotenant chip simulate: one run of a workload on a package under a policy, by tenant.
 #include <stdio.h>
 
-#include "base/cpu.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
@@ -152,7 +151,8 @@ static Err save_records(const Options *o, const Outcomes *x, const RecordList *r
     return ERR_OK;
 }
 
-static Err simulate(const Options *o, Arena *a) {
+static Err simulate(const void *options, Arena *a) {
+    const Options      *o = options;
     ChipScenarioOptions so;
     ChipScenario        s;
     ChipTrace           trace;
@@ -196,10 +196,5 @@ int cmd_chip_simulate(const Command *c, int argc, char **argv) {
     chip_args_rows(&o.common, rows + 8);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
-    Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = simulate(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(simulate, &o);
 }

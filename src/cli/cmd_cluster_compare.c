@@ -1,5 +1,4 @@
 // cotenant cluster compare: policies of a cluster on the same jobs, by trace, servers and load.
-#include "base/cpu.h"
 #include "base/parallel_for.h"
 #include "cli/cluster_scenario_args.h"
 #include "cli/commands.h"
@@ -45,7 +44,8 @@ static Err choose(const Options *o, Arena *a, PolicyChoices *c, const char **sub
     return ERR_OK;
 }
 
-static Err compare(const Options *o, Arena *a) {
+static Err compare(const void *options, Arena *a) {
+    const Options       *o = options;
     ClusterCompareParams p;
     PolicyChoices        c;
     Progress             bar;
@@ -80,10 +80,5 @@ int cmd_cluster_compare(const Command *c, int argc, char **argv) {
     cluster_scenario_args_rows(&o.scenario, rows + OWN_ROWS + COMPARE_ARG_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
-    Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = compare(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(compare, &o);
 }

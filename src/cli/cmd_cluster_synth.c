@@ -1,8 +1,6 @@
 // cotenant cluster trace synth: generates a job trace with the statistics of real clusters.
 #include <stdio.h>
 
-#include "base/cgroup.h"
-#include "base/cpu.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cluster/trace/synth.h"
@@ -30,10 +28,11 @@ static Err show(SynthSettings *s, Arena *a) {
     return table_print(&t, stdout);
 }
 
-static Err synth(const Options *o, Arena *a) {
-    SynthSettings s;
-    JobList       l;
-    AtomicFile    f;
+static Err synth(const void *options, Arena *a) {
+    const Options *o = options;
+    SynthSettings  s;
+    JobList        l;
+    AtomicFile     f;
     TRY(choose(o, a, &s));
     if (o->settings) return show(&s, a);
     TRY(synth_make(&s, (Rng){(uint64_t)o->seed}, a, &l));
@@ -56,14 +55,9 @@ int cmd_cluster_trace_synth(const Command *c, int argc, char **argv) {
         {"settings", ARG_FLAG, &o.settings, NULL, "only print the settings with their meaning", 0,
          0},
     };
-    Arena a = {0};
-    int   code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     if (o.out == NULL && !o.settings)
         return args_fail(EXIT_USAGE, "cluster trace synth: give -o OUT.csv");
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = synth(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(synth, &o);
 }

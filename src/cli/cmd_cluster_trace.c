@@ -124,10 +124,11 @@ static int describe(const Options *o, Arena *a) {
     return e == ERR_OK ? 0 : command_failed(e);
 }
 
-static Err convert(const Options *o, Arena *a) {
-    JobList    l;
-    AtomicFile f;
-    uint32_t   unknown = 0;
+static Err convert(const void *options, Arena *a) {
+    const Options *o = options;
+    JobList        l;
+    AtomicFile     f;
+    uint32_t       unknown = 0;
     TRY(trace_args_read(&o->trace, o->path, a, &l));
     for (uint32_t i = 0; i < l.n; i++) unknown += l.at[i].work < 0;
     TRY(file_begin(&f, o->out));
@@ -162,7 +163,6 @@ int cmd_cluster_trace_stats(const Command *c, int argc, char **argv) {
 int cmd_cluster_trace_convert(const Command *c, int argc, char **argv) {
     Options  o = {0};
     uint32_t n = 0;
-    Arena    a = {0};
     ArgRow   rows[1 + TRACE_ARG_ROWS] = {
           {"o", ARG_TEXT, &o.out, "OUT.csv", "output file", 0, 0},
     };
@@ -170,9 +170,5 @@ int cmd_cluster_trace_convert(const Command *c, int argc, char **argv) {
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, &o.path, 1, 1, &n);
     if (code >= 0) return code;
     if (o.out == NULL) return args_fail(EXIT_USAGE, "cluster trace convert: give -o OUT.csv");
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = convert(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(convert, &o);
 }

@@ -1,7 +1,6 @@
 // cotenant node compare: the highest rate that each policy serves in time, by mix.
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/parallel_for.h"
 #include "cli/commands.h"
 #include "cli/compare_args.h"
@@ -30,7 +29,8 @@ static Err read_mixes(const Options *o, Arena *a, NodeCompareParams *p) {
     return ERR_OK;
 }
 
-static Err compare(const Options *o, Arena *a) {
+static Err compare(const void *options, Arena *a) {
+    const Options    *o = options;
     NodeCompareParams p = o->params;
     PolicyChoices     c;
     Progress          bar;
@@ -46,15 +46,6 @@ static Err compare(const Options *o, Arena *a) {
     Err e = node_compare(&p, &c, a, &out);
     if (p.common.progress != NULL) progress_end(&bar);
     return e == ERR_OK ? compare_args_write(&o->common, &out, "Policies on a shared node", a) : e;
-}
-
-static int run_command(const Options *o) {
-    Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = compare(o, &a);
-    int code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
 }
 
 int cmd_node_compare(const Command *c, int argc, char **argv) {
@@ -87,5 +78,5 @@ int cmd_node_compare(const Command *c, int argc, char **argv) {
     };
     compare_args_rows(&o.common, "such as fcfs,slack (default all)", rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
-    return code >= 0 ? code : run_command(&o);
+    return code >= 0 ? code : command_run(compare, &o);
 }

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/tensor.h"
 #include "cli/args.h"
@@ -11,6 +12,10 @@
 #define X(name, fn, about, usage, examples) int fn(const Command *c, int argc, char **argv);
 #include "cli/commands.def"
 #undef X
+
+// Runs a command's work with an arena of the memory budget; prints the reason of a failure. Returns
+// the exit code.
+int command_run(Err (*run)(const void *options, Arena *a), const void *options);
 
 // Prints the reason of the failure and returns the exit code.
 int command_failed(Err e);

@@ -17,14 +17,9 @@ typedef struct ChipMeasure {  // of one run; see result/metric.def
     double      level_sla[LEVELS];
 } ChipMeasure;
 
-static void put_metrics(const ChipMeasure *x, double *out) {
-#define NONE NAN
-#define METRIC(id, key, ends, half, head, format, better, flags, about, node, chip, cluster)       \
-    out[METRIC_##id] = chip;
-#define DELTA(id, ...) out[METRIC_##id] = NAN;
-#include "result/metric.def"
-#undef NONE
-}
+#define MEASURE                    ChipMeasure
+#define VALUE(node, chip, cluster) chip
+#include "eval/put_metrics.def"
 
 // Cells stand by chip, mix, load and bandwidth.
 static uint32_t n_cells(const ChipCompareParams *p) {

@@ -28,14 +28,9 @@ typedef struct ClusterMeasure {  // of one run; see result/metric.def
     double         decision_us;
 } ClusterMeasure;
 
-static void put_metrics(const ClusterMeasure *x, double *out) {
-#define NONE NAN
-#define METRIC(id, key, ends, half, head, format, better, flags, about, node, chip, cluster)       \
-    out[METRIC_##id] = cluster;
-#define DELTA(id, ...) out[METRIC_##id] = NAN;
-#include "result/metric.def"
-#undef NONE
-}
+#define MEASURE                    ClusterMeasure
+#define VALUE(node, chip, cluster) cluster
+#include "eval/put_metrics.def"
 
 static uint32_t n_cells(const ClusterCompareParams *p) {
     return p->n_traces * p->n_servers * p->n_loads;

@@ -39,14 +39,9 @@ typedef struct NodeCell {
     double                   equal[COMPARISON_EQUALS];
 } NodeCell;
 
-static void put_metrics(const NodeMeasure *x, double *out) {
-#define NONE NAN
-#define METRIC(id, key, ends, half, head, format, better, flags, about, node, chip, cluster)       \
-    out[METRIC_##id] = node;
-#define DELTA(id, ...) out[METRIC_##id] = NAN;
-#include "result/metric.def"
-#undef NONE
-}
+#define MEASURE                    NodeMeasure
+#define VALUE(node, chip, cluster) node
+#include "eval/put_metrics.def"
 
 static Err try_rate(const NodeCell *x, const Search *s, double rate, Arena *a, double *hit) {
     NodeTraffic t = {.choice = s->choice,
