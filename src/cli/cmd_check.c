@@ -41,6 +41,9 @@ typedef struct Findings {
 
 static const char *const words[] = {"ok", "warning", "problem"};
 
+static void findings_add(Findings *f, FindingKind kind, const char *of, const char *fmt, ...)
+    PRINTF(4, 5);
+
 static void findings_add(Findings *f, FindingKind kind, const char *of, const char *fmt, ...) {
     char     text[1024];
     va_list  ap;

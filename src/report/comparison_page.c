@@ -45,7 +45,7 @@ static Err cell_bars(const Comparison *c, const ComparisonCell *cell, MetricId i
         groups[n] = cell->entries[i].policy;
         y[n] = x.mean / m->scale;
         half[n++] = m->ends != NULL || m->half != NULL ? x.half / m->scale : NAN;
-        known += isfinite(x.mean);
+        if (isfinite(x.mean)) known++;
     }
     ChartSeries s = {.name = m->head, .y = y, .half = half, .n = n};
     Chart       chart = {.kind = CHART_BAR,
