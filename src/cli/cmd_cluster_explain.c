@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/json.h"
 #include "base/table.h"
-#include "cli/cluster_sim_args.h"
+#include "cli/cluster_args.h"
 #include "cli/commands.h"
 #include "eval/job_explanation.h"
 #include "eval/run_file.h"
