@@ -72,8 +72,8 @@ static void test_same_bits(void **state) {
     assert_int_equal(arena_init(&arena, (size_t)1 << 26), ERR_OK);
     o.batch = BATCH;
     o.items = ITEMS;
-    o.parts = 2;
-    o.fixed = true;
+    o.shards = 2;
+    o.reproducible = true;
     Ddpg *d = ddpg_create(&arena, o, 3);
     for (uint32_t i = 0; i < BATCH; i++) {
         gradient_fill(&rng, x[i], ITEMS * FEATURES, 1);

@@ -34,7 +34,9 @@ static float *filled(Arena *a, Rng *rng, size_t n) {
 static float *padded(Arena *a, const Ragged *r, uint32_t steps, const float *m, size_t cols) {
     float *to = float_vec_new(a, (size_t)r->n_seqs * steps * cols).at;
     for (uint32_t i = 0; i < r->n_seqs; i++)
-        ragged_get(r, i, to + (size_t)i * steps * cols, cols, m, cols);
+        for (uint32_t t = 0; t < r->len[r->rank[i]]; t++)
+            memcpy(to + ((size_t)i * steps + t) * cols, m + ragged_row(r, i, t) * cols,
+                   cols * sizeof *to);
     return to;
 }
 
