@@ -178,15 +178,20 @@ Err weights_parse(const char *name, const void *bytes, size_t len, const char *e
     return ERR_OK;
 }
 
+typedef struct LoadArgs {
+    const char  *expect;
+    size_t       n;
+    Arena       *arena;
+    WeightsFile *out;
+} LoadArgs;
+
+static Err parse_file(void *ctx, const char *path, char *bytes, size_t len) {
+    LoadArgs *l = ctx;
+    return weights_parse(path, bytes, len, l->expect, l->n, l->arena, l->out);
+}
+
 Err weights_load(const char *path, const char *expect, size_t n, Arena *a, WeightsFile *out) {
-    Arena  own = {0};
-    char  *bytes;
-    size_t len;
-    TRY(arena_init(&own, FILE_MAX + ((size_t)1 << 20)));
-    Err e = file_read(path, FILE_MAX, &own, &bytes, &len);
-    if (e == ERR_OK) e = weights_parse(path, bytes, len, expect, n, a, out);
-    arena_finish(&own);
-    return e;
+    return file_visit(path, FILE_MAX, parse_file, &(LoadArgs){expect, n, a, out});
 }
 
 const char *weights_metadata(const WeightsFile *w, const char *key, Arena *a) {

@@ -132,35 +132,17 @@ static Err get_number(const json_t *o, const char *key, uint32_t most, uint32_t 
     return ERR_OK;
 }
 
-static Err find_name(const char *const *names, uint32_t n, const char *what, const char *text,
-                     uint32_t *out) {
+static Err get_enum(const json_t *o, const char *key, const char *const *names, uint32_t n,
+                    uint32_t *out) {
+    const char *text;
+    TRY(json_get_text(o, key, &text));
     for (uint32_t i = 0; i < n; i++)
         if (strcmp(names[i], text) == 0) {
             *out = i;
             return ERR_OK;
         }
-    return err_set(ERR_INVALID, "unknown %s '%.40s'; was it written by a newer version?", what,
+    return err_set(ERR_INVALID, "unknown %s '%.40s'; was it written by a newer version?", key,
                    text);
-}
-
-static Err get_kind(const json_t *o, RecordKind *out) {
-    const char *names[RECORD_KINDS], *text;
-    uint32_t    i = 0;
-    for (uint32_t k = 0; k < RECORD_KINDS; k++) names[k] = record_kind_name((RecordKind)k);
-    TRY(json_get_text(o, "kind", &text));
-    TRY(find_name(names, RECORD_KINDS, "kind", text, &i));
-    *out = (RecordKind)i;
-    return ERR_OK;
-}
-
-static Err get_outcome(const json_t *o, Outcome *out) {
-    const char *names[OUTCOMES], *text;
-    uint32_t    i = 0;
-    for (uint32_t k = 0; k < OUTCOMES; k++) names[k] = outcome_name((Outcome)k);
-    TRY(json_get_text(o, "outcome", &text));
-    TRY(find_name(names, OUTCOMES, "outcome", text, &i));
-    *out = (Outcome)i;
-    return ERR_OK;
 }
 
 static bool take_core(const char **at, uint32_t *out) {
@@ -207,8 +189,10 @@ static Err get_hash(const json_t *o, uint64_t *out) {
 }
 
 static Err get_record(const json_t *o, Arena *a, Record *r) {
-    int64_t x = 0;
-    TRY(get_kind(o, &r->kind));
+    int64_t  x = 0;
+    uint32_t kind = 0, outcome = 0;
+    TRY(get_enum(o, "kind", kind_names, RECORD_KINDS, &kind));
+    r->kind = (RecordKind)kind;
     TRY(json_get_int(o, "at", 0, INT64_MAX, &r->at));
     uint32_t has = fields_of(r->kind);
     if (has & HAS_REQUEST) TRY(json_get_int(o, "request", 0, INT64_MAX, &x));
@@ -221,7 +205,8 @@ static Err get_record(const json_t *o, Arena *a, Record *r) {
     if (has & HAS_WANTED) TRY(get_hash(o, &r->versions));
     if (has & HAS_CORES) TRY(get_cores(o, &r->cores));
     if (has & HAS_LEVEL) TRY(get_number(o, "level", UINT32_MAX, &r->level));
-    if (has & HAS_OUTCOME) TRY(get_outcome(o, &r->outcome));
+    if (has & HAS_OUTCOME) TRY(get_enum(o, "outcome", outcome_names, OUTCOMES, &outcome));
+    r->outcome = (Outcome)outcome;
     if (json_object_get(o, "why") == NULL) return ERR_OK;
     TRY(json_get_text(o, "why", &r->why));
     r->why = arena_str(a, r->why);
@@ -269,13 +254,17 @@ Err record_parse(const char *name, const char *text, size_t len, Arena *a, json_
     return ERR_OK;
 }
 
+typedef struct ReadArgs {
+    Arena      *arena;
+    json_t    **header;
+    RecordList *out;
+} ReadArgs;
+
+static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
+    ReadArgs *r = ctx;
+    return record_parse(path, text, len, r->arena, r->header, r->out);
+}
+
 Err record_read(const char *path, Arena *a, json_t **header, RecordList *out) {
-    Arena  text;
-    char  *at = NULL;
-    size_t len = 0;
-    TRY(arena_init(&text, ((size_t)1 << FILE_SHIFT) + 8192));
-    Err e = file_read(path, (size_t)1 << FILE_SHIFT, &text, &at, &len);
-    if (e == ERR_OK) e = record_parse(path, at, len, a, header, out);
-    arena_finish(&text);
-    return e;
+    return file_visit(path, (size_t)1 << FILE_SHIFT, parse_file, &(ReadArgs){a, header, out});
 }
