@@ -1,6 +1,6 @@
-// DDPG solves a continuous bandit over sequences, from several seeds: each item wants an action
-// that depends on itself and on the last item of its sequence. A teacher gets it there sooner; and
-// a task of two steps is solved through the value of what comes after.
+// DDPG solves a continuous bandit over sequences, from several seeds: the best
+// action of an item depends on itself and on the last item of its sequence. A teacher speeds it up;
+// a task of two steps is solved through the value of the next state.
 #include "tests/learn/gradient.h"
 
 #include "learn/actor_critic.h"
@@ -50,7 +50,7 @@ static float wanted(const float *x, uint32_t n, uint32_t i) {
     return 0.6f * x[i * FEATURES] + 0.3f * x[(n - 1) * FEATURES + 1];
 }
 
-// Minus the mean distance, squared: 0 is the best there is.
+// Minus the mean squared distance; 0 is the optimum.
 static float reward_of(const float *x, uint32_t n, const float *action) {
     float sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -65,7 +65,7 @@ static void add(World *w, const DdpgTransition *s) {
                           replay_add(w->replay, (uint32_t)ddpg_transition_size(&actor, s)));
 }
 
-// With `later` the action is shown again in a second step, whose reward it decides.
+// With `later` the action is shown again in a second step, and determines its reward.
 static void experience(World *w) {
     float    x[ITEMS * FEATURES], shown[ITEMS * FEATURES], action[ITEMS], teacher[ITEMS];
     uint32_t n = look(&w->rng, x);

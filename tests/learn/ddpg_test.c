@@ -1,5 +1,5 @@
-// Gradients of the critics' and the actor's losses, whatever the number of threads; a step as
-// floats; a continuous bandit, and imitation.
+// Gradients of the critics' and the actor's losses for any number of threads; targets; saved state;
+// transitions as floats.
 #include "tests/learn/gradient.h"
 
 #include <pthread.h>  // the thread sanitizer runs what includes it
@@ -78,8 +78,8 @@ static void sum_parts(const Ddpg *d, uint32_t net, float *to) {
     }
 }
 
-// Weights are made larger than they start, or much would be too small to be seen; biases must not
-// be 0, where relu has its edge.
+// Weights larger than initial ones, so that effects exceed rounding; biases away from 0, where relu
+// has its kink.
 static void check_losses(DdpgOptions o, uint64_t seed) {
     Arena a;
     Data  data;
@@ -123,7 +123,7 @@ static void test_losses(void **state) {
     }
 }
 
-// What one critic says of a step's next items, alone, with what the target actor does there.
+// One critic's value of the next items of a transition, with the target actor's actions.
 static float value_alone(const Ddpg *d, uint32_t critic, const DdpgTransition *s, Arena *a) {
     uint32_t rank, len;
     float    action[ITEMS * ACTIONS], q;
@@ -136,7 +136,7 @@ static float value_alone(const Ddpg *d, uint32_t critic, const DdpgTransition *s
     return q;
 }
 
-// How many steps have their target from the second critic.
+// Transitions with their target from the second critic.
 static uint32_t check_targets(uint64_t seed) {
     Arena       a;
     Data        data;
@@ -189,11 +189,11 @@ static void test_pull(void **state) {
     gradient_fill(&rng, w.at, w.n, 0.8f);
     actor_forward(actor, w.at, &r, x, &out, cache);
     actor_backward(actor, w.at, g.at, &r, x, &out, &none, 3, cache);
-    assert_float_equal(g.at[g.n - 1], 3 * atanhf(out), 1e-5);  // of the bias behind which tanh is
+    assert_float_equal(g.at[g.n - 1], 3 * atanhf(out), 1e-5);  // of the bias before tanh
     arena_finish(&a);
 }
 
-// Same bits with one thread, with two and with three; and another part of a batch in each.
+// The same bits with one, two and three threads, with different shards on each.
 static void test_threads(void **state) {
     (void)state;
     Arena a;
@@ -218,7 +218,7 @@ static void test_threads(void **state) {
     arena_finish(&a);
 }
 
-// What was saved in the middle goes on as if it had never stopped.
+// Training resumed from a saved state continues with the same bits.
 static void test_resumed(void **state) {
     (void)state;
     Arena      a;

@@ -1,4 +1,4 @@
-// Noise has the moments it promises.
+// Moments and limits of the noise.
 #include "tests/learn/gradient.h"
 
 #include "learn/noise.h"

@@ -13,7 +13,7 @@ typedef struct Kept {
     float    mark;
 } Kept;
 
-// What was added, marked by its number; the replay holds exactly the latest of them.
+// Records marked by their number; the replay holds exactly the latest.
 static void check_kept(ReplayOptions o, uint32_t longest, uint64_t seed) {
     static Kept list[LIST];
     Arena       a;
@@ -38,7 +38,7 @@ static void check_kept(ReplayOptions o, uint32_t longest, uint64_t seed) {
             for (uint32_t j = 0; j < p->n; j++) assert_true(p->record[j] == list[p->id].mark);
         }
     }
-    size_t full = o.floats / longest - 1;  // what cannot be used at the end is less than a record
+    size_t full = o.floats / longest - 1;  // the unused end is smaller than a record
     assert_true(fewest >= (full < o.records ? full : o.records));
     arena_finish(&a);
 }

@@ -1,4 +1,4 @@
-// Weights survive a file to the bit; whatever is amiss with one is refused, by name.
+// Weights survive a file bit by bit; every damage is an error that names the file.
 #include "tests/learn/gradient.h"
 
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static void test_not_a_number(void **state) {
     FloatVec    b = float_vec_new(&w->arena, 3);
     b.at[2] = NAN;
     assert_int_equal(weights_save(w->path, "", b), ERR_INVALID);
-    assert_int_equal(weights_load(w->path, "", N, &w->arena, &out), ERR_OK);  // still what it was
+    assert_int_equal(weights_load(w->path, "", N, &w->arena, &out), ERR_OK);  // unchanged
 }
 
 TEST_MAIN() {
