@@ -13,7 +13,7 @@ DdpgOptions generation_options(Actor actor, Critic critic) {
     DdpgOptions o = ddpg_defaults(actor, critic);
     o.critic_rate = 5e-4f;
     o.imitate = 0.02f;
-    o.level = true;
+    o.scale_values = true;
     o.actor_from = 300;
     return o;
 }
