@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 
-// Arrays grow by copying inside the arena: at most twice the final size is used.
+// Arrays double by copying inside the arena; at most twice the final size is used.
 static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     if (n < *cap) return old;
     *cap = *cap == 0 ? 256 : *cap * 2;
@@ -62,7 +62,7 @@ bool ir_takes_epilogue(IrKind k) {
     return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL;
 }
 
-// A chain reads its arguments; behind a heavy layer argument 0 is the layer's own result.
+// In an epilogue, argument 0 is the layer's own result and not an operand.
 static uint32_t first_arg(const IrLayer *l) { return l->kind == IR_ELEMENTWISE ? 0 : 1; }
 
 uint32_t ir_operand_count(const IrLayer *l) {
@@ -81,7 +81,7 @@ void ir_replace(IrLayer *l, uint32_t from, uint32_t to) {
         if (l->expr.args[i] == from) l->expr.args[i] = to;
 }
 
-// A layer that reads a value twice is one reader.
+// A layer that reads a value twice counts as one use.
 static bool read_before(const IrLayer *l, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
         if (ir_operand(l, k) == ir_operand(l, i)) return true;

@@ -1,6 +1,6 @@
-// Blocked tensors come from convolutions and their kin, and stay blocked as long as the layers in
-// between can handle that. Everything else is plain. A value that is needed in both layouts is
-// changed once.
+// Convolutions, pools and resizing write blocked tensors; element-wise layers and concatenations
+// keep them blocked where they can. All other layers use the plain layout. A value needed in both
+// layouts is converted once.
 #include "compile/layout.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ bool layout_is_noop(const Tensor *t, uint32_t lanes) {
 
 typedef struct Pass {
     Ir      *ir;
-    IrLayer *done;  // the new list
+    IrLayer *done;  // layers of the new list
     uint32_t n, cap;
 } Pass;
 
@@ -44,7 +44,7 @@ static void push(Pass *p, IrLayer l) {
     p->done[p->n++] = l;
 }
 
-// The value in that layout, by a change in front of the layer being looked at if need be.
+// The value in that layout; inserts a conversion before the current layer if needed.
 static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
     Ir *ir = p->ir;
     if (value == IR_NONE || ir->values[value].layout == layout) return value;
@@ -69,7 +69,7 @@ static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
 
 static bool is_blocked(const Ir *ir, uint32_t v) { return ir->values[v].layout == LAYOUT_BLOCKED; }
 
-// Blocked when one of the arguments is, and all of them run along blocks in a simple way.
+// Blocked if an argument is blocked and every argument is full-size, per channel or a scalar.
 static Layout chain_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     bool          any = false;
@@ -83,7 +83,7 @@ static Layout chain_layout(const Ir *ir, const IrLayer *l) {
     return any ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
 }
 
-// Channels side by side: every part but the last must fill whole blocks.
+// Concatenation along channels: every input but the last must fill whole blocks.
 static Layout concat_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     int64_t       axis = attr_int(l->node, "axis", 1);
@@ -115,7 +115,7 @@ static Layout input_layout(const IrLayer *l, uint32_t i, Layout own) {
     return own;
 }
 
-// Arguments that are one number, or one per channel, are read as they lie: see the binding.
+// Scalars and per-channel arguments are read in the plain layout.
 static bool full_size(const Ir *ir, const IrLayer *l, uint32_t v) {
     const Tensor   *out = ir_type(ir, l->out[0]);
     ElementwiseMode mode;
@@ -137,7 +137,7 @@ static void adapt(Pass *p, IrLayer *l) {
     push(p, *l);
 }
 
-// What is read from outside is plain: the blocked value hands that role to its converted.
+// Values read outside of the layers are plain: the converted value becomes the output.
 static void plain_outputs(Pass *p) {
     Ir *ir = p->ir;
     for (uint32_t i = 0, n = ir->n_values; i < n; i++) {

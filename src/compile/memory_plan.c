@@ -9,8 +9,8 @@
 
 enum {
     ALIGN = 64,
-    SLACK = 64,           // kernels may read a vector past a row of channels
-    MOST_PLANNED = 8192,  // buffers; with more of them each keeps its own, as planning is quadratic
+    SLACK = 64,           // bytes: kernels may read one vector past a row of channels
+    MOST_PLANNED = 8192,  // buffers; planning is quadratic, so beyond that no buffer is shared
 };
 
 typedef struct Live {
@@ -43,7 +43,7 @@ static void alias_views(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
     if (same) alias(p, l->out[0], l->in[0], 0);
 }
 
-// Bytes from one part of a concatenation to the next, when the parts lie one behind the other.
+// True if the inputs of a concatenation are contiguous pieces of its output.
 static bool concat_parts(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     int64_t       axis = attr_int(l->node, "axis", 1), before = 1;
@@ -52,7 +52,8 @@ static bool concat_parts(const Ir *ir, const IrLayer *l) {
     return before == 1;
 }
 
-// Each part becomes a piece of the whole, unless it lies elsewhere already or is given.
+// Each input is computed in place in the output, unless it aliases another value or is not computed
+// by a layer.
 static void alias_concat(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
     if (!concat_parts(ir, l)) return;
     size_t at = 0;
@@ -112,7 +113,7 @@ static int lower_first(const void *a, const void *b) {
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-// The smallest gap between buffers alive at the same time that is large enough; else behind them.
+// Best fit: the smallest sufficient gap between simultaneously live buffers, else the end.
 static size_t find_gap(const Live *now, Live **others, uint32_t n) {
     size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
     qsort(others, n, sizeof(Live *), lower_first);  // NOLINT(bugprone-sizeof-expression)
@@ -125,7 +126,7 @@ static size_t find_gap(const Live *now, Live **others, uint32_t n) {
     return best != SIZE_MAX ? best : end;
 }
 
-// Larger buffers first: they are the ones that do not fit into gaps later.
+// Larger buffers first: they fit into few gaps later.
 static void assign(const Ir *ir, MemoryPlan *p) {
     uint32_t n = 0;
     Live    *live = lives(ir, p, &n), **others = arena_new(ir->arena, Live *, n);
@@ -147,7 +148,7 @@ void memory_plan_make(const Ir *ir, MemoryPlan *out) {
                         .at = arena_new(ir->arena, size_t, ir->n_values)};
     for (uint32_t i = 0; i < ir->n_values; i++) out->of[i].home = i;
     for (uint32_t i = 0; i < ir->n_layers; i++) alias_views(ir, out, &ir->layers[i]);
-    // Outer concatenations come later and take inner ones along.
+    // Outer concatenations come later in the list, so nested ones move with them.
     for (uint32_t i = 0; i < ir->n_layers; i++)
         if (ir->layers[i].kind == IR_CONCAT) alias_concat(ir, out, &ir->layers[i]);
     assign(ir, out);

@@ -9,14 +9,14 @@
 #include "base/file.h"
 #include "kernel/isa.h"
 
-// A rollback journal rather than WAL: it also works in a directory we may only read. Nothing waits
-// for the disk, because a torn file is found out and begun anew.
+// A rollback journal rather than WAL: that also works in a read-only directory. synchronous = OFF,
+// because a torn file is detected and rebuilt.
 #define SETTINGS                                                                                   \
     "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cell_size_check = ON"
-#define OWNER    1129272400  // "COTP": tells our files from others'
+#define OWNER    1129272400  // application_id "COTP"
 #define SCHEMA   1
 #define NAME     "profiles-1.db"
-#define KEPT     "8"  // builds of the kernels, of one machine
+#define KEPT     "8"  // kernel builds kept per machine
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
@@ -65,7 +65,7 @@ static int ask_number(ProfileStore *s, const char *sql, int64_t *out) {
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-// Somebody else's database is left alone; one of ours that we do not understand counts as damaged.
+// A database of another program is left alone; an unknown schema version counts as damaged.
 static int check_tables(ProfileStore *s) {
     int64_t owner = 0, schema = 0, tables = 0;
     int     code = ask_number(s, "SELECT count(*) FROM sqlite_master", &tables);
@@ -90,12 +90,13 @@ static int open_once(ProfileStore *s) {
     }
     if (code == SQLITE_OK) code = check_tables(s);
     if (code == SQLITE_OK) return code;
-    say(s, "use", code == SQLITE_AUTH ? "it is another program's" : sqlite3_errmsg(s->db));
+    say(s, "use", code == SQLITE_AUTH ? "it belongs to another program" : sqlite3_errmsg(s->db));
     give_up(s);
     return code;
 }
 
-// Sets a damaged file aside, unless another process did so while we looked, and begins anew.
+// Renames a damaged file to PATH.bad, unless another process has just done so, and starts a new
+// one.
 static void rebuild(ProfileStore *s) {
     char        bad[sizeof s->path + 16], journal[sizeof s->path + 16];
     struct stat st;
@@ -116,14 +117,15 @@ static Err default_path(ProfileStore *s) {
     TRY(arena_init(&a, 1 << 20));
     Err e = file_cache_dir(&a, &dir);
     int n = e == ERR_OK ? snprintf(s->path, sizeof s->path, "%s/" NAME, dir) : 0;
-    if ((size_t)n >= sizeof s->path) e = err_set(ERR_LIMIT, "the path of the cache is too long");
+    if ((size_t)n >= sizeof s->path)
+        e = err_set(ERR_LIMIT, "the cache directory's path is too long");
     arena_finish(&a);
     return e;
 }
 
 static Err choose_path(ProfileStore *s, const char *path) {
     if (path == NULL) return default_path(s);
-    if (strlen(path) >= sizeof s->path) return err_set(ERR_LIMIT, "its path is too long");
+    if (strlen(path) >= sizeof s->path) return err_set(ERR_LIMIT, "the path is too long");
     memcpy(s->path, path, strlen(path) + 1);
     return ERR_OK;
 }
@@ -136,8 +138,8 @@ static void name_machine(ProfileStore *s, const Cpu *c, const Isa *isa) {
     (void)snprintf(s->kernels, sizeof s->kernels, "%s", kernel_build_id());
 }
 
-// Times that others may write are no measurements of ours. In a folder like /tmp nobody can replace
-// what is somebody else's.
+// A file or folder that other users may write is not trusted. In a sticky folder such as /tmp,
+// users cannot replace files of others.
 static bool is_ours(const struct stat *st) {
     bool mine = st->st_uid == geteuid() || st->st_uid == 0;
     bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
@@ -152,8 +154,8 @@ static bool is_trusted(ProfileStore *s) {
     memcpy(folder, n > 0 ? s->path : ".", n > 0 ? n : 1);
     folder[n > 0 ? n : 1] = '\0';
     const char *bad = NULL;
-    if (stat(folder, &st) == 0 && !is_ours(&st)) bad = "others may write in its folder";
-    if (stat(s->path, &st) == 0 && !is_ours(&st)) bad = "others may write it";
+    if (stat(folder, &st) == 0 && !is_ours(&st)) bad = "other users may write in its folder";
+    if (stat(s->path, &st) == 0 && !is_ours(&st)) bad = "other users may write it";
     if (bad != NULL) say(s, "use", bad);
     return bad == NULL;
 }
@@ -172,7 +174,7 @@ void profile_store_open(ProfileStore *s, const char *path, const Cpu *cpu, const
 
 void profile_store_close(ProfileStore *s) { give_up(s); }
 
-// Runs one statement to its end. ?1 machine, ?2 kernels, ?3 layer, ?4 record, where it has them.
+// Executes one statement. Parameters, where present: ?1 machine, ?2 kernels, ?3 layer, ?4 record.
 static int run(ProfileStore *s, const char *sql, const char *layer, const uint8_t *record,
                size_t len) {
     sqlite3_stmt *q = NULL;

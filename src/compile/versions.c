@@ -6,12 +6,12 @@
 #include "base/err.h"
 #include "compile/tune/pareto.h"
 
-// A step on its own while it is being measured; its numbers are whatever the buffers hold.
+// One step while it is tuned. Its inputs are whatever the buffers hold.
 typedef struct Bench {
     Step      *step;
     RunMemory *mem;
-    Binder    *binder;  // packs into memory that is dropped afterwards
-    Step     **packed;  // the step whose weights are packed now: layers are measured one by one
+    Binder    *binder;  // packs into memory that is freed after tuning
+    Step     **packed;  // the step that has packed weights now, one at a time
 } Bench;
 
 static Err bench_prepare(void *self, const Version *v) {
@@ -44,7 +44,7 @@ static Traffic bench_traffic(void *self, const Version *v, uint32_t parts) {
     return b->step->kind->traffic(b->step, v, &b->binder->caches, parts);
 }
 
-// Only what the kernels of this build offer themselves is run: a store is input from outside.
+// Runs only versions that this build's kernels offer: the store is untrusted input.
 static bool offered(const Version *all, uint32_t n, const Version *v) {
     for (uint32_t i = 0; i < n; i++)
         if (version_same(&all[i], v)) return true;
@@ -66,7 +66,7 @@ static void take(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
 
 typedef struct Search {
     Program      *program;
-    TuneLayer    *layers;  // one per heavy step
+    TuneLayer    *layers;  // [n] one per heavy step
     Bench        *benches;
     Step        **steps;
     LayerProfile *profiles;
@@ -149,13 +149,13 @@ Err versions_choose(Program *p, Binder *b, const ProgramOptions *o) {
     return ERR_OK;
 }
 
-#define BUDGET_SHARE 0.45  // of all weights
+#define BUDGET_SHARE 0.45  // of the bytes of all weights
 
-enum { BUDGET_LEAST = 47 << 20 };  // bytes that are fine in any case
+enum { BUDGET_LEAST = 47 << 20 };  // bytes allowed in any case
 
 typedef struct PackDemand {
     Step  *step;
-    size_t source, extra;  // bytes of the weights as they are; what the first version adds
+    size_t source, extra;  // bytes of the plain weights; extra bytes of version 0
 } PackDemand;
 
 static size_t over(size_t need, size_t source) { return need > source ? need - source : 0; }
@@ -186,7 +186,7 @@ static bool is_measured(const LayerProfile *p, const Candidate *c) {
     return true;
 }
 
-// Of those that were measured: the kept ones are chosen anew among what fits.
+// Chooses the kept versions again, among measured candidates that fit.
 static bool choose_measured(const PackDemand *w, size_t left, const Version *all, uint32_t n,
                             uint32_t *fits) {
     Step         *s = w->step;
@@ -206,8 +206,8 @@ static bool choose_measured(const PackDemand *w, size_t left, const Version *all
     return true;
 }
 
-// Another version that fits comes first: of those at hand, of those measured, or of all that the
-// kernel offers. Room for `max` versions, and as many numbers.
+// Replaces version 0 by one that fits: another of the step, a measured one, or any the kernel
+// offers. `all` and `fits` have `max` elements.
 static void make_do(PackDemand *w, size_t left, const CacheSizes *caches, Version *all,
                     uint32_t *fits, uint32_t max) {
     Step *s = w->step;
@@ -239,7 +239,7 @@ static bool packed_before(const Step *s, uint32_t i) {
     return false;
 }
 
-// Further versions with a packing of their own, while there is room.
+// Drops further versions if their packed form does not fit.
 static size_t add_others(Step *s, size_t left) {
     for (uint32_t i = 1; i < s->n_versions;) {
         size_t need = packed_before(s, i) ? 0 : pack_bytes(s, &s->versions[i]);

@@ -14,7 +14,7 @@ static BindFn *const table[IR_KINDS] = {
 #undef X
 };
 
-enum { SLACK = 64 };  // kernels may read a vector of channels past the last one
+enum { SLACK = 64 };  // bytes: kernels may read one vector past the last channel
 
 Err bind_nothing(Binder *b, const IrLayer *l, Step *s) {
     (void)b, (void)l, (void)s;
@@ -33,7 +33,7 @@ Err bind_room(Binder *b, size_t bytes, void *out) {
     return ERR_OK;
 }
 
-// A constant in the layout its uses want, copied into the program once.
+// A constant in the layout of the value, copied into the program once.
 static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand *out) {
     const IrValue *v = &b->ir->values[value];
     if (b->constants[value].kind == OPERAND_NONE) {
@@ -54,7 +54,7 @@ static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand 
     return ERR_OK;
 }
 
-static const Tensor *constant_behind(const Ir *ir, uint32_t value) {
+static const Tensor *constant_source(const Ir *ir, uint32_t value) {
     const IrValue *v = &ir->values[value];
     if (v->producer != IR_NONE && ir->layers[v->producer].kind == IR_LAYOUT)
         value = ir->layers[v->producer].in[0];
@@ -67,7 +67,7 @@ Err bind_operand(Binder *b, uint32_t value, Operand *out) {
     size_t         offset = 0;
     uint32_t       root = memory_plan_root(b->plan, value, &offset);
     const IrValue *home = &b->ir->values[root];
-    const Tensor  *constant = constant_behind(b->ir, root);
+    const Tensor  *constant = constant_source(b->ir, root);
     if (constant != NULL)
         TRY(bind_constant(b, root, constant, out));
     else if (home->input != IR_NONE)
@@ -107,7 +107,7 @@ const float *bind_scaled(Binder *b, const OutputChannels *c, size_t inner, size_
     return own;
 }
 
-// The first step adds something as large as the output: that happens in registers.
+// A first step that adds a tensor of the output's shape is done in registers.
 static Err epilogue_add(Binder *b, const IrLayer *l, Expr *e, StepEpilogue *f) {
     const ExprStep *s = &e->steps[0];
     if (e->n_steps == 0 || s->op != EWISE_ADD || expr_uses(e, EXPR_ARG(0)) != 1) return ERR_OK;
@@ -130,7 +130,8 @@ static void epilogue_clip(Expr *e, StepEpilogue *f) {
     expr_drop_first(e);
 }
 
-// What follows the sums, in the order it is carried out: add, clip, then a chain for the rest.
+// The epilogue in order of execution: add, clip, then an element-wise program for the remaining
+// steps.
 static Err bind_epilogue(Binder *b, const IrLayer *l, StepEpilogue *f) {
     Expr e = l->expr;
     *f = (StepEpilogue){.lo = -INFINITY, .hi = INFINITY};

@@ -1,5 +1,7 @@
-// Convolutions: direct, or by Winograd where that fits. Each algorithm has a packing of its own,
-// made when the first version needs it.
+// Convolutions (direct, Winograd, depthwise, transposed), pooling and resizing.
+//
+// Direct and Winograd convolution have packed forms of their own, made when the first version needs
+// one.
 #include <string.h>
 
 #include "base/err.h"
@@ -50,7 +52,7 @@ static size_t conv_step_scratch(const Step *s, const Version *v) {
                           : conv_scratch(&c->shape, s->isa, v);
 }
 
-// Winograd pays when there are enough tiles and channels to make its matrix products worthwhile.
+// Winograd is faster if there are enough tiles and channels.
 static bool prefers_winograd(const ConvStep *c) {
     const ConvShape *s = &c->shape;
     return !c->plain && winograd_fits(s) && s->ic >= 16 && s->oc >= 16 && s->oh * s->ow >= 100;
@@ -141,7 +143,7 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Depthwise convolutions.
+// Depthwise convolution.
 
 typedef struct DepthwiseStep {
     ConvShape      shape;
@@ -225,7 +227,7 @@ Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Transposed convolutions.
+// Transposed convolution.
 
 typedef struct DeconvStep {
     ConvShape      shape;
@@ -304,7 +306,7 @@ Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Pools and resizing.
+// Pooling and resizing.
 
 static void pool_step_run(const StepCall *c) {
     Pool p = *(const Pool *)c->step->spec;

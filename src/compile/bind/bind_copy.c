@@ -1,4 +1,5 @@
-// Steps that only move numbers: changes of layout, concatenations.
+// Steps that move data: layout conversions, concatenations, strided copies, gathers; and
+// reductions.
 #include <stdio.h>
 #include <string.h>
 
@@ -50,10 +51,10 @@ Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Rows of every part, one behind the other: out row = row of part 0, row of part 1, ...
+// A row of the output is a row of input 0, then of input 1, ...
 typedef struct ConcatSpec {
     size_t  rows, out_row;
-    size_t *row, *at;  // [n_in] bytes of a row and where it goes; row 0: it is there already
+    size_t *row, *at;  // [n_in] bytes of a row and its offset; row 0: computed in place
 } ConcatSpec;
 
 static void concat_run(const StepCall *c) {
@@ -100,7 +101,7 @@ Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Strided copies, rows picked by indexes, reductions.
+// Strided copies, gathers, reductions.
 
 static void move_run(const StepCall *c) {
     StridedCopy s = *(const StridedCopy *)c->step->spec;
@@ -125,7 +126,7 @@ Err bind_copy(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Indexes that were computed may be anything: the first that does not fit ends the run.
+// Computed indexes are untrusted: an index out of range fails the run.
 static bool indexes_fit(const StepCall *c, const Gather *p) {
     int64_t size = (int64_t)p->axis;
     for (size_t i = 0; i < p->count; i++) {

@@ -1,4 +1,4 @@
-// Element-wise layers that no heavy layer took in.
+// Element-wise layers that are not epilogues, softmax and normalization.
 #include "base/err.h"
 #include "compile/bind/bind.h"
 #include "compile/layout.h"
@@ -57,7 +57,7 @@ Err bind_elementwise(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Softmax and norms.
+// Softmax and normalization.
 
 static void row_run(const StepCall *c) {
     const Operand *in = c->step->in;

@@ -1,4 +1,4 @@
-// Products with constant columns, and products of two computed tensors.
+// Matrix products with constant or computed right operand, attention, GRU and LSTM.
 #include <inttypes.h>
 
 #include "compile/bind/bind.h"
@@ -9,7 +9,7 @@
 
 typedef struct GemmStep {
     GemmShape       shape;
-    const GemmSpec *spec;     // NULL when both sides are computed; valid while a program is made
+    const GemmSpec *spec;     // NULL: both operands are computed; valid while compiling
     const float    *weights;  // packed
 } GemmStep;
 
@@ -76,7 +76,7 @@ static const StepKind gemm_kind = {.name = "gemm",
                                    .pack = gemm_step_pack,
                                    .unpack = gemm_step_unpack};
 
-static void gemm_ready(Binder *b, Step *s, GemmStep *g) {
+static void bind_gemm_step(Binder *b, Step *s, GemmStep *g) {
     const GemmShape *p = &g->shape;
     s->kind = &gemm_kind;
     s->spec = g;
@@ -95,7 +95,7 @@ Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
         (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
     s->weight = spec->columns.weight;
     TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
-    gemm_ready(b, s, g);
+    bind_gemm_step(b, s, g);
     return ERR_OK;
 }
 
@@ -103,11 +103,11 @@ Err bind_matmul(Binder *b, const IrLayer *l, Step *s) {
     GemmStep *g = NULL;
     TRY(bind_room(b, sizeof *g, &g));
     g->shape = *(const GemmShape *)l->spec;
-    gemm_ready(b, s, g);
+    bind_gemm_step(b, s, g);
     return ERR_OK;
 }
 
-// Attention: both products and the softmax between them.
+// Attention: both products and the softmax in one kernel.
 
 static void attend_run(const StepCall *c) {
     const Operand *in = c->step->in;

@@ -10,7 +10,7 @@ enum { SCRATCH_SHIFT = 36 };
 
 Err interp_eval(const OpCall *c, Tensor *out) { return run_op(c->node->op)(c, out); }
 
-// A deep copy, so that outputs outlive the run.
+// Deep copy: outputs outlive the run.
 static Err copy_out(const Tensor *t, Arena *a, Tensor *copy) {
     OpCall c = {.keep = a};
     return run_copy(&c, t, copy);
@@ -67,7 +67,7 @@ static Err keep_strings(const OpCall *c, Tensor *t, Tensor *copy) {
     Str *s = t->data;
     for (int64_t i = 0; i < tensor_count(t); i++) {
         char *at = arena_try_new(c->keep, char, s[i].len + 1);
-        if (at == NULL) return err_set(ERR_LIMIT, "no room for a string of %zu bytes", s[i].len);
+        if (at == NULL) return err_set(ERR_LIMIT, "no memory for a string of %zu bytes", s[i].len);
         if (s[i].len > 0) memcpy(at, s[i].at, s[i].len);
         s[i].at = at;
     }

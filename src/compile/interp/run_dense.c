@@ -114,7 +114,7 @@ Err run_einsum(const OpCall *c, Tensor *out) {
     return ref_einsum(&p, &out[0], c->scratch);
 }
 
-// The product's shape with the dimensions a lone vector lost put back.
+// The product's shape with the dimensions of 1 that a vector operand dropped.
 static Tensor product_view(const Tensor *a, const Tensor *b, const Tensor *y) {
     Tensor v = *y;
     if (a->rank > 1 && b->rank > 1) return v;
@@ -240,8 +240,10 @@ Err run_rnn(const OpCall *c, Tensor *out) {
     return ref_rnn(&p, c->scratch);
 }
 
-// plain [d, g h, i] = (bytes [d, i, g h] - zero) * scale, per direction or per direction and gate.
-static void unpack(const Tensor *bytes, const Tensor *scale, const Tensor *zero, Tensor *plain) {
+// plain[d, g h, i] = (bytes[d, i, g h] - zero) * scale, with scale per direction or per gate
+// column.
+static void dequantize_weights(const Tensor *bytes, const Tensor *scale, const Tensor *zero,
+                               Tensor *plain) {
     int64_t from = bytes->dims[1], to = bytes->dims[2];
     float  *w = plain->data;
     for (int64_t d = 0; d < bytes->dims[0]; d++)
@@ -262,8 +264,8 @@ Err run_lstm_dynamic(const OpCall *c, Tensor *out) {
     TRY(tensor_alloc(&plain.w, c->scratch));
     TRY(tensor_alloc(&plain.r, c->scratch));
     TRY(tensor_alloc(&x, c->scratch));
-    unpack(c->in[1], c->in[8], c->in[9], &plain.w);
-    unpack(c->in[2], c->in[10], c->in[11], &plain.r);
+    dequantize_weights(c->in[1], c->in[8], c->in[9], &plain.w);
+    dequantize_weights(c->in[2], c->in[10], c->in[11], &plain.r);
     TRY(ref_fake_quantize(c->in[0], &x, c->scratch));
     plain.in[0] = &x;
     TRY(rnn_read(&plain.call, &r));

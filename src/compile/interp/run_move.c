@@ -1,4 +1,4 @@
-// Reordering operators on ref_copy.
+// Operators that move, pad and create elements; views of tensors.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -70,11 +70,12 @@ Err run_concat(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Room for the pick of every axis of y.
+// Index tables, one per axis of y.
 static Err picks_for(const OpCall *c, const Tensor *y, int64_t **pick) {
     for (int32_t i = 0; i < y->rank; i++) {
         pick[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
-        if (pick[i] == NULL) return err_set(ERR_LIMIT, "no room to look up dimension %d", i);
+        if (pick[i] == NULL)
+            return err_set(ERR_LIMIT, "no memory for the indexes of dimension %d", i);
     }
     return ERR_OK;
 }
@@ -96,14 +97,14 @@ static RefPad pad_mode(const Node *n) {
     return attr_is(n, "mode", "wrap", false) ? REF_PAD_WRAP : REF_PAD_CONSTANT;
 }
 
-// One element of padding: what an input or attribute says, else zero or the empty string.
-typedef union Filling {
+// The padding element: of an input or attribute, else zero or the empty string.
+typedef union PadValue {
     Str     text;
     int64_t bytes[2];
-} Filling;
+} PadValue;
 
-static Filling filling_of(DType type, float value) {
-    Filling f = {.bytes = {0}};
+static PadValue pad_value_of(DType type, float value) {
+    PadValue f = {.bytes = {0}};
     if (type == DT_STR) f.text = (Str){"", 0};
     Tensor one = tensor_of(type, 0, NULL, &f);
     if (dtype_is_number(type)) tensor_set(&one, 0, (double)value);
@@ -113,7 +114,7 @@ static Filling filling_of(DType type, float value) {
 Err run_pad(const OpCall *c, Tensor *out) {
     PadParams     p;
     Tensor        shape;
-    Filling       none = filling_of(out->dtype, attr_float(c->node, "value", 0));
+    PadValue      none = pad_value_of(out->dtype, attr_float(c->node, "value", 0));
     const Tensor *value = infer_input(c, 2);
     TRY(infer_pad_params(c, &shape, &p));
     return pad_with(c, pad_mode(c->node), &p, value != NULL ? value->data : &none, out);
@@ -122,7 +123,7 @@ Err run_pad(const OpCall *c, Tensor *out) {
 Err run_crop(const OpCall *c, Tensor *out) {
     PadParams p;
     Tensor    shape;
-    Filling   none = filling_of(out->dtype, 0);
+    PadValue  none = pad_value_of(out->dtype, 0);
     TRY(infer_crop_params(c, &shape, &p));
     return pad_with(c, REF_PAD_CONSTANT, &p, &none, out);
 }
@@ -135,8 +136,8 @@ Err run_tile(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Both regroup six dimensions: N, channels, and two of each of height and width. order[i] says
-// which dimension of the image (N, C, h, bh, w, bw) is dimension i of the deep side.
+// DepthToSpace and SpaceToDepth permute six dimensions. order[i]: which dimension of the image (N,
+// C, h, bh, w, bw) is dimension i of the deep side.
 static void regroup(const OpCall *c, const int *order, const Tensor *image, const Tensor *deep,
                     bool to_deep, Tensor *out) {
     int64_t    b = attr_int(c->node, "blocksize", 1), dims[6], stride[6];
@@ -169,7 +170,7 @@ Err run_reverse_sequence(const OpCall *c, Tensor *out) {
     return ref_reverse(c->in[0], c->in[1], attr_int(c->node, "batch_axis", 1) == 0, out);
 }
 
-// Operators that make tensors, on ref_make.
+// Operators that create tensors.
 
 Err run_shape(const OpCall *c, Tensor *out) {
     int32_t first = 0;

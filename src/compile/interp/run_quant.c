@@ -38,7 +38,7 @@ Err run_quantize_dynamic(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// The product of two quantised matrices as whole numbers in float64, before any scale.
+// Product of two quantized matrices, as integers in float64, unscaled.
 static Err whole_product(const OpCall *c, const Tensor *a, const Tensor *a_zero, const Tensor *b,
                          const Tensor *b_zero, const Tensor *like, Tensor *sum) {
     RefMatMul p = {.a_zero = a_zero, .b_zero = b_zero};
@@ -65,7 +65,7 @@ Err run_matmul_dynamic(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// alpha * a_scale * b_scale * (ab + c), then quantised if the output has a scale.
+// alpha * a_scale * b_scale * (ab + c), quantized if the output has a scale.
 Err run_gemm_quant(const OpCall *c, Tensor *out) {
     float     factor = attr_float(c->node, "alpha", 1) * (float)tensor_get_f64(c->in[1], 0);
     RefMatMul p = {.trans_a = attr_int(c->node, "transA", 0) != 0,

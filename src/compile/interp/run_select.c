@@ -1,4 +1,4 @@
-// Operators that choose elements: what model/select found is gathered.
+// Operators that select elements, gathers and scatters.
 #include <string.h>
 
 #include "compile/interp/run_ops.h"
@@ -18,7 +18,7 @@ Err run_nonzero(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Gathers along the axis attribute, or from the flattened tensor when there is none.
+// Gathers along the `axis` attribute; without it from the flattened tensor.
 static Err gather_chosen(const OpCall *c, Selection s, Tensor *out) {
     Tensor  x = *c->in[0], at = tensor_of(DT_I64, 1, &s.n, s.at);
     int32_t axis = 0;
@@ -61,7 +61,7 @@ Err run_nms(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Operators that read and write by index, on ref_gather.
+// Gathers and scatters.
 
 static Err axis_of(const OpCall *c, int32_t *axis) {
     return infer_axis(attr_int(c->node, "axis", 0), c->in[0]->rank, axis);

@@ -1,4 +1,5 @@
-// Sequences and optionals. Elements live in the call's keep arena, so a list of them is enough.
+// Sequences, optionals and strings. Elements live in the call's `keep` arena; a sequence is an
+// array of tensors.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -64,7 +65,7 @@ Err run_sequence_length(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// One piece, in memory of its own.
+// Copies one piece of the split.
 static Err make_piece(const OpCall *c, const SplitToSequenceParams *p, RefStrided from,
                       int64_t size, Tensor *piece) {
     Tensor t = *c->in[0];
@@ -123,11 +124,11 @@ Err run_optional_has_element(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Operators on strings. New text lives in the call's keep arena.
+// String operators. New strings live in the call's `keep` arena.
 
 static Err new_text(const OpCall *c, size_t len, char **text) {
     *text = arena_try_new(c->keep, char, len + 1);
-    return *text != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room for a string of %zu bytes", len);
+    return *text != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for a string of %zu bytes", len);
 }
 
 Err run_string_normalizer(const OpCall *c, Tensor *out) {

@@ -7,7 +7,7 @@
 #include "kernel/ref/ref_train.h"
 #include "model/infer/infer_params.h"
 
-// Log-probabilities of x along its classes: an output if that is asked for.
+// Log-probabilities of x along its classes, written to output 1 if it exists.
 static Err log_softmax(const OpCall *c, Tensor *out, Tensor *log_prob) {
     const bool    along[TENSOR_MAX_RANK] = {false, true};
     const Tensor *x = c->in[0];
@@ -17,7 +17,7 @@ static Err log_softmax(const OpCall *c, Tensor *out, Tensor *log_prob) {
                                                     dtype_size(x->dtype), TENSOR_ALIGN);
     double *row = arena_try_new(c->scratch, double, (size_t)x->dims[1]);
     if (log_prob->data == NULL || row == NULL)
-        return err_set(ERR_LIMIT, "no room for the log-probabilities");
+        return err_set(ERR_LIMIT, "no memory for the log-probabilities");
     ref_softmax(REF_LOG_SOFTMAX, along, x, log_prob, row);
     return ERR_OK;
 }
@@ -39,18 +39,18 @@ Err run_loss(const OpCall *c, Tensor *out) {
 Err run_det(const OpCall *c, Tensor *out) {
     const size_t n = (size_t)c->in[0]->dims[c->in[0]->rank - 1];
     double      *room = arena_try(c->scratch, n, n * sizeof *room, _Alignof(double));
-    if (room == NULL) return err_set(ERR_LIMIT, "no room for a matrix of %zu rows", n);
+    if (room == NULL) return err_set(ERR_LIMIT, "no memory for a matrix of %zu rows", n);
     ref_det(c->in[0], &out[0], room);
     return ERR_OK;
 }
 
-// Training steps on ref_step.
+// Optimizer steps.
 
 static double real(const Node *n, const char *name, float otherwise) {
     return (double)attr_float(n, name, otherwise);
 }
 
-// Rates and factors depend on how many steps were lowered before.
+// Learning rate and bias correction depend on the number of earlier steps.
 static RefOptimizer step_of(const OpCall *c) {
     const Node  *n = c->node;
     double       steps = tensor_get_f64(c->in[1], 0);

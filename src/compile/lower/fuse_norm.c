@@ -1,5 +1,6 @@
-// A norm spelled out in elementary operators becomes one layer:
-// d = x - mean(x); d / sqrt(mean(d * d) + epsilon), then perhaps times a scale, plus a bias.
+// Layer normalization written out in elementary operators becomes one layer:
+//
+// d = x - mean(x); d / sqrt(mean(d * d) + epsilon), then optionally * scale + bias.
 #include "compile/lower/lower.h"
 #include "kernel/normalize.h"
 
@@ -10,7 +11,7 @@ static const IrLayer *maker_of(const Ir *ir, uint32_t value) {
     return &ir->layers[ir->values[value].producer];
 }
 
-// A chain of that one step; its operands, in the step's order.
+// The layer that produces `value` by the single step `op`, and its operands; or NULL.
 static const IrLayer *one_step(const Ir *ir, uint32_t value, ElementwiseOp op, uint32_t *a,
                                uint32_t *b) {
     const IrLayer *l = maker_of(ir, value);
@@ -22,7 +23,7 @@ static const IrLayer *one_step(const Ir *ir, uint32_t value, ElementwiseOp op, u
     return l;
 }
 
-// The mean over the last dimensions of *x, which are `n` numbers together.
+// True if `value` is the mean of *x over its last dimensions, *n elements.
 static bool row_mean(const Ir *ir, uint32_t value, uint32_t *x, size_t *n) {
     const IrLayer *l = maker_of(ir, value);
     if (l == NULL || l->kind != IR_REDUCE) return false;
@@ -34,11 +35,11 @@ static bool row_mean(const Ir *ir, uint32_t value, uint32_t *x, size_t *n) {
     return true;
 }
 
-typedef struct Found {
+typedef struct NormMatch {
     uint32_t x;
     size_t   n;
     float    epsilon;
-} Found;
+} NormMatch;
 
 static bool squared(const Ir *ir, uint32_t value, uint32_t d) {
     uint32_t a = IR_NONE, b = IR_NONE;
@@ -46,7 +47,7 @@ static bool squared(const Ir *ir, uint32_t value, uint32_t d) {
     return one_step(ir, value, EWISE_MUL, &a, &b) != NULL && a == d && b == d;
 }
 
-static bool find_norm(const Ir *ir, uint32_t value, Found *f) {
+static bool find_norm(const Ir *ir, uint32_t value, NormMatch *f) {
     uint32_t d = IR_NONE, s = IR_NONE, v = IR_NONE, var = IR_NONE, square = IR_NONE, x = IR_NONE;
     uint32_t m = IR_NONE, none = IR_NONE, of_square = IR_NONE;
     size_t   n_square;
@@ -62,7 +63,8 @@ static bool find_norm(const Ir *ir, uint32_t value, Found *f) {
     return tensor_same_shape(ir_type(ir, x), ir_type(ir, value));
 }
 
-// Times or plus a constant row: the other operand of the step; IR_NONE when it is something else.
+// The constant operand of a product or sum with `value`, if it has one element per column; else
+// IR_NONE.
 static uint32_t constant_row(const Ir *ir, const IrLayer *l, uint32_t value, ElementwiseOp op,
                              size_t n) {
     if (l->dead || l->kind != IR_ELEMENTWISE || l->expr.n_steps != 1 || l->expr.n_args != 2)
@@ -75,8 +77,8 @@ static uint32_t constant_row(const Ir *ir, const IrLayer *l, uint32_t value, Ele
     return t->rank > 0 && (size_t)t->dims[t->rank - 1] == n ? other : IR_NONE;
 }
 
-// The only reader of the layer's result, when it is such a step, is lowered in.
-static void take_in(Ir *ir, uint32_t at, uint32_t slot, ElementwiseOp op, size_t n) {
+// Fuses the only use of the result, a product or sum with a constant row, into input `slot`.
+static void absorb_constant_row(Ir *ir, uint32_t at, uint32_t slot, ElementwiseOp op, size_t n) {
     IrLayer *l = &ir->layers[at];
     uint32_t value = l->out[0];
     if (ir->values[value].uses != 1 || ir->values[value].output) return;
@@ -94,8 +96,8 @@ static void take_in(Ir *ir, uint32_t at, uint32_t slot, ElementwiseOp op, size_t
 void fuse_norms(Ir *ir) {
     ir_count_uses(ir);
     for (uint32_t i = 0; i < ir->n_layers; i++) {
-        IrLayer *l = &ir->layers[i];
-        Found    f;
+        IrLayer  *l = &ir->layers[i];
+        NormMatch f;
         if (l->dead || l->kind != IR_ELEMENTWISE || !find_norm(ir, l->out[0], &f)) continue;
         Normalize *spec = arena_new(ir->arena, Normalize, 1);
         size_t     rows = (size_t)tensor_count(ir_type(ir, f.x)) / f.n;
@@ -110,8 +112,8 @@ void fuse_norms(Ir *ir) {
                        .in = in,
                        .out = l->out,
                        .spec = spec};
-        take_in(ir, i, ROW_WEIGHT, EWISE_MUL, f.n);
-        take_in(ir, i, ROW_BIAS, EWISE_ADD, f.n);
+        absorb_constant_row(ir, i, ROW_WEIGHT, EWISE_MUL, f.n);
+        absorb_constant_row(ir, i, ROW_BIAS, EWISE_ADD, f.n);
     }
     ir_remove_dead(ir);
 }

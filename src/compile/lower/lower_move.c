@@ -1,4 +1,5 @@
-// Operators that move elements: one strided copy each, rows picked by indexes, and reductions.
+// Operators that move elements (one strided copy each), gathers, reductions, views and
+// concatenations.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -7,7 +8,7 @@
 #include "kernel/strided_copy.h"
 #include "model/infer/infer_params.h"
 
-static bool copies(DType t) {
+static bool can_copy(DType t) {
     size_t size = dtype_size(t);
     return t != DT_STR && (size == 1 || size == 2 || size == 4 || size == 8);
 }
@@ -22,12 +23,12 @@ static void add_move(Ir *ir, const Node *n, uint32_t i, StridedCopy s) {
     l->spec = own;
 }
 
-static OpCall call_of(const Ir *ir, const Node *n, const Tensor **in) {
+static OpCall call_for(const Ir *ir, const Node *n, const Tensor **in) {
     for (uint32_t i = 0; i < n->n_in && i < 8; i++) in[i] = lower_type(ir, n, i);
     return (OpCall){.node = n, .in = in};
 }
 
-// Further inputs that say what to do must be constants.
+// Parameter inputs (all but the first) must be constants.
 static bool params_are_const(const Ir *ir, const Node *n) {
     for (uint32_t i = 1; i < n->n_in; i++) {
         const Tensor *t = lower_type(ir, n, i);
@@ -38,17 +39,17 @@ static bool params_are_const(const Ir *ir, const Node *n) {
 
 bool lower_transpose(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     Tensor        out;
     int32_t       perm[TENSOR_MAX_RANK];
-    if (!copies(in[0]->dtype) || infer_transpose_perm(&c, &out, perm) != ERR_OK) return false;
+    if (!can_copy(in[0]->dtype) || infer_transpose_perm(&c, &out, perm) != ERR_OK) return false;
     add_move(ir, n, 0,
              strided_copy_permute(in[0]->rank, in[0]->dims, perm, dtype_size(in[0]->dtype)));
     return true;
 }
 
-// Row-major steps of a shape.
-static void steps_of(const Tensor *t, int64_t *steps) {
+// Row-major strides of a shape.
+static void strides_of(const Tensor *t, int64_t *steps) {
     int64_t s = 1;
     for (int32_t i = t->rank; i-- > 0;) {
         steps[i] = s;
@@ -58,16 +59,16 @@ static void steps_of(const Tensor *t, int64_t *steps) {
 
 bool lower_slice(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     Tensor        out;
     SliceParams   s;
     int64_t       to[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], at = 0;
-    if (!copies(in[0]->dtype) || !params_are_const(ir, n) ||
+    if (!can_copy(in[0]->dtype) || !params_are_const(ir, n) ||
         infer_slice_params(&c, &out, &s) != ERR_OK)
         return false;
     if (!tensor_known(&out)) return false;
-    steps_of(&out, to);
-    steps_of(in[0], from);
+    strides_of(&out, to);
+    strides_of(in[0], from);
     for (int32_t i = 0; i < out.rank; i++) {
         at += s.start[i] * from[i];
         from[i] *= s.step[i];
@@ -80,18 +81,18 @@ bool lower_slice(Ir *ir, const Node *n) {
 
 bool lower_split(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     int32_t       axis = 0;
     int64_t       to[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], at = 0;
     Tensor       *out = arena_new(ir->arena, Tensor, n->n_out);
-    if (!copies(in[0]->dtype) || !params_are_const(ir, n) ||
+    if (!can_copy(in[0]->dtype) || !params_are_const(ir, n) ||
         infer_split_axis(&c, out, &axis) != ERR_OK)
         return false;
-    steps_of(in[0], from);
+    strides_of(in[0], from);
     for (uint32_t i = 0; i < n->n_out; i++)
         if (!tensor_known(&out[i]) || n->out[i] == NO_VALUE) return false;
     for (uint32_t i = 0; i < n->n_out; i++) {
-        steps_of(&out[i], to);
+        strides_of(&out[i], to);
         StridedCopy m =
             strided_copy_make(out[i].rank, out[i].dims, dtype_size(in[0]->dtype), to, from);
         m.from_at += at;
@@ -104,9 +105,9 @@ bool lower_split(Ir *ir, const Node *n) {
 bool lower_expand(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *y = &ir->shaped->values[n->out[0]];
     int64_t       to[TENSOR_MAX_RANK], own[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK];
-    if (!copies(x->dtype) || !params_are_const(ir, n)) return false;
-    steps_of(y, to);
-    steps_of(x, own);
+    if (!can_copy(x->dtype) || !params_are_const(ir, n)) return false;
+    strides_of(y, to);
+    strides_of(x, own);
     for (int32_t i = 0; i < y->rank; i++) {
         int32_t k = i - (y->rank - x->rank);
         from[i] = k < 0 || x->dims[k] == 1 ? 0 : own[k];
@@ -115,7 +116,7 @@ bool lower_expand(Ir *ir, const Node *n) {
     return true;
 }
 
-// Blocks as a permutation of [n, groups..., h, block, w, block].
+// DepthToSpace is a permutation of [n, channel groups..., h, w] with 6 dimensions.
 bool lower_depth_to_space(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0);
     int64_t       b = attr_int(n, "blocksize", 1), c = x->dims[1] / (b * b);
@@ -123,7 +124,7 @@ bool lower_depth_to_space(Ir *ir, const Node *n) {
     int64_t       dcr_dims[6] = {x->dims[0], b, b, c, x->dims[2], x->dims[3]};
     int64_t       crd_dims[6] = {x->dims[0], c, b, b, x->dims[2], x->dims[3]};
     int32_t       dcr_perm[6] = {0, 3, 4, 1, 5, 2}, crd_perm[6] = {0, 1, 4, 2, 5, 3};
-    if (!copies(x->dtype)) return false;
+    if (!can_copy(x->dtype)) return false;
     add_move(ir, n, 0,
              strided_copy_permute(6, crd ? crd_dims : dcr_dims, crd ? crd_perm : dcr_perm,
                                   dtype_size(x->dtype)));
@@ -138,11 +139,11 @@ static bool indexes_fit(const Tensor *index, int64_t size) {
     return true;
 }
 
-// Rows by constant indexes; computed ones are checked number by number on the reference kernel.
+// Gather. Constant indexes are checked here, computed ones at run time.
 bool lower_gather(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *index = lower_type(ir, n, 1);
     int32_t       axis = 0;
-    if (infer_axis(attr_int(n, "axis", 0), x->rank, &axis) != ERR_OK || !copies(x->dtype))
+    if (infer_axis(attr_int(n, "axis", 0), x->rank, &axis) != ERR_OK || !can_copy(x->dtype))
         return false;
     if (!indexes_fit(index, x->dims[axis])) return false;
     Gather *p = arena_new(ir->arena, Gather, 1);
@@ -180,7 +181,7 @@ static bool fold_op(OpId op, ReduceOp *out) {
 
 bool lower_reduce(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     bool          along[TENSOR_MAX_RANK] = {false}, known = false;
     Reduce        f = {.outer = 1, .n = 1, .inner = 1};
     int32_t       i = 0;
@@ -201,7 +202,7 @@ bool lower_reduce(Ir *ir, const Node *n) {
     return true;
 }
 
-// Operators that leave the numbers alone and give them another shape.
+// Operators that change the shape only.
 
 uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type) {
     IrValue v = ir->values[value];
@@ -219,7 +220,7 @@ uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type) {
     return out;
 }
 
-// Dropout keeps everything unless it is params_are_const to train.
+// Dropout is the identity unless it is in training mode.
 static bool drops(const Ir *ir, const Node *n) {
     if (n->version < 7) return attr_int(n, "is_test", 0) == 0;
     uint32_t train = lower_in(ir, n, 2);

@@ -1,4 +1,4 @@
-// Pools and resizing over images.
+// Pooling and resizing of images.
 #include "compile/lower/lower.h"
 #include "compile/interp/run_ops.h"
 #include "compile/spec.h"
@@ -44,7 +44,7 @@ bool lower_pool_global(Ir *ir, const Node *n) {
     return add_pool(ir, n, &w, n->op == OP_GlobalMaxPool ? POOL_MAX : POOL_AVERAGE);
 }
 
-// Height and width by tables of taps; everything else about the tensor must stay as it is.
+// Resizes height and width by tables of taps; batch and channels must keep their size.
 bool lower_resize(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *y = &ir->shaped->values[n->out[0]], *in[4] = {0};
     RefResize     p;

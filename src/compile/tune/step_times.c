@@ -1,5 +1,5 @@
-// Whole runs, because caches are then filled as they will be. A run is one version of every step:
-// the i-th where there are so many, else the first.
+// Measures whole runs, so that caches hold what they hold in service. Run i uses version i of each
+// step that has so many versions, else version 0.
 #include "compile/tune/step_times.h"
 
 #include <stdatomic.h>
@@ -19,41 +19,41 @@ typedef struct StepTimes {
     Team                   *team;
     RunMemory               mem;
     Tensor                 *outputs;
-    uint32_t                version;  // of the run at hand
-    uint32_t                runs;     // so far, of each
-    TimeNs                 *now;      // its times
+    uint32_t                version;  // of the current run
+    uint32_t                runs;     // finished, of each version and core count
+    TimeNs                 *now;      // times of the current run
     TimeNs                 *times;    // [versions][counts][runs][steps]
 } StepTimes;
 
-// Beside others only the thread's own time means anything.
-static TimeNs look(const StepTimes *w) {
+// CPU time of the thread if co-runners may preempt it.
+static TimeNs thread_time(const StepTimes *w) {
     struct timespec t;
     if (!w->o->extrapolate) return clock_now(clock_monotonic());
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-// What the interpreter does behind the last step counts as that step's. Numbers at random may not
-// please it: then it is left out.
+// Time of the interpreted tail is added to the last step. If it fails on the given inputs, it is
+// not counted.
 static void run_rest(StepTimes *w, TimeNs last) {
     const Program *p = w->program;
     if (program_layer_count(p) == p->n_steps || p->n_steps == 0 || w->mem.failed != ERR_OK) return;
     program_run_layer(p, &w->mem, p->n_steps, 0, 0, 1, w->outputs);
-    if (w->mem.failed == ERR_OK) w->now[p->n_steps - 1] += look(w) - last;
+    if (w->mem.failed == ERR_OK) w->now[p->n_steps - 1] += thread_time(w) - last;
     w->mem.failed = ERR_OK;
 }
 
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     StepTimes     *w = ctx;
     const Program *p = w->program;
-    TimeNs         last = index == 0 ? look(w) : 0;
+    TimeNs         last = index == 0 ? thread_time(w) : 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_run_layer(p, &w->mem, i, v, index, count, w->outputs);
         bool alone = p->steps[i].serial && i + 1 < p->n_steps && p->steps[i + 1].serial;
         if (count > 1 && !alone) team_barrier(w->team);
         if (index != 0) continue;
-        TimeNs t = look(w);
+        TimeNs t = thread_time(w);
         w->now[i] = t - last;
         last = t;
     }
@@ -73,8 +73,8 @@ static int by_time(const void *x, const void *y) {
     return a < b ? -1 : a > b;
 }
 
-// The lower quartile of a step's own times: what slower ones have more was not its own.
-static TimeNs time_of(const StepTimes *w, size_t first, uint32_t step, TimeNs *sorted) {
+// Lower quartile: slower samples contain interference.
+static TimeNs lower_quartile(const StepTimes *w, size_t first, uint32_t step, TimeNs *sorted) {
     uint32_t n = w->runs;
     for (uint32_t r = 0; r < n; r++) sorted[r] = w->times[(first + r) * w->program->n_steps + step];
     qsort(sorted, n, sizeof *sorted, by_time);
@@ -86,13 +86,13 @@ static void keep_times(const StepTimes *w, uint32_t v, uint32_t k, TimeNs *sorte
     size_t first = ((size_t)v * w->o->n_counts + k) * w->o->runs;
     for (uint32_t i = 0; i < w->program->n_steps; i++) {
         const Step *s = &w->program->steps[i];
-        TimeNs      t = time_of(w, first, i, sorted);
+        TimeNs      t = lower_quartile(w, first, i, sorted);
         if (s->key == NULL && v == 0) light[i * w->o->n_counts + k] = t;
         if (s->key != NULL && v < s->n_versions) s->profile->candidates[v].time_ns[k] = t;
     }
 }
 
-// On more cores than were measured: the tasks of the fullest core.
+// Time on `cores` cores: tasks of the busiest core.
 static TimeNs extrapolated(const Step *s, uint32_t version, TimeNs one, uint32_t cores) {
     uint32_t tasks = s->kind->tasks(s, &s->versions[version]);
     if (tasks <= 1 || s->serial) return one;
@@ -141,10 +141,10 @@ static uint32_t most_versions(const Program *p) {
 
 static bool stopped(const StepTimes *w) { return w->o->stop != NULL && atomic_load(w->o->stop); }
 
-// In turns, so that a bad moment of the machine spoils a little of each rather than all of one.
+// Versions in turns, so that a disturbance affects a few samples of each instead of all of one.
 static void measure_all(StepTimes *w, uint32_t versions, uint32_t counts) {
     TimeNs began = clock_now(clock_monotonic()), most = w->o->most_ns;
-    run_once(w, 0, 0, 0);  // touches what the first run would
+    run_once(w, 0, 0, 0);  // warm-up: page faults
     for (uint32_t r = 0; r < w->o->runs; r++) {
         if (r > 0 && most > 0 && clock_now(clock_monotonic()) - began > most) break;
         for (uint32_t v = 0; v < versions && !stopped(w); v++)
@@ -164,7 +164,7 @@ static Err measure(StepTimes *w, Arena *a, TimeNs *light) {
     if (sorted == NULL || w->times == NULL || w->outputs == NULL)
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
     measure_all(w, versions, counts);
-    if (stopped(w)) return err_set(ERR_LIMIT, "measuring was given up");
+    if (stopped(w)) return err_set(ERR_LIMIT, "measuring was stopped");
     for (uint32_t v = 0; v < versions; v++)
         for (uint32_t k = 0; k < counts; k++) keep_times(w, v, k, sorted, light);
     arena_rewind(a, mark);
