@@ -21,18 +21,25 @@ bool ir_omits_data(const Ir *ir, size_t bytes) {
     return ir->shape_only && bytes > SHAPE_ONLY_CONST_MAX;
 }
 
-uint32_t ir_value(Ir *ir, IrValue v) {
+static uint32_t add_value(Ir *ir, const char *name, Tensor t, uint32_t input) {
     ir->values = grow(ir->arena, ir->values, ir->n_values, &ir->cap_values, sizeof *ir->values);
-    ir->values[ir->n_values] = v;
+    ir->values[ir->n_values] = (IrValue){
+        .type = t, .name = name, .producer = IR_NONE, .input = input, .converted = IR_NONE};
     return ir->n_values++;
+}
+
+uint32_t ir_computed(Ir *ir, const char *name, Tensor t) {
+    t.data = NULL;
+    return add_value(ir, name, t, IR_NONE);
+}
+
+uint32_t ir_input(Ir *ir, const char *name, Tensor t, uint32_t i) {
+    return add_value(ir, name, t, i);
 }
 
 uint32_t ir_const(Ir *ir, const char *name, Tensor t) {
     CHECK(t.data != NULL || tensor_count(&t) == 0);
-    return ir_value(
-        ir,
-        (IrValue){
-            .type = t, .name = name, .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE});
+    return add_value(ir, name, t, IR_NONE);
 }
 
 IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_out) {
@@ -44,6 +51,16 @@ IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_
     for (uint32_t i = 0; i < n_in; i++) l->in[i] = IR_NONE;
     for (uint32_t i = 0; i < n_out; i++) l->out[i] = IR_NONE;
     return l;
+}
+
+const IrLayer *ir_producer(const Ir *ir, uint32_t value, IrKind kind) {
+    if (value == IR_NONE || ir->values[value].producer == IR_NONE) return NULL;
+    const IrLayer *l = &ir->layers[ir->values[value].producer];
+    return !l->dead && l->kind == kind ? l : NULL;
+}
+
+bool ir_has_one_use(const Ir *ir, uint32_t value) {
+    return ir->values[value].uses == 1 && !ir->values[value].output;
 }
 
 const Tensor *ir_type(const Ir *ir, uint32_t value) { return &ir->values[value].type; }
@@ -72,13 +89,6 @@ uint32_t ir_operand_count(const IrLayer *l) {
 
 uint32_t ir_operand(const IrLayer *l, uint32_t i) {
     return i < l->n_in ? l->in[i] : l->expr.args[i - l->n_in + first_arg(l)];
-}
-
-void ir_replace(IrLayer *l, uint32_t from, uint32_t to) {
-    for (uint32_t i = 0; i < l->n_in; i++)
-        if (l->in[i] == from) l->in[i] = to;
-    for (uint32_t i = first_arg(l); i < l->expr.n_args; i++)
-        if (l->expr.args[i] == from) l->expr.args[i] = to;
 }
 
 // A layer that reads a value twice counts as one use.

@@ -52,10 +52,15 @@ typedef struct Ir {
 MUST_USE Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out);
 bool         ir_omits_data(const Ir *ir, size_t bytes);  // a constant of that size has no data
 
-uint32_t ir_value(Ir *ir, IrValue v);
+// Adds a value that a layer is to compute, that is input i of the graph, or a constant with data.
+uint32_t ir_computed(Ir *ir, const char *name, Tensor t);
+uint32_t ir_input(Ir *ir, const char *name, Tensor t, uint32_t i);
 uint32_t ir_const(Ir *ir, const char *name, Tensor t);
 IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_out);
 
+// The layer of that kind that computes the value; NULL: there is none.
+const IrLayer *ir_producer(const Ir *ir, uint32_t value, IrKind kind);
+bool ir_has_one_use(const Ir *ir, uint32_t value);  // one layer reads it, and it is no output
 const Tensor *ir_type(const Ir *ir, uint32_t value);
 bool          ir_is_const(const Ir *ir, uint32_t value);
 const float  *ir_floats(const Ir *ir, uint32_t value);  // data of a float32 constant, or NULL
@@ -63,6 +68,5 @@ const float  *ir_floats(const Ir *ir, uint32_t value);  // data of a float32 con
 void     ir_count_uses(Ir *ir);                     // recomputes `uses` and `producer`
 uint32_t ir_operand_count(const IrLayer *l);        // operands, epilogue arguments included
 uint32_t ir_operand(const IrLayer *l, uint32_t i);  // value i of them; may be IR_NONE
-void     ir_replace(IrLayer *l, uint32_t from, uint32_t to);  // in what it reads
 void     ir_remove_dead(Ir *ir);       // drops dead layers and those without used results
 bool     ir_takes_epilogue(IrKind k);  // its kernel applies an element-wise epilogue

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "compile/spec.h"
-#include "model/attr.h"
 
 ImageDims layout_image_dims(const Tensor *t) {
     ImageDims im = {.n = (uint32_t)t->dims[0], .c = (uint32_t)t->dims[1], .pixels = 1};
@@ -49,14 +48,9 @@ static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
     Ir *ir = p->ir;
     if (value == IR_NONE || ir->values[value].layout == layout) return value;
     if (ir->values[value].converted != IR_NONE) return ir->values[value].converted;
-    IrValue v = ir->values[value];
-    v.layout = (uint8_t)layout;
-    v.converted = value;
-    v.output = false;
-    v.input = IR_NONE;
-    v.producer = IR_NONE;
-    v.type.data = NULL;
-    uint32_t converted = ir_value(ir, v);
+    uint32_t converted = ir_computed(ir, ir->values[value].name, ir->values[value].type);
+    ir->values[converted].layout = (uint8_t)layout;
+    ir->values[converted].converted = value;
     ir->values[value].converted = converted;
     IrLayer l = {.kind = IR_LAYOUT, .n_in = 1, .n_out = 1};
     l.in = arena_new(ir->arena, uint32_t, 1);
@@ -70,7 +64,7 @@ static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
 static bool is_blocked(const Ir *ir, uint32_t v) { return ir->values[v].layout == LAYOUT_BLOCKED; }
 
 // Blocked if an argument is blocked and every argument is full-size, per channel or a scalar.
-static Layout chain_layout(const Ir *ir, const IrLayer *l) {
+static Layout elementwise_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     bool          any = false;
     if (out->rank < 3) return LAYOUT_PLAIN;
@@ -86,10 +80,8 @@ static Layout chain_layout(const Ir *ir, const IrLayer *l) {
 // Concatenation along channels: every input but the last must fill whole blocks.
 static Layout concat_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
-    int64_t       axis = attr_int(l->node, "axis", 1);
     bool          any = false;
-    if (axis < 0) axis += out->rank;
-    if (axis != 1 || out->rank < 3 || out->dtype != DT_F32) return LAYOUT_PLAIN;
+    if (spec_concat_axis(ir, l) != 1 || out->rank < 3 || out->dtype != DT_F32) return LAYOUT_PLAIN;
     for (uint32_t i = 0; i < l->n_in; i++) {
         if (i + 1 < l->n_in && ir_type(ir, l->in[i])->dims[1] % ir->lanes != 0) return LAYOUT_PLAIN;
         any = any || is_blocked(ir, l->in[i]);
@@ -104,7 +96,7 @@ static Layout own_layout(const Ir *ir, const IrLayer *l) {
     case IR_DECONV:
     case IR_POOL:
     case IR_RESIZE: return LAYOUT_BLOCKED;
-    case IR_ELEMENTWISE: return chain_layout(ir, l);
+    case IR_ELEMENTWISE: return elementwise_layout(ir, l);
     case IR_CONCAT: return concat_layout(ir, l);
     default: return LAYOUT_PLAIN;
     }

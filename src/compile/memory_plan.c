@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "compile/layout.h"
 #include "compile/spec.h"
-#include "model/attr.h"
 
 enum {
     ALIGN = 64,
@@ -46,9 +45,8 @@ static void alias_views(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
 // True if the inputs of a concatenation are contiguous pieces of its output.
 static bool concat_parts(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
-    int64_t       axis = attr_int(l->node, "axis", 1), before = 1;
-    if (axis < 0) axis += out->rank;
-    for (int64_t i = 0; i < axis; i++) before *= out->dims[i];
+    int64_t       before = 1;
+    for (int32_t i = 0; i < spec_concat_axis(ir, l); i++) before *= out->dims[i];
     return before == 1;
 }
 

@@ -18,22 +18,35 @@ struct OutputChannels {
 };
 
 typedef struct ConvSpec {
-    OutputChannels columns;  // first member, so that fusion finds it in any kind that has it
+    OutputChannels channels;  // first member, so that fusion finds it in any kind that has it
     ConvShape      shape;
     bool           plain_in;  // few input channels: reads the plain layout
 } ConvSpec;
 
 typedef struct GemmSpec {
-    OutputChannels columns;
+    OutputChannels channels;
     int64_t        m, k, n;
     bool           transposed;  // the weight is [n][k] instead of [k][n]
     float          alpha;
 } GemmSpec;
 
+// Operands of a normalize layer: y = normalize(x + add + add_bias) * scale + bias; all but x may be
+// IR_NONE.
+enum {
+    NORMALIZE_X,
+    NORMALIZE_SCALE,
+    NORMALIZE_BIAS,
+    NORMALIZE_ADD,
+    NORMALIZE_ADD_BIAS,
+    NORMALIZE_OPERANDS
+};
+
 typedef struct RnnSpec {
     GatedRnnShape   shape;
     GatedRnnWeights weights;
 } RnnSpec;
+
+bool spec_dim_fits(int64_t dim);  // positive, and fast kernels support it
 
 // The window in two dimensions, with height 1 if it has one. False: unsupported rank or size.
 struct SlidingWindow;
@@ -41,6 +54,8 @@ bool spec_window(const struct SlidingWindow *w, ConvShape *s);
 
 // The axis of a kind's output channels in its output: 1, or the last of a matrix product.
 int32_t spec_channel_axis(IrKind k, const Tensor *out);
+
+int32_t spec_concat_axis(const Ir *ir, const IrLayer *concat);
 
 // How an element-wise argument is indexed along an output: per element, per channel or as a scalar.
 // False: any other broadcast.

@@ -78,7 +78,7 @@ typedef struct StepEpilogue {
     const float              *bias;
     Operand                   add;
     float                     lo, hi;
-    const ElementwiseProgram *chain;
+    const ElementwiseProgram *program;
     Operand                   args[EWISE_MAX_ARGS];
     ElementwiseMode           modes[EWISE_MAX_ARGS];
 } StepEpilogue;

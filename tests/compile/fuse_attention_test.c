@@ -117,8 +117,8 @@ static void compiled(Trial *t, const Isa *isa) {
     if (count_kind(&p, "attention") != t->attends)
         fail_msg("%s: %u steps of attention", t->what, count_kind(&p, "attention"));
     if (t->moves >= 0) {
-        assert_int_equal(count_kind(&p, "row"), t->attends > 0 ? 0 : 1);
-        assert_int_equal(count_kind(&p, "move"), t->moves);
+        assert_int_equal(count_kind(&p, "normalize"), t->attends > 0 ? 0 : 1);
+        assert_int_equal(count_kind(&p, "copy"), t->moves);
     }
     assert_int_equal(run_memory_init(&mem, &p, PARTS), ERR_OK);
     for (int parts = 0; parts < 2; parts++) {

@@ -167,10 +167,7 @@ static const Node joins[] = {{.name = "join", .op = OP_Concat, .n_attr = 1, .att
 
 static uint32_t new_value(Ir *ir, int64_t rows, int64_t columns) {
     Tensor t = tensor_of(DT_F32, 2, (int64_t[]){rows, columns}, NULL);
-    return ir_value(
-        ir,
-        (IrValue){
-            .type = t, .name = "v", .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE});
+    return ir_computed(ir, "v", t);
 }
 
 static uint32_t new_layer(Ir *ir, IrKind kind, const Node *n, const uint32_t *in, uint32_t n_in,

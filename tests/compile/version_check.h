@@ -109,7 +109,7 @@ static inline void version_check_take(EqualStep *e, const Step *s, RunMemory *me
         version_check_move(&e->step.in[i], mem, s->isa->lanes, true);
     }
     version_check_move(&e->step.epilogue.add, mem, s->isa->lanes, true);
-    for (uint32_t i = 1; s->epilogue.chain != NULL && i < s->epilogue.chain->n_args; i++)
+    for (uint32_t i = 1; s->epilogue.program != NULL && i < s->epilogue.program->n_args; i++)
         version_check_move(&e->step.epilogue.args[i], mem, s->isa->lanes, true);
 }
 
@@ -123,7 +123,7 @@ static inline bool version_check_give(EqualStep *e) {
     bool        clean = version_check_drop(&s->epilogue.add, &e->step.epilogue.add);
     for (uint32_t i = 0; i < s->n_in; i++)
         clean = version_check_drop(&s->in[i], &e->step.in[i]) && clean;
-    for (uint32_t i = 1; s->epilogue.chain != NULL && i < s->epilogue.chain->n_args; i++)
+    for (uint32_t i = 1; s->epilogue.program != NULL && i < s->epilogue.program->n_args; i++)
         clean = version_check_drop(&s->epilogue.args[i], &e->step.epilogue.args[i]) && clean;
     free(e->step.in);
     free(e->step.out);
@@ -313,9 +313,10 @@ static inline const char *version_check_name(const Step *s, Arena *a) {
     char               *name =
         arena_printf(a, "%s%s%s clip %g %g", s->key, f->bias != NULL ? " bias" : "",
                      f->add.kind != OPERAND_NONE ? " add" : "", (double)f->lo, (double)f->hi);
-    for (uint32_t i = 0; f->chain != NULL && i < f->chain->n_steps; i++)
-        name = arena_printf(a, "%s %s", name, ewise_op_name((ElementwiseOp)f->chain->steps[i].op));
-    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+    for (uint32_t i = 0; f->program != NULL && i < f->program->n_steps; i++)
+        name =
+            arena_printf(a, "%s %s", name, ewise_op_name((ElementwiseOp)f->program->steps[i].op));
+    for (uint32_t i = 1; f->program != NULL && i < f->program->n_args; i++)
         name = arena_printf(a, "%s %d", name, f->modes[i]);
     return name;
 }

@@ -33,6 +33,13 @@ Err bind_room(Binder *b, size_t bytes, void *out) {
     return ERR_OK;
 }
 
+Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s) {
+    TRY(bind_room(b, bytes, &s->spec));
+    memcpy(s->spec, l->spec, bytes);
+    s->kind = kind;
+    return ERR_OK;
+}
+
 // A constant in the layout of the value, copied into the program once.
 static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand *out) {
     const IrValue *v = &b->ir->values[value];
@@ -138,10 +145,10 @@ static Err bind_epilogue(Binder *b, const IrLayer *l, StepEpilogue *f) {
     TRY(epilogue_add(b, l, &e, f));
     epilogue_clip(&e, f);
     if (e.n_steps == 0) return ERR_OK;
-    ElementwiseProgram *chain = NULL;
-    TRY(bind_room(b, sizeof *chain, &chain));
-    CHECK(expr_emit(&e, chain));
-    f->chain = chain;
+    ElementwiseProgram *program = NULL;
+    TRY(bind_room(b, sizeof *program, &program));
+    CHECK(expr_emit(&e, program));
+    f->program = program;
     const Tensor *out = ir_type(b->ir, l->out[0]);
     for (uint32_t i = 1; i < e.n_args; i++) {
         const Tensor *t = ir_type(b->ir, e.args[i]);
@@ -165,9 +172,9 @@ const Version *step_version(const Step *s, uint32_t cores) {
 
 Epilogue step_epilogue(const Step *s, const RunMemory *mem) {
     const StepEpilogue *f = &s->epilogue;
-    Epilogue            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .program = f->chain};
+    Epilogue            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .program = f->program};
     out.add = operand_at(&f->add, mem);
-    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+    for (uint32_t i = 1; f->program != NULL && i < f->program->n_args; i++)
         out.args[i] = (ElementwiseInput){operand_at(&f->args[i], mem), f->modes[i]};
     return out;
 }

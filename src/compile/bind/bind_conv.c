@@ -17,7 +17,7 @@
 typedef struct ConvStep {
     ConvShape      shape;
     bool           plain;  // reads the plain layout
-    OutputChannels columns;
+    OutputChannels channels;
     const float   *packed[ALGO_COUNT];  // NULL until a version needs it
 } ConvStep;
 
@@ -95,7 +95,7 @@ static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
     const ConvShape *p = &c->shape;
     float           *packed = NULL;
     TRY(bind_room(b, conv_step_pack_bytes(s, v), &packed));
-    const float *w = bind_scaled(b, &c->columns, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
+    const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
     if (is_winograd(v))
         winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
     else
@@ -131,14 +131,14 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     const ConvShape *p = &spec->shape;
     ConvStep        *c = NULL;
     TRY(bind_room(b, sizeof *c, &c));
-    *c = (ConvStep){.shape = *p, .plain = spec->plain_in, .columns = spec->columns};
+    *c = (ConvStep){.shape = *p, .plain = spec->plain_in, .channels = spec->channels};
     s->kind = &conv_kind;
     s->spec = c;
-    s->weight = spec->columns.weight;
+    s->weight = spec->channels.weight;
     s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw *
               (double)(uint32_t)(p->ic / p->groups);
     s->key = bind_conv_key(b, spec->plain_in ? "conv plain" : "conv", p);
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     conv_step_versions(s, &b->caches, s->versions, 1);
     return ERR_OK;
 }
@@ -147,7 +147,7 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
 
 typedef struct DepthwiseStep {
     ConvShape      shape;
-    OutputChannels columns;  // valid while a program is made
+    OutputChannels channels;  // valid while a program is made
     const float   *weights;
 } DepthwiseStep;
 
@@ -191,7 +191,7 @@ static Err depth_step_pack(const Step *s, const Version *v, Binder *b) {
     if (d->weights != NULL) return ERR_OK;
     TRY(bind_room(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
     depthwise_pack(&d->shape, b->isa,
-                   bind_scaled(b, &d->columns, (size_t)d->shape.kh * d->shape.kw, 1), packed);
+                   bind_scaled(b, &d->channels, (size_t)d->shape.kh * d->shape.kw, 1), packed);
     d->weights = packed;
     return ERR_OK;
 }
@@ -215,11 +215,11 @@ Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
     const ConvSpec *spec = l->spec;
     DepthwiseStep  *d = NULL;
     TRY(bind_room(b, sizeof *d, &d));
-    *d = (DepthwiseStep){.shape = spec->shape, .columns = spec->columns};
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    *d = (DepthwiseStep){.shape = spec->shape, .channels = spec->channels};
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     s->kind = &depthwise_kind;
     s->spec = d;
-    s->weight = spec->columns.weight;
+    s->weight = spec->channels.weight;
     s->macs = (double)spec->shape.n * spec->shape.oc * spec->shape.oh * spec->shape.ow *
               spec->shape.kh * spec->shape.kw;
     s->key = bind_conv_key(b, "depthwise", &spec->shape);
@@ -231,7 +231,7 @@ Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
 
 typedef struct DeconvStep {
     ConvShape      shape;
-    OutputChannels columns;  // valid while a program is made
+    OutputChannels channels;  // valid while a program is made
     const float   *weights;
 } DeconvStep;
 
@@ -271,7 +271,7 @@ static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
     float           *packed = NULL;
     if (d->weights != NULL) return ERR_OK;
     TRY(bind_room(b, deconv_pack_bytes(p, b->isa), &packed));
-    deconv_pack(p, b->isa, bind_scaled(b, &d->columns, (size_t)p->kh * p->kw, p->ic), packed);
+    deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
     d->weights = packed;
     return ERR_OK;
 }
@@ -295,11 +295,11 @@ Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
     const ConvShape *p = &spec->shape;
     DeconvStep      *d = NULL;
     TRY(bind_room(b, sizeof *d, &d));
-    *d = (DeconvStep){.shape = *p, .columns = spec->columns};
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    *d = (DeconvStep){.shape = *p, .channels = spec->channels};
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     s->kind = &deconv_kind;
     s->spec = d;
-    s->weight = spec->columns.weight;
+    s->weight = spec->channels.weight;
     s->macs = (double)p->n * p->oc * p->kh * p->kw * p->ic * p->ih * p->iw;
     s->key = bind_conv_key(b, "deconv", p);
     deconv_versions(p, b->isa, &b->caches, s->versions, 1);
@@ -329,12 +329,8 @@ static const StepKind pool_kind = {
     .name = "pool", .run = pool_step_run, .tasks = pool_step_tasks, .scratch = pool_step_scratch};
 
 Err bind_pool(Binder *b, const IrLayer *l, Step *s) {
-    Pool *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const Pool *)l->spec;
-    own->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
-    s->spec = own;
-    s->kind = &pool_kind;
+    TRY(bind_spec(b, l, &pool_kind, sizeof(Pool), s));
+    ((Pool *)s->spec)->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
     return ERR_OK;
 }
 
@@ -367,13 +363,9 @@ static Err keep_taps(Binder *b, const ResampleTap **taps, uint32_t n) {
 }
 
 Err bind_resize(Binder *b, const IrLayer *l, Step *s) {
-    Resample *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const Resample *)l->spec;
+    TRY(bind_spec(b, l, &resize_kind, sizeof(Resample), s));
+    Resample *own = s->spec;
     own->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
     TRY(keep_taps(b, &own->rows, own->oh));
-    TRY(keep_taps(b, &own->columns, own->ow));
-    s->spec = own;
-    s->kind = &resize_kind;
-    return ERR_OK;
+    return keep_taps(b, &own->columns, own->ow);
 }

@@ -65,8 +65,8 @@ double cycles_conv(const ConvShape *s, const Isa *isa, const Version *v, uint32_
                     .starts = p.n_depths,
                     .depth = (double)depth};
     // Input rows are copied once for all column groups, unless tasks are split by columns.
-    double places = v->split == SPLIT_COLUMNS ? tasks : ceil(tasks / p.col_groups);
-    return tasks * area_cycles(&one) + places * (double)(p.slab_bytes + p.rows_bytes) / COPY_BYTES;
+    double copies = v->split == SPLIT_COLUMNS ? tasks : ceil(tasks / p.col_groups);
+    return tasks * area_cycles(&one) + copies * (double)(p.slab_bytes + p.rows_bytes) / COPY_BYTES;
 }
 
 // IN, OUT: cycles of the 36-point transforms of a vector; POINT: set-up per point. Fitted.

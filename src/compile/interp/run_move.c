@@ -71,10 +71,10 @@ Err run_concat(const OpCall *c, Tensor *out) {
 }
 
 // Index tables, one per axis of y.
-static Err picks_for(const OpCall *c, const Tensor *y, int64_t **pick) {
+static Err index_tables_for(const OpCall *c, const Tensor *y, int64_t **index) {
     for (int32_t i = 0; i < y->rank; i++) {
-        pick[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
-        if (pick[i] == NULL)
+        index[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
+        if (index[i] == NULL)
             return err_set(ERR_LIMIT, "no memory for the indexes of dimension %d", i);
     }
     return ERR_OK;
@@ -82,12 +82,12 @@ static Err picks_for(const OpCall *c, const Tensor *y, int64_t **pick) {
 
 static Err pad_with(const OpCall *c, RefPad mode, const PadParams *p, const void *fill,
                     Tensor *out) {
-    int64_t *pick[TENSOR_MAX_RANK];
-    TRY(picks_for(c, out, pick));
+    int64_t *index[TENSOR_MAX_RANK];
+    TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
-        ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, pick[i],
+        ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, index[i],
                      out->dims[i]);
-    ref_take(c->in[0], pick, fill, out);
+    ref_take(c->in[0], index, fill, out);
     return ERR_OK;
 }
 
@@ -129,10 +129,11 @@ Err run_crop(const OpCall *c, Tensor *out) {
 }
 
 Err run_tile(const OpCall *c, Tensor *out) {
-    int64_t *pick[TENSOR_MAX_RANK];
-    TRY(picks_for(c, out, pick));
-    for (int32_t i = 0; i < out->rank; i++) ref_take_tile(c->in[0]->dims[i], pick[i], out->dims[i]);
-    ref_take(c->in[0], pick, NULL, out);
+    int64_t *index[TENSOR_MAX_RANK];
+    TRY(index_tables_for(c, out, index));
+    for (int32_t i = 0; i < out->rank; i++)
+        ref_take_tile(c->in[0]->dims[i], index[i], out->dims[i]);
+    ref_take(c->in[0], index, NULL, out);
     return ERR_OK;
 }
 

@@ -5,7 +5,11 @@
 
 #include "compile/lower/lower.h"
 #include "compile/spec.h"
-#include "model/attr.h"
+
+const IrLayer *fuse_one_step(const Ir *ir, uint32_t value, ElementwiseOp op) {
+    const IrLayer *l = ir_producer(ir, value, IR_ELEMENTWISE);
+    return l != NULL && l->expr.n_steps == 1 && l->expr.steps[0].op == op ? l : NULL;
+}
 
 // In an epilogue, every other argument must be full-size, per channel or a scalar.
 static bool args_fit(const Ir *ir, const IrLayer *host, const Expr *e, uint32_t at) {
@@ -20,7 +24,7 @@ static bool args_fit(const Ir *ir, const IrLayer *host, const Expr *e, uint32_t 
 static bool can_host(const Ir *ir, const IrLayer *l, uint32_t at) {
     uint32_t       v = l->expr.args[at];
     const IrValue *value = &ir->values[v];
-    if (value->producer == IR_NONE || value->uses != 1 || value->output) return false;
+    if (value->producer == IR_NONE || !ir_has_one_use(ir, v)) return false;
     const IrLayer *host = &ir->layers[value->producer];
     if (host->dead || host->n_out != 1) return false;
     if (!tensor_same_shape(&value->type, ir_type(ir, l->out[0]))) return false;
@@ -191,17 +195,12 @@ void fuse_channel_scale(Ir *ir) {
 // A concatenation that starts with all inputs of an earlier one reads that one's result instead: a
 // growing list of features (DenseNet) needs one buffer and no copies.
 
-static int64_t axis_of(const Ir *ir, const IrLayer *l) {
-    int64_t axis = attr_int(l->node, "axis", 1);
-    return axis < 0 ? axis + ir_type(ir, l->out[0])->rank : axis;
-}
-
 static bool begins_with(const Ir *ir, const IrLayer *l, const IrLayer *first) {
     if (first->dead || first->kind != IR_CONCAT || first->n_in < 2 || first->n_in >= l->n_in)
         return false;
     for (uint32_t i = 0; i < first->n_in; i++)
         if (first->in[i] != l->in[i]) return false;
-    return axis_of(ir, first) == axis_of(ir, l);
+    return spec_concat_axis(ir, first) == spec_concat_axis(ir, l);
 }
 
 static void reuse_prefix(IrLayer *l, const IrLayer *first) {

@@ -7,27 +7,11 @@
 #include "kernel/normalize.h"
 #include "model/infer/infer_params.h"
 
-enum { MAX_RANK = 4, ATTEND_IN = 4 };
-
-static const IrLayer *maker_of(const Ir *ir, uint32_t value, IrKind kind) {
-    if (value == IR_NONE || ir->values[value].producer == IR_NONE) return NULL;
-    const IrLayer *l = &ir->layers[ir->values[value].producer];
-    return !l->dead && l->kind == kind ? l : NULL;
-}
-
-// Has one use and is no output, so fusion may remove it.
-static bool is_private(const Ir *ir, uint32_t value) {
-    return ir->values[value].uses == 1 && !ir->values[value].output;
-}
-
-static const IrLayer *one_step(const Ir *ir, uint32_t value, ElementwiseOp op) {
-    const IrLayer *l = maker_of(ir, value, IR_ELEMENTWISE);
-    return l != NULL && l->expr.n_steps == 1 && l->expr.steps[0].op == op ? l : NULL;
-}
+enum { MAX_RANK = 4, ATTENTION_IN = 4 };
 
 // The source if `value` = p * source (multiplies *scale by p), else IR_NONE.
 static uint32_t scaled_source(const Ir *ir, uint32_t value, float *scale) {
-    const IrLayer *l = one_step(ir, value, EWISE_AFFINE);
+    const IrLayer *l = fuse_one_step(ir, value, EWISE_AFFINE);
     if (l == NULL || l->expr.steps[0].q != 0 || !isfinite(l->expr.steps[0].p)) return IR_NONE;
     if (!tensor_same_shape(ir_type(ir, l->expr.args[0]), ir_type(ir, value))) return IR_NONE;
     *scale *= l->expr.steps[0].p;
@@ -52,7 +36,7 @@ typedef struct Source {
 // Replaces the source by the input of the transpose or scaling that produced it.
 static bool step_back(const Ir *ir, Source *s, bool scaled) {
     int32_t        rank = ir_type(ir, s->value)->rank, perm[TENSOR_MAX_RANK];
-    const IrLayer *l = maker_of(ir, s->value, IR_COPY);
+    const IrLayer *l = ir_producer(ir, s->value, IR_COPY);
     if (perm_of(ir, l, perm)) {
         for (int32_t i = 0; i < rank; i++) s->axis[i] = perm[s->axis[i]];
         s->value = l->in[0];
@@ -83,18 +67,18 @@ static bool strides_of(const Ir *ir, const Source *s, int32_t step, int32_t inne
 }
 
 // The earliest source that strides can express; the value itself always can. Only keys may be
-// transposed: *turned tells.
-static Source find_source(const Ir *ir, uint32_t value, bool scaled, bool *turned,
+// transposed: *transposed tells.
+static Source find_source(const Ir *ir, uint32_t value, bool scaled, bool *transposed,
                           AttentionStrides *side) {
     Source  s = {value, {0, 1, 2, 3}, 1}, best = s;
     int32_t last = ir_type(ir, value)->rank - 1;
     do {
         if (strides_of(ir, &s, last - 1, last, side)) {
             best = s;
-            if (turned != NULL) *turned = true;
-        } else if (turned != NULL && strides_of(ir, &s, last, last - 1, side)) {
+            if (transposed != NULL) *transposed = true;
+        } else if (transposed != NULL && strides_of(ir, &s, last, last - 1, side)) {
             best = s;
-            *turned = false;
+            *transposed = false;
         }
     } while (step_back(ir, &s, scaled));
     return best;
@@ -106,7 +90,7 @@ typedef struct AttentionMatch {
 } AttentionMatch;
 
 static const IrLayer *batched_matmul(const Ir *ir, uint32_t value) {
-    const IrLayer *l = maker_of(ir, value, IR_MATMUL);
+    const IrLayer *l = ir_producer(ir, value, IR_MATMUL);
     if (l == NULL || l->expr.n_steps != 0) return NULL;
     int32_t rank = ir_type(ir, value)->rank;
     if (rank < 3 || rank > MAX_RANK || tensor_count(ir_type(ir, value)) == 0) return NULL;
@@ -117,7 +101,7 @@ static bool find_scores(const Ir *ir, uint32_t value, AttentionMatch *f) {
     f->scale = 1;
     f->scores = value;
     for (uint32_t next = value; next != IR_NONE; next = scaled_source(ir, next, &f->scale)) {
-        if (!is_private(ir, next)) return false;
+        if (!ir_has_one_use(ir, next)) return false;
         f->scores = next;
     }
     return batched_matmul(ir, f->scores) != NULL;
@@ -134,10 +118,10 @@ static bool is_mask(const Tensor *mask, const Tensor *scores) {
 }
 
 static bool find_masked(const Ir *ir, uint32_t value, AttentionMatch *f) {
-    const IrLayer *l = one_step(ir, value, EWISE_ADD);
+    const IrLayer *l = fuse_one_step(ir, value, EWISE_ADD);
     f->mask = IR_NONE;
     if (l == NULL) return find_scores(ir, value, f);
-    if (!is_private(ir, value) || l->expr.n_args != 2) return false;
+    if (!ir_has_one_use(ir, value) || l->expr.n_args != 2) return false;
     for (uint32_t i = 0; i < 2; i++) {
         f->mask = l->expr.args[1 - i];
         if (find_scores(ir, l->expr.args[i], f) &&
@@ -150,8 +134,8 @@ static bool find_masked(const Ir *ir, uint32_t value, AttentionMatch *f) {
 
 static bool find_attention(const Ir *ir, uint32_t value, AttentionMatch *f) {
     const IrLayer *y = batched_matmul(ir, value);
-    if (y == NULL || !is_private(ir, y->in[0]) || y->in[0] == y->in[1]) return false;
-    const IrLayer *row = maker_of(ir, y->in[0], IR_NORMALIZE);
+    if (y == NULL || !ir_has_one_use(ir, y->in[0]) || y->in[0] == y->in[1]) return false;
+    const IrLayer *row = ir_producer(ir, y->in[0], IR_NORMALIZE);
     if (row == NULL) return false;
     const Normalize *r = row->spec;
     const Tensor    *shares = ir_type(ir, y->in[0]), *out = ir_type(ir, value);
@@ -188,7 +172,7 @@ static void fill_sizes(const Ir *ir, const AttentionMatch *f, FusedAttentionShap
 static void take_transpose(Ir *ir, uint32_t at, AttentionStrides *y) {
     IrLayer *l = &ir->layers[at];
     int32_t  perm[TENSOR_MAX_RANK], rank = ir_type(ir, l->out[0])->rank;
-    if (!is_private(ir, l->out[0])) return;
+    if (!ir_has_one_use(ir, l->out[0])) return;
     for (uint32_t i = at + 1; i < ir->n_layers; i++) {
         IrLayer *move = &ir->layers[i];
         if (move->dead || move->kind != IR_COPY || move->in[0] != l->out[0]) continue;
@@ -207,7 +191,7 @@ static void fuse(Ir *ir, uint32_t at, const AttentionMatch *f) {
     const IrLayer       *scores = batched_matmul(ir, f->scores);
     IrLayer             *l = &ir->layers[at];
     FusedAttentionShape *s = arena_new(ir->arena, FusedAttentionShape, 1);
-    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTEND_IN);
+    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTENTION_IN);
     Source q = find_source(ir, scores->in[0], true, NULL, &s->q), y = {l->out[0], {0, 1, 2, 3}, 1};
     Source k = find_source(ir, scores->in[1], true, &s->k_transposed, &s->k);
     Source v = find_source(ir, f->v, false, NULL, &s->v);
@@ -218,7 +202,7 @@ static void fuse(Ir *ir, uint32_t at, const AttentionMatch *f) {
     in[0] = q.value, in[1] = k.value, in[2] = v.value, in[3] = f->mask;
     *l = (IrLayer){.kind = IR_ATTENTION,
                    .node = l->node,
-                   .n_in = ATTEND_IN,
+                   .n_in = ATTENTION_IN,
                    .n_out = 1,
                    .in = in,
                    .out = l->out,

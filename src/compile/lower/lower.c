@@ -24,15 +24,22 @@ const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i) {
 
 uint32_t lower_out(Ir *ir, const Node *n, uint32_t i) {
     if (i >= n->n_out || n->out[i] == NO_VALUE) return IR_NONE;
-    Tensor t = ir->shaped->values[n->out[i]];
-    t.data = NULL;
-    uint32_t v = ir_value(ir, (IrValue){.type = t,
-                                        .name = ir->shaped->graph->values[n->out[i]].name,
-                                        .producer = IR_NONE,
-                                        .input = IR_NONE,
-                                        .converted = IR_NONE});
-    ir->of_value[n->out[i]] = v;
-    return v;
+    uint32_t v = n->out[i];
+    ir->of_value[v] = ir_computed(ir, ir->shaped->graph->values[v].name, ir->shaped->values[v]);
+    return ir->of_value[v];
+}
+
+IrLayer *lower_add(Ir *ir, const Node *n, uint32_t i, IrKind kind, uint32_t n_in, const void *spec,
+                   size_t bytes) {
+    uint32_t out = lower_out(ir, n, i);
+    IrLayer *l = ir_layer(ir, kind, n, n_in, 1);
+    if (n_in > 0) l->in[0] = lower_in(ir, n, 0);
+    l->out[0] = out;
+    if (ir_takes_epilogue(kind)) l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    if (spec == NULL) return l;
+    l->spec = arena_alloc(ir->arena, 1, bytes, _Alignof(max_align_t));
+    memcpy(l->spec, spec, bytes);
+    return l;
 }
 
 bool lower_is_float(const Ir *ir, const Node *n, uint32_t i) {
@@ -50,6 +57,15 @@ const float *lower_scalar(const Ir *ir, const Node *n, uint32_t i) {
     uint32_t     v = lower_in(ir, n, i);
     const float *x = ir_floats(ir, v);
     return x != NULL && tensor_count(ir_type(ir, v)) == 1 ? x : NULL;
+}
+
+bool lower_collapse(const Tensor *t, const bool *along, size_t *outer, size_t *n, size_t *inner) {
+    int32_t i = 0;
+    *outer = *n = *inner = 1;
+    for (; i < t->rank && !along[i]; i++) *outer *= (size_t)t->dims[i];
+    for (; i < t->rank && along[i]; i++) *n *= (size_t)t->dims[i];
+    for (; i < t->rank && !along[i]; i++) *inner *= (size_t)t->dims[i];
+    return i == t->rank;
 }
 
 static void lower_ref(Ir *ir, const Node *n) {
@@ -147,11 +163,7 @@ static Err add_constants_and_inputs(Ir *ir) {
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const Tensor *t = &ir->shaped->values[g->inputs[i]];
         if (ir->of_value[g->inputs[i]] != IR_NONE || !is_plain_value(t)) continue;
-        ir->of_value[g->inputs[i]] = ir_value(ir, (IrValue){.type = *t,
-                                                            .name = g->values[g->inputs[i]].name,
-                                                            .producer = IR_NONE,
-                                                            .input = i,
-                                                            .converted = IR_NONE});
+        ir->of_value[g->inputs[i]] = ir_input(ir, g->values[g->inputs[i]].name, *t, i);
     }
     return ERR_OK;
 }
@@ -163,11 +175,7 @@ static void add_captures(Ir *ir) {
         uint32_t      v = g->captures[i].inner;
         const Tensor *t = &ir->shaped->values[v];
         if (ir->of_value[v] != IR_NONE || !is_plain_value(t)) continue;
-        ir->of_value[v] = ir_value(ir, (IrValue){.type = *t,
-                                                 .name = g->values[v].name,
-                                                 .producer = IR_NONE,
-                                                 .input = g->n_inputs + i,
-                                                 .converted = IR_NONE});
+        ir->of_value[v] = ir_input(ir, g->values[v].name, *t, g->n_inputs + i);
     }
 }
 

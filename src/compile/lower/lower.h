@@ -12,12 +12,20 @@ typedef bool LowerFn(Ir *ir, const Node *n);
 #include "compile/lower/lower.def"
 #undef X
 
-uint32_t      lower_in(const Ir *ir, const Node *n, uint32_t i);        // value; IR_NONE: omitted
-const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i);      // of input i; NULL: omitted
-uint32_t      lower_out(Ir *ir, const Node *n, uint32_t i);             // adds it; IR_NONE: omitted
-bool          lower_is_float(const Ir *ir, const Node *n, uint32_t i);  // input i is float32
-bool          lower_single_output(const Node *n);  // outputs after the first are omitted
-const float  *lower_scalar(const Ir *ir, const Node *n, uint32_t i);  // constant float, or NULL
+uint32_t      lower_in(const Ir *ir, const Node *n, uint32_t i);    // value; IR_NONE: omitted
+const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i);  // of input i; NULL: omitted
+uint32_t      lower_out(Ir *ir, const Node *n, uint32_t i);         // adds it; IR_NONE: omitted
+// Adds a layer with n_in operands that computes output i of the node. in[0] is the node's first
+// input, the others IR_NONE. The spec is copied; NULL: none.
+IrLayer *lower_add(Ir *ir, const Node *n, uint32_t i, IrKind kind, uint32_t n_in, const void *spec,
+                   size_t bytes);
+
+bool         lower_is_float(const Ir *ir, const Node *n, uint32_t i);  // input i is float32
+bool         lower_single_output(const Node *n);  // outputs after the first are omitted
+const float *lower_scalar(const Ir *ir, const Node *n, uint32_t i);  // constant float, or NULL
+
+// The shape as [outer][n][inner] if the dimensions marked in `along` are adjacent.
+bool lower_collapse(const Tensor *t, const bool *along, size_t *outer, size_t *n, size_t *inner);
 
 uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type);  // adds a view
 
@@ -29,3 +37,6 @@ void fuse_norms(Ir *ir);          // layer normalization written out in elementa
 void fuse_attention(Ir *ir);      // attention written out; must precede fuse_elementwise
 void fuse_concats(Ir *ir);        // growing concatenations share their common prefix
 void fuse_channel_scale(Ir *ir);  // per-channel scale and shift into weights and bias
+
+// The element-wise layer that computes the value by the single step `op`; or NULL.
+const IrLayer *fuse_one_step(const Ir *ir, uint32_t value, ElementwiseOp op);

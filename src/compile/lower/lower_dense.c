@@ -10,34 +10,11 @@
 #include "model/params/rnn.h"
 #include "model/params/sliding_window.h"
 
-enum { MAX_DIM = 1 << 24 };  // of a fast kernel; larger dimensions stay with the reference kernel
-
-static bool fits(int64_t x) { return x > 0 && x <= MAX_DIM; }
-
-bool spec_window(const SlidingWindow *w, ConvShape *s) {
-    if (w->rank < 1 || w->rank > 2) return false;
-    int32_t y = w->rank - 2, x = w->rank - 1;
-    for (int32_t i = 0; i < w->rank; i++)
-        if (!fits(w->in[i]) || !fits(w->out[i]) || !fits(w->kernel[i]) || !fits(w->stride[i]) ||
-            !fits(w->dilation[i]) || w->pad[i] < 0 || w->pad[i] > MAX_DIM)
-            return false;
-    s->ih = s->oh = s->kh = s->sh = s->dh = 1;
-    s->pt = 0;
-    if (y >= 0) {
-        s->ih = (uint32_t)w->in[y], s->oh = (uint32_t)w->out[y], s->kh = (uint32_t)w->kernel[y];
-        s->sh = (uint32_t)w->stride[y], s->dh = (uint32_t)w->dilation[y];
-        s->pt = (uint32_t)w->pad[y];
-    }
-    s->iw = (uint32_t)w->in[x], s->ow = (uint32_t)w->out[x], s->kw = (uint32_t)w->kernel[x];
-    s->sw = (uint32_t)w->stride[x], s->dw = (uint32_t)w->dilation[x];
-    s->pl = (uint32_t)w->pad[x];
-    return true;
-}
-
 static bool conv_sizes(const Ir *ir, const Node *n, const SlidingWindow *win, ConvShape *s) {
     const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
     int64_t       group = attr_int(n, "group", 1);
-    if (!spec_window(win, s) || !fits(x->dims[0]) || !fits(x->dims[1]) || !fits(w->dims[0]))
+    if (!spec_window(win, s) || !spec_dim_fits(x->dims[0]) || !spec_dim_fits(x->dims[1]) ||
+        !spec_dim_fits(w->dims[0]))
         return false;
     s->n = (uint32_t)x->dims[0];
     s->ic = (uint32_t)x->dims[1];
@@ -104,19 +81,11 @@ static uint32_t fold_zero_padding(const Ir *ir, const Node *n, ConvShape *s) {
     return lower_in(ir, pad, 0);
 }
 
-static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, uint32_t in, ConvSpec spec) {
-    spec.columns = (OutputChannels){.n = spec.shape.oc,
-                                    .weight = lower_in(ir, n, 1),
-                                    .bias = ir_floats(ir, lower_in(ir, n, 2))};
-    ConvSpec *own = arena_new(ir->arena, ConvSpec, 1);
-    *own = spec;
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, kind, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
-    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
-    return l;
+static void add_conv(Ir *ir, const Node *n, IrKind kind, uint32_t in, ConvSpec spec) {
+    spec.channels = (OutputChannels){.n = spec.shape.oc,
+                                     .weight = lower_in(ir, n, 1),
+                                     .bias = ir_floats(ir, lower_in(ir, n, 2))};
+    lower_add(ir, n, 0, kind, 1, &spec, sizeof spec)->in[0] = in;
 }
 
 static bool constant_weights(const Ir *ir, const Node *n) {
@@ -136,7 +105,7 @@ bool lower_conv(Ir *ir, const Node *n) {
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
     uint32_t in = fold_zero_padding(ir, n, &s.shape);
-    conv_layer(ir, n, depth ? IR_DEPTHWISE : IR_CONV, in, s);
+    add_conv(ir, n, depth ? IR_DEPTHWISE : IR_CONV, in, s);
     return true;
 }
 
@@ -154,11 +123,11 @@ bool lower_deconv(Ir *ir, const Node *n) {
     if (!constant_weights(ir, n) || attr_int(n, "group", 1) != 1) return false;
     if (sliding_window_read_transposed(n, lower_type(ir, n, 0), w->dims + 2, &win) != ERR_OK)
         return false;
-    if (!conv_sizes(ir, n, &win, &s.shape) || !fits(w->dims[1])) return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !spec_dim_fits(w->dims[1])) return false;
     s.shape.oc = (uint32_t)w->dims[1];
     swap_sides(&s.shape);
     if (!fits_address_range(&s.shape) || !phases_fit_address_range(&s.shape)) return false;
-    conv_layer(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
+    add_conv(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
     return true;
 }
 
@@ -199,7 +168,9 @@ static bool lower_batched_matmul(Ir *ir, const Node *n) {
     const Tensor *y = &ir->shaped->values[n->out[0]];
     if (a->rank < 2 || b->rank < 2) return false;
     int64_t m = a->dims[a->rank - 2], k = a->dims[a->rank - 1], columns = b->dims[b->rank - 1];
-    if (!fits(m) || !fits(k) || !fits(columns) || tensor_count(y) > INT32_MAX) return false;
+    if (!spec_dim_fits(m) || !spec_dim_fits(k) || !spec_dim_fits(columns) ||
+        tensor_count(y) > INT32_MAX)
+        return false;
     GemmShape s = gemm_shape((uint32_t)m, (uint32_t)columns, (uint32_t)k);
     s.packed = false;
     s.b.row = (size_t)columns;
@@ -208,28 +179,8 @@ static bool lower_batched_matmul(Ir *ir, const Node *n) {
                          columns);  // one matrix b for all: batch dimensions are rows
     else if (!batch_dims(a, b, y, &s))
         return false;
-    GemmShape *own = arena_new(ir->arena, GemmShape, 1);
-    *own = s;
-    uint32_t left = lower_in(ir, n, 0), right = lower_in(ir, n, 1), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_MATMUL, n, 2, 1);
-    l->in[0] = left;
-    l->in[1] = right;
-    l->out[0] = out;
-    l->spec = own;
-    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    lower_add(ir, n, 0, IR_MATMUL, 2, &s, sizeof s)->in[1] = lower_in(ir, n, 1);
     return true;
-}
-
-static IrLayer *gemm_layer(Ir *ir, const Node *n, GemmSpec spec) {
-    GemmSpec *own = arena_new(ir->arena, GemmSpec, 1);
-    *own = spec;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_GEMM, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
-    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
-    return l;
 }
 
 // [..., M, K] x constant [K, N]; batch dimensions are rows.
@@ -240,9 +191,9 @@ bool lower_matmul(Ir *ir, const Node *n) {
         return lower_batched_matmul(ir, n);
     GemmSpec s = {.k = b->dims[0], .n = b->dims[1], .alpha = 1};
     s.m = tensor_count(a) / s.k;
-    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
-    s.columns = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
-    gemm_layer(ir, n, s);
+    if (!spec_dim_fits(s.m) || !spec_dim_fits(s.k) || !spec_dim_fits(s.n)) return false;
+    s.channels = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    lower_add(ir, n, 0, IR_GEMM, 1, &s, sizeof s);
     return true;
 }
 
@@ -269,10 +220,10 @@ bool lower_gemm(Ir *ir, const Node *n) {
     GemmSpec s = {.m = a->dims[0], .k = a->dims[1], .alpha = attr_float(n, "alpha", 1.0f)};
     s.transposed = attr_int(n, "transB", 0) != 0;
     s.n = b->dims[s.transposed ? 0 : 1];
-    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
-    s.columns = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
-    if (!gemm_bias(ir, n, s.n, &s.columns.bias)) return false;
-    gemm_layer(ir, n, s);
+    if (!spec_dim_fits(s.m) || !spec_dim_fits(s.k) || !spec_dim_fits(s.n)) return false;
+    s.channels = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    if (!gemm_bias(ir, n, s.n, &s.channels.bias)) return false;
+    lower_add(ir, n, 0, IR_GEMM, 1, &s, sizeof s);
     return true;
 }
 

@@ -13,9 +13,7 @@ static uint32_t add_arg(Expr *e, uint32_t value) {
 }
 
 static bool add_elementwise(Ir *ir, const Node *n, const Expr *e) {
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_ELEMENTWISE, n, 0, 1);
-    l->out[0] = out;
+    IrLayer *l = lower_add(ir, n, 0, IR_ELEMENTWISE, 0, NULL, 0);
     l->expr = *e;
     expr_simplify(&l->expr);
     return true;
@@ -248,9 +246,5 @@ bool lower_dequantize(Ir *ir, const Node *n) {
                              .q = (float)zero,
                              .lo = t == DT_U8 ? 0.0f : -128.0f,
                              .hi = t == DT_U8 ? 255.0f : 127.0f});
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_ELEMENTWISE, n, 0, 1);
-    l->out[0] = out;
-    l->expr = e;
-    return true;
+    return add_elementwise(ir, n, &e);
 }

@@ -14,13 +14,7 @@ static bool can_copy(DType t) {
 }
 
 static void add_move(Ir *ir, const Node *n, uint32_t i, StridedCopy s) {
-    StridedCopy *own = arena_new(ir->arena, StridedCopy, 1);
-    *own = s;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, i);
-    IrLayer *l = ir_layer(ir, IR_COPY, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
+    lower_add(ir, n, i, IR_COPY, 1, &s, sizeof s);
 }
 
 static OpCall call_for(const Ir *ir, const Node *n, const Tensor **in) {
@@ -146,24 +140,19 @@ bool lower_gather(Ir *ir, const Node *n) {
     if (infer_axis(attr_int(n, "axis", 0), x->rank, &axis) != ERR_OK || !can_copy(x->dtype))
         return false;
     if (!indexes_fit(index, x->dims[axis])) return false;
-    Gather *p = arena_new(ir->arena, Gather, 1);
-    *p = (Gather){.outer = 1,
-                  .axis = (size_t)x->dims[axis],
-                  .count = (size_t)tensor_count(index),
-                  .bytes = dtype_size(x->dtype),
-                  .wide = index->dtype == DT_I64};
-    for (int32_t i = 0; i < axis; i++) p->outer *= (size_t)x->dims[i];
-    for (int32_t i = axis + 1; i < x->rank; i++) p->bytes *= (size_t)x->dims[i];
-    uint32_t from = lower_in(ir, n, 0), which = lower_in(ir, n, 1), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_GATHER, n, 2, 1);
-    l->in[0] = from;
-    l->in[1] = which;
-    l->out[0] = out;
-    l->spec = p;
+    Gather g = {.outer = 1,
+                .axis = (size_t)x->dims[axis],
+                .count = (size_t)tensor_count(index),
+                .bytes = dtype_size(x->dtype),
+                .wide = index->dtype == DT_I64};
+    for (int32_t i = 0; i < axis; i++) g.outer *= (size_t)x->dims[i];
+    for (int32_t i = axis + 1; i < x->rank; i++) g.bytes *= (size_t)x->dims[i];
+    IrLayer *l = lower_add(ir, n, 0, IR_GATHER, 2, &g, sizeof g);
+    l->in[1] = lower_in(ir, n, 1);
     return true;
 }
 
-static bool fold_op(OpId op, ReduceOp *out) {
+static bool reduce_op(OpId op, ReduceOp *out) {
     switch (op) {
     case OP_ReduceSum: *out = REDUCE_SUM; return true;
     case OP_ReduceMean: *out = REDUCE_MEAN; return true;
@@ -183,37 +172,24 @@ bool lower_reduce(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
     OpCall        c = call_for(ir, n, in);
     bool          along[TENSOR_MAX_RANK] = {false}, known = false;
-    Reduce        f = {.outer = 1, .n = 1, .inner = 1};
-    int32_t       i = 0;
-    if (!lower_is_float(ir, n, 0) || !params_are_const(ir, n) || !fold_op(n->op, &f.op))
+    Reduce        f = {0};
+    if (!lower_is_float(ir, n, 0) || !params_are_const(ir, n) || !reduce_op(n->op, &f.op))
         return false;
     if (infer_reduce_axes(&c, along, &known) != ERR_OK || !known) return false;
-    for (; i < in[0]->rank && !along[i]; i++) f.outer *= (size_t)in[0]->dims[i];
-    for (; i < in[0]->rank && along[i]; i++) f.n *= (size_t)in[0]->dims[i];
-    for (; i < in[0]->rank && !along[i]; i++) f.inner *= (size_t)in[0]->dims[i];
-    if (i < in[0]->rank) return false;
-    Reduce *own = arena_new(ir->arena, Reduce, 1);
-    *own = f;
-    uint32_t from = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_REDUCE, n, 1, 1);
-    l->in[0] = from;
-    l->out[0] = out;
-    l->spec = own;
+    if (!lower_collapse(in[0], along, &f.outer, &f.n, &f.inner)) return false;
+    lower_add(ir, n, 0, IR_REDUCE, 1, &f, sizeof f);
     return true;
 }
 
 // Operators that change the shape only.
 
 uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type) {
-    IrValue v = ir->values[value];
+    const char *name = ir->values[value].name;
     if (ir_is_const(ir, value)) {
-        type.data = v.type.data;
-        return ir_const(ir, v.name, type);
+        type.data = ir_type(ir, value)->data;
+        return ir_const(ir, name, type);
     }
-    type.data = NULL;
-    v = (IrValue){
-        .type = type, .name = v.name, .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE};
-    uint32_t out = ir_value(ir, v);
+    uint32_t out = ir_computed(ir, name, type);
     IrLayer *l = ir_layer(ir, IR_VIEW, n, 1, 1);
     l->in[0] = value;
     l->out[0] = out;
@@ -230,10 +206,7 @@ static bool drops(const Ir *ir, const Node *n) {
 
 bool lower_view(Ir *ir, const Node *n) {
     if (!lower_single_output(n) || (n->op == OP_Dropout && drops(ir, n))) return false;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_VIEW, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
+    lower_add(ir, n, 0, IR_VIEW, 1, NULL, 0);
     return true;
 }
 
@@ -242,9 +215,7 @@ bool lower_concat(Ir *ir, const Node *n) {
     if (first->dtype == DT_STR || n->version < 4) return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (lower_in(ir, n, i) == IR_NONE) return false;
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_CONCAT, n, n->n_in, 1);
-    for (uint32_t i = 0; i < n->n_in; i++) l->in[i] = lower_in(ir, n, i);
-    l->out[0] = out;
+    IrLayer *l = lower_add(ir, n, 0, IR_CONCAT, n->n_in, NULL, 0);
+    for (uint32_t i = 1; i < n->n_in; i++) l->in[i] = lower_in(ir, n, i);
     return true;
 }
