@@ -148,24 +148,6 @@ static Err set_tail_inputs(const Program *p, const RunMemory *s, Frame *f) {
     return ERR_OK;
 }
 
-static Err copy_out(const Tensor *t, Arena *a, Tensor *out) {
-    OpCall c = {.keep = a};
-    return run_copy(&c, t, out);
-}
-
-static Err collect_tail_outputs(const Program *p, const Frame *f, Arena *a, Tensor *outputs) {
-    const Graph *g = p->shaped->graph;
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        if (p->outputs[i].kind != OPERAND_NONE) continue;
-        const Tensor *t = &f->slots[g->outputs[i]].t;
-        if (t->data == NULL)
-            return err_set(ERR_INVALID, "output '%s' was not computed",
-                           g->values[g->outputs[i]].name);
-        TRY(copy_out(t, a, &outputs[i]));
-    }
-    return ERR_OK;
-}
-
 // The interpreted tail: data-dependent shapes and control flow, node by node.
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     InterpState m = {.limits = p->limits,
@@ -177,7 +159,8 @@ static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     Err         e = frame_init(&f, &m, p->shaped);
     if (e == ERR_OK) e = set_tail_inputs(p, s, &f);
     if (e == ERR_OK) e = frame_run(&f, p->done);
-    if (e == ERR_OK) e = collect_tail_outputs(p, &f, a, outputs);
+    for (uint32_t i = 0; e == ERR_OK && i < p->shaped->graph->n_outputs; i++)
+        if (p->outputs[i].kind == OPERAND_NONE) e = frame_copy_output(&f, i, a, &outputs[i]);
     frame_finish(&f);
     s->ref_scratch = m.scratch;
     s->ref_keep = m.keep;
@@ -192,7 +175,7 @@ Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outp
         Tensor t = o->type;
         t.data = operand_at(o, s);
         outputs[i] = t;
-        if (a != NULL) TRY(copy_out(&t, a, &outputs[i]));
+        if (a != NULL) TRY(run_copy(a, &t, &outputs[i]));
     }
     return ERR_OK;
 }

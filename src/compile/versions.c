@@ -194,9 +194,7 @@ static bool choose_measured(const PackDemand *w, size_t left, const Version *all
     uint32_t      found = 0;
     for (uint32_t i = 0; p != NULL && i < p->n; i++) {
         const Candidate *c = &p->candidates[i];
-        bool             offered = false;
-        for (uint32_t k = 0; k < n && !offered; k++) offered = version_same(&all[k], &c->version);
-        if (!offered || !is_measured(p, c)) continue;
+        if (!offered(all, n, &c->version) || !is_measured(p, c)) continue;
         if (over(pack_bytes(s, &c->version), w->source) <= left) fits[found++] = i;
     }
     if (found == 0) return false;

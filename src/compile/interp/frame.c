@@ -157,6 +157,14 @@ Err frame_run(Frame *f, const bool *done) {
     return ERR_OK;
 }
 
+Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out) {
+    const Graph  *g = f->shaped->graph;
+    const Tensor *t = &f->slots[g->outputs[i]].t;
+    if (t->data == NULL)
+        return err_set(ERR_INVALID, "output '%s' was not computed", g->values[g->outputs[i]].name);
+    return run_copy(a, t, out);
+}
+
 // Compiled branches of If nodes run as programs inside the interpreted tail.
 
 static const Program *find_compiled(const Frame *f, const Graph *body, RunMemory **mem) {

@@ -42,6 +42,9 @@ void         frame_set(Frame *f, uint32_t value, ValueSlot s);  // takes ownersh
 // `done` nodes were set before.
 MUST_USE Err frame_run(Frame *f, const bool *done);
 
+// Deep copy of output i of the graph, which outlives the frame.
+MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out);
+
 // Fails if the run was told to stop; called before each node and loop iteration.
 MUST_USE Err frame_check_stop(const InterpState *m);
 

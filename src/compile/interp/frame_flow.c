@@ -322,14 +322,13 @@ static Err flow_run_map(Frame *f, const Node *n, ValueSlot *out) {
         out[k].t = (Tensor){.dtype = DT_SEQ, .rank = 1, .dims = {count}};
         TRY(slot_alloc(m, &out[k]));
     }
-    OpCall     c = {.keep = &m->keep};
     ValueSlot *one = arena_try_new(&m->scratch, ValueSlot, n->n_out);
     if (one == NULL) return err_set(ERR_LIMIT, "too many outputs");
     for (int64_t i = 0; i < count; i++) {
         TRY(map_iteration(f, n, &b, i, one));
         Err e = ERR_OK;
         for (uint32_t k = 0; k < n->n_out; k++) {
-            if (e == ERR_OK) e = run_copy(&c, &one[k].t, &((Tensor *)out[k].t.data)[i]);
+            if (e == ERR_OK) e = run_copy(&m->keep, &one[k].t, &((Tensor *)out[k].t.data)[i]);
             slot_drop(m, &one[k]);
         }
         TRY(e);

@@ -21,8 +21,8 @@ typedef Err RunFn(const OpCall *c, Tensor *out);
 
 RunFn *run_op(OpId op);
 
-// Copies into the call's `keep` arena: for elements of sequences, optionals and scan outputs.
-MUST_USE Err run_copy(const OpCall *c, const Tensor *t, Tensor *copy);  // deep copy
+// Deep copy. Elements of sequences and optionals live in the call's `keep` arena.
+MUST_USE Err run_copy(Arena *keep, const Tensor *t, Tensor *copy);
 
 // run_move.c: views, and memory for temporaries.
 

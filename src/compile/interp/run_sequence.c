@@ -30,7 +30,7 @@ Err run_sequence_empty(const OpCall *c, Tensor *out) {
 
 Err run_sequence_construct(const OpCall *c, Tensor *out) {
     Tensor *elements = out->data;
-    for (uint32_t i = 0; i < c->node->n_in; i++) TRY(run_copy(c, c->in[i], &elements[i]));
+    for (uint32_t i = 0; i < c->node->n_in; i++) TRY(run_copy(c->keep, c->in[i], &elements[i]));
     return ERR_OK;
 }
 
@@ -41,7 +41,7 @@ Err run_sequence_insert(const OpCall *c, Tensor *out) {
     TRY(infer_sequence_position(c, 2, n, n + 1, &at));
     copy_elements(to, from, at);
     copy_elements(to + at + 1, from + at, n - at);
-    return run_copy(c, c->in[1], &to[at]);
+    return run_copy(c->keep, c->in[1], &to[at]);
 }
 
 Err run_sequence_erase(const OpCall *c, Tensor *out) {
@@ -110,7 +110,7 @@ Err run_concat_from_sequence(const OpCall *c, Tensor *out) {
 
 Err run_optional(const OpCall *c, Tensor *out) {
     const Tensor *x = infer_input(c, 0);
-    return x != NULL ? run_copy(c, x, out->data) : ERR_OK;
+    return x != NULL ? run_copy(c->keep, x, out->data) : ERR_OK;
 }
 
 Err run_optional_get_element(const OpCall *c, Tensor *out) {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-static TimeNs fastest(const LayerProfile *p, uint32_t k) {
+TimeNs pareto_fastest(const LayerProfile *p, uint32_t k) {
     TimeNs best = INT64_MAX;
     for (uint32_t i = 0; i < p->n; i++) {
         TimeNs t = p->candidates[i].time_ns[k];
@@ -67,7 +67,7 @@ static void sort_by_footprint(const LayerProfile *p, uint32_t *at, uint32_t n) {
 static uint32_t within_slowdown(const LayerProfile *p, uint32_t *out) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t n = 0;
-    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = pareto_fastest(p, k);
     for (uint32_t i = 0; i < p->n; i++)
         if (slowdown(p, least, i) <= PARETO_SLACK) out[n++] = i;
     return n;
@@ -76,7 +76,7 @@ static uint32_t within_slowdown(const LayerProfile *p, uint32_t *out) {
 uint32_t pareto_front(const LayerProfile *p, uint32_t *out) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t n = 0;
-    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = pareto_fastest(p, k);
     for (uint32_t i = 0; i < p->n; i++) {
         bool beaten = slowdown(p, least, i) > PARETO_SLACK;
         for (uint32_t j = 0; j < p->n && !beaten; j++)
@@ -120,7 +120,7 @@ static void keep(LayerProfile *p, uint32_t one) {
 static uint32_t fastest_alone(const LayerProfile *p, const uint32_t *front, uint32_t n) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t best = 0;
-    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = pareto_fastest(p, k);
     for (uint32_t i = 1; i < n; i++)
         if (slowdown(p, least, front[i]) < slowdown(p, least, front[best])) best = i;
     return front[best];

@@ -12,6 +12,8 @@
 #define PARETO_DIFFER 1.5   // ratio of tasks, cache or bytes moved that makes versions different
 #define PARETO_NOISE  0.02  // relative difference of times that is noise
 
+TimeNs pareto_fastest(const LayerProfile *p, uint32_t k);  // least time on counts[k] cores
+
 // Candidates that no other dominates in time (on each core count), tasks, L3 footprint and bytes
 // moved, within PARETO_SLACK; by descending footprint. `out` has p->n elements; returns the number.
 uint32_t pareto_front(const LayerProfile *p, uint32_t *out);

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -25,12 +24,9 @@ typedef struct StepTimes {
     TimeNs                 *times;    // [versions][counts][runs][steps]
 } StepTimes;
 
-// CPU time of the thread if co-runners may preempt it.
-static TimeNs thread_time(const StepTimes *w) {
-    struct timespec t;
-    if (!w->o->extrapolate) return clock_now(clock_monotonic());
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+// CPU time of the thread if co-runners may preempt it, else wall time.
+static TimeNs read_clock(const StepTimes *w) {
+    return w->o->extrapolate ? stopwatch_cpu_time() : clock_now(clock_monotonic());
 }
 
 // Time of the interpreted tail is added to the last step. If it fails on the given inputs, it is
@@ -39,21 +35,21 @@ static void run_rest(StepTimes *w, TimeNs last) {
     const Program *p = w->program;
     if (program_layer_count(p) == p->n_steps || p->n_steps == 0 || w->mem.failed != ERR_OK) return;
     program_run_layer(p, &w->mem, p->n_steps, 0, 0, 1, w->outputs);
-    if (w->mem.failed == ERR_OK) w->now[p->n_steps - 1] += thread_time(w) - last;
+    if (w->mem.failed == ERR_OK) w->now[p->n_steps - 1] += read_clock(w) - last;
     w->mem.failed = ERR_OK;
 }
 
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     StepTimes     *w = ctx;
     const Program *p = w->program;
-    TimeNs         last = index == 0 ? thread_time(w) : 0;
+    TimeNs         last = index == 0 ? read_clock(w) : 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_run_layer(p, &w->mem, i, v, index, count, w->outputs);
         bool alone = p->steps[i].serial && i + 1 < p->n_steps && p->steps[i + 1].serial;
         if (count > 1 && !alone) team_barrier(w->team);
         if (index != 0) continue;
-        TimeNs t = thread_time(w);
+        TimeNs t = read_clock(w);
         w->now[i] = t - last;
         last = t;
     }
@@ -114,19 +110,20 @@ static void extrapolate(const Program *p, const StepTimesOptions *o, TimeNs *lig
     }
 }
 
-static Err make_profile(const Program *p, Step *s, const StepTimesOptions *o, Arena *a) {
+// A profile of the step's versions without times.
+static Err make_profile(const Program *p, Step *s, const uint32_t *counts, uint32_t n_counts,
+                        Arena *a) {
     LayerProfile *f = arena_try_new(a, LayerProfile, 1);
     if (f == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    *f = (LayerProfile){.n_counts = o->n_counts, .n_kept = s->n_versions, .n = s->n_versions};
+    *f = (LayerProfile){.n_counts = n_counts, .n_kept = s->n_versions, .n = s->n_versions};
     f->candidates = arena_try_new(a, Candidate, f->n);
     if (f->candidates == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    memcpy(f->counts, o->counts, sizeof f->counts);
+    memcpy(f->counts, counts, n_counts * sizeof *counts);
     for (uint32_t v = 0; v < s->n_versions; v++) {
         const Version *version = &s->versions[v];
         f->kept[v] = v;
         f->candidates[v] = (Candidate){.version = *version, .tasks = s->kind->tasks(s, version)};
-        f->candidates[v].traffic =
-            s->kind->traffic(s, version, &p->caches, o->counts[o->n_counts - 1]);
+        f->candidates[v].traffic = s->kind->traffic(s, version, &p->caches, counts[n_counts - 1]);
     }
     s->profile = f;
     return ERR_OK;
@@ -179,7 +176,7 @@ Err step_times_measure(Program *p, Team *team, const StepTimesOptions *o, Arena 
     TimeNs *light = arena_try_new(a, TimeNs, (size_t)p->n_steps * o->n_counts);
     if (light == NULL) return err_set(ERR_LIMIT, "no memory for %u steps", p->n_steps);
     for (uint32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].key != NULL) TRY(make_profile(p, &p->steps[i], o, a));
+        if (p->steps[i].key != NULL) TRY(make_profile(p, &p->steps[i], o->counts, o->n_counts, a));
     TRY(run_memory_init(&w.mem, p, team_size(team)));
     if (!o->extrapolate) team_pin(team);
     Err e = measure(&w, a, light);
@@ -203,43 +200,26 @@ static void run(void *self, const Version *v, Part part) {
     p->step->kind->run(&c);
 }
 
-static Err measure_step(const Program *p, Step *s, Stopwatch *w, RunMemory *mem,
-                        LayerProfile *profile) {
-    Probing       probing = {s, mem};
-    StopwatchWork work = {.run = run, .self = &probing, .version = &s->versions[0]};
-    Candidate    *c = &profile->candidates[0];
-    *c = (Candidate){.version = s->versions[0], .tasks = s->kind->tasks(s, &s->versions[0])};
-    uint32_t most = profile->counts[profile->n_counts - 1];
-    c->traffic = s->kind->traffic(s, &s->versions[0], &p->caches, most);
-    for (uint32_t k = 0; k < profile->n_counts; k++)
+static void measure_step(Step *s, Stopwatch *w, RunMemory *mem) {
+    Probing             probing = {s, mem};
+    StopwatchWork       work = {.run = run, .self = &probing, .version = &s->versions[0]};
+    const LayerProfile *p = s->profile;
+    TimeNs             *time_ns = p->candidates[0].time_ns;
+    for (uint32_t k = 0; k < p->n_counts; k++)
         for (int i = 0; i < RUNS; i++) {
             bool   clean;
-            TimeNs t = stopwatch_run(w, work, profile->counts[k], &clean);
-            if (c->time_ns[k] == 0 || (clean && t < c->time_ns[k])) c->time_ns[k] = t;
+            TimeNs t = stopwatch_run(w, work, p->counts[k], &clean);
+            if (time_ns[k] == 0 || (clean && t < time_ns[k])) time_ns[k] = t;
         }
-    s->profile = profile;
-    return ERR_OK;
-}
-
-static Err make_single_profile(const uint32_t *counts, uint32_t n, Arena *a, LayerProfile **out) {
-    LayerProfile *p = arena_try_new(a, LayerProfile, 1);
-    if (p == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    *p = (LayerProfile){
-        .n_counts = n, .n_kept = 1, .n = 1, .candidates = arena_try_new(a, Candidate, 1)};
-    if (p->candidates == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    for (uint32_t i = 0; i < n; i++) p->counts[i] = counts[i];
-    *out = p;
-    return ERR_OK;
 }
 
 static Err measure_missing(Program *p, Stopwatch *w, RunMemory *mem, const uint32_t *counts,
                            uint32_t n, Arena *a) {
     for (uint32_t i = 0; i < p->n_steps; i++) {
-        Step         *s = &p->steps[i];
-        LayerProfile *profile = NULL;
+        Step *s = &p->steps[i];
         if (s->key == NULL || s->profile != NULL) continue;
-        TRY(make_single_profile(counts, n, a, &profile));
-        TRY(measure_step(p, s, w, mem, profile));
+        TRY(make_profile(p, s, counts, n, a));
+        measure_step(s, w, mem);
     }
     return ERR_OK;
 }

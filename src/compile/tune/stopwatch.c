@@ -70,7 +70,7 @@ void stopwatch_destroy(Stopwatch *t) {
     free(t);
 }
 
-static TimeNs cpu_time(void) {
+TimeNs stopwatch_cpu_time(void) {
     struct timespec t;
     CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0);
     return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -96,11 +96,11 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
     pollute_caches(t, m, m->part);
     if (t->work.warm != NULL) t->work.warm(t->work.self, m->part);
     team_barrier(t->team);
-    TimeNs cpu = cpu_time();
+    TimeNs cpu = stopwatch_cpu_time();
     m->begin = clock_now(clock);
     t->work.run(t->work.self, t->work.version, m->part);
     m->end = clock_now(clock);
-    m->cpu = cpu_time() - cpu - t->cost;
+    m->cpu = stopwatch_cpu_time() - cpu - t->cost;
 }
 
 // From the first start to the last end: any thread may have been delayed in between.

@@ -30,3 +30,5 @@ void         stopwatch_destroy(Stopwatch *t);  // accepts NULL
 // One run on `cores` threads, from common start to last end. *clean false: a thread was preempted,
 // and the result is the longest CPU time of a thread.
 TimeNs stopwatch_run(Stopwatch *t, StopwatchWork w, uint32_t cores, bool *clean);
+
+TimeNs stopwatch_cpu_time(void);  // CPU time of the calling thread

@@ -197,15 +197,6 @@ static bool has_enough_samples(const Search *s, uint32_t i) {
     return s->samples[i] >= ENOUGH_CLEAN * ENOUGH_DISTURBED;
 }
 
-static TimeNs fastest(const Search *s, uint32_t k) {
-    TimeNs best = INT64_MAX;
-    for (uint32_t i = 0; i < s->p.n; i++) {
-        TimeNs t = s->p.candidates[i].time_ns[k];
-        if (t > 0 && t < best) best = t;
-    }
-    return best;
-}
-
 static uint32_t find(const Search *s, const Version *v) {
     uint32_t i = 0;
     while (i < s->p.n && !version_same(&s->p.candidates[i].version, v)) i++;
@@ -224,7 +215,9 @@ static void try_version(Search *s, const Version *v) {
     s->samples[i] = 0;
     sample(s, i, 0, &clean);
     s->p.n++;
-    if ((double)s->p.candidates[i].time_ns[0] > one_sample_factor * (double)fastest(s, 0)) return;
+    if ((double)s->p.candidates[i].time_ns[0] >
+        one_sample_factor * (double)pareto_fastest(&s->p, 0))
+        return;
     for (uint32_t r = 0; r < FIRST_SAMPLES; r++) sample_all_counts(s, i);
 }
 
@@ -278,10 +271,8 @@ static bool refine(Search *s, uint32_t ranks) {
 static void reuse_known(Search *s, const LayerProfile *known) {
     for (uint32_t i = 0; i < known->n; i++) {
         const Candidate *c = &known->candidates[i];
-        bool             ours = false;
-        for (uint32_t j = 0; j < s->layer->n && !ours; j++)
-            ours = version_same(&c->version, &s->layer->candidates[j]);
-        if (!ours || s->p.n == s->layer->n || find(s, &c->version) < s->p.n) continue;
+        if (!offers(s->layer, &c->version)) continue;
+        if (s->p.n == s->layer->n || find(s, &c->version) < s->p.n) continue;
         if (s->layer->prepare != NULL && s->layer->prepare(s->layer->self, &c->version) != ERR_OK)
             continue;
         s->samples[s->p.n] = 0;
