@@ -8,7 +8,7 @@
 
 #include "base/table.h"
 #include "base/tensor.h"
-#include "compile/tune/sweep.h"
+#include "bench/pressure/sweep.h"
 #include "kernel/conv.h"
 #include "kernel/gemm.h"
 #include "kernel/probe.h"
