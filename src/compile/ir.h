@@ -49,8 +49,7 @@ typedef struct Ir {
     bool shape_only;  // large constants have an address but no data: the program cannot run
 } Ir;
 
-MUST_USE Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out);
-bool         ir_omits_data(const Ir *ir, size_t bytes);  // a constant of that size has no data
+bool ir_omits_data(const Ir *ir, size_t bytes);  // a constant of that size has no data
 
 // Adds a value that a layer is to compute, that is input i of the graph, or a constant with data.
 uint32_t ir_computed(Ir *ir, const char *name, Tensor t);

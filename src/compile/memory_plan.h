@@ -5,14 +5,14 @@
 #include "compile/ir.h"
 
 typedef struct PlannedValue {
-    uint32_t home;    // value that owns the buffer; itself if it has its own
+    uint32_t owner;   // value that owns the buffer; itself if it has its own
     size_t   offset;  // bytes into that buffer
 } PlannedValue;
 
 typedef struct MemoryPlan {
-    PlannedValue *of;     // [n_values]
-    size_t       *at;     // [n_values] of buffer owners: bytes into the arena
-    size_t        bytes;  // size of the arena
+    PlannedValue *values;  // [n_values]
+    size_t       *offset;  // [n_values] of buffer owners: bytes into the arena
+    size_t        bytes;   // size of the arena
 } MemoryPlan;
 
 // Views, no-op layout conversions and inputs of concatenations alias another value's buffer.

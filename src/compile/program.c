@@ -102,9 +102,9 @@ static Err bind_outputs(Program *p, Binder *b) {
     const Graph *g = p->shaped->graph;
     const Ir    *ir = b->ir;
     bool         has_tail = false;
-    TRY(bind_room(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
-    TRY(bind_room(b, g->n_values * sizeof *p->tail_inputs, &p->tail_inputs));
-    TRY(bind_room(b, g->n_nodes * sizeof *p->done, &p->done));
+    TRY(bind_alloc(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
+    TRY(bind_alloc(b, g->n_values * sizeof *p->tail_inputs, &p->tail_inputs));
+    TRY(bind_alloc(b, g->n_nodes * sizeof *p->done, &p->done));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         TRY(bind_operand(b, ir->of_value[g->outputs[i]], &p->outputs[i]));
     for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -132,7 +132,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     p->isa = o->isa;
     if (p->isa == NULL) TRY(isa_choose(&p->isa));
     TRY(choose_caches(p, &o->caches, a));
-    TRY(ir_make(p->shaped, p->isa->lanes, o->shape_only, a, &ir));
+    TRY(lower_graph(p->shaped, p->isa->lanes, o->shape_only, a, &ir));
     fuse_norms(&ir);
     fuse_attention(&ir);
     fuse_concats(&ir);
@@ -159,7 +159,7 @@ static bool has_loops(const Graph *g) {
     return false;
 }
 
-static bool compiles(const ShapedGraph *s, const Attr *a) {
+static bool is_compilable(const ShapedGraph *s, const Attr *a) {
     if (a->kind != ATTR_GRAPH || has_loops(a->v.g)) return false;
     const ShapedGraph *body = shaped_graph_body(s, a->v.g);
     return body != NULL && body->graph->n_nodes > 0;
@@ -175,13 +175,13 @@ static Err make_branches(Program *p, const ProgramOptions *o) {
     inner.at_least_one_step = false;
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++)
-            n += !p->done[i] && compiles(p->shaped, &g->nodes[i].attrs[k]);
+            n += !p->done[i] && is_compilable(p->shaped, &g->nodes[i].attrs[k]);
     p->branches = arena_try_new(&p->keep, Program, n);
     if (p->branches == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", n);
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++) {
             const Attr *a = &g->nodes[i].attrs[k];
-            if (p->done[i] || !compiles(p->shaped, a)) continue;
+            if (p->done[i] || !is_compilable(p->shaped, a)) continue;
             TRY(program_make(&p->branches[p->n_branches], shaped_graph_body(p->shaped, a->v.g),
                              &inner));
             p->n_branches++;

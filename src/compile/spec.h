@@ -7,15 +7,13 @@
 
 // Constant weights of a convolution or matrix product, by output channel (column of the product). A
 // per-channel scale or shift that follows is fused into them.
-typedef struct OutputChannels OutputChannels;
-
-struct OutputChannels {
+typedef struct OutputChannels {
     uint32_t     n;       // output channels
     uint32_t     weight;  // IR value
     const float *bias;    // [n] or NULL
     float       *scale;   // [n] or NULL: 1
     float       *shift;   // [n] or NULL: 0
-};
+} OutputChannels;
 
 typedef struct ConvSpec {
     OutputChannels channels;  // first member, so that fusion finds it in any kind that has it

@@ -35,9 +35,9 @@ static bool in_arena(const Picture *p, uint32_t v, size_t *at) {
     size_t   offset;
     uint32_t root = memory_plan_root(&p->plan, v, &offset);
     if (p->ir->values[root].producer == IR_NONE) return false;
-    *at = p->plan.at[root] + offset;
+    *at = p->plan.offset[root] + offset;
     assert_true(*at + bytes_of(p->ir, v) <= p->plan.bytes);
-    assert_true(p->plan.at[root] % ALIGN == 0);
+    assert_true(p->plan.offset[root] % ALIGN == 0);
     return true;
 }
 
@@ -58,7 +58,7 @@ static const IrLayer *maker_of(const Ir *ir, uint32_t v) {
 // An alias of the same bytes.
 static bool renames(const Picture *p, const IrLayer *l) {
     return l->n_out > 0 && l->out[0] != IR_NONE && l->kind != IR_CONCAT && l->n_in > 0 &&
-           p->plan.of[l->out[0]].home == l->in[0];
+           p->plan.values[l->out[0]].owner == l->in[0];
 }
 
 // The data of v is intact there: its own marks, or those of the values it consists of.
@@ -292,7 +292,7 @@ static void zoo_network(const char *name, uint32_t lanes, int64_t sequence, doub
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         in[i] = m.graph->values[m.graph->inputs[i]].type;
     assert_int_equal(shaped_graph_make(m.graph, in, interp_eval, &m.arena, &s), ERR_OK);
-    assert_int_equal(ir_make(s, lanes, false, &m.arena, &ir), ERR_OK);
+    assert_int_equal(lower_graph(s, lanes, false, &m.arena, &ir), ERR_OK);
     fuse_norms(&ir);
     fuse_concats(&ir);
     fuse_elementwise(&ir);

@@ -16,7 +16,7 @@ static BindFn *const table[IR_KINDS] = {
 
 enum { SLACK = 64 };  // bytes: kernels may read one vector past the last channel
 
-Err bind_nothing(Binder *b, const IrLayer *l, Step *s) {
+Err bind_none(Binder *b, const IrLayer *l, Step *s) {
     (void)b, (void)l, (void)s;
     return ERR_OK;
 }
@@ -26,7 +26,7 @@ uint32_t step_one_task(const Step *s, const Version *v) {
     return 1;
 }
 
-Err bind_room(Binder *b, size_t bytes, void *out) {
+Err bind_alloc(Binder *b, size_t bytes, void *out) {
     void *at = arena_try(b->keep, bytes + SLACK, 1, TENSOR_ALIGN);
     if (at == NULL) return err_set(ERR_LIMIT, "no memory for %zu bytes of a program", bytes);
     memcpy(out, &at, sizeof at);
@@ -34,7 +34,7 @@ Err bind_room(Binder *b, size_t bytes, void *out) {
 }
 
 Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s) {
-    TRY(bind_room(b, bytes, &s->spec));
+    TRY(bind_alloc(b, bytes, &s->spec));
     memcpy(s->spec, l->spec, bytes);
     s->kind = kind;
     return ERR_OK;
@@ -46,7 +46,7 @@ static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand 
     if (b->constants[value].kind == OPERAND_NONE) {
         size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
         void  *at = NULL;
-        TRY(bind_room(b, bytes, &at));
+        TRY(bind_alloc(b, bytes, &at));
         bool skip = ir_omits_data(b->ir, bytes);
         if (!skip && v->layout == LAYOUT_BLOCKED) {
             ImageDims     im = layout_image_dims(from);
@@ -73,14 +73,14 @@ Err bind_operand(Binder *b, uint32_t value, Operand *out) {
     if (value == IR_NONE) return ERR_OK;
     size_t         offset = 0;
     uint32_t       root = memory_plan_root(b->plan, value, &offset);
-    const IrValue *home = &b->ir->values[root];
+    const IrValue *owner = &b->ir->values[root];
     const Tensor  *constant = constant_source(b->ir, root);
     if (constant != NULL)
         TRY(bind_constant(b, root, constant, out));
-    else if (home->input != IR_NONE)
-        *out = (Operand){.kind = OPERAND_INPUT, .input = home->input};
+    else if (owner->input != IR_NONE)
+        *out = (Operand){.kind = OPERAND_INPUT, .input = owner->input};
     else
-        *out = (Operand){.kind = OPERAND_ARENA, .offset = b->plan->at[root] + offset};
+        *out = (Operand){.kind = OPERAND_ARENA, .offset = b->plan->offset[root] + offset};
     out->type = b->ir->values[value].type;
     out->type.data = NULL;
     out->bytes = layout_bytes(&out->type, b->ir->values[value].layout, b->ir->lanes);
@@ -92,7 +92,7 @@ Err bind_bias(Binder *b, const OutputChannels *c, const float **out) {
     if (c->bias == NULL && c->shift == NULL) return ERR_OK;
     uint32_t padded = (c->n + b->isa->lanes - 1) / b->isa->lanes * b->isa->lanes;
     float   *x = NULL;
-    TRY(bind_room(b, padded * sizeof *x, &x));
+    TRY(bind_alloc(b, padded * sizeof *x, &x));
     for (uint32_t i = 0; i < c->n; i++) {
         float bias = c->bias != NULL ? c->bias[i] : 0, scale = c->scale != NULL ? c->scale[i] : 1;
         x[i] = bias * scale + (c->shift != NULL ? c->shift[i] : 0);
@@ -146,7 +146,7 @@ static Err bind_epilogue(Binder *b, const IrLayer *l, StepEpilogue *f) {
     epilogue_clip(&e, f);
     if (e.n_steps == 0) return ERR_OK;
     ElementwiseProgram *program = NULL;
-    TRY(bind_room(b, sizeof *program, &program));
+    TRY(bind_alloc(b, sizeof *program, &program));
     CHECK(expr_emit(&e, program));
     f->program = program;
     const Tensor *out = ir_type(b->ir, l->out[0]);
@@ -193,8 +193,8 @@ static void count_bytes(const Binder *b, const IrLayer *l, Step *s) {
 Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
     *s = (Step){
         .isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out, .weight = IR_NONE};
-    TRY(bind_room(b, l->n_in * sizeof *s->in, &s->in));
-    TRY(bind_room(b, l->n_out * sizeof *s->out, &s->out));
+    TRY(bind_alloc(b, l->n_in * sizeof *s->in, &s->in));
+    TRY(bind_alloc(b, l->n_out * sizeof *s->out, &s->out));
     for (uint32_t i = 0; i < l->n_in; i++) TRY(bind_operand(b, l->in[i], &s->in[i]));
     for (uint32_t i = 0; i < l->n_out; i++) TRY(bind_operand(b, l->out[i], &s->out[i]));
     if (ir_takes_epilogue(l->kind)) TRY(bind_epilogue(b, l, &s->epilogue));

@@ -31,7 +31,7 @@ MUST_USE Err bind_layer(Binder *b, const IrLayer *l, Step *s);
 MUST_USE Err bind_operand(Binder *b, uint32_t value, Operand *out);
 
 // Allocates zeroed, aligned memory of the program; ERR_LIMIT if there is none.
-MUST_USE Err bind_room(Binder *b, size_t bytes, void *out);
+MUST_USE Err bind_alloc(Binder *b, size_t bytes, void *out);
 
 // Sets the kind, and as spec a copy of the layer's, which has that size.
 MUST_USE Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s);

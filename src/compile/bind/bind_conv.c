@@ -94,7 +94,7 @@ static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
     if (c->packed[v->algo] != NULL) return ERR_OK;
     const ConvShape *p = &c->shape;
     float           *packed = NULL;
-    TRY(bind_room(b, conv_step_pack_bytes(s, v), &packed));
+    TRY(bind_alloc(b, conv_step_pack_bytes(s, v), &packed));
     const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
     if (is_winograd(v))
         winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
@@ -130,7 +130,7 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     const ConvSpec  *spec = l->spec;
     const ConvShape *p = &spec->shape;
     ConvStep        *c = NULL;
-    TRY(bind_room(b, sizeof *c, &c));
+    TRY(bind_alloc(b, sizeof *c, &c));
     *c = (ConvStep){.shape = *p, .plain = spec->plain_in, .channels = spec->channels};
     s->kind = &conv_kind;
     s->spec = c;
@@ -151,7 +151,7 @@ typedef struct DepthwiseStep {
     const float   *weights;
 } DepthwiseStep;
 
-static void depth_step_run(const StepCall *c) {
+static void depthwise_step_run(const StepCall *c) {
     const DepthwiseStep *s = c->step->spec;
     Depthwise            d = {.shape = s->shape,
                               .version = *c->version,
@@ -162,59 +162,59 @@ static void depth_step_run(const StepCall *c) {
     c->step->isa->depthwise(&d, c->part);
 }
 
-static uint32_t depth_step_tasks(const Step *s, const Version *v) {
+static uint32_t depthwise_step_tasks(const Step *s, const Version *v) {
     return depthwise_tasks(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
 }
 
-static size_t depth_step_scratch(const Step *s, const Version *v) {
+static size_t depthwise_step_scratch(const Step *s, const Version *v) {
     return depthwise_scratch(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
 }
 
-static uint32_t depth_step_versions(const Step *s, const CacheSizes *c, Version *out,
-                                    uint32_t max) {
+static uint32_t depthwise_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                        uint32_t max) {
     return depthwise_versions(&((const DepthwiseStep *)s->spec)->shape, s->isa, c, out, max);
 }
 
-static Traffic depth_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
-                                  uint32_t parts) {
+static Traffic depthwise_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                      uint32_t parts) {
     return depthwise_traffic(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, c, parts);
 }
 
-static double depth_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+static double depthwise_step_cycles(const Step *s, const Version *v, uint32_t parts) {
     return cycles_depthwise(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, parts);
 }
 
-static Err depth_step_pack(const Step *s, const Version *v, Binder *b) {
+static Err depthwise_step_pack(const Step *s, const Version *v, Binder *b) {
     (void)v;  // one packing serves all versions
     DepthwiseStep *d = s->spec;
     float         *packed = NULL;
     if (d->weights != NULL) return ERR_OK;
-    TRY(bind_room(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
+    TRY(bind_alloc(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
     depthwise_pack(&d->shape, b->isa,
                    bind_scaled(b, &d->channels, (size_t)d->shape.kh * d->shape.kw, 1), packed);
     d->weights = packed;
     return ERR_OK;
 }
 
-static void depth_step_unpack(const Step *s) {
+static void depthwise_step_unpack(const Step *s) {
     DepthwiseStep *d = s->spec;
     d->weights = NULL;
 }
 
 static const StepKind depthwise_kind = {.name = "depthwise",
-                                        .run = depth_step_run,
-                                        .tasks = depth_step_tasks,
-                                        .scratch = depth_step_scratch,
-                                        .versions = depth_step_versions,
-                                        .traffic = depth_step_traffic,
-                                        .cycles = depth_step_cycles,
-                                        .pack = depth_step_pack,
-                                        .unpack = depth_step_unpack};
+                                        .run = depthwise_step_run,
+                                        .tasks = depthwise_step_tasks,
+                                        .scratch = depthwise_step_scratch,
+                                        .versions = depthwise_step_versions,
+                                        .traffic = depthwise_step_traffic,
+                                        .cycles = depthwise_step_cycles,
+                                        .pack = depthwise_step_pack,
+                                        .unpack = depthwise_step_unpack};
 
 Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
     const ConvSpec *spec = l->spec;
     DepthwiseStep  *d = NULL;
-    TRY(bind_room(b, sizeof *d, &d));
+    TRY(bind_alloc(b, sizeof *d, &d));
     *d = (DepthwiseStep){.shape = spec->shape, .channels = spec->channels};
     TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     s->kind = &depthwise_kind;
@@ -270,7 +270,7 @@ static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
     const ConvShape *p = &d->shape;
     float           *packed = NULL;
     if (d->weights != NULL) return ERR_OK;
-    TRY(bind_room(b, deconv_pack_bytes(p, b->isa), &packed));
+    TRY(bind_alloc(b, deconv_pack_bytes(p, b->isa), &packed));
     deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
     d->weights = packed;
     return ERR_OK;
@@ -294,7 +294,7 @@ Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
     const ConvSpec  *spec = l->spec;
     const ConvShape *p = &spec->shape;
     DeconvStep      *d = NULL;
-    TRY(bind_room(b, sizeof *d, &d));
+    TRY(bind_alloc(b, sizeof *d, &d));
     *d = (DeconvStep){.shape = *p, .channels = spec->channels};
     TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     s->kind = &deconv_kind;
@@ -334,29 +334,31 @@ Err bind_pool(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-static void resize_run(const StepCall *c) {
+static void resize_step_run(const StepCall *c) {
     Resample r = *(const Resample *)c->step->spec;
     r.x = operand_at(&c->step->in[0], c->mem);
     r.y = operand_at(&c->step->out[0], c->mem);
     c->step->isa->resample(&r, c->part);
 }
 
-static uint32_t resize_tasks(const Step *s, const Version *v) {
+static uint32_t resize_step_tasks(const Step *s, const Version *v) {
     (void)v;
     return resample_tasks(s->spec, s->isa);
 }
 
-static size_t resize_scratch(const Step *s, const Version *v) {
+static size_t resize_step_scratch(const Step *s, const Version *v) {
     (void)v;
     return resample_scratch(s->spec, s->isa);
 }
 
-static const StepKind resize_kind = {
-    .name = "resize", .run = resize_run, .tasks = resize_tasks, .scratch = resize_scratch};
+static const StepKind resize_kind = {.name = "resize",
+                                     .run = resize_step_run,
+                                     .tasks = resize_step_tasks,
+                                     .scratch = resize_step_scratch};
 
 static Err keep_taps(Binder *b, const ResampleTap **taps, uint32_t n) {
     ResampleTap *own = NULL;
-    TRY(bind_room(b, n * sizeof *own, &own));
+    TRY(bind_alloc(b, n * sizeof *own, &own));
     memcpy(own, *taps, n * sizeof *own);
     *taps = own;
     return ERR_OK;

@@ -45,7 +45,7 @@ Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
     const IrValue *in = &b->ir->values[l->in[0]];
     if (layout_is_noop(&in->type, b->ir->lanes) || ir_is_const(b->ir, l->in[0])) return ERR_OK;
     LayoutSpec *spec = NULL;
-    TRY(bind_room(b, sizeof *spec, &spec));
+    TRY(bind_alloc(b, sizeof *spec, &spec));
     *spec = (LayoutSpec){layout_image_dims(&in->type), in->layout == LAYOUT_PLAIN};
     s->kind = &layout_kind;
     s->spec = spec;
@@ -83,9 +83,9 @@ Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
     const Tensor *out = ir_type(ir, l->out[0]);
     ConcatSpec   *spec = NULL;
     bool          work = false;
-    TRY(bind_room(b, sizeof *spec, &spec));
-    TRY(bind_room(b, l->n_in * sizeof *spec->row, &spec->row));
-    TRY(bind_room(b, l->n_in * sizeof *spec->at, &spec->at));
+    TRY(bind_alloc(b, sizeof *spec, &spec));
+    TRY(bind_alloc(b, l->n_in * sizeof *spec->row, &spec->row));
+    TRY(bind_alloc(b, l->n_in * sizeof *spec->at, &spec->at));
     spec->rows = 1;
     for (int32_t i = 0; i < spec_concat_axis(ir, l); i++) spec->rows *= (size_t)out->dims[i];
     for (uint32_t i = 0; i < l->n_in; i++) {

@@ -43,7 +43,7 @@ static void plan_blocked(Binder *b, const IrLayer *l, ElementwiseSpec *s, const 
 Err bind_elementwise(Binder *b, const IrLayer *l, Step *s) {
     ElementwiseSpec *spec = NULL;
     const Tensor    *out = ir_type(b->ir, l->out[0]), *args[EWISE_MAX_ARGS];
-    TRY(bind_room(b, sizeof *spec, &spec));
+    TRY(bind_alloc(b, sizeof *spec, &spec));
     CHECK(expr_emit(&l->expr, &spec->program));
     for (uint32_t i = 0; i < l->expr.n_args; i++) {
         args[i] = ir_type(b->ir, l->expr.args[i]);

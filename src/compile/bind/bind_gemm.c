@@ -53,7 +53,7 @@ static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
     const GemmSpec *spec = g->spec;
     uint32_t        n = g->shape.n, k = g->shape.k;
     float          *packed = NULL;
-    TRY(bind_room(b, gemm_pack_bytes(n, k, b->isa), &packed));
+    TRY(bind_alloc(b, gemm_pack_bytes(n, k, b->isa), &packed));
     const float *w = spec->transposed ? bind_scaled(b, &spec->channels, k, 1)
                                       : bind_scaled(b, &spec->channels, 1, k);
     gemm_pack(n, k, w, spec->transposed ? k : n, spec->transposed, spec->alpha, b->isa, packed);
@@ -90,7 +90,7 @@ static void bind_gemm_step(Binder *b, Step *s, GemmStep *g) {
 Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
     const GemmSpec *spec = l->spec;
     GemmStep       *g = NULL;
-    TRY(bind_room(b, sizeof *g, &g));
+    TRY(bind_alloc(b, sizeof *g, &g));
     *g =
         (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
     s->weight = spec->channels.weight;
@@ -101,7 +101,7 @@ Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
 
 Err bind_matmul(Binder *b, const IrLayer *l, Step *s) {
     GemmStep *g = NULL;
-    TRY(bind_room(b, sizeof *g, &g));
+    TRY(bind_alloc(b, sizeof *g, &g));
     g->shape = *(const GemmShape *)l->spec;
     bind_gemm_step(b, s, g);
     return ERR_OK;
@@ -213,8 +213,8 @@ Err bind_rnn(Binder *b, const IrLayer *l, Step *s) {
     const RnnSpec *spec = l->spec;
     RnnStep       *r = NULL;
     float         *packed = NULL;
-    TRY(bind_room(b, sizeof *r, &r));
-    TRY(bind_room(b, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed));
+    TRY(bind_alloc(b, sizeof *r, &r));
+    TRY(bind_alloc(b, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed));
     if (!b->ir->shape_only) gated_rnn_pack(&spec->shape, &spec->weights, b->isa, packed);
     *r = (RnnStep){spec->shape, packed};
     const GatedRnnShape *p = &r->shape;

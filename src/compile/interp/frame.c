@@ -66,13 +66,13 @@ void frame_set(Frame *f, uint32_t value, ValueSlot s) {
     f->slots[value] = s;
 }
 
-Err frame_check_type(const Tensor *promised, const Tensor *found) {
-    if (promised->dtype != DT_NONE && promised->dtype != found->dtype)
+Err frame_check_type(const Tensor *inferred, const Tensor *found) {
+    if (inferred->dtype != DT_NONE && inferred->dtype != found->dtype)
         return err_set(ERR_INVALID, "type %s was inferred, %s was found",
-                       dtype_name(promised->dtype), dtype_name(found->dtype));
-    if (promised->rank == RANK_UNKNOWN || tensor_same_shape(promised, found)) return ERR_OK;
+                       dtype_name(inferred->dtype), dtype_name(found->dtype));
+    if (inferred->rank == RANK_UNKNOWN || tensor_same_shape(inferred, found)) return ERR_OK;
     char a[96], b[96];
-    tensor_shape_text(promised, a, sizeof a);
+    tensor_shape_text(inferred, a, sizeof a);
     tensor_shape_text(found, b, sizeof b);
     return err_set(ERR_INVALID, "shape %s was inferred, %s was found", a, b);
 }

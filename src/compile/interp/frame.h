@@ -17,7 +17,7 @@ typedef struct ValueSlot {
 typedef struct InterpState {  // shared by all frames of one run
     InterpLimits          limits;
     size_t                live_bytes;
-    uint64_t              rounds;
+    uint64_t              iterations;
     int64_t               macs;
     Arena                 scratch, keep;
     const struct Program *program;  // the program with this tail; NULL: all is interpreted
@@ -49,7 +49,7 @@ MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out
 MUST_USE Err frame_check_stop(const InterpState *m);
 
 // Fails if `found` differs from the inferred type or shape.
-MUST_USE Err frame_check_type(const Tensor *promised, const Tensor *found);
+MUST_USE Err frame_check_type(const Tensor *inferred, const Tensor *found);
 
 // True if the branch was compiled for the shapes of its captures; frame_run_compiled then runs it.
 bool         frame_is_compiled(const Frame *f, const Graph *body);

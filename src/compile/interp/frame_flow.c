@@ -35,7 +35,7 @@ static Err run_body(Frame *f, const Graph *g, ValueSlot *in, ValueSlot *out) {
 
 static Err count_iteration(InterpState *m) {
     TRY(frame_check_stop(m));
-    if (m->limits.max_rounds != 0 && ++m->rounds > m->limits.max_rounds)
+    if (m->limits.max_rounds != 0 && ++m->iterations > m->limits.max_rounds)
         return err_set(ERR_LIMIT, "loops exceed the allowed %llu iterations",
                        (unsigned long long)m->limits.max_rounds);
     return ERR_OK;
@@ -221,15 +221,15 @@ static Err scan_join(Frame *f, const Node *n, Iterations *r, int64_t length, Val
 }
 
 static Err scan_once(Frame *f, const Node *n, const ControlFlowBody *b, const Tensor *whole,
-                     const ValueSlot *states, int64_t rounds, ValueSlot *out) {
+                     const ValueSlot *states, int64_t iterations, ValueSlot *out) {
     int64_t    length = 0;
     Iterations r = {0};
     TRY(scan_length(n, b, whole, &length));
     Err e = iterations_begin(f, b, &r);
     for (uint32_t i = 0; e == ERR_OK && i < b->n_state; i++) r.state[i] = slot_share(&states[i]);
-    if (rounds < 0 || rounds > length) rounds = length;
-    for (int64_t i = 0; e == ERR_OK && i < rounds; i++)
-        e = scan_iteration(f, n, &r, whole, i, rounds);
+    if (iterations < 0 || iterations > length) iterations = length;
+    for (int64_t i = 0; e == ERR_OK && i < iterations; i++)
+        e = scan_iteration(f, n, &r, whole, i, iterations);
     if (e == ERR_OK) e = scan_join(f, n, &r, length, out);
     iterations_finish(f->state, &r);
     return e;
@@ -245,15 +245,15 @@ static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t
     ValueSlot   *out = arena_try_new(&m->scratch, ValueSlot, n->n_out);
     Err          e = in != NULL && whole != NULL && out != NULL ? ERR_OK
                                                                 : err_set(ERR_LIMIT, "no memory for a scan");
-    int64_t      rounds = -1;
+    int64_t      iterations = -1;
     if (e == ERR_OK && n->in[0] != NO_VALUE && f->slots[n->in[0]].t.dtype == DT_I64 &&
         at < tensor_count(&f->slots[n->in[0]].t))
-        rounds = ((const int64_t *)f->slots[n->in[0]].t.data)[at];
+        iterations = ((const int64_t *)f->slots[n->in[0]].t.data)[at];
     for (uint32_t i = 0; e == ERR_OK && i < n_in; i++) {
         e = slot_slice(m, &f->slots[n->in[b->first + i]].t, 0, at, &in[i]);
         whole[i] = in[i].t;
     }
-    if (e == ERR_OK) e = scan_once(f, n, b, whole, in, rounds, out);
+    if (e == ERR_OK) e = scan_once(f, n, b, whole, in, iterations, out);
     for (uint32_t i = 0; in != NULL && i < n_in; i++) slot_drop(m, &in[i]);
     for (uint32_t i = 0; out != NULL && i < n->n_out; i++) {
         if (e == ERR_OK) e = scan_output_push(&outs[i], out[i]);
@@ -366,7 +366,7 @@ void scan_output_finish(InterpState *m, ScanOutput *s) {
 }
 
 // Copies slice `at` along `axis` of a tensor to or from contiguous memory.
-static void move_slice(const Tensor *whole, int32_t axis, int64_t at, char *packed, bool in) {
+static void copy_slice(const Tensor *whole, int32_t axis, int64_t at, char *packed, bool in) {
     size_t size = dtype_size(whole->dtype);
     size_t inner = size, outer = 1;
     for (int32_t i = axis + 1; i < whole->rank; i++) inner *= (size_t)whole->dims[i];
@@ -395,7 +395,7 @@ Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool r
         const Tensor *t = &s->slots[i].t;
         if (t->dtype != one->dtype || !tensor_same_shape(t, one))
             return err_set(ERR_INVALID, "iteration %u gives a different shape than iteration 0", i);
-        move_slice(&out->t, axis, reverse ? s->n - 1 - i : i, t->data, true);
+        copy_slice(&out->t, axis, reverse ? s->n - 1 - i : i, t->data, true);
     }
     return ERR_OK;
 }
@@ -405,6 +405,6 @@ Err slot_slice(InterpState *m, const Tensor *whole, int32_t axis, int64_t at, Va
     for (int32_t i = 0; i < one.rank; i++) one.dims[i] = whole->dims[i < axis ? i : i + 1];
     out->t = one;
     TRY(slot_alloc(m, out));
-    move_slice(whole, axis, at, out->t.data, false);
+    copy_slice(whole, axis, at, out->t.data, false);
     return ERR_OK;
 }

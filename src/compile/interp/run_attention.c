@@ -43,10 +43,10 @@ static void mask_future(const Attention *a, Tensor *bias) {
 static Err make_bias(const OpCall *c, const Attention *a, Tensor *bias) {
     const Tensor *mask = infer_input(c, 3);
     Tensor        shape = {.rank = 4, .dims = {a->batch, a->heads, a->queries, a->past + a->fresh}};
-    TRY(run_wide(c, &shape, bias));
+    TRY(run_alloc_f64(c, &shape, bias));
     if (mask != NULL) {
         Tensor real;
-        TRY(run_wide(c, mask, &real));
+        TRY(run_alloc_f64(c, mask, &real));
         for (int64_t i = 0; i < tensor_count(mask); i++) {
             double v = tensor_get_f64(mask, i);
             if (mask->dtype == DT_BOOL) v = v != 0 ? 0 : (double)-INFINITY;
@@ -79,7 +79,7 @@ static Err present_of(const OpCall *c, const Attention *a, uint32_t which, int64
     int64_t       keys = a->past + a->fresh;
     Tensor        shape = {.rank = 4, .dims = {a->batch, a->kv_heads, keys, size}}, room;
     if (out == NULL) {
-        TRY(run_room(c, &shape, fresh->dtype, &room));
+        TRY(run_alloc(c, &shape, fresh->dtype, &room));
         out = arena_try_new(c->scratch, Tensor, 1);
         if (out == NULL) return err_set(ERR_LIMIT, "no memory for a tensor");
         *out = room;
@@ -120,7 +120,7 @@ static Err bias_ms(const OpCall *c, const Attention *a, Tensor *bias) {
     double        hide = (double)attr_float(c->node, "mask_filter_value", -10000);
     int64_t       n = a->queries;
     Tensor        shape = {.rank = 4, .dims = {a->batch, 1, n, n}};
-    TRY(run_wide(c, &shape, bias));
+    TRY(run_alloc_f64(c, &shape, bias));
     for (int64_t i = 0; i < tensor_count(bias) && mask != NULL; i++)
         if (is_masked_ms(mask, i / n / n, i / n % n, i % n, n)) ((double *)bias->data)[i] = hide;
     if (a->causal) mask_future(a, bias);
@@ -135,7 +135,7 @@ Err run_attention_ms(const OpCall *c, Tensor *out) {
     RefAttention p = params(&a);
     RefMatMul    plain = {0};
     Tensor       shape = {.rank = 3, .dims = {a.batch, a.queries, 3 * width}};
-    TRY(run_wide(c, &shape, &qkv));
+    TRY(run_alloc_f64(c, &shape, &qkv));
     TRY(run_product(c, &plain, c->in[0], c->in[1], &qkv));
     ref_gemm_add(1, &qkv, 1, infer_input(c, 2), &qkv);
     p.q = heads_of(&qkv, true, 3 * a.heads, a.queries, a.size);
@@ -190,7 +190,7 @@ Err run_embed_norm(const OpCall *c, Tensor *out) {
     Tensor  sum;
     RefNorm norm = {.kind = REF_NORM_VARIANCE, .along = {false, false, true}};
     norm.epsilon = (double)attr_float(c->node, "epsilon", 1e-12F);
-    TRY(run_room(c, &out[0], DT_F32, &sum));
+    TRY(run_alloc(c, &out[0], DT_F32, &sum));
     TRY(add_embedding(c->in[2], c->in[0], &sum));
     TRY(add_embedding(c->in[3], infer_input(c, 8), &sum));
     if (infer_input(c, 1) != NULL) TRY(add_embedding(c->in[4], c->in[1], &sum));

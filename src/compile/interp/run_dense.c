@@ -42,7 +42,7 @@ Err run_conv_qlinear(const OpCall *c, Tensor *out) {
     TRY(conv_params(c, c->in[0], c->in[3], &p));
     p.x_zero = tensor_get_f64(c->in[2], 0);
     p.w_zero = c->in[5];
-    TRY(run_wide(c, &out[0], &sum));
+    TRY(run_alloc_f64(c, &out[0], &sum));
     TRY(ref_conv(&p, c->in[0], c->in[3], infer_input(c, 8), &sum, c->scratch));
     Tensor w_scale = run_column(c->in[4], out[0].rank - 2);
     ref_requantize(&sum, c->in[1], &w_scale, c->in[6], c->in[7], &out[0]);
@@ -85,7 +85,7 @@ Err run_matmul_qlinear(const OpCall *c, Tensor *out) {
     Tensor    y_zero = run_column(c->in[7], 1), y_scale = run_column(c->in[6], 1);
     Tensor    b_scale = run_column(c->in[4], 0);
     RefMatMul p = {.a_zero = &a_zero, .b_zero = c->in[5]};
-    TRY(run_wide(c, &out[0], &sum));
+    TRY(run_alloc_f64(c, &out[0], &sum));
     TRY(run_product(c, &p, c->in[0], c->in[3], &sum));
     ref_requantize(&sum, &a_scale, &b_scale, &y_scale, &y_zero, &out[0]);
     return ERR_OK;
@@ -95,7 +95,7 @@ Err run_gemm(const OpCall *c, Tensor *out) {
     RefMatMul p = {.trans_a = attr_int(c->node, "transA", 0) != 0,
                    .trans_b = attr_int(c->node, "transB", 0) != 0};
     Tensor    product_ab;
-    TRY(run_wide(c, &out[0], &product_ab));
+    TRY(run_alloc_f64(c, &out[0], &product_ab));
     TRY(ref_matmul(&p, c->in[0], c->in[1], &product_ab, c->scratch));
     ref_gemm_add((double)attr_float(c->node, "alpha", 1), &product_ab,
                  (double)attr_float(c->node, "beta", 1), infer_input(c, 2), &out[0]);
@@ -172,7 +172,7 @@ Err run_fused_matmul(const OpCall *c, Tensor *out) {
     RefMatMul     p = {.trans_a = a->rank > 1 && attr_int(c->node, "transA", 0) != 0,
                        .trans_b = b->rank > 1 && attr_int(c->node, "transB", 0) != 0};
     Tensor        product;
-    TRY(run_wide(c, &out[0], &product));
+    TRY(run_alloc_f64(c, &out[0], &product));
     TRY(run_product(c, &p, a, b, &product));
     ref_gemm_add((double)attr_float(c->node, "alpha", 1), &product, 0, NULL, &out[0]);
     return ERR_OK;

@@ -198,7 +198,7 @@ Err run_where(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-static Err print_all(const OpCall *c, Tensor *out) {
+static Err numbers_to_text(const OpCall *c, Tensor *out) {
     Str *to = out[0].data;
     for (int64_t i = 0; i < tensor_count(&out[0]); i++) {
         char   text[REF_CAST_TEXT];
@@ -214,7 +214,7 @@ static Err print_all(const OpCall *c, Tensor *out) {
 Err run_cast(const OpCall *c, Tensor *out) {
     const Tensor *x = c->in[0];
     if (x->dtype == DT_STR && out[0].dtype == DT_STR) return run_same(c, out);
-    if (out[0].dtype == DT_STR) return print_all(c, out);
+    if (out[0].dtype == DT_STR) return numbers_to_text(c, out);
     if (x->dtype != DT_STR) {
         ref_cast(x, &out[0]);
         return ERR_OK;

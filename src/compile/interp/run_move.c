@@ -12,7 +12,7 @@ Err run_flatten(const OpCall *c, Tensor *out) { return run_same(c, out); }
 Err run_squeeze(const OpCall *c, Tensor *out) { return run_same(c, out); }
 Err run_unsqueeze(const OpCall *c, Tensor *out) { return run_same(c, out); }
 
-static void move_all(const Tensor *shape, RefStrided to, RefStrided from) {
+static void copy_all(const Tensor *shape, RefStrided to, RefStrided from) {
     ref_copy(shape->rank, shape->dims, dtype_size(shape->dtype), to, from);
 }
 
@@ -22,7 +22,7 @@ Err run_transpose(const OpCall *c, Tensor *out) {
     TRY(infer_transpose_perm(c, &shape, perm));
     RefStrided whole = ref_strided(c->in[0]), from = whole;
     for (int32_t i = 0; i < shape.rank; i++) from.stride[i] = whole.stride[perm[i]];
-    move_all(out, ref_strided(out), from);
+    copy_all(out, ref_strided(out), from);
     return ERR_OK;
 }
 
@@ -31,7 +31,7 @@ Err run_expand(const OpCall *c, Tensor *out) {
     RefStrided    whole = ref_strided(x), from = {.data = x->data};
     for (int32_t i = 0, lead = out->rank - x->rank; i < x->rank; i++)
         from.stride[lead + i] = x->dims[i] == 1 ? 0 : whole.stride[i];
-    move_all(out, ref_strided(out), from);
+    copy_all(out, ref_strided(out), from);
     return ERR_OK;
 }
 
@@ -44,7 +44,7 @@ Err run_slice(const OpCall *c, Tensor *out) {
         from.start += s.start[i] * from.stride[i];
         from.stride[i] *= s.step[i];
     }
-    move_all(out, ref_strided(out), from);
+    copy_all(out, ref_strided(out), from);
     return ERR_OK;
 }
 
@@ -53,7 +53,7 @@ Err run_split(const OpCall *c, Tensor *out) {
     RefStrided from = ref_strided(c->in[0]);
     TRY(infer_axis(attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
     for (uint32_t i = 0; i < c->node->n_out; i++) {
-        move_all(&out[i], ref_strided(&out[i]), from);
+        copy_all(&out[i], ref_strided(&out[i]), from);
         from.start += out[i].dims[axis] * from.stride[axis];
     }
     return ERR_OK;
@@ -64,7 +64,7 @@ Err run_concat(const OpCall *c, Tensor *out) {
     RefStrided to = ref_strided(out);
     TRY(infer_axis(attr_int(c->node, "axis", 1), out->rank, &axis));
     for (uint32_t i = 0; i < c->node->n_in; i++) {
-        move_all(c->in[i], to, ref_strided(c->in[i]));
+        copy_all(c->in[i], to, ref_strided(c->in[i]));
         to.start += c->in[i]->dims[axis] * to.stride[axis];
     }
     return ERR_OK;
@@ -139,8 +139,8 @@ Err run_tile(const OpCall *c, Tensor *out) {
 
 // DepthToSpace and SpaceToDepth permute six dimensions. order[i]: which dimension of the image (N,
 // C, h, bh, w, bw) is dimension i of the deep side.
-static void regroup(const OpCall *c, const int *order, const Tensor *image, const Tensor *deep,
-                    bool to_deep, Tensor *out) {
+static void permute_blocks(const OpCall *c, const int *order, const Tensor *image,
+                           const Tensor *deep, bool to_deep, Tensor *out) {
     int64_t    b = attr_int(c->node, "blocksize", 1), dims[6], stride[6];
     int64_t    wide[6] = {image->dims[0], image->dims[1], deep->dims[2], b, deep->dims[3], b};
     RefStrided deep_side = {.data = deep->data}, image_side = {.data = image->data};
@@ -157,13 +157,13 @@ static void regroup(const OpCall *c, const int *order, const Tensor *image, cons
 Err run_depth_to_space(const OpCall *c, Tensor *out) {
     static const int depth_first[6] = {0, 3, 5, 1, 2, 4}, column_first[6] = {0, 1, 3, 5, 2, 4};
     bool             crd = attr_is(c->node, "mode", "CRD", false);
-    regroup(c, crd ? column_first : depth_first, out, c->in[0], false, out);
+    permute_blocks(c, crd ? column_first : depth_first, out, c->in[0], false, out);
     return ERR_OK;
 }
 
 Err run_space_to_depth(const OpCall *c, Tensor *out) {
     static const int order[6] = {0, 3, 5, 1, 2, 4};
-    regroup(c, order, c->in[0], out, true, out);
+    permute_blocks(c, order, c->in[0], out, true, out);
     return ERR_OK;
 }
 
@@ -240,10 +240,12 @@ Tensor run_matrix(const Tensor *t, bool left) {
     return v;
 }
 
-Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out) {
+Err run_alloc(const OpCall *c, const Tensor *t, DType type, Tensor *out) {
     *out = *t;
     out->dtype = type;
     return tensor_alloc(out, c->scratch);
 }
 
-Err run_wide(const OpCall *c, const Tensor *t, Tensor *out) { return run_room(c, t, DT_F64, out); }
+Err run_alloc_f64(const OpCall *c, const Tensor *t, Tensor *out) {
+    return run_alloc(c, t, DT_F64, out);
+}

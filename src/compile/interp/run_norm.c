@@ -8,19 +8,19 @@
 #include "model/infer/infer_params.h"
 
 // Statistics per channel, and the scale and shift made from them.
-typedef struct Batch {
+typedef struct ChannelStats {
     double *mul, *add, *mean, *variance;
-} Batch;
+} ChannelStats;
 
-static Err batch_alloc(const OpCall *c, int64_t channels, Batch *b) {
+static Err stats_alloc(const OpCall *c, int64_t channels, ChannelStats *b) {
     double *room = arena_try(c->scratch, (size_t)channels, 4 * sizeof *room, _Alignof(double));
     if (room == NULL) return err_set(ERR_LIMIT, "no memory for the statistics of the channels");
-    *b = (Batch){room, room + channels, room + 2 * channels, room + 3 * channels};
+    *b = (ChannelStats){room, room + channels, room + 2 * channels, room + 3 * channels};
     return ERR_OK;
 }
 
 // Outputs 1 and 2 are running statistics; 3 and 4, before operator set 14, those of the batch.
-static void batch_outputs(const OpCall *c, const Batch *b, int64_t channels, Tensor *out) {
+static void batch_outputs(const OpCall *c, const ChannelStats *b, int64_t channels, Tensor *out) {
     const bool   trains = infer_batch_norm_trains(c->node);
     const double momentum = trains ? (double)attr_float(c->node, "momentum", 0.9f) : 1;
     for (uint32_t k = 1; k < c->node->n_out; k++) {
@@ -41,9 +41,9 @@ Err run_batch_norm(const OpCall *c, Tensor *out) {
     const int64_t channels = x.dims[1];
     const bool    along[TENSOR_MAX_RANK] = {true, false, true};
     Tensor        y = x;
-    Batch         b;
+    ChannelStats  b;
     y.data = out[0].data;
-    TRY(batch_alloc(c, channels, &b));
+    TRY(stats_alloc(c, channels, &b));
     for (int64_t i = 0; i < channels; i++) {
         b.mean[i] = tensor_get_f64(c->in[3], i);
         b.variance[i] = tensor_get_f64(c->in[4], i);

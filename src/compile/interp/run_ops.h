@@ -33,8 +33,8 @@ Tensor run_column(const Tensor *t, int32_t ones);
 Tensor run_matrix(const Tensor *t, bool left);  // a vector as a row (left) or a column matrix
 
 // Zeroed tensor of a type in the call's scratch arena, shaped like t.
-MUST_USE Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out);
-MUST_USE Err run_wide(const OpCall *c, const Tensor *t, Tensor *out);  // of type float64
+MUST_USE Err run_alloc(const OpCall *c, const Tensor *t, DType type, Tensor *out);
+MUST_USE Err run_alloc_f64(const OpCall *c, const Tensor *t, Tensor *out);  // of type float64
 
 // run_dense.c: matrix product by NumPy's rules for vectors and batches.
 
@@ -45,7 +45,7 @@ MUST_USE Err run_product(const OpCall *c, const RefMatMul *p, const Tensor *a, c
 
 RefWindow run_window(const SlidingWindow *w);
 
-// Resize: hands the model's resizing to the kernels.
+// Its parameters for `rank` dimensions.
 
 MUST_USE Err run_resize_params(const OpCall *c, int32_t rank, RefResize *p);
 

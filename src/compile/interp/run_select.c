@@ -83,7 +83,7 @@ Err run_gather_nd(const OpCall *c, Tensor *out) {
     return ref_gather_nd(c->in[0], c->in[1], (int32_t)attr_int(c->node, "batch_dims", 0), out);
 }
 
-static RefScatter how_of(const Node *n) {
+static RefScatter scatter_reduction(const Node *n) {
     if (attr_is(n, "reduction", "add", false)) return REF_SCATTER_ADD;
     if (attr_is(n, "reduction", "mul", false)) return REF_SCATTER_MUL;
     if (attr_is(n, "reduction", "max", false)) return REF_SCATTER_MAX;
@@ -94,10 +94,10 @@ Err run_scatter_elements(const OpCall *c, Tensor *out) {
     int32_t axis = 0;
     TRY(axis_of(c, &axis));
     TRY(run_same(c, out));
-    return ref_scatter_elements(how_of(c->node), c->in[1], c->in[2], axis, out);
+    return ref_scatter_elements(scatter_reduction(c->node), c->in[1], c->in[2], axis, out);
 }
 
 Err run_scatter_nd(const OpCall *c, Tensor *out) {
     TRY(run_same(c, out));
-    return ref_scatter_nd(how_of(c->node), c->in[1], c->in[2], out);
+    return ref_scatter_nd(scatter_reduction(c->node), c->in[1], c->in[2], out);
 }

@@ -46,22 +46,22 @@ Err run_det(const OpCall *c, Tensor *out) {
 
 // Optimizer steps.
 
-static double real(const Node *n, const char *name, float otherwise) {
+static double attr_double(const Node *n, const char *name, float otherwise) {
     return (double)attr_float(n, name, otherwise);
 }
 
 // Learning rate and bias correction depend on the number of earlier steps.
-static RefOptimizer step_of(const OpCall *c) {
+static RefOptimizer optimizer_of(const OpCall *c) {
     const Node  *n = c->node;
     double       steps = tensor_get_f64(c->in[1], 0);
     RefOptimizer s = {.rate = tensor_get_f64(c->in[0], 0),
-                      .alpha = real(n, "alpha", 0.9f),
-                      .beta = real(n, "beta", 0.999f),
-                      .epsilon = real(n, "epsilon", 1e-6f),
-                      .decay = real(n, "norm_coefficient", 0),
-                      .after = real(n, "norm_coefficient_post", 0),
+                      .alpha = attr_double(n, "alpha", 0.9f),
+                      .beta = attr_double(n, "beta", 0.999f),
+                      .epsilon = attr_double(n, "epsilon", 1e-6f),
+                      .decay = attr_double(n, "norm_coefficient", 0),
+                      .after = attr_double(n, "norm_coefficient_post", 0),
                       .nesterov = attr_is(n, "mode", "nesterov", false)};
-    if (n->op == OP_Adagrad) s.rate /= 1 + steps * real(n, "decay_factor", 0);
+    if (n->op == OP_Adagrad) s.rate /= 1 + steps * attr_double(n, "decay_factor", 0);
     if (n->op == OP_Adam && steps > 0)
         s.rate *= sqrt(1 - pow(s.beta, steps)) / (1 - pow(s.alpha, steps));
     if (n->op == OP_Momentum && steps <= 0) s.beta = 1;
@@ -70,7 +70,7 @@ static RefOptimizer step_of(const OpCall *c) {
 
 Err run_optimizer(const OpCall *c, Tensor *out) {
     uint32_t histories = c->node->op == OP_Adam ? 2 : 1, n = (c->node->n_in - 2) / (2 + histories);
-    RefOptimizer s = step_of(c);
+    RefOptimizer s = optimizer_of(c);
     for (uint32_t i = 0; i < n; i++) {
         const Tensor *const *in = c->in + 2 + i;
         RefParameter         v = {.x = in[0], .gradient = in[n], .x_new = &out[i]};

@@ -133,7 +133,7 @@ static bool all_normal(const float *x, uint32_t n) {
 }
 
 // True if step 0 was fused into the weights.
-static bool absorb(Ir *ir, IrLayer *l) {
+static bool fuse_first_step(Ir *ir, IrLayer *l) {
     OutputChannels *c = l->spec;
     const ExprStep *s = &l->expr.steps[0];
     if (expr_uses(&l->expr, EXPR_ARG(0)) != 1) return false;
@@ -186,7 +186,7 @@ void fuse_channel_scale(Ir *ir) {
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         IrLayer *l = &ir->layers[i];
         if (l->dead || !has_channel_weights(l->kind)) continue;
-        while (l->expr.n_steps > 0 && absorb(ir, l)) expr_drop_first(&l->expr);
+        while (l->expr.n_steps > 0 && fuse_first_step(ir, l)) expr_drop_first(&l->expr);
         drop_unused_args(&l->expr);
     }
     ir_remove_dead(ir);

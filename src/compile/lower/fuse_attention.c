@@ -187,7 +187,7 @@ static void take_transpose(Ir *ir, uint32_t at, AttentionStrides *y) {
     }
 }
 
-static void fuse(Ir *ir, uint32_t at, const AttentionMatch *f) {
+static void replace_by_attention(Ir *ir, uint32_t at, const AttentionMatch *f) {
     const IrLayer       *scores = batched_matmul(ir, f->scores);
     IrLayer             *l = &ir->layers[at];
     FusedAttentionShape *s = arena_new(ir->arena, FusedAttentionShape, 1);
@@ -215,7 +215,8 @@ void fuse_attention(Ir *ir) {
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         const IrLayer *l = &ir->layers[i];
         AttentionMatch f;
-        if (!l->dead && l->kind == IR_MATMUL && find_attention(ir, l->out[0], &f)) fuse(ir, i, &f);
+        if (!l->dead && l->kind == IR_MATMUL && find_attention(ir, l->out[0], &f))
+            replace_by_attention(ir, i, &f);
     }
     ir_remove_dead(ir);
 }

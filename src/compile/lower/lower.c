@@ -217,7 +217,7 @@ static void lower_node(Ir *ir, const Node *n, Arena *scratch) {
     arena_rewind(scratch, mark);
 }
 
-Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out) {
+Err lower_graph(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out) {
     const Graph *g = s->graph;
     Arena        scratch;
     *out = (Ir){.arena = arena, .shaped = s, .lanes = lanes, .shape_only = shape_only};

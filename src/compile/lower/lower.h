@@ -4,6 +4,11 @@
 #include "compile/ir.h"
 #include "model/attr.h"
 
+// Lowers the graph for vectors of `lanes` floats. Everything lives in the arena; the shaped graph
+// must outlive it.
+MUST_USE Err lower_graph(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena,
+                         Ir *out);
+
 // Adds layers that compute all outputs of the node; false: adds none, and the node becomes a
 // reference layer.
 typedef bool LowerFn(Ir *ir, const Node *n);

@@ -31,7 +31,7 @@ static TimeNs read_clock(const StepTimes *w) {
 
 // Time of the interpreted tail is added to the last step. If it fails on the given inputs, it is
 // not counted.
-static void run_rest(StepTimes *w, TimeNs last) {
+static void run_tail(StepTimes *w, TimeNs last) {
     const Program *p = w->program;
     if (program_layer_count(p) == p->n_steps || p->n_steps == 0 || w->mem.failed != ERR_OK) return;
     program_run_layer(p, &w->mem, p->n_steps, 0, 0, 1, w->outputs);
@@ -53,7 +53,7 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
         w->now[i] = t - last;
         last = t;
     }
-    if (index == 0) run_rest(w, last);
+    if (index == 0) run_tail(w, last);
 }
 
 static void run_once(StepTimes *w, uint32_t v, uint32_t k, uint32_t r) {
@@ -189,20 +189,20 @@ Err step_times_measure(Program *p, Team *team, const StepTimesOptions *o, Arena 
 
 enum { RUNS = 5 };
 
-typedef struct Probing {
+typedef struct UntunedStep {
     const Step *step;
     RunMemory  *mem;
-} Probing;
+} UntunedStep;
 
 static void run(void *self, const Version *v, Part part) {
-    const Probing *p = self;
-    StepCall       c = {p->step, v, p->mem, part};
+    const UntunedStep *p = self;
+    StepCall           c = {p->step, v, p->mem, part};
     p->step->kind->run(&c);
 }
 
 static void measure_step(Step *s, Stopwatch *w, RunMemory *mem) {
-    Probing             probing = {s, mem};
-    StopwatchWork       work = {.run = run, .self = &probing, .version = &s->versions[0]};
+    UntunedStep         self = {s, mem};
+    StopwatchWork       work = {.run = run, .self = &self, .version = &s->versions[0]};
     const LayerProfile *p = s->profile;
     TimeNs             *time_ns = p->candidates[0].time_ns;
     for (uint32_t k = 0; k < p->n_counts; k++)
