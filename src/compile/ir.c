@@ -13,9 +13,8 @@ static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     return now;
 }
 
-enum {
-    SHAPE_ONLY_CONST_MAX = 1 << 16
-};  // bytes of constants that are made even so: biases, norms, indices
+// Bytes: smaller constants (biases, norms, indexes) have data also in a shape-only program.
+enum { SHAPE_ONLY_CONST_MAX = 1 << 16 };
 
 bool ir_omits_data(const Ir *ir, size_t bytes) {
     return ir->shape_only && bytes > SHAPE_ONLY_CONST_MAX;

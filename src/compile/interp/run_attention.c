@@ -1,3 +1,4 @@
+// Attention, rotary and token embeddings.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// Convolutions, matrix products, fused operators of com.microsoft, and recurrent layers.
 #include "base/tensor.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_cast.h"

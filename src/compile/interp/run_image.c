@@ -1,3 +1,4 @@
+// Pooling, resizing, sampling, and regions of interest.
 #include <string.h>
 
 #include "compile/interp/run_ops.h"

@@ -1,3 +1,4 @@
+// Element-wise, random and signal operators.
 #include <string.h>
 
 #include "base/tensor.h"

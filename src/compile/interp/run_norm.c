@@ -1,3 +1,4 @@
+// Normalization, softmax and reductions.
 #include <math.h>
 
 #include "base/tensor.h"

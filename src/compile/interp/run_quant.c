@@ -1,3 +1,4 @@
+// Quantization, and operators on quantized tensors.
 #include "base/tensor.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_cast.h"

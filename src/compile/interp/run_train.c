@@ -1,3 +1,4 @@
+// Losses and optimizer steps.
 #include <math.h>
 
 #include "base/tensor.h"

@@ -26,7 +26,7 @@ PressureShare pressure_share(uint32_t level);
 
 Pressure pressure_of(const Cpu *cpu, const Probe *probe);
 
-// Nanoseconds on counts[k] = cores cores: at least the time without interference. Bytes moved
+// Nanoseconds on `cores` = counts[k] cores: at least the time without interference. Bytes moved
 // beyond L2 come from the L3 as far as the share of it holds the version's footprint, else from
 // memory.
 double pressure_time(const Pressure *m, const Candidate *c, uint32_t k, uint32_t cores,

@@ -12,7 +12,8 @@
 
 enum { PAGE = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
 
-static const double max_stolen = 0.03;  // of the wall time, that a thread did not run
+static const double max_stolen =
+    0.03;  // share of the wall time that a thread may lose in a clean run
 
 typedef struct Member {
     _Alignas(128) Part part;
@@ -23,11 +24,11 @@ typedef struct Member {
 struct Stopwatch {
     Team         *team;
     Arena         memory;
-    char         *other;  // memory that is read in between
+    char         *other;  // read between runs, to replace cached data
     size_t        private_bytes, shared_bytes;
     Member       *members;  // [team_size]
     StopwatchWork work;
-    TimeNs        cost;  // of reading the thread's clock
+    TimeNs        cost;  // of reading the CPU clock
 };
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }

@@ -9,146 +9,12 @@
 #include "compile/tune/pareto.h"
 #include "compile/tune/stopwatch.h"
 
-enum { PERMILLE = 1000 };
-
-typedef struct Tuning {
-    const TuneLayer   *layers;
-    const TuneOptions *o;
-    uint32_t           n;
-    Arena             *arena;
-    LayerProfile      *out;
-    bool              *wanted;                   // [n] to be tuned
-    uint32_t          *same;                     // [n] first layer with the same key
-    double            *weights;                  // [n] of first layers, including equal ones
-    double             weight_left, weight_all;  // of layers to be tuned
-    TimeNs             deadline;
-} Tuning;
-
 static TimeNs now(void) { return clock_now(clock_monotonic()); }
-
-static bool same_counts(const LayerProfile *p, const TuneOptions *o) {
-    return p->n_counts == o->n_counts &&
-           memcmp(p->counts, o->counts, o->n_counts * sizeof *o->counts) == 0;
-}
 
 static bool offers(const TuneLayer *l, const Version *v) {
     for (uint32_t i = 0; i < l->n; i++)
         if (version_same(v, &l->candidates[i])) return true;
     return false;
-}
-
-bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out) {
-    LayerProfile p = {0};
-    if (o->store == NULL || !profile_store_get(o->store, l->key, a, &p)) return false;
-    if (!same_counts(&p, o) || p.n_kept == 0) return false;
-    for (uint32_t i = 0; i < p.n_kept; i++)
-        if (!offers(l, &p.candidates[p.kept[i]].version)) return false;
-    *out = p;
-    return true;
-}
-
-// The time budget of a layer grows with its work and its number of occurrences, plus a tenth of the
-// mean.
-static void compute_weights(Tuning *t) {
-    StringMap first;
-    double    all = 0;
-    string_map_init(&first, t->arena);
-    for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t other = string_map_get(&first, t->layers[i].key);
-        t->same[i] = other != STRING_MAP_NONE ? other : i;
-        if (other == STRING_MAP_NONE) string_map_put(&first, t->layers[i].key, i);
-        t->weights[t->same[i]] += t->layers[i].macs;
-        all += t->layers[i].macs;
-    }
-    for (uint32_t i = 0; i < t->n; i++) t->weights[i] += 0.1 * all / t->n + 1;
-}
-
-// A search that ran out of time continues if the layer has more time now.
-static void choose_layers(Tuning *t) {
-    double all = 0;
-    for (uint32_t i = 0; i < t->n; i++)
-        if (t->same[i] == i) all += t->weights[i];
-    for (uint32_t i = 0; i < t->n; i++) {
-        t->out[i] = (LayerProfile){0};
-        if (t->same[i] != i || t->layers[i].n == 0) continue;
-        bool   known = tune_known(&t->layers[i], t->o, t->arena, &t->out[i]);
-        double share_ns = 1e9 * t->o->seconds * t->weights[i] / all;
-        bool   cut_short = !t->out[i].finished && share_ns > (double)t->out[i].spent_ns;
-        t->wanted[i] = !known || cut_short;
-        if (t->wanted[i]) t->weight_left += t->weights[i];
-    }
-    t->weight_all = t->weight_left;
-}
-
-static void report_progress(const Tuning *t) {
-    double done = t->weight_all > 0 ? 1 - t->weight_left / t->weight_all : 1;
-    progress_report(t->o->sink, (int64_t)(done * PERMILLE + 0.5), PERMILLE);
-}
-
-static Err search(Tuning *t, Stopwatch *watch, uint32_t i) {
-    TimeNs start = now(), left = t->deadline - start;
-    double share = t->weights[i] / t->weight_left;
-    t->weight_left -= t->weights[i];
-    if (left <= 0 || (t->o->stop != NULL && atomic_load(t->o->stop))) return ERR_OK;
-    TimeNs       end = start + (TimeNs)((double)left * (share < 1 ? share : 1));
-    LayerProfile known = t->out[i];
-    TRY(tune_search(&t->layers[i], t->o, watch, end, &known, t->arena, &t->out[i]));
-    if (t->o->store != NULL && t->out[i].n_kept > 0)
-        (void)profile_store_put(t->o->store, t->layers[i].key,
-                                &t->out[i]);  // on failure the layer is tuned again next time
-    return ERR_OK;
-}
-
-static Err search_all(Tuning *t, Stopwatch *watch) {
-    for (uint32_t i = 0; i < t->n; i++) {
-        if (!t->wanted[i]) continue;
-        TRY(search(t, watch, i));
-        report_progress(t);
-    }
-    return ERR_OK;
-}
-
-// Bytes beyond L2 of all layers of a run, each in its version with least traffic.
-static size_t bytes_beyond_l2(const TuneLayer *layers, uint32_t n) {
-    size_t all = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        size_t least = SIZE_MAX;
-        for (uint32_t j = 0; j < layers[i].n; j++) {
-            Traffic t = layers[i].traffic(layers[i].self, &layers[i].candidates[j], 1);
-            if (t.beyond_l2_bytes < least) least = t.beyond_l2_bytes;
-        }
-        if (layers[i].n > 0) all += least;
-    }
-    return all;
-}
-
-static size_t max_scratch(const TuneLayer *layers, uint32_t n) {
-    size_t most = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (layers[i].scratch_bytes_max > most) most = layers[i].scratch_bytes_max;
-    return most;
-}
-
-Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,
-                LayerProfile *out) {
-    CHECK(o->n_counts > 0 && o->counts[o->n_counts - 1] <= team_size(o->team));
-    Tuning     t = {.layers = layers, .o = o, .n = n, .arena = a, .out = out};
-    Stopwatch *watch = NULL;
-    t.wanted = arena_new(a, bool, n);
-    t.same = arena_new(a, uint32_t, n);
-    t.deadline = now() + (TimeNs)(o->seconds * 1e9);
-    t.weights = arena_new(a, double, n);
-    compute_weights(&t);
-    choose_layers(&t);
-    size_t l3 = 2 * o->pressure->l3_bytes, others = bytes_beyond_l2(layers, n) > l3 ? l3 : 0;
-    TRY(stopwatch_create(&watch, o->team, max_scratch(layers, n), o->l2_bytes * 3 / 2, others));
-    team_pin(o->team);
-    Err e = search_all(&t, watch);
-    team_unpin(o->team);
-    stopwatch_destroy(watch);
-    TRY(e);
-    for (uint32_t i = 0; i < n; i++) out[i] = out[t.same[i]];
-    return ERR_OK;
 }
 
 enum {
@@ -281,8 +147,11 @@ static void reuse_known(Search *s, const LayerProfile *known) {
     s->p.spent_ns = known->spent_ns;
 }
 
-Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, TimeNs deadline,
-                const LayerProfile *known, Arena *a, LayerProfile *out) {
+// Tries each candidate briefly in at most half of the time, then samples fast and small ones
+// repeatedly, in turns. `known`: result of an earlier search, or empty. *out lives in the arena; it
+// has no candidates if there was no time.
+static Err search_layer(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, TimeNs deadline,
+                        const LayerProfile *known, Arena *a, LayerProfile *out) {
     Search s = {.layer = l, .o = o, .watch = watch, .deadline = deadline};
     TimeNs begin = now();
     s.p.n_counts = o->n_counts;
@@ -303,5 +172,139 @@ Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, Time
     s.p.spent_ns += now() - begin;
     (void)pareto_keep(&s.p, o->pressure, s.set);
     *out = s.p;
+    return ERR_OK;
+}
+
+enum { PERMILLE = 1000 };
+
+typedef struct Tuning {
+    const TuneLayer   *layers;
+    const TuneOptions *o;
+    uint32_t           n;
+    Arena             *arena;
+    LayerProfile      *out;
+    bool              *wanted;                   // [n] to be tuned
+    uint32_t          *same;                     // [n] first layer with the same key
+    double            *weights;                  // [n] of first layers, including equal ones
+    double             weight_left, weight_all;  // of layers to be tuned
+    TimeNs             deadline;
+} Tuning;
+
+static bool same_counts(const LayerProfile *p, const TuneOptions *o) {
+    return p->n_counts == o->n_counts &&
+           memcmp(p->counts, o->counts, o->n_counts * sizeof *o->counts) == 0;
+}
+
+bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out) {
+    LayerProfile p = {0};
+    if (o->store == NULL || !profile_store_get(o->store, l->key, a, &p)) return false;
+    if (!same_counts(&p, o) || p.n_kept == 0) return false;
+    for (uint32_t i = 0; i < p.n_kept; i++)
+        if (!offers(l, &p.candidates[p.kept[i]].version)) return false;
+    *out = p;
+    return true;
+}
+
+// The time budget of a layer grows with its work and its number of occurrences, plus a tenth of the
+// mean.
+static void compute_weights(Tuning *t) {
+    StringMap first;
+    double    all = 0;
+    string_map_init(&first, t->arena);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t other = string_map_get(&first, t->layers[i].key);
+        t->same[i] = other != STRING_MAP_NONE ? other : i;
+        if (other == STRING_MAP_NONE) string_map_put(&first, t->layers[i].key, i);
+        t->weights[t->same[i]] += t->layers[i].macs;
+        all += t->layers[i].macs;
+    }
+    for (uint32_t i = 0; i < t->n; i++) t->weights[i] += 0.1 * all / t->n + 1;
+}
+
+// A search that ran out of time continues if the layer has more time now.
+static void choose_layers(Tuning *t) {
+    double all = 0;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->same[i] == i) all += t->weights[i];
+    for (uint32_t i = 0; i < t->n; i++) {
+        t->out[i] = (LayerProfile){0};
+        if (t->same[i] != i || t->layers[i].n == 0) continue;
+        bool   known = tune_known(&t->layers[i], t->o, t->arena, &t->out[i]);
+        double share_ns = 1e9 * t->o->seconds * t->weights[i] / all;
+        bool   cut_short = !t->out[i].finished && share_ns > (double)t->out[i].spent_ns;
+        t->wanted[i] = !known || cut_short;
+        if (t->wanted[i]) t->weight_left += t->weights[i];
+    }
+    t->weight_all = t->weight_left;
+}
+
+static void report_progress(const Tuning *t) {
+    double done = t->weight_all > 0 ? 1 - t->weight_left / t->weight_all : 1;
+    progress_report(t->o->sink, (int64_t)(done * PERMILLE + 0.5), PERMILLE);
+}
+
+static Err search(Tuning *t, Stopwatch *watch, uint32_t i) {
+    TimeNs start = now(), left = t->deadline - start;
+    double share = t->weights[i] / t->weight_left;
+    t->weight_left -= t->weights[i];
+    if (left <= 0 || (t->o->stop != NULL && atomic_load(t->o->stop))) return ERR_OK;
+    TimeNs       end = start + (TimeNs)((double)left * (share < 1 ? share : 1));
+    LayerProfile known = t->out[i];
+    TRY(search_layer(&t->layers[i], t->o, watch, end, &known, t->arena, &t->out[i]));
+    if (t->o->store != NULL && t->out[i].n_kept > 0)
+        (void)profile_store_put(t->o->store, t->layers[i].key,
+                                &t->out[i]);  // on failure the layer is tuned again next time
+    return ERR_OK;
+}
+
+static Err search_all(Tuning *t, Stopwatch *watch) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (!t->wanted[i]) continue;
+        TRY(search(t, watch, i));
+        report_progress(t);
+    }
+    return ERR_OK;
+}
+
+// Bytes beyond L2 of all layers of a run, each in its version with least traffic.
+static size_t bytes_beyond_l2(const TuneLayer *layers, uint32_t n) {
+    size_t all = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t least = SIZE_MAX;
+        for (uint32_t j = 0; j < layers[i].n; j++) {
+            Traffic t = layers[i].traffic(layers[i].self, &layers[i].candidates[j], 1);
+            if (t.beyond_l2_bytes < least) least = t.beyond_l2_bytes;
+        }
+        if (layers[i].n > 0) all += least;
+    }
+    return all;
+}
+
+static size_t max_scratch(const TuneLayer *layers, uint32_t n) {
+    size_t most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (layers[i].scratch_bytes_max > most) most = layers[i].scratch_bytes_max;
+    return most;
+}
+
+Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,
+                LayerProfile *out) {
+    CHECK(o->n_counts > 0 && o->counts[o->n_counts - 1] <= team_size(o->team));
+    Tuning     t = {.layers = layers, .o = o, .n = n, .arena = a, .out = out};
+    Stopwatch *watch = NULL;
+    t.wanted = arena_new(a, bool, n);
+    t.same = arena_new(a, uint32_t, n);
+    t.deadline = now() + (TimeNs)(o->seconds * 1e9);
+    t.weights = arena_new(a, double, n);
+    compute_weights(&t);
+    choose_layers(&t);
+    size_t l3 = 2 * o->pressure->l3_bytes, others = bytes_beyond_l2(layers, n) > l3 ? l3 : 0;
+    TRY(stopwatch_create(&watch, o->team, max_scratch(layers, n), o->l2_bytes * 3 / 2, others));
+    team_pin(o->team);
+    Err e = search_all(&t, watch);
+    team_unpin(o->team);
+    stopwatch_destroy(watch);
+    TRY(e);
+    for (uint32_t i = 0; i < n; i++) out[i] = out[t.same[i]];
     return ERR_OK;
 }

@@ -13,7 +13,6 @@
 #include "compile/layer_profile.h"
 #include "compile/tune/pressure.h"
 #include "compile/profile_store.h"
-#include "compile/tune/stopwatch.h"
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
@@ -51,11 +50,3 @@ MUST_USE Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions 
 
 // The stored profile of a layer for these core counts, without measuring. False: none.
 bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out);
-
-// Searches the versions of one layer until the deadline.
-
-// Tries each candidate briefly in at most half of the time, then samples fast and small ones
-// repeatedly, in turns. `known`: result of an earlier search, or empty. *out lives in the arena; it
-// has no candidates if there was no time.
-MUST_USE Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch,
-                         TimeNs deadline, const LayerProfile *known, Arena *a, LayerProfile *out);
