@@ -143,62 +143,77 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Depthwise convolution.
+// Depthwise and transposed convolution: all versions share one packed form.
 
-typedef struct DepthwiseStep {
+typedef struct SharedPackStep {
     ConvShape      shape;
-    OutputChannels channels;  // valid while a program is made
-    const float   *weights;
-} DepthwiseStep;
+    OutputChannels channels;  // valid while compiling
+    const float   *packed;    // NULL until a version needs it
+} SharedPackStep;
+
+static const ConvShape *shape_of(const Step *s) {
+    return &((const SharedPackStep *)s->spec)->shape;
+}
+
+static void shared_unpack(const Step *s) { ((SharedPackStep *)s->spec)->packed = NULL; }
+
+static Err bind_shared_pack(Binder *b, const IrLayer *l, const StepKind *kind, Step *s) {
+    const ConvSpec *spec = l->spec;
+    SharedPackStep *own = NULL;
+    TRY(bind_alloc(b, sizeof *own, &own));
+    *own = (SharedPackStep){.shape = spec->shape, .channels = spec->channels};
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
+    s->kind = kind;
+    s->spec = own;
+    s->weight = spec->channels.weight;
+    s->key = bind_conv_key(b, kind->name, &spec->shape);
+    kind->versions(s, &b->caches, s->versions, 1);
+    return ERR_OK;
+}
 
 static void depthwise_step_run(const StepCall *c) {
-    const DepthwiseStep *s = c->step->spec;
-    Depthwise            d = {.shape = s->shape,
-                              .version = *c->version,
-                              .x = operand_at(&c->step->in[0], c->mem),
-                              .weights = s->weights,
-                              .y = operand_at(&c->step->out[0], c->mem),
-                              .epilogue = step_epilogue(c->step, c->mem)};
+    const SharedPackStep *s = c->step->spec;
+    Depthwise             d = {.shape = s->shape,
+                               .version = *c->version,
+                               .x = operand_at(&c->step->in[0], c->mem),
+                               .weights = s->packed,
+                               .y = operand_at(&c->step->out[0], c->mem),
+                               .epilogue = step_epilogue(c->step, c->mem)};
     c->step->isa->depthwise(&d, c->part);
 }
 
 static uint32_t depthwise_step_tasks(const Step *s, const Version *v) {
-    return depthwise_tasks(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
+    return depthwise_tasks(shape_of(s), s->isa, v);
 }
 
 static size_t depthwise_step_scratch(const Step *s, const Version *v) {
-    return depthwise_scratch(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
+    return depthwise_scratch(shape_of(s), s->isa, v);
 }
 
 static uint32_t depthwise_step_versions(const Step *s, const CacheSizes *c, Version *out,
                                         uint32_t max) {
-    return depthwise_versions(&((const DepthwiseStep *)s->spec)->shape, s->isa, c, out, max);
+    return depthwise_versions(shape_of(s), s->isa, c, out, max);
 }
 
 static Traffic depthwise_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
                                       uint32_t parts) {
-    return depthwise_traffic(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, c, parts);
+    return depthwise_traffic(shape_of(s), s->isa, v, c, parts);
 }
 
 static double depthwise_step_cycles(const Step *s, const Version *v, uint32_t parts) {
-    return cycles_depthwise(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, parts);
+    return cycles_depthwise(shape_of(s), s->isa, v, parts);
 }
 
 static Err depthwise_step_pack(const Step *s, const Version *v, Binder *b) {
-    (void)v;  // one packing serves all versions
-    DepthwiseStep *d = s->spec;
-    float         *packed = NULL;
-    if (d->weights != NULL) return ERR_OK;
+    (void)v;
+    SharedPackStep *d = s->spec;
+    float          *packed = NULL;
+    if (d->packed != NULL) return ERR_OK;
     TRY(bind_alloc(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
     depthwise_pack(&d->shape, b->isa,
                    bind_scaled(b, &d->channels, (size_t)d->shape.kh * d->shape.kw, 1), packed);
-    d->weights = packed;
+    d->packed = packed;
     return ERR_OK;
-}
-
-static void depthwise_step_unpack(const Step *s) {
-    DepthwiseStep *d = s->spec;
-    d->weights = NULL;
 }
 
 static const StepKind depthwise_kind = {.name = "depthwise",
@@ -209,76 +224,54 @@ static const StepKind depthwise_kind = {.name = "depthwise",
                                         .traffic = depthwise_step_traffic,
                                         .cycles = depthwise_step_cycles,
                                         .pack = depthwise_step_pack,
-                                        .unpack = depthwise_step_unpack};
+                                        .unpack = shared_unpack};
 
 Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
-    const ConvSpec *spec = l->spec;
-    DepthwiseStep  *d = NULL;
-    TRY(bind_alloc(b, sizeof *d, &d));
-    *d = (DepthwiseStep){.shape = spec->shape, .channels = spec->channels};
-    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
-    s->kind = &depthwise_kind;
-    s->spec = d;
-    s->weight = spec->channels.weight;
-    s->macs = (double)spec->shape.n * spec->shape.oc * spec->shape.oh * spec->shape.ow *
-              spec->shape.kh * spec->shape.kw;
-    s->key = bind_conv_key(b, "depthwise", &spec->shape);
-    depthwise_versions(&spec->shape, b->isa, &b->caches, s->versions, 1);
+    TRY(bind_shared_pack(b, l, &depthwise_kind, s));
+    const ConvShape *p = shape_of(s);
+    s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw;
     return ERR_OK;
 }
 
-// Transposed convolution.
-
-typedef struct DeconvStep {
-    ConvShape      shape;
-    OutputChannels channels;  // valid while a program is made
-    const float   *weights;
-} DeconvStep;
-
 static void deconv_step_run(const StepCall *c) {
-    const DeconvStep *s = c->step->spec;
-    Deconv            d = {.shape = s->shape,
-                           .version = *c->version,
-                           .epilogue = step_epilogue(c->step, c->mem),
-                           .x = operand_at(&c->step->in[0], c->mem),
-                           .weights = s->weights,
-                           .y = operand_at(&c->step->out[0], c->mem)};
+    const SharedPackStep *s = c->step->spec;
+    Deconv                d = {.shape = s->shape,
+                               .version = *c->version,
+                               .epilogue = step_epilogue(c->step, c->mem),
+                               .x = operand_at(&c->step->in[0], c->mem),
+                               .weights = s->packed,
+                               .y = operand_at(&c->step->out[0], c->mem)};
     c->step->isa->deconv(&d, c->part);
 }
 
 static uint32_t deconv_step_tasks(const Step *s, const Version *v) {
-    return deconv_tasks(&((const DeconvStep *)s->spec)->shape, s->isa, v);
+    return deconv_tasks(shape_of(s), s->isa, v);
 }
 
 static size_t deconv_step_scratch(const Step *s, const Version *v) {
-    return deconv_scratch(&((const DeconvStep *)s->spec)->shape, s->isa, v);
+    return deconv_scratch(shape_of(s), s->isa, v);
 }
 
 static uint32_t deconv_step_versions(const Step *s, const CacheSizes *c, Version *out,
                                      uint32_t max) {
-    return deconv_versions(&((const DeconvStep *)s->spec)->shape, s->isa, c, out, max);
+    return deconv_versions(shape_of(s), s->isa, c, out, max);
 }
 
 static Traffic deconv_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
                                    uint32_t parts) {
-    return deconv_traffic(&((const DeconvStep *)s->spec)->shape, s->isa, v, c, parts);
+    return deconv_traffic(shape_of(s), s->isa, v, c, parts);
 }
 
 static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
-    (void)v;  // one packing serves all versions
-    DeconvStep      *d = s->spec;
+    (void)v;
+    SharedPackStep  *d = s->spec;
     const ConvShape *p = &d->shape;
     float           *packed = NULL;
-    if (d->weights != NULL) return ERR_OK;
+    if (d->packed != NULL) return ERR_OK;
     TRY(bind_alloc(b, deconv_pack_bytes(p, b->isa), &packed));
     deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
-    d->weights = packed;
+    d->packed = packed;
     return ERR_OK;
-}
-
-static void deconv_step_unpack(const Step *s) {
-    DeconvStep *d = s->spec;
-    d->weights = NULL;
 }
 
 static const StepKind deconv_kind = {.name = "deconv",
@@ -288,21 +281,12 @@ static const StepKind deconv_kind = {.name = "deconv",
                                      .versions = deconv_step_versions,
                                      .traffic = deconv_step_traffic,
                                      .pack = deconv_step_pack,
-                                     .unpack = deconv_step_unpack};
+                                     .unpack = shared_unpack};
 
 Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
-    const ConvSpec  *spec = l->spec;
-    const ConvShape *p = &spec->shape;
-    DeconvStep      *d = NULL;
-    TRY(bind_alloc(b, sizeof *d, &d));
-    *d = (DeconvStep){.shape = *p, .channels = spec->channels};
-    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
-    s->kind = &deconv_kind;
-    s->spec = d;
-    s->weight = spec->channels.weight;
+    TRY(bind_shared_pack(b, l, &deconv_kind, s));
+    const ConvShape *p = shape_of(s);
     s->macs = (double)p->n * p->oc * p->kh * p->kw * p->ic * p->ih * p->iw;
-    s->key = bind_conv_key(b, "deconv", p);
-    deconv_versions(p, b->isa, &b->caches, s->versions, 1);
     return ERR_OK;
 }
 

@@ -47,7 +47,7 @@ static double gemm_step_cycles(const Step *s, const Version *v, uint32_t parts) 
 }
 
 static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
-    (void)v;  // one packing serves all versions
+    (void)v;  // all versions share one packed form
     GemmStep *g = s->spec;
     if (g->spec == NULL || g->weights != NULL) return ERR_OK;
     const GemmSpec *spec = g->spec;
