@@ -1,4 +1,4 @@
-#include "compile/tune/bubble.h"
+#include "bench/pressure/bubble.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/sync.h"
 
-// Three streams of a step each: two are read, one is written.
+// A triad: two streams are read, one is written, one step at a time.
 enum {
     STEP_BYTES = 16 << 10,
     STREAMS = 3,
@@ -24,9 +24,9 @@ struct Bubble {
     const Isa       *isa;
     Arena            memory;
     char            *base;
-    size_t           most;  // a multiple of CHUNK_BYTES
+    size_t           most;  // multiple of CHUNK_BYTES
     pthread_t        thread;
-    _Atomic uint32_t changes;  // grows with each order
+    _Atomic uint32_t changes;  // incremented by each bubble_set
     _Atomic size_t   bytes;
     _Atomic uint64_t bytes_per_ms;  // 0: no limit
     _Atomic uint64_t moved;
@@ -40,22 +40,22 @@ static void triad(Bubble *b, size_t at) {
     atomic_fetch_add_explicit(&b->moved, CHUNK_BYTES, memory_order_relaxed);
 }
 
-static void hold_back(TimeNs start, uint64_t moved, uint64_t bytes_per_ms) {
+static void throttle(TimeNs start, uint64_t moved, uint64_t bytes_per_ms) {
     if (bytes_per_ms == 0) return;
     TimeNs due = start + (TimeNs)((double)moved / (double)bytes_per_ms * 1e6);
     while (clock_now(clock_monotonic()) < due) spin_pause();
 }
 
-// Until the next order.
-static void press(Bubble *b, uint32_t order) {
+// Until the next bubble_set.
+static void stream(Bubble *b, uint32_t notify) {
     size_t   bytes = atomic_load(&b->bytes), at = 0;
     uint64_t limit = atomic_load(&b->bytes_per_ms), moved = 0;
     TimeNs   start = clock_now(clock_monotonic());
-    while (atomic_load_explicit(&b->changes, memory_order_relaxed) == order) {
+    while (atomic_load_explicit(&b->changes, memory_order_relaxed) == notify) {
         triad(b, at);
         moved += CHUNK_BYTES;
         at = at + (size_t)2 * CHUNK_BYTES <= bytes ? at + CHUNK_BYTES : 0;
-        hold_back(start, moved, limit);
+        throttle(start, moved, limit);
     }
 }
 
@@ -63,16 +63,16 @@ static void *work(void *bubble) {
     Bubble *b = bubble;
     memset(b->base, 0, b->most);
     for (;;) {
-        uint32_t order = atomic_load(&b->changes);
+        uint32_t notify = atomic_load(&b->changes);
         if (atomic_load(&b->stop)) return NULL;
         if (atomic_load(&b->bytes) == 0)
-            futex_wait(&b->changes, order);
+            futex_wait(&b->changes, notify);
         else
-            press(b, order);
+            stream(b, notify);
     }
 }
 
-static void order(Bubble *b) {
+static void notify(Bubble *b) {
     atomic_fetch_add(&b->changes, 1);
     futex_wake(&b->changes, 1);
 }
@@ -112,7 +112,7 @@ Err bubble_create(Bubble **out, const Isa *isa, int32_t cpu, size_t most_bytes) 
 void bubble_destroy(Bubble *b) {
     if (b == NULL) return;
     atomic_store(&b->stop, true);
-    order(b);
+    notify(b);
     CHECK(pthread_join(b->thread, NULL) == 0);
     Arena a = b->memory;
     arena_finish(&a);
@@ -122,7 +122,7 @@ void bubble_set(Bubble *b, size_t bytes, double gbs) {
     size_t most = bytes < b->most ? bytes : b->most;
     atomic_store(&b->bytes, most);
     atomic_store(&b->bytes_per_ms, gbs > 0 ? (uint64_t)(gbs * 1e6) : 0);
-    order(b);
+    notify(b);
 }
 
 uint64_t bubble_moved(const Bubble *b) {

@@ -1,5 +1,6 @@
-// Which version of a layer wins when a neighbour presses on cache and memory? Measured beside what
-// the model says, for layers of resnet50 and bert_base. Usage: bench_pressure [SECONDS per layer]
+// Which version of a layer is fastest while a co-runner uses cache and memory bandwidth? Measured
+// next to the model's prediction, for layers of resnet50 and bert_base. Usage: bench_pressure
+// [SECONDS per layer]
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "base/table.h"
 #include "base/tensor.h"
-#include "compile/tune/sweep.h"
+#include "bench/pressure/sweep.h"
 #include "kernel/conv.h"
 #include "kernel/gemm.h"
 #include "kernel/probe.h"
@@ -15,7 +16,7 @@
 
 enum { VERSIONS_MAX = 1024, COLUMNS = 4 + 2 * PROFILE_KEPT };
 
-typedef struct Row {  // a square convolution, or with size 0 a product m x n x k
+typedef struct Row {  // a square convolution, or with size 0 a matrix product m x n x k
     const char *name;
     uint32_t    size, kernel, in, out;
     uint32_t    m, n, k;
@@ -40,7 +41,7 @@ typedef struct Layer {
     Arena     *arena;
     Gemm       gemm;
     Conv       conv;
-    float     *weights;             // as they come
+    float     *weights;             // not packed
     float     *packed[ALGO_COUNT];  // NULL until a version needs them
 } Layer;
 
@@ -194,7 +195,7 @@ static uint32_t least(const double *x, uint32_t n) {
     return best;
 }
 
-// What the model says of its own levels, which go further than one neighbour can press.
+// The model's prediction for its own levels, which exceed the pressure of one co-runner.
 static uint32_t model_winner(const Bench *b, const LayerProfile *p, uint32_t level) {
     double times[PROFILE_KEPT];
     for (uint32_t i = 0; i < p->n_kept; i++)
@@ -282,7 +283,7 @@ int main(int argc, char **argv) {
     b.tune = (TuneOptions){
         .n_counts = 1, .counts = {1}, .l2_bytes = probe_caches(&b.cpu).l2, .pressure = &b.pressure};
     if (e == ERR_OK && cpu_pick(&b.cpu, 2, cpus) < 2)
-        puts("a neighbour needs a second core, and there is only one");
+        puts("a co-runner needs a second core, but there is only one");
     else if (e == ERR_OK)
         e = bench_all(&b, cpus);
     if (e != ERR_OK) fprintf(stderr, "%s\n", err_why());

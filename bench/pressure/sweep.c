@@ -1,4 +1,4 @@
-#include "compile/tune/sweep.h"
+#include "bench/pressure/sweep.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static double rate_since(const Bubble *b, uint64_t moved, TimeNs since) {
     return (double)(bubble_moved(b) - moved) / (double)(now() - since);
 }
 
-// A sample in which the neighbour got less than half of its usual rate says nothing.
-static void take(Sweeping *s, uint32_t i, double usual) {
+// A sample is invalid if the bubble ran at less than half of its usual rate meanwhile.
+static void take_sample(Sweeping *s, uint32_t i, double usual) {
     const Candidate *c = &s->p->candidates[s->p->kept[i]];
     StopwatchWork    w = {s->layer->run, s->layer->warm, s->layer->self, &c->version};
     bool             clean = false;
@@ -62,8 +62,8 @@ static Err evaluate(Sweeping *s, SweepLevel *out) {
     return e;
 }
 
-// What is left to us beside the bubble: of the cache what it does not fill, of the bandwidth what
-// it does not use, which is none as long as it stays in the cache.
+// The share left beside the bubble: the cache it does not fill, and the bandwidth it does not use,
+// which is all of it while the bubble fits the cache.
 static PressureShare left_over(const Pressure *m, const SweepLevel *l) {
     double room = (double)m->l3_bytes, filled = fmin((double)l->bubble_bytes / room, 1);
     double far = (double)l->bubble_bytes > room ? l->bubble_gbs / m->dram_all : 0;
@@ -82,7 +82,8 @@ static Err sweep_level(Sweeping *s, uint32_t level, double seconds, SweepLevel *
     TimeNs   begin = now(), end = begin + (TimeNs)(seconds * 1e9);
     settle();
     while (now() < end)
-        for (uint32_t i = 0; i < s->p->n_kept; i++) take(s, i, rate_since(s->bubble, moved, begin));
+        for (uint32_t i = 0; i < s->p->n_kept; i++)
+            take_sample(s, i, rate_since(s->bubble, moved, begin));
     out->bubble_gbs = rate_since(s->bubble, moved, begin);
     for (uint32_t i = 0; i < s->p->n_kept; i++)
         out->model_ns[i] = pressure_time(m, &s->p->candidates[s->p->kept[i]], s->k,
