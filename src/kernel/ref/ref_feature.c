@@ -15,7 +15,7 @@ void ref_window(const double a[3], bool periodic, Tensor *y) {
     }
 }
 
-// One line of complex numbers and the n-th roots of one.
+// One line of complex numbers and the n-th roots of unity.
 typedef struct Line {
     int64_t n;
     double *re, *im, *cos, *sin;
@@ -36,7 +36,7 @@ static Err line_init(Line *l, int64_t n, bool inverse, Arena *scratch) {
     return ERR_OK;
 }
 
-// Point k of the transform, written as element `at` of y and the one after it.
+// Writes point k of the transform to elements `at` (real) and `at` + 1 (imaginary) of y.
 static void line_point(const Line *l, int64_t k, double scale, Tensor *y, int64_t at) {
     double  re = 0, im = 0;
     int64_t turn = 0;
@@ -49,7 +49,7 @@ static void line_point(const Line *l, int64_t k, double scale, Tensor *y, int64_
     tensor_set(y, at + 1, im * scale);
 }
 
-// Element i of a line of complex (parts 2) or real (parts 1) numbers; zero beyond its end.
+// Loads element i of a line of complex (parts 2) or real (parts 1) numbers; zero if not inside.
 static void line_read(Line *l, int64_t i, const Tensor *x, int64_t at, int64_t parts, bool inside) {
     l->re[i] = inside ? tensor_get_f64(x, at * parts) : 0;
     l->im[i] = inside && parts == 2 ? tensor_get_f64(x, at * parts + 1) : 0;
@@ -90,7 +90,7 @@ Err ref_stft(const RefStft *s, const Tensor *x, const Tensor *window, Arena *scr
     return ERR_OK;
 }
 
-// The bin of edge i of bands + 2 edges that lie evenly on the mel scale; at most last.
+// Bin of edge i of bands + 2 edges evenly spaced on the mel scale; at most last.
 static int64_t mel_bin(const RefMel *m, int64_t i, int64_t bands, int64_t last) {
     double low = 2595 * log10(1 + m->low / 700), high = 2595 * log10(1 + m->high / 700);
     double mel = low + (double)i * (high - low) / (double)(bands + 2);

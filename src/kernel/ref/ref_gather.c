@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "base/fp.h"
 #include "kernel/nd_iter.h"
-#include "kernel/ref/ref_int.h"
 
-Err ref_index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
+// Element i of the indices, checked against dim; negative ones count from its end.
+static Err index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
     int64_t v = indices->dtype == DT_I32 ? ((const int32_t *)indices->data)[i]
                                          : ((const int64_t *)indices->data)[i];
     if (v < -dim || v >= dim)
@@ -17,13 +17,15 @@ Err ref_index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
     return ERR_OK;
 }
 
-Err ref_index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, const int64_t *stride,
-                    int64_t *at) {
+// Tuple i of indices whose last dimension holds tuples: the element where x[tuple] starts. dims and
+// stride start at the first dimension the tuple indexes.
+static Err index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, const int64_t *stride,
+                       int64_t *at) {
     int64_t parts = indices->dims[indices->rank - 1];
     *at = 0;
     for (int64_t k = 0; k < parts; k++) {
         int64_t p = 0;
-        TRY(ref_index_at(indices, i * parts + k, dims[k], &p));
+        TRY(index_at(indices, i * parts + k, dims[k], &p));
         *at += p * stride[k];
     }
     return ERR_OK;
@@ -41,7 +43,7 @@ Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) 
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++) {
             int64_t at = 0;
-            TRY(ref_index_at(indices, i, dim, &at));
+            TRY(index_at(indices, i, dim, &at));
             if (bytes > 0)
                 memcpy((char *)y->data + (o * n + i) * bytes,
                        (const char *)x->data + (o * dim + at) * bytes, (size_t)bytes);
@@ -53,7 +55,7 @@ Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Te
     int64_t along = 0, size = (int64_t)dtype_size(x->dtype);
     for (NdIter w = nd_iter_along(indices, x, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
         int64_t at = 0;
-        TRY(ref_index_at(indices, w.at, x->dims[axis], &at));
+        TRY(index_at(indices, w.at, x->dims[axis], &at));
         memcpy((char *)y->data + w.at * size,
                (const char *)x->data + (w.off[0] + at * along) * size, (size_t)size);
     }
@@ -69,7 +71,7 @@ Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor 
     nd_iter_contiguous(x->rank, x->dims, stride);
     for (int64_t i = 0; i < batches * tuples; i++) {
         int64_t at = 0;
-        TRY(ref_index_tuple(indices, i, x->dims + batch, stride + batch, &at));
+        TRY(index_tuple(indices, i, x->dims + batch, stride + batch, &at));
         if (bytes > 0)
             memcpy((char *)y->data + i * bytes,
                    (const char *)x->data + (i / tuples * each + at) * size, (size_t)bytes);
@@ -77,7 +79,7 @@ Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor 
     return ERR_OK;
 }
 
-// How each type is read, and written back. Integers wrap around, so they are added as unsigned.
+// Per type: load and store conversions. Integers wrap, so they are added as unsigned.
 #define SAME(v) (v)
 #define TYPES                                                                                      \
     X(U8, uint8_t, uint8_t, uint64_t, SAME, (uint8_t))                                             \
@@ -93,7 +95,7 @@ Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor 
     X(F16, uint16_t, float, float, half_to_f32, half_from_f32)                                     \
     X(BF16, uint16_t, float, float, bf16_to_f32, bf16_from_f32)
 
-// T is stored, C is compared, A is what sums and products are made in. Not-a-number wins.
+// T: stored type, C: compared type, A: type of sums and products. NaN wins comparisons.
 #define X(id, T, C, A, get, put)                                                                   \
     static void combine_##id(RefScatter how, void *y, const void *u) {                             \
         T *to = y, raw;                                                                            \
@@ -139,7 +141,7 @@ Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *up
     int64_t along = 0, size = (int64_t)dtype_size(y->dtype);
     for (NdIter w = nd_iter_along(indices, y, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
         int64_t at = 0;
-        TRY(ref_index_at(indices, w.at, y->dims[axis], &at));
+        TRY(index_at(indices, w.at, y->dims[axis], &at));
         combine(how, y->dtype, (char *)y->data + (w.off[0] + at * along) * size,
                 (const char *)updates->data + w.at * size, 1);
     }
@@ -155,7 +157,7 @@ Err ref_scatter_nd(RefScatter how, const Tensor *indices, const Tensor *updates,
     for (int32_t i = (int32_t)indices->dims[last]; i < y->rank; i++) each *= y->dims[i];
     for (int64_t i = 0; i < tuples; i++) {
         int64_t at = 0;
-        TRY(ref_index_tuple(indices, i, y->dims, stride, &at));
+        TRY(index_tuple(indices, i, y->dims, stride, &at));
         combine(how, y->dtype, (char *)y->data + at * size,
                 (const char *)updates->data + i * each * size, each);
     }

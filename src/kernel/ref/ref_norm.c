@@ -6,7 +6,7 @@
 #include "kernel/nd_iter.h"
 #include "kernel/wide_type.h"
 
-// Sum over a fiber of (v - centre)^power, or of |v| for power 0.
+// Sum over a set of (v - centre)^power, or of |v| for power 0.
 static double sum_of(const AxisIter *f, const Tensor *x, int64_t from, double centre, int power) {
     double    sum = 0;
     WideBlock b;
@@ -22,9 +22,9 @@ static double sum_of(const AxisIter *f, const Tensor *x, int64_t from, double ce
     return sum;
 }
 
-// y = (x - centre) * factor over a fiber.
-static void write_fiber(const AxisIter *f, const Tensor *x, int64_t from, double centre,
-                        double factor, Tensor *y) {
+// y = (x - centre) * factor over a set.
+static void write_set(const AxisIter *f, const Tensor *x, int64_t from, double centre,
+                      double factor, Tensor *y) {
     WideBlock b;
     for (NdIter r = f->runs; nd_iter_more(&r); nd_iter_next(&r))
         for (int64_t i = 0, n; i < f->n; i += n) {
@@ -59,7 +59,7 @@ void ref_norm(const RefNorm *p, const Tensor *x, Tensor *y) {
         double factor = factor_of(p, &f, x, k.off[0], mean);
         if (p->mean != NULL) tensor_set(p->mean, k.at, mean);
         if (p->inverse != NULL) tensor_set(p->inverse, k.at, factor);
-        write_fiber(&f, x, k.off[0], mean, factor, y);
+        write_set(&f, x, k.off[0], mean, factor, y);
     }
 }
 
