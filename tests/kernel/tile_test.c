@@ -19,7 +19,7 @@ enum { TERM_STEP = 40, MAX_LANES = 16 };
 
 typedef struct Case {
     uint32_t n_terms, depth;
-    bool     terms, bias, add, more, last, clip;
+    bool     terms, bias, add, accumulate, last, clip;
     uint32_t n_tails, tail_depth;
 } Case;
 
@@ -76,7 +76,7 @@ static void buffers_free(Buffers *b) {
 
 static double wanted(const Tile *t, uint32_t r, uint32_t v, uint32_t lane, uint32_t lanes) {
     size_t       at = r * t->row_stride + v * t->vec_stride + lane;
-    double       sum = t->more           ? (double)t->out[at]
+    double       sum = t->accumulate     ? (double)t->out[at]
                        : t->bias != NULL ? (double)t->bias[v * lanes + lane]
                                          : 0;
     const float *w = t->weights + v * t->weight_stride + lane;
@@ -108,7 +108,7 @@ static void check_tile(const Isa *isa, const Case *c, uint32_t rows, uint32_t ve
                   .add = c->add ? b.add : NULL,
                   .lo = c->clip ? -0.25F : -INFINITY,
                   .hi = c->clip ? 0.5F : INFINITY,
-                  .more = c->more,
+                  .accumulate = c->accumulate,
                   .last = c->last};
     for (size_t i = 0; i < b.n_out; i++) b.want[i] = b.out[i];
     for (uint32_t i = 0; i < rows * vecs * lanes; i++) {
