@@ -214,7 +214,7 @@ void conv_pack(const ConvShape *s, const Isa *isa, bool plain, const float *w, f
             pack_panel(s, &p, g, v * p.lanes, w, out);
 }
 
-// Tile cost model, fitted to tiles whose operands are in L1. Unit: a quarter of one vector FMA. A
+// Tile cost model, fitted to tiles with their operands in L1. Unit: a quarter of one vector FMA. A
 // tile of 12 or more accumulators keeps two FMA units busy; smaller ones stall.
 enum { TILE_STALL = 2, TILE_FULL = 12, TILE_MIN = 32, TILE_START = 200 };
 
@@ -270,7 +270,7 @@ static void rank_tiles(const Search *r, const ConvPlan *p, uint8_t *vecs) {
     }
 }
 
-// Rows (pixels if not staged) whose input fits in `bytes`.
+// Rows (pixels if not staged) per `bytes` of input.
 static uint32_t rows_of(const Search *r, const ConvPlan *p, size_t bytes) {
     const ConvShape *s = r->s;
     size_t           column = (size_t)p->ic * sizeof(float);
@@ -292,7 +292,7 @@ static uint16_t rows_within(const Search *r, const ConvPlan *p, size_t bytes) {
     return rows == units ? 0 : narrow(rows);
 }
 
-// Input channels whose weights for one tile width fit in `bytes`; 0: all of them.
+// Input channels per `bytes` of weights of one tile width; 0: all of them.
 static uint16_t depth_within(const ConvPlan *p, uint32_t vecs, size_t bytes) {
     size_t each = p->panel / p->ic * vecs * sizeof(float);
     size_t blocks = bytes / (each * p->block);

@@ -87,7 +87,7 @@ size_t deconv_scratch(const ConvShape *s, const Isa *isa, const Version *v) {
     return p.terms_bytes + p.rows_bytes + p.slab_bytes;
 }
 
-// Rows whose staged input fits in `bytes`.
+// Rows per `bytes` of staged input.
 static uint16_t rows_within(const DeconvPlan *p, size_t bytes) {
     size_t   row = p->row_pitch * (p->blocks + (p->rest > 0)) * sizeof(float);
     size_t   rows = bytes / row;

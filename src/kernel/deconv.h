@@ -1,7 +1,7 @@
 // Deconv: transposed convolution over blocked tensors, as one convolution per output phase.
 //
-// Outputs whose coordinates are equal modulo the stride (a phase) use the same taps, and those taps
-// are contiguous in the input. So each phase runs on the register tiles of an ordinary convolution.
+// Outputs with equal coordinates modulo the stride (a phase) use the same taps, and those taps are
+// contiguous in the input. So each phase runs on the register tiles of an ordinary convolution.
 #pragma once
 
 #include <stddef.h>

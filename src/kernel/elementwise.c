@@ -227,8 +227,8 @@ static void run_tasks(RowIter *w, uint32_t begin, uint32_t end) {
 }
 
 static void __attribute__((noinline)) run_staged(RowIter w, uint32_t begin, uint32_t end) {
-    Stage room;
-    w.staged = &room;
+    Stage buffer;
+    w.staged = &buffer;
     run_tasks(&w, begin, end);
 }
 

@@ -49,7 +49,7 @@ size_t fused_attention_scratch(const FusedAttentionShape *s, const Isa *isa, con
     return fused_attention_plan(s, v, isa->lanes).end * sizeof(float);
 }
 
-// Query rows whose scores fill a quarter of L2, in blocks as equal as the tile height allows.
+// Query rows per block: their scores fill a quarter of L2; blocks are as equal as tiles allow.
 static uint16_t rows_of(const FusedAttentionShape *s, size_t l2, uint32_t most_rows,
                         uint32_t tile) {
     size_t   fits = l2 / 4 / sizeof(float) / max_u32(s->keys, 1);

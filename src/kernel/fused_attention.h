@@ -1,4 +1,4 @@
-// FusedAttention: softmax(scale q k' + mask) v per head, in blocks of queries whose scores stay in
+// FusedAttention: softmax(scale q k' + mask) v per head, in blocks of queries, with the scores in
 // L2.
 #pragma once
 
@@ -24,7 +24,7 @@ typedef struct FusedAttentionShape {
     float            scale;
 } FusedAttentionShape;
 
-// Arguments of isa->attention(&attention, part). A query whose scores are all -INFINITY gets 0.
+// Arguments of isa->attention(&attention, part). A query with all scores -INFINITY gets 0.
 typedef struct FusedAttention {
     FusedAttentionShape shape;
     Version             version;  // one of fused_attention_versions

@@ -3,8 +3,8 @@
 #include "kernel/blocking.h"
 #include "kernel/tile.h"
 
-// Rows whose stride is a multiple of this many floats alias in the cache; a copy of them adds one
-// cache line per row.
+// Rows alias in the cache if their stride is a multiple of this many floats; a copy of them adds
+// one cache line per row.
 enum { ALIASING_STRIDE = 1024 };
 
 static uint32_t vectors(const GemmShape *s, uint32_t lanes) { return ceil_div(s->n, lanes); }
@@ -124,7 +124,7 @@ static uint16_t block_of(uint32_t n, size_t fits, uint32_t unit) {
 
 // Weights stay in half of L2 and rows stream; with the full depth in one block, each result is
 // written once.
-static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
+static Version weight_stationary(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
     size_t           half = l->caches->l2 / 2 / sizeof(float);
@@ -141,7 +141,7 @@ static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
 }
 
 // Rows stay in half of L2 and one weight panel in half of L1; weights stream.
-static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
+static Version input_stationary(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
     size_t           half = l->caches->l2 / 2 / sizeof(float);
@@ -156,9 +156,9 @@ static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
 }
 
 // Small blocks in both directions: many tasks with a small cache footprint.
-static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
+static Version small_blocks(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
-    Version          v = by_input(l, rows, vecs);
+    Version          v = input_stationary(l, rows, vecs);
     v.order = ORDER_WEIGHT_STATIONARY;
     v.split = SPLIT_BOTH;
     v.rows = block_of(s->m, l->caches->l2 / 8 / sizeof(float) / v.depth, rows);
@@ -167,8 +167,8 @@ static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
 }
 
 // Tasks of a few tiles, for many cores: more parallel, more reads of shared operands from L3.
-static Version by_tiles(const List *l, uint32_t rows, uint32_t vecs) {
-    Version v = by_cells(l, rows, vecs);
+static Version small_tasks(const List *l, uint32_t rows, uint32_t vecs) {
+    Version v = small_blocks(l, rows, vecs);
     v.rows = block_of(l->s->m, (size_t)4 * rows, rows);
     v.columns = block_of(vectors(l->s, l->isa->lanes), vecs, vecs);
     v.depth = block_of(l->s->k, SIZE_MAX, 8);
@@ -180,15 +180,15 @@ uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *cac
     List     l = {s, isa, caches, out, 0, max};
     uint8_t  rows[TILE_MAX_VECS] = {1}, vecs[TILE_MAX_VECS] = {1};
     uint32_t n = s->m != 0 && s->n != 0 ? tiles(&l, rows, vecs) : 1;
-    if (s->m == 1) add(&l, by_weights(&l, 1, GEMM_ROW_VECS));
+    if (s->m == 1) add(&l, weight_stationary(&l, 1, GEMM_ROW_VECS));
     for (uint32_t i = 0; i < n; i++) {
-        Version v = by_weights(&l, rows[i], vecs[i]);
+        Version v = weight_stationary(&l, rows[i], vecs[i]);
         add(&l, v);
         v.split = SPLIT_ROWS;
         if (s->m > rows[i]) add(&l, v);
-        add(&l, by_cells(&l, rows[i], vecs[i]));
-        if (s->m > rows[i]) add(&l, by_tiles(&l, rows[i], vecs[i]));
-        v = by_input(&l, rows[i], vecs[i]);
+        add(&l, small_blocks(&l, rows[i], vecs[i]));
+        if (s->m > rows[i]) add(&l, small_tasks(&l, rows[i], vecs[i]));
+        v = input_stationary(&l, rows[i], vecs[i]);
         if (s->m > rows[i]) add(&l, v);
         v.split = SPLIT_COLUMNS;
         add(&l, v);

@@ -84,7 +84,7 @@ typedef struct Pair {  // shared by the two threads of a latency measurement
     Team   *team;
     TimeNs  stop_at;
     double *samples;
-    size_t  n, enough, room;
+    size_t  n, min, max;
     TimeNs  woken_at;
     bool    stop;
     _Alignas(128) _Atomic uint32_t word;
@@ -100,7 +100,7 @@ static void spin_until(const _Atomic uint32_t *word, uint32_t wanted) {
 static void add_sample(Pair *p, double sample) {
     p->samples[p->n++] = sample;
     bool late = clock_now(clock_monotonic()) >= p->stop_at;
-    p->stop = p->n == p->room || (late && p->n >= p->enough);
+    p->stop = p->n == p->max || (late && p->n >= p->min);
 }
 
 static void round_trips(Pair *p, uint32_t index) {
@@ -193,8 +193,8 @@ static Err probe_pairs(const Cpu *cpu, uint32_t pairs_max, TimeNs budget, TeamFn
     TRY(arena_init(&a, (size_t)4 * SAMPLES_MAX * sizeof(double)));
     Pair p = {.samples = arena_new(&a, double, SAMPLES_MAX)};
     for (uint32_t i = 0; e == ERR_OK && i < pairs; i++) {
-        p.enough = p.n + PAIR_SAMPLES_MIN;
-        p.room = p.n + (SAMPLES_MAX - p.n) / (pairs - i);
+        p.min = p.n + PAIR_SAMPLES_MIN;
+        p.max = p.n + (SAMPLES_MAX - p.n) / (pairs - i);
         nth_pair((uint32_t)((uint64_t)i * all / pairs), cpus, pair);
         e = probe_pair(pair, budget / pairs, fn, &p);
     }
@@ -211,7 +211,7 @@ static Err probe_wakes(const Cpu *cpu, TimeNs budget, ProbeSpread *out) {
     return probe_pairs(cpu, 1, budget, wake_and_sleep, out);
 }
 
-static double probe_clock_cost(clockid_t id) {
+double probe_clock_cost(clockid_t id) {
     double          best = INFINITY;
     struct timespec t;
     Clock           clock = clock_monotonic();
@@ -332,7 +332,7 @@ typedef struct Probing {
     ProgressSink sink;
     int64_t      done;
     Memory       mem;
-    size_t       room;  // bytes at mem.base
+    size_t       bytes;  // at mem.base
 } Probing;
 
 static void report_step(Probing *p) {
@@ -341,7 +341,7 @@ static void report_step(Probing *p) {
 }
 
 static double memory_rate(Probing *p, uint32_t count, ProbeWork *work) {
-    p->mem.share = p->room / count / CHUNK_BYTES * CHUNK_BYTES;
+    p->mem.share = p->bytes / count / CHUNK_BYTES * CHUNK_BYTES;
     if (work != read_cache) {
         p->mem.bytes = CHUNK_BYTES;
         p->mem.around = p->mem.share;
@@ -373,7 +373,7 @@ static size_t l3_share(const Cpu *c) {
 
 static void probe_memory(Probing *p, const Cpu *c, Probe *out) {
     CacheSizes s = probe_caches(c);
-    size_t     far = p->room / team_size(p->team);
+    size_t     far = p->bytes / team_size(p->team);
     team_run(p->team, touch, &p->mem);
     out->read[PROBE_L1] = memory_rates(p, s.l1 / 2, read_cache);
     out->read[PROBE_L2] = memory_rates(p, s.l2 / 2, read_cache);
@@ -398,11 +398,11 @@ static size_t dram_bytes(const Cpu *c, uint32_t members) {
 
 static Err probe_with(Probing *p, Arena *a, const Cpu *c, Probe *out) {
     uint32_t n = team_size(p->team);
-    p->room = dram_bytes(c, n);
-    TRY(arena_init(a, p->room + HUGE_PAGE + n * sizeof *p->mem.out));
-    p->mem.base = arena_alloc(a, 1, p->room, HUGE_PAGE);
-    (void)madvise(p->mem.base, p->room, MADV_HUGEPAGE);  // an optimisation only
-    p->mem.share = p->room / n;
+    p->bytes = dram_bytes(c, n);
+    TRY(arena_init(a, p->bytes + HUGE_PAGE + n * sizeof *p->mem.out));
+    p->mem.base = arena_alloc(a, 1, p->bytes, HUGE_PAGE);
+    (void)madvise(p->mem.base, p->bytes, MADV_HUGEPAGE);  // an optimisation only
+    p->mem.share = p->bytes / n;
     p->mem.out = arena_alloc(a, n, sizeof *p->mem.out, TENSOR_ALIGN);
     out->fma.one = fma_rate(p->team, 1, p->isa, p->step_ns);
     report_step(p);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -42,7 +43,8 @@ MUST_USE Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quic
 
 double      probe_fma_peak(const Isa *isa);  // GFLOP/s of the calling thread's core; takes 25 ms
 const char *probe_level_name(ProbeLevel l);
-CacheSizes  probe_caches(const Cpu *cpu);  // unknown sizes get defaults
+CacheSizes  probe_caches(const Cpu *cpu);    // unknown sizes get defaults
+double      probe_clock_cost(clockid_t id);  // nanoseconds per clock_gettime
 
 // One sample's work of team member `index`; `round` counts samples.
 typedef void ProbeWork(void *self, uint32_t index, uint32_t round);

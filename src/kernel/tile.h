@@ -28,7 +28,7 @@ typedef struct Tile {
     uint8_t             last;        // final depth block: add and clip; else store raw sums
 } Tile;
 
-// Rows whose accumulators fit the vector registers, with 1..4 vectors per row.
+// Most rows of a tile with 1..4 vectors per row: their accumulators fit the vector registers.
 static inline uint32_t tile_most_rows(uint32_t registers, uint32_t vecs) {
     static const uint8_t few[] = {0, 12, 6, 4, 3}, many[] = {0, 24, 14, 9, 6};
     return registers >= 32 ? many[vecs] : few[vecs];

@@ -205,7 +205,7 @@ static void add_columns(Candidates *g, Version v) {
     }
 }
 
-// Blocks of tiles whose transformed inputs fill an eighth of L2, a quarter, and so on up to four
+// Blocks of tiles with transformed inputs of an eighth of L2, a quarter, and so on up to four
 // times L2; the larger ones stream, which pays off if the weights are larger still.
 static void add_rows(Candidates *g, Version v) {
     uint32_t before = 0;

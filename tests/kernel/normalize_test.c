@@ -174,7 +174,7 @@ static void channels_are_normalised(void **state) {
         }
 }
 
-// The sum that is normalised, with and without an output of its own.
+// Fused residual addition, with and without the sum as an output.
 static void check_skip(const Isa *isa, size_t rows, size_t n, bool keep, Rng *rng) {
     const size_t total = rows * n;
     float       *x = fresh(rng, total, 1, 0), *add = fresh(rng, total, 1, 0);

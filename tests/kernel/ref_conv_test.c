@@ -40,7 +40,7 @@ static void tensor_random(Tensor *t, Rng *r) {
     for (int64_t i = 0; i < tensor_count(t); i++) tensor_set(t, i, (double)rng_below(r, 100) - 50);
 }
 
-// The sum that defines y[n, m, o], or for a transposed convolution, what lands there.
+// The sum that defines y[n, m, o] of a convolution or a transposed convolution.
 static double naive(const Case *c, const Tensor *x, const Tensor *w, double x_zero, double w_zero,
                     int64_t n, int64_t m, const int64_t *o) {
     int64_t each = c->channels / c->group, first = m / (c->outputs / c->group) * each;
@@ -109,7 +109,7 @@ static void conv_zero_points(void **state) {
     }
 }
 
-// A transposed convolution spreads what a convolution gathers: <y, conv x> == <transposed y, x>.
+// A transposed convolution is the adjoint: <y, conv x> == <transposed y, x>.
 static void transpose_is_adjoint(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -33,7 +33,7 @@ static void run_all(const Isa *isa, StridedCopy s, const void *from, void *to, u
     for (uint32_t i = 0; i < parts; i++) isa->strided_copy(&s, (Part){i, parts, NULL});
 }
 
-// One shuffle of `elements` inputs against ref_copy with the same steps.
+// One copy of `elements` inputs against ref_copy with the same strides.
 static void check(const StridedCopy *s, int32_t rank, const int64_t *dims, size_t size,
                   const int64_t *to, const int64_t *from, int64_t from_at, size_t elements,
                   Rng *r) {
@@ -84,7 +84,7 @@ static void permutations(void **state) {
     }
 }
 
-// Matrices beyond one task in each direction, and none.
+// Matrices larger than one task in each direction, and an empty one.
 static void matrices(void **state) {
     (void)state;
     static const int64_t dims[][3] = {{1, 300, 41}, {2, 33, 530}, {3, 16, 16}, {1, 8, 1000},
@@ -100,7 +100,7 @@ static void matrices(void **state) {
     permute(3, (const int64_t[]){3, 5, 9000}, (const int32_t[]){1, 0, 2}, 4, &r);
 }
 
-// Slices with steps, backwards too, and repeated dimensions.
+// Strided slices, also backwards, and repeated dimensions.
 static void strides(void **state) {
     (void)state;
     Rng r = {5};

@@ -1,5 +1,4 @@
-// Register tiles against the sum they stand for: every size, depths that leave rests, every
-// epilogue.
+// Register tiles against scalar sums: every size, depths with remainders, bias, add and clip.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +37,7 @@ static size_t total_depth(const Case *c) {
     return c->n_terms * c->depth + c->n_tails * c->tail_depth;
 }
 
-// Buffers are as long as what may be touched, so that a step too far is seen.
+// Exactly sized buffers, so that the sanitizer catches an access past the end.
 typedef struct Buffers {
     float       *x, *w, *bias, *add, *out, *want;
     const float *rows[TILE_MAX_ROWS];
@@ -136,7 +135,7 @@ static void test_sizes(void **state) {
                     check_tile(isas[i], &cases[c], rows, vecs, &r);
 }
 
-// Where a sum is not a number, the clip leaves it so.
+// The clip propagates NaN.
 static void test_nan(void **state) {
     (void)state;
     const Isa   *isas[3];

@@ -23,7 +23,7 @@ static void store_scores(const RefAttention *p, int32_t stage, int64_t row, cons
         wide_write(p->scores, row * p->keys, 1, p->keys, score);
 }
 
-// Softmax in position. A row whose scores are all -INFINITY becomes zeros.
+// Softmax in place. A row of scores that are all -INFINITY becomes zeros.
 static void softmax(int64_t n, double *score) {
     double top = (double)-INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) top = fmax(top, score[i]);

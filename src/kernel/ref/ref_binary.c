@@ -144,14 +144,14 @@ void ref_equal_str(const Tensor *a, const Tensor *b, Tensor *y) {
 }
 
 void ref_where(const Tensor *condition, const Tensor *a, const Tensor *b, Tensor *y) {
-    const uint8_t *pick = condition->data;
+    const uint8_t *choice = condition->data;
     const size_t   size = dtype_size(y->dtype);
     NdIter         w = nd_iter_begin(y->rank, y->dims);
     nd_iter_broadcast(&w, condition);
     nd_iter_broadcast(&w, a);
     nd_iter_broadcast(&w, b);
     for (; nd_iter_more(&w); nd_iter_next(&w)) {
-        const bool  first = pick[w.off[0]] != 0;
+        const bool  first = choice[w.off[0]] != 0;
         const char *from = first ? a->data : b->data;
         memcpy((char *)y->data + (size_t)w.at * size,
                from + (size_t)(first ? w.off[1] : w.off[2]) * size, size);

@@ -37,7 +37,7 @@ static RefSpan span(int64_t step, int64_t shift, int64_t low, int64_t high, int6
     return (RefSpan){from > 0 ? from : 0, to < count ? to : count};
 }
 
-// Outputs of dimension d in [0, out) whose tap lies inside the input.
+// Outputs of dimension d in [0, out) that read inside the input through this tap.
 static RefSpan window_outputs(const RefWindow *w, int32_t d, int64_t tap) {
     return span(w->stride[d], tap * w->dilation[d] - w->pad[d], 0, w->in[d], w->out[d]);
 }

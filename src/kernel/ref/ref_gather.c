@@ -17,8 +17,8 @@ static Err index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) 
     return ERR_OK;
 }
 
-// Tuple i of indices whose last dimension holds tuples: the element where x[tuple] starts. dims and
-// stride start at the first dimension the tuple indexes.
+// Tuple i of the indices (their last dimension holds the tuples): the element where x[tuple]
+// starts. dims and stride start at the first dimension the tuple indexes.
 static Err index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, const int64_t *stride,
                        int64_t *at) {
     int64_t parts = indices->dims[indices->rank - 1];

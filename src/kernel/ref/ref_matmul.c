@@ -275,10 +275,10 @@ static double determinant(double *m, int64_t n) {
     return det;
 }
 
-void ref_det(const Tensor *x, Tensor *y, double *room) {
+void ref_det(const Tensor *x, Tensor *y, double *scratch) {
     const int64_t n = x->dims[x->rank - 1];
     for (int64_t k = 0; k < tensor_count(y); k++) {
-        for (int64_t i = 0; i < n * n; i++) room[i] = tensor_get_f64(x, k * n * n + i);
-        tensor_set(y, k, determinant(room, n));
+        for (int64_t i = 0; i < n * n; i++) scratch[i] = tensor_get_f64(x, k * n * n + i);
+        tensor_set(y, k, determinant(scratch, n));
     }
 }

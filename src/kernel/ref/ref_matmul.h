@@ -32,5 +32,5 @@ typedef struct RefEinsum {
 // Floats accumulate in double; integers wrap.
 MUST_USE Err ref_einsum(const RefEinsum *p, Tensor *y, Arena *scratch);
 
-// Determinants of the matrices in the last two dimensions of x. room holds one matrix of doubles.
-void ref_det(const Tensor *x, Tensor *y, double *room);
+// Determinants of the matrices in the last two dimensions of x. scratch holds one matrix.
+void ref_det(const Tensor *x, Tensor *y, double *scratch);

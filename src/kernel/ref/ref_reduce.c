@@ -204,7 +204,8 @@ Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis) *(i < axis ? &outer : &inner) *= x->dims[i];
     Entry *line = arena_try_new(scratch, Entry, (size_t)n);
-    if (line == NULL) return err_set(ERR_LIMIT, "no room to sort %lld elements", (long long)n);
+    if (line == NULL)
+        return err_set(ERR_LIMIT, "top-k: no memory to sort %lld elements", (long long)n);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             for (int64_t j = 0; j < n; j++) {

@@ -8,7 +8,7 @@ typedef enum RefReduction { REF_LOSS_NONE, REF_LOSS_SUM, REF_LOSS_MEAN } RefRedu
 
 typedef struct RefLoss {
     RefReduction  reduction;
-    bool          ignores;  // skip elements whose target is `ignored`
+    bool          ignores;  // skip elements with target `ignored`
     int64_t       ignored;
     const Tensor *weight;  // per class; NULL: all 1
 } RefLoss;

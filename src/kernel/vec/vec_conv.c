@@ -4,7 +4,7 @@
 #include "kernel/conv_plan.h"
 #include "kernel/vec/vec_int.h"
 
-// Block of rows whose pixel pointers (and staged copy) are currently in scratch.
+// The block of rows in scratch: its pixel pointers and staged copy.
 typedef struct RowBlock {
     uint32_t image, group, row_block;
     uint32_t first, pixels;

@@ -1,4 +1,4 @@
-// Depthwise convolution: strips of pixels whose sums stay in registers, and the loop over rows,
+// Depthwise convolution: strips of pixels with their sums in registers, and the loop over rows,
 // channel blocks and images.
 #include "kernel/depthwise.h"
 
@@ -83,10 +83,10 @@ typedef struct KernelRows {
 
 VEC_INLINE KernelRows rows_inside(const Strip *s, const uint32_t taps, const ptrdiff_t dh,
                                   uint32_t line) {
-    const ptrdiff_t top = s->top + (ptrdiff_t)(line * s->sh), room = (ptrdiff_t)s->ih - top;
+    const ptrdiff_t top = s->top + (ptrdiff_t)(line * s->sh), below = (ptrdiff_t)s->ih - top;
     ptrdiff_t       from = 0, to = s->kh;
     if (top < 0) from = (dh - 1 - top) / dh;
-    if (room <= (to - 1) * dh) to = (room + dh - 1) / dh;
+    if (below <= (to - 1) * dh) to = (below + dh - 1) / dh;
     if (from >= to) return (KernelRows){s->x, s->weights, 0};
     return (KernelRows){s->x + (size_t)(top + from * dh - s->first) * s->x_line,
                         s->weights + (size_t)from * taps * VEC_LANES, (uint32_t)(to - from)};
@@ -248,12 +248,12 @@ static void tiles_run(const Plan *p, Strip *s, uint32_t tile, uint32_t end, bool
     const Cut      *c = &p->cut;
     const uint32_t  pixel = cut_pixel(c, tile);
     const ptrdiff_t column = p->strip.column + (ptrdiff_t)pixel * s->step;
-    const ptrdiff_t room = (ptrdiff_t)p->d->shape.iw - column;
+    const ptrdiff_t right = (ptrdiff_t)p->d->shape.iw - column;
     s->count = end - tile;
     s->column = column;
     s->at = (size_t)pixel * VEC_LANES;
     s->from = column < 0 ? (uint32_t)-column : 0;
-    s->to = room > 0 ? (uint32_t)room : 0;
+    s->to = right > 0 ? (uint32_t)right : 0;
     (edge ? p->edge : p->inside)[tile >= c->wide](s);
 }
 
@@ -270,11 +270,11 @@ static void row_run(const Plan *p, Strip *s) {
 
 // Copies the input columns under the windows, zero-padded.
 static void copy_row(const ConvShape *s, const float *x, float *to, uint32_t width) {
-    uint32_t left = width < s->pl ? width : s->pl, room = width - left;
-    uint32_t n = room < s->iw ? room : s->iw;
+    uint32_t left = width < s->pl ? width : s->pl, inner = width - left;
+    uint32_t n = inner < s->iw ? inner : s->iw;
     memset(to, 0, (size_t)left * VEC_LANES * sizeof *to);
     memcpy(to + (size_t)left * VEC_LANES, x, (size_t)n * VEC_LANES * sizeof *to);
-    memset(to + (size_t)(left + n) * VEC_LANES, 0, (size_t)(room - n) * VEC_LANES * sizeof *to);
+    memset(to + (size_t)(left + n) * VEC_LANES, 0, (size_t)(inner - n) * VEC_LANES * sizeof *to);
 }
 
 // Copies the input rows of output rows [row, end) with padding and makes the strip read the copy.

@@ -9,7 +9,7 @@ typedef struct Run {
     const FusedAttention *a;
     FusedAttentionPlan    plan;
     float                *scratch;
-    uint32_t              open;  // sequence and head whose panels are packed
+    uint32_t              open;  // sequence and head of the packed panels
 } Run;
 
 // A block of queries of one head.

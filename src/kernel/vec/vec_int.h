@@ -17,7 +17,7 @@ typedef void TileFn(const Tile *t);
 
 // The code of a register tile of rows 1..VEC(tile_rows)(vecs) and vecs 1..TILE_MAX_VECS.
 TileFn  *VEC(tile_find)(uint32_t rows, uint32_t vecs);
-uint32_t VEC(tile_rows)(uint32_t vecs);  // most rows whose accumulators fit the registers
+uint32_t VEC(tile_rows)(uint32_t vecs);  // most rows: their accumulators fit the registers
 tile_fn  VEC(tile);                      // tile_find and run
 
 // vec_gemm.c

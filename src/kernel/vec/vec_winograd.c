@@ -22,8 +22,8 @@ VEC_INLINE WinogradRow winograd_row(const WinogradPlan *p, uint32_t tile, uint32
     return r;
 }
 
-// F(4x4, 3x3) uses the points 0, +-WINOGRAD_P, +-WINOGRAD_Q and infinity: among points whose
-// squares and cubes are exact floats, these have about the smallest rounding error.
+// F(4x4, 3x3) uses the points 0, +-WINOGRAD_P, +-WINOGRAD_Q and infinity: among points with
+// squares and cubes that are exact floats, these have about the smallest rounding error.
 #define WINOGRAD_P 0.625F
 #define WINOGRAD_Q 1.5F
 
@@ -51,8 +51,8 @@ VEC_INLINE void six_store(float *at, size_t stride, Six v, const uint32_t n) {
     if (n > 5) vf_store(at + 5 * stride, v.f);
 }
 
-// A strip is this many tiles wide; channel blocks whose results share a cache line are transformed
-// together. Strip and results stay in L1.
+// A strip is this many tiles wide; channel blocks that share a cache line of results are
+// transformed together. Strip and results stay in L1.
 enum { STRIP_TILES = 8, STRIP_COLUMNS_MAX = STRIP_TILES * 4 + 2, CHANNEL_BLOCKS = 16 / VEC_LANES };
 
 static _Alignas(64) const float zeros[STRIP_COLUMNS_MAX * VEC_LANES];
