@@ -29,8 +29,8 @@ enum {
 };
 
 // Drops dimensions of 1 and merges neighbours along which every argument is evenly strided.
-static void merge(ElementwisePlan *m, uint32_t rank, const int64_t *dims,
-                  int64_t (*strides)[TENSOR_MAX_RANK]) {
+static void merge_dims(ElementwisePlan *m, uint32_t rank, const int64_t *dims,
+                       int64_t (*strides)[TENSOR_MAX_RANK]) {
     const uint32_t n_args = m->program->n_args;
     for (uint32_t d = 0; d < rank; d++) {
         if (dims[d] == 1) continue;
@@ -44,20 +44,21 @@ static void merge(ElementwisePlan *m, uint32_t rank, const int64_t *dims,
     if (m->rank == 0) m->dims[m->rank++] = 1;
 }
 
-static uint8_t how_of(const ElementwisePlan *m, const size_t *strides, uint32_t lanes) {
+static uint8_t mode_of(const ElementwisePlan *m, const size_t *strides, uint32_t lanes) {
     const uint32_t last = m->rank - 1;
-    bool           each = strides[last] == 1 || m->span == 1, same = true;
+    bool           contiguous = strides[last] == 1 || m->span == 1, constant = true;
     for (uint32_t d = m->outer; d < last; d++) {
-        each = each && strides[d] == strides[d + 1] * m->dims[d + 1];
-        same = same && strides[d] == 0;
+        contiguous = contiguous && strides[d] == strides[d + 1] * m->dims[d + 1];
+        constant = constant && strides[d] == 0;
     }
-    if (each) return EWISE_CONTIGUOUS;
-    if (same && strides[last] == 0) return EWISE_SCALAR;
-    if (same && strides[last] == 1 && m->dims[last] == lanes) return EWISE_PER_LANE;
+    if (contiguous) return EWISE_CONTIGUOUS;
+    if (constant && strides[last] == 0) return EWISE_SCALAR;
+    if (constant && strides[last] == 1 && m->dims[last] == lanes) return EWISE_PER_LANE;
     return STAGED;
 }
 
-static void cut(ElementwisePlan *m, const Isa *isa) {
+// Cuts the result into spans, and spans into pieces of equal size.
+static void cut_spans(ElementwisePlan *m, const Isa *isa) {
     m->outer = m->rank - 1;
     m->span = m->dims[m->outer];
     while (m->outer > 0 && m->span < SHORT_SPAN) m->span *= m->dims[--m->outer];
@@ -65,8 +66,8 @@ static void cut(ElementwisePlan *m, const Isa *isa) {
     for (uint32_t d = 0; d < m->outer; d++) m->rows *= m->dims[d];
     size_t most = PIECE, unit = 64;
     for (uint32_t i = 0; i < m->program->n_args; i++) {
-        m->how[i] = how_of(m, m->strides[i], isa->lanes);
-        if (m->how[i] == STAGED) most = STAGED_PIECE;
+        m->mode[i] = mode_of(m, m->strides[i], isa->lanes);
+        if (m->mode[i] == STAGED) most = STAGED_PIECE;
     }
     // Pieces are whole rows, so that arguments repeating with every row are copied once.
     const size_t row = m->dims[m->rank - 1];
@@ -85,8 +86,8 @@ void ewise_plan_strided(ElementwisePlan *m, const ElementwiseProgram *c, const I
     CHECK(rank <= TENSOR_MAX_RANK && c->n_steps > 0);
     memset(m, 0, sizeof *m);
     m->program = c;
-    merge(m, rank, dims, strides);
-    cut(m, isa);
+    merge_dims(m, rank, dims, strides);
+    cut_spans(m, isa);
 }
 
 void ewise_plan_broadcast(ElementwisePlan *m, const ElementwiseProgram *c, const Isa *isa,
@@ -104,7 +105,7 @@ void ewise_plan_blocked(ElementwisePlan *m, const ElementwiseProgram *c, const I
                         int64_t channels, int64_t pixels, const ElementwiseExtent *args) {
     const int64_t lanes = isa->lanes, blocks = (channels + lanes - 1) / lanes;
     const int64_t dims[] = {n, blocks, pixels, lanes};
-    const int64_t of[][4] = {
+    const int64_t strides_of[][4] = {
         [EWISE_PER_ELEMENT] = {blocks * pixels * lanes, pixels * lanes, lanes, 1},
         [EWISE_PER_IMAGE_CHANNEL] = {blocks * lanes, lanes, 0, 1},
         [EWISE_PER_CHANNEL] = {0, lanes, 0, 1},
@@ -112,7 +113,8 @@ void ewise_plan_blocked(ElementwisePlan *m, const ElementwiseProgram *c, const I
         [EWISE_SINGLE] = {0},
     };
     int64_t strides[EWISE_MAX_ARGS][TENSOR_MAX_RANK] = {0};
-    for (uint32_t i = 0; i < c->n_args; i++) memcpy(strides[i], of[args[i]], sizeof of[0]);
+    for (uint32_t i = 0; i < c->n_args; i++)
+        memcpy(strides[i], strides_of[args[i]], sizeof strides_of[0]);
     ewise_plan_strided(m, c, isa, 4, dims, strides);
 }
 
@@ -200,12 +202,12 @@ static void run_span(RowIter *w, size_t at, size_t n) {
     const ElementwisePlan *m = w->m;
     ElementwiseInput       in[EWISE_MAX_ARGS];
     for (uint32_t i = 0; i < m->program->n_args; i++) {
-        const uint8_t how = m->how[i];
-        if (how == STAGED)
+        const uint8_t mode = m->mode[i];
+        if (mode == STAGED)
             in[i] = (ElementwiseInput){staged(w, i, at, n), EWISE_CONTIGUOUS};
         else
-            in[i] = (ElementwiseInput){w->from[i] + (how == EWISE_CONTIGUOUS ? at : 0),
-                                       (ElementwiseMode)how};
+            in[i] = (ElementwiseInput){w->from[i] + (mode == EWISE_CONTIGUOUS ? at : 0),
+                                       (ElementwiseMode)mode};
     }
     w->isa->ewise_span(m->program, in, w->out + at, n);
 }
@@ -240,7 +242,7 @@ void ewise_plan_run(const ElementwisePlan *m, const Isa *isa, const float *const
     part_range(part, ewise_plan_tasks(m), &begin, &end);
     if (begin == end) return;
     row_iter_begin(&w, in, out, begin / m->pieces);
-    for (uint32_t i = 0; i < m->program->n_args; i++) stages = stages || m->how[i] == STAGED;
+    for (uint32_t i = 0; i < m->program->n_args; i++) stages = stages || m->mode[i] == STAGED;
     if (stages)
         run_staged(w, begin, end);
     else

@@ -60,7 +60,7 @@ typedef struct ElementwisePlan {
     size_t   dims[TENSOR_MAX_RANK], strides[EWISE_MAX_ARGS][TENSOR_MAX_RANK];
     size_t   rows, span, piece;  // a task is one piece of one span
     uint32_t pieces;             // per span
-    uint8_t  how[EWISE_MAX_ARGS];
+    uint8_t  mode[EWISE_MAX_ARGS];
 } ElementwisePlan;
 
 // Argument i is read with strides[i], in elements; stride 0 broadcasts along that dimension.

@@ -226,7 +226,7 @@ double probe_clock_cost(clockid_t id) {
 // An FMA sample takes about 20 us, a memory sample at least 30 us: much longer than a clock read,
 // mostly shorter than a time slice of another process on the core.
 enum {
-    CHAINS = 12,  // FMAs per round in vec_probe.c
+    FMA_CHAINS = 12,  // per round, see vec_probe.c
     FMA_ROUNDS = 10000,
     STEPS = 14,
     STEP_NS = 110 * 1000000,
@@ -250,25 +250,25 @@ CacheSizes probe_caches(const Cpu *c) {
                         .l3 = c->l3_bytes};
 }
 
-typedef struct Arithmetic {
+typedef struct FmaProbe {
     const Isa *isa;
     float (*out)[32];  // one per member, padded against false sharing
-} Arithmetic;
+} FmaProbe;
 
-static void multiply(void *self, uint32_t index, uint32_t round) {
-    const Arithmetic *x = self;
-    float            *out = x->out[index];
+static void run_fma(void *self, uint32_t index, uint32_t round) {
+    const FmaProbe *x = self;
+    float          *out = x->out[index];
     (void)round;
     out[0] = 0.999f, out[1] = 0.001f;
     x->isa->probe_fma(FMA_ROUNDS, out);
 }
 
 static double fma_rate(Team *t, uint32_t count, const Isa *isa, TimeNs budget) {
-    Arithmetic x = {isa, aligned_alloc(TENSOR_ALIGN, count * sizeof *x.out)};
+    FmaProbe x = {isa, aligned_alloc(TENSOR_ALIGN, count * sizeof *x.out)};
     if (x.out == NULL) return 0;
-    TimeNs took = probe_sample(t, count, budget, multiply, &x);
+    TimeNs took = probe_sample(t, count, budget, run_fma, &x);
     free(x.out);
-    return took == 0 ? 0 : 2.0 * CHAINS * FMA_ROUNDS * isa->lanes * count / (double)took;
+    return took == 0 ? 0 : 2.0 * FMA_CHAINS * FMA_ROUNDS * isa->lanes * count / (double)took;
 }
 
 double probe_fma_peak(const Isa *isa) {
@@ -279,72 +279,72 @@ double probe_fma_peak(const Isa *isa) {
     return rate;
 }
 
-typedef struct Memory {
+typedef struct MemoryProbe {
     const Isa *isa;
     char      *base;  // the members' shares, consecutive
     size_t     share;
-    size_t     bytes;   // per member and sample
-    size_t     around;  // working set per member, traversed cyclically
+    size_t     bytes;        // per member and sample
+    size_t     working_set;  // working set per member, traversed cyclically
     float (*out)[32];
-} Memory;
+} MemoryProbe;
 
-static float *share_at(const Memory *m, uint32_t index, size_t at) {
+static float *share_at(const MemoryProbe *m, uint32_t index, size_t at) {
     return (float *)(void *)(m->base + index * m->share + at);
 }
 
 static void read_cache(void *self, uint32_t index, uint32_t round) {
-    const Memory *m = self;
+    const MemoryProbe *m = self;
     (void)round;
-    for (size_t done = 0; done < m->bytes; done += m->around)
-        m->isa->probe_read(share_at(m, index, 0), m->around / sizeof(float), m->out[index]);
+    for (size_t done = 0; done < m->bytes; done += m->working_set)
+        m->isa->probe_read(share_at(m, index, 0), m->working_set / sizeof(float), m->out[index]);
 }
 
 static void read_dram(void *self, uint32_t index, uint32_t round) {
-    const Memory *m = self;
-    size_t        at = round * m->bytes % m->around;
+    const MemoryProbe *m = self;
+    size_t             at = round * m->bytes % m->working_set;
     m->isa->probe_read(share_at(m, index, at), m->bytes / sizeof(float), m->out[index]);
 }
 
 static void triad_dram(void *self, uint32_t index, uint32_t round) {
-    const Memory *m = self;
-    float        *a = share_at(m, index, round * m->bytes % m->around);
-    size_t        n = m->bytes / 3 / sizeof(float);
+    const MemoryProbe *m = self;
+    float             *a = share_at(m, index, round * m->bytes % m->working_set);
+    size_t             n = m->bytes / 3 / sizeof(float);
     m->isa->probe_triad(a + n, a + 2 * n, n, a);
 }
 
 // Reads the whole share once, so that its beginning is no longer in any cache.
 static void flush_caches(void *ctx, uint32_t index, uint32_t count) {
-    const Memory *m = ctx;
+    const MemoryProbe *m = ctx;
     (void)count;
     m->isa->probe_read(share_at(m, index, 0), m->share / sizeof(float), m->out[index]);
 }
 
 static void touch(void *ctx, uint32_t index, uint32_t count) {
-    const Memory *m = ctx;
+    const MemoryProbe *m = ctx;
     (void)count;
     for (size_t at = 0; at < m->share; at += 4096) *share_at(m, index, at) = 1;
 }
 
-typedef struct Probing {
+typedef struct ProbeRun {
     const Isa   *isa;
     Team        *team;
     TimeNs       step_ns;
     ProgressSink sink;
     int64_t      done;
-    Memory       mem;
+    MemoryProbe  mem;
     size_t       bytes;  // at mem.base
-} Probing;
+} ProbeRun;
 
-static void report_step(Probing *p) {
+static void report_step(ProbeRun *p) {
     p->done++;
     progress_report(p->sink, p->done, STEPS);
 }
 
-static double memory_rate(Probing *p, uint32_t count, ProbeWork *work) {
+static double memory_rate(ProbeRun *p, uint32_t count, ProbeWork *work) {
     p->mem.share = p->bytes / count / CHUNK_BYTES * CHUNK_BYTES;
     if (work != read_cache) {
         p->mem.bytes = CHUNK_BYTES;
-        p->mem.around = p->mem.share;
+        p->mem.working_set = p->mem.share;
         team_run_some(p->team, count, flush_caches, &p->mem);
     }
     TimeNs took = probe_sample(p->team, count, p->step_ns, work, &p->mem);
@@ -352,11 +352,11 @@ static double memory_rate(Probing *p, uint32_t count, ProbeWork *work) {
     return took == 0 ? 0 : (double)count * (double)p->mem.bytes / (double)took;
 }
 
-static ProbeRate memory_rates(Probing *p, size_t bytes, ProbeWork *work) {
+static ProbeRate memory_rates(ProbeRun *p, size_t bytes, ProbeWork *work) {
     if (work == read_cache) {
-        p->mem.around = bytes / CHUNK_STEP * CHUNK_STEP;
-        size_t times = (SAMPLE_BYTES + p->mem.around - 1) / p->mem.around;
-        p->mem.bytes = p->mem.around * times;
+        p->mem.working_set = bytes / CHUNK_STEP * CHUNK_STEP;
+        size_t times = (SAMPLE_BYTES + p->mem.working_set - 1) / p->mem.working_set;
+        p->mem.bytes = p->mem.working_set * times;
     }
     ProbeRate r = {.bytes = bytes};
     r.one = memory_rate(p, 1, work);
@@ -371,7 +371,7 @@ static size_t l3_share(const Cpu *c) {
     return share > l2 ? share : l2;
 }
 
-static void probe_memory(Probing *p, const Cpu *c, Probe *out) {
+static void probe_memory(ProbeRun *p, const Cpu *c, Probe *out) {
     CacheSizes s = probe_caches(c);
     size_t     far = p->bytes / team_size(p->team);
     team_run(p->team, touch, &p->mem);
@@ -396,7 +396,7 @@ static size_t dram_bytes(const Cpu *c, uint32_t members) {
     return bytes > least ? bytes : least;
 }
 
-static Err probe_with(Probing *p, Arena *a, const Cpu *c, Probe *out) {
+static Err probe_with(ProbeRun *p, Arena *a, const Cpu *c, Probe *out) {
     uint32_t n = team_size(p->team);
     p->bytes = dram_bytes(c, n);
     TRY(arena_init(a, p->bytes + HUGE_PAGE + n * sizeof *p->mem.out));
@@ -414,9 +414,9 @@ static Err probe_with(Probing *p, Arena *a, const Cpu *c, Probe *out) {
 
 Err probe_machine(const Cpu *cpu, const Isa *isa, Team *team, bool quick, ProgressSink sink,
                   Probe *out) {
-    Arena   a = {0};
-    Probe   found = {.cores = team_size(team)};
-    Probing p = {.isa = isa, .team = team, .sink = sink, .mem.isa = isa};
+    Arena    a = {0};
+    Probe    found = {.cores = team_size(team)};
+    ProbeRun p = {.isa = isa, .team = team, .sink = sink, .mem.isa = isa};
     p.step_ns = quick ? STEP_NS / 5 : STEP_NS;
     team_pin(team);
     Err e = probe_with(&p, &a, cpu, &found);

@@ -126,8 +126,7 @@ static double product_cycles(const Version *v, uint32_t tiles, uint32_t vecs, ui
 
 // Operand sizes, and how often each is read from beyond L2.
 typedef struct Reads {
-    size_t weights, inputs,
-        block;  // bytes: all weights; transformed inputs per block; inputs and products per block
+    size_t   weights, inputs, block;  // bytes: weights; per block, inputs; inputs and products
     uint32_t weight_passes, input_passes;
 } Reads;
 
@@ -146,14 +145,10 @@ static Reads reads_of(const ConvShape *s, uint32_t lanes, const Version *v, cons
 
 // Cost model, fitted to measurements with weights in L3 and in memory.
 static double model_cycles(const Candidates *g, const Version *v) {
-    static const double near = 0.6, again = 4,
-                        first = 9;  // cycles per cache line: from L2, L3, memory
-    enum {
-        LINE = 64,
-        IN = 90,
-        OUT = 87,
-        POINT = 40
-    };  // cycles: transforms per 36 points of a vector, overhead per point
+    // Cycles per cache line from L2, L3 and memory; per transform of 36 points of a vector; per
+    // point.
+    static const double from_l2 = 0.6, from_l3 = 4, from_memory = 9;
+    enum { LINE = 64, IN = 90, OUT = 87, POINT = 40 };
     WinogradPlan p = winograd_plan(g->s, g->isa->lanes, v);
     Reads        r = reads_of(g->s, g->isa->lanes, v, &p, g->caches->l2);
     double full = (double)r.block / (double)g->caches->l2, tasks = winograd_tasks(g->s, g->isa, v);
@@ -165,9 +160,9 @@ static double model_cycles(const Candidates *g, const Version *v) {
     double products =
         product_cycles(v, p.most, p.widest, g->s->ic) * p.points * strips * p.tiles / p.most;
     products += POINT * strips * p.blocks * p.points;
-    products += near * (weights * p.blocks + inputs * strips * groups);
-    double memory = weights * (first + again * (r.weight_passes - 1));
-    if (full > 1) memory += again * inputs * strips;
+    products += from_l2 * (weights * p.blocks + inputs * strips * groups);
+    double memory = weights * (from_memory + from_l3 * (r.weight_passes - 1));
+    if (full > 1) memory += from_l3 * inputs * strips;
     double work = products > memory ? products + memory * 0.15 : memory + products * 0.15;
     return (work + transforms) * (1 + 0.15 / tasks);
 }
