@@ -8,12 +8,6 @@
 #include "kernel/ref/ref_sample.h"
 #include "kernel/wide_type.h"
 
-int64_t ref_window_count(int32_t rank, const int64_t *dims) {
-    int64_t n = 1;
-    for (int32_t i = 0; i < rank; i++) n *= dims[i];
-    return n;
-}
-
 bool ref_window_next(int32_t rank, const int64_t *dims, int64_t *at) {
     for (int32_t i = rank - 1; i >= 0; i--) {
         if (++at[i] < dims[i]) return true;
@@ -51,7 +45,7 @@ static RefWindow window_flatten(const RefWindow *w) {
     for (int32_t i = 0; i < w->rank; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] != 0 || w->in[i] != w->out[i])
             return *w;
-    int64_t n = ref_window_count(w->rank, w->in);
+    int64_t n = ref_product(w->in, w->rank);
     return (RefWindow){
         .rank = 1, .in = {n}, .out = {n}, .kernel = {1}, .stride = {1}, .dilation = {1}};
 }
@@ -164,8 +158,8 @@ typedef void PatchFn(const void *self, const Tensor *x, int64_t image, int64_t g
 static Err conv_patches(const RefConv *p, PatchFn *patch, const void *self, const Tensor *x,
                         const Tensor *w, const Tensor *bias, Tensor *y, Arena *scratch) {
     if (tensor_count(y) == 0) return ERR_OK;
-    Work s = {.outputs = ref_window_count(p->window.rank, p->window.out)};
-    s.taps = w->dims[1] * ref_window_count(p->window.rank, p->window.kernel);
+    Work s = {.outputs = ref_product(p->window.out, p->window.rank)};
+    s.taps = w->dims[1] * ref_product(p->window.kernel, p->window.rank);
     TRY(ref_alloc_doubles(scratch, s.taps, PANEL, &s.panel));
     TRY(ref_alloc_doubles(scratch, s.taps, 1, &s.row));
     for (int64_t image = 0; image < x->dims[0]; image++)
@@ -195,8 +189,8 @@ typedef struct DeformTap {
 static DeformTap deform_tap(const RefConvDeform *p, int64_t image, int64_t group, int64_t tap_at,
                             const int64_t *tap, int64_t out_at) {
     const RefWindow *w = &p->conv.window;
-    int64_t          outputs = ref_window_count(w->rank, w->out);
-    int64_t          taps = ref_window_count(w->rank, w->kernel), out[REF_WINDOW_MAX];
+    int64_t          outputs = ref_product(w->out, w->rank);
+    int64_t          taps = ref_product(w->kernel, w->rank), out[REF_WINDOW_MAX];
     int64_t          which = (image * p->offset_group + group) * taps + tap_at;
     DeformTap        t = {.mask = 1};
     ref_window_split(w->rank, w->out, out_at, out);
@@ -283,9 +277,9 @@ Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const
                        Tensor *y, Arena *scratch) {
     if (tensor_count(y) == 0) return ERR_OK;
     TransposeWork s = {.channels = x->dims[1] / p->group, .each = w->dims[1]};
-    s.positions = ref_window_count(p->window.rank, p->window.out);
-    s.outputs = ref_window_count(p->window.rank, p->window.in);
-    s.taps = ref_window_count(p->window.rank, p->window.kernel);
+    s.positions = ref_product(p->window.out, p->window.rank);
+    s.outputs = ref_product(p->window.in, p->window.rank);
+    s.taps = ref_product(p->window.kernel, p->window.rank);
     TRY(ref_alloc_doubles(scratch, s.channels, PANEL, &s.panel));
     TRY(ref_alloc_doubles(scratch, s.channels, 1, &s.row));
     TRY(ref_alloc_doubles(scratch, s.each, s.outputs, &s.planes));
@@ -296,9 +290,8 @@ Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const
 }
 
 Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch) {
-    int64_t positions = ref_window_count(w->rank, w->out),
-            taps = ref_window_count(w->rank, w->kernel);
-    int64_t size = ref_window_count(w->rank, w->in), row = 0;
+    int64_t positions = ref_product(w->out, w->rank), taps = ref_product(w->kernel, w->rank);
+    int64_t size = ref_product(w->in, w->rank), row = 0;
     double *line, *plane;
     TRY(ref_alloc_doubles(scratch, positions, 1, &line));
     TRY(ref_alloc_doubles(scratch, size, 1, &plane));

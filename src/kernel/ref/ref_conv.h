@@ -22,8 +22,6 @@ typedef struct RefSpan {
     int64_t from, to;  // [from, to); empty if from >= to
 } RefSpan;
 
-int64_t ref_window_count(int32_t rank, const int64_t *dims);  // product of dims
-
 // Advances `at` to the next index in row-major order; false after the last.
 bool ref_window_next(int32_t rank, const int64_t *dims, int64_t *at);
 

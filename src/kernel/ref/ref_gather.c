@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fp.h"
 #include "kernel/nd_iter.h"
+#include "kernel/ref/ref_int.h"
 
 // Element i of the indices, checked against dim; negative ones count from its end.
 static Err index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
@@ -31,15 +32,10 @@ static Err index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, co
     return ERR_OK;
 }
 
-static int64_t product(const int64_t *dims, int32_t n) {
-    int64_t p = 1;
-    for (int32_t i = 0; i < n; i++) p *= dims[i];
-    return p;
-}
-
 Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) {
-    int64_t outer = product(x->dims, axis), dim = x->dims[axis], n = tensor_count(indices);
-    int64_t bytes = product(x->dims + axis + 1, x->rank - axis - 1) * (int64_t)dtype_size(x->dtype);
+    int64_t outer = ref_product(x->dims, axis), dim = x->dims[axis], n = tensor_count(indices);
+    int64_t bytes =
+        ref_product(x->dims + axis + 1, x->rank - axis - 1) * (int64_t)dtype_size(x->dtype);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++) {
             int64_t at = 0;
@@ -65,9 +61,10 @@ Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Te
 Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor *y) {
     int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(x->dtype);
     int32_t last = indices->rank - 1, used = batch + (int32_t)indices->dims[last];
-    int64_t batches = product(x->dims, batch), each = product(x->dims + batch, x->rank - batch);
-    int64_t tuples = product(indices->dims + batch, last - batch);
-    int64_t bytes = product(x->dims + used, x->rank - used) * size;
+    int64_t batches = ref_product(x->dims, batch),
+            each = ref_product(x->dims + batch, x->rank - batch);
+    int64_t tuples = ref_product(indices->dims + batch, last - batch);
+    int64_t bytes = ref_product(x->dims + used, x->rank - used) * size;
     nd_iter_contiguous(x->rank, x->dims, stride);
     for (int64_t i = 0; i < batches * tuples; i++) {
         int64_t at = 0;
@@ -149,12 +146,11 @@ Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *up
 }
 
 Err ref_scatter_nd(RefScatter how, const Tensor *indices, const Tensor *updates, Tensor *y) {
-    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(y->dtype), each = 1;
-    int64_t tuples = 1;
-    int32_t last = indices->rank - 1;
+    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(y->dtype);
+    int32_t last = indices->rank - 1, used = (int32_t)indices->dims[last];
+    int64_t tuples = ref_product(indices->dims, last);
+    int64_t each = ref_product(y->dims + used, y->rank - used);
     nd_iter_contiguous(y->rank, y->dims, stride);
-    for (int32_t i = 0; i < last; i++) tuples *= indices->dims[i];
-    for (int32_t i = (int32_t)indices->dims[last]; i < y->rank; i++) each *= y->dims[i];
     for (int64_t i = 0; i < tuples; i++) {
         int64_t at = 0;
         TRY(index_tuple(indices, i, y->dims, stride, &at));

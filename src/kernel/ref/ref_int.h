@@ -1,9 +1,15 @@
-// Helpers shared by the reference kernels; code in ref_matmul.c.
+// Helpers shared by the reference kernels; the code of panels is in ref_matmul.c.
 #pragma once
 
 #include <stdint.h>
 
 #include "base/arena.h"
+
+static inline int64_t ref_product(const int64_t *dims, int32_t n) {
+    int64_t p = 1;
+    for (int32_t i = 0; i < n; i++) p *= dims[i];
+    return p;
+}
 
 enum { PANEL = 16 };
 

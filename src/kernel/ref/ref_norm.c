@@ -116,7 +116,7 @@ void ref_lrn(const RefLrn *p, const Tensor *x, Tensor *y) {
         for (int64_t i = 0; i < n; i++) sum += (double)exponential(row[i] - top);                  \
         return sum;                                                                                \
     }                                                                                              \
-    static void softmax_##suffix(RefSoftmax f, T *row, int64_t n) {                                 \
+    static void softmax_##suffix(RefSoftmax f, T *row, int64_t n) {                                \
         const int64_t first = top_##suffix(row, n);                                                \
         const T       top = row[first];                                                            \
         if (f == REF_HARDMAX) {                                                                    \

@@ -78,7 +78,7 @@ static double pool_finish(const RefPool *p, const Pooled *r) {
 static int64_t pool_index(const RefPool *p, int64_t plane, int64_t at) {
     const RefWindow *w = &p->window;
     int64_t          pos[REF_WINDOW_MAX] = {0}, step = 1, column = 0;
-    int64_t          first = plane * ref_window_count(w->rank, w->in);
+    int64_t          first = plane * ref_product(w->in, w->rank);
     if (!p->column_major || at < 0) return first + (at < 0 ? 0 : at);
     ref_window_split(w->rank, w->in, at, pos);
     for (int32_t d = 0; d < w->rank; d++) {
@@ -90,7 +90,7 @@ static int64_t pool_index(const RefPool *p, int64_t plane, int64_t at) {
 
 Err ref_pool(const RefPool *p, const Tensor *x, Tensor *y, Tensor *indices, Arena *scratch) {
     const RefWindow *w = &p->window;
-    int64_t          in = ref_window_count(w->rank, w->in), out = ref_window_count(w->rank, w->out);
+    int64_t          in = ref_product(w->in, w->rank), out = ref_product(w->out, w->rank);
     double          *plane, *result;
     TRY(ref_alloc_doubles(scratch, in, 1, &plane));
     TRY(ref_alloc_doubles(scratch, out, 1, &result));

@@ -165,12 +165,6 @@ static void taps_apply(const RefResize *p, const Taps *t, int64_t outer, int64_t
     }
 }
 
-static int64_t product(const int64_t *dims, int32_t from, int32_t to) {
-    int64_t n = 1;
-    for (int32_t i = from; i < to; i++) n *= dims[i];
-    return n;
-}
-
 // Whether dimension d is not resized.
 static bool unchanged(const RefResize *p, const Tensor *x, const Tensor *y, int32_t d) {
     const RefResizeAxis *a = &p->axis[d];
@@ -189,7 +183,7 @@ static Err resize_weighted(const RefResize *p, const Tensor *x, Tensor *y, Arena
         Taps t;
         if (unchanged(p, x, y, d)) continue;
         TRY(taps_make(p, &p->axis[d], x->dims[d], y->dims[d], scratch, &t));
-        int64_t outer = product(dims, 0, d), inner = product(dims, d + 1, x->rank);
+        int64_t outer = ref_product(dims, d), inner = ref_product(dims + d + 1, x->rank - d - 1);
         TRY(ref_alloc_doubles(scratch, outer * inner, y->dims[d], &next));
         taps_apply(p, &t, outer, inner, now, next);
         dims[d] = y->dims[d];
