@@ -33,9 +33,9 @@ static void test_waste_by_hand(void **state) {
     ClusterSetup s = {.most_gpus = 8};
     ClusterJob   half = {.gpus = 1, .gpu_milli = 500, .cores_milli = 1000};
     ClusterJob   whole = {.gpus = 1, .gpu_milli = 1000, .cores_milli = 2000, .gpu_types = 1};
-    fgd_mix_see(&m, &s, &half);
-    fgd_mix_see(&m, &s, &whole);
-    fgd_mix_see(&m, &s, &whole);
+    fgd_mix_count(&m, &s, &half);
+    fgd_mix_count(&m, &s, &whole);
+    fgd_mix_count(&m, &s, &whole);
     assert_true(fgd_mix_update(&m, 8));
     assert_false(fgd_mix_update(&m, 8));
     FgdFree r = {.cores_milli = 4000, .n = 3, .parts = {1000, 600, 300}};
