@@ -92,7 +92,7 @@ static void test_fills_what_is_begun(void **state) {
 
 static void test_passes_or_blocks(void **state) {
     (void)state;
-    static const char *const block[] = {"pass=false", NULL};
+    static const char *const block[] = {"backfill=false", NULL};
     ClusterSample            s = empty(1, 2);
     add(&s, (Job){.gpus = 1, .gpu_milli = 1000});
     add(&s, (Job){.gpus = 2, .gpu_milli = 1000});

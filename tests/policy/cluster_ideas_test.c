@@ -74,7 +74,7 @@ static void test_gandiva_packs(void **state) {
     const Job jobs[] = {medley_job(0, 3000, 1), medley_job(0, 3000, 1)};
     medley_list(&x, jobs, 2, &arena);
     classes(&x, "vae", "lstm");
-    ClusterResult r = run(&x, "gandiva", "grow=0");
+    ClusterResult r = run(&x, "gandiva", "elastic=0");
     const double  first = profile_pair(x.profiles, x.class_of[0], x.class_of[1]);
     const double  second = profile_pair(x.profiles, x.class_of[1], x.class_of[0]);
     const double  fast = first > second ? first : second, slow = first > second ? second : first;
@@ -93,7 +93,7 @@ static void test_gandiva_keeps_good_packs_only(void **state) {
     const Job jobs[] = {medley_job(0, 3000, 1), medley_job(0, 3000, 1)};
     medley_list(&x, jobs, 2, &arena);
     classes(&x, "res50", "res50");
-    ClusterResult r = run(&x, "gandiva", "joint=1.3");
+    ClusterResult r = run(&x, "gandiva", "min_joint=1.3");
     assert_true(r.ends[1].start > 0 && r.preemptions > 0);
 }
 

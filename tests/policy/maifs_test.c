@@ -93,11 +93,19 @@ static void test_every_kind(void **state) {
 static void test_settings(void **state) {
     (void)state;
     static const char *const sets[][3] = {
-        {"attention=no"}, {"graph=static"},        {"graph=none"},
-        {"demand=fixed"}, {"two_step=yes"},        {"mates=1"},
-        {"mates=4"},      {"slices=no"},           {"moves=0"},
-        {"window=1"},     {"window=3", "moves=9"}, {"patience=0", "restart=0"},
-        {"moves=256"},
+        {"attention=no"},
+        {"graph=static"},
+        {"graph=none"},
+        {"demand=fixed"},
+        {"two_step=yes"},
+        {"gpu_tasks=1"},
+        {"gpu_tasks=4"},
+        {"slices=no"},
+        {"migrations=0"},
+        {"window=1"},
+        {"window=3", "migrations=9"},
+        {"evict_margin=0", "restart_weight=0"},
+        {"migrations=256"},
     };
     for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++)
         for (uint32_t seed = 0; seed < 3; seed++) {
@@ -195,15 +203,15 @@ static void test_order_of_servers(void **state) {
 }
 
 typedef struct Agreed {
-    double agreed, plain;
+    double agreed, baseline;
 } Agreed;
 
 static void sum_up(void *self, const ClusterView *v, const void *state) {
     const Maifs *m = state;
     Agreed      *a = self;
     (void)v;
-    assert_true(m->agreed - a->agreed >= m->plain - a->plain - 1e-9);
-    *a = (Agreed){m->agreed, m->plain};
+    assert_true(m->agreed - a->agreed >= m->baseline - a->baseline - 1e-9);
+    *a = (Agreed){m->agreed, m->baseline};
 }
 
 // In every epoch, and by more over all of them.
@@ -219,11 +227,11 @@ static void test_no_worse_than_plain(void **state) {
         for (uint32_t i = 0; i < JOBS; i++) x.jobs.at[i].submit /= 20;  // so that many wait
         all_end(&x, &c, &r);
         all.agreed += a.agreed;
-        all.plain += a.plain;
+        all.baseline += a.baseline;
         arena_rewind(&arena, mark);
     }
-    print_message("agreed on %.4g, plainly %.4g\n", all.agreed, all.plain);
-    assert_true(all.agreed > all.plain);
+    print_message("agreed on %.4g, plainly %.4g\n", all.agreed, all.baseline);
+    assert_true(all.agreed > all.baseline);
 }
 
 // More GPUs than a server of its type has, and no more than others have.

@@ -40,10 +40,10 @@ static ClusterJob little_job(const Little *x, uint32_t gpus, Rng *rng) {
 }
 
 static void little_guest(Little *x, uint32_t i, uint32_t first, uint32_t gpus, Rng *rng) {
-    static const UtilityParams rules = {.age_s = 600};
+    static const UtilityParams rules = {.unknown_left_s = 600};
     ClusterJob                 j = little_job(x, gpus, rng);
     Resident                   g = {
-                          .task = i, .gpus = (uint8_t)gpus, .cap = UTILITY_LEVELS, .spread = 1, .fresh = true};
+                          .task = i, .gpus = (uint8_t)gpus, .cap = UTILITY_LEVELS, .spread_factor = 1, .incoming = true};
     task_utility_init(&x->utilities[i], &x->setup, &j, &rules);
     x->utilities[i].value = rng_unit(rng) + 0.01f;
     g.mask = ((UINT64_C(1) << gpus) - 1) << first;
@@ -95,19 +95,19 @@ static double search(const Little *x, uint32_t i, int64_t cores, int64_t memory)
 
 static void holds(const Little *x) {
     uint64_t cores = 0, memory = 0;
-    double   worth = 0;
+    double   utility = 0;
     for (uint32_t i = 0; i < x->inn.n; i++) {
         const Resident    *g = &x->inn.at[i];
         const TaskUtility *w = &x->utilities[g->task];
         cores += g->cores_milli;
         memory += g->memory_mib;
-        worth += (double)(w->value * w->levels[g->level].rate);
+        utility += (double)(w->value * w->levels[g->level].rate);
         assert_int_equal(g->cores_milli, g->gpus * w->levels[g->level].cores_milli);
         assert_int_equal(g->memory_mib, g->gpus * w->levels[g->level].memory_mib);
         assert_int_equal(g->milli, CLUSTER_WHOLE_GPU);
     }
     assert_true(cores <= x->inn.cores_milli && memory <= x->inn.memory_mib);
-    assert_true(fabs(worth - x->inn.worth) < 1e-5);
+    assert_true(fabs(utility - x->inn.utility) < 1e-5);
 }
 
 // Along a ladder amounts rise, and every level buys less than the one below.
@@ -132,9 +132,9 @@ static void test_deals_nearly_best(void **state) {
         server_plan_allocate(&x->inn, &x->setup, x->utilities);
         holds(x);
         double best = search(x, 0, x->inn.cores_milli, x->inn.memory_mib);
-        assert_true(x->inn.worth <= best * (1 + 1e-6));
-        ratio += x->inn.worth / best / CASES;
-        least = fmin(least, x->inn.worth / best);
+        assert_true(x->inn.utility <= best * (1 + 1e-6));
+        ratio += x->inn.utility / best / CASES;
+        least = fmin(least, x->inn.utility / best);
     }
     print_message("dealt: %.4f of the best on average, %.3f at worst\n", ratio, least);
     assert_true(ratio >= 0.97);
@@ -158,7 +158,7 @@ static void test_fill_foretells_deal(void **state) {
         double told = headroom_utility(&f, f.cores_milli, f.memory_mib);
         server_plan_remove(&x->inn, x->inn.at[out].task);
         server_plan_allocate(&x->inn, &x->setup, x->utilities);
-        assert_true(fabs(told - x->inn.worth) < 1e-5);
+        assert_true(fabs(told - x->inn.utility) < 1e-5);
     }
 }
 
@@ -171,7 +171,7 @@ static void compare(Belief *b, const ClusterView *v, const Resident *g, const Ta
     const ClusterTask *t = &v->tasks[g->task];
     double             off = fabs((double)resident_rate(g, w) - t->rate) / t->rate;
     b->guests++;
-    b->shared += g->share < g->spread;
+    b->shared += g->rate_factor < g->spread_factor;
     b->sliced += g->sliced;
     b->worst = fmax(b->worst, off);
     if (off > 1e-4)
@@ -184,7 +184,7 @@ static void compare(Belief *b, const ClusterView *v, const Resident *g, const Ta
 // Agents that open an epoch see every guest go at the engine's rate.
 static void believe(void *self, const ClusterView *v, const void *state) {
     Maifs *m = (Maifs *)(uintptr_t)state;
-    double worth = 0, sum = 0;
+    double utility = 0, sum = 0;
     if ((v->reason & CLUSTER_JOB_ENDED) != 0) return;  // rates are of before somebody left
     maifs_observe(m, v);
     for (uint32_t i = 0; i < v->n_running; i++)
@@ -193,14 +193,14 @@ static void believe(void *self, const ClusterView *v, const void *state) {
         const ServerPlan *h = &m->plans[s];
         for (uint32_t g = 0; g < h->n; g++)
             compare(self, v, &h->at[g], &m->utilities[h->at[g].task]);
-        worth += h->worth;
+        utility += h->utility;
     }
-    assert_true(fabs(worth - sum) <= 1e-4 * sum);
+    assert_true(fabs(utility - sum) <= 1e-4 * sum);
 }
 
 static void test_believes_what_is(void **state) {
     (void)state;
-    static const char *const crowded[] = {"mates=4", NULL};
+    static const char *const crowded[] = {"gpu_tasks=4", NULL};
     Belief                   b = {0};
     for (uint32_t with = 1; with < MEDLEY_KINDS; with += 2) {
         size_t        mark = arena.used;

@@ -140,6 +140,16 @@ static void fill_window(const ClusterView *v, const uint8_t *skip, DrlObservatio
     }
 }
 
+// Places and takes back. Unlike placement_fits this leaves the job's class marked on a GPU that it
+// would share; the shipped weights were trained with that.
+static bool fits(FreeResources *f, uint32_t task) {
+    ClusterAction act;
+    if (!placement_place(f, task, &act)) return false;
+    placement_release(f, &(ClusterTask){.slices = act.slices, .n_slices = act.n_slices});
+    f->n_slices -= act.n_slices;
+    return true;
+}
+
 static void describe_cluster(const FreeResources *f, const ClusterView *v, float *x) {
     const ClusterSetup *s = v->setup;
     uint64_t            cores = 0, memory = 0;
@@ -189,7 +199,7 @@ void drl_observe(FreeResources *f, const ClusterView *v, const uint8_t *skip, Dr
     fill_window(v, skip, out);
     describe_cluster(f, v, out->x);
     for (uint32_t i = 0; i < out->n; i++) {
-        out->can[i] = placement_fits(f, &v->tasks[out->task[i]].job);
+        out->can[i] = fits(f, out->task[i]);
         describe_job(f, v, &v->tasks[out->task[i]], out->can[i],
                      out->x + DRL_STATE + (size_t)i * DRL_JOB);
     }
