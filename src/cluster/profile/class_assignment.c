@@ -6,7 +6,7 @@
 
 typedef struct Draw {
     double   weight[PROFILE_CLASSES], sum;
-    uint32_t n, last;  // the last with a weight: what rounding has left over
+    uint32_t n, last;  // last: the highest class with a weight, against rounding
 } Draw;
 
 static void add(Draw *d, uint32_t class_, double weight) {

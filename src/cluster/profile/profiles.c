@@ -11,8 +11,8 @@
 
 enum { FILE_MOST = 1 << 26, NANO = 1000000000 };
 
-// What two jobs on a GPU cost each other where nobody measured it: each waits while the other's
-// kernels keep the GPU busy beyond what there is, and both wait for its memory.
+// Model of two jobs on a GPU where no measurement exists: kernels queue when utilizations exceed 1,
+// and both contend for GPU memory bandwidth.
 static const double gpu_gb_all = 16, memory_drag = 0.3, util_unknown = 0.7;
 
 static char next_letter(const char **s, char stop) {
@@ -187,7 +187,7 @@ Err profile_number(const Csv *c, uint32_t field, const char *what, double lo, do
 }
 
 static const struct Kind {
-    const char *first, *other;  // columns by which the file is told
+    const char *first, *other;  // columns that identify the format
     Err (*read)(ProfileReader *, Csv *);
 } kinds[] = {
     {"class", "gpu_s", profile_read_own},
@@ -237,7 +237,7 @@ Err profile_empty(Arena *a, ClusterProfiles *out) {
     return ERR_OK;
 }
 
-// Works on a copy, so that a file with an error changes nothing.
+// Works on a copy: a file with an error changes nothing.
 Err profile_add_text(ClusterProfiles *p, const char *name, const char *text, size_t len,
                      const ProfileOptions *o, Arena *a) {
     static const ProfileOptions usual = {0};

@@ -1,5 +1,4 @@
-// IndexedHeap: slots by the time at which something is due, each at most once; any can be moved or
-// removed.
+// IndexedHeap: slots ordered by time, each at most once; any can be moved or removed.
 #pragma once
 
 #include <stdint.h>
@@ -14,14 +13,14 @@ typedef struct HeapItem {
 } HeapItem;
 
 typedef struct IndexedHeap {
-    HeapItem *items;  // a heap; of equal times the lowest slot is first
-    uint32_t *place;  // [slot] in items, from 1; 0: not there
+    HeapItem *items;  // binary heap; of equal times the lowest slot comes first
+    uint32_t *place;  // [slot] index in items plus 1; 0: absent
     uint32_t  n;
 } IndexedHeap;
 
 MUST_USE Err indexed_heap_init(IndexedHeap *d, Arena *a, uint32_t n_slots);
-void         indexed_heap_set(IndexedHeap *d, uint32_t slot, TimeNs at);  // INT64_MAX: never
-void indexed_heap_clear(IndexedHeap *d, uint32_t slot);  // nothing happens when it is not there
+void         indexed_heap_set(IndexedHeap *d, uint32_t slot, TimeNs at);  // INT64_MAX: removes it
+void         indexed_heap_clear(IndexedHeap *d, uint32_t slot);           // no effect if absent
 
 static inline TimeNs indexed_heap_next(const IndexedHeap *d) {
     return d->n > 0 ? d->items[0].at : INT64_MAX;
