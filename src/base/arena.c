@@ -28,7 +28,7 @@ void arena_use_huge_pages(Arena *a, size_t from) {
     if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
-// A system that has no room to split a mapping gets the pages back, if not the addresses.
+// munmap can fail with ENOMEM at the mapping limit; the pages are freed all the same.
 void arena_finish(Arena *a) {
     if (a->base != NULL && munmap(a->base, a->cap) != 0) {
         CHECK(errno == ENOMEM);
@@ -40,7 +40,7 @@ void arena_finish(Arena *a) {
 void arena_trim(Arena *a) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), keep = (a->used + page) / page * page;
     if (a->base == NULL || keep >= a->cap) return;
-    if (munmap(a->base + keep, a->cap - keep) != 0) return;  // it stays as large as it was
+    if (munmap(a->base + keep, a->cap - keep) != 0) return;
     a->cap = keep;
     if (a->high > keep) a->high = keep;
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "learn/activation.h"
-#include "learn/transformer.h"
 #include "learn/float_vec.h"
+#include "learn/transformer.h"
 
 enum { QUERY, KEY, VALUE, OUTPUT, LAYERS };
 

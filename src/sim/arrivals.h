@@ -4,9 +4,9 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/rng.h"
-#include "base/clock.h"
 
 typedef struct Arrival {
     TimeNs   at;

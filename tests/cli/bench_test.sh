@@ -67,7 +67,7 @@ bench --models garbage,leaves,short,empty --rate 100 --requests 40 --json
 is all.failed 40; is all.ok 0; says "not HTTP"; says "without an answer"; says "in the middle"; says "empty"
 bench --models nan,long --rate 100 --requests 10 --json; is all.ok 10
 bench --models nan,long --rate 100 --requests 10 --check --json; is all.failed 10; says "not finite"; says "more bytes"
-bench --models hangs --rate 100 --requests 5 --give-up 200ms --json; is all.failed 5; says "no answer in time"
+bench --models hangs --rate 100 --requests 5 --give-up 200ms --json; is all.failed 5; says "timed out waiting for the response"
 bench --models slow --rate 100 --requests 20 --connections 1 --json; is all.ok 20; says "waited for one of their model"
 
 # Latency counts from the moment a request was due: one connection of 50 ms a request falls behind.

@@ -90,7 +90,7 @@ static void test_allotment(void **state) {
         PlanariaTask fast[MOST], slow[MOST] = {0};
         for (uint32_t i = 0; i < n; i++) slow[i] = random_task(&rng, i, round % 3);
         memcpy(fast, slow, sizeof fast);
-        planaria_allot(fast, n, UNITS);
+        planaria_allocate(fast, n, UNITS);
         slow_allot(slow, n, UNITS);
         uint32_t sum = 0;
         for (uint32_t i = 0; i < n; i++) {
@@ -107,7 +107,7 @@ static void test_spare(void **state) {
     (void)state;
     PlanariaTask t[2] = {{.request = 0, .least = 4, .useful = 16, .score = 1, .spare = 3},
                          {.request = 1, .least = 4, .useful = 16, .score = 2, .spare = 1}};
-    planaria_allot(t, 2, UNITS);
+    planaria_allocate(t, 2, UNITS);
     assert_int_equal(t[0].request, 1);
     assert_int_equal(t[0].units, 6);
     assert_int_equal(t[1].units, 10);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "net/client_reading.h"
+#include "net/response_parser.h"
 #include "tests/runner.h"
 
 typedef struct Case {
@@ -65,17 +65,17 @@ static const char *const bad[] = {
     "HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n",
 };
 
-static void begin(ClientReading *r) {
-    *r = (ClientReading){.head_most = 1024, .body = {.most = 4096}};
-    client_reading_begin(r, 4096);
+static void begin(ResponseParser *r) {
+    *r = (ResponseParser){.head_most = 1024, .body = {.most = 4096}};
+    response_parser_begin(r, 4096);
 }
 
-static Err take_all(ClientReading *r, const char *text, size_t len, size_t piece) {
+static Err take_all(ResponseParser *r, const char *text, size_t len, size_t piece) {
     for (size_t at = 0; at < len;) {
         size_t n = len - at < piece ? len - at : piece, used = 0;
-        TRY(client_reading_take(r, text + at, n, &used));
+        TRY(response_parser_take(r, text + at, n, &used));
         at += used;
-        if (r->step == READING_DONE) break;
+        if (r->step == RESPONSE_DONE) break;
         assert_int_equal(used, n);
     }
     return ERR_OK;
@@ -85,16 +85,16 @@ static void reads_in_pieces_of_any_size(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         for (size_t piece = 1, len = strlen(good[i].text); piece <= len; piece++) {
-            ClientReading r;
+            ResponseParser r;
             begin(&r);
             assert_int_equal(take_all(&r, good[i].text, len, piece), ERR_OK);
-            if (good[i].by_end) assert_int_equal(client_reading_end(&r), ERR_OK);
-            assert_int_equal(r.step, READING_DONE);
+            if (good[i].by_end) assert_int_equal(response_parser_end(&r), ERR_OK);
+            assert_int_equal(r.step, RESPONSE_DONE);
             assert_int_equal(r.status, good[i].status);
             assert_int_equal(r.close, good[i].close);
             assert_int_equal(r.body.len, strlen(good[i].body));
             if (r.body.len > 0) assert_memory_equal(r.body.at, good[i].body, r.body.len);
-            client_reading_finish(&r);
+            response_parser_finish(&r);
         }
 }
 
@@ -102,12 +102,12 @@ static void an_early_end_is_an_error(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         for (size_t len = 0; len < strlen(good[i].text); len++) {
-            ClientReading r;
+            ResponseParser r;
             if (good[i].by_end && len >= strlen(good[i].text) - strlen(good[i].body)) continue;
             begin(&r);
             assert_int_equal(take_all(&r, good[i].text, len, 1024), ERR_OK);
-            assert_int_not_equal(client_reading_end(&r), ERR_OK);
-            client_reading_finish(&r);
+            assert_int_not_equal(response_parser_end(&r), ERR_OK);
+            response_parser_finish(&r);
         }
 }
 
@@ -116,51 +116,51 @@ static void refuses_what_is_not_clear(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
-            ClientReading r;
+            ResponseParser r;
             begin(&r);
             if (take_all(&r, bad[i], strlen(bad[i]), pieces[k]) == ERR_OK)
                 fail_msg("taken: %s", bad[i]);
-            client_reading_finish(&r);
+            response_parser_finish(&r);
         }
 }
 
 static void keeps_within_bounds(void **state) {
-    static char   long_text[8192];
-    ClientReading r;
-    size_t        used = 0;
+    static char    long_text[8192];
+    ResponseParser r;
+    size_t         used = 0;
     (void)state;
     memset(long_text, 'a', sizeof long_text);
     memcpy(long_text, "HTTP/1.1 200 OK\r\nX: ", 20);
     begin(&r);
-    assert_int_equal(client_reading_take(&r, long_text, sizeof long_text, &used), ERR_LIMIT);
-    client_reading_finish(&r);
+    assert_int_equal(response_parser_take(&r, long_text, sizeof long_text, &used), ERR_LIMIT);
+    response_parser_finish(&r);
 
     begin(&r);
     memcpy(long_text, "HTTP/1.1 200 OK\r\n\r\n", 19);
-    assert_int_equal(client_reading_take(&r, long_text, sizeof long_text, &used), ERR_LIMIT);
-    client_reading_finish(&r);
+    assert_int_equal(response_parser_take(&r, long_text, sizeof long_text, &used), ERR_LIMIT);
+    response_parser_finish(&r);
 
     begin(&r);  // more than is wanted is counted, not kept
-    client_reading_begin(&r, 3);
+    response_parser_begin(&r, 3);
     static const char hello[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-    assert_int_equal(client_reading_take(&r, hello, sizeof hello - 1, &used), ERR_OK);
+    assert_int_equal(response_parser_take(&r, hello, sizeof hello - 1, &used), ERR_OK);
     assert_int_equal(r.body.len, 5);
     assert_int_equal(r.body.kept, 3);
-    client_reading_finish(&r);
+    response_parser_finish(&r);
 }
 
 static void stops_where_the_answer_ends(void **state) {
     static const char two[] = "HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 2\r\n"
                               "Content-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n";
-    ClientReading     r;
+    ResponseParser    r;
     size_t            used = 0;
     (void)state;
     begin(&r);
-    assert_int_equal(client_reading_take(&r, two, sizeof two - 1, &used), ERR_OK);
-    assert_int_equal(r.step, READING_DONE);
+    assert_int_equal(response_parser_take(&r, two, sizeof two - 1, &used), ERR_OK);
+    assert_int_equal(r.step, RESPONSE_DONE);
     assert_int_equal(r.json_len, 2);
     assert_int_equal(used, sizeof two - 1 - 17);
-    client_reading_finish(&r);
+    response_parser_finish(&r);
 }
 
 TEST_MAIN() {

@@ -1,4 +1,4 @@
-// A connection's beginning and end, whatever it carries.
+// Opens and closes the client's connections, for either protocol.
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,26 +10,27 @@
 
 static const char *why(int code) {
     switch (code) {
-    case ECONNREFUSED: return "the connection was refused";
+    case ECONNREFUSED: return "connection refused";
     case EMFILE:
-    case ENFILE: return "no more descriptors: raise the limit (ulimit -n) or use fewer connections";
-    case EADDRNOTAVAIL: return "no more ports for connections";
-    default: return "it cannot be connected to";
+    case ENFILE:
+        return "out of file descriptors: raise the limit (ulimit -n) or use fewer connections";
+    case EADDRNOTAVAIL: return "out of local ports for connections";
+    default: return "cannot connect";
     }
 }
 
 static void ready(void *self, uint32_t events) {
-    ClientLine *l = self;
+    ClientConn *l = self;
     const char *fault = NULL;
-    if (l->state == LINE_CONNECTING && !client_line_connected(l, &fault))
-        client_line_close(l, fault);
+    if (l->state == LINE_CONNECTING && !client_conn_connected(l, &fault))
+        client_conn_close(l, fault);
     else if (l->client->options.protocol == CLIENT_HTTP2)
         client_http2_ready(l, events);
     else
         client_http1_ready(l, events);
 }
 
-bool client_line_connected(ClientLine *l, const char **fault) {
+bool client_conn_connected(ClientConn *l, const char **fault) {
     int       code = 0;
     socklen_t len = sizeof code;
     if (getsockopt(l->fd.fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0) code = errno;
@@ -41,7 +42,7 @@ bool client_line_connected(ClientLine *l, const char **fault) {
     return true;
 }
 
-static bool begin(ClientLine *l, const char **fault) {
+static bool begin(ClientConn *l, const char **fault) {
     Client *c = l->client;
     int     one = 1;
     (void)setsockopt(l->fd.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -55,7 +56,7 @@ static bool begin(ClientLine *l, const char **fault) {
     l->fd.ready = ready;
     l->fd.self = l;
     if (loop_watch(c->loop, &l->fd) != ERR_OK) {
-        *fault = "it cannot be watched";
+        *fault = "epoll rejected the socket";
         return false;
     }
     if (c->options.protocol == CLIENT_HTTP2 && !client_http2_begin(l)) {
@@ -66,7 +67,7 @@ static bool begin(ClientLine *l, const char **fault) {
     return true;
 }
 
-bool client_line_open(ClientLine *l, const char **fault) {
+bool client_conn_open(ClientConn *l, const char **fault) {
     Client *c = l->client;
     l->fd.fd = socket(c->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd.fd < 0) {
@@ -82,21 +83,21 @@ bool client_line_open(ClientLine *l, const char **fault) {
         return false;
     }
     c->closed = l->next_free;
-    if (c->n_used < (uint32_t)(l - c->lines) + 1) c->n_used = (uint32_t)(l - c->lines) + 1;
+    if (c->n_used < (uint32_t)(l - c->conns) + 1) c->n_used = (uint32_t)(l - c->conns) + 1;
     c->counts.connects++;
     c->counts.open++;
     return true;
 }
 
-static void leave_idle(ClientLine *l) {
-    for (ClientLine **at = &l->client->idle; *at != NULL; at = &(*at)->next_free)
+static void leave_idle(ClientConn *l) {
+    for (ClientConn **at = &l->client->idle; *at != NULL; at = &(*at)->next_free)
         if (*at == l) {
             *at = l->next_free;
             return;
         }
 }
 
-void client_line_close(ClientLine *l, const char *fault) {
+void client_conn_close(ClientConn *l, const char *fault) {
     Client     *c = l->client;
     ClientCall *call = l->call;
     if (l->state == LINE_CLOSED) return;
