@@ -9,7 +9,7 @@ enum { IDLE_ROUNDS = 1000000, ACTIONS_A_TASK = 3 };
 static TimeNs earlier(TimeNs a, TimeNs b) { return a < b ? a : b; }
 
 static TimeNs next_time(const ClusterSim *w) {
-    TimeNs t = earlier(indexed_heap_next(&w->ends), w->wake);
+    TimeNs t = earlier(heap_first_key(&w->ends), w->wake);
     if (w->next_arrival < w->run->jobs->n) t = earlier(t, w->run->jobs->at[w->next_arrival].submit);
     return earlier(t, w->round);
 }
@@ -23,8 +23,8 @@ static uint32_t apply_events(ClusterSim *w) {
     uint32_t reason = w->now >= w->wake ? CLUSTER_TIMER : 0;
     if (reason != 0) w->wake = INT64_MAX;
     if (w->setup.in_rounds && at_round(w)) cluster_sim_round(w);
-    for (; indexed_heap_next(&w->ends) <= w->now; reason |= CLUSTER_JOB_ENDED)
-        cluster_sim_end(w, w->ends.items[0].slot);
+    for (; heap_first_key(&w->ends) <= w->now; reason |= CLUSTER_JOB_ENDED)
+        cluster_sim_end(w, w->ends.items[0].id);
     for (; w->next_arrival < w->run->jobs->n; reason |= CLUSTER_JOB_ARRIVED) {
         if (w->run->jobs->at[w->next_arrival].submit > w->now) break;
         cluster_sim_arrive(w);
@@ -143,7 +143,7 @@ static Err prepare_tasks(ClusterSim *w) {
     if (w->tasks == NULL || w->states == NULL || w->free == NULL || w->changed == NULL ||
         w->waiting.at == NULL || w->running.at == NULL || w->actions == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u jobs", n);
-    return indexed_heap_init(&w->ends, w->arena, n);
+    return heap_init_indexed(&w->ends, w->arena, n);
 }
 
 static Err prepare_servers(ClusterSim *w) {

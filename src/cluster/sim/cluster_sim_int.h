@@ -3,8 +3,8 @@
 // usage.c: utilization.
 #pragma once
 
+#include "base/heap.h"
 #include "cluster/sim/cluster_run.h"
-#include "cluster/sim/indexed_heap.h"
 
 typedef struct Usage {  // utilization over time in at most CLUSTER_SPANS intervals, which widen
     ClusterUse now;     // since `until`
@@ -56,7 +56,7 @@ typedef struct ClusterSim {
     SlotQueue         waiting, running;
     ServerState      *servers;
     ServerAlloc      *allocs;
-    IndexedHeap       ends;
+    Heap              ends;     // by slot
     uint32_t         *changed;  // [n_changed] slots whose rate has to be recomputed
     uint32_t          n_changed;
     ClusterAction    *actions;

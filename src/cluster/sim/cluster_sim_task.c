@@ -125,12 +125,12 @@ static void schedule_end(ClusterSim *w, uint32_t slot) {
     TimeNs ns = w->states[slot].left;
     if (t->rate != 1.0) {
         if (!(t->rate > 0) || work / t->rate > (double)JOB_TIME_MAX) {
-            indexed_heap_clear(&w->ends, slot);
+            heap_remove(&w->ends, slot);
             return;
         }
         ns = t->owed + (TimeNs)ceil(work / t->rate);
     }
-    indexed_heap_set(&w->ends, slot, w->now + ns + w->run->params.linger);
+    heap_set(&w->ends, w->now + ns + w->run->params.linger, 0, slot);
 }
 
 void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot) {
@@ -146,7 +146,7 @@ void cluster_sim_rates(ClusterSim *w) {
         w->states[slot].changed = false;
         if (t->state != CLUSTER_RUNNING) continue;
         double rate = cluster_sim_rate(w, slot);
-        bool   planned = w->ends.place[slot] != 0;
+        bool   planned = w->ends.position[slot] != 0;
         if (rate == t->rate && planned) continue;
         book_progress(w, slot);
         t->rate = rate;
@@ -211,7 +211,7 @@ void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
     book_progress(w, slot);
     TimeNs cost = cluster_restart(&w->setup, &t->job);
     drop_slices(w, slot);
-    indexed_heap_clear(&w->ends, slot);
+    heap_remove(&w->ends, slot);
     slot_queue_remove(w, &w->running, slot);
     t->preemptions++;
     w->result->preemptions++;
@@ -237,7 +237,7 @@ void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uin
 void cluster_sim_end(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     ClusterEnd  *r = &w->result->ends[w->states[slot].job];
-    indexed_heap_clear(&w->ends, slot);
+    heap_remove(&w->ends, slot);
     drop_slices(w, slot);
     slot_queue_remove(w, &w->running, slot);
     r->finish = w->now;
