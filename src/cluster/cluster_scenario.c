@@ -49,13 +49,13 @@ static Err open_servers(const ClusterScenarioSpec *spec, bool has_demands, Arena
     return ERR_OK;
 }
 
-static Err settle(ClusterProfiles *p, const ServerList *l) {
+static Err set_share(ClusterProfiles *p, const ServerList *l) {
     double cores = 0, gb = 0, gpus = l->gpus > 0 ? (double)l->gpus : 1;
     for (uint32_t i = 0; i < l->n; i++) {
         cores += l->at[i].cores_milli / 1000.0;
         gb += l->at[i].memory_mib / 1024.0;
     }
-    return profile_settle(p, cores / gpus, gb / gpus, &ALLOC_LEVEL_PARAMS);
+    return profile_set_share(p, cores / gpus, gb / gpus, &ALLOC_LEVEL_PARAMS);
 }
 
 Err cluster_scenario_profiles(const char *files, bool alone, const ServerList *l, Arena *a,
@@ -70,7 +70,7 @@ Err cluster_scenario_profiles(const char *files, bool alone, const ServerList *l
         const char *path = arena_printf(a, "%.*s", (int)n, files);
         if (n > 0 && strcmp(path, "default") != 0) TRY(profile_add(p, path, &o, a));
     }
-    TRY(settle(p, l));
+    TRY(set_share(p, l));
     *out = p;
     return ERR_OK;
 }

@@ -62,7 +62,7 @@ static bool same(const AllocLevel *a, const AllocLevel *b) {
     return a->cores == b->cores && a->gb == b->gb;
 }
 
-// The inner level whose removal loses least; never the default.
+// The inner level that is missed least; never the default.
 static uint32_t least_missed(const Build *b) {
     uint32_t worst = 0;
     double   least = INFINITY;

@@ -8,7 +8,7 @@
 typedef struct ClassAssignment {
     uint32_t *class_of;               // [jobs]
     uint32_t  jobs[PROFILE_CLASSES];  // of each class
-    uint32_t  by_name, by_alias;      // jobs whose model is a class name, or an alias
+    uint32_t  by_name, by_alias;      // jobs with a class name as model, or an alias
     uint32_t  by_model;               // with an unknown model: drawn once per model
     uint32_t  drawn;                  // without a model: drawn per job
 } ClassAssignment;

@@ -109,7 +109,7 @@ Err profile_type_named(ProfileReader *r, const char *name, uint32_t *out) {
     return ERR_OK;
 }
 
-double profile_company(const ClusterProfiles *p, uint32_t class_) {
+double profile_mean_corun(const ClusterProfiles *p, uint32_t class_) {
     double sum = 0, weights = 0, all = 0;
     for (uint32_t i = 0; i < p->n; i++) all += p->at[i].weight;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -131,8 +131,8 @@ static Err scale(ClusterProfile *c, double share_cores, double share_gb) {
     return ERR_OK;
 }
 
-Err profile_settle(ClusterProfiles *p, double share_cores, double share_gb,
-                   const AllocLevelParams *rule) {
+Err profile_set_share(ClusterProfiles *p, double share_cores, double share_gb,
+                      const AllocLevelParams *rule) {
     AllocLevelParams usual = ALLOC_LEVEL_PARAMS;
     CHECK(share_cores > 0 && share_gb > 0);
     for (uint32_t i = 0; i < p->n; i++)
@@ -140,8 +140,9 @@ Err profile_settle(ClusterProfiles *p, double share_cores, double share_gb,
             return scale(&p->at[i], share_cores, share_gb);
     for (uint32_t i = 0; i < p->n; i++) {
         TRY(scale(&p->at[i], share_cores, share_gb));
-        p->at[i].levels = alloc_levels_build(&p->at[i].speed, share_cores, share_gb,
-                                             profile_company(p, i), rule != NULL ? rule : &usual);
+        p->at[i].levels =
+            alloc_levels_build(&p->at[i].speed, share_cores, share_gb, profile_mean_corun(p, i),
+                               rule != NULL ? rule : &usual);
     }
     p->share_cores = share_cores;
     p->share_gb = share_gb;
@@ -224,7 +225,7 @@ static Err read_text(ProfileReader *r, char *text, size_t len) {
         TRY(profile_read_json(r, text, len));
     else
         TRY(read_csv(r, text, len));
-    Err e = profile_settle(r->p, r->p->share_cores, r->p->share_gb, NULL);
+    Err e = profile_set_share(r->p, r->p->share_cores, r->p->share_gb, NULL);
     return e == ERR_OK ? e : err_add(e, "%s", r->name);
 }
 

@@ -46,8 +46,8 @@ AllocLevels alloc_levels_build(const ProfileGrid *speed, double share_cores, dou
                                double half_speed, const AllocLevelParams *rule);
 
 // Sets the default share: speeds are 1 there, and allocation levels are built anew.
-MUST_USE Err profile_settle(ClusterProfiles *p, double share_cores, double share_gb,
-                            const AllocLevelParams *rule);
+MUST_USE Err profile_set_share(ClusterProfiles *p, double share_cores, double share_gb,
+                               const AllocLevelParams *rule);
 
 // By name, ignoring case and punctuation; PROFILE_NONE: none.
 uint32_t profile_find(const ClusterProfiles *p, const char *name);
@@ -56,4 +56,4 @@ uint32_t profile_known(const ClusterProfiles *p, const char *name);  // either, 
 uint32_t profile_type(const ClusterProfiles *p, const char *name);
 
 // Mean rate beside another class on its GPU, over classes that fit, by weight; 0: none fits.
-double profile_company(const ClusterProfiles *p, uint32_t class_);
+double profile_mean_corun(const ClusterProfiles *p, uint32_t class_);

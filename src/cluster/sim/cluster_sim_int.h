@@ -57,7 +57,7 @@ typedef struct ClusterSim {
     ServerState      *servers;
     ServerAlloc      *allocs;
     Heap              ends;     // by slot
-    uint32_t         *changed;  // [n_changed] slots whose rate has to be recomputed
+    uint32_t         *changed;  // [n_changed] slots with a rate to recompute
     uint32_t          n_changed;
     ClusterAction    *actions;
     uint32_t          max_actions;

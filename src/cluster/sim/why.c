@@ -11,7 +11,7 @@ struct Why {
     ClusterSetup      setup;
     FreeResources     free;
     uint32_t          job, slot;
-    bool              came, gone, waits;
+    bool              arrived, ended, waits;
     WhyReason         reason;  // valid since `at`, while the job waits
     TimeNs            at;
     TimeNs            by[WHY_REASONS];
@@ -56,20 +56,20 @@ Err why_open(const ClusterRun *run, uint32_t job, const ClusterEnd *ends, Arena 
 }
 
 static const ClusterTask *find(Why *w, const ClusterView *v) {
-    const uint32_t *lanes[] = {v->waiting, v->running};
+    const uint32_t *queues[] = {v->waiting, v->running};
     const uint32_t  n[] = {v->n_waiting, v->n_running};
     if (v->now < w->run->jobs->at[w->job].submit) return NULL;
     for (uint32_t l = 0; l < 2 && w->slot == CLUSTER_NONE; l++)
         for (uint32_t i = 0; i < n[l]; i++)
-            if (v->tasks[lanes[l][i]].job.id == w->job) w->slot = lanes[l][i];
+            if (v->tasks[queues[l][i]].job.id == w->job) w->slot = queues[l][i];
     if (w->slot == CLUSTER_NONE) return NULL;
     const ClusterTask *t = &v->tasks[w->slot];
-    w->gone = t->job.id != w->job || t->state == CLUSTER_GONE;
-    return w->gone ? NULL : t;
+    w->ended = t->job.id != w->job || t->state == CLUSTER_GONE;
+    return w->ended ? NULL : t;
 }
 
 // Charges the time since the last decision to the reason found then.
-static void settle(Why *w, TimeNs now) {
+static void charge(Why *w, TimeNs now) {
     TimeNs ns = now - w->at;
     w->by[w->reason] += ns;
     uint32_t as = w->reason == WHY_BEHIND ? 0 : w->reason == WHY_STOPPED ? 1 : 2;
@@ -145,7 +145,7 @@ static void note_shortage(Why *w, WhyReason r, const ClusterJob *j) {
                      : r == WHY_MEMORY    ? placement_short_memory(&w->free, j)
                                           : -1;
     if (lacks < 0) return;
-    if (!w->came) l->first = lacks;
+    if (!w->arrived) l->first = lacks;
     if (l->least < 0 || lacks < l->least) l->least = lacks;
 }
 
@@ -162,20 +162,20 @@ void why_note(void *self, const ClusterView *v, const ClusterAction *plan, uint3
     (void)plan;
     (void)n;
     Why *w = self;
-    if (w->gone) return;
+    if (w->ended) return;
     const ClusterTask *t = find(w, v);
-    if (t != NULL && !w->came) {
+    if (t != NULL && !w->arrived) {
         w->at = w->run->jobs->at[w->job].submit;
         w->reason = WHY_ROUND;
         w->waits = true;
     }
-    if (w->waits) settle(w, v->now);
+    if (w->waits) charge(w, v->now);
     w->waits = t != NULL && t->state == CLUSTER_WAITING;
     if (w->waits) {
         w->reason = reason_of(w, v, t);
         w->at = v->now;
     }
-    w->came = w->came || t != NULL;
+    w->arrived = w->arrived || t != NULL;
 }
 
 TimeNs why_for(const Why *w, WhyReason r) { return w->by[r]; }

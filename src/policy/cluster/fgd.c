@@ -296,8 +296,8 @@ static void sort(FgdShape *x, uint32_t n) {
 
 bool fgd_mix_update(FgdMix *m, uint32_t most) {
     double all = 0;
-    if (m->seen == m->settled_at || m->seen < m->settled_at + m->settled_at / 20) return false;
-    m->settled_at = m->seen;
+    if (m->seen == m->weighted_at || m->seen < m->weighted_at + m->weighted_at / 20) return false;
+    m->weighted_at = m->seen;
     memcpy(m->used, m->shapes, m->n * sizeof *m->used);
     sort(m->used, m->n);
     m->n_used = m->n < most ? m->n : most;

@@ -16,7 +16,7 @@ typedef struct FgdMix {
     FgdShape used[FGD_SHAPES];    // [n_used] most frequent, as of the last fgd_mix_update
     double   weight[FGD_SHAPES];  // of used; sums to 1
     uint32_t n, n_used;
-    uint64_t seen, settled_at;
+    uint64_t seen, weighted_at;
 } FgdMix;
 
 typedef struct FgdFree {  // free resources of a server

@@ -102,7 +102,7 @@ static bool below_demand(const ClusterTask *t) {
            (s->memory_mib + 1) * all <= (uint64_t)t->job.memory_mib * s->gpus;
 }
 
-// Tasks whose co-runner left get their whole GPUs and default amounts back.
+// Tasks left by their co-runner get their whole GPUs and default amounts back.
 static void restore(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
@@ -229,7 +229,7 @@ static void time_slice(Gandiva *g, const ClusterView *v) {
     drop_placed(g);
 }
 
-static bool settled(const ClusterView *v, const ClusterTask *t) {
+static bool worth_moving(const ClusterView *v, const ClusterTask *t) {
     return cluster_held(v, t) > 4 * cluster_restart(v->setup, &t->job);
 }
 
@@ -257,7 +257,8 @@ static void make_room(Gandiva *g, const ClusterView *v, uint32_t slot) {
         const ClusterTask *t = &v->tasks[x->residents[i]];
         bool               whole =
             t->job.gpus > 0 && t->n_slices == 1 && t->slices[0].gpu_milli == CLUSTER_WHOLE_GPU;
-        if (!whole || t->job.gpus > need || t->job.gpus * 2 > j->gpus || !settled(v, t)) continue;
+        if (!whole || t->job.gpus > need || t->job.gpus * 2 > j->gpus || !worth_moving(v, t))
+            continue;
         if (plan_builder_slices(&g->builder, x->residents[i], &has) == NULL) continue;
         movers[n++] = x->residents[i];
         need -= t->job.gpus;
@@ -292,7 +293,7 @@ static void split_packs(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = v->n_running; i-- > 0 && g->builder.free.n_free > 0;) {
         uint32_t           slot = v->running[i], corunner = pack_corunner(v, slot), n = 0;
         const ClusterTask *t = &v->tasks[slot];
-        if (t->job.gpu_milli < CLUSTER_WHOLE_GPU || corunner == CLUSTER_NONE || !settled(v, t))
+        if (t->job.gpu_milli < CLUSTER_WHOLE_GPU || corunner == CLUSTER_NONE || !worth_moving(v, t))
             continue;
         if (plan_builder_moves(&g->builder, corunner) ||
             plan_builder_slices(&g->builder, slot, &n) == NULL)

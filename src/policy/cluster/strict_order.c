@@ -1,6 +1,6 @@
 // fifo, sjf, qssf: a queue in strict order, without preemption
 //
-// Tasks start from the head of a queue whose order does not change while they wait. The first that
+// Tasks start from the head of a queue in an order that is fixed while they wait. The first that
 // does not fit blocks all behind it, however small they are. The policies differ in the sort key:
 //
 // fifo  time of submission.

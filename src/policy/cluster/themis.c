@@ -3,8 +3,8 @@
 // 1. A job's rho is its time from submission to its projected end, over its time alone. The cluster
 //    is fair when no rho is much larger than the others.
 // 2. GPUs are leased for a period. When leases end, their GPUs and the free ones are offered to the
-//    1 - fairness of all bidders with the worst rho. Waiting jobs bid, and so do the jobs whose
-//    lease ended.
+//    1 - fairness of all bidders with the worst rho. Waiting jobs bid, and
+//    so do jobs with an ended lease.
 // 3. Among those bidders the auction seeks the largest product of 1/rho: in the order of how much a
 //    rho would grow per GPU in the next period without GPUs. Running jobs add their restart cost.
 // 4. The remainder goes to the other bidders, worst rho first; a job keeps GPUs that would idle.
@@ -123,7 +123,7 @@ static bool expired(const Themis *h, const ClusterView *v, const ClusterTask *t)
     return v->now - t->since >= h->period;
 }
 
-// Running jobs whose lease has ended, at the front of `victims`.
+// Running jobs with an ended lease, at the front of `victims`.
 static uint32_t bidders(Themis *h, const ClusterView *v) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->n_running; i++)

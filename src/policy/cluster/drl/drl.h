@@ -33,7 +33,7 @@ void drl_net_backward(DrlNet net, const float *w, float *gw, size_t rows, const 
 typedef struct DrlObservation {
     uint32_t n;
     uint32_t task[DRL_WINDOW];
-    bool     can[DRL_OUT];  // the job fits; "none": a job runs whose end will free resources
+    bool     can[DRL_OUT];  // the job fits; "none": a job runs, and its end will free resources
     float    x[DRL_IN];
 } DrlObservation;
 

@@ -1,5 +1,5 @@
-// The coordination graph: agents with a high conflict probability, or whose pair payoffs vary a
-// lot, are joined; the most likely first, up to `degree` neighbours each.
+// The coordination graph: agents with a high conflict probability or widely varying pair payoffs
+// are joined; the most likely first, up to `degree` neighbours each.
 #include <math.h>
 #include <string.h>
 

@@ -137,10 +137,10 @@ static void find_agents(Coordination *a) {
 // An agent's entries. A negative gain is useful only in a gang or with pair payoffs.
 static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
     const CoordProblem *p = a->p;
-    uint32_t            who = a->agent_ids[i], n = 0, at = from;
+    uint32_t            id = a->agent_ids[i], n = 0, at = from;
     for (uint32_t k = 0; k < p->jobs; k++) {
-        float gain = gain_of(p, who, k) / (float)a->scale;
-        bool  alone = p->give[(size_t)who * p->jobs + k] >= p->need[k];
+        float gain = gain_of(p, id, k) / (float)a->scale;
+        bool  alone = p->give[(size_t)id * p->jobs + k] >= p->need[k];
         if (!isfinite(gain) || gain < -1e6f || a->got[k] < p->need[k]) continue;
         if (gain > 0 || !alone || p->rank > 0) a->keys[n++] = packed_key_descending(gain, k);
     }
@@ -148,8 +148,8 @@ static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
     for (uint32_t e = 0; e < n; e++, at++) {
         uint32_t k = packed_key_tie(a->keys[e]);
         a->job[at] = (uint16_t)k;
-        a->give[at] = p->give[(size_t)who * p->jobs + k];
-        a->gain[at] = gain_of(p, who, k) / (float)a->scale;
+        a->give[at] = p->give[(size_t)id * p->jobs + k];
+        a->gain[at] = gain_of(p, id, k) / (float)a->scale;
     }
     a->first[i + 1] = at;
 }

@@ -62,7 +62,7 @@ typedef struct MaifsLoaded {
 
 typedef struct JointClaim {  // all claims on one request
     uint32_t servers;
-    uint32_t holder;  // the gang whose GPUs it shares; or CLUSTER_NONE
+    uint32_t holder;  // the gang that shares its GPUs; or CLUSTER_NONE
     uint8_t  level;   // lowest of the claims
     float    payoff;
     bool     stale;  // a server changed since its claim

@@ -93,7 +93,7 @@ static JointClaim joint_claim_of(const Maifs *m, uint32_t k) {
 
 // Utility of the victims' slices on servers without a claim on this request.
 static float lost_elsewhere(const Maifs *m, uint32_t k) {
-    uint32_t gone[SERVER_PLAN_RESIDENTS], n = 0;
+    uint32_t counted[SERVER_PLAN_RESIDENTS], n = 0;
     float    sum = 0;
     for (uint32_t i = 0; i < m->setup->n_servers; i++) {
         const ServerPlan *plan = &m->plans[i];
@@ -107,9 +107,9 @@ static float lost_elsewhere(const Maifs *m, uint32_t k) {
             const TaskUtility *w = &m->utilities[x->task];
             uint32_t           seen = 0;
             if (!victim_set_has(&go, g) || !x->sliced) continue;
-            while (seen < n && gone[seen] != x->task) seen++;
+            while (seen < n && counted[seen] != x->task) seen++;
             if (seen == n && n < SERVER_PLAN_RESIDENTS) {
-                gone[n++] = x->task;
+                counted[n++] = x->task;
                 sum += resident_utility(x, w);
             }
             sum -= resident_utility(x, w) * resident_fraction(x, w);

@@ -122,7 +122,7 @@ static float harm(const OfferContext *d, const ServerPlan *plan, uint64_t mask, 
     return lost;
 }
 
-// Residents whose first GPU can take one more task; each such GPU once.
+// Residents with room for one more task on their first GPU; each such GPU once.
 static void find_shareable(const OfferContext *d, const ServerPlan *plan, VictimSet *out) {
     uint64_t seen = 0;
     *out = (VictimSet){{0}};

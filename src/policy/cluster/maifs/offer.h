@@ -15,7 +15,7 @@ typedef struct OfferRequest {  // a task that asks for GPUs on one server
 typedef struct Offer {
     uint64_t mask;  // its GPUs, possibly after evictions
     uint32_t task, request;
-    uint32_t holder;  // a gang whose GPUs it would share, slice by slice; or CLUSTER_NONE
+    uint32_t holder;  // a gang that would share its GPUs, slice by slice; or CLUSTER_NONE
     uint16_t give;    // GPUs; 1 for a task without any
     uint8_t  level;
     uint8_t  corunners;  // tasks on the GPUs it would share

@@ -165,7 +165,7 @@ void server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
     sort_steps(f->at, f->n);
 }
 
-// A resident whose next level does not fit keeps its level; others may still go up.
+// If its next level does not fit, a resident keeps its level; others may still go up.
 static double take_steps(const Headroom *f, int64_t cores, int64_t memory, ServerPlan *plan) {
     double    utility = f->utility;
     VictimSet stuck = {{0}};
@@ -314,19 +314,19 @@ static bool enough(const VictimSearch *x) {
 
 bool victim_order_pick(const VictimOrder *r, const ServerPlan *plan, const TaskUtility *w,
                        uint32_t gpus, bool evict, VictimSet *out, uint64_t *mask) {
-    uint32_t     gone = 0, units = task_utility_units(w, gpus);
+    uint32_t     n_victims = 0, units = task_utility_units(w, gpus);
     VictimSearch x = {.order = r, .all = gpu_mask_all(plan->gpus), .gpus = gpus};
     if (gpus > plan->gpus || plan->n + 1 >= SERVER_PLAN_RESIDENTS || plan->full) return false;
     x.cores_left = r->cores_left - (int64_t)units * w->levels[0].cores_milli;
     x.memory_left = r->memory_left - (int64_t)units * w->levels[0].memory_mib;
     bool fits = enough(&x);
     if (!fits && (!evict || gpus == 0)) return false;
-    while (!fits && gone < r->n_order) {
-        set_victim(&x, r->order[gone++].resident, true);
+    while (!fits && n_victims < r->n_order) {
+        set_victim(&x, r->order[n_victims++].resident, true);
         fits = enough(&x);
     }
     if (!fits) return false;
-    for (uint32_t i = gone; i-- > 0;) {
+    for (uint32_t i = n_victims; i-- > 0;) {
         set_victim(&x, r->order[i].resident, false);
         if (!enough(&x)) set_victim(&x, r->order[i].resident, true);
     }

@@ -116,14 +116,14 @@ static double left_s(const Synergy *y, const ClusterView *v, uint32_t slot) {
 
 static double key(const Synergy *y, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
-    double             came = seconds(t->job.submit);
+    double             submitted = seconds(t->job.submit);
     double alone = v->setup->in_rounds ? seconds(t->job.iteration) * (double)t->job.iterations
                                        : seconds(cluster_left(v, t) + cluster_held(v, t));
     switch (y->order) {
     case SYNERGY_BY_SRTF: return left_s(y, v, slot);
     case SYNERGY_BY_LAS: return seconds(cluster_held(v, t)) * t->job.gpus;
-    case SYNERGY_BY_FTF: return (seconds(v->now) - came + left_s(y, v, slot)) / alone;
-    default: return came;
+    case SYNERGY_BY_FTF: return (seconds(v->now) - submitted + left_s(y, v, slot)) / alone;
+    default: return submitted;
     }
 }
 
