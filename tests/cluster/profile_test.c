@@ -1,4 +1,5 @@
-// Profiles from a few lines of text and as shipped: tables, ladders, lookups, classes of jobs.
+// Profiles from a few lines of text and as shipped: tables, allocation levels, lookups, job
+// classes.
 #include "cluster/profile/profiles.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Every format from a few lines of text: what each row becomes, and what is refused, by line.
+// Every format from a few lines of text: parsed rows, and errors with their lines.
 #include "cluster/trace/job_trace.h"
 #include "tests/runner.h"
 

@@ -1,4 +1,4 @@
-// fgd: what counts as useless, where jobs go for it, and how much of a cluster it fills.
+// fgd: fragmentation, the placement it leads to, and how much of a cluster it fills.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void test_waste_by_hand(void **state) {
     near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 900) / 3.0);
     r.cores_milli = 1000;  // a whole one cannot run
     near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 1900) / 3.0);
-    r.cores_milli = 0;  // nobody can
+    r.cores_milli = 0;  // no job can
     near(fgd_mix_fragmentation(&m, &r), 1900);
     r.cores_milli = 4000;
     r.type = 1;  // not what whole ones ask for
@@ -65,7 +65,7 @@ static ClusterSample empty(uint32_t servers, uint32_t gpus) {
 }
 
 // Two servers with one GPU each, of which only the first is of a type that most jobs insist on.
-// fifo's job that does not mind takes it; fgd's leaves it alone, so that nobody waits.
+// fifo's job that does not mind takes it; fgd's leaves it alone, so that no job waits.
 static void test_leaves_what_others_need(void **state) {
     (void)state;
     ClusterSample s = empty(2, 1);
@@ -146,7 +146,7 @@ static void inflate(const JobList *pods, uint64_t gpus, uint64_t seed, JobList *
     }
 }
 
-// The part of all GPUs that is given away before anybody ends.
+// The fraction of all GPUs allocated before any job ends.
 static double filled(ClusterSample *s, const char *policy) {
     ClusterResult r = cluster_sample_run(s, &arena, policy, NULL);
     double        milli = 0;

@@ -1,4 +1,4 @@
-// What themis, gandiva and optimus are about, on clusters so small that it is worked out by hand.
+// The ideas of themis, gandiva and optimus on clusters small enough to compute by hand.
 #include "tests/policy/cluster_medley.h"
 
 #include "policy/cluster/common/pack.h"
@@ -44,7 +44,7 @@ static void test_themis_lends(void **state) {
     assert_true(r.ends[0].preemptions == 1 && seconds(r.ends[0].finish) == 10310);
 }
 
-// Strictly fair: whose rho is the worst. Otherwise whom it would harm most for each GPU to wait.
+// Strictly fair: the worst rho first. Otherwise the largest harm per GPU.
 static void test_themis_auction(void **state) {
     (void)state;
     Medley    x = medley_servers(1, 2, &arena);

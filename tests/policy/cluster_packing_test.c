@@ -1,4 +1,4 @@
-// lucid and muri: who shares GPUs with whom, and what that does to jobs.
+// lucid and muri: which jobs share GPUs, and the effect on their rates.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void test_lucid_limits(void **state) {
     assert_int_equal(r.ends[1].start, 200 * JOB_SECOND);
 }
 
-// Behind one that keeps its GPU to itself, the least GPU time goes first and nobody is stopped.
+// Behind one that keeps its GPU to itself, the least GPU time goes first, without preemption.
 static void test_lucid_order(void **state) {
     (void)state;
     ClusterSample s = one_server(1);
@@ -165,7 +165,7 @@ static void test_muri_takes_turns(void **state) {
     assert_true(apart.last == 12000 * JOB_SECOND);
 }
 
-// Who needs less stops who needs more, at the next whole period.
+// A job with less GPU time left preempts one with more, at the next whole period.
 static void test_muri_stops(void **state) {
     (void)state;
     static const char *const minute[] = {"period_s=60", NULL};

@@ -1,7 +1,6 @@
-// maifs promises: whatever its network says, plans are legal (the engine aborts
-// otherwise), every job ends, gangs run whole; the same seed gives the same
-// bytes; the order of servers does not matter; agents that agree do no worse
-// than by plain arbitration.
+// maifs: whatever its network outputs, plans are legal (the simulator aborts otherwise), every job
+// ends, gangs run whole; the same seed gives the same bytes; the order of servers does not matter;
+// coordination is never worse than plain arbitration.
 #include "tests/policy/maifs_case.h"
 #include "tests/runner.h"
 
@@ -162,8 +161,7 @@ static void test_same_seed_same_bytes(void **state) {
         }
 }
 
-// Unlike, and every job of a class, so that no two servers are worth the same
-// to anybody.
+// Different servers and every job with a class, so that no two servers are equal for a job.
 static Medley unlike(uint64_t seed, bool turned) {
     static const char *const types[] = {"v100", "p100", "a10", "a100"};
     Medley                   x = medley_random(MEDLEY_PROFILES, JOBS, seed, &arena);
@@ -214,7 +212,7 @@ static void sum_up(void *self, const ClusterView *v, const void *state) {
     *a = (Agreed){m->agreed, m->baseline};
 }
 
-// In every epoch, and by more over all of them.
+// In every decision, and strictly better over all of them.
 static void test_no_worse_than_plain(void **state) {
     (void)state;
     Agreed all = {0};

@@ -1,5 +1,4 @@
-// An offer says what carrying it out would change; those who have to go are enough, and none of
-// them could stay.
+// An offer's figures equal the effect of taking it; its victims suffice, and none is needless.
 #include "policy/cluster/maifs/offer.h"
 
 #include "tests/policy/maifs_case.h"
@@ -22,7 +21,7 @@ static int end(void **state) {
 
 typedef struct Seen {
     uint64_t whole, evicting, beside;
-    double   off, over, beside_off;  // of the inn's worth; over: promised, and not kept
+    double off, over, beside_off;  // relative to the plan's utility; over: promised and not reached
 } Seen;
 
 static Resident guest_of(const ClusterSetup *s, const TaskUtility *w, const Offer *o) {
@@ -38,7 +37,8 @@ static Resident guest_of(const ClusterSetup *s, const TaskUtility *w, const Offe
                       .spread_factor = server_plan_spread(s, w, 1)};
 }
 
-static bool eviction(const Maifs *m, const ServerPlan *h, const VictimSet *go, const TaskUtility *w) {
+static bool eviction(const Maifs *m, const ServerPlan *h, const VictimSet *go,
+                     const TaskUtility *w) {
     Headroom f;
     uint64_t used = 0, all = h->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << h->gpus) - 1;
     uint32_t units = task_utility_units(w, w->gpus);
@@ -62,7 +62,7 @@ static void check_victims(const Maifs *m, const ServerPlan *h, const TaskUtility
     }
 }
 
-// What others' restarts and patience take from a gain is no worth that an inn has.
+// Restart cost and evict_margin reduce an offer's gain, but not the plan's utility.
 static float besides(const Maifs *m, const ServerPlan *h, const TaskUtility *w, const VictimSet *go,
                      const Offer *o) {
     float sum = 0;
@@ -93,7 +93,7 @@ static bool any_company(const ServerPlan *h) {
     return false;
 }
 
-// The task is held at the level that was offered, and others are dealt what is left.
+// The task is fixed at the offered level; others get the rest.
 static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen *seen) {
     static ServerPlan  after;
     const TaskUtility *w = &m->utilities[o->task];
@@ -136,7 +136,7 @@ static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen 
 static void offers(void *self, const ClusterView *v, const void *state) {
     static Offer out[ASKS * OFFER_EACH];
     Maifs       *m = (Maifs *)(uintptr_t)state;
-    OfferRequest     requests[ASKS];
+    OfferRequest requests[ASKS];
     uint32_t     n = 0;
     if ((v->now / 1000) % 3 != 0) return;  // some moments are enough
     maifs_observe(m, v);
@@ -169,8 +169,8 @@ static void test_gain_is_what_changes(void **state) {
                   (unsigned long)seen.beside, seen.beside_off);
     assert_true(seen.whole > 1000 && seen.evicting > 100 && seen.beside > 100);
     assert_true(seen.off < 1e-4);
-    assert_true(seen.over < 1e-4);  // company of those who go gets faster: that is not counted
-    assert_true(seen.beside_off < 0.35);  // nor how others are dealt anew when they get slower
+    assert_true(seen.over < 1e-4);        // co-runners of victims speed up: not counted
+    assert_true(seen.beside_off < 0.35);  // nor the new allocation of slowed residents
 }
 
 TEST_MAIN() {

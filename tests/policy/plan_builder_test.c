@@ -1,5 +1,5 @@
-// Drafts and packs under a policy that changes anything at random: plans are legal (the engine
-// aborts otherwise), and what comes of them is what was drafted.
+// PlanBuilder and Pack under a policy of random changes: plans are legal (the simulator aborts
+// otherwise), and the result is what was built.
 #include "tests/policy/cluster_medley.h"
 
 #include "policy/cluster/common/pack.h"
@@ -12,8 +12,8 @@ static Arena arena;
 typedef struct Wild {
     PlanBuilder  builder;
     Rng          rng;
-    ClusterSlice had[JOBS];  // the first slice of each by the last draft
-    uint64_t     job[JOBS];  // whose it was, from 1; 0: to wait
+    ClusterSlice had[JOBS];  // the first slice of each task in the last plan
+    uint64_t     job[JOBS];  // its job plus 1; 0: waits
 } Wild;
 
 static uint64_t packs, levels, ousted, hopeless;
@@ -85,7 +85,7 @@ static void change_waiting(Wild *w, const ClusterView *v, uint32_t slot) {
         plan_builder_place(&w->builder, slot))
         return;
     hopeless++;
-    assert_false(placement_place(&w->builder.free, slot, &a));  // what is said to be hopeless is
+    assert_false(placement_place(&w->builder.free, slot, &a));  // a known misfit does not fit
     for (uint32_t i = 0; i < v->n_running; i++)
         if (pack_try(&w->builder, v->running[i], slot, &x) && x.sum > 1 &&
             pack_join(&w->builder, v->running[i], slot, &x)) {
@@ -149,8 +149,7 @@ static void test_wild_drafts(void **state) {
     assert_true(packs > 100 && levels > 1000 && ousted > 100 && hopeless > 1000);
 }
 
-// Against many divisions at random in which nobody is more than twice as slow as with an equal
-// part.
+// Against many random splits in which no task is more than twice as slow as with an equal part.
 static void test_split_is_good(void **state) {
     (void)state;
     Medley x = medley_random(MEDLEY_PROFILES, 2, 7, &arena);

@@ -1,5 +1,5 @@
-// An inn deals what there is and no more, nearly as well as a search through all levels; and agents
-// believe of every running task what the engine does with it.
+// ServerPlan allocates no more than the capacity, nearly as well as an exhaustive search over
+// levels; and the agents' rates of running tasks equal the simulator's.
 #include "policy/cluster/maifs/server_plan.h"
 
 #include "contract/rate.h"
@@ -21,16 +21,16 @@ static int end(void **state) {
     return 0;
 }
 
-typedef struct Little {  // a server and guests
+typedef struct SmallPlan {  // a server with residents
     ClusterServer   server;
     ClusterSetup    setup;
     ClusterProfiles profiles;
     uint32_t        type;
     TaskUtility     utilities[GUESTS];
     ServerPlan      inn;
-} Little;
+} SmallPlan;
 
-static ClusterJob little_job(const Little *x, uint32_t gpus, Rng *rng) {
+static ClusterJob little_job(const SmallPlan *x, uint32_t gpus, Rng *rng) {
     return (ClusterJob){.gpus = gpus,
                         .gpu_milli = CLUSTER_WHOLE_GPU,
                         .cores_milli = gpus * (1000 + (uint32_t)rng_below(rng, 4000)),
@@ -39,22 +39,25 @@ static ClusterJob little_job(const Little *x, uint32_t gpus, Rng *rng) {
                         .tenant = CLUSTER_NONE};
 }
 
-static void little_guest(Little *x, uint32_t i, uint32_t first, uint32_t gpus, Rng *rng) {
+static void little_guest(SmallPlan *x, uint32_t i, uint32_t first, uint32_t gpus, Rng *rng) {
     static const UtilityParams rules = {.unknown_left_s = 600};
     ClusterJob                 j = little_job(x, gpus, rng);
-    Resident                   g = {
-                          .task = i, .gpus = (uint8_t)gpus, .cap = UTILITY_LEVELS, .spread_factor = 1, .incoming = true};
+    Resident                   g = {.task = i,
+                                    .gpus = (uint8_t)gpus,
+                                    .cap = UTILITY_LEVELS,
+                                    .spread_factor = 1,
+                                    .incoming = true};
     task_utility_init(&x->utilities[i], &x->setup, &j, &rules);
     x->utilities[i].value = rng_unit(rng) + 0.01f;
     g.mask = ((UINT64_C(1) << gpus) - 1) << first;
     server_plan_add(&x->inn, &g);
 }
 
-// Guests side by side, with cores and memory between what they need and what they can use.
-static void little(Little *x, Rng *rng) {
+// Residents with cores and memory between their minimum and their maximum.
+static void little(SmallPlan *x, Rng *rng) {
     uint32_t n = 1 + (uint32_t)rng_below(rng, GUESTS), first = 0;
     uint64_t least[2] = {0}, most[2] = {0};
-    *x = (Little){.profiles = x->profiles, .server = {.gpus = GPUS}};
+    *x = (SmallPlan){.profiles = x->profiles, .server = {.gpus = GPUS}};
     x->setup = (ClusterSetup){.servers = &x->server,
                               .profiles = &x->profiles,
                               .profile_type = &x->type,
@@ -80,7 +83,7 @@ static void little(Little *x, Rng *rng) {
     x->inn.memory_mib = x->server.memory_mib;
 }
 
-static double search(const Little *x, uint32_t i, int64_t cores, int64_t memory) {
+static double search(const SmallPlan *x, uint32_t i, int64_t cores, int64_t memory) {
     double best = -1e9;
     if (i == x->inn.n || i == GUESTS) return 0;
     const TaskUtility *w = &x->utilities[i];
@@ -93,7 +96,7 @@ static double search(const Little *x, uint32_t i, int64_t cores, int64_t memory)
     return best;
 }
 
-static void holds(const Little *x) {
+static void holds(const SmallPlan *x) {
     uint64_t cores = 0, memory = 0;
     double   utility = 0;
     for (uint32_t i = 0; i < x->inn.n; i++) {
@@ -110,7 +113,7 @@ static void holds(const Little *x) {
     assert_true(fabs(utility - x->inn.utility) < 1e-5);
 }
 
-// Along a ladder amounts rise, and every level buys less than the one below.
+// Amounts rise with the level, and the gain per cost falls.
 static void ladder(const TaskUtility *w) {
     for (uint32_t r = 1; r < w->n_levels; r++) {
         assert_true(w->levels[r].cores_milli >= w->levels[r - 1].cores_milli);
@@ -121,9 +124,9 @@ static void ladder(const TaskUtility *w) {
 
 static void test_deals_nearly_best(void **state) {
     (void)state;
-    Little *x = arena_new(&arena, Little, 1);
-    Rng     rng = {5};
-    double  ratio = 0, least = 1;
+    SmallPlan *x = arena_new(&arena, SmallPlan, 1);
+    Rng        rng = {5};
+    double     ratio = 0, least = 1;
     assert_int_equal(profile_load(NULL, &arena, &x->profiles), ERR_OK);
     enum { CASES = 2000 };
     for (uint32_t k = 0; k < CASES; k++) {
@@ -141,11 +144,11 @@ static void test_deals_nearly_best(void **state) {
     assert_true(least >= 0.6);
 }
 
-// What a fill says that is left and worth is what a deal makes of it; who leaves does not count.
+// Headroom and its utility equal the result of an allocation; victims do not count.
 static void test_fill_foretells_deal(void **state) {
     (void)state;
-    Little *x = arena_new(&arena, Little, 1);
-    Rng     rng = {6};
+    SmallPlan *x = arena_new(&arena, SmallPlan, 1);
+    Rng        rng = {6};
     assert_int_equal(profile_load(NULL, &arena, &x->profiles), ERR_OK);
     for (uint32_t k = 0; k < 500; k++) {
         Headroom  f;
@@ -181,11 +184,11 @@ static void compare(Belief *b, const ClusterView *v, const Resident *g, const Ta
     assert_true(off <= 1e-4);
 }
 
-// Agents that open an epoch see every guest go at the engine's rate.
+// At the beginning of a decision agents have the simulator's rate of every resident.
 static void believe(void *self, const ClusterView *v, const void *state) {
     Maifs *m = (Maifs *)(uintptr_t)state;
     double utility = 0, sum = 0;
-    if ((v->reason & CLUSTER_JOB_ENDED) != 0) return;  // rates are of before somebody left
+    if ((v->reason & CLUSTER_JOB_ENDED) != 0) return;  // rates are from before the job ended
     maifs_observe(m, v);
     for (uint32_t i = 0; i < v->n_running; i++)
         sum += (double)m->utilities[v->running[i]].value * v->tasks[v->running[i]].rate;
