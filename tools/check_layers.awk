@@ -1,4 +1,4 @@
-# Reads layers.txt, then source files named FOLDER/FILE; complains about includes that cross a line.
+# Reads layers.txt and rooms.txt, then source files named FOLDER/FILE; complains about includes that cross a line.
 # A folder must stand below all it leans on; have -v folders="a b" name those that exist, and
 # -v besides="a,b c,d" what may be seen though it is not below: b by a, d by c.
 function complain(text) { print text; bad = 1 }
@@ -13,6 +13,14 @@ FILENAME ~ /layers\.txt$/ {
         sees[d, $i] = 1
     }
     sees[d, d] = 1
+    next
+}
+
+FILENAME ~ /rooms\.txt$/ {
+    if (/^#/ || !NF) next
+    room = $1
+    sub(/:$/, "", room)
+    for (i = 2; i <= NF; i++) { apart_from[++n_apart] = room "/"; apart_to[n_apart] = $i "/" }
     next
 }
 
@@ -37,6 +45,9 @@ FNR == 1 && !allowed {
     else if (!((from[1], to[1]) in sees)) complain(sprintf("%s:%d: %s/ may not see %s", FILENAME, FNR, from[1], target))
     else if (target ~ /_int\.h$/ && from[1] != to[1])
         complain(sprintf("%s:%d: %s is %s/'s own", FILENAME, FNR, target, to[1]))
+    for (i = 1; i <= n_apart; i++)
+        if (index(FILENAME, apart_from[i]) == 1 && index(target, apart_to[i]) == 1)
+            complain(sprintf("%s:%d: rooms.txt: %s may not see %s", FILENAME, FNR, apart_from[i], target))
 }
 
 END {

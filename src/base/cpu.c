@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <hwloc.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -77,57 +76,6 @@ static cpu_set_t *read_affinity(Arena *a, size_t *bytes) {
     return NULL;
 }
 
-static size_t cache_bytes(hwloc_topology_t t, hwloc_obj_type_t type) {
-    hwloc_obj_t o = hwloc_get_obj_by_type(t, type, 0);
-    return o != NULL && o->attr != NULL ? (size_t)o->attr->cache.size : 0;
-}
-
-static uint32_t number_above(hwloc_topology_t t, hwloc_obj_type_t type, hwloc_obj_t o,
-                             uint32_t none) {
-    hwloc_obj_t up = hwloc_get_ancestor_obj_by_type(t, type, o);
-    return up != NULL ? up->logical_index : none;
-}
-
-static uint32_t count(hwloc_topology_t t, hwloc_obj_type_t type, uint32_t least) {
-    int n = hwloc_get_nbobjs_by_type(t, type);
-    return n > (int)least ? (uint32_t)n : least;
-}
-
-static Err read_threads(hwloc_topology_t t, Arena *a, Cpu *c) {
-    c->n_threads = count(t, HWLOC_OBJ_PU, 0);
-    c->n_packages = count(t, HWLOC_OBJ_PACKAGE, 1);
-    c->n_l3 = count(t, HWLOC_OBJ_L3CACHE, 0);
-    bool cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) > 0;
-    c->n_cores = cores ? count(t, HWLOC_OBJ_CORE, 1) : c->n_threads;
-    c->l1d_bytes = cache_bytes(t, HWLOC_OBJ_L1CACHE);
-    c->l2_bytes = cache_bytes(t, HWLOC_OBJ_L2CACHE);
-    c->l3_bytes = cache_bytes(t, HWLOC_OBJ_L3CACHE);
-    c->threads = arena_try_new(a, CpuThread, c->n_threads);
-    if (c->threads == NULL) return err_set(ERR_LIMIT, "no memory for %u threads", c->n_threads);
-    for (uint32_t i = 0; i < c->n_threads; i++) {
-        hwloc_obj_t o = hwloc_get_obj_by_type(t, HWLOC_OBJ_PU, i);
-        c->threads[i] = (CpuThread){.os = o->os_index,
-                                    .core = number_above(t, HWLOC_OBJ_CORE, o, i),
-                                    .package = number_above(t, HWLOC_OBJ_PACKAGE, o, 0),
-                                    .l3 = number_above(t, HWLOC_OBJ_L3CACHE, o, CPU_NO_L3),
-                                    .allowed = true};
-    }
-    return ERR_OK;
-}
-
-static Err read_synthetic(Arena *a, const char *synthetic, Cpu *c) {
-    hwloc_topology_t t;
-    if (hwloc_topology_init(&t) != 0) return err_set(ERR_LIMIT, "hwloc cannot start");
-    Err e = ERR_OK;
-    if (hwloc_topology_set_synthetic(t, synthetic) != 0)
-        e = err_set(ERR_ARG, "hwloc does not understand the machine '%.200s'", synthetic);
-    else if (hwloc_topology_load(t) != 0)
-        e = err_set(ERR_UNSUPPORTED, "hwloc cannot read this machine");
-    if (e == ERR_OK) e = read_threads(t, a, c);
-    hwloc_topology_destroy(t);
-    return e;
-}
-
 // What we say of a machine that says nothing of itself: as many lone cores as we may run on.
 static Err assume_threads(Arena *a, const cpu_set_t *set, size_t bytes, Cpu *c) {
     long     online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -153,13 +101,6 @@ Err cpu_read(Arena *a, const CgroupRoots *roots, Cpu *out) {
     for (uint32_t i = 0; set != NULL && i < c.n_threads; i++)
         c.threads[i].allowed =
             c.threads[i].os < 8 * bytes && CPU_ISSET_S(c.threads[i].os, bytes, set);
-    *out = c;
-    return ERR_OK;
-}
-
-Err cpu_read_synthetic(Arena *a, const char *description, Cpu *out) {
-    Cpu c = {.model = "synthetic"};
-    TRY(read_synthetic(a, description, &c));
     *out = c;
     return ERR_OK;
 }

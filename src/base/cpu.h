@@ -35,8 +35,6 @@ typedef struct Cpu {
 
 // Never fails over what the machine says: what cannot be learned is counted as one of it, or as 0.
 MUST_USE Err cpu_read(Arena *a, const CgroupRoots *roots, Cpu *out);
-// The same from an hwloc description such as "package:2 l3:1 core:4 pu:2", all of it allowed.
-MUST_USE Err cpu_read_synthetic(Arena *a, const char *description, Cpu *out);
 
 const char        *cpu_feature_name(CpuFeature f);
 static inline bool cpu_has(const Cpu *c, CpuFeature f) { return (c->features >> f & 1) != 0; }

@@ -17,7 +17,7 @@ static const uint32_t keys[ROUNDS] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t turn(uint32_t x, uint32_t by) { return x >> by | x << (32 - by); }
+static uint32_t ror(uint32_t x, uint32_t by) { return x >> by | x << (32 - by); }
 
 static uint32_t word_at(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
@@ -29,15 +29,15 @@ static void mix(uint32_t state[8], const uint8_t *block) {
     for (uint32_t i = 0; i < 16; i++) w[i] = word_at(block + (size_t)4 * i);
     for (uint32_t i = 16; i < ROUNDS; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + w[i - 7] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) +
-               (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+        w[i] = w[i - 16] + w[i - 7] + (ror(a, 7) ^ ror(a, 18) ^ a >> 3) +
+               (ror(b, 17) ^ ror(b, 19) ^ b >> 10);
     }
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t a = v[0], e = v[4];
-        uint32_t one = v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +
-                       ((e & v[5]) ^ (~e & v[6])) + keys[i] + w[i];
+        uint32_t one = v[7] + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & v[5]) ^ (~e & v[6])) +
+                       keys[i] + w[i];
         uint32_t two =
-            (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+            (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
         v[4] += one;
         v[0] = one + two;

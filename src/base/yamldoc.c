@@ -4,20 +4,67 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 enum { KEYS_MAX = 4096, DEPTH_MAX = 64 };
 
-typedef struct Walk {
+static Err visit_event(const char *name, const yaml_event_t *e, int *documents, YamlDocVisit *visit,
+                       void *ctx) {
+    size_t line = e->start_mark.line + 1;
+    switch (e->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        if (++*documents > 1)
+            return err_set(ERR_CONFIG, "%s:%zu: a second document starts here; remove the ---",
+                           name, line);
+        return ERR_OK;
+    case YAML_ALIAS_EVENT:
+        return err_set(ERR_CONFIG, "%s:%zu: aliases (*name) are not allowed; repeat the value",
+                       name, line);
+    case YAML_MAPPING_START_EVENT:
+    case YAML_MAPPING_END_EVENT:
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_SCALAR_EVENT: return visit(ctx, e, line);
+    default: return ERR_OK;
+    }
+}
+
+static Err walk(yaml_parser_t *p, const char *name, YamlDocVisit *visit, void *ctx) {
+    int documents = 0;
+    for (bool end = false; !end;) {
+        yaml_event_t e;
+        if (yaml_parser_parse(p, &e) != 1)
+            return err_set(p->error == YAML_MEMORY_ERROR ? ERR_LIMIT : ERR_CONFIG,
+                           "%s:%zu:%zu: %s; check indentation and quotes here", name,
+                           p->problem_mark.line + 1, p->problem_mark.column + 1,
+                           p->problem != NULL ? p->problem : "this is not YAML");
+        end = e.type == YAML_STREAM_END_EVENT;
+        Err err = visit_event(name, &e, &documents, visit, ctx);
+        yaml_event_delete(&e);
+        TRY(err);
+    }
+    return ERR_OK;
+}
+
+Err yamldoc_walk(const char *name, const char *text, size_t len, YamlDocVisit *visit, void *ctx) {
+    yaml_parser_t p;
+    if (yaml_parser_initialize(&p) != 1)
+        return err_set(ERR_LIMIT, "%s: no memory to read it", name);
+    yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
+    Err e = walk(&p, name, visit, ctx);
+    yaml_parser_delete(&p);
+    return e;
+}
+
+typedef struct KeyWalk {
     const char *name;
     Arena      *arena;
     YamlDocKey *keys;
     size_t      n, depth;
     bool        value;  // the next node at depth 1 is a value, not a key
-    int         documents;
-} Walk;
+} KeyWalk;
 
-static Err add_key(Walk *w, const yaml_event_t *e) {
+static Err add_key(KeyWalk *w, const yaml_event_t *e) {
     const char *key = (const char *)e->data.scalar.value;
     size_t      line = e->start_mark.line + 1, len = e->data.scalar.length;
     for (size_t i = 0; i < w->n; i++)
@@ -32,7 +79,7 @@ static Err add_key(Walk *w, const yaml_event_t *e) {
     return ERR_OK;
 }
 
-static Err enter(Walk *w, const yaml_event_t *e) {
+static Err enter(KeyWalk *w, const yaml_event_t *e) {
     size_t line = e->start_mark.line + 1;
     if (w->depth == 0 && e->type != YAML_MAPPING_START_EVENT)
         return err_set(ERR_CONFIG, "%s:%zu: write \"key: value\" lines here", w->name, line);
@@ -48,70 +95,41 @@ static Err enter(Walk *w, const yaml_event_t *e) {
     return ERR_OK;
 }
 
-static Err visit(Walk *w, const yaml_event_t *e) {
-    size_t line = e->start_mark.line + 1;
+static Err visit_keys(void *ctx, const yaml_event_t *e, size_t line) {
+    KeyWalk *w = ctx;
+    (void)line;
     switch (e->type) {
-    case YAML_DOCUMENT_START_EVENT:
-        if (++w->documents > 1)
-            return err_set(ERR_CONFIG, "%s:%zu: a second document starts here; remove the ---",
-                           w->name, line);
-        return ERR_OK;
-    case YAML_ALIAS_EVENT:
-        return err_set(ERR_CONFIG, "%s:%zu: aliases (*name) are not allowed; repeat the value",
-                       w->name, line);
     case YAML_MAPPING_START_EVENT:
     case YAML_SEQUENCE_START_EVENT: return enter(w, e);
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT: w->depth--; return ERR_OK;
-    case YAML_SCALAR_EVENT:
+    default:
         if (w->depth == 0) return enter(w, e);
         if (w->depth > 1) return ERR_OK;
         w->value = !w->value;
         return w->value ? add_key(w, e) : ERR_OK;
-    default: return ERR_OK;
     }
-}
-
-static Err walk(Walk *w, yaml_parser_t *p) {
-    for (bool over = false; !over;) {
-        yaml_event_t e;
-        if (yaml_parser_parse(p, &e) != 1)
-            return err_set(p->error == YAML_MEMORY_ERROR ? ERR_LIMIT : ERR_CONFIG, "%s:%zu:%zu: %s",
-                           w->name, p->problem_mark.line + 1, p->problem_mark.column + 1,
-                           p->problem != NULL ? p->problem : "this is not YAML");
-        over = e.type == YAML_STREAM_END_EVENT;
-        Err err = visit(w, &e);
-        yaml_event_delete(&e);
-        TRY(err);
-    }
-    return ERR_OK;
 }
 
 Err yamldoc_keys(const char *name, const char *text, size_t len, Arena *a, YamlDocKey **out,
                  size_t *n) {
-    yaml_parser_t p;
-    Walk          w = {.name = name, .arena = a, .keys = arena_try_new(a, YamlDocKey, KEYS_MAX)};
-    if (w.keys == NULL || yaml_parser_initialize(&p) != 1)
-        return err_set(ERR_LIMIT, "%s: no memory to read it", name);
-    yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
-    Err e = walk(&w, &p);
-    yaml_parser_delete(&p);
-    if (e != ERR_OK) return e;
+    KeyWalk w = {.name = name, .arena = a, .keys = arena_try_new(a, YamlDocKey, KEYS_MAX)};
+    if (w.keys == NULL) return err_set(ERR_LIMIT, "%s: no memory to read it", name);
+    TRY(yamldoc_walk(name, text, len, visit_keys, &w));
     *out = w.keys;
     *n = w.n;
     return ERR_OK;
 }
 
-typedef struct Told {  // what libcyaml said: its first sentence and the innermost place
+typedef struct CyamlError {  // libcyaml's first message and the innermost location
     char          why[256];
     unsigned long line, column;
-} Told;
+} CyamlError;
 
-static void PRINTF(3, 0) hear(cyaml_log_t level, void *ctx, const char *fmt, va_list ap) {
-    Told *t = ctx;
-    char  text[256];
-    int   n = level >= CYAML_LOG_ERROR ? vsnprintf(text, sizeof text, fmt, ap) : -1;
+static void PRINTF(3, 0) capture_error(cyaml_log_t level, void *ctx, const char *fmt, va_list ap) {
+    CyamlError *t = ctx;
+    char        text[256];
+    int         n = level >= CYAML_LOG_ERROR ? vsnprintf(text, sizeof text, fmt, ap) : -1;
     if (n < 0) return;
     text[strcspn(text, "\n")] = '\0';
     const char *line = strstr(text, "(line: "), *column = strstr(text, "column: ");
@@ -122,8 +140,8 @@ static void PRINTF(3, 0) hear(cyaml_log_t level, void *ctx, const char *fmt, va_
     if (t->why[0] == '\0') memcpy(t->why, text, sizeof text);
 }
 
-static cyaml_config_t config_for(Told *t) {
-    return (cyaml_config_t){.log_fn = hear,
+static cyaml_config_t config_for(CyamlError *t) {
+    return (cyaml_config_t){.log_fn = capture_error,
                             .log_ctx = t,
                             .log_level = CYAML_LOG_ERROR,
                             .mem_fn = cyaml_mem,
@@ -132,21 +150,21 @@ static cyaml_config_t config_for(Told *t) {
 
 Err yamldoc_load(const char *name, const char *text, size_t len, const cyaml_schema_value_t *schema,
                  void **out) {
-    Told           told = {0};
-    cyaml_config_t config = config_for(&told);
+    CyamlError     error = {0};
+    cyaml_config_t config = config_for(&error);
     void          *data = NULL;
     cyaml_err_t    e = cyaml_load_data((const uint8_t *)text, len, &config, schema, &data, NULL);
     if (e != CYAML_OK) {
-        const char *why = told.why[0] != '\0' ? told.why : cyaml_strerror(e);
+        const char *why = error.why[0] != '\0' ? error.why : cyaml_strerror(e);
         return err_set(e == CYAML_ERR_OOM ? ERR_LIMIT : ERR_CONFIG, "%s:%lu:%lu: %s", name,
-                       told.line, told.column, strncmp(why, "Load: ", 6) == 0 ? why + 6 : why);
+                       error.line, error.column, strncmp(why, "Load: ", 6) == 0 ? why + 6 : why);
     }
     *out = data;
     return ERR_OK;
 }
 
 void yamldoc_free(const cyaml_schema_value_t *schema, void *data) {
-    Told           told = {0};
-    cyaml_config_t config = config_for(&told);
+    CyamlError     error = {0};
+    cyaml_config_t config = config_for(&error);
     (void)cyaml_free(&config, schema, data, 0);
 }

@@ -14,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "tests/base/cpu_grid.h"
 #include "tests/runner.h"
 
 // Each test builds a tree that stands in for /proc and /sys/fs/cgroup.
@@ -149,35 +150,9 @@ static void test_memory(void **state) {
     assert_true(cpu_mem_budget(&fake) > 1 << 20);
 }
 
-static void test_synthetic_topology(void **state) {
-    (void)state;
-    Cpu c;
-    assert_int_equal(cpu_read_synthetic(&arena,
-                                        "package:2 l3:2(size=33554432) l2:4(size=524288) "
-                                        "l1d:1(size=32768) core:1 pu:2",
-                                        &c),
-                     ERR_OK);
-    assert_int_equal(c.n_packages, 2);
-    assert_int_equal(c.n_l3, 4);
-    assert_int_equal(c.n_cores, 16);
-    assert_int_equal(c.n_threads, 32);
-    assert_int_equal(c.l3_bytes, 33554432);
-    assert_int_equal(c.l2_bytes, 524288);
-    assert_int_equal(c.l1d_bytes, 32768);
-    assert_int_equal(c.threads[0].l3, c.threads[7].l3);
-    assert_int_not_equal(c.threads[7].l3, c.threads[8].l3);
-    assert_int_equal(c.threads[0].core, c.threads[1].core);
-    assert_int_equal(c.threads[31].package, 1);
-    assert_int_equal(cpu_read_synthetic(&arena, "core:4 pu:1", &c), ERR_OK);
-    assert_int_equal(c.n_l3, 0);
-    assert_true(c.threads[3].l3 == CPU_NO_L3 && c.l3_bytes == 0);
-    assert_int_equal(cpu_read_synthetic(&arena, "bananas", &c), ERR_ARG);
-}
-
 static void test_budget_is_the_smallest(void **state) {
     (void)state;
-    Cpu c;
-    assert_int_equal(cpu_read_synthetic(&arena, "core:8 pu:2", &c), ERR_OK);
+    Cpu       c = cpu_grid(&arena, (CpuGrid){1, 0, 8, 2});
     CpuBudget b = cpu_budget(&c, &fake);
     assert_true(b.cores == 8 && b.present == 8 && b.allowed == 8 && b.quota_milli == INT64_MAX);
     for (uint32_t i = 6; i < 16; i++) c.threads[i].allowed = false;
@@ -246,7 +221,6 @@ TEST_MAIN() {
         T(test_path_that_is_not_visible),
         T(test_lies),
         T(test_memory),
-        T(test_synthetic_topology),
         T(test_budget_is_the_smallest),
         T(test_affinity_is_looked_at_again),
         T(test_model_name),

@@ -47,10 +47,21 @@ static void pieces_do_not_matter(void **state) {
     }
 }
 
+// The published answers of FNV-1a, 64 bits.
+static void fnv_known_answers(void **state) {
+    (void)state;
+    assert_true(hash_fnv(HASH_FNV_START, "", 0) == UINT64_C(0xcbf29ce484222325));
+    assert_true(hash_fnv(HASH_FNV_START, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
+    assert_true(hash_fnv(HASH_FNV_START, "foobar", 6) == UINT64_C(0x85944171f73967e8));
+    assert_true(hash_fnv(hash_fnv_add(HASH_FNV_START, 'f'), "oobar", 5) ==
+                UINT64_C(0x85944171f73967e8));
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
         cmocka_unit_test(pieces_do_not_matter),
+        cmocka_unit_test(fnv_known_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/fp.h"
 #include "base/team.h"
+#include "tests/base/cpu_grid.h"
 #include "tests/runner.h"
 
 enum { MEMBERS = 4, ROUNDS = 200 };
@@ -146,7 +147,7 @@ static void test_pick(void **state) {
     Cpu      c;
     uint32_t os[8];
     assert_int_equal(arena_init(&a, 1 << 22), ERR_OK);
-    assert_int_equal(cpu_read_synthetic(&a, "package:1 l3:2 core:2 pu:2", &c), ERR_OK);
+    c = cpu_grid(&a, (CpuGrid){1, 2, 2, 2});
     assert_int_equal(cpu_pick(&c, 3, os), 3);
     assert_int_equal(os[0], 0);
     assert_int_equal(os[1], 2);

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "compile/profile_store.h"
+#include "tests/base/cpu_grid.h"
 #include "tests/runner.h"
 
 static char  root[64];
@@ -31,7 +32,8 @@ static int setup(void **state) {
     if (mkdtemp(root) == NULL || chmod(root, 0755) != 0) return -1;
     if (arena_init(&arena, 1 << 26) != ERR_OK) return -1;
     path = arena_printf(&arena, "%s/p.db", root);
-    return cpu_read_synthetic(&arena, "core:2 pu:1", &cpu) == ERR_OK ? 0 : -1;
+    cpu = cpu_grid(&arena, (CpuGrid){1, 0, 2, 1});
+    return 0;
 }
 
 static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw) {

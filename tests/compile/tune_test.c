@@ -14,6 +14,7 @@
 
 #include "compile/tune/stopwatch.h"
 #include "compile/tune/tune.h"
+#include "tests/base/cpu_grid.h"
 #include "tests/runner.h"
 
 enum { VERSIONS = 12, MEMBERS = 2, SCRATCH = 1000, SLOW = 2000 };
@@ -211,9 +212,8 @@ static void test_store(void **state) {
     int  fd = mkstemp(file);
     assert_true(fd >= 0);
     (void)close(fd);
-    Cpu          cpu;
+    Cpu          cpu = cpu_grid(&arena, (CpuGrid){1, 0, 2, 1});
     ProfileStore s;
-    assert_int_equal(cpu_read_synthetic(&arena, "core:2 pu:1", &cpu), ERR_OK);
     profile_store_open(&s, file, &cpu, &isa_baseline);
     Fake         f[3] = {0};
     TuneLayer    l[3] = {layer("a", &f[0]), layer("b", &f[1]), layer("a", &f[2])};

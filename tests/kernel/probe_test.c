@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "kernel/probe.h"
+#include "tests/base/cpu_grid.h"
 #include "tests/runner.h"
 
 static const Isa *best;
@@ -108,14 +109,13 @@ static void test_machine(void **state) {
 // A machine that says nothing of its caches, and one with a single core.
 static void test_strange_machines(void **state) {
     (void)state;
-    static const char *const machines[] = {"core:1 pu:1", "l3:1 core:1 pu:1"};
     for (int i = 0; i < 2; i++) {
         Arena a = {0};
         Cpu   cpu;
         Team *t = NULL;
         Probe p = {0};
         assert_int_equal(arena_init(&a, 1 << 24), ERR_OK);
-        assert_int_equal(cpu_read_synthetic(&a, machines[i], &cpu), ERR_OK);
+        cpu = cpu_grid(&a, (CpuGrid){1, (uint32_t)i, 1, 1});
         assert_int_equal(team_create(&t, 1, NULL), ERR_OK);
         assert_int_equal(probe_machine(&cpu, best, t, true, (ProgressSink){0}, &p), ERR_OK);
         check_rate(p.read[PROBE_L1]);

@@ -106,7 +106,8 @@ static inline void tenant_make(TestTenant *t, bool versions) {
         t->inputs[i] = tenant_inputs(t->model.graph, &t->model.arena, &r);
     tenant_check(
         shaped_graph_make(t->model.graph, t->inputs[0], interp_eval, &t->model.arena, &t->shaped));
-    tenant_check(program_make(&t->program, t->shaped, &(ProgramOptions){.pack_all_versions = versions}));
+    tenant_check(
+        program_make(&t->program, t->shaped, &(ProgramOptions){.pack_all_versions = versions}));
     if (versions) tenant_versions(&t->program, &r);
     tenant_table(t, "test");
 }

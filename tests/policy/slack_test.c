@@ -146,9 +146,9 @@ static void test_queue_order(void **state) {
     RequestQueue   q;
     for (uint32_t i = 0; i < 200; i++) at.requests[i].deadline = (TimeNs)rng_below(&rng, 50);
     request_queue_fill(&q, &at.view, by_deadline, NULL);
-    RequestQueueItem last = request_queue_pop(&q);
-    while (q.n > 0) {
-        RequestQueueItem x = request_queue_pop(&q);
+    HeapItem last = heap_pop(&q.heap);
+    while (!heap_empty(&q.heap)) {
+        HeapItem x = heap_pop(&q.heap);
         assert_true(last.key < x.key || (last.key == x.key && last.order < x.order));
         last = x;
     }

@@ -1,19 +1,12 @@
 #!/bin/sh
-# A client of gRPC that nobody here wrote: every call, inference raw and typed, deadlines, cancelled calls.
+# An independent gRPC client (grpcio): every call, inference raw and typed, deadlines, cancelled calls.
 . "$SRC/tests/cli/expect.sh"
 skip() { echo "skipped: $1"; exit 77; }
-command -v node > /dev/null && command -v npm > /dev/null || skip "nodejs and npm are missing"
 /usr/bin/python3 -c 'import onnx' 2> /dev/null || skip "python3-onnx is missing"
-
-# Its packages are fetched once for a build folder, as the lock file has them.
-here=$SRC/tests/serve/grpc npm=$(dirname "$COTENANT")/grpc-npm
-fetch() {
-    rm -rf "$npm.new" && mkdir -p "$npm.new" && cp "$here/package.json" "$here/package-lock.json" "$npm.new" &&
-        npm ci --prefix "$npm.new" --ignore-scripts --no-audit --no-fund --loglevel=error > "$dir/npm.log" 2>&1 &&
-        rm -rf "$npm" && mv "$npm.new" "$npm"
-}
-cmp -s "$here/package-lock.json" "$npm/package-lock.json" || fetch ||
-    { tail -n 3 "$dir/npm.log"; skip "the packages cannot be fetched; is there a network?"; }
+/usr/bin/python3 -c 'import grpc' 2> /dev/null || skip "python3-grpcio is missing"
+here=$SRC/tests/serve/grpc
+mkdir "$dir/pb"
+protoc --proto_path="$here" --python_out="$dir/pb" inference.proto health.proto
 
 /usr/bin/python3 "$here/models.py" "$dir"
 "$COTENANT" zoo write squeezenet1_1 "$dir/squeezenet1_1.onnx" > /dev/null 2>&1
@@ -33,9 +26,9 @@ start() { # ARGUMENTS...: a server; HTTP and GRPC are its addresses
     done
     HTTP=$(sed -n 's/.*http \([^,]*\).*/\1/p' "$dir/said") GRPC=$(sed -n 's/.*grpc \([^,]*\).*/\1/p' "$dir/said")
     [ -n "$GRPC" ] || { cat "$dir/log"; fail "the server does not say where it is"; }
-    export HTTP GRPC DIR="$dir" NODE_PATH="$npm/node_modules"
+    export HTTP GRPC DIR="$dir" PB="$dir/pb" PYTHONDONTWRITEBYTECODE=1
 }
-play() { timeout 120 node "$here/$1.js" || { tail -n 20 "$dir/log"; fail "$1.js failed"; }; }
+play() { timeout 120 /usr/bin/python3 "$here/$1.py" || { tail -n 20 "$dir/log"; fail "$1.py failed"; }; }
 ended() { # after SIGTERM, as it should
     kill "$server"; code=0; wait "$server" || code=$?; server=
     [ "$code" = 0 ] || { tail -n 20 "$dir/log"; fail "the server ended with $code"; }

@@ -27,6 +27,8 @@ plant src/model/planted.h '  #  include "compile/interp/run_ops.h"' 'model/ may 
 plant src/model/planted.c '#include <kernel/nd_iter.h>' 'model/ may not see kernel/nd_iter.h'
 plant src/kernel/planted.def '#include "model/op.h"' 'kernel/ may not see model/op.h'
 plant src/model/planted.c '#include "graph.h"' 'write the folder'
+plant src/kernel/ref/planted.c '#include "kernel/vec/vec.h"' 'kernel/ref/ may not see kernel/vec/vec.h'
+plant src/policy/chip/planted.c '#include "policy/cluster/common/quota.h"' 'may not see policy/cluster/common/quota.h'
 plant src/compile/planted.c '#include "model/graph_int.h"' "model/'s own"
 plant tests/base/planted_test.c '#include "model/graph.h"' 'base/ may not see model/graph.h'
 plant src/cluster/planted.c '#include "policy/policies.h"' 'cluster/ may not see policy/policies.h'

@@ -16,14 +16,14 @@ static TimeNs next_time(const ChipSim *e) {
     if (e->next_arrival < e->run->trace.n)
         t = earlier(t, e->run->trace.at[e->next_arrival].arrival);
     if (thinks(e) && e->n_tasks > 0) t = earlier(t, e->tick);
-    return earlier(t, heap_next(&e->deadlines));
+    return earlier(t, heap_first_key(&e->deadlines));
 }
 
 // A request whose layer runs stays a task until that layer ends, but is answered.
 static bool drop_late(ChipSim *e) {
     bool any = false;
-    while (heap_next(&e->deadlines) <= e->now) {
-        uint32_t request = heap_take(&e->deadlines).id, task = e->place[request];
+    while (heap_first_key(&e->deadlines) <= e->now) {
+        uint32_t request = heap_pop(&e->deadlines).id, task = e->place[request];
         if (e->result->answers[request].outcome != OUTCOMES) continue;
         chip_sim_answer(e, task, OUTCOME_REJECTED);
         any = true;

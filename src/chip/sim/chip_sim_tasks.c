@@ -73,7 +73,7 @@ void chip_sim_arrive(ChipSim *e) {
     e->tasks[x].request.id = i;
     e->place[i] = x;
     wait_in_line(e, x);
-    if (e->setup.firm) heap_put(&e->deadlines, r->deadline, 0, i);
+    if (e->setup.firm) heap_push(&e->deadlines, r->deadline, 0, i);
     if (e->run->records.put == NULL) return;
     record_put(e->run->records, &(Record){.at = r->arrival,
                                           .kind = RECORD_ARRIVE,

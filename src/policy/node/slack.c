@@ -230,14 +230,14 @@ typedef struct Plan {
 // is no room for are passed over until there is. False: there is nobody.
 static bool next(Slack *p, Plan *plan, Offer *o, TimeNs *key) {
     const NodeView *v = plan->view;
-    while (p->queue.n > 0 && plan->n < plan->max) {
-        RequestQueueItem   item = request_queue_pop(&p->queue);
-        const NodeRequest *r = &v->requests[item.request];
+    while (!heap_empty(&p->queue.heap) && plan->n < plan->max) {
+        HeapItem           item = heap_pop(&p->queue.heap);
+        const NodeRequest *r = &v->requests[item.id];
         if (hopeless(p, v, r)) {
-            plan->out[plan->n++] = (NodeAction){
-                .verb = NODE_REJECT, .request = item.request, .reason = NODE_INFEASIBLE};
+            plan->out[plan->n++] =
+                (NodeAction){.verb = NODE_REJECT, .request = item.id, .reason = NODE_INFEASIBLE};
         } else if (admit(p, v, r)) {
-            *o = offer(p, v, item.request, plan->n_free, p->queue.n == 0);
+            *o = offer(p, v, item.id, plan->n_free, heap_empty(&p->queue.heap));
             *key = item.key;
             return true;
         }

@@ -68,8 +68,8 @@ static TimeNs urgency(const void *of, const NodeRequest *r) {
 
 static void serve_urgent(const ListSchedule *list, Serving *s, NodeAction *out, uint32_t max) {
     request_queue_fill(list->queue, list->view, urgency, list);
-    while (list->queue->n > 0 && !s->held && s->n < max && s->n_free > 0)
-        serve(list, request_queue_pop(list->queue).request, s, out);
+    while (!heap_empty(&list->queue->heap) && !s->held && s->n < max && s->n_free > 0)
+        serve(list, heap_pop(&list->queue->heap).id, s, out);
 }
 
 static void serve_first(const ListSchedule *list, bool late, Serving *s, NodeAction *out,

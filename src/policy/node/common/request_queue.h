@@ -1,24 +1,17 @@
-// RequestQueue: the requests that wait, the most urgent first, in memory of its own.
+// RequestQueue: the waiting requests as a heap, most urgent first.
 #pragma once
 
+#include "base/heap.h"
 #include "contract/node.h"
 
-enum { REQUEST_QUEUE_MAX = 256 };  // more than that wait for their turn in order of arrival
-
-typedef struct RequestQueueItem {
-    TimeNs   key;      // least first; equal ones in order of arrival
-    uint32_t request;  // index into the view's requests
-    uint32_t order;    // among the waiting
-} RequestQueueItem;
+enum { REQUEST_QUEUE_MAX = 256 };  // later arrivals are not considered
 
 typedef struct RequestQueue {
-    RequestQueueItem at[REQUEST_QUEUE_MAX];
-    uint32_t         n;
+    HeapItem items[REQUEST_QUEUE_MAX];
+    Heap     heap;  // of items; id: index into the view's requests, order: by arrival
 } RequestQueue;
 
-// The order of a request among those that wait: least first.
-typedef TimeNs RequestQueueKey(const void *policy, const NodeRequest *r);
+typedef TimeNs RequestQueueKey(const void *policy, const NodeRequest *r);  // the least goes first
 
-void             request_queue_fill(RequestQueue *q, const NodeView *v, RequestQueueKey *key,
-                                    const void *policy);
-RequestQueueItem request_queue_pop(RequestQueue *q);  // n > 0
+void request_queue_fill(RequestQueue *q, const NodeView *v, RequestQueueKey *key,
+                        const void *policy);
