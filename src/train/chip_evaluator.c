@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/parallel_for.h"
-
 const TrainDefaults chip_train_defaults = {
     .plan = {.episodes = 24,
              .updates = 150,
@@ -32,9 +30,8 @@ static Err run_one(void *self, uint32_t i, Arena *a) {
 
 static Err run_grid(const ChipEvaluator *e, const ChipTrainPolicy *policies, uint32_t n,
                     double *sla) {
-    Grid        g = {e, policies, sla};
-    ParallelFor jobs = {.run = run_one, .self = &g, .n = n * e->n_cells * e->traces};
-    return parallel_for(&jobs, e->evaluator.threads);
+    Grid g = {e, policies, sla};
+    return train_parallel(run_one, &g, n * e->n_cells * e->traces, e->evaluator.threads);
 }
 
 static double mean_of(const double *x, uint32_t n) {

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/parallel_for.h"
-
 const TrainDefaults cluster_train_defaults = {
     .plan = {.episodes = 16,
              .updates = 100,
@@ -51,9 +49,8 @@ static Err run_one(void *self, uint32_t i, Arena *a) {
 
 static Err run_grid(const ClusterEvaluator *e, const GridPolicy *policies, uint32_t n,
                     ClusterTrainResult *results) {
-    Grid        g = {e, policies, results};
-    ParallelFor jobs = {.run = run_one, .self = &g, .n = n * e->n_cells * e->traces};
-    return parallel_for(&jobs, e->evaluator.threads);
+    Grid g = {e, policies, results};
+    return train_parallel(run_one, &g, n * e->n_cells * e->traces, e->evaluator.threads);
 }
 
 static const double CLIP = 0.1;

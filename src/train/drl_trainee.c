@@ -1,7 +1,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel_for.h"
 #include "learn/activation.h"
 #include "learn/adam.h"
 #include "policy/cluster/drl/drl.h"
@@ -241,12 +240,11 @@ static double train(const Episodes *x, uint32_t n, Arena *a) {
 }
 
 static Err run_round(Trainee *t, const TrainRound *r, Arena *scratch, bool imitate, double *loss) {
-    Episodes    x = {.of = t->self, .round = r, .imitate = imitate};
-    uint32_t    n = (r->episodes * PER_EPISODE + ROLLOUTS - 1) / ROLLOUTS * ROLLOUTS;
-    ParallelFor jobs = {.run = run_episode, .self = &x, .n = n};
+    Episodes x = {.of = t->self, .round = r, .imitate = imitate};
+    uint32_t n = (r->episodes * PER_EPISODE + ROLLOUTS - 1) / ROLLOUTS * ROLLOUTS;
     x.recordings = arena_new(scratch, Recording, n);
     for (uint32_t i = 0; i < n; i++) x.recordings[i].choices = arena_new(scratch, Choice, CHOICES);
-    TRY(parallel_for(&jobs, r->threads));
+    TRY(train_parallel(run_episode, &x, n, r->threads));
     float *room = arena_new(scratch, float, (size_t)ROLLOUTS *CHOICES);
     for (uint32_t i = 0; !imitate && i < n; i += ROLLOUTS) set_advantages(&x.recordings[i], room);
     *loss = train(&x, n, scratch);

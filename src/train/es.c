@@ -1,7 +1,7 @@
 #include "train/es.h"
 
-#include "base/parallel_for.h"
 #include "learn/noise.h"
+#include "train/trainee.h"
 
 typedef struct Trials {
     const EsParams  *p;
@@ -59,15 +59,15 @@ static void estimate(const Trials *t, FloatVec g) {
 }
 
 Err es_step(const EsParams *p, const EsProblem *x, Rng rng, Arena *scratch, double *mean) {
-    Trials      t = {.p = p, .x = x};
-    size_t      mark = scratch->used;
-    ParallelFor jobs = {.run = try_one, .self = &t, .n = 2 * p->pairs * p->runs};
+    Trials   t = {.p = p, .x = x};
+    size_t   mark = scratch->used;
+    uint32_t n = 2 * p->pairs * p->runs;
     perturb(&t, rng, scratch);
-    Err e = parallel_for(&jobs, x->threads);
+    Err e = train_parallel(try_one, &t, n, x->threads);
     if (e == ERR_OK) {
         FloatVec g = float_vec_new(scratch, x->part.n);
         *mean = 0;
-        for (uint32_t i = 0; i < jobs.n; i++) *mean += t.fitness[i] / jobs.n;
+        for (uint32_t i = 0; i < n; i++) *mean += t.fitness[i] / n;
         estimate(&t, g);
         float_vec_blend(x->direction, g, 1 - p->momentum);
         for (size_t k = 0; k < x->part.n; k++)

@@ -1,4 +1,3 @@
-#include "base/parallel_for.h"
 #include "learn/replay.h"
 #include "policy/policies.h"
 #include "train/maifs_episode.h"
@@ -47,7 +46,7 @@ static Err gather(Episodes *x, Arena *scratch) {
     x->episodes = arena_new(scratch, MaifsEpisode, n);
     x->arenas = arena_new(scratch, Arena, n);
     for (uint32_t i = 0; i < n; i++) TRY(arena_init(&x->arenas[i], (size_t)1 << 31));
-    return parallel_for(&(ParallelFor){.run = run_episode, .self = x, .n = n}, x->round->threads);
+    return train_parallel(run_episode, x, n, x->round->threads);
 }
 
 static double imitate_all(const Episodes *x, Arena *scratch) {

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/parallel_for.h"
 #include "learn/replay.h"
 #include "policy/policies.h"
 #include "train/relmas_episode.h"
@@ -68,13 +67,12 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
 }
 
 static Err gather(Episodes *x, Arena *a) {
-    uint32_t    n = x->round->episodes;
-    ParallelFor jobs = {.run = run_episode, .self = x, .n = n};
+    uint32_t n = x->round->episodes;
     x->records = arena_new(a, float *, n);
     x->n_steps = arena_new(a, uint32_t, n);
     x->arenas = arena_new(a, Arena, n);
     for (uint32_t i = 0; i < n; i++) TRY(arena_init(&x->arenas[i], (size_t)1 << 28));
-    return parallel_for(&jobs, x->round->threads);
+    return train_parallel(run_episode, x, n, x->round->threads);
 }
 
 static Replay *fill(const Episodes *x, Arena *a) {

@@ -35,6 +35,11 @@ struct Trainee {
     void *self;
 };
 
+// fn(self, i, arena) for i in 0 .. n - 1, with denormals flushed, as in the team that computes
+// gradients: networks compute the same bits in both. In trainer.c.
+typedef Err  TrainJob(void *self, uint32_t i, Arena *a);
+MUST_USE Err train_parallel(TrainJob *fn, void *self, uint32_t n, uint32_t threads);
+
 enum { SCORE_VALUES = 3 };
 
 typedef struct Score {

@@ -4,10 +4,30 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/err.h"
+#include "base/fp.h"
+#include "base/parallel_for.h"
 #include "learn/weights_file.h"
 
 const char *const train_stage_names[TRAIN_STAGES] = {"imitate", "learn", "finetune"};
+
+typedef struct Jobs {
+    TrainJob *fn;
+    void     *self;
+} Jobs;
+
+static Err run_flushed(void *self, uint32_t i, Arena *a) {
+    const Jobs *j = self;
+    FpuState    old = fpu_flush_denormals();
+    Err         e = j->fn(j->self, i, a);
+    fpu_restore(old);
+    return e;
+}
+
+Err train_parallel(TrainJob *fn, void *self, uint32_t n, uint32_t threads) {
+    Jobs        j = {fn, self};
+    ParallelFor jobs = {.run = run_flushed, .self = &j, .n = n};
+    return parallel_for(&jobs, threads);
+}
 
 TrainPlan train_plan(const TrainDefaults *d, uint32_t generations, uint32_t stages) {
     TrainPlan plan = d->plan;
