@@ -83,8 +83,8 @@ static void test_impossible_packages(void **state) {
     no_package("\nunits:", "\nunits: 99999999999999999999 simba", "p.yaml:4", "128");
     no_package("\nunits:", "\nunits: 4 simbaa", "p.yaml:4", "did you mean simba");
     no_package("\nunits:", "\nunits: 4 simba, 4 SIMBA", "p.yaml:4", "twice");
-    no_package("\nunits:", "\nunits: simba", "p.yaml:4", "how many");
-    no_package("\nunits:", "\nunits: 4 simba,", "p.yaml:4", "how many");
+    no_package("\nunits:", "\nunits: simba", "p.yaml:4", "numbers and units");
+    no_package("\nunits:", "\nunits: 4 simba,", "p.yaml:4", "numbers and units");
     no_package("\nunits:", "\nunits: 4 nowhere.yaml", "p.yaml:4", "nowhere.yaml");
     no_package("\nunits:", "\nunits: ''", "p.yaml:4", "units");
     no_package("\nunits:", "", "'units' is missing", "units");
