@@ -36,9 +36,7 @@ static void count_listeners(const void *self, MetricsNow *now) {
 }
 
 // Best effort has a deadline only to be ordered by.
-static bool has_target(const ModelInfo *m) {
-    return strcmp(m->config->set.class, "best_effort") != 0;
-}
+static bool has_target(const ModelInfo *m) { return m->class != CLASS_BEST_EFFORT; }
 
 static void model_changed(void *self, const ModelInfo *m) {
     InferenceServer *s = self;

@@ -70,6 +70,12 @@ typedef struct TenantSettings {
 #undef X
 } TenantSettings;
 
+typedef enum ModelClass {  // `class`, in the order of its words
+    CLASS_LATENCY,
+    CLASS_THROUGHPUT,
+    CLASS_BEST_EFFORT
+} ModelClass;
+
 typedef struct ConfigModel {  // as a configuration file, an argument or a repository names it
     const char    *name;      // ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$
     const char    *path;      // an ONNX file, or zoo:NAME
@@ -117,4 +123,8 @@ void         config_finish(Config *c);  // accepts a zeroed Config
 
 const Setting *config_serve_rows(uint32_t *n);
 const Setting *config_tenant_rows(uint32_t *n);
-bool           config_valid_name(const char *name, size_t len);
+#define CONFIG_NAME_RULE                                                                           \
+    "a model's name has 1 to 128 letters, digits, '.', '_' or '-', a letter or digit first"
+// Number of a word among those that a setting allows (class, on_miss, ...); 0 where it is none.
+uint32_t config_word(const char *key, const char *word);
+bool     config_valid_name(const char *name, size_t len);

@@ -34,6 +34,14 @@ static Err check_word(const Words *w, const char *where, const char *value) {
                    meant != NULL ? "?" : "");
 }
 
+uint32_t config_word(const char *key, const char *word) {
+    const Words *w = words_of;
+    while (w->key != NULL && strcmp(w->key, key) != 0) w++;
+    for (uint32_t i = 0; w->words[i] != NULL; i++)
+        if (strcmp(w->words[i], word) == 0) return i;
+    return 0;
+}
+
 Err config_set(Settings *s, const char **origins, const char *where, const char *key,
                const char *value, const char *origin) {
     uint32_t row = 0;

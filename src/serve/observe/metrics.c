@@ -159,6 +159,7 @@ void metrics_note(Metrics *m, const Receipt *r) {
     s->causes[receipt_cause(r)]++;
     s->preemptions += r->timing.pauses;
     s->conflicts += r->timing.conflicts;
+    s->degraded += r->timing.degraded;
     s->core_ns += (double)r->timing.core_ns;
     if (was_served(r->end)) observe(s, &s->request, &s->latency, receipt_latency(r));
     if (was_served(r->end) && r->submitted > 0)

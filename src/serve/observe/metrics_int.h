@@ -20,7 +20,7 @@ typedef struct MetricsModel {
     TimeNs         edges[METRICS_EDGES];
     MetricsBuckets request, queue, compute;
     uint64_t       ends[RECEIPT_ENDS], outcomes[RECEIPT_OUTCOMES], causes[RECEIPT_CAUSES];
-    uint64_t       preemptions, conflicts;
+    uint64_t       preemptions, conflicts, degraded;
     double         core_ns;
     uint64_t       recent[METRICS_RECENT / 64];  // bits: whether the last deadlines were met
     uint32_t       recent_at, recent_n, recent_met;

@@ -142,6 +142,7 @@ VALUE(hits, metrics_hit_ratio(x))
 VALUE(attained, metrics_attained(x))
 VALUE(preemptions, x->preemptions)
 VALUE(conflicts, x->conflicts)
+VALUE(degraded, x->degraded)
 VALUE(core_seconds, x->core_ns / 1e9)
 VALUE(cores, l->cores)
 VALUE(waiting, l->waiting)
@@ -163,6 +164,8 @@ static const ModelFamily model_families[] = {
      preemptions},
     {"cotenant_conflicts_total", "counter", "Blocks that got fewer cores than wished for.",
      conflicts},
+    {"cotenant_degraded_total", "counter",
+     "Requests moved behind all others for a missed deadline (on_miss: degrade).", degraded},
     {"cotenant_core_seconds_total", "counter", "Cores times time in blocks.", core_seconds},
     {"cotenant_cores_allocated", "gauge", "Cores that compute it now.", cores},
     {"cotenant_queue_length", "gauge", "Requests that wait.", waiting},

@@ -101,8 +101,10 @@ static void put_model(StrBuf *s, const MetricsModel *x, const MetricsLoad *load)
     put_percentiles(s, "latency_ms", &x->latency);
     put_percentiles(s, "queue_ms", &x->queueing);
     put_percentiles(s, "compute_ms", &x->computing);
-    str_buf_printf(s, ",\"preemptions\":%llu,\"conflicts\":%llu,\"core_seconds\":",
-                   (unsigned long long)x->preemptions, (unsigned long long)x->conflicts);
+    str_buf_printf(s,
+                   ",\"preemptions\":%llu,\"conflicts\":%llu,\"degraded\":%llu,\"core_seconds\":",
+                   (unsigned long long)x->preemptions, (unsigned long long)x->conflicts,
+                   (unsigned long long)x->degraded);
     str_buf_number(s, x->core_ns / 1e9);
     str_buf_printf(s, ",\"cores\":%u,\"waiting\":%u,\"running\":%u", load->cores, load->waiting,
                    load->running);

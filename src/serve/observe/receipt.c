@@ -211,6 +211,7 @@ static void say_stages(Words *w, const Receipt *r) {
     char   text[24];
     size_t before = w->len;
     say_front(w, r);
+    if (r->timing.degraded) say(w, "; degraded: behind all that could meet their deadlines");
     say_queue(w, r);
     say_compute(w, r);
     say_pauses(w, r);

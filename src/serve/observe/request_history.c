@@ -106,7 +106,8 @@ static void put_stages(StrBuf *s, const Receipt *r) {
 static void put_engine(StrBuf *s, const Receipt *r) {
     const LiveTiming *t = &r->timing;
     if (r->submitted == 0) return;
-    str_buf_printf(s, ",\"waiting_before\":%u,\"behind\":", t->waiting);
+    str_buf_printf(s, ",\"degraded\":%s,\"waiting_before\":%u,\"behind\":",
+                   t->degraded ? "true" : "false", t->waiting);
     str_buf_json(s, r->behind);
     str_buf_text(s, ",\"paused_by\":");
     str_buf_json(s, r->paused_by);
