@@ -129,7 +129,7 @@ static void test_policies(void **state) {
     policy("version_policy: { specific: { versions: [ 1, 3 ] } }", 2, "1");
     policy("version_policy: { specific { versions: 7 versions: 2 } }", 1, "2");
     policy("version_policy: { specific { versions: 7 } }", 1, "1");
-    assert_non_null(strstr(x.c.models[0].broken, "asks for versions that are not there"));
+    assert_non_null(strstr(x.c.models[0].broken, "selects versions that do not exist"));
     config_fixture_flag(&x, "m.versions=3");
     policy("version_policy: { all { } }", 3, "2");
     policy("version_policy: { specific { versions: 1 } }", 3, "2");
@@ -231,7 +231,7 @@ static void test_empty(void **state) {
     (void)state;
     load(x.folder);
     assert_int_equal(x.c.n_models, 0);
-    assert_true(warned("no model in it; there should be MODEL/1/model.onnx"));
+    assert_true(warned("no model found; expected MODEL/1/model.onnx"));
 }
 
 static void test_same_name(void **state) {
@@ -241,7 +241,7 @@ static void test_same_name(void **state) {
     config_fixture_source(&x, config_fixture_path(&x, "one/net.onnx"));
     config_fixture_source(&x, config_fixture_path(&x, "two/net.onnx"));
     assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
-    assert_non_null(strstr(err_why(), "model net comes twice"));
+    assert_non_null(strstr(err_why(), "model net is defined twice"));
     assert_int_equal(config_fixture_load(&x,
                                          "models:\n- path: one/net.onnx\n- {path: two/net.onnx, "
                                          "version: 2}\n"),
