@@ -133,10 +133,7 @@ static void put_front(GrpcStream *s, size_t len, struct iovec *to) {
     unsigned char *f = s->front;
     size_t         n = GRPC_PREFIX;
     f[n++] = STREAM_RESPONSE << 3 | WIRE_BYTES;
-    for (size_t v = len;; v >>= 7) {
-        f[n++] = (unsigned char)(v > 127 ? (v & 127) | 128 : v);
-        if (v <= 127) break;
-    }
+    n += wire_encode_varint(len, f + n);
     grpc_frame(f, n - GRPC_PREFIX + len);
     *to = (struct iovec){f, n};
 }
