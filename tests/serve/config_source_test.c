@@ -68,8 +68,8 @@ static void test_repository(void **state) {
     assert_string_equal(m->path, config_fixture_path(&x, "bare.onnx"));
     assert_true(m->from_disk);
     assert_true(warned("digits/14: has no model.onnx"));
-    assert_true(warned("bad name: cannot be a model's name"));
-    assert_true(warned("notes: no version in it"));
+    assert_true(warned("bad name: not a valid model name"));
+    assert_true(warned("notes: no version found"));
     assert_int_equal(x.c.n_warnings, 3);
 }
 
@@ -161,8 +161,8 @@ static void test_broken(void **state) {
     assert_int_equal(x.c.n_models, 5);
     assert_null(config_fixture_model(&x, "a", "1")->broken);
     assert_non_null(strstr(config_fixture_model(&x, "b", "7")->broken, "config.pbtxt:2:"));
-    assert_non_null(strstr(config_fixture_model(&x, "c", NULL)->broken, "its name is 'another'"));
-    assert_non_null(strstr(config_fixture_model(&x, "d", NULL)->broken, "no version in it"));
+    assert_non_null(strstr(config_fixture_model(&x, "c", NULL)->broken, "name is 'another'"));
+    assert_non_null(strstr(config_fixture_model(&x, "d", NULL)->broken, "no version found"));
     assert_non_null(strstr(config_fixture_model(&x, "e", NULL)->broken,
                            "config.pbtxt:1 of model e: queue: '0' is out of range"));
     config_fixture_flag(&x, "strict=true");
@@ -176,12 +176,12 @@ static void test_strict(void **state) {
     load(x.folder);
     assert_null(x.c.models[0].broken);
     assert_int_equal(x.c.n_warnings, 2);
-    assert_true(warned("a/config.pbtxt:2: sequence_batching is not understood"));
-    assert_true(warned("a/config.pbtxt:3: metric_tag is not understood and has no effect; did you "
+    assert_true(warned("a/config.pbtxt:2: sequence_batching is unknown"));
+    assert_true(warned("a/config.pbtxt:3: metric_tag is unknown and has no effect; did you "
                        "mean metric_tags?"));
     config_fixture_flag(&x, "strict=true");
     assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
-    assert_non_null(strstr(err_why(), "a/config.pbtxt:2: sequence_batching is not understood"));
+    assert_non_null(strstr(err_why(), "a/config.pbtxt:2: sequence_batching is unknown"));
 }
 
 static void test_unreadable(void **state) {
@@ -214,7 +214,7 @@ static void test_hostile(void **state) {
     load(config_fixture_path(&x, "repo"));
     assert_non_null(strstr(config_fixture_model(&x, "a", "1")->broken, "more than the limit of"));
     assert_null(config_fixture_model(&x, "b", "1")->broken);
-    assert_true(warned("b/config.pbtxt:1: include is not understood"));
+    assert_true(warned("b/config.pbtxt:1: include is unknown"));
     assert_non_null(strstr(config_fixture_model(&x, "c", "1")->broken, "config.pbtxt:1:9:"));
     config_fixture_write(&x, "cotenant.yaml", "");
     assert_int_equal(truncate(config_fixture_path(&x, "cotenant.yaml"), INT64_C(1) << 30), 0);
