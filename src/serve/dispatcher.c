@@ -119,7 +119,7 @@ static void log_request(const InferCallState *e) {
              log_text("model", r->model), log_text("end", receipt_end_name(r->end)),
              log_bool("met", r->met), log_real("ms", (double)receipt_latency(r) / 1e6),
              log_bool("degraded", r->timing.degraded),
-             log_text("why", r->cause[0] != 0 ? r->cause : e->call.error));
+             log_text("why", e->call.error[0] != 0 ? e->call.error : r->cause));
 }
 
 static void record(InferCallState *e) {

@@ -62,7 +62,7 @@ def w1(stage):
     code, out, _ = why(s, "--misses", "50", "--json")
     check(code == 0 and any(r["id"] == "late-1" for r in json.loads(out)), out)
     code, out, err = why(s, "never-seen")
-    check(code == 1 and out == "" and "remembered" in err, err)
+    check(code == 1 and out == "" and "in the history" in err, err)
     after = metrics(s)
     for name in ('cotenant_requests_total{model="lstm_kws",end="expired"}',
                  'cotenant_deadline_total{model="lstm_kws",outcome="missed"}',

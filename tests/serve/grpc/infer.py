@@ -139,7 +139,7 @@ def rejections():
     rejected(".", changed(datatype="FP64", contents={"fp64_contents": [1, 2, 3, 4]}))
     rejected(".", changed(shape=[4]))
     rejected(".", changed(shape=[1, 5], contents={"fp32_contents": [1, 2, 3, 4, 5]}))
-    rejected("suit", changed(contents={"int_contents": [1, 2, 3, 4]}))
+    rejected("match", changed(contents={"int_contents": [1, 2, 3, 4]}))
     rejected("unknown", changed(datatype="FLOAT"))
     rejected(".", {"model_name": "rows"})
     rejected(".", {**changed(), "outputs": [{"name": "nothing"}]})
