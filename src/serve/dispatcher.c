@@ -23,13 +23,14 @@ static size_t arena_bytes(const Dispatcher *d) {
 
 Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
     Dispatcher *d = calloc(1, sizeof *d);
-    if (d == NULL) return err_set(ERR_LIMIT, "no memory for a dispatcher");
+    if (d == NULL) return err_set(ERR_LIMIT, "out of memory for the dispatcher");
     d->o = *o;
     d->n = (uint32_t)o->set->requests;
     d->calls = calloc(d->n, sizeof *d->calls);
     if (d->calls == NULL) {
         free(d);
-        return err_set(ERR_LIMIT, "no memory for %d requests; lower `requests`", o->set->requests);
+        return err_set(ERR_LIMIT, "out of memory for %d requests; lower `requests`",
+                       o->set->requests);
     }
     for (uint32_t i = d->n; i-- > 0;) {
         d->calls[i].dispatcher = d;
@@ -278,7 +279,7 @@ static void wait_for_shape(InferCallState *e) {
     if (e->expire == 0) return;
     if (loop_arm(e->dispatcher->o.loop, &e->expiry, e->expire) == ERR_OK) return;
     registry_cancel_wait(e->dispatcher->o.registry, e->call.model, &e->compiled);
-    end_with(e, RECEIPT_MEMORY, "no memory for a timer");
+    end_with(e, RECEIPT_MEMORY, "out of memory; retry later");
 }
 
 static void find_shape(void *self) {
@@ -341,7 +342,7 @@ static Err bind_request(InferCallState *e) {
     e->inputs = arena_try_new(&call->arena, Tensor, p->n_inputs);
     if (binary == NULL || specs == NULL || e->chosen == NULL || e->outputs == NULL ||
         e->inputs == NULL)
-        return err_set(ERR_LIMIT, "no memory for the request");
+        return err_set(ERR_LIMIT, "out of memory for the request");
     TRY(infer_bind_inputs(p, &call->request, &call->arena, e->inputs));
     TRY(infer_select_outputs(p, &call->request, e->chosen, binary, &n));
     for (uint32_t i = 0; i < n; i++) specs[i] = p->outputs[e->chosen[i]];

@@ -226,12 +226,19 @@ void config_finish(Config *c) {
 
 // Contradictions between settings.
 
-static const char *origin_of(const Config *c, const char *key) {
-    uint32_t       n = 0;
-    const Setting *rows = config_serve_rows(&n);
+static const char *find_origin(const Setting *rows, uint32_t n, const char **origins,
+                               const char *key) {
     for (uint32_t i = 0; i < n; i++)
-        if (strcmp(rows[i].key, key) == 0) return c->origins[i];
+        if (strcmp(rows[i].key, key) == 0) return origins[i];
     return "";
+}
+
+static const char *origin_of(const Config *c, const char *key) {
+    return find_origin(serve_rows, N_SERVE, c->origins, key);
+}
+
+static const char *tenant_origin(const ConfigModel *m, const char *key) {
+    return find_origin(tenant_rows, N_TENANT, m->origins, key);
 }
 
 static Err check_address(const Config *c, const char *key, const char *address) {
@@ -269,14 +276,6 @@ static Err check_limits(const Config *c) {
                        "buffered_mb or lower body_mb",
                        origin_of(c, "buffered_mb"), s->buffered_mb, s->body_mb);
     return ERR_OK;
-}
-
-static const char *tenant_origin(const ConfigModel *m, const char *key) {
-    uint32_t       n = 0;
-    const Setting *rows = config_tenant_rows(&n);
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(rows[i].key, key) == 0) return m->origins[i];
-    return "";
 }
 
 static Err check_model(const Config *c, const ConfigModel *m) {

@@ -23,11 +23,11 @@ typedef struct ConfigLine {  // "key: value" of a YAML file
 
 typedef struct ConfigFile {
     const char *path;
-    ConfigLine *lines;  // its lines of one model are adjacent
+    ConfigLine *lines;  // lines of one model are adjacent
     uint32_t    n_lines, n_items;
 } ConfigFile;
 
-typedef struct ConfigItem {  // index of its entry under `models:`: in the file
+typedef struct ConfigItem {  // an entry under `models:`
     const char *name, *path, *version;
     size_t      line;
     uint32_t    first, n;  // its lines

@@ -101,7 +101,7 @@ Err config_builder_read_file(ConfigBuilder *d) {
     if (path == NULL) return ERR_OK;
     TRY(read_file(d, path));
     d->items = arena_try_new(&d->c->arena, ConfigItem, (size_t)d->file.n_items + 1);
-    if (d->items == NULL) return err_set(ERR_LIMIT, "%s: no memory for its models", path);
+    if (d->items == NULL) return err_set(ERR_LIMIT, "%s: out of memory for its models", path);
     for (uint32_t i = 0; i < d->file.n_lines; i++)
         if (d->file.lines[i].part == PART_MODELS)
             take_item_line(d, &d->items[d->file.lines[i].item], i);

@@ -16,10 +16,10 @@ static const InferProtoContents contents[] = {
     {DT_F32, 6, WIRE_FIXED32}, {DT_F64, 7, WIRE_FIXED64}, {DT_STR, 8, WIRE_BYTES},
 };
 
-static const WireType kinds[CONTENTS_LAST + 1] =
-    {  // wire type of each field of InferTensorContents
-        0,           WIRE_VARINT,  WIRE_VARINT,  WIRE_VARINT, WIRE_VARINT,
-        WIRE_VARINT, WIRE_FIXED32, WIRE_FIXED64, WIRE_BYTES};
+// Wire type of each field of InferTensorContents.
+static const WireType kinds[CONTENTS_LAST + 1] = {
+    0,           WIRE_VARINT,  WIRE_VARINT,  WIRE_VARINT, WIRE_VARINT,
+    WIRE_VARINT, WIRE_FIXED32, WIRE_FIXED64, WIRE_BYTES};
 
 const InferProtoContents *infer_proto_contents(DType t) {
     for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)

@@ -162,8 +162,7 @@ void compiled_shape_leave(CompiledShape *cs) {
     if (cs->joined) {
         node_live_leave(cs->owner->registry->o.engine, cs->tenant);
         cs->joined = false;
-        cs->leaked = cs->in_policy &&
-                     !forget_in_policy(cs);  // leak it rather than free what the policy reads
+        cs->leaked = cs->in_policy && !forget_in_policy(cs);  // the policy still reads it
         cs->in_policy = false;
     }
     if (cs->is_prepared && !cs->leaked) prepared_model_finish(&cs->prepared);

@@ -10,9 +10,7 @@
 #include "serve/config/config.h"
 #include "serve/tensor/infer_request.h"
 
-enum {
-    REGISTRY_SLOTS = 1024
-};  // model names over the life of the server; metrics have a row for each
+enum { REGISTRY_SLOTS = 1024 };  // model names since the start; metrics have a row for each
 
 typedef enum ModelState {
     MODEL_LOADING,

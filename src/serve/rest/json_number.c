@@ -179,8 +179,7 @@ static inline unsigned char *json_number_read(unsigned char *p, const unsigned c
         unsigned char *behind = json_number_fast(p, end, out);
         if (behind != NULL) return behind;
     }
-    JsonNumber d = {.minus =
-                        *p == '-'};  // only its address is taken, so that *out stays in registers
+    JsonNumber d = {.minus = *p == '-'};  // a copy, so that *out stays in registers
     p = json_number_slow(p + d.minus, end, &d);
     *out = d;
     return p;

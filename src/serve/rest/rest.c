@@ -8,8 +8,8 @@
 
 enum {
     SCRATCH = 1 << 30,
-    QUERY_BYTES = 1 << 16
-};  // QUERY_BYTES: body of a request other than infer
+    QUERY_BYTES = 1 << 16,  // largest body of a request other than infer
+};
 
 static char         no_memory_text[] = "{\"error\":\"out of memory; retry later\"}";
 static struct iovec no_memory = {no_memory_text, sizeof no_memory_text - 1};
