@@ -280,6 +280,7 @@ static void traced(void *self, EngineTrace *t) {
     c->waiting = false;
     c->trace = t;
     c->rest->trace = NULL;
+    c->rest->trace_call = NULL;
     if (c->x == NULL)
         rest_free(c);
     else if (engine_trace_text(t, &text) != ERR_OK)

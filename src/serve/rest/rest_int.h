@@ -31,7 +31,7 @@ struct Rest {
     Arena        scratch;  // valid within one request
     RestCall    *free;
     EngineTrace *trace;                   // being recorded; NULL: none
-    RestCall    *trace_call;              // that asked for it
+    RestCall    *trace_call;              // that waits for it
     RestCall    *long_first, *long_last;  // calls with long JSON: one is decoded per loop round
     LoopTimer    long_timer;
 };
