@@ -13,7 +13,7 @@
 
 static const Tolerance      onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
 static const ProgramOptions options = {
-    .limits = {.max_bytes = (size_t)1 << 32, .max_rounds = 100000}};
+    .limits = {.max_bytes = (size_t)1 << 32, .max_iterations = 100000}};
 
 enum { PATH_BYTES = 1024, ARENA_SHIFT = 34 };
 
