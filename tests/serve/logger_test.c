@@ -185,7 +185,8 @@ static void test_torn_line(void **state) {
     assert_non_null(strstr(text, "msg=after\n"));
 }
 
-// Nobody reads the pipe: who logs goes on, what does not fit is counted, the end comes soon.
+// A pipe without a reader: logging does not block, lost lines are counted, and destroy returns
+// soon.
 static void test_reader_that_never_reads(void **state) {
     (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
