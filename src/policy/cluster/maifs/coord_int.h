@@ -2,8 +2,8 @@
 // progress. coordination.c: set-up and result; coord_graph.c, coord_messages.c, coord_claims.c.
 #pragma once
 
-#include "policy/cluster/maifs/coordination.h"
 #include "policy/cluster/maifs/auction.h"
+#include "policy/cluster/maifs/coordination.h"
 
 enum {
     CHOICES = 12,       // of an agent that messages are about: idle first, then claims

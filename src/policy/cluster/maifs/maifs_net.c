@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "learn/activation.h"
-#include "learn/repro_gemm.h"
 #include "learn/multiversion.h"
+#include "learn/repro_gemm.h"
 #include "policy/cluster/maifs/maifs_net_int.h"
 
 enum { LANES = 8, HEAD = 16 };  // HEAD: floats of a cache that hold n_servers and n_jobs
