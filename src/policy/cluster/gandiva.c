@@ -17,7 +17,7 @@
 // migrate only after they have run for long enough that they likely run on for longer than that.
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/elastic.h"
-#include "policy/cluster/common/pack.h"
+#include "policy/cluster/common/colocation.h"
 #include "policy/policies.h"
 
 enum {

@@ -7,8 +7,7 @@
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/colocation.h"
 #include "policy/cluster/common/priority_queue.h"
-#include "policy/cluster/muri/muri_match.h"
-#include "policy/cluster/muri/muri_place.h"
+#include "policy/cluster/muri/muri_group.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
