@@ -1,4 +1,4 @@
-// What is wrong in a configuration is said with its place and a remedy, all of it at once.
+// Configuration errors name place and remedy, and all of them are reported at once.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

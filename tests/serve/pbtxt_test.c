@@ -1,4 +1,4 @@
-// config.pbtxt: what is read, what it comes to, and where it is refused.
+// config.pbtxt: parsing, resulting settings, errors.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

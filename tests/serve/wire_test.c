@@ -1,4 +1,4 @@
-// Protocol buffers on the wire: what is written is read again; what is broken is refused.
+// The protobuf wire format: written data is read back; malformed data is rejected.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
