@@ -185,7 +185,7 @@ static const char *why_unit(const Explanation *s, uint32_t i) {
     const ExplainedPair *won = chip_explanation_pair(s->x, i, s->x->tasks[i].unit);
     const ExplainedPair *other = second_unit(s, i);
     if (won == NULL || other == NULL) return "no other unit would be in time";
-    return arena_printf(s->arena, "%s suits better than %s, %.2f to %.2f: %s",
+    return arena_printf(s->arena, "%s scores higher than %s, %.2f to %.2f: %s",
                         name_of(s, won->unit), name_of(s, other->unit), (double)won->fit + 0.0,
                         (double)other->fit + 0.0,
                         differences(s, won->parts, other->parts, RELMAS_TASK_TERMS, RELMAS_TERMS));
