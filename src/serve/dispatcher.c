@@ -115,7 +115,7 @@ static void log_request(const InferCallState *e) {
     const Receipt *r = &e->call.receipt;
     bool           bad = r->end == RECEIPT_FAILED || r->end == RECEIPT_STUCK;
     LogLevel       level = bad ? LOG_ERROR : r->met ? LOG_DEBUG : LOG_INFO;
-    if (level < e->dispatcher->o.log->least || r->model == NULL) return;
+    if (level < e->dispatcher->o.log->min_level || r->model == NULL) return;
     log_with(e->dispatcher->o.log, level, "request", log_text("id", r->id),
              log_text("model", r->model), log_text("end", receipt_end_name(r->end)),
              log_bool("met", r->met), log_real("ms", (double)receipt_latency(r) / 1e6),
