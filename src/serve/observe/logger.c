@@ -222,7 +222,7 @@ static Logger *lay_out(const LoggerOptions *o, Arena *a) {
     l->path = o->file != NULL && *o->file != '\0' ? arena_str(a, o->file) : NULL;
     l->rate = o->rate > 0 ? o->rate : RATE;
     l->fd = STDERR_FILENO;
-    l->log = (Log){.least = o->least, .clock = clock_realtime(), .format = o->format};
+    l->log = (Log){.min_level = o->least, .clock = clock_realtime(), .format = o->format};
     l->own = l->log;
     l->log.put = put;
     l->log.admit = admit;
