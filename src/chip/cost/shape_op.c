@@ -47,7 +47,7 @@ static Err conv(const ShapeCall *c, Shape *out, uint32_t *parts) {
 }
 
 // Each phase of the stride is a plain convolution of the input with its subset of the weights. If
-// the stride does not divide the kernel, every weight is a 1x1 convolution whose outputs are added.
+// the stride does not divide the kernel, every weight is a 1x1 convolution, with outputs added up.
 static Err transposed(const ShapeCall *c, Shape *out, uint32_t *parts) {
     const Node   *n = c->call.node;
     const Tensor *x = c->call.in[0], *w = c->second;

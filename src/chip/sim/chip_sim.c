@@ -19,7 +19,7 @@ static TimeNs next_time(const ChipSim *sim) {
     return earlier(t, heap_first_key(&sim->deadlines));
 }
 
-// A request whose layer runs is answered now, but stays a task until the layer ends.
+// A request with a running layer is answered now, but stays a task until the layer ends.
 static bool drop_late(ChipSim *sim) {
     bool any = false;
     while (heap_first_key(&sim->deadlines) <= sim->now) {

@@ -1,6 +1,6 @@
 // oracle: the best schedule found with all requests known in advance
 //
-// Not a contender: it knows every request that will arrive and may simulate the whole run as often
+// Not a baseline: it knows every request that will arrive and may simulate the whole run as often
 // as it is allowed. The other policies are measured against it. It is the best of what was tried,
 // not a proof that nothing is better.
 //
