@@ -61,7 +61,8 @@ typedef struct Herald {
     uint32_t       n_cursors;
 } Herald;
 
-static Herald *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     LayerPlan layer_plan;
     Herald   *h = carve(from, Herald, 1);
     layer_plan_carve(&layer_plan, s->n_slots, from);
@@ -70,16 +71,12 @@ static Herald *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve   c = {.base = state};
-    Herald *h = carve_all(setup, &c);
+    Herald *h = state_place(carve_all, setup, settings, state);
     h->cfg = *(const HeraldSettings *)settings;
 }
 

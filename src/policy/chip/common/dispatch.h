@@ -64,6 +64,13 @@ typedef struct Dispatch {
 uint32_t dispatch_all(const Dispatch *d, TaskQueue *q, UnitTimeline *t, ChipAction *out,
                       uint32_t max);
 
+// Carves a policy's state; returns NULL if it only counts.
+typedef void *StateCarve(const ChipSetup *s, const void *settings, Carve *from);
+
+// The bytes of a state; the state, placed in memory of so many bytes.
+size_t state_size(StateCarve *fn, const ChipSetup *s, const void *settings);
+void  *state_place(StateCarve *fn, const ChipSetup *s, const void *settings, void *memory);
+
 // DispatchState: the state of a policy that needs no more than a queue and a timeline.
 typedef struct DispatchState {
     const void  *settings;  // of the policy, borrowed

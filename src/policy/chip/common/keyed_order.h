@@ -16,6 +16,11 @@ typedef struct KeyedOrderSettings {
 // Nanoseconds; the least first.
 typedef double KeyedOrderKey(const KeyedOrderSettings *cfg, const ChipView *v, const ChipTask *t);
 
-// The policy's settings are KeyedOrderSettings.
+// The fields of a policy's table; the file has `rows` of KeyedOrderSettings and `decide`.
+#define KEYED_ORDER_POLICY(id, text)                                                               \
+    .name = id, .about = text, .rows = rows, .n_rows = sizeof rows / sizeof *rows,                 \
+    .settings_size = sizeof(KeyedOrderSettings), .state_size = dispatch_state_size,                \
+    .init = dispatch_state_init, .decide = decide
+
 uint32_t keyed_order_decide(DispatchState *s, KeyedOrderKey *key, const ChipView *v,
                             ChipAction *out, uint32_t max);

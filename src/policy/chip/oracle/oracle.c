@@ -21,6 +21,7 @@
 //
 // The search is not charged.
 #include "base/err.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/chip/oracle/oracle_int.h"
 #include "policy/policies.h"
 
@@ -94,7 +95,8 @@ static size_t largest_state(const ChipSetup *s) {
     return most;
 }
 
-static Oracle *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     OracleSearch search;
     Oracle      *o = carve(from, Oracle, 1);
     oracle_search_carve(&search, s, from);
@@ -104,17 +106,13 @@ static Oracle *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     const OracleSettings *cfg = settings;
     const OnlinePolicies *all = loaded;
-    Carve                 c = {.base = state};
-    Oracle               *o = carve_all(setup, &c);
+    Oracle               *o = state_place(carve_all, setup, settings, state);
     o->blind.future = NULL;
     oracle_search_run(&o->search, all->at, all->n, (uint32_t)cfg->simulations);
     o->policy = oracle_candidate_policy(&o->search.candidate);
