@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "chip/capacity.h"
+#include "chip/chip_scenario.h"
 #include "tests/chip/test_package.h"
 #include "tests/runner.h"
 

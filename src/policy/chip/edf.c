@@ -8,7 +8,7 @@
 //
 // Defaults were chosen on traces of seeds 1 to 99 with bench/chip_tune.c: dropping gained 6 points
 // of requests in time over all cells, dropping early another 5, waiting for the fast kind 2.
-#include "policy/chip/common/keyed_order.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {

@@ -6,7 +6,7 @@
 //
 // Defaults of late_action, safety_factor and patience were chosen on traces of seeds 1 to 99 with
 // bench/chip_tune.c.
-#include "policy/chip/common/keyed_order.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {

@@ -9,7 +9,7 @@
 //    that the oracle is never below any of them.
 // 2. A list scheduler (oracle_list_scheduler.c) that orders tasks and bandwidth by deadline is
 //    simulated with all requests; infeasible ones are dropped on the way.
-// 3. Then with some requests rejected in advance (oracle_admit.c): with the work of requests in
+// 3. Then with some requests rejected in advance (oracle_admit): with the work of requests in
 //    nanoseconds of the whole package, and the package packed to 95, 85, 100 or 75 %, the largest
 //    of those that compete are rejected until the rest fits. Rejected requests run only on units
 //    that no other needs.
