@@ -1,4 +1,4 @@
-// How long do agents take to agree? Servers x jobs; how many of the servers can claim anything.
+// How long does coordination take? Servers x jobs, and the number of servers with a possible claim.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,8 +8,8 @@
 
 enum { RUNS = 200 };
 
-static AccordCase made;
-static uint32_t   claims[CASE_AGENTS];
+static CoordCase made;
+static uint32_t  claims[CASE_AGENTS];
 
 typedef struct Row {
     const char    *graph;
@@ -25,7 +25,7 @@ static int measure(const Row *row, Arena *arena) {
     rules.graph = row->kind;
     Coordination *a = coord_new(row->agents, row->jobs, &rules);
     for (uint32_t run = 0; run < RUNS; run++) {
-        AccordKind kind = {row->agents, row->jobs, row->rank, 0.1, row->gangs, 0.3f};
+        CoordKind kind = {row->agents, row->jobs, row->rank, 0.1, row->gangs, 0.3f};
         coord_case(&made, &kind, &rng);
         for (uint32_t i = row->able; i < row->agents; i++)
             for (uint32_t k = 0; k < row->jobs; k++) made.payoff[i * row->jobs + k] = -INFINITY;

@@ -1,7 +1,6 @@
 #include "base/arena.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +27,7 @@ void arena_use_huge_pages(Arena *a, size_t from) {
     if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
-// A system that has no room to split a mapping gets the pages back, if not the addresses.
+// munmap can fail with ENOMEM at the mapping limit; the pages are freed all the same.
 void arena_finish(Arena *a) {
     if (a->base != NULL && munmap(a->base, a->cap) != 0) {
         CHECK(errno == ENOMEM);
@@ -40,7 +39,7 @@ void arena_finish(Arena *a) {
 void arena_trim(Arena *a) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), keep = (a->used + page) / page * page;
     if (a->base == NULL || keep >= a->cap) return;
-    if (munmap(a->base + keep, a->cap - keep) != 0) return;  // it stays as large as it was
+    if (munmap(a->base + keep, a->cap - keep) != 0) return;
     a->cap = keep;
     if (a->high > keep) a->high = keep;
 }
@@ -71,15 +70,21 @@ char *arena_str(Arena *a, const char *s) {
     return memcpy(arena_alloc(a, n, 1, 1), s, n);
 }
 
-char *arena_printf(Arena *a, const char *fmt, ...) {
-    va_list ap, again;
-    va_start(ap, fmt);
+char *arena_try_vprintf(Arena *a, const char *fmt, va_list ap) {
+    va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
-    CHECK(n >= 0);
-    char *s = arena_new(a, char, (size_t)n + 1);
-    (void)vsnprintf(s, (size_t)n + 1, fmt, again);
+    int   n = vsnprintf(NULL, 0, fmt, again);
+    char *s = n >= 0 ? arena_try_new(a, char, (size_t)n + 1) : NULL;
     va_end(again);
+    if (s != NULL) (void)vsnprintf(s, (size_t)n + 1, fmt, ap);
+    return s;
+}
+
+char *arena_printf(Arena *a, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *s = arena_try_vprintf(a, fmt, ap);
+    va_end(ap);
+    CHECK(s != NULL);
     return s;
 }

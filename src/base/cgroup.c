@@ -8,7 +8,7 @@
 
 const CgroupRoots cgroup_roots = {"/proc", "/sys/fs/cgroup", "/sys/devices/system/cpu"};
 
-// A place where a hierarchy may be mounted, below the root, and what its limits are called there.
+// A possible mount point of a hierarchy below the root, and its version.
 typedef struct Mount {
     const char *dir;
     bool        v2;
@@ -67,7 +67,7 @@ static int64_t memory_limit(const char *dir, bool v2) {
     return known && bytes > 0 ? bytes : INT64_MAX;
 }
 
-// Negative, so that the group that was kept waiting longest has the smallest.
+// Negative, so that the group that was throttled longest has the smallest value.
 static int64_t throttled(const char *dir, bool v2) {
     const char *key = v2 ? "throttled_usec " : "throttled_time ";
     char        path[4096], line[128];
@@ -84,8 +84,8 @@ static int64_t throttled(const char *dir, bool v2) {
     return found;
 }
 
-// From dir up to where the hierarchy is mounted, whose path has root_len bytes. In a container the
-// path may name folders that are not visible: they are skipped like any that has no limit.
+// The smallest limit from dir up to the mount point (a path of root_len bytes). In a container
+// the path may name directories that are not visible; they are skipped like any without a limit.
 static int64_t walk_up(char *dir, size_t root_len, bool v2, Limit *limit) {
     int64_t least = INT64_MAX;
     for (;;) {
@@ -106,7 +106,7 @@ static bool has_controller(const char *list, size_t len, const char *want) {
     return false;
 }
 
-// A line "number:controllers:path"; controllers are empty for version 2. NULL: not about us.
+// A line "number:controllers:path"; controllers are empty for version 2. NULL: another controller.
 static const char *group_path(const char *line, bool v2, const char *controller) {
     const char *list = strchr(line, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;
     if (path == NULL || path[1] != '/' || strstr(path, "/..") != NULL) return NULL;

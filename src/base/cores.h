@@ -1,4 +1,4 @@
-// Cores: a set of cores by number, small enough to be copied.
+// Cores: a bit set of core numbers, passed by value.
 #pragma once
 
 #include <stdbool.h>
@@ -49,13 +49,13 @@ static inline Cores cores_difference(Cores a, const Cores *b) {
     return a;
 }
 
-static inline bool cores_is_subset(const Cores *a, const Cores *b) {  // all of a are in b
+static inline bool cores_is_subset(const Cores *a, const Cores *b) {  // a is a subset of b
     for (uint32_t i = 0; i < CORES_WORDS; i++)
         if ((a->bits[i] & ~b->bits[i]) != 0) return false;
     return true;
 }
 
-// The first core of the set that is not below `from`; CORES_MAX when there is none.
+// The first core >= from in the set; CORES_MAX if there is none.
 static inline uint32_t cores_next(const Cores *s, uint32_t from) {
     for (uint32_t w = from / 64; w < CORES_WORDS; w++) {
         uint64_t bits = s->bits[w];

@@ -65,7 +65,7 @@ static void read_model(const char *proc, char *out, size_t size) {
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~') *at = '?';
 }
 
-// The set of hardware threads we may run on; NULL when the system does not say.
+// The affinity mask; NULL if the system does not report one.
 static cpu_set_t *read_affinity(Arena *a, size_t *bytes) {
     for (size_t n = 1024; n <= CPU_SET_MAX; n *= 4) {
         cpu_set_t *set = arena_try(a, 1, CPU_ALLOC_SIZE(n), _Alignof(cpu_set_t));
@@ -76,7 +76,7 @@ static cpu_set_t *read_affinity(Arena *a, size_t *bytes) {
     return NULL;
 }
 
-// What we say of a machine that says nothing of itself: as many lone cores as we may run on.
+// Without sysfs: one single-threaded core per CPU in the affinity mask.
 static Err assume_threads(Arena *a, const cpu_set_t *set, size_t bytes, Cpu *c) {
     long     online = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t n = set != NULL ? (uint32_t)CPU_COUNT_S(bytes, set) : 0, os = 0;
@@ -107,8 +107,8 @@ Err cpu_read(Arena *a, const CgroupRoots *roots, Cpu *out) {
 
 enum { LIST = 4096, CACHES = 16, THREADS_MAX = 1 << 16 };
 
-// The lowest number of those that share something names it: sorted by these, what is shared lies
-// together, and counting from 0 follows.
+// Each level is named by its lowest CPU number: sorting by these puts threads that share a level
+// next to each other, and numbering from 0 follows.
 typedef struct ThreadLocation {
     uint32_t package, l3, core, os;
 } ThreadLocation;
@@ -130,7 +130,7 @@ static bool read_text(const char *dir, const char *name, char *out, size_t size)
     return got == 0 && len > 0;
 }
 
-// One range of a list such as "0-3,8,10-11", or false at its end and where it makes no sense.
+// Next range of a list such as "0-3,8,10-11"; false at its end or at invalid text.
 static bool next_range(const char **at, uint32_t *low, uint32_t *high) {
     char *end;
     if (**at < '0' || **at > '9') return false;
@@ -159,7 +159,7 @@ static size_t size_of(const char *dir, const char *name) {
     return n < SIZE_MAX >> shift ? (size_t)n << shift : 0;
 }
 
-// Its data caches: who shares the third, and with sizes set, how large they are.
+// The L3 that the thread shares; with sizes set, the sizes of its data caches.
 static uint32_t read_caches(const char *dir, Cpu *sizes) {
     uint32_t l3 = CPU_NO_L3;
     for (uint32_t i = 0; i < CACHES; i++) {
@@ -241,7 +241,8 @@ CpuBudget cpu_budget(const Cpu *c, const CgroupRoots *roots) {
     CpuBudget b = {.present = c->n_cores, .quota_milli = cgroup_cpu_milli(roots)};
     for (uint32_t i = 0; i < c->n_threads; i++)
         b.allowed += c->threads[i].allowed && first_of_core(c, i);
-    int64_t whole = b.quota_milli / 1000;  // down: a thread beyond the quota only gets throttled
+    int64_t whole =
+        b.quota_milli / 1000;  // rounded down: a thread beyond the quota would be throttled
     b.cores = b.present < b.allowed ? b.present : b.allowed;
     if (whole < b.cores) b.cores = (uint32_t)whole;
     if (b.cores == 0) b.cores = 1;

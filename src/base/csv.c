@@ -7,7 +7,7 @@ Err csv_open(Csv *c, const char *name, char *text, size_t len, char sep, bool qu
     if (nul != NULL) {
         size_t line = 1;
         for (const char *p = text; p < nul; p++) line += *p == '\n';
-        return err_set(ERR_PARSE, "%s:%zu: a byte of zero; this is no text file", name, line);
+        return err_set(ERR_PARSE, "%s:%zu: NUL byte; this is not a text file", name, line);
     }
     *c = (Csv){.name = name, .at = text, .end = text + len, .sep = sep, .quotes = quotes};
     c->next = 1;
@@ -21,7 +21,7 @@ bool csv_blank(const Csv *c) {
     return p == c->end;
 }
 
-// Takes the quotes off the field at p; returns what stands behind it, NULL when it never ends.
+// Unquotes the field at p in place; returns the end of the field, or NULL if it is not closed.
 static char *unquote(Csv *c, char *p) {
     char *to = p++;
     for (; p < c->end; p++) {
@@ -41,18 +41,20 @@ static bool line_ends(const Csv *c, const char *p) {
     return p >= c->end || *p == '\n' || (*p == '\r' && (p + 1 == c->end || p[1] == '\n'));
 }
 
-// Cuts one field off; *last when the row ends behind it.
-static Err cut(Csv *c, bool *last) {
+// Splits off one field; *last if it ends the row.
+static Err next_field(Csv *c, bool *last) {
     char *p = c->at;
     bool  quoted = c->quotes && p < c->end && *p == '"';
     c->field[c->n++] = p;
     if (quoted) {
         p = unquote(c, p);
         if (p == NULL)
-            return err_set(ERR_PARSE, "%s:%zu: a quote that never closes", c->name, c->line);
+            return err_set(ERR_PARSE, "%s:%zu: quoted field is not closed", c->name, c->line);
         if (!line_ends(c, p) && *p != c->sep)
-            return err_set(ERR_PARSE, "%s:%zu: text behind a closing quote; double it: \"\"",
-                           c->name, c->line);
+            return err_set(
+                ERR_PARSE,
+                "%s:%zu: text after a closing quote; write a quote inside a field as \"\"", c->name,
+                c->line);
     }
     while (p < c->end && *p != c->sep && *p != '\n') p++;
     *last = p >= c->end || *p == '\n';
@@ -70,13 +72,14 @@ Err csv_next(Csv *c, bool *more) {
     for (bool last = false; !last;) {
         if (c->n == CSV_FIELDS)
             return err_set(ERR_PARSE, "%s:%zu: more than %d fields", c->name, c->line, CSV_FIELDS);
-        TRY(cut(c, &last));
+        TRY(next_field(c, &last));
     }
     return ERR_OK;
 }
 
 void csv_put(FILE *f, const char *field) {
-    if (field[strcspn(field, ",\"\r\n")] == '\0' && field[0] != '\0') {
+    size_t n = strlen(field);
+    if (n > 0 && field[0] != ' ' && field[n - 1] != ' ' && strpbrk(field, ",\"\r\n") == NULL) {
         (void)fputs(field, f);
         return;
     }

@@ -1,4 +1,4 @@
-// Csv: rows of separated text, cut in place; quoted fields, either line end, errors by line.
+// Csv: a reader of separated values that splits its text in place; quoted fields, LF or CRLF.
 #pragma once
 
 #include <stdbool.h>
@@ -14,16 +14,17 @@ typedef struct Csv {
     const char *name;  // for errors
     char       *at, *end;
     char        sep;
-    bool        quotes;      // "a field, with ""quotes"""; false: quotes are text like any other
-    size_t      line, next;  // where the row begins, and where the one after it does
+    bool        quotes;      // RFC 4180 quoting; false: quotes are ordinary text
+    size_t      line, next;  // first line of the row, and of the next one
     uint32_t    n;
-    char       *field[CSV_FIELDS];  // terminated; live as long as the text
+    char       *field[CSV_FIELDS];  // '\0'-terminated, in the text
 } Csv;
 
-// Cuts text[len] in place; text[len] must be ours too. Refuses bytes of zero, skips a byte order
+// Splits text[len] in place; text[len] must be writable too. Rejects NUL bytes, skips a byte order
 // mark.
 MUST_USE Err csv_open(Csv *c, const char *name, char *text, size_t len, char sep, bool quotes);
 MUST_USE Err csv_next(Csv *c, bool *more);  // an empty line is a row of one empty field
-bool         csv_blank(const Csv *c);       // nothing but line ends is left
+bool         csv_blank(const Csv *c);       // only line ends are left
 
-void csv_put(FILE *f, const char *field);  // quoted where it has to be
+void csv_put(FILE *f, const char *field);  // quoted if empty or if it has separators, quotes, line
+                                           // ends or outer spaces

@@ -8,7 +8,7 @@
 
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// "1.5e3": rare enough to go the slow way.
+// "1.5e3": rare, so the slow path will do.
 static DecimalError read_exponent(const char *text, int64_t unit, int64_t most, int64_t *out) {
     char *end = NULL;
     if (text[strspn(text, "0123456789.eE+-")] != '\0') return DECIMAL_NOT_A_NUMBER;

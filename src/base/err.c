@@ -38,6 +38,6 @@ const char *err_why(void) { return why; }
 const char *err_text(Err e) { return texts[e]; }
 
 _Noreturn void check_fail(const char *expr, const char *file, int line) {
-    fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, expr);
+    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, expr);
     abort();
 }

@@ -1,4 +1,5 @@
-// Errors: one enum for the whole program, plus one sentence per thread saying what went wrong.
+// Errors: one enum for the whole program, with a message per thread; and CHECK for programming
+// errors.
 #pragma once
 
 #include <stdbool.h>
@@ -17,11 +18,12 @@ typedef enum Err {
         if (e_ != ERR_OK) return e_;                                                               \
     } while (0)
 
-// Macros, so that compilers and analysers see that the error given is the error returned.
-#define err_set(e, ...) err_same((e), err_note(__VA_ARGS__))   // remember the reason, return e
-#define err_add(e, ...) err_same((e), err_place(__VA_ARGS__))  // put "place: " before the reason
+// Macros, so that compilers and analysers see that the returned error is e.
+#define err_set(e, ...) err_same((e), err_note(__VA_ARGS__))  // sets the message, returns e
+#define err_add(e, ...)                                                                            \
+    err_same((e), err_place(__VA_ARGS__))  // prefixes the message with "place: "
 
-const char *err_why(void);    // this thread's last reason
+const char *err_why(void);    // this thread's last message
 const char *err_text(Err e);  // fixed text for the code
 bool        err_note(const char *fmt, ...) PRINTF(1, 2);
 bool        err_place(const char *fmt, ...) PRINTF(1, 2);
@@ -31,8 +33,7 @@ static inline Err err_same(Err e, bool noted) {
     return e;
 }
 
-// CHECK: a programmer's promise, tested in every build. Broken promise, dead process.
-
+// An assertion that is active in every build; a failure aborts the process.
 _Noreturn void check_fail(const char *expr, const char *file, int line);
 
 #define CHECK(expr) ((expr) ? (void)0 : check_fail(#expr, __FILE__, __LINE__))

@@ -15,12 +15,11 @@ Err file_failed(const char *doing, const char *path) {
 }
 
 static Err open_regular(const char *path, int *fd, struct stat *st) {
-    *fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not hang us
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not block
     if (*fd < 0) return file_failed("open", path);
     Err e = ERR_OK;
     if (fstat(*fd, st) != 0)
-        e = file_failed("look at", path);
+        e = file_failed("stat", path);
     else if (!S_ISREG(st->st_mode))
         e = err_set(ERR_IO, "cannot read %s: it is %s, not a regular file", path,
                     S_ISDIR(st->st_mode) ? "a directory" : "a device, pipe or socket");
@@ -42,8 +41,8 @@ Err file_open(const char *path, FILE **out, size_t *len) {
     return ERR_OK;
 }
 
-// The size in the directory is only a hint: files in /proc say 0, and others grow as we read. The
-// chunks lie side by side because nobody else takes from the arena meanwhile.
+// st_size is a hint: files in /proc report 0, others grow while they are read. Chunks are
+// contiguous because nothing else allocates from the arena meanwhile.
 static Err read_all(int fd, const char *path, size_t hint, size_t cap, Arena *a, size_t *len) {
     size_t room = 0;
     for (*len = 0;;) {
@@ -85,6 +84,17 @@ Err file_read(const char *path, size_t cap, Arena *a, char **out, size_t *len) {
     return ERR_OK;
 }
 
+Err file_visit(const char *path, size_t cap, FileVisit *visit, void *ctx) {
+    Arena  a;
+    char  *text = NULL;
+    size_t len = 0;
+    TRY(arena_init(&a, cap + 8192));
+    Err e = file_read(path, cap, &a, &text, &len);
+    if (e == ERR_OK) e = visit(ctx, path, text, len);
+    arena_finish(&a);
+    return e;
+}
+
 Err file_make_dirs(const char *path) {
     char   part[4096];
     size_t n = strlen(path);
@@ -109,8 +119,8 @@ Err file_make_dirs(const char *path) {
     return ERR_OK;
 }
 
-// Where caches go, by the XDG rules; a relative XDG_CACHE_HOME does not count. Without a home there
-// is still the temporary directory, but only a folder there that is ours alone.
+// The XDG cache directory; a relative XDG_CACHE_HOME is ignored, as the specification says. Without
+// a home: a directory in /var/tmp that belongs to this user alone.
 static const char *cache_path(Arena *a, bool *shared) {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     *shared = false;
@@ -128,16 +138,17 @@ Err file_cache_dir(Arena *a, const char **out) {
         TRY(file_make_dirs(path));
     } else {
         if (mkdir(path, 0700) != 0 && errno != EEXIST) return file_failed("make directory", path);
-        if (lstat(path, &st) != 0) return file_failed("look at", path);
+        if (lstat(path, &st) != 0) return file_failed("stat", path);
         if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
-            return err_set(ERR_IO, "cannot use %s: it belongs to someone else; set XDG_CACHE_HOME",
+            return err_set(ERR_IO,
+                           "cannot use %s: another user owns or can write it; set XDG_CACHE_HOME",
                            path);
     }
     *out = path;
     return ERR_OK;
 }
 
-// Follows links, so that replacing a link's target leaves the link in place.
+// Resolves symbolic links, so that a link's target is replaced and the link stays.
 static Err resolve(AtomicFile *f, const char *path) {
     size_t n = strlen(path);
     if (n == 0 || n >= sizeof f->path || n >= PATH_MAX)
@@ -230,7 +241,7 @@ static Err flush(AtomicFile *f) {
 static Err sync_dir(AtomicFile *f) {
     f->temp[dir_len(f->temp)] = '\0';
     int fd = open(f->temp[0] == '\0' ? "." : f->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return ERR_OK;  // a directory we may write but not read
+    if (fd < 0) return ERR_OK;  // write-only directory: cannot be opened for fsync
     bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
     Err  e = ok ? ERR_OK : file_failed("flush the directory of", f->path);
     (void)close(fd);
@@ -255,6 +266,6 @@ Err file_commit(AtomicFile *f) {
 Err file_replace(const char *path, const void *data, size_t len) {
     AtomicFile f;
     TRY(file_begin(&f, path));
-    if (len > 0) (void)fwrite(data, 1, len, f.out);  // an error stays in f.out for file_commit
+    if (len > 0) (void)fwrite(data, 1, len, f.out);  // file_commit reports errors
     return file_commit(&f);
 }

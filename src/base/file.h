@@ -1,4 +1,4 @@
-// File: whole files in, whole files out. Every error names the path; no reader sees half a write.
+// File: whole-file reads and atomic writes. Every error names the path.
 #pragma once
 
 #include <stddef.h>
@@ -7,24 +7,25 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-// The bytes of a regular file of at most cap bytes, with a '\0' behind them that len leaves out.
+// Reads a regular file of at most cap bytes; a '\0' follows that len does not count.
 MUST_USE Err file_read(const char *path, size_t cap, Arena *a, char **out, size_t *len);
+// Reads a file into a temporary arena and calls visit; text is valid during the call.
+typedef Err  FileVisit(void *ctx, const char *path, char *text, size_t len);
+MUST_USE Err file_visit(const char *path, size_t cap, FileVisit *visit, void *ctx);
 MUST_USE Err file_open(const char *path, FILE **out, size_t *len);  // regular files, for reading
 
-// A file being written beside path. Until file_commit returns, path keeps what it held.
+// A temporary file beside path that replaces it by rename: readers see the old or the new content.
 typedef struct AtomicFile {
-    FILE *out;         // write here; an error is remembered until file_commit
-    char  path[4096];  // what will be replaced, links followed
-    char  temp[4096];  // "": path is a pipe or a device and is written directly
+    FILE *out;         // write here; write errors are reported by file_commit
+    char  path[4096];  // the file to replace, symbolic links resolved
+    char  temp[4096];  // "": path is a pipe or device and is written directly
 } AtomicFile;
 
 MUST_USE Err file_begin(AtomicFile *f, const char *path);
-MUST_USE Err
-     file_commit(AtomicFile *f);  // on failure nothing but path remains, as it was or complete
-void file_drop(AtomicFile *f);    // changed our mind; harmless after file_commit
+MUST_USE Err file_commit(AtomicFile *f);  // on failure the temporary file is removed
+void         file_drop(AtomicFile *f);    // discards it; no effect after file_commit
 MUST_USE Err file_replace(const char *path, const void *data, size_t len);
 
-MUST_USE Err file_make_dirs(const char *path);  // with its parents; existing is fine
-MUST_USE Err file_cache_dir(Arena       *a,
-                            const char **out);  // the user's, for us; created when missing
+MUST_USE Err file_make_dirs(const char *path);            // and its parents, where missing
+MUST_USE Err file_cache_dir(Arena *a, const char **out);  // per user (XDG), created if missing
 Err          file_failed(const char *doing, const char *path);  // ERR_IO with the text of errno

@@ -27,7 +27,7 @@ uint16_t half_from_f32(float f) {
     if (mag > 0x7F800000u) return (uint16_t)(sign | 0x7E00u);   // not a number
     if (mag >= 0x477FF000u) return (uint16_t)(sign | 0x7C00u);  // 65520 and above round to infinity
     if (mag < 0x38800000u) {                                    // below 2^-14: subnormal or zero
-        float rounded = float_of(mag) + 0.5f;                   // the adder rounds at 2^-24 for us
+        float rounded = float_of(mag) + 0.5f;  // adding 0.5 rounds to a multiple of 2^-24
         return (uint16_t)(sign | (bits_of(rounded) - bits_of(0.5f)));
     }
     mag += 0xFFFu + ((mag >> 13) & 1u);

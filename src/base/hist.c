@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-// With one writer, a relaxed load and store is as good as an atomic add and costs nothing.
+// With one writer a relaxed load and store replaces an atomic add.
 #define GET(x)    atomic_load_explicit(&(x), memory_order_relaxed)
 #define SET(x, v) atomic_store_explicit(&(x), (v), memory_order_relaxed)
 
@@ -19,7 +19,7 @@ static uint64_t bucket_middle(uint32_t b) {
     return low + (UINT64_C(1) << shift) / 2;
 }
 
-// Last, so that who sees the count sees min, max and the buckets behind it.
+// Last: a reader that sees the count also sees min, max and the buckets.
 static void publish(Hist *h, uint64_t count) {
     atomic_store_explicit(&h->count, count, memory_order_release);
 }
@@ -36,25 +36,6 @@ void hist_record(Hist *h, TimeNs value) {
     SET(h->counts[b], GET(h->counts[b]) + 1);
     SET(h->sum, GET(h->sum) + (double)value);
     publish(h, GET(h->count) + 1);
-}
-
-void hist_merge(Hist *into, const Hist *from) {
-    if (hist_count(from) == 0) return;
-    widen(into, GET(from->min), GET(from->max));
-    uint64_t n = 0;  // counted here: the writer may be between a bucket and the total
-    for (uint32_t b = 0; b < HIST_BUCKETS; b++) {
-        uint64_t here = GET(from->counts[b]);
-        n += here;
-        if (here > 0) SET(into->counts[b], GET(into->counts[b]) + here);
-    }
-    SET(into->sum, GET(into->sum) + GET(from->sum));
-    publish(into, GET(into->count) + n);
-}
-
-void hist_reset(Hist *h) {
-    SET(h->count, 0);
-    SET(h->sum, 0);
-    for (uint32_t b = 0; b < HIST_BUCKETS; b++) SET(h->counts[b], 0);
 }
 
 uint64_t hist_count(const Hist *h) { return atomic_load_explicit(&h->count, memory_order_acquire); }

@@ -1,4 +1,4 @@
-// Hist: how long things took, live: fixed memory, percentiles within 1 %, mergeable.
+// Hist: a lock-free latency histogram (HDR style) of fixed size; percentiles are within 1 %.
 #pragma once
 
 #include <stdatomic.h>
@@ -6,23 +6,21 @@
 
 #include "base/clock.h"
 
-// Below 64 every value has its own bucket; above, each power of two is cut into 64 equal ones, so a
-// bucket is at most 1/64 of its values wide and its middle at most 1/128 off.
+// Values below 64 have a bucket each; above, each power of two is divided into 64 equal buckets, so
+// that a bucket's middle is at most 1/128 off.
 enum { HIST_BITS = 6, HIST_BUCKETS = (63 - HIST_BITS + 1) << HIST_BITS };
 
-typedef struct Hist {  // one thread writes, any thread may read; zeroed is empty
+typedef struct Hist {  // one writer thread, any readers; zeroed is empty
     _Atomic uint64_t counts[HIST_BUCKETS];
     _Atomic uint64_t count;
     _Atomic double   sum;
-    _Atomic int64_t  min, max;  // mean nothing while count is 0
+    _Atomic int64_t  min, max;  // valid if count > 0
 } Hist;
 
-void hist_record(Hist *h, TimeNs value);        // no lock, no memory; negative counts as 0
-void hist_merge(Hist *into, const Hist *from);  // from may be written to meanwhile
-void hist_reset(Hist *h);                       // by the writer
+void hist_record(Hist *h, TimeNs value);  // negative values count as 0
 
 uint64_t hist_count(const Hist *h);
 double   hist_sum(const Hist *h);
-TimeNs   hist_min(const Hist *h);  // 0 when empty, as are the next two
+TimeNs   hist_min(const Hist *h);  // 0 if empty, as are the next two
 TimeNs   hist_max(const Hist *h);
 TimeNs   hist_percentile(const Hist *h, double p);  // nearest rank; between min and max

@@ -10,7 +10,7 @@ typedef struct Place {
     size_t line, column;
 } Place;
 
-// The first bracket nested too deep, before the parser spends a stack frame on it.
+// The first bracket nested too deep; found before the recursive parser sees it.
 static bool too_deep(const char *text, size_t len, Place *at) {
     size_t depth = 0;
     bool   string = false;
@@ -45,15 +45,12 @@ Err json_parse(const char *name, const char *text, size_t len, json_t **out) {
     return ERR_OK;
 }
 
+static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
+    return json_parse(path, text, len, ctx);
+}
+
 Err json_read(const char *path, size_t cap, json_t **out) {
-    Arena  a;
-    char  *text = NULL;
-    size_t len = 0;
-    TRY(arena_init(&a, cap + 8192));
-    Err e = file_read(path, cap, &a, &text, &len);
-    if (e == ERR_OK) e = json_parse(path, text, len, out);
-    arena_finish(&a);
-    return e;
+    return file_visit(path, cap, parse_file, out);
 }
 
 Err json_write(FILE *f, const json_t *doc) {
@@ -89,7 +86,6 @@ static Err member(const json_t *object, const char *key, const char *want,
 }
 
 static bool is_integer(const json_t *v) { return json_is_integer(v); }
-static bool is_number(const json_t *v) { return json_is_number(v); }
 static bool is_boolean(const json_t *v) { return json_is_boolean(v); }
 static bool is_string(const json_t *v) { return json_is_string(v); }
 static bool is_array(const json_t *v) { return json_is_array(v); }
@@ -104,16 +100,6 @@ Err json_get_int(const json_t *object, const char *key, int64_t lo, int64_t hi, 
                        "\"%s\" is %" PRId64 "; it must be from %" PRId64 " to %" PRId64, key, n, lo,
                        hi);
     *out = n;
-    return ERR_OK;
-}
-
-Err json_get_real(const json_t *object, const char *key, double lo, double hi, double *out) {
-    json_t *v;
-    TRY(member(object, key, "a number", is_number, &v));
-    double d = json_number_value(v);
-    if (!(d >= lo && d <= hi))
-        return err_set(ERR_INVALID, "\"%s\" is %g; it must be from %g to %g", key, d, lo, hi);
-    *out = d;
     return ERR_OK;
 }
 

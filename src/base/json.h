@@ -1,4 +1,4 @@
-// Json: strict documents in and out through jansson, with errors that name line, column and key.
+// Json: strict JSON documents through jansson; errors name line, column and key.
 #pragma once
 
 #include <jansson.h>
@@ -9,22 +9,20 @@
 
 #include "base/err.h"
 
-enum { JSON_DEPTH = 64 };  // nesting beyond it is refused
+enum { JSON_DEPTH = 64 };  // of nesting, at most
 
-// One object or array, no repeated keys, nothing after it. name is for errors; *out is the
-// caller's.
+// One object or array without repeated keys, and nothing after it. name is for errors; the caller
+// owns *out.
 MUST_USE Err json_parse(const char *name, const char *text, size_t len, json_t **out);
 MUST_USE Err json_read(const char *path, size_t cap, json_t **out);  // files of at most cap bytes
 
-// Compact, on one line, members in the order they were set.
+// Compact, on one line, members in insertion order.
 MUST_USE Err json_write(FILE *f, const json_t *doc);
 MUST_USE Err json_save(const char *path, const json_t *doc);  // replaces path atomically
 
-// A member that must be there and fit. Strings and parts live as long as object does.
+// A required member of the given type and range. Results live as long as object.
 MUST_USE Err json_get_int(const json_t *object, const char *key, int64_t lo, int64_t hi,
                           int64_t *out);
-MUST_USE Err json_get_real(const json_t *object, const char *key, double lo, double hi,
-                           double *out);
 MUST_USE Err json_get_bool(const json_t *object, const char *key, bool *out);
 MUST_USE Err json_get_text(const json_t *object, const char *key, const char **out);
 MUST_USE Err json_get_array(const json_t *object, const char *key, json_t **out);

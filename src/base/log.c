@@ -8,17 +8,17 @@
 
 #include "base/utf8.h"
 
-enum { TAIL_BYTES = 64 };  // stays free for a quote and what says that the line was cut
+enum { TAIL_BYTES = 64 };  // reserved for a closing quote and cut=true
 
-typedef struct Line {
+typedef struct LogLine {
     char   text[LOG_BYTES];
     size_t len;
     bool   cut, json;
-} Line;
+} LogLine;
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
-static bool put(Line *l, const char *s, size_t n) {
+static bool put(LogLine *l, const char *s, size_t n) {
     if (l->cut || l->len + n > sizeof l->text - TAIL_BYTES) {
         l->cut = true;
         return false;
@@ -28,7 +28,7 @@ static bool put(Line *l, const char *s, size_t n) {
     return true;
 }
 
-static void PRINTF(2, 3) putf(Line *l, const char *fmt, ...) {
+static void PRINTF(2, 3) putf(LogLine *l, const char *fmt, ...) {
     char    text[512];
     va_list ap;
     va_start(ap, fmt);
@@ -45,8 +45,8 @@ static bool needs_quotes(const char *s) {
     return false;
 }
 
-// Escapes as JSON does, so that a reader of either takes the value back whole.
-static bool put_escaped(Line *l, uint32_t point, const char *bytes, size_t n) {
+// JSON escapes in both formats, so that every value can be read back.
+static bool put_escaped(LogLine *l, uint32_t point, const char *bytes, size_t n) {
     static const char plain[] = "\"\\\n\r\t", code[] = "\"\\nrt";
     if (point == UTF8_BAD) return put(l, "\\ufffd", 6);
     for (size_t i = 0; plain[i] != '\0'; i++)
@@ -57,7 +57,7 @@ static bool put_escaped(Line *l, uint32_t point, const char *bytes, size_t n) {
     return put(l, text, 6);
 }
 
-static void put_text(Line *l, const char *s) {
+static void put_text(LogLine *l, const char *s) {
     if (!l->json && !needs_quotes(s)) {
         (void)put(l, s, strlen(s));
         return;
@@ -68,10 +68,10 @@ static void put_text(Line *l, const char *s) {
         uint32_t    point = utf8_next(&at, end);
         if (!put_escaped(l, point, start, (size_t)(at - start))) break;
     }
-    l->text[l->len++] = '"';  // from the tail, so that a cut value is closed too
+    l->text[l->len++] = '"';  // from the reserved tail, so that a cut value is closed too
 }
 
-static void put_time(Line *l, TimeNs now) {
+static void put_time(LogLine *l, TimeNs now) {
     int64_t   seconds = now / 1000000000, rest = now % 1000000000;
     time_t    t = (time_t)(rest < 0 ? seconds - 1 : seconds);
     struct tm utc = {0};
@@ -82,7 +82,7 @@ static void put_time(Line *l, TimeNs now) {
          (int)((rest < 0 ? rest + 1000000000 : rest) / 1000));
 }
 
-static void put_key(Line *l, const char *key) {
+static void put_key(LogLine *l, const char *key) {
     (void)put(l, l->json ? "," : " ", 1);
     if (l->json) {
         put_text(l, key);
@@ -93,7 +93,7 @@ static void put_key(Line *l, const char *key) {
     (void)put(l, "=", 1);
 }
 
-static void put_field(Line *l, const LogField *f) {
+static void put_field(LogLine *l, const LogField *f) {
     put_key(l, f->key);
     if (f->kind == LOG_FIELD_TEXT) put_text(l, f->text != NULL ? f->text : "null");
     if (f->kind == LOG_FIELD_INT) putf(l, "%" PRId64, f->number);
@@ -104,7 +104,7 @@ static void put_field(Line *l, const LogField *f) {
     if (f->kind == LOG_FIELD_BOOL) putf(l, "%s", f->number != 0 ? "true" : "false");
 }
 
-static void put_head(Line *l, const Log *log, LogLevel level, const char *msg) {
+static void put_head(LogLine *l, const Log *log, LogLevel level, const char *msg) {
     l->len = 0;
     l->cut = false;
     l->json = log->format == LOG_JSON;
@@ -113,8 +113,8 @@ static void put_head(Line *l, const Log *log, LogLevel level, const char *msg) {
     put_field(l, &(LogField){"msg", LOG_FIELD_TEXT, {.text = msg}});
 }
 
-// A field that did not fit goes with its key, so that what stays can be read.
-static void put_fields(Line *l, const LogField *f, size_t n) {
+// A field that does not fit is dropped with its key, so that the line stays valid.
+static void put_fields(LogLine *l, const LogField *f, size_t n) {
     for (size_t i = 0; i < n && !l->cut; i++) {
         size_t before = l->len;
         put_field(l, &f[i]);
@@ -127,7 +127,7 @@ static void put_fields(Line *l, const LogField *f, size_t n) {
 
 void log_write(const Log *log, LogLevel level, const char *msg, const LogField *f, size_t n) {
     if (level < log->least || (log->admit != NULL && !log->admit(log->self))) return;
-    Line l;
+    LogLine l;
     put_head(&l, log, level, msg);
     put_fields(&l, f, n);
     if (log->put != NULL) {
@@ -148,13 +148,13 @@ Err log_level_parse(const char *name, LogLevel *out) {
             *out = (LogLevel)i;
             return ERR_OK;
         }
-    return err_set(ERR_ARG, "'%s' is no log level; write debug, info, warn or error", name);
+    return err_set(ERR_ARG, "unknown log level '%s'; use debug, info, warn or error", name);
 }
 
 Err log_format_parse(const char *name, LogFormat *out) {
     bool json = strcmp(name, "json") == 0;
     if (!json && strcmp(name, "logfmt") != 0)
-        return err_set(ERR_ARG, "'%s' is no format of logs; write logfmt or json", name);
+        return err_set(ERR_ARG, "unknown log format '%s'; use logfmt or json", name);
     *out = json ? LOG_JSON : LOG_LOGFMT;
     return ERR_OK;
 }

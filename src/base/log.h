@@ -1,4 +1,4 @@
-// Log: one line per event, logfmt or JSON, written in one piece. Programs and engines log;
+// Log: structured log lines in logfmt or JSON, one write per line. Programs and engines log,
 // libraries do not.
 #pragma once
 
@@ -13,15 +13,15 @@ typedef enum LogLevel { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR } LogLevel;
 
 typedef enum LogFormat { LOG_LOGFMT, LOG_JSON } LogFormat;
 
-enum { LOG_BYTES = 4096 };  // of a line at most; longer ones say that they were cut
+enum { LOG_BYTES = 4096 };  // of a line, at most; longer lines end with cut=true
 
-typedef struct Log {  // safe to share between threads once set up
+typedef struct Log {  // may be shared between threads after setup
     FILE     *out;
-    LogLevel  least;  // lower levels are dropped
+    LogLevel  least;  // minimum level
     Clock     clock;
     LogFormat format;
-    // Who takes lines, newline included, instead of out; NULL: out does. admit is asked before one
-    // is made; NULL: all are.
+    // put receives each line, newline included, in place of out; NULL: out. A line is dropped
+    // before it is formatted if admit returns false; NULL: none is.
     void (*put)(void *self, const char *line, size_t len);
     bool (*admit)(void *self);
     void *self;
@@ -50,7 +50,7 @@ static inline LogField log_bool(const char *key, bool yes) {
     return (LogField){key, LOG_FIELD_BOOL, {.number = yes}};
 }
 
-// log_with(&log, LOG_WARN, "model refused", log_text("name", name), log_int("node", 7));
+// log_with(&log, LOG_WARN, "model rejected", log_text("name", name), log_int("node", 7));
 #define log_with(log, level, msg, ...)                                                             \
     log_write((log), (level), (msg), (const LogField[]){__VA_ARGS__},                              \
               sizeof((const LogField[]){__VA_ARGS__}) / sizeof(LogField))

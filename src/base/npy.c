@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,18 @@
 #include "base/file.h"
 #include "base/fp.h"
 #include "base/utf8.h"
+
+enum { LEAD_BYTES = 12, HEADER_MAX = 1 << 16 };
+
+// The Python dictionary literal before the array; untrusted input.
+typedef struct NpyHeader {
+    Tensor   t;           // type and shape, no data
+    bool     fortran;     // Fortran order: the first index varies fastest
+    bool     swap;        // big-endian
+    char     text;        // 'U' or 'S' for strings, else '\0'
+    uint64_t item_bytes;  // of an element in the file
+    uint64_t data_bytes;
+} NpyHeader;
 
 typedef struct HeaderReader {
     const char *at, *end;
@@ -65,8 +78,8 @@ static Err parse_shape(HeaderReader *s, Tensor *t) {
         int64_t dim;
         skip_space(s);
         if (!take_digits(&s->at, s->end, &dim))
-            return bad("a dimension that is no number we can hold");
-        (void)take_word(s, "L");  // Python 2 wrote long integers so
+            return bad("a dimension that is not an int64 number");
+        (void)take_word(s, "L");  // Python 2's long integers
         if (t->rank == TENSOR_MAX_RANK)
             return err_set(ERR_UNSUPPORTED, "an .npy array has more than %d dimensions",
                            TENSOR_MAX_RANK);
@@ -94,7 +107,7 @@ static Err parse_descr(HeaderReader *s, NpyHeader *h) {
         const char *at = kind.at + 1;
         int64_t     n;
         if (!take_digits(&at, kind.at + kind.len, &n) || at != kind.at + kind.len || n > INT32_MAX)
-            return bad("a string type without a length we can hold");
+            return bad("a string type with an invalid length");
         h->text = kind.at[0];
         h->t.dtype = DT_STR;
         h->item_bytes = (uint64_t)n * (h->text == 'U' ? 4 : 1);
@@ -108,7 +121,7 @@ static Err parse_descr(HeaderReader *s, NpyHeader *h) {
     }
     h->item_bytes = dtype_size(h->t.dtype);
     if (h->t.dtype != DT_NONE) return ERR_OK;
-    return err_set(ERR_UNSUPPORTED, "an .npy array has the type '%.*s', which we cannot hold",
+    return err_set(ERR_UNSUPPORTED, "an .npy array has the unsupported type '%.*s'",
                    d.len < 32 ? (int)d.len : 32, d.at);
 }
 
@@ -133,7 +146,7 @@ static Err measure(NpyHeader *h) {
     return ERR_OK;
 }
 
-Err npy_header_parse(const char *text, size_t len, NpyHeader *h) {
+static Err parse_header(const char *text, size_t len, NpyHeader *h) {
     HeaderReader s = {text, text + len};
     unsigned     seen = 0;
     *h = (NpyHeader){0};
@@ -158,23 +171,24 @@ Err npy_header_parse(const char *text, size_t len, NpyHeader *h) {
     return measure(h);
 }
 
-Err npy_lead(const unsigned char *b, size_t len, size_t *start, size_t *text_len) {
+// Start and length of the header literal, from the first bytes of a file (up to LEAD_BYTES).
+static Err parse_lead(const unsigned char *b, size_t len, size_t *start, size_t *text_len) {
     if (len < 10 || memcmp(b, "\x93NUMPY", 6) != 0)
         return err_set(ERR_PARSE, "this is not an .npy file; numpy.save writes them");
     if (b[6] < 1 || b[6] > 3)
-        return err_set(ERR_UNSUPPORTED, "the .npy version %d.%d is newer than ours", b[6], b[7]);
-    *start = b[6] == 1 ? 10 : NPY_LEAD;
+        return err_set(ERR_UNSUPPORTED, "unsupported .npy version %d.%d; versions 1 to 3 are read",
+                       b[6], b[7]);
+    *start = b[6] == 1 ? 10 : LEAD_BYTES;
     if (len < *start) return err_set(ERR_PARSE, "the .npy file ends inside its header");
     *text_len = (size_t)b[8] | (size_t)b[9] << 8;
     if (b[6] > 1) *text_len |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
-    if (*text_len > NPY_HEADER_MAX)
+    if (*text_len > HEADER_MAX)
         return err_set(ERR_LIMIT, "the .npy header claims %zu bytes; the limit is %d", *text_len,
-                       NPY_HEADER_MAX);
+                       HEADER_MAX);
     return ERR_OK;
 }
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "numbers are copied as they lie in files");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied without conversion");
 
 typedef struct Source {  // a file, or bytes when f is NULL
     FILE                *f;
@@ -201,7 +215,7 @@ static void *room(Arena *a, size_t count, size_t size) {
     return p;
 }
 
-// Where the file's i-th element goes when its first index moves fastest.
+// C-order index of the i-th element of a Fortran-order array.
 static size_t from_fortran(const Tensor *t, size_t i) {
     size_t  at = 0;
     int64_t stride = tensor_count(t);
@@ -238,7 +252,7 @@ static Err read_numbers(Source *s, const NpyHeader *h, Arena *a, Tensor *out) {
     bool complex = out->dtype == DT_C64 || out->dtype == DT_C128;
     if (h->swap) swap_bytes(to, bytes, complex ? size / 2 : size);
     if (out->dtype == DT_BOOL)
-        for (size_t i = 0; i < n; i++) to[i] = to[i] != 0;  // any other byte is no C bool
+        for (size_t i = 0; i < n; i++) to[i] = to[i] != 0;  // C bool is 0 or 1
     out->data = to;
     return ERR_OK;
 }
@@ -248,7 +262,7 @@ static uint32_t point_at(const unsigned char *p, bool big) {
                : (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-// A code point takes four bytes in the file and at most four in UTF-8, so it is rewritten in place.
+// UTF-32 to UTF-8 in place: a code point takes at most four bytes in either.
 static Str text_of(char *item, const NpyHeader *h) {
     size_t len = 0, used = 0;
     if (h->text == 'S') {
@@ -278,19 +292,19 @@ static Err read_text(Source *s, const NpyHeader *h, Arena *a, Tensor *out) {
 }
 
 static Err read_header(Source *s, Arena *a, NpyHeader *h) {
-    unsigned char lead[NPY_LEAD];
+    unsigned char lead[LEAD_BYTES];
     size_t        n = s->left < 10 ? s->left : 10, start, len, mark = a->used;
     TRY(take(s, lead, n));
     if (n == 10 && lead[6] > 1 && s->left >= 2) {
         TRY(take(s, lead + 10, 2));
-        n = NPY_LEAD;
+        n = LEAD_BYTES;
     }
-    TRY(npy_lead(lead, n, &start, &len));
+    TRY(parse_lead(lead, n, &start, &len));
     if (len > s->left) return err_set(ERR_PARSE, "the .npy file ends inside its header");
     char *text = arena_try_new(a, char, len);
     if (text == NULL) return err_set(ERR_LIMIT, "no memory for the header of an .npy file");
     TRY(take(s, text, len));
-    TRY(npy_header_parse(text, len, h));
+    TRY(parse_header(text, len, h));
     arena_rewind(a, mark);
     if (h->data_bytes == s->left) return ERR_OK;
     return err_set(ERR_PARSE, "the .npy header promises %llu bytes of elements, %zu follow",
@@ -331,7 +345,7 @@ static void write_header(FILE *f, const char *descr, const Tensor *t) {
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64 "%s", i > 0 ? ", " : "",
                       t->dims[i], t->rank == 1 ? "," : "");
     n += snprintf(text + n, sizeof text - (size_t)n, "), }");
-    int padded = (10 + n + 1 + 63) / 64 * 64 - 10;  // numbers start on a multiple of 64
+    int padded = (10 + n + 1 + 63) / 64 * 64 - 10;  // the data starts at a multiple of 64 bytes
     (void)fwrite("\x93NUMPY\x01\x00", 1, 8, f);
     (void)fputc(padded & 255, f);
     (void)fputc(padded >> 8, f);
@@ -347,7 +361,7 @@ static size_t longest(const Str *s, size_t n) {
     size_t most = 1;
     for (size_t i = 0; i < n; i++) {
         size_t points = 0;
-        if (s[i].len == 0) continue;  // such a string may point nowhere
+        if (s[i].len == 0) continue;  // its pointer may be NULL
         for (const char *at = s[i].at, *end = at + s[i].len; at < end; points++)
             (void)next_point(&at, end);
         if (points > most) most = points;
@@ -365,7 +379,7 @@ static Err write_text(FILE *f, const Tensor *t, size_t n) {
     const Str *s = t->data;
     size_t     most = longest(s, n);
     char       descr[32];
-    if (most > UINT32_MAX / 4 / (n > 0 ? n : 1))  // the longest string sets the size of all
+    if (most > UINT32_MAX / 4 / (n > 0 ? n : 1))  // every string takes as much as the longest
         return err_set(ERR_LIMIT, "%zu strings of up to %zu characters make a file over 4 GiB", n,
                        most);
     (void)snprintf(descr, sizeof descr, "<U%zu", most);
@@ -397,7 +411,7 @@ Err npy_write(const char *path, const Tensor *t) {
     AtomicFile f;
     Err        e = tensor_measure(t, &bytes);
     if (e == ERR_OK && t->data == NULL && bytes > 0)
-        e = err_set(ERR_INVALID, "the tensor has a shape but no numbers");
+        e = err_set(ERR_INVALID, "the tensor has a shape but no data");
     if (e != ERR_OK) return err_add(e, "cannot write %s", path);
     TRY(file_begin(&f, path));
     e = write_tensor(f.out, t, bytes);

@@ -26,7 +26,7 @@ Err option_list_words(const char *option, const char *text, Arena *a, const char
 }
 
 // "one, two and three"
-static char *spoken(const char *const *names, uint32_t n, Arena *a) {
+static char *enumerate(const char *const *names, uint32_t n, Arena *a) {
     char *all = arena_str(a, names[0]);
     for (uint32_t i = 1; i < n; i++)
         all = arena_printf(a, "%s%s%s", all, i + 1 < n ? ", " : " and ", names[i]);
@@ -43,7 +43,8 @@ Err option_list_flags(const char *option, const char *text, const char *const *n
         uint32_t k = 0;
         while (k < n && strcmp(words[i], names[k]) != 0) k++;
         if (k == n)
-            return err_set(ERR_ARG, "--%s %s: there are %s", option, words[i], spoken(names, n, a));
+            return err_set(ERR_ARG, "--%s: unknown '%s'; use %s", option, words[i],
+                           enumerate(names, n, a));
         *bits |= 1U << k;
     }
     return ERR_OK;

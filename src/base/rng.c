@@ -1,4 +1,4 @@
-// The SplitMix64 step (published algorithm by Steele, Lea and Flood), written out here.
+// SplitMix64, as published by Steele, Lea and Flood.
 #include "base/rng.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@ static uint64_t mix(uint64_t z) {
 uint64_t rng_u64(Rng *r) { return mix(r->s += 0x9E3779B97F4A7C15u); }
 
 uint64_t rng_below(Rng *r, uint64_t n) {
-    uint64_t reject = (0 - n) % n, x;  // 2^64 mod n: below it the low values would be favoured
+    uint64_t reject = (0 - n) % n,
+             x;  // 2^64 mod n values are rejected, so that no result is favoured
     do {
         x = rng_u64(r);
     } while (x < reject);

@@ -1,4 +1,4 @@
-// Rng: a small seeded generator that is always passed by hand. There is no global one.
+// Rng: a seeded SplitMix64 generator, always passed as an argument; there is no global one.
 #pragma once
 
 #include <stdint.h>
@@ -13,5 +13,5 @@ float    rng_unit(Rng *r);               // in [0, 1), 24 random bits
 double   rng_unit64(Rng *r);             // in [0, 1), 53 random bits
 double   rng_normal(Rng *r);             // mean 0, variance 1
 double   rng_exp(Rng *r);                // mean 1
-Rng      rng_split(Rng *r);  // an independent stream, so consumers do not disturb each other
-Rng      rng_fork(Rng r, uint64_t key);  // the stream named key; r itself does not move
+Rng      rng_split(Rng *r);              // an independent stream; advances r
+Rng      rng_fork(Rng r, uint64_t key);  // the independent stream for a key; r is unchanged

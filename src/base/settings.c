@@ -26,7 +26,7 @@ static const Unit units[] = {
     {"GB", 'b', 1e9},  {NULL, 0, 0},
 };
 
-// Ends of keys. What is called kb and mb counts in 1024s everywhere.
+// Key suffixes; _kb and _mb are multiples of 1024.
 static const Unit ends[] = {
     {"_ns", 't', 1e-9}, {"_us", 't', 1e-6},    {"_ms", 't', 1e-3}, {"_s", 't', 1},
     {"_kb", 'b', 1024}, {"_mb", 'b', 1 << 20}, {NULL, 0, 0},
@@ -133,7 +133,7 @@ static bool parse_whole(const char *text, int64_t *out) {
     if (text[digits] == '\0' || text[digits + strspn(text + digits, "0123456789")] != '\0')
         return false;
     errno = 0;
-    *out = strtoll(text, NULL, 10);  // what does not fit becomes the limit, which errno tells
+    *out = strtoll(text, NULL, 10);  // out of range sets errno to ERANGE
     return true;
 }
 
@@ -174,8 +174,7 @@ Err setting_parse(const Setting *row, const char *text, SettingValue *out) {
     if (!parse_kind(row, text, &v) && !setting_unit(row, text, &v)) {
         if (row->kind == SETTING_string) return err_set(ERR_CONFIG, "the text is not UTF-8");
         if (row->kind == SETTING_bool)
-            return err_set(ERR_CONFIG, "'%.100s' is neither true nor false; write one of them",
-                           text);
+            return err_set(ERR_CONFIG, "'%.100s' is neither true nor false", text);
         return err_set(ERR_CONFIG, "'%.100s' is not %s; write one from %s%s%s", text,
                        kind_names[row->kind], range, unit != NULL ? ", or with a unit: " : "",
                        unit != NULL ? unit : "");
@@ -248,7 +247,7 @@ static Err keep(const Settings *s, const Setting *row, SettingValue *v) {
     return ERR_OK;
 }
 
-// A schema that takes every row as text, so that files and key=value are read by the same rules.
+// A schema that reads every value as text, so that files and key=value share one parser.
 static cyaml_schema_field_t *text_schema(const Settings *s, Arena *a) {
     cyaml_schema_field_t *f = arena_new(a, cyaml_schema_field_t, s->n_rows + 1);
     for (uint32_t i = 0; i < s->n_rows; i++)
@@ -260,7 +259,7 @@ static cyaml_schema_field_t *text_schema(const Settings *s, Arena *a) {
     return f;
 }
 
-// Keys are looked at before libcyaml sees them, for it does not know the line of an unknown one.
+// Checked before libcyaml runs, which does not report the line of an unknown key.
 static Err check_keys(const Settings *s, const char *name, const YamlDocKey *keys, size_t n) {
     for (size_t i = 0; i < n; i++) {
         char where[512];
@@ -318,15 +317,12 @@ Err settings_parse(Settings *s, const char *name, const char *text, size_t len) 
     return e;
 }
 
+static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
+    return settings_parse(ctx, path, text, len);
+}
+
 Err settings_load(Settings *s, const char *path) {
-    Arena  a;
-    char  *text = NULL;
-    size_t len = 0;
-    TRY(arena_init(&a, FILE_MAX + 8192));
-    Err e = file_read(path, FILE_MAX, &a, &text, &len);
-    if (e == ERR_OK) e = settings_parse(s, path, text, len);
-    arena_finish(&a);
-    return e;
+    return file_visit(path, FILE_MAX, parse_file, s);
 }
 
 Err settings_put(Settings *s, const char *where, const char *key, const char *value,
@@ -345,7 +341,7 @@ Err settings_set(Settings *s, const char *assignment) {
     const char *equals = strchr(assignment, '=');
     char        key[128];
     if (equals == NULL || equals == assignment || (size_t)(equals - assignment) >= sizeof key)
-        return err_set(ERR_CONFIG, "'%.100s' is no setting; write key=value", assignment);
+        return err_set(ERR_CONFIG, "'%.100s' is not a setting; write key=value", assignment);
     memcpy(key, assignment, (size_t)(equals - assignment));
     key[equals - assignment] = '\0';
     return settings_put(s, "command line", key, equals + 1, NULL);

@@ -1,4 +1,4 @@
-// Settings: knobs declared as rows, read from YAML or key=value, refused with place and remedy.
+// Settings: typed configuration values declared as rows, read from YAML or key=value.
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +10,9 @@
 #include "base/table.h"
 
 // #define CHIP_SETTINGS(X)
-//     X(accels, int,    4,      1,   64,  "how many accelerators the chip has")
+//     X(accels, int,    4,      1,   64,  "accelerators of the chip")
 //     X(load,   double, 0.7,    0.0, 2.0, "offered load; 1.0 saturates the chip")
-//     X(policy, string, "fcfs", 1,   63,  "who goes first; the range is its length in bytes")
+//     X(policy, string, "fcfs", 1,   63,  "scheduling policy; the range is its length in bytes")
 // typedef struct ChipSettings {
 // #define X(...) SETTING_FIELD(__VA_ARGS__)
 //     CHIP_SETTINGS(X)
@@ -32,7 +32,7 @@ typedef enum SettingKind {
 } SettingKind;
 
 typedef union SettingValue {
-    int64_t     i;  // int, int64 and bool; the range of a string's length
+    int64_t     i;  // int, int64 and bool; bounds of a string's length
     double      d;
     const char *s;
 } SettingValue;
@@ -41,24 +41,24 @@ typedef struct Setting {
     const char  *key, *about;
     SettingKind  kind;
     size_t       offset;       // in the struct of values
-    SettingValue def, lo, hi;  // the range of a bool means nothing
+    SettingValue def, lo, hi;  // a bool has no range
 } Setting;
 
 typedef struct Settings {
     const Setting *rows;
     uint32_t       n_rows;
     void          *values;  // the struct
-    Arena         *arena;   // keeps the strings
+    Arena         *arena;   // owns the strings
 } Settings;
 
 void settings_default(Settings *s);  // a default outside its own range aborts
 
-// Both change all or nothing; keys that are not named keep their value.
+// On an error nothing changes; keys that do not occur keep their value.
 MUST_USE Err settings_load(Settings *s, const char *path);
 MUST_USE Err settings_parse(Settings *s, const char *name, const char *text, size_t len);
 
 MUST_USE Err settings_set(Settings *s, const char *assignment);  // "key=value"
-// The same with key and value apart; where begins the error. *row: which one it was; may be NULL.
+// Sets one key; errors begin with `where`. *row gets the index of its row; may be NULL.
 MUST_USE Err settings_put(Settings *s, const char *where, const char *key, const char *value,
                           uint32_t *row);
 void         settings_table(const Settings *s, Table *out);  // key, value, default, range, help
@@ -73,7 +73,7 @@ void         settings_table(const Settings *s, Table *out);  // key, value, defa
      {.SETTING_RANGE_##kind = (lo_)},                                                              \
      {.SETTING_RANGE_##kind = (hi_)}},
 
-// The word bool may reach these already expanded to _Bool.
+// bool may arrive expanded to _Bool.
 #define SETTING_TYPE_int     int
 #define SETTING_TYPE_int64   int64_t
 #define SETTING_TYPE_double  double
@@ -99,9 +99,7 @@ void         settings_table(const Settings *s, Table *out);  // key, value, defa
 #define SETTING_RANGE__Bool  i
 #define SETTING_RANGE_string i
 
-// SettingValue: one value of a setting, from text and back, within the range of its row.
-
-// What the struct of values holds for a row.
+// A row's value in the struct of values; conversion from text, with the range check, and to text.
 SettingValue setting_read(const Setting *row, const void *values);
 bool         setting_in_range(const Setting *row, SettingValue v);
 MUST_USE Err setting_parse(const Setting *row, const char *text,
@@ -109,10 +107,8 @@ MUST_USE Err setting_parse(const Setting *row, const char *text,
 void         setting_range_text(const Setting *row, char *out, size_t size);  // "1 to 64"
 const char  *setting_text(const Setting *row, SettingValue v, char *out, size_t size);
 
-// SettingUnit: values written with their unit, "20ms" or "64MiB", for settings whose key ends in
-// one.
-
-// Whether text is a number with a unit that fits the row's; a whole number where the row wants one.
+// Parses a number with a unit ("20ms", "64MiB") for rows with a key suffix (_ms, _mb). False
+// if text is none, or is not a whole multiple where the row takes integers.
 bool setting_unit(const Setting *row, const char *text, SettingValue *out);
-// How to write one for this row: "20ms"; NULL when its key has no unit.
+// An example for the row, such as "20ms"; NULL if its key has no unit.
 const char *setting_unit_example(const Setting *row);

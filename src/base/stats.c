@@ -31,7 +31,7 @@ double stats_percentile(const double *sorted, size_t n, double p) {
     return sorted[rank < (double)n ? (size_t)rank - 1 : n - 1];
 }
 
-// The continued fraction of the incomplete beta function, evaluated from the front (Lentz).
+// Continued fraction of the incomplete beta function by Lentz's method.
 static double beta_fraction(double x, double a, double b) {
     double c = 1, d = 1 / (1 - (a + b) * x / (a + 1)), f = d;
     for (int i = 1; i < 10000; i++) {
@@ -49,7 +49,7 @@ static double beta_fraction(double x, double a, double b) {
     return f;
 }
 
-// The regularised incomplete beta function; y is 1 - x, given apart because it may be tiny.
+// Regularised incomplete beta function; y is 1 - x, passed separately to keep its precision.
 static double beta_part(double x, double y, double a, double b) {
     if (x <= 0) return 0;
     if (y <= 0) return 1;
@@ -76,7 +76,7 @@ double stats_t_quantile(double p, double freedom) {
 }
 
 Mean stats_mean(const double *x, size_t n) {
-    double mean = 0, squares = 0;  // Welford's running form: no cancellation
+    double mean = 0, squares = 0;  // Welford's method avoids cancellation
     for (size_t i = 0; i < n; i++) {
         double before = x[i] - mean;
         mean += before / (double)(i + 1);

@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 
-static volatile sig_atomic_t told;
+static volatile sig_atomic_t signalled;
 
 static void stop(int signal) {
     (void)signal;
-    told = 1;
+    signalled = 1;
 }
 
 void stop_signal_listen(void) {
@@ -21,5 +21,5 @@ void stop_signal_listen(void) {
 
 bool stop_signal_due(TimeNs start, double minutes) {
     double gone = (double)(clock_now(clock_monotonic()) - start) / 60e9;
-    return told != 0 || (minutes > 0 && gone >= minutes);
+    return signalled != 0 || (minutes > 0 && gone >= minutes);
 }

@@ -1,10 +1,11 @@
-// Halt: long work that ends early, because somebody says so (SIGINT, SIGTERM) or by the clock.
+// StopSignal: ends long-running work on SIGINT, SIGTERM or a time limit.
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/clock.h"
 
-void stop_signal_listen(void);  // from now on; a second signal ends the program at once
+void stop_signal_listen(void);  // installs the handlers; a second signal kills the process
 
-bool stop_signal_due(TimeNs start, double minutes);  // told to, or so long after start; 0: no limit
+bool stop_signal_due(TimeNs start,
+                     double minutes);  // a signal came, or minutes passed; 0: no limit

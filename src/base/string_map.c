@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 
-// Names come from files, so nobody may choose names that all fall into one slot: the hash starts
-// from a number of this process. Only lookups depend on it, never an order that can be seen.
+// Keys come from untrusted files: a random seed per process prevents chosen collisions. It affects
+// lookups only, never an observable order.
 static uint64_t seed(void) {
     static _Atomic uint64_t kept;
     uint64_t                s = kept;
@@ -18,7 +18,7 @@ static uint64_t seed(void) {
     return kept;
 }
 
-static uint32_t hash(const char *s) {  // FNV-1a's loop, then a finish that spreads the high bits
+static uint32_t hash(const char *s) {  // like FNV-1a, with a final mix of the high bits
     uint64_t h = seed();
     for (; *s != '\0'; s++) {
         h = (h ^ (unsigned char)*s) * UINT64_C(0x9e3779b97f4a7c15);
@@ -66,7 +66,7 @@ uint32_t string_map_get(const StringMap *m, const char *key) {
 
 void interner_init(Interner *s, Arena *a) { *s = (Interner){.map.arena = a}; }
 
-// A map that grows takes what it needs or aborts, so there must be room for it before.
+// The map aborts if the arena is full, so the room for it is checked first.
 static Err grow(Interner *s) {
     Arena       *a = s->map.arena;
     uint32_t     cap = s->cap == 0 ? 16 : 2 * s->cap;

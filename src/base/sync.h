@@ -1,4 +1,4 @@
-// Spin: waiting for another core without sleeping, and giving way when that takes long.
+// Synchronisation between threads: spinning, futexes, and a spinning barrier.
 #pragma once
 
 #include <linux/futex.h>
@@ -21,7 +21,7 @@ static inline void spin_pause(void) {
 #endif
 }
 
-// Until *word differs from old, or after `rounds` looks at it: did it change?
+// Spins until *word differs from old, for at most `rounds` reads; true if it changed.
 static inline bool spin_until_not(const _Atomic uint32_t *word, uint32_t old, uint32_t rounds) {
     for (uint32_t i = 0; i < rounds; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != old) return true;
@@ -30,36 +30,33 @@ static inline bool spin_until_not(const _Atomic uint32_t *word, uint32_t old, ui
     return atomic_load_explicit(word, memory_order_acquire) != old;
 }
 
-// Until *word differs from old. Others run in between when there are more threads than cores.
+// Spins until *word differs from old; yields the CPU at times, in case threads outnumber cores.
 static inline void spin_wait_not(const _Atomic uint32_t *word, uint32_t old) {
     while (!spin_until_not(word, old, 4096)) (void)sched_yield();
 }
 
-// Futex: sleep on a word until somebody who changed it wakes us. Linux alone.
-
-// Returns at once when *word is not old; may return for no reason, so look again.
+// Sleeps until futex_wake, or returns at once if *word is not old. Wakes spuriously: check again.
 static inline void futex_wait(_Atomic uint32_t *word, uint32_t old) {
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
 }
 
-// The same, for at most so long.
-static inline void futex_wait_for(_Atomic uint32_t *word, uint32_t old, TimeNs most) {
-    struct timespec t = {.tv_sec = most / 1000000000, .tv_nsec = most % 1000000000};
-    if (most > 0) (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, &t, NULL, 0);
+// The same with a timeout.
+static inline void futex_wait_for(_Atomic uint32_t *word, uint32_t old, TimeNs timeout) {
+    struct timespec t = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
+    if (timeout > 0) (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, &t, NULL, 0);
 }
 
 static inline void futex_wake(_Atomic uint32_t *word, uint32_t sleepers) {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
-// Barrier: threads wait here until all have come. It spins: for waits of microseconds.
-
-typedef struct Barrier {  // zeroed is ready, and ready again after each meeting
+// A barrier for waits of microseconds: it spins. Starts zeroed, and can be used again at once.
+typedef struct Barrier {
     _Alignas(64) _Atomic uint32_t arrived;
     _Alignas(64) _Atomic uint32_t phase;
 } Barrier;
 
-// Returns once `count` threads are here, all of which give the same count.
+// Returns when `count` threads have called it, all with the same count.
 static inline void barrier_wait(Barrier *b, uint32_t count) {
     uint32_t phase = atomic_load_explicit(&b->phase, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 < count) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/csv.h"
 #include "base/term.h"
 #include "base/utf8.h"
 
@@ -64,23 +65,17 @@ void table_text(Table *t, const char *text) {
 }
 
 void table_textf(Table *t, const char *fmt, ...) {
-    va_list ap, again;
+    va_list ap;
     va_start(ap, fmt);
-    va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    char *text = arena_try_vprintf(t->arena, fmt, ap);
     va_end(ap);
-    CHECK(n >= 0);
-    char *copy = arena_try_new(t->arena, char, (size_t)n + 1);
-    if (copy == NULL)
+    if (text == NULL)
         t->full = true;
-    else {
-        (void)vsnprintf(copy, (size_t)n + 1, fmt, again);
-        add_cell(t, (TableCell){.kind = CELL_TEXT, .s = copy});
-    }
-    va_end(again);
+    else
+        add_cell(t, (TableCell){.kind = CELL_TEXT, .s = text});
 }
 
-// Writes text a terminal cannot be hurt by, and returns its columns; f NULL only measures.
+// Writes text with control characters escaped and returns its width; f NULL: measures only.
 static uint32_t show_text(FILE *f, const char *s) {
     uint32_t columns = 0;
     for (const char *end = s + strlen(s), *at = s; at < end;) {
@@ -103,7 +98,7 @@ static uint32_t show_text(FILE *f, const char *s) {
 static uint32_t show_cell(FILE *f, const Table *t, const TableRow *r, uint32_t at) {
     const Column    *col = &t->cols[at];
     const TableCell *c = &r->cells[at];
-    char             text[400] = "";  // the longest double has 309 digits before its point
+    char             text[400] = "";  // a double has up to 309 digits before the point
     double           scale = col->scale != 0 ? col->scale : 1;
     int              decimals = col->decimals < 0 ? 0 : col->decimals > 60 ? 60 : col->decimals;
     if (c->kind == CELL_TEXT) return show_text(f, c->s);
@@ -147,7 +142,7 @@ static Layout *measure(const Table *t, Arena *a) {
     return l;
 }
 
-// r NULL: the head. Spaces are owed until something follows them, so no line ends in any.
+// r NULL: the heading. Padding is written before the next cell, so that no line ends in spaces.
 static void print_row(const Table *t, const Layout *l, const TableRow *r, FILE *f) {
     uint32_t owed = 0;
     for (uint32_t i = 0; i < t->n_cols; i++) {
@@ -198,21 +193,7 @@ Err table_written(FILE *f) {
     return err_set(ERR_IO, "writing a table failed: %s", strerror(errno));
 }
 
-static void csv_text(FILE *f, const char *s) {
-    size_t n = strlen(s);
-    if (n > 0 && s[0] != ' ' && s[n - 1] != ' ' && strpbrk(s, ",\"\r\n") == NULL) {
-        (void)fputs(s, f);
-        return;
-    }
-    (void)fputc('"', f);
-    for (; *s != '\0'; s++) {
-        if (*s == '"') (void)fputc('"', f);
-        (void)fputc(*s, f);
-    }
-    (void)fputc('"', f);
-}
-
-static void csv_real(FILE *f, double d) {  // the shortest digits that read back as d
+static void csv_real(FILE *f, double d) {  // the fewest digits that read back as d
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(text, sizeof text, "%.*g", digits, d);
@@ -222,7 +203,7 @@ static void csv_real(FILE *f, double d) {  // the shortest digits that read back
 }
 
 static void csv_cell(FILE *f, const TableCell *c) {
-    if (c->kind == CELL_TEXT) csv_text(f, c->s);
+    if (c->kind == CELL_TEXT) csv_put(f, c->s);
     if (c->kind == CELL_INT) (void)fprintf(f, "%" PRId64, c->i);
     if (c->kind == CELL_REAL) csv_real(f, c->d);
 }
@@ -230,7 +211,7 @@ static void csv_cell(FILE *f, const TableCell *c) {
 Err table_csv(const Table *t, FILE *f) {
     TRY(table_check(t));
     for (uint32_t i = 0; i < t->n_cols; i++) {
-        csv_text(f, t->cols[i].key);
+        csv_put(f, t->cols[i].key);
         (void)fputs(i + 1 < t->n_cols ? "," : "\r\n", f);
     }
     for (const TableRow *r = t->first; r != NULL; r = r->next) {
@@ -243,7 +224,7 @@ Err table_csv(const Table *t, FILE *f) {
     return table_written(f);
 }
 
-static json_t *json_text(const char *s) {  // what is not UTF-8 becomes U+FFFD
+static json_t *json_text(const char *s) {  // invalid UTF-8 becomes U+FFFD
     size_t n = strlen(s), used = 0;
     if (utf8_ok(s, n)) return json_stringn_nocheck(s, n);
     char *clean = malloc(3 * n);
@@ -259,7 +240,7 @@ static json_t *json_cell(const TableCell *c) {
     if (c->kind == CELL_TEXT) return json_text(c->s);
     if (c->kind == CELL_INT) return json_integer(c->i);
     if (c->kind == CELL_REAL && isfinite(c->d)) return json_real(c->d);
-    return json_null();  // JSON has no word for infinity either
+    return json_null();  // JSON has no infinity or NaN
 }
 
 Err table_json(const Table *t, json_t **out) {

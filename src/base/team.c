@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sync.h"
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/fp.h"
+#include "base/sync.h"
 
-// Waking a sleeper costs tens of microseconds, so a worker spins about as long before it sleeps.
+// Waking a sleeping thread costs tens of microseconds, so a worker spins before it sleeps.
 enum { SPIN_NS = 150000, SPIN_ROUNDS = 256, CPU_NONE = -1, CPUS_MAX = 1 << 14 };
 
 typedef struct Member {
-    _Alignas(128) _Atomic uint32_t posted;  // runs it was called to
+    _Alignas(128) _Atomic uint32_t posted;  // runs posted to it
     _Atomic uint32_t sleeps;
     uint32_t         index;
     int32_t          cpu;
@@ -24,13 +24,13 @@ typedef struct Member {
 } Member;
 
 struct Team {
-    _Alignas(128) TeamFn *fn;  // what the members called now run; NULL: go home
+    _Alignas(128) TeamFn *fn;  // function of the current run; NULL: exit
     void    *ctx;
     uint32_t count;
-    _Alignas(128) _Atomic uint32_t done;  // workers that finished, of all runs
+    _Alignas(128) _Atomic uint32_t done;  // finished workers, over all runs
     Barrier   barrier;
     uint32_t  size, started;
-    cpu_set_t before;  // the caller's affinity while it is pinned
+    cpu_set_t before;  // the caller's affinity before team_pin
     bool      pinned;
     Member    members[];
 };
@@ -50,7 +50,8 @@ static void sleep_for_call(Member *m, uint32_t seen) {
     atomic_store_explicit(&m->sleeps, 0, memory_order_relaxed);
 }
 
-// Both sides write one word and then read the other's, in one order for all: no call is slept over.
+// Each side writes its word before it reads the other's (sequentially consistent), so that no
+// wake-up is lost.
 static void call(Member *m) {
     uint32_t posted = atomic_load_explicit(&m->posted, memory_order_relaxed) + 1;
     atomic_store(&m->posted, posted);
@@ -74,10 +75,10 @@ static void pin_thread(pthread_t thread, int32_t cpu) {
     CPU_ZERO(&set);
     if (cpu < 0 || cpu >= CPU_SETSIZE) return;
     CPU_SET((size_t)cpu, &set);
-    (void)pthread_setaffinity_np(thread, sizeof set, &set);  // a CPU that is gone binds nobody
+    (void)pthread_setaffinity_np(thread, sizeof set, &set);  // best effort: the CPU may be offline
 }
 
-// Allowed CPUs, in order from the one the caller is on; none when they do not suffice.
+// CPUs of the affinity mask, from the caller's on; none if they are too few.
 static void choose_cpus(Team *t) {
     cpu_set_t set;
     int       here = sched_getcpu();
@@ -93,7 +94,7 @@ static void choose_cpus(Team *t) {
 static Err start(Team *t) {
     sigset_t all, before;
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the caller's business
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the calling thread
     int bad = 0;
     for (t->started = 1; t->started < t->size; t->started++) {
         Member *m = &t->members[t->started];

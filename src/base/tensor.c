@@ -109,15 +109,15 @@ void tensor_shape_text(const Tensor *t, char *out, size_t size) {
 
 Err tensor_measure(const Tensor *t, size_t *bytes) {
     if (t->rank < 0 || t->rank > TENSOR_MAX_RANK || dtype_size(t->dtype) == 0)
-        return err_set(ERR_INVALID, "the type or rank of a tensor is not known");
+        return err_set(ERR_INVALID, "tensor type or rank is unknown");
     const int64_t limit = INT64_C(1) << 47;
     int64_t       n = (int64_t)dtype_size(t->dtype);
     bool          empty = false;
     for (int32_t i = 0; i < t->rank; i++) {
-        if (t->dims[i] < 0) return err_set(ERR_INVALID, "a dimension of a tensor is not known");
+        if (t->dims[i] < 0) return err_set(ERR_INVALID, "a tensor dimension is unknown");
         if (t->dims[i] == 0) empty = true;
         if (t->dims[i] > limit || (t->dims[i] > 0 && n > limit / t->dims[i]))
-            return err_set(ERR_LIMIT, "a tensor needs more than 2^47 bytes");
+            return err_set(ERR_LIMIT, "tensor exceeds 2^47 bytes");
         if (t->dims[i] > 0) n *= t->dims[i];
     }
     *bytes = empty ? 0 : (size_t)n;
@@ -128,12 +128,12 @@ Err tensor_alloc(Tensor *t, Arena *a) {
     size_t bytes = 0;
     TRY(tensor_measure(t, &bytes));
     void *data = arena_try(a, 1, bytes, TENSOR_ALIGN);
-    if (data == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes", bytes);
+    if (data == NULL) return err_set(ERR_LIMIT, "no memory for a tensor of %zu bytes", bytes);
     t->data = data;
     return ERR_OK;
 }
 
-// Types whose elements are plain C numbers: id, C type, smallest and largest value.
+// Integer types: id, C type, minimum, maximum.
 #define INTS                                                                                       \
     I(U8, uint8_t, 0, UINT8_MAX)                                                                   \
     I(I8, int8_t, INT8_MIN, INT8_MAX)                                                              \
@@ -177,7 +177,7 @@ int64_t tensor_get_i64(const Tensor *t, int64_t i) {
 
 void tensor_set(Tensor *t, int64_t i, double v) {
     switch (t->dtype) {
-// The limits as doubles may round up past the type, hence >= before the cast.
+// A limit may round up when converted to double, hence >= before the cast.
 #define I(id, T, lo, hi)                                                                           \
     case DT_##id:                                                                                  \
         ((T *)t->data)[i] = isnan(v)            ? (T)0                                             \

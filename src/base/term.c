@@ -37,7 +37,7 @@ static double share(const Progress *p) {
     return (double)p->done / (double)p->total;
 }
 
-// "12/40  30%  eta 9s", or the time it took once all is done.
+// "30%  12/40  eta 9s", or the total time at the end.
 static void state_text(const Progress *p, TimeNs now, char *out, size_t size) {
     char   span[32] = "?";
     double spent = (double)(now - p->start), part = share(p);
@@ -66,7 +66,7 @@ static void draw(Progress *p, TimeNs now) {
     p->drawn = now;
 }
 
-static void tell(Progress *p, TimeNs now) {
+static void print_line(Progress *p, TimeNs now) {
     char state[128];
     state_text(p, now, state, sizeof state);
     (void)fprintf(p->out, "%s %s\n", p->what, state);
@@ -89,7 +89,7 @@ void progress_step(Progress *p, int64_t n) {
     if (!p->live && tenth <= p->tenth) return;
     TimeNs now = clock_now(p->clock);
     if (p->live && (now - p->drawn >= REDRAW_NS || p->done == p->total)) draw(p, now);
-    if (!p->live) tell(p, now);
+    if (!p->live) print_line(p, now);
     p->tenth = tenth;
 }
 
@@ -100,7 +100,7 @@ void progress_end(Progress *p) {
         (void)fputc('\n', p->out);
         (void)fflush(p->out);
     } else if (p->tenth < 10) {
-        tell(p, now);
+        print_line(p, now);
     }
 }
 

@@ -1,4 +1,4 @@
-// Term: what the stream at the other end can show.
+// Terminal output: capabilities of a stream, and a progress line.
 #pragma once
 
 #include <stdbool.h>
@@ -7,33 +7,32 @@
 
 #include "base/clock.h"
 
-bool     term_is_tty(FILE *f);      // a person is watching
-bool     term_has_colour(FILE *f);  // a terminal that is not dumb, and NO_COLOR is unset or empty
-uint32_t term_columns(FILE *f);     // 80 when unknown
+bool     term_is_tty(FILE *f);
+bool     term_has_colour(FILE *f);  // a terminal, TERM is not dumb and NO_COLOR is unset
+uint32_t term_columns(FILE *f);     // 80 if unknown
 
-// Progress: how far we are, one redrawn line on a terminal, one line per 10 % elsewhere.
-
+// Progress: one redrawn line on a terminal, a line per 10 % elsewhere.
 typedef struct Progress {
     FILE       *out;
     const char *what;  // borrowed
     Clock       clock;
     int64_t     total, done;
     TimeNs      start, drawn;
-    int32_t     tenth;         // last one told
-    bool        live, colour;  // what out can show
+    int32_t     tenth;         // last tenth printed
+    bool        live, colour;  // capabilities of out
 } Progress;
 
-// For libraries, which never print: they tell a sink how much of how much is done.
+// For libraries, which never print: they report progress to a sink.
 typedef struct ProgressSink {
-    void (*step)(void *self, int64_t done, int64_t of);  // NULL: nobody listens
+    void (*step)(void *self, int64_t done, int64_t of);  // NULL: ignored
     void *self;
 } ProgressSink;
 
 void progress_begin(Progress *p, FILE *out, Clock clock, const char *what, int64_t total);
-void progress_step(Progress *p, int64_t n);  // n more are done
-void progress_end(Progress *p);              // leaves the line; also when it stopped early
+void progress_step(Progress *p, int64_t n);  // n more steps are done
+void progress_end(Progress *p);              // ends the line, also after an early stop
 
-ProgressSink       progress_sink(Progress *p);  // draws what it is told; p has begun
+ProgressSink       progress_sink(Progress *p);  // draws with p, which has begun
 static inline void progress_report(ProgressSink s, int64_t done, int64_t of) {
     if (s.step != NULL) s.step(s.self, done, of);
 }

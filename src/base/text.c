@@ -10,7 +10,7 @@ bool text_equal(Str a, Str b) {
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-// Upper case letters first..last, every step-th one; the lower case letter is `apart` further on.
+// Upper case letters first..last in steps of `step`; the lower case letter is at +apart.
 typedef struct CaseRow {
     uint32_t first, last, step, apart;
 } CaseRow;
@@ -90,7 +90,7 @@ int64_t text_split(Str s, Str separator, int64_t cuts, Str *out) {
     return n;
 }
 
-enum { WORD_MAX = 64 };  // of longer words only the front is compared
+enum { WORD_MAX = 64 };  // only so much of a word is compared
 
 static uint32_t least(uint32_t a, uint32_t b, uint32_t c) {
     uint32_t ab = a < b ? a : b;
@@ -98,7 +98,7 @@ static uint32_t least(uint32_t a, uint32_t b, uint32_t c) {
 }
 
 uint32_t text_distance(const char *a, const char *b) {
-    uint32_t rows[3][WORD_MAX + 1];  // of the edit table: two before, one before, this one
+    uint32_t rows[3][WORD_MAX + 1];  // rows i - 2, i - 1 and i of the edit table
     size_t   n = strnlen(a, WORD_MAX), m = strnlen(b, WORD_MAX);
     for (size_t k = 0; k <= m; k++) rows[0][k] = (uint32_t)k;
     for (size_t i = 1; i <= n; i++) {

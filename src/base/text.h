@@ -1,4 +1,4 @@
-// Text: strings that are not terminated, cut into words and changed between upper and lower case.
+// Text: string slices (Str): comparison, case, splitting, and the nearest known word.
 #pragma once
 
 #include <stddef.h>
@@ -9,16 +9,16 @@
 Str  text_of(const char *terminated);
 bool text_equal(Str a, Str b);
 
-// Writes s.len bytes. Letters beyond ASCII whose two cases are two bytes of UTF-8 each change too:
-// western and eastern European Latin, Greek, Cyrillic. Others stay as they are.
+// Writes s.len bytes. Beyond ASCII only letters with two bytes of UTF-8 in both cases change:
+// European Latin, Greek, Cyrillic.
 void text_upper(Str s, char *out);
 void text_lower(Str s, char *out);
 
-// Cuts s at each separator, at most `cuts` times (negative: no limit), and returns how many parts
-// there are. An empty separator means runs of white space, and none at the ends. out may be NULL.
+// Splits s at each separator, at most `cuts` times (negative: no limit); returns the number of
+// parts. An empty separator: runs of white space, trimmed at the ends. out may be NULL.
 int64_t text_split(Str s, Str separator, int64_t cuts, Str *out);
 
-// Spell: the known word a person most likely meant.
-
-uint32_t    text_distance(const char *a, const char *b);  // letters changed, added, lost or swapped
-const char *text_nearest(const char *word, const char *const *known, size_t n);  // NULL: none near
+// For "did you mean": the edit distance, transpositions included, and the nearest known word.
+uint32_t    text_distance(const char *a, const char *b);
+const char *text_nearest(const char *word, const char *const *known,
+                         size_t n);  // NULL: none is near

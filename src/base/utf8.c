@@ -61,7 +61,7 @@ bool utf8_ok(const char *s, size_t len) {
     return true;
 }
 
-bool utf8_control(uint32_t point) {  // also line separators and what turns the writing direction
+bool utf8_control(uint32_t point) {  // also line separators and direction overrides
     return point < 0x20 || (point >= 0x7F && point <= 0x9F) || point == 0x2028 || point == 0x2029 ||
            (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069);
 }

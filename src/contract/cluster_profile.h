@@ -1,9 +1,8 @@
-// Profile: how fast a class of training jobs runs with what it is given, where, and beside whom.
+// ClusterProfile: speed of a class of training jobs by allocation, placement and co-runners.
 //
-// Speeds are relative: 1 is a job alone on its GPUs, on one server, with the default share of that
-// server's cores and memory. A job's speed is the product of profile_speed, profile_spread and
-// profile_share. A job whose default demand is another is fast by the quotient of two
-// profile_speed; so is one that never fits on one server, of two profile_spread.
+// Speeds are relative: 1 is a job alone on its GPUs, on one server, with the default share of cores
+// and memory. The speed is the product of profile_speed, profile_spread and profile_share, each
+// divided by its value at the job's own default (its demand, and the fewest servers that hold it).
 #pragma once
 
 #include <stdbool.h>
@@ -11,15 +10,15 @@
 #include <stdint.h>
 
 enum {
-    PROFILE_ROWS = 12,    // of a grid, at most: cores; GPUs
-    PROFILE_COLUMNS = 8,  // memory; servers
+    PROFILE_ROWS = 12,    // of a grid, at most: cores, or GPUs
+    PROFILE_COLUMNS = 8,  // memory, or servers
     PROFILE_ALLOC_LEVELS = 6,
-    PROFILE_TYPES = 16,  // of GPUs
+    PROFILE_TYPES = 16,  // GPU types
     PROFILE_CLASSES = 64,
 };
 #define PROFILE_NONE UINT32_MAX
 
-typedef enum ProfileStage {  // what an iteration uses in turn; they may overlap
+typedef enum ProfileStage {  // resources that an iteration uses in turn; stages may overlap
     PROFILE_CPU,
     PROFILE_STORAGE,
     PROFILE_GPU,
@@ -27,48 +26,48 @@ typedef enum ProfileStage {  // what an iteration uses in turn; they may overlap
     PROFILE_STAGES
 } ProfileStage;
 
-// Values over two ascending axes; between points bilinear, outside as at the edge.
+// Values over two ascending axes; bilinear interpolation, constant beyond the edges.
 typedef struct ProfileGrid {
     uint32_t rows, columns;  // at least 1
     double   row[PROFILE_ROWS], column[PROFILE_COLUMNS];
     double   at[PROFILE_ROWS][PROFILE_COLUMNS];
 } ProfileGrid;
 
-// A point at which a job may run. Of two rungs the upper has no less of anything.
+// An allocation at which a job may run. A higher level has at least as much of everything.
 typedef struct AllocLevel {
-    double cores, gb;  // for each GPU
-    double share;      // of the GPU: 1, or less where it has company
-    double speed;      // against the default; with company: what it has on average
+    double cores, gb;  // per GPU
+    double share;      // of the GPU: 1, or less if shared
+    double speed;      // relative to the default; if shared, the mean
 } AllocLevel;
 
 typedef struct AllocLevels {
     AllocLevel at[PROFILE_ALLOC_LEVELS];
-    uint32_t   n, usual;  // at[usual] is the default share
+    uint32_t   n, usual;  // at[usual] is the default allocation
 } AllocLevels;
 
 typedef struct ClusterProfile {
     const char  *name;
     const char **aliases;  // ends with NULL; or NULL
-    ProfileGrid  speed;    // cores for each GPU x GB for each GPU: never falls along either
-    ProfileGrid  spread;   // GPUs x servers: 1 on one server, never rises with servers
+    ProfileGrid  speed;    // cores per GPU x GB per GPU: monotonically increasing
+    ProfileGrid  spread;   // GPUs x servers: 1 on one server, decreasing with servers
     AllocLevels  levels;
-    double       restart_s;                   // to begin again where it was, after it was stopped
-    double       gpu_gb;                      // memory that it needs of a GPU; 0: not known
-    double       gpu_util, gpu_memory_util;   // part of the time, alone and well fed
-    double       iteration_s[PROFILE_TYPES];  // by type of GPU, on one; 0: not known
-    double       stage_s[PROFILE_STAGES];     // of an iteration on GPUs of type 0; 0: not known
-    double       weight;  // how often a job is of it, where a trace does not tell; 0: never
+    double       restart_s;                   // cost of a restart after a preemption
+    double       gpu_gb;                      // memory per GPU; 0: unknown
+    double       gpu_util, gpu_memory_util;   // shares of time, alone and without shortage
+    double       iteration_s[PROFILE_TYPES];  // by GPU type, on one GPU; 0: unknown
+    double       stage_s[PROFILE_STAGES];     // of an iteration, GPU type 0; 0: unknown
+    double       weight;  // relative frequency for traces without classes; 0: never
 } ClusterProfile;
 
 typedef struct ClusterProfiles {
     ClusterProfile *at;
     uint32_t        n, n_types;
     const char     *type[PROFILE_TYPES];
-    double          share_cores, share_gb;  // the default, for each GPU
+    double          share_cores, share_gb;  // default allocation per GPU
     double         *pair;                   // [PROFILE_CLASSES][PROFILE_CLASSES], see profile_pair
 } ClusterProfiles;
 
-// The last point of an axis at or below x, or the first; and how far x is on the way to the next.
+// Index of the last axis point <= x (or 0), and the fraction of the way to the next.
 static inline uint32_t profile_axis(const double *axis, uint32_t n, double x, double *part) {
     uint32_t i = 0;
     while (i + 1 < n && x >= axis[i + 1]) i++;
@@ -76,7 +75,7 @@ static inline uint32_t profile_axis(const double *axis, uint32_t n, double x, do
     return i;
 }
 
-// Exact at points, and where neighbours are equal.
+// Exact at grid points and between equal neighbours.
 static inline double profile_grid(const ProfileGrid *g, double row, double column) {
     double   down = 0, along = 0;
     uint32_t r = profile_axis(g->row, g->rows, row, &down);
@@ -87,7 +86,7 @@ static inline double profile_grid(const ProfileGrid *g, double row, double colum
     return upper + (lower - upper) * down;
 }
 
-// With so many cores and GB for each of its GPUs.
+// By cores and GB per GPU.
 static inline double profile_speed(const ClusterProfile *p, double cores, double gb) {
     return profile_grid(&p->speed, cores, gb);
 }
@@ -96,13 +95,13 @@ static inline double profile_spread(const ClusterProfile *p, uint32_t gpus, uint
     return servers < 2 ? 1 : profile_grid(&p->spread, gpus, servers);
 }
 
-// Of class a when it shares a GPU with one of class b; 0: both do not fit.
+// Speed of class a beside class b on a GPU; 0 if they do not fit together.
 static inline double profile_pair(const ClusterProfiles *s, uint32_t a, uint32_t b) {
     return s->pair[(size_t)a * PROFILE_CLASSES + b];
 }
 
-// Of class a when it shares a GPU with others: the product of its pairs, but never less than its
-// equal part of the GPU; 0: somebody does not fit.
+// Speed of class a beside n others on a GPU: the product of its pairs, at least 1 / (n + 1); 0 if
+// GPU memory does not fit.
 static inline double profile_share(const ClusterProfiles *s, uint32_t a, const uint32_t *others,
                                    uint32_t n) {
     double speed = 1, least = 1.0 / (1.0 + n);

@@ -1,5 +1,4 @@
-// GangDemand: what a gang would like to have at best by the profile of its class, as Synergy counts
-// it.
+// GangDemand: the best-case resource demand of a gang by the profile of its class, as in Synergy.
 #pragma once
 
 #include "contract/cluster.h"
@@ -9,7 +8,7 @@ typedef struct GangDemand {  // of the whole gang
     uint32_t gpus, cores_milli, memory_mib;
 } GangDemand;
 
-// What goes with its GPUs of a server like the first.
+// The proportional share of the first server that goes with the GPUs.
 static inline GangDemand gang_demand_share(const ClusterSetup *s, uint32_t gpus) {
     const ClusterServer *x = &s->servers[0];
     uint64_t             all = x->gpus > 0 ? x->gpus : 1;
@@ -17,7 +16,7 @@ static inline GangDemand gang_demand_share(const ClusterSetup *s, uint32_t gpus)
                         (uint32_t)((uint64_t)x->memory_mib * gpus / all)};
 }
 
-// The least cores, then the least memory, with which one GPU of it is fastest; its speed there.
+// Fewest cores, then least memory, at which one GPU reaches its top speed; returns that speed.
 static inline double gang_demand_peak(const ClusterProfile *p, double *cores, double *gb) {
     const ProfileGrid *g = &p->speed;
     double             best = 0;
@@ -31,8 +30,8 @@ static inline double gang_demand_peak(const ClusterProfile *p, double *cores, do
     return best;
 }
 
-// So many times the peak, cut to what a server has; what a gang wider than a server cannot have of
-// one is its share. The speed of what was cut is on the line from the share to the peak, by cores.
+// The gang's peak demand, limited to one server (a gang that spans servers gets its proportional
+// share instead). Returns its speed; a limited demand is interpolated by cores from share to peak.
 static inline double gang_demand_best(const ClusterSetup *s, const ClusterJob *j, GangDemand *out) {
     const ClusterServer *x = &s->servers[0];
     GangDemand           share = gang_demand_share(s, j->gpus);
@@ -51,7 +50,7 @@ static inline double gang_demand_best(const ClusterSetup *s, const ClusterJob *j
     return 1 + (speed - 1) / ((ideal - fair) / 1000) * ((out->cores_milli - fair) / 1000);
 }
 
-// The part of a demand that goes with some of its GPUs.
+// The part of a demand for some of its GPUs.
 static inline GangDemand gang_demand_part(const GangDemand *d, uint32_t gpus) {
     uint64_t all = d->gpus > 0 ? d->gpus : 1;
     return (GangDemand){gpus, (uint32_t)((uint64_t)d->cores_milli * gpus / all),

@@ -1,13 +1,13 @@
-// Pace: how fast a job goes with what it has and where it is, while nobody is beside it on its
-// GPUs. With company it is as fast as that times profile_share on the GPU where that is least.
+// Rate: progress of a job by its allocation and placement, without co-runners on its GPUs. With
+// co-runners it is multiplied by the smallest profile_share of its GPUs.
 #pragma once
 
 #include <math.h>
 
 #include "contract/cluster.h"
 
-// What a job asks for by default stands for the share by which its class was measured: with twice
-// of that it is as fast as the class with twice the share. So nobody asks for too little.
+// Ratio of a job's default demand per GPU to the default share of its class profile. Allocations
+// are divided by it, so that a job at its default demand has the speed of the profiled default.
 static inline double rate_demand_scale(uint32_t asked, uint32_t gpus, double share, double unit) {
     double each = asked / unit / (gpus > 0 ? gpus : 1);
     return share > 0 && each > 0 ? each / share : 1;
@@ -21,12 +21,12 @@ static inline double rate_memory_scale(const ClusterProfiles *s, const ClusterJo
     return rate_demand_scale(j->memory_mib, j->gpus, s->share_gb, 1024);
 }
 
-// What a profile does not reach down to counts in proportion, so that nothing is had for nothing.
+// Below the profiled range the rate falls in proportion.
 static inline double rate_shortfall(double has, double least) {
     return has < least ? has / least : 1;
 }
 
-// With so much for so many of its GPUs, against its default demand.
+// Rate with the given cores and memory for `gpus` of its GPUs, relative to its default demand.
 static inline double rate_resources(const ClusterProfiles *s, const ClusterJob *j, uint32_t gpus,
                                     uint32_t cores_milli, uint32_t memory_mib) {
     const ClusterProfile *p = &s->at[j->class];
@@ -41,7 +41,7 @@ static inline double rate_resources(const ClusterProfiles *s, const ClusterJob *
            rate_shortfall(gb, fmin(p->speed.column[0], s->share_gb));
 }
 
-// On so many servers, against the fewest that could hold it.
+// Rate on `servers` servers, relative to the fewest that can hold it.
 static inline double rate_spread(const ClusterSetup *s, const ClusterJob *j, uint32_t servers) {
     const ClusterProfile *p = &s->profiles->at[j->class];
     uint32_t              fewest = (j->gpus + s->most_gpus - 1) / s->most_gpus;
@@ -49,7 +49,7 @@ static inline double rate_spread(const ClusterSetup *s, const ClusterJob *j, uin
     return servers == fewest || !(usual > 0) ? 1 : profile_spread(p, j->gpus, servers) / usual;
 }
 
-// On a server's type of GPU, against the first of the profiles; 1 where that is not known.
+// Rate on a server's GPU type, relative to type 0 of the profiles; 1 if unknown.
 static inline double rate_gpu_type(const ClusterSetup *s, const ClusterJob *j, uint32_t server) {
     const ClusterProfile *p = &s->profiles->at[j->class];
     uint32_t              type = s->profile_type[s->servers[server].type];
@@ -57,8 +57,8 @@ static inline double rate_gpu_type(const ClusterSetup *s, const ClusterJob *j, u
     return p->iteration_s[0] / p->iteration_s[type];
 }
 
-// A gang goes at the pace of its slowest slice. Without a class it is as fast as its part of what
-// it asks of GPUs.
+// A gang runs at the rate of its slowest slice. Without a class its rate is the share of the
+// requested GPU capacity that it has.
 static inline double rate_alone(const ClusterSetup *s, const ClusterJob *j, const ClusterSlice *at,
                                 uint32_t n) {
     double least = 0;

@@ -35,6 +35,16 @@ bool attr_is(const Node *n, const char *name, const char *text, bool otherwise) 
     return s != NULL ? strcmp(s, text) == 0 : otherwise;
 }
 
+Err attr_enum(const Node *n, const char *name, const char *const *names, int count, int *index) {
+    const char *s = attr_str(n, name, names[0]);
+    for (int i = 0; i < count; i++)
+        if (strcmp(s, names[i]) == 0) {
+            *index = i;
+            return ERR_OK;
+        }
+    return err_set(ERR_UNSUPPORTED, "%s '%.32s' is not supported", name, s);
+}
+
 const int64_t *attr_ints(const Node *n, const char *name, uint32_t *count) {
     const Attr *a = find_kind(n, name, ATTR_INTS);
     *count = a != NULL ? a->n : 0;

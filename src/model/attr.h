@@ -1,4 +1,4 @@
-// Attr: reading a node's attributes with their defaults. Kinds were checked by op_check at load.
+// Attr: typed access to a node's attributes, with defaults. op_check has checked the kinds at load.
 #pragma once
 
 #include <stdbool.h>
@@ -15,5 +15,10 @@ const char    *attr_str(const Node *n, const char *name, const char *otherwise);
 const int64_t *attr_ints(const Node *n, const char *name, uint32_t *count);  // NULL, 0 when absent
 const float   *attr_floats(const Node *n, const char *name, uint32_t *count);
 const Str     *attr_strings(const Node *n, const char *name, uint32_t *count);
-const Tensor  *attr_tensor(const Node *n, const char *name);  // NULL when absent
-Graph         *attr_graph(const Node *n, const char *name);   // NULL when absent
+
+// The index of a string attribute in names[count], 0 when absent; fails when it is none of them.
+MUST_USE Err attr_enum(const Node *n, const char *name, const char *const *names, int count,
+                       int *index);
+
+const Tensor *attr_tensor(const Node *n, const char *name);  // NULL when absent
+Graph        *attr_graph(const Node *n, const char *name);   // NULL when absent

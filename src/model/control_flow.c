@@ -24,9 +24,11 @@ Err control_flow_if(const Node *n, ControlFlowBody *then_body, ControlFlowBody *
 Err control_flow_loop(const Node *n, ControlFlowBody *b) {
     *b = (ControlFlowBody){.first = 2, .n_state = n->n_in > 2 ? n->n_in - 2 : 0};
     if (n->n_out < b->n_state)
-        return err_set(ERR_INVALID, "has %u outputs for %u carried values", n->n_out, b->n_state);
+        return err_set(ERR_INVALID, "has %u outputs for %u loop-carried values", n->n_out,
+                       b->n_state);
     for (uint32_t i = 2; i < n->n_in; i++)
-        if (n->in[i] == NO_VALUE) return err_set(ERR_INVALID, "carried input %u is missing", i);
+        if (n->in[i] == NO_VALUE)
+            return err_set(ERR_INVALID, "loop-carried input %u is missing", i);
     b->n_stack = n->n_out - b->n_state;
     return need_body(n, "body", b->n_state + 2, b->n_state + 1 + b->n_stack, b);
 }
@@ -66,18 +68,18 @@ Err control_flow_scan_axis(const Node *n, bool output, uint32_t k, int32_t rank,
     return infer_axis(k < n_axes ? axes[k] : 0, rank, axis);
 }
 
-static void forget(Tensor *t) { *t = (Tensor){.dtype = t->dtype, .rank = RANK_UNKNOWN}; }
+static void set_unknown(Tensor *t) { *t = (Tensor){.dtype = t->dtype, .rank = RANK_UNKNOWN}; }
 
 static void merge(const Tensor *other, Tensor *t) {
-    if (t->dtype != other->dtype || !tensor_same_shape(t, other)) forget(t);
+    if (t->dtype != other->dtype || !tensor_same_shape(t, other)) set_unknown(t);
     t->data = NULL;
 }
 
 static Err add_body(InferContext *x, ShapedGraph *s, const Graph *g, const Tensor *inputs,
-                    bool sure, ShapedGraph **made) {
-    x->maybe += !sure;
+                    bool runs, ShapedGraph **made) {
+    x->conditional += !runs;
     Err e = shaped_graph_infer(x, g, inputs, s, made);
-    x->maybe -= !sure;
+    x->conditional -= !runs;
     TRY(e);
     for (uint32_t i = 0; i < s->n_bodies; i++)
         if (s->bodies[i].graph == g) {
@@ -86,6 +88,11 @@ static Err add_body(InferContext *x, ShapedGraph *s, const Graph *g, const Tenso
         }
     s->bodies[s->n_bodies++] = (ShapedBody){g, *made};
     return ERR_OK;
+}
+
+static Err new_body_inputs(InferContext *x, const ControlFlowBody *b, Tensor **in) {
+    *in = arena_try_new(&x->scratch, Tensor, b->graph->n_inputs);
+    return *in != NULL ? ERR_OK : err_set(ERR_LIMIT, "the body has too many inputs");
 }
 
 static Tensor output_type(const ShapedGraph *s, uint32_t k) {
@@ -111,20 +118,21 @@ static Err infer_if(InferContext *x, ShapedGraph *s, const OpCall *c, Tensor *ou
     return ERR_OK;
 }
 
-// Types of carried values must hold in every round: where a round changes one, it becomes unknown.
-static Err settle(InferContext *x, ShapedGraph *s, const ControlFlowBody *b, Tensor *in,
-                  uint32_t state_at, uint32_t out_at, ShapedGraph **made) {
-    for (int round = 0; round < 3; round++) {
+// The types of loop-carried values hold in every iteration: one that an iteration changes becomes
+// unknown. Three passes reach the fixed point: shapes, then types, then all of them unknown.
+static Err infer_loop_body(InferContext *x, ShapedGraph *s, const ControlFlowBody *b, Tensor *in,
+                           uint32_t state_at, uint32_t out_at, ShapedGraph **made) {
+    for (int pass = 0; pass < 3; pass++) {
         TRY(add_body(x, s, b->graph, in, false, made));
         bool stable = true;
         for (uint32_t i = 0; i < b->n_state; i++) {
             Tensor now = output_type(*made, out_at + i), *was = &in[state_at + i];
             if (now.dtype == was->dtype && tensor_same_shape(&now, was)) continue;
             stable = was->rank == RANK_UNKNOWN && was->dtype == DT_NONE && stable;
-            *was = (Tensor){.dtype = round == 0 ? was->dtype : DT_NONE, .rank = RANK_UNKNOWN};
+            *was = (Tensor){.dtype = pass == 0 ? was->dtype : DT_NONE, .rank = RANK_UNKNOWN};
         }
         if (stable) return ERR_OK;
-        if (round == 1)
+        if (pass == 1)
             for (uint32_t i = 0; i < b->n_state; i++)
                 in[state_at + i] = (Tensor){.rank = RANK_UNKNOWN};
     }
@@ -134,16 +142,13 @@ static Err settle(InferContext *x, ShapedGraph *s, const ControlFlowBody *b, Ten
 static Err infer_loop(InferContext *x, ShapedGraph *s, const OpCall *c, Tensor *out) {
     ControlFlowBody b;
     TRY(control_flow_loop(c->node, &b));
-    Tensor *in = arena_try_new(&x->scratch, Tensor, b.graph->n_inputs);
-    if (in == NULL) return err_set(ERR_LIMIT, "too many carried values");
+    Tensor *in = NULL;
+    TRY(new_body_inputs(x, &b, &in));
     in[0] = (Tensor){.dtype = DT_I64};
     in[1] = (Tensor){.dtype = DT_BOOL};
-    for (uint32_t i = 0; i < b.n_state; i++) {
-        in[2 + i] = *c->in[2 + i];
-        in[2 + i].data = NULL;
-    }
+    for (uint32_t i = 0; i < b.n_state; i++) in[2 + i] = infer_like(c->in[2 + i]);
     ShapedGraph *body = NULL;
-    TRY(settle(x, s, &b, in, 2, 1, &body));
+    TRY(infer_loop_body(x, s, &b, in, 2, 1, &body));
     for (uint32_t i = 0; i < b.n_state; i++) out[i] = in[2 + i];
     for (uint32_t i = 0; i < b.n_stack; i++)
         out[b.n_state + i].dtype = output_type(body, 1 + b.n_state + i).dtype;
@@ -169,7 +174,8 @@ static Err stack_type(const Node *n, uint32_t k, const Tensor *one, int64_t leng
         whole->dtype = one->dtype;
         return ERR_OK;
     }
-    if (one->rank == TENSOR_MAX_RANK) return err_set(ERR_UNSUPPORTED, "rank of a stack exceeds 8");
+    if (one->rank == TENSOR_MAX_RANK)
+        return err_set(ERR_UNSUPPORTED, "a stacked output exceeds rank %d", TENSOR_MAX_RANK);
     int32_t axis = 0;
     bool    reverse = false;
     TRY(control_flow_scan_axis(n, true, k, one->rank + 1, &axis, &reverse));
@@ -182,19 +188,18 @@ static Err stack_type(const Node *n, uint32_t k, const Tensor *one, int64_t leng
 static Err infer_scan(InferContext *x, ShapedGraph *s, const OpCall *c, Tensor *out) {
     ControlFlowBody b;
     TRY(control_flow_scan(c->node, &b));
-    Tensor *in = arena_try_new(&x->scratch, Tensor, b.graph->n_inputs);
-    if (in == NULL) return err_set(ERR_LIMIT, "too many scan values");
+    Tensor *in = NULL;
+    TRY(new_body_inputs(x, &b, &in));
     int64_t length = -1;
     for (uint32_t i = 0; i < b.graph->n_inputs; i++) {
-        in[i] = *c->in[b.first + i];
-        in[i].data = NULL;
+        in[i] = infer_like(c->in[b.first + i]);
         if (c->node->version < 9 || !tensor_known(&in[i]))
-            forget(&in[i]);
+            set_unknown(&in[i]);
         else if (i >= b.n_state)
             TRY(slice_type(c->node, i - b.n_state, c->in[b.first + i], &length, &in[i]));
     }
     ShapedGraph *body = NULL;
-    TRY(settle(x, s, &b, in, 0, 0, &body));
+    TRY(infer_loop_body(x, s, &b, in, 0, 0, &body));
     if (c->node->version < 9) return ERR_OK;
     for (uint32_t i = 0; i < b.n_state; i++) out[i] = in[i];
     for (uint32_t i = 0; i < b.n_stack && length >= 0; i++) {
@@ -207,8 +212,8 @@ static Err infer_scan(InferContext *x, ShapedGraph *s, const OpCall *c, Tensor *
 static Err infer_map(InferContext *x, ShapedGraph *s, const OpCall *c, Tensor *out) {
     ControlFlowBody b;
     TRY(control_flow_map(c->node, &b));
-    Tensor *in = arena_try_new(&x->scratch, Tensor, b.graph->n_inputs);
-    if (in == NULL) return err_set(ERR_LIMIT, "too many inputs");
+    Tensor *in = NULL;
+    TRY(new_body_inputs(x, &b, &in));
     for (uint32_t i = 0; i < b.graph->n_inputs; i++) in[i].rank = RANK_UNKNOWN;
     for (uint32_t i = 0; i < c->node->n_out; i++) out[i].dtype = DT_SEQ;
     ShapedGraph *body = NULL;

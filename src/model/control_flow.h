@@ -1,4 +1,4 @@
-// Flow: shapes through If, Loop, Scan and SequenceMap, whose bodies are graphs of their own.
+// Control flow: shape inference of If, Loop, Scan and SequenceMap, which have graphs as bodies.
 #pragma once
 
 #include "model/fold.h"
@@ -6,26 +6,26 @@
 
 typedef struct InferContext {
     EvalFn    *eval;
-    Arena     *arena;    // what is made lives here
-    Arena      scratch;  // what is forgotten
-    FoldBudget room;     // for constants found on the way
-    uint32_t   visits;   // nodes looked at so far
-    uint32_t   maybe;  // bodies around us that may never run: there, a misfit is found at run time
+    Arena     *arena;        // owns the shaped graphs
+    Arena      scratch;      // temporary
+    FoldBudget budget;       // for constants that inference computes
+    uint32_t   visits;       // nodes inferred so far
+    uint32_t   conditional;  // enclosing bodies that may never run; errors in them wait for the run
 } InferContext;
 
 MUST_USE Err control_flow_infer(InferContext *x, ShapedGraph *s, const OpCall *c, Tensor *out);
 
-// Specialises one graph; outer is the enclosing one's specialisation, NULL at the top.
+// Infers one graph, in shaped_graph.c; outer is the enclosing shaped graph, NULL at the top.
 MUST_USE Err shaped_graph_infer(InferContext *x, const Graph *g, const Tensor *inputs,
                                 const ShapedGraph *outer, ShapedGraph **made);
 
-// The body of a control flow node and how its inputs and outputs line up with the node's.
+// The body of a control flow node: which of its inputs and outputs correspond to the node's.
 typedef struct ControlFlowBody {
     const Graph *graph;
-    uint32_t     n_state;    // carried from round to round
-    uint32_t     n_scan_in;  // Scan: sliced, one slice a round
-    uint32_t     n_stack;    // stacked, one slice a round
-    uint32_t     first;      // node input that is the first state
+    uint32_t     n_state;    // loop-carried values
+    uint32_t     n_scan_in;  // Scan: inputs sliced, one slice per iteration
+    uint32_t     n_stack;    // outputs stacked, one slice per iteration
+    uint32_t     first;      // node input of the first loop-carried value
 } ControlFlowBody;
 
 MUST_USE Err control_flow_if(const Node *n, ControlFlowBody *then_body, ControlFlowBody *else_body);
@@ -33,6 +33,6 @@ MUST_USE Err control_flow_loop(const Node *n, ControlFlowBody *b);
 MUST_USE Err control_flow_scan(const Node *n, ControlFlowBody *b);
 MUST_USE Err control_flow_map(const Node *n, ControlFlowBody *b);
 
-// Scan: along which axis input or output k is cut, and whether backwards. rank is the whole's.
+// Scan: the axis along which input or output k, of the given rank, is sliced, and the direction.
 MUST_USE Err control_flow_scan_axis(const Node *n, bool output, uint32_t k, int32_t rank,
                                     int32_t *axis, bool *reverse);

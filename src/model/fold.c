@@ -4,51 +4,50 @@
 #include "model/work.h"
 
 enum {
-    FOLD_BYTES =
-        1 << 28,  // per output; what is larger, or more work, is computed when it is needed
+    FOLD_BYTES = 1 << 28,  // per output; larger outputs, or more work, are computed at run time
     FOLD_MACS = 1 << 30,
     SCRATCH_SHIFT = 34,
 };
 
 typedef struct Folder {
-    FoldBudget room;
+    FoldBudget budget;
     Arena      scratch;
     EvalFn    *eval;
 } Folder;
 
-static bool make_room(const Node *n, FoldBudget *room, Tensor *out) {
+static bool allocate(const Node *n, FoldBudget *budget, Tensor *out) {
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!tensor_known(&out[i]) || tensor_measure(&out[i], &bytes) != ERR_OK) return false;
-        if (bytes > room->each || bytes > room->left) return false;
-        out[i].data = arena_try(room->keep, 1, bytes, TENSOR_ALIGN);
+        if (bytes > budget->each || bytes > budget->left) return false;
+        out[i].data = arena_try(budget->keep, 1, bytes, TENSOR_ALIGN);
         if (out[i].data == NULL) return false;
-        room->left -= bytes;
+        budget->left -= bytes;
     }
     return true;
 }
 
-static bool worth_it(const OpCall *c, const Tensor *out) {
+static bool is_cheap(const OpCall *c, const Tensor *out) {
     return work_macs(c->node, c->in, out) <= FOLD_MACS;
 }
 
-// Shape and Size ask for no numbers: they are known as soon as shapes are.
-static bool inputs_there(const OpCall *c) {
+// Shape and Size depend on shapes alone, not on data.
+static bool inputs_have_data(const OpCall *c) {
     if (c->node->op == OP_Shape || c->node->op == OP_Size) return true;
     for (uint32_t i = 0; i < c->node->n_in; i++)
         if (c->in[i] != NULL && c->in[i]->data == NULL) return false;
     return true;
 }
 
-bool fold_call(const OpCall *c, EvalFn *eval, FoldBudget *room, Tensor *out) {
+bool fold_call(const OpCall *c, EvalFn *eval, FoldBudget *budget, Tensor *out) {
     const Node *n = c->node;
-    if (eval == NULL || !inputs_there(c)) return false;
-    size_t mark = room->keep->used, left = room->left;
+    if (eval == NULL || !inputs_have_data(c)) return false;
+    size_t mark = budget->keep->used, left = budget->left;
     OpCall call = *c;
-    call.keep = room->keep;
-    if (make_room(n, room, out) && worth_it(c, out) && eval(&call, out) == ERR_OK) return true;
-    arena_rewind(room->keep, mark);
-    room->left = left;
+    call.keep = budget->keep;
+    if (allocate(n, budget, out) && is_cheap(c, out) && eval(&call, out) == ERR_OK) return true;
+    arena_rewind(budget->keep, mark);
+    budget->left = left;
     for (uint32_t i = 0; i < n->n_out; i++) out[i].data = NULL;
     return false;
 }
@@ -72,13 +71,13 @@ static bool compute(Folder *f, Graph *g, const Node *n) {
     }
     OpCall call = {.node = n, .in = in, .scratch = &f->scratch};
     if (infer_node(&call, out) != ERR_OK) return false;
-    if (!fold_call(&call, f->eval, &f->room, out)) return false;
+    if (!fold_call(&call, f->eval, &f->budget, out)) return false;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != NO_VALUE) make_constant(&g->values[n->out[i]], &out[i]);
     return true;
 }
 
-// A captured constant becomes the body's own, so that the body folds too.
+// Captured constants become constants of the body, so that the body folds too.
 static void adopt_constants(Graph *g) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->n_captures; i++) {
@@ -112,9 +111,9 @@ static void fold_graph(Folder *f, Graph *g) {
 }
 
 Err fold_constants(Model *m, EvalFn *eval) {
-    // Weights kept as bytes unfold to floats, four times as large; shapes need next to nothing.
+    // Dequantised int8 weights grow by four; shape arithmetic is negligible.
     size_t total = FOLD_BYTES + 4 * m->arena.used;
-    Folder f = {.room = {.keep = &m->arena, .each = FOLD_BYTES, .left = total}, .eval = eval};
+    Folder f = {.budget = {.keep = &m->arena, .each = FOLD_BYTES, .left = total}, .eval = eval};
     TRY(arena_init(&f.scratch, (size_t)1 << SCRATCH_SHIFT));
     fold_graph(&f, m->graph);
     arena_finish(&f.scratch);

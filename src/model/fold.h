@@ -1,17 +1,17 @@
-// Fold: computes once, at load, whatever depends on constants alone, and drops those nodes.
+// Fold: constant folding: nodes with only constant inputs are computed at load and removed.
 #pragma once
 
 #include "model/shaped_graph.h"
 
-// The numbers of filled constants must be there. A node that cannot be computed stays as it is.
+// Random constants must be materialised. A node that cannot be computed stays in the graph.
 MUST_USE Err fold_constants(Model *m, EvalFn *eval);
 
 typedef struct FoldBudget {
-    Arena *keep;  // the outputs' numbers live here
-    size_t each;  // bytes one output may need
-    size_t left;  // bytes that all together may still need
+    Arena *keep;  // holds the outputs' data
+    size_t each;  // limit per output, bytes
+    size_t left;  // bytes left for all outputs
 } FoldBudget;
 
-// Computes one inferred call if its inputs' numbers are there and there is room. False, with
-// nothing changed, when it is not done: that is no error, for the node may sit where it never runs.
-bool fold_call(const OpCall *c, EvalFn *eval, FoldBudget *room, Tensor *out);
+// Computes a call with inferred outputs, if its inputs have data and the budget allows.
+// Returns false, with nothing changed, otherwise: not an error, because the node may never run.
+bool fold_call(const OpCall *c, EvalFn *eval, FoldBudget *budget, Tensor *out);

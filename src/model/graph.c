@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/heap.h"
 
 Graph *graph_create(Arena *a, Graph *parent, const char *name) {
     Graph *g = arena_new(a, Graph, 1);
@@ -13,7 +14,7 @@ Graph *graph_create(Arena *a, Graph *parent, const char *name) {
     return g;
 }
 
-// Room for one more element; the old array stays behind in the arena, at most as large again.
+// Makes room for one more element. The old array stays in the arena, at most doubling its use.
 static void *grown(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     if (n < *cap) return old;
     uint32_t more = *cap == 0 ? 8 : 2 * *cap;
@@ -75,10 +76,10 @@ Node *graph_node(Graph *g, Node n) {
     return &g->nodes[at];
 }
 
-// Calls visit for every node a given node waits for: producers of inputs and of captured values.
-typedef void WaitFn(void *self, uint32_t producer);
+// Visits the nodes that n depends on: producers of its inputs and of what its bodies capture.
+typedef void DependencyFn(void *self, uint32_t producer);
 
-static void each_wait(const Graph *g, const Node *n, WaitFn *visit, void *self) {
+static void each_dependency(const Graph *g, const Node *n, DependencyFn *visit, void *self) {
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != NO_VALUE && g->values[n->in[i]].producer != NO_NODE)
             visit(self, g->values[n->in[i]].producer);
@@ -93,33 +94,35 @@ static void each_wait(const Graph *g, const Node *n, WaitFn *visit, void *self) 
 }
 
 typedef struct Edges {
-    uint32_t *count;  // [n_nodes + 1] how many wait for a node; then where its list begins
-    uint32_t *list;   // the waiting nodes, grouped by what they wait for
-    uint32_t *waits;  // [n_nodes] how many a node still waits for
+    uint32_t *first;    // [n_nodes + 1] where the users of each node begin in users
+    uint32_t *users;    // nodes grouped by the node they depend on
+    uint32_t *missing;  // [n_nodes] dependencies of each node that are not ordered yet
     uint32_t  from, total;
 } Edges;
 
 static void count_edge(void *self, uint32_t producer) {
     Edges *e = self;
-    e->count[producer + 1]++;
-    e->waits[e->from]++;
+    e->first[producer + 1]++;
+    e->missing[e->from]++;
     e->total++;
 }
 
 static void store_edge(void *self, uint32_t producer) {
     Edges *e = self;
-    e->list[e->count[producer]++] = e->from;
+    e->users[e->first[producer]++] = e->from;
 }
 
 static Edges edges_build(const Graph *g, Arena *a) {
-    Edges e = {.count = arena_new(a, uint32_t, (size_t)g->n_nodes + 2),
-               .waits = arena_new(a, uint32_t, g->n_nodes)};
-    for (e.from = 0; e.from < g->n_nodes; e.from++) each_wait(g, &g->nodes[e.from], count_edge, &e);
-    e.list = arena_new(a, uint32_t, e.total);
-    for (uint32_t i = 1; i <= g->n_nodes; i++) e.count[i] += e.count[i - 1];
-    for (e.from = 0; e.from < g->n_nodes; e.from++) each_wait(g, &g->nodes[e.from], store_edge, &e);
-    for (uint32_t i = g->n_nodes; i > 0; i--) e.count[i] = e.count[i - 1];
-    e.count[0] = 0;
+    Edges e = {.first = arena_new(a, uint32_t, (size_t)g->n_nodes + 2),
+               .missing = arena_new(a, uint32_t, g->n_nodes)};
+    for (e.from = 0; e.from < g->n_nodes; e.from++)
+        each_dependency(g, &g->nodes[e.from], count_edge, &e);
+    e.users = arena_new(a, uint32_t, e.total);
+    for (uint32_t i = 1; i <= g->n_nodes; i++) e.first[i] += e.first[i - 1];
+    for (e.from = 0; e.from < g->n_nodes; e.from++)
+        each_dependency(g, &g->nodes[e.from], store_edge, &e);
+    for (uint32_t i = g->n_nodes; i > 0; i--) e.first[i] = e.first[i - 1];
+    e.first[0] = 0;
     return e;
 }
 
@@ -135,46 +138,25 @@ static void check_order(void *self, uint32_t producer) {
 
 static bool sorted_already(const Graph *g) {
     Order o = {0};
-    for (; o.at < g->n_nodes && !o.broken; o.at++) each_wait(g, &g->nodes[o.at], check_order, &o);
+    for (; o.at < g->n_nodes && !o.broken; o.at++)
+        each_dependency(g, &g->nodes[o.at], check_order, &o);
     return !o.broken;
 }
 
-static void sift_up(uint32_t *heap, uint32_t i) {
-    for (; i > 0 && heap[i] < heap[(i - 1) / 2]; i = (i - 1) / 2) {
-        uint32_t t = heap[i];
-        heap[i] = heap[(i - 1) / 2];
-        heap[(i - 1) / 2] = t;
-    }
-}
+static void add_ready(Heap *ready, uint32_t node) { heap_push(ready, node, 0, node); }
 
-static uint32_t pop(uint32_t *heap, uint32_t *n) {
-    uint32_t top = heap[0];
-    heap[0] = heap[--*n];
-    for (uint32_t i = 0, kid; (kid = 2 * i + 1) < *n; i = kid) {
-        if (kid + 1 < *n && heap[kid + 1] < heap[kid]) kid++;
-        if (heap[i] <= heap[kid]) break;
-        uint32_t t = heap[i];
-        heap[i] = heap[kid];
-        heap[kid] = t;
-    }
-    return top;
-}
-
-// Kahn's algorithm; among ready nodes the one that stood first in the file goes first.
-static uint32_t topological(const Graph *g, Edges *e, uint32_t *order, uint32_t *heap) {
-    uint32_t n_heap = 0, n = 0;
+// Kahn's algorithm; among ready nodes the first of the file goes first. Returns how many it
+// ordered.
+static uint32_t topological(const Graph *g, Edges *e, uint32_t *order) {
+    Heap     ready;
+    uint32_t n = 0;
+    heap_init(&ready, g->arena, g->n_nodes);
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (e->waits[i] == 0) {
-            heap[n_heap] = i;
-            sift_up(heap, n_heap++);
-        }
-    while (n_heap > 0) {
-        uint32_t at = order[n++] = pop(heap, &n_heap);
-        for (uint32_t k = e->count[at]; k < e->count[at + 1]; k++)
-            if (--e->waits[e->list[k]] == 0) {
-                heap[n_heap] = e->list[k];
-                sift_up(heap, n_heap++);
-            }
+        if (e->missing[i] == 0) add_ready(&ready, i);
+    while (!heap_empty(&ready)) {
+        uint32_t at = order[n++] = heap_pop(&ready).id;
+        for (uint32_t k = e->first[at]; k < e->first[at + 1]; k++)
+            if (--e->missing[e->users[k]] == 0) add_ready(&ready, e->users[k]);
     }
     return n;
 }
@@ -182,8 +164,8 @@ static uint32_t topological(const Graph *g, Edges *e, uint32_t *order, uint32_t 
 static Err check_cycle(const Graph *g, const Edges *e, uint32_t n_ordered) {
     if (n_ordered == g->n_nodes) return ERR_OK;
     uint32_t stuck = 0;
-    while (e->waits[stuck] == 0) stuck++;
-    return err_set(ERR_INVALID, "node '%s' (%s) is part of a cycle or waits for one",
+    while (e->missing[stuck] == 0) stuck++;
+    return err_set(ERR_INVALID, "node '%s' (%s) is part of a cycle or depends on one",
                    g->nodes[stuck].name, op_info(g->nodes[stuck].op)->name);
 }
 
@@ -200,7 +182,7 @@ static Err check_sources(const Graph *g) {
                                g->values[g->nodes[i].in[k]].name);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (!value_has_source(g, g->outputs[i]))
-            return err_set(ERR_INVALID, "output '%s' is produced by nothing",
+            return err_set(ERR_INVALID, "nothing produces output '%s'",
                            g->values[g->outputs[i]].name);
     return ERR_OK;
 }
@@ -212,7 +194,7 @@ Err graph_sort(Graph *g) {
     size_t    mark = a->used;
     Edges     e = edges_build(g, a);
     uint32_t *order = arena_new(a, uint32_t, g->n_nodes);
-    uint32_t  n = topological(g, &e, order, arena_new(a, uint32_t, g->n_nodes));
+    uint32_t  n = topological(g, &e, order);
     TRY(check_cycle(g, &e, n));
     Node *sorted = arena_new(a, Node, g->n_nodes);
     for (uint32_t i = 0; i < n; i++) sorted[i] = g->nodes[order[i]];
@@ -224,100 +206,10 @@ Err graph_sort(Graph *g) {
     return ERR_OK;
 }
 
-// Seeded weights on demand. The numbers depend on the fill alone, so a file written twice is equal.
-
-static float sample(const RandomFill *f, Rng *r) {
-    switch (f->kind) {
-    case FILL_NORMAL: return f->shift + f->scale * (float)rng_normal(r);
-    case FILL_UNIFORM: return f->shift + f->scale * (2 * rng_unit(r) - 1);
-    case FILL_CONST: break;
-    }
-    return f->shift;
-}
-
 void random_fill_make(const RandomFill *f, const Tensor *type, void *out) {
     CHECK(type->dtype == DT_F32);
     int64_t n = tensor_count(type);
     Rng     r = f->rng;
     float  *at = out;
-    for (int64_t i = 0; i < n; i++) at[i] = sample(f, &r);
-}
-
-// Two graphs are equal when a reader could not tell them apart: names, order, types and numbers.
-
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool same_str(Str a, Str b) { return a.len == b.len && memcmp(a.at, b.at, a.len) == 0; }
-
-static bool same_strings(const Attr *a, const Attr *b) {
-    for (uint32_t i = 0; i < a->n; i++)
-        if (!same_str(a->v.strings[i], b->v.strings[i])) return false;
-    return true;
-}
-
-static bool same_attr(const Attr *a, const Attr *b) {
-    if (!same_text(a->name, b->name) || a->kind != b->kind || a->n != b->n) return false;
-    switch (a->kind) {
-    case ATTR_FLOAT: return memcmp(&a->v.f, &b->v.f, sizeof a->v.f) == 0;
-    case ATTR_INT: return a->v.i == b->v.i;
-    case ATTR_STRING: return same_str(a->v.s, b->v.s);
-    case ATTR_TENSOR:
-    case ATTR_TYPE: return tensor_equal(a->v.t, b->v.t);
-    case ATTR_GRAPH: return graph_equal(a->v.g, b->v.g);
-    case ATTR_FLOATS: return memcmp(a->v.floats, b->v.floats, a->n * sizeof(float)) == 0;
-    case ATTR_INTS: return memcmp(a->v.ints, b->v.ints, a->n * sizeof(int64_t)) == 0;
-    case ATTR_STRINGS: return same_strings(a, b);
-    }
-    return false;
-}
-
-static bool same_symbols(const Value *a, const Value *b) {
-    for (int32_t i = 0; i < a->type.rank; i++)
-        if (!same_text(a->symbols != NULL ? a->symbols[i] : NULL,
-                       b->symbols != NULL ? b->symbols[i] : NULL))
-            return false;
-    return true;
-}
-
-// A filled constant equals the numbers it would make, so compare only what both sides hold.
-static bool same_value(const Value *a, const Value *b) {
-    if (!same_text(a->name, b->name) || a->constant != b->constant) return false;
-    if (a->type.dtype != b->type.dtype || !tensor_same_shape(&a->type, &b->type)) return false;
-    if (!same_symbols(a, b)) return false;
-    if (a->type.data != NULL && b->type.data != NULL) return tensor_equal(&a->type, &b->type);
-    return true;
-}
-
-static bool same_ref(const Graph *a, uint32_t x, const Graph *b, uint32_t y) {
-    if (x == NO_VALUE || y == NO_VALUE) return x == y;
-    return same_value(&a->values[x], &b->values[y]);
-}
-
-static bool same_refs(const Graph *a, const uint32_t *x, const Graph *b, const uint32_t *y,
-                      uint32_t n) {
-    for (uint32_t i = 0; i < n; i++)
-        if (!same_ref(a, x[i], b, y[i])) return false;
-    return true;
-}
-
-static bool same_node(const Graph *a, const Node *x, const Graph *b, const Node *y) {
-    if (!same_text(x->name, y->name) || x->op != y->op || x->version != y->version) return false;
-    if (x->n_in != y->n_in || x->n_out != y->n_out || x->n_attr != y->n_attr) return false;
-    if (!same_refs(a, x->in, b, y->in, x->n_in)) return false;
-    if (!same_refs(a, x->out, b, y->out, x->n_out)) return false;
-    for (uint32_t i = 0; i < x->n_attr; i++)
-        if (!same_attr(&x->attrs[i], &y->attrs[i])) return false;
-    return true;
-}
-
-bool graph_equal(const Graph *a, const Graph *b) {
-    if (a->n_nodes != b->n_nodes || a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs)
-        return false;
-    if (!same_refs(a, a->inputs, b, b->inputs, a->n_inputs)) return false;
-    if (!same_refs(a, a->outputs, b, b->outputs, a->n_outputs)) return false;
-    for (uint32_t i = 0; i < a->n_nodes; i++)
-        if (!same_node(a, &a->nodes[i], b, &b->nodes[i])) return false;
-    return true;
+    for (int64_t i = 0; i < n; i++) at[i] = f->mean + f->spread * (2 * rng_unit(&r) - 1);
 }

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-enum { RESERVE_SHIFT = 38 };  // 256 GiB of addresses, pages only as they are used
+enum { RESERVE_SHIFT = 38 };  // 256 GiB of address space; pages are committed on use
 
 Err model_init(Model *m, const char *name) {
     *m = (Model){.ir_version = 8, .producer = "cotenant"};

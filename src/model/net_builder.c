@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 
 enum { OPSET = 17 };
 
@@ -35,7 +36,7 @@ static const char *unique_name(NetBuilder *n, const char *name) {
     return full;
 }
 
-// "layer1.0.conv1" becomes "/layer1/0/conv1", as exporters name nodes.
+// "layer1.0.conv1" becomes "/layer1/0/conv1", as PyTorch's exporter names nodes.
 static const char *node_name(NetBuilder *n, const char *value) {
     char *path = arena_printf(n->g->arena, "/%s", value);
     for (char *c = path; *c != '\0'; c++)
@@ -78,18 +79,13 @@ void net_output(NetBuilder *n, uint32_t x, const char *name) {
     graph_output(n->g, x);
 }
 
-static uint64_t hash(const char *s) {  // FNV-1a
-    uint64_t h = 14695981039346656037u;
-    for (; *s != '\0'; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    return h;
-}
-
 uint32_t net_weight(NetBuilder *n, const char *name, int32_t rank, const int64_t *dims, double mean,
                     double spread) {
     const char *full = arena_printf(n->g->arena, "%s%s", n->scope, name);
     CHECK(graph_find(n->g, full) == NO_VALUE);
     RandomFill *f = arena_new(n->g->arena, RandomFill, 1);
-    *f = (RandomFill){FILL_UNIFORM, (float)spread, (float)mean, rng_fork(n->seed, hash(full))};
+    *f = (RandomFill){(float)mean, (float)spread,
+                      rng_fork(n->seed, hash_fnv(HASH_FNV_START, full, strlen(full)))};
     uint32_t v = graph_const(n->g, full, tensor_of(DT_F32, rank, dims, NULL), f);
     net_set_expected(n, v, mean, mean * mean + spread * spread / 3);
     return v;
@@ -129,17 +125,18 @@ Attr net_attr_ints(const char *name, const int64_t *values, uint32_t count) {
     return (Attr){.name = name, .kind = ATTR_INTS, .n = count, .v.ints = values};
 }
 
-static const void *kept(Arena *a, const void *from, size_t count, size_t size) {
+static const void *copied(Arena *a, const void *from, size_t count, size_t size) {
     void *to = arena_alloc(a, count, size, _Alignof(max_align_t));
     if (count > 0) memcpy(to, from, count * size);
     return to;
 }
 
-static const Attr *kept_attrs(Arena *a, const Attr *attrs, uint32_t count) {
+static const Attr *copied_attrs(Arena *a, const Attr *attrs, uint32_t count) {
     Attr *to = arena_new(a, Attr, count);
     for (uint32_t i = 0; i < count; i++) {
         to[i] = attrs[i];
-        if (to[i].kind == ATTR_INTS) to[i].v.ints = kept(a, to[i].v.ints, to[i].n, sizeof(int64_t));
+        if (to[i].kind == ATTR_INTS)
+            to[i].v.ints = copied(a, to[i].v.ints, to[i].n, sizeof(int64_t));
     }
     return to;
 }
@@ -158,9 +155,9 @@ uint32_t net_node(NetBuilder *n, NetNode d, Tensor out, NetStat s) {
                             .n_in = d.n_in,
                             .n_out = d.second ? 2 : 1,
                             .n_attr = d.n_attr,
-                            .in = kept(a, d.in, d.n_in, sizeof *d.in),
+                            .in = copied(a, d.in, d.n_in, sizeof *d.in),
                             .out = outs,
-                            .attrs = kept_attrs(a, d.attrs, d.n_attr)});
+                            .attrs = copied_attrs(a, d.attrs, d.n_attr)});
     set_stat(n, v, s);
     return v;
 }

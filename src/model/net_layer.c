@@ -1,12 +1,12 @@
-// Layers with weights. A layer's weights are scaled by what is expected of its input, so that its
-// output has variance 1; batch statistics are chosen to say the same.
+// Layers with weights. Weights are scaled by the expected mean square of the input so that the
+// output has variance 1; the running statistics of batch norms are the expected ones.
 #include <math.h>
 #include <stddef.h>
 
 #include "base/err.h"
 #include "model/net_builder.h"
 
-static const double jitter = 0.1;  // of biases and normalisation weights around their ideal
+static const double jitter = 0.1;  // spread of biases and normalisation weights
 
 static int64_t or1(int64_t x) { return x == 0 ? 1 : x; }
 
@@ -20,8 +20,8 @@ static uint32_t bias(NetBuilder *n, int64_t count) {
     return net_weight(n, "bias", 1, &count, 0, jitter);
 }
 
-// One axis of a window: padding before and after, what comes out, and how much of the average
-// window lies on the image.
+// One axis of a convolution: padding before and after, output size, and the share of taps that lie
+// on the image rather than on padding.
 typedef struct Span {
     int64_t before, after, out;
     double  covered;
@@ -105,7 +105,7 @@ uint32_t net_batch_norm(NetBuilder *n, const char *name, uint32_t x, float epsil
     net_pop_scope(n);
     Attr    attrs[] = {net_attr_float("epsilon", epsilon)};
     NetNode d = {OP_BatchNormalization, name, in, 5, 1, attrs, false};
-    return net_node(n, d, n->g->values[x].type, (NetStat){0, 1.0134f});  // four times jitter^2 / 3
+    return net_node(n, d, n->g->values[x].type, (NetStat){0, 1.0134f});  // 1 + 4 jitter^2 / 3
 }
 
 static uint32_t gemm(NetBuilder *n, const char *name, uint32_t x, int64_t out) {

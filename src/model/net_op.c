@@ -1,6 +1,7 @@
-// Activations, pools and element-wise layers, each with what it does to the expected mean and
-// mean square. Activations are integrated over a logistic distribution,
-// because signals of random networks have heavier tails than normal ones.
+// Operators without weights: activations, pooling, element-wise operators, matrix products and data
+// movement, each with its effect on the expected mean and mean square. Activations are integrated
+// over a logistic distribution, because activations of random networks have heavier tails than
+// normal ones.
 #include <math.h>
 
 #include "base/err.h"
@@ -17,7 +18,7 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x * sigmoid(x); }
 static double gelu(double x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }
 
-static NetStat through(ActFn *f, NetStat s) {
+static NetStat activated(ActFn *f, NetStat s) {
     double mean = 0, square = 0, total = 0, m = (double)s.mean;
     double sd = sqrt(fmax((double)s.square - m * m, 0));
     for (int i = -30; i <= 30; i++) {
@@ -31,29 +32,29 @@ static NetStat through(ActFn *f, NetStat s) {
 
 static uint32_t unary(NetBuilder *n, OpId op, const char *name, uint32_t x, ActFn *f) {
     NetNode d = {op, name, &x, 1, 0, NULL, false};
-    return net_node(n, d, n->g->values[x].type, through(f, n->stats[x]));
+    return net_node(n, d, n->g->values[x].type, activated(f, n->stats[x]));
 }
 
 static uint32_t unary_with(NetBuilder *n, OpId op, const char *name, uint32_t x, ActFn *f, Attr a) {
     NetNode d = {op, name, &x, 1, 1, &a, false};
-    return net_node(n, d, n->g->values[x].type, through(f, n->stats[x]));
+    return net_node(n, d, n->g->values[x].type, activated(f, n->stats[x]));
 }
 
 static uint32_t clip6(NetBuilder *n, uint32_t x) {
     uint32_t in[3] = {x, net_const_scalar(n, 0), net_const_scalar(n, 6)};
     NetNode  d = {OP_Clip, "relu6", in, 3, 0, NULL, false};
-    return net_node(n, d, n->g->values[x].type, through(relu6, n->stats[x]));
+    return net_node(n, d, n->g->values[x].type, activated(relu6, n->stats[x]));
 }
 
 static uint32_t silu_nodes(NetBuilder *n, uint32_t x) {
-    NetStat  s = through(silu, n->stats[x]);
+    NetStat  s = activated(silu, n->stats[x]);
     uint32_t y = net_mul(n, x, unary(n, OP_Sigmoid, "sigmoid", x, sigmoid));
     net_set_expected(n, y, (double)s.mean, (double)s.square);
     return y;
 }
 
 static uint32_t gelu_nodes(NetBuilder *n, uint32_t x) {
-    NetStat  s = through(gelu, n->stats[x]);
+    NetStat  s = activated(gelu, n->stats[x]);
     uint32_t y = net_binary(n, OP_Div, "div", x, net_const_scalar(n, 1.41421354f));
     y = unary(n, OP_Erf, "erf", y, erf);
     y = net_add(n, y, net_const_scalar(n, 1));
@@ -62,8 +63,8 @@ static uint32_t gelu_nodes(NetBuilder *n, uint32_t x) {
     return y;
 }
 
-uint32_t net_activation(NetBuilder *n, NetActivation act, uint32_t x) {
-    switch (act) {
+uint32_t net_activation(NetBuilder *n, NetActivation f, uint32_t x) {
+    switch (f) {
     case NET_LINEAR: break;
     case NET_RELU: return unary(n, OP_Relu, "relu", x, relu);
     case NET_RELU6: return clip6(n, x);
@@ -93,7 +94,7 @@ static int64_t pooled(int64_t in, const NetPool *p) {
     return (in + 2 * p->pad - p->kernel + (p->ceil ? p->stride - 1 : 0)) / p->stride + 1;
 }
 
-// Padding comes after the image first, which is where the odd row of a "same" pool goes.
+// With same padding an odd row or column goes behind the image.
 static uint32_t pool(NetBuilder *n, OpId op, const char *name, uint32_t x, NetPool p, NetStat s) {
     int64_t size[2] = {net_dim(n, x, 2), net_dim(n, x, 3)};
     int64_t out[4] = {net_dim(n, x, 0), net_dim(n, x, 1), pooled(size[0], &p), pooled(size[1], &p)};
@@ -111,8 +112,8 @@ static uint32_t pool(NetBuilder *n, OpId op, const char *name, uint32_t x, NetPo
     return net_node(n, d, tensor_of(DT_F32, 4, out, NULL), s);
 }
 
-// The largest of a window of rectified noise lies this many deviations above the mean; smoother
-// signals rise less.
+// The maximum of a window of rectified noise lies `lift` standard deviations above the mean; for
+// smoother activations less.
 uint32_t net_max_pool(NetBuilder *n, uint32_t x, NetPool p) {
     double  lift = p.kernel == 2 ? 0.7 : 1.2;
     double  mean = (double)n->stats[x].mean;
@@ -122,6 +123,7 @@ uint32_t net_max_pool(NetBuilder *n, uint32_t x, NetPool p) {
     return pool(n, OP_MaxPool, "maxpool", x, p, s);
 }
 
+// rest: the share of the variance that averaging leaves.
 static NetStat averaged(NetStat s, float rest) {
     float mean = s.mean;
     return (NetStat){mean, mean * mean + rest * (s.square - mean * mean)};
@@ -165,8 +167,6 @@ uint32_t net_add(NetBuilder *n, uint32_t a, uint32_t b) {
 uint32_t net_mul(NetBuilder *n, uint32_t a, uint32_t b) {
     return net_binary(n, OP_Mul, "mul", a, b);
 }
-
-// Layers that move elements, and the product of two activations.
 
 uint32_t net_matmul(NetBuilder *n, const char *name, uint32_t a, uint32_t b) {
     uint32_t in[2] = {a, b};

@@ -1,4 +1,4 @@
-// Op: every operator the program knows, with what it takes, gives and how its shapes follow.
+// Op: the table of supported operators: arity, first operator set, shape inference.
 #pragma once
 
 #include <stdbool.h>
@@ -16,14 +16,14 @@ typedef enum OpId {
     OP_COUNT
 } OpId;
 
-#define VARIADIC UINT16_MAX
+#define VARIADIC UINT16_MAX  // no upper bound on inputs or outputs
 
-// What an operator sees of one call. Every input's type and shape is known; its data is NULL when
-// the numbers are not known yet (inference ahead of a run).
+// One invocation of an operator. Type and shape of every input are known; its data is NULL while it
+// is not computed yet (inference before a run).
 typedef struct OpCall {
     const Node          *node;
-    const Tensor *const *in;       // [node->n_in]; NULL where an optional input is left out
-    Arena               *scratch;  // forgotten after the call; use arena_try
+    const Tensor *const *in;       // [node->n_in]; NULL where an optional input is absent
+    Arena               *scratch;  // rewound after the call; use arena_try
     Arena               *keep;     // lives as long as the outputs; NULL during inference
 } OpCall;
 
@@ -41,8 +41,8 @@ typedef struct OpInfo {
 const OpInfo *op_info(OpId op);
 OpId          op_find(const char *domain, const char *name);  // OP_COUNT when unknown
 
-bool op_is_control_flow(OpId op);      // its bodies are graphs: If, Loop, Scan, SequenceMap
-Err  op_failed(const Node *n, Err e);  // puts the node's name and operator before the reason
+bool op_is_control_flow(OpId op);      // has graphs as bodies: If, Loop, Scan, SequenceMap
+Err  op_failed(const Node *n, Err e);  // prefixes the error with the node's name and operator
 
-// Fails when the node has too few or many inputs or outputs, or an attribute of the wrong kind.
+// Fails if the number of inputs or outputs is out of range or an attribute has the wrong kind.
 MUST_USE Err op_check(const Node *n);

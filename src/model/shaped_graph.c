@@ -10,9 +10,11 @@
 
 enum {
     FOLD_TOTAL = 1 << 28,
-    FOLD_BYTES = 1 << 20,   // values larger than this are computed when the graph runs
-    VISIT_LIMIT = 1 << 23,  // nodes looked at, counting every pass over nested bodies
-    ARENA_SHIFT = 34,
+    FOLD_BYTES = 1 << 20,   // larger values are computed when the graph runs
+    VISIT_LIMIT = 1 << 23,  // nodes inferred, counting every pass over nested bodies
+    SCRATCH_SHIFT = 34,
+    SLOT_SHIFT = 36,  // of the arena of one cached graph
+    SYMBOLS_MAX = 64,
 };
 
 const ShapedGraph *shaped_graph_body(const ShapedGraph *s, const Graph *body) {
@@ -21,7 +23,7 @@ const ShapedGraph *shaped_graph_body(const ShapedGraph *s, const Graph *body) {
     return NULL;
 }
 
-static void use(ShapedGraph *s, uint32_t value, uint32_t node) {
+static void note_use(ShapedGraph *s, uint32_t value, uint32_t node) {
     if (value != NO_VALUE && s->last_use[value] < node) s->last_use[value] = node;
 }
 
@@ -29,14 +31,14 @@ static void find_last_uses(ShapedGraph *s) {
     const Graph *g = s->graph;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const Node *n = &g->nodes[i];
-        for (uint32_t k = 0; k < n->n_in; k++) use(s, n->in[k], i);
-        for (uint32_t k = 0; k < n->n_out; k++) use(s, n->out[k], i);
+        for (uint32_t k = 0; k < n->n_in; k++) note_use(s, n->in[k], i);
+        for (uint32_t k = 0; k < n->n_out; k++) note_use(s, n->out[k], i);
         for (uint32_t k = 0; k < n->n_attr; k++)
             if (n->attrs[k].kind == ATTR_GRAPH)
                 for (uint32_t c = 0; c < n->attrs[k].v.g->n_captures; c++)
-                    use(s, n->attrs[k].v.g->captures[c].outer, i);
+                    note_use(s, n->attrs[k].v.g->captures[c].outer, i);
     }
-    for (uint32_t i = 0; i < g->n_outputs; i++) use(s, g->outputs[i], g->n_nodes);
+    for (uint32_t i = 0; i < g->n_outputs; i++) note_use(s, g->outputs[i], g->n_nodes);
 }
 
 static Err create(const Graph *g, Arena *a, ShapedGraph **out) {
@@ -54,7 +56,7 @@ static Err create(const Graph *g, Arena *a, ShapedGraph **out) {
     }
     if (s == NULL || s->values == NULL || s->folded == NULL || s->last_use == NULL ||
         s->bodies == NULL)
-        return err_set(ERR_LIMIT, "the model is too large to be specialised");
+        return err_set(ERR_LIMIT, "the model is too large for shape inference");
     for (uint32_t i = 0; i < g->n_values; i++)
         s->values[i] = g->values[i].constant ? g->values[i].type : (Tensor){.rank = RANK_UNKNOWN};
     *out = s;
@@ -67,7 +69,7 @@ static bool inputs_known(const Node *n, const Tensor *const *in) {
     return true;
 }
 
-static Err visit(InferContext *x, ShapedGraph *s, uint32_t at, Tensor *out) {
+static Err infer_at(InferContext *x, ShapedGraph *s, uint32_t at, Tensor *out) {
     const Node    *n = &s->graph->nodes[at];
     const Tensor **in = arena_try_new(&x->scratch, const Tensor *, n->n_in);
     if (in == NULL) return err_set(ERR_LIMIT, "too many inputs");
@@ -77,14 +79,15 @@ static Err visit(InferContext *x, ShapedGraph *s, uint32_t at, Tensor *out) {
     if (op_is_control_flow(n->op)) return control_flow_infer(x, s, &call, out);
     if (!inputs_known(n, in)) return ERR_OK;
     TRY(infer_node(&call, out));
-    s->folded[at] = fold_call(&call, x->eval, &x->room, out);
+    s->folded[at] = fold_call(&call, x->eval, &x->budget, out);
     return ERR_OK;
 }
 
-// Exporters leave branches that fit no input this model will ever get; they are not taken then.
-static Err visit_maybe(InferContext *x, ShapedGraph *s, uint32_t at, Tensor *out) {
-    Err e = visit(x, s, at, out);
-    if (e == ERR_OK || e == ERR_LIMIT || x->maybe == 0) return e;
+// Exporters leave branches that are invalid for every input the model gets and never run: inside
+// such bodies a failed node has unknown outputs.
+static Err infer_conditional(InferContext *x, ShapedGraph *s, uint32_t at, Tensor *out) {
+    Err e = infer_at(x, s, at, out);
+    if (e == ERR_OK || e == ERR_LIMIT || x->conditional == 0) return e;
     for (uint32_t k = 0; k < s->graph->nodes[at].n_out; k++)
         out[k] = (Tensor){.rank = RANK_UNKNOWN};
     return ERR_OK;
@@ -94,22 +97,19 @@ Err shaped_graph_infer(InferContext *x, const Graph *g, const Tensor *inputs,
                        const ShapedGraph *outer, ShapedGraph **made) {
     ShapedGraph *s = NULL;
     TRY(create(g, x->arena, &s));
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        s->values[g->inputs[i]] = inputs[i];
-        s->values[g->inputs[i]].data = NULL;  // only types count: numbers change from run to run
-    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) s->values[g->inputs[i]] = infer_like(&inputs[i]);
     CHECK(outer != NULL || g->n_captures == 0);
     for (uint32_t i = 0; i < g->n_captures; i++)
         s->values[g->captures[i].inner] = outer->values[g->captures[i].outer];
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const Node *n = &g->nodes[i];
         if (++x->visits > VISIT_LIMIT)
-            return err_set(ERR_LIMIT, "control flow is nested too deeply to be analysed");
+            return err_set(ERR_LIMIT, "control flow is nested too deeply for shape inference");
         size_t  mark = x->scratch.used;
         Tensor *out = arena_try_new(&x->scratch, Tensor, n->n_out);
         if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
         for (uint32_t k = 0; k < n->n_out; k++) out[k].rank = RANK_UNKNOWN;
-        TRY(visit_maybe(x, s, i, out));
+        TRY(infer_conditional(x, s, i, out));
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k] != NO_VALUE) s->values[n->out[k]] = out[k];
         arena_rewind(&x->scratch, mark);
@@ -122,16 +122,12 @@ Err shaped_graph_infer(InferContext *x, const Graph *g, const Tensor *inputs,
 Err shaped_graph_make(const Graph *g, const Tensor *inputs, EvalFn *eval, Arena *arena,
                       ShapedGraph **out) {
     CHECK(g->parent == NULL);
-    InferContext x = {.eval = eval, .arena = arena, .room = {arena, FOLD_BYTES, FOLD_TOTAL}};
-    TRY(arena_init(&x.scratch, (size_t)1 << ARENA_SHIFT));
+    InferContext x = {.eval = eval, .arena = arena, .budget = {arena, FOLD_BYTES, FOLD_TOTAL}};
+    TRY(arena_init(&x.scratch, (size_t)1 << SCRATCH_SHIFT));
     Err e = shaped_graph_infer(&x, g, inputs, NULL, out);
     arena_finish(&x.scratch);
     return e;
 }
-
-// The specialisations kept for one model, and what may be bound to its open dimensions.
-
-enum { SLOT_SHIFT = 36 };
 
 typedef struct Bound {
     const char *symbol, *input;
@@ -145,7 +141,7 @@ static Err bind_symbol(Bound *bound, uint32_t *n, Bound now) {
                            "dimension '%s' is %" PRId64 " in input '%s' but %" PRId64
                            " in input '%s'; give both the same size",
                            now.symbol, bound[i].size, bound[i].input, now.size, now.input);
-    if (*n < 64) bound[(*n)++] = now;
+    if (*n < SYMBOLS_MAX) bound[(*n)++] = now;
     return ERR_OK;
 }
 
@@ -172,7 +168,7 @@ Err shaped_graph_check_inputs(const Graph *g, const Tensor *inputs) {
 }
 
 Err shaped_graph_check_symbols(const Graph *g, const Tensor *inputs) {
-    Bound    bound[64];
+    Bound    bound[SYMBOLS_MAX];
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const Value *v = &g->values[g->inputs[i]];
@@ -206,10 +202,7 @@ static Err fill_slot(ShapeCache *s, struct ShapeCacheSlot *slot, const Tensor *i
     slot->shaped = NULL;
     TRY(arena_init(&slot->arena, (size_t)1 << SLOT_SHIFT));
     slot->inputs = arena_new(&slot->arena, Tensor, g->n_inputs);
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        slot->inputs[i] = inputs[i];
-        slot->inputs[i].data = NULL;
-    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) slot->inputs[i] = infer_like(&inputs[i]);
     return shaped_graph_make(g, slot->inputs, s->eval, &slot->arena, &slot->shaped);
 }
 

@@ -30,7 +30,7 @@ static int64_t conv_macs(const Tensor *w, const Tensor *out) {
     return known(w) && known(out) ? times(count_from(out, 0), count_from(w, 1)) : 0;
 }
 
-// Each input element meets every weight of its channel.
+// Each input element is multiplied with every weight of its channel.
 static int64_t transposed_macs(const Tensor *x, const Tensor *w) {
     return known(x) && known(w) ? times(count_from(x, 0), count_from(w, 1)) : 0;
 }
@@ -51,7 +51,7 @@ static int64_t recurrent_macs(const Tensor *x, const Tensor *w, const Tensor *r)
     return times(times(x->dims[0], x->dims[1]), plus(count_from(w, 0), count_from(r, 0)));
 }
 
-// One multiplication per point of the space that all indices span; with one operand there is none.
+// One multiplication per combination of all labels' indices; none with a single operand.
 static int64_t einsum_macs(const Node *n, const Tensor *const *in) {
     Einsum  e;
     int64_t macs = 1;
@@ -81,7 +81,7 @@ int64_t work_macs(const Node *n, const Tensor *const *in, const Tensor *out) {
     }
 }
 
-// Whether a constant input is learned, rather than a limit, a scale, a shape or a statistic.
+// True for learned parameters; false for limits, scales, shapes and statistics.
 static bool learned(const Node *n, uint32_t i, const Tensor *t) {
     bool byte = t->dtype == DT_I8 || t->dtype == DT_U8;
     switch (n->op) {

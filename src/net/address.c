@@ -14,7 +14,7 @@ enum { ADDRESS_BACKLOG = 1024 };
 static Err address_read_local(const char *path, Address *out) {
     size_t len = strlen(path);
     if (len == 0 || len >= sizeof out->local.sun_path)
-        return err_set(ERR_ARG, "unix:%s: a path of 1 to %zu bytes is wanted", path,
+        return err_set(ERR_ARG, "unix:%s: the path must have 1 to %zu bytes", path,
                        sizeof out->local.sun_path - 1);
     *out = (Address){.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1)};
     out->local.sun_family = AF_UNIX;
@@ -83,7 +83,7 @@ void address_text(const Address *a, char out[ADDRESS_TEXT]) {
     }
 }
 
-// A socket file stays behind when its server was killed: it is replaced unless somebody answers.
+// A killed server leaves its socket file behind: it is replaced unless a connect succeeds.
 static void address_clear(const Address *a) {
     struct stat st;
     if (lstat(a->local.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode)) return;
@@ -117,7 +117,7 @@ static Err address_bind(Address *a, int fd) {
 
 Err address_listen(Address *a, int *out) {
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return err_set(ERR_IO, "no socket: %s", strerror(errno));
+    if (fd < 0) return err_set(ERR_IO, "cannot create a socket: %s", strerror(errno));
     Err e = address_bind(a, fd);
     if (e != ERR_OK) {
         close(fd);

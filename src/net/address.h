@@ -22,8 +22,8 @@ typedef struct Address {
 } Address;
 
 MUST_USE Err address_read(const char *text, Address *out);  // names are not looked up
-bool         address_is_local(const Address *a);            // of this machine alone
+bool         address_is_local(const Address *a);            // loopback or a Unix socket
 void         address_text(const Address *a, char out[ADDRESS_TEXT]);
 
-// A socket that does not wait and listens there; the address then has the port that it got.
+// Opens a non-blocking listening socket; port 0 becomes the port that was assigned.
 MUST_USE Err address_listen(Address *a, int *fd);

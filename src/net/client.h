@@ -1,6 +1,6 @@
 // Client: requests to one server over HTTP/1.1 or HTTP/2, many at once, on a Loop.
 //
-// Everything happens on the loop's thread. done() of a call is never called from client_submit, and
+// Everything runs on the loop's thread. done() of a call is never called from client_submit, and
 // may submit further calls, this one too.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 typedef enum ClientProtocol { CLIENT_HTTP1, CLIENT_HTTP2 } ClientProtocol;
 
-typedef struct ClientOptions {  // 0: the usual
+typedef struct ClientOptions {  // 0: the default
     const char    *host, *port;
     ClientProtocol protocol;
     uint32_t       connections;   // at most: 64
     uint32_t       streams;       // of an HTTP/2 connection at once: 32
-    TimeNs         timeout_ns;    // from client_submit to the end of the answer: 30 s
+    TimeNs         timeout_ns;    // from client_submit to the end of the response: 30 s
     size_t         header_bytes;  // of an answer: 64 KiB
     size_t         body_bytes;    // of an answer: 256 MiB
 } ClientOptions;
@@ -30,11 +30,11 @@ typedef struct ClientRequest {  // borrowed while calls use it
 } ClientRequest;
 
 typedef struct ClientReply {
-    const char          *fault;  // NULL: an answer, whatever its status; else why there is none
+    const char          *fault;  // NULL: a response, whatever its status; else why there is none
     uint32_t             status, grpc;  // of HTTP; grpc-status, UINT32_MAX: none
     size_t               json_len;      // Inference-Header-Content-Length; SIZE_MAX: none
     const unsigned char *body;          // valid while done() runs
-    size_t               kept, len;     // bytes at body, and bytes that came
+    size_t               kept, len;     // bytes at body, bytes received
     const char          *message;       // grpc-message, not decoded; "" without
 } ClientReply;
 
@@ -42,31 +42,31 @@ typedef struct ClientCall ClientCall;
 
 struct ClientCall {  // the caller's, from client_submit until done
     const ClientRequest *request;
-    size_t               keep;  // bytes of the answer's body that are wanted
+    size_t               keep;  // bytes of the response body to keep
     void (*done)(void *self, ClientCall *c, const ClientReply *r);
     void  *self;
-    TimeNs submitted, sent;  // sent: its first byte went out; 0: it did not
-    // The client's.
+    TimeNs submitted, sent;  // sent: when its first byte was written; 0: never
+    // Private to the client.
     struct ClientCall *next, *prev, *next_waiting, *prev_waiting;
-    void              *on;  // connection or stream; NULL: it waits for one
+    void              *on;  // connection or stream; NULL: waiting for one
     const char        *fault;
     bool               waiting;
-    uint32_t           again;  // how often it was sent again
+    uint32_t           again;  // number of retries
 };
 
 typedef struct ClientCounts {
-    uint64_t connects, retries;  // connections opened; requests sent again on a fresh one
+    uint64_t connects, retries;  // connections opened; requests retried on a new one
     uint64_t waited;             // calls that found no free connection
     uint32_t open, live;         // connections; calls
 } ClientCounts;
 
 typedef struct Client Client;
 
-// Finds the address; connects when there is something to send.
+// Resolves the address; connects at the first request.
 MUST_USE Err client_create(Client **out, Loop *l, const ClientOptions *o);
-void         client_destroy(Client *c);  // accepts NULL; calls that are open are forgotten
+void         client_destroy(Client *c);  // accepts NULL; open calls are dropped without done()
 ClientCounts client_counts(const Client *c);
-// Fills r->head, in a.
+// Fills r->head; memory is in a.
 MUST_USE Err client_prepare(const Client *c, ClientRequest *r, Arena *a);
 void         client_submit(Client *c, ClientCall *call);
 

@@ -1,4 +1,4 @@
-// HTTP/1.1: one call at a time on a connection, which is kept for the next.
+// HTTP/1.1 client: one call at a time on a connection, with keep-alive.
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 
 static size_t request_bytes(const ClientRequest *r) { return r->head.iov_len + r->body.iov_len; }
 
-static ssize_t write_some(ClientLine *l) {
+static ssize_t write_some(ClientConn *l) {
     const ClientRequest *r = l->call->request;
     struct iovec         parts[2] = {r->head, r->body};
     struct msghdr        m = {.msg_iov = parts, .msg_iovlen = 2};
@@ -23,21 +23,21 @@ static ssize_t write_some(ClientLine *l) {
     return sendmsg(l->fd.fd, &m, MSG_NOSIGNAL);
 }
 
-// A server may close a connection that has been idle just when we use it: then the call is sent
-// again. A fresh connection that is closed without an answer is a failure.
-static void lost(ClientLine *l, const char *fault) {
+// A server may close an idle connection just as it is reused: the call is then retried.
+// A new connection that is closed without a response is a failure.
+static void lost(ClientConn *l, const char *fault) {
     ClientCall *call = l->call;
     if (call != NULL && l->answers > 0 && !l->reading.begun) {
         Client *c = l->client;
         l->call = NULL;
-        client_line_close(l, fault);
+        client_conn_close(l, fault);
         client_again(c, call);
         return;
     }
-    client_line_close(l, fault);
+    client_conn_close(l, fault);
 }
 
-void client_http1_send(ClientLine *l) {
+void client_http1_send(ClientConn *l) {
     size_t all = request_bytes(l->call->request);
     if (l->call->sent == 0) l->call->sent = clock_now(clock_monotonic());
     while (l->written < all) {
@@ -48,7 +48,7 @@ void client_http1_send(ClientLine *l) {
             return;
         }
         if (n < 0) {
-            // What it said before it hung up is still to be read.
+            // The response may precede the reset: read it first.
             loop_events(l->client->loop, &l->fd, EPOLLIN);
             return;
         }
@@ -57,51 +57,52 @@ void client_http1_send(ClientLine *l) {
     loop_events(l->client->loop, &l->fd, EPOLLIN);
 }
 
-static void complete(ClientLine *l, bool keep) {
-    Client              *c = l->client;
-    ClientCall          *call = l->call;
-    const ClientReading *r = &l->reading;
-    ClientReply          reply = {.status = r->status,
-                                  .grpc = UINT32_MAX,
-                                  .json_len = r->json_len,
-                                  .body = r->body.at,
-                                  .kept = r->body.kept,
-                                  .len = r->body.len,
-                                  .message = ""};
+static void complete(ClientConn *l, bool keep) {
+    Client               *c = l->client;
+    ClientCall           *call = l->call;
+    const ResponseParser *r = &l->reading;
+    ClientReply           reply = {.status = r->status,
+                                   .grpc = UINT32_MAX,
+                                   .json_len = r->json_len,
+                                   .body = r->body.at,
+                                   .kept = r->body.kept,
+                                   .len = r->body.len,
+                                   .message = ""};
     keep = keep && !r->close && l->written == request_bytes(call->request);
     l->call = NULL;
     l->answers++;
     l->next_free = c->idle;
     c->idle = l;
-    if (!keep) client_line_close(l, NULL);
+    if (!keep) client_conn_close(l, NULL);
     client_done(c, call, &reply);
     client_next(c);
 }
 
-static void take(ClientLine *l, size_t len) {
+static void take(ClientConn *l, size_t len) {
     size_t used = 0;
     if (l->call == NULL) {
-        client_line_close(l, NULL);  // nobody asked
+        client_conn_close(l, NULL);  // unsolicited data
         client_next(l->client);
         return;
     }
-    Err e = client_reading_take(&l->reading, l->client->in, len, &used);
+    Err e = response_parser_take(&l->reading, l->client->in, len, &used);
     if (e != ERR_OK)
-        client_line_close(l, e == ERR_LIMIT ? "its answer is too large" : "its answer is not HTTP");
-    else if (l->reading.step == READING_DONE)
+        client_conn_close(l, e == ERR_LIMIT ? "the response is too large"
+                                            : "the response is not HTTP");
+    else if (l->reading.step == RESPONSE_DONE)
         complete(l, used == len);
 }
 
-static void hung_up(ClientLine *l) {
-    bool whole = l->call != NULL && client_reading_end(&l->reading) == ERR_OK;
+static void hung_up(ClientConn *l) {
+    bool whole = l->call != NULL && response_parser_end(&l->reading) == ERR_OK;
     if (whole)
         complete(l, false);
     else
-        lost(l, l->reading.begun ? "it closed the connection in the middle of an answer"
-                                 : "it closed the connection without an answer");
+        lost(l, l->reading.begun ? "the server closed the connection in the middle of a response"
+                                 : "the server closed the connection without a response");
 }
 
-void client_http1_ready(ClientLine *l, uint32_t events) {
+void client_http1_ready(ClientConn *l, uint32_t events) {
     if ((events & EPOLLOUT) != 0 && l->call != NULL) client_http1_send(l);
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
     for (uint32_t rounds = 0; rounds < 8 && l->state == LINE_OPEN; rounds++) {
@@ -113,6 +114,6 @@ void client_http1_ready(ClientLine *l, uint32_t events) {
             return;
         }
         take(l, (size_t)n);
-        if (n < CLIENT_IN) return;  // and the rest, if there is any, in the next round
+        if (n < CLIENT_IN) return;  // the rest, if any, in the next iteration
     }
 }

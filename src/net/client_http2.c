@@ -1,4 +1,4 @@
-// HTTP/2 by prior knowledge: many calls at once on a connection.
+// HTTP/2 client with prior knowledge: many calls at once on a connection.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                    size_t len, void *user) {
     ClientStream *s = nghttp2_session_get_stream_user_data(session, id);
     (void)flags, (void)user;
-    if (s == NULL || s->call == NULL || client_body_add(&s->body, bytes, len) == ERR_OK) return 0;
+    if (s == NULL || s->call == NULL || response_body_add(&s->body, bytes, len) == ERR_OK) return 0;
     return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL) == 0
                ? 0
                : NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -89,7 +89,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user) {
     ClientStream *s = nghttp2_session_get_stream_user_data(session, id);
-    ClientLine   *l = user;
+    ClientConn   *l = user;
     Client       *c = l->client;
     if (s == NULL) return 0;
     ClientCall *call = s->call;
@@ -102,7 +102,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
                      .message = s->message};
     l->streams--;
     l->answers++;
-    // A server may reset a stream that it has answered whole.
+    // A server may reset a stream after a complete response.
     bool whole = s->status != 0 && (code == NGHTTP2_NO_ERROR || s->grpc != UINT32_MAX);
     if (call != NULL && whole) {
         s->call = NULL;
@@ -111,15 +111,15 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
         client_again(c, call);
     } else if (call != NULL) {
         client_fail(c, call,
-                    code == NGHTTP2_CANCEL ? "its answer is too large"
-                                           : "it reset the stream without an answer");
+                    code == NGHTTP2_CANCEL ? "the response is too large"
+                                           : "the server reset the stream without a response");
     }
     drop_stream(c, s);
     return 0;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
-    ClientLine *l = user;
+    ClientConn *l = user;
     (void)session;
     if (frame->hd.type == NGHTTP2_SETTINGS) l->settled = true;
     if (frame->hd.type == NGHTTP2_GOAWAY) l->leaving = true;
@@ -136,7 +136,7 @@ nghttp2_session_callbacks *client_http2_callbacks(void) {
     return to;
 }
 
-bool client_http2_begin(ClientLine *l) {
+bool client_http2_begin(ClientConn *l) {
     nghttp2_settings_entry set[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
@@ -165,7 +165,7 @@ static nghttp2_nv field(Str name, Str value) {
 
 static Str text(const char *s) { return (Str){s, strlen(s)}; }
 
-static int32_t submit(ClientLine *l, ClientStream *s, const ClientRequest *r) {
+static int32_t submit(ClientConn *l, ClientStream *s, const ClientRequest *r) {
     nghttp2_nv            nv[HEADERS_MOST];
     nghttp2_data_provider from = {.source.ptr = s, .read_callback = read_body};
     size_t                n = 0;
@@ -178,25 +178,25 @@ static int32_t submit(ClientLine *l, ClientStream *s, const ClientRequest *r) {
     return nghttp2_submit_request(l->session, NULL, nv, n, r->body.iov_len > 0 ? &from : NULL, s);
 }
 
-// Until its settings have come, nobody knows how many streams a server takes.
-bool client_http2_takes(ClientLine *l) {
+// Until SETTINGS arrive, the server's limit of streams is unknown: one stream.
+bool client_http2_takes(ClientConn *l) {
     uint32_t most = l->settled ? nghttp2_session_get_remote_settings(
                                      l->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
                                : EARLY_STREAMS;
     return l->streams < most && nghttp2_session_check_request_allowed(l->session) != 0;
 }
 
-bool client_http2_submit(ClientLine *l, ClientCall *call) {
+bool client_http2_submit(ClientConn *l, ClientCall *call) {
     ClientStream *s = take_stream(l->client);
     if (s == NULL) return false;
-    ClientBody body = s->body;
+    ResponseBody body = s->body;
     *s = (ClientStream){.line = l,
                         .next_all = s->next_all,
                         .call = call,
                         .body = body,
                         .grpc = UINT32_MAX,
                         .json_len = SIZE_MAX};
-    client_body_begin(&s->body, call->keep);
+    response_body_begin(&s->body, call->keep);
     s->id = submit(l, s, call->request);
     if (s->id < 0) {
         drop_stream(l->client, s);
@@ -205,13 +205,13 @@ bool client_http2_submit(ClientLine *l, ClientCall *call) {
     l->streams++;
     call->on = s;
     call->sent = clock_now(clock_monotonic());
-    // What fails here is found by the next read.
+    // An error here shows up at the next read.
     if (l->state == LINE_OPEN && !l->taking) (void)client_http2_flush(l);
     return true;
 }
 
 void client_http2_cancel(ClientStream *s) {
-    ClientLine *l = s->line;
+    ClientConn *l = s->line;
     s->call = NULL;
     if (nghttp2_submit_rst_stream(l->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL) != 0 ||
         l->state != LINE_OPEN || l->taking)
@@ -219,7 +219,7 @@ void client_http2_cancel(ClientStream *s) {
     (void)client_http2_flush(l);
 }
 
-static bool gather(ClientLine *l) {
+static bool gather(ClientConn *l) {
     for (;;) {
         const uint8_t *bytes = NULL;
         if (l->out_len + 32 * 1024 > CLIENT_OUT) return true;  // a frame has 16 KiB and a head
@@ -231,7 +231,7 @@ static bool gather(ClientLine *l) {
     }
 }
 
-bool client_http2_flush(ClientLine *l) {
+bool client_http2_flush(ClientConn *l) {
     for (;;) {
         if (l->out_at == l->out_len) {
             l->out_at = l->out_len = 0;
@@ -244,34 +244,35 @@ bool client_http2_flush(ClientLine *l) {
             loop_events(l->client->loop, &l->fd, EPOLLIN | EPOLLOUT);
             return true;
         }
-        if (n < 0) break;  // what it said before it hung up is still to be read
+        if (n < 0) break;  // the response may precede the reset: read it first
         l->out_at += (size_t)n;
     }
     loop_events(l->client->loop, &l->fd, EPOLLIN);
     return true;
 }
 
-static void take(ClientLine *l, size_t len) {
+static void take(ClientConn *l, size_t len) {
     l->taking = true;
     ssize_t n = nghttp2_session_mem_recv(l->session, (const uint8_t *)l->client->in, len);
     l->taking = false;
     if (n < 0 || !client_http2_flush(l))
-        client_line_close(l, "its answer is not HTTP/2");
+        client_conn_close(l, "the response is not HTTP/2");
     else if (nghttp2_session_want_read(l->session) == 0 &&
              nghttp2_session_want_write(l->session) == 0)
-        client_line_close(l, l->leaving ? "it ended the connection" : "its answer is not HTTP/2");
+        client_conn_close(l, l->leaving ? "the server closed the connection (GOAWAY)"
+                                        : "the response is not HTTP/2");
 }
 
-void client_http2_ready(ClientLine *l, uint32_t events) {
+void client_http2_ready(ClientConn *l, uint32_t events) {
     Client *c = l->client;
     if ((events & EPOLLOUT) != 0 && !client_http2_flush(l))
-        client_line_close(l, "its answer is not HTTP/2");
+        client_conn_close(l, "the response is not HTTP/2");
     for (uint32_t rounds = 0; rounds < 8 && l->state == LINE_OPEN; rounds++) {
         ssize_t n = recv(l->fd.fd, c->in, CLIENT_IN, 0);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
         if (n <= 0)
-            client_line_close(l, "it closed the connection without an answer");
+            client_conn_close(l, "the server closed the connection without a response");
         else
             take(l, (size_t)n);
         if (n < CLIENT_IN) break;
@@ -279,8 +280,8 @@ void client_http2_ready(ClientLine *l, uint32_t events) {
     client_next(c);
 }
 
-// Calls of a connection that had answers are sent again on another one.
-void client_http2_end(ClientLine *l, const char *fault) {
+// Calls of a connection that delivered responses before are retried on another one.
+void client_http2_end(ClientConn *l, const char *fault) {
     Client *c = l->client;
     bool    fresh = l->answers == 0;
     for (ClientStream *s = c->all_streams; s != NULL; s = s->next_all) {

@@ -1,7 +1,7 @@
-// Exchange: one request over HTTP and its answer, whichever version carries it.
+// Exchange: one HTTP request and its response, over HTTP/1.1 or HTTP/2.
 //
-// Everything happens on the loop's thread. The connection owns the exchange from head() to ended();
-// what the handler gives for an answer stays where it is until then.
+// Everything runs on the loop's thread. The connection owns the exchange from head() to ended();
+// the buffers of the handler's response must stay valid until then.
 #pragma once
 
 #include <stdbool.h>
@@ -27,12 +27,12 @@ typedef struct Answer {
     uint32_t       n_body;
     ExchangeHeader trailers[4];  // HTTP/2 only
     uint32_t       n_trailers;
-    bool           close;  // the connection, once it was sent
+    bool           close;  // close the connection after the response
 } Answer;
 
 typedef struct Exchange Exchange;
 
-typedef struct ExchangeBody {  // memory of a body that outlives its exchange
+typedef struct ExchangeBody {  // a body buffer that outlives its exchange
     void (*give)(struct ExchangeBody *b);
 } ExchangeBody;
 
@@ -40,55 +40,56 @@ struct Exchange {
     Str                   method, path, query;  // path as sent, not decoded, without the query
     const ExchangeHeader *headers;
     uint32_t              n_headers;
-    unsigned char        *body;  // decompressed; writable, and the handler may spoil it
+    unsigned char        *body;  // decompressed; the handler may overwrite it
     size_t                body_len;
     uint64_t              declared;  // Content-Length; UINT64_MAX: not given
     bool                  http2;
     bool                  answered;
-    TimeNs                began, arrived;  // its first and its last byte
-    // The handler's.
+    TimeNs                began, arrived;  // when its first and its last byte arrived
+    // Owned by the handler.
     void  *user;     // NULL at head()
-    size_t aligned;  // set in head(): the address of body + aligned shall be a multiple of 64
-    size_t most;     // set in head(): bytes of body that are accepted, if less than the listener's
-    void (*send)(Exchange *x, const Answer *a);  // the connection's, as the next
+    size_t aligned;  // set in head(): body + aligned is placed at a multiple of 64
+    size_t most;     // set in head(): body limit in bytes, if below the listener's
+    void (*send)(Exchange *x, const Answer *a);  // set by the connection, as is the next
     ExchangeBody *(*take)(Exchange *x);
-    // A body that flows: HTTP/2 only.
-    bool flows;    // set in head(): more() is called as it comes, request() is not
-    bool hold;     // set by the handler: the client is to wait before it sends more
-    bool whole;    // its end is there
-    bool pushing;  // a part of the answer is on its way
+    // Streaming bodies: HTTP/2 only.
+    bool flows;    // set in head(): more() is called as data arrives, instead of request()
+    bool hold;     // set by the handler: flow control is withheld until it is cleared
+    bool whole;    // END_STREAM was received
+    bool pushing;  // a part of the response is being written
     void (*eat)(Exchange *x, size_t n);
     void (*push)(Exchange *x, const Answer *a);
 };
 
 typedef struct ExchangeHandler {
-    // The headers are there. May answer already: the body is then dropped. NULL: nothing to say.
+    // The headers are complete. May respond at once: the body is then discarded. May be NULL.
     void (*head)(void *self, Exchange *x);
-    // All of it is there. The answer may come now or later.
+    // The request is complete. The response may be sent now or later.
     void (*request)(void *self, Exchange *x);
-    // Once for each head(): the answer was sent, or the client has gone, maybe before it was
-    // answered. The exchange must not be touched after that.
+    // Once for each head(): the response was sent, or the client disconnected, possibly before the
+    // response. The exchange is invalid afterwards.
     void (*ended)(void *self, Exchange *x, bool sent);
     void *self;
-    // A body that flows has grown or has come to its end, or the part that was pushed is out.
+    // A streaming body has grown or ended, or the pushed part of the response was written.
     void (*more)(void *self, Exchange *x);
 } ExchangeHandler;
 
-// Once; headers are copied.
+// Call once; headers are copied.
 static inline void exchange_answer(Exchange *x, const Answer *a) {
     x->answered = true;
     x->send(x, a);
 }
 
-// A part of an answer; its body is borrowed until more() is called and x->pushing is false. The
-// head is the first part's. The last part and the trailers go by exchange_answer.
+// Sends a part of a response; its body is borrowed until more() is called and x->pushing is false.
+// The status and headers are the first part's. exchange_answer sends the last part and the
+// trailers.
 static inline void exchange_push(Exchange *x, const Answer *a) { x->push(x, a); }
-// The first n bytes of a body that flows are done with; 0: look at hold again.
+// Consumes the first n bytes of a streaming body; 0: re-evaluates hold.
 static inline void exchange_eat(Exchange *x, size_t n) { x->eat(x, n); }
 
-// In ended(): the body stays where it is until body->give(body), on the loop's thread. NULL: it has
+// In ended(): keeps the body until body->give(body), on the loop's thread. NULL: there is
 // none.
 static inline ExchangeBody *exchange_take(Exchange *x) { return x->take(x); }
 
-// The value of a header, its name in lower case; at NULL when it is missing.
+// Value of a header, by its lower-case name; at is NULL when it is missing.
 Str exchange_header(const Exchange *x, const char *name);

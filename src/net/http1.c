@@ -3,11 +3,11 @@
 
 #include "net/http1_int.h"
 
-// HTTP1_SPARE: room for more than a head, so that pipelined requests and chunks come in large
-// pieces. HTTP1_TURN: steps, three or so a request, before it is others' turn.
+// HTTP1_SPARE: buffer beyond a head, so that pipelined requests and chunks are read in large
+// pieces. HTTP1_TURN: steps, about three per request, before other connections run.
 enum { HTTP1_SPARE = 16384, HTTP1_TURN = 96, HTTP1_READS = 4 };
 
-static const TimeNs HTTP1_PART_NS = 250000000;  // draining: for a request that is on its way
+static const TimeNs HTTP1_PART_NS = 250000000;  // draining: grace for a request in flight
 
 bool http1_take_in(Http1 *c) {
     if (c->in) return true;
@@ -39,7 +39,7 @@ void http1_ended(Http1 *c, bool sent) {
     c->floor = 0;
 }
 
-// The head of the next request begins where the present one ends.
+// The next request's head begins where the current request ends.
 static void http1_next(Http1 *c) {
     c->input = HTTP1_HEAD;
     c->drop = false;
@@ -73,7 +73,7 @@ static void http1_begin(Http1 *c, size_t end) {
     const char            *why = NULL;
     uint32_t               status = http1_head_read(&c->head, c->bytes + c->at, end, &why);
     if (status) {
-        http1_refuse(c, status, why);
+        http1_reject(c, status, why);
         return;
     }
     c->at += end;
@@ -99,28 +99,29 @@ static void http1_complete(Http1 *c) {
     h->request(h->self, &c->x);
 }
 
-// False: more bytes are needed.
+// False: needs more input.
 static bool http1_find_head(Http1 *c) {
     const size_t most = stream_limits(&c->stream)->header_bytes;
     const char  *why = NULL;
     size_t       end = 0, len = c->n - c->at;
     uint32_t     status = http1_scan(&c->scan, c->bytes + c->at, len, &end, &why);
     if (status) {
-        http1_refuse(c, status, why);
+        http1_reject(c, status, why);
     } else if (end ? end > most : len >= most) {
         bool line = c->scan.lines == 0 || c->scan.first > most;
-        http1_refuse(c, line ? 414 : 431, line ? "the target is too long" : "headers are too long");
+        http1_reject(c, line ? 414 : 431,
+                     line ? "request target too long" : "request headers too large");
     } else if (end) {
         http1_begin(c, end);
     } else if (c->scan.lines > c->head.most_headers + 1) {
-        http1_refuse(c, 431, "too many headers");
+        http1_reject(c, 431, "too many headers");
     } else {
         return false;
     }
     return true;
 }
 
-// One step with what is there; false: nothing more can be done now.
+// One step on the input at hand; false: needs input or output space.
 static bool http1_step(Http1 *c) {
     switch (c->input) {
     case HTTP1_HEAD: return c->at < c->n && http1_find_head(c);
@@ -148,7 +149,7 @@ static bool http1_idle(const Http1 *c) { return c->input == HTTP1_HEAD && c->at 
 static TimeNs http1_due(const Http1 *c) {
     const ListenerLimits *limits = stream_limits(&c->stream);
     TimeNs                now = stream_now(&c->stream);
-    if (http1_unsent(c))  // a slow client has a second more for each 64 KiB that it took
+    if (http1_unsent(c))  // one second more for each 64 KiB that the client read
         return c->write_began + limits->write_ns + (TimeNs)(c->sent >> 16) * 1000000000;
     if (c->resume) return now;
     if (http1_idle(c)) return now + (c->stream.draining ? HTTP1_PART_NS : limits->idle_ns);
@@ -156,7 +157,7 @@ static TimeNs http1_due(const Http1 *c) {
     return http1_reads(c) ? c->began + limits->body_ns : INT64_MAX;
 }
 
-// What to wait for, now that nothing can be done.
+// Sets the events and the deadline to wait for.
 static void http1_settle(Http1 *c) {
     bool idle = http1_idle(c) && !http1_unsent(c);
     if (c->input == HTTP1_LINGER && !http1_unsent(c)) return;
@@ -168,13 +169,13 @@ static void http1_settle(Http1 *c) {
     if (idle) http1_give_pages(c);
 }
 
-// The client has ended its side, and all that it sent was looked at.
+// The client closed its side, and its input was consumed.
 static void http1_end_of_input(Http1 *c) {
     bool empty = c->input == HTTP1_HEAD && c->scan.lines == 0 && c->scan.at == c->scan.line;
     if (empty || c->drop)
         stream_close(&c->stream);
     else
-        http1_refuse(c, 400, "the request ends too early");
+        http1_reject(c, 400, "the connection closed before the request was complete");
 }
 
 void http1_advance(Http1 *c) {
@@ -204,7 +205,7 @@ static ssize_t http1_read_bytes(Http1 *c) {
     return n;
 }
 
-// Straight to where the body belongs.
+// Reads directly into the body's buffer.
 static ssize_t http1_read_body(Http1 *c) {
     ssize_t n = 1;
     for (int i = 0; i < HTTP1_READS && n > 0 && c->input == HTTP1_BODY; i++) {
@@ -243,7 +244,7 @@ static void http1_ready(Stream *s, uint32_t events) {
     }
 }
 
-// A request may have come in this very moment.
+// A request may have arrived just now.
 static void http1_part(Http1 *c) {
     http1_read(c);
     if (!c->stream.closed && http1_idle(c)) stream_close(&c->stream);
@@ -261,12 +262,12 @@ static void http1_expire(Stream *s) {
     } else if (c->drop || c->input == HTTP1_LINGER) {
         stream_close(s);
     } else if (http1_reads(c)) {
-        http1_refuse(c, 408, "the request took too long");
+        http1_reject(c, 408, "request timed out");
     }
 }
 
-// What the client has sent, or is just sending, is still answered: with the word that it is the
-// last.
+// Requests received or being received are still answered, with
+// "Connection: close".
 static void http1_drain(Stream *s) {
     Http1 *c = (Http1 *)s;
     if (http1_idle(c) && http1_reads(c)) stream_arm(s, http1_due(c));

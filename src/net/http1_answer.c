@@ -6,8 +6,8 @@
 
 #include "net/http1_int.h"
 
-// HTTP1_HEAD_BYTES: of an answer, besides what the handler adds. HTTP1_BATCH: bytes of small
-// answers that are sent together. HTTP1_LINGER_BYTES: what is still read after the last answer.
+// HTTP1_HEAD_BYTES: response head without the handler's headers. HTTP1_BATCH: bytes of small
+// responses written together. HTTP1_LINGER_BYTES: input discarded after the last response.
 enum { HTTP1_HEAD_BYTES = 512, HTTP1_OUT = 8192, HTTP1_BATCH = 4096, HTTP1_LINGER_BYTES = 4 << 20 };
 
 static const TimeNs HTTP1_LINGER_NS = 1000000000;
@@ -32,7 +32,7 @@ static void http1_put(Http1 *c, const char *at, size_t len) {
 
 static void http1_put_text(Http1 *c, const char *text) { http1_put(c, text, strlen(text)); }
 
-// A header that would break the answer apart is left out.
+// A header with CR or LF (response splitting) is left out.
 static void http1_put_header(Http1 *c, const ExchangeHeader *h) {
     for (size_t i = 0; i < h->value.len; i++)
         if ((unsigned char)h->value.at[i] < ' ' && h->value.at[i] != '\t') return;
@@ -99,7 +99,7 @@ static uint64_t http1_length(const Answer *a) {
     return len;
 }
 
-// Small, and another request is waiting: it goes along with the answer to that one.
+// A small response while another request is buffered: written together with the next response.
 static bool http1_batches(const Http1 *c, uint64_t len) {
     return c->inside && !c->last && c->input == HTTP1_DONE && c->at < c->n &&
            c->out_len + len < HTTP1_BATCH && c->out_len + len <= c->out->size;
@@ -112,7 +112,7 @@ static void http1_batch(Http1 *c) {
     http1_ended(c, true);
 }
 
-// The answer is complete: its head stands in out. False: no memory.
+// Queues the response; its head is in out. False: no memory.
 static bool http1_compose(Http1 *c, const Answer *a, bool silent) {
     uint32_t status = a->status ? a->status : 200;
     if (!http1_room(c, a)) return false;
@@ -124,13 +124,13 @@ static bool http1_compose(Http1 *c, const Answer *a, bool silent) {
     return true;
 }
 
-// Whether the client has sent more than the present request.
+// Whether input beyond the current request is buffered.
 static bool http1_more(const Http1 *c) { return c->input == HTTP1_DONE && c->at < c->n; }
 
 void http1_send(Exchange *x, const Answer *a) {
     Http1 *c = (Http1 *)((char *)x - offsetof(Http1, x));
     bool   silent = x->method.len == 4 && memcmp(x->method.at, "HEAD", 4) == 0;
-    // Without the word to go on nobody knows whether the body still comes.
+    // Without 100-continue it is unknown whether the body follows: close.
     bool unsure = c->head.expects && (c->input == HTTP1_BODY || c->input == HTTP1_CHUNKS);
     c->last = c->last || a->close || unsure || (c->stream.draining && !http1_more(c));
     if (!http1_compose(c, a, silent)) {
@@ -145,7 +145,7 @@ void http1_send(Exchange *x, const Answer *a) {
     if (!c->stream.closed) http1_advance(c);
 }
 
-void http1_refuse(Http1 *c, uint32_t status, const char *why) {
+void http1_reject(Http1 *c, uint32_t status, const char *why) {
     char         later[] = "1";
     struct iovec fault[3] = {
         {"{\"error\":\"", 10}, {(void *)(uintptr_t)why, strlen(why)}, {"\"}", 2}};
@@ -178,7 +178,7 @@ void http1_continue(Http1 *c) {
     http1_flush(c);
 }
 
-// Closing now would take the answer away from a client that is still sending.
+// Closing while the client still sends would reset the connection and lose the response.
 static void http1_linger(Http1 *c) {
     int  unread = 0;
     bool more = c->input != HTTP1_DONE || c->at < c->n ||
@@ -214,7 +214,7 @@ static void http1_all_sent(Http1 *c) {
         c->drop = c->input == HTTP1_BODY || c->input == HTTP1_CHUNKS;
         if (c->input == HTTP1_UNPACK) c->input = HTTP1_DONE;
     } else if (c->input != HTTP1_LINGER) {
-        return;  // what went was small answers, or the word to go on
+        return;  // only small responses or 100-continue were written
     }
     if (c->last) http1_linger(c);
 }

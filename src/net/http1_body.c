@@ -5,12 +5,12 @@
 enum { HTTP1_FIRST = 16384, HTTP1_PIECE = 262144, HTTP1_ALIGN = 64 };
 
 static bool http1_full(Http1 *c) {
-    http1_refuse(c, 503, "too much is being received: try again soon");
+    http1_reject(c, 503, "server at its limit of buffered request bytes; retry later");
     return false;
 }
 
 static bool http1_too_large(Http1 *c) {
-    http1_refuse(c, 413, "the body is too large");
+    http1_reject(c, 413, "request body too large");
     return false;
 }
 
@@ -19,7 +19,7 @@ static size_t http1_most(const Http1 *c) {
     return c->x.most < most ? c->x.most : most;
 }
 
-// Where a body has to begin in a slab.
+// Offset of a body in its slab.
 static size_t http1_from(const Http1 *c) {
     return (HTTP1_ALIGN - c->x.aligned % HTTP1_ALIGN) % HTTP1_ALIGN;
 }
@@ -94,7 +94,7 @@ static bool http1_take_chunks(Http1 *c) {
         size_t used = 0;
         Str    data;
         if (!http1_chunks(&c->chunks, c->bytes + c->at, c->n - c->at, &used, &data)) {
-            http1_refuse(c, 400, "the chunks of the body are malformed");
+            http1_reject(c, 400, "malformed chunked body");
             return false;
         }
         c->at += used;
@@ -119,7 +119,7 @@ static bool http1_unpack_begin(Http1 *c) {
     return true;
 }
 
-// Where the next step goes; one byte more than is allowed is asked for, to see whether it is there.
+// Destination of the next step: one byte beyond the limit, to detect excess.
 static bool http1_unpack_room(Http1 *c, size_t *room) {
     size_t used = c->body_from + c->body_len, left = http1_most(c) - c->body_len + 1;
     *room = left < HTTP1_PIECE ? left : HTTP1_PIECE;
@@ -148,7 +148,7 @@ bool http1_body_unpack(Http1 *c) {
     Err            e = inflate_step(c->inflate, to, room, &made, &done);
     if (e == ERR_LIMIT) return http1_full(c);
     if (e != ERR_OK) {
-        http1_refuse(c, 400, "the compressed body is damaged, or something follows it");
+        http1_reject(c, 400, "compressed body damaged or followed by other bytes");
         return false;
     }
     c->body_len += made;

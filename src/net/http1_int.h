@@ -1,17 +1,17 @@
-// Http1, inside: a connection that speaks HTTP/1.1, one request after the other.
+// Http1 internals: an HTTP/1.1 connection, one request after the other.
 #pragma once
 
-#include "net/http1_chunks.h"
-#include "net/http1_head.h"
+#include "net/http1_parse.h"
 #include "net/stream.h"
 
 typedef enum Http1Input {
     HTTP1_HEAD,    // of the next request
     HTTP1_BODY,    // of a known length
     HTTP1_CHUNKS,  // a body in chunks
-    HTTP1_UNPACK,  // all of it is there, compressed
-    HTTP1_DONE,    // the request is complete; the next one waits for its answer
-    HTTP1_LINGER,  // the last answer was sent: what still comes is dropped, so that it arrives
+    HTTP1_UNPACK,  // complete, to be decompressed
+    HTTP1_DONE,    // the request is complete; the next one waits for its response
+    HTTP1_LINGER,  // the last response was sent: further input is discarded, so that the client
+                   // receives it
 } Http1Input;
 
 typedef struct Http1 {
@@ -23,17 +23,17 @@ typedef struct Http1 {
     Http1Input  input;
     bool        open;    // between head() and ended()
     bool        asked;   // request() was called
-    bool        drop;    // answered already: the rest of the body is of no use
-    bool        eof;     // the client will send no more
-    bool        last;    // to be closed after this answer
+    bool        drop;    // already answered: the rest of the body is discarded
+    bool        eof;     // the client closed its side
+    bool        last;    // close after this response
     bool        inside;  // http1_advance is on the stack
-    bool        resume;  // it stopped, for others' sake
+    bool        resume;  // it yielded to other connections
 
     Slab  *in;     // headers, then bytes
     char  *bytes;  // in it
     size_t room;   // of these
-    size_t at, n;  // those not yet used begin at, and end before n
-    size_t floor;  // the end of the head of the open exchange: what is before that stays
+    size_t at, n;  // unconsumed bytes: from at up to n
+    size_t floor;  // end of the open exchange's head: bytes before it stay
     TimeNs began;
 
     Slab    *body;
@@ -42,9 +42,9 @@ typedef struct Http1 {
     Inflate *inflate;
     Slab    *unpacked;
 
-    Slab         *out;  // heads of answers, and answers that are small
+    Slab         *out;  // response heads and small responses
     size_t        out_at, out_len;
-    struct iovec *pieces;  // of the answer under way, after that
+    struct iovec *pieces;  // rest of the response being written
     uint32_t      n_pieces;
     struct iovec  fault[3];
     bool          stalled;      // the socket is full,
@@ -53,23 +53,23 @@ typedef struct Http1 {
 } Http1;
 
 // http1.c
-void http1_advance(Http1 *c);  // goes as far as it can
+void http1_advance(Http1 *c);  // advances as far as the input allows
 void http1_ended(Http1 *c, bool sent);
 bool http1_take_in(Http1 *c);  // false: no memory
 
-// http1_body.c. False: the request was refused.
+// http1_body.c. False: the request was rejected.
 bool           http1_body_begin(Http1 *c);
-bool           http1_body_take(Http1 *c);    // from the bytes that were read
-bool           http1_body_unpack(Http1 *c);  // a step of it
+bool           http1_body_take(Http1 *c);    // from the input buffer
+bool           http1_body_unpack(Http1 *c);  // one step
 unsigned char *http1_body_room(Http1 *c, size_t *size);
-bool           http1_body_came(Http1 *c, size_t n);  // into that room
+bool           http1_body_came(Http1 *c, size_t n);  // bytes read into that buffer
 void           http1_body_free(Http1 *c);
-ExchangeBody  *http1_lend(Exchange *x);  // what is computed on after the exchange
+ExchangeBody  *http1_lend(Exchange *x);  // the body outlives the exchange
 
 // http1_answer.c
 void http1_send(Exchange *x, const Answer *a);
-void http1_refuse(Http1 *c, uint32_t status, const char *why);  // the last answer
+void http1_reject(Http1 *c, uint32_t status, const char *why);  // and closes the connection
 void http1_continue(Http1 *c);                                  // 100
-void http1_flush(Http1 *c);                                     // may close it
+void http1_flush(Http1 *c);                                     // may close the connection
 bool http1_unsent(const Http1 *c);
-void http1_drop(Http1 *c);  // what comes after the last answer
+void http1_drop(Http1 *c);  // discards input after the last response

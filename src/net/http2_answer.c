@@ -22,7 +22,7 @@ static size_t left_of(const Http2Call *c) {
     return left - c->offset;
 }
 
-// Of the next pieces, as many as are surely taken at once.
+// As many of the next pieces as one write takes.
 static size_t next_of(const Http2Call *c, size_t most) {
     size_t   n = 0;
     uint32_t end = c->n_pieces - c->piece < SPAN ? c->n_pieces : c->piece + SPAN;
@@ -92,7 +92,7 @@ int http2_send_data(Http2 *h, Http2Call *c, const uint8_t *head, size_t len) {
     return 0;
 }
 
-// False: there is no memory for them, and only the first is kept.
+// False: out of memory, only the first is kept.
 static void keep_trailers(Http2Call *c, const Answer *a) {
     size_t bytes = 0;
     char  *to = c->small_trail;
@@ -123,7 +123,8 @@ static size_t head_of(const Answer *a, bool body, char status[4], nghttp2_nv *nv
     nv[n++] = pair(text(":status"), text(status));
     if (a->type) nv[n++] = pair(text("content-type"), text(a->type));
     for (uint32_t i = 0; i < a->n_extra; i++) nv[n++] = pair(a->extra[i].name, a->extra[i].value);
-    for (uint32_t i = 0; !body && i < a->n_trailers; i++)  // nothing between: all in one
+    for (uint32_t i = 0; !body && i < a->n_trailers;
+         i++)  // without a body, trailers go with the head
         nv[n++] = pair(a->trailers[i].name, a->trailers[i].value);
     return n;
 }
@@ -134,7 +135,7 @@ static void reset(Http2Call *c) {
         c->h->over = true;
 }
 
-// The head, unless it went with the first part.
+// Sends the head, unless the first part did.
 static void submit(Http2Call *c, const Answer *a) {
     nghttp2_nv            nv[ANSWER_HEADERS];
     char                  status[4];
@@ -144,7 +145,7 @@ static void submit(Http2Call *c, const Answer *a) {
     size_t n = head_of(a, some, status, nv);
     int    e = c->begun ? nghttp2_session_resume_data(c->h->session, c->id)
                         : nghttp2_submit_response(c->h->session, c->id, nv, n, some ? &body : NULL);
-    if (e != 0 && !(c->begun && e == NGHTTP2_ERR_INVALID_ARGUMENT)) reset(c);  // not asked yet
+    if (e != 0 && !(c->begun && e == NGHTTP2_ERR_INVALID_ARGUMENT)) reset(c);  // not submitted yet
 }
 
 static void give(Http2Call *c, const Answer *a) {
@@ -183,12 +184,12 @@ static uint32_t grpc_status(uint32_t status) {
     }
 }
 
-void http2_call_refuse(Http2Call *c, uint32_t status, const char *why) {
+void http2_call_reject(Http2Call *c, uint32_t status, const char *why) {
     char   code[8];
     Answer a = {.status = status, .type = "text/plain"};
     stream_counts(&c->h->stream)->bad++;
     c->refused = true;
-    if (c->begun) {  // parts of an answer may be under way: no word can be put in between
+    if (c->begun) {  // parts of a response may be queued: no error can be inserted
         reset(c);
         return;
     }
@@ -211,7 +212,7 @@ void http2_call_refuse(Http2Call *c, uint32_t status, const char *why) {
     http2_send(&c->x, &a);
 }
 
-// Frames of the session, as long as there is room.
+// Queues the session's frames while there is space.
 static void fill(Http2 *h) {
     while (!h->stuck && h->n_pieces + 2 <= HTTP2_PIECES && h->small_len < HTTP2_SMALL) {
         const uint8_t *at;
@@ -234,7 +235,7 @@ static void settle(Http2 *h) {
     }
 }
 
-// Tells those whose part is out; true: there were some, and they may have more to send.
+// Calls more() for calls with a part just written; true: there were some.
 static bool settle_parts(Http2 *h) {
     bool some = false;
     for (Http2Call *c = h->calls.first, *next; c && h->n_parts > 0; c = next) {

@@ -2,7 +2,7 @@
 
 #include "net/http2_int.h"
 
-_Static_assert(sizeof(Http2Call) <= 4096 - 64, "a call fits into the smallest slab");
+_Static_assert(sizeof(Http2Call) <= 4096 - 64, "Http2Call fits the smallest slab");
 
 enum { HEADER_EXTRA = 32, BODY_FIRST = 4000, GRPC_PREFIX = 5, TINY_BYTES = 64, TINY_MOST = 2048 };
 
@@ -40,7 +40,7 @@ static ExchangeBody *call_take(Exchange *x) {
     return &c->body;
 }
 
-// The client may send as much again, unless the handler wants it to wait.
+// Credits the flow-control window, unless the handler holds it.
 static void acknowledge(Http2Call *c) {
     if (c->owed == 0 || c->x.hold) return;
     if (nghttp2_session_consume_stream(c->h->session, c->id, c->owed) != 0) c->h->over = true;
@@ -93,7 +93,7 @@ static void move(Str *s, const char *from, char *to) {
     if (s->at) s->at = to + (s->at - from);
 }
 
-// From the record into memory of its own.
+// Moves the headers out of the record into their own memory.
 static bool more_text(Http2Call *c) {
     size_t most = stream_limits(&c->h->stream)->header_bytes;
     if (c->more_text || most <= c->text_room) return false;
@@ -182,21 +182,21 @@ void http2_call_head(Http2Call *c) {
     c->h->stream.use = STREAM_BUSY;
     split_path(c);
     if (c->bad) {
-        http2_call_refuse(c, 431, "the headers are larger than allowed");
+        http2_call_reject(c, 431, "request headers too large");
         return;
     }
     if (length.at) c->x.declared = length_of(length);
     if (encoding.at && !is(encoding, "identity")) {
-        http2_call_refuse(c, 415, "bodies are not compressed as a whole here");
+        http2_call_reject(c, 415, "Content-Encoding is not supported on this listener");
         return;
     }
     c->open = true;
     if (handler->head) handler->head(handler->self, &c->x);
     if (!c->x.answered && length.at && c->x.declared > most_of(c))
-        http2_call_refuse(c, 413, "the request is larger than allowed");
+        http2_call_reject(c, 413, "request body too large");
 }
 
-// How much there will be: declared, or of a gRPC call the first message, which says it itself.
+// Expected body size: Content-Length, or the length prefix of a gRPC message.
 static size_t expected(const Http2Call *c, const uint8_t *at, size_t len) {
     size_t most = most_of(c), n = len > BODY_FIRST ? len : BODY_FIRST;
     if (c->x.declared != UINT64_MAX)
@@ -242,9 +242,9 @@ void http2_call_data(Http2Call *c, const uint8_t *at, size_t len) {
     if (len < TINY_BYTES && c->tiny++ > TINY_MOST) {
         http2_calm(c->h);
     } else if (len > most_of(c) - c->x.body_len) {
-        http2_call_refuse(c, 413, "the request is larger than allowed");
+        http2_call_reject(c, 413, "request body too large");
     } else if (!room(c, at, len)) {
-        http2_call_refuse(c, 503, "no memory for the request now");
+        http2_call_reject(c, 503, "server at its limit of buffered request bytes; retry later");
     } else {
         memcpy(c->x.body + c->x.body_len, at, len);
         c->x.body_len += len;
@@ -288,6 +288,6 @@ void http2_call_closed(Http2Call *c, uint32_t code) {
         http2_call_ended(c, false);
         return;
     }
-    c->leaves = h->queued;  // its body may still be among the pieces
+    c->leaves = h->queued;  // its body may still be queued
     http2_list_add(&h->leaving, c);
 }

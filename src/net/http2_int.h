@@ -1,4 +1,4 @@
-// Http2, inside: a connection that speaks HTTP/2, and the calls on it.
+// Http2 internals: an HTTP/2 connection and its streams.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -19,20 +19,21 @@ typedef struct Http2 Http2;
 typedef struct Http2Call {
     Exchange          x;
     Http2            *h;
-    Slab             *own;          // what this record lies in
-    struct Http2Call *next, *prev;  // among the connection's, or among those that leave
-    int32_t           id;
-    bool              open;      // between head() and ended()
-    bool              complete;  // all of the request is there
-    bool              grpc;
-    bool              refused;  // by us: the body is of no use
-    bool              bad;      // more headers than allowed
-    bool              done;     // the whole answer was handed over
-    bool              lent;     // its body outlives it
-    bool              begun;    // the answer's head was sent, and parts of it
-    bool              last;     // there are no parts after this one
-    bool              part;     // all of a part is among the pieces, until `leaves`
-    size_t            owed;     // bytes that the client was not yet told we took
+    Slab             *own;  // the slab that holds this record
+    struct Http2Call *next,
+        *prev;  // in the connection's list, or in the list of calls being flushed
+    int32_t id;
+    bool    open;      // between head() and ended()
+    bool    complete;  // the request is complete
+    bool    grpc;
+    bool    refused;  // rejected: the body is discarded
+    bool    bad;      // more headers than allowed
+    bool    done;     // the whole response was queued
+    bool    lent;     // its body outlives it
+    bool    begun;    // the response head was sent, and parts of the body
+    bool    last;     // this part is the last
+    bool    part;     // a whole part is queued, until `leaves`
+    size_t  owed;     // consumed bytes not yet credited to the client's window
 
     ExchangeHeader headers[HTTP2_HEADERS];
     char           small_text[HTTP2_TEXT];
@@ -43,8 +44,8 @@ typedef struct Http2Call {
     ExchangeBody body;
     SlabPool    *slabs, *pages;
     Slab        *slab;
-    size_t       from;  // the body begins there
-    uint32_t     tiny;  // DATA frames that hardly carry anything
+    size_t       from;  // start of the body
+    uint32_t     tiny;  // tiny DATA frames
 
     struct iovec  *pieces, fault;
     uint32_t       n_pieces, piece;  // piece: the next to go
@@ -53,11 +54,11 @@ typedef struct Http2Call {
     uint32_t       n_trailers;
     char           small_trail[HTTP2_TRAIL];
     Slab          *more_trail;
-    TimeNs         moved;   // when some of the answer went last
-    uint64_t       leaves;  // it is ended when so many bytes were written
+    TimeNs         moved;   // when a byte of the response was last written
+    uint64_t       leaves;  // ends once the connection has written so many bytes
 } Http2Call;
 
-typedef struct Http2Bucket {  // so many at once, and so many a second
+typedef struct Http2Bucket {  // token bucket: burst, and refill per second
     double left;
     TimeNs at;
 } Http2Bucket;
@@ -72,12 +73,12 @@ struct Http2 {
     Http2List        calls, leaving;
     uint32_t         n_calls, n_parts;
     int32_t          heading_id;
-    bool             inside;   // a session's callback or http2_pump is on the stack
-    bool             greeted;  // the client's first SETTINGS came
+    bool             inside;   // inside a session callback or http2_pump
+    bool             greeted;  // the client's first SETTINGS was received
     bool             over;     // to be closed
-    bool             calm;     // GOAWAY for bad behaviour was queued: closed once it is out
-    bool             parting;  // the last GOAWAY was queued: closed after the calls that are open
-    bool             parted;   // and they are, too: only the goodbye is left
+    bool             calm;     // GOAWAY(ENHANCE_YOUR_CALM) was queued: close once it is written
+    bool             parting;  // the final GOAWAY was queued: close after the open calls
+    bool             parted;   // the open calls have ended: only GOAWAY is left to write
     bool             stuck;    // the last piece is the session's memory
     TimeNs           opened, heading, active, flushed, notice;
     uint64_t         quiet;  // bytes read since the last frame was complete
@@ -91,21 +92,21 @@ struct Http2 {
 };
 
 // http2.c
-void http2_calm(Http2 *h);                                              // GOAWAY: this is too much
-void http2_part(Http2 *h);                                              // GOAWAY: no new calls
-bool http2_spend(Http2 *h, Http2Bucket *b, double most, double per_s);  // false: too many
-void http2_tick(Http2 *h);  // look at the time again soon
+void http2_calm(Http2 *h);                                              // GOAWAY(ENHANCE_YOUR_CALM)
+void http2_part(Http2 *h);                                              // GOAWAY: no new streams
+bool http2_spend(Http2 *h, Http2Bucket *b, double most, double per_s);  // false: bucket is empty
+void http2_tick(Http2 *h);                                              // rearms the timer
 
 // http2_call.c
 Http2Call *http2_call_open(Http2 *h, int32_t id);                 // NULL: no memory
-bool       http2_call_header(Http2Call *c, Str name, Str value);  // false: it is an attack
-void       http2_call_head(Http2Call *c);                         // all headers are there
+bool       http2_call_header(Http2Call *c, Str name, Str value);  // false: abusive
+void       http2_call_head(Http2Call *c);                         // the headers are complete
 void       http2_call_data(Http2Call *c, const uint8_t *at, size_t len);
 void       http2_call_complete(Http2Call *c);
-void       http2_call_more(Http2Call *c);                   // a part is out
-void       http2_call_closed(Http2Call *c, uint32_t code);  // its stream is
-void       http2_call_ended(Http2Call *c, bool sent);       // c is gone after that
-void       http2_call_refuse(Http2Call *c, uint32_t status, const char *why);
+void       http2_call_more(Http2Call *c);                   // a part was written
+void       http2_call_closed(Http2Call *c, uint32_t code);  // its stream was closed
+void       http2_call_ended(Http2Call *c, bool sent);       // c is invalid afterwards
+void       http2_call_reject(Http2Call *c, uint32_t status, const char *why);
 void       http2_list_add(Http2List *l, Http2Call *c);
 void       http2_list_remove(Http2List *l, Http2Call *c);
 
@@ -115,6 +116,6 @@ MUST_USE Err http2_session(Http2 *h);
 // http2_answer.c
 void http2_send(Exchange *x, const Answer *a);
 void http2_push(Exchange *x, const Answer *a);
-// Body of an answer into the pieces to be written; 0 or an error of nghttp2.
+// Queues the response body; 0 or an nghttp2 error.
 int  http2_send_data(Http2 *h, Http2Call *c, const uint8_t *head, size_t len);
 void http2_pump(Http2 *h);

@@ -11,7 +11,7 @@ enum { INFLATE_FIRST = 65536, INFLATE_ALIGN = 64 };
 
 struct Inflate {
     z_stream z;
-    Str      rest;  // not yet given to zlib
+    Str      rest;  // input not yet passed to zlib
 };
 
 static bool inflate_is(Str s, const char *text) {
@@ -30,7 +30,7 @@ bool inflate_kind(Str encoding, InflateKind *out) {
     return true;
 }
 
-// deflate is meant to have zlib's two bytes in front. Some send it without.
+// deflate should have zlib's two-byte header; some clients send raw deflate.
 static int inflate_window(InflateKind kind, Str in) {
     if (kind == INFLATE_GZIP) return MAX_WBITS + 16;
     const unsigned char *b = (const unsigned char *)in.at;
@@ -78,17 +78,17 @@ Err inflate_step(Inflate *i, unsigned char *to, size_t room, size_t *made, bool 
         left -= part - i->z.avail_out;
     }
     if (said == Z_MEM_ERROR) return err_set(ERR_LIMIT, "no memory to decompress a body");
-    if (said == Z_BUF_ERROR) return err_set(ERR_PARSE, "the compressed body ends too early");
+    if (said == Z_BUF_ERROR) return err_set(ERR_PARSE, "compressed body ends too early");
     if (said != Z_OK && said != Z_STREAM_END)
-        return err_set(ERR_PARSE, "the compressed body is damaged");
+        return err_set(ERR_PARSE, "compressed body is damaged");
     if (said == Z_STREAM_END && (i->z.avail_in > 0 || i->rest.len > 0))
-        return err_set(ERR_PARSE, "something follows the compressed body");
+        return err_set(ERR_PARSE, "bytes follow the compressed body");
     *made = room - left;
     *done = said == Z_STREAM_END;
     return ERR_OK;
 }
 
-// Memory for size bytes, placed as it was asked for.
+// Memory for size bytes, with the requested alignment.
 static void *inflate_room(size_t size, size_t aligned, unsigned char **out) {
     char *memory = malloc(size + INFLATE_ALIGN + 1);
     if (!memory) return NULL;
@@ -117,7 +117,7 @@ static Err inflate_more(InflateSink *s) {
     return ERR_OK;
 }
 
-// One byte more than most is asked for, to see whether it is there.
+// Asks for one byte beyond the limit, to detect excess.
 static Err inflate_into(Inflate *i, InflateSink *s) {
     bool done = false;
     while (!done) {
@@ -128,8 +128,7 @@ static Err inflate_into(Inflate *i, InflateSink *s) {
         TRY(inflate_step(i, full ? &extra : s->at + s->len, full ? 1 : s->size - s->len, &made,
                          &done));
         if (full && made > 0)
-            return err_set(ERR_LIMIT, "the body has more than %zu bytes once decompressed",
-                           s->most);
+            return err_set(ERR_LIMIT, "body larger than %zu bytes after decompression", s->most);
         s->len += made;
     }
     return ERR_OK;

@@ -1,4 +1,4 @@
-// Inflate: gzip and deflate bodies, decompressed up to a limit and not a byte further.
+// Inflate: decompresses gzip and deflate bodies, up to a limit in bytes.
 #pragma once
 
 #include "base/err.h"
@@ -10,11 +10,11 @@ typedef enum InflateKind { INFLATE_NONE, INFLATE_GZIP, INFLATE_DEFLATE } Inflate
 bool inflate_kind(Str encoding, InflateKind *out);
 
 // *out is from malloc, with body + aligned on a multiple of 64. ERR_LIMIT beyond most, ERR_PARSE
-// when it is broken or something follows it.
+// when it is damaged or has trailing bytes.
 MUST_USE Err inflate_all(InflateKind kind, Str in, size_t most, size_t aligned, void **memory,
                          unsigned char **out, size_t *len);
 
-// The same step by step, so that nobody waits for a large one. in is borrowed.
+// The same step by step, so that a large body does not stall other connections. in is borrowed.
 typedef struct Inflate Inflate;
 
 MUST_USE Err inflate_begin(Inflate **out, InflateKind kind, Str in);

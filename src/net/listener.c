@@ -18,7 +18,8 @@ enum { LISTENER_BATCH = 64, LISTENER_RESERVE = 64 };
 static const TimeNs LISTENER_SECOND = 1000000000;
 static const TimeNs LISTENER_RETRY = 50000000;  // after descriptors ran out
 static const TimeNs LISTENER_TRIM = 5000000000;
-static const TimeNs LISTENER_LAST = 50000000;  // for who was connecting when we began to drain
+static const TimeNs LISTENER_LAST =
+    50000000;  // for connections being established when draining begins
 
 static void listener_fill(ListenerLimits *o) {
     if (!o->connections) o->connections = 1024;
@@ -33,7 +34,7 @@ static void listener_fill(ListenerLimits *o) {
     if (!o->write_ns) o->write_ns = 30 * LISTENER_SECOND;
 }
 
-// The oldest among those whose loss hurts least; NULL: all are busy.
+// The stream to evict: the oldest of the lowest class; NULL: all are busy.
 static Stream *listener_victim(const Listener *l) {
     Stream *idle = NULL;
     for (Stream *s = l->oldest; s; s = s->next) {
@@ -43,7 +44,8 @@ static Stream *listener_victim(const Listener *l) {
     return idle;
 }
 
-// Descriptors are numbered from below: a high one tells that few are left for files and models.
+// Descriptors are allocated from the lowest number: a high one means that few are left for files
+// and models.
 static bool listener_scarce(int fd) {
     struct rlimit r;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur == RLIM_INFINITY) return false;
@@ -51,7 +53,7 @@ static bool listener_scarce(int fd) {
     return (rlim_t)fd + reserve >= r.rlim_cur;
 }
 
-// Whether there is no place for one more. Where descriptors end is remembered until most are free.
+// Whether the listener is full. The descriptor limit, once hit, is remembered until most are free.
 static bool listener_full(Listener *l, int fd) {
     if (l->counts.open <= l->room / 2) l->room = l->options.limits.connections;
     if (listener_scarce(fd) && l->counts.open < l->room) l->room = l->counts.open;
@@ -80,7 +82,7 @@ static void listener_take(Listener *l, int fd) {
     if (s && l->draining) listener_drain_stream(s);
 }
 
-// Looks away for a while, so that a connection that cannot be had is not asked for again and again.
+// Stops accepting for a while, so that a failing accept is not retried in a busy loop.
 static void listener_back_off(Listener *l) {
     Stream *victim = listener_victim(l);
     if (victim) stream_close(victim);
@@ -88,7 +90,7 @@ static void listener_back_off(Listener *l) {
     CHECK(loop_arm(l->loop, &l->retry, loop_now(l->loop) + LISTENER_RETRY) == ERR_OK);
 }
 
-// False: nobody waits any more, or it is no use to go on.
+// False: the backlog is empty, or accepting cannot go on.
 static bool listener_accept(Listener *l) {
     int fd = accept4(l->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
@@ -170,8 +172,8 @@ static void listener_again(void *self) {
     listener_shut(l);
 }
 
-// Nobody new comes, while those who are connecting already can be accepted: without this, who
-// connects between the last accept and close is cut off.
+// Refuses new connections but keeps the backlog: without this, a client that
+// connects between the last accept and close would be reset.
 static void listener_deafen(const Listener *l) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct tcphdr, th_flags)),
@@ -228,7 +230,7 @@ ListenerCounts listener_counts(const Listener *l) {
     return c;
 }
 
-// Who has connected already is served.
+// Connections in the backlog are served.
 void listener_drain(Listener *l) {
     if (l->draining) return;
     l->draining = true;

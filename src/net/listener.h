@@ -1,4 +1,4 @@
-// Listener: an address where clients connect, with limits that no client gets past.
+// Listener: a listening socket with limits on connections, headers, bodies and times.
 #pragma once
 
 #include "net/exchange.h"
@@ -6,8 +6,8 @@
 
 typedef enum ListenerProtocol { LISTENER_HTTP1, LISTENER_HTTP2 } ListenerProtocol;
 
-typedef struct ListenerLimits {  // 0: the usual
-    uint32_t connections;        // at once: 1024, and what the descriptors allow
+typedef struct ListenerLimits {  // 0: the default
+    uint32_t connections;        // open connections: 1024, and what the descriptor limit allows
     uint32_t streams;            // of an HTTP/2 connection at once: 128
     uint32_t headers;            // 64
     size_t   header_bytes;       // all of them with the request line: 16 KiB
@@ -16,7 +16,7 @@ typedef struct ListenerLimits {  // 0: the usual
     TimeNs   header_ns;          // from a request's first byte to its last header: 10 s
     TimeNs   body_ns;            // to its last byte: 60 s
     TimeNs   idle_ns;            // between requests: 75 s
-    TimeNs   write_ns;           // for an answer that the client does not take: 30 s
+    TimeNs   write_ns;           // without progress of a response: 30 s
 } ListenerLimits;
 
 typedef struct ListenerOptions {
@@ -28,21 +28,22 @@ typedef struct ListenerOptions {
 
 typedef struct ListenerCounts {
     uint64_t accepted, refused;  // connections
-    uint64_t requests, bad;      // bad: broke the protocol or a limit
+    uint64_t requests, bad;      // bad: violated the protocol or a limit
     uint32_t open;               // connections
     uint64_t held_bytes;
 } ListenerCounts;
 
 typedef struct Listener Listener;
 
-// ERR_IO when the address cannot be had. A socket file that nobody listens at is replaced.
+// ERR_IO when the address cannot be bound. A stale Unix socket file is replaced.
 MUST_USE Err   listener_open(Listener **out, Loop *l, const ListenerOptions *o);
 const char    *listener_address(const Listener *l);  // with the port that it got
 ListenerCounts listener_counts(const Listener *l);
-// No new connections; idle ones are closed, the others after the answers that are due (GOAWAY).
+// No new connections; idle ones are closed, others after their pending responses (GOAWAY).
 void listener_drain(Listener *l);
-bool listener_drained(const Listener *l);  // nobody is connected any more
-void listener_close(Listener *l);          // at once, ended() for all that is open; accepts NULL
+bool listener_drained(const Listener *l);  // no connection is open
+void listener_close(Listener *l);  // at once, with ended() for every open exchange; accepts NULL
 
-// Whether an address is of this machine alone: loopback or a Unix socket. Fails when it is none.
+// Whether an address is loopback or a Unix socket: loopback or a Unix socket. Fails when it is
+// none.
 MUST_USE Err listener_is_local(const char *address, bool *out);

@@ -1,4 +1,4 @@
-// Listener, inside: what listener.c and stream.c share.
+// Listener internals, shared by listener.c and stream.c.
 #pragma once
 
 #include "net/address.h"
@@ -12,14 +12,14 @@ struct Listener {
     const StreamKind *kind;
     Address           address;
     char              text[ADDRESS_TEXT];
-    dev_t             file_dev;  // of a Unix socket's file, so that nobody else's is removed
+    dev_t             file_dev;  // of the Unix socket's file, so that only this one is unlinked
     ino_t             file_ino;
     LoopFd            watch;
     LoopTimer         retry;            // accept again
-    LoopTimer         reap;             // free what is dead; trim the pools
+    LoopTimer         reap;             // frees closed streams; trims the pools
     Stream           *oldest, *newest;  // open
     Stream           *dead;             // closed in this round
-    uint32_t          room;             // connections at once, as far as is known now
+    uint32_t          room;  // connections that the descriptor limit allows, as known now
     SlabPool         *slabs, *pages;
     ListenerCounts    counts;
     TimeNs            trimmed;

@@ -19,26 +19,27 @@ typedef struct LoopSlot {
 
 struct Loop {
     int                 epoll_fd, wake_fd;
-    bool                coarse;  // the system waits in whole milliseconds only
+    bool                coarse;  // epoll_wait has millisecond resolution only
     TimeNs              now;
-    LoopSlot           *timers;  // a heap, the earliest first
+    LoopSlot           *timers;  // binary heap, earliest first
     uint32_t            n_timers, cap_timers;
     struct epoll_event  events[LOOP_EVENTS];
-    int                 n_events, at_event;  // of the round under way
-    _Atomic(LoopPost *) posts;               // the latest first
-    atomic_bool         asleep;              // about to wait: a post has to wake it
+    int                 n_events, at_event;  // of the current iteration
+    _Atomic(LoopPost *) posts;               // newest first
+    atomic_bool         asleep;              // about to block: a post must wake it
     atomic_bool         stop;
 };
 
 static Err loop_open(Loop *l) {
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (l->epoll_fd < 0) return err_set(ERR_IO, "no epoll descriptor: %s", strerror(errno));
+    if (l->epoll_fd < 0)
+        return err_set(ERR_IO, "cannot create an epoll descriptor: %s", strerror(errno));
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (l->wake_fd < 0) return err_set(ERR_IO, "no eventfd: %s", strerror(errno));
-    // By edges, so that nobody needs to read it.
+    if (l->wake_fd < 0) return err_set(ERR_IO, "cannot create an eventfd: %s", strerror(errno));
+    // Edge-triggered, so that it need not be read.
     struct epoll_event e = {.events = EPOLLIN | EPOLLET};
     if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &e) != 0)
-        return err_set(ERR_IO, "epoll refuses an eventfd: %s", strerror(errno));
+        return err_set(ERR_IO, "epoll rejected the eventfd: %s", strerror(errno));
     return ERR_OK;
 }
 
@@ -69,13 +70,13 @@ void loop_destroy(Loop *l) {
 Err loop_watch(Loop *l, LoopFd *f) {
     struct epoll_event e = {.events = f->events, .data.ptr = f};
     if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, f->fd, &e) == 0) return ERR_OK;
-    return err_set(ERR_IO, "epoll refuses a descriptor: %s", strerror(errno));
+    return err_set(ERR_IO, "epoll rejected a descriptor: %s", strerror(errno));
 }
 
 void loop_events(Loop *l, LoopFd *f, uint32_t events) {
     if (f->events == events) return;
     struct epoll_event e = {.events = events, .data.ptr = f};
-    // Refused, the old ones stand: what comes of them leads here again, or a timer ends the wait.
+    // On failure the old events stay: one of them leads here again, or a timer ends the wait.
     if (epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, f->fd, &e) == 0) f->events = events;
 }
 
@@ -148,7 +149,7 @@ void loop_disarm(Loop *l, LoopTimer *t) {
 
 TimeNs loop_now(const Loop *l) { return l->now; }
 
-// A descriptor that is full wakes, too. Others do not refuse for long.
+// A full eventfd wakes the loop too. Other errors are transient.
 static bool loop_wake(Loop *l) {
     uint64_t one = 1;
     for (int i = 0; i < LOOP_TRIES; i++)
@@ -168,7 +169,7 @@ void loop_post(Loop *l, LoopPost *post) {
     do atomic_store_explicit(&post->next, head, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&l->posts, &head, post));
     if (atomic_load(&l->asleep) && atomic_exchange(&l->asleep, false) && !loop_wake(l))
-        atomic_store(&l->asleep, true);  // the next one may wake it
+        atomic_store(&l->asleep, true);  // further posts wake the loop
 }
 
 static void loop_take_posts(Loop *l) {
@@ -183,7 +184,7 @@ static void loop_take_posts(Loop *l) {
     while (ordered) {
         p = ordered;
         ordered = atomic_load_explicit(&p->next, memory_order_relaxed);
-        p->run(p->self);  // may reuse the post at once
+        p->run(p->self);  // may reuse the post immediately
     }
 }
 
@@ -196,7 +197,7 @@ static void loop_take_events(Loop *l) {
     l->n_events = l->at_event = 0;
 }
 
-// A timer that arms itself again for now has to wait for the next round.
+// A timer that rearms itself for now runs in the next iteration.
 static void loop_take_timers(Loop *l) {
     for (uint32_t most = l->n_timers; most > 0 && l->n_timers > 0; most--) {
         LoopTimer *t = l->timers[0].timer;
@@ -206,7 +207,7 @@ static void loop_take_timers(Loop *l) {
     }
 }
 
-// How long to wait; -1: until something happens.
+// Timeout of the wait; -1: none.
 static TimeNs loop_patience(const Loop *l) {
     if (atomic_load(&l->posts) || atomic_load(&l->stop)) return 0;
     if (l->n_timers == 0 || l->timers[0].at == INT64_MAX) return -1;

@@ -1,4 +1,4 @@
-// Loop: one thread that waits for sockets, timers and other threads, and calls who asked for it.
+// Loop: an event loop on one thread: sockets (epoll), timers, and calls posted by other threads.
 #pragma once
 
 #include <stdatomic.h>
@@ -10,11 +10,12 @@
 
 typedef struct Loop Loop;
 
-// A descriptor that is looked at. Its owner keeps it where it is while it is watched.
+// A watched descriptor. Its owner must not move it while it is watched.
 typedef struct LoopFd {
     int      fd;
-    uint32_t events;                             // EPOLLIN, EPOLLOUT
-    void (*ready)(void *self, uint32_t events);  // may forget itself and others
+    uint32_t events;  // EPOLLIN, EPOLLOUT
+    void (*ready)(void    *self,
+                  uint32_t events);  // may call loop_forget for this and other descriptors
     void *self;
 } LoopFd;
 
@@ -34,13 +35,13 @@ typedef struct LoopPost {  // a call from another thread; in the poster's memory
 MUST_USE Err loop_create(Loop **out);
 void         loop_destroy(Loop *l);  // accepts NULL
 
-// On the loop's thread, as all but loop_post and loop_stop.
+// On the loop's thread, like all but loop_post and loop_stop.
 MUST_USE Err loop_watch(Loop *l, LoopFd *f);
-void         loop_events(Loop *l, LoopFd *f, uint32_t events);  // what to look for from now on
+void         loop_events(Loop *l, LoopFd *f, uint32_t events);  // events to wait for from now on
 void         loop_forget(Loop *l, LoopFd *f);                   // before the descriptor is closed
-MUST_USE Err loop_arm(Loop *l, LoopTimer *t, TimeNs at);        // by the steady clock; again: moves
+MUST_USE Err loop_arm(Loop *l, LoopTimer *t, TimeNs at);  // monotonic clock; rearming moves it
 void         loop_disarm(Loop *l, LoopTimer *t);
-TimeNs       loop_now(const Loop *l);  // when the present round began
+TimeNs       loop_now(const Loop *l);  // start of the current iteration
 
 MUST_USE Err loop_run(Loop *l);                   // until loop_stop
 void         loop_stop(Loop *l);                  // from any thread, and from signal handlers

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// A slab is a power of two of bytes; its first 64 hold the record. Large ones are mapped, so that
-// they go back to the system when they are freed.
+// A slab has a power of two of bytes; its first 64 hold the record. Large ones are mapped, so that
+// freeing returns them to the system.
 enum { SLAB_LEAST = 12, SLAB_MAPPED = 18, SLAB_RECORD = 64, SLAB_KEPT = 64 };
 
 static const size_t SLAB_SPARE = (size_t)64 << 20;
@@ -53,7 +53,7 @@ Slab *slab_take(SlabPool *p, size_t size) {
     if (class >= SLAB_CLASSES || p->held >= p->most) return NULL;
     Slab *s = NULL;
     if (p->free[class]) s = slab_pop(p, class);
-    if (s && s->warm > p->most - p->held) {  // a fresh one costs as much as is used of it
+    if (s && s->warm > p->most - p->held) {  // a new slab counts as much as is touched of it
         slab_free(s);
         s = NULL;
     }
@@ -70,7 +70,7 @@ bool slab_touch(SlabPool *p, Slab *s, size_t used) {
     return true;
 }
 
-// Pages move without being copied.
+// mremap moves pages without copying.
 static Slab *slab_stretch(Slab *s, uint32_t class) {
     size_t bytes = (size_t)1 << class;
     void  *memory = mremap(s, s->size + SLAB_RECORD, bytes, MREMAP_MAYMOVE);

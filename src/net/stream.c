@@ -10,8 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
+#include "net/exchange.h"
 #include "net/listener_int.h"
 
 static const TimeNs STREAM_LEAVE_NS = 1000000000;
@@ -21,7 +22,7 @@ static void stream_ready(void *self, uint32_t events) {
     s->kind->ready(s, events);
 }
 
-// Cannot fail: the timer is never without a place among the loop's but while it fires.
+// Cannot fail: the timer keeps its slot in the loop's heap except while it fires.
 static void stream_set_timer(Stream *s, TimeNs at) {
     CHECK(loop_arm(s->listener->loop, &s->timer, at) == ERR_OK);
 }
@@ -86,7 +87,7 @@ static void stream_unlink(Stream *s) {
     l->counts.open--;
 }
 
-// Its memory stays for those that are on the stack above it.
+// The memory stays valid for callers on the stack.
 static void stream_bury(Stream *s) {
     Listener *l = s->listener;
     s->closed = true;
@@ -105,7 +106,7 @@ void stream_close(Stream *s) {
     s->kind->finish(s);
 }
 
-// To close with bytes unread would take from the client what is on its way to it.
+// Closing with unread input would reset the connection and lose data in flight to the client.
 static void leave_ready(Stream *s, uint32_t events) {
     char    bytes[4096];
     ssize_t n = stream_read(s, bytes, sizeof bytes);
@@ -168,7 +169,7 @@ ListenerCounts        *stream_counts(Stream *s) { return &s->listener->counts; }
 SlabPool              *stream_slabs(Stream *s) { return s->listener->slabs; }
 SlabPool              *stream_pages(Stream *s) { return s->listener->pages; }
 
-// strftime would write it in the user's language.
+// strftime depends on the locale.
 static size_t stream_write_date(const struct tm *t, char out[LISTENER_DATE]) {
     static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -190,4 +191,13 @@ Str stream_date(Stream *s) {
         l->date_until = stream_now(s) + 1000000000 - wall % 1000000000;
     }
     return (Str){l->date, l->date_len};
+}
+
+Str exchange_header(const Exchange *x, const char *name) {
+    size_t len = strlen(name);
+    for (uint32_t i = 0; i < x->n_headers; i++) {
+        const ExchangeHeader *h = &x->headers[i];
+        if (h->name.len == len && memcmp(h->name.at, name, len) == 0) return h->value;
+    }
+    return (Str){0};
 }

@@ -143,7 +143,7 @@ static DdpgOptions options(Actor actor, uint32_t hidden) {
     DdpgOptions o = ddpg_defaults(actor, critic);
     o.critic_rate = 5e-4f;
     o.imitate = 0.02f;
-    o.level = true;
+    o.scale_values = true;
     o.actor_from = 300;
     return o;
 }

@@ -23,7 +23,7 @@ static void test_reason_and_place(void **state) {
     assert_string_equal(err_why(), "line 3 is odd");
     assert_int_equal(err_add(e, "file %s", "a.yaml"), ERR_PARSE);
     assert_string_equal(err_why(), "file a.yaml: line 3 is odd");
-    assert_string_equal(err_text(ERR_PARSE), "the input is malformed");
+    assert_string_equal(err_text(ERR_PARSE), "malformed input");
 }
 
 static void test_long_reasons_are_cut(void **state) {
@@ -37,7 +37,7 @@ static void test_long_reasons_are_cut(void **state) {
     (void)err_add(ERR_IO, "place");
     assert_memory_equal(err_why(), "place: xxx", 10);
     (void)err_set(ERR_IO, "short");
-    (void)err_add(ERR_IO, "%s", text);  // no room to add: the reason matters more than the place
+    (void)err_add(ERR_IO, "%s", text);  // no room for the place: the message is kept
     assert_string_equal(err_why(), "short");
 }
 

@@ -25,7 +25,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     if (a->of->init != NULL) a->of->init((char *)state + 64, s, a->settings, a->loaded);
 }
 
-// Holds the slice (sign 1) or lets it go (-1).
+// Takes (sign 1) or releases (-1) a slice.
 static void hold(Audit *a, const ClusterSlice *s, int sign) {
     AuditServer *x = &a->servers[s->server];
     x->cores_milli -= sign * (int64_t)s->cores_milli;
@@ -48,7 +48,7 @@ static void leave(Audit *a, uint32_t job) {
     a->running[i] = a->running[--a->n_running];
 }
 
-// The lowest GPUs with so much of them free.
+// The lowest GPUs with enough free.
 static uint64_t lowest(const Audit *a, const ClusterSlice *s) {
     uint64_t mask = 0;
     for (uint32_t g = 0, n = 0; g < CLUSTER_GPUS && n < s->gpus; g++)
@@ -112,7 +112,7 @@ static void book(Audit *a, const ClusterView *v, const ClusterAction *x) {
     memcpy(s->slices, a->books[job].slices, s->n_slices * sizeof *s->slices);
 }
 
-// Who is in the books and does not run any more has ended.
+// A job in the accounts that does not run any more has ended.
 static void look(Audit *a, const ClusterView *v) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->n_running; i++) {

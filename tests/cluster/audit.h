@@ -1,6 +1,6 @@
-// Audit: a policy that hands every question on to another and keeps books of its own of what that
-// one's steps take, one step after the other: nothing may be held twice, and gangs stay whole. The
-// engine's view has to be what the books say.
+// Audit: a policy that forwards every decision to another one and keeps its own accounts of what
+// the actions take: nothing may be held twice, and gangs stay whole. The simulator's view has to
+// match the accounts.
 #pragma once
 
 #include "cluster/sim/cluster_run.h"
@@ -29,12 +29,12 @@ typedef struct Audit {
     const void          *settings, *loaded;
     const JobList       *jobs;
     AuditJob            *books;    // [jobs->n]
-    AuditServer         *servers;  // as they are by the books
+    AuditServer         *servers;  // by the accounts
     uint32_t            *running, n_running;
     AuditStep           *log;  // [room] the first steps
     uint32_t             n, room;
     uint64_t             steps, levels, stops, shared;
 } Audit;
 
-// Puts itself between run and its policy; a log of so many steps.
+// Wraps the run's policy and logs its first actions.
 void audit_open(Audit *a, ClusterRun *run, uint32_t room, Arena *arena);

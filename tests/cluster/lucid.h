@@ -1,4 +1,4 @@
-// Lucid: its published simulator second by second, the slow truth of how it schedules a trace.
+// Lucid: a slow reference of its published simulator, second by second.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 typedef enum LucidPolicy {
     LUCID_FIFO,
     LUCID_SJF,
-    LUCID_QSSF,  // told the true durations
+    LUCID_QSSF,  // with true durations
     LUCID_SRTF,
     LUCID_TIRESIAS,
     LUCID_POLICIES

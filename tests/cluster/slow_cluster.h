@@ -1,5 +1,5 @@
-// SlowCluster: how far jobs get under given steps, worked out as one would by hand: at every event
-// every running job's rate is looked up anew, from the tables, and all go on by it.
+// SlowCluster: progress of jobs under given actions, computed the obvious way: at every event every
+// running job's rate is looked up in the tables again.
 #pragma once
 
 #include "tests/cluster/audit.h"

@@ -1,5 +1,4 @@
-// Slow profile: lookups and rules of profiles as one would say them, to hold the quick ones
-// against.
+// Slow profile: obvious implementations of profile lookups and rules, as references.
 #pragma once
 
 #include "base/rng.h"

@@ -1,5 +1,5 @@
-// Wild: a policy that does at random whatever it may: it starts jobs on any GPUs with any amounts,
-// beside others where both fit, stops them, and levels what they have.
+// Wild: a policy of random legal actions: starts jobs on any GPUs with any amounts, beside
+// co-runners where both fit, preempts and resizes them.
 #pragma once
 
 #include "contract/cluster.h"

@@ -1,5 +1,5 @@
-// Trained networks kept beside the repository, if they are there: each runs and gives its recorded
-// outputs. Folder: $COTENANT_MODELS, or ../shared/data/models next to the source.
+// Trained networks outside of the repository, if present, run and give their recorded outputs.
+// Folder: $COTENANT_MODELS, or ../shared/data/models next to the source.
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>
@@ -122,7 +122,7 @@ static void run_model(const char *name, const char *dir) {
         inputs[i] = *t;
     }
     const ShapedGraph *s = NULL;
-    const InterpLimits limits = {.max_bytes = (size_t)1 << 33, .max_rounds = 100000};
+    const InterpLimits limits = {.max_bytes = (size_t)1 << 33, .max_iterations = 100000};
     if (shape_cache_get(&shape_cache, inputs, &s) != ERR_OK) fail_msg("%s", err_why());
     for (int compiled = 0; compiled < 2; compiled++) {
         Err e = compiled == 0

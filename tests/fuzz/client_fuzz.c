@@ -4,28 +4,28 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "net/client_reading.h"
+#include "net/response_parser.h"
 #include "tests/fuzz/fuzz.h"
 
-static Err take_all(ClientReading *r, const char *text, size_t len, size_t piece) {
-    *r = (ClientReading){.head_most = 512, .body = {.most = 2048}};
-    client_reading_begin(r, 256);
-    for (size_t at = 0; at < len && r->step != READING_DONE;) {
+static Err take_all(ResponseParser *r, const char *text, size_t len, size_t piece) {
+    *r = (ResponseParser){.head_most = 512, .body = {.most = 2048}};
+    response_parser_begin(r, 256);
+    for (size_t at = 0; at < len && r->step != RESPONSE_DONE;) {
         size_t n = len - at < piece ? len - at : piece, used = 0;
         char  *copy = malloc(n);  // so that a sanitizer sees the first byte read past it
         CHECK(copy != NULL);
         memcpy(copy, text + at, n);
-        Err e = client_reading_take(r, copy, n, &used);
+        Err e = response_parser_take(r, copy, n, &used);
         free(copy);
         if (e != ERR_OK) return e;
-        CHECK(used <= n && (used == n || r->step == READING_DONE));
+        CHECK(used <= n && (used == n || r->step == RESPONSE_DONE));
         at += used;
     }
-    return client_reading_end(r);
+    return response_parser_end(r);
 }
 
 FUZZ_TARGET(data, size) {
-    ClientReading whole, parts;
+    ResponseParser whole, parts;
     if (size < 1) return 0;
     Err a = take_all(&whole, (const char *)data + 1, size - 1, SIZE_MAX);
     Err b = take_all(&parts, (const char *)data + 1, size - 1, (size_t)data[0] % 40 + 1);
@@ -36,7 +36,7 @@ FUZZ_TARGET(data, size) {
         CHECK(whole.body.kept == parts.body.kept);
         if (whole.body.kept > 0) CHECK(memcmp(whole.body.at, parts.body.at, whole.body.kept) == 0);
     }
-    client_reading_finish(&whole);
-    client_reading_finish(&parts);
+    response_parser_finish(&whole);
+    response_parser_finish(&parts);
     return 0;
 }

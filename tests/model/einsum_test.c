@@ -1,4 +1,4 @@
-// Equations: shapes they give, and nonsense they are refused for.
+// Einsum equations: their output shapes, and invalid ones.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void shapes(void **state) {
     Tensor y;
     assert_int_equal(einsum("bij,bjk->bik", 2, &y), ERR_OK);
     assert_true(call_shape_is(&y, SHAPE(2, 3, 5)));
-    assert_int_equal(einsum(" b i j , b j k ", 2, &y), ERR_OK);  // implicit: what stands once
+    assert_int_equal(einsum(" b i j , b j k ", 2, &y), ERR_OK);  // implicit: labels that occur once
     assert_true(call_shape_is(&y, SHAPE(3, 5)));
     assert_int_equal(einsum("...ij,...jk->...ik", 2, &y), ERR_OK);
     assert_true(call_shape_is(&y, SHAPE(2, 3, 5)));
@@ -43,7 +43,7 @@ static void shapes(void **state) {
     assert_true(call_shape_is(&y, SHAPE(2, 3, 2, 5)));
 }
 
-static void nonsense(void **state) {
+static void invalid_equations(void **state) {
     (void)state;
     static const char *const one[] = {
         "",     "ab",      "abcd",    "abc->abd",         "abc->aab", "abc-",     "abc->a->b",
@@ -86,7 +86,8 @@ static void strides(void **state) {
 }
 
 TEST_MAIN() {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes), cmocka_unit_test(nonsense),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes),
+                                       cmocka_unit_test(invalid_equations),
                                        cmocka_unit_test(too_many), cmocka_unit_test(strides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// InferCase: the inference of one operator on made-up inputs, for tests.
+// InferCase: shape inference of one operator, given inputs and attributes, for tests.
 #pragma once
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@ enum { INFER_MAX = 8 };
 typedef struct InferCase {
     OpId     op;
     int32_t  version;
-    Tensor   in[INFER_MAX];     // up to the first of DT_NONE; RANK_UNKNOWN: left out
+    Tensor   in[INFER_MAX];     // up to the first of DT_NONE; RANK_UNKNOWN: absent
     Attr     attrs[INFER_MAX];  // up to the first without a name
     uint32_t n_out;             // 0: one
 } InferCase;

@@ -1,4 +1,4 @@
-// Convolutions, pools and products: what they make of shapes, and what they refuse.
+// Shape inference of convolutions, pools and products, and invalid inputs.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void conv_groups(void **state) {
     call_finish(&c);
 }
 
-static void conv_refuses(void **state) {
+static void conv_rejects(void **state) {
     (void)state;
     Call c;
     call_begin(&c, OP_Conv, 11);
@@ -60,7 +60,7 @@ static void matmul_rules(void **state) {
     static const struct {
         int32_t ra, rb;
         int64_t a[4], b[4];
-        int32_t ry;  // -1: refused
+        int32_t ry;  // -1: rejected
         int64_t y[4];
     } rows[] = {
         {2, 2, {3, 4}, {4, 5}, 2, {3, 5}},     {1, 2, {4}, {4, 5}, 1, {5}},
@@ -142,7 +142,7 @@ static void unpool_shape(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_groups),  cmocka_unit_test(conv_refuses),
+        cmocka_unit_test(conv_groups),  cmocka_unit_test(conv_rejects),
         cmocka_unit_test(matmul_rules), cmocka_unit_test(transpose_channels_overflow),
         cmocka_unit_test(gemm_bias),    cmocka_unit_test(zero_points),
         cmocka_unit_test(unpool_shape),

@@ -1,4 +1,4 @@
-// QuantizeLinear and its inverse: types, axes, blocks, and scales that do not fit.
+// QuantizeLinear and DequantizeLinear: types, axes, blocks, and invalid scales.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static Err quantize(int32_t rank, const int64_t *scale, int64_t axis, int64_t bl
 
 static void layouts(void **state) {
     (void)state;
-    assert_int_equal(quantize(SCALAR, 7, 0), ERR_OK);  // the axis of one scale means nothing
+    assert_int_equal(quantize(SCALAR, 7, 0), ERR_OK);  // with one scale the axis is ignored
     assert_int_equal(quantize(SHAPE(1), 1, 0), ERR_OK);
     assert_int_equal(quantize(SHAPE(6), 1, 0), ERR_OK);
     assert_int_equal(quantize(SHAPE(6), -2, 0), ERR_OK);

@@ -32,7 +32,7 @@ static void inputs_choose_dimensions(void **state) {
     INFER_FAILS(ERR_UNSUPPORTED, OP_ReduceSum, 13, .in = {x, SHAPE(DT_F32, 1)});
 }
 
-static void unknown_axes_leave_the_shape_open(void **state) {
+static void unknown_axes_leave_the_shape_unknown(void **state) {
     (void)state;
     Tensor    out[INFER_MAX];
     InferCase a = {.op = OP_ReduceSum, .version = 13, .in = {x, SHAPE(DT_I64, 1)}};
@@ -73,7 +73,7 @@ TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attributes_choose_dimensions),
         cmocka_unit_test(inputs_choose_dimensions),
-        cmocka_unit_test(unknown_axes_leave_the_shape_open),
+        cmocka_unit_test(unknown_axes_leave_the_shape_unknown),
         cmocka_unit_test(places_are_int64_and_need_an_element),
         cmocka_unit_test(running_sums_check_their_axis),
         cmocka_unit_test(softmax_checks_its_axis),

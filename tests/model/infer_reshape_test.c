@@ -1,4 +1,4 @@
-// Shapes of operators that move elements, and the parameters a hostile file may give them.
+// Shape inference of data movement, including hostile parameters.
 #include "tests/model/infer_case.h"
 #include "tests/runner.h"
 
@@ -25,7 +25,7 @@ static void reshape_counts(void **state) {
     INFER_GIVES(UNKNOWN(DT_F32), OP_Reshape, 14, .in = {x234, SHAPE(DT_I64, 2)});
 }
 
-static void reshape_refuses(void **state) {
+static void reshape_rejects(void **state) {
     (void)state;
     INFER_FAILS(ERR_INVALID, OP_Reshape, 14, .in = {x234, LIST(-1, -1)});
     INFER_FAILS(ERR_INVALID, OP_Reshape, 14, .in = {x234, LIST(5, -1)});
@@ -224,7 +224,7 @@ static void signals_fit(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reshape_counts),   cmocka_unit_test(reshape_refuses),
+        cmocka_unit_test(reshape_counts),   cmocka_unit_test(reshape_rejects),
         cmocka_unit_test(axes_come_and_go), cmocka_unit_test(slices_clamp),
         cmocka_unit_test(parts_add_up),     cmocka_unit_test(pads_fit),
         cmocka_unit_test(copies_multiply),  cmocka_unit_test(indices_shape),

@@ -1,4 +1,5 @@
-// Grids, regions, deformed windows and columns: shapes, and parameters that do not fit.
+// Shape inference of GridSample, AffineGrid, RoiAlign, DeformConv and Col2Im, and invalid
+// parameters.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

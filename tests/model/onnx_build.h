@@ -1,4 +1,4 @@
-// Onnx build: small ONNX files made by hand, right or wrong, field by field.
+// Onnx build: small ONNX files built field by field, valid or not.
 #pragma once
 
 #include <setjmp.h>
@@ -164,8 +164,8 @@ BUILD Err read_msg(Msg m, const char *dir, Model *out) {
     return e;
 }
 
-// The file must be refused with e, and the reason must say so.
-BUILD void refused(Msg m, Err e, const char *why) {
+// Asserts that reading fails with e and that the reason contains why.
+BUILD void rejected(Msg m, Err e, const char *why) {
     Model out;
     Err   got = read_msg(m, NULL, &out);
     if (got != e) fail_msg("wanted '%s', got %s: %s", why, err_text(got), err_why());

@@ -10,7 +10,7 @@
 #include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
-enum { ROUNDS = 300, STRUCTURE = 16384 };  // nodes come before weights in the files we write
+enum { ROUNDS = 300, STRUCTURE = 16384 };  // the writer puts nodes before weights
 
 static Err infer(const Model *m) {
     Arena        a;
@@ -25,7 +25,7 @@ static Err infer(const Model *m) {
     return e;
 }
 
-// Changes one place; half of the places are in the structure. Returns the new length.
+// Changes one byte range, half of the time among the nodes. Returns the new length.
 static size_t damage(uint8_t *at, size_t n, Rng *r) {
     size_t part = n > STRUCTURE && rng_below(r, 2) == 0 ? STRUCTURE : n;
     size_t where = (size_t)rng_below(r, part);
@@ -51,7 +51,7 @@ static void survive(const char *name) {
     assert_int_equal(zoo_build(name, NULL, &m), ERR_OK);
     assert_int_equal(onnx_write(&m, path), ERR_OK);
     model_finish(&m);
-    size_t n = 0, refusals = 0;
+    size_t n = 0, rejections = 0;
     assert_int_equal(file_read(path, (size_t)1 << 28, &a, &bytes, &n), ERR_OK);
     assert_int_equal(unlink(path), 0);
     uint8_t *copy = malloc(n + 1);
@@ -63,10 +63,10 @@ static void survive(const char *name) {
         if (e == ERR_OK) e = infer(&m);
         if (i == 0) assert_int_equal(e, ERR_OK);
         if (e != ERR_OK) assert_true(err_why()[0] != '\0');
-        refusals += e != ERR_OK;
+        rejections += e != ERR_OK;
         model_finish(&m);
     }
-    assert_true(refusals > 0);
+    assert_true(rejections > 0);
     free(copy);
     arena_finish(&a);
 }

@@ -1,4 +1,4 @@
-// External data: only plain files below the model's folder, only bytes that are there.
+// External data: regular files below the model's folder only, within their size.
 #include "tests/model/onnx_build.h"
 #include "tests/runner.h"
 
@@ -23,7 +23,7 @@ static void put(const char *path) {
     assert_int_equal(fclose(f), 0);
 }
 
-// FOLDER/model holds good files and traps; FOLDER/secret lies outside of it.
+// FOLDER/model has valid files and traps; FOLDER/secret is outside it.
 static int make_files(void **state) {
     (void)state;
     if (mkdtemp(folder) == NULL || chdir(folder) != 0) return -1;
@@ -80,7 +80,7 @@ static Err try_read(const char *location, const char *offset, const char *length
     return e;
 }
 
-static void good_places_are_read(void **state) {
+static void valid_locations_are_read(void **state) {
     (void)state;
     float out[2];
     assert_int_equal(try_read("good", NULL, NULL, out), ERR_OK);
@@ -100,7 +100,7 @@ static void bad(const char *location, const char *offset, const char *length, Er
     assert_non_null(strstr(err_why(), "tensor 'w'"));
 }
 
-static void bad_places_are_refused(void **state) {
+static void invalid_locations_are_rejected(void **state) {
     (void)state;
     char absolute[64];
     (void)snprintf(absolute, sizeof absolute, "%s/secret", folder);
@@ -115,33 +115,33 @@ static void bad_places_are_refused(void **state) {
     bad("twin", NULL, NULL, ERR_INVALID, "hard links");
     bad("pipe", NULL, NULL, ERR_INVALID, "not a regular file");
     bad("sub", NULL, NULL, ERR_INVALID, "not a regular file");
-    bad("good/x", NULL, NULL, ERR_INVALID, "link or a file");
+    bad("good/x", NULL, NULL, ERR_INVALID, "symbolic link or below a file");
     bad("absent", NULL, NULL, ERR_IO, "absent");
     bad("", NULL, NULL, ERR_INVALID, "empty");
     bad("./.", NULL, NULL, ERR_INVALID, "empty");
     bad(NULL, NULL, NULL, ERR_INVALID, "no location");
 }
 
-static void bad_ranges_are_refused(void **state) {
+static void bad_ranges_are_rejected(void **state) {
     (void)state;
     bad("good", "9", NULL, ERR_INVALID, "past the end");
     bad("good", "17", NULL, ERR_INVALID, "past the end");
     bad("good", "18446744073709551615", NULL, ERR_INVALID, "past the end");
-    bad("good", "18446744073709551616", NULL, ERR_INVALID, "no byte count");
-    bad("good", "-1", NULL, ERR_INVALID, "no byte count");
-    bad("good", "", NULL, ERR_INVALID, "no byte count");
-    bad("good", "1x", NULL, ERR_INVALID, "no byte count");
+    bad("good", "18446744073709551616", NULL, ERR_INVALID, "not a byte count");
+    bad("good", "-1", NULL, ERR_INVALID, "not a byte count");
+    bad("good", "", NULL, ERR_INVALID, "not a byte count");
+    bad("good", "1x", NULL, ERR_INVALID, "not a byte count");
     bad("good", NULL, "7", ERR_INVALID, "external length is 7");
     bad("good", NULL, "18446744073709551615", ERR_INVALID, "external length");
-    bad("good", NULL, "-8", ERR_INVALID, "no byte count");
+    bad("good", NULL, "-8", ERR_INVALID, "not a byte count");
 }
 
 static void needs_a_folder(void **state) {
     (void)state;
-    refused(model_with(tensor_at("w", "good", NULL, NULL)), ERR_UNSUPPORTED, "another file");
+    rejected(model_with(tensor_at("w", "good", NULL, NULL)), ERR_UNSUPPORTED, "another file");
 }
 
-// Many tensors may not turn a small file into much memory.
+// Many tensors cannot turn a small file into much memory.
 static void files_are_not_multiplied(void **state) {
     (void)state;
     Msg   g = {0};
@@ -155,7 +155,7 @@ static void files_are_not_multiplied(void **state) {
     assert_non_null(strstr(err_why(), "tensor 'w4'"));
 }
 
-// Makes openat2 fail as on a kernel that lacks it, for this process and for good.
+// Makes openat2 fail with ENOSYS, irrevocably for this process.
 static int forget_openat2(void) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -192,9 +192,12 @@ static void old_kernels_are_as_strict(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_places_are_read),     cmocka_unit_test(bad_places_are_refused),
-        cmocka_unit_test(bad_ranges_are_refused),   cmocka_unit_test(needs_a_folder),
-        cmocka_unit_test(files_are_not_multiplied), cmocka_unit_test(old_kernels_are_as_strict),
+        cmocka_unit_test(valid_locations_are_read),
+        cmocka_unit_test(invalid_locations_are_rejected),
+        cmocka_unit_test(bad_ranges_are_rejected),
+        cmocka_unit_test(needs_a_folder),
+        cmocka_unit_test(files_are_not_multiplied),
+        cmocka_unit_test(old_kernels_are_as_strict),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

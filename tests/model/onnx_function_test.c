@@ -1,4 +1,4 @@
-// Functions of a model: calls are replaced by bodies, names stay apart, size and depth are bounded.
+// Functions of a model: calls are inlined, names stay distinct, size and depth are bounded.
 #include "tests/model/onnx_build.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void calls_become_bodies(void **state) {
     accepted(file, &m);
     assert_int_equal(m.graph->n_nodes, 4);
     assert_string_equal(m.graph->nodes[0].name, "Twice.0/Relu");
-    assert_int_equal(m.graph->nodes[0].version, 12);  // what the function imports
+    assert_int_equal(m.graph->nodes[0].version, 12);  // the function's import
     assert_int_equal(m.graph->nodes[0].in[0], graph_find(m.graph, "x"));
     assert_int_equal(m.graph->nodes[1].out[0], graph_find(m.graph, "h"));
     assert_int_equal(m.graph->nodes[2].in[0], graph_find(m.graph, "h"));
@@ -64,7 +64,7 @@ static Msg refer(const char *name, const char *to) {
     return a;
 }
 
-static void attributes_are_handed_down(void **state) {
+static void attributes_are_passed_to_bodies(void **state) {
     (void)state;
     Model m;
     Msg   f = function_head("F", "a", "b"), n = node_of("Relu", "a", "b");
@@ -79,7 +79,7 @@ static void attributes_are_handed_down(void **state) {
     model_finish(&m);
 }
 
-// A body inside the function captures the function's names, which became the caller's.
+// A body inside a function captures the function's names, renamed to the caller's.
 static void bodies_inside_functions(void **state) {
     (void)state;
     Model m;
@@ -108,22 +108,22 @@ static void bodies_inside_functions(void **state) {
     model_finish(&m);
 }
 
-static void wrong_calls_are_refused(void **state) {
+static void wrong_calls_are_rejected(void **state) {
     (void)state;
-    refused(model_calling(call_of("Twice", "x x", "y"), twice()), ERR_INVALID, "more inputs");
-    refused(model_calling(call_of("Absent", "x", "y"), twice()), ERR_UNSUPPORTED, "Absent");
+    rejected(model_calling(call_of("Twice", "x x", "y"), twice()), ERR_INVALID, "more inputs");
+    rejected(model_calling(call_of("Absent", "x", "y"), twice()), ERR_UNSUPPORTED, "Absent");
     Msg file = model_calling(call_of("Twice", "x", "y"), twice());
     msg_sub(&file, 25, twice());
-    refused(file, ERR_INVALID, "defined twice");
+    rejected(file, ERR_INVALID, "defined twice");
     Msg f = function_head("F", "a", "b");
     msg_sub(&f, 7, node_of("Relu", "x", "b"));  // functions see their parameters only
-    refused(model_calling(call_of("F", "x", "y"), f), ERR_INVALID, "nothing produces");
+    rejected(model_calling(call_of("F", "x", "y"), f), ERR_INVALID, "nothing produces");
     f = function_head("F", "a", "b");
     msg_sub(&f, 7, call_of("F", "a", "b"));
-    refused(model_calling(call_of("F", "x", "y"), f), ERR_LIMIT, "recursive");
+    rejected(model_calling(call_of("F", "x", "y"), f), ERR_LIMIT, "recursive");
 }
 
-static void bombs_are_refused(void **state) {
+static void bombs_are_rejected(void **state) {
     (void)state;
     Msg file = model_calling(call_of("F0", "x", "y"), twice());
     for (int level = 0; level < 12; level++) {  // each level calls the next ten times
@@ -138,14 +138,16 @@ static void bombs_are_refused(void **state) {
         }
         msg_sub(&file, 25, f);
     }
-    refused(file, ERR_LIMIT, "");
+    rejected(file, ERR_LIMIT, "");
 }
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_become_bodies),     cmocka_unit_test(attributes_are_handed_down),
-        cmocka_unit_test(bodies_inside_functions), cmocka_unit_test(wrong_calls_are_refused),
-        cmocka_unit_test(bombs_are_refused),
+        cmocka_unit_test(calls_become_bodies),
+        cmocka_unit_test(attributes_are_passed_to_bodies),
+        cmocka_unit_test(bodies_inside_functions),
+        cmocka_unit_test(wrong_calls_are_rejected),
+        cmocka_unit_test(bombs_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

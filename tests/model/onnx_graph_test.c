@@ -1,4 +1,4 @@
-// Graphs as files describe them: order, names, constants, captures, and every way to get it wrong.
+// Graphs from files: order, names, constants, captures, and invalid graphs.
 #include "tests/model/onnx_build.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void no_imports_needed_before_ir_3(void **state) {
     accepted(file, &m);
     assert_int_equal(m.graph->nodes[0].version, 1);
     model_finish(&m);
-    refused(model_of(chain(), 0), ERR_INVALID, "imports no operator set");
+    rejected(model_of(chain(), 0), ERR_INVALID, "imports no operator set");
 }
 
 static Msg constant(Msg attr) {
@@ -102,8 +102,8 @@ static void constants_have_many_forms(void **state) {
     t = constant_of(tensor_attr("value", floats_of("", 2, (float[]){7, 8})), &m);
     assert_true(t.dtype == DT_F32 && ((float *)t.data)[1] == 8);
     model_finish(&m);
-    refused(constant(int_attr("value_float", 1)), ERR_INVALID, "no form of a constant");
-    refused(constant(int_attr("other", 1)), ERR_INVALID, "no form of a constant");
+    rejected(constant(int_attr("value_float", 1)), ERR_INVALID, "not a constant");
+    rejected(constant(int_attr("other", 1)), ERR_INVALID, "not a constant");
 }
 
 static Msg if_node(Msg then_branch, Msg else_branch) {
@@ -130,68 +130,69 @@ static Msg if_model(const char *reads) {
     return model_of(g, 13);
 }
 
-static void bodies_capture_and_wait(void **state) {
+static void bodies_capture_and_order(void **state) {
     (void)state;
     Model m;
     accepted(if_model("h"), &m);
-    assert_int_equal(m.graph->nodes[0].op, OP_Relu);  // stood behind the If that needs it
+    assert_int_equal(m.graph->nodes[0].op, OP_Relu);  // came after the If that needs it
     const Graph *body = attr_graph(&m.graph->nodes[1], "then_branch");
     assert_int_equal(body->n_captures, 1);
     assert_int_equal(body->captures[0].outer, graph_find(m.graph, "h"));
     model_finish(&m);
-    refused(if_model("y"), ERR_INVALID, "cycle");
-    refused(if_model("nowhere"), ERR_INVALID, "nothing produces");
+    rejected(if_model("y"), ERR_INVALID, "cycle");
+    rejected(if_model("nowhere"), ERR_INVALID, "nothing produces");
 }
 
-static void wrong_graphs_are_refused(void **state) {
+static void wrong_graphs_are_rejected(void **state) {
     (void)state;
     Msg g = chain();
     msg_sub(&g, 1, node_of("Relu", "x", "h"));
-    refused(model_of(g, 13), ERR_INVALID, "node '' (index 2, Relu): output 'h': the name is taken");
+    rejected(model_of(g, 13), ERR_INVALID,
+             "node '' (index 2, Relu): output 'h': the name is already defined");
     g = chain();
     msg_sub(&g, 5, floats_of("h", 1, (float[]){1}));
-    refused(model_of(g, 13), ERR_INVALID, "taken");
+    rejected(model_of(g, 13), ERR_INVALID, "already defined");
     g = chain();
     msg_sub(&g, 5, floats_of("w", 1, (float[]){1}));
     msg_sub(&g, 5, floats_of("w", 1, (float[]){1}));
-    refused(model_of(g, 13), ERR_INVALID, "initializer 'w'");
+    rejected(model_of(g, 13), ERR_INVALID, "initializer 'w'");
     g = (Msg){0};
     msg_sub(&g, 1, node_of("Relu", "b", "a"));
     msg_sub(&g, 1, node_of("Relu", "a", "b"));
     graph_ends(&g, "", "a");
-    refused(model_of(g, 13), ERR_INVALID, "cycle");
+    rejected(model_of(g, 13), ERR_INVALID, "cycle");
     g = (Msg){0};
     msg_sub(&g, 1, node_of("Relu", "missing", "y"));
     graph_ends(&g, "x", "y");
-    refused(model_of(g, 13), ERR_INVALID, "reads 'missing'");
+    rejected(model_of(g, 13), ERR_INVALID, "reads 'missing'");
     g = chain();
     graph_ends(&g, "", "z");
-    refused(model_of(g, 13), ERR_INVALID, "output 'z'");
-    refused((Msg){0}, ERR_PARSE, "no graph");
+    rejected(model_of(g, 13), ERR_INVALID, "output 'z'");
+    rejected((Msg){0}, ERR_PARSE, "no graph");
 }
 
-static void wrong_operators_are_refused(void **state) {
+static void wrong_operators_are_rejected(void **state) {
     (void)state;
     Msg g = {0}, n = node_of("Foo", "x", "y");
     msg_text(&n, 7, "bar");
     msg_text(&n, 3, "it");
     msg_sub(&g, 1, n);
-    refused(model_of(g, 13), ERR_UNSUPPORTED, "operator Foo of domain 'bar' is not supported");
+    rejected(model_of(g, 13), ERR_UNSUPPORTED, "operator Foo of domain 'bar' is not supported");
     assert_non_null(strstr(err_why(), "node 'it' (index 0, Foo)"));
-    refused(model_of(chain(), 99), ERR_UNSUPPORTED, "operator set 99");
-    refused(model_of(chain(), -1), ERR_INVALID, "imports no operator set");
+    rejected(model_of(chain(), 99), ERR_UNSUPPORTED, "operator set 99");
+    rejected(model_of(chain(), -1), ERR_INVALID, "imports no operator set");
     g = (Msg){0};
     msg_sub(&g, 1, node_of("Scan", "x", "y"));
     graph_ends(&g, "x", "y");
-    refused(model_of(g, 7), ERR_INVALID, "operator set 7 has no Scan");
+    rejected(model_of(g, 7), ERR_INVALID, "operator set 7 has no Scan");
     g = (Msg){0};
     msg_sub(&g, 1, node_of("Relu", "x x", "y"));
     graph_ends(&g, "x", "y");
-    refused(model_of(g, 13), ERR_INVALID, "takes at most");
+    rejected(model_of(g, 13), ERR_INVALID, "takes at most");
     g = (Msg){0};
     msg_sub(&g, 1, node_of("Relu", "-", "y"));
     graph_ends(&g, "x", "y");
-    refused(model_of(g, 13), ERR_INVALID, "missing");
+    rejected(model_of(g, 13), ERR_INVALID, "missing");
 }
 
 static Msg with_attr(Msg attr) {
@@ -202,46 +203,46 @@ static Msg with_attr(Msg attr) {
     return model_of(g, 13);
 }
 
-static void wrong_attributes_are_refused(void **state) {
+static void wrong_attributes_are_rejected(void **state) {
     (void)state;
     Model m;
     Msg   a = attr_of("axis", 1);
     msg_float(&a, 2, 1);
-    refused(with_attr(a), ERR_INVALID, "wrong kind");
+    rejected(with_attr(a), ERR_INVALID, "wrong kind");
     a = int_attr("axis", 1);
     msg_float(&a, 2, 1);
-    refused(with_attr(a), ERR_INVALID, "another kind");
-    refused(with_attr(attr_of("axis", 99)), ERR_INVALID, "no kind we know");
-    refused(with_attr(attr_of("axis", 0)), ERR_INVALID, "no kind we know");
-    refused(with_attr(attr_of("x", 9)), ERR_UNSUPPORTED, "attribute 'x'");
-    refused(with_attr(attr_of("body", 5)), ERR_INVALID, "no graph");
-    refused(with_attr(attr_of("value", 4)), ERR_INVALID, "no tensor");
-    refused(with_attr(int_attr("", 1)), ERR_INVALID, "no name");
+    rejected(with_attr(a), ERR_INVALID, "another kind");
+    rejected(with_attr(attr_of("axis", 99)), ERR_INVALID, "unknown kind");
+    rejected(with_attr(attr_of("axis", 0)), ERR_INVALID, "unknown kind");
+    rejected(with_attr(attr_of("x", 9)), ERR_UNSUPPORTED, "attribute 'x'");
+    rejected(with_attr(attr_of("body", 5)), ERR_INVALID, "no graph");
+    rejected(with_attr(attr_of("value", 4)), ERR_INVALID, "no tensor");
+    rejected(with_attr(int_attr("", 1)), ERR_INVALID, "no name");
     a = attr_of("x", 2);
     msg_text(&a, 21, "outer");
-    refused(with_attr(a), ERR_INVALID, "outside of a function");
-    a = attr_of("axis", 0);  // before IR 2 the kind went without saying
+    rejected(with_attr(a), ERR_INVALID, "outside of a function");
+    a = attr_of("axis", 0);  // before IR 2 files declare no kind
     msg_int(&a, 3, 6);
     accepted(with_attr(a), &m);
     assert_int_equal(attr_int(&m.graph->nodes[0], "axis", 0), 6);
     model_finish(&m);
 }
 
-static void deep_ranks_are_refused(void **state) {
+static void deep_ranks_are_rejected(void **state) {
     (void)state;
     int64_t dims[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     Msg     g = chain();
     msg_sub(&g, 11, info_of("deep", 1, 9, dims));
-    refused(model_of(g, 13), ERR_UNSUPPORTED, "rank 9");
+    rejected(model_of(g, 13), ERR_UNSUPPORTED, "rank 9");
     g = chain();
-    msg_sub(&g, 13, info_of("h", 1, 9, dims));  // only a claim about a value in the middle
+    msg_sub(&g, 13, info_of("h", 1, 9, dims));  // a declared type of an intermediate value
     Model m;
     accepted(model_of(g, 13), &m);
     assert_int_equal(m.graph->values[graph_find(m.graph, "h")].type.rank, RANK_UNKNOWN);
     model_finish(&m);
 }
 
-// Far beyond real networks, but it must take memory and time in proportion.
+// Far larger than real networks; memory and time stay proportional.
 static void large_graphs_load(void **state) {
     (void)state;
     enum { NODES = 1000000, CONSTS = 100000 };
@@ -268,11 +269,11 @@ TEST_MAIN() {
         cmocka_unit_test(old_files_list_constants_as_inputs),
         cmocka_unit_test(no_imports_needed_before_ir_3),
         cmocka_unit_test(constants_have_many_forms),
-        cmocka_unit_test(bodies_capture_and_wait),
-        cmocka_unit_test(wrong_graphs_are_refused),
-        cmocka_unit_test(wrong_operators_are_refused),
-        cmocka_unit_test(wrong_attributes_are_refused),
-        cmocka_unit_test(deep_ranks_are_refused),
+        cmocka_unit_test(bodies_capture_and_order),
+        cmocka_unit_test(wrong_graphs_are_rejected),
+        cmocka_unit_test(wrong_operators_are_rejected),
+        cmocka_unit_test(wrong_attributes_are_rejected),
+        cmocka_unit_test(deep_ranks_are_rejected),
         cmocka_unit_test(large_graphs_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

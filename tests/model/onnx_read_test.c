@@ -1,4 +1,4 @@
-// The reader against ONNX's own test data: every model loads or is refused by name.
+// The reader on ONNX's own test data: every model loads or is rejected with a reason.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +35,8 @@ static void relu_loads(void **state) {
     model_finish(&m);
 }
 
-// Whatever is refused says which node, or is beyond what we represent at all.
-static void all_load_or_refuse(void **state) {
+// A rejection names the node, or a type that Tensor cannot represent.
+static void all_load_or_reject(void **state) {
     (void)state;
     glob_t found = {0};
     if (glob(SUITE "/*/*/model.onnx", 0, NULL, &found) != 0) skip();
@@ -68,7 +68,7 @@ static void missing_file(void **state) {
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_loads),
-        cmocka_unit_test(all_load_or_refuse),
+        cmocka_unit_test(all_load_or_reject),
         cmocka_unit_test(missing_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static const Row rows[] = {
     {DT_U32, UINT64S}, {DT_U64, UINT64S}, {DT_BOOL, INT32S},
 };
 
-// The same two numbers, 1 and 0, packed, unpacked and raw, must be the same tensor.
+// The values 1 and 0, packed, unpacked and raw, give the same tensor.
 static void integers_agree_in_every_form(void **state) {
     (void)state;
     int64_t dim = 2;
@@ -119,7 +119,7 @@ static void wrong(Msg m, Err e, const char *why) {
     arena_finish(&a);
 }
 
-static void wrong_tensors_are_refused(void **state) {
+static void wrong_tensors_are_rejected(void **state) {
     (void)state;
     int64_t dim = 2, minus = -1, huge[4] = {65536, 65536, 65536, 65536}, nine[9] = {1};
     uint8_t zeros[16] = {0};
@@ -128,21 +128,21 @@ static void wrong_tensors_are_refused(void **state) {
     wrong(m, ERR_INVALID, "tensor 't': its shape needs 8 bytes, raw_data has 7");
     m = tensor_head("t", DT_F32, 1, &dim);
     msg_bytes(&m, FLOATS, zeros, 4);
-    wrong(m, ERR_INVALID, "needs 2 numbers, the file has 1");
+    wrong(m, ERR_INVALID, "needs 2 elements, the file has 1");
     m = tensor_head("t", DT_F32, 1, &dim);
     msg_bytes(&m, INT64S, zeros, 2);
     wrong(m, ERR_INVALID, "field of another type");
     m = tensor_head("t", DT_F32, 1, &dim);
     msg_bytes(&m, RAW, zeros, 8);
     msg_bytes(&m, FLOATS, zeros, 8);
-    wrong(m, ERR_INVALID, "both raw and typed");
+    wrong(m, ERR_INVALID, "both raw_data and typed data");
     m = tensor_head("t", DT_U8, 1, &dim);
     msg_int(&m, INT32S, 255);
     msg_int(&m, INT32S, 256);
     wrong(m, ERR_INVALID, "element 1 is 256, which does not fit uint8");
     m = tensor_head("t", DT_STR, 1, &dim);
     msg_bytes(&m, RAW, zeros, 16);
-    wrong(m, ERR_INVALID, "strings cannot be raw");
+    wrong(m, ERR_INVALID, "strings cannot be in raw_data");
     wrong(tensor_head("t", DT_F32, 1, &dim), ERR_INVALID, "the file has 0");
     wrong(tensor_head("t", DT_F32, 1, &minus), ERR_INVALID, "dimension");
     wrong(tensor_head("t", DT_F32, 4, huge), ERR_LIMIT, "2^47");
@@ -196,10 +196,10 @@ static void sparse_becomes_dense(void **state) {
     }
     int64_t past[2] = {1, 6}, minus[2] = {-1, 1}, wide[4] = {0, 3, 0, 0};
     int64_t huge[2] = {1 << 20, 1 << 20};
-    refused(sparse_model(sparse(2, dims, 1, past)), ERR_INVALID, "index 6");
-    refused(sparse_model(sparse(2, dims, 1, minus)), ERR_INVALID, "index -1");
-    refused(sparse_model(sparse(2, dims, 2, wide)), ERR_INVALID, "index 3");
-    refused(sparse_model(sparse(2, huge, 1, linear)), ERR_LIMIT, "made dense");
+    rejected(sparse_model(sparse(2, dims, 1, past)), ERR_INVALID, "index 6");
+    rejected(sparse_model(sparse(2, dims, 1, minus)), ERR_INVALID, "index -1");
+    rejected(sparse_model(sparse(2, dims, 2, wide)), ERR_INVALID, "index 3");
+    rejected(sparse_model(sparse(2, huge, 1, linear)), ERR_LIMIT, "as a dense tensor");
 }
 
 static void sequences_and_optionals(void **state) {
@@ -240,7 +240,7 @@ TEST_MAIN() {
         cmocka_unit_test(floats_and_complex),
         cmocka_unit_test(strings_and_bools),
         cmocka_unit_test(large_weights_are_aligned),
-        cmocka_unit_test(wrong_tensors_are_refused),
+        cmocka_unit_test(wrong_tensors_are_rejected),
         cmocka_unit_test(empty_tensors_have_data),
         cmocka_unit_test(sparse_becomes_dense),
         cmocka_unit_test(sequences_and_optionals),

@@ -1,10 +1,11 @@
-// Damaged bytes: cut, flipped, stretched, nested without end. Never worse than an error.
+// Damaged bytes: truncated, flipped, inserted, nested without end. Each is an error or a valid
+// model.
 #include "tests/model/onnx_build.h"
 #include "tests/runner.h"
 
 #include <stdio.h>
 
-// Something of everything: constants, attributes, a body, a function, open shapes.
+// A model with constants, attributes, a body, a function and dynamic shapes.
 static Msg small_model(void) {
     Msg     body = {0}, other = {0}, g = {0}, n = node_of("If", "cond", "y"), fn = {0}, call;
     int64_t one = 1, open[2] = {-1, 3};
@@ -102,24 +103,25 @@ static void broken(const void *bytes, size_t n, const char *why) {
 
 static void broken_fields_name_the_byte(void **state) {
     (void)state;
-    broken("\x3a\x05\x0a", 3, "byte 2: a field is longer than what follows");
+    broken("\x3a\x05\x0a", 3, "byte 2: a field exceeds its message");
     broken("\x3a\xff\xff\xff\xff\x0f", 6, "2 GiB or more");
-    broken("\x3a\xff\xff\xff\xff\xff\x01", 7, "a length does not end");
-    broken("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: a varint does not end");
-    broken("\x08\x80", 2, "a varint does not end");
-    broken("\x00\x01", 2, "byte 0: bad field tag");
-    broken("\xff\xff\xff\xff\xff\x01", 6, "bad field tag");
+    broken("\x3a\xff\xff\xff\xff\xff\x01", 7, "incomplete length");
+    broken("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: incomplete varint");
+    broken("\x08\x80", 2, "incomplete varint");
+    broken("\x00\x01", 2, "byte 0: invalid field tag");
+    broken("\xff\xff\xff\xff\xff\x01", 6, "invalid field tag");
     broken("\x3b\x3c", 2, "unknown wire type");
-    broken("\x3d\x01\x02\x03\x04", 5, "field 'graph' has wire type 5, not 2");
-    broken("\x0a\x01\x01", 3, "field 'ir_version' has wire type 2, not 0");
+    broken("\x3d\x01\x02\x03\x04", 5, "field 'graph' has wire type 5, must be 2");
+    broken("\x0a\x01\x01", 3, "field 'ir_version' has wire type 2, must be 0");
     broken("\x12\x02\xc3\x28", 4, "field 'producer_name' is not UTF-8");
     broken("\x12\x02\x61\x00", 4, "field 'producer_name' is not UTF-8");
-    broken("\x3a\x00\x3a\x00", 4, "stands twice");
-    broken("\x3a\x06\x2a\x04\x22\x02\x00\x00", 8, "packed numbers are cut short");
-    broken("\x3a\x05\x2a\x03\x3a\x01\x80", 7, "packed numbers are cut short");
+    broken("\x3a\x00\x3a\x00", 4, "occurs twice");
+    broken("\x3a\x06\x2a\x04\x22\x02\x00\x00", 8, "truncated packed field");
+    broken("\x3a\x05\x2a\x03\x3a\x01\x80", 7, "truncated packed field");
 }
 
-// The last of several scalars counts, numbers may be packed or not, unknown fields are skipped.
+// The last of several scalars counts, repeated fields may be packed or not, unknown fields are
+// skipped.
 static void odd_but_legal(void **state) {
     (void)state;
     Model   m;
@@ -159,15 +161,15 @@ static void nesting_ends(void **state) {
     msg_text(&info, 1, "x");
     msg_sub(&info, 2, type);
     msg_sub(&g, 11, info);
-    refused(model_of(g, 13), ERR_LIMIT, "nested deeper");
+    rejected(model_of(g, 13), ERR_LIMIT, "nested deeper");
 }
 
-// Two bytes a node: memory must stay in proportion to the file.
+// Two bytes per node: memory stays proportional to the file.
 static void tiny_messages_are_capped(void **state) {
     (void)state;
     Msg g = {0};
     for (int i = 0; i < 200000; i++) msg_bytes(&g, 1, "", 0);
-    refused(model_of(g, 13), ERR_LIMIT, "more memory");
+    rejected(model_of(g, 13), ERR_LIMIT, "more memory");
 }
 
 TEST_MAIN() {

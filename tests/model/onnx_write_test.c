@@ -1,4 +1,4 @@
-// The writer: what it wrote reads back equal, and ONNX's own checker accepts it.
+// The writer: what it writes reads back equal, and ONNX's own checker accepts it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "model/onnx/onnx.h"
+#include "tests/model/graph_equal.h"
 #include "tests/runner.h"
 
 #define SUITE "/usr/share/libonnx-testdata/data"
@@ -66,7 +67,7 @@ static void suite_reads_back_equal(void **state) {
     assert_true(n > 1000);
 }
 
-// A model that the checker refuses as ONNX ships it need not pass after us.
+// A model that the checker rejects as ONNX ships it need not pass after writing.
 static const char checker[] = "import glob, onnx, sys\n"
                               "bad = 0\n"
                               "def ok(f):\n"
@@ -97,7 +98,7 @@ static void checker_accepts(void **state) {
 
 static Tensor f32(int32_t rank, const int64_t *dims) { return tensor_of(DT_F32, rank, dims, NULL); }
 
-// A model built by hand whose weights exist only as fills.
+// A model built by hand, with weights that are generated on demand.
 static void build_filled(Model *m, const RandomFill *fill) {
     static const int64_t weight[] = {3, 4}, data[] = {DIM_UNKNOWN, 4};
     static const char   *symbols[] = {"N", NULL};
@@ -117,9 +118,9 @@ static void build_filled(Model *m, const RandomFill *fill) {
     assert_int_equal(graph_sort(g), ERR_OK);
 }
 
-static void fills_become_numbers(void **state) {
+static void random_weights_are_written(void **state) {
     (void)state;
-    RandomFill fill = {FILL_NORMAL, 0.5f, 1.0f, {42}};
+    RandomFill fill = {1.0f, 0.5f, {42}};
     Model      m, again;
     char       path[128];
     float      want[12];
@@ -138,9 +139,9 @@ static void fills_become_numbers(void **state) {
     model_finish(&again);
 }
 
-static void too_large_is_refused(void **state) {
+static void too_large_is_rejected(void **state) {
     (void)state;
-    RandomFill fill = {.kind = FILL_CONST};
+    RandomFill fill = {0};
     Model      m;
     char       path[128];
     int64_t    dims[] = {1 << 15, 1 << 15};
@@ -154,7 +155,7 @@ static void too_large_is_refused(void **state) {
 
 static void unwritable_is_reported(void **state) {
     (void)state;
-    RandomFill fill = {.kind = FILL_CONST};
+    RandomFill fill = {0};
     Model      m;
     build_filled(&m, &fill);
     assert_int_equal(onnx_write(&m, "/nonexistent/x.onnx"), ERR_IO);
@@ -164,8 +165,8 @@ static void unwritable_is_reported(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suite_reads_back_equal), cmocka_unit_test(checker_accepts),
-        cmocka_unit_test(fills_become_numbers),   cmocka_unit_test(too_large_is_refused),
+        cmocka_unit_test(suite_reads_back_equal),     cmocka_unit_test(checker_accepts),
+        cmocka_unit_test(random_weights_are_written), cmocka_unit_test(too_large_is_rejected),
         cmocka_unit_test(unwritable_is_reported),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

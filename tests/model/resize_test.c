@@ -1,4 +1,5 @@
-// Resize and Upsample: sizes from scales, sizes and policies, over the versions; and nonsense.
+// Resize and Upsample: output sizes from scales, sizes and policies, by version, and invalid
+// parameters.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

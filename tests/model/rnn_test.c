@@ -1,4 +1,4 @@
-// Recurrent layers: sizes that must agree, activations and the order their parameters come in.
+// RNN, GRU, LSTM: matching sizes, activations and the order of their parameters.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "tests/model/call.h"
 #include "tests/runner.h"
 
-// An LSTM of 5 neurons over 7 steps of 2 sequences of 3 numbers.
+// An LSTM of 5 neurons over 7 steps of 2 sequences of 3 features.
 static void lstm(Call *c) {
     call_begin(c, OP_LSTM, 14);
     call_in(c, DT_F32, SHAPE(7, 2, 3), NULL);

@@ -1,4 +1,4 @@
-// Windows from attributes: sizes by hand, and parameters that make no sense.
+// Sliding windows from attributes: sizes computed by hand, and invalid parameters.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void explicit_pads(void **state) {
     call_finish(&c);
 }
 
-static void same_puts_the_odd_one(void **state) {
+static void same_places_odd_padding(void **state) {
     (void)state;
     for (int lower = 0; lower < 2; lower++) {
         Call          c;
@@ -47,7 +47,7 @@ static void same_puts_the_odd_one(void **state) {
     }
 }
 
-// With ceil_mode the last window may hang over the end, but must not start behind it.
+// With ceil_mode the last window may extend past the end, but must not start behind it.
 static void ceil_mode(void **state) {
     (void)state;
     Call          c;
@@ -84,7 +84,7 @@ static void transposed(void **state) {
     call_finish(&c);
 }
 
-// Each row is one attribute that must be refused beside a good kernel of 3x3.
+// Each row is one attribute that is rejected beside a valid kernel of 3x3.
 static void hostile(void **state) {
     (void)state;
     static const struct {
@@ -144,7 +144,7 @@ static void hostile_shapes(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(explicit_pads), cmocka_unit_test(same_puts_the_odd_one),
+        cmocka_unit_test(explicit_pads), cmocka_unit_test(same_places_odd_padding),
         cmocka_unit_test(ceil_mode),     cmocka_unit_test(transposed),
         cmocka_unit_test(hostile),       cmocka_unit_test(hostile_shapes),
     };

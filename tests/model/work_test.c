@@ -1,4 +1,4 @@
-// Work is counted by hand for one node at a time.
+// Work of single nodes, computed by hand.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void quantised_weights_count(void **state) {
     assert_int_equal(w.params, 54 + 3);
 }
 
-static void monstrous_shapes_saturate(void **state) {
+static void huge_shapes_saturate(void **state) {
     (void)state;
     Tensor in[2] = {shaped(DT_F32, 2, INT64_MAX, INT64_MAX, 0, 0),
                     shaped(DT_F32, 2, INT64_MAX, INT64_MAX, 0, 0)};
@@ -125,7 +125,7 @@ TEST_MAIN() {
         cmocka_unit_test(einsum_multiplies_each_index_once),
         cmocka_unit_test(statistics_limits_and_scales_are_not_learned),
         cmocka_unit_test(quantised_weights_count),
-        cmocka_unit_test(monstrous_shapes_saturate),
+        cmocka_unit_test(huge_shapes_saturate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-// Every network of the zoo adds up to its published multiply-accumulates and parameters, has the
-// shapes its builder expects, and depends on its seed alone.
+// Every zoo network has its published multiply-accumulates and parameters and the shapes that its
+// builder expects, and depends on its seed only.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,13 +12,15 @@
 
 #include "model/work.h"
 #include "model/zoo/zoo.h"
+#include "tests/model/graph_equal.h"
 #include "tests/runner.h"
 
 typedef struct Row {
     const char *name;
-    double      mmacs, macs_within;      // published millions; how far rounding or habits allow
-    double      mparams, params_within;  // the same; habits are explained in docs/zoo.md
-    int64_t     macs, params;            // exactly ours
+    double      mmacs,
+        macs_within;  // published, in millions; tolerance for rounding and ways of counting
+    double  mparams, params_within;  // the same; docs/zoo.md explains the differences
+    int64_t macs, params;            // exact
 } Row;
 
 static const double round_m = 0.5, round_k = 0.0005;  // published to a million, to a thousand
@@ -167,13 +169,13 @@ static void weights_depend_on_the_seed_alone(void **state) {
     const float *w = a.graph->values[v].type.data;
     double       square = 0;
     for (int i = 0; i < 64 * 27; i++) square += (double)(w[i] * w[i]);
-    assert_true(fabs(square / 64 - 1) < 0.1);  // rows of length 1: the signal keeps its size
+    assert_true(fabs(square / 64 - 1) < 0.1);  // expected mean square 1
     model_finish(&a);
     model_finish(&b);
     model_finish(&c);
 }
 
-static void weights_are_not_made_before_they_are_asked_for(void **state) {
+static void weights_are_generated_on_demand(void **state) {
     (void)state;
     Model m;
     build("bert_large", (ZooOptions){0}, &m);
@@ -194,22 +196,22 @@ static void names_read_like_the_original(void **state) {
     model_finish(&m);
 }
 
-static void refuses(const char *name, ZooOptions o, const char *reason) {
+static void rejects(const char *name, ZooOptions o, const char *reason) {
     Model m;
     assert_int_equal(zoo_build(name, &o, &m), ERR_ARG);
     if (strstr(err_why(), reason) == NULL) fail_msg("%s", err_why());
 }
 
-static void wrong_requests_are_refused_with_advice(void **state) {
+static void wrong_requests_are_rejected_with_advice(void **state) {
     (void)state;
-    refuses("resnet51", (ZooOptions){0}, "resnet50");
-    refuses("mobilenetv2", (ZooOptions){0}, "mobilenet_v2");
-    refuses("", (ZooOptions){0}, "zoo list");
-    refuses("resnet50", (ZooOptions){.sequence = 5}, "no sequence");
-    refuses("bert_base", (ZooOptions){.sequence = 513}, "1 to 512");
-    refuses("bert_base", (ZooOptions){.sequence = -1}, "1 to 512");
-    refuses("resnet50", (ZooOptions){.batch = -1}, "batch");
-    refuses("resnet50", (ZooOptions){.batch = 1 << 30}, "batch");
+    rejects("resnet51", (ZooOptions){0}, "resnet50");
+    rejects("mobilenetv2", (ZooOptions){0}, "mobilenet_v2");
+    rejects("", (ZooOptions){0}, "zoo list");
+    rejects("resnet50", (ZooOptions){.sequence = 5}, "no sequence");
+    rejects("bert_base", (ZooOptions){.sequence = 513}, "1 to 512");
+    rejects("bert_base", (ZooOptions){.sequence = -1}, "1 to 512");
+    rejects("resnet50", (ZooOptions){.batch = -1}, "batch");
+    rejects("resnet50", (ZooOptions){.batch = 1 << 30}, "batch");
 }
 
 TEST_MAIN() {
@@ -219,9 +221,9 @@ TEST_MAIN() {
         cmocka_unit_test(shapes_are_those_the_builder_expects),
         cmocka_unit_test(work_grows_with_batch_and_sequence),
         cmocka_unit_test(weights_depend_on_the_seed_alone),
-        cmocka_unit_test(weights_are_not_made_before_they_are_asked_for),
+        cmocka_unit_test(weights_are_generated_on_demand),
         cmocka_unit_test(names_read_like_the_original),
-        cmocka_unit_test(wrong_requests_are_refused_with_advice),
+        cmocka_unit_test(wrong_requests_are_rejected_with_advice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,14 +135,14 @@ static void counts_bad_servers_as_failures(void **state) {
         {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 0, true, false, PUPPET_TALKS,
          "in the middle"},
         {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 0, false, false, PUPPET_TALKS,
-         "no answer in time"},
+         "timed out waiting for the response"},
         {"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", 0, false, false, PUPPET_TALKS,
          "too large"},
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffff\r\n", 0, true, false,
          PUPPET_TALKS, "in the middle"},
         {header, sizeof header, false, false, PUPPET_TALKS, "too large"},
-        {"", 1, false, false, PUPPET_HANGS, "no answer in time"},
-        {"", 1, false, false, PUPPET_LEAVES, "without an answer"},
+        {"", 1, false, false, PUPPET_HANGS, "timed out waiting for the response"},
+        {"", 1, false, false, PUPPET_LEAVES, "without a response"},
     };
     (void)state;
     memset(header, 'x', sizeof header);
@@ -171,7 +171,7 @@ static void says_when_nobody_listens(void **state) {
     open_scene(&s, &p, (ClientOptions){0});
     puppet_close(&p);
     ask(&s);
-    assert_string_equal(s.fault, "the connection was refused");
+    assert_string_equal(s.fault, "connection refused");
     client_destroy(s.client);
     loop_destroy(s.loop);
     arena_finish(&s.arena);
@@ -259,7 +259,7 @@ static void counts_bad_servers_of_http2(void **state) {
     } bad[] = {
         {PUPPET_HTTP2, true, "", "reset the stream"},
         {PUPPET_LEAVES, false, "", "closed the connection"},
-        {PUPPET_HANGS, false, "", "no answer in time"},
+        {PUPPET_HANGS, false, "", "timed out waiting for the response"},
         {PUPPET_TALKS, false, "HTTP/1.1 400 Bad Request\r\n\r\n", "not HTTP/2"},
     };
     (void)state;

@@ -138,7 +138,7 @@ static void limits_hold(void **state) {
     assert_true(peer_headers(&p, 1, "/echo", false));
     assert_true(peer_data(&p, 1, bytes, 1001, false));
     peer_answer(&p, 1, true, LONG);
-    assert_true(p.grpc == 8 && strstr(p.message, "larger than allowed") != NULL);
+    assert_true(p.grpc == 8 && strstr(p.message, "too large") != NULL);
     assert_true(peer_headers(&p, 3, "/small", false));
     assert_true(peer_data(&p, 3, bytes, 11, true));
     peer_answer(&p, 3, true, LONG);

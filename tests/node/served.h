@@ -15,8 +15,8 @@ typedef struct Served {  // one request
     bool              right;
     _Atomic bool      cancelled;
     const TestTenant *of;
-    _Atomic uint32_t *order;  // counts answers; NULL: nobody does
-    uint32_t          ctx;    // among them
+    _Atomic uint32_t *order;     // counts answers; NULL: nobody does
+    uint32_t          position;  // among them
 } Served;
 
 static inline TimeNs served_now(void) { return clock_now(clock_monotonic()); }
@@ -34,7 +34,7 @@ static inline void served_note(void *self, const EngineResult *a) {
     s->right = a->outputs != NULL;
     for (uint32_t i = 0; s->right && s->of != NULL && i < s->of->n_outputs; i++)
         s->right = tenant_close(&s->of->want[0][i], &a->outputs[i]);
-    if (s->order != NULL) s->ctx = atomic_fetch_add(s->order, 1);
+    if (s->order != NULL) s->position = atomic_fetch_add(s->order, 1);
     atomic_fetch_add(&s->answers, 1);
 }
 

@@ -1,4 +1,4 @@
-// AccordCase: problems of agents and jobs, made at random.
+// CoordCase: random coordination problems.
 #pragma once
 
 #include <math.h>
@@ -10,24 +10,24 @@
 
 enum { CASE_AGENTS = 1024, CASE_JOBS = 64, CASE_RANK = 4 };
 
-typedef struct AccordCase {
+typedef struct CoordCase {
     float        payoff[CASE_AGENTS * CASE_JOBS], idle[CASE_AGENTS];
     uint16_t     give[CASE_AGENTS * CASE_JOBS], need[CASE_JOBS];
     float        left[CASE_AGENTS * CASE_JOBS * CASE_RANK];
     float        right[CASE_AGENTS * CASE_JOBS * CASE_RANK];
     CoordProblem p;
-} AccordCase;
+} CoordCase;
 
-typedef struct AccordKind {  // what to make
+typedef struct CoordKind {  // parameters
     uint32_t agents, jobs, rank;
-    double   cannot;  // part of claims
-    double   gangs;   // part of jobs
-    float    pairs;   // how much they are worth
-} AccordKind;
+    double   cannot;  // fraction of impossible claims
+    double   gangs;   // fraction of jobs that are gangs
+    float    pairs;   // scale of pair payoffs
+} CoordKind;
 
-// A job's weight is the sum of two exponentials, what it is worth to somebody half to one and a
-// half of that; a gang's claims share that.
-static inline void coord_case(AccordCase *c, const AccordKind *kind, Rng *rng) {
+// A job's weight is the sum of two exponentials, its payoff for an agent 0.5 to 1.5 of that; a
+// gang's claims share it.
+static inline void coord_case(CoordCase *c, const CoordKind *kind, Rng *rng) {
     uint32_t agents = kind->agents, jobs = kind->jobs, rank = kind->rank;
     double   weight[CASE_JOBS];
     for (uint32_t k = 0; k < jobs; k++) {
@@ -59,6 +59,6 @@ static inline Coordination *coord_new(uint32_t agents, uint32_t jobs, const Coor
     Carve count = {0};
     coord_carve(agents, jobs, rules, &count);
     Carve from = {aligned_alloc(64, (count.used + 63) / 64 * 64), 0};
-    memset(from.base, 0xa5, count.used);  // nothing may depend on what was there
+    memset(from.base, 0xa5, count.used);  // memory need not be zeroed
     return coord_carve(agents, jobs, rules, &from);
 }

@@ -8,10 +8,10 @@
 #include "tests/policy/coordination_exact.h"
 #include "tests/runner.h"
 
-static AccordCase made, other;
-static uint32_t   claims[CASE_AGENTS], others[CASE_AGENTS];
+static CoordCase made, other;
+static uint32_t  claims[CASE_AGENTS], others[CASE_AGENTS];
 
-static const AccordKind kinds[] = {
+static const CoordKind kinds[] = {
     {1, 1, 0, 0, 0, 0},          {3, 5, 0, 0.5, 0.5, 0},    {16, 16, 0, 0, 0, 0},
     {24, 12, 2, 0.3, 0.3, 0.3f}, {12, 40, 4, 0.8, 0.2, 1},  {64, 32, 0, 0.2, 0.6, 0},
     {65, 20, 1, 0.9, 0.1, 0.1f}, {128, 64, 0, 0.5, 0.3, 0}, {40, 30, 4, 0, 0.4, 3},
@@ -40,7 +40,7 @@ static void answers_are_legal_and_no_worse_than_arbitration(void **state) {
                 assert_true(exact_legal(&made.p, claims));
                 const CoordStats *tale = coord_stats(a);
                 double            value = coord_value(a, &made.p, claims);
-                assert_true(tale->value >= tale->plain);
+                assert_true(tale->value >= tale->baseline);
                 assert_true(fabs(tale->value - value) <= 1e-4 * (1 + fabs(value)));
                 coord_decide(b, &made.p, others);
                 assert_true(exact_legal(&made.p, others));
@@ -62,7 +62,7 @@ static void the_same_again_is_the_same(void **state) {
         coord_case(&made, &kinds[x], &rng);
         coord_decide(a, &made.p, claims);
         coord_case(&other, &kinds[(x + 1) % KINDS], &rng);
-        coord_decide(b, &other.p, others);  // has seen something else before
+        coord_decide(b, &other.p, others);  // has solved another problem before
         coord_decide(b, &made.p, others);
         assert_memory_equal(claims, others, kinds[x].agents * sizeof *claims);
         free(a);
@@ -70,7 +70,7 @@ static void the_same_again_is_the_same(void **state) {
     }
 }
 
-static void permute(const AccordCase *from, AccordCase *to, const uint32_t *place) {
+static void permute(const CoordCase *from, CoordCase *to, const uint32_t *place) {
     const CoordProblem *p = &from->p;
     size_t              row = p->jobs, wide = row * p->rank;
     memcpy(to->need, from->need, sizeof to->need);
@@ -116,7 +116,7 @@ static void units_of_payoffs_do_not_matter(void **state) {
     for (uint32_t x = 0; x < KINDS; x++) {
         CoordParams   r = coord_default_params();
         Coordination *a = coord_new(128, 64, &r);
-        AccordKind    kind = kinds[x];
+        CoordKind     kind = kinds[x];
         kind.rank = 0;
         coord_case(&made, &kind, &rng);
         coord_decide(a, &made.p, claims);
@@ -135,15 +135,15 @@ static void units_of_payoffs_do_not_matter(void **state) {
     }
 }
 
-// Pairs that are worth nothing take the long way round and come to the same.
+// Pair payoffs of 0 take the general path and give the same result.
 static void pairs_worth_nothing_change_nothing(void **state) {
     (void)state;
     Rng rng = {6};
     for (uint32_t run = 0; run < 40; run++) {
         CoordParams r = coord_default_params();
-        AccordKind  kind = {40, 30, 0, 0.3, 0.3, 0};
+        CoordKind   kind = {40, 30, 0, 0.3, 0.3, 0};
         r.graph = run % 2 == 0 ? COORD_DYNAMIC : COORD_STATIC;
-        r.step = 0;  // what messages said decides
+        r.step = 0;  // messages alone decide
         Coordination *a = coord_new(40, 30, &r);
         coord_case(&made, &kind, &rng);
         memset(made.left, 0, sizeof made.left);
@@ -156,7 +156,7 @@ static void pairs_worth_nothing_change_nothing(void **state) {
     }
 }
 
-// Value over the optimum, where every job is for one: as the literature's ways do.
+// Value relative to the optimum if every job needs one agent.
 static void ways_compare_as_published(void **state) {
     (void)state;
     const struct {
@@ -173,7 +173,7 @@ static void ways_compare_as_published(void **state) {
         double        sums[3] = {0};
         Rng           rng = {9 + x};
         for (uint32_t run = 0; run < 48; run++) {
-            coord_case(&made, &(AccordKind){rows[x].agents, rows[x].jobs, 0, 0, 0, 0}, &rng);
+            coord_case(&made, &(CoordKind){rows[x].agents, rows[x].jobs, 0, 0, 0, 0}, &rng);
             double best = exact_assignment(made.payoff, rows[x].agents, rows[x].jobs);
             coord_decide(a, &made.p, claims);
             sums[0] += coord_stats(a)->value / best / 48;
@@ -193,8 +193,8 @@ static void ways_compare_as_published(void **state) {
     }
 }
 
-// Mean of value over optimum on problems so small that all answers can be tried.
-static double against_all(const AccordKind *kind, const CoordParams *r, double *least) {
+// Mean value relative to the optimum on problems small enough for exhaustive search.
+static double against_all(const CoordKind *kind, const CoordParams *r, double *least) {
     Rng           rng = {21};
     Coordination *a = coord_new(8, 8, r);
     double        sum = 0;
@@ -225,7 +225,7 @@ static void comes_close_to_the_best_of_all_answers(void **state) {
     (void)state;
     const struct {
         const char *name;
-        AccordKind  kind;
+        CoordKind   kind;
         double      mean;
     } rows[] = {
         {"singles", {5, 4, 0, 0.2, 0, 0}, 0.99},
@@ -272,7 +272,7 @@ static void nobody_claims_where_idling_is_better(void **state) {
     CoordParams   r = coord_default_params();
     Coordination *a = coord_new(24, 12, &r);
     Rng           rng = {2};
-    coord_case(&made, &(AccordKind){24, 12, 0, 0, 0.3, 0}, &rng);
+    coord_case(&made, &(CoordKind){24, 12, 0, 0, 0.3, 0}, &rng);
     for (uint32_t i = 0; i < 24; i++) made.idle[i] = 100;
     coord_decide(a, &made.p, claims);
     for (uint32_t i = 0; i < 24; i++) assert_int_equal(claims[i], COORD_NONE);
@@ -298,13 +298,13 @@ static void a_gang_is_made_where_it_is_worth_more(void **state) {
     free(a);
 }
 
-// Everybody utilities the same job: all are likely to clash, and have few partners. Where everybody
-// has a job of its own nobody talks.
+// If all agents want the same job, all likely conflict, up to the degree. If each wants another
+// job, there are no edges.
 static void the_graph_joins_those_who_clash(void **state) {
     (void)state;
     CoordParams   r = coord_default_params();
     Coordination *a = coord_new(32, 32, &r);
-    coord_case(&made, &(AccordKind){32, 32, 0, 0, 0, 0}, &(Rng){1});
+    coord_case(&made, &(CoordKind){32, 32, 0, 0, 0, 0}, &(Rng){1});
     for (uint32_t same = 0; same < 2; same++) {
         for (uint32_t i = 0; i < 32; i++)
             for (uint32_t k = 0; k < 32; k++)

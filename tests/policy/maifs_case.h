@@ -1,5 +1,5 @@
-// MaifsCase: runs of maifs on medleys by rules, by shipped weights and by random ones, and what an
-// agent believes of running tasks.
+// MaifsCase: runs of maifs on random traces with rules, shipped weights or random weights, and the
+// agents' rates of running tasks.
 #pragma once
 
 #include "learn/float_vec.h"

@@ -1,4 +1,4 @@
-// Where a value comes from: flag before environment before file before built-in, and it says so.
+// Precedence of values: flag, environment, file, built-in; and their reported origin.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// Exposition: reads Prometheus' text format as strictly as its own checker, and asks for values.
+// Exposition: a strict parser of Prometheus' text format, with lookup of values.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Messages of gRPC as protobuf-c has them, and numbers of every type to put into them.
+// gRPC messages as protobuf-c structs, and test data of every type.
 #pragma once
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-// ModelRegistry files: small models on disk.
+// Small ONNX models written to disk.
 #pragma once
 
 #include "tests/model/onnx_build.h"

@@ -1,4 +1,4 @@
-// ModelRegistry ground: a loop, an engine and a registry, configured by hand.
+// RegistryFixture: a loop, an engine and a registry, configured by hand.
 #pragma once
 
 #include <setjmp.h>
@@ -36,7 +36,7 @@ FIXTURE void check(Err e) {
     if (e != ERR_OK) fail_msg("%s", err_why());
 }
 
-// Whoever waits gets a core and runs to its end.
+// Every waiting request gets a core and runs to its end.
 FIXTURE uint32_t fixture_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     uint32_t n = 0;
     Cores    free = v->free;
@@ -153,7 +153,7 @@ FIXTURE void fixture_look(void *self) {
         check(loop_arm(w->g->loop, &w->timer, t + 500000));
 }
 
-// Runs the loop until something is true; a minute is too long for anything.
+// Runs the loop until a condition holds, for at most a minute.
 FIXTURE void fixture_until(RegistryFixture *g, bool (*over)(RegistryFixture *g, void *ctx),
                            void            *ctx) {
     TimeNs      t = clock_now(clock_monotonic());
@@ -217,7 +217,7 @@ FIXTURE void fixture_try(void *self) {
         assert_true(node_live_submit(k->g->engine, &(EngineRequest){.tenant = k->tenant,
                                                                     .arrival = t,
                                                                     .deadline = t + 1000000000,
-                                                                    .late_ok = true,
+                                                                    .on_miss = ON_MISS_SERVE_LATE,
                                                                     .inputs = k->inputs,
                                                                     .done = fixture_answer,
                                                                     .self = k}));
@@ -252,7 +252,7 @@ FIXTURE void fixture_finish(FixtureCall *k) {
     k->held = false;
 }
 
-// One request from its shape to its answer.
+// One request from its shape to its result.
 FIXTURE void fixture_ask(RegistryFixture *g, FixtureCall *k, ModelInfo *s, const Tensor *inputs) {
     fixture_submit(g, k, s, inputs);
     fixture_finish(k);

@@ -1,4 +1,4 @@
-// Paths that mean something, paths that look like them, and what is not for every address.
+// Paths of endpoints, similar paths, and endpoints of other listeners.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -9,6 +9,17 @@ const Tensor *infer_input(const OpCall *c, uint32_t i) {
     return i < c->node->n_in ? c->in[i] : NULL;
 }
 
+Err infer_present(const OpCall *c, uint32_t i) {
+    if (infer_input(c, i) != NULL) return ERR_OK;
+    return err_set(ERR_INVALID, "input %u is missing", i);
+}
+
+Tensor infer_like(const Tensor *t) {
+    Tensor like = *t;
+    like.data = NULL;
+    return like;
+}
+
 Err infer_node(const OpCall *c, Tensor *out) {
     const OpInfo *op = op_info(c->node->op);
     Err           e = op->infer(c, out);
@@ -45,13 +56,24 @@ Err infer_broadcast(const Tensor *a, Tensor *out) {
     return ERR_OK;
 }
 
+Err infer_check_broadcast(const Tensor *t, const Tensor *to, const char *what) {
+    Tensor shape = *to;
+    TRY(infer_broadcast(t, &shape));
+    if (tensor_same_shape(&shape, to)) return ERR_OK;
+    char from[128], wanted[128];
+    tensor_shape_text(t, from, sizeof from);
+    tensor_shape_text(to, wanted, sizeof wanted);
+    return err_set(ERR_INVALID, "input %s of shape %s does not broadcast to %s", what, from,
+                   wanted);
+}
+
 Err infer_read_ints(const Tensor *t, int64_t *out, uint32_t max, uint32_t *n) {
     if (t->rank > 1 || (t->dtype != DT_I64 && t->dtype != DT_I32))
         return err_set(ERR_INVALID, "a list of integers has type %s and rank %d",
                        dtype_name(t->dtype), t->rank);
     int64_t count = tensor_count(t);
     if (count > (int64_t)max)
-        return err_set(ERR_UNSUPPORTED, "a list of %" PRId64 " integers; at most %u are handled",
+        return err_set(ERR_UNSUPPORTED, "a list of %" PRId64 " integers; at most %u are supported",
                        count, max);
     for (int64_t i = 0; i < count; i++)
         out[i] = t->dtype == DT_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
@@ -66,14 +88,14 @@ Err infer_check_type(const Tensor *t, uint64_t types, const char *what) {
 }
 
 Err infer_same(const OpCall *c, Tensor *out) {
-    out[0] = *c->in[0];
-    out[0].data = NULL;
+    out[0] = infer_like(c->in[0]);
     return ERR_OK;
 }
 
 Err infer_control_flow(const OpCall *c, Tensor *out) {
     (void)out;
-    return err_set(ERR_UNSUPPORTED, "%s needs the graph around it", op_info(c->node->op)->name);
+    return err_set(ERR_UNSUPPORTED, "%s is inferred with its enclosing graph only",
+                   op_info(c->node->op)->name);
 }
 
 bool infer_has_data(const Tensor *t) { return t->data != NULL || tensor_count(t) == 0; }
@@ -85,14 +107,14 @@ Err infer_unknown_shape(Tensor *out) {
 
 Err infer_check_rank(int64_t rank) {
     if (rank <= TENSOR_MAX_RANK) return ERR_OK;
-    return err_set(ERR_UNSUPPORTED, "the result has rank %" PRId64 "; at most %d is handled", rank,
-                   TENSOR_MAX_RANK);
+    return err_set(ERR_UNSUPPORTED, "the result has rank %" PRId64 "; at most %d is supported",
+                   rank, TENSOR_MAX_RANK);
 }
 
 Err infer_dims(const IntList *l, Tensor *out) {
     TRY(infer_check_rank(l->n));
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->v[i] < 0) return err_set(ERR_INVALID, "the shape has the size %" PRId64, l->v[i]);
+        if (l->v[i] < 0) return err_set(ERR_INVALID, "the shape has a size of %" PRId64, l->v[i]);
         out->dims[i] = l->v[i];
     }
     out->rank = (int32_t)l->n;
@@ -115,9 +137,8 @@ Err infer_int_list(const OpCall *c, uint32_t input, const char *attr, IntList *l
         return ERR_OK;
     }
     if (n > INT_LIST_MAX)
-        return err_set(ERR_UNSUPPORTED, "%s lists %u integers; at most %d are handled", attr, n,
+        return err_set(ERR_UNSUPPORTED, "%s lists %u integers; at most %d are supported", attr, n,
                        INT_LIST_MAX);
-    CHECK(v != NULL || n == 0);
     for (uint32_t i = 0; i < n; i++) l->v[i] = v[i];
     l->given = true;
     l->n = n;
@@ -128,7 +149,7 @@ Err infer_int_input(const OpCall *c, uint32_t input, int64_t *v, bool *known) {
     const Tensor *t = infer_input(c, input);
     *known = true;
     if (t == NULL) return ERR_OK;
-    TRY(infer_check_type(t, TYPES_INDEX, "that takes one integer"));
+    TRY(infer_check_type(t, TYPES_INDEX, "with one integer"));
     if (t->rank > 1 || tensor_count(t) != 1)
         return err_set(ERR_INVALID, "input %u must hold one integer", input);
     *known = t->data != NULL;
@@ -144,7 +165,7 @@ Err infer_axes(const IntList *l, int32_t rank, int32_t *axes, uint32_t *n) {
     for (uint32_t i = 0; i < *n; i++) {
         TRY(infer_axis(l->given ? l->v[i] : (int64_t)i, rank, &axes[i]));
         if ((seen >> axes[i] & 1u) != 0)
-            return err_set(ERR_INVALID, "axis %d is named twice", axes[i]);
+            return err_set(ERR_INVALID, "axis %d is repeated", axes[i]);
         seen |= 1u << axes[i];
     }
     return ERR_OK;

@@ -1,3 +1,4 @@
+// Element-wise operators: unary, binary with broadcasting, variadic, Where, Cast.
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,26 +34,26 @@ Err infer_detect(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// An optional input of one element.
-static Err need_one(const OpCall *c, uint32_t i, uint64_t types, const char *what) {
+// Checks an optional input of one element.
+static Err check_scalar(const OpCall *c, uint32_t i, uint64_t types, const char *what) {
     const Tensor *t = infer_input(c, i);
     if (t == NULL) return ERR_OK;
     TRY(infer_check_type(t, types, what));
-    if (tensor_count(t) != 1) return err_set(ERR_INVALID, "input %s is not one number", what);
+    if (tensor_count(t) != 1) return err_set(ERR_INVALID, "input %s must have one element", what);
     return ERR_OK;
 }
 
 Err infer_clip(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(c->in[0], TYPES_NUMBER, "input"));
-    TRY(need_one(c, 1, dtype_bit(c->in[0]->dtype), "min"));
-    TRY(need_one(c, 2, dtype_bit(c->in[0]->dtype), "max"));
+    TRY(check_scalar(c, 1, dtype_bit(c->in[0]->dtype), "min"));
+    TRY(check_scalar(c, 2, dtype_bit(c->in[0]->dtype), "max"));
     return infer_same(c, out);
 }
 
 Err infer_dropout(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(c->in[0], TYPES_FLOAT, "data"));
-    TRY(need_one(c, 1, TYPES_FLOAT, "ratio"));
-    TRY(need_one(c, 2, dtype_bit(DT_BOOL), "training_mode"));
+    TRY(check_scalar(c, 1, TYPES_FLOAT, "ratio"));
+    TRY(check_scalar(c, 2, dtype_bit(DT_BOOL), "training_mode"));
     TRY(infer_same(c, out));
     if (c->node->n_out < 2) return ERR_OK;
     out[1] = out[0];
@@ -78,12 +79,12 @@ static uint64_t binary_types(OpId op) {
     }
 }
 
-static bool compares(OpId op) {
+static bool is_comparison(OpId op) {
     return op == OP_Equal || op == OP_Greater || op == OP_GreaterOrEqual || op == OP_Less ||
            op == OP_LessOrEqual;
 }
 
-// Moves the dimensions of b so that the first one lies at `axis` of a tensor of rank `rank`.
+// Appends dimensions of 1 to b so that its first one lies at `axis` of a tensor of rank `rank`.
 static Err align(Tensor *b, int32_t rank, int64_t axis) {
     if (axis < 0 || axis > rank - b->rank)
         return err_set(ERR_INVALID, "axis %" PRId64 " leaves no room to broadcast rank %d to %d",
@@ -120,7 +121,7 @@ static Err check_attrs(const OpCall *c) {
         !attr_is(n, "direction", "RIGHT", false))
         return err_set(ERR_INVALID, "direction is neither 'LEFT' nor 'RIGHT'");
     if (n->op == OP_Mod && dtype_is_float(c->in[0]->dtype) && attr_int(n, "fmod", 0) == 0)
-        return err_set(ERR_INVALID, "the remainder of floats needs fmod = 1");
+        return err_set(ERR_INVALID, "Mod of floats needs fmod = 1");
     return ERR_OK;
 }
 
@@ -133,7 +134,7 @@ Err infer_binary(const OpCall *c, Tensor *out) {
     TRY(infer_broadcast(&b, &shape));
     if (c->node->op == OP_PRelu && !tensor_same_shape(c->in[0], &shape))
         return err_set(ERR_INVALID, "the slope does not broadcast to the shape of the input");
-    shape.dtype = compares(c->node->op) ? DT_BOOL : c->in[0]->dtype;
+    shape.dtype = is_comparison(c->node->op) ? DT_BOOL : c->in[0]->dtype;
     out[0] = shape;
     return ERR_OK;
 }
@@ -141,7 +142,7 @@ Err infer_binary(const OpCall *c, Tensor *out) {
 Err infer_variadic(const OpCall *c, Tensor *out) {
     Tensor shape = {.dtype = c->in[0]->dtype};
     for (uint32_t i = 0; i < c->node->n_in; i++) {
-        if (c->in[i] == NULL) return err_set(ERR_INVALID, "input %u is missing", i);
+        TRY(infer_present(c, i));
         TRY(infer_check_type(c->in[i], binary_types(c->node->op), "data"));
         if (c->in[i]->dtype != shape.dtype)
             return err_set(ERR_INVALID, "the inputs have types %s and %s", dtype_name(shape.dtype),
@@ -164,20 +165,17 @@ Err infer_where(const OpCall *c, Tensor *out) {
 
 Err infer_bias_gelu(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(c->in[0], TYPES_FLOAT, "X"));
-    Tensor        shape = *c->in[0];
     const Tensor *bias = infer_input(c, 1);
     if (bias != NULL) {
         TRY(infer_check_type(bias, dtype_bit(c->in[0]->dtype), "bias"));
-        TRY(infer_broadcast(bias, &shape));
-        if (!tensor_same_shape(&shape, c->in[0]))
-            return err_set(ERR_INVALID, "the bias does not broadcast to the shape of the input");
+        TRY(infer_check_broadcast(bias, c->in[0], "bias"));
     }
     return infer_same(c, out);
 }
 
 #define TYPES_CAST (TYPES_NUMBER | dtype_bit(DT_BOOL) | dtype_bit(DT_STR))
 
-// Before operator set 6 the type was named; these are ONNX's names.
+// Before operator set 6 the target type is a name.
 static const struct TypeName {
     const char *name;
     DType       type;
@@ -188,7 +186,7 @@ static const struct TypeName {
     {"BOOL", DT_BOOL}, {"STRING", DT_STR},
 };
 
-static Err named(const char *name, DType *to) {
+static Err type_by_name(const char *name, DType *to) {
     for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++)
         if (strcmp(type_names[i].name, name) == 0) {
             *to = type_names[i].type;
@@ -197,14 +195,14 @@ static Err named(const char *name, DType *to) {
     return err_set(ERR_UNSUPPORTED, "a cast to type '%.20s' is not supported", name);
 }
 
-Err infer_cast_to(const OpCall *c, DType *to) {
+static Err cast_target(const OpCall *c, DType *to) {
     if (c->node->op == OP_CastLike) {
         TRY(infer_check_type(c->in[1], TYPES_CAST, "target_type"));
         *to = c->in[1]->dtype;
         return ERR_OK;
     }
     const char *name = attr_str(c->node, "to", NULL);
-    if (name != NULL) return named(name, to);
+    if (name != NULL) return type_by_name(name, to);
     int64_t number = attr_int(c->node, "to", DT_NONE);
     if (number < 0 || number >= DT_COUNT || (TYPES_CAST & dtype_bit((DType)number)) == 0)
         return err_set(ERR_UNSUPPORTED, "a cast to type number %" PRId64 " is not supported",
@@ -216,7 +214,7 @@ Err infer_cast_to(const OpCall *c, DType *to) {
 Err infer_cast(const OpCall *c, Tensor *out) {
     DType to = DT_NONE;
     TRY(infer_check_type(c->in[0], TYPES_CAST, "input"));
-    TRY(infer_cast_to(c, &to));
+    TRY(cast_target(c, &to));
     TRY(infer_same(c, out));
     out[0].dtype = to;
     return ERR_OK;

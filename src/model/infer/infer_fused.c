@@ -1,13 +1,12 @@
+// com.microsoft's convolutions and matrix products with a fused activation, scale or sum. Their
+// shapes are those of ONNX's own operators.
 #include <string.h>
 
 #include "model/attr.h"
 #include "model/infer/infer.h"
 #include "model/infer/infer_params.h"
 
-// The dense operators of com.microsoft with an activation, a scale or a sum built in. Their
-// shapes are those of ONNX's own, which are asked.
-
-static Err as_inner(const OpCall *c, OpId op, int32_t version, uint32_t n_in,
+static Err infer_as(const OpCall *c, OpId op, int32_t version, uint32_t n_in,
                     const Tensor *const *in, Tensor *out) {
     Node   node = *c->node;
     OpCall call = {.node = &node, .in = in, .scratch = c->scratch};
@@ -21,7 +20,7 @@ Err infer_fused_conv(const OpCall *c, Tensor *out) {
     const Tensor   *sum = infer_input(c, 3);
     FusedActivation f;
     TRY(fused_activation_read(c->node, &f));
-    TRY(as_inner(c, OP_Conv, 11, 3, c->in, out));
+    TRY(infer_as(c, OP_Conv, 11, 3, c->in, out));
     if (sum != NULL && (sum->dtype != out->dtype || !tensor_same_shape(sum, out)))
         return err_set(ERR_INVALID, "Z must have the type and shape of the output");
     return ERR_OK;
@@ -30,7 +29,7 @@ Err infer_fused_conv(const OpCall *c, Tensor *out) {
 Err infer_fused_gemm(const OpCall *c, Tensor *out) {
     FusedActivation f;
     TRY(fused_activation_read(c->node, &f));
-    return as_inner(c, OP_Gemm, 13, 3, c->in, out);
+    return infer_as(c, OP_Gemm, 13, 3, c->in, out);
 }
 
 static Tensor transposed(const Tensor *t, bool swap) {
@@ -48,13 +47,13 @@ Err infer_fused_matmul(const OpCall *c, Tensor *out) {
     if (attr_int(c->node, "transBatchA", 0) != 0 || attr_int(c->node, "transBatchB", 0) != 0)
         return err_set(ERR_UNSUPPORTED, "transBatchA and transBatchB are not supported");
     TRY(infer_check_type(&a, TYPES_FLOAT, "A"));
-    return as_inner(c, OP_MatMul, 13, 2, in, out);
+    return infer_as(c, OP_MatMul, 13, 2, in, out);
 }
 
 typedef struct Row {
     const char *name;
     FusedFn     fn;
-    float       a, b;  // when the file gives none
+    float       a, b;  // defaults
 } Row;
 
 static const Row rows[] = {
@@ -67,7 +66,7 @@ static const Row rows[] = {
     {"Clip", FUSED_CLIP, -3.402823466e38F, 3.402823466e38F},
 };
 
-// FusedConv lists the parameters, FusedGemm names them.
+// FusedConv has them as a list, FusedGemm as two attributes.
 Err fused_activation_read(const Node *n, FusedActivation *out) {
     const char  *name = attr_str(n, "activation", "");
     uint32_t     have = 0;
@@ -80,5 +79,5 @@ Err fused_activation_read(const Node *n, FusedActivation *out) {
         if (have > 1) out->b = params[1];
         return ERR_OK;
     }
-    return err_set(ERR_UNSUPPORTED, "activation '%.32s' is not known", name);
+    return err_set(ERR_UNSUPPORTED, "activation '%.32s' is not supported", name);
 }

@@ -1,6 +1,6 @@
-// Reading and writing by index: Gather, GatherElements, GatherND, ScatterElements, ScatterND.
+// Gathering and scattering by index, and selection by value: Gather*, Scatter*, NonZero, Compress,
+// Unique, TopK, NonMaxSuppression.
 #include <inttypes.h>
-#include <string.h>
 
 #include "model/infer/infer_params.h"
 #include "model/infer/selection.h"
@@ -27,7 +27,7 @@ Err infer_gather(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// The index tensor may be smaller than the data, but never larger beside the axis.
+// The indices may be smaller than the data, and larger only along the axis.
 static Err check_elements(const Tensor *x, const Tensor *at, int32_t axis) {
     if (at->rank != x->rank)
         return err_set(ERR_INVALID, "indices have rank %d, the data has rank %d", at->rank,
@@ -62,7 +62,8 @@ Err infer_gather_nd(const OpCall *c, Tensor *out) {
             return err_set(ERR_INVALID, "batch dimension %d differs: %" PRId64 " and %" PRId64, i,
                            x->dims[i], at->dims[i]);
     if (at->dims[last] < 1 || at->dims[last] > x->rank - b)
-        return err_set(ERR_INVALID, "an index has %" PRId64 " parts, the data has %d dimensions",
+        return err_set(ERR_INVALID,
+                       "an index has %" PRId64 " coordinates, the data has %d dimensions",
                        at->dims[last], x->rank - b);
     int32_t used = b + (int32_t)at->dims[last];
     TRY(infer_check_rank((int64_t)last + x->rank - used));
@@ -72,21 +73,17 @@ Err infer_gather_nd(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Checks the reduction, its type, and copies the shape.
+// Checks types and the reduction; the output has the shape of the data.
 static Err scatter_start(const OpCall *c, Tensor *out) {
-    static const char *const known[] = {"none", "add", "mul", "max", "min"};
-    const char              *name = attr_str(c->node, "reduction", "none");
-    bool                     found = false;
+    static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
+    int                      reduction = 0;
     TRY(gather_start(c));
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        found = found || strcmp(known[i], name) == 0;
-    if (!found) return err_set(ERR_UNSUPPORTED, "reduction '%s' is not supported", name);
-    if (strcmp(name, "none") != 0) TRY(infer_check_type(c->in[0], TYPES_NUMBER, "data to reduce"));
+    TRY(attr_enum(c->node, "reduction", reductions, 5, &reduction));
+    if (reduction != 0) TRY(infer_check_type(c->in[0], TYPES_NUMBER, "data to reduce"));
     if (c->in[2]->dtype != c->in[0]->dtype)
         return err_set(ERR_INVALID, "updates have type %s, the data has type %s",
                        dtype_name(c->in[2]->dtype), dtype_name(c->in[0]->dtype));
-    *out = *c->in[0];
-    out->data = NULL;
+    *out = infer_like(c->in[0]);
     return ERR_OK;
 }
 
@@ -117,8 +114,6 @@ Err infer_scatter_nd(const OpCall *c, Tensor *out) {
     return err_set(ERR_INVALID, "updates have shape %s, the indices need %s", got, need);
 }
 
-// Choosing elements by their numbers: NonZero, Compress, Unique, TopK, NonMaxSuppression.
-
 static Err measure_inputs(const OpCall *c) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < c->node->n_in; i++)
@@ -142,6 +137,16 @@ Err infer_nonzero(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
+// The input's shape and its axis, or without an axis the flattened input.
+static Err flat_or_axis(const OpCall *c, Tensor *out, int32_t *axis) {
+    const Tensor *x = c->in[0];
+    *axis = 0;
+    vector(out, x->dtype, tensor_count(x));
+    if (!attr_has(c->node, "axis")) return ERR_OK;
+    *out = infer_like(x);
+    return infer_axis(attr_int(c->node, "axis", 0), x->rank, axis);
+}
+
 Err infer_compress(const OpCall *c, Tensor *out) {
     const Tensor *x = c->in[0], *condition = c->in[1];
     Selection     s;
@@ -150,17 +155,12 @@ Err infer_compress(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(condition, dtype_bit(DT_BOOL), "condition"));
     TRY(measure_inputs(c));
     if (condition->rank != 1) return err_set(ERR_INVALID, "the condition must have rank 1");
-    vector(out, x->dtype, tensor_count(x));
-    if (attr_has(c->node, "axis")) {
-        TRY(infer_axis(attr_int(c->node, "axis", 0), x->rank, &axis));
-        *out = *x;
-        out->data = NULL;
-    }
+    TRY(flat_or_axis(c, out, &axis));
     if (!infer_has_data(condition)) return infer_unknown_shape(out);
     TRY(selection_nonzero(c, condition, &s));
     if (s.n > 0 && s.at[s.n - 1] >= out->dims[axis])
-        return err_set(ERR_INVALID, "the condition chooses %" PRId64 " of %" PRId64, s.at[s.n - 1],
-                       out->dims[axis]);
+        return err_set(ERR_INVALID, "the condition selects index %" PRId64 " of %" PRId64,
+                       s.at[s.n - 1], out->dims[axis]);
     out->dims[axis] = s.n;
     return ERR_OK;
 }
@@ -171,12 +171,7 @@ Err infer_unique(const OpCall *c, Tensor *out) {
     int32_t         axis = 0;
     TRY(infer_check_type(x, TYPES_NUMBER | dtype_bit(DT_BOOL) | dtype_bit(DT_STR), "X"));
     TRY(measure_inputs(c));
-    vector(&out[0], x->dtype, tensor_count(x));
-    if (attr_has(c->node, "axis")) {
-        TRY(infer_axis(attr_int(c->node, "axis", 0), x->rank, &axis));
-        out[0] = *x;
-        out[0].data = NULL;
-    }
+    TRY(flat_or_axis(c, &out[0], &axis));
     bool known = infer_has_data(x);
     if (known) TRY(selection_unique(c, &u));
     for (uint32_t i = 1; i < c->node->n_out; i++)
@@ -198,8 +193,7 @@ Err infer_topk(const OpCall *c, Tensor *out) {
         return err_set(ERR_INVALID, "K is %" PRId64 " but dimension %d has size %" PRId64, k, axis,
                        x->dims[axis]);
     for (uint32_t i = 0; i < c->node->n_out; i++) {
-        out[i] = *x;
-        out[i].data = NULL;
+        out[i] = infer_like(x);
         out[i].dtype = i == 0 ? x->dtype : DT_I64;
         out[i].dims[axis] = k;
         if (!known) out[i].rank = RANK_UNKNOWN;
@@ -216,12 +210,12 @@ Err infer_nms(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(scores, dtype_bit(DT_F32), "scores"));
     if (boxes->rank != 3 || scores->rank != 3 || boxes->dims[2] != 4 ||
         scores->dims[0] != boxes->dims[0] || scores->dims[2] != boxes->dims[1])
-        return err_set(ERR_INVALID, "boxes must be batches x boxes x 4, scores batches x classes x "
-                                    "boxes");
+        return err_set(ERR_INVALID,
+                       "boxes must be batch x boxes x 4, scores batch x classes x boxes");
     for (uint32_t i = 0; i < c->node->n_in; i++) {
         if (c->in[i] == NULL) continue;
         if (i >= 2 && (tensor_count(c->in[i]) != 1 || !dtype_is_number(c->in[i]->dtype)))
-            return err_set(ERR_INVALID, "input %u must be one number", i);
+            return err_set(ERR_INVALID, "input %u must have one element", i);
         known = known && infer_has_data(c->in[i]);
     }
     *out = (Tensor){.dtype = DT_I64, .rank = 2, .dims = {0, 3}};

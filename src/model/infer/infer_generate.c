@@ -1,4 +1,4 @@
-// Tensors made from sizes and rules: Shape, Size, ConstantOfShape, EyeLike, Range, OneHot, Trilu.
+// Generated tensors: Shape, Size, ConstantOfShape, EyeLike, Range, OneHot, Trilu, random values.
 #include <inttypes.h>
 #include <math.h>
 
@@ -48,14 +48,13 @@ Err infer_constant_of_shape(const OpCall *c, Tensor *out) {
 
 Err infer_eye_like(const OpCall *c, Tensor *out) {
     if (c->in[0]->rank != 2)
-        return err_set(ERR_INVALID, "the input has rank %d, not 2", c->in[0]->rank);
-    *out = *c->in[0];
-    out->data = NULL;
+        return err_set(ERR_INVALID, "the input has rank %d, must be 2", c->in[0]->rank);
+    *out = infer_like(c->in[0]);
     return infer_dtype_attr(c->node, "dtype", out->dtype, TYPES_NUMBER | dtype_bit(DT_BOOL),
                             &out->dtype);
 }
 
-// How many steps of delta lead from start to limit, which is not reached.
+// The number of steps of delta from start to limit, which is excluded.
 static Err range_count(const Tensor *start, const Tensor *limit, const Tensor *delta, int64_t *n) {
     *n = 0;
     if (tensor_is_zero(delta, 0)) return err_set(ERR_INVALID, "delta is 0");
@@ -63,7 +62,7 @@ static Err range_count(const Tensor *start, const Tensor *limit, const Tensor *d
         double span = tensor_get_f64(limit, 0) - tensor_get_f64(start, 0);
         if (start->dtype == DT_F32) span = (double)(float)span;
         double count = ceil(span / tensor_get_f64(delta, 0));
-        if (!(count < 0x1p62)) return err_set(ERR_LIMIT, "the range has no end in reach");
+        if (!(count < 0x1p62)) return err_set(ERR_LIMIT, "the range has more than 2^62 elements");
         if (count > 0) *n = (int64_t)count;
         return ERR_OK;
     }
@@ -74,7 +73,7 @@ static Err range_count(const Tensor *start, const Tensor *limit, const Tensor *d
     uint64_t step = d > 0 ? (uint64_t)d : 0 - (uint64_t)d;
     if (step == 0 || (d > 0 ? b <= a : b >= a)) return ERR_OK;
     uint64_t count = (span - 1) / step + 1;
-    if (count > INT64_MAX) return err_set(ERR_LIMIT, "the range is longer than can be counted");
+    if (count > INT64_MAX) return err_set(ERR_LIMIT, "the range has more than 2^63 elements");
     *n = (int64_t)count;
     return ERR_OK;
 }
@@ -102,7 +101,7 @@ Err infer_one_hot_params(const OpCall *c, Tensor *out, OneHotParams *h) {
     TRY(infer_check_type(depth, TYPES_NUMBER, "depth"));
     TRY(infer_check_type(values, TYPES_TENSOR, "values"));
     if (depth->rank > 1 || tensor_count(depth) != 1 || values->rank != 1 || values->dims[0] != 2)
-        return err_set(ERR_INVALID, "needs one depth and two values");
+        return err_set(ERR_INVALID, "depth must have one element and values two");
     TRY(infer_check_rank((int64_t)at->rank + 1));
     TRY(infer_axis(attr_int(c->node, "axis", -1), at->rank + 1, &axis));
     *out = (Tensor){.dtype = values->dtype, .rank = at->rank + 1};
@@ -130,26 +129,22 @@ Err infer_trilu(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(c->in[0], TYPES_TENSOR, "input"));
     TRY(infer_int_input(c, 1, &k, &known));
     if (c->in[0]->rank < 2)
-        return err_set(ERR_INVALID, "the input has rank %d, needs 2", c->in[0]->rank);
-    *out = *c->in[0];
-    out->data = NULL;
+        return err_set(ERR_INVALID, "the input has rank %d, must be at least 2", c->in[0]->rank);
+    *out = infer_like(c->in[0]);
     return ERR_OK;
 }
-
-// Random numbers: their shapes. The numbers follow from the seed, so that a run repeats.
 
 Err infer_random(const OpCall *c, Tensor *out) {
     IntList shape;
     *out = (Tensor){0};
     TRY(infer_dtype_attr(c->node, "dtype", DT_F32, TYPES_FLOAT, &out->dtype));
     TRY(infer_int_list(c, 0, "shape", &shape));
-    if (!shape.given) return err_set(ERR_INVALID, "gives no shape");
+    if (!shape.given) return err_set(ERR_INVALID, "shape is missing");
     return infer_dims(&shape, out);
 }
 
 static Err like(const OpCall *c, uint64_t types, Tensor *out) {
-    *out = *c->in[0];
-    out->data = NULL;
+    *out = infer_like(c->in[0]);
     return infer_dtype_attr(c->node, "dtype", out->dtype, types, &out->dtype);
 }
 
@@ -165,7 +160,7 @@ Err infer_multinomial(const OpCall *c, Tensor *out) {
     int64_t       samples = attr_int(c->node, "sample_size", 1);
     TRY(infer_check_type(x, TYPES_FLOAT, "input"));
     if (x->rank != 2 || x->dims[1] < 1)
-        return err_set(ERR_INVALID, "the input must be batches x classes");
+        return err_set(ERR_INVALID, "the input must be batch x classes");
     if (samples < 0) return err_set(ERR_INVALID, "sample_size is %" PRId64, samples);
     *out = (Tensor){.rank = 2, .dims = {x->dims[0], samples}};
     return infer_dtype_attr(c->node, "dtype", DT_I32, TYPES_INDEX, &out->dtype);

@@ -1,3 +1,4 @@
+// Matrix products, Einsum, attention and recurrent layers.
 #include <inttypes.h>
 
 #include "model/params/attention.h"
@@ -6,11 +7,10 @@
 #include "model/params/quant.h"
 #include "model/params/rnn.h"
 
-#define TYPES_BYTE (dtype_bit(DT_U8) | dtype_bit(DT_I8))
 #define TYPES_MATMUL                                                                               \
     (TYPES_FLOAT | dtype_bit(DT_I32) | dtype_bit(DT_I64) | dtype_bit(DT_U32) | dtype_bit(DT_U64))
 
-// NumPy's rule: a lone vector is a row on the left, a column on the right, and leaves no trace.
+// NumPy's rule: a vector is a row on the left and a column on the right; its added 1 is dropped.
 static Err matmul_shape(const Tensor *a, const Tensor *b, Tensor *out) {
     if (a->rank < 1 || b->rank < 1) return err_set(ERR_INVALID, "an operand is a scalar");
     int64_t ka = a->dims[a->rank - 1], kb = b->dims[b->rank > 1 ? b->rank - 2 : 0];
@@ -36,9 +36,9 @@ Err infer_matmul(const OpCall *c, Tensor *out) {
     return matmul_shape(a, b, out);
 }
 
-// A zero point or scale of a matrix: one number, one per row (of a) or column (of b), or the
-// matrix's own shape with 1 in the dimension it is shared over.
-static Err matmul_per(const Tensor *t, const Tensor *of, bool rows, const char *what) {
+// The zero point or scale of a matrix has one element, one per row (of a) or column (of b), or the
+// matrix's shape with 1 in the other dimension.
+static Err check_granularity(const Tensor *t, const Tensor *of, bool rows, const char *what) {
     int32_t axis = rows ? of->rank - 2 : of->rank - 1;
     bool    one = t->rank == 0 || (t->rank == 1 && t->dims[0] == 1);
     if (one) return ERR_OK;
@@ -57,15 +57,15 @@ static Err matmul_zero(const Tensor *t, const Tensor *of, bool rows, const char 
     if (t->dtype != of->dtype)
         return err_set(ERR_INVALID, "%s is %s, must be %s", what, dtype_name(t->dtype),
                        dtype_name(of->dtype));
-    return matmul_per(t, of, rows, what);
+    return check_granularity(t, of, rows, what);
 }
 
-// Columns of b that may have a scale each; a lone vector has none.
+// Columns of b, each of which may have a scale; 1 for a vector.
 static int64_t matmul_columns(const Tensor *b) { return b->rank > 1 ? b->dims[b->rank - 1] : 1; }
 
 static Err matmul_scale(const Tensor *t, const Tensor *of, bool rows, const char *what) {
     TRY(infer_check_type(t, dtype_bit(DT_F32) | dtype_bit(DT_F16) | dtype_bit(DT_BF16), what));
-    return matmul_per(t, of, rows, what);
+    return check_granularity(t, of, rows, what);
 }
 
 Err infer_matmul_integer(const OpCall *c, Tensor *out) {
@@ -85,10 +85,10 @@ Err infer_matmul_qlinear(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(b, TYPES_BYTE, "b"));
     TRY(infer_check_type(c->in[7], TYPES_BYTE, "y_zero_point"));
     TRY(matmul_shape(a, b, out));
-    // What is per row or column of a matrix has no place in the product with a lone vector.
+    // With a vector as operand, only one scale and zero point per operand.
     for (uint32_t i = 1; i < 8 && (a->rank < 2 || b->rank < 2); i++)
         if (i != 3 && tensor_count(c->in[i]) != 1)
-            return err_set(ERR_UNSUPPORTED, "a vector with more than one scale");
+            return err_set(ERR_UNSUPPORTED, "a vector operand takes one scale and zero point only");
     TRY(matmul_scale(c->in[1], a, true, "a_scale"));
     TRY(matmul_zero(c->in[2], a, true, "a_zero_point"));
     TRY(matmul_scale(c->in[4], b, false, "b_scale"));
@@ -99,33 +99,32 @@ Err infer_matmul_qlinear(const OpCall *c, Tensor *out) {
 }
 
 static Err gemm_bias(const OpCall *c, const Tensor *bias, DType type, const Tensor *out) {
-    Tensor joined = *out;
     if (bias == NULL) return ERR_OK;
     TRY(infer_check_type(bias, dtype_bit(type), "C"));
-    TRY(infer_broadcast(bias, &joined));
-    if (!tensor_same_shape(&joined, out))
-        return err_set(ERR_INVALID, "C does not broadcast to the product");
+    TRY(infer_check_broadcast(bias, out, "C"));
     bool strict = c->node->op == OP_Gemm && c->node->version < 7;
     if (strict && attr_int(c->node, "broadcast", 0) == 0 && !tensor_same_shape(bias, out))
-        return err_set(ERR_INVALID, "C has another shape than the product and broadcast is 0");
+        return err_set(ERR_INVALID, "C must have the shape of the product: broadcast is 0");
     return ERR_OK;
 }
 
-Err infer_gemm(const OpCall *c, Tensor *out) {
-    const Tensor *a = c->in[0], *b = c->in[1];
-    int32_t ta = attr_int(c->node, "transA", 0) != 0, tb = attr_int(c->node, "transB", 0) != 0;
-    TRY(infer_check_type(a, TYPES_NUMBER, "A"));
-    TRY(infer_check_type(b, dtype_bit(a->dtype), "B"));
+static Err gemm_shape(const Node *n, const Tensor *a, const Tensor *b, DType type, Tensor *out) {
+    int32_t ta = attr_int(n, "transA", 0) != 0, tb = attr_int(n, "transB", 0) != 0;
     if (a->rank != 2 || b->rank != 2)
         return err_set(ERR_INVALID, "A has rank %d and B rank %d, both must be 2", a->rank,
                        b->rank);
     if (a->dims[1 - ta] != b->dims[tb])
         return err_set(ERR_INVALID, "inner dimensions %" PRId64 " and %" PRId64 " differ",
                        a->dims[1 - ta], b->dims[tb]);
-    out->dtype = a->dtype;
-    out->rank = 2;
-    out->dims[0] = a->dims[ta];
-    out->dims[1] = b->dims[1 - tb];
+    *out = tensor_of(type, 2, (int64_t[]){a->dims[ta], b->dims[1 - tb]}, NULL);
+    return ERR_OK;
+}
+
+Err infer_gemm(const OpCall *c, Tensor *out) {
+    const Tensor *a = c->in[0], *b = c->in[1];
+    TRY(infer_check_type(a, TYPES_NUMBER, "A"));
+    TRY(infer_check_type(b, dtype_bit(a->dtype), "B"));
+    TRY(gemm_shape(c->node, a, b, a->dtype, out));
     return gemm_bias(c, infer_input(c, 2), out->dtype, out);
 }
 
@@ -141,13 +140,13 @@ Err infer_einsum(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// A matrix product of integers that becomes floats: sum * a_scale * b_scale + bias.
+// The bias of an integer product with float output: sum * a_scale * b_scale + bias.
 static Err product_bias(const Tensor *bias, DType t, const Tensor *out) {
     if (bias == NULL) return ERR_OK;
     TRY(infer_check_type(bias, dtype_bit(t), "bias"));
     if (bias->rank == 1 && out->rank > 0 && bias->dims[0] == out->dims[out->rank - 1])
         return ERR_OK;
-    return err_set(ERR_INVALID, "the bias must be a list, one number per column");
+    return err_set(ERR_INVALID, "the bias must be a list with one element per column");
 }
 
 Err infer_matmul_to_float(const OpCall *c, Tensor *out) {
@@ -177,12 +176,9 @@ Err infer_matmul_dynamic(const OpCall *c, Tensor *out) {
 Err infer_gemm_quant(const OpCall *c, Tensor *out) {
     const Tensor *a = c->in[0], *b = c->in[3], *y_scale = infer_input(c, 7),
                  *y_zero = infer_input(c, 8);
-    int32_t ta = attr_int(c->node, "transA", 0) != 0, tb = attr_int(c->node, "transB", 0) != 0;
     TRY(infer_check_type(a, TYPES_BYTE, "A"));
     TRY(infer_check_type(b, TYPES_BYTE, "B"));
-    if (a->rank != 2 || b->rank != 2 || a->dims[1 - ta] != b->dims[tb])
-        return err_set(ERR_INVALID, "A and B are not matrices that fit");
-    *out = tensor_of(DT_F32, 2, (int64_t[]){a->dims[ta], b->dims[1 - tb]}, NULL);
+    TRY(gemm_shape(c->node, a, b, DT_F32, out));
     TRY(quant_scale(c->in[1], 1, "a_scale"));
     TRY(quant_zero(c->in[2], a->dtype, 1, "a_zero_point"));
     TRY(quant_scale(c->in[4], out->dims[1], "b_scale"));
@@ -226,42 +222,41 @@ Err infer_rotary(const OpCall *c, Tensor *out) {
     return infer_same(c, out);
 }
 
-static Err table_fits(const Tensor *t, int64_t width, const char *what) {
+static Err check_table(const Tensor *t, int64_t width, const char *what) {
     TRY(infer_check_type(t, dtype_bit(DT_F32), what));
     if (t->rank == 2 && t->dims[1] == width) return ERR_OK;
     return err_set(ERR_INVALID, "%s must have rows of %" PRId64, what, width);
 }
 
-static Err ids_fit(const Tensor *t, const Tensor *ids, const char *what) {
+static Err check_ids(const Tensor *t, const Tensor *ids, const char *what) {
     if (t == NULL) return ERR_OK;
     TRY(infer_check_type(t, dtype_bit(DT_I32), what));
     if (tensor_same_shape(t, ids)) return ERR_OK;
     return err_set(ERR_INVALID, "%s must have the shape of input_ids", what);
 }
 
-// input_ids, segment_ids, word, position and segment tables, gamma, beta, mask, position_ids.
+// Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,
+// position_ids.
 Err infer_embed_norm(const OpCall *c, Tensor *out) {
     const Tensor *ids = c->in[0], *segment_ids = infer_input(c, 1), *segments = infer_input(c, 4);
     static const uint32_t needed[] = {2, 3, 5, 6};
-    for (size_t i = 0; i < 4; i++)
-        if (infer_input(c, needed[i]) == NULL)
-            return err_set(ERR_INVALID, "input %u is missing", needed[i]);
+    for (size_t i = 0; i < 4; i++) TRY(infer_present(c, needed[i]));
     if (ids->rank != 2 || c->in[2]->rank != 2)
         return err_set(ERR_INVALID, "input_ids and word_embedding must have rank 2");
     int64_t width = c->in[2]->dims[1];
-    TRY(ids_fit(ids, ids, "input_ids"));
-    TRY(ids_fit(segment_ids, ids, "segment_ids"));
-    TRY(ids_fit(infer_input(c, 7), ids, "mask"));
-    TRY(ids_fit(infer_input(c, 8), ids, "position_ids"));
-    TRY(table_fits(c->in[2], width, "word_embedding"));
-    TRY(table_fits(c->in[3], width, "position_embedding"));
+    TRY(check_ids(ids, ids, "input_ids"));
+    TRY(check_ids(segment_ids, ids, "segment_ids"));
+    TRY(check_ids(infer_input(c, 7), ids, "mask"));
+    TRY(check_ids(infer_input(c, 8), ids, "position_ids"));
+    TRY(check_table(c->in[2], width, "word_embedding"));
+    TRY(check_table(c->in[3], width, "position_embedding"));
     if (segment_ids != NULL && segments == NULL)
         return err_set(ERR_INVALID, "segment_ids without segment_embedding");
-    if (segments != NULL) TRY(table_fits(segments, width, "segment_embedding"));
+    if (segments != NULL) TRY(check_table(segments, width, "segment_embedding"));
     for (uint32_t i = 5; i < 7; i++) {
         TRY(infer_check_type(c->in[i], dtype_bit(DT_F32), "gamma or beta"));
         if (c->in[i]->rank != 1 || c->in[i]->dims[0] != width)
-            return err_set(ERR_INVALID, "gamma and beta must hold %" PRId64 " numbers", width);
+            return err_set(ERR_INVALID, "gamma and beta must have %" PRId64 " elements", width);
     }
     out[0] = tensor_of(DT_F32, 3, (int64_t[]){ids->dims[0], ids->dims[1], width}, NULL);
     if (c->node->n_out > 1) out[1] = tensor_of(DT_I32, 1, ids->dims, NULL);

@@ -1,13 +1,14 @@
+// Quantisation, and operators on quantised tensors that are float operators inside.
 #include "model/infer/infer.h"
 #include "model/params/quant.h"
 
 #define TYPES_QUANT (dtype_bit(DT_U8) | dtype_bit(DT_I8) | dtype_bit(DT_U16) | dtype_bit(DT_I16))
 #define TYPES_SCALE (dtype_bit(DT_F32) | dtype_bit(DT_F16) | dtype_bit(DT_BF16))
 
-static void same_shape(const Tensor *x, DType t, Tensor *out) {
-    *out = *x;
-    out->dtype = t;
-    out->data = NULL;
+static Tensor like_as(const Tensor *x, DType t) {
+    Tensor y = infer_like(x);
+    y.dtype = t;
+    return y;
 }
 
 // The zero point's type, else output_dtype, else uint8.
@@ -30,7 +31,7 @@ Err infer_quantize(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(scale, TYPES_SCALE, "y_scale"));
     TRY(quantized_type(c, &type));
     TRY(quant_layout(c->node, x, scale, infer_input(c, 2), &layout));
-    same_shape(x, type, out);
+    *out = like_as(x, type);
     return ERR_OK;
 }
 
@@ -44,14 +45,14 @@ Err infer_dequantize(const OpCall *c, Tensor *out) {
     int64_t asked = attr_int(c->node, "output_dtype", 0);
     Tensor  y = {.dtype = asked > 0 && asked < DT_COUNT ? (DType)asked : scale->dtype};
     TRY(infer_check_type(&y, TYPES_SCALE, "output_dtype"));
-    same_shape(x, y.dtype, out);
+    *out = like_as(x, y.dtype);
     return ERR_OK;
 }
 
 Err infer_quantize_dynamic(const OpCall *c, Tensor *out) {
     const Tensor *x = c->in[0];
     TRY(infer_check_type(x, dtype_bit(DT_F32), "x"));
-    same_shape(x, DT_U8, &out[0]);
+    out[0] = like_as(x, DT_U8);
     if (c->node->n_out > 1) out[1] = (Tensor){.dtype = DT_F32};
     if (c->node->n_out > 2) out[2] = (Tensor){.dtype = DT_U8};
     return ERR_OK;
@@ -65,9 +66,7 @@ Err infer_qlinear(const OpCall *c, Tensor *out) {
     Node   node = qlinear_node(c->node, &q);
     OpCall inner = {.node = &node, .in = in, .scratch = c->scratch};
     for (uint32_t i = 0; i < q.operands; i++) {
-        real[i] = *c->in[q.first + 3 * i];
-        real[i].dtype = DT_F32;
-        real[i].data = NULL;
+        real[i] = like_as(c->in[q.first + 3 * i], DT_F32);
         in[i] = &real[i];
     }
     TRY(op_info(q.inner)->infer(&inner, out));

@@ -1,4 +1,5 @@
-// Sequences and optionals. A sequence's length is its one dimension; its elements are in its data.
+// Sequences, optionals and strings. The length of a sequence is its only dimension; its data are
+// Tensors, the elements.
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "model/infer/infer_params.h"
 #include "model/infer/selection.h"
 
-static Err need_sequence(const Tensor *t) {
+static Err check_sequence(const Tensor *t) {
     return infer_check_type(t, dtype_bit(DT_SEQ), "sequence");
 }
 
@@ -16,7 +17,7 @@ static Err sequence_of(Tensor *out, DType kind, int64_t n) {
     return ERR_OK;
 }
 
-static Err anything(Tensor *out) {
+static Err unknown_type(Tensor *out) {
     *out = (Tensor){.dtype = DT_NONE, .rank = RANK_UNKNOWN};
     return ERR_OK;
 }
@@ -26,8 +27,7 @@ static const Tensor *element(const Tensor *sequence, int64_t i) {
 }
 
 static Err like(const Tensor *t, Tensor *out) {
-    *out = *t;
-    out->data = NULL;
+    *out = infer_like(t);
     return ERR_OK;
 }
 
@@ -50,7 +50,7 @@ Err infer_sequence_empty(const OpCall *c, Tensor *out) {
 
 Err infer_sequence_construct(const OpCall *c, Tensor *out) {
     for (uint32_t i = 0; i < c->node->n_in; i++) {
-        if (c->in[i] == NULL) return err_set(ERR_INVALID, "input %u is missing", i);
+        TRY(infer_present(c, i));
         TRY(infer_check_type(c->in[i], TYPES_TENSOR, "of a sequence"));
         if (c->in[i]->dtype != c->in[0]->dtype)
             return err_set(ERR_INVALID, "the elements have types %s and %s",
@@ -63,11 +63,11 @@ Err infer_sequence_insert(const OpCall *c, Tensor *out) {
     const Tensor *s = c->in[0];
     int64_t       at = 0;
     bool          known = true;
-    TRY(need_sequence(s));
+    TRY(check_sequence(s));
     TRY(infer_check_type(c->in[1], TYPES_TENSOR, "tensor"));
     TRY(infer_int_input(c, 2, &at, &known));
     if (s->data != NULL && s->dims[0] > 0 && element(s, 0)->dtype != c->in[1]->dtype)
-        return err_set(ERR_INVALID, "a sequence of %s gets a tensor of %s",
+        return err_set(ERR_INVALID, "the sequence holds %s, the tensor is %s",
                        dtype_name(element(s, 0)->dtype), dtype_name(c->in[1]->dtype));
     return sequence_of(out, DT_SEQ, s->dims[0] + 1);
 }
@@ -75,7 +75,7 @@ Err infer_sequence_insert(const OpCall *c, Tensor *out) {
 Err infer_sequence_erase(const OpCall *c, Tensor *out) {
     int64_t at = 0;
     bool    known = true;
-    TRY(need_sequence(c->in[0]));
+    TRY(check_sequence(c->in[0]));
     TRY(infer_int_input(c, 1, &at, &known));
     if (c->in[0]->dims[0] == 0) return err_set(ERR_INVALID, "the sequence is empty");
     return sequence_of(out, DT_SEQ, c->in[0]->dims[0] - 1);
@@ -85,20 +85,20 @@ Err infer_sequence_at(const OpCall *c, Tensor *out) {
     const Tensor *s = c->in[0];
     int64_t       at = 0;
     bool          known = true;
-    TRY(need_sequence(s));
+    TRY(check_sequence(s));
     TRY(infer_int_input(c, 1, &at, &known));
-    if (!known || s->data == NULL) return anything(out);
+    if (!known || s->data == NULL) return unknown_type(out);
     TRY(infer_sequence_position(c, 1, s->dims[0], s->dims[0], &at));
     return like(element(s, at), out);
 }
 
 Err infer_sequence_length(const OpCall *c, Tensor *out) {
-    TRY(need_sequence(c->in[0]));
+    TRY(check_sequence(c->in[0]));
     *out = (Tensor){.dtype = DT_I64};
     return ERR_OK;
 }
 
-// Counts the pieces of equal size, or checks that the given sizes use up the dimension.
+// Counts the pieces of equal size, or checks that the given sizes add up to the dimension.
 static Err pieces_count(int64_t dim, SplitToSequenceParams *p, Tensor *out) {
     const Tensor *sizes = p->sizes;
     if (sizes == NULL || sizes->rank == 0) {
@@ -113,12 +113,13 @@ static Err pieces_count(int64_t dim, SplitToSequenceParams *p, Tensor *out) {
     for (int64_t i = 0; i < p->n; i++) {
         int64_t size = tensor_get_i64(sizes, i);
         if (size < 0 || size > left)
-            return err_set(ERR_INVALID, "piece %" PRId64 " of size %" PRId64 " does not fit", i,
-                           size);
+            return err_set(ERR_INVALID, "piece %" PRId64 " of size %" PRId64 " exceeds the input",
+                           i, size);
         left -= size;
     }
     if (left != 0)
-        return err_set(ERR_INVALID, "the pieces leave %" PRId64 " of %" PRId64, left, dim);
+        return err_set(ERR_INVALID, "the pieces leave %" PRId64 " of %" PRId64 " elements", left,
+                       dim);
     return sequence_of(out, DT_SEQ, p->n);
 }
 
@@ -155,10 +156,10 @@ Tensor infer_concat_from_sequence_element(const OpCall *c, int64_t i, int32_t ax
 
 Err infer_concat_from_sequence_axis(const OpCall *c, Tensor *out, int32_t *axis) {
     const Tensor *s = c->in[0];
-    TRY(need_sequence(s));
-    if (!attr_has(c->node, "axis")) return err_set(ERR_INVALID, "gives no axis");
+    TRY(check_sequence(s));
+    if (!attr_has(c->node, "axis")) return err_set(ERR_INVALID, "axis is missing");
     if (s->dims[0] == 0) return err_set(ERR_INVALID, "the sequence is empty");
-    if (s->data == NULL) return anything(out);
+    if (s->data == NULL) return unknown_type(out);
     int32_t rank = element(s, 0)->rank + (has_new_axis(c) ? 1 : 0);
     TRY(infer_check_rank(rank));
     TRY(infer_axis(attr_int(c->node, "axis", 0), rank, axis));
@@ -191,47 +192,12 @@ Err infer_optional_get_element(const OpCall *c, Tensor *out) {
     const Tensor *x = c->in[0];
     if (x->dtype != DT_OPT) return like(x, out);
     if (x->dims[0] == 0) return err_set(ERR_INVALID, "the optional is empty");
-    return x->data != NULL ? like(element(x, 0), out) : anything(out);
+    return x->data != NULL ? like(element(x, 0), out) : unknown_type(out);
 }
 
 Err infer_optional_has_element(const OpCall *c, Tensor *out) {
     (void)c;
     *out = (Tensor){.dtype = DT_BOOL};
-    return ERR_OK;
-}
-
-// Strings: StringNormalizer, StringConcat, StringSplit, TfIdfVectorizer.
-
-static Str lowered(const OpCall *c, Str s) {
-    char *low = arena_try_new(c->scratch, char, s.len);
-    if (low == NULL) return (Str){0};
-    text_lower(s, low);
-    return (Str){low, s.len};
-}
-
-Err selection_words(const OpCall *c, Selection *s) {
-    const Tensor *x = c->in[0];
-    uint32_t      n = 0;
-    const Str    *stops = attr_strings(c->node, "stopwords", &n), *words = x->data;
-    bool          exact = attr_int(c->node, "is_case_sensitive", 0) != 0;
-    int64_t       count = tensor_count(x);
-    Str          *low = arena_try_new(c->scratch, Str, n);
-    *s = (Selection){.at = arena_try_new(c->scratch, int64_t, (size_t)count)};
-    if (low == NULL || s->at == NULL) return err_set(ERR_LIMIT, "no room for the words");
-    for (uint32_t i = 0; i < n; i++) {
-        low[i] = exact ? stops[i] : lowered(c, stops[i]);
-        if (low[i].at == NULL && low[i].len != stops[i].len)
-            return err_set(ERR_LIMIT, "no room for the stop words");
-    }
-    for (int64_t i = 0; i < count; i++) {
-        size_t mark = c->scratch->used;
-        Str    word = exact ? words[i] : lowered(c, words[i]);
-        if (word.len != words[i].len) return err_set(ERR_LIMIT, "no room for a word");
-        bool stop = false;
-        for (uint32_t k = 0; k < n && !stop; k++) stop = text_equal(word, low[k]);
-        if (!stop) s->at[s->n++] = i;
-        arena_rewind(c->scratch, mark);
-    }
     return ERR_OK;
 }
 
@@ -243,9 +209,8 @@ Err infer_string_normalizer(const OpCall *c, Tensor *out) {
     if (x->rank < 1 || x->rank > 2 || (x->rank == 2 && x->dims[0] != 1))
         return err_set(ERR_INVALID, "the input must have shape C or 1xC");
     if (strcmp(action, "NONE") != 0 && strcmp(action, "LOWER") != 0 && strcmp(action, "UPPER") != 0)
-        return err_set(ERR_INVALID, "case_change_action '%s' is not known", action);
-    *out = *x;
-    out->data = NULL;
+        return err_set(ERR_INVALID, "case_change_action '%s' is invalid", action);
+    *out = infer_like(x);
     if (!infer_has_data(x)) return infer_unknown_shape(out);
     TRY(selection_words(c, &s));
     out->dims[out->rank - 1] = s.n > 0 ? s.n : 1;
@@ -278,13 +243,12 @@ Err infer_string_split(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Where the n-grams of each length lie in the pool; all must fit.
+// The n-grams of each length lie one after the other in the pool.
 static Err check_grams(const TfIdfParams *g) {
     int64_t grams = 0;
     if (g->shortest < 1 || g->longest < g->shortest || g->longest > g->n_counts || g->skips < 0)
         return err_set(ERR_INVALID,
-                       "gram lengths %" PRId64 " to %" PRId64 " with %" PRId64
-                       " skips make no sense",
+                       "gram lengths %" PRId64 " to %" PRId64 " with %" PRId64 " skips are invalid",
                        g->shortest, g->longest, g->skips);
     for (int64_t len = 1; len <= g->n_counts; len++) {
         int64_t from = g->counts[len - 1], to = len < g->n_counts ? g->counts[len] : g->n_pool;
@@ -326,7 +290,7 @@ Err infer_tfidf_params(const OpCall *c, Tensor *out, TfIdfParams *g) {
     TRY(infer_check_type(x, TYPES_INDEX | dtype_bit(DT_STR), "X"));
     if (x->rank < 1 || x->rank > 2) return err_set(ERR_INVALID, "the input has rank %d", x->rank);
     if (words != (g->texts != NULL && g->n_pool > 0) && g->n_pool > 0)
-        return err_set(ERR_INVALID, "the pool is not of the input's type");
+        return err_set(ERR_INVALID, "the pool must have the input's type");
     if (g->n_counts == 0) return err_set(ERR_INVALID, "ngram_counts is empty");
     TRY(check_grams(g));
     g->clip = strcmp(mode, "IDF") == 0;

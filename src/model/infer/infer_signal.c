@@ -1,4 +1,4 @@
-// Windows, Fourier transforms, filter banks: HannWindow and kin, DFT, STFT, MelWeightMatrix.
+// Signals: HannWindow, HammingWindow, BlackmanWindow, DFT, STFT, MelWeightMatrix.
 #include <inttypes.h>
 #include <math.h>
 
@@ -17,7 +17,7 @@ Err infer_signal_window(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// A positive count from an input; *v stays as it was when not given.
+// A positive count from an optional input; *v stays without it.
 static Err positive(const OpCall *c, uint32_t input, const char *what, int64_t *v, bool *known) {
     bool now = true;
     TRY(infer_int_input(c, input, v, &now));
@@ -27,7 +27,7 @@ static Err positive(const OpCall *c, uint32_t input, const char *what, int64_t *
     return ERR_OK;
 }
 
-// The dimension to transform: an attribute up to operator set 19, then an input.
+// The axis to transform: an attribute up to operator set 19, an input since.
 static Err dft_axis(const OpCall *c, int32_t *axis, bool *known) {
     const Tensor *x = c->in[0];
     int64_t       v = attr_int(c->node, "axis", c->node->version < 20 ? 1 : -2);
@@ -35,7 +35,9 @@ static Err dft_axis(const OpCall *c, int32_t *axis, bool *known) {
     if (!*known) return ERR_OK;
     TRY(infer_axis(v, x->rank, axis));
     if (*axis == x->rank - 1)
-        return err_set(ERR_INVALID, "the last dimension holds real and imaginary part");
+        return err_set(
+            ERR_INVALID,
+            "the last dimension holds real and imaginary part and cannot be transformed");
     return ERR_OK;
 }
 
@@ -52,9 +54,10 @@ Err infer_dft_params(const OpCall *c, Tensor *out, DftParams *d) {
     TRY(positive(c, 1, "dft_length", &d->n, &known));
     bool half = attr_int(c->node, "onesided", 0) != 0;
     if (half && (d->inverse || x->dims[x->rank - 1] == 2))
-        return err_set(ERR_UNSUPPORTED, "one side of a complex or inverse transform");
+        return err_set(ERR_UNSUPPORTED,
+                       "onesided is not supported for complex input or the inverse transform");
     if (!known) return infer_unknown_shape(out);
-    if (d->n < 1) return err_set(ERR_INVALID, "there is nothing to transform");
+    if (d->n < 1) return err_set(ERR_INVALID, "the axis to transform is empty");
     d->bins = half ? d->n / 2 + 1 : d->n;
     out->dims[d->axis] = d->bins;
     out->dims[out->rank - 1] = 2;
@@ -71,12 +74,12 @@ static Err stft_window(const OpCall *c, StftParams *s, bool known) {
     if (window != NULL && (window->dtype != x->dtype || window->rank != 1))
         return err_set(ERR_INVALID, "the window must have the signal's type and rank 1");
     if (infer_input(c, 3) == NULL) {
-        if (window == NULL) return err_set(ERR_INVALID, "has neither window nor frame_length");
+        if (window == NULL) return err_set(ERR_INVALID, "window and frame_length are both missing");
         s->n = window->dims[0];
         known = true;
     }
     if (known && window != NULL && window->dims[0] != s->n)
-        return err_set(ERR_INVALID, "the window has %" PRId64 " points, a frame %" PRId64,
+        return err_set(ERR_INVALID, "the window has %" PRId64 " samples, a frame %" PRId64,
                        window->dims[0], s->n);
     return ERR_OK;
 }
@@ -87,8 +90,9 @@ Err infer_stft_params(const OpCall *c, Tensor *out, StftParams *s) {
     TRY(infer_check_type(x, TYPES_FLOAT, "signal"));
     int64_t parts = x->rank == 3 ? x->dims[2] : 1;
     if (x->rank < 2 || x->rank > 3 || parts < 1 || parts > 2)
-        return err_set(ERR_INVALID, "the signal must be batches x samples x 1 or 2");
-    if (half && parts == 2) return err_set(ERR_UNSUPPORTED, "one side of a complex signal");
+        return err_set(ERR_INVALID, "the signal must be batch x samples x 1 or 2");
+    if (half && parts == 2)
+        return err_set(ERR_UNSUPPORTED, "onesided is not supported for complex input");
     *s = (StftParams){0};
     TRY(positive(c, 3, "frame_length", &s->n, &known));
     TRY(stft_window(c, s, known));
@@ -111,13 +115,13 @@ Err infer_stft(const OpCall *c, Tensor *out) {
 static Err mel_edge(const OpCall *c, uint32_t input, double *v, bool *known) {
     const Tensor *t = c->in[input];
     TRY(infer_check_type(t, TYPES_FLOAT, "edge"));
-    if (tensor_count(t) != 1) return err_set(ERR_INVALID, "input %u must be one number", input);
+    if (tensor_count(t) != 1) return err_set(ERR_INVALID, "input %u must have one element", input);
     if (t->data == NULL) {
         *known = false;
         return ERR_OK;
     }
     *v = tensor_get_f64(t, 0);
-    if (!(*v >= 0) || isinf(*v)) return err_set(ERR_INVALID, "an edge is at %g hertz", *v);
+    if (!(*v >= 0) || isinf(*v)) return err_set(ERR_INVALID, "a band edge is %g Hz", *v);
     return ERR_OK;
 }
 
@@ -133,7 +137,7 @@ Err infer_mel_params(const OpCall *c, Tensor *out, MelParams *m) {
     TRY(mel_edge(c, 4, &m->high, &known));
     if (!known) return infer_unknown_shape(out);
     if (m->high < m->low || m->bands > INT64_MAX - 2)
-        return err_set(ERR_INVALID, "the upper edge is below the lower one");
+        return err_set(ERR_INVALID, "upper_edge_hertz is below lower_edge_hertz");
     out->dims[0] = m->points / 2 + 1;
     out->dims[1] = m->bands;
     return ERR_OK;

@@ -1,4 +1,4 @@
-// Cutting and joining along axes: Slice, Split, Concat.
+// Slice, Split, Concat, Pad, CenterCropPad, Tile, DepthToSpace, SpaceToDepth, ReverseSequence.
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static int64_t clamp_to(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
-// How many indices lie between the clamped ends. The step may be any number.
+// The number of indices from start to end, both clamped; step is any value.
 static int64_t slice_count(int64_t start, int64_t end, int64_t step) {
     int64_t  span = step > 0 ? end - start : start - end;
     uint64_t size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
@@ -36,9 +36,8 @@ Err infer_slice_params(const OpCall *c, Tensor *out, SliceParams *s) {
     TRY(infer_int_list(c, 2, "ends", &ends));
     TRY(infer_int_list(c, 3, "axes", &list));
     TRY(infer_int_list(c, 4, "steps", &steps));
-    if (!starts.given || !ends.given) return err_set(ERR_INVALID, "gives no starts or no ends");
-    *out = *c->in[0];
-    out->data = NULL;
+    if (!starts.given || !ends.given) return err_set(ERR_INVALID, "starts or ends is missing");
+    *out = infer_like(c->in[0]);
     if (!starts.known || !ends.known || !list.known || !steps.known)
         return infer_unknown_shape(out);
     TRY(infer_axes(&list, out->rank, axes, &n));
@@ -61,36 +60,32 @@ Err infer_slice(const OpCall *c, Tensor *out) {
 
 Err infer_concat_dim(const Tensor *t, int32_t axis, Tensor *out) {
     if (t->dtype != out->dtype)
-        return err_set(ERR_INVALID, "joins type %s and type %s", dtype_name(out->dtype),
+        return err_set(ERR_INVALID, "concatenates types %s and %s", dtype_name(out->dtype),
                        dtype_name(t->dtype));
     if (t->rank != out->rank)
-        return err_set(ERR_INVALID, "joins tensors of rank %d and %d", out->rank, t->rank);
+        return err_set(ERR_INVALID, "concatenates ranks %d and %d", out->rank, t->rank);
     for (int32_t i = 0; i < t->rank; i++)
         if (i != axis && t->dims[i] != out->dims[i])
-            return err_set(ERR_INVALID, "joins sizes %" PRId64 " and %" PRId64 " in dimension %d",
+            return err_set(ERR_INVALID,
+                           "concatenates sizes %" PRId64 " and %" PRId64 " in dimension %d",
                            out->dims[i], t->dims[i], i);
     if (__builtin_add_overflow(out->dims[axis], t->dims[axis], &out->dims[axis]))
-        return err_set(ERR_LIMIT, "the joined dimension is larger than can be counted");
-    return ERR_OK;
-}
-
-Err infer_concat_axis(const OpCall *c, Tensor *out, int32_t *axis) {
-    TRY(infer_check_type(c->in[0], TYPES_TENSOR, "data"));
-    if (c->node->version >= 4 && !attr_has(c->node, "axis"))
-        return err_set(ERR_INVALID, "gives no axis");
-    TRY(infer_axis(attr_int(c->node, "axis", 1), c->in[0]->rank, axis));
-    *out = *c->in[0];
-    out->data = NULL;
-    for (uint32_t i = 1; i < c->node->n_in; i++) {
-        if (c->in[i] == NULL) return err_set(ERR_INVALID, "input %u is missing", i);
-        TRY(infer_concat_dim(c->in[i], *axis, out));
-    }
+        return err_set(ERR_LIMIT, "the concatenated dimension exceeds 64 bits");
     return ERR_OK;
 }
 
 Err infer_concat(const OpCall *c, Tensor *out) {
     int32_t axis = 0;
-    return infer_concat_axis(c, out, &axis);
+    TRY(infer_check_type(c->in[0], TYPES_TENSOR, "data"));
+    if (c->node->version >= 4 && !attr_has(c->node, "axis"))
+        return err_set(ERR_INVALID, "axis is missing");
+    TRY(infer_axis(attr_int(c->node, "axis", 1), c->in[0]->rank, &axis));
+    *out = infer_like(c->in[0]);
+    for (uint32_t i = 1; i < c->node->n_in; i++) {
+        TRY(infer_present(c, i));
+        TRY(infer_concat_dim(c->in[i], axis, out));
+    }
+    return ERR_OK;
 }
 
 static Err split_given(const OpCall *c, const Tensor *sizes, int32_t axis, Tensor *out) {
@@ -98,23 +93,24 @@ static Err split_given(const OpCall *c, const Tensor *sizes, int32_t axis, Tenso
     const int64_t *attr = attr_ints(c->node, "split", &n);
     int64_t        total = 0, count = sizes != NULL ? tensor_count(sizes) : (int64_t)n;
     if (count < (int64_t)c->node->n_out)
-        return err_set(ERR_INVALID, "gives %" PRId64 " sizes for %u outputs", count,
+        return err_set(ERR_INVALID, "split has %" PRId64 " sizes for %u outputs", count,
                        c->node->n_out);
     for (int64_t i = 0; i < count; i++) {
         int64_t v = sizes == NULL            ? attr[i]
                     : sizes->dtype == DT_I32 ? ((const int32_t *)sizes->data)[i]
                                              : ((const int64_t *)sizes->data)[i];
         if (v < 0 || v > c->in[0]->dims[axis] - total)
-            return err_set(ERR_INVALID, "size %" PRId64 " of part %" PRId64 " does not fit", v, i);
+            return err_set(ERR_INVALID, "size %" PRId64 " of part %" PRId64 " exceeds the input", v,
+                           i);
         total += v;
         if (i < (int64_t)c->node->n_out) out[i].dims[axis] = v;
     }
     if (total == c->in[0]->dims[axis]) return ERR_OK;
-    return err_set(ERR_INVALID, "the parts have %" PRId64 " of %" PRId64 " elements", total,
+    return err_set(ERR_INVALID, "the parts cover %" PRId64 " of %" PRId64 " elements", total,
                    c->in[0]->dims[axis]);
 }
 
-// From operator set 18 on the last part may be smaller than the others.
+// From operator set 18 on the last part may be smaller.
 static Err split_evenly(const OpCall *c, int32_t axis, Tensor *out) {
     int64_t parts = attr_int(c->node, "num_outputs", (int64_t)c->node->n_out);
     int64_t dim = c->in[0]->dims[axis];
@@ -138,8 +134,7 @@ Err infer_split_axis(const OpCall *c, Tensor *out, int32_t *axis) {
     if (sizes != NULL) TRY(infer_check_type(sizes, TYPES_INDEX, "split"));
     bool wait = sizes != NULL && !infer_has_data(sizes);
     for (uint32_t i = 0; i < c->node->n_out; i++) {
-        out[i] = *c->in[0];
-        out[i].data = NULL;
+        out[i] = infer_like(c->in[0]);
         if (wait) out[i].rank = RANK_UNKNOWN;
     }
     if (wait) return ERR_OK;
@@ -152,12 +147,8 @@ Err infer_split(const OpCall *c, Tensor *out) {
     return infer_split_axis(c, out, &axis);
 }
 
-// Growing, shrinking and regrouping: Pad, CenterCropPad, Tile, DepthToSpace, SpaceToDepth,
-// ReverseSequence.
-
-static void pad_nothing(const Tensor *x, Tensor *out, PadParams *p) {
-    *out = *x;
-    out->data = NULL;
+static void no_padding(const Tensor *x, Tensor *out, PadParams *p) {
+    *out = infer_like(x);
     for (int32_t i = 0; i < x->rank; i++) p->begin[i] = p->drop[i] = 0, p->kept[i] = x->dims[i];
 }
 
@@ -166,29 +157,29 @@ static Err pad_axis(int64_t begin, int64_t end, bool copies, int32_t axis, Tenso
     int64_t dim = out->dims[axis];
     if (begin < -dim || end < -dim || (begin < 0 && end < 0 && begin < -dim - end))
         return err_set(ERR_INVALID,
-                       "pads %" PRId64 " and %" PRId64 " take more than the %" PRId64
+                       "pads %" PRId64 " and %" PRId64 " remove more than the %" PRId64
                        " elements of dimension %d",
                        begin, end, dim, axis);
     p->drop[axis] = begin < 0 ? -begin : 0;
     p->begin[axis] = begin > 0 ? begin : 0;
     p->kept[axis] = dim - p->drop[axis] + (end < 0 ? end : 0);
     if (copies && p->kept[axis] == 0 && (begin > 0 || end > 0))
-        return err_set(ERR_INVALID, "nothing is left in dimension %d to pad with", axis);
+        return err_set(ERR_INVALID, "dimension %d has no elements left to pad with", axis);
     if (__builtin_add_overflow(p->kept[axis], p->begin[axis], &out->dims[axis]) ||
         __builtin_add_overflow(out->dims[axis], end > 0 ? end : 0, &out->dims[axis]))
-        return err_set(ERR_LIMIT, "dimension %d becomes larger than can be counted", axis);
+        return err_set(ERR_LIMIT, "dimension %d exceeds 64 bits", axis);
     return ERR_OK;
 }
 
+// copies: the padding repeats elements of the input.
 static Err pad_mode(const OpCall *c, bool *copies) {
-    const char *mode = attr_str(c->node, "mode", "constant");
-    *copies = strcmp(mode, "constant") != 0;
-    if (*copies && strcmp(mode, "reflect") != 0 && strcmp(mode, "edge") != 0 &&
-        strcmp(mode, "wrap") != 0)
-        return err_set(ERR_UNSUPPORTED, "mode '%s' is not supported", mode);
+    static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
+    int                      mode = 0;
+    TRY(attr_enum(c->node, "mode", modes, 4, &mode));
+    *copies = mode != 0;
     const Tensor *value = infer_input(c, 2);
     if (value != NULL && (value->dtype != c->in[0]->dtype || tensor_count(value) != 1))
-        return err_set(ERR_INVALID, "the constant is not one element of type %s",
+        return err_set(ERR_INVALID, "the constant must be one element of type %s",
                        dtype_name(c->in[0]->dtype));
     return ERR_OK;
 }
@@ -203,12 +194,12 @@ Err infer_pad_params(const OpCall *c, Tensor *out, PadParams *p) {
     TRY(pad_mode(c, &copies));
     TRY(infer_int_list(c, 1, attr_has(c->node, "paddings") ? "paddings" : "pads", &pads));
     TRY(infer_int_list(c, 3, "axes", &list));
-    if (!pads.given) return err_set(ERR_INVALID, "gives no pads");
-    pad_nothing(x, out, p);
+    if (!pads.given) return err_set(ERR_INVALID, "pads are missing");
+    no_padding(x, out, p);
     if (!pads.known || !list.known) return infer_unknown_shape(out);
     TRY(infer_axes(&list, x->rank, axes, &n));
     if (pads.n != 2 * n)
-        return err_set(ERR_INVALID, "gives %u pads for %u axes, needs two each", pads.n, n);
+        return err_set(ERR_INVALID, "has %u pads for %u axes, needs two each", pads.n, n);
     for (uint32_t i = 0; i < n; i++)
         TRY(pad_axis(pads.v[i], pads.v[n + i], copies, axes[i], out, p));
     return ERR_OK;
@@ -227,14 +218,14 @@ Err infer_crop_params(const OpCall *c, Tensor *out, PadParams *p) {
     TRY(infer_check_type(x, TYPES_TENSOR, "input_data"));
     TRY(infer_int_list(c, 1, "shape", &shape));
     TRY(infer_int_list(c, UINT32_MAX, "axes", &list));
-    pad_nothing(x, out, p);
+    no_padding(x, out, p);
     if (!shape.known) return infer_unknown_shape(out);
     TRY(infer_axes(&list, x->rank, axes, &n));
-    if (shape.n != n) return err_set(ERR_INVALID, "gives %u sizes for %u axes", shape.n, n);
+    if (shape.n != n) return err_set(ERR_INVALID, "shape has %u sizes for %u axes", shape.n, n);
     for (uint32_t i = 0; i < n; i++) {
         int64_t dim = x->dims[axes[i]], want = shape.v[i];
-        if (want < 0) return err_set(ERR_INVALID, "the shape has the size %" PRId64, want);
-        int64_t more = want - dim, front = more / 2;  // C rounds towards 0, as is asked for
+        if (want < 0) return err_set(ERR_INVALID, "the shape has a size of %" PRId64, want);
+        int64_t more = want - dim, front = more / 2;  // rounds towards 0, as specified
         TRY(pad_axis(front, more - front, false, axes[i], out, p));
     }
     return ERR_OK;
@@ -246,19 +237,18 @@ Err infer_crop(const OpCall *c, Tensor *out) {
 }
 
 static Err tile_axis(int64_t times, int32_t axis, Tensor *out) {
-    if (times < 0)
-        return err_set(ERR_INVALID, "repeats dimension %d %" PRId64 " times", axis, times);
+    if (times < 0) return err_set(ERR_INVALID, "repeats of dimension %d is %" PRId64, axis, times);
     if (__builtin_mul_overflow(out->dims[axis], times, &out->dims[axis]))
-        return err_set(ERR_LIMIT, "dimension %d becomes larger than can be counted", axis);
+        return err_set(ERR_LIMIT, "dimension %d exceeds 64 bits", axis);
     return ERR_OK;
 }
 
-// Before operator set 6: one count for one axis, both of the data's own type.
+// Before operator set 6: one count for one axis, both of the data's type.
 static Err tile_one(const OpCall *c, Tensor *out) {
     const Tensor *tiles = infer_input(c, 1), *axes = infer_input(c, 2);
     int32_t       axis = 0;
     if (tiles == NULL || axes == NULL || tensor_count(tiles) != 1 || tensor_count(axes) != 1)
-        return err_set(ERR_INVALID, "needs one count and one axis");
+        return err_set(ERR_INVALID, "tiles and axis must have one element each");
     TRY(infer_check_type(tiles, TYPES_NUMBER, "tiles"));
     TRY(infer_check_type(axes, TYPES_NUMBER, "axis"));
     if (tiles->data == NULL || axes->data == NULL) return infer_unknown_shape(out);
@@ -269,8 +259,7 @@ static Err tile_one(const OpCall *c, Tensor *out) {
 Err infer_tile(const OpCall *c, Tensor *out) {
     IntList repeats;
     TRY(infer_check_type(c->in[0], TYPES_TENSOR, "input"));
-    *out = *c->in[0];
-    out->data = NULL;
+    *out = infer_like(c->in[0]);
     if (c->node->version < 6) return tile_one(c, out);
     TRY(infer_int_list(c, 1, "repeats", &repeats));
     if (!repeats.known) return infer_unknown_shape(out);
@@ -284,11 +273,10 @@ static Err depth_start(const OpCall *c, Tensor *out, int64_t *block, int64_t *sq
     TRY(infer_check_type(c->in[0], TYPES_TENSOR, "input"));
     *block = attr_int(c->node, "blocksize", 0);
     if (c->in[0]->rank != 4)
-        return err_set(ERR_INVALID, "the input has rank %d, not 4", c->in[0]->rank);
+        return err_set(ERR_INVALID, "the input has rank %d, must be 4", c->in[0]->rank);
     if (*block < 1 || __builtin_mul_overflow(*block, *block, square))
         return err_set(ERR_INVALID, "blocksize is %" PRId64, *block);
-    *out = *c->in[0];
-    out->data = NULL;
+    *out = infer_like(c->in[0]);
     return ERR_OK;
 }
 
@@ -325,14 +313,14 @@ Err infer_reverse_sequence(const OpCall *c, Tensor *out) {
     int64_t batch = attr_int(c->node, "batch_axis", 1), time = attr_int(c->node, "time_axis", 0);
     TRY(infer_check_type(x, TYPES_TENSOR, "input"));
     TRY(infer_check_type(lens, TYPES_INDEX, "sequence_lens"));
-    if (x->rank < 2) return err_set(ERR_INVALID, "the input has rank %d, needs 2", x->rank);
+    if (x->rank < 2)
+        return err_set(ERR_INVALID, "the input has rank %d, must be at least 2", x->rank);
     if (batch < 0 || batch > 1 || time != 1 - batch)
         return err_set(ERR_INVALID, "batch_axis and time_axis must be 0 and 1");
     if (lens->rank != 1 || lens->dims[0] != x->dims[batch])
         return err_set(ERR_INVALID,
                        "sequence_lens must have one length for each of %" PRId64 " sequences",
                        x->dims[batch]);
-    *out = *x;
-    out->data = NULL;
+    *out = infer_like(x);
     return ERR_OK;
 }

@@ -1,12 +1,10 @@
+// Operators over spatial dimensions: convolutions, pooling, sampling, Resize.
 #include <inttypes.h>
-#include <string.h>
 
 #include "model/infer/infer.h"
 #include "model/params/quant.h"
 #include "model/params/resize.h"
 #include "model/params/sliding_window.h"
-
-#define TYPES_BYTE (dtype_bit(DT_U8) | dtype_bit(DT_I8))
 
 static Err conv_group(const OpCall *c, const Tensor *x, int64_t *group) {
     *group = attr_int(c->node, "group", 1);
@@ -26,7 +24,9 @@ static Err conv_bias(const Tensor *bias, int64_t channels, DType type) {
     return ERR_OK;
 }
 
-static Err conv_out(const Tensor *x, int64_t channels, const int64_t *spatial, Tensor *out) {
+// N of x, then channels, then the spatial sizes.
+static Err set_shape(const Tensor *x, int64_t channels, const int64_t *spatial, Tensor *out) {
+    out->dtype = x->dtype;
     out->rank = x->rank;
     out->dims[0] = x->dims[0];
     out->dims[1] = channels;
@@ -34,7 +34,7 @@ static Err conv_out(const Tensor *x, int64_t channels, const int64_t *spatial, T
     return ERR_OK;
 }
 
-// Shapes of x, w and the output; types and bias are the caller's.
+// Checks the shapes of x and w and sets the output's; the caller checks types and bias.
 static Err conv_shape(const OpCall *c, const Tensor *x, const Tensor *w, Tensor *out) {
     int64_t       group = 1;
     SlidingWindow win;
@@ -47,7 +47,7 @@ static Err conv_shape(const OpCall *c, const Tensor *x, const Tensor *w, Tensor 
                        " groups",
                        w->dims[0], w->dims[1], x->dims[1], group);
     TRY(sliding_window_read(c->node, x, w->dims + 2, &win));
-    return conv_out(x, w->dims[0], win.out, out);
+    return set_shape(x, w->dims[0], win.out, out);
 }
 
 Err infer_conv(const OpCall *c, Tensor *out) {
@@ -55,7 +55,6 @@ Err infer_conv(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(x, TYPES_FLOAT, "X"));
     TRY(infer_check_type(w, dtype_bit(x->dtype), "W"));
     TRY(conv_shape(c, x, w, out));
-    out->dtype = x->dtype;
     return conv_bias(infer_input(c, 2), w->dims[0], x->dtype);
 }
 
@@ -72,9 +71,8 @@ Err infer_conv_transpose(const OpCall *c, Tensor *out) {
         return err_set(ERR_INVALID, "weights for %" PRId64 " channels, the input has %" PRId64,
                        w->dims[0], x->dims[1]);
     TRY(sliding_window_read_transposed(c->node, x, w->dims + 2, &win));
-    out->dtype = x->dtype;
     TRY(conv_bias(infer_input(c, 2), channels, x->dtype));
-    return conv_out(x, channels, win.in, out);
+    return set_shape(x, channels, win.in, out);
 }
 
 Err infer_conv_integer(const OpCall *c, Tensor *out) {
@@ -104,7 +102,7 @@ Err infer_conv_qlinear(const OpCall *c, Tensor *out) {
     return conv_bias(infer_input(c, 8), w->dims[0], DT_I32);
 }
 
-// offset or mask: [N, groups * taps * each, out...].
+// offset or mask: [N, groups * kernel elements * each, out...].
 static Err deform_fits(const Tensor *t, const Tensor *out, int64_t groups, const SlidingWindow *w,
                        int64_t each, const char *what) {
     int64_t channels = groups * each;
@@ -130,7 +128,6 @@ Err infer_conv_deform(const OpCall *c, Tensor *out) {
     if (groups < 1 || groups > INT32_MAX || x->dims[1] % groups != 0)
         return err_set(ERR_INVALID, "offset_group %" PRId64 " does not divide %" PRId64 " channels",
                        groups, x->dims[1]);
-    out->dtype = x->dtype;
     TRY(deform_fits(c->in[2], out, groups, &win, win.rank, "offset"));
     return mask != NULL ? deform_fits(mask, out, groups, &win, 1, "mask") : ERR_OK;
 }
@@ -149,12 +146,11 @@ Err infer_col2im(const OpCall *c, Tensor *out) {
 }
 
 static uint64_t pool_types(OpId op) {
-    uint64_t bytes = dtype_bit(DT_U8) | dtype_bit(DT_I8);
-    return op == OP_MaxPool ? TYPES_FLOAT | bytes : TYPES_FLOAT;
+    return op == OP_MaxPool ? TYPES_FLOAT | TYPES_BYTE : TYPES_FLOAT;
 }
 
 // LpPool and GlobalLpPool: p is an integer since version 2, a float before.
-static Err pool_norm(const OpCall *c) {
+static Err check_p(const OpCall *c) {
     double      p = (double)attr_int(c->node, "p", 2);
     const Attr *a = attr_find(c->node, "p");
     if (a != NULL && a->kind == ATTR_FLOAT) p = (double)a->v.f;
@@ -167,15 +163,12 @@ Err infer_pool(const OpCall *c, Tensor *out) {
     SlidingWindow w;
     TRY(infer_check_type(x, pool_types(c->node->op), "X"));
     TRY(sliding_window_read(c->node, x, NULL, &w));
-    if (c->node->op == OP_LpPool) TRY(pool_norm(c));
-    out[0].dtype = x->dtype;
-    out[0].rank = x->rank;
-    for (int32_t i = 0; i < x->rank; i++) out[0].dims[i] = i < 2 ? x->dims[i] : w.out[i - 2];
+    if (c->node->op == OP_LpPool) TRY(check_p(c));
     if (c->node->n_out > 1) {
-        out[1] = out[0];
+        TRY(set_shape(x, x->dims[1], w.out, &out[1]));
         out[1].dtype = DT_I64;
     }
-    return ERR_OK;
+    return set_shape(x, x->dims[1], w.out, &out[0]);
 }
 
 Err infer_pool_global(const OpCall *c, Tensor *out) {
@@ -183,19 +176,15 @@ Err infer_pool_global(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(x, TYPES_FLOAT, "X"));
     if (x->rank < 2)
         return err_set(ERR_INVALID, "the input has rank %d, needs at least 2", x->rank);
-    if (c->node->op == OP_GlobalLpPool) TRY(pool_norm(c));
-    out->dtype = x->dtype;
-    out->rank = x->rank;
-    for (int32_t i = 0; i < x->rank; i++) out->dims[i] = i < 2 ? x->dims[i] : 1;
+    if (c->node->op == OP_GlobalLpPool) TRY(check_p(c));
+    *out = infer_like(x);
+    for (int32_t i = 2; i < x->rank; i++) out->dims[i] = 1;
     return ERR_OK;
 }
 
 static Err unpool_shape(const Tensor *shape, const Tensor *x, Tensor *out) {
     uint32_t n = 0;
-    if (shape->data == NULL) {
-        out->rank = RANK_UNKNOWN;
-        return ERR_OK;
-    }
+    if (shape->data == NULL) return infer_unknown_shape(out);
     TRY(infer_read_ints(shape, out->dims, TENSOR_MAX_RANK, &n));
     if (n != (uint32_t)x->rank || out->dims[0] != x->dims[0] || out->dims[1] != x->dims[1])
         return err_set(ERR_INVALID, "output_shape does not fit an input of rank %d", x->rank);
@@ -213,9 +202,7 @@ Err infer_unpool(const OpCall *c, Tensor *out) {
     if (!tensor_same_shape(x, indices))
         return err_set(ERR_INVALID, "X and I have different shapes");
     TRY(sliding_window_read_unpool(c->node, x, &w));
-    out->dtype = x->dtype;
-    out->rank = x->rank;
-    for (int32_t i = 0; i < x->rank; i++) out->dims[i] = i < 2 ? x->dims[i] : w.in[i - 2];
+    TRY(set_shape(x, x->dims[1], w.in, out));
     if (shape == NULL) return ERR_OK;
     TRY(infer_check_type(shape, dtype_bit(DT_I64), "output_shape"));
     return unpool_shape(shape, x, out);
@@ -231,42 +218,25 @@ Err infer_pool_roi(const OpCall *c, Tensor *out) {
         return err_set(ERR_INVALID, "needs X of rank 4 and rois of shape Nx5");
     if (n != 2 || size[0] < 1 || size[1] < 1 || size[0] > INT32_MAX || size[1] > INT32_MAX)
         return err_set(ERR_INVALID, "pooled_shape must hold two sizes of at least 1");
-    out->dtype = x->dtype;
-    out->rank = 4;
-    out->dims[0] = rois->dims[0];
-    out->dims[1] = x->dims[1];
-    out->dims[2] = size[0];
-    out->dims[3] = size[1];
+    *out = tensor_of(x->dtype, 4, (int64_t[]){rois->dims[0], x->dims[1], size[0], size[1]}, NULL);
     return ERR_OK;
-}
-
-static Err one_of(const Node *n, const char *name, const char *const *allowed, int count) {
-    const char *s = attr_str(n, name, allowed[0]);
-    for (int i = 0; i < count; i++)
-        if (strcmp(s, allowed[i]) == 0) return ERR_OK;
-    return err_set(ERR_UNSUPPORTED, "%s '%.32s' is not known", name, s);
 }
 
 Err infer_grid_sample(const OpCall *c, Tensor *out) {
     static const char *const modes[] = {"bilinear", "linear", "nearest", "bicubic", "cubic"};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
     const Tensor            *x = c->in[0], *grid = c->in[1];
+    int                      mode = 0, padding = 0;
     TRY(infer_check_type(x, TYPES_NUMBER, "X"));
     TRY(infer_check_type(grid, TYPES_FLOAT, "grid"));
-    TRY(one_of(c->node, "mode", modes, 5));
-    TRY(one_of(c->node, "padding_mode", paddings, 3));
+    TRY(attr_enum(c->node, "mode", modes, 5, &mode));
+    TRY(attr_enum(c->node, "padding_mode", paddings, 3, &padding));
     if (x->rank < 3 || grid->rank != x->rank || grid->dims[0] != x->dims[0] ||
         grid->dims[x->rank - 1] != x->rank - 2)
         return err_set(ERR_INVALID, "the grid does not fit an input of rank %d", x->rank);
-    out->dtype = x->dtype;
-    out->rank = x->rank;
-    out->dims[0] = x->dims[0];
-    out->dims[1] = x->dims[1];
-    for (int32_t i = 2; i < x->rank; i++) {
+    for (int32_t i = 2; i < x->rank; i++)
         if (x->dims[i] < 1) return err_set(ERR_INVALID, "the input has no pixels");
-        out->dims[i] = grid->dims[i - 1];
-    }
-    return ERR_OK;
+    return set_shape(x, x->dims[1], grid->dims + 1, out);
 }
 
 Err infer_affine_grid(const OpCall *c, Tensor *out) {
@@ -281,7 +251,7 @@ Err infer_affine_grid(const OpCall *c, Tensor *out) {
     int32_t rank = (int32_t)n - 2;
     if (rank < 2 || theta->rank != 3 || theta->dims[0] != v[0] || theta->dims[1] != rank ||
         theta->dims[2] != rank + 1)
-        return err_set(ERR_INVALID, "theta does not fit a size of %u numbers", n);
+        return err_set(ERR_INVALID, "theta does not fit a size of %u dimensions", n);
     out->rank = rank + 2;
     out->dims[0] = v[0];
     for (int32_t i = 0; i < rank; i++) {
@@ -295,14 +265,15 @@ Err infer_affine_grid(const OpCall *c, Tensor *out) {
 static Err roi_attrs(const Node *n, Tensor *out) {
     static const char *const modes[] = {"avg", "max"};
     static const char *const coordinates[] = {"half_pixel", "output_half_pixel"};
-    TRY(one_of(n, "mode", modes, 2));
-    TRY(one_of(n, "coordinate_transformation_mode", coordinates, 2));
+    int                      mode = 0, coordinate = 0;
+    TRY(attr_enum(n, "mode", modes, 2, &mode));
+    TRY(attr_enum(n, "coordinate_transformation_mode", coordinates, 2, &coordinate));
     out->dims[2] = attr_int(n, "output_height", 1);
     out->dims[3] = attr_int(n, "output_width", 1);
     if (out->dims[2] < 1 || out->dims[3] < 1 || out->dims[2] > INT32_MAX ||
         out->dims[3] > INT32_MAX)
-        return err_set(ERR_INVALID, "an output of %" PRId64 "x%" PRId64, out->dims[2],
-                       out->dims[3]);
+        return err_set(ERR_INVALID, "the output is %" PRId64 "x%" PRId64 ", must be at least 1x1",
+                       out->dims[2], out->dims[3]);
     int64_t sampling = attr_int(n, "sampling_ratio", 0);
     if (sampling < 0 || sampling > 4096)
         return err_set(ERR_INVALID, "sampling_ratio %" PRId64 " is outside 0..4096", sampling);

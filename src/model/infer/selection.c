@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/text.h"
 
-static Err no_room(void) { return err_set(ERR_LIMIT, "no room to select elements"); }
+static Err no_room(void) { return err_set(ERR_LIMIT, "out of memory for the selection"); }
 
 Err selection_nonzero(const OpCall *c, const Tensor *x, Selection *s) {
     int64_t count = tensor_count(x);
@@ -17,14 +18,14 @@ Err selection_nonzero(const OpCall *c, const Tensor *x, Selection *s) {
     return ERR_OK;
 }
 
-// The items to compare: n of them, each with len parts, as sortable keys or as strings.
+// The items of Unique: n of them, each with outer * inner elements, as sortable keys or as strings.
 typedef struct Items {
     const Tensor *x;
     int64_t       n, outer, inner;  // the input is outer x n x inner
     uint64_t     *keys;             // [n][outer * inner]; NULL for strings
 } Items;
 
-static int64_t place(const Items *m, int64_t item, int64_t part) {
+static int64_t offset_of(const Items *m, int64_t item, int64_t part) {
     return (part / m->inner * m->n + item) * m->inner + part % m->inner;
 }
 
@@ -43,14 +44,14 @@ static int compare_items(const Items *m, int64_t a, int64_t b) {
             order = (x > y) - (x < y);
         } else {
             const Str *text = m->x->data;
-            order = compare_strings(text[place(m, a, i)], text[place(m, b, i)]);
+            order = compare_strings(text[offset_of(m, a, i)], text[offset_of(m, b, i)]);
         }
         if (order != 0) return order;
     }
     return 0;
 }
 
-// Equal items stay in their order, so that the comparison is a total one.
+// Equal items compare by position, so that the order is total.
 static int compare_entries(const void *a, const void *b, void *items) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     int     order = compare_items(items, x, y);
@@ -72,7 +73,8 @@ static Err items_of(const OpCall *c, Items *m) {
     m->keys = arena_try_new(c->scratch, uint64_t, (size_t)(m->n * len));
     if (m->keys == NULL) return no_room();
     for (int64_t i = 0; i < m->n; i++)
-        for (int64_t k = 0; k < len; k++) m->keys[i * len + k] = tensor_sort_key(x, place(m, i, k));
+        for (int64_t k = 0; k < len; k++)
+            m->keys[i * len + k] = tensor_sort_key(x, offset_of(m, i, k));
     return ERR_OK;
 }
 
@@ -81,8 +83,8 @@ Err selection_unique(const OpCall *c, UniqueSelection *u) {
     TRY(items_of(c, &m));
     size_t   n = (size_t)m.n;
     int64_t *order = arena_try_new(c->scratch, int64_t, n);
-    int64_t *leader = arena_try_new(c->scratch, int64_t, n);  // the first item equal to each
-    int64_t *number = arena_try_new(c->scratch, int64_t, n);  // of a leader, in the output
+    int64_t *leader = arena_try_new(c->scratch, int64_t, n);  // [n] first item equal to each item
+    int64_t *number = arena_try_new(c->scratch, int64_t, n);  // [n] output index of each first item
     *u = (UniqueSelection){.first.at = arena_try_new(c->scratch, int64_t, n),
                            .inverse = {arena_try_new(c->scratch, int64_t, n), m.n},
                            .counts = arena_try_new(c->scratch, int64_t, n)};
@@ -109,8 +111,7 @@ Err selection_unique(const OpCall *c, UniqueSelection *u) {
     return ERR_OK;
 }
 
-// Non-maximum suppression: the best boxes of each class that do not overlap a better one too much.
-
+// Non-maximum suppression.
 typedef struct Box {
     double y0, x0, y1, x1;
 } Box;
@@ -122,8 +123,8 @@ typedef struct Ranked {
 
 typedef struct Limits {
     int64_t most;     // boxes per class
-    double  overlap;  // intersection over union beyond which the worse box goes
-    double  score;    // boxes must score more
+    double  overlap;  // intersection over union above which the box with the lower score is dropped
+    double  score;    // a box needs a higher score
     bool    centred;  // boxes are centre and size, not two corners
 } Limits;
 
@@ -146,7 +147,7 @@ static int better(const void *a, const void *b) {
     return (x->box > y->box) - (x->box < y->box);
 }
 
-// Ranks the boxes of one class and keeps the good ones as triples at out; returns how many.
+// Selects the boxes of one class, by descending score, as triples at out; returns their number.
 static int64_t select_class(const Limits *l, const float *boxes, const float *scores, int64_t n,
                             Ranked *ranked, const int64_t *batch_class, int64_t *out) {
     int64_t candidates = 0, kept = 0;
@@ -185,11 +186,44 @@ Err selection_nms(const OpCall *c, Selection *s) {
     Ranked *ranked = arena_try_new(c->scratch, Ranked, (size_t)n);
     *s = (Selection){.at = arena_try(c->scratch, (size_t)(boxes->dims[0] * classes * l.most),
                                      3 * sizeof *s->at, sizeof *s->at)};
-    if (ranked == NULL || s->at == NULL) return err_set(ERR_LIMIT, "no room to rank boxes");
+    if (ranked == NULL || s->at == NULL) return err_set(ERR_LIMIT, "out of memory for the boxes");
     for (int64_t b = 0; b < boxes->dims[0]; b++)
         for (int64_t k = 0; k < classes; k++)
             s->n += select_class(&l, (const float *)boxes->data + b * n * 4,
                                  (const float *)scores->data + (b * classes + k) * n, n, ranked,
                                  (int64_t[]){b, k}, s->at + 3 * s->n);
+    return ERR_OK;
+}
+
+static Str lowered(const OpCall *c, Str s) {
+    char *low = arena_try_new(c->scratch, char, s.len);
+    if (low == NULL) return (Str){0};
+    text_lower(s, low);
+    return (Str){low, s.len};
+}
+
+Err selection_words(const OpCall *c, Selection *s) {
+    const Tensor *x = c->in[0];
+    uint32_t      n = 0;
+    const Str    *stops = attr_strings(c->node, "stopwords", &n), *words = x->data;
+    bool          exact = attr_int(c->node, "is_case_sensitive", 0) != 0;
+    int64_t       count = tensor_count(x);
+    Str          *low = arena_try_new(c->scratch, Str, n);
+    *s = (Selection){.at = arena_try_new(c->scratch, int64_t, (size_t)count)};
+    if (low == NULL || s->at == NULL) return err_set(ERR_LIMIT, "out of memory for the words");
+    for (uint32_t i = 0; i < n; i++) {
+        low[i] = exact ? stops[i] : lowered(c, stops[i]);
+        if (low[i].at == NULL && low[i].len != stops[i].len)
+            return err_set(ERR_LIMIT, "out of memory for the stop words");
+    }
+    for (int64_t i = 0; i < count; i++) {
+        size_t mark = c->scratch->used;
+        Str    word = exact ? words[i] : lowered(c, words[i]);
+        if (word.len != words[i].len) return err_set(ERR_LIMIT, "out of memory for a word");
+        bool stop = false;
+        for (uint32_t k = 0; k < n && !stop; k++) stop = text_equal(word, low[k]);
+        if (!stop) s->at[s->n++] = i;
+        arena_rewind(c->scratch, mark);
+    }
     return ERR_OK;
 }

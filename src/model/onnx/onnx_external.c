@@ -1,7 +1,7 @@
-// A model file names other files, so it is a stranger who names paths. The name may only go down
-// from the model's folder, over real folders, to a plain file with no other name. What is checked
-// is what was opened, and it is read rather than mapped: a file cut short is an error, not a
-// signal.
+// External data: paths come from the model file, which is hostile input. A path may only lead down
+// from the model's folder, through real folders, to a regular file without other hard links. The
+// checks apply to the opened file, and it is read rather than mapped: truncation is an error, not a
+// SIGBUS.
 #include "model/onnx/onnx_int.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@ enum {
     LOCATION_MAX = 4096
 };
 
-typedef struct Place {
+typedef struct Location {
     const char *location;
     uint64_t    offset, length;
     bool        has_length;
-} Place;
+} Location;
 
 static Err parse_number(const char *key, const char *text, uint64_t *out) {
     uint64_t v = 0;
@@ -32,13 +32,13 @@ static Err parse_number(const char *key, const char *text, uint64_t *out) {
     for (const char *c = text; *c != '\0' && !bad; c++)
         bad = *c < '0' || *c > '9' || __builtin_mul_overflow(v, UINT64_C(10), &v) ||
               __builtin_add_overflow(v, (uint64_t)(*c - '0'), &v);
-    if (bad) return err_set(ERR_INVALID, "external %s '%s' is no byte count", key, text);
+    if (bad) return err_set(ERR_INVALID, "external %s '%s' is not a byte count", key, text);
     *out = v;
     return ERR_OK;
 }
 
-static Err read_place(const Onnx__TensorProto *p, Place *out) {
-    *out = (Place){0};
+static Err read_place(const Onnx__TensorProto *p, Location *out) {
+    *out = (Location){0};
     for (size_t i = 0; i < p->n_external_data; i++) {
         const char *key = p->external_data[i]->key, *value = p->external_data[i]->value;
         if (key == NULL || value == NULL) continue;
@@ -50,7 +50,7 @@ static Err read_place(const Onnx__TensorProto *p, Place *out) {
     return out->location != NULL ? ERR_OK : err_set(ERR_INVALID, "external data has no location");
 }
 
-// Rewrites a location without empty and "." parts, so that one file has one name here.
+// Removes empty and "." components, so that a file has one name.
 static Err plain_location(const char *from, char *to, size_t size) {
     if (from[0] == '/') return err_set(ERR_INVALID, "external location '%s' is absolute", from);
     if (strlen(from) >= size) return err_set(ERR_INVALID, "external location is too long");
@@ -68,7 +68,7 @@ static Err plain_location(const char *from, char *to, size_t size) {
     return used > 0 ? ERR_OK : err_set(ERR_INVALID, "external location is empty");
 }
 
-// Folder by folder for kernels without openat2; no step follows a link.
+// Component by component, for kernels without openat2; no step follows a link.
 static int open_by_steps(int dir, const char *path) {
     char part[LOCATION_MAX];
     int  at = dup(dir);
@@ -108,8 +108,8 @@ static Err open_location(const char *folder, const char *path, int *fd) {
     if (*fd >= 0) return ERR_OK;
     if (why == ELOOP || why == ENOTDIR || why == EXDEV)
         return err_set(ERR_INVALID,
-                       "external file '%s' is reached over a link or a file; put it in a folder "
-                       "below the model",
+                       "external file '%s' is behind a symbolic link or below a file; put it "
+                       "in a folder below the model",
                        path);
     return err_set(ERR_IO, "external file '%s': %s", path, strerror(why));
 }
@@ -119,14 +119,15 @@ static size_t machine_bytes(void) {
     return pages > 0 && size > 0 ? (size_t)pages * (size_t)size : (size_t)1 << 32;
 }
 
-// Tensors may share a file but not multiply it: each file counts twice at most.
+// Tensors may share a file, but at most twice its size is read in total.
 static Err check_budget(OnnxStore *s, const char *path, uint64_t size, size_t bytes) {
     if (string_map_get(&s->files, path) == STRING_MAP_NONE) {
         string_map_put(&s->files, arena_str(s->arena, path), 1);
         s->external_left += 2 * (size < machine_bytes() ? (size_t)size : machine_bytes());
     }
     if (bytes > s->external_left)
-        return err_set(ERR_LIMIT, "tensors ask for more of external file '%s' than it holds", path);
+        return err_set(ERR_LIMIT, "tensors read more than twice the size of external file '%s'",
+                       path);
     if (bytes > machine_bytes() - s->external_used)
         return err_set(ERR_LIMIT, "external data needs more memory than this machine has");
     s->external_left -= bytes;
@@ -134,7 +135,7 @@ static Err check_budget(OnnxStore *s, const char *path, uint64_t size, size_t by
     return ERR_OK;
 }
 
-static Err check_file(const struct stat *st, const char *path, const Place *p, size_t bytes) {
+static Err check_file(const struct stat *st, const char *path, const Location *p, size_t bytes) {
     if (!S_ISREG(st->st_mode))
         return err_set(ERR_INVALID, "external file '%s' is not a regular file", path);
     if (st->st_nlink != 1)
@@ -163,7 +164,7 @@ static Err read_bytes(int fd, const char *path, uint64_t offset, char *to, size_
     return ERR_OK;
 }
 
-static Err read_open(OnnxStore *s, int fd, const char *path, const Place *p, Tensor *out,
+static Err read_open(OnnxStore *s, int fd, const char *path, const Location *p, Tensor *out,
                      size_t bytes) {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -171,18 +172,17 @@ static Err read_open(OnnxStore *s, int fd, const char *path, const Place *p, Ten
     TRY(check_file(&st, path, p, bytes));
     TRY(check_budget(s, path, (uint64_t)st.st_size, bytes));
     out->data = arena_try(s->arena, 1, bytes, TENSOR_ALIGN);
-    if (out->data == NULL) return err_set(ERR_LIMIT, "no room for its %zu bytes", bytes);
+    if (out->data == NULL) return err_set(ERR_LIMIT, "out of memory for its %zu bytes", bytes);
     return read_bytes(fd, path, p->offset, out->data, bytes);
 }
 
 Err onnx_external_read(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
     if (s->dir == NULL)
-        return err_set(ERR_UNSUPPORTED,
-                       "its numbers are in another file, which may not be read here");
+        return err_set(ERR_UNSUPPORTED, "its data is in another file, which is not allowed here");
     if (out->dtype == DT_STR) return err_set(ERR_INVALID, "strings cannot be external");
-    Place place;
-    char  path[LOCATION_MAX];
-    int   fd = -1;
+    Location place;
+    char     path[LOCATION_MAX];
+    int      fd = -1;
     TRY(read_place(p, &place));
     TRY(plain_location(place.location, path, sizeof path));
     TRY(open_location(s->dir, path, &fd));

@@ -1,3 +1,4 @@
+// Reads an ONNX file: loads the bytes, checks and unpacks the message, builds the graph.
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,81 +11,8 @@
 #include "model/onnx/onnx_wire.h"
 #include "onnx.pb-c.h"
 
-enum { IMPORTS_MAX = 256 };
-#define FILE_BYTES_MAX ((size_t)INT32_MAX)  // protobuf's own limit
-
-// The whole file in an arena of its own, so that it can be dropped once it is unpacked.
-static Err load(const char *path, Arena *a, char **bytes, size_t *n) {
-    TRY(arena_init(a, FILE_BYTES_MAX + (1 << 16)));
-    Err e = file_read(path, FILE_BYTES_MAX, a, bytes, n);
-    if (e != ERR_OK) arena_finish(a);
-    return e == ERR_LIMIT ? err_add(e, "weights beyond 2 GiB belong into external data") : e;
-}
-
-static Err check_imports(const Onnx__ModelProto *p) {
-    if (p->n_opset_import > IMPORTS_MAX)
-        return err_set(ERR_LIMIT, "imports more than %d operator sets", IMPORTS_MAX);
-    return ERR_OK;
-}
-
-static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
-    if (p->graph == NULL) return err_set(ERR_PARSE, "holds no graph; it is no ONNX model");
-    TRY(check_imports(p));
-    // Before IR 3 there was one operator set and no need to name it.
-    static Onnx__OperatorSetIdProto first = {.version = 1};
-    Onnx__OperatorSetIdProto       *implied[] = {&first};
-    bool                            bare = p->n_opset_import == 0 && p->ir_version < 3;
-    OnnxScope                       s = {.imports = bare ? implied : p->opset_import,
-                                         .n_imports = bare ? 1 : p->n_opset_import};
-    OnnxFile f = {.arena = &m->arena, .proto = p, .store = onnx_store(&m->arena, dir)};
-    string_map_init(&f.ops, &m->arena);
-    TRY(onnx_function_list(&f));
-    m->ir_version = p->ir_version;
-    m->producer = p->producer_name != NULL ? p->producer_name : "";
-    int64_t opset = onnx_scope_version(&s, "");
-    m->opset = opset > 0 && opset <= INT32_MAX ? (int32_t)opset : 0;
-    m->graph->name = p->graph->name != NULL ? p->graph->name : "";
-    TRY(onnx_read_graph(&f, &s, p->graph, m->graph));
-    m->external = f.store.external_used > 0;
-    return ERR_OK;
-}
-
-Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *dir, Model *m) {
-    void *p = NULL;
-    Err   e = model_init(m, name);
-    if (e == ERR_OK) e = onnx_unpack(&onnx__model_proto__descriptor, bytes, n, &m->arena, &p);
-    if (e == ERR_OK) e = build(p, dir, m);
-    if (e == ERR_OK) return e;
-    e = err_add(e, "%s", name);
-    model_finish(m);
-    return e;
-}
-
-Err onnx_read(const char *path, Model *m) {
-    Arena  a;
-    char  *bytes = NULL;
-    size_t n = 0;
-    *m = (Model){0};
-    TRY(load(path, &a, &bytes, &n));
-    const char *slash = strrchr(path, '/');
-    char       *dir = arena_str(&a, slash == NULL ? "./" : path);
-    if (slash != NULL) dir[slash - path + 1] = '\0';
-    Err e = onnx_read_bytes(bytes, n, path, dir, m);
-    arena_finish(&a);
-    return e;
-}
-
-Err onnx_read_value(const char *path, const Tensor *expect, Arena *a, Tensor *out) {
-    Arena  file;
-    char  *bytes = NULL;
-    size_t n = 0;
-    TRY(load(path, &file, &bytes, &n));
-    Err e = onnx_parse_value(bytes, n, expect != NULL ? expect->dtype : DT_NONE, a, out);
-    arena_finish(&file);
-    return e == ERR_OK ? e : err_add(e, "%s", path);
-}
-
-// A small message costs far more memory than wire bytes, packed numbers at most eight times.
+// Memory per field and per byte of the wire format: small messages unpack to far more than their
+// bytes, packed integers to at most eight times as much.
 enum { BYTES_PER_FIELD = 112, BYTES_PER_BYTE = 8, BYTES_SPARE = 1 << 16 };
 
 typedef struct Budget {
@@ -92,8 +20,8 @@ typedef struct Budget {
     size_t left;
 } Budget;
 
-// Large blocks are weights: they are used where they stand, so they are aligned like tensors.
-static void *take(void *self, size_t n) {
+// Large blocks are weights, used in place, so they are aligned like tensors.
+static void *budget_alloc(void *self, size_t n) {
     Budget *b = self;
     size_t  align = n >= TENSOR_ALIGN ? TENSOR_ALIGN : _Alignof(max_align_t);
     if (n > b->left) return NULL;
@@ -101,33 +29,35 @@ static void *take(void *self, size_t n) {
     return arena_try(b->arena, 1, n, align);
 }
 
-static void leave(void *self, void *p) {
+static void budget_free(void *self, void *p) {
     (void)self;
     (void)p;
 }
 
-Err onnx_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, Arena *a,
-                void **out) {
+// Checks the bytes, then unpacks the message into the arena under a memory budget. The message
+// borrows nothing from the bytes.
+static Err unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, Arena *a,
+                  void **out) {
     size_t fields = 0;
     TRY(onnx_wire_check(type, bytes, n, &fields));
     Budget             b = {a, n * BYTES_PER_BYTE + fields * BYTES_PER_FIELD + BYTES_SPARE};
-    ProtobufCAllocator alloc = {.alloc = take, .free = leave, .allocator_data = &b};
+    ProtobufCAllocator alloc = {.alloc = budget_alloc, .free = budget_free, .allocator_data = &b};
     ProtobufCMessage  *m = protobuf_c_message_unpack(type, &alloc, n, bytes);
     if (m == NULL)
-        return err_set(ERR_LIMIT, "%s needs more memory than its %zu bytes may ask for",
+        return err_set(ERR_LIMIT, "%s needs more memory than a message of %zu bytes may use",
                        type->short_name, n);
     *out = m;
     return ERR_OK;
 }
 
-// ONNX keeps sequences and optionals in a second schema that no package installs. Both have the
-// same few fields, so they are read off the wire here.
+// SequenceProto and OptionalProto are in a schema that libonnx-dev does not install; their few
+// fields are read from the wire format.
 
 enum { FIELD_TENSOR = 3, FIELD_SEQUENCE = 5, FIELD_OPTIONAL = 7, NESTED_MAX = 8 };
 
 static Err read_tensor(const void *bytes, size_t n, Arena *a, Tensor *out) {
     void *p = NULL;
-    TRY(onnx_unpack(&onnx__tensor_proto__descriptor, bytes, n, a, &p));
+    TRY(unpack(&onnx__tensor_proto__descriptor, bytes, n, a, &p));
     OnnxStore s = onnx_store(a, NULL);
     return onnx_read_tensor(&s, p, out);
 }
@@ -161,9 +91,9 @@ static Err read_nested(const uint8_t *at, const uint8_t *end, DType kind, int de
     if (depth > NESTED_MAX) return err_set(ERR_LIMIT, "nested deeper than %d", NESTED_MAX);
     int64_t n = 0;
     TRY(count_elements(at, end, &n));
-    if (kind == DT_OPT && n > 1) return err_set(ERR_INVALID, "an optional holds %d values", (int)n);
+    if (kind == DT_OPT && n > 1) return err_set(ERR_INVALID, "an optional has %d values", (int)n);
     Tensor *elements = arena_try(a, (size_t)n, sizeof(Tensor), TENSOR_ALIGN);
-    if (elements == NULL) return err_set(ERR_LIMIT, "no room for the elements");
+    if (elements == NULL) return err_set(ERR_LIMIT, "out of memory for the elements");
     *out = tensor_of(kind, 1, &n, elements);
     const uint8_t *base = at;
     for (int64_t i = 0; at < end;) {
@@ -178,4 +108,78 @@ Err onnx_parse_value(const void *bytes, size_t n, DType kind, Arena *a, Tensor *
     const uint8_t *at = bytes;
     if (kind == DT_SEQ || kind == DT_OPT) return read_nested(at, at + n, kind, 1, a, out);
     return read_tensor(bytes, n, a, out);
+}
+
+enum { IMPORTS_MAX = 256 };
+#define FILE_BYTES_MAX ((size_t)INT32_MAX)  // protobuf's own limit
+
+// Loads the file into an arena of its own, which is freed once the message is unpacked.
+static Err load(const char *path, Arena *a, char **bytes, size_t *n) {
+    TRY(arena_init(a, FILE_BYTES_MAX + (1 << 16)));
+    Err e = file_read(path, FILE_BYTES_MAX, a, bytes, n);
+    if (e != ERR_OK) arena_finish(a);
+    return e == ERR_LIMIT ? err_add(e, "store weights beyond 2 GiB as external data") : e;
+}
+
+static Err check_imports(const Onnx__ModelProto *p) {
+    if (p->n_opset_import > IMPORTS_MAX)
+        return err_set(ERR_LIMIT, "imports more than %d operator sets", IMPORTS_MAX);
+    return ERR_OK;
+}
+
+static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
+    if (p->graph == NULL) return err_set(ERR_PARSE, "has no graph; it is not an ONNX model");
+    TRY(check_imports(p));
+    // Before IR version 3 there was one operator set, which files do not name.
+    static Onnx__OperatorSetIdProto first = {.version = 1};
+    Onnx__OperatorSetIdProto       *implied[] = {&first};
+    bool                            bare = p->n_opset_import == 0 && p->ir_version < 3;
+    OnnxScope                       s = {.imports = bare ? implied : p->opset_import,
+                                         .n_imports = bare ? 1 : p->n_opset_import};
+    OnnxFile f = {.arena = &m->arena, .proto = p, .store = onnx_store(&m->arena, dir)};
+    string_map_init(&f.ops, &m->arena);
+    TRY(onnx_function_list(&f));
+    m->ir_version = p->ir_version;
+    m->producer = p->producer_name != NULL ? p->producer_name : "";
+    int64_t opset = onnx_scope_version(&s, "");
+    m->opset = opset > 0 && opset <= INT32_MAX ? (int32_t)opset : 0;
+    m->graph->name = p->graph->name != NULL ? p->graph->name : "";
+    TRY(onnx_read_graph(&f, &s, p->graph, m->graph));
+    m->external = f.store.external_used > 0;
+    return ERR_OK;
+}
+
+Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *dir, Model *m) {
+    void *p = NULL;
+    Err   e = model_init(m, name);
+    if (e == ERR_OK) e = unpack(&onnx__model_proto__descriptor, bytes, n, &m->arena, &p);
+    if (e == ERR_OK) e = build(p, dir, m);
+    if (e == ERR_OK) return e;
+    e = err_add(e, "%s", name);
+    model_finish(m);
+    return e;
+}
+
+Err onnx_read(const char *path, Model *m) {
+    Arena  a;
+    char  *bytes = NULL;
+    size_t n = 0;
+    *m = (Model){0};
+    TRY(load(path, &a, &bytes, &n));
+    const char *slash = strrchr(path, '/');
+    char       *dir = arena_str(&a, slash == NULL ? "./" : path);
+    if (slash != NULL) dir[slash - path + 1] = '\0';
+    Err e = onnx_read_bytes(bytes, n, path, dir, m);
+    arena_finish(&a);
+    return e;
+}
+
+Err onnx_read_value(const char *path, const Tensor *expect, Arena *a, Tensor *out) {
+    Arena  file;
+    char  *bytes = NULL;
+    size_t n = 0;
+    TRY(load(path, &file, &bytes, &n));
+    Err e = onnx_parse_value(bytes, n, expect != NULL ? expect->dtype : DT_NONE, a, out);
+    arena_finish(&file);
+    return e == ERR_OK ? e : err_add(e, "%s", path);
 }

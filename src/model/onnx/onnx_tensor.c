@@ -1,3 +1,4 @@
+// Tensors of an ONNX file, dense and sparse, and declared types of values.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -15,12 +16,12 @@ OnnxStore onnx_store(Arena *a, const char *dir) {
     return s;
 }
 
-DType onnx_dtype(int32_t number) {
+static DType dtype_of(int32_t number) {
     return number >= DT_F32 && number <= DT_BF16 ? (DType)number : DT_NONE;
 }
 
 static Err read_type(const Onnx__TensorProto *p, Tensor *out, size_t *bytes) {
-    *out = (Tensor){.dtype = onnx_dtype(p->data_type), .rank = (int32_t)p->n_dims};
+    *out = (Tensor){.dtype = dtype_of(p->data_type), .rank = (int32_t)p->n_dims};
     if (out->dtype == DT_NONE)
         return err_set(ERR_UNSUPPORTED, "element type %d is not supported", p->data_type);
     if (p->n_dims > TENSOR_MAX_RANK)
@@ -30,11 +31,13 @@ static Err read_type(const Onnx__TensorProto *p, Tensor *out, size_t *bytes) {
     return tensor_measure(out, bytes);
 }
 
-static void *room(OnnxStore *s, size_t bytes) {
+static void *alloc(OnnxStore *s, size_t bytes) {
     return arena_try(s->arena, 1, bytes, TENSOR_ALIGN);
 }
 
-static Err no_room(size_t bytes) { return err_set(ERR_LIMIT, "no room for its %zu bytes", bytes); }
+static Err no_memory(size_t bytes) {
+    return err_set(ERR_LIMIT, "out of memory for its %zu bytes", bytes);
+}
 
 static void normalise_bool(const Tensor *t) {
     uint8_t *at = t->data;
@@ -43,7 +46,7 @@ static void normalise_bool(const Tensor *t) {
 }
 
 static Err from_raw(const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
-    if (out->dtype == DT_STR) return err_set(ERR_INVALID, "strings cannot be raw");
+    if (out->dtype == DT_STR) return err_set(ERR_INVALID, "strings cannot be in raw_data");
     if (p->raw_data.len != bytes)
         return err_set(ERR_INVALID, "its shape needs %zu bytes, raw_data has %zu", bytes,
                        p->raw_data.len);
@@ -52,11 +55,11 @@ static Err from_raw(const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
 }
 
 static Err wrong_count(int64_t want, size_t have) {
-    return err_set(ERR_INVALID, "its shape needs %" PRId64 " numbers, the file has %zu", want,
+    return err_set(ERR_INVALID, "its shape needs %" PRId64 " elements, the file has %zu", want,
                    have);
 }
 
-// What int32_data may hold for a narrow type. Half floats travel as their bits.
+// The range of int32_data for a narrow type. 16-bit floats are stored as their bits.
 static bool fits(DType t, int32_t v) {
     switch (t) {
     case DT_U8: return v >= 0 && v <= UINT8_MAX;
@@ -70,8 +73,8 @@ static bool fits(DType t, int32_t v) {
 static Err from_int32(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
     out->data = p->int32_data;
     if (out->dtype == DT_I32) return ERR_OK;
-    out->data = room(s, bytes);
-    if (out->data == NULL) return no_room(bytes);
+    out->data = alloc(s, bytes);
+    if (out->data == NULL) return no_memory(bytes);
     uint8_t  *narrow = out->data;
     uint16_t *wide = out->data;
     for (size_t i = 0; i < p->n_int32_data; i++) {
@@ -94,8 +97,8 @@ static Err from_int32(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, siz
 static Err from_uint64(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
     out->data = p->uint64_data;
     if (out->dtype == DT_U64) return ERR_OK;
-    uint32_t *at = out->data = room(s, bytes);
-    if (at == NULL) return no_room(bytes);
+    uint32_t *at = out->data = alloc(s, bytes);
+    if (at == NULL) return no_memory(bytes);
     for (size_t i = 0; i < p->n_uint64_data; i++) {
         if (p->uint64_data[i] > UINT32_MAX)
             return err_set(ERR_INVALID, "element %zu does not fit uint32", i);
@@ -105,8 +108,8 @@ static Err from_uint64(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, si
 }
 
 static Err from_strings(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
-    Str *at = out->data = room(s, bytes);
-    if (at == NULL) return no_room(bytes);
+    Str *at = out->data = alloc(s, bytes);
+    if (at == NULL) return no_memory(bytes);
     for (size_t i = 0; i < p->n_string_data; i++) {
         const ProtobufCBinaryData *b = &p->string_data[i];
         at[i] = b->len > 0 ? (Str){(const char *)b->data, b->len} : (Str){"", 0};
@@ -114,7 +117,7 @@ static Err from_strings(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, s
     return ERR_OK;
 }
 
-// The one typed field that may hold a type's numbers, and how many it has per element.
+// The length of the typed field of t, and its entries per element.
 static size_t typed_count(const Onnx__TensorProto *p, DType t, int64_t *each) {
     *each = t == DT_C64 || t == DT_C128 ? 2 : 1;
     switch (t) {
@@ -151,34 +154,32 @@ static size_t typed_total(const Onnx__TensorProto *p) {
 
 static Err from_inline(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out, size_t bytes) {
     if (p->raw_data.len > 0 && typed_total(p) > 0)
-        return err_set(ERR_INVALID, "it has both raw and typed numbers");
+        return err_set(ERR_INVALID, "it has both raw_data and typed data");
     if (p->has_raw_data && typed_total(p) == 0) return from_raw(p, out, bytes);
     int64_t each = 1, want = tensor_count(out);
     size_t  have = typed_count(p, out->dtype, &each);
     if (have != typed_total(p))
-        return err_set(ERR_INVALID, "its numbers are in a field of another type");
+        return err_set(ERR_INVALID, "its data is in a field of another type");
     if (have != (size_t)(want * each)) return wrong_count(want * each, have);
     return from_typed(s, p, out, bytes);
 }
 
-static Err read_numbers(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out) {
+static Err read_data(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out) {
     size_t bytes = 0;
     TRY(read_type(p, out, &bytes));
     if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         TRY(onnx_external_read(s, p, out, bytes));
     else
         TRY(from_inline(s, p, out, bytes));
-    if (out->data == NULL) out->data = room(s, 0);  // no elements, yet a tensor with data
+    if (out->data == NULL) out->data = alloc(s, 0);  // no elements, but data is not NULL
     normalise_bool(out);
     return ERR_OK;
 }
 
 Err onnx_read_tensor(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out) {
-    Err e = read_numbers(s, p, out);
+    Err e = read_data(s, p, out);
     return e == ERR_OK ? e : err_add(e, "tensor '%s'", p->name != NULL ? p->name : "");
 }
-
-// Sparse tensors become dense ones: nothing here computes on sparse numbers.
 
 static Err dense_type(OnnxStore *s, const Onnx__SparseTensorProto *p, DType t, Tensor *out,
                       size_t *bytes) {
@@ -187,14 +188,15 @@ static Err dense_type(OnnxStore *s, const Onnx__SparseTensorProto *p, DType t, T
     *out = tensor_of(t, (int32_t)p->n_dims, p->dims, NULL);
     TRY(tensor_measure(out, bytes));
     if (*bytes > s->dense_left)
-        return err_set(ERR_LIMIT, "would be %zu bytes when made dense, beyond the limit", *bytes);
+        return err_set(ERR_LIMIT, "would be %zu bytes as a dense tensor, which exceeds the limit",
+                       *bytes);
     s->dense_left -= *bytes;
-    out->data = arena_try(s->arena, 1, *bytes, TENSOR_ALIGN);
-    return out->data != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room for its %zu bytes", *bytes);
+    out->data = alloc(s, *bytes);
+    return out->data != NULL ? ERR_OK : no_memory(*bytes);
 }
 
-// Where value i goes: indices hold one linear place a value, or one row of coordinates.
-static Err place(const Tensor *dense, const Tensor *indices, int64_t i, int64_t *at) {
+// The position of value i: indices hold one linear index per value, or one row of coordinates.
+static Err position_of(const Tensor *dense, const Tensor *indices, int64_t i, int64_t *at) {
     const int64_t *row = (const int64_t *)indices->data;
     int64_t        linear = 0;
     if (indices->rank == 1) linear = row[i];
@@ -215,11 +217,11 @@ static Err check_parts(const Tensor *values, const Tensor *indices, size_t rank)
     bool linear = indices->rank == 1, rows = indices->rank == 2;
     if (indices->dtype != DT_I64 || (!linear && !rows) || indices->dims[0] != values->dims[0] ||
         (rows && (rank == 0 || (uint64_t)indices->dims[1] != rank)))
-        return err_set(ERR_INVALID, "its indices do not go with its values and shape");
+        return err_set(ERR_INVALID, "its indices do not match its values and shape");
     return ERR_OK;
 }
 
-static void clear(const Tensor *t) {
+static void clear_strings(const Tensor *t) {
     Str    *at = t->data;
     int64_t n = tensor_count(t);
     for (int64_t i = 0; t->dtype == DT_STR && i < n; i++) at[i] = (Str){"", 0};
@@ -229,7 +231,7 @@ static Err scatter(const Tensor *values, const Tensor *indices, Tensor *out) {
     size_t      width = dtype_size(out->dtype);
     const char *from = values->data;
     for (int64_t i = 0, at = 0; i < values->dims[0]; i++) {
-        TRY(place(out, indices, i, &at));
+        TRY(position_of(out, indices, i, &at));
         memcpy((char *)out->data + (size_t)at * width, from + (size_t)i * width, width);
     }
     return ERR_OK;
@@ -242,7 +244,7 @@ static Err make_dense(OnnxStore *s, const Onnx__SparseTensorProto *p, Tensor *ou
     TRY(onnx_read_tensor(s, p->indices, &indices));
     TRY(check_parts(&values, &indices, p->n_dims));
     TRY(dense_type(s, p, values.dtype, out, &bytes));
-    clear(out);
+    clear_strings(out);
     return scatter(&values, &indices, out);
 }
 
@@ -273,13 +275,13 @@ static Err read_dims(Arena *a, const Onnx__TensorShapeProto *p, Value *v) {
 }
 
 static Err read_tensor(Arena *a, const Onnx__TypeProto__Tensor *p, Value *v) {
-    v->type.dtype = onnx_dtype(p->elem_type);
+    v->type.dtype = dtype_of(p->elem_type);
     if (v->type.dtype == DT_NONE && p->elem_type != 0)
         return err_set(ERR_UNSUPPORTED, "element type %d is not supported", p->elem_type);
     return p->shape != NULL ? read_dims(a, p->shape, v) : ERR_OK;
 }
 
-// A sequence or optional: the type of its elements hangs below, as deep as the file goes.
+// A sequence or optional; onnx_wire_check bounds how deep element types nest.
 static Err read_nested(Arena *a, DType dtype, const Onnx__TypeProto *elem, Value *v) {
     int64_t open = DIM_UNKNOWN;
     v->type = tensor_of(dtype, 1, &open, NULL);

@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 64, FIELDS_MAX = 1 << 25, VARINT_BYTES = 10, PREFIX_BYTES = 5
 typedef struct Level {
     const ProtobufCMessageDescriptor *type;
     const uint8_t                    *end;
-    uint64_t                          seen;  // singular messages that were there, by index
+    uint64_t                          seen;  // singular message fields met, by index
 } Level;
 
 typedef struct Walk {
@@ -23,7 +23,7 @@ typedef struct Walk {
     size_t         fields;
 } Walk;
 
-// Bytes of the varint at `at`, 0 when it does not end within max bytes or before end.
+// The length of the varint at `at`; 0 if it is not complete within max bytes and before end.
 static size_t varint(const uint8_t *at, const uint8_t *end, size_t max, uint64_t *out) {
     uint64_t v = 0;
     for (size_t i = 0; i < max && at + i < end; i++) {
@@ -37,7 +37,7 @@ static size_t varint(const uint8_t *at, const uint8_t *end, size_t max, uint64_t
 }
 
 static Err bad(const uint8_t *base, const uint8_t *at, const char *what) {
-    return err_set(ERR_PARSE, "byte %zu: %s; the file is damaged or no ONNX file",
+    return err_set(ERR_PARSE, "byte %zu: %s; the file is damaged or not an ONNX file",
                    (size_t)(at - base), what);
 }
 
@@ -51,22 +51,22 @@ static Err payload_length(const uint8_t *base, const uint8_t **at, const uint8_t
     case PROTO_32: f->len = 4; break;
     case PROTO_BYTES:
         n = varint(*at, end, PREFIX_BYTES, &v);
-        if (n == 0) return bad(base, *at, "a length does not end");
+        if (n == 0) return bad(base, *at, "incomplete length");
         *at += n;
         if (v > INT_MAX) return bad(base, *at, "a length is 2 GiB or more");
         f->len = (size_t)v;
         break;
     default: return bad(base, *at, "unknown wire type");
     }
-    if (f->type == PROTO_VARINT && f->len == 0) return bad(base, *at, "a varint does not end");
-    if (f->len > (size_t)(end - *at)) return bad(base, *at, "a field is longer than what follows");
+    if (f->type == PROTO_VARINT && f->len == 0) return bad(base, *at, "incomplete varint");
+    if (f->len > (size_t)(end - *at)) return bad(base, *at, "a field exceeds its message");
     return ERR_OK;
 }
 
 Err onnx_wire_next(const uint8_t *base, const uint8_t **at, const uint8_t *end, ProtoField *out) {
     uint64_t tag = 0;
     size_t   n = varint(*at, end, PREFIX_BYTES, &tag);
-    if (n == 0 || tag > UINT32_MAX || tag >> 3 == 0) return bad(base, *at, "bad field tag");
+    if (n == 0 || tag > UINT32_MAX || tag >> 3 == 0) return bad(base, *at, "invalid field tag");
     *at += n;
     *out = (ProtoField){.number = (uint32_t)(tag >> 3), .type = (ProtoWireType)(tag & 7)};
     TRY(payload_length(base, at, end, out));
@@ -93,17 +93,18 @@ static ProtoWireType wire_of(ProtobufCType t) {
 static Err check_packed(const Walk *w, const ProtoField *f, ProtoWireType want) {
     if (want == PROTO_32 || want == PROTO_64)
         return f->len % (want == PROTO_32 ? 4 : 8) != 0
-                   ? bad(w->base, f->at, "packed numbers are cut short")
+                   ? bad(w->base, f->at, "truncated packed field")
                    : ERR_OK;
     size_t run = 0;
     for (size_t i = 0; i < f->len; i++) {
         run = (f->at[i] & 0x80) != 0 ? run + 1 : 0;
-        if (run >= VARINT_BYTES) return bad(w->base, f->at + i, "a packed varint does not end");
+        if (run >= VARINT_BYTES)
+            return bad(w->base, f->at + i, "incomplete varint in a packed field");
     }
-    return run != 0 ? bad(w->base, f->at + f->len, "packed numbers are cut short") : ERR_OK;
+    return run != 0 ? bad(w->base, f->at + f->len, "truncated packed field") : ERR_OK;
 }
 
-// Names are kept as C strings and shown to people.
+// Names are kept as C strings and appear in messages.
 static bool is_text(const ProtoField *f) {
     return memchr(f->at, '\0', f->len) == NULL && utf8_ok((const char *)f->at, f->len);
 }
@@ -113,7 +114,7 @@ static Err enter(Walk *w, const ProtobufCFieldDescriptor *d, const ProtoField *f
     if (d->label != PROTOBUF_C_LABEL_REPEATED) {
         size_t index = (size_t)(d - l->type->fields);
         if (index >= 64 || (l->seen >> index & 1) != 0)
-            return bad(w->base, f->at, "a message that may stand once stands twice");
+            return bad(w->base, f->at, "a singular message occurs twice");
         l->seen |= UINT64_C(1) << index;
     }
     if (w->depth == DEPTH_MAX)
@@ -127,12 +128,12 @@ static Err enter(Walk *w, const ProtobufCFieldDescriptor *d, const ProtoField *f
 static Err check_field(Walk *w, const ProtoField *f) {
     const ProtobufCFieldDescriptor *d =
         protobuf_c_message_descriptor_get_field(w->levels[w->depth - 1].type, f->number);
-    if (d == NULL) return ERR_OK;  // a newer schema's field: carried along unread
+    if (d == NULL) return ERR_OK;  // a field of a newer schema, ignored
     ProtoWireType want = wire_of(d->type);
     if (f->type != want) {
         bool packed = f->type == PROTO_BYTES && d->label == PROTOBUF_C_LABEL_REPEATED;
         if (packed) return check_packed(w, f, want);
-        return err_set(ERR_PARSE, "byte %zu: field '%s' has wire type %d, not %d",
+        return err_set(ERR_PARSE, "byte %zu: field '%s' has wire type %d, must be %d",
                        (size_t)(f->at - w->base), d->name, (int)f->type, (int)want);
     }
     if (d->type == PROTOBUF_C_TYPE_MESSAGE) return enter(w, d, f);
@@ -145,7 +146,7 @@ static Err check_field(Walk *w, const ProtoField *f) {
 
 Err onnx_wire_check(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
                     size_t *fields) {
-    if (n == 0) bytes = "";  // may be NULL
+    if (n == 0) bytes = "";  // bytes may be NULL then
     Walk w = {.base = bytes, .at = bytes, .depth = 1};
     w.levels[0] = (Level){.type = type, .end = w.at + n};
     while (w.depth > 0) {

@@ -6,7 +6,7 @@
 #include "model/attr.h"
 #include "model/infer/infer.h"
 
-// A tensor of heads, [batch, heads, length, size] or [batch, length, heads * size].
+// The dimensions of [batch, heads, length, size] or [batch, length, heads * size].
 typedef struct Heads {
     int64_t batch, heads, length, size;
 } Heads;
@@ -16,22 +16,23 @@ static Err read_heads(const Tensor *t, int64_t heads, const char *what, Heads *o
         *out = (Heads){t->dims[0], t->dims[1], t->dims[2], t->dims[3]};
         return ERR_OK;
     }
-    if (t->rank != 3) return err_set(ERR_INVALID, "%s has rank %d, not 3 or 4", what, t->rank);
+    if (t->rank != 3) return err_set(ERR_INVALID, "%s has rank %d, must be 3 or 4", what, t->rank);
     if (heads < 1 || t->dims[2] % heads != 0)
-        return err_set(ERR_INVALID, "%s of width %" PRId64 " with %" PRId64 " heads", what,
-                       t->dims[2], heads);
+        return err_set(ERR_INVALID,
+                       "the width %" PRId64 " of %s does not divide by %" PRId64 " heads",
+                       t->dims[2], what, heads);
     *out = (Heads){t->dims[0], heads, t->dims[1], t->dims[2] / heads};
     return ERR_OK;
 }
 
-// A cache [batch, kv_heads, past, size], or nothing.
+// An optional cache [batch, kv_heads, past, size].
 static Err read_past(const Tensor *t, const Attention *a, int64_t size, DType type, int64_t *past) {
     *past = 0;
     if (t == NULL) return ERR_OK;
     TRY(infer_check_type(t, dtype_bit(type), "past"));
     if (t->rank != 4 || t->dims[0] != a->batch || t->dims[1] != a->kv_heads || t->dims[3] != size ||
         t->dims[2] > INT64_MAX / 2)
-        return err_set(ERR_INVALID, "a cache of keys or values does not fit");
+        return err_set(ERR_INVALID, "the shape of a key or value cache does not fit");
     *past = t->dims[2];
     return ERR_OK;
 }
@@ -40,11 +41,8 @@ static Err read_mask(const OpCall *c, const Attention *a) {
     const Tensor *mask = infer_input(c, 3);
     if (mask == NULL) return ERR_OK;
     Tensor all = {.rank = 4, .dims = {a->batch, a->heads, a->queries, a->past + a->fresh}};
-    Tensor joined = all;
     TRY(infer_check_type(mask, TYPES_FLOAT | dtype_bit(DT_BOOL), "attn_mask"));
-    TRY(infer_broadcast(mask, &joined));
-    if (tensor_same_shape(&joined, &all)) return ERR_OK;
-    return err_set(ERR_INVALID, "attn_mask does not broadcast to the scores");
+    return infer_check_broadcast(mask, &all, "attn_mask");
 }
 
 static Err read_options(const Node *n, Attention *a) {
@@ -53,7 +51,7 @@ static Err read_options(const Node *n, Attention *a) {
     a->causal = attr_int(n, "is_causal", 0) != 0;
     int64_t stage = attr_int(n, "qk_matmul_output_mode", 0);
     if (stage < 0 || stage > 3 || !(a->softcap >= 0) || !isfinite(a->scale))
-        return err_set(ERR_INVALID, "scale, softcap or qk_matmul_output_mode makes no sense");
+        return err_set(ERR_INVALID, "scale, softcap or qk_matmul_output_mode is out of range");
     a->stage = (int32_t)stage;
     return ERR_OK;
 }
@@ -72,7 +70,7 @@ Err attention_read(const OpCall *c, Attention *a) {
     if (q.batch != k.batch || q.batch != v.batch || q.size != k.size || k.heads != v.heads ||
         k.length != v.length || k.heads < 1 || q.heads % k.heads != 0 || tk->rank != tq->rank ||
         tv->rank != tq->rank || k.length > INT64_MAX / 2)
-        return err_set(ERR_INVALID, "Q, K and V do not fit each other");
+        return err_set(ERR_INVALID, "the shapes of Q, K and V do not match");
     if (infer_input(c, 6) != NULL)
         return err_set(ERR_UNSUPPORTED, "nonpad_kv_seqlen is not supported");
     *a = (Attention){.batch = q.batch,
@@ -85,7 +83,7 @@ Err attention_read(const OpCall *c, Attention *a) {
                      .packed = tq->rank == 3};
     TRY(read_past(infer_input(c, 4), a, a->size, tq->dtype, &a->past));
     TRY(read_past(infer_input(c, 5), a, a->v_size, tq->dtype, &past_v));
-    if (past_v != a->past) return err_set(ERR_INVALID, "caches of keys and values differ");
+    if (past_v != a->past) return err_set(ERR_INVALID, "key and value caches differ in length");
     TRY(read_options(n, a));
     return read_mask(c, a);
 }
@@ -146,7 +144,8 @@ Err rotary_read(const OpCall *c, Rotary *r) {
     else
         fits = fits && ids->dtype == DT_I64 && ids->rank == 2 && ids->dims[0] == h.batch &&
                ids->dims[1] == h.length;
-    if (!fits) return err_set(ERR_INVALID, "X, the caches and the positions do not fit each other");
+    if (!fits)
+        return err_set(ERR_INVALID, "the shapes of X, the caches and the positions do not match");
     *r = (Rotary){h.batch,
                   h.heads,
                   h.length,

@@ -7,8 +7,7 @@
 #include "model/attr.h"
 #include "model/infer/infer.h"
 
-// Labels while reading: letters, and one number for each dimension an ellipsis stands for,
-// counted from the right.
+// Labels: letters, then one for each dimension of the ellipsis, counted from the right.
 enum { ELLIPSIS = 256, LABELS = ELLIPSIS + TENSOR_MAX_RANK };
 
 typedef struct Term {
@@ -17,10 +16,10 @@ typedef struct Term {
 
 typedef struct Reader {
     const char *at;
-    int32_t     ellipsis;      // dimensions of the widest one
-    int32_t     seen[LABELS];  // how often in the operands
-    int64_t     size[LABELS];  // of the label's dimension
-    int32_t     loop[LABELS];  // plus one; 0: none yet
+    int32_t     ellipsis;      // dimensions of the widest ellipsis
+    int32_t     seen[LABELS];  // occurrences in the operands
+    int64_t     size[LABELS];  // size of the label's dimension
+    int32_t     loop[LABELS];  // index of the label's loop plus 1; 0: none yet
     Term        operand[EINSUM_OPERANDS], result;
 } Reader;
 
@@ -38,8 +37,8 @@ static Err add_label(Reader *r, Term *t, int32_t label) {
     return ERR_OK;
 }
 
-// One term, up to ',' or '->' or the end. rank: of its operand, which says what an ellipsis stands
-// for; -1 for the result, where it stands for what it did before.
+// One term, up to ',' or '->' or the end. An ellipsis has the dimensions of the operand's rank that
+// the letters leave; rank -1: the result, with the widest ellipsis of the operands.
 static Err read_term(Reader *r, int32_t rank, Term *t) {
     int32_t dots = -1;
     for (skip(r); *r->at != '\0' && *r->at != ',' && *r->at != '-'; skip(r)) {
@@ -50,14 +49,15 @@ static Err read_term(Reader *r, int32_t rank, Term *t) {
             TRY(add_label(r, t, (unsigned char)*r->at));
             r->at++;
         } else {
-            return bad(r->at, "an unexpected character");
+            return bad(r->at, "unexpected character");
         }
     }
     int32_t wide = rank < 0 ? r->ellipsis : rank - t->n;
     if (dots < 0 && rank >= 0 && wide != 0)
-        return bad(r->at, "a term of another rank than its operand");
+        return bad(r->at, "the term and its operand differ in rank");
     if (dots < 0) return ERR_OK;
-    if (wide < 0 || wide + t->n > TENSOR_MAX_RANK) return bad(r->at, "an ellipsis with no room");
+    if (wide < 0 || wide + t->n > TENSOR_MAX_RANK)
+        return bad(r->at, "the ellipsis exceeds the rank");
     memmove(t->label + dots + wide, t->label + dots, (size_t)(t->n - dots) * sizeof *t->label);
     for (int32_t i = 0; i < wide; i++) t->label[dots + i] = ELLIPSIS + wide - 1 - i;
     t->n += wide;
@@ -65,13 +65,13 @@ static Err read_term(Reader *r, int32_t rank, Term *t) {
     return ERR_OK;
 }
 
-// A label's size: equal wherever it stands, but 1 gives way.
+// A label has one size in all operands; 1 broadcasts.
 static Err count_term(Reader *r, const Term *t, const Tensor *shape) {
     for (int32_t i = 0; i < t->n; i++) {
         int32_t l = t->label[i];
         int64_t n = shape->dims[i];
         if (r->seen[l] > 0 && r->size[l] != n && r->size[l] != 1 && n != 1)
-            return err_set(ERR_INVALID, "equation: a label is both %" PRId64 " and %" PRId64,
+            return err_set(ERR_INVALID, "equation: a label has sizes %" PRId64 " and %" PRId64,
                            r->size[l], n);
         if (r->seen[l] == 0 || r->size[l] == 1) r->size[l] = n;
         r->seen[l]++;
@@ -79,7 +79,7 @@ static Err count_term(Reader *r, const Term *t, const Tensor *shape) {
     return ERR_OK;
 }
 
-// Without '->': the ellipsis, then what stands once, in alphabetical order.
+// Without '->': the ellipsis, then the labels that occur once, in alphabetical order.
 static Err default_result(Reader *r) {
     for (int32_t i = r->ellipsis - 1; i >= 0; i--) TRY(add_label(r, &r->result, ELLIPSIS + i));
     for (int32_t l = 0; l < ELLIPSIS; l++)
@@ -89,10 +89,10 @@ static Err default_result(Reader *r) {
 
 static Err read_result(Reader *r) {
     if (strncmp(r->at, "->", 2) != 0)
-        return *r->at == '\0' ? default_result(r) : bad(r->at, "an unexpected character");
+        return *r->at == '\0' ? default_result(r) : bad(r->at, "unexpected character");
     r->at += 2;
     TRY(read_term(r, -1, &r->result));
-    return *r->at == '\0' ? ERR_OK : bad(r->at, "something behind the result");
+    return *r->at == '\0' ? ERR_OK : bad(r->at, "text after the result");
 }
 
 static Err add_loop(Reader *r, Einsum *e, int32_t label) {
@@ -106,8 +106,8 @@ static Err add_loop(Reader *r, Einsum *e, int32_t label) {
 static Err make_loops(Reader *r, Einsum *e) {
     for (int32_t i = 0; i < r->result.n; i++) {
         int32_t l = r->result.label[i];
-        if (r->seen[l] == 0) return bad("", "a label of the result that no operand has");
-        if (r->loop[l] != 0) return bad("", "a label twice in the result");
+        if (r->seen[l] == 0) return bad("", "the result has a label that no operand has");
+        if (r->loop[l] != 0) return bad("", "the result repeats a label");
         TRY(add_loop(r, e, l));
     }
     e->n_out = e->n;
@@ -126,7 +126,7 @@ Err einsum_read(const OpCall *c, Einsum *e) {
     if (e->operands > EINSUM_OPERANDS)
         return err_set(ERR_UNSUPPORTED, "has more than %d operands", EINSUM_OPERANDS);
     for (uint32_t i = 0; i < e->operands; i++) {
-        if (c->in[i] == NULL) return err_set(ERR_INVALID, "operand %u is missing", i);
+        TRY(infer_present(c, i));
         if (i > 0 && *r.at++ != ',') return bad(r.at - 1, "fewer terms than operands");
         TRY(read_term(&r, c->in[i]->rank, &r.operand[i]));
         TRY(count_term(&r, &r.operand[i], c->in[i]));

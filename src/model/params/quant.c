@@ -9,7 +9,7 @@ static bool is_one(const Tensor *t) { return t->rank == 0 || (t->rank == 1 && t-
 
 static Err quant_count(const Tensor *t, int64_t count, const char *what) {
     if (is_one(t) || (t->rank == 1 && t->dims[0] == count)) return ERR_OK;
-    return err_set(ERR_INVALID, "%s must be one number or a list of %" PRId64, what, count);
+    return err_set(ERR_INVALID, "%s must have one element or be a list of %" PRId64, what, count);
 }
 
 Err quant_zero(const Tensor *t, DType type, int64_t count, const char *what) {
@@ -26,8 +26,8 @@ Err quant_scale(const Tensor *t, int64_t count, const char *what) {
     return quant_count(t, count, what);
 }
 
-// A scale of x's own rank, with one number for each block along the axis.
-static Err blocks_fit(const Tensor *x, const Tensor *scale, int32_t axis, int64_t block) {
+// A block-wise scale has x's rank and one element per block along the axis.
+static Err check_blocks(const Tensor *x, const Tensor *scale, int32_t axis, int64_t block) {
     bool fits = block > 0 && scale->rank == x->rank;
     for (int32_t i = 0; i < x->rank && fits; i++) {
         int64_t n = x->dims[i];
@@ -58,10 +58,10 @@ Err quant_layout(const Node *n, const Tensor *x, const Tensor *scale, const Tens
     }
     TRY(infer_axis(attr_int(n, "axis", 1), x->rank, &axis));
     if (block != 0)
-        TRY(blocks_fit(x, scale, axis, block));
+        TRY(check_blocks(x, scale, axis, block));
     else if (scale->rank != 1 || scale->dims[0] != x->dims[axis])
         return err_set(ERR_INVALID,
-                       "the scale must hold %" PRId64 " numbers, one per index of axis %d",
+                       "the scale must have %" PRId64 " elements, one per index of axis %d",
                        x->dims[axis], axis);
     *out = (QuantLayout){.outer = product(x->dims, 0, axis),
                          .axis = x->dims[axis],
@@ -86,8 +86,6 @@ static const Row rows[] = {
     {OP_MsQLinearConcat, OP_Concat, 13},
 };
 
-#define TYPES_BYTE (dtype_bit(DT_U8) | dtype_bit(DT_I8))
-
 static Err check_operand(const OpCall *c, uint32_t at, DType type) {
     const Tensor *x = infer_input(c, at), *scale = infer_input(c, at + 1);
     if (x == NULL || scale == NULL)
@@ -97,14 +95,14 @@ static Err check_operand(const OpCall *c, uint32_t at, DType type) {
     return quant_zero(infer_input(c, at + 2), type, 1, "a zero point");
 }
 
-// Concat has its result first and any number of operands; the others have one or two, then it.
+// Concat has the output's scale first, then any number of operands; the others have it last.
 static Err find_inputs(const OpCall *c, QLinear *q) {
     uint32_t n = c->node->n_in;
     if (q->inner == OP_Concat) {
         q->first = 2;
         q->operands = (n - 2) / 3;
         if (n < 5 || (n - 2) % 3 != 0 || q->operands > QLINEAR_OPERANDS)
-            return err_set(ERR_INVALID, "has %u inputs, needs 2 and 3 for each operand", n);
+            return err_set(ERR_INVALID, "has %u inputs, needs 2 and 3 per operand", n);
         return ERR_OK;
     }
     q->operands = q->inner == OP_Add || q->inner == OP_Mul ? 2 : 1;

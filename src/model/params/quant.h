@@ -1,31 +1,31 @@
-// Quant: the scales and zero points that quantised operators take, read and checked.
+// Quant: scales and zero points of quantised operators, checked, and QLinear operators.
 #pragma once
 
 #include "model/graph.h"
 #include "model/op.h"
 
-// One number, or a list of count. Zero points: of type; NULL (left out) is accepted.
+// Fail unless t has one element or is a list of count. A zero point has the given type; NULL is
+// valid.
 MUST_USE Err quant_zero(const Tensor *t, DType type, int64_t count, const char *what);
 MUST_USE Err quant_scale(const Tensor *t, int64_t count, const char *what);  // float32
 
-// x as [outer, axis, inner] and which scale each element has.
+// x as [outer, axis, inner], and the granularity of its scales.
 typedef struct QuantLayout {
     int64_t outer, axis, inner;
-    int64_t block;  // 0: one scale for all; -1: one per index of axis; else one per block of them
+    int64_t block;  // 0: per tensor; -1: per index of axis; else per block of so many indices
 } QuantLayout;
 
-// Of QuantizeLinear and DequantizeLinear; zero, when there, must be shaped like scale. The counts
-// are only meaningful for an x that tensor_measure accepts.
+// Of QuantizeLinear and DequantizeLinear. zero is NULL or has the shape of scale. The counts are
+// valid for an x that tensor_measure accepts.
 MUST_USE Err quant_layout(const Node *n, const Tensor *x, const Tensor *scale, const Tensor *zero,
                           QuantLayout *out);
 
-// Qlinear: quantised operators that are a float operator between dequantised inputs and a
-// quantised output.
-
+// com.microsoft's QLinear operators: a float operator on dequantised inputs, with a quantised
+// output.
 enum { QLINEAR_OPERANDS = 64 };
 
-// Operand i is input first + 3 i, with its scale and zero point behind it; result is the input
-// that holds the output's scale, before its zero point.
+// Operand i is input first + 3 i, followed by its scale and zero point; the output's scale is input
+// `result`, followed by its zero point.
 typedef struct QLinear {
     OpId     inner;
     int32_t  version;  // of the inner operator
@@ -34,5 +34,5 @@ typedef struct QLinear {
 
 MUST_USE Err qlinear_read(const OpCall *c, QLinear *out);
 
-// The float operator's node: attributes of n, its own operator and number of inputs.
+// The float operator's node, with the attributes of n.
 Node qlinear_node(const Node *n, const QLinear *q);

@@ -28,24 +28,13 @@ static const char *const nearests[RESIZE_NEARESTS] = {
 
 static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
 
-static Err find_name(const Node *n, const char *attr, const char *const *names, int count,
-                     int *out) {
-    const char *s = attr_str(n, attr, names[0]);
-    for (int i = 0; i < count; i++)
-        if (strcmp(s, names[i]) == 0) {
-            *out = i;
-            return ERR_OK;
-        }
-    return err_set(ERR_UNSUPPORTED, "%s '%.32s' is not known", attr, s);
-}
-
 static Err read_modes(const Node *n, Resize *r) {
     int mode = 0, coordinate = RESIZE_ASYMMETRIC, nearest = RESIZE_SIMPLE;
-    TRY(find_name(n, "mode", modes, 4, &mode));
+    TRY(attr_enum(n, "mode", modes, 4, &mode));
     if (n->op == OP_Resize && n->version >= 11) {
-        TRY(find_name(n, "coordinate_transformation_mode", coordinates, RESIZE_COORDINATES,
+        TRY(attr_enum(n, "coordinate_transformation_mode", coordinates, RESIZE_COORDINATES,
                       &coordinate));
-        TRY(find_name(n, "nearest_mode", nearests, RESIZE_SIMPLE, &nearest));
+        TRY(attr_enum(n, "nearest_mode", nearests, RESIZE_SIMPLE, &nearest));
     }
     r->mode = mode == 3 ? RESIZE_LINEAR : (ResizeMode)mode;
     r->coordinate = (ResizeCoordinate)coordinate;
@@ -54,23 +43,17 @@ static Err read_modes(const Node *n, Resize *r) {
     r->exclude_outside = attr_int(n, "exclude_outside", 0) != 0;
     r->cubic_a = attr_float(n, "cubic_coeff_a", -0.75F);
     r->extrapolation = attr_float(n, "extrapolation_value", 0);
-    if (!isfinite(r->cubic_a)) return err_set(ERR_INVALID, "cubic_coeff_a is not a number");
+    if (!isfinite(r->cubic_a)) return err_set(ERR_INVALID, "cubic_coeff_a is not finite");
     return ERR_OK;
 }
 
-// The dimensions that scales, sizes and roi speak of, in their order.
-static Err read_axes(const Node *n, int32_t rank, int32_t *axes, int32_t *count) {
-    uint32_t       have = 0;
-    const int64_t *v = attr_ints(n, "axes", &have);
-    bool           seen[TENSOR_MAX_RANK] = {false};
-    *count = v != NULL ? (int32_t)have : rank;
-    if (v != NULL && have > (uint32_t)rank) return err_set(ERR_INVALID, "axes name too many axes");
-    for (int32_t i = 0; i < *count; i++) {
-        axes[i] = i;
-        if (v != NULL) TRY(infer_axis(v[i], rank, &axes[i]));
-        if (seen[axes[i]]) return err_set(ERR_INVALID, "axes name axis %d twice", axes[i]);
-        seen[axes[i]] = true;
-    }
+// The axes that scales, sizes and roi list, in their order.
+static Err read_axes(const OpCall *c, int32_t *axes, int32_t *count) {
+    IntList  list;
+    uint32_t n = 0;
+    TRY(infer_int_list(c, UINT32_MAX, "axes", &list));
+    TRY(infer_axes(&list, c->in[0]->rank, axes, &n));
+    *count = (int32_t)n;
     return ERR_OK;
 }
 
@@ -98,7 +81,7 @@ static Err set_size(Resize *r, const Tensor *x, int32_t axis, int64_t size) {
     return ERR_OK;
 }
 
-// One scale for all axes, so that the output is not larger (or not smaller) than asked for.
+// One scale for all axes: the smallest (not_larger) or largest (not_smaller) of theirs.
 static Err keep_aspect(Resize *r, const Tensor *x, const int32_t *axes, int32_t n, bool larger) {
     float scale = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -118,13 +101,14 @@ static Err apply_sizes(const Node *n, const Tensor *sizes, const Tensor *x, cons
     uint32_t have = 0;
     TRY(infer_read_ints(sizes, v, TENSOR_MAX_RANK, &have));
     if (have != (uint32_t)count)
-        return err_set(ERR_INVALID, "sizes holds %u numbers, needs %d", have, count);
+        return err_set(ERR_INVALID, "sizes has %u elements, needs %d", have, count);
     for (int32_t i = 0; i < count; i++) TRY(set_size(r, x, axes[i], v[i]));
     const char *policy = attr_str(n, "keep_aspect_ratio_policy", "stretch");
     if (strcmp(policy, "stretch") == 0) return ERR_OK;
     bool larger = strcmp(policy, "not_smaller") == 0;
     if (!larger && strcmp(policy, "not_larger") != 0)
-        return err_set(ERR_UNSUPPORTED, "keep_aspect_ratio_policy '%.32s' is not known", policy);
+        return err_set(ERR_UNSUPPORTED, "keep_aspect_ratio_policy '%.32s' is not supported",
+                       policy);
     return keep_aspect(r, x, axes, count, larger);
 }
 
@@ -132,7 +116,7 @@ static Err apply_scales(const Tensor *scales, const Tensor *x, const int32_t *ax
                         Resize *r) {
     TRY(infer_check_type(scales, dtype_bit(DT_F32), "scales"));
     if (scales->rank != 1 || scales->dims[0] != count)
-        return err_set(ERR_INVALID, "scales must hold %d numbers", count);
+        return err_set(ERR_INVALID, "scales must have %d elements", count);
     for (int32_t i = 0; i < count; i++)
         TRY(set_scale(r, x, axes[i], ((const float *)scales->data)[i]));
     return ERR_OK;
@@ -140,7 +124,7 @@ static Err apply_scales(const Tensor *scales, const Tensor *x, const int32_t *ax
 
 static Err apply_roi(const Tensor *roi, const int32_t *axes, int32_t count, Resize *r) {
     if (roi == NULL || roi->rank != 1 || roi->dims[0] != (int64_t)2 * count)
-        return err_set(ERR_INVALID, "tf_crop_and_resize needs a roi of %d numbers", 2 * count);
+        return err_set(ERR_INVALID, "tf_crop_and_resize needs a roi of %d elements", 2 * count);
     TRY(infer_check_type(roi, TYPES_FLOAT, "roi"));
     for (int32_t i = 0; i < count; i++) {
         r->roi[axes[i]][0] = tensor_get_f64(roi, i);
@@ -151,7 +135,7 @@ static Err apply_roi(const Tensor *roi, const int32_t *axes, int32_t count, Resi
 
 static bool given(const Tensor *t) { return t != NULL && !(t->rank == 1 && t->dims[0] == 0); }
 
-// Upsample and Resize before version 11: scales alone, as attributes or as the second input.
+// Upsample, and Resize before version 11: scales only, as attribute or second input.
 static Err read_upsample(const OpCall *c, const int32_t *axes, int32_t count, Resize *r) {
     const Node   *n = c->node;
     const Tensor *x = c->in[0];
@@ -166,7 +150,7 @@ static Err read_upsample(const OpCall *c, const int32_t *axes, int32_t count, Re
         return r->known ? apply_scales(c->in[1], x, axes, count, r) : ERR_OK;
     }
     if (have != (uint32_t)count)
-        return err_set(ERR_INVALID, "scales holds %u numbers, needs %d", have, count);
+        return err_set(ERR_INVALID, "scales has %u elements, needs %d", have, count);
     for (int32_t i = 0; i < count; i++) TRY(set_scale(r, x, axes[i], v[i]));
     return ERR_OK;
 }
@@ -190,7 +174,7 @@ Err resize_read(const OpCall *c, Resize *r) {
     int32_t       axes[TENSOR_MAX_RANK], count = 0;
     *r = (Resize){.known = true};
     TRY(read_modes(c->node, r));
-    TRY(read_axes(c->node, x->rank, axes, &count));
+    TRY(read_axes(c, axes, &count));
     for (int32_t i = 0; i < x->rank; i++) {
         r->out[i] = x->dims[i];
         r->length[i] = (double)x->dims[i];

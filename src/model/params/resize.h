@@ -1,4 +1,4 @@
-// Resize: how Resize and Upsample map each dimension, read from attributes and inputs, and checked.
+// Resize: the parameters of Resize and Upsample, read from attributes and inputs and checked.
 #pragma once
 
 #include "model/op.h"
@@ -21,7 +21,7 @@ typedef enum ResizeNearest {
     RESIZE_ROUND_PREFER_CEIL,
     RESIZE_FLOOR,
     RESIZE_CEIL,
-    RESIZE_SIMPLE,  // before version 11: up when growing smaller, down otherwise
+    RESIZE_SIMPLE,  // before version 11: ceil when downscaling, floor otherwise
     RESIZE_NEARESTS
 } ResizeNearest;
 
@@ -31,10 +31,10 @@ typedef struct Resize {
     ResizeNearest    nearest;
     bool             antialias, exclude_outside;
     float            cubic_a, extrapolation;
-    bool             known;  // false: scales, sizes or roi have no data yet; the rest is not set
+    bool             known;  // false: scales, sizes or roi have no data; the rest is not set
     int64_t          out[TENSOR_MAX_RANK];
     float            scale[TENSOR_MAX_RANK];
-    double           length[TENSOR_MAX_RANK];  // of the output, before it became whole
+    double           length[TENSOR_MAX_RANK];  // of the output, before rounding
     double           roi[TENSOR_MAX_RANK][2];  // start and end, as fractions of the input
 } Resize;
 

@@ -10,7 +10,7 @@
 typedef struct FnRow {
     const char *name;
     bool        has_alpha, has_beta;
-    float       alpha, beta;  // when the file gives none
+    float       alpha, beta;  // defaults
 } FnRow;
 
 static const FnRow rows[RNN_FN_COUNT] = {
@@ -36,7 +36,7 @@ static Err find_fn(Str name, RnnFn *out) {
             *out = (RnnFn)i;
             return ERR_OK;
         }
-    return err_set(ERR_UNSUPPORTED, "activation '%.*s' is not known",
+    return err_set(ERR_UNSUPPORTED, "activation '%.*s' is not supported",
                    (int)(name.len < 32 ? name.len : 32), name.at);
 }
 
@@ -47,7 +47,7 @@ static void default_fns(OpId op, Rnn *r) {
     }
 }
 
-// Alphas and betas are consumed in order by the activations that have one.
+// The lists of alphas and betas have one entry for each activation that takes one, in order.
 static Err read_fns(const Node *n, Rnn *r) {
     uint32_t     n_names = 0, n_alpha = 0, n_beta = 0, alpha = 0, beta = 0;
     const Str   *names = attr_strings(n, "activations", &n_names);
@@ -77,9 +77,9 @@ static Err read_direction(const Node *n, Rnn *r) {
     return err_set(ERR_INVALID, "direction '%.32s' is unknown", s);
 }
 
-// Fails unless an optional input of x's type has the given shape.
-static Err need_shape(const OpCall *c, uint32_t i, DType t, int32_t rank, const int64_t *dims,
-                      const char *what) {
+// Checks type and shape of an optional input.
+static Err check_shape(const OpCall *c, uint32_t i, DType t, int32_t rank, const int64_t *dims,
+                       const char *what) {
     const Tensor *have = infer_input(c, i);
     if (have == NULL) return ERR_OK;
     Tensor want = tensor_of(t, rank, dims, NULL);
@@ -95,13 +95,13 @@ static Err check_shapes(const OpCall *c, const Rnn *r) {
     int64_t d = r->directions, rows_w = r->gates * r->hidden;
     int64_t state[3] = {d, r->batch, r->hidden};
     if (r->batch_first) state[0] = r->batch, state[1] = d;
-    TRY(need_shape(c, 1, t, 3, (int64_t[]){d, rows_w, r->input}, "W"));
-    TRY(need_shape(c, 2, t, 3, (int64_t[]){d, rows_w, r->hidden}, "R"));
-    TRY(need_shape(c, 3, t, 2, (int64_t[]){d, 2 * rows_w}, "B"));
-    TRY(need_shape(c, 4, DT_I32, 1, (int64_t[]){r->batch}, "sequence_lens"));
-    TRY(need_shape(c, 5, t, 3, state, "initial_h"));
-    TRY(need_shape(c, 6, t, 3, state, "initial_c"));
-    return need_shape(c, 7, t, 2, (int64_t[]){d, 3 * r->hidden}, "P");
+    TRY(check_shape(c, 1, t, 3, (int64_t[]){d, rows_w, r->input}, "W"));
+    TRY(check_shape(c, 2, t, 3, (int64_t[]){d, rows_w, r->hidden}, "R"));
+    TRY(check_shape(c, 3, t, 2, (int64_t[]){d, 2 * rows_w}, "B"));
+    TRY(check_shape(c, 4, DT_I32, 1, (int64_t[]){r->batch}, "sequence_lens"));
+    TRY(check_shape(c, 5, t, 3, state, "initial_h"));
+    TRY(check_shape(c, 6, t, 3, state, "initial_c"));
+    return check_shape(c, 7, t, 2, (int64_t[]){d, 3 * r->hidden}, "P");
 }
 
 Err rnn_read(const OpCall *c, Rnn *r) {
@@ -117,7 +117,7 @@ Err rnn_read(const OpCall *c, Rnn *r) {
     r->hidden = recurrent->dims[2];
     int64_t declared = attr_int(n, "hidden_size", r->hidden);
     if (r->hidden < 1 || r->hidden > INT32_MAX || declared != r->hidden)
-        return err_set(ERR_INVALID, "hidden_size %" PRId64 " with R for %" PRId64, declared,
+        return err_set(ERR_INVALID, "hidden_size is %" PRId64 ", R has %" PRId64, declared,
                        r->hidden);
     r->linear_before_reset = attr_int(n, "linear_before_reset", 0) != 0;
     r->input_forget = attr_int(n, "input_forget", 0) != 0;
@@ -128,34 +128,36 @@ Err rnn_read(const OpCall *c, Rnn *r) {
     return check_shapes(c, r);
 }
 
-enum { BYTES_W_SCALE = 8, BYTES_R_SCALE = 10 };  // each followed by its zero point
+enum { INPUT_W_SCALE = 8, INPUT_R_SCALE = 10 };  // inputs, each followed by its zero point
 
-static Err plain_weight(const Tensor *bytes, DType t, Tensor *plain) {
+static Err float_weight(const Tensor *bytes, DType t, Tensor *plain) {
     TRY(infer_check_type(bytes, dtype_bit(DT_I8) | dtype_bit(DT_U8), "of weights"));
-    if (bytes->rank != 3) return err_set(ERR_INVALID, "weights have rank %d, not 3", bytes->rank);
+    if (bytes->rank != 3)
+        return err_set(ERR_INVALID, "weights have rank %d, must be 3", bytes->rank);
     *plain =
         (Tensor){.dtype = t, .rank = 3, .dims = {bytes->dims[0], bytes->dims[2], bytes->dims[1]}};
     return ERR_OK;
 }
 
-// One scale and one zero point per direction, or one per direction and gate.
+// Scale and zero point: one per direction, or one per direction and gate row.
 static Err check_scale(const OpCall *c, uint32_t at, const Tensor *bytes) {
     for (uint32_t i = at; i < at + 2; i++) {
         const Tensor *t = infer_input(c, i);
-        if (t == NULL) return err_set(ERR_INVALID, "input %u is missing", i);
+        TRY(infer_present(c, i));
         bool fits = t->rank == 1 || (t->rank == 2 && t->dims[1] == bytes->dims[2]);
         if (!fits || t->dims[0] != bytes->dims[0] || t->dtype != (i == at ? DT_F32 : bytes->dtype))
-            return err_set(ERR_INVALID, "input %u does not fit the weights it scales", i);
+            return err_set(ERR_INVALID, "the shape or type of input %u does not match its weights",
+                           i);
     }
     return ERR_OK;
 }
 
 Err rnn_read_quantized(const OpCall *c, QuantizedRnn *out) {
     TRY(infer_check_type(c->in[0], dtype_bit(DT_F32), "X"));
-    TRY(plain_weight(c->in[1], DT_F32, &out->w));
-    TRY(plain_weight(c->in[2], DT_F32, &out->r));
-    TRY(check_scale(c, BYTES_W_SCALE, c->in[1]));
-    TRY(check_scale(c, BYTES_R_SCALE, c->in[2]));
+    TRY(float_weight(c->in[1], DT_F32, &out->w));
+    TRY(float_weight(c->in[2], DT_F32, &out->r));
+    TRY(check_scale(c, INPUT_W_SCALE, c->in[1]));
+    TRY(check_scale(c, INPUT_R_SCALE, c->in[2]));
     out->node = *c->node;
     out->node.op = OP_LSTM;
     out->node.version = 14;

@@ -1,4 +1,4 @@
-// Rnn: the sizes and switches of RNN, GRU and LSTM, read from attributes and shapes, and checked.
+// Rnn: the parameters of RNN, GRU and LSTM, read from attributes and shapes and checked.
 #pragma once
 
 #include "model/graph.h"
@@ -19,12 +19,12 @@ typedef enum RnnFn {
     RNN_FN_COUNT
 } RnnFn;
 
-enum { RNN_FNS = 3 };  // activations of a direction: f, g, h; fewer are used by RNN and GRU
+enum { RNN_FNS = 3 };  // activations per direction: f, g, h; RNN uses one, GRU two
 
 typedef struct Rnn {
     int64_t steps, batch, input, hidden;
     int32_t gates, directions;
-    bool    reversed;     // the first direction starts at the end
+    bool    reversed;     // the first direction runs backwards
     bool    batch_first;  // layout 1
     bool    linear_before_reset, input_forget;
     float   clip;  // 0: none
@@ -34,10 +34,9 @@ typedef struct Rnn {
 
 MUST_USE Err rnn_read(const OpCall *c, Rnn *out);
 
-// An LSTM whose weights are bytes, [d, i, g h] and [d, h, g h], read as the plain one it stands
-// for.
+// DynamicQuantizeLSTM, with 8-bit weights [d, i, g h] and [d, h, g h], as a call of the float LSTM.
 typedef struct QuantizedRnn {
-    OpCall        call;  // of the plain LSTM; its weights have no numbers
+    OpCall        call;  // of the float LSTM; its weights have no data
     Node          node;
     const Tensor *in[8];
     Tensor        w, r;

@@ -6,7 +6,7 @@
 #include "model/attr.h"
 #include "model/infer/infer.h"
 
-// Parameters up to 2^30 and sizes up to 2^47: no sum of products below leaves int64.
+// With parameters up to 2^30 and sizes up to 2^47 no sum of products below overflows.
 static const int64_t param_max = INT64_C(1) << 30, size_max = INT64_C(1) << 47;
 
 typedef enum AutoPad { PAD_NOTSET, PAD_VALID, PAD_SAME_UPPER, PAD_SAME_LOWER } AutoPad;
@@ -23,13 +23,13 @@ static Err read_auto_pad(const Node *n, AutoPad *out) {
     return err_set(ERR_INVALID, "auto_pad '%.32s' is not one of NOTSET, VALID, SAME_*", s);
 }
 
-// One list attribute of count numbers in [low, 2^30]; an absent or empty one is all otherwise.
+// A list attribute of count values in [low, 2^30]; absent or empty: all are `otherwise`.
 static Err read_list(const Node *n, const char *name, int32_t count, int64_t low, int64_t otherwise,
                      int64_t *out) {
     uint32_t       have = 0;
     const int64_t *v = attr_ints(n, name, &have);
     if (have != 0 && have != (uint32_t)count)
-        return err_set(ERR_INVALID, "%s has %u numbers, needs %d", name, have, count);
+        return err_set(ERR_INVALID, "%s has %u values, needs %d", name, have, count);
     for (int32_t i = 0; i < count; i++) {
         out[i] = have != 0 ? v[i] : otherwise;
         if (out[i] < low || out[i] > param_max)
@@ -81,8 +81,8 @@ static int64_t extent(const SlidingWindow *w, int32_t i) {
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
-// Divides padding over both sides; the odd one goes to the end, or to the start if lower.
-static void share(int64_t total, bool lower, int64_t *start, int64_t *end) {
+// Splits padding between both sides; an odd element goes to the end, or to the start if lower.
+static void split_padding(int64_t total, bool lower, int64_t *start, int64_t *end) {
     *start = lower ? (total + 1) / 2 : total / 2;
     *end = total - *start;
 }
@@ -90,7 +90,7 @@ static void share(int64_t total, bool lower, int64_t *start, int64_t *end) {
 static void fit_same(SlidingWindow *w, int32_t i, AutoPad how) {
     w->out[i] = (w->in[i] + w->stride[i] - 1) / w->stride[i];
     int64_t total = (w->out[i] - 1) * w->stride[i] + extent(w, i) - w->in[i];
-    share(total > 0 ? total : 0, how == PAD_SAME_LOWER, &w->pad[i], &w->pad_end[i]);
+    split_padding(total > 0 ? total : 0, how == PAD_SAME_LOWER, &w->pad[i], &w->pad_end[i]);
 }
 
 static Err fit(SlidingWindow *w, int32_t i, bool ceil_mode) {
@@ -100,7 +100,7 @@ static Err fit(SlidingWindow *w, int32_t i, bool ceil_mode) {
                        "a window of %" PRId64 " does not fit a padded input of %" PRId64,
                        extent(w, i), room + extent(w, i));
     w->out[i] = (room + (ceil_mode ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
-    // A window that would start in the padding behind the input is none.
+    // A window that starts in the padding behind the input does not count.
     if (ceil_mode && w->out[i] > 1 && (w->out[i] - 1) * w->stride[i] >= w->in[i] + w->pad[i])
         w->out[i]--;
     return ERR_OK;
@@ -120,19 +120,19 @@ Err sliding_window_read(const Node *n, const Tensor *x, const int64_t *kernel, S
     return ERR_OK;
 }
 
-// output_shape decides over pads; it may hold the spatial dimensions or all of them.
+// output_shape overrides pads; it has the spatial dimensions or all of them.
 static Err fit_output_shape(const Node *n, SlidingWindow *w, const int64_t *extra, AutoPad how) {
     uint32_t       have = 0;
     const int64_t *shape = attr_ints(n, "output_shape", &have);
     if (have != (uint32_t)w->rank && have != (uint32_t)w->rank + 2)
-        return err_set(ERR_INVALID, "output_shape has %u numbers, needs %d", have, w->rank);
+        return err_set(ERR_INVALID, "output_shape has %u values, needs %d", have, w->rank);
     shape += have - (uint32_t)w->rank;
     for (int32_t i = 0; i < w->rank; i++) {
         if (shape[i] < 1 || shape[i] > size_max)
             return err_set(ERR_INVALID, "output_shape holds %" PRId64, shape[i]);
         w->in[i] = shape[i];
         int64_t total = (w->out[i] - 1) * w->stride[i] + extra[i] + extent(w, i) - shape[i];
-        share(total > 0 ? total : 0, how != PAD_SAME_UPPER, &w->pad[i], &w->pad_end[i]);
+        split_padding(total > 0 ? total : 0, how != PAD_SAME_UPPER, &w->pad[i], &w->pad_end[i]);
     }
     return ERR_OK;
 }
@@ -141,23 +141,24 @@ static Err fit_transposed(SlidingWindow *w, int32_t i, int64_t extra, AutoPad ho
     int64_t full = (w->out[i] - 1) * w->stride[i] + extra + extent(w, i);
     if (how == PAD_SAME_UPPER || how == PAD_SAME_LOWER) {
         int64_t total = full - w->out[i] * w->stride[i];
-        share(total > 0 ? total : 0, how == PAD_SAME_LOWER, &w->pad[i], &w->pad_end[i]);
+        split_padding(total > 0 ? total : 0, how == PAD_SAME_LOWER, &w->pad[i], &w->pad_end[i]);
         w->in[i] = w->out[i] * w->stride[i];
         return ERR_OK;
     }
     w->in[i] = full - w->pad[i] - w->pad_end[i];
     if (w->in[i] < 1)
-        return err_set(ERR_INVALID, "padding leaves %" PRId64 " of the output", w->in[i]);
+        return err_set(ERR_INVALID, "the output has size %" PRId64 " after padding", w->in[i]);
     return ERR_OK;
 }
 
-// The positions of x are outputs of the window.
+// The spatial sizes of x are the outputs of the window.
 static Err set_positions(const Tensor *x, SlidingWindow *w) {
     for (int32_t i = 0; i < w->rank; i++) {
         w->out[i] = x->dims[i + 2];
         if (w->out[i] > size_max / w->stride[i])
-            return err_set(ERR_INVALID, "an input of %" PRId64 " with stride %" PRId64, w->out[i],
-                           w->stride[i]);
+            return err_set(ERR_INVALID,
+                           "an input of size %" PRId64 " with stride %" PRId64 " is too large",
+                           w->out[i], w->stride[i]);
     }
     return ERR_OK;
 }
@@ -191,7 +192,8 @@ static Err col2im_fits(const Tensor *x, const SlidingWindow *w, int64_t *channel
         over = over || __builtin_mul_overflow(taps, w->kernel[i], &taps) ||
                __builtin_mul_overflow(positions, w->out[i], &positions);
     if (over || x->dims[1] % taps != 0 || x->dims[2] != positions)
-        return err_set(ERR_INVALID, "%" PRId64 " rows of %" PRId64 " do not fit blocks and image",
+        return err_set(ERR_INVALID,
+                       "%" PRId64 " rows of %" PRId64 " do not match block_shape and image_shape",
                        x->dims[1], x->dims[2]);
     *channels = x->dims[1] / taps;
     return ERR_OK;

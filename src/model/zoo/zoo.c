@@ -43,17 +43,17 @@ static Err unknown(const char *name) {
                    name, close);
 }
 
-static Err complete(const ZooEntry *e, const ZooOptions *asked, ZooOptions *o) {
-    if (asked != NULL) *o = *asked;
+static Err set_defaults(const ZooEntry *e, const ZooOptions *given, ZooOptions *o) {
+    if (given != NULL) *o = *given;
     if (o->batch == 0) o->batch = 1;
     if (o->seed == 0) o->seed = 1;
     if (o->batch < 0 || o->batch > MAX_BATCH)
-        return err_set(ERR_ARG, "a batch of %" PRId64 "; choose 1 to %d", o->batch, MAX_BATCH);
+        return err_set(ERR_ARG, "batch is %" PRId64 "; choose 1 to %d", o->batch, MAX_BATCH);
     if (o->sequence != 0 && e->sequence == 0)
-        return err_set(ERR_ARG, "%s has no sequence length; leave it out", e->name);
+        return err_set(ERR_ARG, "%s has no sequence length; omit it", e->name);
     if (o->sequence == 0) o->sequence = e->sequence;
     if (o->sequence < 0 || o->sequence > MAX_SEQUENCE)
-        return err_set(ERR_ARG, "a sequence of %" PRId64 "; choose 1 to %d", o->sequence,
+        return err_set(ERR_ARG, "sequence is %" PRId64 "; choose 1 to %d", o->sequence,
                        MAX_SEQUENCE);
     return ERR_OK;
 }
@@ -62,7 +62,7 @@ Err zoo_build(const char *name, const ZooOptions *o, Model *m) {
     const ZooEntry *e = zoo_find(name);
     if (e == NULL) return unknown(name);
     ZooOptions all = {0};
-    TRY(complete(e, o, &all));
+    TRY(set_defaults(e, o, &all));
     TRY(model_init(m, e->name));
     m->opset = 17;
     NetBuilder n;
@@ -76,7 +76,7 @@ uint32_t part_image(NetBuilder *n, const ZooOptions *o, int64_t channels, int64_
     return net_input(n, "image", DT_F32, 4, dims);
 }
 
-void part_classify(NetBuilder *n, uint32_t x, const char *name) {
+void part_classifier(NetBuilder *n, uint32_t x, const char *name) {
     x = net_flatten(n, net_global_pool(n, x));
     net_output(n, net_linear(n, name, x, 1000), "logits");
 }

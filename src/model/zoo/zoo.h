@@ -1,4 +1,4 @@
-// Zoo: the standard networks, built in memory with seeded weights that exist only when asked for.
+// Zoo: standard networks, built in memory with random weights that are generated on demand.
 #pragma once
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 typedef struct ZooOptions {
     int64_t  batch;     // 0: 1
-    int64_t  sequence;  // tokens or frames; 0: the network's own
+    int64_t  sequence;  // tokens or frames; 0: the network's default
     uint64_t seed;      // 0: 1
 } ZooOptions;
 
@@ -18,9 +18,9 @@ typedef void ZooFn(NetBuilder *n, const ZooOptions *o);  // options are complete
 
 typedef struct ZooEntry {
     const char *name;
-    const char *input;           // shape at batch 1, for people
+    const char *input;           // shape at batch 1, as text
     int64_t     sequence;        // default; 0 where the network has none
-    double      mmacs, mparams;  // published, in millions; 0 where nobody published
+    double      mmacs, mparams;  // published, in millions; 0: not published
     const char *source;          // of the published figures
     const char *about;
     ZooFn      *build;

@@ -1,19 +1,94 @@
-// BERT (Devlin et al. 2018), uncased. The base network ends with hidden states and the pooler; the
-// large one with MLPerf's question-answering head, start and end logits per token.
+// BERT (Devlin et al. 2018) and MobileBERT (Sun et al. 2020), uncased. BERT base ends with hidden
+// states and pooler; BERT large with MLPerf's question-answering head, start and end logits per
+// token.
 #include <math.h>
 
 #include "model/zoo/zoo.h"
 #include "model/zoo/zoo_part.h"
 
+enum { VOCABULARY = 30522, POSITIONS = 512 };
+
+// mask: 0 where a token counts and -10000 where not, batch x 1 x 1 x sequence.
+typedef struct Tokens {
+    uint32_t ids, types, mask;
+    int64_t  sequence;
+} Tokens;
+
+static uint32_t additive_mask(NetBuilder *n, uint32_t mask) {
+    Tensor   type = n->g->values[mask].type;
+    int64_t  dims[4] = {type.dims[0], 1, 1, type.dims[1]};
+    uint32_t in[2] = {mask, net_const_ints(n, "mask.axes", (int64_t[]){1, 2}, 2)};
+    NetNode  unsqueeze = {OP_Unsqueeze, "mask.unsqueeze", in, 2, 0, NULL, false};
+    uint32_t x = net_node(n, unsqueeze, tensor_of(DT_I64, 4, dims, NULL), (NetStat){1, 1});
+    Attr     to = net_attr_int("to", DT_F32);
+    NetNode  cast = {OP_Cast, "mask.cast", &x, 1, 1, &to, false};
+    x = net_node(n, cast, tensor_of(DT_F32, 4, dims, NULL), (NetStat){1, 1});
+    x = net_binary(n, OP_Sub, "mask.sub", net_const_scalar(n, 1), x);
+    return net_binary(n, OP_Mul, "mask.mul", x, net_const_scalar(n, -10000));
+}
+
+static Tokens token_inputs(NetBuilder *n, const ZooOptions *o) {
+    int64_t dims[2] = {o->batch, o->sequence};
+    Tokens  t = {.sequence = o->sequence};
+    t.ids = net_input(n, "input_ids", DT_I64, 2, dims);
+    t.mask = additive_mask(n, net_input(n, "attention_mask", DT_I64, 2, dims));
+    t.types = net_input(n, "token_type_ids", DT_I64, 2, dims);
+    return t;
+}
+
+static uint32_t position_embeddings(NetBuilder *n, int64_t sequence, int64_t hidden) {
+    int64_t at[POSITIONS];
+    for (int64_t i = 0; i < sequence; i++) at[i] = i;
+    uint32_t ids = net_const_ints(n, "position_ids", at, sequence);
+    return net_embedding(n, "position_embeddings", ids, POSITIONS, hidden, 1);
+}
+
+static uint32_t by_head(NetBuilder *n, const char *name, uint32_t x, int64_t heads, int64_t width,
+                        const int64_t *perm) {
+    x = net_linear(n, name, x, heads * width);
+    net_push_scope(n, "%s", name);
+    x = net_reshape(n, x, 4, (int64_t[]){0, 0, heads, width});
+    x = net_transpose(n, x, perm);
+    net_pop_scope(n);
+    return x;
+}
+
+static uint32_t context(NetBuilder *n, uint32_t query, uint32_t value, uint32_t mask,
+                        int64_t heads) {
+    int64_t  width = net_dim(n, query, -1) / heads;
+    uint32_t q = by_head(n, "query", query, heads, width, (int64_t[]){0, 2, 1, 3});
+    uint32_t k = by_head(n, "key", query, heads, width, (int64_t[]){0, 2, 3, 1});
+    uint32_t v = by_head(n, "value", value, heads, width, (int64_t[]){0, 2, 1, 3});
+    uint32_t y = net_matmul(n, "scores", q, k);
+    y = net_binary(n, OP_Div, "div", y, net_const_scalar(n, sqrtf((float)width)));
+    y = net_softmax(n, net_add(n, y, mask));
+    y = net_matmul(n, "context", y, v);
+    y = net_transpose(n, y, (int64_t[]){0, 2, 1, 3});
+    return net_reshape(n, y, 3, (int64_t[]){0, 0, heads * width});
+}
+
+// Expected to be a tenth of the residual stream: with random weights, attention output as large as
+// the stream would make all tokens equal after a few layers.
+static uint32_t attention(NetBuilder *n, uint32_t query, uint32_t value, uint32_t mask,
+                          int64_t heads) {
+    net_push_scope(n, "self");
+    uint32_t y = context(n, query, value, mask, heads);
+    net_pop_scope(n);
+    net_set_expected(n, y, 0, 10);
+    y = net_linear(n, "output.dense", y, net_dim(n, query, -1));
+    net_set_expected(n, y, 0, 0.1);
+    return y;
+}
+
 static uint32_t norm(NetBuilder *n, const char *name, uint32_t x) {
     return net_layer_norm(n, name, x, 1e-12f);
 }
 
-static uint32_t embeddings(NetBuilder *n, const PartTokens *t, int64_t hidden) {
+static uint32_t embeddings(NetBuilder *n, const Tokens *t, int64_t hidden) {
     net_push_scope(n, "embeddings");
-    uint32_t x = net_embedding(n, "word_embeddings", t->ids, PART_WORDS, hidden, 1);
+    uint32_t x = net_embedding(n, "word_embeddings", t->ids, VOCABULARY, hidden, 1);
     uint32_t type = net_embedding(n, "token_type_embeddings", t->types, 2, hidden, 1);
-    x = net_add(n, net_add(n, x, type), part_positions(n, t->sequence, hidden));
+    x = net_add(n, net_add(n, x, type), position_embeddings(n, t->sequence, hidden));
     x = norm(n, "LayerNorm", x);
     net_pop_scope(n);
     return x;
@@ -21,7 +96,7 @@ static uint32_t embeddings(NetBuilder *n, const PartTokens *t, int64_t hidden) {
 
 static uint32_t layer(NetBuilder *n, uint32_t x, uint32_t mask, int64_t hidden) {
     net_push_scope(n, "attention");
-    uint32_t y = net_add(n, part_attention(n, x, x, mask, hidden / 64), x);
+    uint32_t y = net_add(n, attention(n, x, x, mask, hidden / 64), x);
     y = norm(n, "output.LayerNorm", y);
     net_pop_scope(n);
     uint32_t z = net_activation(n, NET_GELU, net_linear(n, "intermediate.dense", y, 4 * hidden));
@@ -30,8 +105,8 @@ static uint32_t layer(NetBuilder *n, uint32_t x, uint32_t mask, int64_t hidden) 
 }
 
 static uint32_t bert(NetBuilder *n, const ZooOptions *o, int64_t hidden, int layers) {
-    PartTokens t = part_tokens(n, o);
-    uint32_t   x = embeddings(n, &t, hidden);
+    Tokens   t = token_inputs(n, o);
+    uint32_t x = embeddings(n, &t, hidden);
     for (int i = 0; i < layers; i++) {
         net_push_scope(n, "encoder.layer.%d", i);
         x = layer(n, x, t.mask, hidden);
@@ -60,80 +135,12 @@ void zoo_bert_large(NetBuilder *n, const ZooOptions *o) {
     }
 }
 
-// Token inputs and multi-head attention, shared by the BERTs.
-
-static uint32_t additive_mask(NetBuilder *n, uint32_t mask) {
-    Tensor   type = n->g->values[mask].type;
-    int64_t  dims[4] = {type.dims[0], 1, 1, type.dims[1]};
-    uint32_t in[2] = {mask, net_const_ints(n, "mask.axes", (int64_t[]){1, 2}, 2)};
-    NetNode  unsqueeze = {OP_Unsqueeze, "mask.unsqueeze", in, 2, 0, NULL, false};
-    uint32_t x = net_node(n, unsqueeze, tensor_of(DT_I64, 4, dims, NULL), (NetStat){1, 1});
-    Attr     to = net_attr_int("to", DT_F32);
-    NetNode  cast = {OP_Cast, "mask.cast", &x, 1, 1, &to, false};
-    x = net_node(n, cast, tensor_of(DT_F32, 4, dims, NULL), (NetStat){1, 1});
-    x = net_binary(n, OP_Sub, "mask.sub", net_const_scalar(n, 1), x);
-    return net_binary(n, OP_Mul, "mask.mul", x, net_const_scalar(n, -10000));
-}
-
-PartTokens part_tokens(NetBuilder *n, const ZooOptions *o) {
-    int64_t    dims[2] = {o->batch, o->sequence};
-    PartTokens t = {.sequence = o->sequence};
-    t.ids = net_input(n, "input_ids", DT_I64, 2, dims);
-    t.mask = additive_mask(n, net_input(n, "attention_mask", DT_I64, 2, dims));
-    t.types = net_input(n, "token_type_ids", DT_I64, 2, dims);
-    return t;
-}
-
-uint32_t part_positions(NetBuilder *n, int64_t sequence, int64_t hidden) {
-    int64_t at[PART_POSITIONS];
-    for (int64_t i = 0; i < sequence; i++) at[i] = i;
-    uint32_t ids = net_const_ints(n, "position_ids", at, sequence);
-    return net_embedding(n, "position_embeddings", ids, PART_POSITIONS, hidden, 1);
-}
-
-static uint32_t by_head(NetBuilder *n, const char *name, uint32_t x, int64_t heads, int64_t width,
-                        const int64_t *perm) {
-    x = net_linear(n, name, x, heads * width);
-    net_push_scope(n, "%s", name);
-    x = net_reshape(n, x, 4, (int64_t[]){0, 0, heads, width});
-    x = net_transpose(n, x, perm);
-    net_pop_scope(n);
-    return x;
-}
-
-static uint32_t context(NetBuilder *n, uint32_t query, uint32_t value, uint32_t mask,
-                        int64_t heads) {
-    int64_t  width = net_dim(n, query, -1) / heads;
-    uint32_t q = by_head(n, "query", query, heads, width, (int64_t[]){0, 2, 1, 3});
-    uint32_t k = by_head(n, "key", query, heads, width, (int64_t[]){0, 2, 3, 1});
-    uint32_t v = by_head(n, "value", value, heads, width, (int64_t[]){0, 2, 1, 3});
-    uint32_t y = net_matmul(n, "scores", q, k);
-    y = net_binary(n, OP_Div, "div", y, net_const_scalar(n, sqrtf((float)width)));
-    y = net_softmax(n, net_add(n, y, mask));
-    y = net_matmul(n, "context", y, v);
-    y = net_transpose(n, y, (int64_t[]){0, 2, 1, 3});
-    return net_reshape(n, y, 3, (int64_t[]){0, 0, heads * width});
-}
-
-// The result is a tenth of the stream it is added to. Were it as large, every layer of random
-// weights would make the tokens more alike, until they are one.
-uint32_t part_attention(NetBuilder *n, uint32_t query, uint32_t value, uint32_t mask,
-                        int64_t heads) {
-    net_push_scope(n, "self");
-    uint32_t y = context(n, query, value, mask, heads);
-    net_pop_scope(n);
-    net_set_expected(n, y, 0, 10);
-    y = net_linear(n, "output.dense", y, net_dim(n, query, -1));
-    net_set_expected(n, y, 0, 0.1);
-    return y;
-}
-
-// MobileBERT (Sun et al. 2020), uncased: 24 thin layers of width 128 inside a stream of 512, four
-// feed-forward pairs each, and a scale and shift per channel where BERT normalises.
+// MobileBERT: 24 layers of width 128 in a residual stream of 512, four feed-forward blocks each,
+// and a scale and shift per channel (NoNorm) instead of layer norm.
 
 enum { HIDDEN = 512, INNER = 128, LAYERS = 24, HEADS = 4, PAIRS = 4 };
 
-// The scale brings what is expected back to 1, which training has to find in the real network.
+// NoNorm, with the scale that brings the expected mean square to 1.
 static uint32_t no_norm(NetBuilder *n, const char *name, uint32_t x) {
     int64_t width = net_dim(n, x, -1);
     double  scale = 1 / sqrt((double)n->stats[x].square);
@@ -145,7 +152,7 @@ static uint32_t no_norm(NetBuilder *n, const char *name, uint32_t x) {
     return x;
 }
 
-// Neighbouring tokens side by side: the next, this one, the one before; zeros past the ends.
+// x shifted by one token, with zeros at the end it leaves.
 static uint32_t shifted(NetBuilder *n, uint32_t x, int64_t from, int64_t before, int64_t after) {
     int64_t  length = net_dim(n, x, 1), pads[6] = {0, before, 0, 0, after, 0};
     Tensor   type = n->g->values[x].type;
@@ -160,12 +167,12 @@ static uint32_t trigram(NetBuilder *n, uint32_t x) {
     return net_concat(n, "trigram", parts, 3, 2);
 }
 
-static uint32_t mobilebert_embeddings(NetBuilder *n, const PartTokens *t) {
+static uint32_t mobilebert_embeddings(NetBuilder *n, const Tokens *t) {
     net_push_scope(n, "embeddings");
-    uint32_t x = net_embedding(n, "word_embeddings", t->ids, PART_WORDS, INNER, 1);
+    uint32_t x = net_embedding(n, "word_embeddings", t->ids, VOCABULARY, INNER, 1);
     uint32_t type = net_embedding(n, "token_type_embeddings", t->types, 2, HIDDEN, 1);
     x = net_linear(n, "embedding_transformation", trigram(n, x), HIDDEN);
-    x = net_add(n, net_add(n, x, part_positions(n, t->sequence, HIDDEN)), type);
+    x = net_add(n, net_add(n, x, position_embeddings(n, t->sequence, HIDDEN)), type);
     x = no_norm(n, "LayerNorm", x);
     net_pop_scope(n);
     return x;
@@ -181,7 +188,7 @@ static uint32_t narrowed(NetBuilder *n, const char *name, uint32_t x) {
 static uint32_t attend(NetBuilder *n, uint32_t query, uint32_t value, uint32_t rest,
                        uint32_t mask) {
     net_push_scope(n, "attention");
-    uint32_t y = net_add(n, part_attention(n, query, value, mask, HEADS), rest);
+    uint32_t y = net_add(n, attention(n, query, value, mask, HEADS), rest);
     y = no_norm(n, "output.LayerNorm", y);
     net_pop_scope(n);
     return y;
@@ -209,8 +216,8 @@ static uint32_t mobilebert_layer(NetBuilder *n, uint32_t x, uint32_t mask) {
 }
 
 void zoo_mobile_bert(NetBuilder *n, const ZooOptions *o) {
-    PartTokens t = part_tokens(n, o);
-    uint32_t   x = mobilebert_embeddings(n, &t);
+    Tokens   t = token_inputs(n, o);
+    uint32_t x = mobilebert_embeddings(n, &t);
     for (int i = 0; i < LAYERS; i++) {
         net_push_scope(n, "encoder.layer.%d", i);
         x = mobilebert_layer(n, x, t.mask);

@@ -1,5 +1,6 @@
-// The plain stacks, as in torchvision: AlexNet (Krizhevsky 2014, one tower), VGG-16 (Simonyan and
-// Zisserman 2014), SqueezeNet 1.1 (Iandola et al. 2016) and DenseNet-121 (Huang et al. 2016).
+// Image classifiers as in torchvision: AlexNet (Krizhevsky 2014, one tower), VGG-16 (Simonyan and
+// Zisserman 2014), SqueezeNet 1.1 (Iandola et al. 2016), DenseNet-121 (Huang et al. 2016) and
+// ResNet (He et al. 2015; v1.5: the stride of a bottleneck is in its 3x3).
 #include <stdio.h>
 
 #include "model/zoo/zoo.h"
@@ -68,7 +69,7 @@ static uint32_t fire(NetBuilder *n, uint32_t x, int at, int64_t squeeze, int64_t
 }
 
 void zoo_squeezenet1_1(NetBuilder *n, const ZooOptions *o) {
-    static const int64_t rows[8][3] = {// place, squeezed, expanded each way
+    static const int64_t rows[8][3] = {// index, squeezed, expanded each way
                                        {3, 16, 64},  {4, 16, 64},   {6, 32, 128},  {7, 32, 128},
                                        {9, 48, 192}, {10, 48, 192}, {11, 64, 256}, {12, 64, 256}};
     NetPool              pool = {.kernel = 3, .stride = 2, .ceil = true};
@@ -124,10 +125,8 @@ void zoo_densenet121(NetBuilder *n, const ZooOptions *o) {
     }
     x = batch_norm_relu(n, "norm5", x);
     net_pop_scope(n);
-    part_classify(n, x, "classifier");
+    part_classifier(n, x, "classifier");
 }
-
-// ResNet (He et al. 2015) as in torchvision: the bottleneck's stride sits in its 3x3 (v1.5).
 
 static const float epsilon = 1e-5f;
 
@@ -180,7 +179,7 @@ static uint32_t stem(NetBuilder *n, uint32_t x) {
 static void resnet(NetBuilder *n, const ZooOptions *o, BlockFn *block, const int counts[4]) {
     uint32_t x = stem(n, part_image(n, o, 3, 224));
     for (int i = 0; i < 4; i++) x = stage(n, block, x, i + 1, counts[i], i == 0 ? 1 : 2);
-    part_classify(n, x, "fc");
+    part_classifier(n, x, "fc");
 }
 
 void zoo_resnet18(NetBuilder *n, const ZooOptions *o) { resnet(n, o, basic, (int[]){2, 2, 2, 2}); }

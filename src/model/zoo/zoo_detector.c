@@ -1,10 +1,12 @@
-// The two single-shot detectors of MLPerf Inference 0.5: on MobileNet v1 at 300x300 and on
-// ResNet-34 at 1200x1200, and the second at a size that a CPU answers within 100 ms. They end with
-// class scores and box offsets per anchor, before suppression.
+// Detectors and segmentation networks: the SSDs of MLPerf Inference 0.5, YOLO, U-Net and DeepLab
+// v3.
 #include "model/zoo/zoo.h"
 #include "model/zoo/zoo_part.h"
 
-// anchors x values per place, to batch x all anchors x values
+// SSD on MobileNet v1 at 300x300 and on ResNet-34 at 1200x1200 or 512x512. The outputs are class
+// scores and box offsets per anchor, before non-maximum suppression.
+
+// From batch x (anchors * values) x height x width to batch x all anchors x values.
 static uint32_t by_anchor(NetBuilder *n, uint32_t x, int64_t values) {
     x = net_transpose(n, x, (int64_t[]){0, 2, 3, 1});
     return net_reshape(n, x, 3, (int64_t[]){0, -1, values});
@@ -81,7 +83,8 @@ void zoo_ssd_resnet34(NetBuilder *n, const ZooOptions *o) { ssd_resnet34(n, o, 1
 void zoo_ssd_resnet34_512(NetBuilder *n, const ZooOptions *o) { ssd_resnet34(n, o, 512); }
 
 // Tiny YOLO v2 (Redmon and Farhadi 2016, the VOC configuration) and YOLO v3 (2018, COCO), as
-// darknet's configuration files give them. They end with the raw grids: boxes, objectness, classes.
+// darknet's configuration files define them. The outputs are the raw grids: boxes, objectness,
+// classes.
 
 static uint32_t conv_bn_leaky(NetBuilder *n, int at, uint32_t x, NetConv c) {
     net_push_scope(n, "%d", at);
@@ -109,10 +112,10 @@ void zoo_tiny_yolo_v2(NetBuilder *n, const ZooOptions *o) {
         x = net_max_pool(n, x, pool);
         at++;
     }
-    net_output(n, head(n, 14, x, 125), "grid");  // 5 anchors of 20 classes, 4 edges, 1 objectness
+    net_output(n, head(n, 14, x, 125), "grid");  // 5 anchors x (20 classes + 4 + 1)
 }
 
-// Layers are numbered as in the configuration file, where sums, joins and grids count as well.
+// Layers are numbered as in the configuration file, which counts shortcuts, routes and grids too.
 static uint32_t darknet_stage(NetBuilder *n, int *at, uint32_t x, int64_t out, int repeats) {
     x = conv_bn_leaky(n, (*at)++, x, (NetConv){.out = out, .kernel = 3, .stride = 2});
     for (int i = 0; i < repeats; i++, *at += 3) {
@@ -133,7 +136,7 @@ static uint32_t neck(NetBuilder *n, int at, uint32_t x, int64_t out) {  // five 
 
 static uint32_t grid(NetBuilder *n, int at, uint32_t x, int64_t out) {
     x = conv_bn_leaky(n, at, x, (NetConv){.out = out, .kernel = 3});
-    return head(n, at + 1, x, 255);  // 3 anchors of 80 classes, 4 edges, 1 objectness
+    return head(n, at + 1, x, 255);  // 3 anchors x (80 classes + 4 + 1)
 }
 
 static uint32_t widened(NetBuilder *n, int at, uint32_t x, int64_t out, uint32_t finer) {
@@ -162,8 +165,8 @@ void zoo_yolo_v3(NetBuilder *n, const ZooOptions *o) {
     net_output(n, fine, "grid52");
 }
 
-// Networks that label every pixel: U-Net (Ronneberger et al. 2015, the paper's own 572 to
-// 388) and DeepLab v3 (Chen et al. 2017) on a dilated MobileNet v3 large, as in torchvision.
+// U-Net (Ronneberger et al. 2015, with the paper's sizes 572 and 388) and DeepLab v3 (Chen et al.
+// 2017) on a dilated MobileNet v3 large, as in torchvision.
 
 static uint32_t twice(NetBuilder *n, const char *name, uint32_t x, int64_t out) {
     NetConv c = {.out = out, .kernel = 3, .bias = true};

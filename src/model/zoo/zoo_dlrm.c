@@ -1,5 +1,5 @@
-// Not vision, not language: DLRM (Naumov et al. 2019) with MLPerf's layers, and the basic LSTM
-// keyword spotter of "Hello Edge" (Zhang et al. 2017).
+// DLRM (Naumov et al. 2019) with MLPerf's layers, and the basic LSTM keyword spotter of "Hello
+// Edge" (Zhang et al. 2017).
 #include <math.h>
 
 #include "model/zoo/zoo.h"
@@ -7,8 +7,8 @@
 
 enum { TABLES = 26, WIDTH = 128, VECTORS = TABLES + 1, PAIRS = VECTORS * TABLES / 2 };
 
-// Rows per table of Criteo's terabyte set as MLPerf has it, cut to 40,000 where MLPerf cuts to
-// 40,000,000: the full tables take 96 GB.
+// Rows per embedding table of the Criteo terabyte set, limited to 40,000 where MLPerf limits them
+// to 40,000,000: those tables take 96 GB.
 static const int64_t table_rows[TABLES] = {
     40000, 39043, 17289, 7420, 20263, 3,  7120,  1543,  63,    40000, 40000, 40000, 10,
     2208,  11938, 155,   4,    976,   14, 40000, 40000, 40000, 40000, 12972, 108,   36};
@@ -24,7 +24,7 @@ static uint32_t mlp(NetBuilder *n, const char *name, uint32_t x, const int64_t *
     return x;
 }
 
-// One row of every table. As in the original, an index past a cut table wraps around.
+// Looks up one row per table. As in the original, an index past the end of a table wraps around.
 static void look_up(NetBuilder *n, uint32_t sparse, uint32_t *vectors) {
     uint32_t in[2] = {sparse, net_const_ints(n, "rows", table_rows, TABLES)};
     NetNode  mod = {OP_Mod, "wrap", in, 2, 0, NULL, false};
@@ -38,7 +38,7 @@ static void look_up(NetBuilder *n, uint32_t sparse, uint32_t *vectors) {
     }
 }
 
-// The products of all pairs of vectors: the part of T x T' below its diagonal.
+// The dot products of all pairs of vectors: T x T' below its diagonal.
 static uint32_t interact(NetBuilder *n, const uint32_t *vectors) {
     int64_t below[PAIRS], count = 0;
     for (int64_t i = 0; i < VECTORS; i++)

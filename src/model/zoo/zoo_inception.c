@@ -1,5 +1,5 @@
 // GoogLeNet (Szegedy et al. 2014) with batch norm, and Inception v3 (Szegedy et al. 2015), as in
-// torchvision, without the auxiliary heads of training. GoogLeNet's "5x5" is a 3x3 there.
+// torchvision, without the auxiliary heads that only training uses. GoogLeNet's 5x5 is a 3x3 there.
 #include "model/zoo/zoo.h"
 #include "model/zoo/zoo_part.h"
 
@@ -56,10 +56,10 @@ void zoo_googlenet(NetBuilder *n, const ZooOptions *o) {
         if (i == 7) x = net_max_pool(n, x, (NetPool){.kernel = 2, .stride = 2, .ceil = true});
         x = google_block(n, x, &google_rows[i]);
     }
-    part_classify(n, x, "fc");
+    part_classifier(n, x, "fc");
 }
 
-static NetConv square(int64_t out, int64_t kernel) {  // keeps the size
+static NetConv square(int64_t out, int64_t kernel) {  // same size
     return (NetConv){.out = out, .kernel = kernel, .pad = kernel / 2};
 }
 
@@ -174,5 +174,5 @@ void zoo_inception_v3(NetBuilder *n, const ZooOptions *o) {
         x = rows[i].block(n, x, rows[i].channels);
         net_pop_scope(n);
     }
-    part_classify(n, x, "fc");
+    part_classifier(n, x, "fc");
 }

@@ -1,5 +1,5 @@
-// The mobile networks: MobileNet v1, v2, v3 and EfficientNet B0. All but the first are inverted
-// residuals: expand by 1x1, filter each channel, perhaps gate, project by 1x1, add.
+// MobileNet v1, v2, v3 and EfficientNet B0. All but v1 consist of inverted residual blocks: 1x1
+// expansion, depthwise filter, optional squeeze-and-excitation, 1x1 projection, addition.
 #include "model/zoo/zoo.h"
 #include "model/zoo/zoo_part.h"
 
@@ -38,7 +38,7 @@ uint32_t part_mobilenet_v1(NetBuilder *n, uint32_t x, uint32_t *mid) {
 
 void zoo_mobilenet_v1(NetBuilder *n, const ZooOptions *o) {
     uint32_t mid = NO_VALUE;
-    part_classify(n, part_mobilenet_v1(n, part_image(n, o, 3, 224), &mid), "fc");
+    part_classifier(n, part_mobilenet_v1(n, part_image(n, o, 3, 224), &mid), "fc");
 }
 
 typedef struct Inverted {
@@ -93,10 +93,11 @@ void zoo_mobilenet_v2(NetBuilder *n, const ZooOptions *o) {
         }
     x = net_activation(n, NET_RELU6, conv_bn(n, 18, x, (NetConv){.out = 1280}, 1e-5f));
     net_pop_scope(n);
-    part_classify(n, x, "classifier.1");
+    part_classifier(n, x, "classifier.1");
 }
 
-// MobileNet v3 large (Howard et al. 2019), torchvision. Dilated: the last stage keeps stride 16.
+// MobileNet v3 large (Howard et al. 2019), torchvision. With dilation the last stage keeps
+// stride 16.
 typedef struct V3Row {
     int64_t       kernel, expanded, out, stride;
     bool          gated;
@@ -113,7 +114,7 @@ static const V3Row v3_rows[15] = {
     {5, 672, 160, 2, true, NET_HSWISH}, {5, 960, 160, 1, true, NET_HSWISH},
     {5, 960, 160, 1, true, NET_HSWISH}};
 
-static int64_t nearest8(int64_t x) {  // a multiple of 8 that loses less than a tenth
+static int64_t nearest8(int64_t x) {  // multiple of 8, at least 90% of x
     int64_t near = (x + 4) / 8 * 8 > 8 ? (x + 4) / 8 * 8 : 8;
     return 10 * near < 9 * x ? near + 8 : near;
 }
@@ -179,5 +180,5 @@ void zoo_efficientnet_b0(NetBuilder *n, const ZooOptions *o) {
         }
     x = net_activation(n, NET_SILU, conv_bn(n, 8, x, (NetConv){.out = 1280}, 1e-5f));
     net_pop_scope(n);
-    part_classify(n, x, "classifier.1");
+    part_classifier(n, x, "classifier.1");
 }

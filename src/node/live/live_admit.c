@@ -1,19 +1,19 @@
-// Requests that come: whether they may wait, and what they are promised.
+// Arriving requests: queue limits and admission.
 #include "node/live/live_int.h"
 
-// Why a request cannot even wait; NULL: it can.
+// Reason to reject an arriving request; NULL: accepted.
 static const char *refusal(const NodeLive *l, const EngineRequest *ask, TimeNs t, LiveEnd *end) {
     const LiveModel *m = &l->models[ask->tenant];
     *end = LIVE_REFUSED;
     if (ask->tenant >= l->o.tenants || !m->served || (ask->inputs == NULL && m->inputs == NULL))
         return "no such tenant, or no inputs";
     *end = LIVE_CANCELLED;
-    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "it was cancelled";
+    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "cancelled by the client";
     *end = LIVE_EXPIRED;
-    if (ask->expire > 0 && ask->expire <= t) return "its time was over";
+    if (ask->expire > 0 && ask->expire <= t) return "its deadline passed before it was computed";
     *end = LIVE_FULL;
     if ((m->room > 0 && m->queued >= m->room) || l->queue.n == l->queue.room)
-        return "the queue is full";
+        return "queue is full";
     return NULL;
 }
 
@@ -29,16 +29,39 @@ void live_put_behind(NodeLive *l, uint32_t i) {
     l->models[l->queue.requests[i].tenant].late += live_is_late(x);
 }
 
-// A burst is served late, a load that stays is refused: else the queue would be full of those who
-// have lost, and there would be no room for who can still be in time.
+// A burst is served late, sustained overload is rejected: otherwise late requests would fill the
+// queue and leave no space for requests that can meet their deadline.
 static bool enough_late(const LiveModel *m) {
     return m->room > 0 && LIVE_LATE_PARTS * m->late >= m->room;
 }
 
-// Who must not be late is over with its deadline, where that is promised at all.
+// Whether a request that admission cannot promise its deadline may still wait.
+static bool may_be_late(const NodeLive *l, const EngineRequest *ask) {
+    return ask->on_miss == ON_MISS_DEGRADE ||
+           (ask->on_miss == ON_MISS_SERVE_LATE && !enough_late(&l->models[ask->tenant]));
+}
+
+void live_degrade(NodeLive *l, uint32_t i, TimeNs t) {
+    LiveRequest *x = &l->beside[i];
+    NodeRequest *r = &l->queue.requests[i];
+    live_promise_over(l, i, true, &(LiveTiming){.queue_ns = t - r->arrival});
+    r->deadline = t + LIVE_DEGRADED_NS;
+    x->degraded = true;
+    if (x->ctx != NULL) x->ctx->timing.degraded = true;
+    live_put_behind(l, i);
+}
+
+// With admission on, on_miss=reject requests expire at their deadline.
 TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask) {
     TimeNs at = ask->expire > 0 ? ask->expire : INT64_MAX;
-    return l->o.admit && !ask->late_ok && ask->deadline < at ? ask->deadline : at;
+    return l->o.admit && ask->on_miss == ON_MISS_REJECT && ask->deadline < at ? ask->deadline : at;
+}
+
+TimeNs live_check_at(const NodeLive *l, uint32_t i) {
+    const LiveRequest *x = &l->beside[i];
+    TimeNs             at = live_over_at(l, &x->ask);
+    bool               degrades = x->ask.on_miss == ON_MISS_DEGRADE && !x->degraded;
+    return degrades && x->ask.deadline < at ? x->ask.deadline : at;
 }
 
 static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
@@ -73,13 +96,13 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
         return;
     }
     bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
-    bool behind = l->o.admit && !soon;
+    bool behind = l->o.admit && !soon, missed = ask->deadline <= t;
     if (promised && !promise(l, &r, t)) {
-        if (!ask->late_ok || enough_late(&l->models[ask->tenant])) {
+        if (!may_be_late(l, ask)) {
             live_reject(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_OVERLOADED));
             return;
         }
-        behind = true;
+        behind = missed = true;
         promised = false;
         r.deadline = t + LIVE_LATE_NS;
     }
@@ -90,9 +113,10 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
     uint32_t    i = request_table_add(&l->queue, &r);
     l->beside[i] = x;
     if (behind) live_put_behind(l, i);
+    if (missed && ask->on_miss == ON_MISS_DEGRADE) live_degrade(l, i, t);
     l->models[ask->tenant].waiting++;
     l->models[ask->tenant].queued++;
     l->n_ranked += ask->priority > 0;
-    l->n_late += ask->late_ok;
-    if (live_over_at(l, ask) < l->expiry) l->expiry = live_over_at(l, ask);
+    l->n_late += ask->on_miss != ON_MISS_REJECT;
+    if (live_check_at(l, i) < l->expiry) l->expiry = live_check_at(l, i);
 }

@@ -5,16 +5,16 @@
 #include "policy/policies.h"
 
 typedef struct FixedBlocks {
-    FixedBlocksParams rule;
+    FixedBlocksParams params;
     uint8_t          *solo;        // version 0 of every layer
     BlockPartition   *partitions;  // [tenant]
 } FixedBlocks;
 
-static FixedBlocks *carve_all(const NodeSetup *s, const PartitionParams *rule, Carve *from) {
+static FixedBlocks *carve_all(const NodeSetup *s, const PartitionParams *params, Carve *from) {
     FixedBlocks    *f = carve(from, FixedBlocks, 1);
     BlockPartition *partitions = carve(from, BlockPartition, s->n_tenants), unused;
     for (uint32_t i = 0; i < s->n_tenants; i++)
-        block_partition_carve(partitions == NULL ? &unused : &partitions[i], rule, &s->tenants[i],
+        block_partition_carve(partitions == NULL ? &unused : &partitions[i], params, &s->tenants[i],
                               from);
     uint8_t *solo = node_setup_carve_solo(s, from);
     if (f != NULL) *f = (FixedBlocks){.solo = solo, .partitions = partitions};
@@ -28,12 +28,12 @@ size_t fixed_blocks_size(const NodeSetup *setup, const void *settings) {
     return c.used;
 }
 
-void fixed_blocks_init(void *state, const NodeSetup *setup, FixedBlocksParams rule) {
+void fixed_blocks_init(void *state, const NodeSetup *setup, FixedBlocksParams params) {
     PartitionParams partition = {
-        .lo = rule.safety, .hi = rule.safety, .fixed = rule.layers, .blind = true};
+        .lo = params.safety, .hi = params.safety, .fixed = params.layers, .blind = true};
     Carve        c = {.base = state};
     FixedBlocks *f = carve_all(setup, &partition, &c);
-    f->rule = rule;
+    f->params = params;
     for (uint32_t i = 0; i < setup->n_tenants; i++)
         block_partition_init(&f->partitions[i], &partition, &setup->tenants[i]);
 }
@@ -41,32 +41,31 @@ void fixed_blocks_init(void *state, const NodeSetup *setup, FixedBlocksParams ru
 static BlockRequest ask(const void *policy, const NodeView *view, const NodeRequest *r) {
     const FixedBlocks *f = policy;
     PartitionBlock     block = block_partition_at(&f->partitions[r->tenant], 0, r->next);
-    return (BlockRequest){block.n_layers,
-                          list_schedule_quanta(view->setup->machine, block.cores, f->rule.quantum)};
+    return (BlockRequest){
+        block.n_layers, list_schedule_quanta(view->setup->machine, block.cores, f->params.quantum)};
 }
 
 uint32_t fixed_blocks_decide(void *state, const NodeView *view, NodeAction *out, uint32_t max) {
     const FixedBlocks *f = state;
     ListSchedule       list = {.view = view,
                                .versions = f->solo,
-                               .start = f->rule.start,
-                               .grow = f->rule.grow,
+                               .min_start = f->params.min_start,
+                               .grow = f->params.grow,
                                .ask = ask,
                                .policy = f};
     return list_schedule_run(&list, out, max);
 }
 
-// layers: every layer on its own
+// layers: every layer is a block
 //
-// A layer asks for the least cores that let it keep its share of the QoS, gives them back when it
-// is done, and pays a dispatch. Cores fit the work closely, but neighbouring layers want different
-// numbers all the time, and on a crowded machine most of those changes are conflicts: a layer
-// starts on what it finds.
+// A layer runs on the fewest cores that keep its share of the QoS, releases them at its end and
+// pays one dispatch. Allocation fits the work closely, but neighbouring layers need different core
+// counts, and under load most changes are conflicts: a layer starts on the cores that are free.
 
 #define LAYERS_SETTINGS(X)                                                                         \
-    X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
-    X(safety, double, 0.6, 0.1, 1.0, "share of the QoS that cores are sized for")                  \
-    X(start, double, 0.0, 0.0, 1.0, "least share of the cores wanted that a block starts with")
+    X(quantum, int, 4, 1, 256, "cores are allocated in multiples of this")                         \
+    X(safety, double, 0.6, 0.1, 1.0, "share of the QoS that core counts are sized for")            \
+    X(min_start, double, 0.0, 0.0, 1.0, "a block starts with at least this share of its cores")
 
 typedef struct LayersSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -82,14 +81,16 @@ static const Setting layers_rows[] = {
 
 static void layers_init(void *state, const NodeSetup *setup, const void *settings) {
     const LayersSettings *cfg = settings;
-    FixedBlocksParams     rule = {
-            .layers = 1, .quantum = (uint32_t)cfg->quantum, .safety = cfg->safety, .start = cfg->start};
-    fixed_blocks_init(state, setup, rule);
+    FixedBlocksParams     params = {.layers = 1,
+                                    .quantum = (uint32_t)cfg->quantum,
+                                    .safety = cfg->safety,
+                                    .min_start = cfg->min_start};
+    fixed_blocks_init(state, setup, params);
 }
 
 const NodePolicy policy_layers = {
     .name = "layers",
-    .about = "layer by layer, each on the least cores that keep its share of the QoS",
+    .about = "layer by layer, each on the fewest cores that keep its share of the QoS",
     .rows = layers_rows,
     .n_rows = sizeof layers_rows / sizeof *layers_rows,
     .settings_size = sizeof(LayersSettings),
@@ -98,17 +99,17 @@ const NodePolicy policy_layers = {
     .decide = fixed_blocks_decide,
 };
 
-// blocks: a fixed number of layers at a time
+// blocks: a fixed number of layers per block
 //
-// Between fcfs and layers: a block asks for the least cores that keep all of its layers together
-// within their share of the QoS. It starts on what it finds and gets the others at its next layer
-// when they become free. The right length depends on the load, which is why veltair adapts it.
+// Between fcfs and layers: a block runs on the fewest cores that keep its layers together within
+// their share of the QoS. It starts on the free cores and gets the others at its next layer when
+// they become free. The best length depends on the load, which is why veltair adapts it.
 
 #define BLOCKS_SETTINGS(X)                                                                         \
-    X(size, int, 10, 1, 10000, "layers of a block")                                                \
-    X(quantum, int, 4, 1, 256, "cores are given in multiples of that many")                        \
-    X(safety, double, 0.75, 0.1, 1.0, "share of the QoS that cores are sized for")                 \
-    X(start, double, 0.0, 0.0, 1.0, "least share of the cores wanted that a block starts with")
+    X(size, int, 10, 1, 10000, "layers per block")                                                 \
+    X(quantum, int, 4, 1, 256, "cores are allocated in multiples of this")                         \
+    X(safety, double, 0.75, 0.1, 1.0, "share of the QoS that core counts are sized for")           \
+    X(min_start, double, 0.0, 0.0, 1.0, "a block starts with at least this share of its cores")
 
 typedef struct BlocksSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -124,17 +125,17 @@ static const Setting blocks_rows[] = {
 
 static void blocks_init(void *state, const NodeSetup *setup, const void *settings) {
     const BlocksSettings *cfg = settings;
-    FixedBlocksParams     rule = {.layers = (uint32_t)cfg->size,
-                                  .quantum = (uint32_t)cfg->quantum,
-                                  .safety = cfg->safety,
-                                  .start = cfg->start,
-                                  .grow = true};
-    fixed_blocks_init(state, setup, rule);
+    FixedBlocksParams     params = {.layers = (uint32_t)cfg->size,
+                                    .quantum = (uint32_t)cfg->quantum,
+                                    .safety = cfg->safety,
+                                    .min_start = cfg->min_start,
+                                    .grow = true};
+    fixed_blocks_init(state, setup, params);
 }
 
 const NodePolicy policy_blocks = {
     .name = "blocks",
-    .about = "blocks of a fixed number of layers, on the least cores that keep their share",
+    .about = "blocks of a fixed number of layers, on the fewest cores that keep their share",
     .rows = blocks_rows,
     .n_rows = sizeof blocks_rows / sizeof *blocks_rows,
     .settings_size = sizeof(BlocksSettings),

@@ -1,3 +1,22 @@
+// planaria: all cores are reallocated at every layer
+//
+// 1. When a request arrives or a layer ends, all requests are considered together. m is the fewest
+//    cores that meet the deadline of a request, as predicted without interference; without such a
+//    number the request is infeasible.
+// 2. If all are feasible and all m fit: each gets its m, and spare cores are divided by
+//    priority / time left on m cores.
+// 3. Otherwise the requests with the highest priority / (slack * m) get their m while cores last,
+//    the last of them in part; the remainder is divided by the same score.
+// 4. Infeasible requests share cores that no feasible request can use, in proportion to
+//    priority / time left on all cores; if none is feasible, they share the whole machine.
+// 5. Shares of spare cores are rounded. A remainder goes to the highest score; an excess is taken
+//    back core by core from the lowest score that has more than its m. No request gets more cores
+//    than it can use.
+// 6. A request keeps the cores of its current layer; the new allocation applies from its next
+// layer.
+//
+// Every layer is a decision and a dispatch, layers run in the version that is fastest alone, and
+// predictions ignore co-runners.
 #include "policy/node/planaria.h"
 
 #include <math.h>
@@ -16,7 +35,7 @@ static bool above(Ranked a, Ranked b) {
     return a.score != b.score ? a.score > b.score : a.at < b.at;
 }
 
-// Highest score first, by Shell's gaps; what moves is small, the tasks follow once.
+// Shell sort by descending score on small (score, index) pairs; the tasks are permuted once.
 static void sort(PlanariaTask *tasks, uint32_t n) {
     static const uint32_t gaps[] = {57, 23, 10, 4, 1};
     Ranked                ranks[PLANARIA_MAX];
@@ -40,28 +59,28 @@ static double by_spare(const PlanariaTask *t) { return t->spare; }
 static double by_score(const PlanariaTask *t) { return t->score > 0 ? t->score : 0; }
 static double by_size(const PlanariaTask *t) { return fabs(t->score); }
 
-static void give(PlanariaTask *t, uint32_t units, int64_t *left) {
+static void give_units(PlanariaTask *t, uint32_t units, int64_t *left) {
     if (t->units + units > t->useful) units = t->useful > t->units ? t->useful - t->units : 0;
     t->units += units;
     *left -= units;
 }
 
-// Hands `left` units out in proportion to claims and returns what is left; step 5.
+// Step 5: divides `left` units in proportion to claims; returns the remainder.
 static int64_t spread(PlanariaTask *tasks, uint32_t n, int64_t left, Claim *claim) {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += claim(&tasks[i]);
     if (left <= 0 || !(sum > 0)) return left;
     double all = (double)left;
     for (uint32_t i = 0; i < n; i++)
-        give(&tasks[i], (uint32_t)(all * claim(&tasks[i]) / sum + 0.5), &left);
+        give_units(&tasks[i], (uint32_t)(all * claim(&tasks[i]) / sum + 0.5), &left);
     for (uint32_t i = 0; i < n && left > 0; i++)
-        if (claim(&tasks[i]) > 0) give(&tasks[i], (uint32_t)left, &left);
+        if (claim(&tasks[i]) > 0) give_units(&tasks[i], (uint32_t)left, &left);
     for (uint32_t i = n; i-- > 0 && left < 0;)
         while (left < 0 && tasks[i].units > tasks[i].least) tasks[i].units--, left++;
     return left;
 }
 
-void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_units) {
+void planaria_allocate(PlanariaTask *tasks, uint32_t n, uint32_t n_units) {
     uint32_t feasible = 0;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -79,29 +98,9 @@ void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_units) {
     spread(tasks, n, left, by_size);
 }
 
-// planaria: every core allotted anew at every layer
-//
-// 1. Whenever a request arrives or a layer ends, all requests are looked at together. m is the
-//    least cores that answer one in time, as predicted for a quiet machine; with no such number
-//    it is infeasible.
-// 2. All feasible, and all m fit: each gets its m, and the spare cores go by priority / time left
-//    on m cores.
-// 3. Some feasible: those with the highest priority / (slack * m) get their m as long as there
-//    are cores, the last of them a part; what is left over goes by the same score.
-// 4. The infeasible share what nobody else has a use for, in proportion to priority / time left
-//    on all cores; when none is feasible, that is the whole machine.
-// 5. Shares of spare cores are rounded. What rounding leaves goes to the highest score, what it
-//    takes too much is taken back core by core from the lowest that has more than its m. Nobody
-//    gets more cores than are of use to it.
-// 6. A request keeps the cores of its present layer; the new allotment holds from its next one
-//    on.
-//
-// Every layer is a decision and a dispatch, layers run in the version that is fastest alone, and
-// predictions know nothing of what co-runs.
-
 #define SETTINGS(X)                                                                                \
-    X(safety, double, 0.8, 0.1, 1.0, "share of the time left that is planned with")                \
-    X(quantum, int, 4, 1, 256, "cores of a unit: allotments are whole units")
+    X(safety, double, 0.8, 0.1, 1.0, "share of the time left to plan with")                        \
+    X(quantum, int, 4, 1, 256, "cores of a unit; allocations are whole units")
 
 typedef struct PlanariaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -117,9 +116,9 @@ static const Setting rows[] = {
 
 typedef struct Planaria {
     PlanariaSettings cfg;
-    uint32_t         unit;          // cores of one; small machines have smaller units
+    uint32_t         unit;          // cores per unit; fewer on small machines
     SuffixTimes     *suffix_times;  // [tenant]
-    uint16_t        *useful;        // [tenant] cores, at most
+    uint16_t        *useful;        // [tenant] cores beyond which more do not help
     uint8_t         *solo;          // version 0 of every layer
     PlanariaTask     tasks[PLANARIA_MAX];
 } Planaria;
@@ -139,12 +138,7 @@ static Planaria *carve_all(const NodeSetup *s, Carve *from) {
     return p;
 }
 
-static size_t size(const NodeSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
-}
+CARVE_STATE_SIZE(NodeSetup)
 
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve     c = {.base = state};
@@ -194,7 +188,7 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
     Planaria *p = state;
     if (v->n_free == 0 || v->n_waiting == 0) return 0;
     uint32_t n_tasks = gather(p, v), n = 0, n_free = v->n_free;
-    planaria_allot(p->tasks, n_tasks, units(p, v->setup->machine->n_cores));
+    planaria_allocate(p->tasks, n_tasks, units(p, v->setup->machine->n_cores));
     Cores free = v->free;
     for (uint32_t i = 0; i < n_tasks && n < max && n_free > 0; i++) {
         const PlanariaTask *t = &p->tasks[i];
@@ -217,7 +211,7 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
 
 const NodePolicy policy_planaria = {
     .name = "planaria",
-    .about = "all cores allotted anew at every layer, by feasibility and score",
+    .about = "all cores reallocated at every layer, by feasibility and score",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(PlanariaSettings),

@@ -1,20 +1,20 @@
-// Planaria: units of cores for all requests at once, by feasibility and score.
+// Planaria: allocation of core units to all requests at once, by feasibility and score.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLANARIA_MAX = 256 };  // requests looked at, the oldest
+enum { PLANARIA_MAX = 256 };  // requests considered, oldest first
 
 typedef struct PlanariaTask {
     uint32_t request;
     bool     runs;
-    uint32_t least;   // units that answer it in time; 0: there is no such number
-    uint32_t useful;  // units, at most
-    double score;  // above 0 when feasible: priority / (slack * least); else -priority / time left
-    double spare;  // claim to spare units when all fit: priority / time left on least
-    uint32_t units;  // the answer
+    uint32_t least;   // fewest units that meet its deadline; 0: infeasible
+    uint32_t useful;  // units beyond which more do not help
+    double   score;   // feasible: priority / (slack * least) > 0; else -priority / time left
+    double   spare;   // claim to spare units if all fit: priority / time left on `least` units
+    uint32_t units;   // result
 } PlanariaTask;
 
-// Fills in units and orders the tasks by score, highest first; equal ones stay in order.
-void planaria_allot(PlanariaTask *tasks, uint32_t n, uint32_t n_units);
+// Sets units, and sorts the tasks by descending score (stable).
+void planaria_allocate(PlanariaTask *tasks, uint32_t n, uint32_t n_units);

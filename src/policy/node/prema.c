@@ -1,25 +1,24 @@
 // prema: one model at a time, chosen by tokens
 //
-// 1. Time is shared, space is not: one request has all cores that are of use to it.
-// 2. A request earns tokens while it waits: its priority times what waiting has cost it so far in
-//    units of its own time alone, so that short ones earn quickly. It starts with its priority.
-// 3. The candidates are those with at least the threshold: the most tokens that anybody has,
-//    rounded down to a power of `step`. Among them the one with the shortest predicted time left
-//    runs.
-// 4. After every `quantum` layers the choice is made again. A request that is put aside keeps
-//    what it has computed: that is the checkpoint, and on a CPU it costs nothing but warm caches.
+// 1. Time sharing without space sharing: one request has all cores that it can use.
+// 2. A waiting request earns tokens: its priority times its waiting time in units of its isolated
+//    run time, so that short requests earn quickly. It starts with its priority.
+// 3. Candidates have at least the threshold: the maximum of all tokens, rounded down to a power of
+//    `step`. The candidate with the shortest predicted time left runs.
+// 4. After every `quantum` layers the choice is repeated. A preempted request keeps its results:
+//    that is the checkpoint, and on a CPU it costs only warm caches.
 //
-// Predictions are those of a quiet machine, which it is, since nobody else runs.
+// Predictions are for a machine without interference, which holds, as one request runs at a time.
 #include <math.h>
 
 #include "policy/node/common/core_placement.h"
-#include "policy/node/common/request_queue.h"
 #include "policy/node/common/node_setup.h"
+#include "policy/node/common/request_queue.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(quantum, int, 20, 1, 10000, "layers between two choices")                                    \
-    X(step, double, 3.0, 1.01, 100.0, "ratio of neighbouring thresholds")
+    X(quantum, int, 20, 1, 10000, "layers between two decisions")                                  \
+    X(step, double, 3.0, 1.01, 100.0, "ratio of successive thresholds")
 
 typedef struct PremaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -33,32 +32,27 @@ static const Setting rows[] = {
 #undef X
 };
 
-typedef struct Alone {  // a tenant's model on a quiet machine
-    uint32_t k;         // of the cores that are of use
+typedef struct Isolated {  // a tenant's model without co-runners
+    uint32_t k;            // index of the fastest core count
     float    ns;
-} Alone;
+} Isolated;
 
 typedef struct Prema {
     PremaSettings cfg;
-    Alone        *alone;  // [tenant]
-    uint8_t      *solo;   // version 0 of every layer
+    Isolated     *isolated;  // [tenant]
+    uint8_t      *solo;      // version 0 of every layer
     float         tokens[REQUEST_QUEUE_MAX];
 } Prema;
 
 static Prema *carve_all(const NodeSetup *s, Carve *from) {
-    Prema   *p = carve(from, Prema, 1);
-    Alone   *alone = carve(from, Alone, s->n_tenants);
-    uint8_t *solo = node_setup_carve_solo(s, from);
-    if (p != NULL) *p = (Prema){.alone = alone, .solo = solo};
+    Prema    *p = carve(from, Prema, 1);
+    Isolated *isolated = carve(from, Isolated, s->n_tenants);
+    uint8_t  *solo = node_setup_carve_solo(s, from);
+    if (p != NULL) *p = (Prema){.isolated = isolated, .solo = solo};
     return p;
 }
 
-static size_t size(const NodeSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
-}
+CARVE_STATE_SIZE(NodeSetup)
 
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve  c = {.base = state};
@@ -66,21 +60,21 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     p->cfg = *(const PremaSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const NodeModel *m = setup->tenants[i].model;
-        Alone           *best = &p->alone[i];
-        *best = (Alone){0, node_rest(m, m->rest_solo, 0, 0, 0)};
+        Isolated        *best = &p->isolated[i];
+        *best = (Isolated){0, node_rest(m, m->rest_solo, 0, 0, 0)};
         for (uint32_t k = 1; k < m->n_counts; k++) {
             float ns = node_rest(m, m->rest_solo, 0, k, 0);
-            if (ns < best->ns) *best = (Alone){k, ns};
+            if (ns < best->ns) *best = (Isolated){k, ns};
         }
     }
 }
 
 static float tokens_of(const Prema *p, const NodeView *v, const NodeRequest *r) {
     const NodeTenant *t = &v->setup->tenants[r->tenant];
-    const Alone      *alone = &p->alone[r->tenant];
-    double            ran = (double)r->computed / t->model->counts[alone->k];
+    const Isolated   *isolated = &p->isolated[r->tenant];
+    double            ran = (double)r->computed / t->model->counts[isolated->k];
     double            waited = fmax(0.0, (double)(v->now - r->arrival) - ran);
-    return (float)(t->priority * (1.0 + waited / (double)alone->ns));
+    return (float)(t->priority * (1.0 + waited / (double)isolated->ns));
 }
 
 static double threshold(const Prema *p, float most) {
@@ -90,7 +84,7 @@ static double threshold(const Prema *p, float most) {
     return t;
 }
 
-// Step 3: the index among the waiting.
+// Step 3; returns an index into v->waiting.
 static uint32_t choose(Prema *p, const NodeView *v, uint32_t n) {
     float most = 0.0F;
     for (uint32_t i = 0; i < n; i++) {
@@ -104,7 +98,7 @@ static uint32_t choose(Prema *p, const NodeView *v, uint32_t n) {
         if ((double)p->tokens[i] < least) continue;
         const NodeRequest *r = &v->requests[v->waiting[i]];
         const NodeModel   *m = v->setup->tenants[r->tenant].model;
-        float              left = node_rest(m, m->rest_solo, r->next, p->alone[r->tenant].k, 0);
+        float              left = node_rest(m, m->rest_solo, r->next, p->isolated[r->tenant].k, 0);
         if (left < shortest) shortest = left, chosen = i;
     }
     return chosen;
@@ -118,7 +112,7 @@ static uint32_t decide(void *state, const NodeView *v, NodeAction *out, uint32_t
     const NodeRequest *r = &v->requests[chosen];
     const NodeModel   *m = v->setup->tenants[r->tenant].model;
     uint32_t           left = m->n_layers - r->next, quantum = (uint32_t)p->cfg.quantum;
-    uint32_t           wanted = m->counts[p->alone[r->tenant].k];
+    uint32_t           wanted = m->counts[p->isolated[r->tenant].k];
     uint32_t           given = wanted < v->n_free ? wanted : v->n_free;
     out[0] = (NodeAction){.verb = NODE_START,
                           .request = chosen,

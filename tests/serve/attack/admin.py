@@ -1,4 +1,4 @@
-"""Group A: what administrators may do, and nobody else. A5 is in observe.py."""
+"""Group A: administration is only possible at the admin address. A5 is in observe.py."""
 import json
 import os
 import signal

@@ -151,7 +151,7 @@ def r1b(_):
 
 
 class Probe(threading.Thread):
-    """Asks now and then during a flood: what those get who are refused."""
+    """Sends a request now and then during a flood, to see the responses of rejected ones."""
 
     def __init__(self, server, model):
         super().__init__(daemon=True)

@@ -149,7 +149,7 @@ class World:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def where(self):
-        """Who made the call that failed."""
+        """The call stack of the call that failed."""
         out, base = [], next((int(m[0].split("-")[0], 16) for m in self.maps if m[-1].endswith("/cotenant")), 0)
         for at in self.shim.frames():
             for m in self.maps:
@@ -627,7 +627,7 @@ def f12_truncated(_):
 def f12_no_store(_):
     with World(env={"COTENANT_STORE": "/proc/nowhere/store"}) as w:
         w.plain()
-        check("what is measured is not kept" in w.server.said(), w.server.said())
+        check("measured profiles are not stored" in w.server.said(), w.server.said())
 
 
 @item("F13", "/proc and /sys cannot be read", own=True)

@@ -1,5 +1,6 @@
 // TaskQueue: waiting tasks by ascending key, equal keys in the order in which they were added.
 // Dispatch: starts the tasks of a queue, each on the unit that a rule chooses.
+// KeyedOrder: a whole policy of these, given the key.
 #pragma once
 
 #include "base/carve.h"
@@ -64,10 +65,10 @@ typedef struct Dispatch {
 uint32_t dispatch_all(const Dispatch *d, TaskQueue *q, UnitTimeline *t, ChipAction *out,
                       uint32_t max);
 
-// Carves a policy's state; returns NULL if it only counts.
+// Carves a policy's state from `from`; returns NULL if that only measures.
 typedef void *StateCarve(const ChipSetup *s, const void *settings, Carve *from);
 
-// The bytes of a state; the state, placed in memory of so many bytes.
+// Bytes of a state; the state, placed in memory of that size.
 size_t state_size(StateCarve *fn, const ChipSetup *s, const void *settings);
 void  *state_place(StateCarve *fn, const ChipSetup *s, const void *settings, void *memory);
 

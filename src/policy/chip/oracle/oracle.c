@@ -52,7 +52,7 @@ typedef struct Oracle {
     OracleSearch      search;
     ChipSetup         blind;   // the setup without the future
     const ChipPolicy *policy;  // the best candidate
-    void             *state;   // of what it policy
+    void             *state;   // of policy
     bool              just_committed;
     uint32_t          n_waiting, n_free;  // after the last decision
 } Oracle;

@@ -1,5 +1,5 @@
-// Whatever depends on a server or a job alone is computed once; of an offer there is left a small
-// product and a sum, MAIFS_CHUNK at a time so that they stay in the nearest cache.
+// What depends on a server or a job alone is computed once; an offer costs one small product and a
+// sum, MAIFS_CHUNK offers at a time.
 #include "policy/cluster/maifs/maifs_net.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@
 
 #include "base/err.h"
 #include "learn/activation.h"
-#include "learn/repro_gemm.h"
 #include "learn/multiversion.h"
+#include "learn/repro_gemm.h"
 #include "policy/cluster/maifs/maifs_net_int.h"
 
-enum { LANES = 8, HEAD = 16 };  // HEAD: floats of a cache that hold how many servers and jobs
+enum { LANES = 8, HEAD = 16 };  // HEAD: floats of a cache that hold n_servers and n_jobs
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 typedef int   LanesMask __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -40,7 +40,7 @@ MaifsParts maifs_net_parts(const MaifsNet *net) {
     p.value = take(&p.n, dense_params(maifs_last(net)));
     p.straight = take(&p.n, MAIFS_OFFER);
     p.price = take(&p.n, dense_params(maifs_last(net)));
-    p.idle = take(&p.n, dense_params(maifs_last(net)));
+    p.reserved = take(&p.n, dense_params(maifs_last(net)));
     p.left = take(&p.n, dense_params(maifs_factor(net)));
     p.right = take(&p.n, dense_params(maifs_factor(net)));
     return p;
@@ -53,7 +53,7 @@ MaifsOutputLayers maifs_net_output_layers(const MaifsNet *net) {
     return (MaifsOutputLayers){p.value, p.straight, p.price};
 }
 
-// A matrix without bias, as dense_init would make it.
+// A matrix without bias, initialised like dense_init.
 static void init_matrix(size_t in, size_t out, float *w, float gain, Rng *rng) {
     float limit = gain * sqrtf(3.0f / (float)in);
     for (size_t i = 0; i < in * out; i++) w[i] = limit * (2 * rng_unit(rng) - 1);
@@ -74,10 +74,11 @@ void maifs_net_init(const MaifsNet *net, float *w, Rng *rng) {
     dense_init(maifs_by(net), w + p.by_job, 1, rng);
     init_matrix(net->width, net->hidden, w + p.by_context, 1, rng);
     init_matrix(MAIFS_OFFER, net->hidden, w + p.by_offer, 1, rng);
-    dense_init(maifs_factor(net), w + p.left, 1, rng);  // pairs are products: 0, but not for ever
+    dense_init(maifs_factor(net), w + p.left, 1,
+               rng);  // a pair payoff is a product: 0, but with a gradient
 }
 
-// c: NULL: only counting.
+// c NULL: counts only.
 static float *part(float *c, size_t *at, size_t n) {
     size_t from = take(at, (n + 15) / 16 * 16);
     return c == NULL ? NULL : c + from;
@@ -127,8 +128,8 @@ static void encode(uint32_t in, uint32_t width, const float *w, size_t rows, con
     activation_forward(ACTIVATION_RELU, rows * width, y, y);
 }
 
-static void listen(const MaifsNet *net, const float *w, const MaifsParts *p, uint32_t r,
-                   const MaifsCache *k) {
+static void attend_round(const MaifsNet *net, const float *w, const MaifsParts *p, uint32_t r,
+                         const MaifsCache *k) {
     AttentionShape size = maifs_attend_size(k->n_servers);
     size_t         width = net->width, n = (size_t)k->n_servers * width;
     float         *from = k->z[r], *to = k->z[r + 1];
@@ -142,7 +143,7 @@ static void listen(const MaifsNet *net, const float *w, const MaifsParts *p, uin
     layer_norm_forward(maifs_norm(net), w + p->norm[r], k->n_servers, k->sum, to, k->norm[r]);
 }
 
-static void find_context(const MaifsNet *net, const MaifsCache *k) {
+static void set_context(const MaifsNet *net, const MaifsCache *k) {
     const float *z = k->z[maifs_z(net)];
     float        share = 1.0f / (float)(k->n_servers > 0 ? k->n_servers : 1);
     memset(k->context, 0, net->width * sizeof *k->context);
@@ -151,8 +152,8 @@ static void find_context(const MaifsNet *net, const MaifsCache *k) {
     for (uint32_t i = 0; i < net->width; i++) k->context[i] *= share;
 }
 
-static void find_values(const MaifsNet *net, const float *w, const MaifsParts *p,
-                        const MaifsCache *k) {
+static void set_values(const MaifsNet *net, const float *w, const MaifsParts *p,
+                       const MaifsCache *k) {
     size_t h = net->hidden;
     memset(k->by_context, 0, h * sizeof *k->by_context);
     repro_gemv(h, net->width, k->context, w + p->by_context, k->by_context);
@@ -175,13 +176,13 @@ void maifs_net_observe(const MaifsNet *net, const float *w, const MaifsInput *in
     encode(MAIFS_SERVER, net->width, w + p.server, in->n_servers, in->servers, k.z[0]);
     encode(MAIFS_JOB, net->width, w + p.job, in->n_jobs, in->jobs, k.x);
     encode(MAIFS_QUEUE, net->width, w + p.queue, 1, in->queue, k.z[0] + in->n_servers * width);
-    for (uint32_t r = 0; r < maifs_z(net); r++) listen(net, w, &p, r, &k);
+    for (uint32_t r = 0; r < maifs_z(net); r++) attend_round(net, w, &p, r, &k);
     dense_forward(maifs_by(net), w + p.by_server, in->n_servers, mat(k.z[maifs_z(net)], width),
                   mat_out(k.by_server, columns));
     dense_forward(maifs_by(net), w + p.by_job, in->n_jobs, mat(k.x, width),
                   mat_out(k.by_job, columns));
-    find_context(net, &k);
-    find_values(net, w, &p, &k);
+    set_context(net, &k);
+    set_values(net, w, &p, &k);
     if (u != NULL && in->n_jobs > 0) memcpy(u, k.u, in->n_jobs * sizeof *u);
     mat_set_backend(was);
 }
@@ -200,12 +201,13 @@ MULTIVERSION(static, gather,
               const MaifsOfferAt *at, float *to),
              (h, column, by_server, by_job, n, at, to))
 
-void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
-                      const MaifsOfferAt *at, float *h) {
+// h [n][hidden]: sum of the contributions of server and job to an output.
+static void gather_offers(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
+                          const MaifsOfferAt *at, float *h) {
     gather(net->hidden, column, k->by_server, k->by_job, n, at, h);
 }
 
-// out [n] = bias + w . relu(h): eight sums, then those one after the other.
+// out [n] = bias + w . relu(h): eight partial sums, added in order.
 MULTIVERSION_BODY last_body(size_t h, const float *w, size_t n, const float *x, size_t ld,
                             float *out) {
     for (size_t i = 0; i < n; i++, x += ld) {
@@ -224,7 +226,7 @@ MULTIVERSION(static, last,
              (size_t h, const float *w, size_t n, const float *x, size_t ld, float *out),
              (h, w, n, x, ld, out))
 
-// f [n] += w . offer: sums as above.
+// f [n] += w . offer, summed the same way.
 MULTIVERSION_BODY straight_body(const float *w, size_t n, const float *x, float *f) {
     for (size_t i = 0; i < n; i++, x += MAIFS_OFFER) {
         Lanes sum = {0};
@@ -244,20 +246,13 @@ void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t
     size_t     h = net->hidden;
     for (uint32_t from = 0; from < n; from += MAIFS_CHUNK) {
         uint32_t some = n - from < MAIFS_CHUNK ? n - from : MAIFS_CHUNK;
-        maifs_net_gather(net, &k, MAIFS_PRICE, some, at + from, k.chunk);
+        gather_offers(net, &k, MAIFS_PRICE, some, at + from, k.chunk);
         repro_gemm(some, h, MAIFS_OFFER,
                    (GemmView){features + (size_t)from * MAIFS_OFFER, MAIFS_OFFER, 1},
                    (GemmView){w + p.by_offer, h, 1}, mat_out(k.chunk, h));
         last(h, w + p.price, some, k.chunk, h, f + from);
         straight(w + p.straight, some, features + (size_t)from * MAIFS_OFFER, f + from);
     }
-}
-
-void maifs_net_idle(const MaifsNet *net, const float *w, float *cache, float *idle) {
-    MaifsParts p = maifs_net_parts(net);
-    MaifsCache k = maifs_net_cached(net, cache);
-    size_t     h = net->hidden;
-    last(h, w + p.idle, k.n_servers, k.by_server + MAIFS_IDLE * h, MAIFS_COLUMNS * h, idle);
 }
 
 void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t n,
@@ -268,7 +263,7 @@ void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t 
     size_t     h = net->hidden, rank = net->rank;
     for (uint32_t from = 0; from < n; from += MAIFS_CHUNK) {
         uint32_t some = n - from < MAIFS_CHUNK ? n - from : MAIFS_CHUNK;
-        maifs_net_gather(net, &k, MAIFS_PAIR, some, at + from, k.chunk);
+        gather_offers(net, &k, MAIFS_PAIR, some, at + from, k.chunk);
         activation_forward(ACTIVATION_RELU, some * h, k.chunk, k.chunk);
         dense_forward(maifs_factor(net), w + p.left, some, mat(k.chunk, h),
                       mat_out(left + from * rank, rank));
@@ -278,8 +273,146 @@ void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t 
     mat_set_backend(was);
 }
 
-const float *maifs_net_heeds(const MaifsNet *net, const float *cache, uint32_t head, uint32_t ask) {
-    MaifsCache     k = maifs_net_cached(net, (float *)(uintptr_t)cache);
-    AttentionShape size = maifs_attend_size(k.n_servers);
-    return mha_weights(maifs_attend(net), &size, k.attend[net->rounds - 1], 0, head, ask);
+void maifs_net_back_begin(const MaifsNet *net, float *cache) {
+    MaifsCache k = maifs_net_cached(net, cache);
+    size_t     columns = MAIFS_COLUMNS * (size_t)net->hidden;
+    memset(k.d_by_server, 0, k.n_servers * columns * sizeof(float));
+    memset(k.d_by_job, 0, k.n_jobs * columns * sizeof(float));
+}
+
+// Adds d_chunk to the gradients of server and job: the reverse of gather_offers.
+static void scatter(const MaifsNet *net, const MaifsCache *k, size_t column, uint32_t n,
+                    const MaifsOfferAt *at) {
+    size_t h = net->hidden;
+    for (uint32_t i = 0; i < n; i++) {
+        const float *d = k->d_chunk + i * h;
+        float       *a = k->d_by_server + (at[i].server * (size_t)MAIFS_COLUMNS + column) * h;
+        float       *b = k->d_by_job + (at[i].job * (size_t)MAIFS_COLUMNS + column) * h;
+        for (size_t c = 0; c < h; c++) a[c] += d[c];
+        for (size_t c = 0; c < h; c++) b[c] += d[c];
+    }
+}
+
+// Through an output layer of one unit and the relu before it; h is the relu's input.
+static void last_back(const MaifsNet *net, const float *w, float *gw, size_t n, const float *h,
+                      size_t ld, const float *d, float *dh, size_t d_ld) {
+    size_t hidden = net->hidden;
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < hidden; c++) {
+            float v = h[i * ld + c], on = v > 0 ? d[i] : 0;
+            gw[c] += on * v;
+            dh[i * d_ld + c] = on * w[c];
+        }
+    for (size_t i = 0; i < n; i++) gw[hidden] += d[i];
+}
+
+void maifs_net_price_back(const MaifsNet *net, const float *w, float *gw, float *cache, uint32_t n,
+                          const MaifsOfferAt *at, const float *features, const float *df) {
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = maifs_net_cached(net, cache);
+    size_t     h = net->hidden;
+    for (uint32_t from = 0; from < n; from += MAIFS_CHUNK) {
+        uint32_t some = n - from < MAIFS_CHUNK ? n - from : MAIFS_CHUNK;
+        Mat      x = mat(features + (size_t)from * MAIFS_OFFER, MAIFS_OFFER);
+        gather_offers(net, &k, MAIFS_PRICE, some, at + from, k.chunk);
+        mat_mul(some, h, MAIFS_OFFER, x, mat(w + p.by_offer, h), 1, mat_out(k.chunk, h));
+        last_back(net, w + p.price, gw + p.price, some, k.chunk, h, df + from, k.d_chunk, h);
+        mat_mul_tn(MAIFS_OFFER, h, some, x, mat(k.d_chunk, h), 1, mat_out(gw + p.by_offer, h));
+        mat_mul_tn(MAIFS_OFFER, 1, some, x, mat(df + from, 1), 1, mat_out(gw + p.straight, 1));
+        scatter(net, &k, MAIFS_PRICE, some, at + from);
+    }
+    mat_set_backend(was);
+}
+
+void maifs_net_pair_back(const MaifsNet *net, const float *w, float *gw, float *cache, uint32_t n,
+                         const MaifsOfferAt *at, const float *d_left, const float *d_right) {
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = maifs_net_cached(net, cache);
+    Dense      d = maifs_factor(net);
+    size_t     h = net->hidden, rank = net->rank;
+    for (uint32_t from = 0; from < n; from += MAIFS_CHUNK) {
+        uint32_t some = n - from < MAIFS_CHUNK ? n - from : MAIFS_CHUNK;
+        Mat      dl = mat(d_left + from * rank, rank), dr = mat(d_right + from * rank, rank);
+        gather_offers(net, &k, MAIFS_PAIR, some, at + from, k.chunk);
+        activation_forward(ACTIVATION_RELU, some * h, k.chunk, k.chunk);
+        dense_backward(d, w + p.left, gw + p.left, some, mat(k.chunk, h), dl,
+                       mat_out(k.d_chunk, h));
+        dense_backward(d, w + p.right, gw + p.right, some, mat(k.chunk, h), dr, mat_out(NULL, 0));
+        mat_mul_nt(some, h, rank, dr, mat(w + p.right, rank), 1, mat_out(k.d_chunk, h));
+        activation_backward(ACTIVATION_RELU, some * h, k.chunk, k.d_chunk, k.d_chunk);
+        scatter(net, &k, MAIFS_PAIR, some, at + from);
+    }
+    mat_set_backend(was);
+}
+
+// Gradients of by_job and of the context, which is left in d_context [width].
+static void value_back(const MaifsNet *net, const float *w, float *gw, const MaifsParts *p,
+                       const MaifsCache *k, const float *du, float *d_context) {
+    size_t h = net->hidden, width = net->width;
+    float *d_u = k->d_chunk, *d_by = k->chunk;
+    memset(d_context, 0, width * sizeof *d_context);
+    memset(d_by, 0, h * sizeof *d_by);
+    for (uint32_t j = 0; j < k->n_jobs; j++) {
+        float *to = k->d_by_job + ((size_t)j * MAIFS_COLUMNS + MAIFS_VALUE) * h;
+        activation_backward(ACTIVATION_TANH, 1, k->u + j, du + j, d_u);
+        last_back(net, w + p->value, gw + p->value, 1, k->value + j * h, h, d_u, to, h);
+        for (size_t c = 0; c < h; c++) d_by[c] += to[c];
+    }
+    mat_mul_tn(width, h, 1, mat(k->context, width), mat(d_by, h), 1,
+               mat_out(gw + p->by_context, h));
+    mat_mul_nt(1, width, h, mat(d_by, h), mat(w + p->by_context, h), 0, mat_out(d_context, width));
+}
+
+// d_z [n_servers + 1][width] from after a round to before it; the queue's row accumulates.
+static void attend_round_back(const MaifsNet *net, const float *w, float *gw, const MaifsParts *p,
+                              uint32_t r, const MaifsCache *k) {
+    AttentionShape size = maifs_attend_size(k->n_servers);
+    size_t         n = (size_t)k->n_servers * net->width;
+    layer_norm_backward(maifs_norm(net), w + p->norm[r], gw + p->norm[r], k->n_servers, k->d_z,
+                        k->d_sum, k->norm[r]);
+    memcpy(k->d_z, k->d_sum, n * sizeof *k->d_z);
+    if (net->attention)
+        mha_backward(maifs_attend(net), w + p->attend[r], gw + p->attend[r], &size, k->z[r],
+                     k->z[r], k->d_sum, k->d_z, k->d_z, k->attend[r]);
+}
+
+static void encode_back(uint32_t in, uint32_t width, const float *w, float *gw, size_t rows,
+                        const float *x, const float *y, float *dy) {
+    activation_backward(ACTIVATION_RELU, rows * width, y, dy, dy);
+    dense_backward((Dense){in, width}, w, gw, rows, mat(x, in), mat(dy, width), mat_out(NULL, 0));
+}
+
+static void servers_back(const MaifsNet *net, const float *w, float *gw, const MaifsParts *p,
+                         const MaifsInput *in, const MaifsCache *k, const float *d_context) {
+    size_t width = net->width, columns = MAIFS_COLUMNS * (size_t)net->hidden, n = k->n_servers;
+    float  share = 1.0f / (float)(n > 0 ? n : 1);
+    dense_backward(maifs_by(net), w + p->by_server, gw + p->by_server, n,
+                   mat(k->z[maifs_z(net)], width), mat(k->d_by_server, columns),
+                   mat_out(k->d_z, width));
+    memset(k->d_z + n * width, 0, width * sizeof *k->d_z);
+    for (size_t i = 0; net->attention && i < n * width; i++)
+        k->d_z[i] += share * d_context[i % width];
+    for (uint32_t r = (uint32_t)maifs_z(net); r-- > 0;) attend_round_back(net, w, gw, p, r, k);
+    encode_back(MAIFS_SERVER, net->width, w + p->server, gw + p->server, n, in->servers, k->z[0],
+                k->d_z);
+    encode_back(MAIFS_QUEUE, net->width, w + p->queue, gw + p->queue, 1, in->queue,
+                k->z[0] + n * width, k->d_z + n * width);
+}
+
+void maifs_net_observe_back(const MaifsNet *net, const float *w, float *gw, const MaifsInput *in,
+                            float *cache, const float *du) {
+    MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
+    MaifsParts p = maifs_net_parts(net);
+    MaifsCache k = maifs_net_cached(net, cache);
+    size_t     width = net->width, columns = MAIFS_COLUMNS * (size_t)net->hidden;
+    float     *d_context = k.d_context;
+    memset(d_context, 0, width * sizeof *d_context);
+    if (du != NULL) value_back(net, w, gw, &p, &k, du, d_context);
+    servers_back(net, w, gw, &p, in, &k, d_context);
+    dense_backward(maifs_by(net), w + p.by_job, gw + p.by_job, k.n_jobs, mat(k.x, width),
+                   mat(k.d_by_job, columns), mat_out(k.d_x, width));
+    encode_back(MAIFS_JOB, net->width, w + p.job, gw + p.job, k.n_jobs, in->jobs, k.x, k.d_x);
+    mat_set_backend(was);
 }

@@ -26,17 +26,17 @@ typedef struct Slice {
     bool     near;
 } Slice;
 
-// How well a slice suits the last n cores; more is better. A whole free slice is the best there is
-// when n fills it and the worst otherwise, for it would be broken. What holds n with the least left
-// over comes next, then what holds most of them.
-static int32_t suits(Slice s, uint32_t n) {
+// Score of a slice for the remaining n cores; higher is better. Best is a free slice that n fills;
+// then the slice that holds n with the fewest cores left over (so that free slices stay whole);
+// then the slice with the most free cores.
+static int32_t score(Slice s, uint32_t n) {
     int32_t near = s.near ? 1 : 0;
     if (s.n_free == s.n && s.n <= n) return 4000 + near;
     if (s.n_free >= n) return 2 * (1000 - (int32_t)(s.n_free - n)) + near;
     return 2 * (int32_t)s.n_free + near;
 }
 
-static void look(const CorePlacement *p, const Cores *free, const Cores *near, Slice *out) {
+static void count_free(const CorePlacement *p, const Cores *free, const Cores *near, Slice *out) {
     for (uint32_t s = 0; s < p->n_slices; s++) {
         Cores open = cores_intersection(p->slices[s], free),
               old = cores_intersection(p->slices[s], near);
@@ -49,17 +49,17 @@ Cores core_placement_slices(const CorePlacement *p, const Cores *free, uint32_t 
                             const Cores *near) {
     Cores out = {0};
     Slice slices[PLACEMENT_SLICES];
-    look(p, free, near, slices);
+    count_free(p, free, near, slices);
     while (n > 0) {
         uint32_t best = 0;
-        int32_t  best_suits = 0;
+        int32_t  best_score = 0;
         for (uint32_t s = 0; s < p->n_slices; s++) {
-            int32_t here = slices[s].n_free == 0 ? 0 : suits(slices[s], n);
-            if (here <= best_suits) continue;
+            int32_t here = slices[s].n_free == 0 ? 0 : score(slices[s], n);
+            if (here <= best_score) continue;
             best = s;
-            best_suits = here;
+            best_score = here;
         }
-        CHECK(best_suits > 0);
+        CHECK(best_score > 0);
         Cores taken = cores_intersection(p->slices[best], free);
         if (slices[best].n_free > n) taken = core_placement_first(&taken, n);
         out = cores_union(out, &taken);

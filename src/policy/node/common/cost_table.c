@@ -1,6 +1,7 @@
-// What a way takes. A block on whole slices of cache has them to itself: there, interference is
-// less bandwidth and nothing else, so a layer takes its time on a quiet machine or what its bytes
-// take at the bandwidth that is left. On parts of a slice the model's own times at the level hold.
+// A block on whole cache slices has no contention for cache: interference only reduces its memory
+// bandwidth, so a layer takes its time without co-runners or the time of its traffic at the
+// remaining bandwidth, whichever is longer. On parts of a slice the measured times at the level
+// apply.
 #include "policy/node/common/cost_table.h"
 
 #include <math.h>
@@ -26,27 +27,28 @@ static double layer_ns(const CostTable *m, uint32_t l, uint32_t v, uint32_t k, u
     return fmax((double)node_time(m->model, l, v, k, 0), bytes / granted);
 }
 
-// Time plus the bytes' part of the machine, as time on these cores.
-static uint8_t pick(const CostTable *m, uint32_t l, uint32_t k, uint32_t level, double worth) {
+// The version with the least time plus weighted traffic, the traffic as time on these cores.
+static uint8_t pick(const CostTable *m, uint32_t l, uint32_t k, uint32_t level,
+                    double byte_weight) {
     const NodeLayer *layer = &m->model->layers[l];
     double           bandwidth = (double)m->machine->dram_bytes_ns, least = INFINITY;
     double           cores = (double)m->machine->n_cores / m->model->counts[k];
     uint8_t          best = 0;
     for (uint8_t v = 0; v < layer->n_versions; v++) {
         double bytes = (double)layer->versions[v].dram_bytes[k];
-        double cost = layer_ns(m, l, v, k, level) + worth * cores * bytes / bandwidth;
+        double cost = layer_ns(m, l, v, k, level) + byte_weight * cores * bytes / bandwidth;
         if (cost < least) best = v, least = cost;
     }
     return best;
 }
 
-static void fill(CostTable *m, uint32_t level, uint32_t set, uint32_t k, double worth) {
+static void fill(CostTable *m, uint32_t level, uint32_t set, uint32_t k, double byte_weight) {
     const NodeModel *model = m->model;
     uint8_t *picks = m->picks + (size_t)((level * COST_VERSION_SETS + set) * model->n_counts + k) *
                                     model->n_layers;
     CostEntry sum = {0};
     for (uint32_t l = model->n_layers; l-- > 0;) {
-        uint8_t v = picks[l] = pick(m, l, k, level, worth);
+        uint8_t v = picks[l] = pick(m, l, k, level, byte_weight);
         sum.ns += (float)layer_ns(m, l, v, k, level);
         sum.bytes += model->layers[l].versions[v].dram_bytes[k];
         CostEntry *at = m->rest + (cost_table_at(m, level, l, set) - m->rest);
@@ -64,12 +66,12 @@ static void find_fastest(CostTable *m) {
     }
 }
 
-void cost_table_init(CostTable *m, double lean, uint32_t narrow) {
-    m->narrow = node_count_index(m->model, narrow);
-    double worth[COST_VERSION_SETS] = {0, lean / 4, lean};
+void cost_table_init(CostTable *m, double byte_weight, uint32_t min_cores) {
+    m->min_k = node_count_index(m->model, min_cores);
+    double weight[COST_VERSION_SETS] = {0, byte_weight / 4, byte_weight};
     for (uint32_t level = 0; level < NODE_LEVELS; level++)
         for (uint32_t set = 0; set < COST_VERSION_SETS; set++)
-            for (uint32_t k = 0; k < m->model->n_counts; k++) fill(m, level, set, k, worth[set]);
+            for (uint32_t k = 0; k < m->model->n_counts; k++) fill(m, level, set, k, weight[set]);
     find_fastest(m);
 }
 
@@ -79,7 +81,7 @@ CostChoice cost_table_choose(const CostTable *m, uint32_t level, uint32_t l, uin
     double           per_core = 1.0 / m->machine->n_cores, least = INFINITY;
     double           per_byte = price / (double)m->machine->dram_bytes_ns;
     CostChoice       best = {0}, fastest = {.ns = INFINITY};
-    uint32_t         first = m->model->counts[m->narrow] <= cores ? m->narrow : 0;
+    uint32_t         first = m->model->counts[m->min_k] <= cores ? m->min_k : 0;
     for (uint32_t set = 0; set < COST_VERSION_SETS; set++, rest += m->model->n_counts)
         for (uint32_t k = first; k < m->model->n_counts && m->model->counts[k] <= cores; k++) {
             if (rest[k].ns < fastest.ns) fastest = (CostChoice){set, k, rest[k].ns, false};
@@ -91,13 +93,13 @@ CostChoice cost_table_choose(const CostTable *m, uint32_t level, uint32_t l, uin
     return best.fits ? best : fastest;
 }
 
-uint32_t cost_table_reach(const CostTable *m, uint32_t level, uint32_t l, CostChoice way,
+uint32_t cost_table_reach(const CostTable *m, uint32_t level, uint32_t l, CostChoice choice,
                           double ns) {
     uint32_t lo = l + 1, hi = m->model->n_layers;
-    float    from = cost_table_at(m, level, l, way.set)[way.k].ns;
+    float    from = cost_table_at(m, level, l, choice.set)[choice.k].ns;
     while (lo < hi) {
         uint32_t mid = (lo + hi + 1) / 2;
-        if ((double)(from - cost_table_at(m, level, mid, way.set)[way.k].ns) <= ns)
+        if ((double)(from - cost_table_at(m, level, mid, choice.set)[choice.k].ns) <= ns)
             lo = mid;
         else
             hi = mid - 1;
@@ -105,15 +107,15 @@ uint32_t cost_table_reach(const CostTable *m, uint32_t level, uint32_t l, CostCh
     return lo;
 }
 
-const uint8_t *cost_table_versions(const CostTable *m, uint32_t level, CostChoice way) {
-    size_t list = (size_t)(level * COST_VERSION_SETS + way.set) * m->model->n_counts + way.k;
+const uint8_t *cost_table_versions(const CostTable *m, uint32_t level, CostChoice choice) {
+    size_t list = (size_t)(level * COST_VERSION_SETS + choice.set) * m->model->n_counts + choice.k;
     return m->picks + list * m->model->n_layers;
 }
 
 double cost_table_traffic(const CostTable *m, uint32_t level, uint32_t l, uint32_t end,
-                          CostChoice way) {
-    CostEntry from = cost_table_at(m, level, l, way.set)[way.k],
-              to = cost_table_at(m, level, end, way.set)[way.k];
+                          CostChoice choice) {
+    CostEntry from = cost_table_at(m, level, l, choice.set)[choice.k],
+              to = cost_table_at(m, level, end, choice.set)[choice.k];
     double ns = (double)(from.ns - to.ns);
     return ns > 0 ? (double)(from.bytes - to.bytes) / (ns * (double)m->machine->dram_bytes_ns) : 0;
 }

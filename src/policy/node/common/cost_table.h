@@ -1,11 +1,11 @@
-// CostTable: the ways in which a request can go on, by versions and cores: what each takes, and
-// what it costs the machine.
+// CostTable: time and memory traffic of the rest of a request for each combination of versions and
+// core count, and the cheapest combination that meets a deadline.
 #pragma once
 
-#include "contract/node.h"
 #include "base/carve.h"
+#include "contract/node.h"
 
-enum { COST_VERSION_SETS = 3 };  // of versions: the fastest, frugal ones, those that move least
+enum { COST_VERSION_SETS = 3 };  // fastest, compromise, least traffic
 
 typedef struct CostEntry {
     float ns, bytes;  // of all layers from one on
@@ -14,38 +14,37 @@ typedef struct CostEntry {
 typedef struct CostTable {
     const NodeModel   *model;
     const NodeMachine *machine;
-    uint32_t           narrow;   // count that ways start with, where there are cores enough
-    CostEntry         *rest;     // [level][layer, one more than there are][set][count]
+    uint32_t           min_k;    // smallest core count to choose, if as many cores are free
+    CostEntry         *rest;     // [level][n_layers + 1][set][count]
     uint8_t           *picks;    // [level][set][count][layer] versions
-    float             *fastest;  // [layer, one more] the least that the rest can take at all
+    float             *fastest;  // [n_layers + 1] lower bound of the time of the rest
 } CostTable;
 
 typedef struct CostChoice {
     uint32_t set, k;
     float    ns;
-    bool     fits;  // into the time that was asked for
+    bool     fits;  // within the given time
 } CostChoice;
 
 void cost_table_carve(CostTable *m, const NodeModel *model, const NodeMachine *machine,
                       Carve *from);
-// lean: what bytes are worth against cores in the sets that spare them; narrow: least cores of a
-// way.
-void cost_table_init(CostTable *m, double lean, uint32_t narrow);
+// byte_weight: cost of traffic against core time in the set with the least traffic.
+void cost_table_init(CostTable *m, double byte_weight, uint32_t min_cores);
 
-// The cheapest way on at most `cores` cores that takes no more than ns; the fastest when none does.
-// price: of the whole bandwidth for a while, against all cores for as long.
+// The cheapest choice on at most `cores` cores that takes at most ns; the fastest if none does.
+// price: cost of the whole memory bandwidth relative to all cores.
 CostChoice cost_table_choose(const CostTable *m, uint32_t level, uint32_t l, uint32_t cores,
                              double ns, double price);
 
-// Where a block that goes this way ends when it may take ns; after layer l at least.
-uint32_t cost_table_reach(const CostTable *m, uint32_t level, uint32_t l, CostChoice way,
+// End of the longest block from layer l on that takes at most ns; at least l + 1.
+uint32_t cost_table_reach(const CostTable *m, uint32_t level, uint32_t l, CostChoice choice,
                           double ns);
 
-const uint8_t *cost_table_versions(const CostTable *m, uint32_t level, CostChoice way);
+const uint8_t *cost_table_versions(const CostTable *m, uint32_t level, CostChoice choice);
 
-// Part of the memory's bandwidth that layers [l, end) use.
+// Share of the memory bandwidth that layers [l, end) use.
 double cost_table_traffic(const CostTable *m, uint32_t level, uint32_t l, uint32_t end,
-                          CostChoice way);
+                          CostChoice choice);
 
 static inline const CostEntry *cost_table_at(const CostTable *m, uint32_t level, uint32_t l,
                                              uint32_t set) {

@@ -15,7 +15,7 @@ void demand_bound_add(DemandBound *d, DemandItem x) {
 
 bool demand_bound_admits(const DemandBound *d, TimeNs now, DemandItem x) {
     double core_ns = x.core_ns, bytes = x.bytes;
-    bool   counted = false;  // x's own deadline
+    bool   counted = false;  // the check at x's own deadline is done
     for (uint32_t i = 0; i <= d->n; i++) {
         bool own = !counted && (i == d->n || d->at[i].deadline > x.deadline);
         if (own) {

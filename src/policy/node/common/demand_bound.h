@@ -1,27 +1,27 @@
-// DemandBound: whether what was promised leaves room for one more, by cores and by bytes moved, at
-// every deadline there is.
+// DemandBound: an admission test by processor demand: whether all accepted work and one more
+// request fit before every deadline, in core time and in memory traffic.
 #pragma once
-
-#include "base/clock.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/clock.h"
 
 enum { DEMAND_BOUND_MAX = 256 };
 
 typedef struct DemandItem {
     TimeNs deadline;
-    double core_ns, bytes;  // that are still to be spent on it
+    double core_ns, bytes;  // work left
 } DemandItem;
 
 typedef struct DemandBound {
     DemandItem at[DEMAND_BOUND_MAX];  // by deadline
     uint32_t   n;
-    double     cores, bytes_ns;  // that there are to be spent
+    double     cores, bytes_ns;  // capacity
 } DemandBound;
 
 void demand_bound_clear(DemandBound *d, double cores, double bytes_ns);
-void demand_bound_add(DemandBound *d, DemandItem x);  // what does not fit into the list is left out
+void demand_bound_add(DemandBound *d, DemandItem x);  // ignored if the list is full
 
-// Whether all deadlines hold with x as well, if everything were spread perfectly.
+// Whether every deadline can be met with x added, assuming perfect packing.
 bool demand_bound_admits(const DemandBound *d, TimeNs now, DemandItem x);

@@ -1,29 +1,30 @@
-// ListSchedule: requests in order of arrival or of their deadlines, each given the cores that its
-// next block asks for, or what is free of them.
+// ListSchedule: list scheduling of blocks: waiting requests in order of arrival or of deadline,
+// each started on the cores that its next block requests, or on those that are free.
 #pragma once
 
 #include "contract/node.h"
-#include "policy/node/common/request_queue.h"
+#include "policy/node/common/core_placement.h"
 #include "policy/node/common/node_setup.h"
+#include "policy/node/common/request_queue.h"
 
-typedef struct BlockRequest {
+typedef struct BlockRequest {  // the next block of a request
     uint32_t n_layers, cores;
 } BlockRequest;
 
 typedef struct ListSchedule {
     const NodeView *view;
-    RequestQueue   *queue;     // room for those that wait, by deadline; NULL: by arrival
-    const uint8_t  *versions;  // for every layer; NULL: what node_best_versions names
-    uint32_t        level;     // for node_best_versions
-    double          start;     // least share of the cores asked for that a block starts with
-    bool            grow;      // blocks that started with less get more when nobody waits
-    bool            overtake;  // whoever finds enough cores goes on, though one before it does not
-    bool            yield;     // requests that are late already go last
+    RequestQueue   *queue;      // scratch for the order by deadline; NULL: by arrival
+    const uint8_t  *versions;   // of every layer; NULL: node_best_versions at `level`
+    uint32_t        level;      // interference level for node_best_versions
+    double          min_start;  // a block starts with at least this share of its cores
+    bool            grow;       // blocks that started with fewer cores get more when none waits
+    bool            backfill;   // a request that cannot start does not block those behind it
+    bool            late_last;  // requests past their deadline go last
     BlockRequest (*ask)(const void *policy, const NodeView *v, const NodeRequest *r);
     const void *policy;
 } ListSchedule;
 
-// Cores in whole quanta, as far as the machine has them.
+// Rounds up to whole quanta, at most the machine's cores.
 static inline uint32_t list_schedule_quanta(const NodeMachine *m, uint32_t cores,
                                             uint32_t quantum) {
     uint32_t q = node_setup_quantum(m, quantum);
@@ -33,6 +34,11 @@ static inline uint32_t list_schedule_quanta(const NodeMachine *m, uint32_t cores
 
 uint32_t list_schedule_run(const ListSchedule *list, NodeAction *out, uint32_t max);
 
-// Cores wanted by all requests there are, in shares of the machine; waiting[t] is what one of
-// tenant t is worth.
+// GROW actions for running blocks with fewer cores than wanted, oldest first; returns their number.
+// placement: by cache slices, near the block's cores; NULL: the lowest core numbers.
+uint32_t list_schedule_grow(const NodeView *v, const CorePlacement *placement, Cores *free,
+                            uint32_t n_free, NodeAction *out, uint32_t max);
+
+// Cores wanted by all requests, as a share of the machine; a waiting request of tenant t counts as
+// waiting[t] cores.
 double list_schedule_load(const NodeView *v, const uint16_t *waiting);

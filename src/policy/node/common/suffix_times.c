@@ -31,16 +31,3 @@ uint32_t suffix_times_fastest(const SuffixTimes *a, uint32_t level, uint32_t l, 
             best = k;
     return best;
 }
-
-uint32_t suffix_times_reach(const SuffixTimes *a, uint32_t level, uint32_t l, uint32_t k,
-                            double ns) {
-    uint32_t lo = l + 1, hi = a->model->n_layers;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi + 1) / 2;
-        if ((double)suffix_times_time(a, level, l, mid, k) <= ns)
-            lo = mid;
-        else
-            hi = mid - 1;
-    }
-    return lo;
-}
