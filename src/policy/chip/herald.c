@@ -10,7 +10,8 @@
 // 3. A layer goes to its best kind by `metric`: least time, least energy, or least product of both.
 //    If it would end there later than (1 + delta) times its end on the least loaded kind, the next
 //    best kind is tried, and so on.
-// 4. Gaps are filled at run time: if the next planned layer of a unit is not ready, the unit takes a
+// 4. Gaps are filled at run time: if the next planned layer of a unit is not ready, the unit takes
+// a
 //    later one, and a layer may leave its planned kind for a free unit if waiting would not end
 //    within `patience` times the time there.
 // 5. Requests that arrive after the last plan follow it, in order of arrival.
