@@ -1,8 +1,8 @@
-// Which settings serve a policy of a package best? Random settings first, then one setting at a
-// time from the best of them, over cells of package, workload, load and bandwidth, on seeds below
-// 100. The mean share of requests in time decides.
+// Tunes the settings of a chip policy: random search, then coordinate search from the best, over
+// cells of package, workload, load and bandwidth, on seeds below 100. The objective is the mean
+// share of requests in time.
 //   bench_chip_tune POLICY [random=30] [rounds=2] [requests=300] [KEY=VALUE|KEY ...]
-// KEY=VALUE starts from there; KEY alone keeps that setting out of the search.
+// KEY=VALUE sets the start; KEY alone excludes the setting from the search.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static bool try_now(Tune *t, const char *what) {
     return better;
 }
 
-// Around the first value, up to four times more or less; now and then nothing at all.
+// Log-uniform within a factor of 4 of the first value; sometimes 0.
 static void randomise(Tune *t) {
     for (uint32_t i = 0; i < t->with.n_rows; i++) {
         const Setting *row = &t->with.rows[i];

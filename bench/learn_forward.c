@@ -1,5 +1,5 @@
-// How long does an actor take to look at a queue? Plain loops, one sequence, one core: the least
-// and the median time of a forward pass, and multiply-adds a second.
+// Time of an actor's forward pass over a queue: plain loops, one sequence, one core; minimum and
+// median, and multiply-adds per second.
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-// The slow obvious twin of chip_simulate: a nanosecond at a time, first come first served.
+// The slow reference of chip_simulate: one nanosecond at a time, first come, first served.
 #pragma once
 
 #include "tests/chip/test_package.h"
@@ -77,7 +77,7 @@ static inline void step_starts(Stepwise *s) {
     }
 }
 
-// The level up to which all may draw, by halving.
+// The water-filling level, by bisection.
 static inline double step_level(const Stepwise *s, double bytes) {
     double lo = 0, hi = bytes;
     for (int i = 0; i < 60; i++) {
