@@ -77,23 +77,25 @@ Attr     net_attr_float(const char *name, float value);
 Attr     net_attr_str(const char *name, const char *value);
 Attr     net_attr_ints(const char *name, const int64_t *values, uint32_t count);
 
-// Layers with weights, in net_layer.c; the weights are named NAME.weight, NAME.bias, ...
+// Layers with weights, in net_layer.c; the weights are named NAME.weight, NAME.bias, ... A
+// transposed convolution has its kernel as stride, a linear layer maps the last axis, an LSTM
+// returns its last hidden state.
 uint32_t net_conv(NetBuilder *n, const char *name, uint32_t x, NetConv c);
-uint32_t net_conv_transpose(NetBuilder *n, const char *name, uint32_t x,
-                            NetConv c);  // stride=kernel
+uint32_t net_conv_transpose(NetBuilder *n, const char *name, uint32_t x, NetConv c);
 uint32_t net_batch_norm(NetBuilder *n, const char *name, uint32_t x, float epsilon);
-uint32_t net_linear(NetBuilder *n, const char *name, uint32_t x, int64_t out);  // last axis
+uint32_t net_linear(NetBuilder *n, const char *name, uint32_t x, int64_t out);
 uint32_t net_layer_norm(NetBuilder *n, const char *name, uint32_t x, float epsilon);
 uint32_t net_embedding(NetBuilder *n, const char *name, uint32_t index, int64_t rows, int64_t width,
                        double rms);
-uint32_t net_lstm(NetBuilder *n, const char *name, uint32_t x,
-                  int64_t hidden);  // last hidden state
+uint32_t net_lstm(NetBuilder *n, const char *name, uint32_t x, int64_t hidden);
 
-// Operators without weights, in net_op.c.
+// Operators without weights, in net_op.c. Softmax is over the last axis, average pooling counts
+// padding, dims of a reshape are ONNX's (0 copies, -1 is inferred), upsampling is nearest by 2,
+// resizing bilinear.
 uint32_t net_activation(NetBuilder *n, NetActivation f, uint32_t x);
-uint32_t net_softmax(NetBuilder *n, uint32_t x);  // over the last axis
+uint32_t net_softmax(NetBuilder *n, uint32_t x);
 uint32_t net_max_pool(NetBuilder *n, uint32_t x, NetPool p);
-uint32_t net_avg_pool(NetBuilder *n, uint32_t x, NetPool p);  // count_include_pad
+uint32_t net_avg_pool(NetBuilder *n, uint32_t x, NetPool p);
 uint32_t net_global_pool(NetBuilder *n, uint32_t x);
 uint32_t net_binary(NetBuilder *n, OpId op, const char *name, uint32_t a, uint32_t b);
 uint32_t net_add(NetBuilder *n, uint32_t a, uint32_t b);
@@ -101,11 +103,10 @@ uint32_t net_mul(NetBuilder *n, uint32_t a, uint32_t b);
 uint32_t net_matmul(NetBuilder *n, const char *name, uint32_t a, uint32_t b);
 uint32_t net_concat(NetBuilder *n, const char *name, const uint32_t *xs, uint32_t count,
                     int32_t axis);
-uint32_t net_reshape(NetBuilder *n, uint32_t x, int32_t rank,
-                     const int64_t *dims);        // 0, -1 as ONNX
+uint32_t net_reshape(NetBuilder *n, uint32_t x, int32_t rank, const int64_t *dims);
 uint32_t net_flatten(NetBuilder *n, uint32_t x);  // to rank 2
 uint32_t net_transpose(NetBuilder *n, uint32_t x, const int64_t *perm);
 uint32_t net_slice(NetBuilder *n, uint32_t x, int64_t axis, int64_t start, int64_t end);
 uint32_t net_gather(NetBuilder *n, const char *name, uint32_t data, uint32_t index, int32_t axis);
-uint32_t net_upsample(NetBuilder *n, uint32_t x);                               // nearest, by 2
-uint32_t net_resize(NetBuilder *n, uint32_t x, int64_t height, int64_t width);  // bilinear
+uint32_t net_upsample(NetBuilder *n, uint32_t x);
+uint32_t net_resize(NetBuilder *n, uint32_t x, int64_t height, int64_t width);

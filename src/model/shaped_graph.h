@@ -7,7 +7,8 @@
 
 #include "model/model.h"
 
-// Computes one operator for constant folding; compile/ supplies it, with the contract of its RunFn.
+// Computes one operator for constant folding, supplied by compile/. out has types and shapes set
+// and zeroed data.
 typedef Err EvalFn(const OpCall *c, Tensor *out);
 
 typedef struct ShapedGraph ShapedGraph;

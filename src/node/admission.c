@@ -10,12 +10,12 @@ enum {
     CORRECT_NS = 40000000
 };
 
-static const double most_share = 0.95, least_share = 0.6;  // of the cores that may be promised
-static const double burst = 0.5;     // of a target that may be promised at once
-static const double learn = 0.1;     // weight of the newest request's work
-static const double allowed = 0.05;  // of promises that are broken
-static const double least = 0.05;    // of a core that is ours, whatever was lost
-static const double own_ns = 5000;   // of the engine, for each request
+static const double most_share = 0.95, least_share = 0.6;  // bounds of AdmissionTenant share
+static const double burst = 0.5;                           // bucket size in targets
+static const double learn = 0.1;                           // learning rate of measured work
+static const double allowed = 0.05;                        // tolerated share of broken promises
+static const double least = 0.05;   // lower bound of the available share of a core
+static const double own_ns = 5000;  // engine overhead per request
 
 Err admission_init(Admission *a, uint32_t tenants, Arena *arena) {
     *a = (Admission){.n = tenants, .cores = 1, .share = most_share};
@@ -45,13 +45,13 @@ void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_
     weigh(t);
 }
 
-// Cores that may be promised: those we have, as far as the system lets us.
+// Cores that may be promised: those available after time stolen by other processes.
 static double promised(const Admission *a) {
     double ours = a->spent_ns > 0 ? 1 - a->stolen_ns / a->spent_ns : 1;
     return a->share * a->cores * fmax(ours, least);
 }
 
-// What came fades; what may be promised is saved up, as much as can still be answered in time.
+// Decays the offered load and refills the token buckets, up to what can still meet the target.
 static void catch_up(AdmissionTenant *t, TimeNs now) {
     double passed = (double)(now - t->at), most = t->part * burst * (double)t->qos_ns;
     t->at = now;
@@ -60,8 +60,8 @@ static void catch_up(AdmissionTenant *t, TimeNs now) {
     t->saved_ns = fmin(t->saved_ns + t->part * passed, fmax(most, 2 * t->work_ns));
 }
 
-// Everybody who wants no more than an equal part of what is left is served, until nobody is; or has
-// what is kept for it.
+// Max-min division: tenants that want no more than an equal part of the rest get it, repeatedly;
+// each gets at least its reserved cores.
 static double level_off(const Admission *a) {
     double level = 0;
     for (uint32_t greedy = UINT32_MAX;;) {
@@ -87,8 +87,8 @@ void admission_result(Admission *a, bool broken) {
     a->waited += broken;
 }
 
-// A policy may not be able to use all cores, or the system timer_started some of them: promises
-// that are broken show it.
+// A policy may not use all cores, or the system may keep some: broken
+// promises reveal it.
 static void correct(Admission *a, TimeNs now) {
     if (a->ended < RESULTS || now < a->corrected) return;
     double broken = (double)a->waited / a->ended;

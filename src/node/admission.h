@@ -1,11 +1,10 @@
-// Admission: how much of the machine each tenant may promise to clients, when all of them together
-// want more than there is.
+// Admission: per-tenant rate limits when the offered load exceeds the machine.
 //
-// What tenants ask for is watched, in cores. As long as that fits, everybody is let in. When it
-// does not, cores are shared out: who asks for less than an equal share gets all of it, the others
-// an equal part of the rest, but no less than what is kept for them. Who asks for more than its
-// part is let in at the rate of its part. So a flood costs the tenant it belongs to, and what is
-// let in can be answered in time.
+// Each tenant's offered load is tracked in cores. While the sum fits, every request is admitted.
+// When it does not, cores are divided max-min fairly: a tenant below an equal share gets all it
+// asks for, the others an equal part of the rest, but at least their reserved cores. A tenant above
+// its part is admitted at the rate of its part. So a flood costs only the tenant that sends it, and
+// admitted requests can meet their deadlines.
 #pragma once
 
 #include <stdbool.h>
@@ -15,39 +14,39 @@
 #include "base/clock.h"
 
 typedef struct AdmissionTenant {
-    double alone_ns;  // core nanoseconds that a request takes on a quiet machine
-    double slow;      // times that, as it goes now
-    double work_ns;   // the product and what the engine takes; 0: nobody is there
-    double wants;     // cores, by what came lately
-    double part;      // cores that it may promise
-    double saved_ns;  // core nanoseconds of its part that were not used yet
+    double alone_ns;  // core-ns of a request on an otherwise idle machine
+    double slow;      // measured slow-down factor
+    double work_ns;   // alone_ns x slow plus the engine's overhead; 0: empty slot
+    double wants;     // offered load in cores, exponentially averaged
+    double part;      // cores it may promise
+    double saved_ns;  // token bucket: unused core-ns of its part
     TimeNs qos_ns, at;
-    double kept;  // cores, at least
+    double kept;  // reserved cores
 } AdmissionTenant;
 
 typedef struct Admission {
-    AdmissionTenant *of;                   // [n] by number
-    uint32_t         n;                    // that there may be
-    double           cores;                // that there are
-    double           spent_ns, stolen_ns;  // lately: in blocks, and of that to others on the system
-    double           share;                // of the cores that are promised
-    uint32_t         ended, waited;        // since it was last changed: promises, and those that
-                                           // were broken for having waited
+    AdmissionTenant *of;           // [n] by number
+    uint32_t         n;            // capacity
+    double           cores;        // of the machine
+    double   spent_ns, stolen_ns;  // recent: in blocks, and of that stolen by other processes
+    double   share;                // share of the cores that may be promised
+    uint32_t ended, waited;        // since the last change of share: promises ended, and
+                                   // promises broken by queueing
     bool   crowded;
-    TimeNs corrected;  // not again before that
+    TimeNs corrected;  // earliest time of the next change of share
     TimeNs planned;
 } Admission;
 
 MUST_USE Err admission_init(Admission *a, uint32_t tenants, Arena *arena);
-// One comes in the place of whoever was there. alone_ns: of a request on one core, as it is told.
+// Puts a tenant into a slot. alone_ns: declared time of a request on one core.
 void admission_join(Admission *a, uint32_t tenant, double alone_ns, TimeNs qos_ns, uint32_t kept);
 void admission_leave(Admission *a, uint32_t tenant);
 
-// A request came: whether it can be promised to be in time. Times do not go back.
+// A request arrived: whether it is admitted. t must not decrease.
 bool admission_allows(Admission *a, uint32_t tenant, TimeNs now);
-// A part of a request that should take alone_ns on one core took core_ns, all cores together, and
-// stolen_ns of that were lost to others on the system.
+// A block expected to take alone_ns on one core took core_ns summed over cores, of which
+// stolen_ns went to other processes.
 void admission_note(Admission *a, uint32_t tenant, double alone_ns, double core_ns,
                     double stolen_ns);
-// What was promised has ended; broken: it was late because it waited.
+// An admitted request ended; broken: it was late because of queueing.
 void admission_result(Admission *a, bool broken);

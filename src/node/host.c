@@ -4,7 +4,7 @@
 
 enum { ARENA_SHIFT = 26, DISPATCH_NS = 5000 };
 
-// All of them while there is room, then in steps that double.
+// Every core count while they fit, then doubling.
 static void choose_counts(Host *h, uint32_t cores) {
     for (uint32_t n = 1; n < cores && h->n_counts + 1 < PROFILE_COUNTS;
          n += cores > PROFILE_COUNTS ? n : 1)

@@ -1,4 +1,4 @@
-// Host: this machine as a place for tenants: its cores, what they share, and how fast that is.
+// Host: this machine: cores, caches, measured speeds.
 #pragma once
 
 #include "base/arena.h"
@@ -15,11 +15,11 @@ typedef struct Host {
     Pressure     pressure;  // measured
     NodeMachine  machine;   // as policies see it
     ProfileStore store;
-    Team        *team;  // a member a core, for measuring before tenants run; NULL after host_quiet
-    uint32_t     n_counts, counts[PROFILE_COUNTS];  // numbers of cores that times are measured on
+    Team    *team;  // one thread per core, for measuring before tenants run; NULL after host_quiet
+    uint32_t n_counts, counts[PROFILE_COUNTS];  // core counts that are measured
 } Host;
 
-// cores 0: as many as we may use. store NULL: the user's. Measures for about half a second.
+// cores 0: as many as the process may use. store NULL: the user's. Measures for about 0.5 s.
 MUST_USE Err host_open(Host *h, uint32_t cores, const char *store);
-void         host_quiet(Host *h);  // lets the team go
+void         host_quiet(Host *h);  // ends the team's threads
 void         host_close(Host *h);  // accepts a zeroed Host

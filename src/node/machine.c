@@ -17,7 +17,7 @@ Settings machine_settings(NodeMachineSpec *spec, Arena *a) {
     return (Settings){rows, sizeof rows / sizeof *rows, spec, a};
 }
 
-// A machine is described whole: what a file leaves out would silently be another machine's.
+// A machine file must be complete: a missing value would silently be another machine's.
 static Err check_whole(const char *name, const char *text, size_t len, Arena *a) {
     static const char *const optional[] = {"interference_us", "hysteresis", "reserved", "move_gbs"};
     YamlDocKey              *keys = NULL;
@@ -64,9 +64,8 @@ static Err unknown(const char *what, Arena *a) {
     size_t n = 0;
     for (const MachineFile *f = machine_files; f->name != NULL; f++, n++)
         names = arena_printf(a, "%s%s%s", names, n > 0 ? ", " : "", f->name);
-    return err_set(ERR_ARG,
-                   "there is no machine '%.60s'; give one of %s, or the path of a YAML file", what,
-                   names);
+    return err_set(ERR_ARG, "unknown machine '%.60s'; use one of %s, or the path of a YAML file",
+                   what, names);
 }
 
 Err machine_load(const char *what, Arena *a, NodeMachineSpec *out) {
@@ -95,7 +94,7 @@ Err machine_isa(const NodeMachineSpec *s, const Isa **out) {
             *out = all[i];
             return ERR_OK;
         }
-    return err_set(ERR_CONFIG, "isa '%s' is not built in; give baseline, avx2 or avx512", s->isa);
+    return err_set(ERR_CONFIG, "isa '%s' is not built in; use baseline, avx2 or avx512", s->isa);
 }
 
 CacheSizes machine_caches(const NodeMachineSpec *s) {
@@ -116,7 +115,7 @@ NodeMachine machine_view(const NodeMachineSpec *s, Arena *a) {
                          .dispatch_ns = (float)machine_dispatch_ns(s, 1)};
 }
 
-// Every count on a small machine; on a large one each up to four, even ones up to 16, then steps of
+// Every count on a small machine; on a large one 1 to 4, even counts up to 16, then steps of
 // whole slices, and the whole machine.
 uint32_t machine_counts(const NodeMachineSpec *s, uint16_t *counts) {
     uint32_t cores = machine_cores(s), n = 0, coarse = (uint32_t)s->slice_cores;

@@ -1,9 +1,9 @@
-// Mix: networks that share a node, and how soon each has to answer.
+// Mix: networks that share a node, with a latency target each.
 //
-// Classes and targets are the paper's, for a server of 64 cores. On another machine they would be
-// out of reach or no challenge, so there QoS is MIX_SLACK times what the network takes alone on all
+// Classes and targets are VELTAIR's, for a server of 64 cores. On another machine they would be
+// infeasible or trivial, so there QoS is MIX_SLACK times the network's latency alone on all
 // cores. 5 is the geometric middle of what the paper leaves its medium networks: on 56 cores
-// ResNet-50 takes 4.3 of its 15 ms, GoogLeNet 1.9. Every contender gets the same targets in
+// ResNet-50 takes 4.3 of its 15 ms, GoogLeNet 1.9. Every policy gets the same targets in
 // milliseconds.
 #pragma once
 
@@ -18,14 +18,14 @@ enum { MIX_TENANTS = 8 };
 
 typedef enum MixPlace {
     MIX_SERVER,  // the paper's machine: its targets, bert_large
-    MIX_HERE,    // any other: targets by the rule, bert_base
+    MIX_HERE,    // any other machine: targets by mix_qos, bert_base
 } MixPlace;
 
 typedef struct MixTenant {
     const char *network;   // in the zoo
-    int64_t     sequence;  // 0: the network's own
-    TimeNs      qos_ns;    // 0: by the rule, see mix_qos
-    double      share;     // of the requests; all are alike
+    int64_t     sequence;  // 0: the network's default
+    TimeNs      qos_ns;    // 0: computed by mix_qos
+    double      share;     // share of the requests; equal for all
 } MixTenant;
 
 typedef struct Mix {

@@ -99,7 +99,8 @@ Err model_end(ModelTables *t, Arena *a) {
     return ERR_OK;
 }
 
-// What may be lost against all candidates, and what others may gain from a version that moves less.
+// Tolerated loss against all candidates; slow-down and traffic ratio that justify a low-traffic
+// version.
 static const double LOSS = 0.05, SLACK = 1.25, LESS = 0.85;
 
 static float objective_ns(const ModelChoice *c, uint32_t i, uint32_t o) {
@@ -113,7 +114,7 @@ static void find_best(const ModelChoice *c, float *best) {
     }
 }
 
-// How far behind the best, over the quiet occasions.
+// Mean ratio to the best time over conditions without interference.
 static double lag(const ModelChoice *c, const float *best, uint32_t i) {
     double sum = 0, n = 0;
     for (uint32_t o = 0; o < c->occasions; o++)
@@ -132,7 +133,7 @@ static uint32_t fastest_alone(const ModelChoice *c, const float *best) {
     return first;
 }
 
-// The worst loss on any occasion once candidate i is kept as well.
+// Worst loss under any condition if candidate i is added.
 static double loss_with(const ModelChoice *c, const float *best, const uint32_t *kept, uint32_t n,
                         uint32_t i) {
     double worst = 0;
@@ -150,7 +151,7 @@ static bool is_kept(const uint32_t *kept, uint32_t n, uint32_t i) {
     return false;
 }
 
-// A version that leaves much more of the memory to others, at little cost to itself.
+// A version with much less memory traffic at little cost in time.
 static uint32_t keep_modest(const ModelChoice *c, const float *best, uint32_t *kept, uint32_t n) {
     float    least = INFINITY;
     uint32_t modest = 0;
@@ -163,7 +164,7 @@ static uint32_t keep_modest(const ModelChoice *c, const float *best, uint32_t *k
     return n + 1;
 }
 
-// The next ones that lower the loss most, up to so many.
+// Adds the candidates that lower the worst loss most, up to `most`.
 static uint32_t keep_needed(const ModelChoice *c, const float *best, uint32_t *kept, uint32_t n,
                             uint32_t most) {
     double loss = loss_with(c, best, kept, n, kept[0]);

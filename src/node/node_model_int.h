@@ -1,4 +1,4 @@
-// What makes a NodeModel: tables to be filled layer by layer, then summed up.
+// NodeModel construction: tables filled layer by layer, then summed up.
 #pragma once
 
 #include "node/node_model.h"
@@ -10,19 +10,19 @@ typedef struct ModelTables {
     float      *times, *core_ns, *bytes, *hot_bytes, *read_bytes;
 } ModelTables;
 
-// Room for all tables of a model whose name, n_layers, counts and slices are set.
+// Allocates the tables of a model with name, n_layers, counts and slices set.
 MUST_USE Err model_begin(ModelTables *t, NodeModel *m, NodeDemand *d, Arena *a);
 void         model_copy_layer(ModelTables *t, uint32_t from, uint32_t to);  // all but its name
-MUST_USE Err model_end(ModelTables *t, Arena *a);                           // rest and picks
+MUST_USE Err model_end(ModelTables *t, Arena *a);  // computes the sums of remaining layers
 
 float *model_times(ModelTables *t, uint32_t l, uint32_t v, uint32_t k);  // [NODE_LEVELS]
 float *model_bytes(ModelTables *t, uint32_t l, uint32_t v, uint32_t s);  // [DEMAND_SHARES]
 
-// Of n candidates with times on several occasions, the few that suffice: the one that is fastest
-// alone first, then those that lower the worst loss most. Returns how many.
+// Selects few of n candidate versions timed under several conditions: the fastest one
+// alone first, then those that lower the worst loss most. Returns the number selected.
 typedef struct ModelChoice {
     const float *times;  // [n][occasions]
-    const float *moved;  // [n] bytes from memory: settles ties, and the least is kept
+    const float *moved;  // [n] bytes from memory: breaks ties, and the least is always kept
     uint32_t     n, occasions;
     const bool  *alone;  // [occasions] on a quiet machine
 } ModelChoice;

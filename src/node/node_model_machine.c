@@ -1,6 +1,6 @@
-// Times by physics. A layer takes what its arithmetic takes, what its numbers take on their way
-// from L3, or what they take from memory, whichever is most, and the meeting of its cores at the
-// end.
+// Layer times from a machine description (roofline): the maximum of arithmetic, L3 traffic
+// and memory traffic, plus the
+// barrier.
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { SAMPLES = 6, LEVELS = 4, OCCASIONS = SAMPLES * LEVELS };
 typedef struct Physics {
     const NodeMachineSpec *spec;
     CacheSizes             caches;
-    double                 ghz, share_bytes;  // of a core; that shares of a slice are of
+    double                 ghz, share_bytes;  // of a core; bytes that cache shares refer to
     ModelTables            t;
     Arena                 *arena;
     const Program         *program;
@@ -21,15 +21,15 @@ typedef struct Physics {
     float                 *moved;  // [PROFILE_CANDIDATES]
 } Physics;
 
-// Values that the layer before left in cache do not come from memory, as far as they fit beside
-// what else passes.
+// Values that the previous layer left in cache do not come from memory, as far as they fit beside
+// the rest of the footprint.
 static double kept_flow(const Physics *p, const Step *s, uint32_t slices, double share) {
     double room = p->share_bytes * share * slices / 2, flow = (double)s->io_bytes;
     return flow <= room ? flow : room;
 }
 
-// The caches as a slice with that share sees them: it serves its cores as an L2 serves one. What
-// their scratch has no room for in L2 lies there too. Without a share their own L2s remain.
+// Cache sizes for the traffic model: a share of a slice acts as the L2 of its cores. Scratch that
+// exceeds L2 lies there too. Without a share only the private L2s remain.
 static CacheSizes slice_caches(const Physics *p, const Step *s, const Version *v, double share) {
     CacheSizes c = p->caches;
     size_t     cores = (size_t)p->spec->slice_cores, own = c.l2 * cores;
@@ -44,8 +44,8 @@ static double beyond(const Step *s, const Version *v, CacheSizes c, uint32_t par
     return (double)s->kind->traffic(s, v, &c, parts).beyond_l2_bytes;
 }
 
-// What slices fetch from outside. Numbers that a slice cannot keep come again, but for all
-// of its cores at once: they go through the same ones side by side.
+// Bytes that slices fetch. Data that a slice cannot keep is fetched again, once for all
+// of its cores, which traverse it together.
 static double fetched(const Physics *p, const Step *s, const Version *v, uint32_t slices,
                       double share) {
     CacheSizes roomy = {.l1 = p->caches.l1, .l2 = SIZE_MAX / 4, .l3 = p->caches.l3};
@@ -54,8 +54,8 @@ static double fetched(const Physics *p, const Step *s, const Version *v, uint32_
     return least + fmax(most - least, 0) / p->spec->slice_cores;
 }
 
-// What slices read because others read it too: weights come from memory each time, but values were
-// written a moment ago and come from the slice that has them, as far as it kept them.
+// Bytes read by several slices: weights come from memory each time, but activations were
+// just written and come from the slice that holds them, as far as they fit.
 static double passed_on(const Physics *p, const Step *s, const Version *v, uint32_t slices,
                         double share) {
     bool values = v->split == SPLIT_COLUMNS || s->weight == UINT32_MAX;
@@ -96,7 +96,7 @@ static double layer_ns(const NodeMachineSpec *s, double core, double bytes, uint
            machine_barrier_ns(s, cores);
 }
 
-// Times on a few counts and levels, enough to choose by.
+// Times on a few core counts and levels, for selecting versions.
 static void sample(const Physics *p, const Step *s, const Version *v, const uint32_t *counts,
                    float *times, float *moved) {
     *moved = 0;
@@ -112,7 +112,7 @@ static void sample(const Physics *p, const Step *s, const Version *v, const uint
     }
 }
 
-// Few cores, a slice, some slices, all.
+// Sampled core counts: few cores, a slice, several slices, all.
 static void sample_counts(const NodeMachineSpec *s, uint32_t *counts) {
     uint32_t cores = machine_cores(s);
     for (uint32_t i = 0; i < SAMPLES; i++) {
@@ -164,7 +164,7 @@ static void fill_version(Physics *p, uint32_t l, uint32_t v, const Version *vers
     }
 }
 
-// Layers of the same shape that read and write as much are worked out once.
+// Layers of equal shape and traffic are computed once.
 static uint32_t twin_of(const Program *p, uint32_t l) {
     const Step *s = &p->steps[l];
     for (uint32_t i = 0; i < l && s->key != NULL; i++) {

@@ -1,5 +1,5 @@
-// Times as measured, for the machine at hand. What neighbours add is worked out as when versions
-// are tuned: see compile/tune/pressure.h.
+// Layer times from measured profiles. The effect of interference is computed as in tuning:
+// see compile/tune/pressure.h.
 #include <math.h>
 
 #include "base/err.h"
@@ -16,7 +16,7 @@ typedef struct Known {
     Arena               *arena;
 } Known;
 
-// The largest count measured that is not above the one asked for; what was not measured is skipped.
+// Index of the largest measured count that is not above the requested one.
 static TimeNs profile_time(const LayerProfile *p, const Candidate *c, uint32_t count) {
     TimeNs best = 0;
     for (uint32_t k = 0; k < p->n_counts; k++)
@@ -34,7 +34,7 @@ static TimeNs light_time(const Known *w, uint32_t l, uint32_t k) {
     return 1 + (TimeNs)(light_bytes(&w->program->steps[l]) / fmax(rate, 0.1));
 }
 
-// A candidate with times on the counts of the model.
+// Fills a candidate's times for the model's core counts.
 static Candidate candidate_of(const Known *w, uint32_t l, uint32_t v) {
     const Step         *s = &w->program->steps[l];
     const LayerProfile *p = s->profile;
@@ -76,7 +76,7 @@ static void fill_version(Known *w, uint32_t l, uint32_t v) {
     }
 }
 
-// Version 0 comes first in the step as well, so that numbers of versions mean the same to both.
+// Version 0 is first in the step as well, so that version numbers agree.
 static void fill_layer(Known *w, uint32_t l) {
     const Step *s = &w->program->steps[l];
     CHECK(s->n_versions <= NODE_VERSIONS);

@@ -1,5 +1,5 @@
-// NodeRun: one run of tenants' requests under a policy, live or in virtual time: what goes in and
-// what comes out.
+// NodeRun: inputs and results of one run of tenants' requests under a policy, live or in
+// virtual time.
 #pragma once
 
 #include "base/arena.h"
@@ -13,15 +13,15 @@ typedef struct NodeRun {
     const NodePolicy *policy;
     const void       *settings;  // of the policy
     Arrivals          arrivals;
-    uint64_t          seed;  // of whatever chance there is in the machine
+    uint64_t          seed;  // of the machine's jitter
     RecordSink        records;
-    uint32_t          skip;     // the first so many requests are not counted: the queues fill
-    bool              admit;    // what is beyond a tenant's share is refused: see Admission
-    double            give_up;  // ends once more than this part is missed for sure; 0: never
+    uint32_t          skip;     // warm-up: the first requests are not counted
+    bool              admit;    // requests beyond a tenant's share are rejected: see Admission
+    double            give_up;  // stops once more than this share has certainly missed; 0: never
 } NodeRun;
 
 typedef struct NodeAnswer {
-    TimeNs   arrival, finish;  // finish of a refused request: when that was said
+    TimeNs   arrival, finish;  // finish of a rejected request: when it was rejected
     uint32_t tenant;
     Outcome  outcome;
 } NodeAnswer;
@@ -31,21 +31,21 @@ typedef struct NodeResult {
     uint32_t    n;
     uint64_t    blocks, conflicts, grown, decisions;
     double      busy_core_ns;  // cores in blocks, summed
-    TimeNs      span;          // from the first arrival to the last answer
+    TimeNs      span;          // from the first arrival to the last result
     double      decide_ns;     // spent in the policy, live; 0 in virtual time
-    bool        gave_up;       // what was not answered by then counts as late
-    double      engine_ns;     // around it: queues, starting blocks, waking; 0 in virtual time
-    uint64_t    refused;       // actions of the policy that the engine did not carry out
-    uint64_t    preempted;     // blocks that lost their cores to others for a while, live
+    bool        gave_up;       // stopped early: unanswered requests count as late
+    double      engine_ns;  // engine overhead: queues, starting blocks, waking; 0 in virtual time
+    uint64_t    refused;    // illegal actions of the policy
+    uint64_t    preempted;  // blocks preempted by other processes, live
 } NodeResult;
 
-// What a table shows of a result.
+// Summary of a result for tables.
 typedef struct NodeSummary {
     uint32_t n, met, late, rejected;
     double   hit_rate, mean_ms, p50_ms, p99_ms;  // latencies of answered requests
     double   conflict_rate;                      // of blocks
     double   core_use;                           // busy share of all cores
-    double   rate;                               // requests a second that came
+    double   rate;                               // arrivals per second
 } NodeSummary;
 
 // tenant: one of them, or NODE_ALL.

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 
-// How far above the bracket one more trial looks whether the upper end failed by chance.
+// Factor above the bracket of the extra trial that checks whether the upper end failed by chance.
 #define BEYOND 1.12
 
 void peak_begin(Peak *p, const PeakRule *rule) {
@@ -33,7 +33,7 @@ bool peak_next(const Peak *p, double *rate) {
         *rate = within(p, p->high * BEYOND);
     else
         return false;
-    // At the ends of what may be tried there is nothing left to learn.
+    // At the limits of the search there is nothing left to try.
     return p->n == 0 || !(*rate == p->low || *rate == p->high);
 }
 
@@ -64,7 +64,7 @@ static uint32_t sorted(const Peak *p, PeakTrial *out) {
     return p->n;
 }
 
-// Pools neighbours that rise until none does: the falling curve with the least squared error.
+// Isotonic regression (pool adjacent violators): the falling curve with the least squared error.
 static void make_fall(PeakTrial *t, uint32_t n) {
     double   sums[PEAK_TRIALS];
     uint32_t sizes[PEAK_TRIALS], pools = 0;

@@ -1,9 +1,9 @@
-// Peak: the highest rate of requests at which enough of them still meet their targets.
+// Peak: search for the highest request rate at which enough requests meet their targets.
 //
-// Trials are asked for one at a time, so that whoever runs them may interleave several searches or
+// Trials are requested one at a time, so that the caller may interleave several searches or
 // run them on threads. The rate is bracketed by doubling or halving, the bracket is bisected, and
-// the answer is where a falling curve fitted through all trials crosses the target: one lucky or
-// unlucky trial moves it a little, and does not lead it astray.
+// the result is where a falling curve fitted through all trials crosses the target: a single
+// outlier shifts it only slightly.
 #pragma once
 
 #include <stdbool.h>
@@ -17,10 +17,10 @@ enum { PEAK_TRIALS = 64 };
 typedef struct PeakRule {
     double   target;     // share of requests that must meet their QoS
     double   start;      // the first rate tried, above 0
-    double   least;      // below it the answer is 0
-    double   most;       // beyond it nothing is tried
+    double   least;      // below it the result is 0
+    double   most;       // upper limit of rates tried
     double   tolerance;  // the bracket is narrowed to this share of the rate
-    uint32_t trials;     // at most so many, at most PEAK_TRIALS
+    uint32_t trials;     // at most PEAK_TRIALS
 } PeakRule;
 
 #define PEAK_RULE_DEFAULT                                                                          \
@@ -37,21 +37,21 @@ typedef struct PeakTrial {
 
 typedef struct Peak {
     PeakRule  rule;
-    double    low, high;  // the best that met the target, the worst that did not; 0: none yet
+    double    low, high;  // highest rate that met the target, lowest that did not; 0: none yet
     PeakTrial trials[PEAK_TRIALS];
     uint32_t  n;
-    bool      checked;  // a little above the bracket was tried
+    bool      checked;  // the extra trial above the bracket was made
 } Peak;
 
 void   peak_begin(Peak *p, const PeakRule *rule);
-bool   peak_next(const Peak *p, double *rate);  // false: it is found
+bool   peak_next(const Peak *p, double *rate);  // false: the search is finished
 void   peak_tell(Peak *p, double rate, double hit_rate);
-double peak_rate(const Peak *p);  // as known now; 0 when no trial met the target
+double peak_rate(const Peak *p);  // current estimate; 0 when no trial met the target
 
 typedef struct PeakRun {
     Err (*run)(void *self, double rate, uint64_t seed, double *hit_rate);
     void *self;
 } PeakRun;
 
-// The same search through to its end.
+// Runs the whole search.
 MUST_USE Err peak_find(PeakRun run, const PeakRule *rule, uint64_t seed, double *rate);

@@ -8,16 +8,13 @@
 #include "node/node_model.h"
 
 enum { ARENA_SHIFT = 34, RUNS = 16 };
-enum {
-    QUICK_MACS_NS = 200,
-    SLOW_MACS_NS = 10
-};                              // on one core: no kernel beats that, all beat this
-enum { ROUNDS_MOST = 100000 };  // of the interpreter's loops, while it is measured
+enum { QUICK_MACS_NS = 200, SLOW_MACS_NS = 10 };  // on one core: bounds of any kernel's speed
+enum { ROUNDS_MOST = 100000 };  // loop iterations of the interpreter while measured
 
-#define MEASURE_NS   INT64_C(2000000000)  // for all runs, if that is enough for one of each
+#define MEASURE_NS   INT64_C(2000000000)  // time for all runs, at least one of each
 #define MEASURE_MACS INT64_C(20000000000)
 
-// Floats in [-1, 1), everything else 0 or 1: small enough to be an index into any table.
+// Floats in [-1, 1), other types 0 or 1: valid as an index into any table.
 static void randomise(Tensor *t, Rng *r) {
     size_t size = dtype_size(t->dtype);
     for (int64_t i = 0; i < tensor_count(t); i++) {
@@ -39,7 +36,7 @@ static Err choose_type(const Value *v, const Tensor *given, Tensor *out) {
     for (int32_t d = 0; d < out->rank; d++)
         if (out->dims[d] < 0) out->dims[d] = 1;
     if (out->rank < 0 || out->dtype == DT_NONE || out->dtype == DT_SEQ || out->dtype == DT_OPT)
-        return err_set(ERR_UNSUPPORTED, "input '%s' (%s) cannot be made at random", v->name,
+        return err_set(ERR_UNSUPPORTED, "cannot make random values for input '%s' (%s)", v->name,
                        dtype_name(out->dtype));
     return ERR_OK;
 }
@@ -55,7 +52,7 @@ static Err make_inputs(PreparedModel *s, const PrepareOptions *o) {
         TRY(choose_type(&g->values[g->inputs[i]], o->shapes != NULL ? &o->shapes[i] : NULL, t));
         TRY(tensor_measure(t, &bytes));
         if (o->max_bytes > 0 && bytes > o->max_bytes)
-            return err_set(ERR_LIMIT, "input '%s' needs %zu bytes and %" PRIu64 " are allowed",
+            return err_set(ERR_LIMIT, "input '%s' needs %zu bytes; the limit is %" PRIu64,
                            g->values[g->inputs[i]].name, bytes, o->max_bytes);
         TRY(tensor_alloc(t, &s->arena));
         randomise(t, &r);
@@ -63,7 +60,7 @@ static Err make_inputs(PreparedModel *s, const PrepareOptions *o) {
     return shaped_graph_check_inputs(g, s->inputs);
 }
 
-// An answer has one output at least: what is never sent need not be computed.
+// A response has at least one output: the smallest one bounds it from below.
 static Err check_outputs(const ShapedGraph *s, uint64_t most) {
     const Graph *g = s->graph;
     size_t       least = SIZE_MAX;
@@ -73,7 +70,7 @@ static Err check_outputs(const ShapedGraph *s, uint64_t most) {
         if (bytes < least) least = bytes;
     }
     if (most == 0 || g->n_outputs == 0 || least <= most) return ERR_OK;
-    return err_set(ERR_LIMIT, "its output would have %zu bytes and %" PRIu64 " are allowed", least,
+    return err_set(ERR_LIMIT, "its output would have %zu bytes; the limit is %" PRIu64, least,
                    most);
 }
 
@@ -96,19 +93,19 @@ static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
     TRY(shaped_graph_make(s->source->model.graph, s->inputs, interp_eval, &s->arena, &s->shaped));
     TRY(check_outputs(s->shaped, o->max_output));
     TRY(program_make(&s->program, s->shaped, &p));
-    if (s->program.n_steps == 0) return err_set(ERR_UNSUPPORTED, "nothing of it can be compiled");
+    if (s->program.n_steps == 0) return err_set(ERR_UNSUPPORTED, "no layer of it can be compiled");
     arena_trim(&s->program.keep);
     return ERR_OK;
 }
 
-// A block ends between steps at the earliest, so a step that takes too long cannot be served.
+// Blocks end only between steps, so a step above the limit cannot be served.
 static Err check_steps(const PreparedModel *s, const Host *h, TimeNs most_ns) {
     double all = QUICK_MACS_NS * (double)h->counts[h->n_counts - 1];
     for (uint32_t i = 0; most_ns > 0 && i < s->program.n_steps; i++) {
         const Step *t = &s->program.steps[i];
         double      ns = t->macs / all;
         if (ns > (double)most_ns)
-            return err_set(ERR_LIMIT, "layer '%s' would take %.0f s, and may take %.3f s",
+            return err_set(ERR_LIMIT, "layer '%s' would take %.0f s; the limit is %.3f s",
                            t->name != NULL ? t->name : "", ns / 1e9, (double)most_ns / 1e9);
     }
     return ERR_OK;
@@ -140,7 +137,7 @@ static Err run_laps(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs *
     return e;
 }
 
-// Instead of runs that fail or would take too long; by their bytes where there is no arithmetic.
+// Estimates for runs that fail or would take too long, from MACs, or from bytes without MACs.
 static Err guess(PreparedModel *s, const Host *h, TimeNs **light) {
     TimeNs *times = arena_try_new(&s->arena, TimeNs, (size_t)s->program.n_steps * h->n_counts);
     if (times == NULL) return err_set(ERR_LIMIT, "no memory for times");
@@ -155,7 +152,7 @@ static Err guess(PreparedModel *s, const Host *h, TimeNs **light) {
     return ERR_OK;
 }
 
-// What was measured before of the same steps is as good, and the next start is quick.
+// Stored times of the same steps are reused, for a quick start.
 static Err measure(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
     StepTimesStore kept = {.store = &h->store, .n_counts = h->n_counts, .reckoned = o->background};
     memcpy(kept.counts, h->counts, sizeof kept.counts);

@@ -1,4 +1,4 @@
-// PreparedModel: a network made ready to be served: compiled, measured, with a table of its times.
+// PreparedModel: a model compiled and measured, with its table of layer times: ready to serve.
 #pragma once
 
 #include "compile/program.h"
@@ -8,42 +8,42 @@
 #include "node/source.h"
 
 typedef struct PrepareOptions {
-    uint32_t      runs;          // measured, of each version on each number of cores; 0: 16
-    double        tune_seconds;  // spent on looking for versions that the store does not know
-    uint64_t      seed;          // of the inputs; 0: 1
-    bool          background;    // others run: one core's own time is measured, more are reckoned
-    bool          interpret;     // also what cannot be compiled, or not be measured
-    bool          remember;    // the store timer_started the times of all steps, for the next start
-    const Tensor *shapes;      // of the inputs; NULL: as declared, open dimensions are 1
-    uint64_t      max_bytes;   // of weights and one run; 0: no limit
-    uint64_t      max_output;  // bytes of the smallest output; 0: no limit
-    TimeNs        most_ns;     // that one step may take on all cores; 0: no limit
-    const _Atomic bool *stop;  // set by another thread: not wanted any more; may be NULL
-    const char         *name;  // of the table, and in errors; NULL: the model's own
+    uint32_t runs;          // measurements of each version on each core count; 0: 16
+    double   tune_seconds;  // time to tune layers that the store does not know
+    uint64_t seed;          // of the inputs; 0: 1
+    bool background;  // tenants are running: measures CPU time on one core and extrapolates to more
+    bool interpret;   // accepts models that cannot be compiled or measured
+    bool remember;    // the store keeps the times of all steps for the next start
+    const Tensor       *shapes;      // of the inputs; NULL: as declared, open dimensions are 1
+    uint64_t            max_bytes;   // of weights and one run; 0: no limit
+    uint64_t            max_output;  // bytes of the smallest output; 0: no limit
+    TimeNs              most_ns;     // limit for one step on all cores; 0: no limit
+    const _Atomic bool *stop;        // set by another thread: abort; may be NULL
+    const char         *name;        // name of the table and in errors; NULL: the model's
 } PrepareOptions;
 
 typedef struct PreparedModel {
-    Arena         arena;   // of the table and the inputs
-    Source        own;     // of prepared_model_load
+    Arena         arena;   // holds the table and the inputs
+    Source        own;     // set by prepared_model_load
     const Source *source;  // what it was made from
     ShapedGraph  *shaped;
     Program       program;
     NodeModel     table;
-    Tensor       *inputs;                   // at random
-    double        solo_ns[PROFILE_COUNTS];  // the whole network on the host's numbers of cores
-    uint64_t      memory_bytes;             // weights and tables, without contexts to run
-    bool          measured;                 // the times are, and not guessed from bytes
+    Tensor       *inputs;              // random values
+    double   solo_ns[PROFILE_COUNTS];  // latency of the whole network on the host's core counts
+    uint64_t memory_bytes;             // weights and tables, without execution contexts
+    bool     measured;                 // times are measured, not estimated from bytes
 } PreparedModel;
 
-// what: as source_read has it. The host's team is used unless in the background.
+// what: see source_read. Uses the host's team unless o->background.
 MUST_USE Err prepared_model_load(PreparedModel *s, const char *what, Host *h,
                                  const PrepareOptions *o);
-// One of several of the same source, which outlives them all. The weights of a source without open
-// dimensions go to the first stage that is made of it, and there is no second.
+// Several may be made of one source, which must outlive them. The weights of a source without open
+// dimensions move to the first one made, and there is no second.
 MUST_USE Err prepared_model_make(PreparedModel *s, const Source *source, Host *h,
                                  const PrepareOptions *o);
 void         prepared_model_finish(PreparedModel *s);  // accepts a zeroed PreparedModel
 
-// As a tenant of an engine; the stage must outlive it.
+// A tenant for the engine; the prepared model must outlive it.
 LiveTenant prepared_model_tenant(const PreparedModel *s, const char *name, TimeNs qos_ns,
                                  double priority);

@@ -41,7 +41,7 @@ static bool is_onnx(const char *name) {
     return n >= 5 && strcmp(name + n - 5, ".onnx") == 0;
 }
 
-// The order in which a folder lists its files does not matter.
+// Independent of the order in which the directory lists its files.
 static uint64_t mix_file(int folder, const char *name) {
     struct stat st;
     uint64_t    sum = UINT64_C(14695981039346656037);
@@ -74,7 +74,7 @@ Err source_stamp(const char *what, SourceStamp *out) {
     struct stat st;
     *out = (SourceStamp){0};
     if (source_is_zoo(what)) return ERR_OK;
-    if (stat(what, &st) != 0) return err_set(ERR_IO, "its file: %s", strerror(errno));
+    if (stat(what, &st) != 0) return err_set(ERR_IO, "cannot read its file: %s", strerror(errno));
     *out = stamp_of(&st);
     out->around = look_around(what);
     return ERR_OK;
@@ -88,16 +88,16 @@ bool source_same_stamp(const SourceStamp *a, const SourceStamp *b) {
 static Err check_size(uint64_t bytes, const SourceOptions *o) {
     if (o->max_bytes == 0 || bytes <= o->max_bytes) return ERR_OK;
     return err_set(ERR_LIMIT,
-                   "its weights need %" PRIu64 " MiB of memory and it may use %" PRIu64 " MiB",
+                   "its weights need %" PRIu64 " MiB of memory; the limit is %" PRIu64 " MiB",
                    (bytes >> 20) + 1, o->max_bytes >> 20);
 }
 
 static Err look(int fd, struct stat *st) {
-    if (fstat(fd, st) != 0) return err_set(ERR_IO, "its file: %s", strerror(errno));
-    if (S_ISDIR(st->st_mode)) return err_set(ERR_IO, "its file is a folder");
+    if (fstat(fd, st) != 0) return err_set(ERR_IO, "cannot read its file: %s", strerror(errno));
+    if (S_ISDIR(st->st_mode)) return err_set(ERR_IO, "its file is a directory");
     if (!S_ISREG(st->st_mode)) return err_set(ERR_IO, "its file is a device, pipe or socket");
     if ((uint64_t)st->st_size > FILE_BYTES_MAX)
-        return err_set(ERR_LIMIT, "its file is beyond 2 GiB: weights belong into external data");
+        return err_set(ERR_LIMIT, "its file exceeds 2 GiB: store weights as external data");
     return ERR_OK;
 }
 
@@ -107,8 +107,8 @@ static Err read_bytes(int fd, char *to, size_t n, char hash[SHA256_TEXT]) {
     for (size_t at = 0; at < n;) {
         ssize_t got = read(fd, to + at, n - at < CHUNK ? n - at : CHUNK);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return err_set(ERR_IO, "its file: %s", strerror(errno));
-        if (got == 0) return err_set(ERR_IO, "its file became shorter while it was read");
+        if (got < 0) return err_set(ERR_IO, "cannot read its file: %s", strerror(errno));
+        if (got == 0) return err_set(ERR_IO, "its file was truncated while it was read");
         sha256_add(&sum, to + at, (size_t)got);
         at += (size_t)got;
     }
@@ -116,14 +116,14 @@ static Err read_bytes(int fd, char *to, size_t n, char hash[SHA256_TEXT]) {
     return ERR_OK;
 }
 
-// A copy in progress is half a model, and a file that changes may be half of each.
+// A file that is being copied or replaced may be inconsistent.
 static Err check_unchanged(int fd, const char *path, const SourceStamp *before) {
     struct stat st;
     SourceStamp after, named;
-    if (fstat(fd, &st) != 0) return err_set(ERR_IO, "its file: %s", strerror(errno));
+    if (fstat(fd, &st) != 0) return err_set(ERR_IO, "cannot read its file: %s", strerror(errno));
     after = stamp_of(&st);
     TRY(source_stamp(path, &named));
-    after.around = named.around = before->around;  // asked for again when those were read
+    after.around = named.around = before->around;  // checked again after the weights were read
     if (source_same_stamp(before, &after) && source_same_stamp(before, &named)) return ERR_OK;
     return err_set(ERR_IO, "its file changed while it was read; load it again");
 }
@@ -157,7 +157,7 @@ static Err read_file(Source *s, const char *path, const SourceOptions *o) {
     char *bytes = NULL;
     int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        Err e = err_set(ERR_IO, "its file: %s", strerror(errno));
+        Err e = err_set(ERR_IO, "cannot read its file: %s", strerror(errno));
         return err_add(e, "%s", o->name != NULL ? o->name : path);
     }
     Err  e = read_open(s, fd, path, o, &a, &bytes);
@@ -209,7 +209,7 @@ Err source_read(Source *s, const char *what, const SourceOptions *o) {
     *s = (Source){0};
     Err e = source_is_zoo(what) ? build_zoo(s, what, o) : read_file(s, what, o);
     if (e != ERR_OK) {
-        *s = (Source){0};  // whoever failed has finished the model
+        *s = (Source){0};  // on failure the model was already freed
         return e;
     }
     e = prepare(s, o);

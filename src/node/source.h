@@ -1,4 +1,5 @@
-// Source: a network as it was given: a file, read once and known by its hash, or one of the zoo.
+// Source: a model as given: an ONNX file, read once and identified by its SHA-256, or a zoo
+// network.
 #pragma once
 
 #include <sys/types.h>
@@ -7,29 +8,29 @@
 #include "base/clock.h"
 #include "model/model.h"
 
-typedef struct SourceStamp {  // of a file; what changes with it, as far as a folder tells
+typedef struct SourceStamp {  // identity of a file, to detect changes
     dev_t    device;
     ino_t    inode;
     TimeNs   modified;
     uint64_t bytes;
-    uint64_t around;  // of other files in its folder, where weights may be
+    uint64_t around;  // of the other files in its folder (external weights)
 } SourceStamp;
 
 typedef struct SourceOptions {
-    const char *name;       // in errors; NULL: what it is
+    const char *name;       // in errors; NULL: the path or zoo name
     uint64_t    max_bytes;  // of weights; 0: no limit
 } SourceOptions;
 
 typedef struct Source {
-    Model       model;                // its constants computed, and folded
+    Model       model;                // constants folded
     char        sha256[SHA256_TEXT];  // of the file; "" for the zoo
     SourceStamp stamp;                // zeroed for the zoo
     uint64_t    weight_bytes;
-    bool        open;  // a dimension of its inputs is open: it can be compiled more than once
+    bool        open;  // an input dimension is open: it can be compiled for several shapes
 } Source;
 
-// what: "zoo:NAME", the name of one of the zoo, or an ONNX file. A file that changes meanwhile is
-// refused. Paths are not in the reason when there is a name.
+// what: "zoo:NAME", a zoo network's name, or an ONNX file. A file that changes while it is read is
+// an error. With a name, errors do not contain paths.
 MUST_USE Err source_read(Source *s, const char *what, const SourceOptions *o);
 void         source_finish(Source *s);  // accepts a zeroed Source
 

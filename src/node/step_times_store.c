@@ -22,7 +22,7 @@ static uint64_t mix_text(uint64_t sum, const char *text) {
     return text != NULL ? mix(sum, text, strlen(text) + 1) : mix(sum, "", 1);
 }
 
-// Everything that the times of the steps depend on, beside the machine.
+// Hash of all that step times depend on, beside the machine.
 static void name_it(const StepTimesStore *s, const Program *p, bool reckoned, char key[KEY_BYTES]) {
     uint64_t sum = mix(UINT64_C(14695981039346656037), s->counts, s->n_counts * sizeof *s->counts);
     for (uint32_t i = 0; i < p->n_steps; i++) {

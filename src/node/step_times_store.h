@@ -1,4 +1,4 @@
-// StepTimesStore: times of a whole program's steps, kept in the profile store between starts.
+// StepTimesStore: the step times of whole programs, kept in the profile store between starts.
 #pragma once
 
 #include "compile/program.h"
@@ -7,10 +7,10 @@
 typedef struct StepTimesStore {
     ProfileStore *store;
     uint32_t      n_counts, counts[PROFILE_COUNTS];
-    bool          reckoned;  // times on more than one core were; measured ones are taken as well
+    bool          reckoned;  // accepts times extrapolated to more than one core, and measured ones
 } StepTimesStore;
 
-// As step_times_measure leaves them, if the store knows a program of just these steps and versions.
+// True and filled like step_times_measure if the store has a program of these steps and versions.
 bool step_times_store_get(const StepTimesStore *s, Program *p, Arena *a, TimeNs **light_ns);
 void step_times_store_put(const StepTimesStore *s, const Program *p, const TimeNs *light_ns,
                           Arena *scratch);

@@ -1,11 +1,11 @@
-// Zoo parts: layers that several networks share: image inputs, classifier heads, backbones,
-// attention.
+// Zoo parts: layers that several networks share: image inputs, classifier heads, backbones.
 #pragma once
 
 #include "model/net_builder.h"
 #include "model/zoo/zoo.h"
 
 uint32_t part_image(NetBuilder *n, const ZooOptions *o, int64_t channels, int64_t size);
+
 // Global pooling and one linear layer to 1000 logits, the network's output.
 void part_classifier(NetBuilder *n, uint32_t x, const char *name);
 

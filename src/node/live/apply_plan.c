@@ -1,5 +1,5 @@
-// Act: carries out what a policy decided, as far as it can be done. What cannot is refused and
-// recorded: a policy may be wrong, tenants must not suffer more than it makes them.
+// Applies a policy's plan as far as it is legal. Illegal actions are skipped and
+// recorded, so that a faulty policy cannot corrupt the engine.
 #include <math.h>
 
 #include "base/clock.h"
@@ -24,14 +24,14 @@ static void refuse(NodeLive *l, TimeNs t, const char *why) {
 static const char *start_fault(const NodeLive *l, const NodeAction *a, const NodeRequest *r) {
     const LiveModel *m = &l->models[r->tenant];
     Cores            open = live_free(l);
-    if (r->state != NODE_WAITING) return "starts a request that runs";
+    if (r->state != NODE_WAITING) return "starts a running request";
     if (a->n_layers == 0 || a->n_layers > m->n_layers - r->next)
-        return "starts layers that are not";
+        return "starts layers beyond the model";
     if (a->versions == NULL) return "starts without versions";
     if (!cores_is_subset(&a->cores, &open)) return "starts on cores that are not free";
-    if (cores_next(&a->cores, 0) == CORES_MAX) return "starts on no core";
+    if (cores_next(&a->cores, 0) == CORES_MAX) return "starts on zero cores";
     for (uint32_t k = r->next; k < r->next + a->n_layers; k++)
-        if (a->versions[k] >= m->n_versions[k]) return "starts a version that is not";
+        if (a->versions[k] >= m->n_versions[k]) return "starts a version that does not exist";
     return NULL;
 }
 
@@ -41,7 +41,7 @@ static uint64_t hash_versions(const uint8_t *versions, uint32_t n) {
     return h;
 }
 
-// Averages over the block: what it timer_started and moves, and how much a level slows it down.
+// Averages over the block: footprint, traffic, and slow-down per interference level.
 static void weigh(LiveWeight *w, const NodeModel *m, const uint8_t *versions) {
     uint32_t k = node_count_index(m, w->cores);
     double   time = 0, worst = 0, l3 = 0, moved = 0;
@@ -103,8 +103,7 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
     b->first = r->next;
     b->end = r->next + a->n_layers;
     p->finishes = b->end == b->model->n_layers;
-    if (p->finishes)
-        b->end = program_layer_count(b->program);  // the interpreted rest comes with it
+    if (p->finishes) b->end = program_layer_count(b->program);  // includes the interpreted tail
     b->wanted = a->wanted;
     b->ctx = p;
 }
@@ -129,7 +128,7 @@ static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs 
     r->versions = a->versions;
 }
 
-// Before note_start: since is when it came, or when its last block ended.
+// Call before note_start: r->since is the arrival or the end of its last block.
 static void note_wait(LiveTiming *t, const NodeRequest *r, const NodeAction *a, const NodeView *v,
                       TimeNs began) {
     if (r->next == 0)
@@ -181,7 +180,7 @@ static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *
     block_start(b, t, &a->cores, &l->asleep);
 }
 
-// Of the tenant's requests that have begun and wait, the one that came first.
+// The tenant's oldest waiting request that has a context.
 static uint32_t oldest_begun(const NodeLive *l, uint32_t tenant) {
     for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
         uint32_t i = l->queue.waiting[k];
@@ -191,13 +190,13 @@ static uint32_t oldest_begun(const NodeLive *l, uint32_t tenant) {
     return UINT32_MAX;
 }
 
-// A policy that begins more of a tenant than there are contexts, and lets those wait that have one,
-// would be stuck: an older request gets the cores instead.
+// A policy that starts more requests of a tenant than there are contexts, while those with one
+// wait, would deadlock: an older request gets the cores instead.
 static void start_older(NodeLive *l, const NodeAction *a, const NodeView *v) {
     uint32_t   tenant = l->queue.requests[a->request].tenant, i = oldest_begun(l, tenant);
     NodeAction instead = *a;
     l->short_of = true;
-    refuse(l, v->now, "starts more of a tenant than there are contexts");
+    refuse(l, v->now, "starts more requests of a tenant than it has contexts");
     if (i == UINT32_MAX) return;
     uint32_t left = l->models[tenant].n_layers - l->queue.requests[i].next;
     instead.request = i;
@@ -209,8 +208,8 @@ static double rank(const LiveRequest *x) {
     return x->ask.priority > 0 ? x->ask.priority : LIVE_USUAL_RANK;
 }
 
-// Among requests of a tenant that were not begun, the one of the highest rank goes first; whether
-// the policy knows about ranks or not.
+// Among a tenant's requests that are not started, the highest rank goes first, whether
+// or not the policy knows ranks.
 static uint32_t prefer(const NodeLive *l, uint32_t i) {
     const NodeRequest *all = l->queue.requests;
     uint32_t           best = i;
@@ -224,7 +223,7 @@ static uint32_t prefer(const NodeLive *l, uint32_t i) {
     return best;
 }
 
-// Cores beyond what its tenant may have now are not given. False: it may have none.
+// Limits the cores to the tenant's allowance. False: it is 0.
 static bool trim(NodeLive *l, NodeAction *a) {
     if (!l->limited) return true;
     const LiveModel *m = &l->models[l->queue.requests[a->request].tenant];
@@ -256,7 +255,7 @@ static void start(NodeLive *l, const NodeAction *named, const NodeView *v) {
         start_older(l, &a, v);
 }
 
-// As many layers as a short block has.
+// Number of layers of a block of RELIEF_BLOCK_NS.
 static uint32_t some_layers(const NodeModel *m, uint32_t from) {
     double   ns = 0;
     uint32_t n = 0;
@@ -275,8 +274,8 @@ static uint32_t find_starved(const NodeLive *l, TimeNs t) {
     return UINT32_MAX;
 }
 
-// No policy is trusted to come back to those whose deadlines are over. The next look is put off by
-// a multiple of what this block takes, once that is known.
+// A policy may never return to requests past their deadline: one of them is started here. The next
+// check comes LIVE_RELIEF times the block's duration after its end.
 bool apply_starved(NodeLive *l, const NodeView *v) {
     uint32_t i = find_starved(l, v->now), core = cores_next(&v->free, 0);
     l->relief = v->now + RELIEF_LOOK_NS;
@@ -298,13 +297,13 @@ static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
     Cores        open = live_free(l);
     const char  *fault = NULL;
     if (r->state != NODE_RUNNING)
-        fault = "grows a request that waits";
+        fault = "grows a waiting request";
     else if (!cores_is_subset(&a->cores, &open))
         fault = "grows onto cores that are not free";
     else if (cores_next(&a->cores, 0) == CORES_MAX)
-        fault = "grows by no core";
+        fault = "grows by zero cores";
     else if (l->limited && cores_count(&a->cores) > live_allowance(l, r->tenant, live_kept(l)))
-        fault = "grows beyond what its tenant may have";
+        fault = "grows beyond its tenant's cores";
     if (fault != NULL) {
         refuse(l, v->now, fault);
         return;
@@ -323,7 +322,7 @@ void live_wake(NodeLive *l, TimeNs at) {
     futex_wake(&l->timer_word, 1);
 }
 
-// It is computed though it will be late: behind all that can still be in time.
+// A late_ok request is computed although late: behind all that can still meet their deadline.
 static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
     live_promise_over(l, i, true, &(LiveTiming){.queue_ns = t - l->queue.requests[i].arrival});
     l->queue.requests[i].deadline = t + LIVE_LATE_NS;
@@ -334,7 +333,7 @@ static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
 static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
     uint32_t i = a->request;
     if (l->queue.requests[i].state != NODE_WAITING || (unsigned)a->reason >= NODE_REASONS) {
-        refuse(l, v->now, "rejects a request that runs, or for no reason");
+        refuse(l, v->now, "rejects a running request, or without a reason");
         return;
     }
     if (l->beside[i].ask.late_ok)
@@ -354,7 +353,7 @@ static void act_one(NodeLive *l, const NodeAction *a, const NodeView *v) {
     else if (a->verb == NODE_REJECT && known)
         give_up(l, a, v);
     else
-        refuse(l, v->now, "says what cannot be done");
+        refuse(l, v->now, "unknown action or request");
 }
 
 void apply_plan(NodeLive *l, const NodeView *v, uint32_t n) {

@@ -1,5 +1,5 @@
-// A timer that counts the thread's own CPU time interrupts it after each slice, and the handler
-// sleeps off what the slice cost. So even code that never pauses timer_started to its share.
+// A CPU-time timer interrupts the thread after each slice, and the signal handler
+// sleeps in proportion. So even code that never yields keeps to its share.
 #include "node/live/background.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ enum { SLICE_NS = 2000000, SECOND_NS = 1000000000, NICE_LEAST = 19, WHEN_IDLE = 
 struct Background {
     pthread_t     thread;
     double        share;
-    int           nice;  // WHEN_IDLE: only then
+    int           nice;  // WHEN_IDLE: SCHED_IDLE
     BackgroundFn *fn;
     void         *ctx;
     Err           result;
@@ -60,7 +60,7 @@ static void *work(void *self) {
     timer_t            timer = 0;
     struct sched_param none = {0};
     bool               idle = b->nice == WHEN_IDLE;
-    // Where it may not be, nice is.
+    // Without permission for SCHED_IDLE, a nice level.
     if (idle) (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), idle ? NICE_LEAST : b->nice);
     atomic_store(&rest_ns, (int64_t)(SLICE_NS * (1 - b->share) / b->share));

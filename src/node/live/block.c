@@ -5,8 +5,8 @@
 #include "base/err.h"
 #include "base/clock.h"
 
-// The thread's clock is dear, so one look at the end of a block serves the next as its beginning,
-// unless the core was idle between the two.
+// Reading the thread's CPU clock is expensive, so the sample at the end of a block is reused as the
+// start of the next, unless the core was idle in between.
 enum { IDLE_NS = 100000 };
 
 static TimeNs now(void) { return clock_now(clock_monotonic()); }
@@ -32,7 +32,7 @@ static TimeNs clock_lost(BlockClock *c) {
     return lost > 0 ? lost : 0;
 }
 
-// Layers with one task are done by member 0 without meeting in between.
+// Consecutive layers with one task run on member 0 without barriers.
 static void plan_leg(Block *b) {
     b->to = b->from + 1;
     if (b->count == 1 || !program_is_serial(b->program, b->from)) return;
@@ -67,8 +67,8 @@ static void note_growth(Block *b, TimeNs t, Cores more) {
     b->growths[b->n_growths++] = (BlockGrowth){t, b->from, more};
 }
 
-// Members who join with the next leg, numbered from `index` on. Their number counts already, but
-// they are called only when the others are free to go: until then nobody may come to the meeting.
+// Members joining at the next barrier, numbered from `index`. They are counted before the phase
+// flips but posted after, so that none reaches the barrier early.
 typedef struct Joiners {
     Cores    cores;
     uint32_t index;
@@ -96,7 +96,7 @@ static void close_block(Block *b) {
     note_area(b, b->ended);
 }
 
-// By the last member at a meeting, while all others wait.
+// Run by the last member at a barrier, while the others wait.
 static void advance(Block *b, Joiners *j) {
     account(b);
     b->from = b->to;
@@ -111,7 +111,7 @@ static void advance(Block *b, Joiners *j) {
     plan_leg(b);
 }
 
-// True for the member that came last.
+// True for the last member to arrive.
 static bool meet(Block *b, uint32_t count) {
     Joiners  joiners = {0};
     Barrier *all = &b->barrier;
@@ -128,7 +128,7 @@ static bool meet(Block *b, uint32_t count) {
     return true;
 }
 
-// The interpreted rest comes behind the model's layers and has one version.
+// The interpreted tail follows the model's layers and has one version.
 static uint32_t version_of(const Block *b, uint32_t layer) {
     return layer < b->model->n_layers ? b->versions[layer] : 0;
 }

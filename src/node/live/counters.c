@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LINE = 64 };  // bytes that a miss moves
+enum { LINE = 64 };  // bytes per cache miss
 
 #define RESCTRL "/sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes"
 
@@ -64,7 +64,7 @@ static uint64_t read_resctrl(const char *path) {
     if (f == NULL) return 0;
     bool ok = fgets(line, sizeof line, f) != NULL;
     (void)fclose(f);
-    return ok ? strtoull(line, NULL, 10) : 0;  // "Unavailable" counts as nothing
+    return ok ? strtoull(line, NULL, 10) : 0;  // "Unavailable" reads as 0
 }
 
 static uint64_t read_perf(const Counters *c) {

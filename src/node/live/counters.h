@@ -1,4 +1,4 @@
-// Counters: the memory traffic of the whole machine, where it lets itself be counted.
+// Counters: memory traffic of the whole machine, from resctrl or perf where available.
 #pragma once
 
 #include <stdbool.h>
@@ -10,13 +10,13 @@
 typedef struct Counters {
     int      fds[CORES_MAX];  // cache misses of each core, by perf
     uint32_t n;
-    char     resctrl[96];  // a file with bytes; "": there is none
+    char     resctrl[96];  // path of the byte counter; "": none
     uint64_t last;
     TimeNs   since;
-    char     status[160];  // for people: what is used, or why nothing is
+    char     status[160];  // text for users: the counter in use, or why there is none
 } Counters;
 
-// Never fails: without counters there is only less to go by. cpus NULL: none of perf's.
+// Never fails; without counters the monitor uses block times alone. cpus NULL: no perf.
 void   counters_open(Counters *c, const uint32_t *cpus, uint32_t n);
 void   counters_close(Counters *c);
 bool   counters_any(const Counters *c);

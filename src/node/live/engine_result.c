@@ -1,4 +1,4 @@
-// What a request is told in the end: how it went, where its time was spent, and why it was late.
+// The result of a request: outcome, breakdown of its latency, cause of a miss.
 #include "base/clock.h"
 #include "node/live/live_int.h"
 
@@ -12,8 +12,8 @@ static const char *const causes[] = {
     [LIVE_THROTTLED] = "throttled by the system",
 };
 
-// What cost a late request most. Who waited longer than its whole target came at a bad time for
-// everybody: that is load, not order.
+// The largest contribution to a late request's latency. Waiting longer than the whole target is
+// overload, not queueing order.
 static LiveCause why_late(const NodeLive *l, const EngineRequest *ask, const LiveTiming *t) {
     TimeNs    most = t->queue_ns + t->paused_ns;
     LiveCause why = most > ask->deadline - ask->arrival ? LIVE_OVERLOAD : LIVE_QUEUEING;
@@ -136,7 +136,7 @@ void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why) {
     l->n_gone++;
 }
 
-// What an engine does now, for those who watch it.
+// Status of the engine.
 
 enum { RECENT_NS = 1000000000 };
 

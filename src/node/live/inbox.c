@@ -1,4 +1,4 @@
-// Each slot says whose turn it is, so that a slow writer holds up readers of its own slot alone.
+// Each slot has a sequence number, so that a slow producer delays only its own slot.
 #include "node/live/inbox.h"
 
 Err inbox_init(Inbox *b, uint32_t room, Arena *a) {

@@ -1,4 +1,5 @@
-// Inbox: requests on their way to the engine. Any thread puts, one at a time takes, nobody waits.
+// Inbox: a bounded lock-free queue of requests to the engine: many producers, one consumer at a
+// time.
 #pragma once
 
 #include <stdatomic.h>
@@ -12,31 +13,32 @@
 
 typedef enum LiveEnd {
     LIVE_DONE,       // computed, in time or late
-    LIVE_REFUSED,    // by the policy, unstarted: it would have been late
-    LIVE_FULL,       // too many of its tenant wait
-    LIVE_EXPIRED,    // its time was over before it was computed
-    LIVE_CANCELLED,  // as its owner wished
+    LIVE_REFUSED,    // rejected by the policy or admission before it started
+    LIVE_FULL,       // its tenant's queue is full
+    LIVE_EXPIRED,    // its expiry passed before it was computed
+    LIVE_CANCELLED,  // by its owner
     LIVE_FAILED,     // a layer failed
     LIVE_STUCK,      // a block took too long and was stopped
 } LiveEnd;
 
 enum { LIVE_VERSIONS = 5 };
 
-// Where a request's time went. Waiting and computing add up to what passed since it came.
+// Breakdown of a request's latency: queue_ns + compute_ns + paused_ns is the time since its
+// arrival.
 typedef struct LiveTiming {
     TimeNs   queue_ns;          // from its arrival to its first block
     TimeNs   compute_ns;        // in blocks
-    TimeNs   paused_ns;         // between blocks: others had the cores
-    TimeNs   stolen_ns;         // in blocks, while the system ran something else on our cores
-    TimeNs   interference_ns;   // in blocks, beyond what they take alone
-    TimeNs   core_shortage_ns;  // in blocks, for want of the cores that were wished for
-    TimeNs   core_ns;           // cores times time
+    TimeNs   paused_ns;         // between blocks: other requests had the cores
+    TimeNs   stolen_ns;         // in blocks, while other processes ran on its cores
+    TimeNs   interference_ns;   // in blocks, beyond their time without interference
+    TimeNs   core_shortage_ns;  // in blocks, for running on fewer cores than wanted
+    TimeNs   core_ns;           // cores x time
     uint32_t blocks, pauses, conflicts;
     uint32_t cores_most, cores_least;
-    uint32_t level;                    // of interference, the highest met
-    uint32_t behind, paused_by;        // tenants that had most cores meanwhile; UINT32_MAX: none
-    uint32_t waiting;                  // requests that waited when it came
-    uint32_t versions[LIVE_VERSIONS];  // layers computed by each
+    uint32_t level;                    // highest interference level seen
+    uint32_t behind, paused_by;        // tenants with most cores meanwhile; UINT32_MAX: none
+    uint32_t waiting;                  // queue length at its arrival
+    uint32_t versions[LIVE_VERSIONS];  // layers computed with each version
     uint32_t late_cause;               // LiveCause
 } LiveTiming;
 
@@ -56,34 +58,35 @@ typedef struct EngineResult {
     LiveTiming    timing;
     Outcome       outcome;
     TimeNs        arrival, finish;
-    const char   *why;      // of a miss; NULL otherwise
+    const char   *why;      // reason of a miss; NULL otherwise
     const Tensor *outputs;  // valid while the callback runs; NULL: there are none
-    const char   *failed;   // what went wrong in a layer; NULL: nothing
-    Err           error;    // and its kind: ERR_INVALID, ERR_LIMIT are the inputs' fault
+    const char   *failed;   // error text of a layer; NULL: none
+    Err           error;    // its code: ERR_INVALID and ERR_LIMIT are caused by the inputs
 } EngineResult;
 
 typedef struct EngineRequest {
     uint32_t tenant;
-    TimeNs   arrival, deadline;  // by the steady clock
-    TimeNs   expire;             // not computed any further after that; 0: never
+    TimeNs   arrival, deadline;  // monotonic clock
+    TimeNs   expire;             // dropped after that; 0: never
     bool     late_ok;   // computed even when it is late already: refusals put it behind others
     double   priority;  // 0: the tenant's
-    const _Atomic bool *cancelled;  // looked at between blocks; NULL: never
-    const Tensor       *inputs;     // valid until the answer; NULL: the tenant's own
-    void (*done)(void *self, const EngineResult *a);  // on a worker: be quick, do not wait
+    const _Atomic bool *cancelled;  // checked between blocks; may be NULL
+    const Tensor       *inputs;     // valid until done; NULL: the tenant's
+    void (*done)(void               *self,
+                 const EngineResult *a);  // called on a worker: must be short and must not block
     void *self;
 } EngineRequest;
 
 typedef struct InboxSlot {
-    _Atomic uint64_t turn;  // whose it is: position to be put, position + 1 to be taken
+    _Atomic uint64_t turn;  // sequence: position when empty, position + 1 when filled
     EngineRequest    ask;
 } InboxSlot;
 
 typedef struct Inbox {
     InboxSlot *slots;  // [mask + 1]
     uint64_t   mask;
-    _Alignas(64) _Atomic uint64_t tail;  // next to be put
-    _Alignas(64) uint64_t head;          // next to be taken
+    _Alignas(64) _Atomic uint64_t tail;  // next to write
+    _Alignas(64) uint64_t head;          // next to read
 } Inbox;
 
 MUST_USE Err inbox_init(Inbox *b, uint32_t room, Arena *a);  // room is rounded up to 2^n

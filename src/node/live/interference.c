@@ -23,7 +23,7 @@ void interference_end(InterferenceMonitor *w, InterferenceLoad l) {
     w->running.dram_bytes_ns = fmax(w->running.dram_bytes_ns - l.dram_bytes_ns, 0);
 }
 
-// Levels mean what they mean to profiles: each takes a ninth of the L3, two halve the bandwidth.
+// Levels as in profiles: each takes 1/9 of the L3, two halve the bandwidth.
 static double forward(const InterferenceMonitor *w) {
     const double most = NODE_LEVELS - 1;
     double       moved = fmax(w->running.dram_bytes_ns, w->measured);
@@ -35,8 +35,8 @@ static double forward(const InterferenceMonitor *w) {
 
 static double correction(const InterferenceMonitor *w) { return w->top / (w->bottom + w->o.doubt); }
 
-// Least squares of ln(time / alone) = slope * (forward + correction), the past weighing less and
-// less. A block that interference hardly touches has a small slope, and with it little to say.
+// Recursive least squares of ln(time / alone) = slope * (forward + correction) with exponential
+// decay. Blocks insensitive to interference have a small slope and thus little weight.
 void interference_sample(InterferenceMonitor *w, const InterferenceSample *s) {
     if (!(s->wall_ns > 0) || !(s->expected_ns > 0)) return;
     if (s->stolen_ns > w->o.lost_most * s->wall_ns) {

@@ -35,8 +35,8 @@ static int earlier(const void *x, const void *y) {
     return a->ctx < b->ctx ? -1 : 1;
 }
 
-// An arrival is written when it is seen and a growth when its block ends, both later than they
-// were.
+// Arrivals are written when drained and growths when the block ends, both later than their
+// time.
 Err journal_drain(Journal *j, Arena *scratch, RecordSink to) {
     uint64_t head = atomic_load_explicit(&j->head, memory_order_relaxed);
     uint64_t n = atomic_load_explicit(&j->tail, memory_order_acquire) - head;

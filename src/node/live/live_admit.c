@@ -1,19 +1,19 @@
-// Requests that come: whether they may wait, and what they are promised.
+// Arriving requests: queue limits and admission.
 #include "node/live/live_int.h"
 
-// Why a request cannot even wait; NULL: it can.
+// Reason to reject an arriving request; NULL: accepted.
 static const char *refusal(const NodeLive *l, const EngineRequest *ask, TimeNs t, LiveEnd *end) {
     const LiveModel *m = &l->models[ask->tenant];
     *end = LIVE_REFUSED;
     if (ask->tenant >= l->o.tenants || !m->served || (ask->inputs == NULL && m->inputs == NULL))
         return "no such tenant, or no inputs";
     *end = LIVE_CANCELLED;
-    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "it was cancelled";
+    if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "cancelled by the client";
     *end = LIVE_EXPIRED;
-    if (ask->expire > 0 && ask->expire <= t) return "its time was over";
+    if (ask->expire > 0 && ask->expire <= t) return "its deadline passed before it was computed";
     *end = LIVE_FULL;
     if ((m->room > 0 && m->queued >= m->room) || l->queue.n == l->queue.room)
-        return "the queue is full";
+        return "queue is full";
     return NULL;
 }
 
@@ -29,13 +29,13 @@ void live_put_behind(NodeLive *l, uint32_t i) {
     l->models[l->queue.requests[i].tenant].late += live_is_late(x);
 }
 
-// A burst is served late, a load that stays is refused: else the queue would be full of those who
-// have lost, and there would be no room for who can still be in time.
+// A burst is served late, sustained overload is rejected: otherwise late requests would fill the
+// queue and leave no space for requests that can meet their deadline.
 static bool enough_late(const LiveModel *m) {
     return m->room > 0 && LIVE_LATE_PARTS * m->late >= m->room;
 }
 
-// Who must not be late is over with its deadline, where that is promised at all.
+// With admission on, on_miss=reject requests expire at their deadline.
 TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask) {
     TimeNs at = ask->expire > 0 ? ask->expire : INT64_MAX;
     return l->o.admit && !ask->late_ok && ask->deadline < at ? ask->deadline : at;

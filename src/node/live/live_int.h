@@ -1,7 +1,7 @@
-// The live engine inside: who owns what while tenants run.
+// NodeLive internals: data and its ownership.
 //
-// Everything marked `turn` belongs to whoever holds the turn, one thread at a time. A block and the
-// ctx it runs in belong to its members from block_start until its bit in `ended` is set.
+// Fields marked `sched` belong to the thread that holds the scheduler lock (`busy`). A block and
+// the context it runs in belong to its members from block_start until its bit in `ended` is set.
 #pragma once
 
 #include <pthread.h>
@@ -18,85 +18,85 @@
 enum {
     LIVE_ACTIONS = 256,
     LIVE_WEIGHTS = 1024,
-    LIVE_ROUNDS = 8,      // of plans that were cut short, before others have to come first
-    LIVE_TICKS = 8,       // of the watchdog until a block is stopped
-    LIVE_RELIEF = 16,     // one part in so many of a core is for those who starve
-    LIVE_USUAL_RANK = 2,  // of requests that have no priority: 1 comes before them
+    LIVE_ROUNDS = 8,      // re-plans after truncated plans, before the scheduler yields
+    LIVE_TICKS = 8,       // watchdog ticks until a block is stopped
+    LIVE_RELIEF = 16,     // starved requests get 1/16 of a core
+    LIVE_USUAL_RANK = 2,  // rank of requests without a priority; 1 is higher
 };
 
-#define LIVE_LATE_NS    INT64_C(10000000000)  // by so much a deadline that is missed is put off
-#define LIVE_LATE_PARTS 4  // one of so many contexts in a tenant's queue is for those who are late
-#define LIVE_SOON_NS    INT64_C(5000000000)  // nothing is promised to who has more time than that
+#define LIVE_LATE_NS    INT64_C(10000000000)  // a missed deadline is moved by this much
+#define LIVE_LATE_PARTS 4                     // at most 1/4 of a tenant's queue holds late requests
+#define LIVE_SOON_NS    INT64_C(5000000000)   // requests with a longer deadline bypass admission
 #define LIVE_RETRY_NS   INT64_C(1000000)
 
-// Where a started request is computed, with what is to be said about it in the end.
+// Execution context of a started request: its run memory and the result under construction.
 typedef struct ExecContext {
     RunMemory           mem;
     Tensor             *outputs;
-    struct ExecContext *next;  // free
+    struct ExecContext *next;  // in the free list
     EngineRequest       ask;
-    bool                finishes;  // with the block that runs
+    bool                finishes;  // the running block is its last
     LiveTiming          timing;
     EngineResult        answer;
 } ExecContext;
 
-typedef struct LiveModel {  // of a tenant, in memory of its own; a zeroed one is a hole
+typedef struct LiveModel {  // a tenant, in its own arena; zeroed: an empty slot
     Arena          arena;
     const Program *program;
     const Tensor  *inputs;
     NodeTenant     tenant;
     ExecContext   *contexts, *free;
     uint32_t       n_contexts, n_layers;
-    uint8_t       *n_versions;  // [n_layers] close together, unlike in the model
-    uint32_t       room;        // for those that were not begun; 0: no limit
+    uint8_t       *n_versions;  // [n_layers] compact copy of the model's
+    uint32_t       room;        // queue limit for requests not started; 0: none
     uint32_t       min_cores, max_cores;
     uint64_t       memory_bytes;
     const uint8_t *solo;                     // [n_layers] version 0 of each
-    bool           served;                   // the rule at work knows it
-    uint32_t       waiting, running, cores;  // turn, as all below
-    uint32_t       queued;                   // of those that wait: not begun
-    uint32_t       begun;                    // contexts taken
-    uint32_t       late;                     // missed their target, and are computed all the same
+    bool           served;                   // known to the current policy instance
+    uint32_t       waiting, running, cores;  // sched, as all below
+    uint32_t       queued;                   // waiting and not started
+    uint32_t       begun;                    // contexts in use
+    uint32_t       late;                     // missed their target and are still computed
     uint64_t       blocks, pauses, conflicts;
     double         core_ns;
 } LiveModel;
 
-// A policy at work, for the tenants there were then. Versions that it named are in use as long as
-// requests hold it.
+// A policy's state for a set of tenants. The version tables it handed out stay in use as long as
+// requests reference it.
 typedef struct PolicyInstance {
     Arena                  arena;
     const NodePolicy      *policy;
     void                  *state;
     NodeSetup              setup;
     uint64_t               number;
-    uint32_t               held;  // turn: by so many requests
-    struct PolicyInstance *next;  // of those that are done with
+    uint32_t               held;  // sched: references by requests
+    struct PolicyInstance *next;  // in the list of retired instances
 } PolicyInstance;
 
-typedef struct LiveRequest {  // beside NodeRequest
+typedef struct LiveRequest {  // engine's part of a NodeRequest
     EngineRequest   ask;
     ExecContext    *ctx;              // NULL: not started
-    PolicyInstance *rule;             // named the versions of its last block; NULL: not started
-    uint32_t        slot;             // its block, while it runs
-    uint32_t        behind, waiting;  // when it came
-    uint32_t        ticks;            // of the watchdog, in this block
-    bool            gone;             // ended by the plan at hand
-    bool            promised;         // to be in time, by admission
-    bool            behind_all;       // goes after everybody who can still be in time
-    bool            relieved;         // its block was started by us, for it starved
-    bool            halted;           // its block has ended and no other began
+    PolicyInstance *rule;             // owns the versions of its last block; NULL: not started
+    uint32_t        slot;             // its block while running
+    uint32_t        behind, waiting;  // at its arrival
+    uint32_t        ticks;            // watchdog ticks in this block
+    bool            gone;             // ended by the current plan
+    bool            promised;         // admitted: counted as a promise
+    bool            behind_all;       // scheduled after all requests that can meet their deadline
+    bool            relieved;         // its block was started by apply_starved
+    bool            halted;           // between blocks
 } LiveRequest;
 
-// What a block asks of what cores share; blocks come again and again, so it is kept.
+// Cached demand of a block on shared cache and bandwidth; the same blocks recur.
 typedef struct LiveWeight {
-    uint64_t         versions;  // their hash
-    uint64_t         rule;      // its number
+    uint64_t         versions;  // hash of the versions
+    uint64_t         rule;      // number of the policy instance
     uint32_t         tenant, first, n_layers, cores;
     InterferenceLoad load;
     double           slope;
 } LiveWeight;
 
-typedef struct LiveCounts {  // turn
+typedef struct LiveCounts {  // sched
     uint64_t blocks, conflicts, grown, decisions, refused, preempted;
     double   busy_core_ns, decide_ns, engine_ns;
 } LiveCounts;
@@ -106,85 +106,91 @@ struct NodeLive {
     NodeLiveOptions o;
     Cpu             cpu;
     Workers        *workers;
-    Block          *blocks;    // [n_cores] by the first core it started on
-    uint32_t       *of_block;  // turn: the request that runs there
+    Block          *blocks;    // [n_cores] by the block's first core
+    uint32_t       *of_block;  // sched: the request running there
     BlockClock     *clocks;
     Inbox           inbox;
     Journal         journal;
-    _Alignas(128) _Atomic uint32_t busy, again;  // the turn is taken; there is more to do
-    _Atomic int64_t waking_ns;                   // spent on waking workers, outside the turn
+    _Alignas(128) _Atomic uint32_t busy,
+        again;                  // the scheduler lock; a run was requested meanwhile
+    _Atomic int64_t waking_ns;  // spent waking workers, outside the lock
     _Alignas(128) _Atomic uint64_t ended[CORES_WORDS];
-    _Alignas(128) _Atomic uint32_t budget;   // cores that new blocks may use
-    _Atomic bool              flush;         // refuse everything that waits
-    _Atomic bool              cancelled;     // some request's owner wishes it gone
-    _Atomic bool              tick;          // of the watchdog
-    _Atomic TimeNs            throttled_at;  // when the system last gave us less than it promised
-    _Atomic(PolicyInstance *) retired;       // nobody holds them any more
-    _Atomic TimeNs            alarm, armed;  // asked for by the policy; what the timer waits for
-    _Atomic uint32_t          timer_word;
-    bool                      quota;  // the timer's, as the next two: the system limits our time
-    int64_t                   throttled_ns;  // -1: not looked at yet
-    Counters                  counters;      // the timer's
-    _Atomic double            measured;      // by them
-    _Atomic bool              stop, recording;
-    pthread_t                 timer;
-    bool                      timer_started;
-    RequestTable              queue;     // turn, as all below
-    LiveRequest              *beside;    // [room] by index in the queue
-    Cores                     idle;      // cores without a block
-    Cores                     asleep;    // to be woken when the turn is left
-    LiveModel                *models;    // [most tenants]
-    uint32_t                  n_models;  // the last that is no hole, plus one
-    PolicyInstance           *rule;      // at work; NULL: nobody decides
-    uint64_t                  rules;     // so many there were
-    NodeAction               *actions;   // [LIVE_ACTIONS]
-    uint32_t                 *shown;     // [room] those of the waiting that could be started
-    uint32_t            n_gone, n_halted, n_ranked;  // requests: see LiveRequest; with a priority
-    uint32_t            n_full;                      // tenants whose contexts are all taken
-    bool                limited;                     // some tenant has cores of its own
-    bool                short_of;  // a plan was cut short: there may be more to do
-    TimeNs              expiry;    // none that waits is over before that
-    TimeNs              relief;    // nobody who starves is looked for before that
-    uint32_t            n_late;    // requests that may be late
-    uint32_t            n_behind;  // requests behind all others
+    _Alignas(128) _Atomic uint32_t budget;   // cores available to new blocks
+    _Atomic bool              flush;         // reject all waiting requests
+    _Atomic bool              cancelled;     // some request's `cancelled` was set
+    _Atomic bool              tick;          // watchdog tick
+    _Atomic TimeNs            throttled_at;  // when the cgroup quota last throttled the process
+    _Atomic(PolicyInstance *) retired;       // unreferenced policy instances
+    _Atomic TimeNs   alarm, armed;  // wake-up wanted; wake-up the timer thread is armed for
+    _Atomic uint32_t timer_word;
+    bool             quota;         // timer thread's, as the next two: a cgroup quota exists
+    int64_t          throttled_ns;  // -1: not read yet
+    Counters         counters;      // timer thread's
+    _Atomic double   measured;      // by the counters
+    _Atomic bool     stop, recording;
+    pthread_t        timer;
+    bool             timer_started;
+    RequestTable     queue;     // sched, as all below
+    LiveRequest     *beside;    // [room] by index in the queue
+    Cores            idle;      // cores without a block
+    Cores            asleep;    // sleeping workers to wake after unlock
+    LiveModel       *models;    // [most tenants]
+    uint32_t         n_models;  // highest used slot plus one
+    PolicyInstance  *rule;      // current; NULL: none
+    uint64_t         rules;     // number of instances created
+    NodeAction      *actions;   // [LIVE_ACTIONS]
+    uint32_t        *shown;     // [room] waiting requests that could be started
+    uint32_t         n_gone, n_halted,
+        n_ranked;                  // requests gone, halted (see LiveRequest), with a priority
+    uint32_t            n_full;    // tenants with all contexts in use
+    bool                limited;   // some tenant has min_cores or max_cores
+    bool                short_of;  // a plan was truncated: decide again
+    TimeNs              expiry;    // earliest expiry of a waiting request
+    TimeNs              relief;    // earliest time of the next starvation check
+    uint32_t            n_late;    // requests with late_ok
+    uint32_t            n_behind;  // requests with behind_all
     Admission           admission;
     InterferenceMonitor watch;
-    LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: none yet
+    LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: empty
     LiveCounts          counts;
     uint64_t            next_id;
 };
 
-// Senses, decides and acts, here or on the thread that is at it already. Never waits.
+// Runs the scheduler: sense, decide, act; on this thread, or on the one that holds the lock. Never
+// blocks.
 void sched_run(NodeLive *l);
-// Has the turn to itself until sched_unlock; for changes of tenants or policy, not for the path.
+// Holds the scheduler lock until sched_unlock; for changes of tenants or policy, not for the hot
+// path.
 void sched_lock(NodeLive *l);
 void sched_unlock(NodeLive *l);
 
-// With the turn.
+// With the scheduler lock held.
 void   live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t);
-TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask);  // it is not computed after that
+TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask);  // time after which it is dropped
 void   live_show(NodeLive *l, NodeView *v);
 void   apply_plan(NodeLive *l, const NodeView *v, uint32_t n);
-bool   apply_starved(NodeLive *l, const NodeView *v);  // whether somebody starved and was started
-Cores  live_free(const NodeLive *l);                   // cores for new blocks
-uint32_t live_kept(const NodeLive *l);                 // cores that are kept for tenants
-uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept);  // of free cores
-uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores; UINT32_MAX
-bool     live_is_late(const LiveRequest *x);             // behind others for a target it missed
-void     live_put_behind(NodeLive *l, uint32_t i);       // all others, until it ends
-void     live_wake(NodeLive *l, TimeNs at);              // a step then, at the latest
+bool   apply_starved(NodeLive *l, const NodeView *v);  // whether a starved request was started
+Cores  live_free(const NodeLive *l);                   // cores available to new blocks
+uint32_t live_kept(const NodeLive *l);                 // cores reserved for tenants
+uint32_t live_allowance(const NodeLive *l, uint32_t tenant,
+                        uint32_t kept);                  // free cores the tenant may take
+uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores, or UINT32_MAX
+bool     live_is_late(const LiveRequest *x);        // moved behind others after a missed target
+void     live_put_behind(NodeLive *l, uint32_t i);  // behind all others, until it ends
+void     live_wake(NodeLive *l, TimeNs at);         // runs the scheduler at that time at the latest
 void     live_record(NodeLive *l, Record r);
-// It leaves when the whole plan was carried out, because indices would move otherwise.
+// The request is removed after the whole plan was applied, because indices would change.
 void        live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why);
 void        live_reject(NodeLive *l, const EngineRequest *ask, uint64_t id, TimeNs t, LiveEnd end,
                         const char *why);
-void        live_forget_gone(NodeLive *l);  // those that live_end named
+void        live_forget_gone(NodeLive *l);  // removes requests that live_end marked
 const char *live_reason(NodeReason r);
-// A request that was promised to be in time has ended, or been put off.
+// An admitted request has ended or was moved behind others.
 void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t);
-void policy_instance_release(NodeLive *l, PolicyInstance *r);  // by one request; accepts NULL
+void policy_instance_release(NodeLive *l, PolicyInstance *r);  // drops one reference; accepts NULL
 
-// By the last member of a block: says the answer when it was the last one, and takes the turn.
+// Called by the last member of a block: delivers the result after the last block, and runs the
+// scheduler.
 void live_over(void *live, Block *b);
 
 void live_free_retired(NodeLive *l);  // from any thread

@@ -1,4 +1,4 @@
-// One run: arrivals in real time, answers collected, records handed over at the end.
+// One run: submits arrivals in real time, collects results, delivers records at the end.
 #include <errno.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -24,7 +24,7 @@ struct Play {
     NodeResult      *out;
     Asked           *asked;  // [n]
     _Atomic uint32_t answered, missed;
-    TimeNs           origin;  // of the run's time
+    TimeNs           origin;  // time 0 of the run
 };
 
 static TimeNs now(void) { return clock_now(clock_monotonic()); }
@@ -58,7 +58,7 @@ static void submit(Play *p, uint32_t i) {
     while (!node_live_submit(p->live, &ask)) (void)sched_yield();
 }
 
-// A policy that leaves requests for dead must not hold up the run for ever.
+// A policy that never starts some requests must not block the end of the run.
 static void wait_for_answers(Play *p) {
     uint32_t last = 0, idle = 0;
     for (;;) {
@@ -75,7 +75,8 @@ static void wait_for_answers(Play *p) {
     }
 }
 
-// The last answer is said before its block is handed back, maybe by a thread we run in ctx of.
+// The last result is delivered before its block is returned, possibly by a thread preempted by this
+// one.
 static void wait_until_quiet(NodeLive *l) {
     for (;;) {
         sched_lock(l);
@@ -91,7 +92,7 @@ static bool hopeless(const Play *p) {
     return p->run->give_up > 0 && (double)atomic_load(&p->missed) > p->run->give_up * counted;
 }
 
-// The rest of the arrivals is late; those that are here are refused, unless they run.
+// Remaining arrivals count as late; waiting requests are rejected, running ones finish.
 static void abandon(Play *p, uint32_t from) {
     p->out->gave_up = true;
     atomic_store(&p->live->flush, true);
@@ -128,7 +129,7 @@ static void play(Play *p) {
 typedef struct Shift {
     RecordSink to;
     TimeNs     origin;
-    uint64_t   first;  // request of the run
+    uint64_t   first;  // id of the run's first request
 } Shift;
 
 static void put_shifted(void *self, const Record *r) {

@@ -1,4 +1,4 @@
-// Tenants that come and go: each has its contexts and tables in memory of its own.
+// Tenants that join and leave: each has its contexts and tables in its own arena.
 #include <string.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50 };
 
-// Every page is touched now, so that no request pays for it.
+// Touches every page now, so that no request takes page faults.
 static Err prepare(NodeLive *l, LiveModel *m, ExecContext *p) {
     p->outputs = arena_try_new(&m->arena, Tensor, m->program->shaped->graph->n_outputs);
     if (p->outputs == NULL) return err_set(ERR_LIMIT, "no memory for outputs");
@@ -17,7 +17,7 @@ static Err prepare(NodeLive *l, LiveModel *m, ExecContext *p) {
     return ERR_OK;
 }
 
-// A tenant's contexts take no more than a part of the memory, unless that is less than two.
+// A tenant's contexts are limited to a share of memory, but are at least two.
 static uint32_t choose_places(const NodeLive *l, const LiveTenant *t) {
     uint32_t wish = t->contexts > 0 ? t->contexts : l->o.contexts;
     uint64_t each = t->program->arena_bytes + l->o.cores * program_scratch(t->program) + 1;
@@ -74,7 +74,7 @@ static uint32_t find_hole(const NodeLive *l) {
     return i;
 }
 
-// A program without steps is one layer: what the interpreter does.
+// A program without steps counts as one layer: the interpreter.
 static Err check_layers(const LiveTenant *t) {
     uint32_t want = t->program->n_steps > 0 ? t->program->n_steps : 1;
     if (t->tenant.model->n_layers == want && program_layer_count(t->program) > 0) return ERR_OK;
@@ -120,12 +120,12 @@ static void send_away(NodeLive *l, uint32_t tenant) {
     for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
         uint32_t i = l->queue.waiting[k];
         if (l->queue.requests[i].tenant == tenant && !l->beside[i].gone)
-            live_end(l, i, t, LIVE_CANCELLED, "its tenant has left");
+            live_end(l, i, t, LIVE_CANCELLED, "its model was unloaded");
     }
     live_forget_gone(l);
 }
 
-// The last answer is said before its block is handed back, so it may hang on for a moment.
+// The last result is delivered before its block is returned, so wait for the block.
 static void wait_until_gone(NodeLive *l, uint32_t tenant) {
     LiveModel *m = &l->models[tenant];
     sched_lock(l);

@@ -1,5 +1,4 @@
-// What a policy is shown: the cores that there are for new blocks, and the requests that could have
-// them.
+// The policy's view: cores available to new blocks, and requests that could be started.
 #include "base/clock.h"
 #include "node/live/live_int.h"
 
@@ -33,7 +32,7 @@ uint32_t live_kept(const NodeLive *l) {
     return n;
 }
 
-// What is kept for others is not given, unless nobody computes at all.
+// Cores reserved for others are withheld, unless no block runs at all.
 uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
     const LiveModel *m = &l->models[tenant];
     Cores            open = live_free(l);
@@ -46,21 +45,22 @@ uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
     return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
 }
 
-// Half of the contexts stay for who can still be in time.
+// Late requests may use at most half of the contexts.
 static bool has_place(const LiveRequest *x, const LiveModel *m) {
     if (x->ctx != NULL) return true;
     return m->free != NULL && (!live_is_late(x) || 2 * m->begun < m->n_contexts);
 }
 
-// Whether it could be started now: there is a ctx for it, and its tenant may have cores.
+// Whether it could start now: a context is free and its tenant may have cores.
 static bool startable(const NodeLive *l, uint32_t i, uint32_t kept) {
     uint32_t tenant = l->queue.requests[i].tenant;
     if (!has_place(&l->beside[i], &l->models[tenant])) return false;
     return !l->limited || live_allowance(l, tenant, kept) > 0;
 }
 
-// Requests that could not be started are not shown as waiting, because a policy would hold cores
-// free for them; and policies that look at the first so many see those first that can be in time.
+// Requests that cannot start are hidden, because a policy would hold cores
+// free for them; requests that can meet their deadline come first, for policies that look at the
+// first few.
 static void arrange(NodeLive *l, NodeView *v) {
     uint32_t n = 0, kept = live_kept(l);
     for (uint32_t pass = 0; pass < 2; pass++)

@@ -24,14 +24,14 @@ static void read_budget(NodeLive *l) {
     atomic_store(&l->budget, cores);
 }
 
-// Where there is a quota, the system tells how long it kept us from our cores.
+// With a cgroup quota, cpu.stat tells how long the process was throttled.
 static void look_at_throttling(NodeLive *l, TimeNs t) {
     int64_t ns = l->quota ? cgroup_throttled_ns(l->o.roots) : 0;
     if (ns > l->throttled_ns && l->throttled_ns >= 0) atomic_store(&l->throttled_at, t);
     l->throttled_ns = ns;
 }
 
-// Sleeps until an alarm, or until it is time to look at the budget, the counters and the blocks.
+// Timer thread: sleeps until the next wake-up, or until budget, counters and watchdog are due.
 static void *timer_thread(void *live) {
     NodeLive *l = live;
     TimeNs    tick_ns = l->o.watchdog_ns / LIVE_TICKS, tick = now() + tick_ns;
@@ -100,7 +100,7 @@ static void complete(NodeLiveOptions *o) {
     if (o->watchdog_ns == 0) o->watchdog_ns = INT64_C(10000000000);
 }
 
-// On a single core nobody could bring a job while we spin.
+// On a single core no other thread could post a job while the worker spins.
 static TimeNs choose_spin(const NodeLive *l) {
     if (l->o.spin_ns != 0) return l->o.spin_ns;
     return cpu_budget(&l->cpu, l->o.roots).allowed > 1 ? SPIN_NS : 0;

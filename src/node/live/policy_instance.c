@@ -1,5 +1,5 @@
-// Rules: which policy decides, and for whom. A new one is made beside the old and takes over in one
-// step; the old one goes when the last request that was started by it has gone on or ended.
+// PolicyInstance: a policy's state for the current tenants. A new one is built beside the old and
+// swapped in atomically; the old one is freed when no request uses its versions.
 #include <string.h>
 
 #include "node/live/live_int.h"
@@ -11,10 +11,10 @@ static const NodeLayer hole_layer = {.name = "", .n_versions = 1};
 static const float hole_times[NODE_VERSIONS * NODE_LEVELS] = {TEN_ONES, TEN_ONES, TEN_ONES,
                                                               TEN_ONES, TEN_ONES};
 static const float hole_rest[2 * NODE_LEVELS] = {TEN_ONES};
-_Static_assert(NODE_LEVELS == 10 && NODE_VERSIONS == 5, "a hole's tables are written out");
+_Static_assert(NODE_LEVELS == 10 && NODE_VERSIONS == 5, "tables of an empty slot are written out");
 static const uint8_t hole_picks[NODE_LEVELS];
 
-// What stands in for a tenant that has left.
+// Placeholder model for an empty slot.
 static const NodeModel hole = {.name = "",
                                .n_layers = 1,
                                .n_counts = 1,
@@ -45,7 +45,7 @@ void policy_instance_release(NodeLive *l, PolicyInstance *r) {
 
 static Err check_setup(const NodeLive *l, const NodeMachine *m) {
     if (m->n_cores <= l->o.cores) return ERR_OK;
-    return err_set(ERR_ARG, "a machine of %u cores, and we have %u", m->n_cores, l->o.cores);
+    return err_set(ERR_ARG, "the machine has %u cores, the engine %u", m->n_cores, l->o.cores);
 }
 
 static Err make_state(PolicyInstance *r, const void *settings, size_t bytes) {
@@ -80,7 +80,7 @@ static Err make_rule(const NodePolicy *policy, const void *settings, const NodeS
     return e;
 }
 
-// What was learned of interference holds as long as the machine is the same.
+// The interference monitor is kept while the machine is the same.
 static void take_over(NodeLive *l, PolicyInstance *r, bool learned) {
     PolicyInstance     *old = NULL;
     InterferenceMonitor watch;
@@ -109,8 +109,8 @@ Err node_live_use(NodeLive *l, const NodePolicy *policy, const void *settings,
     return ERR_OK;
 }
 
-// Those that have joined, by number. A hole has the target of a neighbour, so that it is neither
-// the least nor the greatest.
+// Joined tenants by number. An empty slot takes a neighbour's target, so that it is neither
+// the smallest nor the largest.
 static void list_tenants(const NodeLive *l, NodeTenant *out, uint32_t n) {
     TimeNs usual = HOLE_NS;
     for (uint32_t i = 0; i < l->n_models; i++)

@@ -1,4 +1,4 @@
-// The turn: sense, decide, act. One thread has it; others leave word that there is more to do.
+// The scheduler: sense, decide, act. One thread runs it at a time; others set `again`.
 #include <sched.h>
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@ static void give_back(NodeLive *l, uint32_t tenant, ExecContext *p) {
     m->free = p;
 }
 
-// Counters of those that leave the queue, whatever they did there.
+// Updates the counters for a request that is removed.
 static void forget(NodeLive *l, uint32_t i) {
     const LiveRequest *x = &l->beside[i];
     LiveModel         *m = &l->models[l->queue.requests[i].tenant];
@@ -149,7 +149,8 @@ void live_forget_gone(NodeLive *l) {
 static void flush(NodeLive *l) {
     TimeNs t = now();
     for (uint32_t k = 0; k < l->queue.n_waiting; k++)
-        live_end(l, l->queue.waiting[k], t, LIVE_REFUSED, "nobody started it");
+        live_end(l, l->queue.waiting[k], t, LIVE_REFUSED,
+                 "rejected: the run ended before it started");
     live_forget_gone(l);
 }
 
@@ -157,16 +158,16 @@ static bool is_cancelled(const EngineRequest *ask) {
     return ask->cancelled != NULL && atomic_load_explicit(ask->cancelled, memory_order_relaxed);
 }
 
-// Those that wait and whose time is over, or whose owners have gone.
+// Ends waiting requests that expired or were cancelled.
 static void expire_waiting(NodeLive *l, TimeNs t) {
     l->expiry = INT64_MAX;
     for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
         uint32_t             i = l->queue.waiting[k];
         const EngineRequest *ask = &l->beside[i].ask;
         if (is_cancelled(ask))
-            live_end(l, i, t, LIVE_CANCELLED, "it was cancelled");
+            live_end(l, i, t, LIVE_CANCELLED, "cancelled by the client");
         else if (ask->expire > 0 && ask->expire <= t)
-            live_end(l, i, t, LIVE_EXPIRED, "its time was over");
+            live_end(l, i, t, LIVE_EXPIRED, "its deadline passed before it was computed");
         else if (live_over_at(l, ask) <= t)
             live_end(l, i, t, LIVE_REFUSED, live_reason(NODE_INFEASIBLE));
         else if (live_over_at(l, ask) < l->expiry)
@@ -175,8 +176,8 @@ static void expire_waiting(NodeLive *l, TimeNs t) {
     live_forget_gone(l);
 }
 
-// A block that is still the same after so many ticks has taken too long. Ticks, not time: when the
-// whole process stood still, so did they.
+// Stops a block after LIVE_TICKS ticks. Ticks, not time: while the whole
+// process is suspended, no ticks pass.
 static void tick(NodeLive *l) {
     for (uint32_t k = 0; k < l->queue.n_running; k++) {
         LiveRequest *x = &l->beside[l->queue.running[k]];
@@ -185,7 +186,7 @@ static void tick(NodeLive *l) {
     }
 }
 
-// Who lost its cores at the end of a block: to whom?
+// Records which tenant took the cores of requests paused between blocks.
 static void note_pauses(NodeLive *l) {
     for (uint32_t k = 0; k < l->queue.n_waiting && l->n_halted > 0; k++) {
         uint32_t     i = l->queue.waiting[k], tenant = l->queue.requests[i].tenant;
@@ -200,7 +201,7 @@ static void note_pauses(NodeLive *l) {
     }
 }
 
-// Once more when the plan was as long as may be, or was cut short: there was more to say.
+// Calls the policy again when its plan filled the buffer or was truncated.
 static void decide(NodeLive *l) {
     uint32_t n = LIVE_ACTIONS;
     l->short_of = false;
@@ -238,8 +239,8 @@ static void step(NodeLive *l) {
     l->counts.engine_ns += (double)(now() - begin) - (l->counts.decide_ns - decided);
 }
 
-// A worker that is woken may take the very core we are on, and nobody could decide until we are
-// back: so sleepers are woken after the turn was left.
+// A woken worker may preempt this thread, and no other could run the scheduler meanwhile:
+// so workers are woken after unlocking.
 static void leave(NodeLive *l) {
     Cores asleep = l->asleep;
     l->asleep = (Cores){0};
@@ -251,7 +252,8 @@ static void leave(NodeLive *l) {
     atomic_fetch_add_explicit(&l->waking_ns, now() - begin, memory_order_relaxed);
 }
 
-// Whoever fails to get the turn has left word before, and who leaves it looks for word after.
+// A thread that fails to lock has set `again` before, and the unlocking thread checks `again`
+// after: no run is lost.
 static void go_on(NodeLive *l) {
     while (atomic_load(&l->again) != 0) {
         if (atomic_exchange(&l->busy, 1) != 0) return;

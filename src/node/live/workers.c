@@ -15,7 +15,7 @@
 enum { SPIN_ROUNDS = 128 };
 
 typedef struct Worker {
-    _Alignas(128) _Atomic uint32_t posted;  // jobs it was given
+    _Alignas(128) _Atomic uint32_t posted;  // jobs posted
     _Atomic uint32_t sleeps;
     void            *job;
     uint32_t         index, core;
@@ -29,7 +29,7 @@ struct Workers {
     Worker         at[];
 };
 
-// Whoever else has work for this core goes first: it may be the thread that brings us the next job.
+// Yields to other threads on this core: one may be about to post the next job.
 static bool spin_for_job(Worker *w, uint32_t seen) {
     Clock  clock = clock_monotonic();
     TimeNs end = clock_now(clock) + w->all->o.spin_ns;
@@ -41,7 +41,7 @@ static bool spin_for_job(Worker *w, uint32_t seen) {
     return false;
 }
 
-// Both sides write one word and then read the other's, in one order for all: no job is slept over.
+// Both sides write one word and then read the other's, sequentially consistent: no wake-up is lost.
 static void sleep_for_job(Worker *w, uint32_t seen) {
     atomic_store(&w->sleeps, 1);
     while (atomic_load(&w->posted) == seen) futex_wait(&w->posted, seen);
@@ -79,7 +79,8 @@ static void pin(const Worker *w) {
     CPU_ZERO(&set);
     if (w->all->o.cpus == NULL || w->all->o.cpus[w->core] >= CPU_SETSIZE) return;
     CPU_SET((size_t)w->all->o.cpus[w->core], &set);
-    (void)pthread_setaffinity_np(w->thread, sizeof set, &set);  // a CPU that is gone binds nobody
+    (void)pthread_setaffinity_np(w->thread, sizeof set,
+                                 &set);  // fails if the CPU is offline: not pinned
 }
 
 static int start_one(Workers *all, uint32_t i) {
@@ -102,7 +103,7 @@ Err workers_create(Workers **out, const WorkersOptions *o) {
     if (w == NULL) return err_set(ERR_LIMIT, "no memory for %u workers", o->n);
     *w = (Workers){.o = *o};
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the caller's business
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // workers handle no signals
     while (bad == 0 && w->started < o->n) {
         bad = start_one(w, w->started);
         if (bad == 0) w->started++;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-// The level that rates are cut at: raised as long as what small demands leave over lifts it above
-// one more of them.
+// The water level of max-min fairness: raised while the surplus of small demands lifts it above
+// another demand.
 static double water(const double *demand, uint32_t n, uint32_t greedy, double supply) {
     double   level = 0;
     uint32_t open = 0, before = UINT32_MAX;

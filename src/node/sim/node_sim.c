@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "node/sim/node_sim_int.h"
 
-// Where a request stands among those that wait, by order of arrival; or where it would.
+// Position of a request in the waiting list, ordered by arrival; or its insertion point.
 static uint32_t waiting_at(const NodeSim *s, uint64_t id) {
     uint32_t lo = 0, hi = s->n_waiting;
     while (lo < hi) {
@@ -49,7 +49,7 @@ void sim_to_waiting(NodeSim *s, uint32_t request) {
     s->requests[request].since = s->now;
 }
 
-// The last request takes the place of one that is gone.
+// The last request moves into the slot of a removed one.
 static void forget(NodeSim *s, uint32_t request) {
     uint32_t last = --s->n_requests;
     if (s->requests[request].state == NODE_WAITING)
@@ -199,7 +199,7 @@ static TimeNs next_finish(const NodeSim *s) {
     return t;
 }
 
-// Where deadlines are promised, who waits until it is late is over.
+// With admission, requests that wait past their deadline are rejected.
 static bool drop_late(NodeSim *s) {
     bool dropped = false;
     for (uint32_t i = s->n_waiting; s->run->admit && i-- > 0;) {
@@ -210,7 +210,7 @@ static bool drop_late(NodeSim *s) {
     return dropped;
 }
 
-// All that happens now. True when a policy has something to decide.
+// Processes all events at the current time. True when the policy must decide.
 static bool happen(NodeSim *s) {
     bool news = s->now >= s->wake;
     for (uint32_t i = 0; i < s->n_running;) {
@@ -227,7 +227,7 @@ static bool happen(NodeSim *s) {
     return drop_late(s) || news;
 }
 
-// Requests whose deadline has passed without an answer are missed, whatever comes.
+// Counts requests past their deadline as missed, for stopping early.
 static bool hopeless(NodeSim *s) {
     const Arrivals *a = &s->run->arrivals;
     if (s->run->give_up <= 0) return false;

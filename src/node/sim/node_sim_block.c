@@ -24,7 +24,7 @@ static uint32_t list_slices(const NodeSim *s, const Cores *cores, uint8_t *out) 
     return n;
 }
 
-// The part of a layer's values that lies in slices the block does not have yet.
+// Share of a layer's inputs that lies in slices new to the block.
 static double strange_part(const NodeSim *s, const Cores *before, const SimBlock *b) {
     const uint8_t *slice_of = s->run->setup.machine->slice_of;
     uint32_t       known = 0;
@@ -57,7 +57,7 @@ static double layer_ns(const NodeSim *s, const SimBlock *b, double granted) {
     return (ns + b->barrier_ns) * b->jitter;
 }
 
-// What the layer asks of the memory with the share of cache it has now.
+// Bandwidth demand of the layer with its current cache share.
 static void set_demand(const NodeSim *s, SimBlock *b) {
     double share = 0;
     for (uint32_t i = 0; i < b->n_slices; i++) {
@@ -183,7 +183,7 @@ void sim_flow(NodeSim *s) {
     }
 }
 
-// What a newcomer on the free cores would find, as a level: of the memory, and of their slices.
+// Interference level that a new block on the free cores would meet, from bandwidth and cache.
 static double pressure_now(NodeSim *s) {
     const NodeMachine *m = s->run->setup.machine;
     double             all = s->spec->dram_all_gbs, cache = 0;
@@ -195,7 +195,7 @@ static double pressure_now(NodeSim *s) {
     }
     if (s->n_free > 0) cache /= s->n_free;
     double by_memory = -2 * log2(fmin(memory, 1)), by_cache = cache * (NODE_LEVELS - 1);
-    // Cache alone matters half: what is lost there still has the memory to come from.
+    // Cache pressure counts half: what misses there still comes from memory.
     return fmin(fmax(by_memory, (by_memory + by_cache) / 2), NODE_LEVELS - 1);
 }
 

@@ -1,4 +1,5 @@
-// What the files of node_sim share: the state of a run.
+// NodeSim internals: the state of a run. sim_* functions: blocks in node_sim_block.c, plans in
+// node_sim_plan.c.
 #pragma once
 
 #include "base/rng.h"
@@ -14,27 +15,27 @@ typedef struct SimBlock {
     const NodeModel *model;
     const uint8_t   *versions;
     Cores            cores, joining;
-    uint32_t         n_cores, count;  // count: index of the model's
+    uint32_t         n_cores, count;  // count: index into the model's core counts
     uint8_t         *slices;          // [n_slices]
     uint32_t         n_slices;
     uint32_t         first, layer, end;
-    bool             starting;  // on its way to the first layer
-    double           core_ns;   // of the layer, at least
+    bool             starting;  // being dispatched
+    double           core_ns;   // lower bound of the layer
     double           barrier_ns, jitter;
-    const float     *bytes;      // of the layer by share of cache
+    const float     *bytes;      // of the layer, by cache share
     uint64_t         hot_bytes;  // in each slice
-    double           moving;     // bytes from the memory, by the share it has now
-    double           demand;     // bytes a nanosecond that would not slow it down
-    double           full_ns;    // the layer, if all stayed as it is
-    double           left;       // part of the layer that remains
-    double           quiet_ns;   // the layer, without neighbours
+    double           moving;     // bytes from memory with its current cache share
+    double           demand;     // bytes/ns at full speed
+    double           full_ns;    // time of the layer at the current rates
+    double           left;       // remaining fraction of the layer
+    double           quiet_ns;   // time of the layer without interference
     TimeNs           since, finish, began;
 } SimBlock;
 
-typedef struct SimExtra {      // of a request, beside what policies see
-    uint32_t block;            // while it runs
-    TimeNs   waited, learned;  // learned: of what it computed, for admission
-    bool     unpromised;       // it was not let in
+typedef struct SimExtra {      // simulator's part of a request
+    uint32_t block;            // while running
+    TimeNs   waited, learned;  // learned: work reported to admission
+    bool     unpromised;       // not admitted
     double   contention_ns, conflict_ns;
 } SimExtra;
 
@@ -50,20 +51,20 @@ typedef struct NodeSim {
     uint32_t               n_requests, n_waiting, n_running;
     SimBlock              *blocks;  // [cores]
     uint32_t              *order;   // [n_running] blocks, in the order they started
-    uint32_t              *idle;    // blocks that are not in use
+    uint32_t              *idle;    // unused blocks
     uint32_t               n_idle;
     Cores                  free;
     uint32_t               n_free;
-    uint64_t              *slice_hot;     // [slices] bytes that blocks go through there
-    uint16_t              *slice_blocks;  // [slices] blocks there
+    uint64_t              *slice_hot;     // [slices] footprint of the blocks there
+    uint16_t              *slice_blocks;  // [slices] number of blocks there
     double                *demands, *rates;
     double                 pressure;
     uint32_t               level;
     TimeNs                 watched;
     void                  *state;  // the policy's
     NodeAction            *actions;
-    uint64_t              *named;    // [requests] the decision that named it last
-    uint32_t              *cursors;  // [tenants] the first arrival whose deadline may be ahead
+    uint64_t              *named;    // [requests] last decision that named it
+    uint32_t              *cursors;  // [tenants] first arrival with a deadline possibly ahead
     uint32_t               missed, answered;
     Admission              admission;
 } NodeSim;
@@ -71,14 +72,14 @@ typedef struct NodeSim {
 // Blocks.
 void sim_start(NodeSim *s, uint32_t request, const NodeAction *x);
 void sim_grow(NodeSim *s, uint32_t request, const NodeAction *x);
-void sim_next_layer(NodeSim *s, SimBlock *b);  // begins it
-void sim_leave(NodeSim *s, SimBlock *b);       // gives its cores back
-void sim_flow(NodeSim *s);                     // works out how fast everybody goes on from now
-void sim_watch(NodeSim *s);                    // pressure and level
+void sim_next_layer(NodeSim *s, SimBlock *b);  // starts it
+void sim_leave(NodeSim *s, SimBlock *b);       // frees its cores
+void sim_flow(NodeSim *s);                     // recomputes the rates of all blocks
+void sim_watch(NodeSim *s);                    // updates pressure and level
 
 // Requests.
 void        sim_decide(NodeSim *s);
 void        sim_to_running(NodeSim *s, uint32_t request);
 void        sim_to_waiting(NodeSim *s, uint32_t request);
-void        sim_answer(NodeSim *s, uint32_t request, Outcome o, const char *why);  // and forget it
+void        sim_answer(NodeSim *s, uint32_t request, Outcome o, const char *why);  // and removes it
 const char *sim_why_late(const NodeSim *s, uint32_t request);

@@ -1,5 +1,5 @@
-// What a policy answers: looked at, then done. A plan that is not legal is the policy's mistake,
-// and the run ends there.
+// Validates and applies a policy's plan. An illegal plan is a bug in the policy
+// and aborts the run.
 #include <stdio.h>
 
 #include "base/err.h"
@@ -25,7 +25,8 @@ static void check_start(const NodeSim *s, const NodeRequest *r, const NodeAction
     must(s, cores_is_subset(&x->cores, &s->free), "starts a block on cores that are not free");
     must(s, x->versions != NULL, "starts a block without versions");
     for (uint32_t l = r->next; l < r->next + x->n_layers; l++)
-        must(s, x->versions[l] < m->layers[l].n_versions, "names a version that a layer has not");
+        must(s, x->versions[l] < m->layers[l].n_versions,
+             "names a version that the layer does not have");
 }
 
 static void check_grow(const NodeSim *s, const NodeRequest *r, const NodeAction *x) {
@@ -85,13 +86,13 @@ static void grow(NodeSim *s, NodeRequest *r, const NodeAction *x) {
 }
 
 static void carry_out(NodeSim *s, const NodeAction *x) {
-    must(s, x->verb < NODE_VERBS, "answers with a verb that there is not");
+    must(s, x->verb < NODE_VERBS, "unknown verb");
     if (x->verb == NODE_WAKE) {
-        must(s, x->at > s->now, "asks to be woken in the past");
+        must(s, x->at > s->now, "wake-up in the past");
         if (x->at < s->wake) s->wake = x->at;
         return;
     }
-    must(s, x->request < s->n_requests, "names a request that there is not");
+    must(s, x->request < s->n_requests, "unknown request");
     must(s, s->named[x->request] != s->result->decisions, "names a request twice");
     s->named[x->request] = s->result->decisions;
     NodeRequest *r = &s->requests[x->request];
@@ -99,7 +100,7 @@ static void carry_out(NodeSim *s, const NodeAction *x) {
     if (x->verb == NODE_GROW) grow(s, r, x);
     if (x->verb != NODE_REJECT) return;
     must(s, r->state == NODE_WAITING, "rejects a request that is running");
-    must(s, x->reason < NODE_REASONS, "rejects for a reason that there is not");
+    must(s, x->reason < NODE_REASONS, "unknown reject reason");
 }
 
 static NodeAction *last_refusal(NodeAction *x, uint32_t n) {
@@ -110,7 +111,7 @@ static NodeAction *last_refusal(NodeAction *x, uint32_t n) {
     return last;
 }
 
-// Requests that are refused go last, from the end, so that the numbers of the others hold.
+// Rejections are applied last, from the end, so that indices stay valid.
 static void refuse(NodeSim *s, NodeAction *x, uint32_t n) {
     static const char *const reasons[NODE_REASONS] = {
 #define X(id, name) [NODE_##id] = name,
@@ -153,7 +154,7 @@ void sim_decide(NodeSim *s) {
         bool     refuses = false;
         s->result->decisions++;
         n = s->run->policy->decide(s->state, &view, s->actions, SIM_ACTIONS);
-        must(s, n <= SIM_ACTIONS, "answers more than was asked for");
+        must(s, n <= SIM_ACTIONS, "more actions than the buffer holds");
         for (uint32_t i = 0; i < n; i++) {
             carry_out(s, &s->actions[i]);
             refuses = refuses || s->actions[i].verb == NODE_REJECT;
