@@ -8,7 +8,7 @@
 
 enum { RUNS = 200 };
 
-static AccordCase made;
+static CoordCase made;
 static uint32_t   claims[CASE_AGENTS];
 
 typedef struct Row {
@@ -25,7 +25,7 @@ static int measure(const Row *row, Arena *arena) {
     rules.graph = row->kind;
     Coordination *a = coord_new(row->agents, row->jobs, &rules);
     for (uint32_t run = 0; run < RUNS; run++) {
-        AccordKind kind = {row->agents, row->jobs, row->rank, 0.1, row->gangs, 0.3f};
+        CoordKind kind = {row->agents, row->jobs, row->rank, 0.1, row->gangs, 0.3f};
         coord_case(&made, &kind, &rng);
         for (uint32_t i = row->able; i < row->agents; i++)
             for (uint32_t k = 0; k < row->jobs; k++) made.payoff[i * row->jobs + k] = -INFINITY;

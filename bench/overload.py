@@ -11,7 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/serve/attack"))
-from stage import COTENANT, Failed, Server, check  # noqa: E402
+from harness import COTENANT, Failed, Server, check  # noqa: E402
 
 BOUND = 600 << 20                            # bytes: bodies of requests that wait, buffered_mb at most, and answers
 SHARES = (0.5, 0.65, 0.8, 0.9, 1.0, 1.15)   # of what it answers when two or more always wait

@@ -1,4 +1,4 @@
-// Golden: what other people's simulators said, where their files are at hand, as rows of numbers.
+// Golden: results of published simulators, as rows of numbers, where the files are available.
 #pragma once
 
 #include <stdbool.h>
@@ -18,5 +18,5 @@ typedef struct Golden {
     uint32_t   n;
 } Golden;
 
-// The file below COTENANT_CLUSTER_DATA, or else where the project keeps its data. False: not there.
+// Reads a file below COTENANT_CLUSTER_DATA or the project's data folder. False: not found.
 bool golden_read(const char *name, bool has_header, Arena *a, Golden *out);

@@ -1,4 +1,4 @@
-// Lucid: its published simulator second by second, the slow truth of how it schedules a trace.
+// Lucid: its published simulator, second by second: a slow reference for cluster_sim.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 typedef enum LucidPolicy {
     LUCID_FIFO,
     LUCID_SJF,
-    LUCID_QSSF,  // told the true durations
+    LUCID_QSSF,  // knows the true durations
     LUCID_SRTF,
     LUCID_TIRESIAS,
     LUCID_POLICIES
@@ -22,6 +22,6 @@ typedef struct LucidJob {
     uint32_t preemptions;  // result
 } LucidJob;
 
-// Jobs stand in order of submission. False, with nothing run: they do not, or one can never run.
+// Jobs are in order of submission. False, without a run: they are not, or a job can never run.
 bool lucid_run(LucidPolicy policy, uint32_t nodes, uint32_t gpus_per_node, LucidJob *jobs,
                uint32_t n, Arena *a);

@@ -1,16 +1,16 @@
-// SlowCluster: how far jobs get under given steps, worked out as one would by hand: at every event
-// every running job's rate is looked up anew, from the tables, and all go on by it.
+// SlowCluster: progress of jobs under given steps, the slow reference: at every event the rate of
+// every running job is looked up again in the tables.
 #pragma once
 
-#include "tests/cluster/audit.h"
+#include "tests/cluster/plan_checker.h"
 
 typedef struct SlowCluster {
-    // In nanoseconds of work, at the times when jobs ended: what the worst had left, or had done
-    // too much, beyond what it does in a last nanosecond; for every change of its rate.
+    // Largest error of the work done when a job ended, in ns of work per change of its rate,
+    // beyond what its last nanosecond does.
     double   worst;
     double   least_rate, most_rate;
     uint32_t ended, changes;
 } SlowCluster;
 
-SlowCluster slow_cluster_follow(const ClusterRun *run, const Audit *audit, const ClusterResult *r,
-                                Arena *arena);
+SlowCluster slow_cluster_follow(const ClusterRun *run, const PlanChecker *checker,
+                                const ClusterResult *r, Arena *arena);

@@ -1,4 +1,4 @@
-// Synergy: its published simulator round by round, the slow truth of how it shares out servers.
+// Synergy: its published simulator, round by round: a slow reference for cluster_sim.
 #pragma once
 
 #include <stdbool.h>
@@ -9,14 +9,14 @@
 typedef enum SynergyOrder { SYNERGY_FIFO, SYNERGY_SRTF, SYNERGY_LAS, SYNERGY_FTF } SynergyOrder;
 
 typedef enum SynergyShare {
-    SYNERGY_FAIR,    // everybody gets the share that goes with the GPUs
+    SYNERGY_FAIR,    // every job gets cores and memory in proportion to its GPUs
     SYNERGY_GREEDY,  // the best demand or nothing
-    SYNERGY_TUNE     // the best demand where there is room; the rich give back for the poor
+    SYNERGY_TUNE     // the best demand where it fits; jobs above their share give back
 } SynergyShare;
 
 typedef struct SynergyModel {
     const char *name;
-    double      best_cores, best_gb;  // per GPU: more makes it no faster
+    double      best_cores, best_gb;  // per GPU; more does not make it faster
     double      speedup;              // at its best, against its share
     double      iteration_s;          // at its share
 } SynergyModel;
@@ -24,7 +24,7 @@ typedef struct SynergyModel {
 typedef struct SynergyJob {
     const SynergyModel *model;
     double              arrival_s;
-    double              end_s;  // result; negative: the run was over before it
+    double              end_s;  // result; negative: the run ended before the job
     int64_t             iterations;
     uint32_t            gpus;
 } SynergyJob;
@@ -37,5 +37,5 @@ typedef struct SynergySetup {
     bool         all_at_once;  // rounds at 1, 301, ...; else at multiples of 300 from the first job
 } SynergySetup;
 
-// False: a job can never be placed where the original would give up, and nothing is to be said.
+// False: a job can never be placed, where the original aborts; there is no result.
 bool synergy_run(const SynergySetup *setup, SynergyJob *jobs, uint32_t n, Arena *a);

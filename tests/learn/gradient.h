@@ -1,4 +1,4 @@
-// Gradient: what backward says against what a small change does to a loss.
+// Gradient: compares backward passes with finite differences of the loss.
 #pragma once
 
 #include <math.h>
@@ -24,8 +24,8 @@ static inline bool gradient_near(double wants, double has) {
     return fabs(wants - has) < 1e-3 + 1e-2 * fabs(wants);
 }
 
-// Whether dx fits the loss from x - step to x + step; or on one side, for on the other there may be
-// an edge of a relu.
+// Whether dx agrees with the difference of the loss over x +- step, or over one side only, since a
+// relu may have its kink on the other.
 static inline bool gradient_fits(GradientLoss *loss, void *ctx, float *x, float dx, float step,
                                  double *wants) {
     float  was = *x;

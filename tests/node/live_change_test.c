@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "tests/node/chaos.h"
+#include "tests/node/random_policy.h"
 #include "tests/node/tenants.h"
 #include "tests/runner.h"
 
@@ -77,7 +77,7 @@ static void keep_pointer(void *state, const NodeSetup *setup, const void *settin
 }
 
 static uint32_t look_and_start(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
-    static const uint8_t versions[CHAOS_LAYERS];
+    static const uint8_t versions[RANDOM_LAYERS];
     Eyes                *eyes = *(Eyes **)state;
     Cores                free = v->free;
     uint32_t             n = 0;
@@ -178,7 +178,7 @@ static void requests_that_fail_are_told(void **state) {
     (void)state;
     static const uint8_t slices[2];
     NodeMachine          machine = {.n_cores = 2, .n_slices = 1, .slice_of = slices};
-    ChaosSettings        s = {.seed = 9};
+    RandomPolicySettings s = {.seed = 9};
     for (uint32_t rest = 0; rest < 2; rest++) {
         TestTenant t;
         NodeLive  *l = NULL;
@@ -190,7 +190,7 @@ static void requests_that_fail_are_told(void **state) {
         tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = 2, .fixed = true}));
         tenant_check(node_live_add(
             l, &(LiveTenant){.tenant = tenant, .program = &t.program, .inputs = t.inputs[0]}));
-        tenant_check(node_live_use(l, &chaos, &s, &setup));
+        tenant_check(node_live_use(l, &random_policy, &s, &setup));
         ((int64_t *)t.inputs[1][1].data)[0] = 77;
         tenant_want_one(&t, 0);
         for (uint32_t i = 1; i <= 10; i++) {

@@ -105,7 +105,7 @@ typedef struct Writer {
     _Atomic bool stop;
 } Writer;
 
-// Somebody copies a file into ctx, slowly.
+// A file is copied into its place slowly.
 static void *append(void *self) {
     Writer *w = self;
     int     fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC);

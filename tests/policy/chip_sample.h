@@ -1,5 +1,5 @@
-// ChipSample: tenants with seeded costs and random moments of a package, for tests and benchmarks
-// of policies.
+// ChipSample: tenants with seeded costs and random views of a package, for tests and benchmarks of
+// policies.
 #pragma once
 
 #include <math.h>
@@ -24,7 +24,7 @@ typedef struct ChipSampleView {
     ChipUnit *units;
 } ChipSampleView;
 
-// Kind 0 is quick and asks for much, later ones are slower and lean; some layers it alone can do.
+// Kind 0 is fast and needs much bandwidth, later kinds are slower; some layers run on kind 0 only.
 static inline void chip_sample_costs(ChipCost *at, Rng *rng, uint32_t n_kinds) {
     float work = 2e4F * (0.1F + rng_unit(rng)), bytes = 8e4F * rng_unit(rng);
     bool  picky = rng_below(rng, 4) == 0;
@@ -108,7 +108,7 @@ static inline void chip_sample_run(const ChipSample *s, Rng *rng, ChipSampleView
     out->view.demand += c->bytes_ns;
 }
 
-// A moment with so many that wait and at most so many that run.
+// A view with n_waiting waiting and at most n_running running tasks.
 static inline ChipSampleView chip_sample_view(const ChipSample *s, Arena *a, Rng *rng,
                                               uint32_t n_waiting, uint32_t n_running) {
     ChipSampleView   out = {0};

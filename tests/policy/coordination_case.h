@@ -1,4 +1,4 @@
-// AccordCase: problems of agents and jobs, made at random.
+// CoordCase: random coordination problems of agents and jobs.
 #pragma once
 
 #include <math.h>
@@ -10,24 +10,24 @@
 
 enum { CASE_AGENTS = 1024, CASE_JOBS = 64, CASE_RANK = 4 };
 
-typedef struct AccordCase {
+typedef struct CoordCase {
     float        payoff[CASE_AGENTS * CASE_JOBS], idle[CASE_AGENTS];
     uint16_t     give[CASE_AGENTS * CASE_JOBS], need[CASE_JOBS];
     float        left[CASE_AGENTS * CASE_JOBS * CASE_RANK];
     float        right[CASE_AGENTS * CASE_JOBS * CASE_RANK];
     CoordProblem p;
-} AccordCase;
+} CoordCase;
 
-typedef struct AccordKind {  // what to make
+typedef struct CoordKind {  // what to make
     uint32_t agents, jobs, rank;
     double   cannot;  // part of claims
     double   gangs;   // part of jobs
     float    pairs;   // how much they are worth
-} AccordKind;
+} CoordKind;
 
-// A job's weight is the sum of two exponentials, what it is worth to somebody half to one and a
-// half of that; a gang's claims share that.
-static inline void coord_case(AccordCase *c, const AccordKind *kind, Rng *rng) {
+// A job's weight is the sum of two exponentials; its payoff to an agent is 0.5 to 1.5 times that,
+// and a gang's claims share it.
+static inline void coord_case(CoordCase *c, const CoordKind *kind, Rng *rng) {
     uint32_t agents = kind->agents, jobs = kind->jobs, rank = kind->rank;
     double   weight[CASE_JOBS];
     for (uint32_t k = 0; k < jobs; k++) {

@@ -8,10 +8,10 @@
 #include "tests/policy/coordination_exact.h"
 #include "tests/runner.h"
 
-static AccordCase made, other;
-static uint32_t   claims[CASE_AGENTS], others[CASE_AGENTS];
+static CoordCase made, other;
+static uint32_t  claims[CASE_AGENTS], others[CASE_AGENTS];
 
-static const AccordKind kinds[] = {
+static const CoordKind kinds[] = {
     {1, 1, 0, 0, 0, 0},          {3, 5, 0, 0.5, 0.5, 0},    {16, 16, 0, 0, 0, 0},
     {24, 12, 2, 0.3, 0.3, 0.3f}, {12, 40, 4, 0.8, 0.2, 1},  {64, 32, 0, 0.2, 0.6, 0},
     {65, 20, 1, 0.9, 0.1, 0.1f}, {128, 64, 0, 0.5, 0.3, 0}, {40, 30, 4, 0, 0.4, 3},
@@ -70,7 +70,7 @@ static void the_same_again_is_the_same(void **state) {
     }
 }
 
-static void permute(const AccordCase *from, AccordCase *to, const uint32_t *place) {
+static void permute(const CoordCase *from, CoordCase *to, const uint32_t *place) {
     const CoordProblem *p = &from->p;
     size_t              row = p->jobs, wide = row * p->rank;
     memcpy(to->need, from->need, sizeof to->need);
@@ -116,7 +116,7 @@ static void units_of_payoffs_do_not_matter(void **state) {
     for (uint32_t x = 0; x < KINDS; x++) {
         CoordParams   r = coord_default_params();
         Coordination *a = coord_new(128, 64, &r);
-        AccordKind    kind = kinds[x];
+        CoordKind     kind = kinds[x];
         kind.rank = 0;
         coord_case(&made, &kind, &rng);
         coord_decide(a, &made.p, claims);
@@ -141,7 +141,7 @@ static void pairs_worth_nothing_change_nothing(void **state) {
     Rng rng = {6};
     for (uint32_t run = 0; run < 40; run++) {
         CoordParams r = coord_default_params();
-        AccordKind  kind = {40, 30, 0, 0.3, 0.3, 0};
+        CoordKind   kind = {40, 30, 0, 0.3, 0.3, 0};
         r.graph = run % 2 == 0 ? COORD_DYNAMIC : COORD_STATIC;
         r.step = 0;  // what messages said decides
         Coordination *a = coord_new(40, 30, &r);
@@ -173,7 +173,7 @@ static void ways_compare_as_published(void **state) {
         double        sums[3] = {0};
         Rng           rng = {9 + x};
         for (uint32_t run = 0; run < 48; run++) {
-            coord_case(&made, &(AccordKind){rows[x].agents, rows[x].jobs, 0, 0, 0, 0}, &rng);
+            coord_case(&made, &(CoordKind){rows[x].agents, rows[x].jobs, 0, 0, 0, 0}, &rng);
             double best = exact_assignment(made.payoff, rows[x].agents, rows[x].jobs);
             coord_decide(a, &made.p, claims);
             sums[0] += coord_stats(a)->value / best / 48;
@@ -194,7 +194,7 @@ static void ways_compare_as_published(void **state) {
 }
 
 // Mean of value over optimum on problems so small that all answers can be tried.
-static double against_all(const AccordKind *kind, const CoordParams *r, double *least) {
+static double against_all(const CoordKind *kind, const CoordParams *r, double *least) {
     Rng           rng = {21};
     Coordination *a = coord_new(8, 8, r);
     double        sum = 0;
@@ -210,7 +210,7 @@ static double against_all(const AccordKind *kind, const CoordParams *r, double *
         }
         coord_decide(a, &made.p, claims);
         assert_true(exact_legal(&made.p, claims));
-        double best = exact_accord(a, &made.p), value = coord_stats(a)->value;
+        double best = exact_coordination(a, &made.p), value = coord_stats(a)->value;
         assert_true(value <= best + 1e-4);
         if (best < 1e-6) continue;
         sum += value / best;
@@ -225,7 +225,7 @@ static void comes_close_to_the_best_of_all_answers(void **state) {
     (void)state;
     const struct {
         const char *name;
-        AccordKind  kind;
+        CoordKind   kind;
         double      mean;
     } rows[] = {
         {"singles", {5, 4, 0, 0.2, 0, 0}, 0.99},
@@ -272,7 +272,7 @@ static void nobody_claims_where_idling_is_better(void **state) {
     CoordParams   r = coord_default_params();
     Coordination *a = coord_new(24, 12, &r);
     Rng           rng = {2};
-    coord_case(&made, &(AccordKind){24, 12, 0, 0, 0.3, 0}, &rng);
+    coord_case(&made, &(CoordKind){24, 12, 0, 0, 0.3, 0}, &rng);
     for (uint32_t i = 0; i < 24; i++) made.idle[i] = 100;
     coord_decide(a, &made.p, claims);
     for (uint32_t i = 0; i < 24; i++) assert_int_equal(claims[i], COORD_NONE);
@@ -304,7 +304,7 @@ static void the_graph_joins_those_who_clash(void **state) {
     (void)state;
     CoordParams   r = coord_default_params();
     Coordination *a = coord_new(32, 32, &r);
-    coord_case(&made, &(AccordKind){32, 32, 0, 0, 0, 0}, &(Rng){1});
+    coord_case(&made, &(CoordKind){32, 32, 0, 0, 0, 0}, &(Rng){1});
     for (uint32_t same = 0; same < 2; same++) {
         for (uint32_t i = 0; i < 32; i++)
             for (uint32_t k = 0; k < 32; k++)

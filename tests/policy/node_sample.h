@@ -1,5 +1,5 @@
-// NodeSample: tenants with seeded tables and random moments of a server, for tests and benchmarks
-// of policies.
+// NodeSample: tenants with seeded tables and random views of a server, for tests and benchmarks of
+// policies.
 #pragma once
 
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct NodeSampleView {
     NodeRequest *requests;
 } NodeSampleView;
 
-// Version v of L trades time alone against what it needs of the shared cache.
+// Version v of a layer trades its time alone against its footprint in the shared cache.
 static inline void node_sample_layer(Rng *rng, NodeModel *m, NodeLayer *layer, float *times,
                                      uint32_t l) {
     double work = 2e6 * (0.2 + rng_unit64(rng)), fixed = 4e3 * rng_unit64(rng);
@@ -130,7 +130,7 @@ static inline void node_sample_run(const NodeSample *s, Rng *rng, NodeSampleView
     r->next += 1 + (uint32_t)rng_below(rng, s->tenants[r->tenant].model->n_layers - r->next);
 }
 
-// A moment with so many requests, some of them running.
+// A view with n requests, some of them running.
 static inline NodeSampleView node_sample_view(const NodeSample *s, Arena *a, Rng *rng,
                                               uint32_t n_waiting, uint32_t n_running) {
     NodeSampleView out = {0};

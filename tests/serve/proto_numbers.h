@@ -1,4 +1,4 @@
-// Messages of gRPC as protobuf-c has them, and numbers of every type to put into them.
+// Numbers: gRPC messages built with protobuf-c, and values of every type for them.
 #pragma once
 
 #include <setjmp.h>

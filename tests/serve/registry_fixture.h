@@ -1,4 +1,4 @@
-// ModelRegistry ground: a loop, an engine and a registry, configured by hand.
+// RegistryFixture: a loop, an engine and a model registry with a hand-made configuration.
 #pragma once
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 enum { FIXTURE_MODELS = 64 };
 
-static Host fixture_host;  // opened once: it is measured
+static Host fixture_host;  // opened once, since opening measures the machine
 
 typedef struct RegistryFixture {
     Loop          *loop;
@@ -36,7 +36,7 @@ FIXTURE void check(Err e) {
     if (e != ERR_OK) fail_msg("%s", err_why());
 }
 
-// Whoever waits gets a core and runs to its end.
+// Each waiting request gets one core and runs to its end.
 FIXTURE uint32_t fixture_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     uint32_t n = 0;
     Cores    free = v->free;
@@ -153,7 +153,7 @@ FIXTURE void fixture_look(void *self) {
         check(loop_arm(w->g->loop, &w->timer, t + 500000));
 }
 
-// Runs the loop until something is true; a minute is too long for anything.
+// Runs the loop until a condition holds; fails after a minute.
 FIXTURE void fixture_until(RegistryFixture *g, bool (*over)(RegistryFixture *g, void *ctx),
                            void            *ctx) {
     TimeNs      t = clock_now(clock_monotonic());

@@ -11,7 +11,7 @@ import threading
 import time
 
 from model import adder
-from stage import COTENANT, SANE, Failed, Server, check, item, main
+from harness import COTENANT, SANE, Failed, Server, check, item, main
 
 LONG = bool(os.environ.get("COTENANT_LONG"))
 
@@ -68,9 +68,9 @@ def tmpfs(**options):
 
 def needs(fn):
     """An item that says so and passes when the machine does not let it begin."""
-    def run(stage):
+    def run(ctx):
         try:
-            return fn(stage)
+            return fn(ctx)
         except Missing as e:
             print(f"     left out: {e}")
             return None
@@ -181,8 +181,8 @@ def flood(server, model, seconds, times):
 
 @item("R2", "ten times what it can do: bounded memory, 503 with Retry-After",
       flags=("--set", "squeezenet1_1.on_miss=reject", "--set", "squeezenet1_1.target_ms=200"))
-def r2(stage):
-    s = stage.server
+def r2(ctx):
+    s = ctx.server
     before = s.rss()
     _, probe = flood(s, "squeezenet1_1", 10 if LONG else 3, 10)
     check((503, True) in probe.seen, f"nobody was refused: {probe.seen}")
@@ -191,8 +191,8 @@ def r2(stage):
 
 
 @item("R3", "one tenant floods: the other holds its target")
-def r3(stage):
-    flood(stage.server, "squeezenet1_1", 10 if LONG else 3, 10)
+def r3(ctx):
+    flood(ctx.server, "squeezenet1_1", 10 if LONG else 3, 10)
 
 
 @item("R4a", "a full disk under log, store, and what clients write", own=True)

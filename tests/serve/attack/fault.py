@@ -17,7 +17,7 @@ import threading
 import time
 
 from h2 import H2, blob, message, number
-from stage import COTENANT, Failed, Server, check, item, main
+from harness import COTENANT, Failed, Server, check, item, main
 
 SHIM = os.environ.get("SHIM", os.path.join(os.path.dirname(COTENANT), "libshim.so"))
 LONG = bool(os.environ.get("COTENANT_LONG"))
@@ -687,12 +687,12 @@ def f10_network(_):
 
 
 @item("F9", "twice as many hogs as cores beside it", long=True)
-def f9_hogs(stage):
+def f9_hogs(ctx):
     code = f"import time\nend = time.monotonic() + 5\nwhile time.monotonic() < end: pass"
     hogs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2 * (os.cpu_count() or 1))]
     try:
         for _ in range(10):
-            check(stage.server.infer("squeezenet1_1")[0] == 200, "not served beside hogs")
+            check(ctx.server.infer("squeezenet1_1")[0] == 200, "not served beside hogs")
     finally:
         for h in hogs:
             h.wait()

@@ -14,7 +14,7 @@ import time
 
 from h2 import H2, Model, message
 from model import adder
-from stage import COTENANT, SANE, Failed, Server, check, item, main
+from harness import COTENANT, SANE, Failed, Server, check, item, main
 
 LONG = bool(os.environ.get("COTENANT_LONG"))
 

@@ -1,6 +1,6 @@
 """What attacks are played on: a real server, a well-behaved second tenant, and the rules that hold throughout.
 
-An item is a function(stage) registered by @item("H3", "slow headers", long=False). After each one the
+An item is a function(ctx) registered by @item("H3", "slow headers", long=False). After each one the
 server lives, its descriptors and memory are back, and the second tenant kept its target.
 """
 import atexit
@@ -248,7 +248,7 @@ def settled(server, fds, rss, seconds=20):
         time.sleep(0.2)
 
 
-class PreparedModel:
+class Context:
     def __init__(self, server):
         self.server = server
 
@@ -270,7 +270,7 @@ def play_once(server, one):
     quiet = Neighbour(server)
     quiet.start()
     try:
-        one["run"](PreparedModel(server))
+        one["run"](Context(server))
         check(server.alive(), "the server ended: " + server.said()[-2000:])
         time.sleep(0.2)
     finally:
