@@ -16,7 +16,7 @@
 enum { ROOM = 1 << 20 };
 static char body[ROOM];
 
-#define HOST    "Http1Server: a\r\n"
+#define HOST    "Host: a\r\n"
 #define GET     "GET /echo HTTP/1.1\r\n"
 #define POST    "POST /echo HTTP/1.1\r\n" HOST
 #define CHUNKED POST "Transfer-Encoding: chunked\r\n\r\n"
@@ -60,8 +60,8 @@ static const Row rows[] = {
     {"missing host", GET "\r\n", 0, 400},
     {"two hosts", GET HOST HOST "\r\n", 0, 400},
     {"two hosts in HTTP/1.0", "GET /echo HTTP/1.0\r\n" HOST HOST "\r\n", 0, 400},
-    {"host with a path", GET "Http1Server: a/b\r\n\r\n", 0, 400},
-    {"host with a space", GET "Http1Server: a b\r\n\r\n", 0, 400},
+    {"host with a path", GET "Host: a/b\r\n\r\n", 0, 400},
+    {"host with a space", GET "Host: a b\r\n\r\n", 0, 400},
     {"NUL in a value", GET HOST "X: y\0z\r\n\r\n", sizeof GET HOST "X: y\0z\r\n\r\n" - 1, 400},
     {"NUL in a name", GET HOST "X\0: y\r\n\r\n", sizeof GET HOST "X\0: y\r\n\r\n" - 1, 400},
     {"NUL in a target", "GET /ec\0ho HTTP/1.1\r\n" HOST "\r\n",

@@ -16,7 +16,7 @@
 enum { ROOM = 1 << 20 };
 static char body[ROOM];
 
-#define HOST            "Http1Server: a\r\n"
+#define HOST            "Host: a\r\n"
 #define POST(path, len) "POST " path " HTTP/1.1\r\n" HOST "Content-Length: " len "\r\n\r\n"
 
 static void a_body_comes_back(void **state) {

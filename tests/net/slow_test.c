@@ -18,7 +18,7 @@
 enum { ROOM = 1 << 20, MS = 1000000 };
 static char body[ROOM];
 
-#define HOST            "Http1Server: a\r\n"
+#define HOST            "Host: a\r\n"
 #define POST(path, len) "POST " path " HTTP/1.1\r\n" HOST "Content-Length: " len "\r\n\r\n"
 
 static double seconds(void) { return (double)clock_now(clock_monotonic()) / 1e9; }
