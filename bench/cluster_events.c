@@ -1,8 +1,8 @@
 // How many jobs a second does the cluster simulator get through on one core, and how much memory
-// does a job in flight take? Philly's 82,247 jobs where they are at hand (the file as an argument,
-// or COTENANT_CLUSTER_DATA names its folder), else as many made up after their statistics; then a
-// million made-up jobs on 10,000 GPUs, beside a tenth of them. Every row runs in a process of its
-// own, so that its memory can be told.
+// does a job in flight take? Philly's 82,247 jobs if available (the file as an argument, or
+// COTENANT_CLUSTER_DATA names its folder), else as many synthetic ones; then a million synthetic
+// jobs on 10,000 GPUs, and a tenth of them. Every row runs in its own process, to measure its
+// memory.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 enum { PHILLY = 82247, MILLION = 1000000 };
 
 typedef struct Row {
-    const char *trace;  // a file; NULL: made up
+    const char *trace;  // a file; NULL: synthetic
     uint32_t    jobs, servers;
     bool        classes;  // jobs are of the shipped classes
     const char *policy;

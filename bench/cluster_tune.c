@@ -1,10 +1,10 @@
-// Which settings serve a policy of a cluster best? Random settings first, then one setting at a
-// time from the best of them, on seeds below 100 of a few scenes. The mean completion time decides,
-// against the first run's, in the geometric mean over cells; the makespan stands beside it.
+// Which settings of a cluster policy are best? Random settings first, then one setting at a time
+// from the best of them, on seeds below 100 of a few scenarios. Figure of merit: mean completion
+// time relative to the first run, geometric mean over cells; the makespan is shown beside it.
 //   bench_cluster_tune POLICY [random=20] [rounds=2] [seeds=6] [first=1] [trace=FILE]
 //                      [KEY=VALUE|KEY|KEY:V1,V2,... ...]
 // KEY=VALUE starts from there, KEY alone keeps that setting out of the search, KEY:V1,V2 tries just
-// these. With a trace, windows of its first 60 % are a scene too.
+// these. With a trace, windows of its first 60 % are a scenario too.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct Tune {
     Cell                 cells[SCENES * SEEDS];
     uint32_t             n_scenes, n_cells, seeds, first;
     bool                 kept[ROWS], begun;
-    const char          *values[ROWS];  // to try, parted by commas
+    const char          *values[ROWS];  // to try, comma-separated
     double               best, best_makespan;
     void                *best_values;
     Rng                  rng;

@@ -1,4 +1,4 @@
-// How long do agents take to agree? Servers x jobs; how many of the servers can claim anything.
+// How long does coordination take? Servers x jobs, and the number of servers with a possible claim.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 enum { RUNS = 200 };
 
 static CoordCase made;
-static uint32_t   claims[CASE_AGENTS];
+static uint32_t  claims[CASE_AGENTS];
 
 typedef struct Row {
     const char    *graph;

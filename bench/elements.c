@@ -1,7 +1,7 @@
-// What does a number cost in element-wise chains, softmax, norms and folds? Nanoseconds a number in
-// the nearest cache and beyond it, and bandwidth against that of a plain triad.
+// What does an element cost in element-wise programs, softmax, normalisations and reductions?
+// Nanoseconds per element in L1 and beyond the caches, and bandwidth relative to a triad.
 //
-// bench_elements [--json] [WORD...]: rows whose kind or name contains one of the words.
+// bench_elements [--json] [WORD...]: only rows with a word in their kind or name.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +18,17 @@ typedef struct Bench {
     const Isa *isa;
     Clock      clock;
     float     *x, *y, *z;  // BIG each
-    double     triad;      // bytes a nanosecond, far from the core
+    double     triad;      // bytes per nanosecond beyond the caches
 } Bench;
 
-// One thing to measure: `run` goes over `numbers` numbers and moves `bytes` bytes for each.
+// One measurement: `run` processes `numbers` elements and moves `bytes` bytes for each.
 typedef struct Job {
     const char        *kind, *name;
     double             numbers, bytes;
-    ElementwiseProgram chain;
+    ElementwiseProgram program;
     ElementwisePlan    map;
     Normalize          row;
-    Reduce             fold;
+    Reduce             reduce;
     void (*run)(const Bench *b, const struct Job *j);
 } Job;
 
@@ -37,18 +37,18 @@ static void run_map(const Bench *b, const Job *j) {
     ewise_plan_run(&j->map, b->isa, in, b->z, (Part){0, 1, NULL});
 }
 
-static void run_row(const Bench *b, const Job *j) {
+static void run_normalize(const Bench *b, const Job *j) {
     const bool          scales = j->row.op > NORMALIZE_LOG_SOFTMAX && j->row.inner == 1;
     const NormalizeArgs d = {
         .x = b->x, .y = b->z, .scale = scales ? b->y : NULL, .bias = scales ? b->y : NULL};
     b->isa->normalize(&j->row, &d, (Part){0, 1, NULL});
 }
 
-static void run_fold(const Bench *b, const Job *j) {
-    b->isa->reduce(&j->fold, b->x, b->z, (Part){0, 1, NULL});
+static void run_reduce(const Bench *b, const Job *j) {
+    b->isa->reduce(&j->reduce, b->x, b->z, (Part){0, 1, NULL});
 }
 
-// The least time of one run, from samples that are long enough for the clock.
+// Shortest time of one run; samples are long enough for the clock.
 static double measure(const Bench *b, const Job *j) {
     TimeNs start = clock_now(b->clock);
     j->run(b, j);
@@ -89,21 +89,21 @@ static bool wanted(const Job *j, int n, char **words) {
     return !any;
 }
 
-// The bounds and parameters suit every operator; the numbers are between -4 and 4.
+// Bounds and parameters are valid for every operator; elements are between -4 and 4.
 static void make_op(const Bench *b, ElementwiseOp op, int64_t n, Job *j) {
     const Tensor shape = tensor_of(DT_F32, 1, &n, NULL), *args[] = {&shape, &shape};
     const bool   two = ewise_op_operands(op) == 2;
     *j = (Job){.kind = n == BIG ? "far" : "near", .name = ewise_op_name(op), .run = run_map};
     j->numbers = (double)n;
     j->bytes = two ? 12 : 8;
-    j->chain = (ElementwiseProgram){
+    j->program = (ElementwiseProgram){
         1, two ? 2 : 1, {{.op = (uint8_t)op, .a = EWISE_ARG, .p = 0.1F, .q = 1}}};
-    j->chain.steps[0].b = two ? EWISE_ARG + 1 : 0;
-    j->chain.steps[0].lo = -128, j->chain.steps[0].hi = 127;
-    ewise_plan_broadcast(&j->map, &j->chain, b->isa, &shape, args);
+    j->program.steps[0].b = two ? EWISE_ARG + 1 : 0;
+    j->program.steps[0].lo = -128, j->program.steps[0].hi = 127;
+    ewise_plan_broadcast(&j->map, &j->program, b->isa, &shape, args);
 }
 
-// A product with an argument that broadcasts.
+// A product with a broadcast argument.
 typedef struct MapRow {
     const char *name;
     int32_t     rank;
@@ -126,15 +126,16 @@ static void make_map(const Bench *b, const MapRow *r, Job *j) {
     *j = (Job){.kind = "broadcast", .name = r->name, .run = run_map};
     j->numbers = (double)tensor_count(&y);
     j->bytes = 8 + 4 * (double)tensor_count(&arg) / j->numbers;
-    j->chain = (ElementwiseProgram){1, 2, {{.op = EWISE_MUL, .a = EWISE_ARG, .b = EWISE_ARG + 1}}};
-    ewise_plan_broadcast(&j->map, &j->chain, b->isa, &y, args);
+    j->program =
+        (ElementwiseProgram){1, 2, {{.op = EWISE_MUL, .a = EWISE_ARG, .b = EWISE_ARG + 1}}};
+    ewise_plan_broadcast(&j->map, &j->program, b->isa, &y, args);
 }
 
 static const struct {
     const char *name;
     NormalizeOp op;
     size_t      rows, n, inner;
-} row_rows[] = {
+} normalize_rows[] = {
     {"softmax 1536x128", NORMALIZE_SOFTMAX, 1536, 128, 1},
     {"softmax 197x197", NORMALIZE_SOFTMAX, 197, 197, 1},
     {"softmax 1x1000", NORMALIZE_SOFTMAX, 1, 1000, 1},
@@ -148,8 +149,8 @@ static const struct {
 
 static const struct {
     const char *name;
-    Reduce      fold;
-} fold_rows[] = {
+    Reduce      reduce;
+} reduce_rows[] = {
     {"mean 1280x49", {REDUCE_MEAN, 1280, 49, 1}},
     {"mean of blocks 160x49", {REDUCE_MEAN, 160, 49, 8}},
     {"max 1x1000000", {REDUCE_MAX, 1, 1000000, 1}},
@@ -173,19 +174,20 @@ static void bench_ops(const Bench *b, int n, char **words, Table *t) {
 }
 
 static void bench_rows(const Bench *b, int n, char **words, Table *t) {
-    for (size_t i = 0; i < sizeof row_rows / sizeof *row_rows; i++) {
-        const size_t numbers = row_rows[i].rows * row_rows[i].n * row_rows[i].inner;
-        Job          j = {.kind = "rows", .name = row_rows[i].name, .run = run_row};
+    for (size_t i = 0; i < sizeof normalize_rows / sizeof *normalize_rows; i++) {
+        const size_t numbers =
+            normalize_rows[i].rows * normalize_rows[i].n * normalize_rows[i].inner;
+        Job j = {.kind = "normalize", .name = normalize_rows[i].name, .run = run_normalize};
         j.numbers = (double)numbers, j.bytes = 8;
-        j.row = normalize_axis(row_rows[i].op, row_rows[i].rows, row_rows[i].n, row_rows[i].inner,
-                               1e-5F);
+        j.row = normalize_axis(normalize_rows[i].op, normalize_rows[i].rows, normalize_rows[i].n,
+                               normalize_rows[i].inner, 1e-5F);
         if (wanted(&j, n, words)) report(b, &j, t);
     }
-    for (size_t i = 0; i < sizeof fold_rows / sizeof *fold_rows; i++) {
-        const Reduce *f = &fold_rows[i].fold;
-        Job           j = {.kind = "fold", .name = fold_rows[i].name, .run = run_fold};
+    for (size_t i = 0; i < sizeof reduce_rows / sizeof *reduce_rows; i++) {
+        const Reduce *f = &reduce_rows[i].reduce;
+        Job           j = {.kind = "reduce", .name = reduce_rows[i].name, .run = run_reduce};
         j.numbers = (double)(f->outer * f->n * f->inner), j.bytes = 4;
-        j.fold = *f;
+        j.reduce = *f;
         if (wanted(&j, n, words)) report(b, &j, t);
     }
 }
@@ -198,7 +200,7 @@ static Err start(Arena *a, Bench *b) {
     b->y = arena_try(a, BIG, sizeof *b->y, TENSOR_ALIGN);
     b->z = arena_try(a, BIG, sizeof *b->z, TENSOR_ALIGN);
     if (b->x == NULL || b->y == NULL || b->z == NULL)
-        return err_set(ERR_LIMIT, "no memory for the numbers");
+        return err_set(ERR_LIMIT, "no memory for the arrays");
     for (size_t i = 0; i < BIG; i++) b->x[i] = b->y[i] = b->z[i] = rng_unit(&r) * 8 - 4;
     for (int i = 0; i < LEAST_SAMPLES; i++) {
         const TimeNs begin = clock_now(b->clock);
@@ -229,7 +231,7 @@ int main(int argc, char **argv) {
         {.key = "kind", .head = "kind"},
         {.key = "name", .head = "what"},
         {.key = "ns", .head = "time", .unit = "us", .scale = 1e3, .decimals = 2},
-        {.key = "ns_per_number", .head = "a number", .unit = "ns", .decimals = 3},
+        {.key = "ns_per_number", .head = "per element", .unit = "ns", .decimals = 3},
         {.key = "gbs", .head = "GB/s", .decimals = 1},
         {.key = "triad_share", .head = "of triad", .unit = "%", .scale = 0.01, .decimals = 0},
     };

@@ -31,8 +31,8 @@ static int measure(Arena *a, const DdpgTransition *steps, Way way) {
     DdpgOptions o = ddpg_defaults(actor, critic);
     DdpgReport  report;
     o.twin = way.twin;
-    o.fixed = way.fixed;
-    o.parts = way.parts;
+    o.reproducible = way.fixed;
+    o.shards = way.parts;
     o.items = ITEMS;
     o.actor_every = way.twin ? 2 : 1;
     if (way.threads > 1 && team_create(&team, way.threads, NULL) != ERR_OK) return 1;

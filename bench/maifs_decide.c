@@ -1,6 +1,6 @@
-// How long do the agents of maifs take to decide? Busy clusters at which 64 jobs are queued, with
-// the shipped weights: all come at once, then a decision whenever somebody ends. Time is what the
-// thread had of a core, so that others who are busy do not count.
+// How long does a decision of maifs take? Full clusters with 64 queued jobs and the shipped
+// weights: all jobs arrive at once, then a decision at every end. Thread CPU time, so that other
+// load does not count.
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -79,7 +79,7 @@ static Err measure(uint32_t servers, uint32_t decisions, const char *weights, Ar
     TRY(settings_of(p, a, weights, &run.settings));
     TRY(cluster_setup(&run, a, &setup));
     TRY(p->load(&setup, run.settings, a, &run.loaded));
-    Err e = cluster_simulate(&run, a, &r);  // ends as nobody starts when all is measured
+    Err e = cluster_simulate(&run, a, &r);  // fails when the measurement stops starting jobs
     if (timed.n < timed.most) TRY(e);
     if (timed.n == 0) return err_set(ERR_INVALID, "the queue was never %d jobs long", QUEUED);
     TRY(stats_sort(a, timed.us, timed.n, &sorted));

@@ -50,7 +50,7 @@ static void submit(NodeLive *l, const Bench *b, const Arrival *x, TimeNs origin,
                          .arrival = t,
                          .deadline = t + b->qos_ns[x->tenant],
                          .expire = t + 10 * b->qos_ns[x->tenant],
-                         .late_ok = late_ok,
+                         .on_miss = late_ok ? ON_MISS_SERVE_LATE : ON_MISS_REJECT,
                          .done = answered,
                          .self = c};
     c->asked[x->tenant]++;

@@ -1,5 +1,5 @@
-// What a simulated machine makes of the networks: their times by cores and interference, what they
-// move, how many versions their layers keep and how often interference asks for another one.
+// Model of a simulated machine: times of networks by cores and interference level, bytes moved,
+// versions kept per layer and how often interference changes the best version.
 #include <stdio.h>
 #include <string.h>
 

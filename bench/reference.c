@@ -1,4 +1,4 @@
-// How fast is the slow truth? Milliseconds and GMAC/s of the reference interpreter per network.
+// How fast is the reference interpreter? Milliseconds and GMAC/s per network.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-// Is every version of every heavy layer of every network right? Each distinct layer, with what is
-// fused into it, is cut out of its network and run in all versions that the kernels offer, in one
-// part and in three, against the reference kernels. Networks that are not too large are also run
-// as a whole. bench_version_check [NAME...] [--max-mmac N] [--whole-mmac N] [--skip-mmac N]
+// Is every kernel version of every heavy layer of every network correct? Each distinct layer, with
+// its epilogue, is extracted from its network and run in all versions, on one and on three threads,
+// against the reference kernels. Networks that are not too large also run as a whole.
+// bench_version_check [NAME...] [--max-mmac N] [--whole-mmac N] [--skip-mmac N]
 #include <stdio.h>
 
 #include "base/table.h"
@@ -9,7 +9,7 @@
 #include "model/zoo/zoo.h"
 #include "tests/compile/version_check.h"
 
-static const double whole_tolerance = 1e-3;  // of the largest output, after all layers
+static const double whole_tolerance = 1e-3;  // relative to the largest output
 
 typedef struct Asked {
     double      max_mmac, whole_mmac, skip_mmac;
@@ -19,7 +19,7 @@ typedef struct Asked {
 
 static void tell(const char *what) { fprintf(stderr, "%s\n", what); }
 
-// The network in one piece, on its default versions. Negative: too large for that.
+// The whole network on default versions. *apart negative: too large, not run.
 static Err whole(const ShapedGraph *s, const VersionCheck *q, const Asked *asked, Arena *a,
                  double *apart) {
     const Graph *g = s->graph;

@@ -1,5 +1,5 @@
-// Winograd. Its flops are those of the direct convolution, so that shares beyond 100 % are what it
-// saves.
+// Winograd convolution. FLOPs are those of the direct convolution, so that shares of peak above 100
+// % show the saved multiplications.
 #include <math.h>
 
 #include "base/tensor.h"
@@ -10,7 +10,7 @@ typedef struct WinogradRow {
     uint32_t    ic, size, oc;
 } WinogradRow;
 
-static const WinogradRow wino_rows[] = {
+static const WinogradRow winograd_rows[] = {
     {"resnet50 56x56 3x3 64-64", 64, 56, 64},
     {"resnet50 28x28 3x3 128-128", 128, 28, 128},
     {"resnet50 14x14 3x3 256-256", 256, 14, 256},
@@ -36,18 +36,18 @@ static const WinogradRow wino_rows[] = {
     {"densenet121 28x28 3x3 128-32", 128, 28, 32},
 };
 
-static void run_wino(const Bench *b, const Job *j, const Version *v, Part part) {
-    Winograd w = j->of.wino.call;
+static void run_winograd(const Bench *b, const Job *j, const Version *v, Part part) {
+    Winograd w = j->of.winograd.call;
     w.version = *v;
-    w.weights = j->of.wino.packed[v->algo];
+    w.weights = j->of.winograd.packed[v->algo];
     b->isa->winograd(&w, part);
 }
 
-static uint32_t tasks_wino(const Bench *b, const Job *j, const Version *v) {
-    return winograd_tasks(&j->of.wino.call.shape, b->isa, v);
+static uint32_t tasks_winograd(const Bench *b, const Job *j, const Version *v) {
+    return winograd_tasks(&j->of.winograd.call.shape, b->isa, v);
 }
 
-static void make_wino(const Bench *b, const void *of, Job *j) {
+static void make_winograd(const Bench *b, const void *of, Job *j) {
     const WinogradRow *r = of;
     uint32_t           lanes = b->isa->lanes, n = r->size;
     ConvShape          s = {1, r->ic, n, n, r->oc, n, n, 3, 3, 1, 1, 1, 1, 1, 1, 1};
@@ -55,9 +55,9 @@ static void make_wino(const Bench *b, const void *of, Job *j) {
     size_t             columns = (size_t)(r->oc + lanes - 1) / lanes * lanes;
     const float       *weights = job_numbers(j, (size_t)r->oc * r->ic * 9);
     j->flops = 2.0 * n * n * r->oc * r->ic * 9;
-    j->run = run_wino;
-    j->tasks = tasks_wino;
-    j->of.wino.call =
+    j->run = run_winograd;
+    j->tasks = tasks_winograd;
+    j->of.winograd.call =
         (Winograd){.shape = s,
                    .epilogue = {.bias = job_numbers(j, columns), .lo = 0, .hi = INFINITY},
                    .x = job_numbers(j, in),
@@ -66,11 +66,11 @@ static void make_wino(const Bench *b, const void *of, Job *j) {
         size_t count = winograd_pack_bytes(&s, b->isa, (Algo)a) / sizeof(float);
         float *packed = arena_alloc(j->arena, count, sizeof *packed, TENSOR_ALIGN);
         winograd_pack(&s, b->isa, (Algo)a, weights, packed);
-        j->of.wino.packed[a] = packed;
+        j->of.winograd.packed[a] = packed;
     }
     j->n_versions = winograd_versions(&s, b->isa, &b->caches, j->versions, MAX_VERSIONS);
     for (uint32_t i = 0; i < j->n_versions; i++)
         job_need(j, winograd_scratch(&s, b->isa, &j->versions[i]));
 }
 
-const Family family_wino = {"winograd", ROWS(wino_rows), make_wino};
+const Family family_winograd = {"winograd", ROWS(winograd_rows), make_winograd};

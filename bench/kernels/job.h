@@ -1,4 +1,4 @@
-// Job: one kernel on one shape, and the families that make such.
+// Job: one kernel on one shape to measure, and the families of kernels that create jobs.
 #pragma once
 
 #include <stdbool.h>
@@ -18,16 +18,16 @@ typedef struct Bench {
     const Isa *isa;
     CacheSizes caches;
     Clock      clock;
-    TimeNs     patience;  // for each version
-    double     peak;      // the best seen so far
+    TimeNs     budget;  // per version
+    double     peak;    // highest measured FMA rate, GFLOP/s
 } Bench;
 
-// One kernel on one shape. A family fills it in.
+// Filled in by a family.
 typedef struct Job {
     double   flops;
     Version  versions[MAX_VERSIONS];
     uint32_t n_versions;
-    TimeNs   least[MAX_VERSIONS];
+    TimeNs   shortest[MAX_VERSIONS];
     size_t   scratch_bytes;
     void    *scratch;
     void (*run)(const Bench *b, const struct Job *j, const Version *v, Part part);
@@ -35,12 +35,12 @@ typedef struct Job {
     union {
         Conv           conv;
         Gemm           gemm;
-        FusedAttention attend;
-        GatedRnn       recur;
+        FusedAttention attention;
+        GatedRnn       rnn;
         struct {
             Winograd     call;
             const float *packed[ALGO_COUNT];
-        } wino;
+        } winograd;
         Deconv deconv;
     } of;
     Arena *arena;  // of this job
@@ -55,8 +55,8 @@ typedef struct Family {
 
 #define ROWS(array) array, sizeof *(array), sizeof(array) / sizeof *(array)
 
-extern const Family family_conv, family_gemm, family_attend, family_recur, family_wino,
+extern const Family family_conv, family_gemm, family_attention, family_rnn, family_winograd,
     family_deconv;
 
-float *job_numbers(Job *j, size_t n);           // seeded, aligned
-void   job_need(Job *j, size_t scratch_bytes);  // at least as much
+float *job_numbers(Job *j, size_t n);           // random, seeded, aligned
+void   job_need(Job *j, size_t scratch_bytes);  // raises scratch_bytes to at least this

@@ -1,7 +1,7 @@
-// How close to the machine's peak is each kernel? GFLOP/s per family and shape: of the version that
-// is guessed without measuring, and of the best in the family's space.
+// How close is each kernel to the machine's peak? GFLOP/s per family and shape: of the first
+// version (chosen without measuring) and of the best version.
 //
-// bench_kernels [--json] [--quick] [WORD...]: rows whose family or name contains one of the words.
+// bench_kernels [--json] [--quick] [WORD...]: only rows with a word in their family or name.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,23 +12,23 @@
 #include "bench/kernels/job.h"
 #include "kernel/probe.h"
 
-enum { LEAST_SAMPLES = 5, SAMPLE_NS = 1500000 };
+enum { SAMPLES_MIN = 5, SAMPLE_NS = 1500000 };
 
-// The least of many short samples: what others on the machine do only ever adds.
+// The shortest of many samples: other load on the machine only adds time.
 static TimeNs measure_part(const Bench *b, const Job *j, const Version *v, Part part,
-                           TimeNs patience) {
-    TimeNs least = INT64_MAX, end = clock_now(b->clock) + patience;
-    for (int i = 0; i < LEAST_SAMPLES || clock_now(b->clock) < end; i++) {
+                           TimeNs budget) {
+    TimeNs shortest = INT64_MAX, end = clock_now(b->clock) + budget;
+    for (int i = 0; i < SAMPLES_MIN || clock_now(b->clock) < end; i++) {
         TimeNs start = clock_now(b->clock);
         j->run(b, j, v, part);
         TimeNs took = clock_now(b->clock) - start;
-        if (took < least) least = took;
+        if (took < shortest) shortest = took;
     }
-    return least;
+    return shortest;
 }
 
-// A long run is cut into parts that are measured by themselves: on a busy machine nothing longer
-// than a millisecond or two passes undisturbed.
+// A long run is measured in parts: on a busy machine only samples of a millisecond or two run
+// undisturbed.
 static void measure(Bench *b, Job *j, uint32_t v) {
     const Version *version = &j->versions[v];
     uint32_t       tasks = j->tasks(b, j, version);
@@ -37,23 +37,23 @@ static void measure(Bench *b, Job *j, uint32_t v) {
     uint32_t       n = (uint32_t)(whole / SAMPLE_NS) + 1;
     if (n > tasks) n = tasks;
     for (uint32_t i = 0; i < n; i++)
-        sum += measure_part(b, j, version, (Part){i, n, j->scratch}, b->patience / n);
-    if (j->least[v] == 0 || sum < j->least[v]) j->least[v] = sum;
+        sum += measure_part(b, j, version, (Part){i, n, j->scratch}, b->budget / n);
+    if (j->shortest[v] == 0 || sum < j->shortest[v]) j->shortest[v] = sum;
     if (v % 8 == 0) b->peak = fmax(b->peak, probe_fma_peak(b->isa));
 }
 
 static void report(const Bench *b, const Job *j, const char *family, const char *name, Table *t) {
     uint32_t best = 0;
     for (uint32_t i = 1; i < j->n_versions; i++)
-        if (j->least[i] < j->least[best]) best = i;
+        if (j->shortest[i] < j->shortest[best]) best = i;
     const Version *v = &j->versions[best];
-    double         guess = j->flops / (double)j->least[0], top = j->flops / (double)j->least[best];
+    double first = j->flops / (double)j->shortest[0], top = j->flops / (double)j->shortest[best];
     table_row(t);
     table_text(t, family);
     table_text(t, name);
-    table_int(t, j->least[0]);
-    table_real(t, guess);
-    table_real(t, guess / b->peak);
+    table_int(t, j->shortest[0]);
+    table_real(t, first);
+    table_real(t, first / b->peak);
     table_real(t, top);
     table_real(t, top / b->peak);
     table_int(t, j->n_versions);
@@ -94,8 +94,8 @@ static bool flag(int n, char **words, const char *name) {
 }
 
 static Err bench_all(Bench *b, int n, char **words, Table *t) {
-    static const Family *const all[] = {&family_conv,  &family_gemm, &family_attend,
-                                        &family_recur, &family_wino, &family_deconv};
+    static const Family *const all[] = {&family_conv, &family_gemm,     &family_attention,
+                                        &family_rnn,  &family_winograd, &family_deconv};
     for (size_t f = 0; f < sizeof all / sizeof *all; f++)
         for (size_t i = 0; i < all[f]->n_rows; i++) {
             const void *row = (const char *)all[f]->rows + i * all[f]->row_bytes;
@@ -111,7 +111,7 @@ static Err start(Arena *a, bool quick, Bench *b) {
     TRY(cpu_read(a, &cgroup_roots, &cpu));
     b->caches = probe_caches(&cpu);
     b->clock = clock_monotonic();
-    b->patience = quick ? 2000000 : 20000000;
+    b->budget = quick ? 2000000 : 20000000;
     b->peak = probe_fma_peak(b->isa);
     return ERR_OK;
 }
@@ -135,13 +135,13 @@ int main(int argc, char **argv) {
     static const Column cols[] = {
         {.key = "family", .head = "family"},
         {.key = "name", .head = "shape"},
-        {.key = "guess_ns", .head = "guess", .unit = "us", .scale = 1e3, .decimals = 1},
+        {.key = "guess_ns", .head = "first", .unit = "us", .scale = 1e3, .decimals = 1},
         {.key = "guess_gflops", .head = "GFLOP/s", .decimals = 1},
         {.key = "guess_share", .head = "of peak", .unit = "%", .scale = 0.01, .decimals = 1},
         {.key = "best_gflops", .head = "best", .decimals = 1},
         {.key = "best_share", .head = "of peak", .unit = "%", .scale = 0.01, .decimals = 1},
         {.key = "versions", .head = "versions"},
-        {.key = "best", .head = "by"},
+        {.key = "best", .head = "best version"},
     };
     Arena a = {0};
     Bench b = {0};

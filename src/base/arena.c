@@ -1,7 +1,6 @@
 #include "base/arena.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,15 +70,21 @@ char *arena_str(Arena *a, const char *s) {
     return memcpy(arena_alloc(a, n, 1, 1), s, n);
 }
 
-char *arena_printf(Arena *a, const char *fmt, ...) {
-    va_list ap, again;
-    va_start(ap, fmt);
+char *arena_try_vprintf(Arena *a, const char *fmt, va_list ap) {
+    va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
-    CHECK(n >= 0);
-    char *s = arena_new(a, char, (size_t)n + 1);
-    (void)vsnprintf(s, (size_t)n + 1, fmt, again);
+    int   n = vsnprintf(NULL, 0, fmt, again);
+    char *s = n >= 0 ? arena_try_new(a, char, (size_t)n + 1) : NULL;
     va_end(again);
+    if (s != NULL) (void)vsnprintf(s, (size_t)n + 1, fmt, ap);
+    return s;
+}
+
+char *arena_printf(Arena *a, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    char *s = arena_try_vprintf(a, fmt, ap);
+    va_end(ap);
+    CHECK(s != NULL);
     return s;
 }

@@ -1,6 +1,7 @@
 // Arena: a bump allocator in a memory mapping of its own; freeing it returns every page at once.
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -27,6 +28,7 @@ void *arena_try(Arena *a, size_t count, size_t size, size_t align);    // zeroed
 void  arena_rewind(Arena *a, size_t mark);  // frees everything after mark
 char *arena_str(Arena *a, const char *s);   // a copy of s
 char *arena_printf(Arena *a, const char *fmt, ...) PRINTF(2, 3);
+char *arena_try_vprintf(Arena *a, const char *fmt, va_list ap) PRINTF(2, 0);  // full: NULL
 
 // Sizes that come from input use the _try form and report ERR_LIMIT.
 #define arena_new(a, T, n)     ((T *)arena_alloc((a), (n), sizeof(T), _Alignof(T)))

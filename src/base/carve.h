@@ -15,4 +15,13 @@ static inline void *carve_bytes(Carve *c, size_t bytes) {
     return c->base == NULL ? NULL : c->base + at;
 }
 
+// Defines size(), a policy's state_size, from carve_all(setup, Carve *), which lays out its state.
+#define CARVE_STATE_SIZE(Setup)                                                                    \
+    static size_t size(const Setup *setup, const void *settings) {                                 \
+        (void)settings;                                                                            \
+        Carve c = {0};                                                                             \
+        (void)carve_all(setup, &c);                                                                \
+        return c.used;                                                                             \
+    }
+
 #define carve(c, T, n) ((T *)carve_bytes((c), (size_t)(n) * sizeof(T)))

@@ -78,7 +78,8 @@ Err csv_next(Csv *c, bool *more) {
 }
 
 void csv_put(FILE *f, const char *field) {
-    if (field[strcspn(field, ",\"\r\n")] == '\0' && field[0] != '\0') {
+    size_t n = strlen(field);
+    if (n > 0 && field[0] != ' ' && field[n - 1] != ' ' && strpbrk(field, ",\"\r\n") == NULL) {
         (void)fputs(field, f);
         return;
     }

@@ -26,4 +26,5 @@ MUST_USE Err csv_open(Csv *c, const char *name, char *text, size_t len, char sep
 MUST_USE Err csv_next(Csv *c, bool *more);  // an empty line is a row of one empty field
 bool         csv_blank(const Csv *c);       // only line ends are left
 
-void csv_put(FILE *f, const char *field);  // quoted if needed
+void csv_put(FILE *f, const char *field);  // quoted if empty or if it has separators, quotes, line
+                                           // ends or outer spaces

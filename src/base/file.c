@@ -84,6 +84,17 @@ Err file_read(const char *path, size_t cap, Arena *a, char **out, size_t *len) {
     return ERR_OK;
 }
 
+Err file_visit(const char *path, size_t cap, FileVisit *visit, void *ctx) {
+    Arena  a;
+    char  *text = NULL;
+    size_t len = 0;
+    TRY(arena_init(&a, cap + 8192));
+    Err e = file_read(path, cap, &a, &text, &len);
+    if (e == ERR_OK) e = visit(ctx, path, text, len);
+    arena_finish(&a);
+    return e;
+}
+
 Err file_make_dirs(const char *path) {
     char   part[4096];
     size_t n = strlen(path);

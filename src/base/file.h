@@ -9,6 +9,9 @@
 
 // Reads a regular file of at most cap bytes; a '\0' follows that len does not count.
 MUST_USE Err file_read(const char *path, size_t cap, Arena *a, char **out, size_t *len);
+// Reads a file into a temporary arena and calls visit; text is valid during the call.
+typedef Err  FileVisit(void *ctx, const char *path, char *text, size_t len);
+MUST_USE Err file_visit(const char *path, size_t cap, FileVisit *visit, void *ctx);
 MUST_USE Err file_open(const char *path, FILE **out, size_t *len);  // regular files, for reading
 
 // A temporary file beside path that replaces it by rename: readers see the old or the new content.

@@ -45,15 +45,12 @@ Err json_parse(const char *name, const char *text, size_t len, json_t **out) {
     return ERR_OK;
 }
 
+static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
+    return json_parse(path, text, len, ctx);
+}
+
 Err json_read(const char *path, size_t cap, json_t **out) {
-    Arena  a;
-    char  *text = NULL;
-    size_t len = 0;
-    TRY(arena_init(&a, cap + 8192));
-    Err e = file_read(path, cap, &a, &text, &len);
-    if (e == ERR_OK) e = json_parse(path, text, len, out);
-    arena_finish(&a);
-    return e;
+    return file_visit(path, cap, parse_file, out);
 }
 
 Err json_write(FILE *f, const json_t *doc) {

@@ -317,15 +317,12 @@ Err settings_parse(Settings *s, const char *name, const char *text, size_t len) 
     return e;
 }
 
+static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
+    return settings_parse(ctx, path, text, len);
+}
+
 Err settings_load(Settings *s, const char *path) {
-    Arena  a;
-    char  *text = NULL;
-    size_t len = 0;
-    TRY(arena_init(&a, FILE_MAX + 8192));
-    Err e = file_read(path, FILE_MAX, &a, &text, &len);
-    if (e == ERR_OK) e = settings_parse(s, path, text, len);
-    arena_finish(&a);
-    return e;
+    return file_visit(path, FILE_MAX, parse_file, s);
 }
 
 Err settings_put(Settings *s, const char *where, const char *key, const char *value,

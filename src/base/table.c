@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/csv.h"
 #include "base/term.h"
 #include "base/utf8.h"
 
@@ -64,20 +65,14 @@ void table_text(Table *t, const char *text) {
 }
 
 void table_textf(Table *t, const char *fmt, ...) {
-    va_list ap, again;
+    va_list ap;
     va_start(ap, fmt);
-    va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    char *text = arena_try_vprintf(t->arena, fmt, ap);
     va_end(ap);
-    CHECK(n >= 0);
-    char *copy = arena_try_new(t->arena, char, (size_t)n + 1);
-    if (copy == NULL)
+    if (text == NULL)
         t->full = true;
-    else {
-        (void)vsnprintf(copy, (size_t)n + 1, fmt, again);
-        add_cell(t, (TableCell){.kind = CELL_TEXT, .s = copy});
-    }
-    va_end(again);
+    else
+        add_cell(t, (TableCell){.kind = CELL_TEXT, .s = text});
 }
 
 // Writes text with control characters escaped and returns its width; f NULL: measures only.
@@ -198,20 +193,6 @@ Err table_written(FILE *f) {
     return err_set(ERR_IO, "writing a table failed: %s", strerror(errno));
 }
 
-static void csv_text(FILE *f, const char *s) {
-    size_t n = strlen(s);
-    if (n > 0 && s[0] != ' ' && s[n - 1] != ' ' && strpbrk(s, ",\"\r\n") == NULL) {
-        (void)fputs(s, f);
-        return;
-    }
-    (void)fputc('"', f);
-    for (; *s != '\0'; s++) {
-        if (*s == '"') (void)fputc('"', f);
-        (void)fputc(*s, f);
-    }
-    (void)fputc('"', f);
-}
-
 static void csv_real(FILE *f, double d) {  // the fewest digits that read back as d
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
@@ -222,7 +203,7 @@ static void csv_real(FILE *f, double d) {  // the fewest digits that read back a
 }
 
 static void csv_cell(FILE *f, const TableCell *c) {
-    if (c->kind == CELL_TEXT) csv_text(f, c->s);
+    if (c->kind == CELL_TEXT) csv_put(f, c->s);
     if (c->kind == CELL_INT) (void)fprintf(f, "%" PRId64, c->i);
     if (c->kind == CELL_REAL) csv_real(f, c->d);
 }
@@ -230,7 +211,7 @@ static void csv_cell(FILE *f, const TableCell *c) {
 Err table_csv(const Table *t, FILE *f) {
     TRY(table_check(t));
     for (uint32_t i = 0; i < t->n_cols; i++) {
-        csv_text(f, t->cols[i].key);
+        csv_put(f, t->cols[i].key);
         (void)fputs(i + 1 < t->n_cols ? "," : "\r\n", f);
     }
     for (const TableRow *r = t->first; r != NULL; r = r->next) {

@@ -1,11 +1,11 @@
-// A linear programme: the part of each layer that each kind computes, so that the largest load T of
-// any resource (the units of a kind, the memory) by one request of the mix is least.
+// A linear program: the share of each layer that each kind computes, such that the largest load T
+// of a resource (the units of a kind, the memory) by one request of the mix is least.
 //
 //   minimise T   with   sum_j m_j L_jr + s_r = T for each resource r,   sum_j m_j = 1
 //
-// A column j says for every layer on which kind it runs; L_jr is what that takes of r. There are
-// very many columns, but at given prices of the resources the cheapest one is found layer by layer.
-// So few are ever looked at: the simplex method, with columns made when they are worth it.
+// A column j assigns every layer to a kind; L_jr is its load on r. There are exponentially many
+// columns, but at given dual prices the cheapest one is found layer by layer: the simplex method
+// with column generation.
 #include "chip/capacity.h"
 
 #include <math.h>
@@ -13,16 +13,16 @@
 
 enum { RESOURCES = CHIP_KINDS + 1, ROWS = RESOURCES + 1, STEPS = 10000 };
 
-typedef struct Plan {
+typedef struct Simplex {
     const CapacityCase *c;
-    uint32_t            resources, rows;           // the last row: parts of columns make one
+    uint32_t            resources, rows;           // the last row: sum of m_j
     double              scale;                     // loads are divided by it
     double              basis[ROWS][ROWS];         // [column][row]; column 0 is T, and stays
     double              value[ROWS], price[ROWS];  // of columns; of rows
-} Plan;
+} Simplex;
 
-// What a request of the mix takes of each resource, each layer where it is cheapest.
-static bool cheapest(const Plan *p, const double *prices, double *load) {
+// Load of a request of the mix on each resource with each layer on its cheapest kind.
+static bool cheapest(const Simplex *p, const double *prices, double *load) {
     const CapacityCase *c = p->c;
     memset(load, 0, p->resources * sizeof *load);
     for (uint32_t i = 0; i < c->n; i++)
@@ -48,7 +48,7 @@ static bool cheapest(const Plan *p, const double *prices, double *load) {
     return true;
 }
 
-// Solves a system of p->rows equations in place; rows of m are equations.
+// Solves n equations, the rows of m, in place.
 static void solve(double m[ROWS][ROWS + 1], uint32_t n, double *x) {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t pivot = i;
@@ -68,8 +68,8 @@ static void solve(double m[ROWS][ROWS + 1], uint32_t n, double *x) {
     for (uint32_t i = 0; i < n; i++) x[i] = m[i][n] / m[i][i];
 }
 
-// The right side as a sum of the basis' columns.
-static void express(const Plan *p, const double *right, double *x) {
+// The right-hand side as a combination of the basis columns.
+static void express(const Simplex *p, const double *right, double *x) {
     double m[ROWS][ROWS + 1];
     for (uint32_t r = 0; r < p->rows; r++) {
         for (uint32_t j = 0; j < p->rows; j++) m[r][j] = p->basis[j][r];
@@ -78,8 +78,8 @@ static void express(const Plan *p, const double *right, double *x) {
     solve(m, p->rows, x);
 }
 
-// Prices of rows at which no column of the basis gains or loses.
-static void find_prices(Plan *p) {
+// Dual prices.
+static void find_prices(Simplex *p) {
     double m[ROWS][ROWS + 1];
     for (uint32_t j = 0; j < p->rows; j++) {
         memcpy(m[j], p->basis[j], p->rows * sizeof **m);
@@ -88,15 +88,15 @@ static void find_prices(Plan *p) {
     solve(m, p->rows, p->price);
 }
 
-static void refresh(Plan *p) {
+static void refresh(Simplex *p) {
     double right[ROWS] = {0};
     right[p->rows - 1] = 1;
     express(p, right, p->value);
     find_prices(p);
 }
 
-// T, one column, and what it leaves free of every resource but the busiest.
-static bool begin(Plan *p) {
+// The initial basis: T, one column, and the slack of every resource but the busiest.
+static bool begin(Simplex *p) {
     double   prices[RESOURCES] = {0}, load[ROWS] = {0};
     uint32_t busiest = 0, at = 2;
     for (uint32_t r = 0; r < p->resources; r++) prices[r] = 1;
@@ -115,8 +115,8 @@ static bool begin(Plan *p) {
     return true;
 }
 
-// A column that makes T smaller; false when there is none.
-static bool find_column(const Plan *p, double *column) {
+// A column of negative reduced cost; false if there is none.
+static bool find_column(const Simplex *p, double *column) {
     double prices[RESOURCES] = {0}, cost = -p->price[p->rows - 1];
     memset(column, 0, ROWS * sizeof *column);
     for (uint32_t r = 0; r < p->resources; r++) {
@@ -132,8 +132,8 @@ static bool find_column(const Plan *p, double *column) {
     return cost < -1e-10;
 }
 
-// The column that would first go below nothing makes way. T, which is above 0, never does.
-static void exchange(Plan *p, const double *column) {
+// Ratio test: the column that would become negative first leaves the basis; never T, which is > 0.
+static void exchange(Simplex *p, const double *column) {
     double   part[ROWS], least = INFINITY;
     uint32_t out = 0;
     express(p, column, part);
@@ -147,8 +147,8 @@ static void exchange(Plan *p, const double *column) {
 }
 
 Err capacity_find(const CapacityCase *c, double *out) {
-    Plan   p = {.c = c, .resources = c->n_kinds + 1, .rows = c->n_kinds + 2};
-    double column[ROWS], shares = 0;
+    Simplex p = {.c = c, .resources = c->n_kinds + 1, .rows = c->n_kinds + 2};
+    double  column[ROWS], shares = 0;
     for (uint32_t i = 0; i < c->n; i++) shares += c->share[i];
     if (!(shares > 0)) return err_set(ERR_ARG, "no network has a share of the requests");
     if (!begin(&p)) return err_set(ERR_ARG, "a layer runs on no unit of the package");

@@ -1,4 +1,4 @@
-// Capacity: how many requests a package could answer if no unit and no byte of bandwidth were lost.
+// Capacity: an upper bound of the requests per second that a package can answer.
 #pragma once
 
 #include "contract/chip.h"
@@ -10,10 +10,10 @@ typedef struct CapacityCase {
     const ChipKind  *kinds;  // [n_kinds]
     uint32_t         n_kinds;
     double           bytes_ns;     // of the memory
-    double           dispatch_ns;  // that a unit is taken for before each layer
+    double           dispatch_ns;  // overhead of each layer on its unit
 } CapacityCase;
 
-// Requests a second. Layers are divided among kinds as they will, even in parts, so that the
-// busiest of units and memory is as little busy as can be: no schedule answers more. Fails when
-// some layer runs nowhere.
+// The optimum of a linear program: layers are divided among kinds, even in fractions, so that the
+// load of the busiest resource, a kind of unit or the memory, is least. No schedule answers more.
+// Fails if a layer runs on no unit.
 MUST_USE Err capacity_find(const CapacityCase *c, double *out);

@@ -16,7 +16,7 @@ bool chip_file_same(const char *a, const char *b) {
     return *a == '\0' && *b == '\0';
 }
 
-// A package says which units it has.
+// Packages have a key `units`.
 static bool is_package(const ChipFile *f) { return strstr(f->text, "\nunits:") != NULL; }
 
 const char *chip_file_name(bool package, uint32_t i) {
@@ -34,7 +34,7 @@ static Err unknown(bool package, const char *what, Arena *a) {
         list = arena_printf(a, "%s%s%s", list, n > 0 ? ", " : "", names[n]);
     }
     const char *meant = text_nearest(what, names, n);
-    return err_set(ERR_ARG, "there is no %s '%.60s'; %s%s%sgive one of %s, or a YAML file's path",
+    return err_set(ERR_ARG, "no %s '%.60s'; %s%s%sgive one of %s, or the path of a YAML file",
                    package ? "package" : "unit", what, meant != NULL ? "did you mean " : "",
                    meant != NULL ? meant : "", meant != NULL ? "? Or " : "", list);
 }
@@ -78,7 +78,7 @@ Err chip_file_check_complete(const char *name, const char *text, size_t len, con
         bool found = among(s->rows[i].key, optional);
         for (size_t k = 0; k < n && !found; k++) found = strcmp(keys[k].key, s->rows[i].key) == 0;
         if (!found)
-            return err_set(ERR_CONFIG, "%s:%zu: ends without '%s' (%s); add a line", name,
+            return err_set(ERR_CONFIG, "%s:%zu: key '%s' is missing (%s)", name,
                            n > 0 ? keys[n - 1].line : 1, s->rows[i].key, s->rows[i].about);
     }
     arena_rewind(s->arena, mark);

@@ -1,4 +1,4 @@
-// ChipFile: the units and packages that are part of the program, found by name.
+// ChipFile: descriptions of units and packages, embedded in the program or read from YAML files.
 #pragma once
 
 #include <stdbool.h>
@@ -7,21 +7,21 @@
 #include "base/err.h"
 #include "base/settings.h"
 
-typedef struct ChipFile {  // data/chips, as built in
+typedef struct ChipFile {  // of data/chips, embedded
     const char *name, *text;
 } ChipFile;
 
-extern const ChipFile chip_files[];  // ends with a name of NULL
+extern const ChipFile chip_files[];  // the last name is NULL
 
-bool        chip_file_same(const char *a, const char *b);  // names, whatever their case, - and _
-const char *chip_file_name(bool package, uint32_t i);      // of the packages or the units
+bool        chip_file_same(const char *a, const char *b);  // names, ignoring case and - against _
+const char *chip_file_name(bool     package,
+                           uint32_t i);  // of the i-th package or unit; NULL after the last
 
-// The text of a shipped package or unit, or of a YAML file by its path, looked for beside `beside`
-// when that is not NULL. *name is what errors call it.
+// The text of an embedded package or unit, or of a YAML file. Relative paths are resolved beside
+// `beside`, unless NULL. *name is for error messages.
 MUST_USE Err chip_file_find(bool package, const char *what, const char *beside, Arena *a,
                             const char **name, const char **text, size_t *len);
 
-// All rows but those that may be left out must be there: what a file leaves out would silently be
-// another chip's.
+// Fails if a row is missing that is not optional: a default would silently be another chip's value.
 MUST_USE Err chip_file_check_complete(const char *name, const char *text, size_t len,
                                       const Settings *s, const char *const *optional);

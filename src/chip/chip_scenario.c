@@ -6,9 +6,9 @@
 #include "chip/cost/cost.h"
 #include "sim/arrivals.h"
 
-enum { BURST_REQUESTS = 16 };  // in a burst, on average
+enum { BURST_REQUESTS = 16 };  // mean length of a burst
 
-// Times the base, for high, medium and low service.
+// Deadlines over the base, for high, medium and low service.
 static const double levels[][CHIP_LEVELS] = {[CHIP_DEADLINES_MOCA] = {0.8, 1, 1.2},
                                              [CHIP_DEADLINES_PLANARIA] = {0.25, 0.5, 1},
                                              [CHIP_DEADLINES_MLPERF] = {0.8, 1, 1.2}};

@@ -25,7 +25,7 @@ static Err read_flow(const char *name, UnitSpec *u) {
                    name, u->flow);
 }
 
-static Err check_sense(const char *name, const UnitSpec *u) {
+static Err check_values(const char *name, const UnitSpec *u) {
     if (u->dataflow != WEIGHT_STATIONARY && u->vectors * u->lanes != 1)
         return err_set(ERR_CONFIG, "%s: elements of a %s unit have vectors: 1 and lanes: 1", name,
                        u->flow);
@@ -34,9 +34,9 @@ static Err check_sense(const char *name, const UnitSpec *u) {
     return ERR_OK;
 }
 
-// The costs of the Eyeriss paper (ISCA 2016): a multiplication, a small buffer, a neighbour, the
-// shared buffer and memory, for a word.
-static void relate(UnitSpec *u) {
+// Energy of a word in multiples of a multiply-accumulate, as in the Eyeriss paper (ISCA 2016):
+// element buffer 1, neighbour 2, shared buffer 6, memory 200.
+static void set_relative_energy(UnitSpec *u) {
     double word = u->word_bits / 8.0;
     u->input_pj = u->weight_pj = u->sum_pj = u->mac_pj;
     u->hop_pj = 2 * u->mac_pj;
@@ -55,8 +55,8 @@ Err unit_spec_parse(const char *name, const char *text, size_t len, Arena *a, Un
     TRY(chip_file_check_complete(name, text, len, &s, optional));
     TRY(settings_parse(&s, name, text, len));
     TRY(read_flow(name, &u));
-    TRY(check_sense(name, &u));
-    if (strcmp(u.energy, "relative") == 0) relate(&u);
+    TRY(check_values(name, &u));
+    if (strcmp(u.energy, "relative") == 0) set_relative_energy(&u);
     *out = u;
     return ERR_OK;
 }
@@ -97,25 +97,26 @@ static Err add_kind(Package *p, const char *what, uint32_t count, const char *be
     TRY(unit_spec_parse(name, text, len, a, u));
     for (uint32_t k = 0; k < p->n_kinds; k++)
         if (chip_file_same(p->kinds[k].unit->name, u->name))
-            return err_set(ERR_CONFIG, "'%s' stands there twice; add up the counts", u->name);
+            return err_set(ERR_CONFIG, "'%s' is named twice; add the counts up", u->name);
     p->kinds[p->n_kinds++] = (PackageKind){u, count};
     p->n_units += count;
     return ERR_OK;
 }
 
-// One of "4 simba, 4 eyeriss"; *at moves behind it.
+// One item of "4 simba, 4 eyeriss"; *at moves behind it.
 static Err read_kind(Package *p, const char **at, const char *beside, Arena *a) {
     char         *end = NULL;
     unsigned long count = isdigit((unsigned char)**at) ? strtoul(*at, &end, 10) : 0;
     if (end == NULL || *end != ' ')
-        return err_set(ERR_CONFIG, "'%.40s': write how many of which, as in 4 simba, 4 eyeriss",
+        return err_set(ERR_CONFIG, "'%.40s': write numbers and units, as in 4 simba, 4 eyeriss",
                        *at);
     while (*end == ' ') end++;
     size_t n = strcspn(end, ",");
     *at = end + n;
     while (n > 0 && end[n - 1] == ' ') n--;
-    if (n == 0) return err_set(ERR_CONFIG, "%lu of what? Name a unit behind the number", count);
-    if (count == 0) return err_set(ERR_CONFIG, "0 %.*s; leave it out", (int)n, end);
+    if (n == 0)
+        return err_set(ERR_CONFIG, "%lu: the name of a unit is missing after the number", count);
+    if (count == 0) return err_set(ERR_CONFIG, "0 %.*s: leave it out", (int)n, end);
     if (count > CHIP_UNITS || p->n_units + count > CHIP_UNITS)
         return err_set(ERR_CONFIG, "more than %d units", CHIP_UNITS);
     return add_kind(p, arena_printf(a, "%.*s", (int)n, end), (uint32_t)count, beside, a);

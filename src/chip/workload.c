@@ -1,9 +1,9 @@
 #include "chip/workload.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "chip/chip_file.h"
 #include "contract/chip.h"
 #include "model/zoo/zoo.h"
 
@@ -18,8 +18,8 @@ static const Named named[] = {
     {NULL, NULL, NULL},
 };
 
-// MLPerf Inference, server scenario, for the tasks that it has: ResNet-50 15 ms, SSD-ResNet34
-// 100 ms, BERT 130 ms, DLRM 30 ms. Other networks get the target of their task.
+// Latency targets of the MLPerf Inference server scenario: ResNet-50 15 ms, SSD-ResNet34 100 ms,
+// BERT 130 ms, DLRM 30 ms. Other networks get the target of their task.
 typedef struct Target {
     const char *network;
     double      ms;
@@ -65,46 +65,35 @@ const char *workload_about(uint32_t i) {
     return named[n].about;
 }
 
-static char plain(char c) { return c == '-' ? '_' : (char)tolower((unsigned char)c); }
-
-// text[n] has no end of its own.
-static bool same(const char *name, const char *text, size_t n) {
-    size_t i = 0;
-    for (; i < n && name[i] != '\0'; i++)
-        if (plain(name[i]) != plain(text[i])) return false;
-    return i == n && name[i] == '\0';
+static bool is_file(const char *word) {
+    size_t n = strlen(word);
+    return strchr(word, '/') != NULL || (n > 5 && strcmp(word + n - 5, ".onnx") == 0);
 }
 
-static bool is_file(const char *text, size_t n) {
-    return memchr(text, '/', n) != NULL || (n > 5 && memcmp(text + n - 5, ".onnx", 5) == 0);
-}
-
-static Err unknown(const char *text, size_t n, Arena *a) {
-    const char *known[128], *word = arena_printf(a, "%.*s", (int)n, text);
+static Err unknown(const char *word) {
+    const char *known[128];
     uint32_t    count = 0;
     for (; named[count].name != NULL; count++) known[count] = named[count].name;
     for (uint32_t i = 0; zoo_entry(i) != NULL && count < 128; i++)
         known[count++] = zoo_entry(i)->name;
     const char *near = text_nearest(word, known, count);
-    return err_set(
-        ERR_ARG,
-        "no workload and no network '%s'%s%s%s; there are light, heavy, mixed, the names "
-        "of 'cotenant zoo list' and ONNX files",
-        word, near != NULL ? " (did you mean " : "", near != NULL ? near : "",
-        near != NULL ? "?)" : "");
+    return err_set(ERR_ARG,
+                   "no workload and no network '%s'%s%s%s; give light, heavy, mixed, a name of "
+                   "'cotenant zoo list' or an ONNX file",
+                   word, near != NULL ? " (did you mean " : "", near != NULL ? near : "",
+                   near != NULL ? "?)" : "");
 }
 
 static Err find_network(const char *text, size_t n, Arena *a, const char **out) {
-    if (is_file(text, n)) {
-        *out = arena_printf(a, "%.*s", (int)n, text);
-        return ERR_OK;
-    }
+    const char *word = arena_printf(a, "%.*s", (int)n, text);
+    *out = word;
+    if (is_file(word)) return ERR_OK;
     for (uint32_t i = 0; zoo_entry(i) != NULL; i++)
-        if (same(zoo_entry(i)->name, text, n)) {
+        if (chip_file_same(zoo_entry(i)->name, word)) {
             *out = zoo_entry(i)->name;
             return ERR_OK;
         }
-    return unknown(text, n, a);
+    return unknown(word);
 }
 
 static double target_of(const char *network) {
@@ -129,7 +118,7 @@ Err workload_find(const char *what, Arena *a, Workload *out) {
                   .networks = arena_new(a, const char *, CHIP_TENANTS),
                   .target_ms = arena_new(a, double, CHIP_TENANTS)};
     for (uint32_t i = 0; named[i].name != NULL; i++)
-        if (same(named[i].name, what, strlen(what))) {
+        if (chip_file_same(named[i].name, what)) {
             w.name = named[i].name;
             what = named[i].networks;
             break;

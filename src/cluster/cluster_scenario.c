@@ -22,14 +22,15 @@ static void set_racks(ServerList *l) {
     l->racks = (l->n + CLUSTER_SCENARIO_RACK - 1) / CLUSTER_SCENARIO_RACK;
 }
 
-// Whoever says what jobs want has servers to match: Alibaba's, rather than Synergy's.
-static Err open_servers(const ClusterScenarioSpec *spec, bool asks, Arena *a, ClusterScenario *s) {
+// Traces with stated demands get servers like Alibaba's, others like Synergy's.
+static Err open_servers(const ClusterScenarioSpec *spec, bool has_demands, Arena *a,
+                        ClusterScenario *s) {
     ServerSpec  like = spec->like;
     int64_t     n = USUAL_SERVERS;
     const char *what = spec->servers;
     if (like.gpus == 0) like.gpus = USUAL_GPUS;
-    if (asks && like.cores_milli == 0) like.cores_milli = like.gpus * ASKED_CORES_MILLI;
-    if (asks && like.memory_mib == 0) like.memory_mib = like.gpus * ASKED_MIB;
+    if (has_demands && like.cores_milli == 0) like.cores_milli = like.gpus * ASKED_CORES_MILLI;
+    if (has_demands && like.memory_mib == 0) like.memory_mib = like.gpus * ASKED_MIB;
     if (what == NULL || what[strspn(what, "0123456789")] == '\0') {
         if (what != NULL && decimal_read(what, 1, SERVERS_MAX, &n) != DECIMAL_OK)
             return err_set(ERR_ARG, "'%.40s' servers; give 1 to %d, or a file", what, SERVERS_MAX);
@@ -48,13 +49,13 @@ static Err open_servers(const ClusterScenarioSpec *spec, bool asks, Arena *a, Cl
     return ERR_OK;
 }
 
-static Err settle(ClusterProfiles *p, const ServerList *l) {
+static Err set_share(ClusterProfiles *p, const ServerList *l) {
     double cores = 0, gb = 0, gpus = l->gpus > 0 ? (double)l->gpus : 1;
     for (uint32_t i = 0; i < l->n; i++) {
         cores += l->at[i].cores_milli / 1000.0;
         gb += l->at[i].memory_mib / 1024.0;
     }
-    return profile_settle(p, cores / gpus, gb / gpus, &ALLOC_LEVEL_PARAMS);
+    return profile_set_share(p, cores / gpus, gb / gpus, &ALLOC_LEVEL_PARAMS);
 }
 
 Err cluster_scenario_profiles(const char *files, bool alone, const ServerList *l, Arena *a,
@@ -69,12 +70,12 @@ Err cluster_scenario_profiles(const char *files, bool alone, const ServerList *l
         const char *path = arena_printf(a, "%.*s", (int)n, files);
         if (n > 0 && strcmp(path, "default") != 0) TRY(profile_add(p, path, &o, a));
     }
-    TRY(settle(p, l));
+    TRY(set_share(p, l));
     *out = p;
     return ERR_OK;
 }
 
-typedef struct Gang {  // a job's demand as an engine counts it
+typedef struct Gang {  // a job's demand as the simulator counts it
     uint32_t gpus, types;
     uint64_t cores_milli, memory_mib;
 } Gang;
@@ -100,7 +101,7 @@ static bool holds(const ServerSpec *x, const Gang *g, uint32_t gpus) {
            x->memory_mib >= g->memory_mib * here / all;
 }
 
-// On empty servers: on one, if its GPUs could be on one; else on whole ones.
+// On empty servers: on one if any is large enough, else on whole ones.
 static bool fits(const ClusterScenario *s, const JobList *l, const Job *j) {
     Gang     g = gang_of(s, j);
     uint64_t wide = 0;
@@ -118,8 +119,9 @@ static bool fits(const ClusterScenario *s, const JobList *l, const Job *j) {
     return one || (g.gpus > most && wide >= g.gpus);
 }
 
-// A list without what is not for these servers; GPU types that no server names are not asked for.
-static void sift(const ClusterScenario *s, JobList *l, uint32_t *long_ones, uint32_t *too_large) {
+// Drops jobs that do not fit the scenario; without typed servers GPU types are ignored.
+static void drop_unfit(const ClusterScenario *s, JobList *l, uint32_t *long_ones,
+                       uint32_t *too_large) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         Job *j = &l->at[i];
@@ -151,23 +153,23 @@ static uint32_t split_at(const JobList *l) {
     return i;
 }
 
-// Jobs say themselves how many cores they want.
-static bool any_asks(const JobList *l) {
+static bool any_demand(const JobList *l) {
     for (uint32_t i = 0; i < l->n; i++)
         if (l->at[i].cores_milli > 0) return true;
     return false;
 }
 
-static Err read_trace(const ClusterScenarioSpec *spec, Arena *a, ClusterScenario *s, bool *asks) {
+static Err read_trace(const ClusterScenarioSpec *spec, Arena *a, ClusterScenario *s,
+                      bool *has_demands) {
     if (strncmp(spec->trace, synth_mark, strlen(synth_mark)) == 0) {
         s->made = true;
         TRY(synth_load(spec->trace + strlen(synth_mark), a, &s->synth));
-        *asks = s->synth.asks > 0;
+        *has_demands = s->synth.asks > 0;
         return ERR_OK;
     }
     const char *format = spec->format != NULL ? spec->format : "auto";
     TRY(trace_read(spec->trace, format, &spec->options, a, &s->jobs));
-    *asks = any_asks(&s->jobs);
+    *has_demands = any_demand(&s->jobs);
     return ERR_OK;
 }
 
@@ -178,7 +180,7 @@ static Err fit_trace(ClusterScenario *s) {
         s->synth.gpus = s->servers.gpus < INT32_MAX ? (int)s->servers.gpus : INT32_MAX;
         return ERR_OK;
     }
-    sift(s, &s->jobs, &s->long_ones, &s->too_large);
+    drop_unfit(s, &s->jobs, &s->long_ones, &s->too_large);
     if (s->jobs.n == 0) return none_left(s->trace, s->long_ones, s->too_large);
     s->split = split_at(&s->jobs);
     return ERR_OK;
@@ -190,9 +192,9 @@ Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScen
                          .n_jobs = spec->jobs,
                          .load = spec->load,
                          .max_s = spec->max_s};
-    bool            asks = false;
-    TRY(read_trace(spec, a, &s, &asks));
-    TRY(open_servers(spec, asks, a, &s));
+    bool            has_demands = false;
+    TRY(read_trace(spec, a, &s, &has_demands));
+    TRY(open_servers(spec, has_demands, a, &s));
     if (s.n_jobs == CLUSTER_SCENARIO_JOBS)
         s.n_jobs = s.servers.n < CLUSTER_SCENARIO_MOST / CLUSTER_SCENARIO_JOBS_PER_SERVER
                        ? s.servers.n * CLUSTER_SCENARIO_JOBS_PER_SERVER
@@ -203,7 +205,7 @@ Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScen
     return ERR_OK;
 }
 
-// Where the part is short, windows are half of it, so that seeds still differ.
+// In a short part a window is half of it, so that seeds still differ.
 static void window(const ClusterScenario *s, uint64_t seed, Rng rng, uint32_t *first, uint32_t *n) {
     bool     measure = seed >= CLUSTER_SCENARIO_MEASURE && seed < CLUSTER_SCENARIO_TRAIN;
     uint32_t from = measure ? s->split : 0, to = measure ? s->jobs.n : s->split;
@@ -230,7 +232,7 @@ static Err cut(const ClusterScenario *s, uint64_t seed, Rng rng, Arena *a, Clust
 static Err make(const ClusterScenario *s, Rng rng, Arena *a, ClusterScenarioDraw *d) {
     TRY(synth_make(&s->synth, rng, a, &d->jobs));
     d->jobs.name = s->trace;
-    sift(s, &d->jobs, &d->long_ones, &d->too_large);
+    drop_unfit(s, &d->jobs, &d->long_ones, &d->too_large);
     if (d->jobs.n == 0) return none_left(s->trace, d->long_ones, d->too_large);
     return ERR_OK;
 }
@@ -242,8 +244,8 @@ double cluster_scenario_load(const JobList *l, uint64_t gpus) {
     return span > 0 && gpus > 0 ? asked / (span * (double)gpus) : 0;
 }
 
-// Whole milliseconds; the order stays.
-static void pace(const ClusterScenario *s, JobList *l) {
+// Scales submission times to the load, in whole milliseconds; the order stays.
+static void scale_times(const ClusterScenario *s, JobList *l) {
     const TimeNs ms = JOB_SECOND / 1000;
     double       has = cluster_scenario_load(l, s->servers.gpus);
     double       by = s->load > 0 && has > 0 ? has / s->load : 1;
@@ -264,7 +266,7 @@ Err cluster_scenario_draw(const ClusterScenario *s, uint64_t seed, Arena *a,
         TRY(make(s, rng_fork(rng, 1), a, &d));
     else
         TRY(cut(s, seed, rng_fork(rng, 1), a, &d));
-    pace(s, &d.jobs);
+    scale_times(s, &d.jobs);
     if (s->profiles != NULL) {
         ClassAssignment x;
         TRY(class_assignment_draw(s->profiles, &d.jobs, s->mix, rng_fork(rng, 2), a, &x));

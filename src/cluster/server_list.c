@@ -29,7 +29,7 @@ static Err number(const Csv *c, int field, const char *what, int64_t most, uint3
     return ERR_OK;
 }
 
-// A row of data; *more is false behind the last one.
+// The next row; *more is false after the last one.
 static Err next(Csv *c, bool *more) {
     TRY(csv_next(c, more));
     if (*more && c->n == 1 && c->field[0][0] == '\0' && csv_blank(c)) *more = false;

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 
-// Arrays grow by copying inside the arena: at most twice the final size is used.
+// Arrays double by copying inside the arena; at most twice the final size is used.
 static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     if (n < *cap) return old;
     *cap = *cap == 0 ? 256 : *cap * 2;
@@ -13,26 +13,32 @@ static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
     return now;
 }
 
-enum {
-    SHAPE_ONLY_CONST_MAX = 1 << 16
-};  // bytes of constants that are made even so: biases, norms, indices
+// Bytes: smaller constants (biases, norms, indexes) have data also in a shape-only program.
+enum { SHAPE_ONLY_CONST_MAX = 1 << 16 };
 
 bool ir_omits_data(const Ir *ir, size_t bytes) {
     return ir->shape_only && bytes > SHAPE_ONLY_CONST_MAX;
 }
 
-uint32_t ir_value(Ir *ir, IrValue v) {
+static uint32_t add_value(Ir *ir, const char *name, Tensor t, uint32_t input) {
     ir->values = grow(ir->arena, ir->values, ir->n_values, &ir->cap_values, sizeof *ir->values);
-    ir->values[ir->n_values] = v;
+    ir->values[ir->n_values] = (IrValue){
+        .type = t, .name = name, .producer = IR_NONE, .input = input, .converted = IR_NONE};
     return ir->n_values++;
+}
+
+uint32_t ir_computed(Ir *ir, const char *name, Tensor t) {
+    t.data = NULL;
+    return add_value(ir, name, t, IR_NONE);
+}
+
+uint32_t ir_input(Ir *ir, const char *name, Tensor t, uint32_t i) {
+    return add_value(ir, name, t, i);
 }
 
 uint32_t ir_const(Ir *ir, const char *name, Tensor t) {
     CHECK(t.data != NULL || tensor_count(&t) == 0);
-    return ir_value(
-        ir,
-        (IrValue){
-            .type = t, .name = name, .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE});
+    return add_value(ir, name, t, IR_NONE);
 }
 
 IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_out) {
@@ -44,6 +50,16 @@ IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_
     for (uint32_t i = 0; i < n_in; i++) l->in[i] = IR_NONE;
     for (uint32_t i = 0; i < n_out; i++) l->out[i] = IR_NONE;
     return l;
+}
+
+const IrLayer *ir_producer(const Ir *ir, uint32_t value, IrKind kind) {
+    if (value == IR_NONE || ir->values[value].producer == IR_NONE) return NULL;
+    const IrLayer *l = &ir->layers[ir->values[value].producer];
+    return !l->dead && l->kind == kind ? l : NULL;
+}
+
+bool ir_has_one_use(const Ir *ir, uint32_t value) {
+    return ir->values[value].uses == 1 && !ir->values[value].output;
 }
 
 const Tensor *ir_type(const Ir *ir, uint32_t value) { return &ir->values[value].type; }
@@ -62,7 +78,7 @@ bool ir_takes_epilogue(IrKind k) {
     return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL;
 }
 
-// A chain reads its arguments; behind a heavy layer argument 0 is the layer's own result.
+// In an epilogue, argument 0 is the layer's own result and not an operand.
 static uint32_t first_arg(const IrLayer *l) { return l->kind == IR_ELEMENTWISE ? 0 : 1; }
 
 uint32_t ir_operand_count(const IrLayer *l) {
@@ -74,14 +90,7 @@ uint32_t ir_operand(const IrLayer *l, uint32_t i) {
     return i < l->n_in ? l->in[i] : l->expr.args[i - l->n_in + first_arg(l)];
 }
 
-void ir_replace(IrLayer *l, uint32_t from, uint32_t to) {
-    for (uint32_t i = 0; i < l->n_in; i++)
-        if (l->in[i] == from) l->in[i] = to;
-    for (uint32_t i = first_arg(l); i < l->expr.n_args; i++)
-        if (l->expr.args[i] == from) l->expr.args[i] = to;
-}
-
-// A layer that reads a value twice is one reader.
+// A layer that reads a value twice counts as one use.
 static bool read_before(const IrLayer *l, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
         if (ir_operand(l, k) == ir_operand(l, i)) return true;

@@ -1,5 +1,5 @@
-// Ir: a specialised graph on its way to a program: values, layers, and what has been fused into
-// them.
+// Ir: the compiler's intermediate form of a graph with known shapes: values, layers, fused
+// epilogues.
 #pragma once
 
 #include "compile/lower/expr.h"
@@ -17,52 +17,55 @@ typedef enum IrKind {
 } IrKind;
 
 typedef struct IrValue {
-    Tensor      type;       // fully known; data: a constant
-    const char *name;       // for people
-    uint32_t    producer;   // layer; IR_NONE: an input or a constant
-    uint32_t    input;      // of the graph; IR_NONE: not one
-    uint32_t    uses;       // layers that read it; ir_count_uses keeps it
-    uint32_t    converted;  // the same numbers in the other layout; IR_NONE: there is none yet
-    bool        output;     // read from outside: an output of the graph, or the interpreted rest
+    Tensor      type;       // shape is known; data is set for constants only
+    const char *name;       // in messages
+    uint32_t    producer;   // layer that writes it; IR_NONE: an input or a constant
+    uint32_t    input;      // index among the graph's inputs; IR_NONE: not an input
+    uint32_t    uses;       // number of layers that read it, set by ir_count_uses
+    uint32_t    converted;  // the same value in the other layout; IR_NONE: none yet
+    bool        output;     // a graph output, or an input of the interpreted tail
     uint8_t     layout;
 } IrValue;
 
 typedef struct IrLayer {
     IrKind      kind;
     bool        dead;
-    const Node *node;  // the first of those it computes; for names and attributes
+    const Node *node;  // first node it computes: source of its name and attributes
     uint32_t    n_in, n_out;
-    uint32_t   *in, *out;  // values; IR_NONE where left out. A chain has none in: see expr
-    Expr        expr;      // a chain's arithmetic, or what follows a heavy layer's sums
-    void       *spec;      // the kind's own
+    uint32_t   *in, *out;  // values; IR_NONE: omitted. Element-wise layers read expr.args
+    Expr        expr;      // arithmetic of an element-wise layer, or the epilogue of another
+    void       *spec;      // parameters of its kind: compile/spec.h or a kernel's parameter struct
 } IrLayer;
 
 typedef struct Ir {
-    Arena             *arena;  // everything here lives in it
+    Arena             *arena;  // owns all of it
     const ShapedGraph *shaped;
     uint32_t           lanes;
     IrValue           *values;
-    IrLayer           *layers;  // in an order in which they can run
+    IrLayer           *layers;  // in topological order
     uint32_t           n_values, n_layers, cap_values, cap_layers;
-    uint32_t *of_value;    // [graph values] ir value; IR_NONE: not part of the static program
-    bool     *lowered;     // [graph nodes] computed here, by folding or by a layer
-    bool      shape_only;  // large constants have an address but no numbers: nobody runs it
+    uint32_t          *of_value;  // [graph values] IR value; IR_NONE: left to the interpreter
+    bool              *lowered;   // [graph nodes] computed by folding or by a layer
+    bool shape_only;  // large constants have an address but no data: the program cannot run
 } Ir;
 
-MUST_USE Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out);
-bool ir_omits_data(const Ir *ir, size_t bytes);  // a constant so large stays without numbers
+bool ir_omits_data(const Ir *ir, size_t bytes);  // a constant of that size has no data
 
-uint32_t ir_value(Ir *ir, IrValue v);
+// Adds a value that a layer is to compute, that is input i of the graph, or a constant with data.
+uint32_t ir_computed(Ir *ir, const char *name, Tensor t);
+uint32_t ir_input(Ir *ir, const char *name, Tensor t, uint32_t i);
 uint32_t ir_const(Ir *ir, const char *name, Tensor t);
 IrLayer *ir_layer(Ir *ir, IrKind kind, const Node *n, uint32_t n_in, uint32_t n_out);
 
+// The layer of that kind that computes the value; NULL: there is none.
+const IrLayer *ir_producer(const Ir *ir, uint32_t value, IrKind kind);
+bool ir_has_one_use(const Ir *ir, uint32_t value);  // one layer reads it, and it is no output
 const Tensor *ir_type(const Ir *ir, uint32_t value);
 bool          ir_is_const(const Ir *ir, uint32_t value);
-const float  *ir_floats(const Ir *ir, uint32_t value);  // a float32 constant's numbers; or NULL
+const float  *ir_floats(const Ir *ir, uint32_t value);  // data of a float32 constant, or NULL
 
-void     ir_count_uses(Ir *ir);                               // uses and makers, after changes
-uint32_t ir_operand_count(const IrLayer *l);                  // how many values it reads
-uint32_t ir_operand(const IrLayer *l, uint32_t i);            // the i-th of them; may be IR_NONE
-void     ir_replace(IrLayer *l, uint32_t from, uint32_t to);  // in what it reads
-void     ir_remove_dead(Ir *ir);       // drops dead layers and unread results
-bool     ir_takes_epilogue(IrKind k);  // its results can be finished by a chain
+void     ir_count_uses(Ir *ir);                     // recomputes `uses` and `producer`
+uint32_t ir_operand_count(const IrLayer *l);        // operands, epilogue arguments included
+uint32_t ir_operand(const IrLayer *l, uint32_t i);  // value i of them; may be IR_NONE
+void     ir_remove_dead(Ir *ir);       // drops dead layers and those without used results
+bool     ir_takes_epilogue(IrKind k);  // its kernel applies an element-wise epilogue

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 
-// A record: format, then numbers of seven bits a byte, least first, then a sum over all of it.
+// A record: the format, then varints (LEB128), then a 64-bit FNV-1a checksum of all of it.
 enum { FORMAT = 2, SUM_BYTES = 8, NUMBER_BYTES = 10, VERSION_NUMBERS = 9 };
 
 _Static_assert(sizeof(Version) == 12, "a new field has to be written and read here");

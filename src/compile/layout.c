@@ -1,12 +1,11 @@
-// Blocked tensors come from convolutions and their kin, and stay blocked as long as the layers in
-// between can handle that. Everything else is plain. A value that is needed in both layouts is
-// changed once.
+// Convolutions, pools and resizing write blocked tensors; element-wise layers and concatenations
+// keep them blocked where they can. All other layers use the plain layout. A value needed in both
+// layouts is converted once.
 #include "compile/layout.h"
 
 #include <string.h>
 
 #include "compile/spec.h"
-#include "model/attr.h"
 
 ImageDims layout_image_dims(const Tensor *t) {
     ImageDims im = {.n = (uint32_t)t->dims[0], .c = (uint32_t)t->dims[1], .pixels = 1};
@@ -29,7 +28,7 @@ bool layout_is_noop(const Tensor *t, uint32_t lanes) {
 
 typedef struct Pass {
     Ir      *ir;
-    IrLayer *done;  // the new list
+    IrLayer *done;  // layers of the new list
     uint32_t n, cap;
 } Pass;
 
@@ -44,19 +43,14 @@ static void push(Pass *p, IrLayer l) {
     p->done[p->n++] = l;
 }
 
-// The value in that layout, by a change in front of the layer being looked at if need be.
+// The value in that layout; inserts a conversion before the current layer if needed.
 static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
     Ir *ir = p->ir;
     if (value == IR_NONE || ir->values[value].layout == layout) return value;
     if (ir->values[value].converted != IR_NONE) return ir->values[value].converted;
-    IrValue v = ir->values[value];
-    v.layout = (uint8_t)layout;
-    v.converted = value;
-    v.output = false;
-    v.input = IR_NONE;
-    v.producer = IR_NONE;
-    v.type.data = NULL;
-    uint32_t converted = ir_value(ir, v);
+    uint32_t converted = ir_computed(ir, ir->values[value].name, ir->values[value].type);
+    ir->values[converted].layout = (uint8_t)layout;
+    ir->values[converted].converted = value;
     ir->values[value].converted = converted;
     IrLayer l = {.kind = IR_LAYOUT, .n_in = 1, .n_out = 1};
     l.in = arena_new(ir->arena, uint32_t, 1);
@@ -69,8 +63,8 @@ static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
 
 static bool is_blocked(const Ir *ir, uint32_t v) { return ir->values[v].layout == LAYOUT_BLOCKED; }
 
-// Blocked when one of the arguments is, and all of them run along blocks in a simple way.
-static Layout chain_layout(const Ir *ir, const IrLayer *l) {
+// Blocked if an argument is blocked and every argument is full-size, per channel or a scalar.
+static Layout elementwise_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     bool          any = false;
     if (out->rank < 3) return LAYOUT_PLAIN;
@@ -83,13 +77,11 @@ static Layout chain_layout(const Ir *ir, const IrLayer *l) {
     return any ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
 }
 
-// Channels side by side: every part but the last must fill whole blocks.
+// Concatenation along channels: every input but the last must fill whole blocks.
 static Layout concat_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
-    int64_t       axis = attr_int(l->node, "axis", 1);
     bool          any = false;
-    if (axis < 0) axis += out->rank;
-    if (axis != 1 || out->rank < 3 || out->dtype != DT_F32) return LAYOUT_PLAIN;
+    if (spec_concat_axis(ir, l) != 1 || out->rank < 3 || out->dtype != DT_F32) return LAYOUT_PLAIN;
     for (uint32_t i = 0; i < l->n_in; i++) {
         if (i + 1 < l->n_in && ir_type(ir, l->in[i])->dims[1] % ir->lanes != 0) return LAYOUT_PLAIN;
         any = any || is_blocked(ir, l->in[i]);
@@ -104,7 +96,7 @@ static Layout own_layout(const Ir *ir, const IrLayer *l) {
     case IR_DECONV:
     case IR_POOL:
     case IR_RESIZE: return LAYOUT_BLOCKED;
-    case IR_ELEMENTWISE: return chain_layout(ir, l);
+    case IR_ELEMENTWISE: return elementwise_layout(ir, l);
     case IR_CONCAT: return concat_layout(ir, l);
     default: return LAYOUT_PLAIN;
     }
@@ -115,7 +107,7 @@ static Layout input_layout(const IrLayer *l, uint32_t i, Layout own) {
     return own;
 }
 
-// Arguments that are one number, or one per channel, are read as they lie: see the binding.
+// Scalars and per-channel arguments are read in the plain layout.
 static bool full_size(const Ir *ir, const IrLayer *l, uint32_t v) {
     const Tensor   *out = ir_type(ir, l->out[0]);
     ElementwiseMode mode;
@@ -137,7 +129,7 @@ static void adapt(Pass *p, IrLayer *l) {
     push(p, *l);
 }
 
-// What is read from outside is plain: the blocked value hands that role to its converted.
+// Values read outside of the layers are plain: the converted value becomes the output.
 static void plain_outputs(Pass *p) {
     Ir *ir = p->ir;
     for (uint32_t i = 0, n = ir->n_values; i < n; i++) {

@@ -5,18 +5,17 @@
 #include "base/err.h"
 #include "compile/layout.h"
 #include "compile/spec.h"
-#include "model/attr.h"
 
 enum {
     ALIGN = 64,
-    SLACK = 64,           // kernels may read a vector past a row of channels
-    MOST_PLANNED = 8192,  // buffers; with more of them each keeps its own, as planning is quadratic
+    SLACK = 64,          // bytes: kernels may read one vector past a row of channels
+    MAX_PLANNED = 8192,  // buffers; planning is quadratic, so beyond that no buffer is shared
 };
 
-typedef struct Live {
+typedef struct Lifetime {
     uint32_t value, first, last;
     size_t   bytes, at;
-} Live;
+} Lifetime;
 
 static size_t bytes_of(const Ir *ir, uint32_t v) {
     return layout_bytes(&ir->values[v].type, ir->values[v].layout, ir->lanes);
@@ -24,17 +23,17 @@ static size_t bytes_of(const Ir *ir, uint32_t v) {
 
 uint32_t memory_plan_root(const MemoryPlan *p, uint32_t v, size_t *offset) {
     *offset = 0;
-    while (p->of[v].home != v) {
-        *offset += p->of[v].offset;
-        v = p->of[v].home;
+    while (p->values[v].owner != v) {
+        *offset += p->values[v].offset;
+        v = p->values[v].owner;
     }
     return v;
 }
 
-static bool made_here(const Ir *ir, uint32_t v) { return ir->values[v].producer != IR_NONE; }
+static bool is_computed(const Ir *ir, uint32_t v) { return ir->values[v].producer != IR_NONE; }
 
-static void alias(MemoryPlan *p, uint32_t v, uint32_t home, size_t offset) {
-    p->of[v] = (PlannedValue){home, offset};
+static void alias(MemoryPlan *p, uint32_t v, uint32_t owner, size_t offset) {
+    p->values[v] = (PlannedValue){owner, offset};
 }
 
 static void alias_views(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
@@ -43,23 +42,23 @@ static void alias_views(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
     if (same) alias(p, l->out[0], l->in[0], 0);
 }
 
-// Bytes from one part of a concatenation to the next, when the parts lie one behind the other.
+// True if the inputs of a concatenation are contiguous pieces of its output.
 static bool concat_parts(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
-    int64_t       axis = attr_int(l->node, "axis", 1), before = 1;
-    if (axis < 0) axis += out->rank;
-    for (int64_t i = 0; i < axis; i++) before *= out->dims[i];
+    int64_t       before = 1;
+    for (int32_t i = 0; i < spec_concat_axis(ir, l); i++) before *= out->dims[i];
     return before == 1;
 }
 
-// Each part becomes a piece of the whole, unless it lies elsewhere already or is given.
+// Each input is computed in place in the output, unless it aliases another value or is not computed
+// by a layer.
 static void alias_concat(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
     if (!concat_parts(ir, l)) return;
     size_t at = 0;
     for (uint32_t i = 0; i < l->n_in; i++) {
         size_t   offset = 0, bytes = bytes_of(ir, l->in[i]);
         uint32_t r = memory_plan_root(p, l->in[i], &offset);
-        if (made_here(ir, r) && offset == 0 && bytes_of(ir, r) == bytes && r != l->out[0])
+        if (is_computed(ir, r) && offset == 0 && bytes_of(ir, r) == bytes && r != l->out[0])
             alias(p, r, l->out[0], at);
         at += bytes;
     }
@@ -67,55 +66,55 @@ static void alias_concat(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
 
 bool memory_plan_in_place(const Ir *ir, const MemoryPlan *p, const IrLayer *concat, uint32_t i) {
     size_t   part, whole;
-    uint32_t home = memory_plan_root(p, concat->out[0], &whole);
-    if (!concat_parts(ir, concat) || memory_plan_root(p, concat->in[i], &part) != home)
+    uint32_t owner = memory_plan_root(p, concat->out[0], &whole);
+    if (!concat_parts(ir, concat) || memory_plan_root(p, concat->in[i], &part) != owner)
         return false;
     for (uint32_t k = 0; k < i; k++) whole += bytes_of(ir, concat->in[k]);
     return part == whole;
 }
 
-static void touch(const MemoryPlan *p, Live *live, uint32_t value, uint32_t at) {
+static void extend_lifetime(const MemoryPlan *p, Lifetime *live, uint32_t value, uint32_t at) {
     size_t   offset;
     uint32_t r = memory_plan_root(p, value, &offset);
     if (live[r].first > at) live[r].first = at;
     if (live[r].last < at) live[r].last = at;
 }
 
-static Live *lives(const Ir *ir, const MemoryPlan *p, uint32_t *n) {
-    Live *live = arena_new(ir->arena, Live, ir->n_values);
+static Lifetime *lifetimes(const Ir *ir, const MemoryPlan *p, uint32_t *n) {
+    Lifetime *live = arena_new(ir->arena, Lifetime, ir->n_values);
     for (uint32_t i = 0; i < ir->n_values; i++)
-        live[i] = (Live){.value = i, .first = UINT32_MAX, .bytes = bytes_of(ir, i) + SLACK};
+        live[i] = (Lifetime){.value = i, .first = UINT32_MAX, .bytes = bytes_of(ir, i) + SLACK};
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         const IrLayer *l = &ir->layers[i];
         for (uint32_t k = 0; k < ir_operand_count(l); k++)
-            if (ir_operand(l, k) != IR_NONE) touch(p, live, ir_operand(l, k), i);
+            if (ir_operand(l, k) != IR_NONE) extend_lifetime(p, live, ir_operand(l, k), i);
         for (uint32_t k = 0; k < l->n_out; k++)
-            if (l->out[k] != IR_NONE) touch(p, live, l->out[k], i);
+            if (l->out[k] != IR_NONE) extend_lifetime(p, live, l->out[k], i);
     }
     for (uint32_t i = 0; i < ir->n_values; i++)
-        if (ir->values[i].output) touch(p, live, i, ir->n_layers);
+        if (ir->values[i].output) extend_lifetime(p, live, i, ir->n_layers);
     *n = 0;
     for (uint32_t i = 0; i < ir->n_values; i++)
-        if (p->of[i].home == i && made_here(ir, i) && live[i].first != UINT32_MAX)
+        if (p->values[i].owner == i && is_computed(ir, i) && live[i].first != UINT32_MAX)
             live[(*n)++] = live[i];
     return live;
 }
 
-static int larger_first(const void *a, const void *b) {
-    const Live *x = a, *y = b;
+static int by_descending_bytes(const void *a, const void *b) {
+    const Lifetime *x = a, *y = b;
     if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-static int lower_first(const void *a, const void *b) {
-    const Live *x = *(Live *const *)a, *y = *(Live *const *)b;
+static int by_offset(const void *a, const void *b) {
+    const Lifetime *x = *(Lifetime *const *)a, *y = *(Lifetime *const *)b;
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-// The smallest gap between buffers alive at the same time that is large enough; else behind them.
-static size_t find_gap(const Live *now, Live **others, uint32_t n) {
+// Best fit: the smallest sufficient gap between simultaneously live buffers, else the end.
+static size_t find_gap(const Lifetime *now, Lifetime **others, uint32_t n) {
     size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
-    qsort(others, n, sizeof(Live *), lower_first);  // NOLINT(bugprone-sizeof-expression)
+    qsort(others, n, sizeof(Lifetime *), by_offset);  // NOLINT(bugprone-sizeof-expression)
     for (uint32_t i = 0; i < n; i++) {
         size_t gap = others[i]->at > end ? others[i]->at - end : 0;
         if (gap >= now->bytes && gap < best_size) best = end, best_size = gap;
@@ -125,29 +124,29 @@ static size_t find_gap(const Live *now, Live **others, uint32_t n) {
     return best != SIZE_MAX ? best : end;
 }
 
-// Larger buffers first: they are the ones that do not fit into gaps later.
+// Larger buffers first: they fit into few gaps later.
 static void assign(const Ir *ir, MemoryPlan *p) {
-    uint32_t n = 0;
-    Live    *live = lives(ir, p, &n), **others = arena_new(ir->arena, Live *, n);
-    if (n > 0) qsort(live, n, sizeof *live, larger_first);
+    uint32_t  n = 0;
+    Lifetime *live = lifetimes(ir, p, &n), **others = arena_new(ir->arena, Lifetime *, n);
+    if (n > 0) qsort(live, n, sizeof *live, by_descending_bytes);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t m = 0;
-        for (uint32_t k = 0; n <= MOST_PLANNED && k < i; k++)
+        for (uint32_t k = 0; n <= MAX_PLANNED && k < i; k++)
             if (live[k].first <= live[i].last && live[i].first <= live[k].last)
                 others[m++] = &live[k];
-        live[i].at = n <= MOST_PLANNED ? find_gap(&live[i], others, m)
-                                       : (p->bytes + ALIGN - 1) / ALIGN * ALIGN;
-        p->at[live[i].value] = live[i].at;
+        live[i].at = n <= MAX_PLANNED ? find_gap(&live[i], others, m)
+                                      : (p->bytes + ALIGN - 1) / ALIGN * ALIGN;
+        p->offset[live[i].value] = live[i].at;
         if (live[i].at + live[i].bytes > p->bytes) p->bytes = live[i].at + live[i].bytes;
     }
 }
 
 void memory_plan_make(const Ir *ir, MemoryPlan *out) {
-    *out = (MemoryPlan){.of = arena_new(ir->arena, PlannedValue, ir->n_values),
-                        .at = arena_new(ir->arena, size_t, ir->n_values)};
-    for (uint32_t i = 0; i < ir->n_values; i++) out->of[i].home = i;
+    *out = (MemoryPlan){.values = arena_new(ir->arena, PlannedValue, ir->n_values),
+                        .offset = arena_new(ir->arena, size_t, ir->n_values)};
+    for (uint32_t i = 0; i < ir->n_values; i++) out->values[i].owner = i;
     for (uint32_t i = 0; i < ir->n_layers; i++) alias_views(ir, out, &ir->layers[i]);
-    // Outer concatenations come later and take inner ones along.
+    // Outer concatenations come later in the list, so nested ones move with them.
     for (uint32_t i = 0; i < ir->n_layers; i++)
         if (ir->layers[i].kind == IR_CONCAT) alias_concat(ir, out, &ir->layers[i]);
     assign(ir, out);

@@ -9,14 +9,14 @@
 #include "base/file.h"
 #include "kernel/isa.h"
 
-// A rollback journal rather than WAL: it also works in a directory we may only read. Nothing waits
-// for the disk, because a torn file is found out and begun anew.
+// A rollback journal rather than WAL: that also works in a read-only directory. synchronous = OFF,
+// because a torn file is detected and rebuilt.
 #define SETTINGS                                                                                   \
     "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cell_size_check = ON"
-#define OWNER    1129272400  // "COTP": tells our files from others'
+#define OWNER    1129272400  // application_id "COTP"
 #define SCHEMA   1
 #define NAME     "profiles-1.db"
-#define KEPT     "8"  // builds of the kernels, of one machine
+#define KEPT     "8"  // kernel builds kept per machine
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
@@ -40,23 +40,23 @@ static const char drop_profiles[] = "DELETE FROM profile WHERE build NOT IN (SEL
 static const char add_profile[] = "INSERT OR REPLACE INTO profile SELECT id, ?3, ?4 FROM build"
                                   " WHERE machine = ?1 AND kernels = ?2";
 
-static bool damaged(int code) {
+static bool is_damage(int code) {
     code &= 0xff;
     return code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_MISMATCH ||
            code == SQLITE_ERROR;  // no such table or column
 }
 
-static void say(ProfileStore *s, const char *doing, const char *why) {
+static void set_error(ProfileStore *s, const char *doing, const char *why) {
     (void)snprintf(s->why, sizeof s->why, "cannot %s the profile store %.200s: %.200s", doing,
                    s->path, why);
 }
 
-static void give_up(ProfileStore *s) {
+static void close_database(ProfileStore *s) {
     (void)sqlite3_close_v2(s->db);
     s->db = NULL;
 }
 
-static int ask_number(ProfileStore *s, const char *sql, int64_t *out) {
+static int query_int(ProfileStore *s, const char *sql, int64_t *out) {
     sqlite3_stmt *q = NULL;
     int           code = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
     if (code == SQLITE_OK) code = sqlite3_step(q);
@@ -65,12 +65,12 @@ static int ask_number(ProfileStore *s, const char *sql, int64_t *out) {
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-// Somebody else's database is left alone; one of ours that we do not understand counts as damaged.
+// A database of another program is left alone; an unknown schema version counts as damaged.
 static int check_tables(ProfileStore *s) {
     int64_t owner = 0, schema = 0, tables = 0;
-    int     code = ask_number(s, "SELECT count(*) FROM sqlite_master", &tables);
-    if (code == SQLITE_OK) code = ask_number(s, "PRAGMA application_id", &owner);
-    if (code == SQLITE_OK) code = ask_number(s, "PRAGMA user_version", &schema);
+    int     code = query_int(s, "SELECT count(*) FROM sqlite_master", &tables);
+    if (code == SQLITE_OK) code = query_int(s, "PRAGMA application_id", &owner);
+    if (code == SQLITE_OK) code = query_int(s, "PRAGMA user_version", &schema);
     if (code != SQLITE_OK) return code;
     if (tables == 0 && owner == 0)
         return s->read_only ? SQLITE_OK : sqlite3_exec(s->db, make_tables, NULL, NULL, NULL);
@@ -90,16 +90,18 @@ static int open_once(ProfileStore *s) {
     }
     if (code == SQLITE_OK) code = check_tables(s);
     if (code == SQLITE_OK) return code;
-    say(s, "use", code == SQLITE_AUTH ? "it is another program's" : sqlite3_errmsg(s->db));
-    give_up(s);
+    set_error(s, "use",
+              code == SQLITE_AUTH ? "it belongs to another program" : sqlite3_errmsg(s->db));
+    close_database(s);
     return code;
 }
 
-// Sets a damaged file aside, unless another process did so while we looked, and begins anew.
+// Renames a damaged file to PATH.bad, unless another process has just done so, and starts a new
+// one.
 static void rebuild(ProfileStore *s) {
     char        bad[sizeof s->path + 16], journal[sizeof s->path + 16];
     struct stat st;
-    give_up(s);
+    close_database(s);
     (void)snprintf(bad, sizeof bad, "%s.bad", s->path);
     (void)snprintf(journal, sizeof journal, "%s-journal", s->path);
     if (stat(s->path, &st) == 0 && (uint64_t)st.st_ino == s->inode) {
@@ -116,14 +118,15 @@ static Err default_path(ProfileStore *s) {
     TRY(arena_init(&a, 1 << 20));
     Err e = file_cache_dir(&a, &dir);
     int n = e == ERR_OK ? snprintf(s->path, sizeof s->path, "%s/" NAME, dir) : 0;
-    if ((size_t)n >= sizeof s->path) e = err_set(ERR_LIMIT, "the path of the cache is too long");
+    if ((size_t)n >= sizeof s->path)
+        e = err_set(ERR_LIMIT, "the cache directory's path is too long");
     arena_finish(&a);
     return e;
 }
 
 static Err choose_path(ProfileStore *s, const char *path) {
     if (path == NULL) return default_path(s);
-    if (strlen(path) >= sizeof s->path) return err_set(ERR_LIMIT, "its path is too long");
+    if (strlen(path) >= sizeof s->path) return err_set(ERR_LIMIT, "the path is too long");
     memcpy(s->path, path, strlen(path) + 1);
     return ERR_OK;
 }
@@ -136,8 +139,8 @@ static void name_machine(ProfileStore *s, const Cpu *c, const Isa *isa) {
     (void)snprintf(s->kernels, sizeof s->kernels, "%s", kernel_build_id());
 }
 
-// Times that others may write are no measurements of ours. In a folder like /tmp nobody can replace
-// what is somebody else's.
+// A file or folder that other users may write is not trusted. In a sticky folder such as /tmp,
+// users cannot replace files of others.
 static bool is_ours(const struct stat *st) {
     bool mine = st->st_uid == geteuid() || st->st_uid == 0;
     bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
@@ -152,9 +155,9 @@ static bool is_trusted(ProfileStore *s) {
     memcpy(folder, n > 0 ? s->path : ".", n > 0 ? n : 1);
     folder[n > 0 ? n : 1] = '\0';
     const char *bad = NULL;
-    if (stat(folder, &st) == 0 && !is_ours(&st)) bad = "others may write in its folder";
-    if (stat(s->path, &st) == 0 && !is_ours(&st)) bad = "others may write it";
-    if (bad != NULL) say(s, "use", bad);
+    if (stat(folder, &st) == 0 && !is_ours(&st)) bad = "other users may write in its folder";
+    if (stat(s->path, &st) == 0 && !is_ours(&st)) bad = "other users may write it";
+    if (bad != NULL) set_error(s, "use", bad);
     return bad == NULL;
 }
 
@@ -167,12 +170,12 @@ void profile_store_open(ProfileStore *s, const char *path, const Cpu *cpu, const
     }
     if (!is_trusted(s)) return;
     int code = open_once(s);
-    if (damaged(code)) rebuild(s);
+    if (is_damage(code)) rebuild(s);
 }
 
-void profile_store_close(ProfileStore *s) { give_up(s); }
+void profile_store_close(ProfileStore *s) { close_database(s); }
 
-// Runs one statement to its end. ?1 machine, ?2 kernels, ?3 layer, ?4 record, where it has them.
+// Executes one statement. Parameters, where present: ?1 machine, ?2 kernels, ?3 layer, ?4 record.
 static int run(ProfileStore *s, const char *sql, const char *layer, const uint8_t *record,
                size_t len) {
     sqlite3_stmt *q = NULL;
@@ -198,7 +201,7 @@ static int put_record(ProfileStore *s, const char *layer, const uint8_t *record,
     if (code == SQLITE_OK) code = run(s, add_profile, layer, record, len);
     if (code == SQLITE_OK) code = run(s, "COMMIT", NULL, NULL, 0);
     if (code != SQLITE_OK) {
-        say(s, "write", sqlite3_errmsg(s->db));
+        set_error(s, "write", sqlite3_errmsg(s->db));
         if (sqlite3_get_autocommit(s->db) == 0) (void)run(s, "ROLLBACK", NULL, NULL, 0);
     }
     return code;
@@ -212,8 +215,8 @@ bool profile_store_put(ProfileStore *s, const char *layer, const LayerProfile *p
     if (arena_init(&a, (size_t)1 << 24) != ERR_OK) return false;
     bool ok = layer_profile_encode(p, &a, &record, &len) == ERR_OK;
     int  code = ok ? put_record(s, layer, record, len) : SQLITE_NOMEM;
-    if (damaged(code)) rebuild(s);
-    if (damaged(code) && s->db != NULL) code = put_record(s, layer, record, len);
+    if (is_damage(code)) rebuild(s);
+    if (is_damage(code) && s->db != NULL) code = put_record(s, layer, record, len);
     arena_finish(&a);
     return code == SQLITE_OK;
 }
@@ -235,8 +238,8 @@ bool profile_store_get(ProfileStore *s, const char *layer, Arena *a, LayerProfil
     if (s->db == NULL) return false;
     int code = sqlite3_prepare_v2(s->db, find_profile, -1, &q, NULL);
     if (code == SQLITE_OK) code = get_record(s, q, layer, a, out);
-    if (code != SQLITE_ROW && code != SQLITE_DONE) say(s, "read", sqlite3_errmsg(s->db));
+    if (code != SQLITE_ROW && code != SQLITE_DONE) set_error(s, "read", sqlite3_errmsg(s->db));
     (void)sqlite3_finalize(q);
-    if (damaged(code) && !s->read_only) rebuild(s);
+    if (is_damage(code) && !s->read_only) rebuild(s);
     return code == SQLITE_ROW;
 }

@@ -1,5 +1,5 @@
-// ProfileStore: profiles of layers, kept on disk between runs. Losing it costs time, never a
-// compile.
+// ProfileStore: layer profiles on disk (SQLite). Losing it costs tuning time; compilation never
+// fails by it.
 #pragma once
 
 #include <stdbool.h>
@@ -12,23 +12,23 @@
 
 struct sqlite3;
 
-// One thread uses it at a time; any number of processes and threads may each open their own.
+// One thread at a time uses a store; any number of threads and processes may open their own.
 typedef struct ProfileStore {
-    struct sqlite3 *db;  // NULL: it is empty and keeps nothing
+    struct sqlite3 *db;  // NULL: not usable; reads find nothing, writes are dropped
     char            path[4096];
-    char            machine[512], kernels[64];  // what profiles are kept for
-    char            why[512];                   // the last trouble; "" when there was none
+    char            machine[512], kernels[64];  // keys: this CPU, this build of the kernels
+    char            why[512];                   // last error; "" if none
     bool            read_only;
-    bool            rebuilt;  // what was there was damaged, and stands aside as PATH.bad
+    bool            rebuilt;  // the file was damaged and is now PATH.bad
     uint64_t        inode;
 } ProfileStore;
 
-// path NULL: in the user's cache directory. Never fails: a store that cannot be used is an empty
+// path NULL: in the user's cache directory. Cannot fail: an unusable store behaves like an empty
 // one.
 void profile_store_open(ProfileStore *s, const char *path, const Cpu *cpu, const Isa *isa);
 void profile_store_close(ProfileStore *s);
 
-// layer names kind, shape and whatever else its time depends on.
+// `layer` is a Step's key: kind, shape and whatever else its time depends on.
 bool profile_store_get(ProfileStore *s, const char *layer, Arena *a, LayerProfile *out);
 bool profile_store_put(ProfileStore *s, const char *layer,
-                       const LayerProfile *p);  // replaces; false: not kept, see why
+                       const LayerProfile *p);  // replaces; false: not stored, see `why`

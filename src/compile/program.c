@@ -12,7 +12,7 @@
 #include "compile/layout.h"
 
 enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
-enum { FEW_WEIGHTS = 4 << 20 };  // bytes whose pages every core remembers anyway
+enum { HUGE_PAGE_MIN_BYTES = 4 << 20 };  // less needs no huge pages: TLBs cover it
 enum { MACS_NS = 30, BYTES_NS = 20, SHORT_RUN_NS = 100000 };
 
 static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
@@ -28,7 +28,7 @@ static Err choose_caches(Program *p, const CacheSizes *given, Arena *a) {
 
 static void idle(const StepCall *c) { (void)c; }
 
-// Who schedules steps needs one, also where all the work is the interpreter's, behind them.
+// Schedulers need at least one step, also if the interpreter does all the work.
 static void add_idle(Program *p) {
     static const StepKind kind = {.name = "idle", .run = idle, .tasks = step_one_task};
     p->steps[p->n_steps++] =
@@ -51,18 +51,18 @@ static Err bind_steps(Program *p, Binder *b, bool at_least_one_step) {
     return ERR_OK;
 }
 
-// How often each constant is needed yet: to be packed, or as it is.
-static uint32_t *count_needs(const Program *p, const Binder *b) {
+// Pending uses of each constant: as a weight to pack, or as an output.
+static uint32_t *count_uses(const Program *p, const Binder *b) {
     const Ir *ir = b->ir;
-    uint32_t *needs = arena_new(ir->arena, uint32_t, ir->n_values);
-    for (uint32_t i = 0; i < ir->n_values; i++) needs[i] = ir->values[i].output ? 1 : 0;
+    uint32_t *uses = arena_new(ir->arena, uint32_t, ir->n_values);
+    for (uint32_t i = 0; i < ir->n_values; i++) uses[i] = ir->values[i].output ? 1 : 0;
     for (uint32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].weight != IR_NONE) needs[p->steps[i].weight]++;
-    return needs;
+        if (p->steps[i].weight != IR_NONE) uses[p->steps[i].weight]++;
+    return uses;
 }
 
-// Whole pages of a constant that nobody reads any more go back to the system.
-static void give_back(const Binder *b, uint32_t weight) {
+// Returns the whole pages of a constant that has no more uses to the system.
+static void release_pages(const Binder *b, uint32_t weight) {
     const Tensor *t = ir_type(b->ir, weight);
     uintptr_t     page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)t->data;
     uintptr_t     end = begin + (uintptr_t)tensor_count(t) * dtype_size(t->dtype);
@@ -79,9 +79,9 @@ static Err pack_offered(const Step *s, Binder *b) {
     return ERR_OK;
 }
 
-// Every version a step has may be asked for at any time: its weights are packed now.
+// A scheduler may run any version of a step at any time, so all their weights are packed now.
 static Err pack_steps(Program *p, Binder *b, const ProgramOptions *o) {
-    uint32_t *needs = count_needs(p, b);
+    uint32_t *uses = count_uses(p, b);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         Step  *s = &p->steps[i];
         size_t mark = b->ir->arena->used;
@@ -91,38 +91,38 @@ static Err pack_steps(Program *p, Binder *b, const ProgramOptions *o) {
         if (o->pack_all_versions && s->key != NULL && s->kind->pack != NULL)
             TRY(pack_offered(s, b));
         arena_rewind(b->ir->arena, mark);
-        if (s->weight != IR_NONE && --needs[s->weight] == 0 && o->release_weights)
-            give_back(b, s->weight);
+        if (s->weight != IR_NONE && --uses[s->weight] == 0 && o->release_weights)
+            release_pages(b, s->weight);
     }
     return ERR_OK;
 }
 
-// Where outputs and the values that the interpreted rest reads lie.
-static Err bind_outside(Program *p, Binder *b) {
+// Locates the graph outputs and the values that the interpreted tail reads.
+static Err bind_outputs(Program *p, Binder *b) {
     const Graph *g = p->shaped->graph;
     const Ir    *ir = b->ir;
-    bool         rest = false;
-    TRY(bind_room(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
-    TRY(bind_room(b, g->n_values * sizeof *p->rest_inputs, &p->rest_inputs));
-    TRY(bind_room(b, g->n_nodes * sizeof *p->done, &p->done));
+    bool         has_tail = false;
+    TRY(bind_alloc(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
+    TRY(bind_alloc(b, g->n_values * sizeof *p->tail_inputs, &p->tail_inputs));
+    TRY(bind_alloc(b, g->n_nodes * sizeof *p->done, &p->done));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         TRY(bind_operand(b, ir->of_value[g->outputs[i]], &p->outputs[i]));
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         p->done[i] = ir->lowered[i];
-        rest = rest || !ir->lowered[i];
+        has_tail = has_tail || !ir->lowered[i];
     }
-    for (uint32_t i = 0; rest && i < g->n_values; i++) {
+    for (uint32_t i = 0; has_tail && i < g->n_values; i++) {
         uint32_t v = ir->of_value[i];
-        if (v != IR_NONE && ir->values[v].output) TRY(bind_operand(b, v, &p->rest_inputs[i]));
+        if (v != IR_NONE && ir->values[v].output) TRY(bind_operand(b, v, &p->tail_inputs[i]));
     }
-    if (!rest) p->done = NULL;
+    if (!has_tail) p->done = NULL;
     return ERR_OK;
 }
 
 static Err check_room(const Program *p) {
     size_t most = p->limits.max_bytes;
     if (most == 0 || p->arena_bytes <= most) return ERR_OK;
-    return err_set(ERR_LIMIT, "needs %zu bytes for intermediate values; %zu are allowed",
+    return err_set(ERR_LIMIT, "uses %zu bytes for intermediate values; %zu are allowed",
                    p->arena_bytes, most);
 }
 
@@ -132,7 +132,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     p->isa = o->isa;
     if (p->isa == NULL) TRY(isa_choose(&p->isa));
     TRY(choose_caches(p, &o->caches, a));
-    TRY(ir_make(p->shaped, p->isa->lanes, o->shape_only, a, &ir));
+    TRY(lower_graph(p->shaped, p->isa->lanes, o->shape_only, a, &ir));
     fuse_norms(&ir);
     fuse_attention(&ir);
     fuse_concats(&ir);
@@ -149,23 +149,23 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     TRY(versions_choose(p, &b, o));
     TRY(versions_fit_pack_budget(p, &b));
     if (!o->shape_only) TRY(pack_steps(p, &b, o));
-    return bind_outside(p, &b);
+    return bind_outputs(p, &b);
 }
 
-// Branches without loops: a loop's rounds are counted in one place, the interpreter.
+// Only branches without loops are compiled: the interpreter alone counts loop iterations.
 static bool has_loops(const Graph *g) {
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (op_is_control_flow(g->nodes[i].op) && g->nodes[i].op != OP_If) return true;
     return false;
 }
 
-static bool compiles(const ShapedGraph *s, const Attr *a) {
+static bool is_compilable(const ShapedGraph *s, const Attr *a) {
     if (a->kind != ATTR_GRAPH || has_loops(a->v.g)) return false;
     const ShapedGraph *body = shaped_graph_body(s, a->v.g);
     return body != NULL && body->graph->n_nodes > 0;
 }
 
-// The branches that the interpreted rest may take.
+// Compiles the branches of If nodes in the interpreted tail.
 static Err make_branches(Program *p, const ProgramOptions *o) {
     const Graph   *g = p->shaped->graph;
     ProgramOptions inner = *o;
@@ -175,13 +175,13 @@ static Err make_branches(Program *p, const ProgramOptions *o) {
     inner.at_least_one_step = false;
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++)
-            n += !p->done[i] && compiles(p->shaped, &g->nodes[i].attrs[k]);
+            n += !p->done[i] && is_compilable(p->shaped, &g->nodes[i].attrs[k]);
     p->branches = arena_try_new(&p->keep, Program, n);
     if (p->branches == NULL) return err_set(ERR_LIMIT, "no memory for %u branches", n);
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
         for (uint32_t k = 0; g->nodes[i].op == OP_If && k < g->nodes[i].n_attr; k++) {
             const Attr *a = &g->nodes[i].attrs[k];
-            if (p->done[i] || !compiles(p->shaped, a)) continue;
+            if (p->done[i] || !is_compilable(p->shaped, a)) continue;
             TRY(program_make(&p->branches[p->n_branches], shaped_graph_body(p->shaped, a->v.g),
                              &inner));
             p->n_branches++;
@@ -189,7 +189,7 @@ static Err make_branches(Program *p, const ProgramOptions *o) {
     return ERR_OK;
 }
 
-// A guess: at a usual rate of arithmetic and of memory it is over before others have joined.
+// Estimate at typical compute and memory rates: the run ends before other threads wake up.
 static bool is_short_run(const Program *p) {
     double ns = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
@@ -206,7 +206,7 @@ Err program_make(Program *p, const ShapedGraph *s, const ProgramOptions *o) {
     CHECK(!o->shape_only || o->tune == NULL);
     *p = (Program){.shaped = s, .limits = o->limits, .shape_only = o->shape_only};
     TRY(arena_init(&p->keep, (size_t)1 << KEEP_SHIFT));
-    arena_use_huge_pages(&p->keep, FEW_WEIGHTS);
+    arena_use_huge_pages(&p->keep, HUGE_PAGE_MIN_BYTES);
     Err e = arena_init(&a, (size_t)1 << IR_SHIFT);
     if (e == ERR_OK) {
         e = build(p, o, &a);

@@ -1,7 +1,8 @@
-// Program: a specialised graph compiled into steps over fast kernels, with all its weights packed.
+// Program: a graph with known shapes compiled into steps over fast kernels, with packed weights.
 //
-// A program is never changed by a run. Each run has a RunMemory of its own; several can go on at
-// once.
+// A run does not modify the program. Concurrent runs each have their own RunMemory. Nodes with
+// data-dependent shapes, and control flow, form the interpreted tail: the interpreter runs them
+// after the last step.
 #pragma once
 
 #include "base/team.h"
@@ -10,35 +11,35 @@
 #include "compile/tune/tune.h"
 
 typedef struct ProgramOptions {
-    const Isa         *isa;     // NULL: the best one
-    CacheSizes         caches;  // 0: what the machine says
-    ProfileStore      *store;   // where measured versions are looked up; NULL: guesses only
-    const TuneOptions *tune;    // measures versions before the program is ready; NULL: does not
-    bool pack_all_versions;  // every version that the kernels offer can be run, not just the chosen
-    bool release_weights;    // the model's weights go back to the system once they are packed
-    bool shape_only;         // without weights, for studies of its steps: it cannot be run
-    bool at_least_one_step;  // one step that does nothing where all is interpreted
-    InterpLimits limits;     // of the part left to the interpreter; max_bytes of all of it
+    const Isa         *isa;     // NULL: the best of this CPU
+    CacheSizes         caches;  // 0: those of this CPU
+    ProfileStore      *store;   // tuned versions are looked up here; NULL: default versions only
+    const TuneOptions *tune;    // tunes while compiling; NULL: no tuning
+    bool               pack_all_versions;  // packs weights for all versions the kernels offer
+    bool         release_weights;  // returns pages of the model's weights to the system once packed
+    bool         shape_only;       // no weights: for cost models; cannot run
+    bool         at_least_one_step;  // adds an idle step if all of the graph is interpreted
+    InterpLimits limits;  // of the interpreted tail; max_bytes also of the planned buffers
 } ProgramOptions;
 
 typedef struct Program Program;
 
 struct Program {
-    Arena              keep;  // everything below lives in it
+    Arena              keep;  // owns all of it
     const ShapedGraph *shaped;
     const Isa         *isa;
     CacheSizes         caches;
     InterpLimits       limits;
     Step              *steps;
     uint32_t           n_steps;
-    bool               shape_only;    // has no weights
-    size_t             arena_bytes;   // of a RunMemory: planned buffers
-    size_t             weight_bytes;  // packed weights and other constants
-    bool               short_run;     // not worth waking other threads for
-    Operand           *outputs;       // [graph outputs] NONE: computed by the interpreted rest
-    Operand           *rest_inputs;   // [graph values] what that rest reads
-    bool              *done;          // [nodes] computed here; NULL: there is no rest
-    Program           *branches;      // branches of Ifs in that rest, compiled as well
+    bool               shape_only;    // no weights: cannot run
+    size_t             arena_bytes;   // planned buffers of a RunMemory
+    size_t             weight_bytes;  // packed weights, other constants, steps
+    bool               short_run;     // too short to use more than one thread
+    Operand           *outputs;  // [graph outputs] OPERAND_NONE: computed by the interpreted tail
+    Operand           *tail_inputs;  // [graph values] what the tail reads
+    bool              *done;         // [nodes] computed by steps; NULL: there is no tail
+    Program           *branches;     // compiled branches of If nodes in the tail
     uint32_t           n_branches;
 };
 
@@ -48,29 +49,30 @@ void         program_finish(Program *p);  // accepts a zeroed Program
 
 MUST_USE Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts);
 void         run_memory_finish(RunMemory *s);      // accepts a zeroed RunMemory
-void         run_memory_check_stop(RunMemory *s);  // between layers: a run that was stopped fails
+void         run_memory_check_stop(RunMemory *s);  // sets `failed` if the run was told to stop
 
-// Zeros of the inputs' types, for measuring steps one by one.
+// Sets zeroed inputs, to measure single steps.
 MUST_USE Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a);
 
-size_t program_scratch(const Program *p);                     // bytes per part
-size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights, buffers, scratch
+size_t program_scratch(const Program *p);                     // bytes per thread
+size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights and one run
 
-// Computes the outputs on the team's members (NULL: on the calling thread). Their numbers stay in
-// the mem until its next run, or with an arena, in the arena.
+// Computes the outputs on the team's threads (NULL: on the calling thread). Output data is valid
+// until the next run with `s`, or lives in `a` if that is given.
 MUST_USE Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs, Arena *a,
                          Tensor *outputs);
 
-// A run in pieces, for whoever brings threads of their own. Layers are the steps, and behind them
-// the interpreted rest where there is one. Every part of a layer is done before the next begins.
+// A run layer by layer, for engines with threads of their own. Layers are the steps, plus one for
+// the interpreted tail. All parts of a layer end before the next layer begins.
 uint32_t program_layer_count(const Program *p);
-bool     program_is_serial(const Program *p, uint32_t layer);  // part 0 does all of it
+bool     program_is_serial(const Program *p, uint32_t layer);  // one task: part 0 does it
 void     program_begin(const Program *p, RunMemory *s, const Tensor *inputs);
-// Share index of count, below s->parts. A failure is in s->failed; outputs receive the rest's.
+// Runs part `index` of `count` <= s->parts. Errors are set in s->failed; the tail writes its
+// outputs.
 void         program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
                                uint32_t index, uint32_t count, Tensor *outputs);
 MUST_USE Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outputs);
 
-// Compiles, runs once on the calling thread and forgets; the outputs live in a.
+// Compiles, runs once on the calling thread, frees the program; output data lives in `a`.
 MUST_USE Err program_run_once(const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o,
                               Arena *a, Tensor *outputs);

@@ -1,5 +1,4 @@
-// One run: every part goes through the steps; a barrier stands where one step's parts meet the
-// next.
+// One run: each thread computes its part of every step; a barrier separates dependent steps.
 #include <stdio.h>
 
 #include "base/err.h"
@@ -21,7 +20,7 @@ static Err init_branches(RunMemory *s, const Program *p) {
     return ERR_OK;
 }
 
-// Address mem is for those who need it: a server has many spaces.
+// Reserves a large address range only where it is used: a server has many RunMemory objects.
 static size_t ref_room(const Program *p) {
     bool uses_arenas = p->done != NULL || p->n_branches > 0;
     for (uint32_t i = 0; i < p->n_steps && !uses_arenas; i++)
@@ -78,7 +77,7 @@ void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
 void run_memory_check_stop(RunMemory *s) {
     if (s->failed != ERR_OK || !run_memory_stopped(s)) return;
     s->failed = ERR_LIMIT;
-    (void)snprintf(s->why, sizeof s->why, "it was stopped: it took too long");
+    (void)snprintf(s->why, sizeof s->why, "stopped: the run took too long");
 }
 
 uint32_t program_layer_count(const Program *p) { return p->n_steps + (p->done != NULL ? 1 : 0); }
@@ -95,11 +94,11 @@ static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Ver
     s->kind->run(&c);
 }
 
-static Err run_rest(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
+static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 
-static void compute_rest(const Program *p, RunMemory *s, Tensor *outputs) {
+static void compute_tail(const Program *p, RunMemory *s, Tensor *outputs) {
     if (s->failed != ERR_OK) return;
-    s->failed = run_rest(p, s, &s->ref_keep, outputs);
+    s->failed = run_tail(p, s, &s->ref_keep, outputs);
     if (s->failed != ERR_OK) snprintf(s->why, sizeof s->why, "%s", err_why());
 }
 
@@ -108,7 +107,7 @@ void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t 
     bool serial = program_is_serial(p, layer);
     if (serial && index != 0) return;
     if (layer >= p->n_steps)
-        compute_rest(p, s, outputs);
+        compute_tail(p, s, outputs);
     else
         compute_step(p, s, layer, &p->steps[layer].versions[version], index, serial ? 1 : count);
 }
@@ -133,14 +132,14 @@ static void compute_part(void *ctx, uint32_t index, uint32_t count) {
     }
 }
 
-static Err set_rest_inputs(const Program *p, const RunMemory *s, Frame *f) {
+static Err set_tail_inputs(const Program *p, const RunMemory *s, Frame *f) {
     const Graph *g = p->shaped->graph;
     for (uint32_t i = 0; i < g->n_inputs; i++)
         frame_set(f, g->inputs[i], (ValueSlot){.t = s->inputs[i]});
     for (uint32_t i = 0; i < g->n_captures; i++)
         frame_set(f, g->captures[i].inner, (ValueSlot){.t = s->inputs[g->n_inputs + i]});
     for (uint32_t i = 0; i < g->n_values; i++) {
-        const Operand *o = &p->rest_inputs[i];
+        const Operand *o = &p->tail_inputs[i];
         if (o->kind == OPERAND_NONE || o->kind == OPERAND_INPUT) continue;
         ValueSlot slot = {.t = o->type};
         slot.t.data = operand_at(o, s);
@@ -149,26 +148,8 @@ static Err set_rest_inputs(const Program *p, const RunMemory *s, Frame *f) {
     return ERR_OK;
 }
 
-static Err copy_out(const Tensor *t, Arena *a, Tensor *out) {
-    OpCall c = {.keep = a};
-    return run_copy(&c, t, out);
-}
-
-static Err collect_rest(const Program *p, const Frame *f, Arena *a, Tensor *outputs) {
-    const Graph *g = p->shaped->graph;
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        if (p->outputs[i].kind != OPERAND_NONE) continue;
-        const Tensor *t = &f->slots[g->outputs[i]].t;
-        if (t->data == NULL)
-            return err_set(ERR_INVALID, "output '%s' was not computed",
-                           g->values[g->outputs[i]].name);
-        TRY(copy_out(t, a, &outputs[i]));
-    }
-    return ERR_OK;
-}
-
-// Shapes that only numbers decide, and control flow: node by node, behind everything else.
-static Err run_rest(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
+// The interpreted tail: data-dependent shapes and control flow, node by node.
+static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     InterpState m = {.limits = p->limits,
                      .scratch = s->ref_scratch,
                      .keep = s->ref_keep,
@@ -176,9 +157,10 @@ static Err run_rest(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
                      .mem = s};
     Frame       f;
     Err         e = frame_init(&f, &m, p->shaped);
-    if (e == ERR_OK) e = set_rest_inputs(p, s, &f);
+    if (e == ERR_OK) e = set_tail_inputs(p, s, &f);
     if (e == ERR_OK) e = frame_run(&f, p->done);
-    if (e == ERR_OK) e = collect_rest(p, &f, a, outputs);
+    for (uint32_t i = 0; e == ERR_OK && i < p->shaped->graph->n_outputs; i++)
+        if (p->outputs[i].kind == OPERAND_NONE) e = frame_copy_output(&f, i, a, &outputs[i]);
     frame_finish(&f);
     s->ref_scratch = m.scratch;
     s->ref_keep = m.keep;
@@ -193,7 +175,7 @@ Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outp
         Tensor t = o->type;
         t.data = operand_at(o, s);
         outputs[i] = t;
-        if (a != NULL) TRY(copy_out(&t, a, &outputs[i]));
+        if (a != NULL) TRY(run_copy(a, &t, &outputs[i]));
     }
     return ERR_OK;
 }
@@ -211,7 +193,7 @@ Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs
         fpu_restore(old);
     }
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
-    if (p->done != NULL) TRY(run_rest(p, s, a != NULL ? a : &s->ref_keep, outputs));
+    if (p->done != NULL) TRY(run_tail(p, s, a != NULL ? a : &s->ref_keep, outputs));
     return program_outputs(p, s, a, outputs);
 }
 

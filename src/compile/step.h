@@ -1,5 +1,4 @@
-// Step: one layer of a program, bound to a kernel: where its numbers lie and how it may be
-// computed.
+// Step: one layer of a program bound to a kernel: operands, packed weights and kernel versions.
 #pragma once
 
 #include <stdatomic.h>
@@ -12,34 +11,34 @@
 
 typedef enum OperandKind { OPERAND_NONE, OPERAND_ARENA, OPERAND_CONST, OPERAND_INPUT } OperandKind;
 
-// Where a value lies: in the run's arena, in the program, or in a tensor of the caller's.
+// Location of a value: in the run's arena, in the program, or in a tensor of the caller.
 typedef struct Operand {
     OperandKind kind;
-    uint32_t    input;   // which one
-    size_t      offset;  // bytes into the arena
-    void       *at;      // constant
-    size_t      bytes;   // of its layout
-    Tensor      type;    // without data; what the reference kernels see
+    uint32_t    input;   // index of the graph input
+    size_t      offset;  // bytes into the run's arena
+    void       *at;      // data of a constant
+    size_t      bytes;   // size in its layout
+    Tensor      type;    // without data; as the reference kernels see it
 } Operand;
 
-// One run's memory. A program is never changed by a run, so that several can go on at once.
+// Memory and state of one run. Concurrent runs of a program have one each.
 typedef struct RunMemory {
-    char                   *base;     // the planned buffers
-    char                   *scratch;  // of part i: scratch + i * scratch_stride
+    char                   *base;     // planned buffers
+    char                   *scratch;  // of thread i: scratch + i * scratch_stride
     size_t                  scratch_stride;
     const Tensor           *inputs;
     Arena                   memory, ref_scratch, ref_keep;
-    uint32_t                parts;     // most that may run together
-    struct RunMemory       *branches;  // of the branches that were compiled
+    uint32_t                parts;     // maximum number of threads
+    struct RunMemory       *branches;  // of the compiled branches
     uint32_t                n_branches;
-    size_t                  kept;   // of ref_keep, by what is not forgotten between runs
-    _Atomic bool            stop;   // set by whoever has waited too long for it
-    const struct RunMemory *outer;  // of a branch: where it is run
+    size_t                  kept;   // bytes of ref_keep that stay between runs
+    _Atomic bool            stop;   // set by another thread to end the run
+    const struct RunMemory *outer;  // of a branch: the run it is part of
     Err                     failed;
     char                    why[512];
 } RunMemory;
 
-// Whether somebody wants this run to end.
+// True if this run, or the one it is a branch of, was told to stop.
 static inline bool run_memory_stopped(const RunMemory *s) {
     while (s != NULL && !atomic_load_explicit(&s->stop, memory_order_relaxed)) s = s->outer;
     return s != NULL;
@@ -55,29 +54,31 @@ typedef struct StepCall {
     Part           part;
 } StepCall;
 
-// The functions of a kind of step. From versions on they belong to heavy kinds, and may be NULL.
+// Functions of a kind of step. Those from `versions` on exist for heavy kinds (several kernel
+// versions: convolutions, products, attention, RNNs) and may be NULL.
 typedef struct StepKind {
     const char *name;
     void (*run)(const StepCall *c);
     uint32_t (*tasks)(const Step *s, const Version *v);
-    size_t (*scratch)(const Step *s, const Version *v);  // bytes per part; NULL: none
+    size_t (*scratch)(const Step *s, const Version *v);  // bytes per thread; NULL: none
     uint32_t (*versions)(const Step *s, const CacheSizes *c, Version *out, uint32_t max);
     Traffic (*traffic)(const Step *s, const Version *v, const CacheSizes *c, uint32_t parts);
-    // What arithmetic alone takes, of the part that has most to do; see compile/bind/bind.h.
+    // Estimated compute cycles of the busiest part, memory stalls excluded: see
+    // compile/bind/cycles.c.
     double (*cycles)(const Step *s, const Version *v, uint32_t parts);
-    size_t (*pack_bytes)(const Step *s, const Version *v);  // NULL: all versions share one packing
-    // Makes the packed weights the version reads, once; until then it may not run.
+    size_t (*pack_bytes)(const Step *s, const Version *v);  // NULL: versions share one form
+    // Packs the weights that the version reads, once; must precede its first run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
-    void (*unpack)(const Step *s);  // forgets what was packed
-    bool uses_arenas;               // takes memory of the mem's arenas while it runs
+    void (*unpack)(const Step *s);  // drops the packed weights
+    bool uses_arenas;               // allocates from the run's ref_scratch and ref_keep
 } StepKind;
 
-// What a heavy step does with its sums; see Epilogue.
+// Epilogue of a heavy step, with operands instead of pointers.
 typedef struct StepEpilogue {
     const float              *bias;
     Operand                   add;
     float                     lo, hi;
-    const ElementwiseProgram *chain;
+    const ElementwiseProgram *program;
     Operand                   args[EWISE_MAX_ARGS];
     ElementwiseMode           modes[EWISE_MAX_ARGS];
 } StepEpilogue;
@@ -85,23 +86,22 @@ typedef struct StepEpilogue {
 struct Step {
     const StepKind *kind;
     const Isa      *isa;
-    const Node     *node;  // the first of those it computes; NULL for a change of layout
+    const Node     *node;  // first node it computes; NULL: a layout conversion
     const char     *name;
-    char           *key;  // names the shape for the profile store; NULL: not heavy
+    char           *key;  // shape, as key of the profile store; NULL: not heavy
     double          macs;
-    uint32_t     weight;  // the constant that is packed, while a program is made; IR_NONE: nothing
-    size_t       read_bytes;   // of the values it reads
-    size_t       io_bytes;     // the same, and of those it writes
-    size_t       const_bytes;  // of the constants it reads
-    uint32_t     n_in, n_out;
-    Operand     *in, *out;
-    StepEpilogue epilogue;
-    void        *spec;                    // the kind's own
-    Version      versions[PROFILE_KEPT];  // [0] is the one to run when nothing else is known
-    uint32_t     n_versions;
-    LayerProfile
-        *profile;  // of a heavy step: version i is its candidate kept[i]; NULL: not measured
-    bool serial;   // has one task: the other parts skip it
+    uint32_t        weight;       // IR value of the packed constant, while compiling; IR_NONE: none
+    size_t          read_bytes;   // of computed values it reads
+    size_t          io_bytes;     // of computed values it reads and writes
+    size_t          const_bytes;  // of the constants it reads
+    uint32_t        n_in, n_out;
+    Operand        *in, *out;
+    StepEpilogue    epilogue;
+    void           *spec;                    // parameters of its kind
+    Version         versions[PROFILE_KEPT];  // [0] is the default
+    uint32_t        n_versions;
+    LayerProfile   *profile;  // of a heavy step: version i is candidate kept[i]; NULL: not measured
+    bool            serial;   // has one task: part 0 runs it, the others skip it
 };
 
 static inline void *operand_at(const Operand *o, const RunMemory *s) {
@@ -114,7 +114,7 @@ static inline void *operand_at(const Operand *o, const RunMemory *s) {
     }
 }
 
-// The version that is fastest on so many cores, as far as that was measured.
+// The fastest measured version on `cores` cores, else version 0.
 const Version *step_version(const Step *s, uint32_t cores);
 
-Epilogue step_epilogue(const Step *s, const RunMemory *mem);  // its numbers, for this run
+Epilogue step_epilogue(const Step *s, const RunMemory *mem);  // with the pointers of this run

@@ -6,17 +6,17 @@
 #include "base/err.h"
 #include "compile/tune/pareto.h"
 
-// A step on its own while it is being measured; its numbers are whatever the buffers hold.
-typedef struct Bench {
+// One step while it is tuned. Its inputs are whatever the buffers hold.
+typedef struct TunedStep {
     Step      *step;
     RunMemory *mem;
-    Binder    *binder;  // packs into memory that is dropped afterwards
-    Step     **packed;  // the step whose weights are packed now: layers are measured one by one
-} Bench;
+    Binder    *binder;  // packs into memory that is freed after tuning
+    Step     **packed;  // the step that has packed weights now, one at a time
+} TunedStep;
 
-static Err bench_prepare(void *self, const Version *v) {
-    const Bench *b = self;
-    size_t       mark = b->binder->ir->arena->used;
+static Err tuned_prepare(void *self, const Version *v) {
+    const TunedStep *b = self;
+    size_t           mark = b->binder->ir->arena->used;
     if (b->step->kind->pack == NULL) return ERR_OK;
     if (*b->packed != b->step) {
         if (*b->packed != NULL) (*b->packed)->kind->unpack(*b->packed);
@@ -28,30 +28,30 @@ static Err bench_prepare(void *self, const Version *v) {
     return e;
 }
 
-static void bench_run(void *self, const Version *v, Part part) {
-    const Bench *b = self;
-    StepCall     c = {b->step, v, b->mem, part};
+static void tuned_run(void *self, const Version *v, Part part) {
+    const TunedStep *b = self;
+    StepCall         c = {b->step, v, b->mem, part};
     b->step->kind->run(&c);
 }
 
-static uint32_t bench_tasks(void *self, const Version *v) {
-    const Bench *b = self;
+static uint32_t tuned_tasks(void *self, const Version *v) {
+    const TunedStep *b = self;
     return b->step->kind->tasks(b->step, v);
 }
 
-static Traffic bench_traffic(void *self, const Version *v, uint32_t parts) {
-    const Bench *b = self;
+static Traffic tuned_traffic(void *self, const Version *v, uint32_t parts) {
+    const TunedStep *b = self;
     return b->step->kind->traffic(b->step, v, &b->binder->caches, parts);
 }
 
-// Only what the kernels of this build offer themselves is run: a store is input from outside.
+// Runs only versions that this build's kernels offer: the store is untrusted input.
 static bool offered(const Version *all, uint32_t n, const Version *v) {
     for (uint32_t i = 0; i < n; i++)
         if (version_same(&all[i], v)) return true;
     return false;
 }
 
-static void take(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
+static void use_profile(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *c = &p->candidates[p->kept[i]];
@@ -64,16 +64,16 @@ static void take(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
     s->profile = p;
 }
 
-typedef struct Search {
+typedef struct StepTuning {
     Program      *program;
-    TuneLayer    *layers;  // one per heavy step
-    Bench        *benches;
+    TuneLayer    *layers;  // [n] one per heavy step
+    TunedStep    *tuned;
     Step        **steps;
     LayerProfile *profiles;
     uint32_t      n;
-} Search;
+} StepTuning;
 
-static Err add_layer(Search *s, Step *step, Arena *a) {
+static Err add_layer(StepTuning *s, Step *step, Arena *a) {
     Version *all = arena_try_new(a, Version, PROFILE_CANDIDATES);
     if (all == NULL) return err_set(ERR_LIMIT, "no memory for versions");
     uint32_t n = step->kind->versions(step, &s->program->caches, all, PROFILE_CANDIDATES);
@@ -83,11 +83,11 @@ static Err add_layer(Search *s, Step *step, Arena *a) {
                      .candidates = all,
                      .n = n,
                      .macs = step->macs,
-                     .self = &s->benches[s->n],
-                     .prepare = bench_prepare,
-                     .run = bench_run,
-                     .tasks = bench_tasks,
-                     .traffic = bench_traffic};
+                     .self = &s->tuned[s->n],
+                     .prepare = tuned_prepare,
+                     .run = tuned_run,
+                     .tasks = tuned_tasks,
+                     .traffic = tuned_traffic};
     for (uint32_t i = 0; step->kind->scratch != NULL && i < n; i++) {
         size_t bytes = step->kind->scratch(step, &all[i]);
         if (bytes > l->scratch_bytes_max) l->scratch_bytes_max = bytes;
@@ -96,27 +96,27 @@ static Err add_layer(Search *s, Step *step, Arena *a) {
     return ERR_OK;
 }
 
-static Err collect(Search *s, Arena *a) {
+static Err collect_layers(StepTuning *s, Arena *a) {
     Program *p = s->program;
     s->layers = arena_try_new(a, TuneLayer, p->n_steps);
-    s->benches = arena_try_new(a, Bench, p->n_steps);
+    s->tuned = arena_try_new(a, TunedStep, p->n_steps);
     s->steps = arena_try_new(a, Step *, p->n_steps);
     s->profiles = arena_try_new(&p->keep, LayerProfile, p->n_steps);
-    if (s->layers == NULL || s->benches == NULL || s->steps == NULL || s->profiles == NULL)
+    if (s->layers == NULL || s->tuned == NULL || s->steps == NULL || s->profiles == NULL)
         return err_set(ERR_LIMIT, "no memory for %u layers", p->n_steps);
     for (uint32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].key != NULL) TRY(add_layer(s, &p->steps[i], a));
     return ERR_OK;
 }
 
-static Err measure(Search *s, Binder *b, const TuneOptions *o, Arena *packs) {
+static Err measure(StepTuning *s, Binder *b, const TuneOptions *o, Arena *packs) {
     Binder    packer = *b;
     RunMemory mem;
     Step     *packed = NULL;
     packer.keep = packs;
     TRY(run_memory_init(&mem, s->program, 1));
     for (uint32_t i = 0; i < s->n; i++)
-        s->benches[i] = (Bench){s->steps[i], &mem, &packer, &packed};
+        s->tuned[i] = (TunedStep){s->steps[i], &mem, &packer, &packed};
     Err e = run_memory_zero_inputs(&mem, s->program, b->ir->arena);
     if (e == ERR_OK) e = tune_layers(s->layers, s->n, o, &s->program->keep, s->profiles);
     run_memory_finish(&mem);
@@ -124,7 +124,7 @@ static Err measure(Search *s, Binder *b, const TuneOptions *o, Arena *packs) {
     return e;
 }
 
-static Err search(Search *s, Binder *b, const TuneOptions *o) {
+static Err tune_steps(StepTuning *s, Binder *b, const TuneOptions *o) {
     Arena packs;
     TRY(arena_init(&packs, b->keep->cap));
     Err e = measure(s, b, o, &packs);
@@ -133,32 +133,32 @@ static Err search(Search *s, Binder *b, const TuneOptions *o) {
 }
 
 Err versions_choose(Program *p, Binder *b, const ProgramOptions *o) {
-    Search s = {.program = p};
+    StepTuning s = {.program = p};
     if (o->store == NULL && o->tune == NULL) return ERR_OK;
     size_t mark = b->ir->arena->used;
-    TRY(collect(&s, b->ir->arena));
-    if (o->tune != NULL) TRY(search(&s, b, o->tune));
+    TRY(collect_layers(&s, b->ir->arena));
+    if (o->tune != NULL) TRY(tune_steps(&s, b, o->tune));
     for (uint32_t i = 0; i < s.n; i++) {
         LayerProfile *known = &s.profiles[i];
         bool          found = known->n > 0;
         if (!found && o->store != NULL)
             found = profile_store_get(o->store, s.layers[i].key, &p->keep, known);
-        if (found) take(s.steps[i], known, s.layers[i].candidates, s.layers[i].n);
+        if (found) use_profile(s.steps[i], known, s.layers[i].candidates, s.layers[i].n);
     }
     arena_rewind(b->ir->arena, mark);
     return ERR_OK;
 }
 
-#define BUDGET_SHARE 0.45  // of all weights
+#define BUDGET_SHARE 0.45  // of the bytes of all weights
 
-enum { BUDGET_LEAST = 47 << 20 };  // bytes that are fine in any case
+enum { BUDGET_LEAST = 47 << 20 };  // bytes allowed in any case
 
 typedef struct PackDemand {
     Step  *step;
-    size_t source, extra;  // bytes of the weights as they are; what the first version adds
+    size_t source, extra;  // bytes of the plain weights; extra bytes of version 0
 } PackDemand;
 
-static size_t over(size_t need, size_t source) { return need > source ? need - source : 0; }
+static size_t excess(size_t need, size_t source) { return need > source ? need - source : 0; }
 
 static size_t pack_bytes(const Step *s, const Version *v) { return s->kind->pack_bytes(s, v); }
 
@@ -186,7 +186,7 @@ static bool is_measured(const LayerProfile *p, const Candidate *c) {
     return true;
 }
 
-// Of those that were measured: the kept ones are chosen anew among what fits.
+// Chooses the kept versions again, among measured candidates that fit.
 static bool choose_measured(const PackDemand *w, size_t left, const Version *all, uint32_t n,
                             uint32_t *fits) {
     Step         *s = w->step;
@@ -194,10 +194,8 @@ static bool choose_measured(const PackDemand *w, size_t left, const Version *all
     uint32_t      found = 0;
     for (uint32_t i = 0; p != NULL && i < p->n; i++) {
         const Candidate *c = &p->candidates[i];
-        bool             offered = false;
-        for (uint32_t k = 0; k < n && !offered; k++) offered = version_same(&all[k], &c->version);
-        if (!offered || !is_measured(p, c)) continue;
-        if (over(pack_bytes(s, &c->version), w->source) <= left) fits[found++] = i;
+        if (!offered(all, n, &c->version) || !is_measured(p, c)) continue;
+        if (excess(pack_bytes(s, &c->version), w->source) <= left) fits[found++] = i;
     }
     if (found == 0) return false;
     pareto_keep_some(p, fits, found);
@@ -206,20 +204,20 @@ static bool choose_measured(const PackDemand *w, size_t left, const Version *all
     return true;
 }
 
-// Another version that fits comes first: of those at hand, of those measured, or of all that the
-// kernel offers. Room for `max` versions, and as many numbers.
-static void make_do(PackDemand *w, size_t left, const CacheSizes *caches, Version *all,
-                    uint32_t *fits, uint32_t max) {
+// Replaces version 0 by one that fits: another of the step, a measured one, or any the kernel
+// offers. `all` and `fits` have `max` elements.
+static void use_smaller_version(PackDemand *w, size_t left, const CacheSizes *caches, Version *all,
+                                uint32_t *fits, uint32_t max) {
     Step *s = w->step;
     for (uint32_t i = 1; i < s->n_versions; i++)
-        if (over(pack_bytes(s, &s->versions[i]), w->source) <= left) {
+        if (excess(pack_bytes(s, &s->versions[i]), w->source) <= left) {
             swap_versions(s, 0, i);
             return;
         }
     uint32_t n = s->kind->versions(s, caches, all, max);
     if (choose_measured(w, left, all, n, fits)) return;
     for (uint32_t i = 0; i < n; i++)
-        if (over(pack_bytes(s, &all[i]), w->source) <= left) {
+        if (excess(pack_bytes(s, &all[i]), w->source) <= left) {
             s->versions[0] = all[i];
             s->n_versions = 1;
             s->profile = NULL;
@@ -233,16 +231,16 @@ static void drop_version(Step *s, uint32_t i) {
     if (s->profile != NULL) s->profile->n_kept--;
 }
 
-static bool packed_before(const Step *s, uint32_t i) {
+static bool shares_packed_form(const Step *s, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
         if (s->versions[k].algo == s->versions[i].algo) return true;
     return false;
 }
 
-// Further versions with a packing of their own, while there is room.
-static size_t add_others(Step *s, size_t left) {
+// Drops further versions if their packed form does not fit.
+static size_t drop_unaffordable(Step *s, size_t left) {
     for (uint32_t i = 1; i < s->n_versions;) {
-        size_t need = packed_before(s, i) ? 0 : pack_bytes(s, &s->versions[i]);
+        size_t need = shares_packed_form(s, i) ? 0 : pack_bytes(s, &s->versions[i]);
         if (need > left) {
             drop_version(s, i);
             continue;
@@ -271,19 +269,19 @@ Err versions_fit_pack_budget(Program *p, const Binder *b) {
         sum += weight_bytes(b, s);
         if (s->key == NULL || s->kind->pack_bytes == NULL) continue;
         size_t source = weight_bytes(b, s);
-        demands[n++] = (PackDemand){s, source, over(pack_bytes(s, &s->versions[0]), source)};
+        demands[n++] = (PackDemand){s, source, excess(pack_bytes(s, &s->versions[0]), source)};
     }
     size_t left = (size_t)(BUDGET_SHARE * (double)sum);
     if (left < BUDGET_LEAST) left = BUDGET_LEAST;
     if (n > 0) qsort(demands, n, sizeof *demands, most_gain_first);
     for (uint32_t i = 0; i < n; i++) {
         if (demands[i].extra > left)
-            make_do(&demands[i], left, &b->caches, all, fits, PROFILE_CANDIDATES);
+            use_smaller_version(&demands[i], left, &b->caches, all, fits, PROFILE_CANDIDATES);
         size_t extra =
-            over(pack_bytes(demands[i].step, &demands[i].step->versions[0]), demands[i].source);
+            excess(pack_bytes(demands[i].step, &demands[i].step->versions[0]), demands[i].source);
         left -= extra < left ? extra : left;
     }
-    for (uint32_t i = 0; i < n; i++) left = add_others(demands[i].step, left);
+    for (uint32_t i = 0; i < n; i++) left = drop_unaffordable(demands[i].step, left);
     arena_rewind(a, mark);
     return ERR_OK;
 }

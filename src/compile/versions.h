@@ -1,15 +1,16 @@
-// Versions: which ways of computing each heavy step a program carries, and what is known of them.
+// Versions: the kernel versions that each heavy step of a program carries, and their profiles.
 #pragma once
 
 #include "compile/bind/bind.h"
 #include "compile/program.h"
 
-// Measured ones, now or in the past; otherwise the kernel's own best guess, which is there already.
+// Takes versions from tuning now or from the profile store; default: the kernel's first choice,
+// already set.
 MUST_USE Err versions_choose(Program *p, Binder *b, const ProgramOptions *o);
 
-// Budget: how much memory packed weights may take beyond the weights themselves.
+// Limits the memory of packed weights beyond that of the plain weights.
 //
-// Winograd's weights are up to four times as large. They go to the layers that gain most by them;
-// the others make do with versions that share a smaller packing.
+// Winograd weights are up to four times as large as plain ones. Layers with the highest gain per
+// byte get them; the others use versions that share a smaller packed form.
 
 MUST_USE Err versions_fit_pack_budget(Program *p, const Binder *b);

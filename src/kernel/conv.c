@@ -1,26 +1,11 @@
 #include "kernel/conv.h"
 
-#include <string.h>
-
 #include "base/err.h"
-#include "base/tensor.h"
+#include "kernel/blocking.h"
 #include "kernel/conv_plan.h"
 #include "kernel/tile.h"
 
-static uint32_t up(uint32_t a, uint32_t b) {
-    CHECK(b > 0);
-    return (a + b - 1) / b;
-}
-
-static size_t aligned(size_t bytes) {
-    return (bytes + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
-}
-
-static uint32_t clamp(uint32_t x, uint32_t least, uint32_t most) {
-    return x < least ? least : x > most ? most : x;
-}
-
-// Groups run together until their channels fill whole blocks on both sides, or all of them.
+// The fewest groups that, run together, fill whole blocks of input and of output channels.
 static uint32_t groups_together(const ConvShape *s, uint32_t lanes) {
     uint32_t ic = s->ic / s->groups, oc = s->oc / s->groups;
     for (uint32_t m = 1; m < s->groups; m++)
@@ -41,13 +26,13 @@ static void plan_channels(ConvPlan *p, const ConvShape *s, const Version *v) {
     p->block = v->pack & CONV_PLAIN ? 1 : p->lanes;
     p->blocks = p->ic / p->block;
     p->rest = p->ic % p->block;
-    p->vecs = up(p->oc, p->lanes);
+    p->vecs = ceil_div(p->oc, p->lanes);
     p->block_weights = (size_t)s->kh * s->kw * p->block * p->lanes;
     p->panel = (size_t)s->kh * s->kw * p->ic * p->lanes;
 }
 
 static void plan_terms(ConvPlan *p, const ConvShape *s) {
-    bool joined = s->dw == 1 || s->kw == 1;  // a row of taps lies side by side
+    bool joined = s->dw == 1 || s->kw == 1;  // the taps of a kernel row are contiguous
     p->row_terms = joined ? s->kh : s->kh * s->kw;
     p->term_depth = joined ? s->kw * p->block : p->block;
     p->n_terms = p->blocks * p->row_terms;
@@ -57,7 +42,7 @@ static void plan_terms(ConvPlan *p, const ConvShape *s) {
 
 static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
     size_t plane = (size_t)s->ih * s->iw * p->block;
-    size_t planes = up(s->ic, p->block);
+    size_t planes = ceil_div(s->ic, p->block);
     p->staged = (v->pack & CONV_STAGED) != 0 || is_padded(s) || plane * planes > INT32_MAX;
     p->merged = !p->staged && s->oh * s->ow == 1;
     p->images = p->merged ? 1 : s->n;
@@ -66,8 +51,8 @@ static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
     p->image_pitch = plane * planes;
     p->group_pitch = plane * (p->ic / p->block);
     uint32_t units = p->pixels / p->unit;
-    p->row_blocks = up(units, clamp(v->rows > 0 ? v->rows : units, 1, units));
-    p->block_units = up(units, p->row_blocks);
+    p->row_blocks = ceil_div(units, clamp_u32(v->rows > 0 ? v->rows : units, 1, units));
+    p->block_units = ceil_div(units, p->row_blocks);
     p->step_x = p->staged && s->kw == 1 ? 1 : s->sw;
     p->step_y = p->staged && s->kh == 1 ? 1 : s->sh;
     p->width = p->staged ? (s->ow - 1) * p->step_x + (s->kw - 1) * s->dw + 1 : s->iw;
@@ -75,19 +60,19 @@ static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
     p->row_pitch = (size_t)p->width * p->block;
     p->block_pitch = p->row_pitch * p->height;
     size_t vec = (size_t)s->oh * s->ow * p->lanes;
-    p->out_image = vec * up(s->oc, p->lanes);
+    p->out_image = vec * ceil_div(s->oc, p->lanes);
     p->row_stride = p->merged ? p->out_image : p->lanes;
     p->vec_stride = vec;
 }
 
 static void plan_tiles(ConvPlan *p, const Version *v) {
-    p->tile_vecs = clamp(v->tile_vecs, 1, p->vecs < TILE_MAX_VECS ? p->vecs : TILE_MAX_VECS);
-    p->tile_rows = clamp(v->tile_rows, 1, tile_most_rows(p->registers, p->tile_vecs));
-    p->vec_groups = up(p->vecs, p->tile_vecs);
-    uint32_t each = v->columns > 0 ? up(v->columns, p->tile_vecs) : p->vec_groups;
-    p->col_groups = up(p->vec_groups, clamp(each, 1, p->vec_groups));
-    uint32_t deep = clamp(v->depth > 0 ? v->depth / p->block : p->blocks, 1, p->blocks);
-    p->n_depths = p->blocks > 0 ? up(p->blocks, deep) : 1;
+    p->tile_vecs = clamp_u32(v->tile_vecs, 1, p->vecs < TILE_MAX_VECS ? p->vecs : TILE_MAX_VECS);
+    p->tile_rows = clamp_u32(v->tile_rows, 1, tile_most_rows(p->registers, p->tile_vecs));
+    p->vec_groups = ceil_div(p->vecs, p->tile_vecs);
+    uint32_t each = v->columns > 0 ? ceil_div(v->columns, p->tile_vecs) : p->vec_groups;
+    p->col_groups = ceil_div(p->vec_groups, clamp_u32(each, 1, p->vec_groups));
+    uint32_t deep = clamp_u32(v->depth > 0 ? v->depth / p->block : p->blocks, 1, p->blocks);
+    p->n_depths = p->blocks > 0 ? ceil_div(p->blocks, deep) : 1;
     p->tasks = p->images * p->groups * p->row_blocks * p->col_groups;
 }
 
@@ -98,14 +83,14 @@ ConvPlan conv_plan(const ConvShape *s, const Version *v, uint32_t lanes, uint32_
     plan_rows(&p, s, v);
     plan_tiles(&p, v);
     uint32_t slab_blocks = p.blocks + (p.rest > 0);
-    p.terms_bytes = aligned((p.n_terms + p.n_tails) * sizeof(int32_t));
-    p.rows_bytes = aligned((size_t)p.block_units * p.unit * sizeof(float *));
-    p.slab_bytes = p.staged ? aligned(p.block_pitch * slab_blocks * sizeof(float)) : 0;
+    p.terms_bytes = align_bytes((p.n_terms + p.n_tails) * sizeof(int32_t));
+    p.rows_bytes = align_bytes((size_t)p.block_units * p.unit * sizeof(float *));
+    p.slab_bytes = p.staged ? align_bytes(p.block_pitch * slab_blocks * sizeof(float)) : 0;
     CHECK(p.block_pitch * slab_blocks <= INT32_MAX);
     return p;
 }
 
-// Parts get neighbouring tasks: what varies slowest is what they are cut along.
+// Parts get contiguous ranges of tasks, so parts split along the axis that varies slowest.
 ConvTask conv_task(const ConvPlan *p, const Version *v, uint32_t index) {
     ConvTask t = {0};
     uint32_t cols = p->col_groups;
@@ -133,7 +118,7 @@ size_t conv_scratch(const ConvShape *s, const Isa *isa, const Version *v) {
     return p.terms_bytes + p.rows_bytes + p.slab_bytes;
 }
 
-// Bytes of everything, and of what one task goes through.
+// Bytes of the whole convolution and of one task.
 typedef struct Sizes {
     size_t weights, input, output;
     size_t task_weights, task_input, task_output;
@@ -150,8 +135,8 @@ static Sizes sizes(const ConvShape *s, const ConvPlan *p) {
     return z;
 }
 
-// How often the weights leave L3: once for each part that uses them, or for each block of rows when
-// they do not stay in L2 from one to the next.
+// How often the weights are read from L3: once per part that uses them, or once per block of rows
+// if they do not stay in L2 between blocks.
 static size_t weight_reads(const ConvPlan *p, const Version *v, const Sizes *z, size_t l2,
                            uint32_t parts) {
     size_t blocks = (size_t)p->images * p->row_blocks;
@@ -162,7 +147,7 @@ static size_t weight_reads(const ConvPlan *p, const Version *v, const Sizes *z, 
     return sharing < blocks ? sharing : blocks;
 }
 
-// The same for the input: once, or for each group of columns that comes back to it.
+// How often the input is read from L3: once, or once per column group that rereads it.
 static size_t input_reads(const ConvPlan *p, const Version *v, const Sizes *z, size_t l2,
                           uint32_t parts) {
     bool by_columns = v->split == SPLIT_COLUMNS && p->row_blocks * p->images > 1;
@@ -197,8 +182,8 @@ size_t conv_pack_bytes(const ConvShape *s, const Isa *isa, bool plain) {
     return p.panel * p.vecs * p.groups * sizeof(float);
 }
 
-// One tap of one channel, for a vector of columns that starts at column `first` of group g. The
-// zeros between groups that run together are those of columns that do not see the channel.
+// Weights of one tap of one input channel, for the vector of output channels that starts at
+// `first` of group g. Output channels of other joined groups get zeros.
 static void pack_vector(const ConvShape *s, const ConvPlan *p, uint32_t g, uint32_t first,
                         uint32_t channel, uint32_t tap, const float *weights, float *out) {
     uint32_t ic = s->ic / s->groups, oc = s->oc / s->groups, taps = s->kh * s->kw;
@@ -210,7 +195,7 @@ static void pack_vector(const ConvShape *s, const ConvPlan *p, uint32_t g, uint3
     }
 }
 
-// Depthwise runs over blocks of channels, taps, channels of a block.
+// Depth order: blocks of channels, taps, channels of a block.
 static void pack_panel(const ConvShape *s, const ConvPlan *p, uint32_t g, uint32_t first,
                        const float *weights, float *out) {
     uint32_t taps = s->kh * s->kw;
@@ -229,43 +214,39 @@ void conv_pack(const ConvShape *s, const Isa *isa, bool plain, const float *w, f
             pack_panel(s, &p, g, v * p.lanes, w, out);
 }
 
-// A tile of 12 or more sums keeps two multipliers busy; fewer leave gaps. Costs are in quarters of
-// a product of two vectors, as measured on tiles that find all they need in the nearest cache.
-enum { TILE_GAP = 2, TILE_FULL = 12, TILE_LEAST = 32, TILE_START = 200 };
+// Tile cost model, fitted to tiles with their operands in L1. Unit: a quarter of one vector FMA. A
+// tile of 12 or more accumulators keeps two FMA units busy; smaller ones stall.
+enum { TILE_STALL = 2, TILE_FULL = 12, TILE_MIN = 32, TILE_START = 200 };
 
-// Half of L2 is for what stays: the other half for what passes.
-enum { MOST_TASKS = 4096, LEAST_PIXELS = 24, LINE_BYTES = 64 };
+// Half of L2 holds reused data, the other half streams.
+enum { TASKS_MAX = 4096, PIXELS_MIN = 24, LINE_BYTES = 64 };
 
-typedef struct Room {
+typedef struct Search {
     const ConvShape *s;
     uint32_t         lanes, registers;
     uint8_t          pack;
     CacheSizes       caches;
-} Room;
-
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
+} Search;
 
 static uint16_t narrow(size_t x) { return (uint16_t)(x < UINT16_MAX ? x : UINT16_MAX); }
 
-// Time of one number of depth in a tile.
+// Cost of one depth step of a tile.
 static uint32_t tile_cost(uint32_t rows, uint32_t vecs) {
     uint32_t products = 4 * rows * vecs, loads = 4 * (rows + vecs);
-    uint32_t cost = most(most(products, loads), TILE_LEAST);
-    return cost + (rows * vecs < TILE_FULL ? TILE_GAP : 0);
+    uint32_t cost = max_u32(max_u32(products, loads), TILE_MIN);
+    return cost + (rows * vecs < TILE_FULL ? TILE_STALL : 0);
 }
 
-// Time of all pixels in tiles of at most so many rows, cut near-equally, for some vectors.
+// Cost of all pixels, cut into near-equal tiles of at most `rows` rows and `vecs` vectors.
 static uint64_t pixels_cost(uint32_t pixels, uint32_t rows, uint32_t vecs, uint32_t depth) {
-    uint32_t tiles = up(pixels, rows), longer = pixels % tiles, each = pixels / tiles;
+    uint32_t tiles = ceil_div(pixels, rows), longer = pixels % tiles, each = pixels / tiles;
     uint64_t cost = (uint64_t)(tiles - longer) * tile_cost(each, vecs);
     if (longer > 0) cost += (uint64_t)longer * tile_cost(each + 1, vecs);
     return cost * depth + (uint64_t)tiles * TILE_START;
 }
 
-static uint64_t tiling_cost(const Room *r, const ConvPlan *p, uint32_t vecs) {
-    uint32_t groups = up(p->vecs, vecs), longer = p->vecs % groups, each = p->vecs / groups;
+static uint64_t tiling_cost(const Search *r, const ConvPlan *p, uint32_t vecs) {
+    uint32_t groups = ceil_div(p->vecs, vecs), longer = p->vecs % groups, each = p->vecs / groups;
     uint32_t depth = (uint32_t)(p->panel / p->lanes);
     uint64_t cost =
         (groups - longer) * pixels_cost(p->pixels, tile_most_rows(r->registers, each), each, depth);
@@ -274,8 +255,8 @@ static uint64_t tiling_cost(const Room *r, const ConvPlan *p, uint32_t vecs) {
            longer * pixels_cost(p->pixels, tile_most_rows(r->registers, each + 1), each + 1, depth);
 }
 
-// The numbers of vectors of a tile, best first.
-static void rank_tiles(const Room *r, const ConvPlan *p, uint8_t *vecs) {
+// Tile widths in vectors, cheapest first.
+static void rank_tiles(const Search *r, const ConvPlan *p, uint8_t *vecs) {
     uint64_t cost[TILE_MAX_VECS] = {0};
     for (uint32_t i = 0; i < TILE_MAX_VECS; i++) {
         uint64_t c = tiling_cost(r, p, i + 1U);
@@ -289,12 +270,12 @@ static void rank_tiles(const Room *r, const ConvPlan *p, uint8_t *vecs) {
     }
 }
 
-// Rows (or pixels) of a block whose input takes so many bytes.
-static uint32_t rows_of(const Room *r, const ConvPlan *p, size_t bytes) {
+// Rows (pixels if not staged) per `bytes` of input.
+static uint32_t rows_of(const Search *r, const ConvPlan *p, size_t bytes) {
     const ConvShape *s = r->s;
     size_t           column = (size_t)p->ic * sizeof(float);
     if (!p->staged) {
-        // A stride leaves pixels out, but not from the lines they share.
+        // Pixels skipped by the stride still share cache lines with those read.
         size_t shared = LINE_BYTES / (p->block * sizeof(float));
         column *= shared > s->sw ? s->sw : shared > 0 ? shared : 1;
         return (uint32_t)(bytes / column);
@@ -304,14 +285,14 @@ static uint32_t rows_of(const Room *r, const ConvPlan *p, size_t bytes) {
     return rows > halo ? (uint32_t)((rows - halo) / p->step_y) : 0;
 }
 
-static uint16_t rows_within(const Room *r, const ConvPlan *p, size_t bytes) {
+static uint16_t rows_within(const Search *r, const ConvPlan *p, size_t bytes) {
     uint32_t units = p->pixels / p->unit;
-    uint32_t few = up(least(LEAST_PIXELS, p->pixels), p->unit);
-    uint32_t rows = least(most(rows_of(r, p, bytes), few), units);
+    uint32_t few = ceil_div(min_u32(PIXELS_MIN, p->pixels), p->unit);
+    uint32_t rows = min_u32(max_u32(rows_of(r, p, bytes), few), units);
     return rows == units ? 0 : narrow(rows);
 }
 
-// Channels whose weights for the columns of a tile take so many bytes.
+// Input channels per `bytes` of weights of one tile width; 0: all of them.
 static uint16_t depth_within(const ConvPlan *p, uint32_t vecs, size_t bytes) {
     size_t each = p->panel / p->ic * vecs * sizeof(float);
     size_t blocks = bytes / (each * p->block);
@@ -319,43 +300,42 @@ static uint16_t depth_within(const ConvPlan *p, uint32_t vecs, size_t bytes) {
     return narrow((blocks > 0 ? blocks : 1) * p->block);
 }
 
-static void add(const Room *r, Version v, Version *out, uint32_t *n, uint32_t max) {
+static void add(const Search *r, Version v, Version *out, uint32_t *n, uint32_t max) {
     ConvPlan p = conv_plan(r->s, &v, r->lanes, r->registers);
-    if (*n == max || p.tasks > MOST_TASKS) return;
+    if (p.tasks > TASKS_MAX) return;
     v.tile_rows = (uint8_t)p.tile_rows;
     v.tile_vecs = (uint8_t)p.tile_vecs;
     if (p.n_depths == 1) v.depth = 0;
     if (p.row_blocks == 1) v.rows = 0;
     if (p.col_groups == 1) v.columns = 0;
-    for (uint32_t i = 0; i < *n; i++)
-        if (memcmp(&out[i], &v, sizeof v) == 0) return;
-    out[(*n)++] = v;
+    version_add(v, out, n, max);
 }
 
-// Ways through cache: how large a block of rows is, how many vectors a task has, who is cut first.
-static void add_blocks(const Room *r, const ConvPlan *p, Version v, Version *out, uint32_t *n,
+// Cache blockings: rows per block, vectors per task, and the axis that parts split first.
+static void add_blocks(const Search *r, const ConvPlan *p, Version v, Version *out, uint32_t *n,
                        uint32_t max) {
     size_t   l2 = r->caches.l2;
     uint16_t near = rows_within(r, p, l2 / 2), small = rows_within(r, p, l2 / 8);
     uint16_t tiny = rows_within(r, p, r->caches.l1 / 2);
-    uint16_t tile = v.tile_vecs, quarter = narrow(up(p->vecs, 4));
+    uint16_t tile = v.tile_vecs, quarter = narrow(ceil_div(p->vecs, 4));
     const struct {
         uint16_t rows, columns;
         uint8_t  split;
-    } ways[] = {{near, tile, SPLIT_ROWS},     {0, quarter, SPLIT_COLUMNS}, {small, 0, SPLIT_ROWS},
-                {small, quarter, SPLIT_BOTH}, {near, 0, SPLIT_ROWS},       {tiny, tile, SPLIT_BOTH},
-                {small, tile, SPLIT_ROWS},    {0, tile, SPLIT_COLUMNS}};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        v.rows = ways[i].rows;
-        v.columns = ways[i].columns;
-        v.split = ways[i].split;
+    } options[] = {{near, tile, SPLIT_ROWS},  {0, quarter, SPLIT_COLUMNS},
+                   {small, 0, SPLIT_ROWS},    {small, quarter, SPLIT_BOTH},
+                   {near, 0, SPLIT_ROWS},     {tiny, tile, SPLIT_BOTH},
+                   {small, tile, SPLIT_ROWS}, {0, tile, SPLIT_COLUMNS}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        v.rows = options[i].rows;
+        v.columns = options[i].columns;
+        v.split = options[i].split;
         add(r, v, out, n, max);
     }
 }
 
 uint32_t conv_versions(const ConvShape *s, const Isa *isa, bool plain, const CacheSizes *caches,
                        Version *out, uint32_t max) {
-    Room     r = {s, isa->lanes, isa->registers, plain ? CONV_PLAIN : 0, *caches};
+    Search   r = {s, isa->lanes, isa->registers, plain ? CONV_PLAIN : 0, *caches};
     Version  v = {.algo = ALGO_DIRECT, .pack = r.pack};
     ConvPlan p = conv_plan(s, &v, r.lanes, r.registers);
     uint8_t  vecs[TILE_MAX_VECS];
@@ -368,15 +348,15 @@ uint32_t conv_versions(const ConvShape *s, const Isa *isa, bool plain, const Cac
         const struct {
             uint8_t  order, staged;
             uint16_t depth;
-        } ways[] = {{ORDER_WEIGHT_STATIONARY, 0, 0},
-                    {ORDER_WEIGHT_STATIONARY, 0, near},
-                    {ORDER_INPUT_STATIONARY, 0, 0},
-                    {ORDER_INPUT_STATIONARY, 0, depth_within(&p, vecs[t], caches->l2 / 4)},
-                    {ORDER_WEIGHT_STATIONARY, CONV_STAGED, near}};
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            v.order = ways[i].order;
-            v.depth = ways[i].depth;
-            v.pack = r.pack | (p.staged ? 0 : ways[i].staged);
+        } options[] = {{ORDER_WEIGHT_STATIONARY, 0, 0},
+                       {ORDER_WEIGHT_STATIONARY, 0, near},
+                       {ORDER_INPUT_STATIONARY, 0, 0},
+                       {ORDER_INPUT_STATIONARY, 0, depth_within(&p, vecs[t], caches->l2 / 4)},
+                       {ORDER_WEIGHT_STATIONARY, CONV_STAGED, near}};
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+            v.order = options[i].order;
+            v.depth = options[i].depth;
+            v.pack = r.pack | (p.staged ? 0 : options[i].staged);
             ConvPlan q = conv_plan(s, &v, r.lanes, r.registers);
             add_blocks(&r, &q, v, out, &n, max);
         }

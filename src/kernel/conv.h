@@ -1,4 +1,4 @@
-// ConvShape: the sizes of a two-dimensional convolution over blocked tensors.
+// Conv: direct convolution over blocked tensors: register tiles accumulate over taps and channels.
 #pragma once
 
 #include <stdbool.h>
@@ -8,44 +8,43 @@
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
 
-// x [n][ceil(ic / lanes)][ih][iw][lanes], y [n][ceil(oc / lanes)][oh][ow][lanes]. One spatial
-// dimension is a height of 1. Every size is positive and was checked by whoever made the shape.
+// Sizes of a 2-D convolution, also used by its relatives (depthwise, transposed, Winograd, pool).
+// x [n][ceil(ic / lanes)][ih][iw][lanes], y [n][ceil(oc / lanes)][oh][ow][lanes]. A 1-D
+// convolution has height 1. All sizes are positive; the caller has checked them.
 typedef struct ConvShape {
     uint32_t n, ic, ih, iw, oc, oh, ow;
     uint32_t kh, kw, sh, sw, dh, dw;  // kernel, stride, dilation
-    uint32_t pt, pl;                  // padding above and on the left; the rest follows from oh, ow
+    uint32_t pt, pl;                  // padding at the top and left; oh, ow imply the other sides
     uint32_t groups;
 } ConvShape;
 
-// Conv: direct convolution over blocked tensors: sums over taps and channels in register tiles.
-
-// How a version means its numbers. rows: output rows of a task where the input is staged, pixels
-// where it is read in place; columns: vectors of a task; depth: channels; 0: all of them. pack: a
-// sum of these. What is padded is always staged.
+// Version.pack: a bit set. The other fields of a Version here: rows: per task, output rows if the
+// input is staged, else pixels; columns: vectors of output channels per task; depth: input
+// channels; 0 means all. Padded inputs are always staged.
 typedef enum ConvPack {
-    CONV_STAGED = 1,  // each task copies the rows it needs next to each other
-    CONV_PLAIN = 2,   // x is [n][ic][ih][iw], as a network's first layer has it
+    CONV_STAGED = 1,  // each task copies its input rows into contiguous scratch
+    CONV_PLAIN = 2,   // x is [n][ic][ih][iw], as in the first layer of a network
 } ConvPack;
 
-// What isa->conv(&conv, part) computes. epilogue.add may be neither y nor overlap it: sums pass
-// through y on their way.
+// Arguments of isa->conv(&conv, part). epilogue.add must not overlap y: y holds partial sums.
 typedef struct Conv {
     ConvShape    shape;
     Version      version;  // one of conv_versions
     Epilogue     epilogue;
-    const float *x, *weights;  // blocked, or plain if the version says so; as conv_pack made them
+    const float *x, *weights;  // x: blocked, or plain with CONV_PLAIN; weights: from conv_pack
     float       *y;            // blocked
 } Conv;
 
-// Any number of groups works; those that fill no vectors are run several at a time, with zeros
-// between them. w is ONNX's [oc][ic / groups][kh][kw]; all versions of plain or blocked x share it.
+// Works for any number of groups; groups smaller than a vector run several at a time, with zero
+// weights between them. w is ONNX's [oc][ic / groups][kh][kw]. All versions share one packing for
+// plain x and one for blocked x.
 size_t conv_pack_bytes(const ConvShape *s, const Isa *isa, bool plain);
 void   conv_pack(const ConvShape *s, const Isa *isa, bool plain, const float *w, float *out);
 
-// Writes at most max versions, best guess first; returns how many.
+// Writes at most max versions, the one expected to be fastest first; returns how many.
 uint32_t conv_versions(const ConvShape *s, const Isa *isa, bool plain, const CacheSizes *caches,
                        Version *out, uint32_t max);
 uint32_t conv_tasks(const ConvShape *s, const Isa *isa, const Version *v);
-size_t   conv_scratch(const ConvShape *s, const Isa *isa, const Version *v);  // bytes of each part
+size_t   conv_scratch(const ConvShape *s, const Isa *isa, const Version *v);  // bytes per part
 Traffic conv_traffic(const ConvShape *s, const Isa *isa, const Version *v, const CacheSizes *caches,
                      uint32_t parts);

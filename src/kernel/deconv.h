@@ -1,7 +1,7 @@
-// Deconv: transposed convolution over blocked tensors: each phase of the output is a convolution.
+// Deconv: transposed convolution over blocked tensors, as one convolution per output phase.
 //
-// Outputs whose row and column leave the same rest by the stride meet the same taps. For them the
-// taps lie side by side in the input, so that register tiles sum them up like any convolution.
+// Outputs with equal coordinates modulo the stride (a phase) use the same taps, and those taps are
+// contiguous in the input. So each phase runs on the register tiles of an ordinary convolution.
 #pragma once
 
 #include <stddef.h>
@@ -11,34 +11,34 @@
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
 
-// What isa->deconv(&deconv, part) computes. The shape is ONNX's: x has ic, ih, iw and y has oc, oh,
-// ow; pt and pl are cut from y; groups is 1. epilogue.add may be y. Version: rows counts rows of x.
+// Arguments of isa->deconv(&deconv, part). The shape is ONNX's: x has ic, ih, iw; y has oc, oh, ow;
+// pt and pl are cropped from y; groups is 1. epilogue.add may be y. Version.rows counts rows of x.
 typedef struct Deconv {
     ConvShape    shape;
     Version      version;  // one of deconv_versions
     Epilogue     epilogue;
-    const float *x, *weights;  // blocked; as deconv_pack made them
+    const float *x, *weights;  // blocked; from deconv_pack
     float       *y;            // blocked
 } Deconv;
 
-// w is ONNX's [ic][oc][kh][kw]; all versions share what it is packed to.
+// w is ONNX's [ic][oc][kh][kw]; all versions share one packing.
 size_t deconv_pack_bytes(const ConvShape *s, const Isa *isa);
 void   deconv_pack(const ConvShape *s, const Isa *isa, const float *w, float *out);
 
-// Writes at most max versions, best guess first; returns how many.
+// Writes at most max versions, the one expected to be fastest first; returns how many.
 uint32_t deconv_versions(const ConvShape *s, const Isa *isa, const CacheSizes *caches, Version *out,
                          uint32_t max);
 uint32_t deconv_tasks(const ConvShape *s, const Isa *isa, const Version *v);
-size_t  deconv_scratch(const ConvShape *s, const Isa *isa, const Version *v);  // bytes of each part
-Traffic deconv_traffic(const ConvShape *s, const Isa *isa, const Version *v,
-                       const CacheSizes *caches, uint32_t parts);
+size_t   deconv_scratch(const ConvShape *s, const Isa *isa, const Version *v);  // bytes per part
+Traffic  deconv_traffic(const ConvShape *s, const Isa *isa, const Version *v,
+                        const CacheSizes *caches, uint32_t parts);
 
-// One direction. Output j of a phase meets input j + at through each tap of that phase.
+// One spatial axis. Output j of a phase reads input j + deconv_at(tap) for each tap of the phase.
 typedef struct DeconvAxis {
     uint32_t in, out, taps, stride, dilation, pad;
-    uint32_t count;  // outputs of the first phase, which has the most
-    int32_t  low;    // the least `at` of all taps
-    uint32_t reach;  // from there to the largest
+    uint32_t count;  // outputs of phase 0, which has the most
+    int32_t  low;    // smallest deconv_at of all taps
+    uint32_t reach;  // largest deconv_at minus low
 } DeconvAxis;
 
 static inline uint32_t deconv_phase(const DeconvAxis *a, uint32_t tap) {
@@ -53,11 +53,11 @@ static inline int32_t deconv_at(const DeconvAxis *a, uint32_t tap) {
 
 typedef struct DeconvPlan {
     DeconvAxis y, x;
-    uint32_t   lanes, blocks, rest, vecs;  // channels of x: full blocks, and after them
+    uint32_t   lanes, blocks, rest, vecs;  // full blocks of input channels, channels after them
     uint32_t   tile_rows, tile_vecs, vec_groups, col_groups, row_blocks, tasks;
-    uint32_t   block_rows, height, width;  // a task's rows: of a phase; staged, with padding
-    size_t     row_pitch, block_pitch;     // floats of what is staged
-    size_t     terms_bytes, rows_bytes, slab_bytes;  // of scratch, in this order
+    uint32_t   block_rows, height, width;  // rows per phase of a task; staged size with padding
+    size_t     row_pitch, block_pitch;     // floats of the staged input
+    size_t     terms_bytes, rows_bytes, slab_bytes;  // scratch, in this order
 } DeconvPlan;
 
 DeconvPlan deconv_plan(const ConvShape *s, const Version *v, uint32_t lanes, uint32_t registers);

@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-#include "base/err.h"
+#include "kernel/blocking.h"
 
 enum { DEPTHWISE_TILE = 8, DEPTHWISE_COPY_BYTES = 96 << 10 };
-
-static uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 size_t depthwise_weight_count(const ConvShape *s, const Isa *isa) {
     return (size_t)ceil_div(s->oc, isa->lanes) * isa->lanes * s->kh * s->kw;
@@ -27,14 +25,14 @@ uint32_t depthwise_padded_width(const ConvShape *s) {
 
 DepthwiseMethod depthwise_method(const ConvShape *s) {
     const uint32_t width = depthwise_padded_width(s);
-    // Less than a kernel's width hangs over on either side.
+    // Windows cross either side by less than the kernel's width.
     const bool little = s->pl < s->kw && width < s->iw + s->pl + s->kw;
     if ((s->kw == 3 || s->kw == 5) && s->sw <= 2 && s->dw == 1 && s->dh == 1 && little)
         return DEPTHWISE_TAPS;
     return s->pl == 0 && width <= s->iw ? DEPTHWISE_INSIDE : DEPTHWISE_PADDED;
 }
 
-// Input rows under that many output rows.
+// Input rows read by that many output rows.
 static size_t rows_under(const ConvShape *s, uint32_t rows) {
     return (size_t)(rows - 1) * s->sh + (size_t)(s->kh - 1) * s->dh + 1;
 }
@@ -55,13 +53,11 @@ size_t depthwise_scratch(const ConvShape *s, const Isa *isa, const Version *v) {
 }
 
 uint32_t depthwise_tasks(const ConvShape *s, const Isa *isa, const Version *v) {
-    uint64_t tasks = (uint64_t)s->n * ceil_div(s->oc, isa->lanes) * ceil_div(s->oh, v->rows);
-    CHECK(tasks <= UINT32_MAX);
-    return (uint32_t)tasks;
+    return checked_tasks((uint64_t)s->n * ceil_div(s->oc, isa->lanes) * ceil_div(s->oh, v->rows));
 }
 
-// Whole planes first: rows are then read once. Fewer rows make more tasks, and where parts take
-// rows they find what rows of the layer before left in their own caches.
+// Whole planes first: each input row is read once. Fewer rows per task give more tasks; with parts
+// split by rows, inputs are often still in the cache of the core that produced them.
 uint32_t depthwise_versions(const ConvShape *s, const Isa *isa, const CacheSizes *caches,
                             Version *out, uint32_t max) {
     (void)isa;
@@ -91,7 +87,7 @@ Traffic depthwise_traffic(const ConvShape *s, const Isa *isa, const Version *v,
         size_t   in = rows_under(s, rows);
         under += in < s->ih ? in : s->ih;
     }
-    // Rows shared by neighbouring tasks are read again unless all of one part's input stays close.
+    // Rows shared by neighbouring tasks are reread unless one part's whole input stays in L2.
     const size_t in = planes * s->iw * s->ih, out = planes * s->ow * s->oh;
     const bool   stays = in / parts < caches->l2 / 2;
     const size_t read = stays || v->split == SPLIT_COLUMNS ? in : planes * s->iw * under;

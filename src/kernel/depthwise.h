@@ -1,23 +1,20 @@
-// Depthwise: depthwise convolution over blocked tensors: every channel has a small kernel of its
-// own.
+// Depthwise: depthwise convolution over blocked tensors: one small kernel per channel.
 #pragma once
 
 #include "kernel/conv.h"
 #include "kernel/elementwise.h"
 
-// Shapes have groups == ic == oc. A version's rows are output rows of a task, its tile_rows the
-// pixels held in registers; split says whether parts get channel blocks or rows first.
+// Arguments of isa->depthwise(&depthwise, part). groups == ic == oc. Version: rows: output rows per
+// task; tile_rows: pixels held in registers; split: whether parts get channel blocks or rows.
 typedef struct Depthwise {
     ConvShape    shape;
     Version      version;
-    const float *x, *weights;  // weights as depthwise_pack left them
+    const float *x, *weights;  // weights from depthwise_pack
     float       *y;
     Epilogue     epilogue;
 } Depthwise;
 
-// Vector kernel: isa->depthwise(depth, part).
-
-// [ceil(c / lanes)][kh * kw][lanes] floats from [c][1][kh][kw].
+// Packs [c][1][kh][kw] to [ceil(c / lanes)][kh * kw][lanes] floats.
 size_t depthwise_weight_count(const ConvShape *s, const Isa *isa);
 void   depthwise_pack(const ConvShape *s, const Isa *isa, const float *w, float *packed);
 
@@ -28,11 +25,12 @@ size_t   depthwise_scratch(const ConvShape *s, const Isa *isa, const Version *v)
 Traffic  depthwise_traffic(const ConvShape *s, const Isa *isa, const Version *v,
                            const CacheSizes *caches, uint32_t parts);
 
-// How a row is computed: straight from x (3 or 5 taps, stride 1 or 2: inputs stay in registers for
-// all taps; or nothing hangs over), or from a copy with its padding.
+// How an output row is computed. TAPS: from x, each input loaded once for all its taps (kernel
+// width 3 or 5, stride 1 or 2). INSIDE: from x, no window crosses the sides. PADDED: from a padded
+// copy of the input rows.
 typedef enum DepthwiseMethod { DEPTHWISE_TAPS, DEPTHWISE_INSIDE, DEPTHWISE_PADDED } DepthwiseMethod;
 DepthwiseMethod depthwise_method(const ConvShape *s);
 
-// Of DEPTHWISE_PADDED: the width of the copy, and the output rows made of one copy.
+// DEPTHWISE_PADDED: width of the copy in pixels, and output rows computed from one copy.
 uint32_t depthwise_padded_width(const ConvShape *s);
 uint32_t depthwise_padded_rows(const ConvShape *s, uint32_t lanes, const Version *v);

@@ -22,15 +22,15 @@ const char *ewise_op_name(ElementwiseOp op) { return op < EWISE_OPS ? names[op] 
 uint32_t ewise_op_operands(ElementwiseOp op) { return op < EWISE_OPS ? operands_of[op] : 0; }
 
 enum {
-    STAGED = EWISE_PER_LANE + 1,  // an argument whose numbers are first laid out as the result's
-    SHORT_SPAN = 32,              // below, the call costs more than laying out arguments
+    STAGED = EWISE_PER_LANE + 1,  // an argument that is first copied to the layout of the result
+    SHORT_SPAN = 32,              // below, a call costs more than copying arguments
     PIECE = 4096,
     STAGED_PIECE = 512,
 };
 
-// Dimensions of 1 go, neighbours that every argument crosses evenly become one.
-static void merge(ElementwisePlan *m, uint32_t rank, const int64_t *dims,
-                  int64_t (*strides)[TENSOR_MAX_RANK]) {
+// Drops dimensions of 1 and merges neighbours along which every argument is evenly strided.
+static void merge_dims(ElementwisePlan *m, uint32_t rank, const int64_t *dims,
+                       int64_t (*strides)[TENSOR_MAX_RANK]) {
     const uint32_t n_args = m->program->n_args;
     for (uint32_t d = 0; d < rank; d++) {
         if (dims[d] == 1) continue;
@@ -44,20 +44,21 @@ static void merge(ElementwisePlan *m, uint32_t rank, const int64_t *dims,
     if (m->rank == 0) m->dims[m->rank++] = 1;
 }
 
-static uint8_t how_of(const ElementwisePlan *m, const size_t *strides, uint32_t lanes) {
+static uint8_t mode_of(const ElementwisePlan *m, const size_t *strides, uint32_t lanes) {
     const uint32_t last = m->rank - 1;
-    bool           each = strides[last] == 1 || m->span == 1, same = true;
+    bool           contiguous = strides[last] == 1 || m->span == 1, constant = true;
     for (uint32_t d = m->outer; d < last; d++) {
-        each = each && strides[d] == strides[d + 1] * m->dims[d + 1];
-        same = same && strides[d] == 0;
+        contiguous = contiguous && strides[d] == strides[d + 1] * m->dims[d + 1];
+        constant = constant && strides[d] == 0;
     }
-    if (each) return EWISE_CONTIGUOUS;
-    if (same && strides[last] == 0) return EWISE_SCALAR;
-    if (same && strides[last] == 1 && m->dims[last] == lanes) return EWISE_PER_LANE;
+    if (contiguous) return EWISE_CONTIGUOUS;
+    if (constant && strides[last] == 0) return EWISE_SCALAR;
+    if (constant && strides[last] == 1 && m->dims[last] == lanes) return EWISE_PER_LANE;
     return STAGED;
 }
 
-static void cut(ElementwisePlan *m, const Isa *isa) {
+// Cuts the result into spans, and spans into pieces of equal size.
+static void cut_spans(ElementwisePlan *m, const Isa *isa) {
     m->outer = m->rank - 1;
     m->span = m->dims[m->outer];
     while (m->outer > 0 && m->span < SHORT_SPAN) m->span *= m->dims[--m->outer];
@@ -65,10 +66,10 @@ static void cut(ElementwisePlan *m, const Isa *isa) {
     for (uint32_t d = 0; d < m->outer; d++) m->rows *= m->dims[d];
     size_t most = PIECE, unit = 64;
     for (uint32_t i = 0; i < m->program->n_args; i++) {
-        m->how[i] = how_of(m, m->strides[i], isa->lanes);
-        if (m->how[i] == STAGED) most = STAGED_PIECE;
+        m->mode[i] = mode_of(m, m->strides[i], isa->lanes);
+        if (m->mode[i] == STAGED) most = STAGED_PIECE;
     }
-    // Whole rows of arguments: those that repeat with every row are then laid out once.
+    // Pieces are whole rows, so that arguments repeating with every row are copied once.
     const size_t row = m->dims[m->rank - 1];
     if (most == STAGED_PIECE && row < SHORT_SPAN) unit = row, most -= most % row;
     if (m->span == 0) m->rows = 0;
@@ -85,8 +86,8 @@ void ewise_plan_strided(ElementwisePlan *m, const ElementwiseProgram *c, const I
     CHECK(rank <= TENSOR_MAX_RANK && c->n_steps > 0);
     memset(m, 0, sizeof *m);
     m->program = c;
-    merge(m, rank, dims, strides);
-    cut(m, isa);
+    merge_dims(m, rank, dims, strides);
+    cut_spans(m, isa);
 }
 
 void ewise_plan_broadcast(ElementwisePlan *m, const ElementwiseProgram *c, const Isa *isa,
@@ -104,7 +105,7 @@ void ewise_plan_blocked(ElementwisePlan *m, const ElementwiseProgram *c, const I
                         int64_t channels, int64_t pixels, const ElementwiseExtent *args) {
     const int64_t lanes = isa->lanes, blocks = (channels + lanes - 1) / lanes;
     const int64_t dims[] = {n, blocks, pixels, lanes};
-    const int64_t of[][4] = {
+    const int64_t strides_of[][4] = {
         [EWISE_PER_ELEMENT] = {blocks * pixels * lanes, pixels * lanes, lanes, 1},
         [EWISE_PER_IMAGE_CHANNEL] = {blocks * lanes, lanes, 0, 1},
         [EWISE_PER_CHANNEL] = {0, lanes, 0, 1},
@@ -112,13 +113,14 @@ void ewise_plan_blocked(ElementwisePlan *m, const ElementwiseProgram *c, const I
         [EWISE_SINGLE] = {0},
     };
     int64_t strides[EWISE_MAX_ARGS][TENSOR_MAX_RANK] = {0};
-    for (uint32_t i = 0; i < c->n_args; i++) memcpy(strides[i], of[args[i]], sizeof of[0]);
+    for (uint32_t i = 0; i < c->n_args; i++)
+        memcpy(strides[i], strides_of[args[i]], sizeof strides_of[0]);
     ewise_plan_strided(m, c, isa, 4, dims, strides);
 }
 
 uint32_t ewise_plan_tasks(const ElementwisePlan *m) { return (uint32_t)m->rows * m->pieces; }
 
-// Where index `at` of the dimensions [from, to), counted row-major, begins in an argument.
+// Offset in an argument of row-major index `at` over the dimensions [from, to).
 static size_t offset(const ElementwisePlan *m, const size_t *strides, uint32_t from, uint32_t to,
                      size_t at) {
     size_t sum = 0;
@@ -135,7 +137,7 @@ static void stage(const ElementwisePlan *m, const size_t *strides, const float *
     const uint32_t last = m->rank - 1;
     const size_t   width = m->dims[last], step = strides[last];
     size_t         row = at / width, column = at % width;
-    while (n > 0 && from != NULL) {  // an analyser cannot know that arguments exist
+    while (n > 0 && from != NULL) {  // never NULL; for static analysers
         const size_t some = width - column < n ? width - column : n;
         const float *x = from + offset(m, strides, m->outer, last, row) + column * step;
         for (size_t i = 0; i < some; i++) out[i] = x[i * step];
@@ -146,18 +148,18 @@ static void stage(const ElementwisePlan *m, const size_t *strides, const float *
 
 typedef float Stage[EWISE_MAX_ARGS][STAGED_PIECE] __attribute__((aligned(64)));
 
-// What a worker has at hand while it goes from row to row.
-typedef struct Walker {
+// Iteration over the rows of one part.
+typedef struct RowIter {
     const ElementwisePlan *m;
     const Isa             *isa;
-    size_t                 index[TENSOR_MAX_RANK];  // of the row
-    const float           *from[EWISE_MAX_ARGS];    // where it begins in each argument
+    size_t                 index[TENSOR_MAX_RANK];  // of the current row
+    const float           *from[EWISE_MAX_ARGS];    // its start in each argument
     float                 *out;
-    Stage                 *staged;                // NULL: no argument needs it
-    bool                   kept[EWISE_MAX_ARGS];  // what is staged is right for every piece
-} Walker;
+    Stage                 *staged;                // NULL: no argument is staged
+    bool                   kept[EWISE_MAX_ARGS];  // the staged copy is valid for every piece
+} RowIter;
 
-static void walker_begin(Walker *w, const float *const *in, float *out, size_t row) {
+static void row_iter_begin(RowIter *w, const float *const *in, float *out, size_t row) {
     const ElementwisePlan *m = w->m;
     w->out = out + row * m->span;
     for (uint32_t i = 0; i < m->program->n_args; i++)
@@ -168,7 +170,7 @@ static void walker_begin(Walker *w, const float *const *in, float *out, size_t r
     }
 }
 
-static void walker_next(Walker *w) {
+static void row_iter_next(RowIter *w) {
     const ElementwisePlan *m = w->m;
     const uint32_t         n_args = m->program->n_args;
     w->out += m->span;
@@ -186,7 +188,7 @@ static bool repeats(const ElementwisePlan *m, const size_t *strides) {
     return m->piece % m->dims[m->rank - 1] == 0;
 }
 
-static const float *staged(Walker *w, uint32_t i, size_t at, size_t n) {
+static const float *staged(RowIter *w, uint32_t i, size_t at, size_t n) {
     float *to = (*w->staged)[i];
     if (w->kept[i]) return to;
     w->kept[i] = repeats(w->m, w->m->strides[i]);
@@ -195,23 +197,23 @@ static const float *staged(Walker *w, uint32_t i, size_t at, size_t n) {
     return to;
 }
 
-// Numbers [at, at + n) of the row; n is at most a piece where arguments are staged.
-static void run_span(Walker *w, size_t at, size_t n) {
+// Elements [at, at + n) of the row; n is at most one piece if arguments are staged.
+static void run_span(RowIter *w, size_t at, size_t n) {
     const ElementwisePlan *m = w->m;
     ElementwiseInput       in[EWISE_MAX_ARGS];
     for (uint32_t i = 0; i < m->program->n_args; i++) {
-        const uint8_t how = m->how[i];
-        if (how == STAGED)
+        const uint8_t mode = m->mode[i];
+        if (mode == STAGED)
             in[i] = (ElementwiseInput){staged(w, i, at, n), EWISE_CONTIGUOUS};
         else
-            in[i] = (ElementwiseInput){w->from[i] + (how == EWISE_CONTIGUOUS ? at : 0),
-                                       (ElementwiseMode)how};
+            in[i] = (ElementwiseInput){w->from[i] + (mode == EWISE_CONTIGUOUS ? at : 0),
+                                       (ElementwiseMode)mode};
     }
     w->isa->ewise_span(m->program, in, w->out + at, n);
 }
 
-// Neighbouring pieces are one where nothing is staged.
-static void run_tasks(Walker *w, uint32_t begin, uint32_t end) {
+// Runs adjacent pieces in one call if nothing is staged.
+static void run_tasks(RowIter *w, uint32_t begin, uint32_t end) {
     const ElementwisePlan *m = w->m;
     uint32_t               piece = begin % m->pieces;
     for (uint32_t task = begin, some; task < end; task += some) {
@@ -222,25 +224,25 @@ static void run_tasks(Walker *w, uint32_t begin, uint32_t end) {
         piece += some;
         if (piece < m->pieces) continue;
         piece = 0;
-        walker_next(w);
+        row_iter_next(w);
     }
 }
 
-static void __attribute__((noinline)) run_staged(Walker w, uint32_t begin, uint32_t end) {
-    Stage room;
-    w.staged = &room;
+static void __attribute__((noinline)) run_staged(RowIter w, uint32_t begin, uint32_t end) {
+    Stage buffer;
+    w.staged = &buffer;
     run_tasks(&w, begin, end);
 }
 
 void ewise_plan_run(const ElementwisePlan *m, const Isa *isa, const float *const *in, float *out,
                     Part part) {
     uint32_t begin, end;
-    Walker   w = {.m = m, .isa = isa};
+    RowIter  w = {.m = m, .isa = isa};
     bool     stages = false;
     part_range(part, ewise_plan_tasks(m), &begin, &end);
     if (begin == end) return;
-    walker_begin(&w, in, out, begin / m->pieces);
-    for (uint32_t i = 0; i < m->program->n_args; i++) stages = stages || m->how[i] == STAGED;
+    row_iter_begin(&w, in, out, begin / m->pieces);
+    for (uint32_t i = 0; i < m->program->n_args; i++) stages = stages || m->mode[i] == STAGED;
     if (stages)
         run_staged(w, begin, end);
     else

@@ -1,19 +1,10 @@
 #include "kernel/fused_attention.h"
 
+#include "kernel/blocking.h"
 #include "kernel/tile.h"
 
-enum { LINE = 16 };
-
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
-
-static uint32_t round_up(uint32_t a, uint32_t unit) { return (a + unit - 1) / unit * unit; }
-
-static size_t to_lines(size_t numbers) { return (numbers + LINE - 1) / LINE * LINE; }
-
 static uint32_t blocks(const FusedAttentionShape *s, const Version *v) {
-    return (s->queries + v->rows - 1) / v->rows;
+    return ceil_div(s->queries, v->rows);
 }
 
 uint32_t fused_attention_tasks(const FusedAttentionShape *s, const Isa *isa, const Version *v) {
@@ -21,7 +12,7 @@ uint32_t fused_attention_tasks(const FusedAttentionShape *s, const Isa *isa, con
     return s->batch * s->heads * blocks(s, v);
 }
 
-// Rows against panels, in one go over all columns.
+// Version of a product of query rows with packed panels: one column block, one depth block.
 static Version product(const Version *v, uint32_t rows, uint32_t vecs, uint32_t depth) {
     return (Version){.algo = ALGO_GEMM,
                      .order = ORDER_WEIGHT_STATIONARY,
@@ -30,13 +21,13 @@ static Version product(const Version *v, uint32_t rows, uint32_t vecs, uint32_t 
                      .tile_vecs = (uint8_t)vecs,
                      .rows = v->rows,
                      .columns = UINT16_MAX / 4 * 4,
-                     .depth = (uint16_t)least(most(depth, 1), UINT16_MAX)};
+                     .depth = (uint16_t)min_u32(max_u32(depth, 1), UINT16_MAX)};
 }
 
 FusedAttentionPlan fused_attention_plan(const FusedAttentionShape *s, const Version *v,
                                         uint32_t lanes) {
     FusedAttentionPlan p;
-    uint32_t           rows = least(v->rows, s->queries);
+    uint32_t           rows = min_u32(v->rows, s->queries);
     p.row = round_up(s->keys, lanes);
     p.to_scores = gemm_shape(rows, (uint32_t)p.row, s->size);
     p.to_scores.a.row = s->q.step;
@@ -46,11 +37,11 @@ FusedAttentionPlan fused_attention_plan(const FusedAttentionShape *s, const Vers
     p.scores_version = product(v, v->tile_rows, v->tile_vecs, s->size);
     p.values_version = product(v, v->tile_rows, v->tile_vecs, s->keys);
     p.keys = 0;
-    p.values = to_lines(p.row * s->size);
-    p.scores = p.values + to_lines((size_t)round_up(s->v_size, lanes) * s->keys);
-    p.sums = p.scores + to_lines(p.row * rows);
-    p.gemm = p.sums + to_lines(rows);
-    p.end = p.gemm + gemm_room(&p.to_values, &p.values_version, lanes).end;
+    p.values = round_to_lines(p.row * s->size);
+    p.scores = p.values + round_to_lines((size_t)round_up(s->v_size, lanes) * s->keys);
+    p.sums = p.scores + round_to_lines(p.row * rows);
+    p.gemm = p.sums + round_to_lines(rows);
+    p.end = p.gemm + gemm_scratch_layout(&p.to_values, &p.values_version, lanes).end;
     return p;
 }
 
@@ -58,19 +49,13 @@ size_t fused_attention_scratch(const FusedAttentionShape *s, const Isa *isa, con
     return fused_attention_plan(s, v, isa->lanes).end * sizeof(float);
 }
 
-// Rows whose scores take a quarter of L2, in blocks as equal as tiles allow.
+// Query rows per block: their scores fill a quarter of L2; blocks are as equal as tiles allow.
 static uint16_t rows_of(const FusedAttentionShape *s, size_t l2, uint32_t most_rows,
                         uint32_t tile) {
-    size_t   fits = l2 / 4 / sizeof(float) / most(s->keys, 1);
+    size_t   fits = l2 / 4 / sizeof(float) / max_u32(s->keys, 1);
     uint32_t top = (uint32_t)(fits < most_rows ? fits : most_rows) / tile * tile;
-    uint32_t n = (s->queries + most(top, tile) - 1) / most(top, tile);
-    return (uint16_t)round_up(most((s->queries + n - 1) / most(n, 1), 1), tile);
-}
-
-static bool listed(const Version *all, uint32_t n, const Version *v) {
-    for (uint32_t i = 0; i < n; i++)
-        if (all[i].rows == v->rows && all[i].tile_vecs == v->tile_vecs) return true;
-    return false;
+    uint32_t n = (s->queries + max_u32(top, tile) - 1) / max_u32(top, tile);
+    return (uint16_t)round_up(max_u32((s->queries + n - 1) / max_u32(n, 1), 1), tile);
 }
 
 uint32_t fused_attention_versions(const FusedAttentionShape *s, const Isa *isa,
@@ -80,13 +65,14 @@ uint32_t fused_attention_versions(const FusedAttentionShape *s, const Isa *isa,
     uint32_t              n = 0;
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (uint32_t j = 0; j < sizeof vecs && n < max; j++) {
-            uint32_t tile = least(tile_most_rows(isa->registers, vecs[j]), most(s->queries, 1));
-            Version  v = {.algo = ALGO_ATTENTION,
-                          .split = SPLIT_ROWS,
-                          .tile_rows = (uint8_t)tile,
-                          .tile_vecs = vecs[j],
-                          .rows = rows_of(s, caches->l2, rows[i], tile)};
-            if (!listed(out, n, &v)) out[n++] = v;
+            uint32_t tile =
+                min_u32(tile_most_rows(isa->registers, vecs[j]), max_u32(s->queries, 1));
+            Version v = {.algo = ALGO_ATTENTION,
+                         .split = SPLIT_ROWS,
+                         .tile_rows = (uint8_t)tile,
+                         .tile_vecs = vecs[j],
+                         .rows = rows_of(s, caches->l2, rows[i], tile)};
+            version_add(v, out, &n, max);
         }
     return n;
 }
@@ -95,10 +81,10 @@ Traffic fused_attention_traffic(const FusedAttentionShape *s, const Isa *isa, co
                                 const CacheSizes *caches, uint32_t parts) {
     size_t head = (size_t)s->keys * (s->size + s->v_size) * sizeof(float);
     size_t row = ((size_t)s->size + s->v_size) * sizeof(float);
-    size_t room = fused_attention_scratch(s, isa, v);
+    size_t scratch = fused_attention_scratch(s, isa, v);
     size_t moved = (head + row * s->queries) * s->batch * s->heads;
-    // Parts that meet within a head pack it twice; panels that leave L2 come back for each block.
+    // Parts that share a head each pack it; panels larger than L2 are reread for each query block.
     if (parts > 1) moved += head * (parts - 1);
-    if (room > caches->l2) moved += (room - caches->l2) * s->batch * s->heads * blocks(s, v);
-    return (Traffic){room > caches->l2 ? (room - caches->l2) * parts : 0, moved};
+    size_t over = scratch > caches->l2 ? scratch - caches->l2 : 0;
+    return (Traffic){over * parts, moved + over * s->batch * s->heads * blocks(s, v)};
 }

@@ -1,4 +1,5 @@
-// FusedAttention: softmax(scale q k' + mask) v for every head; scores never leave the near caches.
+// FusedAttention: softmax(scale q k' + mask) v per head, in blocks of queries, with the scores in
+// L2.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
-// Where place s of head h of sequence b begins: b * batch + h * head + s * step numbers in.
+// Row s of head h of sequence b starts at float b * batch + h * head + s * step.
 typedef struct AttentionStrides {
     size_t batch, head, step;  // 0: shared
 } AttentionStrides;
@@ -18,35 +19,35 @@ typedef struct FusedAttentionShape {
     uint32_t         batch, heads, kv_heads;  // heads is a multiple of kv_heads
     uint32_t         queries, keys, size, v_size;
     AttentionStrides q, k, v, y;
-    bool             k_transposed;  // k lies as [size][keys]: its step leads to the next of size
-    AttentionStrides mask;          // its step leads to the next query
+    bool             k_transposed;  // k is [size][keys]; k.step goes along size
+    AttentionStrides mask;          // mask.step goes along queries
     float            scale;
 } FusedAttentionShape;
 
+// Arguments of isa->attention(&attention, part). A query with all scores -INFINITY gets 0.
 typedef struct FusedAttention {
     FusedAttentionShape shape;
     Version             version;  // one of fused_attention_versions
     const float        *q, *k, *v;
-    const float        *mask;  // added to scores; NULL: none
+    const float        *mask;  // added to the scores; NULL: none
     float              *y;
 } FusedAttention;
 
-// Vector kernel: isa->attention(attention, part). A query whose scores are all -INFINITY gets 0.
-
-// The best guess comes first. Returns how many were written, at least 1.
+// Writes at least 1 and at most max versions, the one expected to be fastest first; returns how
+// many.
 uint32_t fused_attention_versions(const FusedAttentionShape *s, const Isa *isa,
                                   const CacheSizes *caches, Version *out, uint32_t max);
 uint32_t fused_attention_tasks(const FusedAttentionShape *s, const Isa *isa, const Version *v);
-size_t   fused_attention_scratch(const FusedAttentionShape *s, const Isa *isa,
-                                 const Version *v);  // of each part
-Traffic  fused_attention_traffic(const FusedAttentionShape *s, const Isa *isa, const Version *v,
-                                 const CacheSizes *caches, uint32_t parts);
+// Bytes per part.
+size_t  fused_attention_scratch(const FusedAttentionShape *s, const Isa *isa, const Version *v);
+Traffic fused_attention_traffic(const FusedAttentionShape *s, const Isa *isa, const Version *v,
+                                const CacheSizes *caches, uint32_t parts);
 
-// The two products of a block of queries, and where the scratch of a part has what, in numbers.
+// The two products of a block of queries, and the layout of a part's scratch, in floats.
 typedef struct FusedAttentionPlan {
     GemmShape to_scores, to_values;
     Version   scores_version, values_version;
-    size_t    keys, values;  // panels of one head
+    size_t    keys, values;  // packed panels of one head
     size_t    scores, row;   // [rows][row]
     size_t    sums;          // [rows]
     size_t    gemm, end;

@@ -2,40 +2,34 @@
 
 #include <string.h>
 
-enum { LINE = 16 };
-
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
-
-static size_t to_lines(size_t numbers) { return (numbers + LINE - 1) / LINE * LINE; }
+#include "kernel/blocking.h"
 
 GatedRnnPlan gated_rnn_plan(const GatedRnnShape *s, uint32_t lanes) {
     GatedRnnPlan p = {.blocks = (s->hidden + lanes - 1) / lanes};
     p.padded = p.blocks * lanes;
     p.gates = s->kind == GATED_RNN_LSTM ? 4 : 3;
-    p.wide = p.gates * p.padded;
+    p.columns = p.gates * p.padded;
     p.late = s->kind == GATED_RNN_LSTM ? 0 : p.padded;
-    p.early = p.wide - p.late;
-    p.r = (size_t)p.wide * s->input;
-    p.bias = p.r + (size_t)p.wide * s->hidden;
-    p.late_bias = p.bias + p.wide;
+    p.early = p.columns - p.late;
+    p.r = (size_t)p.columns * s->input;
+    p.bias = p.r + (size_t)p.columns * s->hidden;
+    p.late_bias = p.bias + p.columns;
     p.peep = p.late_bias + p.late;
-    p.each = to_lines(p.peep + (s->peepholes ? 3 * (size_t)p.padded : 0));
+    p.stride = round_to_lines(p.peep + (s->peepholes ? 3 * (size_t)p.padded : 0));
     return p;
 }
 
 size_t gated_rnn_pack_bytes(const GatedRnnShape *s, const Isa *isa) {
-    return gated_rnn_plan(s, isa->lanes).each * s->directions * sizeof(float);
+    return gated_rnn_plan(s, isa->lanes).stride * s->directions * sizeof(float);
 }
 
-// Where the columns of a block of a gate go, in vectors.
+// Position of the columns of one block of one gate, in vectors.
 static uint32_t place(const GatedRnnPlan *p, uint32_t lanes, uint32_t block, uint32_t gate) {
     uint32_t together = p->late == 0 ? p->gates : p->gates - 1;
     return gate < together ? block * together + gate : p->early / lanes + block;
 }
 
-// m [g h][k] to panels of columns.
+// Packs m [g h][k] to panels of columns.
 static void pack_matrix(const GatedRnnShape *s, const GatedRnnPlan *p, const Isa *isa,
                         const float *m, uint32_t k, float *out) {
     uint32_t lanes = isa->lanes;
@@ -43,12 +37,12 @@ static void pack_matrix(const GatedRnnShape *s, const GatedRnnPlan *p, const Isa
         for (uint32_t g = 0; g < p->gates; g++) {
             const float *from = m + ((size_t)g * s->hidden + (size_t)b * lanes) * k;
             float       *to = out + (size_t)place(p, lanes, b, g) * k * lanes;
-            gemm_pack(least(lanes, s->hidden - b * lanes), k, from, k, true, 1, isa, to);
+            gemm_pack(min_u32(lanes, s->hidden - b * lanes), k, from, k, true, 1, isa, to);
         }
 }
 
-// b [2 g h]: those of the input and of the state go together, except where a GRU's reset stands
-// between them.
+// b [2 g h]: input and recurrent biases are summed, except for a GRU's last gate with
+// linear_before_reset, where the reset gate scales the recurrent part.
 static void pack_bias(const GatedRnnShape *s, const GatedRnnPlan *p, uint32_t lanes, const float *b,
                       float *out) {
     size_t gates = (size_t)p->gates * s->hidden;
@@ -65,7 +59,7 @@ void gated_rnn_pack(const GatedRnnShape *s, const GatedRnnWeights *w, const Isa 
     const GatedRnnPlan p = gated_rnn_plan(s, isa->lanes);
     size_t             gates = (size_t)p.gates * s->hidden;
     memset(out, 0, gated_rnn_pack_bytes(s, isa));
-    for (uint32_t d = 0; d < s->directions; d++, out += p.each) {
+    for (uint32_t d = 0; d < s->directions; d++, out += p.stride) {
         pack_matrix(s, &p, isa, w->w + d * gates * s->input, s->input, out);
         pack_matrix(s, &p, isa, w->r + d * gates * s->hidden, s->hidden, out + p.r);
         if (w->b != NULL) pack_bias(s, &p, isa->lanes, w->b + (size_t)2 * d * gates, out);
@@ -75,18 +69,18 @@ void gated_rnn_pack(const GatedRnnShape *s, const GatedRnnWeights *w, const Isa 
     }
 }
 
-GatedRnnRoom gated_rnn_room(const GatedRnnShape *s, const Version *v, const GatedRnnPlan *p,
-                            uint32_t rows) {
-    GatedRnnRoom r = {0};
-    size_t       state = to_lines((size_t)p->padded * rows);
-    r.h = to_lines((size_t)least(v->rows, s->steps) * rows * p->wide);
+GatedRnnScratch gated_rnn_scratch_layout(const GatedRnnShape *s, const Version *v,
+                                         const GatedRnnPlan *p, uint32_t rows) {
+    GatedRnnScratch r = {0};
+    size_t          state = round_to_lines((size_t)p->padded * rows);
+    r.h = round_to_lines((size_t)min_u32(v->rows, s->steps) * rows * p->columns);
     r.c = r.h + state;
     r.late = r.c + state;
     r.end = r.late + (s->kind == GATED_RNN_GRU ? state : 0);
     return r;
 }
 
-// Every sequence in every direction is a task; those side by side share their weights.
+// One task per sequence and direction; neighbouring tasks of a part share the weights.
 uint32_t gated_rnn_tasks(const GatedRnnShape *s, const Isa *isa, const Version *v) {
     (void)isa;
     (void)v;
@@ -95,40 +89,36 @@ uint32_t gated_rnn_tasks(const GatedRnnShape *s, const Isa *isa, const Version *
 
 size_t gated_rnn_scratch(const GatedRnnShape *s, const Isa *isa, const Version *v) {
     const GatedRnnPlan p = gated_rnn_plan(s, isa->lanes);
-    return gated_rnn_room(s, v, &p, s->batch).end * sizeof(float);
+    return gated_rnn_scratch_layout(s, v, &p, s->batch).end * sizeof(float);
 }
 
-// What the inputs of a block of steps add up to takes a share of L2.
+// Steps per block such that the input projections of a block take `bytes`.
 static Version with_share(const GatedRnnShape *s, const Isa *isa, size_t bytes) {
     const GatedRnnPlan p = gated_rnn_plan(s, isa->lanes);
-    size_t             step = (size_t)most(p.wide, 1) * most(s->batch, 1) * sizeof(float);
+    size_t             step = (size_t)max_u32(p.columns, 1) * max_u32(s->batch, 1) * sizeof(float);
     size_t             fits = bytes / step < UINT16_MAX ? bytes / step : UINT16_MAX;
-    uint32_t           blocks = (s->steps + most((uint32_t)fits, 8) - 1) / most((uint32_t)fits, 8);
-    uint32_t           rows = (s->steps + most(blocks, 1) - 1) / most(blocks, 1);
-    return (Version){.algo = ALGO_RNN, .split = SPLIT_ROWS, .rows = (uint16_t)most(rows, 1)};
+    uint32_t           blocks = ceil_div(s->steps, max_u32((uint32_t)fits, 8));
+    uint32_t           rows = ceil_div(s->steps, max_u32(blocks, 1));
+    return (Version){.algo = ALGO_RNN, .split = SPLIT_ROWS, .rows = (uint16_t)max_u32(rows, 1)};
 }
 
 uint32_t gated_rnn_versions(const GatedRnnShape *s, const Isa *isa, const CacheSizes *caches,
                             Version *out, uint32_t max) {
     static const uint8_t shares[] = {4, 1, 16};
     uint32_t             n = 0;
-    for (uint32_t i = 0; i < sizeof shares && n < max; i++) {
-        Version  v = with_share(s, isa, caches->l2 / shares[i]);
-        uint32_t same = 0;
-        while (same < n && out[same].rows != v.rows) same++;
-        if (same == n) out[n++] = v;
-    }
+    for (uint32_t i = 0; i < sizeof shares && n < max; i++)
+        version_add(with_share(s, isa, caches->l2 / shares[i]), out, &n, max);
     return n;
 }
 
 Traffic gated_rnn_traffic(const GatedRnnShape *s, const Isa *isa, const Version *v,
                           const CacheSizes *caches, uint32_t parts) {
     const GatedRnnPlan p = gated_rnn_plan(s, isa->lanes);
-    size_t             room = gated_rnn_scratch(s, isa, v), r = (p.bias - p.r) * sizeof(float);
-    size_t             held = r + room / most(least(parts, s->batch), 1);
+    size_t             scratch = gated_rnn_scratch(s, isa, v), r = (p.bias - p.r) * sizeof(float);
+    size_t             held = r + scratch / max_u32(min_u32(parts, s->batch), 1);
     size_t numbers = (size_t)s->steps * s->batch * (s->input + (size_t)s->directions * s->hidden);
     size_t moved = numbers * sizeof(float) + gated_rnn_pack_bytes(s, isa);
-    // Weights that do not stay in L2 come again for each step.
+    // Recurrent weights that do not stay in L2 are reread every step.
     if (held > caches->l2) moved += r * s->steps * s->directions;
     return (Traffic){held > caches->l2 ? r * s->directions : 0, moved};
 }

@@ -1,4 +1,4 @@
-// GatedRnn: GRU and LSTM layers as ONNX means them, with sigmoid and tanh.
+// GatedRnn: ONNX GRU and LSTM layers with the default activations, sigmoid and tanh.
 #pragma once
 
 #include <stdbool.h>
@@ -14,35 +14,35 @@ typedef enum GatedRnnKind { GATED_RNN_GRU, GATED_RNN_LSTM } GatedRnnKind;
 typedef struct GatedRnnShape {
     GatedRnnKind kind;
     uint32_t     steps, batch, input, hidden, directions;
-    bool         reversed;     // direction 0 starts at the end; direction 1 always does
-    bool         batch_first;  // x, y and the states have the batch before the steps and directions
+    bool         reversed;     // direction 0 runs backwards; direction 1 always does
+    bool         batch_first;  // the batch is the outermost dimension of x, y and the states
     bool         linear_before_reset, input_forget, peepholes;
-    float        clip;  // of what goes into an activation; INFINITY: none
+    float        clip;  // limit of activation inputs; INFINITY: none
 } GatedRnnShape;
 
-// Weights as ONNX has them: w [d][g h][i], r [d][g h][h], b [d][2 g h], p [d][3 h]; b and p may be
-// NULL. Gates g are zrh of a GRU, iofc of an LSTM.
+// ONNX's weights: w [d][g h][i], r [d][g h][h], b [d][2 g h], p [d][3 h]; b and p may be NULL.
+// Gate order: zrh for GRU, iofc for LSTM.
 typedef struct GatedRnnWeights {
     const float *w, *r, *b, *p;
 } GatedRnnWeights;
 
+// Arguments of isa->gated_rnn(&rnn, part).
 typedef struct GatedRnn {
     GatedRnnShape  shape;
     Version        version;  // one of gated_rnn_versions
-    const float   *packed;   // what gated_rnn_pack made
+    const float   *packed;   // from gated_rnn_pack
     const float   *x;        // [t][n][i]
     const int32_t *lens;     // [n], each within 0..steps; NULL: all steps
     const float   *h0, *c0;  // [d][n][h]; NULL: zeros
-    float         *y;        // [t][d][n][h]; NULL when not wanted
-    float         *yh, *yc;  // [d][n][h]; NULL when not wanted
+    float         *y;        // [t][d][n][h]; may be NULL
+    float         *yh, *yc;  // [d][n][h]; may be NULL
 } GatedRnn;
-
-// Vector kernel: isa->gated_rnn(gated_rnn, part).
 
 size_t gated_rnn_pack_bytes(const GatedRnnShape *s, const Isa *isa);
 void   gated_rnn_pack(const GatedRnnShape *s, const GatedRnnWeights *w, const Isa *isa, float *out);
 
-// The best guess comes first. Returns how many were written, at least 1.
+// Writes at least 1 and at most max versions, the one expected to be fastest first; returns how
+// many.
 uint32_t gated_rnn_versions(const GatedRnnShape *s, const Isa *isa, const CacheSizes *caches,
                             Version *out, uint32_t max);
 uint32_t gated_rnn_tasks(const GatedRnnShape *s, const Isa *isa, const Version *v);
@@ -50,22 +50,24 @@ size_t gated_rnn_scratch(const GatedRnnShape *s, const Isa *isa, const Version *
 Traffic gated_rnn_traffic(const GatedRnnShape *s, const Isa *isa, const Version *v,
                           const CacheSizes *caches, uint32_t parts);
 
-// Gates lie in groups of lanes hidden numbers: [blocks][gates][lanes], so that what meets in one
-// number of the state is close. A GRU's last gate needs the others first and lies behind them.
+// Gate columns are stored [blocks][gates][lanes], so that all gates of one hidden unit are close
+// together. A GRU's last gate depends on the others and is stored after them.
 typedef struct GatedRnnPlan {
-    uint32_t blocks, padded;  // of lanes hidden numbers; blocks * lanes
-    uint32_t gates, wide;     // gates * padded
-    uint32_t early, late;     // columns that come first (all of an LSTM), and a GRU's last gate
-    size_t   w, r, bias, late_bias, peep, each;  // packed, in numbers; of each direction
+    uint32_t blocks, padded;  // blocks of lanes hidden units; blocks * lanes
+    uint32_t gates, columns;  // columns = gates * padded
+    uint32_t early,
+        late;  // columns of the gates computed first (all of an LSTM's); of a GRU's last gate
+    size_t w, r, bias, late_bias, peep;  // offsets in the packed weights, in floats
+    size_t stride;                       // floats per direction
 } GatedRnnPlan;
 
 GatedRnnPlan gated_rnn_plan(const GatedRnnShape *s, uint32_t lanes);
 
-// Where the scratch of a part has what, in numbers, when it has that many sequences.
-typedef struct GatedRnnRoom {
-    size_t sums;             // [steps of a block][rows][wide]: the input's part, then all
+// Layout of a part's scratch for `rows` sequences, in floats.
+typedef struct GatedRnnScratch {
+    size_t sums;             // [steps of a block][rows][columns]: input projections, then gate sums
     size_t h, c, late, end;  // [rows][padded]
-} GatedRnnRoom;
+} GatedRnnScratch;
 
-GatedRnnRoom gated_rnn_room(const GatedRnnShape *s, const Version *v, const GatedRnnPlan *p,
-                            uint32_t rows);
+GatedRnnScratch gated_rnn_scratch_layout(const GatedRnnShape *s, const Version *v,
+                                         const GatedRnnPlan *p, uint32_t rows);

@@ -1,19 +1,11 @@
 #include "kernel/gemm.h"
 
-#include <string.h>
-
+#include "kernel/blocking.h"
 #include "kernel/tile.h"
 
-// Rows this many numbers apart meet in the same cache sets; those of a copy lie a line further.
-enum { LINE = 16, BAD_STRIDE = 1024 };
-
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
-
-static uint32_t ceil_div(uint32_t a, uint32_t b) { return (uint32_t)(((uint64_t)a + b - 1) / b); }
-
-static size_t to_lines(size_t numbers) { return (numbers + LINE - 1) / LINE * LINE; }
+// Rows alias in the cache if their stride is a multiple of this many floats; a copy of them adds
+// one cache line per row.
+enum { ALIASING_STRIDE = 1024 };
 
 static uint32_t vectors(const GemmShape *s, uint32_t lanes) { return ceil_div(s->n, lanes); }
 
@@ -60,10 +52,10 @@ uint32_t gemm_tasks(const GemmShape *s, const Isa *isa, const Version *v) {
     return g.down * g.across * gemm_batch_count(s);
 }
 
-GemmRoom gemm_room(const GemmShape *s, const Version *v, uint32_t lanes) {
-    GemmRoom r = {0};
-    uint32_t rows = least(v->rows, s->m), columns = least(v->columns, vectors(s, lanes));
-    r.copy_row = to_lines(least(v->depth, s->k)) + LINE;
+GemmScratch gemm_scratch_layout(const GemmShape *s, const Version *v, uint32_t lanes) {
+    GemmScratch r = {0};
+    uint32_t    rows = min_u32(v->rows, s->m), columns = min_u32(v->columns, vectors(s, lanes));
+    r.copy_row = round_to_lines(min_u32(v->depth, s->k)) + LINE_FLOATS;
     r.edge_row = (size_t)v->tile_vecs * lanes;
     if (v->pack == GEMM_COPY) r.panels = r.copy_row * rows;
     r.edge = r.panels + (s->packed ? 0 : (size_t)columns * s->k * lanes);
@@ -72,7 +64,7 @@ GemmRoom gemm_room(const GemmShape *s, const Version *v, uint32_t lanes) {
 }
 
 size_t gemm_scratch(const GemmShape *s, const Isa *isa, const Version *v) {
-    return gemm_room(s, v, isa->lanes).end * sizeof(float);
+    return gemm_scratch_layout(s, v, isa->lanes).end * sizeof(float);
 }
 
 typedef struct List {
@@ -83,14 +75,10 @@ typedef struct List {
     uint32_t          n, max;
 } List;
 
-static void add(List *l, Version v) {
-    for (uint32_t i = 0; i < l->n; i++)
-        if (memcmp(&l->out[i], &v, sizeof v) == 0) return;
-    if (l->n < l->max) l->out[l->n++] = v;
-}
+static void add(List *l, Version v) { version_add(v, l->out, &l->n, l->max); }
 
-// Cycles that tiles of at most that many rows and vectors take for one number of depth: two
-// products or two reads a cycle, and a product's sum is ready after four.
+// Cycles per depth step of all tiles of at most rows x vecs: two FMAs or two loads per cycle, FMA
+// latency four cycles.
 static double cycles(const GemmShape *s, uint32_t lanes, uint32_t rows, uint32_t vecs) {
     uint32_t tiles = ceil_div(s->m, rows), panels = ceil_div(vectors(s, lanes), vecs);
     double   sum = 0;
@@ -103,13 +91,13 @@ static double cycles(const GemmShape *s, uint32_t lanes, uint32_t rows, uint32_t
     return sum;
 }
 
-// Register tiles, the quickest first.
+// Register tiles, fastest first.
 static uint32_t tiles(const List *l, uint8_t rows[], uint8_t vecs[]) {
     static const uint8_t order[TILE_MAX_VECS] = {3, 2, 4, 1};
     double               cost[TILE_MAX_VECS] = {0};
     uint32_t             n = 0, lanes = l->isa->lanes;
     for (uint32_t i = 0; i < TILE_MAX_VECS; i++) {
-        uint32_t v = order[i], r = least(tile_most_rows(l->isa->registers, v), l->s->m);
+        uint32_t v = order[i], r = min_u32(tile_most_rows(l->isa->registers, v), l->s->m);
         if (v > vectors(l->s, lanes)) continue;
         double   c = cycles(l->s, lanes, r, v);
         uint32_t at = n++;
@@ -125,17 +113,18 @@ static uint32_t tiles(const List *l, uint8_t rows[], uint8_t vecs[]) {
     return n;
 }
 
-// At most `fits` of n, in equal blocks that are multiples of unit.
+// Block size at most `fits` that cuts n into equal multiples of unit.
 static uint16_t block_of(uint32_t n, size_t fits, uint32_t unit) {
     uint32_t top = UINT16_MAX / unit * unit;
     if (fits > top) fits = top;
-    uint32_t blocks = ceil_div(n, most((uint32_t)fits / unit, 1) * unit);
-    uint32_t size = ceil_div(ceil_div(n, most(blocks, 1)), unit) * unit;
-    return (uint16_t)most(least(size, top), unit);
+    uint32_t blocks = ceil_div(n, max_u32((uint32_t)fits / unit, 1) * unit);
+    uint32_t size = ceil_div(ceil_div(n, max_u32(blocks, 1)), unit) * unit;
+    return (uint16_t)max_u32(min_u32(size, top), unit);
 }
 
-// Weights keep half of L2, their depth in one run: rows stream past, results are written once.
-static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
+// Weights stay in half of L2 and rows stream; with the full depth in one block, each result is
+// written once.
+static Version weight_stationary(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
     size_t           half = l->caches->l2 / 2 / sizeof(float);
@@ -144,32 +133,32 @@ static Version by_weights(const List *l, uint32_t rows, uint32_t vecs) {
     v.tile_vecs = (uint8_t)vecs;
     v.pack = s->a.transposed ? GEMM_COPY : GEMM_ROWS;
     v.depth = block_of(s->k, s->m <= rows ? SIZE_MAX : l->caches->l2 / 64 / rows, 8);
-    v.columns = block_of(vectors(s, lanes), half / most(v.depth, 1) / lanes, vecs);
+    v.columns = block_of(vectors(s, lanes), half / max_u32(v.depth, 1) / lanes, vecs);
     size_t fits = v.depth < s->k ? half / 2 / v.columns / lanes : UINT16_MAX;
     if (v.pack == GEMM_COPY && fits > half / 2 / v.depth) fits = half / 2 / v.depth;
     v.rows = block_of(s->m, fits, rows);
     return v;
 }
 
-// Rows keep half of L2 and a panel of weights half of L1, while weights stream past.
-static Version by_input(const List *l, uint32_t rows, uint32_t vecs) {
+// Rows stay in half of L2 and one weight panel in half of L1; weights stream.
+static Version input_stationary(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
     size_t           half = l->caches->l2 / 2 / sizeof(float);
     Version          v = {.algo = ALGO_GEMM, .order = ORDER_INPUT_STATIONARY, .split = SPLIT_ROWS};
     v.tile_rows = (uint8_t)rows;
     v.tile_vecs = (uint8_t)vecs;
-    v.pack = s->a.transposed || s->a.row % BAD_STRIDE == 0 ? GEMM_COPY : GEMM_ROWS;
+    v.pack = s->a.transposed || s->a.row % ALIASING_STRIDE == 0 ? GEMM_COPY : GEMM_ROWS;
     v.depth = block_of(s->k, l->caches->l1 / 2 / sizeof(float) / vecs / lanes, 8);
     v.rows = block_of(s->m, half / v.depth, rows);
     v.columns = block_of(vectors(s, lanes), half / 2 / v.rows / lanes, vecs);
     return v;
 }
 
-// Small blocks of everything: many tasks, and little of any cache.
-static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
+// Small blocks in both directions: many tasks with a small cache footprint.
+static Version small_blocks(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
-    Version          v = by_input(l, rows, vecs);
+    Version          v = input_stationary(l, rows, vecs);
     v.order = ORDER_WEIGHT_STATIONARY;
     v.split = SPLIT_BOTH;
     v.rows = block_of(s->m, l->caches->l2 / 8 / sizeof(float) / v.depth, rows);
@@ -177,9 +166,9 @@ static Version by_cells(const List *l, uint32_t rows, uint32_t vecs) {
     return v;
 }
 
-// Tasks of a few tiles, for many cores: what they share comes from further out more often.
-static Version by_tiles(const List *l, uint32_t rows, uint32_t vecs) {
-    Version v = by_cells(l, rows, vecs);
+// Tasks of a few tiles, for many cores: more parallel, more reads of shared operands from L3.
+static Version small_tasks(const List *l, uint32_t rows, uint32_t vecs) {
+    Version v = small_blocks(l, rows, vecs);
     v.rows = block_of(l->s->m, (size_t)4 * rows, rows);
     v.columns = block_of(vectors(l->s, l->isa->lanes), vecs, vecs);
     v.depth = block_of(l->s->k, SIZE_MAX, 8);
@@ -191,15 +180,15 @@ uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *cac
     List     l = {s, isa, caches, out, 0, max};
     uint8_t  rows[TILE_MAX_VECS] = {1}, vecs[TILE_MAX_VECS] = {1};
     uint32_t n = s->m != 0 && s->n != 0 ? tiles(&l, rows, vecs) : 1;
-    if (s->m == 1) add(&l, by_weights(&l, 1, GEMM_ROW_VECS));
+    if (s->m == 1) add(&l, weight_stationary(&l, 1, GEMM_ROW_VECS));
     for (uint32_t i = 0; i < n; i++) {
-        Version v = by_weights(&l, rows[i], vecs[i]);
+        Version v = weight_stationary(&l, rows[i], vecs[i]);
         add(&l, v);
         v.split = SPLIT_ROWS;
         if (s->m > rows[i]) add(&l, v);
-        add(&l, by_cells(&l, rows[i], vecs[i]));
-        if (s->m > rows[i]) add(&l, by_tiles(&l, rows[i], vecs[i]));
-        v = by_input(&l, rows[i], vecs[i]);
+        add(&l, small_blocks(&l, rows[i], vecs[i]));
+        if (s->m > rows[i]) add(&l, small_tasks(&l, rows[i], vecs[i]));
+        v = input_stationary(&l, rows[i], vecs[i]);
         if (s->m > rows[i]) add(&l, v);
         v.split = SPLIT_COLUMNS;
         add(&l, v);
@@ -207,7 +196,7 @@ uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *cac
     return l.n;
 }
 
-// A matrix that is read `times` over: once from beyond L2 when it fits there, else each time.
+// Bytes read from beyond L2 for a matrix used `times` times: once if the reused part fits L2.
 static size_t read_bytes(size_t bytes, size_t again, uint32_t times, const CacheSizes *caches,
                          size_t *hot) {
     if (times <= 1 || again <= caches->l2 / 2) return bytes;
@@ -218,12 +207,12 @@ static size_t read_bytes(size_t bytes, size_t again, uint32_t times, const Cache
 Traffic gemm_traffic(const GemmShape *s, const Isa *isa, const Version *v, const CacheSizes *caches,
                      uint32_t parts) {
     GemmGrid g = gemm_grid(s, v, isa->lanes);
-    uint32_t places = gemm_batch_count(s), sharing = ceil_div(most(parts, 1), most(places, 1));
+    uint32_t batch = gemm_batch_count(s), sharing = ceil_div(max_u32(parts, 1), max_u32(batch, 1));
     if (g.down * g.across == 0) return (Traffic){0};
-    // Parts that share a place, along rows and along columns.
-    uint32_t pr = v->split == SPLIT_ROWS ? least(sharing, g.down) : 1;
-    uint32_t pc = v->split == SPLIT_COLUMNS ? least(sharing, g.across) : 1;
-    if (v->split == SPLIT_BOTH) pc = least(sharing, g.down_first ? g.across : g.down);
+    // Parts that share one matrix, along rows and along columns.
+    uint32_t pr = v->split == SPLIT_ROWS ? min_u32(sharing, g.down) : 1;
+    uint32_t pc = v->split == SPLIT_COLUMNS ? min_u32(sharing, g.across) : 1;
+    if (v->split == SPLIT_BOTH) pc = min_u32(sharing, g.down_first ? g.across : g.down);
     if (v->split == SPLIT_BOTH && !g.down_first) pr = pc, pc = 1;
     uint32_t rows = ceil_div(s->m, pr), columns = ceil_div(vectors(s, isa->lanes), pc);
     uint32_t down = ceil_div(rows, v->rows), across = ceil_div(columns, v->columns);
@@ -231,12 +220,12 @@ Traffic gemm_traffic(const GemmShape *s, const Isa *isa, const Version *v, const
     size_t   row = (size_t)s->k * sizeof(float), column = row * isa->lanes;
     size_t   a = rows * row, b = columns * column, hot = 0, moved = 0;
     size_t   y = (size_t)rows * columns * isa->lanes * sizeof(float);
-    size_t   results = (size_t)least(v->rows, rows) * least(v->columns, columns) * isa->lanes;
+    size_t   results = (size_t)min_u32(v->rows, rows) * min_u32(v->columns, columns) * isa->lanes;
     moved += read_bytes(a, columns_first ? a : row * v->rows, across, caches, &hot);
     moved += read_bytes(b, columns_first ? column * v->columns : b, down, caches, &hot);
-    uint32_t visits = ceil_div(most(s->k, 1), v->depth);
+    uint32_t visits = ceil_div(max_u32(s->k, 1), v->depth);
     moved += results * sizeof(float) <= caches->l2 / 2 ? y : y * (2 * visits - 1);
     if (pc > 1) hot += a;
     if (pr > 1) hot += b;
-    return (Traffic){hot, moved * pr * pc * places};
+    return (Traffic){hot, moved * pr * pc * batch};
 }

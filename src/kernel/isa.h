@@ -1,4 +1,5 @@
-// Part: one worker's share of a layer. Kernels never create threads; whoever runs them does.
+// Isa: table of vector kernels for one instruction set. The same sources (kernel/vec) are compiled
+// once per instruction set; isa_choose picks a table at run time.
 #pragma once
 
 #include <stdbool.h>
@@ -8,20 +9,20 @@
 #include "base/err.h"
 #include "kernel/version.h"
 
+// One worker's share of a kernel's tasks. Kernels never create threads: the caller runs the
+// kernel once per worker, each with its own Part.
 typedef struct Part {
-    uint32_t index, count;  // this is share `index` of `count`
-    void    *scratch;       // the worker's own; as many bytes as the kernel asked for, TENSOR_ALIGN
+    uint32_t index, count;  // share `index` of `count`
+    void    *scratch;       // private to the worker; size from KERNEL_scratch, TENSOR_ALIGN aligned
 } Part;
 
-// The tasks [begin, end) of a part: contiguous, and no part has two more than another.
+// Tasks [begin, end) of a part: contiguous; the sizes of two parts differ by at most one task.
 static inline void part_range(Part p, uint32_t tasks, uint32_t *begin, uint32_t *end) {
     *begin = (uint32_t)((uint64_t)tasks * p.index / p.count);
     *end = (uint32_t)((uint64_t)tasks * (p.index + 1) / p.count);
 }
 
-// Isa: the vector kernels, built from the same source for each instruction set, chosen at run time.
-
-// The structs that vec.def names, one a line.
+// Argument structs of the kernels in vec.def.
 struct Tile;
 struct Conv;
 struct Deconv;
@@ -47,8 +48,8 @@ struct Winograd;
 
 typedef struct Isa {
     const char *name;
-    uint32_t    lanes;      // floats of a vector, and channels of a block in the blocked layout
-    uint32_t    registers;  // vector registers the register tiles may fill
+    uint32_t    lanes;      // floats per vector, and channels per block of the blocked layout
+    uint32_t    registers;  // vector registers available to register tiles
 #define X(name, ...) name##_fn *name;
 #include "kernel/vec/vec.def"
 #undef X
@@ -59,10 +60,10 @@ extern const Isa isa_baseline;
 extern const Isa isa_avx2, isa_avx512;
 #endif
 
-// The best this machine can run, or the one that COTENANT_ISA names. Fails on a name that is
-// unknown or that this machine cannot run.
+// The widest instruction set of this CPU, or the one named by COTENANT_ISA. Fails if that name is
+// unknown or the CPU lacks the instructions.
 MUST_USE Err isa_choose(const Isa **out);
 
-// Stamp: names this build of the fast kernels. What was measured with another does not count.
-
-const char *kernel_build_id(void);  // changes with their source, the compiler and its flags
+// Identifies this build of the kernels: a hash of their source, the compiler and its flags.
+// Profiles measured with another build are ignored.
+const char *kernel_build_id(void);

@@ -53,7 +53,8 @@ void nd_iter_next(NdIter *w) {
     }
 }
 
-// Chosen neighbours from the last chosen dimension down make one run, for the tensor is dense.
+// First dimension of the innermost run: the tensor is dense, so adjacent chosen dimensions that end
+// with the last chosen one form one strided run.
 static int32_t first_of_run(int32_t rank, const bool *along) {
     int32_t i = rank;
     while (i > 0 && !along[i - 1]) i--;
@@ -94,7 +95,7 @@ static int64_t dim_of(const Tensor *t, int32_t rank, int32_t i) {
     return own < 0 ? 1 : t->dims[own];
 }
 
-// Whether dimension i can join the row: no operand may turn from constant to contiguous or back.
+// Whether dimension i can join the row: each operand must stay contiguous or stay constant.
 static bool joins(const Tensor *out, const Tensor *const *in, int32_t n_in, int32_t i,
                   const int64_t *step) {
     for (int32_t k = 0; k < n_in; k++)
@@ -117,7 +118,7 @@ BroadcastIter broadcast_iter_of(const Tensor *out, const Tensor *const *in, int3
     CHECK(n_in <= ND_ITER_MAX);
     BroadcastIter r = {.n = 1, .step = {-1, -1, -1, -1}};
     int32_t       outer = row_of(&r, out, in, n_in);
-    r.walk = nd_iter_begin(outer, out->dims);
+    r.rows = nd_iter_begin(outer, out->dims);
     for (int32_t k = 0; k < n_in; k++) {
         int64_t own[TENSOR_MAX_RANK] = {0}, stride[TENSOR_MAX_RANK] = {0};
         nd_iter_contiguous(in[k]->rank, in[k]->dims, own);
@@ -125,9 +126,9 @@ BroadcastIter broadcast_iter_of(const Tensor *out, const Tensor *const *in, int3
             int32_t to = out->rank - in[k]->rank + i;
             if (to < outer && in[k]->dims[i] != 1) stride[to] = own[i];
         }
-        nd_iter_strides(&r.walk, stride);
+        nd_iter_strides(&r.rows, stride);
         if (r.step[k] < 0) r.step[k] = 0;
     }
-    if (r.n == 0) r.walk.count = 0;
+    if (r.n == 0) r.rows.count = 0;
     return r;
 }

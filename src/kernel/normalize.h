@@ -1,4 +1,4 @@
-// Normalize: softmax and norms: sets of numbers, each brought to a common sum, mean or size.
+// Normalize: softmax and normalisations of sets of floats. Reduce: reductions along an axis.
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 
 #include "kernel/isa.h"
 
-// How the numbers v of a set with mean m and variance s^2 are changed.
+// Result for an element v of a set with mean m and variance s^2.
 typedef enum NormalizeOp {
     NORMALIZE_SOFTMAX,
     NORMALIZE_LOG_SOFTMAX,
@@ -17,51 +17,39 @@ typedef enum NormalizeOp {
     NORMALIZE_L2,         // v / sqrt(sum of v^2); a set of zeros stays
 } NormalizeOp;
 
-// What a number of a norm's result is multiplied with, and what is added then.
+// Shape of the scale and bias that a normalisation applies to its result.
 typedef enum NormalizeScale {
-    NORMALIZE_SCALE_PER_ELEMENT,  // [n]: by its place in the set
-    NORMALIZE_SCALE_PER_SEGMENT,  // [groups][n / segment]: one for every `segment` numbers of a set
-    NORMALIZE_SCALE_PER_LANE,     // [groups][n / segment][lanes]: likewise, in blocks of channels
-    NORMALIZE_SCALE_PER_SET,      // [groups][inner]: one for a set
+    NORMALIZE_SCALE_PER_ELEMENT,  // [n]: by position in the set
+    NORMALIZE_SCALE_PER_SET,      // [groups][inner]: one per set
 } NormalizeScale;
 
-// x is [rows][n][inner]; a set is the n numbers at one row and one place of inner.
+// x is [rows][n][inner]; a set is the n floats at one row and one position of inner.
 typedef struct Normalize {
     NormalizeOp    op;
     size_t         rows, n, inner;
     float          epsilon;
     NormalizeScale scale;
-    size_t         groups, segment;  // row r has the scales of group r % groups
+    size_t         groups;  // row r uses the scales of group r % groups
 } Normalize;
 
 typedef struct NormalizeArgs {
-    const float *x, *add, *add_bias;  // x + add + add_bias[n] is normalised; NULL: x alone
+    const float *x, *add, *add_bias;  // input: x + add + add_bias[n]; add NULL: x alone
     const float *scale, *bias;        // NULL: 1, 0
     float       *y;                   // may be x or add
-    float       *sum;                 // x + add + add_bias; NULL: not wanted
-    float       *mean, *inverse;      // [rows][inner], subtracted and multiplied; NULL: not wanted
+    float       *sum;                 // receives x + add + add_bias; may be NULL
+    float       *mean, *inverse;      // [rows][inner]: subtracted, multiplied; may be NULL
 } NormalizeArgs;
 
-// Along the middle of [outer][n][inner]. Of norms only scales of PLACES may follow when inner > 1.
+// Along the middle of [outer][n][inner]. With inner > 1, normalisations take PER_SET scales only.
 Normalize normalize_axis(NormalizeOp op, size_t outer, size_t n, size_t inner, float epsilon);
 
-// Every channel of every image by itself.
+// Instance normalisation: each channel of each image is a set.
 Normalize normalize_instance(size_t images, size_t channels, size_t pixels, float epsilon);
-Normalize normalize_instance_blocked(const Isa *isa, size_t images, size_t channels, size_t pixels,
-                                     float epsilon);
 
-// Groups of channels; `own`: a scale per channel, else one per group.
-Normalize normalize_group(size_t images, size_t channels, size_t pixels, size_t groups, bool own,
-                          float epsilon);
-// False: the channels of a group do not fill blocks. The scale is per channel.
-bool normalize_group_blocked(const Isa *isa, size_t images, size_t channels, size_t pixels,
-                             size_t groups, float epsilon, Normalize *out);
+enum { NORMALIZE_VECS = 4 };  // vectors of inner positions per task if inner > 1
 
-uint32_t normalize_tasks(const Normalize *r, const Isa *isa);  // isa->normalize(r, data, part)
-
-enum { NORMALIZE_VECS = 4 };  // vectors of places a task takes where inner > 1
-
-// Reduce: many numbers into one along an axis: sums, means, extremes.
+// Vector kernel: isa->normalize(&normalize, &args, part).
+uint32_t normalize_tasks(const Normalize *r, const Isa *isa);
 
 typedef enum ReduceOp {
     REDUCE_SUM,
@@ -77,13 +65,14 @@ typedef enum ReduceOp {
     REDUCE_OPS
 } ReduceOp;
 
-// x is [outer][n][inner], y is [outer][inner]. A blocked tensor folds over its pixels with
+// x is [outer][n][inner], y is [outer][inner]. A blocked tensor is reduced over its pixels with
 // outer = images * blocks and inner = lanes.
 typedef struct Reduce {
     ReduceOp op;
     size_t   outer, n, inner;
 } Reduce;
 
-enum { REDUCE_VECS = 8 };  // vectors of inner that a task takes
+enum { REDUCE_VECS = 8 };  // vectors of inner per task
 
-uint32_t reduce_tasks(const Reduce *f, const Isa *isa);  // isa->reduce(f, x, y, part)
+// Vector kernel: isa->reduce(&reduce, x, y, part).
+uint32_t reduce_tasks(const Reduce *f, const Isa *isa);

@@ -1,14 +1,14 @@
 #include "kernel/pool.h"
 
-#include "base/err.h"
+#include "kernel/blocking.h"
 
-enum { POOL_TASK = 8192 };  // numbers a task reads, about
+enum { POOL_TASK = 8192 };  // floats read per task, approximately
 
-static uint32_t channels_together(const Pool *p, uint32_t lanes) { return p->plain ? 1 : lanes; }
+static uint32_t channels_per_plane(const Pool *p, uint32_t lanes) { return p->plain ? 1 : lanes; }
 
 uint32_t pool_rows(const Pool *p, uint32_t lanes) {
     const ConvShape *s = &p->shape;
-    uint64_t         each = (uint64_t)s->iw * s->sh * channels_together(p, lanes);
+    uint64_t         each = (uint64_t)s->iw * s->sh * channels_per_plane(p, lanes);
     uint64_t         rows = POOL_TASK / each + 1;
     return rows < s->oh ? (uint32_t)rows : s->oh;
 }
@@ -20,14 +20,12 @@ uint32_t pool_width(const Pool *p) {
 
 uint32_t pool_tasks(const Pool *p, const Isa *isa) {
     const ConvShape *s = &p->shape;
-    const uint32_t   together = channels_together(p, isa->lanes), rows = pool_rows(p, isa->lanes);
-    uint64_t         planes = (uint64_t)s->n * ((s->ic + together - 1) / together);
-    uint64_t         tasks = planes * ((s->oh + rows - 1) / rows);
-    CHECK(tasks <= UINT32_MAX);
-    return (uint32_t)tasks;
+    const uint32_t   together = channels_per_plane(p, isa->lanes), rows = pool_rows(p, isa->lanes);
+    uint64_t         planes = (uint64_t)s->n * ceil_div(s->ic, together);
+    return checked_tasks(planes * ceil_div(s->oh, rows));
 }
 
 size_t pool_scratch(const Pool *p, const Isa *isa) {
-    size_t row = (size_t)pool_width(p) * channels_together(p, isa->lanes);
+    size_t row = (size_t)pool_width(p) * channels_per_plane(p, isa->lanes);
     return (row + p->shape.ow) * sizeof(float);
 }

@@ -1,4 +1,4 @@
-// Pool: every window of a channel reduced to its maximum or average.
+// Pool: max and average pooling over plain or blocked tensors.
 #pragma once
 
 #include <stdbool.h>
@@ -8,22 +8,22 @@
 
 typedef enum PoolKind { POOL_MAX, POOL_AVERAGE } PoolKind;
 
-// A window over the whole input is global pooling. Taps outside count for nothing, except that
-// an average with count_pad counts padding, though never what hangs over it.
+// Arguments of isa->pool(&pool, part). A window as large as the input is global pooling. Taps
+// outside the input are ignored, except that an average with count_pad counts padding (but not the
+// overhang of a window beyond the padding). A maximum propagates NaN.
 typedef struct Pool {
-    ConvShape    shape;   // oc == ic; groups does not matter
-    uint32_t     pb, pr;  // padding below and on the right
+    ConvShape    shape;   // oc == ic; groups is not read
+    uint32_t     pb, pr;  // padding at the bottom and right
     PoolKind     kind;
     bool         count_pad;
-    bool         plain;  // both sides [n][c][h][w]; otherwise both blocked
+    bool         plain;  // x and y are [n][c][h][w]; else both are blocked
     const float *x;
     float       *y;
 } Pool;
 
-// Vector kernel: isa->pool(pool, part). A maximum keeps NaNs.
 uint32_t pool_tasks(const Pool *p, const Isa *isa);
 size_t   pool_scratch(const Pool *p, const Isa *isa);
 
-// Output rows of a task; columns of the input, padding included, that the windows of a row meet.
+// Output rows per task; input columns, padding included, under the windows of one output row.
 uint32_t pool_rows(const Pool *p, uint32_t lanes);
 uint32_t pool_width(const Pool *p);

@@ -2,29 +2,28 @@
 
 #include <math.h>
 
-#include "base/err.h"
+#include "kernel/blocking.h"
 
-enum { RESAMPLE_TASK = 8192 };  // numbers a task writes, about
+enum { RESAMPLE_TASK = 8192 };  // floats written per task, approximately
 
-static uint32_t channels_together(const Resample *r, uint32_t lanes) {
+static uint32_t channels_per_plane(const Resample *r, uint32_t lanes) {
     return r->plain ? 1 : lanes;
 }
 
 uint32_t resample_rows(const Resample *r, uint32_t lanes) {
-    uint64_t rows = RESAMPLE_TASK / ((uint64_t)r->ow * channels_together(r, lanes)) + 1;
+    uint64_t rows = RESAMPLE_TASK / ((uint64_t)r->ow * channels_per_plane(r, lanes)) + 1;
     return rows < r->oh ? (uint32_t)rows : r->oh;
 }
 
 uint32_t resample_tasks(const Resample *r, const Isa *isa) {
-    const uint32_t together = channels_together(r, isa->lanes), rows = resample_rows(r, isa->lanes);
-    uint64_t       planes = (uint64_t)r->n * ((r->c + together - 1) / together);
-    uint64_t       tasks = planes * ((r->oh + rows - 1) / rows);
-    CHECK(tasks <= UINT32_MAX);
-    return (uint32_t)tasks;
+    const uint32_t together = channels_per_plane(r, isa->lanes),
+                   rows = resample_rows(r, isa->lanes);
+    uint64_t planes = (uint64_t)r->n * ceil_div(r->c, together);
+    return checked_tasks(planes * ceil_div(r->oh, rows));
 }
 
 size_t resample_scratch(const Resample *r, const Isa *isa) {
-    return r->nearest ? 0 : 2 * (size_t)r->ow * channels_together(r, isa->lanes) * sizeof(float);
+    return r->nearest ? 0 : 2 * (size_t)r->ow * channels_per_plane(r, isa->lanes) * sizeof(float);
 }
 
 static uint32_t clamp(int64_t i, int64_t in) {
@@ -73,9 +72,9 @@ bool resample_axis(const RefResize *p, int32_t d, int64_t in, int64_t out, Resam
     for (int64_t o = 0; o < out; o++) {
         taps[o] = (ResampleTap){{(uint32_t)o, (uint32_t)o}, {1, 0}};
         if (keeps) continue;
-        bool said = nearest ? nearest_tap(p, d, o, in, out, &taps[o])
-                            : linear_tap(p, d, o, in, out, &taps[o]);
-        if (!said) return false;
+        bool exact = nearest ? nearest_tap(p, d, o, in, out, &taps[o])
+                             : linear_tap(p, d, o, in, out, &taps[o]);
+        if (!exact) return false;
     }
     return true;
 }

@@ -1,4 +1,5 @@
-// Version: one way to compute a heavy layer. A small record of parameters, not another binary.
+// Version: the tuning parameters of a kernel call: algorithm, register tile, cache blocking, loop
+// order and parallel split. One binary runs all versions of a kernel.
 #pragma once
 
 #include <stdbool.h>
@@ -13,34 +14,37 @@ typedef enum Algo {
     ALGO_COUNT
 } Algo;
 
-// What stays close while the rest streams past.
+// Which operand stays in cache while the other streams.
 typedef enum BlockOrder { ORDER_WEIGHT_STATIONARY, ORDER_INPUT_STATIONARY } BlockOrder;
 
-// The axis that parts are cut along first.
+// The axis that parts split first.
 typedef enum Split { SPLIT_COLUMNS, SPLIT_ROWS, SPLIT_BOTH } Split;
 
-// Columns are output channels (or columns of a product), rows are pixels (or rows of a product),
-// depth is what is summed over. What a family does not use is 0.
+// In GEMM terms: rows are pixels or rows of a product (m), columns are output channels or columns
+// of a product (n), depth is the dimension summed over (k). Fields a kernel does not use are 0.
 typedef struct Version {
     uint8_t  algo, order, split;
-    uint8_t  tile_rows, tile_vecs;  // register tile: rows x (vectors of lanes columns)
-    uint8_t  pack;                  // family's own: which packing or staging it uses
-    uint16_t rows, columns, depth;  // cache blocks: rows, vectors of columns, numbers summed over
+    uint8_t  tile_rows, tile_vecs;  // register tile: rows x vectors of columns
+    uint8_t  pack;                  // packing or staging, by the kernel's own enum
+    uint16_t rows, columns, depth;  // cache block: rows, vectors of columns, depth
 } Version;
 
-// What a version asks of what cores share, from its blocking and the cache sizes.
+// Shared-cache footprint and traffic of a version, modelled from its blocking and the cache sizes.
 typedef struct Traffic {
-    size_t l3_bytes;         // kept hot beyond the private caches
-    size_t beyond_l2_bytes;  // moved between L2 and further out, by all parts together
+    size_t l3_bytes;         // reused data that does not fit the private caches
+    size_t beyond_l2_bytes;  // moved between L2 and L3 or memory, all parts together
 } Traffic;
 
 typedef struct CacheSizes {
-    size_t l1, l2, l3;  // bytes; of one core, one core, all cores
+    size_t l1, l2, l3;  // bytes: per core, per core, shared
 } CacheSizes;
 
 const char *algo_name(Algo a);
 void        version_text(const Version *v, char *out, size_t size);
 
+// Appends v to out[0..*n) unless it is listed already or *n has reached max.
+void version_add(Version v, Version *out, uint32_t *n, uint32_t max);
+
 static inline bool version_same(const Version *a, const Version *b) {
-    return memcmp(a, b, sizeof *a) == 0;  // it has no gaps
+    return memcmp(a, b, sizeof *a) == 0;  // the struct has no padding
 }

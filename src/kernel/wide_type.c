@@ -38,7 +38,7 @@ bool wide_is_native(WideType w, DType t) {
     X(U32, uint32_t, 0, UINT32_MAX, 0x1p32)                                                        \
     X(U64, uint64_t, 0, UINT64_MAX, 0x1p64)
 
-// A case of a load: out gets the expression of every element v.
+// A case of a load: out[i] = expr for element v.
 #define EACH(id, T, expr)                                                                          \
     case DT_##id: {                                                                                \
         const T *p = (const T *)t->data + at;                                                      \
@@ -96,8 +96,7 @@ void wide_load(WideType w, const Tensor *t, int64_t at, int64_t stride, int64_t 
     }
 INTS(CLAMP)
 
-// Rounds to odd: a float that still knows on which side of it the double was, so that rounding it
-// again to 16 bits gives what rounding the double would have given.
+// Rounds to odd, so that rounding the float again to 16 bits equals rounding the double directly.
 static float odd_f32(double v) {
     float    f = (float)v;
     uint32_t bits;

@@ -1,4 +1,5 @@
-// WideType: blocks of any number type as one of four wide types, so that a kernel is written once.
+// WideType: loads blocks of any numeric type as one of four wide types, so that a reference kernel
+// is written once per wide type instead of once per element type.
 #pragma once
 
 #include "base/tensor.h"
@@ -14,23 +15,23 @@ typedef union WideBlock {
     uint64_t u64[WIDE_BLOCK];
 } WideBlock;
 
-WideType
-wide_type_of(DType t);  // F32 also for 16-bit floats, I64 for signed, U64 for unsigned and bool
-WideType wide_sum_type_of(DType t);  // the same, but F64 for every float: what sums are kept in
-bool     wide_is_native(WideType w, DType t);  // memory of type t already is an array of w
+// F32 for f32 and 16-bit floats, F64 for f64, I64 for signed, U64 for unsigned integers and bool.
+WideType wide_type_of(DType t);
+WideType wide_sum_type_of(DType t);  // accumulator type: F64 for every float, else as above
+bool     wide_is_native(WideType w, DType t);  // an array of t is an array of w
 
-// n <= WIDE_BLOCK elements from element at on, stride elements apart (0 repeats one). Floats never
-// load as I64 or U64.
+// Loads n <= WIDE_BLOCK elements from element `at` on, `stride` elements apart (0 repeats one).
+// Floats never load as I64 or U64.
 void wide_load(WideType w, const Tensor *t, int64_t at, int64_t stride, int64_t n, WideBlock *out);
 
-// Into any number type or bool: floats to integers cut the fraction and saturate (not-a-number is
-// 0), integers to narrower ones wrap, everything but 0 is true.
+// Converts to any numeric type or bool: float to integer truncates and saturates (NaN becomes 0),
+// integers narrow by wrapping, nonzero is true.
 void wide_store(WideType w, const WideBlock *in, Tensor *t, int64_t at, int64_t stride, int64_t n);
 
-// Any number of elements as doubles, and back: the same rules.
+// Any number of elements to and from doubles, by the same rules.
 void wide_read(const Tensor *t, int64_t at, int64_t stride, int64_t n, double *out);
 void wide_write(Tensor *t, int64_t at, int64_t stride, int64_t n, const double *in);
 
-// The elements in place where wide_is_native holds, otherwise loaded into block.
+// Returns the elements in place if wide_is_native and stride is 1, else loads them into block.
 const void *wide_view(WideType w, const Tensor *t, int64_t at, int64_t stride, int64_t n,
                       WideBlock *block);

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "kernel/tile.h"
 
-enum { MOST_LANES = 16 };
+enum { LANES_MAX = 16 };
 
 bool winograd_fits(const ConvShape *s) {
     return s->kh == 3 && s->kw == 3 && s->sh == 1 && s->sw == 1 && s->dh == 1 && s->dw == 1 &&
@@ -16,11 +16,11 @@ static uint32_t tile_side(Algo algo) { return algo == ALGO_WINOGRAD4 ? 6 : 4; }
 
 size_t winograd_pack_bytes(const ConvShape *s, const Isa *isa, Algo algo) {
     size_t side = tile_side(algo);
-    return winograd_groups(s->oc, isa->lanes) * side * side * s->ic * isa->lanes * sizeof(float);
+    return ceil_div(s->oc, isa->lanes) * side * side * s->ic * isa->lanes * sizeof(float);
 }
 
-// Row i evaluates a filter at point i, over what the product of distances to the other points gives
-// the inputs too much; the last row is infinity.
+// Row i of g evaluates a filter at point i, divided by the product of distances to the other points
+// (which the input transform omits); the last row is the point at infinity.
 static void evaluation(Algo algo, double (*g)[3]) {
     static const double four[] = {0, 0.625, -0.625, 1.5, -1.5}, two[] = {0, 1, -1};
     const double       *at = algo == ALGO_WINOGRAD4 ? four : two;
@@ -37,13 +37,13 @@ static void evaluation(Algo algo, double (*g)[3]) {
     g[n][2] = 1;
 }
 
-// One input channel of one panel: taps[9][lanes] to out[point * stride + lane].
-static void pack_one(uint32_t side, double (*g)[3], double (*taps)[MOST_LANES], uint32_t lanes,
+// Transforms one input channel of one panel: taps[9][lanes] to out[point * stride + lane].
+static void pack_one(uint32_t side, double (*g)[3], double (*taps)[LANES_MAX], uint32_t lanes,
                      size_t stride, float *out) {
-    double half[6][3][MOST_LANES];
+    double half[6][3][LANES_MAX];
     for (uint32_t i = 0; i < side; i++)
         for (uint32_t k = 0; k < 3; k++)
-            for (uint32_t l = 0; l < MOST_LANES; l++)
+            for (uint32_t l = 0; l < LANES_MAX; l++)
                 half[i][k][l] =
                     g[i][0] * taps[k][l] + g[i][1] * taps[3 + k][l] + g[i][2] * taps[6 + k][l];
     for (uint32_t i = 0; i < side; i++)
@@ -58,10 +58,10 @@ void winograd_pack(const ConvShape *s, const Isa *isa, Algo algo, const float *w
     uint32_t side = tile_side(algo), lanes = isa->lanes;
     size_t   stride = (size_t)s->ic * lanes;
     double   g[6][3];
-    CHECK(lanes <= MOST_LANES);
+    CHECK(lanes <= LANES_MAX);
     evaluation(algo, g);
     for (uint32_t first = 0; first < s->oc; first += lanes, out += side * side * stride) {
-        double   taps[9][MOST_LANES] = {0};
+        double   taps[9][LANES_MAX] = {0};
         uint32_t n = s->oc - first < lanes ? s->oc - first : lanes;
         for (uint32_t c = 0; c < s->ic; c++) {
             for (uint32_t l = 0; l < n; l++)
@@ -83,53 +83,50 @@ size_t winograd_scratch(const ConvShape *s, const Isa *isa, const Version *v) {
     return (p.inputs + p.products) * sizeof(float) + p.most * sizeof(float *);
 }
 
-// The versions of a Winograd convolution: which there are, in the order of what a model of their
-// time says, and what each asks of shared caches.
+enum { VERSIONS_MAX = 512 };
 
-enum { MOST_VERSIONS = 512 };
-
-typedef struct Guess {
+// A candidate version with its modelled cost.
+typedef struct Candidate {
     Version version;
     double  cycles;
-} Guess;
+} Candidate;
 
-typedef struct Guesses {
+// Candidates, cheapest first.
+typedef struct Candidates {
     const ConvShape  *s;
     const Isa        *isa;
     const CacheSizes *caches;
     uint32_t          n;
-    Guess             at[MOST_VERSIONS];
-} Guesses;
+    Candidate         at[VERSIONS_MAX];
+} Candidates;
 
-// Cycles that a register tile takes for one number of depth: two products a cycle, but a sum is
-// ready for the next only after four.
+// Cycles per depth step of a register tile: two FMAs per cycle, FMA latency four cycles.
 static double tile_cycles(const Version *v, uint32_t rows, uint32_t vecs) {
     double products = rows * vecs / 2.0;
     products += rows * vecs == v->tile_rows * v->tile_vecs ? 0.1 : 0.35;
     return products > 4 ? products : 4;
 }
 
-// Cycles of all register tiles of a block of tiles and a strip of columns, at one point.
+// Cycles of the product of a block of tiles with a strip of output channels, at one point.
 static double product_cycles(const Version *v, uint32_t tiles, uint32_t vecs, uint32_t ic) {
     enum { CALL = 36 };
     double   sum = 0;
-    uint32_t wide = winograd_groups(vecs, v->tile_vecs),
-             high = winograd_groups(tiles, v->tile_rows);
-    for (uint32_t c = 0; c < wide; c++) {
+    uint32_t across = ceil_div(vecs, v->tile_vecs), down = ceil_div(tiles, v->tile_rows);
+    for (uint32_t c = 0; c < across; c++) {
         uint32_t vec, vec_end;
-        part_range((Part){c, wide, NULL}, vecs, &vec, &vec_end);
-        for (uint32_t r = 0; r < high; r++) {
+        part_range((Part){c, across, NULL}, vecs, &vec, &vec_end);
+        for (uint32_t r = 0; r < down; r++) {
             uint32_t row, row_end;
-            part_range((Part){r, high, NULL}, tiles, &row, &row_end);
+            part_range((Part){r, down, NULL}, tiles, &row, &row_end);
             sum += tile_cycles(v, row_end - row, vec_end - vec) * ic + CALL;
         }
     }
     return sum;
 }
 
-// What one part touches, and how often it comes from further than L2.
+// Operand sizes, and how often each is read from beyond L2.
 typedef struct Reads {
-    size_t   weights, inputs, block;  // bytes: all; transformed, of a block; those and the products
+    size_t   weights, inputs, block;  // bytes: weights; per block, inputs; inputs and products
     uint32_t weight_passes, input_passes;
 } Reads;
 
@@ -146,50 +143,52 @@ static Reads reads_of(const ConvShape *s, uint32_t lanes, const Version *v, cons
     return r;
 }
 
-// Fitted to measurements, with weights in L3 and with weights in memory.
-static double guess_cycles(const Guesses *g, const Version *v) {
-    static const double near = 0.6, again = 4, first = 9;  // cycles of a line: from L2, L3, memory
-    enum { LINE = 64, IN = 90, OUT = 87, POINT = 40 };     // transforms: of 36 points of a vector
+// Cost model, fitted to measurements with weights in L3 and in memory.
+static double model_cycles(const Candidates *g, const Version *v) {
+    // Cycles per cache line from L2, L3 and memory; per transform of 36 points of a vector; per
+    // point.
+    static const double from_l2 = 0.6, from_l3 = 4, from_memory = 9;
+    enum { LINE = 64, IN = 90, OUT = 87, POINT = 40 };
     WinogradPlan p = winograd_plan(g->s, g->isa->lanes, v);
     Reads        r = reads_of(g->s, g->isa->lanes, v, &p, g->caches->l2);
     double full = (double)r.block / (double)g->caches->l2, tasks = winograd_tasks(g->s, g->isa, v);
     double weights = (double)r.weights / LINE, inputs = (double)r.inputs * p.blocks / LINE;
-    double strips = p.strips, groups = winograd_groups(p.widest, v->tile_vecs);
+    double strips = p.strips, groups = ceil_div(p.widest, v->tile_vecs);
     double transforms =
         (p.m == 4 ? 1 : 0.4) * p.tiles *
         (IN * (1 + (full < 1 ? full : 1)) * p.channels * r.input_passes + (double)OUT * p.vecs);
     double products =
         product_cycles(v, p.most, p.widest, g->s->ic) * p.points * strips * p.tiles / p.most;
     products += POINT * strips * p.blocks * p.points;
-    products += near * (weights * p.blocks + inputs * strips * groups);
-    double memory = weights * (first + again * (r.weight_passes - 1));
-    if (full > 1) memory += again * inputs * strips;
+    products += from_l2 * (weights * p.blocks + inputs * strips * groups);
+    double memory = weights * (from_memory + from_l3 * (r.weight_passes - 1));
+    if (full > 1) memory += from_l3 * inputs * strips;
     double work = products > memory ? products + memory * 0.15 : memory + products * 0.15;
     return (work + transforms) * (1 + 0.15 / tasks);
 }
 
-static void try(Guesses *g, const Version *v) {
-    if (g->n == MOST_VERSIONS) return;
-    Guess    x = {*v, guess_cycles(g, v)};
-    uint32_t i = g->n++;
+static void add_candidate(Candidates *g, const Version *v) {
+    if (g->n == VERSIONS_MAX) return;
+    Candidate x = {*v, model_cycles(g, v)};
+    uint32_t  i = g->n++;
     for (; i > 0 && g->at[i - 1].cycles > x.cycles; i--) g->at[i] = g->at[i - 1];
     g->at[i] = x;
 }
 
-// The orders and splits that differ in what they read how often.
-static void try_orders(Guesses *g, Version v, const WinogradPlan *p) {
+// The orders and splits that differ in memory traffic.
+static void add_orders(Candidates *g, Version v, const WinogradPlan *p) {
     v.order = ORDER_INPUT_STATIONARY;
     v.split = SPLIT_BOTH;
-    try(g, &v);
+    add_candidate(g, &v);
     if (p->blocks == 1 || p->strips == 1) return;
     v.split = SPLIT_COLUMNS;
-    try(g, &v);
+    add_candidate(g, &v);
     v.order = ORDER_WEIGHT_STATIONARY;
     v.split = SPLIT_BOTH;
-    try(g, &v);
+    add_candidate(g, &v);
 }
 
-static void try_columns(Guesses *g, Version v) {
+static void add_columns(Candidates *g, Version v) {
     uint32_t before = 0;
     for (uint32_t columns = v.tile_vecs; before != 1; columns *= 2) {
         v.columns = (uint16_t)columns;
@@ -197,13 +196,13 @@ static void try_columns(Guesses *g, Version v) {
         if (p.strips == before) continue;
         before = p.strips;
         v.columns = (uint16_t)p.widest;
-        try_orders(g, v, &p);
+        add_orders(g, v, &p);
     }
 }
 
-// Blocks of tiles whose transformed inputs fill an eighth of L2, twice that and so on up to four
-// times L2: those stream past, which is no loss where the weights are larger still.
-static void try_rows(Guesses *g, Version v) {
+// Blocks of tiles with transformed inputs of an eighth of L2, a quarter, and so on up to four
+// times L2; the larger ones stream, which pays off if the weights are larger still.
+static void add_rows(Candidates *g, Version v) {
     uint32_t before = 0;
     v.columns = v.rows = 1;
     WinogradPlan one = winograd_plan(g->s, g->isa->lanes, &v);
@@ -218,17 +217,17 @@ static void try_rows(Guesses *g, Version v) {
         if (p.blocks == before) continue;
         before = p.blocks;
         v.rows = (uint16_t)p.most;
-        try_columns(g, v);
+        add_columns(g, v);
     }
 }
 
 uint32_t winograd_versions(const ConvShape *s, const Isa *isa, const CacheSizes *caches,
                            Version *out, uint32_t max) {
-    Guesses  g = {.s = s, .isa = isa, .caches = caches};
-    uint32_t vecs = winograd_groups(s->oc, isa->lanes);
+    Candidates g = {.s = s, .isa = isa, .caches = caches};
+    uint32_t   vecs = ceil_div(s->oc, isa->lanes);
     for (int algo = ALGO_WINOGRAD2; algo <= ALGO_WINOGRAD4; algo++)
         for (uint32_t n = vecs < 2 ? vecs : 2; n <= 3 && n <= vecs; n++)
-            try_rows(&g, (Version){.algo = (uint8_t)algo,
+            add_rows(&g, (Version){.algo = (uint8_t)algo,
                                    .tile_rows = (uint8_t)tile_most_rows(isa->registers, n),
                                    .tile_vecs = (uint8_t)n});
     if (max > g.n) max = g.n;
@@ -244,7 +243,8 @@ Traffic winograd_traffic(const ConvShape *s, const Isa *isa, const Version *v,
     size_t       y = (size_t)s->n * p.vecs * isa->lanes * s->oh * s->ow * sizeof(float);
     uint32_t     tasks = winograd_tasks(s, isa, v), busy = parts < tasks ? parts : tasks;
     Traffic      t = {0};
-    // Cut along columns, parts share the weights and each reads all inputs; otherwise the reverse.
+    // Split along columns, parts share the weights and each reads all inputs; otherwise the
+    // reverse.
     if (v->split == SPLIT_COLUMNS || v->order == ORDER_WEIGHT_STATIONARY || p.blocks == 1) {
         if (r.input_passes < busy) r.input_passes = busy;
     } else if (r.weight_passes < busy) {

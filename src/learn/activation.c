@@ -4,7 +4,7 @@
 
 #include "learn/multiversion.h"
 
-// Not restrict: a caller may bend numbers in place.
+// Not restrict: callers may work in place.
 #define FORWARD(name, expression)                                                                  \
     MULTIVERSION_BODY name##_body(size_t n, const float *x, float *y) {                            \
         for (size_t i = 0; i < n; i++) y[i] = (expression);                                        \

@@ -1,8 +1,8 @@
-// Activation: what bends a network: relu, tanh, sigmoid, softplus and softmax, each with its
-// backward.
+// Activation functions (relu, tanh, sigmoid, softplus, softmax) with their gradients.
 //
-// Written out in products and sums, so that every machine gives the same bits; true to 1e-6.
-// Backward takes the output y of forward and turns dy into dx; x and y, dy and dx may be the same.
+// Bitwise reproducible on every machine: exp, log and tanh are polynomials, exact to 1e-6
+// (repro_*). Backward takes the output y of forward and computes dx from dy; both may work in
+// place.
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +20,8 @@ typedef enum Activation {
 void activation_forward(Activation act, size_t n, const float *x, float *y);
 void activation_backward(Activation act, size_t n, const float *y, const float *dy, float *dx);
 
-// Each of `rows` rows of x sums to 1 in y. len: only the first len[row] take part, the others are
-// 0; NULL: all. A row without any is 0.
+// Softmax of each row. len: only the first len[row] columns take part, the others become 0; NULL:
+// all. A row of length 0 becomes 0.
 void activation_softmax(size_t rows, size_t cols, const uint32_t *len, const float *x, float *y);
 void activation_softmax_backward(size_t rows, size_t cols, const float *y, const float *dy,
                                  float *dx);
@@ -38,9 +38,9 @@ static inline int32_t repro_bits_of_float(float f) {
     return bits;
 }
 
-// 2^k e^r, where k is the multiple of ln 2 nearest to x. Beyond +-87 as at +-87.
+// 2^k e^r with k the integer nearest to x / ln 2. Clamped at +-87.
 static inline float repro_exp(float x) {
-    const float shift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+    const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
     x = x < -87.0f ? -87.0f : x;
     x = x > 87.0f ? 87.0f : x;
     float t = x * 1.44269504f + shift, k = t - shift;
@@ -71,7 +71,7 @@ static inline float repro_tanh(float x) {
     return size < repro_bits_of_float(0.625f) ? near : far;
 }
 
-// The natural logarithm of a positive number: x = 2^k m with m in [0.7, 1.4), ln m = 2 artanh(s).
+// Natural logarithm for x > 0: x = 2^k m with m in [0.7, 1.4), ln m = 2 artanh(s).
 static inline float repro_log(float x) {
     int32_t bits = repro_bits_of_float(x) - 0x3f3504f3, k = bits >> 23;
     float   m = repro_float_from_bits((bits & 0x7fffff) + 0x3f3504f3), s = (m - 1.0f) / (m + 1.0f),

@@ -95,13 +95,13 @@ void actor_forward(Actor a, const float *w, const Ragged *r, const float *x, flo
 }
 
 void actor_backward(Actor a, const float *w, float *gw, const Ragged *r, const float *x,
-                    const float *out, const float *d_out, float pull, float *cache) {
+                    const float *out, const float *d_out, float pre_tanh_l2, float *cache) {
     ActorCache k = actor_cache(a, r->n_rows, cache);
     size_t     rows = r->n_rows, n = rows * a.actions, width = trunk_width(a.trunk);
     size_t     trunk = trunk_params(a.trunk);
     activation_backward(ACTIVATION_TANH, n, out, d_out, k.d_raw);
-    if (pull != 0)
-        for (size_t i = 0; i < n; i++) k.d_raw[i] += pull * k.raw[i];
+    if (pre_tanh_l2 != 0)
+        for (size_t i = 0; i < n; i++) k.d_raw[i] += pre_tanh_l2 * k.raw[i];
     dense_backward(actor_head(a), w + trunk, gw + trunk, rows, mat(k.mix, width),
                    mat(k.d_raw, a.actions), mat_out(k.d_mix, width));
     trunk_backward(a.trunk, w, gw, r, mat(x, a.trunk.in), k.mix, k.d_mix, mat_out(NULL, 0),
@@ -124,12 +124,12 @@ static const float *infer_dense(Dense d, const float *w, uint32_t rows, Mat x, M
     return w + dense_params(d);
 }
 
-// scratch: gates [items][4 hidden], c of two steps, tanh c. Gates start at 0: bias comes last.
+// scratch: gates [items][4 hidden], c of two steps, tanh c. The bias is added last.
 static const float *infer_lstm(Lstm l, const float *w, uint32_t items, Mat x, MatOut h,
                                float *scratch) {
     size_t       n = l.hidden, wide = 4 * n;
     const float *wh = w + l.in * wide, *b = wh + n * wide, *before;
-    float       *gates = scratch, *c = gates + items * wide, *bent = c + 2 * n, *last = NULL;
+    float       *gates = scratch, *c = gates + items * wide, *tanh_c = c + 2 * n, *last = NULL;
     memset(scratch, 0, (items * wide + 2 * n) * sizeof *scratch);
     before = c + n;
     repro_gemm(items, wide, l.in, view(x), view(mat(w, wide)), mat_out(gates, wide));
@@ -137,7 +137,7 @@ static const float *infer_lstm(Lstm l, const float *w, uint32_t items, Mat x, Ma
         uint32_t at = l.backwards ? items - 1 - i : i;
         float   *g = gates + at * wide, *out = h.at + at * h.ld, *now = c + (i & 1) * n;
         if (last != NULL) repro_gemv(wide, n, last, wh, g);
-        lstm_cell_forward(n, b, g, before, now, bent, out);
+        lstm_cell_forward(n, b, g, before, now, tanh_c, out);
         before = now;
         last = out;
     }
@@ -149,7 +149,7 @@ size_t actor_infer_scratch(Actor a, uint32_t items) {
     return items * ((size_t)trunk_width(a.trunk) + 4 * n) + 3 * n;
 }
 
-// Where denormals are flushed differs between threads; here they always are.
+// Denormals are flushed here whatever the mode of the thread, for reproducible bits.
 void actor_infer(Actor a, const float *w, uint32_t items, const float *x, float *out,
                  float *scratch) {
     Trunk    t = a.trunk;
@@ -174,8 +174,8 @@ void actor_infer(Actor a, const float *w, uint32_t items, const float *x, float 
 }
 
 typedef struct CriticCache {
-    float *x, *mix, *d_mix;            // by row
-    float *pool, *d_pool, *in, *d_in;  // by sequence
+    float *x, *mix, *d_mix;            // per row
+    float *pool, *d_pool, *in, *d_in;  // per sequence
     float *trunk;
 } CriticCache;
 
@@ -215,7 +215,7 @@ void critic_init(Critic c, float *w, Rng *rng) {
     dense_init(outer(c), w + dense_params(inner(c)), 0.1f, rng);
 }
 
-static const float COUNT = 1.0f / 32;  // how much one more item is, for the layers behind the mean
+static const float COUNT = 1.0f / 32;  // scale of the item count as an input
 
 static void pool_forward(const Ragged *r, size_t width, const float *mix, float *pool) {
     memset(pool, 0, r->n_seqs * (width + 1) * sizeof *pool);
@@ -269,7 +269,7 @@ void critic_backward(Critic c, const float *w, float *gw, const Ragged *r, const
     dense_backward(inner(c), w + trunk, float_vec_after(gw, trunk), seqs, mat(k.pool, width + 1),
                    mat(k.d_in, c.hidden), mat_out(k.d_pool, width + 1));
     pool_backward(r, width, k.d_pool, k.d_mix);
-    // What reads features and actions is not needed any more once it has been differentiated.
+    // k.x is not needed after its use in the gradient, so dx may overwrite it.
     trunk_backward(trunk_of(c), w, gw, r, mat(k.x, in), k.mix, k.d_mix,
                    da ? mat_out(k.x, in) : mat_out(NULL, 0), k.trunk);
     if (da != NULL) mat_copy(rows, c.actions, mat(k.x + c.features, in), mat_out(da, c.actions));

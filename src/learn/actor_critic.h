@@ -1,8 +1,8 @@
-// Trunk: what actor and critic have in common: items in, for each what it is among the others.
+// Actor and critic networks over sequences of items, with a trunk of the same form.
 //
-// Features [rows][in] go through a dense layer with relu (embed numbers; 0: none, they stay as they
-// are), then an LSTM reads the items forwards and, with bidirectional, another one backwards. Out:
-// [rows][width] = the embedding, then what the LSTMs say.
+// Trunk: features [rows][in] pass a dense layer with relu of size embed (0: none), then an LSTM
+// over the items of a sequence and, if bidirectional, a second one in reverse. Output
+// [rows][width]: the embedding, then the outputs of the LSTMs.
 #pragma once
 
 #include <stdbool.h>
@@ -26,23 +26,22 @@ static inline Lstm  trunk_lstm(Trunk t, bool backwards) {
      return (Lstm){trunk_base(t), t.hidden, backwards};
 }
 
-// Parameters: the dense layer's, the forward LSTM's, the backward LSTM's.
+// Parameters in order: dense layer, forward LSTM, backward LSTM.
 size_t trunk_params(Trunk t);
 size_t trunk_cache_size(Trunk t, size_t rows, size_t seqs);
 void   trunk_init(Trunk t, float *w, Rng *rng);
 
 void trunk_forward(Trunk t, const float *w, const Ragged *r, Mat x, float *y, float *cache);
 
-// y is what forward made, dy [rows][width] is used up. gw += gradients, unless NULL; dx is set,
-// unless its `at` is NULL.
+// y is the output of forward; dy [rows][width] is overwritten. gw += gradients, unless NULL; dx is
+// set, unless its `at` is NULL.
 void trunk_backward(Trunk t, const float *w, float *gw, const Ragged *r, Mat x, const float *y,
                     float *dy, MatOut dx, float *cache);
 
-// Actor: for every item of a sequence a vector of actions in [-1, 1], seen among the other items.
-
+// Actor: a vector of actions in [-1, 1] for every item, in the context of its sequence.
 typedef struct Actor {
     Trunk    trunk;
-    uint32_t actions;  // numbers per item
+    uint32_t actions;  // values per item
 } Actor;
 
 static inline Dense  actor_head(Actor a) { return (Dense){trunk_width(a.trunk), a.actions}; }
@@ -51,37 +50,30 @@ static inline size_t actor_params(Actor a) {
 }
 
 size_t actor_cache_size(Actor a, size_t rows, size_t seqs);
-void   actor_init(Actor a, float *w, Rng *rng);  // its first actions are near 0
+void   actor_init(Actor a, float *w, Rng *rng);  // initial actions are near 0
 
-// out [rows][actions] of x [rows][in], by products of BLAS: for training. To act, see actor_plain.h
+// out [rows][actions] of x [rows][in], for training; to act, use actor_infer.
 void actor_forward(Actor a, const float *w, const Ragged *r, const float *x, float *out,
                    float *cache);
 
-// d_out [rows][actions]; gw += gradients. pull: how strongly what tanh bends is drawn to 0 besides.
-// Uses up the cache.
+// d_out [rows][actions]; gw += gradients. pre_tanh_l2: strength of an L2 penalty on the values
+// before tanh. Overwrites the cache.
 void actor_backward(Actor a, const float *w, float *gw, const Ragged *r, const float *x,
-                    const float *out, const float *d_out, float pull, float *cache);
+                    const float *out, const float *d_out, float pre_tanh_l2, float *cache);
 
-double actor_macs(Actor a, uint32_t items);  // multiply-adds of a forward pass
+double actor_macs(Actor a, uint32_t items);  // multiply-accumulates of a forward pass
 
-// ActorPlain: an actor's forward pass for one sequence, in plain loops with a fixed order of sums.
-//
-// No BLAS and no libm: every machine gives the same bits. For where an actor decides.
-
+// Inference for one sequence without BLAS and libm: bitwise reproducible on every machine.
+// out [items][actions] of x [items][in].
 size_t actor_infer_scratch(Actor a, uint32_t items);  // floats
+void   actor_infer(Actor a, const float *w, uint32_t items, const float *x, float *out,
+                   float *scratch);
 
-// out [items][actions] of x [items][in], one after the other; w as for actor_forward.
-void actor_infer(Actor a, const float *w, uint32_t items, const float *x, float *out,
-                 float *scratch);
-
-// Critic: what a sequence of items with their actions is worth, one number.
-//
-// A trunk reads features and actions together; the mean of what it says of the items, and how many
-// there are, go through two dense layers.
-
+// Critic: the value of a sequence of items with their actions. A trunk reads features and actions;
+// the mean of its outputs over the items, and their number, pass two dense layers.
 typedef struct Critic {
     uint32_t features, actions;  // per item
-    uint32_t embed, hidden;      // of the trunk; the layer behind it has `hidden` numbers too
+    uint32_t embed, hidden;      // of the trunk; the layer after it has size `hidden` too
     bool     bidirectional;
 } Critic;
 
@@ -89,11 +81,11 @@ size_t critic_params(Critic c);
 size_t critic_cache_size(Critic c, size_t rows, size_t seqs);
 void   critic_init(Critic c, float *w, Rng *rng);
 
-// q [n_seqs] by rank, of x [rows][features] and a [rows][actions].
+// q [n_seqs] by rank, from x [rows][features] and a [rows][actions].
 void critic_forward(Critic c, const float *w, const Ragged *r, const float *x, const float *a,
                     float *q, float *cache);
 
-// dq [n_seqs] by rank. gw += gradients, unless NULL; da [rows][actions] is set, unless NULL. Uses
-// up the cache.
+// dq [n_seqs] by rank. gw += gradients, unless NULL; da [rows][actions] is set, unless NULL.
+// Overwrites the cache.
 void critic_backward(Critic c, const float *w, float *gw, const Ragged *r, const float *dq,
                      float *da, float *cache);

@@ -17,7 +17,7 @@ MULTIVERSION(static, adam_all,
              (size_t n, const float *k, float *w, const float *g, float *m, float *v),
              (n, k, w, g, m, v))
 
-// Not pow(), whose last bit depends on the machine.
+// Not pow(): its last bit differs between machines.
 static double power(double base, uint64_t n) {
     double result = 1;
     while (n > 0) {

@@ -13,8 +13,8 @@ DdpgOptions ddpg_defaults(Actor actor, Critic critic) {
                          .critic = critic,
                          .batch = 64,
                          .items = 64,
-                         .parts = 4,
-                         .fixed = true,
+                         .shards = 4,
+                         .reproducible = true,
                          .twin = true,
                          .actor_every = 2,
                          .actor_rate = 1e-4f,
@@ -22,8 +22,8 @@ DdpgOptions ddpg_defaults(Actor actor, Critic critic) {
                          .clip = 1,
                          .tau = 0.005f,
                          .huber = 1,
-                         .smooth = 0.1f,
-                         .smooth_most = 0.3f};
+                         .target_noise = 0.1f,
+                         .target_noise_clip = 0.3f};
 }
 
 static float *take(FloatVec *b, size_t n) {
@@ -62,52 +62,51 @@ static void nets_init(Ddpg *d, Arena *a) {
 
 Ddpg *ddpg_create(Arena *a, DdpgOptions o, uint64_t seed) {
     Ddpg *d = arena_new(a, Ddpg, 1);
-    CHECK(o.batch > 0 && o.items > 0 && o.parts > 0 && o.parts <= o.batch);
+    CHECK(o.batch > 0 && o.items > 0 && o.shards > 0 && o.shards <= o.batch);
     CHECK(o.critic.features == o.actor.trunk.in && o.critic.actions == o.actor.actions);
     d->o = o;
     d->rng = (Rng){seed};
     nets_init(d, a);
-    d->parts = arena_new(a, DdpgShard, o.parts);
-    for (uint32_t i = 0; i < o.parts; i++) ddpg_shard_init(&d->parts[i], &o, d, a);
-    d->errors = float_vec_new(a, o.batch).at;
+    d->shards = arena_new(a, DdpgShard, o.shards);
+    for (uint32_t i = 0; i < o.shards; i++) ddpg_shard_init(&d->shards[i], &o, d, a);
     return d;
 }
 
-static void critic_parts(void *ctx, uint32_t index, uint32_t count) {
+static void critic_shards(void *ctx, uint32_t index, uint32_t count) {
     Ddpg      *d = ctx;
-    MatBackend was = mat_set_backend(d->o.fixed ? MAT_REPRODUCIBLE : MAT_BLAS);
-    for (uint32_t i = index; i < d->o.parts; i += count) {
+    MatBackend was = mat_set_backend(d->o.reproducible ? MAT_REPRODUCIBLE : MAT_BLAS);
+    for (uint32_t i = index; i < d->o.shards; i += count) {
         ddpg_shard_pack(d, i);
         ddpg_shard_critic(d, i);
     }
     mat_set_backend(was);
 }
 
-static void actor_parts(void *ctx, uint32_t index, uint32_t count) {
+static void actor_shards(void *ctx, uint32_t index, uint32_t count) {
     Ddpg      *d = ctx;
-    MatBackend was = mat_set_backend(d->o.fixed ? MAT_REPRODUCIBLE : MAT_BLAS);
-    for (uint32_t i = index; i < d->o.parts; i += count) {
+    MatBackend was = mat_set_backend(d->o.reproducible ? MAT_REPRODUCIBLE : MAT_BLAS);
+    for (uint32_t i = index; i < d->o.shards; i += count) {
         if (!d->by_value) ddpg_shard_pack(d, i);
         ddpg_shard_actor(d, i);
     }
     mat_set_backend(was);
 }
 
-static void run_parts(Ddpg *d, Team *team, TeamFn *fn) {
-    if (team != NULL && d->o.fixed)
+static void run_shards(Ddpg *d, Team *team, TeamFn *fn) {
+    if (team != NULL && d->o.reproducible)
         team_run(team, fn, d);
     else
         fn(d, 0, 1);
 }
 
-// SumTree the parts' gradients in order, and takes a step against them; their norm.
+// Sums the shards' gradients in order and applies one Adam step; returns the norm before clipping.
 static double net_step(Ddpg *d, uint32_t which, float rate) {
     DdpgNet    *net = &d->nets[which];
     FloatVec    g = float_vec_part(d->gradient, 0, net->w.n);
     AdamOptions adam = adam_defaults(rate);
     adam.decay = d->o.decay;
-    float_vec_copy(g, d->parts[0].gradient[which]);
-    for (uint32_t i = 1; i < d->o.parts; i++) float_vec_add(g, d->parts[i].gradient[which]);
+    float_vec_copy(g, d->shards[0].gradient[which]);
+    for (uint32_t i = 1; i < d->o.shards; i++) float_vec_add(g, d->shards[i].gradient[which]);
     double norm = float_vec_clip(g, (double)d->o.clip);
     if (!isfinite(norm)) return norm;
     *net->count += 1;
@@ -129,25 +128,25 @@ static void begin(Ddpg *d, const DdpgTransition *steps, uint32_t n, bool value, 
 
 static void train_critics(Ddpg *d, Team *team, DdpgReport *out) {
     double size = 0;
-    run_parts(d, team, critic_parts);
-    for (uint32_t i = 0; i < d->o.parts; i++) {
-        out->critic_loss += d->parts[i].critic_loss / d->n;
-        out->value += d->parts[i].value / d->n;
-        size += d->parts[i].value_size / d->n;
+    run_shards(d, team, critic_shards);
+    for (uint32_t i = 0; i < d->o.shards; i++) {
+        out->critic_loss += d->shards[i].critic_loss / d->n;
+        out->value += d->shards[i].value / d->n;
+        size += d->shards[i].value_size / d->n;
     }
     *d->value_size =
         *d->value_size > 0 ? 0.99f * *d->value_size + 0.01f * (float)size : (float)size;
     for (uint32_t i = DDPG_CRITIC; i < d->n_nets; i++) {
         double norm = net_step(d, i, d->o.critic_rate);
-        if (!(norm <= out->critic_norm)) out->critic_norm = norm;  // also what is not a number
+        if (!(norm <= out->critic_norm)) out->critic_norm = norm;  // also if NaN
     }
 }
 
 static void train_actor(Ddpg *d, Team *team, DdpgReport *out) {
-    run_parts(d, team, actor_parts);
-    for (uint32_t i = 0; i < d->o.parts; i++) {
-        out->actor_loss += d->parts[i].actor_loss / d->n;
-        out->imitate_loss += d->parts[i].imitate_loss / d->n;
+    run_shards(d, team, actor_shards);
+    for (uint32_t i = 0; i < d->o.shards; i++) {
+        out->actor_loss += d->shards[i].actor_loss / d->n;
+        out->imitate_loss += d->shards[i].imitate_loss / d->n;
     }
     out->actor_norm = net_step(d, DDPG_ACTOR, d->o.actor_rate);
 }
@@ -172,7 +171,6 @@ void ddpg_imitate(Ddpg *d, Team *team, const DdpgTransition *steps, uint32_t n, 
     fpu_restore(was);
 }
 
-const float *ddpg_errors(const Ddpg *d) { return d->errors; }
 const float *ddpg_actor(const Ddpg *d) { return d->nets[DDPG_ACTOR].w.at; }
 DdpgOptions *ddpg_options(Ddpg *d) { return &d->o; }
 FloatVec     ddpg_state(Ddpg *d) { return d->state; }
@@ -182,7 +180,7 @@ void ddpg_set_actor(Ddpg *d, FloatVec w) {
     float_vec_copy(d->nets[DDPG_ACTOR].target, w);
 }
 
-// Six numbers (n, next_n, taught, reward, discount, weight), then x, action, teacher, next_x.
+// n, next_n, has teacher, reward, discount, weight; then x, action, teacher, next_x.
 enum { HEAD = 6 };
 
 size_t ddpg_transition_size(const Actor *a, const DdpgTransition *s) {
@@ -220,14 +218,4 @@ DdpgTransition ddpg_transition_read(const Actor *a, const float *from) {
         s.next_x = s.teacher + (size_t)s.n * a->actions;
     }
     return s;
-}
-
-float ddpg_return(const float *rewards, uint32_t n, float gamma, float *discount) {
-    float sum = 0, so_far = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += so_far * rewards[i];
-        so_far *= gamma;
-    }
-    *discount = so_far;
-    return sum;
 }

@@ -1,4 +1,4 @@
-// DdpgInt: what the files of Ddpg share.
+// Ddpg internals: shards of a batch (ddpg_shard.c), updates (ddpg.c).
 #pragma once
 
 #include "learn/ddpg.h"
@@ -7,15 +7,15 @@ enum { DDPG_ACTOR, DDPG_CRITIC, DDPG_NETS = 3 };  // an actor and up to two crit
 
 typedef struct DdpgNet {
     FloatVec w, target, m, v;
-    float   *count;  // of its updates; a float, so that it is saved with the others
+    float   *count;  // updates; a float, so that it is part of the saved state
 } DdpgNet;
 
-typedef struct DdpgSide {  // sequences before or after a step, in rows of a ragged batch
+typedef struct DdpgSide {  // sequences before or after a transition, as a ragged batch
     Ragged ragged;
     float *x, *action;
 } DdpgSide;
 
-// A part of the batch, with memory of its own.
+// A part of the batch with buffers of its own.
 typedef struct DdpgShard {
     uint32_t  n;     // sequences
     uint32_t *len;   // [n]
@@ -25,7 +25,7 @@ typedef struct DdpgShard {
     float    *target, *q, *q_taught, *dq;  // [n] by rank
     float    *actor_cache, *critic_cache;
     FloatVec  gradient[DDPG_NETS];
-    double    critic_loss, value, value_size;  // sums over its steps
+    double    critic_loss, value, value_size;  // sums over its transitions
     double    actor_loss, imitate_loss;
 } DdpgShard;
 
@@ -35,11 +35,10 @@ struct Ddpg {
     uint32_t    n_nets;
     DdpgNet     nets[DDPG_NETS];
     FloatVec    state;
-    float      *value_size;  // a running mean of |value|; 0: not known yet
-    DdpgShard  *parts;
-    float      *errors;    // [batch]
+    float      *value_size;  // running mean of |value|; 0: none yet
+    DdpgShard  *shards;
     FloatVec    gradient;  // as long as the largest network
-    // The update under way.
+    // Of the current update:
     const DdpgTransition *steps;
     uint32_t              n;
     bool                  by_value, by_teacher;
@@ -47,7 +46,7 @@ struct Ddpg {
 
 void ddpg_shard_init(DdpgShard *p, const DdpgOptions *o, const Ddpg *d, Arena *a);
 
-// Gradients of the critics; then, with the critics updated, those of the actor.
-void ddpg_shard_pack(Ddpg *d, uint32_t part);
-void ddpg_shard_critic(Ddpg *d, uint32_t part);
-void ddpg_shard_actor(Ddpg *d, uint32_t part);
+// Packs the shard's transitions; gradients of the critics; gradients of the actor.
+void ddpg_shard_pack(Ddpg *d, uint32_t shard);
+void ddpg_shard_critic(Ddpg *d, uint32_t shard);
+void ddpg_shard_actor(Ddpg *d, uint32_t shard);

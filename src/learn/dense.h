@@ -1,4 +1,5 @@
-// Dense: y [rows][out] = x [rows][in] W [in][out] + b [out]. Parameters: W, then b.
+// Dense: a fully connected layer, y [rows][out] = x [rows][in] W [in][out] + b [out]. Parameters:
+// W, then b.
 #pragma once
 
 #include "base/rng.h"

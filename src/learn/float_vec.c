@@ -35,7 +35,7 @@ void float_vec_scale(FloatVec b, float by) {
     for (size_t i = 0; i < b.n; i++) b.at[i] *= by;
 }
 
-// Four sums that take turns, in this order on every machine.
+// Four interleaved sums, in the same order on every machine.
 double float_vec_norm(FloatVec b) {
     double sum[4] = {0};
     for (size_t i = 0; i < b.n; i++) sum[i & 3] += (double)b.at[i] * (double)b.at[i];

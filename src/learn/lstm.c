@@ -6,70 +6,70 @@
 #include "learn/activation.h"
 #include "learn/multiversion.h"
 
-// One pointer for each gate, for the compiler must know that they do not overlap.
+// One restrict pointer per gate, so that the compiler can vectorise.
 MULTIVERSION_BODY forward_body(size_t n, const float *restrict b, float *restrict gi,
                                float *restrict gf, float *restrict gg, float *restrict go,
                                const float *restrict before, float *restrict c,
-                               float *restrict bent, float *restrict h) {
+                               float *restrict tanh_c, float *restrict h) {
     for (size_t k = 0; k < n; k++) {
         gi[k] = repro_sigmoid(gi[k] + b[k]);
         gf[k] = repro_sigmoid(gf[k] + b[n + k]);
         gg[k] = repro_tanh(gg[k] + b[2 * n + k]);
         go[k] = repro_sigmoid(go[k] + b[3 * n + k]);
         c[k] = gf[k] * before[k] + gi[k] * gg[k];
-        bent[k] = repro_tanh(c[k]);
-        h[k] = go[k] * bent[k];
+        tanh_c[k] = repro_tanh(c[k]);
+        h[k] = go[k] * tanh_c[k];
     }
 }
 MULTIVERSION(static, forward,
              (size_t n, const float *b, float *gi, float *gf, float *gg, float *go,
-              const float *before, float *c, float *bent, float *h),
-             (n, b, gi, gf, gg, go, before, c, bent, h))
+              const float *before, float *c, float *tanh_c, float *h),
+             (n, b, gi, gf, gg, go, before, c, tanh_c, h))
 
 MULTIVERSION_BODY backward_body(size_t n, float *restrict gi, float *restrict gf,
                                 float *restrict gg, float *restrict go,
-                                const float *restrict before, const float *restrict bent,
+                                const float *restrict before, const float *restrict tanh_c,
                                 const float *restrict dh, const float *restrict carried,
                                 float *restrict dc) {
     for (size_t k = 0; k < n; k++) {
         float i = gi[k], f = gf[k], g = gg[k], o = go[k], d = dh[k] + carried[k];
-        float all = dc[k] + d * o * (1 - bent[k] * bent[k]);
+        float all = dc[k] + d * o * (1 - tanh_c[k] * tanh_c[k]);
         gi[k] = all * g * i * (1 - i);
         gf[k] = all * before[k] * f * (1 - f);
         gg[k] = all * i * (1 - g * g);
-        go[k] = d * bent[k] * o * (1 - o);
+        go[k] = d * tanh_c[k] * o * (1 - o);
         dc[k] = all * f;
     }
 }
 MULTIVERSION(static, backward,
              (size_t n, float *gi, float *gf, float *gg, float *go, const float *before,
-              const float *bent, const float *dh, const float *carried, float *dc),
-             (n, gi, gf, gg, go, before, bent, dh, carried, dc))
+              const float *tanh_c, const float *dh, const float *carried, float *dc),
+             (n, gi, gf, gg, go, before, tanh_c, dh, carried, dc))
 
 void lstm_cell_forward(size_t n, const float *b, float *gates, const float *before, float *c,
-                       float *bent, float *h) {
-    forward(n, b, gates, gates + n, gates + 2 * n, gates + 3 * n, before, c, bent, h);
+                       float *tanh_c, float *h) {
+    forward(n, b, gates, gates + n, gates + 2 * n, gates + 3 * n, before, c, tanh_c, h);
 }
 
-void lstm_cell_backward(size_t n, float *gates, const float *before, const float *bent,
+void lstm_cell_backward(size_t n, float *gates, const float *before, const float *tanh_c,
                         const float *dh, const float *carried, float *dc) {
-    backward(n, gates, gates + n, gates + 2 * n, gates + 3 * n, before, bent, dh, carried, dc);
+    backward(n, gates, gates + n, gates + 2 * n, gates + 3 * n, before, tanh_c, dh, carried, dc);
 }
 
-// What a cache holds of each row: gates after their bending (gradients of them before it, once
-// backward has been there), c, tanh c, and h of the step before. Then what backward carries along,
-// and Wh turned.
+// Per row: activations of the gates (after backward: gradients of the pre-activations), c, tanh c
+// and the previous h. Then the gradients that backward carries from step to step, and Wh
+// transposed.
 typedef struct Cache {
-    float *gates, *c, *bent, *before, *dh, *dc, *turned, *zero;
+    float *gates, *c, *tanh_c, *before, *dh, *dc, *wh_t, *zero;
 } Cache;
 
 static Cache cache_of(Lstm l, const Ragged *r, float *at) {
     size_t n = (size_t)r->n_rows * l.hidden, carried = (size_t)r->n_seqs * l.hidden;
     Cache  k = {
-         .gates = at, .c = at + 4 * n, .bent = at + 5 * n, .before = at + 6 * n, .dh = at + 7 * n};
+         .gates = at, .c = at + 4 * n, .tanh_c = at + 5 * n, .before = at + 6 * n, .dh = at + 7 * n};
     k.dc = k.dh + carried;
-    k.turned = k.dc + carried;
-    k.zero = k.turned + 4 * (size_t)l.hidden * l.hidden;
+    k.wh_t = k.dc + carried;
+    k.zero = k.wh_t + 4 * (size_t)l.hidden * l.hidden;
     return k;
 }
 
@@ -81,7 +81,7 @@ void lstm_init(Lstm l, float *w, Rng *rng) {
         w[n + i] = i >= l.hidden && i < 2 * (size_t)l.hidden ? 1 : 0;
 }
 
-// The step read just before t: rows of the first *n ranks from *row on. The others begin at t.
+// The step processed before t: rows of the first *n ranks from *row on. Other sequences begin at t.
 static void step_before(Lstm l, const Ragged *r, uint32_t t, uint32_t *row, uint32_t *n) {
     *row = *n = 0;
     if (!l.backwards && t > 0) {
@@ -120,7 +120,7 @@ static void step_forward(Lstm l, const float *w, const Ragged *r, uint32_t t,
     for (uint32_t i = 0; i < alive; i++)
         lstm_cell_forward(hidden, w + (l.in + hidden) * wide, gates + i * wide,
                           c_before(l, k, first, row, n, i), k->c + (at + i) * hidden,
-                          k->bent + (at + i) * hidden, h.at + (at + i) * h.ld);
+                          k->tanh_c + (at + i) * hidden, h.at + (at + i) * h.ld);
 }
 
 static void save_last(Lstm l, const Ragged *r, const LstmState *first, MatOut h,
@@ -160,9 +160,9 @@ static void step_backward(Lstm l, const Ragged *r, uint32_t t, const LstmState *
     step_before(l, r, t, &row, &n);
     for (uint32_t i = 0; i < alive; i++)
         lstm_cell_backward(hidden, k->gates + (at + i) * wide, c_before(l, k, first, row, n, i),
-                           k->bent + (at + i) * hidden, dh.at + (at + i) * dh.ld,
+                           k->tanh_c + (at + i) * hidden, dh.at + (at + i) * dh.ld,
                            k->dh + i * hidden, k->dc + i * hidden);
-    mat_mul(alive, hidden, wide, mat(k->gates + at * wide, wide), mat(k->turned, hidden), 0,
+    mat_mul(alive, hidden, wide, mat(k->gates + at * wide, wide), mat(k->wh_t, hidden), 0,
             mat_out(k->dh, hidden));
 }
 
@@ -183,7 +183,7 @@ void lstm_backward(Lstm l, const float *w, float *gw, const Ragged *r, Mat x,
     Cache  k = cache_of(l, r, cache);
     size_t hidden = l.hidden, wide = 4 * hidden, rows = r->n_rows;
     start_carried(l, r, dlast, &k);
-    mat_transpose(hidden, wide, mat(w + l.in * wide, wide), mat_out(k.turned, hidden));
+    mat_transpose(hidden, wide, mat(w + l.in * wide, wide), mat_out(k.wh_t, hidden));
     for (uint32_t turn = r->n_steps; turn-- > 0;)
         step_backward(l, r, step_at(l, r, turn), first, dh, &k);
     if (dfirst != NULL) {

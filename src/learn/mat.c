@@ -5,15 +5,16 @@
 
 #include "learn/repro_gemm.h"
 
-static _Thread_local MatBackend thread_way = MAT_BLAS;
+static _Thread_local MatBackend thread_backend = MAT_BLAS;
 
-MatBackend mat_set_backend(MatBackend way) {
-    MatBackend was = thread_way;
-    thread_way = way;
+MatBackend mat_set_backend(MatBackend backend) {
+    MatBackend was = thread_backend;
+    thread_backend = backend;
     return was;
 }
 
-static void fixed(size_t m, size_t n, size_t k, GemmView a, GemmView b, float keep, MatOut c) {
+static void reproducible(size_t m, size_t n, size_t k, GemmView a, GemmView b, float keep,
+                         MatOut c) {
     if (keep == 0)
         for (size_t i = 0; i < m; i++) memset(c.at + i * c.ld, 0, n * sizeof *c.at);
     repro_gemm(m, n, k, a, b, c);
@@ -27,25 +28,25 @@ static void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, siz
 }
 
 static GemmView view(Mat x) { return (GemmView){x.at, x.ld, 1}; }
-static GemmView turned(Mat x) { return (GemmView){x.at, 1, x.ld}; }
+static GemmView transposed(Mat x) { return (GemmView){x.at, 1, x.ld}; }
 
 void mat_mul(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    if (thread_way == MAT_REPRODUCIBLE)
-        fixed(m, n, k, view(a), view(b), keep, c);
+    if (thread_backend == MAT_REPRODUCIBLE)
+        reproducible(m, n, k, view(a), view(b), keep, c);
     else
         blas(CblasNoTrans, CblasNoTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_mul_tn(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    if (thread_way == MAT_REPRODUCIBLE)
-        fixed(m, n, k, turned(a), view(b), keep, c);
+    if (thread_backend == MAT_REPRODUCIBLE)
+        reproducible(m, n, k, transposed(a), view(b), keep, c);
     else
         blas(CblasTrans, CblasNoTrans, m, n, k, a, b, keep, c);
 }
 
 void mat_mul_nt(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c) {
-    if (thread_way == MAT_REPRODUCIBLE)
-        fixed(m, n, k, view(a), turned(b), keep, c);
+    if (thread_backend == MAT_REPRODUCIBLE)
+        reproducible(m, n, k, view(a), transposed(b), keep, c);
     else
         blas(CblasNoTrans, CblasTrans, m, n, k, a, b, keep, c);
 }

@@ -1,8 +1,8 @@
-// Mat: products of matrices, row by row in memory, a row every `ld` floats.
+// Mat: products of row-major matrices with leading dimension `ld`.
 //
-// Two ways to compute them. BLAS is the quickest on one core, but its bits depend on the machine,
-// and the serial OpenBLAS may be called by one thread of a process at a time. FIXED adds in one
-// order: the same bits everywhere, by as many threads as one likes.
+// Two backends. BLAS is the fastest on one core, but its rounding depends on the machine, and
+// serial OpenBLAS allows one calling thread at a time. REPRODUCIBLE adds in a fixed order: the same
+// bits on every machine, in any number of threads.
 #pragma once
 
 #include <stddef.h>
@@ -24,9 +24,9 @@ static inline MatOut mat_out(float *at, size_t ld) { return (MatOut){at, ld}; }
 typedef enum MatBackend { MAT_BLAS, MAT_REPRODUCIBLE } MatBackend;
 
 MatBackend
-mat_set_backend(MatBackend way);  // from now on, in this thread; returns how it was. At first BLAS
+mat_set_backend(MatBackend backend);  // of this thread, initially BLAS; returns the previous one
 
-// c [m][n] = keep c + a [m][k] b [k][n]; keep is 0 (what c held is not read) or 1. In _tn a is
+// c [m][n] = keep c + a [m][k] b [k][n]; keep is 0 (c is not read) or 1. In _tn a is
 // stored [k][m], in _nt b is stored [n][k].
 void mat_mul(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c);
 void mat_mul_tn(size_t m, size_t n, size_t k, Mat a, Mat b, float keep, MatOut c);

@@ -1,8 +1,8 @@
-// Wide: one function compiled twice from the same lines, for any machine and for wide registers.
+// MULTIVERSION: function multiversioning: one body compiled for the baseline and for AVX2, chosen
+// at run time.
 //
-// Both give the same bits: the compiler may compute several elements at once, but it neither
-// reorders a sum nor fuses a product with one. MULTIVERSION(static, f, (float *x), (x)) makes a
-// function f out of f_body, which is declared MULTIVERSION_BODY.
+// Both versions give the same bits: sums are not reordered and products not fused.
+// MULTIVERSION(static, f, (float *x), (x)) defines f from f_body, declared with MULTIVERSION_BODY.
 #pragma once
 
 #include <stddef.h>

@@ -2,7 +2,7 @@
 
 #include "learn/activation.h"
 
-// The polar method: a point in the unit circle gives a normal number.
+// Marsaglia's polar method.
 float noise_normal(Rng *rng) {
     float u, s;
     do {
@@ -18,8 +18,4 @@ void noise_add(Rng *rng, float sigma, size_t n, float *actions) {
         float a = actions[i] + sigma * noise_normal(rng);
         actions[i] = a > 1 ? 1 : a < -1 ? -1 : a;
     }
-}
-
-void noise_walk(const NoiseWalk *w, Rng *rng, size_t n, float *state) {
-    for (size_t i = 0; i < n; i++) state[i] += w->sigma * noise_normal(rng) - w->pull * state[i];
 }

@@ -8,7 +8,7 @@ static uint32_t longest(const uint32_t *len, uint32_t n) {
     return most;
 }
 
-// start first counts the sequences of a length, then says which rank the next of them gets.
+// Counting sort: start[l] first counts the sequences of length l, then is their next rank.
 static void rank_all(Ragged *r, const uint32_t *len) {
     uint32_t *next = r->start, rank = 0;
     memset(next, 0, ((size_t)r->n_steps + 1) * sizeof *next);
@@ -42,10 +42,4 @@ void ragged_put(const Ragged *r, uint32_t seq, const float *from, size_t cols, f
     uint32_t n = r->len[r->rank[seq]];
     for (uint32_t t = 0; t < n; t++)
         memcpy(m + ragged_row(r, seq, t) * ld, from + t * cols, cols * sizeof *m);
-}
-
-void ragged_get(const Ragged *r, uint32_t seq, float *to, size_t cols, const float *m, size_t ld) {
-    uint32_t n = r->len[r->rank[seq]];
-    for (uint32_t t = 0; t < n; t++)
-        memcpy(to + t * cols, m + ragged_row(r, seq, t) * ld, cols * sizeof *m);
 }

@@ -1,5 +1,5 @@
-// A panel of two vectors of b's columns is copied together once and stays in the nearest cache,
-// while rows of a pass four at a time.
+// A panel of b, two vectors wide, is packed once and stays in the L1 cache while the rows of a
+// pass, four at a time.
 #include <string.h>
 
 #include "learn/multiversion.h"
@@ -10,7 +10,7 @@ typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4
 
 #define INLINE static inline __attribute__((always_inline)) void
 
-// b [depth][cols] as [depth][PANEL]; columns beyond the last are 0.
+// Packs b [depth][cols] as [depth][PANEL], padded with 0.
 INLINE pack(GemmView b, size_t depth, size_t cols, float *panel) {
     if (cols < PANEL) memset(panel, 0, depth * PANEL * sizeof *panel);
     if (b.col == 1 && cols == PANEL) {
@@ -22,7 +22,7 @@ INLINE pack(GemmView b, size_t depth, size_t cols, float *panel) {
     }
 }
 
-// SumTree have names of their own, or compilers keep them in memory.
+// One variable per sum, so that compilers keep them in registers.
 INLINE tile4(size_t depth, const float *a, size_t row, size_t col, const float *panel, MatOut c) {
     Lanes       *to0 = (Lanes *)c.at, *to1 = (Lanes *)(c.at + c.ld);
     Lanes       *to2 = (Lanes *)(c.at + 2 * c.ld), *to3 = (Lanes *)(c.at + 3 * c.ld);
@@ -54,7 +54,7 @@ INLINE tile1(size_t depth, const float *a, size_t col, const float *panel, float
     to[0] = l, to[1] = h;
 }
 
-// Rows that are no whole tile, through a padded copy.
+// Partial tiles, through a padded copy.
 INLINE edge(size_t rows, size_t cols, size_t depth, const float *a, size_t row, size_t col,
             const float *panel, MatOut c) {
     float padded[ROWS * PANEL] = {0};
@@ -68,7 +68,7 @@ INLINE edge(size_t rows, size_t cols, size_t depth, const float *a, size_t row, 
         memcpy(c.at + r * c.ld, padded + r * PANEL, cols * sizeof *padded);
 }
 
-// All rows by one panel.
+// All rows of a times one panel.
 INLINE column(size_t m, size_t cols, size_t depth, const float *a, size_t row, size_t col,
               const float *panel, MatOut c) {
     for (size_t i = 0; i < m; i += ROWS) {
@@ -100,7 +100,7 @@ MULTIVERSION_BODY repro_gemm_body(size_t m, size_t n, size_t k, GemmView a, Gemm
 MULTIVERSION(extern, repro_gemm, (size_t m, size_t n, size_t k, GemmView a, GemmView b, MatOut c),
              (m, n, k, a, b, c))
 
-// Eight vectors of sums in registers while the inputs stream past.
+// Eight vectors of sums stay in registers while the inputs stream past.
 
 INLINE by_eight(size_t out, size_t in, const float *x, const float *w, float *y) {
     Lanes *to = (Lanes *)y;

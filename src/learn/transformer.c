@@ -7,8 +7,8 @@
 
 enum { QUERY, KEY, VALUE, OUTPUT, LAYERS };
 
-// Rows of queries and keys, each [width] with heads side by side; share [batch][heads][queries]
-// [keys] after softmax; d_share of one head. d_* for backward.
+// Projections [rows][width], heads side by side; share: attention weights [batch][heads][queries]
+// [keys] after softmax; d_*: gradients (d_share of one head at a time).
 typedef struct Cache {
     float *q, *k, *v, *mixed, *share, *d_q, *d_k, *d_v, *d_mixed, *d_share;
 } Cache;
@@ -43,19 +43,20 @@ void mha_init(MultiHeadAttention a, float *w, Rng *rng) {
     for (size_t i = 0; i < LAYERS; i++) dense_init(mha_dense(a), w + layer(a, i), 1, rng);
 }
 
-// What is hidden becomes so unlike that softmax gives it nothing; a row that hears nobody is 0.
-static void share_out(MultiHeadAttention a, const AttentionShape *s, uint32_t b, float *share) {
+// Scaled softmax with mask; a fully masked row becomes 0.
+static void attention_weights(MultiHeadAttention a, const AttentionShape *s, uint32_t b,
+                              float *share) {
     uint32_t each = a.width / a.heads, n = s->len ? s->len[b] : s->keys;
     float    scale = 1 / sqrtf((float)each);
     for (uint32_t i = 0; i < s->queries; i++, share += s->keys) {
         const uint8_t *hide = s->hide ? s->hide + (size_t)i * s->keys : NULL;
-        uint32_t       heard = 0;
+        uint32_t       visible = 0;
         for (uint32_t j = 0; j < n; j++) {
             bool hidden = hide && hide[j];
             share[j] = hidden ? -1e30f : share[j] * scale;
-            heard += !hidden;
+            visible += !hidden;
         }
-        uint32_t len = heard > 0 ? n : 0;
+        uint32_t len = visible > 0 ? n : 0;
         activation_softmax(1, s->keys, &len, share, share);
         for (uint32_t j = 0; hide && j < n; j++)
             if (hide[j]) share[j] = 0;
@@ -73,14 +74,14 @@ void mha_forward(MultiHeadAttention a, const float *w, const AttentionShape *s, 
     dense_forward(d, w + layer(a, VALUE), keys, mat(y, width), mat_out(k.v, width));
     for (uint32_t b = 0; b < s->batch; b++)
         for (uint32_t h = 0; h < a.heads; h++) {
-            size_t ask = (size_t)b * s->queries * width + h * each;
-            size_t answer = (size_t)b * s->keys * width + h * each;
+            size_t query = (size_t)b * s->queries * width + h * each;
+            size_t key = (size_t)b * s->keys * width + h * each;
             float *share = k.share + ((size_t)b * a.heads + h) * pairs;
-            mat_mul_nt(s->queries, s->keys, each, mat(k.q + ask, width), mat(k.k + answer, width),
-                       0, mat_out(share, s->keys));
-            share_out(a, s, b, share);
-            mat_mul(s->queries, each, s->keys, mat(share, s->keys), mat(k.v + answer, width), 0,
-                    mat_out(k.mixed + ask, width));
+            mat_mul_nt(s->queries, s->keys, each, mat(k.q + query, width), mat(k.k + key, width), 0,
+                       mat_out(share, s->keys));
+            attention_weights(a, s, b, share);
+            mat_mul(s->queries, each, s->keys, mat(share, s->keys), mat(k.v + key, width), 0,
+                    mat_out(k.mixed + query, width));
         }
     dense_forward(d, w + layer(a, OUTPUT), queries, mat(k.mixed, width), mat_out(out, width));
 }
@@ -88,23 +89,23 @@ void mha_forward(MultiHeadAttention a, const float *w, const AttentionShape *s, 
 static void head_backward(MultiHeadAttention a, const AttentionShape *s, const Cache *k, uint32_t b,
                           uint32_t h) {
     size_t width = a.width, each = a.width / a.heads, pairs = (size_t)s->queries * s->keys;
-    size_t ask = (size_t)b * s->queries * width + h * each;
-    size_t answer = (size_t)b * s->keys * width + h * each;
+    size_t query = (size_t)b * s->queries * width + h * each;
+    size_t key = (size_t)b * s->keys * width + h * each;
     float *share = k->share + ((size_t)b * a.heads + h) * pairs, *d_share = k->d_share;
     float  scale = 1 / sqrtf((float)each);
-    mat_mul_tn(s->keys, each, s->queries, mat(share, s->keys), mat(k->d_mixed + ask, width), 0,
-               mat_out(k->d_v + answer, width));
-    mat_mul_nt(s->queries, s->keys, each, mat(k->d_mixed + ask, width), mat(k->v + answer, width),
-               0, mat_out(d_share, s->keys));
+    mat_mul_tn(s->keys, each, s->queries, mat(share, s->keys), mat(k->d_mixed + query, width), 0,
+               mat_out(k->d_v + key, width));
+    mat_mul_nt(s->queries, s->keys, each, mat(k->d_mixed + query, width), mat(k->v + key, width), 0,
+               mat_out(d_share, s->keys));
     activation_softmax_backward(s->queries, s->keys, share, d_share, d_share);
     for (size_t i = 0; i < pairs; i++) d_share[i] *= scale;
-    mat_mul(s->queries, each, s->keys, mat(d_share, s->keys), mat(k->k + answer, width), 0,
-            mat_out(k->d_q + ask, width));
-    mat_mul_tn(s->keys, each, s->queries, mat(d_share, s->keys), mat(k->q + ask, width), 0,
-               mat_out(k->d_k + answer, width));
+    mat_mul(s->queries, each, s->keys, mat(d_share, s->keys), mat(k->k + key, width), 0,
+            mat_out(k->d_q + query, width));
+    mat_mul_tn(s->keys, each, s->queries, mat(d_share, s->keys), mat(k->q + query, width), 0,
+               mat_out(k->d_k + key, width));
 }
 
-// A dense layer's backward that adds to dx.
+// dense_backward that adds to dx.
 static void dense_add_back(Dense d, const float *w, float *gw, size_t rows, const float *x,
                            const float *dy, float *dx) {
     if (gw != NULL) dense_backward(d, w, gw, rows, mat(x, d.in), mat(dy, d.out), mat_out(NULL, 0));
@@ -130,9 +131,10 @@ void mha_backward(MultiHeadAttention a, const float *w, float *gw, const Attenti
 }
 
 const float *mha_weights(MultiHeadAttention a, const AttentionShape *s, const float *cache,
-                         uint32_t batch, uint32_t head, uint32_t ask) {
+                         uint32_t batch, uint32_t head, uint32_t query) {
     size_t rows = (size_t)s->batch * (2 * (size_t)s->queries + 2 * (size_t)s->keys);
-    return cache + rows * a.width + (((size_t)batch * a.heads + head) * s->queries + ask) * s->keys;
+    return cache + rows * a.width +
+           (((size_t)batch * a.heads + head) * s->queries + query) * s->keys;
 }
 
 static const float EPSILON = 1e-5f;

@@ -1,8 +1,8 @@
-// MultiHeadAttention: multi-head attention: each row of x queries, rows of y of the same batch
-// answer by their likeness. With x = y it is self-attention.
+// Transformer layers: multi-head attention and layer normalisation.
 //
-// x [batch][queries][width], y [batch][keys][width], out like x. Parameters: four dense layers
-// [width][width]: queries, keys, values, output. `width` is a multiple of `heads`.
+// Attention: queries from x [batch][queries][width], keys and values from y [batch][keys][width];
+// out like x. With x = y it is self-attention. Parameters: four dense layers [width][width] for
+// queries, keys, values and output. `width` is a multiple of `heads`.
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@ typedef struct MultiHeadAttention {
 
 typedef struct AttentionShape {
     uint32_t        batch, queries, keys;
-    const uint32_t *len;   // [batch] only the first so many keys are there; NULL: all
-    const uint8_t  *hide;  // [queries][keys] 1: this one is not heard by that one; NULL: all are
+    const uint32_t *len;   // [batch] number of valid keys; NULL: all
+    const uint8_t  *hide;  // [queries][keys] 1: masked; NULL: no mask
 } AttentionShape;
 
 static inline Dense  mha_dense(MultiHeadAttention a) { return (Dense){a.width, a.width}; }
@@ -28,7 +28,7 @@ size_t               mha_cache_size(MultiHeadAttention a, const AttentionShape *
 
 void mha_init(MultiHeadAttention a, float *w, Rng *rng);
 
-// A row that hears nobody gets the output layer's bias.
+// A query with all keys masked gets the bias of the output layer.
 void mha_forward(MultiHeadAttention a, const float *w, const AttentionShape *s, const float *x,
                  const float *y, float *out, float *cache);
 
@@ -37,13 +37,12 @@ void mha_backward(MultiHeadAttention a, const float *w, float *gw, const Attenti
                   const float *x, const float *y, const float *d_out, float *dx, float *dy,
                   float *cache);
 
-// After mha_forward: how much row `ask` of a batch listens to each answer, [keys].
+// After mha_forward: attention weights of a query, [keys].
 const float *mha_weights(MultiHeadAttention a, const AttentionShape *s, const float *cache,
-                         uint32_t batch, uint32_t head, uint32_t ask);
+                         uint32_t batch, uint32_t head, uint32_t query);
 
-// LayerNorm: layer norm: each row of x [rows][n] to mean 0 and variance 1, then y = gain x' + bias.
+// Layer normalisation: each row of x [rows][n] to mean 0 and variance 1, then y = gain x' + bias.
 // Parameters: gain [n], then bias [n].
-
 typedef struct LayerNorm {
     uint32_t n;
 } LayerNorm;

@@ -43,12 +43,12 @@ static uint64_t get(const unsigned char *from, size_t bytes) {
 
 static void write_some(FILE *f, uint32_t *crc, const void *data, size_t n) {
     *crc = crc_more(*crc, data, n);
-    (void)fwrite(data, 1, n, f);  // file_commit remembers a failure
+    (void)fwrite(data, 1, n, f);  // file_commit reports errors
 }
 
 static bool key_char(char c) { return isalnum((unsigned char)c) || c == '-' || c == '_'; }
 
-// The length of the line "key=value\n" at s, or 0: it is none.
+// Length of the line "key=value\n" at s, or 0 if it is none.
 static size_t fact_len(const char *s, size_t *key_len) {
     size_t k = 0, n;
     while (key_char(s[k])) k++;
@@ -64,7 +64,7 @@ static bool facts_sound(const char *s) {
     return true;
 }
 
-// The line in `facts` with the key of `line`, or NULL.
+// The line in `facts` with this key, or NULL.
 static const char *fact_find(const char *facts, const char *key, size_t key_len) {
     for (size_t n, k; *facts != '\0'; facts += n) {
         n = fact_len(facts, &k);
@@ -81,7 +81,7 @@ Err weights_save(const char *path, const char *facts, FloatVec params) {
     size_t        len = strlen(facts);
     CHECK(facts_sound(facts) && len <= FACTS_MAX);
     if (!float_vec_finite(params))
-        return err_set(ERR_INVALID, "%s: not written: a weight is infinite or not a number", path);
+        return err_set(ERR_INVALID, "%s: not written: a weight is infinite or NaN", path);
     memcpy(head, MAGIC, MAGIC_LEN);
     put(head + MAGIC_LEN, len, 4);
     put(head + MAGIC_LEN + 4, params.n, 8);
@@ -102,11 +102,12 @@ Err weights_save(const char *path, const char *facts, FloatVec params) {
 static Err check_head(const char *name, const unsigned char *p, size_t len, size_t *facts,
                       size_t *floats) {
     if (len < HEAD + TAIL || memcmp(p, MAGIC, MAGIC_LEN - 2) != 0)
-        return err_set(ERR_PARSE, "%s: no file of weights: it does not begin with \"%.*s\"", name,
+        return err_set(ERR_PARSE, "%s: not a weights file: it does not begin with \"%.*s\"", name,
                        MAGIC_LEN - 1, MAGIC);
     if (memcmp(p, MAGIC, MAGIC_LEN) != 0)
-        return err_set(ERR_UNSUPPORTED, "%s: weights of another version; this program reads %c",
-                       name, MAGIC[MAGIC_LEN - 2]);
+        return err_set(ERR_UNSUPPORTED,
+                       "%s: unsupported weights version; this program reads version %c", name,
+                       MAGIC[MAGIC_LEN - 2]);
     uint64_t f = get(p + MAGIC_LEN, 4), n = get(p + MAGIC_LEN + 4, 8);
     if (f > FACTS_MAX || n > FILE_MAX / 4)
         return err_set(ERR_LIMIT, "%s: corrupt, or too large: %" PRIu64 " floats", name, n);
@@ -150,7 +151,7 @@ static Err read_floats(const char *name, const unsigned char *p, FloatVec b) {
         uint32_t bits = (uint32_t)get(p + 4 * i, 4);
         memcpy(&b.at[i], &bits, sizeof bits);
         if (!isfinite(b.at[i]))
-            return err_set(ERR_INVALID, "%s: weight %zu is infinite or not a number", name, i);
+            return err_set(ERR_INVALID, "%s: weight %zu is infinite or NaN", name, i);
     }
     return ERR_OK;
 }
@@ -166,7 +167,7 @@ Err weights_parse(const char *name, const void *bytes, size_t len, const char *e
         return err_set(ERR_LIMIT, "%s: no memory for %zu weights", name, floats);
     memcpy(facts, p + HEAD, facts_len);
     if (strlen(facts) != facts_len || !facts_sound(facts))
-        return err_set(ERR_PARSE, "%s: its facts are not lines of key=value", name);
+        return err_set(ERR_PARSE, "%s: its metadata is not lines of key=value", name);
     TRY(check_facts(name, facts, expect));
     if (n != 0 && n != floats)
         return err_set(ERR_INVALID, "%s: weights of another network: %zu numbers, expected %zu",
@@ -177,15 +178,20 @@ Err weights_parse(const char *name, const void *bytes, size_t len, const char *e
     return ERR_OK;
 }
 
+typedef struct LoadArgs {
+    const char  *expect;
+    size_t       n;
+    Arena       *arena;
+    WeightsFile *out;
+} LoadArgs;
+
+static Err parse_file(void *ctx, const char *path, char *bytes, size_t len) {
+    LoadArgs *l = ctx;
+    return weights_parse(path, bytes, len, l->expect, l->n, l->arena, l->out);
+}
+
 Err weights_load(const char *path, const char *expect, size_t n, Arena *a, WeightsFile *out) {
-    Arena  own = {0};
-    char  *bytes;
-    size_t len;
-    TRY(arena_init(&own, FILE_MAX + ((size_t)1 << 20)));
-    Err e = file_read(path, FILE_MAX, &own, &bytes, &len);
-    if (e == ERR_OK) e = weights_parse(path, bytes, len, expect, n, a, out);
-    arena_finish(&own);
-    return e;
+    return file_visit(path, FILE_MAX, parse_file, &(LoadArgs){expect, n, a, out});
 }
 
 const char *weights_metadata(const WeightsFile *w, const char *key, Arena *a) {

@@ -1,8 +1,7 @@
-// WeightsFile: the numbers of a network in a file, with facts about it, and refused when anything
-// is amiss.
+// WeightsFile: network parameters with metadata in a checksummed file.
 //
-// "cotenant weights 1\n", the length of the facts (4 bytes), how many floats (8), the facts as
-// lines "key=value\n", the floats, CRC-32 of all before (4): little-endian throughout.
+// Format, little-endian: "cotenant weights 1\n", bytes of metadata (4), number of floats (8),
+// metadata as lines "key=value\n", the floats, CRC-32 of everything before (4).
 #pragma once
 
 #include "base/arena.h"
@@ -10,18 +9,19 @@
 #include "learn/float_vec.h"
 
 typedef struct WeightsFile {
-    const char *facts;  // ends with '\0'
+    const char *facts;  // metadata, '\0'-terminated
     FloatVec    params;
 } WeightsFile;
 
-// `facts`: lines "key=value\n"; keys are of letters, digits, - and _. The file is replaced at once.
+// `facts`: metadata lines "key=value\n"; keys of letters, digits, - and _. Replaces path
+// atomically.
 MUST_USE Err weights_save(const char *path, const char *facts, FloatVec params);
 
-// `expect`: lines "key=value\n" that the file must have, among others. n: how many floats; 0: any.
+// `expect`: metadata lines that the file must contain. n: expected floats; 0: any.
 MUST_USE Err weights_load(const char *path, const char *expect, size_t n, Arena *a,
                           WeightsFile *out);
 MUST_USE Err weights_parse(const char *name, const void *bytes, size_t len, const char *expect,
                            size_t n, Arena *a, WeightsFile *out);
 
-// The value of a fact, copied into the arena; NULL: there is none.
+// A metadata value, copied into the arena; NULL if absent.
 const char *weights_metadata(const WeightsFile *w, const char *key, Arena *a);

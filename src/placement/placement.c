@@ -4,23 +4,10 @@
 
 #define EVERY_KIND UINT64_MAX
 
-// Whether jobs that ask for a part of a GPU may find others there that they do not fit beside.
+// Jobs with a GPU fraction may meet co-runners that do not fit into the GPU's memory with them.
 static bool by_kinds(const ClusterSetup *s) { return s->fractions && s->profiles != NULL; }
 
-void placement_carve(FreeResources *f, const ClusterSetup *s, Carve *from) {
-    f->gpus = carve(from, uint32_t, s->n_servers);
-    f->cores = carve(from, uint32_t, s->n_servers);
-    f->memory = carve(from, uint32_t, s->n_servers);
-    f->first = carve(from, uint32_t, s->n_servers);
-    f->by_parts = f->by_parts || s->shares;
-    f->room = s->gpus * (f->by_parts ? 4 : 1) + s->n_slots;  // parts of GPUs are of one slice each
-    f->parts = carve(from, uint16_t, f->by_parts ? s->gpus : 0);
-    f->closed = carve(from, uint8_t, s->fractions ? s->gpus : 0);
-    f->kinds = carve(from, uint64_t, by_kinds(s) ? s->gpus : 0);
-    f->slices = carve(from, ClusterSlice, f->room);
-}
-
-void placement_init(FreeResources *f, const ClusterSetup *s) {
+static void index_gpus(FreeResources *f, const ClusterSetup *s) {
     uint32_t first = 0;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         f->first[i] = first;
@@ -28,11 +15,36 @@ void placement_init(FreeResources *f, const ClusterSetup *s) {
     }
 }
 
+void placement_carve(FreeResources *f, const ClusterSetup *s, Carve *from) {
+    f->gpus = carve(from, uint32_t, s->n_servers);
+    f->cores = carve(from, uint32_t, s->n_servers);
+    f->memory = carve(from, uint32_t, s->n_servers);
+    f->first = carve(from, uint32_t, s->n_servers);
+    f->track_parts = f->track_parts || s->shares;
+    f->room = s->gpus * (f->track_parts ? 4 : 1) + s->n_slots;  // a task shares a GPU with three
+    f->parts = carve(from, uint16_t, f->track_parts ? s->gpus : 0);
+    f->closed = carve(from, uint8_t, s->fractions ? s->gpus : 0);
+    f->kinds = carve(from, uint64_t, by_kinds(s) ? s->gpus : 0);
+    f->slices = carve(from, ClusterSlice, f->room);
+    if (f->first != NULL) index_gpus(f, s);
+}
+
+Err placement_alloc(FreeResources *f, const ClusterSetup *s, Arena *a) {
+    Carve c = {0};
+    *f = (FreeResources){.track_parts = true};
+    placement_carve(f, s, &c);
+    c = (Carve){.base = arena_try(a, c.used, 1, 64)};
+    if (c.base == NULL)
+        return err_set(ERR_LIMIT, "no memory to place jobs on %u servers", s->n_servers);
+    placement_carve(f, s, &c);
+    return ERR_OK;
+}
+
 static uint64_t kind_of(const ClusterJob *j) {
     return j->class < PROFILE_CLASSES ? UINT64_C(1) << j->class : 0;
 }
 
-static void see_kinds(FreeResources *f, const ClusterView *v) {
+static void find_kinds(FreeResources *f, const ClusterView *v) {
     memset(f->kinds, 0, v->setup->gpus * sizeof *f->kinds);
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
@@ -53,10 +65,10 @@ void placement_open(FreeResources *f, const ClusterView *v) {
         f->cores[i] = x->cores_milli;
         f->memory[i] = x->memory_mib;
         f->n_free += x->gpus;
-        if (f->by_parts)
+        if (f->track_parts)
             memcpy(f->parts + f->first[i], x->parts, s->servers[i].gpus * sizeof *f->parts);
     }
-    if (by_kinds(s)) see_kinds(f, v);
+    if (by_kinds(s)) find_kinds(f, v);
 }
 
 static void set_part(FreeResources *f, uint32_t server, uint32_t gpu, uint32_t milli) {
@@ -71,7 +83,7 @@ static void set_part(FreeResources *f, uint32_t server, uint32_t gpu, uint32_t m
 void placement_give(FreeResources *f, const ClusterSlice *s) {
     f->cores[s->server] += s->cores_milli;
     f->memory[s->server] += s->memory_mib;
-    if (!f->by_parts) {
+    if (!f->track_parts) {
         f->gpus[s->server] += s->gpus;
         f->n_free += s->gpus;
         return;
@@ -82,15 +94,15 @@ void placement_give(FreeResources *f, const ClusterSlice *s) {
     }
 }
 
-void placement_leave(FreeResources *f, const ClusterTask *t) {
+void placement_release(FreeResources *f, const ClusterTask *t) {
     for (uint32_t i = 0; i < t->n_slices; i++) placement_give(f, &t->slices[i]);
 }
 
-static bool suits(const FreeResources *f, const ClusterJob *j, uint32_t server) {
+static bool type_fits(const FreeResources *f, const ClusterJob *j, uint32_t server) {
     return cluster_type_fits(f->view->setup, j, server);
 }
 
-// So many of the job's GPUs with their part of its demand.
+// `gpus` of the job's GPUs with their share of its cores and memory.
 static ClusterSlice slice_of(const ClusterJob *j, uint32_t server, uint32_t gpus) {
     uint64_t all = j->gpus > 0 ? j->gpus : 1, here = j->gpus > 0 ? gpus : 1;
     return (ClusterSlice){.server = server,
@@ -106,7 +118,7 @@ static bool fits(const FreeResources *f, const ClusterSlice *s) {
 }
 
 static void take_gpus(FreeResources *f, ClusterSlice *s) {
-    if (!f->by_parts) {
+    if (!f->track_parts) {
         f->gpus[s->server] -= s->gpus;
         f->n_free -= s->gpus;
         return;
@@ -131,14 +143,14 @@ static void take(FreeResources *f, ClusterSlice s) {
 }
 
 static bool parts_free(const FreeResources *f, const ClusterSlice *s) {
-    if (!f->by_parts) return f->gpus[s->server] >= s->gpus;
+    if (!f->track_parts) return f->gpus[s->server] >= s->gpus;
     for (uint64_t m = s->mask; m != 0; m &= m - 1)
         if (f->parts[f->first[s->server] + (uint32_t)__builtin_ctzll(m)] < s->gpu_milli)
             return false;
     return true;
 }
 
-// Whose slice it is is not said, so that nobody else may have a part of these GPUs in this plan.
+// The slice's class is unknown, so no other job gets a part of these GPUs until the next open.
 static void close_kinds(FreeResources *f, const ClusterSlice *s) {
     if (!by_kinds(f->view->setup)) return;
     for (uint64_t m = s->mask; m != 0; m &= m - 1)
@@ -156,21 +168,21 @@ bool placement_take(FreeResources *f, const ClusterSlice *s) {
     return true;
 }
 
-static uint32_t roomiest(const FreeResources *f, const ClusterJob *j) {
+static uint32_t most_cores_free(const FreeResources *f, const ClusterJob *j) {
     uint32_t     best = CLUSTER_NONE;
     ClusterSlice s = slice_of(j, 0, j->gpus);
     for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
         if (best != CLUSTER_NONE && f->cores[s.server] <= f->cores[best]) continue;
-        if (fits(f, &s) && suits(f, j, s.server)) best = s.server;
+        if (fits(f, &s) && type_fits(f, j, s.server)) best = s.server;
     }
     return best;
 }
 
-static uint32_t tightest(const FreeResources *f, const ClusterJob *j) {
+static uint32_t best_fit(const FreeResources *f, const ClusterJob *j) {
     uint32_t     best = CLUSTER_NONE, least = UINT32_MAX;
     ClusterSlice s = slice_of(j, 0, j->gpus);
     for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
-        if (f->gpus[s.server] >= least || !fits(f, &s) || !suits(f, j, s.server)) continue;
+        if (f->gpus[s.server] >= least || !fits(f, &s) || !type_fits(f, j, s.server)) continue;
         best = s.server;
         least = f->gpus[best];
         if (least == j->gpus) break;
@@ -178,8 +190,8 @@ static uint32_t tightest(const FreeResources *f, const ClusterJob *j) {
     return best;
 }
 
-// Whether the memory of a GPU holds a job beside those that are there.
-static bool bears(const FreeResources *f, const ClusterJob *j, uint32_t gpu) {
+// The GPU's memory holds the job beside its co-runners.
+static bool memory_fits(const FreeResources *f, const ClusterJob *j, uint32_t gpu) {
     const ClusterProfiles *p = f->view->setup->profiles;
     uint64_t               there = by_kinds(f->view->setup) ? f->kinds[gpu] : 0;
     if (there == EVERY_KIND) return false;
@@ -192,40 +204,50 @@ static bool bears(const FreeResources *f, const ClusterJob *j, uint32_t gpu) {
     return true;
 }
 
-// The GPU with the least left that suffices, so that whole ones stay whole.
-static bool place_part(FreeResources *f, const ClusterJob *j) {
+static bool is_fraction(const ClusterJob *j) {
+    return j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE_GPU;
+}
+
+// The GPU with the smallest free part that suffices, so that whole GPUs stay whole.
+static ClusterSlice find_part(const FreeResources *f, const ClusterJob *j) {
     ClusterSlice best = {.server = CLUSTER_NONE}, s = slice_of(j, 0, 1);
     uint32_t     least = CLUSTER_WHOLE_GPU + 1;
     for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
         if (f->cores[s.server] < s.cores_milli || f->memory[s.server] < s.memory_mib) continue;
-        if (!suits(f, j, s.server)) continue;
+        if (!type_fits(f, j, s.server)) continue;
         for (uint32_t g = 0; g < f->view->setup->servers[s.server].gpus; g++) {
             uint32_t part = f->parts[f->first[s.server] + g];
             if (part < j->gpu_milli || part >= least || f->closed[f->first[s.server] + g]) continue;
-            if (!bears(f, j, f->first[s.server] + g)) continue;
+            if (!memory_fits(f, j, f->first[s.server] + g)) continue;
             best = s;
             best.mask = UINT64_C(1) << g;
             least = part;
         }
     }
-    if (best.server == CLUSTER_NONE) return false;
-    take(f, best);
+    return best;
+}
+
+static bool place_part(FreeResources *f, const ClusterJob *j) {
+    ClusterSlice s = find_part(f, j);
+    if (s.server == CLUSTER_NONE) return false;
+    take(f, s);
     if (by_kinds(f->view->setup))
-        f->kinds[f->first[best.server] + (uint32_t)__builtin_ctzll(best.mask)] |= kind_of(j);
+        f->kinds[f->first[s.server] + (uint32_t)__builtin_ctzll(s.mask)] |= kind_of(j);
     return true;
 }
 
-static bool holds(const FreeResources *f, uint32_t first, uint32_t server) {
+static bool has_slice(const FreeResources *f, uint32_t first, uint32_t server) {
     for (uint32_t i = first; i < f->n_slices; i++)
         if (f->slices[i].server == server) return true;
     return false;
 }
 
-// The server with the most GPUs free of those that the gang has none of yet; whole: all of its own.
-static uint32_t widest(const FreeResources *f, const ClusterJob *j, uint32_t first, uint32_t gpus) {
+// The server with the most free GPUs among those without a slice of this gang.
+static uint32_t most_gpus_free(const FreeResources *f, const ClusterJob *j, uint32_t first,
+                               uint32_t gpus) {
     uint32_t best = CLUSTER_NONE, most = 0;
     for (uint32_t i = 0; i < f->view->setup->n_servers; i++) {
-        if (f->gpus[i] <= most || !suits(f, j, i) || holds(f, first, i)) continue;
+        if (f->gpus[i] <= most || !type_fits(f, j, i) || has_slice(f, first, i)) continue;
         ClusterSlice s = slice_of(j, i, gpus < f->gpus[i] ? gpus : f->gpus[i]);
         if (!fits(f, &s)) continue;
         best = i;
@@ -234,12 +256,13 @@ static uint32_t widest(const FreeResources *f, const ClusterJob *j, uint32_t fir
     return best;
 }
 
+// GPUs of the largest server of a suitable type.
 static uint32_t largest(const FreeResources *f, const ClusterJob *j) {
     const ClusterSetup *s = f->view->setup;
     uint32_t            most = 0;
     if (j->gpu_types == 0) return s->most_gpus;
     for (uint32_t i = 0; i < s->n_servers; i++)
-        if (suits(f, j, i) && s->servers[i].gpus > most) most = s->servers[i].gpus;
+        if (type_fits(f, j, i) && s->servers[i].gpus > most) most = s->servers[i].gpus;
     return most;
 }
 
@@ -247,7 +270,7 @@ static bool place_wide(FreeResources *f, const ClusterJob *j) {
     uint32_t first = f->n_slices, left = j->gpus;
     if (j->gpus > f->n_free) return false;
     while (left > 0) {
-        uint32_t i = widest(f, j, first, left);
+        uint32_t i = most_gpus_free(f, j, first, left);
         if (i == CLUSTER_NONE) return false;
         bool whole = f->gpus[i] == f->view->setup->servers[i].gpus;
         if (f->gpus[i] < left && !whole) return false;
@@ -258,9 +281,34 @@ static bool place_wide(FreeResources *f, const ClusterJob *j) {
     return true;
 }
 
-// Puts back what a gang that did not fit took.
 static void undo(FreeResources *f, uint32_t first) {
     while (f->n_slices > first) placement_give(f, &f->slices[--f->n_slices]);
+}
+
+static bool place_one(FreeResources *f, const ClusterJob *j) {
+    uint32_t i = j->gpus > f->n_free ? CLUSTER_NONE
+                 : f->worst_fit      ? most_cores_free(f, j)
+                                     : best_fit(f, j);
+    if (i != CLUSTER_NONE) take(f, slice_of(j, i, j->gpus));
+    return i != CLUSTER_NONE;
+}
+
+static bool place(FreeResources *f, const ClusterJob *j) {
+    uint32_t first = f->n_slices;
+    if (first + (j->gpus > 0 ? j->gpus : 1) > f->room) return false;
+    if (is_fraction(j)) return place_part(f, j);
+    if (j->gpus <= largest(f, j)) return place_one(f, j);
+    bool placed = place_wide(f, j);
+    if (!placed) undo(f, first);
+    return placed;
+}
+
+bool placement_fits(FreeResources *f, const ClusterJob *j) {
+    uint32_t first = f->n_slices;
+    if (is_fraction(j)) return find_part(f, j).server != CLUSTER_NONE;
+    bool fits = place(f, j);
+    undo(f, first);
+    return fits;
 }
 
 bool placement_place(FreeResources *f, uint32_t task, ClusterAction *out) {
@@ -269,24 +317,59 @@ bool placement_place(FreeResources *f, uint32_t task, ClusterAction *out) {
 
 bool placement_place_as(FreeResources *f, uint32_t task, const ClusterJob *j, ClusterAction *out) {
     uint32_t first = f->n_slices;
-    bool     placed;
-    if (first + (j->gpus > 0 ? j->gpus : 1) > f->room) return false;
-    if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE_GPU) {
-        placed = place_part(f, j);
-    } else if (j->gpus <= largest(f, j)) {
-        uint32_t i = j->gpus > f->n_free ? CLUSTER_NONE
-                     : f->roomy          ? roomiest(f, j)
-                                         : tightest(f, j);
-        placed = i != CLUSTER_NONE;
-        if (placed) take(f, slice_of(j, i, j->gpus));
-    } else {
-        placed = place_wide(f, j);
+    if (!place(f, j)) return false;
+    *out = (ClusterAction){.verb = CLUSTER_START,
+                           .task = task,
+                           .slices = f->slices + first,
+                           .n_slices = f->n_slices - first};
+    return true;
+}
+
+static uint64_t free_milli(const FreeResources *f, const ClusterJob *j, uint32_t server) {
+    uint64_t sum = 0;
+    if (j->gpu_milli >= CLUSTER_WHOLE_GPU) return (uint64_t)f->gpus[server] * CLUSTER_WHOLE_GPU;
+    for (uint32_t g = 0; g < f->view->setup->servers[server].gpus; g++)
+        sum += f->parts[f->first[server] + g];
+    return sum;
+}
+
+int64_t placement_short_gpus(const FreeResources *f, const ClusterJob *j) {
+    uint64_t sum = 0, want = cluster_gpu_milli(j);
+    for (uint32_t i = 0; i < f->view->setup->n_servers; i++)
+        if (type_fits(f, j, i)) sum += free_milli(f, j, i);
+    return sum < want ? (int64_t)(want - sum) : 0;
+}
+
+int64_t placement_short_together(const FreeResources *f, const ClusterJob *j) {
+    uint32_t most = 0, want = largest(f, j);
+    want = j->gpus < want ? j->gpus : want;
+    for (uint32_t i = 0; i < f->view->setup->n_servers; i++)
+        if (type_fits(f, j, i) && f->gpus[i] > most) most = f->gpus[i];
+    return most < want ? (int64_t)(want - most) * CLUSTER_WHOLE_GPU : -1;
+}
+
+static bool has_gpus(const FreeResources *f, const ClusterJob *j, uint32_t server) {
+    if (!type_fits(f, j, server)) return false;
+    if (j->gpu_milli >= CLUSTER_WHOLE_GPU || j->gpus == 0) return f->gpus[server] >= j->gpus;
+    for (uint32_t g = 0; g < f->view->setup->servers[server].gpus; g++)
+        if (f->parts[f->first[server] + g] >= j->gpu_milli) return true;
+    return false;
+}
+
+static int64_t least_short(const FreeResources *f, const ClusterJob *j, const uint32_t *has,
+                           uint32_t want) {
+    int64_t least = -1;
+    for (uint32_t i = 0; i < f->view->setup->n_servers; i++) {
+        if (!has_gpus(f, j, i) || has[i] >= want) continue;
+        if (least < 0 || want - has[i] < least) least = want - has[i];
     }
-    if (!placed) undo(f, first);
-    if (placed)
-        *out = (ClusterAction){.verb = CLUSTER_START,
-                               .task = task,
-                               .slices = f->slices + first,
-                               .n_slices = f->n_slices - first};
-    return placed;
+    return least;
+}
+
+int64_t placement_short_cores(const FreeResources *f, const ClusterJob *j) {
+    return least_short(f, j, f->cores, j->cores_milli);
+}
+
+int64_t placement_short_memory(const FreeResources *f, const ClusterJob *j) {
+    return least_short(f, j, f->memory, j->memory_mib);
 }

@@ -1,38 +1,51 @@
-// FreeResources: what servers have free while a plan is made, and where a gang goes on them.
+// Placement: which GPUs, cores and memory are free, and on which servers a gang is placed.
 //
-// A gang that fits one server gets one: the fullest that suffices, the lowest of several. A wider
-// one gets whole servers, the largest first, and for what is left over the emptiest of the others.
+// One answer for all: policies place jobs by it, and `cluster explain` asks it why a job did not
+// fit. A gang that fits on one server gets one: the fullest that suffices (best fit), the lowest
+// index of several. A wider gang gets whole servers, the largest first, and for the remainder the
+// server with the most free GPUs.
 #pragma once
 
-#include "contract/cluster.h"
+#include "base/arena.h"
 #include "base/carve.h"
+#include "base/err.h"
+#include "contract/cluster.h"
 
 typedef struct FreeResources {
     const ClusterView *view;
-    uint32_t          *gpus;   // [n_servers] wholly free
-    uint32_t          *cores;  // [n_servers] free
-    uint32_t          *memory;
-    uint16_t          *parts;   // [all GPUs] free thousandths; only where GPUs are shared
-    uint8_t           *closed;  // [all GPUs] to jobs that ask for parts; only where there are such
-    uint64_t          *kinds;   // [all GPUs] bit c: class c has a part of it; likewise
-    uint32_t          *first;   // [n_servers] GPU of parts
-    ClusterSlice      *slices;  // that this plan uses
-    size_t             room;    // of slices
-    uint32_t           n_slices, n_free;
-    bool               by_parts;  // of GPUs; set before carving where a policy itself shares them
-    bool               roomy;  // gangs go to the server with the most cores free, not the fullest
+    uint32_t          *gpus;    // [n_servers] GPUs with no task on them
+    uint32_t          *cores;   // [n_servers] free millicores
+    uint32_t          *memory;  // [n_servers] free MiB
+    uint16_t          *parts;   // [all GPUs] free thousandths; only with track_parts
+    uint8_t           *closed;  // [all GPUs] closed to jobs with a GPU fraction; with fractions
+    uint64_t          *kinds;   // [all GPUs] bit c: class c has a part; with fractions and profiles
+    uint32_t          *first;   // [n_servers] index of its first GPU in the arrays above
+    ClusterSlice      *slices;  // [n_slices] placed since placement_open
+    size_t             room;    // capacity of slices
+    uint32_t           n_slices, n_free;  // n_free: sum of gpus
+    bool               track_parts;  // per-GPU state; set before carving if the policy shares GPUs
+    bool               worst_fit;    // gangs go to the server with the most free cores instead
 } FreeResources;
 
-void placement_carve(FreeResources *f, const ClusterSetup *s, Carve *from);
-void placement_init(FreeResources *f, const ClusterSetup *s);
+void         placement_carve(FreeResources *f, const ClusterSetup *s, Carve *from);
+MUST_USE Err placement_alloc(FreeResources *f, const ClusterSetup *s, Arena *a);  // with parts
 
-void placement_open(FreeResources *f, const ClusterView *v);   // as it is
-void placement_leave(FreeResources *f, const ClusterTask *t);  // a running task is to be stopped
-bool placement_place(FreeResources *f, uint32_t task,
-                     ClusterAction *out);  // START; false: no place, no action
-// The same as if its job were this one, which may want other amounts of cores and memory.
+void placement_open(FreeResources *f, const ClusterView *v);     // everything as in the view
+void placement_release(FreeResources *f, const ClusterTask *t);  // as if a running task stopped
+bool placement_fits(FreeResources *f, const ClusterJob *j);      // changes nothing
+
+// Takes the resources and writes a START action. false: it does not fit, nothing changes.
+bool placement_place(FreeResources *f, uint32_t task, ClusterAction *out);
+// The same with another job's demand.
 bool placement_place_as(FreeResources *f, uint32_t task, const ClusterJob *j, ClusterAction *out);
 
-// A slice of one server with its mask, which has to be free there; and back again.
+// One slice with its mask. take: false if not all of it is free.
 bool placement_take(FreeResources *f, const ClusterSlice *s);
 void placement_give(FreeResources *f, const ClusterSlice *s);
+
+// How much a job that does not fit is short of; -1: not applicable.
+int64_t placement_short_gpus(const FreeResources *f, const ClusterJob *j);  // thousandths, in all
+int64_t placement_short_together(const FreeResources *f, const ClusterJob *j);  // on one server
+// Millicores or MiB, on the server with enough GPUs that is short of least.
+int64_t placement_short_cores(const FreeResources *f, const ClusterJob *j);
+int64_t placement_short_memory(const FreeResources *f, const ClusterJob *j);

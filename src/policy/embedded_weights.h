@@ -1,4 +1,4 @@
-// Shipped: weights that are part of the program, data/policies, or of a file in their place.
+// EmbeddedWeights: the trained weights in data/policies, compiled into the program.
 #pragma once
 
 #include "learn/weights_file.h"
@@ -9,9 +9,9 @@ typedef struct EmbeddedWeights {
     size_t               len;
 } EmbeddedWeights;
 
-extern const EmbeddedWeights embedded_weights[];  // ends with an entry of zeros
+extern const EmbeddedWeights embedded_weights[];  // terminated by a zeroed entry
 
-// what: a path, or "" for those that came along under the policy's name. tier: chip or cluster, for
-// the remedy when it fails. expect: see weights_load.
-MUST_USE Err embedded_weights_load(const char *what, const char *policy, const char *tier,
+// Loads weights from a path, or the embedded ones of the policy if path is "". tier: "chip" or
+// "cluster", for error messages. expect: see weights_load.
+MUST_USE Err embedded_weights_load(const char *path, const char *policy, const char *tier,
                                    const char *expect, Arena *a, WeightsFile *out);

@@ -1,4 +1,5 @@
-// Policies: all there are, by tier and name. One line in a list file each.
+// Policies: the registry of all policies by tier and name; one row each in node.def, chip.def or
+// cluster.def.
 #pragma once
 
 #include "contract/chip.h"
@@ -17,14 +18,12 @@
 #include "policy/cluster.def"
 #undef X
 
-// In the order of policy/node.def; NULL after the last, or when there is none of that name.
+// By index in the order of the .def file, NULL after the last; by name, NULL if unknown.
 const NodePolicy *policies_node_at(uint32_t i);
 const NodePolicy *policies_node_find(const char *name);
 
-// The same for policy/chip.def.
 const ChipPolicy *policies_chip_at(uint32_t i);
 const ChipPolicy *policies_chip_find(const char *name);
 
-// And for policy/cluster.def.
 const ClusterPolicy *policies_cluster_at(uint32_t i);
 const ClusterPolicy *policies_cluster_find(const char *name);

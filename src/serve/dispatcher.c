@@ -14,7 +14,7 @@ static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
 
 static TimeNs now(void) { return clock_now(clock_monotonic()); }
 
-static InferCallState *state_of(InferCall *a) { return (InferCallState *)(void *)a; }
+static InferCallState *state_of(InferCall *call) { return (InferCallState *)(void *)call; }
 
 static size_t arena_bytes(const Dispatcher *d) {
     size_t body = (size_t)d->o.set->body_mb << 20, answer = (size_t)d->o.set->response_mb << 20;
@@ -23,13 +23,14 @@ static size_t arena_bytes(const Dispatcher *d) {
 
 Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
     Dispatcher *d = calloc(1, sizeof *d);
-    if (d == NULL) return err_set(ERR_LIMIT, "no memory for a dispatcher");
+    if (d == NULL) return err_set(ERR_LIMIT, "out of memory for the dispatcher");
     d->o = *o;
     d->n = (uint32_t)o->set->requests;
     d->calls = calloc(d->n, sizeof *d->calls);
     if (d->calls == NULL) {
         free(d);
-        return err_set(ERR_LIMIT, "no memory for %d requests; lower `requests`", o->set->requests);
+        return err_set(ERR_LIMIT, "out of memory for %d requests; lower `requests`",
+                       o->set->requests);
     }
     for (uint32_t i = d->n; i-- > 0;) {
         d->calls[i].dispatcher = d;
@@ -79,11 +80,11 @@ InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began
     return &e->call;
 }
 
-// Memory that was needed once is kept for the next request, within bounds.
-static void recycle(InferCallState *e) {
+// The arena keeps its memory for the next request, up to KEPT_EACH bytes and KEPT_BYTES in total.
+static void release(InferCallState *e) {
     Dispatcher *d = e->dispatcher;
     if (e->body != NULL) e->body->give(e->body);
-    if (e->call.served != NULL) registry_release(d->o.registry, e->call.served);
+    if (e->call.model != NULL) registry_release(d->o.registry, e->call.model);
     arena_rewind(&e->call.arena, 0);
     size_t high = e->call.arena.high;
     if (high > KEPT_EACH || d->kept_bytes + high > KEPT_BYTES)
@@ -96,21 +97,21 @@ static void recycle(InferCallState *e) {
     d->busy--;
 }
 
-// The client's name for it if it is one word that can be printed, or a number of our own.
-static void name_it(Dispatcher *d, InferCall *a) {
-    Str    id = a->request.id;
+// The client's id if it is one printable word shorter than RECEIPT_ID, else r-NUMBER.
+static void set_id(Dispatcher *d, InferCall *call) {
+    Str    id = call->request.id;
     size_t n = id.len < RECEIPT_ID - 1 ? id.len : RECEIPT_ID - 1;
     bool   plain = id.len > 0 && id.len < RECEIPT_ID;
     for (size_t i = 0; i < n && plain; i++) plain = id.at[i] > ' ' && id.at[i] < 127;
     if (plain)
-        memcpy(a->receipt.id, id.at, n);
+        memcpy(call->receipt.id, id.at, n);
     else
-        (void)snprintf(a->receipt.id, sizeof a->receipt.id, "r-%llu",
+        (void)snprintf(call->receipt.id, sizeof call->receipt.id, "r-%llu",
                        (unsigned long long)++d->next_id);
 }
 
-// What went wrong is told as it happens; what went well only to who asks for everything.
-static void log_it(const InferCallState *e) {
+// Failures are logged as errors, misses as info, requests that met their deadlines at debug level.
+static void log_request(const InferCallState *e) {
     const Receipt *r = &e->call.receipt;
     bool           bad = r->end == RECEIPT_FAILED || r->end == RECEIPT_STUCK;
     LogLevel       level = bad ? LOG_ERROR : r->met ? LOG_DEBUG : LOG_INFO;
@@ -118,35 +119,36 @@ static void log_it(const InferCallState *e) {
     log_with(e->dispatcher->o.log, level, "request", log_text("id", r->id),
              log_text("model", r->model), log_text("end", receipt_end_name(r->end)),
              log_bool("met", r->met), log_real("ms", (double)receipt_latency(r) / 1e6),
-             log_text("why", r->cause[0] != 0 ? r->cause : e->call.error));
+             log_bool("degraded", r->timing.degraded),
+             log_text("why", e->call.error[0] != 0 ? e->call.error : r->cause));
 }
 
-static void note(InferCallState *e) {
+static void record(InferCallState *e) {
     e->call.receipt.answered = now();
     receipt_explain(&e->call.receipt);
     metrics_note(e->dispatcher->o.metrics, &e->call.receipt);
     request_history_add(e->dispatcher->o.history, &e->call.receipt);
-    log_it(e);
+    log_request(e);
 }
 
-// Tells the front, unless it has left.
-static void say(InferCallState *e) {
+// Ends a request and calls its front end, unless that has detached.
+static void complete(InferCallState *e) {
     e->state = CALL_OPEN;
-    note(e);
+    record(e);
     if (e->call.receipt.end != RECEIPT_OK)
         dispatcher_set_error(e);
     else if (e->call.request.timing)
         dispatcher_add_timing(&e->call);
-    if (e->gone)
-        recycle(e);
+    if (e->detached)
+        release(e);
     else
         e->call.done(e->call.self, &e->call);
 }
 
-static void fail(InferCallState *e, ReceiptEnd end, const char *why) {
+static void end_with(InferCallState *e, ReceiptEnd end, const char *why) {
     e->call.receipt.end = end;
     (void)snprintf(e->call.error, sizeof e->call.error, "%s", why);
-    say(e);
+    complete(e);
 }
 
 static ReceiptEnd end_of(const InferCallState *e) {
@@ -156,7 +158,7 @@ static ReceiptEnd end_of(const InferCallState *e) {
     case LIVE_FULL: return RECEIPT_FULL;
     case LIVE_EXPIRED: return RECEIPT_EXPIRED;
     case LIVE_CANCELLED: return RECEIPT_CANCELLED;
-    case LIVE_FAILED:  // what the numbers of a request bring about is no fault of the model
+    case LIVE_FAILED:  // ERR_INVALID and ERR_LIMIT are the inputs' fault, not the model's
         return e->error == ERR_INVALID ? RECEIPT_BAD
                : e->error == ERR_LIMIT ? RECEIPT_LARGE
                                        : RECEIPT_FAILED;
@@ -169,33 +171,33 @@ static const char *tenant_name(const Dispatcher *d, uint32_t tenant) {
     return tenant < LIVE_TENANTS ? d->names[tenant] : NULL;
 }
 
-// What it says about the model, and what went wrong in the model's words.
-static void judge(InferCallState *e) {
+// Counts the result for the model's quarantine; keeps the message of a layer that failed.
+static void note_result(InferCallState *e) {
     ReceiptEnd end = end_of(e);
     bool       failed = end == RECEIPT_FAILED || end == RECEIPT_STUCK;
     if (failed || e->end == LIVE_DONE)
-        registry_note_result(e->dispatcher->o.registry, e->call.served, failed);
+        registry_note_result(e->dispatcher->o.registry, e->call.model, failed);
     if (e->end == LIVE_FAILED)
         (void)snprintf(e->call.error, sizeof e->call.error, "the model failed: %s", e->failed);
 }
 
-// The engine has answered; on the loop's thread again.
-static void take_back(void *self) {
+// The engine has finished the request; runs on the loop's thread.
+static void engine_done(void *self) {
     InferCallState *e = self;
     Receipt        *r = &e->call.receipt;
-    registry_release_shape(e->dispatcher->o.registry, e->call.served, e->tenant);
-    r->end = e->gone ? RECEIPT_CANCELLED : end_of(e);
+    registry_release_shape(e->dispatcher->o.registry, e->call.model, e->tenant);
+    r->end = e->detached ? RECEIPT_CANCELLED : end_of(e);
     r->finished = e->finish;
     r->timing = e->timing;
     r->behind = tenant_name(e->dispatcher, e->timing.behind);
     r->paused_by = tenant_name(e->dispatcher, e->timing.paused_by);
     r->met = r->end == RECEIPT_OK && e->outcome == OUTCOME_MET;
-    judge(e);
+    note_result(e);
     e->call.response.tensors = e->outputs;
-    say(e);
+    complete(e);
 }
 
-static void computed(void *self, const EngineResult *a) {  // on a worker
+static void computed(void *self, const EngineResult *a) {  // on a worker thread
     InferCallState *e = self;
     e->end = a->end;
     e->outcome = a->outcome;
@@ -209,46 +211,47 @@ static void computed(void *self, const EngineResult *a) {  // on a worker
 
 static TimeNs least(TimeNs a, TimeNs b) { return a == 0 || (b != 0 && b < a) ? b : a; }
 
-static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
+// Time from arrival after which a request is not computed any further; 0: none. Under
+// `on_miss: reject` the target is such a limit.
+static TimeNs limit_of(const InferCallState *e, TimeNs target_ns) {
+    return e->limit == 0 && e->call.model->on_miss == ON_MISS_REJECT ? target_ns : e->limit;
+}
 
 static void set_deadline(InferCallState *e, TimeNs target_ns) {
-    TimeNs target = least(target_ns, e->limit);
-    bool   firm = is(e->call.served->config->set.on_miss, "reject");
-    TimeNs limit = e->limit == 0 && firm ? target : e->limit;
+    TimeNs target = least(target_ns, e->limit), limit = limit_of(e, target_ns);
     e->deadline = e->arrival + (target > 0 ? target : day_ns);
     e->expire = limit > 0 ? e->arrival + limit : 0;
-    bool aims = limit > 0 || !is(e->call.served->config->set.class, "best_effort");
+    bool aims = limit > 0 || e->call.model->class != CLASS_BEST_EFFORT;
     e->call.receipt.deadline = aims ? e->deadline : 0;
     e->call.receipt.expire = e->expire;
 }
 
-// What the client allows: the tightest of a header, a parameter and the model's setting.
-static void set_times(InferCallState *e, TimeNs timeout_ns) {
-    const TenantSettings *set = &e->call.served->config->set;
+// The client's timeout: the shorter of header and parameter, or else the model's `timeout_ms`.
+static void set_limit(InferCallState *e, TimeNs timeout_ns) {
+    const TenantSettings *set = &e->call.model->config->set;
     int64_t               us = e->call.request.timeout_us;
     TimeNs                limit = timeout_ns;
     if (us > 0) limit = least(limit, us < day_ns / 1000 ? us * 1000 : day_ns);
     if (limit == 0 && set->timeout_ms > 0) limit = (TimeNs)(set->timeout_ms * 1e6);
     e->limit = limit < day_ns ? limit : day_ns;
     e->arrival = e->call.receipt.arrived;
-    set_deadline(e, e->call.served->target_ns);
 }
 
-static void hand_over(InferCallState *e) {
+static void submit_to_engine(InferCallState *e) {
     Dispatcher *d = e->dispatcher;
-    ModelInfo  *s = e->call.served;
+    ModelInfo  *s = e->call.model;
     set_deadline(e, registry_target_ns(s, e->tenant));
     EngineRequest request = {.tenant = e->tenant,
                              .arrival = e->arrival,
                              .deadline = e->deadline,
                              .expire = e->expire,
-                             .late_ok = !is(s->config->set.on_miss, "reject"),
+                             .on_miss = s->on_miss,
                              .priority = (double)e->call.request.priority,
                              .cancelled = &e->cancelled,
                              .inputs = e->inputs,
                              .done = computed,
                              .self = e};
-    e->computed.run = take_back;
+    e->computed.run = engine_done;
     e->computed.self = e;
     e->state = CALL_ENGINE;
     e->call.receipt.submitted = now();
@@ -258,164 +261,170 @@ static void hand_over(InferCallState *e) {
     }
     if (node_live_submit(d->o.engine, &request)) return;
     registry_release_shape(d->o.registry, s, e->tenant);
-    fail(e, RECEIPT_FULL, "as many requests as the server takes are on their way");
+    end_with(e, RECEIPT_FULL, DISPATCHER_LIMIT);
 }
 
-static void fit(void *self);
+static void find_shape(void *self);
 
-static void too_late(void *self) {
+static void expire_waiting(void *self) {
     InferCallState *e = self;
-    registry_cancel_wait(e->dispatcher->o.registry, e->call.served, &e->compiled);
+    registry_cancel_wait(e->dispatcher->o.registry, e->call.model, &e->compiled);
     e->call.receipt.end = RECEIPT_EXPIRED;
-    say(e);
+    complete(e);
 }
 
 static void wait_for_shape(InferCallState *e) {
     e->state = CALL_COMPILING;
-    e->expiry = (LoopTimer){.fire = too_late, .self = e};
+    e->expiry = (LoopTimer){.fire = expire_waiting, .self = e};
     if (e->expire == 0) return;
     if (loop_arm(e->dispatcher->o.loop, &e->expiry, e->expire) == ERR_OK) return;
-    registry_cancel_wait(e->dispatcher->o.registry, e->call.served, &e->compiled);
-    fail(e, RECEIPT_MEMORY, "no memory for a timer");
+    registry_cancel_wait(e->dispatcher->o.registry, e->call.model, &e->compiled);
+    end_with(e, RECEIPT_MEMORY, "out of memory; retry later");
 }
 
-static void fit(void *self) {
+static void find_shape(void *self) {
     InferCallState *e = self;
     Dispatcher     *d = e->dispatcher;
     if (e->state == CALL_COMPILING) loop_disarm(d->o.loop, &e->expiry);
-    e->compiled.run = fit;
+    e->compiled.run = find_shape;
     e->compiled.self = e;
-    switch (
-        registry_find_shape(d->o.registry, e->call.served, e->inputs, &e->compiled, &e->tenant)) {
-    case SHAPE_READY: hand_over(e); break;
+    ShapeLookup found =
+        registry_find_shape(d->o.registry, e->call.model, e->inputs, &e->compiled, &e->tenant);
+    if (found != SHAPE_READY) set_deadline(e, e->call.model->target_ns);
+    switch (found) {
+    case SHAPE_READY: submit_to_engine(e); break;
     case SHAPE_COMPILING: wait_for_shape(e); break;
-    case SHAPE_INVALID: fail(e, RECEIPT_BAD, err_why()); break;
-    case SHAPE_TOO_LARGE: fail(e, RECEIPT_LARGE, err_why()); break;
+    case SHAPE_INVALID: end_with(e, RECEIPT_BAD, err_why()); break;
+    case SHAPE_TOO_LARGE: end_with(e, RECEIPT_LARGE, err_why()); break;
     }
 }
 
-// The model, or NULL and the receipt says why there is none.
-static ModelInfo *find(InferCallState *e, Str model, Str version) {
+// The model named, or NULL with the reason in the receipt.
+static ModelInfo *find_model(InferCallState *e, Str model, Str version) {
     ModelInfo *s = registry_find(e->dispatcher->o.registry, model, version);
-    InferCall *a = &e->call;
+    InferCall *call = &e->call;
     if (s == NULL) {
-        (void)snprintf(a->error, sizeof a->error, "model '%.*s'%s%.*s is not known",
+        (void)snprintf(call->error, sizeof call->error, "model '%.*s'%s%.*s is not known",
                        model.len < 128 ? (int)model.len : 128, model.at,
                        version.len > 0 ? " version " : "", version.len < 32 ? (int)version.len : 32,
                        version.len > 0 ? version.at : "");
-        a->receipt.end = RECEIPT_UNKNOWN;
+        call->receipt.end = RECEIPT_UNKNOWN;
         return NULL;
     }
-    a->receipt.slot = s->slot;
-    a->receipt.model = s->name;
-    a->receipt.version = s->version;
+    call->receipt.slot = s->slot;
+    call->receipt.model = s->name;
+    call->receipt.version = s->version;
     return s;
 }
 
 static bool is_servable(InferCallState *e, const ModelInfo *s) {
-    InferCall *a = &e->call;
+    InferCall *call = &e->call;
     if (s->state == MODEL_READY && s->quarantined <= now()) return true;
     bool held = s->state == MODEL_READY;
-    a->receipt.end = held ? RECEIPT_QUARANTINED : RECEIPT_UNREADY;
+    call->receipt.end = held ? RECEIPT_QUARANTINED : RECEIPT_UNREADY;
     TimeNs left = s->quarantined - now();
-    a->retry_s = held ? (uint32_t)(left / 1000000000) + 1 : 1;
-    (void)snprintf(a->error, sizeof a->error,
-                   held ? "model '%s' failed too often and rests for %u s"
-                        : "model '%s' is not ready, try again in %u s",
-                   s->name, a->retry_s);
+    call->retry_s = held ? (uint32_t)(left / 1000000000) + 1 : 1;
+    (void)snprintf(call->error, sizeof call->error,
+                   held ? "model '%s' is in quarantine after repeated failures; retry in %u s"
+                        : "model '%s' is not ready; retry in %u s",
+                   s->name, call->retry_s);
     return false;
 }
 
-static Err choose(InferCallState *e) {
-    InferCall            *a = &e->call;
-    const ModelSignature *p = &a->served->signature;
+static Err bind_request(InferCallState *e) {
+    InferCall            *call = &e->call;
+    const ModelSignature *p = &call->model->signature;
     uint32_t              n = 0;
-    bool                 *binary = arena_try_new(&a->arena, bool, p->n_outputs);
-    TensorSpec           *specs = arena_try_new(&a->arena, TensorSpec, p->n_outputs);
-    e->chosen = arena_try_new(&a->arena, uint32_t, p->n_outputs);
-    e->outputs = arena_try_new(&a->arena, Tensor, p->n_outputs);
-    e->inputs = arena_try_new(&a->arena, Tensor, p->n_inputs);
+    bool                 *binary = arena_try_new(&call->arena, bool, p->n_outputs);
+    TensorSpec           *specs = arena_try_new(&call->arena, TensorSpec, p->n_outputs);
+    e->chosen = arena_try_new(&call->arena, uint32_t, p->n_outputs);
+    e->outputs = arena_try_new(&call->arena, Tensor, p->n_outputs);
+    e->inputs = arena_try_new(&call->arena, Tensor, p->n_inputs);
     if (binary == NULL || specs == NULL || e->chosen == NULL || e->outputs == NULL ||
         e->inputs == NULL)
-        return err_set(ERR_LIMIT, "no memory for the request");
-    TRY(infer_bind_inputs(p, &a->request, &a->arena, e->inputs));
-    TRY(infer_select_outputs(p, &a->request, e->chosen, binary, &n));
+        return err_set(ERR_LIMIT, "out of memory for the request");
+    TRY(infer_bind_inputs(p, &call->request, &call->arena, e->inputs));
+    TRY(infer_select_outputs(p, &call->request, e->chosen, binary, &n));
     for (uint32_t i = 0; i < n; i++) specs[i] = p->outputs[e->chosen[i]];
-    a->response = (InferResponse){.model = a->served->name,
-                                  .version = a->served->version,
-                                  .id = a->request.id,
-                                  .specs = specs,
-                                  .binary = binary,
-                                  .n = n};
+    call->response = (InferResponse){.model = call->model->name,
+                                     .version = call->model->version,
+                                     .id = call->request.id,
+                                     .specs = specs,
+                                     .binary = binary,
+                                     .n = n};
     return ERR_OK;
 }
 
 static Err check_batch(const InferCallState *e) {
-    const ModelInfo *s = e->call.served;
+    const ModelInfo *s = e->call.model;
     int64_t          most = s->config->set.max_batch;
     bool             open = s->signature.n_inputs > 0 && s->signature.inputs[0].type.rank > 0 &&
                 s->signature.inputs[0].type.dims[0] < 0;
     if (!open || most == 0 || e->inputs[0].rank < 1 || e->inputs[0].dims[0] <= most) return ERR_OK;
-    return err_set(ERR_INVALID, "a batch of %lld, and model '%s' takes at most %lld",
-                   (long long)e->inputs[0].dims[0], s->name, (long long)most);
+    return err_set(ERR_INVALID,
+                   "batch size %lld exceeds the %lld that model '%s' allows (`max_batch`)",
+                   (long long)e->inputs[0].dims[0], (long long)most, s->name);
 }
 
-static ReceiptEnd end_for(Err e) {
+static ReceiptEnd end_for_error(Err e) {
     if (e == ERR_LIMIT) return RECEIPT_LARGE;
     return e == ERR_PARSE || e == ERR_INVALID || e == ERR_ARG || e == ERR_UNSUPPORTED
                ? RECEIPT_BAD
                : RECEIPT_FAILED;
 }
 
-void dispatcher_submit(Dispatcher *d, InferCall *a, Str model, Str version, TimeNs timeout_ns,
-                       void (*done)(void *self, InferCall *a), void *self) {
-    InferCallState *e = state_of(a);
-    a->done = done;
-    a->self = self;
-    a->receipt.decoded = now();
-    name_it(d, a);
-    ModelInfo *s = find(e, model, version);
+void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,
+                       void (*done)(void *self, InferCall *call), void *self) {
+    InferCallState *e = state_of(call);
+    call->done = done;
+    call->self = self;
+    call->receipt.decoded = now();
+    set_id(d, call);
+    ModelInfo *s = find_model(e, model, version);
     if (s == NULL || !is_servable(e, s)) {
-        say(e);
+        complete(e);
         return;
     }
-    a->served = s;
+    call->model = s;
     registry_pin(s);
-    set_times(e, timeout_ns);
-    Err bad = choose(e);
+    set_limit(e, timeout_ns);
+    Err bad = bind_request(e);
     if (bad == ERR_OK) bad = check_batch(e);
     if (bad != ERR_OK) {
-        fail(e, end_for(bad), err_why());
+        set_deadline(e, s->target_ns);
+        end_with(e, end_for_error(bad), err_why());
         return;
     }
-    a->receipt.batch = a->served->signature.n_inputs > 0 && e->inputs[0].rank > 0
-                           ? (uint32_t)e->inputs[0].dims[0]
-                           : 1;
-    if (e->expire != 0 && e->expire <= a->receipt.decoded) {
-        a->receipt.end = RECEIPT_EXPIRED;
-        say(e);
+    call->receipt.batch = call->model->signature.n_inputs > 0 && e->inputs[0].rank > 0
+                              ? (uint32_t)e->inputs[0].dims[0]
+                              : 1;
+    TimeNs limit = limit_of(e, s->target_ns);
+    if (limit > 0 && e->arrival + limit <= call->receipt.decoded) {
+        set_deadline(e, s->target_ns);
+        call->receipt.end = RECEIPT_EXPIRED;
+        complete(e);
         return;
     }
-    fit(e);
+    find_shape(e);
 }
 
-void dispatcher_reject(Dispatcher *d, InferCall *a, Str model, Str version, Err bad) {
-    InferCallState *e = state_of(a);
-    char            why[sizeof a->error];
+void dispatcher_reject(Dispatcher *d, InferCall *call, Str model, Str version, Err bad) {
+    InferCallState *e = state_of(call);
+    char            why[sizeof call->error];
     (void)snprintf(why, sizeof why, "%s", err_why());
-    name_it(d, a);
-    if (find(e, model, version) != NULL) {
-        a->receipt.end = end_for(bad);
-        (void)snprintf(a->error, sizeof a->error, "%s", why);
+    set_id(d, call);
+    if (find_model(e, model, version) != NULL) {
+        call->receipt.end = end_for_error(bad);
+        (void)snprintf(call->error, sizeof call->error, "%s", why);
     }
-    note(e);
+    record(e);
 }
 
-void dispatcher_cancel(Dispatcher *d, InferCall *a, ExchangeBody *body) {
-    InferCallState *e = state_of(a);
-    e->gone = true;
+void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body) {
+    InferCallState *e = state_of(call);
+    e->detached = true;
     e->body = body;
-    a->receipt.end = RECEIPT_CANCELLED;
+    call->receipt.end = RECEIPT_CANCELLED;
     if (e->state == CALL_ENGINE) {
         atomic_store(&e->cancelled, true);
         node_live_cancel(d->o.engine);
@@ -423,16 +432,16 @@ void dispatcher_cancel(Dispatcher *d, InferCall *a, ExchangeBody *body) {
     }
     if (e->state == CALL_COMPILING) {
         loop_disarm(d->o.loop, &e->expiry);
-        registry_cancel_wait(d->o.registry, a->served, &e->compiled);
+        registry_cancel_wait(d->o.registry, call->model, &e->compiled);
     }
-    note(e);
-    recycle(e);
+    record(e);
+    release(e);
 }
 
-void dispatcher_close(Dispatcher *d, InferCall *a, size_t bytes) {
+void dispatcher_close(Dispatcher *d, InferCall *call, size_t bytes) {
     (void)d;
-    a->receipt.out_bytes = bytes;
-    recycle(state_of(a));
+    call->receipt.out_bytes = bytes;
+    release(state_of(call));
 }
 
 void dispatcher_reject_all(Dispatcher *d) {

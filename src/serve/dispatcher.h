@@ -1,7 +1,8 @@
-// Dispatcher: requests between decoding and answering: deadlines, admission, the engine, receipts.
+// Dispatcher: takes decoded inference requests through deadline, compiled shape and engine to a
+// response, and records a Receipt of each.
 //
-// A front (REST, gRPC) opens an InferCall, decodes into it, submits it, and is called back on the
-// loop's thread with what to answer. Asks are kept and used again: nothing is allocated on the way.
+// A front end (REST, gRPC) opens an InferCall, decodes into it, submits it and is called back on
+// the loop's thread. Calls and their arenas are pooled: nothing is allocated per request.
 #pragma once
 
 #include "base/log.h"
@@ -14,15 +15,17 @@
 
 typedef struct Dispatcher Dispatcher;
 
+#define DISPATCHER_LIMIT "server at its request limit (`requests`); retry later"
+
 typedef struct InferCall {
-    Arena         arena;  // of the request and of the answer, until dispatcher_close
+    Arena         arena;  // of request and response, until dispatcher_close
     InferRequest  request;
     Receipt       receipt;     // receipt.end says how it ended
-    ModelInfo    *served;      // NULL: no model was found
-    InferResponse response;    // when receipt.end is OK
-    char          error[512];  // otherwise, a sentence for the client; no paths, no addresses
-    uint32_t      retry_s;     // Retry-After; 0: none
-    void (*done)(void *self, struct InferCall *a);  // the front's, set by dispatcher_submit
+    ModelInfo    *model;       // NULL: not found
+    InferResponse response;    // valid when receipt.end is RECEIPT_OK
+    char          error[512];  // otherwise: message for the client, without paths or addresses
+    uint32_t      retry_s;     // Retry-After [s]; 0: none
+    void (*done)(void *self, struct InferCall *call);  // of the front end, set by dispatcher_submit
     void *self;
 } InferCall;
 
@@ -37,24 +40,23 @@ typedef struct DispatcherOptions {
 } DispatcherOptions;
 
 MUST_USE Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o);
-void         dispatcher_destroy(Dispatcher *d);  // accepts NULL; when dispatcher_in_flight is 0
+void dispatcher_destroy(Dispatcher *d);  // accepts NULL; requires dispatcher_in_flight() == 0
 
-// NULL: as many as may be are on their way; answer 503. began and arrived are of the exchange.
+// NULL: the limit `requests` is reached, answer 503. began and arrived: of the exchange.
 InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began, TimeNs arrived,
                            size_t bytes);
-// The request is decoded. model and version as the client names them; timeout_ns: of a header, 0:
-// none. done is called once, maybe before this returns, unless dispatcher_cancel comes first.
-void dispatcher_submit(Dispatcher *d, InferCall *a, Str model, Str version, TimeNs timeout_ns,
-                       void (*done)(void *self, InferCall *a), void *self);
-// The request could not be decoded: parameters it and fills error from err_why. Then answer it.
-void dispatcher_reject(Dispatcher *d, InferCall *a, Str model, Str version, Err e);
-// The client has gone before done was called: done will not be, and a is no longer the front's.
-// body (or NULL) is given back when nobody computes on it any more.
-void dispatcher_cancel(Dispatcher *d, InferCall *a, ExchangeBody *body);
-// The answer was sent, or cannot be any more.
-void     dispatcher_close(Dispatcher *d, InferCall *a, size_t bytes);
-uint32_t dispatcher_in_flight(const Dispatcher *d);  // asks that are open or still in the engine
-void     dispatcher_reject_all(Dispatcher *d);       // all that wait are refused: we stop
-// Names of the engine's tenants by number, NULL where none was seen. Live as long as the
-// dispatcher.
+// Submits a decoded request. model, version: as the client names them; timeout_ns: from a header,
+// 0: none. done is called once, maybe before this returns, unless dispatcher_cancel comes first.
+void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,
+                       void (*done)(void *self, InferCall *call), void *self);
+// Records a request that could not be decoded and fills error from err_why(); then answer it.
+void dispatcher_reject(Dispatcher *d, InferCall *call, Str model, Str version, Err e);
+// The client disconnected before done was called: done is not called any more and the call belongs
+// to the dispatcher. body (or NULL) is given back once the engine no longer reads it.
+void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body);
+// The response was sent, or cannot be sent any more.
+void     dispatcher_close(Dispatcher *d, InferCall *call, size_t bytes);
+uint32_t dispatcher_in_flight(const Dispatcher *d);  // calls open or in the engine
+void     dispatcher_reject_all(Dispatcher *d);       // waiting and new requests: the server stops
+// Model name of each engine tenant by number, NULL where there was none. Valid as long as d.
 const char *const *dispatcher_tenant_names(const Dispatcher *d, uint32_t *n);

@@ -1,4 +1,5 @@
-// The dispatcher inside: an InferCall with what only the dispatcher and the engine's threads touch.
+// Internals of the dispatcher: an InferCall with the fields that only it and the engine's workers
+// use.
 #pragma once
 
 #include <stdatomic.h>
@@ -8,9 +9,9 @@
 
 typedef enum InferCallPhase {
     CALL_FREE,
-    CALL_OPEN,       // the front decodes, or sends the answer
-    CALL_COMPILING,  // waits until its shapes are compiled
-    CALL_ENGINE,     // the engine has it: memory is the workers' until its post arrives
+    CALL_OPEN,       // the front end decodes the request or sends the response
+    CALL_COMPILING,  // waits until its input shapes are compiled
+    CALL_ENGINE,     // in the engine; workers own its memory until `computed` is posted
 } InferCallPhase;
 
 typedef struct InferCallState {
@@ -18,25 +19,25 @@ typedef struct InferCallState {
     Dispatcher            *dispatcher;
     struct InferCallState *next;  // free
     InferCallPhase         state;
-    bool                   gone;  // the front has given it up
-    LoopPost               compiled, computed;
-    LoopTimer              expiry;  // while it waits for its shapes
-    TimeNs                 arrival, deadline, expire;
-    TimeNs                 limit;  // that the client allows; 0: none
-    uint32_t               tenant;
-    Tensor                *inputs;
-    uint32_t              *chosen;  // [n] outputs that are sent
-    Tensor                *outputs;
-    _Atomic bool           cancelled;
-    // By the worker that has the answer.
+    bool         detached;  // the front end has cancelled: release it instead of calling done
+    LoopPost     compiled, computed;
+    LoopTimer    expiry;  // runs while it waits for its shapes
+    TimeNs       arrival, deadline, expire;
+    TimeNs       limit;  // the client's timeout; 0: none
+    uint32_t     tenant;
+    Tensor      *inputs;
+    uint32_t    *chosen;  // [response.n] index of each output sent
+    Tensor      *outputs;
+    _Atomic bool cancelled;
+    // Written by the worker that finishes it.
     LiveEnd       end;
     Outcome       outcome;
     TimeNs        finish;
     LiveTiming    timing;
-    bool          no_room;  // for the outputs
+    bool          no_room;  // the outputs exceed `response_mb` or memory
     char          failed[256];
-    Err           error;  // of what failed
-    ExchangeBody *body;   // given back when the engine is done with it
+    Err           error;  // kind of failure
+    ExchangeBody *body;   // given back once the engine no longer reads it
 } InferCallState;
 
 struct Dispatcher {
@@ -44,15 +45,16 @@ struct Dispatcher {
     InferCallState   *calls;  // [n]
     InferCallState   *free;
     uint32_t          n, busy;
-    uint64_t          kept_bytes;  // of arenas of free calls
+    uint64_t          kept_bytes;  // of the arenas of free calls
     uint64_t          next_id;
     bool              rejecting;
-    const char       *names[LIVE_TENANTS];  // of the engine's tenants; NULL: never seen
+    const char       *names[LIVE_TENANTS];  // model of each engine tenant; NULL: none yet
 };
 
-// Copies the chosen outputs out of the engine's memory, on a worker. False: no room.
+// In dispatcher_result.c.
+// Copies the requested outputs out of the engine's memory, on a worker. False: too large.
 bool dispatcher_copy_outputs(InferCallState *e, const Tensor *outputs);
-// The words for a request that got no answer; sets error and retry_s.
+// Sets error and retry_s of a request without a response.
 void dispatcher_set_error(InferCallState *e);
-// How it went, into the answer's parameters.
-void dispatcher_add_timing(InferCall *a);
+// Adds timing to the response's parameters.
+void dispatcher_add_timing(InferCall *call);

@@ -1,4 +1,4 @@
-// What leaves the engine: copies of outputs, and words for those who get none.
+// Results of a request: outputs copied out of the engine, the message of one that failed, timing.
 #include <stdio.h>
 #include <string.h>
 
@@ -37,40 +37,40 @@ bool dispatcher_copy_outputs(InferCallState *e, const Tensor *outputs) {
     return true;
 }
 
-// About when there is room again: what waits, one after the other.
+// Seconds until the queue has drained, if its requests ran one after the other: 1 to 60.
 static uint32_t retry_after(const InferCallState *e) {
-    double ns = (double)(e->timing.waiting + 1) * (double)registry_estimate_ns(e->call.served);
+    double ns = (double)(e->timing.waiting + 1) * (double)registry_estimate_ns(e->call.model);
     double s = ns / 1e9;
     return s < 1 ? 1 : s > 60 ? 60 : (uint32_t)s + 1;
 }
 
 void dispatcher_set_error(InferCallState *e) {
-    InferCall     *a = &e->call;
-    const Receipt *r = &a->receipt;
+    InferCall     *call = &e->call;
+    const Receipt *r = &call->receipt;
     bool           again = r->end == RECEIPT_FULL || r->end == RECEIPT_REJECTED;
-    if (again && a->served != NULL) a->retry_s = retry_after(e);
-    if (r->end == RECEIPT_MEMORY) a->retry_s = 1;
-    if (a->error[0] != 0) return;
+    if (again && call->model != NULL) call->retry_s = retry_after(e);
+    if (r->end == RECEIPT_MEMORY) call->retry_s = 1;
+    if (call->error[0] != 0) return;
     if (r->cause[0] != 0)
-        (void)snprintf(a->error, sizeof a->error, "%s", r->cause);
-    else if (r->end == RECEIPT_FULL && a->served != NULL)
-        (void)snprintf(a->error, sizeof a->error, "the queue of model '%s' is full (%d wait)",
-                       r->model, a->served->config->set.queue);
+        (void)snprintf(call->error, sizeof call->error, "%s", r->cause);
+    else if (r->end == RECEIPT_FULL && call->model != NULL)
+        (void)snprintf(call->error, sizeof call->error, "queue of model '%s' is full (`queue`: %d)",
+                       r->model, call->model->config->set.queue);
     else if (r->end == RECEIPT_LARGE)
-        (void)snprintf(a->error, sizeof a->error, "the answer is larger than %d MiB",
+        (void)snprintf(call->error, sizeof call->error, "response exceeds %d MiB (`response_mb`)",
                        e->dispatcher->o.set->response_mb);
     else
-        (void)snprintf(a->error, sizeof a->error, "%s", receipt_end_about(r->end));
+        (void)snprintf(call->error, sizeof call->error, "%s", receipt_end_about(r->end));
 }
 
-static void add(InferCall *a, uint32_t *n, const char *key, const char *text, double number) {
-    InferParameter *parameters = (InferParameter *)(uintptr_t)a->response.parameters;
+static void add(InferCall *call, uint32_t *n, const char *key, const char *text, double number) {
+    InferParameter *parameters = (InferParameter *)(uintptr_t)call->response.parameters;
     parameters[(*n)++] = (InferParameter){.key = key, .text = text, .number = number};
 }
 
-// "0:12 2:3": twelve layers by version 0, three by version 2.
-static const char *versions_text(InferCall *a, const uint32_t *versions) {
-    char  *text = arena_try(&a->arena, LIVE_VERSIONS * 16, 1, 1);
+// "0:12 2:3": 12 layers ran compiled version 0, 3 ran version 2.
+static const char *versions_text(InferCall *call, const uint32_t *versions) {
+    char  *text = arena_try(&call->arena, LIVE_VERSIONS * 16, 1, 1);
     size_t n = 0;
     for (uint32_t v = 0; v < LIVE_VERSIONS && text != NULL; v++)
         if (versions[v] > 0)
@@ -78,26 +78,27 @@ static const char *versions_text(InferCall *a, const uint32_t *versions) {
     return text;
 }
 
-void dispatcher_add_timing(InferCall *a) {
-    const Receipt    *r = &a->receipt;
+void dispatcher_add_timing(InferCall *call) {
+    const Receipt    *r = &call->receipt;
     const LiveTiming *t = &r->timing;
     uint32_t          n = 0;
-    a->response.parameters = arena_try_new(&a->arena, InferParameter, 20);
-    if (a->response.parameters == NULL) return;
-    add(a, &n, "cotenant_id", r->id, 0);
-    add(a, &n, "decode_us", NULL, (double)(r->decoded - r->arrived) / 1e3);
-    add(a, &n, "queue_us", NULL, (double)t->queue_ns / 1e3);
-    add(a, &n, "compute_us", NULL, (double)t->compute_ns / 1e3);
-    add(a, &n, "preempted_us", NULL, (double)t->paused_ns / 1e3);
-    add(a, &n, "blocks", NULL, t->blocks);
-    add(a, &n, "cores", NULL, t->cores_most);
-    add(a, &n, "level", NULL, t->level);
-    add(a, &n, "deadline_us", NULL, (double)(r->deadline - r->arrived) / 1e3);
-    add(a, &n, "met", r->met ? "true" : "false", 0);
-    const char *versions = versions_text(a, t->versions);
-    if (versions != NULL) add(a, &n, "versions", versions, 0);
-    if (r->behind != NULL) add(a, &n, "queued_behind", r->behind, 0);
-    if (r->paused_by != NULL) add(a, &n, "preempted_by", r->paused_by, 0);
-    if (r->cause[0] != 0) add(a, &n, "cause", r->cause, 0);
-    a->response.n_parameters = n;
+    call->response.parameters = arena_try_new(&call->arena, InferParameter, 20);
+    if (call->response.parameters == NULL) return;
+    add(call, &n, "cotenant_id", r->id, 0);
+    add(call, &n, "decode_us", NULL, (double)(r->decoded - r->arrived) / 1e3);
+    add(call, &n, "queue_us", NULL, (double)t->queue_ns / 1e3);
+    add(call, &n, "compute_us", NULL, (double)t->compute_ns / 1e3);
+    add(call, &n, "preempted_us", NULL, (double)t->paused_ns / 1e3);
+    add(call, &n, "blocks", NULL, t->blocks);
+    add(call, &n, "cores", NULL, t->cores_most);
+    add(call, &n, "level", NULL, t->level);
+    add(call, &n, "deadline_us", NULL, (double)(r->deadline - r->arrived) / 1e3);
+    add(call, &n, "met", r->met ? "true" : "false", 0);
+    if (t->degraded) add(call, &n, "degraded", "true", 0);
+    const char *versions = versions_text(call, t->versions);
+    if (versions != NULL) add(call, &n, "versions", versions, 0);
+    if (r->behind != NULL) add(call, &n, "queued_behind", r->behind, 0);
+    if (r->paused_by != NULL) add(call, &n, "preempted_by", r->paused_by, 0);
+    if (r->cause[0] != 0) add(call, &n, "cause", r->cause, 0);
+    call->response.n_parameters = n;
 }

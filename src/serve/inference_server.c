@@ -1,3 +1,4 @@
+// InferenceServer: opens its parts, listens, reloads on SIGHUP, drains and ends on SIGTERM.
 #include "serve/inference_server.h"
 
 #include <errno.h>
@@ -14,11 +15,260 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "serve/inference_server_int.h"
+#include "net/listener.h"
+#include "node/host.h"
+#include "serve/dispatcher.h"
+#include "serve/grpc/grpc.h"
+#include "serve/observe/logger.h"
+#include "serve/rest/rest.h"
 
-const char *const server_names[SERVER_LISTENERS] = {"http", "grpc", "metrics", "admin"};
+typedef enum ServerState {
+    SERVER_STARTING,  // loading models
+    SERVER_SERVING,
+    SERVER_STOPPING,  // signalled: not ready, but still serving
+    SERVER_DRAINING,  // no new connections; finishing requests
+    SERVER_ENDED,
+} ServerState;
 
-bool server_ready(const void *self) {
+enum { SERVER_LISTENERS = 4 };
+
+typedef struct InferenceServer {
+    ServerOptions   o;
+    Config        **configs;  // [n_configs] in use by models, newest last
+    uint32_t        n_configs;
+    bool            reloading;
+    Logger         *logger;
+    const Log      *log;
+    Loop           *loop;
+    Host            host;
+    NodeLive       *engine;
+    Metrics        *metrics;
+    RequestHistory *history;
+    ModelRegistry  *registry;
+    Dispatcher     *dispatcher;
+    Rest           *rest;
+    Grpc           *grpc;
+    Listener       *listeners[SERVER_LISTENERS];  // http, grpc, metrics, admin; NULL: off
+    LoopFd          signals;
+    LoopTimer       timer, watchdog_timer;
+    TimeNs          until;  // end of draining
+    ServerState     state;
+    bool            rejected_all, again;  // again: reload once more after the present reload
+    int             code, signal;
+} InferenceServer;
+
+static const char *const server_names[SERVER_LISTENERS] = {"http", "grpc", "metrics", "admin"};
+
+// Tells the service manager (systemd) about a state; without one nothing happens.
+static void notify_send(const char *state) {
+    const char        *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (path == NULL || (path[0] != '/' && path[0] != '@')) return;
+    size_t n = strlen(path);
+    if (n >= sizeof to.sun_path) return;
+    memcpy(to.sun_path, path, n);
+    if (path[0] == '@') to.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return;
+    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    close(fd);
+}
+
+// How often the service manager expects WATCHDOG=1, halved; 0: never.
+static TimeNs notify_period(void) {
+    const char *us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    if (us == NULL || (pid != NULL && strtoll(pid, NULL, 10) != (long long)getpid())) return 0;
+    int64_t period = strtoll(us, NULL, 10);
+    return period > 0 && period < INT64_MAX / 1000 ? period * 1000 / 2 : 0;
+}
+
+enum { HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
+
+// At most 1/HELD_PARTS of the memory budget, to leave room for models.
+static size_t held_bytes(const ServeSettings *s) {
+    uint64_t wish = (uint64_t)s->buffered_mb << 20,
+             most = cpu_mem_budget(&cgroup_roots) / HELD_PARTS;
+    return (size_t)(wish < most ? wish : most);
+}
+
+static ListenerLimits limits_of(const ServeSettings *s) {
+    return (ListenerLimits){.connections = (uint32_t)s->connections,
+                            .header_bytes = (size_t)s->header_kb << 10,
+                            .body_bytes = (size_t)s->body_mb << 20,
+                            .held_bytes = held_bytes(s),
+                            .header_ns = (TimeNs)s->header_ms * 1000000,
+                            .body_ns = (TimeNs)s->body_ms * 1000000,
+                            .idle_ns = (TimeNs)s->idle_ms * 1000000,
+                            .write_ns = (TimeNs)s->write_ms * 1000000};
+}
+
+static Err listen_at(InferenceServer *s, uint32_t i, const char *address, ExchangeHandler handler) {
+    ListenerOptions o = {.address = address,
+                         .protocol = i == 1 ? LISTENER_HTTP2 : LISTENER_HTTP1,
+                         .limits = limits_of(&s->o.config->serve),
+                         .handler = handler};
+    if (strcmp(address, "off") == 0) return ERR_OK;
+    Err e = listener_open(&s->listeners[i], s->loop, &o);
+    if (e != ERR_OK) s->code = SERVER_BIND;
+    return e != ERR_OK ? err_add(e, "%s", server_names[i]) : e;
+}
+
+// `admin: http` enables administration on the addresses for inference.
+static Err server_listen(InferenceServer *s) {
+    const ServeSettings *set = &s->o.config->serve;
+    bool                 same = strcmp(set->admin, "http") == 0;
+    TRY(listen_at(s, 0, set->http,
+                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN)));
+    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same)));
+    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS)));
+    return same ? ERR_OK : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN));
+}
+
+static void end(InferenceServer *s) {
+    s->state = SERVER_ENDED;
+    loop_stop(s->loop);
+}
+
+static void check_drained(void *self) {
+    InferenceServer *s = self;
+    TimeNs           t = loop_now(s->loop);
+    bool             over = dispatcher_in_flight(s->dispatcher) == 0;
+    for (uint32_t i = 0; i < 2; i++)
+        over = over && (s->listeners[i] == NULL || listener_drained(s->listeners[i]));
+    if (over || (s->rejected_all && dispatcher_in_flight(s->dispatcher) == 0)) {
+        end(s);
+        return;
+    }
+    if (t >= s->until && !s->rejected_all) {
+        s->rejected_all = true;
+        log_with(s->log, LOG_WARN, "drain time is over: rejecting requests",
+                 log_int("n", dispatcher_in_flight(s->dispatcher)));
+        dispatcher_reject_all(s->dispatcher);
+        s->until = t + LAST_NS;
+    } else if (t >= s->until) {
+        log_line(s->log, LOG_ERROR, "worker stuck after drain timeout; exiting");
+        _exit(1);
+    }
+    if (loop_arm(s->loop, &s->timer, t + CHECK_NS) != ERR_OK) end(s);
+}
+
+static void drain(void *self) {
+    InferenceServer *s = self;
+    s->state = SERVER_DRAINING;
+    s->until = loop_now(s->loop) + (TimeNs)s->o.config->serve.drain_ms * 1000000;
+    for (uint32_t i = 0; i < 2; i++)
+        if (s->listeners[i] != NULL) listener_drain(s->listeners[i]);
+    s->timer.fire = check_drained;
+    check_drained(s);
+}
+
+static void server_stop(InferenceServer *s, TimeNs delay_ns) {
+    bool early = s->state == SERVER_STARTING;
+    s->state = SERVER_STOPPING;
+    notify_send("STOPPING=1");
+    log_with(s->log, LOG_INFO, "stopping", log_int("requests", dispatcher_in_flight(s->dispatcher)),
+             log_real("delay_s", (double)delay_ns / 1e9));
+    s->timer = (LoopTimer){.fire = drain, .self = s};
+    if (early || delay_ns == 0 ||
+        loop_arm(s->loop, &s->timer, loop_now(s->loop) + delay_ns) != ERR_OK)
+        drain(s);
+}
+
+static Err server_keep(InferenceServer *s, Config *c) {
+    Config **more = realloc(s->configs, (s->n_configs + 1) * sizeof(Config *));
+    if (more == NULL) return err_set(ERR_LIMIT, "out of memory");
+    s->configs = more;
+    s->configs[s->n_configs++] = c;
+    return ERR_OK;
+}
+
+// Frees configurations no longer in use. The first one has the addresses and limits of the server
+// and stays to the end.
+static void server_forget(InferenceServer *s, bool all) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_configs; i++) {
+        Config *c = s->configs[i];
+        if (!all && (i == 0 || registry_uses(s->registry, c))) {
+            s->configs[n++] = c;
+            continue;
+        }
+        config_finish(c);
+        free(c);
+    }
+    s->n_configs = n;
+}
+
+static void server_reload(InferenceServer *s);
+
+static void reloaded(void *self, uint32_t failed) {
+    InferenceServer *s = self;
+    s->reloading = false;
+    if (failed > 0)
+        log_with(s->log, LOG_ERROR, "reloaded in part: models that failed stay as they were",
+                 log_int("failed", failed));
+    else
+        log_line(s->log, LOG_INFO, "reloaded");
+    server_forget(s, false);
+    if (s->again) server_reload(s);
+}
+
+// Models and their settings change; addresses and limits stay as they were at the start.
+static void server_reload(InferenceServer *s) {
+    s->again = s->reloading;
+    if (s->again) return;
+    Config *c = calloc(1, sizeof *c);
+    Err     e = c != NULL ? config_load(c, &s->o.sources) : err_set(ERR_LIMIT, "out of memory");
+    if (e == ERR_OK) {
+        e = server_keep(s, c);
+        if (e != ERR_OK) config_finish(c);
+    }
+    if (e != ERR_OK) {
+        log_with(s->log, LOG_ERROR, "not reloaded: nothing has changed",
+                 log_text("why", err_why()));
+        free(c);
+        return;
+    }
+    s->reloading = true;
+    registry_reload(s->registry, c, reloaded, s);
+}
+
+static void handle_signal(InferenceServer *s, int signal) {
+    if (signal == SIGHUP) {
+        if (s->state == SERVER_SERVING) server_reload(s);
+    } else if (signal == SIGUSR1) {
+        logger_reopen(s->logger);
+    } else if (signal == SIGTERM || signal == SIGINT) {
+        if (s->state >= SERVER_STOPPING) _exit(128 + signal);
+        s->signal = signal;
+        TimeNs delay = (TimeNs)s->o.config->serve.drain_delay_ms * 1000000;
+        server_stop(s, signal == SIGINT ? 0 : delay);
+    }
+}
+
+static void read_signals(void *self, uint32_t events) {
+    InferenceServer        *s = self;
+    struct signalfd_siginfo info;
+    (void)events;
+    while (read(s->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
+        handle_signal(s, (int)info.ssi_signo);
+}
+
+static Err server_signals(InferenceServer *s) {
+    sigset_t set;
+    sigemptyset(&set);
+    const int all[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) sigaddset(&set, all[i]);
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+        return err_set(ERR_IO, "cannot block signals: %s", strerror(errno));
+    int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (fd < 0) return err_set(ERR_IO, "cannot read signals: %s", strerror(errno));
+    s->signals = (LoopFd){.fd = fd, .events = EPOLLIN, .ready = read_signals, .self = s};
+    return loop_watch(s->loop, &s->signals);
+}
+
+static bool server_ready(const void *self) {
     const InferenceServer *s = self;
     return s->state == SERVER_SERVING && registry_ready(s->registry);
 }
@@ -35,18 +285,15 @@ static void count_listeners(const void *self, MetricsNow *now) {
     now->log_suppressed = lines.suppressed;
 }
 
-// Best effort has a deadline only to be ordered by.
-static bool has_target(const ModelInfo *m) {
-    return strcmp(m->config->set.class, "best_effort") != 0;
-}
+// Best-effort models have a deadline only for ordering.
+static bool has_target(const ModelInfo *m) { return m->class != CLASS_BEST_EFFORT; }
 
 static void model_changed(void *self, const ModelInfo *m) {
     InferenceServer *s = self;
     if (m->state == MODEL_READY)
         metrics_register(s->metrics, m->slot, m->name, m->version, has_target(m) ? m->target_ns : 0,
                          m->config->set.percentile);
-    const char *words[] = {"model loads", "model is ready", "model unloads",
-                           "model is not available"};
+    const char *words[] = {"model loading", "model ready", "model unloading", "model unavailable"};
     LogLevel    level = m->state == MODEL_UNAVAILABLE ? LOG_ERROR : LOG_INFO;
     log_with(s->log, level, words[m->state], log_text("model", m->name),
              log_text("version", m->version), log_real("target_ms", (double)m->target_ns / 1e6),
@@ -64,7 +311,7 @@ static Err open_log(InferenceServer *s) {
     return ERR_OK;
 }
 
-// First come, first served is what it says: everybody is let in.
+// The policy fcfs runs without admission control.
 static Err open_engine(InferenceServer *s) {
     const ServeSettings *set = &s->o.config->serve;
     NodeLiveOptions      o = {.cores = (uint32_t)set->cores,
@@ -75,7 +322,7 @@ static Err open_engine(InferenceServer *s) {
                               .watchdog_ns = (TimeNs)set->watchdog_ms * 1000000};
     TRY(host_open(&s->host, (uint32_t)set->cores, set->store[0] != 0 ? set->store : NULL));
     if (s->host.store.why[0] != '\0')
-        log_with(s->log, LOG_WARN, "what is measured is not kept",
+        log_with(s->log, LOG_WARN, "measured profiles are not stored",
                  log_text("why", s->host.store.why));
     o.cores = s->host.machine.n_cores;
     return node_live_create(&s->engine, &o);
@@ -118,7 +365,7 @@ static Err open_parts(InferenceServer *s) {
                                                 .self = s});
 }
 
-static void say_addresses(const InferenceServer *s) {
+static void print_addresses(const InferenceServer *s) {
     const char *before = "";
     for (uint32_t i = 0; i < SERVER_LISTENERS; i++) {
         if (s->listeners[i] == NULL) continue;
@@ -130,7 +377,7 @@ static void say_addresses(const InferenceServer *s) {
     (void)fflush(s->o.out);
 }
 
-static bool required_fail(const InferenceServer *s) {
+static bool required_model_failed(const InferenceServer *s) {
     bool any = false;
     for (uint32_t i = 0; i < registry_count(s->registry); i++) {
         const ModelInfo *m = registry_at(s->registry, i);
@@ -142,21 +389,21 @@ static bool required_fail(const InferenceServer *s) {
 static void first_loaded(void *self, uint32_t failed) {
     InferenceServer *s = self;
     if (s->state != SERVER_STARTING) return;
-    if (failed > 0 && required_fail(s)) {
+    if (failed > 0 && required_model_failed(s)) {
         s->code = SERVER_MODEL;
         server_stop(s, 0);
         return;
     }
     s->state = SERVER_SERVING;
     notify_send("READY=1");
-    say_addresses(s);
+    print_addresses(s);
 }
 
-static void beat(void *self) {
+static void send_watchdog(void *self) {
     InferenceServer *s = self;
     notify_send("WATCHDOG=1");
-    if (loop_arm(s->loop, &s->pulse, loop_now(s->loop) + notify_period()) != ERR_OK)
-        log_line(s->log, LOG_ERROR, "no memory for the watchdog's timer");
+    if (loop_arm(s->loop, &s->watchdog_timer, loop_now(s->loop) + notify_period()) != ERR_OK)
+        log_line(s->log, LOG_ERROR, "out of memory for the watchdog timer");
 }
 
 static Err start(InferenceServer *s) {
@@ -172,8 +419,8 @@ static Err start(InferenceServer *s) {
     TRY(open_engine(s));
     TRY(open_parts(s));
     TRY(server_listen(s));
-    s->pulse = (LoopTimer){.fire = beat, .self = s};
-    if (notify_period() > 0) beat(s);
+    s->watchdog_timer = (LoopTimer){.fire = send_watchdog, .self = s};
+    if (notify_period() > 0) send_watchdog(s);
     registry_reload(s->registry, s->o.config, first_loaded, s);
     return loop_run(s->loop);
 }
@@ -198,8 +445,8 @@ Err server_run(const ServerOptions *o, int *code) {
     Err             e = start(&s);
     if (s.state == SERVER_ENDED) log_line(s.log, LOG_INFO, "stopped");
     if (e == ERR_OK && s.code == SERVER_MODEL)
-        e = err_set(ERR_INVALID, "a model that is required cannot be served: see the log, or set "
-                                 "required: false");
+        e = err_set(ERR_INVALID,
+                    "a required model cannot be served: see the log, or set required: false");
     else if (e == ERR_OK)
         s.code = 0;
     finish(&s);
@@ -207,210 +454,4 @@ Err server_run(const ServerOptions *o, int *code) {
     free(s.configs);
     *code = s.code;
     return e;
-}
-
-// A server's addresses, and how it ends and changes while it runs.
-
-enum { HELD_PARTS = 8, LOOK_NS = 10000000, LAST_NS = 2000000000 };
-
-// Bodies leave room for models where little memory is allowed.
-static size_t held_bytes(const ServeSettings *s) {
-    uint64_t wish = (uint64_t)s->buffered_mb << 20,
-             most = cpu_mem_budget(&cgroup_roots) / HELD_PARTS;
-    return (size_t)(wish < most ? wish : most);
-}
-
-static ListenerLimits limits_of(const ServeSettings *s) {
-    return (ListenerLimits){.connections = (uint32_t)s->connections,
-                            .header_bytes = (size_t)s->header_kb << 10,
-                            .body_bytes = (size_t)s->body_mb << 20,
-                            .held_bytes = held_bytes(s),
-                            .header_ns = (TimeNs)s->header_ms * 1000000,
-                            .body_ns = (TimeNs)s->body_ms * 1000000,
-                            .idle_ns = (TimeNs)s->idle_ms * 1000000,
-                            .write_ns = (TimeNs)s->write_ms * 1000000};
-}
-
-static Err listen_at(InferenceServer *s, uint32_t i, const char *address, ExchangeHandler handler) {
-    ListenerOptions o = {.address = address,
-                         .protocol = i == 1 ? LISTENER_HTTP2 : LISTENER_HTTP1,
-                         .limits = limits_of(&s->o.config->serve),
-                         .handler = handler};
-    if (strcmp(address, "off") == 0) return ERR_OK;
-    Err e = listener_open(&s->listeners[i], s->loop, &o);
-    if (e != ERR_OK) s->code = SERVER_BIND;
-    return e != ERR_OK ? err_add(e, "%s", server_names[i]) : e;
-}
-
-// admin: http puts administration on the main addresses.
-Err server_listen(InferenceServer *s) {
-    const ServeSettings *set = &s->o.config->serve;
-    bool                 same = strcmp(set->admin, "http") == 0;
-    TRY(listen_at(s, 0, set->http,
-                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN)));
-    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same)));
-    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS)));
-    return same ? ERR_OK : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN));
-}
-
-static void end(InferenceServer *s) {
-    s->state = SERVER_ENDED;
-    loop_stop(s->loop);
-}
-
-static void look(void *self) {
-    InferenceServer *s = self;
-    TimeNs           t = loop_now(s->loop);
-    bool             over = dispatcher_in_flight(s->dispatcher) == 0;
-    for (uint32_t i = 0; i < 2; i++)
-        over = over && (s->listeners[i] == NULL || listener_drained(s->listeners[i]));
-    if (over || (s->rejected_all && dispatcher_in_flight(s->dispatcher) == 0)) {
-        end(s);
-        return;
-    }
-    if (t >= s->until && !s->rejected_all) {
-        s->rejected_all = true;
-        log_with(s->log, LOG_WARN, "requests are given up",
-                 log_int("n", dispatcher_in_flight(s->dispatcher)));
-        dispatcher_reject_all(s->dispatcher);
-        s->until = t + LAST_NS;
-    } else if (t >= s->until) {
-        log_line(s->log, LOG_ERROR, "a block does not end");
-        _exit(1);
-    }
-    if (loop_arm(s->loop, &s->timer, t + LOOK_NS) != ERR_OK) end(s);
-}
-
-static void drain(void *self) {
-    InferenceServer *s = self;
-    s->state = SERVER_DRAINING;
-    s->until = loop_now(s->loop) + (TimeNs)s->o.config->serve.drain_ms * 1000000;
-    for (uint32_t i = 0; i < 2; i++)
-        if (s->listeners[i] != NULL) listener_drain(s->listeners[i]);
-    s->timer.fire = look;
-    look(s);
-}
-
-void server_stop(InferenceServer *s, TimeNs delay_ns) {
-    bool early = s->state == SERVER_STARTING;
-    s->state = SERVER_STOPPING;
-    notify_send("STOPPING=1");
-    log_with(s->log, LOG_INFO, "stops", log_int("requests", dispatcher_in_flight(s->dispatcher)),
-             log_real("delay_s", (double)delay_ns / 1e9));
-    s->timer = (LoopTimer){.fire = drain, .self = s};
-    if (early || delay_ns == 0 ||
-        loop_arm(s->loop, &s->timer, loop_now(s->loop) + delay_ns) != ERR_OK)
-        drain(s);
-}
-
-Err server_keep(InferenceServer *s, Config *c) {
-    Config **more = realloc(s->configs, (s->n_configs + 1) * sizeof(Config *));
-    if (more == NULL) return err_set(ERR_LIMIT, "no memory");
-    s->configs = more;
-    s->configs[s->n_configs++] = c;
-    return ERR_OK;
-}
-
-// The first one has the addresses and limits that were started with, so it stays to the end.
-void server_forget(InferenceServer *s, bool all) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_configs; i++) {
-        Config *c = s->configs[i];
-        if (!all && (i == 0 || registry_uses(s->registry, c))) {
-            s->configs[n++] = c;
-            continue;
-        }
-        config_finish(c);
-        free(c);
-    }
-    s->n_configs = n;
-}
-
-static void reloaded(void *self, uint32_t failed) {
-    InferenceServer *s = self;
-    s->reloading = false;
-    if (failed > 0)
-        log_with(s->log, LOG_ERROR, "reloaded in part: what failed stays as it was",
-                 log_int("failed", failed));
-    else
-        log_line(s->log, LOG_INFO, "reloaded");
-    server_forget(s, false);
-    if (s->again) server_reload(s);
-}
-
-// Addresses and limits stay as they were at the start; models and their settings change.
-void server_reload(InferenceServer *s) {
-    s->again = s->reloading;
-    if (s->again) return;
-    Config *c = calloc(1, sizeof *c);
-    Err     e = c != NULL ? config_load(c, &s->o.sources) : err_set(ERR_LIMIT, "no memory");
-    if (e == ERR_OK) {
-        e = server_keep(s, c);
-        if (e != ERR_OK) config_finish(c);
-    }
-    if (e != ERR_OK) {
-        log_with(s->log, LOG_ERROR, "not reloaded: everything stays as it was",
-                 log_text("why", err_why()));
-        free(c);
-        return;
-    }
-    s->reloading = true;
-    registry_reload(s->registry, c, reloaded, s);
-}
-
-static void told(InferenceServer *s, int signal) {
-    if (signal == SIGHUP) {
-        if (s->state == SERVER_SERVING) server_reload(s);
-    } else if (signal == SIGUSR1) {
-        logger_reopen(s->logger);
-    } else if (signal == SIGTERM || signal == SIGINT) {
-        if (s->state >= SERVER_STOPPING) _exit(128 + signal);
-        s->signal = signal;
-        TimeNs delay = (TimeNs)s->o.config->serve.drain_delay_ms * 1000000;
-        server_stop(s, signal == SIGINT ? 0 : delay);
-    }
-}
-
-static void read_signals(void *self, uint32_t events) {
-    InferenceServer        *s = self;
-    struct signalfd_siginfo info;
-    (void)events;
-    while (read(s->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        told(s, (int)info.ssi_signo);
-}
-
-Err server_signals(InferenceServer *s) {
-    sigset_t set;
-    sigemptyset(&set);
-    const int all[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) sigaddset(&set, all[i]);
-    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
-        signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
-        return err_set(ERR_IO, "cannot block signals: %s", strerror(errno));
-    int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (fd < 0) return err_set(ERR_IO, "cannot read signals: %s", strerror(errno));
-    s->signals = (LoopFd){.fd = fd, .events = EPOLLIN, .ready = read_signals, .self = s};
-    return loop_watch(s->loop, &s->signals);
-}
-
-void notify_send(const char *state) {
-    const char        *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    if (path == NULL || (path[0] != '/' && path[0] != '@')) return;
-    size_t n = strlen(path);
-    if (n >= sizeof to.sun_path) return;
-    memcpy(to.sun_path, path, n);
-    if (path[0] == '@') to.sun_path[0] = 0;
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return;
-    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
-                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
-    close(fd);
-}
-
-TimeNs notify_period(void) {
-    const char *us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-    if (us == NULL || (pid != NULL && strtoll(pid, NULL, 10) != (long long)getpid())) return 0;
-    int64_t period = strtoll(us, NULL, 10);
-    return period > 0 && period < INT64_MAX / 1000 ? period * 1000 / 2 : 0;
 }

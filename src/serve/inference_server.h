@@ -1,7 +1,7 @@
-// InferenceServer: everything that serves models, from its start to the last answer.
+// InferenceServer: runs a server from its start to the last response.
 //
-// Told to end (SIGTERM, SIGINT) it first says that it is not ready, serves on for a while, then
-// takes no more connections, answers what is due and goes. SIGHUP reads the configuration again.
+// On SIGTERM or SIGINT it reports not ready, keeps serving for `drain_delay_ms`, then accepts no
+// more connections, finishes requests within `drain_ms` and ends. SIGHUP reloads the configuration.
 #pragma once
 
 #include <stdio.h>
@@ -10,15 +10,15 @@
 #include "contract/node.h"
 #include "serve/config/config.h"
 
-enum { SERVER_BIND = 4, SERVER_MODEL = 5 };  // exit codes beside 0 and 1
+enum { SERVER_BIND = 4, SERVER_MODEL = 5 };  // exit codes besides 0 and 1
 
 typedef struct ServerOptions {
-    Config           *config;   // the server's from now on; from malloc
-    ConfigSources     sources;  // for reading it again
+    Config           *config;   // from malloc; owned by the server
+    ConfigSources     sources;  // for reloading
     const NodePolicy *policy;
     const void       *settings;  // of the policy
-    FILE             *out;       // where the addresses are said, once all is ready
+    FILE             *out;       // the addresses are printed here once all models are ready
 } ServerOptions;
 
-// Returns when the server has ended. On failure *code is what the program exits with.
+// Returns when the server has ended. *code: exit code of the program.
 MUST_USE Err server_run(const ServerOptions *o, int *code);

@@ -23,15 +23,15 @@ const char *metadata_state(ModelState s) {
     return "UNKNOWN";
 }
 
-static bool open_in_front(const TensorSpec *s, uint32_t n) {
+static bool has_open_batch(const TensorSpec *s, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (s[i].type.rank < 1 || s[i].type.dims[0] >= 0) return false;
     return n > 0;
 }
 
 int32_t metadata_max_batch(const ModelInfo *s) {
-    if (!open_in_front(s->signature.inputs, s->signature.n_inputs) ||
-        !open_in_front(s->signature.outputs, s->signature.n_outputs))
+    if (!has_open_batch(s->signature.inputs, s->signature.n_inputs) ||
+        !has_open_batch(s->signature.outputs, s->signature.n_outputs))
         return 0;
     return s->config->set.max_batch > 0 ? s->config->set.max_batch : 1;
 }

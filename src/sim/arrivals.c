@@ -5,10 +5,11 @@
 static Err check(double rate, const double *share, uint32_t n_tenants, double *sum) {
     *sum = 0;
     if (!(rate > 0) || !isfinite(rate))
-        return err_set(ERR_ARG, "a rate of %g requests a second; give one above 0", rate);
+        return err_set(ERR_ARG, "rate of %g requests per second; it must be above 0", rate);
     for (uint32_t i = 0; i < n_tenants; i++) {
         if (!(share[i] >= 0) || !isfinite(share[i]))
-            return err_set(ERR_ARG, "tenant %u has a share of %g; give 0 or more", i, share[i]);
+            return err_set(ERR_ARG, "tenant %u has a share of %g; it must be 0 or more", i,
+                           share[i]);
         *sum += share[i];
     }
     if (!(*sum > 0)) return err_set(ERR_ARG, "no tenant has a share of the requests");
@@ -27,23 +28,23 @@ static uint32_t draw(Rng *rng, const double *share, uint32_t n, double sum) {
     return last;
 }
 
-// When the process is switched on and off. On for ever: Poisson.
-typedef struct Switch {
+// State of the on-off process.
+typedef struct OnOff {
     Rng    rng;
     double on_ns, off_ns;  // means
-    double left;           // until the burst ends
-} Switch;
+    double left;           // time until the burst ends
+} OnOff;
 
-// Time in which requests may come, as time that passes: what is off in between is added.
-static double pass(Switch *s, double ns) {
-    double passes = 0;
+// Converts `ns` of on time to elapsed time, with the off times in between.
+static double elapsed_ns(OnOff *s, double ns) {
+    double elapsed = 0;
     while (ns > s->left) {
         ns -= s->left;
-        passes += s->left + rng_exp(&s->rng) * s->off_ns;
+        elapsed += s->left + rng_exp(&s->rng) * s->off_ns;
         s->left = rng_exp(&s->rng) * s->on_ns;
     }
     s->left -= ns;
-    return passes + ns;
+    return elapsed + ns;
 }
 
 static Err fill(Arena *a, Rng rng, double rate, Bursts b, const double *share, uint32_t n_tenants,
@@ -51,19 +52,19 @@ static Err fill(Arena *a, Rng rng, double rate, Bursts b, const double *share, u
     double sum, ns = 0, dense = rate * b.factor;
     TRY(check(rate, share, n_tenants, &sum));
     if ((double)n * 1e9 / rate > 1e17)
-        return err_set(ERR_LIMIT, "%u requests at %g a second take too long; raise the rate", n,
+        return err_set(ERR_LIMIT, "%u requests at %g per second take too long; raise the rate", n,
                        rate);
     Arrival *at = arena_try_new(a, Arrival, n);
     if (at == NULL) return err_set(ERR_LIMIT, "no memory for %u arrivals", n);
-    // Gaps and tenants are streams of their own: another mix meets the same rhythm.
-    Rng    gaps = rng_fork(rng, 1), who = rng_fork(rng, 2);
-    Switch s = {.rng = rng_fork(rng, 3), .on_ns = b.length * 1e9 / dense};
+    // Separate random streams for gaps and tenants: another mix has the same arrival times.
+    Rng   gaps = rng_fork(rng, 1), tenants = rng_fork(rng, 2);
+    OnOff s = {.rng = rng_fork(rng, 3), .on_ns = b.length * 1e9 / dense};
     s.off_ns = s.on_ns * (b.factor - 1);
     if (b.factor > 1) s.left = rng_exp(&s.rng) * s.on_ns;
     for (uint32_t i = 0; i < n; i++) {
         double gap = rng_exp(&gaps) * 1e9 / dense;
-        ns += b.factor > 1 ? pass(&s, gap) : gap;
-        at[i] = (Arrival){(TimeNs)ns, draw(&who, share, n_tenants, sum)};
+        ns += b.factor > 1 ? elapsed_ns(&s, gap) : gap;
+        at[i] = (Arrival){(TimeNs)ns, draw(&tenants, share, n_tenants, sum)};
     }
     *out = (Arrivals){at, n};
     return ERR_OK;
@@ -77,9 +78,8 @@ Err arrivals_poisson(Arena *a, Rng rng, double rate, const double *share, uint32
 Err arrivals_bursty(Arena *a, Rng rng, double rate, Bursts bursts, const double *share,
                     uint32_t n_tenants, uint32_t n, Arrivals *out) {
     if (!(bursts.factor > 1 && bursts.factor <= 1e6))
-        return err_set(ERR_ARG, "bursts at %g times the rate; give a factor above 1",
-                       bursts.factor);
+        return err_set(ERR_ARG, "burst factor of %g; it must be above 1", bursts.factor);
     if (!(bursts.length >= 1 && bursts.length <= 1e9))
-        return err_set(ERR_ARG, "bursts of %g requests; give 1 or more", bursts.length);
+        return err_set(ERR_ARG, "bursts of %g requests; the mean must be 1 or more", bursts.length);
     return fill(a, rng, rate, bursts, share, n_tenants, n, out);
 }

@@ -1,4 +1,4 @@
-// Arrivals: which tenant asks for an answer when. Seeded, so that every policy meets the same ones.
+// Arrivals: a seeded sequence of requests, the same for every policy.
 #pragma once
 
 #include <stdint.h>
@@ -18,17 +18,16 @@ typedef struct Arrivals {
     uint32_t n;
 } Arrivals;
 
-// Poisson: n requests at `rate` a second in all, tenant i with probability share[i] / sum.
+// Poisson process: n requests at `rate` per second in total, of tenant i with probability
+// share[i] / sum.
 MUST_USE Err arrivals_poisson(Arena *a, Rng rng, double rate, const double *share,
                               uint32_t n_tenants, uint32_t n, Arrivals *out);
 
 typedef struct Bursts {
-    double
-        factor;  // in a burst requests come at so many times the rate, between them none; above 1
-    double length;  // requests in a burst, on average
+    double factor;  // rate within a burst relative to the mean rate, > 1; 0 between bursts
+    double length;  // mean requests per burst
 } Bursts;
 
-// The same number at the same mean rate, in bursts: a Poisson process that is switched on and off,
-// each for a time at random without memory.
+// On-off Poisson process with exponential on and off times, at the same mean rate.
 MUST_USE Err arrivals_bursty(Arena *a, Rng rng, double rate, Bursts bursts, const double *share,
                              uint32_t n_tenants, uint32_t n, Arrivals *out);

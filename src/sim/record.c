@@ -9,6 +9,16 @@
 #include "base/err.h"
 #include "base/file.h"
 
+enum {                // fields of a record kind in a file, beside its time
+    HAS_REQUEST = 1,  // and its tenant
+    HAS_DEADLINE = 2,
+    HAS_BLOCK = 4,   // first and n_layers
+    HAS_WANTED = 8,  // and versions
+    HAS_CORES = 16,
+    HAS_LEVEL = 32,
+    HAS_OUTCOME = 64,
+};
+
 static const char *const kind_names[RECORD_KINDS] = {
 #define X(id, name) [RECORD_##id] = name,
 #include "sim/record_kind.def"
@@ -21,16 +31,15 @@ const char *record_kind_name(RecordKind k) { return k < RECORD_KINDS ? kind_name
 
 const char *outcome_name(Outcome o) { return o < OUTCOMES ? outcome_names[o] : "unknown"; }
 
-uint32_t record_fields(RecordKind k) {
+static uint32_t fields_of(RecordKind k) {
     static const uint8_t of[RECORD_KINDS] = {
-        [RECORD_ARRIVE] = RECORD_HAS_REQUEST | RECORD_HAS_DEADLINE,
-        [RECORD_START] = RECORD_HAS_REQUEST | RECORD_HAS_BLOCK | RECORD_HAS_WANTED |
-                         RECORD_HAS_CORES | RECORD_HAS_LEVEL,
-        [RECORD_GROW] = RECORD_HAS_REQUEST | RECORD_HAS_BLOCK | RECORD_HAS_CORES,
-        [RECORD_END] = RECORD_HAS_REQUEST | RECORD_HAS_BLOCK | RECORD_HAS_CORES,
-        [RECORD_FINISH] = RECORD_HAS_REQUEST | RECORD_HAS_OUTCOME,
-        [RECORD_REJECT] = RECORD_HAS_REQUEST | RECORD_HAS_OUTCOME,
-        [RECORD_LEVEL] = RECORD_HAS_LEVEL,
+        [RECORD_ARRIVE] = HAS_REQUEST | HAS_DEADLINE,
+        [RECORD_START] = HAS_REQUEST | HAS_BLOCK | HAS_WANTED | HAS_CORES | HAS_LEVEL,
+        [RECORD_GROW] = HAS_REQUEST | HAS_BLOCK | HAS_CORES,
+        [RECORD_END] = HAS_REQUEST | HAS_BLOCK | HAS_CORES,
+        [RECORD_FINISH] = HAS_REQUEST | HAS_OUTCOME,
+        [RECORD_REJECT] = HAS_REQUEST | HAS_OUTCOME,
+        [RECORD_LEVEL] = HAS_LEVEL,
     };
     return of[k];
 }
@@ -56,7 +65,7 @@ Err record_write_header(FILE *f, const json_t *header) {
     return ok ? ERR_OK : failed();
 }
 
-// "0-3,8": ranges, so that a line stays short whatever the machine.
+// As ranges, "0-3,8", to keep lines short.
 static void write_cores(FILE *f, const Cores *s) {
     const char *sep = "";
     fputs(",\"cores\":\"", f);
@@ -84,17 +93,17 @@ static void write_text(FILE *f, const char *key, const char *text) {
 
 Err record_write(FILE *f, const Record *r) {
     CHECK(r->kind < RECORD_KINDS);
-    uint32_t has = record_fields(r->kind);
+    uint32_t has = fields_of(r->kind);
     fprintf(f, "{\"at\":%" PRId64 ",\"kind\":\"%s\"", r->at, kind_names[r->kind]);
-    if (has & RECORD_HAS_REQUEST)
+    if (has & HAS_REQUEST)
         fprintf(f, ",\"request\":%" PRIu64 ",\"tenant\":%u", r->request, r->tenant);
-    if (has & RECORD_HAS_DEADLINE) fprintf(f, ",\"deadline\":%" PRId64, r->deadline);
-    if (has & RECORD_HAS_BLOCK) fprintf(f, ",\"first\":%u,\"n_layers\":%u", r->first, r->n_layers);
-    if (has & RECORD_HAS_WANTED)
+    if (has & HAS_DEADLINE) fprintf(f, ",\"deadline\":%" PRId64, r->deadline);
+    if (has & HAS_BLOCK) fprintf(f, ",\"first\":%u,\"n_layers\":%u", r->first, r->n_layers);
+    if (has & HAS_WANTED)
         fprintf(f, ",\"wanted\":%u,\"versions\":\"%016" PRIx64 "\"", r->wanted, r->versions);
-    if (has & RECORD_HAS_CORES) write_cores(f, &r->cores);
-    if (has & RECORD_HAS_LEVEL) fprintf(f, ",\"level\":%u", r->level);
-    if (has & RECORD_HAS_OUTCOME) fprintf(f, ",\"outcome\":\"%s\"", outcome_name(r->outcome));
+    if (has & HAS_CORES) write_cores(f, &r->cores);
+    if (has & HAS_LEVEL) fprintf(f, ",\"level\":%u", r->level);
+    if (has & HAS_OUTCOME) fprintf(f, ",\"outcome\":\"%s\"", outcome_name(r->outcome));
     if (r->why != NULL) write_text(f, "why", r->why);
     return fputs("}\n", f) != EOF && !ferror(f) ? ERR_OK : failed();
 }
@@ -114,7 +123,7 @@ Err record_save(const char *path, const json_t *header, const RecordList *record
     return e;
 }
 
-enum { READ_SHIFT = 33 };  // bytes of a file at most
+enum { FILE_SHIFT = 33 };  // files of at most 8 GiB
 
 static Err get_number(const json_t *o, const char *key, uint32_t most, uint32_t *out) {
     int64_t x;
@@ -123,35 +132,17 @@ static Err get_number(const json_t *o, const char *key, uint32_t most, uint32_t 
     return ERR_OK;
 }
 
-static Err find_name(const char *const *names, uint32_t n, const char *what, const char *text,
-                     uint32_t *out) {
+static Err get_enum(const json_t *o, const char *key, const char *const *names, uint32_t n,
+                    uint32_t *out) {
+    const char *text;
+    TRY(json_get_text(o, key, &text));
     for (uint32_t i = 0; i < n; i++)
         if (strcmp(names[i], text) == 0) {
             *out = i;
             return ERR_OK;
         }
-    return err_set(ERR_INVALID, "%s '%.40s' is unknown; was it written by a newer version?", what,
+    return err_set(ERR_INVALID, "unknown %s '%.40s'; was it written by a newer version?", key,
                    text);
-}
-
-static Err get_kind(const json_t *o, RecordKind *out) {
-    const char *names[RECORD_KINDS], *text;
-    uint32_t    i = 0;
-    for (uint32_t k = 0; k < RECORD_KINDS; k++) names[k] = record_kind_name((RecordKind)k);
-    TRY(json_get_text(o, "kind", &text));
-    TRY(find_name(names, RECORD_KINDS, "the kind", text, &i));
-    *out = (RecordKind)i;
-    return ERR_OK;
-}
-
-static Err get_outcome(const json_t *o, Outcome *out) {
-    const char *names[OUTCOMES], *text;
-    uint32_t    i = 0;
-    for (uint32_t k = 0; k < OUTCOMES; k++) names[k] = outcome_name((Outcome)k);
-    TRY(json_get_text(o, "outcome", &text));
-    TRY(find_name(names, OUTCOMES, "the outcome", text, &i));
-    *out = (Outcome)i;
-    return ERR_OK;
 }
 
 static bool take_core(const char **at, uint32_t *out) {
@@ -183,7 +174,7 @@ static Err get_cores(const json_t *o, Cores *out) {
     const char *text;
     TRY(json_get_text(o, "cores", &text));
     if (take_cores(text, out)) return ERR_OK;
-    return err_set(ERR_INVALID, "cores '%.40s'; write numbers below %d like 0-3,8", text,
+    return err_set(ERR_INVALID, "invalid cores '%.40s'; write numbers below %d like 0-3,8", text,
                    CORES_MAX);
 }
 
@@ -193,25 +184,29 @@ static Err get_hash(const json_t *o, uint64_t *out) {
     TRY(json_get_text(o, "versions", &text));
     *out = strtoull(text, &end, 16);
     if (strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16) return ERR_OK;
-    return err_set(ERR_INVALID, "versions '%.40s'; a hash has 16 digits of 0-9 and a-f", text);
+    return err_set(ERR_INVALID, "invalid versions '%.40s'; a hash has 16 digits of 0-9 and a-f",
+                   text);
 }
 
 static Err get_record(const json_t *o, Arena *a, Record *r) {
-    int64_t x = 0;
-    TRY(get_kind(o, &r->kind));
+    int64_t  x = 0;
+    uint32_t kind = 0, outcome = 0;
+    TRY(get_enum(o, "kind", kind_names, RECORD_KINDS, &kind));
+    r->kind = (RecordKind)kind;
     TRY(json_get_int(o, "at", 0, INT64_MAX, &r->at));
-    uint32_t has = record_fields(r->kind);
-    if (has & RECORD_HAS_REQUEST) TRY(json_get_int(o, "request", 0, INT64_MAX, &x));
+    uint32_t has = fields_of(r->kind);
+    if (has & HAS_REQUEST) TRY(json_get_int(o, "request", 0, INT64_MAX, &x));
     r->request = (uint64_t)x;
-    if (has & RECORD_HAS_REQUEST) TRY(get_number(o, "tenant", UINT16_MAX, &r->tenant));
-    if (has & RECORD_HAS_DEADLINE) TRY(json_get_int(o, "deadline", 0, INT64_MAX, &r->deadline));
-    if (has & RECORD_HAS_BLOCK) TRY(get_number(o, "first", UINT32_MAX, &r->first));
-    if (has & RECORD_HAS_BLOCK) TRY(get_number(o, "n_layers", UINT32_MAX, &r->n_layers));
-    if (has & RECORD_HAS_WANTED) TRY(get_number(o, "wanted", UINT32_MAX, &r->wanted));
-    if (has & RECORD_HAS_WANTED) TRY(get_hash(o, &r->versions));
-    if (has & RECORD_HAS_CORES) TRY(get_cores(o, &r->cores));
-    if (has & RECORD_HAS_LEVEL) TRY(get_number(o, "level", UINT32_MAX, &r->level));
-    if (has & RECORD_HAS_OUTCOME) TRY(get_outcome(o, &r->outcome));
+    if (has & HAS_REQUEST) TRY(get_number(o, "tenant", UINT16_MAX, &r->tenant));
+    if (has & HAS_DEADLINE) TRY(json_get_int(o, "deadline", 0, INT64_MAX, &r->deadline));
+    if (has & HAS_BLOCK) TRY(get_number(o, "first", UINT32_MAX, &r->first));
+    if (has & HAS_BLOCK) TRY(get_number(o, "n_layers", UINT32_MAX, &r->n_layers));
+    if (has & HAS_WANTED) TRY(get_number(o, "wanted", UINT32_MAX, &r->wanted));
+    if (has & HAS_WANTED) TRY(get_hash(o, &r->versions));
+    if (has & HAS_CORES) TRY(get_cores(o, &r->cores));
+    if (has & HAS_LEVEL) TRY(get_number(o, "level", UINT32_MAX, &r->level));
+    if (has & HAS_OUTCOME) TRY(get_enum(o, "outcome", outcome_names, OUTCOMES, &outcome));
+    r->outcome = (Outcome)outcome;
     if (json_object_get(o, "why") == NULL) return ERR_OK;
     TRY(json_get_text(o, "why", &r->why));
     r->why = arena_str(a, r->why);
@@ -238,11 +233,11 @@ static Err parse_lines(const char *name, const char *text, size_t len, Arena *a,
                             : parse_line(at, (size_t)(stop - at), a, sink);
         if (e != ERR_OK) return err_add(e, "%s:%zu", name, line);
         if (line == 1 && !json_is_object(*header))
-            return err_set(ERR_INVALID, "%s:1: the first line must be the header, an object", name);
+            return err_set(ERR_INVALID, "%s:1: the first line must be the header object", name);
         at = stop + 1;
     }
     if (line > 0) return ERR_OK;
-    return err_set(ERR_PARSE, "%s: empty; a run begins with a line that says what ran", name);
+    return err_set(ERR_PARSE, "%s: empty; a run file begins with a header line", name);
 }
 
 Err record_parse(const char *name, const char *text, size_t len, Arena *a, json_t **header,
@@ -259,13 +254,17 @@ Err record_parse(const char *name, const char *text, size_t len, Arena *a, json_
     return ERR_OK;
 }
 
+typedef struct ReadArgs {
+    Arena      *arena;
+    json_t    **header;
+    RecordList *out;
+} ReadArgs;
+
+static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
+    ReadArgs *r = ctx;
+    return record_parse(path, text, len, r->arena, r->header, r->out);
+}
+
 Err record_read(const char *path, Arena *a, json_t **header, RecordList *out) {
-    Arena  text;
-    char  *at = NULL;
-    size_t len = 0;
-    TRY(arena_init(&text, ((size_t)1 << READ_SHIFT) + 8192));
-    Err e = file_read(path, (size_t)1 << READ_SHIFT, &text, &at, &len);
-    if (e == ERR_OK) e = record_parse(path, at, len, a, header, out);
-    arena_finish(&text);
-    return e;
+    return file_visit(path, (size_t)1 << FILE_SHIFT, parse_file, &(ReadArgs){a, header, out});
 }

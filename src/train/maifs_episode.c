@@ -10,18 +10,18 @@ enum { ROOM = 1 << 15, STEPS = 3, PATIENCE = 12 };  // decisions; of a return; a
 static const double HORIZON_H = 4, BUSY = 0.2, USUAL_S = 600;
 
 typedef struct Epoch {
-    MaifsQLook look;
-    double     at_h, jobs;  // jobs: in the system, for each GPU
-    bool       strayed;
+    MaifsQState state;
+    double      at_h, jobs;  // jobs: in the system, for each GPU
+    bool        explored;
 } Epoch;
 
-typedef struct Diary {
+typedef struct Recording {
     const MaifsEpisodeOptions *o;
     Arena                     *arena;
     Epoch                     *at;
-    MaifsQLesson              *lessons;
-    uint32_t                   n, n_lessons;
-} Diary;
+    MaifsQSample              *samples;
+    uint32_t                   n, n_samples;
+} Recording;
 
 static float *copy(Arena *a, const float *x, size_t n) {
     float *to = arena_new(a, float, n + 1);
@@ -45,7 +45,7 @@ static float *pool_of(const Maifs *m, Arena *a) {
     return to;
 }
 
-static OfferSample deal_of(const OfferSample *from, uint32_t job) {
+static OfferSample offer_of(const OfferSample *from, uint32_t job) {
     OfferSample d = *from;
     float       own = d.own > 1e-12f ? d.own : 1e-12f, gain = d.gain / own;
     d.at.job = job;
@@ -54,20 +54,20 @@ static OfferSample deal_of(const OfferSample *from, uint32_t job) {
     return d;
 }
 
-// Of the jobs only those of deals stay.
-static MaifsQLook look_of(const Maifs *m, Arena *a) {
+// Of the jobs only those of offers stay.
+static MaifsQState state_of(const Maifs *m, Arena *a) {
     uint32_t     n = m->n_chosen < MAIFS_Q_TOOK ? m->n_chosen : MAIFS_Q_TOOK;
     float       *jobs = arena_new(a, float, 2 * (size_t)n * MAIFS_JOB + 1);
     float       *u = arena_new(a, float, 2 * (size_t)n + 1);
-    OfferSample *deals = arena_new(a, OfferSample, 2 * (size_t)n + 1);
+    OfferSample *offers = arena_new(a, OfferSample, 2 * (size_t)n + 1);
     for (uint32_t i = 0; i < 2 * n; i++) {
         const OfferSample *d = i < n ? &m->chosen[i].took : &m->chosen[i - n].liked;
         memcpy(jobs + (size_t)i * MAIFS_JOB, m->jobs + (size_t)d->at.job * MAIFS_JOB,
                MAIFS_JOB * sizeof *jobs);
         u[i] = m->u[d->at.job];
-        deals[i] = deal_of(d, i);
+        offers[i] = offer_of(d, i);
     }
-    return (MaifsQLook){
+    return (MaifsQState){
         .in = {.servers = copy(a, m->servers, (size_t)m->setup->n_servers * MAIFS_SERVER),
                .jobs = jobs,
                .queue = copy(a, m->queue, MAIFS_QUEUE),
@@ -75,18 +75,18 @@ static MaifsQLook look_of(const Maifs *m, Arena *a) {
                .n_jobs = 2 * n},
         .u = u,
         .pool = pool_of(m, a),
-        .deals = deals,
+        .offers = offers,
         .n_took = n};
 }
 
-static MaifsQLesson lesson_of(const Maifs *m, const MaifsSettings *teacher, Arena *a) {
+static MaifsQSample sample_of(const Maifs *m, const MaifsSettings *teacher, Arena *a) {
     uint32_t n = m->input.n_jobs;
     Maifs    as = *m;
     float   *u = arena_new(a, float, n + 1);
     as.cfg = teacher;
     as.params.margin = (float)teacher->margin;
     maifs_teacher_values(&as, u);
-    return (MaifsQLesson){
+    return (MaifsQSample){
         .in = {.servers = copy(a, m->servers, (size_t)m->setup->n_servers * MAIFS_SERVER),
                .jobs = copy(a, m->jobs, (size_t)n * MAIFS_JOB),
                .queue = copy(a, m->queue, MAIFS_QUEUE),
@@ -97,16 +97,16 @@ static MaifsQLesson lesson_of(const Maifs *m, const MaifsSettings *teacher, Aren
 
 // The policy's state is about the decision before the one that is to come.
 static void watch(void *self, const ClusterView *v, const void *state) {
-    Diary       *d = self;
+    Recording   *d = self;
     const Maifs *m = state;
     if (d->n > 0 && d->n <= ROOM) {
         Epoch *e = &d->at[d->n - 1];
         if (d->o->teacher == NULL) {
-            e->look = look_of(m, d->arena);
-            e->strayed = m->n_explored > 0;
-        } else if (d->n % 8 == 0 && d->n_lessons < d->o->keep && m->input.n_jobs > 0 &&
+            e->state = state_of(m, d->arena);
+            e->explored = m->n_explored > 0;
+        } else if (d->n % 8 == 0 && d->n_samples < d->o->keep && m->input.n_jobs > 0 &&
                    m->input.n_jobs <= MAIFS_Q_JOBS) {
-            d->lessons[d->n_lessons++] = lesson_of(m, d->o->teacher, d->arena);
+            d->samples[d->n_samples++] = sample_of(m, d->o->teacher, d->arena);
         }
     }
     if (d->n < ROOM)
@@ -117,57 +117,57 @@ static void watch(void *self, const ClusterView *v, const void *state) {
 }
 
 // Time that jobs spend, for each GPU, and that there are any.
-static double reward(const Diary *d, uint32_t i) {
+static double reward(const Recording *d, uint32_t i) {
     const Epoch *e = &d->at[i];
     return -(d->at[i + 1].at_h - e->at_h) * (e->jobs + (e->jobs > 0 ? BUSY : 0));
 }
 
 // Up to a later epoch in which everybody did what they thought best. The last has no action noted.
-static bool make_step(const Diary *d, uint32_t i, uint32_t n, MaifsQStep *out) {
+static bool make_step(const Recording *d, uint32_t i, uint32_t n, MaifsQStep *out) {
     double   sum = 0;
     uint32_t to = i;
-    for (; to + 1 < n && (to < i + STEPS || d->at[to].strayed); to++) {
+    for (; to + 1 < n && (to < i + STEPS || d->at[to].explored); to++) {
         if (to == i + PATIENCE) return false;
         sum += exp(-(d->at[to].at_h - d->at[i].at_h) / HORIZON_H) * reward(d, to);
     }
-    *out = (MaifsQStep){.now = d->at[i].look, .reward = (float)sum};
+    *out = (MaifsQStep){.now = d->at[i].state, .reward = (float)sum};
     if (to + 1 == n) return true;
-    out->next = d->at[to].look;
+    out->next = d->at[to].state;
     out->discount = (float)exp(-(d->at[to].at_h - d->at[i].at_h) / HORIZON_H);
     return true;
 }
 
-static void make_steps(const Diary *d, MaifsEpisode *out) {
+static void make_steps(const Recording *d, MaifsEpisode *out) {
     uint32_t n = d->n < ROOM ? d->n : ROOM, every = n / d->o->keep + 1;
     out->steps = arena_new(d->arena, MaifsQStep, d->o->keep);
     for (uint32_t i = 0; i + 1 < n && out->n_steps < d->o->keep; i += every)
         out->n_steps += make_step(d, i, n, &out->steps[out->n_steps]);
 }
 
-Err maifs_episode_run(const ClusterCourseRun *x, const MaifsEpisodeOptions *o, Arena *a,
+Err maifs_episode_run(const ClusterTrainRun *x, const MaifsEpisodeOptions *o, Arena *a,
                       MaifsEpisode *out) {
-    Diary            d = {.o = o, .arena = a};
-    MaifsLoaded      loaded = {.w = o->w, .epsilon = o->epsilon, .record = o->teacher == NULL};
-    ClusterRun       run = {.policy = &cluster_policy_maifs, .settings = o->settings};
-    ClusterResult    result;
-    ClusterCourseEnd end;
+    Recording          d = {.o = o, .arena = a};
+    MaifsLoaded        loaded = {.w = o->w, .epsilon = o->epsilon, .record = o->teacher == NULL};
+    ClusterRun         run = {.policy = &cluster_policy_maifs, .settings = o->settings};
+    ClusterResult      result;
+    ClusterTrainResult end;
     d.at = arena_new(a, Epoch, ROOM);
-    d.lessons = arena_new(a, MaifsQLesson, o->keep);
+    d.samples = arena_new(a, MaifsQSample, o->keep);
     run.loaded = &loaded;
     run.watch = watch;
     run.watcher = &d;
-    TRY(cluster_course_watch(x, &run, a, &result, &end));
-    *out = (MaifsEpisode){.lessons = d.lessons, .n_lessons = d.n_lessons};
+    TRY(cluster_curriculum_run(x, &run, a, &result, &end));
+    *out = (MaifsEpisode){.samples = d.samples, .n_samples = d.n_samples};
     if (o->teacher == NULL) make_steps(&d, out);
     return ERR_OK;
 }
 
-static const size_t DEAL = 2 * sizeof(OfferSample) / sizeof(float);  // floats of two
+static const size_t OFFER_PAIR = 2 * sizeof(OfferSample) / sizeof(float);  // floats of two
 
 // A look: how many servers, jobs and offers, then all its numbers.
-static size_t look_size(const MaifsQLook *x) {
+static size_t state_size(const MaifsQState *x) {
     return 3 + (size_t)x->in.n_servers * MAIFS_SERVER + (size_t)x->in.n_jobs * (MAIFS_JOB + 1) +
-           MAIFS_QUEUE + MAIFS_Q_POOL + x->n_took * DEAL;
+           MAIFS_QUEUE + MAIFS_Q_POOL + x->n_took * OFFER_PAIR;
 }
 
 static float *put(float *to, const void *from, size_t n) {
@@ -175,10 +175,10 @@ static float *put(float *to, const void *from, size_t n) {
     return to + n;
 }
 
-static float *look_write(const MaifsQLook *x, float *to) {
+static float *state_write(const MaifsQState *x, float *to) {
     const uint32_t n[3] = {x->in.n_servers, x->in.n_jobs, x->n_took};
     to = put(to, n, 3);
-    to = put(to, x->deals, n[2] * DEAL);
+    to = put(to, x->offers, n[2] * OFFER_PAIR);
     to = put(to, x->in.servers, (size_t)n[0] * MAIFS_SERVER);
     to = put(to, x->in.jobs, (size_t)n[1] * MAIFS_JOB);
     to = put(to, x->u, n[1]);
@@ -186,15 +186,15 @@ static float *look_write(const MaifsQLook *x, float *to) {
     return put(to, x->pool, MAIFS_Q_POOL);
 }
 
-static const float *look_read(const float *from, MaifsQLook *x) {
+static const float *state_read(const float *from, MaifsQState *x) {
     uint32_t n[3];
     memcpy(n, from, sizeof n);
     from += 3;
     x->in.n_servers = n[0];
     x->in.n_jobs = n[1];
     x->n_took = n[2];
-    x->deals = (const OfferSample *)(const void *)from;
-    from += n[2] * DEAL;
+    x->offers = (const OfferSample *)(const void *)from;
+    from += n[2] * OFFER_PAIR;
     x->in.servers = from;
     x->in.jobs = x->in.servers + (size_t)n[0] * MAIFS_SERVER;
     x->u = x->in.jobs + (size_t)n[1] * MAIFS_JOB;
@@ -203,28 +203,28 @@ static const float *look_read(const float *from, MaifsQLook *x) {
     return x->pool + MAIFS_Q_POOL;
 }
 
-static MaifsQLook nothing(const MaifsQStep *s) {  // after the end: no numbers
-    MaifsQLook x = s->now;
+static MaifsQState nothing(const MaifsQStep *s) {  // after the end: no numbers
+    MaifsQState x = s->now;
     x.in.n_servers = x.in.n_jobs = x.n_took = 0;
     return x;
 }
 
 size_t maifs_step_size(const MaifsQStep *s) {
-    MaifsQLook end = nothing(s);
-    return 2 + look_size(&s->now) + look_size(s->discount > 0 ? &s->next : &end);
+    MaifsQState end = nothing(s);
+    return 2 + state_size(&s->now) + state_size(s->discount > 0 ? &s->next : &end);
 }
 
 void maifs_step_write(const MaifsQStep *s, float *to) {
-    MaifsQLook end = nothing(s);
+    MaifsQState end = nothing(s);
     to[0] = s->reward;
     to[1] = s->discount;
-    to = look_write(&s->now, to + 2);
-    look_write(s->discount > 0 ? &s->next : &end, to);
+    to = state_write(&s->now, to + 2);
+    state_write(s->discount > 0 ? &s->next : &end, to);
 }
 
 MaifsQStep maifs_step_read(const float *from) {
     MaifsQStep s = {.reward = from[0], .discount = from[1]};
-    from = look_read(from + 2, &s.now);
-    look_read(from, &s.next);
+    from = state_read(from + 2, &s.now);
+    state_read(from, &s.next);
     return s;
 }

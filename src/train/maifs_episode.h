@@ -3,7 +3,7 @@
 #pragma once
 
 #include "learn/replay.h"
-#include "train/cluster_course.h"
+#include "train/cluster_curriculum.h"
 #include "train/maifs_q.h"
 
 typedef struct MaifsEpisodeOptions {
@@ -16,11 +16,11 @@ typedef struct MaifsEpisodeOptions {
 
 typedef struct MaifsEpisode {
     MaifsQStep   *steps;
-    MaifsQLesson *lessons;
-    uint32_t      n_steps, n_lessons;
+    MaifsQSample *samples;
+    uint32_t      n_steps, n_samples;
 } MaifsEpisode;
 
-MUST_USE Err maifs_episode_run(const ClusterCourseRun *x, const MaifsEpisodeOptions *o, Arena *a,
+MUST_USE Err maifs_episode_run(const ClusterTrainRun *x, const MaifsEpisodeOptions *o, Arena *a,
                                MaifsEpisode *out);
 
 // A step as floats, for a replay: how many, written, and seen again without a copy.

@@ -26,7 +26,7 @@ struct MaifsQ {
     Part          parts[PARTS];
     // Of the update at hand.
     const MaifsQStep   *batch;
-    const MaifsQLesson *lessons;
+    const MaifsQSample *samples;
     uint32_t            n_batch;
 };
 
@@ -74,7 +74,7 @@ MaifsQOptions *maifs_q_options(MaifsQ *q) { return &q->o; }
 FloatVec       maifs_q_net(MaifsQ *q) { return float_vec_part(q->w, 0, q->n_net); }
 FloatVec       maifs_q_state(MaifsQ *q) { return q->state; }
 
-void maifs_q_moved(MaifsQ *q) {
+void maifs_q_params_set(MaifsQ *q) {
     float_vec_copy(q->target, q->w);
     float_vec_zero(q->m);
     float_vec_zero(q->v);
@@ -86,9 +86,9 @@ typedef struct Sum {  // of a joint action
 } Sum;
 
 // s: 1 for those that are through at once, small for those that take long.
-static float size_of(const MaifsQLook *x, const Part *p, uint32_t i) {
-    uint32_t job = x->deals[i].at.job;
-    float    own = x->deals[i].own * repro_exp((float)MAIFS_VALUE_RANGE * (p->u[job] - x->u[job]));
+static float size_of(const MaifsQState *x, const Part *p, uint32_t i) {
+    uint32_t job = x->offers[i].at.job;
+    float    own = x->offers[i].own * repro_exp((float)MAIFS_VALUE_RANGE * (p->u[job] - x->u[job]));
     return own / (1 + own);
 }
 
@@ -110,24 +110,24 @@ static float state_value(const MaifsQ *q, const float *w, const float *pool, Par
 }
 
 // What an offer gains, in its own worth.
-static float sum_of(const MaifsQ *q, const MaifsQLook *x, const Part *p, uint32_t i) {
-    float sum = x->deals[i].gain + p->f[i];
+static float sum_of(const MaifsQ *q, const MaifsQState *x, const Part *p, uint32_t i) {
+    float sum = x->offers[i].gain + p->f[i];
     for (uint32_t j = 0; i < x->n_took && j < x->n_took; j++)
         if (j != i) sum += pair_of(q, p, i, j);
     return sum;
 }
 
 // Leaves in the part what backward needs.
-static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) {
+static Sum value(const MaifsQ *q, const float *w, const MaifsQState *x, Part *p) {
     const MaifsNet *net = &q->o.net;
     Sum             s = {.scale = repro_exp(w[at_scale(q)])};
     CHECK(x->in.n_servers <= q->o.servers && x->in.n_jobs <= q->o.jobs && x->n_took <= q->o.took);
     s.v = state_value(q, w, x->pool, p);
     if (x->n_took == 0) return s;
     for (uint32_t i = 0; i < 2 * x->n_took; i++) {
-        p->at[i] = x->deals[i].at;
-        memcpy(p->features + (size_t)i * MAIFS_OFFER, x->deals[i].features,
-               sizeof x->deals[i].features);
+        p->at[i] = x->offers[i].at;
+        memcpy(p->features + (size_t)i * MAIFS_OFFER, x->offers[i].features,
+               sizeof x->offers[i].features);
     }
     maifs_net_observe(net, w, &x->in, p->cache, p->u);
     maifs_net_price(net, w, p->cache, 2 * x->n_took, p->at, p->features, p->f);
@@ -140,9 +140,9 @@ static Sum value(const MaifsQ *q, const float *w, const MaifsQLook *x, Part *p) 
 
 static float total(const Sum *s) { return s->v + s->scale * s->offers; }
 
-double maifs_q_value(MaifsQ *q, const MaifsQLook *look) {
+double maifs_q_value(MaifsQ *q, const MaifsQState *state) {
     MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
-    Sum        s = value(q, q->w.at, look, &q->parts[0]);
+    Sum        s = value(q, q->w.at, state, &q->parts[0]);
     mat_set_backend(was);
     return (double)total(&s);
 }
@@ -158,7 +158,7 @@ static void state_back(const MaifsQ *q, const float *pool, float d, Part *p) {
 }
 
 // Gradients of offers, of pairs and of what jobs are worth; d is that of Q.
-static void offers_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, float d, Part *p) {
+static void offers_back(const MaifsQ *q, const MaifsQState *x, const Sum *s, float d, Part *p) {
     uint32_t rank = q->o.net.rank, n = x->n_took;
     size_t   half = (size_t)q->o.took * rank;
     memset(p->du, 0, x->in.n_jobs * sizeof *p->du);
@@ -173,12 +173,13 @@ static void offers_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, floa
             }
         }
         p->df[i] = by;
-        p->du[x->deals[i].at.job] += by * (1 - own) * (float)MAIFS_VALUE_RANGE * sum_of(q, x, p, i);
+        p->du[x->offers[i].at.job] +=
+            by * (1 - own) * (float)MAIFS_VALUE_RANGE * sum_of(q, x, p, i);
     }
     for (uint32_t k = 0; k < x->in.n_jobs; k++) p->du[k] += q->o.hold * (p->u[k] - x->u[k]);
 }
 
-static void step_back(const MaifsQ *q, const MaifsQLook *x, const Sum *s, float d, Part *p) {
+static void step_back(const MaifsQ *q, const MaifsQState *x, const Sum *s, float d, Part *p) {
     const MaifsNet *net = &q->o.net;
     const float    *w = q->w.at;
     float          *gw = p->gradient.at;
@@ -206,7 +207,7 @@ static void train_one(const MaifsQ *q, const MaifsQStep *x, Part *p) {
     step_back(q, &x->now, &now, d / (float)q->n_batch, p);
 }
 
-static void teach_one(const MaifsQ *q, const MaifsQLesson *x, Part *p) {
+static void teach_one(const MaifsQ *q, const MaifsQSample *x, Part *p) {
     float share = 1.0f / (float)(x->in.n_jobs > 0 ? x->in.n_jobs : 1);
     CHECK(x->in.n_servers <= q->o.servers && x->in.n_jobs <= q->o.jobs);
     maifs_net_observe(&q->o.net, q->w.at, &x->in, p->cache, p->u);
@@ -230,7 +231,7 @@ static void work(void *ctx, uint32_t index, uint32_t count) {
             if (q->batch != NULL)
                 train_one(q, &q->batch[i], p);
             else
-                teach_one(q, &q->lessons[i], p);
+                teach_one(q, &q->samples[i], p);
         }
     }
     mat_set_backend(was);
@@ -261,9 +262,9 @@ double maifs_q_train(MaifsQ *q, Team *team, const MaifsQStep *steps, uint32_t n)
     return update(q, team);
 }
 
-double maifs_q_imitate(MaifsQ *q, Team *team, const MaifsQLesson *lessons, uint32_t n) {
+double maifs_q_imitate(MaifsQ *q, Team *team, const MaifsQSample *samples, uint32_t n) {
     q->batch = NULL;
-    q->lessons = lessons;
+    q->samples = samples;
     q->n_batch = n;
     return update(q, team);
 }

@@ -21,25 +21,25 @@ enum {
     MAIFS_Q_TOOK = 128,   // of a step
 };
 
-typedef struct MaifsQLook {    // an epoch: the state, and the joint action that was taken
-    MaifsInput         in;     // jobs: those of the deals alone
-    const float       *u;      // [n_jobs] what the network made of them then
-    const float       *pool;   // [MAIFS_Q_POOL] all servers and jobs, for V
-    const OfferSample *deals;  // [2 n_took] taken by who strayed, then what they liked best; `own`
-                               // in works of a usual job, 0: it was nothing; `gain` in own
+typedef struct MaifsQState {    // an epoch: the state, and the joint action that was taken
+    MaifsInput         in;      // jobs: those of the offers alone
+    const float       *u;       // [n_jobs] what the network made of them then
+    const float       *pool;    // [MAIFS_Q_POOL] all servers and jobs, for V
+    const OfferSample *offers;  // [2 n_took] taken by who strayed, then what they liked best; `own`
+                                // in works of a usual job, 0: it was nothing; `gain` in own
     uint32_t n_took;
-} MaifsQLook;
+} MaifsQState;
 
 typedef struct MaifsQStep {
-    MaifsQLook now, next;
-    float      reward;    // of the time between, discounted
-    float      discount;  // of what comes after; 0: nothing does
+    MaifsQState now, next;
+    float       reward;    // of the time between, discounted
+    float       discount;  // of what comes after; 0: nothing does
 } MaifsQStep;
 
-typedef struct MaifsQLesson {  // what a teacher would have the network say
+typedef struct MaifsQSample {  // what a teacher would have the network say
     MaifsInput   in;
     const float *u;  // [n_jobs]
-} MaifsQLesson;
+} MaifsQSample;
 
 typedef struct MaifsQOptions {
     MaifsNet net;
@@ -48,7 +48,7 @@ typedef struct MaifsQOptions {
     float    hold;                 // weight of staying near the u that was
 } MaifsQOptions;
 
-static inline MaifsQOptions maifs_q_usual(MaifsNet net) {
+static inline MaifsQOptions maifs_q_defaults(MaifsNet net) {
     return (MaifsQOptions){.net = net,
                            .servers = 64,
                            .jobs = MAIFS_Q_JOBS,
@@ -62,13 +62,13 @@ static inline MaifsQOptions maifs_q_usual(MaifsNet net) {
 typedef struct MaifsQ MaifsQ;
 
 MaifsQ        *maifs_q_create(Arena *a, MaifsQOptions o, uint64_t seed);
-MaifsQOptions *maifs_q_options(MaifsQ *q);  // rates may change
-FloatVec       maifs_q_net(MaifsQ *q);      // the network's numbers
-FloatVec       maifs_q_state(MaifsQ *q);    // all that is learned, to be saved and put back
-void           maifs_q_moved(MaifsQ *q);    // the network was set: the target is, too
+MaifsQOptions *maifs_q_options(MaifsQ *q);     // rates may change
+FloatVec       maifs_q_net(MaifsQ *q);         // the network's numbers
+FloatVec       maifs_q_state(MaifsQ *q);       // all that is learned, to be saved and put back
+void           maifs_q_params_set(MaifsQ *q);  // the network was set: the target is, too
 
 // One update each; the mean loss. team: NULL: this thread alone; its size does not show.
 double maifs_q_train(MaifsQ *q, Team *team, const MaifsQStep *steps, uint32_t n);
-double maifs_q_imitate(MaifsQ *q, Team *team, const MaifsQLesson *lessons, uint32_t n);
+double maifs_q_imitate(MaifsQ *q, Team *team, const MaifsQSample *samples, uint32_t n);
 
-double maifs_q_value(MaifsQ *q, const MaifsQLook *look);  // as learned so far
+double maifs_q_value(MaifsQ *q, const MaifsQState *state);  // as learned so far

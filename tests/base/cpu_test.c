@@ -92,11 +92,11 @@ static void test_v1(void **state) {
     put("cg/memory/m/n/memory.limit_in_bytes", "9223372036854771712\n");
     assert_int_equal(cgroup_cpu_milli(&fake), 2500);
     assert_int_equal(cgroup_memory_bytes(&fake), 4096000);
-    put("cg/unified/cpu.max", "100000 100000\n");  // both versions at once: the smaller counts
+    put("cg/unified/cpu.max", "100000 100000\n");  // both versions: the smaller limit applies
     assert_int_equal(cgroup_cpu_milli(&fake), 1000);
 }
 
-// In a container the path is the host's, but the mount shows only our own group.
+// In a container the path is the host's, but the mount shows only the process's own group.
 static void test_path_that_is_not_visible(void **state) {
     (void)state;
     put("proc/self/cgroup", "0::/system.slice/docker-abc.scope\n");

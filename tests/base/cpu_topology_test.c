@@ -116,7 +116,7 @@ static void test_lies(void **state) {
     assert_int_equal(c.l1d_bytes, 0);
 }
 
-// lscpu counts the same threads, and the same of them share a core.
+// lscpu reports the same threads and the same sharing of cores.
 static void test_as_lscpu_has_it(void **state) {
     (void)state;
     Cpu      c = {0};

@@ -37,7 +37,7 @@ static void test_long_reasons_are_cut(void **state) {
     (void)err_add(ERR_IO, "place");
     assert_memory_equal(err_why(), "place: xxx", 10);
     (void)err_set(ERR_IO, "short");
-    (void)err_add(ERR_IO, "%s", text);  // no room to add: the reason matters more than the place
+    (void)err_add(ERR_IO, "%s", text);  // no room for the place: the message is kept
     assert_string_equal(err_why(), "short");
 }
 

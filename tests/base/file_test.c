@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "tests/runner.h"
 
-// Calls into the kernel that file_commit makes: these stand before libc's and fail on demand.
+// Wrappers of the system calls in file_commit that fail on demand.
 static struct {
     const char *call;  // NULL: none fails
     int         left;  // calls of this name before the one that fails
@@ -149,13 +149,13 @@ static void test_nothing_lost_when_a_step_fails(void **state) {
         expect_content(path, "old");
         assert_int_equal(files_in_dir(), 1);
     }
-    fault.call = "fsync";  // of the directory, after the rename: told, but the file is complete
+    fault.call = "fsync";  // of the directory, after the rename: an error, but the file is complete
     fault.left = 1;
     fault.error = EIO;
     assert_int_equal(file_replace(path, "new", 3), ERR_IO);
     expect_content(path, "new");
     fault.left = 1;
-    fault.error = EINVAL;  // a file system without such a thing
+    fault.error = EINVAL;  // a file system without directory fsync
     assert_int_equal(file_replace(path, "again", 5), ERR_OK);
     assert_int_equal(files_in_dir(), 1);
 }

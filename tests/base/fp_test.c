@@ -16,7 +16,7 @@ static float float_of(uint32_t u) {
     return f;
 }
 
-// The slow obvious twin: the value by arithmetic instead of by bits.
+// Slow reference: the value by arithmetic instead of bits.
 static double value_of(uint16_t h, int exp_bits, int frac_bits) {
     int    bias = (1 << (exp_bits - 1)) - 1, exp = (h >> frac_bits) & ((1 << exp_bits) - 1);
     int    frac = h & ((1 << frac_bits) - 1);
@@ -50,7 +50,7 @@ static void test_every_bfloat(void **state) {
     }
 }
 
-// Halfway between neighbours goes to the even one; a hair beside it goes to the nearer one.
+// Ties round to even; other values to the nearest.
 static void test_ties(float (*widen)(uint16_t), uint16_t (*narrow)(float), uint16_t largest) {
     for (uint16_t h = 0; h < largest; h++) {
         float    low = widen(h), high = widen((uint16_t)(h + 1)), middle = low + (high - low) / 2;

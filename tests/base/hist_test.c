@@ -31,7 +31,7 @@ static void test_empty(void **state) {
     assert_int_equal(hist_min(&h) | hist_max(&h) | hist_percentile(&h, 50), 0);
 }
 
-// Any value alone must come back within 1 %, from any place in its bucket.
+// A single value is returned within 1 %, wherever it is in its bucket.
 static void test_every_magnitude(void **state) {
     (void)state;
     Rng r = {3};
@@ -98,7 +98,7 @@ static void *record_many(void *hist) {
     return NULL;
 }
 
-// A reader beside the writer sees only values that were recorded, and in the end all of them.
+// A concurrent reader sees recorded values only, and all of them in the end.
 static void test_read_while_written(void **state) {
     (void)state;
     static Hist shared;

@@ -169,7 +169,7 @@ static void take_line(void *self, const char *line, size_t n) {
     assert_ptr_equal(memchr(line, '\n', n), line + n - 1);
 }
 
-// Whatever the sizes of message and fields, a line stays one, closed, and within its bound.
+// Whatever the sizes of message and fields: one line, closed, within its bound.
 static void test_lines_are_cut_whole(void **state) {
     (void)state;
     static char big[5000];

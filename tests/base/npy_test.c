@@ -131,7 +131,7 @@ static void test_strings(void **state) {
     assert_memory_equal(s[0].at, "h\xE2\x82\xAC", 4);
     assert_int_equal(s[1].len, 6);
     assert_memory_equal(s[1].at, "\xF0\x9F\x98\x80xy", 6);
-    const uint32_t wild[1] = {0xD8001234u};  // no code point at all
+    const uint32_t wild[1] = {0xD8001234u};  // not a code point
     assert_int_equal(read_forged("{'descr':'<U1','fortran_order':False,'shape':(1,)}", wild, 4, &t),
                      ERR_OK);
     assert_memory_equal(((Str *)t.data)->at, "\xEF\xBF\xBD", 3);
@@ -186,7 +186,7 @@ static void test_hostile_headers(void **state) {
     }
 }
 
-// Every prefix of a good file is refused, and reading it stays inside the prefix.
+// Every prefix of a valid file is an error, and nothing beyond it is read.
 static void test_cut_files(void **state) {
     (void)state;
     unsigned char file[512];
@@ -254,7 +254,7 @@ static void test_write_reads_back(void **state) {
     assert_int_equal(npy_write(path, &t), ERR_UNSUPPORTED);
     t = tensor_of(DT_F32, 1, (int64_t[]){2}, NULL);
     assert_int_equal(npy_write(path, &t), ERR_INVALID);
-    assert_int_equal(npy_read(path, &arena, &back), ERR_OK);  // the refused writes left it alone
+    assert_int_equal(npy_read(path, &arena, &back), ERR_OK);  // failed writes left it unchanged
     assert_int_equal(unlink(path), 0);
     assert_int_equal(npy_read(path, &arena, &back), ERR_IO);
     assert_non_null(strstr(err_why(), path));

@@ -17,7 +17,7 @@
     X(weight_bytes, int64, INT64_C(1) << 40, 0, INT64_MAX, "room for weights")                     \
     X(load, double, 0.7, 0.0, 2.0, "offered load; 1.0 saturates the chip")                         \
     X(warm, bool, false, 0, 1, "start warm")                                                       \
-    X(policy, string, "fcfs", 1, 8, "who goes first")
+    X(policy, string, "fcfs", 1, 8, "scheduling policy")
 
 typedef struct ChipSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -133,7 +133,7 @@ static void test_errors(void **state) {
         if (strstr(err_why(), bad[i].why) == NULL)
             fail_msg("'%s' is not in: %s", bad[i].why, err_why());
     }
-    test_defaults(state);  // nothing of a refused file was taken
+    test_defaults(state);  // a rejected file changes nothing
 }
 
 static void test_deep_nesting(void **state) {
@@ -191,7 +191,7 @@ static void test_table(void **state) {
                               "room for weights\r\n"
                               "load,0.7,0.7,0 to 2,offered load; 1.0 saturates the chip\r\n"
                               "warm,false,false,true or false,start warm\r\n"
-                              "policy,fcfs,fcfs,1 to 8 bytes,who goes first\r\n");
+                              "policy,fcfs,fcfs,1 to 8 bytes,scheduling policy\r\n");
     free(text);
 }
 

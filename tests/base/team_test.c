@@ -22,9 +22,9 @@ enum { MEMBERS = 4, ROUNDS = 200 };
 
 typedef struct Shared {
     Team    *team;
-    uint32_t count[MEMBERS];  // runs a member took part in; its own
-    uint64_t cells[MEMBERS];  // its own between two barriers
-    uint64_t sums[MEMBERS];   // what it saw of all
+    uint32_t count[MEMBERS];  // runs of each member
+    uint64_t cells[MEMBERS];  // written between two barriers
+    uint64_t sums[MEMBERS];   // sum over all cells
     float    small[MEMBERS];
 } Shared;
 

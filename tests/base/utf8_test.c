@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "tests/runner.h"
 
-// Every code point there and back; every point that is none becomes U+FFFD.
+// Round trip of every code point; invalid points become U+FFFD.
 static void test_every_point(void **state) {
     (void)state;
     for (uint32_t p = 0; p < 0x110400; p++) {
@@ -30,7 +30,7 @@ static void test_every_point(void **state) {
     }
 }
 
-// A sequence is good exactly when writing what was read gives the same bytes.
+// A sequence is valid exactly if encoding the decoded point gives the same bytes.
 static void test_every_pair_and_triple_of_bytes(void **state) {
     (void)state;
     for (uint32_t lead = 0xC0; lead < 0x100; lead++)

@@ -200,7 +200,7 @@ static void test_thoughts_take_time(void **state) {
     test_package_close(&y);
 }
 
-// What the policy of test_illegal answers, once.
+// Actions that the policy of test_illegal returns, once.
 static ChipAction wrong[3];
 static uint32_t   n_wrong;
 
@@ -248,20 +248,20 @@ static void test_illegal(void **state) {
         uint32_t    n;
         const char *sentence;
     } cases[] = {
-        {{{.verb = CHIP_START, .task = 2}}, 1, "starts a task that there is not"},
-        {{{.verb = CHIP_START, .unit = 2}}, 1, "on a unit that there is not"},
+        {{{.verb = CHIP_START, .task = 2}}, 1, "starts a task that does not exist"},
+        {{{.verb = CHIP_START, .unit = 2}}, 1, "on a unit that does not exist"},
         {{start, {.verb = CHIP_START, .unit = 1}}, 2, "starts a task that runs"},
         {{start, {.verb = CHIP_START, .task = 1}}, 2, "on a unit that is not free"},
         {{{.verb = CHIP_START, .unit = 1}}, 1, "on a unit that cannot compute it"},
         {{start, drop}, 2, "drops a task that runs"},
         {{drop, drop}, 2, "drops a task twice"},
-        {{{.verb = CHIP_DROP, .task = 7}}, 1, "drops a task that there is not"},
+        {{{.verb = CHIP_DROP, .task = 7}}, 1, "drops a task that does not exist"},
         {{{.verb = CHIP_THROTTLE, .cap = 1}}, 1, "throttles a unit that is free"},
-        {{start, {.verb = CHIP_THROTTLE}}, 2, "throttles a unit to nothing"},
-        {{{.verb = CHIP_THROTTLE, .unit = 9, .cap = 1}}, 1, "throttles a unit that there is not"},
-        {{{.verb = CHIP_WAKE}}, 1, "asks to be woken in the past"},
-        {{{.verb = (ChipVerb)9}}, 1, "a verb that there is not"},
-        {{start}, 100000, "answers more than was asked for"},
+        {{start, {.verb = CHIP_THROTTLE}}, 2, "throttles a unit to 0"},
+        {{{.verb = CHIP_THROTTLE, .unit = 9, .cap = 1}}, 1, "throttles a unit that does not exist"},
+        {{{.verb = CHIP_WAKE}}, 1, "asks for a wake-up in the past"},
+        {{{.verb = (ChipVerb)9}}, 1, "an unknown verb"},
+        {{start}, 100000, "returns more actions than max"},
         {{start}, 0, "policy_holds_requests_forever"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -271,7 +271,7 @@ static void test_illegal(void **state) {
     }
 }
 
-// The line is cut at either end and in the middle.
+// Tasks leave the waiting queue at both ends and in the middle.
 static uint32_t decide_somehow(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Rng *rng = state;
     (void)max;
@@ -289,7 +289,7 @@ static size_t somehow_size(const ChipSetup *setup, const void *settings) {
     return sizeof(Rng);
 }
 
-static void test_a_long_line(void **state) {
+static void test_a_long_queue(void **state) {
     (void)state;
     static const ChipPolicy somehow = {
         .name = "somehow", .state_size = somehow_size, .decide = decide_somehow};
@@ -399,7 +399,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_anything_legal_keeps_the_balance),
         cmocka_unit_test(test_thoughts_take_time),
         cmocka_unit_test(test_illegal),
-        cmocka_unit_test(test_a_long_line),
+        cmocka_unit_test(test_a_long_queue),
         cmocka_unit_test(test_rehearsal),
         cmocka_unit_test(test_tallies),
         cmocka_unit_test(test_records),

@@ -83,13 +83,13 @@ static void test_impossible_packages(void **state) {
     no_package("\nunits:", "\nunits: 99999999999999999999 simba", "p.yaml:4", "128");
     no_package("\nunits:", "\nunits: 4 simbaa", "p.yaml:4", "did you mean simba");
     no_package("\nunits:", "\nunits: 4 simba, 4 SIMBA", "p.yaml:4", "twice");
-    no_package("\nunits:", "\nunits: simba", "p.yaml:4", "how many");
-    no_package("\nunits:", "\nunits: 4 simba,", "p.yaml:4", "how many");
+    no_package("\nunits:", "\nunits: simba", "p.yaml:4", "numbers and units");
+    no_package("\nunits:", "\nunits: 4 simba,", "p.yaml:4", "numbers and units");
     no_package("\nunits:", "\nunits: 4 nowhere.yaml", "p.yaml:4", "nowhere.yaml");
     no_package("\nunits:", "\nunits: ''", "p.yaml:4", "units");
-    no_package("\nunits:", "", "ends without 'units'", "add a line");
+    no_package("\nunits:", "", "'units' is missing", "units");
     no_package("\nbytes_cycle:", "\nbytes_cycle: 0", "p.yaml:6", "bytes_cycle");
-    no_package("\nbytes_cycle:", "", "ends without 'bytes_cycle'", "add");
+    no_package("\nbytes_cycle:", "", "'bytes_cycle' is missing", "memory");
     no_package("\nperiod_us:", "\nperiod: 3", "p.yaml:7", "did you mean period_us");
     no_package("\nperiod_us:", "\nperiod_us: 1\nperiod: 3", "p.yaml:8", "did you mean period_us");
     Package p;
@@ -111,7 +111,7 @@ static void test_impossible_units(void **state) {
     (void)state;
     no_unit("\nrows:", "\nrows: 0", "u.yaml:7", "rows");
     no_unit("\nrows:", "\nrows: many", "u.yaml:7", "rows");
-    no_unit("\nrows:", "", "ends without 'rows'", "add");
+    no_unit("\nrows:", "", "'rows' is missing", "rows");
     no_unit("\nport:", "\nport: 0", "u.yaml:", "port");
     no_unit("\nflow:", "\nflow: sideways", "sideways", "row_stationary");
     no_unit("\nrows:", "\nrows: 12\nlanes: 8", "lanes: 1", "row_stationary");

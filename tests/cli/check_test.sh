@@ -28,7 +28,7 @@ for of in "configuration  flag --drain-ms: drain_ms: 'never' is not a whole numb
     prints "^problem  *$of"
 done
 prints "^ok  *model  *fits 1: 4 nodes"; prints "^problems: 10,"
-expect 3 check "$dir/absent.onnx" $any; prints "there is no $dir/absent.onnx"
+expect 3 check "$dir/absent.onnx" $any; prints "$dir/absent.onnx does not exist"
 
 # An address that others reach is not listened at, not even for a moment.
 expect 3 check --http 0.0.0.0:0 --grpc off --metrics off; prints "allow it with --expose"

@@ -10,7 +10,7 @@ expect 2 chip train extra; quiet
 expect 2 chip train --steps 0; quiet
 expect 2 chip train --hidden 100000; quiet
 expect 2 chip train --mix resnet500; says "did you mean resnet50?"; quiet
-expect 2 chip train --stages play; says "imitate, ddpg and polish"; quiet
+expect 2 chip train --stages play; says "imitate, learn and finetune"; quiet
 expect 2 chip train --set size=100; says "out of range"; quiet
 expect 2 chip train --mix light,light; says "twice"; quiet
 
@@ -18,13 +18,13 @@ small="chip train --chip 2+2 --mix lstm_kws --hidden 4 --steps 2 --seed 3"
 expect 0 $small -o "$dir/a.weights" --threads 1; prints "generation"; prints "imitate"; prints "the rule without a network"
 expect 0 $small -o "$dir/b.weights" --threads 2 --json; prints '"worst_gain"'
 cmp -s "$dir/a.weights" "$dir/b.weights" || fail "the same seed gave other weights"
-[ ! -e "$dir/a.weights.training" ] || fail "a training that is over left its state"
-expect 0 $small -o "$dir/c.weights" --minutes 0.0001; says "go on with --resume"
-[ -s "$dir/c.weights.training" ] || fail "a training that was stopped left nothing to go on with"
+[ ! -e "$dir/a.weights.training" ] || fail "a finished training left a checkpoint"
+expect 0 $small -o "$dir/c.weights" --minutes 0.0001; says "resume with --resume"
+[ -s "$dir/c.weights.training" ] || fail "a stopped training left no checkpoint"
 expect 0 $small -o "$dir/c.weights" --resume "$dir/c.weights.training"
 cmp -s "$dir/a.weights" "$dir/c.weights" || fail "stopped and resumed, it gave other weights"
 expect 1 chip train --chip 2+2 --mix lstm_kws --hidden 4 --steps 2 --seed 4 --resume "$dir/c.weights.training"
-says "no training of this kind"
+says "not a checkpoint of this training"
 
 run="chip simulate --chip 2+2 --mix squeezenet1_1 --policy relmas --requests 100"
 expect 0 $run --set "relmas.weights=$dir/a.weights"; prints "policy"

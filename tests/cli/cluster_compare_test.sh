@@ -19,10 +19,10 @@ expect 2 cluster compare --load -1; says "'-1' is not a number"; quiet
 expect 2 cluster compare --seeds 0; says "whole number"; quiet
 expect 2 cluster compare --set fifo.strange=1; says "strange"; quiet
 expect 2 cluster compare --max-duration 1; says "no job is left"; quiet
-expect 2 cluster compare --trace openb_small --policies fifo,synergy_tune; says "synergy_tune: synergy knows jobs with whole GPUs only"; quiet
+expect 2 cluster compare --trace openb_small --policies fifo,synergy_tune; says "synergy_tune: synergy needs jobs with whole GPUs"; quiet
 expect 2 cluster compare --policies maifs --set maifs.graph=star; says "there are dynamic, static and none"; quiet
 expect 2 cluster compare --policies maifs --set maifs.demand=much; says "there are fungible and fixed"; quiet
-expect 1 cluster compare --trace philly; says "came along (openb_small, philly_small)"; quiet
+expect 1 cluster compare --trace philly; says "shipped trace (openb_small, philly_small)"; quiet
 expect 1 cluster compare --trace "$dir/absent.csv"; says "absent.csv"; quiet
 expect 1 cluster compare --servers "$dir/absent.csv"; says "absent.csv"; quiet
 expect 1 cluster compare --profiles "$dir/absent.csv"; says "absent.csv"; quiet
@@ -61,7 +61,7 @@ if grep -qE '(src|href)="?(https?:)?//' "$dir/page.html"; then fail "the page as
 # Jobs without GPUs run under all that know them; few lines are drawn before anybody clicks.
 printf 'job,submit_s,duration_s,gpus,cores\na,0,100,0,2\nb,1,100,0,4\nc,2,50,0,4\n' >"$dir/cores.csv"
 expect 0 cluster compare --trace "$dir/cores.csv" --servers 2 --seeds 1 --jobs 0 --load 0 -o "$dir/cores.html"
-prints "^without synergy_fair.*some ask for none"; prints "^maifs "
+prints "^without synergy_fair.*some request none"; prints "^maifs "
 [ "$(grep -o '"hidden":true' "$dir/cores.html" | wc -l)" -gt 10 ] || fail "all lines are drawn"
 expect 0 cluster compare --policies fifo --seeds 2 --first-seed 5 --jobs 20; prints "the first 60 %"
 expect 0 cluster compare --policies fifo --seeds 2 --first-seed 99 --jobs 20; prints "from all of a trace"
@@ -80,7 +80,7 @@ json "$dir/out" "all({p['policy'] for p in c['policies']} | {m['policy'] for m i
 json "$dir/out" "'synergy_tune' in [p['policy'] for p in d['cells'][0]['policies']] and all(len({s['jobs'] for s in [p['seeds'][k] for p in c['policies']]}) == 1 for c in d['cells'] for k in (0, 1))"
 
 expect 0 cluster compare --trace philly_small,openb_small --policies synergy_fair,fifo --jobs 30 --seeds 1
-prints "^without synergy_fair: synergy knows jobs with whole GPUs only"
+prints "^without synergy_fair: synergy needs jobs with whole GPUs"
 
 # Ablations are rows of their own, compared with the whole and no rivals of it.
 expect 0 cluster compare --policies srtf,maifs --ablate --jobs 60 --seeds 2 --no-clock --json

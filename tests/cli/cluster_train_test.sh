@@ -7,7 +7,7 @@ expect 2 cluster train extra; quiet
 expect 2 cluster train --steps 0; quiet
 expect 2 cluster train --policy srtf; says "maifs and drl_single can be trained"; quiet
 expect 2 cluster train --policy nobody; says "no policy"; quiet
-expect 2 cluster train --stages play; says "imitate, learn and polish"; quiet
+expect 2 cluster train --stages play; says "imitate, learn and finetune"; quiet
 expect 2 cluster train --set maifs.window=100000; says "out of range"; quiet
 expect 2 cluster train --servers 4,4; says "twice"; quiet
 
@@ -17,13 +17,13 @@ for policy in maifs drl_single; do
     expect 0 $run -o "$dir/a.weights" --threads 1; prints "generation"; prints "synergy_tune"; prints "rule"
     expect 0 $run -o "$dir/b.weights" --threads 2 --json; prints '"score"'
     cmp -s "$dir/a.weights" "$dir/b.weights" || fail "$policy: the same seed gave other weights"
-    [ ! -e "$dir/a.weights.training" ] || fail "a training that is over left its state"
-    expect 0 $run -o "$dir/c.weights" --minutes 0.0001; says "go on with --resume"
-    [ -s "$dir/c.weights.training" ] || fail "a training that was stopped left nothing to go on with"
+    [ ! -e "$dir/a.weights.training" ] || fail "a finished training left a checkpoint"
+    expect 0 $run -o "$dir/c.weights" --minutes 0.0001; says "resume with --resume"
+    [ -s "$dir/c.weights.training" ] || fail "a stopped training left no checkpoint"
     expect 0 $run -o "$dir/c.weights" --resume "$dir/c.weights.training"
     cmp -s "$dir/a.weights" "$dir/c.weights" || fail "$policy: stopped and resumed, it gave other weights"
     expect 1 $run --seed 4 --resume "$dir/c.weights.training" -o "$dir/d.weights"
-    says "no training of this kind"
+    says "not a checkpoint of this training"
     rm "$dir/c.weights.training"
 
     use="cluster simulate --trace philly_small --policy $policy"

@@ -47,7 +47,7 @@ mkdir -p "$dir/repo/good/3" "$dir/repo/bad/1"
 "$COTENANT" zoo write lstm_kws "$dir/repo/good/3/model.onnx" 2>/dev/null
 echo 'max_batch_size: {' >"$dir/repo/bad/config.pbtxt"
 printf 'parameters { key: "qos.class" value { string_value: "best_effort" } }\nsequence_batching { }\n' >"$dir/repo/good/config.pbtxt"
-expect 0 config dump "$dir/repo" --json; says "warning: .*good/config.pbtxt:2: sequence_batching is not understood"
+expect 0 config dump "$dir/repo" --json; says "warning: .*good/config.pbtxt:2: sequence_batching is unknown"
 json "[(m['name'], m['version'], m['broken'] is None) for m in d['models']] == [('bad', '1', False), ('good', '3', True)]"
 json "d['models'][1]['settings']['class'] == {'value': 'best_effort', 'origin': 'config.pbtxt:1 of model good'}"
 json "'config.pbtxt:1:17' in d['models'][0]['broken'] or 'config.pbtxt:1:' in d['models'][0]['broken']"

@@ -1,4 +1,4 @@
-// The engine under our policies, run by Lucid's rules, against the slow reference of its simulator.
+// Our policies under Lucid's rules against the slow reference of its simulator.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Plans that the engine refuses to carry out, and a few at the edge that it does.
+// Illegal plans abort the simulator; a few legal edge cases do not.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static int end(void **state) {
     return 0;
 }
 
-// Job 0 has a GPU, job 1 asks for two, job 2 for half of one. Classes 0
+// Job 0 has a GPU, job 1 requests two, job 2 half of one. Classes 0
 // and 1 of the profiles do not fit into a GPU's memory together.
 typedef struct Fault {
     const char   *what;

@@ -1,5 +1,5 @@
-// Every policy that there is, on random jobs: its plans hold against held of their own, rewards
-// add up to completion times, and a second run is the same to the last byte.
+// Every policy on random jobs: its plans pass the audit, rewards add up to completion times, and a
+// second run gives the same bytes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static JobList jobs_of(const ClusterScenario *k, uint64_t seed) {
     return l;
 }
 
-// False: the policy does not do such scenes, and says why.
+// False: the policy does not support such scenarios, and returns an error.
 static bool choose(const ClusterPolicy *p, ClusterRun *run) {
     Settings     s = {.rows = p->rows,
                       .n_rows = p->n_rows,

@@ -1,5 +1,5 @@
-// A seed always draws the same jobs; what is measured by is never what is chosen and trained by;
-// the load is what was asked for; what no server holds is left out.
+// A seed always draws the same jobs; measurement windows never overlap tuning and training windows;
+// the load is as requested; jobs that fit no server are left out.
 #include "cluster/cluster_scenario.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// The engine under a policy that does anything it may: nothing is given twice, gangs stay whole,
-// work is neither lost nor done twice, and jobs go at the rates that slow lookups give.
+// The simulator under a policy of random legal actions: nothing is given twice, gangs stay whole,
+// work is neither lost nor done twice, and rates equal those of slow lookups.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int end(void **state) {
 }
 
 typedef struct Kind {
-    bool     plain;  // no profiles: every job has GPUs and goes at rate 1
+    bool     plain;  // no profiles: every job has GPUs and rate 1
     uint64_t gap_s, work_s;
 } Kind;
 
@@ -128,8 +128,8 @@ static void test_work_is_kept(void **state) {
 }
 
 // What is left of a job's work when it ends is less than a nanosecond for every time its rate
-// changed, for the engine counts whole nanoseconds of work up to each change; and it ends at a
-// whole nanosecond, in the course of which a fast job does several of work.
+// changed, as the simulator counts whole nanoseconds of work up to each change; and it ends at a
+// whole nanosecond, in which a fast job does several nanoseconds of work.
 static void test_rates_are_those_of_slow_lookups(void **state) {
     (void)state;
     SlowCluster all = {.least_rate = 1, .most_rate = 1};
@@ -211,7 +211,7 @@ static void add_reward(void *self, const ClusterView *v, const void *state) {
 }
 
 // Rewards of -dt n between decisions add up to minus all completion times, those of -dt while
-// somebody is there to minus the makespan. Jobs that come once in an hour leave the cluster empty.
+// jobs are live to minus the makespan. Jobs that arrive once an hour leave the cluster empty.
 static void test_rewards_are_completion_times(void **state) {
     (void)state;
     static const Kind kinds[] = {{true, 40, 300}, {false, 40, 300}, {false, 3600, 900}};

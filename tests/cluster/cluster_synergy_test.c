@@ -1,5 +1,4 @@
-// The engine under synergy's policies, run in its rounds, against the slow reference of its
-// simulator.
+// Synergy's policies in its rounds against the slow reference of its simulator.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

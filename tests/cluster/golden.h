@@ -1,4 +1,4 @@
-// Golden: results of published simulators, as rows of numbers, where the files are available.
+// Golden: output of published simulators as rows of numbers, if the files are available.
 #pragma once
 
 #include <stdbool.h>
@@ -18,5 +18,5 @@ typedef struct Golden {
     uint32_t   n;
 } Golden;
 
-// Reads a file below COTENANT_CLUSTER_DATA or the project's data folder. False: not found.
+// A file below COTENANT_CLUSTER_DATA, or in the project's data folder. False: absent.
 bool golden_read(const char *name, bool has_header, Arena *a, Golden *out);

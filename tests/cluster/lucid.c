@@ -2,11 +2,12 @@
 
 #include "base/err.h"
 
-// 1. Every second, in this order: those that are done leave, those submitted now join the queue,
-//    the policy decides, the chosen are placed. Nothing happens between seconds.
+// 1. Every second, in this order: complete jobs end, newly submitted ones join the queue, the
+// policy
+//    decides, chosen jobs are placed. Nothing happens between seconds.
 // 2. Two families. fifo, sjf and qssf never preempt: they start jobs from the head of a sorted
-//    queue until one finds no place, and that one blocks all behind it. srtf and tiresias hand out
-//    a quota of GPUs along a sorted list of everybody; whoever gets none is stopped or waits.
+//    queue until one does not fit, and that one blocks all behind it. srtf and tiresias grant a
+//    quota of GPUs along a sorted list of all jobs; a job without a grant is stopped or waits.
 // 3. All sorts are stable. What a stable sort leaves in place is order of entry (`entered`): into
 //    the queue for those that wait, into the set of running jobs for those that run.
 enum { TICK_S = 60, QUEUE_LIMIT = 18000, RESTART_S = 40, RESTART_WIDE_S = 60 };
@@ -32,7 +33,7 @@ typedef struct Lucid {
     int64_t     now;
     uint64_t    entries;
     uint32_t    nodes, per_node, n, n_list, n_running, submitted;
-    bool        by_size;  // qssf: the queue holds nobody but this second's arrivals
+    bool        by_size;  // qssf: the queue holds only this second's arrivals
 } Lucid;
 
 static bool preempts(const Lucid *l) {
@@ -185,9 +186,10 @@ static uint32_t admit(Lucid *l) {
     return came;
 }
 
-// In qssf the queue is sorted by service only if somebody in it is older than this second; fresh
-// arrivals alone stand by size. Those that blocked are tried again, by service, a second later, to
-// no avail unless something was released: all that are left are as large as the one that blocked.
+// In qssf the queue is sorted by service only if a job in it is older than this second; new
+// arrivals alone are sorted by size. Those that blocked are tried again, by service, a second
+// later, to no avail unless something was released: all that are left are as large as the one that
+// blocked.
 static void sort_queue(Lucid *l, uint32_t came) {
     bool by_size = l->n_list == came;
     bool in_order = !came && by_size == l->by_size;  // those that left do not matter
@@ -199,8 +201,8 @@ static void start_from_head(Lucid *l) {
     while (l->n_list && start(l, l->list[0])) continue;
 }
 
-// The quota is the whole cluster's GPUs. Nobody blocks: a job too large for what is left of it is
-// passed over. One whose GPUs turn out to lie on the wrong nodes has spent its quota all the same:
+// The quota is the whole cluster's GPUs. No job blocks: one too large for the rest of the quota is
+// passed over. One that does not fit on the nodes has spent its quota all the same:
 // it waits on, and others were stopped, or not started, for nothing. Those stopped now are not
 // started again in the same second, though they may fit.
 static void share_quota(Lucid *l) {

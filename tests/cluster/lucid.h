@@ -1,4 +1,4 @@
-// Lucid: its published simulator, second by second: a slow reference for cluster_sim.
+// Lucid: a slow reference of its published simulator, second by second.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 typedef enum LucidPolicy {
     LUCID_FIFO,
     LUCID_SJF,
-    LUCID_QSSF,  // knows the true durations
+    LUCID_QSSF,  // with true durations
     LUCID_SRTF,
     LUCID_TIRESIAS,
     LUCID_POLICIES

@@ -56,7 +56,7 @@ static void test_sjf_takes_the_shortest(void **state) {
                {15, 16, 3, 0});
 }
 
-// Arrivals that find nobody waiting stand by size, not by service: 1 GPU for 100 s goes first.
+// Arrivals at an empty queue are sorted by size, not by service: 1 GPU for 100 s goes first.
 static void test_qssf_takes_small_arrivals_first(void **state) {
     (void)state;
     LucidJob jobs[] = {{.submit = 0, .duration = 10, .gpus = 8},
@@ -64,8 +64,8 @@ static void test_qssf_takes_small_arrivals_first(void **state) {
     EXPECT_RUN(LUCID_QSSF, 1, 8, 2, jobs, {100, 110, 100, 0}, {0, 100, 0, 0});
 }
 
-// With somebody waiting all stand by service, 60, 80 and 100 at 50 s. The one of 80 finds no room
-// and blocks the one of 100, which would.
+// With older waiting jobs all are sorted by service, 60, 80 and 100 at 50 s. The one of 80 finds no
+// room and blocks the one of 100, which would.
 static void test_qssf_goes_by_service(void **state) {
     (void)state;
     LucidJob jobs[] = {{.submit = 0, .duration = 50, .gpus = 8},
@@ -76,7 +76,7 @@ static void test_qssf_goes_by_service(void **state) {
                {90, 190, 88, 0});
 }
 
-// Equal service: the smaller first, though it came later. Equal in both: who came first.
+// Equal service: the smaller first, though it came later. Equal in both: order of arrival.
 static void test_qssf_breaks_ties_by_size(void **state) {
     (void)state;
     LucidJob jobs[] = {{.submit = 0, .duration = 50, .gpus = 8},
@@ -111,7 +111,7 @@ static void test_srtf_prefers_those_that_wait(void **state) {
     EXPECT_RUN(LUCID_SRTF, 1, 8, 2, jobs, {0, 232, 91, 1}, {10, 101, 0, 0});
 }
 
-// Nobody blocks: the third is behind the first (19 s left at 1) and too large for the 4 GPUs left,
+// No job blocks: the third is behind the first (19 s left at 1) and too large for the 4 GPUs left,
 // so the second has them. When the first is over, 30 < 179: the third starts, the second stops with
 // 219 and starts again at 52.
 static void test_srtf_passes_over_the_large(void **state) {
@@ -142,8 +142,9 @@ static void test_tiresias_decides_by_the_minute(void **state) {
     EXPECT_RUN(LUCID_TIRESIAS, 1, 8, 2, jobs, {0, 61, 0, 0}, {120, 151, 119, 0});
 }
 
-// With 8 GPUs the limit of 18,000 GPU seconds is passed at 2251: from 2280 on the second, who came
-// later, is in the better class. It runs 601 seconds, to 2881; the first waits for the next minute.
+// With 8 GPUs the limit of 18,000 GPU seconds is passed at 2251: from 2280 on the second, which
+// arrived later, is in the upper queue. It runs 601 seconds, to 2881; the first waits for the next
+// minute.
 static void test_tiresias_steps_down(void **state) {
     (void)state;
     LucidJob jobs[] = {{.submit = 0, .duration = 3000, .gpus = 8},

@@ -1,5 +1,6 @@
-// PlanChecker: a policy that wraps another, tracks the resources its actions take, and asserts that
-// nothing is allocated twice, gangs stay whole, and the engine's view agrees.
+// PlanChecker: a policy that forwards every decision to another one and keeps its own accounts of what
+// the actions take: nothing may be held twice, and gangs stay whole. The simulator's view has to
+// match the accounts.
 #pragma once
 
 #include "cluster/sim/cluster_run.h"
@@ -27,13 +28,13 @@ typedef struct PlanChecker {
     const ClusterPolicy *inner;
     const void          *settings, *loaded;
     const JobList       *jobs;
-    CheckedJob          *held;     // [jobs->n]
-    CheckedServer       *servers;  // free resources by that account
+    CheckedJob            *held;    // [jobs->n]
+    CheckedServer         *servers;  // by the accounts
     uint32_t            *running, n_running;
-    CheckedStep         *log;  // [room] the first steps
+    CheckedStep           *log;  // [room] the first steps
     uint32_t             n, room;
     uint64_t             steps, levels, stops, shared;
 } PlanChecker;
 
-// Replaces run's policy by a checker around it, which logs the first `room` steps.
+// Wraps the run's policy and logs its first actions.
 void plan_checker_open(PlanChecker *a, ClusterRun *run, uint32_t room, Arena *arena);

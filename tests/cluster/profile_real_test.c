@@ -1,4 +1,4 @@
-// The public profiles, where they are at hand: as many as their authors say, with their figures.
+// The public profiles, if available: their numbers and figures as published.
 // Folder: $COTENANT_CLUSTER, or ../shared/data/cluster next to the source.
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-// Profiles from a few lines of text and as shipped: tables, ladders, lookups, classes of jobs.
+// Profiles from a few lines of text and as shipped: tables, allocation levels, lookups, job
+// classes.
 #include "cluster/profile/profiles.h"
 
 #include <math.h>
@@ -161,7 +162,7 @@ static void ladders_of_any_table(void **state) {
         p.at[0].speed = slow_profile_random(&rng);
         p.pair[0] = rng_unit64(&rng);
         double cores = 0.5 + 8 * rng_unit64(&rng), gb = 10 + 100 * rng_unit64(&rng);
-        assert_int_equal(profile_settle(&p, cores, gb, NULL), ERR_OK);
+        assert_int_equal(profile_set_share(&p, cores, gb, NULL), ERR_OK);
         assert_true(fabs(profile_speed(&p.at[0], cores, gb) - 1) < 1e-9);
         check_ladder(&p, &p.at[0]);
         arena_rewind(&arena, mark);
@@ -173,10 +174,10 @@ static void half_a_gpu_is_a_rung_by_rule(void **state) {
     ClusterProfiles  p = shipped();
     uint32_t         x = profile_find(&p, "vae");
     AllocLevelParams rule = {0.9, 0.05, 0.5}, never = {0.9, 0.05, 2};
-    assert_int_equal(profile_settle(&p, 3, 62.5, &rule), ERR_OK);
+    assert_int_equal(profile_set_share(&p, 3, 62.5, &rule), ERR_OK);
     assert_true(p.at[x].levels.at[0].share == 0.5 && p.at[x].levels.at[1].share == 1);
-    assert_true(fabs(p.at[x].levels.at[0].speed - profile_company(&p, x)) < 1e-9);
-    assert_int_equal(profile_settle(&p, 3, 62.5, &never), ERR_OK);
+    assert_true(fabs(p.at[x].levels.at[0].speed - profile_mean_corun(&p, x)) < 1e-9);
+    assert_int_equal(profile_set_share(&p, 3, 62.5, &never), ERR_OK);
     for (uint32_t i = 0; i < p.n; i++) assert_true(p.at[i].levels.at[0].share == 1);
 }
 
@@ -215,7 +216,7 @@ static void another_share_is_another_scale(void **state) {
     ClusterProfiles p = shipped();
     uint32_t        x = profile_find(&p, "res18");
     double          six = profile_speed(&p.at[x], 6, 62.5);
-    assert_int_equal(profile_settle(&p, 6, 62.5, NULL), ERR_OK);
+    assert_int_equal(profile_set_share(&p, 6, 62.5, NULL), ERR_OK);
     assert_true(fabs(profile_speed(&p.at[x], 3, 62.5) - 1 / six) < 1e-12);
     for (uint32_t i = 0; i < p.n; i++) check_ladder(&p, &p.at[i]);
 }

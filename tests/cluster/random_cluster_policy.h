@@ -1,5 +1,5 @@
-// RandomPolicy: starts jobs on random GPUs with random amounts, colocates, preempts and resizes
-// them.
+// RandomPolicy: a policy of random legal actions: starts jobs on any GPUs with any amounts, beside
+// co-runners where both fit, preempts and resizes them.
 #pragma once
 
 #include "contract/cluster.h"

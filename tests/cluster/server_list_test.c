@@ -1,4 +1,4 @@
-// Servers and rates from a few lines of text.
+// Server lists and iteration times from a few lines of text.
 #include "cluster/server_list.h"
 
 #include <setjmp.h>

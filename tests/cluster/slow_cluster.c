@@ -52,13 +52,13 @@ static const ClusterProfile *profile_of(const Slow *s, const SlowJob *x) {
     return &s->run->profiles->at[x->class_];
 }
 
-// What is below the table, and below the share, counts in proportion.
+// Below the table's range and the share the rate is proportional.
 static double lack(double has, double share, double least) {
     double need = fmin(share, least);
     return need > 0 ? fmin(1, has / need) : 1;
 }
 
-// What the job asks for counts as the share of its class.
+// The job's default demand stands for the share of its class.
 static double fed(const ClusterProfiles *all, const SlowJob *x, const Job *j,
                   const ClusterSlice *at) {
     const ClusterProfile *p = &all->at[x->class_];

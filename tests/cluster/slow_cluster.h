@@ -1,5 +1,5 @@
-// SlowCluster: progress of jobs under given steps, the slow reference: at every event the rate of
-// every running job is looked up again in the tables.
+// SlowCluster: progress of jobs under given actions, computed the obvious way: at every event every
+// running job's rate is looked up in the tables again.
 #pragma once
 
 #include "tests/cluster/plan_checker.h"

@@ -1,4 +1,4 @@
-// Slow profile: lookups and rules of profiles by their definitions, to compare the fast ones with.
+// Slow profile: obvious implementations of profile lookups and rules, as references.
 #pragma once
 
 #include "base/rng.h"

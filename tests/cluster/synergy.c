@@ -4,9 +4,9 @@
 
 #include "base/err.h"
 
-// 1. Nothing happens but at rounds, 300 s apart: arrivals so far join, everybody is released, those
-//    complete end now, the others are sorted and given servers in that order. Who holds GPUs gains
-//    the whole iterations of a round at once; one who needs less keeps them to the round's end.
+// 1. Everything happens at rounds, 300 s apart: arrivals join, all resources are released, complete
+//    jobs end, the others are sorted and placed in that order. A job with GPUs gains the whole
+//    iterations of a round at once; one that needs fewer keeps its GPUs to the round's end.
 // 2. A demand is (GPUs, cores, GB, storage). Storage is 62.5 MB/s a GPU for every model: the
 //    original forgets to read it from the profile. The share is a server divided by its GPUs.
 // 3. What a model can do with several GPUs comes from its profile for one, times GPUs, cut to what
@@ -101,7 +101,7 @@ static double key(const Synergy *s, const Live *l) {
     return 0;
 }
 
-// Except in fifo, one that has held nothing for 1000 hours goes before all that have.
+// Except in fifo, a job without GPUs for 1000 hours goes before all others.
 static bool before(const Synergy *s, const Live *a, const Live *b) {
     if (s->setup.order != SYNERGY_FIFO && a->aged != b->aged) return a->aged;
     if (key(s, a) != key(s, b)) return key(s, a) < key(s, b);
@@ -374,7 +374,7 @@ static void set_up(Synergy *s, SynergyJob *jobs) {
     }
 }
 
-// A round that finds nobody ends the run, also if others would still come.
+// A round without jobs ends the run, even if others would arrive later.
 bool synergy_run(const SynergySetup *setup, SynergyJob *jobs, uint32_t n, Arena *a) {
     Synergy s = {.setup = *setup, .arena = a, .n = n};
     set_up(&s, jobs);

@@ -1,4 +1,4 @@
-// Synergy: its published simulator, round by round: a slow reference for cluster_sim.
+// Synergy: a slow reference of its published simulator, round by round.
 #pragma once
 
 #include <stdbool.h>
@@ -9,9 +9,9 @@
 typedef enum SynergyOrder { SYNERGY_FIFO, SYNERGY_SRTF, SYNERGY_LAS, SYNERGY_FTF } SynergyOrder;
 
 typedef enum SynergyShare {
-    SYNERGY_FAIR,    // every job gets cores and memory in proportion to its GPUs
+    SYNERGY_FAIR,    // every job gets the share that goes with its GPUs
     SYNERGY_GREEDY,  // the best demand or nothing
-    SYNERGY_TUNE     // the best demand where it fits; jobs above their share give back
+    SYNERGY_TUNE     // the best demand where there is room; jobs above their share give back
 } SynergyShare;
 
 typedef struct SynergyModel {
@@ -37,5 +37,5 @@ typedef struct SynergySetup {
     bool         all_at_once;  // rounds at 1, 301, ...; else at multiples of 300 from the first job
 } SynergySetup;
 
-// False: a job can never be placed, where the original aborts; there is no result.
+// False: a job can never be placed, where the original exits.
 bool synergy_run(const SynergySetup *setup, SynergyJob *jobs, uint32_t n, Arena *a);

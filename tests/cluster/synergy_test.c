@@ -127,7 +127,7 @@ static void test_best_is_cut_to_a_server(void **state) {
     EXPECT_RUN(cluster(SYNERGY_FIFO, SYNERGY_TUNE, 1, 8), 1, jobs, 601);
 }
 
-// Rounds at multiples of 300 from the first arrival on, and a round with nobody is the last.
+// Rounds at multiples of 300 from the first arrival on, and a round without jobs is the last.
 static void test_arrivals(void **state) {
     (void)state;
     SynergySetup setup = cluster(SYNERGY_FIFO, SYNERGY_FAIR, 1, 8);

@@ -1,5 +1,4 @@
-// A large sample has the published moments; the traces that come along are what their settings
-// make.
+// A large sample has the published moments; the shipped traces are reproduced by their settings.
 #include "cluster/trace/synth.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// The public traces, where they are at hand: as many jobs and as much work as their authors say.
+// The public traces, if available: as many jobs and as much work as published.
 // Folder: $COTENANT_CLUSTER, or ../shared/data/cluster next to the source.
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-// Why jobs wait, in small cases made by hand; what is missing is then given, and the job starts.
+// Reasons for waiting in small cases; with the missing resource added, the job starts.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,7 @@ static TimeNs waited(Case *c, uint32_t job) {
     return c->result.ends[job].waited;
 }
 
-// The run twice, as the command does; what is said adds up to what the engine counted.
+// Two runs, as the command does; the reasons' times add up to the simulator's waiting time.
 static const Why *explain(Case *c, uint32_t job) {
     Why          *w;
     ClusterResult r;
@@ -261,7 +261,7 @@ static void decisions_come_at_rounds(void **state) {
     assert_int_equal(waited(&c, 1), 0);
 }
 
-// Puts everybody on the first GPU, unless there is somebody with whom it does not fit.
+// Puts every job on the first GPU, unless it does not fit with a co-runner there.
 static uint32_t choosy(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     static const ClusterSlice there = {
         .gpus = 1, .mask = 1, .cores_milli = 1500, .memory_mib = 32000};

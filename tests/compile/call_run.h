@@ -1,4 +1,4 @@
-// Call_run: infers and runs a call that a test built, with room for its outputs.
+// call_run: infers and evaluates an operator call that a test built, with memory for its outputs.
 #pragma once
 
 #include "compile/interp/run_ops.h"

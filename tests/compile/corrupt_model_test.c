@@ -1,5 +1,5 @@
-// Damaged copies of zoo models: bytes flipped, cut out or put in. Each is refused with a reason or
-// runs to outputs of the declared kind; nothing crashes, hangs or asks for absurd memory.
+// Corrupted copies of zoo models (bytes flipped, removed, inserted) are rejected with a reason or
+// run to outputs of the declared types; nothing crashes, hangs or allocates absurd amounts.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const InterpLimits limits = {
     .max_bytes = (size_t)1 << 30, .max_rounds = 1000, .max_macs = 1000000000};
 
 typedef struct Count {
-    int refused, ran;
+    int rejected, ran;
 } Count;
 
 static void write_model(const char *name, Arena *a, char **bytes, size_t *n) {
@@ -40,7 +40,7 @@ static void write_model(const char *name, Arena *a, char **bytes, size_t *n) {
     unlink(path);
 }
 
-// Half of the damage goes where the structure is; weights fill the rest of the file.
+// Half of the mutations hit the structure; weights are the rest of the file.
 static size_t place(Rng *r, size_t n) {
     size_t near = n < 40000 ? n : 40000;
     if (rng_below(r, 2) == 0) return rng_below(r, n);
@@ -92,7 +92,7 @@ static void try_one(const char *bytes, size_t n, Count *c) {
         model_finish(&m);
     }
     if (e != ERR_OK) assert_true(strlen(err_why()) > 0);
-    e == ERR_OK ? c->ran++ : c->refused++;
+    e == ERR_OK ? c->ran++ : c->rejected++;
     arena_finish(&a);
 }
 
@@ -111,8 +111,8 @@ static void damage(const char *name, int times) {
         for (uint64_t k = 1 + rng_below(&r, 3); k > 0; k--) now = mutate(&r, copy, now);
         try_one(copy, now, &c);
     }
-    print_message("%s: %d refused, %d ran\n", name, c.refused, c.ran);
-    assert_true(c.refused > 0 && c.refused + c.ran == times);
+    print_message("%s: %d rejected, %d ran\n", name, c.rejected, c.ran);
+    assert_true(c.rejected > 0 && c.rejected + c.ran == times);
     arena_finish(&a);
 }
 

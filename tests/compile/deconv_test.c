@@ -1,4 +1,4 @@
-// Transposed convolutions of all attributes run on the fast kernel and equal the interpreter.
+// Transposed convolutions with all attributes run on the fast kernel and equal the interpreter.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ typedef struct Case {
     int64_t x[4], w[4], y[4];
     struct {
         const char *name;
-        uint32_t    n;  // 0: a single number
+        uint32_t    n;  // 0: a scalar
         int64_t     at[4];
     } attrs[MAX_ATTRS];
     const char *auto_pad;
@@ -64,7 +64,7 @@ static uint32_t case_attrs(const Case *c, Attr *out) {
     return n;
 }
 
-// With arithmetic behind it that becomes part of the weights, and some that does not.
+// With element-wise layers behind it, some of which are fused into the weights.
 static void build(Graph *g, const Case *c) {
     NetBuilder n;
     Attr       attrs[MAX_ATTRS + 1];

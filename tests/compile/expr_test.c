@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 20000, SAMPLES = 4 };
 
-// The operators that simplifying knows about, and a few it must leave alone.
+// Operators that expr_simplify matches, and some that it must not change.
 static double one_step(uint8_t op, double p, double q, double a, double b) {
     switch (op) {
     case EWISE_COPY: return a;
@@ -157,19 +157,19 @@ static void emitted_is_the_same(void **state) {
     assert_true(fits > ROUNDS / 4 && fits < ROUNDS);
 }
 
-// Values of the joined expression's arguments: they are numbered as in join_two.
+// Values of the composed expression's arguments, numbered as in join_two.
 static void joined_args(const Expr *both, const double *of_value, double first, double *args) {
     for (uint32_t i = 0; i < both->n_args; i++)
         args[i] = both->args[i] == UNKNOWN ? first : of_value[both->args[i]];
 }
 
-// Values 0 to 2 belong to the first expression and may be read by the second, which has 1 to 3.
-// Behind a heavy layer the first one's argument 0 is the layer's own result, which has no number.
+// Values 0 to 2 are arguments of the first expression, 1 to 3 of the second. Behind a heavy layer
+// argument 0 of the first is the layer's own result, which is no value.
 static void join_two(Rng *r, uint32_t round, bool heavy) {
     Expr first = random_expr(r, 6, 0), e = random_expr(r, 8, 1), both;
     if (heavy) first.args[0] = UNKNOWN;
     if (heavy && rng_below(r, 4) == 0) first = (Expr){.n_args = 1, .args = {UNKNOWN}};
-    if (e.n_steps == 0) return;  // nobody fuses nothing
+    if (e.n_steps == 0) return;  // nothing to compose
     uint32_t at = (uint32_t)rng_below(r, e.n_args);
     e.args[at] = 9;
     if (!expr_compose(&first, &e, at, &both)) return;
@@ -208,7 +208,7 @@ static void fits_or_is_refused(void **state) {
     assert_false(expr_compose(&full, &other, 0, &out));
 }
 
-// n numbers that are all needed until the end, then summed up.
+// n values that all stay live until the end, then a sum.
 static Expr wide(uint8_t n) {
     Expr e = {.n_args = 1};
     for (uint8_t i = 0; i < n; i++)
@@ -232,7 +232,8 @@ static void registers_run_out(void **state) {
     assert_int_equal(c.n_steps, 0);
 }
 
-// Checks that e becomes that one step of argument 0, times a factor in a second one if not 1.
+// Checks that e simplifies to that one step of argument 0, times a factor in a second step if it is
+// not 1.
 static void becomes(Expr e, ElementwiseOp op, double factor, const char *what) {
     expr_simplify(&e);
     bool scaled = factor != 1;

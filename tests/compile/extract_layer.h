@@ -1,5 +1,5 @@
-// ExtractedLayer: one layer of a network, with all that is fused into it, as a network of its own;
-// a large one over a smaller picture or fewer rows.
+// ExtractedLayer: one layer of a network, with all that is fused into it, as a graph of its own;
+// large ones on a smaller image or fewer rows.
 #pragma once
 
 #include <math.h>
@@ -10,12 +10,12 @@
 #include "model/infer/infer.h"
 
 typedef struct ExtractedLayer {
-    Graph   graph;   // numbers its values as the network does
+    Graph   graph;   // values have the network's numbers
     Tensor *inputs;  // [graph.n_inputs] types
     bool    shrunk;
 } ExtractedLayer;
 
-// taken[i]: node i lies between the layer's first node and its result.
+// taken[i]: node i is between the layer's first node and its result.
 static inline void extract_between(const Graph *g, uint32_t start, uint32_t end, Arena *a,
                                    bool *taken) {
     bool *behind = arena_new(a, bool, g->n_values), *needed = arena_new(a, bool, g->n_values);
@@ -46,7 +46,7 @@ static inline bool extract_is_attention(const ShapedGraph *s, const Node *n) {
            n->op == OP_Div;
 }
 
-// What attention is spelled in, back from its second product to what was projected.
+// The nodes of attention, back from its second product to the projections.
 static inline void extract_attention(const ShapedGraph *s, uint32_t last, bool *taken) {
     const Graph *g = s->graph;
     for (uint32_t i = last + 1; i-- > 0;) {
@@ -59,7 +59,7 @@ static inline void extract_attention(const ShapedGraph *s, uint32_t last, bool *
     }
 }
 
-// Everything that the taken nodes read and that nobody knows ahead of a run is an input.
+// Values that the taken nodes read and that are not known before a run become inputs.
 static inline void extract_inputs(const ShapedGraph *s, ExtractedLayer *c) {
     Graph *g = &c->graph;
     for (uint32_t i = 0; i < g->n_nodes; i++)
@@ -73,7 +73,7 @@ static inline void extract_inputs(const ShapedGraph *s, ExtractedLayer *c) {
         }
 }
 
-// The layer that a step computes. The network and its specialisation must outlive the cut.
+// The layer that a step computes. The network and its shaped graph must outlive the result.
 static inline void extract_layer(const ShapedGraph *s, const Step *step, Arena *a,
                                  ExtractedLayer *c) {
     const Graph *net = s->graph;
@@ -113,8 +113,8 @@ static inline int64_t extract_step(const Node *n, uint32_t axis) {
     return 4 * (axis < count ? strides[axis] : 1);
 }
 
-// What the layer's main input becomes: fewer pixels of a convolution, fewer rows of a product, or
-// fewer of the products that lie side by side.
+// Shrinks the layer's main input: fewer pixels of a convolution, fewer rows or batches of a
+// product.
 static inline bool extract_main(const Node *n, const ShapedGraph *s, double share, Tensor *x) {
     const Tensor *w = n->n_in > 1 && n->in[1] != NO_VALUE ? &s->values[n->in[1]] : NULL;
     if (w == NULL || x->rank < 2) return false;
@@ -142,15 +142,15 @@ static inline Err extract_result(const ShapedGraph *s, const Node *n, const Tens
     return infer_node(&c, out);
 }
 
-// Where another input is as large as the old one was, it becomes as large as the new one is.
+// Inputs of the old size of the main input get its new size.
 static inline void extract_follow(const Tensor *was, const Tensor *is, Tensor *t) {
     for (int32_t i = 1; i <= t->rank && i <= was->rank; i++)
         if (t->dims[t->rank - i] == was->dims[was->rank - i])
             t->dims[t->rank - i] = is->dims[is->rank - i];
 }
 
-// Makes the layer about that share of its size; channels, kernels and columns stay. Leaves it as
-// it is where nothing can be cut.
+// Shrinks the layer to about that share of its work; channels, kernels and columns stay. No change
+// if nothing can be reduced.
 static inline void extract_shrink(const ShapedGraph *s, double share, Arena *a, ExtractedLayer *c) {
     const Node *n = &c->graph.nodes[0];
     uint32_t    main = n->in[0];

@@ -1,4 +1,4 @@
-// Attention in the ways models spell it becomes one step, and gives the numbers it gave before.
+// Attention as models write it out becomes one step with unchanged results.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ typedef struct Case {
     Form    form;
     Mask    mask;
     bool    swapped;  // mask + scores
-    bool    peek;     // the shares are an output as well
+    bool    peek;     // the softmax is an output as well
     bool    v_scaled, k_shared;
 } Case;
 
@@ -104,7 +104,7 @@ typedef struct Trial {
     ShapedGraph *shaped;
     Tensor       in[MAX_IN], want[MAX_OUT];
     uint32_t     n_out, attends;
-    int          moves;  // steps that are left; below 0: any number
+    int          moves;  // copy steps that remain; below 0: any number
     Team        *team;
 } Trial;
 
@@ -117,8 +117,8 @@ static void compiled(Trial *t, const Isa *isa) {
     if (count_kind(&p, "attention") != t->attends)
         fail_msg("%s: %u steps of attention", t->what, count_kind(&p, "attention"));
     if (t->moves >= 0) {
-        assert_int_equal(count_kind(&p, "row"), t->attends > 0 ? 0 : 1);
-        assert_int_equal(count_kind(&p, "move"), t->moves);
+        assert_int_equal(count_kind(&p, "normalize"), t->attends > 0 ? 0 : 1);
+        assert_int_equal(count_kind(&p, "copy"), t->moves);
     }
     assert_int_equal(run_memory_init(&mem, &p, PARTS), ERR_OK);
     for (int parts = 0; parts < 2; parts++) {
@@ -190,7 +190,7 @@ static void shared_keys(void **state) {
     one_case(&c, 1, 0, *state);
 }
 
-// A scale of the values is none of the scores'.
+// A scale of the values does not apply to the scores.
 static void scaled_values(void **state) {
     Case c = {1, 2, 6, 10, 8, 8, SCALE_Q, FORM_PLAIN, MASK_KEYS, .v_scaled = true};
     one_case(&c, 1, 0, *state);

@@ -117,7 +117,7 @@ static void a_value_from_nowhere_is_refused_by_name(void **state) {
     assert_non_null(strstr(err_why(), "ghost"));
 }
 
-// [3] and [1] broadcast, so the model runs; what would be said if it did not names the symbol.
+// [3] and [1] broadcast, so the model runs; an error would name the symbol.
 static void one_symbol_for_two_sizes_is_told_but_not_refused(void **state) {
     Small *s = *state;
     Graph *g = s->m.graph;
@@ -193,7 +193,7 @@ static void memory_beyond_the_limit_is_refused(void **state) {
     assert_non_null(strstr(err_why(), "allowed 4096"));
 }
 
-// while (true) x = x + x: stopped by the limit on rounds, not by patience.
+// while (true) x = x + x: stopped by the limit on iterations.
 static void an_endless_loop_is_stopped(void **state) {
     Small *s = *state;
     Graph *g = s->m.graph, *body = graph_create(g->arena, g, "body");

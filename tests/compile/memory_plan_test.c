@@ -1,5 +1,5 @@
-// Nothing in a run's arena is overwritten before its last reader: every layer's writes are marked
-// in a picture of the arena, and what it reads must still bear the marks of who made it.
+// No value in a run's arena is overwritten before its last use: every layer marks the words it
+// writes with its value, and the values it reads must still have their marks.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,28 +16,28 @@
 #include "model/zoo/zoo.h"
 #include "tests/runner.h"
 
-#define NOBODY UINT32_MAX
+#define NO_VALUE_HERE UINT32_MAX
 
 enum { WORD = 4, ALIGN = 64, LANES = 8, ROUNDS = 400, LAYERS = 30 };
 
 typedef struct Picture {
     const Ir  *ir;
     MemoryPlan plan;
-    uint32_t  *marks;  // of each word of the arena: the value that was written there last
+    uint32_t  *marks;  // [words of the arena] value written there last
 } Picture;
 
 static size_t bytes_of(const Ir *ir, uint32_t v) {
     return layout_bytes(&ir->values[v].type, ir->values[v].layout, ir->lanes);
 }
 
-// Not a constant or an input, which lie elsewhere. *at: bytes into the arena.
+// Constants and inputs are not in the arena. *at: bytes into the arena.
 static bool in_arena(const Picture *p, uint32_t v, size_t *at) {
     size_t   offset;
     uint32_t root = memory_plan_root(&p->plan, v, &offset);
     if (p->ir->values[root].producer == IR_NONE) return false;
-    *at = p->plan.at[root] + offset;
+    *at = p->plan.offset[root] + offset;
     assert_true(*at + bytes_of(p->ir, v) <= p->plan.bytes);
-    assert_true(p->plan.at[root] % ALIGN == 0);
+    assert_true(p->plan.offset[root] % ALIGN == 0);
     return true;
 }
 
@@ -55,13 +55,13 @@ static const IrLayer *maker_of(const Ir *ir, uint32_t v) {
     return &ir->layers[ir->values[v].producer];
 }
 
-// The same bytes under another name.
+// An alias of the same bytes.
 static bool renames(const Picture *p, const IrLayer *l) {
     return l->n_out > 0 && l->out[0] != IR_NONE && l->kind != IR_CONCAT && l->n_in > 0 &&
-           p->plan.of[l->out[0]].home == l->in[0];
+           p->plan.values[l->out[0]].owner == l->in[0];
 }
 
-// The numbers of v are intact at that place: v's own, or those of what it is made up of.
+// The data of v is intact there: its own marks, or those of the values it consists of.
 static bool intact(const Picture *p, uint32_t v, size_t at) {
     const Ir      *ir = p->ir;
     const IrLayer *l = ir->values[v].producer == IR_NONE ? NULL : maker_of(ir, v);
@@ -104,7 +104,7 @@ static void write_layer(Picture *p, const IrLayer *l) {
     }
 }
 
-// Writes come first: a layer may not write over what it reads itself either.
+// Writes are marked before reads are checked: a layer may not overwrite its own operands either.
 static void run_layer(Picture *p, uint32_t i, const char *what) {
     const IrLayer *l = &p->ir->layers[i];
     size_t         at;
@@ -116,7 +116,7 @@ static void run_layer(Picture *p, uint32_t i, const char *what) {
     }
 }
 
-// The most that is alive at any layer, as if nothing had to be aligned or in one piece.
+// Lower bound: the most live bytes at any layer, without alignment and fragmentation.
 static size_t least_bytes(const Picture *p, Arena *a) {
     const Ir *ir = p->ir;
     size_t    n = ir->n_values, most = 0, offset;
@@ -148,7 +148,7 @@ static size_t walk(const Ir *ir, Picture *p, const char *what) {
     *p = (Picture){.ir = ir};
     memory_plan_make(ir, &p->plan);
     p->marks = arena_new(ir->arena, uint32_t, p->plan.bytes / WORD + 1);
-    for (size_t i = 0; i <= p->plan.bytes / WORD; i++) p->marks[i] = NOBODY;
+    for (size_t i = 0; i <= p->plan.bytes / WORD; i++) p->marks[i] = NO_VALUE_HERE;
     for (uint32_t i = 0; i < ir->n_layers; i++) run_layer(p, i, what);
     for (uint32_t v = 0; v < ir->n_values; v++)
         if (ir->values[v].output && in_arena(p, v, &at) && !intact(p, v, at))
@@ -158,7 +158,7 @@ static size_t walk(const Ir *ir, Picture *p, const char *what) {
     return least;
 }
 
-// Layers by hand, for random ones.
+// Random layers.
 
 static const Attr axes[] = {{.name = "axis", .kind = ATTR_INT, .v.i = 0},
                             {.name = "axis", .kind = ATTR_INT, .v.i = 1}};
@@ -167,10 +167,7 @@ static const Node joins[] = {{.name = "join", .op = OP_Concat, .n_attr = 1, .att
 
 static uint32_t new_value(Ir *ir, int64_t rows, int64_t columns) {
     Tensor t = tensor_of(DT_F32, 2, (int64_t[]){rows, columns}, NULL);
-    return ir_value(
-        ir,
-        (IrValue){
-            .type = t, .name = "v", .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE});
+    return ir_computed(ir, "v", t);
 }
 
 static uint32_t new_layer(Ir *ir, IrKind kind, const Node *n, const uint32_t *in, uint32_t n_in,
@@ -252,7 +249,7 @@ static void a_line_needs_two_buffers(void **state) {
     arena_finish(&a);
 }
 
-// Parts lie in the whole from the start, also parts of parts; what is given has to be copied.
+// Inputs of concatenations, also nested, are computed in place; graph inputs are copied.
 static void concatenations_are_in_place(void **state) {
     (void)state;
     Arena a;
@@ -283,7 +280,7 @@ static void concatenations_are_in_place(void **state) {
     arena_finish(&a);
 }
 
-// Networks go the way a program goes, up to here.
+// Networks run the passes of program_make up to the memory plan.
 static void zoo_network(const char *name, uint32_t lanes, int64_t sequence, double waste) {
     Model        m;
     ShapedGraph *s = NULL;
@@ -295,7 +292,7 @@ static void zoo_network(const char *name, uint32_t lanes, int64_t sequence, doub
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         in[i] = m.graph->values[m.graph->inputs[i]].type;
     assert_int_equal(shaped_graph_make(m.graph, in, interp_eval, &m.arena, &s), ERR_OK);
-    assert_int_equal(ir_make(s, lanes, false, &m.arena, &ir), ERR_OK);
+    assert_int_equal(lower_graph(s, lanes, false, &m.arena, &ir), ERR_OK);
     fuse_norms(&ir);
     fuse_concats(&ir);
     fuse_elementwise(&ir);

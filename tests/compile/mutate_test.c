@@ -1,5 +1,5 @@
-// ONNX's own cases, bent: an attribute, a number or a size of an input is changed, and the program
-// refuses or computes. Memory errors show under the sanitizers (make asan).
+// Mutated cases of ONNX's own suite: an attribute, a value or the size of an input is changed, and
+// the program rejects or computes it. Memory errors show under the sanitizers (make asan).
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ static void bend_number(Bent *b) {
         tensor_set(t, at, dtype_is_float(t->dtype) ? real : (double)some_int(b, 1));
 }
 
-// Another size or rank; the numbers are used over and over.
+// Another size or rank; the data repeats.
 static void bend_shape(Bent *b) {
     uint32_t k = (uint32_t)roll(b, b->n_in);
     Tensor  *t = &b->in[k], old = *t;
@@ -151,7 +151,7 @@ static Err run_bent(Bent *b) {
     return e;
 }
 
-// Whether the bent case still computed.
+// True if the mutated case still computed.
 static bool try_case(const char *dir, uint64_t seed) {
     char path[PATH_BYTES];
     Bent b = {.rng = {seed}};
@@ -178,7 +178,7 @@ static bool try_case(const char *dir, uint64_t seed) {
 
 static void bent_cases_are_refused_or_computed(void **state) {
     (void)state;
-    const char *given = getenv("MUTATE_SEED");  // for longer hunts by hand
+    const char *given = getenv("MUTATE_SEED");  // for longer manual runs
     uint64_t    seed = given != NULL ? strtoull(given, NULL, 10) : 1;
     glob_t      found = {0};
     size_t      ran = 0, tried = 0;

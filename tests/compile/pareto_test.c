@@ -39,10 +39,10 @@ static void test_front(void **state) {
     Candidate c[] = {
         make(1000000, 8, 8, 4),   // fastest, large
         make(1200000, 8, 2, 4),   // smaller
-        make(1300000, 8, 2, 5),   // beaten by the one before
+        make(1300000, 8, 2, 5),   // dominated by the one before
         make(1250000, 64, 4, 4),  // more tasks
-        make(1010000, 8, 4, 4),   // as fast as the first within the noise, smaller: beats it
-        make(1600000, 99, 0, 0),  // out of question
+        make(1010000, 8, 4, 4),   // as fast as the first within the noise, smaller: dominates it
+        make(1600000, 99, 0, 0),  // beyond the slowdown limit
         make(0, 99, 0, 0),        // not measured
     };
     LayerProfile p = profile(c, 7, 1);
@@ -67,7 +67,7 @@ static void test_equals(void **state) {
     assert_int_equal(pareto_front(&p, out), 0);
 }
 
-// Fast on one core and fast on two are different virtues.
+// Fast on one core and fast on two cores are separate criteria.
 static void test_counts(void **state) {
     (void)state;
     Candidate c[] = {make(1000000, 1, 1, 1), make(1200000, 1, 1, 1)};
@@ -100,7 +100,7 @@ static void test_levels(void **state) {
     assert_true(time_at(&big, 1, 2, 9) == time_at(&big, 0, 1, 9));
 }
 
-// Which version wins moves with the level, from the large to the small.
+// The best version changes with the interference level, from large to small footprint.
 static void test_keep(void **state) {
     (void)state;
     Candidate c[] = {
@@ -118,7 +118,7 @@ static void test_keep(void **state) {
     assert_true(fabs(loss - pareto_loss(&p, &machine, front, n, p.kept, p.n_kept)) < 1e-12);
 }
 
-// No loss to mend, but versions for a crowd and for a narrow memory are worth having.
+// No loss to reduce, but versions with more tasks and with less traffic are kept.
 static void test_different(void **state) {
     (void)state;
     Candidate    c[] = {make(1000000, 8, 0, 8), make(1100000, 9, 0, 7), make(1200000, 32, 0, 8),

@@ -121,7 +121,7 @@ static void test_kept(void **state) {
     profile_store_close(&s);
 }
 
-// What was measured on another machine or with other kernels does not count, and old kernels go.
+// Profiles of other machines and kernel builds are not found, and old builds are deleted.
 static void test_not_mixed(void **state) {
     (void)state;
     ProfileStore s;
@@ -243,7 +243,7 @@ static void test_another_program(void **state) {
     change_file("DROP TABLE bookmarks");
 }
 
-// Damage in every page, one after the other: found at the latest when it is read, and mended.
+// Damage in each page in turn is detected at the latest on reading, and repaired.
 static void test_damaged_pages(void **state) {
     (void)state;
     LayerProfile p = profile(40), got;
@@ -320,7 +320,7 @@ static void test_read_only(void **state) {
     assert_int_equal(chmod(root, 0755), 0);
 }
 
-// No file may grow, as on a full disk: what is there stays readable.
+// With a full disk, stored profiles stay readable.
 static int fill_up(void) {
     ProfileStore s;
     LayerProfile p = profile(2), large = profile(400), got;
@@ -373,7 +373,7 @@ static void test_default_place(void **state) {
     profile_store_close(&s);
 }
 
-// What others may write is not believed, and left alone.
+// A store that other users may write is neither read nor modified.
 static void test_others_may_write(void **state) {
     (void)state;
     ProfileStore s;
@@ -386,7 +386,7 @@ static void test_others_may_write(void **state) {
         assert_int_equal(chmod(root, i == 1 ? 0777 : i == 2 ? 01777 : 0755), 0);
         profile_store_open(&s, path, &cpu, &isa_baseline);
         assert_int_equal(profile_store_get(&s, "conv", &arena, &got), i == 2);
-        assert_int_equal(strstr(s.why, "others may write") != NULL, i < 2);
+        assert_int_equal(strstr(s.why, "other users may write") != NULL, i < 2);
         profile_store_close(&s);
     }
     assert_int_equal(chmod(root, 0755), 0);

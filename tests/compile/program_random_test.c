@@ -1,5 +1,5 @@
-// Random networks give the same numbers compiled as interpreted: every instruction set, any number
-// of parts.
+// Random networks compute the same compiled and interpreted, on each instruction set and any number
+// of threads.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

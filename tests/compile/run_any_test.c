@@ -1,5 +1,5 @@
-// Every operator on made-up inputs and attributes: it refuses or computes, and it keeps its word
-// about shapes. Memory errors show under the sanitizers (make asan).
+// Every operator on random inputs and attributes: it rejects or computes, with the inferred shapes.
+// Memory errors show under the sanitizers (make asan).
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ typedef struct World {
     Arena  arena, scratch, keep;
     Attr   attrs[N_ATTRS];
     Tensor in[MAX_IN];
-    void  *given[MAX_GIVEN];  // data of tensors, each in memory of its own
+    void  *given[MAX_GIVEN];  // data of tensors, allocated separately
     size_t n_given;
 } World;
 
@@ -72,7 +72,7 @@ static DType some_type(World *w) {
     return all[roll(w, sizeof all / sizeof *all)];
 }
 
-// Memory of exactly this size, so that a sanitizer sees the first byte too far.
+// Memory of exactly this size, so that a sanitizer detects overruns.
 static void *room_for(size_t bytes) {
     void *p = malloc(bytes > 0 ? bytes : 1);
     assert_non_null(p);
@@ -144,7 +144,7 @@ static uint32_t some_attrs(World *w) {
     return n;
 }
 
-// Inputs often resemble the first one, or most calls would be refused at once.
+// Inputs often resemble the first one, else most calls would be rejected at once.
 static Tensor next_input(World *w, uint32_t i) {
     if (i == 0 || roll(w, 2) == 0) return some_tensor(w, false);
     Tensor t = w->in[0];
@@ -192,7 +192,8 @@ static bool call(World *w, OpId op) {
     Err    first = info->infer(&ahead, early);
     w->scratch.used = 0;
     if (info->infer(&now, out) != ERR_OK) return false;
-    if (first != ERR_OK) fail_msg("%s: refused ahead only: %s", info->name, err_why());
+    if (first != ERR_OK)
+        fail_msg("%s: rejected by inference before but not now: %s", info->name, err_why());
     for (uint32_t i = 0; i < n.n_out; i++) {
         assert_true(tensor_known(&out[i]));
         assert_true(early[i].dtype == DT_NONE || early[i].dtype == out[i].dtype);
@@ -204,7 +205,7 @@ static bool call(World *w, OpId op) {
 
 static void every_operator_refuses_or_computes(void **state) {
     (void)state;
-    const char *seed = getenv("RUN_ANY_SEED");  // for longer hunts by hand
+    const char *seed = getenv("RUN_ANY_SEED");  // for longer manual runs
     World       w = {.rng = {seed != NULL ? strtoull(seed, NULL, 10) : 7}};
     uint32_t    ran = 0, known = 0;
     assert_int_equal(arena_init(&w.arena, (size_t)1 << 28), ERR_OK);
@@ -220,7 +221,7 @@ static void every_operator_refuses_or_computes(void **state) {
         }
         ran += done > 0;
         known++;
-        if (done == 0) print_message("%s was always refused\n", op_info((OpId)op)->name);
+        if (done == 0) print_message("%s was always rejected\n", op_info((OpId)op)->name);
     }
     print_message("%u of %u operators computed something\n", ran, known);
     arena_finish(&w.arena);

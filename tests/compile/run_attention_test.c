@@ -1,4 +1,4 @@
-// Attention by hand: one head of two numbers, caches, masks; turned embeddings.
+// Attention, KV caches, masks and rotary embeddings, computed by hand.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void floats_are(const Tensor *t, const float *want, size_t n) {
         assert_true(fabsf(((const float *)t->data)[i] - want[i]) < 1e-5F);
 }
 
-// Scores ln 3 and 0 become shares 3/4 and 1/4.
+// Scores ln 3 and 0 have softmax 3/4 and 1/4.
 static const float ln3 = 1.0986123F;
 
 static void causal_with_cache(void **state) {

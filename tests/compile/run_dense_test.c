@@ -1,5 +1,5 @@
-// Dense operators on calls that are almost right: a good call, then up to three things are changed.
-// It is refused or computed, shapes found early are kept, and (make asan) no memory is misused.
+// Dense operators on nearly valid calls: a valid call with up to three changes is rejected or
+// computed, with the inferred shapes, and (make asan) without memory errors.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -408,7 +408,7 @@ static double some_real(World *w) {
     return roll(w, 40) == 0 ? odd[roll(w, 6)] : (double)roll(w, 17) / 4 - 1;
 }
 
-// Memory of exactly the right size, so that a sanitizer sees the first byte too far.
+// Memory of exactly the right size, so that a sanitizer detects overruns.
 static bool fill(World *w, const Good *g, uint32_t i) {
     Tensor *t = &w->c.tensors[i];
     size_t  bytes = 0;

@@ -1,5 +1,4 @@
-// What changed between operator sets, and operators no suite covers, run through inference and
-// kernel together.
+// Changes between operator sets, and operators that no suite covers: inference and kernel together.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

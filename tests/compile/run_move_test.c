@@ -1,4 +1,4 @@
-// Operators that move, select and collect, run through inference and kernel together.
+// Operators that move, select and collect: inference and kernel together.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

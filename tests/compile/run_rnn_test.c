@@ -1,4 +1,4 @@
-// An LSTM with weights in bytes gives what the plain one gives, but for the rounding of its inputs.
+// An LSTM with int8 weights equals the float one, apart from the rounding of its inputs.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Programs without weights: the same steps as with them, in a fraction of the time and memory.
+// Shape-only programs have the same steps in a fraction of time and memory.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

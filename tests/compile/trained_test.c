@@ -1,5 +1,5 @@
-// Trained networks kept beside the repository, if they are there: each runs and gives its recorded
-// outputs. Folder: $COTENANT_MODELS, or ../shared/data/models next to the source.
+// Trained networks outside of the repository, if present, run and give their recorded outputs.
+// Folder: $COTENANT_MODELS, or ../shared/data/models next to the source.
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>

@@ -22,7 +22,8 @@ enum { VERSIONS = 12, MEMBERS = 2, SCRATCH = 1000, SLOW = 2000 };
 static const Pressure machine = {
     .l3_bytes = 16 << 20, .l3_one = 80, .l3_all = 160, .dram_one = 35, .dram_all = 70};
 
-// A layer that counts its runs; version.depth says how long one takes, version.pack 99 is refused.
+// A layer that counts its runs; version.depth is the duration of one, version.pack 99 fails to
+// prepare.
 typedef struct Fake {
     _Atomic uint32_t runs[MEMBERS];
     _Atomic uint32_t bad, warmed;
@@ -130,7 +131,7 @@ static void run_last(void *self, const Version *v, Part part) {
     for (TimeNs end = cpu_time() + 300000; cpu_time() < end;) continue;
 }
 
-// Whoever has most to do counts, however the members are held up.
+// The busiest thread determines the time, however the threads are delayed.
 static void test_uneven(void **state) {
     (void)state;
     Stopwatch *t = NULL;
@@ -233,10 +234,10 @@ static void test_store(void **state) {
     assert_int_equal(q[2].n, VERSIONS);
     assert_int_equal(q[1].n_kept, p[1].n_kept);
     assert_true(tune_known(&l[0], &o, &arena, &q[0]));
-    o.counts[1] = 3;  // another question
+    o.counts[1] = 3;  // other core counts
     assert_false(tune_known(&l[0], &o, &arena, &q[0]));
     o.counts[1] = 2;
-    versions[4].rows = 777;  // no longer on offer
+    versions[4].rows = 777;  // no longer offered
     assert_false(tune_known(&l[0], &o, &arena, &q[0]));
     profile_store_close(&s);
     assert_int_equal(unlink(file), 0);

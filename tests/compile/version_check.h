@@ -1,5 +1,4 @@
-// VersionCheck: runs every version that kernels offer of every heavy layer, and compares with the
-// reference.
+// VersionCheck: compares every kernel version of every heavy layer with the reference.
 #pragma once
 
 #include <stdio.h>
@@ -17,19 +16,18 @@ enum {
     VERSION_CHECK_VERSIONS = PROFILE_CANDIDATES
 };
 
-// Of the largest number of the output. Winograd's larger tiles divide and multiply by larger
-// numbers on the way.
+// Relative to the largest output. Large Winograd tiles lose precision.
 static const double version_check_tolerance = 2e-4, version_check_tolerance_wino4 = 1e-3;
 
 typedef struct VersionCheck {
     const Isa *isa;
-    double     max_macs;   // layers beyond it are looked at over a smaller picture; 0: none
-    double     skip_macs;  // layers that are larger even then are left out; 0: none
-    StringMap  seen;       // layers by shape and by what follows them
-    Arena      keep;       // of their names
+    double     max_macs;   // larger layers are shrunk; 0: none
+    double     skip_macs;  // layers that are larger even then are skipped; 0: none
+    StringMap  seen;       // layers by shape and epilogue
+    Arena      keep;       // of their keys
     uint32_t   layers, shapes, shrunk, skipped, versions, failed;
     double     worst, worst_wino4;
-    void (*tell)(const char *what);  // of every version that fails
+    void (*tell)(const char *what);  // called for every version that fails
 } VersionCheck;
 
 static inline Err version_check_init(VersionCheck *q, const Isa *isa,
@@ -46,7 +44,7 @@ static inline size_t version_check_rounded(size_t bytes) {
     return (bytes + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
 }
 
-// Room between two guards; all of it is NaN.
+// Memory between two guards, filled with NaN.
 static inline char *version_check_room(size_t bytes) {
     size_t all = version_check_rounded(bytes) + 2 * VERSION_CHECK_GUARD;
     char  *at = aligned_alloc(TENSOR_ALIGN, all);
@@ -55,7 +53,7 @@ static inline char *version_check_room(size_t bytes) {
     return at + VERSION_CHECK_GUARD;
 }
 
-// Gives the room back; false when something was written around it.
+// Frees it; false: a guard was overwritten.
 static inline bool version_check_leave(void *room, size_t bytes) {
     unsigned char *at = room;
     bool           clean = true;
@@ -67,7 +65,7 @@ static inline bool version_check_leave(void *room, size_t bytes) {
     return clean;
 }
 
-// Lanes of a blocked tensor beyond its channels may hold anything: here they do.
+// Fills the lanes beyond the last channel of a blocked tensor, which may hold anything.
 static inline void version_check_poison(const Operand *o, uint32_t lanes, float *at) {
     if (o->bytes == (size_t)tensor_count(&o->type) * sizeof *at) return;
     ImageDims im = layout_image_dims(&o->type);
@@ -78,11 +76,11 @@ static inline void version_check_poison(const Operand *o, uint32_t lanes, float 
                 at[(((n + 1) * blocks - 1) * im.pixels + i) * lanes + l] = NAN;
 }
 
-// The operand moves out of the arena, into room of exactly its size.
+// Moves the operand out of the arena into memory of exactly its size.
 static inline void version_check_move(Operand *o, const RunMemory *mem, uint32_t lanes, bool copy) {
     if (o->kind != OPERAND_ARENA && o->kind != OPERAND_INPUT) return;
     char *room = version_check_room(
-        o->bytes + VERSION_CHECK_GUARD);  // a vector more may be read, never written
+        o->bytes + VERSION_CHECK_GUARD);  // kernels may read one vector more, never write it
     if (copy) {
         memcpy(room, operand_at(o, mem), o->bytes);
         if (o->type.dtype == DT_F32) version_check_poison(o, lanes, (float *)(void *)room);
@@ -90,12 +88,12 @@ static inline void version_check_move(Operand *o, const RunMemory *mem, uint32_t
     *o = (Operand){.kind = OPERAND_CONST, .at = room, .type = o->type, .bytes = o->bytes};
 }
 
-// A step that reads and writes outside the arena, so that it can be run again and again.
+// A step with operands outside of the arena, so that it can run repeatedly.
 typedef struct EqualStep {
     const Step *of;
     Step        step;
     RunMemory  *mem;
-    char       *before;  // the arena as the step finds it
+    char       *before;  // copy of the arena before the step
 } EqualStep;
 
 static inline void version_check_take(EqualStep *e, const Step *s, RunMemory *mem,
@@ -111,7 +109,7 @@ static inline void version_check_take(EqualStep *e, const Step *s, RunMemory *me
         version_check_move(&e->step.in[i], mem, s->isa->lanes, true);
     }
     version_check_move(&e->step.epilogue.add, mem, s->isa->lanes, true);
-    for (uint32_t i = 1; s->epilogue.chain != NULL && i < s->epilogue.chain->n_args; i++)
+    for (uint32_t i = 1; s->epilogue.program != NULL && i < s->epilogue.program->n_args; i++)
         version_check_move(&e->step.epilogue.args[i], mem, s->isa->lanes, true);
 }
 
@@ -125,7 +123,7 @@ static inline bool version_check_give(EqualStep *e) {
     bool        clean = version_check_drop(&s->epilogue.add, &e->step.epilogue.add);
     for (uint32_t i = 0; i < s->n_in; i++)
         clean = version_check_drop(&s->in[i], &e->step.in[i]) && clean;
-    for (uint32_t i = 1; s->epilogue.chain != NULL && i < s->epilogue.chain->n_args; i++)
+    for (uint32_t i = 1; s->epilogue.program != NULL && i < s->epilogue.program->n_args; i++)
         clean = version_check_drop(&s->epilogue.args[i], &e->step.epilogue.args[i]) && clean;
     free(e->step.in);
     free(e->step.out);
@@ -133,8 +131,8 @@ static inline bool version_check_give(EqualStep *e) {
     return clean;
 }
 
-// Runs a version part by part and puts its results where the step's own would be. False when it
-// wrote anywhere else.
+// Runs a version part by part and copies its results into the step's outputs. False: it wrote
+// elsewhere.
 static inline bool version_check_run(EqualStep *e, const Version *v, uint32_t parts) {
     const Step *s = e->of;
     size_t      scratch = s->kind->scratch != NULL ? s->kind->scratch(s, v) : 0;
@@ -166,7 +164,7 @@ static inline void version_check_plain(const Program *p, RunMemory *mem, uint32_
     }
 }
 
-// The largest difference as a share of the largest number; infinite where there is no number.
+// Largest difference relative to the largest value; infinite if one is not finite.
 static inline double version_check_apart(const Tensor *want, const float *got) {
     const float *x = want->data;
     double       most = 1e-6, apart = 0;
@@ -204,7 +202,7 @@ static inline void version_check_judge(VersionCheck *q, const Step *s, const Ver
     q->tell(what);
 }
 
-// One version, in its place in the program: everything behind it runs on what it gave.
+// One version within the program: all later steps run on its result.
 static inline void version_check_version(VersionCheck *q, const Program *p, EqualStep *e,
                                          const Version *v, uint32_t parts, const Tensor *want) {
     memcpy(e->mem->base, e->before, p->arena_bytes);
@@ -288,8 +286,8 @@ static inline Err version_check_program(VersionCheck *q, const Program *p, const
     return e;
 }
 
-// Every heavy layer of the graph in every version, against the interpreter's outputs of all of it.
-// One of them must be like that step, which comes from elsewhere and may be NULL.
+// Every heavy layer of the graph in every version, against the interpreter's outputs. One layer
+// must have the key of `like` (may be NULL).
 static inline Err version_check_graph(VersionCheck *q, const Graph *g, const Tensor *types,
                                       const Step *like, bool same_size, Arena *a) {
     ShapedGraph *s = NULL;
@@ -309,15 +307,16 @@ static inline Err version_check_graph(VersionCheck *q, const Graph *g, const Ten
     return e;
 }
 
-// A layer's shape and what follows its sums.
+// A layer's shape and epilogue.
 static inline const char *version_check_name(const Step *s, Arena *a) {
     const StepEpilogue *f = &s->epilogue;
     char               *name =
         arena_printf(a, "%s%s%s clip %g %g", s->key, f->bias != NULL ? " bias" : "",
                      f->add.kind != OPERAND_NONE ? " add" : "", (double)f->lo, (double)f->hi);
-    for (uint32_t i = 0; f->chain != NULL && i < f->chain->n_steps; i++)
-        name = arena_printf(a, "%s %s", name, ewise_op_name((ElementwiseOp)f->chain->steps[i].op));
-    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+    for (uint32_t i = 0; f->program != NULL && i < f->program->n_steps; i++)
+        name =
+            arena_printf(a, "%s %s", name, ewise_op_name((ElementwiseOp)f->program->steps[i].op));
+    for (uint32_t i = 1; f->program != NULL && i < f->program->n_args; i++)
         name = arena_printf(a, "%s %d", name, f->modes[i]);
     return name;
 }
@@ -335,7 +334,7 @@ static inline Err version_check_layer(VersionCheck *q, const ShapedGraph *s, con
     return e == ERR_OK ? e : err_add(e, "layer '%s'", step->name);
 }
 
-// The heavy layers of a network, one of each shape that was not seen before.
+// The heavy layers of a network, once per shape.
 static inline Err version_check_layers(VersionCheck *q, const ShapedGraph *s, Arena *a) {
     Program p;
     Err     e = ERR_OK;

@@ -1,5 +1,5 @@
-// Every version of a heavy layer gives what the reference kernels give: odd shapes on every
-// instruction set, the layers of a few networks over small pictures, and small networks as a whole.
+// Every kernel version of a heavy layer equals the reference: odd shapes on every instruction set,
+// layers of some networks on small images, and small networks as a whole.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ typedef struct OddConv {
     int64_t       n, ic, h, w;
     NetConv       conv;
     NetActivation act;
-    bool          add;  // something as large as the output before the activation
+    bool          add;  // adds a tensor of the output's shape before the activation
 } OddConv;
 
 static const OddConv convs[] = {
@@ -56,7 +56,7 @@ static uint32_t odd_conv(NetBuilder *n, const OddConv *o) {
 typedef struct OddProduct {
     int64_t       stack, m, k, n;
     NetActivation act;
-    bool          both;  // sides are computed
+    bool          both;  // both operands are computed
 } OddProduct;
 
 static const OddProduct products[] = {
@@ -92,7 +92,7 @@ static void one_layer(VersionCheck *q, const OddConv *conv, const OddProduct *pr
     uint32_t before = q->versions;
     if (version_check_graph(q, m.graph, types, NULL, false, &a) != ERR_OK)
         fail_msg("%s", err_why());
-    assert_true(q->versions > before);  // it is on a fast kernel
+    assert_true(q->versions > before);  // it has a fast kernel
     arena_finish(&a);
     model_finish(&m);
 }

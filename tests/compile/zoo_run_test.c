@@ -1,5 +1,5 @@
-// Seeded weights keep signals alive: small networks of every kind run to finite outputs of ordinary
-// size that differ between elements and between inputs.
+// Seeded weights keep activations in range: small networks give finite outputs of ordinary size
+// that differ between elements and between inputs.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-// Arrays: C arrays as tensors, for the tests of kernels.
+// C arrays as tensors, for kernel tests.
 #pragma once
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include "base/tensor.h"
 
-// ARRAY(DT_F32, numbers, 2, 3): a tensor of shape 2x3 over numbers.
+// ARRAY(DT_F32, data, 2, 3): a tensor of shape 2x3 over data.
 #define ARRAY(dtype, data, ...)                                                                    \
     tensor_of(dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                \
               (const int64_t[]){__VA_ARGS__}, (void *)(uintptr_t)(data))
@@ -25,7 +25,7 @@
                          (long long)(want)[i_]);                                                   \
     } while (0)
 
-// Within one part in 10^5, or both not a number.
+// Equal within 1e-5 relative, or both NaN.
 #define ASSERT_REALS(got, want)                                                                    \
     do {                                                                                           \
         assert_int_equal(COUNT(got), COUNT(want));                                                 \

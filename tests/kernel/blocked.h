@@ -1,5 +1,4 @@
-// Blocked: exactly sized arrays of numbers, plain and in the blocked layout, for the tests of
-// kernels.
+// Exactly sized float arrays in plain and blocked layout, for kernel tests.
 #pragma once
 
 #include <math.h>
@@ -27,13 +26,13 @@ static inline size_t blocked_count(size_t n, size_t channels, size_t pixels, siz
     return n * ((channels + lanes - 1) / lanes) * lanes * pixels;
 }
 
-// Where number i of plain [n][channels][pixels] stands.
+// Blocked position of element i of plain [n][channels][pixels].
 static inline size_t blocked_at(size_t channels, size_t pixels, size_t lanes, size_t i) {
     size_t c = i / pixels % channels, blocks = (channels + lanes - 1) / lanes;
     return ((i / pixels / channels * blocks + c / lanes) * pixels + i % pixels) * lanes + c % lanes;
 }
 
-// A blocked copy; lanes without a channel hold what nobody may look at.
+// A blocked copy; lanes beyond the last channel hold NaN, which no result may contain.
 static inline float *blocked_from(const float *plain, size_t n, size_t channels, size_t pixels,
                                   size_t lanes) {
     size_t count = blocked_count(n, channels, pixels, lanes);
@@ -44,7 +43,7 @@ static inline float *blocked_from(const float *plain, size_t n, size_t channels,
     return x;
 }
 
-// Every number of the plain `want` is found in the blocked `got`.
+// Checks that blocked `got` equals plain `want`.
 static inline void blocked_equal(const float *got, const float *want, size_t n, size_t channels,
                                  size_t pixels, size_t lanes, double tolerance) {
     for (size_t i = 0; i < n * channels * pixels; i++) {

@@ -1,4 +1,4 @@
-// ConvCase: a convolution with numbers, its answer by the reference, and blocked copies.
+// ConvCase: a convolution with random data, the reference result, and blocked copies.
 #pragma once
 
 #include <math.h>
@@ -17,7 +17,7 @@
 
 typedef struct ConvCase {
     ConvShape shape;
-    float    *x, *w, *bias, *y;  // plain; y is the answer: sums and bias
+    float    *x, *w, *bias, *y;  // plain; y is the reference result: sums and bias
 } ConvCase;
 
 static inline float *conv_case_numbers(Rng *r, size_t n) {
@@ -27,7 +27,7 @@ static inline float *conv_case_numbers(Rng *r, size_t n) {
     return x;
 }
 
-// Exactly n numbers at a 64-byte boundary, so that a sanitizer sees a step too far.
+// Exactly n floats at a 64-byte boundary, so that the sanitizer catches an access past the end.
 static inline float *conv_case_aligned(size_t n) {
     void *x = NULL;
     assert_int_equal(posix_memalign(&x, 64, n > 0 ? n * sizeof(float) : 1), 0);
@@ -55,7 +55,7 @@ static inline void conv_case_answer(ConvCase *c) {
     arena_finish(&a);
 }
 
-// Without the answer.
+// Without the reference result.
 static inline ConvCase conv_case_numbered(const ConvShape *s, Rng *r) {
     ConvCase c = {.shape = *s};
     c.x = conv_case_numbers(r, (size_t)s->n * s->ic * s->ih * s->iw);
@@ -78,7 +78,7 @@ static inline void conv_case_free(ConvCase *c) {
     free(c->y);
 }
 
-// [n][channels][pixels] to [n][blocks][pixels][lanes]; what no channel fills is `other`.
+// [n][channels][pixels] to [n][blocks][pixels][lanes]; lanes beyond the last channel are `other`.
 static inline float *conv_case_blocked(const float *plain, size_t n, size_t channels, size_t pixels,
                                        size_t lanes, float other) {
     size_t blocks = (channels + lanes - 1) / lanes;

@@ -47,8 +47,8 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static const uint32_t part_counts[] = {1, 2, 3, 7};
 
-// What follows the sums: bits.
-enum { WITH_BIAS = 1, WITH_ADD = 2, WITH_CLIP = 4, WITH_CHAIN = 8, FINISHES = 16 };
+// Parts of the epilogue: a bit set.
+enum { WITH_BIAS = 1, WITH_ADD = 2, WITH_CLIP = 4, WITH_PROGRAM = 8, FINISHES = 16 };
 
 // A case on one instruction set.
 typedef struct Ready {
@@ -84,8 +84,8 @@ static void ready_free(Ready *r) {
     free(r->y);
 }
 
-// The chain is a * 2 + bias, then the maximum with add: an argument for each way of running along.
-static const ElementwiseProgram chain = {
+// The program is max(a * 2 + bias, add): one argument of each mode.
+static const ElementwiseProgram program = {
     .n_steps = 3,
     .n_args = 4,
     .steps = {{.op = EWISE_MUL, .to = 0, .a = EWISE_ARG, .b = EWISE_ARG + 3},
@@ -99,7 +99,7 @@ static float wanted(const Ready *r, uint32_t epilogue, size_t image, size_t chan
     if ((epilogue & WITH_BIAS) == 0) sum -= r->c.bias[channel];
     if (epilogue & WITH_ADD) sum += r->add[at];
     if (epilogue & WITH_CLIP) sum = fminf(fmaxf(sum, -0.1F), 0.3F);
-    if (epilogue & WITH_CHAIN) sum = fmaxf(sum * 2 + r->c.bias[channel], r->add[at]);
+    if (epilogue & WITH_PROGRAM) sum = fmaxf(sum * 2 + r->c.bias[channel], r->add[at]);
     return sum;
 }
 
@@ -126,7 +126,7 @@ static void run(const Ready *r, const Version *v, uint32_t epilogue, uint32_t pa
                             .add = epilogue & WITH_ADD ? r->add : NULL,
                             .lo = epilogue & WITH_CLIP ? -0.1F : -INFINITY,
                             .hi = epilogue & WITH_CLIP ? 0.3F : INFINITY,
-                            .program = epilogue & WITH_CHAIN ? &chain : NULL,
+                            .program = epilogue & WITH_PROGRAM ? &program : NULL,
                             .args = {[1] = {r->bias, EWISE_PER_LANE},
                                      [2] = {r->add, EWISE_CONTIGUOUS},
                                      [3] = {&two, EWISE_SCALAR}}};
@@ -143,7 +143,7 @@ static void run(const Ready *r, const Version *v, uint32_t epilogue, uint32_t pa
     compare(r, v, epilogue, parts);
 }
 
-// Parameters that fit no shape in particular, so that every loop ends early somewhere.
+// Versions that divide no shape evenly, so that every loop has a remainder.
 static Version random_version(bool plain, Rng *r) {
     static const uint8_t tiles[][2] = {{6, 2}, {4, 3}, {3, 4}, {12, 1}, {5, 2}, {1, 4}, {2, 3}};
     const uint8_t       *tile = tiles[rng_below(r, sizeof tiles / sizeof *tiles)];

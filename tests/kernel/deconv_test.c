@@ -1,4 +1,5 @@
-// Transposed convolutions against the reference: strides, gaps, cuts, every version, any parts.
+// Transposed convolutions against the reference: strides, dilation, crops, every version, any
+// parts.
 #include "tests/kernel/conv_case.h"
 
 #include <string.h>
@@ -73,7 +74,7 @@ static void ready_free(Ready *r) {
     conv_case_free(&r->c);
 }
 
-// Variants: sums; with a bias; add and clip in place; a chain of all kinds of arguments.
+// Variants: sums; with a bias; add and clip in place; a program with arguments of all modes.
 static float wanted(const Ready *r, uint32_t variant, size_t plain, size_t channel, size_t at) {
     float sum = r->c.y[plain] - (variant == 0 ? r->c.bias[channel] : 0);
     if (variant == 2) sum = fminf(fmaxf(sum + r->add[at], -0.1F), 0.3F);
@@ -99,7 +100,7 @@ static void compare(const Ready *r, const Version *v, uint32_t variant, uint32_t
 }
 
 static void run(const Ready *r, const Version *v, uint32_t variant, uint32_t parts) {
-    static const ElementwiseProgram chain = {
+    static const ElementwiseProgram program = {
         .n_steps = 2,
         .n_args = 3,
         .steps = {{.op = EWISE_ADD, .to = 0, .a = EWISE_ARG, .b = EWISE_ARG + 1},
@@ -108,7 +109,7 @@ static void run(const Ready *r, const Version *v, uint32_t variant, uint32_t par
                   .add = variant == 2 ? r->y : NULL,
                   .lo = variant == 2 ? -0.1F : -INFINITY,
                   .hi = variant == 2 ? 0.3F : INFINITY,
-                  .program = variant == 3 ? &chain : NULL,
+                  .program = variant == 3 ? &program : NULL,
                   .args = {[1] = {r->bias, EWISE_PER_LANE}, [2] = {r->add, EWISE_CONTIGUOUS}}};
     Deconv   c = {r->c.shape, *v, f, r->x, r->packed, r->y};
     size_t   scratch = deconv_scratch(&r->c.shape, r->isa, v);

@@ -1,4 +1,4 @@
-// Depthwise convolution against the reference: every way, version and instruction set.
+// Depthwise convolution against the reference: every method, version and instruction set.
 #include "tests/kernel/blocked.h"
 #include "tests/kernel/isas.h"
 
@@ -49,7 +49,7 @@ static ConvShape shape_of(const Case *c) {
     };
 }
 
-// One layer with everything a Epilogue has, in plain numbers.
+// One layer with a full epilogue, in plain layout.
 typedef struct Layer {
     ConvShape s;
     size_t    in, out;  // pixels
@@ -168,7 +168,7 @@ static void every_case(void **state) {
     }
 }
 
-// Every width of tile, inside and at the edges.
+// Every tile width, inside and at the edges.
 static void every_tile(void **state) {
     (void)state;
     const Isa *isas[3];

@@ -102,7 +102,7 @@ static void arguments_broadcast_over_plain_tensors(void **state) {
         for (size_t k = 0; k < COUNT(cases); k++) check_plain(isas[s], &cases[k], &rng);
 }
 
-// Where number (n, block, pixel, lane) of an argument is.
+// Offset of element (n, block, pixel, lane) of an argument.
 static int64_t place(ElementwiseExtent e, int64_t blocks, int64_t pixels, int64_t lanes,
                      const int64_t at[4]) {
     switch (e) {
@@ -154,7 +154,7 @@ static void arguments_of_blocked_tensors_are_channels_images_or_pixels(void **st
                 check_blocked(isas[s], shapes[k][0], shapes[k][1], shapes[k][2], args[a], &rng);
 }
 
-// A transposed argument: its numbers are a column apart.
+// A transposed argument: its elements are a column apart.
 static void arguments_may_have_any_stride(void **state) {
     (void)state;
     enum { R = 37, C = 65 };

@@ -12,7 +12,7 @@
 #include "tests/kernel/isas.h"
 #include "tests/runner.h"
 
-// A chain operator and its reference: parameters p and q are the reference's a and b.
+// An ElementwiseOp and its reference; p and q are the reference's a and b.
 typedef struct Unary {
     ElementwiseOp op;
     RefUnary      ref;
@@ -83,7 +83,7 @@ enum { SPECIAL = sizeof special / sizeof *special, RANDOM = 4000, ALL = SPECIAL 
 
 static float numbers[ALL];
 
-// A NaN with something written in it, as data from outside may have.
+// A NaN with a payload, as external data may have.
 static float marked_nan(void) {
     const uint32_t bits = 0x7fc12345u;
     float          x;
@@ -103,7 +103,8 @@ static int setup(void **state) {
     return 0;
 }
 
-// Relative to the larger of the result and `size`. About the least normal numbers are as good as 0.
+// Relative to the larger of the result and `size`. Values near the smallest normal float count as
+// 0.
 static void check_near(const char *name, const Isa *isa, float x, float got, float want,
                        double size) {
     const double room = 2e-6 * fmax(fabs((double)want), size) + (double)FLT_MIN * 200;
@@ -113,7 +114,7 @@ static void check_near(const char *name, const Isa *isa, float x, float got, flo
                  (double)want);
 }
 
-// What cancels is exact to the size of what went in.
+// Where terms cancel, the error is relative to the size of the inputs.
 static double size_of(ElementwiseOp op, float x) {
     const double v = fmin(fabs((double)x), 10);
     if (op == EWISE_GELU || op == EWISE_GELU_TANH || op == EWISE_HSWISH) return v * 0.1;
@@ -213,7 +214,7 @@ static void what_has_no_reference_does_what_it_says(void **state) {
         }
 }
 
-// ((x * scale[lane] + shift[lane]) clipped, then twice the residual minus one number) * itself.
+// All argument modes: per-lane scale and shift, clip, a residual and a scalar, then the square.
 static const ElementwiseProgram program = {
     6,
     5,
@@ -233,7 +234,7 @@ static float program_at(const float *x, const float *scale, const float *shift, 
     return (more[i] * 2 - one) * t;
 }
 
-// Each array is exactly as long as it must be: the sanitizer sees the rest.
+// Exactly sized arrays, so that the sanitizer catches an access past the end.
 static float *fresh(Rng *rng, size_t n) {
     float *x = malloc(n * sizeof *x + (n == 0));
     assert_non_null(x);
@@ -298,7 +299,7 @@ static void a_single_step_takes_every_mode(void **state) {
             }
 }
 
-// Past some size these are constant, so that what is added to them later cancels exactly.
+// Beyond some magnitude these are constant, so that later additions cancel exactly.
 static void far_from_zero_shares_are_whole(void **state) {
     (void)state;
     const ElementwiseOp ops[] = {EWISE_ERF, EWISE_TANH, EWISE_SIGMOID, EWISE_GELU, EWISE_EXP};

@@ -13,14 +13,14 @@
 
 typedef struct Case {
     uint32_t batch, heads, kv_heads, queries, keys, size, v_size;
-    bool     heads_inner;  // [batch, places, heads, size], else [batch, heads, places, size]
+    bool     heads_inner;  // [batch, positions, heads, size], else [batch, heads, positions, size]
     bool     k_transposed;
-    int      mask;  // 0: none; 1: [batch, 1, 1, keys]; 2: [heads, queries, keys]; 3: hides rows
+    int mask;  // 0: none; 1: [batch, 1, 1, keys]; 2: [heads, queries, keys]; 3: masks whole rows
 } Case;
 
 enum { MAX_VERSIONS = 32 };
 
-// Exactly as many bytes as asked for, so that the sanitizer sees a step too far.
+// Exactly sized, so that the sanitizer catches an access past the end.
 static void *room(size_t bytes) {
     void *p = NULL;
     assert_int_equal(posix_memalign(&p, 64, bytes != 0 ? bytes : 1), 0);
@@ -45,9 +45,10 @@ static uint32_t instruction_sets(const Isa *out[3]) {
     return n;
 }
 
-static AttentionStrides side_of(const Case *c, uint32_t heads, uint32_t places, uint32_t size) {
-    AttentionStrides s = {.batch = (size_t)heads * places * size};
-    s.head = c->heads_inner ? size : (size_t)places * size;
+static AttentionStrides strides_of(const Case *c, uint32_t heads, uint32_t positions,
+                                   uint32_t size) {
+    AttentionStrides s = {.batch = (size_t)heads * positions * size};
+    s.head = c->heads_inner ? size : (size_t)positions * size;
     s.step = c->heads_inner ? (size_t)heads * size : size;
     return s;
 }
@@ -65,10 +66,10 @@ static FusedAttentionShape shape_of(const Case *c) {
                              .size = c->size,
                              .v_size = c->v_size,
                              .scale = 0.3f};
-    s.q = side_of(c, c->heads, c->queries, c->size);
-    s.k = side_of(c, c->kv_heads, c->keys, c->size);
-    s.v = side_of(c, c->kv_heads, c->keys, c->v_size);
-    s.y = side_of(c, c->heads, c->queries, c->v_size);
+    s.q = strides_of(c, c->heads, c->queries, c->size);
+    s.k = strides_of(c, c->kv_heads, c->keys, c->size);
+    s.v = strides_of(c, c->kv_heads, c->keys, c->v_size);
+    s.y = strides_of(c, c->heads, c->queries, c->v_size);
     if (c->mask == 1) s.mask = (AttentionStrides){.batch = c->keys};
     if (c->mask > 1) s.mask = (AttentionStrides){0, (size_t)c->queries * c->keys, c->keys};
     return s;

@@ -11,7 +11,7 @@
 #include "tests/kernel/arrays.h"
 #include "tests/runner.h"
 
-// Inputs, and one set of outputs.
+// Inputs and outputs.
 typedef struct Data {
     float   *x, *w, *r, *b, *p, *h0, *c0;
     int32_t *lens;
@@ -21,7 +21,7 @@ typedef struct Out {
     float *y, *yh, *yc;
 } Out;
 
-// Exactly as many bytes as asked for, so that the sanitizer sees a step too far.
+// Exactly sized, so that the sanitizer catches an access past the end.
 static void *room(size_t bytes) {
     void *p = NULL;
     assert_int_equal(posix_memalign(&p, 64, bytes != 0 ? bytes : 1), 0);

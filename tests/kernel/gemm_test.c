@@ -1,4 +1,5 @@
-// Products against the reference: odd sizes, stacks, transposes, versions, parts, instruction sets.
+// Products against the reference: odd sizes, batches, transposes, versions, parts, instruction
+// sets.
 #include "kernel/gemm.h"
 
 #include <math.h>
@@ -13,14 +14,14 @@
 
 typedef struct Case {
     uint32_t m, n, k, batch[3];
-    bool     turned_a, turned_b, packed, gap, epilogue;
+    bool     transposed_a, transposed_b, packed, gap, epilogue;
 } Case;
 
 enum { MAX_VERSIONS = 64 };
 
 static const CacheSizes caches = {32 << 10, 1 << 20, 32 << 20}, tiny = {1 << 10, 8 << 10, 1 << 20};
 
-// Exactly as many bytes as asked for, so that the sanitizer sees a step too far.
+// Exactly sized, so that the sanitizer catches an access past the end.
 static void *room(size_t bytes) {
     void *p = NULL;
     assert_int_equal(posix_memalign(&p, 64, bytes != 0 ? bytes : 1), 0);
@@ -33,7 +34,7 @@ static float *noise(Rng *r, size_t n) {
     return x;
 }
 
-// The machine's own instruction sets; the best one may be a third.
+// The instruction sets of this machine.
 static uint32_t instruction_sets(const Isa *out[3]) {
     const Isa *best = NULL;
     uint32_t   n = 0;
@@ -59,13 +60,16 @@ static GemmShape shape_of(const Case *c) {
     memcpy(s.batch, c->batch, sizeof s.batch);
     s.packed = c->packed;
     s.scale = c->packed ? 1 : 0.5f;
-    s.a = (GemmOperand){.row = (c->turned_a ? c->m : c->k) + gap, .transposed = c->turned_a};
-    s.b = (GemmOperand){.row = (c->turned_b ? c->k : c->n) + gap, .transposed = c->turned_b};
+    s.a =
+        (GemmOperand){.row = (c->transposed_a ? c->m : c->k) + gap, .transposed = c->transposed_a};
+    s.b =
+        (GemmOperand){.row = (c->transposed_b ? c->k : c->n) + gap, .transposed = c->transposed_b};
     s.y = (GemmOperand){.row = c->n + gap};
-    size_t a = s.a.row * (c->turned_a ? c->k : c->m), b = s.b.row * (c->turned_b ? c->n : c->k);
+    size_t a = s.a.row * (c->transposed_a ? c->k : c->m),
+           b = s.b.row * (c->transposed_b ? c->n : c->k);
     size_t y = s.y.row * c->m;
     for (int i = GEMM_BATCH_DIMS - 1; i >= 0; i--) {
-        s.a.batch[i] = i == 1 ? 0 : a;  // shared along the middle of the stack
+        s.a.batch[i] = i == 1 ? 0 : a;  // shared along the middle batch dimension
         s.y.batch[i] = y;
         s.b.batch[i] = c->packed || i == 0 ? 0 : b;
         if (i != 1) a *= s.batch[i];
@@ -125,7 +129,7 @@ static void compare(const Gemm *g, const double *want, const char *isa) {
                     fail_msg("%s %ux%ux%u place %u row %u column %u is %g, not %g", isa, s->m, s->n,
                              s->k, p, i, j, got, *want);
             }
-        // What lies between rows is not ours.
+        // Padding between rows is not written.
         for (uint32_t i = 0; i + 1 < s->m && s->y.row > s->n; i++)
             assert_memory_equal(&g->y[at[2] + i * s->y.row + s->n], "\x7f\x7f\x7f\x7f", 4);
     }
@@ -157,8 +161,8 @@ static void every_version(Gemm *g, const Isa *isa, const CacheSizes *c, const do
     }
 }
 
-// chain: (sum * args[1] per column + args[2]) * args[3] as the output lies
-static const ElementwiseProgram chain = {
+// program: (sum * args[1] per column + args[2]) * args[3] laid out as the output
+static const ElementwiseProgram program = {
     .n_steps = 3,
     .n_args = 4,
     .steps = {{EWISE_MUL, 0, EWISE_ARG, EWISE_ARG + 1, 0, 0, 0, 0},
@@ -169,11 +173,11 @@ static void one_case(const Case *c, const Isa *isa, Rng *r) {
     GemmShape s = shape_of(c);
     uint32_t  padded = (s.n + isa->lanes - 1) / isa->lanes * isa->lanes;
     size_t    ny = span(&s, &s.y, s.m, s.n);
-    float    *a = noise(r, span(&s, &s.a, c->turned_a ? s.k : s.m, c->turned_a ? s.m : s.k));
-    float    *b = noise(r, span(&s, &s.b, c->turned_b ? s.n : s.k, c->turned_b ? s.k : s.n));
-    float    *pack = room(gemm_pack_bytes(s.n, s.k, isa)), *y = room(ny * sizeof *y);
-    float    *bias = noise(r, padded), *add = noise(r, ny), *per = noise(r, padded), one = 0.25f;
-    Gemm      g = {.shape = s, .a = a, .b = b, .y = y};
+    float *a = noise(r, span(&s, &s.a, c->transposed_a ? s.k : s.m, c->transposed_a ? s.m : s.k));
+    float *b = noise(r, span(&s, &s.b, c->transposed_b ? s.n : s.k, c->transposed_b ? s.k : s.n));
+    float *pack = room(gemm_pack_bytes(s.n, s.k, isa)), *y = room(ny * sizeof *y);
+    float *bias = noise(r, padded), *add = noise(r, ny), *per = noise(r, padded), one = 0.25f;
+    Gemm   g = {.shape = s, .a = a, .b = b, .y = y};
     g.epilogue = (Epilogue){.lo = -INFINITY, .hi = INFINITY};
     if (c->epilogue)
         g.epilogue = (Epilogue){
@@ -181,11 +185,11 @@ static void one_case(const Case *c, const Isa *isa, Rng *r) {
             .add = add,
             .lo = -1,
             .hi = 1.5f,
-            .program = &chain,
+            .program = &program,
             .args = {{0}, {per, EWISE_PER_LANE}, {&one, EWISE_SCALAR}, {add, EWISE_CONTIGUOUS}}};
     double *want = want_all(&g, b);
     if (c->packed) {
-        gemm_pack(s.n, s.k, b, s.b.row, c->turned_b, 1, isa, pack);
+        gemm_pack(s.n, s.k, b, s.b.row, c->transposed_b, 1, isa, pack);
         g.b = pack;
     }
     every_version(&g, isa, &caches, want, ny);
@@ -205,8 +209,8 @@ static void sizes_and_layouts(void **state) {
         for (size_t j = 0; j < COUNT(sizes); j++)
             for (uint32_t k = 0; k < 16; k++) {
                 Case c = {.m = sizes[j][0], .n = sizes[j][1], .k = sizes[j][2]};
-                c.turned_a = (k & 1) != 0;
-                c.turned_b = (k & 2) != 0;
+                c.transposed_a = (k & 1) != 0;
+                c.transposed_b = (k & 2) != 0;
                 c.packed = (k & 4) != 0;
                 c.epilogue = c.gap = (k & 8) != 0;
                 c.batch[0] = c.batch[1] = c.batch[2] = 1;
@@ -222,14 +226,14 @@ static void stacks(void **state) {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 8; k++) {
             Case c = {.m = 7, .n = 19, .k = 12, .batch = {2, 3, 2}, .epilogue = true, .gap = true};
-            c.turned_a = (k & 1) != 0;
-            c.turned_b = (k & 2) != 0;
+            c.transposed_a = (k & 1) != 0;
+            c.transposed_b = (k & 2) != 0;
             c.packed = (k & 4) != 0;
             one_case(&c, isas[i], &r);
         }
 }
 
-// Rows that a power of two apart are copied; nothing to sum over leaves the bias.
+// Rows a power of two apart are copied; with k == 0 the result is the bias.
 static void odd_depths(void **state) {
     (void)state;
     const Isa *isas[3];

@@ -1,11 +1,11 @@
-// Isas: the instruction sets this machine can run, for tests that go through all of them.
+// The instruction sets that this machine can run.
 #pragma once
 
 #include <stddef.h>
 
 #include "kernel/isa.h"
 
-// Fills at most three; the count is the result.
+// Writes at most three; returns how many.
 static inline size_t isas_here(const Isa **out) {
     size_t n = 0;
     out[n++] = &isa_baseline;

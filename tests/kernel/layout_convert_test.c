@@ -14,8 +14,8 @@ static const LayoutConvert sizes[] = {
 };
 
 static void check(const Isa *isa, LayoutConvert r, uint32_t parts) {
-    size_t n = (size_t)r.n * r.channels * r.pixels, padded = layout_convert_count(&r, isa->lanes),
-           zeros = 0;
+    size_t n = (size_t)r.n * r.channels * r.pixels,
+           padded = blocked_count(r.n, r.channels, r.pixels, isa->lanes), zeros = 0;
     float        *plain = blocked_new(n), *blocked = blocked_new(padded), *back = blocked_new(n);
     LayoutConvert there = r, again = r;
     for (size_t i = 0; i < n; i++) plain[i] = 1 + (float)i;

@@ -20,7 +20,7 @@ static const Case cases[] = {
     {1, 16, {2, {13, 13}, {13, 13}, {9, 9}, {1, 1}, {1, 1}, {4, 4}, {4, 4}}},
     {1, 9, {2, {7, 7}, {1, 1}, {7, 7}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}},
     {3, 20, {2, {9, 11}, {1, 1}, {9, 11}, {9, 11}, {1, 1}, {0, 0}, {0, 0}}},
-    {1, 5, {2, {12, 12}, {6, 6}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}}},  // ceil_mode hangs over
+    {1, 5, {2, {12, 12}, {6, 6}, {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}}},  // ceil_mode overhang
     {1, 5, {2, {3, 10}, {2, 4}, {3, 3}, {2, 3}, {1, 1}, {1, 1}, {1, 1}}},
     {1, 4, {2, {10, 9}, {4, 5}, {2, 3}, {2, 1}, {3, 2}, {0, 0}, {0, 0}}},
     {2, 8, {2, {1, 40}, {1, 13}, {1, 4}, {1, 3}, {1, 1}, {0, 1}, {0, 0}}},
@@ -64,7 +64,7 @@ static Pool pool_of(const Case *c, PoolKind kind, bool count_pad) {
                   .count_pad = count_pad};
 }
 
-// In plain layout, a pixel is one number: that is the blocked layout of one lane.
+// The plain layout is the blocked layout with one lane.
 static void check(const Isa *isa, Pool p, const float *x, const float *want, uint32_t parts) {
     const ConvShape *s = &p.shape;
     size_t           lanes = p.plain ? 1 : isa->lanes, in = (size_t)s->ih * s->iw;

@@ -28,7 +28,7 @@ static void check_vectors(const Isa *isa) {
     isa->probe_triad(b, c, N, a);
     for (int i = 0; i < N; i++) assert_true(a[i] == 2.5f * (float)i);
     memset(b, 0, sizeof b);
-    b[200] = 3.0f;  // the bits of all numbers together, in each lane
+    b[200] = 3.0f;  // OR of the bits of all elements, per lane
     isa->probe_read(b, N, out);
     for (uint32_t i = 0; i < isa->lanes; i++)
         assert_true(out[i] == (i == 200 % isa->lanes ? 3.0f : 0.0f));
@@ -106,7 +106,7 @@ static void test_machine(void **state) {
     arena_finish(&a);
 }
 
-// A machine that says nothing of its caches, and one with a single core.
+// A machine with unknown caches, and one with a single core.
 static void test_strange_machines(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {

@@ -23,19 +23,19 @@ static float *room(size_t n) {
     return x;
 }
 
-// Sums are exact to the size of their terms, which are about 1.
+// Errors are relative to the terms, which are about 1.
 static void check(const Reduce *f, const Isa *isa, const float *got, const float *want) {
     const double terms = f->op == REDUCE_SUM ? 1e-6 * (double)f->n : 1e-6;
     for (size_t i = 0; i < f->outer * f->inner; i++) {
         const double near = 1e-5 * fabs((double)want[i]) + terms;
         if (got[i] == want[i] || (isnan(got[i]) && isnan(want[i]))) continue;
         if (!(fabs((double)got[i] - (double)want[i]) <= near))
-            fail_msg("fold %d of [%zu][%zu][%zu] (%s): number %zu is %.9g, not %.9g", (int)f->op,
+            fail_msg("reduce %d of [%zu][%zu][%zu] (%s): element %zu is %.9g, not %.9g", (int)f->op,
                      f->outer, f->n, f->inner, isa->name, i, (double)got[i], (double)want[i]);
     }
 }
 
-static void check_fold(const Isa *isa, const Reduce *f, float *x) {
+static void check_reduce(const Isa *isa, const Reduce *f, float *x) {
     const uint32_t counts[] = {1, 2, 3, 7};
     const size_t   kept = f->outer * f->inner;
     const int64_t  dims[] = {(int64_t)f->outer, (int64_t)f->n, (int64_t)f->inner};
@@ -53,7 +53,7 @@ static void check_fold(const Isa *isa, const Reduce *f, float *x) {
     free(want);
 }
 
-static void folds_are_the_reference(void **state) {
+static void reductions_match_the_reference(void **state) {
     (void)state;
     const size_t shapes[][3] = {
         {1, 1, 1},   {3, 2, 1},  {2, 7, 1},   {2, 8, 1},   {3, 33, 1},  {2, 300, 1},  {1, 5003, 1},
@@ -72,12 +72,12 @@ static void folds_are_the_reference(void **state) {
                 float       *x = room(n);
                 assert_true(reduce_tasks(&f, isas[s]) <= f.outer * f.inner);
                 for (size_t i = 0; i < n; i++) x[i] = (float)(low + (1.1 - low) * rng_unit64(&rng));
-                check_fold(isas[s], &f, x);
+                check_reduce(isas[s], &f, x);
                 free(x);
             }
 }
 
-static void odd_numbers_fold_as_in_the_reference(void **state) {
+static void special_values_match_the_reference(void **state) {
     (void)state;
     const float  odd[] = {NAN, INFINITY, -INFINITY, 1e30f};
     const Isa   *isas[3];
@@ -90,15 +90,15 @@ static void odd_numbers_fold_as_in_the_reference(void **state) {
                     if (op == REDUCE_SUM_SQUARE || op == REDUCE_PROD || op == REDUCE_L2) continue;
                     for (size_t i = 0; i < COUNT(x); i++) x[i] = 0.5f + (float)i / 100;
                     x[at] = odd[k];
-                    check_fold(isas[s], &(Reduce){op, 1, COUNT(x), 1}, x);
-                    check_fold(isas[s], &(Reduce){op, 1, 5, 9}, x);
+                    check_reduce(isas[s], &(Reduce){op, 1, COUNT(x), 1}, x);
+                    check_reduce(isas[s], &(Reduce){op, 1, 5, 9}, x);
                 }
 }
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folds_are_the_reference),
-        cmocka_unit_test(odd_numbers_fold_as_in_the_reference),
+        cmocka_unit_test(reductions_match_the_reference),
+        cmocka_unit_test(special_values_match_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void shapes_broadcast_from_either_side(void **state) {
     ASSERT_REALS(three, ((float[]){5, 2.5f, 5.0f / 3}));
 }
 
-// The rows of the kernel against an index computed by hand, for every pattern of broadcast dims.
+// Against an index computed here, for every pattern of broadcast dimensions.
 static void every_pattern_of_rank_three_agrees_with_plain_indexing(void **state) {
     (void)state;
     enum { D = 3 };

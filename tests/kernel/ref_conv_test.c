@@ -11,6 +11,7 @@
 #include "base/tensor.h"
 #include "base/rng.h"
 #include "kernel/ref/ref_conv.h"
+#include "kernel/ref/ref_int.h"
 #include "tests/runner.h"
 
 typedef struct Case {
@@ -40,11 +41,11 @@ static void tensor_random(Tensor *t, Rng *r) {
     for (int64_t i = 0; i < tensor_count(t); i++) tensor_set(t, i, (double)rng_below(r, 100) - 50);
 }
 
-// The sum that defines y[n, m, o], or for a transposed convolution, what lands there.
+// The sum that defines y[n, m, o] of a convolution or a transposed convolution.
 static double naive(const Case *c, const Tensor *x, const Tensor *w, double x_zero, double w_zero,
                     int64_t n, int64_t m, const int64_t *o) {
     int64_t each = c->channels / c->group, first = m / (c->outputs / c->group) * each;
-    int64_t taps = ref_window_count(c->w.rank, c->w.kernel);
+    int64_t taps = ref_product(c->w.kernel, c->w.rank);
     double  sum = 0;
     for (int64_t k = 0; k < each; k++) {
         int64_t tap[REF_WINDOW_MAX] = {0}, at_tap = 0;
@@ -77,7 +78,7 @@ static void conv_case(const Case *c, DType t, DType result, double x_zero, const
     tensor_random(&w, &r);
     tensor_random(&bias, &r);
     assert_int_equal(ref_conv(&p, &x, &w, &bias, &y, &scratch), ERR_OK);
-    int64_t o[REF_WINDOW_MAX] = {0}, size = ref_window_count(c->w.rank, c->w.out);
+    int64_t o[REF_WINDOW_MAX] = {0}, size = ref_product(c->w.out, c->w.rank);
     for (int64_t i = 0; i < tensor_count(&y); i++) {
         int64_t m = i / size % c->outputs;
         double  zero = w_zero != NULL ? tensor_get_f64(w_zero, w_zero->rank == 0 ? 0 : m) : 0;
@@ -109,7 +110,7 @@ static void conv_zero_points(void **state) {
     }
 }
 
-// A transposed convolution spreads what a convolution gathers: <y, conv x> == <transposed y, x>.
+// A transposed convolution is the adjoint: <y, conv x> == <transposed y, x>.
 static void transpose_is_adjoint(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -21,7 +21,7 @@ static void sides_stride_both_ways(void **state) {
     ASSERT_INTS(out, ((int[]){1, 0, 5, 0, 9, 0}));
 }
 
-// Sizes that have no loop of their own take the general path.
+// Sizes without a specialised loop take the general path.
 static void elements_of_any_size_move(void **state) {
     (void)state;
     char in[] = "abcdefghi", out[10] = "";

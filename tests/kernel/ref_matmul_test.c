@@ -1,4 +1,4 @@
-// Products against one sum per element, for odd sizes, stacks, transposes and zero points.
+// Products against one sum per element, for odd sizes, batches, transposes and zero points.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static Tensor numbers(Arena *a, DType t, int32_t rank, const int64_t *dims, Rng 
     return x;
 }
 
-// a [2, 1, m, k] and b [3, k, n] meet in y [2, 3, m, n].
+// a [2, 1, m, k] times b [3, k, n] is y [2, 3, m, n].
 static void product(DType t, DType result, int64_t m, int64_t k, int64_t n, bool ta, bool tb,
                     bool zeros) {
     Arena a;

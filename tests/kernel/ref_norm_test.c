@@ -76,7 +76,7 @@ static void zeros_have_no_direction(void **state) {
     ASSERT_REALS(out, in);
 }
 
-// Far from zero the difference of squares would drown; the sum of squared differences does not.
+// Far from zero, mean(x^2) - mean(x)^2 would lose all digits; mean((x - mean)^2) does not.
 static void a_large_mean_costs_no_digits(void **state) {
     (void)state;
     const float in[] = {1e6f, 1e6f + 1};

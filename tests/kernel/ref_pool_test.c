@@ -56,7 +56,7 @@ static void dilated(void **state) {
     assert_true(y[0] == 4.5F && y[1] == 5.5F);
 }
 
-// Padding counts when asked for, but never what ceil_mode lets hang over it.
+// Padding counts with count_pad; the ceil_mode overhang never does.
 static void average_counts(void **state) {
     (void)state;
     RefPool p = {

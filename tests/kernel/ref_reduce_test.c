@@ -35,7 +35,7 @@ static void every_reduction_of_a_row(void **state) {
     }
 }
 
-// Every choice of dimensions against sums that are indexed by hand.
+// Every choice of axes against sums indexed here.
 static void every_choice_of_dimensions_agrees_with_plain_sums(void **state) {
     (void)state;
     enum { A = 2, B = 3, C = 4, D = 5 };

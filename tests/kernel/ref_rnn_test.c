@@ -1,4 +1,4 @@
-// Recurrent layers against their equations, for one neuron and few steps.
+// Recurrent layers against their equations, for one hidden unit and few steps.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void near(float have, double want) { assert_true(fabs((double)have - want
 
 static float x[STEPS * BATCH] = {0.5F, -1, 0.25F, 2, -0.75F, 1};  // [t, n, 1]
 
-// Everything of one neuron is a list; the shape does not matter to the kernel.
+// With one hidden unit every tensor is a list; the kernel does not check shapes.
 static Tensor list(DType t, int64_t n, void *data) { return tensor_of(t, 1, &n, data); }
 
 static RefRnn layer(RefRnnKind kind, int32_t gates) {
@@ -76,7 +76,7 @@ static void lstm_with_everything(void **state) {
             near(yh[n], h);
             near(yc[n], c);
         }
-        assert_true(y[2 * BATCH + 1] == 0);  // behind the short sequence
+        assert_true(y[2 * BATCH + 1] == 0);  // after the end of the short sequence
     }
 }
 

@@ -1,4 +1,4 @@
-// Reading between pixels, by hand: padding, grids, regions, wild coordinates; and deformed taps.
+// Sampling by hand: padding, grids, regions, extreme coordinates; deformable convolution; einsum.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void regions(void **state) {
     assert_int_equal(ref_roi_align(&p, &tx, &tb, &ti, &ty), ERR_INVALID);
 }
 
-// With no offset and no mask it is a convolution; offsets move each tap, a mask weighs it.
+// Without offsets and mask it is a convolution; offsets shift each tap, the mask weights it.
 static void deformed(void **state) {
     (void)state;
     Arena         a;

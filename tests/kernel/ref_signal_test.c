@@ -1,4 +1,4 @@
-// Signals and random numbers: what the definitions promise.
+// Signals and random tensors: properties of their definitions.
 #include "tests/kernel/arrays.h"
 
 #include <math.h>

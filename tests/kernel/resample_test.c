@@ -1,4 +1,4 @@
-// Resizing by tables against the reference, in every mode that tables can say.
+// Resizing by taps against the reference, in every supported mode.
 #include "tests/kernel/blocked.h"
 #include "tests/kernel/isas.h"
 

@@ -1,4 +1,4 @@
-// Moves against the reference: permutations, strides, repetition, padding, picking.
+// Strided copies against the reference: permutations, strides, repetition, gathers.
 #include "tests/kernel/arrays.h"
 #include "tests/kernel/isas.h"
 
@@ -14,7 +14,6 @@
 
 static const uint32_t all_parts[] = {1, 2, 3, 7};
 static const size_t   all_sizes[] = {1, 2, 4, 8};
-static const DType    all_types[] = {DT_U8, DT_U16, DT_F32, DT_I64};
 
 static unsigned char *bytes_new(size_t n, Rng *r) {
     unsigned char *p = malloc(n + (n == 0));
@@ -34,7 +33,7 @@ static void run_all(const Isa *isa, StridedCopy s, const void *from, void *to, u
     for (uint32_t i = 0; i < parts; i++) isa->strided_copy(&s, (Part){i, parts, NULL});
 }
 
-// One shuffle of `elements` inputs against ref_copy with the same steps.
+// One copy of `elements` inputs against ref_copy with the same strides.
 static void check(const StridedCopy *s, int32_t rank, const int64_t *dims, size_t size,
                   const int64_t *to, const int64_t *from, int64_t from_at, size_t elements,
                   Rng *r) {
@@ -85,7 +84,7 @@ static void permutations(void **state) {
     }
 }
 
-// Matrices beyond one task in each direction, and none.
+// Matrices larger than one task in each direction, and an empty one.
 static void matrices(void **state) {
     (void)state;
     static const int64_t dims[][3] = {{1, 300, 41}, {2, 33, 530}, {3, 16, 16}, {1, 8, 1000},
@@ -101,7 +100,7 @@ static void matrices(void **state) {
     permute(3, (const int64_t[]){3, 5, 9000}, (const int32_t[]){1, 0, 2}, 4, &r);
 }
 
-// Slices with steps, backwards too, and repeated dimensions.
+// Strided slices, also backwards, and repeated dimensions.
 static void strides(void **state) {
     (void)state;
     Rng r = {5};
@@ -131,46 +130,7 @@ static void strides(void **state) {
     }
 }
 
-static void pad(const int64_t *in, const int64_t *at, const int64_t *out, size_t kind, Rng *r) {
-    size_t         size = all_sizes[kind], n = count_of(3, out) * size;
-    unsigned char *x = bytes_new(count_of(3, in) * size, r), *y = bytes_new(n, r);
-    unsigned char *want = bytes_new(n, r), *fill = bytes_new(size, r);
-    int64_t        picks[3][64], *pick[3] = {picks[0], picks[1], picks[2]};
-    const Isa     *isas[3];
-    size_t         count = isas_here(isas);
-    Tensor         tx = tensor_of(all_types[kind], 3, in, x);
-    Tensor         ty = tensor_of(all_types[kind], 3, out, want);
-    StridedCopy    s[STRIDED_COPY_PADS];
-    for (int d = 0; d < 3; d++)
-        for (int64_t i = 0; i < out[d]; i++)
-            pick[d][i] = i - at[d] < in[d] && i >= at[d] ? i - at[d] : -1;
-    ref_take(&tx, pick, fill, &ty);
-    uint32_t n_shuffles = strided_copy_pad(3, in, at, out, size, s);
-    for (size_t i = 0; i < count; i++) {
-        memset(y, 0xA5, n);
-        for (uint32_t k = 0; k < n_shuffles; k++)
-            run_all(isas[i], s[k], k == 0 ? x : fill, y, all_parts[rng_below(r, 4)]);
-        assert_memory_equal(y, want, n);
-    }
-    free(x), free(y), free(want), free(fill);
-}
-
-static void pads(void **state) {
-    (void)state;
-    Rng r = {6};
-    for (int round = 0; round < 100; round++) {
-        int64_t in[3], at[3], out[3];
-        for (int d = 0; d < 3; d++) {
-            in[d] = (int64_t)rng_below(&r, 12) + 1;
-            at[d] = (int64_t)rng_below(&r, 7) - 2;
-            out[d] = in[d] + at[d] + (int64_t)rng_below(&r, 7) - 2;
-            if (out[d] < 1) out[d] = 1;
-        }
-        pad(in, at, out, (size_t)round % 4, &r);
-    }
-}
-
-static void pick(int64_t outer, int64_t axis, int64_t inner, int64_t count, bool wide, Rng *r) {
+static void gather(int64_t outer, int64_t axis, int64_t inner, int64_t count, bool wide, Rng *r) {
     float   *x = (float *)(void *)bytes_new((size_t)(outer * axis * inner) * 4, r);
     size_t   n = (size_t)(outer * count * inner) * 4;
     float   *y = (float *)(void *)bytes_new(n, r), *want = (float *)(void *)bytes_new(n, r);
@@ -199,19 +159,21 @@ static void pick(int64_t outer, int64_t axis, int64_t inner, int64_t count, bool
     free(x), free(y), free(want), free(index), free(narrow);
 }
 
-static void picks(void **state) {
+static void gathers(void **state) {
     (void)state;
     Rng r = {9};
-    pick(1, 100, 64, 37, true, &r);
-    pick(3, 9, 1, 50, false, &r);
-    pick(2, 5, 17, 3, false, &r);
-    pick(1, 4, 5000, 6, true, &r);
+    gather(1, 100, 64, 37, true, &r);
+    gather(3, 9, 1, 50, false, &r);
+    gather(2, 5, 17, 3, false, &r);
+    gather(1, 4, 5000, 6, true, &r);
 }
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(permutations), cmocka_unit_test(matrices), cmocka_unit_test(strides),
-        cmocka_unit_test(pads),         cmocka_unit_test(picks),
+        cmocka_unit_test(permutations),
+        cmocka_unit_test(matrices),
+        cmocka_unit_test(strides),
+        cmocka_unit_test(gathers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-// Register tiles against the sum they stand for: every size, depths that leave rests, every
-// epilogue.
+// Register tiles against scalar sums: every size, depths with remainders, bias, add and clip.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +18,7 @@ enum { TERM_STEP = 40, MAX_LANES = 16 };
 
 typedef struct Case {
     uint32_t n_terms, depth;
-    bool     terms, bias, add, more, last, clip;
+    bool     terms, bias, add, accumulate, last, clip;
     uint32_t n_tails, tail_depth;
 } Case;
 
@@ -38,7 +37,7 @@ static size_t total_depth(const Case *c) {
     return c->n_terms * c->depth + c->n_tails * c->tail_depth;
 }
 
-// Buffers are as long as what may be touched, so that a step too far is seen.
+// Exactly sized buffers, so that the sanitizer catches an access past the end.
 typedef struct Buffers {
     float       *x, *w, *bias, *add, *out, *want;
     const float *rows[TILE_MAX_ROWS];
@@ -76,7 +75,7 @@ static void buffers_free(Buffers *b) {
 
 static double wanted(const Tile *t, uint32_t r, uint32_t v, uint32_t lane, uint32_t lanes) {
     size_t       at = r * t->row_stride + v * t->vec_stride + lane;
-    double       sum = t->more           ? (double)t->out[at]
+    double       sum = t->accumulate     ? (double)t->out[at]
                        : t->bias != NULL ? (double)t->bias[v * lanes + lane]
                                          : 0;
     const float *w = t->weights + v * t->weight_stride + lane;
@@ -108,7 +107,7 @@ static void check_tile(const Isa *isa, const Case *c, uint32_t rows, uint32_t ve
                   .add = c->add ? b.add : NULL,
                   .lo = c->clip ? -0.25F : -INFINITY,
                   .hi = c->clip ? 0.5F : INFINITY,
-                  .more = c->more,
+                  .accumulate = c->accumulate,
                   .last = c->last};
     for (size_t i = 0; i < b.n_out; i++) b.want[i] = b.out[i];
     for (uint32_t i = 0; i < rows * vecs * lanes; i++) {
@@ -136,7 +135,7 @@ static void test_sizes(void **state) {
                     check_tile(isas[i], &cases[c], rows, vecs, &r);
 }
 
-// Where a sum is not a number, the clip leaves it so.
+// The clip propagates NaN.
 static void test_nan(void **state) {
     (void)state;
     const Isa   *isas[3];

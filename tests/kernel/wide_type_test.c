@@ -65,7 +65,7 @@ static void any_byte_but_zero_is_true(void **state) {
 
 static double distance(double v, uint16_t half) { return fabs(v - (double)half_to_f32(half)); }
 
-// A double between two halves, a hair above the middle: through a plain float it would be a tie.
+// A double just above the midpoint of two f16 values: rounding to float first would make it a tie.
 static void doubles_round_once_to_sixteen_bits(void **state) {
     (void)state;
     double    just_above = 1 + 0x1p-11 + 0x1p-40, just_below = 1 + 3 * 0x1p-11 - 0x1p-40;

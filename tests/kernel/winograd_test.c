@@ -21,7 +21,7 @@ enum { MOST_VERSIONS = 512 };
 static const CacheSizes caches = {32 << 10, 64 << 10,
                                   4 << 20};  // small, for blocks on small images
 
-// One convolution: plain numbers, what the reference makes of them, and room for one run.
+// One convolution: plain data, reference result, buffers for one run.
 typedef struct Case {
     ConvShape  s;
     const Isa *isa;
@@ -69,7 +69,7 @@ static size_t y_count(const ConvShape *s) { return (size_t)s->n * s->oc * s->oh 
 
 static uint32_t padded(uint32_t n, uint32_t lanes) { return (n + lanes - 1) / lanes * lanes; }
 
-// Plain [n][c][size] to blocked; lanes beyond c hold what no result may show.
+// Plain [n][c][size] to blocked; lanes beyond c hold NaN, which no result may contain.
 static float *block(const float *from, uint32_t n, uint32_t c, size_t size, uint32_t lanes) {
     uint32_t all = padded(c, lanes);
     float   *to = exact(n * all * size * sizeof *to);
@@ -112,8 +112,8 @@ static void reference(Case *c) {
     }
 }
 
-// y times the bias, plus the other input, twice as much of it.
-static const ElementwiseProgram chain = {
+// y * per-channel argument + residual * scalar.
+static const ElementwiseProgram program = {
     .n_steps = 3,
     .n_args = 4,
     .steps = {{.op = EWISE_MUL, .a = EWISE_ARG, .b = EWISE_ARG + 1},
@@ -137,7 +137,7 @@ static void case_start(Case *c, Rng *r) {
     c->epilogue.add = c->with_add ? c->badd : NULL;
     static const float two = 2;
     if (!c->with_chain) return;
-    c->epilogue.program = &chain;
+    c->epilogue.program = &program;
     c->epilogue.args[1] = (ElementwiseInput){c->bbias, EWISE_PER_LANE};
     c->epilogue.args[2] = (ElementwiseInput){c->badd, EWISE_CONTIGUOUS};
     c->epilogue.args[3] = (ElementwiseInput){&two, EWISE_SCALAR};
@@ -148,7 +148,7 @@ static void case_end(Case *c) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-// The largest difference, in parts of the largest output.
+// The largest difference relative to the largest output.
 static float difference(const Case *c) {
     const ConvShape *s = &c->s;
     uint32_t         lanes = c->isa->lanes, all = padded(s->oc, lanes);
@@ -181,7 +181,7 @@ static float run(Case *c, const Version *v, const float *packed, uint32_t parts)
     return difference(c);
 }
 
-// Every `stride`-th version from `first` on, with a number of parts that goes round.
+// Every `stride`-th version from `first` on, with a varying number of parts.
 static void check_versions(Case *c, uint32_t first, uint32_t stride) {
     static const uint32_t parts[] = {1, 2, 3, 7};
     Version               v[MOST_VERSIONS];
@@ -240,7 +240,7 @@ static void versions(void **state) {
     check(shape(1, 3, 8, 8, 4, 1, 1, 8, 8), 1, 1);
 }
 
-// Splits and orders that no version of the list combines.
+// Splits and orders that winograd_versions does not combine.
 static void combinations(void **state) {
     (void)state;
     const Isa *isas[3];
@@ -269,7 +269,7 @@ static void combinations(void **state) {
     }
 }
 
-// 512 channels of unit variance: both algorithms stay well inside one part in ten thousand.
+// 512 channels of unit variance: the error of both algorithms is well below 1e-4.
 static void accuracy(void **state) {
     (void)state;
     const Isa *isas[3];

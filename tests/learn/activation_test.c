@@ -33,7 +33,7 @@ static double truth(Activation act, double x) {
     return NAN;
 }
 
-// Lengths that fill no vector, and in place.
+// Lengths that are no multiple of a vector, and in place.
 static void test_forward_and_backward(void **state) {
     (void)state;
     Rng rng = {1};
@@ -91,7 +91,7 @@ static void test_softmax(void **state) {
     }
     activation_softmax_backward(ROWS, COLS, s.y, s.pull, dx);
     gradient_check("softmax", soft_loss, &s, s.x, dx, ROWS * COLS, ROWS * COLS, &rng);
-    for (uint32_t i = 0; i < COLS; i++) s.x[i] += 1000;  // only differences count
+    for (uint32_t i = 0; i < COLS; i++) s.x[i] += 1000;  // softmax depends on differences only
     float before = s.y[2];
     s.len = NULL;
     soft_loss(&s);

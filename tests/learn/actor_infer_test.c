@@ -1,4 +1,4 @@
-// An actor in plain loops against the one by BLAS, and against its own bits of yesterday.
+// actor_infer against actor_forward with BLAS, and against recorded bits.
 #include "tests/learn/gradient.h"
 
 #include "learn/actor_critic.h"
@@ -23,7 +23,7 @@ static float between(Actor a, uint32_t items, uint64_t seed) {
     actor_forward(a, w.at, &r, x, out, float_vec_new(&arena, actor_cache_size(a, items, 1)).at);
     size_t size = actor_infer_scratch(a, items);
     float *scratch = float_vec_new(&arena, size + 1).at;
-    gradient_fill(&rng, scratch, size, 9);  // what lies there must not matter
+    gradient_fill(&rng, scratch, size, 9);  // initial contents must not matter
     scratch[size] = 42;
     actor_infer(a, w.at, items, x, plain, scratch);
     assert_true(scratch[size] == 42);
@@ -56,8 +56,8 @@ static uint64_t hash(const float *x, size_t n) {
     return h;
 }
 
-// Ten updates in fixed order, then what the actor says. The numbers are those of the first machine
-// that ran this: another one, or another compiler, must find the same.
+// Ten reproducible updates, then the actor's output. The recorded numbers must be the same on every
+// machine and with every compiler.
 static void test_same_bits(void **state) {
     (void)state;
     enum { ITEMS = 9, FEATURES = 5, ACTIONS = 3, BATCH = 6 };
@@ -72,8 +72,8 @@ static void test_same_bits(void **state) {
     assert_int_equal(arena_init(&arena, (size_t)1 << 26), ERR_OK);
     o.batch = BATCH;
     o.items = ITEMS;
-    o.parts = 2;
-    o.fixed = true;
+    o.shards = 2;
+    o.reproducible = true;
     Ddpg *d = ddpg_create(&arena, o, 3);
     for (uint32_t i = 0; i < BATCH; i++) {
         gradient_fill(&rng, x[i], ITEMS * FEATURES, 1);

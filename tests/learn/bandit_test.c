@@ -1,6 +1,6 @@
-// DDPG solves a continuous bandit over sequences, from several seeds: each item wants an action
-// that depends on itself and on the last item of its sequence. A teacher gets it there sooner; and
-// a task of two steps is solved through the value of what comes after.
+// DDPG solves a continuous bandit over sequences, from several seeds: the best
+// action of an item depends on itself and on the last item of its sequence. A teacher speeds it up;
+// a task of two steps is solved through the value of the next state.
 #include "tests/learn/gradient.h"
 
 #include "learn/actor_critic.h"
@@ -27,19 +27,16 @@ static void world_init(World *w, uint64_t seed, bool later, float imitate) {
     DdpgOptions o = ddpg_defaults(actor, critic);
     o.batch = BATCH;
     o.items = ITEMS;
-    o.parts = 2;
+    o.shards = 2;
     o.actor_rate = later ? 1e-3f : 2e-3f;
     o.critic_rate = 4e-3f;
-    o.smooth = later ? 0 : 0.1f;
+    o.target_noise = later ? 0 : 0.1f;
     o.tau = 0.05f;
     o.imitate = imitate;
     *w = (World){.rng = {seed}, .later = later};
     assert_int_equal(arena_init(&w->arena, (size_t)1 << 26), ERR_OK);
     w->d = ddpg_create(&w->arena, o, seed);
-    w->replay = replay_create(
-        &w->arena,
-        (ReplayOptions){
-            .records = 2000, .floats = 100000, .alpha = 0.5f, .beta = 0.5f, .least = 0.01f});
+    w->replay = replay_create(&w->arena, (ReplayOptions){.records = 2000, .floats = 100000});
     w->scratch = float_vec_new(&w->arena, actor_infer_scratch(actor, ITEMS)).at;
 }
 
@@ -53,7 +50,7 @@ static float wanted(const float *x, uint32_t n, uint32_t i) {
     return 0.6f * x[i * FEATURES] + 0.3f * x[(n - 1) * FEATURES + 1];
 }
 
-// Minus the mean distance, squared: 0 is the best there is.
+// Minus the mean squared distance; 0 is the optimum.
 static float reward_of(const float *x, uint32_t n, const float *action) {
     float sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -68,7 +65,7 @@ static void add(World *w, const DdpgTransition *s) {
                           replay_add(w->replay, (uint32_t)ddpg_transition_size(&actor, s)));
 }
 
-// With `later` the action is shown again in a second step, whose reward it decides.
+// With `later` the action is shown again in a second step, and determines its reward.
 static void experience(World *w) {
     float    x[ITEMS * FEATURES], shown[ITEMS * FEATURES], action[ITEMS], teacher[ITEMS];
     uint32_t n = look(&w->rng, x);
@@ -97,17 +94,12 @@ static void update(World *w, bool imitate) {
     DdpgTransition steps[BATCH];
     DdpgReport     report;
     replay_draw(w->replay, &w->rng, BATCH, picks);
-    for (uint32_t i = 0; i < BATCH; i++) {
-        steps[i] = ddpg_transition_read(&actor, picks[i].record);
-        steps[i].weight = picks[i].weight;
-    }
+    for (uint32_t i = 0; i < BATCH; i++) steps[i] = ddpg_transition_read(&actor, picks[i].record);
     if (imitate) {
         ddpg_imitate(w->d, NULL, steps, BATCH, &report);
         return;
     }
     ddpg_train(w->d, NULL, steps, BATCH, &report);
-    for (uint32_t i = 0; i < BATCH; i++)
-        replay_set_error(w->replay, picks[i].id, ddpg_errors(w->d)[i]);
 }
 
 static double judge(World *w) {

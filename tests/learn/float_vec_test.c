@@ -1,4 +1,4 @@
-// Blocks, and Adam against its own formulas in doubles.
+// FloatVec operations, and Adam against its formulas in double precision.
 #include "tests/learn/gradient.h"
 
 #include "learn/adam.h"

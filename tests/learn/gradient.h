@@ -1,4 +1,4 @@
-// Gradient: compares backward passes with finite differences of the loss.
+// Gradient check: backward against finite differences of a loss.
 #pragma once
 
 #include <math.h>
@@ -24,8 +24,8 @@ static inline bool gradient_near(double wants, double has) {
     return fabs(wants - has) < 1e-3 + 1e-2 * fabs(wants);
 }
 
-// Whether dx agrees with the difference of the loss over x +- step, or over one side only, since a
-// relu may have its kink on the other.
+// Whether dx matches the central difference, or a one-sided one, as the other side may have the
+// kink of a relu.
 static inline bool gradient_fits(GradientLoss *loss, void *ctx, float *x, float dx, float step,
                                  double *wants) {
     float  was = *x;
@@ -40,7 +40,7 @@ static inline bool gradient_fits(GradientLoss *loss, void *ctx, float *x, float 
            gradient_near((here - down) / (at - under), has);
 }
 
-// Compares dx [n] with differences of the loss around x, at up to `most` places drawn by rng.
+// Compares dx [n] with differences of the loss around x, at up to `most` random positions.
 static inline void gradient_check(const char *what, GradientLoss *loss, void *ctx, float *x,
                                   const float *dx, size_t n, size_t most, Rng *rng) {
     for (size_t k = 0; k < (n < most ? n : most); k++) {

@@ -1,4 +1,4 @@
-// Gradients of dense layers, layer norm and attention with what is hidden or not there.
+// Gradients of dense layers, layer norm and attention with masks and partial lengths.
 #include "tests/learn/gradient.h"
 
 #include "base/arena.h"
@@ -15,7 +15,7 @@ typedef struct Case {
     AttentionShape     size;
     size_t             rows, n_out;
     float             *w, *gw, *x, *dx, *y, *dy, *out, *pull, *cache;
-    bool               own;  // attention to itself
+    bool               own;  // self-attention
 } Case;
 
 static double sum_of(const Case *c) {
@@ -136,7 +136,7 @@ static void test_attend(void **state) {
     }
 }
 
-// What is hidden or not there has no influence at all, and nobody listens to it.
+// Masked and absent keys have no influence and zero weight.
 static void test_unheard(void **state) {
     (void)state;
     static const uint32_t len[] = {2};
@@ -156,7 +156,7 @@ static void test_unheard(void **state) {
     assert_true(attend_loss(&c) == before);
     float row[8];
     memcpy(row, c.out, sizeof row);
-    gradient_fill(&rng, c.y, 8, 100);  // only the second row hears it
+    gradient_fill(&rng, c.y, 8, 100);  // visible to the second row only
     assert_true(attend_loss(&c) != before);
     assert_memory_equal(row, c.out, sizeof row);
     arena_finish(&a);

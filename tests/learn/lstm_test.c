@@ -101,8 +101,8 @@ static void test_gradients(void **state) {
             }
 }
 
-// A sequence does not notice with whom it shares a batch, and reading it backwards is reading it
-// turned around.
+// A sequence does not depend on the others of its batch; reading in reverse equals reading the
+// reversed sequence.
 static void test_alone_and_turned(void **state) {
     (void)state;
     static const uint32_t len[SEQS] = {3, 7, 1, 0, 5};

@@ -1,4 +1,4 @@
-// Products by BLAS and in fixed order against three loops; the plain ones to the bit.
+// Products of both backends against three loops; the reproducible one bit by bit.
 #include "tests/learn/gradient.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// An LSTM learns to remember: whether the mark of the first step was up, asked two steps later.
+// An LSTM learns to remember the mark of the first step for two steps.
 #include "tests/learn/gradient.h"
 
 #include "learn/activation.h"
@@ -41,7 +41,7 @@ static void net_init(Net *n, Rng *rng) {
     n->cache = arena_new(a, float, lstm_cache_size(lstm, SEQS * STEPS, SEQS));
 }
 
-// The mark is seen in the first step only; other steps show noise, and that they do.
+// The mark is visible in the first step only; other steps are flagged noise.
 static void draw(Net *n, Rng *rng) {
     for (uint32_t i = 0; i < SEQS; i++)
         for (uint32_t t = 0; t < STEPS; t++) {

@@ -30,15 +30,17 @@ static float *filled(Arena *a, Rng *rng, size_t n) {
     return x;
 }
 
-// Rows of a ragged batch as one padded block [seqs][steps][cols], by the caller's numbers.
+// Rows of a ragged batch as one padded block [seqs][steps][cols], by sequence number.
 static float *padded(Arena *a, const Ragged *r, uint32_t steps, const float *m, size_t cols) {
     float *to = float_vec_new(a, (size_t)r->n_seqs * steps * cols).at;
     for (uint32_t i = 0; i < r->n_seqs; i++)
-        ragged_get(r, i, to + (size_t)i * steps * cols, cols, m, cols);
+        for (uint32_t t = 0; t < r->len[r->rank[i]]; t++)
+            memcpy(to + ((size_t)i * steps + t) * cols, m + ragged_row(r, i, t) * cols,
+                   cols * sizeof *to);
     return to;
 }
 
-// States [2][seqs][hidden], h and c, from ranks to the caller's numbers.
+// States [2][seqs][hidden], h and c, from ranks to sequence numbers.
 static float *unranked(Arena *a, const Ragged *r, LstmState s, size_t hidden) {
     size_t n = r->n_seqs * hidden;
     float *to = float_vec_new(a, 2 * n).at;
@@ -85,41 +87,41 @@ static void write_lstm(Arena *a, const char *name, Lstm l, const uint32_t *len, 
 }
 
 static void write_attend(Arena *a) {
-    enum { BATCH = 3, ASKS = 5, ANSWERS = 6, WIDTH = 12, HEADS = 3 };
+    enum { BATCH = 3, QUERIES = 5, KEYS = 6, WIDTH = 12, HEADS = 3 };
     static const uint32_t len[BATCH] = {6, 1, 4};
     const float           lens[BATCH] = {6, 1, 4}, heads = HEADS;
-    uint8_t               hide[ASKS * ANSWERS];
-    float                 hidden[ASKS * ANSWERS];
+    uint8_t               hide[QUERIES * KEYS];
+    float                 hidden[QUERIES * KEYS];
     Rng                   rng = {7};
     MultiHeadAttention    t = {WIDTH, HEADS};
-    AttentionShape        size = {BATCH, ASKS, ANSWERS, len, hide};
+    AttentionShape        size = {BATCH, QUERIES, KEYS, len, hide};
     size_t                params = mha_params(t);
-    for (uint32_t i = 0; i < ASKS * ANSWERS; i++) {  // everybody hears the first answer
-        hide[i] = i % ANSWERS > 0 && rng_below(&rng, 3) == 0;
+    for (uint32_t i = 0; i < QUERIES * KEYS; i++) {  // the first key is visible to all
+        hide[i] = i % KEYS > 0 && rng_below(&rng, 3) == 0;
         hidden[i] = hide[i];
     }
     float *w = filled(a, &rng, params), *gw = float_vec_new(a, params).at;
-    float *x = filled(a, &rng, BATCH * ASKS * WIDTH),
-          *dx = float_vec_new(a, BATCH * ASKS * WIDTH).at;
-    float *y = filled(a, &rng, BATCH * ANSWERS * WIDTH);
-    float *dy = float_vec_new(a, BATCH * ANSWERS * WIDTH).at;
-    float *out = float_vec_new(a, BATCH * ASKS * WIDTH).at;
-    float *pull = filled(a, &rng, BATCH * ASKS * WIDTH);
+    float *x = filled(a, &rng, BATCH * QUERIES * WIDTH),
+          *dx = float_vec_new(a, BATCH * QUERIES * WIDTH).at;
+    float *y = filled(a, &rng, BATCH * KEYS * WIDTH);
+    float *dy = float_vec_new(a, BATCH * KEYS * WIDTH).at;
+    float *out = float_vec_new(a, BATCH * QUERIES * WIDTH).at;
+    float *pull = filled(a, &rng, BATCH * QUERIES * WIDTH);
     float *cache = float_vec_new(a, mha_cache_size(t, &size)).at;
     mha_forward(t, w, &size, x, y, out, cache);
-    save("attend", "share", mha_weights(t, &size, cache, 0, 0, 0), 4, BATCH, HEADS, ASKS, ANSWERS);
+    save("attend", "share", mha_weights(t, &size, cache, 0, 0, 0), 4, BATCH, HEADS, QUERIES, KEYS);
     mha_backward(t, w, gw, &size, x, y, pull, dx, dy, cache);
     save("attend", "heads", &heads, 1, 1, 0, 0, 0);
     save("attend", "len", lens, 1, BATCH, 0, 0, 0);
-    save("attend", "hide", hidden, 2, ASKS, ANSWERS, 0, 0);
+    save("attend", "hide", hidden, 2, QUERIES, KEYS, 0, 0);
     save("attend", "w", w, 1, (int64_t)params, 0, 0, 0);
     save("attend", "gw", gw, 1, (int64_t)params, 0, 0, 0);
-    save("attend", "x", x, 3, BATCH, ASKS, WIDTH, 0);
-    save("attend", "dx", dx, 3, BATCH, ASKS, WIDTH, 0);
-    save("attend", "y", y, 3, BATCH, ANSWERS, WIDTH, 0);
-    save("attend", "dy", dy, 3, BATCH, ANSWERS, WIDTH, 0);
-    save("attend", "out", out, 3, BATCH, ASKS, WIDTH, 0);
-    save("attend", "pull", pull, 3, BATCH, ASKS, WIDTH, 0);
+    save("attend", "x", x, 3, BATCH, QUERIES, WIDTH, 0);
+    save("attend", "dx", dx, 3, BATCH, QUERIES, WIDTH, 0);
+    save("attend", "y", y, 3, BATCH, KEYS, WIDTH, 0);
+    save("attend", "dy", dy, 3, BATCH, KEYS, WIDTH, 0);
+    save("attend", "out", out, 3, BATCH, QUERIES, WIDTH, 0);
+    save("attend", "pull", pull, 3, BATCH, QUERIES, WIDTH, 0);
 }
 
 static void write_norm(Arena *a) {

@@ -138,7 +138,8 @@ static void the_late_may_be_served(void **state) {
     test_request_submit(b.live, &s[0], (EngineRequest){.deadline = 1});
     assert_int_equal(test_request_wait(&s[0])->end, LIVE_REFUSED);
     atomic_store(&b.rule.rejects, 3);
-    test_request_submit(b.live, &s[1], (EngineRequest){.deadline = 1, .late_ok = true});
+    test_request_submit(b.live, &s[1],
+                        (EngineRequest){.deadline = 1, .on_miss = ON_MISS_SERVE_LATE});
     assert_int_equal(test_request_wait(&s[1])->end, LIVE_DONE);
     assert_int_equal(s[1].answer.outcome, OUTCOME_LATE);
     node_live_destroy(b.live);
@@ -147,7 +148,7 @@ static void the_late_may_be_served(void **state) {
 static void ranks_go_first(void **state) {
     (void)state;
     static const double   priority[] = {0, 3, 1, 2, 1};
-    static const uint32_t rank[] = {2, 4, 0, 3, 1};
+    static const uint32_t position[] = {2, 4, 0, 3, 1};
     Bed                   b = {.closed = true};
     TestRequest           s[5] = {0};
     _Atomic uint32_t      order = 0;
@@ -158,7 +159,7 @@ static void ranks_go_first(void **state) {
     }
     open_door(&b);
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(test_request_wait(&s[i])->end, LIVE_DONE);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].rank, rank[i]);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].position, position[i]);
     node_live_destroy(b.live);
 }
 
@@ -170,7 +171,9 @@ static void nobody_starves(void **state) {
     bed_open(&b, (NodeLiveOptions){.starve_ns = 20000000, .budget_ns = 10000000},
              live_tenant_of(&tiny));
     for (uint32_t i = 0; i < 3; i++)
-        test_request_submit(b.live, &s[i], (EngineRequest){.deadline = 1, .late_ok = i < 2});
+        test_request_submit(
+            b.live, &s[i],
+            (EngineRequest){.deadline = 1, .on_miss = i < 2 ? ON_MISS_SERVE_LATE : ON_MISS_REJECT});
     for (uint32_t i = 0; i < 2; i++) {
         s[i].of = &tiny;
         assert_int_equal(test_request_wait(&s[i])->end, LIVE_DONE);

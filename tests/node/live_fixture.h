@@ -15,15 +15,17 @@ typedef struct TestRequest {  // one request
     bool              right;
     _Atomic bool      cancelled;
     const TestTenant *of;
-    _Atomic uint32_t *order;  // counter of results of all requests; NULL: none
-    uint32_t          rank;   // position of this result in that order
+    _Atomic uint32_t *order;     // counter of results of all requests; NULL: none
+    uint32_t          position;  // among them
 } TestRequest;
 
 static inline TimeNs test_now(void) { return clock_now(clock_monotonic()); }
 
 static inline NodeMachine test_machine(const NodeLive *l) {
-    return (NodeMachine){
-        .n_cores = node_live_cores(l), .n_slices = 1, .slice_of = test_slices, .dispatch_ns = 1000};
+    return (NodeMachine){.n_cores = node_live_cores(l),
+                         .n_slices = 1,
+                         .slice_of = test_slices,
+                         .dispatch_ns = 1000};
 }
 
 static inline void test_request_done(void *self, const EngineResult *a) {
@@ -32,7 +34,7 @@ static inline void test_request_done(void *self, const EngineResult *a) {
     s->right = a->outputs != NULL;
     for (uint32_t i = 0; s->right && s->of != NULL && i < s->of->n_outputs; i++)
         s->right = tenant_close(&s->of->want[0][i], &a->outputs[i]);
-    if (s->order != NULL) s->rank = atomic_fetch_add(s->order, 1);
+    if (s->order != NULL) s->position = atomic_fetch_add(s->order, 1);
     atomic_fetch_add(&s->answers, 1);
 }
 
@@ -90,9 +92,10 @@ static inline Cores fifo_take(Cores *free, uint32_t n) {
     return out;
 }
 
-static inline uint32_t fifo_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
+static inline uint32_t fifo_decide(void *state, const NodeView *v, NodeAction *out,
+                                     uint32_t max) {
     static const uint8_t versions[RANDOM_LAYERS];
-    FifoSettings        *p = *(FifoSettings **)state;
+    FifoSettings           *p = *(FifoSettings **)state;
     uint32_t             n = 0;
     Cores                free = v->free;
     if (p->closed != NULL && atomic_load(p->closed)) return 0;

@@ -161,7 +161,7 @@ static void wish(Submitter *c, Rng *r, TestRequest *s, uint32_t which) {
         (EngineRequest){.tenant = number,
                         .deadline = (TimeNs)rng_below(r, 2000000) + 1,
                         .expire = rng_below(r, 3) == 0 ? (TimeNs)rng_below(r, 400000) + 1 : 0,
-                        .late_ok = rng_below(r, 2) == 0,
+                        .on_miss = (OnMiss)rng_below(r, 3),
                         .priority = (double)rng_below(r, 3)});
     if (rng_below(r, 8) == 0) {
         atomic_store(&s->cancelled, true);

@@ -12,6 +12,24 @@
 
 enum { MOST = 48 };
 
+// Sum of worths.
+static double auction_value(const Auction *a, const Market *m) {
+    double sum = 0;
+    for (uint32_t i = 0; i < m->bidders; i++)
+        if (a->won[i] != AUCTION_NONE) sum += m->worth[a->won[i]];
+    return sum;
+}
+
+// Upper bound of any assignment: profits and prices.
+static double auction_bound(const Auction *a, const Market *m, const bool *out) {
+    double sum = 0;
+    for (uint32_t i = 0; i < m->bidders; i++)
+        if (out == NULL || !out[i]) sum += auction_profit(a, m, i);
+    for (uint32_t k = 0; k < m->items; k++)
+        if (isfinite(a->price[k])) sum += a->price[k];
+    return sum;
+}
+
 typedef struct Fair {  // a market and room for everything
     float    gain[MOST * MOST];
     uint32_t first[MOST + 1];

@@ -1,4 +1,4 @@
-// Blocks against the rule as it is written down, step by step and slowly.
+// Block partition against a slow, literal implementation of its definition.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static uint32_t slow_least(const Slow *s, uint32_t first, uint32_t end, double n
     return fastest;
 }
 
-// ends[l]: whether a block ends before layer l, as the pseudo-code has it.
+// ends[l]: whether a block ends before layer l, by the pseudo-code.
 static void slow_blocks(const Slow *s, const BlockPartition *c, uint32_t list, bool *ends) {
     uint32_t n = s->m->n_layers, ref = slow_least(s, 0, n, s->planned), first = 0;
     double   flat = s->m->counts[ref];

@@ -25,10 +25,10 @@ static int teardown(void **state) {
 
 static MagmaGroup *new_group(const ChipView *v, uint32_t jobs, uint32_t depth) {
     MagmaGroup *g = arena_new(&arena, MagmaGroup, 1);
-    TaskQueue   line = {.at = arena_new(&arena, QueuedTask, v->n_waiting + 1)};
-    for (uint32_t i = 0; i < v->n_waiting; i++) task_queue_add(&line, 0.0, v->waiting[i]);
-    MagmaShape shape = {jobs, depth, 1.0};
-    magma_group_fill(g, v, &line, &shape);
+    TaskQueue   queue = {.heap = {.items = arena_new(&arena, HeapItem, v->n_waiting + 1)}};
+    for (uint32_t i = 0; i < v->n_waiting; i++) task_queue_add(&queue, 0.0, v->waiting[i]);
+    MagmaGroupLimits limits = {jobs, depth, 1.0};
+    magma_group_fill(g, v, &queue, &limits);
     return g;
 }
 

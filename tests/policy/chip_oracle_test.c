@@ -71,7 +71,7 @@ static void test_what_is_kept_holds(void **state) {
         }
         oracle_admit(&a, 1.0);
         for (uint32_t i = 0; i < n; i++)
-            if (!a.lost[i]) kept++, set |= 1U << i;
+            if (!a.rejected[i]) kept++, set |= 1U << i;
         assert_true(holds(requests, a.work, n, set));
         for (uint32_t other = 0; other < 1U << n; other++)
             if (holds(requests, a.work, n, other)) {
@@ -95,11 +95,11 @@ static void test_speed_decides(void **state) {
     a.work[0] = 60;
     a.work[1] = 50;
     oracle_admit(&a, 1.2);
-    assert_true(!a.lost[0] && !a.lost[1]);
+    assert_true(!a.rejected[0] && !a.rejected[1]);
     oracle_admit(&a, 1.0);
-    assert_true(a.lost[0] && !a.lost[1]);  // the larger one
+    assert_true(a.rejected[0] && !a.rejected[1]);  // the larger one
     oracle_admit(&a, 0.4);
-    assert_true(a.lost[0] && a.lost[1]);
+    assert_true(a.rejected[0] && a.rejected[1]);
     arena_rewind(&arena, 0);
 }
 

@@ -1,4 +1,4 @@
-// The order of tasks against a plain search for the least.
+// TaskQueue against a linear search for the least key.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@ static QueuedTask take_least(Plain *p) {
     return x;
 }
 
-static void try_order(Rng *rng, TaskQueue *o) {
+static void check_order(Rng *rng, TaskQueue *o) {
     Plain    plain = {.n = (uint32_t)rng_below(rng, MOST)};
     uint32_t pushes = 30;
     task_queue_clear(o);
@@ -50,10 +50,10 @@ static void try_order(Rng *rng, TaskQueue *o) {
 
 static void test_least_first(void **state) {
     (void)state;
-    QueuedTask room[MOST];
-    TaskQueue  o = {.at = room};
-    Rng        rng = {1};
-    for (uint32_t i = 0; i < 300; i++) try_order(&rng, &o);
+    HeapItem  room[MOST];
+    TaskQueue o = {.heap = {.items = room, .capacity = MOST}};
+    Rng       rng = {1};
+    for (uint32_t i = 0; i < 300; i++) check_order(&rng, &o);
 }
 
 static void test_carved(void **state) {
@@ -62,13 +62,13 @@ static void test_carved(void **state) {
     TaskQueue                o;
     Carve                    counts = {0}, takes = {.base = memory};
     task_queue_carve(&o, 10, &counts);
-    assert_null(o.at);
+    assert_null(o.heap.items);
     task_queue_carve(&o, 10, &takes);
-    assert_true(counts.used == takes.used && counts.used >= 10 * sizeof(QueuedTask));
+    assert_true(counts.used == takes.used && counts.used >= 10 * sizeof(HeapItem));
     task_queue_add(&o, 2.0, 7);
     task_queue_add(&o, 1.0, 8);
     assert_int_equal(task_queue_pop(&o).task, 8);
-    assert_int_equal(o.n, 1);
+    assert_int_equal(o.heap.n, 1);
 }
 
 TEST_MAIN() {

@@ -1,4 +1,4 @@
-// fgd: what counts as useless, where jobs go for it, and how much of a cluster it fills.
+// fgd: fragmentation, the placement it leads to, and how much of a cluster it fills.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,16 +33,16 @@ static void test_waste_by_hand(void **state) {
     ClusterSetup s = {.most_gpus = 8};
     ClusterJob   half = {.gpus = 1, .gpu_milli = 500, .cores_milli = 1000};
     ClusterJob   whole = {.gpus = 1, .gpu_milli = 1000, .cores_milli = 2000, .gpu_types = 1};
-    fgd_mix_see(&m, &s, &half);
-    fgd_mix_see(&m, &s, &whole);
-    fgd_mix_see(&m, &s, &whole);
+    fgd_mix_count(&m, &s, &half);
+    fgd_mix_count(&m, &s, &whole);
+    fgd_mix_count(&m, &s, &whole);
     assert_true(fgd_mix_update(&m, 8));
     assert_false(fgd_mix_update(&m, 8));
     FgdFree r = {.cores_milli = 4000, .n = 3, .parts = {1000, 600, 300}};
     near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 900) / 3.0);
     r.cores_milli = 1000;  // a whole one cannot run
     near(fgd_mix_fragmentation(&m, &r), (300 + 2 * 1900) / 3.0);
-    r.cores_milli = 0;  // nobody can
+    r.cores_milli = 0;  // no job can
     near(fgd_mix_fragmentation(&m, &r), 1900);
     r.cores_milli = 4000;
     r.type = 1;  // not what whole ones ask for
@@ -65,7 +65,7 @@ static ClusterSample empty(uint32_t servers, uint32_t gpus) {
 }
 
 // Two servers with one GPU each, of which only the first is of a type that most jobs insist on.
-// fifo's job that does not mind takes it; fgd's leaves it alone, so that nobody waits.
+// fifo's job that does not mind takes it; fgd's leaves it alone, so that no job waits.
 static void test_leaves_what_others_need(void **state) {
     (void)state;
     ClusterSample s = empty(2, 1);
@@ -92,7 +92,7 @@ static void test_fills_what_is_begun(void **state) {
 
 static void test_passes_or_blocks(void **state) {
     (void)state;
-    static const char *const block[] = {"pass=false", NULL};
+    static const char *const block[] = {"backfill=false", NULL};
     ClusterSample            s = empty(1, 2);
     add(&s, (Job){.gpus = 1, .gpu_milli = 1000});
     add(&s, (Job){.gpus = 2, .gpu_milli = 1000});
@@ -146,7 +146,7 @@ static void inflate(const JobList *pods, uint64_t gpus, uint64_t seed, JobList *
     }
 }
 
-// The part of all GPUs that is given away before anybody ends.
+// The fraction of all GPUs allocated before any job ends.
 static double filled(ClusterSample *s, const char *policy) {
     ClusterResult r = cluster_sample_run(s, &arena, policy, NULL);
     double        milli = 0;

@@ -1,4 +1,4 @@
-// What themis, gandiva and optimus are about, on clusters so small that it is worked out by hand.
+// The ideas of themis, gandiva and optimus on clusters small enough to compute by hand.
 #include "tests/policy/cluster_case.h"
 
 #include "policy/cluster/common/pack.h"
@@ -44,7 +44,7 @@ static void test_themis_lends(void **state) {
     assert_true(r.ends[0].preemptions == 1 && seconds(r.ends[0].finish) == 10310);
 }
 
-// Strictly fair: whose rho is the worst. Otherwise whom it would harm most for each GPU to wait.
+// Strictly fair: the worst rho first. Otherwise the largest harm per GPU.
 static void test_themis_auction(void **state) {
     (void)state;
     ClusterCase x = cluster_case_servers(1, 2, &arena);
@@ -75,7 +75,7 @@ static void test_gandiva_packs(void **state) {
     const Job   jobs[] = {cluster_case_job(0, 3000, 1), cluster_case_job(0, 3000, 1)};
     cluster_case_list(&x, jobs, 2, &arena);
     classes(&x, "vae", "lstm");
-    ClusterResult r = run(&x, "gandiva", "grow=0");
+    ClusterResult r = run(&x, "gandiva", "elastic=0");
     const double  first = profile_pair(x.profiles, x.class_of[0], x.class_of[1]);
     const double  second = profile_pair(x.profiles, x.class_of[1], x.class_of[0]);
     const double  fast = first > second ? first : second, slow = first > second ? second : first;
@@ -94,7 +94,7 @@ static void test_gandiva_keeps_good_packs_only(void **state) {
     const Job   jobs[] = {cluster_case_job(0, 3000, 1), cluster_case_job(0, 3000, 1)};
     cluster_case_list(&x, jobs, 2, &arena);
     classes(&x, "res50", "res50");
-    ClusterResult r = run(&x, "gandiva", "joint=1.3");
+    ClusterResult r = run(&x, "gandiva", "min_joint=1.3");
     assert_true(r.ends[1].start > 0 && r.preemptions > 0);
 }
 

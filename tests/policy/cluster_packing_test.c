@@ -1,4 +1,4 @@
-// lucid and muri: who shares GPUs with whom, and what that does to jobs.
+// lucid and muri: which jobs share GPUs, and the effect on their rates.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,8 @@ static void test_lucid_shares_small(void **state) {
 
 static void test_lucid_limits(void **state) {
     (void)state;
-    static const char *const never[] = {"limit=-1", NULL}, *const brief[] = {"profile_s=100", NULL};
+    static const char *const never[] = {"max_score=-1", NULL}, *const brief[] = {"profile_s=100",
+                                                                                 NULL};
     ClusterSample s = one_server(1);
     add(&s, "vae", 0, 1000);
     add(&s, "vae", 10, 1000);
@@ -80,7 +81,7 @@ static void test_lucid_limits(void **state) {
     assert_int_equal(r.ends[1].start, 200 * JOB_SECOND);
 }
 
-// Behind one that keeps its GPU to itself, the least GPU time goes first and nobody is stopped.
+// Behind one that keeps its GPU to itself, the least GPU time goes first, without preemption.
 static void test_lucid_order(void **state) {
     (void)state;
     ClusterSample s = one_server(1);
@@ -112,7 +113,7 @@ static void open_match(MuriMatch *m, ClusterSetup *setup, const ClusterSample *s
                             .cores_milli = 3000 * (uint64_t)gpus,
                             .memory_mib = 64000 * (uint64_t)gpus};
     Carve count = {0}, c = {0};
-    *m = (MuriMatch){.gain = 1.1, .most = 4};
+    *m = (MuriMatch){.min_gain = 1.1, .max_group = 4};
     muri_match_carve(m, setup, &count);
     c.base = arena_alloc(&arena, 1, count.used, 64);
     muri_match_carve(m, setup, &c);
@@ -153,8 +154,8 @@ static void test_match_as_far_as_needed(void **state) {
 
 static void test_muri_takes_turns(void **state) {
     (void)state;
-    static const char *const alone[] = {"most=1", NULL};
-    static const char *const four[] = {"depth=4", "slowest=0.5", NULL};
+    static const char *const alone[] = {"max_group=1", NULL};
+    static const char *const four[] = {"depth=4", "min_rate=0.5", NULL};
     ClusterSample            s = one_server(1);
     for (int i = 0; i < 4; i++) add(&s, "vae", 0, 3000);
     ClusterResult r = cluster_sample_run(&s, &arena, "muri", four);
@@ -164,7 +165,7 @@ static void test_muri_takes_turns(void **state) {
     assert_true(apart.last == 12000 * JOB_SECOND);
 }
 
-// Who needs less stops who needs more, at the next whole period.
+// A job with less GPU time left preempts one with more, at the next whole period.
 static void test_muri_stops(void **state) {
     (void)state;
     static const char *const minute[] = {"period_s=60", NULL};
@@ -181,7 +182,7 @@ static void test_random_traces_end(void **state) {
     (void)state;
     static const char *const policies[] = {"lucid", "muri", "muri", "muri", NULL};
     static const char *const with[][3] = {
-        {NULL}, {NULL}, {"period_s=0", "gain=1"}, {"by_stages=true"}};
+        {NULL}, {NULL}, {"period_s=0", "min_gain=1"}, {"by_stages=true"}};
     for (uint32_t p = 0; policies[p] != NULL; p++)
         for (uint64_t seed = 1; seed <= 8; seed++) {
             size_t        mark = arena.used;

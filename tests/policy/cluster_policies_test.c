@@ -1,5 +1,5 @@
-// What every policy of a cluster promises: on random mixed traces its plans are legal (the engine
-// aborts otherwise), every job ends, and the same seed gives the same bytes.
+// Every cluster policy on random mixed traces: its plans are legal (the simulator aborts
+// otherwise), every job ends, and the same seed gives the same bytes.
 #include "tests/policy/cluster_case.h"
 #include "tests/runner.h"
 
@@ -18,8 +18,8 @@ static int end(void **state) {
     return 0;
 }
 
-// Synergy shares out whole GPUs of equal servers. Learned ones take longer, so they get every
-// fifth.
+// Synergy needs whole GPUs and equal servers. Learned policies are slow, so they get every fifth
+// case.
 static bool suits(const ClusterPolicy *p, uint32_t with) {
     uint32_t never =
         CLUSTER_CASE_PARTS | CLUSTER_CASE_CPU | CLUSTER_CASE_TYPES | CLUSTER_CASE_UNLIKE;

@@ -1,5 +1,5 @@
-// las, tiresias and synergy where a stop costs something: what is free is filled at once, and who
-// can stay where it is does.
+// las, tiresias and synergy with restart costs: free GPUs are filled at once, and jobs stay where
+// they are if possible.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void add(ClusterSample *s, const char *class, uint32_t gpus, int64_t subm
                           .tenant = JOB_NONE};
 }
 
-// Between periods nobody is stopped, but GPUs that are free are given away.
+// Between periods there is no preemption, but free GPUs are allocated.
 static void test_free_gpus_are_filled(void **state) {
     (void)state;
     static const char *const policies[] = {"las", "tiresias", NULL};

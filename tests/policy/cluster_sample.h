@@ -1,5 +1,4 @@
-// ClusterSample: a small cluster with a random trace, and runs of a policy on it that check GPU
-// sharing.
+// ClusterSample: small clusters and random traces, and runs of a policy that record shared GPUs.
 #pragma once
 
 #include <string.h>
@@ -16,7 +15,7 @@ typedef struct ClusterSample {
     ServerList      servers;
     ClusterProfiles profiles;
     uint32_t       *class_of;  // [jobs.n]; every job has its own model
-    uint64_t        shared;    // GPUs seen with more than one job
+    uint64_t        shared;    // GPUs seen with several tasks
 } ClusterSample;
 
 static const char *const cluster_sample_types[] = {"T4", "V100", ""};
@@ -84,7 +83,7 @@ static inline bool cluster_sample_meet(const ClusterTask *a, const ClusterTask *
     return false;
 }
 
-// Jobs that share a GPU fit into its memory.
+// Tasks that share a GPU fit into its memory.
 static inline void cluster_sample_watch(void *self, const ClusterView *v, const void *state) {
     ClusterSample *s = self;
     (void)state;

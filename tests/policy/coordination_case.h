@@ -1,4 +1,4 @@
-// CoordCase: random coordination problems of agents and jobs.
+// CoordCase: random coordination problems.
 #pragma once
 
 #include <math.h>
@@ -18,15 +18,15 @@ typedef struct CoordCase {
     CoordProblem p;
 } CoordCase;
 
-typedef struct CoordKind {  // what to make
+typedef struct CoordKind {  // parameters
     uint32_t agents, jobs, rank;
-    double   cannot;  // part of claims
-    double   gangs;   // part of jobs
-    float    pairs;   // how much they are worth
+    double   cannot;  // fraction of impossible claims
+    double   gangs;   // fraction of jobs that are gangs
+    float    pairs;   // scale of pair payoffs
 } CoordKind;
 
-// A job's weight is the sum of two exponentials; its payoff to an agent is 0.5 to 1.5 times that,
-// and a gang's claims share it.
+// A job's weight is the sum of two exponentials, its payoff for an agent 0.5 to 1.5 of that; a
+// gang's claims share it.
 static inline void coord_case(CoordCase *c, const CoordKind *kind, Rng *rng) {
     uint32_t agents = kind->agents, jobs = kind->jobs, rank = kind->rank;
     double   weight[CASE_JOBS];
@@ -59,6 +59,6 @@ static inline Coordination *coord_new(uint32_t agents, uint32_t jobs, const Coor
     Carve count = {0};
     coord_carve(agents, jobs, rules, &count);
     Carve from = {aligned_alloc(64, (count.used + 63) / 64 * 64), 0};
-    memset(from.base, 0xa5, count.used);  // nothing may depend on what was there
+    memset(from.base, 0xa5, count.used);  // memory need not be zeroed
     return coord_carve(agents, jobs, rules, &from);
 }

@@ -1,4 +1,5 @@
-// Exact: the best assignment by the Hungarian method, and the best coordination by enumeration.
+// Exact: the best assignment by the Hungarian method, and the best coordination by exhaustive
+// search.
 #pragma once
 
 #include <math.h>
@@ -6,9 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/cluster/maifs/coordination.h"
+#include "policy/cluster/maifs/coord_int.h"
 
 enum { EXACT_MAX = 160 };
+
+static inline double finite_or_0(float x) { return isfinite(x) ? (double)x : 0; }
+
+static inline double exact_pair(const CoordProblem *p, uint32_t i, uint32_t k, uint32_t j,
+                                uint32_t l) {
+    size_t at = ((size_t)i * p->jobs + k) * p->rank, its = ((size_t)j * p->jobs + l) * p->rank;
+    double sum = 0;
+    for (uint32_t r = 0; r < p->rank; r++)
+        sum += finite_or_0(p->left[at + r]) * finite_or_0(p->right[its + r]) +
+               finite_or_0(p->left[its + r]) * finite_or_0(p->right[at + r]);
+    return sum / 2;
+}
+
+// Payoff of claims, of idling for the others, and of pairs along the graph of the last decision.
+static inline double coord_value(const Coordination *a, const CoordProblem *p,
+                                 const uint32_t *claims) {
+    double sum = 0;
+    for (uint32_t i = 0; i < p->agents; i++)
+        sum += (claims[i] == COORD_NONE ? finite_or_0(p->idle[i])
+                                        : (double)p->payoff[(size_t)i * p->jobs + claims[i]]);
+    for (uint32_t e = 0; e < a->n_edges && p->rank > 0; e++) {
+        uint32_t x = a->agent_ids[a->edges[e].a], y = a->agent_ids[a->edges[e].b];
+        if (claims[x] == COORD_NONE || claims[y] == COORD_NONE) continue;
+        sum += exact_pair(p, x, claims[x], y, claims[y]);
+    }
+    return sum;
+}
 
 // The largest sum of gains [rows][columns] with at most one per row and column; entries that are
 // negative or not finite are left out. Shortest augmenting paths, a row at a time.
@@ -16,7 +44,7 @@ static inline double exact_assignment(const float *gain, uint32_t rows, uint32_t
     uint32_t      n = rows > columns ? rows : columns;
     static double cost[EXACT_MAX + 1][EXACT_MAX + 1], u[EXACT_MAX + 1], v[EXACT_MAX + 1];
     static double least[EXACT_MAX + 1];
-    uint32_t      owner[EXACT_MAX + 1] = {0}, way[EXACT_MAX + 1] = {0};
+    uint32_t      owner[EXACT_MAX + 1] = {0}, from[EXACT_MAX + 1] = {0};
     memset(u, 0, sizeof u);
     memset(v, 0, sizeof v);
     for (uint32_t i = 1; i <= n; i++)
@@ -38,7 +66,7 @@ static inline double exact_assignment(const float *gain, uint32_t rows, uint32_t
                 double c = cost[row][j] - u[row] - v[j];
                 if (c < least[j]) {
                     least[j] = c;
-                    way[j] = at;
+                    from[j] = at;
                 }
                 if (least[j] < delta) {
                     delta = least[j];
@@ -55,7 +83,7 @@ static inline double exact_assignment(const float *gain, uint32_t rows, uint32_t
             }
             at = next;
         } while (owner[at] != 0);
-        for (; at != 0; at = way[at]) owner[at] = owner[way[at]];
+        for (; at != 0; at = from[at]) owner[at] = owner[from[at]];
     }
     double sum = 0;
     for (uint32_t j = 1; j <= n; j++) sum -= cost[owner[j]][j];

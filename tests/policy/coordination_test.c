@@ -40,7 +40,7 @@ static void answers_are_legal_and_no_worse_than_arbitration(void **state) {
                 assert_true(exact_legal(&made.p, claims));
                 const CoordStats *tale = coord_stats(a);
                 double            value = coord_value(a, &made.p, claims);
-                assert_true(tale->value >= tale->plain);
+                assert_true(tale->value >= tale->baseline);
                 assert_true(fabs(tale->value - value) <= 1e-4 * (1 + fabs(value)));
                 coord_decide(b, &made.p, others);
                 assert_true(exact_legal(&made.p, others));
@@ -62,7 +62,7 @@ static void the_same_again_is_the_same(void **state) {
         coord_case(&made, &kinds[x], &rng);
         coord_decide(a, &made.p, claims);
         coord_case(&other, &kinds[(x + 1) % KINDS], &rng);
-        coord_decide(b, &other.p, others);  // has seen something else before
+        coord_decide(b, &other.p, others);  // has solved another problem before
         coord_decide(b, &made.p, others);
         assert_memory_equal(claims, others, kinds[x].agents * sizeof *claims);
         free(a);
@@ -135,7 +135,7 @@ static void units_of_payoffs_do_not_matter(void **state) {
     }
 }
 
-// Pairs that are worth nothing take the long way round and come to the same.
+// Pair payoffs of 0 take the general path and give the same result.
 static void pairs_worth_nothing_change_nothing(void **state) {
     (void)state;
     Rng rng = {6};
@@ -143,7 +143,7 @@ static void pairs_worth_nothing_change_nothing(void **state) {
         CoordParams r = coord_default_params();
         CoordKind   kind = {40, 30, 0, 0.3, 0.3, 0};
         r.graph = run % 2 == 0 ? COORD_DYNAMIC : COORD_STATIC;
-        r.step = 0;  // what messages said decides
+        r.step = 0;  // messages alone decide
         Coordination *a = coord_new(40, 30, &r);
         coord_case(&made, &kind, &rng);
         memset(made.left, 0, sizeof made.left);
@@ -156,7 +156,7 @@ static void pairs_worth_nothing_change_nothing(void **state) {
     }
 }
 
-// Value over the optimum, where every job is for one: as the literature's ways do.
+// Value relative to the optimum if every job needs one agent.
 static void ways_compare_as_published(void **state) {
     (void)state;
     const struct {
@@ -193,7 +193,7 @@ static void ways_compare_as_published(void **state) {
     }
 }
 
-// Mean of value over optimum on problems so small that all answers can be tried.
+// Mean value relative to the optimum on problems small enough for exhaustive search.
 static double against_all(const CoordKind *kind, const CoordParams *r, double *least) {
     Rng           rng = {21};
     Coordination *a = coord_new(8, 8, r);
@@ -298,8 +298,8 @@ static void a_gang_is_made_where_it_is_worth_more(void **state) {
     free(a);
 }
 
-// Everybody utilities the same job: all are likely to clash, and have few partners. Where everybody
-// has a job of its own nobody talks.
+// If all agents want the same job, all likely conflict, up to the degree. If each wants another
+// job, there are no edges.
 static void the_graph_joins_those_who_clash(void **state) {
     (void)state;
     CoordParams   r = coord_default_params();

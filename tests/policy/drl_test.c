@@ -1,4 +1,4 @@
-// drl_single: gradients by differences, what is chosen, weights that are refused.
+// drl_single: gradients by finite differences, choices, invalid weights.
 #include "policy/cluster/drl/drl.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void test_gradients(void **state) {
     drl_net_init(net, s->w, &rng);
     gradient_fill(&rng, s->x, ROWS * DRL_IN, 1);
     gradient_fill(&rng, s->dy, ROWS * DRL_OUT, 1);
-    assert_true(loss(s) == 0);  // as initialised it says nothing
+    assert_true(loss(s) == 0);  // after initialisation all outputs are 0
     gradient_fill(&rng, s->w, n, 0.3f);
     (void)loss(s);
     drl_net_backward(net, s->w, g.at, ROWS, s->x, s->dy, s->cache);
@@ -48,15 +48,15 @@ static void test_gradients(void **state) {
 
 static void test_takes_the_highest_that_can_be(void **state) {
     (void)state;
-    DrlObservation look = {.n = 3, .can = {[1] = true, [2] = true, [DRL_WINDOW] = true}};
-    float          says[DRL_OUT] = {9, 1, 2, [DRL_WINDOW] = 0};
-    assert_int_equal(drl_best(&look, says), 2);
-    says[1] = 2;
-    assert_int_equal(drl_best(&look, says), 1);  // the first of equals
-    says[DRL_WINDOW] = 3;
-    assert_int_equal(drl_best(&look, says), DRL_WINDOW);
-    look.can[DRL_WINDOW] = false;
-    assert_int_equal(drl_best(&look, says), 1);
+    DrlObservation seen = {.n = 3, .can = {[1] = true, [2] = true, [DRL_WINDOW] = true}};
+    float          scores[DRL_OUT] = {9, 1, 2, [DRL_WINDOW] = 0};
+    assert_int_equal(drl_best(&seen, scores), 2);
+    scores[1] = 2;
+    assert_int_equal(drl_best(&seen, scores), 1);  // the first of equals
+    scores[DRL_WINDOW] = 3;
+    assert_int_equal(drl_best(&seen, scores), DRL_WINDOW);
+    seen.can[DRL_WINDOW] = false;
+    assert_int_equal(drl_best(&seen, scores), 1);
 }
 
 static void test_weights(void **state) {
@@ -69,7 +69,7 @@ static void test_weights(void **state) {
     FloatVec w = float_vec_new(&a, drl_net_params(net));
     assert_int_equal(drl_weights_load("none", &a, &l), ERR_OK);
     assert_null(l.w);
-    assert_int_equal(drl_weights_load("", &a, &l), ERR_OK);  // those that came along
+    assert_int_equal(drl_weights_load("", &a, &l), ERR_OK);  // the shipped weights
     assert_non_null(l.w);
     assert_int_equal(weights_save(path, drl_weights_facts(net, &a), w), ERR_OK);
     assert_int_equal(drl_weights_load(path, &a, &l), ERR_OK);

@@ -1,5 +1,5 @@
-// MaifsCase: runs of maifs on ClusterCases by rules, shipped and random weights, and an agent's
-// estimates for running tasks.
+// MaifsCase: runs of maifs on random traces with rules, shipped weights or random weights, and the
+// agents' rates of running tasks.
 #pragma once
 
 #include "learn/float_vec.h"

@@ -16,8 +16,8 @@ typedef struct Scene {
     MaifsOfferAt at[OFFERS];
     float        features[OFFERS * MAIFS_OFFER];
     float       *w, *cache;
-    float        u[JOBS], f[OFFERS], idle[SERVERS], left[PAIRS * 4], right[PAIRS * 4];
-    float        du[JOBS], df[OFFERS], d_idle[SERVERS], d_left[PAIRS * 4], d_right[PAIRS * 4];
+    float        u[JOBS], f[OFFERS], left[PAIRS * 4], right[PAIRS * 4];
+    float        du[JOBS], df[OFFERS], d_left[PAIRS * 4], d_right[PAIRS * 4];
 } Scene;
 
 static Scene scene;
@@ -36,7 +36,6 @@ static void open_scene(MaifsNet net, uint64_t seed, float size) {
     gradient_fill(&rng, s->features, OFFERS * MAIFS_OFFER, 1);
     gradient_fill(&rng, s->du, JOBS, 1);
     gradient_fill(&rng, s->df, OFFERS, 1);
-    gradient_fill(&rng, s->d_idle, SERVERS, 1);
     gradient_fill(&rng, s->d_left, PAIRS * 4, 1);
     gradient_fill(&rng, s->d_right, PAIRS * 4, 1);
     for (uint32_t i = 0; i < OFFERS; i++)
@@ -53,7 +52,6 @@ static MaifsNet small(bool attention, uint32_t rounds) {
 static void answer(Scene *s) {
     maifs_net_observe(&s->net, s->w, &s->in, s->cache, s->u);
     maifs_net_price(&s->net, s->w, s->cache, OFFERS, s->at, s->features, s->f);
-    maifs_net_idle(&s->net, s->w, s->cache, s->idle);
     maifs_net_pair(&s->net, s->w, s->cache, PAIRS, s->at, s->left, s->right);
 }
 
@@ -66,8 +64,8 @@ static double dot(size_t n, const float *a, const float *b) {
 static double loss(void *ctx) {
     Scene *s = ctx;
     answer(s);
-    return dot(JOBS, s->u, s->du) + dot(OFFERS, s->f, s->df) + dot(SERVERS, s->idle, s->d_idle) +
-           dot(PAIRS * 4, s->left, s->d_left) + dot(PAIRS * 4, s->right, s->d_right);
+    return dot(JOBS, s->u, s->du) + dot(OFFERS, s->f, s->df) + dot(PAIRS * 4, s->left, s->d_left) +
+           dot(PAIRS * 4, s->right, s->d_right);
 }
 
 static void backward(Scene *s) {
@@ -76,7 +74,6 @@ static void backward(Scene *s) {
     answer(s);
     maifs_net_back_begin(net, s->cache);
     maifs_net_price_back(net, s->w, gradients, s->cache, OFFERS, s->at, s->features, s->df);
-    maifs_net_idle_back(net, s->w, gradients, s->cache, s->d_idle);
     maifs_net_pair_back(net, s->w, gradients, s->cache, PAIRS, s->at, s->d_left, s->d_right);
     maifs_net_observe_back(net, s->w, gradients, &s->in, s->cache, s->du);
 }
@@ -98,7 +95,7 @@ static void test_gradients(void **state) {
         const size_t from[] = {p.server,   p.job,       p.queue,    p.attend[0],
                                p.norm[0],  p.by_server, p.by_job,   p.by_context,
                                p.by_offer, p.value,     p.straight, p.price,
-                               p.idle,     p.left,      p.right,    p.n};
+                               p.reserved, p.left,      p.right,    p.n};
         for (size_t i = 0; i + 1 < sizeof from / sizeof *from; i++)
             gradient_check("w", loss, &scene, parameters + from[i], g + from[i],
                            from[i + 1] - from[i], 60, &rng);
@@ -113,7 +110,6 @@ static void test_says_nothing_at_first(void **state) {
     answer(&scene);
     for (uint32_t i = 0; i < OFFERS; i++) assert_true(scene.f[i] == 0);
     for (uint32_t i = 0; i < JOBS; i++) assert_true(scene.u[i] == 0);
-    for (uint32_t i = 0; i < SERVERS; i++) assert_true(scene.idle[i] == 0);
     for (uint32_t i = 0; i < PAIRS * 4; i++) assert_true(scene.right[i] == 0);
     backward(&scene);  // but it learns
     assert_true(float_vec_norm((FloatVec){gradients, maifs_net_params(&scene.net)}) > 0);
@@ -233,16 +229,6 @@ static double value_slow(const Scene *s, const Slow *k, uint32_t j) {
     return tanh(sum);
 }
 
-static double idle_slow(const Scene *s, const Slow *k, uint32_t i) {
-    MaifsParts   p = maifs_net_parts(&s->net);
-    size_t       h = s->net.hidden;
-    const float *w = s->w + p.idle;
-    double       sum = (double)w[h];
-    for (size_t c = 0; c < h; c++)
-        sum += relu_slow(column_slow(s, p.by_server, k->z[i], MAIFS_IDLE, c)) * (double)w[c];
-    return sum;
-}
-
 static double pair_slow(const Scene *s, const Slow *k, uint32_t m, size_t layer, size_t r) {
     MaifsParts   p = maifs_net_parts(&s->net);
     size_t       h = s->net.hidden, rank = s->net.rank;
@@ -255,9 +241,9 @@ static double pair_slow(const Scene *s, const Slow *k, uint32_t m, size_t layer,
     return sum;
 }
 
-static void near(double utilities, float has) {
-    if (fabs(utilities - (double)has) > 1e-4 * (1 + fabs(utilities)))
-        fail_msg("%g, not %g", (double)has, utilities);
+static void near(double expected, float has) {
+    if (fabs(expected - (double)has) > 1e-4 * (1 + fabs(expected)))
+        fail_msg("%g, not %g", (double)has, expected);
 }
 
 static void test_equals_the_obvious_way(void **state) {
@@ -273,7 +259,6 @@ static void test_equals_the_obvious_way(void **state) {
         MaifsParts p = maifs_net_parts(&nets[v]);
         for (uint32_t m = 0; m < OFFERS; m++) near(price_slow(&scene, &k, m), scene.f[m]);
         for (uint32_t j = 0; j < JOBS; j++) near(value_slow(&scene, &k, j), scene.u[j]);
-        for (uint32_t i = 0; i < SERVERS; i++) near(idle_slow(&scene, &k, i), scene.idle[i]);
         for (uint32_t m = 0; m < PAIRS; m++)
             for (size_t r = 0; r < 4; r++) {
                 near(pair_slow(&scene, &k, m, p.left, r), scene.left[m * 4 + r]);
@@ -306,7 +291,6 @@ static void test_agents_and_jobs_may_change_places(void **state) {
             }
         answer(&scene);
         for (uint32_t m = 0; m < OFFERS; m++) near((double)was.f[m], scene.f[m]);
-        for (uint32_t i = 0; i < SERVERS; i++) near((double)was.idle[servers[i]], scene.idle[i]);
         for (uint32_t j = 0; j < JOBS; j++) near((double)was.u[jobs[j]], scene.u[j]);
         for (uint32_t m = 0; m < PAIRS * 4; m++) {
             near((double)was.left[m], scene.left[m]);
@@ -338,8 +322,6 @@ static void test_an_empty_cluster_or_queue(void **state) {
     open_scene(small(true, 2), 31, 0.4f);
     scene.in.n_jobs = 0;
     maifs_net_observe(&scene.net, scene.w, &scene.in, cache, scene.u);
-    maifs_net_idle(&scene.net, scene.w, cache, scene.idle);
-    for (uint32_t i = 0; i < SERVERS; i++) assert_true(isfinite(scene.idle[i]));
     maifs_net_price(&scene.net, scene.w, cache, 0, NULL, NULL, NULL);
     scene.in = (MaifsInput){scene.servers, scene.jobs, scene.queue, 0, JOBS};
     maifs_net_observe(&scene.net, scene.w, &scene.in, cache, scene.u);

@@ -1,7 +1,6 @@
-// maifs promises: whatever its network says, plans are legal (the engine aborts
-// otherwise), every job ends, gangs run whole; the same seed gives the same
-// bytes; the order of servers does not matter; agents that agree do no worse
-// than by plain arbitration.
+// maifs: whatever its network outputs, plans are legal (the simulator aborts otherwise), every job
+// ends, gangs run whole; the same seed gives the same bytes; the order of servers does not matter;
+// coordination is never worse than plain arbitration.
 #include "tests/policy/maifs_case.h"
 #include "tests/runner.h"
 
@@ -93,11 +92,19 @@ static void test_every_kind(void **state) {
 static void test_settings(void **state) {
     (void)state;
     static const char *const sets[][3] = {
-        {"attention=no"}, {"graph=static"},        {"graph=none"},
-        {"demand=fixed"}, {"two_step=yes"},        {"mates=1"},
-        {"mates=4"},      {"slices=no"},           {"moves=0"},
-        {"window=1"},     {"window=3", "moves=9"}, {"patience=0", "restart=0"},
-        {"moves=256"},
+        {"attention=no"},
+        {"graph=static"},
+        {"graph=none"},
+        {"demand=fixed"},
+        {"two_step=yes"},
+        {"gpu_tasks=1"},
+        {"gpu_tasks=4"},
+        {"slices=no"},
+        {"migrations=0"},
+        {"window=1"},
+        {"window=3", "migrations=9"},
+        {"evict_margin=0", "restart_weight=0"},
+        {"migrations=256"},
     };
     for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++)
         for (uint32_t seed = 0; seed < 3; seed++) {
@@ -156,8 +163,7 @@ static void test_same_seed_same_bytes(void **state) {
         }
 }
 
-// Unlike, and every job of a class, so that no two servers are worth the same
-// to anybody.
+// Different servers and every job with a class, so that no two servers are equal for a job.
 static ClusterCase unlike(uint64_t seed, bool turned) {
     static const char *const types[] = {"v100", "p100", "a10", "a100"};
     ClusterCase              x = cluster_case_random(CLUSTER_CASE_PROFILES, JOBS, seed, &arena);
@@ -197,18 +203,18 @@ static void test_order_of_servers(void **state) {
 }
 
 typedef struct Agreed {
-    double agreed, plain;
+    double agreed, baseline;
 } Agreed;
 
 static void sum_up(void *self, const ClusterView *v, const void *state) {
     const Maifs *m = state;
     Agreed      *a = self;
     (void)v;
-    assert_true(m->agreed - a->agreed >= m->plain - a->plain - 1e-9);
-    *a = (Agreed){m->agreed, m->plain};
+    assert_true(m->agreed - a->agreed >= m->baseline - a->baseline - 1e-9);
+    *a = (Agreed){m->agreed, m->baseline};
 }
 
-// In every epoch, and by more over all of them.
+// In every decision, and strictly better over all of them.
 static void test_no_worse_than_plain(void **state) {
     (void)state;
     Agreed all = {0};
@@ -222,11 +228,11 @@ static void test_no_worse_than_plain(void **state) {
         for (uint32_t i = 0; i < JOBS; i++) x.jobs.at[i].submit /= 20;  // so that many wait
         all_end(&x, &c, &r);
         all.agreed += a.agreed;
-        all.plain += a.plain;
+        all.baseline += a.baseline;
         arena_rewind(&arena, mark);
     }
-    print_message("agreed on %.4g, plainly %.4g\n", all.agreed, all.plain);
-    assert_true(all.agreed > all.plain);
+    print_message("agreed on %.4g, plainly %.4g\n", all.agreed, all.baseline);
+    assert_true(all.agreed > all.baseline);
 }
 
 // More GPUs than a server of its type has, and no more than others have.

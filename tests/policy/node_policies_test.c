@@ -1,4 +1,4 @@
-// What every policy promises, over random moments of large and small servers.
+// Rules that hold for every policy, over random views of large and small servers.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -67,7 +67,7 @@ static void check_same(const NodeView *v, const NodeAction *a, const NodeAction 
     }
 }
 
-// Someone must run on an idle machine, or nothing would ever happen again.
+// On an idle machine some request must start, or no event would follow.
 static void check_goes_on(const NodeView *v, const NodeAction *plan, uint32_t n) {
     if (v->n_running > 0 || v->n_waiting == 0) return;
     uint32_t starts = 0, rejects = 0;

@@ -1,5 +1,5 @@
-// NodeSample: tenants with seeded tables and random views of a server, for tests and benchmarks of
-// policies.
+// NodeSample: tenants with random cost tables and random views of a server, for tests and
+// benchmarks of policies.
 #pragma once
 
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct NodeSampleView {
     NodeRequest *requests;
 } NodeSampleView;
 
-// Version v of a layer trades its time alone against its footprint in the shared cache.
+// Higher versions of a layer are slower alone and use less of the shared cache.
 static inline void node_sample_layer(Rng *rng, NodeModel *m, NodeLayer *layer, float *times,
                                      uint32_t l) {
     double work = 2e6 * (0.2 + rng_unit64(rng)), fixed = 4e3 * rng_unit64(rng);
@@ -79,7 +79,7 @@ static inline NodeModel *node_sample_model(Arena *a, Rng *rng, uint32_t n_layers
     return m;
 }
 
-// Models of about 20, 50 and 100 layers; a QoS that wants a few cores.
+// Models of about 20, 50 and 100 layers; a QoS that needs a few cores.
 static inline void node_sample_init(NodeSample *s, Arena *a, Rng *rng, uint32_t n_cores) {
     uint8_t *slice_of = arena_new(a, uint8_t, n_cores);
     for (uint32_t c = 0; c < n_cores; c++) slice_of[c] = (uint8_t)(c / 4);
@@ -130,7 +130,7 @@ static inline void node_sample_run(const NodeSample *s, Rng *rng, NodeSampleView
     r->next += 1 + (uint32_t)rng_below(rng, s->tenants[r->tenant].model->n_layers - r->next);
 }
 
-// A view with n requests, some of them running.
+// A random view with n requests, some of them running.
 static inline NodeSampleView node_sample_view(const NodeSample *s, Arena *a, Rng *rng,
                                               uint32_t n_waiting, uint32_t n_running) {
     NodeSampleView out = {0};

@@ -1,5 +1,4 @@
-// An offer says what carrying it out would change; those who have to go are enough, and none of
-// them could stay.
+// An offer's figures equal the effect of taking it; its victims suffice, and none is needless.
 #include "policy/cluster/maifs/offer.h"
 
 #include "tests/policy/maifs_case.h"
@@ -22,7 +21,7 @@ static int end(void **state) {
 
 typedef struct Seen {
     uint64_t whole, evicting, beside;
-    double   off, over, beside_off;  // of the inn's worth; over: promised, and not kept
+    double off, over, beside_off;  // relative to the plan's utility; over: promised and not reached
 } Seen;
 
 static Resident guest_of(const ClusterSetup *s, const TaskUtility *w, const Offer *o) {
@@ -34,11 +33,12 @@ static Resident guest_of(const ClusterSetup *s, const TaskUtility *w, const Offe
                       .gpus = (uint8_t)w->gpus,
                       .level = o->level,
                       .cap = UTILITY_LEVELS,
-                      .fresh = true,
-                      .spread = server_plan_spread(s, w, 1)};
+                      .incoming = true,
+                      .spread_factor = server_plan_spread(s, w, 1)};
 }
 
-static bool room(const Maifs *m, const ServerPlan *h, const VictimSet *go, const TaskUtility *w) {
+static bool eviction(const Maifs *m, const ServerPlan *h, const VictimSet *go,
+                     const TaskUtility *w) {
     Headroom f;
     uint64_t used = 0, all = h->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << h->gpus) - 1;
     uint32_t units = task_utility_units(w, w->gpus);
@@ -52,27 +52,27 @@ static bool room(const Maifs *m, const ServerPlan *h, const VictimSet *go, const
 
 static void check_victims(const Maifs *m, const ServerPlan *h, const TaskUtility *w,
                           const VictimSet *go) {
-    assert_true(room(m, h, go, w));
+    assert_true(eviction(m, h, go, w));
     for (uint32_t i = 0; i < h->n; i++) {
         VictimSet but = *go;
         if (!victim_set_has(go, i)) continue;
-        assert_false(h->at[i].fresh);
+        assert_false(h->at[i].incoming);
         victim_set_put(&but, i, false);
-        assert_false(room(m, h, &but, w));
+        assert_false(eviction(m, h, &but, w));
     }
 }
 
-// What others' restarts and patience take from a gain is no worth that an inn has.
+// Restart cost and evict_margin reduce an offer's gain, but not the plan's utility.
 static float besides(const Maifs *m, const ServerPlan *h, const TaskUtility *w, const VictimSet *go,
                      const Offer *o) {
     float sum = 0;
-    for (uint32_t i = 0; i < h->n && o->mates == 0; i++) {
+    for (uint32_t i = 0; i < h->n && o->corunners == 0; i++) {
         const Resident    *g = &h->at[i];
         const TaskUtility *x = &m->utilities[g->task];
         float              part = resident_fraction(g, x);
         if (!victim_set_has(go, i)) continue;
-        sum += m->offering.params.restart * x->value * x->restart_s * part / w->left_s;
-        sum += m->offering.params.patience * resident_utility(g, x) * part +
+        sum += m->offering.params.restart_weight * x->value * x->restart_s * part / w->left_s;
+        sum += m->offering.params.evict_margin * resident_utility(g, x) * part +
                resident_utility(g, x) * (1 - part);
     }
     return sum;
@@ -93,14 +93,14 @@ static bool any_company(const ServerPlan *h) {
     return false;
 }
 
-// The task is held at the level that was offered, and others are dealt what is left.
+// The task is fixed at the offered level; others get the rest.
 static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen *seen) {
     static ServerPlan  after;
     const TaskUtility *w = &m->utilities[o->task];
     VictimSet          go = {{0}};
     uint64_t           mask = o->mask;
     Headroom           f;
-    if (o->mates == 0) {
+    if (o->corunners == 0) {
         assert_true(offer_victims(&m->offering, h, w, w->gpus, &go, &mask));
         assert_true(mask == o->mask);
         check_victims(m, h, w, &go);
@@ -113,19 +113,19 @@ static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen 
     Resident g = guest_of(m->setup, w, o);
     server_plan_add(&after, &g);
     server_plan_allocate(&after, m->setup, m->utilities);
-    float share = after.at[after.n - 1].share;
+    float share = after.at[after.n - 1].rate_factor;
     after.n--;  // the rest, with what the task leaves of cores and memory
     server_plan_headroom(&after, NULL, m->utilities, &f);
     double rest = headroom_utility(&f, f.cores_milli - (int64_t)g.cores_milli,
                                    f.memory_mib - (int64_t)g.memory_mib);
     double own = (double)(w->value * share * w->levels[o->level].rate);
     double told = (double)o->gain + (double)besides(m, h, w, &go, o);
-    double more = (own + rest - h->worth - told) / fmax(h->worth, own);
+    double more = (own + rest - h->utility - told) / fmax(h->utility, own);
     assert_true(fabs(own - (double)o->own) <= 1e-4 * own);
-    seen->whole += o->mates == 0;
+    seen->whole += o->corunners == 0;
     seen->evicting += o->victims > 0;
-    seen->beside += o->mates > 0;
-    if (o->mates > 0) {
+    seen->beside += o->corunners > 0;
+    if (o->corunners > 0) {
         seen->beside_off = fmax(seen->beside_off, fabs(more));
     } else {
         seen->over = fmax(seen->over, -more);
@@ -136,17 +136,17 @@ static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen 
 static void offers(void *self, const ClusterView *v, const void *state) {
     static Offer out[ASKS * OFFER_EACH];
     Maifs       *m = (Maifs *)(uintptr_t)state;
-    OfferAsk     asks[ASKS];
+    OfferRequest requests[ASKS];
     uint32_t     n = 0;
     if ((v->now / 1000) % 3 != 0) return;  // some moments are enough
     maifs_observe(m, v);
     m->offering.params.evict = true;
     for (uint32_t i = 0; i < v->n_waiting && n < ASKS; i++)
         if (!m->utilities[v->waiting[i]].wide)
-            asks[n++] = (OfferAsk){v->waiting[i], m->utilities[v->waiting[i]].gpus};
+            requests[n++] = (OfferRequest){v->waiting[i], m->utilities[v->waiting[i]].gpus};
     for (uint32_t s = 0; s < v->setup->n_servers; s++) {
         maifs_allocate(m);
-        uint32_t made = offer_make(&m->offering, &m->plans[s], asks, n, out);
+        uint32_t made = offer_make(&m->offering, &m->plans[s], requests, n, out);
         assert_true(made <= ASKS * OFFER_EACH);
         for (uint32_t i = 0; i < made; i++) carry_out(m, &m->plans[s], &out[i], self);
     }
@@ -164,13 +164,13 @@ static void test_gain_is_what_changes(void **state) {
         arena_rewind(&arena, mark);
     }
     print_message("%lu offers of whole GPUs, %lu with victims: off by %.1e, over by %.1e of the "
-                  "worth; %lu beside others: off by %.2f\n",
+                  "utility; %lu beside others: off by %.2f\n",
                   (unsigned long)seen.whole, (unsigned long)seen.evicting, seen.off, seen.over,
                   (unsigned long)seen.beside, seen.beside_off);
     assert_true(seen.whole > 1000 && seen.evicting > 100 && seen.beside > 100);
     assert_true(seen.off < 1e-4);
-    assert_true(seen.over < 1e-4);  // company of those who go gets faster: that is not counted
-    assert_true(seen.beside_off < 0.35);  // nor how others are dealt anew when they get slower
+    assert_true(seen.over < 1e-4);        // co-runners of victims speed up: not counted
+    assert_true(seen.beside_off < 0.35);  // nor the new allocation of slowed residents
 }
 
 TEST_MAIN() {

@@ -1,5 +1,5 @@
-// Drafts and packs under a policy that changes anything at random: plans are legal (the engine
-// aborts otherwise), and what comes of them is what was drafted.
+// PlanBuilder and Pack under a policy of random changes: plans are legal (the simulator aborts
+// otherwise), and the result is what was built.
 #include "tests/policy/cluster_case.h"
 
 #include "policy/cluster/common/pack.h"
@@ -10,10 +10,10 @@ enum { JOBS = 400, SERVERS = 4 };
 static Arena arena;
 
 typedef struct RandomPolicy {
-    PlanBuilder  draft;
+    PlanBuilder  builder;
     Rng          rng;
-    ClusterSlice had[JOBS];  // the first slice of each by the last draft
-    uint64_t     job[JOBS];  // whose it was, from 1; 0: to wait
+    ClusterSlice had[JOBS];  // the first slice of each task in the last plan
+    uint64_t     job[JOBS];  // its job plus 1; 0: waits
 } RandomPolicy;
 
 static uint64_t packs, levels, ousted, hopeless;
@@ -22,7 +22,7 @@ static size_t wild_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
     RandomPolicy w = {.rng = {0}};
     Carve        c = {.used = sizeof w};
-    plan_builder_carve(&w.draft, s, &c);
+    plan_builder_carve(&w.builder, s, &c);
     return c.used;
 }
 
@@ -32,8 +32,7 @@ static void wild_init(void *state, const ClusterSetup *s, const void *settings,
     (void)loaded;
     RandomPolicy *w = state;
     Carve         c = {.base = state, .used = sizeof *w};
-    plan_builder_carve(&w->draft, s, &c);
-    plan_builder_init(&w->draft, s);
+    plan_builder_carve(&w->builder, s, &c);
     w->rng = s->rng;
 }
 
@@ -50,7 +49,7 @@ static void check_last(const RandomPolicy *w, const ClusterView *v) {
 static void note(RandomPolicy *w, const ClusterView *v) {
     for (uint32_t slot = 0; slot < v->setup->n_slots; slot++) {
         uint32_t            n = 0;
-        const ClusterSlice *s = plan_builder_slices(&w->draft, slot, &n);
+        const ClusterSlice *s = plan_builder_slices(&w->builder, slot, &n);
         w->job[slot] = 0;
         if (v->tasks[slot].state == CLUSTER_GONE || s == NULL) continue;
         w->job[slot] = v->tasks[slot].job.id + 1;
@@ -60,17 +59,17 @@ static void note(RandomPolicy *w, const ClusterView *v) {
 
 static void change_running(RandomPolicy *w, uint32_t slot) {
     uint32_t n = 0;
-    if (pack_alone(&w->draft, slot)) pack_restore(&w->draft, slot);
-    const ClusterSlice *s = plan_builder_slices(&w->draft, slot, &n);
+    if (pack_alone(&w->builder, slot)) pack_restore(&w->builder, slot);
+    const ClusterSlice *s = plan_builder_slices(&w->builder, slot, &n);
     if (s == NULL) return;
     switch (rng_below(&w->rng, 6)) {
     case 0:
-        plan_builder_stop(&w->draft, slot);
-        if (rng_below(&w->rng, 2) == 0) (void)plan_builder_place(&w->draft, slot);
+        plan_builder_stop(&w->builder, slot);
+        if (rng_below(&w->rng, 2) == 0) (void)plan_builder_place(&w->builder, slot);
         break;
     case 1:
         levels +=
-            plan_builder_resize(&w->draft, slot, s->gpu_milli, 1000 + rng_unit(&w->rng) * 4000,
+            plan_builder_resize(&w->builder, slot, s->gpu_milli, 1000 + rng_unit(&w->rng) * 4000,
                                 20000 + rng_unit(&w->rng) * 60000);
         break;
     default: break;
@@ -82,31 +81,32 @@ static void change_waiting(RandomPolicy *w, const ClusterView *v, uint32_t slot)
     const ClusterJob *j = &v->tasks[slot].job;
     PackSplit         x;
     ClusterAction     a;
-    if (plan_builder_slices(&w->draft, slot, &has) != NULL || plan_builder_place(&w->draft, slot))
+    if (plan_builder_slices(&w->builder, slot, &has) != NULL ||
+        plan_builder_place(&w->builder, slot))
         return;
     hopeless++;
-    assert_false(placement_place(&w->draft.free, slot, &a));  // what is said to be hopeless is
+    assert_false(placement_place(&w->builder.free, slot, &a));  // a known misfit does not fit
     for (uint32_t i = 0; i < v->n_running; i++)
-        if (pack_try(&w->draft, v->running[i], slot, &x) && x.sum > 1 &&
-            pack_join(&w->draft, v->running[i], slot, &x)) {
+        if (pack_try(&w->builder, v->running[i], slot, &x) && x.sum > 1 &&
+            pack_join(&w->builder, v->running[i], slot, &x)) {
             packs++;
             return;
         }
     if (rng_below(&w->rng, 3) > 0) return;
-    uint32_t free = w->draft.free.n_free;
-    bool     placed = plan_builder_preempt(&w->draft, slot, j, v->running, v->n_running);
+    uint32_t free = w->builder.free.n_free;
+    bool     placed = plan_builder_preempt(&w->builder, slot, j, v->running, v->n_running);
     ousted += placed;
-    if (!placed) assert_int_equal(w->draft.free.n_free, free);
+    if (!placed) assert_int_equal(w->builder.free.n_free, free);
 }
 
 static uint32_t wild_decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     RandomPolicy *w = state;
     check_last(w, v);
-    plan_builder_begin(&w->draft, v);
+    plan_builder_begin(&w->builder, v);
     for (uint32_t i = 0; i < v->n_running; i++) change_running(w, v->running[i]);
     for (uint32_t i = 0; i < v->n_waiting; i++) change_waiting(w, v, v->waiting[i]);
     note(w, v);
-    uint32_t n = plan_builder_write(&w->draft, out);
+    uint32_t n = plan_builder_write(&w->builder, out);
     assert_true(n < max);
     out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = v->now + 600 * CLUSTER_SECOND};
     return n;
@@ -149,8 +149,7 @@ static void test_wild_drafts(void **state) {
     assert_true(packs > 100 && levels > 1000 && ousted > 100 && hopeless > 1000);
 }
 
-// Against many divisions at random in which nobody is more than twice as slow as with an equal
-// part.
+// Against many random splits in which no task is more than twice as slow as with an equal part.
 static void test_split_is_good(void **state) {
     (void)state;
     ClusterCase x = cluster_case_random(CLUSTER_CASE_PROFILES, 2, 7, &arena);

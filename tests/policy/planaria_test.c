@@ -1,4 +1,4 @@
-// Planaria's allotment against the rule as it is written down.
+// Planaria's allocation against a literal implementation of its rules.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 enum { UNITS = 16, MOST = 24 };
 
-// The task with the highest score that was not taken yet; the first of equal ones.
+// The next task by descending score; of equal scores the first.
 static uint32_t slow_next(const PlanariaTask *t, uint32_t n, const bool *taken) {
     uint32_t best = n;
     for (uint32_t i = 0; i < n; i++)
@@ -102,7 +102,7 @@ static void test_allotment(void **state) {
     }
 }
 
-// All fit: nobody gets less than its least, and no unit that is of use to somebody stays idle.
+// If all fit, every task gets at least its minimum, and no useful unit stays idle.
 static void test_spare(void **state) {
     (void)state;
     PlanariaTask t[2] = {{.request = 0, .least = 4, .useful = 16, .score = 1, .spare = 3},

@@ -1,4 +1,4 @@
-// PREMA's tokens: who is a candidate, and who of them runs.
+// PREMA's tokens: which requests are candidates, and which of them runs.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 static Arena      arena;
 static NodeSample sample;
-static double     alone[NODE_SAMPLE_TENANTS];  // ns on all cores that are of use
+static double     alone[NODE_SAMPLE_TENANTS];  // ns on the fastest core count
 
 static int setup(void **state) {
     (void)state;
@@ -34,7 +34,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// Request i of tenant i % 3 has waited so many times what it takes alone.
+// Request i of tenant i % 3 has waited waited[i] times its isolated run time.
 static uint32_t chosen(const double *waited, uint32_t n) {
     Rng              rng = {2};
     NodeSamplePolicy p = node_sample_policy(&sample, &arena, &policy_prema);

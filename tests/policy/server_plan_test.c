@@ -1,5 +1,5 @@
-// An inn deals what there is and no more, nearly as well as a search through all levels; and agents
-// believe of every running task what the engine does with it.
+// ServerPlan allocates no more than the capacity, nearly as well as an exhaustive search over
+// levels; and the agents' rates of running tasks equal the simulator's.
 #include "policy/cluster/maifs/server_plan.h"
 
 #include "contract/rate.h"
@@ -21,16 +21,16 @@ static int end(void **state) {
     return 0;
 }
 
-typedef struct Little {  // a server and guests
+typedef struct SmallPlan {  // a server with residents
     ClusterServer   server;
     ClusterSetup    setup;
     ClusterProfiles profiles;
     uint32_t        type;
     TaskUtility     utilities[GUESTS];
     ServerPlan      inn;
-} Little;
+} SmallPlan;
 
-static ClusterJob little_job(const Little *x, uint32_t gpus, Rng *rng) {
+static ClusterJob little_job(const SmallPlan *x, uint32_t gpus, Rng *rng) {
     return (ClusterJob){.gpus = gpus,
                         .gpu_milli = CLUSTER_WHOLE_GPU,
                         .cores_milli = gpus * (1000 + (uint32_t)rng_below(rng, 4000)),
@@ -39,22 +39,25 @@ static ClusterJob little_job(const Little *x, uint32_t gpus, Rng *rng) {
                         .tenant = CLUSTER_NONE};
 }
 
-static void little_guest(Little *x, uint32_t i, uint32_t first, uint32_t gpus, Rng *rng) {
-    static const UtilityParams rules = {.age_s = 600};
+static void little_guest(SmallPlan *x, uint32_t i, uint32_t first, uint32_t gpus, Rng *rng) {
+    static const UtilityParams rules = {.unknown_left_s = 600};
     ClusterJob                 j = little_job(x, gpus, rng);
-    Resident                   g = {
-                          .task = i, .gpus = (uint8_t)gpus, .cap = UTILITY_LEVELS, .spread = 1, .fresh = true};
+    Resident                   g = {.task = i,
+                                    .gpus = (uint8_t)gpus,
+                                    .cap = UTILITY_LEVELS,
+                                    .spread_factor = 1,
+                                    .incoming = true};
     task_utility_init(&x->utilities[i], &x->setup, &j, &rules);
     x->utilities[i].value = rng_unit(rng) + 0.01f;
     g.mask = ((UINT64_C(1) << gpus) - 1) << first;
     server_plan_add(&x->inn, &g);
 }
 
-// Guests side by side, with cores and memory between what they need and what they can use.
-static void little(Little *x, Rng *rng) {
+// Residents with cores and memory between their minimum and their maximum.
+static void little(SmallPlan *x, Rng *rng) {
     uint32_t n = 1 + (uint32_t)rng_below(rng, GUESTS), first = 0;
     uint64_t least[2] = {0}, most[2] = {0};
-    *x = (Little){.profiles = x->profiles, .server = {.gpus = GPUS}};
+    *x = (SmallPlan){.profiles = x->profiles, .server = {.gpus = GPUS}};
     x->setup = (ClusterSetup){.servers = &x->server,
                               .profiles = &x->profiles,
                               .profile_type = &x->type,
@@ -80,7 +83,7 @@ static void little(Little *x, Rng *rng) {
     x->inn.memory_mib = x->server.memory_mib;
 }
 
-static double search(const Little *x, uint32_t i, int64_t cores, int64_t memory) {
+static double search(const SmallPlan *x, uint32_t i, int64_t cores, int64_t memory) {
     double best = -1e9;
     if (i == x->inn.n || i == GUESTS) return 0;
     const TaskUtility *w = &x->utilities[i];
@@ -93,24 +96,24 @@ static double search(const Little *x, uint32_t i, int64_t cores, int64_t memory)
     return best;
 }
 
-static void holds(const Little *x) {
+static void holds(const SmallPlan *x) {
     uint64_t cores = 0, memory = 0;
-    double   worth = 0;
+    double   utility = 0;
     for (uint32_t i = 0; i < x->inn.n; i++) {
         const Resident    *g = &x->inn.at[i];
         const TaskUtility *w = &x->utilities[g->task];
         cores += g->cores_milli;
         memory += g->memory_mib;
-        worth += (double)(w->value * w->levels[g->level].rate);
+        utility += (double)(w->value * w->levels[g->level].rate);
         assert_int_equal(g->cores_milli, g->gpus * w->levels[g->level].cores_milli);
         assert_int_equal(g->memory_mib, g->gpus * w->levels[g->level].memory_mib);
         assert_int_equal(g->milli, CLUSTER_WHOLE_GPU);
     }
     assert_true(cores <= x->inn.cores_milli && memory <= x->inn.memory_mib);
-    assert_true(fabs(worth - x->inn.worth) < 1e-5);
+    assert_true(fabs(utility - x->inn.utility) < 1e-5);
 }
 
-// Along a ladder amounts rise, and every level buys less than the one below.
+// Amounts rise with the level, and the gain per cost falls.
 static void ladder(const TaskUtility *w) {
     for (uint32_t r = 1; r < w->n_levels; r++) {
         assert_true(w->levels[r].cores_milli >= w->levels[r - 1].cores_milli);
@@ -121,9 +124,9 @@ static void ladder(const TaskUtility *w) {
 
 static void test_deals_nearly_best(void **state) {
     (void)state;
-    Little *x = arena_new(&arena, Little, 1);
-    Rng     rng = {5};
-    double  ratio = 0, least = 1;
+    SmallPlan *x = arena_new(&arena, SmallPlan, 1);
+    Rng        rng = {5};
+    double     ratio = 0, least = 1;
     assert_int_equal(profile_load(NULL, &arena, &x->profiles), ERR_OK);
     enum { CASES = 2000 };
     for (uint32_t k = 0; k < CASES; k++) {
@@ -132,20 +135,20 @@ static void test_deals_nearly_best(void **state) {
         server_plan_allocate(&x->inn, &x->setup, x->utilities);
         holds(x);
         double best = search(x, 0, x->inn.cores_milli, x->inn.memory_mib);
-        assert_true(x->inn.worth <= best * (1 + 1e-6));
-        ratio += x->inn.worth / best / CASES;
-        least = fmin(least, x->inn.worth / best);
+        assert_true(x->inn.utility <= best * (1 + 1e-6));
+        ratio += x->inn.utility / best / CASES;
+        least = fmin(least, x->inn.utility / best);
     }
     print_message("dealt: %.4f of the best on average, %.3f at worst\n", ratio, least);
     assert_true(ratio >= 0.97);
     assert_true(least >= 0.6);
 }
 
-// What a fill says that is left and worth is what a deal makes of it; who leaves does not count.
+// Headroom and its utility equal the result of an allocation; victims do not count.
 static void test_fill_foretells_deal(void **state) {
     (void)state;
-    Little *x = arena_new(&arena, Little, 1);
-    Rng     rng = {6};
+    SmallPlan *x = arena_new(&arena, SmallPlan, 1);
+    Rng        rng = {6};
     assert_int_equal(profile_load(NULL, &arena, &x->profiles), ERR_OK);
     for (uint32_t k = 0; k < 500; k++) {
         Headroom  f;
@@ -158,7 +161,7 @@ static void test_fill_foretells_deal(void **state) {
         double told = headroom_utility(&f, f.cores_milli, f.memory_mib);
         server_plan_remove(&x->inn, x->inn.at[out].task);
         server_plan_allocate(&x->inn, &x->setup, x->utilities);
-        assert_true(fabs(told - x->inn.worth) < 1e-5);
+        assert_true(fabs(told - x->inn.utility) < 1e-5);
     }
 }
 
@@ -171,7 +174,7 @@ static void compare(Belief *b, const ClusterView *v, const Resident *g, const Ta
     const ClusterTask *t = &v->tasks[g->task];
     double             off = fabs((double)resident_rate(g, w) - t->rate) / t->rate;
     b->guests++;
-    b->shared += g->share < g->spread;
+    b->shared += g->rate_factor < g->spread_factor;
     b->sliced += g->sliced;
     b->worst = fmax(b->worst, off);
     if (off > 1e-4)
@@ -181,11 +184,11 @@ static void compare(Belief *b, const ClusterView *v, const Resident *g, const Ta
     assert_true(off <= 1e-4);
 }
 
-// Agents that open an epoch see every guest go at the engine's rate.
+// At the beginning of a decision agents have the simulator's rate of every resident.
 static void believe(void *self, const ClusterView *v, const void *state) {
     Maifs *m = (Maifs *)(uintptr_t)state;
-    double worth = 0, sum = 0;
-    if ((v->reason & CLUSTER_JOB_ENDED) != 0) return;  // rates are of before somebody left
+    double utility = 0, sum = 0;
+    if ((v->reason & CLUSTER_JOB_ENDED) != 0) return;  // rates are from before the job ended
     maifs_observe(m, v);
     for (uint32_t i = 0; i < v->n_running; i++)
         sum += (double)m->utilities[v->running[i]].value * v->tasks[v->running[i]].rate;
@@ -193,14 +196,14 @@ static void believe(void *self, const ClusterView *v, const void *state) {
         const ServerPlan *h = &m->plans[s];
         for (uint32_t g = 0; g < h->n; g++)
             compare(self, v, &h->at[g], &m->utilities[h->at[g].task]);
-        worth += h->worth;
+        utility += h->utility;
     }
-    assert_true(fabs(worth - sum) <= 1e-4 * sum);
+    assert_true(fabs(utility - sum) <= 1e-4 * sum);
 }
 
 static void test_believes_what_is(void **state) {
     (void)state;
-    static const char *const crowded[] = {"mates=4", NULL};
+    static const char *const crowded[] = {"gpu_tasks=4", NULL};
     Belief                   b = {0};
     for (uint32_t with = 1; with < CLUSTER_CASE_KINDS; with += 2) {
         size_t        mark = arena.used;

@@ -1,4 +1,4 @@
-// What slack promises: whom it refuses, whom it takes first, where it puts blocks.
+// slack: rejection, order and placement.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// The least that the rest of a request takes with any versions on any one number of cores.
+// The least time of the rest of a request over all versions and core counts.
 static double quickest(const NodeRequest *r) {
     const NodeModel *m = sample.tenants[r->tenant].model;
     double           least = 1e30;
@@ -62,7 +62,7 @@ static void test_refuses_only_the_hopeless(void **state) {
     assert_true(refused > 0);
 }
 
-// Alone on an idle machine, whatever could be in time is started.
+// Alone on an idle machine every feasible request starts.
 static void test_starts_who_is_alone(void **state) {
     (void)state;
     Rng              rng = {3};
@@ -154,7 +154,7 @@ static void test_queue_order(void **state) {
     }
 }
 
-// Against summing up everything at every deadline.
+// Reference: sums at every deadline.
 static bool slow_allows(const DemandItem *x, uint32_t n, double cores, double bytes_ns) {
     for (uint32_t i = 0; i < n; i++) {
         double core_ns = 0, bytes = 0, ns = (double)x[i].deadline;

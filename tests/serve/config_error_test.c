@@ -34,7 +34,7 @@ static const Wrong wrongs[] = {
     {"models: [[a]]\n", ":1: an entry here takes one value, not a list or a mapping"},
     {"models:\n- queue: [1]\n", ":2: queue takes one value"},
     {"models:\n  a:\n    b:\n      c: d\n", "b takes one value"},
-    {"cores: \"1\\0\"\n", ":1: a byte 0 in the text"},
+    {"cores: \"1\\0\"\n", ":1: NUL byte in the text"},
     // keys
     {"coresx: 1\n", ":1: there is no setting coresx; did you mean cores?"},
     {"\nmodel:\n", ":2: there is no setting model; did you mean models?"},
@@ -53,34 +53,35 @@ static const Wrong wrongs[] = {
                            "600000, or with a unit: 20ms"},
     {"drain_ms: 1.5us\n", "is not a whole number"},
     {"expose: maybe\n", ":1: expose: 'maybe' is neither true nor false"},
-    {"log_level: inf\n", ":1: log_level: 'inf' is none of debug, info, warn, error; did you mean"},
-    {"log_format: xml\n", ":1: log_format: 'xml' is none of logfmt, json"},
-    {"metrics_compat: all\n", "is none of none, triton"},
-    {"defaults:\n  class: fast\n", ":2: class: 'fast' is none of latency, throughput, best_effort"},
+    {"log_level: inf\n",
+     ":1: log_level: 'inf' is not one of debug, info, warn, error; did you mean"},
+    {"log_format: xml\n", ":1: log_format: 'xml' is not one of logfmt, json"},
+    {"metrics_compat: all\n", "is not one of none, triton"},
+    {"defaults:\n  class: fast\n",
+     ":2: class: 'fast' is not one of latency, throughput, best_effort"},
     {"models:\n- path: zoo:alexnet\n  on_miss: drop\n",
-     ":3: on_miss: 'drop' is none of reject, serve_late, degrade"},
+     ":3: on_miss: 'drop' is not one of reject, serve_late, degrade"},
     // models
     {"models:\n- {queue: 3}\n", ":2: a model needs a name or a path"},
-    {"models:\n- name: ../x\n  path: zoo:alexnet\n", ":2: '../x' cannot be a model's name"},
+    {"models:\n- name: ../x\n  path: zoo:alexnet\n", ":2: '../x' is not a valid model name"},
     {"models:\n- name: a\n  name: b\n", ":3: name is already set in line 2"},
     {"models:\n- path: zoo:alexnet\n  version: 0\n", "version '0' is not a whole number from 1 on"},
     {"models:\n- path: zoo:alexnet\n  version: 01\n", "version '01' is not a whole number"},
-    {"models:\n- path: zoo:alexnt\n",
-     ":2: there is no network alexnt in the zoo; did you mean zoo:alexnet"},
-    {"models:\n- path: nowhere.onnx\n", ":2: there is no "},
-    {"models:\n- zoo:alexnet\n- zoo:alexnet\n", ":3: model alexnet comes twice"},
+    {"models:\n- path: zoo:alexnt\n", ":2: no network alexnt in the zoo; did you mean zoo:alexnet"},
+    {"models:\n- path: nowhere.onnx\n", "does not exist"},
+    {"models:\n- zoo:alexnet\n- zoo:alexnet\n", ":3: model alexnet is defined twice"},
     {"models:\n- zoo:alexnet\n- name: alxnet\n  queue: 3\n",
      ":3: no source has a model alxnet; did you mean alexnet"},
     {"models:\n- name: alone\n  queue: 3\n", ":2: no source has a model alone; give its path"},
-    {"sources: [nowhere]\n", ":1: there is no "},
+    {"sources: [nowhere]\n", "does not exist"},
     // sense
-    {"http: 0.0.0.0:8000\n", ":1: http: other machines reach 0.0.0.0:8000; use 127.0.0.1, or "
+    {"http: 0.0.0.0:8000\n", ":1: http: other machines can reach 0.0.0.0:8000; use 127.0.0.1, or "
                              "allow it with --expose"},
-    {"admin: 10.0.0.1:80\n", ":1: admin: other machines reach"},
+    {"admin: 10.0.0.1:80\n", ":1: admin: other machines can reach"},
     {"grpc: nowhere\n", ":1: grpc: "},
     {"http: 127.0.0.1:99999\n", ":1: http: "},
     {"http: 127.0.0.1:8002\n", "http and metrics are both 127.0.0.1:8002"},
-    {"buffered_mb: 1\n", ":1: buffered_mb: 1 MiB for all bodies hold no body of body_mb = 64"},
+    {"buffered_mb: 1\n", ":1: buffered_mb: 1 MiB for all bodies is less than body_mb = 64"},
     {"models:\n- path: zoo:alexnet\n  min_cores: 3\n  max_cores: 2\n",
      ":3: model alexnet: min_cores 3 is more than max_cores 2"},
     {"cores: 2\nmodels:\n- path: zoo:alexnet\n  min_cores: 3\n",
@@ -123,15 +124,15 @@ static void test_flags_and_environment(void **state) {
     config_fixture_flag(&x, "quee=3");
     expect(&x, "flag --set quee: there is no setting quee; did you mean queue?");
     config_fixture_flag(&x, "queue");
-    expect(&x, "'queue' is no setting; write KEY=VALUE or MODEL.KEY=VALUE");
+    expect(&x, "'queue' is not a setting; write KEY=VALUE or MODEL.KEY=VALUE");
     config_fixture_flag(&x, "http=192.168.1.1:80");
-    expect(&x, "flag --http: http: other machines reach 192.168.1.1:80");
+    expect(&x, "flag --http: http: other machines can reach 192.168.1.1:80");
     config_fixture_variable(&x, "COTENANT_EXPOSE=perhaps");
     expect(&x, "COTENANT_EXPOSE: expose: 'perhaps' is neither true nor false");
     config_fixture_variable(&x, "COTENANT_QUEUE=0");
     expect(&x, "COTENANT_QUEUE: queue: '0' is out of range");
     config_fixture_source(&x, "zoo:resnet19");
-    expect(&x, "command line: there is no network resnet19 in the zoo; did you mean zoo:resnet18");
+    expect(&x, "command line: no network resnet19 in the zoo; did you mean zoo:resnet18");
     config_fixture_source(&x, "/dev/null");
     expect(&x, "/dev/null is neither a folder nor a regular file");
     x.s.file = "/nonexistent/cotenant.yaml";
@@ -150,7 +151,7 @@ static void test_allowed(void **state) {
                      ERR_OK);
     assert_int_equal(x.c.n_warnings, 1);
     assert_int_equal(config_fixture_load(&x, "admin: http\n"), ERR_OK);
-    assert_non_null(strstr(x.c.warnings[0], "COTENANT_HTPP of the environment is no setting"));
+    assert_non_null(strstr(x.c.warnings[0], "environment variable COTENANT_HTPP is not a setting"));
     config_fixture_end(&x);
 }
 

@@ -68,8 +68,8 @@ static void test_repository(void **state) {
     assert_string_equal(m->path, config_fixture_path(&x, "bare.onnx"));
     assert_true(m->from_disk);
     assert_true(warned("digits/14: has no model.onnx"));
-    assert_true(warned("bad name: cannot be a model's name"));
-    assert_true(warned("notes: no version in it"));
+    assert_true(warned("bad name: not a valid model name"));
+    assert_true(warned("notes: no version found"));
     assert_int_equal(x.c.n_warnings, 3);
 }
 
@@ -129,7 +129,7 @@ static void test_policies(void **state) {
     policy("version_policy: { specific: { versions: [ 1, 3 ] } }", 2, "1");
     policy("version_policy: { specific { versions: 7 versions: 2 } }", 1, "2");
     policy("version_policy: { specific { versions: 7 } }", 1, "1");
-    assert_non_null(strstr(x.c.models[0].broken, "asks for versions that are not there"));
+    assert_non_null(strstr(x.c.models[0].broken, "selects versions that do not exist"));
     config_fixture_flag(&x, "m.versions=3");
     policy("version_policy: { all { } }", 3, "2");
     policy("version_policy: { specific { versions: 1 } }", 3, "2");
@@ -161,8 +161,8 @@ static void test_broken(void **state) {
     assert_int_equal(x.c.n_models, 5);
     assert_null(config_fixture_model(&x, "a", "1")->broken);
     assert_non_null(strstr(config_fixture_model(&x, "b", "7")->broken, "config.pbtxt:2:"));
-    assert_non_null(strstr(config_fixture_model(&x, "c", NULL)->broken, "its name is 'another'"));
-    assert_non_null(strstr(config_fixture_model(&x, "d", NULL)->broken, "no version in it"));
+    assert_non_null(strstr(config_fixture_model(&x, "c", NULL)->broken, "name is 'another'"));
+    assert_non_null(strstr(config_fixture_model(&x, "d", NULL)->broken, "no version found"));
     assert_non_null(strstr(config_fixture_model(&x, "e", NULL)->broken,
                            "config.pbtxt:1 of model e: queue: '0' is out of range"));
     config_fixture_flag(&x, "strict=true");
@@ -176,12 +176,12 @@ static void test_strict(void **state) {
     load(x.folder);
     assert_null(x.c.models[0].broken);
     assert_int_equal(x.c.n_warnings, 2);
-    assert_true(warned("a/config.pbtxt:2: sequence_batching is not understood"));
-    assert_true(warned("a/config.pbtxt:3: metric_tag is not understood and has no effect; did you "
+    assert_true(warned("a/config.pbtxt:2: sequence_batching is unknown"));
+    assert_true(warned("a/config.pbtxt:3: metric_tag is unknown and has no effect; did you "
                        "mean metric_tags?"));
     config_fixture_flag(&x, "strict=true");
     assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
-    assert_non_null(strstr(err_why(), "a/config.pbtxt:2: sequence_batching is not understood"));
+    assert_non_null(strstr(err_why(), "a/config.pbtxt:2: sequence_batching is unknown"));
 }
 
 static void test_unreadable(void **state) {
@@ -214,7 +214,7 @@ static void test_hostile(void **state) {
     load(config_fixture_path(&x, "repo"));
     assert_non_null(strstr(config_fixture_model(&x, "a", "1")->broken, "more than the limit of"));
     assert_null(config_fixture_model(&x, "b", "1")->broken);
-    assert_true(warned("b/config.pbtxt:1: include is not understood"));
+    assert_true(warned("b/config.pbtxt:1: include is unknown"));
     assert_non_null(strstr(config_fixture_model(&x, "c", "1")->broken, "config.pbtxt:1:9:"));
     config_fixture_write(&x, "cotenant.yaml", "");
     assert_int_equal(truncate(config_fixture_path(&x, "cotenant.yaml"), INT64_C(1) << 30), 0);
@@ -231,7 +231,7 @@ static void test_empty(void **state) {
     (void)state;
     load(x.folder);
     assert_int_equal(x.c.n_models, 0);
-    assert_true(warned("no model in it; there should be MODEL/1/model.onnx"));
+    assert_true(warned("no model found; expected MODEL/1/model.onnx"));
 }
 
 static void test_same_name(void **state) {
@@ -241,7 +241,7 @@ static void test_same_name(void **state) {
     config_fixture_source(&x, config_fixture_path(&x, "one/net.onnx"));
     config_fixture_source(&x, config_fixture_path(&x, "two/net.onnx"));
     assert_int_equal(config_fixture_load(&x, NULL), ERR_CONFIG);
-    assert_non_null(strstr(err_why(), "model net comes twice"));
+    assert_non_null(strstr(err_why(), "model net is defined twice"));
     assert_int_equal(config_fixture_load(&x,
                                          "models:\n- path: one/net.onnx\n- {path: two/net.onnx, "
                                          "version: 2}\n"),

@@ -57,8 +57,7 @@ static void test_misfits(void **state) {  // T2, T3
     refuse(NULL, 0, "input 'image' is missing");
     refuse((InferTensor[]){flag()}, 1, "input 'image' is missing");
     refuse((InferTensor[]){image(1)}, 1, "input 'flag' is missing");
-    refuse((InferTensor[]){image(1), flag(), image(1)}, 3,
-           "inputs[2]: 'image' is inputs[0] already");
+    refuse((InferTensor[]){image(1), flag(), image(1)}, 3, "inputs[2]: 'image' repeats inputs[0]");
     InferTensor t = image(1);
     t.name = text_of("Image");
     refuse((InferTensor[]){t, flag()}, 2, "inputs[0]: the model has no input 'Image'");
@@ -106,7 +105,7 @@ static void test_choice(void **state) {  // J7
     assert_true(binary[1]);
     r.n_requested = 3;
     assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_INVALID);
-    assert_non_null(strstr(err_why(), "outputs[2]: 'z' is asked for twice"));
+    assert_non_null(strstr(err_why(), "outputs[2]: 'z' is requested twice"));
     list[0].name = text_of("no");
     assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_INVALID);
     assert_non_null(strstr(err_why(), "outputs[0]: the model has no output 'no'"));
@@ -130,20 +129,23 @@ static void test_raw_body(void **state) {
         {{.dtype = DT_F32, .rank = 2, .dims = {2, 3}}, 24, NULL, 2},
         {{.dtype = DT_F32, .rank = 2, .dims = {DIM_UNKNOWN, 3}},
          25,
-         "25 bytes are no multiple of the 12",
+         "25 bytes are not a multiple of the 12",
          0},
-        {{.dtype = DT_F32, .rank = 2, .dims = {DIM_UNKNOWN, 3}}, 0, "0 bytes are no multiple", 0},
-        {{.dtype = DT_F32, .rank = 2, .dims = {2, 3}}, 20, "takes 24 bytes, it has 20", 0},
+        {{.dtype = DT_F32, .rank = 2, .dims = {DIM_UNKNOWN, 3}},
+         0,
+         "0 bytes are not a multiple",
+         0},
+        {{.dtype = DT_F32, .rank = 2, .dims = {2, 3}}, 20, "needs 24 bytes, got 20", 0},
         {{.dtype = DT_F32, .rank = 2, .dims = {DIM_UNKNOWN, DIM_UNKNOWN}},
          24,
          "two open dimensions",
          0},
-        {{.dtype = DT_F32, .rank = RANK_UNKNOWN}, 24, "any rank", 0},
+        {{.dtype = DT_F32, .rank = RANK_UNKNOWN}, 24, "rank of the model", 0},
         {{.dtype = DT_STR, .rank = 1, .dims = {DIM_UNKNOWN}}, 20, NULL, 1},
         {{.dtype = DT_STR, .rank = 1, .dims = {2}}, 20, "more than one element", 0},
         {{.dtype = DT_BOOL, .rank = 1, .dims = {DIM_UNKNOWN}}, 20, "a BOOL is 0 or 1", 0},
         {{.dtype = DT_F16, .rank = 1, .dims = {DIM_UNKNOWN}}, 20, NULL, 10},
-        {{.dtype = DT_F32, .rank = 2, .dims = {DIM_UNKNOWN, 0}}, 20, "no multiple of the 0", 0}};
+        {{.dtype = DT_F32, .rank = 2, .dims = {DIM_UNKNOWN, 0}}, 20, "not a multiple of the 0", 0}};
     Arena a;
     assert_int_equal(arena_init(&a, 1 << 16), ERR_OK);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

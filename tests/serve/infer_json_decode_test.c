@@ -67,7 +67,7 @@ static void test_nesting(void **state) {  // J1
         for (int i = 0; i < DEEP; i++) n += (size_t)sprintf(text + n, "%s", ends[kind + 2]);
         text[n++] = '}';
         assert_int_equal(decode_bytes(text, n, SIZE_MAX, &r), ERR_PARSE);
-        assert_non_null(strstr(err_why(), "nested too deep"));
+        assert_non_null(strstr(err_why(), "nesting too deep"));
     }
     free(text);
     refuse(input("FP32", "[1]", "[[[[[[[[[[[[1]]]]]]]]]]]]"), ERR_INVALID, "inputs[0].data");
@@ -75,7 +75,7 @@ static void test_nesting(void **state) {  // J1
            "inputs[0].data: element 0 is not a number");
 }
 
-// Members that mean nothing, and then a request.
+// Members that unknown members, and then a request.
 static Err decode_among(int keys, InferRequest *r) {
     char  *text = malloc((size_t)keys * 6 + 128);
     size_t n = 1;
@@ -94,12 +94,12 @@ static void test_keys(void **state) {  // J2
     assert_int_equal(decode_among(50000, &r), ERR_OK);
     assert_int_equal(r.n_inputs, 1);
     assert_int_equal(decode_among(1000000, &r), ERR_LIMIT);
-    assert_non_null(strstr(err_why(), "mean nothing"));
-    refuse("{\"id\":\"a\",\"id\":\"b\"}", ERR_INVALID, "id is there twice");
+    assert_non_null(strstr(err_why(), "unknown members"));
+    refuse("{\"id\":\"a\",\"id\":\"b\"}", ERR_INVALID, "id occurs twice");
     refuse("{\"inputs\":[{\"name\":\"a\",\"n\\u0061me\":\"b\"}]}", ERR_INVALID,
-           "inputs[0]: name is there twice");
-    refuse("{\"parameters\":{\"timeout\":1,\"timeout\":2}}", ERR_INVALID, "timeout is there twice");
-    refuse("{\"inputs\":[{\"data\":[1],\"data\":[2]}]}", ERR_INVALID, "data is there twice");
+           "inputs[0]: name occurs twice");
+    refuse("{\"parameters\":{\"timeout\":1,\"timeout\":2}}", ERR_INVALID, "timeout occurs twice");
+    refuse("{\"inputs\":[{\"data\":[1],\"data\":[2]}]}", ERR_INVALID, "data occurs twice");
 }
 
 static void test_text(void **state) {  // J3
@@ -108,10 +108,10 @@ static void test_text(void **state) {  // J3
     refuse("{\"other\":\"\xC0\x80\"}", ERR_PARSE, "not UTF-8");
     refuse("{\"id\":\"\\ud800\"}", ERR_PARSE, "escape");
     refuse("{\"inputs\":[{\"name\":\"a\\u0000b\"}]}", ERR_INVALID,
-           "inputs[0]: name has a zero byte");
-    refuse("{\"id\":\"a\\u0000\"}", ERR_INVALID, "id has a zero byte");
+           "inputs[0]: name contains a NUL byte");
+    refuse("{\"id\":\"a\\u0000\"}", ERR_INVALID, "id contains a NUL byte");
     refuse("{\"outputs\":[{\"name\":\"\\u0000\"}]}", ERR_INVALID,
-           "outputs[0]: name has a zero byte");
+           "outputs[0]: name contains a NUL byte");
     const Str *s = accept(input("BYTES", "[2]", "[\"a\\u0000b\",\"\\\"\xC3\xA9\"]"))->data;
     assert_true(s[0].len == 3 && memcmp(s[0].at, "a\0b", 3) == 0);
     assert_true(s[1].len == 3 && memcmp(s[1].at, "\"\xC3\xA9", 3) == 0);
@@ -127,22 +127,22 @@ static void test_numbers(void **state) {  // J4, and J8: strings for numbers and
         refuse(input("FP32", "[2]", data), ERR_INVALID,
                "inputs[0].data: element 1 is not a number");
     }
-    refuse(input("FP32", "[2]", "[7,0x10]"), ERR_PARSE, "no comma follows element 1");
+    refuse(input("FP32", "[2]", "[7,0x10]"), ERR_PARSE, "missing comma after element 1");
     refuse(input("FP32", "[1]", "[1e999]"), ERR_INVALID, "element 0 is out of the range of FP32");
     refuse(input("FP32", "[1]", "[1e39]"), ERR_INVALID, "element 0 is out of the range of FP32");
     refuse(input("FP64", "[1]", "[-1e309]"), ERR_INVALID, "element 0 is out of the range of FP64");
     refuse(input("INT8", "[1]", "[128]"), ERR_INVALID, "element 0 is out of the range of INT8");
     refuse(input("UINT64", "[1]", "[-1]"), ERR_INVALID, "element 0 is out of the range of UINT64");
     refuse(input("INT32", "[3]", "[1,2,1.5]"), ERR_INVALID,
-           "element 2 of INT32 is no whole number");
+           "element 2 of INT32 is not a whole number");
     refuse(input("INT32", "[1]", "[\"1\"]"), ERR_INVALID, "element 0 is not a number");
     refuse(input("BYTES", "[1]", "[1]"), ERR_INVALID, "element 0 is not a string");
     refuse(input("BOOL", "[2]", "[true,2]"), ERR_INVALID, "element 1 is not true or false");
     refuse(input("BOOL", "[1]", "[\"true\"]"), ERR_INVALID, "element 0 is not true or false");
     refuse(input("FP16", "[1]", "[1]"), ERR_INVALID,
-           "FP16 is not for JSON, send it as binary data");
+           "FP16 cannot be sent as JSON; use binary data");
     refuse(input("BF16", "[1]", "[1]"), ERR_INVALID,
-           "BF16 is not for JSON, send it as binary data");
+           "BF16 cannot be sent as JSON; use binary data");
     const float *f = accept(input("FP32", "[3]", "[-0, 1e-999 ,16777217]"))->data;
     const float  want[] = {-0.0F, 0.0F, 16777216.0F};
     assert_memory_equal(f, want, sizeof want);
@@ -189,13 +189,13 @@ static void test_shapes(void **state) {  // J6, T1, T2
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         (void)snprintf(shape, sizeof shape, "[2,%s]", none[i]);
         refuse(input("FP32", shape, "[1,2]"), ERR_INVALID,
-               "inputs[0]: shape[1] is no whole number");
+               "inputs[0]: shape[1] is not a whole number");
     }
     refuse(input("FP32", "3", "[1]"), ERR_INVALID, "shape is not an array");
     refuse(input("FP32", "[1,1,1,1,1,1,1,1,1]", "[1]"), ERR_INVALID, "more than 8 dimensions");
-    refuse(input("FP32", "[65536,65536,65536,65536]", "[1]"), ERR_INVALID, "beyond all limits");
-    refuse(input("FP32", "[0,65536,65536,65536,65536]", "[]"), ERR_INVALID, "beyond all limits");
-    refuse(input("FP32", "[9223372036854775807]", "[1]"), ERR_INVALID, "beyond all limits");
+    refuse(input("FP32", "[65536,65536,65536,65536]", "[1]"), ERR_INVALID, "too large");
+    refuse(input("FP32", "[0,65536,65536,65536,65536]", "[]"), ERR_INVALID, "too large");
+    refuse(input("FP32", "[9223372036854775807]", "[1]"), ERR_INVALID, "too large");
     refuse(input("FP32", "[1000000000000]", "[1]"), ERR_INVALID, "fewer elements");
     char many[30000] = "[1";
     for (size_t i = 0; i < 10000; i++) memcpy(many + 2 + 2 * i, ",1", 3);
@@ -241,16 +241,16 @@ static void test_nested_as_the_shape_says(void **state) {
                {"[2,3]", "[[1,2,3,4],[5,6]]", "dimension 1 has more"},
                {"[2,3]", "[[1,2,3]]", "dimension 0 has fewer elements than the 2"},
                {"[2,3]", "[[1,2,3],[4,5,6],[7,8,9]]", "dimension 0 has more"},
-               {"[2,3]", "[[1,2,3],4,5,6]", "is not nested as the others"},
+               {"[2,3]", "[[1,2,3],4,5,6]", "is not nested like the others"},
                {"[2,3]", "[1,2,3,[4,5,6]]", "element 3 is not a number"},
                {"[2,3]", "[[1,2,3],[4,5,[6]]]", "element 5 is not a number"},
                {"[2,3]", "[[1,2],[3,4],[5,6]]", "dimension 1 has fewer"},
-               {"[1,2,3]", "[[1,2,3],[4,5,6]]", "is not nested as the others"},
+               {"[1,2,3]", "[[1,2,3],[4,5,6]]", "is not nested like the others"},
                {"[2,3]", "[]", "fewer elements"},
                {"[2,1]", "[[]    ]", "dimension 1 has fewer"},
-               {"[2,3]", "7", "an array is expected"},
-               {"[2,3]", "\"123456\"", "an array is expected"},
-               {"[2,3]", "{\"0\":1}", "an array is expected"},
+               {"[2,3]", "7", "expected an array"},
+               {"[2,3]", "\"123456\"", "expected an array"},
+               {"[2,3]", "{\"0\":1}", "expected an array"},
                {"[]", "[]", "fewer"},
                {"[]", "[1,2]", "more"}};
     const float want[] = {1, 2, 3, 4, 5, 6};
@@ -261,7 +261,8 @@ static void test_nested_as_the_shape_says(void **state) {
         refuse(input("FP32", bad[i].shape, bad[i].data), ERR_INVALID, bad[i].why);
     assert_true(*(float *)accept(input("FP32", "[]", "2.5"))->data == 2.5F);
     assert_true(*(float *)accept(input("FP32", "[]", "[2.5]"))->data == 2.5F);
-    refuse(input("FP32", "[2]", "[1 2]"), ERR_PARSE, "inputs[0].data: no comma follows element 0");
+    refuse(input("FP32", "[2]", "[1 2]"), ERR_PARSE,
+           "inputs[0].data: missing comma after element 0");
     refuse(input("FP32", "[2]", "[1,2,]"), ERR_INVALID, "more elements");
     refuse(input("FP32", "[2]", "[,1]"), ERR_INVALID, "element 0 is not a number");
 }
@@ -285,7 +286,7 @@ static void test_outputs(void **state) {  // J7
     refuse("{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"binary_data\":1}}]}", ERR_INVALID,
            "parameters.binary_data is neither true nor false");
     refuse("{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":5}}]}",
-           ERR_UNSUPPORTED, "classification is not offered");
+           ERR_UNSUPPORTED, "classification is not supported");
 }
 
 static void test_fields(void **state) {  // T3, of a request by itself
@@ -303,11 +304,11 @@ static void test_fields(void **state) {  // T3, of a request by itself
     refuse("{\"inputs\":[{\"datatype\":\"\"}]}", ERR_INVALID, "datatype '' is not known");
     refuse("{\"inputs\":[{\"datatype\":1}]}", ERR_INVALID, "datatype is not a string");
     refuse("{\"inputs\":[{\"parameters\":{\"shared_memory_region\":\"a\"}}]}", ERR_UNSUPPORTED,
-           "shared memory is not offered");
+           "shared memory is not supported");
     refuse("{\"id\":7}", ERR_INVALID, "id is not a string");
-    refuse("{\"parameters\":[]}", ERR_PARSE, "an object is expected");
+    refuse("{\"parameters\":[]}", ERR_PARSE, "expected an object");
     refuse("{\"parameters\":{\"timeout\":-1}}", ERR_INVALID,
-           "parameters.timeout is no whole number");
+           "parameters.timeout is not a whole number");
     refuse("{\"parameters\":{\"timeout\":\"5\"}}", ERR_INVALID, "parameters.timeout");
     refuse("{\"parameters\":{\"priority\":1.5}}", ERR_INVALID, "parameters.priority");
     refuse("{\"parameters\":{\"binary_data_output\":\"yes\"}}", ERR_INVALID, "binary_data_output");

@@ -99,29 +99,29 @@ static void raw_contents(void **state) {
     free(bytes);
 
     raw[0].len--;
-    refused(&r, ERR_INVALID, "input 'f': its shape and datatype need 16 bytes");
+    refused(&r, ERR_INVALID, "input 'f': shape 2x2 needs 16 bytes");
     raw[0].len++;
     raw[2].len--;
-    refused(&r, ERR_INVALID, "input 's': string 2 is cut short");
+    refused(&r, ERR_INVALID, "input 's': element 2 exceeds its");
     raw[2].len++;
     s[6] = 0xff, s[7] = 0xff, s[8] = 0xff, s[9] = 0xff;
-    refused(&r, ERR_INVALID, "input 's': string 1 is cut short");
+    refused(&r, ERR_INVALID, "input 's': element 1 exceeds its");
     s[6] = s[7] = s[8] = s[9] = 0;
     two[0] = 1;
-    refused(&r, ERR_INVALID, "input 'h': its shape and datatype need 2 bytes");
+    refused(&r, ERR_INVALID, "input 'h': shape");
     two[0] = 2;
     three[0] = 2;
-    refused(&r, ERR_INVALID, "input 's': 5 bytes follow the last string");
+    refused(&r, ERR_INVALID, "input 's': 2 elements end at byte 10 of 15");
     three[0] = 3;
     r.n_raw_input_contents = 3;
-    refused(&r, ERR_INVALID, "4 inputs have 3 raw contents");
+    refused(&r, ERR_INVALID, "4 inputs but 3 raw contents");
     r.n_raw_input_contents = 4;
     Contents c = INFERENCE__INFER_TENSOR_CONTENTS__INIT;
     in[0].contents = &c;  // empty: not a contradiction
     assert_int_equal(decode(&r, &out, &bytes), ERR_OK);
     free(bytes);
     c.n_fp32_contents = 4, c.fp32_contents = f;
-    refused(&r, ERR_INVALID, "input 'f': it has contents, and raw contents besides");
+    refused(&r, ERR_INVALID, "input 'f': both contents and raw contents are given");
 }
 
 // Numbers that are aligned in the message are not copied.
@@ -188,10 +188,10 @@ static void parameters(void **state) {
     assert_true(out.timeout_us == INT64_MAX);
     free(bytes);
     p[0].double_param = -1;
-    refused(&r, ERR_INVALID, "parameter 'timeout' is no number");
+    refused(&r, ERR_INVALID, "parameter 'timeout' is not a number");
     p[0].parameter_choice_case = INFERENCE__INFER_PARAMETER__PARAMETER_CHOICE_STRING_PARAM;
     p[0].string_param = keys[0];
-    refused(&r, ERR_INVALID, "parameter 'timeout' is no number");
+    refused(&r, ERR_INVALID, "parameter 'timeout' is not a number");
     e[0].key = keys[3];
     p[2].parameter_choice_case = INFERENCE__INFER_PARAMETER__PARAMETER_CHOICE_INT64_PARAM;
     refused(&r, ERR_INVALID, "neither true nor false");
@@ -209,23 +209,23 @@ static void bad_inputs_are_refused(void **state) {
     c.n_fp32_contents = 4, c.fp32_contents = f;
     for (size_t i = 0; i <= INFER_TENSORS; i++) inputs[i] = &in;
     r.n_inputs = INFER_TENSORS + 1, r.inputs = inputs;
-    refused(&r, ERR_LIMIT, "at most 256 inputs");
+    refused(&r, ERR_LIMIT, "more than 256 inputs");
     r.n_inputs = 1;
     c.n_fp32_contents = 3;
-    refused(&r, ERR_INVALID, "input 'x': its shape needs 4 numbers, its contents have 3");
+    refused(&r, ERR_INVALID, "input 'x': shape needs 4 numbers, contents have 3");
     c.n_fp32_contents = 4;
     in.datatype = (char *)(uintptr_t) "INT8";
-    refused(&r, ERR_INVALID, "do not suit datatype INT8");
+    refused(&r, ERR_INVALID, "do not match datatype INT8");
     c.n_fp32_contents = 0, c.n_int_contents = 4, c.int_contents = wide;
-    refused(&r, ERR_INVALID, "number 2 is beyond INT8");
+    refused(&r, ERR_INVALID, "number 2 is out of the range of INT8");
     in.datatype = (char *)(uintptr_t) "FP16";
-    refused(&r, ERR_INVALID, "goes raw only");
+    refused(&r, ERR_INVALID, "needs raw contents");
     c.n_int_contents = 0;
     refused(&r, ERR_INVALID, "needs raw contents");
     in.datatype = (char *)(uintptr_t) "FLOAT";
     refused(&r, ERR_INVALID, "datatype 'FLOAT' is unknown");
     in.datatype = (char *)(uintptr_t) "";
-    refused(&r, ERR_INVALID, "no datatype");
+    refused(&r, ERR_INVALID, "datatype is missing");
     in.datatype = (char *)(uintptr_t) "FP32";
     shape[0] = -1;
     refused(&r, ERR_INVALID, "input 'x'");
@@ -233,7 +233,7 @@ static void bad_inputs_are_refused(void **state) {
     in.n_shape = 4;
     refused(&r, ERR_LIMIT, "input 'x'");
     in.n_shape = 10;
-    refused(&r, ERR_INVALID, "over 8 dimensions");
+    refused(&r, ERR_INVALID, "more than 8 dimensions");
     in.n_shape = 2;
     shape[0] = INT64_MAX, shape[1] = 0;  // nothing, however large the other dimension
     unsigned char *bytes;

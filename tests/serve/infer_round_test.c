@@ -111,7 +111,8 @@ static void test_answers_that_cannot_be(void **state) {
                            tensor_of(DT_F32, 0, NULL, f + 2), tensor_of(DT_STR, 0, NULL, &s),
                            tensor_of(DT_F16, 0, NULL, &h), tensor_of(DT_C64, 0, NULL, f)};
     const char  *why[] = {"output 'y' has not-a-number at element 1", "infinity at element 0",
-                          "not UTF-8", "output 'y' is FP16, which is not for JSON", "complex64"};
+                          "not UTF-8", "output 'y' is FP16, which JSON cannot represent",
+                          "complex64"};
     struct iovec pieces[EXCHANGE_PIECES];
     uint32_t     n;
     size_t       header;
@@ -132,7 +133,7 @@ static void test_answers_that_cannot_be(void **state) {
         InferResponse r = {
             .model = "m", .specs = &spec, .tensors = &big, .binary = &binary, .n = 1};
         assert_int_equal(infer_json_encode(&r, 390000, &arena, pieces, &n, &header), ERR_LIMIT);
-        assert_non_null(strstr(err_why(), "longer than 390000 bytes"));
+        assert_non_null(strstr(err_why(), "exceeds 390000 bytes"));
         assert_int_equal(infer_json_encode(&r, 410000, &arena, pieces, &n, &header), ERR_OK);
         assert_int_equal(n, 1 + i);
     }

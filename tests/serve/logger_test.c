@@ -88,7 +88,7 @@ static void test_rate(void **state) {
     LoggerCounts c = logger_counts(l);
     assert_true(c.suppressed >= 5000 - 10 * ENOUGH_S && c.suppressed < 5000);
     logger_destroy(l);
-    assert_non_null(strstr(content(path, &lines), "msg=\"log lines left out\" suppressed="));
+    assert_non_null(strstr(content(path, &lines), "msg=\"log lines lost\" suppressed="));
     assert_in_range(lines, 2, 11 * ENOUGH_S);
 }
 
@@ -124,7 +124,7 @@ static void test_reopen_that_fails_goes_on(void **state) {
     assert_int_equal(rmdir(path), 0);
     char *text = content(old, &lines);
     assert_non_null(strstr(text, "still here"));
-    assert_non_null(strstr(text, "goes on in the old file"));
+    assert_non_null(strstr(text, "the old file stays in use"));
 }
 
 static void test_refuses(void **state) {

@@ -75,6 +75,7 @@ static void test_counts(void **state) {
     }
     for (int i = 0; i < 10; i++) {
         Receipt r = receipt(0, 31 * MS);
+        r.timing.degraded = i < 3;
         metrics_note(m, &r);
     }
     LiveTenantStatus tenants[3] = {{.cores = 9}, {.cores = 2, .waiting = 5}, {.cores = 1}};
@@ -105,6 +106,7 @@ static void test_counts(void **state) {
     assert_float_equal(exposition_value(&e, "cotenant_request_duration_seconds_sum", digits), 1.21,
                        1e-9);
     assert_float_equal(exposition_value(&e, "cotenant_preemptions_total", digits), 100, 0);
+    assert_float_equal(exposition_value(&e, "cotenant_degraded_total", digits), 3, 0);
     assert_float_equal(exposition_value(&e, "cotenant_cores_allocated", digits), 3, 0);
     assert_float_equal(exposition_value(&e, "cotenant_queue_length", digits), 5, 0);
     assert_float_equal(exposition_value(&e, "cotenant_hit_ratio", digits), 0.9, 1e-12);

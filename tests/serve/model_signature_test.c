@@ -76,7 +76,7 @@ static void test_graph(void **state) {
     g.outputs = &out;
     g.n_outputs = 1;
     assert_int_equal(signature_from_graph(&g, &a, &p), ERR_UNSUPPORTED);
-    assert_non_null(strstr(err_why(), "output 'y' is of type complex64"));
+    assert_non_null(strstr(err_why(), "output 'y' has type complex64"));
     arena_finish(&a);
 }
 

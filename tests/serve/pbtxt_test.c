@@ -129,7 +129,7 @@ static void test_parameters(void **state) {
     p = parse("\nparameters { key: \"qos.target\" value { string_value: \"7\" } }");
     assert_int_equal(p.n_sets, 0);
     assert_int_equal(p.n_warnings, 1);
-    assert_non_null(strstr(p.warnings[0], "c:2: there is no parameter qos.target"));
+    assert_non_null(strstr(p.warnings[0], "c:2: unknown parameter qos.target"));
 }
 
 static void test_warnings(void **state) {
@@ -138,18 +138,18 @@ static void test_warnings(void **state) {
                     "input { name: \"a\" allow_ragged_batch: true reshape { shape: [ ] } }\n"
                     "instance_group { count: 4\n kind: KIND_GPU gpus: [ 0 ] }\n");
     assert_int_equal(p.n_warnings, 6);
-    assert_string_equal(p.warnings[0], "c:1: optimization is not understood and has no effect");
-    assert_non_null(strstr(p.warnings[1], "c:2: input.allow_ragged_batch is not understood"));
+    assert_string_equal(p.warnings[0], "c:1: optimization is unknown and has no effect");
+    assert_non_null(strstr(p.warnings[1], "c:2: input.allow_ragged_batch is unknown"));
     assert_non_null(strstr(p.warnings[2], "c:2: reshape has no effect"));
     assert_non_null(strstr(p.warnings[3], "c:3: instance_group.count has no effect"));
-    assert_non_null(strstr(p.warnings[4], "c:4: instance_group.kind: models are computed on CPUs"));
-    assert_non_null(strstr(p.warnings[5], "c:4: instance_group.gpus is not understood"));
+    assert_non_null(strstr(p.warnings[4], "c:4: instance_group.kind: models run on CPUs"));
+    assert_non_null(strstr(p.warnings[5], "c:4: instance_group.gpus is unknown"));
     char many[4096] = "";
     for (int i = 0; i < 100; i++)
         (void)snprintf(many + strlen(many), sizeof many - strlen(many), "unknown%d: 1\n", i);
     p = parse(many);
     assert_int_equal(p.n_warnings, 16);
-    assert_string_equal(p.warnings[15], "c: there are more warnings");
+    assert_string_equal(p.warnings[15], "c: further warnings omitted");
 }
 
 typedef struct Wrong {
@@ -157,45 +157,46 @@ typedef struct Wrong {
 } Wrong;
 
 static const Wrong wrongs[] = {
-    {"name", "c:1:5: the file ends here; write ':' or '{' after a field's name"},
-    {"name \"a\"", "c:1:6: there is '\"'; write ':' or '{'"},
-    {"name: ", "c:1:7: the file ends here; write a number, a word or a text"},
-    {"name: \"a", "c:1:9: the file ends here; write the closing quote"},
-    {"name: \"a\nb\"", "c:1:9: there is byte 10; write the closing quote"},
-    {"name: \"\\q\"", "c:1:9: there is 'q'; write one of \\n"},
-    {"name: \"\\0\"", "no byte 0"},
-    {"name: \"\\777\"", "no byte 0"},
-    {"name: \"\\xff\"", "c:1:7: the text is not UTF-8"},
-    {"name: a", "c:1:7: name takes a text in quotes"},
-    {"name { }", "c:1:1: name takes a text in quotes"},
+    {"name", "c:1:5: unexpected end of file; expected ':' or '{' after a field's name"},
+    {"name \"a\"", "c:1:6: found '\"'; expected ':' or '{'"},
+    {"name: ", "c:1:7: unexpected end of file; expected a number, a word or a quoted"},
+    {"name: \"a", "c:1:9: unexpected end of file; expected the closing quote"},
+    {"name: \"a\nb\"", "c:1:9: found byte 10; expected the closing quote"},
+    {"name: \"\\q\"", "c:1:9: found 'q'; expected one of \\n"},
+    {"name: \"\\0\"", "not NUL"},
+    {"name: \"\\777\"", "not NUL"},
+    {"name: \"\\xff\"", "c:1:7: string is not UTF-8"},
+    {"name: a", "c:1:7: name takes a quoted string"},
+    {"name { }", "c:1:1: name takes a quoted string"},
     {"max_batch_size: \"3\"", "c:1:17: max_batch_size takes a whole number"},
     {"max_batch_size: 3.5", "c:1:17: max_batch_size takes a whole number"},
     {"max_batch_size: 99999999999999999999", "takes a whole number of at most 64 bits"},
-    {"max_batch_size: -1", "a batch has 0 or more"},
+    {"max_batch_size: -1", "must be at least 0"},
     {"max_batch_size { }", "max_batch_size takes one value"},
-    {"\n  }", "c:2:3: there is '}'; write a field's name"},
-    {"input {", "c:1:8: the file ends within what line 1 opens; write '}'"},
-    {"input { name: \"a\" >", "c:1:19: there is '>'; write a field's name or '}'"},
+    {"\n  }", "c:2:3: found '}'; expected a field's name"},
+    {"input {", "c:1:8: unexpected end of file within the message of line 1; expected '}'"},
+    {"input { name: \"a\" >", "c:1:19: found '>'; expected a field's name or '}'"},
     {"input: 3", "c:1:8: input takes fields in { }"},
-    {"input { data_type: \"TYPE_FP32\" }", "input.data_type takes a word without quotes"},
-    {"input { data_type: TYPE_FP8 }", "there is no such type"},
-    {"input { dims: [ 1 2 ] }", "c:1:19: there is '2'; write ',' or ']'"},
-    {"input { dims: [ 1, ] }", "c:1:20: there is ']'; write another element after ','"},
-    {"input { dims: [ 1", "write ',' or ']'"},
-    {"input { dims: 0 }", "a size is -1 or above 0"},
+    {"input { data_type: \"TYPE_FP32\" }", "input.data_type takes an unquoted word"},
+    {"input { data_type: TYPE_FP8 }", "unknown data type"},
+    {"input { dims: [ 1 2 ] }", "c:1:19: found '2'; expected ',' or ']'"},
+    {"input { dims: [ 1, ] }", "c:1:20: found ']'; expected another element after ','"},
+    {"input { dims: [ 1", "expected ',' or ']'"},
+    {"input { dims: 0 }", "a dimension is -1 or above 0"},
     {"input { dims: [1,1,1,1,1,1,1,1,1] }", "more than 8 dimensions"},
     {"input { optional: maybe }", "input.optional takes true or false"},
     {"platform: \"tensorrt_plan\"", "only ONNX models are served"},
     {"backend: \"python\"", "only ONNX models are served"},
     {"default_model_filename: \"../../x.onnx\"", "without a path"},
     {"default_model_filename: \"\"", "without a path"},
-    {"version_policy { specific { versions: 0 } }", "versions count from 1"},
+    {"version_policy { specific { versions: 0 } }", "versions start at 1"},
     {"dynamic_batching { default_queue_policy { timeout_action: DROP } }", "REJECT or DELAY"},
-    {"dynamic_batching { default_queue_policy { default_timeout_microseconds: -1 } }", "a time is"},
+    {"dynamic_batching { default_queue_policy { default_timeout_microseconds: -1 } }",
+     "must be from 0"},
     {"parameters { key: \"qos.queue\" }", "parameter qos.queue lacks value"},
     {"model_warmup { count: 1001 }", "from 0 to 1000"},
-    {"[ext.name]: 3", "c:1:1: there is '['; write a field's name"},
-    {"name: \"a\" \x01", "there is byte 1"},
+    {"[ext.name]: 3", "c:1:1: found '['; expected a field's name"},
+    {"name: \"a\" \x01", "found byte 1"},
 };
 
 static void test_wrong(void **state) {

@@ -76,10 +76,10 @@ static void test_paused_and_slowed(void **state) {
                             .cores_most = 4,
                             .late_cause = LIVE_PREEMPTED};
     receipt_explain(&r);
-    assert_string_equal(r.cause,
-                        "late by 12.3 ms of 50: computed 30 ms on 1 to 4 cores, 10 of them lost to "
-                        "neighbours (level 2), 5 for want of cores, 4 while the system ran others; "
-                        "paused 31 ms for model 'noisy'");
+    assert_string_equal(
+        r.cause, "late by 12.3 ms of 50: computed 30 ms on 1 to 4 cores, 10 ms of it by "
+                 "interference (level 2), 5 ms by too few cores, 4 ms while other programs ran; "
+                 "paused 31 ms for model 'noisy'");
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_PREEMPTED);
 }
 
@@ -136,12 +136,12 @@ static void test_expired(void **state) {
     r.timing = (LiveTiming){0};
     r.submitted = r.finished = r.answered = 0;  // nobody said when: not before the deadline
     receipt_explain(&r);
-    assert_string_equal(
-        r.cause, "deadline of 20000 us passed after 20000 us while its shapes were compiled");
+    assert_string_equal(r.cause,
+                        "deadline of 20000 us passed after 20000 us while compiling its shapes");
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_COMPILING);
     r.decoded = 0;
     receipt_explain(&r);
-    assert_string_equal(r.cause, "deadline of 20000 us passed after 20000 us while it was decoded");
+    assert_string_equal(r.cause, "deadline of 20000 us passed after 20000 us while decoding");
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONTEND);
 }
 

@@ -217,7 +217,7 @@ FIXTURE void fixture_try(void *self) {
         assert_true(node_live_submit(k->g->engine, &(EngineRequest){.tenant = k->tenant,
                                                                     .arrival = t,
                                                                     .deadline = t + 1000000000,
-                                                                    .late_ok = true,
+                                                                    .on_miss = ON_MISS_SERVE_LATE,
                                                                     .inputs = k->inputs,
                                                                     .done = fixture_answer,
                                                                     .self = k}));

@@ -129,21 +129,22 @@ static void broken_bytes_are_refused(void **state) {
         size_t      n;
         const char *why;
     } cases[] = {
-        {"\x00", 1, "no field"},                                              // number 0
-        {"\x08", 1, "does not end"},                                          // no value
-        {"\x08\x80", 2, "does not end"},                                      // half a value
-        {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, "over 64"},      // 65 bits
-        {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "not end"},  // 11 bytes
-        {"\x0a\x05xxxx", 6, "longer than"},                                   // one byte short
-        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "longer than"},  // 2^64 - 1 bytes
-        {"\x09xxxxxxx", 8, "longer than"},                                    // half a double
-        {"\x0dxxx", 4, "longer than"},                                        // half a float
-        {"\x0e", 1, "wire type"},                                             // 6
-        {"\x0f", 1, "wire type"},                                             // 7
-        {"\x0c", 1, "did not begin"},                                         // end of a group
-        {"\x0b", 1, "does not end"},                                          // a group without end
-        {"\x0b\x14", 2, "another's end"},
-        {"\xf8\xff\xff\xff\x7f\x00", 6, "no field"},  // number 2^32 - 1
+        {"\x00", 1, "invalid field number"},                                 // number 0
+        {"\x08", 1, "truncated number"},                                     // no value
+        {"\x08\x80", 2, "truncated number"},                                 // half a value
+        {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, "exceeds 64"},  // 65 bits
+        {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "truncated number"},  // 11 bytes
+        {"\x0a\x05xxxx", 6, "exceeds the message"},  // one byte short
+        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11,
+         "exceeds the message"},                    // 2^64 - 1 bytes
+        {"\x09xxxxxxx", 8, "exceeds the message"},  // half a double
+        {"\x0dxxx", 4, "exceeds the message"},      // half a float
+        {"\x0e", 1, "wire type"},                   // 6
+        {"\x0f", 1, "wire type"},                   // 7
+        {"\x0c", 1, "without start"},               // end of a group
+        {"\x0b", 1, "truncated number"},            // a group without end
+        {"\x0b\x14", 2, "mismatched end"},
+        {"\xf8\xff\xff\xff\x7f\x00", 6, "invalid field number"},  // number 2^32 - 1
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t n;

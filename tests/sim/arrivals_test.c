@@ -47,7 +47,7 @@ static void test_rate_and_shares(void **state) {
     assert_true(fabs(of[0] / (double)N - 0.75) < 4 * sqrt(0.75 * 0.25 / N));
 }
 
-// In a Poisson stream counts have the variance of their mean, and gaps a deviation of theirs.
+// Poisson process: counts have variance = mean, gaps have deviation = mean.
 static void test_is_poisson(void **state) {
     (void)state;
     Arrivals a = make(2, 1000, N);
@@ -74,7 +74,7 @@ static void test_seed_decides(void **state) {
         assert_int_equal(a.at[i].tenant, b.at[i].tenant);
     }
     assert_true(a.at[0].at != c.at[0].at);
-    Arrivals fast = make(7, 200, 1000);  // another rate is the same rhythm, quicker
+    Arrivals fast = make(7, 200, 1000);  // another rate scales the same arrival times
     assert_true(llabs(2 * fast.at[999].at - a.at[999].at) < 10);
 }
 
@@ -90,8 +90,8 @@ static void test_refuses_nonsense(void **state) {
     assert_int_equal(arrivals_poisson(&arena, (Rng){1}, 1e-9, good, 2, 5000, &a), ERR_LIMIT);
 }
 
-// In bursts of 16 at 4 times the rate: the same mean rate, three quarters of the time silent, and
-// counts that vary far more than they would at random.
+// In bursts of 16 at 4 times the rate: the same mean rate, three quarters of the time idle, and
+// counts with far more variance than Poisson.
 static void test_bursts(void **state) {
     (void)state;
     static const double share[] = {3, 0, 1};

@@ -31,7 +31,7 @@ static Cores some_cores(Rng *r) {
     return c;
 }
 
-// Only what its kind writes is set.
+// Sets only the fields of its kind.
 static Record some_record(Rng *r, RecordKind kind) {
     Record x = {.at = (TimeNs)rng_below(r, INT64_MAX), .kind = kind};
     if (kind == RECORD_LEVEL) {

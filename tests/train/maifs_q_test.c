@@ -10,7 +10,7 @@ enum { SERVERS = 2, JOBS = 2, MOST = 64 };
 typedef struct Room {  // of a step
     float       servers[2 * SERVERS * MAIFS_SERVER], jobs[2 * JOBS * MAIFS_JOB];
     float       queue[MAIFS_QUEUE], u[2 * JOBS], pool[2 * MAIFS_Q_POOL];
-    OfferSample deals[2 * 2 * SERVERS];
+    OfferSample offers[2 * 2 * SERVERS];
 } Room;
 
 static Arena arena;
@@ -28,7 +28,7 @@ static int teardown(void **state) {
 }
 
 static MaifsQ *open_q(uint64_t seed) {
-    MaifsQOptions o = maifs_q_usual((MaifsNet){
+    MaifsQOptions o = maifs_q_defaults((MaifsNet){
         .width = 16, .heads = 2, .rounds = 1, .hidden = 16, .rank = 4, .attention = true});
     o.servers = SERVERS;
     o.jobs = JOBS;
@@ -38,23 +38,23 @@ static MaifsQ *open_q(uint64_t seed) {
 }
 
 // Servers and jobs are told apart by one number each; server i takes job pick[i], or none.
-static MaifsQLook look_of(Room *r, uint32_t half, const uint32_t *pick) {
-    MaifsQLook x = {.in = {.servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER,
-                           .jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB,
-                           .queue = r->queue,
-                           .n_servers = SERVERS,
-                           .n_jobs = JOBS},
-                    .u = r->u + (size_t)half * JOBS,
-                    .pool = r->pool + (size_t)half * MAIFS_Q_POOL,
-                    .deals = r->deals + (size_t)half * 2 * SERVERS};
-    float     *servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER;
-    float     *jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB;
+static MaifsQState state_of(Room *r, uint32_t half, const uint32_t *pick) {
+    MaifsQState x = {.in = {.servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER,
+                            .jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB,
+                            .queue = r->queue,
+                            .n_servers = SERVERS,
+                            .n_jobs = JOBS},
+                     .u = r->u + (size_t)half * JOBS,
+                     .pool = r->pool + (size_t)half * MAIFS_Q_POOL,
+                     .offers = r->offers + (size_t)half * 2 * SERVERS};
+    float      *servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER;
+    float      *jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB;
     for (uint32_t i = 0; i < SERVERS; i++) servers[i * MAIFS_SERVER + i] = 1;
     for (uint32_t k = 0; k < JOBS; k++) jobs[k * MAIFS_JOB + k] = 1;
     r->pool[(size_t)half * MAIFS_Q_POOL] = 1;
     for (uint32_t i = 0; i < SERVERS; i++)
         if (pick[i] < JOBS)
-            r->deals[half * 2 * SERVERS + x.n_took++] =
+            r->offers[half * 2 * SERVERS + x.n_took++] =
                 (OfferSample){.at = {i, pick[i]}, .own = 1e6f, .gain = 0};
     return x;
 }
@@ -69,7 +69,7 @@ static void test_learns_a_game_of_coordination(void **state) {
         memset(rooms, 0, sizeof rooms);
         for (uint32_t i = 0; i < MOST; i++) {
             uint32_t pick[SERVERS] = {(uint32_t)rng_below(&rng, 2), (uint32_t)rng_below(&rng, 2)};
-            steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick),
+            steps[i] = (MaifsQStep){.now = state_of(&rooms[i], 0, pick),
                                     .reward = pick[0] == pick[1] ? 1 : 0};
         }
         maifs_q_train(q, NULL, steps, MOST);
@@ -77,8 +77,8 @@ static void test_learns_a_game_of_coordination(void **state) {
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t pick[SERVERS] = {i / 2, i % 2};
         memset(rooms, 0, sizeof rooms);
-        MaifsQLook x = look_of(&rooms[0], 0, pick);
-        double     wants = pick[0] == pick[1] ? 1 : 0;
+        MaifsQState x = state_of(&rooms[0], 0, pick);
+        double      wants = pick[0] == pick[1] ? 1 : 0;
         assert_true(fabs(maifs_q_value(q, &x) - wants) < 0.2);
     }
 }
@@ -98,10 +98,10 @@ static void test_learns_what_offers_are_worth(void **state) {
         memset(rooms, 0, sizeof rooms);
         for (uint32_t i = 0; i < MOST; i++) {
             uint32_t pick[SERVERS] = {0, 1};
-            steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick)};
+            steps[i] = (MaifsQStep){.now = state_of(&rooms[i], 0, pick)};
             for (uint32_t k = 0; k < SERVERS; k++) {
-                gradient_fill(&rng, rooms[i].deals[k].features, 3, 1);
-                steps[i].reward += worth(rooms[i].deals[k].features);
+                gradient_fill(&rng, rooms[i].offers[k].features, 3, 1);
+                steps[i].reward += worth(rooms[i].offers[k].features);
             }
         }
         maifs_q_train(q, NULL, steps, MOST);
@@ -121,9 +121,9 @@ static void test_looks_ahead(void **state) {
     for (uint32_t u = 0; u < 800; u++) {
         memset(rooms, 0, sizeof rooms);
         for (uint32_t i = 0; i < MOST; i++) {
-            uint32_t   first = (uint32_t)rng_below(&rng, 2), pick[SERVERS] = {first, JOBS};
-            uint32_t   none[SERVERS] = {JOBS, JOBS};
-            MaifsQLook now = look_of(&rooms[i], 0, pick), later = look_of(&rooms[i], 1, none);
+            uint32_t    first = (uint32_t)rng_below(&rng, 2), pick[SERVERS] = {first, JOBS};
+            uint32_t    none[SERVERS] = {JOBS, JOBS};
+            MaifsQState now = state_of(&rooms[i], 0, pick), later = state_of(&rooms[i], 1, none);
             rooms[i].pool[MAIFS_Q_POOL + 1 + first] = 1;  // where it has come to
             steps[i] = i % 2 == 0 ? (MaifsQStep){.now = now,
                                                  .next = later,
@@ -136,7 +136,7 @@ static void test_looks_ahead(void **state) {
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t pick[SERVERS] = {k, JOBS};
         memset(rooms, 0, sizeof rooms);
-        MaifsQLook x = look_of(&rooms[0], 0, pick);
+        MaifsQState x = state_of(&rooms[0], 0, pick);
         found[k] = maifs_q_value(q, &x);
     }
     assert_true(fabs(found[0] - 0.5) < 0.15 && fabs(found[1] - 0.9) < 0.15);
@@ -157,9 +157,9 @@ static void test_is_not_misled_by_the_state(void **state) {
                      pick[SERVERS] = {0, JOBS};
             bool strays = rng_unit(&rng) < 0.3f;
             if (strays) took = (uint32_t)rng_below(&rng, 2);
-            steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick)};
-            rooms[i].deals[0].features[0] = (float)took;
-            rooms[i].deals[1] = (OfferSample){.own = 1e6f, .features = {(float)hidden}};
+            steps[i] = (MaifsQStep){.now = state_of(&rooms[i], 0, pick)};
+            rooms[i].offers[0].features[0] = (float)took;
+            rooms[i].offers[1] = (OfferSample){.own = 1e6f, .features = {(float)hidden}};
             if (!strays) steps[i].now.n_took = 0;
             steps[i].reward = (float)hidden + (took == 1 ? 0.0f : 0.4f);
         }
@@ -168,8 +168,8 @@ static void test_is_not_misled_by_the_state(void **state) {
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t pick[SERVERS] = {0, JOBS};
         memset(rooms, 0, sizeof rooms);
-        MaifsQLook x = look_of(&rooms[0], 0, pick);
-        rooms[0].deals[0].features[0] = (float)k;
+        MaifsQState x = state_of(&rooms[0], 0, pick);
+        rooms[0].offers[0].features[0] = (float)k;
         found[k] = maifs_q_value(q, &x);
     }
     assert_true(found[0] > found[1] + 0.1);  // 0.4 better, though seen with less reward
@@ -179,21 +179,21 @@ static void test_imitates(void **state) {
     (void)state;
     MaifsQ      *q = open_q(9);
     Rng          rng = {10};
-    MaifsQLesson lessons[MOST];
+    MaifsQSample samples[MOST];
     double       loss = 0;
     for (uint32_t u = 0; u < 400; u++) {
         memset(rooms, 0, sizeof rooms);
         for (uint32_t i = 0; i < MOST; i++) {
             Room    *r = &rooms[i];
             uint32_t none[SERVERS] = {JOBS, JOBS};
-            lessons[i] = (MaifsQLesson){look_of(r, 0, none).in, r->u};
+            samples[i] = (MaifsQSample){state_of(r, 0, none).in, r->u};
             gradient_fill(&rng, r->queue, 1, 1);
             gradient_fill(&rng, r->jobs + 3, 1, 1);
             gradient_fill(&rng, r->jobs + MAIFS_JOB + 3, 1, 1);
             for (uint32_t k = 0; k < JOBS; k++)  // of the job and of what only the queue tells
                 r->u[k] = 0.5f * r->jobs[k * MAIFS_JOB + 3] + 0.3f * r->queue[0];
         }
-        loss = maifs_q_imitate(q, NULL, lessons, MOST);
+        loss = maifs_q_imitate(q, NULL, samples, MOST);
     }
     assert_true(loss < 0.02);
 }
@@ -203,15 +203,15 @@ static void fill_steps(MaifsQStep *steps, uint64_t seed) {
     memset(rooms, 0, sizeof rooms);
     for (uint32_t i = 0; i < MOST; i++) {
         uint32_t pick[SERVERS] = {(uint32_t)rng_below(&rng, 3), (uint32_t)rng_below(&rng, 3)};
-        steps[i] = (MaifsQStep){.now = look_of(&rooms[i], 0, pick),
-                                .next = look_of(&rooms[i], 1, pick),
+        steps[i] = (MaifsQStep){.now = state_of(&rooms[i], 0, pick),
+                                .next = state_of(&rooms[i], 1, pick),
                                 .reward = rng_unit(&rng),
                                 .discount = 0.5f};
         gradient_fill(&rng, rooms[i].pool, 2 * MAIFS_Q_POOL, 1);
         gradient_fill(&rng, rooms[i].servers, 2 * SERVERS * MAIFS_SERVER, 1);
         for (uint32_t k = 0; k < 4 * SERVERS; k++) {
-            rooms[i].deals[k].own = rng_unit(&rng) * 3;
-            rooms[i].deals[k].gain = rng_unit(&rng);
+            rooms[i].offers[k].own = rng_unit(&rng) * 3;
+            rooms[i].offers[k].gain = rng_unit(&rng);
         }
     }
 }

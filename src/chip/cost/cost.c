@@ -13,11 +13,11 @@ static double energy(const Shape *s, const UnitSpec *u, const MappingCounts *m, 
            (c->read_bytes + c->write_bytes) * u->memory_pj;
 }
 
-// Arithmetic, the shared buffer and memory work at once; what of the shorter is not hidden behind
-// the longer is added.
+// Array, shared buffer and memory work in parallel; the part of the shorter time that does not
+// overlap is added.
 static Cost price(const Shape *s, const UnitSpec *u, const MappingCounts *m) {
     double least_in = shape_inputs(s), spilled = bytes(m->spilled, u->sum_bits);
-    Cost   c = {.mapping = m->how};
+    Cost   c = {.mapping = m->mapping};
     c.read_bytes = bytes(m->weights + fmax(m->inputs, least_in), u->word_bits) + spilled / 2;
     c.write_bytes = bytes(m->outputs, u->word_bits) + spilled / 2;
     c.buffer_bytes = bytes(m->buffer_words, u->word_bits) + bytes(m->buffer_sums, u->sum_bits);
@@ -34,13 +34,13 @@ static Cost price(const Shape *s, const UnitSpec *u, const MappingCounts *m) {
     return c;
 }
 
-// A mapping that is a little quicker but moves much more is no gain where memory is shared: a small
-// part of the memory's time counts on top.
+// On a shared memory a slightly faster mapping with much more traffic is no gain: a small share of
+// the memory time is added.
 static double score(const Cost *c) { return c->cycles + COST_TRAFFIC * c->memory_cycles; }
 
 static int order(double a, double b) { return (a > b) - (a < b); }
 
-static bool quicker(const Cost *a, const Cost *b) {
+static bool faster(const Cost *a, const Cost *b) {
     int by = order(score(a), score(b));
     if (by == 0) by = order(a->energy_pj, b->energy_pj);
     return by < 0;
@@ -56,7 +56,7 @@ static bool leaner(const Cost *a, const Cost *b) {
 
 void mapping_offer(MappingSearch *x, const MappingCounts *m) {
     Cost c = price(x->s, x->u, m);
-    bool better = x->u->lean ? leaner(&c, &x->best) : quicker(&c, &x->best);
+    bool better = x->u->lean ? leaner(&c, &x->best) : faster(&c, &x->best);
     if (isinf(x->best.cycles) || better) x->best = c;
 }
 

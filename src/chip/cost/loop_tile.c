@@ -7,10 +7,8 @@ static const Loop orders[LOOP_ORDERS][LOOPS] = {
     [LOOP_CXK] = {C, X, K}, [LOOP_XKC] = {X, K, C}, [LOOP_XCK] = {X, C, K},
 };
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-// How often a tensor is fetched as a whole: the rounds of the loop that it does not depend on, if
-// one that it does depend on turns inside that.
+// How often a tensor is fetched as a whole: the rounds of the loop that it does not depend on, if a
+// loop that it depends on is inside.
 static double refetched(const Loop *order, const double *rounds, Loop without) {
     bool inside = false;
     for (int i = LOOPS - 1; i >= 0; i--) {
@@ -22,14 +20,14 @@ static double refetched(const Loop *order, const double *rounds, Loop without) {
 
 LoopTileTraffic loop_tile_traffic(const Shape *s, const LoopTile *t, LoopOrder order) {
     const Loop *o = orders[order];
-    double      rounds[LOOPS] = {[K] = (double)up(s->k, t->k),
-                                 [C] = (double)up(s->c, t->c),
-                                 [X] = (double)up(s->p, t->p) * (double)up(s->n, t->n)};
+    double      rounds[LOOPS] = {[K] = (double)ceil_div(s->k, t->k),
+                                 [C] = (double)ceil_div(s->c, t->c),
+                                 [X] = (double)ceil_div(s->p, t->p) * (double)ceil_div(s->n, t->n)};
     int         inner = LOOPS - 1;
     while (inner > 0 && rounds[o[inner]] <= 1) inner--;
     double sums = refetched(o, rounds, C), outputs = (double)(s->n * s->k) * (double)(s->p * s->q);
     double image = (double)(s->n * s->c) * (double)s->w;
-    // The rows that two strips share stay when strips follow each other.
+    // Rows shared by two strips stay in the buffer if strips follow each other.
     double rows = (double)(o[inner] == X ? s->h : shape_sweep(s, t->p));
     return (LoopTileTraffic){
         .weights = (double)(s->k * s->c) * (double)(s->r * s->s) * refetched(o, rounds, X),
@@ -47,7 +45,7 @@ static bool has_room(const Shape *s, const LoopTileRoom *room, const LoopTile *t
     return in * room->word_bytes + (sums_stay ? out * room->sum_bytes : 0) <= room->bytes;
 }
 
-static bool widen(const Shape *s, const LoopTileRoom *room, bool sums_stay, LoopTile *t) {
+static bool enlarge(const Shape *s, const LoopTileRoom *room, bool sums_stay, LoopTile *t) {
     int64_t lo = 0, hi = s->n + 1;  // lo has room, hi has not
     for (t->p = s->p; hi - lo > 1;) {
         t->n = (lo + hi) / 2;
@@ -65,11 +63,11 @@ static bool widen(const Shape *s, const LoopTileRoom *room, bool sums_stay, Loop
 }
 
 bool loop_tile_fit(const Shape *s, const LoopTileRoom *room, LoopOrder order, LoopTile *t,
-                   LoopTileTraffic *moves) {
+                   LoopTileTraffic *traffic) {
     for (int stay = 0; stay < 2; stay++) {
-        if (!widen(s, room, stay == 1, t)) return false;
-        *moves = loop_tile_traffic(s, t, order);
-        if (!moves->sums_stay) return true;
+        if (!enlarge(s, room, stay == 1, t)) return false;
+        *traffic = loop_tile_traffic(s, t, order);
+        if (!traffic->sums_stay) return true;
     }
     return true;
 }

@@ -1,19 +1,19 @@
-// Output stationary. Each element computes one output at a time and keeps its sum. Side by side are
-// rows and columns of one output channel's map, whose inputs neighbours pass on to each other while
-// a weight is sent to all; or output channels take the place of rows, of columns or of both. The
-// shared buffer has the inputs, a second one the weights.
+// Output stationary. Each element computes one output at a time and keeps its sum. The array covers
+// rows and columns of one output channel's map, whose inputs neighbours pass to each other while a
+// weight is broadcast; or output channels replace rows, columns or both. The shared buffer holds
+// the inputs, a second one the weights.
 #include "chip/cost/mapping.h"
 
 typedef struct Outputs {
     MappingSearch *x;
     Shape          s;                     // of one group
-    int64_t        rows, cols, channels;  // of outputs side by side
+    int64_t        rows, cols, channels;  // of outputs computed in parallel
     double         array_cycles;
 } Outputs;
 
 static double word(const UnitSpec *u) { return u->word_bits / 8.0; }
 
-// Inputs that a round of the array takes from the shared buffer, all rounds together.
+// Inputs that the array reads from the shared buffer, over all rounds.
 static double array_inputs(const Outputs *z) {
     const Shape *s = &z->s;
     int64_t      h = shape_span(z->rows, s->r, s->stride_h, s->dilation_h, s->h);
@@ -28,16 +28,16 @@ static void offer(const Outputs *z, const LoopTile *t, const LoopTileTraffic *mo
     double        groups = (double)z->x->s->groups, macs = shape_macs(z->x->s);
     double        rounds_c = (double)ceil_div(s->c, t->c);
     double        places = (double)(z->rows * z->cols);
-    MappingCounts m = {.how = {.split_k = z->channels,
-                               .split_c = 1,
-                               .split_p = z->rows,
-                               .split_q = z->cols,
-                               .tile_n = t->n,
-                               .tile_k = t->k,
-                               .tile_c = t->c,
-                               .tile_p = t->p,
-                               .element_k = 1,
-                               .element_c = 1},
+    MappingCounts m = {.mapping = {.split_k = z->channels,
+                                   .split_c = 1,
+                                   .split_p = z->rows,
+                                   .split_q = z->cols,
+                                   .tile_n = t->n,
+                                   .tile_k = t->k,
+                                   .tile_c = t->c,
+                                   .tile_p = t->p,
+                                   .element_k = 1,
+                                   .element_c = 1},
                        .array_cycles = z->array_cycles,
                        .weights = groups * moves->weights,
                        .inputs = groups * moves->inputs,

@@ -1,10 +1,11 @@
 // Row stationary. A set of elements, as high as the filter and `a` wide, computes `a` rows of
-// outputs: each element convolves one row of inputs with one row of weights, of q input channels
-// and p output channels, and sums go up the column. Sets above each other take other input channels
-// (r of them, their sums are added on the way) or other output channels, sets side by side other
-// output channels (t in all). The shared buffer holds the sums of m output channels of a strip of e
-// rows of n images until all input channels are added, and the inputs of these rows: of q r
-// channels, which come again for the next m, or of all. Weights are streamed to the elements.
+// outputs: each element convolves one row of inputs with one row of weights, for q input channels
+// and p output channels, and partial sums move up the column. Sets above each other compute other
+// input channels (r of them, whose sums are added) or other output channels, sets side by side
+// other output channels (t in all). The shared buffer holds the sums of m output channels of a
+// strip of e rows of n images until all input channels are added, and the inputs of these rows: of
+// q r channels, which are read again for the next m, or of all. Weights are streamed to the
+// elements.
 #include <math.h>
 
 #include "chip/cost/mapping.h"
@@ -16,7 +17,7 @@ typedef struct Rows {
     int64_t        words, weights, sums;  // that an element holds
     int64_t        a, r, t, q, p, e, n;
     double         array_cycles;
-    bool           strict;  // by the rules that the Eyeriss chip seems to have been mapped by
+    bool           strict;  // by the rules that reproduce the published Eyeriss mappings
 } Rows;
 
 static int64_t holds(int bytes, int bits) { return (int64_t)bytes * 8 / bits; }
@@ -27,7 +28,7 @@ static double sums_bytes(const Rows *z) {  // of an output channel
     return (double)(z->n * z->e) * (double)z->x->s->q * z->x->u->sum_bits / 8;
 }
 
-// What is left of the shared buffer for sums, when it has inputs of c channels.
+// Bytes of the shared buffer left for sums beside the inputs of c channels.
 static double room(const Rows *z, int64_t c) {
     const Shape    *s = z->x->s;
     const UnitSpec *u = z->x->u;
@@ -36,12 +37,12 @@ static double room(const Rows *z, int64_t c) {
     double          all = floor((double)u->buffer_bytes / u->bank_bytes);
     double          left = all - banks(in, u);
     if (!z->strict || z->e >= s->p) return left * u->bank_bytes;
-    double twice = all - 2 * banks(in, u);  // the next strip comes in while this one is computed
+    double twice = all - 2 * banks(in, u);  // double buffering: the next strip is loaded meanwhile
     double one = banks((double)(z->p * z->t) * sums_bytes(z), u);
     return (twice < one && c == 1 ? left : twice) * u->bank_bytes;
 }
 
-// The most output channels whose sums fit, in whole passes; 0: not even one.
+// The most output channels whose sums fit, in whole passes; 0: none.
 static int64_t most_channels(const Rows *z, double bytes) {
     const Shape *s = z->x->s;
     int64_t      pass = z->p * z->t, passes = ceil_div(s->k, pass);
@@ -54,8 +55,8 @@ static int64_t most_channels(const Rows *z, double bytes) {
 }
 
 typedef struct RowPlan {
-    int64_t m, c;           // channels out and in that the shared buffer has
-    double  weights, rows;  // how often weights are read; rows of inputs that are
+    int64_t m, c;           // channels out and in that the shared buffer holds
+    double  weights, rows;  // how often weights are read; rows of inputs that are read
 } RowPlan;
 
 static void offer(const Rows *z, const RowPlan *plan) {
@@ -65,16 +66,16 @@ static void offer(const Rows *z, const RowPlan *plan) {
     double       passes = (double)ceil_div(s->k, z->p * z->t) * (double)z->high_parts;
     double adds = (double)ceil_div(s->c, z->q * z->r) * (double)(z->high_parts * z->wide_parts);
     MappingCounts m = {
-        .how = {.split_k = z->t,
-                .split_c = z->r,
-                .split_p = z->a,
-                .split_q = 1,
-                .tile_n = z->n,
-                .tile_k = min_i64(plan->m, s->k),
-                .tile_c = plan->c,
-                .tile_p = z->e,
-                .element_k = z->p,
-                .element_c = z->q},
+        .mapping = {.split_k = z->t,
+                    .split_c = z->r,
+                    .split_p = z->a,
+                    .split_q = 1,
+                    .tile_n = z->n,
+                    .tile_k = min_i64(plan->m, s->k),
+                    .tile_c = plan->c,
+                    .tile_p = z->e,
+                    .element_k = z->p,
+                    .element_c = z->q},
         .array_cycles = z->array_cycles,
         .weights = shape_weights(s) * plan->weights,
         .inputs = in_row * plan->rows,
@@ -90,15 +91,15 @@ static void offer(const Rows *z, const RowPlan *plan) {
     mapping_offer(z->x, &m);
 }
 
-// Whether no finer division of so many bytes could do with fewer blocks of output channels.
+// Whether no finer division of the bytes needs fewer blocks of output channels.
 static bool finest(const Rows *z, int64_t m, double bytes) {
     const Shape *s = z->x->s;
     double       fit = floor(bytes / sums_bytes(z));
     return m > 0 ? (double)ceil_div(s->k, m) <= ceil((double)s->k / fit) : fit < (double)z->t;
 }
 
-// Inputs come channel by channel; or weights stay, if elements hold all that m channels need; or
-// inputs stay until all output channels have seen them. False: smaller parts may do better.
+// Three loop orders: inputs by channel; weights stay, if elements hold all that m channels need;
+// inputs stay for all output channels. False: smaller parts may be better.
 static bool offer_all(const Rows *z) {
     const Shape *s = z->x->s;
     int64_t      c = min_i64(z->q * z->r, s->c), pass = min_i64(z->p * z->t, s->k);
@@ -117,8 +118,8 @@ static bool offer_all(const Rows *z) {
     return all > 0 || (finest(z, m, bytes) && finest(z, 0, left));
 }
 
-// Fewer output channels in an element leave the shared buffer finer parts, and cost it more reads:
-// not worth looking at once the inputs are read no more often than they have to be.
+// Fewer output channels in an element divide the shared buffer more finely, but cost it more reads:
+// useless once inputs are read no more often than necessary.
 static void search_element(Rows *z) {
     const Shape *s = z->x->s;
     int64_t      each = ceil_div(s->k, z->t);
@@ -154,7 +155,7 @@ static void search_images(Rows *z) {
         search_element(z);
 }
 
-// Of strips of which as many are needed, the lowest; and higher ones that sets fit better.
+// For each number of strips the lowest strip, and higher ones that sets divide better.
 static void search_strips(Rows *z) {
     int64_t p = z->x->s->p;
     for (int64_t even = p; even > 0; even = mapping_next_part(p, even)) {
@@ -184,8 +185,8 @@ static void search_set(Rows *z, int64_t *most) {
         search_strips(z);
 }
 
-// The next smaller number of sets over n channels. Only the least of those that need as many rounds
-// are worth a look, unless active elements count.
+// The next smaller number of sets over n channels. Of those with equal rounds only the smallest
+// counts, unless the number of active elements matters.
 static int64_t fewer(const Rows *z, int64_t n, int64_t sets) {
     return z->strict ? sets - 1 : mapping_next_part(n, sets);
 }
@@ -194,7 +195,7 @@ static int64_t most_sets(const Rows *z, int64_t n, int64_t sets) {
     return z->strict ? min_i64(sets, n) : mapping_part(n, sets);
 }
 
-// Large sets and many of them first: what comes later is mostly hopeless.
+// Large sets and many of them first: later ones are mostly skipped by mapping_cannot_improve.
 static void each_set(Rows *z, SetFn *fn, int64_t *most) {
     const Shape    *s = z->x->s;
     const UnitSpec *u = z->x->u;

@@ -1,48 +1,48 @@
 // Weight stationary. An element multiplies `lanes` inputs with the weights of `vectors` output
-// channels each cycle; elements side by side take other output channels or other input channels,
-// whose sums are added. A weight stays in its register while outputs go by, as many as the
-// element's sums allow. Weights wait in the elements' own buffers and do not pass through the
-// shared one, which has the inputs and, while input channels come in several parts, the sums. A
-// depthwise convolution gives each output channel one input: one lane of each vector works.
+// channels each cycle; elements side by side compute other output channels or other input channels,
+// whose sums are added. A weight stays in its register for as many outputs as the element's sum
+// buffer holds. Weights are kept in the elements' buffers and bypass the shared one, which holds
+// the inputs and, if input channels come in several parts, the sums. In a depthwise convolution
+// each output channel has one input: one lane of each vector works.
 #include "chip/cost/mapping.h"
 
-typedef struct Weights {
+typedef struct WeightSplit {
     MappingSearch *x;
-    Shape          s;  // of one group; of depthwise ones all, as if they were one
+    Shape          s;  // of one group; of a depthwise layer all groups as one
     bool           depthwise;
-    int64_t        lanes, k, c;       // that work in an element; elements over channels out and in
+    int64_t        lanes, k, c;       // active lanes; elements over channels out and in
     int64_t        parts_k, parts_c;  // of the channels, each as wide as the array
     double         array_cycles;
-} Weights;
+} WeightSplit;
 
 static double word(const UnitSpec *u) { return u->word_bits / 8.0; }
 static double sum(const UnitSpec *u) { return u->sum_bits / 8.0; }
 
-// Inputs that an element reads again because it cannot keep the rows of a window.
-static double rereads(const Weights *z, const LoopTile *t) {
+// Factor by which an element reads inputs again if it cannot hold the rows of a window.
+static double rereads(const WeightSplit *z, const LoopTile *t) {
     const Shape *s = &z->s;
     double       mine = (double)ceil_div(t->c, z->c) * (double)(s->r * s->w) * word(z->x->u);
     return mine <= z->x->u->input_bytes || s->r <= s->stride_h ? 1
                                                                : (double)s->r / (double)s->stride_h;
 }
 
-static void offer(const Weights *z, const LoopTile *t, const LoopTileTraffic *moves) {
+static void offer(const WeightSplit *z, const LoopTile *t, const LoopTileTraffic *moves) {
     const Shape    *s = &z->s;
     const UnitSpec *u = z->x->u;
     double          groups = z->depthwise ? 1 : (double)z->x->s->groups;
     double          macs = shape_macs(z->x->s), places = (double)s->p * (double)s->q;
     double          entries = (double)u->sum_bytes / (sum(u) * u->vectors);
     double          rounds_c = (double)ceil_div(s->c, t->c);
-    MappingCounts   m = {.how = {.split_k = z->k,
-                                 .split_c = z->c,
-                                 .split_p = 1,
-                                 .split_q = 1,
-                                 .tile_n = t->n,
-                                 .tile_k = t->k,
-                                 .tile_c = t->c,
-                                 .tile_p = t->p,
-                                 .element_k = ceil_div(t->k, z->k),
-                                 .element_c = ceil_div(t->c, z->c)},
+    MappingCounts   m = {.mapping = {.split_k = z->k,
+                                     .split_c = z->c,
+                                     .split_p = 1,
+                                     .split_q = 1,
+                                     .tile_n = t->n,
+                                     .tile_k = t->k,
+                                     .tile_c = t->c,
+                                     .tile_p = t->p,
+                                     .element_k = ceil_div(t->k, z->k),
+                                     .element_c = ceil_div(t->c, z->c)},
                          .array_cycles = z->array_cycles,
                          .weights = groups * moves->weights,
                          .inputs = groups * moves->inputs,
@@ -58,7 +58,7 @@ static void offer(const Weights *z, const LoopTile *t, const LoopTileTraffic *mo
     mapping_offer(z->x, &m);
 }
 
-static void offer_orders(const Weights *z, LoopTile t) {
+static void offer_orders(const WeightSplit *z, LoopTile t) {
     const UnitSpec *u = z->x->u;
     LoopTileRoom    room = {u->buffer_bytes, word(u), sum(u), z->depthwise};
     for (LoopOrder o = 0; o < LOOP_ORDERS; o++) {
@@ -67,8 +67,8 @@ static void offer_orders(const Weights *z, LoopTile t) {
     }
 }
 
-// Tiles are whole parts; of those that need as many rounds the smallest is enough.
-static void search_tiles(const Weights *z) {
+// Tiles are whole parts; of those with equal rounds the smallest is enough.
+static void search_tiles(const WeightSplit *z) {
     const Shape    *s = &z->s;
     const UnitSpec *u = z->x->u;
     double          each = (double)u->vectors * (double)z->lanes * (double)(s->r * s->s) * word(u);
@@ -84,7 +84,7 @@ static void search_tiles(const Weights *z) {
 void mapping_weight_stationary(MappingSearch *x) {
     const UnitSpec *u = x->u;
     int64_t         elements = (int64_t)u->rows * u->cols;
-    Weights         z = {.x = x, .s = *x->s, .depthwise = shape_depthwise(x->s), .lanes = u->lanes};
+    WeightSplit     z = {.x = x, .s = *x->s, .depthwise = shape_depthwise(x->s), .lanes = u->lanes};
     z.s.groups = 1;
     if (z.depthwise) {
         z.s.k = x->s->groups * x->s->k;

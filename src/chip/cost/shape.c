@@ -1,4 +1,4 @@
-// A network by name or file, specialised from shapes alone: no weight is made.
+// Networks by name or file, from shapes alone: no weights are created.
 #include "chip/cost/shape.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static const Known known[] = {
 
 enum { KNOWN = sizeof known / sizeof *known };
 
-// How many layers the table has of a network; writes them when there is somewhere to.
+// The number of a network's layers in shape_known.def; copies them to out unless NULL.
 static uint32_t look_up(const char *network, int64_t batch, Shape *out) {
     uint32_t n = 0;
     for (size_t i = 0; i < KNOWN; i++) {
@@ -116,7 +116,7 @@ typedef struct List {
     uint32_t n, cap;
 } List;
 
-// What was left 0 is 1; the input map covers at least what the windows span.
+// Sizes of 0 become 1; the input map becomes at least the span of the windows.
 static void complete(Shape *s) {
     int64_t *each[] = {&s->n,        &s->k,        &s->c,          &s->r,
                        &s->s,        &s->p,        &s->q,          &s->groups,
@@ -142,7 +142,7 @@ static Err list_add(List *l, Shape s) {
     bool fits = small_enough(&s);
     if (fits) complete(&s);
     if (!fits || !small_enough(&s) || shape_macs(&s) > 1e18)
-        return err_set(ERR_LIMIT, "layer '%s' is too large for a cost model", s.name);
+        return err_set(ERR_LIMIT, "layer '%s' is too large for the cost model", s.name);
     if (l->n == l->cap) {
         uint32_t cap = l->cap > 0 ? 2 * l->cap : LIST_FIRST;
         Shape   *more = arena_try_new(l->arena, Shape, cap);
@@ -201,7 +201,8 @@ static Err add_graph(List *l, const ShapedGraph *g) {
 Err shape_list_of(const ShapedGraph *g, Arena *a, Shape **out, uint32_t *n) {
     List l = {.arena = a};
     TRY(add_graph(&l, g));
-    if (l.n == 0) return err_set(ERR_INVALID, "the network has no convolution and no product");
+    if (l.n == 0)
+        return err_set(ERR_INVALID, "the network has no convolution and no matrix product");
     *out = l.at;
     *n = l.n;
     return ERR_OK;

@@ -1,4 +1,4 @@
-// Shape: a convolution or product as seven loops, which is all that a cost model needs of a layer.
+// Shape: a convolution or matrix product as seven loops, the input of the cost model.
 #pragma once
 
 #include <stdbool.h>
@@ -11,20 +11,20 @@ typedef struct ShapedGraph ShapedGraph;
 
 typedef struct Shape {
     const char *name, *op;
-    // batch, output channels, input channels, filter, output, all of one group
+    // batch n, output channels k, input channels c, filter r x s, output p x q, of one group
     int64_t n, k, c, r, s, p, q, groups, stride_h, stride_w, dilation_h, dilation_w;
-    // The input map in memory, of which every row is read: never less than its windows span.
+    // Input map in memory, of which every row is read; at least the span of its windows.
     int64_t h, w;
 } Shape;
 
-// The convolutions and fully connected layers of a zoo network or an ONNX file, in network order.
-// An open first dimension of a file's inputs is the batch; others must be known.
+// Convolutions and matrix products of a zoo network or an ONNX file, in network order. An open
+// first dimension of a file's inputs is the batch; others must be known.
 MUST_USE Err shape_list(const char *network, int64_t batch, Arena *a, Shape **out, uint32_t *n);
-bool         shape_known(const char *network);  // as a list of layers, outside the zoo
-// The same of a graph whose shapes are known.
+bool         shape_known(const char *network);  // in shape_known.def
+// The same of a graph with known shapes.
 MUST_USE Err shape_list_of(const ShapedGraph *g, Arena *a, Shape **out, uint32_t *n);
 
-// Input rows (or columns) that so many output rows need, at most `whole`.
+// Input rows (or columns) for `outs` output rows, at most `whole`.
 static inline int64_t shape_span(int64_t outs, int64_t kernel, int64_t stride, int64_t dilation,
                                  int64_t whole) {
     int64_t reach = (kernel - 1) * dilation + 1;
@@ -32,7 +32,7 @@ static inline int64_t shape_span(int64_t outs, int64_t kernel, int64_t stride, i
     return span < whole ? span : whole;
 }
 
-// Input rows that strips of so many output rows read, all together: what two need is read twice.
+// Input rows read by all strips of `strip` output rows; rows shared by two strips count twice.
 static inline int64_t shape_sweep(const Shape *s, int64_t strip) {
     if (strip >= s->p) return s->h;
     int64_t whole = shape_span(strip, s->r, s->stride_h, s->dilation_h, s->h);
@@ -40,7 +40,7 @@ static inline int64_t shape_sweep(const Shape *s, int64_t strip) {
     return rest > 0 ? rows + shape_span(rest, s->r, s->stride_h, s->dilation_h, s->h) : rows;
 }
 
-// Elements of one input channel that so many output rows use; windows may leave some out.
+// Elements of one input channel that `outs` output rows use; strides may skip some.
 static inline double shape_touched(const Shape *s, int64_t outs) {
     int64_t rows = shape_span(outs, s->r, s->stride_h, s->dilation_h, s->h);
     double  used = (double)outs * (double)s->r, wide = (double)s->q * (double)s->s;
@@ -48,7 +48,7 @@ static inline double shape_touched(const Shape *s, int64_t outs) {
            (wide < (double)s->w ? wide : (double)s->w);
 }
 
-// Elements, of all groups; as doubles, which no product of sizes can overflow.
+// Numbers of elements over all groups; as doubles, which cannot overflow.
 static inline double shape_inputs(const Shape *s) {
     return (double)s->n * (double)s->groups * (double)s->c * (double)s->h * (double)s->w;
 }

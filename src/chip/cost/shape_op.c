@@ -6,7 +6,7 @@
 #include "model/params/rnn.h"
 #include "model/params/sliding_window.h"
 
-// Sizes come from files: what is too large stays just that.
+// Saturates: sizes come from files.
 static int64_t times(int64_t a, int64_t b) {
     int64_t r = 0;
     return __builtin_mul_overflow(a, b, &r) || r > SHAPE_LIMIT ? SHAPE_LIMIT + 1 : r;
@@ -16,7 +16,7 @@ static Shape product(int64_t groups, int64_t rows, int64_t inputs, int64_t outpu
     return (Shape){.n = 1, .k = outputs, .c = inputs, .p = rows, .groups = groups};
 }
 
-// All dimensions but the last are rows of the map, so that maps of any rank have two.
+// All spatial dimensions but the last are merged into rows, so that maps of any rank have two.
 static void take_window(const SlidingWindow *w, Shape *s) {
     int32_t last = w->rank - 1;
     s->s = w->kernel[last];
@@ -46,9 +46,8 @@ static Err conv(const ShapeCall *c, Shape *out, uint32_t *parts) {
     return ERR_OK;
 }
 
-// Each of the stride's phases is a plain convolution of the input with the weights that fall on it.
-// Where the stride does not divide the kernel, every weight is a 1x1 convolution whose outputs are
-// added up.
+// Each phase of the stride is a plain convolution of the input with its subset of the weights. If
+// the stride does not divide the kernel, every weight is a 1x1 convolution whose outputs are added.
 static Err transposed(const ShapeCall *c, Shape *out, uint32_t *parts) {
     const Node   *n = c->call.node;
     const Tensor *x = c->call.in[0], *w = c->second;
@@ -83,7 +82,7 @@ static int64_t count_to(const Tensor *t, int32_t end) {
     return n;
 }
 
-// A second factor of rank 2 is one matrix for all rows; else each matrix of the output is a group.
+// A second operand of rank 2 is one matrix for all rows; else each output matrix is a group.
 static Err matmul(const ShapeCall *c, Shape *out, uint32_t *parts) {
     const Tensor *a = c->call.in[0], *b = c->second, *y = c->out;
     int32_t       rows = a->rank > 1, columns = b->rank > 1;
@@ -107,7 +106,7 @@ static Err gemm(const ShapeCall *c, Shape *out, uint32_t *parts) {
     return ERR_OK;
 }
 
-// The steps follow each other in truth; here they are rows of one product.
+// Time steps are sequential; the shape has them as rows of one product.
 static Err recurrent(const ShapeCall *c, Shape *out, uint32_t *parts) {
     Rnn r;
     *parts = 1;
@@ -123,15 +122,16 @@ static Err recurrent(const ShapeCall *c, Shape *out, uint32_t *parts) {
     return ERR_OK;
 }
 
-// Indices of both operands and the output are groups, of one operand rows or columns, and what is
-// summed over is the input.
+// Indices in both operands and the output are groups, in one operand rows or columns, in the output
+// of neither: summed over, they are the input.
 static Err einsum(const ShapeCall *c, Shape *out, uint32_t *parts) {
     Einsum e;
     TRY(einsum_read(&c->call, &e));
     *parts = e.operands > 1;
     if (e.operands < 2) return ERR_OK;
     if (e.operands != 2)
-        return err_set(ERR_UNSUPPORTED, "Einsum of %u operands; cut it into products", e.operands);
+        return err_set(ERR_UNSUPPORTED, "Einsum of %u operands; split it into products of two",
+                       e.operands);
     Shape s = product(1, 1, 1, 1);
     for (int32_t i = 0; i < e.n; i++) {
         bool in[2] = {false, false};
@@ -160,7 +160,7 @@ static Err attention(const ShapeCall *c, Shape *out, uint32_t *parts) {
     return ERR_OK;
 }
 
-// This one begins with the product that makes queries, keys and values.
+// MsAttention starts with the product that computes queries, keys and values.
 static Err attention_ms(const ShapeCall *c, Shape *out, uint32_t *parts) {
     Attention     a;
     const Tensor *x = c->call.in[0];

@@ -1,19 +1,19 @@
-// ShapeOp: how operators become shapes.
+// ShapeOp: the shapes of an ONNX operator; attention has several.
 #pragma once
 
 #include "chip/cost/shape.h"
 #include "model/graph.h"
 
-enum { SHAPE_PARTS = 3, SHAPE_LIMIT = 1 << 28 };  // products of an operator; size of a loop
+enum { SHAPE_PARTS = 3, SHAPE_LIMIT = 1 << 28 };  // matrix products of an operator; size of a loop
 
 typedef struct ShapeCall {
     OpCall        call;
-    const Tensor *second;  // factor; shape_parts finds it
-    const Tensor *out;     // NULL where left out
+    const Tensor *second;  // operand of the product; set by shape_parts
+    const Tensor *out;     // NULL: omitted
 } ShapeCall;
 
-// Sizes that are 0 mean 1, sizes beyond SHAPE_LIMIT too large; names are what to add to the node's.
+// Sizes of 0 mean 1, sizes above SHAPE_LIMIT are rejected later. Names are suffixes of the node's.
 typedef Err ShapeFn(const ShapeCall *c, Shape *out, uint32_t *parts);
 
-bool         shape_op(OpId op);  // whether it is made of products
+bool         shape_op(OpId op);                                       // whether it has shapes
 MUST_USE Err shape_parts(ShapeCall *c, Shape *out, uint32_t *parts);  // out[SHAPE_PARTS]

@@ -1,10 +1,10 @@
-#include "cluster/profile/alloc_levels.h"
+#include "cluster/profile/profiles.h"
 
 #include <math.h>
 
 #include "base/err.h"
 
-enum { MOST = PROFILE_ROWS + PROFILE_COLUMNS + 3 };  // each rung moves up on an axis
+enum { MOST = PROFILE_ROWS + PROFILE_COLUMNS + 3 };  // each level moves up on an axis
 
 typedef struct Build {
     const ProfileGrid *speed;
@@ -13,7 +13,7 @@ typedef struct Build {
     uint32_t           n, usual;
 } Build;
 
-// What a point takes, by what the default does.
+// Cost of a point relative to the default share.
 static double cost(const Build *b, const AllocLevel *r) {
     return r->cores / b->share_cores + r->gb / b->share_gb;
 }
@@ -31,8 +31,8 @@ static bool better(const Build *b, const AllocLevel *r, const AllocLevel *than) 
     return is < was || (is == was && r->speed > than->speed);
 }
 
-// The cheapest measured point of at least that speed, with no more than hi, and raised to lo where
-// it has less: the default may lie between points or beyond them.
+// The cheapest measured point of at least that speed within hi, raised to lo where it has less: the
+// default may lie between grid points or outside.
 static bool cheapest(const Build *b, const AllocLevel *lo, const AllocLevel *hi, double speed,
                      AllocLevel *out) {
     bool found = false;
@@ -62,7 +62,7 @@ static bool same(const AllocLevel *a, const AllocLevel *b) {
     return a->cores == b->cores && a->gb == b->gb;
 }
 
-// The rung between two others that is missed least; never the ends nor the default.
+// The inner level that is missed least; never the default.
 static uint32_t least_missed(const Build *b) {
     uint32_t worst = 0;
     double   least = INFINITY;

@@ -2,11 +2,12 @@
 
 #include <ctype.h>
 
+#include "base/hash.h"
 #include "cluster/trace/weighted_choice.h"
 
 typedef struct Draw {
     double   weight[PROFILE_CLASSES], sum;
-    uint32_t n, last;  // the last with a weight: what rounding has left over
+    uint32_t n, last;  // last: the highest class with a weight, against rounding
 } Draw;
 
 static void add(Draw *d, uint32_t class_, double weight) {
@@ -47,10 +48,10 @@ static uint32_t draw(const Draw *d, Rng r) {
 }
 
 static uint64_t name_key(const char *s) {
-    uint64_t h = UINT64_C(14695981039346656037);
+    uint64_t h = HASH_FNV_START;
     for (; *s != '\0'; s++) {
         if (!isalnum((unsigned char)*s)) continue;
-        h = (h ^ (uint64_t)tolower((unsigned char)*s)) * UINT64_C(1099511628211);
+        h = hash_fnv_add(h, (uint64_t)tolower((unsigned char)*s));
     }
     return h;
 }

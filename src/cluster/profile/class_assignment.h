@@ -1,4 +1,4 @@
-// ClassAssignment: which class of profiles each job of a trace is of.
+// ClassAssignment: the profile class of each job of a trace.
 #pragma once
 
 #include "base/rng.h"
@@ -6,15 +6,14 @@
 #include "cluster/profile/profiles.h"
 
 typedef struct ClassAssignment {
-    uint32_t *class_of;               // [jobs of the list]
+    uint32_t *class_of;               // [jobs]
     uint32_t  jobs[PROFILE_CLASSES];  // of each class
-    uint32_t  by_name, by_alias;      // jobs whose model is a class, or another name of one
-    uint32_t  by_model;               // whose model is unknown: drawn once for the model
-    uint32_t  drawn;                  // that have no model: drawn for the job
+    uint32_t  by_name, by_alias;      // jobs with a class name as model, or an alias
+    uint32_t  by_model;               // with an unknown model: drawn once per model
+    uint32_t  drawn;                  // without a model: drawn per job
 } ClassAssignment;
 
-// mix: "res50:3 bert:1" for what is drawn; NULL: the classes' own weights. The draw hangs on the
-// seed and the job's row in its file, or its model's name, so a window of a trace keeps its
-// classes.
+// mix: weights for drawn classes, as "res50:3 bert:1"; NULL: the classes' own. A draw depends on
+// the seed and the job's row or model name only, so a window of a trace keeps its classes.
 MUST_USE Err class_assignment_draw(const ClusterProfiles *p, const JobList *l, const char *mix,
                                    Rng rng, Arena *a, ClassAssignment *out);

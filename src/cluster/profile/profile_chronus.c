@@ -1,4 +1,5 @@
-// Chronus' file: {model: {gpus: {servers: speed against one server}}}.
+// Chronus' JSON, {model: {gpus: {servers: speed relative to one server}}}, and the choice of JSON
+// format.
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static Err count(const char *text, const char *what, uint32_t *out) {
     return ERR_OK;
 }
 
-// Puts x on an ascending axis; what was there stays.
+// Inserts x into an ascending axis.
 static Err put_axis(double *axis, uint32_t *n, uint32_t most, double x) {
     uint32_t i = 0;
     while (i < *n && axis[i] < x) i++;
@@ -73,8 +74,8 @@ static Err fill(json_t *gangs, ProfileGrid *g) {
     return ERR_OK;
 }
 
-// A point that was not measured: between the nearest gangs that were on as many servers, or as on
-// fewer servers. More servers never help: what the measurement's noise says is cut.
+// An unmeasured point: interpolated between gangs on as many servers, or 0. Elsewhere speeds that
+// rise with servers, which is measurement noise, are clipped.
 static double guess(const ProfileGrid *g, uint32_t i, uint32_t k) {
     uint32_t lo = i, hi = i;
     while (lo > 0 && !(g->at[lo][k] > 0)) lo--;
@@ -116,7 +117,7 @@ Err profile_read_chronus(ProfileReader *r, const json_t *doc) {
     return ERR_OK;
 }
 
-// Gavel's inner keys are models in brackets, Chronus' are numbers.
+// Gavel's inner keys are models in parentheses, Chronus' are numbers.
 static bool is_gavel(json_t *doc) {
     json_t *first = json_object_iter_value(json_object_iter(doc));
     void   *inner = json_object_iter(first);

@@ -1,5 +1,5 @@
-// Gavel's measurements: steps a second by type of GPU and gang, packed on a server or apart, and of
-// two jobs on one GPU.
+// Gavel's measurements: steps per second by GPU type and gang, on one server or spread, and of two
+// jobs on one GPU; as CSV and as Gavel's JSON.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool of_type(const ProfileReader *r, const char *type) {
     return profile_same(type, r->o->gpu_type != NULL ? r->o->gpu_type : "v100");
 }
 
-// Ascending.
+// Index of a gang size in the ascending list; inserts it.
 static Err scale_place(ProfileGavel *g, uint32_t scale, uint32_t *out) {
     uint32_t i = 0;
     while (i < g->n_scales && g->scale[i] < scale) i++;
@@ -59,7 +59,7 @@ Err profile_gavel_steps(ProfileReader *r, ProfileGavel *g, const char *type, con
     name[len] = '\0';
     TRY(profile_class(r, model, &x));
     TRY(profile_type_named(r, name, &t));
-    if (x == PROFILE_NONE || !(steps > 1e-9)) return ERR_OK;  // it does not fit there
+    if (x == PROFILE_NONE || !(steps > 1e-9)) return ERR_OK;  // 0: it does not fit on that GPU
     if (gang == 1 && !spread && !r->o->fold) r->p->at[x].iteration_s[t] = 1 / steps;
     if (!of_type(r, name)) return ERR_OK;
     TRY(scale_place(g, gang, &at));
@@ -82,7 +82,7 @@ Err profile_gavel_pair(ProfileReader *r, ProfileGavel *g, const char *const mode
     return ERR_OK;
 }
 
-// Speed of x beside y; 0: most do not fit; below 0: not known.
+// Rate of x beside y; 0: most pairs do not fit; below 0: not measured.
 static double measured(const ProfileGavel *g, uint32_t x, uint32_t y) {
     const struct ProfileGavelPair *pair = &g->pair[0][x][y];
     if (pair->n == 0) pair = &g->pair[1][x][y];
@@ -90,7 +90,7 @@ static double measured(const ProfileGavel *g, uint32_t x, uint32_t y) {
     return pair->fits > 0 && 2 * (uint64_t)pair->fits >= pair->n ? pair->sum / pair->fits : 0;
 }
 
-// Apart is one GPU a server; on fewer servers it lies between that and one server.
+// "Unconsolidated" is one GPU per server; fewer servers are interpolated.
 static void take_spread(ClusterProfile *c, const ProfileGavel *g, uint32_t x) {
     ProfileGrid s = {.columns = 1, .column = {1}};
     for (uint32_t i = 0; i < g->n_scales; i++)
@@ -108,7 +108,7 @@ static void take_spread(ClusterProfile *c, const ProfileGavel *g, uint32_t x) {
     if (s.rows > 0) c->spread = s;
 }
 
-// AssignedBy busy a class must keep a GPU for two of it to slow down as much as they do.
+// GPU utilization that explains the slowdown of two jobs of the class.
 static void take_util(ClusterProfiles *p, const ProfileGavel *g, uint32_t x) {
     double twin = measured(g, x, x);
     if (twin < 0) return;
@@ -173,7 +173,7 @@ Err profile_read_gavel_pairs(ProfileReader *r, Csv *c) {
     return ERR_OK;
 }
 
-// Gavel's own files: {type: {"('MODEL', gang)": {"null": steps/s, "('OTHER', gang)": [mine,
+// Gavel's JSON: {type: {"('MODEL', gang)": {"null": steps/s, "('OTHER', gang)": [mine,
 // its]}}}.
 
 typedef struct Key {

@@ -1,6 +1,5 @@
-// Our own profiles: a few numbers a class, from which tables follow by the model of
-// docs/profiles.md. Loading, reading from storage and computing overlap, so the slowest of them
-// sets the pace.
+// Our own profiles: a few numbers per class, from which tables are computed by the model of
+// docs/profiles.md. Loading, storage reads and computation overlap; the slowest sets the rate.
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +22,7 @@ typedef struct Needs {
 #define X(name, lo, hi) double name;
     NUMBERS(X)
 #undef X
-    double type_speed[PROFILE_TYPES];  // 0: not known
+    double type_speed[PROFILE_TYPES];  // 0: unknown
 } Needs;
 
 static const char *const columns[] = {"class", "aliases",
@@ -36,7 +35,7 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 typedef struct Header {
     uint32_t field[COLUMNS];
     uint32_t fields;
-    uint32_t type_of[CSV_FIELDS];  // a field that is a speed by type; PROFILE_NONE: it is not
+    uint32_t type_of[CSV_FIELDS];  // GPU type of a speed_TYPE column; PROFILE_NONE: another column
 } Header;
 
 static const double cores_axis[] = {0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
@@ -48,17 +47,17 @@ enum {
     SERVERS = sizeof server_axis / sizeof *server_axis
 };
 
-// Part of its data that is not in memory and has to be read again.
+// Fraction of the data that is not cached in memory.
 static double misses(const Needs *n, double gb) {
     double cache = fmax(0, gb - n->resident_gb);
     return n->data_gb > cache ? 1 - cache / n->data_gb : 0;
 }
 
-// Seconds of an iteration on one GPU. Without the memory that it holds all the time, it pages.
+// Seconds of an iteration on one GPU. Below its resident memory it pages.
 static double iteration(const Needs *n, double gpu_speed, double cores, double gb) {
     double lacks = gb < n->resident_gb ? n->resident_gb / gb : 1;
-    double pace = fmax(n->gpu_s / gpu_speed, n->core_s / cores);
-    return fmax(pace, n->storage_s * misses(n, gb)) * lacks * lacks;
+    double compute_s = fmax(n->gpu_s / gpu_speed, n->core_s / cores);
+    return fmax(compute_s, n->storage_s * misses(n, gb)) * lacks * lacks;
 }
 
 static ProfileGrid speeds(const Needs *n, double usual_s) {

@@ -1,4 +1,4 @@
-// Synergy's tables: speed at levels of cores and memory for each GPU, one row a point.
+// Synergy's tables: speed by cores and memory per GPU, one row per point.
 #include <string.h>
 
 #include "cluster/profile/profiles_int.h"
@@ -12,15 +12,15 @@ static const char *const meta_columns[] = {"set", "model", "gpus", "iter_time_s"
 
 typedef struct Table {
     ProfileGrid grid;
-    size_t      line[PROFILE_ROWS][PROFILE_COLUMNS];  // 0: no such point
-    size_t      first_line;                           // 0: the class is not in the file
+    size_t      line[PROFILE_ROWS][PROFILE_COLUMNS];  // 0: absent
+    size_t      first_line;                           // 0: class absent
 } Table;
 
 static const char *wanted_set(const ProfileReader *r) {
     return r->o->set != NULL ? r->o->set : "models";
 }
 
-// Tables of several GPUs do not tell at which memory.
+// Only tables for one GPU: those for several lack the memory.
 static bool wanted(const ProfileReader *r, const Csv *c, uint32_t set, uint32_t gpus) {
     return strcmp(c->field[set], wanted_set(r)) == 0 && strcmp(c->field[gpus], "1") == 0;
 }
@@ -47,7 +47,7 @@ static void open_column(Table *t, uint32_t at) {
     t->grid.columns++;
 }
 
-// Where x stands on an axis; *fresh: it has yet to be put there.
+// Index of x on an axis; *fresh: it has to be inserted.
 static uint32_t place(const double *axis, uint32_t n, double x, bool *fresh) {
     uint32_t i = 0;
     while (i < n && axis[i] < x) i++;

@@ -11,8 +11,8 @@
 
 enum { FILE_MOST = 1 << 26, NANO = 1000000000 };
 
-// What two jobs on a GPU cost each other where nobody measured it: each waits while the other's
-// kernels keep the GPU busy beyond what there is, and both wait for its memory.
+// Model of two jobs on a GPU where no measurement exists: kernels queue when utilizations exceed 1,
+// and both contend for GPU memory bandwidth.
 static const double gpu_gb_all = 16, memory_drag = 0.3, util_unknown = 0.7;
 
 static char next_letter(const char **s, char stop) {
@@ -109,7 +109,7 @@ Err profile_type_named(ProfileReader *r, const char *name, uint32_t *out) {
     return ERR_OK;
 }
 
-double profile_company(const ClusterProfiles *p, uint32_t class_) {
+double profile_mean_corun(const ClusterProfiles *p, uint32_t class_) {
     double sum = 0, weights = 0, all = 0;
     for (uint32_t i = 0; i < p->n; i++) all += p->at[i].weight;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -131,8 +131,8 @@ static Err scale(ClusterProfile *c, double share_cores, double share_gb) {
     return ERR_OK;
 }
 
-Err profile_settle(ClusterProfiles *p, double share_cores, double share_gb,
-                   const AllocLevelParams *rule) {
+Err profile_set_share(ClusterProfiles *p, double share_cores, double share_gb,
+                      const AllocLevelParams *rule) {
     AllocLevelParams usual = ALLOC_LEVEL_PARAMS;
     CHECK(share_cores > 0 && share_gb > 0);
     for (uint32_t i = 0; i < p->n; i++)
@@ -140,8 +140,9 @@ Err profile_settle(ClusterProfiles *p, double share_cores, double share_gb,
             return scale(&p->at[i], share_cores, share_gb);
     for (uint32_t i = 0; i < p->n; i++) {
         TRY(scale(&p->at[i], share_cores, share_gb));
-        p->at[i].levels = alloc_levels_build(&p->at[i].speed, share_cores, share_gb,
-                                             profile_company(p, i), rule != NULL ? rule : &usual);
+        p->at[i].levels =
+            alloc_levels_build(&p->at[i].speed, share_cores, share_gb, profile_mean_corun(p, i),
+                               rule != NULL ? rule : &usual);
     }
     p->share_cores = share_cores;
     p->share_gb = share_gb;
@@ -187,7 +188,7 @@ Err profile_number(const Csv *c, uint32_t field, const char *what, double lo, do
 }
 
 static const struct Kind {
-    const char *first, *other;  // columns by which the file is told
+    const char *first, *other;  // columns that identify the format
     Err (*read)(ProfileReader *, Csv *);
 } kinds[] = {
     {"class", "gpu_s", profile_read_own},
@@ -224,7 +225,7 @@ static Err read_text(ProfileReader *r, char *text, size_t len) {
         TRY(profile_read_json(r, text, len));
     else
         TRY(read_csv(r, text, len));
-    Err e = profile_settle(r->p, r->p->share_cores, r->p->share_gb, NULL);
+    Err e = profile_set_share(r->p, r->p->share_cores, r->p->share_gb, NULL);
     return e == ERR_OK ? e : err_add(e, "%s", r->name);
 }
 
@@ -237,7 +238,7 @@ Err profile_empty(Arena *a, ClusterProfiles *out) {
     return ERR_OK;
 }
 
-// Works on a copy, so that a file with an error changes nothing.
+// Works on a copy: a file with an error changes nothing.
 Err profile_add_text(ClusterProfiles *p, const char *name, const char *text, size_t len,
                      const ProfileOptions *o, Arena *a) {
     static const ProfileOptions usual = {0};

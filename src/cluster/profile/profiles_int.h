@@ -1,4 +1,5 @@
-// Profile, inside: what readers of profiles share.
+// ProfileReader: shared by the readers of profile formats. profiles.c: names, columns, dispatch;
+// the formats are in profile_own.c, profile_synergy.c, profile_gavel.c and profile_chronus.c.
 #pragma once
 
 #include "base/csv.h"
@@ -13,26 +14,27 @@ typedef struct ProfileReader {
 } ProfileReader;
 
 bool profile_same(const char *a, const char *b);
-// Found or added; PROFILE_NONE: its name is to be folded and is of no class.
+// Finds or adds a class; PROFILE_NONE: with `fold`, an unknown name.
 MUST_USE Err profile_class(ProfileReader *r, const char *name, uint32_t *out);
 MUST_USE Err profile_type_named(ProfileReader *r, const char *name, uint32_t *out);
-void         profile_guess_pairs(ClusterProfiles *p, uint32_t class_);  // by our model
+void profile_guess_pairs(ClusterProfiles *p, uint32_t class_);  // by the model in profiles.c
 
-// Columns that must be there, in any order, as numbers of fields.
+// Field numbers of required columns, in any order.
 MUST_USE Err profile_columns(const Csv *c, const char *const *names, uint32_t n, uint32_t *out);
-MUST_USE Err profile_row(Csv *c, uint32_t fields, bool *more);  // false: behind the last
+MUST_USE Err profile_row(Csv *c, uint32_t fields, bool *more);  // *more false: after the last
 MUST_USE Err profile_number(const Csv *c, uint32_t field, const char *what, double lo, double hi,
                             double *out);
 
-// What Gavel measured, as it is read; then taken over into the reader's profiles.
+// Gavel's measurements while they are read.
 enum { PROFILE_GAVEL_SCALES = PROFILE_COLUMNS - 1 };
 typedef struct ProfileGavel {
     uint32_t scale[PROFILE_GAVEL_SCALES], n_scales;
-    double   steps[PROFILE_CLASSES][2][PROFILE_GAVEL_SCALES];  // packed, apart; 0: not known
+    double   steps[PROFILE_CLASSES][2]
+                [PROFILE_GAVEL_SCALES];  // [0] on one server, [1] spread; 0: unknown
     struct ProfileGavelPair {
-        double   sum;                             // of speeds where both fit
-        uint32_t n, fits;                         // measurements
-    } pair[2][PROFILE_CLASSES][PROFILE_CLASSES];  // as written; the other way round
+        double   sum;                             // of rates where both fit
+        uint32_t n, fits;                         // all; where both fit
+    } pair[2][PROFILE_CLASSES][PROFILE_CLASSES];  // [0] as written, [1] reversed
 } ProfileGavel;
 
 MUST_USE Err profile_gavel_begin(ProfileReader *r, ProfileGavel **out);
@@ -42,7 +44,7 @@ MUST_USE Err profile_gavel_pair(ProfileReader *r, ProfileGavel *g, const char *c
                                 const double speed[2]);
 void         profile_gavel_take(ProfileReader *r, const ProfileGavel *g);
 
-// Each takes the rows behind a header that was read.
+// Each reads the rows after the header.
 MUST_USE Err profile_read_own(ProfileReader *r, Csv *c);
 MUST_USE Err profile_read_synergy(ProfileReader *r, Csv *c);
 MUST_USE Err profile_read_synergy_meta(ProfileReader *r, Csv *c);

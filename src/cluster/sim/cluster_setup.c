@@ -1,10 +1,10 @@
-// What a run is about, as policies see it; and the rules of published simulators.
+// ClusterSetup of a run, and the rules of published simulators.
 #include <string.h>
 
 #include "cluster/profile/profiles.h"
 #include "cluster/sim/cluster_run.h"
 
-static bool plain(const Job *j) {
+static bool is_plain(const Job *j) {
     return j->gpus > 0 && j->gpu_milli == CLUSTER_WHOLE_GPU && j->gpu_types == 0 &&
            j->cores_milli == 0 && j->memory_mib == 0 && j->submit % CLUSTER_SECOND == 0 &&
            j->work % CLUSTER_SECOND == 0;
@@ -12,11 +12,12 @@ static bool plain(const Job *j) {
 
 const char *cluster_like(const JobList *jobs, const ClusterPolicy *p, bool profiles) {
     if (profiles) {
-        bool theirs = strcmp(jobs->format, "synergy") == 0 && strncmp(p->name, "synergy", 7) == 0;
-        return theirs ? "synergy" : "own";
+        bool own_trace =
+            strcmp(jobs->format, "synergy") == 0 && strncmp(p->name, "synergy", 7) == 0;
+        return own_trace ? "synergy" : "own";
     }
     for (uint32_t i = 0; i < jobs->n; i++)
-        if (!plain(&jobs->at[i])) return "own";
+        if (!is_plain(&jobs->at[i])) return "own";
     return "lucid";
 }
 
@@ -34,7 +35,7 @@ Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParam
     } else if (strcmp(like, "synergy") == 0) {
         *out = (ClusterSimParams){.round = 300 * s, .in_rounds = true};
     } else {
-        return err_set(ERR_ARG, "--like %.40s: there are auto, own, lucid and synergy", like);
+        return err_set(ERR_ARG, "--like %.40s: choose auto, own, lucid or synergy", like);
     }
     return ERR_OK;
 }
@@ -48,14 +49,14 @@ static uint32_t type_of(const JobList *l, const char *name, const char **types, 
     return *n - 1;
 }
 
-// The types that jobs name have the numbers that jobs know them by; those of servers alone follow.
+// GPU types named by jobs keep the jobs' numbers; types that only servers name follow.
 static Err set_servers(const ClusterRun *run, ClusterServer *to, const char **types,
                        ClusterSetup *s) {
     s->n_types = run->jobs->n_gpu_types;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         const ServerSpec *x = &run->servers->at[i];
         if (x->gpus > CLUSTER_GPUS)
-            return err_set(ERR_LIMIT, "server %s: %u GPUs; there can be %d", x->name, x->gpus,
+            return err_set(ERR_LIMIT, "server %s: %u GPUs; the limit is %d", x->name, x->gpus,
                            CLUSTER_GPUS);
         to[i] = (ClusterServer){.name = x->name,
                                 .gpus = x->gpus,
@@ -93,7 +94,7 @@ static bool no_gpus(const JobList *l) {
     return false;
 }
 
-// Synergy's rounds begin at 1 s when all jobs are there by then.
+// Synergy's rounds begin at 1 s if all jobs have arrived by then.
 static TimeNs first_round(const ClusterRun *run) {
     TimeNs last = run->jobs->n > 0 ? run->jobs->at[run->jobs->n - 1].submit : 0;
     return run->params.in_rounds && last <= CLUSTER_SECOND ? CLUSTER_SECOND : 0;

@@ -1,6 +1,6 @@
-// The engine of a cluster in virtual time. It goes from event to event: jobs end, jobs come, a
-// policy wanted to be woken, a round begins. In one instant the ends are first, then the arrivals,
-// then the decision. Between events every job goes on at a rate of its own.
+// Discrete-event simulator of a cluster. Events: a job ends, a job arrives, a policy's timer, a
+// round. At one instant ends come first, then arrivals, then the decision. Between events every
+// running job progresses at its own rate.
 #include "base/err.h"
 #include "cluster/sim/cluster_sim_int.h"
 
@@ -9,7 +9,7 @@ enum { IDLE_ROUNDS = 1000000, ACTIONS_A_TASK = 3 };
 static TimeNs earlier(TimeNs a, TimeNs b) { return a < b ? a : b; }
 
 static TimeNs next_time(const ClusterSim *w) {
-    TimeNs t = earlier(indexed_heap_next(&w->ends), w->wake);
+    TimeNs t = earlier(heap_first_key(&w->ends), w->wake);
     if (w->next_arrival < w->run->jobs->n) t = earlier(t, w->run->jobs->at[w->next_arrival].submit);
     return earlier(t, w->round);
 }
@@ -19,12 +19,12 @@ static bool at_round(const ClusterSim *w) {
     return s->round > 0 && w->now >= s->round_first && (w->now - s->round_first) % s->round == 0;
 }
 
-static uint32_t happen(ClusterSim *w) {
+static uint32_t apply_events(ClusterSim *w) {
     uint32_t reason = w->now >= w->wake ? CLUSTER_TIMER : 0;
     if (reason != 0) w->wake = INT64_MAX;
     if (w->setup.in_rounds && at_round(w)) cluster_sim_round(w);
-    for (; indexed_heap_next(&w->ends) <= w->now; reason |= CLUSTER_JOB_ENDED)
-        cluster_sim_end(w, w->ends.items[0].slot);
+    for (; heap_first_key(&w->ends) <= w->now; reason |= CLUSTER_JOB_ENDED)
+        cluster_sim_end(w, w->ends.items[0].id);
     for (; w->next_arrival < w->run->jobs->n; reason |= CLUSTER_JOB_ARRIVED) {
         if (w->run->jobs->at[w->next_arrival].submit > w->now) break;
         cluster_sim_arrive(w);
@@ -33,7 +33,7 @@ static uint32_t happen(ClusterSim *w) {
     return reason;
 }
 
-static void act(ClusterSim *w, const ClusterAction *x) {
+static void apply_action(ClusterSim *w, const ClusterAction *x) {
     CHECK(x->verb == CLUSTER_WAKE || x->task < w->n_fresh);
     switch (x->verb) {
     case CLUSTER_START: cluster_sim_start(w, x->task, x->slices, x->n_slices); break;
@@ -69,13 +69,13 @@ static void decide(ClusterSim *w, uint32_t reason) {
     CHECK(n <= w->max_actions);
     w->result->decisions++;
     w->wake = INT64_MAX;
-    for (uint32_t i = 0; i < n; i++) act(w, &w->actions[i]);
+    for (uint32_t i = 0; i < n; i++) apply_action(w, &w->actions[i]);
     if (r->after == NULL) return;
     v = view_of(w, reason);
     r->after(r->watcher, &v, w->actions, n);
 }
 
-// What is in use goes on until the next event.
+// Utilization until the next event.
 static void note_use(ClusterSim *w) {
     const ClusterSetup *s = &w->setup;
     w->usage.now = (ClusterUse){
@@ -87,13 +87,13 @@ static void note_use(ClusterSim *w) {
 
 static Err stuck(const ClusterSim *w) {
     if (w->waiting.n == 0)
-        return err_set(ERR_ARG, "job %s: %s gives it too little to ever go on",
+        return err_set(ERR_ARG, "job %s: %s gives it too little to make progress",
                        w->run->jobs->at[w->states[w->running.at[w->running.first]].job].id,
                        w->run->policy->name);
     const Job *j = &w->run->jobs->at[w->states[w->waiting.at[w->waiting.first]].job];
     return err_set(ERR_ARG,
-                   "job %s: %s never finds a place for its %u GPUs, even when nothing else runs; "
-                   "give larger or other servers, or leave it out",
+                   "job %s: %s never starts it on %u GPUs, even when nothing else runs; "
+                   "give larger or other servers, or leave the job out",
                    j->id, w->run->policy->name, j->gpus);
 }
 
@@ -105,7 +105,7 @@ static void next_round(ClusterSim *w) {
     w->round = w->n_alive > 0 ? after : INT64_MAX;
 }
 
-static void pass(ClusterSim *w, TimeNs to) {
+static void advance_to(ClusterSim *w, TimeNs to) {
     uint64_t ns = (uint64_t)(to - w->now);
     usage_go(&w->usage, to);
     w->result->alive_ns += ns * w->n_alive;
@@ -113,15 +113,15 @@ static void pass(ClusterSim *w, TimeNs to) {
     w->now = to;
 }
 
-static Err go(ClusterSim *w) {
+static Err run_events(ClusterSim *w) {
     while (w->next_arrival < w->run->jobs->n || w->n_alive > 0) {
         TimeNs at = next_time(w);
         bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
         w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
         if (at == INT64_MAX || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
-        pass(w, at);
+        advance_to(w, at);
         w->result->events++;
-        uint32_t reason = happen(w);
+        uint32_t reason = apply_events(w);
         if (w->n_alive > 0 && (w->setup.round == 0 || at_round(w))) decide(w, reason);
         if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
         cluster_sim_rates(w);
@@ -143,7 +143,7 @@ static Err prepare_tasks(ClusterSim *w) {
     if (w->tasks == NULL || w->states == NULL || w->free == NULL || w->changed == NULL ||
         w->waiting.at == NULL || w->running.at == NULL || w->actions == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u jobs", n);
-    return indexed_heap_init(&w->ends, w->arena, n);
+    return heap_init_indexed(&w->ends, w->arena, n);
 }
 
 static Err prepare_servers(ClusterSim *w) {
@@ -183,8 +183,8 @@ static Err check_work(const Job *j) {
     if (j->work < 0 && j->iterations > 0)
         return err_set(
             ERR_ARG,
-            "job %s: it counts iterations; --rates FILE says how long one takes, --known "
-            "leaves such jobs out",
+            "job %s: its work is in iterations; give their duration by --rates FILE, or leave "
+            "such jobs out by --known",
             j->id);
     if (j->work < 0)
         return err_set(ERR_ARG, "job %s: its duration is not known; --known leaves such jobs out",
@@ -225,7 +225,7 @@ static Err simulate(ClusterSim *w) {
     TRY(prepare_servers(w));
     TRY(prepare_policy(w));
     usage_open(&w->usage, r->first);
-    TRY(go(w));
+    TRY(run_events(w));
     CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
     CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
     r->use = usage_close(&w->usage, r->timeline, &r->n_spans, &r->span);

@@ -1,11 +1,11 @@
-// What servers have, hold and get back. Whatever a plan takes is checked here, once and for all
-// policies: no GPU, core or byte is given twice.
+// Resources of servers. Everything a plan takes is checked here for all policies: no GPU, core or
+// byte is given twice.
 #include <string.h>
 
 #include "base/err.h"
 #include "cluster/sim/cluster_sim_int.h"
 
-enum { LEAST_SHIFT = 6 };  // of memory that is handed out: 64 bytes
+enum { LEAST_SHIFT = 6 };  // smallest block: 64 bytes
 
 static uint32_t shift_of(size_t bytes) {
     uint32_t s = LEAST_SHIFT;
@@ -27,7 +27,7 @@ void cluster_sim_return(ClusterSim *w, void *p, size_t bytes) {
     w->spare[s] = p;
 }
 
-static void settle_in(ClusterSim *w, uint32_t server, uint32_t slot) {
+static void add_resident(ClusterSim *w, uint32_t server, uint32_t slot) {
     ServerAlloc *y = &w->allocs[server];
     ServerState *v = &w->servers[server];
     if (v->n_residents == y->room) {
@@ -44,7 +44,7 @@ static void settle_in(ClusterSim *w, uint32_t server, uint32_t slot) {
     y->residents[v->n_residents++] = slot;
 }
 
-static void move_out(ClusterSim *w, uint32_t server, uint32_t slot) {
+static void remove_resident(ClusterSim *w, uint32_t server, uint32_t slot) {
     uint32_t    *r = w->allocs[server].residents;
     ServerState *v = &w->servers[server];
     uint32_t     i = 0;
@@ -53,7 +53,7 @@ static void move_out(ClusterSim *w, uint32_t server, uint32_t slot) {
     memmove(r + i, r + i + 1, (v->n_residents - i) * sizeof *r);
 }
 
-// The lowest GPUs that have so much of them free.
+// The lowest GPUs with enough free thousandths.
 static uint64_t lowest(const ClusterSim *w, const ClusterSlice *s) {
     const uint16_t *parts = w->allocs[s->server].parts;
     uint64_t        mask = 0;
@@ -74,8 +74,8 @@ static bool overlaps(const ClusterTask *t, const ClusterSlice *s) {
     return false;
 }
 
-// Company on a GPU changes how fast those there are.
-static void touch_company(ClusterSim *w, const ClusterSlice *s) {
+// The rates of all tasks on these GPUs change.
+static void mark_corunners(ClusterSim *w, const ClusterSlice *s) {
     const ServerState *v = &w->servers[s->server];
     if (w->setup.profiles == NULL) return;
     for (uint32_t i = 0; i < v->n_residents; i++)
@@ -103,8 +103,8 @@ void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s) {
     w->used_gpu_milli += (uint64_t)n * s->gpu_milli;
     w->used_cores += s->cores_milli;
     w->used_memory += s->memory_mib;
-    settle_in(w, s->server, slot);
-    if (shared(s)) touch_company(w, s);
+    add_resident(w, s->server, slot);
+    if (shared(s)) mark_corunners(w, s);
 }
 
 void cluster_sim_give(ClusterSim *w, uint32_t slot, const ClusterSlice *s) {
@@ -122,11 +122,11 @@ void cluster_sim_give(ClusterSim *w, uint32_t slot, const ClusterSlice *s) {
     w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
     w->used_cores -= s->cores_milli;
     w->used_memory -= s->memory_mib;
-    move_out(w, s->server, slot);
-    if (shared(s)) touch_company(w, s);
+    remove_resident(w, s->server, slot);
+    if (shared(s)) mark_corunners(w, s);
 }
 
-// What the job has of its GPUs changes; whom it shares them with does not.
+// The task's thousandths of its GPUs change, its GPUs do not.
 static void reshare(ClusterSim *w, ClusterSlice *s, uint32_t milli) {
     ServerState *v = &w->servers[s->server];
     uint16_t    *parts = w->allocs[s->server].parts;
@@ -140,7 +140,7 @@ static void reshare(ClusterSim *w, ClusterSlice *s, uint32_t milli) {
     w->used_gpu_milli += (uint64_t)s->gpus * milli;
     w->used_gpu_milli -= (uint64_t)s->gpus * s->gpu_milli;
     s->gpu_milli = milli;
-    touch_company(w, s);
+    mark_corunners(w, s);
 }
 
 void cluster_sim_resize_slice(ClusterSim *w, ClusterSlice *s, const ClusterSlice *to) {

@@ -1,4 +1,4 @@
-// Jobs that are alive: how they come, start, stop, change their speed and end.
+// Tasks: arrival, start, preemption, resize, rates, end.
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { SLOT_QUEUE_LEAST = 1024 };
 
-// A lane that is half empty moves back, so that it takes memory for those in it alone.
+// Moves a half-empty queue to the front of its array, so that few pages are touched.
 void slot_queue_add(SlotQueue *l, uint32_t slot) {
     if (l->first + l->n == l->room || (l->first > SLOT_QUEUE_LEAST && l->first > l->n)) {
         memmove(l->at, l->at + l->first, l->n * sizeof *l->at);
@@ -18,7 +18,7 @@ void slot_queue_add(SlotQueue *l, uint32_t slot) {
     l->at[l->first + l->n++] = slot;
 }
 
-// Entries ascend along a lane, so that a slot is found by halves.
+// Entry numbers ascend along the queue: binary search.
 void slot_queue_remove(ClusterSim *w, SlotQueue *l, uint32_t slot) {
     uint32_t *at = l->at + l->first, low = 0, high = l->n;
     while (high - low > 1) {
@@ -52,15 +52,15 @@ static TimeNs guess(ClusterSim *w, TimeNs work) {
     return x < 1 ? 1 : x < (double)JOB_TIME_MAX ? (TimeNs)x : JOB_TIME_MAX;
 }
 
-// A prediction that was too low is doubled until it is not.
-static void tell(const ClusterSim *w, ClusterTask *t, const TaskState *l, TimeNs did) {
+// A prediction that turns out too low is extended by the same amount.
+static void update_prediction(const ClusterSim *w, ClusterTask *t, const TaskState *l, TimeNs did) {
     if (t->left < 0) return;
     t->left -= did;
     if (w->run->knows == CLUSTER_ORACLE || t->left >= t->owed) return;
     t->left = t->owed + l->guess;
 }
 
-static uint32_t slot_for(ClusterSim *w) {
+static uint32_t new_slot(ClusterSim *w) {
     if (w->n_free > 0) return w->free[--w->n_free];
     CHECK(w->n_fresh < w->setup.n_slots);
     return w->n_fresh++;
@@ -90,7 +90,7 @@ static ClusterJob job_of(const ClusterSim *w, const Job *j, uint32_t id) {
 
 void cluster_sim_arrive(ClusterSim *w) {
     const Job   *j = &w->run->jobs->at[w->next_arrival];
-    uint32_t     slot = slot_for(w);
+    uint32_t     slot = new_slot(w);
     ClusterTask *t = &w->tasks[slot];
     TaskState   *l = &w->states[slot];
     *l = (TaskState){
@@ -105,32 +105,32 @@ void cluster_sim_arrive(ClusterSim *w) {
     enter(w, slot, CLUSTER_WAITING);
 }
 
-// What it did since its mark.
-static void mark(ClusterSim *w, uint32_t slot) {
+// Books the progress since the task's mark.
+static void book_progress(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     TaskState   *l = &w->states[slot];
     TimeNs       ns = w->now - t->mark, did = cluster_progress(t, ns);
     if (did > l->left) did = l->left;
     l->left -= did;
     t->owed = t->owed > ns ? t->owed - ns : 0;
-    tell(w, t, l, did);
+    update_prediction(w, t, l, did);
     t->held += ns;
     t->mark = w->now;
 }
 
-static void plan_end(ClusterSim *w, uint32_t slot) {
+static void schedule_end(ClusterSim *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
     if (w->setup.in_rounds) return;
     double work = (double)(w->states[slot].left - t->owed);
     TimeNs ns = w->states[slot].left;
     if (t->rate != 1.0) {
         if (!(t->rate > 0) || work / t->rate > (double)JOB_TIME_MAX) {
-            indexed_heap_clear(&w->ends, slot);
+            heap_remove(&w->ends, slot);
             return;
         }
         ns = t->owed + (TimeNs)ceil(work / t->rate);
     }
-    indexed_heap_set(&w->ends, slot, w->now + ns + w->run->params.linger);
+    heap_set(&w->ends, w->now + ns + w->run->params.linger, 0, slot);
 }
 
 void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot) {
@@ -146,16 +146,16 @@ void cluster_sim_rates(ClusterSim *w) {
         w->states[slot].changed = false;
         if (t->state != CLUSTER_RUNNING) continue;
         double rate = cluster_sim_rate(w, slot);
-        bool   planned = w->ends.place[slot] != 0;
+        bool   planned = w->ends.position[slot] != 0;
         if (rate == t->rate && planned) continue;
-        mark(w, slot);
+        book_progress(w, slot);
         t->rate = rate;
-        plan_end(w, slot);
+        schedule_end(w, slot);
     }
     w->n_changed = 0;
 }
 
-static void keep_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
+static void store_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     TaskState   *l = &w->states[slot];
     ClusterTask *t = &w->tasks[slot];
     l->slices = n == 1 ? &l->one : cluster_sim_borrow(w, n * sizeof *s);
@@ -187,7 +187,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
     uint64_t     gpus = 0;
     CHECK(t->state == CLUSTER_WAITING && n > 0 && distinct(s, n));
     slot_queue_remove(w, &w->waiting, slot);
-    keep_slices(w, slot, s, n);
+    store_slices(w, slot, s, n);
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->states[slot].slices[i];
         if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
@@ -208,10 +208,10 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     CHECK(t->state == CLUSTER_RUNNING);
-    mark(w, slot);
+    book_progress(w, slot);
     TimeNs cost = cluster_restart(&w->setup, &t->job);
     drop_slices(w, slot);
-    indexed_heap_clear(&w->ends, slot);
+    heap_remove(&w->ends, slot);
     slot_queue_remove(w, &w->running, slot);
     t->preemptions++;
     w->result->preemptions++;
@@ -237,7 +237,7 @@ void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uin
 void cluster_sim_end(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     ClusterEnd  *r = &w->result->ends[w->states[slot].job];
-    indexed_heap_clear(&w->ends, slot);
+    heap_remove(&w->ends, slot);
     drop_slices(w, slot);
     slot_queue_remove(w, &w->running, slot);
     r->finish = w->now;
@@ -248,7 +248,7 @@ void cluster_sim_end(ClusterSim *w, uint32_t slot) {
     w->n_alive--;
 }
 
-// In this order of operations, for the sake of others' figures.
+// In the order of operations of Synergy's simulator, for equal figures.
 static int64_t iterations_of(const ClusterSim *w, const ClusterTask *t) {
     double round_s = (double)w->setup.round / 1e9, iteration_s = (double)t->job.iteration / 1e9;
     double n = t->rate > 0 ? floor(round_s / (iteration_s / t->rate)) : 0;
@@ -259,14 +259,11 @@ void cluster_sim_round(ClusterSim *w) {
     for (uint32_t i = w->running.n; i-- > 0;) {
         uint32_t     slot = w->running.at[w->running.first + i];
         ClusterTask *t = &w->tasks[slot];
-        mark(w, slot);
+        book_progress(w, slot);
         t->done += iterations_of(w, t);
         if (t->done == t->job.iterations) cluster_sim_end(w, slot);
     }
 }
-
-// AssignedBy fast a job goes with what it has, where it is and beside whom, by the profile of its
-// class.
 
 static bool has_gpu(const ClusterTask *t, uint32_t server, uint64_t gpu) {
     for (uint32_t k = 0; k < t->n_slices; k++)
@@ -274,9 +271,9 @@ static bool has_gpu(const ClusterTask *t, uint32_t server, uint64_t gpu) {
     return false;
 }
 
-// As profile_share has it, for however many; who has no class does no harm. Jobs that ask for parts
-// of GPUs were seen to fit into them.
-static double company(const ClusterSim *w, uint32_t slot, uint32_t server, uint64_t gpu) {
+// profile_share for any number of co-runners; those without a class do no harm. Jobs with a GPU
+// fraction were checked to fit into the GPU's memory.
+static double corun_rate(const ClusterSim *w, uint32_t slot, uint32_t server, uint64_t gpu) {
     const ServerState *v = &w->servers[server];
     const ClusterTask *me = &w->tasks[slot];
     double             speed = 1, n = 0;
@@ -290,20 +287,20 @@ static double company(const ClusterSim *w, uint32_t slot, uint32_t server, uint6
     return (n < 2 && speed > 0) || speed > 1 / (1 + n) ? speed : 1 / (1 + n);
 }
 
-static double beside(const ClusterSim *w, uint32_t slot) {
+static double worst_corun_rate(const ClusterSim *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
     double             least = 1;
     for (uint32_t i = 0; i < t->n_slices; i++) {
         if (t->slices[i].gpu_milli == CLUSTER_WHOLE_GPU) continue;
         for (uint64_t m = t->slices[i].mask; m != 0; m &= m - 1) {
-            double x = company(w, slot, t->slices[i].server, m & -m);
+            double x = corun_rate(w, slot, t->slices[i].server, m & -m);
             if (x < least) least = x;
         }
     }
     return least;
 }
 
-// Synergy knows two points only: the best and the share.
+// Synergy's simulator knows two rates only: the best demand's and the share's.
 static double best_or_share(const ClusterSim *w, const ClusterTask *t) {
     GangDemand best;
     double     speed = gang_demand_best(&w->setup, &t->job, &best);
@@ -320,5 +317,5 @@ double cluster_sim_rate(const ClusterSim *w, uint32_t slot) {
     bool classed = w->setup.profiles != NULL && t->job.class != CLUSTER_NONE && t->job.gpus > 0;
     if (classed && w->setup.in_rounds) return best_or_share(w, t);
     double alone = rate_alone(&w->setup, &t->job, t->slices, t->n_slices);
-    return classed ? alone * beside(w, slot) : alone;
+    return classed ? alone * worst_corun_rate(w, slot) : alone;
 }

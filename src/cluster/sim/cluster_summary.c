@@ -11,7 +11,7 @@ static double slowdown(const Job *j, const ClusterEnd *x) {
     return s > 1 ? s : 1;
 }
 
-// Jobs without a tenant are one tenant's.
+// Jobs without a tenant count as one tenant.
 static Err fairness(const ClusterRun *run, const ClusterResult *r, Arena *a, double *out) {
     uint32_t n = run->jobs->n_tenants + 1, seen = 0;
     double  *sums = arena_try_new(a, double, n), all = 0, squares = 0;

@@ -51,7 +51,7 @@ void job_event_log_note(void *self, const ClusterView *v, const ClusterAction *p
     }
 }
 
-// What a plan did stays in its order.
+// Actions of a plan keep their order.
 static int compare(const void *a, const void *b) {
     const JobEvent *x = a, *y = b;
     JobEventKind    p = x->kind < JOB_EVENT_START ? x->kind : JOB_EVENT_START;
@@ -66,7 +66,7 @@ Err job_event_log_close(JobEventLog *d, const ClusterResult *r) {
         add(d, (JobEvent){.at = d->run->jobs->at[i].submit, .kind = JOB_EVENT_CAME, .job = i});
         add(d, (JobEvent){.at = r->ends[i].finish, .kind = JOB_EVENT_END, .job = i});
     }
-    if (d->full) return err_set(ERR_LIMIT, "no memory to keep what happened to %u jobs", r->n);
+    if (d->full) return err_set(ERR_LIMIT, "no memory for the events of %u jobs", r->n);
     if (d->n > 0) qsort(d->at, d->n, sizeof *d->at, compare);
     return ERR_OK;
 }

@@ -1,5 +1,4 @@
-// JobEventLog: what happened to jobs in a run: when they came, started and where, were given other
-// amounts, were stopped, and ended. Told by the engine as it goes on.
+// JobEventLog: events of jobs in a run: arrival, start with placement, resize, preemption, end.
 #pragma once
 
 #include <stdio.h>
@@ -8,7 +7,7 @@
 
 #define JOB_EVENT_ALL_JOBS UINT32_MAX
 
-typedef enum JobEventKind {  // in one instant in this order
+typedef enum JobEventKind {  // order at one instant
     JOB_EVENT_END,
     JOB_EVENT_CAME,
     JOB_EVENT_START,
@@ -20,10 +19,10 @@ typedef enum JobEventKind {  // in one instant in this order
 typedef struct JobEvent {
     TimeNs              at;
     JobEventKind        kind;
-    uint32_t            job;     // in the list of jobs
-    uint32_t            order;   // among all
-    uint32_t            n;       // START, LEVEL: of slices
-    const ClusterSlice *slices;  // as the engine gave them
+    uint32_t            job;     // index in the job list
+    uint32_t            order;   // of recording
+    uint32_t            n;       // slices; START and LEVEL only
+    const ClusterSlice *slices;  // as placed by the simulator
 } JobEvent;
 
 typedef struct JobEventLog {
@@ -31,16 +30,16 @@ typedef struct JobEventLog {
     Arena            *arena;
     JobEvent         *at;
     uint32_t          n, room, only;
-    bool              full;  // no memory for more
+    bool              full;  // out of memory
 } JobEventLog;
 
 const char *job_event_name(JobEventKind k);
 
-// Of one job, or JOB_EVENT_ALL_JOBS. The arena is not the run's, for that one is given back.
+// only: a job, or JOB_EVENT_ALL_JOBS. `own` must not be the run's arena, which is rewound.
 void job_event_log_open(JobEventLog *d, const ClusterRun *run, uint32_t only, Arena *own);
-// For ClusterRun.after; self is the JobEventLog.
+// A ClusterRun.after callback; self is the JobEventLog.
 void job_event_log_note(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n);
 MUST_USE Err job_event_log_close(JobEventLog         *d,
-                                 const ClusterResult *r);  // adds who came and ended; by time
+                                 const ClusterResult *r);  // adds arrivals and ends, sorts by time
 
-void job_event_log_write(const JobEventLog *d, FILE *f);  // a JSON object a line
+void job_event_log_write(const JobEventLog *d, FILE *f);  // JSON lines

@@ -8,9 +8,9 @@
 
 enum { FILE_MOST = 1 << 26, NANO = 1000000000 };
 
-typedef struct Layout {  // which field is what; the key is only there for tables of several kinds
+typedef struct Layout {  // column names; key: column that selects rows, NULL: all rows
     const char *key, *model, *gpus, *time;
-    bool        inverse;  // the time is in iterations a second
+    bool        inverse;  // the time column is iterations per second
 } Layout;
 
 static const Layout layouts[] = {
@@ -22,7 +22,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 typedef struct Fields {
     const Layout *layout;
-    int32_t       key, model, gpus, time, iterations;  // -1: not there
+    int32_t       key, model, gpus, time, iterations;  // -1: absent
 } Fields;
 
 static int32_t field_named(const Csv *c, const char *name) {
@@ -44,7 +44,8 @@ static Err find_fields(const Csv *c, Fields *out) {
             (l->key == NULL || out->key >= 0))
             return ERR_OK;
     }
-    return err_set(ERR_PARSE, "%s:1: no table of rates; columns are model,gpus,iteration_s",
+    return err_set(ERR_PARSE,
+                   "%s:1: not a table of iteration times; its columns are model,gpus,iteration_s",
                    c->name);
 }
 
@@ -95,9 +96,9 @@ static Err parse(const char *name, char *text, size_t len, const char *gpu_type,
                            c.n, fields);
         if (!wanted(&c, &f, gpu_type)) continue;
         TRY(read_rate(&c, &f, &r.at[r.n]));
-        r.n += r.at[r.n].iteration_s > 0;  // a model that does not fit has no speed
+        r.n += r.at[r.n].iteration_s > 0;  // 0: the model does not fit on that GPU
     }
-    if (r.n == 0) return err_set(ERR_PARSE, "%s: has no rates that could be used", name);
+    if (r.n == 0) return err_set(ERR_PARSE, "%s: has no usable rows", name);
     *out = r;
     return ERR_OK;
 }
@@ -117,7 +118,7 @@ Err iteration_times_read(const char *path, const char *gpu_type, Arena *a, Itera
     return parse(path, text, len, gpu_type, a, out);
 }
 
-// AssignedBy far a number of GPUs is from the one wanted: those below are nearer than any above.
+// Distance to the wanted number of GPUs: any number below is nearer than any above.
 static uint64_t distance(uint32_t gpus, uint32_t wanted_gpus) {
     return gpus <= wanted_gpus ? wanted_gpus - gpus : (UINT64_C(1) << 32) + gpus;
 }

@@ -1,5 +1,4 @@
-// IterationTimes: how long one iteration of a model takes on so many GPUs, for traces that count
-// iterations.
+// IterationTimes: duration of one iteration by model and GPUs, for traces with work in iterations.
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +11,7 @@ typedef struct IterationTime {
     const char *model;
     uint32_t    gpus;
     double      iteration_s;
-    int64_t     iterations;  // of a whole job, where the trace does not tell; 0: not known
+    int64_t     iterations;  // of a job, where the trace does not state them; 0: unknown
 } IterationTime;
 
 typedef struct IterationTimes {
@@ -20,15 +19,13 @@ typedef struct IterationTimes {
     uint32_t       n;
 } IterationTimes;
 
-// model,gpus,iteration_s[,iterations]; or Gavel's gpu_type,model,scale_factor,steps_per_s, of which
-// the rows of gpu_type (NULL: v100) count; or Synergy's set,model,gpus,...,iter_time_s (set
-// models).
+// Columns model,gpus,iteration_s[,iterations]; or Gavel's gpu_type,model,scale_factor,steps_per_s
+// (rows of gpu_type, NULL: v100); or Synergy's set,model,gpus,...,iter_time_s (set "models").
 MUST_USE Err iteration_times_read(const char *path, const char *gpu_type, Arena *a,
                                   IterationTimes *out);
 MUST_USE Err iteration_times_parse(const char *name, const char *text, size_t len,
                                    const char *gpu_type, Arena *a, IterationTimes *out);
 
-// Of so many GPUs; else of the largest number below, else of the smallest above; NULL: unknown
-// model.
+// For `gpus`, else the largest number below, else the smallest above; NULL: unknown model.
 const IterationTime *iteration_times_find(const IterationTimes *r, const char *model,
                                           uint32_t gpus);

@@ -17,13 +17,7 @@ static const TraceFormat *const formats[] = {
     NULL,
 };
 
-static const char *const abouts[] = {
-#define X(id, about) about,
-#include "cluster/trace/trace_format.def"
-#undef X
-};
-
-// The i-th name: formats that share one stand side by side.
+// Index of the i-th distinct name: formats with the same name are adjacent.
 static uint32_t nth(uint32_t i) {
     uint32_t k = 0;
     for (; formats[k] != NULL; k++) {
@@ -36,11 +30,6 @@ static uint32_t nth(uint32_t i) {
 const char *trace_format_name(uint32_t i) {
     uint32_t k = nth(i);
     return formats[k] != NULL ? formats[k]->name : NULL;
-}
-
-const char *trace_format_about(uint32_t i) {
-    uint32_t k = nth(i);
-    return formats[k] != NULL ? abouts[k] : NULL;
 }
 
 const char *trace_formats(Arena *a) {
@@ -73,23 +62,24 @@ static uint32_t field_named(const Csv *row, const char *name) {
     return JOB_NONE;
 }
 
-static bool like_number(const char *s) {
+static bool looks_like_number(const char *s) {
     return s[0] != '\0' && s[strspn(s, "0123456789.eE+-")] == '\0';
 }
 
-// Whether a first row could be this format's; without a header, by its shape.
-static bool suits(const TraceFormat *f, const Csv *row) {
+// The first row matches the format; without a header, by its number of fields.
+static bool matches(const TraceFormat *f, const Csv *row) {
     uint32_t n = 0;
     for (; f->columns[n].name != NULL; n++)
         if (f->header && f->columns[n].needed && field_named(row, f->columns[n].name) == JOB_NONE)
             return false;
     if (f->header) return true;
-    bool digits = f->sep == '\t' || (row->n == 5 && like_number(row->field[2]) &&
-                                     like_number(row->field[3]) && like_number(row->field[4]));
+    bool digits =
+        f->sep == '\t' || (row->n == 5 && looks_like_number(row->field[2]) &&
+                           looks_like_number(row->field[3]) && looks_like_number(row->field[4]));
     return row->n == n && digits;
 }
 
-// The first row, cut from a copy, so that the text stays whole.
+// Parses a copy of the first row, as parsing modifies the text.
 static Err peek(const char *name, const char *text, size_t len, char sep, Arena *a, Csv *row) {
     const char *end = len > 0 ? memchr(text, '\n', len) : NULL;
     size_t      n = end != NULL ? (size_t)(end - text) + 1 : len;
@@ -113,7 +103,7 @@ static Err missing(const TraceFormat *f, const Csv *row) {
                    row->name, row->n, f->name);
 }
 
-// The format called so, or the first that suits when it is called auto.
+// The format of that name; with auto, the first that matches.
 static Err choose(const char *name, const char *text, size_t len, const char *wanted, Arena *a,
                   const TraceFormat **out) {
     bool               any = strcmp(wanted, "auto") == 0;
@@ -125,13 +115,13 @@ static Err choose(const char *name, const char *text, size_t len, const char *wa
         last = formats[i];
         arena_rewind(a, mark);
         TRY(peek(name, text, len, last->sep, a, &row));
-        if (suits(last, &row)) {
+        if (matches(last, &row)) {
             *out = last;
             arena_rewind(a, mark);
             return ERR_OK;
         }
     }
-    if (any) return err_set(ERR_PARSE, "%s:1: no known trace format; name it by --format", name);
+    if (any) return err_set(ERR_PARSE, "%s:1: unknown trace format; name it by --format", name);
     return last == NULL ? unknown_format(wanted, a) : missing(last, &row);
 }
 
@@ -157,7 +147,7 @@ static Err place_columns(TraceReader *r) {
     return ERR_OK;
 }
 
-// Names for jobs of formats that have none: their place in the file.
+// Jobs of formats without ids are named by their row.
 static Err number_id(TraceReader *r, Job *j) {
     char     digits[16], *at = digits + sizeof digits;
     uint32_t v = j->row;
@@ -230,7 +220,7 @@ static Err make_room(const char *name, const char *text, size_t len, Arena *a, J
     return ERR_OK;
 }
 
-static void begin_with_first(JobList *l) {
+static void rebase_to_first(JobList *l) {
     if (l->n == 0) return;
     l->origin = l->at[0].submit;
     for (uint32_t i = 0; i < l->n; i++) l->at[i].submit -= l->origin;
@@ -245,7 +235,7 @@ static void take_names(const TraceReader *r, JobList *l) {
     l->n_gpu_types = r->gpu_types.n;
 }
 
-// text[len] is ours to cut, and a byte behind it.
+// text has room for len + 1 bytes and is modified.
 static Err parse(const char *name, char *text, size_t len, const char *format,
                  const JobTraceOptions *o, Arena *a, JobList *out) {
     static const JobTraceOptions none;
@@ -264,7 +254,7 @@ static Err parse(const char *name, char *text, size_t len, const char *format,
     TRY(read_jobs(&r, &l));
     if (l.n == 0) return err_set(ERR_PARSE, "%s: has a header and no jobs", name);
     TRY(job_list_sort(&l, a));
-    if (r.format->dated) begin_with_first(&l);
+    if (r.format->dated) rebase_to_first(&l);
     take_names(&r, &l);
     TRY(trace_window_cut(&r.options->window, &l));
     *out = l;
@@ -279,7 +269,7 @@ Err trace_parse(const char *name, const char *text, size_t len, const char *form
     return parse(name, copy, len, format, o, a, out);
 }
 
-static const char *came_along(Arena *a) {
+static const char *shipped_names(Arena *a) {
     const char *list = trace_files[0].name;
     for (const TraceFile *f = trace_files + 1; f->name != NULL; f++)
         list = arena_printf(a, "%s, %s", list, f->name);
@@ -295,8 +285,7 @@ Err trace_read(const char *path, const char *format, const JobTraceOptions *o, A
             return trace_parse(f->name, (const char *)f->bytes, f->len, format, o, a, out);
     Err e = file_read(path, file_most, a, &text, &len);
     if (e != ERR_OK && strpbrk(path, "/.") == NULL)
-        return err_add(e, "%s: neither a trace that came along (%s) nor a file", path,
-                       came_along(a));
+        return err_add(e, "%s: neither a shipped trace (%s) nor a file", path, shipped_names(a));
     TRY(e);
     return parse(path, text, len, format, o, a, out);
 }

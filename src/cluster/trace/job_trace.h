@@ -1,4 +1,4 @@
-// Trace: which jobs came to a cluster when, read from the formats that are in use and our own.
+// Job traces: lists of submitted jobs, read from public formats and from our own.
 #pragma once
 
 #include <stdio.h>
@@ -7,14 +7,13 @@
 #include "cluster/trace/iteration_times.h"
 #include "cluster/trace/trace_window.h"
 
-typedef struct JobTraceOptions {  // zeroed: everything as the format says
-    TimeNs unit;                  // of times that are bare numbers; 0: the format's own
-    const IterationTimes
-               *rates;  // for formats that count iterations; NULL: their work stays unknown
-    TraceWindow window;
+typedef struct JobTraceOptions {  // zeroed: the format's defaults
+    TimeNs                unit;   // of times without a unit; 0: the format's
+    const IterationTimes *rates;  // for work in iterations; NULL: such work stays unknown
+    TraceWindow           window;
 } JobTraceOptions;
 
-typedef struct TraceFile {  // data/traces, as built in
+typedef struct TraceFile {  // a file of data/traces, embedded
     const char          *name;
     const unsigned char *bytes;
     size_t               len;
@@ -22,15 +21,14 @@ typedef struct TraceFile {  // data/traces, as built in
 
 extern const TraceFile trace_files[];  // ends with an entry of zeros
 
-// path: a file, or the name of a trace that is part of the program. format: a name, or "auto".
+// path: a file, or the name of a shipped trace. format: a name, or "auto".
 MUST_USE Err trace_read(const char *path, const char *format, const JobTraceOptions *o, Arena *a,
                         JobList *out);
 MUST_USE Err trace_parse(const char *name, const char *text, size_t len, const char *format,
                          const JobTraceOptions *o, Arena *a, JobList *out);
 
 const char *trace_format_name(uint32_t i);  // NULL after the last
-const char *trace_format_about(uint32_t i);
-const char *trace_formats(Arena *a);  // all names, parted by commas
+const char *trace_formats(Arena *a);        // all names, comma-separated
 
-// Our own format, with the columns that any of the jobs needs; it reads back as the same list.
+// Writes our own format with the columns that any job needs; it reads back as the same list.
 void trace_write(FILE *f, const JobList *l);

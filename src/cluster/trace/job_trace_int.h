@@ -1,4 +1,5 @@
-// TraceReader: one trace being read, row by row, column by column; formats are tables of columns.
+// TraceReader: reads a trace row by row; a format is a table of columns. job_trace.c drives it,
+// trace_fields.c parses fields, trace_formats.c and trace_plain.c hold the formats.
 #pragma once
 
 #include "base/csv.h"
@@ -6,7 +7,7 @@
 #include "cluster/trace/job_trace.h"
 
 typedef struct TraceReader TraceReader;
-typedef Err (*TraceTake)(TraceReader *r, const char *text, Job *j);  // one field into a job
+typedef Err (*TraceTake)(TraceReader *r, const char *text, Job *j);  // parses one field into a job
 
 typedef struct TraceColumn {
     const char *name;
@@ -17,12 +18,12 @@ typedef struct TraceColumn {
 typedef struct TraceFormat {
     const char        *name;
     char               sep;
-    bool               header;              // false: columns by place, all of them, and no others
-    bool               strict;              // columns that we do not know are refused
-    bool               dated;               // submissions are Unix time; ours begins with the first
-    TimeNs             unit;                // of times that are bare numbers
-    const TraceColumn *columns;             // ends with a name of NULL
-    Err (*finish)(TraceReader *r, Job *j);  // what takes several columns to know; may be NULL
+    bool               header;              // false: columns by position, exactly these
+    bool               strict;              // unknown columns are errors
+    bool               dated;               // submissions are Unix time, rebased to the first job
+    TimeNs             unit;                // of times without a unit
+    const TraceColumn *columns;             // ends with a NULL name
+    Err (*finish)(TraceReader *r, Job *j);  // computes what depends on several columns; may be NULL
 } TraceFormat;
 
 struct TraceReader {
@@ -32,24 +33,25 @@ struct TraceReader {
     Csv                    csv;
     Interner               ids, models, tenants, gpu_types;
     TimeNs                 unit;
-    const char            *column;             // being read, for errors
-    uint32_t               place[CSV_FIELDS];  // field -> column of the format; JOB_NONE: skipped
-    uint32_t               fields;             // a row has
-    TimeNs                 began, ended;       // of this row; JOB_UNKNOWN where it does not tell
-    double                 factor;             // a deadline in multiples of the work; 0: none
+    const char            *column;             // current one, for errors
+    uint32_t               place[CSV_FIELDS];  // column of each field; JOB_NONE: ignored
+    uint32_t               fields;             // per row
+    TimeNs                 began, ended;       // of this row; JOB_UNKNOWN if absent
+    double                 factor;             // deadline as a multiple of the work; 0: none
 };
 
 #define X(id, about) extern const TraceFormat trace_##id;
 #include "cluster/trace/trace_format.def"
 #undef X
 
-// "file:line: column: 'text' reason", as an error.
+// An error "file:line: column: 'text' reason".
 MUST_USE Err trace_bad(const TraceReader *r, const char *text, const char *reason);
 MUST_USE Err trace_number(const TraceReader *r, const char *text, int64_t unit, int64_t most,
                           int64_t *out);
-MUST_USE Err trace_work_by_rate(TraceReader *r, Job *j);  // iterations times the rate, where known
+MUST_USE Err trace_work_by_rate(TraceReader *r,
+                                Job         *j);  // work = iterations x iteration time, if known
 
-// Takers that formats share.
+// Field parsers shared by formats.
 Err trace_take_id(TraceReader *r, const char *text, Job *j);
 Err trace_take_submit(TraceReader *r, const char *text, Job *j);
 Err trace_take_date(TraceReader *r, const char *text, Job *j);

@@ -1,8 +1,8 @@
-// Users submit bursts of jobs that are alike: one tenant, model, gang size and kind of duration,
-// with durations that correlate. Bursts come as a Poisson process that follows day and week. First
-// all jobs are drawn, so that the time they need is known; then the times at which bursts begin, at
-// the rate that makes the load. Durations are a mixture of three log-normal kinds: jobs that end
-// soon, jobs that take the usual time, and a tail that grows with the gang.
+// Users submit bursts of similar jobs: one tenant, model, gang size and kind of duration, with
+// correlated durations. Bursts arrive as a Poisson process modulated by day and week. All jobs are
+// drawn first, so that their total work is known; then burst times, at the rate that yields the
+// load. Durations are a mixture of three log-normal distributions: short jobs, typical jobs, and a
+// tail that grows with the gang.
 #include "cluster/trace/synth.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ typedef struct Maker {
     const char *type[JOB_TYPES];
     uint32_t    n_types;
     JobList    *list;
-    uint32_t   *burst_of;  // job -> its burst
+    uint32_t   *burst_of;  // [job]
     double      gpu_seconds;
 } Maker;
 
@@ -101,7 +101,7 @@ static Err add_type(Maker *m, const char *name, uint32_t *mask) {
     return ERR_OK;
 }
 
-// "V100M16|V100M32": either will do.
+// "V100M16|V100M32": alternatives.
 static Err read_types(Maker *m, Arena *a) {
     for (uint32_t i = 0; i < m->types.n; i++) {
         const char *at = m->types.word[i];
@@ -168,15 +168,15 @@ static void draw_kind(Maker *m, Burst *b) {
     }
 }
 
-static double missed(Maker *m) { return exp(m->s->asks_sigma * rng_normal(&m->shapes)); }
+static double demand_error(Maker *m) { return exp(m->s->asks_sigma * rng_normal(&m->shapes)); }
 
-// Cores in halves and memory in whole GB, as people write them.
+// Cores in halves and memory in whole GB, as users write them.
 static void draw_demand(Maker *m, Burst *b) {
     const struct ModelDemand *want = &model_demands[m->model_demand[b->like.model]];
     bool                      alone = b->like.gpus == 0;
     double                    part = alone ? 1 : (double)b->like.gpus * b->like.gpu_milli / 1000;
-    double                    cores = (alone ? CORES_ALONE : want->cores) * part * missed(m);
-    double                    gb = (alone ? GB_ALONE : want->gb) * part * missed(m);
+    double                    cores = (alone ? CORES_ALONE : want->cores) * part * demand_error(m);
+    double                    gb = (alone ? GB_ALONE : want->gb) * part * demand_error(m);
     b->like.cores_milli = (uint32_t)fmax(1, fmin(1e6, round(2 * cores))) * 500;
     b->like.memory_mib = (uint32_t)fmax(1, fmin(1e6, round(gb))) * 1024;
 }
@@ -209,7 +209,7 @@ static TimeNs draw_work(Maker *m, const Burst *b) {
     return (TimeNs)fmax(1, fmin(seconds, m->s->most_s)) * JOB_SECOND;
 }
 
-// Jobs of a burst stand side by side.
+// Jobs of a burst are adjacent.
 static void draw_jobs(Maker *m) {
     JobList *l = m->list;
     uint32_t n = (uint32_t)m->s->jobs;
@@ -226,8 +226,8 @@ static void draw_jobs(Maker *m) {
     }
 }
 
-// AssignedBy busy a time is, by the average over a week.
-static double rhythm(const SynthSettings *s, double t) {
+// Arrival rate at a time relative to the weekly mean.
+static double arrival_factor(const SynthSettings *s, double t) {
     double hours = t / 3600 - floor(t / DAY) * 24;
     int    day = (int)(fmod(floor(t / DAY), 7));
     double weekday = 7 / (5 + 2 * s->weekend);
@@ -238,11 +238,11 @@ static double rhythm(const SynthSettings *s, double t) {
 static double next_burst(Maker *m, double t, double rate) {
     double most = (1 + m->s->day_swing) * 7 / (5 + 2 * m->s->weekend);
     do t += rng_exp(&m->times) / (rate * most);
-    while (rng_unit64(&m->times) * most > rhythm(m->s, t));
+    while (rng_unit64(&m->times) * most > arrival_factor(m->s, t));
     return t;
 }
 
-// Seconds from the first job to the last, when bursts come at a rate.
+// Draws all submission times; returns the seconds from first to last.
 static double draw_times(Maker *m, double rate) {
     double start = 0, t = 0, first = 0, last = 0;
     m->times = m->times_start;
@@ -258,8 +258,8 @@ static double draw_times(Maker *m, double rate) {
     return last - first;
 }
 
-// A short trace sees one time of day alone, so the rate is found that makes the load: the same
-// draws again, faster or slower.
+// A short trace covers only part of a day, so the rate is searched for: the same draws again,
+// faster or slower.
 static Err spread(Maker *m) {
     const SynthSettings *s = m->s;
     double               jobs = (double)m->list->n, bursts = 1 + m->burst_of[m->list->n - 1];

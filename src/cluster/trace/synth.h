@@ -1,4 +1,4 @@
-// Synth: traces made up after published statistics of real clusters; the same seed, the same trace.
+// Synth: synthetic traces after published statistics of real clusters, deterministic by seed.
 #pragma once
 
 #include "base/rng.h"
@@ -11,14 +11,14 @@ typedef struct SynthSettings {
 #undef X
 } SynthSettings;
 
-typedef struct SynthFile {  // data/traces, as built in: settings of traces worth a name
+typedef struct SynthFile {  // a settings file of data/traces, embedded
     const char *name, *text;
 } SynthFile;
 
-extern const SynthFile synth_files[];  // ends with a name of NULL
+extern const SynthFile synth_files[];  // ends with a NULL name
 
 Settings synth_settings(SynthSettings *s, Arena *a);
 
-// Defaults, then those of a built-in name or of a YAML file; NULL: defaults alone.
+// Defaults overridden by a shipped name or a YAML file; NULL: defaults.
 MUST_USE Err synth_load(const char *what, Arena *a, SynthSettings *out);
 MUST_USE Err synth_make(const SynthSettings *s, Rng rng, Arena *a, JobList *out);

@@ -1,4 +1,4 @@
-// One field of a row into a job: what formats have in common, and how a field is refused.
+// Parsers of single fields, shared by all formats, and their errors.
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -86,7 +86,7 @@ Err trace_take_gpu_milli(TraceReader *r, const char *text, Job *j) {
 static const char type_letters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
 
-// "V100M16|V100M32": any of them will do.
+// "V100M16|V100M32": alternatives.
 Err trace_take_gpu_types(TraceReader *r, const char *text, Job *j) {
     while (*text != '\0') {
         size_t   n = strcspn(text, "|");

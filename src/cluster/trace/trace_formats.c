@@ -1,4 +1,6 @@
-// Logs with dates: Microsoft's Philly, and SenseTime's Helios, where jobs may have no GPU at all.
+// Public trace formats.
+//
+// With dates: Microsoft's Philly, and SenseTime's Helios, where jobs may have no GPU.
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +12,7 @@ static Err take_gpu_time(TraceReader *r, const char *text, Job *j) {
     return trace_number(r, text, JOB_SECOND / 1000, INT64_MAX, &r->ended);
 }
 
-// The product is there twice: once in the file, once as its factors.
+// The file states GPU time and both its factors; they have to agree.
 static Err finish_philly(TraceReader *r, Job *j) {
     double said = (double)r->ended, is = (double)j->work / 1000 * j->gpus;
     double slack = 1e-9 * is + 1e3;  // both in microseconds
@@ -54,8 +56,8 @@ const TraceFormat trace_helios = {.name = "helios",
                                   .unit = JOB_SECOND,
                                   .columns = helios};
 
-// Pods of Alibaba's GPU cluster of 2023. What never was scheduled has no work that anybody knows;
-// re-mixes without times are pods in an order, all submitted at 0.
+// Pods of Alibaba's GPU cluster of 2023. Pods that were never scheduled have unknown work; variants
+// without times list pods in order, all submitted at 0.
 
 static Err take_cores(TraceReader *r, const char *text, Job *j) {
     int64_t v = 0;
@@ -122,8 +124,8 @@ const TraceFormat trace_openb = {.name = "openb",
                                  .columns = openb,
                                  .finish = finish_openb};
 
-// Tiresias' table of jobs and what others made of it: Muri in milliseconds, with priorities;
-// Chronus with deadlines, in minutes (its two weeks end at 20,151); Lucid with the bare minimum.
+// Tiresias' job table and its variants: Muri in milliseconds with priorities; Chronus in minutes
+// with deadlines (its two weeks end at 20,151); Lucid with the minimum of columns.
 
 static const TraceColumn tiresias[] = {
     {"job_id", true, trace_take_id},
@@ -159,7 +161,7 @@ static uint32_t steps_of(const char *list) {
     return n;
 }
 
-// "159-189-229-289": its value falls at each; the first is the deadline.
+// "159-189-229-289": times at which the value falls; the first is the deadline.
 static Err take_expected(TraceReader *r, const char *text, Job *j) {
     const char *rest = text;
     r->ended = steps_of(text);
@@ -236,7 +238,7 @@ static const TraceColumn lucid[] = {
 const TraceFormat trace_lucid = {
     .name = "lucid", .sep = ',', .header = true, .unit = JOB_SECOND, .columns = lucid};
 
-// Traces that count iterations and leave the time to a profile: Gavel's two, Synergy's, Pollux'.
+// Traces with work in iterations: Gavel's two formats, Synergy's, Pollux'.
 
 static Err take_weight(TraceReader *r, const char *text, Job *j) {
     int64_t v = 0;
@@ -245,7 +247,7 @@ static Err take_weight(TraceReader *r, const char *text, Job *j) {
     return ERR_OK;
 }
 
-// A deadline in multiples of the time alone; -1 for none.
+// A deadline as a multiple of the work; -1: none.
 static Err take_slo(TraceReader *r, const char *text, Job *j) {
     (void)j;
     int64_t      v = 0;

@@ -1,4 +1,4 @@
-// Our own format: a header, four columns that must be there, others that may.
+// Our own format: a header, four required columns and optional ones.
 #include <string.h>
 
 #include "base/decimal.h"
@@ -68,8 +68,8 @@ static void put_types(FILE *f, const JobList *l, const Job *j) {
 
 enum { REQUIRED = 4, COLUMNS = sizeof columns / sizeof *columns - 1 };
 
-// Whether the job says anything in an optional column.
-static bool says(const Job *j, int column) {
+// The job has a value in an optional column.
+static bool has_value(const Job *j, int column) {
     switch (column) {
     case 4: return j->gpu_milli != 1000 && j->gpus > 0;
     case 5: return j->cores_milli > 0;
@@ -115,7 +115,7 @@ static void put(FILE *f, const JobList *l, const Job *j, int column) {
 void trace_write(FILE *f, const JobList *l) {
     bool used[COLUMNS] = {true, true, true, true};
     for (int c = REQUIRED; c < COLUMNS; c++)
-        for (uint32_t i = 0; i < l->n && !used[c]; i++) used[c] = says(&l->at[i], c);
+        for (uint32_t i = 0; i < l->n && !used[c]; i++) used[c] = has_value(&l->at[i], c);
     for (int c = 0; c < COLUMNS; c++)
         if (used[c]) (void)fprintf(f, "%s%s", c > 0 ? "," : "", columns[c].name);
     (void)fputc('\n', f);
@@ -123,7 +123,7 @@ void trace_write(FILE *f, const JobList *l) {
         for (int c = 0; c < COLUMNS; c++) {
             if (!used[c]) continue;
             if (c > 0) (void)fputc(',', f);
-            if (says(&l->at[i], c)) put(f, l, &l->at[i], c);
+            if (has_value(&l->at[i], c)) put(f, l, &l->at[i], c);
         }
         (void)fputc('\n', f);
     }

@@ -17,7 +17,7 @@ static void count(TraceGroup *g, const Job *j) {
     g->gpu_seconds += job_gpu_seconds(j);
 }
 
-// One group a name, then those that have none; groups without jobs are left out.
+// One group per name, then jobs without one; empty groups are left out.
 static Err group_names(const JobList *l, const char *const *names, uint32_t n, bool by_model,
                        Arena *a, TraceGroups *out) {
     TraceGroup *g = arena_try_new(a, TraceGroup, (size_t)n + 1);

@@ -1,11 +1,11 @@
-// TraceStats: a trace in numbers: how many jobs, how large, how long, whose, and how much it asks.
+// TraceStats: summary of a trace: sizes, durations, models, tenants, GPU time.
 #pragma once
 
 #include "cluster/job.h"
 
-typedef struct TraceGroup {  // jobs that have something in common
+typedef struct TraceGroup {  // jobs with a common property
     const char *name;
-    uint32_t    gpus;  // of a gang, when groups are sizes
+    uint32_t    gpus;  // gang size, for groups by size
     uint32_t    jobs;
     double      gpu_seconds;
 } TraceGroup;
@@ -19,15 +19,15 @@ enum { TRACE_QUANTILES = 9 };
 extern const double trace_quantiles[TRACE_QUANTILES];  // percent
 
 typedef struct TraceStats {
-    uint32_t    jobs, unknown, fractional, cpu_only;   // unknown: whose work is
+    uint32_t    jobs, unknown, fractional, cpu_only;   // unknown: with unknown work
     TimeNs      first, last;                           // submissions
-    double      work_mean_s, work_s[TRACE_QUANTILES];  // of jobs whose work is known; else 0
+    double      work_mean_s, work_s[TRACE_QUANTILES];  // of jobs with known work; else 0
     double      gpu_seconds;
-    TraceGroups sizes, models, tenants;  // sizes by GPUs; the others by their jobs, most first
+    TraceGroups sizes, models, tenants;  // sizes ascending; the others by jobs, most first
 } TraceStats;
 
 MUST_USE Err trace_stats(const JobList *l, Arena *a, TraceStats *out);
 
-// GPU time asked for by what so many GPUs have between the first and the last submission; infinite
-// when that is no time.
+// Offered load: GPU time requested / available between first and last submission; infinite if these
+// coincide.
 double trace_load(const TraceStats *s, uint64_t gpus);

@@ -35,7 +35,7 @@ Err trace_window_time(const char *text, const JobList *l, TimeNs *out) {
     return ERR_OK;
 }
 
-// Bounds in seconds may be beyond what nanoseconds can say; then nothing is beyond them.
+// Bounds above the range of nanoseconds exclude nothing.
 static TimeNs bound(int64_t seconds) {
     return seconds > JOB_TIME_MAX / JOB_SECOND ? INT64_MAX : seconds * JOB_SECOND;
 }
@@ -70,7 +70,7 @@ Err trace_window_cut(const TraceWindow *w, JobList *l) {
     return ERR_OK;
 }
 
-// The number that n digits at *p say, followed by `next`; -1 when they do not.
+// Value of n digits at *p followed by `next`; -1: no match.
 static int32_t part(const char **p, int n, char next) {
     int32_t v = 0;
     for (int i = 0; i < n; i++, (*p)++) {

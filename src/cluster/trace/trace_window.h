@@ -1,28 +1,23 @@
-// TraceWindow: the part of a trace that a run is about: a time, a number of jobs, sizes, durations.
+// TraceWindow: selects a part of a trace by time, number of jobs, sizes and durations.
 #pragma once
-
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "cluster/job.h"
 
-typedef struct TraceWindow {  // zeroed: everything, times as they are
-    const char *from,
-        *to;             // submitted at or after, before: 90, 15m, 12h, 3d of the trace's own time,
-                         // or 2017-10-02, "2017-10-02 08:30:00" where it has dates; NULL: open
-    int64_t skip, jobs;  // of those left, leave out so many, then take so many; 0: none, all
-    int64_t min_s, max_s;        // seconds of work; 0: any
-    int64_t min_gpus, max_gpus;  // of its gang; 0: any
-    bool    known;               // only jobs whose work is known
-    bool    rebase;              // the first job that is left comes at 0
+typedef struct TraceWindow {  // zeroed: all jobs, times unchanged
+    // Submission from (inclusive) to (exclusive): 90, 15m, 12h, 3d of the trace's own time, or
+    // 2017-10-02, "2017-10-02 08:30:00" if the trace has dates; NULL: open.
+    const char *from, *to;
+    int64_t     skip, jobs;          // of the selected jobs: leave out, then take; 0: none, all
+    int64_t     min_s, max_s;        // seconds of work; 0: any
+    int64_t     min_gpus, max_gpus;  // 0: any
+    bool        known;               // only jobs with known work
+    bool        rebase;              // the first selected job arrives at 0
 } TraceWindow;
 
-MUST_USE Err trace_window_cut(const TraceWindow *w, JobList *l);  // keeps rows as they were
+MUST_USE Err trace_window_cut(const TraceWindow *w, JobList *l);  // Job.row is unchanged
 
-// "12h" as a time since the beginning of the trace; a date needs a list with an origin.
+// "12h" as time since the beginning of the trace; a date needs a list with an origin.
 MUST_USE Err trace_window_time(const char *text, const JobList *l, TimeNs *out);
 
-// Date: "2017-10-02 08:30:00" as seconds since 1970, as if every clock showed UTC.
-
-bool date_read(const char *text,
-               int64_t    *out);  // years 1970 to 2095; the time of day may be missing
+// "2017-10-02 08:30:00" or "2017-10-02", years 1970 to 2095, as seconds since 1970 UTC.
+bool date_read(const char *text, int64_t *out);

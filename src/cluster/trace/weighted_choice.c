@@ -42,7 +42,7 @@ uint32_t weighted_choice_draw(const WeightedChoice *w, Rng *r) {
         if (at < w->weight[i]) return i;
         at -= w->weight[i];
     }
-    uint32_t last = w->n - 1;  // what rounding has left over
+    uint32_t last = w->n - 1;  // against rounding
     while (last > 0 && w->weight[last] == 0) last--;
     return last;
 }

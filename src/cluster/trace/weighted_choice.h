@@ -1,4 +1,4 @@
-// WeightedChoice: words with weights, "1:76627 2:1818", drawn in proportion.
+// WeightedChoice: words with weights, "1:76627 2:1818", drawn with that probability.
 #pragma once
 
 #include "base/arena.h"

@@ -14,9 +14,9 @@ static BindFn *const table[IR_KINDS] = {
 #undef X
 };
 
-enum { SLACK = 64 };  // kernels may read a vector of channels past the last one
+enum { SLACK = 64 };  // bytes: kernels may read one vector past the last channel
 
-Err bind_nothing(Binder *b, const IrLayer *l, Step *s) {
+Err bind_none(Binder *b, const IrLayer *l, Step *s) {
     (void)b, (void)l, (void)s;
     return ERR_OK;
 }
@@ -26,20 +26,27 @@ uint32_t step_one_task(const Step *s, const Version *v) {
     return 1;
 }
 
-Err bind_room(Binder *b, size_t bytes, void *out) {
+Err bind_alloc(Binder *b, size_t bytes, void *out) {
     void *at = arena_try(b->keep, bytes + SLACK, 1, TENSOR_ALIGN);
     if (at == NULL) return err_set(ERR_LIMIT, "no memory for %zu bytes of a program", bytes);
     memcpy(out, &at, sizeof at);
     return ERR_OK;
 }
 
-// A constant in the layout its uses want, copied into the program once.
+Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s) {
+    TRY(bind_alloc(b, bytes, &s->spec));
+    memcpy(s->spec, l->spec, bytes);
+    s->kind = kind;
+    return ERR_OK;
+}
+
+// A constant in the layout of the value, copied into the program once.
 static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand *out) {
     const IrValue *v = &b->ir->values[value];
     if (b->constants[value].kind == OPERAND_NONE) {
         size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
         void  *at = NULL;
-        TRY(bind_room(b, bytes, &at));
+        TRY(bind_alloc(b, bytes, &at));
         bool skip = ir_omits_data(b->ir, bytes);
         if (!skip && v->layout == LAYOUT_BLOCKED) {
             ImageDims     im = layout_image_dims(from);
@@ -54,7 +61,7 @@ static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand 
     return ERR_OK;
 }
 
-static const Tensor *constant_behind(const Ir *ir, uint32_t value) {
+static const Tensor *constant_source(const Ir *ir, uint32_t value) {
     const IrValue *v = &ir->values[value];
     if (v->producer != IR_NONE && ir->layers[v->producer].kind == IR_LAYOUT)
         value = ir->layers[v->producer].in[0];
@@ -66,14 +73,14 @@ Err bind_operand(Binder *b, uint32_t value, Operand *out) {
     if (value == IR_NONE) return ERR_OK;
     size_t         offset = 0;
     uint32_t       root = memory_plan_root(b->plan, value, &offset);
-    const IrValue *home = &b->ir->values[root];
-    const Tensor  *constant = constant_behind(b->ir, root);
+    const IrValue *owner = &b->ir->values[root];
+    const Tensor  *constant = constant_source(b->ir, root);
     if (constant != NULL)
         TRY(bind_constant(b, root, constant, out));
-    else if (home->input != IR_NONE)
-        *out = (Operand){.kind = OPERAND_INPUT, .input = home->input};
+    else if (owner->input != IR_NONE)
+        *out = (Operand){.kind = OPERAND_INPUT, .input = owner->input};
     else
-        *out = (Operand){.kind = OPERAND_ARENA, .offset = b->plan->at[root] + offset};
+        *out = (Operand){.kind = OPERAND_ARENA, .offset = b->plan->offset[root] + offset};
     out->type = b->ir->values[value].type;
     out->type.data = NULL;
     out->bytes = layout_bytes(&out->type, b->ir->values[value].layout, b->ir->lanes);
@@ -85,7 +92,7 @@ Err bind_bias(Binder *b, const OutputChannels *c, const float **out) {
     if (c->bias == NULL && c->shift == NULL) return ERR_OK;
     uint32_t padded = (c->n + b->isa->lanes - 1) / b->isa->lanes * b->isa->lanes;
     float   *x = NULL;
-    TRY(bind_room(b, padded * sizeof *x, &x));
+    TRY(bind_alloc(b, padded * sizeof *x, &x));
     for (uint32_t i = 0; i < c->n; i++) {
         float bias = c->bias != NULL ? c->bias[i] : 0, scale = c->scale != NULL ? c->scale[i] : 1;
         x[i] = bias * scale + (c->shift != NULL ? c->shift[i] : 0);
@@ -107,7 +114,7 @@ const float *bind_scaled(Binder *b, const OutputChannels *c, size_t inner, size_
     return own;
 }
 
-// The first step adds something as large as the output: that happens in registers.
+// A first step that adds a tensor of the output's shape is done in registers.
 static Err epilogue_add(Binder *b, const IrLayer *l, Expr *e, StepEpilogue *f) {
     const ExprStep *s = &e->steps[0];
     if (e->n_steps == 0 || s->op != EWISE_ADD || expr_uses(e, EXPR_ARG(0)) != 1) return ERR_OK;
@@ -130,17 +137,18 @@ static void epilogue_clip(Expr *e, StepEpilogue *f) {
     expr_drop_first(e);
 }
 
-// What follows the sums, in the order it is carried out: add, clip, then a chain for the rest.
+// The epilogue in order of execution: add, clip, then an element-wise program for the remaining
+// steps.
 static Err bind_epilogue(Binder *b, const IrLayer *l, StepEpilogue *f) {
     Expr e = l->expr;
     *f = (StepEpilogue){.lo = -INFINITY, .hi = INFINITY};
     TRY(epilogue_add(b, l, &e, f));
     epilogue_clip(&e, f);
     if (e.n_steps == 0) return ERR_OK;
-    ElementwiseProgram *chain = NULL;
-    TRY(bind_room(b, sizeof *chain, &chain));
-    CHECK(expr_emit(&e, chain));
-    f->chain = chain;
+    ElementwiseProgram *program = NULL;
+    TRY(bind_alloc(b, sizeof *program, &program));
+    CHECK(expr_emit(&e, program));
+    f->program = program;
     const Tensor *out = ir_type(b->ir, l->out[0]);
     for (uint32_t i = 1; i < e.n_args; i++) {
         const Tensor *t = ir_type(b->ir, e.args[i]);
@@ -164,9 +172,9 @@ const Version *step_version(const Step *s, uint32_t cores) {
 
 Epilogue step_epilogue(const Step *s, const RunMemory *mem) {
     const StepEpilogue *f = &s->epilogue;
-    Epilogue            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .program = f->chain};
+    Epilogue            out = {.bias = f->bias, .lo = f->lo, .hi = f->hi, .program = f->program};
     out.add = operand_at(&f->add, mem);
-    for (uint32_t i = 1; f->chain != NULL && i < f->chain->n_args; i++)
+    for (uint32_t i = 1; f->program != NULL && i < f->program->n_args; i++)
         out.args[i] = (ElementwiseInput){operand_at(&f->args[i], mem), f->modes[i]};
     return out;
 }
@@ -185,8 +193,8 @@ static void count_bytes(const Binder *b, const IrLayer *l, Step *s) {
 Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
     *s = (Step){
         .isa = b->isa, .node = l->node, .n_in = l->n_in, .n_out = l->n_out, .weight = IR_NONE};
-    TRY(bind_room(b, l->n_in * sizeof *s->in, &s->in));
-    TRY(bind_room(b, l->n_out * sizeof *s->out, &s->out));
+    TRY(bind_alloc(b, l->n_in * sizeof *s->in, &s->in));
+    TRY(bind_alloc(b, l->n_out * sizeof *s->out, &s->out));
     for (uint32_t i = 0; i < l->n_in; i++) TRY(bind_operand(b, l->in[i], &s->in[i]));
     for (uint32_t i = 0; i < l->n_out; i++) TRY(bind_operand(b, l->out[i], &s->out[i]));
     if (ir_takes_epilogue(l->kind)) TRY(bind_epilogue(b, l, &s->epilogue));

@@ -1,4 +1,4 @@
-// Bind: turns layers into steps: picks the kernel, packs weights, says where the numbers lie.
+// Bind: turns IR layers into steps: chooses the kernel, packs weights, locates operands.
 #pragma once
 
 #include "compile/ir.h"
@@ -13,12 +13,14 @@ typedef struct Binder {
     const MemoryPlan *plan;
     const Isa        *isa;
     CacheSizes        caches;
-    Arena            *keep;       // what the program owns
-    Operand          *constants;  // [n_values] copies made so far
+    Arena            *keep;       // of the program
+    Operand          *constants;  // [n_values] constants copied so far
 } Binder;
 
-// Fills kind, spec, versions and macs; values, names and the epilogue are set already. A layer that
-// needs no work leaves kind NULL.
+// Sets kind, spec, versions and macs; operands, name and epilogue are set already. Leaves kind NULL
+// if there is nothing to run. bind_conv.c has conv, depthwise, deconv, pool and resize; bind_gemm.c
+// gemm, matmul, attention and rnn; bind_copy.c layout, concat, copy, gather and reduce;
+// bind_elementwise.c elementwise and normalize; bind_ref.c ref.
 typedef Err BindFn(Binder *b, const IrLayer *l, Step *s);
 
 #define X(id, name, bind) BindFn bind_##bind;
@@ -28,24 +30,28 @@ typedef Err BindFn(Binder *b, const IrLayer *l, Step *s);
 MUST_USE Err bind_layer(Binder *b, const IrLayer *l, Step *s);
 MUST_USE Err bind_operand(Binder *b, uint32_t value, Operand *out);
 
-// Room in the program; aligned, zeroed. NULL never: ERR_LIMIT instead.
-MUST_USE Err bind_room(Binder *b, size_t bytes, void *out);
+// Allocates zeroed, aligned memory of the program; ERR_LIMIT if there is none.
+MUST_USE Err bind_alloc(Binder *b, size_t bytes, void *out);
 
-// Per column: bias and shift together, padded to lanes. NULL in *out when there is none.
+// Sets the kind, and as spec a copy of the layer's, which has that size.
+MUST_USE Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s);
+
+// bias * scale + shift per output channel, padded to whole vectors; NULL in *out if both are
+// absent.
 struct OutputChannels;
 MUST_USE Err bind_bias(Binder *b, const struct OutputChannels *c, const float **out);
-// The weights with every column scaled, in scratch memory of the IR; the weights themselves when
-// there is no scale. `inner` numbers belong to a column at a time, `period` columns then repeat.
+// The weights [outer][n][inner] with each output channel scaled, in scratch memory of the IR; the
+// weights themselves if there is no scale.
 const float *bind_scaled(Binder *b, const struct OutputChannels *c, size_t inner, size_t outer);
 
-char *bind_conv_key(Binder *b, const char *what, const ConvShape *s);  // names the shape
+char *bind_conv_key(Binder *b, const char *what, const ConvShape *s);  // key of the profile store
 
-uint32_t step_one_task(const Step *s, const Version *v);  // for kinds that are not parallel
+uint32_t step_one_task(const Step *s, const Version *v);  // for serial kinds
 
-// Cycles: how long the arithmetic of a version takes when every number is at hand, from the tiles
-// it is made of. For machines that are not here to be measured.
+// cycles.c: estimated compute cycles of a version with all operands in registers or L1, from its
+// register tiles. For simulated machines, which cannot be measured.
 
-// All of the part that has most to do, of so many.
+// Of the busiest of `parts` parts.
 double cycles_conv(const ConvShape *s, const Isa *isa, const Version *v, uint32_t parts);
 double cycles_winograd(const ConvShape *s, const Isa *isa, const Version *v, uint32_t parts);
 double cycles_depthwise(const ConvShape *s, const Isa *isa, const Version *v, uint32_t parts);

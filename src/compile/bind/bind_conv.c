@@ -1,5 +1,7 @@
-// Convolutions: direct, or by Winograd where that fits. Each algorithm has a packing of its own,
-// made when the first version needs it.
+// Convolutions (direct, Winograd, depthwise, transposed), pooling and resizing.
+//
+// Direct and Winograd convolution have packed forms of their own, made when the first version needs
+// one.
 #include <string.h>
 
 #include "base/err.h"
@@ -15,7 +17,7 @@
 typedef struct ConvStep {
     ConvShape      shape;
     bool           plain;  // reads the plain layout
-    OutputChannels columns;
+    OutputChannels channels;
     const float   *packed[ALGO_COUNT];  // NULL until a version needs it
 } ConvStep;
 
@@ -50,7 +52,7 @@ static size_t conv_step_scratch(const Step *s, const Version *v) {
                           : conv_scratch(&c->shape, s->isa, v);
 }
 
-// Winograd pays when there are enough tiles and channels to make its matrix products worthwhile.
+// Winograd is faster if there are enough tiles and channels.
 static bool prefers_winograd(const ConvStep *c) {
     const ConvShape *s = &c->shape;
     return !c->plain && winograd_fits(s) && s->ic >= 16 && s->oc >= 16 && s->oh * s->ow >= 100;
@@ -92,8 +94,8 @@ static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
     if (c->packed[v->algo] != NULL) return ERR_OK;
     const ConvShape *p = &c->shape;
     float           *packed = NULL;
-    TRY(bind_room(b, conv_step_pack_bytes(s, v), &packed));
-    const float *w = bind_scaled(b, &c->columns, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
+    TRY(bind_alloc(b, conv_step_pack_bytes(s, v), &packed));
+    const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
     if (is_winograd(v))
         winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
     else
@@ -128,155 +130,148 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     const ConvSpec  *spec = l->spec;
     const ConvShape *p = &spec->shape;
     ConvStep        *c = NULL;
-    TRY(bind_room(b, sizeof *c, &c));
-    *c = (ConvStep){.shape = *p, .plain = spec->plain_in, .columns = spec->columns};
+    TRY(bind_alloc(b, sizeof *c, &c));
+    *c = (ConvStep){.shape = *p, .plain = spec->plain_in, .channels = spec->channels};
     s->kind = &conv_kind;
     s->spec = c;
-    s->weight = spec->columns.weight;
+    s->weight = spec->channels.weight;
     s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw *
               (double)(uint32_t)(p->ic / p->groups);
     s->key = bind_conv_key(b, spec->plain_in ? "conv plain" : "conv", p);
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     conv_step_versions(s, &b->caches, s->versions, 1);
     return ERR_OK;
 }
 
-// Depthwise convolutions.
+// Depthwise and transposed convolution: all versions share one packed form.
 
-typedef struct DepthwiseStep {
+typedef struct SharedPackStep {
     ConvShape      shape;
-    OutputChannels columns;  // valid while a program is made
-    const float   *weights;
-} DepthwiseStep;
+    OutputChannels channels;  // valid while compiling
+    const float   *packed;    // NULL until a version needs it
+} SharedPackStep;
 
-static void depth_step_run(const StepCall *c) {
-    const DepthwiseStep *s = c->step->spec;
-    Depthwise            d = {.shape = s->shape,
-                              .version = *c->version,
-                              .x = operand_at(&c->step->in[0], c->mem),
-                              .weights = s->weights,
-                              .y = operand_at(&c->step->out[0], c->mem),
-                              .epilogue = step_epilogue(c->step, c->mem)};
+static const ConvShape *shape_of(const Step *s) {
+    return &((const SharedPackStep *)s->spec)->shape;
+}
+
+static void shared_unpack(const Step *s) { ((SharedPackStep *)s->spec)->packed = NULL; }
+
+static Err bind_shared_pack(Binder *b, const IrLayer *l, const StepKind *kind, Step *s) {
+    const ConvSpec *spec = l->spec;
+    SharedPackStep *own = NULL;
+    TRY(bind_alloc(b, sizeof *own, &own));
+    *own = (SharedPackStep){.shape = spec->shape, .channels = spec->channels};
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
+    s->kind = kind;
+    s->spec = own;
+    s->weight = spec->channels.weight;
+    s->key = bind_conv_key(b, kind->name, &spec->shape);
+    kind->versions(s, &b->caches, s->versions, 1);
+    return ERR_OK;
+}
+
+static void depthwise_step_run(const StepCall *c) {
+    const SharedPackStep *s = c->step->spec;
+    Depthwise             d = {.shape = s->shape,
+                               .version = *c->version,
+                               .x = operand_at(&c->step->in[0], c->mem),
+                               .weights = s->packed,
+                               .y = operand_at(&c->step->out[0], c->mem),
+                               .epilogue = step_epilogue(c->step, c->mem)};
     c->step->isa->depthwise(&d, c->part);
 }
 
-static uint32_t depth_step_tasks(const Step *s, const Version *v) {
-    return depthwise_tasks(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
+static uint32_t depthwise_step_tasks(const Step *s, const Version *v) {
+    return depthwise_tasks(shape_of(s), s->isa, v);
 }
 
-static size_t depth_step_scratch(const Step *s, const Version *v) {
-    return depthwise_scratch(&((const DepthwiseStep *)s->spec)->shape, s->isa, v);
+static size_t depthwise_step_scratch(const Step *s, const Version *v) {
+    return depthwise_scratch(shape_of(s), s->isa, v);
 }
 
-static uint32_t depth_step_versions(const Step *s, const CacheSizes *c, Version *out,
-                                    uint32_t max) {
-    return depthwise_versions(&((const DepthwiseStep *)s->spec)->shape, s->isa, c, out, max);
+static uint32_t depthwise_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                        uint32_t max) {
+    return depthwise_versions(shape_of(s), s->isa, c, out, max);
 }
 
-static Traffic depth_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
-                                  uint32_t parts) {
-    return depthwise_traffic(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, c, parts);
+static Traffic depthwise_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                      uint32_t parts) {
+    return depthwise_traffic(shape_of(s), s->isa, v, c, parts);
 }
 
-static double depth_step_cycles(const Step *s, const Version *v, uint32_t parts) {
-    return cycles_depthwise(&((const DepthwiseStep *)s->spec)->shape, s->isa, v, parts);
+static double depthwise_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+    return cycles_depthwise(shape_of(s), s->isa, v, parts);
 }
 
-static Err depth_step_pack(const Step *s, const Version *v, Binder *b) {
-    (void)v;  // one packing serves all versions
-    DepthwiseStep *d = s->spec;
-    float         *packed = NULL;
-    if (d->weights != NULL) return ERR_OK;
-    TRY(bind_room(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
+static Err depthwise_step_pack(const Step *s, const Version *v, Binder *b) {
+    (void)v;
+    SharedPackStep *d = s->spec;
+    float          *packed = NULL;
+    if (d->packed != NULL) return ERR_OK;
+    TRY(bind_alloc(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
     depthwise_pack(&d->shape, b->isa,
-                   bind_scaled(b, &d->columns, (size_t)d->shape.kh * d->shape.kw, 1), packed);
-    d->weights = packed;
+                   bind_scaled(b, &d->channels, (size_t)d->shape.kh * d->shape.kw, 1), packed);
+    d->packed = packed;
     return ERR_OK;
-}
-
-static void depth_step_unpack(const Step *s) {
-    DepthwiseStep *d = s->spec;
-    d->weights = NULL;
 }
 
 static const StepKind depthwise_kind = {.name = "depthwise",
-                                        .run = depth_step_run,
-                                        .tasks = depth_step_tasks,
-                                        .scratch = depth_step_scratch,
-                                        .versions = depth_step_versions,
-                                        .traffic = depth_step_traffic,
-                                        .cycles = depth_step_cycles,
-                                        .pack = depth_step_pack,
-                                        .unpack = depth_step_unpack};
+                                        .run = depthwise_step_run,
+                                        .tasks = depthwise_step_tasks,
+                                        .scratch = depthwise_step_scratch,
+                                        .versions = depthwise_step_versions,
+                                        .traffic = depthwise_step_traffic,
+                                        .cycles = depthwise_step_cycles,
+                                        .pack = depthwise_step_pack,
+                                        .unpack = shared_unpack};
 
 Err bind_depthwise(Binder *b, const IrLayer *l, Step *s) {
-    const ConvSpec *spec = l->spec;
-    DepthwiseStep  *d = NULL;
-    TRY(bind_room(b, sizeof *d, &d));
-    *d = (DepthwiseStep){.shape = spec->shape, .columns = spec->columns};
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
-    s->kind = &depthwise_kind;
-    s->spec = d;
-    s->weight = spec->columns.weight;
-    s->macs = (double)spec->shape.n * spec->shape.oc * spec->shape.oh * spec->shape.ow *
-              spec->shape.kh * spec->shape.kw;
-    s->key = bind_conv_key(b, "depthwise", &spec->shape);
-    depthwise_versions(&spec->shape, b->isa, &b->caches, s->versions, 1);
+    TRY(bind_shared_pack(b, l, &depthwise_kind, s));
+    const ConvShape *p = shape_of(s);
+    s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw;
     return ERR_OK;
 }
 
-// Transposed convolutions.
-
-typedef struct DeconvStep {
-    ConvShape      shape;
-    OutputChannels columns;  // valid while a program is made
-    const float   *weights;
-} DeconvStep;
-
 static void deconv_step_run(const StepCall *c) {
-    const DeconvStep *s = c->step->spec;
-    Deconv            d = {.shape = s->shape,
-                           .version = *c->version,
-                           .epilogue = step_epilogue(c->step, c->mem),
-                           .x = operand_at(&c->step->in[0], c->mem),
-                           .weights = s->weights,
-                           .y = operand_at(&c->step->out[0], c->mem)};
+    const SharedPackStep *s = c->step->spec;
+    Deconv                d = {.shape = s->shape,
+                               .version = *c->version,
+                               .epilogue = step_epilogue(c->step, c->mem),
+                               .x = operand_at(&c->step->in[0], c->mem),
+                               .weights = s->packed,
+                               .y = operand_at(&c->step->out[0], c->mem)};
     c->step->isa->deconv(&d, c->part);
 }
 
 static uint32_t deconv_step_tasks(const Step *s, const Version *v) {
-    return deconv_tasks(&((const DeconvStep *)s->spec)->shape, s->isa, v);
+    return deconv_tasks(shape_of(s), s->isa, v);
 }
 
 static size_t deconv_step_scratch(const Step *s, const Version *v) {
-    return deconv_scratch(&((const DeconvStep *)s->spec)->shape, s->isa, v);
+    return deconv_scratch(shape_of(s), s->isa, v);
 }
 
 static uint32_t deconv_step_versions(const Step *s, const CacheSizes *c, Version *out,
                                      uint32_t max) {
-    return deconv_versions(&((const DeconvStep *)s->spec)->shape, s->isa, c, out, max);
+    return deconv_versions(shape_of(s), s->isa, c, out, max);
 }
 
 static Traffic deconv_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
                                    uint32_t parts) {
-    return deconv_traffic(&((const DeconvStep *)s->spec)->shape, s->isa, v, c, parts);
+    return deconv_traffic(shape_of(s), s->isa, v, c, parts);
 }
 
 static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
-    (void)v;  // one packing serves all versions
-    DeconvStep      *d = s->spec;
+    (void)v;
+    SharedPackStep  *d = s->spec;
     const ConvShape *p = &d->shape;
     float           *packed = NULL;
-    if (d->weights != NULL) return ERR_OK;
-    TRY(bind_room(b, deconv_pack_bytes(p, b->isa), &packed));
-    deconv_pack(p, b->isa, bind_scaled(b, &d->columns, (size_t)p->kh * p->kw, p->ic), packed);
-    d->weights = packed;
+    if (d->packed != NULL) return ERR_OK;
+    TRY(bind_alloc(b, deconv_pack_bytes(p, b->isa), &packed));
+    deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
+    d->packed = packed;
     return ERR_OK;
-}
-
-static void deconv_step_unpack(const Step *s) {
-    DeconvStep *d = s->spec;
-    d->weights = NULL;
 }
 
 static const StepKind deconv_kind = {.name = "deconv",
@@ -286,25 +281,16 @@ static const StepKind deconv_kind = {.name = "deconv",
                                      .versions = deconv_step_versions,
                                      .traffic = deconv_step_traffic,
                                      .pack = deconv_step_pack,
-                                     .unpack = deconv_step_unpack};
+                                     .unpack = shared_unpack};
 
 Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
-    const ConvSpec  *spec = l->spec;
-    const ConvShape *p = &spec->shape;
-    DeconvStep      *d = NULL;
-    TRY(bind_room(b, sizeof *d, &d));
-    *d = (DeconvStep){.shape = *p, .columns = spec->columns};
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
-    s->kind = &deconv_kind;
-    s->spec = d;
-    s->weight = spec->columns.weight;
+    TRY(bind_shared_pack(b, l, &deconv_kind, s));
+    const ConvShape *p = shape_of(s);
     s->macs = (double)p->n * p->oc * p->kh * p->kw * p->ic * p->ih * p->iw;
-    s->key = bind_conv_key(b, "deconv", p);
-    deconv_versions(p, b->isa, &b->caches, s->versions, 1);
     return ERR_OK;
 }
 
-// Pools and resizing.
+// Pooling and resizing.
 
 static void pool_step_run(const StepCall *c) {
     Pool p = *(const Pool *)c->step->spec;
@@ -327,51 +313,45 @@ static const StepKind pool_kind = {
     .name = "pool", .run = pool_step_run, .tasks = pool_step_tasks, .scratch = pool_step_scratch};
 
 Err bind_pool(Binder *b, const IrLayer *l, Step *s) {
-    Pool *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const Pool *)l->spec;
-    own->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
-    s->spec = own;
-    s->kind = &pool_kind;
+    TRY(bind_spec(b, l, &pool_kind, sizeof(Pool), s));
+    ((Pool *)s->spec)->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
     return ERR_OK;
 }
 
-static void resize_run(const StepCall *c) {
+static void resize_step_run(const StepCall *c) {
     Resample r = *(const Resample *)c->step->spec;
     r.x = operand_at(&c->step->in[0], c->mem);
     r.y = operand_at(&c->step->out[0], c->mem);
     c->step->isa->resample(&r, c->part);
 }
 
-static uint32_t resize_tasks(const Step *s, const Version *v) {
+static uint32_t resize_step_tasks(const Step *s, const Version *v) {
     (void)v;
     return resample_tasks(s->spec, s->isa);
 }
 
-static size_t resize_scratch(const Step *s, const Version *v) {
+static size_t resize_step_scratch(const Step *s, const Version *v) {
     (void)v;
     return resample_scratch(s->spec, s->isa);
 }
 
-static const StepKind resize_kind = {
-    .name = "resize", .run = resize_run, .tasks = resize_tasks, .scratch = resize_scratch};
+static const StepKind resize_kind = {.name = "resize",
+                                     .run = resize_step_run,
+                                     .tasks = resize_step_tasks,
+                                     .scratch = resize_step_scratch};
 
 static Err keep_taps(Binder *b, const ResampleTap **taps, uint32_t n) {
     ResampleTap *own = NULL;
-    TRY(bind_room(b, n * sizeof *own, &own));
+    TRY(bind_alloc(b, n * sizeof *own, &own));
     memcpy(own, *taps, n * sizeof *own);
     *taps = own;
     return ERR_OK;
 }
 
 Err bind_resize(Binder *b, const IrLayer *l, Step *s) {
-    Resample *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const Resample *)l->spec;
+    TRY(bind_spec(b, l, &resize_kind, sizeof(Resample), s));
+    Resample *own = s->spec;
     own->plain = b->ir->values[l->out[0]].layout == LAYOUT_PLAIN;
     TRY(keep_taps(b, &own->rows, own->oh));
-    TRY(keep_taps(b, &own->columns, own->ow));
-    s->spec = own;
-    s->kind = &resize_kind;
-    return ERR_OK;
+    return keep_taps(b, &own->columns, own->ow);
 }

@@ -1,20 +1,21 @@
-// Steps that only move numbers: changes of layout, concatenations.
+// Steps that move data: layout conversions, concatenations, strided copies, gathers; and
+// reductions.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/tensor.h"
 #include "compile/bind/bind.h"
 #include "compile/layout.h"
+#include "compile/spec.h"
 #include "kernel/normalize.h"
 #include "kernel/strided_copy.h"
-#include "model/attr.h"
 
 typedef struct LayoutSpec {
     ImageDims images;
     bool      to_blocked;
 } LayoutSpec;
 
-static LayoutConvert relay_of(const Step *s, const RunMemory *mem) {
+static LayoutConvert layout_convert_of(const Step *s, const RunMemory *mem) {
     const LayoutSpec *r = s->spec;
     return (LayoutConvert){.n = r->images.n,
                            .channels = r->images.c,
@@ -23,40 +24,41 @@ static LayoutConvert relay_of(const Step *s, const RunMemory *mem) {
                            .to = mem != NULL ? operand_at(&s->out[0], mem) : NULL};
 }
 
-static void relay_run(const StepCall *c) {
-    LayoutConvert r = relay_of(c->step, c->mem);
+static void layout_step_run(const StepCall *c) {
+    LayoutConvert r = layout_convert_of(c->step, c->mem);
     if (((const LayoutSpec *)c->step->spec)->to_blocked)
         c->step->isa->layout_to_blocked(&r, c->part);
     else
         c->step->isa->layout_to_plain(&r, c->part);
 }
 
-static uint32_t relay_step_tasks(const Step *s, const Version *v) {
+static uint32_t layout_step_tasks(const Step *s, const Version *v) {
     (void)v;
-    LayoutConvert r = relay_of(s, NULL);
+    LayoutConvert r = layout_convert_of(s, NULL);
     return layout_convert_tasks(&r, s->isa->lanes);
 }
 
-static const StepKind relay_kind = {.name = "relay", .run = relay_run, .tasks = relay_step_tasks};
+static const StepKind layout_kind = {
+    .name = "layout", .run = layout_step_run, .tasks = layout_step_tasks};
 
 Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
     const IrValue *in = &b->ir->values[l->in[0]];
     if (layout_is_noop(&in->type, b->ir->lanes) || ir_is_const(b->ir, l->in[0])) return ERR_OK;
     LayoutSpec *spec = NULL;
-    TRY(bind_room(b, sizeof *spec, &spec));
+    TRY(bind_alloc(b, sizeof *spec, &spec));
     *spec = (LayoutSpec){layout_image_dims(&in->type), in->layout == LAYOUT_PLAIN};
-    s->kind = &relay_kind;
+    s->kind = &layout_kind;
     s->spec = spec;
     return ERR_OK;
 }
 
-// Rows of every part, one behind the other: out row = row of part 0, row of part 1, ...
+// A row of the output is a row of input 0, then of input 1, ...
 typedef struct ConcatSpec {
     size_t  rows, out_row;
-    size_t *row, *at;  // [n_in] bytes of a row and where it goes; row 0: it is there already
+    size_t *row, *at;  // [n_in] bytes of a row and its offset; row 0: computed in place
 } ConcatSpec;
 
-static void concat_run(const StepCall *c) {
+static void concat_step_run(const StepCall *c) {
     const ConcatSpec *s = c->step->spec;
     char             *out = operand_at(&c->step->out[0], c->mem);
     uint32_t          begin, end;
@@ -68,25 +70,24 @@ static void concat_run(const StepCall *c) {
     }
 }
 
-static uint32_t concat_tasks(const Step *s, const Version *v) {
+static uint32_t concat_step_tasks(const Step *s, const Version *v) {
     (void)v;
     return (uint32_t)((const ConcatSpec *)s->spec)->rows * s->n_in;
 }
 
-static const StepKind concat_kind = {.name = "concat", .run = concat_run, .tasks = concat_tasks};
+static const StepKind concat_kind = {
+    .name = "concat", .run = concat_step_run, .tasks = concat_step_tasks};
 
 Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
     const Ir     *ir = b->ir;
     const Tensor *out = ir_type(ir, l->out[0]);
-    int64_t       axis = attr_int(l->node, "axis", 1);
     ConcatSpec   *spec = NULL;
     bool          work = false;
-    TRY(bind_room(b, sizeof *spec, &spec));
-    TRY(bind_room(b, l->n_in * sizeof *spec->row, &spec->row));
-    TRY(bind_room(b, l->n_in * sizeof *spec->at, &spec->at));
+    TRY(bind_alloc(b, sizeof *spec, &spec));
+    TRY(bind_alloc(b, l->n_in * sizeof *spec->row, &spec->row));
+    TRY(bind_alloc(b, l->n_in * sizeof *spec->at, &spec->at));
     spec->rows = 1;
-    for (int64_t i = 0; i < (axis < 0 ? axis + out->rank : axis); i++)
-        spec->rows *= (size_t)out->dims[i];
+    for (int32_t i = 0; i < spec_concat_axis(ir, l); i++) spec->rows *= (size_t)out->dims[i];
     for (uint32_t i = 0; i < l->n_in; i++) {
         const IrValue *v = &ir->values[l->in[i]];
         size_t         row = layout_bytes(&v->type, v->layout, ir->lanes) / spec->rows;
@@ -100,32 +101,27 @@ Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
     return ERR_OK;
 }
 
-// Strided copies, rows picked by indexes, reductions.
+// Strided copies, gathers, reductions.
 
-static void move_run(const StepCall *c) {
+static void copy_step_run(const StepCall *c) {
     StridedCopy s = *(const StridedCopy *)c->step->spec;
     s.from = operand_at(&c->step->in[0], c->mem);
     s.to = operand_at(&c->step->out[0], c->mem);
     c->step->isa->strided_copy(&s, c->part);
 }
 
-static uint32_t move_tasks(const Step *s, const Version *v) {
+static uint32_t copy_step_tasks(const Step *s, const Version *v) {
     (void)v;
     return strided_copy_tasks(s->spec);
 }
 
-static const StepKind move_kind = {.name = "move", .run = move_run, .tasks = move_tasks};
+static const StepKind copy_kind = {.name = "copy", .run = copy_step_run, .tasks = copy_step_tasks};
 
 Err bind_copy(Binder *b, const IrLayer *l, Step *s) {
-    StridedCopy *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const StridedCopy *)l->spec;
-    s->spec = own;
-    s->kind = &move_kind;
-    return ERR_OK;
+    return bind_spec(b, l, &copy_kind, sizeof(StridedCopy), s);
 }
 
-// Indexes that were computed may be anything: the first that does not fit ends the run.
+// Computed indexes are untrusted: an index out of range fails the run.
 static bool indexes_fit(const StepCall *c, const Gather *p) {
     int64_t size = (int64_t)p->axis;
     for (size_t i = 0; i < p->count; i++) {
@@ -142,7 +138,7 @@ static bool indexes_fit(const StepCall *c, const Gather *p) {
     return true;
 }
 
-static void pick_run(const StepCall *c) {
+static void gather_step_run(const StepCall *c) {
     Gather p = *(const Gather *)c->step->spec;
     p.index = operand_at(&c->step->in[1], c->mem);
     p.from = operand_at(&c->step->in[0], c->mem);
@@ -150,39 +146,31 @@ static void pick_run(const StepCall *c) {
     if (indexes_fit(c, &p)) gather_run(&p, c->part);
 }
 
-static uint32_t pick_tasks(const Step *s, const Version *v) {
+static uint32_t gather_step_tasks(const Step *s, const Version *v) {
     (void)v;
     return gather_tasks(s->spec);
 }
 
-static const StepKind pick_kind = {.name = "pick", .run = pick_run, .tasks = pick_tasks};
+static const StepKind gather_kind = {
+    .name = "gather", .run = gather_step_run, .tasks = gather_step_tasks};
 
 Err bind_gather(Binder *b, const IrLayer *l, Step *s) {
-    Gather *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const Gather *)l->spec;
-    s->spec = own;
-    s->kind = &pick_kind;
-    return ERR_OK;
+    return bind_spec(b, l, &gather_kind, sizeof(Gather), s);
 }
 
-static void fold_run(const StepCall *c) {
+static void reduce_step_run(const StepCall *c) {
     c->step->isa->reduce(c->step->spec, operand_at(&c->step->in[0], c->mem),
                          operand_at(&c->step->out[0], c->mem), c->part);
 }
 
-static uint32_t fold_tasks(const Step *s, const Version *v) {
+static uint32_t reduce_step_tasks(const Step *s, const Version *v) {
     (void)v;
     return reduce_tasks(s->spec, s->isa);
 }
 
-static const StepKind fold_kind = {.name = "fold", .run = fold_run, .tasks = fold_tasks};
+static const StepKind reduce_kind = {
+    .name = "reduce", .run = reduce_step_run, .tasks = reduce_step_tasks};
 
 Err bind_reduce(Binder *b, const IrLayer *l, Step *s) {
-    Reduce *own = NULL;
-    TRY(bind_room(b, sizeof *own, &own));
-    *own = *(const Reduce *)l->spec;
-    s->spec = own;
-    s->kind = &fold_kind;
-    return ERR_OK;
+    return bind_spec(b, l, &reduce_kind, sizeof(Reduce), s);
 }

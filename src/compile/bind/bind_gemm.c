@@ -1,4 +1,4 @@
-// Products with constant columns, and products of two computed tensors.
+// Matrix products with constant or computed right operand, attention, GRU and LSTM.
 #include <inttypes.h>
 
 #include "compile/bind/bind.h"
@@ -9,11 +9,11 @@
 
 typedef struct GemmStep {
     GemmShape       shape;
-    const GemmSpec *spec;     // NULL when both sides are computed; valid while a program is made
+    const GemmSpec *spec;     // NULL: both operands are computed; valid while compiling
     const float    *weights;  // packed
 } GemmStep;
 
-static void gemm_run(const StepCall *c) {
+static void gemm_step_run(const StepCall *c) {
     const GemmStep *s = c->step->spec;
     Gemm            g = {.shape = s->shape,
                          .version = *c->version,
@@ -47,15 +47,15 @@ static double gemm_step_cycles(const Step *s, const Version *v, uint32_t parts) 
 }
 
 static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
-    (void)v;  // one packing serves all versions
+    (void)v;  // all versions share one packed form
     GemmStep *g = s->spec;
     if (g->spec == NULL || g->weights != NULL) return ERR_OK;
     const GemmSpec *spec = g->spec;
     uint32_t        n = g->shape.n, k = g->shape.k;
     float          *packed = NULL;
-    TRY(bind_room(b, gemm_pack_bytes(n, k, b->isa), &packed));
-    const float *w = spec->transposed ? bind_scaled(b, &spec->columns, k, 1)
-                                      : bind_scaled(b, &spec->columns, 1, k);
+    TRY(bind_alloc(b, gemm_pack_bytes(n, k, b->isa), &packed));
+    const float *w = spec->transposed ? bind_scaled(b, &spec->channels, k, 1)
+                                      : bind_scaled(b, &spec->channels, 1, k);
     gemm_pack(n, k, w, spec->transposed ? k : n, spec->transposed, spec->alpha, b->isa, packed);
     g->weights = packed;
     return ERR_OK;
@@ -67,7 +67,7 @@ static void gemm_step_unpack(const Step *s) {
 }
 
 static const StepKind gemm_kind = {.name = "gemm",
-                                   .run = gemm_run,
+                                   .run = gemm_step_run,
                                    .tasks = gemm_step_tasks,
                                    .scratch = gemm_step_scratch,
                                    .versions = gemm_step_versions,
@@ -76,12 +76,12 @@ static const StepKind gemm_kind = {.name = "gemm",
                                    .pack = gemm_step_pack,
                                    .unpack = gemm_step_unpack};
 
-static void gemm_ready(Binder *b, Step *s, GemmStep *g) {
+static void bind_gemm_step(Binder *b, Step *s, GemmStep *g) {
     const GemmShape *p = &g->shape;
     s->kind = &gemm_kind;
     s->spec = g;
     s->macs = (double)p->m * p->n * p->k * gemm_batch_count(p);
-    s->key = arena_printf(b->keep, "%s m%u n%u k%u stack%u turned%d%d",
+    s->key = arena_printf(b->keep, "%s m%u n%u k%u batch%u transposed%d%d",
                           g->spec != NULL ? "gemm" : "matmul", p->m, p->n, p->k,
                           gemm_batch_count(p), p->a.transposed, p->b.transposed);
     gemm_versions(p, b->isa, &b->caches, s->versions, 1);
@@ -90,26 +90,26 @@ static void gemm_ready(Binder *b, Step *s, GemmStep *g) {
 Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
     const GemmSpec *spec = l->spec;
     GemmStep       *g = NULL;
-    TRY(bind_room(b, sizeof *g, &g));
+    TRY(bind_alloc(b, sizeof *g, &g));
     *g =
         (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
-    s->weight = spec->columns.weight;
-    TRY(bind_bias(b, &spec->columns, &s->epilogue.bias));
-    gemm_ready(b, s, g);
+    s->weight = spec->channels.weight;
+    TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
+    bind_gemm_step(b, s, g);
     return ERR_OK;
 }
 
 Err bind_matmul(Binder *b, const IrLayer *l, Step *s) {
     GemmStep *g = NULL;
-    TRY(bind_room(b, sizeof *g, &g));
+    TRY(bind_alloc(b, sizeof *g, &g));
     g->shape = *(const GemmShape *)l->spec;
-    gemm_ready(b, s, g);
+    bind_gemm_step(b, s, g);
     return ERR_OK;
 }
 
-// Attention: both products and the softmax between them.
+// Attention: both products and the softmax in one kernel.
 
-static void attend_run(const StepCall *c) {
+static void attention_step_run(const StepCall *c) {
     const Operand *in = c->step->in;
     FusedAttention a = {.shape = *(const FusedAttentionShape *)c->step->spec,
                         .version = *c->version,
@@ -121,45 +121,42 @@ static void attend_run(const StepCall *c) {
     c->step->isa->attention(&a, c->part);
 }
 
-static uint32_t attend_step_tasks(const Step *s, const Version *v) {
+static uint32_t attention_step_tasks(const Step *s, const Version *v) {
     return fused_attention_tasks(s->spec, s->isa, v);
 }
 
-static size_t attend_step_scratch(const Step *s, const Version *v) {
+static size_t attention_step_scratch(const Step *s, const Version *v) {
     return fused_attention_scratch(s->spec, s->isa, v);
 }
 
-static uint32_t attend_step_versions(const Step *s, const CacheSizes *c, Version *out,
-                                     uint32_t max) {
+static uint32_t attention_step_versions(const Step *s, const CacheSizes *c, Version *out,
+                                        uint32_t max) {
     return fused_attention_versions(s->spec, s->isa, c, out, max);
 }
 
-static Traffic attend_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
-                                   uint32_t parts) {
+static Traffic attention_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                      uint32_t parts) {
     return fused_attention_traffic(s->spec, s->isa, v, c, parts);
 }
 
-static double attend_step_cycles(const Step *s, const Version *v, uint32_t parts) {
+static double attention_step_cycles(const Step *s, const Version *v, uint32_t parts) {
     return cycles_attention(s->spec, s->isa, v, parts);
 }
 
 static const StepKind attention_kind = {.name = "attention",
-                                        .run = attend_run,
-                                        .tasks = attend_step_tasks,
-                                        .scratch = attend_step_scratch,
-                                        .versions = attend_step_versions,
-                                        .traffic = attend_step_traffic,
-                                        .cycles = attend_step_cycles};
+                                        .run = attention_step_run,
+                                        .tasks = attention_step_tasks,
+                                        .scratch = attention_step_scratch,
+                                        .versions = attention_step_versions,
+                                        .traffic = attention_step_traffic,
+                                        .cycles = attention_step_cycles};
 
 Err bind_attention(Binder *b, const IrLayer *l, Step *s) {
-    FusedAttentionShape *a = NULL;
-    TRY(bind_room(b, sizeof *a, &a));
-    *a = *(const FusedAttentionShape *)l->spec;
-    s->spec = a;
-    s->kind = &attention_kind;
+    TRY(bind_spec(b, l, &attention_kind, sizeof(FusedAttentionShape), s));
+    const FusedAttentionShape *a = s->spec;
     s->macs = (double)a->batch * a->heads * a->queries * a->keys * ((double)a->size + a->v_size);
     s->key = arena_printf(
-        b->keep, "attend b%u h%u/%u q%u k%u size%u/%u steps%zu,%zu,%zu,%zu turned%d mask%d",
+        b->keep, "attention b%u h%u/%u q%u k%u size%u/%u steps%zu,%zu,%zu,%zu transposed%d mask%d",
         a->batch, a->heads, a->kv_heads, a->queries, a->keys, a->size, a->v_size, a->q.step,
         a->k.step, a->v.step, a->y.step, a->k_transposed, l->in[3] != IR_NONE);
     fused_attention_versions(a, b->isa, &b->caches, s->versions, 1);
@@ -173,7 +170,7 @@ typedef struct RnnStep {
     const float  *packed;
 } RnnStep;
 
-static void recur_run(const StepCall *c) {
+static void rnn_step_run(const StepCall *c) {
     const RnnStep *s = c->step->spec;
     const Operand *in = c->step->in, *out = c->step->out;
     GatedRnn       r = {.shape = s->shape,
@@ -188,37 +185,36 @@ static void recur_run(const StepCall *c) {
     c->step->isa->gated_rnn(&r, c->part);
 }
 
-static uint32_t recur_step_tasks(const Step *s, const Version *v) {
+static uint32_t rnn_step_tasks(const Step *s, const Version *v) {
     return gated_rnn_tasks(&((const RnnStep *)s->spec)->shape, s->isa, v);
 }
 
-static size_t recur_step_scratch(const Step *s, const Version *v) {
+static size_t rnn_step_scratch(const Step *s, const Version *v) {
     return gated_rnn_scratch(&((const RnnStep *)s->spec)->shape, s->isa, v);
 }
 
-static uint32_t recur_step_versions(const Step *s, const CacheSizes *c, Version *out,
-                                    uint32_t max) {
+static uint32_t rnn_step_versions(const Step *s, const CacheSizes *c, Version *out, uint32_t max) {
     return gated_rnn_versions(&((const RnnStep *)s->spec)->shape, s->isa, c, out, max);
 }
 
-static Traffic recur_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
-                                  uint32_t parts) {
+static Traffic rnn_step_traffic(const Step *s, const Version *v, const CacheSizes *c,
+                                uint32_t parts) {
     return gated_rnn_traffic(&((const RnnStep *)s->spec)->shape, s->isa, v, c, parts);
 }
 
-static const StepKind rnn_kind = {.name = "recurrent",
-                                  .run = recur_run,
-                                  .tasks = recur_step_tasks,
-                                  .scratch = recur_step_scratch,
-                                  .versions = recur_step_versions,
-                                  .traffic = recur_step_traffic};
+static const StepKind rnn_kind = {.name = "rnn",
+                                  .run = rnn_step_run,
+                                  .tasks = rnn_step_tasks,
+                                  .scratch = rnn_step_scratch,
+                                  .versions = rnn_step_versions,
+                                  .traffic = rnn_step_traffic};
 
 Err bind_rnn(Binder *b, const IrLayer *l, Step *s) {
     const RnnSpec *spec = l->spec;
     RnnStep       *r = NULL;
     float         *packed = NULL;
-    TRY(bind_room(b, sizeof *r, &r));
-    TRY(bind_room(b, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed));
+    TRY(bind_alloc(b, sizeof *r, &r));
+    TRY(bind_alloc(b, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed));
     if (!b->ir->shape_only) gated_rnn_pack(&spec->shape, &spec->weights, b->isa, packed);
     *r = (RnnStep){spec->shape, packed};
     const GatedRnnShape *p = &r->shape;
@@ -227,7 +223,7 @@ Err bind_rnn(Binder *b, const IrLayer *l, Step *s) {
     s->spec = r;
     s->macs =
         (double)p->steps * p->batch * p->directions * gates * p->hidden * (p->input + p->hidden);
-    s->key = arena_printf(b->keep, "recurrent kind%d t%u n%u i%u h%u d%u", (int)p->kind, p->steps,
+    s->key = arena_printf(b->keep, "rnn kind%d t%u n%u i%u h%u d%u", (int)p->kind, p->steps,
                           p->batch, p->input, p->hidden, p->directions);
     gated_rnn_versions(p, b->isa, &b->caches, s->versions, 1);
     return ERR_OK;

@@ -1,4 +1,4 @@
-// Operators without a fast kernel run on the reference kernel inside the same program.
+// Operators without a fast kernel run on the reference kernel as a step of the program.
 #include <stdio.h>
 #include <string.h>
 

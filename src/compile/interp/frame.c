@@ -66,13 +66,13 @@ void frame_set(Frame *f, uint32_t value, ValueSlot s) {
     f->slots[value] = s;
 }
 
-Err frame_check_type(const Tensor *promised, const Tensor *found) {
-    if (promised->dtype != DT_NONE && promised->dtype != found->dtype)
+Err frame_check_type(const Tensor *inferred, const Tensor *found) {
+    if (inferred->dtype != DT_NONE && inferred->dtype != found->dtype)
         return err_set(ERR_INVALID, "type %s was inferred, %s was found",
-                       dtype_name(promised->dtype), dtype_name(found->dtype));
-    if (promised->rank == RANK_UNKNOWN || tensor_same_shape(promised, found)) return ERR_OK;
+                       dtype_name(inferred->dtype), dtype_name(found->dtype));
+    if (inferred->rank == RANK_UNKNOWN || tensor_same_shape(inferred, found)) return ERR_OK;
     char a[96], b[96];
-    tensor_shape_text(promised, a, sizeof a);
+    tensor_shape_text(inferred, a, sizeof a);
     tensor_shape_text(found, b, sizeof b);
     return err_set(ERR_INVALID, "shape %s was inferred, %s was found", a, b);
 }
@@ -128,10 +128,10 @@ static void drop_dead(Frame *f, const Node *n, uint32_t at) {
 
 Err frame_check_stop(const InterpState *m) {
     if (!run_memory_stopped(m->mem)) return ERR_OK;
-    return err_set(ERR_LIMIT, "it was stopped: it took too long");
+    return err_set(ERR_LIMIT, "stopped: the run took too long");
 }
 
-static Err step(Frame *f, uint32_t at) {
+static Err run_node(Frame *f, uint32_t at) {
     const Node  *n = &f->shaped->graph->nodes[at];
     InterpState *m = f->state;
     size_t       mark = m->scratch.used;
@@ -153,13 +153,21 @@ static Err step(Frame *f, uint32_t at) {
 
 Err frame_run(Frame *f, const bool *done) {
     for (uint32_t i = 0; i < f->shaped->graph->n_nodes; i++)
-        if (!f->shaped->folded[i] && (done == NULL || !done[i])) TRY(step(f, i));
+        if (!f->shaped->folded[i] && (done == NULL || !done[i])) TRY(run_node(f, i));
     return ERR_OK;
 }
 
-// Branches of If that were compiled run as programs of their own inside the interpreted rest.
+Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out) {
+    const Graph  *g = f->shaped->graph;
+    const Tensor *t = &f->slots[g->outputs[i]].t;
+    if (t->data == NULL)
+        return err_set(ERR_INVALID, "output '%s' was not computed", g->values[g->outputs[i]].name);
+    return run_copy(a, t, out);
+}
 
-static const Program *find(const Frame *f, const Graph *body, RunMemory **mem) {
+// Compiled branches of If nodes run as programs inside the interpreted tail.
+
+static const Program *find_compiled(const Frame *f, const Graph *body, RunMemory **mem) {
     const Program *p = f->state->program;
     for (uint32_t i = 0; p != NULL && i < p->n_branches; i++)
         if (p->branches[i].shaped->graph == body) {
@@ -169,30 +177,30 @@ static const Program *find(const Frame *f, const Graph *body, RunMemory **mem) {
     return NULL;
 }
 
-// Sequences, optionals and texts have owners inside the interpreter.
-static bool plain(const Tensor *t) {
+// Sequences, optionals and strings own memory in the interpreter.
+static bool is_plain(const Tensor *t) {
     return t->dtype != DT_SEQ && t->dtype != DT_OPT && t->dtype != DT_STR;
 }
 
 bool frame_is_compiled(const Frame *f, const Graph *body) {
     RunMemory     *mem = NULL;
-    const Program *p = find(f, body, &mem);
+    const Program *p = find_compiled(f, body, &mem);
     if (p == NULL) return false;
     for (uint32_t i = 0; i < body->n_outputs; i++) {
         const Tensor *t = &p->shaped->values[body->outputs[i]];
-        if (t->dtype == DT_NONE || !plain(t)) return false;
+        if (t->dtype == DT_NONE || !is_plain(t)) return false;
     }
     for (uint32_t i = 0; i < body->n_captures; i++) {
         const Tensor *now = &f->slots[body->captures[i].outer].t;
         const Tensor *was = &p->shaped->values[body->captures[i].inner];
         if (!tensor_known(was) || now->data == NULL || now->dtype != was->dtype ||
-            !tensor_same_shape(now, was) || !plain(now))
+            !tensor_same_shape(now, was) || !is_plain(now))
             return false;
     }
     return true;
 }
 
-static Err own(InterpState *m, const Tensor *t, ValueSlot *out) {
+static Err copy_to_slot(InterpState *m, const Tensor *t, ValueSlot *out) {
     size_t bytes = 0;
     out->t = *t;
     TRY(slot_alloc(m, out));
@@ -203,18 +211,18 @@ static Err own(InterpState *m, const Tensor *t, ValueSlot *out) {
 
 Err frame_run_compiled(Frame *f, const Graph *body, ValueSlot *out) {
     RunMemory     *mem = NULL;
-    const Program *p = find(f, body, &mem);
+    const Program *p = find_compiled(f, body, &mem);
     Arena         *a = &f->state->scratch;
     Tensor        *in = arena_try_new(a, Tensor, body->n_inputs + body->n_captures);
     Tensor        *results = arena_try_new(a, Tensor, body->n_outputs);
     if (in == NULL || results == NULL) return err_set(ERR_LIMIT, "too many values of a branch");
     for (uint32_t i = 0; i < body->n_captures; i++)
         in[body->n_inputs + i] = f->slots[body->captures[i].outer].t;
-    CHECK(p != NULL && mem != NULL);  // frame_is_compiled said so
+    CHECK(p != NULL && mem != NULL);  // frame_is_compiled was true
     mem->outer = f->state->mem;
     TRY(program_run(p, mem, NULL, in, NULL, results));
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < body->n_outputs; i++)
-        e = own(f->state, &results[i], &out[i]);
+        e = copy_to_slot(f->state, &results[i], &out[i]);
     return e;
 }

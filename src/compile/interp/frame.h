@@ -1,4 +1,4 @@
-// Frame: the values of one graph while it runs, each freed after its last reader.
+// Frame: the values of one graph in the interpreter, each freed after its last use.
 #pragma once
 
 #include "compile/interp/interp.h"
@@ -11,16 +11,16 @@ typedef struct ValueBuf {
 
 typedef struct ValueSlot {
     Tensor    t;
-    ValueBuf *buf;  // NULL: borrowed from a constant, the caller or nothing
+    ValueBuf *buf;  // NULL: data is borrowed from a constant or the caller, or absent
 } ValueSlot;
 
-typedef struct InterpState {  // what all frames of one run share
+typedef struct InterpState {  // shared by all frames of one run
     InterpLimits          limits;
     size_t                live_bytes;
-    uint64_t              rounds;
+    uint64_t              iterations;
     int64_t               macs;
     Arena                 scratch, keep;
-    const struct Program *program;  // whose rest is run; NULL: the interpreter runs everything
+    const struct Program *program;  // the program with this tail; NULL: all is interpreted
     struct RunMemory     *mem;
 } InterpState;
 
@@ -31,42 +31,46 @@ typedef struct Frame {
 } Frame;
 
 MUST_USE Err frame_init(Frame *f, InterpState *m, const ShapedGraph *s);
-void         frame_finish(Frame *f);  // releases every value
+void         frame_finish(Frame *f);  // releases all values
 
-MUST_USE Err slot_alloc(InterpState *m, ValueSlot *s);          // numbers for s->t, zeroed
-ValueSlot    slot_share(const ValueSlot *s);                    // one more owner
-void         slot_drop(InterpState *m, ValueSlot *s);           // accepts an empty slot
+MUST_USE Err slot_alloc(InterpState *m, ValueSlot *s);  // zeroed data for s->t
+ValueSlot    slot_share(const ValueSlot *s);            // adds a reference
+void         slot_drop(InterpState *m, ValueSlot *s);   // drops a reference; accepts an empty slot
 void         frame_set(Frame *f, uint32_t value, ValueSlot s);  // takes ownership
 
-// Runs the nodes of the frame's graph but for those that are done (NULL: none is); inputs, captures
-// and the results of what is done were set before.
+// Runs the nodes of the graph except those in `done` (NULL: none). Inputs, captures and results of
+// `done` nodes were set before.
 MUST_USE Err frame_run(Frame *f, const bool *done);
 
-// Fails when somebody wants the run to end; asked before every node and every round of a loop.
+// Deep copy of output i of the graph, which outlives the frame.
+MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out);
+
+// Fails if the run was told to stop; called before each node and loop iteration.
 MUST_USE Err frame_check_stop(const InterpState *m);
 
-// Static inference promised a type and shape; what the numbers give must be the same.
-MUST_USE Err frame_check_type(const Tensor *promised, const Tensor *found);
+// Fails if `found` differs from the inferred type or shape.
+MUST_USE Err frame_check_type(const Tensor *inferred, const Tensor *found);
 
-// A branch that was compiled. False: it was not, out is untouched.
+// True if the branch was compiled for the shapes of its captures; frame_run_compiled then runs it.
 bool         frame_is_compiled(const Frame *f, const Graph *body);
 MUST_USE Err frame_run_compiled(Frame *f, const Graph *body, ValueSlot *out);
 
-// If, Loop, Scan, SequenceMap: out[n_out] receives owned slots.
+// If, Loop, Scan, SequenceMap (frame_flow.c): out[n_out] receives owned slots.
 MUST_USE Err frame_flow(Frame *f, const Node *n, ValueSlot *out);
 
-// ScanOutput: cutting a value into slices along an axis and putting slices together again.
+// ScanOutput: the slices that the iterations of a Loop or Scan add to one output (frame_flow.c).
 
 typedef struct ScanOutput {
     ValueSlot *slots;
     uint32_t   n, cap;
 } ScanOutput;
 
-MUST_USE Err scan_output_push(ScanOutput *s, ValueSlot one);  // takes ownership, also when it fails
+MUST_USE Err scan_output_push(ScanOutput *s, ValueSlot one);  // takes ownership on success
 void         scan_output_finish(InterpState *m, ScanOutput *s);
 
-// Joins the slices along a new axis, last slice first when reversed. Their shapes must be equal;
-// length may exceed their number (the rest is zero). like gives type and shape when there are none.
+// Concatenates the slices along a new axis, in reverse order if `reverse`. Shapes must be equal.
+// `length` may exceed their number: the remainder is zero. `like` gives type and shape if there are
+// none.
 MUST_USE Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool reverse,
                                 int64_t length, const Tensor *like, ValueSlot *out);
 

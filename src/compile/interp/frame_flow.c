@@ -1,4 +1,4 @@
-// Control flow of the interpreter. A body runs in a frame of its own; what it captures is shared.
+// Control flow in the interpreter. A body runs in its own frame; captured values are shared.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "compile/interp/run_ops.h"
 #include "model/control_flow.h"
 
-// in[] and out[] have the body's counts; in is consumed, out receives owned slots on success.
+// in[] and out[] match the body's inputs and outputs; in is consumed, out receives owned slots on
+// success.
 static Err run_body(Frame *f, const Graph *g, ValueSlot *in, ValueSlot *out) {
     const ShapedGraph *s = shaped_graph_body(f->shaped, g);
     Frame              sub = {.state = f->state};
@@ -32,10 +33,10 @@ static Err run_body(Frame *f, const Graph *g, ValueSlot *in, ValueSlot *out) {
     return e;
 }
 
-static Err one_round(InterpState *m) {
+static Err count_iteration(InterpState *m) {
     TRY(frame_check_stop(m));
-    if (m->limits.max_rounds != 0 && ++m->rounds > m->limits.max_rounds)
-        return err_set(ERR_LIMIT, "loops ran more than the allowed %llu rounds",
+    if (m->limits.max_rounds != 0 && ++m->iterations > m->limits.max_rounds)
+        return err_set(ERR_LIMIT, "loops exceed the allowed %llu iterations",
                        (unsigned long long)m->limits.max_rounds);
     return ERR_OK;
 }
@@ -57,31 +58,31 @@ static Err flow_run_if(Frame *f, const Node *n, ValueSlot *out) {
     return run_body(f, taken, NULL, out);
 }
 
-typedef struct Rounds {  // the state of a Loop or Scan between rounds
+typedef struct Iterations {  // state of a Loop or Scan between iterations
     ControlFlowBody b;
     ValueSlot      *state, *in, *out;
     ScanOutput     *scan_outs;
-} Rounds;
+} Iterations;
 
-static Err rounds_begin(Frame *f, const ControlFlowBody *b, Rounds *r) {
+static Err iterations_begin(Frame *f, const ControlFlowBody *b, Iterations *r) {
     Arena *a = &f->state->scratch;
-    *r = (Rounds){.b = *b};
+    *r = (Iterations){.b = *b};
     r->state = arena_try_new(a, ValueSlot, b->n_state);
     r->in = arena_try_new(a, ValueSlot, b->graph->n_inputs);
     r->out = arena_try_new(a, ValueSlot, b->graph->n_outputs);
     r->scan_outs = arena_try_new(a, ScanOutput, b->n_stack);
     if (r->state != NULL && r->in != NULL && r->out != NULL && r->scan_outs != NULL) return ERR_OK;
-    *r = (Rounds){0};
+    *r = (Iterations){0};
     return err_set(ERR_LIMIT, "too many carried values");
 }
 
-static void rounds_finish(InterpState *m, Rounds *r) {
+static void iterations_finish(InterpState *m, Iterations *r) {
     for (uint32_t i = 0; i < r->b.n_state; i++) slot_drop(m, &r->state[i]);
     for (uint32_t i = 0; i < r->b.n_stack; i++) scan_output_finish(m, &r->scan_outs[i]);
 }
 
-// Moves a round's outputs, from index `at` on, into the state and the scan_outs.
-static Err rounds_keep(InterpState *m, Rounds *r, uint32_t at) {
+// Moves the outputs of an iteration, from index `at` on, into the state and the scan outputs.
+static Err iterations_keep(InterpState *m, Iterations *r, uint32_t at) {
     Err e = ERR_OK;
     for (uint32_t i = 0; i < r->b.n_state; i++) {
         slot_drop(m, &r->state[i]);
@@ -105,9 +106,9 @@ static Err scalar(InterpState *m, DType t, int64_t v, ValueSlot *out) {
     return ERR_OK;
 }
 
-static Err loop_round(Frame *f, Rounds *r, int64_t round, bool *cond) {
+static Err loop_iteration(Frame *f, Iterations *r, int64_t round, bool *cond) {
     InterpState *m = f->state;
-    TRY(one_round(m));
+    TRY(count_iteration(m));
     TRY(scalar(m, DT_I64, round, &r->in[0]));
     Err e = scalar(m, DT_BOOL, *cond, &r->in[1]);
     if (e != ERR_OK) {
@@ -118,21 +119,22 @@ static Err loop_round(Frame *f, Rounds *r, int64_t round, bool *cond) {
     TRY(run_body(f, r->b.graph, r->in, r->out));
     e = read_bool(&r->out[0].t, cond);
     slot_drop(m, &r->out[0]);
-    Err kept = rounds_keep(m, r, 1);
+    Err kept = iterations_keep(m, r, 1);
     return e != ERR_OK ? e : kept;
 }
 
-static Err loop_limits(const Frame *f, const Node *n, int64_t *trips, bool *cond, bool *obey) {
-    *trips = INT64_MAX;
+static Err loop_limits(const Frame *f, const Node *n, int64_t *trip_count, bool *cond,
+                       bool *has_cond) {
+    *trip_count = INT64_MAX;
     *cond = true;
-    *obey = n->n_in > 1 && n->in[1] != NO_VALUE;
+    *has_cond = n->n_in > 1 && n->in[1] != NO_VALUE;
     if (n->n_in > 0 && n->in[0] != NO_VALUE) {
         const Tensor *t = &f->slots[n->in[0]].t;
         if (t->dtype != DT_I64 || tensor_count(t) != 1)
             return err_set(ERR_INVALID, "the trip count must be one int64");
-        *trips = *(const int64_t *)t->data;
+        *trip_count = *(const int64_t *)t->data;
     }
-    return *obey ? read_bool(&f->slots[n->in[1]].t, cond) : ERR_OK;
+    return *has_cond ? read_bool(&f->slots[n->in[1]].t, cond) : ERR_OK;
 }
 
 static const Tensor *body_output(const Frame *f, const Graph *g, uint32_t k) {
@@ -140,12 +142,13 @@ static const Tensor *body_output(const Frame *f, const Graph *g, uint32_t k) {
     return t->rank != RANK_UNKNOWN ? t : &g->values[g->outputs[k]].type;
 }
 
-static Err loop_rounds(Frame *f, const Node *n, Rounds *r, ValueSlot *out) {
-    int64_t trips = 0;
-    bool    cond = false, obey = false;
-    TRY(loop_limits(f, n, &trips, &cond, &obey));
+static Err loop_iterations(Frame *f, const Node *n, Iterations *r, ValueSlot *out) {
+    int64_t trip_count = 0;
+    bool    cond = false, has_cond = false;
+    TRY(loop_limits(f, n, &trip_count, &cond, &has_cond));
     for (uint32_t i = 0; i < r->b.n_state; i++) r->state[i] = slot_share(&f->slots[n->in[2 + i]]);
-    for (int64_t i = 0; i < trips && (cond || !obey); i++) TRY(loop_round(f, r, i, &cond));
+    for (int64_t i = 0; i < trip_count && (cond || !has_cond); i++)
+        TRY(loop_iteration(f, r, i, &cond));
     for (uint32_t i = 0; i < r->b.n_stack; i++)
         TRY(scan_output_concat(f->state, &r->scan_outs[i], 0, false, r->scan_outs[i].n,
                                body_output(f, r->b.graph, 1 + r->b.n_state + i),
@@ -156,19 +159,20 @@ static Err loop_rounds(Frame *f, const Node *n, Rounds *r, ValueSlot *out) {
 
 static Err flow_run_loop(Frame *f, const Node *n, ValueSlot *out) {
     ControlFlowBody b;
-    Rounds          r = {0};
+    Iterations      r = {0};
     TRY(control_flow_loop(n, &b));
-    Err e = rounds_begin(f, &b, &r);
-    if (e == ERR_OK) e = loop_rounds(f, n, &r, out);
-    rounds_finish(f->state, &r);
+    Err e = iterations_begin(f, &b, &r);
+    if (e == ERR_OK) e = loop_iterations(f, n, &r, out);
+    iterations_finish(f->state, &r);
     return e;
 }
 
-// Scan over the given whole inputs (states first). The rank of a scanned input is the slice's + 1.
-static Err scan_round(Frame *f, const Node *n, Rounds *r, const Tensor *whole, int64_t at,
-                      int64_t length) {
+// `whole`: the inputs of the Scan, states first. A scanned input has one dimension more than its
+// slices.
+static Err scan_iteration(Frame *f, const Node *n, Iterations *r, const Tensor *whole, int64_t at,
+                          int64_t length) {
     InterpState *m = f->state;
-    TRY(one_round(m));
+    TRY(count_iteration(m));
     Err e = ERR_OK;
     for (uint32_t i = 0; i < r->b.n_state; i++) r->in[i] = slot_share(&r->state[i]);
     for (uint32_t i = 0; i < r->b.n_scan_in; i++) {
@@ -184,7 +188,7 @@ static Err scan_round(Frame *f, const Node *n, Rounds *r, const Tensor *whole, i
         return e;
     }
     TRY(run_body(f, r->b.graph, r->in, r->out));
-    return rounds_keep(m, r, 0);
+    return iterations_keep(m, r, 0);
 }
 
 static Err scan_length(const Node *n, const ControlFlowBody *b, const Tensor *whole,
@@ -202,7 +206,7 @@ static Err scan_length(const Node *n, const ControlFlowBody *b, const Tensor *wh
     return ERR_OK;
 }
 
-static Err scan_join(Frame *f, const Node *n, Rounds *r, int64_t length, ValueSlot *out) {
+static Err scan_join(Frame *f, const Node *n, Iterations *r, int64_t length, ValueSlot *out) {
     for (uint32_t i = 0; i < r->b.n_stack; i++) {
         const Tensor *like = r->scan_outs[i].n > 0 ? &r->scan_outs[i].slots[0].t
                                                    : body_output(f, r->b.graph, r->b.n_state + i);
@@ -217,20 +221,21 @@ static Err scan_join(Frame *f, const Node *n, Rounds *r, int64_t length, ValueSl
 }
 
 static Err scan_once(Frame *f, const Node *n, const ControlFlowBody *b, const Tensor *whole,
-                     const ValueSlot *states, int64_t rounds, ValueSlot *out) {
-    int64_t length = 0;
-    Rounds  r = {0};
+                     const ValueSlot *states, int64_t iterations, ValueSlot *out) {
+    int64_t    length = 0;
+    Iterations r = {0};
     TRY(scan_length(n, b, whole, &length));
-    Err e = rounds_begin(f, b, &r);
+    Err e = iterations_begin(f, b, &r);
     for (uint32_t i = 0; e == ERR_OK && i < b->n_state; i++) r.state[i] = slot_share(&states[i]);
-    if (rounds < 0 || rounds > length) rounds = length;
-    for (int64_t i = 0; e == ERR_OK && i < rounds; i++) e = scan_round(f, n, &r, whole, i, rounds);
+    if (iterations < 0 || iterations > length) iterations = length;
+    for (int64_t i = 0; e == ERR_OK && i < iterations; i++)
+        e = scan_iteration(f, n, &r, whole, i, iterations);
     if (e == ERR_OK) e = scan_join(f, n, &r, length, out);
-    rounds_finish(f->state, &r);
+    iterations_finish(f->state, &r);
     return e;
 }
 
-// Version 8: axis 0 of every input is a batch, and each sample may have a length of its own.
+// Version 8: axis 0 of every input is a batch, and each sample has its own length.
 static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t at,
                       ScanOutput *outs) {
     InterpState *m = f->state;
@@ -238,16 +243,17 @@ static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t
     ValueSlot   *in = arena_try_new(&m->scratch, ValueSlot, n_in);
     Tensor      *whole = arena_try_new(&m->scratch, Tensor, n_in);
     ValueSlot   *out = arena_try_new(&m->scratch, ValueSlot, n->n_out);
-    Err e = in != NULL && whole != NULL && out != NULL ? ERR_OK : err_set(ERR_LIMIT, "too large");
-    int64_t rounds = -1;
+    Err          e = in != NULL && whole != NULL && out != NULL ? ERR_OK
+                                                                : err_set(ERR_LIMIT, "no memory for a scan");
+    int64_t      iterations = -1;
     if (e == ERR_OK && n->in[0] != NO_VALUE && f->slots[n->in[0]].t.dtype == DT_I64 &&
         at < tensor_count(&f->slots[n->in[0]].t))
-        rounds = ((const int64_t *)f->slots[n->in[0]].t.data)[at];
+        iterations = ((const int64_t *)f->slots[n->in[0]].t.data)[at];
     for (uint32_t i = 0; e == ERR_OK && i < n_in; i++) {
         e = slot_slice(m, &f->slots[n->in[b->first + i]].t, 0, at, &in[i]);
         whole[i] = in[i].t;
     }
-    if (e == ERR_OK) e = scan_once(f, n, b, whole, in, rounds, out);
+    if (e == ERR_OK) e = scan_once(f, n, b, whole, in, iterations, out);
     for (uint32_t i = 0; in != NULL && i < n_in; i++) slot_drop(m, &in[i]);
     for (uint32_t i = 0; out != NULL && i < n->n_out; i++) {
         if (e == ERR_OK) e = scan_output_push(&outs[i], out[i]);
@@ -265,7 +271,7 @@ static Err scan_batches(Frame *f, const Node *n, const ControlFlowBody *b, Value
             return err_set(ERR_INVALID, "inputs differ in batch size");
         batch = t->dims[0];
     }
-    if (batch < 1) return err_set(ERR_UNSUPPORTED, "an empty batch");
+    if (batch < 1) return err_set(ERR_UNSUPPORTED, "an empty batch is not supported");
     ScanOutput *outs = arena_try_new(&m->scratch, ScanOutput, n->n_out);
     if (outs == NULL) return err_set(ERR_LIMIT, "too many outputs");
     Err e = ERR_OK;
@@ -292,8 +298,8 @@ static Err flow_run_scan(Frame *f, const Node *n, ValueSlot *out) {
     return scan_once(f, n, &b, whole, states, -1, out);
 }
 
-static Err map_round(Frame *f, const Node *n, const ControlFlowBody *b, int64_t at,
-                     ValueSlot *out) {
+static Err map_iteration(Frame *f, const Node *n, const ControlFlowBody *b, int64_t at,
+                         ValueSlot *out) {
     ValueSlot *in = arena_try_new(&f->state->scratch, ValueSlot, n->n_in);
     if (in == NULL) return err_set(ERR_LIMIT, "too many inputs");
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -316,14 +322,13 @@ static Err flow_run_map(Frame *f, const Node *n, ValueSlot *out) {
         out[k].t = (Tensor){.dtype = DT_SEQ, .rank = 1, .dims = {count}};
         TRY(slot_alloc(m, &out[k]));
     }
-    OpCall     c = {.keep = &m->keep};
     ValueSlot *one = arena_try_new(&m->scratch, ValueSlot, n->n_out);
     if (one == NULL) return err_set(ERR_LIMIT, "too many outputs");
     for (int64_t i = 0; i < count; i++) {
-        TRY(map_round(f, n, &b, i, one));
+        TRY(map_iteration(f, n, &b, i, one));
         Err e = ERR_OK;
         for (uint32_t k = 0; k < n->n_out; k++) {
-            if (e == ERR_OK) e = run_copy(&c, &one[k].t, &((Tensor *)out[k].t.data)[i]);
+            if (e == ERR_OK) e = run_copy(&m->keep, &one[k].t, &((Tensor *)out[k].t.data)[i]);
             slot_drop(m, &one[k]);
         }
         TRY(e);
@@ -346,7 +351,7 @@ Err scan_output_push(ScanOutput *s, ValueSlot one) {
     if (s->n == s->cap) {
         uint32_t   cap = s->cap == 0 ? 16 : 2 * s->cap;
         ValueSlot *more = realloc(s->slots, cap * sizeof *more);
-        if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u rounds of a loop", cap);
+        if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
         s->slots = more;
         s->cap = cap;
     }
@@ -360,8 +365,8 @@ void scan_output_finish(InterpState *m, ScanOutput *s) {
     *s = (ScanOutput){0};
 }
 
-// Copies slice `at` of a whole with the given axis to or from a packed slice.
-static void move_slice(const Tensor *whole, int32_t axis, int64_t at, char *packed, bool in) {
+// Copies slice `at` along `axis` of a tensor to or from contiguous memory.
+static void copy_slice(const Tensor *whole, int32_t axis, int64_t at, char *packed, bool in) {
     size_t size = dtype_size(whole->dtype);
     size_t inner = size, outer = 1;
     for (int32_t i = axis + 1; i < whole->rank; i++) inner *= (size_t)whole->dims[i];
@@ -378,7 +383,7 @@ Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool r
                        int64_t length, const Tensor *like, ValueSlot *out) {
     const Tensor *one = s->n > 0 ? &s->slots[0].t : like;
     if (one->rank < 0 || one->rank >= TENSOR_MAX_RANK)
-        return err_set(ERR_UNSUPPORTED, "a stack of values of rank %d", one->rank);
+        return err_set(ERR_UNSUPPORTED, "scan outputs of rank %d are not supported", one->rank);
     Tensor whole = {.dtype = one->dtype, .rank = one->rank + 1};
     for (int32_t i = 0; i < whole.rank; i++) {
         int64_t d = i == axis ? length : one->dims[i < axis ? i : i - 1];
@@ -389,8 +394,8 @@ Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool r
     for (uint32_t i = 0; i < s->n; i++) {
         const Tensor *t = &s->slots[i].t;
         if (t->dtype != one->dtype || !tensor_same_shape(t, one))
-            return err_set(ERR_INVALID, "round %u gives another shape than round 0", i);
-        move_slice(&out->t, axis, reverse ? s->n - 1 - i : i, t->data, true);
+            return err_set(ERR_INVALID, "iteration %u gives a different shape than iteration 0", i);
+        copy_slice(&out->t, axis, reverse ? s->n - 1 - i : i, t->data, true);
     }
     return ERR_OK;
 }
@@ -400,6 +405,6 @@ Err slot_slice(InterpState *m, const Tensor *whole, int32_t axis, int64_t at, Va
     for (int32_t i = 0; i < one.rank; i++) one.dims[i] = whole->dims[i < axis ? i : i + 1];
     out->t = one;
     TRY(slot_alloc(m, out));
-    move_slice(whole, axis, at, out->t.data, false);
+    copy_slice(whole, axis, at, out->t.data, false);
     return ERR_OK;
 }

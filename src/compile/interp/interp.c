@@ -10,24 +10,6 @@ enum { SCRATCH_SHIFT = 36 };
 
 Err interp_eval(const OpCall *c, Tensor *out) { return run_op(c->node->op)(c, out); }
 
-// A deep copy, so that outputs outlive the run.
-static Err copy_out(const Tensor *t, Arena *a, Tensor *copy) {
-    OpCall c = {.keep = a};
-    return run_copy(&c, t, copy);
-}
-
-static Err collect(const Frame *f, Arena *a, Tensor *outputs) {
-    const Graph *g = f->shaped->graph;
-    for (uint32_t i = 0; i < g->n_outputs; i++) {
-        const Tensor *t = &f->slots[g->outputs[i]].t;
-        if (t->data == NULL)
-            return err_set(ERR_INVALID, "output '%s' was not computed",
-                           g->values[g->outputs[i]].name);
-        TRY(copy_out(t, a, &outputs[i]));
-    }
-    return ERR_OK;
-}
-
 static Err run(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena *a,
                Tensor *outputs) {
     Frame f;
@@ -35,7 +17,8 @@ static Err run(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena
     for (uint32_t i = 0; e == ERR_OK && i < s->graph->n_inputs; i++)
         frame_set(&f, s->graph->inputs[i], (ValueSlot){.t = inputs[i]});
     if (e == ERR_OK) e = frame_run(&f, NULL);
-    if (e == ERR_OK) e = collect(&f, a, outputs);
+    for (uint32_t i = 0; e == ERR_OK && i < s->graph->n_outputs; i++)
+        e = frame_copy_output(&f, i, a, &outputs[i]);
     frame_finish(&f);
     CHECK(m->live_bytes == 0);
     return e;
@@ -63,11 +46,11 @@ static RunFn *const table[OP_COUNT] = {
 
 RunFn *run_op(OpId op) { return table[op]; }
 
-static Err keep_strings(const OpCall *c, Tensor *t, Tensor *copy) {
+static Err keep_strings(Arena *keep, Tensor *t, Tensor *copy) {
     Str *s = t->data;
     for (int64_t i = 0; i < tensor_count(t); i++) {
-        char *at = arena_try_new(c->keep, char, s[i].len + 1);
-        if (at == NULL) return err_set(ERR_LIMIT, "no room for a string of %zu bytes", s[i].len);
+        char *at = arena_try_new(keep, char, s[i].len + 1);
+        if (at == NULL) return err_set(ERR_LIMIT, "no memory for a string of %zu bytes", s[i].len);
         if (s[i].len > 0) memcpy(at, s[i].at, s[i].len);
         s[i].at = at;
     }
@@ -75,16 +58,16 @@ static Err keep_strings(const OpCall *c, Tensor *t, Tensor *copy) {
     return ERR_OK;
 }
 
-Err run_copy(const OpCall *c, const Tensor *t, Tensor *copy) {
+Err run_copy(Arena *keep, const Tensor *t, Tensor *copy) {
     size_t bytes = 0;
     TRY(tensor_measure(t, &bytes));
     Tensor out = *t;
-    TRY(tensor_alloc(&out, c->keep));
+    TRY(tensor_alloc(&out, keep));
     if (bytes > 0) memcpy(out.data, t->data, bytes);
-    if (t->dtype == DT_STR) return keep_strings(c, &out, copy);
+    if (t->dtype == DT_STR) return keep_strings(keep, &out, copy);
     if (t->dtype == DT_SEQ || t->dtype == DT_OPT)
         for (int64_t i = 0; i < tensor_count(t); i++)
-            TRY(run_copy(c, &((const Tensor *)t->data)[i], &((Tensor *)out.data)[i]));
+            TRY(run_copy(keep, &((const Tensor *)t->data)[i], &((Tensor *)out.data)[i]));
     *copy = out;
     return ERR_OK;
 }

@@ -1,3 +1,4 @@
+// Attention, rotary and token embeddings.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "kernel/ref/ref_norm.h"
 #include "model/params/attention.h"
 
-// t as [batch, heads, length, size], or with the heads side by side in the last dimension.
+// t as [batch, heads, length, size], or packed: [batch, length, heads * size].
 static RefHeads heads_of(const Tensor *t, bool packed, int64_t heads, int64_t length,
                          int64_t size) {
     RefHeads h = {.t = t, .batch = heads * length * size};
@@ -31,22 +32,22 @@ static RefAttention params(const Attention *a) {
                           .stage = a->stage};
 }
 
-// What is behind a query, seen from the end of the past, is hidden from it.
-static void hide_future(const Attention *a, Tensor *bias) {
+// Causal mask: a query attends to the past and to keys up to its own position.
+static void mask_future(const Attention *a, Tensor *bias) {
     int64_t keys = a->past + a->fresh;
     double *v = bias->data;
     for (int64_t i = 0; i < tensor_count(bias); i++)
         if (i % keys > i / keys % a->queries + a->past) v[i] = (double)-INFINITY;
 }
 
-// The mask and the causal rule as numbers to add: [batch, heads or 1, queries, keys].
+// Mask and causal mask as an additive bias: [batch, heads, queries, keys].
 static Err make_bias(const OpCall *c, const Attention *a, Tensor *bias) {
     const Tensor *mask = infer_input(c, 3);
     Tensor        shape = {.rank = 4, .dims = {a->batch, a->heads, a->queries, a->past + a->fresh}};
-    TRY(run_wide(c, &shape, bias));
+    TRY(run_alloc_f64(c, &shape, bias));
     if (mask != NULL) {
         Tensor real;
-        TRY(run_wide(c, mask, &real));
+        TRY(run_alloc_f64(c, mask, &real));
         for (int64_t i = 0; i < tensor_count(mask); i++) {
             double v = tensor_get_f64(mask, i);
             if (mask->dtype == DT_BOOL) v = v != 0 ? 0 : (double)-INFINITY;
@@ -54,11 +55,11 @@ static Err make_bias(const OpCall *c, const Attention *a, Tensor *bias) {
         }
         ref_binary(REF_ADD, bias, &real, bias);
     }
-    if (a->causal) hide_future(a, bias);
+    if (a->causal) mask_future(a, bias);
     return ERR_OK;
 }
 
-// [batch, heads, past + fresh, size]: the cache, then what is new.
+// [batch, heads, past + fresh, size]: the KV cache, then the new keys or values.
 static void join_past(const Tensor *past, RefHeads fresh, const Attention *a, int64_t size,
                       Tensor *to) {
     int64_t keys = a->past + a->fresh;
@@ -79,9 +80,9 @@ static Err present_of(const OpCall *c, const Attention *a, uint32_t which, int64
     int64_t       keys = a->past + a->fresh;
     Tensor        shape = {.rank = 4, .dims = {a->batch, a->kv_heads, keys, size}}, room;
     if (out == NULL) {
-        TRY(run_room(c, &shape, fresh->dtype, &room));
+        TRY(run_alloc(c, &shape, fresh->dtype, &room));
         out = arena_try_new(c->scratch, Tensor, 1);
-        if (out == NULL) return err_set(ERR_LIMIT, "no room for a tensor");
+        if (out == NULL) return err_set(ERR_LIMIT, "no memory for a tensor");
         *out = room;
     }
     join_past(infer_input(c, which + 3), heads_of(fresh, a->packed, a->kv_heads, a->fresh, size), a,
@@ -108,8 +109,8 @@ Err run_attention(const OpCall *c, Tensor *out) {
     return ref_attention(&p, c->scratch);
 }
 
-// mask_index: how many keys a sequence has, or which, or which for each query.
-static bool hidden_ms(const Tensor *mask, int64_t b, int64_t q, int64_t k, int64_t n) {
+// mask_index: number of keys per sequence, or a 0/1 mask by key, or by query and key.
+static bool is_masked_ms(const Tensor *mask, int64_t b, int64_t q, int64_t k, int64_t n) {
     const int32_t *v = mask->data;
     if (mask->rank == 1) return k >= v[b];
     return v[mask->rank == 2 ? b * n + k : (b * n + q) * n + k] == 0;
@@ -120,10 +121,10 @@ static Err bias_ms(const OpCall *c, const Attention *a, Tensor *bias) {
     double        hide = (double)attr_float(c->node, "mask_filter_value", -10000);
     int64_t       n = a->queries;
     Tensor        shape = {.rank = 4, .dims = {a->batch, 1, n, n}};
-    TRY(run_wide(c, &shape, bias));
+    TRY(run_alloc_f64(c, &shape, bias));
     for (int64_t i = 0; i < tensor_count(bias) && mask != NULL; i++)
-        if (hidden_ms(mask, i / n / n, i / n % n, i % n, n)) ((double *)bias->data)[i] = hide;
-    if (a->causal) hide_future(a, bias);
+        if (is_masked_ms(mask, i / n / n, i / n % n, i % n, n)) ((double *)bias->data)[i] = hide;
+    if (a->causal) mask_future(a, bias);
     return ERR_OK;
 }
 
@@ -135,7 +136,7 @@ Err run_attention_ms(const OpCall *c, Tensor *out) {
     RefAttention p = params(&a);
     RefMatMul    plain = {0};
     Tensor       shape = {.rank = 3, .dims = {a.batch, a.queries, 3 * width}};
-    TRY(run_wide(c, &shape, &qkv));
+    TRY(run_alloc_f64(c, &shape, &qkv));
     TRY(run_product(c, &plain, c->in[0], c->in[1], &qkv));
     ref_gemm_add(1, &qkv, 1, infer_input(c, 2), &qkv);
     p.q = heads_of(&qkv, true, 3 * a.heads, a.queries, a.size);
@@ -166,8 +167,8 @@ Err run_rotary(const OpCall *c, Tensor *out) {
     return ref_rotary(&p);
 }
 
-// Adds row ids[i] (or, without ids, i modulo the length) of a table to row i of y.
-static Err add_rows(const Tensor *table, const Tensor *ids, Tensor *y) {
+// Adds row ids[i] of an embedding table (without ids: i modulo the length) to row i of y.
+static Err add_embedding(const Tensor *table, const Tensor *ids, Tensor *y) {
     int64_t width = table->dims[1], length = y->dims[1];
     for (int64_t i = 0; i < y->dims[0] * length; i++) {
         int64_t row = ids != NULL ? ((const int32_t *)ids->data)[i] : i % length;
@@ -190,10 +191,10 @@ Err run_embed_norm(const OpCall *c, Tensor *out) {
     Tensor  sum;
     RefNorm norm = {.kind = REF_NORM_VARIANCE, .along = {false, false, true}};
     norm.epsilon = (double)attr_float(c->node, "epsilon", 1e-12F);
-    TRY(run_room(c, &out[0], DT_F32, &sum));
-    TRY(add_rows(c->in[2], c->in[0], &sum));
-    TRY(add_rows(c->in[3], infer_input(c, 8), &sum));
-    if (infer_input(c, 1) != NULL) TRY(add_rows(c->in[4], c->in[1], &sum));
+    TRY(run_alloc(c, &out[0], DT_F32, &sum));
+    TRY(add_embedding(c->in[2], c->in[0], &sum));
+    TRY(add_embedding(c->in[3], infer_input(c, 8), &sum));
+    if (infer_input(c, 1) != NULL) TRY(add_embedding(c->in[4], c->in[1], &sum));
     ref_norm(&norm, &sum, &out[0]);
     ref_binary(REF_MUL, &out[0], c->in[5], &out[0]);
     ref_binary(REF_ADD, &out[0], c->in[6], &out[0]);

@@ -1,3 +1,4 @@
+// Convolutions, matrix products, fused operators of com.microsoft, and recurrent layers.
 #include "base/tensor.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_cast.h"
@@ -42,7 +43,7 @@ Err run_conv_qlinear(const OpCall *c, Tensor *out) {
     TRY(conv_params(c, c->in[0], c->in[3], &p));
     p.x_zero = tensor_get_f64(c->in[2], 0);
     p.w_zero = c->in[5];
-    TRY(run_wide(c, &out[0], &sum));
+    TRY(run_alloc_f64(c, &out[0], &sum));
     TRY(ref_conv(&p, c->in[0], c->in[3], infer_input(c, 8), &sum, c->scratch));
     Tensor w_scale = run_column(c->in[4], out[0].rank - 2);
     ref_requantize(&sum, c->in[1], &w_scale, c->in[6], c->in[7], &out[0]);
@@ -85,7 +86,7 @@ Err run_matmul_qlinear(const OpCall *c, Tensor *out) {
     Tensor    y_zero = run_column(c->in[7], 1), y_scale = run_column(c->in[6], 1);
     Tensor    b_scale = run_column(c->in[4], 0);
     RefMatMul p = {.a_zero = &a_zero, .b_zero = c->in[5]};
-    TRY(run_wide(c, &out[0], &sum));
+    TRY(run_alloc_f64(c, &out[0], &sum));
     TRY(run_product(c, &p, c->in[0], c->in[3], &sum));
     ref_requantize(&sum, &a_scale, &b_scale, &y_scale, &y_zero, &out[0]);
     return ERR_OK;
@@ -95,7 +96,7 @@ Err run_gemm(const OpCall *c, Tensor *out) {
     RefMatMul p = {.trans_a = attr_int(c->node, "transA", 0) != 0,
                    .trans_b = attr_int(c->node, "transB", 0) != 0};
     Tensor    product_ab;
-    TRY(run_wide(c, &out[0], &product_ab));
+    TRY(run_alloc_f64(c, &out[0], &product_ab));
     TRY(ref_matmul(&p, c->in[0], c->in[1], &product_ab, c->scratch));
     ref_gemm_add((double)attr_float(c->node, "alpha", 1), &product_ab,
                  (double)attr_float(c->node, "beta", 1), infer_input(c, 2), &out[0]);
@@ -114,7 +115,7 @@ Err run_einsum(const OpCall *c, Tensor *out) {
     return ref_einsum(&p, &out[0], c->scratch);
 }
 
-// The product's shape with the dimensions a lone vector lost put back.
+// The product's shape with the dimensions of 1 that a vector operand dropped.
 static Tensor product_view(const Tensor *a, const Tensor *b, const Tensor *y) {
     Tensor v = *y;
     if (a->rank > 1 && b->rank > 1) return v;
@@ -172,7 +173,7 @@ Err run_fused_matmul(const OpCall *c, Tensor *out) {
     RefMatMul     p = {.trans_a = a->rank > 1 && attr_int(c->node, "transA", 0) != 0,
                        .trans_b = b->rank > 1 && attr_int(c->node, "transB", 0) != 0};
     Tensor        product;
-    TRY(run_wide(c, &out[0], &product));
+    TRY(run_alloc_f64(c, &out[0], &product));
     TRY(run_product(c, &p, a, b, &product));
     ref_gemm_add((double)attr_float(c->node, "alpha", 1), &product, 0, NULL, &out[0]);
     return ERR_OK;
@@ -240,8 +241,10 @@ Err run_rnn(const OpCall *c, Tensor *out) {
     return ref_rnn(&p, c->scratch);
 }
 
-// plain [d, g h, i] = (bytes [d, i, g h] - zero) * scale, per direction or per direction and gate.
-static void unpack(const Tensor *bytes, const Tensor *scale, const Tensor *zero, Tensor *plain) {
+// plain[d, g h, i] = (bytes[d, i, g h] - zero) * scale, with scale per direction or per gate
+// column.
+static void dequantize_weights(const Tensor *bytes, const Tensor *scale, const Tensor *zero,
+                               Tensor *plain) {
     int64_t from = bytes->dims[1], to = bytes->dims[2];
     float  *w = plain->data;
     for (int64_t d = 0; d < bytes->dims[0]; d++)
@@ -262,8 +265,8 @@ Err run_lstm_dynamic(const OpCall *c, Tensor *out) {
     TRY(tensor_alloc(&plain.w, c->scratch));
     TRY(tensor_alloc(&plain.r, c->scratch));
     TRY(tensor_alloc(&x, c->scratch));
-    unpack(c->in[1], c->in[8], c->in[9], &plain.w);
-    unpack(c->in[2], c->in[10], c->in[11], &plain.r);
+    dequantize_weights(c->in[1], c->in[8], c->in[9], &plain.w);
+    dequantize_weights(c->in[2], c->in[10], c->in[11], &plain.r);
     TRY(ref_fake_quantize(c->in[0], &x, c->scratch));
     plain.in[0] = &x;
     TRY(rnn_read(&plain.call, &r));

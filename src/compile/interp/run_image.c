@@ -1,3 +1,4 @@
+// Pooling, resizing, sampling, and regions of interest.
 #include <string.h>
 
 #include "compile/interp/run_ops.h"
@@ -117,7 +118,7 @@ Err run_affine_grid(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Before version 16 there was no shift by half a pixel.
+// The half-pixel shift exists since version 16.
 Err run_roi_align(const OpCall *c, Tensor *out) {
     const char *name = "coordinate_transformation_mode";
     RefRoiAlign p = {

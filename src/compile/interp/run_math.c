@@ -1,3 +1,4 @@
+// Element-wise, random and signal operators.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -8,7 +9,7 @@
 #include "kernel/ref/ref_random.h"
 #include "model/infer/infer_params.h"
 
-// The function of an operator, its parameters' attributes and their defaults.
+// The function of an operator, and names and defaults of its attributes.
 typedef struct UnaryRow {
     const char *a_name, *b_name;
     RefUnary    f;
@@ -97,7 +98,7 @@ Err run_detect(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// A bound of Clip: an input since operator set 11, an attribute before. NULL: unbounded.
+// A bound of Clip: an input since operator set 11, an attribute before. NULL: none.
 static const Tensor *bound(const OpCall *c, uint32_t input, const char *name, Tensor *room) {
     if (c->node->version >= 11) return infer_input(c, input);
     if (!attr_has(c->node, name)) return NULL;
@@ -117,8 +118,8 @@ Err run_clip(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Only operator sets from 12 on train, and only when params_are_const to. A missing seed is 0, so
-// that a run can be repeated.
+// Drops only in training mode, which exists since operator set 12. A missing seed is 0: runs are
+// repeatable.
 Err run_dropout(const OpCall *c, Tensor *out) {
     const Tensor *ratio_in = infer_input(c, 1), *mode = infer_input(c, 2);
     double        ratio = 0;
@@ -169,7 +170,7 @@ Err run_binary(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// A number of type t in *room.
+// A scalar of type t, stored in *room.
 static Tensor scalar(DType t, double v, uint64_t *room) {
     Tensor s = tensor_of(t, 0, NULL, room);
     tensor_set(&s, 0, v);
@@ -198,13 +199,13 @@ Err run_where(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-static Err print_all(const OpCall *c, Tensor *out) {
+static Err numbers_to_text(const OpCall *c, Tensor *out) {
     Str *to = out[0].data;
     for (int64_t i = 0; i < tensor_count(&out[0]); i++) {
         char   text[REF_CAST_TEXT];
         size_t n = ref_cast_print(c->in[0], i, text);
         char  *copy = arena_try(c->keep, 1, n, 1);
-        if (copy == NULL) return err_set(ERR_LIMIT, "no room for the text of a number");
+        if (copy == NULL) return err_set(ERR_LIMIT, "no memory for the text of a number");
         memcpy(copy, text, n);
         to[i] = (Str){copy, n};
     }
@@ -214,7 +215,7 @@ static Err print_all(const OpCall *c, Tensor *out) {
 Err run_cast(const OpCall *c, Tensor *out) {
     const Tensor *x = c->in[0];
     if (x->dtype == DT_STR && out[0].dtype == DT_STR) return run_same(c, out);
-    if (out[0].dtype == DT_STR) return print_all(c, out);
+    if (out[0].dtype == DT_STR) return numbers_to_text(c, out);
     if (x->dtype != DT_STR) {
         ref_cast(x, &out[0]);
         return ERR_OK;
@@ -224,9 +225,9 @@ Err run_cast(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Random operators: the same seed gives the same numbers.
+// Random operators: equal seeds give equal numbers.
 
-// Without a seed the node's name stands in, so that two nodes differ and every run is the same.
+// Without a seed, the node's name seeds the generator: nodes differ, runs repeat.
 static Rng rng_of(const Node *n) {
     float    seed = attr_float(n, "seed", 0);
     uint32_t bits = 0;
@@ -267,7 +268,7 @@ Err run_multinomial(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Operators on signals, on ref_signal.
+// Signal operators.
 
 Err run_signal_window(const OpCall *c, Tensor *out) {
     static const double hann[3] = {0.5, 0.5, 0}, hamming[3] = {25.0 / 46, 21.0 / 46, 0},

@@ -1,4 +1,4 @@
-// Reordering operators on ref_copy.
+// Operators that move, pad and create elements; views of tensors.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -12,7 +12,7 @@ Err run_flatten(const OpCall *c, Tensor *out) { return run_same(c, out); }
 Err run_squeeze(const OpCall *c, Tensor *out) { return run_same(c, out); }
 Err run_unsqueeze(const OpCall *c, Tensor *out) { return run_same(c, out); }
 
-static void move_all(const Tensor *shape, RefStrided to, RefStrided from) {
+static void copy_all(const Tensor *shape, RefStrided to, RefStrided from) {
     ref_copy(shape->rank, shape->dims, dtype_size(shape->dtype), to, from);
 }
 
@@ -22,7 +22,7 @@ Err run_transpose(const OpCall *c, Tensor *out) {
     TRY(infer_transpose_perm(c, &shape, perm));
     RefStrided whole = ref_strided(c->in[0]), from = whole;
     for (int32_t i = 0; i < shape.rank; i++) from.stride[i] = whole.stride[perm[i]];
-    move_all(out, ref_strided(out), from);
+    copy_all(out, ref_strided(out), from);
     return ERR_OK;
 }
 
@@ -31,7 +31,7 @@ Err run_expand(const OpCall *c, Tensor *out) {
     RefStrided    whole = ref_strided(x), from = {.data = x->data};
     for (int32_t i = 0, lead = out->rank - x->rank; i < x->rank; i++)
         from.stride[lead + i] = x->dims[i] == 1 ? 0 : whole.stride[i];
-    move_all(out, ref_strided(out), from);
+    copy_all(out, ref_strided(out), from);
     return ERR_OK;
 }
 
@@ -44,7 +44,7 @@ Err run_slice(const OpCall *c, Tensor *out) {
         from.start += s.start[i] * from.stride[i];
         from.stride[i] *= s.step[i];
     }
-    move_all(out, ref_strided(out), from);
+    copy_all(out, ref_strided(out), from);
     return ERR_OK;
 }
 
@@ -53,7 +53,7 @@ Err run_split(const OpCall *c, Tensor *out) {
     RefStrided from = ref_strided(c->in[0]);
     TRY(infer_axis(attr_int(c->node, "axis", 0), c->in[0]->rank, &axis));
     for (uint32_t i = 0; i < c->node->n_out; i++) {
-        move_all(&out[i], ref_strided(&out[i]), from);
+        copy_all(&out[i], ref_strided(&out[i]), from);
         from.start += out[i].dims[axis] * from.stride[axis];
     }
     return ERR_OK;
@@ -64,29 +64,30 @@ Err run_concat(const OpCall *c, Tensor *out) {
     RefStrided to = ref_strided(out);
     TRY(infer_axis(attr_int(c->node, "axis", 1), out->rank, &axis));
     for (uint32_t i = 0; i < c->node->n_in; i++) {
-        move_all(c->in[i], to, ref_strided(c->in[i]));
+        copy_all(c->in[i], to, ref_strided(c->in[i]));
         to.start += c->in[i]->dims[axis] * to.stride[axis];
     }
     return ERR_OK;
 }
 
-// Room for the pick of every axis of y.
-static Err picks_for(const OpCall *c, const Tensor *y, int64_t **pick) {
+// Index tables, one per axis of y.
+static Err index_tables_for(const OpCall *c, const Tensor *y, int64_t **index) {
     for (int32_t i = 0; i < y->rank; i++) {
-        pick[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
-        if (pick[i] == NULL) return err_set(ERR_LIMIT, "no room to look up dimension %d", i);
+        index[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
+        if (index[i] == NULL)
+            return err_set(ERR_LIMIT, "no memory for the indexes of dimension %d", i);
     }
     return ERR_OK;
 }
 
 static Err pad_with(const OpCall *c, RefPad mode, const PadParams *p, const void *fill,
                     Tensor *out) {
-    int64_t *pick[TENSOR_MAX_RANK];
-    TRY(picks_for(c, out, pick));
+    int64_t *index[TENSOR_MAX_RANK];
+    TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
-        ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, pick[i],
+        ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, index[i],
                      out->dims[i]);
-    ref_take(c->in[0], pick, fill, out);
+    ref_take(c->in[0], index, fill, out);
     return ERR_OK;
 }
 
@@ -96,14 +97,14 @@ static RefPad pad_mode(const Node *n) {
     return attr_is(n, "mode", "wrap", false) ? REF_PAD_WRAP : REF_PAD_CONSTANT;
 }
 
-// One element of padding: what an input or attribute says, else zero or the empty string.
-typedef union Filling {
+// The padding element: of an input or attribute, else zero or the empty string.
+typedef union PadValue {
     Str     text;
     int64_t bytes[2];
-} Filling;
+} PadValue;
 
-static Filling filling_of(DType type, float value) {
-    Filling f = {.bytes = {0}};
+static PadValue pad_value_of(DType type, float value) {
+    PadValue f = {.bytes = {0}};
     if (type == DT_STR) f.text = (Str){"", 0};
     Tensor one = tensor_of(type, 0, NULL, &f);
     if (dtype_is_number(type)) tensor_set(&one, 0, (double)value);
@@ -113,7 +114,7 @@ static Filling filling_of(DType type, float value) {
 Err run_pad(const OpCall *c, Tensor *out) {
     PadParams     p;
     Tensor        shape;
-    Filling       none = filling_of(out->dtype, attr_float(c->node, "value", 0));
+    PadValue      none = pad_value_of(out->dtype, attr_float(c->node, "value", 0));
     const Tensor *value = infer_input(c, 2);
     TRY(infer_pad_params(c, &shape, &p));
     return pad_with(c, pad_mode(c->node), &p, value != NULL ? value->data : &none, out);
@@ -122,23 +123,24 @@ Err run_pad(const OpCall *c, Tensor *out) {
 Err run_crop(const OpCall *c, Tensor *out) {
     PadParams p;
     Tensor    shape;
-    Filling   none = filling_of(out->dtype, 0);
+    PadValue  none = pad_value_of(out->dtype, 0);
     TRY(infer_crop_params(c, &shape, &p));
     return pad_with(c, REF_PAD_CONSTANT, &p, &none, out);
 }
 
 Err run_tile(const OpCall *c, Tensor *out) {
-    int64_t *pick[TENSOR_MAX_RANK];
-    TRY(picks_for(c, out, pick));
-    for (int32_t i = 0; i < out->rank; i++) ref_take_tile(c->in[0]->dims[i], pick[i], out->dims[i]);
-    ref_take(c->in[0], pick, NULL, out);
+    int64_t *index[TENSOR_MAX_RANK];
+    TRY(index_tables_for(c, out, index));
+    for (int32_t i = 0; i < out->rank; i++)
+        ref_take_tile(c->in[0]->dims[i], index[i], out->dims[i]);
+    ref_take(c->in[0], index, NULL, out);
     return ERR_OK;
 }
 
-// Both regroup six dimensions: N, channels, and two of each of height and width. order[i] says
-// which dimension of the image (N, C, h, bh, w, bw) is dimension i of the deep side.
-static void regroup(const OpCall *c, const int *order, const Tensor *image, const Tensor *deep,
-                    bool to_deep, Tensor *out) {
+// DepthToSpace and SpaceToDepth permute six dimensions. order[i]: which dimension of the image (N,
+// C, h, bh, w, bw) is dimension i of the deep side.
+static void permute_blocks(const OpCall *c, const int *order, const Tensor *image,
+                           const Tensor *deep, bool to_deep, Tensor *out) {
     int64_t    b = attr_int(c->node, "blocksize", 1), dims[6], stride[6];
     int64_t    wide[6] = {image->dims[0], image->dims[1], deep->dims[2], b, deep->dims[3], b};
     RefStrided deep_side = {.data = deep->data}, image_side = {.data = image->data};
@@ -155,13 +157,13 @@ static void regroup(const OpCall *c, const int *order, const Tensor *image, cons
 Err run_depth_to_space(const OpCall *c, Tensor *out) {
     static const int depth_first[6] = {0, 3, 5, 1, 2, 4}, column_first[6] = {0, 1, 3, 5, 2, 4};
     bool             crd = attr_is(c->node, "mode", "CRD", false);
-    regroup(c, crd ? column_first : depth_first, out, c->in[0], false, out);
+    permute_blocks(c, crd ? column_first : depth_first, out, c->in[0], false, out);
     return ERR_OK;
 }
 
 Err run_space_to_depth(const OpCall *c, Tensor *out) {
     static const int order[6] = {0, 3, 5, 1, 2, 4};
-    regroup(c, order, c->in[0], out, true, out);
+    permute_blocks(c, order, c->in[0], out, true, out);
     return ERR_OK;
 }
 
@@ -169,7 +171,7 @@ Err run_reverse_sequence(const OpCall *c, Tensor *out) {
     return ref_reverse(c->in[0], c->in[1], attr_int(c->node, "batch_axis", 1) == 0, out);
 }
 
-// Operators that make tensors, on ref_make.
+// Operators that create tensors.
 
 Err run_shape(const OpCall *c, Tensor *out) {
     int32_t first = 0;
@@ -238,10 +240,12 @@ Tensor run_matrix(const Tensor *t, bool left) {
     return v;
 }
 
-Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out) {
+Err run_alloc(const OpCall *c, const Tensor *t, DType type, Tensor *out) {
     *out = *t;
     out->dtype = type;
     return tensor_alloc(out, c->scratch);
 }
 
-Err run_wide(const OpCall *c, const Tensor *t, Tensor *out) { return run_room(c, t, DT_F64, out); }
+Err run_alloc_f64(const OpCall *c, const Tensor *t, Tensor *out) {
+    return run_alloc(c, t, DT_F64, out);
+}

@@ -1,3 +1,4 @@
+// Normalization, softmax and reductions.
 #include <math.h>
 
 #include "base/tensor.h"
@@ -7,20 +8,20 @@
 #include "kernel/ref/ref_reduce.h"
 #include "model/infer/infer_params.h"
 
-// Per channel: what the input is multiplied with and what is added then.
-typedef struct Batch {
+// Statistics per channel, and the scale and shift made from them.
+typedef struct ChannelStats {
     double *mul, *add, *mean, *variance;
-} Batch;
+} ChannelStats;
 
-static Err batch_alloc(const OpCall *c, int64_t channels, Batch *b) {
+static Err stats_alloc(const OpCall *c, int64_t channels, ChannelStats *b) {
     double *room = arena_try(c->scratch, (size_t)channels, 4 * sizeof *room, _Alignof(double));
-    if (room == NULL) return err_set(ERR_LIMIT, "no room for the statistics of the channels");
-    *b = (Batch){room, room + channels, room + 2 * channels, room + 3 * channels};
+    if (room == NULL) return err_set(ERR_LIMIT, "no memory for the statistics of the channels");
+    *b = (ChannelStats){room, room + channels, room + 2 * channels, room + 3 * channels};
     return ERR_OK;
 }
 
-// Outputs 1 and 2 are the running statistics; before operator set 14 also 3 and 4, the batch's own.
-static void batch_outputs(const OpCall *c, const Batch *b, int64_t channels, Tensor *out) {
+// Outputs 1 and 2 are running statistics; 3 and 4, before operator set 14, those of the batch.
+static void batch_outputs(const OpCall *c, const ChannelStats *b, int64_t channels, Tensor *out) {
     const bool   trains = infer_batch_norm_trains(c->node);
     const double momentum = trains ? (double)attr_float(c->node, "momentum", 0.9f) : 1;
     for (uint32_t k = 1; k < c->node->n_out; k++) {
@@ -41,9 +42,9 @@ Err run_batch_norm(const OpCall *c, Tensor *out) {
     const int64_t channels = x.dims[1];
     const bool    along[TENSOR_MAX_RANK] = {true, false, true};
     Tensor        y = x;
-    Batch         b;
+    ChannelStats  b;
     y.data = out[0].data;
-    TRY(batch_alloc(c, channels, &b));
+    TRY(stats_alloc(c, channels, &b));
     for (int64_t i = 0; i < channels; i++) {
         b.mean[i] = tensor_get_f64(c->in[3], i);
         b.variance[i] = tensor_get_f64(c->in[4], i);
@@ -58,13 +59,13 @@ Err run_batch_norm(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Multiplies with scale and adds bias (may be NULL), both of which broadcast to y.
+// y = y * scale + bias (NULL: none), both broadcast to y.
 static void scale_and_shift(const Tensor *scale, const Tensor *bias, Tensor *y) {
     ref_binary(REF_MUL, y, scale, y);
     if (bias != NULL) ref_binary(REF_ADD, y, bias, y);
 }
 
-// A list as a tensor whose dimensions are these, followed by `ones` ones.
+// A vector as a tensor [a, b, 1, ...] with `ones` trailing ones.
 static Tensor view(const Tensor *t, int64_t a, int64_t b, int32_t ones) {
     Tensor v = {.dtype = t->dtype, .rank = 2 + ones, .dims = {a, b}, .data = t->data};
     for (int32_t i = 0; i < ones; i++) v.dims[2 + i] = 1;
@@ -83,8 +84,7 @@ Err run_instance_norm(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// As N x groups x channels of a group x rest. Before operator set 21 the scale belongs to the
-// group.
+// As [N, groups, channels of a group, pixels]. Before operator set 21 the scale is per group.
 Err run_group_norm(const OpCall *c, Tensor *out) {
     const Tensor  x3 = infer_channels(c->in[0], true);
     const int64_t groups = attr_int(c->node, "num_groups", 1), each = x3.dims[1] / groups;
@@ -121,7 +121,7 @@ Err run_layer_norm(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Adds the skip connection (and a bias) before it normalises the rows.
+// Adds the skip connection (and a bias), then normalizes the rows.
 Err run_skip_norm(const OpCall *c, Tensor *out) {
     const Node   *n = c->node;
     const bool    plain = n->op == OP_MsSkipLayerNorm;
@@ -208,7 +208,8 @@ Err run_softmax(const OpCall *c, Tensor *out) {
     for (int32_t i = 0; i < c->in[0]->rank; i++)
         if (along[i]) n *= c->in[0]->dims[i];
     double *row = arena_try_new(c->scratch, double, (size_t)n);
-    if (row == NULL) return err_set(ERR_LIMIT, "no room for a row of %lld numbers", (long long)n);
+    if (row == NULL)
+        return err_set(ERR_LIMIT, "no memory for a row of %lld elements", (long long)n);
     const OpId op = c->node->op;
     ref_softmax(op == OP_Softmax      ? REF_SOFTMAX
                 : op == OP_LogSoftmax ? REF_LOG_SOFTMAX

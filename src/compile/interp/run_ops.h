@@ -1,4 +1,5 @@
-// Run: computes one operator on the reference kernels. Inference accepted the call before.
+// Run: evaluates one operator on the reference kernels, after inference has accepted the call.
+// run_FAMILY is in run_*.c, by theme; run_op and run_copy in interp.c.
 #pragma once
 
 #include "kernel/ref/ref_conv.h"
@@ -10,8 +11,8 @@
 #include "model/op.h"
 #include "model/params/sliding_window.h"
 
-// out[node->n_out] has its final type and shape and room for the numbers (TENSOR_ALIGN). The data
-// of every input is there. Fails only where the numbers themselves are wrong, as an index can be.
+// out[node->n_out] has its type, shape and memory (TENSOR_ALIGN); all input data is present. Fails
+// only for bad data, such as an index out of range.
 typedef Err RunFn(const OpCall *c, Tensor *out);
 
 #define XD(id, name, domain, since, in_min, in_max, out_min, out_max, family) RunFn run_##family;
@@ -20,33 +21,34 @@ typedef Err RunFn(const OpCall *c, Tensor *out);
 
 RunFn *run_op(OpId op);
 
-// How long a sequence, an optional or a loop's stack may keep memory: the call's keep arena.
-MUST_USE Err run_copy(const OpCall *c, const Tensor *t, Tensor *copy);  // deep copy
+// Deep copy. Elements of sequences and optionals live in the call's `keep` arena.
+MUST_USE Err run_copy(Arena *keep, const Tensor *t, Tensor *copy);
 
-// View: a tensor's numbers under another shape, and room for as many of another type.
+// run_move.c: views, and memory for temporaries.
 
-// A list [n] as [n, 1, ...] with that many ones behind; one number as a scalar; others unchanged.
+// A vector [n] as [n, 1, ...] with `ones` trailing ones; a single element as a scalar; others
+// unchanged.
 Tensor run_column(const Tensor *t, int32_t ones);
 
 Tensor run_matrix(const Tensor *t, bool left);  // a vector as a row (left) or a column matrix
 
-// Zeroed room of a type in the call's scratch, shaped like t.
-MUST_USE Err run_room(const OpCall *c, const Tensor *t, DType type, Tensor *out);
-MUST_USE Err run_wide(const OpCall *c, const Tensor *t, Tensor *out);  // of float64
+// Zeroed tensor of a type in the call's scratch arena, shaped like t.
+MUST_USE Err run_alloc(const OpCall *c, const Tensor *t, DType type, Tensor *out);
+MUST_USE Err run_alloc_f64(const OpCall *c, const Tensor *t, Tensor *out);  // of type float64
 
-// Product: matrices and lone vectors multiplied by NumPy's rule, on the reference kernel.
+// run_dense.c: matrix product by NumPy's rules for vectors and batches.
 
 MUST_USE Err run_product(const OpCall *c, const RefMatMul *p, const Tensor *a, const Tensor *b,
                          const Tensor *y);
 
-// SlidingWindow: hands the model's windows to the kernels.
+// run_image.c: the model's window and resize parameters as kernel parameters.
 
 RefWindow run_window(const SlidingWindow *w);
 
-// Resize: hands the model's resizing to the kernels.
+// Its parameters for `rank` dimensions.
 
 MUST_USE Err run_resize_params(const OpCall *c, int32_t rank, RefResize *p);
 
-// FusedActivation: applies the activation of a fused operator to its result.
+// run_dense.c: applies the activation of a fused operator in place.
 
 MUST_USE Err run_activation(const Node *n, Tensor *y);

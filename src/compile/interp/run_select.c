@@ -1,4 +1,4 @@
-// Operators that choose elements: what model/select found is gathered.
+// Operators that select elements, gathers and scatters.
 #include <string.h>
 
 #include "compile/interp/run_ops.h"
@@ -18,7 +18,7 @@ Err run_nonzero(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Gathers along the axis attribute, or from the flattened tensor when there is none.
+// Gathers along the `axis` attribute; without it from the flattened tensor.
 static Err gather_chosen(const OpCall *c, Selection s, Tensor *out) {
     Tensor  x = *c->in[0], at = tensor_of(DT_I64, 1, &s.n, s.at);
     int32_t axis = 0;
@@ -61,7 +61,7 @@ Err run_nms(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Operators that read and write by index, on ref_gather.
+// Gathers and scatters.
 
 static Err axis_of(const OpCall *c, int32_t *axis) {
     return infer_axis(attr_int(c->node, "axis", 0), c->in[0]->rank, axis);
@@ -83,7 +83,7 @@ Err run_gather_nd(const OpCall *c, Tensor *out) {
     return ref_gather_nd(c->in[0], c->in[1], (int32_t)attr_int(c->node, "batch_dims", 0), out);
 }
 
-static RefScatter how_of(const Node *n) {
+static RefScatter scatter_reduction(const Node *n) {
     if (attr_is(n, "reduction", "add", false)) return REF_SCATTER_ADD;
     if (attr_is(n, "reduction", "mul", false)) return REF_SCATTER_MUL;
     if (attr_is(n, "reduction", "max", false)) return REF_SCATTER_MAX;
@@ -94,10 +94,10 @@ Err run_scatter_elements(const OpCall *c, Tensor *out) {
     int32_t axis = 0;
     TRY(axis_of(c, &axis));
     TRY(run_same(c, out));
-    return ref_scatter_elements(how_of(c->node), c->in[1], c->in[2], axis, out);
+    return ref_scatter_elements(scatter_reduction(c->node), c->in[1], c->in[2], axis, out);
 }
 
 Err run_scatter_nd(const OpCall *c, Tensor *out) {
     TRY(run_same(c, out));
-    return ref_scatter_nd(how_of(c->node), c->in[1], c->in[2], out);
+    return ref_scatter_nd(scatter_reduction(c->node), c->in[1], c->in[2], out);
 }

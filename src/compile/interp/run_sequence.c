@@ -1,4 +1,5 @@
-// Sequences and optionals. Elements live in the call's keep arena, so a list of them is enough.
+// Sequences, optionals and strings. Elements live in the call's `keep` arena; a sequence is an
+// array of tensors.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -29,7 +30,7 @@ Err run_sequence_empty(const OpCall *c, Tensor *out) {
 
 Err run_sequence_construct(const OpCall *c, Tensor *out) {
     Tensor *elements = out->data;
-    for (uint32_t i = 0; i < c->node->n_in; i++) TRY(run_copy(c, c->in[i], &elements[i]));
+    for (uint32_t i = 0; i < c->node->n_in; i++) TRY(run_copy(c->keep, c->in[i], &elements[i]));
     return ERR_OK;
 }
 
@@ -40,7 +41,7 @@ Err run_sequence_insert(const OpCall *c, Tensor *out) {
     TRY(infer_sequence_position(c, 2, n, n + 1, &at));
     copy_elements(to, from, at);
     copy_elements(to + at + 1, from + at, n - at);
-    return run_copy(c, c->in[1], &to[at]);
+    return run_copy(c->keep, c->in[1], &to[at]);
 }
 
 Err run_sequence_erase(const OpCall *c, Tensor *out) {
@@ -64,7 +65,7 @@ Err run_sequence_length(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// One piece, in memory of its own.
+// Copies one piece of the split.
 static Err make_piece(const OpCall *c, const SplitToSequenceParams *p, RefStrided from,
                       int64_t size, Tensor *piece) {
     Tensor t = *c->in[0];
@@ -109,7 +110,7 @@ Err run_concat_from_sequence(const OpCall *c, Tensor *out) {
 
 Err run_optional(const OpCall *c, Tensor *out) {
     const Tensor *x = infer_input(c, 0);
-    return x != NULL ? run_copy(c, x, out->data) : ERR_OK;
+    return x != NULL ? run_copy(c->keep, x, out->data) : ERR_OK;
 }
 
 Err run_optional_get_element(const OpCall *c, Tensor *out) {
@@ -123,11 +124,11 @@ Err run_optional_has_element(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Operators on strings. New text lives in the call's keep arena.
+// String operators. New strings live in the call's `keep` arena.
 
 static Err new_text(const OpCall *c, size_t len, char **text) {
     *text = arena_try_new(c->keep, char, len + 1);
-    return *text != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room for a string of %zu bytes", len);
+    return *text != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for a string of %zu bytes", len);
 }
 
 Err run_string_normalizer(const OpCall *c, Tensor *out) {

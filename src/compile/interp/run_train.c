@@ -1,3 +1,4 @@
+// Losses and optimizer steps.
 #include <math.h>
 
 #include "base/tensor.h"
@@ -7,7 +8,7 @@
 #include "kernel/ref/ref_train.h"
 #include "model/infer/infer_params.h"
 
-// Log-probabilities of x along its classes: an output if that is asked for.
+// Log-probabilities of x along its classes, written to output 1 if it exists.
 static Err log_softmax(const OpCall *c, Tensor *out, Tensor *log_prob) {
     const bool    along[TENSOR_MAX_RANK] = {false, true};
     const Tensor *x = c->in[0];
@@ -17,7 +18,7 @@ static Err log_softmax(const OpCall *c, Tensor *out, Tensor *log_prob) {
                                                     dtype_size(x->dtype), TENSOR_ALIGN);
     double *row = arena_try_new(c->scratch, double, (size_t)x->dims[1]);
     if (log_prob->data == NULL || row == NULL)
-        return err_set(ERR_LIMIT, "no room for the log-probabilities");
+        return err_set(ERR_LIMIT, "no memory for the log-probabilities");
     ref_softmax(REF_LOG_SOFTMAX, along, x, log_prob, row);
     return ERR_OK;
 }
@@ -39,29 +40,29 @@ Err run_loss(const OpCall *c, Tensor *out) {
 Err run_det(const OpCall *c, Tensor *out) {
     const size_t n = (size_t)c->in[0]->dims[c->in[0]->rank - 1];
     double      *room = arena_try(c->scratch, n, n * sizeof *room, _Alignof(double));
-    if (room == NULL) return err_set(ERR_LIMIT, "no room for a matrix of %zu rows", n);
+    if (room == NULL) return err_set(ERR_LIMIT, "no memory for a matrix of %zu rows", n);
     ref_det(c->in[0], &out[0], room);
     return ERR_OK;
 }
 
-// Training steps on ref_step.
+// Optimizer steps.
 
-static double real(const Node *n, const char *name, float otherwise) {
+static double attr_double(const Node *n, const char *name, float otherwise) {
     return (double)attr_float(n, name, otherwise);
 }
 
-// Rates and factors depend on how many steps were lowered before.
-static RefOptimizer step_of(const OpCall *c) {
+// Learning rate and bias correction depend on the number of earlier steps.
+static RefOptimizer optimizer_of(const OpCall *c) {
     const Node  *n = c->node;
     double       steps = tensor_get_f64(c->in[1], 0);
     RefOptimizer s = {.rate = tensor_get_f64(c->in[0], 0),
-                      .alpha = real(n, "alpha", 0.9f),
-                      .beta = real(n, "beta", 0.999f),
-                      .epsilon = real(n, "epsilon", 1e-6f),
-                      .decay = real(n, "norm_coefficient", 0),
-                      .after = real(n, "norm_coefficient_post", 0),
+                      .alpha = attr_double(n, "alpha", 0.9f),
+                      .beta = attr_double(n, "beta", 0.999f),
+                      .epsilon = attr_double(n, "epsilon", 1e-6f),
+                      .decay = attr_double(n, "norm_coefficient", 0),
+                      .after = attr_double(n, "norm_coefficient_post", 0),
                       .nesterov = attr_is(n, "mode", "nesterov", false)};
-    if (n->op == OP_Adagrad) s.rate /= 1 + steps * real(n, "decay_factor", 0);
+    if (n->op == OP_Adagrad) s.rate /= 1 + steps * attr_double(n, "decay_factor", 0);
     if (n->op == OP_Adam && steps > 0)
         s.rate *= sqrt(1 - pow(s.beta, steps)) / (1 - pow(s.alpha, steps));
     if (n->op == OP_Momentum && steps <= 0) s.beta = 1;
@@ -70,7 +71,7 @@ static RefOptimizer step_of(const OpCall *c) {
 
 Err run_optimizer(const OpCall *c, Tensor *out) {
     uint32_t histories = c->node->op == OP_Adam ? 2 : 1, n = (c->node->n_in - 2) / (2 + histories);
-    RefOptimizer s = step_of(c);
+    RefOptimizer s = optimizer_of(c);
     for (uint32_t i = 0; i < n; i++) {
         const Tensor *const *in = c->in + 2 + i;
         RefParameter         v = {.x = in[0], .gradient = in[n], .x_new = &out[i]};

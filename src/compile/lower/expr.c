@@ -23,16 +23,16 @@ bool expr_step(Expr *e, ExprStep s) {
     return true;
 }
 
-// The argument of out that stands for a value, added when it is new; -1 when there is no room.
-static int find_arg(Expr *out, uint32_t value, bool fresh_zero) {
-    for (uint32_t i = fresh_zero ? 1 : 0; i < out->n_args; i++)
+// Index of a value among the arguments, appended if new; -1: full.
+static int find_or_add_arg(Expr *out, uint32_t value, bool skip_first) {
+    for (uint32_t i = skip_first ? 1 : 0; i < out->n_args; i++)
         if (out->args[i] == value) return (int)i;
     if (out->n_args == EWISE_MAX_ARGS) return -1;
     out->args[out->n_args] = value;
     return out->n_args++;
 }
 
-static int8_t moved(int8_t source, const int8_t *arg_to, uint8_t shift) {
+static int8_t renumbered(int8_t source, const int8_t *arg_to, uint8_t shift) {
     return source < 0 ? arg_to[-1 - source] : (int8_t)(source + shift);
 }
 
@@ -45,14 +45,14 @@ bool expr_compose(const Expr *first, const Expr *e, uint32_t at, Expr *out) {
             arg_to[i] = expr_result(first);
             continue;
         }
-        int k = find_arg(out, e->args[i], first->args[0] == UINT32_MAX);
+        int k = find_or_add_arg(out, e->args[i], first->args[0] == UINT32_MAX);
         if (k < 0) return false;
         arg_to[i] = EXPR_ARG(k);
     }
     for (uint32_t i = 0; i < e->n_steps; i++) {
         ExprStep s = e->steps[i];
-        s.a = moved(s.a, arg_to, first->n_steps);
-        if (expr_is_binary(&s)) s.b = moved(s.b, arg_to, first->n_steps);
+        s.a = renumbered(s.a, arg_to, first->n_steps);
+        if (expr_is_binary(&s)) s.b = renumbered(s.b, arg_to, first->n_steps);
         if (!expr_step(out, s)) return false;
     }
     expr_simplify(out);
@@ -78,7 +78,7 @@ static void last_reads(const Expr *e, int *last) {
     }
 }
 
-static uint8_t place(int8_t source, const uint8_t *at) {
+static uint8_t register_of(int8_t source, const uint8_t *at) {
     return source < 0 ? (uint8_t)(EWISE_ARG + (-1 - source)) : at[source];
 }
 
@@ -90,8 +90,8 @@ bool expr_emit(const Expr *e, ElementwiseProgram *out) {
     *out = (ElementwiseProgram){.n_steps = e->n_steps, .n_args = e->n_args};
     for (int i = 0; i < e->n_steps; i++) {
         const ExprStep *s = &e->steps[i];
-        uint8_t         a = place(s->a, at), b = expr_is_binary(s) ? place(s->b, at) : 0;
-        int             r = 0;  // a register whose number was read for the last time, even here
+        uint8_t a = register_of(s->a, at), b = expr_is_binary(s) ? register_of(s->b, at) : 0;
+        int     r = 0;  // first register that is free, or last read by this step
         while (r < EWISE_REGISTERS && holds[r] >= 0 && last[holds[r]] > i) r++;
         if (r == EWISE_REGISTERS) return false;
         holds[r] = i;
@@ -108,7 +108,7 @@ bool expr_emit(const Expr *e, ElementwiseProgram *out) {
     return true;
 }
 
-// Well-known forms of element-wise arithmetic, as exporters spell them out, become one step each.
+// Patterns that exporters write out in elementary operators become one step each.
 
 static bool near(float a, double b) { return fabs((double)a - b) <= 1e-6 * fabs(b); }
 
@@ -117,9 +117,9 @@ static const ExprStep *step_of(const Expr *e, int8_t source, ElementwiseOp op) {
     return &e->steps[source];
 }
 
-static bool once(const Expr *e, int8_t source) { return expr_uses(e, source) == 1; }
+static bool has_one_use(const Expr *e, int8_t source) { return expr_uses(e, source) == 1; }
 
-// a(b(x)) with both affine is affine.
+// An affine step of an affine step is one affine step.
 static bool join_affine(Expr *e, ExprStep *s) {
     const ExprStep *in = s->op == EWISE_AFFINE ? step_of(e, s->a, EWISE_AFFINE) : NULL;
     if (in == NULL) return false;
@@ -129,14 +129,14 @@ static bool join_affine(Expr *e, ExprStep *s) {
     return true;
 }
 
-// The factor by which u is x: 1 when it is x itself; 0 when it is something else.
+// The factor p if u = p * x, 1 if u is x, else 0.
 static float multiple_of(const Expr *e, int8_t u, int8_t x) {
     if (u == x) return 1.0f;
     const ExprStep *s = step_of(e, u, EWISE_AFFINE);
     return s != NULL && s->a == x && s->q == 0.0f ? s->p : 0.0f;
 }
 
-// g is factor * gate(x), for a gate whose product with x has a name of its own.
+// A source that equals factor * gate(x), where x * gate(x) is operator `op`.
 typedef struct Gate {
     ElementwiseOp op;
     int8_t        x;
@@ -160,7 +160,7 @@ static bool hswish_clip(const Expr *e, const ExprStep *clip, float factor, Gate 
 }
 
 static bool find_gate(const Expr *e, int8_t source, Gate *out) {
-    if (source < 0 || !once(e, source)) return false;
+    if (source < 0 || !has_one_use(e, source)) return false;
     const ExprStep *g = &e->steps[source];
     if (g->op == EWISE_SIGMOID) {
         *out = (Gate){EWISE_SILU, g->a, 1.0f};
@@ -176,7 +176,7 @@ static bool find_gate(const Expr *e, int8_t source, Gate *out) {
     return g->q == 0.0f && hswish_clip(e, step_of(e, g->a, EWISE_CLIP), g->p, out);
 }
 
-// x * gate(x): the gate's step becomes the named operator, the product a scale.
+// x * gate(x): the gate's step becomes the operator, the product becomes a scale.
 static bool name_gated(Expr *e, ExprStep *s) {
     if (s->op != EWISE_MUL) return false;
     for (int side = 0; side < 2; side++) {
@@ -192,7 +192,7 @@ static bool name_gated(Expr *e, ExprStep *s) {
     return false;
 }
 
-// A step that changes nothing hands its source to its uses; it is swept afterwards.
+// Uses of an identity step read its source instead; the step is then dead.
 static bool skip_identity(Expr *e, uint32_t at) {
     const ExprStep *s = &e->steps[at];
     if (s->op != EWISE_COPY && !(s->op == EWISE_AFFINE && s->p == 1.0f && s->q == 0.0f))
@@ -205,8 +205,8 @@ static bool skip_identity(Expr *e, uint32_t at) {
     return true;
 }
 
-// The last step changes nothing and its source is the step before: the step before is the last.
-static void trim_end(Expr *e) {
+// Drops an identity at the end if its source is the step before it.
+static void drop_identity_end(Expr *e) {
     while (e->n_steps > 1) {
         const ExprStep *s = &e->steps[e->n_steps - 1];
         bool same = s->op == EWISE_COPY || (s->op == EWISE_AFFINE && s->p == 1.0f && s->q == 0.0f);
@@ -215,7 +215,7 @@ static void trim_end(Expr *e) {
     }
 }
 
-static void sweep(Expr *e) {
+static void remove_dead_steps(Expr *e) {
     int8_t  to[EWISE_MAX_STEPS] = {0};
     uint8_t kept = 0;
     bool    live[EWISE_MAX_STEPS] = {false};
@@ -242,7 +242,7 @@ void expr_simplify(Expr *e) {
         for (uint32_t i = 0; i < e->n_steps; i++)
             changed |=
                 join_affine(e, &e->steps[i]) || name_gated(e, &e->steps[i]) || skip_identity(e, i);
-        if (e->n_steps > 0) sweep(e);
-        trim_end(e);
+        if (e->n_steps > 0) remove_dead_steps(e);
+        drop_identity_end(e);
     }
 }

@@ -1,11 +1,17 @@
-// Element-wise layers join the layer that makes one of their arguments, when nobody else reads it.
+// Fusion passes: element-wise layers, per-channel scales, growing concatenations.
+//
+// An element-wise layer is merged into the producer of one of its arguments if it is the only use.
 #include <math.h>
 
 #include "compile/lower/lower.h"
 #include "compile/spec.h"
-#include "model/attr.h"
 
-// Behind a heavy layer every other argument must run along its output in a simple way.
+const IrLayer *fuse_one_step(const Ir *ir, uint32_t value, ElementwiseOp op) {
+    const IrLayer *l = ir_producer(ir, value, IR_ELEMENTWISE);
+    return l != NULL && l->expr.n_steps == 1 && l->expr.steps[0].op == op ? l : NULL;
+}
+
+// In an epilogue, every other argument must be full-size, per channel or a scalar.
 static bool args_fit(const Ir *ir, const IrLayer *host, const Expr *e, uint32_t at) {
     const Tensor   *out = ir_type(ir, host->out[0]);
     int32_t         axis = spec_channel_axis(host->kind, out);
@@ -18,7 +24,7 @@ static bool args_fit(const Ir *ir, const IrLayer *host, const Expr *e, uint32_t 
 static bool can_host(const Ir *ir, const IrLayer *l, uint32_t at) {
     uint32_t       v = l->expr.args[at];
     const IrValue *value = &ir->values[v];
-    if (value->producer == IR_NONE || value->uses != 1 || value->output) return false;
+    if (value->producer == IR_NONE || !ir_has_one_use(ir, v)) return false;
     const IrLayer *host = &ir->layers[value->producer];
     if (host->dead || host->n_out != 1) return false;
     if (!tensor_same_shape(&value->type, ir_type(ir, l->out[0]))) return false;
@@ -32,20 +38,20 @@ static bool reads(const IrLayer *l, uint32_t value) {
     return false;
 }
 
-// Two uses become one: what both read has one reader less, what was rest_inputs over has none.
-static void count_joined(Ir *ir, const IrLayer *host, const IrLayer *l) {
+// Two uses of a common operand become one; the value between both layers has none left.
+static void count_merged_uses(Ir *ir, const IrLayer *host, const IrLayer *l) {
     for (uint32_t i = 0; i < l->expr.n_args; i++) {
         uint32_t v = l->expr.args[i];
         if (reads(host, v) || v == host->out[0]) ir->values[v].uses--;
     }
 }
 
-// The joined layer takes the later place: by then everything it reads is there.
-static bool join(Ir *ir, uint32_t at, uint32_t arg) {
+// The merged layer takes the later position, where all its operands are computed.
+static bool merge_into(Ir *ir, uint32_t at, uint32_t arg) {
     IrLayer *l = &ir->layers[at], *host = &ir->layers[ir->values[l->expr.args[arg]].producer];
     Expr     both;
     if (!expr_compose(&host->expr, &l->expr, arg, &both)) return false;
-    count_joined(ir, host, l);
+    count_merged_uses(ir, host, l);
     IrLayer now = *host;
     now.out = l->out;
     now.expr = both;
@@ -54,8 +60,8 @@ static bool join(Ir *ir, uint32_t at, uint32_t arg) {
     return true;
 }
 
-// Of several arguments the one made last, so that little has to wait.
-static bool join_best(Ir *ir, uint32_t at) {
+// Prefers heavy producers, then the latest, which shortens lifetimes.
+static bool merge_best(Ir *ir, uint32_t at) {
     const IrLayer *l = &ir->layers[at];
     uint32_t       best = IR_NONE, best_maker = 0;
     for (uint32_t i = 0; i < l->expr.n_args; i++) {
@@ -65,7 +71,7 @@ static bool join_best(Ir *ir, uint32_t at) {
         uint32_t rank = producer + (heavy ? ir->n_layers : 0);
         if (best == IR_NONE || rank > best_maker) best = i, best_maker = rank;
     }
-    return best != IR_NONE && join(ir, at, best);
+    return best != IR_NONE && merge_into(ir, at, best);
 }
 
 void fuse_elementwise(Ir *ir) {
@@ -73,15 +79,15 @@ void fuse_elementwise(Ir *ir) {
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = 0; i < ir->n_layers; i++)
-            while (!ir->layers[i].dead && ir->layers[i].kind == IR_ELEMENTWISE && join_best(ir, i))
+            while (!ir->layers[i].dead && ir->layers[i].kind == IR_ELEMENTWISE && merge_best(ir, i))
                 changed = true;
     }
     ir_remove_dead(ir);
 }
 
-// A scale or a shift per column right behind the sums becomes part of weights and bias.
+// A per-channel scale or shift at the start of an epilogue is fused into weights and bias.
 
-static float *column_array(Ir *ir, float **at, uint32_t n, float value) {
+static float *channel_array(Ir *ir, float **at, uint32_t n, float value) {
     if (*at != NULL) return *at;
     *at = arena_new(ir->arena, float, n);
     for (uint32_t i = 0; i < n; i++) (*at)[i] = value;
@@ -89,8 +95,8 @@ static float *column_array(Ir *ir, float **at, uint32_t n, float value) {
 }
 
 static void multiply(Ir *ir, OutputChannels *c, const float *x, uint32_t stride, float sign_power) {
-    float *scale = column_array(ir, &c->scale, c->n, 1),
-          *shift = column_array(ir, &c->shift, c->n, 0);
+    float *scale = channel_array(ir, &c->scale, c->n, 1),
+          *shift = channel_array(ir, &c->shift, c->n, 0);
     for (uint32_t i = 0; i < c->n; i++) {
         float f = sign_power < 0 ? 1 / x[i * stride] : x[i * stride];
         scale[i] *= f;
@@ -99,18 +105,19 @@ static void multiply(Ir *ir, OutputChannels *c, const float *x, uint32_t stride,
 }
 
 static void add(Ir *ir, OutputChannels *c, const float *x, uint32_t stride, float sign) {
-    float *shift = column_array(ir, &c->shift, c->n, 0);
+    float *shift = channel_array(ir, &c->shift, c->n, 0);
     for (uint32_t i = 0; i < c->n; i++) shift[i] += sign * x[i * stride];
 }
 
-// The constant on the other side of the first step, one number or one per column; or NULL.
-static const float *other_side(const Ir *ir, const IrLayer *l, int8_t source, uint32_t *stride) {
+// The constant operand of the first step, a scalar (stride 0) or per channel (stride 1); or NULL.
+static const float *channel_constant(const Ir *ir, const IrLayer *l, int8_t source,
+                                     uint32_t *stride) {
     if (source >= 0 || source == EXPR_ARG(0)) return NULL;
     uint32_t        v = l->expr.args[-1 - source];
     const Tensor   *out = ir_type(ir, l->out[0]);
     ElementwiseMode mode;
     if (!spec_arg_mode(ir_type(ir, v), out, spec_channel_axis(l->kind, out), &mode)) return NULL;
-    // One pixel of one image: the argument has as many numbers as there are columns either way.
+    // One pixel of one image: a full-size argument is also per channel.
     bool along =
         mode == EWISE_PER_LANE ||
         (mode == EWISE_CONTIGUOUS && tensor_count(out) == ((const OutputChannels *)l->spec)->n);
@@ -125,8 +132,8 @@ static bool all_normal(const float *x, uint32_t n) {
     return true;
 }
 
-// True when step 0 went into the columns.
-static bool absorb(Ir *ir, IrLayer *l) {
+// True if step 0 was fused into the weights.
+static bool fuse_first_step(Ir *ir, IrLayer *l) {
     OutputChannels *c = l->spec;
     const ExprStep *s = &l->expr.steps[0];
     if (expr_uses(&l->expr, EXPR_ARG(0)) != 1) return false;
@@ -139,7 +146,7 @@ static bool absorb(Ir *ir, IrLayer *l) {
     bool right = s->a == EXPR_ARG(0);
     if (!expr_is_binary(s) || (!right && s->b != EXPR_ARG(0))) return false;
     uint32_t     stride = 0;
-    const float *x = other_side(ir, l, right ? s->b : s->a, &stride);
+    const float *x = channel_constant(ir, l, right ? s->b : s->a, &stride);
     if (x == NULL) return false;
     switch (s->op) {
     case EWISE_MUL: multiply(ir, c, x, stride, 1); return true;
@@ -155,8 +162,8 @@ static bool absorb(Ir *ir, IrLayer *l) {
     }
 }
 
-// Arguments that no step reads any more go.
-static void drop_args(Expr *e) {
+// Removes arguments without uses.
+static void drop_unused_args(Expr *e) {
     for (uint32_t i = 1; i < e->n_args;) {
         if (expr_uses(e, EXPR_ARG(i)) > 0) {
             i++;
@@ -171,46 +178,41 @@ static void drop_args(Expr *e) {
     }
 }
 
-static bool has_columns(IrKind k) {
+static bool has_channel_weights(IrKind k) {
     return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM;
 }
 
 void fuse_channel_scale(Ir *ir) {
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         IrLayer *l = &ir->layers[i];
-        if (l->dead || !has_columns(l->kind)) continue;
-        while (l->expr.n_steps > 0 && absorb(ir, l)) expr_drop_first(&l->expr);
-        drop_args(&l->expr);
+        if (l->dead || !has_channel_weights(l->kind)) continue;
+        while (l->expr.n_steps > 0 && fuse_first_step(ir, l)) expr_drop_first(&l->expr);
+        drop_unused_args(&l->expr);
     }
     ir_remove_dead(ir);
 }
 
-// A concatenation that begins with what an earlier one joined reads that one's result instead, so
-// that a growing list of features needs one buffer and no copies.
-
-static int64_t axis_of(const Ir *ir, const IrLayer *l) {
-    int64_t axis = attr_int(l->node, "axis", 1);
-    return axis < 0 ? axis + ir_type(ir, l->out[0])->rank : axis;
-}
+// A concatenation that starts with all inputs of an earlier one reads that one's result instead: a
+// growing list of features (DenseNet) needs one buffer and no copies.
 
 static bool begins_with(const Ir *ir, const IrLayer *l, const IrLayer *first) {
     if (first->dead || first->kind != IR_CONCAT || first->n_in < 2 || first->n_in >= l->n_in)
         return false;
     for (uint32_t i = 0; i < first->n_in; i++)
         if (first->in[i] != l->in[i]) return false;
-    return axis_of(ir, first) == axis_of(ir, l);
+    return spec_concat_axis(ir, first) == spec_concat_axis(ir, l);
 }
 
-static void take_prefix(IrLayer *l, const IrLayer *first) {
+static void reuse_prefix(IrLayer *l, const IrLayer *first) {
     uint32_t gone = first->n_in - 1;
     l->in[0] = first->out[0];
     for (uint32_t i = 1; i + gone < l->n_in; i++) l->in[i] = l->in[i + gone];
     l->n_in -= gone;
 }
 
-enum { LOOK_BACK = 512 };  // layers; lists that grow do so step by step
+enum { LOOK_BACK = 512 };  // layers; growing lists grow in small steps
 
-// Later lists are looked at first, so that they still show all their parts.
+// Last to first, so that later concatenations still list all their inputs.
 void fuse_concats(Ir *ir) {
     for (uint32_t i = ir->n_layers; i-- > 0;) {
         IrLayer *l = &ir->layers[i], *best = NULL;
@@ -219,7 +221,7 @@ void fuse_concats(Ir *ir) {
             if (begins_with(ir, l, &ir->layers[k]) &&
                 (best == NULL || ir->layers[k].n_in > best->n_in))
                 best = &ir->layers[k];
-        if (best != NULL) take_prefix(l, best);
+        if (best != NULL) reuse_prefix(l, best);
     }
     ir_count_uses(ir);
 }

@@ -1,5 +1,5 @@
-// Attention spelled out in elementary operators becomes one layer:
-// softmax(q k * scale + mask) v, with the transposes around it as strides.
+// Attention written out in elementary operators becomes one layer: softmax(q k * scale + mask) v,
+// with the transposes around it as strides.
 #include <math.h>
 
 #include "compile/lower/lower.h"
@@ -7,27 +7,11 @@
 #include "kernel/normalize.h"
 #include "model/infer/infer_params.h"
 
-enum { MAX_RANK = 4, ATTEND_IN = 4 };
+enum { MAX_RANK = 4, ATTENTION_IN = 4 };
 
-static const IrLayer *maker_of(const Ir *ir, uint32_t value, IrKind kind) {
-    if (value == IR_NONE || ir->values[value].producer == IR_NONE) return NULL;
-    const IrLayer *l = &ir->layers[ir->values[value].producer];
-    return !l->dead && l->kind == kind ? l : NULL;
-}
-
-// Nothing else reads it, so that it need not exist.
-static bool is_private(const Ir *ir, uint32_t value) {
-    return ir->values[value].uses == 1 && !ir->values[value].output;
-}
-
-static const IrLayer *one_step(const Ir *ir, uint32_t value, ElementwiseOp op) {
-    const IrLayer *l = maker_of(ir, value, IR_ELEMENTWISE);
-    return l != NULL && l->expr.n_steps == 1 && l->expr.steps[0].op == op ? l : NULL;
-}
-
-// What the value is a multiple of; IR_NONE: it is none.
-static uint32_t unscaled(const Ir *ir, uint32_t value, float *scale) {
-    const IrLayer *l = one_step(ir, value, EWISE_AFFINE);
+// The source if `value` = p * source (multiplies *scale by p), else IR_NONE.
+static uint32_t scaled_source(const Ir *ir, uint32_t value, float *scale) {
+    const IrLayer *l = fuse_one_step(ir, value, EWISE_AFFINE);
     if (l == NULL || l->expr.steps[0].q != 0 || !isfinite(l->expr.steps[0].p)) return IR_NONE;
     if (!tensor_same_shape(ir_type(ir, l->expr.args[0]), ir_type(ir, value))) return IR_NONE;
     *scale *= l->expr.steps[0].p;
@@ -42,24 +26,23 @@ static bool perm_of(const Ir *ir, const IrLayer *l, int32_t *perm) {
     return infer_transpose_perm(&c, &out, perm) == ERR_OK;
 }
 
-// One side of a product: its dimension i lies along dimension axis[i] of the value, which is to be
-// multiplied by scale.
+// An operand of a product: its dimension i is dimension axis[i] of `value`, and it is scaled.
 typedef struct Source {
     uint32_t value;
     int32_t  axis[MAX_RANK];
     float    scale;
 } Source;
 
-// One layer nearer to where the numbers come from.
-static bool look_behind(const Ir *ir, Source *s, bool scaled) {
+// Replaces the source by the input of the transpose or scaling that produced it.
+static bool step_back(const Ir *ir, Source *s, bool scaled) {
     int32_t        rank = ir_type(ir, s->value)->rank, perm[TENSOR_MAX_RANK];
-    const IrLayer *l = maker_of(ir, s->value, IR_COPY);
+    const IrLayer *l = ir_producer(ir, s->value, IR_COPY);
     if (perm_of(ir, l, perm)) {
         for (int32_t i = 0; i < rank; i++) s->axis[i] = perm[s->axis[i]];
         s->value = l->in[0];
         return true;
     }
-    uint32_t from = scaled ? unscaled(ir, s->value, &s->scale) : IR_NONE;
+    uint32_t from = scaled ? scaled_source(ir, s->value, &s->scale) : IR_NONE;
     if (from != IR_NONE) s->value = from;
     return from != IR_NONE;
 }
@@ -70,9 +53,9 @@ static size_t stride_of(const Tensor *t, int32_t axis) {
     return s;
 }
 
-// MemoryPlan of `step` that are each a run of `inner`; sequences and heads come before them.
-static bool side_of(const Ir *ir, const Source *s, int32_t step, int32_t inner,
-                    AttentionStrides *out) {
+// Strides of batch, head and `step`, if dimension `inner` is contiguous.
+static bool strides_of(const Ir *ir, const Source *s, int32_t step, int32_t inner,
+                       AttentionStrides *out) {
     const Tensor *t = ir_type(ir, s->value);
     size_t        stride[MAX_RANK] = {0};
     for (int32_t i = 0; i < t->rank; i++) stride[i] = stride_of(t, s->axis[i]);
@@ -83,48 +66,48 @@ static bool side_of(const Ir *ir, const Source *s, int32_t step, int32_t inner,
     return true;
 }
 
-// From as far back as strides reach; a value as it is always fits. Only keys may lie either way:
-// `turned` tells which.
-static Source find_source(const Ir *ir, uint32_t value, bool scaled, bool *turned,
+// The earliest source that strides can express; the value itself always can. Only keys may be
+// transposed: *transposed tells.
+static Source find_source(const Ir *ir, uint32_t value, bool scaled, bool *transposed,
                           AttentionStrides *side) {
     Source  s = {value, {0, 1, 2, 3}, 1}, best = s;
     int32_t last = ir_type(ir, value)->rank - 1;
     do {
-        if (side_of(ir, &s, last - 1, last, side)) {
+        if (strides_of(ir, &s, last - 1, last, side)) {
             best = s;
-            if (turned != NULL) *turned = true;
-        } else if (turned != NULL && side_of(ir, &s, last, last - 1, side)) {
+            if (transposed != NULL) *transposed = true;
+        } else if (transposed != NULL && strides_of(ir, &s, last, last - 1, side)) {
             best = s;
-            *turned = false;
+            *transposed = false;
         }
-    } while (look_behind(ir, &s, scaled));
+    } while (step_back(ir, &s, scaled));
     return best;
 }
 
-typedef struct Found {
+typedef struct AttentionMatch {
     uint32_t scores, mask, v;
     float    scale;
-} Found;
+} AttentionMatch;
 
-static const IrLayer *product(const Ir *ir, uint32_t value) {
-    const IrLayer *l = maker_of(ir, value, IR_MATMUL);
+static const IrLayer *batched_matmul(const Ir *ir, uint32_t value) {
+    const IrLayer *l = ir_producer(ir, value, IR_MATMUL);
     if (l == NULL || l->expr.n_steps != 0) return NULL;
     int32_t rank = ir_type(ir, value)->rank;
     if (rank < 3 || rank > MAX_RANK || tensor_count(ir_type(ir, value)) == 0) return NULL;
     return ir_type(ir, l->in[0])->rank == rank && ir_type(ir, l->in[1])->rank == rank ? l : NULL;
 }
 
-static bool find_scores(const Ir *ir, uint32_t value, Found *f) {
+static bool find_scores(const Ir *ir, uint32_t value, AttentionMatch *f) {
     f->scale = 1;
     f->scores = value;
-    for (uint32_t next = value; next != IR_NONE; next = unscaled(ir, next, &f->scale)) {
-        if (!is_private(ir, next)) return false;
+    for (uint32_t next = value; next != IR_NONE; next = scaled_source(ir, next, &f->scale)) {
+        if (!ir_has_one_use(ir, next)) return false;
         f->scores = next;
     }
-    return product(ir, f->scores) != NULL;
+    return batched_matmul(ir, f->scores) != NULL;
 }
 
-// Whole rows of keys, for each query or for all.
+// True if the mask has all keys and broadcasts to the scores.
 static bool is_mask(const Tensor *mask, const Tensor *scores) {
     int32_t lead = scores->rank - mask->rank;
     if (mask->dtype != DT_F32 || lead < 0 || mask->rank < 1) return false;
@@ -134,11 +117,11 @@ static bool is_mask(const Tensor *mask, const Tensor *scores) {
     return true;
 }
 
-static bool find_masked(const Ir *ir, uint32_t value, Found *f) {
-    const IrLayer *l = one_step(ir, value, EWISE_ADD);
+static bool find_masked(const Ir *ir, uint32_t value, AttentionMatch *f) {
+    const IrLayer *l = fuse_one_step(ir, value, EWISE_ADD);
     f->mask = IR_NONE;
     if (l == NULL) return find_scores(ir, value, f);
-    if (!is_private(ir, value) || l->expr.n_args != 2) return false;
+    if (!ir_has_one_use(ir, value) || l->expr.n_args != 2) return false;
     for (uint32_t i = 0; i < 2; i++) {
         f->mask = l->expr.args[1 - i];
         if (find_scores(ir, l->expr.args[i], f) &&
@@ -149,10 +132,10 @@ static bool find_masked(const Ir *ir, uint32_t value, Found *f) {
     return false;
 }
 
-static bool find_attention(const Ir *ir, uint32_t value, Found *f) {
-    const IrLayer *y = product(ir, value);
-    if (y == NULL || !is_private(ir, y->in[0]) || y->in[0] == y->in[1]) return false;
-    const IrLayer *row = maker_of(ir, y->in[0], IR_NORMALIZE);
+static bool find_attention(const Ir *ir, uint32_t value, AttentionMatch *f) {
+    const IrLayer *y = batched_matmul(ir, value);
+    if (y == NULL || !ir_has_one_use(ir, y->in[0]) || y->in[0] == y->in[1]) return false;
+    const IrLayer *row = ir_producer(ir, y->in[0], IR_NORMALIZE);
     if (row == NULL) return false;
     const Normalize *r = row->spec;
     const Tensor    *shares = ir_type(ir, y->in[0]), *out = ir_type(ir, value);
@@ -172,9 +155,9 @@ static AttentionStrides mask_side(const Tensor *mask, int32_t rank) {
     return (AttentionStrides){stride[0], rank == 4 ? stride[1] : 0, stride[rank - 2]};
 }
 
-static void fill_sizes(const Ir *ir, const Found *f, FusedAttentionShape *s) {
+static void fill_sizes(const Ir *ir, const AttentionMatch *f, FusedAttentionShape *s) {
     const Tensor  *scores = ir_type(ir, f->scores), *v = ir_type(ir, f->v);
-    const IrLayer *l = product(ir, f->scores);
+    const IrLayer *l = batched_matmul(ir, f->scores);
     int32_t        rank = scores->rank;
     s->batch = (uint32_t)scores->dims[0];
     s->heads = s->kv_heads = rank == 4 ? (uint32_t)scores->dims[1] : 1;
@@ -185,18 +168,18 @@ static void fill_sizes(const Ir *ir, const Found *f, FusedAttentionShape *s) {
     if (f->mask != IR_NONE) s->mask = mask_side(ir_type(ir, f->mask), rank);
 }
 
-// The result is written where its only reader, a transpose, would put it.
+// If the only use of the result is a transpose, the layer writes the transposed result.
 static void take_transpose(Ir *ir, uint32_t at, AttentionStrides *y) {
     IrLayer *l = &ir->layers[at];
     int32_t  perm[TENSOR_MAX_RANK], rank = ir_type(ir, l->out[0])->rank;
-    if (!is_private(ir, l->out[0])) return;
+    if (!ir_has_one_use(ir, l->out[0])) return;
     for (uint32_t i = at + 1; i < ir->n_layers; i++) {
         IrLayer *move = &ir->layers[i];
         if (move->dead || move->kind != IR_COPY || move->in[0] != l->out[0]) continue;
         if (!perm_of(ir, move, perm)) return;
         Source s = {.value = move->out[0]};
         for (int32_t k = 0; k < rank; k++) s.axis[perm[k]] = k;
-        if (!side_of(ir, &s, rank - 2, rank - 1, y)) return;
+        if (!strides_of(ir, &s, rank - 2, rank - 1, y)) return;
         l->out[0] = s.value;
         ir->values[s.value].producer = at;
         move->dead = true;
@@ -204,22 +187,22 @@ static void take_transpose(Ir *ir, uint32_t at, AttentionStrides *y) {
     }
 }
 
-static void fuse(Ir *ir, uint32_t at, const Found *f) {
-    const IrLayer       *scores = product(ir, f->scores);
+static void replace_by_attention(Ir *ir, uint32_t at, const AttentionMatch *f) {
+    const IrLayer       *scores = batched_matmul(ir, f->scores);
     IrLayer             *l = &ir->layers[at];
     FusedAttentionShape *s = arena_new(ir->arena, FusedAttentionShape, 1);
-    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTEND_IN);
+    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTENTION_IN);
     Source q = find_source(ir, scores->in[0], true, NULL, &s->q), y = {l->out[0], {0, 1, 2, 3}, 1};
     Source k = find_source(ir, scores->in[1], true, &s->k_transposed, &s->k);
     Source v = find_source(ir, f->v, false, NULL, &s->v);
     fill_sizes(ir, f, s);
     s->scale = f->scale * q.scale * k.scale;
     int32_t rank = ir_type(ir, y.value)->rank;
-    side_of(ir, &y, rank - 2, rank - 1, &s->y);
+    strides_of(ir, &y, rank - 2, rank - 1, &s->y);
     in[0] = q.value, in[1] = k.value, in[2] = v.value, in[3] = f->mask;
     *l = (IrLayer){.kind = IR_ATTENTION,
                    .node = l->node,
-                   .n_in = ATTEND_IN,
+                   .n_in = ATTENTION_IN,
                    .n_out = 1,
                    .in = in,
                    .out = l->out,
@@ -231,8 +214,9 @@ void fuse_attention(Ir *ir) {
     ir_count_uses(ir);
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         const IrLayer *l = &ir->layers[i];
-        Found          f;
-        if (!l->dead && l->kind == IR_MATMUL && find_attention(ir, l->out[0], &f)) fuse(ir, i, &f);
+        AttentionMatch f;
+        if (!l->dead && l->kind == IR_MATMUL && find_attention(ir, l->out[0], &f))
+            replace_by_attention(ir, i, &f);
     }
     ir_remove_dead(ir);
 }

@@ -1,31 +1,25 @@
-// A norm spelled out in elementary operators becomes one layer:
-// d = x - mean(x); d / sqrt(mean(d * d) + epsilon), then perhaps times a scale, plus a bias.
+// Layer normalization written out in elementary operators becomes one layer:
+//
+// d = x - mean(x); d / sqrt(mean(d * d) + epsilon), then optionally * scale + bias.
 #include "compile/lower/lower.h"
+#include "compile/spec.h"
 #include "kernel/normalize.h"
 
-enum { ROW_WEIGHT = 1, ROW_BIAS = 2, ROW_IN = 5 };
-
-static const IrLayer *maker_of(const Ir *ir, uint32_t value) {
-    if (value == IR_NONE || ir->values[value].producer == IR_NONE) return NULL;
-    return &ir->layers[ir->values[value].producer];
-}
-
-// A chain of that one step; its operands, in the step's order.
+// The layer that produces `value` by the single step `op`, and its operands; or NULL.
 static const IrLayer *one_step(const Ir *ir, uint32_t value, ElementwiseOp op, uint32_t *a,
                                uint32_t *b) {
-    const IrLayer *l = maker_of(ir, value);
-    if (l == NULL || l->kind != IR_ELEMENTWISE || l->expr.n_steps != 1) return NULL;
+    const IrLayer *l = fuse_one_step(ir, value, op);
+    if (l == NULL) return NULL;
     const ExprStep *s = &l->expr.steps[0];
-    if (s->op != op) return NULL;
     *a = l->expr.args[-1 - s->a];
     if (expr_is_binary(s)) *b = l->expr.args[-1 - s->b];
     return l;
 }
 
-// The mean over the last dimensions of *x, which are `n` numbers together.
-static bool row_mean(const Ir *ir, uint32_t value, uint32_t *x, size_t *n) {
-    const IrLayer *l = maker_of(ir, value);
-    if (l == NULL || l->kind != IR_REDUCE) return false;
+// True if `value` is the mean of *x over its last dimensions, *n elements.
+static bool mean_of_rows(const Ir *ir, uint32_t value, uint32_t *x, size_t *n) {
+    const IrLayer *l = ir_producer(ir, value, IR_REDUCE);
+    if (l == NULL) return false;
     const Reduce *f = l->spec;
     if (f->op != REDUCE_MEAN || f->inner != 1 || f->n < 2) return false;
     if (ir_type(ir, value)->rank != ir_type(ir, l->in[0])->rank) return false;
@@ -34,11 +28,11 @@ static bool row_mean(const Ir *ir, uint32_t value, uint32_t *x, size_t *n) {
     return true;
 }
 
-typedef struct Found {
+typedef struct NormMatch {
     uint32_t x;
     size_t   n;
     float    epsilon;
-} Found;
+} NormMatch;
 
 static bool squared(const Ir *ir, uint32_t value, uint32_t d) {
     uint32_t a = IR_NONE, b = IR_NONE;
@@ -46,7 +40,7 @@ static bool squared(const Ir *ir, uint32_t value, uint32_t d) {
     return one_step(ir, value, EWISE_MUL, &a, &b) != NULL && a == d && b == d;
 }
 
-static bool find_norm(const Ir *ir, uint32_t value, Found *f) {
+static bool find_norm(const Ir *ir, uint32_t value, NormMatch *f) {
     uint32_t d = IR_NONE, s = IR_NONE, v = IR_NONE, var = IR_NONE, square = IR_NONE, x = IR_NONE;
     uint32_t m = IR_NONE, none = IR_NONE, of_square = IR_NONE;
     size_t   n_square;
@@ -54,15 +48,16 @@ static bool find_norm(const Ir *ir, uint32_t value, Found *f) {
     if (one_step(ir, s, EWISE_SQRT, &v, &none) == NULL) return false;
     const IrLayer *shift = one_step(ir, v, EWISE_AFFINE, &var, &none);
     if (shift == NULL || shift->expr.steps[0].p != 1.0f) return false;
-    if (!row_mean(ir, var, &square, &n_square) || !squared(ir, square, d)) return false;
+    if (!mean_of_rows(ir, var, &square, &n_square) || !squared(ir, square, d)) return false;
     if (one_step(ir, d, EWISE_SUB, &x, &m) == NULL) return false;
-    if (!row_mean(ir, m, &of_square, &f->n) || of_square != x || f->n != n_square) return false;
+    if (!mean_of_rows(ir, m, &of_square, &f->n) || of_square != x || f->n != n_square) return false;
     f->x = x;
     f->epsilon = shift->expr.steps[0].q;
     return tensor_same_shape(ir_type(ir, x), ir_type(ir, value));
 }
 
-// Times or plus a constant row: the other operand of the step; IR_NONE when it is something else.
+// The constant operand of a product or sum with `value`, if it has one element per column; else
+// IR_NONE.
 static uint32_t constant_row(const Ir *ir, const IrLayer *l, uint32_t value, ElementwiseOp op,
                              size_t n) {
     if (l->dead || l->kind != IR_ELEMENTWISE || l->expr.n_steps != 1 || l->expr.n_args != 2)
@@ -75,11 +70,11 @@ static uint32_t constant_row(const Ir *ir, const IrLayer *l, uint32_t value, Ele
     return t->rank > 0 && (size_t)t->dims[t->rank - 1] == n ? other : IR_NONE;
 }
 
-// The only reader of the layer's result, when it is such a step, is lowered in.
-static void take_in(Ir *ir, uint32_t at, uint32_t slot, ElementwiseOp op, size_t n) {
+// Fuses the only use of the result, a product or sum with a constant row, into input `slot`.
+static void absorb_constant_row(Ir *ir, uint32_t at, uint32_t slot, ElementwiseOp op, size_t n) {
     IrLayer *l = &ir->layers[at];
     uint32_t value = l->out[0];
-    if (ir->values[value].uses != 1 || ir->values[value].output) return;
+    if (!ir_has_one_use(ir, value)) return;
     for (uint32_t i = at + 1; i < ir->n_layers; i++) {
         uint32_t other = constant_row(ir, &ir->layers[i], value, op, n);
         if (other == IR_NONE) continue;
@@ -94,24 +89,24 @@ static void take_in(Ir *ir, uint32_t at, uint32_t slot, ElementwiseOp op, size_t
 void fuse_norms(Ir *ir) {
     ir_count_uses(ir);
     for (uint32_t i = 0; i < ir->n_layers; i++) {
-        IrLayer *l = &ir->layers[i];
-        Found    f;
+        IrLayer  *l = &ir->layers[i];
+        NormMatch f;
         if (l->dead || l->kind != IR_ELEMENTWISE || !find_norm(ir, l->out[0], &f)) continue;
         Normalize *spec = arena_new(ir->arena, Normalize, 1);
         size_t     rows = (size_t)tensor_count(ir_type(ir, f.x)) / f.n;
         *spec = normalize_axis(NORMALIZE_VARIANCE, rows, f.n, 1, f.epsilon);
-        uint32_t *in = arena_new(ir->arena, uint32_t, ROW_IN);
-        for (uint32_t k = 0; k < ROW_IN; k++) in[k] = IR_NONE;
+        uint32_t *in = arena_new(ir->arena, uint32_t, NORMALIZE_OPERANDS);
+        for (uint32_t k = 0; k < NORMALIZE_OPERANDS; k++) in[k] = IR_NONE;
         in[0] = f.x;
         *l = (IrLayer){.kind = IR_NORMALIZE,
                        .node = l->node,
-                       .n_in = ROW_IN,
+                       .n_in = NORMALIZE_OPERANDS,
                        .n_out = 1,
                        .in = in,
                        .out = l->out,
                        .spec = spec};
-        take_in(ir, i, ROW_WEIGHT, EWISE_MUL, f.n);
-        take_in(ir, i, ROW_BIAS, EWISE_ADD, f.n);
+        absorb_constant_row(ir, i, NORMALIZE_SCALE, EWISE_MUL, f.n);
+        absorb_constant_row(ir, i, NORMALIZE_BIAS, EWISE_ADD, f.n);
     }
     ir_remove_dead(ir);
 }

@@ -5,7 +5,7 @@
 #include "compile/interp/interp.h"
 #include "model/infer/infer.h"
 
-enum { FOLD_SHIFT = 31 };  // bytes of constants computed here at most
+enum { FOLD_SHIFT = 31 };  // log2 of the bytes of constants computed here
 
 static LowerFn *const table[OP_COUNT] = {
 #define X(op, family) [OP_##op] = lower_##family,
@@ -24,15 +24,22 @@ const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i) {
 
 uint32_t lower_out(Ir *ir, const Node *n, uint32_t i) {
     if (i >= n->n_out || n->out[i] == NO_VALUE) return IR_NONE;
-    Tensor t = ir->shaped->values[n->out[i]];
-    t.data = NULL;
-    uint32_t v = ir_value(ir, (IrValue){.type = t,
-                                        .name = ir->shaped->graph->values[n->out[i]].name,
-                                        .producer = IR_NONE,
-                                        .input = IR_NONE,
-                                        .converted = IR_NONE});
-    ir->of_value[n->out[i]] = v;
-    return v;
+    uint32_t v = n->out[i];
+    ir->of_value[v] = ir_computed(ir, ir->shaped->graph->values[v].name, ir->shaped->values[v]);
+    return ir->of_value[v];
+}
+
+IrLayer *lower_add(Ir *ir, const Node *n, uint32_t i, IrKind kind, uint32_t n_in, const void *spec,
+                   size_t bytes) {
+    uint32_t out = lower_out(ir, n, i);
+    IrLayer *l = ir_layer(ir, kind, n, n_in, 1);
+    if (n_in > 0) l->in[0] = lower_in(ir, n, 0);
+    l->out[0] = out;
+    if (ir_takes_epilogue(kind)) l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    if (spec == NULL) return l;
+    l->spec = arena_alloc(ir->arena, 1, bytes, _Alignof(max_align_t));
+    memcpy(l->spec, spec, bytes);
+    return l;
 }
 
 bool lower_is_float(const Ir *ir, const Node *n, uint32_t i) {
@@ -52,6 +59,15 @@ const float *lower_scalar(const Ir *ir, const Node *n, uint32_t i) {
     return x != NULL && tensor_count(ir_type(ir, v)) == 1 ? x : NULL;
 }
 
+bool lower_collapse(const Tensor *t, const bool *along, size_t *outer, size_t *n, size_t *inner) {
+    int32_t i = 0;
+    *outer = *n = *inner = 1;
+    for (; i < t->rank && !along[i]; i++) *outer *= (size_t)t->dims[i];
+    for (; i < t->rank && along[i]; i++) *n *= (size_t)t->dims[i];
+    for (; i < t->rank && !along[i]; i++) *inner *= (size_t)t->dims[i];
+    return i == t->rank;
+}
+
 static void lower_ref(Ir *ir, const Node *n) {
     IrLayer *l = ir_layer(ir, IR_REF, n, n->n_in, n->n_out);
     uint32_t at = ir->n_layers - 1;
@@ -62,8 +78,8 @@ static void lower_ref(Ir *ir, const Node *n) {
     }
 }
 
-// A number or a tensor of numbers whose shape is known: something that fits a planned buffer.
-static bool plain_value(const Tensor *t) {
+// A numeric tensor of known shape: fits a planned buffer.
+static bool is_plain_value(const Tensor *t) {
     return tensor_known(t) && t->dtype != DT_STR && t->dtype != DT_SEQ && t->dtype != DT_OPT;
 }
 
@@ -72,7 +88,7 @@ static bool is_static(const Ir *ir, const Node *n) {
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != NO_VALUE && ir->of_value[n->in[i]] == IR_NONE) return false;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] != NO_VALUE && !plain_value(&ir->shaped->values[n->out[i]])) return false;
+        if (n->out[i] != NO_VALUE && !is_plain_value(&ir->shaped->values[n->out[i]])) return false;
     return true;
 }
 
@@ -82,13 +98,13 @@ static bool is_random(OpId op) {
            op == OP_Dropout;
 }
 
-static bool constants_only(const Ir *ir, const Node *n) {
+static bool inputs_are_const(const Ir *ir, const Node *n) {
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != NO_VALUE && !ir_is_const(ir, ir->of_value[n->in[i]])) return false;
     return n->n_in > 0;
 }
 
-static bool room_for(const Ir *ir, const Node *n) {
+static bool fits_fold_budget(const Ir *ir, const Node *n) {
     size_t left = (size_t)1 << FOLD_SHIFT;
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
@@ -100,9 +116,9 @@ static bool room_for(const Ir *ir, const Node *n) {
     return ir->arena->cap - ir->arena->used > (size_t)1 << FOLD_SHIFT;
 }
 
-// What depends on constants alone but was too large for specialisation: weights on their way.
+// Constant folding of nodes that shape inference left as too large: weights being transformed.
 static bool fold(Ir *ir, const Node *n, Arena *scratch) {
-    if (is_random(n->op) || !constants_only(ir, n) || !room_for(ir, n)) return false;
+    if (is_random(n->op) || !inputs_are_const(ir, n) || !fits_fold_budget(ir, n)) return false;
     const Tensor **in = arena_new(scratch, const Tensor *, n->n_in);
     Tensor        *out = arena_new(scratch, Tensor, n->n_out);
     for (uint32_t i = 0; i < n->n_in; i++) in[i] = lower_type(ir, n, i);
@@ -121,8 +137,8 @@ static bool fold(Ir *ir, const Node *n, Arena *scratch) {
     return true;
 }
 
-// A constant that nobody has made yet: where a shape-only program believes its numbers to be.
-static Err add_unmade(Ir *ir, uint32_t value) {
+// A constant without data, in a shape-only program: it has an address.
+static Err add_unfilled(Ir *ir, uint32_t value) {
     const Value *v = &ir->shaped->graph->values[value];
     Tensor       t = ir->shaped->values[value];
     size_t       bytes = 0;
@@ -133,66 +149,57 @@ static Err add_unmade(Ir *ir, uint32_t value) {
     return ERR_OK;
 }
 
-static Err add_given(Ir *ir) {
+static Err add_constants_and_inputs(Ir *ir) {
     const Graph *g = ir->shaped->graph;
     for (uint32_t i = 0; i < g->n_values; i++) {
         ir->of_value[i] = IR_NONE;
         const Tensor *t = &ir->shaped->values[i];
-        if (!plain_value(t)) continue;
+        if (!is_plain_value(t)) continue;
         if (t->data != NULL)
             ir->of_value[i] = ir_const(ir, g->values[i].name, *t);
         else if (ir->shape_only && g->values[i].fill != NULL)
-            TRY(add_unmade(ir, i));
+            TRY(add_unfilled(ir, i));
     }
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const Tensor *t = &ir->shaped->values[g->inputs[i]];
-        if (ir->of_value[g->inputs[i]] != IR_NONE || !plain_value(t)) continue;
-        ir->of_value[g->inputs[i]] = ir_value(ir, (IrValue){.type = *t,
-                                                            .name = g->values[g->inputs[i]].name,
-                                                            .producer = IR_NONE,
-                                                            .input = i,
-                                                            .converted = IR_NONE});
+        if (ir->of_value[g->inputs[i]] != IR_NONE || !is_plain_value(t)) continue;
+        ir->of_value[g->inputs[i]] = ir_input(ir, g->values[g->inputs[i]].name, *t, i);
     }
     return ERR_OK;
 }
 
-// What a body sees of the graph around it comes behind its inputs.
+// Captured values of a branch's graph follow its inputs.
 static void add_captures(Ir *ir) {
     const Graph *g = ir->shaped->graph;
     for (uint32_t i = 0; i < g->n_captures; i++) {
         uint32_t      v = g->captures[i].inner;
         const Tensor *t = &ir->shaped->values[v];
-        if (ir->of_value[v] != IR_NONE || !plain_value(t)) continue;
-        ir->of_value[v] = ir_value(ir, (IrValue){.type = *t,
-                                                 .name = g->values[v].name,
-                                                 .producer = IR_NONE,
-                                                 .input = g->n_inputs + i,
-                                                 .converted = IR_NONE});
+        if (ir->of_value[v] != IR_NONE || !is_plain_value(t)) continue;
+        ir->of_value[v] = ir_input(ir, g->values[v].name, *t, g->n_inputs + i);
     }
 }
 
-static void read_outside(Ir *ir, uint32_t value) {
+static void mark_output(Ir *ir, uint32_t value) {
     if (value != NO_VALUE && ir->of_value[value] != IR_NONE)
         ir->values[ir->of_value[value]].output = true;
 }
 
-// Outputs of the graph, and everything that the nodes left to the interpreter read.
-static void mark_outside(Ir *ir) {
+// Graph outputs, and all that nodes left to the interpreter read.
+static void mark_outputs(Ir *ir) {
     const Graph *g = ir->shaped->graph;
-    for (uint32_t i = 0; i < g->n_outputs; i++) read_outside(ir, g->outputs[i]);
+    for (uint32_t i = 0; i < g->n_outputs; i++) mark_output(ir, g->outputs[i]);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         if (ir->lowered[i]) continue;
         const Node *n = &g->nodes[i];
-        for (uint32_t k = 0; k < n->n_in; k++) read_outside(ir, n->in[k]);
+        for (uint32_t k = 0; k < n->n_in; k++) mark_output(ir, n->in[k]);
         for (uint32_t k = 0; k < n->n_attr; k++)
             if (n->attrs[k].kind == ATTR_GRAPH)
                 for (uint32_t c = 0; c < n->attrs[k].v.g->n_captures; c++)
-                    read_outside(ir, n->attrs[k].v.g->captures[c].outer);
+                    mark_output(ir, n->attrs[k].v.g->captures[c].outer);
     }
 }
 
-// Tensors without elements are legal and rare; fast kernels need not know them. To resizing they
-// mean that an input is left out.
+// Empty tensors go to the reference kernel. Resize uses them for omitted inputs.
 static bool has_empty(const Ir *ir, const Node *n) {
     for (uint32_t i = 0; i < (n->op == OP_Resize ? 1 : n->n_in); i++)
         if (lower_type(ir, n, i) != NULL && tensor_count(lower_type(ir, n, i)) == 0) return true;
@@ -210,13 +217,13 @@ static void lower_node(Ir *ir, const Node *n, Arena *scratch) {
     arena_rewind(scratch, mark);
 }
 
-Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out) {
+Err lower_graph(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena, Ir *out) {
     const Graph *g = s->graph;
     Arena        scratch;
     *out = (Ir){.arena = arena, .shaped = s, .lanes = lanes, .shape_only = shape_only};
     out->of_value = arena_new(arena, uint32_t, g->n_values);
     out->lowered = arena_new(arena, bool, g->n_nodes);
-    TRY(add_given(out));
+    TRY(add_constants_and_inputs(out));
     TRY(arena_init(&scratch, (size_t)1 << FOLD_SHIFT));
     add_captures(out);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -224,7 +231,7 @@ Err ir_make(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena,
         if (out->lowered[i] && !s->folded[i]) lower_node(out, &g->nodes[i], &scratch);
     }
     arena_finish(&scratch);
-    mark_outside(out);
+    mark_outputs(out);
     ir_remove_dead(out);
     return ERR_OK;
 }

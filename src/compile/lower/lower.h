@@ -1,31 +1,47 @@
-// Lower: turns a graph's nodes into layers. One function per family; what it leaves is a reference
-// layer.
+// Lower: turns graph nodes into IR layers (one function per operator family) and fuses the layers.
 #pragma once
 
 #include "compile/ir.h"
 #include "model/attr.h"
 
-// Adds layers that compute all of the node's outputs, or adds nothing and returns false.
+// Lowers the graph for vectors of `lanes` floats. Everything lives in the arena; the shaped graph
+// must outlive it.
+MUST_USE Err lower_graph(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *arena,
+                         Ir *out);
+
+// Adds layers that compute all outputs of the node; false: adds none, and the node becomes a
+// reference layer.
 typedef bool LowerFn(Ir *ir, const Node *n);
 
 #define X(op, family) LowerFn lower_##family;
 #include "compile/lower/lower.def"
 #undef X
 
-uint32_t      lower_in(const Ir *ir, const Node *n, uint32_t i);    // IR_NONE where left out
-const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i);  // of an input; or NULL
-uint32_t      lower_out(Ir *ir, const Node *n, uint32_t i);         // adds the value; or IR_NONE
-bool          lower_is_float(const Ir *ir, const Node *n, uint32_t i);  // input i is float32
-bool          lower_single_output(const Node *n);  // nobody asks for more outputs
-const float  *lower_scalar(const Ir *ir, const Node *n, uint32_t i);  // a constant float; or NULL
+uint32_t      lower_in(const Ir *ir, const Node *n, uint32_t i);    // value; IR_NONE: omitted
+const Tensor *lower_type(const Ir *ir, const Node *n, uint32_t i);  // of input i; NULL: omitted
+uint32_t      lower_out(Ir *ir, const Node *n, uint32_t i);         // adds it; IR_NONE: omitted
+// Adds a layer with n_in operands that computes output i of the node. in[0] is the node's first
+// input, the others IR_NONE. The spec is copied; NULL: none.
+IrLayer *lower_add(Ir *ir, const Node *n, uint32_t i, IrKind kind, uint32_t n_in, const void *spec,
+                   size_t bytes);
 
-uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type);  // another shape of it
+bool         lower_is_float(const Ir *ir, const Node *n, uint32_t i);  // input i is float32
+bool         lower_single_output(const Node *n);  // outputs after the first are omitted
+const float *lower_scalar(const Ir *ir, const Node *n, uint32_t i);  // constant float, or NULL
 
-// Fuse: passes over layers that leave fewer of them. Each keeps the order runnable.
+// The shape as [outer][n][inner] if the dimensions marked in `along` are adjacent.
+bool lower_collapse(const Tensor *t, const bool *along, size_t *outer, size_t *n, size_t *inner);
 
-void fuse_elementwise(
-    Ir *ir);              // element-wise layers into one another and into what produces their input
-void fuse_norms(Ir *ir);  // norms spelled out in elementary operators
-void fuse_attention(Ir *ir);      // attention spelled out; before fuse_elementwise
-void fuse_concats(Ir *ir);        // lists that grow share their beginnings
-void fuse_channel_scale(Ir *ir);  // what is linear per column into weights and bias
+uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type);  // adds a view
+
+// Fusion passes, which keep topological order. fuse_norms: fuse_norm.c, fuse_attention:
+// fuse_attention.c, others: fuse.c.
+
+void fuse_elementwise(Ir *ir);    // element-wise layers into each other and into epilogues
+void fuse_norms(Ir *ir);          // layer normalization written out in elementary operators
+void fuse_attention(Ir *ir);      // attention written out; must precede fuse_elementwise
+void fuse_concats(Ir *ir);        // growing concatenations share their common prefix
+void fuse_channel_scale(Ir *ir);  // per-channel scale and shift into weights and bias
+
+// The element-wise layer that computes the value by the single step `op`; or NULL.
+const IrLayer *fuse_one_step(const Ir *ir, uint32_t value, ElementwiseOp op);

@@ -1,4 +1,4 @@
-// Convolutions and matrix products with constant weights.
+// Convolutions, matrix products, and recurrent layers with constant weights.
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,36 +10,11 @@
 #include "model/params/rnn.h"
 #include "model/params/sliding_window.h"
 
-enum {
-    MAX_SIZE = 1 << 24
-};  // of any dimension of a fast kernel; larger ones stay with the reference
-
-static bool fits(int64_t x) { return x > 0 && x <= MAX_SIZE; }
-
-bool spec_window(const SlidingWindow *w, ConvShape *s) {
-    if (w->rank < 1 || w->rank > 2) return false;
-    int32_t y = w->rank - 2, x = w->rank - 1;
-    for (int32_t i = 0; i < w->rank; i++)
-        if (!fits(w->in[i]) || !fits(w->out[i]) || !fits(w->kernel[i]) || !fits(w->stride[i]) ||
-            !fits(w->dilation[i]) || w->pad[i] < 0 || w->pad[i] > MAX_SIZE)
-            return false;
-    s->ih = s->oh = s->kh = s->sh = s->dh = 1;
-    s->pt = 0;
-    if (y >= 0) {
-        s->ih = (uint32_t)w->in[y], s->oh = (uint32_t)w->out[y], s->kh = (uint32_t)w->kernel[y];
-        s->sh = (uint32_t)w->stride[y], s->dh = (uint32_t)w->dilation[y];
-        s->pt = (uint32_t)w->pad[y];
-    }
-    s->iw = (uint32_t)w->in[x], s->ow = (uint32_t)w->out[x], s->kw = (uint32_t)w->kernel[x];
-    s->sw = (uint32_t)w->stride[x], s->dw = (uint32_t)w->dilation[x];
-    s->pl = (uint32_t)w->pad[x];
-    return true;
-}
-
 static bool conv_sizes(const Ir *ir, const Node *n, const SlidingWindow *win, ConvShape *s) {
     const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
     int64_t       group = attr_int(n, "group", 1);
-    if (!spec_window(win, s) || !fits(x->dims[0]) || !fits(x->dims[1]) || !fits(w->dims[0]))
+    if (!spec_window(win, s) || !spec_dim_fits(x->dims[0]) || !spec_dim_fits(x->dims[1]) ||
+        !spec_dim_fits(w->dims[0]))
         return false;
     s->n = (uint32_t)x->dims[0];
     s->ic = (uint32_t)x->dims[1];
@@ -48,8 +23,8 @@ static bool conv_sizes(const Ir *ir, const Node *n, const SlidingWindow *win, Co
     return true;
 }
 
-// Buffers of the padded kind must stay well inside the address arithmetic of kernels (32 bits).
-static bool sane(const ConvShape *s) {
+// Kernels compute offsets into padded buffers in 32 bits.
+static bool fits_address_range(const ConvShape *s) {
     double in = (double)s->n * (s->ic + 16.0) * s->ih * s->iw;
     double out = (double)s->n * (s->oc + 16.0) * s->oh * s->ow;
     double pad = (double)(s->ih + 2.0 * s->pt + s->kh * (double)s->dh) *
@@ -57,15 +32,15 @@ static bool sane(const ConvShape *s) {
     return in < 2e9 && out < 2e9 && pad < 2e9;
 }
 
-// The same for what a transposed convolution holds of x: as much as the outputs of a phase reach.
-static bool sane_phases(const ConvShape *s) {
+// The same for the part of x that a phase of a transposed convolution reads.
+static bool phases_fit_address_range(const ConvShape *s) {
     double h = ((double)s->oh + (double)s->kh * s->dh) / s->sh + 3;
     double w = ((double)s->ow + (double)s->kw * s->dw) / s->sw + 3;
     return h * w * (s->ic + 16.0) < 2e9;
 }
 
-// A node before it that only puts zeros around images: the window can do that itself.
-static const Node *zeros_around(const Ir *ir, const Node *n, PadParams *p) {
+// A preceding Pad node that pads images with zeros only: the convolution's window pads itself.
+static const Node *zero_padding_before(const Ir *ir, const Node *n, PadParams *p) {
     const Graph *g = ir->shaped->graph;
     uint32_t     at = g->values[n->in[0]].producer;
     if (at == NO_NODE || g->nodes[at].op != OP_Pad || ir->shaped->folded[at]) return NULL;
@@ -89,10 +64,11 @@ static const Node *zeros_around(const Ir *ir, const Node *n, PadParams *p) {
     return pad;
 }
 
-// The window moves over what was there before the zeros came; it hangs over by as much more.
-static uint32_t take_zeros(const Ir *ir, const Node *n, ConvShape *s) {
+// Returns the input of such a Pad node and adds its padding to the shape; else the node's own
+// input.
+static uint32_t fold_zero_padding(const Ir *ir, const Node *n, ConvShape *s) {
     PadParams   p;
-    const Node *pad = zeros_around(ir, n, &p);
+    const Node *pad = zero_padding_before(ir, n, &p);
     uint32_t    x = lower_in(ir, n, 0);
     if (pad == NULL) return x;
     const Tensor *t = lower_type(ir, pad, 0);
@@ -105,19 +81,11 @@ static uint32_t take_zeros(const Ir *ir, const Node *n, ConvShape *s) {
     return lower_in(ir, pad, 0);
 }
 
-static IrLayer *conv_layer(Ir *ir, const Node *n, IrKind kind, uint32_t in, ConvSpec spec) {
-    spec.columns = (OutputChannels){.n = spec.shape.oc,
-                                    .weight = lower_in(ir, n, 1),
-                                    .bias = ir_floats(ir, lower_in(ir, n, 2))};
-    ConvSpec *own = arena_new(ir->arena, ConvSpec, 1);
-    *own = spec;
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, kind, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
-    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
-    return l;
+static void add_conv(Ir *ir, const Node *n, IrKind kind, uint32_t in, ConvSpec spec) {
+    spec.channels = (OutputChannels){.n = spec.shape.oc,
+                                     .weight = lower_in(ir, n, 1),
+                                     .bias = ir_floats(ir, lower_in(ir, n, 2))};
+    lower_add(ir, n, 0, kind, 1, &spec, sizeof spec)->in[0] = in;
 }
 
 static bool constant_weights(const Ir *ir, const Node *n) {
@@ -133,15 +101,15 @@ bool lower_conv(Ir *ir, const Node *n) {
     if (sliding_window_read(n, lower_type(ir, n, 0), lower_type(ir, n, 1)->dims + 2, &win) !=
         ERR_OK)
         return false;
-    if (!conv_sizes(ir, n, &win, &s.shape) || !sane(&s.shape)) return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !fits_address_range(&s.shape)) return false;
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
-    uint32_t in = take_zeros(ir, n, &s.shape);
-    conv_layer(ir, n, depth ? IR_DEPTHWISE : IR_CONV, in, s);
+    uint32_t in = fold_zero_padding(ir, n, &s.shape);
+    add_conv(ir, n, depth ? IR_DEPTHWISE : IR_CONV, in, s);
     return true;
 }
 
-// The window goes from y back to x: what it calls in and out changes sides.
+// A transposed convolution's window maps from y to x: input and output sizes swap.
 static void swap_sides(ConvShape *s) {
     uint32_t h = s->ih, w = s->iw;
     s->ih = s->oh, s->iw = s->ow;
@@ -155,17 +123,17 @@ bool lower_deconv(Ir *ir, const Node *n) {
     if (!constant_weights(ir, n) || attr_int(n, "group", 1) != 1) return false;
     if (sliding_window_read_transposed(n, lower_type(ir, n, 0), w->dims + 2, &win) != ERR_OK)
         return false;
-    if (!conv_sizes(ir, n, &win, &s.shape) || !fits(w->dims[1])) return false;
+    if (!conv_sizes(ir, n, &win, &s.shape) || !spec_dim_fits(w->dims[1])) return false;
     s.shape.oc = (uint32_t)w->dims[1];
     swap_sides(&s.shape);
-    if (!sane(&s.shape) || !sane_phases(&s.shape)) return false;
-    conv_layer(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
+    if (!fits_address_range(&s.shape) || !phases_fit_address_range(&s.shape)) return false;
+    add_conv(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
     return true;
 }
 
-// Leading dimensions of both sides, broadcast and collapsed to at most GEMM_BATCH_DIMS of them.
-// Strides are in matrices.
-static bool stack_dims(const Tensor *a, const Tensor *b, const Tensor *y, GemmShape *s) {
+// Batch dimensions of both operands, broadcast and collapsed to at most GEMM_BATCH_DIMS. Strides
+// count elements.
+static bool batch_dims(const Tensor *a, const Tensor *b, const Tensor *y, GemmShape *s) {
     int32_t lead = y->rank - 2, used = 0;
     size_t  sa = (size_t)a->dims[a->rank - 2] * (size_t)a->dims[a->rank - 1];
     size_t  sb = (size_t)b->dims[b->rank - 2] * (size_t)b->dims[b->rank - 1];
@@ -194,60 +162,42 @@ static bool stack_dims(const Tensor *a, const Tensor *b, const Tensor *y, GemmSh
     return true;
 }
 
-// Both sides are computed: [..., M, K] times [..., K, N].
-static bool lower_stack(Ir *ir, const Node *n) {
+// Both operands are computed: [..., M, K] x [..., K, N].
+static bool lower_batched_matmul(Ir *ir, const Node *n) {
     const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
     const Tensor *y = &ir->shaped->values[n->out[0]];
     if (a->rank < 2 || b->rank < 2) return false;
     int64_t m = a->dims[a->rank - 2], k = a->dims[a->rank - 1], columns = b->dims[b->rank - 1];
-    if (!fits(m) || !fits(k) || !fits(columns) || tensor_count(y) > INT32_MAX) return false;
+    if (!spec_dim_fits(m) || !spec_dim_fits(k) || !spec_dim_fits(columns) ||
+        tensor_count(y) > INT32_MAX)
+        return false;
     GemmShape s = gemm_shape((uint32_t)m, (uint32_t)columns, (uint32_t)k);
     s.packed = false;
     s.b.row = (size_t)columns;
     if (b->rank == 2)
         s.m = (uint32_t)(tensor_count(y) /
-                         columns);  // one matrix for all: leading dimensions are rows
-    else if (!stack_dims(a, b, y, &s))
+                         columns);  // one matrix b for all: batch dimensions are rows
+    else if (!batch_dims(a, b, y, &s))
         return false;
-    GemmShape *own = arena_new(ir->arena, GemmShape, 1);
-    *own = s;
-    uint32_t left = lower_in(ir, n, 0), right = lower_in(ir, n, 1), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_MATMUL, n, 2, 1);
-    l->in[0] = left;
-    l->in[1] = right;
-    l->out[0] = out;
-    l->spec = own;
-    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    lower_add(ir, n, 0, IR_MATMUL, 2, &s, sizeof s)->in[1] = lower_in(ir, n, 1);
     return true;
 }
 
-static IrLayer *gemm_layer(Ir *ir, const Node *n, GemmSpec spec) {
-    GemmSpec *own = arena_new(ir->arena, GemmSpec, 1);
-    *own = spec;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_GEMM, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
-    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
-    return l;
-}
-
-// A [..., M, K] times a constant [K, N]; leading dimensions are rows too.
+// [..., M, K] x constant [K, N]; batch dimensions are rows.
 bool lower_matmul(Ir *ir, const Node *n) {
     const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
     if (!lower_is_float(ir, n, 0) || !lower_is_float(ir, n, 1)) return false;
     if (b->rank != 2 || a->rank < 1 || ir_floats(ir, lower_in(ir, n, 1)) == NULL)
-        return lower_stack(ir, n);
+        return lower_batched_matmul(ir, n);
     GemmSpec s = {.k = b->dims[0], .n = b->dims[1], .alpha = 1};
     s.m = tensor_count(a) / s.k;
-    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
-    s.columns = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
-    gemm_layer(ir, n, s);
+    if (!spec_dim_fits(s.m) || !spec_dim_fits(s.k) || !spec_dim_fits(s.n)) return false;
+    s.channels = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    lower_add(ir, n, 0, IR_GEMM, 1, &s, sizeof s);
     return true;
 }
 
-// The third operand of Gemm as a bias: one number per column, times beta.
+// The C operand of Gemm as a bias: beta * C, one element per column.
 static bool gemm_bias(Ir *ir, const Node *n, int64_t columns, const float **bias) {
     uint32_t c = lower_in(ir, n, 2);
     float    beta = attr_float(n, "beta", 1.0f);
@@ -270,18 +220,18 @@ bool lower_gemm(Ir *ir, const Node *n) {
     GemmSpec s = {.m = a->dims[0], .k = a->dims[1], .alpha = attr_float(n, "alpha", 1.0f)};
     s.transposed = attr_int(n, "transB", 0) != 0;
     s.n = b->dims[s.transposed ? 0 : 1];
-    if (!fits(s.m) || !fits(s.k) || !fits(s.n)) return false;
-    s.columns = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
-    if (!gemm_bias(ir, n, s.n, &s.columns.bias)) return false;
-    gemm_layer(ir, n, s);
+    if (!spec_dim_fits(s.m) || !spec_dim_fits(s.k) || !spec_dim_fits(s.n)) return false;
+    s.channels = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    if (!gemm_bias(ir, n, s.n, &s.channels.bias)) return false;
+    lower_add(ir, n, 0, IR_GEMM, 1, &s, sizeof s);
     return true;
 }
 
-// GRU and LSTM with constant weights and the usual activations.
+// GRU and LSTM with constant weights and default activations.
 
 enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H0, IN_C0, IN_P, IN_COUNT };
 
-static bool usual(const Rnn *r, bool lstm) {
+static bool has_default_activations(const Rnn *r, bool lstm) {
     for (int32_t d = 0; d < r->directions; d++)
         if (r->fn[d][0] != RNN_SIGMOID || r->fn[d][1] != RNN_TANH ||
             (lstm && r->fn[d][2] != RNN_TANH))
@@ -308,7 +258,7 @@ bool lower_rnn(Ir *ir, const Node *n) {
     for (uint32_t i = 0; i < n->n_in && i < IN_COUNT; i++) in[i] = lower_type(ir, n, i);
     if (!lower_is_float(ir, n, 0) || in[IN_LENS] != NULL || !weights_of(ir, n, &s.weights))
         return false;
-    if (rnn_read(&c, &r) != ERR_OK || !usual(&r, lstm)) return false;
+    if (rnn_read(&c, &r) != ERR_OK || !has_default_activations(&r, lstm)) return false;
     if (r.steps > INT32_MAX || r.batch > INT32_MAX) return false;
     s.shape = (GatedRnnShape){.kind = lstm ? GATED_RNN_LSTM : GATED_RNN_GRU,
                               .steps = (uint32_t)r.steps,

@@ -1,4 +1,4 @@
-// Element-wise operators become chains of one or a few steps; fusing makes them longer.
+// Element-wise operators become expressions of one or a few steps; fusion merges them.
 #include <math.h>
 
 #include "base/tensor.h"
@@ -12,20 +12,18 @@ static uint32_t add_arg(Expr *e, uint32_t value) {
     return e->n_args++;
 }
 
-static bool add_chain(Ir *ir, const Node *n, const Expr *e) {
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_ELEMENTWISE, n, 0, 1);
-    l->out[0] = out;
+static bool add_elementwise(Ir *ir, const Node *n, const Expr *e) {
+    IrLayer *l = lower_add(ir, n, 0, IR_ELEMENTWISE, 0, NULL, 0);
     l->expr = *e;
     expr_simplify(&l->expr);
     return true;
 }
 
-static bool add_one(Ir *ir, const Node *n, ExprStep s) {
+static bool add_unary(Ir *ir, const Node *n, ExprStep s) {
     Expr e = {.n_args = 1, .args = {lower_in(ir, n, 0)}};
     s.a = EXPR_ARG(0);
     expr_step(&e, s);
-    return add_chain(ir, n, &e);
+    return add_elementwise(ir, n, &e);
 }
 
 static bool unary_step(const Node *n, ExprStep *s) {
@@ -78,10 +76,10 @@ static bool unary_step(const Node *n, ExprStep *s) {
 
 bool lower_unary(Ir *ir, const Node *n) {
     ExprStep s = {0};
-    return lower_is_float(ir, n, 0) && unary_step(n, &s) && add_one(ir, n, s);
+    return lower_is_float(ir, n, 0) && unary_step(n, &s) && add_unary(ir, n, s);
 }
 
-// A bound of Clip: an attribute before version 11, then an input. False when it is computed.
+// A bound of Clip: an attribute before operator set 11, then an input. False: not constant.
 static bool clip_bound(const Ir *ir, const Node *n, uint32_t i, const char *name, float otherwise,
                        float *out) {
     *out = n->version < 11 ? attr_float(n, name, otherwise) : otherwise;
@@ -96,7 +94,7 @@ bool lower_clip(Ir *ir, const Node *n) {
     if (!lower_is_float(ir, n, 0)) return false;
     if (!clip_bound(ir, n, 1, "min", -INFINITY, &s.p)) return false;
     if (!clip_bound(ir, n, 2, "max", INFINITY, &s.q)) return false;
-    return s.p <= s.q && add_one(ir, n, s);
+    return s.p <= s.q && add_unary(ir, n, s);
 }
 
 static bool binary_op(OpId op, ElementwiseOp *out) {
@@ -114,8 +112,8 @@ static bool binary_op(OpId op, ElementwiseOp *out) {
     }
 }
 
-// With a constant number on the right.
-static bool scalar_right(ElementwiseOp op, float c, ExprStep *s) {
+// op(x, c) for a constant c, as one step.
+static bool right_scalar_step(ElementwiseOp op, float c, ExprStep *s) {
     switch (op) {
     case EWISE_ADD: *s = (ExprStep){.op = EWISE_AFFINE, .p = 1, .q = c}; return true;
     case EWISE_SUB: *s = (ExprStep){.op = EWISE_AFFINE, .p = 1, .q = -c}; return true;
@@ -133,17 +131,17 @@ static bool scalar_right(ElementwiseOp op, float c, ExprStep *s) {
     }
 }
 
-static bool scalar_left(ElementwiseOp op, float c, ExprStep *s) {
+static bool left_scalar_step(ElementwiseOp op, float c, ExprStep *s) {
     if (op == EWISE_SUB) *s = (ExprStep){.op = EWISE_AFFINE, .p = -1, .q = c};
     if (op == EWISE_DIV && c == 1) *s = (ExprStep){.op = EWISE_RECIP};
     if (op == EWISE_SUB || (op == EWISE_DIV && c == 1)) return true;
-    return op != EWISE_POW && op != EWISE_DIV && op != EWISE_PRELU && scalar_right(op, c, s);
+    return op != EWISE_POW && op != EWISE_DIV && op != EWISE_PRELU && right_scalar_step(op, c, s);
 }
 
 static bool is_finite(float x) { return x - x == 0; }
 
-// An operand as the operator sees it: old operator sets place its first dimension by an axis.
-static uint32_t operand(Ir *ir, const Node *n, uint32_t i) {
+// Operand i, reshaped where old operator sets align it by an `axis` attribute.
+static uint32_t broadcast_operand(Ir *ir, const Node *n, uint32_t i) {
     uint32_t v = lower_in(ir, n, i);
     if (i != 1 || n->version >= 9) return v;
     const Tensor *in[2] = {lower_type(ir, n, 0), lower_type(ir, n, 1)};
@@ -168,26 +166,26 @@ bool lower_binary(Ir *ir, const Node *n) {
     const float  *left = lower_scalar(ir, n, 0), *right = lower_scalar(ir, n, 1);
     const Tensor *out = &ir->shaped->values[n->out[0]];
     if (n->n_in == 2 && right != NULL && is_finite(*right) &&
-        tensor_same_shape(lower_type(ir, n, 0), out) && scalar_right(op, *right, &s))
-        return add_one(ir, n, s);
+        tensor_same_shape(lower_type(ir, n, 0), out) && right_scalar_step(op, *right, &s))
+        return add_unary(ir, n, s);
     if (n->n_in == 2 && left != NULL && is_finite(*left) &&
-        tensor_same_shape(lower_type(ir, n, 1), out) && scalar_left(op, *left, &s)) {
+        tensor_same_shape(lower_type(ir, n, 1), out) && left_scalar_step(op, *left, &s)) {
         e = (Expr){.n_args = 1, .args = {lower_in(ir, n, 1)}};
         s.a = EXPR_ARG(0);
         expr_step(&e, s);
-        return add_chain(ir, n, &e);
+        return add_elementwise(ir, n, &e);
     }
     int8_t so_far = EXPR_ARG(add_arg(&e, lower_in(ir, n, 0)));
     if (n->n_in == 1) expr_step(&e, (ExprStep){.op = EWISE_COPY, .a = so_far});
     for (uint32_t i = 1; i < n->n_in; i++) {
-        int8_t b = EXPR_ARG(add_arg(&e, operand(ir, n, i)));
+        int8_t b = EXPR_ARG(add_arg(&e, broadcast_operand(ir, n, i)));
         expr_step(&e, (ExprStep){.op = (uint8_t)op, .a = so_far, .b = b});
         so_far = expr_result(&e);
     }
-    return add_chain(ir, n, &e);
+    return add_elementwise(ir, n, &e);
 }
 
-// Statistics that are constants: a scale and a shift per channel.
+// With constant statistics: a scale and a shift per channel.
 bool lower_batch_norm(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0);
     if (!lower_is_float(ir, n, 0) || !lower_single_output(n) || infer_batch_norm_trains(n))
@@ -212,11 +210,11 @@ bool lower_batch_norm(Ir *ir, const Node *n) {
               .args = {lower_in(ir, n, 0), ir_const(ir, n->name, mul), ir_const(ir, n->name, add)}};
     expr_step(&e, (ExprStep){.op = EWISE_MUL, .a = EXPR_ARG(0), .b = EXPR_ARG(1)});
     expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = 0, .b = EXPR_ARG(2)});
-    return add_chain(ir, n, &e);
+    return add_elementwise(ir, n, &e);
 }
 
-// A value that is quantised and at once dequantised by the same step is rounded, nothing more: that
-// is an element-wise step, and the layers around it stay in floating point.
+// QuantizeLinear followed by DequantizeLinear with equal scale and zero point only rounds: one
+// element-wise step, and the layers around it stay in floating point.
 
 static const Node *quantizer_of(const Ir *ir, const Node *n) {
     const Graph *g = ir->shaped->graph;
@@ -248,9 +246,5 @@ bool lower_dequantize(Ir *ir, const Node *n) {
                              .q = (float)zero,
                              .lo = t == DT_U8 ? 0.0f : -128.0f,
                              .hi = t == DT_U8 ? 255.0f : 127.0f});
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_ELEMENTWISE, n, 0, 1);
-    l->out[0] = out;
-    l->expr = e;
-    return true;
+    return add_elementwise(ir, n, &e);
 }

@@ -1,4 +1,5 @@
-// Operators that move elements: one strided copy each, rows picked by indexes, and reductions.
+// Operators that move elements (one strided copy each), gathers, reductions, views and
+// concatenations.
 #include <string.h>
 
 #include "base/tensor.h"
@@ -7,27 +8,21 @@
 #include "kernel/strided_copy.h"
 #include "model/infer/infer_params.h"
 
-static bool copies(DType t) {
+static bool can_copy(DType t) {
     size_t size = dtype_size(t);
     return t != DT_STR && (size == 1 || size == 2 || size == 4 || size == 8);
 }
 
 static void add_move(Ir *ir, const Node *n, uint32_t i, StridedCopy s) {
-    StridedCopy *own = arena_new(ir->arena, StridedCopy, 1);
-    *own = s;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, i);
-    IrLayer *l = ir_layer(ir, IR_COPY, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
+    lower_add(ir, n, i, IR_COPY, 1, &s, sizeof s);
 }
 
-static OpCall call_of(const Ir *ir, const Node *n, const Tensor **in) {
+static OpCall call_for(const Ir *ir, const Node *n, const Tensor **in) {
     for (uint32_t i = 0; i < n->n_in && i < 8; i++) in[i] = lower_type(ir, n, i);
     return (OpCall){.node = n, .in = in};
 }
 
-// Further inputs that say what to do must be constants.
+// Parameter inputs (all but the first) must be constants.
 static bool params_are_const(const Ir *ir, const Node *n) {
     for (uint32_t i = 1; i < n->n_in; i++) {
         const Tensor *t = lower_type(ir, n, i);
@@ -38,17 +33,17 @@ static bool params_are_const(const Ir *ir, const Node *n) {
 
 bool lower_transpose(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     Tensor        out;
     int32_t       perm[TENSOR_MAX_RANK];
-    if (!copies(in[0]->dtype) || infer_transpose_perm(&c, &out, perm) != ERR_OK) return false;
+    if (!can_copy(in[0]->dtype) || infer_transpose_perm(&c, &out, perm) != ERR_OK) return false;
     add_move(ir, n, 0,
              strided_copy_permute(in[0]->rank, in[0]->dims, perm, dtype_size(in[0]->dtype)));
     return true;
 }
 
-// Row-major steps of a shape.
-static void steps_of(const Tensor *t, int64_t *steps) {
+// Row-major strides of a shape.
+static void strides_of(const Tensor *t, int64_t *steps) {
     int64_t s = 1;
     for (int32_t i = t->rank; i-- > 0;) {
         steps[i] = s;
@@ -58,16 +53,16 @@ static void steps_of(const Tensor *t, int64_t *steps) {
 
 bool lower_slice(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     Tensor        out;
     SliceParams   s;
     int64_t       to[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], at = 0;
-    if (!copies(in[0]->dtype) || !params_are_const(ir, n) ||
+    if (!can_copy(in[0]->dtype) || !params_are_const(ir, n) ||
         infer_slice_params(&c, &out, &s) != ERR_OK)
         return false;
     if (!tensor_known(&out)) return false;
-    steps_of(&out, to);
-    steps_of(in[0], from);
+    strides_of(&out, to);
+    strides_of(in[0], from);
     for (int32_t i = 0; i < out.rank; i++) {
         at += s.start[i] * from[i];
         from[i] *= s.step[i];
@@ -80,18 +75,18 @@ bool lower_slice(Ir *ir, const Node *n) {
 
 bool lower_split(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     int32_t       axis = 0;
     int64_t       to[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], at = 0;
     Tensor       *out = arena_new(ir->arena, Tensor, n->n_out);
-    if (!copies(in[0]->dtype) || !params_are_const(ir, n) ||
+    if (!can_copy(in[0]->dtype) || !params_are_const(ir, n) ||
         infer_split_axis(&c, out, &axis) != ERR_OK)
         return false;
-    steps_of(in[0], from);
+    strides_of(in[0], from);
     for (uint32_t i = 0; i < n->n_out; i++)
         if (!tensor_known(&out[i]) || n->out[i] == NO_VALUE) return false;
     for (uint32_t i = 0; i < n->n_out; i++) {
-        steps_of(&out[i], to);
+        strides_of(&out[i], to);
         StridedCopy m =
             strided_copy_make(out[i].rank, out[i].dims, dtype_size(in[0]->dtype), to, from);
         m.from_at += at;
@@ -104,9 +99,9 @@ bool lower_split(Ir *ir, const Node *n) {
 bool lower_expand(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *y = &ir->shaped->values[n->out[0]];
     int64_t       to[TENSOR_MAX_RANK], own[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK];
-    if (!copies(x->dtype) || !params_are_const(ir, n)) return false;
-    steps_of(y, to);
-    steps_of(x, own);
+    if (!can_copy(x->dtype) || !params_are_const(ir, n)) return false;
+    strides_of(y, to);
+    strides_of(x, own);
     for (int32_t i = 0; i < y->rank; i++) {
         int32_t k = i - (y->rank - x->rank);
         from[i] = k < 0 || x->dims[k] == 1 ? 0 : own[k];
@@ -115,7 +110,7 @@ bool lower_expand(Ir *ir, const Node *n) {
     return true;
 }
 
-// Blocks as a permutation of [n, groups..., h, block, w, block].
+// DepthToSpace is a permutation of [n, channel groups..., h, w] with 6 dimensions.
 bool lower_depth_to_space(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0);
     int64_t       b = attr_int(n, "blocksize", 1), c = x->dims[1] / (b * b);
@@ -123,7 +118,7 @@ bool lower_depth_to_space(Ir *ir, const Node *n) {
     int64_t       dcr_dims[6] = {x->dims[0], b, b, c, x->dims[2], x->dims[3]};
     int64_t       crd_dims[6] = {x->dims[0], c, b, b, x->dims[2], x->dims[3]};
     int32_t       dcr_perm[6] = {0, 3, 4, 1, 5, 2}, crd_perm[6] = {0, 1, 4, 2, 5, 3};
-    if (!copies(x->dtype)) return false;
+    if (!can_copy(x->dtype)) return false;
     add_move(ir, n, 0,
              strided_copy_permute(6, crd ? crd_dims : dcr_dims, crd ? crd_perm : dcr_perm,
                                   dtype_size(x->dtype)));
@@ -138,31 +133,26 @@ static bool indexes_fit(const Tensor *index, int64_t size) {
     return true;
 }
 
-// Rows by constant indexes; computed ones are checked number by number on the reference kernel.
+// Gather. Constant indexes are checked here, computed ones at run time.
 bool lower_gather(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *index = lower_type(ir, n, 1);
     int32_t       axis = 0;
-    if (infer_axis(attr_int(n, "axis", 0), x->rank, &axis) != ERR_OK || !copies(x->dtype))
+    if (infer_axis(attr_int(n, "axis", 0), x->rank, &axis) != ERR_OK || !can_copy(x->dtype))
         return false;
     if (!indexes_fit(index, x->dims[axis])) return false;
-    Gather *p = arena_new(ir->arena, Gather, 1);
-    *p = (Gather){.outer = 1,
-                  .axis = (size_t)x->dims[axis],
-                  .count = (size_t)tensor_count(index),
-                  .bytes = dtype_size(x->dtype),
-                  .wide = index->dtype == DT_I64};
-    for (int32_t i = 0; i < axis; i++) p->outer *= (size_t)x->dims[i];
-    for (int32_t i = axis + 1; i < x->rank; i++) p->bytes *= (size_t)x->dims[i];
-    uint32_t from = lower_in(ir, n, 0), which = lower_in(ir, n, 1), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_GATHER, n, 2, 1);
-    l->in[0] = from;
-    l->in[1] = which;
-    l->out[0] = out;
-    l->spec = p;
+    Gather g = {.outer = 1,
+                .axis = (size_t)x->dims[axis],
+                .count = (size_t)tensor_count(index),
+                .bytes = dtype_size(x->dtype),
+                .wide = index->dtype == DT_I64};
+    for (int32_t i = 0; i < axis; i++) g.outer *= (size_t)x->dims[i];
+    for (int32_t i = axis + 1; i < x->rank; i++) g.bytes *= (size_t)x->dims[i];
+    IrLayer *l = lower_add(ir, n, 0, IR_GATHER, 2, &g, sizeof g);
+    l->in[1] = lower_in(ir, n, 1);
     return true;
 }
 
-static bool fold_op(OpId op, ReduceOp *out) {
+static bool reduce_op(OpId op, ReduceOp *out) {
     switch (op) {
     case OP_ReduceSum: *out = REDUCE_SUM; return true;
     case OP_ReduceMean: *out = REDUCE_MEAN; return true;
@@ -180,46 +170,33 @@ static bool fold_op(OpId op, ReduceOp *out) {
 
 bool lower_reduce(Ir *ir, const Node *n) {
     const Tensor *in[8] = {0};
-    OpCall        c = call_of(ir, n, in);
+    OpCall        c = call_for(ir, n, in);
     bool          along[TENSOR_MAX_RANK] = {false}, known = false;
-    Reduce        f = {.outer = 1, .n = 1, .inner = 1};
-    int32_t       i = 0;
-    if (!lower_is_float(ir, n, 0) || !params_are_const(ir, n) || !fold_op(n->op, &f.op))
+    Reduce        f = {0};
+    if (!lower_is_float(ir, n, 0) || !params_are_const(ir, n) || !reduce_op(n->op, &f.op))
         return false;
     if (infer_reduce_axes(&c, along, &known) != ERR_OK || !known) return false;
-    for (; i < in[0]->rank && !along[i]; i++) f.outer *= (size_t)in[0]->dims[i];
-    for (; i < in[0]->rank && along[i]; i++) f.n *= (size_t)in[0]->dims[i];
-    for (; i < in[0]->rank && !along[i]; i++) f.inner *= (size_t)in[0]->dims[i];
-    if (i < in[0]->rank) return false;
-    Reduce *own = arena_new(ir->arena, Reduce, 1);
-    *own = f;
-    uint32_t from = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_REDUCE, n, 1, 1);
-    l->in[0] = from;
-    l->out[0] = out;
-    l->spec = own;
+    if (!lower_collapse(in[0], along, &f.outer, &f.n, &f.inner)) return false;
+    lower_add(ir, n, 0, IR_REDUCE, 1, &f, sizeof f);
     return true;
 }
 
-// Operators that leave the numbers alone and give them another shape.
+// Operators that change the shape only.
 
 uint32_t lower_reshaped(Ir *ir, const Node *n, uint32_t value, Tensor type) {
-    IrValue v = ir->values[value];
+    const char *name = ir->values[value].name;
     if (ir_is_const(ir, value)) {
-        type.data = v.type.data;
-        return ir_const(ir, v.name, type);
+        type.data = ir_type(ir, value)->data;
+        return ir_const(ir, name, type);
     }
-    type.data = NULL;
-    v = (IrValue){
-        .type = type, .name = v.name, .producer = IR_NONE, .input = IR_NONE, .converted = IR_NONE};
-    uint32_t out = ir_value(ir, v);
+    uint32_t out = ir_computed(ir, name, type);
     IrLayer *l = ir_layer(ir, IR_VIEW, n, 1, 1);
     l->in[0] = value;
     l->out[0] = out;
     return out;
 }
 
-// Dropout keeps everything unless it is params_are_const to train.
+// Dropout is the identity unless it is in training mode.
 static bool drops(const Ir *ir, const Node *n) {
     if (n->version < 7) return attr_int(n, "is_test", 0) == 0;
     uint32_t train = lower_in(ir, n, 2);
@@ -229,10 +206,7 @@ static bool drops(const Ir *ir, const Node *n) {
 
 bool lower_view(Ir *ir, const Node *n) {
     if (!lower_single_output(n) || (n->op == OP_Dropout && drops(ir, n))) return false;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_VIEW, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
+    lower_add(ir, n, 0, IR_VIEW, 1, NULL, 0);
     return true;
 }
 
@@ -241,9 +215,7 @@ bool lower_concat(Ir *ir, const Node *n) {
     if (first->dtype == DT_STR || n->version < 4) return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (lower_in(ir, n, i) == IR_NONE) return false;
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_CONCAT, n, n->n_in, 1);
-    for (uint32_t i = 0; i < n->n_in; i++) l->in[i] = lower_in(ir, n, i);
-    l->out[0] = out;
+    IrLayer *l = lower_add(ir, n, 0, IR_CONCAT, n->n_in, NULL, 0);
+    for (uint32_t i = 1; i < n->n_in; i++) l->in[i] = lower_in(ir, n, i);
     return true;
 }

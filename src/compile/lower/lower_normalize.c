@@ -1,31 +1,12 @@
-// Softmax and norms over a run of dimensions.
+// Softmax and normalization over adjacent dimensions.
 #include "compile/lower/lower.h"
 #include "compile/spec.h"
 #include "kernel/normalize.h"
 #include "model/infer/infer.h"
 #include "model/infer/infer_params.h"
 
-enum { ROW_X, ROW_WEIGHT, ROW_BIAS, ROW_ADD, ROW_ADD_BIAS, ROW_IN };
-
-static IrLayer *row_layer(Ir *ir, const Node *n, Normalize r) {
-    Normalize *own = arena_new(ir->arena, Normalize, 1);
-    *own = r;
-    uint32_t out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_NORMALIZE, n, ROW_IN, 1);
-    l->in[ROW_X] = lower_in(ir, n, 0);
-    l->out[0] = out;
-    l->spec = own;
-    return l;
-}
-
-// Marked dimensions that lie side by side, as one between an outer and an inner one.
-static bool one_axis(const Tensor *t, const bool *along, size_t *outer, size_t *n, size_t *inner) {
-    int32_t i = 0;
-    *outer = *n = *inner = 1;
-    for (; i < t->rank && !along[i]; i++) *outer *= (size_t)t->dims[i];
-    for (; i < t->rank && along[i]; i++) *n *= (size_t)t->dims[i];
-    for (; i < t->rank && !along[i]; i++) *inner *= (size_t)t->dims[i];
-    return i == t->rank;
+static IrLayer *add_layer(Ir *ir, const Node *n, Normalize r) {
+    return lower_add(ir, n, 0, IR_NORMALIZE, NORMALIZE_OPERANDS, &r, sizeof r);
 }
 
 bool lower_softmax(Ir *ir, const Node *n) {
@@ -34,9 +15,9 @@ bool lower_softmax(Ir *ir, const Node *n) {
     bool          along[TENSOR_MAX_RANK] = {false};
     size_t        outer, count, inner;
     if (!lower_is_float(ir, n, 0) || infer_softmax_axes(&c, along) != ERR_OK) return false;
-    if (!one_axis(in[0], along, &outer, &count, &inner)) return false;
+    if (!lower_collapse(in[0], along, &outer, &count, &inner)) return false;
     NormalizeOp op = n->op == OP_Softmax ? NORMALIZE_SOFTMAX : NORMALIZE_LOG_SOFTMAX;
-    row_layer(ir, n, normalize_axis(op, outer, count, inner, 0));
+    add_layer(ir, n, normalize_axis(op, outer, count, inner, 0));
     return true;
 }
 
@@ -57,13 +38,13 @@ bool lower_layer_norm(Ir *ir, const Node *n) {
         return false;
     NormalizeOp op = n->op == OP_LayerNormalization ? NORMALIZE_VARIANCE : NORMALIZE_RMS;
     Normalize   r = normalize_axis(op, rows, count, 1, attr_float(n, "epsilon", 1e-5f));
-    IrLayer    *l = row_layer(ir, n, r);
-    l->in[ROW_WEIGHT] = lower_in(ir, n, 1);
-    l->in[ROW_BIAS] = lower_in(ir, n, 2);
+    IrLayer    *l = add_layer(ir, n, r);
+    l->in[NORMALIZE_SCALE] = lower_in(ir, n, 1);
+    l->in[NORMALIZE_BIAS] = lower_in(ir, n, 2);
     return true;
 }
 
-// com.microsoft: the sum of two tensors, normalised.
+// com.microsoft: normalizes the sum of two tensors.
 bool lower_skip_norm(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *skip = lower_type(ir, n, 1);
     bool          rms = n->op == OP_MsSkipSimplifiedLayerNorm;
@@ -75,12 +56,12 @@ bool lower_skip_norm(Ir *ir, const Node *n) {
         !has_count(ir, add_bias, count))
         return false;
     float    epsilon = attr_float(n, "epsilon", 1e-12f);
-    IrLayer *l = row_layer(
+    IrLayer *l = add_layer(
         ir, n, normalize_axis(rms ? NORMALIZE_RMS : NORMALIZE_VARIANCE, rows, count, 1, epsilon));
-    l->in[ROW_ADD] = lower_in(ir, n, 1);
-    l->in[ROW_WEIGHT] = lower_in(ir, n, 2);
-    l->in[ROW_BIAS] = bias;
-    l->in[ROW_ADD_BIAS] = add_bias;
+    l->in[NORMALIZE_ADD] = lower_in(ir, n, 1);
+    l->in[NORMALIZE_SCALE] = lower_in(ir, n, 2);
+    l->in[NORMALIZE_BIAS] = bias;
+    l->in[NORMALIZE_ADD_BIAS] = add_bias;
     return true;
 }
 
@@ -92,8 +73,8 @@ bool lower_instance_norm(Ir *ir, const Node *n) {
     if (!has_count(ir, lower_in(ir, n, 1), c) || !has_count(ir, lower_in(ir, n, 2), c))
         return false;
     IrLayer *l =
-        row_layer(ir, n, normalize_instance(images, c, pixels, attr_float(n, "epsilon", 1e-5f)));
-    l->in[ROW_WEIGHT] = lower_in(ir, n, 1);
-    l->in[ROW_BIAS] = lower_in(ir, n, 2);
+        add_layer(ir, n, normalize_instance(images, c, pixels, attr_float(n, "epsilon", 1e-5f)));
+    l->in[NORMALIZE_SCALE] = lower_in(ir, n, 1);
+    l->in[NORMALIZE_BIAS] = lower_in(ir, n, 2);
     return true;
 }

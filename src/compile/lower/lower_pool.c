@@ -1,4 +1,4 @@
-// Pools and resizing over images.
+// Pooling and resizing of images.
 #include "compile/lower/lower.h"
 #include "compile/interp/run_ops.h"
 #include "compile/spec.h"
@@ -19,13 +19,7 @@ static bool add_pool(Ir *ir, const Node *n, const SlidingWindow *w, PoolKind kin
         if (w->pad_end[i] < 0 || w->pad_end[i] > INT32_MAX) return false;
     p.pr = (uint32_t)w->pad_end[w->rank - 1];
     p.pb = w->rank > 1 ? (uint32_t)w->pad_end[w->rank - 2] : 0;
-    Pool *own = arena_new(ir->arena, Pool, 1);
-    *own = p;
-    uint32_t in = lower_in(ir, n, 0), out = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_POOL, n, 1, 1);
-    l->in[0] = in;
-    l->out[0] = out;
-    l->spec = own;
+    lower_add(ir, n, 0, IR_POOL, 1, &p, sizeof p);
     return true;
 }
 
@@ -44,7 +38,7 @@ bool lower_pool_global(Ir *ir, const Node *n) {
     return add_pool(ir, n, &w, n->op == OP_GlobalMaxPool ? POOL_MAX : POOL_AVERAGE);
 }
 
-// Height and width by tables of taps; everything else about the tensor must stay as it is.
+// Resizes height and width by tables of taps; batch and channels must keep their size.
 bool lower_resize(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *y = &ir->shaped->values[n->out[0]], *in[4] = {0};
     RefResize     p;
@@ -59,20 +53,15 @@ bool lower_resize(Ir *ir, const Node *n) {
     ResampleTap *columns = arena_new(ir->arena, ResampleTap, (size_t)y->dims[3]);
     if (!resample_axis(&p, 2, x->dims[2], y->dims[2], rows)) return false;
     if (!resample_axis(&p, 3, x->dims[3], y->dims[3], columns)) return false;
-    Resample *own = arena_new(ir->arena, Resample, 1);
-    *own = (Resample){.n = (uint32_t)x->dims[0],
-                      .c = (uint32_t)x->dims[1],
-                      .ih = (uint32_t)x->dims[2],
-                      .iw = (uint32_t)x->dims[3],
-                      .oh = (uint32_t)y->dims[2],
-                      .ow = (uint32_t)y->dims[3],
-                      .nearest = p.mode == REF_RESIZE_NEAREST,
-                      .rows = rows,
-                      .columns = columns};
-    uint32_t from = lower_in(ir, n, 0), to = lower_out(ir, n, 0);
-    IrLayer *l = ir_layer(ir, IR_RESIZE, n, 1, 1);
-    l->in[0] = from;
-    l->out[0] = to;
-    l->spec = own;
+    Resample r = {.n = (uint32_t)x->dims[0],
+                  .c = (uint32_t)x->dims[1],
+                  .ih = (uint32_t)x->dims[2],
+                  .iw = (uint32_t)x->dims[3],
+                  .oh = (uint32_t)y->dims[2],
+                  .ow = (uint32_t)y->dims[3],
+                  .nearest = p.mode == REF_RESIZE_NEAREST,
+                  .rows = rows,
+                  .columns = columns};
+    lower_add(ir, n, 0, IR_RESIZE, 1, &r, sizeof r);
     return true;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-static TimeNs fastest(const LayerProfile *p, uint32_t k) {
+TimeNs pareto_fastest(const LayerProfile *p, uint32_t k) {
     TimeNs best = INT64_MAX;
     for (uint32_t i = 0; i < p->n; i++) {
         TimeNs t = p->candidates[i].time_ns[k];
@@ -12,8 +12,8 @@ static TimeNs fastest(const LayerProfile *p, uint32_t k) {
     return best;
 }
 
-// How many times slower than the fastest, on the count where it is worst; none measured: infinite.
-static double lag(const LayerProfile *p, const TimeNs *least, uint32_t i) {
+// Slowdown against the fastest, on the core count where it is largest; infinite if not measured.
+static double slowdown(const LayerProfile *p, const TimeNs *least, uint32_t i) {
     double worst = p->n_counts == 0 ? INFINITY : 0;
     for (uint32_t k = 0; k < p->n_counts; k++) {
         TimeNs t = p->candidates[i].time_ns[k];
@@ -34,10 +34,9 @@ static double total(const LayerProfile *p, const Candidate *c) {
     return sum;
 }
 
-// Times are noisy, so that of two within the noise the one better otherwise wins. Those that are
-// the same otherwise are params_are_const apart by total time, then by order: no two beat each
-// other.
-static bool beats(const LayerProfile *p, uint32_t i, uint32_t j) {
+// Times within the noise are equal, and the other criteria decide. Candidates equal in those are
+// ordered by total time, then by index, so that dominance has no cycles.
+static bool dominates(const LayerProfile *p, uint32_t i, uint32_t j) {
     const Candidate *a = &p->candidates[i], *b = &p->candidates[j];
     Traffic          x = a->traffic, y = b->traffic;
     if (a->tasks < b->tasks || x.l3_bytes > y.l3_bytes || x.beyond_l2_bytes > y.beyond_l2_bytes)
@@ -49,7 +48,7 @@ static bool beats(const LayerProfile *p, uint32_t i, uint32_t j) {
     return s < t || (s == t && i < j);
 }
 
-static bool larger(const LayerProfile *p, uint32_t i, uint32_t j) {
+static bool has_larger_footprint(const LayerProfile *p, uint32_t i, uint32_t j) {
     Traffic x = p->candidates[i].traffic, y = p->candidates[j].traffic;
     if (x.l3_bytes != y.l3_bytes) return x.l3_bytes > y.l3_bytes;
     if (x.beyond_l2_bytes != y.beyond_l2_bytes) return x.beyond_l2_bytes > y.beyond_l2_bytes;
@@ -59,29 +58,29 @@ static bool larger(const LayerProfile *p, uint32_t i, uint32_t j) {
 static void sort_by_footprint(const LayerProfile *p, uint32_t *at, uint32_t n) {
     for (uint32_t i = 1; i < n; i++) {
         uint32_t one = at[i], j = i;
-        for (; j > 0 && larger(p, one, at[j - 1]); j--) at[j] = at[j - 1];
+        for (; j > 0 && has_larger_footprint(p, one, at[j - 1]); j--) at[j] = at[j - 1];
         at[j] = one;
     }
 }
 
-// All that are within the slack, beaten or not.
-static uint32_t useful(const LayerProfile *p, uint32_t *out) {
+// Candidates within the slowdown limit, dominated or not.
+static uint32_t within_slowdown(const LayerProfile *p, uint32_t *out) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t n = 0;
-    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = pareto_fastest(p, k);
     for (uint32_t i = 0; i < p->n; i++)
-        if (lag(p, least, i) <= PARETO_SLACK) out[n++] = i;
+        if (slowdown(p, least, i) <= PARETO_SLACK) out[n++] = i;
     return n;
 }
 
 uint32_t pareto_front(const LayerProfile *p, uint32_t *out) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t n = 0;
-    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = pareto_fastest(p, k);
     for (uint32_t i = 0; i < p->n; i++) {
-        bool beaten = lag(p, least, i) > PARETO_SLACK;
+        bool beaten = slowdown(p, least, i) > PARETO_SLACK;
         for (uint32_t j = 0; j < p->n && !beaten; j++)
-            beaten = i != j && beats(p, j, i) && lag(p, least, j) <= PARETO_SLACK;
+            beaten = i != j && dominates(p, j, i) && slowdown(p, least, j) <= PARETO_SLACK;
         if (!beaten) out[n++] = i;
     }
     sort_by_footprint(p, out, n);
@@ -91,9 +90,9 @@ uint32_t pareto_front(const LayerProfile *p, uint32_t *out) {
 static double best_time(const LayerProfile *p, const Pressure *m, const uint32_t *set, uint32_t n,
                         uint32_t k, uint32_t level) {
     double        best = INFINITY;
-    PressureShare ours = pressure_share(level);
+    PressureShare share = pressure_share(level);
     for (uint32_t i = 0; i < n; i++)
-        best = fmin(best, pressure_time(m, &p->candidates[set[i]], k, p->counts[k], ours));
+        best = fmin(best, pressure_time(m, &p->candidates[set[i]], k, p->counts[k], share));
     return best;
 }
 
@@ -121,13 +120,13 @@ static void keep(LayerProfile *p, uint32_t one) {
 static uint32_t fastest_alone(const LayerProfile *p, const uint32_t *front, uint32_t n) {
     TimeNs   least[PROFILE_COUNTS];
     uint32_t best = 0;
-    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = fastest(p, k);
+    for (uint32_t k = 0; k < p->n_counts; k++) least[k] = pareto_fastest(p, k);
     for (uint32_t i = 1; i < n; i++)
-        if (lag(p, least, front[i]) < lag(p, least, front[best])) best = i;
+        if (slowdown(p, least, front[i]) < slowdown(p, least, front[best])) best = i;
     return front[best];
 }
 
-// The one of the front that leaves the least loss once it is kept as well.
+// Keeps the candidate of the front that reduces the loss most; returns the loss left.
 static double keep_next(LayerProfile *p, const Pressure *m, const uint32_t *front, uint32_t n) {
     double   least = INFINITY;
     uint32_t best = 0;
@@ -145,7 +144,7 @@ static bool differ(double a, double b) {
     return a > PARETO_DIFFER * b + 1 || b > PARETO_DIFFER * a + 1;
 }
 
-static bool is_new(const LayerProfile *p, uint32_t one, bool by_tasks) {
+static bool differs_from_kept(const LayerProfile *p, uint32_t one, bool by_tasks) {
     const Candidate *a = &p->candidates[one];
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *b = &p->candidates[p->kept[i]];
@@ -160,7 +159,7 @@ static bool is_new(const LayerProfile *p, uint32_t one, bool by_tasks) {
 static bool keep_different(LayerProfile *p, const uint32_t *front, uint32_t n, bool by_tasks) {
     uint32_t best = n;
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_new(p, front[i], by_tasks)) continue;
+        if (!differs_from_kept(p, front[i], by_tasks)) continue;
         if (best == n || total(p, &p->candidates[front[i]]) < total(p, &p->candidates[front[best]]))
             best = i;
     }
@@ -173,14 +172,14 @@ double pareto_keep(LayerProfile *p, const Pressure *m, uint32_t *front) {
     p->n_kept = 0;
     if (n == 0) return 0;
     keep(p, fastest_alone(p, front, n));
-    if (is_new(p, front[0], true)) keep(p, front[0]);
-    if (is_new(p, front[n - 1], true)) keep(p, front[n - 1]);
+    if (differs_from_kept(p, front[0], true)) keep(p, front[0]);
+    if (differs_from_kept(p, front[n - 1], true)) keep(p, front[n - 1]);
     double loss = pareto_loss(p, m, front, n, p->kept, p->n_kept);
     while (p->n_kept < PROFILE_KEPT && loss > PARETO_LOSS) loss = keep_next(p, m, front, n);
     while (p->n_kept < PARETO_WANTED && keep_different(p, front, n, false)) continue;
     while (p->n_kept < PARETO_WANTED && keep_different(p, front, n, true)) continue;
     double   left = pareto_loss(p, m, front, n, p->kept, p->n_kept);
-    uint32_t usable = useful(p, front);
+    uint32_t usable = within_slowdown(p, front);
     while (p->n_kept < PARETO_WANTED && keep_different(p, front, usable, true)) continue;
     return left;
 }

@@ -1,8 +1,8 @@
-// Pressure: how long a version takes when neighbours use the shared cache and the memory as well.
+// Pressure: a model of a version's time while co-runners use the shared cache and memory bandwidth.
 //
-// Level 0 is a quiet machine, level 9 a crowded one. Each level leaves us a ninth less of the L3,
-// and every second level halves our share of the memory's bandwidth; level 9 leaves a 23rd of it,
-// about what one core of a 64-core server with four memory channels has for itself.
+// Interference level 0 is an idle machine, level 9 a saturated one. Each level takes a ninth of the
+// L3, every second level halves the share of memory bandwidth; level 9 leaves 1/23 of it, about the
+// share of one core of a 64-core server with four memory channels.
 #pragma once
 
 #include <stdint.h>
@@ -12,13 +12,13 @@
 
 enum { PRESSURE_LEVELS = 10 };
 
-typedef struct Pressure {  // what there is to share; GB/s
-    size_t l3_bytes;       // that can be kept hot, less than the label says
+typedef struct Pressure {  // shared resources of the machine; rates in GB/s
+    size_t l3_bytes;       // usable for data, less than the nominal size
     double l3_one, l3_all;
     double dram_one, dram_all;
 } Pressure;
 
-typedef struct PressureShare {  // that is left to us, 0 to 1
+typedef struct PressureShare {  // share left to this version, 0 to 1
     double l3, dram;
 } PressureShare;
 
@@ -26,7 +26,8 @@ PressureShare pressure_share(uint32_t level);
 
 Pressure pressure_of(const Cpu *cpu, const Probe *probe);
 
-// Nanoseconds on counts[k] = cores. The time alone is what it takes at least; bytes moved beyond L2
-// come from the L3 as far as the share of it holds what the version keeps there, else from memory.
+// Nanoseconds on `cores` = counts[k] cores: at least the time without interference. Bytes moved
+// beyond L2 come from the L3 as far as the share of it holds the version's footprint, else from
+// memory.
 double pressure_time(const Pressure *m, const Candidate *c, uint32_t k, uint32_t cores,
-                     PressureShare ours);
+                     PressureShare share);

@@ -1,11 +1,10 @@
-// Whole runs, because caches are then filled as they will be. A run is one version of every step:
-// the i-th where there are so many, else the first.
+// Measures whole runs, so that caches hold what they hold in service. Run i uses version i of each
+// step that has so many versions, else version 0.
 #include "compile/tune/step_times.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -19,45 +18,42 @@ typedef struct StepTimes {
     Team                   *team;
     RunMemory               mem;
     Tensor                 *outputs;
-    uint32_t                version;  // of the run at hand
-    uint32_t                runs;     // so far, of each
-    TimeNs                 *now;      // its times
+    uint32_t                version;  // of the current run
+    uint32_t                runs;     // finished, of each version and core count
+    TimeNs                 *now;      // times of the current run
     TimeNs                 *times;    // [versions][counts][runs][steps]
 } StepTimes;
 
-// Beside others only the thread's own time means anything.
-static TimeNs look(const StepTimes *w) {
-    struct timespec t;
-    if (!w->o->extrapolate) return clock_now(clock_monotonic());
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+// CPU time of the thread if co-runners may preempt it, else wall time.
+static TimeNs read_clock(const StepTimes *w) {
+    return w->o->extrapolate ? stopwatch_cpu_time() : clock_now(clock_monotonic());
 }
 
-// What the interpreter does behind the last step counts as that step's. Numbers at random may not
-// please it: then it is left out.
-static void run_rest(StepTimes *w, TimeNs last) {
+// Time of the interpreted tail is added to the last step. If it fails on the given inputs, it is
+// not counted.
+static void run_tail(StepTimes *w, TimeNs last) {
     const Program *p = w->program;
     if (program_layer_count(p) == p->n_steps || p->n_steps == 0 || w->mem.failed != ERR_OK) return;
     program_run_layer(p, &w->mem, p->n_steps, 0, 0, 1, w->outputs);
-    if (w->mem.failed == ERR_OK) w->now[p->n_steps - 1] += look(w) - last;
+    if (w->mem.failed == ERR_OK) w->now[p->n_steps - 1] += read_clock(w) - last;
     w->mem.failed = ERR_OK;
 }
 
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     StepTimes     *w = ctx;
     const Program *p = w->program;
-    TimeNs         last = index == 0 ? look(w) : 0;
+    TimeNs         last = index == 0 ? read_clock(w) : 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_run_layer(p, &w->mem, i, v, index, count, w->outputs);
         bool alone = p->steps[i].serial && i + 1 < p->n_steps && p->steps[i + 1].serial;
         if (count > 1 && !alone) team_barrier(w->team);
         if (index != 0) continue;
-        TimeNs t = look(w);
+        TimeNs t = read_clock(w);
         w->now[i] = t - last;
         last = t;
     }
-    if (index == 0) run_rest(w, last);
+    if (index == 0) run_tail(w, last);
 }
 
 static void run_once(StepTimes *w, uint32_t v, uint32_t k, uint32_t r) {
@@ -73,8 +69,8 @@ static int by_time(const void *x, const void *y) {
     return a < b ? -1 : a > b;
 }
 
-// The lower quartile of a step's own times: what slower ones have more was not its own.
-static TimeNs time_of(const StepTimes *w, size_t first, uint32_t step, TimeNs *sorted) {
+// Lower quartile: slower samples contain interference.
+static TimeNs lower_quartile(const StepTimes *w, size_t first, uint32_t step, TimeNs *sorted) {
     uint32_t n = w->runs;
     for (uint32_t r = 0; r < n; r++) sorted[r] = w->times[(first + r) * w->program->n_steps + step];
     qsort(sorted, n, sizeof *sorted, by_time);
@@ -86,13 +82,13 @@ static void keep_times(const StepTimes *w, uint32_t v, uint32_t k, TimeNs *sorte
     size_t first = ((size_t)v * w->o->n_counts + k) * w->o->runs;
     for (uint32_t i = 0; i < w->program->n_steps; i++) {
         const Step *s = &w->program->steps[i];
-        TimeNs      t = time_of(w, first, i, sorted);
+        TimeNs      t = lower_quartile(w, first, i, sorted);
         if (s->key == NULL && v == 0) light[i * w->o->n_counts + k] = t;
         if (s->key != NULL && v < s->n_versions) s->profile->candidates[v].time_ns[k] = t;
     }
 }
 
-// On more cores than were measured: the tasks of the fullest core.
+// Time on `cores` cores: tasks of the busiest core.
 static TimeNs extrapolated(const Step *s, uint32_t version, TimeNs one, uint32_t cores) {
     uint32_t tasks = s->kind->tasks(s, &s->versions[version]);
     if (tasks <= 1 || s->serial) return one;
@@ -114,19 +110,20 @@ static void extrapolate(const Program *p, const StepTimesOptions *o, TimeNs *lig
     }
 }
 
-static Err make_profile(const Program *p, Step *s, const StepTimesOptions *o, Arena *a) {
+// A profile of the step's versions without times.
+static Err make_profile(const Program *p, Step *s, const uint32_t *counts, uint32_t n_counts,
+                        Arena *a) {
     LayerProfile *f = arena_try_new(a, LayerProfile, 1);
     if (f == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    *f = (LayerProfile){.n_counts = o->n_counts, .n_kept = s->n_versions, .n = s->n_versions};
+    *f = (LayerProfile){.n_counts = n_counts, .n_kept = s->n_versions, .n = s->n_versions};
     f->candidates = arena_try_new(a, Candidate, f->n);
     if (f->candidates == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    memcpy(f->counts, o->counts, sizeof f->counts);
+    memcpy(f->counts, counts, n_counts * sizeof *counts);
     for (uint32_t v = 0; v < s->n_versions; v++) {
         const Version *version = &s->versions[v];
         f->kept[v] = v;
         f->candidates[v] = (Candidate){.version = *version, .tasks = s->kind->tasks(s, version)};
-        f->candidates[v].traffic =
-            s->kind->traffic(s, version, &p->caches, o->counts[o->n_counts - 1]);
+        f->candidates[v].traffic = s->kind->traffic(s, version, &p->caches, counts[n_counts - 1]);
     }
     s->profile = f;
     return ERR_OK;
@@ -141,10 +138,10 @@ static uint32_t most_versions(const Program *p) {
 
 static bool stopped(const StepTimes *w) { return w->o->stop != NULL && atomic_load(w->o->stop); }
 
-// In turns, so that a bad moment of the machine spoils a little of each rather than all of one.
+// Versions in turns, so that a disturbance affects a few samples of each instead of all of one.
 static void measure_all(StepTimes *w, uint32_t versions, uint32_t counts) {
     TimeNs began = clock_now(clock_monotonic()), most = w->o->most_ns;
-    run_once(w, 0, 0, 0);  // touches what the first run would
+    run_once(w, 0, 0, 0);  // warm-up: page faults
     for (uint32_t r = 0; r < w->o->runs; r++) {
         if (r > 0 && most > 0 && clock_now(clock_monotonic()) - began > most) break;
         for (uint32_t v = 0; v < versions && !stopped(w); v++)
@@ -164,7 +161,7 @@ static Err measure(StepTimes *w, Arena *a, TimeNs *light) {
     if (sorted == NULL || w->times == NULL || w->outputs == NULL)
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
     measure_all(w, versions, counts);
-    if (stopped(w)) return err_set(ERR_LIMIT, "measuring was given up");
+    if (stopped(w)) return err_set(ERR_LIMIT, "measuring was stopped");
     for (uint32_t v = 0; v < versions; v++)
         for (uint32_t k = 0; k < counts; k++) keep_times(w, v, k, sorted, light);
     arena_rewind(a, mark);
@@ -179,7 +176,7 @@ Err step_times_measure(Program *p, Team *team, const StepTimesOptions *o, Arena 
     TimeNs *light = arena_try_new(a, TimeNs, (size_t)p->n_steps * o->n_counts);
     if (light == NULL) return err_set(ERR_LIMIT, "no memory for %u steps", p->n_steps);
     for (uint32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].key != NULL) TRY(make_profile(p, &p->steps[i], o, a));
+        if (p->steps[i].key != NULL) TRY(make_profile(p, &p->steps[i], o->counts, o->n_counts, a));
     TRY(run_memory_init(&w.mem, p, team_size(team)));
     if (!o->extrapolate) team_pin(team);
     Err e = measure(&w, a, light);
@@ -192,54 +189,37 @@ Err step_times_measure(Program *p, Team *team, const StepTimesOptions *o, Arena 
 
 enum { RUNS = 5 };
 
-typedef struct Probing {
+typedef struct UntunedStep {
     const Step *step;
     RunMemory  *mem;
-} Probing;
+} UntunedStep;
 
 static void run(void *self, const Version *v, Part part) {
-    const Probing *p = self;
-    StepCall       c = {p->step, v, p->mem, part};
+    const UntunedStep *p = self;
+    StepCall           c = {p->step, v, p->mem, part};
     p->step->kind->run(&c);
 }
 
-static Err measure_step(const Program *p, Step *s, Stopwatch *w, RunMemory *mem,
-                        LayerProfile *profile) {
-    Probing       probing = {s, mem};
-    StopwatchWork work = {.run = run, .self = &probing, .version = &s->versions[0]};
-    Candidate    *c = &profile->candidates[0];
-    *c = (Candidate){.version = s->versions[0], .tasks = s->kind->tasks(s, &s->versions[0])};
-    uint32_t most = profile->counts[profile->n_counts - 1];
-    c->traffic = s->kind->traffic(s, &s->versions[0], &p->caches, most);
-    for (uint32_t k = 0; k < profile->n_counts; k++)
+static void measure_step(Step *s, Stopwatch *w, RunMemory *mem) {
+    UntunedStep         self = {s, mem};
+    StopwatchWork       work = {.run = run, .self = &self, .version = &s->versions[0]};
+    const LayerProfile *p = s->profile;
+    TimeNs             *time_ns = p->candidates[0].time_ns;
+    for (uint32_t k = 0; k < p->n_counts; k++)
         for (int i = 0; i < RUNS; i++) {
             bool   clean;
-            TimeNs t = stopwatch_run(w, work, profile->counts[k], &clean);
-            if (c->time_ns[k] == 0 || (clean && t < c->time_ns[k])) c->time_ns[k] = t;
+            TimeNs t = stopwatch_run(w, work, p->counts[k], &clean);
+            if (time_ns[k] == 0 || (clean && t < time_ns[k])) time_ns[k] = t;
         }
-    s->profile = profile;
-    return ERR_OK;
-}
-
-static Err make_single_profile(const uint32_t *counts, uint32_t n, Arena *a, LayerProfile **out) {
-    LayerProfile *p = arena_try_new(a, LayerProfile, 1);
-    if (p == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    *p = (LayerProfile){
-        .n_counts = n, .n_kept = 1, .n = 1, .candidates = arena_try_new(a, Candidate, 1)};
-    if (p->candidates == NULL) return err_set(ERR_LIMIT, "no memory for a profile");
-    for (uint32_t i = 0; i < n; i++) p->counts[i] = counts[i];
-    *out = p;
-    return ERR_OK;
 }
 
 static Err measure_missing(Program *p, Stopwatch *w, RunMemory *mem, const uint32_t *counts,
                            uint32_t n, Arena *a) {
     for (uint32_t i = 0; i < p->n_steps; i++) {
-        Step         *s = &p->steps[i];
-        LayerProfile *profile = NULL;
+        Step *s = &p->steps[i];
         if (s->key == NULL || s->profile != NULL) continue;
-        TRY(make_single_profile(counts, n, a, &profile));
-        TRY(measure_step(p, s, w, mem, profile));
+        TRY(make_profile(p, s, counts, n, a));
+        measure_step(s, w, mem);
     }
     return ERR_OK;
 }

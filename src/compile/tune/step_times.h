@@ -1,15 +1,15 @@
-// Laps: how long every step of a program takes inside whole runs, by version and number of cores.
+// StepTimes: measured time of each step of a program inside whole runs, by version and core count.
 #pragma once
 
 #include "compile/program.h"
 
 typedef struct StepTimesOptions {
-    uint32_t      n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
-    uint32_t      runs;  // of each version on each number; the lower quartile counts
-    const Tensor *inputs;
-    bool          extrapolate;  // one core's CPU time is measured, the rest follows from tasks
-    TimeNs        most_ns;      // after that each version has its last run; 0: no limit
-    const _Atomic bool *stop;   // set by another thread: given up, an error; may be NULL
+    uint32_t            n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
+    uint32_t            runs;  // of each version on each core count; the lower quartile is taken
+    const Tensor       *inputs;
+    bool                extrapolate;  // measures CPU time on one core, computes the others
+    TimeNs              most_ns;      // no further round of runs begins after this; 0: no limit
+    const _Atomic bool *stop;         // set by another thread to give up with an error; may be NULL
 } StepTimesOptions;
 
 // Heavy steps get a new profile with these times of their versions, in the arena; light_ns
@@ -17,8 +17,8 @@ typedef struct StepTimesOptions {
 MUST_USE Err step_times_measure(Program *p, Team *team, const StepTimesOptions *o, Arena *a,
                                 TimeNs **light_ns);
 
-// Measure: how long each heavy step of a program takes, for those that nobody tuned.
+// For programs that are not tuned:
 
-// Steps without a profile get one of a single version, in the arena. A few runs each.
+// Gives heavy steps without a profile one, in the arena, from a few runs on their own.
 MUST_USE Err step_times_measure_missing(Program *p, Team *team, const uint32_t *counts,
                                         uint32_t n_counts, Arena *a);

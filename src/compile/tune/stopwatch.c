@@ -12,7 +12,8 @@
 
 enum { PAGE = 4096, LINE = 64, HUGE_PAGE = 2 << 20 };
 
-static const double stolen_most = 0.03;  // of the wall time, that a thread did not run
+static const double max_stolen =
+    0.03;  // share of the wall time that a thread may lose in a clean run
 
 typedef struct Member {
     _Alignas(128) Part part;
@@ -23,11 +24,11 @@ typedef struct Member {
 struct Stopwatch {
     Team         *team;
     Arena         memory;
-    char         *other;  // memory that is read in between
+    char         *other;  // read between runs, to replace cached data
     size_t        private_bytes, shared_bytes;
     Member       *members;  // [team_size]
     StopwatchWork work;
-    TimeNs        cost;  // of reading the thread's clock
+    TimeNs        cost;  // of reading the CPU clock
 };
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
@@ -45,7 +46,7 @@ static Err init(Stopwatch *t, size_t scratch_bytes) {
         t->members[i].part.scratch = arena_alloc(&t->memory, 1, scratch, PAGE);
     t->other = arena_alloc(&t->memory, 1, other, HUGE_PAGE);
     (void)madvise(t->other, other, MADV_HUGEPAGE);
-    memset(t->other, 1, other);  // pages that never were written to are all the same one
+    memset(t->other, 1, other);  // unwritten pages all map to the zero page
     return ERR_OK;
 }
 
@@ -70,13 +71,13 @@ void stopwatch_destroy(Stopwatch *t) {
     free(t);
 }
 
-static TimeNs cpu_time(void) {
+TimeNs stopwatch_cpu_time(void) {
     struct timespec t;
     CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0);
     return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void evict(const Stopwatch *t, Member *m, Part part) {
+static void pollute_caches(const Stopwatch *t, Member *m, Part part) {
     size_t   share = t->shared_bytes / part.count / LINE * LINE;
     size_t   bytes = share > t->private_bytes ? share : t->private_bytes;
     uint64_t seen = 0;
@@ -85,25 +86,25 @@ static void evict(const Stopwatch *t, Member *m, Part part) {
     m->seen += seen;
 }
 
-// Both clocks are read in the same order everywhere, so that a thread that kept its core has as
-// much CPU time as wall time.
+// Both clocks are read in the same order at both ends, so a thread that kept its core has equal CPU
+// and wall time.
 static void run_part(void *ctx, uint32_t index, uint32_t count) {
     Stopwatch *t = ctx;
     Member    *m = &t->members[index];
     Clock      clock = clock_monotonic();
     m->part.index = index;
     m->part.count = count;
-    evict(t, m, m->part);
+    pollute_caches(t, m, m->part);
     if (t->work.warm != NULL) t->work.warm(t->work.self, m->part);
     team_barrier(t->team);
-    TimeNs cpu = cpu_time();
+    TimeNs cpu = stopwatch_cpu_time();
     m->begin = clock_now(clock);
     t->work.run(t->work.self, t->work.version, m->part);
     m->end = clock_now(clock);
-    m->cpu = cpu_time() - cpu - t->cost;
+    m->cpu = stopwatch_cpu_time() - cpu - t->cost;
 }
 
-// From the first that begins to the last that ends: any of them may be held up in between.
+// From the first start to the last end: any thread may have been delayed in between.
 TimeNs stopwatch_run(Stopwatch *t, StopwatchWork w, uint32_t cores, bool *clean) {
     t->work = w;
     team_run_some(t->team, cores, run_part, t);
@@ -112,7 +113,7 @@ TimeNs stopwatch_run(Stopwatch *t, StopwatchWork w, uint32_t cores, bool *clean)
     for (uint32_t i = 0; i < cores; i++) {
         const Member *m = &t->members[i];
         TimeNs        wall = m->end - m->begin;
-        if ((double)(wall - m->cpu) > stolen_most * (double)wall) *clean = false;
+        if ((double)(wall - m->cpu) > max_stolen * (double)wall) *clean = false;
         if (m->cpu > longest) longest = m->cpu;
         if (m->begin < begin) begin = m->begin;
         if (m->end > end) end = m->end;

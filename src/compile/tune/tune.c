@@ -9,27 +9,7 @@
 #include "compile/tune/pareto.h"
 #include "compile/tune/stopwatch.h"
 
-enum { PERMILLE = 1000 };
-
-typedef struct Tuning {
-    const TuneLayer   *layers;
-    const TuneOptions *o;
-    uint32_t           n;
-    Arena             *arena;
-    LayerProfile      *out;
-    bool              *wanted;   // [n] to be searched
-    uint32_t          *same;     // [n] the first layer with this key
-    double            *weights;  // [n] of the first ones, with those that are the same
-    double             weight_left, weight_all;  // of what is wanted
-    TimeNs             deadline;
-} Tuning;
-
 static TimeNs now(void) { return clock_now(clock_monotonic()); }
-
-static bool same_counts(const LayerProfile *p, const TuneOptions *o) {
-    return p->n_counts == o->n_counts &&
-           memcmp(p->counts, o->counts, o->n_counts * sizeof *o->counts) == 0;
-}
 
 static bool offers(const TuneLayer *l, const Version *v) {
     for (uint32_t i = 0; i < l->n; i++)
@@ -37,128 +17,15 @@ static bool offers(const TuneLayer *l, const Version *v) {
     return false;
 }
 
-bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out) {
-    LayerProfile p = {0};
-    if (o->store == NULL || !profile_store_get(o->store, l->key, a, &p)) return false;
-    if (!same_counts(&p, o) || p.n_kept == 0) return false;
-    for (uint32_t i = 0; i < p.n_kept; i++)
-        if (!offers(l, &p.candidates[p.kept[i]].version)) return false;
-    *out = p;
-    return true;
-}
-
-// Large layers and those that come often matter more; a small one still gets a tenth of the mean.
-static void weigh(Tuning *t) {
-    StringMap first;
-    double    all = 0;
-    string_map_init(&first, t->arena);
-    for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t other = string_map_get(&first, t->layers[i].key);
-        t->same[i] = other != STRING_MAP_NONE ? other : i;
-        if (other == STRING_MAP_NONE) string_map_put(&first, t->layers[i].key, i);
-        t->weights[t->same[i]] += t->layers[i].macs;
-        all += t->layers[i].macs;
-    }
-    for (uint32_t i = 0; i < t->n; i++) t->weights[i] += 0.1 * all / t->n + 1;
-}
-
-// An earlier search that was cut short goes on when there is more time now than it had.
-static void plan(Tuning *t) {
-    double all = 0;
-    for (uint32_t i = 0; i < t->n; i++)
-        if (t->same[i] == i) all += t->weights[i];
-    for (uint32_t i = 0; i < t->n; i++) {
-        t->out[i] = (LayerProfile){0};
-        if (t->same[i] != i || t->layers[i].n == 0) continue;
-        bool   known = tune_known(&t->layers[i], t->o, t->arena, &t->out[i]);
-        double share_ns = 1e9 * t->o->seconds * t->weights[i] / all;
-        bool   cut_short = !t->out[i].finished && share_ns > (double)t->out[i].spent_ns;
-        t->wanted[i] = !known || cut_short;
-        if (t->wanted[i]) t->weight_left += t->weights[i];
-    }
-    t->weight_all = t->weight_left;
-}
-
-static void tell(const Tuning *t) {
-    double done = t->weight_all > 0 ? 1 - t->weight_left / t->weight_all : 1;
-    progress_report(t->o->sink, (int64_t)(done * PERMILLE + 0.5), PERMILLE);
-}
-
-static Err search(Tuning *t, Stopwatch *watch, uint32_t i) {
-    TimeNs start = now(), left = t->deadline - start;
-    double share = t->weights[i] / t->weight_left;
-    t->weight_left -= t->weights[i];
-    if (left <= 0 || (t->o->stop != NULL && atomic_load(t->o->stop))) return ERR_OK;
-    TimeNs       end = start + (TimeNs)((double)left * (share < 1 ? share : 1));
-    LayerProfile known = t->out[i];
-    TRY(tune_search(&t->layers[i], t->o, watch, end, &known, t->arena, &t->out[i]));
-    if (t->o->store != NULL && t->out[i].n_kept > 0)
-        (void)profile_store_put(t->o->store, t->layers[i].key,
-                                &t->out[i]);  // if not, then next time
-    return ERR_OK;
-}
-
-static Err search_all(Tuning *t, Stopwatch *watch) {
-    for (uint32_t i = 0; i < t->n; i++) {
-        if (!t->wanted[i]) continue;
-        TRY(search(t, watch, i));
-        tell(t);
-    }
-    return ERR_OK;
-}
-
-// What a run goes through beyond L2 in all its layers, each done in the thriftiest way.
-static size_t program_bytes(const TuneLayer *layers, uint32_t n) {
-    size_t all = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        size_t least = SIZE_MAX;
-        for (uint32_t j = 0; j < layers[i].n; j++) {
-            Traffic t = layers[i].traffic(layers[i].self, &layers[i].candidates[j], 1);
-            if (t.beyond_l2_bytes < least) least = t.beyond_l2_bytes;
-        }
-        if (layers[i].n > 0) all += least;
-    }
-    return all;
-}
-
-static size_t scratch_most(const TuneLayer *layers, uint32_t n) {
-    size_t most = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (layers[i].scratch_bytes_max > most) most = layers[i].scratch_bytes_max;
-    return most;
-}
-
-Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,
-                LayerProfile *out) {
-    CHECK(o->n_counts > 0 && o->counts[o->n_counts - 1] <= team_size(o->team));
-    Tuning     t = {.layers = layers, .o = o, .n = n, .arena = a, .out = out};
-    Stopwatch *watch = NULL;
-    t.wanted = arena_new(a, bool, n);
-    t.same = arena_new(a, uint32_t, n);
-    t.deadline = now() + (TimeNs)(o->seconds * 1e9);
-    t.weights = arena_new(a, double, n);
-    weigh(&t);
-    plan(&t);
-    size_t l3 = 2 * o->pressure->l3_bytes, others = program_bytes(layers, n) > l3 ? l3 : 0;
-    TRY(stopwatch_create(&watch, o->team, scratch_most(layers, n), o->l2_bytes * 3 / 2, others));
-    team_pin(o->team);
-    Err e = search_all(&t, watch);
-    team_unpin(o->team);
-    stopwatch_destroy(watch);
-    TRY(e);
-    for (uint32_t i = 0; i < n; i++) out[i] = out[t.same[i]];
-    return ERR_OK;
-}
-
 enum {
     FIRST_SAMPLES = 1,
     MORE_SAMPLES = 2,
-    ENOUGH = 12,    // clean samples, after which a minimum hardly moves
-    PATIENCE = 40,  // samples that were not clean count for less, but not for nothing
-    FASTEST = 8,    // so many are measured well, whatever their footprint
+    ENOUGH_CLEAN = 12,      // clean samples after which the minimum is stable
+    ENOUGH_DISTURBED = 40,  // so many disturbed samples also suffice
+    MIN_RANKS = 8,          // the fastest candidates are measured well whatever their footprint
 };
 
-static const double hopeless = 2;  // times slower than the best: one look is enough
+static const double one_sample_factor = 2;  // times slower than the best: one sample is enough
 
 typedef struct Search {
     const TuneLayer   *layer;
@@ -166,11 +33,11 @@ typedef struct Search {
     Stopwatch         *watch;
     TimeNs             deadline;
     LayerProfile       p;
-    uint32_t          *samples;  // [layer->n] of candidate i, in units of 1 / PATIENCE of enough
-    uint32_t          *set;      // [layer->n] room for indices
+    uint32_t          *samples;  // [layer->n] weighted samples of candidate i
+    uint32_t          *set;      // [layer->n] indexes of candidates
 } Search;
 
-static bool is_over(const Search *s, TimeNs deadline) {
+static bool time_is_over(const Search *s, TimeNs deadline) {
     return now() >= deadline || (s->o->stop != NULL && atomic_load(s->o->stop));
 }
 
@@ -181,26 +48,19 @@ static void sample(Search *s, uint32_t i, uint32_t k, bool *clean) {
     if (c->time_ns[k] == 0 || took < c->time_ns[k]) c->time_ns[k] = took;
 }
 
-// A sample on each number of cores.
-static void round_of(Search *s, uint32_t i) {
+// One sample on each core count.
+static void sample_all_counts(Search *s, uint32_t i) {
     bool all_clean = true;
     for (uint32_t k = 0; k < s->p.n_counts; k++) {
         bool clean = false;
         sample(s, i, k, &clean);
         all_clean = all_clean && clean;
     }
-    s->samples[i] += all_clean ? PATIENCE : ENOUGH;
+    s->samples[i] += all_clean ? ENOUGH_DISTURBED : ENOUGH_CLEAN;
 }
 
-static bool is_enough(const Search *s, uint32_t i) { return s->samples[i] >= ENOUGH * PATIENCE; }
-
-static TimeNs fastest(const Search *s, uint32_t k) {
-    TimeNs best = INT64_MAX;
-    for (uint32_t i = 0; i < s->p.n; i++) {
-        TimeNs t = s->p.candidates[i].time_ns[k];
-        if (t > 0 && t < best) best = t;
-    }
-    return best;
+static bool has_enough_samples(const Search *s, uint32_t i) {
+    return s->samples[i] >= ENOUGH_CLEAN * ENOUGH_DISTURBED;
 }
 
 static uint32_t find(const Search *s, const Version *v) {
@@ -209,8 +69,8 @@ static uint32_t find(const Search *s, const Version *v) {
     return i;
 }
 
-// What cannot be prepared is no candidate.
-static void try_one(Search *s, const Version *v) {
+// Versions that cannot be prepared are skipped.
+static void try_version(Search *s, const Version *v) {
     const TuneLayer *l = s->layer;
     uint32_t         most = s->p.counts[s->p.n_counts - 1], i = s->p.n;
     bool             clean;
@@ -221,20 +81,22 @@ static void try_one(Search *s, const Version *v) {
     s->samples[i] = 0;
     sample(s, i, 0, &clean);
     s->p.n++;
-    if ((double)s->p.candidates[i].time_ns[0] > hopeless * (double)fastest(s, 0)) return;
-    for (uint32_t r = 0; r < FIRST_SAMPLES; r++) round_of(s, i);
+    if ((double)s->p.candidates[i].time_ns[0] >
+        one_sample_factor * (double)pareto_fastest(&s->p, 0))
+        return;
+    for (uint32_t r = 0; r < FIRST_SAMPLES; r++) sample_all_counts(s, i);
 }
 
 static bool first_pass(Search *s) {
     TimeNs begin = now(), end = begin + (s->deadline - begin) / 2;
     for (uint32_t i = 0; i < s->layer->n; i++) {
-        if (is_over(s, end)) return false;
-        try_one(s, &s->layer->candidates[i]);
+        if (time_is_over(s, end)) return false;
+        try_version(s, &s->layer->candidates[i]);
     }
     return true;
 }
 
-// How many of the others are faster on some number of cores, at best.
+// Number of faster candidates, on the core count where it is lowest.
 static uint32_t rank(const Search *s, uint32_t i) {
     uint32_t best = UINT32_MAX;
     for (uint32_t k = 0; k < s->p.n_counts; k++) {
@@ -250,7 +112,7 @@ static uint32_t rank(const Search *s, uint32_t i) {
     return best;
 }
 
-static uint32_t add_fast(const Search *s, uint32_t n, uint32_t ranks) {
+static uint32_t add_fastest(const Search *s, uint32_t n, uint32_t ranks) {
     for (uint32_t i = 0; i < s->p.n; i++) {
         if (rank(s, i) >= ranks) continue;
         uint32_t j = 0;
@@ -260,25 +122,23 @@ static uint32_t add_fast(const Search *s, uint32_t n, uint32_t ranks) {
     return n;
 }
 
-// One round for each that is in the running. False: all of them are known well enough.
+// Samples the Pareto front and the fastest `ranks` again. False: all have enough samples.
 static bool refine(Search *s, uint32_t ranks) {
-    uint32_t n = add_fast(s, pareto_front(&s->p, s->set), ranks);
+    uint32_t n = add_fastest(s, pareto_front(&s->p, s->set), ranks);
     bool     more = false;
-    for (uint32_t j = 0; j < n && !is_over(s, s->deadline); j++) {
-        if (is_enough(s, s->set[j])) continue;
-        for (uint32_t r = 0; r < MORE_SAMPLES; r++) round_of(s, s->set[j]);
+    for (uint32_t j = 0; j < n && !time_is_over(s, s->deadline); j++) {
+        if (has_enough_samples(s, s->set[j])) continue;
+        for (uint32_t r = 0; r < MORE_SAMPLES; r++) sample_all_counts(s, s->set[j]);
         more = true;
     }
     return more;
 }
 
-static void take_over(Search *s, const LayerProfile *known) {
+static void reuse_known(Search *s, const LayerProfile *known) {
     for (uint32_t i = 0; i < known->n; i++) {
         const Candidate *c = &known->candidates[i];
-        bool             ours = false;
-        for (uint32_t j = 0; j < s->layer->n && !ours; j++)
-            ours = version_same(&c->version, &s->layer->candidates[j]);
-        if (!ours || s->p.n == s->layer->n || find(s, &c->version) < s->p.n) continue;
+        if (!offers(s->layer, &c->version)) continue;
+        if (s->p.n == s->layer->n || find(s, &c->version) < s->p.n) continue;
         if (s->layer->prepare != NULL && s->layer->prepare(s->layer->self, &c->version) != ERR_OK)
             continue;
         s->samples[s->p.n] = 0;
@@ -287,8 +147,11 @@ static void take_over(Search *s, const LayerProfile *known) {
     s->p.spent_ns = known->spent_ns;
 }
 
-Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, TimeNs deadline,
-                const LayerProfile *known, Arena *a, LayerProfile *out) {
+// Tries each candidate briefly in at most half of the time, then samples fast and small ones
+// repeatedly, in turns. `known`: result of an earlier search, or empty. *out lives in the arena; it
+// has no candidates if there was no time.
+static Err search_layer(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, TimeNs deadline,
+                        const LayerProfile *known, Arena *a, LayerProfile *out) {
     Search s = {.layer = l, .o = o, .watch = watch, .deadline = deadline};
     TimeNs begin = now();
     s.p.n_counts = o->n_counts;
@@ -298,10 +161,10 @@ Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, Time
     s.set = arena_try_new(a, uint32_t, l->n);
     if (s.p.candidates == NULL || s.samples == NULL || s.set == NULL)
         return err_set(ERR_LIMIT, "no memory for %u versions of a layer", l->n);
-    take_over(&s, known);
+    reuse_known(&s, known);
     bool all = first_pass(&s);
-    for (uint32_t ranks = s.p.n / 2; !is_over(&s, deadline); ranks /= 2) {
-        if (ranks < FASTEST) ranks = FASTEST;
+    for (uint32_t ranks = s.p.n / 2; !time_is_over(&s, deadline); ranks /= 2) {
+        if (ranks < MIN_RANKS) ranks = MIN_RANKS;
         s.p.finished = !refine(&s, ranks);
         if (s.p.finished) break;
     }
@@ -309,5 +172,139 @@ Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, Time
     s.p.spent_ns += now() - begin;
     (void)pareto_keep(&s.p, o->pressure, s.set);
     *out = s.p;
+    return ERR_OK;
+}
+
+enum { PERMILLE = 1000 };
+
+typedef struct Tuning {
+    const TuneLayer   *layers;
+    const TuneOptions *o;
+    uint32_t           n;
+    Arena             *arena;
+    LayerProfile      *out;
+    bool              *wanted;                   // [n] to be tuned
+    uint32_t          *same;                     // [n] first layer with the same key
+    double            *weights;                  // [n] of first layers, including equal ones
+    double             weight_left, weight_all;  // of layers to be tuned
+    TimeNs             deadline;
+} Tuning;
+
+static bool same_counts(const LayerProfile *p, const TuneOptions *o) {
+    return p->n_counts == o->n_counts &&
+           memcmp(p->counts, o->counts, o->n_counts * sizeof *o->counts) == 0;
+}
+
+bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out) {
+    LayerProfile p = {0};
+    if (o->store == NULL || !profile_store_get(o->store, l->key, a, &p)) return false;
+    if (!same_counts(&p, o) || p.n_kept == 0) return false;
+    for (uint32_t i = 0; i < p.n_kept; i++)
+        if (!offers(l, &p.candidates[p.kept[i]].version)) return false;
+    *out = p;
+    return true;
+}
+
+// The time budget of a layer grows with its work and its number of occurrences, plus a tenth of the
+// mean.
+static void compute_weights(Tuning *t) {
+    StringMap first;
+    double    all = 0;
+    string_map_init(&first, t->arena);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t other = string_map_get(&first, t->layers[i].key);
+        t->same[i] = other != STRING_MAP_NONE ? other : i;
+        if (other == STRING_MAP_NONE) string_map_put(&first, t->layers[i].key, i);
+        t->weights[t->same[i]] += t->layers[i].macs;
+        all += t->layers[i].macs;
+    }
+    for (uint32_t i = 0; i < t->n; i++) t->weights[i] += 0.1 * all / t->n + 1;
+}
+
+// A search that ran out of time continues if the layer has more time now.
+static void choose_layers(Tuning *t) {
+    double all = 0;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->same[i] == i) all += t->weights[i];
+    for (uint32_t i = 0; i < t->n; i++) {
+        t->out[i] = (LayerProfile){0};
+        if (t->same[i] != i || t->layers[i].n == 0) continue;
+        bool   known = tune_known(&t->layers[i], t->o, t->arena, &t->out[i]);
+        double share_ns = 1e9 * t->o->seconds * t->weights[i] / all;
+        bool   cut_short = !t->out[i].finished && share_ns > (double)t->out[i].spent_ns;
+        t->wanted[i] = !known || cut_short;
+        if (t->wanted[i]) t->weight_left += t->weights[i];
+    }
+    t->weight_all = t->weight_left;
+}
+
+static void report_progress(const Tuning *t) {
+    double done = t->weight_all > 0 ? 1 - t->weight_left / t->weight_all : 1;
+    progress_report(t->o->sink, (int64_t)(done * PERMILLE + 0.5), PERMILLE);
+}
+
+static Err search(Tuning *t, Stopwatch *watch, uint32_t i) {
+    TimeNs start = now(), left = t->deadline - start;
+    double share = t->weights[i] / t->weight_left;
+    t->weight_left -= t->weights[i];
+    if (left <= 0 || (t->o->stop != NULL && atomic_load(t->o->stop))) return ERR_OK;
+    TimeNs       end = start + (TimeNs)((double)left * (share < 1 ? share : 1));
+    LayerProfile known = t->out[i];
+    TRY(search_layer(&t->layers[i], t->o, watch, end, &known, t->arena, &t->out[i]));
+    if (t->o->store != NULL && t->out[i].n_kept > 0)
+        (void)profile_store_put(t->o->store, t->layers[i].key,
+                                &t->out[i]);  // on failure the layer is tuned again next time
+    return ERR_OK;
+}
+
+static Err search_all(Tuning *t, Stopwatch *watch) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (!t->wanted[i]) continue;
+        TRY(search(t, watch, i));
+        report_progress(t);
+    }
+    return ERR_OK;
+}
+
+// Bytes beyond L2 of all layers of a run, each in its version with least traffic.
+static size_t bytes_beyond_l2(const TuneLayer *layers, uint32_t n) {
+    size_t all = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t least = SIZE_MAX;
+        for (uint32_t j = 0; j < layers[i].n; j++) {
+            Traffic t = layers[i].traffic(layers[i].self, &layers[i].candidates[j], 1);
+            if (t.beyond_l2_bytes < least) least = t.beyond_l2_bytes;
+        }
+        if (layers[i].n > 0) all += least;
+    }
+    return all;
+}
+
+static size_t max_scratch(const TuneLayer *layers, uint32_t n) {
+    size_t most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (layers[i].scratch_bytes_max > most) most = layers[i].scratch_bytes_max;
+    return most;
+}
+
+Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,
+                LayerProfile *out) {
+    CHECK(o->n_counts > 0 && o->counts[o->n_counts - 1] <= team_size(o->team));
+    Tuning     t = {.layers = layers, .o = o, .n = n, .arena = a, .out = out};
+    Stopwatch *watch = NULL;
+    t.wanted = arena_new(a, bool, n);
+    t.same = arena_new(a, uint32_t, n);
+    t.deadline = now() + (TimeNs)(o->seconds * 1e9);
+    t.weights = arena_new(a, double, n);
+    compute_weights(&t);
+    choose_layers(&t);
+    size_t l3 = 2 * o->pressure->l3_bytes, others = bytes_beyond_l2(layers, n) > l3 ? l3 : 0;
+    TRY(stopwatch_create(&watch, o->team, max_scratch(layers, n), o->l2_bytes * 3 / 2, others));
+    team_pin(o->team);
+    Err e = search_all(&t, watch);
+    team_unpin(o->team);
+    stopwatch_destroy(watch);
+    TRY(e);
+    for (uint32_t i = 0; i < n; i++) out[i] = out[t.same[i]];
     return ERR_OK;
 }

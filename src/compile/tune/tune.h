@@ -1,5 +1,4 @@
-// Tune: measures the versions of heavy layers within a budget of time, and keeps those that
-// suffice.
+// Tune: measures kernel versions of heavy layers within a time budget, and keeps the best few.
 #pragma once
 
 #include <stdatomic.h>
@@ -14,49 +13,40 @@
 #include "compile/layer_profile.h"
 #include "compile/tune/pressure.h"
 #include "compile/profile_store.h"
-#include "compile/tune/stopwatch.h"
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
 typedef struct TuneLayer {
-    const char    *key;         // layers with the same key are measured once
-    const Version *candidates;  // [n], the best guess first
+    const char    *key;         // layers with equal keys are measured once
+    const Version *candidates;  // [n] in order of preference
     uint32_t       n;
     double         macs;
-    size_t         scratch_bytes_max;  // of a part, whatever the version
+    size_t         scratch_bytes_max;  // per thread, maximum of all versions
     void          *self;
-    MUST_USE Err (*prepare)(void *self, const Version *v);  // before the first run; may be NULL
+    MUST_USE       Err (*prepare)(void *self, const Version *v);  // packs weights; may be NULL
     void (*run)(void *self, const Version *v, Part part);
-    void (*warm)(void *self, Part part);  // reads the layer's inputs; may be NULL
+    void (*warm)(void *self, Part part);  // reads the layer's inputs into the cache; may be NULL
     uint32_t (*tasks)(void *self, const Version *v);
     Traffic (*traffic)(void *self, const Version *v, uint32_t parts);
 } TuneLayer;
 
 typedef struct TuneOptions {
-    Team               *team;                              // bound to cores
-    uint32_t            n_counts, counts[PROFILE_COUNTS];  // numbers of cores, ascending
-    double              seconds;                           // for all layers together
-    size_t              l2_bytes;                          // of a core
+    Team               *team;                              // threads to measure on
+    uint32_t            n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
+    double              seconds;                           // time budget of all layers together
+    size_t              l2_bytes;                          // per core
     const Pressure     *pressure;
     ProfileStore       *store;  // may be NULL
     ProgressSink        sink;
-    const _Atomic bool *stop;  // set by another thread: enough; may be NULL
+    const _Atomic bool *stop;  // set by another thread to end tuning early; may be NULL
 } TuneOptions;
 
-// Layers are measured as in a program that runs through all of them: with other things in the L2,
-// and in the L3 too when they do not fit into it together. The inputs are fresh.
-// out[i] is what is known of layers[i] afterwards, in the arena. Layers that found no time have no
-// candidates. What the store knows of an earlier search is not measured again.
+// Layers are measured as in a program that runs all of them: other data fills the L2, and the L3
+// too if the layers together exceed it. Layer inputs are in the cache. out[i] is the profile of
+// layers[i], in the arena; without candidates if there was no time. What the store has of an
+// earlier search is not measured again.
 MUST_USE Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena *a,
                          LayerProfile *out);
 
-// What the store knows of a layer on these numbers of cores, without measuring. False: nothing.
+// The stored profile of a layer for these core counts, without measuring. False: none.
 bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out);
-
-// TuneSearch: the search for the versions of one layer, until a deadline.
-
-// Every candidate is tried briefly, best guess first, in at most half of the time; those that are
-// fast or small are then measured again and again in turns. known: what an earlier search found,
-// or empty. On success *out is in the arena; it has no candidates when time was over at once.
-MUST_USE Err tune_search(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch,
-                         TimeNs deadline, const LayerProfile *known, Arena *a, LayerProfile *out);

@@ -12,19 +12,19 @@ static int64_t heads_at(const RefHeads *h, int64_t b, int64_t n, int64_t s) {
     return h->at + b * h->batch + n * h->head + s * h->step;
 }
 
-// The keys and values of one head, and the vectors of one query.
-typedef struct Space {
+// Keys and values of one head, and the vectors of one query.
+typedef struct Work {
     double *k, *v;                   // [keys][size], [keys][v_size]
     double *q, *score, *bias, *sum;  // [size], [keys], [keys], [v_size]
-} Space;
+} Work;
 
-static void keep_scores(const RefAttention *p, int32_t stage, int64_t row, const double *score) {
+static void store_scores(const RefAttention *p, int32_t stage, int64_t row, const double *score) {
     if (p->scores != NULL && p->stage == stage)
         wide_write(p->scores, row * p->keys, 1, p->keys, score);
 }
 
-// Scores to shares of one. A row with nothing to look at gets nothing.
-static void to_shares(int64_t n, double *score) {
+// Softmax in place. A row of scores that are all -INFINITY becomes zeros.
+static void softmax(int64_t n, double *score) {
     double top = (double)-INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) top = fmax(top, score[i]);
     for (int64_t i = 0; i < n; i++) {
@@ -34,26 +34,26 @@ static void to_shares(int64_t n, double *score) {
     for (int64_t i = 0; i < n && sum > 0; i++) score[i] /= sum;
 }
 
-static void query(const RefAttention *p, const Space *s, int64_t row) {
+static void query(const RefAttention *p, const Work *s, int64_t row) {
     for (int64_t j = 0; j < p->keys; j++) {
         double dot = 0;
         for (int64_t h = 0; h < p->size; h++) dot += s->q[h] * s->k[j * p->size + h];
         s->score[j] = dot * p->scale;
     }
-    keep_scores(p, 0, row, s->score);
+    store_scores(p, 0, row, s->score);
     for (int64_t j = 0; j < p->keys && p->softcap > 0; j++)
         s->score[j] = p->softcap * tanh(s->score[j] / p->softcap);
-    keep_scores(p, 1, row, s->score);
+    store_scores(p, 1, row, s->score);
     for (int64_t j = 0; j < p->keys; j++) s->score[j] += s->bias[j];
-    keep_scores(p, 2, row, s->score);
-    to_shares(p->keys, s->score);
-    keep_scores(p, 3, row, s->score);
+    store_scores(p, 2, row, s->score);
+    softmax(p->keys, s->score);
+    store_scores(p, 3, row, s->score);
     for (int64_t h = 0; h < p->v_size; h++) s->sum[h] = 0;
     for (int64_t j = 0; j < p->keys; j++)
         for (int64_t h = 0; h < p->v_size; h++) s->sum[h] += s->score[j] * s->v[j * p->v_size + h];
 }
 
-static void load_head(const RefAttention *p, const Space *s, int64_t b, int64_t n) {
+static void load_head(const RefAttention *p, const Work *s, int64_t b, int64_t n) {
     int64_t from = n / (p->heads / p->kv_heads);
     for (int64_t j = 0; j < p->keys; j++) {
         wide_read(p->k.t, heads_at(&p->k, b, from, j), 1, p->size, s->k + j * p->size);
@@ -61,7 +61,7 @@ static void load_head(const RefAttention *p, const Space *s, int64_t b, int64_t 
     }
 }
 
-static Err make_space(const RefAttention *p, Arena *scratch, Space *s) {
+static Err alloc_work(const RefAttention *p, Arena *scratch, Work *s) {
     TRY(ref_alloc_doubles(scratch, p->keys, p->size, &s->k));
     TRY(ref_alloc_doubles(scratch, p->keys, p->v_size, &s->v));
     TRY(ref_alloc_doubles(scratch, 1, p->size, &s->q));
@@ -71,10 +71,10 @@ static Err make_space(const RefAttention *p, Arena *scratch, Space *s) {
 }
 
 Err ref_attention(const RefAttention *p, Arena *scratch) {
-    Space   s;
+    Work    s;
     Tensor  none = {0};
     int64_t shape[4] = {p->batch, p->heads, p->queries, p->keys};
-    TRY(make_space(p, scratch, &s));
+    TRY(alloc_work(p, scratch, &s));
     NdIter w = nd_iter_begin(4, shape);
     nd_iter_broadcast(&w, p->bias != NULL ? p->bias : &none);
     for (int64_t row = 0; row < p->batch * p->heads * p->queries; row++) {
@@ -90,7 +90,7 @@ Err ref_attention(const RefAttention *p, Arena *scratch) {
     return ERR_OK;
 }
 
-static void turn_head(const RefRotary *p, int64_t at, int64_t angles) {
+static void rotate_head(const RefRotary *p, int64_t at, int64_t angles) {
     int64_t half = p->rotated / 2;
     for (int64_t h = 0; h < p->size; h++) {
         double v = tensor_get_f64(p->x.t, at + h);
@@ -109,14 +109,15 @@ static void turn_head(const RefRotary *p, int64_t at, int64_t angles) {
 }
 
 Err ref_rotary(const RefRotary *p) {
-    for (int64_t place = 0; place < p->batch * p->length; place++) {
-        int64_t row = p->ids != NULL ? ((const int64_t *)p->ids->data)[place] : place;
-        int64_t b = place / p->length, s = place % p->length;
+    for (int64_t position = 0; position < p->batch * p->length; position++) {
+        int64_t row = p->ids != NULL ? ((const int64_t *)p->ids->data)[position] : position;
+        int64_t b = position / p->length, s = position % p->length;
         if (p->ids != NULL && (row < 0 || row >= p->cosines->dims[0]))
-            return err_set(ERR_INVALID, "position %" PRId64 " is outside caches of %" PRId64, row,
-                           p->cosines->dims[0]);
+            return err_set(ERR_INVALID,
+                           "rotary embedding: position %" PRId64 " is outside caches of %" PRId64,
+                           row, p->cosines->dims[0]);
         for (int64_t n = 0; n < p->heads; n++)
-            turn_head(p, heads_at(&p->x, b, n, s), row * (p->rotated / 2));
+            rotate_head(p, heads_at(&p->x, b, n, s), row * (p->rotated / 2));
     }
     return ERR_OK;
 }

@@ -14,7 +14,7 @@ static int64_t div_i64(int64_t u, int64_t v) {
 
 static int64_t rem_i64(int64_t u, int64_t v) { return v == 0 || v == -1 ? 0 : u % v; }
 
-// The remainder with the sign of the divisor, as Python has it.
+// The remainder with the sign of the divisor, as in Python.
 static int64_t mod_i64(int64_t u, int64_t v) {
     int64_t r = rem_i64(u, v);
     return r != 0 && (r < 0) != (v < 0) ? r + v : r;
@@ -37,7 +37,7 @@ static uint64_t pow_u64(uint64_t u, uint64_t v) {
     return power;
 }
 
-// A negative exponent leaves a fraction, which is cut: only 1 and -1 have something left.
+// A negative exponent gives a fraction, which truncates to 0 unless u is 1 or -1.
 static int64_t pow_i64(int64_t u, int64_t v) {
     if (v >= 0) return (int64_t)pow_u64((uint64_t)u, (uint64_t)v);
     return u == 1 || (u == -1 && v % 2 == 0) ? 1 : u == -1 ? -1 : 0;
@@ -96,7 +96,7 @@ typedef struct Call {
     const Tensor *a, *b;
     WideType      wide;
     Row          *row;
-    bool          direct;  // a row can be computed where it shall be
+    bool          direct;  // rows are computed directly in y
 } Call;
 
 static void run_row(const Call *c, const BroadcastIter *r, const NdIter *w, Tensor *y) {
@@ -112,7 +112,7 @@ static void run_row(const Call *c, const BroadcastIter *r, const NdIter *w, Tens
     }
 }
 
-// POW alone has two types. A whole power of a whole number is exact, all else goes through double.
+// Only POW mixes types: integer to integer power is exact, everything else computes in double.
 static WideType wide_for(const Tensor *a, const Tensor *b) {
     if (a->dtype == b->dtype) return wide_type_of(a->dtype);
     return dtype_is_int(a->dtype) && dtype_is_int(b->dtype) ? wide_type_of(a->dtype) : WIDE_F64;
@@ -128,7 +128,7 @@ void ref_binary(RefBinary f, const Tensor *a, const Tensor *b, Tensor *y) {
     CHECK(c.row != NULL);
     const Tensor *const in[] = {a, b};
     const BroadcastIter r = broadcast_iter_of(y, in, 2);
-    for (NdIter w = r.walk; nd_iter_more(&w); nd_iter_next(&w)) run_row(&c, &r, &w, y);
+    for (NdIter w = r.rows; nd_iter_more(&w); nd_iter_next(&w)) run_row(&c, &r, &w, y);
 }
 
 void ref_equal_str(const Tensor *a, const Tensor *b, Tensor *y) {
@@ -144,14 +144,14 @@ void ref_equal_str(const Tensor *a, const Tensor *b, Tensor *y) {
 }
 
 void ref_where(const Tensor *condition, const Tensor *a, const Tensor *b, Tensor *y) {
-    const uint8_t *pick = condition->data;
+    const uint8_t *choice = condition->data;
     const size_t   size = dtype_size(y->dtype);
     NdIter         w = nd_iter_begin(y->rank, y->dims);
     nd_iter_broadcast(&w, condition);
     nd_iter_broadcast(&w, a);
     nd_iter_broadcast(&w, b);
     for (; nd_iter_more(&w); nd_iter_next(&w)) {
-        const bool  first = pick[w.off[0]] != 0;
+        const bool  first = choice[w.off[0]] != 0;
         const char *from = first ? a->data : b->data;
         memcpy((char *)y->data + (size_t)w.at * size,
                from + (size_t)(first ? w.off[1] : w.off[2]) * size, size);

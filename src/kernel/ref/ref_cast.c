@@ -24,7 +24,7 @@ void ref_cast(const Tensor *x, Tensor *y) {
     }
 }
 
-// Whether v, rounded to type t, is the number that t already holds in exact form.
+// Whether v, rounded to type t, equals `exact`, a value of type t.
 static bool same_in(DType t, double v, double exact) {
     switch (t) {
     case DT_F16: return half_to_f32(half_from_f32((float)v)) == (float)exact;
@@ -34,10 +34,10 @@ static bool same_in(DType t, double v, double exact) {
     }
 }
 
-// Digit number i of d, which has `count` of them; zeros around.
+// Digit i of d, which has `count` digits; zeros outside.
 static char digit(const char *d, int count, int i) { return i >= 0 && i < count ? d[i] : '0'; }
 
-// Writes 0.ddd * 10^point without a power of ten: "0.01", "12.5", "300.0".
+// Writes 0.ddd * 10^point in positional notation: "0.01", "12.5", "300.0".
 static int print_plain(const char *d, int count, int point, char *to) {
     int n = 0, first = point < 1 ? point - 1 : 0, last = count > point ? count : point + 1;
     for (int i = first; i < last; i++) {
@@ -84,7 +84,7 @@ size_t ref_cast_print(const Tensor *x, int64_t i, char text[REF_CAST_TEXT]) {
     return (size_t)n;
 }
 
-// Integers that a double cannot hold need their own reader; false when text is no plain integer.
+// Integers are not parsed through double, which cannot hold all of them; false if text is not one.
 static bool read_integer(const char *text, Tensor *y, int64_t i) {
     WideBlock  b;
     char      *end = NULL;
@@ -110,16 +110,16 @@ Err ref_cast_read(Str text, Tensor *y, int64_t i) {
     if (dtype_is_int(y->dtype) && copy[0] != '\0' && read_integer(copy, y, i)) return ERR_OK;
     double v = y->dtype == DT_F32 ? (double)strtof(copy, &end) : strtod(copy, &end);
     if (end == copy || *end != '\0' || strlen(copy) != text.len)
-        return err_set(ERR_INVALID, "the text of element %" PRId64 " is no number", i);
+        return err_set(ERR_INVALID, "the text of element %" PRId64 " is not a number", i);
     tensor_set(y, i, v);
     return ERR_OK;
 }
 
-// Quotients and products are floats, as runtimes have them: a tie there is a tie here.
+// Quotients and products are rounded to float, as inference runtimes do, so that ties round alike.
 
 enum { CHUNK = 256 };
 
-// Part of one row along inner, with the scale and zero point of each element.
+// Part of a row along inner, with scale and zero point per element.
 typedef struct Chunk {
     double  x[CHUNK], scale[CHUNK], zero[CHUNK];
     int64_t n;
@@ -139,7 +139,7 @@ static void dequantize(Chunk *c) {
     }
 }
 
-// Where the scale of element (outer, axis, inner) is.
+// Index of the scale of element (outer, axis, inner).
 static int64_t scale_at(const RefQuant *p, int64_t o, int64_t a, int64_t i) {
     if (p->block <= 0) return p->block == 0 ? 0 : a;
     int64_t blocks = p->axis / p->block + (p->axis % p->block != 0);

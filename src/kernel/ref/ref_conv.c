@@ -8,12 +8,6 @@
 #include "kernel/ref/ref_sample.h"
 #include "kernel/wide_type.h"
 
-int64_t ref_window_count(int32_t rank, const int64_t *dims) {
-    int64_t n = 1;
-    for (int32_t i = 0; i < rank; i++) n *= dims[i];
-    return n;
-}
-
 bool ref_window_next(int32_t rank, const int64_t *dims, int64_t *at) {
     for (int32_t i = rank - 1; i >= 0; i--) {
         if (++at[i] < dims[i]) return true;
@@ -31,13 +25,14 @@ void ref_window_split(int32_t rank, const int64_t *dims, int64_t linear, int64_t
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
-// The whole x in [0, count) with low <= x * step + shift < high.
+// Integers x in [0, count) with low <= x * step + shift < high.
 static RefSpan span(int64_t step, int64_t shift, int64_t low, int64_t high, int64_t count) {
     int64_t from = ceil_div(low - shift, step), to = ceil_div(high - shift, step);
     return (RefSpan){from > 0 ? from : 0, to < count ? to : count};
 }
 
-RefSpan ref_window_outputs(const RefWindow *w, int32_t d, int64_t tap) {
+// Outputs of dimension d in [0, out) that read inside the input through this tap.
+static RefSpan window_outputs(const RefWindow *w, int32_t d, int64_t tap) {
     return span(w->stride[d], tap * w->dilation[d] - w->pad[d], 0, w->in[d], w->out[d]);
 }
 
@@ -45,17 +40,19 @@ RefSpan ref_window_taps(const RefWindow *w, int32_t d, int64_t o, int64_t low, i
     return span(w->dilation[d], o * w->stride[d] - w->pad[d], low, high, w->kernel[d]);
 }
 
-RefWindow ref_window_flatten(const RefWindow *w) {
+// The same window in as few dimensions as possible: one if it is 1x1, unpadded and unstrided.
+static RefWindow window_flatten(const RefWindow *w) {
     for (int32_t i = 0; i < w->rank; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] != 0 || w->in[i] != w->out[i])
             return *w;
-    int64_t n = ref_window_count(w->rank, w->in);
+    int64_t n = ref_product(w->in, w->rank);
     return (RefWindow){
         .rank = 1, .in = {n}, .out = {n}, .kernel = {1}, .stride = {1}, .dilation = {1}};
 }
 
-void ref_window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
-                        const double *v, double *plane) {
+// Adds v[j] to the element of plane that `tap` reads for output at + j.
+static void window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
+                           const double *v, double *plane) {
     int64_t pos[REF_WINDOW_MAX] = {0};
     ref_window_split(w->rank, w->out, at, pos);
     for (int64_t j = 0; j < n; j++) {
@@ -71,14 +68,14 @@ void ref_window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, int6
     }
 }
 
-// Outputs are computed PANEL at a time: their patches become the columns of a panel, and each
-// output channel's weights are one row that meets it.
+// Outputs are computed PANEL at a time: their input patches are the columns of a panel, which is
+// multiplied by each output channel's row of weights.
 
 static void subtract(double zero, int64_t n, double *v) {
     for (int64_t i = 0; i < n; i++) v[i] -= zero;
 }
 
-// Outputs [from, to) of one line along the last dimension, seen through one tap.
+// Inputs read through one tap by n outputs of a line along the last dimension.
 static void patch_line(const RefConv *p, const Tensor *x, int64_t plane, const int64_t *out,
                        const int64_t *tap, int64_t n, double *line) {
     const RefWindow *w = &p->window;
@@ -88,7 +85,7 @@ static void patch_line(const RefConv *p, const Tensor *x, int64_t plane, const i
         if (i < 0 || i >= w->in[d]) return;
         plane = plane * w->in[d] + i;
     }
-    RefSpan s = ref_window_outputs(w, last, tap[last]);
+    RefSpan s = window_outputs(w, last, tap[last]);
     if (s.from < out[last]) s.from = out[last];
     if (s.to > out[last] + n) s.to = out[last] + n;
     if (s.from >= s.to) return;
@@ -133,14 +130,13 @@ static double zero_of(const Tensor *zero, int64_t channel) {
     return tensor_get_f64(zero, tensor_count(zero) == 1 ? 0 : channel);
 }
 
-// Work space of one call.
-typedef struct Space {
-    int64_t outputs, taps;  // of an image; weights of an output channel
+typedef struct Work {
+    int64_t outputs, taps;  // per image; weights per output channel
     double *panel, *row;
-} Space;
+} Work;
 
 static void conv_block(const RefConv *p, const Tensor *w, const Tensor *bias, Tensor *y,
-                       const Space *s, int64_t image, int64_t group, int64_t at, int64_t n) {
+                       const Work *s, int64_t image, int64_t group, int64_t at, int64_t n) {
     int64_t each = w->dims[0] / p->group;
     for (int64_t m = group * each; m < (group + 1) * each; m++) {
         double acc[PANEL] = {0}, zero = zero_of(p->w_zero, m);
@@ -153,11 +149,17 @@ static void conv_block(const RefConv *p, const Tensor *w, const Tensor *bias, Te
     }
 }
 
-Err ref_conv_patches(const RefConv *p, RefConvPatch *patch, const void *self, const Tensor *x,
-                     const Tensor *w, const Tensor *bias, Tensor *y, Arena *scratch) {
+// Fills panel[c * taps + tap][j] with the input that output at + j of an image reads through each
+// tap; j < n.
+typedef void PatchFn(const void *self, const Tensor *x, int64_t image, int64_t group, int64_t at,
+                     int64_t n, double *panel);
+
+// Convolution over patches; of the window only the sizes are read.
+static Err conv_patches(const RefConv *p, PatchFn *patch, const void *self, const Tensor *x,
+                        const Tensor *w, const Tensor *bias, Tensor *y, Arena *scratch) {
     if (tensor_count(y) == 0) return ERR_OK;
-    Space s = {.outputs = ref_window_count(p->window.rank, p->window.out)};
-    s.taps = w->dims[1] * ref_window_count(p->window.rank, p->window.kernel);
+    Work s = {.outputs = ref_product(p->window.out, p->window.rank)};
+    s.taps = w->dims[1] * ref_product(p->window.kernel, p->window.rank);
     TRY(ref_alloc_doubles(scratch, s.taps, PANEL, &s.panel));
     TRY(ref_alloc_doubles(scratch, s.taps, 1, &s.row));
     for (int64_t image = 0; image < x->dims[0]; image++)
@@ -173,32 +175,32 @@ Err ref_conv_patches(const RefConv *p, RefConvPatch *patch, const void *self, co
 Err ref_conv(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias, Tensor *y,
              Arena *scratch) {
     RefConv flat = *p;
-    flat.window = ref_window_flatten(&p->window);
-    return ref_conv_patches(&flat, patch_window, &flat, x, w, bias, y, scratch);
+    flat.window = window_flatten(&p->window);
+    return conv_patches(&flat, patch_window, &flat, x, w, bias, y, scratch);
 }
 
-// One tap of one offset group for one output: where it looks and how much it counts.
-typedef struct Look {
+// Sampling position and weight of one tap of one offset group for one output.
+typedef struct DeformTap {
     RefTaps taps[REF_WINDOW_MAX];
     double  mask;
-} Look;
+} DeformTap;
 
 // offset [N, groups * taps * rank, out...], mask [N, groups * taps, out...].
-static Look look_at(const RefConvDeform *p, int64_t image, int64_t group, int64_t tap_at,
-                    const int64_t *tap, int64_t out_at) {
+static DeformTap deform_tap(const RefConvDeform *p, int64_t image, int64_t group, int64_t tap_at,
+                            const int64_t *tap, int64_t out_at) {
     const RefWindow *w = &p->conv.window;
-    int64_t          outputs = ref_window_count(w->rank, w->out);
-    int64_t          taps = ref_window_count(w->rank, w->kernel), out[REF_WINDOW_MAX];
+    int64_t          outputs = ref_product(w->out, w->rank);
+    int64_t          taps = ref_product(w->kernel, w->rank), out[REF_WINDOW_MAX];
     int64_t          which = (image * p->offset_group + group) * taps + tap_at;
-    Look             look = {.mask = 1};
+    DeformTap        t = {.mask = 1};
     ref_window_split(w->rank, w->out, out_at, out);
     for (int32_t d = 0; d < w->rank; d++) {
         double at = (double)(out[d] * w->stride[d] + tap[d] * w->dilation[d] - w->pad[d]);
         at += tensor_get_f64(p->offset, (which * w->rank + d) * outputs + out_at);
-        look.taps[d] = ref_sample_linear(at, w->in[d]);
+        t.taps[d] = ref_sample_linear(at, w->in[d]);
     }
-    if (p->mask != NULL) look.mask = tensor_get_f64(p->mask, which * outputs + out_at);
-    return look;
+    if (p->mask != NULL) t.mask = tensor_get_f64(p->mask, which * outputs + out_at);
+    return t;
 }
 
 static void patch_deform(const void *self, const Tensor *x, int64_t image, int64_t group,
@@ -210,9 +212,9 @@ static void patch_deform(const void *self, const Tensor *x, int64_t image, int64
         int64_t tap[REF_WINDOW_MAX] = {0}, tap_at = 0;
         do {
             for (int64_t j = 0; j < n; j++) {
-                Look look = look_at(p, image, c / each, tap_at, tap, at + j);
-                panel[j] = look.mask *
-                           ref_sample_sum(x, image * x->dims[1] + c, w->rank, w->in, look.taps);
+                DeformTap t = deform_tap(p, image, c / each, tap_at, tap, at + j);
+                panel[j] =
+                    t.mask * ref_sample_sum(x, image * x->dims[1] + c, w->rank, w->in, t.taps);
             }
             panel += PANEL;
             tap_at++;
@@ -222,22 +224,21 @@ static void patch_deform(const void *self, const Tensor *x, int64_t image, int64
 
 Err ref_conv_deform(const RefConvDeform *p, const Tensor *x, const Tensor *w, const Tensor *bias,
                     Tensor *y, Arena *scratch) {
-    return ref_conv_patches(&p->conv, patch_deform, p, x, w, bias, y, scratch);
+    return conv_patches(&p->conv, patch_deform, p, x, w, bias, y, scratch);
 }
 
-// The window is that of the forward convolution from y to x, so an input position of ours is an
-// output of the window, and its taps say where in y the products are added.
+// The window is that of the forward convolution from y to x: an element of x is an output of the
+// window, and its taps are the elements of y to which products are added.
 
-// Work space of one group of one image.
-typedef struct TransposeSpace {
-    int64_t channels, each;      // inputs and outputs of a group
-    int64_t positions, outputs;  // of an image
+typedef struct TransposeWork {
+    int64_t channels, each;      // input and output channels per group
+    int64_t positions, outputs;  // per image
     int64_t taps;
     double *panel, *row, *planes;
-} TransposeSpace;
+} TransposeWork;
 
-static void spread_block(const RefConv *p, const Tensor *w, const TransposeSpace *s, int64_t group,
-                         int64_t at, int64_t n) {
+static void scatter_block(const RefConv *p, const Tensor *w, const TransposeWork *s, int64_t group,
+                          int64_t at, int64_t n) {
     int64_t step = s->each * s->taps;
     for (int64_t m = 0; m < s->each; m++) {
         int64_t tap[REF_WINDOW_MAX] = {0}, k = 0;
@@ -245,13 +246,13 @@ static void spread_block(const RefConv *p, const Tensor *w, const TransposeSpace
             double acc[PANEL] = {0};
             wide_read(w, group * s->channels * step + m * s->taps + k, step, s->channels, s->row);
             panel_dot(s->panel, s->row, s->channels, acc);
-            ref_window_scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
+            window_scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
             k++;
         } while (ref_window_next(p->window.rank, p->window.kernel, tap));
     }
 }
 
-static void group_start(const Tensor *bias, const TransposeSpace *s, int64_t group) {
+static void group_start(const Tensor *bias, const TransposeWork *s, int64_t group) {
     for (int64_t m = 0; m < s->each; m++) {
         double start = bias != NULL ? tensor_get_f64(bias, group * s->each + m) : 0;
         for (int64_t i = 0; i < s->outputs; i++) s->planes[m * s->outputs + i] = start;
@@ -259,14 +260,14 @@ static void group_start(const Tensor *bias, const TransposeSpace *s, int64_t gro
 }
 
 static void group_run(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias,
-                      Tensor *y, const TransposeSpace *s, int64_t image, int64_t group) {
+                      Tensor *y, const TransposeWork *s, int64_t image, int64_t group) {
     int64_t plane = image * x->dims[1] + group * s->channels;
     group_start(bias, s, group);
     for (int64_t at = 0; at < s->positions; at += PANEL) {
         int64_t n = s->positions - at < PANEL ? s->positions - at : PANEL;
         for (int64_t c = 0; c < s->channels; c++)
             wide_read(x, (plane + c) * s->positions + at, 1, n, s->panel + c * PANEL);
-        spread_block(p, w, s, group, at, n);
+        scatter_block(p, w, s, group, at, n);
     }
     int64_t to = (image * p->group + group) * s->each * s->outputs;
     wide_write(y, to, 1, s->each * s->outputs, s->planes);
@@ -275,10 +276,10 @@ static void group_run(const RefConv *p, const Tensor *x, const Tensor *w, const 
 Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias,
                        Tensor *y, Arena *scratch) {
     if (tensor_count(y) == 0) return ERR_OK;
-    TransposeSpace s = {.channels = x->dims[1] / p->group, .each = w->dims[1]};
-    s.positions = ref_window_count(p->window.rank, p->window.out);
-    s.outputs = ref_window_count(p->window.rank, p->window.in);
-    s.taps = ref_window_count(p->window.rank, p->window.kernel);
+    TransposeWork s = {.channels = x->dims[1] / p->group, .each = w->dims[1]};
+    s.positions = ref_product(p->window.out, p->window.rank);
+    s.outputs = ref_product(p->window.in, p->window.rank);
+    s.taps = ref_product(p->window.kernel, p->window.rank);
     TRY(ref_alloc_doubles(scratch, s.channels, PANEL, &s.panel));
     TRY(ref_alloc_doubles(scratch, s.channels, 1, &s.row));
     TRY(ref_alloc_doubles(scratch, s.each, s.outputs, &s.planes));
@@ -289,9 +290,8 @@ Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const
 }
 
 Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch) {
-    int64_t positions = ref_window_count(w->rank, w->out),
-            taps = ref_window_count(w->rank, w->kernel);
-    int64_t size = ref_window_count(w->rank, w->in), row = 0;
+    int64_t positions = ref_product(w->out, w->rank), taps = ref_product(w->kernel, w->rank);
+    int64_t size = ref_product(w->in, w->rank), row = 0;
     double *line, *plane;
     TRY(ref_alloc_doubles(scratch, positions, 1, &line));
     TRY(ref_alloc_doubles(scratch, size, 1, &plane));
@@ -300,7 +300,7 @@ Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch) {
         for (int64_t k = 0; k < size; k++) plane[k] = 0;
         do {
             wide_read(x, row++ * positions, 1, positions, line);
-            ref_window_scatter(w, tap, 0, positions, line, plane);
+            window_scatter(w, tap, 0, positions, line, plane);
         } while (ref_window_next(w->rank, w->kernel, tap));
         wide_write(y, i * size, 1, size, plane);
     }

@@ -1,4 +1,5 @@
-// Window: where the taps of a sliding window fall in its input, for convolutions and pools.
+// Reference convolutions over any number of spatial dimensions (plain, transposed, deformable,
+// col2im), and the sliding window they share with pooling.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@
 
 enum { REF_WINDOW_MAX = TENSOR_MAX_RANK - 2 };
 
-// Output o and tap k meet input o * stride + k * dilation - pad, in each dimension.
+// In each dimension, tap k of output o reads input o * stride + k * dilation - pad.
 typedef struct RefWindow {
     int32_t rank;
     int64_t in[REF_WINDOW_MAX], out[REF_WINDOW_MAX], kernel[REF_WINDOW_MAX];
@@ -18,58 +19,35 @@ typedef struct RefWindow {
 } RefWindow;
 
 typedef struct RefSpan {
-    int64_t from, to;  // [from, to), empty when from >= to
+    int64_t from, to;  // [from, to); empty if from >= to
 } RefSpan;
 
-int64_t ref_window_count(int32_t rank, const int64_t *dims);  // their product
-
-// The index after at in row-major order; false when it was the last.
+// Advances `at` to the next index in row-major order; false after the last.
 bool ref_window_next(int32_t rank, const int64_t *dims, int64_t *at);
 
-// Linear index to one index per dimension.
+// Splits a linear index into one index per dimension.
 void ref_window_split(int32_t rank, const int64_t *dims, int64_t linear, int64_t *at);
 
-// Outputs of dimension d in [0, out) whose tap k lies inside the input.
-RefSpan ref_window_outputs(const RefWindow *w, int32_t d, int64_t tap);
-
-// Taps of dimension d whose place for output o lies in [low, high) of the input.
+// Taps of dimension d that read inputs [low, high) for output o.
 RefSpan ref_window_taps(const RefWindow *w, int32_t d, int64_t o, int64_t low, int64_t high);
-
-// Adds v[j] to where tap looks at from output at + j, in a plane of the input's size.
-void ref_window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, int64_t n,
-                        const double *v, double *plane);
-
-// The same window as few dimensions as possible: one when every tap is alone, unpadded, unstrided.
-RefWindow ref_window_flatten(const RefWindow *w);
-
-// Convolution: sliding products over any number of spatial dimensions; the slow, obvious truth.
 
 // x [N, C, in...], w [M, C/group, kernel...], bias [M] or NULL, y [N, M, out...].
 typedef struct RefConv {
     RefWindow     window;
     int64_t       group;
-    double        x_zero;  // subtracted from every x; padding stays 0
-    const Tensor *w_zero;  // subtracted from w: one number, or one per output channel; or NULL
+    double        x_zero;  // zero point of x; padding stays 0
+    const Tensor *w_zero;  // zero point of w: scalar or per output channel; may be NULL
 } RefConv;
-
-// Fills panel[c * taps + tap][j]: what output at + j of an image sees through each tap. j < n.
-typedef void RefConvPatch(const void *self, const Tensor *x, int64_t image, int64_t group,
-                          int64_t at, int64_t n, double *panel);
 
 MUST_USE Err ref_conv(const RefConv *p, const Tensor *x, const Tensor *w, const Tensor *bias,
                       Tensor *y, Arena *scratch);
 
-// The same with another way to look at x; w_zero is used, the window only for its sizes.
-MUST_USE Err ref_conv_patches(const RefConv *p, RefConvPatch *patch, const void *self,
-                              const Tensor *x, const Tensor *w, const Tensor *bias, Tensor *y,
-                              Arena *scratch);
-
 // x [N, C, in...], w [C, M/group, kernel...], y [N, M, out...]. The window is that of the
-// convolution this one reverses: its in is our y, its out is our x.
+// forward convolution from y to x: its `in` is y, its `out` is x.
 MUST_USE Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w,
                                 const Tensor *bias, Tensor *y, Arena *scratch);
 
-// A convolution whose taps are moved by offset and weighted by mask (or NULL).
+// Deformable convolution: taps are shifted by offset and weighted by mask (may be NULL).
 typedef struct RefConvDeform {
     RefConv       conv;
     int64_t       offset_group;
@@ -79,5 +57,5 @@ typedef struct RefConvDeform {
 MUST_USE Err ref_conv_deform(const RefConvDeform *p, const Tensor *x, const Tensor *w,
                              const Tensor *bias, Tensor *y, Arena *scratch);
 
-// x [N, C * taps, out...] of patches, added up where the window took them from: y [N, C, in...].
+// col2im: adds patches x [N, C * taps, out...] back to their window positions in y [N, C, in...].
 MUST_USE Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch);

@@ -6,7 +6,7 @@
 #include "base/tensor.h"
 #include "kernel/nd_iter.h"
 
-// Element sizes worth a loop of their own.
+// Element sizes with a specialised loop.
 #define SIZES X(1) X(2) X(4) X(8) X(16)
 
 RefStrided ref_strided(const Tensor *t) {
@@ -15,7 +15,7 @@ RefStrided ref_strided(const Tensor *t) {
     return s;
 }
 
-// n elements with steps in bytes. A constant size lets the compiler make each copy one move.
+// Copies n elements; steps in bytes. A constant size makes each memcpy one instruction.
 static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
                       size_t size) {
     if (to_step == (int64_t)size && from_step == to_step) {
@@ -34,7 +34,7 @@ static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_
     }
 }
 
-// Joins the last dimensions while both sides run through them without a gap.
+// Merges the last dimensions while both sides are contiguous across them.
 static int32_t join_dims(int32_t rank, int64_t *dims, RefStrided *a, RefStrided *b) {
     while (rank > 1 && a->stride[rank - 2] == a->stride[rank - 1] * dims[rank - 1] &&
            b->stride[rank - 2] == b->stride[rank - 1] * dims[rank - 1]) {
@@ -60,8 +60,8 @@ void ref_copy(int32_t rank, const int64_t *dims, size_t size, RefStrided to, Ref
                   from.stride[last] * bytes, own[last], size);
 }
 
-// One line of ref_take. from is NULL where an outer pick is negative.
-static void pick_line(char *to, const char *from, const int64_t *pick, const void *fill, int64_t n,
+// One line of ref_take. from is NULL if an outer pick is negative.
+static void take_line(char *to, const char *from, const int64_t *pick, const void *fill, int64_t n,
                       size_t size) {
     switch (size) {
 #define X(bytes)                                                                                   \
@@ -96,7 +96,7 @@ void ref_take(const Tensor *x, int64_t *const *pick, const void *fill, Tensor *y
             if (p < 0) inside = false;
             at += p * stride[i];
         }
-        pick_line((char *)y->data + w.at * y->dims[last] * size,
+        take_line((char *)y->data + w.at * y->dims[last] * size,
                   inside ? (const char *)x->data + at * size : NULL, pick[last], fill,
                   y->dims[last], (size_t)size);
     }

@@ -15,7 +15,7 @@ void ref_window(const double a[3], bool periodic, Tensor *y) {
     }
 }
 
-// One line of complex numbers and the n-th roots of one.
+// One line of complex numbers and the n-th roots of unity.
 typedef struct Line {
     int64_t n;
     double *re, *im, *cos, *sin;
@@ -28,7 +28,7 @@ static Err line_init(Line *l, int64_t n, bool inverse, Arena *scratch) {
                 .cos = arena_try_new(scratch, double, (size_t)n),
                 .sin = arena_try_new(scratch, double, (size_t)n)};
     if (l->re == NULL || l->im == NULL || l->cos == NULL || l->sin == NULL)
-        return err_set(ERR_LIMIT, "no room to transform %lld points", (long long)n);
+        return err_set(ERR_LIMIT, "DFT: no memory for %lld points", (long long)n);
     for (int64_t i = 0; i < n; i++) {
         l->cos[i] = cos(two_pi * (double)i / (double)n);
         l->sin[i] = (inverse ? 1 : -1) * sin(two_pi * (double)i / (double)n);
@@ -36,20 +36,20 @@ static Err line_init(Line *l, int64_t n, bool inverse, Arena *scratch) {
     return ERR_OK;
 }
 
-// Point k of the transform, written as element `at` of y and the one after it.
+// Writes point k of the transform to elements `at` (real) and `at` + 1 (imaginary) of y.
 static void line_point(const Line *l, int64_t k, double scale, Tensor *y, int64_t at) {
     double  re = 0, im = 0;
-    int64_t turn = 0;
+    int64_t root = 0;
     for (int64_t i = 0; i < l->n; i++) {
-        re += l->re[i] * l->cos[turn] - l->im[i] * l->sin[turn];
-        im += l->re[i] * l->sin[turn] + l->im[i] * l->cos[turn];
-        turn = turn + k < l->n ? turn + k : turn + k - l->n;
+        re += l->re[i] * l->cos[root] - l->im[i] * l->sin[root];
+        im += l->re[i] * l->sin[root] + l->im[i] * l->cos[root];
+        root = root + k < l->n ? root + k : root + k - l->n;
     }
     tensor_set(y, at, re * scale);
     tensor_set(y, at + 1, im * scale);
 }
 
-// Element i of a line of complex (parts 2) or real (parts 1) numbers; zero beyond its end.
+// Loads element i of a line of complex (parts 2) or real (parts 1) numbers; zero if not inside.
 static void line_read(Line *l, int64_t i, const Tensor *x, int64_t at, int64_t parts, bool inside) {
     l->re[i] = inside ? tensor_get_f64(x, at * parts) : 0;
     l->im[i] = inside && parts == 2 ? tensor_get_f64(x, at * parts + 1) : 0;
@@ -90,7 +90,7 @@ Err ref_stft(const RefStft *s, const Tensor *x, const Tensor *window, Arena *scr
     return ERR_OK;
 }
 
-// The bin of edge i of bands + 2 edges that lie evenly on the mel scale; at most last.
+// Bin of edge i of bands + 2 edges evenly spaced on the mel scale; at most last.
 static int64_t mel_bin(const RefMel *m, int64_t i, int64_t bands, int64_t last) {
     double low = 2595 * log10(1 + m->low / 700), high = 2595 * log10(1 + m->high / 700);
     double mel = low + (double)i * (high - low) / (double)(bands + 2);
@@ -124,7 +124,7 @@ static bool same_gram(const RefNgrams *g, const Tensor *x, int64_t at, int64_t a
     return true;
 }
 
-// Counts in row [begin, end) of x the n-grams of one length, whose first number is `gram`.
+// Counts n-grams of one length in row [begin, end) of x; `gram` is the first of that length.
 static void count_length(const RefNgrams *g, const Tensor *x, int64_t begin, int64_t end,
                          int64_t len, int64_t gram, float *row) {
     int64_t from = g->counts[len - 1], to = len < g->n_counts ? g->counts[len] : g->n_pool;

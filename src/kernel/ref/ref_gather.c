@@ -8,7 +8,8 @@
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_int.h"
 
-Err ref_index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
+// Element i of the indices, checked against dim; negative ones count from its end.
+static Err index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
     int64_t v = indices->dtype == DT_I32 ? ((const int32_t *)indices->data)[i]
                                          : ((const int64_t *)indices->data)[i];
     if (v < -dim || v >= dim)
@@ -17,31 +18,28 @@ Err ref_index_at(const Tensor *indices, int64_t i, int64_t dim, int64_t *at) {
     return ERR_OK;
 }
 
-Err ref_index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, const int64_t *stride,
-                    int64_t *at) {
+// Tuple i of the indices (their last dimension holds the tuples): the element where x[tuple]
+// starts. dims and stride start at the first dimension the tuple indexes.
+static Err index_tuple(const Tensor *indices, int64_t i, const int64_t *dims, const int64_t *stride,
+                       int64_t *at) {
     int64_t parts = indices->dims[indices->rank - 1];
     *at = 0;
     for (int64_t k = 0; k < parts; k++) {
         int64_t p = 0;
-        TRY(ref_index_at(indices, i * parts + k, dims[k], &p));
+        TRY(index_at(indices, i * parts + k, dims[k], &p));
         *at += p * stride[k];
     }
     return ERR_OK;
 }
 
-static int64_t product(const int64_t *dims, int32_t n) {
-    int64_t p = 1;
-    for (int32_t i = 0; i < n; i++) p *= dims[i];
-    return p;
-}
-
 Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) {
-    int64_t outer = product(x->dims, axis), dim = x->dims[axis], n = tensor_count(indices);
-    int64_t bytes = product(x->dims + axis + 1, x->rank - axis - 1) * (int64_t)dtype_size(x->dtype);
+    int64_t outer = ref_product(x->dims, axis), dim = x->dims[axis], n = tensor_count(indices);
+    int64_t bytes =
+        ref_product(x->dims + axis + 1, x->rank - axis - 1) * (int64_t)dtype_size(x->dtype);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++) {
             int64_t at = 0;
-            TRY(ref_index_at(indices, i, dim, &at));
+            TRY(index_at(indices, i, dim, &at));
             if (bytes > 0)
                 memcpy((char *)y->data + (o * n + i) * bytes,
                        (const char *)x->data + (o * dim + at) * bytes, (size_t)bytes);
@@ -53,7 +51,7 @@ Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Te
     int64_t along = 0, size = (int64_t)dtype_size(x->dtype);
     for (NdIter w = nd_iter_along(indices, x, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
         int64_t at = 0;
-        TRY(ref_index_at(indices, w.at, x->dims[axis], &at));
+        TRY(index_at(indices, w.at, x->dims[axis], &at));
         memcpy((char *)y->data + w.at * size,
                (const char *)x->data + (w.off[0] + at * along) * size, (size_t)size);
     }
@@ -63,13 +61,14 @@ Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Te
 Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor *y) {
     int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(x->dtype);
     int32_t last = indices->rank - 1, used = batch + (int32_t)indices->dims[last];
-    int64_t batches = product(x->dims, batch), each = product(x->dims + batch, x->rank - batch);
-    int64_t tuples = product(indices->dims + batch, last - batch);
-    int64_t bytes = product(x->dims + used, x->rank - used) * size;
+    int64_t batches = ref_product(x->dims, batch),
+            each = ref_product(x->dims + batch, x->rank - batch);
+    int64_t tuples = ref_product(indices->dims + batch, last - batch);
+    int64_t bytes = ref_product(x->dims + used, x->rank - used) * size;
     nd_iter_contiguous(x->rank, x->dims, stride);
     for (int64_t i = 0; i < batches * tuples; i++) {
         int64_t at = 0;
-        TRY(ref_index_tuple(indices, i, x->dims + batch, stride + batch, &at));
+        TRY(index_tuple(indices, i, x->dims + batch, stride + batch, &at));
         if (bytes > 0)
             memcpy((char *)y->data + i * bytes,
                    (const char *)x->data + (i / tuples * each + at) * size, (size_t)bytes);
@@ -77,7 +76,7 @@ Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor 
     return ERR_OK;
 }
 
-// How each type is read, and written back. Integers wrap around, so they are added as unsigned.
+// Per type: load and store conversions. Integers wrap, so they are added as unsigned.
 #define SAME(v) (v)
 #define TYPES                                                                                      \
     X(U8, uint8_t, uint8_t, uint64_t, SAME, (uint8_t))                                             \
@@ -93,7 +92,7 @@ Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor 
     X(F16, uint16_t, float, float, half_to_f32, half_from_f32)                                     \
     X(BF16, uint16_t, float, float, bf16_to_f32, bf16_from_f32)
 
-// T is stored, C is compared, A is what sums and products are made in. Not-a-number wins.
+// T: stored type, C: compared type, A: type of sums and products. NaN wins comparisons.
 #define X(id, T, C, A, get, put)                                                                   \
     static void combine_##id(RefScatter how, void *y, const void *u) {                             \
         T *to = y, raw;                                                                            \
@@ -139,7 +138,7 @@ Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *up
     int64_t along = 0, size = (int64_t)dtype_size(y->dtype);
     for (NdIter w = nd_iter_along(indices, y, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
         int64_t at = 0;
-        TRY(ref_index_at(indices, w.at, y->dims[axis], &at));
+        TRY(index_at(indices, w.at, y->dims[axis], &at));
         combine(how, y->dtype, (char *)y->data + (w.off[0] + at * along) * size,
                 (const char *)updates->data + w.at * size, 1);
     }
@@ -147,15 +146,14 @@ Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *up
 }
 
 Err ref_scatter_nd(RefScatter how, const Tensor *indices, const Tensor *updates, Tensor *y) {
-    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(y->dtype), each = 1;
-    int64_t tuples = 1;
-    int32_t last = indices->rank - 1;
+    int64_t stride[TENSOR_MAX_RANK] = {0}, size = (int64_t)dtype_size(y->dtype);
+    int32_t last = indices->rank - 1, used = (int32_t)indices->dims[last];
+    int64_t tuples = ref_product(indices->dims, last);
+    int64_t each = ref_product(y->dims + used, y->rank - used);
     nd_iter_contiguous(y->rank, y->dims, stride);
-    for (int32_t i = 0; i < last; i++) tuples *= indices->dims[i];
-    for (int32_t i = (int32_t)indices->dims[last]; i < y->rank; i++) each *= y->dims[i];
     for (int64_t i = 0; i < tuples; i++) {
         int64_t at = 0;
-        TRY(ref_index_tuple(indices, i, y->dims, stride, &at));
+        TRY(index_tuple(indices, i, y->dims, stride, &at));
         combine(how, y->dtype, (char *)y->data + at * size,
                 (const char *)updates->data + i * each * size, each);
     }

@@ -1,9 +1,10 @@
-// Gather: reads and writes elements by index. An index outside its dimension is an error.
+// Reference gather and scatter. Indices are int32 or int64, negative ones count from the end; an
+// index outside its dimension is an error.
 #pragma once
 
 #include "base/tensor.h"
 
-// y has the dimensions of x with the axis replaced by those of the indices.
+// The shape of y is that of x with the axis replaced by the shape of the indices.
 MUST_USE Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y);
 MUST_USE Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y);
 MUST_USE Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor *y);
@@ -16,7 +17,7 @@ typedef enum RefScatter {
     REF_SCATTER_MIN
 } RefScatter;
 
-// y holds a copy of the data; the updates go into it in their order.
+// y holds a copy of the data; updates are applied in order.
 MUST_USE Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *updates,
                                   int32_t axis, Tensor *y);
 MUST_USE Err ref_scatter_nd(RefScatter how, const Tensor *indices, const Tensor *updates,

@@ -10,7 +10,7 @@
 #include "kernel/ref/ref_int.h"
 #include "kernel/wide_type.h"
 
-// Four rows a step: the sums are loaded and stored once for four products.
+// Four rows per iteration: acc is loaded and stored once for four products.
 void panel_dot(const double *restrict panel, const double *restrict row, int64_t k,
                double acc[restrict PANEL]) {
     int64_t i = 0;
@@ -29,11 +29,12 @@ Err ref_alloc_doubles(Arena *a, int64_t k, int64_t width, double **out) {
     bool    over = __builtin_mul_overflow(k, width, &n);
     *out = over ? NULL : arena_try(a, (size_t)n, sizeof(double), 64);
     if (*out == NULL)
-        return err_set(ERR_LIMIT, "no room for %" PRId64 " rows of %" PRId64 " numbers", k, width);
+        return err_set(ERR_LIMIT, "no memory for %" PRId64 " x %" PRId64 " doubles of scratch", k,
+                       width);
     return ERR_OK;
 }
 
-// One matrix of a stack: element (i, j) is at + i * row + j * col; less its zero point.
+// One matrix of a batch: element (i, j) is at + i * row + j * col, minus its zero point.
 typedef struct Matrix {
     const Tensor *t, *zero;
     int64_t       at, row, col;
@@ -80,7 +81,7 @@ static void product_real(const Product *p) {
     }
 }
 
-// Unsigned arithmetic wraps the same bits that two's complement does.
+// Unsigned arithmetic gives the bits of wrapping two's complement.
 #define WRAPPING(id, T)                                                                            \
     static void product_##id(const Product *p) {                                                   \
         const T *a = (const T *)p->a.t->data + p->a.at, *b = (const T *)p->b.t->data + p->b.at;    \
@@ -111,8 +112,8 @@ static Matrix matrix_of(const Tensor *t, bool transposed) {
     return (Matrix){.t = t, .row = transposed ? 1 : cols, .col = transposed ? cols : 1};
 }
 
-// The stack of matrices t holds, as a tensor of matrices; a scalar when it is one matrix or less.
-static Tensor stack_of(const Tensor *t) {
+// The batch dimensions of t as a tensor of matrices; a scalar if there are none.
+static Tensor batch_of(const Tensor *t) {
     return tensor_of(t->dtype, t->rank > 2 ? t->rank - 2 : 0, t->dims, NULL);
 }
 
@@ -135,8 +136,8 @@ Err ref_matmul(const RefMatMul *p, const Tensor *a, const Tensor *b, Tensor *y, 
 
     NdIter w = nd_iter_begin(y->rank - 2, y->dims);
     for (int i = 0; i < 4; i++) {
-        Tensor stack = operand[i] != NULL ? stack_of(operand[i]) : (Tensor){0};
-        nd_iter_broadcast(&w, &stack);
+        Tensor batch = operand[i] != NULL ? batch_of(operand[i]) : (Tensor){0};
+        nd_iter_broadcast(&w, &batch);
     }
     for (; nd_iter_more(&w); nd_iter_next(&w)) {
         q.a.at = w.off[0] * matrix_size(a);
@@ -160,7 +161,7 @@ void ref_gemm_add(double alpha, const Tensor *ab, double beta, const Tensor *c, 
     }
 }
 
-// Loops [from, to) as an odometer; offsets of every operand move along.
+// Nested loops [from, to) with the offset of every operand.
 typedef struct Loops {
     int32_t from, to;
     int64_t index[REF_EINSUM_LOOPS], off[REF_EINSUM_OPERANDS];
@@ -183,7 +184,7 @@ static bool any_empty(const RefEinsum *p) {
     return false;
 }
 
-// The innermost loop is written out: it is where the time goes.
+// The innermost loop is explicit, for speed.
 #define SUM_OF_PRODUCTS(name, T)                                                                   \
     static T name(const RefEinsum *p, T *const *operand, const Loops *out) {                       \
         Loops   l = *out;                                                                          \
@@ -210,7 +211,7 @@ static Err einsum_real(const RefEinsum *p, Tensor *y, Arena *scratch) {
     for (uint32_t k = 0; k < p->operands; k++) {
         int64_t n = tensor_count(p->operand[k]);
         operand[k] = arena_try_new(scratch, double, (size_t)n);
-        if (operand[k] == NULL) return err_set(ERR_LIMIT, "no room for an operand");
+        if (operand[k] == NULL) return err_set(ERR_LIMIT, "einsum: no memory for an operand");
         wide_read(p->operand[k], 0, 1, n, operand[k]);
     }
     Loops   l = {.to = p->n_out};
@@ -220,14 +221,14 @@ static Err einsum_real(const RefEinsum *p, Tensor *y, Arena *scratch) {
     return ERR_OK;
 }
 
-// The low bits of a product and of a sum do not depend on the high ones.
+// Computes in uint64_t: the low bits of sums and products do not depend on the high ones.
 static Err einsum_integer(const RefEinsum *p, Tensor *y, Arena *scratch) {
     uint64_t *operand[REF_EINSUM_OPERANDS];
     size_t    size = dtype_size(y->dtype);
     for (uint32_t k = 0; k < p->operands; k++) {
         int64_t n = tensor_count(p->operand[k]);
         operand[k] = arena_try_new(scratch, uint64_t, (size_t)n);
-        if (operand[k] == NULL) return err_set(ERR_LIMIT, "no room for an operand");
+        if (operand[k] == NULL) return err_set(ERR_LIMIT, "einsum: no memory for an operand");
         for (int64_t i = 0; i < n; i++)
             memcpy(&operand[k][i], (const char *)p->operand[k]->data + (size_t)i * size, size);
     }
@@ -253,7 +254,7 @@ static void swap_rows(double *m, int64_t n, int64_t a, int64_t b) {
     }
 }
 
-// Gauss's elimination; the largest of a column is its pivot.
+// Gaussian elimination with partial pivoting.
 static double determinant(double *m, int64_t n) {
     double det = 1;
     for (int64_t k = 0; k < n; k++) {
@@ -274,10 +275,10 @@ static double determinant(double *m, int64_t n) {
     return det;
 }
 
-void ref_det(const Tensor *x, Tensor *y, double *room) {
+void ref_det(const Tensor *x, Tensor *y, double *scratch) {
     const int64_t n = x->dims[x->rank - 1];
     for (int64_t k = 0; k < tensor_count(y); k++) {
-        for (int64_t i = 0; i < n * n; i++) room[i] = tensor_get_f64(x, k * n * n + i);
-        tensor_set(y, k, determinant(room, n));
+        for (int64_t i = 0; i < n * n; i++) scratch[i] = tensor_get_f64(x, k * n * n + i);
+        tensor_set(y, k, determinant(scratch, n));
     }
 }

@@ -1,4 +1,4 @@
-// Matmul: products of stacks of matrices; the slow, obvious truth.
+// Reference matrix products: batched matmul, einsum, determinant.
 #pragma once
 
 #include "base/arena.h"
@@ -6,23 +6,21 @@
 
 typedef struct RefMatMul {
     bool          trans_a, trans_b;
-    const Tensor *a_zero;  // subtracted: broadcasts to [..., M, 1] of a's stack; or NULL
-    const Tensor *b_zero;  // subtracted: broadcasts to [..., 1, N] of b's stack; or NULL
+    const Tensor *a_zero;  // zero point, broadcasts to [..., M, 1]; may be NULL
+    const Tensor *b_zero;  // zero point, broadcasts to [..., 1, N]; may be NULL
 } RefMatMul;
 
-// a [..., M, K], b [..., K, N] (or transposed), y [..., M, N]; the stacks broadcast. Integers of 32
-// and 64 bits wrap; everything else adds up in double.
+// a [..., M, K], b [..., K, N] (or transposed), y [..., M, N]; batches broadcast. 32- and
+// 64-bit integers wrap; everything else accumulates in double.
 MUST_USE Err ref_matmul(const RefMatMul *p, const Tensor *a, const Tensor *b, Tensor *y,
                         Arena *scratch);
 
-// y = alpha * ab + beta * c, where c (or NULL) broadcasts to y and ab has y's shape.
+// y = alpha * ab + beta * c; c broadcasts to y and may be NULL.
 void ref_gemm_add(double alpha, const Tensor *ab, double beta, const Tensor *c, Tensor *y);
-
-// Einsum: a sum of products over any loops; the slow, obvious truth.
 
 enum { REF_EINSUM_LOOPS = 16, REF_EINSUM_OPERANDS = 16 };
 
-// The first n_out loops make y in row-major order, the rest are summed over.
+// The first n_out loops index y in row-major order; the others are summed over.
 typedef struct RefEinsum {
     int32_t       n, n_out;
     uint32_t      operands;
@@ -31,10 +29,8 @@ typedef struct RefEinsum {
     int64_t       stride[REF_EINSUM_OPERANDS][REF_EINSUM_LOOPS];
 } RefEinsum;
 
-// Floats add up in double; integers wrap.
+// Floats accumulate in double; integers wrap.
 MUST_USE Err ref_einsum(const RefEinsum *p, Tensor *y, Arena *scratch);
 
-// Det: determinants of square matrices; the slow, obvious truth.
-
-// The last two dimensions of x are the matrices. room holds one as double.
-void ref_det(const Tensor *x, Tensor *y, double *room);
+// Determinants of the matrices in the last two dimensions of x. scratch holds one matrix.
+void ref_det(const Tensor *x, Tensor *y, double *scratch);

@@ -6,7 +6,7 @@
 #include "kernel/nd_iter.h"
 #include "kernel/wide_type.h"
 
-// Sum over a fiber of (v - centre)^power, or of |v| for power 0.
+// Sum over a set of (v - centre)^power, or of |v| for power 0.
 static double sum_of(const AxisIter *f, const Tensor *x, int64_t from, double centre, int power) {
     double    sum = 0;
     WideBlock b;
@@ -22,9 +22,9 @@ static double sum_of(const AxisIter *f, const Tensor *x, int64_t from, double ce
     return sum;
 }
 
-// y = (x - centre) * factor over a fiber.
-static void write_fiber(const AxisIter *f, const Tensor *x, int64_t from, double centre,
-                        double factor, Tensor *y) {
+// y = (x - centre) * factor over a set.
+static void write_set(const AxisIter *f, const Tensor *x, int64_t from, double centre,
+                      double factor, Tensor *y) {
     WideBlock b;
     for (NdIter r = f->runs; nd_iter_more(&r); nd_iter_next(&r))
         for (int64_t i = 0, n; i < f->n; i += n) {
@@ -59,7 +59,7 @@ void ref_norm(const RefNorm *p, const Tensor *x, Tensor *y) {
         double factor = factor_of(p, &f, x, k.off[0], mean);
         if (p->mean != NULL) tensor_set(p->mean, k.at, mean);
         if (p->inverse != NULL) tensor_set(p->inverse, k.at, factor);
-        write_fiber(&f, x, k.off[0], mean, factor, y);
+        write_set(&f, x, k.off[0], mean, factor, y);
     }
 }
 
@@ -116,7 +116,7 @@ void ref_lrn(const RefLrn *p, const Tensor *x, Tensor *y) {
         for (int64_t i = 0; i < n; i++) sum += (double)exponential(row[i] - top);                  \
         return sum;                                                                                \
     }                                                                                              \
-    static void soften_##suffix(RefSoftmax f, T *row, int64_t n) {                                 \
+    static void softmax_##suffix(RefSoftmax f, T *row, int64_t n) {                                \
         const int64_t first = top_##suffix(row, n);                                                \
         const T       top = row[first];                                                            \
         if (f == REF_HARDMAX) {                                                                    \
@@ -163,15 +163,15 @@ static void store_row(WideType w, const AxisIter *f, const void *row, Tensor *y,
 
 void ref_softmax(RefSoftmax f, const bool along[TENSOR_MAX_RANK], const Tensor *x, Tensor *y,
                  void *row) {
-    const AxisIter fibers = axis_iter_of(x, along);
+    const AxisIter sets = axis_iter_of(x, along);
     const WideType w = wide_type_of(x->dtype);
-    if (fibers.n == 0) return;
-    for (NdIter k = fibers.kept; nd_iter_more(&k); nd_iter_next(&k)) {
-        load_row(w, &fibers, x, k.off[0], row);
+    if (sets.n == 0) return;
+    for (NdIter k = sets.kept; nd_iter_more(&k); nd_iter_next(&k)) {
+        load_row(w, &sets, x, k.off[0], row);
         if (w == WIDE_F32)
-            soften_f32(f, row, fibers.n);
+            softmax_f32(f, row, sets.n);
         else
-            soften_f64(f, row, fibers.n);
-        store_row(w, &fibers, row, y, k.off[0]);
+            softmax_f64(f, row, sets.n);
+        store_row(w, &sets, row, y, k.off[0]);
     }
 }

@@ -7,11 +7,11 @@
 #include "kernel/ref/ref_int.h"
 #include "kernel/wide_type.h"
 
-// What one window holds: the taps inside the input and what they add up to.
+// Reduction of the taps of one window that lie inside the input.
 typedef struct Pooled {
     double  value;
-    int64_t at;     // of the maximum, in the plane; -1 when no tap was inside
-    int64_t count;  // taps that an average divides by
+    int64_t at;     // position of the maximum in the plane; -1: no tap inside
+    int64_t count;  // divisor of an average
 } Pooled;
 
 static void pool_add(const RefPool *p, double v, int64_t at, Pooled *r) {
@@ -27,7 +27,7 @@ static void pool_add(const RefPool *p, double v, int64_t at, Pooled *r) {
     }
 }
 
-// Spans of the taps inside the input; false when there are none.
+// Spans of the taps inside the input; false if there are none.
 static bool pool_spans(const RefPool *p, const int64_t *out, RefSpan *span, Pooled *r) {
     const RefWindow *w = &p->window;
     bool             any = true;
@@ -78,7 +78,7 @@ static double pool_finish(const RefPool *p, const Pooled *r) {
 static int64_t pool_index(const RefPool *p, int64_t plane, int64_t at) {
     const RefWindow *w = &p->window;
     int64_t          pos[REF_WINDOW_MAX] = {0}, step = 1, column = 0;
-    int64_t          first = plane * ref_window_count(w->rank, w->in);
+    int64_t          first = plane * ref_product(w->in, w->rank);
     if (!p->column_major || at < 0) return first + (at < 0 ? 0 : at);
     ref_window_split(w->rank, w->in, at, pos);
     for (int32_t d = 0; d < w->rank; d++) {
@@ -90,7 +90,7 @@ static int64_t pool_index(const RefPool *p, int64_t plane, int64_t at) {
 
 Err ref_pool(const RefPool *p, const Tensor *x, Tensor *y, Tensor *indices, Arena *scratch) {
     const RefWindow *w = &p->window;
-    int64_t          in = ref_window_count(w->rank, w->in), out = ref_window_count(w->rank, w->out);
+    int64_t          in = ref_product(w->in, w->rank), out = ref_product(w->out, w->rank);
     double          *plane, *result;
     TRY(ref_alloc_doubles(scratch, in, 1, &plane));
     TRY(ref_alloc_doubles(scratch, out, 1, &result));
@@ -108,7 +108,7 @@ Err ref_pool(const RefPool *p, const Tensor *x, Tensor *y, Tensor *indices, Aren
     return ERR_OK;
 }
 
-// Where index at of a tensor with the spatial sizes dims lies in y; -1 when outside.
+// Element of y for index `at` of a tensor with spatial sizes dims; -1: outside y.
 static int64_t unpool_to(int64_t at, const int64_t *dims, const Tensor *y) {
     int64_t step = 1, to = 0;
     for (int32_t d = y->rank - 1; d >= 0; d--) {
@@ -125,7 +125,8 @@ Err ref_unpool(const Tensor *x, const Tensor *indices, const int64_t *dims, Tens
     size_t size = dtype_size(x->dtype);
     for (int64_t i = 0; i < tensor_count(x); i++) {
         int64_t at = ((const int64_t *)indices->data)[i], to = unpool_to(at, dims, y);
-        if (to < 0) return err_set(ERR_INVALID, "index %" PRId64 " is outside the output", at);
+        if (to < 0)
+            return err_set(ERR_INVALID, "max unpool: index %" PRId64 " is outside the output", at);
         memcpy((char *)y->data + (size_t)to * size, (const char *)x->data + (size_t)i * size, size);
     }
     return ERR_OK;

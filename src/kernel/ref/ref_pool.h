@@ -1,4 +1,4 @@
-// Pool: a window reduced to one number; and its inverse. The slow, obvious truth.
+// Reference max, average and Lp pooling, and max unpooling.
 #pragma once
 
 #include "base/arena.h"
@@ -11,14 +11,15 @@ typedef struct RefPool {
     RefPoolKind kind;
     RefWindow   window;
     double      p;             // the norm of REF_POOL_LP
-    bool        count_pad;     // an average counts padding as zeros
-    bool        column_major;  // the order of indices inside an image's channel
+    bool        count_pad;     // averages count padding as zeros
+    bool        column_major;  // order of the indices within a channel
 } RefPool;
 
-// x [N, C, in...], y [N, C, out...]; indices like y or NULL: where in x each maximum was found.
+// x [N, C, in...], y [N, C, out...]; indices (as y, may be NULL): position of each
+// maximum in x.
 MUST_USE Err ref_pool(const RefPool *p, const Tensor *x, Tensor *y, Tensor *indices,
                       Arena *scratch);
 
-// Element i of x goes to index indices[i] of an [N, C, dims...], whose corner y is (or which is
-// y's). Fails on an index outside. y starts as zeros.
+// Element i of x goes to index indices[i] of a tensor [N, C, dims...]; y is its leading corner and
+// starts as zeros. Fails on an index outside y.
 MUST_USE Err ref_unpool(const Tensor *x, const Tensor *indices, const int64_t *dims, Tensor *y);

@@ -13,7 +13,7 @@ void mersenne_seed(Mersenne *m, uint32_t seed) {
     m->next = MERSENNE_WORDS;
 }
 
-static void renew(Mersenne *m) {
+static void generate(Mersenne *m) {
     for (int i = 0; i < MERSENNE_WORDS; i++) {
         uint32_t pair =
             (m->word[i] & 0x80000000u) | (m->word[(i + 1) % MERSENNE_WORDS] & 0x7FFFFFFFu);
@@ -24,7 +24,7 @@ static void renew(Mersenne *m) {
 }
 
 static uint32_t draw(Mersenne *m) {
-    if (m->next >= MERSENNE_WORDS) renew(m);
+    if (m->next >= MERSENNE_WORDS) generate(m);
     uint32_t v = m->word[m->next++];
     v ^= v >> 11;
     v ^= v << 7 & 0x9D2C5680u;
@@ -51,7 +51,7 @@ void ref_bernoulli(Rng r, const Tensor *probability, Tensor *y) {
         tensor_set(y, i, rng_unit64(&r) < tensor_get_f64(probability, i) ? 1 : 0);
 }
 
-// The class in whose share of the weights u in [0, 1) falls.
+// Inverse transform sampling: the class for u in [0, 1).
 static int64_t class_at(const Tensor *t, int64_t row, double most, double total, double u) {
     int64_t classes = t->dims[1];
     double  left = u * total;

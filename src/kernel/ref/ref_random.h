@@ -1,4 +1,5 @@
-// Random: tensors of random numbers that depend on the generator's state and nothing else.
+// Reference random tensors, dropout, and the generator of ONNX's own reference (MT19937). Results
+// depend on the generator state only.
 #pragma once
 
 #include <stdint.h>
@@ -9,15 +10,11 @@
 void ref_uniform(Rng r, double low, double high, Tensor *y);
 void ref_normal(Rng r, double mean, double scale, Tensor *y);
 void ref_bernoulli(Rng r, const Tensor *probability, Tensor *y);    // 1 or 0
-void ref_multinomial(Rng r, const Tensor *log_weights, Tensor *y);  // a class for each sample
+void ref_multinomial(Rng r, const Tensor *log_weights, Tensor *y);  // one class per sample
 
-// Dropout: zeroes a random share of the elements and scales the rest; the slow, obvious truth.
-
-// Drops with probability ratio in [0, 1). The mask (bool or the type of x; may be NULL) says what
-// stayed. Seeded draws equal those of ONNX's reference.
+// Zeroes elements with probability ratio in [0, 1) and scales the others. mask (bool or the type of
+// x; may be NULL) marks the kept ones. Draws equal those of ONNX's reference for the same seed.
 void ref_dropout(double ratio, uint32_t seed, const Tensor *x, Tensor *y, Tensor *mask);
-
-// Mersenne: MT19937, the generator behind the random numbers that ONNX's own references draw.
 
 enum { MERSENNE_WORDS = 624 };
 

@@ -10,7 +10,7 @@
 
 #define WRAP(x, op, y) (int64_t)((uint64_t)(x)op(uint64_t)(y))
 
-// The wide type of the element picks the member.
+// Accumulator; the wide type of the elements selects the member.
 typedef struct Acc {
     double   f64, shift;
     int64_t  i64;
@@ -44,7 +44,7 @@ static const struct Row {
 #undef X
 };
 
-// The start as the type of y holds it: infinity becomes the outermost integer.
+// Initial value, converted through the type of y: infinity becomes its largest or smallest integer.
 static Acc start_of(RefReduce f, WideType w, Tensor *y, int64_t at) {
     Acc       a = {.shift = 0};
     WideBlock b;
@@ -59,7 +59,8 @@ static Acc start_of(RefReduce f, WideType w, Tensor *y, int64_t at) {
     return a;
 }
 
-static void fold(Step *step, WideType w, const AxisIter *f, const Tensor *x, int64_t from, Acc *a) {
+static void accumulate(Step *step, WideType w, const AxisIter *f, const Tensor *x, int64_t from,
+                       Acc *a) {
     WideBlock b;
     for (NdIter r = f->runs; nd_iter_more(&r); nd_iter_next(&r))
         for (int64_t i = 0, n; i < f->n; i += n) {
@@ -97,21 +98,21 @@ static bool needs_reals(RefReduce f) {
 
 void ref_reduce(RefReduce f, const bool along[TENSOR_MAX_RANK], const Tensor *x, Tensor *y) {
     const WideType w = needs_reals(f) ? WIDE_F64 : wide_sum_type_of(x->dtype);
-    const AxisIter fibers = axis_iter_of(x, along);
+    const AxisIter sets = axis_iter_of(x, along);
     Step          *step = w == WIDE_F64 ? rows[f].f64 : w == WIDE_I64 ? rows[f].i64 : rows[f].u64;
-    for (NdIter k = fibers.kept; nd_iter_more(&k); nd_iter_next(&k)) {
+    for (NdIter k = sets.kept; nd_iter_more(&k); nd_iter_next(&k)) {
         Acc a = start_of(f, w, y, k.at);
         if (f == REF_REDUCE_LOG_SUM_EXP) {
             Acc top = {.f64 = -INFINITY};
-            fold(rows[REF_REDUCE_MAX].f64, w, &fibers, x, k.off[0], &top);
+            accumulate(rows[REF_REDUCE_MAX].f64, w, &sets, x, k.off[0], &top);
             a.shift = isfinite(top.f64) ? top.f64 : 0;
         }
-        fold(step, w, &fibers, x, k.off[0], &a);
-        finish(f, w, &a, fibers.length, y, k.at);
+        accumulate(step, w, &sets, x, k.off[0], &a);
+        finish(f, w, &a, sets.length, y, k.at);
     }
 }
 
-// Whether v takes the place of the best so far.
+// Whether v replaces the best so far.
 #define BEATS(v, best, largest, last)                                                              \
     ((largest) ? (v) > (best) : (v) < (best)) || ((last) && (v) == (best)) ||                      \
         ((v) != (v) && (best) == (best))
@@ -148,7 +149,7 @@ void ref_arg(bool largest, bool last, int32_t axis, const Tensor *x, Tensor *y) 
                                     : best_u64)(largest, last, &f, x, k.off[0]);
 }
 
-// Integers wrap, so signed ones can be summed as unsigned ones are.
+// Integers wrap, so signed ones are summed as unsigned.
 static void sum_block(WideType w, bool exclusive, WideBlock *b, int64_t n, double *real,
                       uint64_t *whole) {
     for (int64_t i = 0; i < n; i++) {
@@ -203,7 +204,8 @@ Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis) *(i < axis ? &outer : &inner) *= x->dims[i];
     Entry *line = arena_try_new(scratch, Entry, (size_t)n);
-    if (line == NULL) return err_set(ERR_LIMIT, "no room to sort %lld elements", (long long)n);
+    if (line == NULL)
+        return err_set(ERR_LIMIT, "top-k: no memory to sort %lld elements", (long long)n);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             for (int64_t j = 0; j < n; j++) {

@@ -8,8 +8,8 @@
 #include "kernel/wide_type.h"
 #include "kernel/nd_iter.h"
 
-// Every mode is separable: for each dimension there is a table of which inputs, with which
-// weights, make an output, and the dimensions are applied one after the other.
+// Every mode is separable: each dimension has a table of input indices and weights per output, and
+// the dimensions are resized one after the other.
 
 double ref_resize_cubic(double a, double x) {
     x = fabs(x);
@@ -17,7 +17,7 @@ double ref_resize_cubic(double a, double x) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// Floats, as runtimes compute it: what is whole there, is whole here.
+// In float, as inference runtimes do, so that coordinates round to the same integers.
 double ref_resize_coordinate(const RefResize *p, const RefResizeAxis *a, int64_t o, int64_t in,
                              int64_t out) {
     float  x = (float)o;
@@ -68,7 +68,7 @@ int64_t ref_resize_nearest(const RefResize *p, int32_t d, int64_t o, int64_t in,
 static Err nearest_table(const RefResize *p, int32_t d, int64_t in, int64_t out, Arena *scratch,
                          int64_t **table) {
     *table = arena_try(scratch, (size_t)out, sizeof(int64_t), 8);
-    if (*table == NULL) return err_set(ERR_LIMIT, "no room for a resize table");
+    if (*table == NULL) return err_set(ERR_LIMIT, "resize: no memory for a table");
     for (int64_t o = 0; o < out; o++) (*table)[o] = ref_resize_nearest(p, d, o, in, out);
     return ERR_OK;
 }
@@ -85,12 +85,12 @@ static Err resize_nearest(const RefResize *p, const Tensor *x, Tensor *y, Arena 
         TRY(nearest_table(p, d, x->dims[d], y->dims[d], scratch, &table[d]));
     for (NdIter w = nd_iter_begin(y->rank, y->dims); nd_iter_more(&w); nd_iter_next(&w)) {
         int64_t from = 0;
-        bool    gone = false;
+        bool    fills = false;
         for (int32_t d = 0; d < x->rank; d++) {
-            gone = gone || table[d][w.index[d]] < 0;
+            fills = fills || table[d][w.index[d]] < 0;
             from += table[d][w.index[d]] * stride[d];
         }
-        if (gone)
+        if (fills)
             fill(p, y, w.at);
         else
             memcpy((char *)y->data + (size_t)w.at * size,
@@ -99,12 +99,12 @@ static Err resize_nearest(const RefResize *p, const Tensor *x, Tensor *y, Arena 
     return ERR_OK;
 }
 
-// Of one dimension: output o is the sum of weight[o][k] * input[from[o] + k], inputs clamped.
+// One dimension: output o is the sum of weight[o][k] * input[from[o] + k], with clamped indices.
 typedef struct Taps {
     int64_t  in, out, n;
-    double  *weight;  // [out][n]
-    int64_t *from;    // [out]; may begin before the input
-    bool    *gone;    // [out] outside the region: the extrapolation value
+    double  *weight;   // [out][n]
+    int64_t *from;     // [out]; may be negative
+    bool    *outside;  // [out]: outside the region, gets the extrapolation value
 } Taps;
 
 static void taps_weigh(const RefResize *p, double stretch, double ratio, int64_t from,
@@ -127,7 +127,7 @@ static void taps_set(const RefResize *p, const RefResizeAxis *a, double stretch,
                      const Taps *t) {
     const double limit = 0x1p48;
     double       x = ref_resize_coordinate(p, a, o, t->in, t->out);
-    t->gone[o] = outside(p, x, t->in);
+    t->outside[o] = outside(p, x, t->in);
     if (!(x > -limit && x < limit)) x = 0;
     int64_t left = (int64_t)ceil(x) - 1;  // the ratio is in (0, 1]
     t->from[o] = left - t->n / 2 + 1;
@@ -141,13 +141,14 @@ static Err taps_make(const RefResize *p, const RefResizeAxis *a, int64_t in, int
     *t = (Taps){.in = in, .out = out, .n = 2 * (int64_t)fmin(reach, 0x1p40)};
     TRY(ref_alloc_doubles(scratch, out, t->n, &t->weight));
     t->from = arena_try(scratch, (size_t)out, sizeof *t->from, 8);
-    t->gone = arena_try(scratch, (size_t)out, sizeof *t->gone, 8);
-    if (t->from == NULL || t->gone == NULL) return err_set(ERR_LIMIT, "no room for a resize table");
+    t->outside = arena_try(scratch, (size_t)out, sizeof *t->outside, 8);
+    if (t->from == NULL || t->outside == NULL)
+        return err_set(ERR_LIMIT, "resize: no memory for a table");
     for (int64_t o = 0; o < out; o++) taps_set(p, a, stretch, o, t);
     return ERR_OK;
 }
 
-// from [outer, in, inner] to to [outer, out, inner].
+// Resizes from [outer, in, inner] to [outer, out, inner].
 static void taps_apply(const RefResize *p, const Taps *t, int64_t outer, int64_t inner,
                        const double *from, double *restrict to) {
     for (int64_t row = 0; row < outer * t->out; row++) {
@@ -160,17 +161,11 @@ static void taps_apply(const RefResize *p, const Taps *t, int64_t outer, int64_t
             source += (i < 0 ? 0 : i >= t->in ? t->in - 1 : i) * inner;
             for (int64_t j = 0; j < inner; j++) line[j] += w * source[j];
         }
-        for (int64_t j = 0; j < inner && t->gone[o]; j++) line[j] = p->extrapolation;
+        for (int64_t j = 0; j < inner && t->outside[o]; j++) line[j] = p->extrapolation;
     }
 }
 
-static int64_t product(const int64_t *dims, int32_t from, int32_t to) {
-    int64_t n = 1;
-    for (int32_t i = from; i < to; i++) n *= dims[i];
-    return n;
-}
-
-// Whether dimension d stays as it is.
+// Whether dimension d is not resized.
 static bool unchanged(const RefResize *p, const Tensor *x, const Tensor *y, int32_t d) {
     const RefResizeAxis *a = &p->axis[d];
     bool                 crop =
@@ -188,7 +183,7 @@ static Err resize_weighted(const RefResize *p, const Tensor *x, Tensor *y, Arena
         Taps t;
         if (unchanged(p, x, y, d)) continue;
         TRY(taps_make(p, &p->axis[d], x->dims[d], y->dims[d], scratch, &t));
-        int64_t outer = product(dims, 0, d), inner = product(dims, d + 1, x->rank);
+        int64_t outer = ref_product(dims, d), inner = ref_product(dims + d + 1, x->rank - d - 1);
         TRY(ref_alloc_doubles(scratch, outer * inner, y->dims[d], &next));
         taps_apply(p, &t, outer, inner, now, next);
         dims[d] = y->dims[d];

@@ -1,4 +1,4 @@
-// Resize: resampling along each dimension; the slow, obvious truth.
+// Reference resize: nearest, linear and cubic resampling along each dimension.
 #pragma once
 
 #include "base/arena.h"
@@ -25,12 +25,12 @@ typedef enum RefResizeNearest {
     REF_RESIZE_ROUND_PREFER_CEIL,
     REF_RESIZE_FLOOR,
     REF_RESIZE_CEIL,
-    REF_RESIZE_SIMPLE,  // up when the dimension shrinks, down otherwise
+    REF_RESIZE_SIMPLE,  // ceil if the dimension shrinks, else floor
 } RefResizeNearest;
 
 typedef struct RefResizeAxis {
     float  scale;
-    double length;  // of the output, before it became whole
+    double length;  // exact output length, before rounding
     double roi[2];  // start and end, as fractions of the input
 } RefResizeAxis;
 
@@ -43,14 +43,15 @@ typedef struct RefResize {
     RefResizeAxis       axis[TENSOR_MAX_RANK];
 } RefResize;
 
-// y has x's type and rank. Nearest copies elements of any type; the others need numbers.
+// y has the type and rank of x. Nearest copies elements of any type; other modes need numeric
+// types.
 MUST_USE Err ref_resize(const RefResize *p, const Tensor *x, Tensor *y, Arena *scratch);
 
-// Where along an input of size in the output index o of size out comes from.
+// Input coordinate of output index o, for input size in and output size out.
 double ref_resize_coordinate(const RefResize *p, const RefResizeAxis *a, int64_t o, int64_t in,
                              int64_t out);
 
-// The input index that output o of dimension d copies in nearest mode; -1: outside the region.
+// Nearest mode: input index of output o along dimension d; -1: outside the region.
 int64_t ref_resize_nearest(const RefResize *p, int32_t d, int64_t o, int64_t in, int64_t out);
 
 double ref_resize_cubic(double a, double x);  // Keys' kernel at distance x

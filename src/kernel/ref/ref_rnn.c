@@ -8,17 +8,16 @@
 #include "kernel/ref/ref_cast.h"
 #include "kernel/wide_type.h"
 
-// One direction's weights, transposed so that a column of the input meets all gates at once, and
-// the vectors of one sequence.
+// Weights of one direction, transposed to [input][gates], and the vectors of one sequence.
 typedef struct Cell {
     const RefRnn  *p;
     const RefGate *gate;
-    int64_t        wide;              // gates * hidden
-    double        *wt, *rt;           // [input][wide], [hidden][wide]
-    double        *wb, *rb, *peep;    // [wide], [wide], [3][hidden]
+    int64_t        columns;           // gates * hidden
+    double        *wt, *rt;           // [input][columns], [hidden][columns]
+    double        *wb, *rb, *peep;    // [columns], [columns], [3][hidden]
     double        *x, *h, *c;         // [input], [hidden], [hidden]
-    double        *in, *rec, *reset;  // [wide], [wide], [hidden]
-    Tensor         fine, bytes;       // [hidden] float32 and uint8, to round h; quantize_state only
+    double        *in, *rec, *reset;  // [columns], [columns], [hidden]
+    Tensor         fine, bytes;       // [hidden] float32 and uint8, if quantize_state
 } Cell;
 
 double ref_gate(const RefGate *g, double x) {
@@ -45,10 +44,10 @@ static double activate(const Cell *c, int f, double x) {
 }
 
 // out[j] += sum of v[i] * m[i][from + j] for j in [0, n).
-static void add_product(const double *m, int64_t wide, int64_t from, int64_t n, const double *v,
+static void add_product(const double *m, int64_t columns, int64_t from, int64_t n, const double *v,
                         int64_t rows, double *restrict out) {
     for (int64_t i = 0; i < rows; i++) {
-        const double *row = m + i * wide + from;
+        const double *row = m + i * columns + from;
         for (int64_t j = 0; j < n; j++) out[j] += v[i] * row[j];
     }
 }
@@ -66,7 +65,7 @@ static void step_gru(Cell *c) {
     } else {
         for (int64_t j = 0; j < n; j++) c->reset[j] = r[j] * c->h[j];
         for (int64_t j = 0; j < n; j++) g[j] += c->rb[2 * n + j];
-        add_product(c->rt, c->wide, 2 * n, n, c->reset, n, g);
+        add_product(c->rt, c->columns, 2 * n, n, c->reset, n, g);
     }
     for (int64_t j = 0; j < n; j++) c->h[j] = (1 - z[j]) * activate(c, 1, g[j]) + z[j] * c->h[j];
 }
@@ -74,7 +73,7 @@ static void step_gru(Cell *c) {
 static void step_lstm(Cell *c) {
     int64_t       n = c->p->hidden;
     const double *pi = c->peep, *po = c->peep + n, *pf = c->peep + 2 * n;
-    for (int64_t j = 0; j < c->wide; j++) c->in[j] += c->rec[j];
+    for (int64_t j = 0; j < c->columns; j++) c->in[j] += c->rec[j];
     for (int64_t j = 0; j < n; j++) {
         double i = activate(c, 0, c->in[j] + pi[j] * c->c[j]);
         double f = c->p->input_forget ? 1 - i : activate(c, 0, c->in[2 * n + j] + pf[j] * c->c[j]);
@@ -85,7 +84,7 @@ static void step_lstm(Cell *c) {
     }
 }
 
-static void round_bytes(Tensor *fine, Tensor *bytes) {
+static void fake_quantize(Tensor *fine, Tensor *bytes) {
     float   scale = 1, *x = fine->data;
     uint8_t zero = 0, *q = bytes->data;
     ref_quantize_dynamic(fine, bytes, &scale, &zero);
@@ -95,16 +94,16 @@ static void round_bytes(Tensor *fine, Tensor *bytes) {
 static const double *recurrent(Cell *c) {
     if (!c->p->quantize_state) return c->h;
     wide_write(&c->fine, 0, 1, c->p->hidden, c->h);
-    round_bytes(&c->fine, &c->bytes);
+    fake_quantize(&c->fine, &c->bytes);
     wide_read(&c->fine, 0, 1, c->p->hidden, c->reset);
     return c->reset;
 }
 
 static void step(Cell *c) {
-    memcpy(c->in, c->wb, (size_t)c->wide * sizeof(double));
-    memcpy(c->rec, c->rb, (size_t)c->wide * sizeof(double));
-    add_product(c->wt, c->wide, 0, c->wide, c->x, c->p->input, c->in);
-    add_product(c->rt, c->wide, 0, c->wide, recurrent(c), c->p->hidden, c->rec);
+    memcpy(c->in, c->wb, (size_t)c->columns * sizeof(double));
+    memcpy(c->rec, c->rb, (size_t)c->columns * sizeof(double));
+    add_product(c->wt, c->columns, 0, c->columns, c->x, c->p->input, c->in);
+    add_product(c->rt, c->columns, 0, c->columns, recurrent(c), c->p->hidden, c->rec);
     switch (c->p->kind) {
     case REF_RNN: step_rnn(c); return;
     case REF_GRU: step_gru(c); return;
@@ -112,7 +111,7 @@ static void step(Cell *c) {
     }
 }
 
-// Where the states of direction d of sequence n, and step t of them, begin.
+// Element where the state, and the output of step t, of direction d of sequence n start.
 static int64_t state_at(const RefRnn *p, int64_t d, int64_t n) {
     return (p->batch_first ? n * p->directions + d : d * p->batch + n) * p->hidden;
 }
@@ -143,51 +142,54 @@ static void sequence(Cell *c, int64_t d, int64_t n, int64_t length) {
     if (p->yc != NULL) wide_write(p->yc, state_at(p, d, n), 1, p->hidden, c->c);
 }
 
-static Err bytes_room(Arena *a, const Tensor *like, Tensor *bytes) {
+static Err alloc_bytes(Arena *a, const Tensor *like, Tensor *bytes) {
     *bytes = *like;
     bytes->dtype = DT_U8;
     bytes->data = arena_try(a, (size_t)tensor_count(like), 1, 1);
-    return bytes->data != NULL ? ERR_OK : err_set(ERR_LIMIT, "no room to round numbers");
+    return bytes->data != NULL ? ERR_OK
+                               : err_set(ERR_LIMIT, "rnn: no memory to quantise the state");
 }
 
 Err ref_fake_quantize(const Tensor *x, Tensor *y, Arena *scratch) {
     Tensor bytes;
-    TRY(bytes_room(scratch, x, &bytes));
+    TRY(alloc_bytes(scratch, x, &bytes));
     if (tensor_count(x) > 0) memcpy(y->data, x->data, (size_t)tensor_count(x) * sizeof(float));
-    round_bytes(y, &bytes);
+    fake_quantize(y, &bytes);
     return ERR_OK;
 }
 
-static Err cell_room(Cell *c, Arena *a) {
+static Err cell_alloc(Cell *c, Arena *a) {
     const RefRnn *p = c->p;
-    c->wide = p->gates * p->hidden;
-    TRY(ref_alloc_doubles(a, p->input, c->wide, &c->wt));
-    TRY(ref_alloc_doubles(a, p->hidden, c->wide, &c->rt));
-    TRY(ref_alloc_doubles(a, 1, c->wide, &c->wb));
-    TRY(ref_alloc_doubles(a, 1, c->wide, &c->rb));
+    c->columns = p->gates * p->hidden;
+    TRY(ref_alloc_doubles(a, p->input, c->columns, &c->wt));
+    TRY(ref_alloc_doubles(a, p->hidden, c->columns, &c->rt));
+    TRY(ref_alloc_doubles(a, 1, c->columns, &c->wb));
+    TRY(ref_alloc_doubles(a, 1, c->columns, &c->rb));
     TRY(ref_alloc_doubles(a, 3, p->hidden, &c->peep));
     TRY(ref_alloc_doubles(a, 1, p->input, &c->x));
     TRY(ref_alloc_doubles(a, 1, p->hidden, &c->h));
     TRY(ref_alloc_doubles(a, 1, p->hidden, &c->c));
-    TRY(ref_alloc_doubles(a, 1, c->wide, &c->in));
-    TRY(ref_alloc_doubles(a, 1, c->wide, &c->rec));
+    TRY(ref_alloc_doubles(a, 1, c->columns, &c->in));
+    TRY(ref_alloc_doubles(a, 1, c->columns, &c->rec));
     TRY(ref_alloc_doubles(a, 1, p->hidden, &c->reset));
     if (!p->quantize_state) return ERR_OK;
     c->fine = (Tensor){.dtype = DT_F32, .rank = 1, .dims = {p->hidden}};
     c->fine.data = arena_try_new(a, float, (size_t)p->hidden);
-    if (c->fine.data == NULL) return err_set(ERR_LIMIT, "no room to round numbers");
-    return bytes_room(a, &c->fine, &c->bytes);
+    if (c->fine.data == NULL) return err_set(ERR_LIMIT, "rnn: no memory to quantise the state");
+    return alloc_bytes(a, &c->fine, &c->bytes);
 }
 
 static void cell_load(Cell *c, int64_t d) {
     const RefRnn *p = c->p;
     c->gate = p->gate[d];
     for (int64_t i = 0; i < p->input; i++)
-        wide_read(p->w, d * c->wide * p->input + i, p->input, c->wide, c->wt + i * c->wide);
+        wide_read(p->w, d * c->columns * p->input + i, p->input, c->columns,
+                  c->wt + i * c->columns);
     for (int64_t i = 0; i < p->hidden; i++)
-        wide_read(p->r, d * c->wide * p->hidden + i, p->hidden, c->wide, c->rt + i * c->wide);
-    if (p->b != NULL) wide_read(p->b, 2 * d * c->wide, 1, c->wide, c->wb);
-    if (p->b != NULL) wide_read(p->b, (2 * d + 1) * c->wide, 1, c->wide, c->rb);
+        wide_read(p->r, d * c->columns * p->hidden + i, p->hidden, c->columns,
+                  c->rt + i * c->columns);
+    if (p->b != NULL) wide_read(p->b, 2 * d * c->columns, 1, c->columns, c->wb);
+    if (p->b != NULL) wide_read(p->b, (2 * d + 1) * c->columns, 1, c->columns, c->rb);
     if (p->p != NULL) wide_read(p->p, 3 * d * p->hidden, 1, 3 * p->hidden, c->peep);
 }
 
@@ -198,7 +200,7 @@ Err ref_rnn(const RefRnn *p, Arena *scratch) {
         if (lens[n] < 0 || lens[n] > p->steps)
             return err_set(ERR_INVALID, "sequence length %d is outside 0..%" PRId64, lens[n],
                            p->steps);
-    TRY(cell_room(&c, scratch));
+    TRY(cell_alloc(&c, scratch));
     for (int64_t d = 0; d < p->directions; d++) {
         cell_load(&c, d);
         for (int64_t n = 0; n < p->batch; n++)

@@ -9,12 +9,12 @@
 #include "kernel/ref/ref_resize.h"
 #include "kernel/wide_type.h"
 
-static const double far = 0x1p40;  // outside any image, and safe to make an integer of
+static const double far = 0x1p40;  // outside any image, and convertible to an integer
 
-static double tame(double x) { return isnan(x) || x < -far ? -far : x > far ? far : x; }
+static double limit_position(double x) { return isnan(x) || x < -far ? -far : x > far ? far : x; }
 
 RefTaps ref_sample_linear(double x, int64_t size) {
-    x = tame(x);
+    x = limit_position(x);
     double  low = floor(x);
     RefTaps t = {
         .n = 2, .at = {(int64_t)low, (int64_t)low + 1}, .weight = {1 - (x - low), x - low}};
@@ -41,7 +41,7 @@ double ref_sample_sum(const Tensor *x, int64_t plane, int32_t rank, const int64_
     return sum;
 }
 
-// From [-1, 1] to pixels. Floats, as runtimes compute it: a tie there is a tie here.
+// From [-1, 1] to pixels. In float, as inference runtimes do, so that ties round alike.
 static double denormalize(const RefGridSample *p, const Tensor *grid, int64_t at, int64_t size) {
     double v = tensor_get_f64(grid, at);
     float  f = (float)v, n = (float)size;
@@ -51,7 +51,7 @@ static double denormalize(const RefGridSample *p, const Tensor *grid, int64_t at
     return (double)(p->align_corners ? (f + 1) / 2 * (n - 1) : ((f + 1) * n - 1) / 2);
 }
 
-// Folds x into [low, high] like a beam between two mirrors.
+// Reflects x at low and high until it lies between them.
 static double reflect(double x, double low, double high) {
     double span = high - low;
     if (span <= 0) return low;
@@ -71,10 +71,10 @@ static int64_t pixel_at(const RefGridSample *p, double i, int64_t size) {
     return (int64_t)fmin(fmax(i, 0), last);
 }
 
-static RefTaps place(const RefGridSample *p, double x, int64_t size) {
+static RefTaps taps_at(const RefGridSample *p, double x, int64_t size) {
     double  last = (double)(size - 1), edge = p->align_corners ? 0 : 0.5;
     RefTaps t = {.n = 1, .weight = {1}};
-    x = tame(x);
+    x = limit_position(x);
     if (p->mode == REF_SAMPLE_NEAREST) x = nearbyint(x);
     if (x < -edge || x > last + edge) {
         if (p->padding == REF_SAMPLE_BORDER) x = fmin(fmax(x, 0), last);
@@ -94,23 +94,23 @@ static RefTaps place(const RefGridSample *p, double x, int64_t size) {
 
 void ref_grid_sample(const RefGridSample *p, const Tensor *x, const Tensor *grid, Tensor *y) {
     int32_t rank = x->rank - 2;
-    int64_t places = 1, channels = x->dims[1];
-    for (int32_t d = 0; d < rank; d++) places *= y->dims[d + 2];
-    for (int64_t i = 0; i < x->dims[0] * places; i++) {
+    int64_t positions = 1, channels = x->dims[1];
+    for (int32_t d = 0; d < rank; d++) positions *= y->dims[d + 2];
+    for (int64_t i = 0; i < x->dims[0] * positions; i++) {
         RefTaps taps[REF_WINDOW_MAX];
         for (int32_t d = 0; d < rank; d++) {
             int64_t size = x->dims[d + 2];
-            taps[d] = place(p, denormalize(p, grid, (i + 1) * rank - 1 - d, size), size);
+            taps[d] = taps_at(p, denormalize(p, grid, (i + 1) * rank - 1 - d, size), size);
         }
         for (int64_t c = 0; c < channels; c++) {
-            int64_t plane = i / places * channels + c;
-            tensor_set(y, plane * places + i % places,
+            int64_t plane = i / positions * channels + c;
+            tensor_set(y, plane * positions + i % positions,
                        ref_sample_sum(x, plane, rank, x->dims + 2, taps));
         }
     }
 }
 
-static double affine_place(bool align_corners, int64_t i, int64_t size) {
+static double affine_position(bool align_corners, int64_t i, int64_t size) {
     if (!align_corners) return (2 * (double)i + 1) / (double)size - 1;
     return size > 1 ? 2 * (double)i / (double)(size - 1) - 1 : 0;
 }
@@ -124,15 +124,15 @@ void ref_affine_grid(bool align_corners, const Tensor *theta, Tensor *y) {
             for (int32_t d = 0; d < rank; d++) {
                 int32_t dim = rank - d;  // x is the last dimension
                 sum += tensor_get_f64(theta, first + d) *
-                       affine_place(align_corners, w.index[dim], y->dims[dim]);
+                       affine_position(align_corners, w.index[dim], y->dims[dim]);
             }
             tensor_set(y, w.at * rank + row, sum);
         }
 }
 
-enum { POINTS_MAX = 1 << 12 };  // of a bin, in one dimension
+enum { POINTS_MAX = 1 << 12 };  // per bin and dimension
 
-// One region along one dimension: where it starts, its bins and the points inside each.
+// One region along one dimension: start, bin size, sampling points per bin.
 typedef struct Span {
     double  start, bin;
     int64_t points;
@@ -151,14 +151,14 @@ static Err span_of(const RefRoiAlign *p, double from, double to, int64_t bins, S
     return ERR_OK;
 }
 
-// A point just outside is drawn to the border; further out there is nothing.
+// Points up to one pixel outside are clamped to the border; others read as zero.
 static RefTaps border_taps(double x, int64_t size) {
     if (!(x >= -1 && x <= (double)size)) return (RefTaps){.n = 1, .at = {-1}};
     x = fmin(fmax(x, 0), (double)(size - 1));
     return ref_sample_linear(x, size);
 }
 
-// The largest of the four weighted pixels: what the operator's max mode has always meant.
+// Max mode: the largest of the four weighted pixels, as ONNX defines it.
 static double largest(const Tensor *x, int64_t plane, const RefTaps *taps) {
     double best = (double)-INFINITY;
     for (int i = 0; i < taps[0].n; i++)
@@ -182,8 +182,8 @@ static double bin_value(const RefRoiAlign *p, const Tensor *x, int64_t plane, co
         RefTaps taps[2];
         for (int d = 0; d < 2; d++) {
             double inside = ((double)at[d] + 0.5) / (double)span[d].points;
-            double place = span[d].start + ((double)bin[d] + inside) * span[d].bin;
-            taps[d] = border_taps(place, x->dims[2 + d]);
+            double position = span[d].start + ((double)bin[d] + inside) * span[d].bin;
+            taps[d] = border_taps(position, x->dims[2 + d]);
         }
         if (p->max)
             best = fmax(best, largest(x, plane, taps));
@@ -215,13 +215,13 @@ Err ref_roi_align(const RefRoiAlign *p, const Tensor *x, const Tensor *rois, con
     return ERR_OK;
 }
 
-// A region's corners in whole pixels: [from, to) of a bin is clipped to the image.
+// A region in whole pixels.
 typedef struct Region {
     int64_t image, x, y, w, h;
 } Region;
 
 static int64_t pixel(double v) {
-    const double limit = 1099511627776.0;  // 2^40: far outside any image, safe to compute with
+    const double limit = 1099511627776.0;  // 2^40: outside any image, without overflow
     if (isnan(v)) return 0;
     return (int64_t)(v < -limit ? -limit : v > limit ? limit : round(v));
 }

@@ -1,4 +1,5 @@
-// Sample: an image read between its pixels, and regions and grids of such places. The slow truth.
+// Reference image sampling at fractional positions: grid sample, affine grid, RoI align and RoI max
+// pool.
 #pragma once
 
 #include "base/arena.h"
@@ -17,17 +18,17 @@ typedef enum RefSamplePadding {
     REF_SAMPLE_REFLECTION,
 } RefSamplePadding;
 
-// The pixels along one dimension that a place between them is made of. at is -1 for a zero.
+// Pixels and weights of a fractional position along one dimension; at -1 reads as zero.
 typedef struct RefTaps {
     int32_t n;
     int64_t at[4];
     double  weight[4];
 } RefTaps;
 
-// Taps of place x (any double, not-a-number too) between pixels [0, size), zeros outside.
+// Linear taps of position x (any double, also NaN) between pixels [0, size), zeros outside.
 RefTaps ref_sample_linear(double x, int64_t size);
 
-// The sum of a plane's pixels over the taps of each dimension.
+// Weighted sum of the pixels of a plane over the taps of each dimension.
 double ref_sample_sum(const Tensor *x, int64_t plane, int32_t rank, const int64_t *dims,
                       const RefTaps *taps);
 
@@ -37,16 +38,16 @@ typedef struct RefGridSample {
     bool             align_corners;
 } RefGridSample;
 
-// x [N, C, in...], grid [N, out..., r] of places in [-1, 1], last dimension first; y [N, C,
+// x [N, C, in...], grid [N, out..., r] of positions in [-1, 1], last dimension first, y [N, C,
 // out...].
 void ref_grid_sample(const RefGridSample *p, const Tensor *x, const Tensor *grid, Tensor *y);
 
-// theta [N, r, r + 1], y [N, size..., r]: each place of an image, moved by theta.
+// theta [N, r, r + 1], y [N, size..., r]: each position of an image, transformed by theta.
 void ref_affine_grid(bool align_corners, const Tensor *theta, Tensor *y);
 
 typedef struct RefRoiAlign {
     bool    max, half_pixel;
-    int64_t sampling;  // points per bin and dimension; 0: as many as a bin has pixels
+    int64_t sampling;  // points per bin and dimension; 0: one per pixel of the bin
     double  scale;
 } RefRoiAlign;
 

@@ -1,4 +1,5 @@
-// Loss: how far log-probabilities are from the classes they should name; the slow, obvious truth.
+// Reference training operators: negative log-likelihood loss, and the optimizers Adagrad, Adam and
+// momentum.
 #pragma once
 
 #include "base/tensor.h"
@@ -7,25 +8,23 @@ typedef enum RefReduction { REF_LOSS_NONE, REF_LOSS_SUM, REF_LOSS_MEAN } RefRedu
 
 typedef struct RefLoss {
     RefReduction  reduction;
-    bool          ignores;  // elements whose target is `ignored` count nothing
+    bool          ignores;  // skip elements with target `ignored`
     int64_t       ignored;
-    const Tensor *weight;  // of every class; NULL: all 1
+    const Tensor *weight;  // per class; NULL: all 1
 } RefLoss;
 
-// Negative log-likelihood: log_prob is N x C x rest, target N x rest (int32 or int64), y as target
-// or one number. Fails when a target is no class.
+// Negative log-likelihood: log_prob is [N, C, rest], target [N, rest] (int32 or int64), y as target
+// or a scalar. Fails if a target is not a class.
 MUST_USE Err ref_loss(const RefLoss *p, const Tensor *log_prob, const Tensor *target, Tensor *y);
-
-// Step: moves a variable against its gradient by the rules of Adagrad, Adam or momentum.
 
 typedef struct RefOptimizer {
     double rate, alpha, beta, epsilon;
-    double decay;  // of a variable towards zero, as part of its gradient
-    double after;  // share taken off the result
+    double decay;  // weight decay, added to the gradient
+    double after;  // weight decay, applied to the result
     bool   nesterov;
 } RefOptimizer;
 
-// One variable: value, gradient, and up to two histories, before and after.
+// One parameter tensor: value, gradient, and up to two state tensors, before and after.
 typedef struct RefParameter {
     const Tensor *x, *gradient, *history[2];
     Tensor       *x_new, *history_new[2];

@@ -18,7 +18,7 @@ typedef void Row64(double a, double b, const double *x, double *y, int64_t n);
         }                                                                                          \
     }
 
-// A not-a-number stays one: both comparisons are false.
+// NaN propagates: both comparisons are false.
 static float  unit_f32(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
 static double unit_f64(double v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
 static float  softplus_f32(float v) { return v > 0 ? v + log1pf(expf(-v)) : log1pf(expf(v)); }

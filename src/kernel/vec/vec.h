@@ -1,7 +1,8 @@
-// Vec: vectors of one instruction set. Only vec_*.c include it: they are compiled once for each.
+// Vec: SIMD vector types and operations of one instruction set. Only files in kernel/vec, which are
+// compiled once per instruction set, include it.
 //
-// The build sets VEC_ISA (baseline, avx2, avx512) and VEC_LANES (8, 8, 16). A function that other
-// files call is named VEC(name), so that the copies do not meet; products and sums contract to FMA.
+// The build sets VEC_ISA (baseline, avx2, avx512) and VEC_LANES (8, 8, 16). External functions are
+// named VEC(name), which appends the instruction set. -ffp-contract=fast fuses a * b + c to FMA.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#ifndef VEC_ISA  // a header compiles alone
+#ifndef VEC_ISA  // for checks that compile headers alone
 #define VEC_ISA   baseline
 #define VEC_LANES 8
 #endif
@@ -39,7 +40,7 @@ VEC_INLINE Vf vf_set(float x) {
 
 VEC_INLINE Vi vi_set(int32_t x) { return x - (Vi){0}; }
 
-// Masks are all ones or all zeros in each lane, as comparisons give them.
+// Each lane of a mask is all ones or all zeros, as comparisons produce.
 VEC_INLINE Vf                 vf_choose(Vi mask, Vf yes, Vf no) {
 #if VEC_LANES == 8 && defined __AVX__
     return (Vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
@@ -48,7 +49,8 @@ VEC_INLINE Vf                 vf_choose(Vi mask, Vf yes, Vf no) {
 #endif
 }
 
-// Where a number is NaN the second argument is the result: put the data second to keep its NaNs.
+// If either argument is NaN the result is the second one: pass the data second to propagate its
+// NaNs.
 VEC_INLINE Vf                  vf_max(Vf bound, Vf x) {
 #if VEC_LANES == 16 && defined __AVX512F__
     return (Vf)_mm512_max_ps((__m512)bound, (__m512)x);
@@ -69,7 +71,7 @@ VEC_INLINE Vf                  vf_min(Vf bound, Vf x) {
 #endif
 }
 
-// Which lanes come before n, as a mask.
+// Mask of lanes [0, n).
 VEC_INLINE Vi vi_before(uint32_t n) {
 #if VEC_LANES == 16
     const Vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -103,7 +105,7 @@ VEC_INLINE void                vf_store_some(float *p, Vf v, uint32_t n) {
 #endif
 }
 
-// The same with n up to VEC_LANES.
+// As above with n up to VEC_LANES.
 VEC_INLINE Vf vf_load_part(const float *p, uint32_t n) {
     return n == VEC_LANES ? vf_load(p) : vf_load_some(p, n);
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "kernel/blocking.h"
 #include "kernel/deconv.h"
 #include "kernel/vec/vec_int.h"
 
@@ -7,14 +8,14 @@ typedef struct Run {
     const Deconv    *c;
     const DeconvPlan p;
     int32_t         *terms;
-    const float    **rows;  // [block_rows][x.count]: where pixels of a phase begin
+    const float    **rows;  // [block_rows][x.count]: input of each pixel of a phase
     float           *slab;
-    uint32_t         ready;  // 1 + the block of rows that is staged
+    uint32_t         ready;  // 1 + index of the staged block of rows; 0: none
 } Run;
 
 typedef struct Block {
-    uint32_t image, first, rows;  // rows of each phase
-    uint32_t from, to;            // groups of vectors
+    uint32_t image, first, rows;  // rows per phase
+    uint32_t from, to;            // vector groups
 } Block;
 
 deconv_fn VEC(deconv);
@@ -48,7 +49,7 @@ static void stage(Run *r, const Block *b, uint32_t id) {
             r->rows[j * p->x.count + i] = r->slab + j * p->row_pitch + (size_t)i * VEC_LANES;
 }
 
-// One phase: its taps as terms, its outputs, its weights.
+// One phase: its coordinates, number of taps and weights.
 typedef struct Phase {
     uint32_t     y, x, taps;
     const float *weights;
@@ -70,19 +71,18 @@ static void fill_terms(const Run *r, Phase *f) {
         r->terms[i] = r->terms[i - f->taps] + (int32_t)p->block_pitch;
 }
 
-// A row of the outputs of a phase, cut into near-equal tiles.
+// One output row of a phase, in near-equal tiles.
 static void run_row(const Run *r, Tile *t, const float **rows, uint32_t n, uint32_t vecs) {
-    uint32_t most = r->p.tile_rows, tiles = (n + most - 1) / most;
-    uint32_t each = n / tiles, longer = n % tiles;
+    const EvenSplit cut = even_split(n, r->p.tile_rows);
     t->rows = rows;
-    t->n_tiles = longer;
-    if (longer > 0) VEC(tile_find)(each + 1, vecs)(t);
-    size_t done = (size_t)longer * (each + 1);
+    t->n_tiles = cut.longer;
+    if (cut.longer > 0) VEC(tile_find)(cut.size + 1, vecs)(t);
+    size_t done = (size_t)cut.longer * (cut.size + 1);
     t->rows += done;
     t->out += done * t->row_stride;
     if (t->add != NULL) t->add += done * t->row_stride;
-    t->n_tiles = tiles - longer;
-    VEC(tile_find)(each, vecs)(t);
+    t->n_tiles = cut.n - cut.longer;
+    VEC(tile_find)(cut.size, vecs)(t);
 }
 
 static void run_phase(const Run *r, const Block *b, const Phase *f, Tile *t) {
@@ -91,8 +91,8 @@ static void run_phase(const Run *r, const Block *b, const Phase *f, Tile *t) {
     size_t            plane = (size_t)p->y.out * p->x.out * VEC_LANES;
     uint32_t          n = (p->x.out - f->x + p->x.stride - 1) / p->x.stride;
     for (uint32_t j = b->from; j < b->to; j++) {
-        uint32_t vec = (uint32_t)((uint64_t)p->vecs * j / p->vec_groups);
-        uint32_t end = (uint32_t)((uint64_t)p->vecs * (j + 1) / p->vec_groups);
+        uint32_t vec = block_start(p->vecs, p->vec_groups, j);
+        uint32_t end = block_start(p->vecs, p->vec_groups, j + 1);
         t->weights = f->weights + vec * t->weight_stride;
         t->bias = epilogue->bias != NULL ? epilogue->bias + (size_t)vec * VEC_LANES : NULL;
         for (uint32_t i = 0; i < b->rows; i++) {
@@ -107,23 +107,16 @@ static void run_phase(const Run *r, const Block *b, const Phase *f, Tile *t) {
     }
 }
 
-static void run_chain(const Run *r, const Block *b) {
+static void run_program(const Run *r, const Block *b) {
     const DeconvPlan *p = &r->p;
-    const Epilogue   *f = &r->c->epilogue;
-    uint32_t          from = (uint32_t)((uint64_t)p->vecs * b->from / p->vec_groups);
-    uint32_t          to = (uint32_t)((uint64_t)p->vecs * b->to / p->vec_groups);
+    uint32_t          from = block_start(p->vecs, p->vec_groups, b->from);
+    uint32_t          to = block_start(p->vecs, p->vec_groups, b->to);
     uint32_t          top = b->first * p->y.stride, end = (b->first + b->rows) * p->y.stride;
     if (end > p->y.out) end = p->y.out;
     for (uint32_t vec = from; vec < to; vec++) {
-        size_t           row = ((size_t)b->image * p->vecs + vec) * p->y.out + top;
-        size_t           out = row * p->x.out * VEC_LANES;
-        ElementwiseInput in[EWISE_MAX_ARGS] = {{r->c->y + out, EWISE_CONTIGUOUS}};
-        for (uint32_t i = 1; i < f->program->n_args; i++) {
-            in[i] = f->args[i];
-            if (in[i].mode == EWISE_CONTIGUOUS) in[i].at += out;
-            if (in[i].mode == EWISE_PER_LANE) in[i].at += (size_t)vec * VEC_LANES;
-        }
-        VEC(ewise_span)(f->program, in, r->c->y + out, (size_t)(end - top) * p->x.out * VEC_LANES);
+        size_t row = ((size_t)b->image * p->vecs + vec) * p->y.out + top;
+        epilogue_span(&r->c->epilogue, r->c->y, row * p->x.out * VEC_LANES, (size_t)vec * VEC_LANES,
+                      (size_t)(end - top) * p->x.out * VEC_LANES);
     }
 }
 
@@ -148,7 +141,7 @@ static void run_block(const Run *r, const Block *b) {
             if (f.y < s->oh && f.x < s->ow) run_phase(r, b, &f, &t);
             f.weights += p->vecs * t.weight_stride;
         }
-    if (r->c->epilogue.program != NULL) run_chain(r, b);
+    if (r->c->epilogue.program != NULL) run_program(r, b);
 }
 
 void VEC(deconv)(const Deconv *c, Part part) {
@@ -163,13 +156,13 @@ void VEC(deconv)(const Deconv *c, Part part) {
     for (uint32_t i = begin; i < end; i++) {
         uint32_t cols = r.p.col_groups, group = i % cols, place = i / cols;
         uint32_t at = place % r.p.row_blocks, image = place / r.p.row_blocks;
-        uint32_t first = (uint32_t)((uint64_t)r.p.y.count * at / r.p.row_blocks);
-        uint32_t last = (uint32_t)((uint64_t)r.p.y.count * (at + 1) / r.p.row_blocks);
+        uint32_t first = block_start(r.p.y.count, r.p.row_blocks, at);
+        uint32_t last = block_start(r.p.y.count, r.p.row_blocks, at + 1);
         Block    b = {.image = image,
                       .first = first,
                       .rows = last - first,
-                      .from = (uint32_t)((uint64_t)r.p.vec_groups * group / cols),
-                      .to = (uint32_t)((uint64_t)r.p.vec_groups * (group + 1) / cols)};
+                      .from = block_start(r.p.vec_groups, cols, group),
+                      .to = block_start(r.p.vec_groups, cols, group + 1)};
         stage(&r, &b, place);
         run_block(&r, &b);
     }

@@ -1,15 +1,40 @@
-#include "kernel/vec/vec_depthwise.h"
+// Depthwise convolution: strips of pixels with their sums in registers, and the loop over rows,
+// channel blocks and images.
+#include "kernel/depthwise.h"
 
 #include <math.h>
 
 #include "base/err.h"
-#include "kernel/depthwise.h"
+#include "kernel/blocking.h"
 #include "kernel/vec/vec_int.h"
 
-// Loops over pixels and taps are unrolled to the last one: only then do sums live in registers.
+depthwise_fn VEC(depthwise);
+
+enum { STRIP_TILE = 8 };  // most pixels held in registers
+
+// `count` adjacent tiles of pixels in `lines` consecutive output rows. Pixel p of the first line
+// reads input columns from `column` + p * step and input rows from `top` on.
+typedef struct Strip {
+    const float *x;                     // input row `first`
+    size_t       x_line, y_line;        // floats per input row, per output row
+    const float *weights, *bias, *add;  // [kh][taps][lanes]; bias and add may be NULL
+    float       *y;
+    size_t       at;  // first pixel in a line of add and y, in floats
+    ptrdiff_t    column, top, first;
+    uint32_t     count, lines;
+    uint32_t     ih, kh, sh, dh;
+    uint32_t     from, to;           // edge tiles: columns inside the input, relative to `column`
+    uint32_t     taps, apart, step;  // generic strips: kernel width, dilation, stride
+    bool         clips;
+    float        lo, hi;
+} Strip;
+
+typedef void StripFn(const Strip *s);
+
+// Loops over pixels and taps are fully unrolled, so that sums stay in registers.
 #define UNROLL _Pragma("GCC unroll 32")
 
-// A pointer the compiler knows nothing of is one register with constant offsets from it.
+// Hides a pointer's origin from the compiler: it then uses one register with constant offsets.
 #define OPAQUE(x) __asm__("" : "+r"(x))
 
 VEC_INLINE void start(const Strip *s, const uint32_t tile, Vf *sum) {
@@ -17,8 +42,8 @@ VEC_INLINE void start(const Strip *s, const uint32_t tile, Vf *sum) {
     UNROLL for (uint32_t p = 0; p < tile; p++) sum[p] = bias;
 }
 
-// Seen through a pointer of which the compiler knows nothing, the clip stays in memory until here:
-// its two vectors would push weights out of the registers.
+// The opaque pointer keeps the clip bounds in memory until here: in registers, their two vectors
+// would displace weights.
 VEC_INLINE void finish(const Strip *s, const uint32_t tile, size_t at, Vf *sum) {
     OPAQUE(s);
     if (s->add != NULL) {
@@ -33,9 +58,10 @@ VEC_INLINE void finish(const Strip *s, const uint32_t tile, size_t at, Vf *sum) 
     UNROLL for (uint32_t p = 0; p < tile; p++) vf_store(s->y + at + p * VEC_LANES, sum[p]);
 }
 
-// One kernel row: every input is loaded once and meets all its taps.
-VEC_INLINE void meet(const Strip *s, const uint32_t taps, const uint32_t step, const uint32_t tile,
-                     const bool edge, const float *x, const float *weights, Vf *sum) {
+// One kernel row: each input is loaded once and used by all its taps.
+VEC_INLINE void add_row(const Strip *s, const uint32_t taps, const uint32_t step,
+                        const uint32_t tile, const bool edge, const float *x, const float *weights,
+                        Vf *sum) {
     const uint32_t columns = (tile - 1) * step + taps;
     Vf             w[5];
     UNROLL for (uint32_t k = 0; k < taps; k++) w[k] = vf_load(weights + k * VEC_LANES);
@@ -49,24 +75,26 @@ VEC_INLINE void meet(const Strip *s, const uint32_t taps, const uint32_t step, c
     }
 }
 
-// The rows of the kernel that meet the input, and where the first of them meets it.
-typedef struct Met {
+// Kernel rows that lie inside the input, and the input row of the first.
+typedef struct KernelRows {
     const float *x, *weights;
     uint32_t     rows;
-} Met;
+} KernelRows;
 
-VEC_INLINE Met rows_met(const Strip *s, const uint32_t taps, const ptrdiff_t dh, uint32_t line) {
-    const ptrdiff_t top = s->top + (ptrdiff_t)(line * s->sh), room = (ptrdiff_t)s->ih - top;
+VEC_INLINE KernelRows rows_inside(const Strip *s, const uint32_t taps, const ptrdiff_t dh,
+                                  uint32_t line) {
+    const ptrdiff_t top = s->top + (ptrdiff_t)(line * s->sh), below = (ptrdiff_t)s->ih - top;
     ptrdiff_t       from = 0, to = s->kh;
     if (top < 0) from = (dh - 1 - top) / dh;
-    if (room <= (to - 1) * dh) to = (room + dh - 1) / dh;
-    if (from >= to) return (Met){s->x, s->weights, 0};
-    return (Met){s->x + (size_t)(top + from * dh - s->first) * s->x_line,
-                 s->weights + (size_t)from * taps * VEC_LANES, (uint32_t)(to - from)};
+    if (below <= (to - 1) * dh) to = (below + dh - 1) / dh;
+    if (from >= to) return (KernelRows){s->x, s->weights, 0};
+    return (KernelRows){s->x + (size_t)(top + from * dh - s->first) * s->x_line,
+                        s->weights + (size_t)from * taps * VEC_LANES, (uint32_t)(to - from)};
 }
 
-// Input rows that the next output row meets: asked for now, they are close when it comes to them.
-VEC_INLINE void ask(const float *x, size_t x_line, uint32_t rows, const uint32_t columns) {
+// Prefetches input rows of the next output row.
+VEC_INLINE void prefetch_rows(const float *x, size_t x_line, uint32_t rows,
+                              const uint32_t columns) {
     for (; rows > 0; rows--, x += x_line) {
         UNROLL for (uint32_t c = 0; c < columns; c += 64 / (4 * VEC_LANES)) {
             __builtin_prefetch(x + c * VEC_LANES);
@@ -78,20 +106,20 @@ VEC_INLINE void strip(const Strip *all, const uint32_t taps, const uint32_t step
                       const uint32_t tile, const bool edge) {
     const Strip s = *all;
     for (uint32_t line = 0; line < s.lines; line++) {
-        const Met met = rows_met(&s, taps, 1, line);
-        ptrdiff_t column = s.column * VEC_LANES;
-        size_t    at = s.at + line * s.y_line;
+        const KernelRows in = rows_inside(&s, taps, 1, line);
+        ptrdiff_t        column = s.column * VEC_LANES;
+        size_t           at = s.at + line * s.y_line;
         for (uint32_t n = edge ? 1 : s.count; n > 0; n--) {
             Vf           sum[STRIP_TILE];
-            const float *x = met.x + column, *w = met.weights;
+            const float *x = in.x + column, *w = in.weights;
             start(&s, tile, sum);
-            for (uint32_t r = met.rows; r > 0; r--) {
+            for (uint32_t r = in.rows; r > 0; r--) {
                 OPAQUE(x);
-                meet(&s, taps, step, tile, edge, x, w, sum);
+                add_row(&s, taps, step, tile, edge, x, w, sum);
                 x += s.x_line;
                 w += (size_t)taps * VEC_LANES;
             }
-            if (!edge) ask(x, s.x_line, s.sh, tile * step);
+            if (!edge) prefetch_rows(x, s.x_line, s.sh, tile * step);
             finish(all, tile, at, sum);
             column += (ptrdiff_t)(tile * step * VEC_LANES);
             at += (size_t)tile * VEC_LANES;
@@ -99,32 +127,33 @@ VEC_INLINE void strip(const Strip *all, const uint32_t taps, const uint32_t step
     }
 }
 
-VEC_INLINE void loose_tile(const Strip *s, const uint32_t step, const uint32_t tile, Met met,
-                           Vf *sum) {
-    for (; met.rows > 0; met.rows--, met.x += s->dh * s->x_line) {
-        const float *v = met.x;
+VEC_INLINE void generic_tile(const Strip *s, const uint32_t step, const uint32_t tile,
+                             KernelRows in, Vf *sum) {
+    for (; in.rows > 0; in.rows--, in.x += s->dh * s->x_line) {
+        const float *v = in.x;
         for (uint32_t k = s->taps; k > 0; k--, v += s->apart * VEC_LANES) {
-            const Vf weight = vf_load(met.weights);
+            const Vf weight = vf_load(in.weights);
             UNROLL for (uint32_t p = 0; p < tile; p++) {
                 sum[p] += weight * vf_load(v + (size_t)p * step * VEC_LANES);
             }
-            met.weights += VEC_LANES;
+            in.weights += VEC_LANES;
         }
     }
 }
 
-VEC_INLINE void loose(const Strip *all, const uint32_t step, const uint32_t tile) {
+// Any kernel width, stride and dilation; all tiles inside the input.
+VEC_INLINE void generic(const Strip *all, const uint32_t step, const uint32_t tile) {
     const Strip s = *all;
     for (uint32_t line = 0; line < s.lines; line++) {
-        Met    met = rows_met(&s, s.taps, s.dh, line);
-        size_t at = s.at + line * s.y_line;
-        met.x += (size_t)s.column * VEC_LANES;
+        KernelRows in = rows_inside(&s, s.taps, s.dh, line);
+        size_t     at = s.at + line * s.y_line;
+        in.x += (size_t)s.column * VEC_LANES;
         for (uint32_t n = s.count; n > 0; n--, at += (size_t)tile * VEC_LANES) {
             Vf sum[STRIP_TILE];
             start(&s, tile, sum);
-            loose_tile(&s, step, tile, met, sum);
+            generic_tile(&s, step, tile, in, sum);
             finish(all, tile, at, sum);
-            met.x += (size_t)tile * step * VEC_LANES;
+            in.x += (size_t)tile * step * VEC_LANES;
         }
     }
 }
@@ -146,13 +175,15 @@ TILES(STRIP, 3, 2)
 TILES(STRIP, 5, 1)
 TILES(STRIP, 5, 2)
 
-#define LOOSE(tile, name, step)                                                                    \
-    static void loose_##name##_##tile(const Strip *s) { loose(s, step, tile); }
-TILES(LOOSE, one, 1)
-TILES(LOOSE, two, 2)
-TILES(LOOSE, any, s->step)
+#define GENERIC(tile, name, step)                                                                  \
+    static void generic_##name##_##tile(const Strip *s) { generic(s, step, tile); }
+TILES(GENERIC, one, 1)
+TILES(GENERIC, two, 2)
+TILES(GENERIC, any, s->step)
 
-StripFn *VEC(strip_taps)(uint32_t taps, uint32_t step, uint32_t tile, bool edge) {
+// For dh == 1, 3 or 5 adjacent taps, step 1 or 2, tile 1..STRIP_TILE. An edge is one tile with
+// fewer than `taps` columns outside on either side; other tiles lie inside the input.
+static StripFn *short_strip(uint32_t taps, uint32_t step, uint32_t tile, bool edge) {
 #define ROW(tile, taps, step) {inside_##taps##_##step##_##tile, edge_##taps##_##step##_##tile},
     static StripFn *const all[2][2][STRIP_TILE][2] = {
         {{TILES(ROW, 3, 1)}, {TILES(ROW, 3, 2)}},
@@ -162,38 +193,36 @@ StripFn *VEC(strip_taps)(uint32_t taps, uint32_t step, uint32_t tile, bool edge)
     return all[taps == 5][step - 1][tile - 1][edge];
 }
 
-StripFn *VEC(strip_loose)(uint32_t step, uint32_t tile) {
-#define COLUMN(tile, name) loose_##name##_##tile,
+static StripFn *generic_strip(uint32_t step, uint32_t tile) {
+#define COLUMN(tile, name) generic_##name##_##tile,
     static StripFn *const all[3][STRIP_TILE] = {
         {TILES(COLUMN, one)}, {TILES(COLUMN, two)}, {TILES(COLUMN, any)}};
     CHECK(tile - 1 < STRIP_TILE);
     return all[step == 1 ? 0 : step == 2 ? 1 : 2][tile - 1];
 }
 
-depthwise_fn VEC(depthwise);
-
-// Numbers finished before a chain runs over them: they are still in L1 or just left it.
+// Floats computed before the epilogue's program runs over them, while they are in L1 or L2.
 enum { SPAN = 8192 };
 
-// How every row is cut into tiles of near-equal width: first `wide` tiles of `tile` pixels, then
-// tiles of one less. Tiles [inside, beyond) meet no padding on the left or right.
+// Near-equal tiles of a row: the first `wide` have `tile` pixels, the others one less. Tiles
+// [inside, beyond) touch no padding on the left or right.
 typedef struct Cut {
     uint32_t tiles, tile, wide, inside, beyond;
 } Cut;
 
-// What all tasks share.
+// Shared by all tasks of a part.
 typedef struct Plan {
     const Depthwise *d;
-    DepthwiseMethod  way;
+    DepthwiseMethod  method;
     Cut              cut;
-    uint32_t         blocks, cuts;  // channel blocks; tasks that share a plane
-    uint32_t         group;         // rows done one after the other before a chain runs
+    uint32_t         blocks, cuts;  // channel blocks; tasks per plane
+    uint32_t         group;         // rows computed before the program runs
     float           *copy;
-    StripFn         *edge[2], *inside[2];  // for wide tiles and for those of one less
-    Strip            strip;                // all but what belongs to one plane
+    StripFn         *edge[2], *inside[2];  // for wide tiles, for those one pixel less
+    Strip            strip;                // template: all but the fields of one plane
 } Plan;
 
-// The rows [row, end) of one channel block of one image.
+// Rows [row, end) of one channel block of one image.
 typedef struct Task {
     uint32_t image, block, row, end;
 } Task;
@@ -203,8 +232,8 @@ static uint32_t cut_pixel(const Cut *c, uint32_t tile) {
 }
 
 static Cut cut_make(const ConvShape *s, uint32_t most, bool padded) {
-    Cut c = {.tiles = (s->ow + most - 1) / most};
-    c.tile = (s->ow + c.tiles - 1) / c.tiles;
+    Cut c = {.tiles = ceil_div(s->ow, most)};
+    c.tile = ceil_div(s->ow, c.tiles);
     c.wide = s->ow - c.tiles * (c.tile - 1);
     c.beyond = c.tiles;
     if (!padded) return c;
@@ -219,16 +248,16 @@ static void tiles_run(const Plan *p, Strip *s, uint32_t tile, uint32_t end, bool
     const Cut      *c = &p->cut;
     const uint32_t  pixel = cut_pixel(c, tile);
     const ptrdiff_t column = p->strip.column + (ptrdiff_t)pixel * s->step;
-    const ptrdiff_t room = (ptrdiff_t)p->d->shape.iw - column;
+    const ptrdiff_t right = (ptrdiff_t)p->d->shape.iw - column;
     s->count = end - tile;
     s->column = column;
     s->at = (size_t)pixel * VEC_LANES;
     s->from = column < 0 ? (uint32_t)-column : 0;
-    s->to = room > 0 ? (uint32_t)room : 0;
+    s->to = right > 0 ? (uint32_t)right : 0;
     (edge ? p->edge : p->inside)[tile >= c->wide](s);
 }
 
-// All tiles of a strip of whole rows: edges one by one, the others in one go for each width.
+// All tiles of whole rows: edge tiles one by one, the others in one call per width.
 static void row_run(const Plan *p, Strip *s) {
     const Cut *c = &p->cut;
     uint32_t   middle = c->wide < c->inside ? c->inside : c->wide;
@@ -239,16 +268,16 @@ static void row_run(const Plan *p, Strip *s) {
     for (uint32_t i = c->beyond; i < c->tiles; i++) tiles_run(p, s, i, i + 1, true);
 }
 
-// Copies the input columns under the windows, with zeros where there are none.
+// Copies the input columns under the windows, zero-padded.
 static void copy_row(const ConvShape *s, const float *x, float *to, uint32_t width) {
-    uint32_t left = width < s->pl ? width : s->pl, room = width - left;
-    uint32_t n = room < s->iw ? room : s->iw;
+    uint32_t left = width < s->pl ? width : s->pl, inner = width - left;
+    uint32_t n = inner < s->iw ? inner : s->iw;
     memset(to, 0, (size_t)left * VEC_LANES * sizeof *to);
     memcpy(to + (size_t)left * VEC_LANES, x, (size_t)n * VEC_LANES * sizeof *to);
-    memset(to + (size_t)(left + n) * VEC_LANES, 0, (size_t)(room - n) * VEC_LANES * sizeof *to);
+    memset(to + (size_t)(left + n) * VEC_LANES, 0, (size_t)(inner - n) * VEC_LANES * sizeof *to);
 }
 
-// Makes the strip read a padded copy of the input rows that output rows [row, end) meet.
+// Copies the input rows of output rows [row, end) with padding and makes the strip read the copy.
 static void copy_make(const Plan *p, uint32_t row, uint32_t end, Strip *s) {
     const ConvShape *g = &p->d->shape;
     const uint32_t   width = depthwise_padded_width(g);
@@ -277,7 +306,7 @@ static void rows_run(const Plan *p, const Task *t, uint32_t row, uint32_t end) {
     s.weights += (size_t)t->block * g->kh * g->kw * VEC_LANES;
     if (s.bias != NULL) s.bias += (size_t)t->block * VEC_LANES;
     if (s.add != NULL) s.add += at;
-    if (p->way == DEPTHWISE_PADDED) copy_make(p, row, end, &s);
+    if (p->method == DEPTHWISE_PADDED) copy_make(p, row, end, &s);
     row_run(p, &s);
     if (d->epilogue.program != NULL)
         epilogue_span(&d->epilogue, d->y, at, (size_t)t->block * VEC_LANES, (end - row) * s.y_line);
@@ -294,7 +323,7 @@ static Task task_make(const Plan *p, uint32_t task) {
                   .end = left < rows ? row + left : row + rows};
 }
 
-// Where planes are small and whole, the divisions in task_make would take as long as a row.
+// For small whole planes the divisions in task_make would take as long as a row.
 static Task task_next(const Plan *p, const Task *t, uint32_t next) {
     if (p->cuts > 1) return task_make(p, next);
     const bool over = t->block + 1 == p->blocks;
@@ -304,13 +333,13 @@ static Task task_next(const Plan *p, const Task *t, uint32_t next) {
 static Plan plan_make(const Depthwise *d, float *copy) {
     const ConvShape *g = &d->shape;
     const Epilogue  *f = &d->epilogue;
-    Plan             p = {.d = d, .way = depthwise_method(g), .copy = copy};
-    const bool       taps = p.way == DEPTHWISE_TAPS;
+    Plan             p = {.d = d, .method = depthwise_method(g), .copy = copy};
+    const bool       taps = p.method == DEPTHWISE_TAPS;
     p.cut = cut_make(g, d->version.tile_rows, taps);
     p.blocks = (g->oc + VEC_LANES - 1) / VEC_LANES;
     p.cuts = (g->oh + d->version.rows - 1) / d->version.rows;
-    p.group = p.way == DEPTHWISE_PADDED ? depthwise_padded_rows(g, VEC_LANES, &d->version)
-                                        : SPAN / (g->ow * VEC_LANES) + 1;
+    p.group = p.method == DEPTHWISE_PADDED ? depthwise_padded_rows(g, VEC_LANES, &d->version)
+                                           : SPAN / (g->ow * VEC_LANES) + 1;
     p.strip = (Strip){.x_line = (size_t)g->iw * VEC_LANES,
                       .y_line = (size_t)g->ow * VEC_LANES,
                       .weights = d->weights,
@@ -329,9 +358,8 @@ static Plan plan_make(const Depthwise *d, float *copy) {
                       .hi = f->hi};
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t tile = p.cut.tile > i ? p.cut.tile - i : 1;
-        p.edge[i] = taps ? VEC(strip_taps)(g->kw, g->sw, tile, true) : NULL;
-        p.inside[i] =
-            taps ? VEC(strip_taps)(g->kw, g->sw, tile, false) : VEC(strip_loose)(g->sw, tile);
+        p.edge[i] = taps ? short_strip(g->kw, g->sw, tile, true) : NULL;
+        p.inside[i] = taps ? short_strip(g->kw, g->sw, tile, false) : generic_strip(g->sw, tile);
     }
     return p;
 }

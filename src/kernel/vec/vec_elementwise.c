@@ -4,23 +4,23 @@
 
 #include "kernel/vec/vec_math.h"
 
-// A block's numbers stay in the nearest cache from the first step to the last.
-enum { BLOCK = 256 };
+enum { BLOCK = 256 };  // floats; a block stays in L1 from the first step to the last
 
-// Where a step reads: from number to number, or the same vector again and again.
+// An operand of a step: consecutive vectors, or the same vector repeated.
 typedef struct Source {
     const float *at;
     size_t       step;  // VEC_LANES or 0
 } Source;
 
-// A vector of which only the first n lanes may be there.
+// A vector of which only the first n lanes may be readable.
 VEC_INLINE Vf source_part(Source s, size_t n) {
     return s.step == 0 ? vf_load(s.at) : vf_load_part(s.at, (uint32_t)n);
 }
 
 typedef void StepFn(const ElementwiseStep *s, Source a, Source b, float *out, size_t n);
 
-// Two vectors at a time, as the loop itself costs as much as a light step; then what is left.
+// Two vectors per iteration, since the loop overhead equals the cost of a cheap step; then the
+// tail.
 #define STEP_LOOP(load, last)                                                                      \
     for (; n >= (size_t)2 * VEC_LANES; n -= (size_t)2 * VEC_LANES, out += 2 * VEC_LANES) {         \
         const Vf first = load, second = (a.at += a.step, b.at += b.step, load);                    \
@@ -155,7 +155,7 @@ static bool one_exponent(Source b) {
     return true;
 }
 
-// Almost every power in a network is a square, a cube or a reciprocal.
+// Most powers in networks are squares, cubes or reciprocals.
 static void step_POW(const ElementwiseStep *s, Source a, Source b, float *out, size_t n) {
     const float e = one_exponent(b) ? b.at[0] : 0;
     StepFn     *f = e == 1    ? step_COPY
@@ -172,7 +172,7 @@ static StepFn *const steps[EWISE_OPS] = {
 #undef X
 };
 
-// An argument as the steps see it; single is room for one that is a single number.
+// An argument as an operand; *single is storage for a scalar one.
 VEC_INLINE Source argument(const ElementwiseInput *in, Vf *single) {
     if (in->mode != EWISE_SCALAR)
         return (Source){in->at, in->mode == EWISE_CONTIGUOUS ? VEC_LANES : 0};
@@ -187,14 +187,14 @@ typedef struct Arguments {
 
 typedef float Registers[EWISE_REGISTERS][BLOCK] __attribute__((aligned(64)));
 
-// A source beginning with number i of the span, which begins a block.
+// Operand `from` for the block that starts at element i of the span.
 VEC_INLINE Source source(const Arguments *args, Registers regs, uint32_t from, size_t i) {
     if (from < EWISE_REGISTERS) return (Source){regs[from], VEC_LANES};
     const Source s = args->from[from - EWISE_ARG];
     return (Source){s.step == 0 ? s.at : s.at + i, s.step};
 }
 
-// Block after block; the last step writes where the result goes.
+// Runs all steps block by block; the last step writes to out.
 static void __attribute__((noinline))
 run_steps(const ElementwiseProgram *c, const ElementwiseInput *in, float *out, size_t n) {
     Registers regs;

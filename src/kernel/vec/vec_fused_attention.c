@@ -4,32 +4,33 @@
 
 attention_fn VEC(attention);
 
-// One part at work: the panels of the head it looked at last stay in its scratch.
+// State of one part. Its scratch keeps the packed panels of the last head.
 typedef struct Run {
     const FusedAttention *a;
     FusedAttentionPlan    plan;
     float                *scratch;
-    uint32_t              open;  // sequence and head whose panels are there
+    uint32_t              open;  // sequence and head of the packed panels
 } Run;
 
-typedef struct Place {
+// A block of queries of one head.
+typedef struct QueryBlock {
     uint32_t batch, head, row, rows;
-} Place;
+} QueryBlock;
 
-static size_t at(const AttentionStrides *s, uint32_t batch, uint32_t head, uint32_t step) {
+static size_t row_at(const AttentionStrides *s, uint32_t batch, uint32_t head, uint32_t step) {
     return batch * s->batch + head * s->head + step * s->step;
 }
 
-static void open_head(Run *r, uint32_t batch, uint32_t head) {
+static void pack_head(Run *r, uint32_t batch, uint32_t head) {
     const FusedAttentionShape *s = &r->a->shape;
     uint32_t from = head / (s->heads / s->kv_heads), id = batch * s->kv_heads + from;
     if (r->open == id) return;
     r->open = id;
     VEC(gemm_panels)
-    (s->keys, s->size, r->a->k + at(&s->k, batch, from, 0), s->k.step, !s->k_transposed, s->scale,
-     r->scratch + r->plan.keys);
+    (s->keys, s->size, r->a->k + row_at(&s->k, batch, from, 0), s->k.step, !s->k_transposed,
+     s->scale, r->scratch + r->plan.keys);
     VEC(gemm_panels)
-    (s->v_size, s->keys, r->a->v + at(&s->v, batch, from, 0), s->v.step, false, 1,
+    (s->v_size, s->keys, r->a->v + row_at(&s->v, batch, from, 0), s->v.step, false, 1,
      r->scratch + r->plan.values);
 }
 
@@ -42,8 +43,8 @@ static void multiply(const GemmShape *shape, const Version *v, uint32_t rows, co
     VEC(gemm)(&g, (Part){0, 1, scratch});
 }
 
-// Lanes of the last vector of scores that are no keys become -INFINITY: they get no share.
-static void hide(uint32_t keys, float *score, size_t row) {
+// Sets the lanes beyond the last key to -INFINITY: softmax gives them 0.
+static void mask_tail(uint32_t keys, float *score, size_t row) {
     for (size_t j = keys; j < row; j++) score[j] = -INFINITY;
 }
 
@@ -61,9 +62,9 @@ static float add_mask(const float *mask, uint32_t keys, float *score, size_t row
     return vf_top(top);
 }
 
-// Scores to e^(score - top); returns what makes their sum 1.
-static float to_shares(const float *mask, uint32_t keys, float *score, size_t row) {
-    hide(keys, score, row);
+// Replaces scores by e^(score - max); returns the reciprocal of their sum.
+static float exp_scores(const float *mask, uint32_t keys, float *score, size_t row) {
+    mask_tail(keys, score, row);
     const float top = add_mask(mask, keys, score, row);
     const Vf    down = vf_set(isinf(top) ? INFINITY : top);
     Vf          sum = {0};
@@ -82,19 +83,20 @@ static void scale_row(float *y, uint32_t n, float by) {
     for (; j < n; j++) y[j] *= by;
 }
 
-static void queries(const Run *r, const Place *p) {
+static void run_block(const Run *r, const QueryBlock *p) {
     const FusedAttention      *a = r->a;
     const FusedAttentionShape *s = &a->shape;
     const FusedAttentionPlan  *plan = &r->plan;
     float                     *scores = r->scratch + plan->scores, *sums = r->scratch + plan->sums;
     float                     *gemm = r->scratch + plan->gemm;
-    float                     *y = a->y + at(&s->y, p->batch, p->head, p->row);
+    float                     *y = a->y + row_at(&s->y, p->batch, p->head, p->row);
     multiply(&plan->to_scores, &plan->scores_version, p->rows,
-             a->q + at(&s->q, p->batch, p->head, p->row), r->scratch + plan->keys, scores, gemm);
+             a->q + row_at(&s->q, p->batch, p->head, p->row), r->scratch + plan->keys, scores,
+             gemm);
     for (uint32_t i = 0; i < p->rows; i++) {
         const float *mask = a->mask;
-        if (mask != NULL) mask += at(&s->mask, p->batch, p->head, p->row + i);
-        sums[i] = to_shares(mask, s->keys, scores + i * plan->row, plan->row);
+        if (mask != NULL) mask += row_at(&s->mask, p->batch, p->head, p->row + i);
+        sums[i] = exp_scores(mask, s->keys, scores + i * plan->row, plan->row);
     }
     multiply(&plan->to_values, &plan->values_version, p->rows, scores, r->scratch + plan->values, y,
              gemm);
@@ -107,12 +109,12 @@ void VEC(attention)(const FusedAttention *a, Part part) {
     uint32_t blocks = (s->queries + a->version.rows - 1) / a->version.rows, t, end;
     part_range(part, s->batch * s->heads * blocks, &t, &end);
     for (; t < end; t++) {
-        uint32_t block = t % blocks, head = t / blocks % s->heads;
-        Place    p = {.batch = t / blocks / s->heads, .head = head};
+        uint32_t   block = t % blocks, head = t / blocks % s->heads;
+        QueryBlock p = {.batch = t / blocks / s->heads, .head = head};
         p.row = block * a->version.rows;
         p.rows = s->queries - p.row;
         if (p.rows > a->version.rows) p.rows = a->version.rows;
-        open_head(&r, p.batch, head);
-        queries(&r, &p);
+        pack_head(&r, p.batch, head);
+        run_block(&r, &p);
     }
 }

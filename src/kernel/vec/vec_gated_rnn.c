@@ -4,15 +4,15 @@
 
 gated_rnn_fn VEC(gated_rnn);
 
-// Where vector i of a row is.
+// Offset of vector i of a row.
 #define AT(i) ((size_t)(i)*VEC_LANES)
 
-// Sequences [first, first + rows) of one direction, and the part's room for them.
+// Sequences [first, first + rows) of one direction, and the part's scratch for them.
 typedef struct Run {
     const GatedRnn *g;
     GatedRnnPlan    plan;
-    GatedRnnRoom    room;
-    const float    *packed;  // of the direction
+    GatedRnnScratch layout;
+    const float    *packed;  // weights of the direction
     float          *sums, *h, *c, *late;
     Gemm            inputs, early, later;
     uint32_t        direction, first, rows;
@@ -39,7 +39,7 @@ static Gemm product(uint32_t m, uint32_t n, uint32_t k, const float *b) {
     return g;
 }
 
-// y += a b, or bias + a b where there is one. Such products need no scratch.
+// y += a b, or y = bias + a b if the product has a bias. Such products need no scratch.
 static void add_product(const Run *r, Gemm *g, const float *a, size_t a_row, float *y,
                         size_t y_row) {
     g->a = a;
@@ -50,8 +50,8 @@ static void add_product(const Run *r, Gemm *g, const float *a, size_t a_row, flo
     VEC(gemm)(g, (Part){0, 1, r->sums});
 }
 
-// What the inputs of steps [from, from + steps) give, as [steps][rows][wide].
-static void take_inputs(Run *r, uint32_t from, uint32_t steps) {
+// Input projections of steps [from, from + steps), to sums [steps][rows][columns].
+static void project_inputs(Run *r, uint32_t from, uint32_t steps) {
     const GatedRnnShape *s = &r->g->shape;
     Gemm                *g = &r->inputs;
     bool                 together = !s->batch_first && r->rows == s->batch;
@@ -63,8 +63,8 @@ static void take_inputs(Run *r, uint32_t from, uint32_t steps) {
     g->shape.batch[2] = together ? 1 : r->rows;
     g->shape.a.row = s->batch_first || together ? s->input : (size_t)s->batch * s->input;
     g->shape.a.batch[2] = s->batch_first ? (size_t)s->steps * s->input : s->input;
-    g->shape.y.row = together ? r->plan.wide : (size_t)r->rows * r->plan.wide;
-    g->shape.y.batch[2] = r->plan.wide;
+    g->shape.y.row = together ? r->plan.columns : (size_t)r->rows * r->plan.columns;
+    g->shape.y.batch[2] = r->plan.columns;
     VEC(gemm)(g, (Part){0, 1, r->sums});
 }
 
@@ -93,7 +93,7 @@ static void lstm_row(const Run *r, const float *sums, float *h, float *c) {
     }
 }
 
-// z and r take their values in place; what the last gate multiplies goes to late.
+// Applies the z and r gates in place; unless linear_before_reset, r * h goes to late.
 static void gru_early(const Run *r, float *sums, const float *h, float *late) {
     const GatedRnnShape *s = &r->g->shape;
     const Limits         l = {vf_set(-s->clip), vf_set(s->clip)};
@@ -123,15 +123,16 @@ static bool active(const Run *r, uint32_t row, uint32_t t) {
 
 static void gru_step(Run *r, float *sums, uint32_t t) {
     const GatedRnnPlan *p = &r->plan;
-    size_t              padded = p->padded, wide = p->wide;
+    size_t              padded = p->padded, columns = p->columns;
     for (uint32_t i = 0; i < r->rows; i++)
-        gru_early(r, sums + i * wide, r->h + i * padded, r->late + i * padded);
+        gru_early(r, sums + i * columns, r->h + i * padded, r->late + i * padded);
     if (r->g->shape.linear_before_reset)
         add_product(r, &r->later, r->h, padded, r->late, padded);
     else
-        add_product(r, &r->later, r->late, padded, sums + p->early, wide);
+        add_product(r, &r->later, r->late, padded, sums + p->early, columns);
     for (uint32_t i = 0; i < r->rows; i++)
-        if (active(r, i, t)) gru_late(r, sums + i * wide, r->late + i * padded, r->h + i * padded);
+        if (active(r, i, t))
+            gru_late(r, sums + i * columns, r->late + i * padded, r->h + i * padded);
 }
 
 static void write_step(const Run *r, uint32_t t) {
@@ -146,11 +147,11 @@ static void write_step(const Run *r, uint32_t t) {
 }
 
 static void step(Run *r, float *sums, uint32_t t) {
-    size_t padded = r->plan.padded, wide = r->plan.wide;
-    add_product(r, &r->early, r->h, padded, sums, wide);
+    size_t padded = r->plan.padded, columns = r->plan.columns;
+    add_product(r, &r->early, r->h, padded, sums, columns);
     if (r->g->shape.kind == GATED_RNN_GRU) gru_step(r, sums, t);
     for (uint32_t i = 0; i < r->rows && r->g->shape.kind == GATED_RNN_LSTM; i++)
-        if (active(r, i, t)) lstm_row(r, sums + i * wide, r->h + i * padded, r->c + i * padded);
+        if (active(r, i, t)) lstm_row(r, sums + i * columns, r->h + i * padded, r->c + i * padded);
     write_step(r, t);
 }
 
@@ -169,7 +170,7 @@ static void end_state(const Run *r, const float *from, float *to) {
                s->hidden * sizeof(float));
 }
 
-static void sequences(Run *r) {
+static void run_sequences(Run *r) {
     const GatedRnnShape *s = &r->g->shape;
     bool                 back = r->direction == 1 || s->reversed;
     uint32_t             block = r->g->version.rows;
@@ -178,28 +179,28 @@ static void sequences(Run *r) {
     for (uint32_t done = 0; done < s->steps; done += block) {
         uint32_t steps = s->steps - done < block ? s->steps - done : block;
         uint32_t from = back ? s->steps - done - steps : done;
-        take_inputs(r, from, steps);
+        project_inputs(r, from, steps);
         for (uint32_t i = 0; i < steps; i++) {
             uint32_t at = back ? steps - 1 - i : i;
-            step(r, r->sums + (size_t)at * r->rows * r->plan.wide, from + at);
+            step(r, r->sums + (size_t)at * r->rows * r->plan.columns, from + at);
         }
     }
     end_state(r, r->h, r->g->yh);
     end_state(r, r->c, r->g->yc);
 }
 
-static void open(Run *r, float *scratch) {
+static void prepare(Run *r, float *scratch) {
     const GatedRnnShape *s = &r->g->shape;
     const GatedRnnPlan  *p = &r->plan;
     uint32_t             steps = s->steps < r->g->version.rows ? s->steps : r->g->version.rows;
     bool                 together = !s->batch_first && r->rows == s->batch;
-    r->packed = r->g->packed + r->direction * p->each;
-    r->room = gated_rnn_room(s, &r->g->version, p, r->rows);
-    r->sums = scratch + r->room.sums;
-    r->h = scratch + r->room.h;
-    r->c = scratch + r->room.c;
-    r->late = scratch + r->room.late;
-    r->inputs = product(together ? steps * r->rows : steps, p->wide, s->input, r->packed);
+    r->packed = r->g->packed + r->direction * p->stride;
+    r->layout = gated_rnn_scratch_layout(s, &r->g->version, p, r->rows);
+    r->sums = scratch + r->layout.sums;
+    r->h = scratch + r->layout.h;
+    r->c = scratch + r->layout.c;
+    r->late = scratch + r->layout.late;
+    r->inputs = product(together ? steps * r->rows : steps, p->columns, s->input, r->packed);
     r->inputs.epilogue.bias = r->packed + p->bias;
     r->early = product(r->rows, p->early, s->hidden, r->packed + p->r);
     if (s->kind != GATED_RNN_GRU) return;
@@ -216,7 +217,7 @@ void VEC(gated_rnn)(const GatedRnn *g, Part part) {
         r.direction = t / batch;
         r.first = t % batch;
         r.rows = end - t < batch - r.first ? end - t : batch - r.first;
-        open(&r, part.scratch);
-        sequences(&r);
+        prepare(&r, part.scratch);
+        run_sequences(&r);
     }
 }

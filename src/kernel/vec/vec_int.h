@@ -1,4 +1,4 @@
-// Register tiles of one instruction set, by size.
+// Functions shared by the files of kernel/vec, called directly instead of through Isa.
 #pragma once
 
 #include <stddef.h>
@@ -11,34 +11,26 @@
 #include "kernel/tile.h"
 #include "kernel/vec/vec.h"
 
+// vec_tile.c
+
 typedef void TileFn(const Tile *t);
 
-// rows 1..VEC(tile_rows)(vecs), vecs 1..4.
+// The code of a register tile of rows 1..VEC(tile_rows)(vecs) and vecs 1..TILE_MAX_VECS.
 TileFn  *VEC(tile_find)(uint32_t rows, uint32_t vecs);
-uint32_t VEC(tile_rows)(uint32_t vecs);  // most rows that fit the registers with that many vectors
-tile_fn  VEC(tile);                      // finds and runs one
+uint32_t VEC(tile_rows)(uint32_t vecs);  // most rows: their accumulators fit the registers
+tile_fn  VEC(tile);                      // tile_find and run
 
-// Copies of matrices in the order that register tiles read, for one instruction set.
-
-// to[i][j] = from[i][j] * scale, and to[j][i] = from[i][j] * scale, for i < rows, j < columns.
-void VEC(gemm_copy)(uint32_t rows, uint32_t columns, const float *from, size_t from_row,
-                    float scale, float *to, size_t to_row);
-void VEC(gemm_transpose)(uint32_t rows, uint32_t columns, const float *from, size_t from_row,
-                         float scale, float *to, size_t to_row);
-
-// A tile of one row and 1..GEMM_ROW_VECS vectors.
-void VEC(gemm_row)(const Tile *t, uint32_t vecs);
+// vec_gemm.c
 
 gemm_panels_fn VEC(gemm_panels);
 gemm_fn        VEC(gemm);
 
-// VecChain: chains for other vector files, without the way through Isa.
+// vec_elementwise.c
 
 ewise_span_fn VEC(ewise_span);
 
-// The chain of a Epilogue over a span of blocked results that are still close.
-
-// y[at, at + n) holds the columns of one block; the first of them is `column`.
+// Runs the epilogue's program over y[at, at + n): results of one block of output channels that
+// starts with channel `column`.
 VEC_INLINE void epilogue_span(const Epilogue *f, float *y, size_t at, size_t column, size_t n) {
     ElementwiseInput in[EWISE_MAX_ARGS] = {{y + at, EWISE_CONTIGUOUS}};
     for (uint32_t i = 1; i < f->program->n_args; i++) {
@@ -48,11 +40,10 @@ VEC_INLINE void epilogue_span(const Epilogue *f, float *y, size_t at, size_t col
     VEC(ewise_span)(f->program, in, y + at, n);
 }
 
-// VecRowwise: softmax and norms where each lane of a vector is a set of its
-// own.
+// vec_normalize_lanes.c: each lane of a vector is a set of its own.
 
-// Sets `place` and following of row `row`, as many as a task takes.
-void VEC(places)(const Normalize *r, const NormalizeArgs *d, size_t row, size_t place);
+// One task: the sets of row `row` from inner position `inner` on.
+void VEC(normalize_lanes)(const Normalize *r, const NormalizeArgs *d, size_t row, size_t inner);
 
-// Softmax of VEC_LANES sets: number i of them is the vector x[i].
-void VEC(places_softmax)(NormalizeOp op, Vf *x, size_t n);
+// Softmax of VEC_LANES sets: element i of all of them is the vector x[i].
+void VEC(softmax_lanes)(NormalizeOp op, Vf *x, size_t n);

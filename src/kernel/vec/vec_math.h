@@ -1,4 +1,5 @@
-// VecMath: functions of the C library over vectors of one instruction set; NaN in, NaN out.
+// VecMath: vectorised math functions (exp, log, tanh, erf, ...) and lane reductions; NaN
+// propagates.
 #pragma once
 
 #include <math.h>
@@ -7,7 +8,7 @@
 
 typedef uint32_t Vu __attribute__((vector_size(VEC_LANES * 4)));
 
-// Compilers turn the loop of a function the hardware lacks into calls, lane by lane.
+// Evaluates expr per lane: a libm call each where the hardware has no instruction.
 #define VEC_EACH_LANE(result, expr)                                                                \
     do {                                                                                           \
         for (int lane = 0; lane < VEC_LANES; lane++) (result)[lane] = (expr);                      \
@@ -15,7 +16,7 @@ typedef uint32_t Vu __attribute__((vector_size(VEC_LANES * 4)));
 
 VEC_INLINE Vf vf_abs(Vf x) { return (Vf)((Vi)x & vi_set(INT32_MAX)); }
 
-// The size of the first, the sign of the second.
+// Magnitude of the first argument, sign of the second.
 VEC_INLINE Vf vf_copysign(Vf size, Vf sign) {
     const Vi top = vi_set(INT32_MIN);
     return (Vf)(((Vi)size & ~top) | ((Vi)sign & top));
@@ -37,14 +38,14 @@ VEC_INLINE Vf                  vf_sqrt(Vf x) {
 #endif
 }
 
-// To the nearest whole number, halves to even.
+// Rounds to the nearest integer, halves to even.
 VEC_INLINE Vf                  vf_rint(Vf x) {
 #if VEC_LANES == 16 && defined __AVX512F__
     return (Vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #elif VEC_LANES == 8 && defined __AVX__
     return (Vf)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #else
-    // A float of 2^23 or more has no room for a fraction: adding and taking it away rounds.
+    // Floats from 2^23 on have no fraction bits: adding and subtracting 2^23 rounds.
     const Vf shift = vf_set(0x1p23f), size = vf_abs(x);
     const Vf whole = vf_copysign((size + shift) - shift, x);
     return vf_choose((Vi)(size < shift), whole, x);
@@ -61,37 +62,22 @@ VEC_INLINE Vf vf_ceil(Vf x) {
     return vf_choose((Vi)(near < x), near + 1.0f, near);
 }
 
-// a * b + c with one rounding where the hardware has that, in builds without optimisation too.
-VEC_INLINE Vf                  vf_fma(Vf a, Vf b, Vf c) {
-#if VEC_LANES == 16 && defined __AVX512F__
-    return (Vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif VEC_LANES == 8 && defined __FMA__
-    return (Vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-    return a * b + c;
-#endif
-}
-
-// e^x = 2^n * e^r with |r| <= ln(2) / 2. Polynomials here are fitted for the least relative error.
+// e^x = 2^n * e^r with |r| <= ln(2) / 2. Polynomials in this file minimise the relative error.
 typedef struct VecPower {
     Vf r, scale;  // scale is 2^n
 } VecPower;
 
-// Adding the shift rounds and puts n + 127, the bits of 2^n, into the low bits: no number is ever
-// cast to an integer. n is -127 (where 2^n is 0) to 127; x is at least -88.
+// Adding the shift rounds to an integer and leaves n + 127, the exponent bits of 2^n, in the low
+// bits, without a float-to-int conversion. n is -127 (2^n becomes 0) to 127; x is at least -88.
 VEC_INLINE VecPower vec_power(Vf x) {
     const Vf shift = vf_set(0x1.8p23f + 127);
     const Vf bits = vf_min(shift + 127.0f, x * 0x1.715476p0f + shift), n = bits - shift;
-#if VEC_FMA
-    const Vf r = vf_fma(n, vf_set(-0x1.62e43p-1f), x);
-#else
     const Vf r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
-#endif
     return (VecPower){r, (Vf)((Vu)bits << 23)};
 }
 
-// Within 2 units in the last place up to |x| = 30, 4 beyond; 4 digits from 88.4 to infinity, which
-// is right. 0 below the least normal number.
+// Error: 2 ulp up to |x| = 30, 4 ulp beyond, 4 digits above 88.4; infinity is exact. Results below
+// the smallest normal float are 0.
 VEC_INLINE Vf vf_exp(Vf x) {
     const VecPower p = vec_power(vf_max(vf_set(-88.0f), x));
     const Vf       r = p.r;
@@ -100,7 +86,7 @@ VEC_INLINE Vf vf_exp(Vf x) {
     return e * p.scale + p.scale;
 }
 
-// e^x - 1, exact near 0.
+// e^x - 1, accurate near 0.
 VEC_INLINE Vf vf_expm1(Vf x) {
     const VecPower p = vec_power(vf_max(vf_set(-88.0f), x));
     const Vf       r = p.r;
@@ -117,13 +103,13 @@ VEC_INLINE Vf vec_log_ratio(Vf s) {
     return (s * t) * rest + (s + s);
 }
 
-// log(1 + x) for x in [0, 1], exact near 0.
+// log(1 + x) for x in [0, 1], accurate near 0.
 VEC_INLINE Vf vf_log1p_unit(Vf x) { return vec_log_ratio(x / (x + 2.0f)); }
 
 VEC_INLINE Vf vf_log(Vf x) {
     const Vi tiny = (Vi)(x < 0x1p-126f);
     const Vu bits = (Vu)vf_choose(tiny, x * 0x1p23f, x);
-    const Vi power = (Vi)(bits - 0x3f3504f3u) >> 23;  // so that what is left is near 1
+    const Vi power = (Vi)(bits - 0x3f3504f3u) >> 23;  // the remaining factor m is near 1
     const Vf m = (Vf)(bits - ((Vu)power << 23));
     const Vf n = __builtin_convertvector(power - (tiny & 23), Vf);
     const Vf near = vec_log_ratio((m - 1.0f) / (m + 1.0f));
@@ -151,7 +137,7 @@ VEC_INLINE Vf vf_erf_root(Vf x) {
 
 VEC_INLINE Vf vf_erf(Vf x) { return vf_erf_root(x * 0x1.6a09e6p0f); }
 
-// log(1 + e^x), exact for large negative x too.
+// log(1 + e^x), accurate for large negative x too.
 VEC_INLINE Vf vf_softplus(Vf x) { return vf_max(vf_set(0), x) + vf_log1p_unit(vf_exp(-vf_abs(x))); }
 
 VEC_INLINE Vf vf_pow(Vf x, Vf y) {
@@ -160,7 +146,7 @@ VEC_INLINE Vf vf_pow(Vf x, Vf y) {
     return z;
 }
 
-// Across the lanes of one vector.
+// Reductions across the lanes of one vector.
 #if VEC_LANES == 16
 #define VEC_HALF(x)                                                                                \
     __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)

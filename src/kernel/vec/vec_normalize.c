@@ -7,11 +7,11 @@ normalize_fn VEC(normalize);
 
 enum {
     STEP = 4 * VEC_LANES,
-    BLOCK = 128 * VEC_LANES,  // that far sums are kept in floats, then in double
+    BLOCK = 128 * VEC_LANES,  // floats accumulated in float before the double accumulator
     SHORT_ROW = 4 * VEC_LANES,
 };
 
-// The last n < VEC_LANES numbers of a row, followed by `fill`.
+// The last n < VEC_LANES floats of a row, padded with `fill`.
 VEC_INLINE Vf load_tail(const float *p, size_t n, float fill) {
     return vf_choose(vi_before((uint32_t)n), vf_load_some(p, (uint32_t)n), vf_set(fill));
 }
@@ -27,8 +27,7 @@ static float row_top(const float *x, size_t n) {
     return vf_top(vf_max(vf_max(top[0], top[1]), vf_max(top[2], top[3])));
 }
 
-// Sum of e^(x - top); y receives the terms unless it is NULL. At most BLOCK
-// numbers.
+// Sum of e^(x - top) over at most BLOCK floats; y receives the terms unless it is NULL.
 VEC_INLINE float row_exp(const float *x, size_t n, float top, float *y) {
     Vf     sum = vf_set(0);
     size_t i = 0;
@@ -50,14 +49,14 @@ static void row_scale(float *y, size_t n, float factor) {
     if (some > 0) vf_store_some(y + i, vf_load_some(y + i, some) * factor, some);
 }
 
-static void row_lower(const float *x, float *y, size_t n, float top, float share) {
+static void row_subtract(const float *x, float *y, size_t n, float top, float log_sum) {
     size_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES) vf_store(y + i, vf_load(x + i) - top - share);
+    for (; i + VEC_LANES <= n; i += VEC_LANES) vf_store(y + i, vf_load(x + i) - top - log_sum);
     const uint32_t some = (uint32_t)(n - i);
-    if (some > 0) vf_store_some(y + i, vf_load_some(x + i, some) - top - share, some);
+    if (some > 0) vf_store_some(y + i, vf_load_some(x + i, some) - top - log_sum, some);
 }
 
-// A row of any length.
+// Softmax or log-softmax of a row of any length.
 static void row_softmax(const Normalize *r, const float *x, float *y) {
     const float top = row_top(x, r->n);
     double      sum = 0;
@@ -71,19 +70,18 @@ static void row_softmax(const Normalize *r, const float *x, float *y) {
     if (r->op == NORMALIZE_SOFTMAX)
         row_scale(y, r->n, (float)(1 / sum));
     else
-        row_lower(x, y, r->n, top, logf((float)sum));
+        row_subtract(x, y, r->n, top, logf((float)sum));
 }
 
-// Sums of v and v^2, or of |v| alone, where v is x - centre.
+// Sums over v = x - centre; the compiler drops those that a caller does not read.
 typedef struct Sums {
-    double plain, squares, sizes;
+    double values, squares, abs_values;
 } Sums;
 
-VEC_INLINE void sums_add(Vf v, Vf *plain, Vf *squares, Vf *sizes) {
-    *plain += v, *squares += v * v, *sizes += vf_abs(v);
+VEC_INLINE void sums_add(Vf v, Vf *values, Vf *squares, Vf *abs_values) {
+    *values += v, *squares += v * v, *abs_values += vf_abs(v);
 }
 
-// Where the caller does not look at a sum, it is not computed.
 VEC_INLINE Sums row_sums(const float *x, size_t n, float centre) {
     Sums   total = {0, 0, 0};
     size_t i = 0;
@@ -96,31 +94,30 @@ VEC_INLINE Sums row_sums(const float *x, size_t n, float centre) {
                 sums_add(vf_load(x + i + k * VEC_LANES) - centre, &p[k], &q[k], &s[k]);
         for (; i + VEC_LANES <= end; i += VEC_LANES)
             sums_add(vf_load(x + i) - centre, &p[0], &q[0], &s[0]);
-        total.plain += (double)vf_sum((p[0] + p[1]) + (p[2] + p[3]));
+        total.values += (double)vf_sum((p[0] + p[1]) + (p[2] + p[3]));
         total.squares += (double)vf_sum((q[0] + q[1]) + (q[2] + q[3]));
-        total.sizes += (double)vf_sum((s[0] + s[1]) + (s[2] + s[3]));
+        total.abs_values += (double)vf_sum((s[0] + s[1]) + (s[2] + s[3]));
     }
     if (i == n) return total;
     const Vf v = load_tail(x + i, n - i, centre) - centre;
-    total.plain += (double)vf_sum(v);
+    total.values += (double)vf_sum(v);
     total.squares += (double)vf_sum(v * v);
-    total.sizes += (double)vf_sum(vf_abs(v));
+    total.abs_values += (double)vf_sum(vf_abs(v));
     return total;
 }
 
-static double sum_plain(const float *x, size_t n) { return row_sums(x, n, 0).plain; }
+static double sum_values(const float *x, size_t n) { return row_sums(x, n, 0).values; }
 static double sum_squares(const float *x, size_t n) { return row_sums(x, n, 0).squares; }
-static double sum_sizes(const float *x, size_t n) { return row_sums(x, n, 0).sizes; }
+static double sum_abs(const float *x, size_t n) { return row_sums(x, n, 0).abs_values; }
 
-// Sum of (x - centre)^2. What is left of the sum of x - centre is how far the
-// centre is off.
+// Sum of (x - centre)^2; *left is the sum of x - centre, the rounding error of the centre.
 static double sum_centred(const float *x, size_t n, float centre, double *left) {
     const Sums s = row_sums(x, n, centre);
-    *left = s.plain;
+    *left = s.values;
     return s.squares;
 }
 
-// What is multiplied, from the sum of squares (or of sizes).
+// The factor of the result, from the sum of squares (L1: of absolute values).
 static float factor_of(const Normalize *r, double sum) {
     const double mean = sum / (double)r->n, epsilon = (double)r->epsilon;
     switch (r->op) {
@@ -132,8 +129,7 @@ static float factor_of(const Normalize *r, double sum) {
     }
 }
 
-// Scales along a run of numbers: vector after vector, or the same vector again
-// and again.
+// Scales along a row: consecutive vectors, or the same vector repeated (step 0).
 typedef struct Scales {
     const float *at;
     size_t       step;
@@ -145,11 +141,10 @@ VEC_INLINE Vf scales_next(Scales *s, size_t n) {
     return s->step == 0 ? vf_load(at) : vf_load_part(at, (uint32_t)n);
 }
 
-// A mean in two parts: what a float cannot hold of it matters where the numbers
-// are far from 0.
+// A mean in two parts: `mean`, and its rounding error, which matters when values are far from 0.
 typedef struct Centre {
-    float mean, factor,
-        rest;  // rest: what the second part of the mean comes to in the result
+    float mean, factor;
+    float rest;  // the mean's rounding error times factor
 } Centre;
 
 // y = (x - mean) * factor * scale + bias
@@ -166,19 +161,16 @@ static void row_apply(const float *x, float *y, size_t n, Centre c, Scales scale
     vf_store_some(y + i, v * s + b, (uint32_t)(n - i));
 }
 
-// The scales of segment `segment` of row `row`, or `none` where there are none;
-// room is a vector.
-static Scales scales_of(const Normalize *r, const float *from, size_t row, size_t segment,
-                        float none, Vf *room) {
-    const size_t at = row % r->groups * (r->n / r->segment) + segment;
-    *room = vf_set(from != NULL && r->scale == NORMALIZE_SCALE_PER_SEGMENT ? from[at] : none);
-    if (from == NULL || r->scale == NORMALIZE_SCALE_PER_SEGMENT)
-        return (Scales){(const float *)room, 0};
-    if (r->scale == NORMALIZE_SCALE_PER_LANE) return (Scales){from + at * VEC_LANES, 0};
+// Scales of row `row`; `none` if from is NULL. *one holds a scale that is the same for all
+// elements.
+static Scales scales_of(const Normalize *r, const float *from, size_t row, float none, Vf *one) {
+    const bool per_set = r->scale == NORMALIZE_SCALE_PER_SET;
+    *one = vf_set(from != NULL && per_set ? from[row % r->groups] : none);
+    if (from == NULL || per_set) return (Scales){(const float *)one, 0};
     return (Scales){from, VEC_LANES};
 }
 
-// x + add + bias, where the rest of the row's work finds it.
+// y = x + add + bias.
 static void row_add(const float *x, const float *add, const float *bias, float *y, size_t n) {
     for (size_t i = 0; i < n; i += VEC_LANES) {
         const uint32_t some = n - i < VEC_LANES ? (uint32_t)(n - i) : VEC_LANES;
@@ -197,25 +189,21 @@ static void row_norm(const Normalize *r, const NormalizeArgs *d, size_t row) {
         row_add(x, d->add + at, d->add_bias, sum, n);
         x = sum;
     }
-    Centre c = {.mean = centred ? (float)(sum_plain(x, n) / (double)n) : 0};
+    Centre c = {.mean = centred ? (float)(sum_values(x, n) / (double)n) : 0};
     double left = 0;
     c.factor = factor_of(r, centred                 ? sum_centred(x, n, c.mean, &left)
-                            : r->op == NORMALIZE_L1 ? sum_sizes(x, n)
+                            : r->op == NORMALIZE_L1 ? sum_abs(x, n)
                                                     : sum_squares(x, n));
     c.rest = (float)(-left / (double)n) * c.factor;
-    for (size_t s = 0; s < n / r->segment; s++) {
-        Vf           room[2];
-        const size_t from = s * r->segment;
-        row_apply(x + from, d->y + at + from, r->segment, c,
-                  scales_of(r, d->scale, row, s, 1, &room[0]),
-                  scales_of(r, d->bias, row, s, 0, &room[1]));
-    }
+    Vf one[2];
+    row_apply(x, d->y + at, n, c, scales_of(r, d->scale, row, 1, &one[0]),
+              scales_of(r, d->bias, row, 0, &one[1]));
     if (d->mean != NULL) d->mean[row] = c.mean;
     if (d->inverse != NULL) d->inverse[row] = c.factor;
 }
 
-// Rows in turn, a step of one beside other steps of its neighbours: what one
-// waits for is done while another is computed.
+// Software-pipelined rows: the max of the next row and the scaling of the previous one overlap the
+// exponentials of this one.
 static void rows_softmax(const Normalize *r, const NormalizeArgs *d, size_t row, size_t end) {
     const size_t n = r->n;
     float        top = row_top(d->x + row * n, n), factor = 0;
@@ -229,8 +217,8 @@ static void rows_softmax(const Normalize *r, const NormalizeArgs *d, size_t row,
     row_scale(d->y + (row - 1) * n, n, factor);
 }
 
-// Short rows, VEC_LANES of them at a time, each in a lane.
-static void rows_turned(const Normalize *r, const float *x, float *y) {
+// VEC_LANES short rows at a time, each in a lane.
+static void rows_transposed(const Normalize *r, const float *x, float *y) {
     Vf           transposed[SHORT_ROW];
     const size_t n = r->n;
     for (size_t i = 0; i < n; i += VEC_LANES) {
@@ -240,7 +228,7 @@ static void rows_turned(const Normalize *r, const float *x, float *y) {
         vec_transpose(t);
         for (size_t k = 0; k < VEC_LANES; k++) transposed[i + k] = t[k];
     }
-    VEC(places_softmax)(r->op, transposed, n);
+    VEC(softmax_lanes)(r->op, transposed, n);
     for (size_t i = 0; i < n; i += VEC_LANES) {
         const uint32_t some = n - i < VEC_LANES ? (uint32_t)(n - i) : VEC_LANES;
         Vf             t[VEC_LANES];
@@ -254,7 +242,7 @@ static void run_softmax(const Normalize *r, const NormalizeArgs *d, size_t row, 
     const size_t n = r->n;
     if (n <= SHORT_ROW)
         for (; row + VEC_LANES <= end; row += VEC_LANES)
-            rows_turned(r, d->x + row * n, d->y + row * n);
+            rows_transposed(r, d->x + row * n, d->y + row * n);
     if (r->op == NORMALIZE_SOFTMAX && n <= BLOCK && row < end) {
         rows_softmax(r, d, row, end);
         return;
@@ -272,5 +260,6 @@ void VEC(normalize)(const Normalize *r, const NormalizeArgs *d, Part part) {
     else if (r->inner == 1)
         for (; task < end; task++) row_norm(r, d, task);
     else
-        for (; task < end; task++) VEC(places)(r, d, task / columns, task % columns * width);
+        for (; task < end; task++)
+            VEC(normalize_lanes)(r, d, task / columns, task % columns * width);
 }

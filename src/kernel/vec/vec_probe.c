@@ -7,7 +7,7 @@ void VEC(probe_fma)(uint32_t rounds, float *out);
 void VEC(probe_read)(const float *in, size_t n, float *out);
 void VEC(probe_triad)(const float *b, const float *c, size_t n, float *a);
 
-// As many chains at once as there are registers for: without AVX a vector takes two.
+// As many independent FMA chains as registers hold; without AVX a vector takes two registers.
 #if defined __x86_64__ && !defined __AVX__
 #define CHAINS(C) C(a) C(b) C(c) C(d) C(e) C(f)
 enum { PASSES = 2 };
@@ -16,8 +16,8 @@ enum { PASSES = 2 };
 enum { PASSES = 1 };
 #endif
 
-// PROBE_CHAINS products and sums of a vector each round, in chains that do not wait for each other.
-// The numbers come from memory and each chain starts elsewhere, so that nothing can be left out.
+// 12 independent vector FMAs per round. Operands come from memory and each chain has its own start,
+// so that the compiler cannot remove or merge any.
 void VEC(probe_fma)(uint32_t rounds, float *out) {
     Vf x = vf_set(out[0]), y = vf_set(out[1]), seed = y, sum = y;
     for (int pass = 0; pass < PASSES; pass++) {
@@ -33,7 +33,7 @@ void VEC(probe_fma)(uint32_t rounds, float *out) {
     vf_store(out, sum);
 }
 
-// n is a multiple of 8 vectors, as below.
+// n is a multiple of 8 vectors, here and in probe_triad.
 void VEC(probe_read)(const float *in, size_t n, float *out) {
     Vi a = vi_set(0), b = a, c = a, d = a, e = a, f = a, g = a, h = a;
     for (size_t i = 0; i < n; i += (size_t)8 * VEC_LANES) {

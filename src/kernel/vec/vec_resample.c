@@ -3,21 +3,21 @@
 
 resample_fn VEC(resample);
 
-// Input rows resampled along their columns, kept for the output rows that follow.
+// An input row resampled horizontally, cached for the following output rows.
 typedef struct Line {
     float  *at;   // [ow][unit]
-    int64_t row;  // of the input; -1: none
+    int64_t row;  // input row; -1: none
 } Line;
 
-typedef struct Job {
+typedef struct Plane {
     const Resample *r;
-    const float    *x;  // a plane
+    const float    *x;  // input plane
     float          *y;
-    uint32_t        unit;  // numbers of a pixel
+    uint32_t        unit;  // floats per pixel
     Line            lines[2];
-} Job;
+} Plane;
 
-static void copy_columns(const Job *j, const float *x, float *to) {
+static void copy_columns(const Plane *j, const float *x, float *to) {
     const ResampleTap *t = j->r->columns;
     if (j->unit == 1)
         for (uint32_t i = 0; i < j->r->ow; i++) to[i] = x[t[i].at[0]];
@@ -26,7 +26,7 @@ static void copy_columns(const Job *j, const float *x, float *to) {
             vf_store(to + (size_t)i * VEC_LANES, vf_load(x + (size_t)t[i].at[0] * VEC_LANES));
 }
 
-static void mix_columns(const Job *j, const float *x, float *to) {
+static void blend_columns(const Plane *j, const float *x, float *to) {
     const ResampleTap *t = j->r->columns;
     if (j->unit == 1) {
         for (uint32_t i = 0; i < j->r->ow; i++)
@@ -41,7 +41,7 @@ static void mix_columns(const Job *j, const float *x, float *to) {
     }
 }
 
-static void mix_rows(const float *a, const float *b, const float *weight, float *to, size_t n) {
+static void blend_rows(const float *a, const float *b, const float *weight, float *to, size_t n) {
     const Vf u = vf_set(weight[0]), v = vf_set(weight[1]);
     size_t   i = 0;
     for (; i + VEC_LANES <= n; i += VEC_LANES)
@@ -49,28 +49,28 @@ static void mix_rows(const float *a, const float *b, const float *weight, float 
     for (; i < n; i++) to[i] = a[i] * weight[0] + b[i] * weight[1];
 }
 
-// The line of an input row; what is made anew does not replace row `keep`.
-static const float *line_of(Job *j, uint32_t row, uint32_t keep) {
+// The resampled line of an input row; computing it does not evict the line of row `keep`.
+static const float *line_of(Plane *j, uint32_t row, uint32_t keep) {
     for (int i = 0; i < 2; i++)
         if (j->lines[i].row == row) return j->lines[i].at;
     Line *l = &j->lines[j->lines[0].row == keep];
-    mix_columns(j, j->x + (size_t)row * j->r->iw * j->unit, l->at);
+    blend_columns(j, j->x + (size_t)row * j->r->iw * j->unit, l->at);
     l->row = row;
     return l->at;
 }
 
-static void linear_rows(Job *j, uint32_t row, uint32_t end) {
+static void linear_rows(Plane *j, uint32_t row, uint32_t end) {
     const size_t n = (size_t)j->r->ow * j->unit;
     j->lines[0].row = j->lines[1].row = -1;
     for (; row < end; row++) {
         const ResampleTap *t = &j->r->rows[row];
         const float       *a = line_of(j, t->at[0], t->at[1]);
         const float       *b = line_of(j, t->at[1], t->at[0]);
-        mix_rows(a, b, t->weight, j->y + row * n, n);
+        blend_rows(a, b, t->weight, j->y + row * n, n);
     }
 }
 
-static void nearest_rows(const Job *j, uint32_t row, uint32_t end) {
+static void nearest_rows(const Plane *j, uint32_t row, uint32_t end) {
     const size_t n = (size_t)j->r->ow * j->unit;
     int64_t      before = -1;
     for (; row < end; row++) {
@@ -86,18 +86,18 @@ static void nearest_rows(const Job *j, uint32_t row, uint32_t end) {
 
 void VEC(resample)(const Resample *r, Part part) {
     const uint32_t unit = r->plain ? 1 : VEC_LANES, rows = resample_rows(r, VEC_LANES);
-    const uint32_t cuts = (r->oh + rows - 1) / rows;
-    Job            j = {.r = r, .unit = unit};
+    const uint32_t blocks = (r->oh + rows - 1) / rows;
+    Plane          j = {.r = r, .unit = unit};
     uint32_t       task, end;
     if (!r->nearest) {
         j.lines[0].at = part.scratch;
         j.lines[1].at = j.lines[0].at + (size_t)r->ow * unit;
     }
-    part_range(part, r->n * ((r->c + unit - 1) / unit) * cuts, &task, &end);
+    part_range(part, r->n * ((r->c + unit - 1) / unit) * blocks, &task, &end);
     for (; task < end; task++) {
-        const uint32_t row = task % cuts * rows, last = r->oh - row < rows ? r->oh : row + rows;
-        j.x = r->x + (size_t)(task / cuts) * r->ih * r->iw * unit;
-        j.y = r->y + (size_t)(task / cuts) * r->oh * r->ow * unit;
+        const uint32_t row = task % blocks * rows, last = r->oh - row < rows ? r->oh : row + rows;
+        j.x = r->x + (size_t)(task / blocks) * r->ih * r->iw * unit;
+        j.y = r->y + (size_t)(task / blocks) * r->oh * r->ow * unit;
         if (r->nearest)
             nearest_rows(&j, row, last);
         else

@@ -4,8 +4,8 @@
 
 enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
 
-// Loops over rows and vectors are unrolled to the last one: only then do sums live in registers.
-// With the checks of sanitizers in it that code would take minutes to compile.
+// Loops over rows and vectors are fully unrolled, so that sums stay in registers. Sanitizer builds
+// do not unroll: the instrumented code would take minutes to compile.
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define UNROLL _Pragma("clang loop unroll(disable)")
@@ -15,19 +15,19 @@ enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
-// What the compiler knows of a position would make it keep and move a pointer for each row; when
-// it knows nothing, one index serves all rows and another all vectors.
+// Hides the value of an index from the compiler, which would otherwise keep one moving pointer per
+// row: so one index serves all rows and another all vectors.
 #define OPAQUE(x) __asm__("" : "+r"(x))
 
-// sum += x * w, with the sum staying in its register: left to itself, gcc writes it over x or w
-// and then has to copy or spill.
+// sum += x * w in the accumulator form of the instruction: gcc's own choice overwrites x or w,
+// which costs copies and spills.
 #ifdef __FMA__
 #define FMA(sum, x, w) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w))
 #else
 #define FMA(sum, x, w) ((sum) += (x) * (w))
 #endif
 
-// Rows and vecs are constants wherever this is inlined.
+// Accumulators. rows and vecs are constants in every inlined copy.
 typedef struct Sums {
     Vf at[TILE_MAX_ROWS][TILE_MAX_VECS];
 } Sums;
@@ -38,7 +38,7 @@ VEC_INLINE void start(const Tile *t, const float *out, const uint32_t rows, cons
         const Vf b = t->bias != NULL ? vf_load(t->bias + v * VEC_LANES) : (Vf){0};
         UNROLL for (uint32_t r = 0; r < rows; r++) s->at[r][v] = b;
     }
-    if (!t->more) return;
+    if (!t->accumulate) return;
     UNROLL for (uint32_t r = 0; r < rows; r++) {
         UNROLL for (uint32_t v = 0; v < vecs; v++) {
             s->at[r][v] = vf_load(out + r * t->row_stride + v * t->vec_stride);
@@ -46,7 +46,7 @@ VEC_INLINE void start(const Tile *t, const float *out, const uint32_t rows, cons
     }
 }
 
-// One number of depth. Whichever of the two sides has fewer stays in registers.
+// One depth step. The operand with fewer vectors stays in registers.
 VEC_INLINE void step(const uint32_t rows, const uint32_t vecs, const float *const *p, ptrdiff_t at,
                      const float *const *w, ptrdiff_t wat, Sums *s) {
     if (rows >= vecs) {
@@ -66,9 +66,9 @@ VEC_INLINE void step(const uint32_t rows, const uint32_t vecs, const float *cons
     }
 }
 
-// Fetches into L2 what comes next, at half the pace of the weights in use. Addresses, not pointers:
-// they may lie past the end.
-VEC_INLINE void fetch(const uint32_t vecs, const float *const *w, size_t at) {
+// Prefetches the next weights into L2, at half the rate of those in use. Integer addresses, since
+// they may lie past the end of the array.
+VEC_INLINE void prefetch(const uint32_t vecs, const float *const *w, size_t at) {
     enum { PACE = 2, LINE = 64 };
     UNROLL for (uint32_t v = 0; v < vecs; v++) {
         const uintptr_t line = (uintptr_t)w[v] + at * sizeof(float);
@@ -78,16 +78,16 @@ VEC_INLINE void fetch(const uint32_t vecs, const float *const *w, size_t at) {
     }
 }
 
-// One term: wat says how far in the weights it is, and where it ends there is the result.
+// One term. wat is the offset into the weights; returns the offset after the term.
 VEC_INLINE ptrdiff_t add_term(ptrdiff_t at, ptrdiff_t depth, const uint32_t rows,
                               const uint32_t vecs, const float *const *p, const float *const *w,
-                              ptrdiff_t wat, size_t ahead, Sums *s) {
+                              ptrdiff_t wat, size_t distance, Sums *s) {
     const ptrdiff_t end = at + depth;
     while (end - at >= DEPTH_STEP) {
         UNROLL for (ptrdiff_t k = 0; k < DEPTH_STEP; k++) {
             step(rows, vecs, p, at + k, w, wat + k * VEC_LANES, s);
         }
-        fetch(vecs, w, ahead + (size_t)wat / 2);
+        prefetch(vecs, w, distance + (size_t)wat / 2);
         at += DEPTH_STEP;
         wat += DEPTH_STEP * VEC_LANES;
         OPAQUE(at);
@@ -103,8 +103,8 @@ VEC_INLINE ptrdiff_t add_term(ptrdiff_t at, ptrdiff_t depth, const uint32_t rows
     return wat;
 }
 
-VEC_INLINE void add_up(const Tile *t, const float *const *from, size_t ahead, const uint32_t rows,
-                       const uint32_t vecs, Sums *s) {
+VEC_INLINE void add_up(const Tile *t, const float *const *from, size_t distance,
+                       const uint32_t rows, const uint32_t vecs, Sums *s) {
     static const int32_t here = 0;
     const int32_t       *terms = t->terms != NULL ? t->terms : &here;
     const float         *p[TILE_MAX_ROWS], *w[TILE_MAX_VECS];
@@ -114,7 +114,7 @@ VEC_INLINE void add_up(const Tile *t, const float *const *from, size_t ahead, co
     ptrdiff_t      depth = t->depth, wat = 0;
     for (;;) {
         for (; terms < tails; terms++)
-            wat = add_term(*terms, depth, rows, vecs, p, w, wat, ahead, s);
+            wat = add_term(*terms, depth, rows, vecs, p, w, wat, distance, s);
         if (terms == end) break;
         tails = end;
         depth = t->tail_depth;
@@ -147,11 +147,11 @@ VEC_INLINE void finish(const Tile *t, size_t at, const uint32_t rows, const uint
     }
 }
 
-// The first tile fetches the first half of what comes next, the second one the rest.
-VEC_INLINE size_t ahead_of(const Tile *t, uint32_t tile) {
+// The first tile prefetches the first half of the next weights, the second tile the other half.
+VEC_INLINE size_t prefetch_distance(const Tile *t, uint32_t tile) {
     const size_t depth = (size_t)t->n_terms * t->depth + (size_t)t->n_tails * t->tail_depth;
-    if (t->ahead == 0 || tile > 1) return 0;
-    return tile == 0 ? t->ahead : t->ahead + depth * VEC_LANES / 2;
+    if (t->prefetch == 0 || tile > 1) return 0;
+    return tile == 0 ? t->prefetch : t->prefetch + depth * VEC_LANES / 2;
 }
 
 VEC_INLINE void run(const Tile *t, const uint32_t rows, const uint32_t vecs) {
@@ -160,7 +160,7 @@ VEC_INLINE void run(const Tile *t, const uint32_t rows, const uint32_t vecs) {
     do {
         Sums s;
         start(t, t->out + at, rows, vecs, &s);
-        add_up(t, t->rows + (size_t)i * rows, ahead_of(t, i), rows, vecs, &s);
+        add_up(t, t->rows + (size_t)i * rows, prefetch_distance(t, i), rows, vecs, &s);
         finish(t, at, rows, vecs, &s);
         at += rows * t->row_stride;
     } while (++i < t->n_tiles);

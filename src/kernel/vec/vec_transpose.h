@@ -1,9 +1,10 @@
-// Transpose: a square of VEC_LANES vectors transposed in registers.
+// Transposes a VEC_LANES x VEC_LANES square of floats in registers.
 #pragma once
 
 #include "kernel/vec/vec.h"
 
-// The same pick of four of a followed by b in each 128 bits; indices below L are a's.
+// The same shuffle of four floats in each 128-bit block; indices below VEC_L select from a, others
+// from b.
 #define VEC_L VEC_LANES
 #if VEC_LANES == 16
 #define VEC_PICK4(a, b, i, j, k, l)                                                                \
@@ -19,7 +20,7 @@
     __builtin_shufflevector(a, b, i, j, k, l, (i) + 4, (j) + 4, (k) + 4, (l) + 4)
 #endif
 
-// Four rows: afterwards 128 bits number q of r[k] hold column 4 * q + k of the four.
+// Transposes 4 rows: 128-bit block q of r[k] then holds column 4 * q + k of the four rows.
 VEC_INLINE void vec_transpose4(Vf r[4]) {
     Vf a = VEC_PICK4(r[0], r[1], 0, VEC_L, 1, VEC_L + 1);
     Vf b = VEC_PICK4(r[0], r[1], 2, VEC_L + 2, 3, VEC_L + 3);
@@ -31,7 +32,7 @@ VEC_INLINE void vec_transpose4(Vf r[4]) {
     r[3] = VEC_PICK4(b, d, 2, 3, VEC_L + 2, VEC_L + 3);
 }
 
-// r[i][j] becomes r[j][i]. The array must live in registers: constant indices only around it.
+// r[i][j] becomes r[j][i]. Callers index r with constants only, so that it stays in registers.
 VEC_INLINE void vec_transpose(Vf r[VEC_LANES]) {
 #pragma GCC     unroll 4
     for (int g = 0; g < VEC_LANES; g += 4) vec_transpose4(r + g);

@@ -87,7 +87,10 @@ static bool settle(NodeLive *l, uint32_t i) {
     m->begun++;
     if (m->free == NULL) l->n_full++;
     p->ask = x->ask;
-    p->timing = (LiveTiming){.behind = x->behind, .waiting = x->waiting, .paused_by = UINT32_MAX};
+    p->timing = (LiveTiming){.behind = x->behind,
+                             .waiting = x->waiting,
+                             .paused_by = UINT32_MAX,
+                             .degraded = x->degraded};
     program_begin(m->program, &p->mem, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
     return true;
 }
@@ -218,6 +221,7 @@ static uint32_t prefer(const NodeLive *l, uint32_t i) {
         uint32_t j = l->queue.waiting[k];
         if (all[j].tenant != all[i].tenant || l->beside[j].ctx != NULL || l->beside[j].gone)
             continue;
+        if (l->beside[j].degraded && !l->beside[i].degraded) continue;
         if (rank(&l->beside[j]) < rank(&l->beside[best])) best = j;
     }
     return best;
@@ -268,7 +272,9 @@ static uint32_t find_starved(const NodeLive *l, TimeNs t) {
     for (uint32_t k = 0; k < l->queue.n_waiting; k++) {
         uint32_t         i = l->queue.waiting[k];
         const LiveModel *m = &l->models[l->queue.requests[i].tenant];
-        if (!l->beside[i].ask.late_ok || t - l->queue.requests[i].since < l->o.starve_ns) continue;
+        if (l->beside[i].ask.on_miss == ON_MISS_REJECT ||
+            t - l->queue.requests[i].since < l->o.starve_ns)
+            continue;
         if (l->beside[i].ctx != NULL || m->free != NULL) return i;
     }
     return UINT32_MAX;
@@ -324,10 +330,14 @@ void live_wake(NodeLive *l, TimeNs at) {
 
 // A late_ok request is computed although late: behind all that can still meet their deadline.
 static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
+    l->short_of = true;
+    if (l->beside[i].ask.on_miss == ON_MISS_DEGRADE) {
+        live_degrade(l, i, t);
+        return;
+    }
     live_promise_over(l, i, true, &(LiveTiming){.queue_ns = t - l->queue.requests[i].arrival});
     l->queue.requests[i].deadline = t + LIVE_LATE_NS;
     live_put_behind(l, i);
-    l->short_of = true;
 }
 
 static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
@@ -336,7 +346,7 @@ static void give_up(NodeLive *l, const NodeAction *a, const NodeView *v) {
         refuse(l, v->now, "rejects a running request, or without a reason");
         return;
     }
-    if (l->beside[i].ask.late_ok)
+    if (l->beside[i].ask.on_miss != ON_MISS_REJECT)
         put_off(l, i, v->now);
     else
         live_end(l, i, v->now, LIVE_REFUSED, reasons[a->reason]);

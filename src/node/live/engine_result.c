@@ -126,7 +126,8 @@ void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why) {
         a.timing = (LiveTiming){.queue_ns = t - r->arrival,
                                 .behind = x->behind,
                                 .paused_by = UINT32_MAX,
-                                .waiting = x->waiting};
+                                .waiting = x->waiting,
+                                .degraded = x->degraded};
     }
     if (t > x->ask.deadline) a.timing.late_cause = why_late(l, &x->ask, &a.timing);
     record_ended(l, t, r->id, r->tenant, why);

@@ -21,6 +21,13 @@ typedef enum LiveEnd {
     LIVE_STUCK,      // a block took too long and was stopped
 } LiveEnd;
 
+// What happens to a request that has missed its deadline or cannot meet it any more.
+typedef enum OnMiss {
+    ON_MISS_REJECT,      // rejected
+    ON_MISS_SERVE_LATE,  // computed behind requests that can meet theirs, unless too many are late
+    ON_MISS_DEGRADE,     // always computed, behind all others; its deadline no longer counts
+} OnMiss;
+
 enum { LIVE_VERSIONS = 5 };
 
 // Breakdown of a request's latency: queue_ns + compute_ns + paused_ns is the time since its
@@ -40,6 +47,7 @@ typedef struct LiveTiming {
     uint32_t waiting;                  // queue length at its arrival
     uint32_t versions[LIVE_VERSIONS];  // layers computed with each version
     uint32_t late_cause;               // LiveCause
+    bool     degraded;                 // moved behind all others by ON_MISS_DEGRADE
 } LiveTiming;
 
 typedef enum LiveCause {
@@ -65,11 +73,11 @@ typedef struct EngineResult {
 } EngineResult;
 
 typedef struct EngineRequest {
-    uint32_t tenant;
-    TimeNs   arrival, deadline;  // monotonic clock
-    TimeNs   expire;             // dropped after that; 0: never
-    bool     late_ok;   // computed even when it is late already: refusals put it behind others
-    double   priority;  // 0: the tenant's
+    uint32_t            tenant;
+    TimeNs              arrival, deadline;  // monotonic clock
+    TimeNs              expire;             // dropped after that; 0: never
+    OnMiss              on_miss;
+    double              priority;   // 0: the tenant's
     const _Atomic bool *cancelled;  // checked between blocks; may be NULL
     const Tensor       *inputs;     // valid until done; NULL: the tenant's
     void (*done)(void               *self,

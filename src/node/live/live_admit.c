@@ -35,10 +35,33 @@ static bool enough_late(const LiveModel *m) {
     return m->room > 0 && LIVE_LATE_PARTS * m->late >= m->room;
 }
 
+// Whether a request that admission cannot promise its deadline may still wait.
+static bool may_be_late(const NodeLive *l, const EngineRequest *ask) {
+    return ask->on_miss == ON_MISS_DEGRADE ||
+           (ask->on_miss == ON_MISS_SERVE_LATE && !enough_late(&l->models[ask->tenant]));
+}
+
+void live_degrade(NodeLive *l, uint32_t i, TimeNs t) {
+    LiveRequest *x = &l->beside[i];
+    NodeRequest *r = &l->queue.requests[i];
+    live_promise_over(l, i, true, &(LiveTiming){.queue_ns = t - r->arrival});
+    r->deadline = t + LIVE_DEGRADED_NS;
+    x->degraded = true;
+    if (x->ctx != NULL) x->ctx->timing.degraded = true;
+    live_put_behind(l, i);
+}
+
 // With admission on, on_miss=reject requests expire at their deadline.
 TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask) {
     TimeNs at = ask->expire > 0 ? ask->expire : INT64_MAX;
-    return l->o.admit && !ask->late_ok && ask->deadline < at ? ask->deadline : at;
+    return l->o.admit && ask->on_miss == ON_MISS_REJECT && ask->deadline < at ? ask->deadline : at;
+}
+
+TimeNs live_check_at(const NodeLive *l, uint32_t i) {
+    const LiveRequest *x = &l->beside[i];
+    TimeNs             at = live_over_at(l, &x->ask);
+    bool               degrades = x->ask.on_miss == ON_MISS_DEGRADE && !x->degraded;
+    return degrades && x->ask.deadline < at ? x->ask.deadline : at;
 }
 
 static bool promise(NodeLive *l, const NodeRequest *r, TimeNs t) {
@@ -73,13 +96,13 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
         return;
     }
     bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
-    bool behind = l->o.admit && !soon;
+    bool behind = l->o.admit && !soon, missed = ask->deadline <= t;
     if (promised && !promise(l, &r, t)) {
-        if (!ask->late_ok || enough_late(&l->models[ask->tenant])) {
+        if (!may_be_late(l, ask)) {
             live_reject(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_OVERLOADED));
             return;
         }
-        behind = true;
+        behind = missed = true;
         promised = false;
         r.deadline = t + LIVE_LATE_NS;
     }
@@ -90,9 +113,10 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
     uint32_t    i = request_table_add(&l->queue, &r);
     l->beside[i] = x;
     if (behind) live_put_behind(l, i);
+    if (missed && ask->on_miss == ON_MISS_DEGRADE) live_degrade(l, i, t);
     l->models[ask->tenant].waiting++;
     l->models[ask->tenant].queued++;
     l->n_ranked += ask->priority > 0;
-    l->n_late += ask->late_ok;
-    if (live_over_at(l, ask) < l->expiry) l->expiry = live_over_at(l, ask);
+    l->n_late += ask->on_miss != ON_MISS_REJECT;
+    if (live_check_at(l, i) < l->expiry) l->expiry = live_check_at(l, i);
 }

@@ -24,10 +24,11 @@ enum {
     LIVE_USUAL_RANK = 2,  // rank of requests without a priority; 1 is higher
 };
 
-#define LIVE_LATE_NS    INT64_C(10000000000)  // a missed deadline is moved by this much
-#define LIVE_LATE_PARTS 4                     // at most 1/4 of a tenant's queue holds late requests
-#define LIVE_SOON_NS    INT64_C(5000000000)   // requests with a longer deadline bypass admission
-#define LIVE_RETRY_NS   INT64_C(1000000)
+#define LIVE_LATE_NS     INT64_C(10000000000)    // a missed deadline is moved by this much
+#define LIVE_DEGRADED_NS INT64_C(3600000000000)  // the same for a degraded request
+#define LIVE_LATE_PARTS  4                    // at most 1/4 of a tenant's queue holds late requests
+#define LIVE_SOON_NS     INT64_C(5000000000)  // requests with a longer deadline bypass admission
+#define LIVE_RETRY_NS    INT64_C(1000000)
 
 // Execution context of a started request: its run memory and the result under construction.
 typedef struct ExecContext {
@@ -83,6 +84,7 @@ typedef struct LiveRequest {  // engine's part of a NodeRequest
     bool            gone;             // ended by the current plan
     bool            promised;         // admitted: counted as a promise
     bool            behind_all;       // scheduled after all requests that can meet their deadline
+    bool            degraded;         // and after those: see ON_MISS_DEGRADE
     bool            relieved;         // its block was started by apply_starved
     bool            halted;           // between blocks
 } LiveRequest;
@@ -167,11 +169,15 @@ void sched_unlock(NodeLive *l);
 // With the scheduler lock held.
 void   live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t);
 TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask);  // time after which it is dropped
-void   live_show(NodeLive *l, NodeView *v);
-void   apply_plan(NodeLive *l, const NodeView *v, uint32_t n);
-bool   apply_starved(NodeLive *l, const NodeView *v);  // whether a starved request was started
-Cores  live_free(const NodeLive *l);                   // cores available to new blocks
-uint32_t live_kept(const NodeLive *l);                 // cores reserved for tenants
+// Time at which a waiting request is dropped or degraded.
+TimeNs live_check_at(const NodeLive *l, uint32_t i);
+// Moves a request behind all others until it ends; its deadline no longer counts.
+void     live_degrade(NodeLive *l, uint32_t i, TimeNs t);
+void     live_show(NodeLive *l, NodeView *v);
+void     apply_plan(NodeLive *l, const NodeView *v, uint32_t n);
+bool     apply_starved(NodeLive *l, const NodeView *v);  // whether a starved request was started
+Cores    live_free(const NodeLive *l);                   // cores available to new blocks
+uint32_t live_kept(const NodeLive *l);                   // cores reserved for tenants
 uint32_t live_allowance(const NodeLive *l, uint32_t tenant,
                         uint32_t kept);                  // free cores the tenant may take
 uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores, or UINT32_MAX

@@ -58,15 +58,17 @@ static bool startable(const NodeLive *l, uint32_t i, uint32_t kept) {
     return !l->limited || live_allowance(l, tenant, kept) > 0;
 }
 
-// Requests that cannot start are hidden, because a policy would hold cores
-// free for them; requests that can meet their deadline come first, for policies that look at the
-// first few.
+// 0: can meet its deadline, 1: late or without a target, 2: degraded.
+static uint32_t tier(const LiveRequest *x) { return x->degraded ? 2 : x->behind_all; }
+
+// Requests that cannot start are hidden, because a policy would hold cores free for them. Others
+// are ordered by tier, for policies that look at the first few.
 static void arrange(NodeLive *l, NodeView *v) {
     uint32_t n = 0, kept = live_kept(l);
-    for (uint32_t pass = 0; pass < 2; pass++)
+    for (uint32_t pass = 0; pass < 3; pass++)
         for (uint32_t k = 0; k < v->n_waiting && (pass == 0 || l->n_behind > 0); k++) {
             uint32_t i = v->waiting[k];
-            if (l->beside[i].behind_all == (pass == 1) && startable(l, i, kept)) l->shown[n++] = i;
+            if (tier(&l->beside[i]) == pass && startable(l, i, kept)) l->shown[n++] = i;
         }
     v->waiting = l->shown;
     v->n_waiting = n;

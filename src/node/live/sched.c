@@ -29,7 +29,7 @@ static void forget(NodeLive *l, uint32_t i) {
     m->queued -= x->ctx == NULL;
     l->n_halted -= x->halted;
     l->n_ranked -= x->ask.priority > 0;
-    l->n_late -= x->ask.late_ok;
+    l->n_late -= x->ask.on_miss != ON_MISS_REJECT;
     l->n_behind -= x->behind_all;
     m->late -= live_is_late(x);
     policy_instance_release(l, x->rule);
@@ -115,7 +115,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
         request_table_wait(&l->queue, i);
         m->running--;
         m->waiting++;
-        if (live_over_at(l, &p->ask) < l->expiry) l->expiry = live_over_at(l, &p->ask);
+        if (live_check_at(l, i) < l->expiry) l->expiry = live_check_at(l, i);
         l->beside[i].halted = true;
         l->n_halted++;
         return;
@@ -170,8 +170,9 @@ static void expire_waiting(NodeLive *l, TimeNs t) {
             live_end(l, i, t, LIVE_EXPIRED, "its deadline passed before it was computed");
         else if (live_over_at(l, ask) <= t)
             live_end(l, i, t, LIVE_REFUSED, live_reason(NODE_INFEASIBLE));
-        else if (live_over_at(l, ask) < l->expiry)
-            l->expiry = live_over_at(l, ask);
+        else if (live_check_at(l, i) <= t)
+            live_degrade(l, i, t);
+        if (!l->beside[i].gone && live_check_at(l, i) < l->expiry) l->expiry = live_check_at(l, i);
     }
     live_forget_gone(l);
 }

@@ -1,13 +1,13 @@
-// edf: the earliest deadline first
+// edf: earliest deadline first
 //
-// Whenever a unit is free, tasks are looked at in the order of their deadlines. Each takes the unit
-// on which its next layer would end first, as far as the times alone can tell, and waits for a busy
-// one when that ends earlier still, or not much later. What must be late is dropped, so that it
-// cannot take others cfg it: not only when the best case says so, but when what is left would need
-// `safety_factor` times its least, as it does on a crowded package.
+// At every event waiting tasks are taken in the order of their deadlines. Each gets the unit on
+// which its next layer would end first by the cost table alone, and waits for a busy unit if that
+// ends earlier or, with patience above 1, not much later. Requests that cannot be in time are
+// dropped, so that they delay no others: a request counts as lost when its remaining layers would
+// need `safety_factor` times their best case, as they do on a loaded package.
 //
-// Defaults were chosen on traces of the seeds 1 to 99, see bench/chip_tune.c: to drop was worth 6
-// points over cells of all kinds, to give up early another 5, to wait for the fast kind 2.
+// Defaults were chosen on traces of seeds 1 to 99 with bench/chip_tune.c: dropping gained 6 points
+// of requests in time over all cells, dropping early another 5, waiting for the fast kind 2.
 #include "policy/chip/common/keyed_order.h"
 #include "policy/policies.h"
 
@@ -17,8 +17,8 @@ static const Setting rows[] = {
 #undef X
 };
 
-static double key(const KeyedOrder *u, const ChipView *v, const ChipTask *t) {
-    (void)u;
+static double key(const KeyedOrderSettings *cfg, const ChipView *v, const ChipTask *t) {
+    (void)cfg;
     (void)v;
     return (double)t->request.deadline;
 }
@@ -33,7 +33,7 @@ const ChipPolicy chip_policy_edf = {
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(KeyedOrderSettings),
-    .state_size = keyed_order_size,
-    .init = keyed_order_init,
+    .state_size = dispatch_state_size,
+    .init = dispatch_state_init,
     .decide = decide,
 };

@@ -1,11 +1,11 @@
-// least_slack: who can least afford to wait first
+// least_slack: least slack first
 //
-// As edf, but in the order of slack: the time to the deadline less all that is left to compute,
-// every layer on its fastest unit. A long network cfg a late deadline goes before a short one that
-// can still be answered at the last moment.
+// As edf, but by slack: the time to the deadline less the time that the remaining layers need, each
+// on its fastest unit, times `safety_factor`. A long network with a late deadline goes before a
+// short one that can still be answered at the last moment.
 //
-// Defaults were chosen on traces of the seeds 1 to 99, see bench/chip_tune.c: hopeless,
-// safety_factor and patience.
+// Defaults of late_action, safety_factor and patience were chosen on traces of seeds 1 to 99 with
+// bench/chip_tune.c.
 #include "policy/chip/common/keyed_order.h"
 #include "policy/policies.h"
 
@@ -15,8 +15,8 @@ static const Setting rows[] = {
 #undef X
 };
 
-static double key(const KeyedOrder *u, const ChipView *v, const ChipTask *t) {
-    return feasibility_slack_ns(v, t, u->cfg.safety_factor);
+static double key(const KeyedOrderSettings *cfg, const ChipView *v, const ChipTask *t) {
+    return feasibility_slack_ns(v, t, cfg->safety_factor);
 }
 
 static uint32_t decide(void *state, const ChipView *view, ChipAction *out, uint32_t max) {
@@ -29,7 +29,7 @@ const ChipPolicy chip_policy_least_slack = {
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
     .settings_size = sizeof(KeyedOrderSettings),
-    .state_size = keyed_order_size,
-    .init = keyed_order_init,
+    .state_size = dispatch_state_size,
+    .init = dispatch_state_init,
     .decide = decide,
 };

@@ -1,40 +1,37 @@
-// moca: the memory's bandwidth divided by urgency
+// moca: memory bandwidth divided by urgency
 //
-// 1. What runs and what might run is known by its demand on the memory. A layer's time is predicted
-//    cfg the demand that it would meet: a kind that is fast alone may be slow beside others.
-// 2. Tasks have a score: priority + time left to compute / time left to the deadline. They
-//    wait in the order of this score or, cfg `waited`, of priority + time waited / time alone,
-//    which is the original's line; bandwidth goes by the former in either case.
-// 3. Memory-heavy layers, those that ask for more than `heavy` of the bandwidth, are paired cfg
-//    light ones: while the layers that run ask for more than `crowd` bandwidths together, light
-//    ones of a lower score pass heavy ones. When no light one is left, heavy ones run all the same.
-// 4. When layers ask for more than there is, the excess is taken from them by throttles, more from
-//    low scores: in proportion to demand x (1 + bias x (highest score / score - 1)), down to
-//    `floor` of their demand at least.
-//    The original does this in hardware at every unit; here it is the package's THROTTLE.
-// 5. The original's tasks own their tiles. Here a task takes the unit where it is predicted to end
-//    first, at every layer anew; and those that cannot be in time any more come last, in the line
-//    as at the memory, or are dropped.
+// 1. Tasks and running layers are known by their bandwidth demand. A layer's time is predicted with
+//    the demand it would meet: a kind that is fast alone can be slow beside others.
+// 2. Every task has a score: priority + remaining time / time to the deadline. Tasks start in the
+//    order of this score or, with `waited`, of priority + time waited / time alone, which is the
+//    paper's order; bandwidth is divided by the score in both cases.
+// 3. Memory-heavy layers, which demand more than `heavy` of the bandwidth, are paired with light
+//    ones: while running layers demand more than `crowd` times the bandwidth, light layers of a
+//    lower score overtake heavy ones. When no light layer is left, heavy ones start.
+// 4. When layers demand more than the memory has, the excess is taken from them by throttles, more
+//    from low scores: in proportion to demand x (1 + bias x (highest score / score - 1)), down to
+//    `floor` of their demand. The paper does this in hardware at every unit; here it is the
+//    package's THROTTLE.
+// 5. In the paper tasks own their tiles. Here a task takes the unit where its layer is predicted to
+//    end first, at every layer anew. Infeasible tasks have the lowest score, or are dropped.
 //
-// Defaults were chosen on traces of the seeds 1 to 99, see bench/chip_tune.c. Throttles neither
-// gain nor lose there: the search would have done without them by 0.1 points, but then it would not
-// be MoCA.
+// Defaults were chosen on traces of seeds 1 to 99 with bench/chip_tune.c. Throttles gain nothing
+// there: without them the result is 0.1 points better, but the policy would not be MoCA.
 #include <math.h>
 
-#include "policy/chip/common/feasibility.h"
 #include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
     FEASIBILITY_SETTINGS(X, LATE_DROP, 4.2)                                                        \
-    X(waited, bool, true, 0, 1, "in order of the time waited; else of what is left by deadline")   \
+    X(waited, bool, true, 0, 1,                                                                    \
+      "order by time waited; else by remaining time over time to the deadline")                    \
     X(heavy, double, 0.22, 0.0, 10.0,                                                              \
-      "share of the bandwidth above which a layer is memory-heavy")                                \
+      "demand above which a layer is memory-heavy, over the bandwidth")                            \
     X(crowd, double, 0.42, 0.0, 100.0,                                                             \
-      "demand, in bandwidths, from which on heavy ones are passed")                                \
-    X(bias, double, 1.0, 0.0, 10.0,                                                                \
-      "how much more is taken from low scores; 0: nobody is throttled")                            \
-    X(floor, double, 0.6, 0.01, 1.0, "share of its demand that every layer keeps")                 \
+      "demand above which light layers overtake heavy ones, over the bandwidth")                   \
+    X(bias, double, 1.0, 0.0, 10.0, "how much more is taken from low scores; 0: no throttles")     \
+    X(floor, double, 0.6, 0.01, 1.0, "share of its demand that a layer keeps")                     \
     PATIENCE_SETTING(X, 4.7)
 
 typedef struct MocaSettings {
@@ -51,18 +48,18 @@ static const Setting rows[] = {
 
 typedef struct Moca {
     MocaSettings cfg;
-    TaskQueue    order, heavy;
+    TaskQueue    queue, heavy;
     UnitTimeline timeline;
-    uint32_t     on[CHIP_UNITS];      // task of each unit, as planned
-    double       weight[CHIP_UNITS];  // of what is taken from it
+    uint32_t     on[CHIP_UNITS];      // task of each unit after this decision
+    double       weight[CHIP_UNITS];  // of the excess that is taken from it
 } Moca;
 
 static Moca *carve_all(const ChipSetup *s, Carve *from) {
-    TaskQueue order, heavy;
+    TaskQueue queue, heavy;
     Moca     *m = carve(from, Moca, 1);
-    task_queue_carve(&order, s->n_slots, from);
+    task_queue_carve(&queue, s->n_slots, from);
     task_queue_carve(&heavy, s->n_slots, from);
-    if (m != NULL) *m = (Moca){.order = order, .heavy = heavy};
+    if (m != NULL) *m = (Moca){.queue = queue, .heavy = heavy};
     return m;
 }
 
@@ -80,8 +77,9 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     m->cfg = *(const MocaSettings *)settings;
 }
 
-static bool lost(const Moca *m, const ChipView *v, const ChipTask *t) {
-    return infeasible(v, t, m->cfg.late_action, m->cfg.safety_factor);
+static bool late(const Moca *m, const ChipView *v, const ChipTask *t) {
+    Feasibility f = {m->cfg.late_action, m->cfg.safety_factor};
+    return infeasible(&f, v, t);
 }
 
 // Step 2.
@@ -89,30 +87,22 @@ static double score_of(const Moca *m, const ChipView *v, const ChipTask *t) {
     const double most = 100.0, least = 0.01;
     double       left = (double)(t->request.deadline - v->now);
     double       work = feasibility_rest_ns(v, t);
-    if (lost(m, v, t)) return least;
+    if (late(m, v, t)) return least;
     return v->setup->tenants[t->request.tenant].priority +
            (left * most > work ? work / left : most);
 }
 
-static double turn_of(const Moca *m, const ChipView *v, const ChipTask *t) {
+static double order_of(const Moca *m, const ChipView *v, const ChipTask *t) {
     const ChipTenant *tenant = &v->setup->tenants[t->request.tenant];
     double            waited = (double)(v->now - t->request.arrival - t->ran);
     double            alone = (double)tenant->model->rest_ns[0];
-    if (!m->cfg.waited || lost(m, v, t)) return score_of(m, v, t);
+    if (!m->cfg.waited || late(m, v, t)) return score_of(m, v, t);
     return tenant->priority + (waited > 0 ? waited / alone : 0.0);
 }
 
-static uint32_t line_up(Moca *m, const ChipView *v, ChipAction *out, uint32_t max) {
-    uint32_t n = 0;
-    task_queue_clear(&m->order);
-    for (uint32_t i = 0; i < v->n_waiting; i++) {
-        const ChipTask *t = &v->tasks[v->waiting[i]];
-        if (m->cfg.late_action == LATE_DROP && n < max && lost(m, v, t))
-            out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
-        else
-            task_queue_add(&m->order, -turn_of(m, v, t), v->waiting[i]);
-    }
-    return n;
+static double key_of(const void *self, const ChipView *v, const ChipTask *t, bool is_late) {
+    (void)is_late;
+    return -order_of(self, v, t);
 }
 
 static const ChipCost *cost_on(const Moca *m, uint32_t task, uint32_t unit) {
@@ -121,16 +111,16 @@ static const ChipCost *cost_on(const Moca *m, uint32_t task, uint32_t unit) {
                      m->timeline.view->setup->kind_of[unit]);
 }
 
-// Step 3: whether this layer has to let light ones pass.
+// Step 3: whether light layers may overtake this one.
 static bool held(const Moca *m, uint32_t task, uint32_t unit) {
     double b = (double)m->timeline.bytes_ns, asks = (double)cost_on(m, task, unit)->bytes_ns;
     return asks > m->cfg.heavy * b && (double)m->timeline.demand + asks > m->cfg.crowd * b;
 }
 
-// Starts tasks of an order; cfg pairing, heavy ones that are held go into the other.
+// Starts tasks of a queue; with `pair`, held heavy ones go to the other queue.
 static uint32_t start(Moca *m, TaskQueue *from, bool pair, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
-    while (from->n > 0 && m->timeline.n_free > 0 && n < max) {
+    while (!task_queue_empty(from) && m->timeline.n_free > 0 && n < max) {
         uint32_t        task = task_queue_pop(from).task;
         const ChipTask *t = &m->timeline.view->tasks[task];
         UnitPick        p = unit_timeline_first_to_end(&m->timeline, t, (float)m->cfg.patience);
@@ -167,7 +157,7 @@ static double weigh(Moca *m, const ChipView *v) {
     return sum;
 }
 
-// Step 4. A cap that hardly changes is left as it is.
+// Step 4. Caps that would change by less than 5 % are kept.
 static uint32_t throttle(Moca *m, const ChipView *v, ChipAction *out, uint32_t max) {
     const double change = 0.05;
     double       asked = 0.0;
@@ -189,13 +179,14 @@ static uint32_t throttle(Moca *m, const ChipView *v, ChipAction *out, uint32_t m
 }
 
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
-    Moca    *m = state;
-    uint32_t n = line_up(m, v, out, max);
+    Moca       *m = state;
+    Feasibility f = {m->cfg.late_action, m->cfg.safety_factor};
+    uint32_t    n = task_queue_fill(&m->queue, v, &f, key_of, m, out, max);
     unit_timeline_open(&m->timeline, v);
     unit_timeline_share_bandwidth(&m->timeline);
     for (uint32_t u = 0; u < v->setup->n_units; u++) m->on[u] = v->units[u].task;
     task_queue_clear(&m->heavy);
-    n += start(m, &m->order, true, out + n, max - n);
+    n += start(m, &m->queue, true, out + n, max - n);
     n += start(m, &m->heavy, false, out + n, max - n);
     if (m->cfg.bias > 0) n += throttle(m, v, out + n, max - n);
     return n;
@@ -203,8 +194,7 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 
 const ChipPolicy chip_policy_moca = {
     .name = "moca",
-    .about =
-        "by urgency, memory-heavy layers beside light ones, the bandwidth divided by throttles",
+    .about = "by urgency, memory-heavy layers beside light ones, bandwidth divided by throttles",
     .paper = "HPCA 2023",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,

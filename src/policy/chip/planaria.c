@@ -1,33 +1,31 @@
-// planaria: the least of the package that is still in time
+// planaria: the weakest kind of unit that is still in time
 //
-// 1. Planaria splits one large array and gives every request the least part of it that meets its
-//    deadline. Here the parts exist already and are unlike: what a request gets is a kind of unit,
-//    and the least is the weakest kind, by its speed over all tenants' networks, on which what is
-//    left still ends in time. `ahead` says how much of that is taken to run on the same kind; the
-//    rest is taken to run on the fastest.
+// 1. Planaria splits one large array and gives every request the smallest part that meets its
+//    deadline. Here the parts exist and differ: a request gets a kind of unit, the weakest one, by
+//    its speed over all tenants' networks, on which the remaining layers still end in time. `ahead`
+//    is the share of the remaining layers that is assumed to run on the same kind; the rest is
+//    assumed to run on the fastest.
 // 2. Requests go by priority / (slack x strength of their kind), so that those that can be in time
-//    cfg little, and soon, come first. Each takes a free unit of its kind, or else of a stronger
-//    one.
-// 3. When all got what they need and units are left, they go to those cfg the highest priority /
-//    time left: whoever was content cfg a weak kind moves to the fastest that is free.
-// 4. When not all did, the rest take what is left of the package, a weaker unit than they need, the
-//    last of the original's fill; those that cannot be in time any more come after all others, or
-//    are dropped, which the original leaves open.
-// 5. Everything is decided anew at each end of a layer. Times are those of a quiet memory, and
-//    `safety_factor` is what they are taken to grow by.
+//    soon, with little, come first. Each takes a free unit of its kind, or of a stronger one.
+// 3. When all requests got what they need and units are left, these go to the requests with the
+//    highest priority / remaining time: a request on a weak kind moves to the fastest free unit.
+// 4. When not all did, the rest take the remaining units, weaker than they need (the last step of
+//    the paper's allocation). Infeasible requests come after all others or are dropped, which the
+//    paper leaves open.
+// 5. Everything is decided anew at the end of each layer. Times assume an idle memory;
+//    `safety_factor` is how much they are expected to grow.
 //
-// Defaults were chosen on traces of the seeds 1 to 99, see bench/chip_tune.c.
-#include "policy/chip/common/feasibility.h"
+// Defaults were chosen on traces of seeds 1 to 99 with bench/chip_tune.c.
 #include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 #include <math.h>
 
 #define SETTINGS(X)                                                                                \
-    X(safety_factor, double, 3.9, 0.1, 100.0,                                                      \
-      "what is left is planned to take this many times its least")                                 \
-    X(ahead, double, 0.0, 0.0, 1.0, "share of what is left that is planned on the same kind")      \
-    X(drop, bool, true, 0, 1, "requests that must be late are dropped, not computed last")         \
+    X(safety_factor, double, 3.9, 0.1, 100.0, "time a request still needs, over its best case")    \
+    X(ahead, double, 0.0, 0.0, 1.0,                                                                \
+      "share of the remaining layers assumed to run on the same kind")                             \
+    X(drop, bool, true, 0, 1, "drop requests that cannot be in time; else compute them last")      \
     PATIENCE_SETTING(X, 0.0)
 
 typedef struct PlanariaSettings {
@@ -44,20 +42,20 @@ static const Setting rows[] = {
 
 typedef struct Grant {
     uint32_t task, unit;
-    double   claim;  // to something better: priority / time left
+    double   claim;  // on a faster unit: priority / remaining time
 } Grant;
 
 typedef struct Planaria {
     PlanariaSettings cfg;
-    float          **rest;                  // [tenant][layer, one more][kind] all on that kind
-    double           strength[CHIP_KINDS];  // 1: as if every layer ran on its fastest
-    uint32_t         weakest[CHIP_KINDS];   // kinds, the weakest first
-    TaskQueue        order;                 // by score
-    TaskQueue        unmet;                 // who found neither its kind nor a stronger one
-    uint8_t         *least;                 // [slot] kind
-    UnitTimeline     timeline;
-    Grant            grants[CHIP_UNITS];
-    uint32_t         n_grants;
+    float      **rest;  // [tenant][layer + 1][kind] ns of all layers from `layer` on, on that kind
+    double       strength[CHIP_KINDS];  // speed over all networks; 1: every layer on its fastest
+    uint32_t     weakest[CHIP_KINDS];   // kinds by strength, ascending
+    TaskQueue    order;                 // by key
+    TaskQueue    unmet;  // tasks that found neither their kind nor a stronger one free
+    uint8_t     *least;  // [slot] kind
+    UnitTimeline timeline;
+    Grant        grants[CHIP_UNITS];
+    uint32_t     n_grants;
 } Planaria;
 
 static Planaria *carve_all(const ChipSetup *s, Carve *from) {
@@ -83,7 +81,7 @@ static size_t size(const ChipSetup *setup, const void *settings) {
     return c.used;
 }
 
-// A layer that the kind cannot compute runs where it is fastest.
+// A layer that the kind cannot compute counts with its time on the fastest kind.
 static void sum_rest(const ChipModel *m, float *rest) {
     for (uint32_t l = m->n_layers; l-- > 0;)
         for (uint32_t k = 0; k < m->n_kinds; k++) {
@@ -117,7 +115,7 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
     rank_kinds(p, setup->n_kinds);
 }
 
-// Of all that is left when the next layer runs on a kind.
+// Time of all remaining layers if the next one runs on a kind.
 static double time_on(const Planaria *p, const ChipView *v, const ChipTask *t, uint32_t kind) {
     const ChipModel *m = v->setup->tenants[t->request.tenant].model;
     const float     *after = p->rest[t->request.tenant] + (size_t)(t->layer + 1) * m->n_kinds;
@@ -126,10 +124,10 @@ static double time_on(const Planaria *p, const ChipView *v, const ChipTask *t, u
     return (double)chip_cost(m, t->layer, kind)->ns + same + fast;
 }
 
-static const double lost = 1e15;  // a key beyond those of tasks that may be in time
+static const double late = 1e15;  // beyond the keys of feasible tasks
 
-// Step 1. Orders those that cannot be in time behind all others, the shortest first.
-static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
+// Step 1; returns the key by which tasks are ordered. Infeasible ones come last, shortest first.
+static double need(Planaria *p, const ChipView *v, const ChipTask *t) {
     double   left = (double)(t->request.deadline - v->now);
     double   within = left / feasibility_factor(v, t, p->cfg.safety_factor);
     uint32_t last = p->weakest[v->setup->n_kinds - 1];
@@ -140,7 +138,7 @@ static double look(Planaria *p, const ChipView *v, const ChipTask *t) {
         return left * p->strength[kind] / v->setup->tenants[t->request.tenant].priority;
     }
     p->least[t->slot] = (uint8_t)last;
-    return lost + feasibility_rest_ns(v, t);
+    return late + feasibility_rest_ns(v, t);
 }
 
 // A free unit of the kind that the task needs at least; CHIP_NONE when there is none.
@@ -161,7 +159,7 @@ static uint32_t enough(const Planaria *p, const ChipTask *t) {
 static void grant(Planaria *p, const ChipView *v) {
     task_queue_clear(&p->unmet);
     p->n_grants = 0;
-    while (p->order.n > 0 && p->timeline.n_free > 0) {
+    while (!task_queue_empty(&p->order) && p->timeline.n_free > 0) {
         uint32_t        task = task_queue_pop(&p->order).task;
         const ChipTask *t = &v->tasks[task];
         uint32_t        unit = enough(p, t);
@@ -177,7 +175,7 @@ static void grant(Planaria *p, const ChipView *v) {
     }
 }
 
-// Step 3, for one: the fastest free unit, if that is faster than what it was given.
+// Step 3 for one task: the fastest free unit, if that is faster than its own.
 static void improve(Planaria *p, const ChipView *v, Grant *g) {
     const ChipTask *t = &v->tasks[g->task];
     const ChipCost *costs = chip_cost(v->setup->tenants[t->request.tenant].model, t->layer, 0);
@@ -206,26 +204,26 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
     task_queue_clear(&p->order);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
-        double          key = look(p, v, t);
-        if (p->cfg.drop && key >= lost && n < max)
+        double          key = need(p, v, t);
+        if (p->cfg.drop && key >= late && n < max)
             out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
         else
             task_queue_add(&p->order, key, v->waiting[i]);
     }
-    if (v->n_free == 0 || p->order.n == 0) return n;
+    if (v->n_free == 0 || task_queue_empty(&p->order)) return n;
     unit_timeline_open(&p->timeline, v);
     grant(p, v);
-    if (p->unmet.n == 0) spend(p, v);
+    if (task_queue_empty(&p->unmet)) spend(p, v);
     for (uint32_t i = 0; i < p->n_grants && n < max; i++)
         out[n++] =
             (ChipAction){.verb = CHIP_START, .task = p->grants[i].task, .unit = p->grants[i].unit};
-    Dispatch rest = {.rule = CHOOSE_FIRST_TO_END, .patience = p->cfg.patience};
+    Dispatch rest = {.choice = CHOOSE_FIRST_TO_END, .patience = p->cfg.patience};
     return n + dispatch_all(&rest, &p->unmet, &p->timeline, out + n, max - n);
 }
 
 const ChipPolicy chip_policy_planaria = {
     .name = "planaria",
-    .about = "the weakest kind of unit that is still in time, by priority / (slack x strength)",
+    .about = "the weakest kind of unit that meets the deadline, by priority / (slack x strength)",
     .paper = "MICRO 2020",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,

@@ -1,9 +1,8 @@
-// prices: relmas' rule without its network
+// prices: the heuristic of relmas without its network
 //
-// Everything that relmas.c says under 1 to 4, and nothing learned: prices of units and memory,
-// worth of tasks, fit of units, bandwidth to those worth most. It never thinks and is charged
-// nothing. What relmas gains on it is what the network is worth. The rule is our own, not from a
-// paper.
+// Steps 1 to 4 of relmas.c, without anything learned: prices of units and memory, scores of tasks
+// and units, bandwidth by score. It never plans and is charged nothing. The gain of relmas over it
+// is the gain of the network. The heuristic is our own, not from a paper.
 #include "policy/chip/relmas/relmas.h"
 #include "policy/policies.h"
 
@@ -15,7 +14,7 @@ static const Setting rows[] = {
 
 const ChipPolicy chip_policy_prices = {
     .name = "prices",
-    .about = "relmas' rule alone: work, slack and bandwidth in prices of the package",
+    .about = "the heuristic of relmas alone: work, slack and bandwidth at the package's prices",
     .of = "relmas",
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,

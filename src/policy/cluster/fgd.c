@@ -1,18 +1,18 @@
 // fgd: fragmentation gradient descent
 //
-// What is free on a server is of no use to a job that it cannot hold: too few cores, GPUs too small
-// a part of which is left, another type. Of all places a job goes to the one where the part of free
-// GPUs that is of no use to a job drawn from those seen so far grows least. Nobody is stopped.
+// Free GPUs are fragmented for a job that their server cannot hold: too few cores, too small a free
+// part of each GPU, another type. A job goes where the expected fragmentation, for a job drawn from
+// those seen so far, grows least. Without preemption.
 #include <string.h>
 
-#include "contract/cluster_profile.h"
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/plan_builder.h"
 #include "policy/cluster/fgd.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(pass, bool, true, 0, 1, "who finds no place lets those behind it go first")                  \
-    X(shapes, int, 100, 1, FGD_SHAPES, "shapes of jobs that count, those seen most often")
+    X(backfill, bool, true, 0, 1, "jobs behind one that does not fit may start first")             \
+    X(shapes, int, 100, 1, FGD_SHAPES, "most frequent job shapes that count")
 
 typedef struct FgdSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -27,8 +27,8 @@ static const Setting rows[] = {
 };
 
 typedef struct FgdServer {
-    uint32_t gpu_milli, cores_milli, memory_mib;  // free, when it was last looked at
-    double   waste;                               // then
+    uint32_t gpu_milli, cores_milli, memory_mib;  // free, at the last update
+    double   fragmentation;                       // at that time
 } FgdServer;
 
 typedef struct Fgd {
@@ -36,10 +36,10 @@ typedef struct Fgd {
     FgdSettings cfg;
     PlanBuilder builder;
     FgdServer  *servers;
-    uint32_t   *all, *freed;  // servers: every one; those that have more than before
+    uint32_t   *all, *freed;  // servers: every one; those that changed
     uint32_t    n_freed;
-    uint64_t    seen, tried;  // entries: of those that were counted, looked for a place
-    uint32_t    most[32];     // GPUs of a server, by type
+    uint64_t    seen, tried;  // last entry numbers: counted in the mix, tried on all servers
+    uint32_t    most[32];     // largest server by GPU type, in GPUs
 } Fgd;
 
 typedef struct FgdPlace {
@@ -56,20 +56,11 @@ static void lay_out(Fgd *f, const ClusterSetup *s, Carve *from) {
     plan_builder_carve(&f->builder, s, from);
 }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    Fgd   f = {0};
-    Carve c = {.used = sizeof f};
-    lay_out(&f, s, &c);
-    return c.used;
-}
+CLUSTER_POLICY_STATE(Fgd)
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    Fgd  *f = state;
-    Carve c = {.base = state, .used = sizeof *f};
-    lay_out(f, s, &c);
-    plan_builder_init(&f->builder, s);
+    Fgd *f = state_open(state, s);
     f->cfg = *(const FgdSettings *)settings;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         uint32_t *most = &f->most[s->servers[i].type % 32];
@@ -90,24 +81,23 @@ static FgdFree free_of(const Fgd *f, uint32_t server) {
     return r;
 }
 
-static void note(Fgd *f, uint32_t server) {
+static void update_server(Fgd *f, uint32_t server) {
     FgdFree    r = free_of(f, server);
     FgdServer *x = &f->servers[server];
     *x = (FgdServer){.cores_milli = r.cores_milli,
                      .memory_mib = r.memory_mib,
-                     .waste = fgd_mix_fragmentation(&f->mix, &r)};
+                     .fragmentation = fgd_mix_fragmentation(&f->mix, &r)};
     for (uint32_t g = 0; g < r.n; g++) x->gpu_milli += r.parts[g];
 }
 
-// Counts those that came, and finds servers where somebody left.
-static void look(Fgd *f, const ClusterView *v) {
-    uint32_t from = v->n_waiting;
-    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > f->seen) from--;
+// Counts new jobs and finds servers with changed free resources.
+static void update(Fgd *f, const ClusterView *v) {
+    uint32_t from = waiting_since(v, f->seen);
     for (; from < v->n_waiting; from++) {
-        fgd_mix_see(&f->mix, v->setup, &v->tasks[v->waiting[from]].job);
+        fgd_mix_count(&f->mix, v->setup, &v->tasks[v->waiting[from]].job);
         f->seen = v->tasks[v->waiting[from]].entry;
     }
-    bool anew = fgd_mix_update(&f->mix, (uint32_t)f->cfg.shapes);
+    bool reweighted = fgd_mix_update(&f->mix, (uint32_t)f->cfg.shapes);
     f->n_freed = 0;
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ServerState *s = &v->servers[i];
@@ -115,19 +105,19 @@ static void look(Fgd *f, const ClusterView *v) {
         bool changed = s->gpu_milli != x->gpu_milli || s->cores_milli != x->cores_milli ||
                        s->memory_mib != x->memory_mib;
         if (changed) f->freed[f->n_freed++] = i;
-        if (changed || anew) note(f, i);
+        if (changed || reweighted) update_server(f, i);
     }
 }
 
-static bool is_there(const ClusterSlice *s, uint32_t n, uint32_t server, uint64_t gpu) {
+static bool has_part(const ClusterSlice *s, uint32_t n, uint32_t server, uint64_t gpu) {
     for (uint32_t i = 0; i < n; i++)
         if (s[i].server == server && (s[i].mask & gpu) != 0) return true;
     return false;
 }
 
-// Whether all who have a part of that GPU fit into its memory together with the job.
-static bool bears(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint32_t server,
-                  uint64_t gpu) {
+// The GPU's memory holds the job together with all tasks that have a part of the GPU.
+static bool memory_fits(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint32_t server,
+                        uint64_t gpu) {
     const ServerState *s = &v->servers[server];
     uint32_t           n, class = j->class;
     if (v->setup->profiles == NULL || class == CLUSTER_NONE) return true;
@@ -136,7 +126,7 @@ static bool bears(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint3
         uint32_t slot = resident ? s->residents[i] : f->builder.touched[i - s->n_residents];
         const ClusterSlice *has = plan_builder_slices(&f->builder, slot, &n);
         uint32_t            other = v->tasks[slot].job.class;
-        if (other == CLUSTER_NONE || !is_there(has, n, server, gpu)) continue;
+        if (other == CLUSTER_NONE || !has_part(has, n, server, gpu)) continue;
         if (!(profile_pair(v->setup->profiles, class, other) > 0)) return false;
         if (!(profile_pair(v->setup->profiles, other, class) > 0)) return false;
     }
@@ -152,7 +142,7 @@ static void consider(const Fgd *f, const ClusterJob *j, FgdFree r, uint32_t serv
         uint16_t *p = &r.parts[__builtin_ctzll(m)];
         *p = (uint16_t)(*p - j->gpu_milli);
     }
-    double growth = fgd_mix_fragmentation(&f->mix, &r) - x->waste, even = 1e-6;
+    double growth = fgd_mix_fragmentation(&f->mix, &r) - x->fragmentation, even = 1e-6;
     bool   less = growth < best->growth - even;
     if (!less && (growth > best->growth + even || x->gpu_milli >= best->free)) return;
     *best = (FgdPlace){server, mask, growth, x->gpu_milli};
@@ -164,15 +154,15 @@ static bool first_whole(const FgdFree *r, uint32_t gpu) {
     return true;
 }
 
-// Every GPU that suffices and bears it; wholly free ones are all the same.
+// Every GPU with enough free; of the whole free ones only the first, as they are equal.
 static void try_parts(const Fgd *f, const ClusterView *v, const ClusterJob *j, uint32_t server,
                       FgdPlace *best) {
     FgdFree r = free_of(f, server);
     for (uint32_t g = 0; g < r.n; g++) {
         uint64_t gpu = UINT64_C(1) << g;
         if (r.parts[g] < j->gpu_milli) continue;
-        bool good =
-            r.parts[g] == CLUSTER_WHOLE_GPU ? first_whole(&r, g) : bears(f, v, j, server, gpu);
+        bool good = r.parts[g] == CLUSTER_WHOLE_GPU ? first_whole(&r, g)
+                                                    : memory_fits(f, v, j, server, gpu);
         if (good) consider(f, j, r, server, gpu, best);
     }
 }
@@ -211,7 +201,7 @@ static bool place_wide(Fgd *f, uint32_t slot) {
     uint32_t n;
     if (!plan_builder_place(&f->builder, slot)) return false;
     const ClusterSlice *s = plan_builder_slices(&f->builder, slot, &n);
-    for (uint32_t i = 0; i < n; i++) note(f, s[i].server);
+    for (uint32_t i = 0; i < n; i++) update_server(f, s[i].server);
     return true;
 }
 
@@ -228,31 +218,31 @@ static bool place(Fgd *f, const ClusterView *v, uint32_t slot, const uint32_t *w
                       .cores_milli = j->cores_milli,
                       .memory_mib = j->memory_mib};
     if (!plan_builder_put(&f->builder, slot, &s, 1)) return false;
-    note(f, best.server);
+    update_server(f, best.server);
     return true;
 }
 
-// Who was looked for a place before can find one only where somebody left since.
+// A task that was tried before can only fit on servers that changed since.
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     Fgd *f = state;
     (void)max;
     if (v->n_waiting == 0) return 0;
     plan_builder_begin(&f->builder, v);
-    look(f, v);
+    update(f, v);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint64_t entry = v->tasks[v->waiting[i]].entry;
         bool     again = entry <= f->tried;
         bool     placed = place(f, v, v->waiting[i], again ? f->freed : f->all,
                             again ? f->n_freed : v->setup->n_servers);
         if (!again) f->tried = entry;
-        if (!placed && !f->cfg.pass) break;
+        if (!placed && !f->cfg.backfill) break;
     }
     return plan_builder_write(&f->builder, out);
 }
 
 const ClusterPolicy cluster_policy_fgd = {
     .name = "fgd",
-    .about = "where the least of the free GPUs becomes useless to jobs like those seen",
+    .about = "each job where the free GPUs fragment least for jobs like those seen",
     .paper = "Fragmentation gradient descent (ATC 2023)",
     .knows = CLUSTER_BLIND,
     .rows = rows,
@@ -281,8 +271,8 @@ static bool same_shape(const FgdShape *a, const FgdShape *b) {
            a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib;
 }
 
-// Where there are too many, a new shape takes the place and the count of the rarest.
-void fgd_mix_see(FgdMix *m, const ClusterSetup *s, const ClusterJob *j) {
+// With the table full, a new shape replaces the rarest one and inherits its count.
+void fgd_mix_count(FgdMix *m, const ClusterSetup *s, const ClusterJob *j) {
     FgdShape x = shape_of(s, j);
     uint32_t i = 0, rarest = 0;
     if (x.gpus == 0) return;
@@ -306,8 +296,8 @@ static void sort(FgdShape *x, uint32_t n) {
 
 bool fgd_mix_update(FgdMix *m, uint32_t most) {
     double all = 0;
-    if (m->seen == m->settled_at || m->seen < m->settled_at + m->settled_at / 20) return false;
-    m->settled_at = m->seen;
+    if (m->seen == m->weighted_at || m->seen < m->weighted_at + m->weighted_at / 20) return false;
+    m->weighted_at = m->seen;
     memcpy(m->used, m->shapes, m->n * sizeof *m->used);
     sort(m->used, m->n);
     m->n_used = m->n < most ? m->n : most;
@@ -316,7 +306,8 @@ bool fgd_mix_update(FgdMix *m, uint32_t most) {
     return true;
 }
 
-static double unfit(const FgdShape *x, const FgdFree *r, uint32_t free) {
+// Free thousandths of GPUs that the shape cannot use.
+static double unusable(const FgdShape *x, const FgdFree *r, uint32_t free) {
     uint32_t fit = 0, small = 0;
     bool     suits = x->gpu_types == 0 || (x->gpu_types >> r->type & 1) != 0;
     if (!suits || x->cores_milli > r->cores_milli || x->memory_mib > r->memory_mib) return free;
@@ -332,6 +323,6 @@ double fgd_mix_fragmentation(const FgdMix *m, const FgdFree *r) {
     uint32_t free = 0;
     for (uint32_t g = 0; g < r->n; g++) free += r->parts[g];
     if (free == 0) return 0;
-    for (uint32_t i = 0; i < m->n_used; i++) sum += m->weight[i] * unfit(&m->used[i], r, free);
+    for (uint32_t i = 0; i < m->n_used; i++) sum += m->weight[i] * unusable(&m->used[i], r, free);
     return sum;
 }

@@ -1,32 +1,39 @@
-// gandiva: time slices, packs and moves, by what is seen and not by what is told
+// gandiva: time slices, packing and migration, from observation instead of estimates
 //
-// 1. A job starts on the server with the most to spare. Where there is no place, it is tried beside
-//    a job of the same width on that one's GPUs, and such a pack is kept if both together get more
-//    done than one alone: what a profile's pairs say stands for what would be measured.
-// 2. Where that does not do either, GPUs are used in turns: who has had its time slice stops for
-//    who has waited, the longest slice first.
-// 3. Gangs that do not fit though there are enough GPUs free are made room for: small jobs move to
+// 1. A job starts on the server with the most free cores. If it does not fit, it is tried beside a
+//    running job of the same width on that job's GPUs; the pack is kept if both together make more
+//    progress than a threshold. The profile's pair rates stand in for the measurement.
+// 2. If packing fails too, GPUs are time-sliced: jobs that had their slice are preempted for
+// waiting
+//    ones, the longest-running first.
+// 3. A gang that does not fit although enough GPUs are free is made room for: small jobs migrate to
 //    other servers.
-// 4. When nobody waits, packs are parted as GPUs become free.
-// 5. Gangs here are of fixed size, so what grows and shrinks are cores and memory: a job shrinks to
-//    where its class's ladder begins, so that those grow whose rate rises by it, and gives back at
-//    once when somebody comes.
+// 4. When none waits, packs are split as GPUs become free.
+// 5. Gangs have a fixed size here, so cores and memory are what grows and shrinks: a job shrinks to
+//    the lowest allocation level of its class so that jobs which gain from more get it, and gives
+//    it back at once when a job arrives.
 //
-// A stop and a move cost a restart, so slices are longer than the original's minute. Moves are made
-// for jobs that have run for long enough that they may be expected to run on for longer than that.
+// Preemption and migration cost a restart, so slices are longer than the original's minute. Jobs
+// migrate only after they have run for long enough that they likely run on for longer than that.
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/elastic.h"
-#include "policy/cluster/common/priority_queue.h"
 #include "policy/cluster/common/pack.h"
 #include "policy/policies.h"
 
-enum { TRIES = 256, PATIENCE = 20, MOVES = 4, SHAPES = 32 };
+enum {
+    TRIES = 256,    // consecutive jobs that do not fit before a pass ends
+    PATIENCE = 20,  // slices of waiting after which any running job is preempted for it
+    MOVES = 4,      // migrations for one gang; gangs tried per decision
+    SHAPES = 32,
+};
 
-#define SLOWEST 0.25  // in a pack, against being alone
+#define MIN_RATE 0.25  // of a packed job, relative to running alone
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 900, 1, 86400, "of a time slice")                                             \
-    X(joint, double, 1.3, 1.0, 2.0, "a pack is kept if it gets more than this done together")      \
-    X(grow, int, 2, 0, 2, "into cores and memory: 1 that nobody uses, 2 that nobody needs")
+    X(period_s, int, 900, 1, 86400, "seconds of a time slice")                                     \
+    X(min_joint, double, 1.3, 1.0, 2.0, "a pack is kept if its rates sum to more than this")       \
+    X(elastic, int, 2, 0, 2,                                                                       \
+      "grow into cores and memory: 1 unused, 2 also beyond others' lowest level")
 
 typedef struct GandivaSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -40,21 +47,20 @@ static const Setting rows[] = {
 #undef X
 };
 
-typedef struct Alone {  // jobs that found no company in this plan
+typedef struct Unpackable {  // jobs that found no holder to share GPUs with in this plan
     uint32_t class, gpus, types;
-} Alone;
+} Unpackable;
 
 typedef struct Gandiva {
     PlanBuilder    builder;
     ElasticScaling elastic;
-    QueueNode     *nodes;                          // [n_slots]
     uint32_t      *left_over, *holders, *expired;  // [n_slots]
-    uint32_t       n_left_over, n_hosts, n_expired;
-    double        *joint;  // [classes][classes] of packs with the share of one; 0: not known yet
-    Alone          alone[SHAPES];
-    uint32_t       n_alone;
+    uint32_t       n_left_over, n_holders, n_expired;
+    double        *joint;  // [classes][classes] sum of rates of a pack; 0: not computed yet
+    Unpackable     unpackable[SHAPES];
+    uint32_t       n_unpackable;
     TimeNs         period, due;
-    double         least_joint;
+    double         min_joint;
     bool           grows;
 } Gandiva;
 
@@ -62,56 +68,46 @@ static void lay_out(Gandiva *g, const ClusterSetup *s, Carve *from) {
     size_t classes = s->profiles != NULL ? s->profiles->n : 0;
     plan_builder_carve(&g->builder, s, from);
     elastic_carve(&g->elastic, s, from);
-    g->nodes = carve(from, QueueNode, s->n_slots);
     g->left_over = carve(from, uint32_t, s->n_slots);
     g->holders = carve(from, uint32_t, s->n_slots);
     g->expired = carve(from, uint32_t, s->n_slots);
     g->joint = carve(from, double, classes *classes);
 }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    Gandiva g = {0};
-    Carve   c = {.used = sizeof g};
-    lay_out(&g, s, &c);
-    return c.used;
-}
+CLUSTER_POLICY_STATE(Gandiva)
 
-static double gain(const void *of, const ClusterView *v, uint32_t slot, double from, double to) {
-    (void)of;
+static double gain(const void *self, const ClusterView *v, uint32_t slot, double from, double to) {
+    (void)self;
     return (to - from) * v->tasks[slot].job.gpus;
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
     const GandivaSettings *cfg = settings;
-    Gandiva               *g = state;
-    Carve                  c = {.base = state, .used = sizeof *g};
-    lay_out(g, s, &c);
-    plan_builder_init(&g->builder, s);
-    g->builder.free.roomy = true;
+    Gandiva               *g = state_open(state, s);
+    g->builder.free.worst_fit = true;
     g->elastic.gain = gain;
     g->period = cfg->period_s * CLUSTER_SECOND;
-    g->least_joint = cfg->joint;
-    g->grows = cfg->grow != 0;
-    g->elastic.lean = cfg->grow > 1;
+    g->min_joint = cfg->min_joint;
+    g->grows = cfg->elastic != 0;
+    g->elastic.lean = cfg->elastic > 1;
     g->due = INT64_MAX;
 }
 
-// Cores or memory, less than it asks for.
-static bool lacks(const ClusterTask *t) {
+// It has fewer cores or less memory than it requests.
+static bool below_demand(const ClusterTask *t) {
     const ClusterSlice *s = &t->slices[0];
     uint64_t            all = t->job.gpus;
     return (s->cores_milli + 1) * all <= (uint64_t)t->job.cores_milli * s->gpus ||
            (s->memory_mib + 1) * all <= (uint64_t)t->job.memory_mib * s->gpus;
 }
 
-// Those whose company has gone have their GPUs, and what else they ask for, to themselves.
+// Tasks left by their co-runner get their whole GPUs and default amounts back.
 static void restore(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
         bool               whole = t->slices[0].gpu_milli == t->job.gpu_milli;
-        if (t->job.gpus > 0 && (whole ? lacks(t) : pack_alone(&g->builder, v->running[i])))
+        if (t->job.gpus > 0 && (whole ? below_demand(t) : pack_alone(&g->builder, v->running[i])))
             pack_restore(&g->builder, v->running[i]);
     }
 }
@@ -126,8 +122,8 @@ static void start(Gandiva *g, const ClusterView *v) {
     }
 }
 
-// Those of left_over that found a place by now are taken out.
-static void sweep(Gandiva *g) {
+// Drops tasks placed since from left_over.
+static void drop_placed(Gandiva *g) {
     uint32_t kept = 0, n = 0;
     for (uint32_t i = 0; i < g->n_left_over; i++)
         if (plan_builder_slices(&g->builder, g->left_over[i], &n) == NULL)
@@ -140,12 +136,12 @@ static void add_host(Gandiva *g, const ClusterView *v, uint32_t slot) {
     const ClusterSlice *s = plan_builder_slices(&g->builder, slot, &n);
     if (n > 0 && s->gpus > 0 && s->gpu_milli == CLUSTER_WHOLE_GPU &&
         v->tasks[slot].job.class != CLUSTER_NONE)
-        g->holders[g->n_hosts++] = slot;
+        g->holders[g->n_holders++] = slot;
 }
 
-// Those that run, and those that are to be started.
+// Running tasks and tasks to be started that hold whole GPUs.
 static void find_hosts(Gandiva *g, const ClusterView *v) {
-    g->n_hosts = g->n_alone = 0;
+    g->n_holders = g->n_unpackable = 0;
     if (v->setup->profiles == NULL) return;
     for (uint32_t i = 0; i < v->n_running; i++) add_host(g, v, v->running[i]);
     for (uint32_t i = 0; i < g->builder.n_touched; i++)
@@ -165,19 +161,19 @@ static double joint(Gandiva *g, const ClusterView *v, const ClusterJob *a, const
     return *x;
 }
 
-static bool lonely(const Gandiva *g, const ClusterJob *j) {
-    for (uint32_t i = 0; i < g->n_alone; i++) {
-        const Alone *x = &g->alone[i];
+static bool is_unpackable(const Gandiva *g, const ClusterJob *j) {
+    for (uint32_t i = 0; i < g->n_unpackable; i++) {
+        const Unpackable *x = &g->unpackable[i];
         if (x->class == j->class && x->gpus == j->gpus && x->types == j->gpu_types) return true;
     }
     return false;
 }
 
-// Beside whom the two together would do the most; by index into holders.
+// Index in holders of the task with the largest joint rate; CLUSTER_NONE: none is worth it.
 static uint32_t best_host(Gandiva *g, const ClusterView *v, const ClusterJob *j) {
     uint32_t best = CLUSTER_NONE;
-    double   most = 0.9 * g->least_joint;  // what is free there may make up for it
-    for (uint32_t i = 0; i < g->n_hosts; i++) {
+    double   most = 0.9 * g->min_joint;  // free cores there may make up the rest
+    for (uint32_t i = 0; i < g->n_holders; i++) {
         const ClusterJob *h = &v->tasks[g->holders[i]].job;
         if (!pack_may(v->setup, h, j)) continue;
         double x = joint(g, v, h, j);
@@ -189,24 +185,24 @@ static uint32_t best_host(Gandiva *g, const ClusterView *v, const ClusterJob *j)
 }
 
 static void pack(Gandiva *g, const ClusterView *v) {
-    for (uint32_t i = 0; i < g->n_left_over && g->n_hosts > 0; i++) {
+    for (uint32_t i = 0; i < g->n_left_over && g->n_holders > 0; i++) {
         const ClusterJob *j = &v->tasks[g->left_over[i]].job;
         PackSplit         split;
-        if (j->class == CLUSTER_NONE || lonely(g, j)) continue;
+        if (j->class == CLUSTER_NONE || is_unpackable(g, j)) continue;
         uint32_t h = best_host(g, v, j);
         bool     fits =
             h != CLUSTER_NONE && pack_try(&g->builder, g->holders[h], g->left_over[i], &split) &&
-            split.sum > g->least_joint && split.rate[0] > SLOWEST && split.rate[1] > SLOWEST &&
+            split.sum > g->min_joint && split.rate[0] > MIN_RATE && split.rate[1] > MIN_RATE &&
             pack_join(&g->builder, g->holders[h], g->left_over[i], &split);
         if (fits)
-            g->holders[h] = g->holders[--g->n_hosts];
-        else if (g->n_alone < SHAPES)
-            g->alone[g->n_alone++] = (Alone){j->class, j->gpus, j->gpu_types};
+            g->holders[h] = g->holders[--g->n_holders];
+        else if (g->n_unpackable < SHAPES)
+            g->unpackable[g->n_unpackable++] = (Unpackable){j->class, j->gpus, j->gpu_types};
     }
-    sweep(g);
+    drop_placed(g);
 }
 
-// Those that have had their slice, who began first at the front.
+// Tasks that used up their slice, longest-running first.
 static void find_expired(Gandiva *g, const ClusterView *v) {
     g->n_expired = 0;
     for (uint32_t i = 0; i < v->n_running; i++)
@@ -214,8 +210,8 @@ static void find_expired(Gandiva *g, const ClusterView *v) {
             g->expired[g->n_expired++] = v->running[i];
 }
 
-// Who has waited very long gets a place whoever has to make room, but one at a time.
-static void take_turns(Gandiva *g, const ClusterView *v) {
+// A task that has waited very long may preempt any running one, once per decision.
+static void time_slice(Gandiva *g, const ClusterView *v) {
     uint32_t failed = 0;
     bool     pushed = false;
     find_expired(g, v);
@@ -230,14 +226,14 @@ static void take_turns(Gandiva *g, const ClusterView *v) {
         }
         failed = placed ? 0 : failed + 1;
     }
-    sweep(g);
+    drop_placed(g);
 }
 
-static bool settled(const ClusterView *v, const ClusterTask *t) {
+static bool worth_moving(const ClusterView *v, const ClusterTask *t) {
     return cluster_held(v, t) > 4 * cluster_restart(v->setup, &t->job);
 }
 
-// The server on which the fewest GPUs have to become free for a gang.
+// The server with the most free GPUs among those large enough for the gang.
 static uint32_t nearly_free(const Gandiva *g, const ClusterView *v, const ClusterJob *j) {
     const FreeResources *f = &g->builder.free;
     uint32_t             best = CLUSTER_NONE, most = 0;
@@ -250,7 +246,7 @@ static uint32_t nearly_free(const Gandiva *g, const ClusterView *v, const Cluste
     return best;
 }
 
-// Small jobs leave a server for others; if one finds no place there, nobody moves.
+// Small jobs migrate away from one server; if any of them does not fit elsewhere, none moves.
 static void make_room(Gandiva *g, const ClusterView *v, uint32_t slot) {
     const ClusterJob *j = &v->tasks[slot].job;
     uint32_t          server = nearly_free(g, v, j), movers[MOVES], n = 0, moved = 0, has = 0;
@@ -261,7 +257,8 @@ static void make_room(Gandiva *g, const ClusterView *v, uint32_t slot) {
         const ClusterTask *t = &v->tasks[x->residents[i]];
         bool               whole =
             t->job.gpus > 0 && t->n_slices == 1 && t->slices[0].gpu_milli == CLUSTER_WHOLE_GPU;
-        if (!whole || t->job.gpus > need || t->job.gpus * 2 > j->gpus || !settled(v, t)) continue;
+        if (!whole || t->job.gpus > need || t->job.gpus * 2 > j->gpus || !worth_moving(v, t))
+            continue;
         if (plan_builder_slices(&g->builder, x->residents[i], &has) == NULL) continue;
         movers[n++] = x->residents[i];
         need -= t->job.gpus;
@@ -288,22 +285,22 @@ static void defragment(Gandiva *g, const ClusterView *v) {
         make_room(g, v, g->left_over[i]);
         tried++;
     }
-    sweep(g);
+    drop_placed(g);
 }
 
-// Who came last to a pack gets GPUs of its own.
-static void part(Gandiva *g, const ClusterView *v) {
+// The latest member of each pack moves to GPUs of its own.
+static void split_packs(Gandiva *g, const ClusterView *v) {
     for (uint32_t i = v->n_running; i-- > 0 && g->builder.free.n_free > 0;) {
-        uint32_t           slot = v->running[i], mate = pack_corunner(v, slot), n = 0;
+        uint32_t           slot = v->running[i], corunner = pack_corunner(v, slot), n = 0;
         const ClusterTask *t = &v->tasks[slot];
-        if (t->job.gpu_milli < CLUSTER_WHOLE_GPU || mate == CLUSTER_NONE || !settled(v, t))
+        if (t->job.gpu_milli < CLUSTER_WHOLE_GPU || corunner == CLUSTER_NONE || !worth_moving(v, t))
             continue;
-        if (plan_builder_moves(&g->builder, mate) ||
+        if (plan_builder_moves(&g->builder, corunner) ||
             plan_builder_slices(&g->builder, slot, &n) == NULL)
             continue;
         plan_builder_stop(&g->builder, slot);
         if (plan_builder_place(&g->builder, slot)) {
-            if (pack_alone(&g->builder, mate)) pack_restore(&g->builder, mate);
+            if (pack_alone(&g->builder, corunner)) pack_restore(&g->builder, corunner);
         } else {
             (void)plan_builder_put(&g->builder, slot, t->slices, t->n_slices);
         }
@@ -315,7 +312,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     (void)max;
     bool round = v->now >= g->due || v->setup->round > 0;
     if (v->n_waiting == 0) round = false;
-    if (round || g->due == INT64_MAX) g->due = (v->now / g->period + 1) * g->period;
+    if (round || g->due == INT64_MAX) g->due = period_after(v->now, g->period);
     if (v->n_waiting == 0) g->due = INT64_MAX;
     plan_builder_begin(&g->builder, v);
     restore(g, v);
@@ -327,9 +324,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     }
     if (g->n_left_over > 0 && round) {
         defragment(g, v);
-        take_turns(g, v);
+        time_slice(g, v);
     }
-    if (g->n_left_over == 0) part(g, v);
+    if (g->n_left_over == 0) split_packs(g, v);
     if (g->grows) elastic_run(&g->elastic, &g->builder);
     uint32_t n = plan_builder_write(&g->builder, out);
     if (g->due < INT64_MAX) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = g->due};
@@ -338,7 +335,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 
 const ClusterPolicy cluster_policy_gandiva = {
     .name = "gandiva",
-    .about = "packs of two where that gets more done, else time slices; moves make room for gangs",
+    .about = "packs of two where that makes more progress, else time slices; migration for gangs",
     .paper = "Gandiva (OSDI 2018)",
     .knows = CLUSTER_BLIND,
     .preempts = true,

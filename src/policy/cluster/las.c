@@ -1,11 +1,12 @@
 // las: least attained service
 //
-// Nothing is known of durations. Who has had the least GPU time goes first; jobs are stopped at
-// whole periods only, so that those that have had the same take turns.
+// Durations are unknown. The job with the least GPU time so far goes first. Jobs are preempted at
+// whole periods only, so that jobs with equal service take turns.
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
 
-#define SETTINGS(X) X(period_s, int, 300, 1, 86400, "between decisions that stop jobs")
+#define SETTINGS(X) X(period_s, int, 300, 1, 86400, "seconds between decisions that preempt jobs")
 
 typedef struct LasSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -24,21 +25,19 @@ typedef struct Las {
     TimeNs period;
 } Las;
 
-static SortKey rank(const void *of, const ClusterView *v, const ClusterTask *t) {
-    (void)of;
-    return (SortKey){cluster_attained(v, t), (double)t->job.submit};
-}
+static void lay_out(Las *l, const ClusterSetup *s, Carve *from) { quota_carve(&l->quota, s, from); }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    return quota_size(s, sizeof(Las));
+CLUSTER_POLICY_STATE(Las)
+
+static SortKey by_service(const void *self, const ClusterView *v, const ClusterTask *t) {
+    (void)self;
+    return (SortKey){cluster_attained(v, t), (double)t->job.submit};
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    Las *l = state;
-    quota_init(&l->quota, s, state, sizeof *l);
-    l->quota.rank = rank;
+    Las *l = state_open(state, s);
+    l->quota.key = by_service;
     l->period = ((const LasSettings *)settings)->period_s * CLUSTER_SECOND;
 }
 
@@ -48,14 +47,13 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     (void)max;
     n = v->now % l->period == 0 ? quota_decide(&l->quota, v, out) : quota_fill(&l->quota, v, out);
     if (v->n_waiting > 0)
-        out[n++] =
-            (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / l->period + 1) * l->period};
+        out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = period_after(v->now, l->period)};
     return n;
 }
 
 const ClusterPolicy cluster_policy_las = {
     .name = "las",
-    .about = "who has had the least GPU time first, in turns",
+    .about = "least attained GPU time first, in turns",
     .knows = CLUSTER_BLIND,
     .preempts = true,
     .rows = rows,

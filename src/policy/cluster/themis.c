@@ -1,28 +1,32 @@
 // themis: finish-time fairness
 //
-// 1. A job's rho is the time from its submission to its end as things stand, over the time that it
-//    would take alone. Fair is when nobody's is much larger than others'.
-// 2. GPUs are lent for a period. When it is over they are offered, with those that are free, to the
-//    part 1 - fairness of all bidders whose rho is the worst: who waits, and who would have to
-//    stop.
-// 3. Among those the auction looks for the largest product of 1/rho: along the order of how much,
-//    for each GPU, a rho would grow in the next period without one. Who runs would also have to
-//    restart.
-// 4. What is left goes to the others, the worst first, and stays with who has it rather than idle.
+// 1. A job's rho is its time from submission to its projected end, over its time alone. The cluster
+//    is fair when no rho is much larger than the others.
+// 2. GPUs are leased for a period. When leases end, their GPUs and the free ones are offered to the
+//    1 - fairness of all bidders with the worst rho. Waiting jobs bid, and
+//    so do jobs with an ended lease.
+// 3. Among those bidders the auction seeks the largest product of 1/rho: in the order of how much a
+//    rho would grow per GPU in the next period without GPUs. Running jobs add their restart cost.
+// 4. The remainder goes to the other bidders, worst rho first; a job keeps GPUs that would idle.
 //
-// Between two periods free GPUs go to those with the worst rho. Gangs are kept together. Where
-// work is not told, as much is guessed to be left as was done.
+// Between periods free GPUs go to the worst rho. Gangs stay together. Where durations are unknown,
+// as much work is assumed left as was done.
 #include <math.h>
 
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/plan_builder.h"
 #include "policy/cluster/common/priority_queue.h"
 #include "policy/policies.h"
 
-enum { TRIES = 256, PATIENCE = 20 };  // in a row that find no place; periods until all make room
+enum {
+    TRIES = 256,    // consecutive jobs that do not fit before a pass ends
+    PATIENCE = 20,  // periods of waiting after which any running job is preempted for it
+};
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 300, 1, 86400, "for which GPUs are lent")                                     \
-    X(fairness, double, 0.1, 0.0, 1.0, "GPUs are offered to the worst 1 - this of all first")
+    X(period_s, int, 300, 1, 86400, "seconds of a GPU lease")                                      \
+    X(fairness, double, 0.1, 0.0, 1.0,                                                             \
+      "GPUs are offered first to the worst 1 - fairness of bidders")
 
 typedef struct ThemisSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -37,7 +41,7 @@ static const Setting rows[] = {
 };
 
 typedef struct ThemisTask {
-    uint64_t id;  // of the job whose slot it is, from 1
+    uint64_t id;  // of the job in this slot, plus 1; 0: none
     TimeNs   work;
 } ThemisTask;
 
@@ -59,21 +63,12 @@ static void lay_out(Themis *h, const ClusterSetup *s, Carve *from) {
     h->victims = carve(from, uint32_t, s->n_slots);
 }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    Themis h = {0};
-    Carve  c = {.used = sizeof h};
-    lay_out(&h, s, &c);
-    return c.used;
-}
+CLUSTER_POLICY_STATE(Themis)
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
     const ThemisSettings *cfg = settings;
-    Themis               *h = state;
-    Carve                 c = {.base = state, .used = sizeof *h};
-    lay_out(h, s, &c);
-    plan_builder_init(&h->builder, s);
+    Themis               *h = state_open(state, s);
     h->period = cfg->period_s * CLUSTER_SECOND;
     h->fairness = cfg->fairness;
     h->due = INT64_MAX;
@@ -84,7 +79,7 @@ static TimeNs left_of(const ClusterView *v, const ClusterTask *t) {
     return left >= 0 ? left : cluster_held(v, t) + CLUSTER_SECOND;
 }
 
-static void meet(Themis *h, const ClusterView *v, uint32_t slot) {
+static void remember_work(Themis *h, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     ThemisTask        *x = &h->tasks[slot];
     if (x->id == t->job.id + 1 && t->left >= 0) return;
@@ -98,13 +93,13 @@ static double rho(const Themis *h, const ClusterView *v, uint32_t slot) {
     return work > 1 ? all / work : all;
 }
 
-// How much the logarithm of rho would grow, for each GPU, without any for a period.
+// Growth of log(rho) per GPU if the job gets none for a period.
 static double harm(const Themis *h, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     double             all = (double)(v->now - t->job.submit) + (double)left_of(v, t) + 1;
     double             more = (double)h->period, gpus = (double)cluster_gpu_milli(&t->job);
     if (t->state == CLUSTER_RUNNING) more += (double)cluster_restart(v->setup, &t->job);
-    double x = more / all;  // log(1 + x), nearly, and the same on every machine
+    double x = more / all;  // Pade approximation of log(1 + x): equal on every machine
     return x * (6 + x) / (6 + 4 * x) / (gpus > 0 ? gpus : 1);
 }
 
@@ -112,7 +107,7 @@ static PriorityQueue by_rho(Themis *h, const ClusterView *v, const uint32_t *slo
                             PriorityQueue l) {
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &v->tasks[slots[i]];
-        meet(h, v, slots[i]);
+        remember_work(h, v, slots[i]);
         priority_queue_push(&l, slots[i], (SortKey){-rho(h, v, slots[i]), 0}, t->entry);
     }
     return l;
@@ -128,7 +123,7 @@ static bool expired(const Themis *h, const ClusterView *v, const ClusterTask *t)
     return v->now - t->since >= h->period;
 }
 
-// Those that have to bid again, at the front of `victims`.
+// Running jobs with an ended lease, at the front of `victims`.
 static uint32_t bidders(Themis *h, const ClusterView *v) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->n_running; i++)
@@ -136,7 +131,7 @@ static uint32_t bidders(Themis *h, const ClusterView *v) {
     return n;
 }
 
-// The auction: who of the worst would be harmed most comes first, the rest by rho behind them.
+// The worst bidders by harm, then the rest by rho.
 static uint32_t next_bidder(PriorityQueue *worst, PriorityQueue *rest) {
     uint32_t slot = priority_queue_pop(worst);
     return slot != CLUSTER_NONE ? slot : priority_queue_pop(rest);
@@ -166,19 +161,19 @@ static void auction(Themis *h, const ClusterView *v) {
             h->victims[h->n_victims++] = slot;
         }
     }
-    for (uint32_t i = 0; i < h->n_victims / 2; i++) {  // who lost last stops first
+    for (uint32_t i = 0; i < h->n_victims / 2; i++) {  // the last to lose is preempted first
         uint32_t *a = &h->victims[i], *b = &h->victims[h->n_victims - 1 - i], x = *a;
         *a = *b;
         *b = x;
     }
 }
 
-// Somebody who has waited very long gets a place whoever has to make room.
+// It has waited so long that any running job may be preempted for it, one per decision.
 static bool overdue(const Themis *h, const ClusterView *v, uint32_t slot) {
     return v->now - v->tasks[slot].since > PATIENCE * h->period;
 }
 
-static void hand_out(Themis *h, const ClusterView *v) {
+static void place_winners(Themis *h, const ClusterView *v) {
     uint32_t failed = 0;
     bool     pushed = false;
     for (uint32_t i = 0; i < h->n_winners && failed < TRIES; i++) {
@@ -201,12 +196,12 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         h->due = INT64_MAX;
         return 0;
     }
-    if (h->due == INT64_MAX) h->due = (v->now / h->period + 1) * h->period;
+    if (h->due == INT64_MAX) h->due = period_after(v->now, h->period);
     plan_builder_begin(&h->builder, v);
     if (v->now >= h->due || v->setup->round > 0) {
-        h->due = (v->now / h->period + 1) * h->period;
+        h->due = period_after(v->now, h->period);
         auction(h, v);
-        hand_out(h, v);
+        place_winners(h, v);
     }
     PriorityQueue l = {h->nodes, CLUSTER_NONE};
     for (uint32_t i = 0; i < v->n_waiting; i++) {
@@ -221,7 +216,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 
 const ClusterPolicy cluster_policy_themis = {
     .name = "themis",
-    .about = "whose end is delayed most against running alone first, in lent periods",
+    .about = "largest ratio of finish time to finish time alone first, with leases",
     .paper = "Themis (NSDI 2020)",
     .knows = CLUSTER_ORACLE,
     .preempts = true,

@@ -1,18 +1,19 @@
-// tiresias: least attained service, in two classes
+// tiresias: least attained service, in two queues
 //
-// Nothing is known of durations. A job begins in the upper class; once it has had so much GPU time
-// it falls into the lower one. Within a class the first to come is the first. Decisions are taken
-// every whole period: GPUs are granted along the order, and who runs without a grant is stopped. In
-// between GPUs that are free are filled, but not under the published rules, by which nobody starts
-// then and the limit is another.
+// Durations are unknown. A job begins in the upper queue and falls into the lower one once it has
+// used a limit of GPU time; within a queue the order is that of submission. At whole periods GPUs
+// are granted along this order, and jobs that run without a grant are preempted. In between, free
+// GPUs are filled; not so with the published rules, which also have another limit.
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
 
-// 0: the usual value, or the published one with --like lucid.
+// 0: our default, or with --like lucid the published value.
 #define SETTINGS(X)                                                                                \
     X(limit, double, 0.0, 0.0, 1e12,                                                               \
-      "GPU seconds in the upper class; 0: 3600, as published 18000")                               \
-    X(period_s, int, 0, 0, 86400, "between decisions that stop jobs; 0: 300, as published 60")
+      "GPU seconds in the upper queue; 0: 3600, or 18000 as published")                            \
+    X(period_s, int, 0, 0, 86400,                                                                  \
+      "seconds between decisions that preempt jobs; 0: 300, or 60 as published")
 
 typedef struct TiresiasSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -26,36 +27,37 @@ static const Setting rows[] = {
 #undef X
 };
 
-enum { USUAL_LIMIT = 3600, USUAL_PERIOD_S = 300 };
+enum { DEFAULT_LIMIT = 3600, DEFAULT_PERIOD_S = 300 };
 enum { PUBLISHED_LIMIT = 18000, PUBLISHED_PERIOD_S = 60 };
 
 typedef struct Tiresias {
     Quota            quota;
-    bool             published;  // rules of others, to the letter
+    bool             published;  // the published simulator's rules
     TiresiasSettings cfg;
     TimeNs           due;  // the next decision
 } Tiresias;
 
-static SortKey rank(const void *of, const ClusterView *v, const ClusterTask *t) {
-    const Tiresias *s = of;
-    return (SortKey){cluster_attained(v, t) > s->cfg.limit, (double)t->job.submit};
+static void lay_out(Tiresias *t, const ClusterSetup *s, Carve *from) {
+    quota_carve(&t->quota, s, from);
 }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    return quota_size(s, sizeof(Tiresias));
+CLUSTER_POLICY_STATE(Tiresias)
+
+static SortKey by_queue(const void *self, const ClusterView *v, const ClusterTask *t) {
+    const Tiresias *s = self;
+    return (SortKey){cluster_attained(v, t) > s->cfg.limit, (double)t->job.submit};
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    Tiresias *t = state;
-    quota_init(&t->quota, s, state, sizeof *t);
+    Tiresias *t = state_open(state, s);
     t->cfg = *(const TiresiasSettings *)settings;
     t->published = s->gpus_only;
-    if (!(t->cfg.limit > 0)) t->cfg.limit = t->published ? PUBLISHED_LIMIT : USUAL_LIMIT;
-    if (t->cfg.period_s == 0) t->cfg.period_s = t->published ? PUBLISHED_PERIOD_S : USUAL_PERIOD_S;
-    t->quota.rank = rank;
-    t->quota.of = t;
+    if (!(t->cfg.limit > 0)) t->cfg.limit = t->published ? PUBLISHED_LIMIT : DEFAULT_LIMIT;
+    if (t->cfg.period_s == 0)
+        t->cfg.period_s = t->published ? PUBLISHED_PERIOD_S : DEFAULT_PERIOD_S;
+    t->quota.key = by_queue;
+    t->quota.self = t;
     t->due = INT64_MAX;
 }
 
@@ -65,7 +67,7 @@ static TimeNs period_at(const Tiresias *s, TimeNs t) {
     return (t + period - 1) / period * period;
 }
 
-// When a task that runs from now on falls into the lower class.
+// When a task that runs from now on falls into the lower queue, rounded up to a period.
 static TimeNs falls_at(const Tiresias *s, const ClusterView *v, const ClusterTask *t) {
     double milli = (double)cluster_gpu_milli(&t->job), had = cluster_attained(v, t);
     double left_ns = (s->cfg.limit - had) * 1e12 / milli;
@@ -92,7 +94,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
         TimeNs soon = period_at(s, v->now);
         if (soon < s->due) s->due = soon;
     }
-    if (s->due < v->now) s->due = period_at(s, v->now);  // nobody was there when it came
+    if (s->due < v->now) s->due = period_at(s, v->now);  // the cluster was empty then
     if (v->now >= s->due) {
         n = quota_decide(&s->quota, v, out);
         plan_next(s, v, out, n);
@@ -105,7 +107,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 
 const ClusterPolicy cluster_policy_tiresias = {
     .name = "tiresias",
-    .about = "who has had little GPU time first, in two classes",
+    .about = "least attained GPU time first, in two queues",
     .paper = "Tiresias (NSDI 2019)",
     .knows = CLUSTER_BLIND,
     .preempts = true,

@@ -138,12 +138,7 @@ static Planaria *carve_all(const NodeSetup *s, Carve *from) {
     return p;
 }
 
-static size_t size(const NodeSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
-}
+CARVE_STATE_SIZE(NodeSetup)
 
 static void init(void *state, const NodeSetup *setup, const void *settings) {
     Carve     c = {.base = state};

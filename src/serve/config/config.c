@@ -103,18 +103,18 @@ void config_warn(Config *c, const char *fmt, ...) {
     va_start(ap, fmt);
     char *s = c->n_warnings + 1 < CONFIG_NOTES
                   ? say(&c->arena, fmt, ap)
-                  : config_format(&c->arena, "there are more warnings");
+                  : config_format(&c->arena, "further warnings omitted");
     va_end(ap);
     if (s != NULL) c->warnings[c->n_warnings++] = s;
 }
 
 bool config_report(Config *c, Err e) {
     if (e == ERR_OK) return true;
-    for (uint32_t i = 0; i < c->n_problems; i++)  // a default is wrong for each model
+    for (uint32_t i = 0; i < c->n_problems; i++)  // a wrong default is found once per model
         if (strcmp(c->problems[i], err_why()) == 0) return false;
     if (c->n_problems == CONFIG_NOTES) return false;
     char *s = config_format(&c->arena, "%s", err_why()[0] != '\0' ? err_why() : err_text(e));
-    c->problems[c->n_problems++] = s != NULL ? s : "no memory to say what is wrong";
+    c->problems[c->n_problems++] = s != NULL ? s : "out of memory for an error message";
     return false;
 }
 
@@ -124,12 +124,12 @@ static Err copy_texts(Arena *a, const char *const *from, uint32_t n, const char 
         to[i] = config_format(a, "%s", from[i]);
         if (to[i] == NULL) to = NULL;
     }
-    if (to == NULL) return err_set(ERR_LIMIT, "no memory for the configuration's sources");
+    if (to == NULL) return err_set(ERR_LIMIT, "out of memory for the configuration's sources");
     *out = to;
     return ERR_OK;
 }
 
-// Of the environment only what is ours.
+// Only variables that begin with COTENANT_.
 static Err copy_environment(Arena *a, char *const *from, char *const **out) {
     uint32_t n = 0, all = 0;
     while (from != NULL && from[all] != NULL) all++;
@@ -139,7 +139,7 @@ static Err copy_environment(Arena *a, char *const *from, char *const **out) {
         to[n] = config_format(a, "%s", from[i]);
         if (to[n++] == NULL) to = NULL;
     }
-    if (to == NULL) return err_set(ERR_LIMIT, "no memory for the environment");
+    if (to == NULL) return err_set(ERR_LIMIT, "out of memory for the environment");
     *out = to;
     return ERR_OK;
 }
@@ -150,7 +150,7 @@ static bool is_yaml(const char *path) {
            (n > 4 && strcmp(path + n - 4, ".yml") == 0);
 }
 
-// A source that is the configuration's file.
+// A YAML file among the sources is the configuration file.
 static void take_file(ConfigSources *k) {
     const char **to = (const char **)(uintptr_t)k->sources;
     uint32_t     n = 0;
@@ -169,7 +169,7 @@ static Err keep_sources(Config *c, const ConfigSources *s) {
     TRY(copy_texts(a, s->flags, s->n_flags, &c->loaded_from.flags));
     TRY(copy_environment(a, s->environment, &c->loaded_from.environment));
     if (s->file != NULL && (c->loaded_from.file = config_format(a, "%s", s->file)) == NULL)
-        return err_set(ERR_LIMIT, "no memory for the file's name");
+        return err_set(ERR_LIMIT, "out of memory for the file's name");
     take_file(&c->loaded_from);
     return ERR_OK;
 }
@@ -181,7 +181,7 @@ static Err begin(Config *c, const ConfigSources *s) {
     c->problems = arena_try_new(&c->arena, const char *, CONFIG_NOTES);
     c->models = arena_try_new(&c->arena, ConfigModel, CONFIG_MODELS);
     if (c->origins == NULL || c->warnings == NULL || c->problems == NULL || c->models == NULL)
-        return err_set(ERR_LIMIT, "no memory for the configuration");
+        return err_set(ERR_LIMIT, "out of memory for the configuration");
     settings_default(&all);
     for (uint32_t i = 0; i < N_SERVE; i++) c->origins[i] = "built-in";
     return keep_sources(c, s);
@@ -191,7 +191,7 @@ static Err read_layers(Config *c) {
     ConfigBuilder d = {.c = c, .s = &c->loaded_from};
     bool          whole = config_report(c, config_builder_read_file(&d));
     TRY(config_builder_server(&d));
-    if (!whole) return ERR_OK;  // models would be missed that it may well name
+    if (!whole) return ERR_OK;  // it may name models, which would be reported missing
     TRY(config_builder_sources(&d));
     TRY(config_builder_models(&d));
     config_builder_validate(&d);
@@ -224,14 +224,21 @@ void config_finish(Config *c) {
     *c = (Config){0};
 }
 
-// What each value allows and all together contradict.
+// Contradictions between settings.
+
+static const char *find_origin(const Setting *rows, uint32_t n, const char **origins,
+                               const char *key) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(rows[i].key, key) == 0) return origins[i];
+    return "";
+}
 
 static const char *origin_of(const Config *c, const char *key) {
-    uint32_t       n = 0;
-    const Setting *rows = config_serve_rows(&n);
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(rows[i].key, key) == 0) return c->origins[i];
-    return "";
+    return find_origin(serve_rows, N_SERVE, c->origins, key);
+}
+
+static const char *tenant_origin(const ConfigModel *m, const char *key) {
+    return find_origin(tenant_rows, N_TENANT, m->origins, key);
 }
 
 static Err check_address(const Config *c, const char *key, const char *address) {
@@ -242,12 +249,12 @@ static Err check_address(const Config *c, const char *key, const char *address) 
     if (e != ERR_OK) return err_add(ERR_CONFIG, "%s: %s", where, key);
     if (local || c->serve.expose) return ERR_OK;
     return err_set(ERR_CONFIG,
-                   "%s: %s: other machines reach %s; use 127.0.0.1, or allow it with --expose "
+                   "%s: %s: other machines can reach %s; use 127.0.0.1, or allow it with --expose "
                    "(expose: true in a file)",
                    where, key, address);
 }
 
-// Two parts cannot have one address; port 0 is another each time.
+// Two listeners cannot share an address; port 0 is a different port each time.
 static Err check_apart(const Config *c, const char *const *keys, const char *const *at,
                        uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
@@ -255,7 +262,7 @@ static Err check_apart(const Config *c, const char *const *keys, const char *con
             size_t len = strlen(at[i]);
             bool   any = len > 2 && strcmp(at[i] + len - 2, ":0") == 0;
             if (!any && strcmp(at[i], "off") != 0 && strcmp(at[i], at[k]) == 0)
-                return err_set(ERR_CONFIG, "%s: %s and %s are both %s; give one another port",
+                return err_set(ERR_CONFIG, "%s: %s and %s are both %s; use different ports",
                                origin_of(c, keys[k]), keys[i], keys[k], at[i]);
         }
     return ERR_OK;
@@ -265,18 +272,10 @@ static Err check_limits(const Config *c) {
     const ServeSettings *s = &c->serve;
     if (s->buffered_mb < s->body_mb)
         return err_set(ERR_CONFIG,
-                       "%s: buffered_mb: %d MiB for all bodies hold no body of body_mb = %d; raise "
+                       "%s: buffered_mb: %d MiB for all bodies is less than body_mb = %d; raise "
                        "buffered_mb or lower body_mb",
                        origin_of(c, "buffered_mb"), s->buffered_mb, s->body_mb);
     return ERR_OK;
-}
-
-static const char *tenant_origin(const ConfigModel *m, const char *key) {
-    uint32_t       n = 0;
-    const Setting *rows = config_tenant_rows(&n);
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(rows[i].key, key) == 0) return m->origins[i];
-    return "";
 }
 
 static Err check_model(const Config *c, const ConfigModel *m) {
@@ -296,8 +295,8 @@ static Err check_model(const Config *c, const ConfigModel *m) {
 void config_builder_validate(ConfigBuilder *d) {
     Config                  *c = d->c;
     static const char *const keys[] = {"http", "grpc", "metrics", "admin"};
-    bool                     own = strcmp(c->serve.admin, "http") != 0;  // else beside inference
-    const char *const        at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
+    bool own = strcmp(c->serve.admin, "http") != 0;  // otherwise on the addresses of inference
+    const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
                               own ? c->serve.admin : "off"};
     for (uint32_t i = 0; i < 4; i++) (void)config_report(c, check_address(c, keys[i], at[i]));
     (void)config_report(c, check_apart(c, keys, at, 4));

@@ -1,4 +1,4 @@
-// The layers that a value comes from, the later the stronger: built-in, file, environment, flags.
+// Layers of settings, each overriding the ones before: built-in, file, environment, flags.
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +29,17 @@ static Err check_word(const Words *w, const char *where, const char *value) {
                                  w->words[n]);
     }
     const char *meant = text_nearest(value, w->words, n);
-    return err_set(ERR_CONFIG, "%s: %s: '%.60s' is none of %s%s%s%s", where, w->key, value, list,
+    return err_set(ERR_CONFIG, "%s: %s: '%.60s' is not one of %s%s%s%s", where, w->key, value, list,
                    meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
                    meant != NULL ? "?" : "");
+}
+
+uint32_t config_word(const char *key, const char *word) {
+    const Words *w = words_of;
+    while (w->key != NULL && strcmp(w->key, key) != 0) w++;
+    for (uint32_t i = 0; w->words[i] != NULL; i++)
+        if (strcmp(w->words[i], word) == 0) return i;
+    return 0;
 }
 
 Err config_set(Settings *s, const char **origins, const char *where, const char *key,
@@ -67,7 +75,7 @@ static const char *file_path(const ConfigBuilder *d) {
     return NULL;
 }
 
-static Err twice(const ConfigBuilder *d, const ConfigLine *l, size_t before) {
+static Err set_twice(const ConfigBuilder *d, const ConfigLine *l, size_t before) {
     return err_set(ERR_CONFIG, "%s:%zu: %s is already set in line %zu; keep one of them",
                    d->file.path, l->line, l->key, before);
 }
@@ -83,7 +91,7 @@ static void take_item_line(ConfigBuilder *d, ConfigItem *it, uint32_t i) {
         it->line = l->line;
     }
     if (to != NULL && *to != NULL)
-        (void)config_report(d->c, twice(d, l, it->line));
+        (void)config_report(d->c, set_twice(d, l, it->line));
     else if (to != NULL)
         *to = l->text;
 }
@@ -93,7 +101,7 @@ Err config_builder_read_file(ConfigBuilder *d) {
     if (path == NULL) return ERR_OK;
     TRY(read_file(d, path));
     d->items = arena_try_new(&d->c->arena, ConfigItem, (size_t)d->file.n_items + 1);
-    if (d->items == NULL) return err_set(ERR_LIMIT, "%s: no memory for its models", path);
+    if (d->items == NULL) return err_set(ERR_LIMIT, "%s: out of memory for its models", path);
     for (uint32_t i = 0; i < d->file.n_lines; i++)
         if (d->file.lines[i].part == PART_MODELS)
             take_item_line(d, &d->items[d->file.lines[i].item], i);
@@ -133,7 +141,7 @@ static void serve_file(Serve *s) {
         if (row == s->settings.n_rows) {
             (void)config_report(c, unknown_top(l, where));
         } else if (seen[row] > 0) {
-            (void)config_report(c, twice(s->d, l, seen[row]));
+            (void)config_report(c, set_twice(s->d, l, seen[row]));
         } else {
             seen[row] = l->line;
             (void)config_report(
@@ -158,7 +166,7 @@ Err config_builder_server(ConfigBuilder *d) {
     return ERR_OK;
 }
 
-// COTENANT_HEADER_KB=... is header_kb.
+// COTENANT_HEADER_KB sets header_kb.
 void config_builder_each_variable(const ConfigBuilder *d, LayerFn *fn, void *self) {
     for (char *const *e = d->s->environment; *e != NULL; e++) {
         const char *equals = strchr(*e, '=');
@@ -175,7 +183,7 @@ void config_builder_each_variable(const ConfigBuilder *d, LayerFn *fn, void *sel
     }
 }
 
-// "header_kb=16" came as --header-kb; what is a model's came by --set.
+// The flag as typed: --header-kb for a server setting, --set KEY for a model setting.
 static const char *flag_origin(const ConfigBuilder *d, const char *left) {
     char *s =
         config_format(&d->c->arena, config_is_serve(left) ? "flag --%s" : "flag --set %s", left);

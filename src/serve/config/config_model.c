@@ -1,4 +1,4 @@
-// Each model's settings, layer by layer, and the versions of it that are served.
+// Settings of each model, layer by layer, and the versions of it to serve.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,14 +6,14 @@
 #include "serve/config/config_int.h"
 #include "serve/models/pbtxt.h"
 
-typedef struct Tenant {  // one whose settings are being settled
+typedef struct Tenant {  // a model whose settings are being resolved
     ConfigBuilder *d;
     TenantSettings set;
     const char   **origins;
-    bool           chosen;     // how many versions was said by somebody above config.pbtxt
-    bool           declaring;  // its config.pbtxt speaks: what is wrong there is this model's
-    const char    *broken;
-    Settings       settings;
+    bool           chosen;  // `versions` was set by a layer above config.pbtxt
+    bool        declaring;  // reading config.pbtxt: its problems make only this model unavailable
+    const char *broken;
+    Settings    settings;
 } Tenant;
 
 typedef struct Row {
@@ -27,7 +27,7 @@ static Err tenant_init(Tenant *t, ConfigBuilder *d) {
     *t = (Tenant){.d = d};
     const Setting *rows = config_tenant_rows(&n);
     t->origins = arena_try_new(&d->c->arena, const char *, n);
-    if (t->origins == NULL) return err_set(ERR_LIMIT, "no memory for a model's settings");
+    if (t->origins == NULL) return err_set(ERR_LIMIT, "out of memory for a model's settings");
     t->settings = (Settings){rows, n, &t->set, &d->c->arena};
     settings_default(&t->settings);
     for (uint32_t i = 0; i < n; i++) t->origins[i] = "built-in";
@@ -39,7 +39,7 @@ static void put(Tenant *t, const char *where, const char *key, const char *value
     Err e = config_set(&t->settings, t->origins, where, key, value, where);
     if (e != ERR_OK && t->declaring) {
         const char *why = config_format(&t->d->c->arena, "%s", err_why());
-        t->broken = why != NULL ? why : "its config.pbtxt is wrong";
+        t->broken = why != NULL ? why : "its config.pbtxt is invalid";
         return;
     }
     if (config_report(t->d->c, e) && strcmp(key, "versions") == 0) t->chosen = true;
@@ -83,7 +83,7 @@ static void put_items(Tenant *t, const ConfigFound *f) {
     put_lines(t, t->d->items[f->item].first, t->d->items[f->item].n);
 }
 
-static Err settle(Tenant *t, ConfigBuilder *d, const ConfigFound *f) {
+static Err resolve(Tenant *t, ConfigBuilder *d, const ConfigFound *f) {
     TRY(tenant_init(t, d));
     put_defaults(t);
     put_declared(t, &f->model);
@@ -104,7 +104,7 @@ static const char *wanted_version(const ConfigBuilder *d, const ConfigFound *f) 
     return NULL;
 }
 
-static bool served(const Tenant *t, const RepositoryModel *m, uint32_t i) {
+static bool is_served(const Tenant *t, const RepositoryModel *m, uint32_t i) {
     const Pbtxt *p = m->declared;
     if (p != NULL && !t->chosen && p->policy == PBTXT_ALL_VERSIONS) return true;
     if (p != NULL && !t->chosen && p->policy == PBTXT_SPECIFIC_VERSIONS) {
@@ -118,7 +118,7 @@ static bool served(const Tenant *t, const RepositoryModel *m, uint32_t i) {
 static Err add_row(ConfigBuilder *d, const Tenant *t, const ConfigFound *f,
                    const RepositoryVersion *v, Row *rows, uint32_t *n) {
     if (*n == CONFIG_MODELS)
-        return err_set(ERR_CONFIG, "more than %d versions of models; split them among servers",
+        return err_set(ERR_CONFIG, "more than %d model versions; split them among servers",
                        CONFIG_MODELS);
     ConfigModel m = {.name = f->model.name,
                      .path = v->path,
@@ -129,12 +129,13 @@ static Err add_row(ConfigBuilder *d, const Tenant *t, const ConfigFound *f,
                      .from_disk = f->from_disk,
                      .broken = f->model.broken != NULL ? f->model.broken : t->broken,
                      .declared = f->model.declared};
-    if (m.version == NULL) return err_set(ERR_LIMIT, "no memory for a model's version");
+    if (m.version == NULL) return err_set(ERR_LIMIT, "out of memory for a model's version");
     rows[(*n)++] = (Row){m, v->number, f->where};
     return ERR_OK;
 }
 
-// A bare file has the version that its item gives it; of a folder's it is the only one served.
+// `version` of an entry names the version of a bare file, or selects the only one served of a
+// folder.
 static Err add_versions(ConfigBuilder *d, const Tenant *t, const ConfigFound *f, Row *rows,
                         uint32_t *n) {
     const RepositoryModel *m = &f->model;
@@ -147,7 +148,7 @@ static Err add_versions(ConfigBuilder *d, const Tenant *t, const ConfigFound *f,
         return add_row(d, t, f, &v, rows, n);
     }
     for (uint32_t i = 0; i < m->n_versions; i++)
-        if (only != NULL ? m->versions[i].number == number : served(t, m, i))
+        if (only != NULL ? m->versions[i].number == number : is_served(t, m, i))
             TRY(add_row(d, t, f, &m->versions[i], rows, n));
     if (only != NULL && *n == before && m->broken == NULL)
         return err_set(ERR_CONFIG, "%s: model %s has no version %s", f->where, m->name, only);
@@ -155,7 +156,7 @@ static Err add_versions(ConfigBuilder *d, const Tenant *t, const ConfigFound *f,
     RepositoryVersion none = {1, m->pbtxt != NULL ? m->pbtxt : m->name};
     TRY(add_row(d, t, f, &none, rows, n));
     if (m->broken == NULL)
-        rows[*n - 1].model.broken = "its config.pbtxt asks for versions that are not there";
+        rows[*n - 1].model.broken = "its config.pbtxt selects versions that do not exist";
     return ERR_OK;
 }
 
@@ -171,17 +172,18 @@ static void take_rows(ConfigBuilder *d, Row *rows, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (i > 0 && by_name(&rows[i - 1], &rows[i]) == 0)
             (void)config_report(
-                c, err_set(ERR_CONFIG,
-                           "%s: model %s comes twice, from %s and from %s; name one NAME=PATH, or "
-                           "give another version under models:",
-                           rows[i].where, rows[i].model.name, rows[i - 1].model.path,
-                           rows[i].model.path));
+                c,
+                err_set(
+                    ERR_CONFIG,
+                    "%s: model %s is defined twice, by %s and by %s; rename one with NAME=PATH, or "
+                    "give another version under models:",
+                    rows[i].where, rows[i].model.name, rows[i - 1].model.path, rows[i].model.path));
         else
             c->models[c->n_models++] = rows[i].model;
     }
 }
 
-// Settings that no model takes: once, however many models there are.
+// Reported once, however many models there are.
 static void unknown_key(ConfigBuilder *d, const char *where, const char *key, bool serve,
                         bool model) {
     const char *meant = config_nearest(key, serve, true, model);
@@ -211,15 +213,15 @@ static void check_flag(void *self, const char *where, const char *key, const cha
 }
 
 static void check_variable(void *self, const char *where, const char *key, const char *value) {
-    static const char *const others[] = {"config", "isa",    "cluster_data",
-                                         "long",   "models", "cluster"};  // of the tests
+    static const char *const others[] = {"config", "isa",    "cluster_data", "long",
+                                         "models", "cluster"};  // used elsewhere and in tests
     ConfigBuilder           *d = self;
     (void)value;
     for (uint32_t i = 0; i < 6; i++)
         if (strcmp(others[i], key) == 0) return;
     if (config_is_tenant(key) || config_is_serve(key)) return;
     const char *meant = config_nearest(key, true, true, false);
-    config_warn(d->c, "%s of the environment is no setting%s%s%s", where,
+    config_warn(d->c, "environment variable %s is not a setting%s%s%s", where,
                 meant != NULL ? "; did you mean the one for " : "", meant != NULL ? meant : "",
                 meant != NULL ? "?" : "");
 }
@@ -230,7 +232,7 @@ static void check_form(ConfigBuilder *d) {
         if (equals == NULL || equals == d->s->flags[i] || equals - d->s->flags[i] >= 256)
             (void)config_report(d->c,
                                 err_set(ERR_CONFIG,
-                                        "command line: '%.100s' is no setting; write KEY=VALUE "
+                                        "command line: '%.100s' is not a setting; write KEY=VALUE "
                                         "or MODEL.KEY=VALUE",
                                         d->s->flags[i]));
     }
@@ -240,7 +242,7 @@ Err config_builder_models(ConfigBuilder *d) {
     Tenant   plain;
     uint32_t n = 0;
     Row     *rows = arena_try_new(&d->c->arena, Row, CONFIG_MODELS);
-    if (rows == NULL) return err_set(ERR_LIMIT, "no memory for models");
+    if (rows == NULL) return err_set(ERR_LIMIT, "out of memory for models");
     check_form(d);
     check_lines(d);
     config_builder_each_flag(d, NULL, check_flag, d);
@@ -249,7 +251,7 @@ Err config_builder_models(ConfigBuilder *d) {
     put_defaults(&plain);
     for (uint32_t i = 0; i < d->n_found; i++) {
         Tenant t;
-        TRY(settle(&t, d, &d->found[i]));
+        TRY(resolve(&t, d, &d->found[i]));
         config_builder_each_flag(d, d->found[i].model.name, check_flag, d);
         (void)config_report(d->c, add_versions(d, &t, &d->found[i], rows, &n));
     }

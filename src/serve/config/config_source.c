@@ -1,4 +1,4 @@
-// Where models come from: arguments, the file's sources and its models.
+// Finds the models: arguments, `sources:` and `models:` of the file.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,8 @@ static bool is_folder(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// Paths in a file count from its folder.
-static const char *in_place(const ConfigBuilder *d, const char *path) {
+// Paths in a file are relative to its folder.
+static const char *resolve_path(const ConfigBuilder *d, const char *path) {
     const char *slash = d->file.path != NULL ? strrchr(d->file.path, '/') : NULL;
     if (path[0] == '/' || strncmp(path, "zoo:", 4) == 0 || slash == NULL) return path;
     return config_format(&d->c->arena, "%.*s/%s", (int)(slash - d->file.path), d->file.path, path);
@@ -36,7 +36,7 @@ static Err check_zoo(const char *name) {
     if (zoo_find(name) != NULL) return ERR_OK;
     for (; n < 128 && zoo_entry(n) != NULL; n++) known[n] = zoo_entry(n)->name;
     const char *meant = text_nearest(name, known, n);
-    return err_set(ERR_CONFIG, "there is no network %.60s in the zoo; %s%s", name,
+    return err_set(ERR_CONFIG, "no network %.60s in the zoo; %s%s", name,
                    meant != NULL ? "did you mean zoo:" : "see cotenant zoo list",
                    meant != NULL ? meant : "");
 }
@@ -46,25 +46,25 @@ static Err check_file(const char *path) {
     if (strncmp(path, "zoo:", 4) == 0) return check_zoo(path + 4);
     bool there = stat(path, &st) == 0;
     if (!there && errno != ENOENT && errno != ENOTDIR)
-        return err_set(ERR_CONFIG, "cannot look at %s: %s", path, strerror(errno));
+        return err_set(ERR_CONFIG, "cannot access %s: %s", path, strerror(errno));
     if (!there)
-        return err_set(ERR_CONFIG, "there is no %s; give a folder, a file FILE.onnx or zoo:NAME",
+        return err_set(ERR_CONFIG, "%s does not exist; give a folder, a file FILE.onnx or zoo:NAME",
                        path);
     size_t n = strlen(path);
     if (n > 5 && strcmp(path + n - 5, ".yaml") == 0)
-        return err_set(ERR_CONFIG, "%s is a second configuration; give one", path);
+        return err_set(ERR_CONFIG, "%s is a second configuration file; give one", path);
     if (S_ISREG(st.st_mode)) return ERR_OK;
     return err_set(ERR_CONFIG, "%s is neither a folder nor a regular file", path);
 }
 
 static Err bad_name(const char *name) {
     return err_set(ERR_CONFIG,
-                   "'%.130s' cannot be a model's name; use letters, digits, '.', '_' and '-', at "
-                   "most 128, a letter or digit first: NAME=FILE gives another",
+                   "'%.130s' is not a valid model name; use letters, digits, '.', '_' and '-', at "
+                   "most 128, a letter or digit first: NAME=FILE sets another name",
                    name);
 }
 
-// "NAME=PATH" of an argument; name stays NULL without.
+// Splits "NAME=PATH"; *name stays NULL without a name.
 static const char *take_name(const ConfigBuilder *d, const char *text, const char **name) {
     const char *equals = strchr(text, '=');
     struct stat st;
@@ -74,10 +74,10 @@ static const char *take_name(const ConfigBuilder *d, const char *text, const cha
     return equals + 1;
 }
 
-// name NULL: as the source has it.
+// name NULL: the source's own.
 static Err find_models(const ConfigBuilder *d, Repository *r, const char *path, const char *name,
                        bool *folder) {
-    if (path == NULL) return err_set(ERR_LIMIT, "no memory for the path of a source");
+    if (path == NULL) return err_set(ERR_LIMIT, "out of memory for a source's path");
     *folder = is_folder(path);
     if (*folder) return name != NULL ? repository_model(r, path, name) : repository_scan(r, path);
     TRY(check_file(path));
@@ -102,8 +102,7 @@ static Err add_source(ConfigBuilder *d, const char *where, const char *path, con
             (ConfigFound){.model = r.models[i], .where = where, .item = item, .from_disk = folder};
     }
     if (r.n == 0)
-        config_warn(c, "%s: no model in it; there should be MODEL/1/model.onnx, or files *.onnx",
-                    path);
+        config_warn(c, "%s: no model found; expected MODEL/1/model.onnx, or files *.onnx", path);
     return ERR_OK;
 }
 
@@ -113,7 +112,7 @@ static void file_sources(ConfigBuilder *d, uint32_t *n) {
         if (l->part != PART_SOURCES) continue;
         const char *where = config_format(&d->c->arena, "%s:%zu", d->file.path, l->line);
         (void)config_report(d->c, add_source(d, where != NULL ? where : d->file.path,
-                                             in_place(d, l->text), NULL, CONFIG_NO_ITEM));
+                                             resolve_path(d, l->text), NULL, CONFIG_NO_ITEM));
         (*n)++;
     }
 }
@@ -135,16 +134,16 @@ static Err add_item(ConfigBuilder *d, uint32_t i) {
         return err_set(ERR_CONFIG, "%s: a model needs a name or a path; add one", where);
     if (it->path == NULL) return ERR_OK;
     it->used = true;
-    return add_source(d, where, in_place(d, it->path), it->name, i);
+    return add_source(d, where, resolve_path(d, it->path), it->name, i);
 }
 
-static bool brings(const ConfigBuilder *d, const char *name) {
+static bool has_model(const ConfigBuilder *d, const char *name) {
     for (uint32_t i = 0; i < d->n_found; i++)
         if (strcmp(d->found[i].model.name, name) == 0) return true;
     return false;
 }
 
-static Err no_such(const ConfigBuilder *d, const char *where, const char *name) {
+static Err no_such_model(const ConfigBuilder *d, const char *where, const char *name) {
     const char *known[256];
     size_t      n = 0;
     for (; n < 256 && n < d->n_found; n++) known[n] = d->found[n].model.name;
@@ -154,14 +153,14 @@ static Err no_such(const ConfigBuilder *d, const char *where, const char *name) 
                    meant != NULL ? meant : "");
 }
 
-// Settings for models that nobody brings are mistakes.
+// Settings for models that no source has are errors.
 static void check_used(ConfigBuilder *d) {
     for (uint32_t i = 0; i < d->file.n_items; i++) {
         const ConfigItem *it = &d->items[i];
         char              where[512];
-        if (it->path != NULL || it->name == NULL || brings(d, it->name)) continue;
+        if (it->path != NULL || it->name == NULL || has_model(d, it->name)) continue;
         (void)snprintf(where, sizeof where, "%s:%zu", d->file.path, it->line);
-        (void)config_report(d->c, no_such(d, where, it->name));
+        (void)config_report(d->c, no_such_model(d, where, it->name));
     }
     for (uint32_t i = 0; i < d->s->n_flags; i++) {
         const char *flag = d->s->flags[i], *equals = strchr(flag, '=');
@@ -173,11 +172,11 @@ static void check_used(ConfigBuilder *d) {
         char *dot = strrchr(left, '.');
         if (dot == NULL) continue;
         *dot = '\0';
-        if (!brings(d, left)) (void)config_report(d->c, no_such(d, "command line", left));
+        if (!has_model(d, left)) (void)config_report(d->c, no_such_model(d, "command line", left));
     }
 }
 
-// Small ones that are ready soon: two that see and one that hears.
+// Default models: small networks that load fast, two for images and one for speech.
 static void zoo_models(ConfigBuilder *d) {
     static const char *const names[] = {"squeezenet", "mobilenet", "keyword"};
     static const char *const paths[] = {"zoo:squeezenet1_1", "zoo:mobilenet_v2", "zoo:lstm_kws"};
@@ -188,7 +187,7 @@ static void zoo_models(ConfigBuilder *d) {
 Err config_builder_sources(ConfigBuilder *d) {
     uint32_t n = 0;
     d->found = arena_try_new(&d->c->arena, ConfigFound, CONFIG_MODELS);
-    if (d->found == NULL) return err_set(ERR_LIMIT, "no memory for models");
+    if (d->found == NULL) return err_set(ERR_LIMIT, "out of memory for models");
     for (uint32_t i = 0; i < d->s->n_sources; i++, n++) {
         const char *name = NULL, *path = take_name(d, d->s->sources[i], &name);
         (void)config_report(d->c, add_source(d, "command line", path, name, CONFIG_NO_ITEM));

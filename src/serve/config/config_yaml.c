@@ -1,3 +1,4 @@
+// Parses cotenant.yaml with libyaml events: sections, models and their settings, with line numbers.
 #include <string.h>
 #include <yaml.h>
 
@@ -9,7 +10,7 @@ typedef enum Frame { IN_TOP, IN_DEFAULTS, IN_MODEL, IN_MODEL_MAP, IN_MODEL_LIST,
 
 typedef struct Level {
     Frame       frame;
-    const char *key;  // a mapping's whose value comes next; NULL: a key comes next
+    const char *key;  // of a mapping: its value comes next; NULL: a key comes next
     size_t      line;
 } Level;
 
@@ -19,7 +20,7 @@ typedef struct Walk {
     ConfigFile *out;
     Level       levels[DEPTH_MOST];
     uint32_t    depth, documents, room;
-    size_t      seen[3];  // line of models, defaults, sources
+    size_t      seen[3];  // line of models, defaults, sources; 0: not yet
 } Walk;
 
 static Err add(Walk *w, ConfigPart part, const char *key, const char *text, size_t line) {
@@ -30,7 +31,7 @@ static Err add(Walk *w, ConfigPart part, const char *key, const char *text, size
     if (f->n_lines == w->room) {
         uint32_t    room = w->room > 0 ? 2 * w->room : 64;
         ConfigLine *more = arena_try_new(w->arena, ConfigLine, room);
-        if (more == NULL) return err_set(ERR_LIMIT, "%s:%zu: no memory", w->name, line);
+        if (more == NULL) return err_set(ERR_LIMIT, "%s:%zu: out of memory", w->name, line);
         if (f->n_lines > 0) memcpy(more, f->lines, f->n_lines * sizeof *more);
         f->lines = more;
         w->room = room;
@@ -44,15 +45,15 @@ static Err copy(Walk *w, const yaml_event_t *e, const char **out) {
     const char *text = (const char *)e->data.scalar.value;
     size_t      len = e->data.scalar.length, line = e->start_mark.line + 1;
     if (memchr(text, '\0', len) != NULL)
-        return err_set(ERR_CONFIG, "%s:%zu: a byte 0 in the text; remove it", w->name, line);
+        return err_set(ERR_CONFIG, "%s:%zu: NUL byte in the text; remove it", w->name, line);
     char *s = arena_try_new(w->arena, char, len + 1);
-    if (s == NULL) return err_set(ERR_LIMIT, "%s:%zu: no memory", w->name, line);
+    if (s == NULL) return err_set(ERR_LIMIT, "%s:%zu: out of memory", w->name, line);
     memcpy(s, text, len);
     *out = s;
     return ERR_OK;
 }
 
-// A section is written once; its name is what tells which.
+// Each section may occur once.
 static Err once(Walk *w, uint32_t section, const Level *l) {
     if (w->seen[section] > 0)
         return err_set(ERR_CONFIG, "%s:%zu: %s is already set in line %zu; keep one of them",
@@ -204,8 +205,7 @@ Err config_parse_yaml(const char *path, const char *text, size_t len, Arena *a, 
     yaml_parser_t p;
     Walk          w = {.name = path, .arena = a, .out = out};
     *out = (ConfigFile){.path = path};
-    if (yaml_parser_initialize(&p) != 1)
-        return err_set(ERR_LIMIT, "%s: no memory to read it", path);
+    if (yaml_parser_initialize(&p) != 1) return err_set(ERR_LIMIT, "%s: out of memory", path);
     yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
     Err e = walk(&w, &p);

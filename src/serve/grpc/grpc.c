@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "serve/grpc/grpc_int.h"
 
-enum { SCRATCH = 1 << 28, QUESTION_BYTES = 1 << 16 };
+enum { SCRATCH = 1 << 28, QUERY_BYTES = 1 << 16 };
 
 static const struct {
     const char *path;
@@ -23,7 +23,7 @@ static const ExchangeHeader accepted = {{"grpc-accept-encoding", 20}, {"identity
 
 Err grpc_create(Grpc **out, const GrpcOptions *o) {
     Grpc *g = calloc(1, sizeof *g);
-    if (g == NULL) return err_set(ERR_LIMIT, "no memory for gRPC");
+    if (g == NULL) return err_set(ERR_LIMIT, "out of memory for the gRPC front end");
     g->o = *o;
     Err e = arena_init(&g->scratch, SCRATCH);
     if (e == ERR_OK)
@@ -64,7 +64,7 @@ void grpc_answer(GrpcCall *c, WireWriter *out) {
     if (c->x == NULL) return;
     c->bytes = wire_done(out) == ERR_OK ? malloc(GRPC_PREFIX + out->len) : NULL;
     if (c->bytes == NULL) {
-        grpc_fail(c->x, GRPC_UNAVAILABLE, 1, "no memory for this answer");
+        grpc_fail(c->x, GRPC_UNAVAILABLE, 1, "out of memory; retry later");
         return;
     }
     grpc_frame(c->bytes, out->len);
@@ -83,7 +83,7 @@ static GrpcKind kind_of(Str path) {
     return (GrpcKind)k;
 }
 
-// Plain HTTP for those that do not speak gRPC.
+// A plain HTTP response to a request that is not gRPC.
 static void reject_http(Exchange *x, uint32_t status, const char *name, const char *value) {
     Answer a = {.status = status};
     if (name != NULL) a.extra[a.n_extra++] = (ExchangeHeader){text_of(name), text_of(value)};
@@ -107,13 +107,13 @@ static void head(void *self, Exchange *x) {
     else if (!speaks_grpc(x))
         reject_http(x, 415, "accept-post", "application/grpc");
     else if (kind == GRPC_KINDS)
-        grpc_fail(x, GRPC_UNIMPLEMENTED, 0, "there is no such call");
+        grpc_fail(x, GRPC_UNIMPLEMENTED, 0, "no such method");
     else if (rows[kind].admin && !p->admin)
-        grpc_fail(x, GRPC_FORBIDDEN, 0, "not enabled here: see the setting `admin`");
+        grpc_fail(x, GRPC_FORBIDDEN, 0, "not enabled at this address: see the setting `admin`");
     else if (kind == GRPC_STREAM)
         grpc_stream_head(p->grpc, x);
     else if (kind != GRPC_INFER)
-        x->most = QUESTION_BYTES;
+        x->most = QUERY_BYTES;
     else
         x->aligned = p->grpc->aligned;
 }
@@ -121,7 +121,7 @@ static void head(void *self, Exchange *x) {
 static void answer_query(Grpc *g, Exchange *x, GrpcKind kind, Str message) {
     GrpcCall *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        grpc_fail(x, GRPC_UNAVAILABLE, 1, "no memory for this call");
+        grpc_fail(x, GRPC_UNAVAILABLE, 1, "out of memory; retry later");
         return;
     }
     *c = (GrpcCall){.g = g, .x = x, .kind = kind, .message = message};
@@ -179,15 +179,15 @@ ExchangeHandler grpc_handler(Grpc *g, bool admin) {
 enum { TIMEOUT_DIGITS = 8 };
 
 uint32_t grpc_unframe(const unsigned char *body, size_t len, Str *message, const char **why) {
-    *why = "a call begins with a flag and the length of its message";
+    *why = "body is shorter than the 5-byte message prefix";
     if (len < GRPC_PREFIX) return GRPC_INVALID;
     size_t n = (size_t)body[1] << 24 | (size_t)body[2] << 16 | (size_t)body[3] << 8 | body[4];
-    *why = "messages are not compressed here: grpc-encoding identity";
+    *why = "compressed messages are not supported: use grpc-encoding identity";
     if (body[0] == 1) return GRPC_UNIMPLEMENTED;
-    *why = "the flag before a message is 0 or 1";
+    *why = "the compression flag of a message is neither 0 nor 1";
     if (body[0] > 1) return GRPC_INVALID;
-    *why = n > len - GRPC_PREFIX ? "the message is shorter than its length says"
-                                 : "this call takes one message";
+    *why = n > len - GRPC_PREFIX ? "message is shorter than its length prefix says"
+                                 : "this method takes exactly one message";
     if (n != len - GRPC_PREFIX) return GRPC_INVALID;
     *message = (Str){(const char *)body + GRPC_PREFIX, n};
     return GRPC_OK;

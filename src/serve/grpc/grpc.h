@@ -1,4 +1,5 @@
-// Grpc: the Open Inference Protocol over gRPC, with Triton's calls and the health check.
+// Grpc: the Open Inference Protocol (KServe v2) over gRPC, with Triton's extensions and
+// grpc.health.
 #pragma once
 
 #include "net/exchange.h"
@@ -13,13 +14,13 @@ typedef struct GrpcOptions {
     ModelRegistry       *registry;
     Metrics             *metrics;
     const ServeSettings *set;
-    bool (*ready)(const void *self);  // the server takes requests
+    bool (*ready)(const void *self);  // whether the server is ready for requests
     const void *self;
 } GrpcOptions;
 
 MUST_USE Err grpc_create(Grpc **out, const GrpcOptions *o);
-void         grpc_destroy(Grpc *g);  // accepts NULL; after its listeners were closed
+void         grpc_destroy(Grpc *g);  // accepts NULL; its listeners are closed
 
-// For a listener that speaks HTTP/2, GRPC_LISTENERS times. admin: models may be listed, loaded and
-// unloaded there. Lives as long as g.
+// Handler for an HTTP/2 listener; at most GRPC_LISTENERS times. admin: it may list, load and unload
+// models. Valid as long as g.
 ExchangeHandler grpc_handler(Grpc *g, bool admin);

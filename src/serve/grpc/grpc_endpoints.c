@@ -1,4 +1,4 @@
-// What can be asked: the server, its models, their settings, statistics and health.
+// gRPC methods other than inference: metadata, readiness, configuration, statistics, repository.
 #include <stdio.h>
 #include <string.h>
 
@@ -6,18 +6,18 @@
 #include "serve/server_metadata.h"
 #include "serve/grpc/grpc_int.h"
 
-enum { ANSWER_BYTES = 64 << 20 };
+enum { RESPONSE_BYTES = 64 << 20 };
 
-typedef struct Question {
+typedef struct ModelQuery {
     Str name, version;
-} Question;
+} ModelQuery;
 
-// Most requests have a name in field 1 and a version in field 2.
-static Err read_question(Str message, Question *q) {
+// Most requests have the model's name in field 1 and its version in field 2.
+static Err read_query(Str message, ModelQuery *q) {
     WireReader in = wire_reader(message.at, message.len);
     WireField  f;
     bool       more = true;
-    *q = (Question){{"", 0}, {"", 0}};
+    *q = (ModelQuery){{"", 0}, {"", 0}};
     while (more) {
         TRY(wire_next(&in, &f, &more));
         if (more && f.number == 1) TRY(wire_text(&in, &f, &q->name));
@@ -62,7 +62,7 @@ static void put_model(WireWriter *o, const ModelRegistry *f, const ModelInfo *s)
     put_pair(o, 6, "target_ms", target);
 }
 
-// dims is field 4 of an input and field 3 of an output.
+// dims: the field number of dims, 4 for inputs and 3 for outputs.
 static void put_config_specs(WireWriter *o, uint32_t field, uint32_t dims, const TensorSpec *s,
                              uint32_t n, int32_t batch) {
     for (uint32_t i = 0; i < n; i++) {
@@ -143,7 +143,7 @@ static bool is(Str want, const char *have) {
     return want.len == 0 || text_equal(want, text_of(have));
 }
 
-static void put_stats(WireWriter *o, const Grpc *g, const Question *q) {
+static void put_stats(WireWriter *o, const Grpc *g, const ModelQuery *q) {
     for (uint32_t i = 0; i < registry_count(g->o.registry); i++) {
         const ModelInfo *s = registry_at(g->o.registry, i);
         MetricsRow       row;
@@ -153,13 +153,13 @@ static void put_stats(WireWriter *o, const Grpc *g, const Question *q) {
     }
 }
 
-static void tell_server(WireWriter *o) {
+static void send_server(WireWriter *o) {
     wire_put_text(o, 1, "cotenant");
     wire_put_text(o, 2, COTENANT_VERSION);
     for (const char *const *e = metadata_extensions; *e != NULL; e++) wire_put_text(o, 3, *e);
 }
 
-static ModelInfo *find(const GrpcCall *c, const Question *q) {
+static ModelInfo *find(const GrpcCall *c, const ModelQuery *q) {
     Str version = q->version.len > 0 ? q->version : (Str){0};
     return registry_find(c->g->o.registry, q->name, version);
 }
@@ -171,11 +171,12 @@ static void unknown(GrpcCall *c, Str name, const char *what) {
     grpc_fail(c->x, strcmp(what, "known") == 0 ? GRPC_NOT_FOUND : GRPC_UNAVAILABLE, 0, why);
 }
 
-// 1: serving, 2: not. The service is the server ("", or the protocol's name), or a model.
-static void tell_health(GrpcCall *c, const Question *q, WireWriter *o) {
+// SERVING (1) or NOT_SERVING (2). The service is the server ("", or the protocol's name) or a
+// model.
+static void send_health(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
     const GrpcOptions *g = &c->g->o;
     bool               whole = q->name.len == 0 || is(q->name, "inference.GRPCInferenceService");
-    const ModelInfo   *s = whole ? NULL : find(c, &(Question){.name = q->name});
+    const ModelInfo   *s = whole ? NULL : find(c, &(ModelQuery){.name = q->name});
     if (!whole && s == NULL) {
         unknown(c, q->name, "known");
         return;
@@ -184,7 +185,7 @@ static void tell_health(GrpcCall *c, const Question *q, WireWriter *o) {
     grpc_answer(c, o);
 }
 
-static void tell_model(GrpcCall *c, const Question *q, WireWriter *o) {
+static void send_model(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
     const ModelInfo *s = find(c, q);
     if (s == NULL) {
         unknown(c, q->name, "known");
@@ -203,7 +204,7 @@ static void tell_model(GrpcCall *c, const Question *q, WireWriter *o) {
     grpc_answer(c, o);
 }
 
-static void tell_stats(GrpcCall *c, const Question *q, WireWriter *o) {
+static void send_stats(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
     if (q->name.len > 0 && find(c, q) == NULL) {
         unknown(c, q->name, "known");
         return;
@@ -214,34 +215,34 @@ static void tell_stats(GrpcCall *c, const Question *q, WireWriter *o) {
 
 void grpc_info(GrpcCall *c) {
     const GrpcOptions *g = &c->g->o;
-    WireWriter         o = wire_writer(&c->g->scratch, ANSWER_BYTES);
-    Question           q;
-    if (read_question(c->message, &q) != ERR_OK) {
+    WireWriter         o = wire_writer(&c->g->scratch, RESPONSE_BYTES);
+    ModelQuery         q;
+    if (read_query(c->message, &q) != ERR_OK) {
         grpc_fail(c->x, GRPC_INVALID, 0, err_why());
         return;
     }
     switch (c->kind) {
-    case GRPC_HEALTH: tell_health(c, &q, &o); return;
-    case GRPC_STATS: tell_stats(c, &q, &o); return;
+    case GRPC_HEALTH: send_health(c, &q, &o); return;
+    case GRPC_STATS: send_stats(c, &q, &o); return;
     case GRPC_LIVE: wire_put_uint(&o, 1, 1); break;
     case GRPC_READY: wire_put_uint(&o, 1, g->ready(g->self)); break;
-    case GRPC_SERVER: tell_server(&o); break;
-    default: tell_model(c, &q, &o); return;
+    case GRPC_SERVER: send_server(&o); break;
+    default: send_model(c, &q, &o); return;
     }
     grpc_answer(c, &o);
 }
 
-// What administrators do: models listed, loaded and unloaded. Nothing is uploaded here.
+// Repository methods. Models and configurations cannot be uploaded.
 
 enum { INDEX_BYTES = 16 << 20 };
 
-typedef struct Wish {
+typedef struct RepositoryRequest {
     Str  model;
-    bool ready, brings;  // brings: a configuration or files
-} Wish;
+    bool ready, uploads;  // uploads: it carries a configuration or files
+} RepositoryRequest;
 
-// A model that is uploaded, or a configuration that is sent along, is refused, not ignored.
-static Err read_parameter(const WireReader *in, const WireField *f, Wish *o) {
+// Uploaded files or configurations are rejected, not ignored.
+static Err read_parameter(const WireReader *in, const WireField *f, RepositoryRequest *o) {
     TRY(wire_want(in, f, WIRE_BYTES));
     WireReader inside = wire_inside(in, f);
     WireField  v;
@@ -252,16 +253,16 @@ static Err read_parameter(const WireReader *in, const WireField *f, Wish *o) {
         if (!more || v.number != 1) continue;
         TRY(wire_text(in, &v, &key));
         if (text_equal(key, text_of("config")) || (key.len > 5 && memcmp(key.at, "file:", 5) == 0))
-            o->brings = true;
+            o->uploads = true;
     }
     return ERR_OK;
 }
 
-static Err read_wish(Str message, GrpcKind kind, Wish *o) {
+static Err read_repository_request(Str message, GrpcKind kind, RepositoryRequest *o) {
     WireReader in = wire_reader(message.at, message.len);
     WireField  f;
     bool       more = true;
-    *o = (Wish){.model = {"", 0}};
+    *o = (RepositoryRequest){.model = {"", 0}};
     while (more) {
         TRY(wire_next(&in, &f, &more));
         if (!more) break;
@@ -277,7 +278,7 @@ static Err read_wish(Str message, GrpcKind kind, Wish *o) {
     return ERR_OK;
 }
 
-static void tell_index(GrpcCall *c, bool ready) {
+static void send_index(GrpcCall *c, bool ready) {
     const ModelRegistry *f = c->g->o.registry;
     WireWriter           o = wire_writer(&c->g->scratch, INDEX_BYTES);
     for (uint32_t i = 0; i < registry_count(f); i++) {
@@ -306,17 +307,15 @@ static void changed(void *self, const char *why) {
 }
 
 void grpc_admin(GrpcCall *c) {
-    Wish o;
-    if (read_wish(c->message, c->kind, &o) != ERR_OK) {
+    RepositoryRequest o;
+    if (read_repository_request(c->message, c->kind, &o) != ERR_OK) {
         grpc_fail(c->x, GRPC_INVALID, 0, err_why());
     } else if (c->kind == GRPC_INDEX) {
-        tell_index(c, o.ready);
-    } else if (o.brings) {
-        grpc_fail(c->x, GRPC_INVALID, 0,
-                  "models and their settings come from the server's own files");
+        send_index(c, o.ready);
+    } else if (o.uploads) {
+        grpc_fail(c->x, GRPC_INVALID, 0, UPLOAD_REJECTED);
     } else if (!config_valid_name(o.model.at, o.model.len) || o.model.len >= sizeof c->name) {
-        grpc_fail(c->x, GRPC_INVALID, 0,
-                  "a name has 1 to 128 letters, digits, '.', '_' and '-', a letter or digit first");
+        grpc_fail(c->x, GRPC_INVALID, 0, CONFIG_NAME_RULE);
     } else {
         memcpy(c->name, o.model.at, o.model.len);
         c->waiting = true;

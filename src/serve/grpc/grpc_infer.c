@@ -1,4 +1,4 @@
-// ModelInfer: a message into an InferCall, and what came of it into an answer.
+// ModelInfer and ModelStreamInfer: decode messages into InferCalls and encode their responses.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,103 +7,113 @@
 #include "serve/grpc/grpc_int.h"
 #include "serve/grpc/infer_proto_int.h"
 
-static void encode(GrpcCall *c) {
-    InferCall    *a = c->call;
-    struct iovec *pieces = arena_try_new(&a->arena, struct iovec, EXCHANGE_PIECES + 1);
-    size_t        most = (size_t)c->g->o.set->response_mb << 20, len = 0;
-    uint32_t      n = 0;
-    Err           e = ERR_LIMIT;
-    if (pieces == NULL)
-        (void)err_set(ERR_LIMIT, "no memory for the answer");
-    else
-        e = infer_proto_encode(&a->response, a->request.raw, most, &a->arena, pieces + 1, &n);
+// Encodes the response behind pieces[0], which is left for what precedes it on the wire.
+static Err encode(const GrpcCall *c, struct iovec **pieces, uint32_t *n, size_t *len) {
+    InferCall *call = c->call;
+    size_t     most = (size_t)c->g->o.set->response_mb << 20;
+    *pieces = arena_try_new(&call->arena, struct iovec, EXCHANGE_PIECES + 1);
+    if (*pieces == NULL) return err_set(ERR_LIMIT, "out of memory for the response");
+    TRY(infer_proto_encode(&call->response, call->request.raw, most, &call->arena, *pieces + 1, n));
+    *len = 0;
+    for (uint32_t i = 1; i <= *n; i++) *len += (*pieces)[i].iov_len;
+    return ERR_OK;
+}
+
+static void send_response(GrpcCall *c) {
+    const Receipt *r = &c->call->receipt;
+    struct iovec  *pieces = NULL;
+    uint32_t       n = 0;
+    size_t         len = 0;
+    Err            e = encode(c, &pieces, &n, &len);
     if (e != ERR_OK) {
         grpc_fail(c->x, e == ERR_LIMIT ? GRPC_EXHAUSTED : GRPC_INTERNAL, 0, err_why());
         return;
     }
-    for (uint32_t i = 1; i <= n; i++) len += pieces[i].iov_len;
     grpc_frame(c->prefix, len);
     pieces[0] = (struct iovec){c->prefix, GRPC_PREFIX};
     c->sent = GRPC_PREFIX + len;
     Answer answer = {.type = "application/grpc", .body = pieces, .n_body = n + 1};
-    answer.extra[answer.n_extra++] =
-        (ExchangeHeader){{"x-cotenant-id", 13}, text_of(a->receipt.id)};
+    answer.extra[answer.n_extra++] = (ExchangeHeader){{"x-cotenant-id", 13}, text_of(r->id)};
+    if (r->timing.degraded)
+        answer.extra[answer.n_extra++] = (ExchangeHeader){{"x-cotenant-degraded", 19}, {"1", 1}};
     answer.trailers[answer.n_trailers++] = (ExchangeHeader){{"grpc-status", 11}, {"0", 1}};
     exchange_answer(c->x, &answer);
 }
 
-static void done(void *self, InferCall *a) {
+static void done(void *self, InferCall *call) {
     GrpcCall *c = self;
-    if (a->receipt.end == RECEIPT_OK)
-        encode(c);
+    if (call->receipt.end == RECEIPT_OK)
+        send_response(c);
     else
-        grpc_fail(c->x, receipt_grpc_status(a->receipt.end), a->retry_s, a->error);
+        grpc_fail(c->x, receipt_grpc_status(call->receipt.end), call->retry_s, call->error);
 }
 
-// Where the numbers of one raw input lie, so that the next request's come to lie aligned.
-static void learn(Grpc *g, const Exchange *x, const InferRequest *r) {
+// Remembers where a raw input lies in the body: the next body is placed so that it is aligned.
+static void learn_alignment(Grpc *g, const Exchange *x, const InferRequest *r) {
     size_t bytes;
     if (!r->raw || r->n_inputs != 1 || r->inputs[0].t.dtype == DT_STR) return;
     if (tensor_measure(&r->inputs[0].t, &bytes) == ERR_OK && bytes <= x->body_len)
         g->aligned = (x->body_len - bytes) % TENSOR_ALIGN;
 }
 
-// A message that does not even name a model is not one that names an unknown one.
-static void reject(GrpcCall *c, Str message, Err e) {
-    InferCall *a = c->call;
-    char       why[sizeof a->error];
-    Str        model, version;
+// Records a message that could not be decoded. False: it names no model; err_why() says what is
+// wrong with it. Otherwise call->error does.
+static bool reject(const GrpcCall *c, Str message, Err e) {
+    char why[sizeof c->call->error];
+    Str  model, version;
     (void)snprintf(why, sizeof why, "%s", err_why());
     infer_proto_names(message, &model, &version);
     (void)err_set(e, "%s", why);
-    dispatcher_reject(c->g->o.dispatcher, a, model, version, e);
-    if (model.len == 0)
-        grpc_fail(c->x, GRPC_INVALID, 0, why);
-    else
-        grpc_fail(c->x, receipt_grpc_status(a->receipt.end), 0, a->error);
+    dispatcher_reject(c->g->o.dispatcher, c->call, model, version, e);
+    (void)err_set(e, "%s", why);
+    return model.len > 0;
 }
 
 void grpc_infer(Grpc *g, Exchange *x, Str message) {
     Str    limit = exchange_header(x, "grpc-timeout");
     TimeNs timeout = 0;
     if (limit.at != NULL && !grpc_timeout(limit, &timeout)) {
-        grpc_fail(x, GRPC_INVALID, 0, "grpc-timeout is no time, as 20m");
+        grpc_fail(x, GRPC_INVALID, 0,
+                  "invalid grpc-timeout; expected digits and a unit, such as 20m");
         return;
     }
-    InferCall *a =
+    InferCall *call =
         dispatcher_open(g->o.dispatcher, RECEIPT_GRPC, x->began, x->arrived, x->body_len);
-    GrpcCall *c = a != NULL ? arena_try_new(&a->arena, GrpcCall, 1) : NULL;
+    GrpcCall *c = call != NULL ? arena_try_new(&call->arena, GrpcCall, 1) : NULL;
     if (c == NULL) {
-        if (a != NULL) dispatcher_cancel(g->o.dispatcher, a, NULL);
-        grpc_fail(x, GRPC_UNAVAILABLE, 1, "as many requests as the server takes are on their way");
+        if (call != NULL) dispatcher_cancel(g->o.dispatcher, call, NULL);
+        grpc_fail(x, GRPC_UNAVAILABLE, 1, DISPATCHER_LIMIT);
         return;
     }
-    *c = (GrpcCall){.g = g, .x = x, .kind = GRPC_INFER, .call = a};
+    *c = (GrpcCall){.g = g, .x = x, .kind = GRPC_INFER, .call = call};
     x->user = c;
-    InferRequest *r = &a->request;
-    Err e = infer_proto_decode((const unsigned char *)message.at, message.len, &a->arena, r);
-    if (e != ERR_OK) {
-        reject(c, message, e);
+    InferRequest *r = &call->request;
+    Err e = infer_proto_decode((const unsigned char *)message.at, message.len, &call->arena, r);
+    if (e != ERR_OK && reject(c, message, e)) {
+        grpc_fail(x, receipt_grpc_status(call->receipt.end), 0, call->error);
         return;
     }
-    learn(g, x, r);
+    if (e != ERR_OK) {
+        grpc_fail(x, GRPC_INVALID, 0, err_why());
+        return;
+    }
+    learn_alignment(g, x, r);
     r->timing = r->timing || text_equal(exchange_header(x, "x-cotenant-timing"), text_of("1"));
-    dispatcher_submit(g->o.dispatcher, a, r->model, r->version, timeout, done, c);
+    dispatcher_submit(g->o.dispatcher, call, r->model, r->version, timeout, done, c);
 }
 
-// ModelStreamInfer: inferences one after the other on one call, each answered before the next is
-// read. What is wrong with one of them is said in its answer, and the call goes on.
+// ModelStreamInfer runs the requests of a stream in order; each is answered before the next message
+// is read. An error is the response to its message, and the stream goes on.
 
 enum { STREAM_ERROR = 1, STREAM_RESPONSE = 2, RESPONSE_ID = 3, STREAM_FRONT = 32 };
 
 typedef struct GrpcStream {
-    GrpcCall      c;        // first; c.call is the inference at hand
-    bool          waits;    // for the dispatcher
-    bool          sends;    // a part is on its way
-    bool          ends;     // the last word was said
-    TimeNs        timeout;  // of the whole call, from its beginning; 0: none
+    GrpcCall      c;        // first; c.call is the inference in progress
+    bool          waits;    // for the dispatcher's result
+    bool          sends;    // a response is being sent
+    bool          ends;     // the final status was sent
+    TimeNs        timeout;  // grpc-timeout of the stream, from its first byte; 0: none
     unsigned char front[STREAM_FRONT];
-    char          error[512];  // when there is no ask to keep it
     struct iovec  pieces[2];
 } GrpcStream;
 
@@ -118,20 +128,17 @@ static void push(GrpcStream *s, struct iovec *pieces, uint32_t n) {
     exchange_push(s->c.x, &a);
 }
 
-// The length of the message, and of its only field, stand before what was encoded.
+// Frame prefix and field header of infer_response, written in front of the encoded response.
 static void put_front(GrpcStream *s, size_t len, struct iovec *to) {
     unsigned char *f = s->front;
     size_t         n = GRPC_PREFIX;
     f[n++] = STREAM_RESPONSE << 3 | WIRE_BYTES;
-    for (size_t v = len;; v >>= 7) {
-        f[n++] = (unsigned char)(v > 127 ? (v & 127) | 128 : v);
-        if (v <= 127) break;
-    }
+    n += wire_encode_varint(len, f + n);
     grpc_frame(f, n - GRPC_PREFIX + len);
     *to = (struct iovec){f, n};
 }
 
-static void tell_error(GrpcStream *s, Str id, const char *why) {
+static void push_error(GrpcStream *s, Str id, const char *why) {
     Arena *a = s->c.call != NULL ? &s->c.call->arena : &s->c.g->scratch;
     if (s->c.call == NULL) arena_rewind(a, 0);
     WireWriter o = wire_writer(a, 1 << 16);
@@ -142,7 +149,7 @@ static void tell_error(GrpcStream *s, Str id, const char *why) {
     free(s->c.bytes);
     s->c.bytes = wire_done(&o) == ERR_OK ? malloc(GRPC_PREFIX + o.len) : NULL;
     if (s->c.bytes == NULL) {
-        finish(s, GRPC_UNAVAILABLE, "no memory for an answer");
+        finish(s, GRPC_UNAVAILABLE, "out of memory for a response");
         return;
     }
     grpc_frame(s->c.bytes, o.len);
@@ -152,70 +159,59 @@ static void tell_error(GrpcStream *s, Str id, const char *why) {
     push(s, s->pieces, 1);
 }
 
-static void tell(GrpcStream *s) {
-    InferCall    *a = s->c.call;
-    struct iovec *pieces = arena_try_new(&a->arena, struct iovec, EXCHANGE_PIECES + 1);
-    size_t        most = (size_t)s->c.g->o.set->response_mb << 20, len = 0;
+static void push_response(GrpcStream *s) {
+    struct iovec *pieces = NULL;
     uint32_t      n = 0;
-    Err           e = ERR_LIMIT;
-    if (pieces == NULL)
-        (void)err_set(ERR_LIMIT, "no memory for the answer");
-    else
-        e = infer_proto_encode(&a->response, a->request.raw, most, &a->arena, pieces + 1, &n);
-    if (e != ERR_OK) {
-        tell_error(s, a->request.id, err_why());
+    size_t        len = 0;
+    if (encode(&s->c, &pieces, &n, &len) != ERR_OK) {
+        push_error(s, s->c.call->request.id, err_why());
         return;
     }
-    for (uint32_t i = 1; i <= n; i++) len += pieces[i].iov_len;
     put_front(s, len, &pieces[0]);
     s->c.sent = pieces[0].iov_len + len;
     push(s, pieces, n + 1);
 }
 
-static void stream_done(void *self, InferCall *a) {
+static void stream_done(void *self, InferCall *call) {
     GrpcStream *s = self;
     s->waits = false;
-    if (a->receipt.end == RECEIPT_OK)
-        tell(s);
+    if (call->receipt.end == RECEIPT_OK)
+        push_response(s);
     else
-        tell_error(s, a->request.id, a->error);
+        push_error(s, call->request.id, call->error);
 }
 
-// What is left of the call's own time; 0: there is no limit, negative: none.
+// Time left of the stream's timeout; 0: it has none, -1: it has passed.
 static TimeNs left(const GrpcStream *s, TimeNs now) {
     if (s->timeout == 0) return 0;
     TimeNs until = s->c.x->began + s->timeout;
     return until > now ? until - now : -1;
 }
 
-// The message is copied: what follows it in the body may move it.
+// Copies the message, since later ones may move the body.
 static void infer(GrpcStream *s, Str message, TimeNs now) {
     Grpc      *g = s->c.g;
-    InferCall *a = dispatcher_open(g->o.dispatcher, RECEIPT_GRPC, now, now, message.len);
-    char      *copy = a != NULL ? arena_try(&a->arena, message.len, 1, 1) : NULL;
+    InferCall *call = dispatcher_open(g->o.dispatcher, RECEIPT_GRPC, now, now, message.len);
+    char      *copy = call != NULL ? arena_try(&call->arena, message.len, 1, 1) : NULL;
     if (copy != NULL && message.len > 0) memcpy(copy, message.at, message.len);
     s->c.x->hold = true;
     exchange_eat(s->c.x, GRPC_PREFIX + message.len);
     if (copy == NULL) {
-        if (a != NULL) dispatcher_cancel(g->o.dispatcher, a, NULL);
-        tell_error(s, (Str){"", 0}, "as many requests as the server takes are on their way");
+        if (call != NULL) dispatcher_cancel(g->o.dispatcher, call, NULL);
+        push_error(s, (Str){"", 0}, DISPATCHER_LIMIT);
         return;
     }
-    s->c.call = a;
+    s->c.call = call;
     Str m = {copy, message.len};
-    Err e = infer_proto_decode((const unsigned char *)m.at, m.len, &a->arena, &a->request);
+    Err e = infer_proto_decode((const unsigned char *)m.at, m.len, &call->arena, &call->request);
     if (e != ERR_OK) {
-        (void)snprintf(s->error, sizeof s->error, "%s", err_why());
-        Str model, version;
-        infer_proto_names(m, &model, &version);
-        (void)err_set(e, "%s", s->error);
-        dispatcher_reject(g->o.dispatcher, a, model, version, e);
-        tell_error(s, (Str){"", 0}, model.len > 0 ? a->error : s->error);
+        bool named = reject(&s->c, m, e);
+        push_error(s, (Str){"", 0}, named ? call->error : err_why());
         return;
     }
     s->waits = true;
     TimeNs limit = left(s, now);
-    dispatcher_submit(g->o.dispatcher, a, a->request.model, a->request.version,
+    dispatcher_submit(g->o.dispatcher, call, call->request.model, call->request.version,
                       limit < 0 ? 1 : limit, stream_done, s);
 }
 
@@ -229,9 +225,9 @@ static void advance(GrpcStream *s, TimeNs now) {
         n < GRPC_PREFIX ? 0 : (size_t)b[1] << 24 | (size_t)b[2] << 16 | (size_t)b[3] << 8 | b[4];
     if (n >= GRPC_PREFIX && b[0] != 0) {
         finish(s, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INVALID,
-               "messages are not compressed here: grpc-encoding identity");
+               "compressed messages are not supported: use grpc-encoding identity");
     } else if (len > most - GRPC_PREFIX) {
-        finish(s, GRPC_EXHAUSTED, "a message is larger than allowed");
+        finish(s, GRPC_EXHAUSTED, "message exceeds `body_mb`");
     } else if (n >= GRPC_PREFIX + len && n > 0) {
         infer(s, (Str){(const char *)b + GRPC_PREFIX, len}, now);
     } else if (x->whole && n == 0) {
@@ -240,7 +236,7 @@ static void advance(GrpcStream *s, TimeNs now) {
         s->ends = true;
         exchange_answer(x, &a);
     } else if (x->whole) {
-        finish(s, GRPC_INVALID, "the last message is shorter than its length says");
+        finish(s, GRPC_INVALID, "the last message is shorter than its length prefix says");
     } else {
         x->hold = false;
         exchange_eat(x, 0);
@@ -252,7 +248,8 @@ void grpc_stream_head(Grpc *g, Exchange *x) {
     GrpcStream *s = calloc(1, sizeof *s);
     if (s == NULL || (limit.at != NULL && !grpc_timeout(limit, &s->timeout))) {
         grpc_fail(x, s == NULL ? GRPC_UNAVAILABLE : GRPC_INVALID, 0,
-                  s == NULL ? "no memory for this call" : "grpc-timeout is no time, as 20m");
+                  s == NULL ? "out of memory; retry later"
+                            : "invalid grpc-timeout; expected digits and a unit, such as 20m");
         free(s);
         return;
     }

@@ -1,4 +1,4 @@
-// gRPC inside: a call is an exchange with what its answer needs until it was sent.
+// Internals of gRPC: a GrpcCall is an exchange with what its response needs until it was sent.
 #pragma once
 
 #include "serve/grpc/grpc.h"
@@ -25,22 +25,22 @@ enum {
 
 enum { GRPC_PREFIX = 5, GRPC_NAME = 160 };
 
-typedef struct GrpcListener {  // an address
+typedef struct GrpcListener {
     Grpc *grpc;
     bool  admin;
 } GrpcListener;
 
 typedef struct GrpcCall {
     Grpc          *g;
-    Exchange      *x;  // NULL: the client has gone
+    Exchange      *x;  // NULL: the client has disconnected
     GrpcKind       kind;
-    InferCall     *call;   // of an inference; the call lies in its arena
-    unsigned char *bytes;  // of any other: the answer, from malloc
+    InferCall     *call;   // of an inference; the GrpcCall lies in its arena
+    unsigned char *bytes;  // any other response, from malloc
     struct iovec   pieces[2];
     unsigned char  prefix[GRPC_PREFIX];
-    size_t         sent;     // bytes of the answer
-    bool           waiting;  // somebody else will answer it
-    Str            message;  // of the request, in the body
+    size_t         sent;     // bytes of the response
+    bool           waiting;  // answered by a callback of the registry
+    Str            message;  // the request's message, within the body
     char           name[GRPC_NAME];
 } GrpcCall;
 
@@ -48,27 +48,30 @@ struct Grpc {
     GrpcOptions  o;
     GrpcListener listeners[GRPC_LISTENERS];
     uint32_t     n_listeners;
-    size_t       aligned;  // where the last inference had its numbers in the body
-    Arena        scratch;  // within one call
+    size_t       aligned;  // offset of the last raw input in its body, modulo TENSOR_ALIGN
+    Arena        scratch;  // valid within one call
 };
 
-// The one message of a body. GRPC_OK, or the status that says what is wrong with it.
+// grpc.c
+// The only message of a body; otherwise a status and *why.
 uint32_t grpc_unframe(const unsigned char *body, size_t len, Str *message, const char **why);
 void     grpc_frame(unsigned char prefix[GRPC_PREFIX], size_t len);
-// The value of grpc-timeout; false: it is none.
+// Parses grpc-timeout, capped at a day; false: malformed.
 bool grpc_timeout(Str s, TimeNs *out);
-// Percent-encodes what may not stand in a header, as far as there is room; terminated.
+// Percent-encodes text for a header value, cut to fit; terminated.
 void grpc_quote(const char *text, char *out, size_t room);
 
-// Answers; x is the caller's no more. The first for exchanges that have no call yet.
+// Both answer the exchange, which must not be touched afterwards.
 void grpc_fail(Exchange *x, uint32_t status, uint32_t retry_s, const char *why);
-void grpc_answer(GrpcCall *c, WireWriter *out);  // copies
+void grpc_answer(GrpcCall *c, WireWriter *out);  // copies the message
 
+// grpc_endpoints.c
 void grpc_info(GrpcCall *c);   // server, models, readiness, config, statistics, health
 void grpc_admin(GrpcCall *c);  // index, load, unload
+
+// grpc_infer.c; grpc_stream_*: ModelStreamInfer from its headers to its end.
 void grpc_infer(Grpc *g, Exchange *x, Str message);
-// A call with many messages, from its head to its end.
 void grpc_stream_head(Grpc *g, Exchange *x);
 void grpc_stream_more(GrpcCall *c, TimeNs now);
 void grpc_stream_ended(GrpcCall *c);
-void grpc_free(GrpcCall *c);
+void grpc_free(GrpcCall *c);  // grpc.c

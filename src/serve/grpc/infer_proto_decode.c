@@ -1,3 +1,4 @@
+// Decodes ModelInferRequest: typed and raw tensor contents, parameters, requested outputs.
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +7,143 @@
 #include "base/text.h"
 #include "serve/grpc/infer_proto_int.h"
 
-// Fields of ModelInferRequest and of what it holds
+enum { CONTENTS = 5, CONTENTS_LAST = 8 };
+
+static const InferProtoContents contents[] = {
+    {DT_BOOL, 1, WIRE_VARINT}, {DT_I8, 2, WIRE_VARINT},   {DT_I16, 2, WIRE_VARINT},
+    {DT_I32, 2, WIRE_VARINT},  {DT_I64, 3, WIRE_VARINT},  {DT_U8, 4, WIRE_VARINT},
+    {DT_U16, 4, WIRE_VARINT},  {DT_U32, 4, WIRE_VARINT},  {DT_U64, 5, WIRE_VARINT},
+    {DT_F32, 6, WIRE_FIXED32}, {DT_F64, 7, WIRE_FIXED64}, {DT_STR, 8, WIRE_BYTES},
+};
+
+// Wire type of each field of InferTensorContents.
+static const WireType kinds[CONTENTS_LAST + 1] = {
+    0,           WIRE_VARINT,  WIRE_VARINT,  WIRE_VARINT, WIRE_VARINT,
+    WIRE_VARINT, WIRE_FIXED32, WIRE_FIXED64, WIRE_BYTES};
+
+const InferProtoContents *infer_proto_contents(DType t) {
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)
+        if (contents[i].dtype == t) return &contents[i];
+    return NULL;
+}
+
+static Err no_memory(size_t bytes) {
+    return err_set(ERR_LIMIT, "out of memory for %zu bytes", bytes);
+}
+
+static Err count_contents(const InferTensor *in, const WireReader *message, const WireField *c,
+                          size_t *n) {
+    const InferProtoContents *row = infer_proto_contents(in->t.dtype);
+    WireReader                inside = wire_inside(message, c);
+    WireField                 f;
+    bool                      more;
+    size_t                    some;
+    for (;;) {
+        TRY(wire_next(&inside, &f, &more));
+        if (!more) return ERR_OK;
+        if (f.number > CONTENTS_LAST) continue;
+        TRY(wire_count(message, &f, kinds[f.number], &some));
+        if (some > 0 && (row == NULL || row->field != f.number))
+            return err_set(ERR_INVALID, "its contents (field %u) do not match datatype %s%s",
+                           f.number, infer_type_name(in->t.dtype),
+                           row == NULL ? ", which needs raw contents" : "");
+        *n += some;
+    }
+}
+
+static Err count_typed(const InferTensor *in, const WireReader *message, size_t *n) {
+    WireReader walk = *message;
+    WireField  f;
+    bool       more;
+    *n = 0;
+    for (;;) {
+        TRY(wire_next(&walk, &f, &more));
+        if (!more) return ERR_OK;
+        if (f.number == CONTENTS) TRY(count_contents(in, message, &f, n));
+    }
+}
+
+// Stores an integer as it was on the wire; false: out of the type's range.
+static bool put_int(Tensor *t, size_t i, uint64_t v) {
+    int64_t  s = (int32_t)(uint32_t)v;  // int32 and uint32 fields: the low 32 bits
+    uint32_t u = (uint32_t)v;
+    switch (t->dtype) {
+    case DT_BOOL: ((uint8_t *)t->data)[i] = v != 0; return true;
+    case DT_I8: ((int8_t *)t->data)[i] = (int8_t)s; return s >= INT8_MIN && s <= INT8_MAX;
+    case DT_I16: ((int16_t *)t->data)[i] = (int16_t)s; return s >= INT16_MIN && s <= INT16_MAX;
+    case DT_I32: ((int32_t *)t->data)[i] = (int32_t)s; return true;
+    case DT_I64: ((int64_t *)t->data)[i] = (int64_t)v; return true;
+    case DT_U8: ((uint8_t *)t->data)[i] = (uint8_t)u; return u <= UINT8_MAX;
+    case DT_U16: ((uint16_t *)t->data)[i] = (uint16_t)u; return u <= UINT16_MAX;
+    case DT_U32: ((uint32_t *)t->data)[i] = u; return true;
+    case DT_U64: ((uint64_t *)t->data)[i] = v; return true;
+    default: return false;
+    }
+}
+
+static Err fill_ints(InferTensor *in, const WireReader *message, const WireField *f, size_t *at) {
+    WireReader packed = wire_inside(message, f);
+    uint64_t   v = f->value;
+    bool       alone = f->kind == WIRE_VARINT;
+    while (alone || packed.at < packed.end) {
+        if (!alone) TRY(wire_varint(&packed, &v));
+        if (!put_int(&in->t, (*at)++, v))
+            return err_set(ERR_INVALID, "number %zu is out of the range of %s", *at - 1,
+                           infer_type_name(in->t.dtype));
+        if (alone) break;
+    }
+    return ERR_OK;
+}
+
+static Err fill_field(InferTensor *in, const WireReader *message, const WireField *f, size_t *at) {
+    size_t size = dtype_size(in->t.dtype);
+    if (in->t.dtype == DT_STR) {
+        ((Str *)in->t.data)[(*at)++] = (Str){(const char *)f->at, f->len};
+    } else if (dtype_is_float(in->t.dtype)) {
+        if (f->len > 0) memcpy((char *)in->t.data + *at * size, f->at, f->len);
+        *at += f->len / size;
+    } else {
+        return fill_ints(in, message, f, at);
+    }
+    return ERR_OK;
+}
+
+static Err fill_contents(InferTensor *in, const WireReader *message, const WireField *c,
+                         size_t *at) {
+    uint32_t   requested = infer_proto_contents(in->t.dtype)->field;
+    WireReader inside = wire_inside(message, c);
+    WireField  f;
+    bool       more;
+    for (;;) {
+        TRY(wire_next(&inside, &f, &more));
+        if (!more) return ERR_OK;
+        if (f.number == requested) TRY(fill_field(in, message, &f, at));
+    }
+}
+
+static Err take_typed(InferTensor *in, const WireReader *message, size_t n, Arena *a) {
+    size_t     bytes, at = 0, need = (size_t)tensor_count(&in->t);
+    WireReader walk = *message;
+    WireField  f;
+    bool       more;
+    TRY(tensor_measure(&in->t, &bytes));
+    if (n != need) {
+        if (n == 0 && infer_proto_contents(in->t.dtype) == NULL)
+            return err_set(ERR_INVALID, "datatype %s needs raw contents",
+                           infer_type_name(in->t.dtype));
+        return err_set(ERR_INVALID, "shape needs %zu numbers, contents have %zu", need, n);
+    }
+    in->t.data = arena_try(a, bytes, 1, TENSOR_ALIGN);
+    if (in->t.data == NULL) return no_memory(bytes);
+    if (n == 0) return ERR_OK;
+    for (;;) {
+        TRY(wire_next(&walk, &f, &more));
+        if (!more) return ERR_OK;
+        if (f.number == CONTENTS) TRY(fill_contents(in, message, &f, &at));
+    }
+}
+
+// Field numbers of ModelInferRequest and its submessages
 enum { REQUEST_MODEL = 1, REQUEST_VERSION, REQUEST_ID, REQUEST_PARAMETERS, REQUEST_INPUTS };
 enum { REQUEST_OUTPUTS = 6, REQUEST_RAW };
 enum { INPUT_NAME = 1, INPUT_TYPE, INPUT_SHAPE, INPUT_PARAMETERS, INPUT_CONTENTS };
@@ -14,7 +151,7 @@ enum { PARAMETER_BOOL = 1, PARAMETER_INT, PARAMETER_TEXT, PARAMETER_DOUBLE, PARA
 
 typedef struct Parameter {
     Str      key;
-    uint32_t which;  // the field that was set last; 0: none
+    uint32_t which;  // field number of the oneof that was set last; 0: none
     uint64_t bits;
     double   real;
 } Parameter;
@@ -65,7 +202,7 @@ static Err read_parameter(const WireReader *in, const WireField *f, Parameter *p
 
 static bool is(const Parameter *p, const char *key) { return text_equal(p->key, text_of(key)); }
 
-// A number that counts something: not negative; what is beyond 2^63 is as good as 2^63.
+// A number of at least 0; values above INT64_MAX become INT64_MAX.
 static Err take_count(const Parameter *p, int64_t *out) {
     int64_t v;
     switch (p->which) {
@@ -80,8 +217,8 @@ static Err take_count(const Parameter *p, int64_t *out) {
     default: v = -1;
     }
     if (v < 0)
-        return err_set(ERR_INVALID, "parameter '%.*s' is no number from 0 on", (int)p->key.len,
-                       p->key.at);
+        return err_set(ERR_INVALID, "parameter '%.*s' is not a number of at least 0",
+                       (int)p->key.len, p->key.at);
     *out = v;
     return ERR_OK;
 }
@@ -103,12 +240,12 @@ static Err take_parameter(const WireReader *in, const WireField *f, InferRequest
     return ERR_OK;
 }
 
-// Of an input or an output: one that names shared memory would be answered wrongly without it.
+// Parameters of an input or output are ignored, except those that ask for shared memory.
 static Err check_parameter(const WireReader *in, const WireField *f) {
     Parameter p;
     TRY(read_parameter(in, f, &p));
     if (is(&p, "shared_memory_region"))
-        return err_set(ERR_INVALID, "shared memory is not offered here; send the numbers");
+        return err_set(ERR_INVALID, "shared memory is not supported; send the data");
     return ERR_OK;
 }
 
@@ -118,13 +255,13 @@ static Err add_dims(const WireReader *in, const WireField *f, Tensor *t) {
     size_t     n;
     TRY(wire_count(in, f, WIRE_VARINT, &n));
     if (n > (size_t)(TENSOR_MAX_RANK - t->rank))
-        return err_set(ERR_INVALID, "a shape has over %d dimensions", TENSOR_MAX_RANK);
+        return err_set(ERR_INVALID, "shape has more than %d dimensions", TENSOR_MAX_RANK);
     for (size_t i = 0; i < n; i++) {
         if (f->kind == WIRE_BYTES) TRY(wire_varint(&packed, &v));
         t->dims[t->rank++] = (int64_t)v;
     }
     if (f->kind == WIRE_BYTES && packed.at != packed.end)
-        return err_set(ERR_PARSE, "message: the last number of a shape does not end");
+        return err_set(ERR_PARSE, "message: truncated dimension in a shape");
     return ERR_OK;
 }
 
@@ -153,7 +290,7 @@ static Err named(const InferTensor *in, Err e) {
     return e == ERR_OK ? e : err_add(e, "input '%.*s'", shown, in->name.at);
 }
 
-// raw.at NULL: its numbers are in the message itself.
+// raw.at NULL: the elements are in the message itself.
 static Err decode_input(WireReader message, Str raw, Arena *a, InferTensor *to) {
     WireReader walk = message;
     WireField  f;
@@ -164,12 +301,13 @@ static Err decode_input(WireReader message, Str raw, Arena *a, InferTensor *to) 
         TRY(wire_next(&walk, &f, &more));
         if (more) TRY(named(to, input_field(&message, &f, to)));
     }
-    if (to->t.dtype == DT_NONE) return named(to, err_set(ERR_INVALID, "it has no datatype"));
+    if (to->t.dtype == DT_NONE) return named(to, err_set(ERR_INVALID, "datatype is missing"));
     TRY(named(to, tensor_measure(&to->t, &bytes)));
-    TRY(named(to, infer_proto_count_typed(to, &message, &n)));
-    if (raw.at == NULL) return named(to, infer_proto_typed(to, &message, n, a));
-    if (n > 0) return named(to, err_set(ERR_INVALID, "it has contents, and raw contents besides"));
-    return named(to, infer_proto_raw(to, raw, a));
+    TRY(named(to, count_typed(to, &message, &n)));
+    if (raw.at == NULL) return named(to, take_typed(to, &message, n, a));
+    if (n > 0) return named(to, err_set(ERR_INVALID, "both contents and raw contents are given"));
+    return named(to, infer_read_binary(&to->t, (unsigned char *)(uintptr_t)raw.at, raw.len,
+                                       TENSOR_ALIGN, a));
 }
 
 static Err decode_requested(WireReader message, InferRequestedOutput *to) {
@@ -199,7 +337,7 @@ static Err top_field(const WireReader *in, const WireField *f, InferRequest *r, 
     return wire_want(in, f, WIRE_BYTES);
 }
 
-static Err look(WireReader in, InferRequest *r, Counts *c) {
+static Err read_top(WireReader in, InferRequest *r, Counts *c) {
     WireReader walk = in;
     WireField  f;
     bool       more = true;
@@ -208,15 +346,14 @@ static Err look(WireReader in, InferRequest *r, Counts *c) {
         if (more) TRY(top_field(&in, &f, r, c));
     }
     if (c->inputs > INFER_TENSORS || c->requested > INFER_TENSORS)
-        return err_set(ERR_LIMIT, "a request has at most %d inputs, and as many outputs",
-                       INFER_TENSORS);
+        return err_set(ERR_LIMIT, "more than %d inputs or outputs", INFER_TENSORS);
     if (c->raw > 0 && c->raw != c->inputs)
-        return err_set(ERR_INVALID, "%u inputs have %u raw contents; give one for each, or none",
+        return err_set(ERR_INVALID, "%u inputs but %u raw contents; give one each, or none",
                        c->inputs, c->raw);
     return ERR_OK;
 }
 
-static Err take(WireReader in, const Str *raw, Arena *a, InferRequest *r) {
+static Err decode_tensors(WireReader in, const Str *raw, Arena *a, InferRequest *r) {
     WireReader walk = in;
     WireField  f;
     bool       more = true;
@@ -249,14 +386,14 @@ Err infer_proto_decode(const unsigned char *message, size_t len, Arena *a, Infer
     InferRequest r = {.model = {"", 0}, .version = {"", 0}, .id = {"", 0}, .timeout_us = -1};
     Counts       c = {0};
     Str          raw[INFER_TENSORS] = {0};
-    TRY(look(in, &r, &c));
+    TRY(read_top(in, &r, &c));
     r.raw = c.raw > 0;
     r.inputs = arena_try_new(a, InferTensor, c.inputs);
     r.requested = arena_try_new(a, InferRequestedOutput, c.requested);
     if (r.inputs == NULL || r.requested == NULL)
-        return err_set(ERR_LIMIT, "no memory for %u inputs", c.inputs);
+        return err_set(ERR_LIMIT, "out of memory for %u inputs", c.inputs);
     if (r.raw) TRY(find_raw(in, raw));
-    TRY(take(in, raw, a, &r));
+    TRY(decode_tensors(in, raw, a, &r));
     *out = r;
     return ERR_OK;
 }
@@ -270,189 +407,5 @@ void infer_proto_names(Str message, Str *model, Str *version) {
         Str *to = f.number == REQUEST_MODEL ? model : version;
         if (!more || f.number > REQUEST_VERSION || f.kind != WIRE_BYTES) continue;
         if (wire_text(&in, &f, to) != ERR_OK) return;
-    }
-}
-
-enum { CONTENTS = 5, CONTENTS_LAST = 8 };
-
-static const InferProtoContents contents[] = {
-    {DT_BOOL, 1, WIRE_VARINT}, {DT_I8, 2, WIRE_VARINT},   {DT_I16, 2, WIRE_VARINT},
-    {DT_I32, 2, WIRE_VARINT},  {DT_I64, 3, WIRE_VARINT},  {DT_U8, 4, WIRE_VARINT},
-    {DT_U16, 4, WIRE_VARINT},  {DT_U32, 4, WIRE_VARINT},  {DT_U64, 5, WIRE_VARINT},
-    {DT_F32, 6, WIRE_FIXED32}, {DT_F64, 7, WIRE_FIXED64}, {DT_STR, 8, WIRE_BYTES},
-};
-
-static const WireType kinds[CONTENTS_LAST + 1] = {  // of each field of InferTensorContents
-    0,           WIRE_VARINT,  WIRE_VARINT,  WIRE_VARINT, WIRE_VARINT,
-    WIRE_VARINT, WIRE_FIXED32, WIRE_FIXED64, WIRE_BYTES};
-
-const InferProtoContents *infer_proto_contents(DType t) {
-    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)
-        if (contents[i].dtype == t) return &contents[i];
-    return NULL;
-}
-
-static Err no_memory(size_t bytes) {
-    return err_set(ERR_LIMIT, "no memory for its %zu bytes; send fewer numbers", bytes);
-}
-
-static uint32_t length_at(const char *at) {
-    const unsigned char *b = (const unsigned char *)at;
-    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-// Each element is a length of four bytes and so many bytes.
-static Err take_strings(InferTensor *in, Str raw, Arena *a) {
-    size_t n = (size_t)tensor_count(&in->t), at = 0;
-    if (raw.len / 4 < n) return err_set(ERR_INVALID, "%zu bytes are no %zu strings", raw.len, n);
-    Str *s = arena_try_new(a, Str, n);
-    if (s == NULL) return no_memory(n * sizeof(Str));
-    for (size_t i = 0; i < n; i++) {
-        if (raw.len - at < 4) return err_set(ERR_INVALID, "string %zu is cut short", i);
-        size_t len = length_at(raw.at + at);
-        at += 4;
-        if (len > raw.len - at) return err_set(ERR_INVALID, "string %zu is cut short", i);
-        s[i] = (Str){raw.at + at, len};
-        at += len;
-    }
-    if (at != raw.len)
-        return err_set(ERR_INVALID, "%zu bytes follow the last string", raw.len - at);
-    in->t.data = s;
-    return ERR_OK;
-}
-
-static Err check_bools(const unsigned char *at, size_t n) {
-    unsigned all = 0;
-    for (size_t i = 0; i < n; i++) all |= at[i];
-    return all <= 1 ? ERR_OK : err_set(ERR_INVALID, "a BOOL is neither 0 nor 1");
-}
-
-Err infer_proto_raw(InferTensor *in, Str raw, Arena *a) {
-    if (in->t.dtype == DT_STR) return take_strings(in, raw, a);
-    size_t bytes;
-    TRY(tensor_measure(&in->t, &bytes));
-    if (raw.len != bytes)
-        return err_set(ERR_INVALID, "its shape and datatype need %zu bytes, raw contents have %zu",
-                       bytes, raw.len);
-    if (in->t.dtype == DT_BOOL) TRY(check_bools((const unsigned char *)raw.at, bytes));
-    void *data = (void *)(uintptr_t)raw.at;
-    if ((uintptr_t)raw.at % TENSOR_ALIGN != 0) {
-        data = arena_try(a, bytes, 1, TENSOR_ALIGN);
-        if (data == NULL) return no_memory(bytes);
-        if (bytes > 0) memcpy(data, raw.at, bytes);
-    }
-    in->t.data = data;
-    return ERR_OK;
-}
-
-static Err count_contents(const InferTensor *in, const WireReader *message, const WireField *c,
-                          size_t *n) {
-    const InferProtoContents *row = infer_proto_contents(in->t.dtype);
-    WireReader                inside = wire_inside(message, c);
-    WireField                 f;
-    bool                      more;
-    size_t                    some;
-    for (;;) {
-        TRY(wire_next(&inside, &f, &more));
-        if (!more) return ERR_OK;
-        if (f.number > CONTENTS_LAST) continue;
-        TRY(wire_count(message, &f, kinds[f.number], &some));
-        if (some > 0 && (row == NULL || row->field != f.number))
-            return err_set(ERR_INVALID, "its contents (field %u) do not suit datatype %s%s",
-                           f.number, infer_type_name(in->t.dtype),
-                           row == NULL ? ", which goes raw only" : "");
-        *n += some;
-    }
-}
-
-Err infer_proto_count_typed(const InferTensor *in, const WireReader *message, size_t *n) {
-    WireReader walk = *message;
-    WireField  f;
-    bool       more;
-    *n = 0;
-    for (;;) {
-        TRY(wire_next(&walk, &f, &more));
-        if (!more) return ERR_OK;
-        if (f.number == CONTENTS) TRY(count_contents(in, message, &f, n));
-    }
-}
-
-// An integer as the wire has it; false: it is not of the type.
-static bool put_int(Tensor *t, size_t i, uint64_t v) {
-    int64_t  s = (int32_t)(uint32_t)v;  // as int32 and uint32 fields are read: the low 32 bits
-    uint32_t u = (uint32_t)v;
-    switch (t->dtype) {
-    case DT_BOOL: ((uint8_t *)t->data)[i] = v != 0; return true;
-    case DT_I8: ((int8_t *)t->data)[i] = (int8_t)s; return s >= INT8_MIN && s <= INT8_MAX;
-    case DT_I16: ((int16_t *)t->data)[i] = (int16_t)s; return s >= INT16_MIN && s <= INT16_MAX;
-    case DT_I32: ((int32_t *)t->data)[i] = (int32_t)s; return true;
-    case DT_I64: ((int64_t *)t->data)[i] = (int64_t)v; return true;
-    case DT_U8: ((uint8_t *)t->data)[i] = (uint8_t)u; return u <= UINT8_MAX;
-    case DT_U16: ((uint16_t *)t->data)[i] = (uint16_t)u; return u <= UINT16_MAX;
-    case DT_U32: ((uint32_t *)t->data)[i] = u; return true;
-    case DT_U64: ((uint64_t *)t->data)[i] = v; return true;
-    default: return false;
-    }
-}
-
-static Err fill_ints(InferTensor *in, const WireReader *message, const WireField *f, size_t *at) {
-    WireReader packed = wire_inside(message, f);
-    uint64_t   v = f->value;
-    bool       alone = f->kind == WIRE_VARINT;
-    while (alone || packed.at < packed.end) {
-        if (!alone) TRY(wire_varint(&packed, &v));
-        if (!put_int(&in->t, (*at)++, v))
-            return err_set(ERR_INVALID, "number %zu is beyond %s", *at - 1,
-                           infer_type_name(in->t.dtype));
-        if (alone) break;
-    }
-    return ERR_OK;
-}
-
-static Err fill_field(InferTensor *in, const WireReader *message, const WireField *f, size_t *at) {
-    size_t size = dtype_size(in->t.dtype);
-    if (in->t.dtype == DT_STR) {
-        ((Str *)in->t.data)[(*at)++] = (Str){(const char *)f->at, f->len};
-    } else if (dtype_is_float(in->t.dtype)) {
-        if (f->len > 0) memcpy((char *)in->t.data + *at * size, f->at, f->len);
-        *at += f->len / size;
-    } else {
-        return fill_ints(in, message, f, at);
-    }
-    return ERR_OK;
-}
-
-static Err fill_contents(InferTensor *in, const WireReader *message, const WireField *c,
-                         size_t *at) {
-    uint32_t   requested = infer_proto_contents(in->t.dtype)->field;
-    WireReader inside = wire_inside(message, c);
-    WireField  f;
-    bool       more;
-    for (;;) {
-        TRY(wire_next(&inside, &f, &more));
-        if (!more) return ERR_OK;
-        if (f.number == requested) TRY(fill_field(in, message, &f, at));
-    }
-}
-
-Err infer_proto_typed(InferTensor *in, const WireReader *message, size_t n, Arena *a) {
-    size_t     bytes, at = 0, need = (size_t)tensor_count(&in->t);
-    WireReader walk = *message;
-    WireField  f;
-    bool       more;
-    TRY(tensor_measure(&in->t, &bytes));
-    if (n != need) {
-        if (n == 0 && infer_proto_contents(in->t.dtype) == NULL)
-            return err_set(ERR_INVALID, "datatype %s needs raw contents",
-                           infer_type_name(in->t.dtype));
-        return err_set(ERR_INVALID, "its shape needs %zu numbers, its contents have %zu", need, n);
-    }
-    in->t.data = arena_try(a, bytes, 1, TENSOR_ALIGN);
-    if (in->t.data == NULL) return no_memory(bytes);
-    if (n == 0) return ERR_OK;
-    for (;;) {
-        TRY(wire_next(&walk, &f, &more));
-        if (!more) return ERR_OK;
-        if (f.number == CONTENTS) TRY(fill_contents(in, message, &f, &at));
     }
 }

@@ -3,15 +3,15 @@
 #include "net/exchange.h"
 #include "serve/grpc/infer_proto_int.h"
 
-// Fields of ModelInferResponse and of its outputs
+// Encodes ModelInferResponse: field numbers of it and of its outputs
 enum { ANSWER_MODEL = 1, ANSWER_VERSION, ANSWER_ID, ANSWER_PARAMETERS, ANSWER_OUTPUTS, ANSWER_RAW };
 enum { OUTPUT_NAME = 1, OUTPUT_TYPE, OUTPUT_SHAPE, OUTPUT_CONTENTS = 5 };
 enum { PARAMETER_TEXT = 3, PARAMETER_DOUBLE = 4 };
-enum { BORROW_FROM = 2048 };  // bytes; what is shorter is copied, as a piece costs something too
+enum { BORROW_FROM = 2048 };  // bytes; shorter data is copied, since each piece has a cost
 
-typedef struct ResponsePieces {  // what was written, in pieces, and the block that is written now
+typedef struct ResponsePieces {  // finished pieces, and the block being written
     WireWriter    out;
-    size_t        most, total;  // total: of the pieces that are done
+    size_t        most, total;  // total: bytes of finished pieces
     struct iovec *pieces;
     uint32_t      n;
 } ResponsePieces;
@@ -25,7 +25,7 @@ static void close_block(ResponsePieces *s) {
     s->out.full = full;
 }
 
-// Numbers stay where they are, unless there are few or pieces run out.
+// Tensor data is sent from where it lies, unless it is short or pieces run out.
 static void put_numbers(ResponsePieces *s, const void *at, size_t len) {
     if (len < BORROW_FROM || s->n + 4 > EXCHANGE_PIECES) {
         wire_put(&s->out, at, len);
@@ -61,7 +61,7 @@ static size_t ints_bytes(const Tensor *t, size_t n) {
     return bytes;
 }
 
-// Bytes of InferTensorContents.
+// Encoded size of InferTensorContents.
 static size_t contents_bytes(const Tensor *t, const InferProtoContents *row, size_t n) {
     size_t bytes = 0;
     if (row->kind == WIRE_BYTES) {
@@ -156,7 +156,7 @@ static void put_parameter(ResponsePieces *s, const InferParameter *n) {
     wire_end(&s->out, entry);
 }
 
-// What has no field in InferTensorContents goes raw, and then all of them do.
+// A type without a field in InferTensorContents makes all outputs raw.
 static Err settle(const InferResponse *r, bool *raw) {
     for (uint32_t i = 0; i < r->n; i++) {
         DType t = r->tensors[i].dtype;
@@ -179,7 +179,7 @@ Err infer_proto_encode(const InferResponse *r, bool raw, size_t most, Arena *a,
     for (uint32_t i = 0; i < r->n; i++) put_output(&s, &r->specs[i], &r->tensors[i], raw);
     for (uint32_t i = 0; raw && i < r->n; i++) put_raw(&s, &r->tensors[i]);
     close_block(&s);
-    if (s.out.full) return err_set(ERR_LIMIT, "the answer is larger than allowed, %zu bytes", most);
+    if (s.out.full) return err_set(ERR_LIMIT, "response exceeds %zu bytes", most);
     *n_pieces = s.n;
     return ERR_OK;
 }

@@ -4,14 +4,14 @@
 
 #include "base/utf8.h"
 
-enum { NUMBER_MAX = (1 << 29) - 1, GROUPS_MAX = 32, VARINT_BYTES = 10 };
+enum { NUMBER_MAX = (1 << 29) - 1, GROUPS_MAX = 32 };
 
 static Err bad(const WireReader *in, const unsigned char *at, const char *what) {
     return err_set(ERR_PARSE, "message: byte %zu: %s", (size_t)(at - in->base), what);
 }
 
 WireReader wire_reader(const void *bytes, size_t len) {
-    const unsigned char *at = len > 0 ? bytes : (const unsigned char *)"";  // may be NULL
+    const unsigned char *at = len > 0 ? bytes : (const unsigned char *)"";  // bytes may be NULL
     return (WireReader){.base = at, .at = at, .end = at + len};
 }
 
@@ -22,23 +22,23 @@ WireReader wire_inside(const WireReader *in, const WireField *f) {
 Err wire_varint(WireReader *in, uint64_t *out) {
     const unsigned char *at = in->at;
     uint64_t             v = 0;
-    for (uint32_t i = 0; i < VARINT_BYTES && at < in->end; i++) {
+    for (uint32_t i = 0; i < WIRE_VARINT_BYTES && at < in->end; i++) {
         unsigned char c = *at++;
         v |= (uint64_t)(c & 0x7f) << (7 * i);
         if ((c & 0x80) != 0) continue;
-        if (i == VARINT_BYTES - 1 && c > 1) return bad(in, in->at, "a number has over 64 bits");
+        if (i == WIRE_VARINT_BYTES - 1 && c > 1) return bad(in, in->at, "number exceeds 64 bits");
         in->at = at;
         *out = v;
         return ERR_OK;
     }
-    return bad(in, in->at, "a number does not end");
+    return bad(in, in->at, "truncated number");
 }
 
 static Err tag(WireReader *in, WireField *f) {
     const unsigned char *at = in->at;
     uint64_t             v;
     TRY(wire_varint(in, &v));
-    if (v >> 3 == 0 || v >> 3 > NUMBER_MAX) return bad(in, at, "no field has this number");
+    if (v >> 3 == 0 || v >> 3 > NUMBER_MAX) return bad(in, at, "invalid field number");
     *f = (WireField){.number = (uint32_t)(v >> 3), .kind = (WireType)(v & 7)};
     return ERR_OK;
 }
@@ -59,7 +59,7 @@ static Err payload(WireReader *in, WireField *f) {
     case WIRE_GROUP_END: return ERR_OK;
     default: return bad(in, at, "unknown wire type");
     }
-    if (len > (size_t)(in->end - in->at)) return bad(in, at, "a field is longer than what follows");
+    if (len > (size_t)(in->end - in->at)) return bad(in, at, "field exceeds the message");
     f->at = in->at;
     f->len = (size_t)len;
     in->at += len;
@@ -73,10 +73,10 @@ static Err skip_group(WireReader *in, uint32_t number) {
         TRY(tag(in, &f));
         TRY(payload(in, &f));
         if (f.kind == WIRE_GROUP) {
-            if (depth == GROUPS_MAX) return bad(in, in->at, "groups are nested too deep");
+            if (depth == GROUPS_MAX) return bad(in, in->at, "groups nested too deep");
             open[depth++] = f.number;
         } else if (f.kind == WIRE_GROUP_END) {
-            if (open[--depth] != f.number) return bad(in, in->at, "a group has another's end");
+            if (open[--depth] != f.number) return bad(in, in->at, "mismatched end of group");
         }
     }
     return ERR_OK;
@@ -87,7 +87,7 @@ Err wire_next(WireReader *in, WireField *out, bool *more) {
     while (in->at < in->end) {
         TRY(tag(in, &f));
         TRY(payload(in, &f));
-        if (f.kind == WIRE_GROUP_END) return bad(in, in->at, "a group ends that did not begin");
+        if (f.kind == WIRE_GROUP_END) return bad(in, in->at, "end of group without start");
         if (f.kind != WIRE_GROUP) {
             *out = f;
             *more = true;
@@ -107,7 +107,7 @@ Err wire_want(const WireReader *in, const WireField *f, WireType kind) {
 
 Err wire_text(const WireReader *in, const WireField *f, Str *out) {
     TRY(wire_want(in, f, WIRE_BYTES));
-    if (!utf8_ok((const char *)f->at, f->len)) return bad(in, f->at, "a text is not UTF-8");
+    if (!utf8_ok((const char *)f->at, f->len)) return bad(in, f->at, "string is not UTF-8");
     *out = (Str){(const char *)f->at, f->len};
     return ERR_OK;
 }
@@ -115,10 +115,10 @@ Err wire_text(const WireReader *in, const WireField *f, Str *out) {
 static Err count_packed(const WireReader *in, const WireField *f, WireType kind, size_t *n) {
     if (kind == WIRE_VARINT) {
         for (size_t i = 0; i < f->len; i++) *n += (f->at[i] & 0x80) == 0;
-        return ERR_OK;  // whether the last one ends is seen when they are read
+        return ERR_OK;  // a truncated last number is found when they are read
     }
     size_t size = kind == WIRE_FIXED32 ? 4 : 8;
-    if (f->len % size != 0) return bad(in, f->at, "packed numbers are cut short");
+    if (f->len % size != 0) return bad(in, f->at, "truncated packed numbers");
     *n += f->len / size;
     return ERR_OK;
 }
@@ -137,7 +137,7 @@ WireWriter wire_writer(Arena *a, size_t most) {
     return (WireWriter){.arena = a, .most = most < UINT32_MAX ? most : UINT32_MAX};
 }
 
-// In place where nobody took memory of the arena meanwhile.
+// Extends the block in place if nothing else was allocated from the arena, else moves it.
 static bool grow(WireWriter *o, size_t more) {
     size_t least = o->room > ROOM_LEAST ? o->room : ROOM_LEAST;
     if (more < least) more = least;
@@ -165,7 +165,7 @@ void wire_put(WireWriter *o, const void *bytes, size_t len) {
     o->len += len;
 }
 
-static size_t spell(uint64_t v, unsigned char out[10]) {
+size_t wire_encode_varint(uint64_t v, unsigned char out[WIRE_VARINT_BYTES]) {
     size_t n = 0;
     for (; v >= 0x80; v >>= 7) out[n++] = (unsigned char)(v | 0x80);
     out[n++] = (unsigned char)v;
@@ -173,13 +173,13 @@ static size_t spell(uint64_t v, unsigned char out[10]) {
 }
 
 size_t wire_varint_bytes(uint64_t v) {
-    unsigned char b[10];
-    return spell(v, b);
+    unsigned char b[WIRE_VARINT_BYTES];
+    return wire_encode_varint(v, b);
 }
 
 void wire_put_varint(WireWriter *o, uint64_t v) {
-    unsigned char b[10];
-    size_t        n = spell(v, b);
+    unsigned char b[WIRE_VARINT_BYTES];
+    size_t        n = wire_encode_varint(v, b);
     wire_put(o, b, n);
 }
 
@@ -231,8 +231,8 @@ size_t wire_begin(WireWriter *o, uint32_t number) {
 
 void wire_end(WireWriter *o, size_t mark) {
     if (o->full) return;
-    unsigned char b[10];
-    size_t        len = o->len - mark, n = spell(len, b);
+    unsigned char b[WIRE_VARINT_BYTES];
+    size_t        len = o->len - mark, n = wire_encode_varint(len, b);
     memcpy(o->at + mark - LENGTH_BYTES, b, n);
     memmove(o->at + mark - LENGTH_BYTES + n, o->at + mark, len);
     o->len -= LENGTH_BYTES - n;
@@ -240,5 +240,5 @@ void wire_end(WireWriter *o, size_t mark) {
 
 Err wire_done(const WireWriter *o) {
     if (!o->full) return ERR_OK;
-    return err_set(ERR_LIMIT, "the answer is larger than allowed, %zu bytes", o->most);
+    return err_set(ERR_LIMIT, "response exceeds %zu bytes", o->most);
 }

@@ -1,4 +1,6 @@
-// Variants on the loader's side: compiled, joined to the engine, warmed, and taken out again.
+// CompiledShape: a model version compiled for certain input shapes. Functions of the loader's
+// threads first: compile, join the engine, warm up, leave. Then those of the loop: lookup and
+// eviction.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,30 +9,29 @@
 #include "base/sync.h"
 #include "serve/models/registry_int.h"
 
-#define WARM_MOST INT64_C(5000000000)   // for all runs before a variant is ready
-#define WARM_EACH INT64_C(60000000000)  // none of them has a target
+#define WARM_MOST INT64_C(5000000000)   // limit for all warm-up runs of a shape
+#define WARM_EACH INT64_C(60000000000)  // deadline of a warm-up run: none
 
-enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000, GOVERN_TRIES = 50, GOVERN_PAUSE_US = 20000 };
+enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000, POLICY_TRIES = 50, POLICY_PAUSE_US = 20000 };
 
-static TimeNs steady_now(void) { return clock_now(clock_monotonic()); }
-static bool   is(const char *text, const char *word) { return strcmp(text, word) == 0; }
+static TimeNs now(void) { return clock_now(clock_monotonic()); }
 
 Err compiled_shape_init(ModelVersion *mv) {
     uint32_t       n = mv->source.open ? (uint32_t)mv->from->serve.shapes : 1;
     CompiledShape *all = arena_try_new(&mv->arena, CompiledShape, n);
-    if (all == NULL) return err_set(ERR_LIMIT, "no memory for %u shapes", n);
+    if (all == NULL) return err_set(ERR_LIMIT, "out of memory for %u shapes", n);
     for (uint32_t i = 0; i < n; i++) {
         all[i].owner = mv;
         all[i].shapes = arena_try_new(&mv->arena, Tensor, mv->signature.n_inputs);
-        if (all[i].shapes == NULL) return err_set(ERR_LIMIT, "no memory for %u shapes", n);
+        if (all[i].shapes == NULL) return err_set(ERR_LIMIT, "out of memory for %u shapes", n);
     }
     mv->shapes = all;
     mv->n_shapes = n;
     return ERR_OK;
 }
 
-static double priority_of(const TenantSettings *set) {
-    return is(set->class, "best_effort") ? 0.1 : is(set->class, "throughput") ? 0.5 : 1;
+static double priority_of(ModelClass c) {
+    return c == CLASS_BEST_EFFORT ? 0.1 : c == CLASS_THROUGHPUT ? 0.5 : 1;
 }
 
 static uint64_t context_bytes(const CompiledShape *cs) {
@@ -39,13 +40,13 @@ static uint64_t context_bytes(const CompiledShape *cs) {
            4096;
 }
 
-// As many concurrency as are wished for, or as there is room for.
+// As many execution contexts as `concurrency` says, or as memory allows.
 static Err choose_concurrency(const CompiledShape *cs, uint64_t room, uint32_t *out) {
     uint64_t each = context_bytes(cs), fixed = cs->prepared.memory_bytes;
     uint64_t most = room > fixed ? (room - fixed) / each : 0;
     uint32_t wish = (uint32_t)cs->owner->from->serve.concurrency;
     if (most == 0)
-        return err_set(ERR_LIMIT, "it needs %llu MiB of memory and may use %llu MiB more",
+        return err_set(ERR_LIMIT, "needs %llu MiB of memory, %llu MiB are left",
                        (unsigned long long)((fixed + each) >> 20) + 1,
                        (unsigned long long)(room >> 20));
     *out = most < wish ? (uint32_t)most : wish;
@@ -53,7 +54,7 @@ static Err choose_concurrency(const CompiledShape *cs, uint64_t room, uint32_t *
 }
 
 Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
-    if (cs->leaked) return err_set(ERR_LIMIT, "there was no memory to forget what was here");
+    if (cs->leaked) return err_set(ERR_LIMIT, "out of memory: an earlier shape could not be freed");
     ModelVersion  *mv = cs->owner;
     uint64_t       room = model_version_memory_left(mv);
     double         tune = mv->registry->o.host->team == NULL ? 0 : mv->from->serve.tune_s;
@@ -69,7 +70,7 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
                         .stop = &mv->cancelled,
                         .name = mv->info.name};
     if (mv->source.weight_bytes > room)
-        return err_set(ERR_LIMIT, "its weights need %llu MiB of memory and it may use %llu MiB",
+        return err_set(ERR_LIMIT, "weights need %llu MiB of memory, %llu MiB are left",
                        (unsigned long long)(mv->source.weight_bytes >> 20) + 1,
                        (unsigned long long)(room >> 20));
     TRY(prepared_model_make(&cs->prepared, &mv->source, mv->registry->o.host, &o));
@@ -96,29 +97,29 @@ static void warmed(void *self, const EngineResult *a) {
 static LiveEnd warm_once(CompiledShape *cs, TimeNs until) {
     NodeLive     *l = cs->owner->registry->o.engine;
     Warm          w = {.end = LIVE_DONE};
-    TimeNs        t = steady_now();
+    TimeNs        t = now();
     EngineRequest request = {.tenant = cs->tenant,
                              .arrival = t,
                              .deadline = t + WARM_EACH,
                              .expire = until,
-                             .late_ok = true,
+                             .on_miss = ON_MISS_SERVE_LATE,
                              .done = warmed,
                              .self = &w};
     while (!node_live_submit(l, &request)) {
-        if (steady_now() > until) return LIVE_FULL;
+        if (now() > until) return LIVE_FULL;
         (void)usleep(SUBMIT_PAUSE_US);
     }
     while (atomic_load(&w.answered) == 0) futex_wait(&w.answered, 0);
     return w.end;
 }
 
-// Numbers at random may not please it, but it has to come to an end. Once may be the machine's
-// fault.
+// Random inputs may make a layer fail, but every run has to end. A single stuck run may be the
+// machine's fault, so it is repeated once.
 static Err warm(CompiledShape *cs) {
-    TimeNs until = steady_now() + WARM_MOST;
-    for (int i = 0; i < cs->owner->info.config->set.warmup && steady_now() < until; i++)
+    TimeNs until = now() + WARM_MOST;
+    for (int i = 0; i < cs->owner->info.config->set.warmup && now() < until; i++)
         if (warm_once(cs, until) == LIVE_STUCK && warm_once(cs, 0) == LIVE_STUCK)
-            return err_set(ERR_LIMIT, "a run with numbers at random did not end in time");
+            return err_set(ERR_LIMIT, "a run with random inputs exceeded `watchdog_ms`");
     return ERR_OK;
 }
 
@@ -133,8 +134,8 @@ Err compiled_shape_join(CompiledShape *cs) {
     uint32_t              concurrency = 1;
     TRY(choose_concurrency(cs, model_version_memory_left(mv), &concurrency));
     cs->target_ns = model_version_target(mv, &cs->prepared);
-    LiveTenant t =
-        prepared_model_tenant(&cs->prepared, mv->info.name, cs->target_ns, priority_of(set));
+    LiveTenant t = prepared_model_tenant(&cs->prepared, mv->info.name, cs->target_ns,
+                                         priority_of(mv->info.class));
     t.queue = (uint32_t)set->queue;
     t.contexts = concurrency;
     t.min_cores = (uint32_t)set->min_cores;
@@ -147,11 +148,11 @@ Err compiled_shape_join(CompiledShape *cs) {
     return warm(cs);
 }
 
-// Until a policy without it decides, its tables are looked at.
-static bool forget(CompiledShape *cs) {
+// Sets up a policy without this shape; the present one reads its tables. False: out of memory.
+static bool forget_in_policy(CompiledShape *cs) {
     Err e = set_policy(cs->owner->registry);
-    for (int i = 0; e != ERR_OK && i < GOVERN_TRIES; i++) {
-        (void)usleep(GOVERN_PAUSE_US);
+    for (int i = 0; e != ERR_OK && i < POLICY_TRIES; i++) {
+        (void)usleep(POLICY_PAUSE_US);
         e = set_policy(cs->owner->registry);
     }
     return e == ERR_OK;
@@ -161,7 +162,7 @@ void compiled_shape_leave(CompiledShape *cs) {
     if (cs->joined) {
         node_live_leave(cs->owner->registry->o.engine, cs->tenant);
         cs->joined = false;
-        cs->leaked = cs->in_policy && !forget(cs);  // rather leaked than wrong
+        cs->leaked = cs->in_policy && !forget_in_policy(cs);  // the policy still reads it
         cs->in_policy = false;
     }
     if (cs->is_prepared && !cs->leaked) prepared_model_finish(&cs->prepared);
@@ -169,11 +170,7 @@ void compiled_shape_leave(CompiledShape *cs) {
     cs->memory_bytes = 0;
 }
 
-// Variants on the loop's side: which one computes a request, and what is to be compiled for it.
-
-#define RETRY_NS INT64_C(10000000000)  // until a shape that failed is tried again
-
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
+#define RETRY_NS INT64_C(10000000000)  // until a failed shape is compiled again
 
 void compiled_shape_wake(CompiledShape *cs) {
     ModelRegistry *r = cs->owner->registry;
@@ -191,7 +188,7 @@ static void wait_for(CompiledShape *cs, LoopPost *when) {
     cs->waiters = when;
 }
 
-static bool cut(LoopPost **list, const LoopPost *when) {
+static bool unlink_post(LoopPost **list, const LoopPost *when) {
     LoopPost *before = NULL;
     for (LoopPost *p = *list; p != NULL;
          before = p, p = atomic_load_explicit(&p->next, memory_order_relaxed)) {
@@ -208,11 +205,12 @@ static bool cut(LoopPost **list, const LoopPost *when) {
 
 void registry_cancel_wait(ModelRegistry *r, ModelInfo *s, LoopPost *when) {
     ModelVersion *mv = model_version_of(s);
-    bool          found = cut(&r->calling, when) || cut(&mv->shape_waiters, when);
-    for (uint32_t i = 0; i < mv->n_shapes && !found; i++) found = cut(&mv->shapes[i].waiters, when);
+    bool          found = unlink_post(&r->calling, when) || unlink_post(&mv->shape_waiters, when);
+    for (uint32_t i = 0; i < mv->n_shapes && !found; i++)
+        found = unlink_post(&mv->shapes[i].waiters, when);
 }
 
-static bool fits(const CompiledShape *cs, const Tensor *inputs, uint32_t n) {
+static bool matches(const CompiledShape *cs, const Tensor *inputs, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (!tensor_same_shape(&cs->shapes[i], &inputs[i]) ||
             cs->shapes[i].dtype != inputs[i].dtype)
@@ -220,12 +218,12 @@ static bool fits(const CompiledShape *cs, const Tensor *inputs, uint32_t n) {
     return true;
 }
 
-static Err make(void *self) {
+static Err compile(void *self) {
     CompiledShape *cs = self;
     return compiled_shape_compile(cs, cs->shapes);
 }
 
-static Err settle_make(void *self, Err e) {
+static Err settle_compile(void *self, Err e) {
     CompiledShape *cs = self;
     if (e == ERR_OK) e = compiled_shape_join(cs);
     if (e == ERR_OK) return e;
@@ -235,7 +233,7 @@ static Err settle_make(void *self, Err e) {
     return err_set(e, "%s", why);
 }
 
-static void made(void *self, Err e, const char *why) {
+static void compiled(void *self, Err e, const char *why) {
     CompiledShape *cs = self;
     ModelVersion  *mv = cs->owner;
     cs->state = e == ERR_OK ? COMPILED_SHAPE_READY : COMPILED_SHAPE_FAILED;
@@ -254,19 +252,19 @@ static Err settle_drop(void *self, Err e) {
     return e;
 }
 
-static void start_make(CompiledShape *cs) {
-    cs->job =
-        (LoaderJob){.work = make, .settle = settle_make, .done = made, .self = cs, .urgent = true};
+static void start_compile(CompiledShape *cs) {
+    cs->job = (LoaderJob){
+        .work = compile, .settle = settle_compile, .done = compiled, .self = cs, .urgent = true};
     loader_put(cs->owner->registry->loader, &cs->job);
 }
 
 static void dropped(void *self, Err e, const char *why) {
     (void)e, (void)why;
-    start_make(self);
+    start_compile(self);
 }
 
-// The place of the one that was not asked for longest; those that failed go first.
-static CompiledShape *choose_place(ModelVersion *mv) {
+// A free slot, else a failed one, else the least recently used of those without requests.
+static CompiledShape *choose_slot(ModelVersion *mv) {
     CompiledShape *best = NULL;
     for (uint32_t i = 0; i < mv->n_shapes; i++) {
         CompiledShape *cs = &mv->shapes[i];
@@ -280,7 +278,7 @@ static CompiledShape *choose_place(ModelVersion *mv) {
     return best;
 }
 
-static void begin(CompiledShape *cs, const Tensor *inputs) {
+static void replace(CompiledShape *cs, const Tensor *inputs) {
     ModelVersion *mv = cs->owner;
     for (uint32_t i = 0; i < mv->signature.n_inputs; i++) {
         cs->shapes[i] = inputs[i];
@@ -288,7 +286,7 @@ static void begin(CompiledShape *cs, const Tensor *inputs) {
     }
     cs->state = COMPILED_SHAPE_COMPILING;
     if (!cs->is_prepared) {
-        start_make(cs);
+        start_compile(cs);
         return;
     }
     cs->job = (LoaderJob){.settle = settle_drop, .done = dropped, .self = cs, .urgent = true};
@@ -297,10 +295,10 @@ static void begin(CompiledShape *cs, const Tensor *inputs) {
 
 static CompiledShape *find(ModelVersion *mv, const Tensor *inputs) {
     uint32_t n = mv->signature.n_inputs;
-    if (mv->last != NULL && mv->last->state == COMPILED_SHAPE_READY && fits(mv->last, inputs, n))
+    if (mv->last != NULL && mv->last->state == COMPILED_SHAPE_READY && matches(mv->last, inputs, n))
         return mv->last;
     for (uint32_t i = 0; i < mv->n_shapes; i++)
-        if (mv->shapes[i].state != COMPILED_SHAPE_FREE && fits(&mv->shapes[i], inputs, n))
+        if (mv->shapes[i].state != COMPILED_SHAPE_FREE && matches(&mv->shapes[i], inputs, n))
             return &mv->shapes[i];
     return NULL;
 }
@@ -317,16 +315,16 @@ ShapeLookup registry_find_shape(ModelRegistry *r, ModelInfo *s, const Tensor *in
         return SHAPE_READY;
     }
     if (cs != NULL && cs->state == COMPILED_SHAPE_FAILED && now() < cs->retry) {
-        (void)err_note("model '%s' cannot be compiled for these shapes: %s", s->name, cs->why);
+        (void)err_note("model '%s' does not compile for these shapes: %s", s->name, cs->why);
         return cs->large ? SHAPE_TOO_LARGE : SHAPE_INVALID;
     }
-    if (cs == NULL) cs = choose_place(mv);
+    if (cs == NULL) cs = choose_slot(mv);
     if (cs == NULL) {
         atomic_store_explicit(&when->next, mv->shape_waiters, memory_order_relaxed);
         mv->shape_waiters = when;
         return SHAPE_COMPILING;
     }
-    if (cs->state != COMPILED_SHAPE_COMPILING) begin(cs, inputs);
+    if (cs->state != COMPILED_SHAPE_COMPILING) replace(cs, inputs);
     cs->used = ++r->uses;
     wait_for(cs, when);
     return SHAPE_COMPILING;
@@ -339,7 +337,7 @@ static CompiledShape *by_tenant(const ModelVersion *mv, uint32_t tenant) {
     return NULL;
 }
 
-// A place may have become free: one that waits for a place tries again, and the next after it.
+// A slot may have become free: the first request that waits for one tries again.
 void registry_release_shape(ModelRegistry *r, ModelInfo *s, uint32_t tenant) {
     ModelVersion  *mv = model_version_of(s);
     CompiledShape *cs = by_tenant(mv, tenant);

@@ -1,5 +1,5 @@
-// The thread itself has a usual priority, for it holds what others need while it settles things;
-// work is given to another one that runs behind everybody.
+// The loader's thread has normal priority, because `settle` holds locks that others wait for;
+// `work` runs on a background thread of low priority.
 #include "serve/models/loader.h"
 
 #include <pthread.h>
@@ -12,8 +12,8 @@
 #include "node/live/background.h"
 
 enum {
-    ROW_MOST = 4,      // then one that is not urgent has its turn
-    NICE_BESIDE = 10,  // others that are served
+    ROW_MOST = 4,      // urgent jobs in a row, before one that is not
+    NICE_BESIDE = 10,  // niceness while models are served
 };
 
 struct Loader {
@@ -21,9 +21,9 @@ struct Loader {
     pthread_t       thread;
     pthread_mutex_t lock;
     pthread_cond_t  more;
-    LoaderJob      *first[2], **last[2];  // those that are urgent, and the others
+    LoaderJob      *first[2], **last[2];  // urgent jobs; others
     double          share;
-    uint32_t        in_a_row;  // urgent ones, while others wait
+    uint32_t        in_a_row;  // urgent jobs taken while others wait
     bool            stop;
 };
 
@@ -47,7 +47,7 @@ static LoaderJob *take(Loader *l, double *share) {
 static Err do_work(LoaderJob *j, double share) {
     Background *b = NULL;
     if (j->work == NULL) return ERR_OK;
-    // Who waits for a core that nobody wants may wait for good on a machine that has other work.
+    // Niceness, not idle priority: on a busy machine an idle-priority thread might never run.
     TRY(background_nice(&b, share, share < 1 ? NICE_BESIDE : 0, j->work, j->self));
     return background_join(b);
 }
@@ -78,14 +78,14 @@ static Err start(Loader *l) {
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int bad = pthread_create(&l->thread, NULL, serve, l);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (bad != 0) return err_set(ERR_LIMIT, "cannot start a thread: %s", strerror(bad));
+    if (bad != 0) return err_set(ERR_LIMIT, "cannot start the loader thread: %s", strerror(bad));
     (void)pthread_setname_np(l->thread, "loader");
     return ERR_OK;
 }
 
 Err loader_create(Loader **out, Loop *loop) {
     Loader *l = calloc(1, sizeof *l);
-    if (l == NULL) return err_set(ERR_LIMIT, "no memory for a loader");
+    if (l == NULL) return err_set(ERR_LIMIT, "out of memory for the loader");
     l->loop = loop;
     l->share = 1;
     for (uint32_t k = 0; k < 2; k++) l->last[k] = &l->first[k];

@@ -1,4 +1,4 @@
-// Loader: a thread that does what is heavy, one job after another, while others are served.
+// Loader: a thread that loads and compiles models, one job after another, beside the server.
 #pragma once
 
 #include "base/err.h"
@@ -6,14 +6,14 @@
 
 typedef struct LoaderJob LoaderJob;
 
-struct LoaderJob {  // its owner keeps it where it is until done has run
-    // In the background, behind those who serve. NULL: nothing. Must not wait.
+struct LoaderJob {  // must stay valid until done has run
+    // Runs at low priority on a background thread and must not block; may be NULL.
     Err (*work)(void *self);
-    // Then on the loader's own thread, with what came of work; may wait. NULL: nothing.
+    // Then runs on the loader's thread with the result of work; may block; may be NULL.
     Err (*settle)(void *self, Err e);
-    void (*done)(void *self, Err e, const char *why);  // at last on the loop's thread
+    void (*done)(void *self, Err e, const char *why);  // finally, on the loop's thread
     void      *self;
-    bool       urgent;  // a request waits for it: before those that are not
+    bool       urgent;  // a request waits for it: goes before jobs that are not
     LoaderJob *next;
     LoopPost   post;
     Err        result;
@@ -23,9 +23,9 @@ struct LoaderJob {  // its owner keeps it where it is until done has run
 typedef struct Loader Loader;
 
 MUST_USE Err loader_create(Loader **out, Loop *loop);
-// Ends the thread after the job at hand; jobs that did not begin, or whose done did not run yet,
-// are forgotten. Accepts NULL.
+// Ends the thread after the present job; other jobs and callbacks are dropped. Accepts NULL.
 void loader_destroy(Loader *l);
-void loader_put(Loader *l, LoaderJob *j);  // never waits, never fails
-// That jobs' work may use from now on. 1: nobody is served yet, so it is as important as any.
+void loader_put(Loader *l, LoaderJob *j);  // never blocks, never fails
+// Share of a core for the background thread; 1: no model is served yet, so it runs at full
+// priority.
 void loader_share(Loader *l, double of_core);

@@ -8,7 +8,7 @@
 static Err specs_of(const Graph *g, const uint32_t *values, uint32_t n, const char *what, Arena *a,
                     const TensorSpec **out) {
     TensorSpec *specs = n <= INFER_TENSORS ? arena_try_new(a, TensorSpec, n) : NULL;
-    if (specs == NULL) return err_set(ERR_LIMIT, "it has too many %ss: %u", what, n);
+    if (specs == NULL) return err_set(ERR_LIMIT, "too many %ss: %u", what, n);
     for (uint32_t i = 0; i < n; i++) {
         const Value *v = &g->values[values[i]];
         specs[i] = (TensorSpec){.name = v->name, .type = v->type};
@@ -16,7 +16,7 @@ static Err specs_of(const Graph *g, const uint32_t *values, uint32_t n, const ch
         for (int32_t d = 0; d < v->type.rank; d++)
             if (specs[i].type.dims[d] < 0) specs[i].type.dims[d] = DIM_UNKNOWN;
         if (v->type.dtype != DT_NONE && infer_type_name(v->type.dtype) == NULL)
-            return err_set(ERR_UNSUPPORTED, "%s '%s' is of type %s, for which clients have no word",
+            return err_set(ERR_UNSUPPORTED, "%s '%s' has type %s, which the protocol does not have",
                            what, v->name, dtype_name(v->type.dtype));
     }
     *out = specs;
@@ -42,7 +42,7 @@ static Err narrow_dim(const PbtxtTensor *d, int32_t i, const char *what, int64_t
     return ERR_OK;
 }
 
-// Where there is a batch, config.pbtxt leaves its dimension out.
+// With max_batch_size, the dims of config.pbtxt leave out the batch dimension.
 static Err narrow(const PbtxtTensor *d, bool batch, const char *what, TensorSpec *spec) {
     Tensor *t = &spec->type;
     if (d->dtype != DT_NONE && t->dtype != DT_NONE && d->dtype != t->dtype)
@@ -77,16 +77,14 @@ Err signature_narrow(ModelSignature *signature, const Pbtxt *p) {
                       signature->n_outputs);
 }
 
-// What a model takes and gives, as clients see it.
-
 Err model_version_signature(ModelVersion *mv) {
     const Pbtxt *d = mv->info.config->declared;
     TRY(signature_from_graph(mv->source.model.graph, &mv->arena, &mv->signature));
     return d != NULL ? signature_narrow(&mv->signature, d) : ERR_OK;
 }
 
-// What the file leaves open about outputs is known once the shapes of inputs are. Where those may
-// differ, so may the dimensions.
+// Fills in output types and dimensions that follow from compiled input shapes; dimensions stay open
+// where input shapes may vary.
 void model_version_set_outputs(ModelVersion *mv, const PreparedModel *s) {
     const Graph *g = mv->source.model.graph;
     for (uint32_t i = 0; i < g->n_outputs; i++) {

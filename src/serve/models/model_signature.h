@@ -1,11 +1,12 @@
-// Port: what a model takes and gives as clients see it: its graph's word, narrowed by config.pbtxt.
+// Model signature: inputs and outputs as clients see them, from the graph, narrowed by
+// config.pbtxt.
 #pragma once
 
 #include "model/graph.h"
 #include "serve/tensor/infer_request.h"
 #include "serve/models/pbtxt.h"
 
-// In memory of a. Refuses types that the protocol has no word for.
+// In memory of a. ERR_UNSUPPORTED for types that the protocol does not have.
 MUST_USE Err signature_from_graph(const Graph *g, Arena *a, ModelSignature *out);
-// Narrows what the graph leaves open. ERR_CONFIG, with the line, where it contradicts the graph.
+// Fills in dimensions that the graph leaves open. ERR_CONFIG, with the line, on a contradiction.
 MUST_USE Err signature_narrow(ModelSignature *signature, const Pbtxt *p);

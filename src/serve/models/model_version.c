@@ -1,4 +1,4 @@
-// Units: versions of models from the first byte of a file to the last page given back.
+// ModelVersion: one version of a model, from reading its file to freeing its memory.
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,14 +32,18 @@ void model_version_complete(ModelVersion *mv, const char *why) {
 Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *m,
                        ModelVersion **out) {
     ModelVersion *mv = calloc(1, sizeof *mv);
-    if (mv == NULL) return err_set(ERR_LIMIT, "no memory for model '%s'", m->name);
+    if (mv == NULL) return err_set(ERR_LIMIT, "out of memory for model '%s'", m->name);
     *mv = (ModelVersion){.registry = r, .from = from};
-    mv->info = (ModelInfo){.config = m, .state = MODEL_LOADING, .reason = ""};
+    mv->info = (ModelInfo){.config = m,
+                           .class = (ModelClass)config_word("class", m->set.class),
+                           .on_miss = (OnMiss)config_word("on_miss", m->set.on_miss),
+                           .state = MODEL_LOADING,
+                           .reason = ""};
     Err e = model_slot_take(r, m->name, &mv->info.slot);
     if (e == ERR_OK) {
         mv->info.name = r->slots[mv->info.slot].name;
         mv->info.version = registry_intern(r, m->version);
-        if (mv->info.version == NULL) e = err_set(ERR_LIMIT, "no memory for a version");
+        if (mv->info.version == NULL) e = err_set(ERR_LIMIT, "out of memory for a version's name");
     }
     if (e != ERR_OK) {
         free(mv);
@@ -51,8 +55,8 @@ Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *
     return ERR_OK;
 }
 
-// Out of the engine, then out of memory. The policy forgets it before its tables go.
-static void empty(ModelVersion *mv) {
+// Leaves the engine, then frees memory: the policy must not refer to its tables any more.
+static void free_memory(ModelVersion *mv) {
     bool leaked = false;
     for (uint32_t i = 0; i < mv->n_shapes; i++) {
         compiled_shape_leave(&mv->shapes[i]);
@@ -66,34 +70,31 @@ static void empty(ModelVersion *mv) {
 }
 
 void model_version_free(ModelVersion *mv) {
-    ModelRegistry *r = mv->registry;
-    empty(mv);
+    free_memory(mv);
     model_slot_remove(mv);
-    ModelVersion **at = &r->detached;
-    while (*at != NULL && *at != mv) at = &(*at)->next_detached;
-    if (*at == mv) *at = mv->next_detached;
+    registry_forget_detached(mv);
     if (mv->previous != NULL) mv->previous->replacement = NULL;
     if (mv->replacement != NULL) mv->replacement->previous = NULL;
     free(mv);
 }
 
 static Err check_cancelled(const ModelVersion *mv) {
-    return atomic_load(&mv->cancelled) ? err_set(ERR_ARG, "it is not wanted any more") : ERR_OK;
+    return atomic_load(&mv->cancelled) ? err_set(ERR_ARG, "loading was cancelled") : ERR_OK;
 }
 
-// The same bytes under a new date are no new model, unless some of them are in other files.
+// A file with a new date but the same hash is the same model, unless it has external data.
 static bool is_same(const ModelVersion *mv) {
     return !mv->source.model.external && mv->previous_sha256[0] != '\0' &&
            is(mv->previous_sha256, mv->source.sha256);
 }
 
-// Open dimensions are 1, or of a usual size where that is too little. What suits no guess waits for
-// its first request.
+// Compiles for the likely shapes: open dimensions are 1, or 224 for the sides of an image where 1
+// does not work. If neither compiles, the first request decides.
 static Err compile_first(ModelVersion *mv) {
     const ModelSignature *p = &mv->signature;
     Tensor               *guess = arena_try_new(&mv->arena, Tensor, p->n_inputs);
     bool                  known = true;
-    if (guess == NULL) return err_set(ERR_LIMIT, "it has too many inputs");
+    if (guess == NULL) return err_set(ERR_LIMIT, "too many inputs");
     for (uint32_t i = 0; i < p->n_inputs; i++) {
         guess[i] = p->inputs[i].type;
         known = known && guess[i].rank >= 0;
@@ -134,7 +135,7 @@ static Err settle_load(void *self, Err e) {
         char why[MODEL_VERSION_WHY];
         (void)snprintf(why, sizeof why, "%s", err_why());
         mv->stamp = mv->source.stamp;
-        empty(mv);
+        free_memory(mv);
         (void)malloc_trim(0);
         if (e != ERR_OK) return err_set(e, "%s", why);
     }
@@ -155,8 +156,8 @@ static void become_ready(ModelVersion *mv) {
     mv->info.reason = "";
 }
 
-// Versions that were kept only until this one is ready.
-static void relieve(ModelVersion *mv) {
+// Unloads versions that were kept only until this one was ready.
+static void retire_others(ModelVersion *mv) {
     ModelVersion *next = NULL;
     for (ModelVersion *o = mv->registry->slots[mv->info.slot].versions; o != NULL; o = next) {
         next = o->next;
@@ -164,14 +165,14 @@ static void relieve(ModelVersion *mv) {
     }
 }
 
-static void take_place(ModelVersion *mv) {
+static void replace_previous(ModelVersion *mv) {
     ModelVersion *old = mv->previous;
     mv->previous = NULL;
     if (old != NULL) {
         old->replacement = NULL;
         model_slot_remove(old);
     }
-    if (!mv->listed) CHECK(model_slot_add(mv) == ERR_OK);  // room was made when it was opened
+    if (!mv->listed) CHECK(model_slot_add(mv) == ERR_OK);  // its predecessor's entry is free
     if (old != NULL) model_version_retire(old);
 }
 
@@ -185,7 +186,7 @@ static void keep_previous(ModelVersion *mv, const char *why) {
         old->info.config = mv->info.config;
         old->info.reason = "";
     } else {
-        (void)snprintf(old->why, sizeof old->why, "a newer one could not be loaded: %s", why);
+        (void)snprintf(old->why, sizeof old->why, "a newer file could not be loaded: %s", why);
         old->info.reason = old->why;
     }
     model_version_notify(old);
@@ -206,7 +207,7 @@ static void loaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     mv->loading = false;
     if (atomic_load(&mv->cancelled)) {
-        model_version_complete(mv, "it was unloaded while it was loaded");
+        model_version_complete(mv, "unloaded while loading");
         model_version_retire(mv);
     } else if (mv->previous != NULL && (e != ERR_OK || mv->same)) {
         keep_previous(mv, why);
@@ -214,9 +215,9 @@ static void loaded(void *self, Err e, const char *why) {
         fail(mv, why);
     } else {
         become_ready(mv);
-        take_place(mv);
+        replace_previous(mv);
         model_version_notify(mv);
-        relieve(mv);
+        retire_others(mv);
         model_version_complete(mv, NULL);
         loader_share(mv->registry->loader, 0.5);
     }
@@ -235,19 +236,19 @@ void model_version_load(ModelVersion *mv) {
     loader_put(mv->registry->loader, &mv->job);
 }
 
-static Err settle_leave(void *self, Err e) {
-    empty(self);
+static Err settle_unload(void *self, Err e) {
+    free_memory(self);
     (void)malloc_trim(0);
     return e;
 }
 
-static void left(void *self, Err e, const char *why) {
+static void unloaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     (void)e, (void)why;
     mv->leaving = false;
     if (mv->unloaded && mv->listed) {
         mv->info.state = MODEL_UNAVAILABLE;
-        mv->info.reason = "it was unloaded";
+        mv->info.reason = "unloaded";
         mv->info.memory_bytes = 0;
         model_version_notify(mv);
         model_version_complete(mv, NULL);
@@ -264,17 +265,17 @@ bool model_version_busy(const ModelVersion *mv) {
     return busy;
 }
 
-static void leave(ModelVersion *mv) {
+static void start_unload(ModelVersion *mv) {
     if (model_version_busy(mv) || mv->pins > 0) return;
     mv->leaving = true;
     mv->last = NULL;
     mv->info.signature = (ModelSignature){0};
-    mv->job = (LoaderJob){.settle = settle_leave, .done = left, .self = mv};
+    mv->job = (LoaderJob){.settle = settle_unload, .done = unloaded, .self = mv};
     loader_put(mv->registry->loader, &mv->job);
 }
 
 void model_version_unpinned(ModelVersion *mv) {
-    if (mv->info.state == MODEL_UNLOADING) leave(mv);
+    if (mv->info.state == MODEL_UNLOADING) start_unload(mv);
 }
 
 void model_version_retire(ModelVersion *mv) {
@@ -285,18 +286,15 @@ void model_version_retire(ModelVersion *mv) {
     mv->info.state = MODEL_UNLOADING;
     mv->info.reason = "";
     model_version_notify(mv);
-    leave(mv);
+    start_unload(mv);
 }
 
-// What a model may use and what it is_word held to: memory and time.
+// Memory and latency target of a version.
 
-#define LEAST_TARGET_NS                                                                            \
-    INT64_C(10000000)                // of a relative target: a network is_word in between, too
-#define FAR_NS INT64_C(60000000000)  // where there is_word no target
+#define LEAST_TARGET_NS INT64_C(10000000)     // least relative target: clients add network time
+#define FAR_NS          INT64_C(60000000000)  // target of models without one
 
 enum { THROUGHPUT_TIMES = 10 };
-
-static bool is_word(const char *text, const char *word) { return strcmp(text, word) == 0; }
 
 static uint64_t resident_bytes(void) {
     char  line[128] = "";
@@ -325,7 +323,7 @@ uint64_t model_version_memory_left(const ModelVersion *mv) {
     return left > 0 ? left : 1;
 }
 
-// To two digits, so that two starts on one machine mostly agree.
+// Rounds up to two digits, so that two starts on one machine mostly get the same target.
 static TimeNs round_up(TimeNs ns) {
     TimeNs step = 1;
     while (ns / step >= 100) step *= 10;
@@ -338,8 +336,8 @@ TimeNs model_version_target(const ModelVersion *mv, const PreparedModel *s) {
                                : s != NULL        ? set->target_x_isolated * s->solo_ns[0]
                                                   : 0;
     TimeNs                target = (TimeNs)ns;
-    if (is_word(set->class, "best_effort")) return FAR_NS;
-    if (is_word(set->class, "throughput")) target *= THROUGHPUT_TIMES;
+    if (mv->info.class == CLASS_BEST_EFFORT) return FAR_NS;
+    if (mv->info.class == CLASS_THROUGHPUT) target *= THROUGHPUT_TIMES;
     if (target == 0) return FAR_NS;
     if (set->target_ms > 0) return target;
     return target > LEAST_TARGET_NS ? round_up(target) : LEAST_TARGET_NS;

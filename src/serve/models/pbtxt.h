@@ -1,4 +1,4 @@
-// Pbtxt: what a model's config.pbtxt declares, as far as we act on it.
+// Pbtxt: the fields of a model's config.pbtxt that have an effect here.
 #pragma once
 
 #include <stdbool.h>
@@ -17,22 +17,22 @@ typedef enum PbtxtPolicy {
 
 typedef struct PbtxtTensor {
     const char *name;
-    DType       dtype;                  // DT_NONE: not said
-    int32_t     rank;                   // RANK_UNKNOWN: not said
-    int64_t     dims[TENSOR_MAX_RANK];  // -1: open; without the batch where max_batch_size > 0
-    bool        optional;
-    uint32_t    line;
+    DType       dtype;               // DT_NONE: not given
+    int32_t     rank;                // RANK_UNKNOWN: not given
+    int64_t  dims[TENSOR_MAX_RANK];  // -1: open; without the batch dimension if max_batch_size > 0
+    bool     optional;
+    uint32_t line;
 } PbtxtTensor;
 
-typedef struct PbtxtSet {  // one of TENANT_SETTINGS, as text
+typedef struct PbtxtSet {  // a value for one of TENANT_SETTINGS
     const char *key, *value;
     uint32_t    line;
 } PbtxtSet;
 
 typedef struct Pbtxt {
-    const char  *name, *platform, *backend;  // "" when not said
-    const char  *filename;                   // default_model_filename; "" when not said
-    int64_t      max_batch_size;             // 0: not said
+    const char  *name, *platform, *backend;  // "": not given
+    const char  *filename;                   // default_model_filename; "": not given
+    int64_t      max_batch_size;             // 0: not given
     PbtxtTensor *inputs, *outputs;
     uint32_t     n_inputs, n_outputs;
     PbtxtPolicy  policy;
@@ -40,13 +40,13 @@ typedef struct Pbtxt {
     uint32_t     n_versions;
     PbtxtSet    *sets;
     uint32_t     n_sets;
-    const char **warnings;  // file:line and what is not understood
+    const char **warnings;  // with file and line
     uint32_t     n_warnings;
 } Pbtxt;
 
-enum { PBTXT_BYTES = 1 << 20 };  // of a file
+enum { PBTXT_BYTES = 1 << 20 };  // largest file
 
-// ERR_CONFIG names file, line and column. strict: what is not understood is an error, no warning.
+// ERR_CONFIG names file, line and column. strict: unknown fields are errors, not warnings.
 MUST_USE Err pbtxt_read(const char *path, bool strict, Arena *a, Pbtxt *out);
 MUST_USE Err pbtxt_parse(const char *name, const char *text, size_t len, bool strict, Arena *a,
                          Pbtxt *out);

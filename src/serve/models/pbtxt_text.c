@@ -9,7 +9,7 @@ void pbtxt_text_init(PbtxtText *t, const char *name, const char *text, size_t le
     *t = (PbtxtText){.name = name, .text = text, .len = len, .line = 1, .column = 1, .arena = a};
 }
 
-// '\0' at the end; a byte 0 within the text is no part of any field either.
+// '\0' at the end; a NUL byte within the text is invalid everywhere, too.
 static char peek(const PbtxtText *t) { return t->at < t->len ? t->text[t->at] : '\0'; }
 
 static void step(PbtxtText *t) {
@@ -38,19 +38,19 @@ static void skip_space(PbtxtText *t) {
     }
 }
 
-static Err wrong(const PbtxtText *t, const char *wanted) {
+static Err unexpected(const PbtxtText *t, const char *wanted) {
     char          seen[16];
     unsigned char c = (unsigned char)peek(t);
     if (t->at >= t->len)
-        return err_set(ERR_CONFIG, "%s:%u:%u: the file ends here; write %s", t->name, t->line,
-                       t->column, wanted);
+        return err_set(ERR_CONFIG, "%s:%u:%u: unexpected end of file; expected %s", t->name,
+                       t->line, t->column, wanted);
     (void)snprintf(seen, sizeof seen, c > 32 && c < 127 ? "'%c'" : "byte %u", c);
-    return err_set(ERR_CONFIG, "%s:%u:%u: there is %s; write %s", t->name, t->line, t->column, seen,
+    return err_set(ERR_CONFIG, "%s:%u:%u: found %s; expected %s", t->name, t->line, t->column, seen,
                    wanted);
 }
 
 static Err no_memory(const PbtxtText *t) {
-    return err_set(ERR_LIMIT, "%s:%u:%u: no memory", t->name, t->line, t->column);
+    return err_set(ERR_LIMIT, "%s:%u:%u: out of memory", t->name, t->line, t->column);
 }
 
 static Err take_run(PbtxtText *t, bool number, const char **out) {
@@ -91,12 +91,12 @@ static Err take_escape(PbtxtText *t, char *out) {
         step(t);
     }
     if (digits == 0 || value == 0 || value > 255)
-        return wrong(t, "one of \\n \\t \\\\ \\\" \\' \\xHH after a backslash, and no byte 0");
+        return unexpected(t, "one of \\n \\t \\\\ \\\" \\' \\xHH after a backslash, not NUL");
     *out = (char)(unsigned char)value;
     return ERR_OK;
 }
 
-// Bytes up to the closing quote, escapes as they are written: what comes of them is no longer.
+// Length up to the closing quote, escapes included: an upper bound of the decoded length.
 static size_t quoted_length(const PbtxtText *t) {
     char   quote = t->text[t->at];
     size_t n = t->at + 1;
@@ -109,7 +109,7 @@ static Err take_quoted(PbtxtText *t, char *out, size_t *n) {
     char quote = peek(t);
     for (step(t); t->at >= t->len || peek(t) != quote;) {
         char c = peek(t);
-        if (t->at >= t->len || c == '\n' || c == '\0') return wrong(t, "the closing quote");
+        if (t->at >= t->len || c == '\n' || c == '\0') return unexpected(t, "the closing quote");
         step(t);
         if (c == '\\') TRY(take_escape(t, &c));
         out[(*n)++] = c;
@@ -118,7 +118,7 @@ static Err take_quoted(PbtxtText *t, char *out, size_t *n) {
     return ERR_OK;
 }
 
-// Strings side by side are one. Their bytes lie side by side, for nobody else takes from the arena.
+// Adjacent strings are joined: they are decoded one after the other at the end of the arena.
 static Err take_string(PbtxtText *t, PbtxtField *out) {
     char  *s = t->arena->base + t->arena->used;
     size_t mark = t->arena->used, n = 0;
@@ -128,7 +128,7 @@ static Err take_string(PbtxtText *t, PbtxtField *out) {
         arena_rewind(t->arena, mark + n);
     }
     if (!utf8_ok(s, n))
-        return err_set(ERR_CONFIG, "%s:%u:%u: the text is not UTF-8", t->name, out->line,
+        return err_set(ERR_CONFIG, "%s:%u:%u: string is not UTF-8", t->name, out->line,
                        out->column);
     if (arena_try_new(t->arena, char, 1) == NULL) return no_memory(t);
     out->value = s;
@@ -143,7 +143,7 @@ static Err take_value(PbtxtText *t, PbtxtField *out) {
     out->kind = c == '"' || c == '\'' ? PBTXT_STRING : is_letter(c) ? PBTXT_WORD : PBTXT_NUMBER;
     if (out->kind == PBTXT_STRING) return take_string(t, out);
     if (!is_letter(c) && !is_digit(c) && c != '-' && c != '.')
-        return wrong(t, "a number, a word or a text in quotes");
+        return unexpected(t, "a number, a word or a quoted string");
     return take_run(t, out->kind == PBTXT_NUMBER, &out->value);
 }
 
@@ -163,7 +163,7 @@ static void skip_separator(PbtxtText *t) {
     if (peek(t) == ',' || peek(t) == ';') step(t);
 }
 
-// *done: an element was read; otherwise the list has ended or goes on.
+// *done: an element was read; otherwise the list has ended.
 static Err list_next(PbtxtText *t, PbtxtField *out, bool *done) {
     PbtxtLevel *l = &t->levels[t->depth];
     char        c = peek(t);
@@ -175,10 +175,10 @@ static Err list_next(PbtxtText *t, PbtxtField *out, bool *done) {
         return ERR_OK;
     }
     if (l->comma) {
-        if (c != ',') return wrong(t, "',' or ']'");
+        if (c != ',') return unexpected(t, "',' or ']'");
         step(t);
         skip_space(t);
-        if (peek(t) == ']') return wrong(t, "another element after ','");
+        if (peek(t) == ']') return unexpected(t, "another element after ','");
     }
     l->comma = true;
     *done = true;
@@ -197,11 +197,11 @@ static Err close_message(PbtxtText *t, PbtxtField *out) {
     return ERR_OK;
 }
 
-// *done: a field with a value; otherwise its list has begun.
+// *done: a field with its value was read; otherwise a list has begun.
 static Err field_next(PbtxtText *t, PbtxtField *out, bool *done) {
     *done = true;
     if (!is_letter(peek(t)))
-        return wrong(t, t->depth > 0 ? "a field's name or '}'" : "a field's name");
+        return unexpected(t, t->depth > 0 ? "a field's name or '}'" : "a field's name");
     TRY(take_run(t, false, &out->name));
     skip_space(t);
     bool colon = peek(t) == ':';
@@ -216,7 +216,7 @@ static Err field_next(PbtxtText *t, PbtxtField *out, bool *done) {
         step(t);
         return ERR_OK;
     }
-    if (!colon) return wrong(t, "':' or '{' after a field's name");
+    if (!colon) return unexpected(t, "':' or '{' after a field's name");
     TRY(take_value(t, out));
     skip_separator(t);
     return ERR_OK;
@@ -232,9 +232,10 @@ Err pbtxt_text_next(PbtxtText *t, PbtxtField *out) {
         } else if (t->at >= t->len && t->depth == 0) {
             return ERR_OK;
         } else if (t->at >= t->len) {
-            return err_set(ERR_CONFIG,
-                           "%s:%u:%u: the file ends within what line %u opens; write '%c'", t->name,
-                           t->line, t->column, l->line, l->close);
+            return err_set(
+                ERR_CONFIG,
+                "%s:%u:%u: unexpected end of file within the message of line %u; expected '%c'",
+                t->name, t->line, t->column, l->line, l->close);
         } else if (t->depth > 0 && peek(t) == l->close) {
             return close_message(t, out);
         } else {

@@ -1,4 +1,4 @@
-// PbtxtText: protobuf's text format as a stream of fields; knows no message by name.
+// PbtxtText: tokenizes protobuf's text format into a stream of fields, whatever the message.
 #pragma once
 
 #include <stdbool.h>
@@ -24,9 +24,9 @@ typedef struct PbtxtField {
 
 typedef struct PbtxtLevel {
     char        close;  // '}' or '>'
-    uint32_t    line;   // where it was opened
-    const char *list;   // the field whose list is being read; NULL: none
-    bool        comma;  // of a list: an element was read
+    uint32_t    line;   // of its opening bracket
+    const char *list;   // field whose list is being read; NULL: none
+    bool        comma;  // in a list: a comma must follow
 } PbtxtLevel;
 
 typedef struct PbtxtText {

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "serve/models/registry_int.h"
 
-#define A_YEAR_NS INT64_C(31536000000000000)
+#define YEAR_NS INT64_C(31536000000000000)
 
 enum { NAMES_SHIFT = 24 };
 
@@ -18,7 +18,7 @@ static Err open_registry(ModelRegistry *r, const ModelRegistryOptions *o) {
 
 Err registry_create(ModelRegistry **out, const ModelRegistryOptions *o) {
     ModelRegistry *r = calloc(1, sizeof *r);
-    if (r == NULL) return err_set(ERR_LIMIT, "no memory for a registry");
+    if (r == NULL) return err_set(ERR_LIMIT, "out of memory for the model registry");
     Err e = open_registry(r, o);
     if (e != ERR_OK) {
         registry_destroy(r);
@@ -127,7 +127,7 @@ void registry_note_result(ModelRegistry *r, ModelInfo *s, bool failed) {
     if (mv->failures < (uint32_t)set->quarantine) return;
     TimeNs now = clock_now(clock_monotonic());
     bool   held = s->quarantined > now;
-    s->quarantined = now + (set->quarantine_s > 0 ? (TimeNs)(set->quarantine_s * 1e9) : A_YEAR_NS);
+    s->quarantined = now + (set->quarantine_s > 0 ? (TimeNs)(set->quarantine_s * 1e9) : YEAR_NS);
     if (!held && r->o.changed != NULL) r->o.changed(r->o.self, s);
 }
 
@@ -144,8 +144,6 @@ uint64_t registry_estimate_ns(const ModelInfo *s) {
     if (cs == NULL) return 0;
     return (uint64_t)cs->prepared.solo_ns[mv->registry->o.host->n_counts - 1];
 }
-
-// Seats: a name keeps its number while versions come and go.
 
 static uint32_t hash(const char *at, size_t n) {  // FNV-1a
     uint32_t sum = UINT32_C(2166136261);
@@ -184,10 +182,11 @@ Err model_slot_take(ModelRegistry *r, const char *name, uint32_t *slot) {
     uint16_t *entry = index_entry(r, (Str){name, strlen(name)});
     if (*entry == 0) {
         if (r->n_slots == REGISTRY_SLOTS)
-            return err_set(ERR_LIMIT, "more than %d names of models were seen; start again",
+            return err_set(ERR_LIMIT,
+                           "more than %d model names since the start; restart the server",
                            REGISTRY_SLOTS);
         const char *own = registry_intern(r, name);
-        if (own == NULL) return err_set(ERR_LIMIT, "no memory for the name of a model");
+        if (own == NULL) return err_set(ERR_LIMIT, "out of memory for a model's name");
         r->slots[r->n_slots++].name = own;
         *entry = (uint16_t)r->n_slots;
     }
@@ -195,7 +194,7 @@ Err model_slot_take(ModelRegistry *r, const char *name, uint32_t *slot) {
     return ERR_OK;
 }
 
-// Numbers by their size, and before all that is none.
+// Numeric versions by value, before all others.
 int version_compare(const char *a, const char *b) {
     size_t n = strlen(a), m = strlen(b);
     bool   x = n > 0 && strspn(a, "0123456789") == n, y = m > 0 && strspn(b, "0123456789") == m;
@@ -213,13 +212,13 @@ static Err make_room(ModelRegistry *r) {
     if (r->n_listed < r->cap_listed) return ERR_OK;
     uint32_t       cap = r->cap_listed > 0 ? 2 * r->cap_listed : 16;
     ModelVersion **more = realloc(r->listed, cap * sizeof(ModelVersion *));
-    if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u models", cap);
+    if (more == NULL) return err_set(ERR_LIMIT, "out of memory for %u models", cap);
     r->listed = more;
     r->cap_listed = cap;
     return ERR_OK;
 }
 
-static void take_out(ModelVersion *mv) {
+void registry_forget_detached(ModelVersion *mv) {
     ModelVersion **at = &mv->registry->detached;
     while (*at != NULL && *at != mv) at = &(*at)->next_detached;
     if (*at == mv) *at = mv->next_detached;
@@ -238,7 +237,7 @@ Err model_slot_add(ModelVersion *mv) {
     r->listed[i] = mv;
     r->n_listed++;
     mv->listed = true;
-    take_out(mv);
+    registry_forget_detached(mv);
     return ERR_OK;
 }
 

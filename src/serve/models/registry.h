@@ -1,7 +1,7 @@
-// ModelRegistry: the models of a server: loaded, warmed, swapped and unloaded while others are
-// served.
+// ModelRegistry: the models of a server. Versions are loaded, warmed up, swapped and unloaded while
+// other models serve requests.
 //
-// Everything here is called on the loop's thread; a loader thread works behind it and reports
+// All functions are called on the loop's thread. A loader thread does the work and reports back
 // through the loop.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "serve/config/config.h"
 #include "serve/tensor/infer_request.h"
 
-enum { REGISTRY_SLOTS = 1024 };  // model names ever seen; metrics have a row for each
+enum { REGISTRY_SLOTS = 1024 };  // model names since the start; metrics have a row for each
 
 typedef enum ModelState {
     MODEL_LOADING,
@@ -21,15 +21,17 @@ typedef enum ModelState {
 
 typedef struct ModelInfo {  // one version of a model; pinned while requests use it
     const char        *name, *version;
-    uint32_t           slot;  // of its name: stays while versions come and go
+    uint32_t           slot;  // number of its name; the same for all versions, for good
     const ConfigModel *config;
-    ModelSignature     signature;
-    TimeNs             target_ns;
-    ModelState         state;
-    const char        *reason;        // UNAVAILABLE: why; READY: why a newer file is not
-    TimeNs             quarantined;   // until then; 0: it is not
-    uint64_t           memory_bytes;  // weights, places, tables
-    char               sha256[65];    // of the file; "" for the zoo
+    ModelClass class;
+    OnMiss         on_miss;
+    ModelSignature signature;
+    TimeNs         target_ns;
+    ModelState     state;
+    const char    *reason;        // UNAVAILABLE: why; READY: why a newer file failed to load, or ""
+    TimeNs         quarantined;   // until this time; 0: not in quarantine
+    uint64_t       memory_bytes;  // weights, execution contexts, tables
+    char           sha256[65];    // of the file; "" for zoo models
 } ModelInfo;
 
 typedef struct ModelRegistry ModelRegistry;
@@ -41,34 +43,34 @@ typedef struct ModelRegistryOptions {
     const Config     *config;  // outlives the registry
     const NodePolicy *policy;
     const void       *policy_settings;
-    void (*changed)(void *self, const ModelInfo *s);  // its state; NULL: nobody cares
+    void (*changed)(void *self, const ModelInfo *s);  // its state has changed; may be NULL
     void *self;
 } ModelRegistryOptions;
 
 MUST_USE Err registry_create(ModelRegistry **out, const ModelRegistryOptions *o);
-void         registry_destroy(ModelRegistry *r);  // accepts NULL; when no request is on its way
-// Loads what the configuration names and unloads what it does not; a model whose file and settings
-// are the same stays. What fails keeps the version that is served. done is called at the end, maybe
-// before this returns. c stays where it is while registry_uses says so.
+void registry_destroy(ModelRegistry *r);  // accepts NULL; requires that no request is in flight
+// Loads the models that c names and unloads all others; a version with unchanged file and settings
+// stays. If a load fails, the version being served stays. done is called when all of it is over,
+// maybe before this returns. c must stay valid while registry_uses(r, c).
 void registry_reload(ModelRegistry *r, const Config *c, void (*done)(void *self, uint32_t failed),
                      void *self);
-// One model by name, as the configuration or its folder has it now. done(self, NULL) or the reason.
+// Loads or unloads one model, from configuration and folders as they are now. why NULL: it worked.
 void registry_load(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
                    void *self);
 void registry_unload(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
                      void *self);
 
-// Whether this is the configuration at hand, or some version is served by it yet.
+// Whether c is the present configuration, or that of a version still in memory.
 bool registry_uses(const ModelRegistry *r, const Config *c);
 
-bool registry_ready(const ModelRegistry *r);  // all that are required
+bool registry_ready(const ModelRegistry *r);  // every required model has a version ready
 
-// The version named, or the newest that is ready (version.at NULL), or else the newest: look at its
-// state. NULL: there is none such.
+// The version named; without one (version.at NULL) the newest that is ready, else the newest: check
+// its state. NULL: no such model or version.
 ModelInfo *registry_find(ModelRegistry *r, Str name, Str version);
 void       registry_pin(ModelInfo *s);
 void       registry_release(ModelRegistry *r, ModelInfo *s);
-// All versions known, ready or not, by name and version.
+// All versions, ready or not, ordered by name and version.
 uint32_t         registry_count(const ModelRegistry *r);
 const ModelInfo *registry_at(const ModelRegistry *r, uint32_t i);
 
@@ -79,17 +81,18 @@ typedef enum ShapeLookup {
     SHAPE_TOO_LARGE
 } ShapeLookup;
 
-// The engine's tenant that computes these inputs. LATER: it is being compiled, when->run is posted
-// once that has ended and then to be asked again. NEVER: err_why says why.
+// The engine tenant compiled for these input shapes. COMPILING: call again from when->run, which
+// runs once compilation has ended. INVALID, TOO_LARGE: err_why() says why.
 ShapeLookup registry_find_shape(ModelRegistry *r, ModelInfo *s, const Tensor *inputs,
                                 LoopPost *when, uint32_t *tenant);
-void registry_cancel_wait(ModelRegistry *r, ModelInfo *s, LoopPost *when);  // its request has gone
-// Once for each SHAPE_READY: the engine has answered, or nothing was submitted. Shapes that nobody
-// uses make room for others.
+void        registry_cancel_wait(ModelRegistry *r, ModelInfo *s,
+                                 LoopPost *when);  // the request was cancelled
+// Once for each SHAPE_READY, when the engine has finished the request or it was not submitted. Only
+// shapes without requests are evicted.
 void registry_release_shape(ModelRegistry *r, ModelInfo *s, uint32_t tenant);
-// Of requests that this tenant computes: a relative target is of their own shape.
+// Latency target of requests with this tenant's shapes: target_x_isolated depends on the shape.
 TimeNs registry_target_ns(const ModelInfo *s, uint32_t tenant);
 
-// After each request that was computed: failures in a row lead to quarantine.
+// Result of a computed request: `quarantine` failures in a row put the version into quarantine.
 void     registry_note_result(ModelRegistry *r, ModelInfo *s, bool failed);
-uint64_t registry_estimate_ns(const ModelInfo *s);  // alone, on all cores
+uint64_t registry_estimate_ns(const ModelInfo *s);  // of one request, alone on all cores

@@ -1,4 +1,4 @@
-// What a configuration asks for against what is there.
+// Reload, load and unload: compares a configuration with the versions in memory.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,13 @@ bool registry_same_settings(const ConfigModel *a, const ConfigModel *b) {
     return same;
 }
 
-struct LoadGroup {  // who asked for several models at once
+struct LoadGroup {  // one request that loads or unloads several versions
     void (*done)(void *self, uint32_t failed);
     void (*said)(void *self, const char *why);
     void             *self;
     uint32_t          left, failed;
     char              why[MODEL_VERSION_WHY];
-    struct LoadGroup *next, **at;  // among the registry's
+    struct LoadGroup *next, **at;  // in registry.load_groups
 };
 
 static void load_group_free(LoadGroup *b) {
@@ -42,7 +42,7 @@ void registry_free_load_groups(ModelRegistry *r) {
     r->load_groups = NULL;
 }
 
-static void load_group_one(void *self, const char *why) {
+static void load_group_done(void *self, const char *why) {
     LoadGroup *b = self;
     if (why != NULL) {
         if (b->failed++ == 0) (void)snprintf(b->why, sizeof b->why, "%s", why);
@@ -57,15 +57,15 @@ static void attach(ModelVersion *mv, LoadGroup *b) {
     LoadWaiter *c = malloc(sizeof *c);
     if (c == NULL) {
         b->left++;
-        load_group_one(b, "no memory");
+        load_group_done(b, "out of memory");
         return;
     }
-    *c = (LoadWaiter){.next = mv->load_waiters, .done = load_group_one, .self = b};
+    *c = (LoadWaiter){.next = mv->load_waiters, .done = load_group_done, .self = b};
     mv->load_waiters = c;
     b->left++;
 }
 
-static void hand_on(ModelVersion *from, ModelVersion *to) {
+static void move_waiters(ModelVersion *from, ModelVersion *to) {
     LoadWaiter **end = &to->load_waiters;
     while (*end != NULL) end = &(*end)->next;
     *end = from->load_waiters;
@@ -91,12 +91,12 @@ static bool same_source(const ModelVersion *mv, const ConfigModel *m, const Sour
            source_same_stamp(&mv->stamp, stamp) && registry_same_settings(mv->info.config, m);
 }
 
-// A owner that is not served takes no part any more; who waited for it waits for the next.
+// Removes a version that is not ready; callbacks that wait for it wait for its successor instead.
 static void displace(ModelVersion *mv, ModelVersion *by) {
     drop_replacement(mv);
     mv->unloaded = false;
     model_slot_remove(mv);
-    if (mv->loading) hand_on(mv, by);
+    if (mv->loading) move_waiters(mv, by);
     model_version_retire(mv);
 }
 
@@ -107,8 +107,8 @@ static Err open_version(ModelRegistry *r, const Config *c, const ConfigModel *m,
     return ERR_OK;
 }
 
-static Err load_anew(ModelRegistry *r, const Config *c, const ConfigModel *m,
-                     const SourceStamp *stamp, ModelVersion *old, LoadGroup *b) {
+static Err start_load(ModelRegistry *r, const Config *c, const ConfigModel *m,
+                      const SourceStamp *stamp, ModelVersion *old, LoadGroup *b) {
     ModelVersion *mv = NULL;
     TRY(open_version(r, c, m, stamp, &mv));
     if (old != NULL && old->info.state == MODEL_READY) {
@@ -128,15 +128,15 @@ static Err load_anew(ModelRegistry *r, const Config *c, const ConfigModel *m,
     return ERR_OK;
 }
 
-// Settings are the same; a job goes on with those that it began with.
+// Settings are equal, so only the pointers change; a running job keeps the old configuration.
 static void rebind(ModelVersion *mv, const Config *c, const ConfigModel *m) {
     if (model_version_busy(mv)) return;
     mv->from = c;
     mv->info.config = m;
 }
 
-// Loads one version unless it is there, or on its way, as it should be.
-static Err want(ModelRegistry *r, const Config *c, const ConfigModel *m, LoadGroup *b) {
+// Loads one version, unless the same file with the same settings is ready or loading.
+static Err ensure_loaded(ModelRegistry *r, const Config *c, const ConfigModel *m, LoadGroup *b) {
     ModelVersion *mv = find(r, m->name, m->version);
     ModelVersion *coming = mv != NULL && mv->info.state == MODEL_READY ? mv->replacement : mv;
     SourceStamp   stamp;
@@ -154,7 +154,7 @@ static Err want(ModelRegistry *r, const Config *c, const ConfigModel *m, LoadGro
         attach(coming, b);
         return ERR_OK;
     }
-    return load_anew(r, c, m, &stamp, mv, b);
+    return start_load(r, c, m, &stamp, mv, b);
 }
 
 static bool is_named(const Config *c, const ModelVersion *mv) {
@@ -165,25 +165,25 @@ static bool is_named(const Config *c, const ModelVersion *mv) {
     return false;
 }
 
-static bool another_comes(const ModelVersion *mv) {
+static bool has_successor(const ModelVersion *mv) {
     for (const ModelVersion *o = mv->registry->slots[mv->info.slot].versions; o != NULL;
          o = o->next)
         if (o != mv && !o->retiring && o->loading && !atomic_load(&o->cancelled)) return true;
     return false;
 }
 
-static void drop(ModelVersion *mv) {
+static void retire(ModelVersion *mv) {
     if (mv->info.state == MODEL_UNLOADING) return;
     drop_replacement(mv);
-    mv->retiring = mv->info.state == MODEL_READY && another_comes(mv);
+    mv->retiring = mv->info.state == MODEL_READY && has_successor(mv);
     if (!mv->retiring) model_version_retire(mv);
 }
 
-static void drop_unnamed(ModelRegistry *r, const Config *c, const char *name) {
+static void retire_unnamed(ModelRegistry *r, const Config *c, const char *name) {
     for (uint32_t i = r->n_listed; i > 0; i--) {
         ModelVersion *mv = r->listed[i - 1];
         if (name != NULL && strcmp(mv->info.name, name) != 0) continue;
-        if (!is_named(c, mv)) drop(mv);
+        if (!is_named(c, mv)) retire(mv);
     }
 }
 
@@ -199,29 +199,28 @@ static LoadGroup *load_group(ModelRegistry *r, void (*done)(void *self, uint32_t
     return b;
 }
 
-static void want_all(ModelRegistry *r, const Config *c, const char *name, LoadGroup *b) {
+static void ensure_all_loaded(ModelRegistry *r, const Config *c, const char *name, LoadGroup *b) {
     for (uint32_t i = 0; i < c->n_models; i++) {
         if (name != NULL && strcmp(c->models[i].name, name) != 0) continue;
-        if (want(r, c, &c->models[i], b) == ERR_OK) continue;
+        if (ensure_loaded(r, c, &c->models[i], b) == ERR_OK) continue;
         b->left++;
-        load_group_one(b, err_why());
+        load_group_done(b, err_why());
     }
 }
 
-static Err hush(void *self, Err e) {
+static Err quiet(void *self, Err e) {
     host_quiet(((ModelRegistry *)self)->o.host);
     return e;
 }
 
-static void hushed(void *self, Err e, const char *why) { (void)self, (void)e, (void)why; }
+static void quieted(void *self, Err e, const char *why) { (void)self, (void)e, (void)why; }
 
-// Versions are searched for on all cores, so only before anybody is served: behind the first
-// models.
-static void tune_the_first(ModelRegistry *r) {
+// Tuning searches versions on all cores, so it ends (host_quiet) once the first models are loaded.
+static void end_tuning_after_first(ModelRegistry *r) {
     if (r->begun) return;
     r->begun = true;
-    r->hush = (LoaderJob){.settle = hush, .done = hushed, .self = r};
-    loader_put(r->loader, &r->hush);
+    r->quiet = (LoaderJob){.settle = quiet, .done = quieted, .self = r};
+    loader_put(r->loader, &r->quiet);
 }
 
 void registry_reload(ModelRegistry *r, const Config *c, void (*done)(void *self, uint32_t failed),
@@ -232,13 +231,13 @@ void registry_reload(ModelRegistry *r, const Config *c, void (*done)(void *self,
         return;
     }
     r->config = c;
-    want_all(r, c, NULL, b);
-    tune_the_first(r);
-    drop_unnamed(r, c, NULL);
-    load_group_one(b, NULL);
+    ensure_all_loaded(r, c, NULL, b);
+    end_tuning_after_first(r);
+    retire_unnamed(r, c, NULL);
+    load_group_done(b, NULL);
 }
 
-static bool is_known(const Config *c, const char *name) {
+static bool is_configured(const Config *c, const char *name) {
     for (uint32_t i = 0; c != NULL && i < c->n_models; i++)
         if (strcmp(c->models[i].name, name) == 0) return true;
     return false;
@@ -258,18 +257,18 @@ void registry_free_unused_configs(ModelRegistry *r) {
     }
 }
 
-// The configuration as its files and folders have it now; one that was made by hand is as it is.
-static Err look_again(ModelRegistry *r, const Config **out) {
+// Reads the configuration again from its files and folders; one without sources stays as it is.
+static Err read_config_again(ModelRegistry *r, const Config **out) {
     const ConfigSources *from = r->config != NULL ? &r->config->loaded_from : NULL;
     registry_free_unused_configs(r);
     *out = r->config;
     if (from == NULL || (from->file == NULL && from->n_sources == 0)) return ERR_OK;
     OwnConfig *c = calloc(1, sizeof *c);
-    if (c == NULL) return err_set(ERR_LIMIT, "no memory for the configuration");
+    if (c == NULL) return err_set(ERR_LIMIT, "out of memory for the configuration");
     Err e = config_reload(&c->config, r->config);
     if (e != ERR_OK) {
         free(c);
-        return err_set(e, "the configuration is not in order; cotenant check says where");
+        return err_set(e, "the configuration has errors; run cotenant check");
     }
     c->next = r->own;
     r->own = c;
@@ -278,21 +277,23 @@ static Err look_again(ModelRegistry *r, const Config **out) {
 }
 
 static void load(ModelRegistry *r, const Config *c, const char *name, LoadGroup *b) {
-    want_all(r, c, name, b);
-    drop_unnamed(r, c, name);
-    load_group_one(b, NULL);
+    ensure_all_loaded(r, c, name, b);
+    retire_unnamed(r, c, name);
+    load_group_done(b, NULL);
 }
 
 void registry_load(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
                    void *self) {
     const Config *c = NULL;
-    Err           e = look_again(r, &c);
-    bool          known = e == ERR_OK && is_known(c, name);
+    Err           e = read_config_again(r, &c);
+    bool          known = e == ERR_OK && is_configured(c, name);
     LoadGroup    *b = known ? load_group(r, NULL, done, self) : NULL;
     if (b != NULL)
         load(r, c, name, b);
     else
-        done(self, e != ERR_OK ? err_why() : known ? "no memory" : "no such model is configured");
+        done(self, e != ERR_OK ? err_why()
+                   : known     ? "out of memory"
+                               : "no such model in the configuration");
 }
 
 static void unload(ModelVersion *mv, LoadGroup *b) {
@@ -309,12 +310,12 @@ void registry_unload(ModelRegistry *r, const char *name, void (*done)(void *self
     ModelSlot *s = model_slot_find(r, (Str){name, strlen(name)});
     LoadGroup *b = s != NULL && s->versions != NULL ? load_group(r, NULL, done, self) : NULL;
     if (b == NULL) {
-        done(self, s != NULL && s->versions != NULL ? "no memory" : "no such model is known");
+        done(self, s != NULL && s->versions != NULL ? "out of memory" : "no such model");
         return;
     }
     for (ModelVersion *mv = s->versions, *next = NULL; mv != NULL; mv = next) {
         next = mv->next;
-        unload(mv, b);  // NOLINT(clang-analyzer-unix.Malloc): one of b's counts is ours
+        unload(mv, b);  // NOLINT(clang-analyzer-unix.Malloc): b->left counts this call
     }
-    load_group_one(b, NULL);  // NOLINT(clang-analyzer-unix.Malloc): this one
+    load_group_done(b, NULL);  // NOLINT(clang-analyzer-unix.Malloc): the last count
 }

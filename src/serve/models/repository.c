@@ -14,12 +14,12 @@
 
 enum { ENTRIES_MOST = 1 << 16 };
 
-typedef struct Entries {  // names in a folder, in order
+typedef struct Entries {  // names in a folder, sorted
     const char **at;
     uint32_t     n, room;
 } Entries;
 
-// Twice the room; NULL when the arena is full.
+// Doubles the room; NULL: the arena is full.
 static void *grow(Arena *a, const void *old, uint32_t n, uint32_t *room, size_t size) {
     uint32_t more = *room > 0 ? 2 * *room : 8;
     void    *p = arena_try(a, more, size, _Alignof(max_align_t));
@@ -39,7 +39,7 @@ static void PRINTF(2, 3) warn(const Repository *r, const char *fmt, ...) {
 }
 
 static Err no_memory(const char *folder) {
-    return err_set(ERR_LIMIT, "%s: no memory for what is in it", folder);
+    return err_set(ERR_LIMIT, "%s: out of memory for its entries", folder);
 }
 
 bool repository_version(const char *text, uint64_t *out) {
@@ -68,7 +68,7 @@ static Err read_entries(Repository *r, const char *folder, DIR *dir, Entries *e)
     return ERR_OK;
 }
 
-static Err list(Repository *r, const char *folder, Entries *e) {
+static Err list_entries(Repository *r, const char *folder, Entries *e) {
     *e = (Entries){0};
     DIR *dir = opendir(folder);
     if (dir == NULL) return err_set(ERR_IO, "cannot read folder %s: %s", folder, strerror(errno));
@@ -78,9 +78,9 @@ static Err list(Repository *r, const char *folder, Entries *e) {
     return err;
 }
 
-// What a name in a folder is: S_IFREG, S_IFDIR, ...; 0: there is none such. What cannot be looked
-// at is an error: it may be there all the same.
-static Err look(const char *folder, const char *name, mode_t *kind) {
+// File type (S_IFREG, S_IFDIR, ...) of a name in a folder; 0: it does not exist. Any other failure
+// of stat is an error, since the file may exist.
+static Err file_type(const char *folder, const char *name, mode_t *kind) {
     char        path[4096];
     struct stat st;
     int         n = snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -89,7 +89,7 @@ static Err look(const char *folder, const char *name, mode_t *kind) {
     if (stat(path, &st) == 0)
         *kind = st.st_mode & S_IFMT;
     else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != ENAMETOOLONG)
-        return err_set(ERR_IO, "cannot look at %s: %s", path, strerror(errno));
+        return err_set(ERR_IO, "cannot access %s: %s", path, strerror(errno));
     return ERR_OK;
 }
 
@@ -124,8 +124,8 @@ static Err declare(Repository *r, const char *folder, RepositoryModel *m) {
     TRY(pbtxt_read(m->pbtxt, r->strict, r->arena, p));
     if (p->name[0] != '\0' && strcmp(p->name, m->name) != 0)
         return err_set(ERR_CONFIG,
-                       "%s: says its name is '%.128s', but its folder is %s; make them "
-                       "the same, or leave the name out",
+                       "%s: name is '%.128s', but the folder is %s; make them "
+                       "equal, or leave out the name",
                        m->pbtxt, p->name, m->name);
     for (uint32_t i = 0; i < p->n_warnings; i++) warn(r, "%s", p->warnings[i]);
     m->declared = p;
@@ -146,9 +146,9 @@ static Err add_version(Repository *r, const char *folder, const char *entry, Rep
                            : "model.onnx";
     if (!repository_version(entry, &number)) return ERR_OK;
     (void)snprintf(under, sizeof under, "%s/%s", folder, entry);
-    TRY(look(folder, entry, &kind));
+    TRY(file_type(folder, entry, &kind));
     if (kind != S_IFDIR) return ERR_OK;
-    TRY(look(under, file, &kind));
+    TRY(file_type(under, file, &kind));
     if (kind != S_IFREG) {
         warn(r, "%s: has no %s; this version is not served", under, file);
         return ERR_OK;
@@ -162,7 +162,7 @@ static Err add_version(Repository *r, const char *folder, const char *entry, Rep
     return ERR_OK;
 }
 
-// Folders that have nothing of a model may lie beside models.
+// Whether a folder has a config.pbtxt or a version; other folders may lie beside models.
 static bool has_anything(const Entries *e) {
     uint64_t number = 0;
     for (uint32_t i = 0; i < e->n; i++)
@@ -176,21 +176,20 @@ static Err read_model(Repository *r, const char *folder, RepositoryModel *m, boo
     mode_t  kind = 0;
     m->versions = arena_try_new(r->arena, RepositoryVersion, REPOSITORY_VERSIONS);
     if (m->versions == NULL) return no_memory(folder);
-    TRY(list(r, folder, &e));
+    TRY(list_entries(r, folder, &e));
     *none = !has_anything(&e);
-    TRY(look(folder, "config.pbtxt", &kind));
+    TRY(file_type(folder, "config.pbtxt", &kind));
     Err said = kind == S_IFREG ? declare(r, folder, m) : ERR_OK;
     for (uint32_t i = 0; i < e.n; i++) TRY(add_version(r, folder, e.at[i], m));
     if (m->n_versions > 0) qsort(m->versions, m->n_versions, sizeof *m->versions, by_number);
-    if (said != ERR_OK) return said;  // the reason is still there: nothing failed since
+    if (said != ERR_OK) return said;  // err_why() still holds its message
     if (m->n_versions == 0)
-        return err_set(ERR_CONFIG, "%s: no version in it; there should be %s/1/model.onnx", folder,
+        return err_set(ERR_CONFIG, "%s: no version found; expected %s/1/model.onnx", folder,
                        folder);
     return ERR_OK;
 }
 
-// What is wrong with one model is no reason not to serve the others, unless everything is to be
-// right.
+// A broken model is reported and does not keep others from being served, unless `strict`.
 Err repository_model(Repository *r, const char *folder, const char *name) {
     RepositoryModel m = {.name = config_format(r->arena, "%s", name)};
     if (m.name == NULL) return no_memory(folder);
@@ -220,31 +219,30 @@ static Err add_entry(Repository *r, const char *folder, const char *entry) {
     mode_t kind = 0;
     int    len = snprintf(path, sizeof path, "%s/%s", folder, entry);
     if (len < 0 || (size_t)len >= sizeof path || n >= sizeof name) return ERR_OK;
-    Err  e = look(folder, entry, &kind);
+    Err  e = file_type(folder, entry, &kind);
     bool file = is_onnx(entry) && kind != S_IFDIR;
     if (e == ERR_OK && kind != (file ? S_IFREG : S_IFDIR)) return ERR_OK;
     memcpy(name, entry, n + 1);
     if (file) name[n - 5] = '\0';
     if (!config_valid_name(name, strlen(name))) {
-        warn(r, "%s: cannot be a model's name and is left out; use letters, digits, '.', '_', '-'",
-             path);
+        warn(r, "%s: not a valid model name, skipped; use letters, digits, '.', '_', '-'", path);
         return ERR_OK;
     }
     if (e != ERR_OK) return r->strict ? e : add_broken(r, name);
     return file ? repository_file(r, path, name) : repository_model(r, path, name);
 }
 
-// A model's own folder has versions in it, a folder of models has models.
+// The folder of one model has config.pbtxt or versions in it.
 static Err is_model(const char *folder, const Entries *e, bool *out) {
     uint64_t number = 0;
     mode_t   kind = 0;
-    TRY(look(folder, "config.pbtxt", &kind));
+    TRY(file_type(folder, "config.pbtxt", &kind));
     *out = kind == S_IFREG;
     for (uint32_t i = 0; i < e->n && !*out; i++) {
         char under[4096];
         if (!repository_version(e->at[i], &number)) continue;
         (void)snprintf(under, sizeof under, "%s/%s", folder, e->at[i]);
-        TRY(look(under, "model.onnx", &kind));
+        TRY(file_type(under, "model.onnx", &kind));
         *out = kind == S_IFREG;
     }
     return ERR_OK;
@@ -253,13 +251,12 @@ static Err is_model(const char *folder, const Entries *e, bool *out) {
 static Err scan_model(Repository *r, const char *folder) {
     char *real = realpath(folder, NULL);
     Err   e =
-        real == NULL ? err_set(ERR_IO, "cannot look at %s: %s", folder, strerror(errno)) : ERR_OK;
+        real == NULL ? err_set(ERR_IO, "cannot access %s: %s", folder, strerror(errno)) : ERR_OK;
     if (real == NULL) return e;
     const char *slash = strrchr(real, '/');
     e = config_valid_name(slash + 1, strlen(slash + 1))
             ? repository_model(r, folder, slash + 1)
-            : err_set(ERR_CONFIG, "%s: its name cannot be a model's; give one: NAME=%s", folder,
-                      folder);
+            : err_set(ERR_CONFIG, "%s: not a valid model name; set one: NAME=%s", folder, folder);
     free(real);
     return e;
 }
@@ -267,7 +264,7 @@ static Err scan_model(Repository *r, const char *folder) {
 Err repository_scan(Repository *r, const char *folder) {
     Entries e;
     bool    one = false;
-    TRY(list(r, folder, &e));
+    TRY(list_entries(r, folder, &e));
     TRY(is_model(folder, &e, &one));
     if (one) return scan_model(r, folder);
     for (uint32_t i = 0; i < e.n; i++) TRY(add_entry(r, folder, e.at[i]));

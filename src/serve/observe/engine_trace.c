@@ -14,17 +14,17 @@ static const TimeNs step_ns = 50000000;
 
 struct EngineTrace {
     EngineTraceOptions o;
-    Arena              arena;  // of itself, records and scratch
-    Arena              page;   // of the text
+    Arena              arena;  // of this struct, records and scratch
+    Arena              page;   // of the document
     RecordList         records;
     uint64_t           lost, lost_before;
     TimeNs             until;
     LoopTimer          timer;
     LoopPost           post;
     pthread_t          writer;
-    bool         recording, writing, posted, gone;  // gone: it is dropped when its post arrives
+    bool         recording, writing, posted, destroyed;  // destroyed: freed when its post arrives
     _Atomic bool stop;
-    const char **names;  // [n_names] as they were at the end
+    const char **names;  // [n_names] copied when the recording ended
     size_t       len;
     Err          result;
     char         why[256];
@@ -37,7 +37,8 @@ static void collect(void *self, const Record *r) {
         return;
     }
     t->records.at[t->records.n] = *r;
-    t->records.at[t->records.n].versions = t->records.n;  // not shown, so free for the order
+    t->records.at[t->records.n].versions =
+        t->records.n;  // not shown in the document: used as a sequence number
     t->records.n++;
 }
 
@@ -57,7 +58,7 @@ static ssize_t write_page(void *self, const char *bytes, size_t n) {
     return (ssize_t)n;
 }
 
-// Records come by time within each step only.
+// Records are ordered by time only within a step.
 static int earlier(const void *x, const void *y) {
     const Record *a = x, *b = y;
     if (a->at != b->at) return a->at < b->at ? -1 : 1;
@@ -73,15 +74,15 @@ static Err write_text(EngineTrace *t) {
                      .most = t->o.most,
                      .lost = t->lost};
     FILE    *f = fopencookie(t, "w", (cookie_io_functions_t){.write = write_page});
-    if (f == NULL) return err_set(ERR_LIMIT, "no memory to write a trace");
+    if (f == NULL) return err_set(ERR_LIMIT, "out of memory for a trace");
     qsort(t->records.at, t->records.n, sizeof *t->records.at, earlier);
     Err e = timeline_write(f, &line, &t->records, &t->arena);
-    return fclose(f) == 0 || e != ERR_OK ? e : err_set(ERR_LIMIT, "no memory to write a trace");
+    return fclose(f) == 0 || e != ERR_OK ? e : err_set(ERR_LIMIT, "out of memory for a trace");
 }
 
 static void *serve(void *self) {
     EngineTrace *t = self;
-    (void)setpriority(PRIO_PROCESS, 0, 10);  // of this thread: the workers come first
+    (void)setpriority(PRIO_PROCESS, 0, 10);  // of this thread, below the workers
     Err e = write_text(t);
     if (e != ERR_OK) fail(t, e);
     loop_post(t->o.loop, &t->post);
@@ -99,11 +100,11 @@ static void join(EngineTrace *t) {
     t->writing = false;
 }
 
-static void tell(void *self) {
+static void notify(void *self) {
     EngineTrace *t = self;
     join(t);
     t->posted = false;
-    if (t->gone)
+    if (t->destroyed)
         release(t);
     else
         t->o.done(t->o.self, t);
@@ -129,7 +130,7 @@ static void end(EngineTrace *t) {
     int bad = t->writing ? start_writer(t) : 0;
     if (bad != 0) {
         t->writing = false;
-        fail(t, err_set(ERR_LIMIT, "no thread to write a trace: %s", strerror(bad)));
+        fail(t, err_set(ERR_LIMIT, "cannot start a thread for a trace: %s", strerror(bad)));
     }
     if (!t->writing) loop_post(t->o.loop, &t->post);
 }
@@ -169,7 +170,7 @@ Err engine_trace_start(EngineTrace **out, const EngineTraceOptions *o) {
     EngineTrace *t = NULL;
     TRY(prepare(&t, o));
     t->timer = (LoopTimer){.fire = step, .self = t};
-    t->post = (LoopPost){.run = tell, .self = t};
+    t->post = (LoopPost){.run = notify, .self = t};
     TimeNs now = clock_now(clock_monotonic());
     t->until = now + o->span;
     t->lost_before = node_live_lost(o->engine);
@@ -204,6 +205,6 @@ void engine_trace_destroy(EngineTrace *t) {
     loop_disarm(t->o.loop, &t->timer);
     atomic_store(&t->stop, true);
     join(t);
-    t->gone = true;
+    t->destroyed = true;
     if (!t->posted) release(t);
 }

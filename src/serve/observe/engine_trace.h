@@ -1,8 +1,8 @@
-// EngineTrace: what the engine does for some seconds, as a document for Perfetto, bounded in every
-// way.
+// EngineTrace: a recording of the engine for some seconds, written as a Perfetto document of
+// limited size.
 //
-// Begun, taken and destroyed on the loop's thread: records are collected there in small steps and
-// written by a thread of its own. One at a time.
+// All functions are called on the loop's thread, which collects records in small steps; a separate
+// thread writes the document. One trace at a time.
 #pragma once
 
 #include "net/loop.h"
@@ -13,20 +13,21 @@ typedef struct EngineTrace EngineTrace;
 typedef struct EngineTraceOptions {
     Loop     *loop;
     NodeLive *engine;
-    TimeNs    span;  // to be recorded
-    size_t    most;  // bytes of text; records take half as much besides while it is made
-    // Names of the engine's tenants by number, NULL where there is none; looked at when the
-    // recording ends. The names live as long as the trace.
+    TimeNs    span;  // length of the recording
+    size_t    most;  // largest document [bytes]; records need half as much in addition
+    // Model name of each engine tenant, or NULL; read when the recording ends. The names must
+    // outlive the trace.
     const char *const *names;
     uint32_t           n_names;
-    void (*done)(void *self, EngineTrace *t);  // on the loop's thread, once: it can be taken
+    void (*done)(void *self, EngineTrace *t);  // called once, when the document is ready
     void *self;
 } EngineTraceOptions;
 
-// ERR_LIMIT: no memory for it now.
+// ERR_LIMIT: out of memory.
 MUST_USE Err engine_trace_start(EngineTrace **out, const EngineTraceOptions *o);
-void         engine_trace_stop(EngineTrace *t);  // what was recorded so far is enough; done follows
-// After done: the text, t's; otherData.truncated and lost_records in it say what it lacks.
+void         engine_trace_stop(EngineTrace *t);  // ends the recording early; done follows
+// The document, valid as long as t, after done. Its otherData.truncated and lost_records say what
+// is missing.
 MUST_USE Err engine_trace_text(const EngineTrace *t, Str *out);
-// Accepts NULL. Before done: waits for its thread, and done is not called any more.
+// Accepts NULL. Before done: waits for the writer thread; done is not called any more.
 void engine_trace_destroy(EngineTrace *t);

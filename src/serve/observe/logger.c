@@ -1,6 +1,5 @@
-// The ring is a queue of slots with turns, as node/inbox: a slot at position p may be filled when
-// its turn is p, and be taken when it is p + 1. Each line is one write, so what was written before
-// a crash stays, and readers never see two lines mixed.
+// The ring is a bounded MPSC queue: the slot of position p may be filled when its turn is p, and be
+// taken when it is p + 1. Each line is one write(), so lines survive a crash and never interleave.
 #include "serve/observe/logger.h"
 
 #include <errno.h>
@@ -26,31 +25,31 @@ typedef struct Slot {
 
 struct Logger {
     Arena            arena;
-    Log              log;   // what others log with
-    Log              own;   // what the writer says itself: straight to the file
+    Log              log;   // for callers
+    Log              own;   // of the writer thread: straight to the file
     const char      *path;  // NULL: standard error
     int              fd;
-    bool             torn;  // the last write ended within a line
+    bool             torn;  // the last write was incomplete
     uint32_t         rate;
     uint64_t         mask, head;
     Slot            *slots;  // [mask + 1]
     pthread_t        thread;
-    _Atomic uint32_t wake;  // counted up to wake the writer
+    _Atomic uint32_t wake;  // futex: incremented to wake the writer
     _Atomic bool     asleep, stop, again;
-    _Atomic uint64_t window;  // the second it is, and in the low half how many lines it had
+    _Atomic uint64_t window;  // high half: current second; low half: lines in it
     _Atomic uint64_t written, suppressed, dropped;
-    _Atomic uint64_t told_suppressed;  // of them, said in the log
-    uint64_t         told_dropped;
+    _Atomic uint64_t reported_suppressed;  // already reported in the log
+    uint64_t         reported_dropped;
     _Alignas(64) _Atomic uint64_t tail;
-    _Alignas(64) _Atomic uint64_t taken;  // lines the writer is done with
+    _Alignas(64) _Atomic uint64_t taken;  // lines written or dropped by the writer
 };
 
-static void rouse(Logger *l) {
+static void wake_writer(Logger *l) {
     atomic_fetch_add(&l->wake, 1);
     if (atomic_load(&l->asleep)) futex_wake(&l->wake, 1);
 }
 
-// Whether this second has room for one more line.
+// Counts one more line in the current second; false: the rate limit is reached.
 static bool within_rate(Logger *l) {
     uint64_t now = (uint64_t)(clock_now(clock_monotonic()) / second_ns) << 32;
     uint64_t old = atomic_load_explicit(&l->window, memory_order_relaxed), next;
@@ -84,7 +83,7 @@ static Slot *claim(Logger *l, uint64_t *position) {
 static bool admit(void *self) {
     Logger *l = self;
     if (within_rate(l)) return true;
-    if (atomic_fetch_add(&l->suppressed, 1) == atomic_load(&l->told_suppressed)) rouse(l);
+    if (atomic_fetch_add(&l->suppressed, 1) == atomic_load(&l->reported_suppressed)) wake_writer(l);
     return false;
 }
 
@@ -99,10 +98,10 @@ static void put(void *self, const char *line, size_t len) {
     memcpy(s->line, line, len);
     s->len = (uint32_t)len;
     atomic_store_explicit(&s->turn, at + 1, memory_order_release);
-    rouse(l);
+    wake_writer(l);
 }
 
-// Waits for a reader that is slow, but not for ever once we shall stop.
+// Waits until the file accepts data; once stopping, only if it does so at once.
 static bool writable(Logger *l) {
     struct pollfd p = {.fd = l->fd, .events = POLLOUT};
     for (;;) {
@@ -140,12 +139,13 @@ static Err open_file(const char *path, int *fd) {
     return *fd >= 0 ? ERR_OK : file_failed("opening the log", path);
 }
 
-// A file that cannot be opened leaves the old one in use.
+// If the file cannot be opened, the old one stays in use.
 static void open_again(Logger *l) {
     int fd = -1;
     if (l->path == NULL) return;
     if (open_file(l->path, &fd) != ERR_OK) {
-        log_with(&l->own, LOG_ERROR, "the log goes on in the old file", log_text("why", err_why()));
+        log_with(&l->own, LOG_ERROR, "cannot reopen the log; the old file stays in use",
+                 log_text("why", err_why()));
         return;
     }
     (void)close(l->fd);
@@ -164,19 +164,19 @@ static bool take(Logger *l) {
     return true;
 }
 
-// Once a second at most, and only while there is something to tell.
-static bool tell(Logger *l, TimeNs *next) {
+// Reports suppressed and dropped lines, at most once per second. True: some are still to report.
+static bool report_lost(Logger *l, TimeNs *next) {
     uint64_t suppressed = atomic_load(&l->suppressed), dropped = atomic_load(&l->dropped);
-    uint64_t told = atomic_load(&l->told_suppressed);
-    if (suppressed == told && dropped == l->told_dropped) return false;
+    uint64_t told = atomic_load(&l->reported_suppressed);
+    if (suppressed == told && dropped == l->reported_dropped) return false;
     TimeNs now = clock_now(clock_monotonic());
     if (now < *next) return true;
     *next = now + second_ns;
-    log_with(&l->own, LOG_WARN, "log lines left out",
+    log_with(&l->own, LOG_WARN, "log lines lost",
              log_int("suppressed", (int64_t)(suppressed - told)),
-             log_int("dropped", (int64_t)(dropped - l->told_dropped)));
-    atomic_store(&l->told_suppressed, suppressed);
-    l->told_dropped = atomic_load(&l->dropped);
+             log_int("dropped", (int64_t)(dropped - l->reported_dropped)));
+    atomic_store(&l->reported_suppressed, suppressed);
+    l->reported_dropped = atomic_load(&l->dropped);
     return false;
 }
 
@@ -187,7 +187,7 @@ static void *serve(void *self) {
         uint32_t seen = atomic_load(&l->wake);
         if (atomic_exchange(&l->again, false)) open_again(l);
         while (take(l)) continue;
-        bool more = tell(l, &next), stop = atomic_load(&l->stop);
+        bool more = report_lost(l, &next), stop = atomic_load(&l->stop);
         if (stop && atomic_load(&l->tail) == l->head) return NULL;
         atomic_store(&l->asleep, true);
         if (more || stop)
@@ -201,12 +201,12 @@ static void *serve(void *self) {
 static Err start(Logger *l) {
     sigset_t all, before;
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the server's business
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are handled by the server's loop
     int bad = pthread_create(&l->thread, NULL, serve, l);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return bad == 0
-               ? ERR_OK
-               : err_set(ERR_LIMIT, "no thread for the log: %s; raise ulimit -u", strerror(bad));
+    return bad == 0 ? ERR_OK
+                    : err_set(ERR_LIMIT, "cannot start the log thread: %s; raise ulimit -u",
+                              strerror(bad));
 }
 
 static uint64_t room_of(const LoggerOptions *o) {
@@ -256,8 +256,9 @@ void logger_destroy(Logger *l) {
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 2;
     atomic_store(&l->stop, true);
-    rouse(l);
-    if (pthread_timedjoin_np(l->thread, NULL, &until) != 0) return;  // a disk that hangs keeps it
+    wake_writer(l);
+    if (pthread_timedjoin_np(l->thread, NULL, &until) != 0)
+        return;  // the writer hangs on its disk: leak it
     if (l->path != NULL) (void)close(l->fd);
     Arena a = l->arena;
     arena_finish(&a);
@@ -267,7 +268,7 @@ const Log *logger_log(const Logger *l) { return &l->log; }
 
 void logger_reopen(Logger *l) {
     atomic_store(&l->again, true);
-    rouse(l);
+    wake_writer(l);
 }
 
 LoggerCounts logger_counts(const Logger *l) {

@@ -1,7 +1,8 @@
-// Logger: a server's log. Who logs never waits: lines go through a ring to a thread that writes.
+// Logger: the server's log. Logging never blocks: lines go through a ring buffer to a writer
+// thread.
 //
-// Lines beyond the rate are suppressed, lines that find the ring full are dropped; both are counted
-// and told in the log once there is room. A full disk costs lines, nothing else.
+// Lines above the rate limit are suppressed and lines that do not fit into the ring are dropped;
+// both are counted and reported in the log. A full disk only loses lines.
 #pragma once
 
 #include "base/log.h"
@@ -12,20 +13,20 @@ typedef struct LoggerOptions {
     const char *file;  // appended to; "" or NULL: standard error
     LogLevel    least;
     LogFormat   format;
-    uint32_t    rate;  // lines a second; 0: 200
-    uint32_t    room;  // lines that wait to be written; 0: 512
+    uint32_t    rate;  // lines per second; 0: 200
+    uint32_t    room;  // lines in the ring; 0: 512
 } LoggerOptions;
 
 typedef struct LoggerCounts {
-    uint64_t written, suppressed, dropped;  // dropped: the ring was full, or writing failed
+    uint64_t written, suppressed, dropped;  // dropped: ring full, or write failed
 } LoggerCounts;
 
-// ERR_IO when the file cannot be opened.
+// ERR_IO: the file cannot be opened.
 MUST_USE Err logger_create(Logger **out, const LoggerOptions *o);
-// Writes what waits, for at most a second. Accepts NULL; nobody may log any more.
+// Writes pending lines, for at most 2 s. Accepts NULL; no thread may log any more.
 void logger_destroy(Logger *l);
 
 const Log   *logger_log(const Logger *l);  // for log_with; from any thread
-void         logger_reopen(Logger *l);     // the file was moved away; also from signal handlers
+void         logger_reopen(Logger *l);     // after log rotation; async-signal-safe
 LoggerCounts logger_counts(const Logger *l);
-bool logger_flush(Logger *l, TimeNs most);  // all that was logged before; false: not in time
+bool logger_flush(Logger *l, TimeNs most);  // waits for lines logged before; false: timed out

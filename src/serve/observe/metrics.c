@@ -139,7 +139,7 @@ static void note_version(MetricsRow *v, const Receipt *r) {
     note_batch(v, batch, infer);
 }
 
-static bool was_served(ReceiptEnd e) {
+static bool was_admitted(ReceiptEnd e) {
     return e == RECEIPT_OK || e == RECEIPT_EXPIRED || e == RECEIPT_FAILED || e == RECEIPT_STUCK;
 }
 
@@ -159,9 +159,10 @@ void metrics_note(Metrics *m, const Receipt *r) {
     s->causes[receipt_cause(r)]++;
     s->preemptions += r->timing.pauses;
     s->conflicts += r->timing.conflicts;
+    s->degraded += r->timing.degraded;
     s->core_ns += (double)r->timing.core_ns;
-    if (was_served(r->end)) observe(s, &s->request, &s->latency, receipt_latency(r));
-    if (was_served(r->end) && r->submitted > 0)
+    if (was_admitted(r->end)) observe(s, &s->request, &s->latency, receipt_latency(r));
+    if (was_admitted(r->end) && r->submitted > 0)
         observe(s, &s->queue, &s->queueing, receipt_queued(r));
     if (r->timing.blocks > 0) observe(s, &s->compute, &s->computing, r->timing.compute_ns);
     if (v == METRICS_VERSIONS) return;
@@ -169,7 +170,7 @@ void metrics_note(Metrics *m, const Receipt *r) {
     if (r->end == RECEIPT_OK) s->last[v] = r->finished;
 }
 
-// Steady to wall: what was a while ago then is so long ago now.
+// Converts monotonic to Unix time, by their present difference.
 static uint64_t wall_ms(TimeNs steady) {
     if (steady <= 0) return 0;
     TimeNs at = clock_now(clock_realtime()) - (clock_now(clock_monotonic()) - steady);
@@ -208,7 +209,8 @@ static void add_versions(const Metrics *m, const ModelRegistry *f, MetricsLoad *
 Err metrics_loads(const Metrics *m, const LiveStatus *live, const ModelRegistry *f, Arena *a,
                   MetricsLoad **out) {
     MetricsLoad *loads = arena_try_new(a, MetricsLoad, m->n_models);
-    if (loads == NULL) return err_set(ERR_LIMIT, "no memory to count %u models", m->n_models);
+    if (loads == NULL)
+        return err_set(ERR_LIMIT, "out of memory for the metrics of %u models", m->n_models);
     if (live != NULL) add_tenants(m, live, loads);
     if (f != NULL) add_versions(m, f, loads);
     *out = loads;
@@ -221,4 +223,10 @@ double metrics_hit_ratio(const MetricsModel *s) {
 
 bool metrics_attained(const MetricsModel *s) {
     return metrics_hit_ratio(s) * 100 >= s->percentile - 1e-9;
+}
+
+const char *metrics_end_name(uint32_t end) { return receipt_end_name((ReceiptEnd)end); }
+
+const char *metrics_cause_name(uint32_t cause) {
+    return cause == RECEIPT_CAUSE_NONE ? NULL : receipt_cause_name((ReceiptCause)cause);
 }

@@ -1,4 +1,4 @@
-// Prometheus' text format 0.0.4: families one after the other, HELP and TYPE once each.
+// Prometheus text format 0.0.4: HELP and TYPE once per family.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,18 @@
 
 enum { TEXT_BYTES = 64 << 20 };
 
-void metrics_family(StrBuf *s, const char *name, const char *type, const char *help) {
+static void put_family_head(StrBuf *s, const char *name, const char *type, const char *help) {
     str_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-// name{model="..." and, where there is one, a second label; the value follows.
+static void put(StrBuf *s, const char *name, const char *type, const char *help, double x) {
+    put_family_head(s, name, type, help);
+    str_buf_printf(s, "%s ", name);
+    str_buf_number(s, x);
+    str_buf_text(s, "\n");
+}
+
+// Writes name{model="...",key="value"} before a value; key NULL: one label.
 static void start(MetricsText *t, const char *name, const char *model, const char *key,
                   const char *value) {
     str_buf_text(&t->s, name);
@@ -74,29 +81,30 @@ static void put_buckets(MetricsText *t, const char *const names[3], const Metric
 static void put_histogram(MetricsText *t, const char *const names[4], const char *help,
                           size_t offset) {
     const MetricsModel *x;
-    metrics_family(&t->s, names[0], "histogram", help);
+    put_family_head(&t->s, names[0], "histogram", help);
     for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;)
         put_buckets(t, names + 1, x,
                     (const MetricsBuckets *)(const void *)((const char *)x + offset));
 }
 
 static void put_durations(MetricsText *t) {
-    put_histogram(t, HISTOGRAM("cotenant_request_duration_seconds"),
-                  "From a request's last byte to its answer; starts anew when the target changes.",
-                  offsetof(MetricsModel, request));
+    put_histogram(
+        t, HISTOGRAM("cotenant_request_duration_seconds"),
+        "Time from a request's last byte to its response; restarts when the target changes.",
+        offsetof(MetricsModel, request));
     put_histogram(t, HISTOGRAM("cotenant_queue_duration_seconds"),
-                  "Before the first block; starts anew when the target changes.",
+                  "Time before a request's first block; restarts when the target changes.",
                   offsetof(MetricsModel, queue));
     put_histogram(t, HISTOGRAM("cotenant_compute_duration_seconds"),
-                  "In blocks; starts anew when the target changes.",
+                  "Time in blocks; restarts when the target changes.",
                   offsetof(MetricsModel, compute));
 }
 
-// One family over a slot's array of counters, with a label that names the row.
+// A family over an array of counters per model, with a label for the index.
 static void put_rows(MetricsText *t, const char *name, const char *help, const char *key,
                      size_t offset, uint32_t n, const char *(*word)(uint32_t)) {
     const MetricsModel *x;
-    metrics_family(&t->s, name, "counter", help);
+    put_family_head(&t->s, name, "counter", help);
     for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;) {
         const uint64_t *counts = (const uint64_t *)(const void *)((const char *)x + offset);
         for (uint32_t k = 0; k < n; k++) {
@@ -108,24 +116,19 @@ static void put_rows(MetricsText *t, const char *name, const char *help, const c
 }
 
 static const char *outcome_word(uint32_t i) { return receipt_outcome_name((ReceiptOutcome)i); }
-static const char *end_word(uint32_t i) { return receipt_end_name((ReceiptEnd)i); }
-static const char *cause_word(uint32_t i) {
-    return i == RECEIPT_CAUSE_NONE ? NULL : receipt_cause_name((ReceiptCause)i);
-}
-
-static void put_counters(MetricsText *t) {
-    put_rows(t, "cotenant_deadline_total", "Requests with a deadline, by what became of it.",
-             "outcome", offsetof(MetricsModel, outcomes), RECEIPT_OUTCOMES, outcome_word);
-    put_rows(t, "cotenant_requests_total", "Requests, by how they ended.", "end",
-             offsetof(MetricsModel, ends), RECEIPT_ENDS, end_word);
-    put_rows(t, "cotenant_misses_total", "Deadlines that were not met, by the main cause.", "cause",
-             offsetof(MetricsModel, causes), RECEIPT_CAUSES, cause_word);
-    metrics_family(&t->s, "cotenant_unmatched_requests_total", "counter",
-                   "Requests that named no model we have, by how they ended.");
-    for (uint32_t i = 0; i < RECEIPT_ENDS; i++)
+static void        put_counters(MetricsText *t) {
+           put_rows(t, "cotenant_deadline_total", "Requests with a deadline, by outcome.", "outcome",
+                    offsetof(MetricsModel, outcomes), RECEIPT_OUTCOMES, outcome_word);
+           put_rows(t, "cotenant_requests_total", "Requests, by how they ended.", "end",
+                    offsetof(MetricsModel, ends), RECEIPT_ENDS, metrics_end_name);
+           put_rows(t, "cotenant_misses_total", "Missed deadlines, by main cause.", "cause",
+                    offsetof(MetricsModel, causes), RECEIPT_CAUSES, metrics_cause_name);
+           put_family_head(&t->s, "cotenant_unmatched_requests_total", "counter",
+                           "Requests for unknown models, by how they ended.");
+           for (uint32_t i = 0; i < RECEIPT_ENDS; i++)
         if (t->m->unmatched[i] > 0 || i == RECEIPT_UNKNOWN)
             str_buf_printf(&t->s, "cotenant_unmatched_requests_total{end=\"%s\"} %llu\n",
-                           end_word(i), (unsigned long long)t->m->unmatched[i]);
+                                  metrics_end_name(i), (unsigned long long)t->m->unmatched[i]);
 }
 
 typedef double (*ModelValue)(const MetricsModel *x, const MetricsLoad *l);
@@ -142,6 +145,7 @@ VALUE(hits, metrics_hit_ratio(x))
 VALUE(attained, metrics_attained(x))
 VALUE(preemptions, x->preemptions)
 VALUE(conflicts, x->conflicts)
+VALUE(degraded, x->degraded)
 VALUE(core_seconds, x->core_ns / 1e9)
 VALUE(cores, l->cores)
 VALUE(waiting, l->waiting)
@@ -156,27 +160,29 @@ typedef struct ModelFamily {
 
 static const ModelFamily model_families[] = {
     {"cotenant_target_seconds", "gauge", "Latency target; 0: none.", target},
-    {"cotenant_target_ratio", "gauge", "Share of requests that shall meet it.", share},
+    {"cotenant_target_ratio", "gauge", "Share of requests that should meet the target.", share},
     {"cotenant_hit_ratio", "gauge", "Share of the last 1024 deadlines that were met.", hits},
-    {"cotenant_target_attained", "gauge", "Whether that share is reached.", attained},
-    {"cotenant_preemptions_total", "counter", "Pauses of requests while others had the cores.",
+    {"cotenant_target_attained", "gauge", "1 if cotenant_hit_ratio reaches cotenant_target_ratio.",
+     attained},
+    {"cotenant_preemptions_total", "counter", "Times a request was paused between blocks.",
      preemptions},
-    {"cotenant_conflicts_total", "counter", "Blocks that got fewer cores than wished for.",
+    {"cotenant_conflicts_total", "counter", "Blocks that ran on fewer cores than requested.",
      conflicts},
-    {"cotenant_core_seconds_total", "counter", "Cores times time in blocks.", core_seconds},
-    {"cotenant_cores_allocated", "gauge", "Cores that compute it now.", cores},
-    {"cotenant_queue_length", "gauge", "Requests that wait.", waiting},
-    {"cotenant_running", "gauge", "Requests that have begun.", running},
-    {"cotenant_model_memory_bytes", "gauge", "Weights, places and tables of all its versions.",
-     memory},
-    {"cotenant_model_ready", "gauge", "Whether a version of it can be served.", ready},
+    {"cotenant_degraded_total", "counter",
+     "Requests moved behind all others for a missed deadline (on_miss: degrade).", degraded},
+    {"cotenant_core_seconds_total", "counter", "Core time in blocks.", core_seconds},
+    {"cotenant_cores_allocated", "gauge", "Cores in use by the model.", cores},
+    {"cotenant_queue_length", "gauge", "Queued requests.", waiting},
+    {"cotenant_running", "gauge", "Requests being computed.", running},
+    {"cotenant_model_memory_bytes", "gauge", "Memory of all its versions.", memory},
+    {"cotenant_model_ready", "gauge", "1 if a version of the model is ready.", ready},
 };
 
 static void put_models(MetricsText *t) {
     for (size_t f = 0; f < sizeof model_families / sizeof *model_families; f++) {
         const ModelFamily  *row = &model_families[f];
         const MetricsModel *x;
-        metrics_family(&t->s, row->name, row->type, row->help);
+        put_family_head(&t->s, row->name, row->type, row->help);
         for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;) {
             start(t, row->name, x->model, NULL, NULL);
             put_real(t, row->value(x, &t->loads[i - 1]));
@@ -184,40 +190,13 @@ static void put_models(MetricsText *t) {
     }
 }
 
-Err metrics_text(const Metrics *m, const MetricsNow *now, Arena *a, Str *out) {
-    MetricsLoad *loads = NULL;
-    size_t       mark = a->used;
-    TRY(metrics_loads(m, now->live, now->registry, a, &loads));
-    MetricsText t = {.m = m, .now = now, .loads = loads};
-    str_buf_begin(&t.s, a, TEXT_BYTES);
-    put_durations(&t);
-    put_counters(&t);
-    put_models(&t);
-    metrics_server(&t);
-    if (m->triton) metrics_triton(&t);
-    metrics_process(m, &t.s);
-    Err e = str_buf_end(&t.s, out);
-    if (e != ERR_OK) arena_rewind(a, mark);
-    return e;
-}
-
-// Families of the server as a whole: its engine, its listeners, its log.
-
-static void put_plain(MetricsText *t, const char *name, const char *type, const char *help,
-                      double x) {
-    metrics_family(&t->s, name, type, help);
-    str_buf_printf(&t->s, "%s ", name);
-    str_buf_number(&t->s, x);
-    str_buf_text(&t->s, "\n");
-}
-
 static void put_cores(MetricsText *t, const LiveStatus *l) {
     const struct {
         const char *state;
         uint32_t    n;
     } rows[] = {{"present", l->cores}, {"budget", l->budget}, {"busy", l->busy}};
-    metrics_family(&t->s, "cotenant_cores", "gauge",
-                   "Cores we have, may use now by quota and affinity, and that are in blocks.");
+    put_family_head(&t->s, "cotenant_cores", "gauge",
+                    "Cores present, usable under quota and affinity, and busy.");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         str_buf_printf(&t->s, "cotenant_cores{state=\"%s\"} %u\n", rows[i].state, rows[i].n);
 }
@@ -226,35 +205,35 @@ static void put_engine(MetricsText *t) {
     const LiveStatus *l = t->now->live;
     if (l == NULL) return;
     put_cores(t, l);
-    put_plain(t, "cotenant_interference_level", "gauge", "Pressure on shared caches and memory.",
-              l->level);
-    put_plain(t, "cotenant_throttled", "gauge", "Whether the system gives less than it promises.",
-              l->throttled ? 1 : 0);
-    put_plain(t, "cotenant_decisions_total", "counter", "Plans that the policy made.",
-              (double)l->decisions);
-    put_plain(t, "cotenant_rejected_plans_total", "counter", "Plans that could not be carried out.",
-              (double)l->refused);
-    put_plain(t, "cotenant_decision_seconds_total", "counter", "Time the policy took.",
-              l->decide_ns / 1e9);
+    put(&t->s, "cotenant_interference_level", "gauge",
+        "Interference level of shared caches and memory.", l->level);
+    put(&t->s, "cotenant_throttled", "gauge",
+        "1 if the system grants less CPU time than its quota.", l->throttled ? 1 : 0);
+    put(&t->s, "cotenant_decisions_total", "counter", "Decisions of the scheduling policy.",
+        (double)l->decisions);
+    put(&t->s, "cotenant_rejected_plans_total", "counter",
+        "Actions of the policy that were invalid.", (double)l->refused);
+    put(&t->s, "cotenant_decision_seconds_total", "counter", "Time spent in the policy.",
+        l->decide_ns / 1e9);
 }
 
 typedef struct ListenerFamily {
     const char *name, *type, *help;
     size_t      offset;
-    bool        narrow;  // 32 bits
+    bool        narrow;  // uint32_t, else uint64_t
 } ListenerFamily;
 
 static const ListenerFamily listener_families[] = {
-    {"cotenant_connections", "gauge", "Connections now.", offsetof(ListenerCounts, open), true},
+    {"cotenant_connections", "gauge", "Open connections.", offsetof(ListenerCounts, open), true},
     {"cotenant_connections_total", "counter", "Connections accepted.",
      offsetof(ListenerCounts, accepted), false},
-    {"cotenant_connections_rejected_total", "counter", "Connections beyond the limit.",
+    {"cotenant_connections_rejected_total", "counter", "Connections rejected at the limit.",
      offsetof(ListenerCounts, refused), false},
-    {"cotenant_exchanges_total", "counter", "Requests of the protocol, inference or not.",
+    {"cotenant_exchanges_total", "counter", "HTTP requests, inference and others.",
      offsetof(ListenerCounts, requests), false},
-    {"cotenant_exchanges_bad_total", "counter", "Requests that broke the protocol or a limit.",
-     offsetof(ListenerCounts, bad), false},
-    {"cotenant_body_bytes", "gauge", "Bodies of requests in memory.",
+    {"cotenant_exchanges_bad_total", "counter",
+     "HTTP requests that violated the protocol or a limit.", offsetof(ListenerCounts, bad), false},
+    {"cotenant_body_bytes", "gauge", "Memory of request bodies.",
      offsetof(ListenerCounts, held_bytes), false},
 };
 
@@ -271,7 +250,7 @@ static uint64_t listener_value(const ListenerCounts *c, const ListenerFamily *f)
 static void put_listeners(MetricsText *t) {
     for (size_t f = 0; f < sizeof listener_families / sizeof *listener_families; f++) {
         const ListenerFamily *row = &listener_families[f];
-        metrics_family(&t->s, row->name, row->type, row->help);
+        put_family_head(&t->s, row->name, row->type, row->help);
         for (uint32_t i = 0; i < 4; i++) {
             if (t->now->names[i] == NULL) continue;
             str_buf_printf(&t->s, "%s{listener=\"", row->name);
@@ -283,27 +262,19 @@ static void put_listeners(MetricsText *t) {
     }
 }
 
-void metrics_server(MetricsText *t) {
+static void put_server(MetricsText *t) {
     put_engine(t);
     put_listeners(t);
-    put_plain(t, "cotenant_ready", "gauge", "Whether all models that are required can be served.",
-              t->now->ready ? 1 : 0);
-    put_plain(t, "cotenant_requests_open", "gauge", "Requests on their way.",
-              t->now->open_requests);
-    put_plain(t, "cotenant_log_dropped_total", "counter", "Log lines lost to a full or slow disk.",
-              (double)t->now->log_dropped);
-    put_plain(t, "cotenant_log_suppressed_total", "counter", "Log lines beyond the rate.",
-              (double)t->now->log_suppressed);
+    put(&t->s, "cotenant_ready", "gauge", "1 if all required models are ready.",
+        t->now->ready ? 1 : 0);
+    put(&t->s, "cotenant_requests_open", "gauge", "Requests in flight.", t->now->open_requests);
+    put(&t->s, "cotenant_log_dropped_total", "counter",
+        "Log lines dropped: ring full or write failed.", (double)t->now->log_dropped);
+    put(&t->s, "cotenant_log_suppressed_total", "counter", "Log lines above the rate limit.",
+        (double)t->now->log_suppressed);
 }
 
-// The process as every exporter tells of it. What cannot be learned is left out.
-
-static void put(StrBuf *s, const char *name, const char *type, const char *help, double x) {
-    metrics_family(s, name, type, help);
-    str_buf_printf(s, "%s ", name);
-    str_buf_number(s, x);
-    str_buf_text(s, "\n");
-}
+// Standard process metrics; what the system does not report is left out.
 
 static void put_memory(StrBuf *s) {
     char  line[128] = "", *end = NULL;
@@ -314,9 +285,9 @@ static void put_memory(StrBuf *s) {
     (void)fclose(f);
     uint64_t size = strtoull(line, &end, 10), resident = strtoull(end, NULL, 10);
     if (!read || page <= 0 || resident == 0) return;
-    put(s, "process_resident_memory_bytes", "gauge", "Memory in use.",
+    put(s, "process_resident_memory_bytes", "gauge", "Resident memory.",
         (double)resident * (double)page);
-    put(s, "process_virtual_memory_bytes", "gauge", "Address space, most of it never touched.",
+    put(s, "process_virtual_memory_bytes", "gauge", "Virtual memory, mostly never touched.",
         (double)size * (double)page);
 }
 
@@ -327,34 +298,34 @@ static void put_descriptors(StrBuf *s) {
     if (d == NULL) return;
     while (readdir(d) != NULL) n++;
     (void)closedir(d);
-    n = n > 3 ? n - 3 : 0;  // itself, . and ..
-    put(s, "process_open_fds", "gauge", "Descriptors.", (double)n);
+    n = n > 3 ? n - 3 : 0;  // without the directory itself, . and ..
+    put(s, "process_open_fds", "gauge", "Open file descriptors.", (double)n);
     if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur != RLIM_INFINITY)
-        put(s, "process_max_fds", "gauge", "Descriptors allowed.", (double)most.rlim_cur);
+        put(s, "process_max_fds", "gauge", "Limit of file descriptors.", (double)most.rlim_cur);
 }
 
 static void put_cpu(StrBuf *s) {
     struct timespec t;
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return;
-    put(s, "process_cpu_seconds_total", "counter", "Processor time.",
+    put(s, "process_cpu_seconds_total", "counter", "CPU time.",
         (double)t.tv_sec + (double)t.tv_nsec / 1e9);
 }
 
-void metrics_process(const Metrics *m, StrBuf *s) {
+static void put_process(const Metrics *m, StrBuf *s) {
     put_cpu(s);
     put_memory(s);
     put_descriptors(s);
-    put(s, "process_start_time_seconds", "gauge", "Since 1970.", m->started);
-    metrics_family(s, "cotenant_build_info", "gauge", "What runs here.");
+    put(s, "process_start_time_seconds", "gauge", "Start time, seconds since 1970.", m->started);
+    put_family_head(s, "cotenant_build_info", "gauge", "Version and compiler.");
     str_buf_text(s, "cotenant_build_info{version=\"" COTENANT_VERSION "\",compiler=\"");
     str_buf_label(s, __VERSION__);
     str_buf_text(s, "\"} 1\n");
 }
 
-// Triton's names, for dashboards that exist: counters by model and version, times in microseconds.
+// Triton's metric names, for existing dashboards: by model and version, times in microseconds.
 
 typedef struct Family {
-    const char *name, *help, *reason;  // reason: a label; NULL: none
+    const char *name, *help, *reason;  // reason: label; NULL: none
     uint64_t (*value)(const MetricsRow *r);
 } Family;
 
@@ -376,18 +347,18 @@ static uint64_t infer_us(const MetricsRow *r) { return us(r->compute_infer); }
 static uint64_t output_us(const MetricsRow *r) { return us(r->compute_output); }
 
 static const Family families[] = {
-    {"nv_inference_request_success", "Requests that were answered.", NULL, success},
-    {"nv_inference_request_failure", "Requests that were not.", "REJECTED", rejected},
+    {"nv_inference_request_success", "Successful requests.", NULL, success},
+    {"nv_inference_request_failure", "Failed requests.", "REJECTED", rejected},
     {"nv_inference_request_failure", NULL, "CANCELED", cancelled},
     {"nv_inference_request_failure", NULL, "BACKEND", broken},
     {"nv_inference_request_failure", NULL, "OTHER", other},
-    {"nv_inference_count", "Inferences, those of a batch one by one.", NULL, inferences},
+    {"nv_inference_count", "Inferences; a batch of n counts n.", NULL, inferences},
     {"nv_inference_exec_count", "Executions.", NULL, executions},
-    {"nv_inference_request_duration_us", "Requests' time.", NULL, request_us},
-    {"nv_inference_queue_duration_us", "Time in queues.", NULL, queue_us},
-    {"nv_inference_compute_input_duration_us", "Time decoding.", NULL, input_us},
-    {"nv_inference_compute_infer_duration_us", "Time computing.", NULL, infer_us},
-    {"nv_inference_compute_output_duration_us", "Time answering.", NULL, output_us},
+    {"nv_inference_request_duration_us", "Time of successful requests.", NULL, request_us},
+    {"nv_inference_queue_duration_us", "Queue time.", NULL, queue_us},
+    {"nv_inference_compute_input_duration_us", "Decoding time.", NULL, input_us},
+    {"nv_inference_compute_infer_duration_us", "Compute time.", NULL, infer_us},
+    {"nv_inference_compute_output_duration_us", "Encoding time.", NULL, output_us},
 };
 
 static void put_labels(StrBuf *s, const char *name, const MetricsRow *r) {
@@ -400,7 +371,7 @@ static void put_labels(StrBuf *s, const char *name, const MetricsRow *r) {
 }
 
 static void put_family(StrBuf *s, const Metrics *m, const Family *f) {
-    if (f->help != NULL) metrics_family(s, f->name, "counter", f->help);
+    if (f->help != NULL) put_family_head(s, f->name, "counter", f->help);
     for (uint32_t i = 0; i < m->n_models; i++)
         for (uint32_t v = 0; v < m->models[i].n_versions; v++) {
             const MetricsRow *r = &m->models[i].versions[v];
@@ -412,10 +383,10 @@ static void put_family(StrBuf *s, const Metrics *m, const Family *f) {
         }
 }
 
-// Queues are a model's: the version registered last has them.
+// The queue belongs to the model: reported for the version registered last.
 static void put_pending(MetricsText *t) {
     const char *name = "nv_inference_pending_request_count";
-    metrics_family(&t->s, name, "gauge", "Requests that wait.");
+    put_family_head(&t->s, name, "gauge", "Queued requests.");
     for (uint32_t i = 0; i < t->m->n_models; i++) {
         const MetricsModel *x = &t->m->models[i];
         uint32_t            newest = 0;
@@ -427,8 +398,25 @@ static void put_pending(MetricsText *t) {
     }
 }
 
-void metrics_triton(MetricsText *t) {
+static void put_triton(MetricsText *t) {
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         put_family(&t->s, t->m, &families[i]);
     put_pending(t);
+}
+
+Err metrics_text(const Metrics *m, const MetricsNow *now, Arena *a, Str *out) {
+    MetricsLoad *loads = NULL;
+    size_t       mark = a->used;
+    TRY(metrics_loads(m, now->live, now->registry, a, &loads));
+    MetricsText t = {.m = m, .now = now, .loads = loads};
+    str_buf_begin(&t.s, a, TEXT_BYTES);
+    put_durations(&t);
+    put_counters(&t);
+    put_models(&t);
+    put_server(&t);
+    if (m->triton) put_triton(&t);
+    put_process(m, &t.s);
+    Err e = str_buf_end(&t.s, out);
+    if (e != ERR_OK) arena_rewind(a, mark);
+    return e;
 }

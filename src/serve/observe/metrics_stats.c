@@ -1,4 +1,4 @@
-// Statistics as the protocol's extension has them, and what we know beyond it under "cotenant".
+// The protocol's statistics extension as JSON, with further figures under "cotenant".
 #include <string.h>
 
 #include "base/text.h"
@@ -55,12 +55,6 @@ static void put_counts(StrBuf *s, const char *key, const uint64_t *n, uint32_t c
     str_buf_text(s, "}");
 }
 
-static const char *end_name(uint32_t i) { return receipt_end_name((ReceiptEnd)i); }
-
-static const char *cause_name(uint32_t i) {
-    return i == RECEIPT_CAUSE_NONE ? NULL : receipt_cause_name((ReceiptCause)i);
-}
-
 static void put_percentiles(StrBuf *s, const char *key, const Hist *h) {
     static const struct {
         const char *name;
@@ -92,17 +86,19 @@ static void put_target(StrBuf *s, const MetricsModel *x) {
     str_buf_text(s, "}");
 }
 
-// Of the model: deadlines are met or missed whichever version serves.
+// Figures of the model, over all its versions.
 static void put_model(StrBuf *s, const MetricsModel *x, const MetricsLoad *load) {
     str_buf_text(s, ",\"cotenant\":{");
     put_target(s, x);
-    put_counts(s, "ends", x->ends, RECEIPT_ENDS, end_name);
-    put_counts(s, "misses", x->causes, RECEIPT_CAUSES, cause_name);
+    put_counts(s, "ends", x->ends, RECEIPT_ENDS, metrics_end_name);
+    put_counts(s, "misses", x->causes, RECEIPT_CAUSES, metrics_cause_name);
     put_percentiles(s, "latency_ms", &x->latency);
     put_percentiles(s, "queue_ms", &x->queueing);
     put_percentiles(s, "compute_ms", &x->computing);
-    str_buf_printf(s, ",\"preemptions\":%llu,\"conflicts\":%llu,\"core_seconds\":",
-                   (unsigned long long)x->preemptions, (unsigned long long)x->conflicts);
+    str_buf_printf(s,
+                   ",\"preemptions\":%llu,\"conflicts\":%llu,\"degraded\":%llu,\"core_seconds\":",
+                   (unsigned long long)x->preemptions, (unsigned long long)x->conflicts,
+                   (unsigned long long)x->degraded);
     str_buf_number(s, x->core_ns / 1e9);
     str_buf_printf(s, ",\"cores\":%u,\"waiting\":%u,\"running\":%u", load->cores, load->waiting,
                    load->running);

@@ -77,7 +77,7 @@ ReceiptOutcome receipt_outcome(const Receipt *r) {
     return RECEIPT_NO_OUTCOME;
 }
 
-// Stages around the engine; 0 where a request did not come so far.
+// Length of a stage; 0 if the request did not get there.
 static TimeNs between(TimeNs from, TimeNs to) { return from > 0 && to > from ? to - from : 0; }
 
 static TimeNs decoding(const Receipt *r) { return between(r->arrived, r->decoded); }
@@ -93,9 +93,8 @@ TimeNs receipt_queued(const Receipt *r) {
 
 static TimeNs answering(const Receipt *r) { return between(r->finished, r->answered); }
 
-// Of those who waited, the engine knows who came at a bad time for everybody; of those who lost
-// cores to the system, whether that took back what it had promised.
-static ReceiptCause named(const Receipt *r, ReceiptCause c) {
+// Refines queueing to overload and system to throttled, which only the engine can tell apart.
+static ReceiptCause refine(const Receipt *r, ReceiptCause c) {
     if (c == RECEIPT_CAUSE_QUEUEING && r->timing.late_cause == LIVE_OVERLOAD)
         return RECEIPT_CAUSE_OVERLOAD;
     if (c == RECEIPT_CAUSE_SYSTEM && r->timing.late_cause == LIVE_THROTTLED)
@@ -103,7 +102,7 @@ static ReceiptCause named(const Receipt *r, ReceiptCause c) {
     return c;
 }
 
-// What took longest of all that need not have been, unless computing alone takes too long.
+// The longest avoidable stage; COMPUTE if computing alone exceeds the deadline.
 static ReceiptCause late_cause(const Receipt *r) {
     const LiveTiming *t = &r->timing;
     TimeNs bare = t->compute_ns - t->interference_ns - t->core_shortage_ns - t->stolen_ns, most = 0;
@@ -121,7 +120,7 @@ static ReceiptCause late_cause(const Receipt *r) {
     if (r->deadline > r->arrived && bare > r->deadline - r->arrived) return cause;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].ns > most) most = parts[i].ns, cause = parts[i].cause;
-    return r->decoded == 0 ? RECEIPT_CAUSE_FRONTEND : named(r, cause);
+    return r->decoded == 0 ? RECEIPT_CAUSE_FRONTEND : refine(r, cause);
 }
 
 ReceiptCause receipt_cause(const Receipt *r) {
@@ -139,12 +138,12 @@ ReceiptCause receipt_cause(const Receipt *r) {
     }
 }
 
-typedef struct Words {
+typedef struct Sentence {
     char  *out;
     size_t size, len;
-} Words;
+} Sentence;
 
-static void PRINTF(2, 3) say(Words *w, const char *fmt, ...) {
+static void PRINTF(2, 3) say(Sentence *w, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(w->out + w->len, w->size - w->len, fmt, ap);
@@ -154,7 +153,7 @@ static void PRINTF(2, 3) say(Words *w, const char *fmt, ...) {
     w->len += (size_t)n < room ? (size_t)n : room;
 }
 
-// Three digits that matter: 0.21, 12.3, 480.
+// Milliseconds with two or three significant digits: 0.21, 12.3, 480.
 static const char *ms(TimeNs t, char out[24]) {
     double x = (double)t / 1e6;
     (void)snprintf(out, 24, "%.*f", x < 1 ? 2 : x < 100 ? 1 : 0, x);
@@ -169,7 +168,7 @@ static bool matters(const Receipt *r, TimeNs t) {
     return t > 100000 && t * 20 > receipt_latency(r);
 }
 
-static void say_queue(Words *w, const Receipt *r) {
+static void say_queue(Sentence *w, const Receipt *r) {
     char text[24];
     if (!matters(r, receipt_queued(r))) return;
     say(w, "; queued %s ms", ms(receipt_queued(r), text));
@@ -177,7 +176,7 @@ static void say_queue(Words *w, const Receipt *r) {
     if (r->timing.waiting > 0) say(w, " (%u waited before it)", r->timing.waiting);
 }
 
-static void say_compute(Words *w, const Receipt *r) {
+static void say_compute(Sentence *w, const Receipt *r) {
     const LiveTiming *t = &r->timing;
     char              text[24];
     if (t->blocks == 0) return;
@@ -185,40 +184,40 @@ static void say_compute(Words *w, const Receipt *r) {
     if (t->cores_most > t->cores_least) say(w, " to %u", t->cores_most);
     say(w, t->cores_most > 1 ? " cores" : " core");
     if (matters(r, t->interference_ns))
-        say(w, ", %s of them lost to neighbours (level %u)", ms(t->interference_ns, text),
-            t->level);
+        say(w, ", %s ms of it by interference (level %u)", ms(t->interference_ns, text), t->level);
     if (matters(r, t->core_shortage_ns))
-        say(w, ", %s for want of cores", ms(t->core_shortage_ns, text));
+        say(w, ", %s ms by too few cores", ms(t->core_shortage_ns, text));
     if (matters(r, t->stolen_ns))
-        say(w, ", %s while the system ran others", ms(t->stolen_ns, text));
+        say(w, ", %s ms while other programs ran", ms(t->stolen_ns, text));
 }
 
-static void say_pauses(Words *w, const Receipt *r) {
+static void say_pauses(Sentence *w, const Receipt *r) {
     char text[24];
     if (!matters(r, r->timing.paused_ns)) return;
     say(w, "; paused %s ms", ms(r->timing.paused_ns, text));
     if (r->paused_by != NULL) say(w, " for model '%s'", r->paused_by);
 }
 
-static void say_front(Words *w, const Receipt *r) {
+static void say_front(Sentence *w, const Receipt *r) {
     char text[24];
     if (matters(r, decoding(r))) say(w, "; decoded in %s ms", ms(decoding(r), text));
     if (matters(r, compiling(r)))
-        say(w, "; waited %s ms for its shapes to be compiled", ms(compiling(r), text));
+        say(w, "; waited %s ms for its shapes to compile", ms(compiling(r), text));
 }
 
-static void say_stages(Words *w, const Receipt *r) {
+static void say_stages(Sentence *w, const Receipt *r) {
     char   text[24];
     size_t before = w->len;
     say_front(w, r);
+    if (r->timing.degraded) say(w, "; degraded: ran behind all other requests");
     say_queue(w, r);
     say_compute(w, r);
     say_pauses(w, r);
-    if (matters(r, answering(r))) say(w, "; answered after %s ms more", ms(answering(r), text));
+    if (matters(r, answering(r))) say(w, "; response sent %s ms later", ms(answering(r), text));
     if (w->len > before) w->out[before] = ':';
 }
 
-static void say_late(Words *w, const Receipt *r) {
+static void say_late(Sentence *w, const Receipt *r) {
     char   over[24], given[24];
     TimeNs late = last(r) - r->deadline;
     say(w, "late by %s ms of %s", ms(late > 0 ? late : 0, over),
@@ -226,13 +225,13 @@ static void say_late(Words *w, const Receipt *r) {
     say_stages(w, r);
 }
 
-static void say_where(Words *w, const Receipt *r) {
+static void say_where(Sentence *w, const Receipt *r) {
     const LiveTiming *t = &r->timing;
     bool              paused = t->blocks > 0 && t->paused_ns > t->compute_ns;
     if (r->decoded == 0)
-        say(w, " while it was decoded");
+        say(w, " while decoding");
     else if (r->submitted == 0)
-        say(w, " while its shapes were compiled");
+        say(w, " while compiling its shapes");
     else if (t->blocks == 0 && r->behind != NULL)
         say(w, " while queued behind model '%s'", r->behind);
     else if (t->blocks == 0)
@@ -240,10 +239,10 @@ static void say_where(Words *w, const Receipt *r) {
     else if (paused && r->paused_by != NULL)
         say(w, " while paused for model '%s'", r->paused_by);
     else
-        say(w, paused ? " while paused" : " while it was computed");
+        say(w, paused ? " while paused" : " while computing");
 }
 
-static void say_expired(Words *w, const Receipt *r) {
+static void say_expired(Sentence *w, const Receipt *r) {
     TimeNs given = between(r->arrived, r->expire > 0 ? r->expire : r->deadline);
     say(w, "deadline of %lld us passed after %lld us", (long long)(given / 1000),
         (long long)(receipt_latency(r) / 1000));
@@ -251,13 +250,13 @@ static void say_expired(Words *w, const Receipt *r) {
     if (r->timing.blocks > 0) say_stages(w, r);
 }
 
-static void say_missed(Words *w, const Receipt *r, const char *about) {
+static void say_missed(Sentence *w, const Receipt *r, const char *about) {
     say(w, "%s", about);
     if (r->submitted > 0) say_stages(w, r);
 }
 
 void receipt_explain(Receipt *r) {
-    Words        w = {r->cause, sizeof r->cause, 0};
+    Sentence     w = {r->cause, sizeof r->cause, 0};
     ReceiptCause c = receipt_cause(r);
     r->cause[0] = '\0';
     if (r->end == RECEIPT_EXPIRED)

@@ -1,4 +1,5 @@
-// Receipt: what happened to one request, for its answer, metrics, explanations, logs and traces.
+// Receipt: record of one request: how it ended, its times and its cause of lateness. Responses,
+// metrics, `why`, logs and statistics are made from it.
 #pragma once
 
 #include <stdint.h>
@@ -22,7 +23,7 @@ typedef enum ReceiptCause {
     RECEIPT_CAUSES
 } ReceiptCause;
 
-// What a request was to its deadline. Those without one, and those that made no sense, are neither.
+// Outcome of a request with a deadline; requests without one and malformed ones have none.
 typedef enum ReceiptOutcome {
     RECEIPT_OUTCOME_MET,
     RECEIPT_OUTCOME_MISSED,
@@ -34,35 +35,35 @@ typedef enum ReceiptOutcome {
 typedef enum ReceiptProtocol { RECEIPT_REST, RECEIPT_GRPC } ReceiptProtocol;
 
 typedef struct Receipt {
-    char            id[RECEIPT_ID];  // the client's, or ours: printable
-    uint32_t        slot;  // the model's number in the registry; UINT32_MAX: no model was found
-    const char     *model, *version;     // live as long as the server
-    const char     *behind, *paused_by;  // timing's tenants by their models' names; NULL: nobody
+    char            id[RECEIPT_ID];      // the client's, or r-NUMBER: printable
+    uint32_t        slot;                // of the model in the registry; UINT32_MAX: unknown model
+    const char     *model, *version;     // valid as long as the server
+    const char     *behind, *paused_by;  // models that held most cores meanwhile; NULL: none
     ReceiptProtocol protocol;
     ReceiptEnd      end;
-    bool            met;    // answered in time
+    bool            met;    // the response met the deadline
     uint32_t        batch;  // the first dimension of the first input
-    TimeNs          began, arrived, decoded, submitted, finished, answered;  // 0: not reached
-    TimeNs          deadline;                                                // 0: there was none
-    TimeNs          expire;  // the client waits no longer; 0: it did not say
-    uint64_t        in_bytes, out_bytes;
-    LiveTiming      timing;  // of the engine, from arrived on; zeroed: it never came there
-    char            cause[RECEIPT_CAUSE];  // of a miss, one sentence; "" when there was none
+    TimeNs     began, arrived, decoded, submitted, finished, answered;  // times; 0: not reached
+    TimeNs     deadline;                                                // 0: none
+    TimeNs     expire;  // end of the client's timeout; 0: none
+    uint64_t   in_bytes, out_bytes;
+    LiveTiming timing;                // by the engine; zeroed: it did not get there
+    char       cause[RECEIPT_CAUSE];  // one sentence about a miss or failure; "": none
 } Receipt;
 
 const char *receipt_end_name(ReceiptEnd e);
 const char *receipt_end_about(ReceiptEnd e);
-uint32_t    receipt_http_status(ReceiptEnd e);  // of HTTP
-uint32_t    receipt_grpc_status(ReceiptEnd e);  // of gRPC
+uint32_t    receipt_http_status(ReceiptEnd e);
+uint32_t    receipt_grpc_status(ReceiptEnd e);
 
 ReceiptOutcome receipt_outcome(const Receipt *r);
 const char    *receipt_outcome_name(ReceiptOutcome o);
-ReceiptCause   receipt_cause(const Receipt *r);  // NONE unless it missed or was rejected
+ReceiptCause   receipt_cause(const Receipt *r);  // NONE unless missed or rejected
 const char    *receipt_cause_name(ReceiptCause c);
-const char    *receipt_advice(ReceiptCause c);     // what would help; "" for NONE
-TimeNs         receipt_latency(const Receipt *r);  // from its last byte to its answer, or its end
-TimeNs         receipt_queued(const Receipt *r);   // in the engine, before its first block
+const char    *receipt_advice(ReceiptCause c);  // remedy; "" for NONE
+TimeNs receipt_latency(const Receipt *r);       // from the last byte of the request to the response
+TimeNs receipt_queued(const Receipt *r);        // in the engine, before the first block
 
-// One sentence about why it was late or had no answer, into cause: where the time went and who was
-// in the way; "" when there is nothing to say. All else of r is filled before, answered too.
+// Sets cause: where the time went and which model was in the way; "" if nothing is to say. All
+// other fields, `answered` included, are set before.
 void receipt_explain(Receipt *r);

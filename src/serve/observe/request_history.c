@@ -1,6 +1,6 @@
-// Requests are numbered from 0 on and lie in a ring. Those of one bucket of ids are chained from
-// the newest to the oldest by number, as are the misses; a number that the ring has lost ends a
-// chain, so nothing is ever unlinked.
+// Requests are numbered and lie in a ring. Requests whose ids share a hash bucket are chained by
+// number, newest first, and so are misses. A number that the ring has overwritten ends a chain, so
+// entries are never unlinked.
 #include "serve/observe/request_history.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@ enum { EXPLAIN_BYTES = 16384 };
 
 typedef struct Entry {
     Receipt  receipt;
-    uint64_t same, missed;  // the one before it in its bucket, and of misses
+    uint64_t same, missed;  // previous request in its bucket; previous miss
 } Entry;
 
 struct RequestHistory {
     Arena     arena;
     Entry    *entries;  // [room]
-    uint64_t *heads;    // [room] the newest of each bucket
+    uint64_t *heads;    // [room] newest of each bucket
     uint64_t  missed;   // the newest miss
-    uint64_t  n;        // ever noted
+    uint64_t  n;        // requests so far
     uint32_t  room;
 };
 
@@ -45,7 +45,7 @@ void request_history_destroy(RequestHistory *l) {
     arena_finish(&a);
 }
 
-// FNV-1a: clients choose ids, but a bucket is as long as one client's repeats at worst.
+// Clients may choose colliding ids; a chain is at most as long as the ring.
 static uint32_t bucket(const RequestHistory *l, const char *id, size_t len) {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)id[i]) * UINT64_C(0x100000001b3);
@@ -106,7 +106,8 @@ static void put_stages(StrBuf *s, const Receipt *r) {
 static void put_engine(StrBuf *s, const Receipt *r) {
     const LiveTiming *t = &r->timing;
     if (r->submitted == 0) return;
-    str_buf_printf(s, ",\"waiting_before\":%u,\"behind\":", t->waiting);
+    str_buf_printf(s, ",\"degraded\":%s,\"waiting_before\":%u,\"behind\":",
+                   t->degraded ? "true" : "false", t->waiting);
     str_buf_json(s, r->behind);
     str_buf_text(s, ",\"paused_by\":");
     str_buf_json(s, r->paused_by);

@@ -14,7 +14,7 @@ void str_buf_begin(StrBuf *s, Arena *a, size_t most) {
     *s = (StrBuf){.arena = a, .at = a->base + a->used, .most = most};
 }
 
-// Takes memory in steps, so that a piece costs little more than its bytes.
+// Allocates in steps of STEP_BYTES, so that short writes are cheap.
 static bool has_room(StrBuf *s, size_t n) {
     if (n <= s->room - s->len) return true;
     size_t want = n > STEP_BYTES ? n : STEP_BYTES;
@@ -84,7 +84,7 @@ void str_buf_int(StrBuf *s, uint64_t x) {
     str_buf_put(s, at, (size_t)(text + sizeof text - at));
 }
 
-// The program never leaves the C locale, so the point is a point.
+// The program stays in the C locale, so the decimal point is '.'.
 void str_buf_number(StrBuf *s, double x) {
     char text[40];
     if (!isfinite(x)) {
@@ -130,7 +130,7 @@ void str_buf_label(StrBuf *s, const char *text) {
 Err str_buf_end(StrBuf *s, Str *out) {
     size_t start = (size_t)(s->at - s->arena->base);
     arena_rewind(s->arena, start + (s->full ? 0 : s->len));
-    if (s->full) return err_set(ERR_LIMIT, "no room for a text of more than %zu bytes", s->len);
+    if (s->full) return err_set(ERR_LIMIT, "text exceeds %zu bytes", s->len);
     *out = (Str){s->at, s->len};
     return ERR_OK;
 }

@@ -1,3 +1,4 @@
+// Decodes a REST inference request: JSON, binary tensor data behind it, or a raw body.
 #include <inttypes.h>
 #include <string.h>
 
@@ -5,27 +6,27 @@
 #include "serve/tensor/infer_request.h"
 #include "serve/rest/json_reader.h"
 
-enum { IDLE_MOST = 1 << 20 };  // bytes of members that are not known
+enum { SKIPPED_MOST = 1 << 20 };  // bytes of unknown members, in total
 
 typedef struct Reader {
     JsonReader     s;
     Arena         *a;
-    unsigned char *raw, *raw_end;  // binary data not taken yet; NULL: the request has no such part
+    unsigned char *raw, *raw_end;  // binary data not consumed yet; NULL: none
     InferRequest  *r;
     uint32_t       room_inputs, room_requested;
-    size_t         idle;  // bytes that were passed over
+    size_t         skipped;  // bytes of unknown members
 } Reader;
 
-typedef struct InputReader {  // an input that is being read
+typedef struct InputReader {  // one input while it is read
     uint32_t    index;
     InferTensor in;
-    bool        named, shaped, read, later;
-    bool        told;    // an error says already which input it is
-    JsonReader  data;    // where it is, when it came before type or shape
-    int64_t     binary;  // bytes; -1: not given
+    bool        named, shaped, read, postponed;
+    bool        names_input;  // the error already names the input
+    JsonReader  data;         // position of `data`, if it precedes datatype or shape
+    int64_t     binary;       // binary_data_size; -1: not given
 } InputReader;
 
-typedef struct Field {  // a member of an object that means something
+typedef struct Field {  // a known member of an object
     const char *key;
     Err (*read)(Reader *r, void *self);
 } Field;
@@ -36,18 +37,18 @@ static const Field *find(const Field *fields, Str key, uint32_t *which) {
     return NULL;
 }
 
-// A member that means nothing. All of them together are bounded: they are work for nobody's sake.
-static Err pass_over(Reader *r, Str key) {
+// Skips an unknown member. Their total size is limited, since they cost time for nothing.
+static Err skip_member(Reader *r, Str key) {
     const unsigned char *from = r->s.at;
-    Err                  e = json_reader_skip(&r->s, IDLE_MOST - r->idle);
-    r->idle += key.len + sizeof "\"\":," + (size_t)(r->s.at - from);
-    if (e == ERR_OK && r->idle > IDLE_MOST) e = ERR_LIMIT;
+    Err                  e = json_reader_skip(&r->s, SKIPPED_MOST - r->skipped);
+    r->skipped += key.len + sizeof "\"\":," + (size_t)(r->s.at - from);
+    if (e == ERR_OK && r->skipped > SKIPPED_MOST) e = ERR_LIMIT;
     return e != ERR_LIMIT ? e
-                          : err_set(ERR_LIMIT, "more than %d KiB of the request mean nothing here",
-                                    IDLE_MOST >> 10);
+                          : err_set(ERR_LIMIT, "more than %d KiB of unknown members in the request",
+                                    SKIPPED_MOST >> 10);
 }
 
-// An object: fields that are known, each once, and others, which are passed over.
+// Reads an object: each known field at most once; unknown ones are skipped.
 static Err read_object(Reader *r, const Field *fields, void *self) {
     uint32_t seen = 0, which;
     bool     more = true;
@@ -58,10 +59,10 @@ static Err read_object(Reader *r, const Field *fields, void *self) {
         if (!more) return ERR_OK;
         const Field *f = find(fields, key, &which);
         if (f == NULL) {
-            TRY(pass_over(r, key));
+            TRY(skip_member(r, key));
             continue;
         }
-        if ((seen >> which & 1) != 0) return err_set(ERR_INVALID, "%s is there twice", f->key);
+        if ((seen >> which & 1) != 0) return err_set(ERR_INVALID, "%s occurs twice", f->key);
         seen |= 1u << which;
         if (json_reader_peek(&r->s) == 'n' && json_reader_literal(&r->s, "null")) continue;
         TRY(f->read(r, self));
@@ -72,7 +73,7 @@ static Err read_text(Reader *r, const char *what, Str *out) {
     if (json_reader_peek(&r->s) != '"') return err_set(ERR_INVALID, "%s is not a string", what);
     TRY(json_reader_string(&r->s, out));
     if (memchr(out->at, '\0', out->len) != NULL)
-        return err_set(ERR_INVALID, "%s has a zero byte", what);
+        return err_set(ERR_INVALID, "%s contains a NUL byte", what);
     return ERR_OK;
 }
 
@@ -83,11 +84,11 @@ static Err read_bool(Reader *r, const char *what, bool *out) {
     return err_set(ERR_INVALID, "%s is neither true nor false", what);
 }
 
-// From 0 on; what a signed number cannot hold is as good as the largest.
+// A whole number of at least 0; above INT64_MAX it becomes INT64_MAX.
 static Err read_amount(Reader *r, const char *what, int64_t *out) {
     int64_t v = 0;
     if (json_reader_integer(&r->s, 0, UINT64_MAX, &v) != JSON_FAULT_NONE)
-        return err_set(ERR_INVALID, "%s is no whole number from 0 on", what);
+        return err_set(ERR_INVALID, "%s is not a whole number of at least 0", what);
     *out = (uint64_t)v > INT64_MAX ? INT64_MAX : v;
     return ERR_OK;
 }
@@ -96,7 +97,8 @@ static Err read_dim(Reader *r, Tensor *t) {
     if (t->rank == TENSOR_MAX_RANK)
         return err_set(ERR_INVALID, "shape has more than %d dimensions", TENSOR_MAX_RANK);
     if (json_reader_integer(&r->s, 0, INT64_MAX, &t->dims[t->rank]) != JSON_FAULT_NONE)
-        return err_set(ERR_INVALID, "shape[%" PRId32 "] is no whole number from 0 on", t->rank);
+        return err_set(ERR_INVALID, "shape[%" PRId32 "] is not a whole number of at least 0",
+                       t->rank);
     t->rank++;
     return ERR_OK;
 }
@@ -138,13 +140,13 @@ static Err read_binary_size(Reader *r, void *self) {
 static Err reject_shared_memory(Reader *r, void *self) {
     (void)r;
     (void)self;
-    return err_set(ERR_UNSUPPORTED, "shared memory is not offered here");
+    return err_set(ERR_UNSUPPORTED, "shared memory is not supported");
 }
 
 static Err reject_classification(Reader *r, void *self) {
     (void)r;
     (void)self;
-    return err_set(ERR_UNSUPPORTED, "classification is not offered here");
+    return err_set(ERR_UNSUPPORTED, "classification is not supported");
 }
 
 static Err read_input_parameters(Reader *r, void *self) {
@@ -157,13 +159,13 @@ static Err read_input_parameters(Reader *r, void *self) {
 static Err check_size(const Tensor *t) {
     size_t bytes = 0;
     return tensor_measure(t, &bytes) == ERR_OK ? ERR_OK
-                                               : err_set(ERR_INVALID, "shape is beyond all limits");
+                                               : err_set(ERR_INVALID, "shape is too large");
 }
 
 static Err read_elements(Reader *r, InputReader *d, JsonReader *at) {
     d->read = true;
     Err e = json_reader_tensor(at, d->index, r->a, &d->in.t);
-    d->told = e != ERR_OK;
+    d->names_input = e != ERR_OK;
     return e;
 }
 
@@ -173,21 +175,21 @@ static Err read_data(Reader *r, void *self) {
         TRY(check_size(&d->in.t));
         return read_elements(r, d, &r->s);
     }
-    d->later = true;
+    d->postponed = true;
     d->data = r->s;
     return json_reader_skip(&r->s, SIZE_MAX);
 }
 
-// Its bytes are the next of the binary part.
+// Takes the input's bytes from the binary part of the body.
 static Err take_binary(Reader *r, InputReader *d) {
-    if (d->read || d->later) return err_set(ERR_INVALID, "both data and binary data are given");
+    if (d->read || d->postponed) return err_set(ERR_INVALID, "both data and binary data are given");
     if (r->raw == NULL)
         return err_set(ERR_INVALID, "binary data needs the header Inference-Header-Content-Length");
     if (d->binary > r->raw_end - r->raw)
         return err_set(ERR_INVALID,
                        "binary_data_size is %" PRId64 ", %td bytes are left in the body", d->binary,
                        r->raw_end - r->raw);
-    TRY(infer_read_binary(&d->in.t, r->raw, (size_t)d->binary, r->a));
+    TRY(infer_read_binary(&d->in.t, r->raw, (size_t)d->binary, dtype_size(d->in.t.dtype), r->a));
     r->raw += d->binary;
     return ERR_OK;
 }
@@ -199,18 +201,18 @@ static Err finish_input(Reader *r, InputReader *d) {
     TRY(check_size(&d->in.t));
     if (d->binary >= 0) return take_binary(r, d);
     if (d->read) return ERR_OK;
-    if (!d->later) return err_set(ERR_INVALID, "data is missing");
+    if (!d->postponed) return err_set(ERR_INVALID, "data is missing");
     return read_elements(r, d, &d->data);
 }
 
-// Room for one more in a list that doubles.
+// Makes room for one more element; the list doubles.
 static Err grow(Arena *a, const char *what, uint32_t n, uint32_t *room, size_t size, void **list) {
     if (n < *room) return ERR_OK;
     if (n == INFER_TENSORS)
         return err_set(ERR_INVALID, "there are more than %d %s", INFER_TENSORS, what);
     uint32_t more = n == 0 ? 4 : 2 * n;
     void    *wider = arena_try(a, more, size, _Alignof(max_align_t));
-    if (wider == NULL) return err_set(ERR_LIMIT, "no room for %u %s", more, what);
+    if (wider == NULL) return err_set(ERR_LIMIT, "out of memory for %u %s", more, what);
     if (n > 0) memcpy(wider, *list, n * size);
     *list = wider;
     *room = more;
@@ -232,7 +234,7 @@ static Err add_input(Reader *r) {
     TRY(grow(r->a, "inputs", q->n_inputs, &r->room_inputs, sizeof *q->inputs, &list));
     q->inputs = list;
     Err e = read_input(r, &d);
-    if (e != ERR_OK) return d.told ? e : err_add(e, "inputs[%u]", d.index);
+    if (e != ERR_OK) return d.names_input ? e : err_add(e, "inputs[%u]", d.index);
     q->inputs[q->n_inputs++] = d.in;
     return ERR_OK;
 }
@@ -345,10 +347,10 @@ static Err read_request(Reader *r) {
     return ERR_OK;
 }
 
-// The body is the numbers and nothing else.
+// The whole body is the data of the only input.
 static Err read_raw(unsigned char *body, size_t len, Arena *a, InferRequest *q) {
     q->inputs = arena_try_new(a, InferTensor, 1);
-    if (q->inputs == NULL) return err_set(ERR_LIMIT, "no room for an input");
+    if (q->inputs == NULL) return err_set(ERR_LIMIT, "out of memory for an input");
     q->inputs[0].t = (Tensor){.rank = 1, .dims = {(int64_t)len}, .data = body};
     q->n_inputs = 1;
     q->raw_body = q->binary = true;

@@ -1,3 +1,4 @@
+// Encodes a REST inference response: JSON, then binary outputs.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,29 +10,30 @@
 #include "serve/tensor/infer_request.h"
 #include "serve/tensor/float_format.h"
 
-// Text that grows at the end of an arena, where nothing else is asked for meanwhile.
-typedef struct Pen {
+// Text growing at the end of an arena; nothing else may be allocated from it meanwhile.
+typedef struct JsonWriter {
     Arena *a;
     char  *begin, *at, *end;
     size_t most;
-} Pen;
+} JsonWriter;
 
 enum { STEP = 4096 };
 
-static Err room(Pen *p, size_t bytes) {
+static Err room(JsonWriter *p, size_t bytes) {
     if ((size_t)(p->end - p->at) >= bytes) return ERR_OK;
     size_t used = (size_t)(p->at - p->begin), have = (size_t)(p->end - p->begin);
     size_t more = bytes + (have > STEP ? have : STEP);
-    if (used > p->most) return err_set(ERR_LIMIT, "the answer is longer than %zu bytes", p->most);
+    if (used > p->most) return err_set(ERR_LIMIT, "response exceeds %zu bytes", p->most);
     char *next = arena_try(p->a, more, 1, 1);
-    if (next == NULL) return err_set(ERR_LIMIT, "no room for an answer of %zu bytes", have + more);
+    if (next == NULL)
+        return err_set(ERR_LIMIT, "out of memory for a response of %zu bytes", have + more);
     if (p->begin == NULL) p->begin = p->at = p->end = next;
     CHECK(next == p->end);
     p->end += more;
     return ERR_OK;
 }
 
-static Err put(Pen *p, const char *text) {
+static Err put(JsonWriter *p, const char *text) {
     size_t len = strlen(text);
     TRY(room(p, len));
     memcpy(p->at, text, len);
@@ -39,7 +41,7 @@ static Err put(Pen *p, const char *text) {
     return ERR_OK;
 }
 
-static void put_escaped(Pen *p, unsigned char c) {
+static void put_escaped(JsonWriter *p, unsigned char c) {
     static const char hex[] = "0123456789abcdef", from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     const char       *known = c != 0 ? strchr(from, c) : NULL;
     if (known != NULL) {
@@ -55,10 +57,10 @@ static void put_escaped(Pen *p, unsigned char c) {
     }
 }
 
-static Err put_text(Pen *p, Str s) {
+static Err put_text(JsonWriter *p, Str s) {
     size_t worst = 0;
     if (__builtin_mul_overflow(s.len, (size_t)6, &worst) || worst > SIZE_MAX - 2)
-        return err_set(ERR_LIMIT, "a text is too long");
+        return err_set(ERR_LIMIT, "a string is too long");
     TRY(room(p, worst + 2));
     *p->at++ = '"';
     for (size_t i = 0; i < s.len; i++) put_escaped(p, (unsigned char)s.at[i]);
@@ -66,7 +68,7 @@ static Err put_text(Pen *p, Str s) {
     return ERR_OK;
 }
 
-static void write_unsigned(Pen *p, uint64_t v) {
+static void write_unsigned(JsonWriter *p, uint64_t v) {
     char digits[24], *d = digits + sizeof digits;
     do {
         *--d = (char)('0' + v % 10);
@@ -77,18 +79,18 @@ static void write_unsigned(Pen *p, uint64_t v) {
     p->at += n;
 }
 
-static void write_signed(Pen *p, int64_t v) {
+static void write_signed(JsonWriter *p, int64_t v) {
     if (v < 0) *p->at++ = '-';
     write_unsigned(p, v < 0 ? (uint64_t)0 - (uint64_t)v : (uint64_t)v);
 }
 
-static Err put_signed(Pen *p, int64_t v) {
+static Err put_signed(JsonWriter *p, int64_t v) {
     TRY(room(p, 24));
     write_signed(p, v);
     return ERR_OK;
 }
 
-static Err put_number(Pen *p, double v) {
+static Err put_number(JsonWriter *p, double v) {
     if (!isfinite(v)) return put(p, "null");
     if (v == trunc(v) && fabs(v) < 0x1p53) return put_signed(p, (int64_t)v);
     TRY(room(p, FLOAT_FORMAT_ROOM));
@@ -99,7 +101,7 @@ static Err put_number(Pen *p, double v) {
 static Err not_json(const TensorSpec *spec, int64_t i, const char *what) {
     return err_set(ERR_UNSUPPORTED,
                    "output '%s' has %s at element %" PRId64
-                   ", which JSON cannot say: ask for it with \"binary_data\": true",
+                   ", which JSON cannot represent: request it with \"binary_data\": true",
                    spec->name, what, i);
 }
 
@@ -113,7 +115,7 @@ static Err not_json(const TensorSpec *spec, int64_t i, const char *what) {
     I(I32, int32_t, write_signed)                                                                  \
     I(I64, int64_t, write_signed)
 
-static Err put_element(Pen *p, const TensorSpec *spec, const Tensor *t, int64_t i) {
+static Err put_element(JsonWriter *p, const TensorSpec *spec, const Tensor *t, int64_t i) {
     TRY(room(p, FLOAT_FORMAT_ROOM));
     switch (t->dtype) {
 #define I(id, T, write)                                                                            \
@@ -140,13 +142,13 @@ static Err put_element(Pen *p, const TensorSpec *spec, const Tensor *t, int64_t 
     }
     default:
         return err_set(ERR_UNSUPPORTED,
-                       "output '%s' is %s, which is not for JSON: ask for it with "
+                       "output '%s' is %s, which JSON cannot represent: request it with "
                        "\"binary_data\": true",
                        spec->name, infer_type_name(t->dtype));
     }
 }
 
-static Err put_data(Pen *p, const TensorSpec *spec, const Tensor *t) {
+static Err put_data(JsonWriter *p, const TensorSpec *spec, const Tensor *t) {
     int64_t n = tensor_count(t);
     TRY(put(p, ",\"data\":["));
     for (int64_t i = 0; i < n; i++) {
@@ -157,7 +159,7 @@ static Err put_data(Pen *p, const TensorSpec *spec, const Tensor *t) {
     return put(p, "]");
 }
 
-// Bytes of a tensor as binary data.
+// Size of a tensor as binary data.
 static Err measure(const Tensor *t, size_t *out) {
     TRY(tensor_measure(t, out));
     if (t->dtype != DT_STR) return ERR_OK;
@@ -170,7 +172,7 @@ static Err measure(const Tensor *t, size_t *out) {
     return ERR_OK;
 }
 
-static Err put_shape(Pen *p, const Tensor *t) {
+static Err put_shape(JsonWriter *p, const Tensor *t) {
     TRY(put(p, ",\"shape\":["));
     for (int32_t i = 0; i < t->rank; i++) {
         if (i > 0) TRY(put(p, ","));
@@ -179,7 +181,7 @@ static Err put_shape(Pen *p, const Tensor *t) {
     return put(p, "]");
 }
 
-static Err put_output(Pen *p, const TensorSpec *spec, const Tensor *t, bool binary) {
+static Err put_output(JsonWriter *p, const TensorSpec *spec, const Tensor *t, bool binary) {
     size_t      bytes = 0;
     const char *type = infer_type_name(t->dtype);
     if (type == NULL)
@@ -202,7 +204,7 @@ static Err put_output(Pen *p, const TensorSpec *spec, const Tensor *t, bool bina
     return put(p, "}");
 }
 
-static Err put_parameters(Pen *p, const InferResponse *r) {
+static Err put_parameters(JsonWriter *p, const InferResponse *r) {
     TRY(put(p, ",\"parameters\":{"));
     for (uint32_t i = 0; i < r->n_parameters; i++) {
         const InferParameter *n = &r->parameters[i];
@@ -214,7 +216,7 @@ static Err put_parameters(Pen *p, const InferResponse *r) {
     return put(p, "}");
 }
 
-static Err put_answer(Pen *p, const InferResponse *r) {
+static Err put_answer(JsonWriter *p, const InferResponse *r) {
     TRY(put(p, "{\"model_name\":"));
     TRY(put_text(p, text_of(r->model)));
     if (r->version != NULL) {
@@ -234,10 +236,10 @@ static Err put_answer(Pen *p, const InferResponse *r) {
     return put(p, "]}");
 }
 
-// Elements of BYTES, each behind its length.
+// Elements of BYTES, each after its 4-byte length.
 static Err pack(const Tensor *t, size_t bytes, Arena *a, void **out) {
     char *p = arena_try(a, bytes, 1, 1);
-    if (p == NULL) return err_set(ERR_LIMIT, "no room for %zu bytes of an output", bytes);
+    if (p == NULL) return err_set(ERR_LIMIT, "out of memory for %zu bytes of an output", bytes);
     *out = p;
     for (int64_t i = 0; i < tensor_count(t); i++) {
         Str      s = ((const Str *)t->data)[i];
@@ -257,7 +259,7 @@ static Err add_binary(const InferResponse *r, size_t most, Arena *a, struct iove
         size_t        bytes = 0;
         if (!r->binary[i]) continue;
         TRY(measure(t, &bytes));
-        if (bytes > left) return err_set(ERR_LIMIT, "the answer is longer than %zu bytes", most);
+        if (bytes > left) return err_set(ERR_LIMIT, "response exceeds %zu bytes", most);
         left -= bytes;
         if (bytes == 0) continue;
         struct iovec *piece = &pieces[(*n_pieces)++];
@@ -269,13 +271,13 @@ static Err add_binary(const InferResponse *r, size_t most, Arena *a, struct iove
 
 Err infer_json_encode(const InferResponse *r, size_t most, Arena *a, struct iovec *pieces,
                       uint32_t *n_pieces, size_t *header) {
-    Pen  p = {.a = a, .most = most};
-    bool any = false;
+    JsonWriter p = {.a = a, .most = most};
+    bool       any = false;
     CHECK(r->n <= INFER_TENSORS && r->n < EXCHANGE_PIECES);
     TRY(put_answer(&p, r));
     size_t len = (size_t)(p.at - p.begin);
     arena_rewind(a, a->used - (size_t)(p.end - p.at));
-    if (len > most) return err_set(ERR_LIMIT, "the answer is longer than %zu bytes", most);
+    if (len > most) return err_set(ERR_LIMIT, "response exceeds %zu bytes", most);
     pieces[0] = (struct iovec){p.begin, len};
     *n_pieces = 1;
     TRY(add_binary(r, most, a, pieces, n_pieces));

@@ -1,12 +1,189 @@
-#include "serve/rest/json_number.h"
-
+// Numbers of JSON: decimal digits and a power of ten, read 8 or 16 bytes at a time, then rounded to
+// the nearest float, double or integer.
+//
+// A number never ends the text, so scans over digits stop before its end.
 #include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "serve/rest/json_reader.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are read as little-endian words");
+
+typedef struct JsonNumber {  // digits * 10^power
+    uint64_t digits;         // the first 19 significant ones
+    int64_t  power;
+    bool     minus, cut;  // cut: nonzero digits were dropped
+} JsonNumber;
+
+static inline bool json_is_digit(unsigned char c) { return (unsigned char)(c - '0') <= 9; }
+
+// Value of eight digits, the first in the lowest byte, each already minus '0'.
+static inline uint64_t json_eight_digits(uint64_t v) {
+    const uint64_t mask = UINT64_C(0x000000FF000000FF);
+    v = v * 10 + (v >> 8);
+    return ((v & mask) * UINT64_C(0x000F424000000064) +
+            ((v >> 16) & mask) * UINT64_C(0x0000271000000001)) >>
+           32;
+}
+
+static const uint64_t json_powers_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+
+// Reads digits into *sum, which overflows if there are many; returns the end.
+static inline unsigned char *json_digit_run(unsigned char *p, const unsigned char *end,
+                                            uint64_t *sum) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    while (end - p >= 8) {
+        uint64_t v;
+        memcpy(&v, p, sizeof v);
+        v ^= ones * '0';
+        uint64_t other = ((v + ones * 0x76) | v) & ones << 7;
+        if (other == 0) {
+            *sum = *sum * 100000000 + (uint32_t)json_eight_digits(v);
+            p += 8;
+            continue;
+        }
+        uint32_t n = (uint32_t)__builtin_ctzll(other) / 8;
+        if (n == 0) return p;
+        *sum = *sum * json_powers_of_ten[n] + (uint32_t)json_eight_digits(v << (64 - 8 * n));
+        return p + n;
+    }
+    for (; json_is_digit(*p); p++) *sum = *sum * 10 + (uint64_t)(*p - '0');
+    return p;
+}
+
+enum { JSON_NUMBER_WIDE = 16 };  // bytes examined at once
+
+// A bit for each of 16 bytes that is not a digit, and one above them.
+static inline uint32_t json_non_digits(const unsigned char *p) {
+    uint32_t mask = 1u << JSON_NUMBER_WIDE;
+#ifdef __SSE2__
+    const __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8('0'));
+    const __m128i is = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(9)), v);
+    return mask | (~(uint32_t)_mm_movemask_epi8(is) & 0xFFFF);
+#else
+    for (uint32_t i = 0; i < JSON_NUMBER_WIDE; i++) mask |= (uint32_t)!json_is_digit(p[i]) << i;
+    return mask;
+#endif
+}
+
+// Value of the first n of 16 digits, the first in the lowest byte of low.
+static inline uint64_t json_join_digits(uint64_t low, uint64_t high, uint32_t n) {
+    const uint64_t nibbles = UINT64_C(0x0F0F0F0F0F0F0F0F);
+    low &= nibbles;
+    high &= nibbles;
+    if (n <= 8) return (uint32_t)json_eight_digits(low << (64 - 8 * n));
+    const uint32_t up = 8 * (JSON_NUMBER_WIDE - n);
+    return (uint32_t)json_eight_digits(low << up) * UINT64_C(100000000) +
+           (uint32_t)json_eight_digits(high << up | low >> 1 >> (63 - up));
+}
+
+// The common forms: an integer within 16 bytes, or up to 7 digits, a point, and up to 18 digits in
+// all. Returns the end; NULL: another form, valid or not. The sign costs no branch: it is
+// unpredictable.
+static inline unsigned char *json_number_fast(unsigned char *p, const unsigned char *end,
+                                              JsonNumber *d) {
+    uint64_t       low, high;
+    const uint32_t all = json_non_digits(p), minus = all & 1, mask = all >> minus,
+                   most = JSON_NUMBER_WIDE - minus;
+    const uint32_t whole = (uint32_t)__builtin_ctz(mask);
+    uint32_t       last = whole;
+    if (minus != (*p == '-')) return NULL;
+    p += minus;
+    if (whole == 0 || whole == most || (whole > 1 && *p == '0')) return NULL;
+    memcpy(&low, p, sizeof low);
+    memcpy(&high, p + 8, sizeof high);
+    d->minus = minus != 0;
+    d->power = 0;
+    if (p[whole] == '.') {
+        last = (uint32_t)__builtin_ctz(mask & (mask - 1));
+        if (last == whole + 1 || whole > 7) return NULL;
+        const uint64_t front = (UINT64_C(1) << (8 * whole)) - 1;
+        low = (low & front) << 8 | (low & ~(front << 8 | 0xFF));
+        d->power = (int64_t)whole + 1;
+    }
+    d->digits = json_join_digits(low, high, last);
+    unsigned char *behind = p + last;
+    if (last == most) behind = json_digit_run(behind, end, &d->digits);
+    if (behind - p > 19 || (*behind | 0x20) == 'e') return NULL;
+    if (d->power != 0) d->power -= behind - p;
+    return behind;
+}
+
+// The first 19 significant digits of more.
+__attribute__((noinline)) static void recount(const unsigned char *p, const unsigned char *end,
+                                              int64_t fraction, JsonNumber *d) {
+    int     n = 0;
+    int64_t left = 0;  // digits dropped
+    d->digits = 0;
+    for (; p < end; p++) {
+        if (*p == '.') continue;
+        if (n == 19) {
+            left++;
+            d->cut = d->cut || *p != '0';
+        } else if (n > 0 || *p != '0') {
+            d->digits = d->digits * 10 + (uint64_t)(*p - '0');
+            n++;
+        }
+    }
+    d->power = left - fraction;
+}
+
+// Reads an exponent after 'e'; NULL: no digits.
+static unsigned char *exponent(unsigned char *p, int64_t *power) {
+    const int64_t most = INT64_C(1000000000000000);
+    int64_t       v = 0;
+    bool          minus = *p == '-';
+    if (*p == '-' || *p == '+') p++;
+    if (!json_is_digit(*p)) return NULL;
+    for (; json_is_digit(*p); p++)
+        if (v < most) v = v * 10 + (*p - '0');
+    *power += minus ? -v : v;
+    return p;
+}
+
+__attribute__((noinline)) static unsigned char *
+json_number_slow(unsigned char *p, const unsigned char *end, JsonNumber *d) {
+    unsigned char *begin = p, *point;
+    int64_t        fraction = 0, n;
+    if (!json_is_digit(*p)) return NULL;
+    if (*p == '0')
+        p++;
+    else
+        for (; json_is_digit(*p); p++) d->digits = d->digits * 10 + (uint64_t)(*p - '0');
+    n = p - begin;
+    if (*p == '.') {
+        point = ++p;
+        p = json_digit_run(p, end, &d->digits);
+        fraction = p - point;
+        if (fraction == 0) return NULL;
+    } else if (json_is_digit(*p)) {
+        return NULL;
+    }
+    d->power = -fraction;
+    if (n + fraction > 19) recount(begin, p, fraction, d);
+    return (*p | 0x20) == 'e' ? exponent(p + 1, &d->power) : p;
+}
+
+// Reads a number; returns its end, NULL: not a number.
+static inline unsigned char *json_number_read(unsigned char *p, const unsigned char *end,
+                                              JsonNumber *out) {
+    out->cut = false;
+    if (end - p > JSON_NUMBER_WIDE) {
+        unsigned char *behind = json_number_fast(p, end, out);
+        if (behind != NULL) return behind;
+    }
+    JsonNumber d = {.minus = *p == '-'};  // a copy, so that *out stays in registers
+    p = json_number_slow(p + d.minus, end, &d);
+    *out = d;
+    return p;
+}
 
 bool json_reader_skip_number(JsonReader *s) {
     JsonNumber     d;
@@ -15,8 +192,8 @@ bool json_reader_skip_number(JsonReader *s) {
     return p != NULL;
 }
 
-// The C library's own reader, which is exact; by the rules of C, whatever the locale is. The text
-// has a terminator meanwhile, and something behind it, as numbers never end a request.
+// The exact result of strtof or strtod in the C locale. The byte after the number is overwritten
+// with a terminator meanwhile.
 static double library(unsigned char *begin, unsigned char *end, bool single) {
     locale_t      c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     unsigned char next = *end;
@@ -29,7 +206,7 @@ static double library(unsigned char *begin, unsigned char *end, bool single) {
     return v;
 }
 
-enum { LEAST_POWER = -64, MOST_POWER = 38 };  // beyond them a float of 19 digits is 0 or infinite
+enum { LEAST_POWER = -64, MOST_POWER = 38 };  // outside, a float of 19 digits is 0 or infinite
 
 static const double powers[] = {
     1e-64, 1e-63, 1e-62, 1e-61, 1e-60, 1e-59, 1e-58, 1e-57, 1e-56, 1e-55, 1e-54, 1e-53, 1e-52,
@@ -49,14 +226,14 @@ static float from_bits(uint32_t bits) {
     return f;
 }
 
-// Without a branch, as signs are hard to foresee.
+// Without a branch, since signs are unpredictable.
 static inline float signed_f32(float f, bool minus) {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     return from_bits(bits | (uint32_t)minus << 31);
 }
 
-// Below the smallest normal float, as the number of its last place. False: too close to call.
+// Rounds to a denormal float. False: too close to the middle of two.
 static bool denormal(double v, float *out) {
     double   places = v * 0x1p149;
     uint32_t whole = (uint32_t)places;
@@ -66,8 +243,8 @@ static bool denormal(double v, float *out) {
     return true;
 }
 
-// A product of digits and a power of ten is off by less than 4 units of its last place, so that
-// only what comes as close to the middle of two floats is in doubt.
+// digits * 10^power in double is off by less than 4 units of its last place: rounding to float is
+// doubtful only that close to the middle of two floats.
 static inline bool doubtful(double v) {
     enum { DOUBT = 8 };
     const uint64_t middle = UINT64_C(1) << 28, below = (UINT64_C(1) << 29) - 1;
@@ -76,7 +253,7 @@ static inline bool doubtful(double v) {
     return (bits & below) - (middle - DOUBT) <= 2 * DOUBT;
 }
 
-// False: it is in doubt.
+// False: doubtful.
 static bool single(const JsonNumber *d, float *out) {
     if (d->digits == 0 || d->power < LEAST_POWER) {
         *out = 0;
@@ -92,7 +269,7 @@ static bool single(const JsonNumber *d, float *out) {
     return !doubtful(v);
 }
 
-// Any number; what quick and near leave.
+// Any number, for those that read_f32 does not handle.
 static JsonFault __attribute__((noinline))
 slow_f32(unsigned char **at, const unsigned char *end, float *out) {
     JsonNumber     d;
@@ -117,9 +294,9 @@ static inline JsonFault read_f32(unsigned char **at, const unsigned char *end, f
     return JSON_FAULT_NONE;
 }
 
-// 19 digits and these powers of ten are exact in 64 bits, so that what comes of them is off by half
-// a unit of the last place; only what is next to the middle of two doubles is in doubt. False: it
-// is, or this machine has no such numbers.
+// 19 digits and these powers of ten are exact in 64 bits of mantissa, so one operation is off by
+// half a unit of the last place: doubtful only next to the middle of two doubles. False: doubtful,
+// or long double is not such a type here.
 static bool extended(const JsonNumber *d, double *out) {
 #if LDBL_MANT_DIG == 64
     static const long double tens[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
@@ -142,7 +319,7 @@ static bool extended(const JsonNumber *d, double *out) {
 }
 
 static inline JsonFault read_f64(unsigned char **at, const unsigned char *end, double *out) {
-    enum { EXACT = 22 };  // powers of ten that a double holds
+    enum { EXACT = 22 };  // powers of ten that are exact in double
     JsonNumber     d;
     unsigned char *p = json_number_read(*at, end, &d);
     if (p == NULL) return JSON_FAULT_KIND;
@@ -207,7 +384,7 @@ static inline unsigned char *white(unsigned char *p) {
     return p;
 }
 
-// Behind an element: to where the next one begins. False: there is no comma.
+// Moves from the end of an element to the next one. False: no comma.
 static inline bool pass(unsigned char **p) {
     *p = white(*p);
     if (**p != ',') return false;
@@ -215,7 +392,7 @@ static inline bool pass(unsigned char **p) {
     return true;
 }
 
-// n elements of one type; s->at is before a value or the end of the array.
+// Reads n elements of one type; s->at is before a value or the end of the array.
 #define ROW(name, S, T, read)                                                                      \
     static JsonFault name(JsonReader *s, void *to, int64_t n, int64_t *done) {                     \
         unsigned char *p = white(s->at);                                                           \
@@ -258,58 +435,4 @@ JsonFault json_reader_row(JsonReader *s, DType t, void *out, int64_t n, int64_t 
     case DT_STR: return row_STR(s, out, n, done);
     default: return JSON_FAULT_KIND;
     }
-}
-
-// The first 19 digits that count, of more.
-__attribute__((noinline)) static void recount(const unsigned char *p, const unsigned char *end,
-                                              int64_t fraction, JsonNumber *d) {
-    int     n = 0;
-    int64_t left = 0;  // digits that are dropped
-    d->digits = 0;
-    for (; p < end; p++) {
-        if (*p == '.') continue;
-        if (n == 19) {
-            left++;
-            d->cut = d->cut || *p != '0';
-        } else if (n > 0 || *p != '0') {
-            d->digits = d->digits * 10 + (uint64_t)(*p - '0');
-            n++;
-        }
-    }
-    d->power = left - fraction;
-}
-
-// Behind an 'e'; NULL when there are no digits.
-static unsigned char *exponent(unsigned char *p, int64_t *power) {
-    const int64_t most = INT64_C(1000000000000000);
-    int64_t       v = 0;
-    bool          minus = *p == '-';
-    if (*p == '-' || *p == '+') p++;
-    if (!json_is_digit(*p)) return NULL;
-    for (; json_is_digit(*p); p++)
-        if (v < most) v = v * 10 + (*p - '0');
-    *power += minus ? -v : v;
-    return p;
-}
-
-unsigned char *json_number_slow(unsigned char *p, const unsigned char *end, JsonNumber *d) {
-    unsigned char *begin = p, *point;
-    int64_t        fraction = 0, n;
-    if (!json_is_digit(*p)) return NULL;
-    if (*p == '0')
-        p++;
-    else
-        for (; json_is_digit(*p); p++) d->digits = d->digits * 10 + (uint64_t)(*p - '0');
-    n = p - begin;
-    if (*p == '.') {
-        point = ++p;
-        p = json_digit_run(p, end, &d->digits);
-        fraction = p - point;
-        if (fraction == 0) return NULL;
-    } else if (json_is_digit(*p)) {
-        return NULL;
-    }
-    d->power = -fraction;
-    if (n + fraction > 19) recount(begin, p, fraction, d);
-    return (*p | 0x20) == 'e' ? exponent(p + 1, &d->power) : p;
 }

@@ -4,45 +4,42 @@
 
 #include "base/utf8.h"
 
-static bool blank(unsigned char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+static bool is_space(unsigned char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 Err json_reader_fail(const JsonReader *s, const char *what) {
-    return err_set(ERR_PARSE, "the JSON is broken at byte %zu: %s", (size_t)(s->at - s->text),
-                   what);
+    return err_set(ERR_PARSE, "invalid JSON at byte %zu: %s", (size_t)(s->at - s->text), what);
 }
 
 Err json_reader_begin(JsonReader *s, unsigned char *text, size_t len) {
     *s = (JsonReader){.text = text, .at = text, .end = text + len};
-    while (s->end > s->at && blank(s->end[-1])) s->end--;
-    if (s->at == s->end) return err_set(ERR_PARSE, "there is no JSON where a request should be");
-    if (json_reader_peek(s) != '{') return json_reader_fail(s, "a request is an object");
-    if (s->end[-1] != '}')
-        return err_set(ERR_PARSE, "the JSON is cut off: it does not end with a brace");
+    while (s->end > s->at && is_space(s->end[-1])) s->end--;
+    if (s->at == s->end) return err_set(ERR_PARSE, "empty request: expected a JSON object");
+    if (json_reader_peek(s) != '{') return json_reader_fail(s, "a request must be an object");
+    if (s->end[-1] != '}') return err_set(ERR_PARSE, "truncated JSON: no closing brace");
     return ERR_OK;
 }
 
 Err json_reader_finish(JsonReader *s) {
     return json_reader_peek(s) == 0 && s->at == s->end
                ? ERR_OK
-               : json_reader_fail(s, "something follows it");
+               : json_reader_fail(s, "unexpected data after the request");
 }
 
 unsigned char json_reader_peek(JsonReader *s) {
-    while (s->at < s->end && blank(*s->at)) s->at++;
+    while (s->at < s->end && is_space(*s->at)) s->at++;
     return s->at < s->end ? *s->at : 0;
 }
 
 Err json_reader_open(JsonReader *s, char bracket) {
     if (json_reader_peek(s) != (unsigned char)bracket)
-        return json_reader_fail(s,
-                                bracket == '{' ? "an object is expected" : "an array is expected");
-    if (s->depth == JSON_READER_DEPTH) return json_reader_fail(s, "it is nested too deep");
+        return json_reader_fail(s, bracket == '{' ? "expected an object" : "expected an array");
+    if (s->depth == JSON_READER_DEPTH) return json_reader_fail(s, "nesting too deep");
     s->depth++;
     s->at++;
     return ERR_OK;
 }
 
-static Err another(JsonReader *s, bool first, unsigned char close, bool *more) {
+static Err next_item(JsonReader *s, bool first, unsigned char close, bool *more) {
     unsigned char c = json_reader_peek(s);
     *more = c != close;
     if (c == close) {
@@ -51,20 +48,20 @@ static Err another(JsonReader *s, bool first, unsigned char close, bool *more) {
         return ERR_OK;
     }
     if (first) return ERR_OK;
-    if (c != ',') return json_reader_fail(s, "a comma or the end of the list is expected");
+    if (c != ',') return json_reader_fail(s, "expected a comma or the end of the list");
     s->at++;
     return ERR_OK;
 }
 
 Err json_reader_element(JsonReader *s, bool first, bool *more) {
-    return another(s, first, ']', more);
+    return next_item(s, first, ']', more);
 }
 
 Err json_reader_member(JsonReader *s, bool first, Str *key, bool *more) {
-    TRY(another(s, first, '}', more));
+    TRY(next_item(s, first, '}', more));
     if (!*more) return ERR_OK;
     TRY(json_reader_string(s, key));
-    if (json_reader_peek(s) != ':') return json_reader_fail(s, "a colon is expected");
+    if (json_reader_peek(s) != ':') return json_reader_fail(s, "expected a colon");
     s->at++;
     return ERR_OK;
 }
@@ -76,9 +73,8 @@ bool json_reader_literal(JsonReader *s, const char *word) {
     return true;
 }
 
-// Bytes up to the next that a string cannot simply take: a quote, a backslash, a control
-// character, the first of several in UTF-8.
-static unsigned char *plain(unsigned char *p, const unsigned char *end) {
+// End of the bytes that need no decoding: up to a quote, backslash, control character or non-ASCII.
+static unsigned char *skip_plain(unsigned char *p, const unsigned char *end) {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
     for (; end - p >= 8; p += 8) {
         uint64_t v;
@@ -108,8 +104,8 @@ static bool hex4(const unsigned char *p, const unsigned char *end, uint32_t *out
     return true;
 }
 
-// Behind "\u"; 0: it is no character.
-static size_t point(const unsigned char *p, const unsigned char *end, uint32_t *out) {
+// Decodes the hex digits after "\u", surrogate pairs too; returns the bytes consumed, 0: invalid.
+static size_t code_point(const unsigned char *p, const unsigned char *end, uint32_t *out) {
     uint32_t low;
     if (!hex4(p, end, out)) return 0;
     if (*out < 0xD800 || *out > 0xDFFF) return 4;
@@ -120,7 +116,7 @@ static size_t point(const unsigned char *p, const unsigned char *end, uint32_t *
     return 10;
 }
 
-// At a backslash; moves on and writes at most as many bytes as it read.
+// Decodes an escape; writes no more bytes than it reads.
 static bool escape(JsonReader *s, char out[4], size_t *len) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (s->end - s->at < 2) return false;
@@ -133,30 +129,29 @@ static bool escape(JsonReader *s, char out[4], size_t *len) {
         return true;
     }
     uint32_t code = 0;
-    size_t   taken = c == 'u' ? point(s->at + 2, s->end, &code) : 0;
+    size_t   taken = c == 'u' ? code_point(s->at + 2, s->end, &code) : 0;
     if (taken == 0) return false;
     *len = utf8_put(code, out);
     s->at += 2 + taken;
     return true;
 }
 
-// One thing that is not plain, written to *to unless it is NULL. done: it was the closing quote.
-static Err odd(JsonReader *s, unsigned char **to, bool *done) {
+// Decodes one escape or non-ASCII character to *to, unless NULL. *done: it was the closing quote.
+static Err decode_special(JsonReader *s, unsigned char **to, bool *done) {
     char        bytes[4];
     size_t      len = 1;
     const char *from = (const char *)s->at, *next = from;
-    if (s->at == s->end) return json_reader_fail(s, "a string does not end");
+    if (s->at == s->end) return json_reader_fail(s, "unterminated string");
     if (*s->at == '"') {
         *done = true;
         s->at++;
         return ERR_OK;
     }
     if (*s->at == '\\') {
-        if (!escape(s, bytes, &len))
-            return json_reader_fail(s, "a string has an escape that is none");
+        if (!escape(s, bytes, &len)) return json_reader_fail(s, "invalid escape in a string");
         from = bytes;
     } else {
-        if (*s->at < 0x20) return json_reader_fail(s, "a string has a control character");
+        if (*s->at < 0x20) return json_reader_fail(s, "control character in a string");
         if (utf8_next(&next, (const char *)s->end) == UTF8_BAD)
             return json_reader_fail(s, "a string is not UTF-8");
         len = (size_t)(next - from);
@@ -169,35 +164,36 @@ static Err odd(JsonReader *s, unsigned char **to, bool *done) {
     return ERR_OK;
 }
 
-// At a quote. *to: where the text goes, and its end afterwards; NULL: nowhere.
-static Err string(JsonReader *s, unsigned char **to) {
+// Decodes a string from its opening quote on. *to: destination, then its end; NULL: skip the
+// string.
+static Err decode_string(JsonReader *s, unsigned char **to) {
     bool done = false;
     s->at++;
     while (!done) {
-        unsigned char *p = plain(s->at, s->end);
+        unsigned char *p = skip_plain(s->at, s->end);
         size_t         len = (size_t)(p - s->at);
         if (*to != NULL) {
             if (*to != s->at) memmove(*to, s->at, len);
             *to += len;
         }
         s->at = p;
-        TRY(odd(s, to, &done));
+        TRY(decode_special(s, to, &done));
     }
     return ERR_OK;
 }
 
 Err json_reader_string(JsonReader *s, Str *out) {
-    if (json_reader_peek(s) != '"') return json_reader_fail(s, "a string is expected");
+    if (json_reader_peek(s) != '"') return json_reader_fail(s, "expected a string");
     unsigned char *begin = s->at + 1, *to = begin;
-    TRY(string(s, &to));
+    TRY(decode_string(s, &to));
     *out = (Str){(const char *)begin, (size_t)(to - begin)};
     return ERR_OK;
 }
 
 static Err skip_text(JsonReader *s) {
     unsigned char *nowhere = NULL;
-    if (json_reader_peek(s) != '"') return json_reader_fail(s, "a string is expected");
-    return string(s, &nowhere);
+    if (json_reader_peek(s) != '"') return json_reader_fail(s, "expected a string");
+    return decode_string(s, &nowhere);
 }
 
 static Err skip_leaf(JsonReader *s, unsigned char c) {
@@ -205,14 +201,14 @@ static Err skip_leaf(JsonReader *s, unsigned char c) {
     if (json_reader_literal(s, "true") || json_reader_literal(s, "false") ||
         json_reader_literal(s, "null") || json_reader_skip_number(s))
         return ERR_OK;
-    return json_reader_fail(s, "a value is expected");
+    return json_reader_fail(s, "expected a value");
 }
 
 static Err skip_key(JsonReader *s, bool first, bool *more) {
-    TRY(another(s, first, '}', more));
+    TRY(next_item(s, first, '}', more));
     if (!*more) return ERR_OK;
     TRY(skip_text(s));
-    if (json_reader_peek(s) != ':') return json_reader_fail(s, "a colon is expected");
+    if (json_reader_peek(s) != ':') return json_reader_fail(s, "expected a colon");
     s->at++;
     return ERR_OK;
 }
@@ -220,7 +216,7 @@ static Err skip_key(JsonReader *s, bool first, bool *more) {
 Err json_reader_skip(JsonReader *s, size_t most) {
     const unsigned char *from = s->at;
     const uint32_t       outside = s->depth;
-    uint64_t             objects = 0;  // a bit for each bracket that is open: whether it is a brace
+    uint64_t             objects = 0;  // one bit per open bracket: 1 for an object
     for (;;) {
         unsigned char c = json_reader_peek(s);
         bool          first = c == '{' || c == '[', more = false;
@@ -236,7 +232,7 @@ Err json_reader_skip(JsonReader *s, size_t most) {
             if (more) break;
         }
         if ((size_t)(s->at - from) > most)
-            return err_set(ERR_LIMIT, "too much of the request means nothing here");
+            return err_set(ERR_LIMIT, "too many bytes in unknown members");
         if (s->depth == outside) return ERR_OK;
     }
 }

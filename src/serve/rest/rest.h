@@ -1,5 +1,5 @@
-// Rest: the Open Inference Protocol over HTTP, and what operators ask: metrics, why, traces,
-// models.
+// Rest: the Open Inference Protocol (KServe v2) over HTTP, with endpoints for metrics, why, traces
+// and model administration.
 #pragma once
 
 #include "net/exchange.h"
@@ -19,14 +19,15 @@ typedef struct RestOptions {
     RequestHistory      *history;
     NodeLive            *engine;
     const ServeSettings *set;
-    bool (*ready)(const void *self);  // the server takes requests
-    // Counts of the listeners for the metrics; names and counts [4].
+    bool (*ready)(const void *self);  // whether the server is ready for requests
+    // Fills in the names and counts of the listeners, and of the log.
     void (*listeners)(const void *self, MetricsNow *now);
     const void *self;
 } RestOptions;
 
 MUST_USE Err rest_create(Rest **out, const RestOptions *o);
-void         rest_destroy(Rest *r);  // accepts NULL; after its listeners were closed
+void         rest_destroy(Rest *r);  // accepts NULL; its listeners are closed
 
-// where: ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN or several; REST_LISTENERS times. Lives as long as r.
+// where: any of ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN. At most REST_LISTENERS times; valid as long as
+// r.
 ExchangeHandler rest_handler(Rest *r, uint32_t where);

@@ -1,4 +1,5 @@
-// What can be read: the server, its models, their settings and statistics.
+// REST endpoints other than inference: metadata, readiness, configuration, statistics, repository,
+// metrics, why, trace.
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +59,7 @@ static json_t *models_json(const ModelRegistry *f) {
     return json_pack("{s:o}", "models", list);
 }
 
-// A dimension that is open in front is the batch, which Triton's configurations leave out.
+// Triton's configuration leaves out the batch dimension.
 static json_t *config_specs(const TensorSpec *s, uint32_t n, bool batched) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++) {
@@ -93,12 +94,12 @@ static json_t *config_json(const ModelInfo *s) {
         "max_queue_size", set->queue, "parameters", qos_json(s));
 }
 
-static void tell_stats(RestCall *c) {
+static void send_stats(RestCall *c) {
     Rest *r = c->rest;
     Str   out, name = {c->route.name, strlen(c->route.name)};
     Str   version = {c->route.version, strlen(c->route.version)};
     if (name.len > 0 && registry_find(r->o.registry, name, version) == NULL) {
-        rest_error(c->x, c, 404, 0, "this model is not known");
+        rest_error(c, 404, 0, "no such model");
         return;
     }
     if (name.len == 0) name.at = NULL;
@@ -108,17 +109,17 @@ static void tell_stats(RestCall *c) {
     if (e == ERR_OK)
         rest_text(c, 200, "application/json", out.at, out.len);
     else
-        rest_error(c->x, c, 503, 1, err_why());
+        rest_error(c, 503, 1, err_why());
 }
 
-static void tell_ready(RestCall *c, bool yes, const char *otherwise) {
+static void send_ready(RestCall *c, bool yes, const char *why_not) {
     if (yes)
         rest_json(c, 200, json_pack("{s:b}", "ready", 1));
     else
-        rest_error(c->x, c, 503, 1, otherwise);
+        rest_error(c, 503, 1, why_not);
 }
 
-static void tell_model(RestCall *c) {
+static void send_model(RestCall *c) {
     Str        name = {c->route.name, strlen(c->route.name)};
     Str        version = {c->route.version, strlen(c->route.version)};
     ModelInfo *s = registry_find(c->rest->o.registry, name, version);
@@ -126,11 +127,11 @@ static void tell_model(RestCall *c) {
     (void)snprintf(why, sizeof why, "model '%s' is not %s", c->route.name,
                    s == NULL ? "known" : "ready");
     if (s == NULL)
-        rest_error(c->x, c, 404, 0, why);
+        rest_error(c, 404, 0, why);
     else if (c->route.kind == ROUTE_MODEL_READY)
-        tell_ready(c, s->state == MODEL_READY && s->quarantined <= c->x->arrived, why);
+        send_ready(c, s->state == MODEL_READY && s->quarantined <= c->x->arrived, why);
     else if (s->state != MODEL_READY)
-        rest_error(c->x, c, 503, 1, why);
+        rest_error(c, 503, 1, why);
     else
         rest_json(c, 200,
                   c->route.kind == ROUTE_CONFIG ? config_json(s)
@@ -142,16 +143,16 @@ void rest_info(RestCall *c) {
     switch (c->route.kind) {
     case ROUTE_SERVER: rest_json(c, 200, server_json()); break;
     case ROUTE_LIVE: rest_json(c, 200, json_pack("{s:b}", "live", 1)); break;
-    case ROUTE_READY: tell_ready(c, o->ready(o->self), "the server is not ready"); break;
+    case ROUTE_READY: send_ready(c, o->ready(o->self), "server is not ready"); break;
     case ROUTE_MODELS: rest_json(c, 200, models_json(o->registry)); break;
-    case ROUTE_STATS: tell_stats(c); break;
-    default: tell_model(c); break;
+    case ROUTE_STATS: send_stats(c); break;
+    default: send_model(c); break;
     }
 }
 
-// What administrators do: models listed, loaded and unloaded. Nothing is uploaded here.
+// Repository endpoints. Models and configurations cannot be uploaded.
 
-// The body may say {"ready":true}: those alone.
+// The body may be {"ready":true}: only models that are ready. False: it is something else.
 static bool only_ready(const RestCall *c, bool *out) {
     json_t *doc;
     bool    ok = true;
@@ -167,11 +168,11 @@ static bool only_ready(const RestCall *c, bool *out) {
     return ok;
 }
 
-static void tell_index(RestCall *c) {
+static void send_index(RestCall *c) {
     const ModelRegistry *f = c->rest->o.registry;
     bool                 ready;
     if (!only_ready(c, &ready)) {
-        rest_error(c->x, c, 400, 0, "the body is not {\"ready\":true|false}");
+        rest_error(c, 400, 0, "body is not {\"ready\":true|false}");
         return;
     }
     json_t *list = json_array();
@@ -191,13 +192,13 @@ static void changed(void *self, const char *why) {
     if (c->x == NULL)
         rest_free(c);
     else if (why != NULL)
-        rest_error(c->x, c, 400, 0, why);
+        rest_error(c, 400, 0, why);
     else
         rest_text(c, 200, "application/json", "", 0);
 }
 
-// A model that is uploaded, or a configuration that is sent along, is refused, not ignored.
-static bool brings_files(const RestCall *c) {
+// Uploaded files or configurations are rejected, not ignored.
+static bool uploads_files(const RestCall *c) {
     json_t *doc;
     if (c->x->body_len == 0) return false;
     if (json_parse("body", (const char *)c->x->body, c->x->body_len, &doc) != ERR_OK) return true;
@@ -215,11 +216,11 @@ static bool brings_files(const RestCall *c) {
 void rest_admin(RestCall *c) {
     ModelRegistry *f = c->rest->o.registry;
     if (c->route.kind == ROUTE_INDEX) {
-        tell_index(c);
+        send_index(c);
         return;
     }
-    if (brings_files(c)) {
-        rest_error(c->x, c, 400, 0, "models and their settings come from the server's own files");
+    if (uploads_files(c)) {
+        rest_error(c, 400, 0, UPLOAD_REJECTED);
         return;
     }
     c->waiting = true;
@@ -229,9 +230,7 @@ void rest_admin(RestCall *c) {
         registry_unload(f, c->route.name, changed, c);
 }
 
-// What operators ask: metrics, why a request was late, a trace of the next seconds.
-
-static void tell_metrics(RestCall *c) {
+static void send_metrics(RestCall *c) {
     Rest      *r = c->rest;
     MetricsNow at = {.registry = r->o.registry,
                      .open_requests = dispatcher_in_flight(r->o.dispatcher)};
@@ -246,31 +245,31 @@ static void tell_metrics(RestCall *c) {
     if (e == ERR_OK)
         rest_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", out.at, out.len);
     else
-        rest_error(c->x, c, 503, 1, err_why());
+        rest_error(c, 503, 1, err_why());
 }
 
-static void tell_why(RestCall *c) {
+static void send_why(RestCall *c) {
     Rest          *r = c->rest;
     Str            out, id = {c->route.name, strlen(c->route.name)};
     const Receipt *receipt = request_history_find(r->o.history, id);
     arena_rewind(&r->scratch, 0);
     if (receipt == NULL)
-        rest_error(c->x, c, 404, 0, "no request of this name is remembered: see why_requests");
+        rest_error(c, 404, 0, "no request with this id in the history (`why_requests`)");
     else if (request_history_json(receipt, &r->scratch, &out) != ERR_OK)
-        rest_error(c->x, c, 503, 1, err_why());
+        rest_error(c, 503, 1, err_why());
     else
         rest_text(c, 200, "application/json", out.at, out.len);
 }
 
-static void tell_misses(RestCall *c) {
+static void send_misses(RestCall *c) {
     Rest   *r = c->rest;
     int64_t n = route_query(c->x->query, "misses", 10);
     Str     out;
     arena_rewind(&r->scratch, 0);
     if (n < 1 || n > 1000)
-        rest_error(c->x, c, 400, 0, "misses is a number from 1 to 1000");
+        rest_error(c, 400, 0, "misses must be from 1 to 1000");
     else if (request_history_misses(r->o.history, (uint32_t)n, &r->scratch, &out) != ERR_OK)
-        rest_error(c->x, c, 503, 1, err_why());
+        rest_error(c, 503, 1, err_why());
     else
         rest_text(c, 200, "application/json", out.at, out.len);
 }
@@ -281,12 +280,13 @@ static void traced(void *self, EngineTrace *t) {
     c->waiting = false;
     c->trace = t;
     c->rest->trace = NULL;
+    c->rest->trace_call = NULL;
     if (c->x == NULL)
         rest_free(c);
     else if (engine_trace_text(t, &text) != ERR_OK)
-        rest_error(c->x, c, 503, 1, err_why());
+        rest_error(c, 503, 1, err_why());
     else
-        rest_keep(c, text);
+        rest_trace(c, text);
 }
 
 static void begin_trace(RestCall *c) {
@@ -300,11 +300,11 @@ static void begin_trace(RestCall *c) {
                             .self = c};
     o.names = dispatcher_tenant_names(r->o.dispatcher, &o.n_names);
     if (seconds < 1 || seconds > 60) {
-        rest_error(c->x, c, 400, 0, "seconds is a number from 1 to 60");
+        rest_error(c, 400, 0, "seconds must be from 1 to 60");
     } else if (r->trace != NULL) {
-        rest_error(c->x, c, 409, 1, "another trace is being recorded");
+        rest_error(c, 409, 1, "another trace is being recorded; retry later");
     } else if (engine_trace_start(&r->trace, &o) != ERR_OK) {
-        rest_error(c->x, c, 503, 1, err_why());
+        rest_error(c, 503, 1, err_why());
     } else {
         c->waiting = true;
         r->trace_call = c;
@@ -313,9 +313,9 @@ static void begin_trace(RestCall *c) {
 
 void rest_ops(RestCall *c) {
     switch (c->route.kind) {
-    case ROUTE_METRICS: tell_metrics(c); break;
-    case ROUTE_WHY: tell_why(c); break;
-    case ROUTE_MISSES: tell_misses(c); break;
+    case ROUTE_METRICS: send_metrics(c); break;
+    case ROUTE_WHY: send_why(c); break;
+    case ROUTE_MISSES: send_misses(c); break;
     default: begin_trace(c); break;
     }
 }

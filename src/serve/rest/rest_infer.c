@@ -1,13 +1,13 @@
-// POST .../infer: a body into an InferCall, and what came of it into an answer.
+// POST /v2/models/NAME/infer: decodes a body into an InferCall and encodes its response.
 #include <stdio.h>
 #include <string.h>
 
 #include "serve/rest/rest_int.h"
 
-enum { LONG_JSON = 1 << 18 };  // bytes
+enum { LONG_JSON = 1 << 18, DAY_MS = 86400000 };  // LONG_JSON: bytes
 
-// A header that is a whole number; false: it is there and is none.
-static bool whole(Str s, uint64_t *out) {
+// A header's value as a whole number of at most 18 digits; false: it is not one.
+static bool parse_count(Str s, uint64_t *out) {
     uint64_t v = 0;
     if (s.len == 0 || s.len > 18) return false;
     for (size_t i = 0; i < s.len; i++) {
@@ -18,50 +18,50 @@ static bool whole(Str s, uint64_t *out) {
     return true;
 }
 
-static void reject(Rest *r, Exchange *x, const Route *route, uint32_t status, const char *why) {
-    RestCall *c = rest_call(r, x, route);
-    if (c != NULL) rest_error(x, c, status, 0, why);
-}
-
-// What can be said before the body: an unknown model costs its sender no more than that.
-void rest_infer_head(Rest *r, Exchange *x, const Route *route) {
-    Str      length = exchange_header(x, "inference-header-content-length");
-    Str      model = {route->name, strlen(route->name)};
-    Str      version = {route->version, strlen(route->version)};
-    uint64_t header;
-    if (registry_find(r->o.registry, model, version) == NULL) {
+// Rejects what the head alone shows to be wrong: an unknown model does not get to send its body.
+void rest_infer_head(RestCall *c) {
+    Exchange    *x = c->x;
+    const Route *route = &c->route;
+    Str          length = exchange_header(x, "inference-header-content-length");
+    Str          model = {route->name, strlen(route->name)};
+    Str          version = {route->version, strlen(route->version)};
+    uint64_t     header;
+    if (registry_find(c->rest->o.registry, model, version) == NULL) {
         char why[200];
         (void)snprintf(why, sizeof why, "model '%s'%s%s is not known", route->name,
                        version.len > 0 ? " version " : "", route->version);
-        reject(r, x, route, 404, why);
+        rest_error(c, 404, 0, why);
         return;
     }
     if (length.at == NULL) return;
-    if (!whole(length, &header) || (x->declared != UINT64_MAX && header > x->declared &&
-                                    exchange_header(x, "content-encoding").at == NULL))
-        reject(r, x, route, 400,
-               "Inference-Header-Content-Length is no number of bytes within the body");
+    if (!parse_count(length, &header) || (x->declared != UINT64_MAX && header > x->declared &&
+                                          exchange_header(x, "content-encoding").at == NULL))
+        rest_error(c, 400, 0,
+                   "Inference-Header-Content-Length is not a number of bytes within the body");
     else
-        x->aligned = header % 64;
+        x->aligned = header % TENSOR_ALIGN;
 }
 
 static void encode(RestCall *c) {
-    InferCall    *a = c->call;
-    struct iovec *pieces = arena_try_new(&a->arena, struct iovec, EXCHANGE_PIECES);
+    InferCall    *call = c->call;
+    struct iovec *pieces = arena_try_new(&call->arena, struct iovec, EXCHANGE_PIECES);
     uint32_t      n = 0;
     size_t        header = SIZE_MAX, most = (size_t)c->rest->o.set->response_mb << 20;
     char          length[24];
     Err           e = ERR_LIMIT;
-    if (pieces != NULL) e = infer_json_encode(&a->response, most, &a->arena, pieces, &n, &header);
+    if (pieces != NULL)
+        e = infer_json_encode(&call->response, most, &call->arena, pieces, &n, &header);
     if (e != ERR_OK) {
-        rest_error(c->x, c, e == ERR_LIMIT ? 413 : 400, 0, err_why());
+        rest_error(c, e == ERR_LIMIT ? 413 : 400, 0, err_why());
         return;
     }
     Answer answer = {.type = header == SIZE_MAX ? "application/json" : "application/octet-stream",
                      .body = pieces,
                      .n_body = n};
     answer.extra[answer.n_extra++] =
-        (ExchangeHeader){{"x-cotenant-id", 13}, {a->receipt.id, strlen(a->receipt.id)}};
+        (ExchangeHeader){{"x-cotenant-id", 13}, {call->receipt.id, strlen(call->receipt.id)}};
+    if (call->receipt.timing.degraded)
+        answer.extra[answer.n_extra++] = (ExchangeHeader){{"x-cotenant-degraded", 19}, {"1", 1}};
     if (header != SIZE_MAX) {
         (void)snprintf(length, sizeof length, "%zu", header);
         answer.extra[answer.n_extra++] =
@@ -71,12 +71,12 @@ static void encode(RestCall *c) {
     exchange_answer(c->x, &answer);
 }
 
-static void done(void *self, InferCall *a) {
+static void done(void *self, InferCall *call) {
     RestCall *c = self;
-    if (a->receipt.end == RECEIPT_OK)
+    if (call->receipt.end == RECEIPT_OK)
         encode(c);
     else
-        rest_error(c->x, c, receipt_http_status(a->receipt.end), a->retry_s, a->error);
+        rest_error(c, receipt_http_status(call->receipt.end), call->retry_s, call->error);
 }
 
 static bool asks_timing(const Exchange *x) {
@@ -84,52 +84,48 @@ static bool asks_timing(const Exchange *x) {
     return v.len == 1 && v.at[0] == '1';
 }
 
-static void take(Rest *r, Exchange *x, const Route *route) {
-    Str      model = {route->name, strlen(route->name)};
-    Str      version = {route->version, strlen(route->version)};
-    Str      length = exchange_header(x, "inference-header-content-length");
-    Str      limit = exchange_header(x, "x-request-timeout-ms");
-    uint64_t header = SIZE_MAX, ms = 0;
-    if ((length.at != NULL && (!whole(length, &header) || header > x->body_len))) {
-        reject(r, x, route, 400, "Inference-Header-Content-Length is larger than the body");
+static void decode(RestCall *c) {
+    Dispatcher *d = c->rest->o.dispatcher;
+    Exchange   *x = c->x;
+    Str         model = {c->route.name, strlen(c->route.name)};
+    Str         version = {c->route.version, strlen(c->route.version)};
+    Str         length = exchange_header(x, "inference-header-content-length");
+    Str         limit = exchange_header(x, "x-request-timeout-ms");
+    uint64_t    header = SIZE_MAX, ms = 0;
+    if (length.at != NULL && (!parse_count(length, &header) || header > x->body_len)) {
+        rest_error(c, 400, 0, "Inference-Header-Content-Length is larger than the body");
         return;
     }
-    if (limit.at != NULL && !whole(limit, &ms)) {
-        reject(r, x, route, 400, "x-request-timeout-ms is no number of milliseconds");
+    if (limit.at != NULL && !parse_count(limit, &ms)) {
+        rest_error(c, 400, 0, "x-request-timeout-ms is not a number of milliseconds");
         return;
     }
-    InferCall *a =
-        dispatcher_open(r->o.dispatcher, RECEIPT_REST, x->began, x->arrived, x->body_len);
-    RestCall *c = a != NULL ? arena_try_new(&a->arena, RestCall, 1) : NULL;
-    if (c == NULL) {
-        if (a != NULL) dispatcher_cancel(r->o.dispatcher, a, NULL);
-        RestCall *other = rest_call(r, x, route);
-        if (other != NULL)
-            rest_error(x, other, 503, 1, "as many requests as the server takes are on their way");
+    InferCall *call = dispatcher_open(d, RECEIPT_REST, x->began, x->arrived, x->body_len);
+    if (call == NULL) {
+        rest_error(c, 503, 1, DISPATCHER_LIMIT);
         return;
     }
-    *c = (RestCall){.rest = r, .x = x, .call = a, .route = *route};
-    x->user = c;
-    Err e = infer_json_decode(x->body, x->body_len, (size_t)header, &a->arena, &a->request);
+    c->call = call;
+    Err e = infer_json_decode(x->body, x->body_len, (size_t)header, &call->arena, &call->request);
     if (e != ERR_OK) {
-        dispatcher_reject(r->o.dispatcher, a, model, version, e);
-        rest_error(x, c, receipt_http_status(a->receipt.end), 0, a->error);
+        dispatcher_reject(d, call, model, version, e);
+        rest_error(c, receipt_http_status(call->receipt.end), 0, call->error);
         return;
     }
-    a->request.timing = a->request.timing || asks_timing(x);
-    if (ms > 86400000) ms = 86400000;
-    dispatcher_submit(r->o.dispatcher, a, model, version, (TimeNs)ms * 1000000, done, c);
+    call->request.timing = call->request.timing || asks_timing(x);
+    if (ms > DAY_MS) ms = DAY_MS;
+    dispatcher_submit(d, call, model, version, (TimeNs)ms * 1000000, done, c);
 }
 
-// Whether it takes so long to read that others come first.
+// Whether its JSON takes so long to decode that shorter requests go first.
 static bool is_long(const Exchange *x) {
     Str      length = exchange_header(x, "inference-header-content-length");
     uint64_t bytes = x->body_len;
-    if (length.at != NULL && (!whole(length, &bytes) || bytes > x->body_len)) return false;
+    if (length.at != NULL && (!parse_count(length, &bytes) || bytes > x->body_len)) return false;
     return bytes > LONG_JSON;
 }
 
-static void unlink_call(RestCall *c) {
+void rest_infer_forget(RestCall *c) {
     Rest     *r = c->rest;
     RestCall *before = NULL;
     for (RestCall *q = r->long_first; q != c; q = q->next) before = q;
@@ -138,44 +134,37 @@ static void unlink_call(RestCall *c) {
     else
         r->long_first = c->next;
     if (r->long_last == c) r->long_last = before;
+    c->queued = false;
 }
 
-void rest_infer_forget(RestCall *c) {
-    unlink_call(c);
-    rest_free(c);
-}
-
-// One is read, and everybody else has a turn before the next.
-static void read_next(void *self) {
+// Decodes one long body; the loop runs other events before the next one.
+static void decode_next(void *self) {
     Rest     *r = self;
     RestCall *c = r->long_first;
     while (c != NULL) {
-        Exchange *x = c->x;
-        Route     route = c->route;
         rest_infer_forget(c);
-        x->user = NULL;
-        take(r, x, &route);
+        decode(c);
         c = r->long_first;
-        if (c == NULL || loop_arm(r->o.loop, &r->long_turn, loop_now(r->o.loop) + 1) == ERR_OK)
+        if (c == NULL || loop_arm(r->o.loop, &r->long_timer, loop_now(r->o.loop) + 1) == ERR_OK)
             return;
     }
 }
 
-void rest_infer(Rest *r, Exchange *x, const Route *route) {
-    if (!is_long(x)) {
-        take(r, x, route);
+void rest_infer(RestCall *c) {
+    Rest *r = c->rest;
+    if (!is_long(c->x)) {
+        decode(c);
         return;
     }
-    RestCall *c = rest_call(r, x, route);
-    if (c == NULL) return;
     c->queued = true;
+    c->next = NULL;
     if (r->long_last != NULL)
         r->long_last->next = c;
     else
         r->long_first = c;
     r->long_last = c;
-    r->long_turn.fire = read_next;
-    r->long_turn.self = r;
-    if (r->long_first == c && loop_arm(r->o.loop, &r->long_turn, loop_now(r->o.loop)) != ERR_OK)
-        read_next(r);
+    r->long_timer.fire = decode_next;
+    r->long_timer.self = r;
+    if (r->long_first == c && loop_arm(r->o.loop, &r->long_timer, loop_now(r->o.loop)) != ERR_OK)
+        decode_next(r);
 }

@@ -1,26 +1,26 @@
-// REST inside: a call is an exchange with what its answer needs until it was sent.
+// Internals of REST: a RestCall is an exchange with what its response needs until it was sent.
 #pragma once
 
 #include "base/json.h"
 #include "serve/rest/rest.h"
 #include "serve/observe/engine_trace.h"
 
-typedef struct RestListener {  // an address
+typedef struct RestListener {
     Rest    *rest;
-    uint32_t where;
+    uint32_t where;  // ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN
 } RestListener;
 
 typedef struct RestCall {
     Rest            *rest;
-    Exchange        *x;      // NULL: the client has gone
-    InferCall       *call;   // of an inference; the call lies in its arena
-    char            *text;   // of any other: from malloc
-    EngineTrace     *trace;  // whose text is sent
+    Exchange        *x;      // NULL: the client has disconnected
+    InferCall       *call;   // of an inference; NULL: not opened
+    char            *text;   // body of any other response, from malloc
+    EngineTrace     *trace;  // the body, for GET /trace
     struct iovec     piece;
-    size_t           bytes;    // sent
-    bool             waiting;  // somebody else will answer it
-    bool             queued;   // its body is long and waits to be read
-    struct RestCall *next;     // among those
+    size_t           bytes;    // of the response
+    bool             waiting;  // answered by a callback: registry or trace
+    bool             queued;   // its long JSON body waits to be decoded
+    struct RestCall *next;     // in that queue, or among free calls
     Route            route;
 } RestCall;
 
@@ -28,24 +28,27 @@ struct Rest {
     RestOptions  o;
     RestListener listeners[REST_LISTENERS];
     uint32_t     n_listeners;
-    Arena        scratch;                 // within one call
+    Arena        scratch;  // valid within one request
+    RestCall    *free;
     EngineTrace *trace;                   // being recorded; NULL: none
-    RestCall    *trace_call;              // who waits for it, or waited
-    RestCall    *long_first, *long_last;  // bodies of much JSON: one is read a round
-    LoopTimer    long_turn;
+    RestCall    *trace_call;              // that waits for it
+    RestCall    *long_first, *long_last;  // calls with long JSON: one is decoded per loop round
+    LoopTimer    long_timer;
 };
 
+// rest.c
 void rest_text(RestCall *c, uint32_t status, const char *type, const char *text, size_t len);
-void rest_keep(RestCall *c, Str text);                      // of c->trace
-void rest_json(RestCall *c, uint32_t status, json_t *doc);  // takes doc; NULL: no memory
-void rest_error(Exchange *x, RestCall *c, uint32_t status, uint32_t retry_s, const char *why);
-// A call for an exchange that is no inference; NULL: no memory, and it was answered.
-RestCall *rest_call(Rest *r, Exchange *x, const Route *route);
-void      rest_free(RestCall *c);
+void rest_trace(RestCall *c, Str text);                     // sends c->trace's text without a copy
+void rest_json(RestCall *c, uint32_t status, json_t *doc);  // takes doc; NULL: out of memory
+void rest_error(RestCall *c, uint32_t status, uint32_t retry_s, const char *why);
+void rest_free(RestCall *c);
 
-void rest_infer_head(Rest *r, Exchange *x, const Route *route);
-void rest_infer(Rest *r, Exchange *x, const Route *route);
-void rest_infer_forget(RestCall *c);  // one that is queued, whose client has gone
-void rest_info(RestCall *c);          // server, models, readiness, config, stats
-void rest_ops(RestCall *c);           // metrics, why, trace
-void rest_admin(RestCall *c);         // index, load, unload
+// rest_infer.c
+void rest_infer_head(RestCall *c);
+void rest_infer(RestCall *c);
+void rest_infer_forget(RestCall *c);  // takes a queued call out of the queue
+
+// rest_endpoints.c
+void rest_info(RestCall *c);   // server, models, readiness, config, statistics
+void rest_ops(RestCall *c);    // metrics, why, trace
+void rest_admin(RestCall *c);  // repository index, load, unload

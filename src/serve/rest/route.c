@@ -22,7 +22,7 @@ static int hex(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Once; false: broken, too long, or with a zero in it.
+// Percent-decodes once; false: malformed, too long, or with a NUL byte.
 static bool decode(Str s, char out[ROUTE_NAME]) {
     size_t n = 0;
     for (size_t i = 0; i < s.len; i++) {
@@ -41,7 +41,7 @@ static bool decode(Str s, char out[ROUTE_NAME]) {
     return true;
 }
 
-static Str cut(Str *rest) {  // up to the next slash
+static Str cut(Str *rest) {  // takes the next path segment
     const char *slash = rest->len > 0 ? memchr(rest->at, '/', rest->len) : NULL;
     Str         part = {rest->at, slash != NULL ? (size_t)(slash - rest->at) : rest->len};
     size_t      gone = part.len + (slash != NULL);
@@ -58,7 +58,7 @@ static Match match_name(Str part, char kind, Route *out) {
                        : (config_valid_name(to, strlen(to)) ? MATCH_YES : MATCH_BAD);
 }
 
-// Words of the path are compared as they are sent; only names are decoded.
+// Literal segments are compared undecoded; only names are decoded.
 static Match match(const char *pattern, Str path, Route *out) {
     Str   want = {pattern, strlen(pattern)};
     Match best = MATCH_YES;

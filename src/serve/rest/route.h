@@ -1,4 +1,4 @@
-// Route: what a method and a path of REST ask for. The path is decoded once, names are checked.
+// Route: the REST endpoint that a method and a path name, with decoded and checked model names.
 #pragma once
 
 #include <stdint.h>
@@ -9,9 +9,9 @@ enum { ROUTE_MAIN = 1, ROUTE_OPS = 2, ROUTE_ADMIN = 4, ROUTE_NAME = 129 };
 
 typedef enum RouteKind {
     ROUTE_NONE,            // 404
-    ROUTE_WRONG_METHOD,    // 405: allow says what
-    ROUTE_WRONG_LISTENER,  // 403: not at this address
-    ROUTE_BAD_NAME,        // 400: a name that is none
+    ROUTE_WRONG_METHOD,    // 405: `allow` has the right one
+    ROUTE_WRONG_LISTENER,  // 403: not served at this address
+    ROUTE_BAD_NAME,        // 400: invalid model name or version
     ROUTE_SERVER,
     ROUTE_LIVE,
     ROUTE_READY,
@@ -32,13 +32,13 @@ typedef enum RouteKind {
 
 typedef struct Route {
     RouteKind   kind;
-    const char *allow;                // OTHER
-    char        name[ROUTE_NAME];     // of the model or the request; "" when there is none
-    char        version[ROUTE_NAME];  // ""
+    const char *allow;                // of WRONG_METHOD
+    char        name[ROUTE_NAME];     // of the model, or id of the request; "": none
+    char        version[ROUTE_NAME];  // "": none
 } Route;
 
 // where: one of ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN.
 void route_find(Str method, Str path, uint32_t where, Route *out);
 
-// A number of the query, `otherwise` when it is missing; -1: it is none.
+// A number in the query string; `otherwise` if it is missing, -1 if it is not a number.
 int64_t route_query(Str query, const char *key, int64_t otherwise);

@@ -9,9 +9,10 @@
 
 enum { DIGITS_F32 = 9, DIGITS_F64 = 17 };
 
-enum { DIGITS_ROOM = 48, COPY = 17 };  // COPY: bytes moved at once, as many digits as there may be
+enum { DIGITS_ROOM = 48, COPY = 17 };  // COPY: bytes per memcpy, the most digits there may be
 
-// Digits d[0..n), the first one of value 10^exponent. d has room for COPY beyond any digit.
+// Lays out digits d[0..n), the first of value 10^exponent. d has room for COPY bytes beyond any
+// digit.
 static int lay_out(char *d, int n, int exponent, char *out) {
     if (exponent >= -5 && exponent < 0) {
         memset(out, '0', 6);
@@ -42,7 +43,7 @@ static int lay_out(char *d, int n, int exponent, char *out) {
     return (int)(p - out);
 }
 
-// What printf writes with so many digits, without the point, which depends on the locale.
+// Digits and exponent as printf writes them, without the point, which depends on the locale.
 static int print(double v, int digits, char *d, int *exponent) {
     char text[48];
     int  n = 0;
@@ -71,7 +72,7 @@ static bool same_f32(const char *d, int n, int exponent, float v) {
     return strtof(text, NULL) == v;
 }
 
-// As printf and strtof agree, digit by digit.
+// Tries 1 to 9 digits until strtof reads the same value back.
 static size_t __attribute__((noinline)) slow_f32(float v, char *out) {
     char d[DIGITS_ROOM];
     int  exponent = 0, n = 0;
@@ -93,9 +94,8 @@ static const double powers[] = {
     1e48,  1e49,  1e50,  1e51,  1e52,  1e53,  1e54};
 _Static_assert(sizeof powers / sizeof *powers == MOST_POWER - LEAST_POWER + 1, "one each");
 
-typedef struct Scaled {  // a float times a power of ten, so that it has nine digits before the
-                         // point
-    double v, reach;     // reach: how far from v a number may be that reads back as the float
+typedef struct Scaled {  // a float scaled to nine digits before the point
+    double v, reach;     // reach: largest distance from v that still reads back as the float
     int    exponent;     // of the first of the nine digits
 } Scaled;
 
@@ -105,7 +105,7 @@ static Scaled scale(float f) {
     memcpy(&bits, &v, sizeof bits);
     const int two = (int)(bits >> 52) - 1023, least = two < -126 ? -126 : two;
     int       ten = (two * 78913) >> 18;  // log10(2) times two, rounded down
-    // Below a power of two, floats are closer; so it is taken for both sides.
+    // Floats are closer below a power of two; the smaller distance is used on both sides.
     const bool even = two > -126 && (bits & ((UINT64_C(1) << 52) - 1)) == 0;
     uint64_t   half = (uint64_t)(least - 24 - even + 1023) << 52;
     double     reach;
@@ -123,10 +123,10 @@ static void put_four(char *out, uint32_t v) {
     out[3] = (char)('0' + low % 10);
 }
 
-// The nine digits, fewer where zeros at the end still read back. 0: too close to call.
+// The nine digits, with as many trailing zeros as still read back. 0: undecided, use slow_f32.
 static uint32_t nearest(const Scaled *s) {
     enum { NINE = 9 };
-    const double doubt = 1e-5;  // much more than the error of v and reach
+    const double doubt = 1e-5;  // far above the rounding error of v and reach
     uint32_t     best = (uint32_t)(s->v + 0.5), floor = (uint32_t)s->v, unit = 10;
     for (int i = 1; i < NINE; i++, unit *= 10) {
         uint32_t low = floor / unit * unit;

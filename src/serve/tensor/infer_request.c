@@ -1,3 +1,4 @@
+// Checks a request against a model's signature: names, types, shapes, outputs, binary data.
 #include "serve/tensor/infer_request.h"
 
 #include <inttypes.h>
@@ -53,7 +54,7 @@ static bool find_output(const ModelSignature *signature, Str name, uint32_t *out
     return false;
 }
 
-static bool chosen(const uint32_t *index, uint32_t n, uint32_t output) {
+static bool is_selected(const uint32_t *index, uint32_t n, uint32_t output) {
     for (uint32_t i = 0; i < n; i++)
         if (index[i] == output) return true;
     return false;
@@ -68,8 +69,8 @@ Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
         if (!find_output(signature, w->name, &at))
             return err_set(ERR_INVALID, "outputs[%u]: the model has no output '%s'", i,
                            infer_printable(w->name, shown));
-        if (chosen(index, i, at))
-            return err_set(ERR_INVALID, "outputs[%u]: '%s' is asked for twice", i,
+        if (is_selected(index, i, at))
+            return err_set(ERR_INVALID, "outputs[%u]: '%s' is requested twice", i,
                            signature->outputs[at].name);
         index[i] = at;
         binary[i] = w->has_binary ? w->binary : r->binary;
@@ -97,7 +98,7 @@ static Err check_type(const TensorSpec *spec, const Tensor *t) {
     if (t->dtype == spec->type.dtype) return ERR_OK;
     const char *takes = infer_type_name(spec->type.dtype), *is = infer_type_name(t->dtype);
     return err_set(ERR_INVALID, "input '%s' is %s, the model takes %s", spec->name,
-                   is != NULL ? is : "of no known type", takes != NULL ? takes : "another type");
+                   is != NULL ? is : "of unknown type", takes != NULL ? takes : "another type");
 }
 
 static bool shape_fits(const Tensor *type, const Tensor *t) {
@@ -108,7 +109,7 @@ static bool shape_fits(const Tensor *type, const Tensor *t) {
     return true;
 }
 
-// What a model does not declare as empty has to have something in it.
+// A dimension may be 0 only where the model declares it so.
 static Err check_shape(const TensorSpec *spec, const Tensor *t) {
     char has[160], takes[160];
     if (!shape_fits(&spec->type, t)) {
@@ -125,7 +126,7 @@ static Err check_shape(const TensorSpec *spec, const Tensor *t) {
     return ERR_OK;
 }
 
-// A request's input that the model does not have, or that is there twice.
+// A request's input that the model does not have, or that occurs twice.
 static Err check_names(const ModelSignature *signature, const InferRequest *r) {
     char shown[INFER_PRINTABLE];
     for (uint32_t i = 0; i < r->n_inputs; i++) {
@@ -139,17 +140,18 @@ static Err check_names(const ModelSignature *signature, const InferRequest *r) {
         for (uint32_t k = 0; k < i && first == i; k++)
             if (text_equal(r->inputs[i].name, r->inputs[k].name)) first = k;
         if (first != i)
-            return err_set(ERR_INVALID, "inputs[%u]: '%s' is inputs[%u] already", i,
+            return err_set(ERR_INVALID, "inputs[%u]: '%s' repeats inputs[%u]", i,
                            infer_printable(r->inputs[i].name, shown), first);
     }
     return ERR_OK;
 }
 
-// The shape that bytes of a raw body have: the open dimension takes what there is.
+// Shape of a raw body: the open dimension follows from the number of bytes.
 static Err raw_shape(const TensorSpec *spec, size_t len, Tensor *t) {
     int32_t open = -1;
     size_t  row = 0;
-    if (spec->type.rank < 0) return err_set(ERR_INVALID, "the model takes inputs of any rank");
+    if (spec->type.rank < 0)
+        return err_set(ERR_INVALID, "the rank of the model's input is unknown");
     for (int32_t i = 0; i < t->rank; i++) {
         if (t->dims[i] >= 0) continue;
         if (open >= 0) return err_set(ERR_INVALID, "the model's input has two open dimensions");
@@ -161,7 +163,7 @@ static Err raw_shape(const TensorSpec *spec, size_t len, Tensor *t) {
         return err_set(ERR_INVALID, "the model takes more than one element of BYTES");
     if (open < 0 || t->dtype == DT_STR) return ERR_OK;
     if (row == 0 || len == 0 || len % row != 0)
-        return err_set(ERR_INVALID, "%zu bytes are no multiple of the %zu that one row takes", len,
+        return err_set(ERR_INVALID, "%zu bytes are not a multiple of the %zu bytes of one row", len,
                        row);
     t->dims[open] = (int64_t)(len / row);
     return ERR_OK;
@@ -179,7 +181,7 @@ static Err bind_raw(const ModelSignature *signature, const InferTensor *body, Ar
         TRY(tensor_alloc(&t, a));
         *(Str *)t.data = (Str){body->t.data, len};
     } else {
-        TRY(infer_read_binary(&t, body->t.data, len, a));
+        TRY(infer_read_binary(&t, body->t.data, len, dtype_size(t.dtype), a));
     }
     *out = t;
     return ERR_OK;
@@ -210,7 +212,7 @@ Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Ar
 static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
     int64_t n = tensor_count(t);
     if (n > (int64_t)(len / 4))
-        return err_set(ERR_INVALID, "%" PRId64 " elements of BYTES need more than its %zu bytes", n,
+        return err_set(ERR_INVALID, "%" PRId64 " elements of BYTES need more than %zu bytes", n,
                        len);
     TRY(tensor_alloc(t, a));
     Str   *out = t->data;
@@ -219,13 +221,12 @@ static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
         uint32_t size = 0;
         if (len - at >= sizeof size) memcpy(&size, bytes + at, sizeof size);
         if (len - at < sizeof size || len - at - sizeof size < size)
-            return err_set(ERR_INVALID, "element %" PRId64 " goes past the end of its %zu bytes", i,
-                           len);
+            return err_set(ERR_INVALID, "element %" PRId64 " exceeds its %zu bytes", i, len);
         out[i] = (Str){(const char *)bytes + at + sizeof size, size};
         at += sizeof size + size;
     }
     if (at != len)
-        return err_set(ERR_INVALID, "its %" PRId64 " elements end at byte %zu of %zu", n, at, len);
+        return err_set(ERR_INVALID, "%" PRId64 " elements end at byte %zu of %zu", n, at, len);
     return ERR_OK;
 }
 
@@ -236,19 +237,19 @@ static Err check_bools(const unsigned char *bytes, size_t len) {
     return ERR_OK;
 }
 
-Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
+Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, size_t align, Arena *a) {
     size_t need = 0;
     char   shape[160];
     if (t->dtype == DT_STR) return read_strings(t, bytes, len, a);
     TRY(tensor_measure(t, &need));
     if (need != len) {
         tensor_shape_text(t, shape, sizeof shape);
-        return err_set(ERR_INVALID, "its shape %s takes %zu bytes, it has %zu", shape, need, len);
+        return err_set(ERR_INVALID, "shape %s needs %zu bytes, got %zu", shape, need, len);
     }
     if (t->dtype == DT_BOOL) TRY(check_bools(bytes, len));
     t->data = bytes;
-    if ((uintptr_t)bytes % dtype_size(t->dtype) == 0) return ERR_OK;
+    if ((uintptr_t)bytes % align == 0) return ERR_OK;
     TRY(tensor_alloc(t, a));
-    memcpy(t->data, bytes, len);
+    if (len > 0) memcpy(t->data, bytes, len);
     return ERR_OK;
 }

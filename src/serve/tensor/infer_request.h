@@ -1,4 +1,4 @@
-// Infer: one inference as clients ask for it and get it, whichever protocol it came by.
+// InferRequest, InferResponse: one inference as clients send and receive it, for REST and gRPC.
 #pragma once
 
 #include <stdbool.h>
@@ -8,53 +8,53 @@
 #include "base/err.h"
 #include "base/tensor.h"
 
-enum { INFER_TENSORS = 256 };  // inputs, or outputs, of one request
+enum { INFER_TENSORS = 256 };  // most inputs, and most outputs, of a request
 
 typedef struct InferTensor {
     Str    name;
-    Tensor t;  // DT_STR for BYTES: Str elements
+    Tensor t;  // BYTES: DT_STR with Str elements
 } InferTensor;
 
-typedef struct InferRequestedOutput {  // an output
+typedef struct InferRequestedOutput {
     Str  name;
-    bool binary, has_binary;  // has_binary: whether the request says so for this output
+    bool binary, has_binary;  // has_binary: `binary` was given for this output
 } InferRequestedOutput;
 
-typedef struct InferRequest {  // everything lives in the body or the arena it was decoded with
-    Str     model, version;    // gRPC; REST has them in the path
+typedef struct InferRequest {  // lives in the body and the arena it was decoded with
+    Str     model, version;    // gRPC only; REST has them in the path
     Str     id;
     int64_t timeout_us;  // parameters.timeout; -1: not given
     int64_t priority;    // parameters.priority, 1 is highest; 0: the model's
-    bool    timing;      // parameters.timing: say how it went
-    bool    binary;      // outputs are binary unless they say otherwise
-    bool    raw_body;  // the body is the only input's numbers: inputs[0] has neither name nor type
-    bool    raw;       // gRPC: contents came raw, and go raw
+    bool    timing;      // parameters.timing: report timing in the response
+    bool    binary;      // default for outputs
+    bool raw_body;  // the body is the data of the only input; inputs[0] has neither name nor type
+    bool raw;       // gRPC: raw contents, in request and response
     InferTensor          *inputs;
-    InferRequestedOutput *requested;  // none: all
+    InferRequestedOutput *requested;  // [n_requested]; none: all outputs
     uint32_t              n_inputs, n_requested;
 } InferRequest;
 
-typedef struct TensorSpec {  // an input or output that a model declares
+typedef struct TensorSpec {  // declared input or output of a model
     const char *name;
-    Tensor      type;  // DIM_UNKNOWN where it is open; no data
+    Tensor      type;  // without data; open dimensions are DIM_UNKNOWN
     bool        optional;
 } TensorSpec;
 
-typedef struct ModelSignature {  // what a model takes and gives
+typedef struct ModelSignature {
     const TensorSpec *inputs, *outputs;
     uint32_t          n_inputs, n_outputs;
 } ModelSignature;
 
-typedef struct InferParameter {  // a response parameter
+typedef struct InferParameter {  // of a response
     const char *key;
-    const char *text;  // NULL: number
+    const char *text;  // NULL: use number
     double      number;
 } InferParameter;
 
 typedef struct InferResponse {
     const char           *model, *version;
     Str                   id;
-    const TensorSpec     *specs;    // [n] of the outputs that are sent
+    const TensorSpec     *specs;    // [n] outputs
     const Tensor         *tensors;  // [n]
     const bool           *binary;   // [n]
     uint32_t              n;
@@ -62,41 +62,38 @@ typedef struct InferResponse {
     uint32_t              n_parameters;
 } InferResponse;
 
-// The protocol's word for a type: "FP32"; NULL when it has none. infer_dtype: DT_NONE when unknown.
+// The protocol's name of a data type, such as "FP32"; NULL, or DT_NONE: there is none.
 const char *infer_type_name(DType t);
 DType       infer_dtype(Str name);
 
 enum { INFER_PRINTABLE = 80 };
-// A client's name for something, fit for a sentence: cut when it is long, without control
-// characters and broken UTF-8. Returns out.
+// A client's text for an error message: cut to fit, control characters and invalid UTF-8 replaced.
+// Returns out.
 const char *infer_printable(Str name, char out[INFER_PRINTABLE]);
 
-// Puts a request's inputs into the order of the model's, names, types, ranks and sizes checked.
-// ERR_INVALID with a sentence for the client. inputs[signature->n_inputs].
+// Checks names, types and shapes of a request's inputs and puts them into the model's order:
+// inputs[signature->n_inputs]. ERR_INVALID with a message for the client.
 MUST_USE Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Arena *a,
                                Tensor *inputs);
-// Which outputs to send and how: index into signature->outputs and binary, both [at most
-// n_outputs].
+// Outputs to send: index into signature->outputs, and whether binary; both [n <= n_outputs].
 MUST_USE Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
                                   uint32_t *index, bool *binary, uint32_t *n);
 
-// REST. header: bytes of JSON at the front of the body, SIZE_MAX: all of it. Numbers that are
-// binary and aligned stay in the body. ERR_PARSE, ERR_INVALID: 400. ERR_LIMIT: 413.
+// REST (rest/infer_json_*.c). header: bytes of JSON at the start of the body, SIZE_MAX: all.
+// Aligned binary data stays in the body. ERR_PARSE, ERR_INVALID: 400. ERR_LIMIT: 413.
 MUST_USE Err infer_json_decode(unsigned char *body, size_t len, size_t header, Arena *a,
                                InferRequest *out);
-// pieces[EXCHANGE_PIECES]: the JSON and the binary outputs, in memory of a or the tensors'.
-// *header: bytes of JSON when something binary follows; SIZE_MAX otherwise.
+// pieces[EXCHANGE_PIECES]: JSON and binary outputs, in memory of a or of the tensors. *header:
+// bytes of JSON if binary outputs follow, else SIZE_MAX.
 MUST_USE Err infer_json_encode(const InferResponse *r, size_t most, Arena *a, struct iovec *pieces,
                                uint32_t *n_pieces, size_t *header);
 
-// gRPC: a ModelInferRequest and a ModelInferResponse, without the frame around the message.
+// gRPC (grpc/infer_proto_*.c): ModelInferRequest and ModelInferResponse, without the frame prefix.
 MUST_USE Err infer_proto_decode(const unsigned char *message, size_t len, Arena *a,
                                 InferRequest *out);
 MUST_USE Err infer_proto_encode(const InferResponse *r, bool raw, size_t most, Arena *a,
                                 struct iovec *pieces, uint32_t *n_pieces);
 
-// Raw: a tensor's numbers as they are in memory, little-endian, as the binary extension sends them.
-
-// t has type and shape, a tensor_measure that holds; its data becomes the bytes themselves where
-// they are aligned, a copy in a where they are not. ERR_INVALID says what is wrong with them.
-MUST_USE Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, Arena *a);
+// Binary tensor data, little-endian. t has type and shape; its data is bytes itself if aligned,
+// else a copy in a. ERR_INVALID: it does not match the shape.
+MUST_USE Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, size_t align, Arena *a);

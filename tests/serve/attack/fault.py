@@ -627,7 +627,7 @@ def f12_truncated(_):
 def f12_no_store(_):
     with World(env={"COTENANT_STORE": "/proc/nowhere/store"}) as w:
         w.plain()
-        check("what is measured is not kept" in w.server.said(), w.server.said())
+        check("measured profiles are not stored" in w.server.said(), w.server.said())
 
 
 @item("F13", "/proc and /sys cannot be read", own=True)

@@ -62,7 +62,7 @@ def w1(ctx):
     code, out, _ = why(s, "--misses", "50", "--json")
     check(code == 0 and any(r["id"] == "late-1" for r in json.loads(out)), out)
     code, out, err = why(s, "never-seen")
-    check(code == 1 and out == "" and "remembered" in err, err)
+    check(code == 1 and out == "" and "in the history" in err, err)
     after = metrics(s)
     for name in ('cotenant_requests_total{model="lstm_kws",end="expired"}',
                  'cotenant_deadline_total{model="lstm_kws",outcome="missed"}',
@@ -183,6 +183,20 @@ def w3(_):
             check(lines and all("msg" in o and "ts" in o for o in lines), name)
         mode = os.stat(path).st_mode & 0o7
         check(mode == 0, f"everybody may read it: {mode:o}")
+
+
+@item("W5", "a request degraded for its missed deadline is computed, marked and counted", own=True)
+def w5(_):
+    flags = ["--set", "lstm_kws.target_ms=0.001", "--set", "lstm_kws.on_miss=degrade"]
+    with Server("zoo:lstm_kws", flags=flags) as s:
+        status, headers, body = ask(s, "slow-1", timing=True)
+        check(status == 200 and headers.get("x-cotenant-degraded") == "1", f"{status} {headers}")
+        check(json.loads(body)["parameters"]["degraded"] == "true", body[:400])
+        receipt = json.loads(s.call("GET", "/why/slow-1", port="metrics")[2])
+        check(receipt["degraded"] and receipt["outcome"] == "missed" and "degraded" in receipt["why"], receipt)
+        check(metrics(s)['cotenant_degraded_total{model="lstm_kws"}'] == 1, "not counted")
+        stats = json.loads(s.call("GET", "/v2/models/lstm_kws/stats")[2])["model_stats"][0]
+        check(stats["cotenant"]["degraded"] == 1, stats)
 
 
 @item("W4", "what is written about metrics is what there is", own=True)

@@ -33,10 +33,10 @@ def reload():
 def rejected():
     """what is rejected"""
     for name in ["", "../../etc", "a;id", "$(id)", "x" * 10000, "r\u043ews"]:
-        fails(Code.INVALID_ARGUMENT, "a name has", lambda: ask("RepositoryModelLoad", {"model_name": name}))
+        fails(Code.INVALID_ARGUMENT, "name has 1 to 128", lambda: ask("RepositoryModelLoad", {"model_name": name}))
     fails(Code.INVALID_ARGUMENT, ".", lambda: ask("RepositoryModelLoad", {"model_name": "nobody"}))
     for parameters in [{"file:1/model.onnx": {"bytes_param": b"x"}}, {"config": {"string_param": "{}"}}]:
-        fails(Code.INVALID_ARGUMENT, "own files",
+        fails(Code.INVALID_ARGUMENT, "cannot be uploaded",
               lambda: ask("RepositoryModelLoad", {"model_name": "rows", "parameters": parameters}))
 
 

@@ -87,7 +87,7 @@ def health_checks():
 
 def administration():
     """model control is off by default"""
-    denied = "not enabled here"
+    denied = "not enabled at this address"
     fails(Code.PERMISSION_DENIED, denied, lambda: ask("RepositoryIndex"))
     for method in ["RepositoryModelLoad", "RepositoryModelUnload"]:
         fails(Code.PERMISSION_DENIED, denied, lambda: ask(method, {"model_name": "rows"}))
@@ -99,7 +99,7 @@ def unknown():
     """calls that the server does not have"""
     method = client.channel.unary_unary(f"/{SERVICE.full_name}/SystemSharedMemoryStatus",
                                         lambda b: b, lambda b: b)
-    fails(Code.UNIMPLEMENTED, "no such call", lambda: method(b""))
+    fails(Code.UNIMPLEMENTED, "no such method", lambda: method(b""))
 
 
 run_all([live_and_ready, server_metadata, model_ready, model_metadata, model_config, statistics, health_checks,

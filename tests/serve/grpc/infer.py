@@ -131,7 +131,7 @@ def rejections():
     x, bare = floats([1, 2, 3, 4]), {"name": "x", "datatype": "FP32", "shape": [1, 4]}
     fails(Code.NOT_FOUND, "'nobody' is not known", lambda: infer({**changed(), "model_name": "nobody"}))
     fails(Code.NOT_FOUND, "not known", lambda: infer({**changed(), "model_version": "9"}))
-    rejected("raw contents besides", {**changed(), "raw_input_contents": [x]})
+    rejected("both contents and raw contents", {**changed(), "raw_input_contents": [x]})
     rejected("2 raw contents", {"model_name": "rows", "inputs": [bare], "raw_input_contents": [x, x]})
     rejected("16 bytes", {"model_name": "rows", "inputs": [bare], "raw_input_contents": [x[1:]]})
     rejected("4 numbers", changed(contents={"fp32_contents": [1, 2, 3]}))
@@ -139,11 +139,11 @@ def rejections():
     rejected(".", changed(datatype="FP64", contents={"fp64_contents": [1, 2, 3, 4]}))
     rejected(".", changed(shape=[4]))
     rejected(".", changed(shape=[1, 5], contents={"fp32_contents": [1, 2, 3, 4, 5]}))
-    rejected("suit", changed(contents={"int_contents": [1, 2, 3, 4]}))
+    rejected("match", changed(contents={"int_contents": [1, 2, 3, 4]}))
     rejected("unknown", changed(datatype="FLOAT"))
     rejected(".", {"model_name": "rows"})
     rejected(".", {**changed(), "outputs": [{"name": "nothing"}]})
-    rejected("no number", {**changed(), "parameters": {"timeout": {"string_param": "soon"}}})
+    rejected("not a number", {**changed(), "parameters": {"timeout": {"string_param": "soon"}}})
     rejected("shared memory", changed(parameters={"shared_memory_region": {"string_param": "a"}}))
     try:
         infer(changed(shape=[65536, 65536, 65536, 65536]))

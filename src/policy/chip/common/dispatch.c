@@ -1,62 +1,77 @@
 #include "policy/chip/common/dispatch.h"
 
-void task_queue_carve(TaskQueue *o, uint32_t n_slots, Carve *from) {
-    o->at = carve(from, QueuedTask, n_slots);
-    task_queue_clear(o);
+void task_queue_carve(TaskQueue *q, uint32_t n_slots, Carve *from) {
+    *q = (TaskQueue){.heap = {.items = carve(from, HeapItem, n_slots), .capacity = n_slots}};
 }
 
-static bool before(const QueuedTask *a, const QueuedTask *b) {
-    return a->key != b->key ? a->key < b->key : a->place < b->place;
+QueuedTask task_queue_pop(TaskQueue *q) {
+    if (!q->built) heap_build(&q->heap);
+    q->built = true;
+    HeapItem x = heap_pop(&q->heap);
+    return (QueuedTask){heap_double_of_key(x.key), x.id, x.order};
 }
 
-static void sink(TaskQueue *o, uint32_t i) {
-    QueuedTask moved = o->at[i];
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child >= o->n) break;
-        if (child + 1 < o->n && before(&o->at[child + 1], &o->at[child])) child++;
-        if (!before(&o->at[child], &moved)) break;
-        o->at[i] = o->at[child];
-        i = child;
-    }
-    o->at[i] = moved;
+void task_queue_push(TaskQueue *q, QueuedTask x) {
+    heap_push(&q->heap, heap_key_of_double(x.key), x.place, x.task);
 }
 
-QueuedTask task_queue_pop(TaskQueue *o) {
-    if (!o->sorted)
-        for (uint32_t i = o->n / 2; i-- > 0;) sink(o, i);
-    o->sorted = true;
-    QueuedTask first = o->at[0];
-    o->at[0] = o->at[--o->n];
-    if (o->n > 0) sink(o, 0);
-    return first;
-}
-
-void task_queue_push(TaskQueue *o, QueuedTask x) {
-    uint32_t i = o->n++;
-    for (; i > 0 && before(&x, &o->at[(i - 1) / 2]); i = (i - 1) / 2) o->at[i] = o->at[(i - 1) / 2];
-    o->at[i] = x;
-}
-
-static UnitPick pick(const Dispatch *s, const UnitTimeline *f, const ChipTask *t) {
-    if (s->rule == CHOOSE_FIRST_FREE) return unit_timeline_first_free(f, t);
-    if (s->rule == CHOOSE_FASTEST) return unit_timeline_fastest(f, t);
-    return unit_timeline_first_to_end(f, t, (float)s->patience);
-}
-
-uint32_t dispatch_all(const Dispatch *s, TaskQueue *o, UnitTimeline *f, ChipAction *out,
-                      uint32_t max) {
+uint32_t task_queue_fill(TaskQueue *q, const ChipView *v, const Feasibility *f, TaskKey *key,
+                         const void *self, ChipAction *out, uint32_t max) {
     uint32_t n = 0;
-    while (o->n > 0 && f->n_free > 0 && n < max) {
-        uint32_t        task = task_queue_pop(o).task;
-        const ChipTask *t = &f->view->tasks[task];
-        UnitPick        p = pick(s, f, t);
-        if (p.unit == CHIP_NONE) continue;
-        if (p.wait == 0)
-            out[n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = p.unit};
-        else if (s->strict)
-            break;
-        unit_timeline_reserve(f, t, p);
+    task_queue_clear(q);
+    for (uint32_t i = 0; i < v->n_waiting; i++) {
+        const ChipTask *t = &v->tasks[v->waiting[i]];
+        bool            late = infeasible(f, v, t);
+        if (late && f->late_action == LATE_DROP && n < max)
+            out[n++] = (ChipAction){.verb = CHIP_DROP, .task = v->waiting[i]};
+        else
+            task_queue_add(q, key(self, v, t, late), v->waiting[i]);
     }
     return n;
+}
+
+static UnitPick choose(const Dispatch *d, const UnitTimeline *t, const ChipTask *task) {
+    if (d->choice == CHOOSE_FIRST_FREE) return unit_timeline_first_free(t, task);
+    if (d->choice == CHOOSE_FASTEST) return unit_timeline_fastest(t, task);
+    return unit_timeline_first_to_end(t, task, (float)d->patience);
+}
+
+uint32_t dispatch_all(const Dispatch *d, TaskQueue *q, UnitTimeline *t, ChipAction *out,
+                      uint32_t max) {
+    uint32_t n = 0;
+    while (!task_queue_empty(q) && t->n_free > 0 && n < max) {
+        uint32_t        i = task_queue_pop(q).task;
+        const ChipTask *task = &t->view->tasks[i];
+        UnitPick        p = choose(d, t, task);
+        if (p.unit == CHIP_NONE) continue;
+        if (p.wait == 0)
+            out[n++] = (ChipAction){.verb = CHIP_START, .task = i, .unit = p.unit};
+        else if (d->strict)
+            break;
+        unit_timeline_reserve(t, task, p);
+    }
+    return n;
+}
+
+static DispatchState *carve_all(const ChipSetup *s, Carve *from) {
+    TaskQueue      queue;
+    DispatchState *state = carve(from, DispatchState, 1);
+    task_queue_carve(&queue, s->n_slots, from);
+    if (state != NULL) state->queue = queue;
+    return state;
+}
+
+size_t dispatch_state_size(const ChipSetup *setup, const void *settings) {
+    (void)settings;
+    Carve c = {0};
+    carve_all(setup, &c);
+    return c.used;
+}
+
+void dispatch_state_init(void *state, const ChipSetup *setup, const void *settings,
+                         const void *loaded) {
+    (void)loaded;
+    Carve          c = {.base = state};
+    DispatchState *s = carve_all(setup, &c);
+    s->settings = settings;
 }

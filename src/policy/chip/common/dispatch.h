@@ -1,11 +1,10 @@
-// TaskQueue: tasks that wait, the least key first; equal ones in the order in which they were
-// added.
+// TaskQueue: waiting tasks by ascending key, equal keys in the order in which they were added.
+// Dispatch: starts the tasks of a queue, each on the unit that a rule chooses.
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/carve.h"
+#include "base/heap.h"
+#include "policy/chip/common/feasibility.h"
 #include "policy/chip/common/unit_timeline.h"
 
 typedef struct QueuedTask {
@@ -15,42 +14,63 @@ typedef struct QueuedTask {
 } QueuedTask;
 
 typedef struct TaskQueue {
-    QueuedTask *at;
-    uint32_t    n;
-    bool        sorted;  // as a heap
+    Heap heap;
+    bool built;  // heap order holds
 } TaskQueue;
 
-void task_queue_carve(TaskQueue *o, uint32_t n_slots, Carve *from);
+void task_queue_carve(TaskQueue *q, uint32_t n_slots, Carve *from);
 
-static inline void task_queue_clear(TaskQueue *o) {
-    o->n = 0;
-    o->sorted = false;
+static inline void task_queue_clear(TaskQueue *q) {
+    q->heap.n = 0;
+    q->built = false;
 }
 
-// All are added before the first is popped; later ones are pushed.
-static inline void task_queue_add(TaskQueue *o, double key, uint32_t task) {
-    o->at[o->n] = (QueuedTask){key, task, o->n};
-    o->n++;
+static inline bool task_queue_empty(const TaskQueue *q) { return heap_empty(&q->heap); }
+
+// All tasks are added before the first pop.
+static inline void task_queue_add(TaskQueue *q, double key, uint32_t task) {
+    q->heap.items[q->heap.n] = (HeapItem){heap_key_of_double(key), q->heap.n, task};
+    q->heap.n++;
 }
 
-QueuedTask task_queue_pop(TaskQueue *o);                 // n > 0
-void       task_queue_push(TaskQueue *o, QueuedTask x);  // one that was popped, with another key
+QueuedTask task_queue_pop(TaskQueue *q);                 // not empty
+void       task_queue_push(TaskQueue *q, QueuedTask x);  // a popped task, with another key
 
-// Dispatch: tasks in a policy's order, each to the unit that a rule picks for it.
+static inline double task_queue_first_key(const TaskQueue *q) {  // not empty, after a pop
+    return heap_double_of_key(q->heap.items[0].key);
+}
 
-typedef enum UnitChoice {
-    CHOOSE_FIRST_FREE,  // see unit_timeline_first_free, unit_timeline_fastest,
-                        // unit_timeline_first_to_end
+// Key of a task; late: it is infeasible.
+typedef double TaskKey(const void *self, const ChipView *v, const ChipTask *t, bool late);
+
+// Fills the queue with the waiting tasks. Infeasible ones are dropped instead if the late action
+// says so and the actions do not exceed max. Returns the number of actions written.
+uint32_t task_queue_fill(TaskQueue *q, const ChipView *v, const Feasibility *f, TaskKey *key,
+                         const void *self, ChipAction *out, uint32_t max);
+
+typedef enum UnitChoice {  // see unit_timeline_first_free, _fastest and _first_to_end
+    CHOOSE_FIRST_FREE,
     CHOOSE_FASTEST,
     CHOOSE_FIRST_TO_END,
 } UnitChoice;
 
 typedef struct Dispatch {
-    UnitChoice rule;
-    double     patience;  // see unit_timeline_first_to_end
-    bool       strict;    // once somebody has to wait, all after it do
+    UnitChoice choice;
+    double     patience;  // of CHOOSE_FIRST_TO_END
+    bool       strict;    // no task starts after one that has to wait
 } Dispatch;
 
-// Empties the order as far as there are free units, and returns how many actions it wrote.
-uint32_t dispatch_all(const Dispatch *s, TaskQueue *o, UnitTimeline *f, ChipAction *out,
+// Pops tasks while there are free units. Returns the number of actions written.
+uint32_t dispatch_all(const Dispatch *d, TaskQueue *q, UnitTimeline *t, ChipAction *out,
                       uint32_t max);
+
+// DispatchState: the state of a policy that needs no more than a queue and a timeline.
+typedef struct DispatchState {
+    const void  *settings;  // of the policy, borrowed
+    TaskQueue    queue;
+    UnitTimeline timeline;
+} DispatchState;
+
+size_t dispatch_state_size(const ChipSetup *setup, const void *settings);
+void   dispatch_state_init(void *state, const ChipSetup *setup, const void *settings,
+                           const void *loaded);

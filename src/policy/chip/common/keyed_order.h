@@ -1,12 +1,11 @@
-// KeyedOrder: tasks by a time that says how urgent they are, each to the unit on which it ends
-// first.
+// KeyedOrder: a policy that orders tasks by a key and starts each on the unit where its layer ends
+// first. Infeasible tasks come last or are dropped.
 #pragma once
 
-#include "policy/chip/common/feasibility.h"
 #include "policy/chip/common/dispatch.h"
 
-#define KEYED_ORDER_SETTINGS(X, lost, factor, waits)                                               \
-    FEASIBILITY_SETTINGS(X, lost, factor) PATIENCE_SETTING(X, waits)
+#define KEYED_ORDER_SETTINGS(X, action, factor, waits)                                             \
+    FEASIBILITY_SETTINGS(X, action, factor) PATIENCE_SETTING(X, waits)
 
 typedef struct KeyedOrderSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -14,17 +13,9 @@ typedef struct KeyedOrderSettings {
 #undef X
 } KeyedOrderSettings;
 
-typedef struct KeyedOrder {
-    KeyedOrderSettings cfg;
-    TaskQueue          order;
-    UnitTimeline       timeline;
-} KeyedOrder;
+// Nanoseconds; the least first.
+typedef double KeyedOrderKey(const KeyedOrderSettings *cfg, const ChipView *v, const ChipTask *t);
 
-size_t keyed_order_size(const ChipSetup *setup, const void *settings);
-void   keyed_order_init(void *state, const ChipSetup *setup, const void *settings,
-                        const void *loaded);
-
-// The key by which tasks are ordered: least first.
-typedef double KeyedOrderKey(const KeyedOrder *u, const ChipView *v, const ChipTask *t);
-uint32_t keyed_order_decide(KeyedOrder *u, KeyedOrderKey *key, const ChipView *v, ChipAction *out,
-                            uint32_t max);
+// The policy's settings are KeyedOrderSettings.
+uint32_t keyed_order_decide(DispatchState *s, KeyedOrderKey *key, const ChipView *v,
+                            ChipAction *out, uint32_t max);

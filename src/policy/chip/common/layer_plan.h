@@ -1,15 +1,13 @@
-// LayerPlan: on which kind of unit, and in which order, the next layers of tasks are to run, as it
-// was last version out and adopted.
+// LayerPlan: for the next layers of tasks the kind of unit and the rank by which they start.
 //
-// A version is written while the last one still committed_version, and takes its place when it is
-// adopted. A task that has run ahead of it keeps its rank; who came later follows all that it
-// names.
+// plan() writes a draft while the committed plan is followed; layer_plan_commit makes the draft the
+// plan. A task that has run beyond its planned layers keeps the rank of its last one; tasks that
+// are not in the plan follow by arrival.
 #pragma once
 
-#include "policy/chip/common/feasibility.h"
 #include "policy/chip/common/dispatch.h"
 
-enum { LAYER_PLAN_DEPTH = 16 };  // layers of a task, at most
+enum { LAYER_PLAN_DEPTH = 16 };  // planned layers of a task, at most
 
 typedef struct PlannedLayer {
     float   rank;  // least first
@@ -17,7 +15,7 @@ typedef struct PlannedLayer {
 } PlannedLayer;
 
 typedef struct PlannedTask {
-    uint64_t     request, version;  // whose, and the number of the version; 0: none
+    uint64_t     request, version;  // version of the plan that it belongs to; 0: none
     uint32_t     first, n;          // layers
     PlannedLayer at[LAYER_PLAN_DEPTH];
 } PlannedTask;
@@ -25,26 +23,26 @@ typedef struct PlannedTask {
 typedef struct LayerPlan {
     PlannedTask *committed, *draft;  // [slot]
     uint64_t     committed_version, draft_version;
-    TaskQueue    order;
+    TaskQueue    queue;
 } LayerPlan;
 
-void layer_plan_carve(LayerPlan *a, uint32_t n_slots, Carve *from);
+void layer_plan_carve(LayerPlan *p, uint32_t n_slots, Carve *from);
 
-void layer_plan_begin(LayerPlan *a);  // a new version, in which nothing stands
-// The task's layers have to be named one after the other; what is too many is left out.
-void layer_plan_put(LayerPlan *a, const ChipTask *t, uint32_t layer, PlannedLayer x);
-void layer_plan_commit(LayerPlan *a);
+void layer_plan_begin(LayerPlan *p);  // an empty draft
+// A task's layers are put in ascending order; those beyond LAYER_PLAN_DEPTH are left out.
+void layer_plan_put(LayerPlan *p, const ChipTask *t, uint32_t layer, PlannedLayer x);
+void layer_plan_commit(LayerPlan *p);
 
-// What was last adopted about a layer of a task; NULL: nothing.
-const PlannedLayer *layer_plan_find(const LayerPlan *a, const ChipTask *t, uint32_t layer);
+// The committed plan of a layer; NULL: none.
+const PlannedLayer *layer_plan_find(const LayerPlan *p, const ChipTask *t, uint32_t layer);
 
 typedef struct LayerPlanParams {
-    double patience;     // see unit_timeline_first_to_end
-    int    late_action;  // a LateAction
-    double safety_factor;
+    double      patience;  // see unit_timeline_first_to_end
+    Feasibility feasibility;
 } LayerPlanParams;
 
-// Starts tasks by rank on their kinds, then others by arrival where they end first. Who finds its
-// kind busy takes a free unit instead when waiting would not end before patience x that.
-uint32_t layer_plan_dispatch(LayerPlan *a, UnitTimeline *f, const LayerPlanParams *rules,
+// Starts tasks by rank on their planned kinds, then the others by arrival where they end first. If
+// the planned kind is busy, a free unit is taken unless waiting ends within patience times its
+// time.
+uint32_t layer_plan_dispatch(LayerPlan *p, UnitTimeline *t, const LayerPlanParams *cfg,
                              ChipAction *out, uint32_t max);

@@ -1,49 +1,49 @@
-// UnitTimeline: the units while a plan is made: when each is free, with what the plan has put on
-// it.
+// UnitTimeline: when each unit of a package becomes free while a policy makes its decision, with
+// the layers that the decision has placed so far.
 //
-// Who finds its unit busy may wait for it. Its claim is kept, so that whoever comes after it in the
-// plan sees the unit as taken for so much longer, and goes elsewhere or waits behind it.
+// A task may wait for a busy unit. Its reservation makes the unit busy for longer to the tasks
+// after it, which choose another unit or queue behind it.
 #pragma once
 
 #include "base/settings.h"
 #include "contract/chip.h"
 
-#define PATIENCE_SETTING(X, waits)                                                                 \
-    X(patience, double, waits, 0.0, 100.0,                                                         \
-      "waits for a busy unit that ends within this many times what a free one takes; 0: never")
+#define PATIENCE_SETTING(X, value)                                                                 \
+    X(patience, double, value, 0.0, 100.0,                                                         \
+      "wait for a busy unit if it ends within this many times a free unit's time; 0: never")
 
 typedef struct UnitTimeline {
     const ChipView *view;
-    float           at[CHIP_UNITS];     // from now until it is free; 0: now
-    uint32_t        next[CHIP_KINDS];   // the first unit to be free; CHIP_NONE: there is no unit
+    float           at[CHIP_UNITS];     // nanoseconds until the unit is free; 0: free now
+    uint32_t        next[CHIP_KINDS];   // unit of the kind that is free first; CHIP_NONE: no unit
     uint32_t        first[CHIP_KINDS];  // unit of the kind
-    uint32_t        n_free;             // that nobody has claimed
-    float           demand, bytes_ns;   // of and from the memory; see unit_timeline_share_bandwidth
+    uint32_t        n_free;             // units neither busy nor reserved
+    float           demand, bytes_ns;   // of running layers; of the memory: INFINITY if ignored
 } UnitTimeline;
 
 typedef struct UnitPick {
     uint32_t unit;      // CHIP_NONE: no unit can compute the layer
-    float    wait, ns;  // until it starts, and takes then
+    float    wait, ns;  // nanoseconds until the layer starts; that it then takes
 } UnitPick;
 
-void unit_timeline_open(UnitTimeline *f, const ChipView *v);  // as if the memory had enough for all
-void unit_timeline_share_bandwidth(
-    UnitTimeline *f);  // from now on layers are as slow as what runs leaves them bandwidth
+// Ignores the memory's bandwidth until unit_timeline_share_bandwidth, after which layers slow down
+// by the demand of those that run.
+void unit_timeline_open(UnitTimeline *t, const ChipView *v);
+void unit_timeline_share_bandwidth(UnitTimeline *t);
 
-// The next unit of a kind, if it can compute the task's layer.
-UnitPick unit_timeline_of_kind(const UnitTimeline *f, const ChipTask *t, uint32_t kind);
-// The unit that is free first; of several, the one that computes the layer in the least time.
-UnitPick unit_timeline_first_free(const UnitTimeline *f, const ChipTask *t);
-// The first of the fastest kind.
-UnitPick unit_timeline_fastest(const UnitTimeline *f, const ChipTask *t);
-// The one that ends first. A busy one has to end before `patience` times what a free one takes: 0
-// never waits, 1 waits whenever that ends earlier.
-UnitPick unit_timeline_first_to_end(const UnitTimeline *f, const ChipTask *t, float patience);
+// Picks for a task's next layer: the unit of a kind that is free first;
+UnitPick unit_timeline_of_kind(const UnitTimeline *t, const ChipTask *task, uint32_t kind);
+// the unit that is free first, of several the fastest;
+UnitPick unit_timeline_first_free(const UnitTimeline *t, const ChipTask *task);
+// the first free unit of the fastest kind;
+UnitPick unit_timeline_fastest(const UnitTimeline *t, const ChipTask *task);
+// the unit on which the layer ends first. A busy unit has to end within `patience` times the time
+// that a free one takes: 0 never waits, 1 waits whenever that ends earlier.
+UnitPick unit_timeline_first_to_end(const UnitTimeline *t, const ChipTask *task, float patience);
 
-void unit_timeline_reserve(UnitTimeline *f, const ChipTask *t,
-                           UnitPick p);                               // what was just picked for t
-void unit_timeline_occupy(UnitTimeline *f, uint32_t unit, float at);  // taken so long
+void unit_timeline_reserve(UnitTimeline *t, const ChipTask *task, UnitPick p);
+void unit_timeline_occupy(UnitTimeline *t, uint32_t unit, float until);  // until: see `at`
 
-static inline const ChipModel *unit_timeline_model(const UnitTimeline *f, const ChipTask *t) {
-    return f->view->setup->tenants[t->request.tenant].model;
+static inline const ChipModel *unit_timeline_model(const UnitTimeline *t, const ChipTask *task) {
+    return t->view->setup->tenants[task->request.tenant].model;
 }

@@ -1,25 +1,26 @@
-// magma: a genetic search for the next layers' units and order, every period
+// magma: a genetic search for the units and the order of the next layers, every period
 //
 // 1. A group of jobs, the next `depth` layers of tasks up to `jobs` in all, is scheduled together.
-//    A genome has two genes a job: the kind of unit, and a priority. The original names one unit of
-//    many; those of a kind are alike here, so that the kind is enough.
-// 2. A genome is decoded by playing it through: every free unit takes the ready job of the highest
-//    priority that is meant for its kind; all layers slow down alike when they ask the memory for
-//    more than it has. The original's jobs are independent; here a layer waits for the one before.
-// 3. The cost of a genome is its makespan, in periods, plus `late` for every request that would be
-//    late by it if all that follows took `safety_factor` times its least. With late = 0 it is the
-//    original's.
-// 4. The search begins cfg the last period's best, carried over job by job, and cfg a list
-//    schedule by deadlines; the rest of the first generation are mutants of these. Then crossovers
+//    A genome has two genes per job: the kind of unit and a priority. The paper names a single
+//    unit; units of a kind are alike here, so that the kind is enough.
+// 2. A genome is decoded by simulation: every free unit takes the ready job of the highest priority
+//    for its kind; all layers slow down alike when they demand more bandwidth than the memory has.
+//    The paper's jobs are independent; here a layer waits for the one before it.
+// 3. The cost of a genome is its makespan, in periods, plus `late` for every request that would
+// miss
+//    its deadline if the layers after the group took `safety_factor` times their best case. With
+//    late = 0 it is the paper's cost.
+// 4. The search starts from the last period's best genome, carried over job by job, and from a list
+//    schedule by deadline; the rest of the first generation are mutants of these. Then crossovers
 //    (one row from a point on; a range of both rows; all jobs of one kind), mutation, elite and
-//    parents as in the original, until `evaluations` are spent. Each simulated step is charged as
-//    one operation of the package's controller.
-// 5. When nothing has happened since the last search, there is none. Between two plans units follow
-//    the genome; a request that has run ahead of it keeps its priority, who came later follows.
+//    parents as in the paper, until `evaluations` are spent. Each simulated step is charged as one
+//    operation of the package's controller.
+// 5. When the tasks have not changed since the last search, there is none. Between two plans units
+//    follow the genome; a request beyond its planned layers keeps its priority, new ones follow.
 //
-// depth, late, safety_factor, patience and mutation were chosen on traces of the seeds 1 to 99, see
-// bench/chip_tune.c; one layer a request, the original's independent jobs, did best. From 20 to 100
-// evaluations the result is the same within half a point.
+// depth, late, safety_factor, patience and mutation were chosen on traces of seeds 1 to 99 with
+// bench/chip_tune.c; one layer per request, which are the paper's independent jobs, was best. From
+// 20 to 100 evaluations the result is the same within half a point.
 #include <math.h>
 
 #include "policy/chip/common/feasibility.h"
@@ -27,17 +28,17 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(jobs, int, 64, 8, MAGMA_JOBS, "of a group, at most")                                         \
+    X(jobs, int, 64, 8, MAGMA_JOBS, "jobs of a group, at most")                                    \
     X(depth, int, 1, 1, LAYER_PLAN_DEPTH, "layers of a request in a group")                        \
     X(population, int, 20, 4, MAGMA_POPULATION, "genomes of a generation")                         \
-    X(evaluations, int, 40, 2, 1000000, "genomes that are tried every period")                     \
-    X(elite, double, 0.05, 0.0, 1.0, "share of a generation that lives on")                        \
-    X(parents, double, 0.1, 0.0, 1.0, "share of a generation that has children")                   \
-    X(single, double, 0.9, 0.0, 1.0, "chance of a crossover of one row")                           \
-    X(range, double, 0.1, 0.0, 1.0, "chance of a crossover of a range")                            \
-    X(whole, double, 0.1, 0.0, 1.0, "chance of a crossover of all jobs of a kind")                 \
-    X(mutation, double, 0.05, 0.0, 1.0, "chance of a gene to change")                              \
-    X(late, double, 0.15, 0.0, 1000.0, "what a late request costs, in periods of makespan")        \
+    X(evaluations, int, 40, 2, 1000000, "genomes evaluated every period")                          \
+    X(elite, double, 0.05, 0.0, 1.0, "share of a generation that is kept")                         \
+    X(parents, double, 0.1, 0.0, 1.0, "share of a generation that is bred from")                   \
+    X(single, double, 0.9, 0.0, 1.0, "probability of a crossover of one row")                      \
+    X(range, double, 0.1, 0.0, 1.0, "probability of a crossover of a range")                       \
+    X(whole, double, 0.1, 0.0, 1.0, "probability of a crossover of all jobs of a kind")            \
+    X(mutation, double, 0.05, 0.0, 1.0, "probability of a gene to change")                         \
+    X(late, double, 0.15, 0.0, 1000.0, "cost of a late request, in periods of makespan")           \
     FEASIBILITY_SETTINGS(X, LATE_DROP, 9.3)                                                        \
     PATIENCE_SETTING(X, 1.3)
 
@@ -59,8 +60,8 @@ typedef struct Magma {
     MagmaGroup    group;
     MagmaSearch   search;
     UnitTimeline  timeline;
-    uint64_t      known;  // what stood in the queue when it last searched, as one number
-    bool          fresh;  // the last thought has something new
+    uint64_t      known;  // hash of the tasks at the last search
+    bool          fresh;  // the last plan() has written a draft
 } Magma;
 
 static Magma *carve_all(const ChipSetup *s, const MagmaSettings *cfg, Carve *from) {
@@ -100,22 +101,23 @@ static void init(void *state, const ChipSetup *setup, const void *settings, cons
                                   .late = cfg->late};
 }
 
-// Those that may be in time by deadline, the hopeless after them.
-static void line_up(Magma *m, const ChipView *v, TaskQueue *line) {
+// By deadline, infeasible tasks last.
+static double key_of(const void *self, const ChipView *v, const ChipTask *t, bool late) {
+    (void)self;
+    (void)v;
     const double last = 1e18;
-    task_queue_clear(line);
-    for (uint32_t i = 0; i < v->n_waiting; i++) {
-        const ChipTask *t = &v->tasks[v->waiting[i]];
-        bool            lost = infeasible(v, t, m->cfg.late_action, m->cfg.safety_factor);
-        task_queue_add(line, (double)t->request.deadline + (lost ? last : 0), v->waiting[i]);
-    }
+    return (double)t->request.deadline + (late ? last : 0);
+}
+
+static Feasibility feasibility(const Magma *m) {
+    return (Feasibility){m->cfg.late_action, m->cfg.safety_factor};
 }
 
 static float until_free(const ChipView *v, uint32_t unit) {
     return v->units[unit].task == CHIP_NONE ? 0.0F : (float)(v->units[unit].free_at - v->now);
 }
 
-// Step 4: chain after chain, each job where it ends first; who starts first has the priority.
+// Step 4: chain after chain, each job where it ends first; earlier starts have higher priorities.
 static void list_schedule(Magma *m, const ChipView *v, MagmaGenome *x) {
     const MagmaGroup *g = &m->group;
     unit_timeline_open(&m->timeline, v);
@@ -141,22 +143,22 @@ static void list_schedule(Magma *m, const ChipView *v, MagmaGenome *x) {
     }
 }
 
-// What the last plan says of a job; where it says nothing, the genes stay as they are.
+// Copies genes from the last plan, where it has the job.
 static void carry_over(const Magma *m, const ChipView *v, MagmaGenome *x) {
     for (uint32_t i = 0; i < m->group.n_chains; i++) {
         const MagmaChain *c = &m->group.chains[i];
         for (uint32_t j = 0; j < c->n; j++) {
-            const PlannedLayer *was =
+            const PlannedLayer *old =
                 layer_plan_find(&m->layer_plan, &v->tasks[c->task], c->layer + j);
-            if (was == NULL) continue;
-            x->kind[c->first + j] = was->kind;
-            x->priority[c->first + j] = -was->rank;
+            if (old == NULL) continue;
+            x->kind[c->first + j] = old->kind;
+            x->priority[c->first + j] = -old->rank;
         }
     }
 }
 
-// Who is at which layer.
-static uint64_t summary(const ChipView *v) {
+// A hash of all requests, their layers and whether they run.
+static uint64_t hash_tasks(const ChipView *v) {
     uint64_t x = v->n_tasks;
     for (uint32_t i = 0; i < v->n_tasks; i++) {
         const ChipTask *t = &v->tasks[i];
@@ -169,14 +171,15 @@ static uint64_t summary(const ChipView *v) {
 
 static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
     Magma   *m = state;
-    uint64_t now = summary(v);
+    uint64_t now = hash_tasks(v);
     m->fresh = now != m->known;
     m->known = now;
     cost->ops += v->n_tasks;
     if (!m->fresh) return;
-    line_up(m, v, &m->layer_plan.order);
-    MagmaShape shape = {(uint32_t)m->cfg.jobs, (uint32_t)m->cfg.depth, m->cfg.safety_factor};
-    magma_group_fill(&m->group, v, &m->layer_plan.order, &shape);
+    Feasibility f = feasibility(m);
+    (void)task_queue_fill(&m->layer_plan.queue, v, &f, key_of, NULL, NULL, 0);
+    MagmaGroupLimits limits = {(uint32_t)m->cfg.jobs, (uint32_t)m->cfg.depth, m->cfg.safety_factor};
+    magma_group_fill(&m->group, v, &m->layer_plan.queue, &limits);
     MagmaGenome *listed = magma_search_known(&m->search), *before = magma_search_known(&m->search);
     list_schedule(m, v, listed);
     list_schedule(m, v, before);
@@ -200,9 +203,9 @@ static void commit(void *state) {
 static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     Magma *m = state;
     if (v->n_waiting == 0) return 0;
-    LayerPlanParams rules = {m->cfg.patience, m->cfg.late_action, m->cfg.safety_factor};
+    LayerPlanParams cfg = {m->cfg.patience, feasibility(m)};
     unit_timeline_open(&m->timeline, v);
-    return layer_plan_dispatch(&m->layer_plan, &m->timeline, &rules, out, max);
+    return layer_plan_dispatch(&m->layer_plan, &m->timeline, &cfg, out, max);
 }
 
 const ChipPolicy chip_policy_magma = {

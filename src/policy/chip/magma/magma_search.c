@@ -5,26 +5,27 @@
 
 #include "base/err.h"
 
-static void add(MagmaGroup *g, const ChipView *v, uint32_t task, const MagmaShape *shape) {
+static void add(MagmaGroup *g, const ChipView *v, uint32_t task, const MagmaGroupLimits *limits) {
     const ChipTask  *t = &v->tasks[task];
     const ChipModel *m = g->setup->tenants[t->request.tenant].model;
-    uint32_t         layer = t->layer, n = shape->depth;
+    uint32_t         layer = t->layer, n = limits->depth;
     MagmaChain       c = {.task = task, .first = g->n_jobs};
     if (t->unit != CHIP_NONE) {
         g->busy[t->unit].chain = g->n_chains;
         layer++;
     }
     if (n > m->n_layers - layer) n = m->n_layers - layer;
-    if (n > shape->jobs - g->n_jobs) n = shape->jobs - g->n_jobs;
+    if (n > limits->jobs - g->n_jobs) n = limits->jobs - g->n_jobs;
     c.layer = layer;
     c.n = n;
     c.left = (float)(t->request.deadline - v->now);
-    c.rest = (float)feasibility_factor(v, t, shape->safety_factor) * m->rest_ns[layer + n];
+    c.rest = (float)feasibility_factor(v, t, limits->safety_factor) * m->rest_ns[layer + n];
     for (uint32_t i = 0; i < n; i++) g->costs[g->n_jobs++] = chip_cost(m, layer + i, 0);
     g->chains[g->n_chains++] = c;
 }
 
-void magma_group_fill(MagmaGroup *g, const ChipView *v, TaskQueue *line, const MagmaShape *shape) {
+void magma_group_fill(MagmaGroup *g, const ChipView *v, TaskQueue *q,
+                      const MagmaGroupLimits *limits) {
     g->setup = v->setup;
     g->n_jobs = g->n_chains = 0;
     for (uint32_t u = 0; u < v->setup->n_units; u++) {
@@ -33,18 +34,18 @@ void magma_group_fill(MagmaGroup *g, const ChipView *v, TaskQueue *line, const M
         g->busy[u] = (MagmaBusy){0, 0, CHIP_NONE};
         if (on->task == CHIP_NONE) continue;
         g->busy[u] = (MagmaBusy){left, on->bytes_ns, CHIP_NONE};
-        if (g->n_jobs < shape->jobs && g->n_chains < MAGMA_CHAINS) add(g, v, on->task, shape);
+        if (g->n_jobs < limits->jobs && g->n_chains < MAGMA_CHAINS) add(g, v, on->task, limits);
     }
-    while (line->n > 0 && g->n_jobs < shape->jobs && g->n_chains < MAGMA_CHAINS)
-        add(g, v, task_queue_pop(line).task, shape);
+    while (!task_queue_empty(q) && g->n_jobs < limits->jobs && g->n_chains < MAGMA_CHAINS)
+        add(g, v, task_queue_pop(q).task, limits);
 }
 
-typedef struct Decoding {  // a genome while it is played through
+typedef struct Decoding {  // the simulation of a genome
     const MagmaGroup  *g;
     const MagmaGenome *x;
     MagmaBusy          units[CHIP_UNITS];
-    uint32_t           next[MAGMA_CHAINS];  // job to be started
-    uint64_t           ready[CHIP_KINDS];   // chains whose next job is meant for a kind, as bits
+    uint32_t           next[MAGMA_CHAINS];  // job of each chain that starts next
+    uint64_t           ready[CHIP_KINDS];   // bits of chains whose next job is for the kind
     uint32_t           n_busy;
     float              now;
     MagmaScore         score;
@@ -97,8 +98,8 @@ static void end_job(Decoding *p, uint32_t unit) {
     p->score.makespan = p->now;
 }
 
-// To the next end of a layer, all as slow as the memory makes them.
-static void go_on(Decoding *p) {
+// To the end of the next layer; all slow down alike when they exceed the bandwidth.
+static void advance(Decoding *p) {
     uint32_t n = p->g->setup->n_units;
     float    demand = 0, least = INFINITY;
     p->score.steps += n;
@@ -127,7 +128,7 @@ MagmaScore magma_group_decode(const MagmaGroup *g, const MagmaGenome *x) {
         p.next[i] = g->chains[i].first;
         if ((runs >> i & 1) == 0) make_ready(&p, i);
     }
-    for (start_jobs(&p); p.n_busy > 0; start_jobs(&p)) go_on(&p);
+    for (start_jobs(&p); p.n_busy > 0; start_jobs(&p)) advance(&p);
     return p.score;
 }
 
@@ -178,7 +179,7 @@ static void cross_range(MagmaGenome *x, const MagmaGenome *from, uint32_t n, Rng
     copy(x, from, a < b ? a : b, (a < b ? b : a) + 1);
 }
 
-// All jobs that the other has on one kind.
+// All jobs that the other genome has on one kind.
 static void cross_whole(MagmaGenome *x, const MagmaGenome *from, uint32_t n, uint32_t kind) {
     for (uint32_t i = 0; i < n; i++)
         if (from->kind[i] == kind) copy(x, from, i, i + 1);
@@ -186,23 +187,23 @@ static void cross_whole(MagmaGenome *x, const MagmaGenome *from, uint32_t n, uin
 
 static void breed(MagmaSearch *s, const MagmaGroup *g, const MagmaGenome *old, uint32_t n_parents,
                   MagmaGenome *x) {
-    const MagmaGenome *mother = &old[rng_below(&s->rng, n_parents)];
-    const MagmaGenome *father = &old[rng_below(&s->rng, n_parents)];
-    copy(x, mother, 0, g->n_jobs);
-    if (chance(&s->rng, s->cfg.single)) cross_single(x, father, g->n_jobs, &s->rng);
-    if (chance(&s->rng, s->cfg.range)) cross_range(x, father, g->n_jobs, &s->rng);
+    const MagmaGenome *one = &old[rng_below(&s->rng, n_parents)];
+    const MagmaGenome *other = &old[rng_below(&s->rng, n_parents)];
+    copy(x, one, 0, g->n_jobs);
+    if (chance(&s->rng, s->cfg.single)) cross_single(x, other, g->n_jobs, &s->rng);
+    if (chance(&s->rng, s->cfg.range)) cross_range(x, other, g->n_jobs, &s->rng);
     if (chance(&s->rng, s->cfg.whole))
-        cross_whole(x, father, g->n_jobs, (uint32_t)rng_below(&s->rng, g->setup->n_kinds));
+        cross_whole(x, other, g->n_jobs, (uint32_t)rng_below(&s->rng, g->setup->n_kinds));
     mutate(s, g, x);
 }
 
-static void judge(const MagmaSearch *s, const MagmaGroup *g, MagmaGenome *x, double *ops) {
+static void evaluate(const MagmaSearch *s, const MagmaGroup *g, MagmaGenome *x, double *ops) {
     MagmaScore score = magma_group_decode(g, x);
     x->cost = (double)score.makespan / (double)g->setup->period + s->cfg.late * score.late;
     *ops += score.steps + g->n_jobs;
 }
 
-// By cost; equal ones stay as they are.
+// By cost, stable.
 static void sort(MagmaGenome *at, uint32_t n) {
     for (uint32_t i = 1; i < n; i++) {
         MagmaGenome x = at[i];
@@ -217,15 +218,15 @@ static uint32_t share(double part, uint32_t n, uint32_t least) {
     return k < least ? least : k > n ? n : k;
 }
 
-// The first generation: what was known, and variations of it.
-static void settle(MagmaSearch *s, const MagmaGroup *g, uint32_t n, double *ops) {
+// The first generation: the known genomes and mutants of them.
+static void first_generation(MagmaSearch *s, const MagmaGroup *g, uint32_t n, double *ops) {
     CHECK(s->n_known > 0);
     for (uint32_t i = 0; i < n; i++) {
         if (i >= s->n_known) {
             copy(&s->at[0][i], &s->at[0][i % s->n_known], 0, g->n_jobs);
             mutate(s, g, &s->at[0][i]);
         }
-        judge(s, g, &s->at[0][i], ops);
+        evaluate(s, g, &s->at[0][i], ops);
     }
     sort(s->at[0], n);
 }
@@ -234,7 +235,7 @@ const MagmaGenome *magma_search_run(MagmaSearch *s, const MagmaGroup *g, double 
     uint32_t n = s->cfg.population < s->cfg.evaluations ? s->cfg.population : s->cfg.evaluations;
     uint32_t elite = share(s->cfg.elite, n, 1), parents = share(s->cfg.parents, n, 2);
     if (n < s->n_known) n = s->n_known;
-    settle(s, g, n, ops);
+    first_generation(s, g, n, ops);
     uint32_t gen = 0, spent = g->n_jobs > 0 && n > elite ? n : s->cfg.evaluations;
     for (; spent < s->cfg.evaluations; gen = 1 - gen) {
         MagmaGenome *old = s->at[gen], *new = s->at[1 - gen];
@@ -244,7 +245,7 @@ const MagmaGenome *magma_search_run(MagmaSearch *s, const MagmaGroup *g, double 
         }
         for (uint32_t i = elite; i < n; i++, spent++) {
             breed(s, g, old, parents, &new[i]);
-            judge(s, g, &new[i], ops);
+            evaluate(s, g, &new[i], ops);
         }
         sort(new, n);
     }

@@ -1,25 +1,25 @@
-// oracle: the best plan that was found with all requests known beforehand
+// oracle: the best schedule found with all requests known in advance
 //
-// No contender: it is told every request that will come, and may rehearse the whole run as often as
-// it likes. What others reach is measured against it. It is the best of what was tried, not a proof
-// that nothing is better.
+// Not a contender: it knows every request that will arrive and may simulate the whole run as often
+// as it is allowed. The other policies are measured against it. It is the best of what was tried,
+// not a proof that nothing is better.
 //
-// 1. Every online policy of the list is rehearsed with its defaults. If nothing better is found,
-// the
-//    best of them is what the oracle does: so it is never below any of them.
-// 2. A list scheduler (oracle_list_scheduler.c) that goes by deadlines, in the line as at the
-// memory, is
-//    rehearsed with everybody taken in, and those given up that cannot be in time any more.
-// 3. Then with some given up beforehand (oracle_admit.c): with requests' work in nanoseconds of the
-//    whole package, as if that could be packed to 95, 85, 100 or 75 %, the largest of those that
-//    stand in each other's way are given up until the rest holds. They run only where nobody else
-//    has a use for a unit.
-// 4. From the best of these the search goes on, until `simulations` are spent: the scheduler's
-//    numbers a little less or more; and in many short stretches of the trace at once one request
-//    more, kept where it was in time and cost nobody else his deadline. When the best is an online
-//    policy, it is relieved of all that it answers late (oracle_filter.c), and goes on from there.
+// 1. Every online policy is simulated with its defaults. The best of them is the first candidate,
+// so
+//    that the oracle is never below any of them.
+// 2. A list scheduler (oracle_list_scheduler.c) that orders tasks and bandwidth by deadline is
+//    simulated with all requests; infeasible ones are dropped on the way.
+// 3. Then with some requests rejected in advance (oracle_admit.c): with the work of requests in
+//    nanoseconds of the whole package, and the package packed to 95, 85, 100 or 75 %, the largest
+//    of those that compete are rejected until the rest fits. Rejected requests run only on units
+//    that no other needs.
+// 4. From the best of these the search goes on until `simulations` are spent: the scheduler's
+//    parameters are varied; and in many short segments of the trace at once one request more is
+//    required, and kept so where it was in time and cost no other request its deadline. When the
+//    best candidate is an online policy, it is relieved of the requests it answers late
+//    (oracle_filter.c), and the search goes on from there.
 //
-// What the search takes is not charged.
+// The search is not charged.
 #include "base/err.h"
 #include "policy/chip/oracle/oracle_int.h"
 #include "policy/policies.h"
@@ -27,8 +27,8 @@
 enum { ONLINE_MAX = 32 };
 
 #define SETTINGS(X)                                                                                \
-    X(simulations, int, 20, 1, 1000000, "of the trace, to find a plan")                            \
-    X(online, bool, true, 0, 1, "online policies are rehearsed too, and never beat it")
+    X(simulations, int, 20, 1, 1000000, "simulations of the trace to search with")                 \
+    X(online, bool, true, 0, 1, "simulate online policies first; the oracle is never below them")
 
 typedef struct OracleSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -49,11 +49,11 @@ typedef struct OnlinePolicies {
 
 typedef struct Oracle {
     OracleSearch      search;
-    ChipSetup         blind;  // the setup without the future
-    const ChipPolicy *policy;
-    void             *state;  // of what it policy
-    bool              just_adopted;
-    uint32_t          n_waiting, n_free;  // as the last decision left them
+    ChipSetup         blind;   // the setup without the future
+    const ChipPolicy *policy;  // the best candidate
+    void             *state;   // of what it policy
+    bool              just_committed;
+    uint32_t          n_waiting, n_free;  // after the last decision
 } Oracle;
 
 static Err load(const ChipSetup *setup, const void *settings, Arena *a, const void **loaded) {
@@ -66,8 +66,8 @@ static Err load(const ChipSetup *setup, const void *settings, Arena *a, const vo
         CHECK(all->n < ONLINE_MAX);
         OracleFilter *c = &all->at[all->n++];
         void         *values = arena_alloc(a, 1, p->settings_size, 64);
-        Settings      with = {p->rows, p->n_rows, values, a};
-        settings_default(&with);
+        Settings      rows_of = {p->rows, p->n_rows, values, a};
+        settings_default(&rows_of);
         *c = (OracleFilter){.inner = p, .settings = values};
         if (p->load != NULL) TRY(p->load(setup, values, a, &c->loaded));
     }
@@ -76,14 +76,14 @@ static Err load(const ChipSetup *setup, const void *settings, Arena *a, const vo
 
 static size_t state_of(const ChipSetup *s, const ChipPolicy *p) {
     _Alignas(64) char values[1024];
-    Settings          with = {p->rows, p->n_rows, values, NULL};
+    Settings          rows_of = {p->rows, p->n_rows, values, NULL};
     OracleFilter      filter = {.inner = p, .settings = values};
     CHECK(p->settings_size <= sizeof values);
-    settings_default(&with);
+    settings_default(&rows_of);
     return oracle_filter(p)->state_size(s, &filter);
 }
 
-// Room for the state of whatever it will play.
+// The best candidate is not known yet: room for the state of any.
 static size_t largest_state(const ChipSetup *s) {
     size_t most = oracle_list_scheduler.state_size(s, NULL);
     for (uint32_t i = 0; policies_chip_at(i) != NULL; i++) {
@@ -111,12 +111,12 @@ static size_t size(const ChipSetup *setup, const void *settings) {
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
-    const OracleSettings *with = settings;
+    const OracleSettings *cfg = settings;
     const OnlinePolicies *all = loaded;
     Carve                 c = {.base = state};
     Oracle               *o = carve_all(setup, &c);
     o->blind.future = NULL;
-    oracle_search_run(&o->search, all->at, all->n, (uint32_t)with->simulations);
+    oracle_search_run(&o->search, all->at, all->n, (uint32_t)cfg->simulations);
     o->policy = oracle_candidate_policy(&o->search.candidate);
     o->policy->init(o->state, &o->blind, oracle_candidate_settings(&o->search.candidate), NULL);
 }
@@ -128,16 +128,15 @@ static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
 
 static void commit(void *state) {
     Oracle *o = state;
-    o->just_adopted = true;
+    o->just_committed = true;
     if (o->policy->commit != NULL) o->policy->commit(o->state);
 }
 
-// A policy that never thinks is not asked when a thought is adopted and nothing else has happened:
-// in the rehearsal it was not.
+// A policy without plan() does not see the event of a commit: in its simulation there was none.
 static bool is_news(Oracle *o, const ChipView *v) {
-    bool adopted = o->just_adopted;
-    o->just_adopted = false;
-    return !adopted || o->policy->plan != NULL || v->n_waiting != o->n_waiting ||
+    bool committed = o->just_committed;
+    o->just_committed = false;
+    return !committed || o->policy->plan != NULL || v->n_waiting != o->n_waiting ||
            v->n_free != o->n_free;
 }
 
@@ -156,9 +155,8 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 
 const ChipPolicy chip_policy_oracle = {
     .name = "oracle",
-    .about =
-        "the best plan found with knowledge of the future: a bound to measure others by, not a "
-        "proof that nothing is better",
+    .about = "the best schedule found with knowledge of the future: a bound to compare with, not a "
+             "proof that nothing is better",
     .clairvoyant = true,
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,

@@ -9,14 +9,14 @@ void oracle_admit_carve(OracleAdmit *a, const ChipRequest *requests, uint32_t n,
     a->work = carve(from, float, n);
     a->left = carve(from, float, n);
     a->pending = carve(from, uint32_t, n);
-    a->lost = carve(from, uint8_t, n);
+    a->rejected = carve(from, uint8_t, n);
 }
 
-static void take_out(OracleAdmit *a, uint32_t at, uint32_t *n) {
+static void remove_at(OracleAdmit *a, uint32_t at, uint32_t *n) {
     memmove(a->pending + at, a->pending + at + 1, (--*n - at) * sizeof *a->pending);
 }
 
-static void put_in(OracleAdmit *a, uint32_t request, uint32_t *n) {
+static void insert(OracleAdmit *a, uint32_t request, uint32_t *n) {
     uint32_t at = (*n)++;
     for (; at > 0 && a->requests[a->pending[at - 1]].deadline > a->requests[request].deadline; at--)
         a->pending[at] = a->pending[at - 1];
@@ -24,7 +24,7 @@ static void put_in(OracleAdmit *a, uint32_t request, uint32_t *n) {
     a->left[request] = a->work[request];
 }
 
-static void work_off(OracleAdmit *a, double amount, uint32_t *n) {
+static void serve(OracleAdmit *a, double amount, uint32_t *n) {
     uint32_t done = 0;
     for (; done < *n; done++) {
         float *left = &a->left[a->pending[done]];
@@ -38,7 +38,7 @@ static void work_off(OracleAdmit *a, double amount, uint32_t *n) {
     memmove(a->pending, a->pending + done, *n * sizeof *a->pending);
 }
 
-// The largest of the first so many.
+// The request with the most work left among the first end + 1.
 static uint32_t largest(const OracleAdmit *a, uint32_t end) {
     uint32_t most = 0;
     for (uint32_t i = 1; i <= end; i++)
@@ -46,8 +46,8 @@ static uint32_t largest(const OracleAdmit *a, uint32_t end) {
     return most;
 }
 
-// True when something was given up that had been begun.
-static bool give_up(OracleAdmit *a, TimeNs now, double speed, uint32_t *n) {
+// True if a rejected request had been started.
+static bool reject_late(OracleAdmit *a, TimeNs now, double speed, uint32_t *n) {
     double sum = 0;
     bool   wasted = false;
     for (uint32_t i = 0; i < *n;) {
@@ -59,8 +59,8 @@ static bool give_up(OracleAdmit *a, TimeNs now, double speed, uint32_t *n) {
         uint32_t at = largest(a, i), request = a->pending[at];
         sum -= (double)a->left[request];
         wasted = wasted || a->left[request] < a->work[request];
-        a->lost[request] = 1;
-        take_out(a, at, n);
+        a->rejected[request] = 1;
+        remove_at(a, at, n);
     }
     return wasted;
 }
@@ -70,17 +70,17 @@ static bool pass(OracleAdmit *a, double speed) {
     uint32_t n = 0;
     bool     wasted = false;
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->lost[i]) continue;
-        work_off(a, speed * (double)(a->requests[i].arrival - now), &n);
+        if (a->rejected[i]) continue;
+        serve(a, speed * (double)(a->requests[i].arrival - now), &n);
         now = a->requests[i].arrival;
-        put_in(a, i, &n);
-        wasted = give_up(a, now, speed, &n) || wasted;
+        insert(a, i, &n);
+        wasted = reject_late(a, now, speed, &n) || wasted;
     }
     return wasted;
 }
 
 void oracle_admit(OracleAdmit *a, double speed) {
-    memset(a->lost, 0, a->n);
+    memset(a->rejected, 0, a->n);
     for (uint32_t i = 0; i < PASSES; i++)
         if (!pass(a, speed)) break;
 }

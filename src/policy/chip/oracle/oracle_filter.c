@@ -5,7 +5,7 @@
 typedef struct Filter {
     OracleFilter cfg;
     void        *state;    // of inner
-    uint32_t    *waiting;  // [n_slots] those that inner sees
+    uint32_t    *waiting;  // [n_slots] that inner sees
 } Filter;
 
 static Filter *carve_all(const ChipSetup *s, const OracleFilter *cfg, Carve *from) {
@@ -58,12 +58,12 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 }
 
 #define FILTER                                                                                     \
-    .name = "filter", .about = "a policy without some requests",                                   \
+    .name = "filter", .about = "a policy without the rejected requests",                           \
     .settings_size = sizeof(OracleFilter), .state_size = size, .init = init, .decide = decide
 
-static const ChipPolicy quick = {FILTER};
-static const ChipPolicy thinker = {FILTER, .plan = plan, .commit = commit};
+static const ChipPolicy without_plan = {FILTER};
+static const ChipPolicy with_plan = {FILTER, .plan = plan, .commit = commit};
 
 const ChipPolicy *oracle_filter(const ChipPolicy *inner) {
-    return inner->plan != NULL ? &thinker : &quick;
+    return inner->plan != NULL ? &with_plan : &without_plan;
 }

@@ -1,10 +1,11 @@
+// Steps are those of oracle.c.
 #include "policy/chip/oracle/oracle_int.h"
 
 #include <string.h>
 
 #include "policy/chip/relmas/relmas_price.h"
 
-enum { SEGMENT = 24 };  // requests that are changed, and judged, together
+enum { SEGMENT = 24 };  // requests of a segment of the trace
 
 void oracle_search_carve(OracleSearch *s, const ChipSetup *setup, Carve *from) {
     const ChipFuture *f = setup->future;
@@ -16,20 +17,20 @@ void oracle_search_carve(OracleSearch *s, const ChipSetup *setup, Carve *from) {
     s->best_in_time = carve(from, uint8_t, f->n);
 }
 
-const ChipPolicy *oracle_candidate_policy(const OracleCandidate *w) {
-    return w->is_list ? &oracle_list_scheduler : oracle_filter(w->filter.inner);
+const ChipPolicy *oracle_candidate_policy(const OracleCandidate *c) {
+    return c->is_list ? &oracle_list_scheduler : oracle_filter(c->filter.inner);
 }
 
-const void *oracle_candidate_settings(const OracleCandidate *w) {
-    return w->is_list ? (const void *)&w->plan : &w->filter;
+const void *oracle_candidate_settings(const OracleCandidate *c) {
+    return c->is_list ? (const void *)&c->list : &c->filter;
 }
 
-static void set_verdicts(OracleCandidate *w, const uint8_t *verdicts) {
-    w->plan.verdicts = verdicts;
-    w->filter.verdicts = verdicts;
+static void set_verdicts(OracleCandidate *c, const uint8_t *verdicts) {
+    c->list.verdicts = verdicts;
+    c->filter.verdicts = verdicts;
 }
 
-static uint32_t rehearse(OracleSearch *s, OracleCandidate *candidate) {
+static uint32_t simulate(OracleSearch *s, OracleCandidate *candidate) {
     const ChipFuture *f = s->setup->future;
     uint32_t          met = 0;
     set_verdicts(candidate, s->verdicts);
@@ -39,11 +40,11 @@ static uint32_t rehearse(OracleSearch *s, OracleCandidate *candidate) {
     return met;
 }
 
-// Rehearses what verdicts say. True when that is better than all before.
+// Simulates a candidate with s->verdicts. True if it is better than all before.
 static bool try_candidate(OracleSearch *s, OracleCandidate candidate) {
     if (s->left == 0) return false;
     s->left--;
-    uint32_t met = rehearse(s, &candidate);
+    uint32_t met = simulate(s, &candidate);
     if (s->any && met <= s->best) return false;
     s->any = true;
     s->best = met;
@@ -54,7 +55,7 @@ static bool try_candidate(OracleSearch *s, OracleCandidate candidate) {
     return true;
 }
 
-// The work of a network when every layer runs where it takes least of the package.
+// The work of a network with every layer on its cheapest kind.
 static float work_of(const ChipModel *m, const RelmasPrice *p) {
     float sum = 0;
     for (uint32_t l = 0; l < m->n_layers; l++) {
@@ -70,7 +71,7 @@ static float work_of(const ChipModel *m, const RelmasPrice *p) {
     return sum;
 }
 
-static void weigh(OracleSearch *s) {
+static void set_work(OracleSearch *s) {
     float       by_tenant[CHIP_TENANTS] = {0};
     RelmasPrice price = relmas_price_find(s->setup);
     for (uint32_t i = 0; i < s->setup->n_tenants; i++)
@@ -87,58 +88,57 @@ static void try_online(OracleSearch *s, const OracleFilter *online, uint32_t n) 
     }
 }
 
-// The list scheduler with all requests; those that cannot be in time any more are given up on the
-// way.
-static OracleListParams try_plans(OracleSearch *s) {
-    static const OracleListParams plans[] = {
+// Step 2.
+static OracleListParams try_lists(OracleSearch *s) {
+    static const OracleListParams lists[] = {
         {.safety_factor = 1.0, .patience = 1.5, .speed = 0.3, .price = 0.4},
         {.safety_factor = 1.5, .patience = 1.5, .speed = 0.3, .price = 0.4},
         {.safety_factor = 2.0, .patience = 1.6, .speed = 0.3, .price = 0.8, .size = 1.0},
     };
-    OracleListParams best = plans[0];
+    OracleListParams best = lists[0];
     uint32_t         most = 0;
     memset(s->verdicts, ORACLE_REQUIRED, s->admit.n);
-    for (uint32_t i = 0; i < sizeof plans / sizeof *plans && s->left > 0; i++) {
+    for (uint32_t i = 0; i < sizeof lists / sizeof *lists && s->left > 0; i++) {
         uint32_t met = 0;
-        try_candidate(s, (OracleCandidate){.is_list = true, .plan = plans[i]});
+        try_candidate(s, (OracleCandidate){.is_list = true, .list = lists[i]});
         for (uint32_t r = 0; r < s->admit.n; r++) met += s->in_time[r];
         if (met <= most) continue;
         most = met;
-        best = plans[i];
+        best = lists[i];
     }
     return best;
 }
 
-// Some are given up beforehand: as many as must be if the package's work can be packed so well.
-static void try_fewer(OracleSearch *s, OracleListParams plan) {
+// Step 3.
+static void try_fewer(OracleSearch *s, OracleListParams list) {
     static const double speeds[] = {0.95, 0.85, 1.0, 0.75};
-    plan.safety_factor = 1.0;
+    list.safety_factor = 1.0;
     for (uint32_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
         oracle_admit(&s->admit, speeds[i]);
         for (uint32_t r = 0; r < s->admit.n; r++)
-            s->verdicts[r] = s->admit.lost[r] ? ORACLE_OPTIONAL : ORACLE_REQUIRED;
-        try_candidate(s, (OracleCandidate){.is_list = true, .plan = plan});
+            s->verdicts[r] = s->admit.rejected[r] ? ORACLE_OPTIONAL : ORACLE_REQUIRED;
+        try_candidate(s, (OracleCandidate){.is_list = true, .list = list});
     }
 }
 
-// One number of the plan a little less or more; where it helps, it stays.
-static void nudge(OracleSearch *s, size_t offset) {
+// Step 4: one parameter of the list scheduler less or more; kept if better.
+static void vary(OracleSearch *s, size_t offset) {
     static const double factors[] = {0.75, 1.3};
     for (uint32_t i = 0; i < sizeof factors / sizeof *factors; i++) {
         OracleCandidate candidate = s->candidate;
-        double         *x = (double *)((char *)&candidate.plan + offset);
+        double         *x = (double *)((char *)&candidate.list + offset);
         *x *= factors[i];
         memcpy(s->verdicts, s->best_verdicts, s->admit.n);
         if (*x > 0 && try_candidate(s, candidate)) return;
     }
 }
 
-static void settle(OracleSearch *s, uint32_t first, uint32_t end) {
+static void require_met(OracleSearch *s, uint32_t first, uint32_t end) {
     for (uint32_t r = first; r < end; r++)
         s->verdicts[r] = s->best_in_time[r] ? ORACLE_REQUIRED : ORACLE_OPTIONAL;
 }
 
-// One that was not in time is to be: of a few that chance names, the one with the least work.
+// Requires one more request: of a few drawn at random the one with the least work.
 static void add_one(OracleSearch *s, uint32_t first, uint32_t end) {
     enum { TRIES = 6 };
     uint32_t best = end;
@@ -159,36 +159,35 @@ static bool gained(const OracleSearch *s, uint32_t first, uint32_t end) {
     return now > before;
 }
 
-// Adds one in every other segment; then in those alone where that was of use, to them and to what
-// follows.
+// Step 4: requires one more request in every other segment; then only in those where it helped.
 static void add_some(OracleSearch *s) {
     uint32_t n = s->admit.n, shift = (uint32_t)rng_below(&s->rng, 2 * SEGMENT);
-    settle(s, 0, n);
+    require_met(s, 0, n);
     for (uint32_t first = shift; first + SEGMENT <= n; first += 2 * SEGMENT)
         add_one(s, first, first + SEGMENT);
     if (s->left == 0 || try_candidate(s, s->candidate)) return;
     for (uint32_t first = shift; first + SEGMENT <= n; first += 2 * SEGMENT)
-        if (!gained(s, first, first + 2 * SEGMENT)) settle(s, first, first + SEGMENT);
+        if (!gained(s, first, first + 2 * SEGMENT)) require_met(s, first, first + SEGMENT);
     try_candidate(s, s->candidate);
 }
 
 static void improve(OracleSearch *s) {
-    static const size_t knobs[] = {
+    static const size_t params[] = {
         offsetof(OracleListParams, price), offsetof(OracleListParams, speed),
         offsetof(OracleListParams, patience), offsetof(OracleListParams, size),
         offsetof(OracleListParams, safety_factor)};
-    const uint32_t n_knobs = sizeof knobs / sizeof *knobs;
+    const uint32_t n_params = sizeof params / sizeof *params;
     for (uint32_t i = 0; s->left > 0; i++) {
-        if (s->candidate.is_list && i < n_knobs) nudge(s, knobs[i]);
+        if (s->candidate.is_list && i < n_params) vary(s, params[i]);
         add_some(s);
     }
 }
 
 void oracle_search_run(OracleSearch *s, const OracleFilter *online, uint32_t n,
                        uint32_t simulations) {
-    weigh(s);
+    set_work(s);
     try_online(s, online, n);
     s->left = simulations;
-    try_fewer(s, try_plans(s));
+    try_fewer(s, try_lists(s));
     improve(s);
 }

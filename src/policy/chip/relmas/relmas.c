@@ -1,22 +1,23 @@
-// relmas: a network reads the queue, and a dispatcher heeds it
+// relmas: a network adjusts the scores by which a dispatcher chooses tasks and units
 //
-// 1. Prices. What a nanosecond of each kind of unit and a byte of the memory are worth follows from
-//    the tenants' networks: those that would pack the package best (relmas_price.c). With them the
-//    work of any layer on any unit is one number, in nanoseconds of the whole package.
-// 2. Worth of a task (relmas_rule.c): little work left first, little slack first; who lacks hits to
-//    its target more. Who cannot be in time any more comes after all others, or is dropped.
-// 3. Fit of a unit: what it costs more than the cheapest one, and how much of the task's slack it
-//    eats up. A bad fit waits for a better unit.
-// 4. Pairs start by worth and fit as long as the memory has enough left for them. When it has not,
-//    those worth most get all they ask for and the others what is left (relmas_dispatch.c).
-// 5. Every period the network reads the most urgent tasks, one row each (relmas_observe.c), from
-// the
-//    least slack on, and says of each how much sooner or later it should go and how much more or
-//    less price, time and bandwidth should count when a unit is chosen for it
-//    (learn/actor_critic.h). That holds from when the package's controller has computed it; tasks
-//    that it has not seen yet go by the rule alone. With weights=none all do.
+// 1. Prices. The price of a nanosecond on each kind of unit and of a byte of memory traffic follows
+//    from the tenants' networks: the dual prices of the best packing (relmas_price.c). With them
+//    the work of any layer on any unit is one number, in nanoseconds of the whole package.
+// 2. Score of a task (relmas_score.c): less remaining work first, less slack first, tenants below
+//    their target hit rate more. Infeasible tasks come after all others, or are dropped.
+// 3. Score of a unit: its price over the cheapest unit's, and the share of the task's slack that it
+//    uses. A task with a bad match waits for a better unit.
+// 4. Pairs start by score while the memory has enough bandwidth left for them. When it has not, the
+//    layers with the highest scores get their whole demand and the others what is left
+//    (relmas_dispatch.c).
+// 5. Every period the network reads the most urgent tasks, one row each, by ascending slack
+//    (relmas_observation.c). For each it returns how much sooner or later the task should start and
+//    how much more or less price, time and bandwidth should count in the choice of its unit
+//    (learn/actor_critic.h). The answer takes effect once the package's controller has computed it;
+//    tasks that the network has not seen yet are scored by the heuristic alone. With weights=none
+//    all are.
 //
-// The network was trained to make more requests end in time, see docs/chip-training.md.
+// The network is trained to increase the share of requests in time, see docs/chip-training.md.
 #include "policy/chip/relmas/relmas.h"
 
 #include <inttypes.h>
@@ -59,7 +60,7 @@ void relmas_init(void *state, const ChipSetup *s, const void *settings, const vo
     r->loaded = loaded;
 }
 
-static void charge_for(const Relmas *r, ChipPlanCost *to) {
+static void add_cost(const Relmas *r, ChipPlanCost *to) {
     Actor actor = r->loaded->actor;
     if (r->dispatch.scorer.cfg.hidden > 0)
         actor.trunk.hidden = (uint32_t)r->dispatch.scorer.cfg.hidden;
@@ -69,8 +70,8 @@ static void charge_for(const Relmas *r, ChipPlanCost *to) {
 
 static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
     Relmas             *r = state;
-    const RelmasLoaded *with = r->loaded;
-    if (with == NULL || with->w == NULL) {
+    const RelmasLoaded *l = r->loaded;
+    if (l == NULL || l->w == NULL) {
         r->observation.n = 0;
         return;
     }
@@ -79,10 +80,10 @@ static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
         r->ids[i] = v->tasks[r->observation.task[i]].request.id;
         r->slots[i] = v->tasks[r->observation.task[i]].slot;
     }
-    actor_infer(with->actor, with->w, r->observation.n, r->observation.x, r->says, r->scratch);
-    if (with->explore != NULL)
-        with->explore(with->self, &r->dispatch.scorer, v, &r->observation, r->says);
-    charge_for(r, cost);
+    actor_infer(l->actor, l->w, r->observation.n, r->observation.x, r->outputs, r->scratch);
+    if (l->explore != NULL)
+        l->explore(l->self, &r->dispatch.scorer, v, &r->observation, r->outputs);
+    add_cost(r, cost);
 }
 
 static void commit(void *state) {
@@ -90,7 +91,7 @@ static void commit(void *state) {
     for (uint32_t i = 0; i < r->observation.n; i++) {
         RelmasTaskMemo *n = &r->dispatch.notes[r->slots[i]];
         n->said = r->ids[i] + 1;
-        memcpy(&n->says, r->says + (size_t)i * RELMAS_OUTPUTS, sizeof n->says);
+        memcpy(&n->output, r->outputs + (size_t)i * RELMAS_OUTPUTS, sizeof n->output);
     }
 }
 
@@ -99,10 +100,10 @@ uint32_t relmas_decide(void *state, const ChipView *v, ChipAction *out, uint32_t
     return relmas_dispatch(&r->dispatch, v, NULL, out, max);
 }
 
-uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasDecisionTrace *witness,
+uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasDecisionTrace *trace,
                         ChipAction *out, uint32_t max) {
     RelmasDispatch same = ((const Relmas *)state)->dispatch;
-    return relmas_dispatch(&same, v, witness, out, max);
+    return relmas_dispatch(&same, v, trace, out, max);
 }
 
 static const Setting rows[] = {
@@ -113,7 +114,7 @@ static const Setting rows[] = {
 
 const ChipPolicy chip_policy_relmas = {
     .name = "relmas",
-    .about = "a network reads the queue, and a dispatcher that reckons in prices heeds it",
+    .about = "a network adjusts the scores of a price-based dispatcher",
     .learned = true,
     .rows = rows,
     .n_rows = sizeof rows / sizeof *rows,
@@ -144,8 +145,8 @@ Err relmas_weights_load(const char *what, Arena *a, RelmasLoaded *out) {
     Actor       actor = relmas_actor(hidden);
     if (hidden < 1 || hidden > RELMAS_HIDDEN_MAX || actor_params(actor) != w.params.n)
         return err_set(ERR_INVALID,
-                       "weights of relmas %s: %zu numbers do not make a network of %u hidden ones; "
-                       "train others with 'cotenant chip train'",
+                       "relmas weights %s: %zu parameters do not fit a network of %u hidden units; "
+                       "train new ones with 'cotenant chip train'",
                        what, w.params.n, hidden);
     *out = (RelmasLoaded){.actor = actor, .w = w.params.at};
     return ERR_OK;

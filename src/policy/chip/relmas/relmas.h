@@ -1,4 +1,4 @@
-// Relmas: what its training and its explanations share with the learned policy.
+// Relmas: the state of the learned chip policy, for its training and for explanations.
 #pragma once
 
 #include "learn/actor_critic.h"
@@ -14,10 +14,10 @@ static inline Actor relmas_actor(uint32_t hidden) {
 
 typedef struct RelmasLoaded {
     Actor        actor;
-    const float *w;  // NULL: no network, the rule alone
-    // Training is told of every thought and may change what the network said, [n][RELMAS_OUTPUTS].
-    void (*explore)(void *self, const RelmasScorer *rule, const ChipView *v,
-                    const RelmasObservation *look, float *says);
+    const float *w;  // parameters; NULL: the heuristic alone
+    // Called after every inference; may change the outputs [n][RELMAS_OUTPUTS]. NULL: not called.
+    void (*explore)(void *self, const RelmasScorer *scorer, const ChipView *v,
+                    const RelmasObservation *seen, float *outputs);
     void *self;
 } RelmasLoaded;
 
@@ -25,27 +25,25 @@ typedef struct Relmas {
     RelmasTable         table;
     RelmasDispatch      dispatch;
     const RelmasLoaded *loaded;
-    RelmasObservation   observation;  // of the last thought, and what the network said then
+    RelmasObservation   observation;  // of the last plan()
     uint64_t            ids[RELMAS_WINDOW];
     uint32_t            slots[RELMAS_WINDOW];
-    float               says[RELMAS_WINDOW * RELMAS_OUTPUTS];
+    float               outputs[RELMAS_WINDOW * RELMAS_OUTPUTS];
     float              *scratch;  // of the network
 } Relmas;
 
-// The policy's own functions, for the rule without a network (prices.c).
+// The policy's functions, for the heuristic without a network (prices.c).
 size_t   relmas_size(const ChipSetup *s, const void *settings);
 void     relmas_init(void *state, const ChipSetup *s, const void *settings, const void *loaded);
 uint32_t relmas_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max);
 
-// Decides as the policy is about to, and tells the witness why. What it notes down of tasks on the
-// way, the policy would too.
-uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasDecisionTrace *witness,
+// Decides as the policy would and reports everything that it compares to the trace. Updates the
+// same per-task memory as the policy.
+uint32_t relmas_explain(const void *state, const ChipView *v, const RelmasDecisionTrace *trace,
                         ChipAction *out, uint32_t max);
 
-// RelmasFile: the network's weights, from a file or from those that are part of the program.
-
-// what: a path, "" for those that came along, or "none" for the rule alone.
+// what: a path, "" for the embedded weights, or "none" for the heuristic alone.
 MUST_USE Err relmas_weights_load(const char *what, Arena *a, RelmasLoaded *out);
-// `facts`: more lines "key=value\n" about how the weights came about.
+// facts: additional lines "key=value\n" on the training.
 MUST_USE Err relmas_weights_save(const char *path, uint32_t hidden, FloatVec w, const char *facts,
                                  Arena *scratch);

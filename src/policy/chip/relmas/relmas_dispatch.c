@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#define INFEASIBLE_VALUE (-1e6f)   // the worth of a task that comes after all that can be in time
-#define LATE_TASKS       16U       // without hope that are looked at, by arrival
-#define TRICKLE          (0.001f)  // part of what it asks for that a layer gets in any case
+#define INFEASIBLE_VALUE (-1e6f)   // below the value of any feasible task
+#define LATE_TASKS       16U       // infeasible tasks considered in one call, by arrival
+#define TRICKLE          (0.001f)  // share of its demand that a layer always gets
 
 void relmas_dispatch_carve(RelmasDispatch *s, const ChipSetup *setup, Carve *from) {
     s->notes = carve(from, RelmasTaskMemo, setup->n_slots);
@@ -13,56 +13,57 @@ void relmas_dispatch_carve(RelmasDispatch *s, const ChipSetup *setup, Carve *fro
 
 RelmasActorOutput relmas_dispatch_output(const RelmasDispatch *s, const ChipTask *t) {
     const RelmasTaskMemo *n = &s->notes[t->slot];
-    return n->said == t->request.id + 1 ? n->says : (RelmasActorOutput){0};
+    return n->said == t->request.id + 1 ? n->output : (RelmasActorOutput){0};
 }
 
 bool relmas_dispatch_infeasible(const RelmasDispatch *s, const ChipTask *t) {
-    return s->notes[t->slot].lost == t->request.id + 1;
+    return s->notes[t->slot].infeasible == t->request.id + 1;
 }
 
-typedef struct Runner {  // a busy unit
+typedef struct BusyUnit {
     uint32_t unit;
-    float    key;   // what its bytes are worth
+    float    key;   // priority for bandwidth
     float    need;  // bytes_ns
-} Runner;
+} BusyUnit;
 
-// What happens in one call.
-typedef struct Round {
+// One call of the dispatcher.
+typedef struct Call {
     RelmasDispatch            *dispatch;
     const ChipView            *view;
-    const RelmasDecisionTrace *witness;
+    const RelmasDecisionTrace *trace;
     ChipAction                *out;
     uint32_t                   n, max;
-    float                      free_in[CHIP_UNITS];  // 0: now; with what waits for it
+    float                      free_in[CHIP_UNITS];  // ns, reservations included; 0: free
     uint32_t                   n_free[CHIP_KINDS], all_free;
-    Runner                     runners[CHIP_UNITS];  // by key, the greatest first
-    uint32_t                   n_runners;
-} Round;
+    BusyUnit                   busy[CHIP_UNITS];  // by key, the greatest first
+    uint32_t                   n_busy;
+} Call;
 
 static float value_of(const RelmasDispatch *s, const ChipView *v, const ChipTask *t,
                       const RelmasTaskState *c) {
-    RelmasActorOutput says = relmas_dispatch_output(s, t);
-    float             parts[RELMAS_TERMS];
-    return c->infeasible ? INFEASIBLE_VALUE : relmas_score_task(&s->scorer, v, t, c, &says, parts);
+    RelmasActorOutput output = relmas_dispatch_output(s, t);
+    float             terms[RELMAS_TERMS];
+    return c->infeasible ? INFEASIBLE_VALUE
+                         : relmas_score_task(&s->scorer, v, t, c, &output, terms);
 }
 
-// What a byte for this layer is worth: more when the unit waits for few of them.
-static float key_of(const Round *r, float value, float need, uint32_t kind) {
+// Priority of a layer for bandwidth: higher if its unit needs few bytes.
+static float key_of(const Call *r, float value, float need, uint32_t kind) {
     const RelmasPrice *p = &r->dispatch->scorer.table->price;
     return value + relmas_log2(p->kind[kind] / (need + 1e-6f) + p->byte);
 }
 
-static void add_runner(Round *r, Runner x) {
-    uint32_t at = r->n_runners++;
-    for (; at > 0 && r->runners[at - 1].key < x.key; at--) r->runners[at] = r->runners[at - 1];
-    r->runners[at] = x;
+static void add_busy(Call *r, BusyUnit x) {
+    uint32_t at = r->n_busy++;
+    for (; at > 0 && r->busy[at - 1].key < x.key; at--) r->busy[at] = r->busy[at - 1];
+    r->busy[at] = x;
 }
 
-static float need_of(const Round *r, const ChipTask *t, uint32_t kind) {
+static float need_of(const Call *r, const ChipTask *t, uint32_t kind) {
     return chip_cost(r->view->setup->tenants[t->request.tenant].model, t->layer, kind)->bytes_ns;
 }
 
-static void open_round(Round *r) {
+static void open_call(Call *r) {
     const ChipView *v = r->view;
     RelmasDispatch *s = r->dispatch;
     r->all_free = v->n_free;
@@ -76,7 +77,7 @@ static void open_round(Round *r) {
         RelmasTaskState c = relmas_task_state(&s->scorer, v, t);
         float           need = need_of(r, t, k), value = value_of(s, v, t, &c);
         r->free_in[u] = (float)(v->units[u].free_at - v->now);
-        add_runner(r, (Runner){u, key_of(r, value, need, k) + (float)s->scorer.cfg.stay, need});
+        add_busy(r, (BusyUnit){u, key_of(r, value, need, k) + (float)s->scorer.cfg.stay, need});
     }
 }
 
@@ -88,9 +89,9 @@ static void add_task(RelmasDispatch *s, const ChipView *v, uint32_t n, uint32_t 
     s->order[at] = task;
 }
 
-// Tasks by value, into s->order. Those without hope are found out once, and looked at only when
-// nobody else waits.
-static uint32_t rank_tasks(Round *r, bool late) {
+// Waiting tasks by value, into s->order. Infeasible tasks are remembered and considered only when
+// no other task waits.
+static uint32_t rank_tasks(Call *r, bool late) {
     const ChipView *v = r->view;
     RelmasDispatch *s = r->dispatch;
     uint32_t        n = 0;
@@ -98,14 +99,14 @@ static uint32_t rank_tasks(Round *r, bool late) {
         const ChipTask *t = &v->tasks[v->waiting[i]];
         if (relmas_dispatch_infeasible(s, t) && !late) continue;
         RelmasTaskState c = relmas_task_state(&s->scorer, v, t);
-        if (c.infeasible) s->notes[t->slot].lost = t->request.id + 1;
+        if (c.infeasible) s->notes[t->slot].infeasible = t->request.id + 1;
         if (c.infeasible && !late) continue;
         add_task(s, v, n++, v->waiting[i], value_of(s, v, t, &c));
     }
     return n;
 }
 
-static uint32_t first_unit(const Round *r, uint32_t kind) {
+static uint32_t first_unit(const Call *r, uint32_t kind) {
     const ChipSetup *s = r->view->setup;
     uint32_t         best = CHIP_NONE;
     for (uint32_t u = 0; u < s->n_units; u++)
@@ -114,35 +115,35 @@ static uint32_t first_unit(const Round *r, uint32_t kind) {
     return best;
 }
 
-// A infeasible task keeps to the fastest units, and to half of those unless all are free.
-static bool leaves_room(const Round *r, const RelmasTaskState *c, uint32_t kind) {
+// An infeasible task uses only the fastest kind, and half of its units unless all units are free.
+static bool leaves_room(const Call *r, const RelmasTaskState *c, uint32_t kind) {
     const ChipSetup *s = r->view->setup;
     if (r->all_free == s->n_units) return r->n_free[kind] > 0;
     return kind == c->model->costs->fastest[c->layer] &&
            2 * r->n_free[kind] > s->kinds[kind].n_units;
 }
 
-static void tell_pair(const Round *r, const ChipTask *t, uint32_t unit, float fit,
-                      const float *parts) {
-    const RelmasDecisionTrace *w = r->witness;
+static void trace_pair(const Call *r, const ChipTask *t, uint32_t unit, float fit,
+                       const float *terms) {
+    const RelmasDecisionTrace *w = r->trace;
     if (w != NULL && fit > -INFINITY)
-        w->pair(w->self, (uint32_t)(t - r->view->tasks), unit, r->free_in[unit], fit, parts);
+        w->pair(w->self, (uint32_t)(t - r->view->tasks), unit, r->free_in[unit], fit, terms);
 }
 
-static void tell_verdict(const Round *r, uint32_t task, uint32_t unit, RelmasDecision v) {
-    if (r->witness != NULL) r->witness->verdict(r->witness->self, task, unit, v);
+static void trace_decision(const Call *r, uint32_t task, uint32_t unit, RelmasDecision v) {
+    if (r->trace != NULL) r->trace->verdict(r->trace->self, task, unit, v);
 }
 
-// The unit that suits the task's layer best, even if that is still busy; CHIP_NONE: none does.
-static uint32_t choose_unit(const Round *r, const ChipTask *t, const RelmasTaskState *c) {
-    RelmasActorOutput says = relmas_dispatch_output(r->dispatch, t);
-    float             parts[RELMAS_TERMS], best = -INFINITY;
+// The unit with the highest score for the task's layer, busy or free; CHIP_NONE: none is possible.
+static uint32_t choose_unit(const Call *r, const ChipTask *t, const RelmasTaskState *c) {
+    RelmasActorOutput output = relmas_dispatch_output(r->dispatch, t);
+    float             terms[RELMAS_TERMS], best = -INFINITY;
     uint32_t          unit = CHIP_NONE;
     for (uint32_t k = 0; k < r->view->setup->n_kinds; k++) {
         uint32_t u = first_unit(r, k);
         if (u == CHIP_NONE || (c->infeasible && !leaves_room(r, c, k))) continue;
-        float fit = relmas_score_unit(&r->dispatch->scorer, c, k, r->free_in[u], &says, parts);
-        tell_pair(r, t, u, fit, parts);
+        float fit = relmas_score_unit(&r->dispatch->scorer, c, k, r->free_in[u], &output, terms);
+        trace_pair(r, t, u, fit, terms);
         if (fit <= best) continue;
         best = fit;
         unit = u;
@@ -150,51 +151,51 @@ static uint32_t choose_unit(const Round *r, const ChipTask *t, const RelmasTaskS
     return unit;
 }
 
-// Whether a layer gets enough of the bandwidth to start: whoever is worth less makes room.
-static bool flows(const Round *r, float need, float key) {
+// Whether a layer gets enough bandwidth to start: layers of a lower priority give way.
+static bool has_bandwidth(const Call *r, float need, float key) {
     const RelmasSettings *w = &r->dispatch->scorer.cfg;
     float                 all = r->view->setup->bytes_ns, left = all;
-    if (r->n_runners == 0) return true;
-    for (uint32_t i = 0; i < r->n_runners; i++)
-        if (!w->cap || r->runners[i].key >= key) left -= r->runners[i].need;
+    if (r->n_busy == 0) return true;
+    for (uint32_t i = 0; i < r->n_busy; i++)
+        if (!w->cap || r->busy[i].key >= key) left -= r->busy[i].need;
     return left > 0 && left >= (float)w->speed * (need < all ? need : all);
 }
 
-// A task that would rather wait for a busy unit takes its turn there before those worth less.
-static void serve_task(Round *r, uint32_t task) {
+// A task that waits for a busy unit reserves it against tasks of a lower value.
+static void place_task(Call *r, uint32_t task) {
     const ChipTask *t = &r->view->tasks[task];
     RelmasTaskState c = relmas_task_state(&r->dispatch->scorer, r->view, t);
     uint32_t        unit = choose_unit(r, t, &c);
     if (unit == CHIP_NONE) {
-        tell_verdict(r, task, unit, RELMAS_NO_UNIT);
+        trace_decision(r, task, unit, RELMAS_NO_UNIT);
         return;
     }
     uint32_t kind = r->view->setup->kind_of[unit];
     float    need = need_of(r, t, kind), ns = relmas_table_ns(c.model, c.layer, kind);
     float    key = key_of(r, r->dispatch->notes[t->slot].value, need, kind);
-    bool     free = r->free_in[unit] <= 0, starts = free && flows(r, need, key);
-    tell_verdict(r, task, unit,
-                 starts ? RELMAS_START
-                 : free ? RELMAS_AWAIT_BANDWIDTH
-                        : RELMAS_AWAIT_UNIT);
+    bool     free = r->free_in[unit] <= 0, starts = free && has_bandwidth(r, need, key);
+    trace_decision(r, task, unit,
+                   starts ? RELMAS_START
+                   : free ? RELMAS_AWAIT_BANDWIDTH
+                          : RELMAS_AWAIT_UNIT);
     if (free && !starts) return;
     r->free_in[unit] += ns;
     if (!free) return;
     r->n_free[kind]--;
     r->all_free--;
-    add_runner(r, (Runner){unit, key, need});
+    add_busy(r, (BusyUnit){unit, key, need});
     r->out[r->n++] = (ChipAction){.verb = CHIP_START, .task = task, .unit = unit};
 }
 
-static void start_all(Round *r) {
+static void start_all(Call *r) {
     RelmasDispatch *s = r->dispatch;
     if (r->all_free == 0) return;
     uint32_t n = rank_tasks(r, false);
     if (n == 0 && !s->scorer.cfg.drop) n = rank_tasks(r, true);
-    for (uint32_t i = 0; i < n && r->all_free > 0 && r->n < r->max; i++) serve_task(r, s->order[i]);
+    for (uint32_t i = 0; i < n && r->all_free > 0 && r->n < r->max; i++) place_task(r, s->order[i]);
 }
 
-static void drop_all(Round *r) {
+static void drop_all(Call *r) {
     const ChipView *v = r->view;
     for (uint32_t i = 0; i < v->n_waiting && r->n < r->max; i++)
         if (relmas_dispatch_infeasible(r->dispatch, &v->tasks[v->waiting[i]]))
@@ -206,10 +207,10 @@ static bool differs(float cap, float has) {
     return fabsf(cap - has) > 0.02f * has;
 }
 
-static void share_memory(Round *r) {
+static void share_memory(Call *r) {
     float left = r->view->setup->bytes_ns;
-    for (uint32_t i = 0; i < r->n_runners && r->n < r->max; i++) {
-        const Runner   *x = &r->runners[i];
+    for (uint32_t i = 0; i < r->n_busy && r->n < r->max; i++) {
+        const BusyUnit *x = &r->busy[i];
         const ChipUnit *unit = &r->view->units[x->unit];
         float           cap = INFINITY, least = TRICKLE * x->need;
         if (x->need > left) cap = left > least ? left : least;
@@ -219,10 +220,10 @@ static void share_memory(Round *r) {
     }
 }
 
-uint32_t relmas_dispatch(RelmasDispatch *s, const ChipView *v, const RelmasDecisionTrace *witness,
+uint32_t relmas_dispatch(RelmasDispatch *s, const ChipView *v, const RelmasDecisionTrace *trace,
                          ChipAction *out, uint32_t max) {
-    Round r = {.dispatch = s, .view = v, .witness = witness, .out = out, .max = max};
-    open_round(&r);
+    Call r = {.dispatch = s, .view = v, .trace = trace, .out = out, .max = max};
+    open_call(&r);
     start_all(&r);
     if (s->scorer.cfg.drop) drop_all(&r);
     if (s->scorer.cfg.cap) share_memory(&r);

@@ -5,7 +5,7 @@
 
 enum { WARM_UP = 200, ROUNDS = 200 };
 
-// Shares of the whole that each resource, kinds first and the memory last, is worth.
+// Shares of the total price: kinds, then the memory.
 typedef struct Shares {
     double   at[CHIP_KINDS + 1], sum[CHIP_KINDS + 1];
     uint32_t n;
@@ -29,8 +29,8 @@ static uint32_t cheapest(const RelmasPrice *p, const ChipModel *m, uint32_t laye
     return best;
 }
 
-// Adds how long each resource is busy when every layer takes the cheapest kind.
-static void use_of(const ChipSetup *s, const RelmasPrice *p, double *use) {
+// Adds the busy time of each resource with every layer on its cheapest kind.
+static void add_use(const ChipSetup *s, const RelmasPrice *p, double *use) {
     for (uint32_t t = 0; t < s->n_tenants; t++) {
         const ChipModel *m = s->tenants[t].model;
         for (uint32_t l = 0; l < m->n_layers; l++) {
@@ -49,12 +49,12 @@ static double largest(const double *x, uint32_t n) {
     return most;
 }
 
-// What is used more becomes dearer; x / (1 + x) steps need no exponential. The mean over the
-// rounds comes close to the best prices, the last round alone goes to and fro about them.
-static void round_of(const ChipSetup *s, Shares *h, double step) {
+// Multiplicative weights: resources that are used more become dearer. The mean over the rounds
+// converges to the dual prices; single rounds oscillate about them.
+static void update_prices(const ChipSetup *s, Shares *h, double step) {
     double      use[CHIP_KINDS + 1] = {0}, total = 0;
     RelmasPrice p = price_of(s, h->at);
-    use_of(s, &p, use);
+    add_use(s, &p, use);
     double most = largest(use, h->n);
     if (!(most > 0)) return;
     for (uint32_t r = 0; r < h->n; r++) {
@@ -71,7 +71,7 @@ RelmasPrice relmas_price_find(const ChipSetup *s) {
     Shares h = {.n = s->n_kinds + 1};
     for (uint32_t r = 0; r < h.n; r++) h.at[r] = 1.0 / h.n;
     for (uint32_t i = 0; i < WARM_UP + ROUNDS; i++) {
-        round_of(s, &h, 4.0 / (20.0 + i));
+        update_prices(s, &h, 4.0 / (20.0 + i));
         for (uint32_t r = 0; r < h.n && i >= WARM_UP; r++) h.sum[r] += h.at[r] / ROUNDS;
     }
     return price_of(s, h.sum);

@@ -7,7 +7,7 @@ enum { TRIES = 4 };
 void colocation_carve(ColocationIndex *l, const ClusterSetup *s, Carve *from) {
     l->n_classes = s->profiles != NULL ? s->profiles->n : 0;
     l->holders = carve(from, uint32_t, s->n_slots);
-    l->worth = carve(from, double, (size_t)l->n_classes * l->n_classes);
+    l->joint = carve(from, double, (size_t)l->n_classes * l->n_classes);
 }
 
 static bool can_share(const ColocationIndex *l, uint32_t slot) {
@@ -22,7 +22,7 @@ void colocation_open(ColocationIndex *l, PlanBuilder *d) {
     const ClusterView *v = d->view;
     l->builder = d;
     l->n = 0;
-    memset(l->hopeless, 0, sizeof l->hopeless);
+    memset(l->misfits, 0, sizeof l->misfits);
     if (l->n_classes == 0 || v->setup->in_rounds) return;
     for (uint32_t i = 0; i < v->n_running; i++)
         if (can_share(l, v->running[i])) l->holders[l->n++] = v->running[i];
@@ -33,13 +33,13 @@ static uint64_t width(const ClusterJob *j) { return UINT64_C(1) << (j->gpus < 63
 void colocation_add(ColocationIndex *l, uint32_t slot) {
     if (l->n_classes == 0 || l->builder->view->setup->in_rounds || !can_share(l, slot)) return;
     uint64_t w = width(&l->builder->view->tasks[slot].job);
-    for (uint32_t c = 0; c < l->n_classes; c++) l->hopeless[c] &= ~w;
+    for (uint32_t c = 0; c < l->n_classes; c++) l->misfits[c] &= ~w;
     l->holders[l->n++] = slot;
 }
 
-double colocation_worth(ColocationIndex *l, uint32_t a, uint32_t b) {
+double colocation_joint(ColocationIndex *l, uint32_t a, uint32_t b) {
     const ClusterSetup *s = l->builder->view->setup;
-    double             *x = &l->worth[(size_t)a * l->n_classes + b];
+    double             *x = &l->joint[(size_t)a * l->n_classes + b];
     if (*x > 0 || *x < 0) return *x > 0 ? *x : 0;
     double            gpus = (double)s->gpus;
     ClusterJob        one = {.gpus = 1,
@@ -62,7 +62,7 @@ typedef struct ColocationOffer {
     double   worth;
 } ColocationOffer;
 
-// The best few, the best first; of equals the one that is there longest.
+// Keeps the TRIES best, best first; of equals the earlier.
 static void keep_best(ColocationOffer *best, uint32_t at, double worth) {
     uint32_t k = TRIES;
     if (worth <= best[TRIES - 1].worth) return;
@@ -71,40 +71,39 @@ static void keep_best(ColocationOffer *best, uint32_t at, double worth) {
     best[k] = (ColocationOffer){at, worth};
 }
 
-// What pairs promise before cores and memory are looked at.
-static bool hopeful(const ColocationIndex *l, const ColocationParams *r, uint32_t holder,
-                    uint32_t joiner) {
-    const ClusterProfiles *p = l->builder->view->setup->profiles;
-    double                 a = profile_pair(p, holder, joiner), b = profile_pair(p, joiner, holder);
-    return a > 0 && b > 0 && a + b >= r->gain && a >= r->slowest && b >= r->slowest;
+// Pair rates alone, an upper bound before cores and memory are split.
+static bool may_suffice(const ColocationIndex *l, const ColocationParams *p, uint32_t holder,
+                        uint32_t joiner) {
+    const ClusterProfiles *all = l->builder->view->setup->profiles;
+    double a = profile_pair(all, holder, joiner), b = profile_pair(all, joiner, holder);
+    return a > 0 && b > 0 && a + b >= p->min_sum && a >= p->min_rate && b >= p->min_rate;
 }
 
-static bool good(const ColocationParams *r, const PackSplit *x) {
-    return x->sum >= r->gain && x->rate[0] >= r->slowest && x->rate[1] >= r->slowest;
+static bool suffices(const ColocationParams *p, const PackSplit *x) {
+    return x->sum >= p->min_sum && x->rate[0] >= p->min_rate && x->rate[1] >= p->min_rate;
 }
 
-uint32_t colocation_join(ColocationIndex *l, uint32_t joiner, const ColocationParams *rule) {
+uint32_t colocation_join(ColocationIndex *l, uint32_t joiner, const ColocationParams *p) {
     const ClusterView *v = l->builder->view;
     const ClusterJob  *j = &v->tasks[joiner].job;
     ColocationOffer    best[TRIES + 1] = {{0}};
     if (l->n == 0 || j->class >= l->n_classes || j->gpu_milli < CLUSTER_WHOLE_GPU || j->gpus == 0)
         return CLUSTER_NONE;
-    if ((l->hopeless[j->class] & width(j)) != 0) return CLUSTER_NONE;
+    if ((l->misfits[j->class] & width(j)) != 0) return CLUSTER_NONE;
     for (uint32_t i = 0; i < l->n; i++) {
         const ClusterJob *holder = &v->tasks[l->holders[i]].job;
-        if (holder->gpus != j->gpus || (rule->may != NULL && !rule->may(rule->of, holder, j)))
-            continue;
-        if (hopeful(l, rule, holder->class, j->class))
-            keep_best(best, i, colocation_worth(l, holder->class, j->class));
+        if (holder->gpus != j->gpus || (p->may != NULL && !p->may(p->self, holder, j))) continue;
+        if (may_suffice(l, p, holder->class, j->class))
+            keep_best(best, i, colocation_joint(l, holder->class, j->class));
     }
     for (uint32_t k = 0; k < TRIES && best[k].worth > 0; k++) {
         uint32_t  holder = l->holders[best[k].at];
         PackSplit split;
-        if (!pack_try(l->builder, holder, joiner, &split) || !good(rule, &split)) continue;
+        if (!pack_try(l->builder, holder, joiner, &split) || !suffices(p, &split)) continue;
         if (!pack_join(l->builder, holder, joiner, &split)) continue;
         l->holders[best[k].at] = l->holders[--l->n];
         return holder;
     }
-    if (j->gpu_types == 0) l->hopeless[j->class] |= width(j);
+    if (j->gpu_types == 0) l->misfits[j->class] |= width(j);
     return CLUSTER_NONE;
 }

@@ -6,7 +6,7 @@ enum { POINTS = PROFILE_ALLOC_LEVELS + 2 };
 
 typedef struct LevelClimb {
     uint32_t slot, gpus, n, at;
-    double   cores[POINTS], mib[POINTS];  // for each GPU; [0]: the base
+    double   cores[POINTS], mib[POINTS];  // per GPU; [0]: the base
     double   rate[POINTS];
 } LevelClimb;
 
@@ -22,7 +22,7 @@ static const ClusterProfile *profile_of(const ClusterSetup *s, const ClusterJob 
     return none ? NULL : &s->profiles->at[j->class];
 }
 
-static bool level(PlanBuilder *d, uint32_t slot, double cores_milli, double mib) {
+static bool resize(PlanBuilder *d, uint32_t slot, double cores_milli, double mib) {
     return plan_builder_resize(d, slot, d->view->tasks[slot].job.gpu_milli, cores_milli, mib);
 }
 
@@ -60,7 +60,7 @@ static void shrink(const ElasticScaling *g, PlanBuilder *d, uint32_t slot) {
     uint32_t base = plan_builder_amount(s->gpus * cores),
              least = plan_builder_amount(s->gpus * mib);
     if (s->cores_milli <= base && s->memory_mib <= least) return;
-    (void)level(d, slot, cores, mib);
+    (void)resize(d, slot, cores, mib);
 }
 
 void elastic_shrink(ElasticScaling *g, PlanBuilder *d) {
@@ -93,12 +93,13 @@ static LevelClimb climber(const ElasticScaling *g, const ClusterView *v, uint32_
     return c;
 }
 
-// The step with the most gain for the larger part of what there is of cores or of memory.
+// Takes the step with the most gain per fraction of the server's cores or memory, whichever is
+// larger.
 static bool step(const ElasticScaling *g, PlanBuilder *d, uint32_t server, LevelClimb *c,
                  uint32_t n) {
     const ClusterServer *x = &d->view->setup->servers[server];
     double               all_cores = x->cores_milli + 1.0, all_mib = x->memory_mib + 1.0, best = 0;
-    uint32_t             who = n, to = 0;
+    uint32_t             best_task = n, to = 0;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < c[i].n; k++) {
             double cores = (c[i].cores[k] - c[i].cores[c[i].at]) * c[i].gpus;
@@ -107,51 +108,51 @@ static bool step(const ElasticScaling *g, PlanBuilder *d, uint32_t server, Level
             if (!(now > from + 1e-9) || cores < 0 || mib < 0) continue;
             if (cores > d->free.cores[server] || mib > d->free.memory[server]) continue;
             double part = cores / all_cores > mib / all_mib ? cores / all_cores : mib / all_mib;
-            double worth = g->gain(g->of, d->view, c[i].slot, from, now) / (part + 1e-9);
+            double worth = g->gain(g->self, d->view, c[i].slot, from, now) / (part + 1e-9);
             if (!(worth > best)) continue;
             best = worth;
-            who = i;
+            best_task = i;
             to = k;
         }
-    if (who == n) return false;
-    c[who].at = to;
-    return level(d, c[who].slot, c[who].cores[to], c[who].mib[to]);
+    if (best_task == n) return false;
+    c[best_task].at = to;
+    return resize(d, c[best_task].slot, c[best_task].cores[to], c[best_task].mib[to]);
 }
 
-static uint32_t join(const ElasticScaling *g, PlanBuilder *d, uint32_t server, uint32_t slot,
-                     LevelClimb *c, uint32_t n) {
+static uint32_t add_task(const ElasticScaling *g, PlanBuilder *d, uint32_t server, uint32_t slot,
+                         LevelClimb *c, uint32_t n) {
     uint32_t            k = 0;
     const ClusterSlice *s = plan_builder_slices(d, slot, &k);
     if (n == ELASTIC_TASKS || !elastic_may(d, slot) || s->server != server) return n;
     c[n] = climber(g, d->view, slot);
-    return n + level(d, slot, c[n].cores[0], c[n].mib[0]);
+    return n + resize(d, slot, c[n].cores[0], c[n].mib[0]);
 }
 
-// Everybody goes down to the base; then what is free is climbed with.
+// Shrinks all to the base, then takes steps up while resources last.
 static void climb(ElasticScaling *g, PlanBuilder *d, uint32_t server) {
     const ServerState *x = &d->view->servers[server];
     LevelClimb         c[ELASTIC_TASKS];
     uint32_t           n = 0;
-    for (uint32_t i = 0; i < x->n_residents; i++) n = join(g, d, server, x->residents[i], c, n);
+    for (uint32_t i = 0; i < x->n_residents; i++) n = add_task(g, d, server, x->residents[i], c, n);
     for (uint32_t t = g->first[server]; t != CLUSTER_NONE; t = g->next[t])
-        n = join(g, d, server, t, c, n);
+        n = add_task(g, d, server, t, c, n);
     while (step(g, d, server, c, n)) continue;
 }
 
-// Nothing has changed there: those that yielded get back what they had.
-static void stay(PlanBuilder *d, uint32_t server) {
+// An unchanged server: shrunk tasks get back what they had.
+static void restore(PlanBuilder *d, uint32_t server) {
     const ServerState *x = &d->view->servers[server];
     for (uint32_t i = 0; i < x->n_residents; i++) {
         uint32_t            slot = x->residents[i], n = 0;
         const ClusterSlice *now = plan_builder_slices(d, slot, &n),
                            *had = d->view->tasks[slot].slices;
         if (now == had || !elastic_may(d, slot)) continue;
-        (void)level(d, slot, (double)had->cores_milli / had->gpus,
-                    (double)had->memory_mib / had->gpus);
+        (void)resize(d, slot, (double)had->cores_milli / had->gpus,
+                     (double)had->memory_mib / had->gpus);
     }
 }
 
-// Who comes to which server, and from which somebody goes.
+// Marks servers that tasks leave or come to, and lists the tasks that come.
 static void find_moves(ElasticScaling *g, PlanBuilder *d) {
     const ClusterView *v = d->view;
     for (uint32_t i = 0; i < v->setup->n_servers; i++) g->first[i] = CLUSTER_NONE;
@@ -180,7 +181,7 @@ void elastic_run(ElasticScaling *g, PlanBuilder *d) {
         if (changed)
             climb(g, d, i);
         else
-            stay(d, i);
+            restore(d, i);
         *seen = (ElasticSeen){d->free.cores[i], d->free.memory[i]};
         g->dirty[i] = false;
     }

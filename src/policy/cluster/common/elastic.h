@@ -1,8 +1,8 @@
-// ElasticScaling: cores and memory of a server go, step by step along the ladders of their classes,
-// to the tasks there that gain most by them for what it takes.
+// ElasticScaling: distributes a server's cores and memory step by step along the allocation levels
+// of its tasks' classes, always to the task with the most gain for the resources taken.
 //
-// Tasks alone on whole GPUs of one server grow; all others keep what they have. Only servers on
-// which something has changed since are looked at.
+// Only tasks alone on whole GPUs of one server scale; others keep what they have. Only servers that
+// changed since the last call are computed.
 #pragma once
 
 #include "contract/rate.h"
@@ -10,31 +10,31 @@
 
 enum { ELASTIC_TASKS = CLUSTER_GPUS };
 
-typedef struct ElasticSeen {  // of a server, when it was last looked at
+typedef struct ElasticSeen {  // free resources of a server at the last call
     uint32_t cores_milli, memory_mib;
 } ElasticSeen;
 
 typedef struct ElasticScaling {
     ElasticSeen *seen;   // [n_servers]
     bool        *dirty;  // [n_servers]
-    uint32_t    *first;  // [n_servers] of those that the builder starts there
+    uint32_t    *first;  // [n_servers] list of the tasks that the plan starts there
     uint32_t    *next;   // [n_slots]
-    bool         lean;   // begin at the lowest level; otherwise at the default
-    double (*gain)(const void *of, const ClusterView *v, uint32_t slot, double from, double to);
-    const void *of;
+    bool         lean;   // the base is the lowest level; otherwise the default amounts
+    double (*gain)(const void *self, const ClusterView *v, uint32_t slot, double from, double to);
+    const void *self;
 } ElasticScaling;
 
 void elastic_carve(ElasticScaling *g, const ClusterSetup *s, Carve *from);
 
-bool elastic_may(const PlanBuilder *d, uint32_t slot);
+bool elastic_may(const PlanBuilder *d, uint32_t slot);  // the task scales
 
-// What it begins with, for each GPU.
+// Base amounts per GPU.
 void elastic_base(const ElasticScaling *g, const ClusterSetup *s, const ClusterJob *j,
                   double *cores_milli, double *mib);
 
-// Everybody that runs goes down to its base, so that there is place for others.
+// Shrinks all running tasks to their base, to make room for others.
 void elastic_shrink(ElasticScaling *g, PlanBuilder *d);
 
-// The last change to a builder: those that yielded have their own again; where something has
-// changed, everything is given out anew.
+// The last change to a plan: on changed servers everything is distributed anew, on others shrunk
+// tasks get back what they had.
 void elastic_run(ElasticScaling *g, PlanBuilder *d);

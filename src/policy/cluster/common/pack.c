@@ -22,14 +22,14 @@ double pack_speed(const ClusterSetup *s, const ClusterJob *j, double cores_milli
                           plan_builder_amount(j->gpus * mib));
 }
 
-// What one gives up is of no use to it below the next point of its profile, so only points count.
+// Amounts between two grid points of a profile gain nothing, so only grid points are tried.
 static double at_most(const double *axis, uint32_t n, uint32_t i, double unit, double all) {
     double x = i < n ? axis[i] * unit : all;
     return x < all ? x : all;
 }
 
-// The best division of what two have together that leaves each as fast as `least`. Returns whether
-// it is better than what they have.
+// The best split of what two tasks have together with rates of at least `least`. Returns whether it
+// improves on the current one.
 static bool split_two(const ClusterSetup *s, const ClusterJob *const *jobs, const double *weight,
                       const double *least, uint32_t a, uint32_t b, PackSplit *x) {
     const ProfileGrid *g = &s->profiles->at[jobs[a]->class].speed;
@@ -59,8 +59,8 @@ static bool split_two(const ClusterSetup *s, const ClusterJob *const *jobs, cons
     return better;
 }
 
-static double company(const ClusterSetup *s, const ClusterJob *const *jobs, uint32_t n,
-                      uint32_t i) {
+static double corun_rate(const ClusterSetup *s, const ClusterJob *const *jobs, uint32_t n,
+                         uint32_t i) {
     uint32_t others[PACK_MOST], k = 0;
     for (uint32_t o = 0; o < n; o++)
         if (o != i) others[k++] = jobs[o]->class;
@@ -72,7 +72,7 @@ void pack_split(const ClusterSetup *s, const ClusterJob *const *jobs, uint32_t n
     double share[PACK_MOST], worth[PACK_MOST], least[PACK_MOST];
     CHECK(n > 0 && n <= PACK_MOST);
     for (uint32_t i = 0; i < n; i++) {
-        share[i] = company(s, jobs, n, i);
+        share[i] = corun_rate(s, jobs, n, i);
         worth[i] = share[i] * (weight != NULL ? weight[i] : 1);
         out->cores_milli[i] = cores_milli / n;
         out->mib[i] = mib / n;
@@ -92,27 +92,27 @@ void pack_split(const ClusterSetup *s, const ClusterJob *const *jobs, uint32_t n
     }
 }
 
-static double lesser(double a, double b) { return a < b ? a : b; }
+static double smaller(double a, double b) { return a < b ? a : b; }
 
-// The least that a holder and a joiner find for each GPU on any server of the holder.
-static void there_is(const PlanBuilder *d, uint32_t holder, const ClusterJob *joiner, double *cores,
-                     double *mib) {
+// Cores and memory per GPU available to both: the minimum over the holder's servers.
+static void available(const PlanBuilder *d, uint32_t holder, const ClusterJob *joiner,
+                      double *cores, double *mib) {
     uint32_t            n = 0;
     const ClusterSlice *s = plan_builder_slices(d, holder, &n);
     double              all = joiner->gpus > 0 ? joiner->gpus : 1;
     for (uint32_t i = 0; i < n; i++) {
         double here = s[i].gpus > 0 ? s[i].gpus : 1;
-        double c = lesser(d->free.cores[s[i].server] / here, joiner->cores_milli / all);
-        double m = lesser(d->free.memory[s[i].server] / here, joiner->memory_mib / all);
+        double c = smaller(d->free.cores[s[i].server] / here, joiner->cores_milli / all);
+        double m = smaller(d->free.memory[s[i].server] / here, joiner->memory_mib / all);
         c += s[i].cores_milli / here;
         m += s[i].memory_mib / here;
-        *cores = i == 0 ? c : lesser(*cores, c);
-        *mib = i == 0 ? m : lesser(*mib, m);
+        *cores = i == 0 ? c : smaller(*cores, c);
+        *mib = i == 0 ? m : smaller(*mib, m);
     }
 }
 
-static bool suits(const PlanBuilder *d, const ClusterJob *joiner, const ClusterSlice *s,
-                  uint32_t n) {
+static bool types_fit(const PlanBuilder *d, const ClusterJob *joiner, const ClusterSlice *s,
+                      uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (!cluster_type_fits(d->view->setup, joiner, s[i].server)) return false;
     return true;
@@ -124,8 +124,8 @@ bool pack_try(const PlanBuilder *d, uint32_t holder, uint32_t joiner, PackSplit 
     double            cores = 0, mib = 0;
     if (!pack_may(d->view->setup, jobs[0], jobs[1])) return false;
     const ClusterSlice *s = plan_builder_slices(d, holder, &n);
-    if (n == 0 || s->gpu_milli < CLUSTER_WHOLE_GPU || !suits(d, jobs[1], s, n)) return false;
-    there_is(d, holder, jobs[1], &cores, &mib);
+    if (n == 0 || s->gpu_milli < CLUSTER_WHOLE_GPU || !types_fit(d, jobs[1], s, n)) return false;
+    available(d, holder, jobs[1], &cores, &mib);
     pack_split(d->view->setup, jobs, 2, cores, mib, NULL, out);
     return true;
 }
@@ -166,10 +166,10 @@ bool pack_alone(const PlanBuilder *d, uint32_t slot) {
 void pack_restore(PlanBuilder *d, uint32_t slot) {
     const ClusterJob *j = &d->view->tasks[slot].job;
     double            all = j->gpus > 0 ? j->gpus : 1, cores = 0, mib = 0;
-    ClusterJob nobody = {.gpus = j->gpus, .cores_milli = UINT32_MAX, .memory_mib = UINT32_MAX};
-    there_is(d, slot, &nobody, &cores, &mib);
-    (void)plan_builder_resize(d, slot, j->gpu_milli, lesser(cores, j->cores_milli / all),
-                              lesser(mib, j->memory_mib / all));
+    ClusterJob unlimited = {.gpus = j->gpus, .cores_milli = UINT32_MAX, .memory_mib = UINT32_MAX};
+    available(d, slot, &unlimited, &cores, &mib);
+    (void)plan_builder_resize(d, slot, j->gpu_milli, smaller(cores, j->cores_milli / all),
+                              smaller(mib, j->memory_mib / all));
 }
 
 uint32_t pack_corunner(const ClusterView *v, uint32_t slot) {

@@ -5,15 +5,13 @@
 #include "base/err.h"
 
 void plan_builder_carve(PlanBuilder *d, const ClusterSetup *s, Carve *from) {
-    d->free.by_parts = true;
+    d->free.track_parts = true;
     placement_carve(&d->free, s, from);
     d->room = 2 * d->free.room;
     d->tasks = carve(from, PlanTask, s->n_slots);
     d->touched = carve(from, uint32_t, s->n_slots);
     d->slices = carve(from, ClusterSlice, d->room);
 }
-
-void plan_builder_init(PlanBuilder *d, const ClusterSetup *s) { placement_init(&d->free, s); }
 
 void plan_builder_close(PlanBuilder *d, const ClusterSlice *s, uint32_t n, bool closed) {
     FreeResources *f = &d->free;
@@ -23,7 +21,7 @@ void plan_builder_close(PlanBuilder *d, const ClusterSlice *s, uint32_t n, bool 
             f->closed[f->first[s[i].server] + (uint32_t)__builtin_ctzll(m)] = closed;
 }
 
-// The part that is missing to a job on whole GPUs is for its like.
+// The remainder of a whole-GPU job's shared GPU is reserved for other whole-GPU jobs.
 static void close_shared(PlanBuilder *d) {
     const ClusterView *v = d->view;
     if (!v->setup->fractions) return;
@@ -39,7 +37,7 @@ static void close_shared(PlanBuilder *d) {
 void plan_builder_begin(PlanBuilder *d, const ClusterView *v) {
     d->view = v;
     d->plan++;
-    d->n_touched = d->n_slices = d->n_hopeless = 0;
+    d->n_touched = d->n_slices = d->n_misfits = 0;
     placement_open(&d->free, v);
     close_shared(d);
 }
@@ -69,7 +67,7 @@ void plan_builder_stop(PlanBuilder *d, uint32_t slot) {
     CHECK(x->n > 0);
     for (uint32_t i = 0; i < x->n; i++) placement_give(&d->free, &x->slices[i]);
     x->had = x->n;
-    x->n = d->n_hopeless = 0;
+    x->n = d->n_misfits = 0;
 }
 
 static void put_back(PlanBuilder *d, PlanTask *x) {
@@ -79,9 +77,9 @@ static void put_back(PlanBuilder *d, PlanTask *x) {
     while (x->n == 0 && i > 0) placement_give(&d->free, &x->slices[--i]);
 }
 
-// Whether they look for a place in the same way: gangs as their like and as one GPU of themselves;
-// parts of GPUs as those of their class, as not everybody may be beside everybody.
-static bool alike(const ClusterJob *h, const ClusterJob *j) {
+// If misfit h does not fit, a job like j with no smaller demand does not either. Gangs compare with
+// gangs of their width and with one GPU; GPU fractions within a class, as co-runners matter.
+static bool comparable(const ClusterJob *h, const ClusterJob *j) {
     bool whole = h->gpu_milli == CLUSTER_WHOLE_GPU;
     if (h->gpu_types != 0 && h->gpu_types != j->gpu_types) return false;
     if (h->gpus != j->gpus && (h->gpus != 1 || j->gpus == 0)) return false;
@@ -89,24 +87,24 @@ static bool alike(const ClusterJob *h, const ClusterJob *j) {
     return whole || h->class == j->class;
 }
 
-// Whoever asks for no less of anything than one that found no place finds none either. The place of
-// a wide gang is searched for server by server, so that only its equals find none.
-static bool hopeless(const PlanBuilder *d, const ClusterJob *j) {
+// A job with no smaller demand than a known misfit does not fit. A gang wider than a server is
+// placed server by server, so for those only an equal demand counts.
+static bool is_misfit(const PlanBuilder *d, const ClusterJob *j) {
     uint64_t all = j->gpus > 0 ? j->gpus : 1;
-    for (uint32_t i = 0; i < d->n_hopeless; i++) {
-        const ClusterJob *h = &d->hopeless[i];
+    for (uint32_t i = 0; i < d->n_misfits; i++) {
+        const ClusterJob *h = &d->misfits[i];
         uint64_t          part = h->gpus > 0 ? h->gpus : 1;
         bool wide = h->gpus > 1 && (h->gpu_types != 0 || h->gpus > d->view->setup->most_gpus);
         bool same = h->cores_milli == j->cores_milli && h->memory_mib == j->memory_mib;
         bool fed = h->cores_milli * all <= j->cores_milli * part &&
                    h->memory_mib * all <= j->memory_mib * part;
-        if (alike(h, j) && (wide ? same : fed) && h->gpu_milli <= j->gpu_milli) return true;
+        if (comparable(h, j) && (wide ? same : fed) && h->gpu_milli <= j->gpu_milli) return true;
     }
     return false;
 }
 
-static void remember(PlanBuilder *d, const ClusterJob *j) {
-    if (d->n_hopeless < PLAN_BUILDER_SHAPES) d->hopeless[d->n_hopeless++] = *j;
+static void remember_misfit(PlanBuilder *d, const ClusterJob *j) {
+    if (d->n_misfits < PLAN_BUILDER_SHAPES) d->misfits[d->n_misfits++] = *j;
 }
 
 bool plan_builder_place(PlanBuilder *d, uint32_t slot) {
@@ -116,9 +114,9 @@ bool plan_builder_place(PlanBuilder *d, uint32_t slot) {
 bool plan_builder_place_as(PlanBuilder *d, uint32_t slot, const ClusterJob *j) {
     uint32_t      first = d->free.n_slices;
     ClusterAction a;
-    if (hopeless(d, j)) return false;
+    if (is_misfit(d, j)) return false;
     if (!placement_place_as(&d->free, slot, j, &a)) {
-        remember(d, j);
+        remember_misfit(d, j);
         return false;
     }
     PlanTask *x = touch(d, slot);
@@ -141,12 +139,12 @@ bool plan_builder_put(PlanBuilder *d, uint32_t slot, const ClusterSlice *s, uint
     }
     x->slices = f->slices + f->n_slices;
     x->n = n;
-    memmove(x->slices, s, n * sizeof *s);  // they may be there already
+    memmove(x->slices, s, n * sizeof *s);  // the caller may have written them there
     f->n_slices += n;
     return true;
 }
 
-static ClusterSlice levelled(const ClusterSlice *s, uint32_t gpu_milli, double cores, double mib) {
+static ClusterSlice resized(const ClusterSlice *s, uint32_t gpu_milli, double cores, double mib) {
     ClusterSlice x = *s;
     double       here = s->gpus > 0 ? s->gpus : 1;
     x.gpu_milli = gpu_milli;
@@ -163,29 +161,29 @@ bool plan_builder_resize(PlanBuilder *d, uint32_t slot, uint32_t gpu_milli, doub
     CHECK(x->n > 0);
     for (uint32_t k = 0; k < x->n; k++) placement_give(f, &x->slices[k]);
     for (; i < x->n; i++) {
-        ClusterSlice s = levelled(&x->slices[i], gpu_milli, cores_milli, mib);
+        ClusterSlice s = resized(&x->slices[i], gpu_milli, cores_milli, mib);
         if (!placement_take(f, &s)) break;
     }
     bool fits = i == x->n;
     for (uint32_t k = 0; !fits && k < i; k++) {
-        ClusterSlice s = levelled(&x->slices[k], gpu_milli, cores_milli, mib);
+        ClusterSlice s = resized(&x->slices[k], gpu_milli, cores_milli, mib);
         placement_give(f, &s);
     }
     for (uint32_t k = 0; k < x->n; k++) {
-        if (fits) x->slices[k] = levelled(&x->slices[k], gpu_milli, cores_milli, mib);
+        if (fits) x->slices[k] = resized(&x->slices[k], gpu_milli, cores_milli, mib);
         if (!fits) CHECK(placement_take(f, &x->slices[k]));
     }
-    if (fits) d->n_hopeless = 0;
+    if (fits) d->n_misfits = 0;
     return fits;
 }
 
-// Whether it is worth looking for a place now that one more has stopped.
-static bool may_fit(const PlanBuilder *d, const ClusterJob *j, const ClusterTask *gone) {
+// Quick check before a full search: the task just stopped may have made enough room.
+static bool may_fit(const PlanBuilder *d, const ClusterJob *j, const ClusterTask *stopped) {
     const FreeResources *f = &d->free;
     if (j->gpus > d->view->setup->most_gpus) return f->n_free >= j->gpus;
     if (j->gpu_milli < CLUSTER_WHOLE_GPU) return true;
-    for (uint32_t i = 0; i < gone->n_slices; i++)
-        if (f->gpus[gone->slices[i].server] >= j->gpus) return true;
+    for (uint32_t i = 0; i < stopped->n_slices; i++)
+        if (f->gpus[stopped->slices[i].server] >= j->gpus) return true;
     return false;
 }
 
@@ -199,22 +197,22 @@ bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
         (void)plan_builder_slices(d, victims[i], &has);
         if (has == 0 || tasks[victims[i]].n_slices == 0) continue;
         plan_builder_stop(d, victims[i]);
-        d->tasks[victims[i]].ousted = true;
+        d->tasks[victims[i]].victim = true;
         placed = may_fit(d, j, &tasks[victims[i]]) && plan_builder_place_as(d, slot, j);
     }
     while (i-- > 0) {
         PlanTask *x = &d->tasks[victims[i]];
-        if (x->plan != d->plan || !x->ousted) continue;
-        x->ousted = false;
+        if (x->plan != d->plan || !x->victim) continue;
+        x->victim = false;
         put_back(d, x);
     }
     return placed;
 }
 
-typedef enum PlanChange { STAYS, WAITS, MOVES } PlanChange;
+typedef enum PlanChange { STAYS, STOPS, MOVES } PlanChange;
 
-static PlanChange fate(const PlanTask *x, const ClusterTask *t) {
-    if (x->n == 0) return WAITS;
+static PlanChange change_of(const PlanTask *x, const ClusterTask *t) {
+    if (x->n == 0) return STOPS;
     if (t->state != CLUSTER_RUNNING || x->n != t->n_slices) return MOVES;
     for (uint32_t i = 0; i < x->n; i++)
         if (x->slices[i].server != t->slices[i].server || x->slices[i].mask != t->slices[i].mask)
@@ -226,13 +224,13 @@ bool plan_builder_moves(const PlanBuilder *d, uint32_t slot) {
     const PlanTask    *x = &d->tasks[slot];
     const ClusterTask *t = &d->view->tasks[slot];
     if (x->plan != d->plan || (x->n == 0 && t->n_slices == 0)) return false;
-    return fate(x, t) != STAYS;
+    return change_of(x, t) != STAYS;
 }
 
-static uint32_t less(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-// Bit 0: it has to give something back; bit 1: it gets something.
-static uint32_t changes(const PlanTask *x, const ClusterTask *t) {
+// Bit 0: an amount shrinks; bit 1: an amount grows.
+static uint32_t resizes(const PlanTask *x, const ClusterTask *t) {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < x->n; i++) {
         const ClusterSlice *a = &t->slices[i], *b = &x->slices[i];
@@ -244,48 +242,49 @@ static uint32_t changes(const PlanTask *x, const ClusterTask *t) {
     return bits;
 }
 
-// What it has both before and after.
-static const ClusterSlice *lower(PlanBuilder *d, const PlanTask *x, const ClusterTask *t) {
+// The smaller of old and new amounts, for the first of two RESIZE actions.
+static const ClusterSlice *shrunk(PlanBuilder *d, const PlanTask *x, const ClusterTask *t) {
     ClusterSlice *s = d->slices + d->n_slices;
     CHECK(d->n_slices + x->n <= d->room);
     d->n_slices += x->n;
     for (uint32_t i = 0; i < x->n; i++) {
         s[i] = x->slices[i];
-        s[i].gpu_milli = less(s[i].gpu_milli, t->slices[i].gpu_milli);
-        s[i].cores_milli = less(s[i].cores_milli, t->slices[i].cores_milli);
-        s[i].memory_mib = less(s[i].memory_mib, t->slices[i].memory_mib);
+        s[i].gpu_milli = smaller(s[i].gpu_milli, t->slices[i].gpu_milli);
+        s[i].cores_milli = smaller(s[i].cores_milli, t->slices[i].cores_milli);
+        s[i].memory_mib = smaller(s[i].memory_mib, t->slices[i].memory_mib);
     }
     return s;
 }
 
-static uint32_t give_back(PlanBuilder *d, ClusterAction *out) {
+// Actions that only free resources.
+static uint32_t write_releases(PlanBuilder *d, ClusterAction *out) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->n_touched; i++) {
         uint32_t           slot = d->touched[i];
         const PlanTask    *x = &d->tasks[slot];
         const ClusterTask *t = &d->view->tasks[slot];
-        PlanChange         f = fate(x, t);
+        PlanChange         f = change_of(x, t);
         if (f != STAYS && t->state == CLUSTER_RUNNING)
             out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
-        if (f != STAYS || (changes(x, t) & 1) == 0) continue;
+        if (f != STAYS || (resizes(x, t) & 1) == 0) continue;
         out[n++] = (ClusterAction){.verb = CLUSTER_RESIZE,
                                    .task = slot,
-                                   .slices = changes(x, t) == 1 ? x->slices : lower(d, x, t),
+                                   .slices = resizes(x, t) == 1 ? x->slices : shrunk(d, x, t),
                                    .n_slices = x->n};
     }
     return n;
 }
 
 uint32_t plan_builder_write(PlanBuilder *d, ClusterAction *out) {
-    uint32_t n = give_back(d, out);
+    uint32_t n = write_releases(d, out);
     for (uint32_t i = 0; i < 2 * d->n_touched; i++) {
         bool               starts = i < d->n_touched;
         uint32_t           slot = d->touched[starts ? i : i - d->n_touched];
         const PlanTask    *x = &d->tasks[slot];
         const ClusterTask *t = &d->view->tasks[slot];
-        PlanChange         f = fate(x, t);
+        PlanChange         f = change_of(x, t);
         if (f != (starts ? MOVES : STAYS)) continue;
-        if (!starts && (changes(x, t) & 2) == 0) continue;
+        if (!starts && (resizes(x, t) & 2) == 0) continue;
         out[n++] = (ClusterAction){.verb = starts ? CLUSTER_START : CLUSTER_RESIZE,
                                    .task = slot,
                                    .slices = x->slices,

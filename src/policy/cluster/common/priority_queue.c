@@ -1,5 +1,5 @@
-// A skew heap: two heaps are merged along their right edges, whose children change sides on the
-// way, so that no edge stays long.
+// A skew heap: merging walks the right edges of both heaps and swaps the children of every node on
+// the way, which keeps the edges short on average.
 #include "policy/cluster/common/priority_queue.h"
 
 static uint32_t merge(QueueNode *n, uint32_t a, uint32_t b) {
@@ -20,8 +20,8 @@ static uint32_t merge(QueueNode *n, uint32_t a, uint32_t b) {
     return head;
 }
 
-void priority_queue_push(PriorityQueue *l, uint32_t slot, SortKey rank, uint64_t entry) {
-    l->nodes[slot] = (QueueNode){rank, entry, CLUSTER_NONE, CLUSTER_NONE};
+void priority_queue_push(PriorityQueue *l, uint32_t slot, SortKey key, uint64_t entry) {
+    l->nodes[slot] = (QueueNode){key, entry, CLUSTER_NONE, CLUSTER_NONE};
     l->head = merge(l->nodes, l->head, slot);
 }
 

@@ -1,16 +1,15 @@
-// PriorityQueue: tasks by rank, the least first; equal ones in the order in which they began to
-// wait. Many lines can share the room of one, for a task stands in one line only.
+// PriorityQueue: tasks by sort key, least first; equal keys in the order in which they began to
+// wait. A task is in at most one queue, so any number of queues can share one node array.
 #pragma once
 
 #include "contract/cluster.h"
-#include "base/carve.h"
 
 typedef struct SortKey {
     double first, second;
 } SortKey;
 
 typedef struct QueueNode {
-    SortKey  rank;
+    SortKey  key;
     uint64_t entry;
     uint32_t left, right;
 } QueueNode;
@@ -25,10 +24,10 @@ static inline int sort_key_compare(SortKey a, SortKey b) {
     return a.second < b.second ? -1 : a.second > b.second;
 }
 
-void     priority_queue_push(PriorityQueue *l, uint32_t slot, SortKey rank, uint64_t entry);
+void     priority_queue_push(PriorityQueue *l, uint32_t slot, SortKey key, uint64_t entry);
 uint32_t priority_queue_pop(PriorityQueue *l);  // the head, or CLUSTER_NONE
 
 static inline bool priority_queue_before(const QueueNode *a, const QueueNode *b) {
-    int c = sort_key_compare(a->rank, b->rank);
+    int c = sort_key_compare(a->key, b->key);
     return c != 0 ? c < 0 : a->entry < b->entry;
 }

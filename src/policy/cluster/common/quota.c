@@ -1,8 +1,9 @@
 #include "policy/cluster/common/quota.h"
 
 #include "base/err.h"
+#include "policy/cluster/common/cluster_policy.h"
 
-static void lay_out(Quota *q, const ClusterSetup *s, Carve *from) {
+void quota_carve(Quota *q, const ClusterSetup *s, Carve *from) {
     q->nodes = carve(from, QueueNode, s->n_slots);
     q->running = carve(from, QuotaItem, s->n_slots);
     q->granted = carve(from, uint32_t, s->n_slots);
@@ -10,47 +11,35 @@ static void lay_out(Quota *q, const ClusterSetup *s, Carve *from) {
     placement_carve(&q->free, s, from);
 }
 
-size_t quota_size(const ClusterSetup *s, size_t bytes) {
-    Quota q = {0};
-    Carve c = {.used = bytes};
-    lay_out(&q, s, &c);
-    return c.used;
-}
-
-void quota_init(Quota *q, const ClusterSetup *s, void *state, size_t bytes) {
-    Carve c = {.base = state, .used = bytes};
-    lay_out(q, s, &c);
-    placement_init(&q->free, s);
-}
-
-static uint64_t asks(const ClusterView *v, uint32_t slot) {
+static uint64_t demand(const ClusterView *v, uint32_t slot) {
     return cluster_gpu_milli(&v->tasks[slot].job);
 }
 
-static QuotaQueue *line_for(Quota *q, uint64_t milli) {
-    for (uint32_t i = 0; i < q->n_lines; i++)
-        if (q->lines[i].milli == milli) return &q->lines[i];
-    bool        last = q->n_lines == QUOTA_SIZES;
-    QuotaQueue *l = &q->lines[last ? QUOTA_SIZES - 1 : q->n_lines];
+static QuotaQueue *queue_for(Quota *q, uint64_t milli) {
+    for (uint32_t i = 0; i < q->n_queues; i++)
+        if (q->queues[i].milli == milli) return &q->queues[i];
+    bool        last = q->n_queues == QUOTA_SIZES;
+    QuotaQueue *l = &q->queues[last ? QUOTA_SIZES - 1 : q->n_queues];
     if (!last) {
-        q->n_lines++;
+        q->n_queues++;
         *l = (QuotaQueue){{q->nodes, CLUSTER_NONE}, milli};
     }
     if (milli < l->milli) l->milli = milli;
     return l;
 }
 
-static void join(Quota *q, const ClusterView *v, uint32_t slot) {
+static void enqueue(Quota *q, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
-    priority_queue_push(&line_for(q, asks(v, slot))->line, slot, q->rank(q->of, v, t), t->entry);
+    priority_queue_push(&queue_for(q, demand(v, slot))->queue, slot, q->key(q->self, v, t),
+                        t->entry);
 }
 
 static bool item_before(const QuotaItem *a, const QuotaItem *b) {
-    int c = sort_key_compare(a->rank, b->rank);
+    int c = sort_key_compare(a->key, b->key);
     return c != 0 ? c < 0 : a->entry < b->entry;
 }
 
-// Those that still run stay about where they were; those that began since come to the end first.
+// Insertion sort: tasks that still run are nearly in order already; new ones are appended first.
 static void sort_running(Quota *q, const ClusterView *v) {
     uint32_t n = 0, from = v->n_running;
     while (from > 0 && v->tasks[v->running[from - 1]].entry > q->seen_running) from--;
@@ -67,48 +56,46 @@ static void sort_running(Quota *q, const ClusterView *v) {
     for (uint32_t i = 0; i < n; i++) {
         QuotaItem x = q->running[i];
         uint32_t  at = i;
-        x.rank = q->rank(q->of, v, &v->tasks[x.slot]);
+        x.key = q->key(q->self, v, &v->tasks[x.slot]);
         for (; at > 0 && item_before(&x, &q->running[at - 1]); at--)
             q->running[at] = q->running[at - 1];
         q->running[at] = x;
     }
 }
 
-// Those that began to wait since they were last looked at join a line.
-static void look_waiting(Quota *q, const ClusterView *v) {
-    uint32_t from = v->n_waiting;
-    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > q->seen_waiting) from--;
-    for (uint32_t i = from; i < v->n_waiting; i++) join(q, v, v->waiting[i]);
+static void update_waiting(Quota *q, const ClusterView *v) {
+    uint32_t from = waiting_since(v, q->seen_waiting);
+    for (uint32_t i = from; i < v->n_waiting; i++) enqueue(q, v, v->waiting[i]);
     if (from < v->n_waiting) q->seen_waiting = v->tasks[v->waiting[v->n_waiting - 1]].entry;
 }
 
-static void look_running(Quota *q, const ClusterView *v) {
+static void update_running(Quota *q, const ClusterView *v) {
     sort_running(q, v);
     if (v->n_running > 0) q->seen_running = v->tasks[v->running[v->n_running - 1]].entry;
 }
 
-// Who waits and is next of those that ask for no more than is left.
+// The queue with the next waiting task among those with a demand within the quota.
 static QuotaQueue *next_waiting(Quota *q, const ClusterView *v, uint64_t quota) {
     QuotaQueue *best = NULL;
-    for (uint32_t i = 0; i < q->n_lines; i++) {
-        QuotaQueue *l = &q->lines[i];
+    for (uint32_t i = 0; i < q->n_queues; i++) {
+        QuotaQueue *l = &q->queues[i];
         if (l->milli > quota) continue;
-        while (l->line.head != CLUSTER_NONE && asks(v, l->line.head) > quota)
-            q->aside[q->n_aside++] = priority_queue_pop(&l->line);
-        if (l->line.head == CLUSTER_NONE) continue;
+        while (l->queue.head != CLUSTER_NONE && demand(v, l->queue.head) > quota)
+            q->aside[q->n_aside++] = priority_queue_pop(&l->queue);
+        if (l->queue.head == CLUSTER_NONE) continue;
         if (best == NULL ||
-            priority_queue_before(&q->nodes[l->line.head], &q->nodes[best->line.head]))
+            priority_queue_before(&q->nodes[l->queue.head], &q->nodes[best->queue.head]))
             best = l;
     }
     return best;
 }
 
 static bool waiting_is_next(const Quota *q, const QuotaQueue *w, const QuotaItem *r) {
-    int c = sort_key_compare(q->nodes[w->line.head].rank, r->rank);
+    int c = sort_key_compare(q->nodes[w->queue.head].key, r->key);
     return c != 0 ? c < 0 : q->waiting_first;
 }
 
-// Looks at the first n_running of those that run. Returns how many are stopped.
+// Walks the first n_running running tasks and all waiting ones. Returns the number of PREEMPTs.
 static uint32_t grant(Quota *q, const ClusterView *v, uint64_t quota, uint32_t n_running,
                       ClusterAction *out) {
     uint32_t    n = 0, at = 0;
@@ -116,15 +103,15 @@ static uint32_t grant(Quota *q, const ClusterView *v, uint64_t quota, uint32_t n
     q->n_granted = 0;
     while (at < n_running || w != NULL) {
         bool     waits = w != NULL && (at == n_running || waiting_is_next(q, w, &q->running[at]));
-        uint32_t slot = waits ? priority_queue_pop(&w->line) : q->running[at++].slot;
-        uint64_t milli = asks(v, slot);
+        uint32_t slot = waits ? priority_queue_pop(&w->queue) : q->running[at++].slot;
+        uint64_t milli = demand(v, slot);
         if (milli > quota) {
             out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
             continue;
         }
         quota -= milli;
         if (waits) q->granted[q->n_granted++] = slot;
-        if (waits || (w != NULL && asks(v, w->line.head) > quota)) w = next_waiting(q, v, quota);
+        if (waits || (w != NULL && demand(v, w->queue.head) > quota)) w = next_waiting(q, v, quota);
     }
     return n;
 }
@@ -135,39 +122,40 @@ static uint64_t all_free(const ClusterView *v) {
     return free;
 }
 
-// Where there is enough for all, all that matters is the order of those that wait.
+// With enough free GPUs for all, only the order of waiting tasks matters.
 static bool suffices(const ClusterView *v) {
     uint64_t free = all_free(v), wanted = 0;
-    for (uint32_t i = 0; i < v->n_waiting && wanted <= free; i++) wanted += asks(v, v->waiting[i]);
+    for (uint32_t i = 0; i < v->n_waiting && wanted <= free; i++)
+        wanted += demand(v, v->waiting[i]);
     return wanted <= free;
 }
 
-// Stops the first `n` of out and starts those that were granted something.
+// Releases the first `n` tasks of out, then starts the granted ones.
 static uint32_t carry_out(Quota *q, const ClusterView *v, uint32_t n, ClusterAction *out) {
     uint32_t stopped = n;
     if (stopped > 0 || q->n_granted > 0) placement_open(&q->free, v);
-    for (uint32_t i = 0; i < stopped; i++) placement_leave(&q->free, &v->tasks[out[i].task]);
+    for (uint32_t i = 0; i < stopped; i++) placement_release(&q->free, &v->tasks[out[i].task]);
     for (uint32_t i = 0; i < q->n_granted; i++) {
         if (placement_place(&q->free, q->granted[i], &out[n]))
             n++;
         else
-            join(q, v, q->granted[i]);
+            enqueue(q, v, q->granted[i]);
     }
-    while (q->n_aside > 0) join(q, v, q->aside[--q->n_aside]);
+    while (q->n_aside > 0) enqueue(q, v, q->aside[--q->n_aside]);
     return n;
 }
 
 uint32_t quota_decide(Quota *q, const ClusterView *v, ClusterAction *out) {
     uint64_t all = v->setup->gpus * CLUSTER_WHOLE_GPU;
     if (v->n_waiting == 0) return 0;
-    look_waiting(q, v);
+    update_waiting(q, v);
     bool enough = suffices(v);
-    if (!enough) look_running(q, v);
+    if (!enough) update_running(q, v);
     return carry_out(q, v, grant(q, v, all, enough ? 0 : q->n_running, out), out);
 }
 
 uint32_t quota_fill(Quota *q, const ClusterView *v, ClusterAction *out) {
     if (v->n_waiting == 0) return 0;
-    look_waiting(q, v);
+    update_waiting(q, v);
     return carry_out(q, v, grant(q, v, all_free(v), 0, out), out);
 }

@@ -79,8 +79,8 @@ Err drl_weights_load(const char *what, Arena *a, DrlLoaded *out) {
     DrlNet      net = {fact != NULL ? (uint32_t)strtoul(fact, NULL, 10) : 0};
     if (net.hidden < 1 || net.hidden > DRL_HIDDEN_MAX || drl_net_params(net) != w.params.n)
         return err_set(ERR_INVALID,
-                       "weights of drl_single %s: %zu numbers do not make a network of %u hidden "
-                       "ones; train others with 'cotenant cluster train --policy drl_single'",
+                       "weights of drl_single %s: %zu numbers do not fit a network of %u hidden "
+                       "units; train with 'cotenant cluster train --policy drl_single'",
                        what, w.params.n, net.hidden);
     *out = (DrlLoaded){.net = net, .w = w.params.at};
     return ERR_OK;

@@ -1,18 +1,19 @@
 // drl_single: one network for the whole cluster picks the job that starts next
 //
-// The way of DeepRM and DL2: the state of the servers, summed up, and a window of jobs go into one
-// network, which answers with one job or with none; that job gets what it asks for by default, on
-// as few servers as possible; again, until the answer is none. Nobody is stopped. There are neither
-// agents nor amounts to choose: what maifs is compared with when the question is what those bring.
+// After DeepRM and DL2: aggregate state of the servers and a window of jobs enter one network,
+// which picks one job or none. The job gets its default demand on as few servers as possible; this
+// repeats until the pick is none. There is no preemption, there are no agents and no amounts to
+// choose: a baseline that shows what those contribute to maifs.
 //
-// The network was trained to make jobs complete sooner, at first to pick the least work, as
-// docs/cluster-training.md says.
+// The network is trained for short completion times, starting from imitation of least work first;
+// see docs/cluster-training.md.
 #include "learn/activation.h"
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/drl/drl.h"
 #include "policy/policies.h"
 
 #define DRL_SETTINGS(X)                                                                            \
-    X(weights, string, "", 0, 4095, "a file of weights, or none (default: what came along)")
+    X(weights, string, "", 0, 4095, "weights file, or none (default: the shipped weights)")
 
 typedef struct DrlSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -29,9 +30,9 @@ static const Setting rows[] = {
 typedef struct Drl {
     const DrlLoaded *loaded;
     FreeResources    free;
-    DrlObservation   look;
-    uint8_t         *skip;  // [n_slots] what this plan starts
-    float            says[DRL_OUT];
+    DrlObservation   seen;
+    uint8_t         *skip;  // [n_slots] tasks that this plan starts
+    float            scores[DRL_OUT];
     float            cache[4 * DRL_HIDDEN_MAX];
 } Drl;
 
@@ -47,36 +48,27 @@ static Err load(const ClusterSetup *s, const void *settings, Arena *a, const voi
     return drl_weights_load(((const DrlSettings *)settings)->weights, a, l);
 }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    Drl   d = {0};
-    Carve c = {.used = sizeof d};
-    lay_out(&d, s, &c);
-    return c.used;
-}
+CLUSTER_POLICY_STATE(Drl)
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)settings;
-    Drl  *d = state;
-    Carve c = {.base = state, .used = sizeof *d};
-    lay_out(d, s, &c);
-    placement_init(&d->free, s);
+    Drl *d = state_open(state, s);
     d->loaded = loaded;
 }
 
-static bool any(const DrlObservation *look) {
-    for (uint32_t i = 0; i < look->n; i++)
-        if (look->can[i]) return true;
+static bool any(const DrlObservation *seen) {
+    for (uint32_t i = 0; i < seen->n; i++)
+        if (seen->can[i]) return true;
     return false;
 }
 
-// Without a network the first that has a place is taken.
+// Without weights the first job that fits is taken.
 static uint32_t choose(Drl *d, const ClusterView *v) {
     const DrlLoaded *l = d->loaded;
-    for (uint32_t i = 0; i < DRL_OUT; i++) d->says[i] = i < DRL_WINDOW ? 1 : 0;
-    if (l->w != NULL) drl_net_forward(l->net, l->w, 1, d->look.x, d->says, d->cache);
-    return l->choose != NULL ? l->choose(l->self, v, &d->look, d->says)
-                             : drl_best(&d->look, d->says);
+    for (uint32_t i = 0; i < DRL_OUT; i++) d->scores[i] = i < DRL_WINDOW ? 1 : 0;
+    if (l->w != NULL) drl_net_forward(l->net, l->w, 1, d->seen.x, d->scores, d->cache);
+    return l->choose != NULL ? l->choose(l->self, v, &d->seen, d->scores)
+                             : drl_best(&d->seen, d->scores);
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
@@ -86,11 +78,11 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     if (v->n_waiting == 0) return 0;
     placement_open(&d->free, v);
     for (;;) {
-        drl_observe(&d->free, v, d->skip, &d->look);
-        if (!any(&d->look)) break;
+        drl_observe(&d->free, v, d->skip, &d->seen);
+        if (!any(&d->seen)) break;
         uint32_t k = choose(d, v);
-        if (k >= d->look.n || !placement_place(&d->free, d->look.task[k], &out[n])) break;
-        d->skip[d->look.task[k]] = 1;
+        if (k >= d->seen.n || !placement_place(&d->free, d->seen.task[k], &out[n])) break;
+        d->skip[d->seen.task[k]] = 1;
         n++;
     }
     for (uint32_t i = 0; i < n; i++) d->skip[out[i].task] = 0;
@@ -126,9 +118,9 @@ static double service(const ClusterView *v, const ClusterTask *t) {
 static float squash(double seconds) {
     return repro_log((float)(seconds > 0 ? seconds : 0) + 1) / 12;
 }
-static float part(double of, double all) { return (float)(all > 0 ? of / all : 0); }
+static float ratio(double of, double all) { return (float)(all > 0 ? of / all : 0); }
 
-static void line_up(const ClusterView *v, const uint8_t *skip, DrlObservation *out) {
+static void fill_window(const ClusterView *v, const uint8_t *skip, DrlObservation *out) {
     double key[DRL_WINDOW];
     out->n = 0;
     for (uint32_t i = 0; i < v->n_waiting; i++) {
@@ -148,15 +140,17 @@ static void line_up(const ClusterView *v, const uint8_t *skip, DrlObservation *o
     }
 }
 
-static bool has_place(FreeResources *f, uint32_t task) {
+// Places and takes back. Unlike placement_fits this leaves the job's class marked on a GPU that it
+// would share; the shipped weights were trained with that.
+static bool fits(FreeResources *f, uint32_t task) {
     ClusterAction act;
     if (!placement_place(f, task, &act)) return false;
-    placement_leave(f, &(ClusterTask){.slices = act.slices, .n_slices = act.n_slices});
+    placement_release(f, &(ClusterTask){.slices = act.slices, .n_slices = act.n_slices});
     f->n_slices -= act.n_slices;
     return true;
 }
 
-static void tell_cluster(const FreeResources *f, const ClusterView *v, float *x) {
+static void describe_cluster(const FreeResources *f, const ClusterView *v, float *x) {
     const ClusterSetup *s = v->setup;
     uint64_t            cores = 0, memory = 0;
     uint32_t            most = 0, idle = 0, half = 0;
@@ -173,23 +167,23 @@ static void tell_cluster(const FreeResources *f, const ClusterView *v, float *x)
         next = i == 0 || left < next ? left : next;
         sum += left;
     }
-    const float all[DRL_STATE] = {part(f->n_free, (double)s->gpus),
-                                  part((double)cores, (double)s->cores_milli),
-                                  part((double)memory, (double)s->memory_mib),
-                                  part(most, s->most_gpus),
-                                  part(idle, s->n_servers),
-                                  part(half, s->n_servers),
+    const float all[DRL_STATE] = {ratio(f->n_free, (double)s->gpus),
+                                  ratio((double)cores, (double)s->cores_milli),
+                                  ratio((double)memory, (double)s->memory_mib),
+                                  ratio(most, s->most_gpus),
+                                  ratio(idle, s->n_servers),
+                                  ratio(half, s->n_servers),
                                   squash(v->n_waiting),
                                   squash(v->n_running),
-                                  part(v->n_running, (double)s->gpus),
+                                  ratio(v->n_running, (double)s->gpus),
                                   squash(next),
                                   squash(v->n_running > 0 ? sum / v->n_running : 0),
                                   1};
     for (uint32_t i = 0; i < DRL_STATE; i++) x[i] = all[i];
 }
 
-static void tell_job(const FreeResources *f, const ClusterView *v, const ClusterTask *t, bool can,
-                     float *x) {
+static void describe_job(const FreeResources *f, const ClusterView *v, const ClusterTask *t,
+                         bool can, float *x) {
     double gpus = (double)cluster_gpu_milli(&t->job) / CLUSTER_WHOLE_GPU;
     double wait = (double)(v->now - t->since) / (double)CLUSTER_SECOND;
     x[0] = 1;
@@ -197,24 +191,24 @@ static void tell_job(const FreeResources *f, const ClusterView *v, const Cluster
     x[2] = squash(gpus);
     x[3] = squash(wait);
     x[4] = can ? 1 : 0;
-    x[5] = part(gpus, gpus + f->n_free);
+    x[5] = ratio(gpus, gpus + f->n_free);
 }
 
 void drl_observe(FreeResources *f, const ClusterView *v, const uint8_t *skip, DrlObservation *out) {
     *out = (DrlObservation){0};
-    line_up(v, skip, out);
-    tell_cluster(f, v, out->x);
+    fill_window(v, skip, out);
+    describe_cluster(f, v, out->x);
     for (uint32_t i = 0; i < out->n; i++) {
-        out->can[i] = has_place(f, out->task[i]);
-        tell_job(f, v, &v->tasks[out->task[i]], out->can[i],
-                 out->x + DRL_STATE + (size_t)i * DRL_JOB);
+        out->can[i] = fits(f, out->task[i]);
+        describe_job(f, v, &v->tasks[out->task[i]], out->can[i],
+                     out->x + DRL_STATE + (size_t)i * DRL_JOB);
     }
     out->can[DRL_WINDOW] = v->n_running > 0 || f->n_slices > 0;
 }
 
-uint32_t drl_best(const DrlObservation *look, const float *says) {
+uint32_t drl_best(const DrlObservation *seen, const float *scores) {
     uint32_t best = DRL_WINDOW;
     for (uint32_t i = DRL_OUT; i-- > 0;)
-        if (look->can[i] && (!look->can[best] || says[i] >= says[best])) best = i;
+        if (seen->can[i] && (!seen->can[best] || scores[i] >= scores[best])) best = i;
     return best;
 }

@@ -1,7 +1,5 @@
 #include "policy/cluster/maifs/auction.h"
 
-#include <math.h>
-
 #include "base/err.h"
 
 void auction_carve(Auction *a, uint32_t bidders, uint32_t items, Carve *from) {
@@ -11,19 +9,19 @@ void auction_carve(Auction *a, uint32_t bidders, uint32_t items, Carve *from) {
     a->queue = carve(from, uint32_t, bidders);
 }
 
-typedef struct Wish {
-    double   best, second;  // profit; having nothing is worth 0
-    uint32_t at;            // place of the best, or AUCTION_NONE
-} Wish;
+typedef struct Bid {
+    double   best, second;  // profits; none is worth 0
+    uint32_t at;            // entry of the best, or AUCTION_NONE
+} Bid;
 
-// Prices are never below 0, so what is worth less than the second best profit ends the search.
-static Wish wish(const Auction *a, const Market *m, uint32_t bidder) {
-    Wish w = {0, 0, AUCTION_NONE};
+// Prices are never negative, so a worth below the second best profit ends the search.
+static Bid best_bid(const Auction *a, const Market *m, uint32_t bidder) {
+    Bid w = {0, 0, AUCTION_NONE};
     for (uint32_t e = m->first[bidder]; e < m->first[bidder + 1]; e++) {
         if (!(m->worth[e] > w.second)) break;
         double profit = m->worth[e] - a->price[m->item[e]];
         if (profit > w.best) {
-            w = (Wish){profit, w.best, e};
+            w = (Bid){profit, w.best, e};
         } else if (profit > w.second) {
             w.second = profit;
         }
@@ -31,7 +29,7 @@ static Wish wish(const Auction *a, const Market *m, uint32_t bidder) {
     return w;
 }
 
-// The queue is a ring: who loses an item stands at its end.
+// The queue is a ring: a bidder that loses its item joins at the end.
 void auction_run(Auction *a, const Market *m, const bool *out, double step) {
     CHECK(step > 0);
     uint32_t waiting = 0, head = 0;
@@ -44,7 +42,7 @@ void auction_run(Auction *a, const Market *m, const bool *out, double step) {
         uint32_t i = a->queue[head];
         head = head + 1 < m->bidders ? head + 1 : 0;
         waiting--;
-        Wish w = wish(a, m, i);
+        Bid w = best_bid(a, m, i);
         if (w.at == AUCTION_NONE) continue;
         uint32_t item = m->item[w.at], loser = a->owner[item];
         a->price[item] += w.best - w.second + step;
@@ -58,21 +56,5 @@ void auction_run(Auction *a, const Market *m, const bool *out, double step) {
 }
 
 double auction_profit(const Auction *a, const Market *m, uint32_t bidder) {
-    return wish(a, m, bidder).best;
-}
-
-double auction_value(const Auction *a, const Market *m) {
-    double sum = 0;
-    for (uint32_t i = 0; i < m->bidders; i++)
-        if (a->won[i] != AUCTION_NONE) sum += m->worth[a->won[i]];
-    return sum;
-}
-
-double auction_bound(const Auction *a, const Market *m, const bool *out) {
-    double sum = 0;
-    for (uint32_t i = 0; i < m->bidders; i++)
-        if (out == NULL || !out[i]) sum += auction_profit(a, m, i);
-    for (uint32_t k = 0; k < m->items; k++)
-        if (isfinite(a->price[k])) sum += a->price[k];
-    return sum;
+    return best_bid(a, m, bidder).best;
 }

@@ -1,45 +1,47 @@
-// Claims by descending score: a job is granted to those who score best until it has what it needs.
-// A job that does not get enough is granted to nobody. Losers bid again for what is left.
+// From scores to claims: arbitration with re-bids, built gangs, and local search.
+//
+// Arbitration grants a job to the best-scoring agents until it has what it needs; a job without
+// enough units is granted to none, and losers bid again for the remaining jobs.
 #include <math.h>
 #include <string.h>
 
 #include "policy/cluster/maifs/coord_int.h"
 #include "policy/cluster/maifs/packed_key.h"
 
-static uint32_t wish_of(const Coordination *a, uint32_t i) {
+static uint32_t best_entry(const Coordination *a, uint32_t i) {
     uint32_t best = COORD_NONE;
-    float    score = a->rest[i];
+    float    score = a->idle_score[i];
     for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
-        if (a->score[e] > score && !a->closed[a->job[e]] && !a->vain[e]) {
+        if (a->score[e] > score && !a->closed[a->job[e]] && !a->incomplete[e]) {
             best = e;
             score = a->score[e];
         }
     return best;
 }
 
-static uint32_t ask_all(Coordination *a) {
+static uint32_t collect_bids(Coordination *a) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->claim[i] != COORD_NONE) continue;
-        a->wish[i] = wish_of(a, i);
-        if (a->wish[i] != COORD_NONE) a->keys[n++] = packed_key_descending(a->score[a->wish[i]], i);
+        a->bid[i] = best_entry(a, i);
+        if (a->bid[i] != COORD_NONE) a->keys[n++] = packed_key_descending(a->score[a->bid[i]], i);
     }
     packed_keys_sort(a->keys, n);
     return n;
 }
 
-// The jobs that these claim, all open until now.
+// Grants the jobs that the bids are for, all open until now.
 static void grant(Coordination *a, uint32_t n) {
     memset(a->got, 0, a->p->jobs * sizeof *a->got);
     memset(a->worth, 0, a->p->jobs * sizeof *a->worth);
     for (uint32_t x = 0; x < n; x++) {
-        uint32_t i = packed_key_tie(a->keys[x]), e = a->wish[i], k = a->job[e];
+        uint32_t i = packed_key_tie(a->keys[x]), e = a->bid[i], k = a->job[e];
         if (a->got[k] >= a->p->need[k]) continue;
         a->claim[i] = e;
         a->got[k] += a->give[e];
         a->worth[k] += (double)a->gain[e];
     }
-    for (uint32_t x = n; x > 0; x--) {  // the last first: what the others made needless
+    for (uint32_t x = n; x > 0; x--) {  // last first: drops claims that others made needless
         uint32_t i = packed_key_tie(a->keys[x - 1]), e = a->claim[i];
         if (e == COORD_NONE || a->got[a->job[e]] < a->give[e] + (uint32_t)coord_need(a, e))
             continue;
@@ -49,15 +51,15 @@ static void grant(Coordination *a, uint32_t n) {
     }
 }
 
-// Jobs without enough, and those that are a loss in all, are nobody's.
-static void void_rest(Coordination *a, uint32_t n) {
+// Withdraws claims on jobs without enough units or with a loss in all.
+static void withdraw_unserved(Coordination *a, uint32_t n) {
     for (uint32_t x = 0; x < n; x++) {
-        uint32_t i = packed_key_tie(a->keys[x]), e = a->wish[i], k = a->job[e];
+        uint32_t i = packed_key_tie(a->keys[x]), e = a->bid[i], k = a->job[e];
         bool     enough = a->got[k] >= a->p->need[k];
         if (enough && (a->worth[k] > 0 || a->p->rank > 0)) {
             a->closed[k] = true;
         } else {
-            a->vain[e] = true;
+            a->incomplete[e] = true;
             a->claim[i] = COORD_NONE;
         }
     }
@@ -66,24 +68,24 @@ static void void_rest(Coordination *a, uint32_t n) {
 void coord_arbitrate(Coordination *a, uint32_t rebids) {
     memset(a->claim, 0xff, a->n * sizeof *a->claim);
     memset(a->closed, 0, a->p->jobs * sizeof *a->closed);
-    memset(a->vain, 0, a->first[a->n] * sizeof *a->vain);
+    memset(a->incomplete, 0, a->first[a->n] * sizeof *a->incomplete);
     for (uint32_t round = 0; round <= rebids; round++) {
-        uint32_t n = ask_all(a);
+        uint32_t n = collect_bids(a);
         if (n == 0) return;
         grant(a, n);
-        void_rest(a, n);
+        withdraw_unserved(a, n);
     }
 }
 
-// Gangs made to measure. The auction of what single claims serve tells what every agent's time is
-// worth, and every job; a gang of agents is worth what they gain by it beyond that. The one worth
-// most is made first; the agents that are left hold an auction of their own.
+// Built gangs. The auction of single claims prices every agent's time and every job; a gang is
+// worth its members' gains beyond those prices. The most valuable gang is built first; the
+// remaining agents run another auction.
 
 static double net_of(const Coordination *a, uint32_t g) {
     return (double)a->gain[a->gang_entry[g]] - a->profit[a->gang_agent[g]];
 }
 
-// The free one who gives most for a unit that is still needed; a place in the job's list.
+// The free entry with the most net gain per unit still needed; an index in the job's list.
 static uint32_t next_of(const Coordination *a, uint32_t k, uint32_t left, const bool *in) {
     uint32_t best = COORD_NONE;
     double   most = -INFINITY;
@@ -100,8 +102,9 @@ static uint32_t next_of(const Coordination *a, uint32_t k, uint32_t left, const 
     return best;
 }
 
-// Leaves out the ones that cost most among those who are not needed.
-static uint32_t thin(const Coordination *a, uint32_t *pick, uint32_t n, uint32_t spare, bool *in) {
+// Drops needless members, most expensive first.
+static uint32_t drop_needless(const Coordination *a, uint32_t *pick, uint32_t n, uint32_t spare,
+                              bool *in) {
     for (;;) {
         uint32_t worst = COORD_NONE;
         double   least = INFINITY;
@@ -119,7 +122,7 @@ static uint32_t thin(const Coordination *a, uint32_t *pick, uint32_t n, uint32_t
     }
 }
 
-// Whether `in` for the member at x leaves enough, and nobody needless.
+// Replacing member x by `in` keeps enough units and makes no member needless.
 static bool may_swap(const Coordination *a, const uint32_t *pick, uint32_t n, uint32_t x,
                      uint32_t in) {
     uint32_t got = a->give[a->gang_entry[in]], least = got, need = coord_need(a, a->gang_entry[in]);
@@ -132,7 +135,7 @@ static bool may_swap(const Coordination *a, const uint32_t *pick, uint32_t n, ui
     return got >= need && got - least < need;
 }
 
-// Members for others who are worth more, one by one.
+// Replaces members by more valuable free entries.
 static void swap(const Coordination *a, uint32_t k, uint32_t *pick, uint32_t n, bool *in) {
     for (uint32_t x = 0; x < n; x++)
         for (uint32_t g = a->gang_first[k]; g < a->gang_first[k + 1]; g++) {
@@ -144,11 +147,11 @@ static void swap(const Coordination *a, uint32_t k, uint32_t *pick, uint32_t n, 
         }
 }
 
-// The gang for a job; what it is worth beyond what agents and job bring elsewhere, or -INFINITY.
+// Builds a gang for a job; returns its value beyond the auction's prices, or -INFINITY.
 static double gang_of(Coordination *a, uint32_t k, uint32_t *pick, uint32_t *n) {
     uint32_t need = a->p->need[k], got = 0;
     double   worth = 0 - a->auction.price[k];
-    bool    *in = a->vain;  // by place
+    bool    *in = a->incomplete;  // by index in the gang lists
     *n = 0;
     memset(in + a->gang_first[k], 0, a->gang_first[k + 1] - a->gang_first[k]);
     while (got < need) {
@@ -158,14 +161,14 @@ static double gang_of(Coordination *a, uint32_t k, uint32_t *pick, uint32_t *n) 
         pick[(*n)++] = g;
         got += a->give[a->gang_entry[g]];
     }
-    *n = thin(a, pick, *n, got - need, in);
+    *n = drop_needless(a, pick, *n, got - need, in);
     swap(a, k, pick, *n, in);
     for (uint32_t x = 0; x < *n; x++) worth += net_of(a, pick[x]);
     return worth;
 }
 
-// What a gang is worth only falls while others take agents, so an old figure is a bound: jobs are
-// looked at again only while their bound is the largest.
+// A gang's value only falls while others take agents, so an old value is an upper bound: a job is
+// recomputed only while its bound is the largest.
 static bool make_best(Coordination *a, double *bound) {
     for (;;) {
         uint32_t best = 0, n;
@@ -204,8 +207,8 @@ void coord_gangs(Coordination *a) {
         if (a->auction.won[i] != AUCTION_NONE) a->claim[i] = a->single_entry[a->auction.won[i]];
 }
 
-// Last touches along the graph: partners exchange what they claim, one of them perhaps nothing, and
-// agents turn to open jobs, as long as all together are better off and every job stays served.
+// Local search along the graph: neighbours swap claims, one of them perhaps idle, and agents change
+// to open jobs while the total payoff grows and every job stays served.
 
 enum { SWEEPS = 4 };
 
@@ -215,7 +218,7 @@ static uint32_t entry_of(const Coordination *a, uint32_t i, uint32_t job) {
     return COORD_NONE;
 }
 
-// Of an agent's claim, with what pairs are worth but the one with `but`.
+// Payoff of an agent's claim with all pairs except the one with agent `but`.
 static double worth_of(const Coordination *a, uint32_t i, uint32_t entry, uint32_t but) {
     if (entry == COORD_NONE) return 0;
     double sum = (double)a->gain[entry];
@@ -226,7 +229,7 @@ static double worth_of(const Coordination *a, uint32_t i, uint32_t entry, uint32
     return sum;
 }
 
-// Whether the job has enough, and nobody needless, when its claim `out` becomes `in`.
+// The job keeps enough units and no needless claim when entry `in` replaces `out`.
 static bool stays_served(const Coordination *a, uint32_t out, uint32_t in) {
     uint32_t need = coord_need(a, out), got = a->give[in], least = got;
     if (a->give[out] >= need) return got >= need;
@@ -239,7 +242,7 @@ static bool stays_served(const Coordination *a, uint32_t out, uint32_t in) {
     return got >= need && got - least < need;
 }
 
-// The entry of `i` that takes the place of another's claim.
+// The entry of agent i that replaces another's claim.
 static bool in_place(const Coordination *a, uint32_t i, uint32_t claim, uint32_t *entry) {
     *entry = COORD_NONE;
     if (claim == COORD_NONE) return true;
@@ -247,9 +250,9 @@ static bool in_place(const Coordination *a, uint32_t i, uint32_t claim, uint32_t
     return *entry != COORD_NONE && stays_served(a, claim, *entry);
 }
 
-static bool exchange(Coordination *a, uint32_t i, uint32_t j) {
+static bool swap_claims(Coordination *a, uint32_t i, uint32_t j) {
     uint32_t mine = a->claim[i], its = a->claim[j], x, y;
-    if (mine == its) return false;  // nothing
+    if (mine == its) return false;  // both idle
     if (mine != COORD_NONE && its != COORD_NONE && a->job[mine] == a->job[its]) return false;
     if (!in_place(a, i, its, &x) || !in_place(a, j, mine, &y)) return false;
     double now = worth_of(a, i, mine, j) + worth_of(a, j, its, i);
@@ -264,8 +267,8 @@ static bool exchange(Coordination *a, uint32_t i, uint32_t j) {
     return true;
 }
 
-// One who is in no gang turns to the open job, or to none, that is worth most.
-static bool turn(Coordination *a, uint32_t i) {
+// An agent outside gangs changes to the open job, or to idle, with the largest payoff.
+static bool change_claim(Coordination *a, uint32_t i) {
     uint32_t old = a->claim[i], best = old;
     if (old != COORD_NONE && a->give[old] < coord_need(a, old)) return false;
     double most = worth_of(a, i, old, COORD_NONE) + 1e-9;
@@ -275,7 +278,8 @@ static bool turn(Coordination *a, uint32_t i) {
     }
     for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++) {
         if (a->closed[a->job[e]] || a->give[e] < coord_need(a, e)) continue;
-        if (a->p->rank == 0 && !((double)a->gain[e] > most)) break;  // none is worth more
+        if (a->p->rank == 0 && !((double)a->gain[e] > most))
+            break;  // sorted: no later entry gains more
         double worth = worth_of(a, i, e, COORD_NONE);
         if (!(worth > most)) continue;
         most = worth;
@@ -296,7 +300,7 @@ void coord_improve(Coordination *a) {
     for (uint32_t sweep = 0; sweep < SWEEPS && changed; sweep++) {
         changed = false;
         for (uint32_t e = 0; e < a->n_edges; e++)
-            changed |= exchange(a, a->edges[e].a, a->edges[e].b);
-        for (uint32_t i = 0; i < a->n; i++) changed |= turn(a, i);
+            changed |= swap_claims(a, a->edges[e].a, a->edges[e].b);
+        for (uint32_t i = 0; i < a->n; i++) changed |= change_claim(a, i);
     }
 }

@@ -1,5 +1,5 @@
-// Who talks to whom. Agents that are likely to want the same, or for whom much depends on what the
-// other does, are joined; the likeliest first, as far as everybody's number of partners allows.
+// The coordination graph: agents with a high conflict probability or widely varying pair payoffs
+// are joined; the most likely first, up to `degree` neighbours each.
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void choose(Coordination *a, uint32_t i, uint32_t entry) {
     a->sum[i * CHOICES + at] = a->gain[entry];
 }
 
-// The best claims, then the best of gangs among the rest.
+// The best claims, then the best gang claims among the rest.
 static void choices_of(Coordination *a, uint32_t i) {
     uint32_t e = a->first[i], end = a->first[i + 1];
     for (uint32_t c = 0; c < CHOICES; c++) {
@@ -35,7 +35,7 @@ static void sides_of(Coordination *a, uint32_t i) {
     memset(side, 0, (size_t)CHOICES * 2 * rank * sizeof *side);
     for (uint32_t c = 1; c < a->n_choices[i]; c++) {
         uint32_t job = a->job[a->choice[i * CHOICES + c]];
-        size_t   at = ((size_t)a->who[i] * p->jobs + job) * rank;
+        size_t   at = ((size_t)a->agent_ids[i] * p->jobs + job) * rank;
         for (uint32_t r = 0; r < rank; r++) {
             float left = p->left[at + r], right = p->right[at + r];
             side[r * CHOICES + c] = isfinite(left) ? left : 0;
@@ -44,8 +44,8 @@ static void sides_of(Coordination *a, uint32_t i) {
     }
 }
 
-// Means over its claims of left and right and of their products; and the same with the two
-// exchanged, as a partner sees it. Rows are filled up with zeros to a multiple of 8.
+// Means over an agent's claims of left, right and their products, and the same with left and right
+// swapped as a neighbour needs it. Rows are zero-padded to a multiple of 8.
 static void moments_of(Coordination *a, uint32_t i) {
     uint32_t     rank = a->p->rank, wide = 2 * rank;
     const float *side = a->side + (size_t)i * CHOICES * wide;
@@ -81,8 +81,7 @@ static float dot(const float *x, const float *y, uint32_t n) {  // n is a multip
            ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-// Of what the pair is worth, over all claims of both: E f^2 - (E f)^2, where f is half the product
-// of one's left and right with the other's right and left.
+// Variance of the pair payoff f over all claims of both agents: E f^2 - (E f)^2.
 static float variance_of(const Coordination *a, uint32_t i, uint32_t j) {
     uint32_t square = 4 * a->p->rank * a->p->rank;
     size_t   x = (size_t)i * COORD_WIDE, y = (size_t)j * COORD_WIDE;
@@ -94,7 +93,7 @@ static float variance_of(const Coordination *a, uint32_t i, uint32_t j) {
     return variance > 0 && isfinite(variance) ? variance : 0;
 }
 
-// The chance that it claims each job, if it chose by gains alone.
+// Softmax over gains: the probability that the agent claims each job.
 static void chances_of(Coordination *a, uint32_t i) {
     const uint32_t *choice = a->choice + i * CHOICES;
     float          *chance = a->chance + (size_t)i * stride_of(a), weight[CHOICES];
@@ -108,19 +107,21 @@ static void chances_of(Coordination *a, uint32_t i) {
     for (uint32_t c = 1; c < a->n_choices[i]; c++) chance[a->job[choice[c]]] = weight[c] / all;
 }
 
-static uint32_t apart(const Coordination *a, uint32_t i, uint32_t j) {  // around a ring of all
-    uint32_t way = i < j ? j - i : i - j;
-    return way < a->n - way ? way : a->n - way;
+static uint32_t ring_distance(const Coordination *a, uint32_t i,
+                              uint32_t j) {  // distance on a ring of all agents
+    uint32_t distance = i < j ? j - i : i - j;
+    return distance < a->n - distance ? distance : a->n - distance;
 }
 
-// Of partners that are as likely, those near by: so that equals do not all turn to the same few.
+// Ties go to the nearer agent on the ring, so that equal agents do not all pick the same few.
 static void consider(Coordination *a, uint32_t i, uint32_t j, float weight) {
     CoordNeighbor *near = a->near + (size_t)i * a->params.degree;
     uint32_t       at = a->n_near[i];
     if (at == a->params.degree) {
         const CoordNeighbor *last = &near[at - 1];
         if (weight < last->weight) return;
-        if (weight == last->weight && apart(a, i, j) >= apart(a, i, last->agent)) return;
+        if (weight == last->weight && ring_distance(a, i, j) >= ring_distance(a, i, last->agent))
+            return;
         at--;
     } else {
         a->n_near[i]++;
@@ -128,7 +129,9 @@ static void consider(Coordination *a, uint32_t i, uint32_t j, float weight) {
     for (; at > 0; at--) {
         const CoordNeighbor *before = &near[at - 1];
         if (before->weight > weight) break;
-        if (before->weight == weight && apart(a, i, before->agent) <= apart(a, i, j)) break;
+        if (before->weight == weight &&
+            ring_distance(a, i, before->agent) <= ring_distance(a, i, j))
+            break;
         near[at] = *before;
     }
     near[at] = (CoordNeighbor){weight, j};
@@ -154,8 +157,7 @@ static bool is_near(const Coordination *a, uint32_t i, uint32_t j) {
     return false;
 }
 
-// Those whom either utilities to talk to, the likeliest first; who has enough partners takes no
-// more.
+// Candidate edges by descending probability; an agent with `degree` neighbours takes no more.
 static void join_likely(Coordination *a) {
     uint32_t n = 0, degree = a->params.degree;
     for (uint32_t i = 0; i < a->n; i++)
@@ -180,9 +182,9 @@ static void join_fixed(Coordination *a) {
     uint32_t all = a->p->agents, half = a->params.degree / 2;
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t j = i + 1; j < a->n; j++) {
-            uint32_t x = a->who[i], y = a->who[j], way = x < y ? y - x : x - y;
-            way = way < all - way ? way : all - way;
-            if (all <= COORD_FULL || way <= half) a->edges[a->n_edges++] = (CoordEdge){i, j};
+            uint32_t x = a->agent_ids[i], y = a->agent_ids[j], distance = x < y ? y - x : x - y;
+            distance = distance < all - distance ? distance : all - distance;
+            if (all <= COORD_FULL || distance <= half) a->edges[a->n_edges++] = (CoordEdge){i, j};
         }
 }
 
@@ -198,7 +200,7 @@ static void find_arcs(Coordination *a) {
         first[i] = at;
     }
     for (uint32_t e = a->n_edges; e > 0;
-         e--) {  // backwards, so that each begins with its likeliest
+         e--) {  // backwards: each list begins with its most likely arc
         uint32_t x = a->edges[e - 1].a, y = a->edges[e - 1].b, there = --first[x],
                  back = --first[y];
         a->arcs[there] = (CoordArc){y, back};

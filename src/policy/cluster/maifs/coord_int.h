@@ -1,14 +1,13 @@
-// Coordination's parts: agents that could claim something, in an order that does not depend on
-// their numbers; what they could claim; the graph that joins them; and claims while they are
-// settled.
+// Coordination, internally: agents with a possible claim, their entries, the graph, and claims in
+// progress. coordination.c: set-up and result; coord_graph.c, coord_messages.c, coord_claims.c.
 #pragma once
 
 #include "policy/cluster/maifs/coordination.h"
 #include "policy/cluster/maifs/auction.h"
 
 enum {
-    CHOICES = 12,       // that messages are about: idling, then claims
-    CHOICES_PLAIN = 9,  // of them; the others are kept for gangs
+    CHOICES = 12,       // of an agent that messages are about: idle first, then claims
+    CHOICES_PLAIN = 9,  // any claims; the rest is kept for claims in gangs
 };
 
 enum { COORD_WIDE = 2 * COORD_RANK };
@@ -21,70 +20,70 @@ typedef struct CoordArc {  // one direction of an edge
     uint32_t to, back;     // agent; the arc in the other direction
 } CoordArc;
 
-typedef struct CoordMatch {  // of a partner's choice
+typedef struct CoordMatch {  // of a neighbour's choice with one of ours
     float    worth;
-    uint32_t of;  // the choice on the same job, or 0
+    uint32_t of;  // our choice on the same job, or 0
 } CoordMatch;
 
-typedef struct CoordNeighbor {  // a likely partner
+typedef struct CoordNeighbor {  // a candidate for an edge
     float    weight;
     uint32_t agent;
 } CoordNeighbor;
 
 struct Coordination {
     CoordParams         params;
-    CoordStats          tale;
-    const CoordProblem *p;  // while a decision lasts
+    CoordStats          stats;
+    const CoordProblem *p;  // valid during a decision
     uint32_t            most_agents, most_jobs, most_arcs;
-    uint32_t            n;      // agents that could claim something, the one who gains most first
-    uint32_t           *who;    // [n] their numbers in the problem
-    double              scale;  // the largest gain
-    uint64_t           *keys;   // for sorting
+    uint32_t            n;          // agents with a possible claim, largest gain first
+    uint32_t           *agent_ids;  // [n] in the problem
+    double              scale;      // the largest gain
+    uint64_t           *keys;       // for sorting
 
-    // Entries: what they could claim, by agent, the largest gain first.
+    // Entries: possible claims, by agent, largest gain first.
     uint32_t *first;  // [n + 1]
     uint16_t *job, *give;
-    float    *gain;   // over idling, as a part of `scale`
-    float    *score;  // gain with what the others told
-    float    *rest;   // [n] score of idling
-    bool     *vain;   // claimed, and not enough others came
+    float    *gain;        // over idling, divided by `scale`
+    float    *score;       // gain plus messages
+    float    *idle_score;  // [n]
+    bool     *incomplete;  // claimed, but the job did not get enough units
 
     uint32_t  n_gangs;     // entries that do not serve their job alone
     uint32_t *gang_first;  // [jobs + 1]
-    uint32_t *gang_agent;  // by job, of those entries
+    uint32_t *gang_agent;  // of those entries, by job
     uint32_t *gang_entry;
-    uint32_t *single_first;  // the other entries, as a market
+    uint32_t *single_first;  // entries that do, as a market for the auction
     uint32_t *single_entry;
     uint16_t *single_job;
     float    *single_gain;
     Auction   auction;
-    double   *profit;  // [n] elsewhere, of agents that a gang would take
-    bool     *taken;   // [n] by gangs
+    double   *profit;  // [n] of an agent in the auction
+    bool     *taken;   // [n] by a built gang
 
-    uint32_t *n_choices;       // [n] idling included
-    uint32_t *choice;          // [n][CHOICES] entries; the first is none
+    uint32_t *n_choices;       // [n] with idle
+    uint32_t *choice;          // [n][CHOICES] entries; [0] is idle
     float    *side;            // [n][2 * rank][CHOICES] left, then right of the problem
-    float    *sum, *best_sum;  // [n][CHOICES] gain and messages
+    float    *sum, *best_sum;  // [n][CHOICES] gain plus messages
 
     uint32_t    n_edges, n_arcs;
     CoordEdge  *edges;
     uint32_t   *arc_first;  // [n + 1]
     CoordArc   *arcs;
-    float      *message;  // [arcs][CHOICES] by choices of its end
-    CoordMatch *match;    // [arcs][CHOICES] by choices of its end
-    float *pair;    // [arcs][CHOICES][CHOICES] by choices of its start, then of its end; with rank
-    float *chance;  // [n][stride] of claiming a job
-    float *mean, *mean_across;        // [n][COORD_WIDE] of sides over its claims
-    float *product, *product_across;  // [n][COORD_WIDE^2] of products of two of them
+    float      *message;  // [arcs][CHOICES] by choice of its target
+    CoordMatch *match;    // [arcs][CHOICES] by choice of its target
+    float *pair;  // [arcs][CHOICES][CHOICES] by choice of its source, then of its target; rank > 0
+    float *chance;                    // [n][stride] probability of claiming a job
+    float *mean, *mean_across;        // [n][COORD_WIDE] of sides over claims
+    float *product, *product_across;  // [n][COORD_WIDE^2] of products of two sides
     CoordNeighbor *near;              // [n][degree]
     uint32_t      *n_near;
-    uint8_t       *at_job;  // [jobs] choice of the agent in hand
+    uint8_t       *at_job;  // [jobs] choice of the current agent
 
-    uint32_t *wish, *claim, *best;  // [n] entries, or COORD_NONE
-    uint32_t *got;                  // [jobs] units claimed
-    double   *worth;                // [jobs] sum of gains claimed
-    bool     *closed;               // [jobs] served
-    uint32_t *pick, *best_pick;     // [n] agents of a gang
+    uint32_t *bid, *claim, *best;  // [n] entries, or COORD_NONE
+    uint32_t *got;                 // [jobs] units claimed
+    double   *worth;               // [jobs] sum of claimed gains
+    bool     *closed;              // [jobs] served
+    uint32_t *pick, *best_pick;    // [n] entries of a gang
     double    best_value;
 };
 
@@ -92,16 +91,16 @@ static inline uint16_t coord_need(const Coordination *a, uint32_t entry) {
     return a->p->need[a->job[entry]];
 }
 
-// What both claims are worth together besides, as a part of `scale`.
+// Additional payoff of a pair of claims, divided by `scale`.
 double coord_pair(const Coordination *a, uint32_t agent, uint16_t job, uint32_t other,
                   uint16_t its);
 
 void coord_graph(Coordination *a);          // choices, edges and arcs
-void coord_pass_messages(Coordination *a);  // messages; fills `score` and `rest`
+void coord_pass_messages(Coordination *a);  // fills `score` and `idle_score`
 
-// By descending score; fills `claim`. With re-bids, or only once.
+// Arbitration by descending score with `rebids` further rounds; fills `claim`.
 void coord_arbitrate(Coordination *a, uint32_t rebids);
-void coord_gangs(Coordination *a);  // fills `claim`; after an auction of what single claims serve
+void coord_gangs(Coordination *a);  // after an auction of single entries; fills `claim`
 
-// Partners exchange claims, and agents change theirs, while that is worth more.
+// Local search: neighbours swap claims and agents change theirs while the payoff grows.
 void coord_improve(Coordination *a);

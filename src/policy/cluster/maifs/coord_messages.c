@@ -1,6 +1,6 @@
-// Messages: what each choice of a partner would be worth to those behind it. An agent adds what it
-// heard to its own gains, and tells each partner the best it could then do for each of that
-// partner's choices. Agents speak in turn, for those who speak at once and are alike choose alike.
+// Max-plus message passing. An agent adds received messages to its gains and sends each neighbour
+// the best total it can reach for each of the neighbour's choices. Agents send one after the other,
+// as equal agents that send at once choose alike.
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static float *pair_at(const Coordination *a, uint32_t arc) {
     return a->pair + (size_t)arc * CHOICES * CHOICES;
 }
 
-// Two claims on one job: one is for nothing, or they need each other.
+// Two claims on one job: a penalty if one of them suffices, a bonus if both are needed.
 static float same_job(const Coordination *a, uint32_t mine, uint32_t its) {
     uint32_t need = coord_need(a, mine);
     return a->give[mine] >= need || a->give[its] >= need ? 0 - a->params.penalty : a->params.bonus;
@@ -21,7 +21,7 @@ static void add_scaled(float *restrict to, float scale, const float *restrict fr
     for (uint32_t d = 0; d < wide; d++) to[d] += scale * from[d];
 }
 
-// Columns beyond its choices, and those of idling, are 0, for so are the sides there.
+// Columns of idle and beyond the choices are 0, as their sides are.
 static void learned_pairs(const Coordination *a, uint32_t i, uint32_t j, float *pair) {
     uint32_t     rank = a->p->rank, wide = (a->n_choices[j] + 3) / 4 * 4;
     const float *mine = a->side + (size_t)i * CHOICES * 2 * rank;
@@ -38,7 +38,7 @@ static void learned_pairs(const Coordination *a, uint32_t i, uint32_t j, float *
     }
 }
 
-// Which of i's claims is on the same job as each of j's, and what that is worth.
+// For each claim of j: i's claim on the same job and the payoff of that pair.
 static void matches_of(const Coordination *a, const uint32_t *mine, uint32_t j, CoordMatch *match) {
     const uint32_t *its = a->choice + j * CHOICES;
     memset(match, 0, CHOICES * sizeof *match);
@@ -69,7 +69,7 @@ static float pair_worth(const Coordination *a, uint32_t arc, uint32_t c, uint32_
     return match->of == c ? match->worth : 0;
 }
 
-// The best over c of own(c) + pair(c, d), for the first `wide` of d.
+// max over c of own(c) + pair(c, d), for the first `wide` values of d.
 static void best_with(const float *restrict pair, uint32_t n, uint32_t wide,
                       const float *restrict own, float *restrict best) {
     for (uint32_t d = 0; d < wide; d++) best[d] = -INFINITY;
@@ -80,7 +80,7 @@ static void best_with(const float *restrict pair, uint32_t n, uint32_t wide,
         }
 }
 
-// The same where pairs are worth something on the same job only.
+// The same if only pairs on the same job have a payoff.
 static void best_apart(const Coordination *a, uint32_t arc, uint32_t n, const float *own,
                        float *best) {
     const CoordMatch *match = a->match + (size_t)arc * CHOICES;
@@ -99,13 +99,13 @@ static void best_apart(const Coordination *a, uint32_t arc, uint32_t n, const fl
     }
 }
 
-// What partner j is told along an arc: the best of i's sums, without what j itself said.
-static void tell(Coordination *a, uint32_t i, uint32_t arc) {
+// Message to neighbour j along an arc: the best of i's sums without j's own message.
+static void send_message(Coordination *a, uint32_t i, uint32_t arc) {
     uint32_t     j = a->arcs[arc].to, n = a->n_choices[j];
-    const float *heard = a->message + (size_t)a->arcs[arc].back * CHOICES;
-    float       *said = a->message + (size_t)arc * CHOICES, *its = a->sum + (size_t)j * CHOICES;
+    const float *received = a->message + (size_t)a->arcs[arc].back * CHOICES;
+    float       *sent = a->message + (size_t)arc * CHOICES, *its = a->sum + (size_t)j * CHOICES;
     float        own[CHOICES], now[CHOICES], mean = 0, stays = a->params.damping;
-    for (uint32_t c = 0; c < CHOICES; c++) own[c] = a->sum[(size_t)i * CHOICES + c] - heard[c];
+    for (uint32_t c = 0; c < CHOICES; c++) own[c] = a->sum[(size_t)i * CHOICES + c] - received[c];
     if (a->p->rank > 0)
         best_with(pair_at(a, arc), a->n_choices[i], (n + 3) / 4 * 4, own, now);
     else
@@ -113,9 +113,9 @@ static void tell(Coordination *a, uint32_t i, uint32_t arc) {
     for (uint32_t d = 0; d < n; d++) mean += now[d];
     mean /= (float)n;
     for (uint32_t d = 0; d < n; d++) {
-        float told = stays * said[d] + (1 - stays) * (now[d] - mean);
-        its[d] += told - said[d];
-        said[d] = told;
+        float next = stays * sent[d] + (1 - stays) * (now[d] - mean);
+        its[d] += next - sent[d];
+        sent[d] = next;
     }
 }
 
@@ -127,18 +127,18 @@ static uint32_t best_choice(const Coordination *a, uint32_t i) {
     return best;
 }
 
-// Of everybody's best choice, as the graph sees it.
+// Value of all agents' best choices under the graph.
 static double joint_value(Coordination *a) {
     double sum = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         uint32_t c = best_choice(a, i);
-        a->wish[i] = c;
+        a->bid[i] = c;
         if (c > 0) sum += (double)a->gain[a->choice[i * CHOICES + c]];
     }
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1]; arc++) {
             uint32_t j = a->arcs[arc].to;
-            if (i < j) sum += (double)pair_worth(a, arc, a->wish[i], a->wish[j]);
+            if (i < j) sum += (double)pair_worth(a, arc, a->bid[i], a->bid[j]);
         }
     return sum;
 }
@@ -151,7 +151,8 @@ void coord_pass_messages(Coordination *a) {
     for (uint32_t i = 0; i < a->n; i++) pairs_of(a, i);
     for (uint32_t t = 0; t <= a->params.iterations; t++) {
         for (uint32_t i = 0; i < a->n && t > 0; i++)
-            for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1]; arc++) tell(a, i, arc);
+            for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1]; arc++)
+                send_message(a, i, arc);
         double value = joint_value(a);
         if (!(value > best)) continue;
         best = value;
@@ -159,7 +160,7 @@ void coord_pass_messages(Coordination *a) {
     }
     for (uint32_t i = 0; i < a->n; i++) {
         const float *sum = a->best_sum + (size_t)i * CHOICES;
-        a->rest[i] = sum[0];
+        a->idle_score[i] = sum[0];
         for (uint32_t c = 1; c < a->n_choices[i]; c++)
             a->score[a->choice[i * CHOICES + c]] = sum[c];
     }

@@ -7,7 +7,7 @@
 #include "policy/cluster/maifs/coord_int.h"
 #include "policy/cluster/maifs/packed_key.h"
 
-// A problem may have fewer agents than there is room for, and then join them all.
+// A smaller problem than the capacity may still have a complete graph.
 static uint32_t most_arcs(uint32_t agents, const CoordParams *r) {
     uint32_t all = agents < COORD_FULL ? agents : COORD_FULL, some = agents * (r->degree + 1);
     if (r->graph == COORD_NO_GRAPH) return 0;
@@ -16,14 +16,14 @@ static uint32_t most_arcs(uint32_t agents, const CoordParams *r) {
 
 static void carve_entries(Coordination *a, uint32_t agents, uint32_t jobs, Carve *from) {
     size_t entries = (size_t)agents * jobs;
-    a->who = carve(from, uint32_t, agents);
+    a->agent_ids = carve(from, uint32_t, agents);
     a->first = carve(from, uint32_t, agents + 1);
     a->job = carve(from, uint16_t, entries);
     a->give = carve(from, uint16_t, entries);
     a->gain = carve(from, float, entries);
     a->score = carve(from, float, entries);
-    a->vain = carve(from, bool, entries);
-    a->rest = carve(from, float, agents);
+    a->incomplete = carve(from, bool, entries);
+    a->idle_score = carve(from, float, agents);
     a->gang_first = carve(from, uint32_t, jobs + 1);
     a->gang_agent = carve(from, uint32_t, entries);
     a->gang_entry = carve(from, uint32_t, entries);
@@ -63,7 +63,7 @@ static void carve_claims(Coordination *a, uint32_t agents, uint32_t jobs, Carve 
     auction_carve(&a->auction, agents, jobs, from);
     a->profit = carve(from, double, agents);
     a->taken = carve(from, bool, agents);
-    a->wish = carve(from, uint32_t, agents);
+    a->bid = carve(from, uint32_t, agents);
     a->claim = carve(from, uint32_t, agents);
     a->best = carve(from, uint32_t, agents);
     a->pick = carve(from, uint32_t, agents);
@@ -88,14 +88,14 @@ Coordination *coord_carve(uint32_t agents, uint32_t jobs, const CoordParams *par
 
 static float finite_or(float x, float other) { return isfinite(x) ? x : other; }
 
-// Not finite: it cannot.
+// Not finite: impossible.
 static float gain_of(const CoordProblem *p, uint32_t agent, uint32_t job) {
     size_t at = (size_t)agent * p->jobs + job;
     if (p->give[at] == 0 || p->need[job] == 0) return -INFINITY;
     return p->payoff[at] - finite_or(p->idle[agent], 0);
 }
 
-// Whether a row of payoffs has any number: most servers are full most of the time.
+// Fast check for a possible claim: most servers are full most of the time.
 static bool any_number(const float *payoff, uint32_t n) {
     float    most[8] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY,
                         -INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -109,8 +109,7 @@ static bool any_number(const float *payoff, uint32_t n) {
     return false;
 }
 
-// Who could claim anything, the one with the largest gain first; jobs that all together could not
-// serve are nobody's.
+// Agents with a possible claim, largest gain first; sums the units on offer for each job.
 static void find_agents(Coordination *a) {
     const CoordProblem *p = a->p;
     uint64_t           *keys = a->keys;
@@ -130,18 +129,18 @@ static void find_agents(Coordination *a) {
         if (isfinite(best)) keys[n++] = packed_key_descending(best, i);
     }
     packed_keys_sort(keys, n);
-    for (uint32_t i = 0; i < n; i++) a->who[i] = packed_key_tie(keys[i]);
+    for (uint32_t i = 0; i < n; i++) a->agent_ids[i] = packed_key_tie(keys[i]);
     a->n = scale > 0 ? n : 0;
     a->scale = scale;
 }
 
-// What it could claim. A loss is of use only in a gang, or for what pairs are worth.
+// An agent's entries. A negative gain is useful only in a gang or with pair payoffs.
 static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
     const CoordProblem *p = a->p;
-    uint32_t            who = a->who[i], n = 0, at = from;
+    uint32_t            id = a->agent_ids[i], n = 0, at = from;
     for (uint32_t k = 0; k < p->jobs; k++) {
-        float gain = gain_of(p, who, k) / (float)a->scale;
-        bool  alone = p->give[(size_t)who * p->jobs + k] >= p->need[k];
+        float gain = gain_of(p, id, k) / (float)a->scale;
+        bool  alone = p->give[(size_t)id * p->jobs + k] >= p->need[k];
         if (!isfinite(gain) || gain < -1e6f || a->got[k] < p->need[k]) continue;
         if (gain > 0 || !alone || p->rank > 0) a->keys[n++] = packed_key_descending(gain, k);
     }
@@ -149,13 +148,13 @@ static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
     for (uint32_t e = 0; e < n; e++, at++) {
         uint32_t k = packed_key_tie(a->keys[e]);
         a->job[at] = (uint16_t)k;
-        a->give[at] = p->give[(size_t)who * p->jobs + k];
-        a->gain[at] = gain_of(p, who, k) / (float)a->scale;
+        a->give[at] = p->give[(size_t)id * p->jobs + k];
+        a->gain[at] = gain_of(p, id, k) / (float)a->scale;
     }
     a->first[i + 1] = at;
 }
 
-// Entries that serve a job alone, by agent; the others by job.
+// Entries that serve a job alone, by agent; all others by job.
 static void split_entries(Coordination *a) {
     uint32_t jobs = a->p->jobs, n = 0;
     memset(a->gang_first, 0, (jobs + 1) * sizeof *a->gang_first);
@@ -184,14 +183,14 @@ static void split_entries(Coordination *a) {
             }
 }
 
-static void gather(Coordination *a) {
+static void find_claims(Coordination *a) {
     find_agents(a);
     a->first[0] = 0;
     for (uint32_t i = 0; i < a->n; i++) find_entries(a, i, a->first[i]);
     split_entries(a);
     uint32_t n = a->first[a->n];
     memcpy(a->score, a->gain, n * sizeof *a->score);
-    memset(a->rest, 0, a->n * sizeof *a->rest);
+    memset(a->idle_score, 0, a->n * sizeof *a->idle_score);
 }
 
 static double pair_of(const CoordProblem *p, uint32_t i, uint32_t k, uint32_t j, uint32_t l) {
@@ -205,7 +204,7 @@ static double pair_of(const CoordProblem *p, uint32_t i, uint32_t k, uint32_t j,
 
 double coord_pair(const Coordination *a, uint32_t agent, uint16_t job, uint32_t other,
                   uint16_t its) {
-    return pair_of(a->p, a->who[agent], job, a->who[other], its) / a->scale;
+    return pair_of(a->p, a->agent_ids[agent], job, a->agent_ids[other], its) / a->scale;
 }
 
 static double value_of(const Coordination *a) {
@@ -220,15 +219,15 @@ static double value_of(const Coordination *a) {
     return sum;
 }
 
-static void keep(Coordination *a, CoordMethod way) {
+static void keep(Coordination *a, CoordMethod method) {
     double value = value_of(a);
     if (!(value > a->best_value)) return;
     a->best_value = value;
-    a->tale.way = way;
+    a->stats.method = method;
     memcpy(a->best, a->claim, a->n * sizeof *a->best);
 }
 
-static void hold_auction(Coordination *a) {
+static void run_auction(Coordination *a) {
     Market m = {a->n, a->p->jobs, a->single_first, a->single_job, a->single_gain};
     memset(a->auction.price, 0, a->p->jobs * sizeof *a->auction.price);
     auction_run(&a->auction, &m, NULL, (double)a->params.step);
@@ -250,9 +249,9 @@ static double idle_of(const CoordProblem *p) {
 void coord_decide(Coordination *a, const CoordProblem *p, uint32_t *claims) {
     CHECK(p->agents <= a->most_agents && p->jobs <= a->most_jobs && p->rank <= COORD_RANK);
     a->p = p;
-    a->tale = (CoordStats){0};
+    a->stats = (CoordStats){0};
     a->best_value = 0;
-    gather(a);
+    find_claims(a);
     coord_graph(a);
     memset(a->best, 0xff, a->n * sizeof *a->best);
     coord_arbitrate(a, 0);
@@ -261,32 +260,19 @@ void coord_decide(Coordination *a, const CoordProblem *p, uint32_t *claims) {
     if (a->n_edges > 0) coord_pass_messages(a);
     if (a->n_edges > 0 || a->params.rebids > 0) coord_arbitrate(a, a->params.rebids);
     keep(a, COORD_REBID);
-    if (a->params.step > 0) hold_auction(a);
+    if (a->params.step > 0) run_auction(a);
     if (a->n_edges > 0) {
         memcpy(a->claim, a->best, a->n * sizeof *a->claim);
         coord_improve(a);
-        keep(a, a->tale.way);
+        keep(a, a->stats.method);
     }
     for (uint32_t i = 0; i < p->agents; i++) claims[i] = COORD_NONE;
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->best[i] != COORD_NONE) claims[a->who[i]] = a->job[a->best[i]];
-    a->tale.agents = a->n;
-    a->tale.edges = a->n_edges;
-    a->tale.value = idle_of(p) + a->scale * a->best_value;
-    a->tale.plain = idle_of(p) + a->scale * plain;
+        if (a->best[i] != COORD_NONE) claims[a->agent_ids[i]] = a->job[a->best[i]];
+    a->stats.agents = a->n;
+    a->stats.edges = a->n_edges;
+    a->stats.value = idle_of(p) + a->scale * a->best_value;
+    a->stats.baseline = idle_of(p) + a->scale * plain;
 }
 
-double coord_value(const Coordination *a, const CoordProblem *p, const uint32_t *claims) {
-    double sum = 0;
-    for (uint32_t i = 0; i < p->agents; i++)
-        sum += (double)(claims[i] == COORD_NONE ? finite_or(p->idle[i], 0)
-                                                : p->payoff[(size_t)i * p->jobs + claims[i]]);
-    for (uint32_t e = 0; e < a->n_edges && p->rank > 0; e++) {
-        uint32_t x = a->who[a->edges[e].a], y = a->who[a->edges[e].b];
-        if (claims[x] == COORD_NONE || claims[y] == COORD_NONE) continue;
-        sum += pair_of(p, x, claims[x], y, claims[y]);
-    }
-    return sum;
-}
-
-const CoordStats *coord_stats(const Coordination *a) { return &a->tale; }
+const CoordStats *coord_stats(const Coordination *a) { return &a->stats; }

@@ -1,4 +1,9 @@
-// maifs: an agent per server; places tasks and gives them amounts in one decision
+// maifs: one agent per server; places tasks and chooses their amounts in one decision
+//
+// 1. Observe: plans of all servers, utilities of all tasks, and the network's values.
+// 2. Negotiate, one window of waiting tasks after another: offers, coordination, placement.
+// 3. Migrate: the same with running tasks that would gain elsewhere.
+// 4. Allocate cores and memory on every server and write the difference as actions.
 #include "policy/cluster/maifs/maifs.h"
 
 #include <string.h>
@@ -25,8 +30,8 @@ static CoordParams coord_params(const MaifsSettings *cfg) {
     return r;
 }
 
-static void carve_network(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
-    size_t jobs = s->n_slots, pairs = s->n_servers * asks * m->net.rank;
+static void carve_network(Maifs *m, const ClusterSetup *s, size_t requests, Carve *from) {
+    size_t jobs = s->n_slots, pairs = s->n_servers * requests * m->net.rank;
     m->servers = carve(from, float, (size_t)s->n_servers *MAIFS_SERVER);
     m->jobs = carve(from, float, jobs *MAIFS_JOB);
     m->u = carve(from, float, jobs);
@@ -35,15 +40,15 @@ static void carve_network(Maifs *m, const ClusterSetup *s, size_t asks, Carve *f
     m->cache = carve(from, float, maifs_net_cache(&m->net, s->n_servers, s->n_slots));
     m->left = carve(from, float, pairs);
     m->right = carve(from, float, pairs);
-    m->pairs = carve(from, float, 2 * asks * m->net.rank);
-    m->paired = carve(from, bool, s->n_servers *asks);
+    m->pairs = carve(from, float, 2 * requests * m->net.rank);
+    m->paired = carve(from, bool, s->n_servers *requests);
     m->chosen = carve(from, MaifsExplored, jobs + s->gpus);
 }
 
-static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *from) {
-    size_t each = (asks + 1) * OFFER_EACH, claims = s->n_servers * asks;
-    m->asks = carve(from, OfferAsk, asks);
-    m->window = carve(from, uint32_t, asks);
+static void carve_offers(Maifs *m, const ClusterSetup *s, size_t requests, Carve *from) {
+    size_t each = (requests + 1) * OFFER_EACH, claims = s->n_servers * requests;
+    m->requests = carve(from, OfferRequest, requests);
+    m->window = carve(from, uint32_t, requests);
     m->offers = carve(from, Offer, s->n_servers * each);
     m->payoffs = carve(from, float, s->n_servers *each);
     m->n_offers = carve(from, uint32_t, s->n_servers);
@@ -52,7 +57,7 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *fr
     m->claim_payoff = carve(from, float, claims);
     m->give = carve(from, uint16_t, claims);
     m->best = carve(from, uint32_t, claims);
-    m->need = carve(from, uint16_t, asks);
+    m->need = carve(from, uint16_t, requests);
     m->idle = carve(from, float, s->n_servers);
     m->claims = carve(from, uint32_t, s->n_servers);
     m->liked = carve(from, uint32_t, s->n_servers);
@@ -61,23 +66,23 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t asks, Carve *fr
 static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *from) {
     Maifs       none = {0}, *m = carve(from, Maifs, 1), *to = m == NULL ? &none : m;
     CoordParams params = coord_params(cfg);
-    size_t      asks = 2 * (size_t)(cfg->window > cfg->moves ? cfg->window : cfg->moves);
+    size_t requests = 2 * (size_t)(cfg->window > cfg->migrations ? cfg->window : cfg->migrations);
     to->net = maifs_net_of(cfg);
     to->utilities = carve(from, TaskUtility, s->n_slots);
     to->plans = carve(from, ServerPlan, s->n_servers);
-    to->fate = carve(from, uint8_t, s->n_slots);
-    to->dense = carve(from, float, s->n_slots);
+    to->outcome = carve(from, uint8_t, s->n_slots);
+    to->density = carve(from, float, s->n_slots);
     to->slowest = carve(from, float, 2 * (size_t)s->n_slots);
     to->stay = carve(from, float, s->n_slots);
-    to->each = (asks + 1) * OFFER_EACH;
-    to->pace = carve(from, uint8_t, s->n_slots);
+    to->each = (requests + 1) * OFFER_EACH;
+    to->min_level = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
     to->slices = carve(from, ClusterSlice, 3 * (size_t)s->n_slots + MAIFS_HELD * s->gpus);
-    carve_network(to, s, asks, from);
-    carve_offers(to, s, asks, from);
+    carve_network(to, s, requests, from);
+    carve_offers(to, s, requests, from);
     to->offering.space = offer_carve(from);
-    to->accord = coord_carve(s->n_servers, (uint32_t)asks, &params, from);
+    to->coord = coord_carve(s->n_servers, (uint32_t)requests, &params, from);
     return m;
 }
 
@@ -121,36 +126,38 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->slices_too = cfg->slices && !fixed && !cfg->two_step;
     m->loaded = loaded != NULL ? loaded : &by_rules;
     m->rng = s->rng;
-    m->params = (UtilityParams){.fixed = fixed,
-                                .urge = m->loaded->w != NULL ? 0 : (float)cfg->urge,
-                                .gang = (float)cfg->gang,
-                                .margin = (float)cfg->margin,
-                                .age_s = (float)cfg->age_s};
-    m->offering =
-        (OfferContext){.setup = s,
-                       .utilities = m->utilities,
-                       .space = m->offering.space,
-                       .params = {.mates = fixed || cfg->two_step ? 1 : (uint32_t)cfg->mates,
-                                  .patience = (float)cfg->patience,
-                                  .restart = (float)cfg->restart,
-                                  .evict = true,
-                                  .blind = cfg->two_step}};
+    m->params =
+        (UtilityParams){.fixed = fixed,
+                        .critical_boost = m->loaded->w != NULL ? 0 : (float)cfg->critical_boost,
+                        .critical_gang_power = (float)cfg->critical_gang_power,
+                        .margin = (float)cfg->margin,
+                        .unknown_left_s = (float)cfg->unknown_left_s};
+    m->offering = (OfferContext){
+        .setup = s,
+        .utilities = m->utilities,
+        .space = m->offering.space,
+        .params = {.gpu_tasks = fixed || cfg->two_step ? 1 : (uint32_t)cfg->gpu_tasks,
+                   .evict_margin = (float)cfg->evict_margin,
+                   .restart_weight = (float)cfg->restart_weight,
+                   .evict = true,
+                   .ignore_levels = cfg->two_step}};
     offer_context_init(&m->offering);
 }
 
 static bool before(const Maifs *m, uint32_t a, uint32_t b) {
-    if (m->dense[a] != m->dense[b]) return m->dense[a] > m->dense[b];
+    if (m->density[a] != m->density[b]) return m->density[a] > m->density[b];
     return m->view->tasks[a].job.id < m->view->tasks[b].job.id;
 }
 
-// The densest of those that wait, after the last of the page before.
-static bool turn_page(Maifs *m, uint32_t *last) {
+// The next window: waiting tasks by utility density, after the last one of the window before.
+static bool next_window(Maifs *m, uint32_t *last) {
     const ClusterView *v = m->view;
     uint32_t           most = (uint32_t)m->cfg->window;
     m->n_window = 0;
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint32_t t = v->waiting[i], k = m->n_window;
-        if (m->fate[t] != MAIFS_STAYS || (*last != CLUSTER_NONE && !before(m, *last, t))) continue;
+        if (m->outcome[t] != MAIFS_STAYS || (*last != CLUSTER_NONE && !before(m, *last, t)))
+            continue;
         if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
         if (k == most && !before(m, t, m->window[k - 1])) continue;
         if (k < most)
@@ -164,17 +171,17 @@ static bool turn_page(Maifs *m, uint32_t *last) {
     return m->n_window > 0;
 }
 
-// Who was put out may find a place elsewhere at once; but not for ever.
+// Evicted tasks may fit elsewhere, so the policy decides again at once, a limited number of times.
 static bool look_again(Maifs *m) {
     TimeNs now = m->view->now;
-    m->rewoken = now - m->again <= 1 ? m->rewoken + 1 : 0;
-    m->again = now;
+    m->rewoken = now - m->decided_at <= 1 ? m->rewoken + 1 : 0;
+    m->decided_at = now;
     return m->n_evicted > 0 && m->rewoken < MAIFS_PAGES;
 }
 
 static bool some_wait(const Maifs *m) {
     for (uint32_t i = 0; i < m->view->n_waiting; i++)
-        if (m->fate[m->view->waiting[i]] == MAIFS_STAYS) return true;
+        if (m->outcome[m->view->waiting[i]] == MAIFS_STAYS) return true;
     return false;
 }
 
@@ -184,26 +191,26 @@ static bool any_free(const Maifs *m) {
     return false;
 }
 
-static void fill_up(Maifs *m) {
+static void place_waiting(Maifs *m) {
     uint32_t last = CLUSTER_NONE;
-    for (uint32_t page = 0; page < MAIFS_PAGES && turn_page(m, &last); page++) {
+    for (uint32_t w = 0; w < MAIFS_PAGES && next_window(m, &last); w++) {
         maifs_negotiate(m);
         if (!any_free(m)) break;
     }
 }
 
-// A network that utilities nothing to run is not asked.
+// If the network leaves an idle cluster idle, its payoffs are ignored.
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     Maifs *m = state;
     (void)max;
     maifs_observe(m, v);
-    m->mute = false;
-    fill_up(m);
-    m->mute = v->n_running == 0 && m->n_starts == 0;
-    if (m->mute) fill_up(m);
-    m->moving = maifs_open_moves(m);
-    if (m->moving) maifs_negotiate(m);
-    m->moving = false;
+    m->ignore_net = false;
+    place_waiting(m);
+    m->ignore_net = v->n_running == 0 && m->n_starts == 0;
+    if (m->ignore_net) place_waiting(m);
+    m->migrating = maifs_open_moves(m);
+    if (m->migrating) maifs_negotiate(m);
+    m->migrating = false;
     maifs_allocate(m);
     uint32_t n = maifs_plan(m, out);
     TimeNs   again = v->now + (look_again(m) ? 1 : (TimeNs)m->cfg->period_s * CLUSTER_SECOND);
@@ -214,7 +221,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 
 const ClusterPolicy cluster_policy_maifs = {
     .name = "maifs",
-    .about = "an agent per server; places tasks and gives them amounts in one decision",
+    .about = "one agent per server; places tasks and chooses their amounts in one decision",
     .paper = "MAIFS (TPDS 2025), reconstructed",
     .knows = CLUSTER_ORACLE,
     .preempts = true,
@@ -245,7 +252,7 @@ Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out) {
     TRY(embedded_weights_load(what, "maifs", "cluster", maifs_weights_facts(a), a, &w));
     if (w.params.n != maifs_net_params(&n))
         return err_set(ERR_INVALID,
-                       "weights of maifs %s: %zu numbers, its network has %zu; train others with "
+                       "weights of maifs %s: %zu numbers, its network has %zu; train with "
                        "'cotenant cluster train'",
                        what, w.params.n, maifs_net_params(&n));
     out->w = w.params.at;

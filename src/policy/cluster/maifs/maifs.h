@@ -1,33 +1,33 @@
-// Maifs: one agent per server. Agents tell each other what they see; in every round each makes
-// offers to tasks that wait, and they agree on who takes whom; again, until nobody gains by more.
+// Maifs: one agent per server. Agents exchange observations; in every round each makes offers to
+// waiting tasks, and coordination decides which offers are taken, until no offer adds utility.
 //
-// What a task's progress is worth is the reciprocal of what it has left, times what the network
-// makes of the task and of what all agents see together. An offer counts the worth that it adds,
-// plus what the network says of it. Without weights, rules take the network's place.
+// A task's value is the reciprocal of its remaining time, scaled by the network's output for the
+// task and the exchanged observations. An offer's payoff is the utility it adds plus the network's
+// correction. Without weights, rules replace the network.
 #pragma once
 
 #include "base/carve.h"
 #include "policy/cluster/maifs/coordination.h"
-#include "policy/cluster/maifs/offer.h"
 #include "policy/cluster/maifs/maifs_net.h"
+#include "policy/cluster/maifs/offer.h"
 
 #define MAIFS_SETTINGS(X)                                                                          \
-    X(weights, string, "", 0, 4096, "the network's numbers; empty: shipped, none: rules instead")  \
-    X(attention, bool, true, 0, 1, "agents tell each other what they see")                         \
-    X(graph, string, "dynamic", 1, 16, "who coordinates with whom: dynamic, static or none")       \
-    X(demand, string, "fungible", 1, 16, "fungible; fixed: what jobs ask for by default")          \
-    X(two_step, bool, false, 0, 1, "place first, then deal cores and memory")                      \
-    X(window, int, 32, 1, 256, "tasks that agents look at, at once")                               \
-    X(mates, int, 2, 1, MAIFS_GPU_TASKS, "tasks on a GPU, at most")                                \
-    X(slices, bool, true, 0, 1, "gangs may be cut into smaller slices than need be")               \
-    X(moves, int, 16, 0, 256, "running tasks that look for a better place, at once")               \
-    X(period_s, int, 900, 1, 1000000, "between looks while tasks wait and nothing happens")        \
-    X(patience, double, 0.1, 0, 10, "how much worthier a task is than those that go for it")       \
-    X(restart, double, 3, 0, 100, "weight of what it costs others to begin again")                 \
-    X(urge, double, 4, 0, 8, "rules: how much jobs on the critical path gain")                     \
-    X(gang, double, 1, 0, 2, "rules: wide jobs on that path gain by their GPUs to this power")     \
-    X(margin, double, 1, 0, 100, "rules: critical is more left than so much of all there is")      \
-    X(age_s, double, 600, 1, 1e7, "left of a job that nobody knows of, as it begins")
+    X(weights, string, "", 0, 4096, "weights file; empty: the shipped ones, none: rules instead")  \
+    X(attention, bool, true, 0, 1, "agents exchange observations")                                 \
+    X(graph, string, "dynamic", 1, 16, "coordination graph: dynamic, static or none")              \
+    X(demand, string, "fungible", 1, 16, "fungible amounts, or fixed: the default demand")         \
+    X(two_step, bool, false, 0, 1, "place first, then distribute cores and memory")                \
+    X(window, int, 32, 1, 256, "waiting tasks considered at once")                                 \
+    X(gpu_tasks, int, 2, 1, MAIFS_GPU_TASKS, "tasks on a GPU, at most")                            \
+    X(slices, bool, true, 0, 1, "gangs may be split over more servers than necessary")             \
+    X(migrations, int, 16, 0, 256, "running tasks considered for migration at once")               \
+    X(period_s, int, 900, 1, 1000000, "seconds between decisions while tasks wait")                \
+    X(evict_margin, double, 0.1, 0, 10, "utility by which a task must exceed its victims")         \
+    X(restart_weight, double, 3, 0, 100, "weight of the victims' restart cost")                    \
+    X(critical_boost, double, 4, 0, 8, "rules: exponent of the gain of critical jobs")             \
+    X(critical_gang_power, double, 1, 0, 2, "rules: their gain grows with GPUs to this power")     \
+    X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
+    X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
 typedef struct MaifsSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -36,13 +36,12 @@ typedef struct MaifsSettings {
 } MaifsSettings;
 
 enum {
-    MAIFS_ROUNDS = 64,      // of an epoch, at most
-    MAIFS_PAGES = 8,        // of waiting tasks in it
-    MAIFS_OBSERVED = 1024,  // waiting tasks that the network sees
-    MAIFS_VALUE_RANGE = 5,  // a network changes what a task is worth by e to this at most
-    MAIFS_GPU_TASKS = 4,    // tasks on a GPU, at most
-    MAIFS_HELD =
-        2 * MAIFS_GPU_TASKS + 1,  // slices of gangs in a plan for each GPU: down, up, started
+    MAIFS_ROUNDS = 64,                     // of negotiation in a decision, at most
+    MAIFS_PAGES = 8,                       // windows of waiting tasks in a decision, at most
+    MAIFS_OBSERVED = 1024,                 // waiting tasks that the network sees
+    MAIFS_VALUE_RANGE = 5,                 // the network scales a task's value by e^-5 to e^5
+    MAIFS_GPU_TASKS = 4,                   // tasks on a GPU, at most
+    MAIFS_HELD = 2 * MAIFS_GPU_TASKS + 1,  // slices in a plan per GPU: shrunk, grown, started
 };
 
 typedef struct OfferSample {  // an offer, for training
@@ -51,26 +50,25 @@ typedef struct OfferSample {  // an offer, for training
     float        gain, own;
 } OfferSample;
 
-typedef struct MaifsExplored {  // that was taken by an agent that strayed, and the one it liked
-                                // best
+typedef struct MaifsExplored {  // the offer an exploring agent took, and the one it preferred
     OfferSample took, liked;
 } MaifsExplored;
 
 typedef struct MaifsLoaded {
-    const float *w;        // of the usual network; NULL: rules instead
-    float        epsilon;  // training: an agent takes any offer, so often
-    bool         record;   // training: what is taken by those who explore is kept
+    const float *w;        // of the default network; NULL: rules instead
+    float        epsilon;  // training: probability that an agent explores
+    bool         record;   // training: offers taken while exploring are kept
 } MaifsLoaded;
 
-typedef struct JointClaim {  // claims on a task, together
-    uint32_t plans;
-    uint32_t holder;  // the gang whose GPUs it is to share; or CLUSTER_NONE
-    uint8_t  level;   // the lowest of theirs
-    float    pays;
-    bool     late;  // an server has changed since
+typedef struct JointClaim {  // all claims on one request
+    uint32_t servers;
+    uint32_t holder;  // the gang that shares its GPUs; or CLUSTER_NONE
+    uint8_t  level;   // lowest of the claims
+    float    payoff;
+    bool     stale;  // a server changed since its claim
 } JointClaim;
 
-typedef struct MaifsStart {  // a slice of a task that is to start
+typedef struct MaifsStart {  // a slice of a task to start
     uint32_t task, server;
 } MaifsStart;
 
@@ -86,95 +84,90 @@ typedef struct Maifs {
     UtilityParams        params;
     TaskUtility         *utilities;  // [n_slots]
     ServerPlan          *plans;      // [n_servers]
-    uint8_t             *fate;       // [n_slots] in this plan
-    uint8_t             *pace;       // [n_slots] the lowest level of a gang's slices
+    uint8_t             *outcome;    // [n_slots] in this plan
+    uint8_t             *min_level;  // [n_slots] lowest level among a gang's slices
     uint32_t            *evicted, n_evicted;
     MaifsStart          *starts;
     uint32_t             n_starts;
     ClusterSlice        *slices;
     uint32_t             n_slices;
-    double               drain_s;  // that the cluster needs for all that is there
-    bool                 mute;     // the network's prices do not count
-    // What the network saw in this epoch.
+    double               drain_s;     // time the cluster needs for all remaining work
+    bool                 ignore_net;  // the network's payoffs do not count
+    // Observation of this decision.
     MaifsInput input;
     float     *servers, *jobs, queue[MAIFS_QUEUE], *u, *cache;
-    uint32_t  *row;   // [n_slots] of a task in jobs
+    uint32_t  *row;   // [n_slots] of a task in jobs; CLUSTER_NONE: not observed
     uint32_t  *seen;  // [n_jobs] slots
-    // The tasks that agents look at, and their offers.
+    // The window of tasks and the offers to them.
     uint32_t     *window, n_window;
-    OfferAsk     *asks;  // [n_asks] of them, whole and in slices
-    uint32_t      n_asks;
+    OfferRequest *requests;  // [n_requests] of the window, whole and in slices
+    uint32_t      n_requests;
     bool          slices_too;
-    bool          moving;    // they run, and look for a better place
-    float        *stay;      // [n_slots] then: what it costs to take one away from where it is
-    size_t        each;      // offers of a server, at most
-    float        *dense;     // [n_slots] worth of a task for each of its GPUs
-    float        *slowest;   // [n_slots][2] of a gang's slices: rate alone, company
-    Offer        *offers;    // [n_servers][each]
-    float        *payoffs;   // likewise
-    uint32_t     *n_offers;  // [n_servers]
-    float        *features;  // [each][MAIFS_OFFER]
+    bool          migrating;  // the window holds running tasks
+    float        *stay;       // [n_slots] then: utility lost by leaving the current server
+    size_t        each;       // capacity of offers per server
+    float        *density;    // [n_slots] utility of a task per GPU
+    float        *slowest;    // [n_slots][2] of a gang's slices: rate alone, co-runner factor
+    Offer        *offers;     // [n_servers][each]
+    float        *payoffs;    // [n_servers][each]
+    uint32_t     *n_offers;   // [n_servers]
+    float        *features;   // [each][MAIFS_OFFER]
     MaifsOfferAt *at;
-    // What they agree by.
-    Coordination *accord;
-    float        *claim_payoff, *idle, *left, *right;  // [n_servers][n_asks], pairs [][][rank]
-    bool         *paired;                              // [n_servers][n_asks] they are filled in
-    float        *pairs;                               // [2][n_asks][rank] of one server
+    // Input and result of coordination.
+    Coordination *coord;
+    float        *claim_payoff, *idle, *left, *right;  // [n_servers][n_requests], pairs [][][rank]
+    bool         *paired;  // [n_servers][n_requests] left, right are set
+    float        *pairs;   // [2][n_requests][rank] of one server
     uint16_t     *give, *need;
-    double        agreed, plain;  // worth of all claims so far; had they been arbitrated plainly
-    uint32_t     *best, *claims;  // offer by which a claim is made; job of each agent
+    double        agreed, baseline;  // payoff of all claims so far; with plain arbitration
+    uint32_t     *best, *claims;     // offer behind a claim; request claimed by each agent
     // For training.
     MaifsExplored *chosen;
     uint32_t       n_chosen;
-    uint32_t       n_explored;  // agents that took any offer in this epoch
-    uint32_t      *liked;       // [n_servers] the offer it liked best; none: it does not explore
+    uint32_t       n_explored;  // agents that explored in this decision
+    uint32_t      *liked;  // [n_servers] preferred offer of an exploring agent; or CLUSTER_NONE
     Rng            rng;
-    TimeNs         again;  // when we last decided
-    uint32_t       rewoken;
+    TimeNs         decided_at;  // time of the last decision
+    uint32_t       rewoken;     // decisions in a row without time passing
 } Maifs;
 
 MaifsNet maifs_net_of(const MaifsSettings *cfg);
 
-void maifs_observe(Maifs             *m,
-                   const ClusterView *v);     // opens an epoch: who is there, what it is worth
-void maifs_offer(Maifs *m, uint32_t server);  // anew, to all that ask
-// Gangs that share the GPUs of a gang, slice by slice: offers to those who ask, by the server of
-// its first slice; a task joins; it can, as plans are by now.
+void maifs_observe(Maifs *m, const ClusterView *v);  // begins a decision: plans, utilities, network
+void maifs_offer(Maifs *m, uint32_t server);         // offers to all requests anew
+// Gangs that share another gang's GPUs slice by slice: offers, made by the server of the first
+// slice; placing a task; whether it still fits.
 uint32_t maifs_gang_offers(Maifs *m, uint32_t server, Offer *out);
 void     maifs_join(Maifs *m, uint32_t task, uint32_t holder);
 bool     maifs_can_join(const Maifs *m, uint32_t task, uint32_t holder);
 
-void maifs_claim(Maifs *m);       // which offer each makes good
-void maifs_negotiate(Maifs *m);   // one page of the window, until nobody gains
-bool maifs_open_moves(Maifs *m);  // the window: those that would gain most elsewhere; none: false
-void maifs_allocate(Maifs *m);    // cores and memory, in all plans
-uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // what was agreed on, as steps
+void     maifs_claim(Maifs *m);       // coordination: which offer each agent claims
+void     maifs_negotiate(Maifs *m);   // rounds over one window, until none gains
+bool     maifs_open_moves(Maifs *m);  // window of running tasks to migrate; false: none
+void     maifs_allocate(Maifs *m);    // cores and memory on all servers
+uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // the result as actions
 
-// For training by imitation, after a decision with a network: u [input.n_jobs] with which the
-// network would value what it saw as the rules do (settings urge and margin).
+// For imitation, after a decision with a network: u [input.n_jobs] with which the network would
+// value tasks as the rules do (settings critical_boost and margin).
 void maifs_teacher_values(const Maifs *m, float *u);
 
 static inline bool maifs_taken(const Maifs *m, uint32_t task) {
-    return m->fate[task] != MAIFS_STAYS;
+    return m->outcome[task] != MAIFS_STAYS;
 }
 
-static inline bool maifs_has_net(const Maifs *m) { return m->loaded->w != NULL && !m->mute; }
+static inline bool maifs_has_net(const Maifs *m) { return m->loaded->w != NULL && !m->ignore_net; }
 
 static inline size_t maifs_each(const Maifs *m) { return m->each; }
-
-// MaifsFile: the network's weights, from a file or from those that are part of the program.
 
 // what: see policy/embedded_weights.h; or "none" for the rules alone.
 MUST_USE Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out);
 
-char *maifs_weights_facts(Arena *a);  // lines that a file has to have
+char *maifs_weights_facts(Arena *a);  // facts that a weights file has to state
 
-// MaifsLook: servers, jobs, the queue and offers as the numbers that agents see, all near 0 .. 1.
-
-void maifs_features_server(const ClusterSetup *s, const ServerPlan *server,
+// Features for the network, all near 0 .. 1.
+void maifs_features_server(const ClusterSetup *s, const ServerPlan *plan,
                            const TaskUtility *utilities, float *out);
 void maifs_features_job(const ClusterView *v, const TaskUtility *w, const ClusterTask *t,
                         float *out);
 void maifs_features_queue(const ClusterView *v, const TaskUtility *utilities, float *out);
-void maifs_features_offer(const ServerPlan *server, const TaskUtility *w, const Offer *o,
-                          float *out);
+void maifs_features_offer(const ServerPlan *plan, const TaskUtility *w, const Offer *o, float *out);

@@ -1,5 +1,5 @@
-// Whatever depends on a server or a job alone is computed once; of an offer there is left a small
-// product and a sum, MAIFS_CHUNK at a time so that they stay in the nearest cache.
+// What depends on a server or a job alone is computed once; an offer costs one small product and a
+// sum, MAIFS_CHUNK offers at a time.
 #include "policy/cluster/maifs/maifs_net.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "learn/multiversion.h"
 #include "policy/cluster/maifs/maifs_net_int.h"
 
-enum { LANES = 8, HEAD = 16 };  // HEAD: floats of a cache that hold how many servers and jobs
+enum { LANES = 8, HEAD = 16 };  // HEAD: floats of a cache that hold n_servers and n_jobs
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 typedef int   LanesMask __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -40,7 +40,7 @@ MaifsParts maifs_net_parts(const MaifsNet *net) {
     p.value = take(&p.n, dense_params(maifs_last(net)));
     p.straight = take(&p.n, MAIFS_OFFER);
     p.price = take(&p.n, dense_params(maifs_last(net)));
-    p.idle = take(&p.n, dense_params(maifs_last(net)));
+    p.reserved = take(&p.n, dense_params(maifs_last(net)));
     p.left = take(&p.n, dense_params(maifs_factor(net)));
     p.right = take(&p.n, dense_params(maifs_factor(net)));
     return p;
@@ -53,7 +53,7 @@ MaifsOutputLayers maifs_net_output_layers(const MaifsNet *net) {
     return (MaifsOutputLayers){p.value, p.straight, p.price};
 }
 
-// A matrix without bias, as dense_init would make it.
+// A matrix without bias, initialised like dense_init.
 static void init_matrix(size_t in, size_t out, float *w, float gain, Rng *rng) {
     float limit = gain * sqrtf(3.0f / (float)in);
     for (size_t i = 0; i < in * out; i++) w[i] = limit * (2 * rng_unit(rng) - 1);
@@ -74,10 +74,11 @@ void maifs_net_init(const MaifsNet *net, float *w, Rng *rng) {
     dense_init(maifs_by(net), w + p.by_job, 1, rng);
     init_matrix(net->width, net->hidden, w + p.by_context, 1, rng);
     init_matrix(MAIFS_OFFER, net->hidden, w + p.by_offer, 1, rng);
-    dense_init(maifs_factor(net), w + p.left, 1, rng);  // pairs are products: 0, but not for ever
+    dense_init(maifs_factor(net), w + p.left, 1,
+               rng);  // a pair payoff is a product: 0, but with a gradient
 }
 
-// c: NULL: only counting.
+// c NULL: counts only.
 static float *part(float *c, size_t *at, size_t n) {
     size_t from = take(at, (n + 15) / 16 * 16);
     return c == NULL ? NULL : c + from;
@@ -127,8 +128,8 @@ static void encode(uint32_t in, uint32_t width, const float *w, size_t rows, con
     activation_forward(ACTIVATION_RELU, rows * width, y, y);
 }
 
-static void listen(const MaifsNet *net, const float *w, const MaifsParts *p, uint32_t r,
-                   const MaifsCache *k) {
+static void attend_round(const MaifsNet *net, const float *w, const MaifsParts *p, uint32_t r,
+                         const MaifsCache *k) {
     AttentionShape size = maifs_attend_size(k->n_servers);
     size_t         width = net->width, n = (size_t)k->n_servers * width;
     float         *from = k->z[r], *to = k->z[r + 1];
@@ -142,7 +143,7 @@ static void listen(const MaifsNet *net, const float *w, const MaifsParts *p, uin
     layer_norm_forward(maifs_norm(net), w + p->norm[r], k->n_servers, k->sum, to, k->norm[r]);
 }
 
-static void find_context(const MaifsNet *net, const MaifsCache *k) {
+static void set_context(const MaifsNet *net, const MaifsCache *k) {
     const float *z = k->z[maifs_z(net)];
     float        share = 1.0f / (float)(k->n_servers > 0 ? k->n_servers : 1);
     memset(k->context, 0, net->width * sizeof *k->context);
@@ -151,8 +152,8 @@ static void find_context(const MaifsNet *net, const MaifsCache *k) {
     for (uint32_t i = 0; i < net->width; i++) k->context[i] *= share;
 }
 
-static void find_values(const MaifsNet *net, const float *w, const MaifsParts *p,
-                        const MaifsCache *k) {
+static void set_values(const MaifsNet *net, const float *w, const MaifsParts *p,
+                       const MaifsCache *k) {
     size_t h = net->hidden;
     memset(k->by_context, 0, h * sizeof *k->by_context);
     repro_gemv(h, net->width, k->context, w + p->by_context, k->by_context);
@@ -175,13 +176,13 @@ void maifs_net_observe(const MaifsNet *net, const float *w, const MaifsInput *in
     encode(MAIFS_SERVER, net->width, w + p.server, in->n_servers, in->servers, k.z[0]);
     encode(MAIFS_JOB, net->width, w + p.job, in->n_jobs, in->jobs, k.x);
     encode(MAIFS_QUEUE, net->width, w + p.queue, 1, in->queue, k.z[0] + in->n_servers * width);
-    for (uint32_t r = 0; r < maifs_z(net); r++) listen(net, w, &p, r, &k);
+    for (uint32_t r = 0; r < maifs_z(net); r++) attend_round(net, w, &p, r, &k);
     dense_forward(maifs_by(net), w + p.by_server, in->n_servers, mat(k.z[maifs_z(net)], width),
                   mat_out(k.by_server, columns));
     dense_forward(maifs_by(net), w + p.by_job, in->n_jobs, mat(k.x, width),
                   mat_out(k.by_job, columns));
-    find_context(net, &k);
-    find_values(net, w, &p, &k);
+    set_context(net, &k);
+    set_values(net, w, &p, &k);
     if (u != NULL && in->n_jobs > 0) memcpy(u, k.u, in->n_jobs * sizeof *u);
     mat_set_backend(was);
 }
@@ -205,7 +206,7 @@ void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column,
     gather(net->hidden, column, k->by_server, k->by_job, n, at, h);
 }
 
-// out [n] = bias + w . relu(h): eight sums, then those one after the other.
+// out [n] = bias + w . relu(h): eight partial sums, added in order.
 MULTIVERSION_BODY last_body(size_t h, const float *w, size_t n, const float *x, size_t ld,
                             float *out) {
     for (size_t i = 0; i < n; i++, x += ld) {
@@ -224,7 +225,7 @@ MULTIVERSION(static, last,
              (size_t h, const float *w, size_t n, const float *x, size_t ld, float *out),
              (h, w, n, x, ld, out))
 
-// f [n] += w . offer: sums as above.
+// f [n] += w . offer, summed the same way.
 MULTIVERSION_BODY straight_body(const float *w, size_t n, const float *x, float *f) {
     for (size_t i = 0; i < n; i++, x += MAIFS_OFFER) {
         Lanes sum = {0};
@@ -253,13 +254,6 @@ void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t
     }
 }
 
-void maifs_net_idle(const MaifsNet *net, const float *w, float *cache, float *idle) {
-    MaifsParts p = maifs_net_parts(net);
-    MaifsCache k = maifs_net_cached(net, cache);
-    size_t     h = net->hidden;
-    last(h, w + p.idle, k.n_servers, k.by_server + MAIFS_IDLE * h, MAIFS_COLUMNS * h, idle);
-}
-
 void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t n,
                     const MaifsOfferAt *at, float *left, float *right) {
     MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
@@ -276,10 +270,4 @@ void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t 
                       mat_out(right + from * rank, rank));
     }
     mat_set_backend(was);
-}
-
-const float *maifs_net_heeds(const MaifsNet *net, const float *cache, uint32_t head, uint32_t ask) {
-    MaifsCache     k = maifs_net_cached(net, (float *)(uintptr_t)cache);
-    AttentionShape size = maifs_attend_size(k.n_servers);
-    return mha_weights(maifs_attend(net), &size, k.attend[net->rounds - 1], 0, head, ask);
 }

@@ -1,12 +1,12 @@
-// MaifsNet: what the agents of maifs compute: each server sees itself, then what the others see,
-// and puts numbers on offers for jobs.
+// MaifsNet: the agents' network: servers are encoded, attend to each other, and score offers to
+// jobs.
 //
 // Servers o_i, jobs q_k and the queue are encoded; servers attend to each other and to the queue:
 //     e_i = relu(W1 o_i), x_k = relu(W2 q_k), t = relu(Wt queue)
-//     z = norm(e + attend(e, [e; t])), once a round; c = mean z_i
-// Without attention z = norm(e) and c = 0, so that nobody sees anything but itself and the job.
-// Sums are in one order on every machine, and nothing allocates. As initialised every answer is 0
-// (of pairs, the product).
+//     z = norm(e + attend(e, [e; t])), once per round; c = mean z_i
+// Without attention z = norm(e) and c = 0, so an agent sees only its own server and the job. Sums
+// have one order on every machine, and nothing allocates. After initialisation every output is 0
+// (for pairs, their product).
 #pragma once
 
 #include <stdbool.h>
@@ -15,19 +15,19 @@
 
 #include "base/rng.h"
 
-enum {  // numbers that describe each
+enum {  // features
     MAIFS_SERVER = 16,
     MAIFS_JOB = 24,
     MAIFS_OFFER = 16,
     MAIFS_QUEUE = 4,
-    MAIFS_NET_ROUNDS = 4,  // of attention, at most
+    MAIFS_NET_ROUNDS = 4,  // rounds of attention, at most
 };
 
 typedef struct MaifsNet {
-    uint32_t width, heads;  // of servers and jobs, encoded; heads of attention, a divisor of it
-    uint32_t rounds;        // of attention, from 1
-    uint32_t hidden;        // of every answer; a multiple of 8
-    uint32_t rank;          // of pairs
+    uint32_t width, heads;  // of encoded servers and jobs; attention heads, a divisor of it
+    uint32_t rounds;        // of attention, at least 1
+    uint32_t hidden;        // units of every output; a multiple of 8
+    uint32_t rank;          // of pair payoffs
     bool     attention;
 } MaifsNet;
 
@@ -47,20 +47,20 @@ typedef struct MaifsOfferAt {  // indices into the input
     uint32_t server, job;
 } MaifsOfferAt;
 
-size_t maifs_net_params(const MaifsNet *net);  // the same with and without attention
+size_t maifs_net_params(const MaifsNet *net);  // equal with and without attention
 void   maifs_net_init(const MaifsNet *net, float *w, Rng *rng);
 
-typedef struct MaifsOutputLayers {  // where among the parameters, one after the other
-    size_t value;                   // the last layer of values
-    size_t straight, end;           // what offers say without one
+typedef struct MaifsOutputLayers {  // index of the first parameter, one after the other
+    size_t value;                   // output layer of values
+    size_t straight, end;           // linear part of offer scores
 } MaifsOutputLayers;
 
 MaifsOutputLayers maifs_net_output_layers(const MaifsNet *net);
 
-// Floats that the functions below share; maifs_net_observe fills them, those after read them.
+// Floats of cache: filled by maifs_net_observe, read by the functions after it.
 size_t maifs_net_cache(const MaifsNet *net, uint32_t n_servers, uint32_t n_jobs);
 
-// u [n_jobs] = tanh(w . relu(Wx x_k + Wc c)); NULL: not asked for.
+// u [n_jobs] = tanh(w . relu(Wx x_k + Wc c)); u may be NULL.
 void maifs_net_observe(const MaifsNet *net, const float *w, const MaifsInput *in, float *cache,
                        float *u);
 
@@ -68,25 +68,16 @@ void maifs_net_observe(const MaifsNet *net, const float *w, const MaifsInput *in
 void maifs_net_price(const MaifsNet *net, const float *w, float *cache, uint32_t n,
                      const MaifsOfferAt *at, const float *features, float *f);
 
-// idle [n_servers] = w . relu(W z_i): of taking no offer.
-void maifs_net_idle(const MaifsNet *net, const float *w, float *cache, float *idle);
-
 // left, right [n][rank], linear in relu(Wz z_i + Wx x_k).
 void maifs_net_pair(const MaifsNet *net, const float *w, float *cache, uint32_t n,
                     const MaifsOfferAt *at, float *left, float *right);
 
-// After maifs_net_observe, how much server `ask` heeds each server, then the queue, in the last
-// round.
-const float *maifs_net_heeds(const MaifsNet *net, const float *cache, uint32_t head, uint32_t ask);
-
-// Backward: begin, then those that were asked, then maifs_net_observe_back. gw += gradients.
+// Backward: begin, then one call per forward call, then maifs_net_observe_back. gw += gradients.
 void maifs_net_back_begin(const MaifsNet *net, float *cache);
 void maifs_net_price_back(const MaifsNet *net, const float *w, float *gw, float *cache, uint32_t n,
                           const MaifsOfferAt *at, const float *features, const float *df);
-void maifs_net_idle_back(const MaifsNet *net, const float *w, float *gw, float *cache,
-                         const float *d_idle);
 void maifs_net_pair_back(const MaifsNet *net, const float *w, float *gw, float *cache, uint32_t n,
                          const MaifsOfferAt *at, const float *d_left, const float *d_right);
-// du: NULL: of nobody.
+// du may be NULL.
 void maifs_net_observe_back(const MaifsNet *net, const float *w, float *gw, const MaifsInput *in,
                             float *cache, const float *du);

@@ -10,7 +10,7 @@ void maifs_net_back_begin(const MaifsNet *net, float *cache) {
     memset(k.d_by_job, 0, k.n_jobs * columns * sizeof(float));
 }
 
-// d_chunk to server and job, as maifs_net_gather added them up.
+// Adds d_chunk to the gradients of server and job: the reverse of maifs_net_gather.
 static void scatter(const MaifsNet *net, const MaifsCache *k, size_t column, uint32_t n,
                     const MaifsOfferAt *at) {
     size_t h = net->hidden;
@@ -23,7 +23,7 @@ static void scatter(const MaifsNet *net, const MaifsCache *k, size_t column, uin
     }
 }
 
-// Through a last layer of one output and the relu before it: h is what went into the relu.
+// Through an output layer of one unit and the relu before it; h is the relu's input.
 static void last_back(const MaifsNet *net, const float *w, float *gw, size_t n, const float *h,
                       size_t ld, const float *d, float *dh, size_t d_ld) {
     size_t hidden = net->hidden;
@@ -55,15 +55,6 @@ void maifs_net_price_back(const MaifsNet *net, const float *w, float *gw, float 
     mat_set_backend(was);
 }
 
-void maifs_net_idle_back(const MaifsNet *net, const float *w, float *gw, float *cache,
-                         const float *d_idle) {
-    MaifsParts p = maifs_net_parts(net);
-    MaifsCache k = maifs_net_cached(net, cache);
-    size_t     h = net->hidden;
-    last_back(net, w + p.idle, gw + p.idle, k.n_servers, k.by_server + MAIFS_IDLE * h,
-              MAIFS_COLUMNS * h, d_idle, k.d_by_server + MAIFS_IDLE * h, MAIFS_COLUMNS * h);
-}
-
 void maifs_net_pair_back(const MaifsNet *net, const float *w, float *gw, float *cache, uint32_t n,
                          const MaifsOfferAt *at, const float *d_left, const float *d_right) {
     MatBackend was = mat_set_backend(MAT_REPRODUCIBLE);
@@ -86,7 +77,7 @@ void maifs_net_pair_back(const MaifsNet *net, const float *w, float *gw, float *
     mat_set_backend(was);
 }
 
-// To by_job and to the context, whose gradient it leaves in d_context [width].
+// Gradients of by_job and of the context, which is left in d_context [width].
 static void value_back(const MaifsNet *net, const float *w, float *gw, const MaifsParts *p,
                        const MaifsCache *k, const float *du, float *d_context) {
     size_t h = net->hidden, width = net->width;
@@ -104,9 +95,9 @@ static void value_back(const MaifsNet *net, const float *w, float *gw, const Mai
     mat_mul_nt(1, width, h, mat(d_by, h), mat(w + p->by_context, h), 0, mat_out(d_context, width));
 }
 
-// d_z [n_servers + 1][width] from after a round to before it. The queue's row gathers.
-static void listen_back(const MaifsNet *net, const float *w, float *gw, const MaifsParts *p,
-                        uint32_t r, const MaifsCache *k) {
+// d_z [n_servers + 1][width] from after a round to before it; the queue's row accumulates.
+static void attend_round_back(const MaifsNet *net, const float *w, float *gw, const MaifsParts *p,
+                              uint32_t r, const MaifsCache *k) {
     AttentionShape size = maifs_attend_size(k->n_servers);
     size_t         n = (size_t)k->n_servers * net->width;
     layer_norm_backward(maifs_norm(net), w + p->norm[r], gw + p->norm[r], k->n_servers, k->d_z,
@@ -133,7 +124,7 @@ static void servers_back(const MaifsNet *net, const float *w, float *gw, const M
     memset(k->d_z + n * width, 0, width * sizeof *k->d_z);
     for (size_t i = 0; net->attention && i < n * width; i++)
         k->d_z[i] += share * d_context[i % width];
-    for (uint32_t r = (uint32_t)maifs_z(net); r-- > 0;) listen_back(net, w, gw, p, r, k);
+    for (uint32_t r = (uint32_t)maifs_z(net); r-- > 0;) attend_round_back(net, w, gw, p, r, k);
     encode_back(MAIFS_SERVER, net->width, w + p->server, gw + p->server, n, in->servers, k->z[0],
                 k->d_z);
     encode_back(MAIFS_QUEUE, net->width, w + p->queue, gw + p->queue, 1, in->queue,

@@ -1,38 +1,40 @@
-// MaifsNetInt: where the parts of the network's parameters and of its cache are.
+// MaifsNet, internally: where each layer's parameters and each cached tensor are.
 #pragma once
 
 #include "learn/transformer.h"
 #include "policy/cluster/maifs/maifs_net.h"
 
-enum { MAIFS_CHUNK = 64 };  // offers that are priced at once
+enum { MAIFS_CHUNK = 64 };  // offers priced at once, so that they stay in the L1 cache
 
-// What servers and jobs bring to each answer, computed once: columns of `hidden` numbers.
-enum { MAIFS_PRICE, MAIFS_PAIR, MAIFS_IDLE, MAIFS_VALUE = MAIFS_IDLE, MAIFS_COLUMNS };
+// Contributions of servers and jobs to each output, computed once: columns of `hidden` floats. The
+// servers' MAIFS_VALUE column is not read.
+enum { MAIFS_PRICE, MAIFS_PAIR, MAIFS_VALUE, MAIFS_COLUMNS };
 
-typedef struct MaifsParts {  // where each layer begins, of parameters or gradients
+typedef struct MaifsParts {  // index of each layer's first parameter or gradient
     size_t server, job, queue;
     size_t attend[MAIFS_NET_ROUNDS], norm[MAIFS_NET_ROUNDS];
     size_t by_server, by_job;  // [width][MAIFS_COLUMNS * hidden]
     size_t by_context;         // [width][hidden], without bias
     size_t by_offer;           // [MAIFS_OFFER][hidden], without bias
-    size_t value, straight;    // last layers; straight [MAIFS_OFFER]: offers to prices
-    size_t price, idle, left, right;
+    size_t value, straight;    // output layers; straight [MAIFS_OFFER]: features to prices
+    size_t price, left, right;
+    size_t reserved;  // an output layer that is not computed; keeps the layout of weights files
     size_t n;
 } MaifsParts;
 
 typedef struct MaifsCache {
     uint32_t n_servers, n_jobs;
-    float   *z[MAIFS_NET_ROUNDS + 1];  // [n_servers + 1][width] before the first round, after each
-    float   *attend[MAIFS_NET_ROUNDS], *norm[MAIFS_NET_ROUNDS];
-    float   *sum;      // [n_servers][width] of a round, before the norm
-    float   *x;        // [n_jobs][width]
-    float   *context;  // [width]
-    float   *by_server, *by_job, *by_context;
-    float   *value;  // [n_jobs][hidden]
-    float   *u;      // [n_jobs]
-    float   *chunk;  // [MAIFS_CHUNK][hidden]
-    float   *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
-    size_t   n;
+    float *z[MAIFS_NET_ROUNDS + 1];  // [n_servers + 1][width] before the first round and after each
+    float *attend[MAIFS_NET_ROUNDS], *norm[MAIFS_NET_ROUNDS];
+    float *sum;      // [n_servers][width] before the norm of a round
+    float *x;        // [n_jobs][width]
+    float *context;  // [width]
+    float *by_server, *by_job, *by_context;
+    float *value;  // [n_jobs][hidden]
+    float *u;      // [n_jobs]
+    float *chunk;  // [MAIFS_CHUNK][hidden]
+    float *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
+    size_t n;
 } MaifsCache;
 
 MaifsParts maifs_net_parts(const MaifsNet *net);
@@ -50,10 +52,10 @@ static inline Dense maifs_factor(const MaifsNet *net) { return (Dense){net->hidd
 static inline AttentionShape maifs_attend_size(uint32_t n_servers) {
     return (AttentionShape){.batch = 1, .queries = n_servers, .keys = n_servers + 1};
 }
-static inline size_t maifs_z(const MaifsNet *net) {  // the last z; without attention the first
+static inline size_t maifs_z(const MaifsNet *net) {  // index of the final z
     return net->attention ? net->rounds : 1;
 }
 
-// h [n][hidden]: what server and job bring to an answer, added.
+// h [n][hidden]: sum of the contributions of server and job to an output.
 void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
                       const MaifsOfferAt *at, float *h);

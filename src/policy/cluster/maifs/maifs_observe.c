@@ -1,12 +1,11 @@
-// What agents see at the beginning of an epoch, and what tasks are worth after they told each
-// other.
+// Observation at the beginning of a decision, the value of tasks after it, and features.
 #include <math.h>
 
 #include "base/err.h"
 #include "learn/activation.h"
 #include "policy/cluster/maifs/maifs.h"
 
-typedef struct Work {  // seconds of all GPUs, cores and memory
+typedef struct Work {  // remaining time x GPUs, cores, memory
     double gpus, cores, memory;
 } Work;
 
@@ -21,7 +20,7 @@ static void add_work(Work *w, const ClusterView *v, const uint32_t *tasks, uint3
     }
 }
 
-// By what is scarcest, with what jobs ask for.
+// Drain time of the scarcest resource, at default demands.
 static double drain_of(const ClusterView *v) {
     const ClusterSetup *s = v->setup;
     Work                w = {0};
@@ -33,17 +32,17 @@ static double drain_of(const ClusterView *v) {
     return fmax(gpus, fmax(cores, memory));
 }
 
-static void look_at(Maifs *m, const uint32_t *tasks, uint32_t n) {
+static void update_utilities(Maifs *m, const uint32_t *tasks, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &m->view->tasks[tasks[i]];
         TaskUtility       *w = &m->utilities[tasks[i]];
         if (w->job != t->job.id + 1) task_utility_init(w, m->setup, &t->job, &m->params);
         task_utility_update(w, m->view, t, m->drain_s, &m->params);
-        m->fate[tasks[i]] = MAIFS_STAYS;
+        m->outcome[tasks[i]] = MAIFS_STAYS;
     }
 }
 
-static void show(Maifs *m, uint32_t task) {
+static void observe_task(Maifs *m, uint32_t task) {
     uint32_t k = m->input.n_jobs++;
     maifs_features_job(m->view, &m->utilities[task], &m->view->tasks[task],
                        m->jobs + (size_t)k * MAIFS_JOB);
@@ -55,25 +54,25 @@ enum { BUCKETS = 4096 };
 
 static uint32_t bucket_of(float x) {
     return (uint32_t)repro_bits_of_float(x) >> 19;
-}  // in the order of x
+}  // monotonic in x
 
-// The densest and, for they may be critical, the longest; all of a short queue.
-static void show_queue(Maifs *m) {
+// All of a short queue; of a long one the densest tasks and the longest, which may be critical.
+static void observe_queue(Maifs *m) {
     const ClusterView *v = m->view;
     uint32_t           counts[BUCKETS] = {0}, low = 0, high = BUCKETS - 1, n = v->n_waiting;
-    for (uint32_t i = 0; i < n; i++) counts[bucket_of(m->dense[v->waiting[i]])]++;
+    for (uint32_t i = 0; i < n; i++) counts[bucket_of(m->density[v->waiting[i]])]++;
     for (uint32_t sum = counts[high]; sum < MAIFS_OBSERVED * 3 / 4 && high > 0; sum += counts[high])
         high--;
     for (uint32_t sum = counts[0]; sum < MAIFS_OBSERVED / 4 && low < high; sum += counts[low])
         low++;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t t = v->waiting[i], b = bucket_of(m->dense[t]);
+        uint32_t t = v->waiting[i], b = bucket_of(m->density[t]);
         m->row[t] = CLUSTER_NONE;
-        if ((b >= high || b < low) || n <= MAIFS_OBSERVED) show(m, t);
+        if ((b >= high || b < low) || n <= MAIFS_OBSERVED) observe_task(m, t);
     }
 }
 
-static void value_anew(Maifs *m) {
+static void scale_values(Maifs *m) {
     maifs_net_observe(&m->net, m->loaded->w, &m->input, m->cache, m->u);
     for (uint32_t k = 0; k < m->input.n_jobs; k++)
         m->utilities[m->seen[k]].value *= repro_exp(MAIFS_VALUE_RANGE * m->u[k]);
@@ -81,7 +80,7 @@ static void value_anew(Maifs *m) {
         server_plan_total(&m->plans[i], m->utilities);
 }
 
-static void see_all(Maifs *m) {
+static void observe_all(Maifs *m) {
     const ClusterView *v = m->view;
     m->input = (MaifsInput){.servers = m->servers,
                             .jobs = m->jobs,
@@ -90,27 +89,27 @@ static void see_all(Maifs *m) {
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         maifs_features_server(m->setup, &m->plans[i], m->utilities,
                               m->servers + (size_t)i * MAIFS_SERVER);
-    for (uint32_t i = 0; i < v->n_running; i++) show(m, v->running[i]);
-    show_queue(m);
+    for (uint32_t i = 0; i < v->n_running; i++) observe_task(m, v->running[i]);
+    observe_queue(m);
     maifs_features_queue(v, m->utilities, m->queue);
-    value_anew(m);
+    scale_values(m);
 }
 
-static void weigh(Maifs *m, uint32_t task) {
+static void set_density(Maifs *m, uint32_t task) {
     const TaskUtility *w = &m->utilities[task];
     float gpus = w->gpus > 0 ? (float)w->gpus * (float)w->milli / CLUSTER_WHOLE_GPU : 0.1f;
-    m->dense[task] = w->value * w->levels[w->n_levels - 1].rate / gpus;
+    m->density[task] = w->value * w->levels[w->n_levels - 1].rate / gpus;
 }
 
-// What a slice would do alone, and what company leaves of that.
+// Rate of a slice without co-runners, and the factor that co-runners leave.
 static float alone_of(const Maifs *m, const ServerPlan *plan, const Resident *g) {
     const TaskUtility *w = &m->utilities[g->task];
     return server_plan_type_rate(m->setup, w, plan->server) * w->levels[g->level].rate;
 }
 
-static float company_of(const Maifs *m, const ServerPlan *plan, const Resident *g) {
-    return g->share /
-           (g->spread * server_plan_type_rate(m->setup, &m->utilities[g->task], plan->server));
+static float corun_of(const Maifs *m, const ServerPlan *plan, const Resident *g) {
+    return g->rate_factor / (g->spread_factor *
+                             server_plan_type_rate(m->setup, &m->utilities[g->task], plan->server));
 }
 
 static void find_slowest(Maifs *m, const ServerPlan *plan) {
@@ -119,51 +118,51 @@ static void find_slowest(Maifs *m, const ServerPlan *plan) {
         float          *slowest = &m->slowest[2 * (size_t)x->task];
         if (!x->sliced) continue;
         slowest[0] = fminf(slowest[0], alone_of(m, plan, x));
-        slowest[1] = fminf(slowest[1], company_of(m, plan, x));
+        slowest[1] = fminf(slowest[1], corun_of(m, plan, x));
     }
 }
 
-static void slow_down(Maifs *m, ServerPlan *plan) {
+static void match_slowest(Maifs *m, ServerPlan *plan) {
     bool any = false;
     for (uint32_t g = 0; g < plan->n; g++) {
         Resident    *x = &plan->at[g];
         const float *slowest = &m->slowest[2 * (size_t)x->task];
         if (!x->sliced) continue;
-        float by = slowest[0] * slowest[1] / (alone_of(m, plan, x) * company_of(m, plan, x));
+        float by = slowest[0] * slowest[1] / (alone_of(m, plan, x) * corun_of(m, plan, x));
         if (!(by < 1)) continue;
-        x->spread *= by;
-        x->share *= by;
+        x->spread_factor *= by;
+        x->rate_factor *= by;
         any = true;
     }
     if (any) server_plan_total(plan, m->utilities);
 }
 
-// A gang is as fast as the slowest of its slices, and as its worst company, wherever they are.
+// A gang runs at the rate of its slowest slice times its worst co-runner factor.
 static void match_slices(Maifs *m) {
     for (uint32_t i = 0; i < m->view->n_running; i++)
         for (uint32_t k = 0; k < 2; k++) m->slowest[2 * (size_t)m->view->running[i] + k] = INFINITY;
     for (uint32_t i = 0; i < m->setup->n_servers; i++) find_slowest(m, &m->plans[i]);
-    for (uint32_t i = 0; i < m->setup->n_servers; i++) slow_down(m, &m->plans[i]);
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) match_slowest(m, &m->plans[i]);
 }
 
 void maifs_observe(Maifs *m, const ClusterView *v) {
     m->view = v;
     m->n_evicted = m->n_starts = m->n_chosen = m->n_explored = 0;
     m->drain_s = drain_of(v);
-    look_at(m, v->running, v->n_running);
-    look_at(m, v->waiting, v->n_waiting);
+    update_utilities(m, v->running, v->n_running);
+    update_utilities(m, v->waiting, v->n_waiting);
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         server_plan_init(&m->plans[i], v, i, m->utilities);
     match_slices(m);
-    for (uint32_t i = 0; i < v->n_waiting; i++) weigh(m, v->waiting[i]);
+    for (uint32_t i = 0; i < v->n_waiting; i++) set_density(m, v->waiting[i]);
     if (m->loaded->w == NULL) return;
-    see_all(m);
-    for (uint32_t i = 0; i < v->n_waiting; i++) weigh(m, v->waiting[i]);
+    observe_all(m);
+    for (uint32_t i = 0; i < v->n_waiting; i++) set_density(m, v->waiting[i]);
 }
 
 void maifs_teacher_values(const Maifs *m, float *u) {
     UtilityParams params = m->params;
-    params.urge = (float)m->cfg->urge;
+    params.critical_boost = (float)m->cfg->critical_boost;
     for (uint32_t k = 0; k < m->input.n_jobs; k++) {
         const TaskUtility *w = &m->utilities[m->seen[k]];
         float x = repro_log(w->left_s / task_utility_effective_left(w, m->drain_s, &params)) /
@@ -190,13 +189,13 @@ static double log1(double x) { return repro_log((float)(1 + x)); }
 static double hours(double seconds) { return log1(seconds / 60) / 8; }  // 1 is two days
 static double ratio(double x, double of) { return of > 0 ? x / of : 0; }
 
-typedef struct Crowd {  // of guests
-    double   work, longest, soonest, rate, thirst, cores, memory;
+typedef struct ResidentSums {
+    double   work, longest, soonest, rate, unmet_rate, cores, memory;
     uint32_t shared, wide, n;
-} Crowd;
+} ResidentSums;
 
-static Crowd crowd_of(const ServerPlan *server, const TaskUtility *utilities) {
-    Crowd c = {.soonest = 1e9};
+static ResidentSums sum_residents(const ServerPlan *server, const TaskUtility *utilities) {
+    ResidentSums c = {.soonest = 1e9};
     for (uint32_t i = 0; i < server->n; i++) {
         const Resident    *g = &server->at[i];
         const TaskUtility *w = &utilities[g->task];
@@ -205,10 +204,10 @@ static Crowd crowd_of(const ServerPlan *server, const TaskUtility *utilities) {
         c.longest = fmax(c.longest, left);
         c.soonest = fmin(c.soonest, left);
         c.rate += resident_rate(g, w);
-        c.thirst += w->levels[w->n_levels - 1].rate - w->levels[g->level].rate;
+        c.unmet_rate += w->levels[w->n_levels - 1].rate - w->levels[g->level].rate;
         c.cores += g->cores_milli;
         c.memory += g->memory_mib;
-        c.shared += g->share < 1;
+        c.shared += g->rate_factor < 1;
         c.wide += g->sliced;
         c.n++;
     }
@@ -217,9 +216,9 @@ static Crowd crowd_of(const ServerPlan *server, const TaskUtility *utilities) {
 
 void maifs_features_server(const ClusterSetup *s, const ServerPlan *server,
                            const TaskUtility *utilities, float *out) {
-    FeatureRow r = {.at = out, .most = MAIFS_SERVER};
-    Crowd      c = crowd_of(server, utilities);
-    uint32_t   used = (uint32_t)__builtin_popcountll(server->used);
+    FeatureRow   r = {.at = out, .most = MAIFS_SERVER};
+    ResidentSums c = sum_residents(server, utilities);
+    uint32_t     used = (uint32_t)__builtin_popcountll(server->used);
     put(&r, 1);
     put(&r, ratio(server->gpus - used, server->gpus));
     put(&r, 1 - ratio(c.cores, server->cores_milli));
@@ -228,7 +227,7 @@ void maifs_features_server(const ClusterSetup *s, const ServerPlan *server,
     put(&r, hours(c.longest));
     put(&r, c.n > 0 ? hours(c.soonest) : 0);
     put(&r, ratio(c.rate, c.n));
-    put(&r, ratio(c.thirst, c.n));
+    put(&r, ratio(c.unmet_rate, c.n));
     put(&r, ratio(c.shared, c.n));
     put(&r, ratio(c.wide, c.n));
     put(&r, ratio(c.n, 16));
@@ -288,12 +287,12 @@ void maifs_features_offer(const ServerPlan *server, const TaskUtility *w, const 
     FeatureRow r = {.at = out, .most = MAIFS_OFFER};
     double     own = fmax(o->own, 1e-30), left = server->gpus;
     double     rate = w->levels[w->n_levels - 1].rate;
-    left -= __builtin_popcountll(server->used | (o->mates > 0 ? 0 : o->mask));
+    left -= __builtin_popcountll(server->used | (o->corunners > 0 ? 0 : o->mask));
     put(&r, 1);
     put(&r, fmax(-2, fmin(2, o->gain / own)));
     put(&r, fmin(2, o->lost / own));
     put(&r, o->victims / 4.0);
-    put(&r, o->mates);
+    put(&r, o->corunners);
     put(&r, o->victims > 0);
     put(&r, o->level / (double)UTILITY_LEVELS);
     put(&r, o->rate);

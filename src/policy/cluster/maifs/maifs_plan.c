@@ -1,4 +1,4 @@
-// From what plans agreed on to steps that an engine can take one after the other.
+// The result of a decision as actions in an executable order, and the allocation before it.
 #include "policy/cluster/maifs/maifs.h"
 
 static ClusterSlice *put(Maifs *m, const Resident *g, uint32_t server) {
@@ -14,8 +14,8 @@ static ClusterSlice *put(Maifs *m, const Resident *g, uint32_t server) {
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-// Down first, so that what others get is free by then; `up`: the rest of the way.
-static uint32_t level(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
+// Shrinking resizes come first, so that their resources are free; `up`: the growing part.
+static uint32_t resize(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
     const ClusterTask *t = &m->view->tasks[task];
     ClusterSlice      *first = m->slices + m->n_slices;
     bool               shrinks = false, grows = false;
@@ -23,7 +23,7 @@ static uint32_t level(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
     for (uint32_t i = 0; i < t->n_slices; i++) {
         const ClusterSlice *was = &t->slices[i];
         const Resident     *g = server_plan_find(&m->plans[was->server], task);
-        if (g == NULL) return 0;  // of an server that is let alone
+        if (g == NULL) return 0;  // the server is left alone
         ClusterSlice *s = put(m, g, was->server);
         shrinks = shrinks || s->cores_milli < was->cores_milli || s->memory_mib < was->memory_mib ||
                   s->gpu_milli < was->gpu_milli;
@@ -63,31 +63,31 @@ uint32_t maifs_plan(Maifs *m, ClusterAction *out) {
     m->n_slices = 0;
     for (uint32_t i = 0; i < m->n_evicted; i++)
         out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = m->evicted[i]};
-    for (uint32_t i = 0; i < v->n_running; i++) n += level(m, v->running[i], false, out + n);
+    for (uint32_t i = 0; i < v->n_running; i++) n += resize(m, v->running[i], false, out + n);
     n += start_all(m, out + n);
-    for (uint32_t i = 0; i < v->n_running; i++) n += level(m, v->running[i], true, out + n);
+    for (uint32_t i = 0; i < v->n_running; i++) n += resize(m, v->running[i], true, out + n);
     return n;
 }
 
-// The lowest level that any slice of a gang has.
-static void find_pace(Maifs *m) {
+// Lowest level among the slices of every gang.
+static void find_min_levels(Maifs *m) {
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         for (uint32_t g = 0; g < m->plans[i].n; g++)
-            if (m->plans[i].at[g].sliced) m->pace[m->plans[i].at[g].task] = UTILITY_LEVELS;
+            if (m->plans[i].at[g].sliced) m->min_level[m->plans[i].at[g].task] = UTILITY_LEVELS;
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         for (uint32_t g = 0; g < m->plans[i].n; g++) {
             const Resident *x = &m->plans[i].at[g];
-            if (x->sliced && x->level < m->pace[x->task]) m->pace[x->task] = x->level;
+            if (x->sliced && x->level < m->min_level[x->task]) m->min_level[x->task] = x->level;
         }
 }
 
-// What a slice has beyond the slowest of its gang is of no use to it.
+// A level above that of the gang's slowest slice gains nothing.
 static bool cap_gangs(const Maifs *m, ServerPlan *plan) {
     bool any = false;
     for (uint32_t g = 0; g < plan->n; g++) {
         Resident *x = &plan->at[g];
-        if (!x->sliced || x->level <= m->pace[x->task]) continue;
-        x->cap = m->pace[x->task];
+        if (!x->sliced || x->level <= m->min_level[x->task]) continue;
+        x->cap = m->min_level[x->task];
         any = true;
     }
     return any;
@@ -96,8 +96,8 @@ static bool cap_gangs(const Maifs *m, ServerPlan *plan) {
 void maifs_allocate(Maifs *m) {
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         server_plan_allocate(&m->plans[i], m->setup, m->utilities);
-    for (uint32_t turn = 0; turn < 2; turn++) {
-        find_pace(m);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        find_min_levels(m);
         for (uint32_t i = 0; i < m->setup->n_servers; i++)
             if (cap_gangs(m, &m->plans[i]))
                 server_plan_allocate(&m->plans[i], m->setup, m->utilities);

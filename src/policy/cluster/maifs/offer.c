@@ -4,17 +4,17 @@
 
 #include "policy/cluster/maifs/server_plan.h"
 
-typedef struct Room {  // on a inn for tasks of one size, when some guests go
+typedef struct Eviction {  // victims and headroom for tasks of one size
     VictimSet leave;
     Headroom  fill;
     uint64_t  mask;
-    float     lost, redo;  // worth of those that go; and that of the time they need to begin again
-    float     away;        // of that worth, what gangs have on other servers
+    float     lost, restart_cost;  // utility of the victims; of their restart time
+    float     elsewhere;           // utility of the victims' slices on other servers
     uint32_t  gpus, victims;
-    bool      there, filled;
-} Room;
+    bool      fits, filled;
+} Eviction;
 
-static bool suits(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
+static bool type_fits(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
     return w->types == 0 || (w->types >> d->setup->servers[plan->server].type & 1) != 0;
 }
 
@@ -32,151 +32,153 @@ bool offer_victims(const OfferContext *d, const ServerPlan *plan, const TaskUtil
     return victim_order_pick(&r, plan, w, gpus, d->params.evict, out, mask);
 }
 
-static void make_room(const OfferContext *d, const ServerPlan *plan, const VictimOrder *by,
-                      const TaskUtility *w, uint32_t gpus, Room *r) {
+static void plan_eviction(const OfferContext *d, const ServerPlan *plan, const VictimOrder *by,
+                          const TaskUtility *w, uint32_t gpus, Eviction *r) {
     r->gpus = gpus;
     r->victims = 0;
-    r->lost = r->redo = r->away = 0;
+    r->lost = r->restart_cost = r->elsewhere = 0;
     r->filled = false;
-    r->there = victim_order_pick(by, plan, w, gpus, d->params.evict, &r->leave, &r->mask);
-    if (!r->there) return;
+    r->fits = victim_order_pick(by, plan, w, gpus, d->params.evict, &r->leave, &r->mask);
+    if (!r->fits) return;
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *x = &d->utilities[g->task];
         if (!victim_set_has(&r->leave, i)) continue;
         r->victims++;
         r->lost += resident_utility(g, x) * resident_fraction(g, x);
-        r->away += resident_utility(g, x) * (1 - resident_fraction(g, x));
-        r->redo += x->value * x->restart_s * resident_fraction(g, x);
+        r->elsewhere += resident_utility(g, x) * (1 - resident_fraction(g, x));
+        r->restart_cost += x->value * x->restart_s * resident_fraction(g, x);
     }
 }
 
-// With no levels to look at, a inn is worth what its guests are with what they usually have.
-static double after(const OfferContext *d, const ServerPlan *plan, const Room *r,
-                    const TaskUtility *w, uint32_t units, uint32_t level) {
+// Utility of the other residents after the task came at a level; -1: it does not fit. With
+// ignore_levels the residents keep their current utility.
+static double utility_after(const OfferContext *d, const ServerPlan *plan, const Eviction *r,
+                            const TaskUtility *w, uint32_t units, uint32_t level) {
     int64_t cores = r->fill.cores_milli - (int64_t)units * w->levels[level].cores_milli;
     int64_t memory = r->fill.memory_mib - (int64_t)units * w->levels[level].memory_mib;
     if (cores < 0 || memory < 0) return -1;
-    if (d->params.blind) {
-        double worth = plan->worth;
+    if (d->params.ignore_levels) {
+        double utility = plan->utility;
         for (uint32_t i = 0; i < plan->n; i++)
             if (victim_set_has(&r->leave, i))
-                worth -= resident_utility(&plan->at[i], &d->utilities[plan->at[i].task]) *
-                         resident_fraction(&plan->at[i], &d->utilities[plan->at[i].task]);
-        return worth;
+                utility -= resident_utility(&plan->at[i], &d->utilities[plan->at[i].task]) *
+                           resident_fraction(&plan->at[i], &d->utilities[plan->at[i].task]);
+        return utility;
     }
     return headroom_utility(&r->fill, cores, memory);
 }
 
-// What a gang of slices of this size keeps of its rate.
-static float slices_leave(const OfferContext *d, const TaskUtility *w, uint32_t gpus) {
+// Rate factor of a gang in slices of this size.
+static float slices_factor(const OfferContext *d, const TaskUtility *w, uint32_t gpus) {
     if (gpus == 0 || gpus >= w->gpus) return 1;
     return server_plan_spread(d->setup, w, (w->gpus + gpus - 1) / gpus);
 }
 
-static uint32_t whole(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w,
-                      uint32_t task, const Room *r, Offer *out) {
+static uint32_t offers_exclusive(const OfferContext *d, const ServerPlan *plan,
+                                 const TaskUtility *w, uint32_t task, const Eviction *r,
+                                 Offer *out) {
     uint32_t n = 0, units = task_utility_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
-    float    pace = server_plan_type_rate(d->setup, w, plan->server) * slices_leave(d, w, r->gpus);
+    float    pace = server_plan_type_rate(d->setup, w, plan->server) * slices_factor(d, w, r->gpus);
     bool     slice = r->gpus < w->gpus, cut = slice && !w->wide;
-    uint32_t first = d->params.blind ? w->usual : 0;
-    uint32_t last = d->params.blind ? w->usual + 1 : w->n_levels;
+    uint32_t first = d->params.ignore_levels ? w->default_level : 0;
+    uint32_t last = d->params.ignore_levels ? w->default_level + 1 : w->n_levels;
     for (uint32_t l = first; l < last; l++) {
-        double rest = after(d, plan, r, w, units, l);
+        double rest = utility_after(d, plan, r, w, units, l);
         if (rest < 0) break;
         if (cut && w->levels[l].rate * pace < 1) continue;
         float own = w->value * w->levels[l].rate * part * pace;
-        float redo = d->params.restart * r->redo / w->left_s;
+        float restart_cost = d->params.restart_weight * r->restart_cost / w->left_s;
         out[n++] = (Offer){.mask = r->mask,
                            .task = task,
                            .give = (uint16_t)units,
                            .level = (uint8_t)l,
                            .victims = (uint8_t)r->victims,
-                           .gain = own + (float)(rest - plan->worth) - redo -
-                                   (slice ? 0 : r->away) - d->params.patience * r->lost,
+                           .gain = own + (float)(rest - plan->utility) - restart_cost -
+                                   (slice ? 0 : r->elsewhere) - d->params.evict_margin * r->lost,
                            .own = own,
-                           .lost = r->lost + r->away,
+                           .lost = r->lost + r->elsewhere,
                            .rate = w->levels[l].rate * pace};
     }
     return n;
 }
 
-// What those on a GPU lose when a task joins them; below 0: it cannot.
+// Utility that residents on the GPUs lose to a joining task; below 0: it cannot join.
 static float harm(const OfferContext *d, const ServerPlan *plan, uint64_t mask, uint32_t task,
-                  uint32_t *mates) {
+                  uint32_t *corunners) {
     float lost = 0;
-    *mates = 0;
+    *corunners = 0;
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *x = &d->utilities[g->task];
         if ((g->mask & mask) == 0) continue;
         if (mask != (mask & -mask) && g->mask != mask) return -1;
-        if (g->fresh || x->class == CLUSTER_NONE) return -1;
+        if (g->incoming || x->class == CLUSTER_NONE) return -1;
         float by = (float)profile_pair(d->setup->profiles, x->class, d->utilities[task].class);
-        if (!(by > 0) || ++*mates >= d->params.mates) return -1;
+        if (!(by > 0) || ++*corunners >= d->params.gpu_tasks) return -1;
         lost += resident_utility(g, x) * (1 - by);
     }
     return lost;
 }
 
-// Guests at whose first GPU one more may sit; each such GPU once.
-static void open_seats(const OfferContext *d, const ServerPlan *plan, VictimSet *out) {
+// Residents with room for one more task on their first GPU; each such GPU once.
+static void find_shareable(const OfferContext *d, const ServerPlan *plan, VictimSet *out) {
     uint64_t seen = 0;
     *out = (VictimSet){{0}};
     for (uint32_t i = 0; i < plan->n; i++) {
         uint64_t gpu = plan->at[i].mask & -plan->at[i].mask;
-        uint32_t mates = 0;
+        uint32_t corunners = 0;
         if (gpu == 0 || (seen & gpu) != 0) continue;
         seen |= gpu;
-        for (uint32_t k = 0; k < plan->n && mates < d->params.mates; k++) {
+        for (uint32_t k = 0; k < plan->n && corunners < d->params.gpu_tasks; k++) {
             const Resident *g = &plan->at[k];
             if ((g->mask & gpu) == 0) continue;
-            bool can = !g->fresh && d->utilities[g->task].class != CLUSTER_NONE;
-            mates = can ? mates + 1 : d->params.mates;
+            bool can = !g->incoming && d->utilities[g->task].class != CLUSTER_NONE;
+            corunners = can ? corunners + 1 : d->params.gpu_tasks;
         }
-        if (mates < d->params.mates) victim_set_put(out, i, true);
+        if (corunners < d->params.gpu_tasks) victim_set_put(out, i, true);
     }
 }
 
-typedef struct Seat {
+typedef struct SharedGpu {
     uint64_t mask;
-    float    share, lost;
-    uint32_t mates;
-} Seat;
+    float    rate_factor, lost;
+    uint32_t corunners;
+} SharedGpu;
 
-typedef struct Seats {  // that tasks of one class and size may take
+typedef struct SharedGpus {  // GPUs that tasks of one class and size may join
     uint32_t class, gpus, n;
-    Seat at[SERVER_PLAN_RESIDENTS];
-} Seats;
+    SharedGpu at[SERVER_PLAN_RESIDENTS];
+} SharedGpus;
 
-static void find_seats(const OfferContext *d, const ServerPlan *plan, const VictimSet *open,
-                       uint32_t task, Seats *out) {
+static void find_shared(const OfferContext *d, const ServerPlan *plan, const VictimSet *open,
+                        uint32_t task, SharedGpus *out) {
     const TaskUtility *w = &d->utilities[task];
     float              pace = server_plan_type_rate(d->setup, w, plan->server);
     out->class = w->class;
     out->gpus = w->gpus;
     out->n = 0;
     for (uint32_t i = 0; i < plan->n; i++) {
-        Seat s = {.mask = plan->at[i].mask};
+        SharedGpu s = {.mask = plan->at[i].mask};
         if (w->gpus == 1 && !victim_set_has(open, i)) continue;
         if (w->gpus == 1) s.mask &= -s.mask;
         if (s.mask == 0 || (w->gpus > 1 && (plan->at[i].gpus != w->gpus || plan->at[i].sliced)))
             continue;
-        s.lost = harm(d, plan, s.mask, task, &s.mates);
+        s.lost = harm(d, plan, s.mask, task, &s.corunners);
         if (s.lost < 0) continue;
-        s.share =
+        s.rate_factor =
             pace * server_plan_corun(plan, d->setup, d->utilities, s.mask, task, CLUSTER_NONE);
-        if (s.share > 0) out->at[out->n++] = s;
+        if (s.rate_factor > 0) out->at[out->n++] = s;
     }
 }
 
-static const Seat *best_seat(const Seats *from, const TaskUtility *w) {
-    float       most = w->value * w->levels[w->n_levels - 1].rate, best = 0;
-    const Seat *at = NULL;
+static const SharedGpu *best_shared(const SharedGpus *from, const TaskUtility *w) {
+    float            most = w->value * w->levels[w->n_levels - 1].rate, best = 0;
+    const SharedGpu *at = NULL;
     for (uint32_t i = 0; i < from->n; i++) {
-        const Seat *s = &from->at[i];
-        float       gain = w->value * s->share - s->lost;
+        const SharedGpu *s = &from->at[i];
+        float            gain = w->value * s->rate_factor - s->lost;
         if (s->lost >= most || (at != NULL && !(gain > best))) continue;
         best = gain;
         at = s;
@@ -184,89 +186,90 @@ static const Seat *best_seat(const Seats *from, const TaskUtility *w) {
     return at;
 }
 
-static uint32_t beside(const ServerPlan *plan, const TaskUtility *w, uint32_t task,
-                       const Headroom *f, const Seats *seats, Offer *out) {
-    uint32_t    n = 0;
-    const Seat *seat = best_seat(seats, w);
-    if (seat == NULL) return 0;
+static uint32_t offers_shared(const ServerPlan *plan, const TaskUtility *w, uint32_t task,
+                              const Headroom *f, const SharedGpus *shared, Offer *out) {
+    uint32_t         n = 0;
+    const SharedGpu *gpu = best_shared(shared, w);
+    if (gpu == NULL) return 0;
     for (uint32_t l = 0; l < w->n_levels; l++) {
         int64_t cores = f->cores_milli - (int64_t)w->gpus * w->levels[l].cores_milli;
         int64_t memory = f->memory_mib - (int64_t)w->gpus * w->levels[l].memory_mib;
         if (cores < 0 || memory < 0) break;
-        float  own = w->value * w->levels[l].rate * seat->share;
+        float  own = w->value * w->levels[l].rate * gpu->rate_factor;
         double rest = headroom_utility(f, cores, memory);
-        out[n++] = (Offer){.mask = seat->mask,
+        out[n++] = (Offer){.mask = gpu->mask,
                            .task = task,
                            .give = (uint16_t)w->gpus,
                            .level = (uint8_t)l,
-                           .mates = (uint8_t)seat->mates,
-                           .gain = own - seat->lost + (float)(rest - plan->worth),
+                           .corunners = (uint8_t)gpu->corunners,
+                           .gain = own - gpu->lost + (float)(rest - plan->utility),
                            .own = own,
-                           .lost = seat->lost,
-                           .rate = w->levels[l].rate * seat->share};
+                           .lost = gpu->lost,
+                           .rate = w->levels[l].rate * gpu->rate_factor};
     }
     return n;
 }
 
-typedef struct RoomKey {  // tasks that need the same find the same room
+typedef struct EvictionKey {  // tasks with equal needs share an Eviction
     uint32_t gpus, cores_milli, memory_mib;
-} RoomKey;
+} EvictionKey;
 
-enum { ROOMS = 16, SEATS = 16 };
+enum { EVICTIONS = 16, SHARED = 16 };
 
-struct OfferSpace {     // what is known of an inn before tasks are looked at
-    Room        as_is;  // nobody goes
-    float       least;  // worth of the least worthy guest
-    float       harm;   // that any company does at least
+struct OfferSpace {     // what the requests to one server share
+    Eviction    as_is;  // without victims
+    float       least;  // utility of the least useful resident
+    float       harm;   // least harm that any co-runner does
     VictimOrder rank;
-    VictimSet   open;         // see open_seats
-    RoomKey     keys[ROOMS];  // the last that were asked for
-    Room        rooms[ROOMS];
-    Seats       seats[SEATS];
-    uint32_t    n_rooms, n_seats;  // ever made
+    VictimSet   open;             // see find_shareable
+    EvictionKey keys[EVICTIONS];  // the latest ones
+    Eviction    evictions[EVICTIONS];
+    SharedGpus  shared[SHARED];
+    uint32_t    n_evictions, n_shared;  // made so far
     bool        ranked;
 };
 
-static bool same_key(const RoomKey *a, const RoomKey *b) {
+static bool same_key(const EvictionKey *a, const EvictionKey *b) {
     return a->gpus == b->gpus && a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib;
 }
 
-static Room *room_for(const OfferContext *d, const ServerPlan *plan, OfferSpace *p,
-                      const TaskUtility *w, uint32_t gpus) {
-    uint32_t units = task_utility_units(w, gpus), n = p->n_rooms < ROOMS ? p->n_rooms : ROOMS;
-    RoomKey  key = {gpus, units * w->levels[0].cores_milli, units * w->levels[0].memory_mib};
+static Eviction *eviction_for(const OfferContext *d, const ServerPlan *plan, OfferSpace *p,
+                              const TaskUtility *w, uint32_t gpus) {
+    uint32_t units = task_utility_units(w, gpus),
+             n = p->n_evictions < EVICTIONS ? p->n_evictions : EVICTIONS;
+    EvictionKey key = {gpus, units * w->levels[0].cores_milli, units * w->levels[0].memory_mib};
     for (uint32_t i = 0; i < n; i++)
-        if (same_key(&p->keys[i], &key)) return &p->rooms[i];
+        if (same_key(&p->keys[i], &key)) return &p->evictions[i];
     if (!p->ranked) victim_order_init(&p->rank, plan, d->utilities);
     p->ranked = true;
-    uint32_t at = p->n_rooms++ % ROOMS;
+    uint32_t at = p->n_evictions++ % EVICTIONS;
     p->keys[at] = key;
-    make_room(d, plan, &p->rank, w, gpus, &p->rooms[at]);
-    return &p->rooms[at];
+    plan_eviction(d, plan, &p->rank, w, gpus, &p->evictions[at]);
+    return &p->evictions[at];
 }
 
-static void look_round(const OfferContext *d, const ServerPlan *plan, OfferSpace *p) {
-    p->as_is.there = p->as_is.filled = true;
+static void prepare(const OfferContext *d, const ServerPlan *plan, OfferSpace *p) {
+    p->as_is.fits = p->as_is.filled = true;
     p->as_is.leave = (VictimSet){{0}};
-    p->as_is.lost = p->as_is.redo = p->as_is.away = 0;
-    p->as_is.victims = p->n_rooms = p->n_seats = 0;
+    p->as_is.lost = p->as_is.restart_cost = p->as_is.elsewhere = 0;
+    p->as_is.victims = p->n_evictions = p->n_shared = 0;
     p->ranked = false;
     p->as_is.mask = free_of(plan, &p->as_is.leave);
     p->as_is.gpus = (uint32_t)__builtin_popcountll(p->as_is.mask);
     p->least = p->harm = INFINITY;
     server_plan_headroom(plan, &p->as_is.leave, d->utilities, &p->as_is.fill);
-    open_seats(d, plan, &p->open);
+    find_shareable(d, plan, &p->open);
     for (uint32_t i = 0; i < plan->n; i++) {
         const TaskUtility *w = &d->utilities[plan->at[i].task];
-        float              worth = resident_utility(&plan->at[i], w);
+        float              utility = resident_utility(&plan->at[i], w);
         if (plan->at[i].gpus == 0) continue;
-        p->least = fminf(p->least, worth);
-        if (w->class != CLUSTER_NONE) p->harm = fminf(p->harm, worth * d->harm[w->class]);
+        p->least = fminf(p->least, utility);
+        if (w->class != CLUSTER_NONE) p->harm = fminf(p->harm, utility * d->harm[w->class]);
     }
 }
 
-static bool as_it_is(const OfferSpace *p, const ServerPlan *plan, const TaskUtility *w,
-                     uint32_t gpus) {
+static bool fits_as_is(const OfferSpace *p, const ServerPlan *plan, const TaskUtility *w,
+                       uint32_t gpus) {
     const Headroom *f = &p->as_is.fill;
     uint32_t        n = task_utility_units(w, gpus);
     return p->as_is.gpus >= gpus && plan->n + 1 < SERVER_PLAN_RESIDENTS &&
@@ -274,68 +277,71 @@ static bool as_it_is(const OfferSpace *p, const ServerPlan *plan, const TaskUtil
            f->memory_mib >= (int64_t)n * w->levels[0].memory_mib;
 }
 
-static bool is_there(const ServerPlan *plan, uint32_t task) {
+static bool is_resident(const ServerPlan *plan, uint32_t task) {
     for (uint32_t i = 0; i < plan->n; i++)
         if (plan->at[i].task == task) return true;
     return false;
 }
 
-static const Seats *seats_for(const OfferContext *d, const ServerPlan *plan, OfferSpace *p,
-                              uint32_t task) {
+static const SharedGpus *shared_for(const OfferContext *d, const ServerPlan *plan, OfferSpace *p,
+                                    uint32_t task) {
     const TaskUtility *w = &d->utilities[task];
-    uint32_t           n = p->n_seats < SEATS ? p->n_seats : SEATS;
+    uint32_t           n = p->n_shared < SHARED ? p->n_shared : SHARED;
     for (uint32_t i = 0; i < n; i++)
-        if (p->seats[i].class == w->class && p->seats[i].gpus == w->gpus) return &p->seats[i];
-    Seats *to = &p->seats[p->n_seats++ % SEATS];
-    find_seats(d, plan, &p->open, task, to);
+        if (p->shared[i].class == w->class && p->shared[i].gpus == w->gpus) return &p->shared[i];
+    SharedGpus *to = &p->shared[p->n_shared++ % SHARED];
+    find_shared(d, plan, &p->open, task, to);
     return to;
 }
 
 static bool may_share(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
-    return d->params.mates > 1 && w->class != CLUSTER_NONE && w->gpus > 0 &&
+    return d->params.gpu_tasks > 1 && w->class != CLUSTER_NONE && w->gpus > 0 &&
            plan->n + 1 < SERVER_PLAN_RESIDENTS;
 }
 
-static uint32_t to_one(const OfferContext *d, const ServerPlan *plan, OfferSpace *p,
-                       const OfferAsk *ask, Offer *out) {
-    const TaskUtility *w = &d->utilities[ask->task];
-    uint32_t           task = ask->task, made = 0;
-    bool               cut = w->wide || ask->gpus < w->gpus;
-    uint32_t           gpus = cut && plan->gpus < ask->gpus ? plan->gpus : ask->gpus;
+static uint32_t offers_to(const OfferContext *d, const ServerPlan *plan, OfferSpace *p,
+                          const OfferRequest *request, Offer *out) {
+    const TaskUtility *w = &d->utilities[request->task];
+    uint32_t           task = request->task, made = 0;
+    bool               cut = w->wide || request->gpus < w->gpus;
+    uint32_t           gpus = cut && plan->gpus < request->gpus ? plan->gpus : request->gpus;
     float              most = w->value * w->levels[w->n_levels - 1].rate;
-    if (as_it_is(p, plan, w, gpus)) {
+    if (fits_as_is(p, plan, w, gpus)) {
         uint64_t all = p->as_is.mask;
         uint32_t free = p->as_is.gpus;
         p->as_is.mask = gpu_mask_lowest(all, gpus);
         p->as_is.gpus = gpus;
-        made = whole(d, plan, w, task, &p->as_is, out);
+        made = offers_exclusive(d, plan, w, task, &p->as_is, out);
         p->as_is.mask = all;
         p->as_is.gpus = free;
     } else if (most > p->least) {
-        Room *room = room_for(d, plan, p, w, gpus);
-        if (room->there && most > room->lost + (gpus < w->gpus ? 0 : room->away)) {
-            if (!room->filled) server_plan_headroom(plan, &room->leave, d->utilities, &room->fill);
-            room->filled = true;
-            made = whole(d, plan, w, task, room, out);
+        Eviction *eviction = eviction_for(d, plan, p, w, gpus);
+        if (eviction->fits && most > eviction->lost + (gpus < w->gpus ? 0 : eviction->elsewhere)) {
+            if (!eviction->filled)
+                server_plan_headroom(plan, &eviction->leave, d->utilities, &eviction->fill);
+            eviction->filled = true;
+            made = offers_exclusive(d, plan, w, task, eviction, out);
         }
     }
     if (gpus == w->gpus && most > p->harm && may_share(d, plan, w))
-        made += beside(plan, w, task, &p->as_is.fill, seats_for(d, plan, p, task), out + made);
+        made +=
+            offers_shared(plan, w, task, &p->as_is.fill, shared_for(d, plan, p, task), out + made);
     return made;
 }
 
-uint32_t offer_make(const OfferContext *d, const ServerPlan *plan, const OfferAsk *asks, uint32_t n,
-                    Offer *out) {
+uint32_t offer_make(const OfferContext *d, const ServerPlan *plan, const OfferRequest *requests,
+                    uint32_t n, Offer *out) {
     OfferSpace *p = d->space;
     uint32_t    made = 0;
     if (plan->full) return 0;
-    look_round(d, plan, p);
+    prepare(d, plan, p);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t first = made;
-        if (suits(d, plan, &d->utilities[asks[k].task]) && !is_there(plan, asks[k].task))
-            made += to_one(d, plan, p, &asks[k], out + made);
+        if (type_fits(d, plan, &d->utilities[requests[k].task]) &&
+            !is_resident(plan, requests[k].task))
+            made += offers_to(d, plan, p, &requests[k], out + made);
         for (uint32_t i = first; i < made; i++) {
-            out[i].ask = k;
+            out[i].request = k;
             out[i].holder = CLUSTER_NONE;
         }
     }

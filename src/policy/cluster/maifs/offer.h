@@ -1,55 +1,56 @@
-// Offer: what a inn could do with a task: with which amounts, on whose GPU, in whose place, and
-// what worth that adds.
+// Offer: what a server could give a task: amounts, GPUs, co-runners, victims, and the utility it
+// adds.
 #pragma once
 
 #include "base/carve.h"
 #include "policy/cluster/maifs/server_plan.h"
 
-enum { OFFER_EACH = 2 * UTILITY_LEVELS };  // of a inn to a task, at most
+enum { OFFER_EACH = 2 * UTILITY_LEVELS };  // offers of a server to a request, at most
 
-typedef struct OfferAsk {  // a task that is to have so many GPUs of a server
+typedef struct OfferRequest {  // a task that asks for GPUs on one server
     uint32_t task;
-    uint32_t gpus;  // all of its own, or those of a slice
-} OfferAsk;
+    uint32_t gpus;  // all of its GPUs, or those of a slice
+} OfferRequest;
 
 typedef struct Offer {
-    uint64_t mask;  // GPUs that it would have; they may have to be cleared first
-    uint32_t task, ask;
-    uint32_t holder;  // a gang whose GPUs it would share, slice by slice; or CLUSTER_NONE
-    uint16_t give;    // GPUs; 1 of a task without any
+    uint64_t mask;  // its GPUs, possibly after evictions
+    uint32_t task, request;
+    uint32_t holder;  // a gang that would share its GPUs, slice by slice; or CLUSTER_NONE
+    uint16_t give;    // GPUs; 1 for a task without any
     uint8_t  level;
-    uint8_t  mates;    // that it shares a GPU with
-    uint8_t  victims;  // that have to go
-    float    gain;     // worth, all in all; of a slice: but for what gangs that go have elsewhere
-    float    own;      // of that, the task's; what others lose is the difference
-    float    lost;     // worth of those that go
-    float    rate;     // that the task would have
+    uint8_t  corunners;  // tasks on the GPUs it would share
+    uint8_t  victims;    // residents to evict
+    float    gain;       // utility in all; for a slice without the victims' slices elsewhere
+    float    own;        // of that, the task's utility; the difference is what others lose
+    float    lost;       // utility of the victims
+    float    rate;       // of the task
 } Offer;
 
 typedef struct OfferParams {
-    uint32_t mates;         // tasks on a GPU, at most
-    float    patience;      // how much better a task has to be than those that go for it
-    float    restart;       // weight of what it costs them to begin again
-    bool     evict, blind;  // blind: as if levels did not matter
+    uint32_t gpu_tasks;       // tasks on a GPU, at most
+    float    evict_margin;    // fraction of the victims' utility by which a task must exceed it
+    float    restart_weight;  // weight of the victims' restart cost
+    bool     evict;           // victims are allowed
+    bool     ignore_levels;   // compare servers at default amounts only
 } OfferParams;
 
 typedef struct OfferSpace OfferSpace;
 
-typedef struct OfferContext {  // what goes with all offers of an epoch
+typedef struct OfferContext {  // shared by all offers of a decision
     const ClusterSetup *setup;
     const TaskUtility  *utilities;
     OfferParams         params;
-    OfferSpace         *space;                  // to work in
-    float               harm[PROFILE_CLASSES];  // that company does a class at least
+    OfferSpace         *space;                  // scratch
+    float               harm[PROFILE_CLASSES];  // least rate a class loses to any co-runner
 } OfferContext;
 
-void        offer_context_init(OfferContext *d);  // setup is set
+void        offer_context_init(OfferContext *d);  // after setup is set
 OfferSpace *offer_carve(Carve *from);
 
-// Offers of an inn to those who ask and are not there, at most OFFER_EACH each.
-uint32_t offer_make(const OfferContext *d, const ServerPlan *plan, const OfferAsk *asks, uint32_t n,
-                    Offer *out);
+// Offers of a server to all requests of tasks that are not resident, at most OFFER_EACH each.
+uint32_t offer_make(const OfferContext *d, const ServerPlan *plan, const OfferRequest *requests,
+                    uint32_t n, Offer *out);
 
-// Who has to go when a task gets so many whole GPUs and its lowest level; false: it cannot be.
+// Victims for a task that gets `gpus` whole GPUs at its lowest level; false: it does not fit.
 bool offer_victims(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w,
                    uint32_t gpus, VictimSet *out, uint64_t *mask);

@@ -1,14 +1,14 @@
-// Keys: numbers with a tie-breaker in one word, sorted in room of their own.
+// PackedKey: a float and a tie-breaker in one integer that sorts like the pair.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-// Sorts the largest x first, of equals the least tie. x is a number.
+// Sorts the largest x first, of equals the smallest tie. x is not NaN.
 static inline uint64_t packed_key_descending(float x, uint32_t tie) {
     uint32_t bits;
-    x += 0.0f;  // of the two zeros one
+    x += 0.0f;  // -0 becomes 0
     memcpy(&bits, &x, sizeof bits);
     bits ^= bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31;
     return (uint64_t)~bits << 32 | tie;
@@ -16,7 +16,7 @@ static inline uint64_t packed_key_descending(float x, uint32_t tie) {
 
 static inline uint32_t packed_key_tie(uint64_t key) { return (uint32_t)key; }
 
-// keys has room for as many again behind the n. Runs are merged without branches on keys.
+// Merge sort without branches on keys. keys has room for 2 n; the second half is scratch.
 static inline void packed_keys_sort(uint64_t *keys, uint32_t n) {
     uint64_t *from = keys, *to = keys + n;
     for (uint32_t run = 1; run < n; run *= 2) {

@@ -5,7 +5,7 @@
 #include "policy/cluster/maifs/server_plan.h"
 
 float resident_rate(const Resident *g, const TaskUtility *w) {
-    return g->share * w->levels[g->level].rate;
+    return g->rate_factor * w->levels[g->level].rate;
 }
 float resident_utility(const Resident *g, const TaskUtility *w) {
     return w->value * resident_rate(g, w);
@@ -20,7 +20,7 @@ float resident_fraction(const Resident *g, const TaskUtility *w) {
     return g->sliced ? (float)g->gpus / (float)w->gpus : 1;
 }
 
-static bool dealt(const TaskUtility *w) { return w->class != CLUSTER_NONE; }
+static bool has_levels(const TaskUtility *w) { return w->class != CLUSTER_NONE; }
 
 static uint8_t rung_of(const TaskUtility *w, const ClusterSlice *s) {
     uint32_t n = task_utility_units(w, s->gpus), level = 0;
@@ -53,29 +53,29 @@ float server_plan_spread(const ClusterSetup *s, const TaskUtility *w, uint32_t s
     if (servers < 2 || w->class == CLUSTER_NONE) return 1;
     const ClusterProfile *p = &s->profiles->at[w->class];
     uint32_t              fewest = (w->gpus + s->most_gpus - 1) / s->most_gpus;
-    double                usual = profile_spread(p, w->gpus, fewest);
-    return usual > 0 ? (float)(profile_spread(p, w->gpus, servers) / usual) : 1;
+    double                default_level = profile_spread(p, w->gpus, fewest);
+    return default_level > 0 ? (float)(profile_spread(p, w->gpus, servers) / default_level) : 1;
 }
 
 void server_plan_total(ServerPlan *plan, const TaskUtility *utilities) {
     plan->used = 0;
-    plan->worth = 0;
+    plan->utility = 0;
     for (uint32_t i = 0; i < plan->n; i++) {
         plan->used |= plan->at[i].mask;
         const Resident *g = &plan->at[i];
-        plan->worth +=
+        plan->utility +=
             resident_utility(g, &utilities[g->task]) * resident_fraction(g, &utilities[g->task]);
     }
 }
 
-static float share_of(const ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities,
-                      const Resident *g) {
-    return g->spread * server_plan_type_rate(s, &utilities[g->task], plan->server) *
+static float rate_factor_of(const ServerPlan *plan, const ClusterSetup *s,
+                            const TaskUtility *utilities, const Resident *g) {
+    return g->spread_factor * server_plan_type_rate(s, &utilities[g->task], plan->server) *
            server_plan_corun(plan, s, utilities, g->mask, g->task, CLUSTER_NONE);
 }
 
-static void take_in(ServerPlan *plan, const ClusterView *v, uint32_t task,
-                    const TaskUtility *utilities) {
+static void add_running(ServerPlan *plan, const ClusterView *v, uint32_t task,
+                        const TaskUtility *utilities) {
     const ClusterTask *t = &v->tasks[task];
     for (uint32_t i = 0; i < t->n_slices; i++) {
         const ClusterSlice *s = &t->slices[i];
@@ -89,7 +89,7 @@ static void take_in(ServerPlan *plan, const ClusterView *v, uint32_t task,
                       .level = rung_of(&utilities[task], s),
                       .sliced = t->n_slices > 1,
                       .cap = UTILITY_LEVELS,
-                      .spread = server_plan_spread(v->setup, &utilities[task], t->n_slices)};
+                      .spread_factor = server_plan_spread(v->setup, &utilities[task], t->n_slices)};
         plan->at[plan->n++] = g;
     }
 }
@@ -105,10 +105,10 @@ void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
     plan->memory_mib = x->memory_mib;
     plan->full = now->n_residents >= SERVER_PLAN_RESIDENTS;
     for (uint32_t i = 0; i < now->n_residents && !plan->full; i++)
-        take_in(plan, v, now->residents[i], utilities);
+        add_running(plan, v, now->residents[i], utilities);
     server_plan_total(plan, utilities);
     for (uint32_t i = 0; i < plan->n; i++)
-        plan->at[i].share = share_of(plan, v->setup, utilities, &plan->at[i]);
+        plan->at[i].rate_factor = rate_factor_of(plan, v->setup, utilities, &plan->at[i]);
     server_plan_total(plan, utilities);
 }
 
@@ -121,20 +121,21 @@ static void sort_steps(LevelStep *at, uint32_t n) {
     }
 }
 
-static void add_steps(const ServerPlan *plan, uint32_t guest, const TaskUtility *w, Headroom *f) {
-    const Resident *g = &plan->at[guest];
+static void add_steps(const ServerPlan *plan, uint32_t resident, const TaskUtility *w,
+                      Headroom *f) {
+    const Resident *g = &plan->at[resident];
     uint32_t        n = task_utility_units(w, g->gpus);
-    float           value = w->value * g->share * resident_fraction(g, w);
+    float           value = w->value * g->rate_factor * resident_fraction(g, w);
     for (uint32_t r = 1; r < w->n_levels && r <= g->cap; r++) {
-        LevelStep s = {.worth = value * (w->levels[r].rate - w->levels[r - 1].rate),
+        LevelStep s = {.utility = value * (w->levels[r].rate - w->levels[r - 1].rate),
                        .cores_milli = n * (w->levels[r].cores_milli - w->levels[r - 1].cores_milli),
                        .memory_mib = n * (w->levels[r].memory_mib - w->levels[r - 1].memory_mib),
-                       .guest = (uint8_t)guest,
+                       .resident = (uint8_t)resident,
                        .level = (uint8_t)r};
         float     cost = (float)s.cores_milli / (float)(plan->cores_milli + 1) +
                      (float)s.memory_mib / (float)(plan->memory_mib + 1) + 1e-9f;
-        s.density = s.worth / cost;
-        if (r > 1 && s.density > f->at[f->n - 1].density)  // rounding: levels stay in order
+        s.density = s.utility / cost;
+        if (r > 1 && s.density > f->at[f->n - 1].density)  // against rounding: levels stay in order
             s.density = f->at[f->n - 1].density;
         f->at[f->n++] = s;
     }
@@ -142,7 +143,7 @@ static void add_steps(const ServerPlan *plan, uint32_t guest, const TaskUtility 
 
 void server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
                           const TaskUtility *utilities, Headroom *f) {
-    f->worth = 0;
+    f->utility = 0;
     f->cores_milli = plan->cores_milli;
     f->memory_mib = plan->memory_mib;
     f->n = 0;
@@ -150,41 +151,41 @@ void server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
         const Resident    *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
         if (leave != NULL && victim_set_has(leave, i)) continue;
-        if (!dealt(w)) {
+        if (!has_levels(w)) {
             f->cores_milli -= g->cores_milli;
             f->memory_mib -= g->memory_mib;
-            f->worth += resident_utility(g, w) * resident_fraction(g, w);
+            f->utility += resident_utility(g, w) * resident_fraction(g, w);
             continue;
         }
         f->cores_milli -= (int64_t)task_utility_units(w, g->gpus) * w->levels[0].cores_milli;
         f->memory_mib -= (int64_t)task_utility_units(w, g->gpus) * w->levels[0].memory_mib;
-        f->worth += w->value * g->share * w->levels[0].rate * resident_fraction(g, w);
+        f->utility += w->value * g->rate_factor * w->levels[0].rate * resident_fraction(g, w);
         add_steps(plan, i, w, f);
     }
     sort_steps(f->at, f->n);
 }
 
-// A guest whose next level does not fit keeps the one it has; others may still go up.
-static double deal(const Headroom *f, int64_t cores, int64_t memory, ServerPlan *plan) {
-    double    worth = f->worth;
+// If its next level does not fit, a resident keeps its level; others may still go up.
+static double take_steps(const Headroom *f, int64_t cores, int64_t memory, ServerPlan *plan) {
+    double    utility = f->utility;
     VictimSet stuck = {{0}};
     for (uint32_t i = 0; i < f->n; i++) {
         const LevelStep *s = &f->at[i];
-        if (victim_set_has(&stuck, s->guest)) continue;
+        if (victim_set_has(&stuck, s->resident)) continue;
         if (s->cores_milli > cores || s->memory_mib > memory) {
-            victim_set_put(&stuck, s->guest, true);
+            victim_set_put(&stuck, s->resident, true);
             continue;
         }
         cores -= s->cores_milli;
         memory -= s->memory_mib;
-        worth += s->worth;
-        if (plan != NULL) plan->at[s->guest].level = s->level;
+        utility += s->utility;
+        if (plan != NULL) plan->at[s->resident].level = s->level;
     }
-    return worth;
+    return utility;
 }
 
 double headroom_utility(const Headroom *f, int64_t cores_milli, int64_t memory_mib) {
-    return deal(f, cores_milli, memory_mib, NULL);
+    return take_steps(f, cores_milli, memory_mib, NULL);
 }
 
 void server_plan_remove(ServerPlan *plan, uint32_t task) {
@@ -199,7 +200,7 @@ void server_plan_add(ServerPlan *plan, const Resident *g) {
     plan->used |= g->mask;
 }
 
-// What each has of a GPU: as much as it asks for, or an equal part where that is too much for all.
+// Thousandths of a GPU: as requested, or equal parts if the requests exceed the GPU.
 static uint32_t milli_of(const ServerPlan *plan, const TaskUtility *utilities, const Resident *g) {
     uint32_t milli = utilities[g->task].milli;
     for (uint64_t m = g->mask; m != 0; m &= m - 1) {
@@ -215,27 +216,27 @@ static uint32_t milli_of(const ServerPlan *plan, const TaskUtility *utilities, c
     return milli;
 }
 
-static void share_out(ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities) {
+static void share_gpus(ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities) {
     for (uint32_t i = 0; i < plan->n; i++) {
         Resident *g = &plan->at[i];
         g->milli = (uint16_t)milli_of(plan, utilities, g);
-        g->share = share_of(plan, s, utilities, g);
+        g->rate_factor = rate_factor_of(plan, s, utilities, g);
     }
 }
 
 void server_plan_allocate(ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities) {
     Headroom f;
     server_plan_total(plan, utilities);
-    share_out(plan, s, utilities);
+    share_gpus(plan, s, utilities);
     server_plan_headroom(plan, NULL, utilities, &f);
     CHECK(f.cores_milli >= 0 && f.memory_mib >= 0);
     for (uint32_t i = 0; i < plan->n; i++)
-        if (dealt(&utilities[plan->at[i].task])) plan->at[i].level = 0;
-    deal(&f, f.cores_milli, f.memory_mib, plan);
+        if (has_levels(&utilities[plan->at[i].task])) plan->at[i].level = 0;
+    take_steps(&f, f.cores_milli, f.memory_mib, plan);
     for (uint32_t i = 0; i < plan->n; i++) {
         Resident          *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
-        if (!dealt(w)) continue;
+        if (!has_levels(w)) continue;
         g->cores_milli = task_utility_units(w, g->gpus) * w->levels[g->level].cores_milli;
         g->memory_mib = task_utility_units(w, g->gpus) * w->levels[g->level].memory_mib;
     }
@@ -253,16 +254,16 @@ uint64_t gpu_mask_lowest(uint64_t mask, uint32_t n) {
     return out;
 }
 
-static void line_up(const ServerPlan *plan, const TaskUtility *utilities, VictimOrder *r) {
-    r->n_line = 0;
+static void sort_victims(const ServerPlan *plan, const TaskUtility *utilities, VictimOrder *r) {
+    r->n_order = 0;
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
-        if (g->fresh || g->gpus == 0) continue;
+        if (g->incoming || g->gpus == 0) continue;
         VictimRank x = {resident_utility(g, w) / (float)w->gpus, (uint8_t)i};
-        uint32_t   k = r->n_line++;
-        for (; k > 0 && r->line[k - 1].density > x.density; k--) r->line[k] = r->line[k - 1];
-        r->line[k] = x;
+        uint32_t   k = r->n_order++;
+        for (; k > 0 && r->order[k - 1].density > x.density; k--) r->order[k] = r->order[k - 1];
+        r->order[k] = x;
     }
 }
 
@@ -281,28 +282,28 @@ void victim_order_init(VictimOrder *r, const ServerPlan *plan, const TaskUtility
         r->cores_left -= r->cores_milli[i];
         r->memory_left -= r->memory_mib[i];
     }
-    line_up(plan, utilities, r);
+    sort_victims(plan, utilities, r);
 }
 
-typedef struct VictimSearch {  // for room, among the guests of a rank
-    const VictimOrder *rank;
+typedef struct VictimSearch {
+    const VictimOrder *order;
     VictimSet          leave;
-    int64_t            cores_left, memory_left;  // when those go and the task has come
+    int64_t            cores_left, memory_left;  // after the evictions and with the new task
     uint64_t           all;                      // GPUs
     uint32_t           gpus;
 } VictimSearch;
 
-static void send(VictimSearch *x, uint32_t guest, bool away) {
-    int64_t cores = x->rank->cores_milli[guest], memory = x->rank->memory_mib[guest];
-    victim_set_put(&x->leave, guest, away);
-    x->cores_left += away ? cores : -cores;
-    x->memory_left += away ? memory : -memory;
+static void set_victim(VictimSearch *x, uint32_t resident, bool elsewhere) {
+    int64_t cores = x->order->cores_milli[resident], memory = x->order->memory_mib[resident];
+    victim_set_put(&x->leave, resident, elsewhere);
+    x->cores_left += elsewhere ? cores : -cores;
+    x->memory_left += elsewhere ? memory : -memory;
 }
 
 static uint64_t free_then(const VictimSearch *x) {
     uint64_t used = 0;
-    for (uint32_t i = 0; i < x->rank->n; i++)
-        if (!victim_set_has(&x->leave, i)) used |= x->rank->mask[i];
+    for (uint32_t i = 0; i < x->order->n; i++)
+        if (!victim_set_has(&x->leave, i)) used |= x->order->mask[i];
     return x->all & ~used;
 }
 
@@ -313,21 +314,21 @@ static bool enough(const VictimSearch *x) {
 
 bool victim_order_pick(const VictimOrder *r, const ServerPlan *plan, const TaskUtility *w,
                        uint32_t gpus, bool evict, VictimSet *out, uint64_t *mask) {
-    uint32_t     gone = 0, units = task_utility_units(w, gpus);
-    VictimSearch x = {.rank = r, .all = gpu_mask_all(plan->gpus), .gpus = gpus};
+    uint32_t     n_victims = 0, units = task_utility_units(w, gpus);
+    VictimSearch x = {.order = r, .all = gpu_mask_all(plan->gpus), .gpus = gpus};
     if (gpus > plan->gpus || plan->n + 1 >= SERVER_PLAN_RESIDENTS || plan->full) return false;
     x.cores_left = r->cores_left - (int64_t)units * w->levels[0].cores_milli;
     x.memory_left = r->memory_left - (int64_t)units * w->levels[0].memory_mib;
     bool fits = enough(&x);
     if (!fits && (!evict || gpus == 0)) return false;
-    while (!fits && gone < r->n_line) {
-        send(&x, r->line[gone++].guest, true);
+    while (!fits && n_victims < r->n_order) {
+        set_victim(&x, r->order[n_victims++].resident, true);
         fits = enough(&x);
     }
     if (!fits) return false;
-    for (uint32_t i = gone; i-- > 0;) {
-        send(&x, r->line[i].guest, false);
-        if (!enough(&x)) send(&x, r->line[i].guest, true);
+    for (uint32_t i = n_victims; i-- > 0;) {
+        set_victim(&x, r->order[i].resident, false);
+        if (!enough(&x)) set_victim(&x, r->order[i].resident, true);
     }
     *out = x.leave;
     *mask = gpu_mask_lowest(free_then(&x), gpus);

@@ -1,8 +1,8 @@
-// ServerPlan: a server as its agent plans it: who is to be there with what, and how cores and
-// memory are best dealt to them.
+// ServerPlan: one server as its agent plans it: its residents, and the distribution of cores and
+// memory among them.
 //
-// Guests get their lowest level; what is left goes, level by level, where a core or a byte buys the
-// most worth. Guests without a class keep what they have.
+// Every resident gets its lowest allocation level; the rest goes, level by level, where a core or a
+// byte adds the most utility. Residents without a class keep what they have.
 #pragma once
 
 #include "policy/cluster/maifs/task_utility.h"
@@ -12,48 +12,43 @@ enum {
     SERVER_PLAN_STEPS = SERVER_PLAN_RESIDENTS * (UTILITY_LEVELS - 1)
 };
 
-typedef struct Resident {
+typedef struct Resident {  // a task, or its slice, on the server
     uint64_t mask;
     uint32_t task;
     uint32_t cores_milli, memory_mib;
-    uint16_t milli;
+    uint16_t milli;  // thousandths of each GPU
     uint8_t  gpus, level;
-    bool     fresh;   // it is not there yet
-    bool     sliced;  // others have the rest of its GPUs: it is as fast as the slowest of them
-    uint8_t  cap;     // the level that it gets at most
-    float    spread;  // what being cut into slices leaves of its rate
-    float    share;   // what company, spread and the type of GPU leave of its rate
+    bool     incoming;       // placed by this plan, not running here yet
+    bool     sliced;         // a slice of a gang on several servers: as fast as its slowest slice
+    uint8_t  cap;            // highest useful level
+    float    spread_factor;  // of its rate, from being on several servers
+    float    rate_factor;    // of its rate, from co-runners, spread and GPU type together
 } Resident;
 
 typedef struct ServerPlan {
     uint32_t server, n;
-    uint32_t gpus, cores_milli, memory_mib;  // that it has
-    uint64_t used;                           // GPUs that somebody has
-    double   worth;                          // of a second, of all guests together
-    bool     stale;                          // its offers are of before
-    bool     full;                           // more guests than can be planned for: let alone
+    uint32_t gpus, cores_milli, memory_mib;  // capacity
+    uint64_t used;                           // mask of GPUs with a resident
+    double   utility;                        // of all residents, per second
+    bool     stale;                          // changed since its last offers
+    bool     full;                           // more residents than fit: the server is left alone
     Resident at[SERVER_PLAN_RESIDENTS];
 } ServerPlan;
 
-typedef struct LevelStep {  // a level up
-    float    density, worth;
+typedef struct LevelStep {  // one level up
+    float    density, utility;
     uint32_t cores_milli, memory_mib;
-    uint8_t  guest, level;
+    uint8_t  resident, level;
 } LevelStep;
 
-typedef struct Headroom {               // what can be made of a inn without some of its guests
-    double    worth;                    // of the rest with their lowest levels
-    int64_t   cores_milli, memory_mib;  // left over then; below 0: even that is too much
+typedef struct Headroom {               // of a server without its victims
+    double    utility;                  // of the others at their lowest levels
+    int64_t   cores_milli, memory_mib;  // left then; below 0: even the lowest levels do not fit
     uint32_t  n;
-    LevelStep at[SERVER_PLAN_STEPS];  // best first
+    LevelStep at[SERVER_PLAN_STEPS];  // highest density first
 } Headroom;
 
-// As it is now; utilities are by slot.
-void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
-                      const TaskUtility *utilities);
-
-// leave: a bit for every guest that is to go.
-typedef struct VictimSet {
+typedef struct VictimSet {  // bit i: resident i is evicted
     uint64_t bits[(SERVER_PLAN_RESIDENTS + 63) / 64];
 } VictimSet;
 
@@ -65,59 +60,62 @@ static inline void victim_set_put(VictimSet *l, uint32_t i, bool on) {
     l->bits[i / 64] = on ? l->bits[i / 64] | bit : l->bits[i / 64] & ~bit;
 }
 
+// In all functions `utilities` is indexed by slot.
+
+// The server as it is now.
+void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
+                      const TaskUtility *utilities);
+
 void   server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
                             const TaskUtility *utilities, Headroom *out);
 double headroom_utility(const Headroom *f, int64_t cores_milli, int64_t memory_mib);
 
-float server_plan_type_rate(const ClusterSetup *s, const TaskUtility *w,
-                            uint32_t server);                      // on its type of GPU
-float resident_rate(const Resident *g, const TaskUtility *w);      // as it is planned
-float resident_utility(const Resident *g, const TaskUtility *w);   // of all of a gang
-float resident_fraction(const Resident *g, const TaskUtility *w);  // of it that is here
+// Rate on the server's GPU type, relative to the profile's first type.
+float server_plan_type_rate(const ClusterSetup *s, const TaskUtility *w, uint32_t server);
+float resident_rate(const Resident *g, const TaskUtility *w);
+float resident_utility(const Resident *g, const TaskUtility *w);   // of the whole gang
+float resident_fraction(const Resident *g, const TaskUtility *w);  // of the gang's GPUs
 float server_plan_spread(const ClusterSetup *s, const TaskUtility *w, uint32_t servers);
 
-// What company leaves of the rate of a task with the GPUs of a mask; 0: somebody does not fit.
+// Rate factor a task keeps beside its co-runners on the GPUs in `mask`; 0 if GPU memory does not
+// fit.
 float server_plan_corun(const ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities,
                         uint64_t mask, uint32_t task, uint32_t besides);
 
-static inline const Resident *server_plan_find(const ServerPlan *plan,
-                                               uint32_t          task) {  // NULL: it is not there
+static inline const Resident *server_plan_find(const ServerPlan *plan, uint32_t task) {
     for (uint32_t i = 0; i < plan->n; i++)
         if (plan->at[i].task == task) return &plan->at[i];
     return NULL;
 }
 
-void server_plan_total(ServerPlan        *plan,
-                       const TaskUtility *utilities);  // worth anew, after values changed
+// Recomputes `used` and `utility`, after values changed.
+void server_plan_total(ServerPlan *plan, const TaskUtility *utilities);
 
 void server_plan_remove(ServerPlan *plan, uint32_t task);
 void server_plan_add(ServerPlan *plan, const Resident *g);
 
-// Shares and levels anew, after guests came or went.
+// Recomputes GPU shares, rate factors and levels, after residents came or went.
 void server_plan_allocate(ServerPlan *plan, const ClusterSetup *s, const TaskUtility *utilities);
 
-// VictimOrder: the guests of an inn in the order in which they would go for others.
-
 typedef struct VictimRank {
-    float   density;
-    uint8_t guest;
+    float   density;  // utility per GPU
+    uint8_t resident;
 } VictimRank;
 
-typedef struct VictimOrder {  // guests, as victims are looked for
-    uint64_t mask[SERVER_PLAN_RESIDENTS];
-    uint32_t cores_milli[SERVER_PLAN_RESIDENTS],
-        memory_mib[SERVER_PLAN_RESIDENTS];   // that each needs at least
-    int64_t    cores_left, memory_left;      // when all have that
-    VictimRank line[SERVER_PLAN_RESIDENTS];  // who may have to go, least first
-    uint32_t   n, n_line;
+typedef struct VictimOrder {  // residents in the order of eviction
+    uint64_t   mask[SERVER_PLAN_RESIDENTS];
+    uint32_t   cores_milli[SERVER_PLAN_RESIDENTS], memory_mib[SERVER_PLAN_RESIDENTS];  // minimum
+    int64_t    cores_left, memory_left;       // with all residents at their minimum
+    VictimRank order[SERVER_PLAN_RESIDENTS];  // [n_order] lowest density first
+    uint32_t   n, n_order;
 } VictimOrder;
 
-uint64_t gpu_mask_all(uint32_t gpus);                    // a mask of so many
-uint64_t gpu_mask_lowest(uint64_t mask, uint32_t gpus);  // so many of it
+uint64_t gpu_mask_all(uint32_t gpus);                    // the lowest `gpus` bits
+uint64_t gpu_mask_lowest(uint64_t mask, uint32_t gpus);  // the lowest `gpus` set bits of mask
 
 void victim_order_init(VictimOrder *r, const ServerPlan *plan, const TaskUtility *utilities);
 
-// Who has to go when a task gets so many whole GPUs and its lowest level: the least worthy until
-// there is room; then those stay, the worthiest first, who could as well. False: it cannot be.
+// Picks victims by ascending utility density until `gpus` whole GPUs and the task's lowest level
+// are free, then reinstates needless ones, highest density first. false: it does not fit.
 bool victim_order_pick(const VictimOrder *r, const ServerPlan *plan, const TaskUtility *w,
                        uint32_t gpus, bool evict, VictimSet *out, uint64_t *mask);

@@ -5,7 +5,7 @@
 #include "contract/rate.h"
 #include "learn/activation.h"
 
-// Of the whole cluster, so that cores and memory can be added up.
+// Fractions of the cluster's cores and memory, which makes them addable.
 static double cost(const ClusterSetup *s, const UtilityLevel *from, const UtilityLevel *to) {
     double cores = (double)to->cores_milli - (double)from->cores_milli;
     double mib = (double)to->memory_mib - (double)from->memory_mib;
@@ -16,7 +16,7 @@ static double slope(const ClusterSetup *s, const UtilityLevel *from, const Utili
     return (to->rate - from->rate) / cost(s, from, to);
 }
 
-// A level that buys more than the one below it takes its place.
+// Upper convex hull: a level with more gain per cost than the one below replaces it.
 static void push(TaskUtility *w, const ClusterSetup *s, UtilityLevel r) {
     while (w->n_levels > 1 &&
            slope(s, &w->levels[w->n_levels - 1], &r) >=
@@ -25,20 +25,20 @@ static void push(TaskUtility *w, const ClusterSetup *s, UtilityLevel r) {
     w->levels[w->n_levels++] = r;
 }
 
-static UtilityLevel usual_rung(const ClusterJob *j) {
+static UtilityLevel default_level_of(const ClusterJob *j) {
     uint32_t n = j->gpus > 0 ? j->gpus : 1;
     return (UtilityLevel){j->cores_milli / n, j->memory_mib / n, 1};
 }
 
-// The ladder of its class, in what the job asks for.
-static void climb(TaskUtility *w, const ClusterSetup *s, const ClusterJob *j) {
+// The allocation levels of its class, scaled to the job's default demand.
+static void add_levels(TaskUtility *w, const ClusterSetup *s, const ClusterJob *j) {
     const ClusterProfile *p = &s->profiles->at[j->class];
     double                cores = 1000 * rate_cores_scale(s->profiles, j);
     double                memory = 1024 * rate_memory_scale(s->profiles, j);
     for (uint32_t i = 0; i < p->levels.n; i++) {
         const AllocLevel *x = &p->levels.at[i];
         UtilityLevel      r = {(uint32_t)(x->cores * cores), (uint32_t)(x->gb * memory), 1};
-        if (i == p->levels.usual) r = usual_rung(j);
+        if (i == p->levels.usual) r = default_level_of(j);
         if (x->share < 1) continue;
         r.rate = (float)rate_resources(s->profiles, j, j->gpus, j->gpus * r.cores_milli,
                                        j->gpus * r.memory_mib);
@@ -46,7 +46,6 @@ static void climb(TaskUtility *w, const ClusterSetup *s, const ClusterJob *j) {
     }
 }
 
-// More GPUs than any server has that will do.
 static bool is_wide(const ClusterSetup *s, const ClusterJob *j) {
     uint32_t most = 0;
     if (j->gpu_types == 0 || j->gpus <= 1) return j->gpus > s->most_gpus;
@@ -56,7 +55,7 @@ static bool is_wide(const ClusterSetup *s, const ClusterJob *j) {
     return j->gpus > most;
 }
 
-static uint32_t nearest_to_usual(const TaskUtility *w) {
+static uint32_t nearest_to_default(const TaskUtility *w) {
     uint32_t at = 0;
     for (uint32_t i = 1; i < w->n_levels; i++)
         if (fabsf(w->levels[i].rate - 1) < fabsf(w->levels[at].rate - 1)) at = i;
@@ -73,18 +72,17 @@ void task_utility_init(TaskUtility *w, const ClusterSetup *s, const ClusterJob *
                        .types = j->gpus > 0 ? j->gpu_types : 0,
                        .wide = is_wide(s, j)};
     w->restart_s = (float)((double)cluster_restart(s, j) / 1e9);
-    if (classed && !r->fixed) climb(w, s, j);
-    if (w->n_levels == 0) w->levels[w->n_levels++] = usual_rung(j);
-    w->usual = nearest_to_usual(w);
+    if (classed && !r->fixed) add_levels(w, s, j);
+    if (w->n_levels == 0) w->levels[w->n_levels++] = default_level_of(j);
+    w->default_level = nearest_to_default(w);
 }
 
-// A job that takes longer than everybody together is as urgent as a shorter one.
 float task_utility_effective_left(const TaskUtility *w, double drain, const UtilityParams *r) {
     float left = w->left_s, gpus = w->gpus > 0 ? (float)w->gpus : 1;
     float line = (float)drain * r->margin;
     if (!(left > line) || !(line > 0)) return left;
-    float boost = repro_exp(r->urge * repro_log(left / line)) - 1;
-    return left / (1 + boost * repro_exp(r->gang * repro_log(gpus)));
+    float boost = repro_exp(r->critical_boost * repro_log(left / line)) - 1;
+    return left / (1 + boost * repro_exp(r->critical_gang_power * repro_log(gpus)));
 }
 
 void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask *t, double drain_s,
@@ -92,7 +90,8 @@ void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask
     TimeNs left = cluster_left(v, t);
     double weight = 1;
     if (t->job.tenant != CLUSTER_NONE) weight = v->setup->tenants[t->job.tenant].weight;
-    double s = left >= 0 ? (double)left / 1e9 : r->age_s + (double)cluster_held(v, t) / 1e9;
+    double s =
+        left >= 0 ? (double)left / 1e9 : r->unknown_left_s + (double)cluster_held(v, t) / 1e9;
     w->left_s = (float)(s > 1 ? s : 1);
     w->value = (float)weight / task_utility_effective_left(w, drain_s, r);
 }

@@ -1,5 +1,5 @@
-// TaskUtility: a task as agents see it: what it can use, how fast it is with that, and what its
-// progress is worth.
+// TaskUtility: what a task gains from resources: its rate at each allocation level and the value of
+// its progress.
 #pragma once
 
 #include "contract/cluster.h"
@@ -8,38 +8,37 @@
 enum { UTILITY_LEVELS = PROFILE_ALLOC_LEVELS };
 
 typedef struct UtilityLevel {
-    uint32_t cores_milli, memory_mib;  // for each GPU; of a task without GPUs: for all of it
+    uint32_t cores_milli, memory_mib;  // per GPU; in all for a task without GPUs
     float    rate;
 } UtilityLevel;
 
 typedef struct TaskUtility {
-    uint64_t     job;  // whose; 1 more than its number
+    uint64_t     job;  // id of the job plus 1; 0: none
     uint32_t     gpus, milli, class, types;
-    uint32_t     n_levels, usual;
-    UtilityLevel levels[UTILITY_LEVELS];  // each buys less than the one below
+    uint32_t     n_levels, default_level;
+    UtilityLevel levels[UTILITY_LEVELS];  // ascending, with falling gain per resource
     float        restart_s, left_s;
-    float        value;  // of a second of work, the more the sooner it is through
-    bool         wide;   // more GPUs than any server has
+    float        value;  // of a second of work: the reciprocal of the effective remaining time
+    bool         wide;   // more GPUs than any suitable server has
 } TaskUtility;
 
 typedef struct UtilityParams {
-    bool  fixed;  // its default demand and nothing else
-    float gang;   // how much of that for each GPU, as a power
-    float urge;   // how much longer jobs gain that are on the critical path
-    float
-        margin;   // critical is who has more left than so many times what the cluster needs for all
-    float age_s;  // that count as left of a job of which nobody knows how long it takes
+    bool  fixed;                // the default amounts are the only level
+    float critical_gang_power;  // critical jobs gain by their GPUs to this power
+    float critical_boost;       // exponent of the gain of critical jobs
+    float margin;               // critical: more left than this many times the cluster's drain time
+    float unknown_left_s;       // remaining time assumed at the start where it is unknown
 } UtilityParams;
 
-// What does not change while the task lives.
+// What is constant for the task's life.
 void task_utility_init(TaskUtility *w, const ClusterSetup *s, const ClusterJob *j,
                        const UtilityParams *r);
 
-// What does: drain_s is how long the cluster needs for all that is there.
+// Remaining time and value. drain_s: time the cluster needs for all remaining work.
 void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask *t, double drain_s,
                          const UtilityParams *r);
 
-// What a job counts as having left: less when it takes longer than all together.
+// Remaining time as it counts for the value: shortened for jobs on the critical path.
 float task_utility_effective_left(const TaskUtility *w, double drain_s, const UtilityParams *r);
 
 static inline uint32_t task_utility_units(const TaskUtility *w, uint32_t gpus) {

@@ -1,24 +1,25 @@
-// muri: jobs take turns on GPUs
+// muri: interleaving jobs on shared GPUs
 //
-// Least GPU time left first. Where all ask for more GPUs than there are, those of the same width
-// are put onto the same GPUs in groups of up to four, the ones first that get most done together,
-// until what is asked for is there. At whole periods others are stopped for it; in between GPUs
-// that come free are filled, and who is alone on one has it whole again.
+// Least GPU time left first. When the requested GPUs exceed the cluster's, jobs of equal width are
+// grouped onto the same GPUs, up to four each, largest joint progress first, until the request
+// fits. At whole periods other jobs are preempted for this plan; in between, free GPUs are filled,
+// and a job left alone on a shared GPU gets the whole of it.
 #include "policy/cluster/common/priority_queue.h"
+#include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/colocation.h"
 #include "policy/cluster/muri/muri_match.h"
 #include "policy/cluster/muri/muri_place.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(period_s, int, 0, 0, 86400, "between decisions that stop jobs; 0: at every event")           \
-    X(depth, double, 1.0, 1.0, 8.0, "jobs that are looked at ask for so many times the GPUs")      \
-    X(most, int, 4, 1, PACK_MOST, "jobs in a group")                                               \
-    X(gain, double, 1.3, 0.0, 4.0, "what a merger of groups must get done, by each of them")       \
-    X(slowest, double, 0.7, 0.0, 1.0, "rate of a job that shares GPUs, at least")                  \
-    X(by_stages, bool, false, 0, 1, "what groups get done is reckoned from stages of iterations")  \
-    X(by_need, bool, false, 0, 1, "of a group, who is done soonest has most of cores and memory")  \
-    X(las, bool, false, 0, 1, "who has had the least GPU time first, instead of who needs least")
+    X(period_s, int, 0, 0, 86400, "seconds between decisions that preempt; 0: every event")        \
+    X(depth, double, 1.0, 1.0, 8.0, "consider jobs that request this many times the GPUs")         \
+    X(max_group, int, 4, 1, PACK_MOST, "largest group of jobs on the same GPUs")                   \
+    X(min_gain, double, 1.3, 0.0, 4.0, "least progress of a merged group, relative to its parts")  \
+    X(min_rate, double, 0.7, 0.0, 1.0, "least rate of a job that shares GPUs")                     \
+    X(by_stages, bool, false, 0, 1, "derive a group's progress from the stages of iterations")     \
+    X(by_need, bool, false, 0, 1, "in a group, favor jobs near their end with cores and memory")   \
+    X(las, bool, false, 0, 1, "order by least attained GPU time instead of least left")
 
 typedef struct MuriSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
@@ -33,10 +34,10 @@ static const Setting rows[] = {
 };
 
 typedef struct MuriTask {
-    uint64_t id;    // of the job whose slot it is, from 1
-    uint64_t plan;  // the last that gave it a unit
+    uint64_t id;    // of the job in this slot, plus 1; 0: none
+    uint64_t plan;  // number of the last plan with a unit for it
     uint32_t unit;
-    SortKey  rank;
+    SortKey  key;
 } MuriTask;
 
 typedef struct Muri {
@@ -61,45 +62,35 @@ static void lay_out(Muri *m, const ClusterSetup *s, Carve *from) {
     plan_builder_carve(&m->builder, s, from);
 }
 
-static size_t state_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    Muri  m = {0};
-    Carve c = {.used = sizeof m};
-    lay_out(&m, s, &c);
-    return c.used;
-}
+CLUSTER_POLICY_STATE(Muri)
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    Muri *m = state;
-    Carve c = {.base = state, .used = sizeof *m};
-    lay_out(m, s, &c);
-    plan_builder_init(&m->builder, s);
+    Muri *m = state_open(state, s);
     m->cfg = *(const MuriSettings *)settings;
     m->period = m->cfg.period_s * CLUSTER_SECOND;
     m->placer.builder = &m->builder;
     m->placer.by_need = m->cfg.by_need;
-    m->placer.slowest = m->cfg.slowest;
+    m->placer.min_rate = m->cfg.min_rate;
     m->match.by_stages = m->cfg.by_stages;
-    m->match.gain = m->cfg.gain;
-    m->match.most = (uint32_t)m->cfg.most;
+    m->match.min_gain = m->cfg.min_gain;
+    m->match.max_group = (uint32_t)m->cfg.max_group;
 }
 
-static SortKey rank_of(const Muri *m, const ClusterView *v, const ClusterTask *t) {
+static SortKey key_of(const Muri *m, const ClusterView *v, const ClusterTask *t) {
     double first = m->cfg.las ? cluster_attained(v, t)
                               : (double)cluster_left(v, t) * (double)cluster_gpu_milli(&t->job);
     return (SortKey){first, (double)t->job.id};
 }
 
-// All that are alive, by rank; those that were there stay about where they were.
-static void look(Muri *m, const ClusterView *v) {
-    uint32_t n = 0, from = v->n_waiting;
+// All live tasks by key; insertion sort, as most are in order already.
+static void update_order(Muri *m, const ClusterView *v) {
+    uint32_t n = 0, from = waiting_since(v, m->seen);
     for (uint32_t i = 0; i < m->n_order; i++) {
         const ClusterTask *t = &v->tasks[m->order[i]];
         if (t->state != CLUSTER_GONE && m->tasks[m->order[i]].id == t->job.id + 1)
             m->order[n++] = m->order[i];
     }
-    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > m->seen) from--;
     for (; from < v->n_waiting; from++) {
         uint32_t slot = v->waiting[from];
         m->seen = v->tasks[slot].entry;
@@ -110,15 +101,15 @@ static void look(Muri *m, const ClusterView *v) {
     m->n_order = n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t slot = m->order[i], at = i;
-        m->tasks[slot].rank = rank_of(m, v, &v->tasks[slot]);
-        for (; at > 0 && sort_key_compare(m->tasks[slot].rank, m->tasks[m->order[at - 1]].rank) < 0;
+        m->tasks[slot].key = key_of(m, v, &v->tasks[slot]);
+        for (; at > 0 && sort_key_compare(m->tasks[slot].key, m->tasks[m->order[at - 1]].key) < 0;
              at--)
             m->order[at] = m->order[at - 1];
         m->order[at] = slot;
     }
 }
 
-// Those at the head of the order; who shares GPUs already is one unit with its corunners.
+// Tasks from the head of the order; those that share GPUs already are one unit.
 static void gather(Muri *m, const ClusterView *v) {
     double most = m->cfg.depth * (double)v->setup->gpus * CLUSTER_WHOLE_GPU;
     muri_match_open(&m->match);
@@ -132,7 +123,7 @@ static void gather(Muri *m, const ClusterView *v) {
     }
 }
 
-// Units are served in order while there are GPUs; members of the others have none.
+// Grants GPUs to units in order, as far as they reach.
 static void grant(Muri *m, const ClusterView *v) {
     uint64_t left = v->setup->gpus * CLUSTER_WHOLE_GPU;
     m->plan++;
@@ -150,7 +141,7 @@ static void grant(Muri *m, const ClusterView *v) {
     }
 }
 
-// The first member that runs comes first: it stays where it is.
+// Moves the first running member to the front: the group forms on its GPUs.
 static void anchor(const ClusterView *v, MuriUnit *u) {
     uint32_t k = 0;
     while (k < u->n && v->tasks[u->at[k]].state != CLUSTER_RUNNING) k++;
@@ -174,7 +165,7 @@ static bool changed(const ClusterView *v, const MuriUnit *u) {
     return !same;
 }
 
-static void seat_running(Muri *m, const ClusterView *v) {
+static void place_running(Muri *m, const ClusterView *v) {
     for (uint32_t i = 0; i < m->match.n_units; i++)
         if (!m->match.units[i].gone) anchor(v, &m->match.units[i]);
     for (uint32_t i = 0; i < v->n_running; i++)
@@ -187,7 +178,7 @@ static void seat_running(Muri *m, const ClusterView *v) {
     }
 }
 
-static void seat_waiting(Muri *m, const ClusterView *v) {
+static void place_waiting(Muri *m, const ClusterView *v) {
     for (uint32_t i = 0; i < m->match.n_units; i++) {
         MuriUnit *u = &m->match.units[i];
         if (u->gone || v->tasks[u->at[0]].state == CLUSTER_RUNNING) continue;
@@ -204,10 +195,10 @@ static bool has_place(const Muri *m, uint32_t slot) {
     return n > 0;
 }
 
-// Whoever has no place by now, in order: as before, or where there is room, or beside another.
-// Returns how many are left over.
+// Tasks still without GPUs, in order: on their old GPUs, on free ones, or joining a holder.
+// Returns the number left over.
 static uint32_t fill(Muri *m, const ClusterView *v) {
-    ColocationParams rule = {.gain = m->cfg.gain, .slowest = m->cfg.slowest};
+    ColocationParams rule = {.min_sum = m->cfg.min_gain, .min_rate = m->cfg.min_rate};
     uint32_t         left = 0;
     colocation_open(&m->colocation, &m->builder);
     for (uint32_t i = 0; i < m->n_order; i++) {
@@ -221,15 +212,14 @@ static uint32_t fill(Muri *m, const ClusterView *v) {
             colocation_add(&m->colocation, slot);
             continue;
         }
-        bool pairs = m->cfg.most > 1 && !m->cfg.by_stages;
+        bool pairs = m->cfg.max_group > 1 && !m->cfg.by_stages;
         left += !pairs || colocation_join(&m->colocation, slot, &rule) == CLUSTER_NONE;
     }
     return left;
 }
 
-// Where nobody waits and GPUs are free, groups part: the last in order moves, if that is worth a
-// restart.
-static void part(Muri *m, const ClusterView *v) {
+// With none waiting and GPUs free, groups split: a member moves if that is worth a restart.
+static void split_groups(Muri *m, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running && m->builder.free.n_free > 0; i++) {
         uint32_t           corunners[PACK_MOST], slot = v->running[i];
         const ClusterTask *t = &v->tasks[slot];
@@ -261,28 +251,27 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     (void)max;
     if (v->n_waiting == 0 && !shares(v)) return 0;
     plan_builder_begin(&m->builder, v);
-    look(m, v);
+    update_order(m, v);
     if (on_time && v->n_waiting > 0) {
         gather(m, v);
         muri_match_run(&m->match, v->setup->gpus * CLUSTER_WHOLE_GPU);
         grant(m, v);
-        seat_running(m, v);
-        seat_waiting(m, v);
+        place_running(m, v);
+        place_waiting(m, v);
     } else {
         for (uint32_t i = 0; i < v->n_running; i++)
             if (pack_alone(&m->builder, v->running[i])) pack_restore(&m->builder, v->running[i]);
     }
-    if (fill(m, v) == 0) part(m, v);
+    if (fill(m, v) == 0) split_groups(m, v);
     uint32_t n = plan_builder_write(&m->builder, out);
     if (m->period > 0 && v->n_waiting > 0)
-        out[n++] =
-            (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / m->period + 1) * m->period};
+        out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = period_after(v->now, m->period)};
     return n;
 }
 
 const ClusterPolicy cluster_policy_muri = {
     .name = "muri",
-    .about = "least GPU time left first; jobs that go well together take turns on the same GPUs",
+    .about = "least GPU time left first; jobs that interleave well share GPUs",
     .paper = "Muri (SIGCOMM 2022)",
     .knows = CLUSTER_ORACLE,
     .preempts = true,

@@ -37,8 +37,8 @@ static uint32_t key_of(uint32_t *classes, uint32_t n) {
     return key;
 }
 
-// Tasks of no class or of a part of a GPU, and groups that ask for different types, have the key 0
-// and stay as they are.
+// Tasks without a class or with a GPU fraction, and groups of different GPU types, have key 0 and
+// are never merged.
 void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slots, uint32_t n) {
     uint32_t          classes[PACK_MOST];
     const ClusterJob *j = &tasks[slots[0]].job;
@@ -59,13 +59,14 @@ void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slot
     m->milli += cluster_gpu_milli(j);
 }
 
-// Each is at its own place in the cycle of stages; a turn lasts as long as the longest stage in it.
+// Every task is at its own offset in the cycle of stages; a step lasts as long as its longest
+// stage.
 static double period(double stage[][PROFILE_STAGES], const uint32_t *offset, uint32_t n) {
     double sum = 0;
-    for (uint32_t turn = 0; turn < PROFILE_STAGES; turn++) {
+    for (uint32_t step = 0; step < PROFILE_STAGES; step++) {
         double longest = 0;
         for (uint32_t i = 0; i < n; i++) {
-            double s = stage[i][(turn + offset[i]) % PROFILE_STAGES];
+            double s = stage[i][(step + offset[i]) % PROFILE_STAGES];
             if (s > longest) longest = s;
         }
         sum += longest;
@@ -134,8 +135,8 @@ static uint32_t count(uint32_t key) {
     return classes_of(key, classes);
 }
 
-// No less than that: with all that goes with a GPU each would be as fast as alone.
-static double bound(const MuriMatch *m, uint32_t key) {
+// Upper bound of the group's sum: every task with the whole share of cores and memory.
+static double upper_bound(const MuriMatch *m, uint32_t key) {
     uint32_t classes[PACK_MOST], others[PACK_MOST], n = classes_of(key, classes);
     double   sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -153,7 +154,7 @@ static void sort_into_kinds(MuriMatch *m) {
         MuriUnit *u = &m->units[i];
         uint32_t  k = 0;
         u->next = CLUSTER_NONE;
-        if (u->gone || u->key == 0 || u->n >= m->most) continue;
+        if (u->gone || u->key == 0 || u->n >= m->max_group) continue;
         while (k < m->n_kinds && (m->kinds[k].key != u->key || m->kinds[k].gpus != u->gpus ||
                                   m->kinds[k].types != u->types))
             k++;
@@ -174,19 +175,19 @@ static int by_worth(const void *a, const void *b) {
     return x->b < y->b ? -1 : x->b > y->b;
 }
 
-// What a merger is worth: what is got done on the GPUs that are left, by what was on them before.
+// A merger is worth the merged group's progress relative to the mean of its parts.
 static void draw_edges(MuriMatch *m) {
     m->n_edges = 0;
     for (uint32_t a = 0; a < m->n_kinds; a++)
         for (uint32_t b = 0; b <= a; b++) {
             const MuriKind *x = &m->kinds[a], *y = &m->kinds[b];
             if (x->gpus != y->gpus || x->types != y->types || m->n_edges == MURI_EDGES) continue;
-            if (count(x->key) + count(y->key) > m->most) continue;
+            if (count(x->key) + count(y->key) > m->max_group) continue;
             double   apart = (muri_match_sum(m, x->key) + muri_match_sum(m, y->key)) / 2;
             uint32_t both = joint(x->key, y->key);
-            if (!m->by_stages && bound(m, both) < m->gain * apart) continue;
+            if (!m->by_stages && upper_bound(m, both) < m->min_gain * apart) continue;
             double worth = muri_match_sum(m, both) / apart;
-            if (worth > 0 && worth >= m->gain) m->edges[m->n_edges++] = (MuriEdge){a, b, worth};
+            if (worth > 0 && worth >= m->min_gain) m->edges[m->n_edges++] = (MuriEdge){a, b, worth};
         }
     qsort(m->edges, m->n_edges, sizeof *m->edges, by_worth);
 }
@@ -197,7 +198,7 @@ static MuriUnit *take(MuriMatch *m, MuriKind *k) {
     return u;
 }
 
-// The later joins the earlier.
+// The later unit joins the earlier.
 static void merge(MuriMatch *m, MuriUnit *a, MuriUnit *b) {
     MuriUnit *to = a < b ? a : b, *from = a < b ? b : a;
     memcpy(to->at + to->n, from->at, from->n * sizeof *from->at);

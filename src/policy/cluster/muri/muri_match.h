@@ -1,9 +1,8 @@
-// MuriMatch: which tasks of equal width are to take turns on the same GPUs, so that all together
-// ask for no more than there is.
+// MuriMatch: groups tasks of equal width onto the same GPUs until the requested GPUs fit.
 //
-// Units are merged two by two, those that get most done together first, in rounds: tasks into
-// pairs, pairs into fours. What a group gets done hangs on its classes alone, so that units of the
-// same classes are interchangeable and taken in order.
+// Units are merged in pairs, largest joint progress first, in rounds: tasks into pairs, pairs into
+// fours. A group's progress depends on its classes alone, so units of the same classes are
+// interchangeable and taken in order.
 #pragma once
 
 #include "policy/cluster/common/pack.h"
@@ -11,13 +10,13 @@
 enum { MURI_CACHE = 1 << 14, MURI_KINDS = 1024, MURI_EDGES = 1 << 16 };
 
 typedef struct MuriUnit {
-    uint32_t at[PACK_MOST];  // slots, by order
+    uint32_t at[PACK_MOST];  // slots, in order
     uint32_t n, gpus, types, key;
-    uint32_t next;  // of its kind
-    bool     gone;  // merged into another
+    uint32_t next;  // next unit of its kind
+    bool     gone;  // merged into another unit, or not granted
 } MuriUnit;
 
-typedef struct MuriKind {  // units that are interchangeable
+typedef struct MuriKind {  // interchangeable units
     uint32_t gpus, types, key;
     uint32_t first, last;
 } MuriKind;
@@ -29,29 +28,29 @@ typedef struct MuriEdge {
 
 typedef struct MuriMatch {
     const ClusterSetup *setup;
-    MuriUnit           *units;  // [n_slots] by order of their first
+    MuriUnit           *units;  // [n_slots] in the order of their first task
     uint32_t            n_units;
-    uint64_t            milli;  // thousandths of GPUs that the units ask for
-    uint32_t           *keys;   // [MURI_CACHE] classes of groups
-    float              *sums;   // their rates, summed
+    uint64_t            milli;  // thousandths of GPUs that the units request
+    uint32_t           *keys;   // [MURI_CACHE] hash table: classes of groups
+    float              *sums;   // [MURI_CACHE] sums of their rates
     MuriKind           *kinds;
     MuriEdge           *edges;
     uint32_t            n_kinds, n_edges;
     bool                by_stages;
-    double              gain;
-    uint32_t            most;  // tasks in a group
+    double              min_gain;
+    uint32_t            max_group;  // tasks
 } MuriMatch;
 
 void muri_match_carve(MuriMatch *m, const ClusterSetup *s, Carve *from);
 void muri_match_open(MuriMatch *m);
 void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slots, uint32_t n);
 
-// Merges until no more is asked for than `milli`, or nothing is worth it.
+// Merges until the units request at most `milli`, or no merger gains enough.
 void muri_match_run(MuriMatch *m, uint64_t milli);
 
-// What tasks of these classes (six bits and one each, ascending) get done on a GPU's share, all
-// together; 0: they do not fit.
+// Sum of the rates of tasks of these classes (7 bits each, ascending) on one GPU's share of cores
+// and memory; 0: they do not fit into its memory.
 double muri_match_sum(MuriMatch *m, uint32_t key);
 
-// The same by their stages: each is at another stage of its iteration all the time.
+// The same from their stages, with each task in another stage of its iteration at any time.
 double muri_match_turns(const ClusterProfiles *p, const uint32_t *classes, uint32_t n);

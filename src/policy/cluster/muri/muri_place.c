@@ -32,9 +32,9 @@ uint32_t muri_place_corunners(const ClusterView *v, uint32_t slot, uint32_t coru
 
 static double lesser(double a, double b) { return a < b ? a : b; }
 
-// What each GPU of the group can have, once nobody of it has anything.
-static void there_is(const MuriPlacer *m, uint32_t n_base, const ClusterJob *const *jobs,
-                     uint32_t n, double *cores, double *mib) {
+// Cores and memory available to each GPU of the group once all its tasks are stopped.
+static void available(const MuriPlacer *m, uint32_t n_base, const ClusterJob *const *jobs,
+                      uint32_t n, double *cores, double *mib) {
     *cores = *mib = 0;
     for (uint32_t i = 0; i < n; i++) {
         *cores += (double)jobs[i]->cores_milli / jobs[i]->gpus;
@@ -59,7 +59,7 @@ static void put(MuriPlacer *m, uint32_t slot, uint32_t n_base, uint32_t gpu_mill
     (void)plan_builder_put(m->builder, slot, m->own, n_base);
 }
 
-// Everybody leaves; what they have together is divided.
+// Stops all tasks of the group and splits what they and the servers have.
 static void divide(MuriPlacer *m, const uint32_t *slots, uint32_t n, uint32_t n_base,
                    PackSplit *split) {
     const ClusterView *v = m->builder->view;
@@ -72,13 +72,13 @@ static void divide(MuriPlacer *m, const uint32_t *slots, uint32_t n, uint32_t n_
         (void)plan_builder_slices(m->builder, slots[i], &has);
         if (has > 0) plan_builder_stop(m->builder, slots[i]);
     }
-    there_is(m, n_base, jobs, n, &cores, &mib);
+    available(m, n_base, jobs, n, &cores, &mib);
     pack_split(v->setup, jobs, n, cores, mib, m->by_need ? weight : NULL, split);
 }
 
 static bool too_slow(const MuriPlacer *m, const PackSplit *split, uint32_t n) {
     for (uint32_t i = 0; n > 1 && i < n; i++)
-        if (split->rate[i] < m->slowest) return true;
+        if (split->rate[i] < m->min_rate) return true;
     return false;
 }
 

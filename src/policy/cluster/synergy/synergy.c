@@ -1,8 +1,59 @@
-#include "policy/cluster/synergy/synergy.h"
-
+// synergy_fair, synergy_greedy, synergy_tune: cores and memory by sensitivity
+//
+// In every round all jobs are released and placed anew, in the order of a queue. The policies
+// differ in the cores and memory of a job:
+//
+// fair    the share that goes with its GPUs.
+// greedy  its best demand, or it waits.
+// tune    its best demand where there is room; a job that does not fit gets its share, and jobs
+// with
+//         more than their share give the excess back for it.
+//
+// Outside its own rules (--like synergy) a stop costs a restart, so running jobs stay where they
+// are unless a gang fits nowhere, and get other amounts of cores and memory only.
 #include <string.h>
 
 #include "base/err.h"
+#include "policy/cluster/common/cluster_policy.h"
+#include "policy/cluster/common/plan_builder.h"
+#include "policy/cluster/synergy/synergy_plan.h"
+#include "policy/policies.h"
+
+#define SETTINGS(X)                                                                                \
+    X(order, string, "srtf", 1, 16, "queue order: fifo, srtf, las or ftf")                         \
+    X(period_s, int, 0, 0, 86400, "seconds between rounds; 0: every event; not with --like")       \
+    X(repack_s, int, 900, 0, 86400, "least seconds between placing all jobs anew for a gang")
+
+typedef struct SynergySettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    SETTINGS(X)
+#undef X
+} SynergySettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(SynergySettings, __VA_ARGS__)
+    SETTINGS(X)
+#undef X
+};
+
+typedef enum SynergyOrder {
+    SYNERGY_BY_FIFO,
+    SYNERGY_BY_SRTF,
+    SYNERGY_BY_LAS,
+    SYNERGY_BY_FTF,
+    SYNERGY_ORDERS
+} SynergyOrder;
+
+typedef struct Synergy {
+    SynergyPlan  plan;
+    PlanBuilder  builder;
+    SynergyOrder order;
+    TimeNs       period, repack;
+    TimeNs       repacked;        // time of the last placement of all jobs anew
+    uint32_t    *queue, *picked;  // [n_slots] in the order of the last round
+    uint32_t     n_queue;
+    uint64_t     seen;  // the last entry number in the queue
+} Synergy;
 
 static const TimeNs aged_ns = INT64_C(1000) * 3600 * CLUSTER_SECOND;
 
@@ -13,23 +64,23 @@ static SynergyOrder order_of(const char *name) {
     return o;
 }
 
-Err synergy_load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
+static Err load(const ClusterSetup *s, const void *settings, Arena *a, const void **loaded) {
     const SynergySettings *cfg = settings;
     (void)a;
     *loaded = NULL;
     for (uint32_t i = 1; i < s->n_servers; i++)
         if (s->servers[i].gpus != s->servers[0].gpus || s->servers[i].type != s->servers[0].type)
             return err_set(ERR_ARG,
-                           "synergy shares out servers that are alike; %s has %u GPUs of type %u, "
+                           "synergy needs servers with equal GPUs; %s has %u GPUs of type %u, "
                            "%s %u of type %u",
                            s->servers[0].name, s->servers[0].gpus, s->servers[0].type,
                            s->servers[i].name, s->servers[i].gpus, s->servers[i].type);
     if (s->fractions || s->no_gpus)
-        return err_set(ERR_ARG, "synergy knows jobs with whole GPUs only; %s",
-                       s->fractions ? "some ask for parts of one"
-                                    : "some ask for none: --min-gpus 1 leaves them out");
+        return err_set(ERR_ARG, "synergy needs jobs with whole GPUs; %s",
+                       s->fractions ? "some request a fraction"
+                                    : "some request none: --min-gpus 1 leaves them out");
     if (order_of(cfg->order) == SYNERGY_ORDERS)
-        return err_set(ERR_ARG, "order=%.40s: there are fifo, srtf, las and ftf", cfg->order);
+        return err_set(ERR_ARG, "order=%.40s: choose fifo, srtf, las or ftf", cfg->order);
     return ERR_OK;
 }
 
@@ -40,18 +91,11 @@ static void lay_out(Synergy *y, const ClusterSetup *s, Carve *from) {
     if (!s->in_rounds) plan_builder_carve(&y->builder, s, from);
 }
 
-size_t synergy_size(const ClusterSetup *s, const void *settings) {
-    (void)settings;
-    Synergy y = {0};
-    Carve   c = {.used = sizeof y};
-    lay_out(&y, s, &c);
-    return c.used;
-}
+CLUSTER_POLICY_STATE(Synergy)
 
-void synergy_init(Synergy *y, const ClusterSetup *s, const SynergySettings *cfg, SynergyMode mode) {
-    Carve c = {.base = (char *)y, .used = sizeof *y};
-    lay_out(y, s, &c);
-    if (!s->in_rounds) plan_builder_init(&y->builder, s);
+static void init_mode(void *state, const ClusterSetup *s, const void *settings, SynergyMode mode) {
+    const SynergySettings *cfg = settings;
+    Synergy               *y = state_open(state, s);
     y->plan.mode = mode;
     y->order = order_of(cfg->order);
     CHECK(y->order < SYNERGY_ORDERS);
@@ -72,18 +116,18 @@ static double left_s(const Synergy *y, const ClusterView *v, uint32_t slot) {
 
 static double key(const Synergy *y, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
-    double             came = seconds(t->job.submit);
+    double             submitted = seconds(t->job.submit);
     double alone = v->setup->in_rounds ? seconds(t->job.iteration) * (double)t->job.iterations
                                        : seconds(cluster_left(v, t) + cluster_held(v, t));
     switch (y->order) {
     case SYNERGY_BY_SRTF: return left_s(y, v, slot);
     case SYNERGY_BY_LAS: return seconds(cluster_held(v, t)) * t->job.gpus;
-    case SYNERGY_BY_FTF: return (seconds(v->now) - came + left_s(y, v, slot)) / alone;
-    default: return came;
+    case SYNERGY_BY_FTF: return (seconds(v->now) - submitted + left_s(y, v, slot)) / alone;
+    default: return submitted;
     }
 }
 
-// Who has had nothing for 1000 hours goes before all who have, except in fifo.
+// A job without GPUs for 1000 hours goes before all others, except in fifo.
 static bool before(const Synergy *y, const ClusterView *v, uint32_t a, uint32_t b) {
     const SynergyTask *x = &y->plan.tasks[a], *z = &y->plan.tasks[b];
     double             of_a = key(y, v, a), of_b = key(y, v, b);
@@ -100,7 +144,7 @@ static void sort_queue(Synergy *y, const ClusterView *v) {
     }
 }
 
-static void meet(Synergy *y, const ClusterView *v, uint32_t slot) {
+static void enqueue(Synergy *y, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     SynergyTask       *x = &y->plan.tasks[slot];
     if (x->id == t->job.id + 1) return;
@@ -109,9 +153,9 @@ static void meet(Synergy *y, const ClusterView *v, uint32_t slot) {
     y->queue[y->n_queue++] = slot;
 }
 
-// Those that ended leave; those that came since join at the end.
-static void look(Synergy *y, const ClusterView *v) {
-    uint32_t kept = 0, from = v->n_waiting;
+// Drops ended jobs and appends new ones.
+static void update_queue(Synergy *y, const ClusterView *v) {
+    uint32_t kept = 0, from = waiting_since(v, y->seen);
     for (uint32_t i = 0; i < y->n_queue; i++) {
         const ClusterTask *t = &v->tasks[y->queue[i]];
         SynergyTask       *x = &y->plan.tasks[y->queue[i]];
@@ -120,15 +164,13 @@ static void look(Synergy *y, const ClusterView *v) {
         y->queue[kept++] = y->queue[i];
     }
     y->n_queue = kept;
-    while (from > 0 && v->tasks[v->waiting[from - 1]].entry > y->seen) from--;
     for (; from < v->n_waiting; from++) {
-        meet(y, v, v->waiting[from]);
+        enqueue(y, v, v->waiting[from]);
         y->seen = v->tasks[v->waiting[from]].entry;
     }
 }
 
-// Who is first in order while there are GPUs; of these, those that run are placed before the
-// others.
+// Jobs in queue order while GPUs last; of these, running ones are placed first.
 static uint32_t pick_staying(Synergy *y, const ClusterView *v) {
     uint64_t free = v->setup->gpus;
     uint32_t n = 0, runs = 0;
@@ -145,7 +187,7 @@ static uint32_t pick_staying(Synergy *y, const ClusterView *v) {
     return n;
 }
 
-// las picks by GPUs before anybody is placed and then, in tune, places the larger first.
+// las picks jobs by GPUs before any is placed and then, in tune, places larger ones first.
 static uint32_t pick(Synergy *y, const ClusterView *v) {
     uint64_t free = v->setup->gpus;
     uint32_t n = 0;
@@ -173,8 +215,8 @@ static bool same(const SynergyPlan *p, const SynergyTask *x, const ClusterTask *
     return true;
 }
 
-// Who keeps what it has is left alone; all others let go before anybody is started.
-static uint32_t act(const Synergy *y, const ClusterView *v, ClusterAction *out) {
+// Jobs with unchanged slices are left alone; all others are preempted before any starts.
+static uint32_t write_actions(const Synergy *y, const ClusterView *v, ClusterAction *out) {
     const SynergyPlan *p = &y->plan;
     uint32_t           n = 0;
     for (uint32_t i = 0; i < y->n_queue; i++) {
@@ -214,18 +256,18 @@ static void choose_gpus(const PlanBuilder *d, ClusterSlice *s) {
     }
 }
 
-// Where a stop costs something, who stays where it is gets other amounts of cores and memory only.
-static uint32_t act_gently(Synergy *y, const ClusterView *v, ClusterAction *out) {
+// With restart costs: a job that stays on its GPUs is resized instead of preempted.
+static uint32_t write_resizes(Synergy *y, const ClusterView *v, ClusterAction *out) {
     const SynergyPlan *p = &y->plan;
     plan_builder_begin(&y->builder, v);
     for (uint32_t i = 0; i < v->n_running; i++) plan_builder_stop(&y->builder, v->running[i]);
-    for (uint32_t phase = 0; phase < 2; phase++)
+    for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < y->n_queue; i++) {
             uint32_t           slot = y->queue[i];
             const SynergyTask *x = &p->tasks[slot];
             const ClusterTask *t = &v->tasks[slot];
             bool               stays = x->n > 0 && !moves(p, x, t);
-            if (x->n == 0 || stays != (phase == 0)) continue;
+            if (x->n == 0 || stays != (pass == 0)) continue;
             for (uint32_t k = 0; k < x->n; k++) {
                 ClusterSlice *s = &p->slices[x->first + k];
                 s->mask = stays ? t->slices[k].mask : 0;
@@ -237,13 +279,13 @@ static uint32_t act_gently(Synergy *y, const ClusterView *v, ClusterAction *out)
     return plan_builder_write(&y->builder, out);
 }
 
-// Rounds of its own, where the cluster has none: whole periods, or every event.
+// Where the cluster has no rounds: whole periods, or every event.
 static bool is_round(const Synergy *y, const ClusterView *v) {
     return v->setup->round > 0 || y->period == 0 || v->now % y->period == 0;
 }
 
-static void begin(Synergy *y, const ClusterView *v, bool staying) {
-    synergy_plan_begin(&y->plan, staying ? v : NULL);
+static void begin(Synergy *y, const ClusterView *v, bool keep_running) {
+    synergy_plan_begin(&y->plan, keep_running ? v : NULL);
     for (uint32_t i = 0; i < y->n_queue; i++) {
         SynergyTask *x = &y->plan.tasks[y->queue[i]];
         x->n = 0;
@@ -251,8 +293,8 @@ static void begin(Synergy *y, const ClusterView *v, bool staying) {
     }
 }
 
-// Whether somebody who is to have GPUs has none, or is torn apart without need.
-static bool is_cramped(const Synergy *y, const ClusterView *v, uint32_t picked) {
+// A picked job has no GPUs, or is spread over more servers than it needs.
+static bool needs_repack(const Synergy *y, const ClusterView *v, uint32_t picked) {
     for (uint32_t i = 0; i < picked; i++) {
         uint32_t n = y->plan.tasks[y->picked[i]].n;
         if (n == 0 || (n > 1 && v->tasks[y->picked[i]].job.gpus <= v->setup->most_gpus))
@@ -261,12 +303,12 @@ static bool is_cramped(const Synergy *y, const ClusterView *v, uint32_t picked) 
     return false;
 }
 
-// Those that run stay, unless somebody finds no place for it; then all are placed anew.
-static uint32_t serve_gently(Synergy *y, const ClusterView *v, ClusterAction *out) {
+// Running jobs stay, unless a gang fits nowhere; then all are placed anew.
+static uint32_t plan_incremental(Synergy *y, const ClusterView *v, ClusterAction *out) {
     begin(y, v, true);
     uint32_t picked = pick_staying(y, v);
     for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
-    if (v->now - y->repacked >= y->repack && is_cramped(y, v, picked)) {
+    if (v->now - y->repacked >= y->repack && needs_repack(y, v, picked)) {
         y->repacked = v->now;
         begin(y, v, false);
         picked = pick(y, v);
@@ -274,29 +316,56 @@ static uint32_t serve_gently(Synergy *y, const ClusterView *v, ClusterAction *ou
     }
     for (uint32_t i = 0; y->plan.mode == SYNERGY_TUNE && i < y->n_queue; i++)
         synergy_plan_raise(&y->plan, y->queue[i]);
-    return act_gently(y, v, out);
+    return write_resizes(y, v, out);
 }
 
-static uint32_t serve(Synergy *y, const ClusterView *v, ClusterAction *out) {
+static uint32_t plan_round(Synergy *y, const ClusterView *v, ClusterAction *out) {
     begin(y, v, false);
     uint32_t picked = pick(y, v);
     for (uint32_t i = 0; i < picked; i++) synergy_plan_add(&y->plan, y->picked[i]);
-    return act(y, v, out);
+    return write_actions(y, v, out);
 }
 
-uint32_t synergy_decide(Synergy *y, const ClusterView *v, ClusterAction *out) {
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Synergy *y = state;
     uint32_t n = 0;
+    (void)max;
     if (is_round(y, v)) {
-        look(y, v);
+        update_queue(y, v);
         sort_queue(y, v);
         for (uint32_t i = 0; i < y->n_queue; i++) {
             SynergyTask *x = &y->plan.tasks[y->queue[i]];
             x->aged = x->aged || v->now - x->left_at > aged_ns;
         }
-        n = v->setup->in_rounds ? serve(y, v, out) : serve_gently(y, v, out);
+        n = v->setup->in_rounds ? plan_round(y, v, out) : plan_incremental(y, v, out);
     }
     if (v->setup->round == 0 && y->period > 0)
-        out[n++] =
-            (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / y->period + 1) * y->period};
+        out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = period_after(v->now, y->period)};
     return n;
 }
+
+#define SYNERGY_POLICY(id, mode, about_)                                                           \
+    static void init_##id(void *state, const ClusterSetup *s, const void *settings,                \
+                          const void *loaded) {                                                    \
+        (void)loaded;                                                                              \
+        init_mode(state, s, settings, mode);                                                       \
+    }                                                                                              \
+    const ClusterPolicy cluster_policy_##id = {.name = #id,                                        \
+                                               .about = about_,                                    \
+                                               .paper = "Synergy (OSDI 2022)",                     \
+                                               .knows = CLUSTER_ORACLE,                            \
+                                               .preempts = true,                                   \
+                                               .rows = rows,                                       \
+                                               .n_rows = sizeof rows / sizeof *rows,               \
+                                               .settings_size = sizeof(SynergySettings),           \
+                                               .load = load,                                       \
+                                               .state_size = state_size,                           \
+                                               .init = init_##id,                                  \
+                                               .decide = decide};
+
+SYNERGY_POLICY(synergy_fair, SYNERGY_FAIR,
+               "every job has the share of cores and memory that goes with its GPUs")
+SYNERGY_POLICY(synergy_greedy, SYNERGY_GREEDY,
+               "every job has its best demand of cores and memory, or waits")
+SYNERGY_POLICY(synergy_tune, SYNERGY_TUNE,
+               "best demand of cores and memory; excess over the share is given back when needed")
