@@ -92,7 +92,7 @@ static Err name_contenders(const char *list, Arena *a, Rounds *r) {
 }
 
 static Err run_mix(const Options *o, const char *name, Progress *p, Arena *a, const char *baseline,
-                   ContestMix *out) {
+                   ComparisonCell *out) {
     Rounds *r = arena_new(a, Rounds, 1);
     Mix     mix;
     TRY(mix_find(name, MIX_HERE, &mix));
@@ -103,46 +103,49 @@ static Err run_mix(const Options *o, const char *name, Progress *p, Arena *a, co
         r->terms.names[i] = mix.tenants[i].network;
         r->terms.files[i] = arena_printf(a, "%s/%s.onnx", o->models, mix.tenants[i].network);
     }
-    *out = (ContestMix){.mix = mix.name};
     Err e = rounds_open(r);
-    if (e == ERR_OK) e = rounds_run(r, baseline, p, a, out);
+    if (e == ERR_OK) e = rounds_run(r, arena_str(a, mix.name), baseline, p, a, out);
     rounds_close(r);
     return e;
 }
 
-static Err save_page(const char *path, const Contest *c, Arena *a) {
+static Err save_page(const char *path, const Comparison *c, Arena *a) {
     AtomicFile f;
     Page       p;
     TRY(file_begin(&f, path));
     page_begin(&p, f.out, a, "Tenants side by side: cotenant and ONNX Runtime");
-    Err e = contest_page(c, a, &p);
+    Err e = report_page(c, a, &p);
     if (e == ERR_OK) e = page_end(&p);
     if (e == ERR_OK) e = file_commit(&f);
     file_drop(&f);
     return e;
 }
 
-// What it all comes to: our best against the best of ONNX Runtime.
-static void conclude(const ContestMix *m, FILE *f) {
-    const ContestEntry *ours = NULL, *theirs = NULL;
-    for (uint32_t i = 0; i < m->n_entries; i++) {
-        const ContestEntry  *e = &m->entries[i];
-        const ContestEntry **best = strncmp(e->policy, "ort_", 4) == 0 ? &theirs : &ours;
-        if (*best == NULL || e->qps.mean > (*best)->qps.mean) *best = e;
+// Our best contender against the best of ONNX Runtime.
+static void conclude(const Comparison *c, const ComparisonCell *cell, FILE *f) {
+    const char *names[2] = {NULL, NULL};
+    double      rates[2] = {0, 0};
+    for (uint32_t i = 0; i < cell->n_entries; i++) {
+        const ComparisonEntry *e = &cell->entries[i];
+        double                 qps = comparison_mean(c, cell, e, METRIC_QPS).mean;
+        bool                   peer = strncmp(e->policy, "ort_", 4) == 0;
+        if (names[peer] != NULL && qps <= rates[peer]) continue;
+        names[peer] = e->policy;
+        rates[peer] = qps;
     }
-    if (ours != NULL && theirs != NULL && theirs->qps.mean > 0)
-        (void)fprintf(f, "%s: %s answers %.2f times as many requests in time as %s\n", m->mix,
-                      ours->policy, ours->qps.mean / theirs->qps.mean, theirs->policy);
+    if (names[0] != NULL && rates[1] > 0)
+        (void)fprintf(f, "%s: %s answers %.2f times as many requests in time as %s\n", cell->title,
+                      names[0], rates[0] / rates[1], names[1]);
 }
 
-static Err tell(const Options *o, const Contest *c, Arena *a) {
+static Err tell(const Options *o, const Comparison *c, Arena *a) {
     json_t *doc = NULL;
     if (o->page != NULL) TRY(save_page(o->page, c, a));
-    TRY(contest_json(c, &doc));
+    TRY(report_json(c, &doc));
     Err e = o->out != NULL ? json_save(o->out, doc) : ERR_OK;
-    if (e == ERR_OK) e = o->json ? json_write(stdout, doc) : contest_print(c, a, stdout);
+    if (e == ERR_OK) e = o->json ? json_write(stdout, doc) : report_print(c, a, stdout);
     json_decref(doc);
-    for (uint32_t i = 0; e == ERR_OK && i < c->n_mixes; i++) conclude(&c->mixes[i], stderr);
+    for (uint32_t i = 0; e == ERR_OK && i < c->n_cells; i++) conclude(c, &c->cells[i], stderr);
     return e;
 }
 
@@ -161,22 +164,30 @@ static const char *baseline_of(const char *list) {
 }
 
 static Err run_all(const Options *o, Arena *a) {
-    Cpu      cpu;
-    Progress p;
-    Contest  c = {.baseline = baseline_of(o->contenders),
-                  .target = o->rules.target,
-                  .calm = o->rules.calm,
-                  .equal_share = {o->rules.equal_share[0], o->rules.equal_share[1]},
-                  .seeds = o->rules.seeds,
-                  .mixes = arena_new(a, ContestMix, o->n_mixes),
-                  .n_mixes = o->n_mixes};
+    Cpu             cpu;
+    Progress        p;
+    ComparisonCell *cells = arena_new(a, ComparisonCell, o->n_mixes);
+    Comparison      c = {.tier = TIER_NODE,
+                         .subject = baseline_of(o->contenders),
+                         .subject_role = "baseline",
+                         .seeds = o->rules.seeds,
+                         .first_seed = 1,
+                         .cells = cells,
+                         .n_cells = o->n_mixes};
+    c.about =
+        arena_printf(a,
+                     "The target share is %.0f %%. Latencies, conflicts and cores are measured "
+                     "at %.0f %% of a contender's own highest rate; equal load and full load "
+                     "are %.0f %% and %.0f %% of the rate that %s reaches.",
+                     100 * o->rules.target, 100 * o->rules.calm, 100 * o->rules.equal_share[0],
+                     100 * o->rules.equal_share[1], c.subject);
     TRY(cpu_read(a, &cgroup_roots, &cpu));
     c.machine = arena_printf(a, "%s, %u cores", cpu.model, cpu_budget(&cpu, &cgroup_roots).cores);
-    uint32_t each = o->rules.seeds * (count_contenders(o->contenders) + CONTEST_EQUALS + 1);
+    uint32_t each = o->rules.seeds * (count_contenders(o->contenders) + COMPARISON_EQUALS + 1);
     progress_begin(&p, stderr, clock_monotonic(), "bench-tenants", (int64_t)each * o->n_mixes);
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < o->n_mixes; i++)
-        e = run_mix(o, o->mixes[i], &p, a, c.baseline, &c.mixes[i]);
+        e = run_mix(o, o->mixes[i], &p, a, c.subject, &cells[i]);
     progress_end(&p);
     return e == ERR_OK ? tell(o, &c, a) : e;
 }

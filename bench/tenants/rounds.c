@@ -6,7 +6,13 @@
 
 #include "node/peak.h"
 
-enum { OWN = CONTEST_EQUALS, LOADS = CONTEST_EQUALS + 1, LEAST_REQUESTS = 80 };
+typedef struct Results {  // of one mix
+    ComparisonCell  *cell;
+    ComparisonEntry *entries;  // [contenders]
+    double          *values;   // [contender][seed][METRICS]
+} Results;
+
+enum { CALM = COMPARISON_EQUALS, LOADS = COMPARISON_EQUALS + 1, LEAST_REQUESTS = 80 };
 
 static bool is_peer(const Contender *c) { return strncmp(c->name, "ort_", 4) == 0; }
 
@@ -86,78 +92,115 @@ static Err search_seed(Rounds *r, uint64_t seed, Peak *peaks, Progress *p) {
     return ERR_OK;
 }
 
-static void keep_trials(const Peak *p, ContestEntry *e) {
-    for (uint32_t k = 0; k < p->n; k++)
-        e->trials[e->n_trials++] = (ContestTrial){p->trials[k].rate, p->trials[k].hit_rate};
+static double *values_of(const Results *x, const Rounds *r, uint32_t contender, uint32_t seed) {
+    return &x->values[((size_t)contender * r->rules->seeds + seed) * METRICS];
 }
 
-static Err search(Rounds *r, Progress *p, Arena *a, ContestMix *out) {
-    uint32_t seeds = r->rules->seeds;
-    double  *rates = arena_new(a, double, r->n *seeds);
-    Peak    *peaks = arena_new(a, Peak, r->n);
-    for (uint32_t i = 0; i < r->n; i++) {
-        out->entries[i].policy = r->contenders[i]->name;
-        out->entries[i].trials = arena_new(a, ContestTrial, seeds * PEAK_TRIALS);
+static double highest_rate(const Results *x, const Rounds *r, uint32_t contender) {
+    double rates[COMPARISON_SEEDS];
+    for (uint32_t k = 0; k < r->rules->seeds; k++)
+        rates[k] = values_of(x, r, contender, k)[METRIC_QPS];
+    return stats_mean(rates, r->rules->seeds).mean;
+}
+
+static void keep_trials(const Peak *p, Curve *to, double *rates, double *hits) {
+    for (uint32_t k = 0; k < p->n; k++, to->n++) {
+        rates[to->n] = p->trials[k].rate;
+        hits[to->n] = p->trials[k].hit_rate;
     }
+    *to = (Curve){rates, hits, to->n};
+}
+
+static Err search(Rounds *r, Progress *p, Arena *a, Results *x) {
+    uint32_t seeds = r->rules->seeds, room = seeds * PEAK_TRIALS;
+    Peak    *peaks = arena_new(a, Peak, r->n);
+    double  *rates = arena_new(a, double, (size_t)r->n *room);
+    double  *hits = arena_new(a, double, (size_t)r->n *room);
     for (uint32_t s = 0; s < seeds; s++) {
         TRY(search_seed(r, s + 1, peaks, p));
         for (uint32_t i = 0; i < r->n; i++) {
-            rates[i * seeds + s] = peak_rate(&peaks[i]);
-            keep_trials(&peaks[i], &out->entries[i]);
+            values_of(x, r, i, s)[METRIC_QPS] = peak_rate(&peaks[i]);
+            keep_trials(&peaks[i], &x->entries[i].curves[CURVE_TRIALS], rates + (size_t)i * room,
+                        hits + (size_t)i * room);
         }
     }
-    for (uint32_t i = 0; i < r->n; i++)
-        out->entries[i].qps = stats_mean(rates + (size_t)i * seeds, seeds);
     return ERR_OK;
 }
 
-// Means over the seeds, added up trial by trial.
-static void add_own(ContestEntry *e, const Tally *t, double part) {
-    e->mean_ms += t->mean_ms * part;
-    e->p99_ms += t->p99_ms * part;
-    e->hit_rate += part * t->met / t->n;
-    e->conflict_rate += t->conflict_rate * part;
-    e->core_use += t->core_use * part;
+static void put_calm(const Tally *t, double *v) {
+    v[METRIC_MEAN_MS] = t->mean_ms;
+    v[METRIC_P99_MS] = t->p99_ms;
+    v[METRIC_HIT_RATE] = (double)t->met / t->n;
+    v[METRIC_CONFLICT_RATE] = t->conflict_rate;
+    v[METRIC_CORE_USE] = t->core_use;
 }
 
-static Err run_load(Rounds *r, uint32_t load, uint64_t seed, Arena *a, ContestMix *m) {
-    double part = 1.0 / r->rules->seeds;
+static Err run_load(Rounds *r, uint32_t load, uint32_t seed, Arena *a, Results *x) {
     for (uint32_t k = 0; k < r->n; k++) {
-        uint32_t      i = (k + (uint32_t)seed) % r->n;
-        ContestEntry *e = &m->entries[i];
-        double        rate = load == OWN ? r->rules->calm * e->qps.mean : m->equal[load];
-        Tally         tally;
+        uint32_t         i = (k + seed) % r->n;
+        const EqualLoad *equal = &x->cell->equal[load % COMPARISON_EQUALS];
+        double           rate = load == CALM ? r->rules->calm * highest_rate(x, r, i) : equal->rate;
+        Curve           *latencies = &x->entries[i].curves[CURVE_LATENCY];
+        double          *v = values_of(x, r, i, seed - 1);
+        Tally            tally;
         if (!(rate > 0)) continue;
         Trial   t = trial_of(r, rate, seed);
         double *ms = load == 0 && seed == 1 ? arena_new(a, double, t.n) : NULL;
-        TRY(booth_try(&r->booths[i], &t, &tally, ms, ms != NULL ? &e->n_latencies : NULL));
-        if (ms != NULL) e->latencies_ms = ms;
-        if (load == OWN) {
-            add_own(e, &tally, part);
+        TRY(booth_try(&r->booths[i], &t, &tally, ms, ms != NULL ? &latencies->n : NULL));
+        if (ms != NULL) latencies->y = ms;
+        if (load == CALM) {
+            put_calm(&tally, v);
         } else {
-            e->equal_ms[load] += tally.mean_ms * part;
-            e->equal_hit[load] += part * tally.met / tally.n;
+            v[equal->latency] = tally.mean_ms;
+            v[equal->hit_rate] = (double)tally.met / tally.n;
         }
     }
     return ERR_OK;
 }
 
-Err rounds_run(Rounds *r, const char *baseline, Progress *p, Arena *a, ContestMix *out) {
-    Contest only = {.baseline = baseline};
-    char   *about = arena_str(a, "QoS:");
+static void describe(const Rounds *r, const char *mix, Arena *a, ComparisonCell *out) {
+    char *about = arena_str(a, "QoS:");
     for (uint32_t t = 0; t < r->terms.n; t++)
         about = arena_printf(a, "%s%s %s %.4g ms", about, t > 0 ? "," : "", r->terms.names[t],
                              (double)r->qos_ns[t] / 1e6);
-    out->about = about;
-    out->entries = arena_new(a, ContestEntry, r->n);
-    out->n_entries = r->n;
-    TRY(search(r, p, a, out));
-    double of = contest_baseline(&only, out)->qps.mean;
-    for (uint32_t i = 0; i < CONTEST_EQUALS; i++)
-        out->equal[i] = of > 0 ? of * r->rules->equal_share[i] : NAN;
+    *out = (ComparisonCell){.title = mix,
+                            .group = mix,
+                            .about = about,
+                            .fields = {{.key = "mix", .text = mix}},
+                            .n_fields = 1,
+                            .n_entries = r->n};
+}
+
+static Results make_results(const Rounds *r, Arena *a, ComparisonCell *out) {
+    size_t  n = (size_t)r->n * r->rules->seeds * METRICS;
+    Results x = {.cell = out,
+                 .entries = arena_new(a, ComparisonEntry, r->n),
+                 .values = arena_new(a, double, n)};
+    for (size_t i = 0; i < n; i++) x.values[i] = NAN;
+    for (uint32_t i = 0; i < r->n; i++) {
+        x.entries[i].policy = r->contenders[i]->name;
+        x.entries[i].values = values_of(&x, r, i, 0);
+    }
+    out->entries = x.entries;
+    return x;
+}
+
+Err rounds_run(Rounds *r, const char *mix, const char *baseline, Progress *p, Arena *a,
+               ComparisonCell *out) {
+    uint32_t base = 0;
+    describe(r, mix, a, out);
+    Results x = make_results(r, a, out);
+    TRY(search(r, p, a, &x));
+    while (base < r->n && strcmp(r->contenders[base]->name, baseline) != 0) base++;
+    if (base == r->n) base = 0;
+    double of = highest_rate(&x, r, base);
+    for (uint32_t i = 0; i < COMPARISON_EQUALS; i++)
+        out->equal[i] = (EqualLoad){
+            r->rules->equal_share[i], of > 0 ? of * r->rules->equal_share[i] : NAN,
+            i == 0 ? METRIC_EQUAL_MS : METRIC_FULL_MS, i == 0 ? METRIC_EQUAL_HIT : METRIC_FULL_HIT};
     for (uint32_t s = 1; s <= r->rules->seeds; s++)
         for (uint32_t load = 0; load < LOADS; load++) {
-            TRY(run_load(r, load, s, a, out));
+            TRY(run_load(r, load, s, a, &x));
             progress_step(p, 1);
         }
     return ERR_OK;

@@ -4,13 +4,13 @@
 
 #include "base/term.h"
 #include "bench/tenants/booth.h"
-#include "report/contest.h"
+#include "report/comparison_report.h"
 
 enum { ROUNDS_CONTENDERS = 8 };
 
 typedef struct Rules {
     double   target, calm, tolerance, seconds, slack;
-    double   equal_share[CONTEST_EQUALS];
+    double   equal_share[COMPARISON_EQUALS];
     uint32_t seeds;
 } Rules;
 
@@ -28,4 +28,6 @@ typedef struct Rounds {
 // with ONNX Runtime's best, whichever is longer.
 MUST_USE Err rounds_open(Rounds *r);
 void         rounds_close(Rounds *r);
-MUST_USE Err rounds_run(Rounds *r, const char *baseline, Progress *p, Arena *a, ContestMix *out);
+// baseline: the contender whose highest rate sets the equal loads; without it the first
+MUST_USE Err rounds_run(Rounds *r, const char *mix, const char *baseline, Progress *p, Arena *a,
+                        ComparisonCell *out);

@@ -6,18 +6,19 @@
 void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]) {
     const ArgRow all[CHIP_ARG_ROWS] = {
         {"chip", ARG_TEXT, &x->chip, "NAME", "a package or a YAML file (default 4+4)", 0, 0},
-        {"ts", ARG_REAL, &x->ts, "US", "period T_s (default: the package's)", 0, 1000000},
-        {"slack", ARG_REAL, &x->slack, "K", "deadline: K x level x best case (default 4)", 0,
-         1000000},
+        {"ts", ARG_REAL, &x->ts, "US", "planning period T_s (default: the package's)", 0, 1000000},
+        {"slack", ARG_REAL, &x->slack, "K", "deadline: K x service level x best case (default 4)",
+         0, 1000000},
         {"deadlines", ARG_TEXT, &x->deadlines, "RULE", "moca, planaria or mlperf (default moca)", 0,
          0},
-        {"sharing", ARG_TEXT, &x->sharing, "RULE", "of memory: equal or maxmin (default equal)", 0,
-         0},
-        {"burst", ARG_REAL, &x->burst, "K", "requests come in bursts, at K times the rate", 0,
+        {"sharing", ARG_TEXT, &x->sharing, "RULE",
+         "sharing of memory bandwidth: equal or maxmin (default equal)", 0, 0},
+        {"burst", ARG_REAL, &x->burst, "K", "bursty arrivals, with K times the rate in bursts", 0,
          1000},
-        {"firm", ARG_FLAG, &x->firm, NULL, "a request is dropped at its deadline", 0, 0},
-        {"target", ARG_REAL, &x->target, "R", "hit rate that every tenant should have", 0, 1},
-        {"requests", ARG_INT, &x->requests, "N", "of each run (default 1000)", 1, 100000000},
+        {"firm", ARG_FLAG, &x->firm, NULL, "drop requests at their deadlines", 0, 0},
+        {"target", ARG_REAL, &x->target, "R",
+         "share of requests in time that every tenant should have", 0, 1},
+        {"requests", ARG_INT, &x->requests, "N", "requests per run (default 1000)", 1, 100000000},
         {"set", ARG_LIST, &x->sets, "POLICY.KEY=VALUE", "a setting of a policy", 0, 0},
     };
     memcpy(rows, all, sizeof all);
@@ -39,8 +40,8 @@ static Err find(const char *option, const char *name, const char *const *names, 
     return err_set(ERR_ARG, "--%s %s: there are %s", option, name, known);
 }
 
-Err chip_args_stage(const ChipArgs *x, const char *mix, double bandwidth,
-                    ChipScenarioOptions *out) {
+Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,
+                       ChipScenarioOptions *out) {
     static const char *const deadlines[] = {"moca", "planaria", "mlperf"};
     static const char *const sharing[] = {"equal", "maxmin"};
     uint32_t                 rule = CHIP_DEADLINES_MOCA, share = CHIP_EQUAL;

@@ -1,4 +1,4 @@
-// Load on a server, open loop, and what came of it.
+// cotenant bench: open-loop load on a server, latencies and the share of responses in time.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/term.h"
-#include "loadgen/bench_options.h"
-#include "loadgen/bench_inputs.h"
-#include "loadgen/bench_output.h"
+#include "loadgen/bench_peak.h"
 #include "cli/commands.h"
 #include "base/stop_signal.h"
 
@@ -19,7 +17,7 @@ enum { EXIT_MISSED = 6 };
 
 typedef struct Options {
     const char *url, *models, *slo, *protocol, *timeout, *priority, *arrivals, *records;
-    const char *duration, *warmup, *give_up, *budget;
+    const char *duration, *warmup, *response_timeout, *budget;
     ArgList     shapes, thresholds;
     double      rate, percentile, min_hit, precision;
     const char *max_p99;
@@ -42,38 +40,45 @@ typedef struct Job {
     ArgList        thresholds;
 } Job;
 
-static void show(void *self, TimeNs done, TimeNs of) {
+static void draw_progress(void *self, TimeNs done, TimeNs of) {
     Job    *j = self;
     int64_t ms = (done < of ? done : of) / 1000000;
     progress_step(&j->progress, ms - j->drawn);
     j->drawn = ms;
 }
 
-static void say_probe(void *self, double rate, double hit, bool met) {
+static void print_probe(void *self, double rate, double hit, bool met) {
     (void)self;
-    fprintf(stderr, "%10.1f/s  %5.1f %% in time%s\n", rate, hit, met ? "" : ": too much");
+    fprintf(stderr, "%10.1f/s  %5.1f %% in time%s\n", rate, hit, met ? "" : ": over the limit");
 }
 
-static Err choose_form(const char *word, Bench *b) {
+static Err choose_protocol(const char *word, Bench *b) {
     bool grpc = b->url.protocol == CLIENT_HTTP2;
-    b->form = grpc ? BENCH_GRPC : BENCH_REST;
+    b->protocol = grpc ? BENCH_GRPC : BENCH_REST;
     if (word == NULL) return ERR_OK;
     if (strcmp(word, "grpc") == 0) {
-        b->form = BENCH_GRPC;
+        b->protocol = BENCH_GRPC;
         b->url.protocol = CLIENT_HTTP2;
     } else if (grpc) {
         return err_set(ERR_ARG, "--protocol %s does not go with grpc://", word);
     } else if (strcmp(word, "json") == 0) {
-        b->form = BENCH_JSON;
+        b->protocol = BENCH_JSON;
     } else if (strcmp(word, "rest") != 0) {
         return err_set(ERR_ARG, "--protocol %s: there are rest, json and grpc", word);
     }
     return ERR_OK;
 }
 
-static void set_slo(BenchModel *m, TimeNs t) { m->slo_ns = t; }
-static void set_timeout(BenchModel *m, TimeNs t) { m->timeout_us = t / 1000; }
-static void set_priority(BenchModel *m, int64_t n) { m->priority = n; }
+static Err set_slo(const char *option, BenchModel *m, const char *value) {
+    return bench_time(option, value, 1e6, &m->slo_ns);
+}
+
+static Err set_timeout(const char *option, BenchModel *m, const char *value) {
+    TimeNs t = 0;
+    TRY(bench_time(option, value, 1e6, &t));
+    m->timeout_us = t / 1000;
+    return ERR_OK;
+}
 
 static Err read_models(Job *j) {
     const Options *o = j->o;
@@ -86,14 +91,15 @@ static Err read_models(Job *j) {
         j->run.arrivals = arrivals;
     }
     if (b->n_models == 0) TRY(bench_list(b, &j->arena));
-    TRY(bench_each_time("slo", o->slo, &j->arena, b, set_slo));
-    TRY(bench_each_time("timeout", o->timeout, &j->arena, b, set_timeout));
-    TRY(bench_each_number("priority", o->priority, &j->arena, b, set_priority));
+    TRY(bench_each("slo", o->slo, &j->arena, b, set_slo));
+    TRY(bench_each("timeout", o->timeout, &j->arena, b, set_timeout));
+    TRY(bench_each("priority", o->priority, &j->arena, b, bench_priority));
     j->run.rate = o->rate;
     if (o->rate > 0 || o->find_max || o->closed > 0 || o->arrivals != NULL) return ERR_OK;
     if (rated < b->n_models)
-        return err_set(ERR_ARG, "how many requests a second? --rate R, a rate for each model "
-                                "(--models a:30,b:5), --closed N or --find-max");
+        return err_set(ERR_ARG,
+                       "no load given: use --rate R, a rate for each model (--models a:30,b:5), "
+                       "--closed N or --find-max");
     for (uint32_t i = 0; i < b->n_models; i++) j->run.rate += b->models[i].weight;
     return ERR_OK;
 }
@@ -101,7 +107,7 @@ static Err read_models(Job *j) {
 static Err read_times(Job *j) {
     const Options *o = j->o;
     TRY(bench_time("duration", o->duration, 1e9, &j->run.duration_ns));
-    TRY(bench_time("give-up", o->give_up, 1e9, &j->bench.give_up_ns));
+    TRY(bench_time("give-up", o->response_timeout, 1e9, &j->bench.timeout_ns));
     TRY(bench_time("budget", o->budget, 1e9, &j->budget));
     if (strcmp(o->warmup, "0") != 0) TRY(bench_time("warmup", o->warmup, 1e9, &j->run.warmup_ns));
     if (o->arrivals != NULL && strcmp(o->duration, "10s") == 0)
@@ -120,9 +126,9 @@ static Err read_options(Job *j) {
     if (o->max_p99 != NULL && j->thresholds.n < ARG_LIST_MAX)
         j->thresholds.at[j->thresholds.n++] = p99;
     uint32_t none = 0;
-    TRY(bench_thresholds(&j->bench, NULL, &j->thresholds, &none));
+    TRY(bench_thresholds(&j->bench, NULL, &j->thresholds, stderr, &none));
     TRY(client_url(o->url, &j->arena, &j->bench.url));
-    TRY(choose_form(o->protocol, &j->bench));
+    TRY(choose_protocol(o->protocol, &j->bench));
     TRY(read_times(j));
     if ((o->rate > 0) + o->find_max * (o->rate == 0) + (o->closed > 0) + (o->arrivals != NULL) > 1)
         return err_set(ERR_ARG, "--rate, --closed, --find-max and --arrivals exclude each other");
@@ -148,7 +154,7 @@ static Err measure_peak(Job *j) {
                           .percentile = o->percentile,
                           .precision = o->precision / 100,
                           .budget_ns = j->budget,
-                          .probed = say_probe};
+                          .probed = print_probe};
     TRY(bench_peak(&j->bench, &j->run, &p, &j->arena, &j->peak));
     j->result = j->peak.best;
     return ERR_OK;
@@ -163,7 +169,7 @@ static Err measure_once(Job *j) {
     j->shows = term_is_tty(stderr);
     if (j->shows) {
         progress_begin(&j->progress, stderr, clock_monotonic(), "sending", all / 1000000);
-        j->run.progress = show;
+        j->run.progress = draw_progress;
         j->run.self = j;
     }
     if (j->o->records != NULL) {
@@ -179,31 +185,31 @@ static Err measure_once(Job *j) {
     return e;
 }
 
-static Err tell(Job *j) {
+static Err print_result(Job *j) {
     if (j->o->find_max && j->peak.rate == 0) {
         if (j->o->json) return ERR_OK;
         printf("no rate was found at which %g %% of the requests are in time\n", j->o->percentile);
         return ERR_OK;
     }
     if (j->o->json) return ERR_OK;
-    if (j->o->csv) return bench_csv(&j->bench, &j->result, &j->arena);
-    TRY(bench_print(&j->bench, &j->result, &j->arena));
+    if (j->o->csv) return bench_csv(&j->bench, &j->result, &j->arena, stdout);
+    TRY(bench_print(&j->bench, &j->result, &j->arena, stdout));
     if (!j->o->find_max) return ERR_OK;
     printf("\n%.1f requests/s is the highest rate at which %g %% of each model's requests are in "
            "time%s%s\n",
            j->peak.rate, j->o->percentile, j->peak.confirmed ? "" : " (not confirmed)",
-           j->peak.in_time ? "" : " (the time was over before it was exact)");
+           j->peak.narrow ? "" : " (--budget ended before --precision was reached)");
     return ERR_OK;
 }
 
-static int tell_json(const Job *j) {
+static int print_json(const Job *j) {
     json_t *doc =
         j->result.all != NULL ? bench_json(&j->bench, &j->run, &j->result) : json_object();
     if (j->o->find_max && doc != NULL) json_object_set_new(doc, "peak", bench_peak_json(&j->peak));
     return command_json(doc);
 }
 
-static Err work(Job *j, uint32_t *missed) {
+static Err run_bench(Job *j, uint32_t *missed) {
     const Options *o = j->o;
     TRY(arena_init(&j->arena, (size_t)8 << 30));
     TRY(loop_create(&j->bench.loop));
@@ -216,16 +222,16 @@ static Err work(Job *j, uint32_t *missed) {
         if (strncmp(j->thresholds.at[i], "hit=", 4) == 0)
             TRY(need_slo(&j->bench, "--threshold hit"));
     TRY(o->find_max ? measure_peak(j) : measure_once(j));
-    TRY(tell(j));
+    TRY(print_result(j));
     if (j->result.all == NULL) {
         *missed = j->thresholds.n;
         return ERR_OK;
     }
-    bench_warn(&j->bench, &j->result);
-    return bench_thresholds(&j->bench, &j->result, &j->thresholds, missed);
+    bench_warn(&j->bench, &j->result, stderr);
+    return bench_thresholds(&j->bench, &j->result, &j->thresholds, stderr, missed);
 }
 
-// As many connections as the system allows.
+// Connections are limited by the hard limit of open files only.
 static void raise_limit(void) {
     struct rlimit r;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0) return;
@@ -239,10 +245,10 @@ static int run_command(const Options *o) {
     j.o = o;
     stop_signal_listen();
     raise_limit();
-    (void)prctl(PR_SET_TIMERSLACK, 1000);  // arrivals are to be at their moments
-    Err e = work(&j, &missed);
+    (void)prctl(PR_SET_TIMERSLACK, 1000);  // ns: timers fire at the arrival times
+    Err e = run_bench(&j, &missed);
     int code = e == ERR_OK ? 0 : command_failed(e);
-    if (e == ERR_OK && o->json) code = tell_json(&j);
+    if (e == ERR_OK && o->json) code = print_json(&j);
     loop_destroy(j.bench.loop);
     arena_finish(&j.arena);
     return code == 0 && missed > 0 ? EXIT_MISSED : code;
@@ -251,7 +257,7 @@ static int run_command(const Options *o) {
 int cmd_bench(const Command *c, int argc, char **argv) {
     Options      o = {.duration = "10s",
                       .warmup = "1s",
-                      .give_up = "30s",
+                      .response_timeout = "30s",
                       .budget = "3min",
                       .percentile = 95,
                       .precision = 3,
@@ -261,49 +267,49 @@ int cmd_bench(const Command *c, int argc, char **argv) {
                       .seed = 1};
     const ArgRow rows[] = {
         {"models", ARG_TEXT, &o.models, "LIST",
-         "NAME[:RATE],... (default: all that the server lists)", 0, 0},
+         "NAME[:RATE],... (default: all models that the server lists)", 0, 0},
         {"rate", ARG_REAL, &o.rate, "R",
-         "requests a second of all together, by the models' rates or equal shares", 0, 10000000},
+         "total requests per second, split by the rates of --models or equally", 0, 10000000},
         {"find-max", ARG_FLAG, &o.find_max, NULL,
-         "the highest rate at which --percentile are in time", 0, 0},
+         "search the highest rate at which --percentile of the requests are in time", 0, 0},
         {"slo", ARG_TEXT, &o.slo, "TIME",
-         "50ms for all, or NAME:50ms,...; default: what the server says", 0, 0},
+         "latency target: 50ms for all, or NAME:50ms,... (default: the server's)", 0, 0},
         {"duration", ARG_TEXT, &o.duration, "TIME",
-         "of sending, after warm-up; a number alone: seconds (default 10s)", 0, 0},
-        {"warmup", ARG_TEXT, &o.warmup, "TIME", "before it, not counted (default 1s; 0: none)", 0,
-         0},
-        {"requests", ARG_INT, &o.requests, "N", "ends after so many, if that is earlier", 1,
+         "time of sending after warm-up; a bare number is in seconds (default 10s)", 0, 0},
+        {"warmup", ARG_TEXT, &o.warmup, "TIME",
+         "time of sending that is not counted (default 1s; 0: none)", 0, 0},
+        {"requests", ARG_INT, &o.requests, "N", "stop after N requests, if that is earlier", 1,
          INT64_MAX},
         {"protocol", ARG_TEXT, &o.protocol, "P",
-         "rest (binary tensors), json, or grpc (as grpc://...)", 0, 0},
-        {"batch", ARG_INT, &o.batch, "N", "first dimension, where it is open (default 1)", 1,
-         65536},
-        {"shape", ARG_LIST, &o.shapes, "INPUT:1x3x8x8", "of an input; MODEL/INPUT: of one model's",
-         0, 0},
+         "rest (binary tensors), json, or grpc (implied by grpc://)", 0, 0},
+        {"batch", ARG_INT, &o.batch, "N", "size of an open first dimension (default 1)", 1, 65536},
+        {"shape", ARG_LIST, &o.shapes, "INPUT:1x3x8x8",
+         "shape of an input; MODEL/INPUT:... of one model's", 0, 0},
         {"timeout", ARG_TEXT, &o.timeout, "TIME", "parameters.timeout, for all or NAME:TIME,...", 0,
          0},
         {"priority", ARG_TEXT, &o.priority, "N", "parameters.priority, for all or NAME:N,...", 0,
          0},
-        {"closed", ARG_INT, &o.closed, "N", "closed loop: N at once, each waits for its answer", 1,
-         65536},
-        {"arrivals", ARG_TEXT, &o.arrivals, "FILE", "rows seconds,model instead of a rate", 0, 0},
-        {"connections", ARG_INT, &o.connections, "N", "at most, for each model (default 256)", 1,
-         65536},
-        {"give-up", ARG_TEXT, &o.give_up, "TIME", "for one answer (default 30s)", 0, 0},
-        {"seed", ARG_INT, &o.seed, "S", "of arrivals and inputs (default 1)", 0, INT64_MAX},
-        {"percentile", ARG_REAL, &o.percentile, "P", "--find-max: percent in time (default 95)", 1,
-         100},
-        {"precision", ARG_REAL, &o.precision, "P", "--find-max: percent of the rate (default 3)", 1,
-         50},
+        {"closed", ARG_INT, &o.closed, "N", "closed loop with N requests in flight", 1, 65536},
+        {"arrivals", ARG_TEXT, &o.arrivals, "FILE",
+         "arrivals from a CSV file (seconds,model) instead of a rate", 0, 0},
+        {"connections", ARG_INT, &o.connections, "N",
+         "maximum connections of each model (default 256)", 1, 65536},
+        {"give-up", ARG_TEXT, &o.response_timeout, "TIME", "timeout of one response (default 30s)",
+         0, 0},
+        {"seed", ARG_INT, &o.seed, "S", "seed of arrivals and inputs (default 1)", 0, INT64_MAX},
+        {"percentile", ARG_REAL, &o.percentile, "P",
+         "--find-max: percent of requests in time (default 95)", 1, 100},
+        {"precision", ARG_REAL, &o.precision, "P",
+         "--find-max: precision in percent of the rate (default 3)", 1, 50},
         {"budget", ARG_TEXT, &o.budget, "TIME",
-         "--find-max: no probe begins after it (default 3min)", 0, 0},
-        {"check", ARG_FLAG, &o.check, NULL, "look into answers: outputs there, and finite", 0, 0},
+         "--find-max: no run begins after this time (default 3min)", 0, 0},
+        {"check", ARG_FLAG, &o.check, NULL, "parse responses and require finite outputs", 0, 0},
         {"threshold", ARG_LIST, &o.thresholds, "KEY=VALUE",
-         "hit=95, p99=50ms, rate=100, failed=0: exit 6 when missed", 0, 0},
+         "exit 6 unless met: hit=95, p99=50ms, rate=100, failed=0", 0, 0},
         {"min-hit", ARG_REAL, &o.min_hit, "P", "as --threshold hit=P", 0, 100},
         {"max-p99", ARG_TEXT, &o.max_p99, "TIME", "as --threshold p99=TIME", 0, 0},
         {"records", ARG_TEXT, &o.records, "FILE",
-         "each request as a row; --arrivals reads it again", 0, 0},
+         "CSV file with a row per request; --arrivals reads it", 0, 0},
         {"csv", ARG_FLAG, &o.csv, NULL, "the table as CSV", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };

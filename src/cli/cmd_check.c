@@ -1,5 +1,6 @@
-// Whether a server would start with this configuration: all that is wrong, without starting one.
+// cotenant check: whether a server would start with this configuration; lists all problems at once.
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -8,11 +9,178 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/check_model.h"
 #include "cli/commands.h"
+#include "cli/model_args.h"
 #include "cli/serve_args.h"
+#include "compile/interp/interp.h"
+#include "model/shaped_graph.h"
+#include "model/work.h"
 #include "net/address.h"
 #include "policy/policies.h"
+#include "serve/models/model_signature.h"
+
+typedef enum FindingKind {
+    FINDING_OK,
+    FINDING_WARNING,
+    FINDING_PROBLEM,
+    FINDING_KINDS
+} FindingKind;
+
+typedef struct Finding {
+    FindingKind     kind;
+    const char     *of;  // subject of the check, one word
+    const char     *text;
+    struct Finding *next;
+} Finding;
+
+typedef struct Findings {
+    Arena   *arena;
+    Finding *first, *last;
+    uint32_t n[FINDING_KINDS];
+} Findings;
+
+static const char *const words[] = {"ok", "warning", "problem"};
+
+static void findings_add(Findings *f, FindingKind kind, const char *of, const char *fmt, ...)
+    PRINTF(4, 5);
+
+static void findings_add(Findings *f, FindingKind kind, const char *of, const char *fmt, ...) {
+    char     text[1024];
+    va_list  ap;
+    Finding *x = arena_try_new(f->arena, Finding, 1);
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    char *copy = arena_try_new(f->arena, char, strlen(text) + 1);
+    f->n[kind]++;
+    if (x == NULL || copy == NULL) return;
+    memcpy(copy, text, strlen(text) + 1);
+    *x = (Finding){.kind = kind, .of = of, .text = copy};
+    if (f->last != NULL)
+        f->last->next = x;
+    else
+        f->first = x;
+    f->last = x;
+}
+
+static void findings_failed(Findings *f, const char *of, Err e) {
+    findings_add(f, FINDING_PROBLEM, of, "%s", err_why()[0] != '\0' ? err_why() : err_text(e));
+}
+
+static int print_json(const Findings *f) {
+    json_t *list = json_array();
+    for (const Finding *x = f->first; x != NULL; x = x->next)
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s}", "state", words[x->kind], "of", x->of,
+                                              "text", x->text));
+    return command_json(json_pack("{s:b,s:i,s:i,s:o}", "ok", f->n[FINDING_PROBLEM] == 0, "problems",
+                                  (int)f->n[FINDING_PROBLEM], "warnings",
+                                  (int)f->n[FINDING_WARNING], "findings", list));
+}
+
+static int findings_print(const Findings *f, bool json) {
+    if (json) return print_json(f);
+    for (const Finding *x = f->first; x != NULL; x = x->next)
+        printf("%-8s %-14s %s\n", words[x->kind], x->of, x->text);
+    printf("problems: %u, warnings: %u\n", f->n[FINDING_PROBLEM], f->n[FINDING_WARNING]);
+    return 0;
+}
+
+typedef struct CheckedModel {
+    Arena      arena;
+    Model      model;
+    ShapeCache all;
+} CheckedModel;
+
+static Err specialise(CheckedModel *r, int64_t otherwise, const ShapedGraph **out) {
+    ModelArgs o = MODEL_ARGS_DEFAULT;
+    Tensor   *in = arena_try_new(&r->arena, Tensor, (size_t)r->model.graph->n_inputs + 1);
+    if (in == NULL) return err_set(ERR_LIMIT, "no memory for the inputs of the model");
+    TRY(model_args_input_types(&r->model, &o, otherwise, in));
+    return shape_cache_get(&r->all, in, out);
+}
+
+// Largest sum of bytes of values alive at once.
+static uint64_t peak_bytes(const ShapedGraph *s) {
+    const Graph *g = s->graph;
+    uint64_t     live = 0, most = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const Node *n = &g->nodes[i];
+        size_t      bytes = 0;
+        for (uint32_t k = 0; k < n->n_out && !s->folded[i]; k++)
+            if (n->out[k] != NO_VALUE && tensor_known(&s->values[n->out[k]]) &&
+                tensor_measure(&s->values[n->out[k]], &bytes) == ERR_OK)
+                live += bytes;
+        if (live > most) most = live;
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            uint32_t v = n->in[k];
+            bool     ends = v != NO_VALUE && s->last_use[v] == i && !g->values[v].constant &&
+                        g->values[v].producer != NO_NODE && !s->folded[g->values[v].producer];
+            if (ends && tensor_known(&s->values[v]) &&
+                tensor_measure(&s->values[v], &bytes) == ERR_OK)
+                live -= bytes < live ? bytes : live;
+        }
+    }
+    return most;
+}
+
+// Weights as loaded and as packed for the kernels, and memory for `concurrency` runs.
+static uint64_t estimate(CheckedModel *r, const Config *c) {
+    const ShapedGraph *one = NULL;
+    Work               w = {0};
+    if (specialise(r, 1, &one) != ERR_OK || work_total(one, &r->arena, &w) != ERR_OK) return 0;
+    uint64_t weights = w.weight_bytes > 0 ? (uint64_t)w.weight_bytes : 0;
+    return 2 * weights + (uint64_t)c->serve.concurrency * peak_bytes(one);
+}
+
+static Err check_signature(CheckedModel *r, const ConfigModel *m) {
+    ModelSignature port = {0};
+    TRY(signature_from_graph(r->model.graph, &r->arena, &port));
+    return m->declared != NULL ? signature_narrow(&port, m->declared) : ERR_OK;
+}
+
+static Err read_model(CheckedModel *r, const ConfigModel *m) {
+    ModelArgs          o = MODEL_ARGS_DEFAULT;
+    const ShapedGraph *s = NULL;
+    bool               zoo = strncmp(m->path, "zoo:", 4) == 0;
+    TRY(arena_init(&r->arena, (size_t)1 << 34));
+    TRY(model_args_load(zoo ? m->path + 4 : m->path, &o, &r->model));
+    shape_cache_init(&r->all, &r->model, interp_eval);
+    TRY(specialise(r, DIM_UNKNOWN, &s));
+    return check_signature(r, m);
+}
+
+static void report_model(Findings *f, const ConfigModel *m, const CheckedModel *r, uint64_t bytes) {
+    uint64_t mib = (bytes >> 20) + 1;
+    if (m->set.memory_mb > 0 && mib > (uint64_t)m->set.memory_mb)
+        findings_add(f, FINDING_PROBLEM, "model",
+                     "%s %s needs about %llu MiB, but memory_mb is %d; raise it", m->name,
+                     m->version, (unsigned long long)mib, m->set.memory_mb);
+    else if (bytes == 0)
+        findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, memory depends on the inputs",
+                     m->name, m->version, r->model.graph->n_nodes);
+    else
+        findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, about %llu MiB", m->name, m->version,
+                     r->model.graph->n_nodes, (unsigned long long)mib);
+}
+
+static void check_model(Findings *f, const Config *c, const ConfigModel *m, uint64_t *bytes) {
+    CheckedModel r = {0};
+    *bytes = 0;
+    if (m->broken != NULL) {
+        findings_add(f, FINDING_PROBLEM, "model", "%s: %s", m->name, m->broken);
+        return;
+    }
+    Err e = read_model(&r, m);
+    if (e == ERR_OK) {
+        *bytes = estimate(&r, c);
+        report_model(f, m, &r, *bytes);
+    } else {
+        findings_failed(f, "model", err_add(e, "%s %s", m->name, m->version));
+    }
+    shape_cache_finish(&r.all);
+    model_finish(&r.model);
+    arena_finish(&r.arena);
+}
 
 enum { EXIT_BIND = 4 };
 
@@ -44,15 +212,14 @@ static void check_cores(Findings *f, const Config *c, Arena *a) {
             sum += c->models[i].set.min_cores;
     if (c->serve.cores > (int)b.cores)
         findings_add(f, FINDING_PROBLEM, "cores",
-                     "cores is %d, but affinity and control groups leave %u; lower it",
-                     c->serve.cores, b.cores);
+                     "cores is %d, but CPU affinity and cgroups allow %u; lower it", c->serve.cores,
+                     b.cores);
     if (sum > cores)
         findings_add(f, FINDING_PROBLEM, "cores",
-                     "models want %d cores kept for them (min_cores), but there are %d; lower some",
-                     sum, cores);
+                     "models reserve %d cores (min_cores), but there are %d; lower some", sum,
+                     cores);
     if (sum <= cores && c->serve.cores <= (int)b.cores)
-        findings_add(f, FINDING_OK, "cores", "%d to compute on, %d of them kept for models", cores,
-                     sum);
+        findings_add(f, FINDING_OK, "cores", "%d cores, %d of them reserved by models", cores, sum);
 }
 
 static void check_memory(Findings *f, uint64_t bytes) {
@@ -60,10 +227,11 @@ static void check_memory(Findings *f, uint64_t bytes) {
     if (bytes > there)
         findings_add(
             f, FINDING_PROBLEM, "memory",
-            "models need about %llu MiB, but there are %llu; serve fewer, or lower concurrency",
+            "models need about %llu MiB, but only %llu MiB are available; serve fewer models, or "
+            "lower concurrency",
             (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
     else
-        findings_add(f, FINDING_OK, "memory", "models need about %llu MiB of %llu",
+        findings_add(f, FINDING_OK, "memory", "models need about %llu of %llu MiB",
                      (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
 }
 
@@ -72,21 +240,23 @@ static void check_descriptors(Findings *f, const Config *c, uint32_t listeners) 
     uint64_t      wanted = (uint64_t)c->serve.connections * listeners + 64;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < wanted)
-        findings_add(f, FINDING_WARNING, "descriptors",
-                     "connections of all addresses want %llu, but %llu are allowed; raise ulimit "
-                     "-n, or lower connections",
-                     (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
+        findings_add(
+            f, FINDING_WARNING, "descriptors",
+            "connections of all addresses need %llu file descriptors, but the limit is %llu; "
+            "raise ulimit -n, or lower connections",
+            (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
     else
-        findings_add(f, FINDING_OK, "descriptors", "%llu wanted at most",
+        findings_add(f, FINDING_OK, "descriptors", "at most %llu needed",
                      (unsigned long long)wanted);
 }
 
-// Listens for a moment, but only where a server may. False: it cannot be had.
+// Listens for a moment, unless the address needs `expose`. False: the address is not available.
 static bool check_address(Findings *f, const char *key, const char *text, bool expose) {
     Address a = {0};
     int     fd = -1;
     Err     e = address_read(text, &a);
-    if (e != ERR_OK || (!expose && !address_is_local(&a))) return true;  // a problem said before
+    if (e != ERR_OK || (!expose && !address_is_local(&a)))
+        return true;  // already reported with the configuration
     e = address_listen(&a, &fd);
     if (e != ERR_OK) {
         findings_failed(f, key, e);
@@ -98,7 +268,7 @@ static bool check_address(Findings *f, const char *key, const char *text, bool e
     return true;
 }
 
-// The file, or the folder that it would be made in.
+// The file must be writable, or the folder that it would be created in.
 static void check_writable(Findings *f, const char *of, const char *path) {
     char        folder[4096];
     const char *slash = strrchr(path, '/');
@@ -127,7 +297,7 @@ static void check_paths(Findings *f, const Config *c, Arena *a) {
 
 static int check_all(Findings *f, const Config *c, Arena *a) {
     const char *const keys[] = {"http", "grpc", "metrics", "admin"};
-    bool              own = strcmp(c->serve.admin, "http") != 0;  // else beside inference
+    bool own = strcmp(c->serve.admin, "http") != 0;  // otherwise served at the address of http
     const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
                               own ? c->serve.admin : "off"};
     uint64_t          bytes = 0, sum = 0;
@@ -140,11 +310,11 @@ static int check_all(Findings *f, const Config *c, Arena *a) {
     if (c->n_problems == 0)
         findings_add(f, FINDING_OK, "configuration", "%s",
                      c->loaded_from.file != NULL ? c->loaded_from.file
-                                                 : "flags, environment and folders");
+                                                 : "options, environment and model folders");
     for (uint32_t i = 0; i < c->n_models; i++, sum += bytes)
         check_model(f, c, &c->models[i], &bytes);
     if (c->n_models == 0 && c->n_problems == 0)
-        findings_add(f, FINDING_WARNING, "model", "there is none to serve");
+        findings_add(f, FINDING_WARNING, "model", "no model to serve");
     check_policy(f, c);
     check_cores(f, c, a);
     check_memory(f, sum);
@@ -160,21 +330,16 @@ static int check_all(Findings *f, const Config *c, Arena *a) {
 }
 
 int cmd_check(const Command *c, int argc, char **argv) {
-    ServeArgs x = {0};
-    bool      json = false;
-    ArgRow    rows[SERVE_ARG_ROWS + 1] = {
-           {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0}};
-    const char *rest[SERVE_ARG_SOURCES];
-    uint32_t    n_rest = 0, n = 1 + serve_args_rows(&x, rows + 1);
-    int         code = args_parse(c, rows, n, argc, argv, rest, 0, SERVE_ARG_SOURCES, &n_rest);
+    static ServeArgs x;
+    bool             json = false;
+    const ArgRow     own = {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0};
+    Arena            a = {0};
+    Config           config = {0};
+    ConfigSources    s = {0};
+    Findings         f = {.arena = &a};
+    int              code = serve_args_parse(c, own, argc, argv, &x, &a, &s);
     if (code >= 0) return code;
-    Arena         a = {0};
-    Config        config = {0};
-    ConfigSources s = {0};
-    Findings      f = {.arena = &a};
-    Err           e = arena_init(&a, (size_t)1 << 28);
-    if (e == ERR_OK) e = serve_args_sources(&x, rest, n_rest, &a, &s);
-    if (e == ERR_OK) e = config_read(&config, &s);
+    Err e = config_read(&config, &s);
     if (e == ERR_OK) {
         code = check_all(&f, &config, &a);
         int written = findings_print(&f, json);

@@ -1,5 +1,4 @@
-// What each layer of a network takes on one accelerator, or beside each other on those of a
-// package.
+// cotenant chip cost: cost of each layer of a network on one accelerator, or on each of a package.
 #include <math.h>
 #include <stdio.h>
 
@@ -76,7 +75,7 @@ static const Column columns[] = {
     {.key = "dram_write_bytes", .head = "written", .unit = "KB", .scale = 1e3, .decimals = 1},
     {.key = "bytes_per_cycle", .head = "B/cycle", .decimals = 2},
     {.key = "energy_pj", .head = "uJ", .scale = 1e6, .decimals = 2},
-    {.key = "mapping", .head = "side by side; in buffers"},
+    {.key = "mapping", .head = "spatial; temporal"},
 };
 
 static void mapping_text(Table *t, const Mapping *m) {
@@ -126,7 +125,7 @@ static Err print_unit(const Layers *l, const UnitSpec *u, const Cost *costs, Are
     TRY(table_print(&t, stdout));
     printf("\n%s: %s; %.3f ms at %g MHz", u->name, u->about, sum.cycles / u->clock_mhz / 1e3,
            u->clock_mhz);
-    if (sum.cannot > 0) printf("; %u layers that it cannot compute are left out", sum.cannot);
+    if (sum.cannot > 0) printf("; %u layers that it does not support are left out", sum.cannot);
     puts("");
     return ERR_OK;
 }
@@ -255,8 +254,8 @@ static int on_package(const Options *o, const Layers *l, Arena *a) {
 int cmd_chip_cost(const Command *c, int argc, char **argv) {
     Options      o = {.load = MODEL_ARGS_DEFAULT};
     const ArgRow rows[] = {
-        {"unit", ARG_TEXT, &o.unit, "U", "an accelerator by name, or a YAML file", 0, 0},
-        {"chip", ARG_TEXT, &o.chip, "NAME", "a package of them by name, or a YAML file", 0, 0},
+        {"unit", ARG_TEXT, &o.unit, "U", "accelerator: a name or a YAML file", 0, 0},
+        {"chip", ARG_TEXT, &o.chip, "NAME", "package: a name or a YAML file", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         MODEL_ARG_ROWS(o.load),

@@ -1,15 +1,14 @@
-// One decision of relmas: what it saw, what each pair of a task and a unit was worth to it, and why
-// the chosen one was.
+// cotenant chip explain: one decision of relmas: what it observed, the score of each task and unit,
+// and why the chosen ones scored best.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
-#include "eval/chip_choice.h"
+#include "eval/policy_choice.h"
 #include "eval/chip_explanation.h"
 #include "cli/commands.h"
 
@@ -27,7 +26,7 @@ typedef struct Explanation {
     Arena                 *arena;
 } Explanation;
 
-static const char *verdict_name(RelmasDecision v) {
+static const char *outcome_name_of(RelmasDecision v) {
     static const char *const names[] = {"starts", "waits", "no bandwidth", "not in time"};
     return names[v];
 }
@@ -50,10 +49,10 @@ static const char *layer_of(const Explanation *s, const ExplainedTask *t) {
 
 static const Column unit_columns[] = {
     {.key = "unit", .head = "unit"},
-    {.key = "request", .head = "runs request"},
+    {.key = "request", .head = "request"},
     {.key = "free_in_us", .head = "free in", .unit = "us", .decimals = 1},
-    {.key = "bytes_ns", .head = "asks for", .unit = "B/ns", .decimals = 2},
-    {.key = "cap_bytes_ns", .head = "held to", .unit = "B/ns", .decimals = 2},
+    {.key = "bytes_ns", .head = "demand", .unit = "B/ns", .decimals = 2},
+    {.key = "cap_bytes_ns", .head = "limit", .unit = "B/ns", .decimals = 2},
 };
 
 static void fill_units(const Explanation *s, Table *t) {
@@ -85,7 +84,7 @@ static const Column task_columns[] = {
     {.key = "slack", .head = "slack", .decimals = 2},
     {.key = "fair", .head = "fair", .decimals = 2},
     {.key = "learned", .head = "learned", .decimals = 2},
-    {.key = "worth", .head = "worth", .decimals = 2},
+    {.key = "worth", .head = "score", .decimals = 2},
     {.key = "unit", .head = "unit"},
     {.key = "verdict", .head = "verdict"},
 };
@@ -94,7 +93,7 @@ static void fill_tasks(const Explanation *s, Table *t) {
     table_init(t, s->arena, task_columns, sizeof task_columns / sizeof *task_columns);
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
         const ExplainedTask *k = &s->x->tasks[i];
-        const float          says[] = {k->says.priority, k->says.fit, k->says.time, k->says.bytes};
+        const float output[] = {k->output.priority, k->output.fit, k->output.time, k->output.bytes};
         table_row(t);
         table_int(t, (int64_t)k->request.id);
         table_text(t, tenant_of(s, k));
@@ -104,14 +103,14 @@ static void fill_tasks(const Explanation *s, Table *t) {
         table_real(t, k->slack_ms);
         for (uint32_t j = 0; j < RELMAS_OUTPUTS; j++) {
             if (k->seen)
-                table_real(t, (double)says[j]);
+                table_real(t, (double)output[j]);
             else
                 table_missing(t);
         }
         for (uint32_t j = 0; j < RELMAS_TASK_TERMS; j++) table_real(t, (double)k->parts[j] + 0.0);
-        table_real(t, (double)k->worth);
+        table_real(t, (double)k->score);
         table_text(t, name_of(s, k->unit));
-        table_text(t, verdict_name(k->verdict));
+        table_text(t, outcome_name_of(k->outcome));
     }
 }
 
@@ -140,26 +139,27 @@ static void fill_pairs(const Explanation *s, Table *t) {
         table_real(t, (double)p->wait_ns / 1e3);
         for (uint32_t j = RELMAS_TASK_TERMS; j < RELMAS_TERMS; j++)
             table_real(t, (double)p->parts[j] + 0.0);
-        table_real(t, (double)(k->worth + p->fit));
-        table_text(t, k->unit == p->unit ? verdict_name(k->verdict) : "");
+        table_real(t, (double)(k->score + p->fit));
+        table_text(t, k->unit == p->unit ? outcome_name_of(k->outcome) : "");
     }
 }
 
-// "size +3.1, learned -0.4": the largest differences first, those that hardly count left out.
+// "size +3.1, learned -0.4": at most three terms, the largest difference first.
 static const char *differences(const Explanation *s, const float *a, const float *b, uint32_t from,
                                uint32_t to) {
     char *text = arena_str(s->arena, "");
-    bool  told[RELMAS_TERMS] = {0};
+    bool  listed[RELMAS_TERMS] = {0};
     for (uint32_t n = 0; n < 3; n++) {
         uint32_t most = to;
         for (uint32_t k = from; k < to; k++)
-            if (!told[k] && (most == to || fabsf(a[k] - b[k]) > fabsf(a[most] - b[most]))) most = k;
+            if (!listed[k] && (most == to || fabsf(a[k] - b[k]) > fabsf(a[most] - b[most])))
+                most = k;
         if (most == to || fabsf(a[most] - b[most]) < 0.005f) break;
-        told[most] = true;
+        listed[most] = true;
         text = arena_printf(s->arena, "%s%s%s %+.2f", text, n > 0 ? ", " : "",
                             relmas_term_name((RelmasTerm)most), (double)(a[most] - b[most]));
     }
-    return *text != '\0' ? text : "nothing that counts";
+    return *text != '\0' ? text : "no difference of 0.01 or more";
 }
 
 static const ExplainedPair *second_unit(const Explanation *s, uint32_t task) {
@@ -172,12 +172,12 @@ static const ExplainedPair *second_unit(const Explanation *s, uint32_t task) {
     return best;
 }
 
-// Why a task came before the one after it in the row.
+// Why a task ranks before the next one.
 static const char *why_task(const Explanation *s, uint32_t i) {
     const ExplainedTask *t = &s->x->tasks[i], *next = t + 1;
-    if (i + 1 == s->x->n_tasks) return "nobody else waits";
+    if (i + 1 == s->x->n_tasks) return "no other task waits";
     return arena_printf(s->arena, "goes before request %" PRIu64 " (%s), %.2f to %.2f: %s",
-                        next->request.id, tenant_of(s, next), (double)t->worth, (double)next->worth,
+                        next->request.id, tenant_of(s, next), (double)t->score, (double)next->score,
                         differences(s, t->parts, next->parts, 0, RELMAS_TASK_TERMS));
 }
 
@@ -194,32 +194,31 @@ static const char *why_unit(const Explanation *s, uint32_t i) {
 static void print_why(const Explanation *s) {
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
         const ExplainedTask *t = &s->x->tasks[i];
-        if (t->verdict == RELMAS_NO_UNIT) continue;
+        if (t->outcome == RELMAS_NO_UNIT) continue;
         printf("request %" PRIu64 " (%s) %s%s%s\n  %s\n  %s\n", t->request.id, tenant_of(s, t),
-               t->verdict == RELMAS_AWAIT_BANDWIDTH ? "finds no bandwidth left for it on"
-               : t->verdict == RELMAS_AWAIT_UNIT    ? "waits for"
+               t->outcome == RELMAS_AWAIT_BANDWIDTH ? "has no bandwidth left on"
+               : t->outcome == RELMAS_AWAIT_UNIT    ? "waits for"
                                                     : "starts on",
                " ", name_of(s, t->unit), why_task(s, i), why_unit(s, i));
     }
 }
 
-static Err print_story(const Explanation *s) {
+static Err print_explanation(const Explanation *s) {
     const ChipExplanation *x = s->x;
     Table                  units, tasks, pairs;
     printf("decision %" PRIu64 " at %.3f ms: %" PRIu64
            " tasks wait, %u of %u units are free, %.2f of "
-           "%.2f bytes/ns are asked for\n\n",
+           "%.2f bytes/ns are in demand\n\n",
            x->decision, (double)x->now / 1e6, x->waiting, x->n_free, x->n_units, (double)x->demand,
            (double)s->stage->setup.bytes_ns);
     fill_units(s, &units);
     fill_tasks(s, &tasks);
     fill_pairs(s, &pairs);
     TRY(table_print(&units, stdout));
-    puts(
-        "\ntasks by worth, with what the network said of them (blank: it has not seen them yet)\n");
+    puts("\ntasks by score, with the outputs of the network (blank: not in its window yet)\n");
     TRY(table_print(&tasks, stdout));
-    puts("\nunits for each of them; what waits for a busy one counts before those that come "
-         "after\n");
+    puts("\nunits for each task; a task that waits for a busy unit reserves it before later "
+         "tasks\n");
     TRY(table_print(&pairs, stdout));
     puts("");
     print_why(s);
@@ -244,7 +243,7 @@ static json_t *why_json(const Explanation *s) {
     json_t *all = json_array();
     for (uint32_t i = 0; i < s->x->n_tasks; i++) {
         const ExplainedTask *t = &s->x->tasks[i];
-        if (t->verdict != RELMAS_START) continue;
+        if (t->outcome != RELMAS_START) continue;
         json_t *one = json_object();
         (void)json_object_set_new(one, "request", json_integer((json_int_t)t->request.id));
         (void)json_object_set_new(one, "unit", json_string(name_of(s, t->unit)));
@@ -255,7 +254,7 @@ static json_t *why_json(const Explanation *s) {
     return all;
 }
 
-static Err json_story(const Explanation *s) {
+static Err print_json(const Explanation *s) {
     const ChipExplanation *x = s->x;
     Table                  tables[3];
     const char *const      names[3] = {"units", "tasks", "pairs"};
@@ -281,52 +280,49 @@ static Err json_story(const Explanation *s) {
     return e;
 }
 
-static Err explain(const Options *o, Arena *a) {
-    ChipChoices         choices;
+static Err explain(const void *options, Arena *a) {
+    const Options      *o = options;
+    PolicyChoice        choice;
     ChipScenarioOptions so;
     ChipScenario        stage;
     ChipTrace           trace;
     ChipExplanation    *x = arena_new(a, ChipExplanation, 1);
     DecisionQuery       wish = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
     if (strcmp(o->policy, "relmas") != 0)
-        return err_set(ERR_ARG, "--policy %s: only relmas can say why it decides", o->policy);
-    TRY(chip_choice_read("relmas", &o->common.sets, a, &choices));
-    TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
+        return err_set(ERR_ARG, "--policy %s: only decisions of relmas can be explained",
+                       o->policy);
+    TRY(policy_choice_read(TIER_CHIP, "relmas", &o->common.sets, a, &choice));
+    TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
     TRY(chip_scenario_open(&so, a, &stage));
     ChipTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
     TRY(chip_scenario_trace(&stage, &traffic, a, &trace));
     ChipRun run = chip_scenario_run(&stage, trace);
-    run.policy = choices.at[0].policy;
-    run.settings = choices.at[0].settings;
+    run.policy = choice.policy;
+    run.settings = choice.settings;
     run.seed = (uint64_t)o->seed;
-    TRY(chip_choice_load(&choices.at[0], &run.setup, a, &run.loaded));
+    TRY(chip_choice_load(&choice, &run.setup, a, &run.loaded));
     TRY(chip_explanation_find(&run, wish, a, x));
     Explanation s = {&stage, x, a};
-    return o->json ? json_story(&s) : print_story(&s);
+    return o->json ? print_json(&s) : print_explanation(&s);
 }
 
 int cmd_chip_explain(const Command *c, int argc, char **argv) {
     Options o = {.mix = "mixed", .policy = "relmas", .load = 1, .seed = 101};
     ArgRow  rows[CHIP_ARG_ROWS + 8] = {
          {"mix", ARG_TEXT, &o.mix, "NAME", "a workload (default mixed)", 0, 0},
-         {"load", ARG_REAL, &o.load, "L", "1: what the package could just answer (default 1)", 0,
-          1000},
-         {"bandwidth", ARG_REAL, &o.bandwidth, "B", "bytes a cycle (default: the package's)", 0,
-          1000000},
-         {"seed", ARG_INT, &o.seed, "S", "of the trace (default 101)", 1, INT32_MAX},
-         {"at", ARG_REAL, &o.at, "US", "not before this time", 0, 1000000000},
-         {"decision", ARG_INT, &o.decision, "N", "the N-th (default: the first choice)", 1,
-          INT32_MAX},
-         {"policy", ARG_TEXT, &o.policy, "NAME", "whose (only relmas)", 0, 0},
+         {"load", ARG_REAL, &o.load, "L",
+          "offered load; 1: what the package can just answer (default 1)", 0, 1000},
+         {"bandwidth", ARG_REAL, &o.bandwidth, "B",
+          "memory bandwidth in bytes per cycle (default: the package's)", 0, 1000000},
+         {"seed", ARG_INT, &o.seed, "S", "seed of the requests (default 101)", 1, INT32_MAX},
+         {"at", ARG_REAL, &o.at, "US", "earliest time", 0, 1000000000},
+         {"decision", ARG_INT, &o.decision, "N",
+          "the N-th decision (default: the first with a choice)", 1, INT32_MAX},
+         {"policy", ARG_TEXT, &o.policy, "NAME", "policy (only relmas)", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    Arena a = {0};
     chip_args_rows(&o.common, rows + 8);
     int code = args_parse(c, rows, CHIP_ARG_ROWS + 8, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = explain(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(explain, &o);
 }

@@ -1,4 +1,4 @@
-// The accelerators and packages that come with the program.
+// cotenant chip list: the accelerators and packages shipped with the program.
 #include <stdio.h>
 
 #include "base/table.h"
@@ -59,7 +59,7 @@ static Err list_packages(Table *t, Arena *a) {
     return ERR_OK;
 }
 
-static int tell_json(const Table *units, const Table *packages) {
+static int print_json(const Table *units, const Table *packages) {
     json_t *u = NULL, *p = NULL;
     Err     e = table_json(units, &u);
     if (e == ERR_OK) e = table_json(packages, &p);
@@ -68,7 +68,7 @@ static int tell_json(const Table *units, const Table *packages) {
     return command_failed(e);
 }
 
-static Err tell(const Table *units, const Table *packages) {
+static Err print_tables(const Table *units, const Table *packages) {
     TRY(table_print(units, stdout));
     puts("");
     return table_print(packages, stdout);
@@ -84,8 +84,8 @@ int cmd_chip_list(const Command *c, int argc, char **argv) {
     Err   e = arena_init(&a, (size_t)1 << 26);
     if (e == ERR_OK) e = list_units(&units, &a);
     if (e == ERR_OK) e = list_packages(&packages, &a);
-    if (e == ERR_OK && !json) e = tell(&units, &packages);
-    code = e != ERR_OK ? command_failed(e) : json ? tell_json(&units, &packages) : 0;
+    if (e == ERR_OK && !json) e = print_tables(&units, &packages);
+    code = e != ERR_OK ? command_failed(e) : json ? print_json(&units, &packages) : 0;
     arena_finish(&a);
     return code;
 }

@@ -1,12 +1,11 @@
-// One run of a workload on a package under a policy, in virtual time, by tenant.
+// cotenant chip simulate: one run of a workload on a package under a policy, by tenant.
 #include <stdio.h>
 
-#include "base/cpu.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "cli/chip_args.h"
-#include "eval/chip_choice.h"
-#include "eval/chip_run_file.h"
+#include "eval/policy_choice.h"
+#include "eval/run_file.h"
 #include "cli/commands.h"
 
 typedef struct Options {
@@ -17,7 +16,7 @@ typedef struct Options {
     bool        json;
 } Options;
 
-typedef struct Outcomes {  // what came of a run
+typedef struct Outcomes {  // of a run
     const ChipScenario *stage;
     const ChipRun      *run;
     const ChipResult   *result;
@@ -57,7 +56,7 @@ static void print_package(const Outcomes *o) {
     printf("\n%s on %s, %s at load %g (%.1f of %.1f requests/s), %g bytes/ns\n",
            o->run->policy->name, s->package.name, s->workload.name, o->traffic.load,
            o->traffic.load * s->capacity, s->capacity, (double)s->setup.bytes_ns);
-    printf("units %.1f %% at work, bandwidth %.1f %% used, %llu layers in %.1f ms\n",
+    printf("units %.1f %% busy, bandwidth %.1f %% used, %llu layers in %.1f ms\n",
            100 * o->all.unit_use, 100 * o->all.bandwidth_use, (unsigned long long)r->layers,
            (double)r->span / 1e6);
     printf("energy %.2f mJ: layers %.2f, idle %.2f, policy %.4f (%.3f %%)\n", nj / 1e9,
@@ -72,7 +71,7 @@ static void print_package(const Outcomes *o) {
     puts("");
 }
 
-static Err tell(const Outcomes *o, Arena *a) {
+static Err print_text(const Outcomes *o, Arena *a) {
     Table t;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
     for (uint32_t i = 0; i < o->stage->workload.n; i++) {
@@ -116,7 +115,7 @@ static json_t *energy_json(const Outcomes *o) {
                      r->policy_pj / 1e9, "policy_share", o->all.policy_energy_share);
 }
 
-static Err tell_json(const Outcomes *o) {
+static Err print_json(const Outcomes *o) {
     const ChipScenario *s = o->stage;
     const ChipResult   *r = o->result;
     json_t             *doc =
@@ -136,15 +135,14 @@ static Err tell_json(const Outcomes *o) {
 }
 
 static Err choose(const Options *o, const ChipScenario *s, Arena *a, ChipRun *run) {
-    ChipChoices c;
-    TRY(chip_choice_read(o->policy, &o->common.sets, a, &c));
-    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
-    run->policy = c.at[0].policy;
-    run->settings = c.at[0].settings;
-    return chip_choice_load(&c.at[0], &s->setup, a, &run->loaded);
+    PolicyChoice c;
+    TRY(policy_choice_read(TIER_CHIP, o->policy, &o->common.sets, a, &c));
+    run->policy = c.policy;
+    run->settings = c.settings;
+    return chip_choice_load(&c, &s->setup, a, &run->loaded);
 }
 
-static Err keep(const Options *o, const Outcomes *x, const RecordList *records, Arena *a) {
+static Err save_records(const Options *o, const Outcomes *x, const RecordList *records, Arena *a) {
     if (o->records != NULL)
         TRY(chip_run_file_write(o->records, x->stage, x->run, &x->traffic, &o->common.sets,
                                 records));
@@ -153,14 +151,15 @@ static Err keep(const Options *o, const Outcomes *x, const RecordList *records, 
     return ERR_OK;
 }
 
-static Err simulate(const Options *o, Arena *a) {
+static Err simulate(const void *options, Arena *a) {
+    const Options      *o = options;
     ChipScenarioOptions so;
     ChipScenario        s;
     ChipTrace           trace;
     ChipResult          r;
     RecordList          records = {.arena = a};
     ChipTraffic         traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
-    TRY(chip_args_stage(&o->common, o->mix, o->bandwidth, &so));
+    TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
     TRY(chip_scenario_open(&so, a, &s));
     TRY(chip_scenario_trace(&s, &traffic, a, &trace));
     ChipRun run = chip_scenario_run(&s, trace);
@@ -175,30 +174,27 @@ static Err simulate(const Options *o, Arena *a) {
                   .tenants = arena_new(a, ChipSummary, s.workload.n)};
     TRY(chip_summary(&run, &r, CHIP_NONE, a, &x.all));
     for (uint32_t i = 0; i < s.workload.n; i++) TRY(chip_summary(&run, &r, i, a, &x.tenants[i]));
-    TRY(keep(o, &x, &records, a));
-    return o->json ? tell_json(&x) : tell(&x, a);
+    TRY(save_records(o, &x, &records, a));
+    return o->json ? print_json(&x) : print_text(&x, a);
 }
 
 int cmd_chip_simulate(const Command *c, int argc, char **argv) {
     Options o = {.mix = "mixed", .policy = "edf", .load = 0.8, .seed = 1};
     ArgRow  rows[8 + CHIP_ARG_ROWS] = {
          {"mix", ARG_TEXT, &o.mix, "NAME", "light, heavy, mixed, or networks (default mixed)", 0, 0},
-         {"policy", ARG_TEXT, &o.policy, "NAME", "who decides (default edf)", 0, 0},
-         {"load", ARG_REAL, &o.load, "L", "1: all that the package could do (default 0.8)", 0, 1000},
-         {"bandwidth", ARG_REAL, &o.bandwidth, "B", "bytes a cycle (default: the package's)", 0,
-          1000000},
-         {"seed", ARG_INT, &o.seed, "S", "of the requests (default 1)", 0, INT64_MAX},
-         {"records", ARG_TEXT, &o.records, "FILE", "keep what happened, as JSON lines", 0, 0},
+         {"policy", ARG_TEXT, &o.policy, "NAME", "scheduling policy (default edf)", 0, 0},
+         {"load", ARG_REAL, &o.load, "L",
+          "offered load; 1: what the package can just answer (default 0.8)", 0, 1000},
+         {"bandwidth", ARG_REAL, &o.bandwidth, "B",
+          "memory bandwidth in bytes per cycle (default: the package's)", 0, 1000000},
+         {"seed", ARG_INT, &o.seed, "S", "seed of the requests (default 1)", 0, INT64_MAX},
+         {"records", ARG_TEXT, &o.records, "FILE", "write the records of the run as JSON lines", 0,
+          0},
          {"trace", ARG_TEXT, &o.trace, "FILE", "a trace for ui.perfetto.dev", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
     chip_args_rows(&o.common, rows + 8);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
-    Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = simulate(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(simulate, &o);
 }

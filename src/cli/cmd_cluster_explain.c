@@ -1,135 +1,270 @@
-// Why a job waited: what kept it, for how long, who was in its way, and what would have helped.
+// cotenant cluster explain: why a job waited, which jobs were in its way, and what would have
+// helped.
 #include <stdio.h>
-#include <string.h>
 
-#include "base/cgroup.h"
 #include "base/cpu.h"
-#include "base/term.h"
-#include "base/text.h"
+#include "base/json.h"
+#include "base/table.h"
+#include "cli/cluster_sim_args.h"
 #include "cli/commands.h"
-#include "cli/job_explanation.h"
+#include "eval/job_explanation.h"
+#include "eval/run_file.h"
 
-enum { OWN_ROWS = 4, TRIES = 8 };
+enum { OWN_ROWS = 4, BLOCKERS = 8 };  // BLOCKERS: rows of the table of jobs in its way
 
 typedef struct Options {
-    ClusterSimArgs play;
+    ClusterSimArgs sim;
     const char    *job, *records, *against;
     bool           json, brief;
 } Options;
 
-typedef struct Watchers {
-    JobEventLog *log;
-    Why         *why;
-} Watchers;
+static double seconds(TimeNs ns) { return (double)ns / 1e9; }
 
-static void watch(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n) {
-    Watchers *w = self;
-    job_event_log_note(w->log, v, plan, n);
-    why_note(w->why, v, plan, n);
+static const Column reason_columns[] = {
+    {.key = "reason", .head = "reason"},
+    {.key = "s", .head = "for", .unit = "s", .decimals = 1},
+    {.key = "share", .head = "share", .decimals = 3},
+    {.key = "missing_first", .head = "missing at submission", .decimals = 1},
+    {.key = "missing_least", .head = "at least", .decimals = 1},
+    {.key = "of", .head = "of"},
+    {.key = "about", .head = "meaning"},
+};
+
+// In GPUs, cores or GB.
+static void put_lack(Table *t, WhyReason r, int64_t lack) {
+    if (lack < 0)
+        table_missing(t);
+    else
+        table_real(t, (double)lack / (r == WHY_MEMORY ? 1024 : 1000));
 }
 
-// By its name in the trace; nobody named: the one that waited longest.
-static Err find_job(const Options *o, JobExplanation *s) {
-    const JobList *l = &s->play.jobs;
-    uint32_t       longest = 0;
-    if (o->job == NULL) {
-        for (uint32_t i = 1; i < l->n; i++)
-            if (s->result.ends[i].waited > s->result.ends[longest].waited) longest = i;
-        s->job = longest;
-        return ERR_OK;
-    }
-    const char **ids = arena_new(s->arena, const char *, l->n);
-    for (s->job = 0; s->job < l->n; s->job++) {
-        ids[s->job] = l->at[s->job].id;
-        if (strcmp(ids[s->job], o->job) == 0) return ERR_OK;
-    }
-    const char *near = text_nearest(o->job, ids, l->n);
-    return err_set(ERR_ARG, "%s: no job %s%s%s%s; there are %s to %s", l->name, o->job,
-                   near != NULL ? " (did you mean " : "", near != NULL ? near : "",
-                   near != NULL ? "?)" : "", ids[0], ids[l->n - 1]);
+static const char *lack_unit(WhyReason r, WhyLack lack) {
+    if (lack.least < 0) return NULL;
+    return r == WHY_MEMORY ? "GB" : r == WHY_CORES ? "cores" : "GPUs";
 }
 
-// Once to know how it goes, once more to watch it.
-static Err look(const Options *o, JobExplanation *s) {
-    ClusterRun    run;
-    ClusterResult again;
-    Watchers      both = {&s->log, NULL};
-    TRY(trace_run_open(&o->play, s->arena, &s->play));
-    TRY(cluster_simulate(&s->play.run, s->arena, &s->result));
-    TRY(find_job(o, s));
-    run = s->play.run;
-    job_event_log_open(&s->log, &s->play.run, o->records != NULL ? JOB_EVENT_ALL_JOBS : s->job,
-                       s->kept);
-    TRY(why_open(&s->play.run, s->job, s->result.ends, s->kept, &s->why));
-    both.why = s->why;
-    run.after = watch;
-    run.watcher = &both;
-    TRY(cluster_simulate(&run, s->arena, &again));
-    TRY(job_event_log_close(&s->log, &s->result));
-    if (o->records == NULL) return ERR_OK;
-    return trace_run_compare(&o->play, &s->log, o->records, s->arena);
+static void fill_reasons(const JobExplanation *s, Table *t) {
+    bool told[WHY_REASONS] = {false};
+    table_init(t, s->arena, reason_columns, sizeof reason_columns / sizeof *reason_columns);
+    for (uint32_t k = 0; k < WHY_REASONS; k++) {
+        WhyReason most = WHY_REASONS;
+        for (uint32_t r = 0; r < WHY_REASONS; r++)
+            if (!told[r] &&
+                (most == WHY_REASONS || why_for(s->why, (WhyReason)r) > why_for(s->why, most)))
+                most = (WhyReason)r;
+        told[most] = true;
+        TimeNs ns = why_for(s->why, most);
+        if (ns == 0) return;
+        WhyLack lack = why_lack(s->why, most);
+        table_row(t);
+        table_text(t, why_name(most));
+        table_real(t, seconds(ns));
+        table_real(t, (double)ns / (double)why_waited(s->why));
+        put_lack(t, most, lack.first);
+        put_lack(t, most, lack.least);
+        table_text(t, lack_unit(most, lack));
+        table_text(t, why_about(most));
+    }
 }
 
-static Err try_change(JobExplanation *s, WhatIf w) {
-    if (s->n_changes == JOB_CHANGES) return ERR_OK;
-    size_t mark = s->arena->used;
-    Err    e = what_if_run(&s->play, s->job, job_explanation_end(s)->finish, s->arena, &w);
-    if (e == ERR_OK) {
-        w.text = arena_str(s->kept, w.text);
-        s->changes[s->n_changes++] = w;
+static const Column blocker_columns[] = {
+    {.key = "job", .head = "job"},
+    {.key = "as", .head = "how"},
+    {.key = "s", .head = "for", .unit = "s", .decimals = 1},
+    {.key = "gpus", .head = "GPUs"},
+    {.key = "came_s", .head = "came", .unit = "s after it", .decimals = 1},
+};
+
+static uint32_t fill_blockers(const JobExplanation *s, uint32_t most, Table *t) {
+    uint32_t          n;
+    const WhyBlocker *all = why_blockers(s->why, &n);
+    const Job        *own = &s->run.jobs.at[s->job];
+    table_init(t, s->arena, blocker_columns, sizeof blocker_columns / sizeof *blocker_columns);
+    for (uint32_t i = 0; i < n && i < most; i++) {
+        const Job *j = &s->run.jobs.at[all[i].job];
+        table_row(t);
+        table_text(t, j->id);
+        table_text(t, why_name(all[i].as));
+        table_real(t, seconds(all[i].ns));
+        table_int(t, j->gpus);
+        table_real(t, seconds(j->submit - own->submit));
     }
-    arena_rewind(s->arena, mark);
-    if (s->shown) progress_step(&s->progress, 1);
-    return e == ERR_LIMIT ? e : ERR_OK;  // what cannot be run is no way out
+    return n;
 }
 
-// Twice as many each time, until it hardly waits.
-static Err try_servers(JobExplanation *s) {
-    for (uint32_t more = 1; more <= s->play.servers.n && more <= SERVERS_MAX / 4; more *= 2) {
-        TRY(try_change(s, (WhatIf){.kind = WHAT_SERVERS, .servers = more}));
-        if (s->n_changes == 0 ||
-            s->changes[s->n_changes - 1].end.waited * 20 < job_explanation_end(s)->waited)
-            break;
+static const Column event_columns[] = {
+    {.key = "at_s", .head = "at", .unit = "s", .decimals = 1},
+    {.key = "after_s", .head = "since submission", .unit = "s", .decimals = 1},
+    {.key = "what", .head = "what"},
+    {.key = "where", .head = "where"},
+};
+
+static const char *where(const JobExplanation *s, const JobEvent *e) {
+    const char *text = "";
+    for (uint32_t i = 0; i < e->n; i++) {
+        const ClusterSlice *x = &e->slices[i];
+        text = arena_printf(s->arena, "%s%s%s: %u GPU%s", text, i > 0 ? "; " : "",
+                            s->run.servers.at[x->server].name, x->gpus, x->gpus == 1 ? "" : "s");
+        if (x->gpu_milli < CLUSTER_WHOLE_GPU)
+            text = arena_printf(s->arena, "%s at %g %%", text, x->gpu_milli / 10.0);
+        if (x->cores_milli > 0)
+            text = arena_printf(s->arena, "%s, %g cores, %.0f GB", text, x->cores_milli / 1e3,
+                                x->memory_mib / 1024.0);
     }
+    return text;
+}
+
+static void fill_events(const JobExplanation *s, Table *t) {
+    table_init(t, s->arena, event_columns, sizeof event_columns / sizeof *event_columns);
+    for (uint32_t i = 0; i < s->log.n; i++) {
+        const JobEvent *e = &s->log.at[i];
+        if (e->job != s->job) continue;
+        table_row(t);
+        table_real(t, seconds(e->at));
+        table_real(t, seconds(e->at - s->run.jobs.at[s->job].submit));
+        table_text(t, job_event_name(e->kind));
+        table_text(t, where(s, e));
+    }
+}
+
+static const Column change_columns[] = {
+    {.key = "change", .head = "with"},
+    {.key = "waited_s", .head = "waits", .unit = "s", .decimals = 1},
+    {.key = "start_s", .head = "starts after", .unit = "s", .decimals = 1},
+    {.key = "finish_s", .head = "ends after", .unit = "s", .decimals = 1},
+};
+
+static void put_change(const JobExplanation *s, const char *text, const ClusterEnd *e, Table *t) {
+    TimeNs came = s->run.jobs.at[s->job].submit;
+    table_row(t);
+    table_text(t, text);
+    table_real(t, seconds(e->waited));
+    table_real(t, seconds(e->start - came));
+    table_real(t, seconds(e->finish - came));
+}
+
+static void fill_changes(const JobExplanation *s, Table *t) {
+    table_init(t, s->arena, change_columns, sizeof change_columns / sizeof *change_columns);
+    put_change(s, "nothing changed", job_explanation_end(s), t);
+    for (uint32_t i = 0; i < s->n_changes; i++)
+        put_change(s, s->changes[i].text, &s->changes[i].end, t);
+}
+
+// The change with the shortest wait, if shorter than without.
+static const WhatIf *best_change(const JobExplanation *s) {
+    const WhatIf *best = NULL;
+    for (uint32_t i = 0; i < s->n_changes; i++)
+        if (s->changes[i].end.waited <
+            (best != NULL ? best->end.waited : job_explanation_end(s)->waited))
+            best = &s->changes[i];
+    return best;
+}
+
+static void print_reason(const JobExplanation *s) {
+    const Job        *j = &s->run.jobs.at[s->job];
+    const ClusterEnd *e = job_explanation_end(s);
+    const WhatIf     *best = best_change(s);
+    printf("job %s: %u GPU%s, %.1f s of work; it waited %.1f s", j->id, j->gpus,
+           j->gpus == 1 ? "" : "s", seconds(j->work), seconds(e->waited));
+    printf(" and ended %.1f s after its submission (%s, %u servers with %llu GPUs, policy %s)\n",
+           seconds(e->finish - j->submit), s->run.jobs.name, s->run.servers.n,
+           (unsigned long long)s->run.servers.gpus, s->run.run.policy->name);
+    if (why_waited(s->why) == 0) return;
+    WhyReason most = why_most(s->why);
+    printf("why it waited: %s (%.0f %% of the time)\n", why_about(most),
+           100.0 * (double)why_for(s->why, most) / (double)why_waited(s->why));
+    if (best != NULL)
+        printf("what would help: with %s it would wait %.1f s\n", best->text,
+               seconds(best->end.waited));
+    else if (s->n_changes > 0)
+        puts("what would help: none of the changes tried");
+}
+
+static void print_order(const JobExplanation *s) {
+    uint32_t          n, before = 0;
+    const WhyBlocker *all = why_blockers(s->why, &n);
+    for (uint32_t i = 0; i < n; i++) before += all[i].job < s->job;
+    if (n > BLOCKERS) printf("and %u more; ", n - BLOCKERS);
+    printf("%u of them were submitted before it, %u after\n", before, n - before);
+}
+
+static Err print_explanation(const JobExplanation *s) {
+    Table    reasons, blockers, events, changes;
+    uint32_t n = fill_blockers(s, BLOCKERS, &blockers);
+    print_reason(s);
+    fill_events(s, &events);
+    puts("");
+    TRY(table_print(&events, stdout));
+    if (why_waited(s->why) == 0) return ERR_OK;
+    fill_reasons(s, &reasons);
+    puts("");
+    TRY(table_print(&reasons, stdout));
+    if (n > 0) {
+        puts("\njobs in its way");
+        TRY(table_print(&blockers, stdout));
+        print_order(s);
+    }
+    if (s->n_changes == 0) return ERR_OK;
+    fill_changes(s, &changes);
+    puts("\nthe same run with one thing changed");
+    return table_print(&changes, stdout);
+}
+
+static Err print_json(const JobExplanation *s, int *code) {
+    Table             reasons, blockers, events, changes;
+    json_t           *lists[4] = {NULL};
+    const Job        *j = &s->run.jobs.at[s->job];
+    const ClusterEnd *e = job_explanation_end(s);
+    bool              waited = why_waited(s->why) > 0;
+    fill_reasons(s, &reasons);
+    fill_blockers(s, UINT32_MAX, &blockers);
+    fill_events(s, &events);
+    fill_changes(s, &changes);
+    TRY(table_json(&reasons, &lists[0]));
+    TRY(table_json(&blockers, &lists[1]));
+    TRY(table_json(&events, &lists[2]));
+    TRY(table_json(&changes, &lists[3]));
+    *code = command_json(json_pack(
+        "{s:s,s:s,s:s,s:s,s:I,s:i,s:f,s:f,s:f,s:f,s:f,s:i,s:s?,s:s?,s:o,s:o,s:o,s:o}", "trace",
+        s->run.jobs.name, "policy", s->run.run.policy->name, "like", s->run.like, "job", j->id,
+        "gpus", (json_int_t)j->gpus, "servers", (int)s->run.servers.n, "work_s", seconds(j->work),
+        "submit_s", seconds(j->submit), "start_s", seconds(e->start), "finish_s",
+        seconds(e->finish), "waited_s", seconds(e->waited), "preemptions", (int)e->preemptions,
+        "reason", waited ? why_name(why_most(s->why)) : NULL, "about",
+        waited ? why_about(why_most(s->why)) : NULL, "reasons", lists[0], "in_its_way", lists[1],
+        "timeline", lists[2], "changes", lists[3]));
     return ERR_OK;
 }
 
-static Err try_policies(const Options *o, JobExplanation *s) {
-    ClusterChoices *c = arena_new(s->kept, ClusterChoices, 1);
-    TRY(cluster_choice_read(o->against, &(ArgList){0}, s->kept, c));
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i].policy != s->play.run.policy)
-            TRY(try_change(s, (WhatIf){.kind = WHAT_POLICY, .choice = &c->at[i]}));
-    return ERR_OK;
+static Err try_changes(const Options *o, JobExplanation *s) {
+    Progress bar;
+    if (o->brief) return ERR_OK;
+    if (term_is_tty(stderr)) {
+        progress_begin(&bar, stderr, clock_monotonic(), "trying changes", JOB_CHANGES_EXPECTED);
+        s->progress = &bar;
+    }
+    Err e = job_explanation_try_changes(o->against, s);
+    if (s->progress != NULL) progress_end(&bar);
+    return e;
 }
 
-static Err try_all(const Options *o, JobExplanation *s) {
-    const Job *j = &s->play.jobs.at[s->job];
-    if (o->brief || why_waited(s->why) == 0) return ERR_OK;
-    if (j->gpus > 1) TRY(try_change(s, (WhatIf){.kind = WHAT_GANG}));
-    if (why_lack(s->why, WHY_CORES).least >= 0) TRY(try_change(s, (WhatIf){.kind = WHAT_CORES}));
-    if (why_lack(s->why, WHY_MEMORY).least >= 0) TRY(try_change(s, (WhatIf){.kind = WHAT_MEMORY}));
-    if (j->gpu_types != 0) TRY(try_change(s, (WhatIf){.kind = WHAT_TYPE}));
-    TRY(try_servers(s));
-    return try_policies(o, s);
-}
-
-static Err try_shown(const Options *o, JobExplanation *s) {
-    s->shown = term_is_tty(stderr);
-    if (s->shown)
-        progress_begin(&s->progress, stderr, clock_monotonic(), "trying what would help", TRIES);
-    Err e = try_all(o, s);
-    if (s->shown) progress_end(&s->progress);
+static Err check_records(const Options *o, const JobExplanation *s) {
+    json_t *options = cluster_sim_args_json(&o->sim);
+    Err     e = cluster_run_file_check(o->records, options, &s->log, s->arena);
+    json_decref(options);
     return e;
 }
 
 static Err explain(Options *o, Arena *a, Arena *kept, int *code) {
     JobExplanation s = {.arena = a, .kept = kept};
-    if (o->records != NULL) TRY(trace_run_recorded(o->records, kept, &o->play));
-    TRY(look(o, &s));
-    TRY(try_shown(o, &s));
+    TraceRunSpec   spec;
+    if (o->records != NULL) TRY(cluster_sim_args_read(o->records, kept, &o->sim));
+    TRY(cluster_sim_args_spec(&o->sim, a, &spec));
+    TRY(job_explanation_observe(&spec, o->job, o->records != NULL, &s));
+    if (o->records != NULL) TRY(check_records(o, &s));
+    TRY(try_changes(o, &s));
     *code = 0;
-    return o->json ? job_explanation_json(&s, code) : job_explanation_print(&s);
+    return o->json ? print_json(&s, code) : print_explanation(&s);
 }
 
 int cmd_cluster_explain(const Command *c, int argc, char **argv) {
@@ -138,17 +273,17 @@ int cmd_cluster_explain(const Command *c, int argc, char **argv) {
     uint32_t    n = 0;
     ArgRow      rows[OWN_ROWS + CLUSTER_SIM_ARG_ROWS] = {
              {"records", ARG_TEXT, &o.records, "FILE",
-              "the run that cluster simulate --records kept, instead of --trace and the rest", 0, 0},
+              "run file of cluster simulate --records, instead of --trace and its options", 0, 0},
              {"against", ARG_TEXT, &o.against, "LIST",
               "policies to try instead (default fifo,srtf,tiresias,synergy_tune)", 0, 0},
-             {"brief", ARG_FLAG, &o.brief, NULL, "do not try what would have helped", 0, 0},
+             {"brief", ARG_FLAG, &o.brief, NULL, "do not try changes", 0, 0},
              {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    trace_run_rows(&o.play, rows + OWN_ROWS);
+    cluster_sim_args_rows(&o.sim, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, rest, 0, 1, &n);
     if (code >= 0) return code;
     o.job = n > 0 ? rest[0] : NULL;
-    if ((o.play.trace == NULL) == (o.records == NULL))
+    if ((o.sim.trace == NULL) == (o.records == NULL))
         return args_fail(EXIT_USAGE, "cluster explain: give --trace FILE, or --records FILE");
     Arena a = {0}, kept = {0};
     Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));

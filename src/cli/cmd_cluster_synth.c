@@ -1,8 +1,6 @@
-// A trace made up after the statistics of real clusters.
+// cotenant cluster trace synth: generates a job trace with the statistics of real clusters.
 #include <stdio.h>
 
-#include "base/cgroup.h"
-#include "base/cpu.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cluster/trace/synth.h"
@@ -30,10 +28,11 @@ static Err show(SynthSettings *s, Arena *a) {
     return table_print(&t, stdout);
 }
 
-static Err synth(const Options *o, Arena *a) {
-    SynthSettings s;
-    JobList       l;
-    AtomicFile    f;
+static Err synth(const void *options, Arena *a) {
+    const Options *o = options;
+    SynthSettings  s;
+    JobList        l;
+    AtomicFile     f;
     TRY(choose(o, a, &s));
     if (o->settings) return show(&s, a);
     TRY(synth_make(&s, (Rng){(uint64_t)o->seed}, a, &l));
@@ -48,24 +47,17 @@ static Err synth(const Options *o, Arena *a) {
 int cmd_cluster_trace_synth(const Command *c, int argc, char **argv) {
     Options      o = {.seed = 1};
     const ArgRow rows[] = {
-        {"o", ARG_TEXT, &o.out, "OUT.csv", "where the trace goes", 0, 0},
-        {"like", ARG_TEXT, &o.like, "NAME", "settings of a trace that came along, or a YAML file",
-         0, 0},
-        {"jobs", ARG_INT, &o.jobs, "N", "how many jobs (default: as the settings say)", 1,
-         20000000},
-        {"seed", ARG_INT, &o.seed, "S", "of everything drawn (default 1)", 0, INT64_MAX},
-        {"set", ARG_LIST, &o.sets, "KEY=VALUE", "one setting; may be given again", 0, 0},
-        {"settings", ARG_FLAG, &o.settings, NULL, "only show the settings and what they mean", 0,
+        {"o", ARG_TEXT, &o.out, "OUT.csv", "output file", 0, 0},
+        {"like", ARG_TEXT, &o.like, "NAME", "settings of a shipped trace, or a YAML file", 0, 0},
+        {"jobs", ARG_INT, &o.jobs, "N", "number of jobs (default: of the settings)", 1, 20000000},
+        {"seed", ARG_INT, &o.seed, "S", "seed (default 1)", 0, INT64_MAX},
+        {"set", ARG_LIST, &o.sets, "KEY=VALUE", "a setting; may be repeated", 0, 0},
+        {"settings", ARG_FLAG, &o.settings, NULL, "only print the settings with their meaning", 0,
          0},
     };
-    Arena a = {0};
-    int   code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     if (o.out == NULL && !o.settings)
         return args_fail(EXIT_USAGE, "cluster trace synth: give -o OUT.csv");
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = synth(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(synth, &o);
 }

@@ -1,4 +1,4 @@
-// Traces of jobs: described, and written in our own format.
+// cotenant cluster trace stats, trace convert: statistics of a job trace, and conversion to CSV.
 #include <stdio.h>
 
 #include "base/cgroup.h"
@@ -55,12 +55,12 @@ static Err print_groups(const char *what, const TraceGroups *g, const TraceStats
     return ERR_OK;
 }
 
-static Err tell(const Options *o, const JobList *l, const TraceStats *s, Arena *a) {
+static Err print_stats(const Options *o, const JobList *l, const TraceStats *s, Arena *a) {
     static const char *const names[TRACE_QUANTILES] = {"least", "10 %", "25 %", "median", "75 %",
                                                        "90 %",  "95 %", "99 %", "most"};
     printf("%s: %u jobs, format %s\n", l->name, s->jobs, l->format);
-    printf("%u share a GPU, %u need none, %u of unknown duration\n", s->fractional, s->cpu_only,
-           s->unknown);
+    printf("%u jobs share a GPU, %u use none, %u have no known duration\n", s->fractional,
+           s->cpu_only, s->unknown);
     print_time("span", (double)(s->last - s->first) / 1e9);
     printf("%-12s %.1f hours", "GPU time", s->gpu_seconds / 3600);
     if (s->last > s->first)
@@ -101,7 +101,7 @@ static json_t *work_json(const TraceStats *s) {
     return d;
 }
 
-static int tell_json(const Options *o, const JobList *l, const TraceStats *s) {
+static int print_json(const Options *o, const JobList *l, const TraceStats *s) {
     bool    spans = s->last > s->first;
     json_t *load = spans ? json_real(trace_load(s, (uint64_t)o->gpus)) : json_null();
     return command_json(
@@ -119,15 +119,16 @@ static int describe(const Options *o, Arena *a) {
     TraceStats s;
     Err        e = trace_args_read(&o->trace, o->path, a, &l);
     if (e == ERR_OK) e = trace_stats(&l, a, &s);
-    if (e == ERR_OK && o->json) return tell_json(o, &l, &s);
-    if (e == ERR_OK) e = tell(o, &l, &s, a);
+    if (e == ERR_OK && o->json) return print_json(o, &l, &s);
+    if (e == ERR_OK) e = print_stats(o, &l, &s, a);
     return e == ERR_OK ? 0 : command_failed(e);
 }
 
-static Err convert(const Options *o, Arena *a) {
-    JobList    l;
-    AtomicFile f;
-    uint32_t   unknown = 0;
+static Err convert(const void *options, Arena *a) {
+    const Options *o = options;
+    JobList        l;
+    AtomicFile     f;
+    uint32_t       unknown = 0;
     TRY(trace_args_read(&o->trace, o->path, a, &l));
     for (uint32_t i = 0; i < l.n; i++) unknown += l.at[i].work < 0;
     TRY(file_begin(&f, o->out));
@@ -136,8 +137,8 @@ static Err convert(const Options *o, Arena *a) {
     (void)fprintf(stderr, "%s: %u jobs\n", o->out, l.n);
     if (unknown > 0)
         (void)fprintf(stderr,
-                      "%u of them have no duration; --known leaves them out, and --rates FILE "
-                      "turns iterations into time\n",
+                      "%u of them have no duration; --known leaves them out, --rates FILE converts "
+                      "iterations to time\n",
                       unknown);
     return ERR_OK;
 }
@@ -147,7 +148,7 @@ int cmd_cluster_trace_stats(const Command *c, int argc, char **argv) {
     uint32_t n = 0;
     Arena    a = {0};
     ArgRow   rows[2 + TRACE_ARG_ROWS] = {
-          {"gpus", ARG_INT, &o.gpus, "N", "the load of so many GPUs (default 64)", 1, 1000000000},
+          {"gpus", ARG_INT, &o.gpus, "N", "GPUs that the load refers to (default 64)", 1, 1000000000},
           {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
     trace_args_rows(&o.trace, rows + 2);
@@ -162,17 +163,12 @@ int cmd_cluster_trace_stats(const Command *c, int argc, char **argv) {
 int cmd_cluster_trace_convert(const Command *c, int argc, char **argv) {
     Options  o = {0};
     uint32_t n = 0;
-    Arena    a = {0};
     ArgRow   rows[1 + TRACE_ARG_ROWS] = {
-          {"o", ARG_TEXT, &o.out, "OUT.csv", "where the trace goes", 0, 0},
+          {"o", ARG_TEXT, &o.out, "OUT.csv", "output file", 0, 0},
     };
     trace_args_rows(&o.trace, rows + 1);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, &o.path, 1, 1, &n);
     if (code >= 0) return code;
     if (o.out == NULL) return args_fail(EXIT_USAGE, "cluster trace convert: give -o OUT.csv");
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = convert(&o, &a);
-    code = e == ERR_OK ? 0 : command_failed(e);
-    arena_finish(&a);
-    return code;
+    return command_run(convert, &o);
 }

@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/option_list.h"
 #include "cli/train_command.h"
-#include "eval/cluster_choice.h"
+#include "eval/policy_choice.h"
 #include "learn/weights_file.h"
 #include "policy/cluster/drl/drl.h"
 #include "policy/policies.h"
@@ -76,9 +76,9 @@ static Err save(void *self, const Trainer *t, Arena *a) {
 static Err add_baseline(ClusterEvaluator *e, const char *name, const char *policy, const char *set,
                         Arena *a) {
     const ArgList  none = {0};
-    ClusterChoices c;
-    TRY(cluster_choice_read(policy, &none, a, &c));
-    Settings s = cluster_choice_settings(&c.at[0], a);
+    PolicyChoices c;
+    TRY(policy_choices_read(TIER_CLUSTER, policy, &none, a, &c));
+    Settings s = policy_choice_settings(&c.at[0], a);
     if (set != NULL) TRY(settings_set(&s, set));
     e->baselines[e->n_baselines++] =
         (ClusterBaseline){.name = name, .policy = c.at[0].policy, .settings = c.at[0].settings};
@@ -92,7 +92,7 @@ static Err add_baselines(ClusterEvaluator *e, Arena *a) {
     return add_baseline(e, "gandiva", "gandiva", NULL, a);
 }
 
-static Trainee *open_trainee(const Options *o, const ClusterChoice *choice,
+static Trainee *open_trainee(const Options *o, const PolicyChoice *choice,
                              const ClusterCurriculum *c, Arena *a) {
     uint64_t seed = (uint64_t)o->train.seed;
     uint32_t servers = 0;
@@ -103,9 +103,9 @@ static Trainee *open_trainee(const Options *o, const ClusterChoice *choice,
                : drl_trainee_open(c, choice->settings, DRL_HIDDEN, seed, a);
 }
 
-static Err read_policy(const Options *o, Arena *a, ClusterChoice *out) {
-    ClusterChoices c;
-    TRY(cluster_choice_read(o->policy, &o->sets, a, &c));
+static Err read_policy(const Options *o, Arena *a, PolicyChoice *out) {
+    PolicyChoices c;
+    TRY(policy_choices_read(TIER_CLUSTER, o->policy, &o->sets, a, &c));
     *out = c.at[0];
     if (c.n == 1 &&
         (out->policy == &cluster_policy_maifs || out->policy == &cluster_policy_drl_single))
@@ -125,7 +125,7 @@ static Err open_curriculum(const Options *o, Arena *a, ClusterCurriculum *out) {
 
 static Err train(const Options *o, Arena *a) {
     ClusterCurriculum curriculum;
-    ClusterChoice     choice;
+    PolicyChoice     choice;
     Trainer           t = {0};
     TimeNs            start = clock_now(clock_monotonic());
     TRY(train_args_plan(&o->train, &cluster_train_defaults, a, &t.plan));

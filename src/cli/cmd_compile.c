@@ -1,4 +1,4 @@
-// Compiling a network: its layers, the versions of each, what they cost and what they use.
+// cotenant compile: compiles a network and lists the versions of its heavy layers with their costs.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ typedef struct Compiled {
     bool         stored;
 } Compiled;
 
-// "1,2,4"; without it 1, 2, 4 and so on up to what we may use.
+// "1,2,4"; NULL: powers of two up to the CPU budget.
 static Err read_cores(const char *list, uint32_t most, Compiled *c) {
     if (list == NULL) {
         for (uint32_t n = 1; n <= most && c->n_counts < PROFILE_COUNTS; n *= 2)
@@ -43,12 +43,12 @@ static Err read_cores(const char *list, uint32_t most, Compiled *c) {
         unsigned long n = strtoul(at, &end, 10);
         uint32_t      last = c->n_counts > 0 ? c->counts[c->n_counts - 1] : 0;
         if (end == at || n <= last || n > TEAM_MAX || c->n_counts == PROFILE_COUNTS)
-            return err_set(ERR_ARG, "--cores %s: give up to %d rising numbers such as 1,2,4", list,
-                           PROFILE_COUNTS);
+            return err_set(ERR_ARG, "--cores %s: give up to %d ascending numbers such as 1,2,4",
+                           list, PROFILE_COUNTS);
         c->counts[c->n_counts++] = (uint32_t)n;
         at = end;
         if (*at == '\0') return ERR_OK;
-        if (*at != ',') return err_set(ERR_ARG, "--cores %s: numbers are parted by commas", list);
+        if (*at != ',') return err_set(ERR_ARG, "--cores %s: separate numbers by commas", list);
     }
 }
 
@@ -163,8 +163,8 @@ static void print_summary(const Compiled *c) {
     printf("%u steps, %u heavy with %u versions; ready in %.0f ms after loading in %.0f ms\n",
            p->n_steps, heavy, versions, c->ready_ms, c->load_ms);
     printf(
-        "weights %.1f MB, buffers %.1f MB, scratch %.2f MB a core: peak %.1f MB on %u cores; FMA "
-        "peak %.1f GFLOP/s a core (%s)\n",
+        "weights %.1f MB, buffers %.1f MB, scratch %.2f MB per core; peak %.1f MB on %u cores; FMA "
+        "peak %.1f GFLOP/s per core (%s)\n",
         (double)p->weight_bytes / 1e6, (double)p->arena_bytes / 1e6,
         (double)program_scratch(p) / 1e6, (double)program_peak_bytes(p, parts) / 1e6, parts,
         c->fma_peak, p->isa->name);
@@ -219,12 +219,12 @@ static void close_all(Compiled *c) {
 int cmd_compile(const Command *c, int argc, char **argv) {
     Options      o = {.load = MODEL_ARGS_DEFAULT};
     const ArgRow rows[] = {
-        {"tune", ARG_INT, &o.tune, "SECONDS", "search versions for so long (default: do not)", 0,
-         86400},
-        {"cores", ARG_TEXT, &o.cores, "LIST", "numbers of cores to measure, such as 1,2,4", 0, 0},
+        {"tune", ARG_INT, &o.tune, "SECONDS",
+         "tune versions for at most this time (default: no tuning)", 0, 86400},
+        {"cores", ARG_TEXT, &o.cores, "LIST", "core counts to measure, such as 1,2,4", 0, 0},
         {"store", ARG_TEXT, &o.store, "FILE", "profile store (default: in the cache directory)", 0,
          0},
-        {"no-store", ARG_FLAG, &o.no_store, NULL, "neither read nor keep profiles", 0, 0},
+        {"no-store", ARG_FLAG, &o.no_store, NULL, "do not use the profile store", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         MODEL_ARG_ROWS(o.load),

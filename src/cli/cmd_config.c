@@ -1,4 +1,4 @@
-// What a server would be run with: every setting, its value, and where that came from.
+// cotenant config dump: every setting of a server, its value, and the source of the value.
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ static Err dump_text(const Config *c, Arena *a) {
     static const Column model_columns[] = {{.key = "model", .head = "model"},
                                            {.key = "version", .head = "version"},
                                            {.key = "path", .head = "path"},
-                                           {.key = "broken", .head = "not served, because"}};
+                                           {.key = "broken", .head = "not served"}};
     uint32_t            n = 0;
     Table               t, models;
     const Setting      *rows = config_serve_rows(&n);
@@ -89,20 +89,15 @@ static Err dump_text(const Config *c, Arena *a) {
 }
 
 int cmd_config_dump(const Command *c, int argc, char **argv) {
-    ServeArgs x = {0};
-    bool      json = false;
-    ArgRow    rows[SERVE_ARG_ROWS + 1] = {
-           {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0}};
-    const char *rest[SERVE_ARG_SOURCES];
-    uint32_t    n_rest = 0, n = 1 + serve_args_rows(&x, rows + 1);
-    int         code = args_parse(c, rows, n, argc, argv, rest, 0, SERVE_ARG_SOURCES, &n_rest);
+    static ServeArgs x;
+    bool             json = false;
+    const ArgRow     own = {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0};
+    Arena            a = {0};
+    Config           config = {0};
+    ConfigSources    s = {0};
+    int              code = serve_args_parse(c, own, argc, argv, &x, &a, &s);
     if (code >= 0) return code;
-    Arena         a = {0};
-    Config        config = {0};
-    ConfigSources s = {0};
-    Err           e = arena_init(&a, (size_t)1 << 28);
-    if (e == ERR_OK) e = serve_args_sources(&x, rest, n_rest, &a, &s);
-    if (e == ERR_OK) e = config_load(&config, &s);
+    Err e = config_load(&config, &s);
     for (uint32_t i = 0; e == ERR_OK && i < config.n_warnings; i++)
         fprintf(stderr, "warning: %s\n", config.warnings[i]);
     if (e == ERR_OK && json) {

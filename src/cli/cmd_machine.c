@@ -1,4 +1,4 @@
-// The machine: what it has, what of it we may use, and what that can do, measured.
+// cotenant machine: CPU, caches and memory of this machine, the CPU budget, and measured rates.
 #include <stdio.h>
 
 #include "base/term.h"
@@ -28,7 +28,7 @@ static Err measure(Machine *m, uint32_t threads, bool quick, bool show) {
     return e;
 }
 
-static Err look(Arena *a, int64_t threads, bool quick, Machine *m) {
+static Err measure_all(Arena *a, int64_t threads, bool quick, Machine *m) {
     TRY(isa_choose(&m->isa));
     TRY(cpu_read(a, &cgroup_roots, &m->cpu));
     m->budget = cpu_budget(&m->cpu, &cgroup_roots);
@@ -65,12 +65,12 @@ static void print_inventory(const Machine *m) {
     size_text(c->l3_bytes, l3, sizeof l3);
     printf("cpu           %s\n", c->model);
     printf("features      %s\n", features);
-    printf("kernels       %s, %u floats a vector\n", m->isa->name, m->isa->lanes);
-    printf("cores         %u here, %u allowed, %u to be used", m->budget.present, m->budget.allowed,
-           m->budget.cores);
+    printf("kernels       %s, %u floats per vector\n", m->isa->name, m->isa->lanes);
+    printf("cores         %u present, %u allowed, %u in the budget", m->budget.present,
+           m->budget.allowed, m->budget.cores);
     if (m->budget.quota_milli != INT64_MAX)
         printf(" (quota %.3g)", (double)m->budget.quota_milli / 1000);
-    printf("\ncaches        L1 %s and L2 %s a core, L3 %s", l1, l2, l3);
+    printf("\ncaches        L1 %s and L2 %s per core, L3 %s", l1, l2, l3);
     if (c->n_l3 > 1) printf(" (%u of them)", c->n_l3);
     printf("\nmemory        %.1f GB\n\n", (double)m->memory / 1e9);
 }
@@ -79,7 +79,7 @@ static void rate_row(Table *t, const char *what, const char *unit, ProbeRate r, 
     char size[32];
     size_text(r.bytes, size, sizeof size);
     table_row(t);
-    table_textf(t, sized ? "%s, %s a core" : "%s", what, size);
+    table_textf(t, sized ? "%s, %s per core" : "%s", what, size);
     table_text(t, unit);
     if (sized && r.bytes == 0) return;
     table_real(t, r.one);
@@ -100,7 +100,7 @@ static void spread_line(const char *what, ProbeSpread s) {
     if (s.samples == 0)
         printf("%-24s not measured: one core\n", what);
     else
-        printf("%-24s %.0f ns at best, median %.0f, p90 %.0f\n", what, s.least, s.median, s.p90);
+        printf("%-24s min %.0f ns, median %.0f, p90 %.0f\n", what, s.least, s.median, s.p90);
 }
 
 static Err print_machine(const Machine *m, Arena *a) {
@@ -108,7 +108,7 @@ static Err print_machine(const Machine *m, Arena *a) {
     char         all[32];
     (void)snprintf(all, sizeof all, "%u core%s", p->cores, p->cores > 1 ? "s" : "");
     const Column cols[] = {
-        {.key = "what", .head = "at most"},
+        {.key = "what", .head = "measured"},
         {.key = "unit", .head = ""},
         {.key = "one", .head = "1 core", .decimals = 1},
         {.key = "all", .head = all, .decimals = 1},
@@ -119,14 +119,14 @@ static Err print_machine(const Machine *m, Arena *a) {
     print_inventory(m);
     TRY(table_print(&t, stdout));
     printf("\n");
-    spread_line("core to core and back", p->hop);
-    spread_line("waking a thread", p->wake);
-    printf("%-24s %.0f ns, of a thread's CPU time %.0f ns\n", "a look at the clock", p->clock_ns,
+    spread_line("core-to-core round trip", p->hop);
+    spread_line("thread wake-up", p->wake);
+    printf("%-24s %.0f ns; of thread CPU time %.0f ns\n", "clock read", p->clock_ns,
            p->thread_clock_ns);
     if (p->hop.samples > 0 && p->hop.p90 > 3 * p->hop.least)
-        printf(
-            "\nCores are sometimes near and sometimes far: a virtual machine that its host moves "
-            "about, or a busy one.\n");
+        printf("\nThe core-to-core round trip varies: the host moves the virtual CPUs, or the "
+               "machine is "
+               "busy.\n");
     return ERR_OK;
 }
 
@@ -175,8 +175,8 @@ int cmd_machine(const Command *c, int argc, char **argv) {
     bool         json = false, quick = false;
     int64_t      threads = 0;
     const ArgRow rows[] = {
-        {"quick", ARG_FLAG, &quick, NULL, "measure for half a second only", 0, 0},
-        {"threads", ARG_INT, &threads, "N", "threads at once (as many as cores to be used)", 1,
+        {"quick", ARG_FLAG, &quick, NULL, "measure for half a second", 0, 0},
+        {"threads", ARG_INT, &threads, "N", "number of threads (default: the CPU budget)", 1,
          TEAM_MAX},
         {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
     };
@@ -185,7 +185,7 @@ int cmd_machine(const Command *c, int argc, char **argv) {
     Arena   a = {0};
     Machine m = {0};
     Err     e = arena_init(&a, (size_t)1 << 26);
-    if (e == ERR_OK) e = look(&a, threads, quick, &m);
+    if (e == ERR_OK) e = measure_all(&a, threads, quick, &m);
     if (e == ERR_OK && !json) e = print_machine(&m, &a);
     code = e != ERR_OK ? command_failed(e) : json ? print_json(&m) : 0;
     arena_finish(&a);

@@ -1,4 +1,4 @@
-// A network taken apart: one row per layer with shapes, work and traffic.
+// cotenant model show, model check: layers with shapes, work and traffic; whether a file can run.
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static const Tensor *value_type(const ShapedGraph *s, uint32_t v) {
     return v != NO_VALUE ? &s->values[v] : &none;
 }
 
-// The first output that the file does not leave out.
+// The first output that is present.
 static uint32_t first_output(const Node *n) {
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] != NO_VALUE) return n->out[i];
@@ -87,7 +87,7 @@ static void add_up(Work *total, const Work *w) {
     total->out_bytes += w->out_bytes;
 }
 
-// Bodies of control flow follow their node, their layers named node/body/layer.
+// Subgraphs of control flow follow their node; their layers are named node/attribute/layer.
 static Err add_graph(Show *out, const ShapedGraph *s, const char *prefix) {
     Work total = {0};
     TRY(work_total(s, &out->arena, &total));

@@ -1,4 +1,5 @@
-// A recorded run once more in virtual time: how far are simulated latencies from the measured ones?
+// cotenant node replay: repeats the arrivals of a recorded run in virtual time and compares the
+// latencies.
 #include <math.h>
 #include <stdio.h>
 
@@ -19,12 +20,12 @@ static const Column columns[] = {
     {.key = "simulated_hit", .head = "simulated", .unit = "%", .scale = 0.01, .decimals = 1},
 };
 
-typedef struct Compared {
-    uint32_t n;  // requests that both answered
+typedef struct ReplayErrors {
+    uint32_t n;  // requests answered in both runs
     double   error_p50, error_p90, recorded_ms, simulated_ms, recorded_hit, simulated_hit;
-} Compared;
+} ReplayErrors;
 
-static Err recorded_answers(const RunFile *g, Arena *a, NodeAnswer **out) {
+static Err recorded_answers(const NodeRunFile *g, Arena *a, NodeAnswer **out) {
     NodeAnswer *x = arena_try_new(a, NodeAnswer, g->arrivals.n);
     if (x == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", g->arrivals.n);
     for (uint32_t i = 0; i < g->arrivals.n; i++)
@@ -48,11 +49,11 @@ static bool answered(const NodeAnswer *x) {
     return x->outcome == OUTCOME_MET || x->outcome == OUTCOME_LATE;
 }
 
-static Err match(const RunFile *g, const NodeAnswer *was, const NodeAnswer *is, uint32_t tenant,
-                 Arena *a, Compared *out) {
-    double  *errors = arena_new(a, double, g->arrivals.n), *sorted = NULL;
-    Compared c = {0};
-    uint32_t all = 0;
+static Err compare(const NodeRunFile *g, const NodeAnswer *was, const NodeAnswer *is,
+                   uint32_t tenant, Arena *a, ReplayErrors *out) {
+    double      *errors = arena_new(a, double, g->arrivals.n), *sorted = NULL;
+    ReplayErrors c = {0};
+    uint32_t     all = 0;
     for (uint32_t i = g->skip; i < g->arrivals.n; i++) {
         if (tenant != NODE_ALL && was[i].tenant != tenant) continue;
         all++;
@@ -63,7 +64,7 @@ static Err match(const RunFile *g, const NodeAnswer *was, const NodeAnswer *is, 
         c.recorded_ms += ms(&was[i]);
         c.simulated_ms += ms(&is[i]);
     }
-    if (c.n == 0) return err_set(ERR_INVALID, "no request was answered both times");
+    if (c.n == 0) return err_set(ERR_INVALID, "no request was answered in both runs");
     TRY(stats_sort(a, errors, c.n, &sorted));
     c.error_p50 = stats_percentile(sorted, c.n, 50);
     c.error_p90 = stats_percentile(sorted, c.n, 90);
@@ -75,7 +76,7 @@ static Err match(const RunFile *g, const NodeAnswer *was, const NodeAnswer *is, 
     return ERR_OK;
 }
 
-static void add_row(Table *t, const char *name, const Compared *c) {
+static void add_row(Table *t, const char *name, const ReplayErrors *c) {
     table_text(t, name);
     table_int(t, c->n);
     table_real(t, c->error_p50);
@@ -86,15 +87,15 @@ static void add_row(Table *t, const char *name, const Compared *c) {
     table_real(t, c->simulated_hit);
 }
 
-static json_t *compared_json(const Compared *c) {
+static json_t *compared_json(const ReplayErrors *c) {
     return json_pack("{s:i,s:f,s:f,s:f,s:f,s:f,s:f}", "requests", (int)c->n, "error_p50",
                      c->error_p50, "error_p90", c->error_p90, "recorded_ms", c->recorded_ms,
                      "simulated_ms", c->simulated_ms, "recorded_hit", c->recorded_hit,
                      "simulated_hit", c->simulated_hit);
 }
 
-// What a block takes by its network's profile, on a quiet machine.
-static double expected_ns(const RunFile *g, const Record *r) {
+// Time of a block by the profile of its network, without interference.
+static double expected_ns(const NodeRunFile *g, const Record *r) {
     const NodeModel *m = &g->scenario.models[r->tenant];
     uint32_t         end = r->first + r->n_layers, cores = cores_count(&r->cores);
     if (end > m->n_layers || end < r->first || cores == 0) return 0;
@@ -103,9 +104,9 @@ static double expected_ns(const RunFile *g, const Record *r) {
                     node_rest(m, m->rest_best, end, k, 0));
 }
 
-// The median of what recorded blocks took over what profiles say: how far the machine itself was
-// from what was measured of it, whatever the simulator does.
-static Err block_ratio(const RunFile *g, Arena *a, double *out) {
+// Median ratio of recorded block times to profiled ones: how far the machine was from its profiles,
+// independent of the simulator.
+static Err block_ratio(const NodeRunFile *g, Arena *a, double *out) {
     const Record **open = arena_new(a, const Record *, g->arrivals.n);
     double        *ratios = arena_new(a, double, g->records.n), *sorted = NULL;
     uint32_t       n = 0;
@@ -126,7 +127,8 @@ static Err block_ratio(const RunFile *g, Arena *a, double *out) {
     return ERR_OK;
 }
 
-static Err tell(const RunFile *g, const Compared *each, const Compared *all, bool json, Arena *a) {
+static Err print_result(const NodeRunFile *g, const ReplayErrors *each, const ReplayErrors *all,
+                        bool json, Arena *a) {
     const NodeScenario *s = &g->scenario;
     double              ratio = 0;
     TRY(block_ratio(g, a, &ratio));
@@ -141,7 +143,7 @@ static Err tell(const RunFile *g, const Compared *each, const Compared *all, boo
         add_row(&t, "all", all);
         TRY(table_print(&t, stdout));
         if (isfinite(ratio))
-            printf("\nrecorded blocks took %.2f times what the profiles say (median)\n", ratio);
+            printf("\nrecorded blocks took %.2f times their profiled time (median)\n", ratio);
         return ERR_OK;
     }
     json_t *tenants = json_object();
@@ -149,8 +151,8 @@ static Err tell(const RunFile *g, const Compared *each, const Compared *all, boo
         json_object_set_new(tenants, s->tenants[i].name, compared_json(&each[i]));
     json_t *doc =
         json_pack("{s:s,s:b,s:s,s:o,s:o,s:o}", "machine", s->machine, "live", g->live, "policy",
-                  g->choice.policy->name, "all", compared_json(all), "tenants", tenants,
-                  "block_ratio", isfinite(ratio) ? json_real(ratio) : json_null());
+                  g->choice.label, "all", compared_json(all), "tenants", tenants, "block_ratio",
+                  isfinite(ratio) ? json_real(ratio) : json_null());
     if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
     Err e = json_write(stdout, doc);
     json_decref(doc);
@@ -158,12 +160,12 @@ static Err tell(const RunFile *g, const Compared *each, const Compared *all, boo
 }
 
 static Err replay(const char *path, const char *records, bool json, Arena *a) {
-    RunFile     g;
-    RecordList  again = {.arena = a};
-    NodeAnswer *was = NULL;
-    NodeResult  r;
-    Compared    each[MIX_TENANTS] = {0}, all;
-    TRY(run_file_read(path, a, &g));
+    NodeRunFile  g;
+    RecordList   again = {.arena = a};
+    NodeAnswer  *was = NULL;
+    NodeResult   r;
+    ReplayErrors each[MIX_TENANTS] = {0}, all;
+    TRY(node_run_file_read(path, a, &g));
     TRY(recorded_answers(&g, a, &was));
     NodeRun run = {.setup = g.scenario.setup,
                    .policy = g.choice.policy,
@@ -173,20 +175,20 @@ static Err replay(const char *path, const char *records, bool json, Arena *a) {
                    .records = records != NULL ? record_list(&again) : (RecordSink){0},
                    .skip = g.skip};
     TRY(node_scenario_replay(&g.scenario, &run, a, &r));
-    if (records != NULL) TRY(run_file_write(records, &g.scenario, &run, &g.sets, &again));
+    if (records != NULL) TRY(node_run_file_write(records, &g.scenario, &run, &g.sets, &again));
     for (uint32_t i = 0; i < g.scenario.mix.n; i++) {
-        Err e = match(&g, was, r.answers, i, a, &each[i]);
-        if (e != ERR_OK) each[i] = (Compared){.error_p50 = NAN, .error_p90 = NAN};
+        Err e = compare(&g, was, r.answers, i, a, &each[i]);
+        if (e != ERR_OK) each[i] = (ReplayErrors){.error_p50 = NAN, .error_p90 = NAN};
     }
-    TRY(match(&g, was, r.answers, NODE_ALL, a, &all));
-    return tell(&g, each, &all, json, a);
+    TRY(compare(&g, was, r.answers, NODE_ALL, a, &all));
+    return print_result(&g, each, &all, json, a);
 }
 
 int cmd_node_replay(const Command *c, int argc, char **argv) {
     bool         json = false;
     const char  *path = NULL, *records = NULL;
     const ArgRow rows[] = {
-        {"records", ARG_TEXT, &records, "FILE", "keep what happened in virtual time", 0, 0},
+        {"records", ARG_TEXT, &records, "FILE", "write the records of the simulated run", 0, 0},
         {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
     };
     int code = args_parse(c, rows, 2, argc, argv, &path, 1, 1, NULL);

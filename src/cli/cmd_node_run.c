@@ -1,12 +1,10 @@
-// One run of a mix under a policy, in virtual time or live, and the policies there are.
+// cotenant node simulate, node live: one run of a mix under a policy, by tenant.
 #include <stdio.h>
 
 #include "base/cpu.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/policy_card.h"
 #include "eval/run_file.h"
-#include "policy/policies.h"
 
 typedef struct Options {
     NodeScenarioOptions scenario;
@@ -57,7 +55,7 @@ static json_t *summary_json(const char *name, TimeNs qos, const NodeSummary *s) 
                      s->mean_ms, "p50_ms", s->p50_ms, "p99_ms", s->p99_ms);
 }
 
-static Err tell_json(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+static Err print_json(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
     json_t     *tenants = json_array();
     NodeSummary all, one;
     for (uint32_t i = 0; i < s->mix.n; i++) {
@@ -78,7 +76,7 @@ static Err tell_json(const NodeScenario *s, const NodeRun *run, const NodeResult
     return e;
 }
 
-static Err tell(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
+static Err print_text(const NodeScenario *s, const NodeRun *run, const NodeResult *r, Arena *a) {
     Table       t;
     NodeSummary all, one;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
@@ -89,35 +87,35 @@ static Err tell(const NodeScenario *s, const NodeRun *run, const NodeResult *r, 
     TRY(node_summary(run, r, NODE_ALL, a, &all));
     add_row(&t, "all", 0, &all);
     TRY(table_print(&t, stdout));
-    printf("\n%s on %s: %.1f requests/s, %llu blocks, %.1f %% of them in conflict, %.0f %% of the "
-           "cores used\n",
-           run->policy->name, s->machine, all.rate, (unsigned long long)r->blocks,
-           100 * all.conflict_rate, 100 * all.core_use);
+    printf(
+        "\n%s on %s: %.1f requests/s, %llu blocks, %.1f %% of them with a core shortage, %.0f %% "
+        "of the cores in use\n",
+        run->policy->name, s->machine, all.rate, (unsigned long long)r->blocks,
+        100 * all.conflict_rate, 100 * all.core_use);
     if (r->decide_ns > 0)
-        printf("decisions: %llu, %.2f us each; the policy and the engine took %.2f %% of a core\n",
+        printf("decisions: %llu, %.2f us each; policy and engine used %.2f %% of one core\n",
                (unsigned long long)r->decisions, r->decide_ns / 1e3 / (double)(r->decisions + 1),
                100 * (r->decide_ns + r->engine_ns) / (double)r->span);
     return ERR_OK;
 }
 
 static Err run_in(const Options *o, const NodeScenario *s, Arena *a) {
-    NodeChoices c;
-    RecordList  records = {.arena = a};
-    bool        keep = o->records != NULL || o->trace != NULL;
-    NodeRun     run;
-    NodeResult  result;
-    TRY(node_choice_read(o->policy, &o->sets, a, &c));
-    if (c.n != 1) return err_set(ERR_ARG, "--policy %s: one policy runs at a time", o->policy);
-    NodeTraffic r = {.choice = c.at[0],
+    PolicyChoice c;
+    RecordList   records = {.arena = a};
+    bool         keep = o->records != NULL || o->trace != NULL;
+    NodeRun      run;
+    NodeResult   result;
+    TRY(policy_choice_read(TIER_NODE, o->policy, &o->sets, a, &c));
+    NodeTraffic r = {.choice = &c,
                      .rate = o->rate > 0 ? o->rate : s->capacity / 2,
                      .seed = (uint64_t)o->seed,
                      .requests = (uint32_t)o->requests,
                      .admit = o->admit,
                      .records = keep ? record_list(&records) : (RecordSink){0}};
     TRY(node_scenario_run(s, &r, a, &run, &result));
-    if (o->records != NULL) TRY(run_file_write(o->records, s, &run, &o->sets, &records));
-    if (o->trace != NULL) TRY(run_file_trace(o->trace, s, run.policy->name, &records, a));
-    return o->json ? tell_json(s, &run, &result, a) : tell(s, &run, &result, a);
+    if (o->records != NULL) TRY(node_run_file_write(o->records, s, &run, &o->sets, &records));
+    if (o->trace != NULL) TRY(node_run_file_trace(o->trace, s, run.policy->name, &records, a));
+    return o->json ? print_json(s, &run, &result, a) : print_text(s, &run, &result, a);
 }
 
 static int run_command(const Options *o) {
@@ -132,26 +130,27 @@ static int run_command(const Options *o) {
     return code;
 }
 
-#define RUN_ROWS(o)                                                                                  \
-    {"mix", ARG_TEXT, &(o).scenario.mix, "NAME", "light, medium, heavy or mix (default light)",      \
-     0,     0},                                                                                      \
-        {"policy", ARG_TEXT, &(o).policy, "NAME", "who decides (default slack)", 0, 0},              \
-        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},           \
-        {"rate", ARG_REAL,  &(o).rate, "R", "requests a second (default: half the capacity)",        \
-         0,      1000000000},                                                                        \
-        {"seed", ARG_INT, &(o).seed, "S", "of the arrivals (default 1)", 0, INT64_MAX},              \
-        {"slack", ARG_REAL, &(o).scenario.slack, "K", "QoS: K times the latency alone on all cores", \
-         0,       1000000},                                                                          \
-        {"admit",                                                                                    \
-         ARG_FLAG,                                                                                   \
-         &(o).admit,                                                                                 \
-         NULL,                                                                                       \
-         "who asks for more than its share is refused when it comes",                                \
-         0,                                                                                          \
-         0},                                                                                         \
-        {"records", ARG_TEXT, &(o).records, "FILE", "keep what happened, as JSON lines", 0, 0},      \
-        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {              \
-        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                       \
+#define RUN_ROWS(o)                                                                                \
+    {"mix", ARG_TEXT, &(o).scenario.mix, "NAME", "light, medium, heavy or mix (default light)",    \
+     0,     0},                                                                                    \
+        {"policy", ARG_TEXT, &(o).policy, "NAME", "scheduling policy (default slack)", 0, 0},      \
+        {"set", ARG_LIST, &(o).sets, "POLICY.KEY=VALUE", "a setting of the policy", 0, 0},         \
+        {"rate", ARG_REAL,  &(o).rate, "R", "requests per second (default: half the capacity)",    \
+         0,      1000000000},                                                                      \
+        {"seed", ARG_INT, &(o).seed, "S", "seed of the arrivals (default 1)", 0, INT64_MAX},       \
+        {"slack", ARG_REAL, &(o).scenario.slack, "K", "target: K x latency alone on all cores",    \
+         0,       1000000},                                                                        \
+        {"admit",                                                                                  \
+         ARG_FLAG,                                                                                 \
+         &(o).admit,                                                                               \
+         NULL,                                                                                     \
+         "admission control: reject requests beyond a tenant's share",                             \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"records", ARG_TEXT, &(o).records, "FILE", "write the records of the run as JSON lines",  \
+         0,         0},                                                                            \
+        {"trace", ARG_TEXT, &(o).trace, "FILE", "a trace for ui.perfetto.dev", 0, 0}, {            \
+        "json", ARG_FLAG, &(o).json, NULL, "one JSON document on stdout", 0, 0                     \
     }
 
 int cmd_node_simulate(const Command *c, int argc, char **argv) {
@@ -160,7 +159,7 @@ int cmd_node_simulate(const Command *c, int argc, char **argv) {
         RUN_ROWS(o),
         {"machine", ARG_TEXT, &o.scenario.machine, "NAME",
          "a machine or a YAML file (default server64)", 0, 0},
-        {"requests", ARG_INT, &o.requests, "N", "how many (default 2000)", 1, 100000000},
+        {"requests", ARG_INT, &o.requests, "N", "number of requests (default 2000)", 1, 100000000},
     };
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
@@ -170,39 +169,11 @@ int cmd_node_live(const Command *c, int argc, char **argv) {
     Options      o = {.scenario = {.mix = "light"}, .policy = "slack", .seed = 1};
     const ArgRow rows[] = {
         RUN_ROWS(o),
-        {"requests", ARG_INT, &o.requests, "N", "how many (default: those of 5 seconds)", 1,
-         10000000},
+        {"requests", ARG_INT, &o.requests, "N", "number of requests (default: those of 5 seconds)",
+         1, 10000000},
         {"store", ARG_TEXT, &o.scenario.store, "FILE",
          "profile store (default: in the cache directory)", 0, 0},
     };
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     return code >= 0 ? code : run_command(&o);
-}
-
-static PolicyCard card_of(const NodePolicy *p) {
-    return (PolicyCard){.name = p->name, .about = p->about, .rows = p->rows, .n_rows = p->n_rows};
-}
-
-static json_t *policies_json(void) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
-        PolicyCard c = card_of(policies_node_at(i));
-        json_array_append_new(list, policy_card_json(&c));
-    }
-    return list;
-}
-
-int cmd_node_policies(const Command *c, int argc, char **argv) {
-    bool         json = false;
-    const ArgRow rows[] = {
-        {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0},
-    };
-    int code = args_parse(c, rows, 1, argc, argv, NULL, 0, 0, NULL);
-    if (code >= 0) return code;
-    if (json) return command_json(policies_json());
-    for (uint32_t i = 0; policies_node_at(i) != NULL; i++) {
-        PolicyCard card = card_of(policies_node_at(i));
-        policy_card_print(&card);
-    }
-    return 0;
 }

@@ -1,17 +1,102 @@
-// One run of a network: inputs in, outputs as a table, files or JSON.
+// cotenant run: compiles a network, runs it once or many times, writes its outputs.
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/npy.h"
+#include "base/stats.h"
 #include "base/table.h"
+#include "base/term.h"
 #include "cli/commands.h"
-#include "cli/run_inputs.h"
-#include "cli/repeat.h"
+#include "compile/program.h"
+#include "cli/model_args.h"
+
+typedef struct Repeat {
+    int64_t times, threads;  // times 0: a single run, not timed
+    bool    reference;       // on the reference interpreter
+    double *ms;              // [times] sorted, after repeat_run
+} Repeat;
+
+typedef struct Runner {
+    const ShapedGraph    *shaped;
+    const ProgramOptions *options;
+    const Tensor         *inputs;
+    Program               program;
+    RunMemory             mem;
+    Team                 *team;
+    bool                  reference;
+} Runner;
+
+static Err runner_open(Runner *e, uint32_t threads) {
+    if (e->reference) return ERR_OK;
+    TRY(program_make(&e->program, e->shaped, e->options));
+    if (threads > 1) TRY(team_create(&e->team, threads, NULL));
+    return run_memory_init(&e->mem, &e->program, threads);
+}
+
+static void runner_close(Runner *e) {
+    team_destroy(e->team);
+    run_memory_finish(&e->mem);
+    program_finish(&e->program);
+}
+
+static Err runner_run(Runner *e, Arena *a, Tensor *outputs) {
+    if (e->reference) return interp_run(e->shaped, e->inputs, &e->options->limits, a, outputs);
+    return program_run(&e->program, &e->mem, e->team, e->inputs, a, outputs);
+}
+
+static Err time_runs(Repeat *r, Runner *e, Arena *a, Tensor *outputs) {
+    Clock    clock = clock_monotonic();
+    Progress bar;
+    double  *ms = arena_try_new(a, double, (size_t)r->times);
+    if (ms == NULL) return err_set(ERR_LIMIT, "no memory for %lld timings", (long long)r->times);
+    size_t mark = a->used;
+    progress_begin(&bar, stderr, clock, "running", r->times);
+    Err err = ERR_OK;
+    for (int64_t i = 0; err == ERR_OK && i < r->times; i++) {
+        arena_rewind(a, mark);
+        TimeNs start = clock_now(clock);
+        err = runner_run(e, a, outputs);
+        ms[i] = (double)(clock_now(clock) - start) / 1e6;
+        progress_step(&bar, 1);
+    }
+    progress_end(&bar);
+    return err != ERR_OK ? err : stats_sort(a, ms, (size_t)r->times, &r->ms);
+}
+
+static Err repeat_run(Repeat *r, const ShapedGraph *s, const Tensor *inputs,
+                      const ProgramOptions *o, Arena *a, Tensor *outputs) {
+    Runner e = {.shaped = s, .options = o, .inputs = inputs, .reference = r->reference};
+    Err    err = runner_open(&e, (uint32_t)r->threads);
+    if (err == ERR_OK) err = runner_run(&e, a, outputs);
+    if (err == ERR_OK && r->times > 0) err = time_runs(r, &e, a, outputs);
+    runner_close(&e);
+    return err;
+}
+
+static void repeat_print(const Repeat *r) {
+    if (r->times == 0) return;
+    size_t n = (size_t)r->times;
+    printf("%zu runs, %lld thread%s, %s: min %.3f ms, p50 %.3f, p90 %.3f, p99 %.3f, max %.3f\n", n,
+           (long long)r->threads, r->threads == 1 ? "" : "s",
+           r->reference ? "reference" : "compiled", r->ms[0], stats_percentile(r->ms, n, 50),
+           stats_percentile(r->ms, n, 90), stats_percentile(r->ms, n, 99), r->ms[n - 1]);
+}
+
+static json_t *repeat_json(const Repeat *r) {
+    if (r->times == 0) return NULL;
+    size_t n = (size_t)r->times;
+    return json_pack("{s:I,s:I,s:b,s:f,s:f,s:f,s:f,s:f}", "runs", (json_int_t)r->times, "threads",
+                     (json_int_t)r->threads, "reference", r->reference, "min_ms", r->ms[0],
+                     "p50_ms", stats_percentile(r->ms, n, 50), "p90_ms",
+                     stats_percentile(r->ms, n, 90), "p99_ms", stats_percentile(r->ms, n, 99),
+                     "max_ms", r->ms[n - 1]);
+}
 
 typedef struct Options {
     ModelArgs   load;
@@ -25,12 +110,12 @@ typedef struct Options {
 typedef struct Result {
     const Graph *graph;
     Tensor      *outputs;
-    json_t      *files;  // a list per output once they are written
+    json_t      *files;  // a list per output, after write_outputs
 } Result;
 
-static char *file_name(Arena *a, const char *dir, const char *name, uint32_t turn) {
-    char *path = turn == 0 ? arena_printf(a, "%s/%s.npy", dir, name)
-                           : arena_printf(a, "%s/%s_%u.npy", dir, name, turn);
+static char *file_name(Arena *a, const char *dir, const char *name, uint32_t suffix) {
+    char *path = suffix == 0 ? arena_printf(a, "%s/%s.npy", dir, name)
+                             : arena_printf(a, "%s/%s_%u.npy", dir, name, suffix);
     for (char *c = path + strlen(dir) + 1; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && strchr("_.-", *c) == NULL) *c = '_';
     return path;
@@ -56,7 +141,7 @@ static Err write_value(Result *r, const Tensor *t, const char *dir, const char *
         return ERR_OK;
     }
     char *path = file_name(a, dir, name, 0);
-    for (uint32_t turn = 2; taken(r, path); turn++) path = file_name(a, dir, name, turn);
+    for (uint32_t suffix = 2; taken(r, path); suffix++) path = file_name(a, dir, name, suffix);
     json_t *of_output = json_array_get(r->files, json_array_size(r->files) - 1);
     json_array_append_new(of_output, json_string(path));
     return npy_write(path, t);
@@ -125,7 +210,7 @@ static Err print_table(const Result *r, Arena *a) {
     return table_print(&table, stdout);
 }
 
-// A failure somewhere inside may come from inputs that do not go together: then both are told.
+// Inputs with inconsistent dimensions may be the cause of a failure: then the message has both.
 static Err explain(const Graph *g, const Tensor *in, Err e, Arena *a) {
     const char *why = arena_str(a, err_why());
     if (shaped_graph_check_symbols(g, in) == ERR_OK) return err_set(e, "%s", why);
@@ -160,12 +245,12 @@ int cmd_run(const Command *c, int argc, char **argv) {
         {"output", ARG_TEXT, &o.output, "DIR", "write every output as DIR/<name>.npy", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"max-mb", ARG_INT, &o.max_mb, "N",
-         "memory for intermediate values (default: 3/4 of what we may use)", 1, INT64_C(1) << 24},
+         "memory for intermediate values (default: 3/4 of the memory budget)", 1, INT64_C(1) << 24},
         {"repeat", ARG_INT, &o.repeat.times, "N", "run N more times and print latency percentiles",
          1, 1 << 30},
         {"threads", ARG_INT, &o.repeat.threads, "K", "compute on K cores (default 1)", 1, TEAM_MAX},
         {"reference", ARG_FLAG, &o.repeat.reference, NULL,
-         "on the slow, obvious kernels instead of the compiled program", 0, 0},
+         "use the reference kernels instead of the compiled program", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         MODEL_ARG_ROWS(o.load),
     };

@@ -1,14 +1,12 @@
-// Serves models over the network until it is told to stop.
+// cotenant serve: serves models over REST and gRPC until SIGINT or SIGTERM.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/node_choice.h"
+#include "eval/policy_choice.h"
 #include "cli/commands.h"
 #include "cli/serve_args.h"
 #include "serve/inference_server.h"
-
-enum { SOURCES = 256, ARENA = 1 << 26 };
 
 static int exit_code(Err e) { return e == ERR_CONFIG ? EXIT_CONFIG : EXIT_FAILED; }
 
@@ -18,8 +16,8 @@ static void warn(const Config *c) {
 }
 
 static Err serve(const ConfigSources *sources, const ArgList *policy_sets, Arena *a, int *code) {
-    Config     *c = calloc(1, sizeof *c);
-    NodeChoices choices = {0};
+    Config       *c = calloc(1, sizeof *c);
+    PolicyChoices choices = {0};
     if (c == NULL) return err_set(ERR_LIMIT, "no memory");
     Err e = config_load(c, sources);
     if (e != ERR_OK) {
@@ -28,7 +26,7 @@ static Err serve(const ConfigSources *sources, const ArgList *policy_sets, Arena
         return e;
     }
     warn(c);
-    e = node_choice_read(c->serve.policy, policy_sets, a, &choices);
+    e = policy_choices_read(TIER_NODE, c->serve.policy, policy_sets, a, &choices);
     if (e == ERR_OK && choices.n != 1)
         e = err_set(ERR_CONFIG, "policy '%s' is not one policy", c->serve.policy);
     if (e != ERR_OK) {
@@ -46,26 +44,21 @@ static Err serve(const ConfigSources *sources, const ArgList *policy_sets, Arena
 }
 
 int cmd_serve(const Command *c, int argc, char **argv) {
-    ServeArgs     x = {0};
-    ArgList       policy_sets = {0};
-    ArgRow        rows[SERVE_ARG_ROWS + 1];
-    const char   *rest[SOURCES];
-    uint32_t      n_rest = 0, n = serve_args_rows(&x, rows);
-    ConfigSources sources;
-    Arena         a;
-    rows[n++] = (ArgRow){"policy-set",
-                         ARG_LIST,
-                         &policy_sets,
-                         "POLICY.KEY=VALUE",
-                         "a setting of the policy: see cotenant node policies",
-                         0,
-                         0};
-    int code = args_parse(c, rows, n, argc, argv, rest, 0, SOURCES, &n_rest);
+    static ServeArgs x;
+    ArgList          policy_sets = {0};
+    const ArgRow     own = {"policy-set",
+                            ARG_LIST,
+                            &policy_sets,
+                            "POLICY.KEY=VALUE",
+                            "a setting of the policy: see cotenant node policies",
+                            0,
+                            0};
+    ConfigSources    sources = {0};
+    Arena            a = {0};
+    int              code = serve_args_parse(c, own, argc, argv, &x, &a, &sources);
     if (code >= 0) return code;
-    Err e = arena_init(&a, ARENA);
     code = EXIT_FAILED;
-    if (e == ERR_OK) e = serve_args_sources(&x, rest, n_rest, &a, &sources);
-    if (e == ERR_OK) e = serve(&sources, &policy_sets, &a, &code);
+    Err e = serve(&sources, &policy_sets, &a, &code);
     if (e != ERR_OK) (void)args_fail(code, "%s", err_why());
     arena_finish(&a);
     return e == ERR_OK ? 0 : code;

@@ -1,4 +1,4 @@
-// Why a request was late, as the server that had it remembers.
+// cotenant why: why a request was late, from the server's request history.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,90 @@
 #include "base/table.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
-#include "cli/fetch.h"
+#include "net/client.h"
+
+typedef struct Fetch {
+    Loop    *loop;
+    Arena   *arena;
+    uint32_t status;
+    Str      body;
+    bool     cut, full;
+    char     fault[256];  // "": a response came
+} Fetch;
+
+static void received(void *self, ClientCall *c, const ClientReply *r) {
+    Fetch *v = self;
+    (void)c;
+    v->status = r->status;
+    v->cut = r->kept < r->len;
+    char *copy = arena_try_new(v->arena, char, r->kept + 1);
+    if (r->fault != NULL)
+        (void)snprintf(v->fault, sizeof v->fault, "%s", r->fault);
+    else if (copy == NULL)
+        v->full = true;
+    else if (r->kept > 0)
+        memcpy(copy, r->body, r->kept);
+    v->body = (Str){copy, r->kept};
+    loop_stop(v->loop);
+}
+
+static Err run_fetch(Fetch *v, const ClientOptions *o, const char *path, size_t most) {
+    Client       *client = NULL;
+    ClientRequest request = {.method = "GET", .path = path};
+    ClientCall    call = {.request = &request, .keep = most, .done = received, .self = v};
+    TRY(client_create(&client, v->loop, o));
+    Err e = client_prepare(client, &request, v->arena);
+    if (e == ERR_OK) {
+        client_submit(client, &call);
+        e = loop_run(v->loop);
+    }
+    client_destroy(client);
+    return e;
+}
+
+// The text of {"error":"..."}, if the body has it.
+static Err server_error(const char *url, const Fetch *v) {
+    json_t     *o = NULL;
+    const char *why = NULL;
+    Err         e = json_parse("answer", v->body.at, v->body.len, &o);
+    if (e == ERR_OK) e = json_get_text(o, "error", &why);
+    e = e == ERR_OK ? err_set(ERR_INVALID, "%s: %s", url, why)
+                    : err_set(ERR_INVALID, "%s: HTTP status %u", url, v->status);
+    json_decref(o);
+    return e;
+}
+
+static Err result_of(const char *url, const Fetch *v, Str *out) {
+    if (v->fault[0] != '\0')
+        return err_set(ERR_IO, "%s: %s; is the server running, and is this its metrics address?",
+                       url, v->fault);
+    if (v->full || v->cut) return err_set(ERR_LIMIT, "%s: the response is too large", url);
+    if (v->status != 200) return server_error(url, v);
+    *out = v->body;
+    return ERR_OK;
+}
+
+static Err fetch(const char *url, const char *path, double seconds, size_t most, Arena *a,
+                 Str *out) {
+    ClientUrl u;
+    Fetch     v = {.arena = a};
+    TRY(client_url(url, a, &u));
+    if (u.protocol != CLIENT_HTTP1)
+        return err_set(ERR_ARG, "'%s': write http://HOST:PORT, the metrics address", url);
+    size_t room = strlen(u.path) + strlen(path) + 1;
+    char  *full = arena_try_new(a, char, room);
+    if (full == NULL) return err_set(ERR_LIMIT, "no memory for a path of %zu bytes", room);
+    (void)snprintf(full, room, "%s%s", u.path, path);
+    ClientOptions o = {.host = u.host,
+                       .port = u.port,
+                       .connections = 1,
+                       .timeout_ns = (TimeNs)(seconds * 1e9),
+                       .body_bytes = most};
+    TRY(loop_create(&v.loop));
+    Err e = run_fetch(&v, &o, full, most);
+    loop_destroy(v.loop);
+    return e == ERR_OK ? result_of(url, &v, out) : e;
+}
 
 enum { MOST_BYTES = 32 << 20, ID_MOST = 256 };
 
@@ -20,8 +103,8 @@ static double ms_at(const json_t *o, const char *key) {
     return json_number_value(json_object_get(o, key));
 }
 
-// What a server says is not trusted with the terminal.
-static void say(const char *before, const char *text) {
+// Control characters of the server's text do not reach the terminal.
+static void print_safe(const char *before, const char *text) {
     fputs(before, stdout);
     for (const char *at = text, *end = text + strlen(text); at < end;) {
         const char *start = at;
@@ -34,17 +117,17 @@ static void say(const char *before, const char *text) {
 }
 
 static void print_head(const json_t *o) {
-    say("request ", text_at(o, "id"));
-    say(" of model ", text_at(o, "model"));
-    say(" version ", text_at(o, "version"));
-    say(", ", text_at(o, "end"));
-    say(", deadline ", text_at(o, "outcome"));
+    print_safe("request ", text_at(o, "id"));
+    print_safe(" of model ", text_at(o, "model"));
+    print_safe(" version ", text_at(o, "version"));
+    print_safe(", ", text_at(o, "end"));
+    print_safe(", deadline ", text_at(o, "outcome"));
     printf(": %.3f ms", ms_at(o, "latency_ms"));
     if (json_object_get(o, "deadline_ms") != NULL) printf(" of %.3f", ms_at(o, "deadline_ms"));
     puts("");
-    if (*text_at(o, "why") != '\0') say("why: ", text_at(o, "why"));
+    if (*text_at(o, "why") != '\0') print_safe("why: ", text_at(o, "why"));
     if (*text_at(o, "why") != '\0') puts("");
-    if (*text_at(o, "advice") != '\0') say("what would help: ", text_at(o, "advice"));
+    if (*text_at(o, "advice") != '\0') print_safe("what would help: ", text_at(o, "advice"));
     if (*text_at(o, "advice") != '\0') puts("");
     puts("");
 }
@@ -80,10 +163,10 @@ static Err print_stages(const json_t *o, Arena *a) {
     add_stage(&t, stages, "compute_ms", "compute", whole, "");
     if (within != NULL) {
         add_stage(&t, within, "interference_ms", "  interference", whole,
-                  "by others' use of caches and memory");
+                  "co-runners' use of caches and memory");
         add_stage(&t, within, "core_shortage_ms", "  core shortage", whole,
-                  "on fewer cores than wished for");
-        add_stage(&t, within, "stolen_ms", "  lost", whole, "while the system ran something else");
+                  "fewer cores than the policy wanted");
+        add_stage(&t, within, "stolen_ms", "  stolen", whole, "the system ran something else");
     }
     add_stage(&t, stages, "paused_ms", "paused", whole,
               *paused_by != '\0' ? arena_printf(a, "for %.128s", paused_by) : "");
@@ -104,7 +187,7 @@ static Err print_misses(const json_t *list, Arena *a) {
     size_t  i;
     json_t *o;
     if (json_array_size(list) == 0) {
-        puts("no request missed its deadline, as far as the server remembers");
+        puts("no request in the server's history missed its deadline");
         return ERR_OK;
     }
     table_init(&t, a, columns, 7);
@@ -121,14 +204,14 @@ static Err print_misses(const json_t *list, Arena *a) {
     return table_print(&t, stdout);
 }
 
-// "why/ID", with whatever a path cannot hold escaped.
+// "/why/ID", percent-encoded.
 static Err path_of(const char *id, int64_t misses, char *out, size_t size) {
     if (id == NULL) {
         (void)snprintf(out, size, "/why?misses=%lld", (long long)misses);
         return ERR_OK;
     }
     if (*id == '\0' || strlen(id) > ID_MOST)
-        return err_set(ERR_ARG, "a request's id has 1 to %d letters", ID_MOST);
+        return err_set(ERR_ARG, "a request ID has 1 to %d characters", ID_MOST);
     size_t n = (size_t)snprintf(out, size, "/why/");
     for (; *id != '\0'; id++) {
         bool plain = isalnum((unsigned char)*id) || strchr("-_~", *id) != NULL;
@@ -137,7 +220,7 @@ static Err path_of(const char *id, int64_t misses, char *out, size_t size) {
     return ERR_OK;
 }
 
-static Err ask(const char *url, const char *id, int64_t misses, Arena *a, json_t **out) {
+static Err query(const char *url, const char *id, int64_t misses, Arena *a, json_t **out) {
     char path[4 * ID_MOST];
     Str  text;
     TRY(path_of(id, misses, path, sizeof path));
@@ -146,7 +229,7 @@ static Err ask(const char *url, const char *id, int64_t misses, Arena *a, json_t
     bool fits = id != NULL ? json_is_object(*out) : json_is_array(*out);
     if (fits) return ERR_OK;
     json_decref(*out);
-    return err_set(ERR_INVALID, "%s did not answer as cotenant does", url);
+    return err_set(ERR_INVALID, "%s is not a cotenant server", url);
 }
 
 int cmd_why(const Command *c, int argc, char **argv) {
@@ -154,7 +237,7 @@ int cmd_why(const Command *c, int argc, char **argv) {
     int64_t      misses = 0;
     bool         json = false;
     const ArgRow rows[] = {{"url", ARG_TEXT, &url, "URL",
-                            "of the server's metrics (default http://127.0.0.1:8002)", 0, 0},
+                            "metrics address of the server (default http://127.0.0.1:8002)", 0, 0},
                            {"misses", ARG_INT, &misses, "N",
                             "the last N requests that missed their deadline", 1, 1000},
                            {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0}};
@@ -162,11 +245,11 @@ int cmd_why(const Command *c, int argc, char **argv) {
     int          code = args_parse(c, rows, 3, argc, argv, &id, 0, 1, &n_rest);
     if (code >= 0) return code;
     if ((n_rest == 0) == (misses == 0))
-        return args_fail(EXIT_USAGE, "name a request, or say --misses N");
+        return args_fail(EXIT_USAGE, "give a request ID, or --misses N");
     Arena   a = {0};
     json_t *o = NULL;
     Err     e = arena_init(&a, (size_t)256 << 20);
-    if (e == ERR_OK) e = ask(url, n_rest > 0 ? id : NULL, misses, &a, &o);
+    if (e == ERR_OK) e = query(url, n_rest > 0 ? id : NULL, misses, &a, &o);
     if (e == ERR_OK && json) {
         code = command_json(o);
     } else if (e == ERR_OK) {

@@ -1,4 +1,4 @@
-// Standard networks: listed from the zoo's rows, written as ONNX files.
+// cotenant zoo list, zoo write: the standard networks of the zoo, and their ONNX files.
 #include <stdio.h>
 
 #include "base/table.h"
@@ -8,7 +8,7 @@
 #include "model/work.h"
 #include "model/zoo/zoo.h"
 
-// Counts a network's work from shapes alone; no weight is made.
+// Counts the work of a network from its shapes; weights are not generated.
 static Err count_work(const ZooEntry *z, Arena *a, Work *w) {
     Model      m = {0};
     ShapeCache shape_cache;

@@ -1,4 +1,4 @@
-// One table of commands: the first words choose the row.
+// The command table: the first words of the command line select the row.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int print_overview(FILE *f) {
     return 0;
 }
 
-// How many words of argv name the command; 0 when they name another.
+// Number of words of argv that name the command; 0: they name another.
 static int words_matched(const Command *c, int argc, char **argv) {
     const char *at = c->name;
     for (int words = 1; words < argc; words++) {
@@ -60,17 +60,17 @@ static bool list_group(const char *words, FILE *f) {
     return any;
 }
 
-// Words that begin commands ("zoo", "cluster trace") list them.
+// The first words of several commands ("zoo", "cluster trace") list those commands.
 static int unknown(int argc, char **argv) {
-    bool  asked = strcmp(argv[argc - 1], "--help") == 0;
-    FILE *f = asked ? stdout : stderr;
+    bool  help = strcmp(argv[argc - 1], "--help") == 0;
+    FILE *f = help ? stdout : stderr;
     char  two[64];
     (void)snprintf(two, sizeof two, "%s %s", argv[1], argc > 2 ? argv[2] : "");
-    if (list_group(two, f) || list_group(argv[1], f)) return asked ? 0 : EXIT_USAGE;
+    if (list_group(two, f) || list_group(argv[1], f)) return help ? 0 : EXIT_USAGE;
     return args_fail(EXIT_USAGE, "no command '%s'; 'cotenant' alone lists them", argv[1]);
 }
 
-// A result that could not be written is a failure, even when everything before went well.
+// A result that could not be written is a failure.
 static int flushed(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     return code != 0 ? code : args_fail(EXIT_FAILED, "writing to standard output failed");

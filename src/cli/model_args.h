@@ -1,4 +1,5 @@
-// Load: a model from what the user typed, a file or the name of a network in the zoo.
+// ModelArgs: options that name a model, a file or a zoo network, its open dimensions and its
+// inputs.
 #pragma once
 
 #include "cli/args.h"
@@ -6,8 +7,8 @@
 
 typedef struct ModelArgs {
     int64_t batch, sequence, seed;  // of zoo networks
-    ArgList dims;                   // NAME=N for open dimensions: a symbol, or INPUT.AXIS
-    bool    numbers;                // make the weights of a zoo network, fold constants
+    ArgList dims;                   // NAME=N for open dimensions; NAME: a symbol, or INPUT.AXIS
+    bool    numbers;                // generate the weights of a zoo network and fold constants
 } ModelArgs;
 
 #define MODEL_ARGS_DEFAULT ((ModelArgs){.batch = 1, .seed = 1})
@@ -22,11 +23,15 @@ typedef struct ModelArgs {
 
 MUST_USE Err model_args_load(const char *what, const ModelArgs *o, Model *m);
 
-// The types of the inputs with every open dimension bound to what --dim says, or else to
-// `otherwise` (1, or DIM_UNKNOWN to leave it open). A --dim that names no open dimension is an
-// error.
+// Input types with every open dimension set by --dim, or else to `otherwise` (1, or DIM_UNKNOWN to
+// leave it open). A --dim that names no open dimension is an error.
 MUST_USE Err model_args_input_types(const Model *m, const ModelArgs *o, int64_t otherwise,
                                     Tensor *types);
 
-// Tells on stderr which open dimensions of an input were taken as 1, and how to choose.
+// Prints to stderr which open dimensions of an input were set to 1, and the option that sets them.
 void model_args_note_open(const Value *v, const ModelArgs *o);
+
+// given: NAME=FILE or NAME=random; other inputs are random. types[n_inputs] has its open dimensions
+// set and receives the data; the shape of a file takes precedence.
+MUST_USE Err run_inputs_read(const Model *m, const ModelArgs *o, const ArgList *given, Arena *a,
+                             Tensor *types);

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "cli/commands.h"
 #include "base/settings.h"
 
 typedef struct Group {
-    const char *first;  // setting that the heading stands before
+    const char *first;  // the heading stands before this setting
     const char *name;
 } Group;
 
@@ -18,9 +19,9 @@ static const Group groups[] = {
     {"policy", "computing"},
     {"requests", "limits"},
     {"header_ms", "time limits"},
-    {"watchdog_ms", "models that fail"},
+    {"watchdog_ms", "failure handling"},
     {"log_level", "log"},
-    {"why_requests", "insight"},
+    {"why_requests", "request history"},
     {"strict", "configuration"},
     {NULL, NULL},
 };
@@ -31,7 +32,7 @@ static const char *heading(const char *key) {
     return NULL;
 }
 
-static const char *stands_for(const Setting *row) {
+static const char *placeholder(const Setting *row) {
     switch (row->kind) {
     case SETTING_int:
     case SETTING_int64: return "N";
@@ -65,12 +66,13 @@ static ArgRow row_for(ServeArgs *x, const Setting *row, uint32_t i) {
     bool flag = row->kind == SETTING_bool;
     return (ArgRow){.name = x->names[i],
                     .kind = flag ? ARG_FLAG : ARG_TEXT,
-                    .to = flag ? (void *)&x->yes[i] : (void *)&x->texts[i],
-                    .arg = stands_for(row),
+                    .to = flag ? (void *)&x->flags[i] : (void *)&x->texts[i],
+                    .arg = placeholder(row),
                     .help = x->helps[i]};
 }
 
-uint32_t serve_args_rows(ServeArgs *x, ArgRow rows[SERVE_ARG_ROWS]) {
+// The rows that fill x, with headings; returns how many.
+static uint32_t make_rows(ServeArgs *x, ArgRow rows[SERVE_ARG_ROWS]) {
     uint32_t       n_settings = 0, n = 0;
     const Setting *settings = config_serve_rows(&n_settings);
     CHECK(n_settings <= SERVE_ARG_SETTINGS);
@@ -78,12 +80,12 @@ uint32_t serve_args_rows(ServeArgs *x, ArgRow rows[SERVE_ARG_ROWS]) {
                          .kind = ARG_TEXT,
                          .to = &x->config,
                          .arg = "FILE",
-                         .help = "cotenant.yaml: models and settings (COTENANT_CONFIG)"};
+                         .help = "YAML file with models and settings (COTENANT_CONFIG)"};
     rows[n++] = (ArgRow){.name = "set",
                          .kind = ARG_LIST,
                          .to = &x->sets,
                          .arg = "[MODEL.]KEY=VALUE",
-                         .help = "a setting of one model, or of all"};
+                         .help = "a setting of one model, or of all models"};
     for (uint32_t i = 0; i < n_settings; i++) {
         const char *name = heading(settings[i].key);
         CHECK(n + 2 <= SERVE_ARG_ROWS);
@@ -100,24 +102,36 @@ static const char *assign(Arena *a, const char *key, const char *value) {
     return s;
 }
 
-Err serve_args_sources(const ServeArgs *x, const char *const *rest, uint32_t n_rest, Arena *a,
-                       ConfigSources *out) {
+static Err sources_of(const ServeArgs *x, uint32_t n_sources, Arena *a, ConfigSources *out) {
     uint32_t       n_settings = 0, n = 0;
     const Setting *settings = config_serve_rows(&n_settings);
     const char   **flags = arena_try_new(a, const char *, SERVE_ARG_SETTINGS + ARG_LIST_MAX);
     for (uint32_t i = 0; flags != NULL && i < x->sets.n; i++) flags[n++] = x->sets.at[i];
     for (uint32_t i = 0; flags != NULL && i < n_settings; i++) {
-        const char *value = x->yes[i] ? "true" : x->texts[i];
+        const char *value = x->flags[i] ? "true" : x->texts[i];
         if (value == NULL) continue;
         flags[n] = assign(a, settings[i].key, value);
         if (flags[n++] == NULL) flags = NULL;
     }
     if (flags == NULL) return err_set(ERR_LIMIT, "no memory for the options");
     *out = (ConfigSources){.file = x->config,
-                           .sources = rest,
-                           .n_sources = n_rest,
+                           .sources = x->sources,
+                           .n_sources = n_sources,
                            .flags = flags,
                            .n_flags = n,
                            .environment = environ};
     return ERR_OK;
+}
+
+int serve_args_parse(const Command *c, ArgRow own, int argc, char **argv, ServeArgs *x, Arena *a,
+                     ConfigSources *out) {
+    ArgRow   rows[SERVE_ARG_ROWS + 1] = {own};
+    uint32_t n = 1 + make_rows(x, rows + 1), n_sources = 0;
+    int code = args_parse(c, rows, n, argc, argv, x->sources, 0, SERVE_ARG_SOURCES, &n_sources);
+    if (code >= 0) return code;
+    Err e = arena_init(a, (size_t)1 << 28);
+    if (e == ERR_OK) e = sources_of(x, n_sources, a, out);
+    if (e == ERR_OK) return -1;
+    arena_finish(a);
+    return command_failed(e);
 }

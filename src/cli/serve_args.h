@@ -1,5 +1,5 @@
-// ServeArgs: the options of everything that reads a server's configuration, from the rows of its
-// settings.
+// ServeArgs: the command line of `serve`, `check` and `config dump`: an option for each server
+// setting.
 #pragma once
 
 #include "cli/args.h"
@@ -11,15 +11,13 @@ typedef struct ServeArgs {
     const char *config;  // NULL: not given
     ArgList     sets;
     const char *texts[SERVE_ARG_SETTINGS];  // by row of SERVE_SETTINGS; NULL: not given
-    bool        yes[SERVE_ARG_SETTINGS];    // those that take no value
+    bool        flags[SERVE_ARG_SETTINGS];  // of settings that take no value
     char        names[SERVE_ARG_SETTINGS][32];
     char        helps[SERVE_ARG_SETTINGS][192];
+    const char *sources[SERVE_ARG_SOURCES];  // model directories and files
 } ServeArgs;
 
-// Writes the rows that fill x, headings included, and returns how many: a command puts its own
-// before. x stays where it is until the options are parsed.
-uint32_t serve_args_rows(ServeArgs *x, ArgRow rows[SERVE_ARG_ROWS]);
-
-// What config_load takes; flags lie in a, the rest is borrowed.
-MUST_USE Err serve_args_sources(const ServeArgs *x, const char *const *rest, uint32_t n_rest,
-                                Arena *a, ConfigSources *out);
+// Parses the command line, with one option of the command's own, and initialises the arena. Returns
+// -1 and what config_load takes (it refers to x, a and argv), or the exit code; then a is finished.
+int serve_args_parse(const Command *c, ArgRow own, int argc, char **argv, ServeArgs *x, Arena *a,
+                     ConfigSources *out);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "eval/trace_run.h"
+
 void trace_args_rows(TraceArgs *t, ArgRow *rows) {
     TraceWindow *w = &t->window;
     t->format = "auto";
@@ -10,21 +12,23 @@ void trace_args_rows(TraceArgs *t, ArgRow *rows) {
          "plain, philly, helios, openb, muri, chronus, tiresias, lucid, pollux, gavel, synergy "
          "(default auto)",
          0, 0},
-        {"unit", ARG_TEXT, &t->unit, "U", "of times that are bare numbers: ms, s or min", 0, 0},
-        {"rates", ARG_TEXT, &t->rates, "FILE", "seconds per iteration, for traces that count these",
-         0, 0},
-        {"gpu-type", ARG_TEXT, &t->gpu_type, "T", "whose rates count (default v100)", 0, 0},
-        {"from", ARG_TEXT, &w->from, "T", "submitted at T or later: 90, 15m, 12h, 3d, or a date", 0,
+        {"unit", ARG_TEXT, &t->unit, "U", "unit of times without one: ms, s or min", 0, 0},
+        {"rates", ARG_TEXT, &t->rates, "FILE",
+         "CSV of seconds per iteration, for traces that count iterations", 0, 0},
+        {"gpu-type", ARG_TEXT, &t->gpu_type, "T", "GPU type to take from --rates (default v100)", 0,
          0},
-        {"to", ARG_TEXT, &w->to, "T", "submitted before T", 0, 0},
-        {"skip", ARG_INT, &w->skip, "N", "leave out the first N of these", 0, INT64_MAX},
-        {"jobs", ARG_INT, &w->jobs, "N", "no more than N (default: all)", 0, INT64_MAX},
+        {"from", ARG_TEXT, &w->from, "T",
+         "jobs submitted at T or later: 90, 15m, 12h, 3d, or a date", 0, 0},
+        {"to", ARG_TEXT, &w->to, "T", "jobs submitted before T", 0, 0},
+        {"skip", ARG_INT, &w->skip, "N", "skip the first N of the selected jobs", 0, INT64_MAX},
+        {"jobs", ARG_INT, &w->jobs, "N", "at most N jobs (default: all)", 0, INT64_MAX},
         {"min-s", ARG_INT, &w->min_s, "S", "jobs of at least S seconds", 0, INT64_MAX},
         {"max-s", ARG_INT, &w->max_s, "S", "jobs of at most S seconds", 0, INT64_MAX},
         {"min-gpus", ARG_INT, &w->min_gpus, "N", "jobs of at least N GPUs", 0, INT64_MAX},
         {"max-gpus", ARG_INT, &w->max_gpus, "N", "jobs of at most N GPUs", 0, INT64_MAX},
-        {"known", ARG_FLAG, &w->known, NULL, "only jobs whose duration is known", 0, 0},
-        {"rebase", ARG_FLAG, &w->rebase, NULL, "the first job that is left comes at time 0", 0, 0},
+        {"known", ARG_FLAG, &w->known, NULL, "only jobs with a known duration", 0, 0},
+        {"rebase", ARG_FLAG, &w->rebase, NULL,
+         "shift times so that the first job is submitted at 0", 0, 0},
     };
     memcpy(rows, all, sizeof all);
 }
@@ -70,8 +74,5 @@ Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out) {
 Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
     JobTraceOptions o;
     TRY(trace_args_options(t, a, &o));
-    TRY(trace_read(path, t->format, &o, a, out));
-    if (out->n == 0)
-        return err_set(ERR_ARG, "%s: no job is left; widen --from, --to and the limits", path);
-    return ERR_OK;
+    return trace_run_jobs(path, t->format, &o, a, out);
 }

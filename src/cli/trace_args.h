@@ -1,4 +1,4 @@
-// TraceArgs: the options by which commands name a trace and the part of it that they are about.
+// TraceArgs: options that describe a job trace and select a part of it.
 #pragma once
 
 #include "cli/args.h"
@@ -12,7 +12,7 @@ typedef struct TraceArgs {
 } TraceArgs;
 
 void trace_args_rows(TraceArgs *t, ArgRow *rows);  // TRACE_ARG_ROWS of them
-void trace_args_some(TraceArgs *t, ArgRow *rows);  // TRACE_ARG_SOME, for those who cut windows
+void trace_args_some(TraceArgs *t, ArgRow *rows);  // TRACE_ARG_SOME: without those of windows
 
 MUST_USE Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out);
 MUST_USE Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out);

@@ -3,67 +3,67 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/parallel_for.h"
+#include "eval/run_file.h"
 
-typedef struct Ground {  // a package with a workload at a bandwidth
-    ChipScenario stage;
-    const void **loaded;  // [policies]
-} Ground;
+enum { LEVELS = 3 };  // of service: high, medium, low
 
 typedef struct Count {
     uint32_t n, met;
 } Count;
 
-typedef struct Field {  // what the threads share
-    const ChipCompareParams *rules;
-    const ChipChoices       *choices;
-    Ground                  *grounds;  // [chip][mix][bandwidth]
-    MatchRun                *runs;     // [cell][policy][trace]
-    Count                   *counts;   // [cell][policy][trace][CHIP_TENANTS]
-} Field;
+typedef struct ChipMeasure {  // of one run; see result/metric.def
+    ChipSummary summary;
+    double      request_mj, decision_us, measured_us;
+    double      level_sla[LEVELS];
+} ChipMeasure;
+
+#define MEASURE                    ChipMeasure
+#define VALUE(node, chip, cluster) chip
+#include "eval/put_metrics.def"
 
 // Cells stand by chip, mix, load and bandwidth.
-static uint32_t n_cells(const ChipCompareParams *r) {
-    return r->n_chips * r->n_mixes * r->n_loads * r->n_bandwidths;
+static uint32_t n_cells(const ChipCompareParams *p) {
+    return p->n_chips * p->n_mixes * p->n_loads * p->n_bandwidths;
 }
 
-static const Ground *ground_of(const Field *f, uint32_t cell) {
-    const ChipCompareParams *r = f->rules;
-    uint32_t                 place = cell / (r->n_loads * r->n_bandwidths);
-    return &f->grounds[place * r->n_bandwidths + cell % r->n_bandwidths];
+static double load_of(const ChipCompareParams *p, uint32_t cell) {
+    return p->loads[cell / p->n_bandwidths % p->n_loads];
 }
 
-static double load_of(const ChipCompareParams *r, uint32_t cell) {
-    return r->loads[cell / r->n_bandwidths % r->n_loads];
+static ChipScenarioOptions options_of(const ChipCompareParams *p, uint32_t cell) {
+    ChipScenarioOptions o = p->scenario;
+    uint32_t            place = cell / (p->n_loads * p->n_bandwidths);
+    o.package = p->chips[place / p->n_mixes];
+    o.workload = p->mixes[place % p->n_mixes];
+    o.bandwidth = p->bandwidths[cell % p->n_bandwidths];
+    return o;
 }
 
-uint32_t chip_compare_steps(const ChipCompareParams *r, uint32_t n_policies) {
-    return n_cells(r) * n_policies * r->traces;
-}
-
-static Err open_ground(const Field *f, uint32_t i, Arena *a) {
-    const ChipCompareParams *r = f->rules;
-    Ground                  *g = &f->grounds[i];
-    ChipScenarioOptions      o = r->stage;
-    o.package = r->chips[i / (r->n_mixes * r->n_bandwidths)];
-    o.workload = r->mixes[i / r->n_bandwidths % r->n_mixes];
-    o.bandwidth = r->bandwidths[i % r->n_bandwidths];
-    TRY(chip_scenario_open(&o, a, &g->stage));
-    g->loaded = arena_new(a, const void *, f->choices->n);
-    for (uint32_t k = 0; k < f->choices->n; k++)
-        TRY(chip_choice_load(&f->choices->at[k], &g->stage.setup, a, &g->loaded[k]));
+// Cells that differ in the load alone share a scenario and what policies loaded for it.
+static Err open_cell(CompareState *s, uint32_t cell, Arena *a) {
+    const ChipCompareParams *p = s->tier_params;
+    ChipScenarioOptions      o = options_of(p, cell);
+    if (cell / p->n_bandwidths % p->n_loads > 0) {
+        s->cells[cell] = s->cells[cell - p->n_bandwidths];
+        return ERR_OK;
+    }
+    ChipScenario *x = arena_new(a, ChipScenario, 1);
+    TRY(chip_scenario_open(&o, a, x));
+    s->cells[cell].scenario = x;
+    s->cells[cell].name = x->package.name;
+    for (uint32_t i = 0; i < s->choices->n; i++)
+        TRY(chip_choice_load(&s->choices->at[i], &x->setup, a, &s->cells[cell].loaded[i]));
     return ERR_OK;
 }
 
-static void count_levels(const ChipRun *run, const ChipResult *result, MatchRun *out) {
-    Count of[MATCH_LEVELS] = {0};
+static void count_levels(const ChipRun *run, const ChipResult *result, double out[LEVELS]) {
+    Count of[LEVELS] = {0};
     for (uint32_t i = run->skip; i < result->n; i++) {
-        Count *c = &of[run->trace.at[i].level % MATCH_LEVELS];
+        Count *c = &of[run->trace.at[i].level % LEVELS];
         c->n++;
         c->met += result->answers[i].outcome == OUTCOME_MET;
     }
-    for (uint32_t i = 0; i < MATCH_LEVELS; i++)
-        out->level_sla[i] = of[i].n > 0 ? (double)of[i].met / of[i].n : NAN;
+    for (uint32_t i = 0; i < LEVELS; i++) out[i] = of[i].n > 0 ? (double)of[i].met / of[i].n : NAN;
 }
 
 static void count_tenants(const ChipRun *run, const ChipResult *result, Count *out) {
@@ -76,127 +76,161 @@ static void count_tenants(const ChipRun *run, const ChipResult *result, Count *o
 
 static double ratio(double part, double of) { return of > 0 ? part / of : 0; }
 
-static Err sum_up(const ChipRun *run, const ChipResult *result, Arena *a, MatchRun *out) {
-    ChipSummary s;
-    TRY(chip_summary(run, result, CHIP_NONE, a, &s));
+static Err measure(const ChipRun *run, const ChipResult *result, Arena *a, ChipMeasure *out) {
+    TRY(chip_summary(run, result, CHIP_NONE, a, &out->summary));
     double charged = ratio(result->planning_ns, (double)result->plans);
     double taken = ratio(result->decide_ns, (double)result->decisions) +
                    ratio(result->plan_ns, (double)result->plans);
-    *out = (MatchRun){.sla = s.sla,
-                      .slowdown = s.slowdown,
-                      .energy_mj = s.energy_mj,
-                      .request_mj = ratio(s.energy_mj, result->n),
-                      .policy_share = s.policy_energy_share,
-                      .bandwidth_use = s.bandwidth_use,
-                      .unit_use = s.unit_use,
-                      .decision_us = (charged + (double)run->controller.dispatch_ns) / 1e3,
-                      .measured_us = run->clock != NULL ? taken / 1e3 : NAN};
-    count_levels(run, result, out);
+    out->request_mj = ratio(out->summary.energy_mj, result->n);
+    out->decision_us = (charged + (double)run->controller.dispatch_ns) / 1e3;
+    out->measured_us = run->clock != NULL ? taken / 1e3 : NAN;
+    count_levels(run, result, out->level_sla);
     return ERR_OK;
 }
 
-static Err job(void *self, uint32_t i, Arena *a) {
-    const Field             *f = self;
-    const ChipCompareParams *r = f->rules;
-    uint32_t                 trace = i % r->traces, cell = i / r->traces / f->choices->n,
-             policy = i / r->traces % f->choices->n;
-    const Ground     *g = ground_of(f, cell);
-    const ChipChoice *c = &f->choices->at[policy];
-    ChipTraffic       t = {load_of(r, cell), r->burst, r->requests, r->first_seed + trace};
-    Clock             clock = clock_monotonic();
-    ChipTrace         asked;
-    ChipResult        result;
-    TRY(chip_scenario_trace(&g->stage, &t, a, &asked));
-    ChipRun run = chip_scenario_run(&g->stage, asked);
-    run.policy = c->policy;
-    run.settings = c->settings;
-    run.loaded = g->loaded[policy];
-    run.seed = t.seed;
-    run.clock = r->measure ? &clock : NULL;
-    TRY(chip_simulate(&run, a, &result));
-    count_tenants(&run, &result, &f->counts[(size_t)i * CHIP_TENANTS]);
-    return sum_up(&run, &result, a, &f->runs[i]);
+// One run of a policy; what a ChipRun refers to lives in `a`.
+static Err simulate(const ChipScenario *x, const ChipTraffic *t, const PolicyChoice *c,
+                    const void *loaded, ChipRun *run, Arena *a, ChipResult *result) {
+    ChipTrace trace;
+    TRY(chip_scenario_trace(x, t, a, &trace));
+    ChipRun made = chip_scenario_run(x, trace);
+    made.policy = c->policy;
+    made.settings = c->settings;
+    made.loaded = loaded;
+    made.seed = t->seed;
+    made.records = run->records;
+    made.clock = run->clock;
+    *run = made;
+    return chip_simulate(run, a, result);
 }
 
-static void find_worst(const Field *f, const ChipScenario *s, uint32_t first, MatchEntry *out) {
-    for (uint32_t t = 0; t < s->setup.n_tenants; t++) {
+static Count *counts_of(const CompareState *s, CompareRun at) {
+    size_t run = ((size_t)at.cell * s->choices->n + at.policy) * s->params->seeds + at.seed;
+    return (Count *)s->kept + run * CHIP_TENANTS;
+}
+
+static Err run_one(const CompareState *s, CompareRun at, Arena *a) {
+    const ChipCompareParams *p = s->tier_params;
+    const CompareCell       *cell = &s->cells[at.cell];
+    ChipTraffic t = {load_of(p, at.cell), p->burst, p->requests, s->params->first_seed + at.seed};
+    Clock       clock = clock_monotonic();
+    ChipRun     run = {.clock = s->params->timed ? &clock : NULL};
+    ChipResult  result;
+    ChipMeasure x;
+    TRY(simulate(cell->scenario, &t, &s->choices->at[at.policy], cell->loaded[at.policy], &run, a,
+                 &result));
+    TRY(measure(&run, &result, a, &x));
+    count_tenants(&run, &result, counts_of(s, at));
+    put_metrics(&x, compare_values(s, at.cell, at.policy, at.seed));
+    return ERR_OK;
+}
+
+static void find_worst(const CompareState *s, uint32_t cell, uint32_t policy,
+                       ComparisonEntry *out) {
+    const ChipScenario *x = s->cells[cell].scenario;
+    for (uint32_t t = 0; t < x->setup.n_tenants; t++) {
         Count sum = {0};
-        for (uint32_t k = 0; k < f->rules->traces; k++) {
-            const Count *c = &f->counts[(size_t)(first + k) * CHIP_TENANTS + t];
+        for (uint32_t k = 0; k < s->params->seeds; k++) {
+            const Count *c =
+                counts_of(s, (CompareRun){.cell = cell, .policy = policy, .seed = k}) + t;
             sum.n += c->n;
             sum.met += c->met;
         }
         double sla = ratio(sum.met, sum.n);
         if (sum.n == 0 || (out->worst_tenant != NULL && sla >= out->worst_sla)) continue;
-        out->worst_tenant = s->tenants[t].name;
+        out->worst_tenant = x->tenants[t].name;
         out->worst_sla = sla;
     }
 }
 
-static MatchCell cell_of(const Field *f, uint32_t cell, Arena *a) {
-    const ChipScenario *s = &ground_of(f, cell)->stage;
-    uint32_t            n = f->choices->n;
-    MatchEntry         *entries = arena_new(a, MatchEntry, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const ChipPolicy *p = f->choices->at[i].policy;
-        uint32_t          first = (cell * n + i) * f->rules->traces;
-        entries[i] = (MatchEntry){.policy = p->name,
-                                  .clairvoyant = p->clairvoyant,
-                                  .paper = p->paper,
-                                  .of = p->of,
-                                  .runs = &f->runs[first]};
-        find_worst(f, s, first, &entries[i]);
-    }
-    return (MatchCell){.chip = s->package.name,
-                       .mix = s->workload.name,
-                       .load = load_of(f->rules, cell),
-                       .bandwidth =
-                           s->options.bandwidth > 0 ? s->options.bandwidth : s->package.bytes_cycle,
-                       .entries = entries,
-                       .n_entries = n};
+static void entry(const CompareState *s, uint32_t cell, uint32_t policy, Arena *a,
+                  ComparisonEntry *out) {
+    const ChipPolicy *p = s->choices->at[policy].policy;
+    (void)a;
+    out->rank = p->clairvoyant;
+    find_worst(s, cell, policy, out);
 }
 
-static char *about(const Field *f, Arena *a) {
+static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCell *out) {
+    const ChipCompareParams *p = s->tier_params;
+    const ChipScenario      *x = s->cells[cell].scenario;
+    double bandwidth = x->options.bandwidth > 0 ? x->options.bandwidth : x->package.bytes_cycle;
+    const CellField fields[] = {
+        {.key = "chip", .text = x->package.name},
+        {.key = "mix", .text = x->workload.name},
+        {.key = "load", .kind = FIELD_REAL, .number = load_of(p, cell), .axis = "load"},
+        {.key = "bandwidth",
+         .kind = FIELD_REAL,
+         .number = bandwidth,
+         .axis = "memory bandwidth [B/cycle]"},
+    };
+    for (uint32_t i = 0; i < 4; i++) out->fields[out->n_fields++] = fields[i];
+    out->group = arena_printf(a, "%s, %s", x->package.name, x->workload.name);
+    out->title =
+        arena_printf(a, "%s, load %.4g, %.4g B/cycle", out->group, load_of(p, cell), bandwidth);
+    return ERR_OK;
+}
+
+static const CompareTier chip_tier = {.tier = TIER_CHIP,
+                                      .parts = 1,
+                                      .open = open_cell,
+                                      .run = run_one,
+                                      .describe = describe,
+                                      .entry = entry};
+
+uint64_t chip_compare_runs(const ChipCompareParams *p, uint32_t n_policies) {
+    return compare_runs(&chip_tier, &p->common, n_cells(p), n_policies);
+}
+
+static char *about(const ChipCompareParams *p, Arena *a) {
     static const char *const deadlines[] = {"MoCA's levels", "Planaria's levels",
                                             "MLPerf's targets"};
-    const ChipCompareParams *r = f->rules;
     char                    *text = arena_str(a, "Workloads: ");
-    for (uint32_t i = 0; i < r->n_mixes; i++) {
-        const Workload *w = &f->grounds[i * r->n_bandwidths].stage.workload;
-        text = arena_printf(a, "%s%s%s (", text, i > 0 ? "; " : "", w->name);
-        for (uint32_t k = 0; k < w->n; k++)
-            text = arena_printf(a, "%s%s%s", text, k > 0 ? ", " : "", w->networks[k]);
+    for (uint32_t i = 0; i < p->n_mixes; i++) {
+        Workload w;
+        if (workload_find(p->mixes[i], a, &w) != ERR_OK) continue;
+        text = arena_printf(a, "%s%s%s (", text, i > 0 ? "; " : "", w.name);
+        for (uint32_t k = 0; k < w.n; k++)
+            text = arena_printf(a, "%s%s%s", text, k > 0 ? ", " : "", w.networks[k]);
         text = arena_printf(a, "%s)", text);
     }
-    return arena_printf(a, "%s. Deadlines by %s%s; memory is shared %s; arrivals %s.", text,
-                        deadlines[r->stage.deadlines],
-                        r->stage.firm ? ", after which requests are dropped" : "",
-                        r->stage.sharing == CHIP_MAX_MIN ? "max-min fair" : "in equal proportion",
-                        r->burst > 1 ? "in bursts" : "by Poisson's law");
+    return arena_printf(
+        a,
+        "%s. %u requests a run; deadlines by %s%s; memory bandwidth is shared %s; arrivals %s. A "
+        "load of 1 is what the package can just answer with perfect packing at its own bandwidth.",
+        text, p->requests, deadlines[p->scenario.deadlines],
+        p->scenario.firm ? ", after which requests are dropped" : "",
+        p->scenario.sharing == CHIP_MAX_MIN ? "max-min fair" : "in equal proportion",
+        p->burst > 1 ? "in bursts" : "are a Poisson process");
 }
 
-Err chip_compare_run(const ChipCompareParams *r, const ChipChoices *c, Progress *p, Arena *a,
-                     Match *out) {
-    uint32_t    grounds = r->n_chips * r->n_mixes * r->n_bandwidths, cells = n_cells(r);
-    ParallelFor jobs = {.run = job, .n = chip_compare_steps(r, c->n), .progress = p, .worth = 1};
-    Field       f = {.rules = r,
-                     .choices = c,
-                     .grounds = arena_new(a, Ground, grounds),
-                     .runs = arena_try_new(a, MatchRun, jobs.n),
-                     .counts = arena_try_new(a, Count, (size_t)jobs.n * CHIP_TENANTS)};
-    if (f.runs == NULL || f.counts == NULL)
-        return err_set(ERR_LIMIT, "no memory for the results of %u runs", jobs.n);
-    for (uint32_t i = 0; i < grounds; i++) TRY(open_ground(&f, i, a));
-    jobs.self = &f;
-    TRY(parallel_for(&jobs, r->threads));
-    MatchCell *made = arena_new(a, MatchCell, cells);
-    for (uint32_t i = 0; i < cells; i++) made[i] = cell_of(&f, i, a);
-    out->about = about(&f, a);
-    out->cells = made;
-    out->n_cells = cells;
-    out->traces = r->traces;
-    out->requests = r->requests;
-    out->first_seed = r->first_seed;
-    out->measured = r->measure;
+Err chip_compare(const ChipCompareParams *p, const PolicyChoices *c, Arena *a, Comparison *out) {
+    uint64_t runs = chip_compare_runs(p, c->n);
+    Count   *counts = NULL;
+    if (runs <= COMPARE_RUNS_MAX) counts = arena_try_new(a, Count, runs * CHIP_TENANTS);
+    if (runs <= COMPARE_RUNS_MAX && counts == NULL)
+        return err_set(ERR_LIMIT, "no memory for the results of %llu runs",
+                       (unsigned long long)runs);
+    TRY(compare_run(&chip_tier, &p->common, p, c, n_cells(p), counts, a, out));
+    out->subject_role = "subject";
+    out->about = about(p, a);
+    out->requests = p->requests;
     return ERR_OK;
+}
+
+Err chip_compare_trace(const ChipCompareParams *p, const PolicyChoices *c, const char *path,
+                       Arena *a) {
+    const PolicyChoice *subject = policy_choices_find(c, p->common.subject);
+    RecordList          records = {.arena = a};
+    ChipTraffic         t = {p->loads[0], p->burst, p->requests, p->common.first_seed};
+    ChipScenarioOptions o = options_of(p, 0);
+    ChipScenario        x;
+    ChipRun             run = {.records = record_list(&records)};
+    ChipResult          result;
+    const void         *loaded;
+    if (subject == NULL) subject = &c->at[0];
+    TRY(chip_scenario_open(&o, a, &x));
+    TRY(chip_choice_load(subject, &x.setup, a, &loaded));
+    TRY(simulate(&x, &t, subject, loaded, &run, a, &result));
+    return chip_run_file_trace(path, &x, subject->label, &records, a);
 }

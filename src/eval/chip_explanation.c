@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-typedef struct Seeker {
-    DecisionQuery    wish;
+typedef struct DecisionFinder {
+    DecisionQuery    query;
     ChipExplanation *to;
-    uint64_t         n;  // decisions so far
+    uint64_t         n;  // decisions seen
     bool             found;
-    // of the decision under way
+    // of the decision being traced
     const Relmas   *relmas;
     const ChipView *view;
-} Seeker;
+} DecisionFinder;
 
-static ExplainedTask *task_of(Seeker *s, uint32_t task) {
+static ExplainedTask *task_of(DecisionFinder *s, uint32_t task) {
     ChipExplanation *x = s->to;
     for (uint32_t i = x->n_tasks; i-- > 0;)
         if (x->tasks[i].task == task) return &x->tasks[i];
@@ -28,16 +28,16 @@ static ExplainedTask *task_of(Seeker *s, uint32_t task) {
                           .left_ms = (double)(t->request.deadline - s->view->now) / 1e6,
                           .rest_ms = (double)c.rest_ns / 1e6,
                           .slack_ms = (double)c.slack_ns / 1e6,
-                          .says = relmas_dispatch_output(&s->relmas->dispatch, t),
+                          .output = relmas_dispatch_output(&s->relmas->dispatch, t),
                           .seen = s->relmas->dispatch.notes[t->slot].said == t->request.id + 1,
-                          .hopeless = c.infeasible};
-    to->worth = relmas_score_task(rule, s->view, t, &c, &to->says, to->parts);
+                          .infeasible = c.infeasible};
+    to->score = relmas_score_task(rule, s->view, t, &c, &to->output, to->parts);
     return to;
 }
 
-static void note_pair(void *self, uint32_t task, uint32_t unit, float wait_ns, float fit,
-                      const float parts[RELMAS_TERMS]) {
-    Seeker              *s = self;
+static void add_pair(void *self, uint32_t task, uint32_t unit, float wait_ns, float fit,
+                     const float parts[RELMAS_TERMS]) {
+    DecisionFinder      *s = self;
     ChipExplanation     *x = s->to;
     const ExplainedTask *t = task_of(s, task);
     if (t == NULL || x->n_pairs == EXPLAIN_PAIRS) return;
@@ -46,18 +46,18 @@ static void note_pair(void *self, uint32_t task, uint32_t unit, float wait_ns, f
     memcpy(p->parts, parts, sizeof p->parts);
 }
 
-static void note_verdict(void *self, uint32_t task, uint32_t unit, RelmasDecision v) {
-    Seeker        *s = self;
-    ExplainedTask *t = task_of(s, task);
+static void add_decision(void *self, uint32_t task, uint32_t unit, RelmasDecision v) {
+    DecisionFinder *s = self;
+    ExplainedTask  *t = task_of(s, task);
     if (t == NULL) {
         s->to->more++;
         return;
     }
     t->unit = unit;
-    t->verdict = v;
+    t->outcome = v;
 }
 
-static void note_units(ChipExplanation *x, const ChipView *v) {
+static void copy_units(ChipExplanation *x, const ChipView *v) {
     x->n_units = v->setup->n_units;
     for (uint32_t u = 0; u < x->n_units; u++) {
         const ChipUnit *unit = &v->units[u];
@@ -69,25 +69,25 @@ static void note_units(ChipExplanation *x, const ChipView *v) {
     }
 }
 
-static void note_window(ChipExplanation *x, const Relmas *r) {
+static void copy_window(ChipExplanation *x, const Relmas *r) {
     x->n_seen = r->observation.n;
     for (uint32_t i = 0; i < r->observation.n; i++) x->seen[i] = r->ids[i];
     memcpy(x->features, r->observation.x, sizeof x->features);
 }
 
-static bool chooses(const ChipExplanation *x) {
+static bool is_choice(const ChipExplanation *x) {
     uint32_t starts = 0;
-    for (uint32_t i = 0; i < x->n_tasks; i++) starts += x->tasks[i].verdict == RELMAS_START;
+    for (uint32_t i = 0; i < x->n_tasks; i++) starts += x->tasks[i].outcome == RELMAS_START;
     return x->n_tasks >= 2 && starts > 0 && starts < x->n_tasks;
 }
 
-static void watch(void *self, const ChipView *v, const void *state, bool thinking) {
-    Seeker             *s = self;
+static void observe(void *self, const ChipView *v, const void *state, bool planning) {
+    DecisionFinder     *s = self;
     ChipAction          actions[2 * CHIP_UNITS];
-    RelmasDecisionTrace witness = {note_pair, note_verdict, s};
-    if (thinking || s->found) return;
+    RelmasDecisionTrace trace = {add_pair, add_decision, s};
+    if (planning || s->found) return;
     s->n++;
-    if (v->now < s->wish.from || (s->wish.decision > 0 && s->n != s->wish.decision)) return;
+    if (v->now < s->query.from || (s->query.decision > 0 && s->n != s->query.decision)) return;
     memset(s->to, 0, sizeof *s->to);
     s->relmas = state;
     s->view = v;
@@ -96,21 +96,21 @@ static void watch(void *self, const ChipView *v, const void *state, bool thinkin
                                .demand = v->demand,
                                .n_free = v->n_free,
                                .waiting = v->n_waiting};
-    note_units(s->to, v);
-    note_window(s->to, state);
-    relmas_explain(state, v, &witness, actions, 2 * CHIP_UNITS);
-    s->found = s->wish.decision > 0 || chooses(s->to);
+    copy_units(s->to, v);
+    copy_window(s->to, state);
+    relmas_explain(state, v, &trace, actions, 2 * CHIP_UNITS);
+    s->found = s->query.decision > 0 || is_choice(s->to);
 }
 
-Err chip_explanation_find(const ChipRun *run, DecisionQuery wish, Arena *a, ChipExplanation *out) {
-    Seeker     s = {.wish = wish, .to = out};
-    ChipRun    watched = *run;
-    ChipResult r;
-    watched.watch = watch;
-    watched.watcher = &s;
-    TRY(chip_simulate(&watched, a, &r));
+Err chip_explanation_find(const ChipRun *run, DecisionQuery query, Arena *a, ChipExplanation *out) {
+    DecisionFinder s = {.query = query, .to = out};
+    ChipRun        observed = *run;
+    ChipResult     r;
+    observed.watch = observe;
+    observed.watcher = &s;
+    TRY(chip_simulate(&observed, a, &r));
     if (s.found) return ERR_OK;
-    return err_set(ERR_ARG, "the run has no such decision: there are %llu, until %.3f ms",
+    return err_set(ERR_ARG, "no such decision: the run has %llu, the last at %.3f ms",
                    (unsigned long long)s.n, (double)r.span / 1e6);
 }
 

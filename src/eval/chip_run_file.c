@@ -1,7 +1,4 @@
-#include "eval/chip_run_file.h"
-
-#include "base/file.h"
-#include "report/timeline.h"
+#include "eval/run_file.h"
 
 static json_t *units_json(const ChipScenario *s) {
     json_t *list = json_array();
@@ -22,23 +19,18 @@ static json_t *tenants_json(const ChipScenario *s) {
 
 static json_t *header_json(const ChipScenario *s, const ChipRun *run, const ChipTraffic *t,
                            const ArgList *sets) {
-    json_t *set = json_array();
-    for (uint32_t i = 0; i < sets->n; i++) json_array_append_new(set, json_string(sets->at[i]));
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:f,s:f,s:f,s:I,s:I,s:I,s:o,s:o}", "run", "chip", "chip",
                      s->package.name, "mix", s->workload.name, "policy", run->policy->name, "set",
-                     set, "load", t->load, "burst", t->burst, "bytes_ns", (double)s->setup.bytes_ns,
-                     "seed", (json_int_t)t->seed, "requests", (json_int_t)run->trace.n, "skip",
-                     (json_int_t)run->skip, "units", units_json(s), "tenants", tenants_json(s));
+                     run_file_sets(sets), "load", t->load, "burst", t->burst, "bytes_ns",
+                     (double)s->setup.bytes_ns, "seed", (json_int_t)t->seed, "requests",
+                     (json_int_t)run->trace.n, "skip", (json_int_t)run->skip, "units",
+                     units_json(s), "tenants", tenants_json(s));
 }
 
 Err chip_run_file_write(const char *path, const ChipScenario *s, const ChipRun *run,
                         const ChipTraffic *traffic, const ArgList *sets,
                         const RecordList *records) {
-    json_t *header = header_json(s, run, traffic, sets);
-    if (header == NULL) return err_set(ERR_LIMIT, "no memory for what the records begin with");
-    Err e = record_save(path, header, records);
-    json_decref(header);
-    return e;
+    return run_file_save(path, header_json(s, run, traffic, sets), records);
 }
 
 static const char *layer_name(const void *self, uint32_t tenant, uint32_t layer) {
@@ -59,7 +51,6 @@ static const char **track_names(const ChipScenario *s, Arena *a) {
 
 Err chip_run_file_trace(const char *path, const ChipScenario *s, const char *policy,
                         const RecordList *records, Arena *scratch) {
-    AtomicFile  f;
     const char *names[CHIP_TENANTS];
     for (uint32_t i = 0; i < s->workload.n; i++) names[i] = s->tenants[i].name;
     Timeline t = {.title = arena_printf(scratch, "%s on %s, mix %s", policy, s->package.name,
@@ -67,12 +58,8 @@ Err chip_run_file_trace(const char *path, const ChipScenario *s, const char *pol
                   .tenants = names,
                   .n_tenants = s->workload.n,
                   .n_cores = s->setup.n_units,
-                  .tracks = track_names(s, scratch),
+                  .track_names = track_names(s, scratch),
                   .layer = layer_name,
                   .self = s};
-    TRY(file_begin(&f, path));
-    Err e = timeline_write(f.out, &t, records, scratch);
-    if (e == ERR_OK) e = file_commit(&f);
-    file_drop(&f);
-    return e;
+    return run_file_save_trace(path, &t, records, scratch);
 }

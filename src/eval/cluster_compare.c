@@ -3,44 +3,42 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/parallel_for.h"
 #include "cluster/sim/cluster_run.h"
 
-typedef struct Ground {  // a cell: servers, and jobs for every seed
-    ClusterScenario scene;
-    const void    **loaded;   // [policies]
-    const char    **missing;  // [policies] why they take no part; NULL: they do
-} Ground;
+enum { QUANTILES = 200 };  // of completion times, for each run
 
-typedef struct Curves {
-    double   jct_s[LEAGUE_QUANTILES];
-    uint32_t n_jct;
-} Curves;
+typedef struct JctSamples {
+    double   jct_s[QUANTILES];  // evenly picked
+    uint32_t n;
+} JctSamples;
 
-typedef struct Course {
+typedef struct UseSeries {  // over time
     double   at_h[CLUSTER_SPANS], gpu_use[CLUSTER_SPANS], queue[CLUSTER_SPANS];
     uint32_t n;
-} Course;
+} UseSeries;
 
-typedef struct Field {  // what the threads share
-    const ClusterCompareParams *rules;
-    const ClusterChoices       *choices;
-    Ground                     *grounds;  // [cell] by trace, servers and load
-    LeagueRun                  *runs;     // [cell][policy][seed]
-    Curves                     *curves;   // likewise; NULL: nobody wants them
-    Course                     *courses;  // [cell][policy]
-} Field;
+typedef struct Kept {
+    JctSamples *jct;  // [cell][policy][seed]
+    UseSeries  *use;  // [cell][policy] of the first seed
+} Kept;
 
-static uint32_t n_cells(const ClusterCompareParams *r) {
-    return r->n_traces * r->n_servers * r->n_loads;
+typedef struct ClusterMeasure {  // of one run; see result/metric.def
+    ClusterSummary summary;
+    ClusterResult  result;
+    double         decision_us;
+} ClusterMeasure;
+
+#define MEASURE                    ClusterMeasure
+#define VALUE(node, chip, cluster) cluster
+#include "eval/put_metrics.def"
+
+static uint32_t n_cells(const ClusterCompareParams *p) {
+    return p->n_traces * p->n_servers * p->n_loads;
 }
 
-uint32_t cluster_compare_steps(const ClusterCompareParams *r, uint32_t n_policies) {
-    return n_cells(r) * n_policies * r->seeds;
-}
-
-static ClusterKnowledge knows(const ClusterCompareParams *r, const ClusterPolicy *p) {
-    return r->error > 0 && p->knows == CLUSTER_ORACLE ? CLUSTER_PREDICTED : p->knows;
+static ClusterKnowledge knows(const ClusterCompareParams *p, const PolicyChoice *c) {
+    const ClusterPolicy *of = c->policy;
+    return p->error > 0 && of->knows == CLUSTER_ORACLE ? CLUSTER_PREDICTED : of->knows;
 }
 
 static ClusterRun run_of(const ClusterScenario *s, const ClusterScenarioDraw *d) {
@@ -49,252 +47,222 @@ static ClusterRun run_of(const ClusterScenario *s, const ClusterScenarioDraw *d)
 }
 
 // What policies are told before runs holds for all seeds.
-static Err setup_of(const Field *f, const ClusterScenario *s, Arena *a, ClusterSetup *out) {
-    for (uint32_t k = 0; k < f->rules->seeds; k++) {
+static Err setup_of(const CompareState *s, const ClusterScenario *x, Arena *a, ClusterSetup *out) {
+    for (uint32_t k = 0; k < s->params->seeds; k++) {
         ClusterScenarioDraw d;
-        ClusterSetup        x;
-        TRY(cluster_scenario_draw(s, f->rules->first_seed + k, a, &d));
-        ClusterRun run = run_of(s, &d);
-        TRY(cluster_sim_params("own", f->choices->at[0].policy, &run.params));
-        TRY(cluster_setup(&run, a, &x));
-        if (k == 0) *out = x;
-        out->fractions = out->fractions || x.fractions;
-        out->no_gpus = out->no_gpus || x.no_gpus;
-        out->shares = out->shares || x.shares;
-        if (x.n_slots > out->n_slots) out->n_slots = x.n_slots;
+        ClusterSetup        one;
+        TRY(cluster_scenario_draw(x, s->params->first_seed + k, a, &d));
+        ClusterRun run = run_of(x, &d);
+        TRY(cluster_sim_params("own", s->choices->at[0].policy, &run.params));
+        TRY(cluster_setup(&run, a, &one));
+        if (k == 0) *out = one;
+        out->fractions = out->fractions || one.fractions;
+        out->no_gpus = out->no_gpus || one.no_gpus;
+        out->shares = out->shares || one.shares;
+        if (one.n_slots > out->n_slots) out->n_slots = one.n_slots;
     }
     return ERR_OK;
 }
 
-static Err load_policies(const Field *f, Ground *g, Arena *a) {
+static Err load_policies(const CompareState *s, CompareCell *cell, Arena *a) {
     ClusterSetup setup = {0};
-    TRY(setup_of(f, &g->scene, a, &setup));
-    for (uint32_t i = 0; i < f->choices->n; i++) {
-        const ClusterChoice *c = &f->choices->at[i];
-        Err                  e = cluster_choice_load(c, &setup, a, &g->loaded[i]);
-        if (e == ERR_ARG || (e == ERR_CONFIG && f->choices->all))  // that: it has no weights
-            g->missing[i] = arena_str(a, err_why());
+    TRY(setup_of(s, cell->scenario, a, &setup));
+    for (uint32_t i = 0; i < s->choices->n; i++) {
+        const PolicyChoice *c = &s->choices->at[i];
+        Err                 e = cluster_choice_load(c, &setup, a, &cell->loaded[i]);
+        if (e == ERR_ARG || (e == ERR_CONFIG && s->choices->all))  // ERR_CONFIG: it has no weights
+            cell->missing[i] = arena_str(a, err_why());
         else if (e != ERR_OK)
-            return err_add(e, "%s on %s", c->label, g->scene.trace);
+            return err_add(e, "%s on %s", c->label, cell->name);
     }
     return ERR_OK;
 }
 
-static Err open_ground(const Field *f, uint32_t cell, Arena *a) {
-    const ClusterCompareParams *r = f->rules;
-    Ground                     *g = &f->grounds[cell];
-    ClusterScenarioSpec         spec = r->scene;
-    spec.trace = r->traces[cell / (r->n_servers * r->n_loads)];
-    spec.servers = r->servers[cell / r->n_loads % r->n_servers];
-    spec.load = r->loads[cell % r->n_loads];
-    TRY(cluster_scenario_open(&spec, a, &g->scene));
-    g->loaded = arena_new(a, const void *, f->choices->n);
-    g->missing = arena_new(a, const char *, f->choices->n);
-    return load_policies(f, g, a);
+static const char *servers_of(const ClusterCompareParams *p, uint32_t cell) {
+    return p->servers[cell / p->n_loads % p->n_servers];
 }
 
-static Err sum_up(const ClusterRun *run, const ClusterResult *x, Arena *a, LeagueRun *out) {
-    ClusterSummary s;
-    double         taken = x->decisions > 0 ? x->decide_ns / 1e3 / (double)x->decisions : 0;
-    TRY(cluster_summary(run, x, a, &s));
-    *out = (LeagueRun){.jct_mean_s = s.jct_mean_s,
-                       .jct_p50_s = s.jct_p50_s,
-                       .jct_p99_s = s.jct_p99_s,
-                       .makespan_s = s.makespan_s,
-                       .queue_mean_s = s.queue_mean_s,
-                       .queue_p99_s = s.queue_p99_s,
-                       .slowdown = s.slowdown_mean,
-                       .fairness = s.fairness,
-                       .gpu_use = x->use.gpus,
-                       .core_use = x->use.cores,
-                       .memory_use = x->use.memory,
-                       .preemptions = (double)x->preemptions,
-                       .levels = (double)x->levels,
-                       .jobs = x->n,
-                       .decision_us = run->clock != NULL ? taken : NAN};
+static Err open_cell(CompareState *s, uint32_t cell, Arena *a) {
+    const ClusterCompareParams *p = s->tier_params;
+    ClusterScenarioSpec         spec = p->scenario;
+    ClusterScenario            *x = arena_new(a, ClusterScenario, 1);
+    spec.trace = p->traces[cell / (p->n_servers * p->n_loads)];
+    spec.servers = servers_of(p, cell);
+    spec.load = p->loads[cell % p->n_loads];
+    TRY(cluster_scenario_open(&spec, a, x));
+    s->cells[cell].scenario = x;
+    s->cells[cell].name = x->trace;
+    return load_policies(s, &s->cells[cell], a);
+}
+
+static Err keep_jct(const ClusterRun *run, const ClusterResult *r, Arena *a, JctSamples *out) {
+    double *jct = arena_try_new(a, double, r->n), *sorted = NULL;
+    if (jct == NULL) return err_set(ERR_LIMIT, "no memory for the times of %u jobs", r->n);
+    for (uint32_t i = 0; i < r->n; i++)
+        jct[i] = (double)(r->ends[i].finish - run->jobs->at[i].submit) / 1e9;
+    TRY(stats_sort(a, jct, r->n, &sorted));
+    out->n = r->n < QUANTILES ? r->n : QUANTILES;
+    for (uint32_t i = 0; i < out->n; i++)
+        out->jct_s[i] = sorted[(uint64_t)(2 * i + 1) * r->n / (2 * (uint64_t)out->n)];
     return ERR_OK;
 }
 
-static Err keep_curve(const ClusterRun *run, const ClusterResult *x, Arena *a, Curves *out) {
-    double *jct = arena_try_new(a, double, x->n), *sorted = NULL;
-    if (jct == NULL) return err_set(ERR_LIMIT, "no memory for the times of %u jobs", x->n);
-    for (uint32_t i = 0; i < x->n; i++)
-        jct[i] = (double)(x->ends[i].finish - run->jobs->at[i].submit) / 1e9;
-    TRY(stats_sort(a, jct, x->n, &sorted));
-    out->n_jct = x->n < LEAGUE_QUANTILES ? x->n : LEAGUE_QUANTILES;
-    for (uint32_t i = 0; i < out->n_jct; i++)
-        out->jct_s[i] = sorted[(uint64_t)(2 * i + 1) * x->n / (2 * (uint64_t)out->n_jct)];
+static void keep_use(const ClusterResult *r, UseSeries *out) {
+    out->n = r->n_spans;
+    for (uint32_t i = 0; i < r->n_spans; i++) {
+        out->at_h[i] = (i + 0.5) * (double)r->span / 3600e9;
+        out->gpu_use[i] = 100 * r->timeline[i].gpus;
+        out->queue[i] = r->timeline[i].waiting;
+    }
+}
+
+static Err simulate(const CompareState *s, CompareRun at, ClusterRun *run, Arena *a) {
+    const Kept    *k = s->kept;
+    ClusterMeasure x = {.decision_us = NAN};
+    uint32_t       entry = at.cell * s->choices->n + at.policy;
+    TRY(cluster_simulate(run, a, &x.result));
+    if (s->params->curves) {
+        TRY(keep_jct(run, &x.result, a, &k->jct[(size_t)entry * s->params->seeds + at.seed]));
+        if (at.seed == 0) keep_use(&x.result, &k->use[entry]);
+    }
+    TRY(cluster_summary(run, &x.result, a, &x.summary));
+    if (run->clock != NULL)
+        x.decision_us =
+            x.result.decisions > 0 ? x.result.decide_ns / 1e3 / (double)x.result.decisions : 0;
+    put_metrics(&x, compare_values(s, at.cell, at.policy, at.seed));
     return ERR_OK;
 }
 
-static void keep_course(const ClusterResult *x, Course *out) {
-    out->n = x->n_spans;
-    for (uint32_t i = 0; i < x->n_spans; i++) {
-        out->at_h[i] = (i + 0.5) * (double)x->span / 3600e9;
-        out->gpu_use[i] = 100 * x->timeline[i].gpus;
-        out->queue[i] = x->timeline[i].waiting;
-    }
-}
-
-static Err simulate(const Field *f, uint32_t i, ClusterRun *run, Arena *a) {
-    ClusterResult x;
-    uint32_t      seed = i % f->rules->seeds;
-    TRY(cluster_simulate(run, a, &x));
-    if (f->curves != NULL) {
-        TRY(keep_curve(run, &x, a, &f->curves[i]));
-        if (seed == 0) keep_course(&x, &f->courses[i / f->rules->seeds]);
-    }
-    return sum_up(run, &x, a, &f->runs[i]);
-}
-
-static Err job(void *self, uint32_t i, Arena *a) {
-    const Field                *f = self;
-    const ClusterCompareParams *r = f->rules;
-    uint32_t                    policy = i / r->seeds % f->choices->n;
-    const Ground               *g = &f->grounds[i / r->seeds / f->choices->n];
-    const ClusterChoice        *c = &f->choices->at[policy];
-    uint64_t                    seed = r->first_seed + i % r->seeds;
+static Err run_one(const CompareState *s, CompareRun at, Arena *a) {
+    const ClusterCompareParams *p = s->tier_params;
+    const CompareCell          *cell = &s->cells[at.cell];
+    const PolicyChoice         *c = &s->choices->at[at.policy];
+    uint64_t                    seed = s->params->first_seed + at.seed;
     Clock                       clock = clock_monotonic();
     ClusterScenarioDraw         d;
-    if (g->missing[policy] != NULL) return ERR_OK;
-    TRY(cluster_scenario_draw(&g->scene, seed, a, &d));
-    ClusterRun run = run_of(&g->scene, &d);
+    TRY(cluster_scenario_draw(cell->scenario, seed, a, &d));
+    ClusterRun run = run_of(cell->scenario, &d);
     run.policy = c->policy;
     run.settings = c->settings;
-    run.loaded = g->loaded[policy];
-    run.knows = knows(r, c->policy);
-    run.error = r->error;
+    run.loaded = cell->loaded[at.policy];
+    run.knows = knows(p, c);
+    run.error = p->error;
     run.seed = seed;
-    run.clock = r->measure ? &clock : NULL;
+    run.clock = s->params->timed ? &clock : NULL;
     TRY(cluster_sim_params("own", c->policy, &run.params));
-    Err e = simulate(f, i, &run, a);
+    Err e = simulate(s, at, &run, a);
     if (e == ERR_OK) return e;
-    return err_add(e, "%s on %s, seed %llu", c->label, g->scene.trace, (unsigned long long)seed);
+    return err_add(e, "%s on %s, seed %llu", c->label, cell->name, (unsigned long long)seed);
 }
 
-// What all seeds have, side by side.
-static LeagueCurves curves_of(const Field *f, uint32_t first, Arena *a) {
-    uint32_t seeds = f->rules->seeds, n = 0;
-    if (f->curves == NULL) return (LeagueCurves){0};
-    const Course *x = &f->courses[first / seeds];
-    double       *jct = arena_new(a, double, (size_t)seeds *LEAGUE_QUANTILES);
-    for (uint32_t k = 0; k < seeds; k++)
-        for (uint32_t i = 0; i < f->curves[first + k].n_jct; i++)
-            jct[n++] = f->curves[first + k].jct_s[i];
-    return (LeagueCurves){.jct_s = jct,
-                          .at_h = x->at_h,
-                          .gpu_use = x->gpu_use,
-                          .queue = x->queue,
-                          .n_jct = n,
-                          .n_spans = x->n};
+// The samples of all seeds side by side, and the series of the first.
+static void add_curves(const CompareState *s, uint32_t entry, Arena *a, ComparisonEntry *out) {
+    const Kept      *k = s->kept;
+    uint32_t         seeds = s->params->seeds, n = 0;
+    const UseSeries *use = &k->use[entry];
+    double          *jct = arena_new(a, double, (size_t)seeds *QUANTILES);
+    for (uint32_t i = 0; i < seeds; i++) {
+        const JctSamples *x = &k->jct[(size_t)entry * seeds + i];
+        for (uint32_t j = 0; j < x->n; j++) jct[n++] = x->jct_s[j];
+    }
+    out->curves[CURVE_JCT] = (Curve){NULL, jct, n};
+    out->curves[CURVE_GPU_USE] = (Curve){use->at_h, use->gpu_use, use->n};
+    out->curves[CURVE_QUEUE] = (Curve){use->at_h, use->queue, use->n};
 }
 
-static LeagueCell cell_of(const Field *f, uint32_t cell, Arena *a) {
+static void entry(const CompareState *s, uint32_t cell, uint32_t policy, Arena *a,
+                  ComparisonEntry *out) {
     static const char *const words[] = {
         [CLUSTER_BLIND] = "blind", [CLUSTER_PREDICTED] = "predicted", [CLUSTER_ORACLE] = "oracle"};
-    const ClusterCompareParams *r = f->rules;
-    const Ground               *g = &f->grounds[cell];
-    uint32_t                    n = f->choices->n;
-    LeagueEntry                *entries = arena_new(a, LeagueEntry, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const ClusterChoice *c = &f->choices->at[i];
-        uint32_t             first = (cell * n + i) * r->seeds;
-        entries[i] = (LeagueEntry){.policy = c->label,
-                                   .knows = words[knows(r, c->policy)],
-                                   .rank = knows(r, c->policy),
-                                   .paper = c->policy->paper,
-                                   .of = c->of,
-                                   .missing = g->missing[i],
-                                   .runs = &f->runs[first],
-                                   .curves = curves_of(f, first, a)};
-    }
-    return (LeagueCell){.trace = g->scene.trace,
-                        .servers = r->servers[cell / r->n_loads % r->n_servers],
-                        .load = g->scene.load,
-                        .n_servers = g->scene.servers.n,
-                        .gpus = g->scene.servers.gpus,
-                        .long_ones = g->scene.long_ones,
-                        .too_large = g->scene.too_large,
-                        .entries = entries,
-                        .n_entries = n};
+    out->rank = knows(s->tier_params, &s->choices->at[policy]);
+    out->knows = words[out->rank];
+    if (s->params->curves) add_curves(s, cell * s->choices->n + policy, a, out);
 }
 
-// From which part of a trace's time seeds draw; see scene.h.
-static const char *part_of(const ClusterCompareParams *r) {
-    uint64_t last = r->first_seed + r->seeds - 1;
-    if (r->first_seed >= CLUSTER_SCENARIO_MEASURE && last < CLUSTER_SCENARIO_TRAIN)
+static const char *title(const ClusterScenario *x, Arena *a) {
+    const char *load = x->load > 0 ? arena_printf(a, "load %.4g", x->load) : "times of the trace";
+    char *text = arena_printf(a, "%s on %u servers with %llu GPUs, %s", x->trace, x->servers.n,
+                              (unsigned long long)x->servers.gpus, load);
+    if (x->long_ones + x->too_large == 0) return text;
+    return arena_printf(a, "%s; left out: %u jobs too long, %u too large", text, x->long_ones,
+                        x->too_large);
+}
+
+static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCell *out) {
+    const ClusterScenario *x = s->cells[cell].scenario;
+    const CellField        fields[] = {
+               {.key = "trace", .text = x->trace},
+               {.key = "servers", .kind = FIELD_INT, .number = x->servers.n, .axis = "servers"},
+               {.key = "servers_from", .text = servers_of(s->tier_params, cell)},
+               {.key = "gpus", .kind = FIELD_INT, .number = (double)x->servers.gpus},
+               {.key = "load", .kind = FIELD_REAL, .number = x->load, .axis = "load"},
+               {.key = "too_long", .within = "left_out", .kind = FIELD_INT, .number = x->long_ones},
+               {.key = "too_large", .within = "left_out", .kind = FIELD_INT, .number = x->too_large},
+    };
+    for (uint32_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        out->fields[out->n_fields++] = fields[i];
+    out->group = x->trace;
+    out->title = title(x, a);
+    return ERR_OK;
+}
+
+static const CompareTier cluster_tier = {.tier = TIER_CLUSTER,
+                                         .parts = 1,
+                                         .open = open_cell,
+                                         .run = run_one,
+                                         .describe = describe,
+                                         .entry = entry};
+
+uint64_t cluster_compare_runs(const ClusterCompareParams *p, uint32_t n_policies) {
+    return compare_runs(&cluster_tier, &p->common, n_cells(p), n_policies);
+}
+
+// Part of a trace's time that the seeds draw from; see cluster_scenario.h.
+static const char *part_of(const CompareParams *p) {
+    uint64_t last = p->first_seed + p->seeds - 1;
+    if (p->first_seed >= CLUSTER_SCENARIO_MEASURE && last < CLUSTER_SCENARIO_TRAIN)
         return "the last 40 %";
-    if (last < CLUSTER_SCENARIO_MEASURE || r->first_seed >= CLUSTER_SCENARIO_TRAIN)
+    if (last < CLUSTER_SCENARIO_MEASURE || p->first_seed >= CLUSTER_SCENARIO_TRAIN)
         return "the first 60 %";
     return "all";
 }
 
-static char *about(const ClusterCompareParams *r, Arena *a) {
-    char *many = r->scene.jobs == CLUSTER_SCENARIO_JOBS
-                     ? arena_printf(a, "%d jobs a server", CLUSTER_SCENARIO_JOBS_PER_SERVER)
-                     : arena_printf(a, "%u jobs", r->scene.jobs);
-    char *jobs = r->scene.jobs > 0
-                     ? arena_printf(a,
-                                    "Windows of %s, drawn by the seed from %s of a trace's "
-                                    "time (at most half of them), or made by it",
-                                    many, part_of(r))
-                     : arena_str(a, "Whole traces");
-    char *error = r->error > 0
-                      ? arena_printf(a, "; durations are off by a factor of e^%.3g", r->error)
-                      : arena_str(a, "");
-    char *longest = r->scene.max_s > 0
-                        ? arena_printf(a, "; no job longer than %lld s", (long long)r->scene.max_s)
-                        : arena_str(a, "");
+static char *about(const ClusterCompareParams *p, Arena *a) {
+    const ClusterScenarioSpec *x = &p->scenario;
+    char                      *many = x->jobs == CLUSTER_SCENARIO_JOBS
+                                          ? arena_printf(a, "%d jobs per server", CLUSTER_SCENARIO_JOBS_PER_SERVER)
+                                          : arena_printf(a, "%u jobs", x->jobs);
+    char                      *jobs = x->jobs > 0 ? arena_printf(a,
+                                                                 "Windows of %s, drawn by the seed from %s of a trace's "
+                                                                                      "time (at most half of its jobs), or generated from it",
+                                                                 many, part_of(&p->common))
+                                                  : arena_str(a, "Whole traces");
+    char                      *error = p->error > 0
+                                           ? arena_printf(a, "; durations are off by a factor of e^%.3g", p->error)
+                                           : arena_str(a, "");
+    char                      *longest = x->max_s > 0
+                                             ? arena_printf(a, "; no job longer than %lld s", (long long)x->max_s)
+                                             : arena_str(a, "");
     return arena_printf(a, "%s%s%s.", jobs, longest, error);
 }
 
-// Who was named has to take part somewhere; somebody has to everywhere.
-static Err check_missing(const Field *f) {
-    uint32_t cells = n_cells(f->rules), n = f->choices->n;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t missing = 0;
-        for (uint32_t c = 0; c < cells; c++) missing += f->grounds[c].missing[i] != NULL;
-        if (missing == cells && (!f->choices->all || n == 1))
-            return err_set(ERR_ARG, "%s: %s", f->choices->at[i].label, f->grounds[0].missing[i]);
-    }
-    for (uint32_t c = 0; c < cells; c++) {
-        uint32_t i = 0;
-        while (i < n && f->grounds[c].missing[i] != NULL) i++;
-        if (i == n)
-            return err_set(ERR_ARG, "%s: no policy can run it; %s: %s", f->grounds[c].scene.trace,
-                           f->choices->at[0].label, f->grounds[c].missing[0]);
-    }
-    return ERR_OK;
+static Err make_kept(const ClusterCompareParams *p, uint32_t n_policies, Arena *a, Kept *out) {
+    uint64_t runs = cluster_compare_runs(p, n_policies);
+    if (!p->common.curves || runs > COMPARE_RUNS_MAX) return ERR_OK;
+    out->jct = arena_try_new(a, JctSamples, runs);
+    out->use = arena_try_new(a, UseSeries, runs / p->common.seeds);
+    if (out->jct != NULL && out->use != NULL) return ERR_OK;
+    return err_set(ERR_LIMIT, "no memory for the curves of %llu runs", (unsigned long long)runs);
 }
 
-static Err prepare(Field *f, uint32_t n_jobs, Arena *a) {
-    uint32_t cells = n_cells(f->rules);
-    f->grounds = arena_new(a, Ground, cells);
-    f->runs = arena_try_new(a, LeagueRun, n_jobs);
-    if (f->rules->curves) {
-        f->curves = arena_try_new(a, Curves, n_jobs);
-        f->courses = arena_try_new(a, Course, cells * f->choices->n);
-    }
-    if (f->runs == NULL || (f->rules->curves && (f->curves == NULL || f->courses == NULL)))
-        return err_set(ERR_LIMIT, "no memory for the results of %u runs", n_jobs);
-    for (uint32_t i = 0; i < cells; i++) TRY(open_ground(f, i, a));
-    return check_missing(f);
-}
-
-Err cluster_compare_run(const ClusterCompareParams *r, const ClusterChoices *c, Progress *p,
-                        Arena *a, League *out) {
-    ParallelFor jobs = {.run = job, .n = cluster_compare_steps(r, c->n), .progress = p, .worth = 1};
-    Field       f = {.rules = r, .choices = c};
-    TRY(prepare(&f, jobs.n, a));
-    jobs.self = &f;
-    TRY(parallel_for(&jobs, r->threads));
-    LeagueCell *cells = arena_new(a, LeagueCell, n_cells(r));
-    for (uint32_t i = 0; i < n_cells(r); i++) cells[i] = cell_of(&f, i, a);
-    out->about = about(r, a);
-    out->cells = cells;
-    out->n_cells = n_cells(r);
-    out->seeds = r->seeds;
-    out->first_seed = r->first_seed;
-    out->measured = r->measure;
+Err cluster_compare(const ClusterCompareParams *p, const PolicyChoices *c, Arena *a,
+                    Comparison *out) {
+    const PolicyChoice *subject = policy_choices_find(c, p->common.subject);
+    Kept                kept = {0};
+    TRY(make_kept(p, c->n, a, &kept));
+    TRY(compare_run(&cluster_tier, &p->common, p, c, n_cells(p), &kept, a, out));
+    out->subject_role = "subject";
+    out->fair_rank = subject != NULL ? knows(p, subject) : 0;
+    out->about = about(p, a);
     return ERR_OK;
 }

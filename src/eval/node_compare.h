@@ -1,24 +1,25 @@
-// Tournament: policies meet the same arrivals on one mix; finds what each can carry.
+// Comparison of node policies: for each mix, the highest rate of requests that each policy serves
+// in time, and its latencies at its own, at equal and at full load.
 #pragma once
 
-#include "base/term.h"
+#include "eval/compare.h"
 #include "eval/node_scenario.h"
-#include "report/contest.h"
 
 typedef struct NodeCompareParams {
-    double   target, calm;  // see Contest
-    double   equal_share[CONTEST_EQUALS];
-    double   tolerance;
-    uint64_t first_seed;
-    uint32_t seeds, requests, threads;  // requests 0: see NodeTraffic
+    CompareParams       common;
+    NodeScenarioOptions scenario;  // the mix is set by the cell
+    const char        **mixes;
+    uint32_t            n_mixes;
+    double              target;  // share of the requests that has to be in time
+    double              calm;    // latencies are measured at this share of the highest rate
+    double              equal_share[COMPARISON_EQUALS];  // equal loads, of the subject's highest
+    double              tolerance;                       // of the search, as a share of the rate
+    uint32_t            requests;                        // of a run; 0: see NodeTraffic
+    const char         *trace;  // file for a trace of the best policy on the first mix; NULL: none
 } NodeCompareParams;
 
-enum { NODE_COMPARE_SEARCH = 8 };  // a search counts as much as so many single runs
-
-// Steps that the sink is told for one mix.
-uint32_t node_compare_steps(uint32_t n_policies, const NodeCompareParams *r);
-
-// In virtual time runs go on at once on threads, and the result does not depend
-// on how many; live ones take turns, so that all policies meet the machine's moods alike.
-MUST_USE Err node_compare_run(const NodeScenario *s, const NodeChoices *c, const char *baseline,
-                              const NodeCompareParams *r, Progress *p, Arena *a, ContestMix *out);
+// In virtual time runs go on at once on threads; live ones take turns, so that all policies meet
+// the same moments of the machine.
+MUST_USE Err node_compare(const NodeCompareParams *p, const PolicyChoices *c, Arena *a,
+                          Comparison *out);
+uint64_t     node_compare_steps(const NodeCompareParams *p, uint32_t n_policies);

@@ -23,7 +23,7 @@ Err node_scenario_targets(NodeScenario *s, double slack) {
         one_core += (double)node_rest(m, m->rest_best, 0, 0, 0) / s->mix.n;
     }
     s->setup = (NodeSetup){&s->view, s->tenants, s->mix.n};
-    if (!(one_core > 0)) return err_set(ERR_INVALID, "the networks of this mix take no time");
+    if (!(one_core > 0)) return err_set(ERR_INVALID, "the profiles of this mix have no times");
     s->capacity = s->view.n_cores * 1e9 / one_core;
     return ERR_OK;
 }
@@ -61,7 +61,7 @@ static uint32_t requests_of(const NodeScenario *s, const NodeTraffic *r) {
 }
 
 Err node_scenario_replay(const NodeScenario *s, const NodeRun *run, Arena *a, NodeResult *out) {
-    return s->live != NULL ? node_scenario_live_play(s, run, a, out)
+    return s->live != NULL ? node_scenario_live_run(s, run, a, out)
                            : node_sim(run, &s->spec, a, out);
 }
 
@@ -69,8 +69,8 @@ Err node_scenario_run(const NodeScenario *s, const NodeTraffic *r, Arena *a, Nod
                       NodeResult *out) {
     uint32_t n = requests_of(s, r);
     *run = (NodeRun){.setup = s->setup,
-                     .policy = r->choice.policy,
-                     .settings = r->choice.settings,
+                     .policy = r->choice->policy,
+                     .settings = r->choice->settings,
                      .seed = r->seed,
                      .records = r->records,
                      .skip = n / 20,

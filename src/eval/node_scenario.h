@@ -1,44 +1,44 @@
-// NodeScenario: the tenants of a mix on a machine, simulated or this one, ready for runs.
+// NodeScenario: the tenants of a mix on a machine, simulated or live, ready for runs.
 #pragma once
 
-#include "eval/node_choice.h"
+#include "eval/policy_choice.h"
 #include "node/machine.h"
 #include "node/mix.h"
 #include "node/node_run.h"
 
 typedef struct NodeScenarioOptions {
-    const char *machine;  // to simulate; NULL: this one, live
+    const char *machine;  // simulated machine; NULL: this machine, live
     const char *mix;
-    double slack;  // QoS by the rule, times what a network takes alone; 0: see node_scenario_open
-    const char *store;  // of profiles, live; NULL: in the cache directory
+    double      slack;  // target: slack times the latency alone; 0: see node_scenario_open
+    const char *store;  // profile store of live runs; NULL: in the cache directory
 } NodeScenarioOptions;
 
 typedef struct NodeScenarioLive NodeScenarioLive;
 
 typedef struct NodeScenario {
-    const char       *machine;  // for people
-    NodeMachineSpec   spec;     // that simulates it
+    const char       *machine;  // display name
+    NodeMachineSpec   spec;     // parameters of the simulation
     NodeMachine       view;
     Mix               mix;
     NodeModel        *models;   // [mix.n]
     NodeTenant       *tenants;  // [mix.n]
     double            share[MIX_TENANTS];
     NodeSetup         setup;
-    double            capacity;  // requests a second if every core worked on its own without pause
-    bool              measured;  // the models, on the machine itself
+    double            capacity;  // requests/s with every core busy on requests of its own
+    bool              measured;  // profiles were measured on this machine
     NodeScenarioLive *live;      // NULL: virtual time
 } NodeScenario;
 
-// Without a slack, machines of 32 cores and more get the paper's targets, others the rule's with
-// MIX_SLACK. The scenario stays where it is until node_scenario_close.
+// Without a slack, machines of 32 cores and more get the targets of the VELTAIR paper, others
+// MIX_SLACK times the latency alone. The scenario must not move until node_scenario_close.
 MUST_USE Err node_scenario_open(const NodeScenarioOptions *o, Arena *a, NodeScenario *out);
 void         node_scenario_close(NodeScenario *s);  // accepts a zeroed one
 
 typedef struct NodeTraffic {
-    NodeChoice choice;
-    double     rate;
-    uint64_t   seed;
-    uint32_t   requests;  // 0: as many as come in NODE_SCENARIO_SECONDS, live; 2000 in virtual time
+    const PolicyChoice *choice;
+    double              rate;
+    uint64_t            seed;
+    uint32_t   requests;  // 0: live those of NODE_SCENARIO_SECONDS, else NODE_SCENARIO_REQUESTS
     double     give_up;   // see NodeRun
     bool       admit;     // likewise
     RecordSink records;
@@ -46,19 +46,20 @@ typedef struct NodeTraffic {
 
 enum { NODE_SCENARIO_SECONDS = 5, NODE_SCENARIO_REQUESTS = 2000, NODE_SCENARIO_LEAST = 60 };
 
-// Poisson arrivals at a rate. In virtual time any number of threads may run one scenario.
+// Poisson arrivals at a rate. In virtual time any number of threads may share a scenario.
 MUST_USE Err node_scenario_run(const NodeScenario *s, const NodeTraffic *r, Arena *a, NodeRun *run,
                                NodeResult *out);
-// Arrivals as given.
+// With the arrivals of `run`.
 MUST_USE Err node_scenario_replay(const NodeScenario *s, const NodeRun *run, Arena *a,
                                   NodeResult *out);
 
-char *node_scenario_about(const NodeScenario *s,
-                          Arena              *a);  // networks and their targets, one sentence
+// Networks and their targets, one sentence.
+char *node_scenario_about(const NodeScenario *s, Arena *a);
 
 // What follows is for node_scenario_live.c.
 MUST_USE Err node_scenario_live_open(const NodeScenarioOptions *o, Arena *a, NodeScenario *s);
 void         node_scenario_live_close(NodeScenarioLive *l);
-MUST_USE Err node_scenario_live_play(const NodeScenario *s, const NodeRun *run, Arena *a,
-                                     NodeResult *out);
-MUST_USE Err node_scenario_targets(NodeScenario *s, double slack);  // where the mix has none
+MUST_USE Err node_scenario_live_run(const NodeScenario *s, const NodeRun *run, Arena *a,
+                                    NodeResult *out);
+MUST_USE Err node_scenario_targets(NodeScenario *s,
+                                   double slack);  // sets the targets that the mix leaves open

@@ -1,12 +1,11 @@
-// Metadata of models, and inputs that fit them.
-#include "loadgen/bench_inputs.h"
-
+// Inputs of a model from its metadata (JSON or protobuf), and random bytes that fit them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/tensor.h"
+#include "loadgen/bench_int.h"
 #include "serve/grpc/wire.h"
 
 static Err read_type(const BenchModel *m, Str type, TensorSpec *s) {
@@ -28,7 +27,7 @@ static Err read_shape(const BenchModel *m, const json_t *shape, TensorSpec *s) {
     size_t  i = 0;
     json_t *v = NULL;
     json_array_foreach(shape, i, v) {
-        // Some servers write 64-bit numbers as JSON's mapping of protocol buffers has it.
+        // Some servers write int64 as a string, as the JSON mapping of protobuf does.
         int64_t dim =
             json_is_string(v) ? strtoll(json_string_value(v), NULL, 10) : json_integer_value(v);
         if (!json_is_string(v) && !json_is_integer(v))
@@ -135,14 +134,14 @@ Err bench_read_proto(BenchModel *m, const unsigned char *body, size_t len, Arena
     return room_for(m, n, a);
 }
 
-// "1x3x224x224" behind NAME: or MODEL/NAME:, when it is about this input.
+// "1x3x224x224" after INPUT: or MODEL/INPUT:, if it names this input; else NULL.
 static const char *shape_for(const char *spec, const char *model, const char *input) {
     size_t n = strlen(model), k = strlen(input);
     if (strncmp(spec, model, n) == 0 && spec[n] == '/') spec += n + 1;
     return strncmp(spec, input, k) == 0 && spec[k] == ':' ? spec + k + 1 : NULL;
 }
 
-static Err read_wish(const BenchModel *m, TensorSpec *s, const char *shape) {
+static Err read_shape_option(const BenchModel *m, TensorSpec *s, const char *shape) {
     int32_t     rank = 0;
     const char *at = shape;
     for (; rank < TENSOR_MAX_RANK; at++) {
@@ -161,20 +160,20 @@ static Err read_wish(const BenchModel *m, TensorSpec *s, const char *shape) {
     return ERR_OK;
 }
 
-Err bench_fix_shapes(BenchModel *m, const BenchShapes *shapes) {
+Err bench_set_shapes(BenchModel *m, const BenchShapes *shapes) {
     for (uint32_t i = 0; i < m->n_inputs; i++) {
         TensorSpec *s = &m->inputs[i];
         for (int32_t k = 0; k < s->type.rank; k++)
             if (s->type.dims[k] == DIM_UNKNOWN) s->type.dims[k] = k == 0 ? shapes->batch : 1;
         for (uint32_t k = 0; k < shapes->n; k++) {
             const char *shape = shape_for(shapes->shapes[k], m->name, s->name);
-            if (shape != NULL) TRY(read_wish(m, s, shape));
+            if (shape != NULL) TRY(read_shape_option(m, s, shape));
         }
     }
     return ERR_OK;
 }
 
-// BYTES: each element is four bytes of length and a word.
+// BYTES: each element is a 4-byte length and a word.
 static Err fill_words(TensorSpec *s, Rng *rng, Arena *a) {
     enum { WORD = 8, EACH = 4 + WORD };
     int64_t        n = 1;
@@ -193,7 +192,7 @@ static Err fill_words(TensorSpec *s, Rng *rng, Arena *a) {
     return ERR_OK;
 }
 
-// Small whole numbers, so that they can be indices of any table; pictures get all of a byte.
+// Integers are 0 or 1, valid as indices of any table; uint8 images use the whole range.
 static double draw(DType t, Rng *rng) {
     if (dtype_is_float(t)) return rng_unit(rng);
     return (double)rng_below(rng, t == DT_U8 ? 256 : 2);

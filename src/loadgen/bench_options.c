@@ -1,12 +1,11 @@
-#include "loadgen/bench_options.h"
-
+// The texts of bench's options: times, models, values for each model, arrivals.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/option_list.h"
+#include "loadgen/bench_int.h"
 
 enum { ARRIVALS_BYTES = 256 << 20 };
 
@@ -35,11 +34,11 @@ static BenchModel *find(Bench *b, const char *name, size_t len) {
 
 static Err add(Bench *b, const char *name, double weight) {
     if (find(b, name, strlen(name)) != NULL)
-        return err_set(ERR_ARG, "--models: '%s' is named twice", name);
+        return err_set(ERR_ARG, "--models: model '%s' is named twice", name);
     if (b->n_models == BENCH_MODELS)
         return err_set(ERR_ARG, "--models: more than %d models", BENCH_MODELS);
     if (*name == '\0' || strlen(name) > 255)
-        return err_set(ERR_ARG, "--models: '%.40s' is no name", name);
+        return err_set(ERR_ARG, "--models: '%.40s' is not a model name", name);
     b->models[b->n_models++] = (BenchModel){.name = name, .weight = weight};
     return ERR_OK;
 }
@@ -50,77 +49,45 @@ Err bench_models(const char *text, Arena *a, Bench *b, uint32_t *rated) {
     *rated = 0;
     TRY(option_list_words("models", text, a, &words, &n));
     for (uint32_t i = 0; i < n; i++) {
-        const char *mark = strrchr(words[i], ':');
+        const char *colon = strrchr(words[i], ':');
         char       *end = NULL;
-        double      rate = mark == NULL ? 1 : strtod(mark + 1, &end);
-        if (mark != NULL && (end == mark + 1 || *end != '\0' || !(rate > 0 && rate <= 1e7)))
-            return err_set(ERR_ARG, "--models %s: '%s' is no rate", words[i], mark + 1);
-        size_t len = mark == NULL ? strlen(words[i]) : (size_t)(mark - words[i]);
+        double      rate = colon == NULL ? 1 : strtod(colon + 1, &end);
+        if (colon != NULL && (end == colon + 1 || *end != '\0' || !(rate > 0 && rate <= 1e7)))
+            return err_set(ERR_ARG, "--models %s: '%s' is not a rate", words[i], colon + 1);
+        size_t len = colon == NULL ? strlen(words[i]) : (size_t)(colon - words[i]);
         TRY(add(b, arena_printf(a, "%.*s", (int)len, words[i]), rate));
-        *rated += mark != NULL;
+        *rated += colon != NULL;
     }
     return ERR_OK;
 }
 
-// Calls set for each model that a word of the list is about, with what the word says.
-static Err each(const char *option, const char *text, Arena *a, Bench *b, void *self,
-                Err (*set)(void *self, BenchModel *m, const char *value)) {
+Err bench_each(const char *option, const char *text, Arena *a, Bench *b,
+               Err (*set)(const char *option, BenchModel *m, const char *value)) {
     const char **words = NULL;
     uint32_t     n = 0;
+    if (text == NULL) return ERR_OK;
     TRY(option_list_words(option, text, a, &words, &n));
     for (uint32_t i = 0; i < n; i++) {
-        const char *mark = strrchr(words[i], ':');
-        if (mark == NULL) {
-            for (uint32_t k = 0; k < b->n_models; k++) TRY(set(self, &b->models[k], words[i]));
-            continue;
-        }
-        BenchModel *m = find(b, words[i], (size_t)(mark - words[i]));
+        const char *colon = strrchr(words[i], ':');
+        for (uint32_t k = 0; colon == NULL && k < b->n_models; k++)
+            TRY(set(option, &b->models[k], words[i]));
+        if (colon == NULL) continue;
+        BenchModel *m = find(b, words[i], (size_t)(colon - words[i]));
         if (m == NULL)
-            return err_set(ERR_ARG, "--%s %s: no such model is asked for", option, words[i]);
-        TRY(set(self, m, mark + 1));
+            return err_set(ERR_ARG, "--%s %s: no such model is sent to", option, words[i]);
+        TRY(set(option, m, colon + 1));
     }
     return ERR_OK;
 }
 
-typedef struct SetTime {
-    const char *option;
-    void (*set)(BenchModel *m, TimeNs t);
-} SetTime;
-
-static Err set_time(void *self, BenchModel *m, const char *value) {
-    const SetTime *s = self;
-    TimeNs         t = 0;
-    TRY(bench_time(s->option, value, 1e6, &t));
-    s->set(m, t);
-    return ERR_OK;
-}
-
-Err bench_each_time(const char *option, const char *text, Arena *a, Bench *b,
-                    void (*set)(BenchModel *m, TimeNs t)) {
-    SetTime s = {option, set};
-    return text == NULL ? ERR_OK : each(option, text, a, b, &s, set_time);
-}
-
-typedef struct SetNumber {
-    const char *option;
-    void (*set)(BenchModel *m, int64_t n);
-} SetNumber;
-
-static Err set_number(void *self, BenchModel *m, const char *value) {
-    const SetNumber *s = self;
-    char            *end = NULL;
+Err bench_priority(const char *option, BenchModel *m, const char *value) {
+    char *end = NULL;
     errno = 0;
     long long v = strtoll(value, &end, 10);
     if (errno != 0 || end == value || *end != '\0' || v < 0)
-        return err_set(ERR_ARG, "--%s: '%s' is not a whole number", s->option, value);
-    s->set(m, v);
+        return err_set(ERR_ARG, "--%s: '%s' is not a whole number", option, value);
+    m->priority = v;
     return ERR_OK;
-}
-
-Err bench_each_number(const char *option, const char *text, Arena *a, Bench *b,
-                      void (*set)(BenchModel *m, int64_t n)) {
-    SetNumber s = {option, set};
-    return text == NULL ? ERR_OK : each(option, text, a, b, &s, set_number);
 }
 
 static int by_time(const void *x, const void *y) {
@@ -156,8 +123,8 @@ Err bench_arrivals(const char *path, Arena *a, Bench *b, BenchArrival **out, uin
     for (;;) {
         TRY(csv_next(&c, &more));
         if (!more) break;
-        bool head = c.line == 1 && strcmp(c.field[0], "seconds") == 0;
-        if (head || (c.n == 1 && c.field[0][0] == '\0')) continue;
+        bool header = c.line == 1 && strcmp(c.field[0], "seconds") == 0;
+        if (header || (c.n == 1 && c.field[0][0] == '\0')) continue;
         TRY(read_row(&c, a, b, &list[got++]));
     }
     if (got == 0) return err_set(ERR_PARSE, "%s: no arrivals", path);

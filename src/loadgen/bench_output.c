@@ -1,12 +1,11 @@
-#include "loadgen/bench_output.h"
-
+// Results of a bench run: table, CSV, JSON, warnings, thresholds.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/table.h"
-#include "loadgen/bench_options.h"
+#include "loadgen/bench_int.h"
 
 static const Column columns[] = {
     {.key = "model", .head = "model"},
@@ -32,7 +31,7 @@ static double percentile_ms(const Hist *h, double p) {
 }
 
 static double rate_of(const BenchTally *t, TimeNs span) {
-    return span > 0 ? (double)t->ends[BENCH_OK] * 1e9 / (double)span : NAN;
+    return span > 0 ? (double)t->outcomes[BENCH_OK] * 1e9 / (double)span : NAN;
 }
 
 static void put_real(Table *t, double v) {
@@ -47,7 +46,7 @@ static void put_row(Table *t, const char *name, TimeNs slo, const BenchTally *s,
     table_text(t, name);
     put_real(t, slo > 0 ? (double)slo / 1e6 : NAN);
     table_int(t, (int64_t)s->sent);
-    for (uint32_t i = 0; i < BENCH_ENDS; i++) table_int(t, (int64_t)s->ends[i]);
+    for (uint32_t i = 0; i < BENCH_OUTCOMES; i++) table_int(t, (int64_t)s->outcomes[i]);
     put_real(t, rate_of(s, span));
     for (uint32_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         put_real(t, percentile_ms(&s->latency, ranks[i]));
@@ -63,34 +62,33 @@ static void put_rows(Table *t, const Bench *b, const BenchResult *r) {
     for (uint32_t i = 0; i < b->n_models; i++) {
         table_row(t);
         put_row(t, b->models[i].name, b->models[i].slo_ns, &r->tallies[i], r->span_ns);
-        put_real(t, b->models[i].slo_ns > 0 ? bench_hit(&r->tallies[i]) : NAN);
+        put_real(t, b->models[i].slo_ns > 0 ? bench_hit_percent(&r->tallies[i]) : NAN);
     }
     if (b->n_models < 2) return;
     table_total(t);
     put_row(t, "all", 0, r->all, r->span_ns);
-    put_real(t, has_slo(b) ? bench_hit(r->all) : NAN);
+    put_real(t, has_slo(b) ? bench_hit_percent(r->all) : NAN);
 }
 
-Err bench_csv(const Bench *b, const BenchResult *r, Arena *a) {
+Err bench_csv(const Bench *b, const BenchResult *r, Arena *a, FILE *f) {
     Table t;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
     put_rows(&t, b, r);
-    return table_csv(&t, stdout);
+    return table_csv(&t, f);
 }
 
-Err bench_print(const Bench *b, const BenchResult *r, Arena *a) {
+Err bench_print(const Bench *b, const BenchResult *r, Arena *a, FILE *f) {
     Table t;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
     put_rows(&t, b, r);
-    TRY(table_print(&t, stdout));
-    printf("\nthe generator itself was late by %.3f ms at p99, %.3f ms at most; it used %llu "
-           "connections\n",
-           percentile_ms(r->lag, 99), percentile_ms(r->lag, 100),
-           (unsigned long long)r->counts.connects);
+    TRY(table_print(&t, f));
+    (void)fprintf(f, "\nlag of the generator: p99 %.3f ms, max %.3f ms; connections opened: %llu\n",
+                  percentile_ms(r->lag, 99), percentile_ms(r->lag, 100),
+                  (unsigned long long)r->counts.connects);
     return ERR_OK;
 }
 
-// Late by more than a tenth of the tightest target, or by 2 ms, where that matters: at p99.
+// Lag at p99 of at most a tenth of the tightest SLO, and 2 ms.
 static bool kept_up(const Bench *b, const BenchResult *r) {
     double allowed = 2;
     for (uint32_t i = 0; i < b->n_models; i++)
@@ -99,37 +97,39 @@ static bool kept_up(const Bench *b, const BenchResult *r) {
     return hist_count(r->lag) == 0 || percentile_ms(r->lag, 99) <= fmax(allowed, 0.2);
 }
 
-void bench_warn(const Bench *b, const BenchResult *r) {
+void bench_warn(const Bench *b, const BenchResult *r, FILE *f) {
     for (uint32_t i = 0; i < b->n_models; i++)
-        if (r->tallies[i].why[0] != '\0')
-            fprintf(stderr, "cotenant: %s: %llu failed, the first by: %s\n", b->models[i].name,
-                    (unsigned long long)r->tallies[i].ends[BENCH_FAILED], r->tallies[i].why);
+        if (r->tallies[i].reason[0] != '\0')
+            fprintf(f, "cotenant: %s: %llu requests failed, the first with: %s\n",
+                    b->models[i].name, (unsigned long long)r->tallies[i].outcomes[BENCH_FAILED],
+                    r->tallies[i].reason);
     if (!kept_up(b, r))
-        fprintf(stderr,
+        fprintf(f,
                 "cotenant: the generator could not keep up: 1 %% of the requests were sent %.2f ms "
-                "late or later. Give it a core of its own, or lower the rate.\n",
+                "late or later; give it a core of its own, or lower the rate\n",
                 percentile_ms(r->lag, 99));
     if (b->url.protocol == CLIENT_HTTP1 && r->counts.waited * 100 > r->all->sent &&
         hist_count(r->wait) > 0)
-        fprintf(stderr,
-                "cotenant: %llu requests waited for one of their model's %u connections, 1 %% of "
-                "all for %.2f ms or longer; more may be allowed with --connections.\n",
-                (unsigned long long)r->counts.waited, b->connections, percentile_ms(r->wait, 99));
-    if (r->halted) fputs("cotenant: stopped early: these are the results so far\n", stderr);
+        fprintf(
+            f,
+            "cotenant: %llu requests waited for one of the %u connections of their model, 1 %% of "
+            "all for %.2f ms or longer; raise --connections\n",
+            (unsigned long long)r->counts.waited, b->connections, percentile_ms(r->wait, 99));
+    if (r->stopped) fputs("cotenant: stopped early: these are the results so far\n", f);
 }
 
 static json_t *real(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
 static json_t *tally_json(const char *name, TimeNs slo, const BenchTally *t, TimeNs span,
-                          bool judged) {
+                          bool has_target) {
     return json_pack(
         "{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:s}",
         "model", name, "slo_ms", real(slo > 0 ? (double)slo / 1e6 : NAN), "sent",
-        (json_int_t)t->sent, "ok", (json_int_t)t->ends[BENCH_OK], "rejected",
-        (json_int_t)t->ends[BENCH_REJECTED], "expired", (json_int_t)t->ends[BENCH_EXPIRED],
-        "failed", (json_int_t)t->ends[BENCH_FAILED], "met", (json_int_t)(judged ? t->met : 0),
-        "rate", real(rate_of(t, span)), "mean_ms",
+        (json_int_t)t->sent, "ok", (json_int_t)t->outcomes[BENCH_OK], "rejected",
+        (json_int_t)t->outcomes[BENCH_REJECTED], "expired", (json_int_t)t->outcomes[BENCH_EXPIRED],
+        "failed", (json_int_t)t->outcomes[BENCH_FAILED], "met",
+        (json_int_t)(has_target ? t->met : 0), "rate", real(rate_of(t, span)), "mean_ms",
         real(hist_count(&t->latency) > 0
                  ? hist_sum(&t->latency) / (double)hist_count(&t->latency) / 1e6
                  : NAN),
@@ -137,7 +137,7 @@ static json_t *tally_json(const char *name, TimeNs slo, const BenchTally *t, Tim
         real(percentile_ms(&t->latency, 90)), "p95_ms", real(percentile_ms(&t->latency, 95)),
         "p99_ms", real(percentile_ms(&t->latency, 99)), "p99_9_ms",
         real(percentile_ms(&t->latency, 99.9)), "max_ms", real(percentile_ms(&t->latency, 100)),
-        "hit_percent", real(judged ? bench_hit(t) : NAN), "first_failure", t->why);
+        "hit_percent", real(has_target ? bench_hit_percent(t) : NAN), "first_failure", t->reason);
 }
 
 static json_t *generator_json(const Bench *b, const BenchResult *r) {
@@ -150,7 +150,7 @@ static json_t *generator_json(const Bench *b, const BenchResult *r) {
 }
 
 json_t *bench_json(const Bench *b, const BenchRun *run, const BenchResult *r) {
-    static const char *const forms[] = {"rest", "json", "grpc"};
+    static const char *const protocols[] = {"rest", "json", "grpc"};
     json_t                  *models = json_array();
     for (uint32_t i = 0; i < b->n_models; i++)
         json_array_append_new(models,
@@ -158,7 +158,7 @@ json_t *bench_json(const Bench *b, const BenchRun *run, const BenchResult *r) {
                                          r->span_ns, b->models[i].slo_ns > 0));
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:I, s:f, s:I, s:o, s:o, s:o}", "host", b->url.host, "protocol",
-        forms[b->form], "loop",
+        protocols[b->protocol], "loop",
         run->closed > 0         ? "closed"
         : run->arrivals != NULL ? "arrivals"
                                 : "open",
@@ -167,13 +167,69 @@ json_t *bench_json(const Bench *b, const BenchRun *run, const BenchResult *r) {
         tally_json("all", 0, r->all, r->span_ns, has_slo(b)), "generator", generator_json(b, r));
 }
 
-json_t *bench_peak_json(const BenchPeak *p) {
-    json_t *probes = json_array();
-    for (uint32_t i = 0; i < p->n_probes; i++)
-        json_array_append_new(probes,
-                              json_pack("{s:f, s:f, s:b, s:b}", "rate", p->probes[i].rate,
-                                        "hit_percent", p->probes[i].hit, "met", p->probes[i].met,
-                                        "confirms", p->probes[i].confirms));
-    return json_pack("{s:f, s:b, s:b, s:o}", "peak_rate", p->rate, "confirmed", p->confirmed,
-                     "narrow", p->in_time, "probes", probes);
+typedef struct Threshold {
+    const char *text;
+    char        key[16];
+    double      value;  // percent, requests per second, or milliseconds
+    bool        at_least;
+} Threshold;
+
+static Err read_threshold(const char *text, Threshold *w) {
+    const char *equals = strchr(text, '=');
+    char       *end = NULL;
+    TimeNs      t = 0;
+    *w = (Threshold){.text = text};
+    if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof w->key)
+        return err_set(ERR_ARG, "--threshold '%s': expected hit=95, rate=100, failed=0 or p99=50ms",
+                       text);
+    memcpy(w->key, text, (size_t)(equals - text));
+    w->at_least = strcmp(w->key, "hit") == 0 || strcmp(w->key, "rate") == 0;
+    if (w->key[0] == 'p' || strcmp(w->key, "max") == 0) {
+        double rank = w->key[0] == 'p' ? strtod(w->key + 1, &end) : 100;
+        if (w->key[0] == 'p' && (end == w->key + 1 || *end != '\0' || !(rank > 0 && rank <= 100)))
+            return err_set(ERR_ARG, "--threshold '%s': no such percentile", text);
+        TRY(bench_time("threshold", equals + 1, 1e6, &t));
+        w->value = (double)t / 1e6;
+        return ERR_OK;
+    }
+    w->value = strtod(equals + 1, &end);
+    if ((!w->at_least && strcmp(w->key, "failed") != 0) || end == equals + 1 || *end != '\0' ||
+        !(w->value >= 0))
+        return err_set(ERR_ARG, "--threshold '%s': expected hit=95, rate=100, failed=0 or p99=50ms",
+                       text);
+    return ERR_OK;
+}
+
+static double measured(const Threshold *w, const BenchTally *t, TimeNs span) {
+    double   n = (double)t->sent;
+    uint64_t bad = t->outcomes[BENCH_FAILED];
+    if (strcmp(w->key, "hit") == 0) return bench_hit_percent(t);
+    if (strcmp(w->key, "rate") == 0)
+        return span > 0 ? (double)t->outcomes[BENCH_OK] * 1e9 / (double)span : NAN;
+    if (strcmp(w->key, "failed") == 0) return n > 0 ? 100 * (double)bad / n : NAN;
+    if (hist_count(&t->latency) == 0) return NAN;
+    if (w->key[0] == 'p')
+        return (double)hist_percentile(&t->latency, strtod(w->key + 1, NULL)) / 1e6;
+    return (double)hist_max(&t->latency) / 1e6;
+}
+
+// A value that is not known misses too.
+static bool missed_by(const Threshold *w, double v) {
+    return !(w->at_least ? v >= w->value : v <= w->value);
+}
+
+Err bench_thresholds(const Bench *b, const BenchResult *r, const ArgList *thresholds, FILE *f,
+                     uint32_t *missed) {
+    *missed = 0;
+    for (uint32_t i = 0; i < thresholds->n; i++) {
+        Threshold w;
+        TRY(read_threshold(thresholds->at[i], &w));
+        for (uint32_t k = 0; r != NULL && k < b->n_models; k++) {
+            double v = measured(&w, &r->tallies[k], r->span_ns);
+            if (!missed_by(&w, v)) continue;
+            fprintf(f, "cotenant: threshold %s missed by %s: %.3f\n", w.text, b->models[k].name, v);
+            (*missed)++;
+        }
+    }
+    return ERR_OK;
 }

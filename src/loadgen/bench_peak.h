@@ -1,4 +1,4 @@
-// BenchPeak: the highest rate at which enough requests are in time, found by bisection.
+// BenchPeak: the highest rate at which enough requests meet their SLO, found by bisection.
 #pragma once
 
 #include "loadgen/bench.h"
@@ -6,10 +6,10 @@
 enum { PEAK_PROBES = 48 };
 
 typedef struct BenchPeakOptions {
-    double start;       // the first rate to try; 0: half of what a closed loop reaches
-    double percentile;  // percent of each model's requests that shall be in time
-    double precision;   // ends when the bracket is so narrow, as a part of the rate
-    TimeNs budget_ns;   // no probe is begun after it
+    double start;       // first rate; 0: half of what a closed loop reaches
+    double percentile;  // percent of each model's requests that have to be in time
+    double precision;   // width of the final bracket, as a share of the rate
+    TimeNs budget_ns;   // no probe begins after it
     void (*probed)(void *self, double rate, double hit, bool met);
     void *self;
 } BenchPeakOptions;
@@ -21,13 +21,14 @@ typedef struct BenchProbe {
 
 typedef struct BenchPeak {
     double      rate;       // 0: none was found
-    bool        confirmed;  // a second run, of other arrivals, met it too
-    bool        in_time;    // the bracket is as narrow as was asked for
+    bool        confirmed;  // a second run, with other arrivals, met it too
+    bool        narrow;     // the bracket reached the precision
     BenchProbe  probes[PEAK_PROBES];
     uint32_t    n_probes;
-    BenchResult best;  // of the run that confirmed it, or met it
+    BenchResult best;  // of the run that confirmed it, or else met it
 } BenchPeak;
 
-// run: how long and from which seed; its rate is not looked at.
+// run: durations and seed; its rate is ignored.
 MUST_USE Err bench_peak(const Bench *b, const BenchRun *run, const BenchPeakOptions *o, Arena *a,
                         BenchPeak *out);
+json_t      *bench_peak_json(const BenchPeak *p);

@@ -1,13 +1,13 @@
-// Requests as each protocol wants them.
+// Inference requests as REST with binary tensors, REST with JSON tensors, and gRPC.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/tensor.h"
-#include "loadgen/bench_inputs.h"
+#include "loadgen/bench_int.h"
 #include "serve/observe/str_buf.h"
 #include "serve/grpc/wire.h"
 
-enum { BODY_MOST = 1 << 30 };
+enum { BODY_BYTES_MAX = 1 << 30 };
 
 static int64_t count_of(const Tensor *t) {
     int64_t n = 1;
@@ -65,7 +65,7 @@ static void put_parameters(StrBuf *s, const BenchModel *m, bool binary) {
 static Err rest_body(BenchModel *m, bool binary, Arena *a, size_t *json) {
     StrBuf s;
     Str    text;
-    str_buf_begin(&s, a, BODY_MOST);
+    str_buf_begin(&s, a, BODY_BYTES_MAX);
     str_buf_text(&s, "{");
     put_parameters(&s, m, binary);
     str_buf_text(&s, "\"inputs\":[");
@@ -94,7 +94,7 @@ static void put_parameter(WireWriter *o, const char *key, int64_t value) {
 static Err grpc_body(BenchModel *m, Arena *a) {
     size_t all = 4096;
     for (uint32_t i = 0; i < m->n_inputs; i++) all += bytes_of(&m->inputs[i].type) + 1024;
-    if (all > BODY_MOST) return err_set(ERR_LIMIT, "a request of more than 1 GiB");
+    if (all > BODY_BYTES_MAX) return err_set(ERR_LIMIT, "a request of more than 1 GiB");
     WireWriter o = wire_writer(a, all + 4096);
     wire_put(&o, "\0\0\0\0", 5);
     wire_put_text(&o, 1, m->name);
@@ -138,27 +138,28 @@ static Err rest_headers(BenchModel *m, bool binary, size_t json, Arena *a) {
     return ERR_OK;
 }
 
-static Err refuse_half(const BenchModel *m) {
+static Err reject_half(const BenchModel *m) {
     for (uint32_t i = 0; i < m->n_inputs; i++)
         if (m->inputs[i].type.dtype == DT_F16 || m->inputs[i].type.dtype == DT_BF16)
-            return err_set(ERR_ARG,
-                           "model '%s': input '%s' is of half precision, which JSON does "
-                           "not carry; use --protocol rest",
-                           m->name, m->inputs[i].name);
+            return err_set(
+                ERR_ARG,
+                "model '%s': input '%s' has half precision, which JSON cannot carry; use "
+                "--protocol rest",
+                m->name, m->inputs[i].name);
     return ERR_OK;
 }
 
-Err bench_body(const Bench *b, BenchModel *m, Arena *a) {
-    bool   binary = b->form == BENCH_REST;
+Err bench_make_request(const Bench *b, BenchModel *m, Arena *a) {
+    bool   binary = b->protocol == BENCH_REST;
     size_t json = 0;
     m->request.method = "POST";
-    if (b->form == BENCH_GRPC) {
+    if (b->protocol == BENCH_GRPC) {
         m->request.path = "/inference.GRPCInferenceService/ModelInfer";
         m->request.headers = grpc_headers;
         m->request.n_headers = 2;
         return grpc_body(m, a);
     }
-    if (!binary) TRY(refuse_half(m));
+    if (!binary) TRY(reject_half(m));
     TRY(rest_body(m, binary, a, &json));
     return rest_headers(m, binary, json, a);
 }

@@ -1,25 +1,25 @@
-// Answers judged: by their status, and on request by what is in them.
+// Responses by outcome: from the status, and with --check from the outputs.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/tensor.h"
-#include "loadgen/bench.h"
+#include "loadgen/bench_int.h"
 #include "serve/grpc/wire.h"
 
-static BenchEnd failed(char *why, const char *what) {
-    (void)snprintf(why, BENCH_WHY, "%s", what);
+static BenchOutcome failed(char *reason, const char *what) {
+    (void)snprintf(reason, BENCH_REASON_BYTES, "%s", what);
     return BENCH_FAILED;
 }
 
-// What a server says, on one line.
-static BenchEnd refused(char *why, const char *what, uint32_t status, const char *text,
-                        size_t len) {
-    int n = snprintf(why, BENCH_WHY, "%s %u: ", what, status);
-    for (size_t i = 0; i < len && n < BENCH_WHY - 1; i++)
-        why[n++] = (unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i];
-    why[n] = '\0';
+// The message of the server, on one line.
+static BenchOutcome refused(char *reason, const char *what, uint32_t status, const char *text,
+                            size_t len) {
+    int n = snprintf(reason, BENCH_REASON_BYTES, "%s %u: ", what, status);
+    for (size_t i = 0; i < len && n < BENCH_REASON_BYTES - 1; i++)
+        reason[n++] = (unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i];
+    reason[n] = '\0';
     return BENCH_FAILED;
 }
 
@@ -47,7 +47,7 @@ static const char *check_numbers(const json_t *data, int depth) {
         const char *fault = NULL;
         if (json_is_array(v) && depth < TENSOR_MAX_RANK) fault = check_numbers(v, depth + 1);
         if (json_is_null(v) || (json_is_array(v) && depth >= TENSOR_MAX_RANK))
-            fault = "an output that is no number";
+            fault = "an output with a null";
         if (fault != NULL) return fault;
     }
     return NULL;
@@ -62,7 +62,7 @@ static const char *check_output(const json_t *o, const unsigned char *at, size_t
     if (data != NULL) return check_numbers(data, 0);
     if (!json_is_integer(size) || json_integer_value(size) < 0 ||
         (uint64_t)json_integer_value(size) > *left)
-        return "an output whose numbers are not there";
+        return "an output without its bytes";
     size_t len = (size_t)json_integer_value(size);
     *left -= len;
     DType dtype = infer_dtype((Str){type, strlen(type)});
@@ -85,12 +85,12 @@ static const char *check_rest(const ClientReply *r) {
     return fault != NULL || left == 0 ? fault : "more bytes than the outputs have";
 }
 
-typedef struct ProtoSeen {
+typedef struct ProtoOutputs {
     uint32_t outputs, raw, typed;
     DType    types[INFER_TENSORS];
-} ProtoSeen;
+} ProtoOutputs;
 
-static const char *see_output(WireReader in, ProtoSeen *seen) {
+static const char *read_output(WireReader in, ProtoOutputs *seen) {
     WireField f;
     bool      more = true;
     DType     type = DT_NONE;
@@ -99,19 +99,20 @@ static const char *see_output(WireReader in, ProtoSeen *seen) {
             type = infer_dtype((Str){(const char *)f.at, f.len});
         if (f.number == 5 && f.len > 0) seen->typed++;
     }
-    if (more || type == DT_NONE || seen->outputs == INFER_TENSORS) return "a strange output";
+    if (more || type == DT_NONE || seen->outputs == INFER_TENSORS)
+        return "an output without datatype";
     seen->types[seen->outputs++] = type;
     return NULL;
 }
 
 static const char *check_grpc(const ClientReply *r) {
-    WireReader  in = wire_reader(r->body + 5, r->kept - 5);
-    WireField   f;
-    ProtoSeen   seen = {0};
-    bool        more = true;
-    const char *fault = NULL;
+    WireReader   in = wire_reader(r->body + 5, r->kept - 5);
+    WireField    f;
+    ProtoOutputs seen = {0};
+    bool         more = true;
+    const char  *fault = NULL;
     while (fault == NULL && wire_next(&in, &f, &more) == ERR_OK && more) {
-        if (f.number == 5 && f.kind == WIRE_BYTES) fault = see_output(wire_inside(&in, &f), &seen);
+        if (f.number == 5 && f.kind == WIRE_BYTES) fault = read_output(wire_inside(&in, &f), &seen);
         if (f.number != 6 || f.kind != WIRE_BYTES) continue;
         if (seen.raw == seen.outputs) return "more raw contents than outputs";
         DType type = seen.types[seen.raw++];
@@ -124,34 +125,34 @@ static const char *check_grpc(const ClientReply *r) {
     return seen.raw == seen.outputs || seen.typed == seen.outputs ? NULL : "outputs without data";
 }
 
-static BenchEnd judge_grpc(const Bench *b, const ClientReply *r, char *why) {
-    if (r->status != 200) return refused(why, "HTTP", r->status, "", 0);
+static BenchOutcome classify_grpc(const Bench *b, const ClientReply *r, char *reason) {
+    if (r->status != 200) return refused(reason, "HTTP", r->status, "", 0);
     switch (r->grpc) {
     case 0: break;
     case 4: return BENCH_EXPIRED;
     case 8:
     case 14: return BENCH_REJECTED;
-    case UINT32_MAX: return failed(why, "an answer without grpc-status");
-    default: return refused(why, "grpc-status", r->grpc, r->message, strlen(r->message));
+    case UINT32_MAX: return failed(reason, "a response without grpc-status");
+    default: return refused(reason, "grpc-status", r->grpc, r->message, strlen(r->message));
     }
-    if (r->len < 5 || r->kept < 5) return failed(why, "an empty answer");
+    if (r->len < 5 || r->kept < 5) return failed(reason, "an empty response");
     size_t said =
         (size_t)r->body[1] << 24 | (size_t)r->body[2] << 16 | (size_t)r->body[3] << 8 | r->body[4];
     if (r->body[0] != 0 || said != r->len - 5)
-        return failed(why, "an answer whose length is wrong");
+        return failed(reason, "a response whose length prefix is wrong");
     const char *fault = b->check ? check_grpc(r) : NULL;
-    return fault == NULL ? BENCH_OK : failed(why, fault);
+    return fault == NULL ? BENCH_OK : failed(reason, fault);
 }
 
-BenchEnd bench_classify(const Bench *b, const ClientReply *r, char *why) {
-    if (r->fault != NULL) return failed(why, r->fault);
-    if (b->form == BENCH_GRPC) return judge_grpc(b, r, why);
+BenchOutcome bench_classify(const Bench *b, const ClientReply *r, char *reason) {
+    if (r->fault != NULL) return failed(reason, r->fault);
+    if (b->protocol == BENCH_GRPC) return classify_grpc(b, r, reason);
     if (r->status == 503 || r->status == 429) return BENCH_REJECTED;
     if (r->status == 504 || r->status == 408) return BENCH_EXPIRED;
-    if (r->status != 200) return refused(why, "HTTP", r->status, (const char *)r->body, r->kept);
-    if (r->len == 0) return failed(why, "an empty answer");
+    if (r->status != 200) return refused(reason, "HTTP", r->status, (const char *)r->body, r->kept);
+    if (r->len == 0) return failed(reason, "an empty response");
     if (r->json_len != SIZE_MAX && r->json_len > r->len)
-        return failed(why, "an answer whose JSON is longer than it is");
+        return failed(reason, "a JSON length beyond the end of the response");
     const char *fault = b->check ? check_rest(r) : NULL;
-    return fault == NULL ? BENCH_OK : failed(why, fault);
+    return fault == NULL ? BENCH_OK : failed(reason, fault);
 }

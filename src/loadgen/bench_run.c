@@ -1,4 +1,5 @@
-// One run: arrivals at their moments, whatever the server does, and what came of each.
+// One run: requests are sent at their arrival times whether or not earlier ones were answered, so
+// that a slow server does not slow the generator; latency counts from the arrival time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,94 +7,95 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "loadgen/bench.h"
+#include "loadgen/bench_int.h"
 #include "base/stop_signal.h"
 
-enum { OPEN_MOST = 1 << 16, BATCH = 32, TICK_NS = 50 * 1000 * 1000, KEEP = 1024 };
+enum { IN_FLIGHT_MAX = 1 << 16, BATCH = 32, TICK_NS = 50 * 1000 * 1000, KEEP = 1024 };
 
-typedef struct Play Play;
+typedef struct RunState RunState;
 
 typedef struct Call {
     ClientCall   call;
-    Play        *play;
+    RunState    *state;
     struct Call *next_free;
     TimeNs       due;
     uint32_t     model;
 } Call;
 
-struct Play {
+struct RunState {
     const Bench    *bench;
     const BenchRun *run;
     BenchResult    *result;
-    Client         *clients[BENCH_MODELS];  // a model's callers do not wait for another's
-    Call           *calls, *free;
-    uint32_t        used, open;
-    LoopTimer       next, tick;
-    TimeNs          start, end, last;  // end: nothing is due after it; last: due so far
-    Rng             rng[BENCH_MODELS];
-    double          due_s[BENCH_MODELS];  // of the next of each model
-    double          rates[BENCH_MODELS];
-    uint64_t        listed, counted;
-    bool            sending;
+    Client   *clients[BENCH_MODELS];  // one each: models do not wait for each other's connections
+    Call     *calls, *free;
+    uint32_t  used, open;
+    LoopTimer next, tick;
+    TimeNs    start, end, last;  // end: no arrival after it; last: latest arrival so far
+    Rng       rng[BENCH_MODELS];
+    double    due_s[BENCH_MODELS];  // next arrival of each model
+    double    rates[BENCH_MODELS];
+    uint64_t  listed, counted;
+    bool      sending;
 };
 
-double bench_hit(const BenchTally *t) {
+double bench_hit_percent(const BenchTally *t) {
     return t->sent > 0 ? 100 * (double)t->met / (double)t->sent : NAN;
 }
 
-static bool measured(const Play *p, TimeNs due) { return due - p->start >= p->run->warmup_ns; }
+static bool measured(const RunState *p, TimeNs due) { return due - p->start >= p->run->warmup_ns; }
 
-static void finish(Play *p) {
+static void finish(RunState *p) {
     p->sending = false;
     loop_disarm(p->bench->loop, &p->next);
     if (p->open == 0) loop_stop(p->bench->loop);
 }
 
-// More are late already than may be, of all that will come.
-static bool hopeless(const Play *p, uint32_t model) {
+// More requests are late already than min_hit allows of all that will arrive.
+static bool is_infeasible(const RunState *p, uint32_t model) {
     const BenchTally *t = &p->result->tallies[model];
     double            all = p->rates[model] * (double)p->run->duration_ns / 1e9;
-    uint64_t          late = t->ends[BENCH_OK] + t->ends[BENCH_REJECTED] + t->ends[BENCH_EXPIRED] +
-                    t->ends[BENCH_FAILED] - t->met;
-    return p->run->hopeless > 0 && (double)late > 1.3 * all * (1 - p->run->hopeless / 100) + 10;
+    uint64_t          late = t->outcomes[BENCH_OK] + t->outcomes[BENCH_REJECTED] +
+                    t->outcomes[BENCH_EXPIRED] + t->outcomes[BENCH_FAILED] - t->met;
+    return p->run->min_hit > 0 && (double)late > 1.3 * all * (1 - p->run->min_hit / 100) + 10;
 }
 
-static void write_record(const Play *p, const Call *c, BenchEnd end, TimeNs latency) {
-    static const char *const ends[] = {"ok", "rejected", "expired", "failed"};
+static void write_record(const RunState *p, const Call *c, BenchOutcome end, TimeNs latency) {
+    static const char *const outcomes[] = {"ok", "rejected", "expired", "failed"};
     fprintf(p->run->records, "%.9f,%s,%.6f,%.6f,%s\n", (double)(c->due - p->start) / 1e9,
             p->bench->models[c->model].name, (double)(c->call.submitted - c->due) / 1e6,
-            (double)latency / 1e6, ends[end]);
+            (double)latency / 1e6, outcomes[end]);
 }
 
-static void count_end(BenchTally *t, TimeNs slo, BenchEnd end, TimeNs latency) {
-    t->ends[end]++;
+static void count_end(BenchTally *t, TimeNs slo, BenchOutcome end, TimeNs latency) {
+    t->outcomes[end]++;
     if (end == BENCH_OK) hist_record(&t->latency, latency);
     if (end == BENCH_OK && (slo == 0 || latency <= slo)) t->met++;
 }
 
-static void count(Play *p, uint32_t model, BenchEnd end, TimeNs latency, const char *why) {
+static void count(RunState *p, uint32_t model, BenchOutcome end, TimeNs latency,
+                  const char *reason) {
     BenchTally *t = &p->result->tallies[model];
     TimeNs      slo = p->bench->models[model].slo_ns;
     count_end(t, slo, end, latency);
     count_end(p->result->all, slo, end, latency);
-    if (end == BENCH_FAILED && t->why[0] == '\0') memcpy(t->why, why, BENCH_WHY);
-    if (!p->sending || !hopeless(p, model)) return;
-    p->result->hopeless = true;
+    if (end == BENCH_FAILED && t->reason[0] == '\0') memcpy(t->reason, reason, BENCH_REASON_BYTES);
+    if (!p->sending || !is_infeasible(p, model)) return;
+    p->result->infeasible = true;
     p->sending = false;
     loop_stop(p->bench->loop);
 }
 
-static void send_next(Play *p);
+static void send_next(RunState *p);
 
 static void done(void *self, ClientCall *call, const ClientReply *r) {
-    Call    *c = self;
-    Play    *p = c->play;
-    char     why[BENCH_WHY] = "";
-    TimeNs   latency = clock_now(clock_monotonic()) - c->due;
-    BenchEnd end = bench_classify(p->bench, r, why);
+    Call        *c = self;
+    RunState    *p = c->state;
+    char         reason[BENCH_REASON_BYTES] = "";
+    TimeNs       latency = clock_now(clock_monotonic()) - c->due;
+    BenchOutcome end = bench_classify(p->bench, r, reason);
     if (measured(p, c->due)) {
         hist_record(p->result->wait, call->sent > 0 ? call->sent - call->submitted : 0);
-        count(p, c->model, end, latency, why);
+        count(p, c->model, end, latency, reason);
     }
     if (p->run->records != NULL) write_record(p, c, end, latency);
     c->next_free = p->free;
@@ -103,16 +105,16 @@ static void done(void *self, ClientCall *call, const ClientReply *r) {
     if (p->open == 0 && !p->sending) loop_stop(p->bench->loop);
 }
 
-static Call *take_call(Play *p) {
+static Call *take_call(RunState *p) {
     Call *c = p->free;
     if (c != NULL)
         p->free = c->next_free;
-    else if (p->used < OPEN_MOST)
+    else if (p->used < IN_FLIGHT_MAX)
         c = &p->calls[p->used++];
     return c;
 }
 
-static void send_one(Play *p, uint32_t model, TimeNs due) {
+static void send_one(RunState *p, uint32_t model, TimeNs due) {
     Call *c = take_call(p);
     bool  counts = measured(p, due);
     p->last = due;
@@ -122,7 +124,7 @@ static void send_one(Play *p, uint32_t model, TimeNs due) {
         p->result->all->sent++;
     }
     if (c == NULL) {
-        static const char full[BENCH_WHY] = "not sent: too many requests had no answer yet";
+        static const char full[BENCH_REASON_BYTES] = "not sent: too many requests in flight";
         if (counts) count(p, model, BENCH_FAILED, 0, full);
         return;
     }
@@ -130,7 +132,7 @@ static void send_one(Play *p, uint32_t model, TimeNs due) {
                          .keep = p->bench->check ? SIZE_MAX : KEEP,
                          .done = done,
                          .self = c},
-                .play = p,
+                .state = p,
                 .due = due,
                 .model = model};
     p->open++;
@@ -138,8 +140,8 @@ static void send_one(Play *p, uint32_t model, TimeNs due) {
     if (counts) hist_record(p->result->lag, c->call.submitted - due);
 }
 
-// The earliest of the models' next arrivals; false: there is none any more.
-static bool peek(const Play *p, TimeNs *due, uint32_t *model) {
+// The earliest of the models' next arrivals; false: none is left.
+static bool peek(const RunState *p, TimeNs *due, uint32_t *model) {
     if (p->run->requests > 0 && p->counted >= p->run->requests) return false;
     if (p->run->arrivals != NULL) {
         if (p->listed == p->run->n_arrivals) return false;
@@ -156,13 +158,13 @@ static bool peek(const Play *p, TimeNs *due, uint32_t *model) {
     return true;
 }
 
-static void step(Play *p, uint32_t model) {
+static void step(RunState *p, uint32_t model) {
     p->listed++;
     if (p->run->arrivals == NULL) p->due_s[model] += rng_exp(&p->rng[model]) / p->rates[model];
 }
 
-// A closed loop: who is next is drawn by weight, and due at once.
-static void send_next(Play *p) {
+// Closed loop: the next model is drawn by weight, and its request is sent at once.
+static void send_next(RunState *p) {
     TimeNs   now = clock_now(clock_monotonic());
     double   all = 0;
     uint32_t model = 0;
@@ -178,15 +180,15 @@ static void send_next(Play *p) {
 }
 
 static void fire(void *self) {
-    Play    *p = self;
-    TimeNs   due = 0, now = clock_now(clock_monotonic());
-    uint32_t model = 0;
+    RunState *p = self;
+    TimeNs    due = 0, now = clock_now(clock_monotonic());
+    uint32_t  model = 0;
     for (uint32_t n = 0; p->sending; n++) {
         if (!peek(p, &due, &model)) {
             finish(p);
             return;
         }
-        if (due > now || n == BATCH) break;  // answers are to be read in between
+        if (due > now || n == BATCH) break;  // responses are read in between
         step(p, model);
         send_one(p, model, due);
     }
@@ -194,10 +196,10 @@ static void fire(void *self) {
 }
 
 static void tick(void *self) {
-    Play  *p = self;
-    TimeNs now = clock_now(clock_monotonic());
+    RunState *p = self;
+    TimeNs    now = clock_now(clock_monotonic());
     if (stop_signal_due(p->start, 0)) {
-        p->result->halted = true;
+        p->result->stopped = true;
         p->sending = false;
         loop_stop(p->bench->loop);
         return;
@@ -208,7 +210,7 @@ static void tick(void *self) {
     if (loop_arm(p->bench->loop, &p->tick, now + TICK_NS) != ERR_OK) finish(p);
 }
 
-static void begin(Play *p) {
+static void begin(RunState *p) {
     double all = 0;
     Rng    seed = {p->run->seed};
     for (uint32_t i = 0; i < p->bench->n_models; i++) all += p->bench->models[i].weight;
@@ -224,7 +226,7 @@ static void begin(Play *p) {
     p->tick = (LoopTimer){.fire = tick, .self = p};
 }
 
-static Err play(Play *p) {
+static Err run_loop(RunState *p) {
     Loop *l = p->bench->loop;
     begin(p);
     TRY(loop_arm(l, &p->tick, p->start + TICK_NS));
@@ -243,18 +245,18 @@ static Err make_room(const Bench *b, Arena *a, BenchResult *r) {
     return ERR_OK;
 }
 
-static Err open_clients(Play *p) {
+static Err open_clients(RunState *p) {
     const Bench  *b = p->bench;
     ClientOptions o = {.host = b->url.host,
                        .port = b->url.port,
                        .protocol = b->url.protocol,
                        .connections = b->connections,
-                       .timeout_ns = b->give_up_ns};
+                       .timeout_ns = b->timeout_ns};
     for (uint32_t i = 0; i < b->n_models; i++) TRY(client_create(&p->clients[i], b->loop, &o));
     return ERR_OK;
 }
 
-static void close_clients(Play *p) {
+static void close_clients(RunState *p) {
     for (uint32_t i = 0; i < p->bench->n_models; i++) {
         if (p->clients[i] == NULL) continue;
         ClientCounts one = client_counts(p->clients[i]), *all = &p->result->counts;
@@ -265,20 +267,20 @@ static void close_clients(Play *p) {
     }
 }
 
-static TimeNs span_of(const Play *p) {
-    bool early = p->result->halted || p->result->hopeless || p->run->requests > 0;
+static TimeNs span_of(const RunState *p) {
+    bool early = p->result->stopped || p->result->infeasible || p->run->requests > 0;
     return (early && p->last < p->end ? p->last : p->end) - p->start - p->run->warmup_ns;
 }
 
 Err bench_run(const Bench *b, const BenchRun *run, Arena *a, BenchResult *r) {
     TRY(make_room(b, a, r));
-    Play *p = calloc(1, sizeof *p);
-    Call *calls = calloc(OPEN_MOST, sizeof *calls);
-    Err   e = p != NULL && calls != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for requests");
+    RunState *p = calloc(1, sizeof *p);
+    Call     *calls = calloc(IN_FLIGHT_MAX, sizeof *calls);
+    Err e = p != NULL && calls != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for requests");
     if (e == ERR_OK) {
-        *p = (Play){.bench = b, .run = run, .result = r, .calls = calls};
+        *p = (RunState){.bench = b, .run = run, .result = r, .calls = calls};
         e = open_clients(p);
-        if (e == ERR_OK) e = play(p);
+        if (e == ERR_OK) e = run_loop(p);
         loop_disarm(b->loop, &p->next);
         loop_disarm(b->loop, &p->tick);
         r->span_ns = span_of(p);

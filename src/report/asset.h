@@ -1,4 +1,4 @@
-// Asset: what a page carries with it, built into the program: Chart.js, our script, our style.
+// Asset: files that pages embed, compiled into the program: Chart.js, page.js, page.css.
 #pragma once
 
 #include <stddef.h>

@@ -6,19 +6,19 @@
 #include "base/stats.h"
 
 enum {
-    QUANTILES = 200,  // points of a distribution, at most: a screen has no more
-    DOTS = 60,        // of a line: more of them hide it
+    QUANTILES = 200,  // points of a distribution, at most
+    DOTS = 60,        // longer lines have no markers
 };
 
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+json_t *chart_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
 static json_t *point(const Chart *c, const ChartSeries *s, uint32_t i) {
     json_t *p = json_object();
     if (c->kind == CHART_BAR)
         json_object_set_new(p, "x", json_string(c->groups[i]));
     else
-        json_object_set_new(p, "x", number(s->x[i]));
-    json_object_set_new(p, "y", number(s->y[i]));
+        json_object_set_new(p, "x", chart_number(s->x[i]));
+    json_object_set_new(p, "y", chart_number(s->y[i]));
     if (s->half != NULL && isfinite(s->half[i]) && isfinite(s->y[i])) {
         json_object_set_new(p, "lo", json_real(s->y[i] - s->half[i]));
         json_object_set_new(p, "hi", json_real(s->y[i] + s->half[i]));
@@ -33,9 +33,10 @@ static Err distribution(const ChartSeries *s, Arena *scratch, json_t *points) {
     TRY(stats_sort(scratch, s->y, s->n, &sorted));
     for (uint32_t i = 1; i <= n; i++) {
         double share = (double)i / n;
-        json_array_append_new(points, json_pack("{s:o,s:f}", "x",
-                                                number(stats_percentile(sorted, s->n, 100 * share)),
-                                                "y", share));
+        json_array_append_new(points,
+                              json_pack("{s:o,s:f}", "x",
+                                        chart_number(stats_percentile(sorted, s->n, 100 * share)),
+                                        "y", share));
     }
     arena_rewind(scratch, mark);
     return ERR_OK;
@@ -51,7 +52,8 @@ static Err dataset(const Chart *c, const ChartSeries *s, Arena *scratch, json_t 
                             c->kind == CHART_BAR   ? 0.0
                             : is_named(c->bold, s) ? 4.0
                                                    : 2.0);
-    if (set == NULL) return err_set(ERR_INVALID, "a series of '%s' has no proper name", c->title);
+    if (set == NULL)
+        return err_set(ERR_INVALID, "the name of a series of '%s' is not UTF-8", c->title);
     json_array_append_new(sets, set);
     if (c->kind == CHART_BAR && c->bold != NULL)
         json_object_set_new(set, "bold", json_string(c->bold));
@@ -77,8 +79,8 @@ static json_t *axis(const Chart *c, const char *label, bool log, bool from_zero)
                      "title", "display", label != NULL, "text", label != NULL ? label : "");
 }
 
-// Intervals are shown whole, unless they dwarf the values.
-static double highest(const Chart *c) {
+// The y axis holds whole intervals, up to 1.5 times the largest value.
+static double y_limit(const Chart *c) {
     double most = 0, value = 0;
     for (uint32_t i = 0; i < c->n_series; i++)
         for (uint32_t k = 0; c->series[i].half != NULL && k < c->series[i].n; k++) {
@@ -93,8 +95,8 @@ static double highest(const Chart *c) {
 static json_t *y_axis(const Chart *c) {
     bool    from_zero = c->kind == CHART_BAR || c->kind == CHART_DISTRIBUTION;
     json_t *y = axis(c, c->y_label, c->log_y, from_zero);
-    if (y != NULL && c->kind != CHART_DISTRIBUTION && highest(c) > 0)
-        json_object_set_new(y, "suggestedMax", json_real(highest(c)));
+    if (y != NULL && c->kind != CHART_DISTRIBUTION && y_limit(c) > 0)
+        json_object_set_new(y, "suggestedMax", json_real(y_limit(c)));
     return y;
 }
 
@@ -107,7 +109,7 @@ static json_t *options(const Chart *c) {
 
 Err chart_json(const Chart *c, Arena *scratch, json_t **out) {
     json_t *sets = json_array(), *opts = options(c);
-    Err     e = opts != NULL ? ERR_OK : err_set(ERR_INVALID, "a chart's words are not UTF-8");
+    Err     e = opts != NULL ? ERR_OK : err_set(ERR_INVALID, "a text of a chart is not UTF-8");
     for (uint32_t i = 0; e == ERR_OK && i < c->n_series; i++)
         e = dataset(c, &c->series[i], scratch, sets);
     if (e != ERR_OK) {

@@ -10,7 +10,7 @@
 #include "base/table.h"
 #include "report/asset.h"
 
-// Nothing may be fetched, whatever the text says: the browser enforces it.
+// The content security policy forbids every request, whatever the text contains.
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -103,7 +103,7 @@ Err page_table(Page *p, const Table *t, const char *caption) {
     return ERR_OK;
 }
 
-// JSON within a script element: no byte of it may look like the end of that element.
+// JSON within a script element: '<' is escaped, so that no text can end the element.
 static Err script_json(FILE *f, const json_t *doc) {
     char *text = json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
     if (text == NULL) return err_set(ERR_LIMIT, "no memory for the numbers of a chart");

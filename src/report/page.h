@@ -1,4 +1,4 @@
-// Page: a self-contained HTML page of words, tables and charts that needs no network to be read.
+// Page: a self-contained HTML page of text, tables and charts that loads nothing from the network.
 #pragma once
 
 #include <stdio.h>
@@ -8,11 +8,11 @@
 
 typedef struct Page {
     FILE    *out;
-    Arena   *scratch;  // what a part takes is given back after it
+    Arena   *scratch;  // rewound after each part
     uint32_t n_charts;
 } Page;
 
-// Parts are written as they come. Text is escaped; errors of the stream are reported by page_end.
+// Parts are written at once. Text is escaped; write errors are reported by page_end.
 void         page_begin(Page *p, FILE *out, Arena *scratch, const char *title);
 void         page_heading(Page *p, const char *text);
 void         page_text(Page *p, const char *fmt, ...) PRINTF(2, 3);     // a paragraph

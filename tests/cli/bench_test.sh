@@ -21,10 +21,10 @@ bench() { expect 0 bench "$url" --warmup 0 --seed 7 "$@"; }
 
 # Usage.
 expect 2 bench; quiet
-expect 2 bench "$url" --models good; says "how many requests a second"; quiet
+expect 2 bench "$url" --models good; says "no load given"; quiet
 expect 2 bench "$url" --models good --rate 5 --closed 2; says "exclude each other"; quiet
 expect 2 bench "$url" --models good,good --rate 5; says "named twice"; quiet
-expect 2 bench "$url" --models good:x --rate 5; says "is no rate"; quiet
+expect 2 bench "$url" --models good:x --rate 5; says "is not a rate"; quiet
 expect 2 bench "$url" --models good --rate 5 --slo 5parsec; says "not a time"; quiet
 expect 2 bench "$url" --models good --rate 5 --slo other:5ms; says "no such model"; quiet
 expect 2 bench "$url" --models good --rate 5 --threshold speed=9; says "hit=95"; quiet
@@ -68,7 +68,7 @@ is all.failed 40; is all.ok 0; says "not HTTP"; says "without an answer"; says "
 bench --models nan,long --rate 100 --requests 10 --json; is all.ok 10
 bench --models nan,long --rate 100 --requests 10 --check --json; is all.failed 10; says "not finite"; says "more bytes"
 bench --models hangs --rate 100 --requests 5 --give-up 200ms --json; is all.failed 5; says "timed out waiting for the response"
-bench --models slow --rate 100 --requests 20 --connections 1 --json; is all.ok 20; says "waited for one of their model"
+bench --models slow --rate 100 --requests 20 --connections 1 --json; is all.ok 20; says "connections of their model"
 
 # Latency counts from the moment a request was due: one connection of 50 ms a request falls behind.
 [ "$(value all.p50_ms | cut -d. -f1)" -ge 150 ] || fail "time spent waiting is not counted"

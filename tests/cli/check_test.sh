@@ -23,7 +23,7 @@ expect 3 check "$dir/repo" zoo:vgg16 $any --policy slak --cores 256 --set vgg16.
 for of in "configuration  flag --drain-ms: drain_ms: 'never' is not a whole number" "model  *cut 1: " \
     "model  *other 1: config.pbtxt:1: the model has no input 'nobody'" "model  *bad: .*config.pbtxt:1:17: max_batch_size" \
     "model  *vgg16 1 needs about .* MiB, but memory_mb is 9; raise it" "policy  *there is no policy slak; did you mean slack" \
-    "cores  *cores is 256, but" "cores  *models want 264 cores kept for them" "log_file  *cannot write to $dir/none" \
+    "cores  *cores is 256, but" "cores  *models reserve 264 cores" "log_file  *cannot write to $dir/none" \
     "store  *cannot write to $dir/none"; do
     prints "^problem  *$of"
 done
@@ -44,4 +44,4 @@ sys.exit(not (r.returncode == 4 and "problem  http" in r.stdout and at in r.stdo
 PY
 expect 0 check zoo:lstm_kws --http "unix:$dir/a.sock" --grpc off --metrics off
 [ ! -e "$dir/a.sock" ] || fail "the socket's file is still there"
-(ulimit -n 200; expect 0 check zoo:lstm_kws $any; prints "^warning  *descriptors .* but 200 are allowed") || exit 1
+(ulimit -n 200; expect 0 check zoo:lstm_kws $any; prints "^warning  *descriptors .* but the limit is 200") || exit 1

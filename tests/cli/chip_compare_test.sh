@@ -14,7 +14,7 @@ expect 2 chip compare --mix light,light; says "named twice"; quiet
 expect 2 chip compare --chip 4+5; says "did you mean 4+4"; quiet
 expect 2 chip compare --policies nobody; says "no policy 'nobody'; there are fcfs"; quiet
 expect 2 chip compare --policies edf,edf; says "named twice"; quiet
-expect 2 chip compare --champion nobody; says "no such policy"; quiet
+expect 2 chip compare --subject nobody; says "no such policy"; quiet
 expect 2 chip compare --load much; says "'much' is not a number"; quiet
 expect 2 chip compare --load 0; says "is not a number from"; quiet
 expect 2 chip compare --load 0.5,0.50; says "named twice"; quiet
@@ -56,7 +56,7 @@ json "$dir/one.json" "all(c['best_baseline'] in ('fcfs', 'edf') for c in d['cell
 json "$dir/one.json" "d['summary']['champion'] == 'relmas' and len(d['sweep']) == 20"
 json "$dir/one.json" "d['summary']['cells_ahead'] + d['summary']['cells_even'] + d['summary']['cells_behind'] == 8"
 json "$dir/trace.json" "{e['ph'] for e in d['traceEvents']} >= {'M', 'X'}"
-grep -q '<h2>Package 4+4</h2>' "$dir/page.html" || fail "the page lacks its section"
+grep -q '<h2>4+4, light, load 0.7, 16 B/cycle</h2>' "$dir/page.html" || fail "the page lacks its section"
 if grep -qE '(src|href)="?(https?:)?//' "$dir/page.html"; then fail "the page asks for something from outside"; fi
 
 # Less bandwidth or more load is never better for whoever packs by arrival; the oracle is not below a rule.
@@ -65,6 +65,6 @@ json "$dir/one.json" "d['cells'][0]['policies'][0]['sla'] >= d['cells'][1]['poli
 
 # People: a table a cell, then the verdict; what is measured is asked for.
 expect 0 chip compare --mix lstm_kws+squeezenet1_1 --load 0.6 --policies edf,relmas --traces 2 --requests 40 --measure
-prints "^4+4, .*load 0.6, 16 B/cycle"; prints "best baseline"; prints "measured"; prints "^relmas against the best online baseline"
+prints "^4+4, .*load 0.6, 16 B/cycle"; prints "best baseline"; prints "measured"; prints "^relmas against the best baseline: in time"
 expect 0 chip compare --mix lstm_kws --load 0.6 --policies edf --traces 1 --requests 40 --firm --burst 4 --target 0.9 --ts 250
 prints "^edf"

@@ -12,7 +12,7 @@ prints '^/conv1  *Conv  *118.01  *614.7'
 prints '^total  *54 layers  *4089.18'
 expect 0 chip cost mobilenet_v2 --unit Eyeriss
 prints '^/features/1/conv/0/0  *Conv  *3.61  *-'
-prints '17 layers that it cannot compute'
+prints '17 layers that it does not support'
 expect 0 chip cost mobilenet_v2
 prints '4 simba, 4 eyeriss'
 expect 0 chip cost alexnet_2012 --batch 4 --unit eyeriss_chip

@@ -9,7 +9,7 @@ expect 0 cluster compare --help; prints "examples:"; prints "usage: cotenant clu
 expect 2 cluster compare extra; quiet
 expect 2 cluster compare --policies nobody; says "no policy 'nobody'; there are fifo"; quiet
 expect 2 cluster compare --policies fifo,fifo; says "named twice"; quiet
-expect 2 cluster compare --policies fifo --champion srtf; says "takes no part"; quiet
+expect 2 cluster compare --policies fifo --subject srtf; says "takes no part"; quiet
 expect 2 cluster compare --policies fifo --ablate; says "has parts to take away"; quiet
 expect 2 cluster compare --trace philly_small,philly_small; says "named twice"; quiet
 expect 2 cluster compare --servers 0; says "0 servers"; quiet
@@ -67,7 +67,7 @@ expect 0 cluster compare --policies fifo --seeds 2 --first-seed 5 --jobs 20; pri
 expect 0 cluster compare --policies fifo --seeds 2 --first-seed 99 --jobs 20; prints "from all of a trace"
 
 # People: a table a cell, decisions timed; predictions; one class alone, no profiles; all policies meet all the built-in jobs.
-expect 0 cluster compare --trace philly_small --servers 4 --policies fifo,srtf --seeds 2 --jobs 50 --error 0.5 --champion srtf
+expect 0 cluster compare --trace philly_small --servers 4 --policies fifo,srtf --seeds 2 --jobs 50 --error 0.5 --subject srtf
 prints "^philly_small on 4 servers with 32 GPUs, load 1"; prints "decision"; prints "^srtf .*predicted"; prints "^srtf against the best"
 expect 0 cluster compare --policies synergy_fair,synergy_tune --jobs 60 --seeds 2 --json --profiles none
 json "$dir/out" "all(p['decision_us'] > 0 for p in d['cells'][0]['policies'])"

@@ -16,7 +16,7 @@ while IFS= read -r line; do
     ran=$((ran + 1))
 done <commands
 [ "$ran" -ge 5 ] || fail "only $ran commands found"
-prints "^jobs.csv on 2 servers with 10 GPUs, times as they are"
+prints "^jobs.csv on 2 servers with 10 GPUs, times of the trace"
 "$COTENANT" cluster policies --json | python3 -c "
 import json, sys
 text = open(sys.argv[1]).read()

@@ -3,11 +3,11 @@
 . "$SRC/tests/cli/expect.sh"
 command -v python3 >/dev/null || exit 77
 
-expect 2 why; says "name a request"
-expect 2 why r-1 --misses 3; says "name a request"
+expect 2 why; says "give a request ID"
+expect 2 why r-1 --misses 3; says "give a request ID"
 expect 2 why r-1 --url https://127.0.0.1:1
-expect 2 why r-1 --url grpc://127.0.0.1:8001; says "address of metrics"
-expect 1 why r-1 --url http://127.0.0.1:1; says "is the server there"; quiet
+expect 2 why r-1 --url grpc://127.0.0.1:8001; says "metrics address"
+expect 1 why r-1 --url http://127.0.0.1:1; says "is the server running"; quiet
 
 cat >"$dir/server.py" <<'PY'
 import http.server, json, sys
@@ -49,8 +49,8 @@ prints "  interference .*3.000"
 expect 0 why "a/b c" --url "$url"; prints "request a/b c of"
 expect 0 why r-1 --json --url "$url"; prints '"cause":"queueing"'
 expect 0 why --misses 2 --url "$url"; prints "r-0 .*conflict"
-expect 0 why --misses 1 --url "$url"; prints "no request missed"
+expect 0 why --misses 1 --url "$url"; prints "no request in the server"
 expect 1 why r-2 --url "$url"; says "nobody remembers it"; quiet
 expect 1 why garbage --url "$url"; quiet
 expect 1 why short --url "$url"; quiet
-expect 1 why list --url "$url"; says "did not answer as cotenant does"; quiet
+expect 1 why list --url "$url"; says "is not a cotenant server"; quiet
