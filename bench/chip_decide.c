@@ -1,6 +1,5 @@
-// How long does a policy of a package take to decide? 64 layers ready, 8 units of two kinds, some
-// of them busy. Policies take turns; least, median and 90th percentile of a decision, and of a
-// thought where there is one.
+// How long does a chip policy take to decide? 64 ready layers, 8 units of two kinds, some busy.
+// Policies alternate; minimum, median and 90th percentile of decide(), and of plan() where present.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
-// How many layers a second does the chip simulator compute on one core? Packages of 8 and of 64
-// units, three workloads, policies from cheap to careful, both rules of sharing. The best of some
-// rounds, by the time that the process had the core; the time spent in the policy is taken from a
-// round of its own.
+// How many layers per second does the chip simulator process on one core? Packages of 8 and 64
+// units, three workloads, cheap and expensive policies, both bandwidth-sharing rules. Best CPU time
+// of several rounds; the time spent in the policy is measured in a separate round.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

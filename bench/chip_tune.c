@@ -1,6 +1,6 @@
-// Which settings serve a policy of a package best? Random settings first, then one setting at a
-// time from the best of them, over cells of package, workload, load and bandwidth, on seeds below
-// 100. The mean share of requests in time decides.
+// Which settings of a chip policy are best? Random settings first, then one setting at a time from
+// the best of them, over cells of package, workload, load and bandwidth, on seeds below 100. Figure
+// of merit: mean share of requests in time.
 //   bench_chip_tune POLICY [random=30] [rounds=2] [requests=300] [KEY=VALUE|KEY ...]
 // KEY=VALUE starts from there; KEY alone keeps that setting out of the search.
 #include <math.h>
@@ -128,7 +128,7 @@ static bool try_now(Tune *t, const char *what) {
     return better;
 }
 
-// Around the first value, up to four times more or less; now and then nothing at all.
+// Within a factor of four of the first value; sometimes 0.
 static void randomise(Tune *t) {
     for (uint32_t i = 0; i < t->with.n_rows; i++) {
         const Setting *row = &t->with.rows[i];

@@ -1,5 +1,5 @@
-// How long does an actor take to look at a queue? Plain loops, one sequence, one core: the least
-// and the median time of a forward pass, and multiply-adds a second.
+// How long does the forward pass of an actor over a queue take? Plain loops, one sequence, one
+// core: minimum and median time, and multiply-adds per second.
 #include <stdio.h>
 
 #include "base/clock.h"

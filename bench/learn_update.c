@@ -1,5 +1,5 @@
-// How many updates a second does DDPG make? Batches of 64 sequences of 32 items, by products of
-// BLAS and in fixed order, by one thread and two.
+// How many updates per second does DDPG make? Batches of 64 sequences of 32 items, with BLAS and
+// with the fixed-order matrix product, on one and two threads.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-"""Soak: a server lives through load, cancelled requests, loads, unloads and reloads, and is as slim afterwards.
+"""Soak: load, cancelled requests, loads, unloads and reloads must not grow a server's memory, threads or descriptors.
 
 usage: soak.py [--seconds S] [--seed N]    with the program in COTENANT, as `make soak MINUTES=10` calls it
 """
