@@ -1,5 +1,4 @@
-// A client and servers that behave, and servers that do not: every call ends, once, and response
-// how.
+// The client against valid and misbehaving servers: every call ends once, with its outcome.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,7 +183,7 @@ static void sends_again_when_an_idle_connection_was_closed(void **state) {
     (void)state;
     open_scene(&s, &p, (ClientOptions){0});
     ask(&s);
-    p.mode = SCRIPTED_CLOSES;  // the next bytes on the old connection meet a closed door
+    p.mode = SCRIPTED_CLOSES;  // the server closes on the next bytes of the old connection
     ask(&s);
     assert_int_equal(s.ok, 0);  // and on the new one too
     assert_int_equal(client_counts(s.client).retries, 1);
@@ -221,7 +220,7 @@ static void ends_all_that_wait_in_vain(void **state) {
     close_scene(&s, &p);
 }
 
-// done() submits at once, thousands of times: the stack does not grow with them.
+// done() submits the next call, thousands of times: the stack does not grow.
 static void fails_over_and_over_without_recursion(void **state) {
     ScriptedServer p = {.mode = SCRIPTED_CLOSES};
     Scene          s;

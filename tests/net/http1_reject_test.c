@@ -1,4 +1,4 @@
-// What HTTP/1.1 connections refuse: all that could be read in two ways, and all that is too much.
+// Requests that HTTP/1.1 connections reject: ambiguous ones, and those beyond limits.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -150,7 +150,7 @@ static void each_row_is_refused_and_the_connection_ends(void **state) {
     http1_server_close(h);
 }
 
-// So that the above is not just a server that refuses everything.
+// The server does not simply reject everything.
 static void what_is_allowed_passes(void **state) {
     (void)state;
     static const char *const fine[] = {
@@ -194,7 +194,8 @@ static void what_is_allowed_passes(void **state) {
     http1_server_close(h);
 }
 
-static int ask_with(const Http1Server *h, const char *before, char fill, size_t n, const char *after) {
+static int ask_with(const Http1Server *h, const char *before, char fill, size_t n,
+                    const char *after) {
     char *text = malloc(n + 1);
     memset(text, fill, n);
     int fd = http1_server_connect(h);
@@ -210,7 +211,7 @@ static int ask_with(const Http1Server *h, const char *before, char fill, size_t 
 static void long_heads_are_refused_to_the_byte(void **state) {
     (void)state;
     ListenerLimits limits = {.header_bytes = 1024, .headers = 8};
-    Http1Server          *h = http1_server_open(&limits);
+    Http1Server   *h = http1_server_open(&limits);
     const size_t   fixed = strlen(GET HOST "X: \r\n\r\n");
     assert_int_equal(ask_with(h, GET HOST "X: ", 'x', 1024 - fixed, "\r\n\r\n"), 200);
     assert_int_equal(ask_with(h, GET HOST "X: ", 'x', 1025 - fixed, "\r\n\r\n"), 431);
@@ -238,7 +239,7 @@ static void many_tiny_chunks_take_linear_time(void **state) {
     (void)state;
     enum { N = 200000 };
     Http1Server *h = http1_server_open(NULL);
-    char *text = malloc(N * 6 + 6);
+    char        *text = malloc(N * 6 + 6);
     for (int i = 0; i < N; i++) memcpy(text + (size_t)i * 6, "1\r\nx\r\n", 6);
     memcpy(text + N * 6, "0\r\n\r\n", 5);
     int fd = http1_server_connect(h);

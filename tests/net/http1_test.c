@@ -1,4 +1,4 @@
-// HTTP/1.1 over real sockets: what is served, and how.
+// HTTP/1.1 over real sockets: valid requests and their responses.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -196,7 +196,7 @@ static void who_expects_is_told_to_go_on(void **state) {
                           "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
     assert_int_equal(http1_server_answer(fd, body, ROOM), 503);
     assert_int_equal(http1_server_answer(fd, body, ROOM),
-                     0);  // nobody knows whether the body comes
+                     0);  // the body may or may not follow
     close(fd);
     http1_server_close(h);
 }

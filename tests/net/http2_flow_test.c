@@ -1,4 +1,4 @@
-// Calls over HTTP/2 whose bodies flow: eaten as they come, answered part by part.
+// HTTP/2 calls with streamed bodies: consumed as they arrive, answered part by part.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +153,7 @@ static void in_turns(void **state) {
     h2_client_close(&p);
 }
 
-// Who sends more than is taken is made to wait: the window closes.
+// A client that sends more than is consumed has to wait: the flow-control window closes.
 static void windows_close(void **state) {
     (void)state;
     static char bytes[16384];

@@ -1,4 +1,4 @@
-// HTTP/2: calls, their limits, and clients that mean harm, while a well-behaved one is served.
+// HTTP/2: calls, their limits, and hostile clients beside a well-behaved one.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static H2Client meet(const H2Server *h) {
     return h2_client_open(listener_address(h->listener), false);
 }
 
-// A call that goes as it should, on a connection of its own.
+// A normal call on its own connection.
 static void well_served(const H2Server *h) {
     H2Client p = meet(h);
     assert_true(h2_client_headers(&p, 1, "/echo", false));
@@ -119,7 +119,7 @@ static void cancelled_calls_end(void **state) {
     h2_server_eventually(&h->ended, 1);
     assert_int_equal(h->sent, 0);
     h2_server_do(h, h2_server_read_counts);
-    assert_true(h->lent != NULL && h->counts.held_bytes >= 5);  // somebody still computes on it
+    assert_true(h->lent != NULL && h->counts.held_bytes >= 5);  // a computation still uses it
     assert_true(h2_client_headers(&p, 3, "/echo", true));
     h2_client_answer(&p, 3, true, LONG);
     assert_true(p.ended && p.status == 200);

@@ -1,4 +1,4 @@
-// Compressed bodies: what comes out, where it ends, and how little a bomb gets.
+// Compressed bodies: contents, end, and the limit on decompression bombs.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-// Listeners: addresses, more clients than there is room for, and descriptors that run out.
+// Listeners: addresses, connection limits, and running out of descriptors.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static void socket_files_are_replaced_only_when_dead(void **state) {
     Http1Server *h = http1_server_open_at(NULL, address);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0007, 0);
-    assert_int_equal(listener_open(&l, loop, &o), ERR_IO);  // somebody answers there
+    assert_int_equal(listener_open(&l, loop, &o), ERR_IO);  // the address is in use
     assert_int_equal(http1_server_ask(h, ASK), 200);
     http1_server_close(h);
     int                dead = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -108,7 +108,7 @@ static void socket_files_are_replaced_only_when_dead(void **state) {
     h = http1_server_open_at(NULL, address);
     assert_int_equal(http1_server_ask(h, ASK), 200);
     assert_int_equal(unlink(path), 0);
-    FILE *f = fopen(path, "w");  // no socket: nobody's to remove
+    FILE *f = fopen(path, "w");  // not a socket: must not be removed
     fclose(f);
     http1_server_close(h);
     assert_int_equal(listener_open(&l, loop, &o), ERR_IO);
@@ -132,7 +132,7 @@ static void idle_ones_make_room_when_all_places_are_taken(void **state) {
     }
     assert_int_equal(http1_server_ask(h, ASK), 200);
     assert_true(http1_server_counts(h).open <= 16);
-    http1_server_text(used, ASK);  // it has shown that it is no mere place-holder
+    http1_server_text(used, ASK);  // a connection that has sent a request
     assert_int_equal(http1_server_answer(used, body, ROOM), 200);
     for (int i = 0; i < 5000 && http1_server_ended(h) != http1_server_heads(h) - 1; i++)
         usleep(1000);
@@ -205,7 +205,7 @@ static void running_out_of_descriptors_is_waited_for_without_spinning(void **sta
     http1_server_close(h);
 }
 
-// Few descriptors: some are left for files and models, whatever clients do.
+// With few descriptors, some stay reserved for files and models.
 static void a_reserve_of_descriptors_stays(void **state) {
     (void)state;
     Http1Server  *h = http1_server_open(NULL);

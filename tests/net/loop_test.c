@@ -1,4 +1,4 @@
-// The loop: timers in order, sockets that forget each other, calls from other threads, none lost.
+// The loop: timers in order, watches removed by other watches, no posted call lost.
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

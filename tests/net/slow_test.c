@@ -1,5 +1,5 @@
-// Clients that are slow, stop halfway, never read or send too much: bounded in time and memory,
-// while others are served.
+// Clients that are slow, stop halfway, never read or send too much take bounded time and memory,
+// and others are served.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-// What changes while an engine runs: the budget of cores, its tenants, the policy; and requests
-// that fail.
+// Changes while the engine runs: the core budget, tenants, the policy; and requests that fail.
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -61,7 +60,7 @@ static void wait_for(const Answers *all, uint32_t n) {
     while (atomic_load(&all->n) < n) (void)usleep(100);
 }
 
-// What it saw of free cores; starts whole models on one of them.
+// Notes the free cores it sees; runs whole models on one core.
 typedef struct Eyes {
     _Atomic uint32_t most_free;
 } Eyes;
@@ -155,7 +154,7 @@ static void budget_is_followed(void **state) {
     assert_int_equal(rmdir(dir), 0);
 }
 
-// Convolution, then a gather by an index from outside, then what only numbers can size.
+// A convolution, a gather by an input index, then an operator with a data-dependent shape.
 static void build_troubled(TestTenant *t, bool rest) {
     NetBuilder n;
     *t = (TestTenant){0};

@@ -1,4 +1,4 @@
-// Cores that are kept for tenants and cores that they may not have, whatever a policy says.
+// Reserved cores and core limits of tenants hold under any policy.
 #include <pthread.h>
 
 #include "tests/node/live_fixture.h"
@@ -20,10 +20,10 @@ static int finish(void **state) {
     return 0;
 }
 
-// What a policy sees of cores in use, by tenant.
+// Cores in use by tenant, as a policy sees them.
 typedef struct Seen {
     _Atomic uint32_t most[TENANTS];  // at once
-    _Atomic uint32_t broken;         // fewer were left for tenant 0 than are kept for it
+    _Atomic uint32_t broken;         // times that fewer cores were free than tenant 0 has reserved
     uint32_t         kept;
     uint32_t         cores;  // asked for by every block
 } Seen;
@@ -111,7 +111,7 @@ static void what_is_kept_is_left(void **state) {
     assert_int_equal(atomic_load(&seen.broken), 0);
 }
 
-// More is kept than there is: they go on nevertheless, one after the other.
+// More cores are reserved than exist: tenants still run, one after the other.
 static void keeping_everything_stops_nobody(void **state) {
     (void)state;
     Seen       seen = {.cores = 1};

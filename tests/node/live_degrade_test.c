@@ -129,7 +129,7 @@ static void rejected_by_the_policy(void **state) {
     node_live_destroy(b.live);
 }
 
-// A tenant whose requests are said to take so long that admission promises only a few of them
+// A tenant with request times so long that admission promises only a few of them
 // their deadlines. Shares are planned anew when a tenant joins, so that no time has to pass.
 static void fill_queue(Bed *b, OnMiss on_miss) {
     LiveTenant t = live_tenant_of(&tiny), idle = t;

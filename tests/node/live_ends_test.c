@@ -1,5 +1,5 @@
-// How requests end other than by an answer: full queues, time that is over, owners who go away,
-// refusals, blocks that never end.
+// Requests that end without outputs: full queues, expired deadlines, cancellation, rejection,
+// blocks that never end.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -38,7 +38,7 @@ static void bed_open(Bed *b, NodeLiveOptions o, LiveTenant t) {
     tenant_check(node_live_set_policy(b->live, &fifo_policy, &b->rule, &b->machine));
 }
 
-// Lets the policy look again.
+// Makes the engine call the policy again.
 static void open_door(Bed *b) {
     atomic_store(&b->closed, false);
     node_live_cancel(b->live);
@@ -61,7 +61,7 @@ static void queues_have_a_bound(void **state) {
     node_live_destroy(b.live);
 }
 
-// Nothing happens in the engine meanwhile: a timer sees to it.
+// No event occurs in the engine meanwhile: its timer expires the request.
 static void time_runs_out_by_itself(void **state) {
     (void)state;
     Bed         b = {.closed = true};
@@ -84,7 +84,7 @@ static void time_runs_out_by_itself(void **state) {
     node_live_destroy(b.live);
 }
 
-// The door closes behind its first block.
+// The policy closes after its first block.
 static void time_runs_out_between_blocks(void **state) {
     (void)state;
     Bed         b = {.rule = {.layers = 1, .once = true}};
@@ -101,7 +101,7 @@ static void time_runs_out_between_blocks(void **state) {
     node_live_destroy(b.live);
 }
 
-// It is over while its first block runs: the second one does not begin.
+// The request expires while its first block runs: the second block does not start.
 static void time_runs_out_within_a_block(void **state) {
     (void)state;
     Bed         b = {.rule = {.layers = 1, .pause_us = 30000}};
@@ -163,7 +163,7 @@ static void ranks_go_first(void **state) {
     node_live_destroy(b.live);
 }
 
-// A policy that never comes back to them: the engine does.
+// The policy never continues these requests: the engine does.
 static void nobody_starves(void **state) {
     (void)state;
     Bed         b = {.closed = true};
@@ -185,7 +185,7 @@ static void nobody_starves(void **state) {
     node_live_destroy(b.live);
 }
 
-// A process that stood still does not compute what is over, and takes no block for an endless one.
+// After a SIGSTOP, expired requests are not computed, and no block counts as endless.
 static void time_runs_out_while_all_stands_still(void **state) {
     (void)state;
     Bed         b = {.closed = true};
@@ -217,7 +217,7 @@ static uint32_t body_value(Graph *g, const char *name, DType t) {
     return v;
 }
 
-// while (true) x = x + x, behind a step that is compiled.
+// A compiled step, then the interpreted loop: while (true) x = x + x.
 static void build_endless(TestTenant *t) {
     NetBuilder n;
     *t = (TestTenant){0};

@@ -1,5 +1,5 @@
-// Tenants come and go, policies change, from several threads and for long: every request is
-// answered once and nothing grows.
+// Tenants join and leave and policies change, from several threads: every request is answered once
+// and memory does not grow.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -41,8 +41,8 @@ static void numbers_are_used_again(void **state) {
     uint32_t   none = 0;
     LiveTenant more = live_tenant_of(&tenants[0]);
     assert_int_equal(node_live_join(l, &more, &none), ERR_LIMIT);
-    test_request_submit(
-        l, &s[0], (EngineRequest){.tenant = 1});  // it has joined, but nobody decides for it yet
+    test_request_submit(l, &s[0],
+                        (EngineRequest){.tenant = 1});  // joined, but no policy instance has it yet
     assert_int_equal(test_request_wait(&s[0])->end, LIVE_REFUSED);
     tenant_check(node_live_set_policy(l, &fifo_policy, &rule, &m));
     s[1].of = &tenants[1];
@@ -137,7 +137,7 @@ static void memory_comes_back(void **state) {
         tenant_check(node_live_set_policy(l, &fifo_policy, &rule, &m));
         if (i == 20) kb = resident_kb(), maps = mappings();
     }
-    assert_true(bytes * 280 > (uint64_t)1 << 26);  // what would be there if it did not
+    assert_true(bytes * 280 > (uint64_t)1 << 26);  // the size it would have without reuse
     assert_true(resident_kb() < kb + (16 << 10));
     assert_true(mappings() < maps + 8);
     node_live_destroy(l);
@@ -169,7 +169,7 @@ static void wish(Submitter *c, Rng *r, TestRequest *s, uint32_t which) {
     }
 }
 
-// A tenant is used only by those who have said so before they looked up its number.
+// A thread counts as a user of a tenant before it looks up the tenant's number.
 static void *ask_some(void *submitter) {
     Submitter *c = submitter;
     Rng        r = {c->seed};

@@ -1,5 +1,5 @@
-// The physics of models: versions, times and bytes that make sense, and the shape that a published
-// profile of a 64-core server has.
+// Machine models: plausible versions, times and bytes, and the scaling of a published profile of a
+// 64-core server.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void test_tables_agree(void **state) {
                     float t = node_time(m, l, v, k, level);
                     assert_true(t > 0 && isfinite(t));
                     assert_true(t >= node_time(m, l, picks[l], k, level));
-                    // Less of the machine never helps.
+                    // Fewer cores or more interference never help.
                     assert_true(level == 0 || t >= node_time(m, l, v, k, level - 1) * 0.9999F);
                 }
                 best += (double)node_time(m, l, picks[l], k, level);
@@ -85,7 +85,7 @@ static void test_versions_differ_where_it_matters(void **state) {
     }
     assert_true(heavy > m->n_layers / 2);
     assert_true(changed > m->n_layers / 4);
-    // Code for a quiet machine loses much on a crowded one.
+    // The version for an idle machine is much slower under interference.
     assert_true(total_ms(m, m->rest_solo, 8, 6) > 1.15 * total_ms(m, m->rest_best, 8, 6));
     assert_true(total_ms(m, m->rest_solo, 8, 0) < 1.1 * total_ms(m, m->rest_best, 8, 0));
     // The weights alone are 94 MB and have to come from memory.

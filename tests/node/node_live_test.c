@@ -1,5 +1,4 @@
-// Whatever a policy decides, every request is answered once, with the numbers that a plain run
-// gives.
+// Under any policy every request is answered once, with the outputs of program_run.
 #include <pthread.h>
 
 #include "base/clock.h"
@@ -212,7 +211,7 @@ static void runs_conserve_requests(void **state) {
     arena_finish(&a);
 }
 
-// Says every kind of nonsense, then starts what waits, one layer after the other on one core.
+// Returns every kind of illegal action, then runs waiting requests layer by layer on one core.
 static uint32_t decide_wrongly(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     static const uint8_t good[RANDOM_LAYERS], bad[RANDOM_LAYERS] = {99, 99, 99};
     uint32_t            *turns = state, n = 0;
@@ -279,7 +278,7 @@ static void illegal_plans_are_refused(void **state) {
     arena_finish(&a);
 }
 
-// The whole model on one core, whoever came first; counts starts beyond what is free.
+// Runs whole models on one core in order of arrival; counts starts beyond the free cores.
 static uint32_t decide_plainly(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     static const uint8_t versions[RANDOM_LAYERS];
     uint32_t             n = 0;
@@ -317,7 +316,7 @@ static void few_places_only_delay(void **state) {
     arena_finish(&a);
 }
 
-// Starts one layer of the youngest that waits: all places are soon held by those it forgets.
+// Starts one layer of the newest request: unfinished requests soon hold all execution contexts.
 static uint32_t decide_for_the_young(void *state, const NodeView *v, NodeAction *out,
                                      uint32_t max) {
     static const uint8_t versions[RANDOM_LAYERS];
@@ -349,7 +348,7 @@ static void places_held_by_the_forgotten_are_freed(void **state) {
     arena_finish(&a);
 }
 
-// Deadlines that cannot be met: the run ends early, and still every request has an outcome.
+// Infeasible deadlines: the run ends early, and every request still has an outcome.
 static void hopeless_runs_end_early(void **state) {
     (void)state;
     Arena      a;

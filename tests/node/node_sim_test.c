@@ -55,7 +55,7 @@ static void test_alone_as_in_the_table(void **state) {
     sim_fixture_close(&s);
 }
 
-// Slices of their own, the memory in common: slower together, and never faster than alone.
+// Separate cache slices, shared memory: slower together, never faster than alone.
 static void test_neighbours_slow_each_other(void **state) {
     (void)state;
     SimFixture s;
@@ -116,7 +116,7 @@ static void test_same_seed_same_records(void **state) {
     (void)simulate(&s, &run);
     assert_same_records(&first, &s.records);
     s.records = (RecordList){.arena = &s.arena};
-    run.seed = 10;  // the same arrivals on a machine that trembles otherwise
+    run.seed = 10;  // the same arrivals with other noise of the machine
     run.records = record_list(&s.records);
     (void)simulate(&s, &run);
     bool differ = first.n != s.records.n;
@@ -125,8 +125,7 @@ static void test_same_seed_same_records(void **state) {
     sim_fixture_close(&s);
 }
 
-// Goes through the records as an auditor: every core in one block at a time, every request in and
-// out once.
+// Checks the records: each core runs one block at a time, each request arrives and ends once.
 static void check_records(const SimFixture *s, const NodeRun *run, const NodeResult *r) {
     Cores    busy = {0};
     uint32_t arrived = 0, outcomes[OUTCOMES] = {0};
@@ -252,7 +251,7 @@ static void test_illegal_plan_ends_the_run(void **state) {
     sim_fixture_close(&s);
 }
 
-// Requests a second that are answered in time.
+// Requests answered in time, per second.
 static double goodput(SimFixture *s, double rate, bool admit) {
     PlainSettings p = {.cores = 8};
     NodeResult    r;
@@ -266,7 +265,7 @@ static double goodput(SimFixture *s, double rate, bool admit) {
     return sum.hit_rate * rate;
 }
 
-// A policy that starts everything in order of arrival: overload is its end, unless it is kept off.
+// FIFO collapses under overload, unless admission limits the load.
 static void test_admission_keeps_overload_off(void **state) {
     (void)state;
     SimFixture s;

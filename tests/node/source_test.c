@@ -1,4 +1,4 @@
-// A source is whole and known, or refused; a name stands for the path in every reason.
+// A source is complete and identified, or rejected; errors name the model instead of the path.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -174,7 +174,7 @@ static void test_planaria(void **state) {
     assert_true(kind_of(c, 0) == LEAN && kind_of(c, 1) == QUICK && kind_of(c, 4) == QUICK);
     assert_true(dropped(c, 2) && kind_of(c, 3) == LEAN && kind_of(c, 5) == CHIP_NONE);
     c = new_case("planaria", 2,
-                 with);  // both would be content with lean ones, but nobody else asks
+                 with);  // both could use slower units, but no other task demands the fast ones
     decide(c);
     assert_true(kind_of(c, 0) == QUICK && kind_of(c, 1) == QUICK);
     arena_rewind(&arena, 0);

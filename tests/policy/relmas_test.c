@@ -182,7 +182,7 @@ static void test_prices(void **state) {
     arena_rewind(&arena, 0);
 }
 
-// Two tasks and one unit: who is served, and who is left.
+// Two tasks and one unit: which task runs and which waits.
 static uint32_t served(const ChipSample *s, Desk *d, ChipTask *tasks, uint32_t n) {
     uint32_t        waiting[8], free[1] = {0};
     ChipUnit        units[1] = {{CHIP_NONE, 1000, 0, INFINITY}};

@@ -1,4 +1,4 @@
-// What is wrong in a configuration is said with its place and a remedy, all of it at once.
+// Configuration errors are reported all at once, each with place and remedy.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

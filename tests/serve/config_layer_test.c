@@ -1,4 +1,4 @@
-// Where a value comes from: flag before environment before file before built-in, and it says so.
+// Precedence of settings: flag, environment, file, built-in; the origin is reported.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

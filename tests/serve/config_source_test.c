@@ -1,4 +1,4 @@
-// Folders of models: what is found, what is left out, what is said about it.
+// Model repositories: models found, models left out, and the warnings.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -193,7 +193,7 @@ static void test_unreadable(void **state) {
     assert_int_equal(mkfifo(config_fixture_path(&x, "b/config.pbtxt"), 0600), 0);
     load(x.folder);
     assert_int_equal(x.c.n_models, 2);
-    if (geteuid() == 0) return;  // who may read everything cannot be kept out
+    if (geteuid() == 0) return;  // root can read every file
     assert_int_equal(chmod(config_fixture_path(&x, "a"), 0), 0);
     Err e = config_fixture_load(&x, NULL);
     assert_int_equal(chmod(config_fixture_path(&x, "a"), 0700), 0);

@@ -1,4 +1,4 @@
-// Traces of a real engine while it computes: complete, bounded, given up at any moment.
+// Traces of a running engine: complete, bounded, cancelled at any moment.
 #include "tests/serve/registry_fixture.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-// What surrounds gRPC's messages: prefixes, timeouts, texts in headers.
+// gRPC framing: message prefixes, timeouts, text in headers.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

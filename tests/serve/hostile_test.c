@@ -1,5 +1,5 @@
-// Model files that mean harm, on the way that a server loads them: read, compiled, measured. Each
-// is refused with a reason or runs; memory errors show under the sanitizers. COTENANT_LONG: more.
+// Hostile model files, loaded as a server does: read, compiled, measured. Each is rejected with a
+// reason or runs; memory errors show under the sanitizers. COTENANT_LONG: more.
 #include "tests/serve/registry_files.h"
 
 #include <glob.h>

@@ -1,4 +1,4 @@
-// Numbers behind the JSON: sizes that contradict each other, places that are not aligned, strings.
+// Binary tensors after the JSON: contradictory sizes, unaligned data, strings.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -236,7 +236,7 @@ static bool ours_takes(const char *text, size_t len) {
 
 // Both take a document or neither does. Two things differ, and are not made up here: jansson
 // refuses
-// "\u0000" and numbers that a double or a 64-bit integer cannot hold, even where nobody reads them.
+// "\u0000" and numbers that a double or a 64-bit integer cannot hold, even in ignored members.
 static void test_jansson_agrees(void **state) {
     (void)state;
     Rng      rng = {5};

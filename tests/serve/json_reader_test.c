@@ -1,4 +1,4 @@
-// The JSON scanner: numbers to the last bit as the C library reads them, and nothing but JSON.
+// The JSON reader: numbers bit-equal to the C library's, and strictly valid JSON only.
 #include "serve/rest/json_reader.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static uint64_t below_ten_to(Rng *rng, uint64_t digits) {
     return rng_below(rng, most);
 }
 
-// Numbers as programs write them, and as nobody does.
+// Numbers in common and in unusual formats.
 static void random_number(Rng *rng, char *out, size_t size) {
     const char *sign = rng_below(rng, 2) == 0 ? "" : "-";
     uint32_t    bits = (uint32_t)rng_u64(rng) & 0x7FFFFFFF;

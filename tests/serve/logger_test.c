@@ -174,7 +174,7 @@ static void test_torn_line(void **state) {
     assert_non_null(strstr(text, "msg=after\n"));
 }
 
-// Nobody reads the pipe: who logs goes on, what does not fit is counted, the end comes soon.
+// The pipe is not read: logging does not block, dropped lines are counted, and closing is fast.
 static void test_reader_that_never_reads(void **state) {
     (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);

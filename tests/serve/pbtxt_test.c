@@ -1,4 +1,4 @@
-// config.pbtxt: what is read, what it comes to, and where it is refused.
+// config.pbtxt: values read, their effect, and the places of errors.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// Models that are not like others: without compiled layers, without shapes, too large, without end.
+// Unusual models: without compiled layers, without shapes, too large, never ending.
 #include "tests/serve/registry_fixture.h"
 
 #include "tests/serve/registry_files.h"

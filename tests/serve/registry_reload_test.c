@@ -1,4 +1,4 @@
-// Versions come and go: nothing is lost, nothing is served half, memory goes back.
+// Versions are loaded and unloaded: no request is lost or mixed, memory is returned.
 #include "tests/serve/registry_fixture.h"
 
 #include <pthread.h>  // the loader and the engine have threads: the thread sanitizer runs this

@@ -1,4 +1,4 @@
-// Paths that mean something, paths that look like them, and what is not for every address.
+// Valid paths, similar invalid ones, and routes restricted to certain listeners.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

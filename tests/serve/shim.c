@@ -1,6 +1,7 @@
-// A library for LD_PRELOAD that makes the n-th call of chosen kinds fail, and counts what is held.
+// A library for LD_PRELOAD that makes the n-th call of chosen kinds fail, and counts resources in
+// use.
 //
-// COTENANT_SHIM names a file of one page, shared with whoever tests: attack/fault.py writes the
+// COTENANT_SHIM names a file of one page, shared with the test: attack/fault.py writes the
 // first four words while the program runs, and reads the others.
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
@@ -50,7 +51,7 @@ typedef struct Page {
     _Atomic uint64_t failed;                 // of them
     _Atomic uint64_t blocks, bytes, mapped;  // held now: by malloc and the like, by mmap
     _Atomic uint64_t calls[32];              // of each kind, meant or not
-    _Atomic uint64_t frames[FRAMES];         // who made the first call that failed
+    _Atomic uint64_t frames[FRAMES];         // call stack of the first call that failed
 } Page;
 
 enum { SHORT = 1 << 20, KILL };  // half of what was asked is done; the program ends there and then

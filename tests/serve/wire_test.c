@@ -1,4 +1,4 @@
-// Protocol buffers on the wire: what is written is read again; what is broken is refused.
+// Protocol buffers: written messages read back; damaged ones are rejected.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

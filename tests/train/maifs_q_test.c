@@ -1,5 +1,5 @@
-// Q-learning of joint actions: gradients by differences, a game in which coordination pays, an
-// assignment, a chain in which what comes later counts, a teacher, and threads that do not show.
+// Q-learning of joint actions: gradients by differences, a coordination game, an assignment, a
+// chain with delayed reward, a teacher, and results independent of threads.
 #include "train/maifs_q.h"
 
 #include "tests/learn/gradient.h"

@@ -1,4 +1,4 @@
-"""Group A: what administrators may do, and nobody else. A5 is in observe.py."""
+"""Group A: operations reserved for administrators. A5 is in observe.py."""
 import json
 import os
 import signal
@@ -57,7 +57,7 @@ def enabled(ctx):
             check(len(got) == 1 and got[0][0] == 403, f"{port} {path}: {got[0][0]}")
     check(echo(s) == 200, "it was unloaded all the same")
     mode = os.stat(s.admin).st_mode
-    check(stat.S_ISSOCK(mode) and mode & 0o007 == 0, f"everybody may talk to the admin socket: {mode:o}")
+    check(stat.S_ISSOCK(mode) and mode & 0o007 == 0, f"the admin socket is open to all users: {mode:o}")
     check(("echo", "1") in index(s), f"{index(s)}")
 
 

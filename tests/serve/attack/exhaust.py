@@ -119,7 +119,7 @@ def memory_bound(server, folder):
     check(server.alive(), "it ended")
 
 
-@item("R1", "little memory: models and bodies are refused, nobody is killed", own=True)
+@item("R1", "little memory: models and bodies are rejected, no process is killed", own=True)
 @needs
 def r1(_):
     with tempfile.TemporaryDirectory() as folder, cgroup("memory") as (group, new):
@@ -151,7 +151,7 @@ def r1b(_):
 
 
 class Probe(threading.Thread):
-    """Asks now and then during a flood: what those get who are refused."""
+    """Sends requests now and then during a flood and notes how they are rejected."""
 
     def __init__(self, server, model):
         super().__init__(daemon=True)
@@ -185,7 +185,7 @@ def r2(ctx):
     s = ctx.server
     before = s.rss()
     _, probe = flood(s, "squeezenet1_1", 10 if LONG else 3, 10)
-    check((503, True) in probe.seen, f"nobody was refused: {probe.seen}")
+    check((503, True) in probe.seen, f"no request was rejected: {probe.seen}")
     check(all(k in ((200, False), (503, True), (504, False)) for k in probe.seen), f"{probe.seen}")
     check(SANE or probe.most < before + (700 << 20), f"memory {before >> 20} -> {probe.most >> 20} MiB")
 

@@ -149,7 +149,7 @@ class World:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def where(self):
-        """Who made the call that failed."""
+        """Call stack of the call that failed."""
         out, base = [], next((int(m[0].split("-")[0], 16) for m in self.maps if m[-1].endswith("/cotenant")), 0)
         for at in self.shim.frames():
             for m in self.maps:
@@ -578,7 +578,7 @@ def f6_killed(_):
             check(w.server.stop() == 0, "it did not stop")
             check(not re.search("damaged|malformed|corrupt", w.server.said()), w.server.said())
         print(f"  {total} writes, killed at {killed}", flush=True)
-        check(killed > 0, "nobody was killed")
+        check(killed > 0, "no process was killed")
 
 
 @item("F6b", "killed at each write of a file: the old one stays, or the new one is whole", own=True)
@@ -601,7 +601,7 @@ def f6_files(_):
             check(now in (b"old", whole), f"write {n} of {total}: {len(now)} bytes")
             seen.add((code, now == whole))
         print(f"  {total} writes: {sorted(seen)}", flush=True)
-        check((-9, False) in seen, "nobody was killed")
+        check((-9, False) in seen, "no process was killed")
 
 
 @item("F12", "what was written is cut short: it is done without", own=True)

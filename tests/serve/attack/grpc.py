@@ -28,7 +28,7 @@ def ends_calm(server, send, rounds, why):
             if not c.send(send(c, i)):
                 break
         else:
-            check(c.until_closed(), f"{why}: nobody minded")
+            check(c.until_closed(), f"{why}: the connection stayed open")
             check(c.goaway == h2.CALM, f"{why}: GOAWAY {c.goaway}")
     served(server)
 
@@ -249,7 +249,7 @@ def goaway(_):
             one_.join(30)
             check(one_.c.goaway == 0, f"GOAWAY {one_.c.goaway}")
             check(not one_.bad, f"calls lost: {one_.bad[:5]}")
-        check(sum(one_.answered for one_ in callers) > 0, "nobody was served")
+        check(sum(one_.answered for one_ in callers) > 0, "no call was answered")
 
 
 if __name__ == "__main__":

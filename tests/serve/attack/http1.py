@@ -184,7 +184,7 @@ def declared(ctx):
         some.append(c)
     time.sleep(0.5)
     served(s)
-    check(SANE or s.rss() - rss < 128 << 20, f"{(s.rss() - rss) >> 20} MiB for bodies that nobody sent")
+    check(SANE or s.rss() - rss < 128 << 20, f"{(s.rss() - rss) >> 20} MiB for bodies that were never sent")
     late = []
     for c in some:
         c.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""How a server starts, ends and changes under load: what was accepted is answered (must not be cut), stores stay whole."""
+"""Start, stop and reload under load: accepted requests are answered, stores stay intact."""
 import contextlib
 import http.client
 import os
@@ -153,7 +153,7 @@ def l2(_):
             time.sleep(0.2)
             s.process.send_signal(first)
             time.sleep(0.3)
-            check(s.alive(), "it did not wait for who is sending")
+            check(s.alive(), "it did not wait for a request that is still being sent")
             began = time.monotonic()
             s.process.send_signal(second)
             check(s.process.wait(20) == 128 + second, f"{first} {second}: {s.process.returncode}")
@@ -204,7 +204,7 @@ def killed_after(arguments, seconds):
 
 @item("L5", "kill -9 at any moment leaves the stores readable", own=True)
 def f6(_):
-    """F6. Whoever comes next reads what is there, and says nothing of damage."""
+    """F6. The next process reads the stores without finding damage."""
     rng = random.Random(6)
     nets = ["zoo:lstm_kws", "zoo:squeezenet1_1"]
     quiet = ["--http", "127.0.0.1:0", "--grpc", "off", "--metrics", "off"]

@@ -182,7 +182,7 @@ def w3(_):
                 lines = [json.loads(line) for line in f]
             check(lines and all("msg" in o and "ts" in o for o in lines), name)
         mode = os.stat(path).st_mode & 0o7
-        check(mode == 0, f"everybody may read it: {mode:o}")
+        check(mode == 0, f"readable by all users: {mode:o}")
 
 
 @item("W5", "a request degraded for its missed deadline is computed, marked and counted", own=True)
