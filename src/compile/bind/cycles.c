@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "kernel/blocking.h"
 #include "kernel/conv.h"
 #include "kernel/conv_plan.h"
 #include "kernel/depthwise.h"
@@ -10,8 +11,6 @@
 
 // Model of a core: two FMAs and two loads per cycle, FMA latency of four cycles.
 enum { START = 25, LATENCY = 4, COPY_BYTES = 16 };  // cycles per tile; of an FMA; bytes per cycle
-
-static uint32_t ceil_div(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
 // Tasks of the busiest part.
 static double busiest_tasks(uint32_t tasks, uint32_t parts) {
