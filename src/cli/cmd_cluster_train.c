@@ -75,7 +75,7 @@ static Err save(void *self, const Trainer *t, Arena *a) {
 
 static Err add_baseline(ClusterEvaluator *e, const char *name, const char *policy, const char *set,
                         Arena *a) {
-    const ArgList  none = {0};
+    const ArgList none = {0};
     PolicyChoices c;
     TRY(policy_choices_read(TIER_CLUSTER, policy, &none, a, &c));
     Settings s = policy_choice_settings(&c.at[0], a);
@@ -125,7 +125,7 @@ static Err open_curriculum(const Options *o, Arena *a, ClusterCurriculum *out) {
 
 static Err train(const Options *o, Arena *a) {
     ClusterCurriculum curriculum;
-    PolicyChoice     choice;
+    PolicyChoice      choice;
     Trainer           t = {0};
     TimeNs            start = clock_now(clock_monotonic());
     TRY(train_args_plan(&o->train, &cluster_train_defaults, a, &t.plan));

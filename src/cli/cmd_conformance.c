@@ -73,7 +73,7 @@ static Err compare_tensors(const Tensor *got, const Tensor *want, Tolerance t) {
 
 static const Tolerance      onnx_tolerance = {.relative = 1e-3, .absolute = 1e-7};
 static const ProgramOptions suite_options = {
-    .limits = {.max_bytes = (size_t)1 << 32, .max_rounds = 100000}};
+    .limits = {.max_bytes = (size_t)1 << 32, .max_iterations = 100000}};
 
 enum { ARENA_SHIFT = 34 };
 

@@ -225,7 +225,7 @@ static Err compute(Options *o, const Model *m, Arena *a, Result *r) {
     const ShapedGraph *s = NULL;
     ShapeCache         shape_cache;
     ProgramOptions     options = {
-            .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_rounds = 10000000}};
+            .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_iterations = 10000000}};
     TRY(model_args_input_types(m, &o->load, 1, in));
     TRY(run_inputs_read(m, &o->load, &o->inputs, a, in));
     TRY(shaped_graph_check_inputs(g, in));

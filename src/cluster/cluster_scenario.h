@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "cluster/profile/profiles.h"
 #include "cluster/server_list.h"
-#include "cluster/trace/synth.h"
 #include "cluster/trace/job_trace.h"
+#include "cluster/trace/synth.h"
 
 enum {
     CLUSTER_SCENARIO_MEASURE = 100,

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 
 #define JOB_NONE     UINT32_MAX  // no model, no tenant
 #define JOB_SECOND   INT64_C(1000000000)

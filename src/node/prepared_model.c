@@ -129,7 +129,7 @@ static Err run_laps(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs *
     memcpy(laps.counts, h->counts, sizeof laps.counts);
     if (!o->background) return step_times_measure(&s->program, h->team, &laps, &s->arena, light);
     TRY(team_create(&one, 1, NULL));
-    s->program.limits.max_rounds = ROUNDS_MOST;
+    s->program.limits.max_iterations = ROUNDS_MOST;
     s->program.limits.max_macs = MEASURE_MACS;
     Err e = step_times_measure(&s->program, one, &laps, &s->arena, light);
     s->program.limits = served;

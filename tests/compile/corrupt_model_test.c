@@ -21,7 +21,7 @@
 enum { ROOM = 64 };  // bytes a mutation may add
 
 static const InterpLimits limits = {
-    .max_bytes = (size_t)1 << 30, .max_rounds = 1000, .max_macs = 1000000000};
+    .max_bytes = (size_t)1 << 30, .max_iterations = 1000, .max_macs = 1000000000};
 
 typedef struct Count {
     int rejected, ran;

@@ -61,7 +61,7 @@ static uint32_t input(Graph *g, const char *name, const char *symbol) {
     return v;
 }
 
-static const InterpLimits roomy = {.max_bytes = 1 << 20, .max_rounds = 100};
+static const InterpLimits roomy = {.max_bytes = 1 << 20, .max_iterations = 100};
 
 static Err run(Small *s, const Tensor *in, const InterpLimits *limits, Tensor *out) {
     ShapeCache         all;

@@ -23,7 +23,7 @@
 
 enum { ROUNDS = 4, MAX_IN = 16, PATH_BYTES = 512 };
 
-static const InterpLimits limits = {.max_bytes = (size_t)1 << 24, .max_rounds = 100};
+static const InterpLimits limits = {.max_bytes = (size_t)1 << 24, .max_iterations = 100};
 
 typedef struct Bent {
     Rng      rng;

@@ -122,7 +122,7 @@ static void run_model(const char *name, const char *dir) {
         inputs[i] = *t;
     }
     const ShapedGraph *s = NULL;
-    const InterpLimits limits = {.max_bytes = (size_t)1 << 33, .max_rounds = 100000};
+    const InterpLimits limits = {.max_bytes = (size_t)1 << 33, .max_iterations = 100000};
     if (shape_cache_get(&shape_cache, inputs, &s) != ERR_OK) fail_msg("%s", err_why());
     for (int compiled = 0; compiled < 2; compiled++) {
         Err e = compiled == 0

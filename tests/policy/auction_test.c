@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "policy/cluster/maifs/auction.h"
-#include "policy/cluster/maifs/packed_key.h"
+#include "policy/cluster/maifs/coord_int.h"
 #include "tests/policy/coordination_exact.h"
 #include "tests/runner.h"
 

@@ -1,7 +1,7 @@
 // The ideas of themis, gandiva and optimus on clusters small enough to compute by hand.
 #include "tests/policy/cluster_case.h"
 
-#include "policy/cluster/common/pack.h"
+#include "policy/cluster/common/colocation.h"
 #include "tests/runner.h"
 
 static Arena arena;

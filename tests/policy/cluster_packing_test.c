@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "policy/cluster/muri/muri_match.h"
+#include "policy/cluster/muri/muri_group.h"
 #include "tests/policy/cluster_sample.h"
 #include "tests/runner.h"
 

@@ -12,14 +12,14 @@ enum { ROWS = 3, HIDDEN = 6 };
 
 static const DrlNet net = {HIDDEN};
 
-typedef struct Scene {
+typedef struct NetCase {
     float *w;
     float  x[ROWS * DRL_IN], y[ROWS * DRL_OUT], dy[ROWS * DRL_OUT], cache[4 * ROWS * HIDDEN];
-} Scene;
+} NetCase;
 
 static double loss(void *ctx) {
-    Scene *s = ctx;
-    double sum = 0;
+    NetCase *s = ctx;
+    double   sum = 0;
     drl_net_forward(net, s->w, ROWS, s->x, s->y, s->cache);
     for (uint32_t i = 0; i < ROWS * DRL_OUT; i++) sum += (double)s->y[i] * (double)s->dy[i];
     return sum;
@@ -31,7 +31,7 @@ static void test_gradients(void **state) {
     Rng   rng = {3};
     assert_int_equal(arena_init(&a, (size_t)1 << 24), ERR_OK);
     assert_int_equal(drl_net_cache(net, ROWS), 4 * ROWS * HIDDEN);
-    Scene   *s = arena_new(&a, Scene, 1);
+    NetCase *s = arena_new(&a, NetCase, 1);
     size_t   n = drl_net_params(net);
     FloatVec g = float_vec_new(&a, n);
     s->w = float_vec_new(&a, n).at;

@@ -9,7 +9,7 @@
 
 enum { SERVERS = 5, JOBS = 7, OFFERS = 90, PAIRS = 9, CACHE = 1 << 16 };
 
-typedef struct Scene {
+typedef struct NetCase {
     MaifsNet     net;
     MaifsInput   in;
     float        servers[SERVERS * MAIFS_SERVER], jobs[JOBS * MAIFS_JOB], queue[MAIFS_QUEUE];
@@ -18,15 +18,15 @@ typedef struct Scene {
     float       *w, *cache;
     float        u[JOBS], f[OFFERS], left[PAIRS * 4], right[PAIRS * 4];
     float        du[JOBS], df[OFFERS], d_left[PAIRS * 4], d_right[PAIRS * 4];
-} Scene;
+} NetCase;
 
-static Scene scene;
-static float cache[CACHE], parameters[CACHE], gradients[CACHE];
+static NetCase net_case;
+static float   cache[CACHE], parameters[CACHE], gradients[CACHE];
 
-static void open_scene(MaifsNet net, uint64_t seed, float size) {
-    Rng    rng = {seed};
-    Scene *s = &scene;
-    *s = (Scene){.net = net, .w = parameters, .cache = cache};
+static void open_case(MaifsNet net, uint64_t seed, float size) {
+    Rng      rng = {seed};
+    NetCase *s = &net_case;
+    *s = (NetCase){.net = net, .w = parameters, .cache = cache};
     s->in = (MaifsInput){s->servers, s->jobs, s->queue, SERVERS, JOBS};
     assert_true(maifs_net_params(&net) <= CACHE);
     assert_true(maifs_net_cache(&net, SERVERS, JOBS) <= CACHE);
@@ -49,7 +49,7 @@ static MaifsNet small(bool attention, uint32_t rounds) {
         .width = 8, .heads = 2, .rounds = rounds, .hidden = 8, .rank = 4, .attention = attention};
 }
 
-static void answer(Scene *s) {
+static void answer(NetCase *s) {
     maifs_net_observe(&s->net, s->w, &s->in, s->cache, s->u);
     maifs_net_price(&s->net, s->w, s->cache, OFFERS, s->at, s->features, s->f);
     maifs_net_pair(&s->net, s->w, s->cache, PAIRS, s->at, s->left, s->right);
@@ -62,13 +62,13 @@ static double dot(size_t n, const float *a, const float *b) {
 }
 
 static double loss(void *ctx) {
-    Scene *s = ctx;
+    NetCase *s = ctx;
     answer(s);
     return dot(JOBS, s->u, s->du) + dot(OFFERS, s->f, s->df) + dot(PAIRS * 4, s->left, s->d_left) +
            dot(PAIRS * 4, s->right, s->d_right);
 }
 
-static void backward(Scene *s) {
+static void backward(NetCase *s) {
     const MaifsNet *net = &s->net;
     memset(gradients, 0, sizeof gradients);
     answer(s);
@@ -84,11 +84,11 @@ static void test_gradients(void **state) {
     const MaifsNet nets[] = {small(true, 1), small(true, 2), small(false, 1)};
     for (uint32_t v = 0; v < 3; v++) {
         Rng rng = {v + 40};
-        open_scene(nets[v], v + 1, 0.4f);
+        open_case(nets[v], v + 1, 0.4f);
         for (uint32_t r = 0; r < nets[v].rounds; r++)  // gains far from 0, where norms are smooth
             for (uint32_t i = 0; i < nets[v].width; i++)
                 parameters[maifs_net_parts(&nets[v]).norm[r] + i] += 1;
-        backward(&scene);
+        backward(&net_case);
         static float g[CACHE];
         memcpy(g, gradients, sizeof g);
         MaifsParts   p = maifs_net_parts(&nets[v]);
@@ -97,7 +97,7 @@ static void test_gradients(void **state) {
                                p.by_offer, p.value,     p.straight, p.price,
                                p.reserved, p.left,      p.right,    p.n};
         for (size_t i = 0; i + 1 < sizeof from / sizeof *from; i++)
-            gradient_check("w", loss, &scene, parameters + from[i], g + from[i],
+            gradient_check("w", loss, &net_case, parameters + from[i], g + from[i],
                            from[i + 1] - from[i], 60, &rng);
     }
 }
@@ -105,14 +105,14 @@ static void test_gradients(void **state) {
 static void test_says_nothing_at_first(void **state) {
     (void)state;
     Rng rng = {9};
-    open_scene(maifs_net_default(), 3, 1);
-    maifs_net_init(&scene.net, parameters, &rng);
-    answer(&scene);
-    for (uint32_t i = 0; i < OFFERS; i++) assert_true(scene.f[i] == 0);
-    for (uint32_t i = 0; i < JOBS; i++) assert_true(scene.u[i] == 0);
-    for (uint32_t i = 0; i < PAIRS * 4; i++) assert_true(scene.right[i] == 0);
-    backward(&scene);  // but it learns
-    assert_true(float_vec_norm((FloatVec){gradients, maifs_net_params(&scene.net)}) > 0);
+    open_case(maifs_net_default(), 3, 1);
+    maifs_net_init(&net_case.net, parameters, &rng);
+    answer(&net_case);
+    for (uint32_t i = 0; i < OFFERS; i++) assert_true(net_case.f[i] == 0);
+    for (uint32_t i = 0; i < JOBS; i++) assert_true(net_case.u[i] == 0);
+    for (uint32_t i = 0; i < PAIRS * 4; i++) assert_true(net_case.right[i] == 0);
+    backward(&net_case);  // but it learns
+    assert_true(float_vec_norm((FloatVec){gradients, maifs_net_params(&net_case.net)}) > 0);
 }
 
 typedef struct Slow {  // one number after the other, in doubles
@@ -166,7 +166,7 @@ static void attend_slow(const MaifsNet *net, const float *w, Slow *k, double out
     }
 }
 
-static void see_slow(const Scene *s, Slow *k) {
+static void see_slow(const NetCase *s, Slow *k) {
     const MaifsNet *net = &s->net;
     MaifsParts      p = maifs_net_parts(net);
     size_t          width = net->width;
@@ -189,7 +189,8 @@ static void see_slow(const Scene *s, Slow *k) {
         for (size_t c = 0; c < width; c++) k->context[c] += k->z[i][c] / SERVERS;
 }
 
-static double column_slow(const Scene *s, size_t layer, const double *x, size_t column, size_t c) {
+static double column_slow(const NetCase *s, size_t layer, const double *x, size_t column,
+                          size_t c) {
     size_t width = s->net.width, out = MAIFS_COLUMNS * (size_t)s->net.hidden;
     size_t o = column * s->net.hidden + c;
     double sum = (double)s->w[layer + width * out + o];
@@ -199,7 +200,7 @@ static double column_slow(const Scene *s, size_t layer, const double *x, size_t 
 
 static double relu_slow(double x) { return x > 0 ? x : 0; }
 
-static double price_slow(const Scene *s, const Slow *k, uint32_t m) {
+static double price_slow(const NetCase *s, const Slow *k, uint32_t m) {
     MaifsParts   p = maifs_net_parts(&s->net);
     size_t       h = s->net.hidden;
     const float *w = s->w + p.price, *offer = s->features + (size_t)m * MAIFS_OFFER;
@@ -215,7 +216,7 @@ static double price_slow(const Scene *s, const Slow *k, uint32_t m) {
     return sum;
 }
 
-static double value_slow(const Scene *s, const Slow *k, uint32_t j) {
+static double value_slow(const NetCase *s, const Slow *k, uint32_t j) {
     MaifsParts   p = maifs_net_parts(&s->net);
     size_t       h = s->net.hidden;
     const float *w = s->w + p.value;
@@ -229,7 +230,7 @@ static double value_slow(const Scene *s, const Slow *k, uint32_t j) {
     return tanh(sum);
 }
 
-static double pair_slow(const Scene *s, const Slow *k, uint32_t m, size_t layer, size_t r) {
+static double pair_slow(const NetCase *s, const Slow *k, uint32_t m, size_t layer, size_t r) {
     MaifsParts   p = maifs_net_parts(&s->net);
     size_t       h = s->net.hidden, rank = s->net.rank;
     const float *w = s->w + layer;
@@ -253,16 +254,16 @@ static void test_equals_the_obvious_way(void **state) {
     const MaifsNet nets[] = {maifs_net_default(), two, small(true, 2), small(false, 1)};
     for (uint32_t v = 0; v < 4; v++) {
         static Slow k;
-        open_scene(nets[v], v + 5, 0.3f);
-        answer(&scene);
-        see_slow(&scene, &k);
+        open_case(nets[v], v + 5, 0.3f);
+        answer(&net_case);
+        see_slow(&net_case, &k);
         MaifsParts p = maifs_net_parts(&nets[v]);
-        for (uint32_t m = 0; m < OFFERS; m++) near(price_slow(&scene, &k, m), scene.f[m]);
-        for (uint32_t j = 0; j < JOBS; j++) near(value_slow(&scene, &k, j), scene.u[j]);
+        for (uint32_t m = 0; m < OFFERS; m++) near(price_slow(&net_case, &k, m), net_case.f[m]);
+        for (uint32_t j = 0; j < JOBS; j++) near(value_slow(&net_case, &k, j), net_case.u[j]);
         for (uint32_t m = 0; m < PAIRS; m++)
             for (size_t r = 0; r < 4; r++) {
-                near(pair_slow(&scene, &k, m, p.left, r), scene.left[m * 4 + r]);
-                near(pair_slow(&scene, &k, m, p.right, r), scene.right[m * 4 + r]);
+                near(pair_slow(&net_case, &k, m, p.left, r), net_case.left[m * 4 + r]);
+                near(pair_slow(&net_case, &k, m, p.right, r), net_case.right[m * 4 + r]);
             }
     }
 }
@@ -279,22 +280,22 @@ static void test_agents_and_jobs_may_change_places(void **state) {
     (void)state;
     static const uint32_t servers[SERVERS] = {3, 0, 4, 1, 2}, jobs[JOBS] = {6, 2, 0, 5, 1, 3, 4};
     for (uint32_t v = 0; v < 2; v++) {
-        open_scene(small(v == 0, 2), v + 11, 0.4f);
-        answer(&scene);
-        Scene was = scene;
-        reorder(scene.servers, SERVERS, MAIFS_SERVER, servers);
-        reorder(scene.jobs, JOBS, MAIFS_JOB, jobs);
+        open_case(small(v == 0, 2), v + 11, 0.4f);
+        answer(&net_case);
+        NetCase was = net_case;
+        reorder(net_case.servers, SERVERS, MAIFS_SERVER, servers);
+        reorder(net_case.jobs, JOBS, MAIFS_JOB, jobs);
         for (uint32_t m = 0; m < OFFERS; m++)
             for (uint32_t i = 0; i < JOBS; i++) {
-                if (i < SERVERS && servers[i] == was.at[m].server) scene.at[m].server = i;
-                if (jobs[i] == was.at[m].job) scene.at[m].job = i;
+                if (i < SERVERS && servers[i] == was.at[m].server) net_case.at[m].server = i;
+                if (jobs[i] == was.at[m].job) net_case.at[m].job = i;
             }
-        answer(&scene);
-        for (uint32_t m = 0; m < OFFERS; m++) near((double)was.f[m], scene.f[m]);
-        for (uint32_t j = 0; j < JOBS; j++) near((double)was.u[jobs[j]], scene.u[j]);
+        answer(&net_case);
+        for (uint32_t m = 0; m < OFFERS; m++) near((double)was.f[m], net_case.f[m]);
+        for (uint32_t j = 0; j < JOBS; j++) near((double)was.u[jobs[j]], net_case.u[j]);
         for (uint32_t m = 0; m < PAIRS * 4; m++) {
-            near((double)was.left[m], scene.left[m]);
-            near((double)was.right[m], scene.right[m]);
+            near((double)was.left[m], net_case.left[m]);
+            near((double)was.right[m], net_case.right[m]);
         }
     }
 }
@@ -303,29 +304,29 @@ static void test_agents_and_jobs_may_change_places(void **state) {
 static void test_attention_is_all_that_servers_share(void **state) {
     (void)state;
     for (uint32_t v = 0; v < 2; v++) {
-        open_scene(small(v == 0, 1), 21, 0.4f);
-        answer(&scene);
-        Scene was = scene;
-        for (uint32_t i = 0; i < MAIFS_SERVER; i++) scene.servers[i] = -scene.servers[i];
-        scene.queue[0] = -scene.queue[0];
-        answer(&scene);
+        open_case(small(v == 0, 1), 21, 0.4f);
+        answer(&net_case);
+        NetCase was = net_case;
+        for (uint32_t i = 0; i < MAIFS_SERVER; i++) net_case.servers[i] = -net_case.servers[i];
+        net_case.queue[0] = -net_case.queue[0];
+        answer(&net_case);
         uint32_t differ = 0;
         for (uint32_t m = 0; m < OFFERS; m++)
-            differ += scene.at[m].server != 0 && scene.f[m] != was.f[m];
-        for (uint32_t j = 0; j < JOBS; j++) differ += scene.u[j] != was.u[j];
+            differ += net_case.at[m].server != 0 && net_case.f[m] != was.f[m];
+        for (uint32_t j = 0; j < JOBS; j++) differ += net_case.u[j] != was.u[j];
         assert_true(v == 0 ? differ > 0 : differ == 0);
     }
 }
 
 static void test_an_empty_cluster_or_queue(void **state) {
     (void)state;
-    open_scene(small(true, 2), 31, 0.4f);
-    scene.in.n_jobs = 0;
-    maifs_net_observe(&scene.net, scene.w, &scene.in, cache, scene.u);
-    maifs_net_price(&scene.net, scene.w, cache, 0, NULL, NULL, NULL);
-    scene.in = (MaifsInput){scene.servers, scene.jobs, scene.queue, 0, JOBS};
-    maifs_net_observe(&scene.net, scene.w, &scene.in, cache, scene.u);
-    for (uint32_t j = 0; j < JOBS; j++) assert_true(isfinite(scene.u[j]));
+    open_case(small(true, 2), 31, 0.4f);
+    net_case.in.n_jobs = 0;
+    maifs_net_observe(&net_case.net, net_case.w, &net_case.in, cache, net_case.u);
+    maifs_net_price(&net_case.net, net_case.w, cache, 0, NULL, NULL, NULL);
+    net_case.in = (MaifsInput){net_case.servers, net_case.jobs, net_case.queue, 0, JOBS};
+    maifs_net_observe(&net_case.net, net_case.w, &net_case.in, cache, net_case.u);
+    for (uint32_t j = 0; j < JOBS; j++) assert_true(isfinite(net_case.u[j]));
 }
 
 TEST_MAIN() {

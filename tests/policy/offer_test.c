@@ -24,7 +24,7 @@ typedef struct Seen {
     double off, over, beside_off;  // relative to the plan's utility; over: promised and not reached
 } Seen;
 
-static Resident guest_of(const ClusterSetup *s, const TaskUtility *w, const Offer *o) {
+static Resident resident_of(const ClusterSetup *s, const TaskUtility *w, const Offer *o) {
     return (Resident){.mask = o->mask,
                       .task = o->task,
                       .cores_milli =
@@ -110,7 +110,7 @@ static void carry_out(const Maifs *m, const ServerPlan *h, const Offer *o, Seen 
     after = *h;
     for (uint32_t i = h->n; i-- > 0;)
         if (victim_set_has(&go, i)) server_plan_remove(&after, h->at[i].task);
-    Resident g = guest_of(m->setup, w, o);
+    Resident g = resident_of(m->setup, w, o);
     server_plan_add(&after, &g);
     server_plan_allocate(&after, m->setup, m->utilities);
     float share = after.at[after.n - 1].rate_factor;

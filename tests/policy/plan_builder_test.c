@@ -2,7 +2,7 @@
 // otherwise), and the result is what was built.
 #include "tests/policy/cluster_case.h"
 
-#include "policy/cluster/common/pack.h"
+#include "policy/cluster/common/colocation.h"
 #include "tests/runner.h"
 
 enum { JOBS = 400, SERVERS = 4 };

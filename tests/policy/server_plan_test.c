@@ -6,7 +6,7 @@
 #include "tests/policy/maifs_case.h"
 #include "tests/runner.h"
 
-enum { JOBS = 80, GUESTS = 4, GPUS = 8 };
+enum { JOBS = 80, RESIDENTS = 4, GPUS = 8 };
 
 static Arena arena;
 
@@ -26,8 +26,8 @@ typedef struct SmallPlan {  // a server with residents
     ClusterSetup    setup;
     ClusterProfiles profiles;
     uint32_t        type;
-    TaskUtility     utilities[GUESTS];
-    ServerPlan      inn;
+    TaskUtility     utilities[RESIDENTS];
+    ServerPlan      plan;
 } SmallPlan;
 
 static ClusterJob little_job(const SmallPlan *x, uint32_t gpus, Rng *rng) {
@@ -50,12 +50,12 @@ static void little_guest(SmallPlan *x, uint32_t i, uint32_t first, uint32_t gpus
     task_utility_init(&x->utilities[i], &x->setup, &j, &rules);
     x->utilities[i].value = rng_unit(rng) + 0.01f;
     g.mask = ((UINT64_C(1) << gpus) - 1) << first;
-    server_plan_add(&x->inn, &g);
+    server_plan_add(&x->plan, &g);
 }
 
 // Residents with cores and memory between their minimum and their maximum.
 static void little(SmallPlan *x, Rng *rng) {
-    uint32_t n = 1 + (uint32_t)rng_below(rng, GUESTS), first = 0;
+    uint32_t n = 1 + (uint32_t)rng_below(rng, RESIDENTS), first = 0;
     uint64_t least[2] = {0}, most[2] = {0};
     *x = (SmallPlan){.profiles = x->profiles, .server = {.gpus = GPUS}};
     x->setup = (ClusterSetup){.servers = &x->server,
@@ -78,14 +78,14 @@ static void little(SmallPlan *x, Rng *rng) {
     }
     x->server.cores_milli = (uint32_t)(least[0] + rng_below(rng, most[0] - least[0] + 2));
     x->server.memory_mib = (uint32_t)(least[1] + rng_below(rng, most[1] - least[1] + 2));
-    x->inn.gpus = GPUS;
-    x->inn.cores_milli = x->server.cores_milli;
-    x->inn.memory_mib = x->server.memory_mib;
+    x->plan.gpus = GPUS;
+    x->plan.cores_milli = x->server.cores_milli;
+    x->plan.memory_mib = x->server.memory_mib;
 }
 
 static double search(const SmallPlan *x, uint32_t i, int64_t cores, int64_t memory) {
     double best = -1e9;
-    if (i == x->inn.n || i == GUESTS) return 0;
+    if (i == x->plan.n || i == RESIDENTS) return 0;
     const TaskUtility *w = &x->utilities[i];
     for (uint32_t r = 0; r < w->n_levels; r++) {
         int64_t c = cores - (int64_t)w->gpus * w->levels[r].cores_milli;
@@ -99,8 +99,8 @@ static double search(const SmallPlan *x, uint32_t i, int64_t cores, int64_t memo
 static void holds(const SmallPlan *x) {
     uint64_t cores = 0, memory = 0;
     double   utility = 0;
-    for (uint32_t i = 0; i < x->inn.n; i++) {
-        const Resident    *g = &x->inn.at[i];
+    for (uint32_t i = 0; i < x->plan.n; i++) {
+        const Resident    *g = &x->plan.at[i];
         const TaskUtility *w = &x->utilities[g->task];
         cores += g->cores_milli;
         memory += g->memory_mib;
@@ -109,8 +109,8 @@ static void holds(const SmallPlan *x) {
         assert_int_equal(g->memory_mib, g->gpus * w->levels[g->level].memory_mib);
         assert_int_equal(g->milli, CLUSTER_WHOLE_GPU);
     }
-    assert_true(cores <= x->inn.cores_milli && memory <= x->inn.memory_mib);
-    assert_true(fabs(utility - x->inn.utility) < 1e-5);
+    assert_true(cores <= x->plan.cores_milli && memory <= x->plan.memory_mib);
+    assert_true(fabs(utility - x->plan.utility) < 1e-5);
 }
 
 // Amounts rise with the level, and the gain per cost falls.
@@ -131,15 +131,15 @@ static void test_deals_nearly_best(void **state) {
     enum { CASES = 2000 };
     for (uint32_t k = 0; k < CASES; k++) {
         little(x, &rng);
-        for (uint32_t i = 0; i < x->inn.n; i++) ladder(&x->utilities[i]);
-        server_plan_allocate(&x->inn, &x->setup, x->utilities);
+        for (uint32_t i = 0; i < x->plan.n; i++) ladder(&x->utilities[i]);
+        server_plan_allocate(&x->plan, &x->setup, x->utilities);
         holds(x);
-        double best = search(x, 0, x->inn.cores_milli, x->inn.memory_mib);
-        assert_true(x->inn.utility <= best * (1 + 1e-6));
-        ratio += x->inn.utility / best / CASES;
-        least = fmin(least, x->inn.utility / best);
+        double best = search(x, 0, x->plan.cores_milli, x->plan.memory_mib);
+        assert_true(x->plan.utility <= best * (1 + 1e-6));
+        ratio += x->plan.utility / best / CASES;
+        least = fmin(least, x->plan.utility / best);
     }
-    print_message("dealt: %.4f of the best on average, %.3f at worst\n", ratio, least);
+    print_message("allocated: %.4f of the best on average, %.3f at worst\n", ratio, least);
     assert_true(ratio >= 0.97);
     assert_true(least >= 0.6);
 }
@@ -154,26 +154,26 @@ static void test_fill_foretells_deal(void **state) {
         Headroom  f;
         VictimSet go = {{0}};
         little(x, &rng);
-        server_plan_allocate(&x->inn, &x->setup, x->utilities);
-        uint32_t out = (uint32_t)rng_below(&rng, x->inn.n);
+        server_plan_allocate(&x->plan, &x->setup, x->utilities);
+        uint32_t out = (uint32_t)rng_below(&rng, x->plan.n);
         victim_set_put(&go, out, true);
-        server_plan_headroom(&x->inn, &go, x->utilities, &f);
+        server_plan_headroom(&x->plan, &go, x->utilities, &f);
         double told = headroom_utility(&f, f.cores_milli, f.memory_mib);
-        server_plan_remove(&x->inn, x->inn.at[out].task);
-        server_plan_allocate(&x->inn, &x->setup, x->utilities);
-        assert_true(fabs(told - x->inn.utility) < 1e-5);
+        server_plan_remove(&x->plan, x->plan.at[out].task);
+        server_plan_allocate(&x->plan, &x->setup, x->utilities);
+        assert_true(fabs(told - x->plan.utility) < 1e-5);
     }
 }
 
 typedef struct Belief {
-    uint64_t guests, shared, sliced;
+    uint64_t residents, shared, sliced;
     double   worst;
 } Belief;
 
 static void compare(Belief *b, const ClusterView *v, const Resident *g, const TaskUtility *w) {
     const ClusterTask *t = &v->tasks[g->task];
     double             off = fabs((double)resident_rate(g, w) - t->rate) / t->rate;
-    b->guests++;
+    b->residents++;
     b->shared += g->rate_factor < g->spread_factor;
     b->sliced += g->sliced;
     b->worst = fmax(b->worst, off);
@@ -216,8 +216,8 @@ static void test_believes_what_is(void **state) {
         assert_int_equal(e, ERR_OK);
         arena_rewind(&arena, mark);
     }
-    print_message("believed: %lu guests, %lu with company, %lu slices; off by %.1e at most\n",
-                  (unsigned long)b.guests, (unsigned long)b.shared, (unsigned long)b.sliced,
+    print_message("believed: %lu residents, %lu with company, %lu slices; off by %.1e at most\n",
+                  (unsigned long)b.residents, (unsigned long)b.shared, (unsigned long)b.sliced,
                   b.worst);
     assert_true(b.shared > 100 && b.sliced > 100);
 }

@@ -1,4 +1,4 @@
-// docs/serve-config.md has a line for every setting, as its row says, and none for others.
+// docs/serve-config.md has a row for every setting, equal to its definition, and no others.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// Configuration errors are reported all at once, each with place and remedy.
+// Configuration errors name place and remedy, and all of them are reported at once.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

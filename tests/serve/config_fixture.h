@@ -1,4 +1,4 @@
-// ConfigFixture: a folder of files to configure a server from, and a configuration read from it.
+// ConfigFixture: a temporary folder of configuration files, and the Config read from it.
 #pragma once
 
 #include <stddef.h>

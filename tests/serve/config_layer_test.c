@@ -1,4 +1,4 @@
-// Precedence of settings: flag, environment, file, built-in; the origin is reported.
+// Precedence of values: flag, environment, file, built-in; and their reported origin.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

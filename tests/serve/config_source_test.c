@@ -1,4 +1,4 @@
-// Model repositories: models found, models left out, and the warnings.
+// Model repositories: what is found, what is skipped, and the warnings.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

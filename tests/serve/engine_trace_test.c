@@ -1,4 +1,4 @@
-// Traces of a running engine: complete, bounded, cancelled at any moment.
+// Traces of a running engine: complete, of limited size, cancelled at any moment.
 #include "tests/serve/registry_fixture.h"
 
 #include <jansson.h>

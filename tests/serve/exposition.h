@@ -1,4 +1,4 @@
-// Exposition: parses Prometheus' text format as strictly as promtool, and looks up values.
+// Exposition: a strict parser of Prometheus' text format, with lookup of values.
 #pragma once
 
 #include <stdint.h>

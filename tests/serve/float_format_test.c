@@ -1,4 +1,4 @@
-// Numbers written in few digits read back as the same bits, whatever they are.
+// Numbers written in few digits read back as the same bits.
 #include "serve/tensor/float_format.h"
 
 #include <math.h>

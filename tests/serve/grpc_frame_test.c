@@ -1,4 +1,4 @@
-// gRPC framing: message prefixes, timeouts, text in headers.
+// gRPC framing: message prefixes, timeouts, percent-encoded header text.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

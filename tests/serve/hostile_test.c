@@ -1,4 +1,4 @@
-// Hostile model files, loaded as a server does: read, compiled, measured. Each is rejected with a
+// Malicious model files, loaded as a server does: read, compiled, measured. Each is rejected with a
 // reason or runs; memory errors show under the sanitizers. COTENANT_LONG: more.
 #include "tests/serve/registry_files.h"
 

@@ -1,4 +1,4 @@
-// Binary tensors after the JSON: contradictory sizes, unaligned data, strings.
+// Binary tensor data after the JSON: contradicting sizes, unaligned offsets, strings.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// A request's inputs against what a model takes, and the outputs that it asks for.
+// A request's inputs and requested outputs against a model's signature.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Invalid JSON requests of many kinds, and their error messages.
+// Malformed JSON requests of all kinds, and the error messages.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 enum { ROOM = 1 << 26 };
 static Arena arena;
 
-// In memory that ends with the body, so that sanitizers detect reads beyond it.
+// In memory that ends with the body, so that a sanitizer detects reads beyond it.
 static Err decode_bytes(const void *text, size_t len, size_t header, InferRequest *r) {
     static unsigned char *body;
     free(body);

@@ -1,4 +1,4 @@
-// A request from JSON to tensors and an answer back: what fits, what is bound, what is chosen.
+// A request from JSON to tensors, and a response back.
 #include "serve/tensor/infer_request.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-// Answers of gRPC, read back by protobuf-c.
+// gRPC responses, read back by protobuf-c.
 #include "tests/serve/proto_numbers.h"
 #include "tests/runner.h"
 

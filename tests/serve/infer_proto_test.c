@@ -1,4 +1,4 @@
-// gRPC's inference messages against protobuf-c: it packs what we read, and reads what we pack.
+// ModelInferRequest packed by protobuf-c and decoded by the server.
 #include "tests/serve/proto_numbers.h"
 #include "tests/runner.h"
 

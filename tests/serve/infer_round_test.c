@@ -1,5 +1,4 @@
-// Tensors out as an answer and in again as a request, and documents that jansson is asked about
-// too.
+// Tensors encoded as a response and decoded as a request; JSON documents compared with jansson.
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -236,7 +235,8 @@ static bool ours_takes(const char *text, size_t len) {
 
 // Both take a document or neither does. Two things differ, and are not made up here: jansson
 // refuses
-// "\u0000" and numbers that a double or a 64-bit integer cannot hold, even in ignored members.
+// "\u0000" and numbers that a double or a 64-bit integer cannot hold, even in members that are
+// skipped.
 static void test_jansson_agrees(void **state) {
     (void)state;
     Rng      rng = {5};

@@ -1,4 +1,4 @@
-// The JSON reader: numbers bit-equal to the C library's, and strictly valid JSON only.
+// The JSON reader: numbers equal to the C library's to the last bit; only valid JSON is accepted.
 #include "serve/rest/json_reader.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static uint64_t below_ten_to(Rng *rng, uint64_t digits) {
     return rng_below(rng, most);
 }
 
-// Numbers in common and in unusual formats.
+// Numbers as programs write them, and unusual forms.
 static void random_number(Rng *rng, char *out, size_t size) {
     const char *sign = rng_below(rng, 2) == 0 ? "" : "-";
     uint32_t    bits = (uint32_t)rng_u64(rng) & 0x7FFFFFFF;

@@ -1,4 +1,4 @@
-// What config.pbtxt declares about a model's inputs and outputs has to agree with the model.
+// Inputs and outputs declared in config.pbtxt must agree with the model.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// config.pbtxt: values read, their effect, and the places of errors.
+// config.pbtxt: parsing, resulting settings, errors.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

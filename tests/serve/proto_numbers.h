@@ -1,4 +1,4 @@
-// Numbers: gRPC messages built with protobuf-c, and values of every type for them.
+// gRPC messages as protobuf-c structs, and test data of every type.
 #pragma once
 
 #include <setjmp.h>

@@ -134,7 +134,7 @@ static void test_expired(void **state) {
     assert_string_equal(
         r.cause, "deadline of 20000 us passed after 20114 us while queued behind model 'big'");
     r.timing = (LiveTiming){0};
-    r.submitted = r.finished = r.answered = 0;  // times unknown: not counted as in time
+    r.submitted = r.finished = r.answered = 0;  // times unknown: not before the deadline
     receipt_explain(&r);
     assert_string_equal(r.cause,
                         "deadline of 20000 us passed after 20000 us while compiling its shapes");

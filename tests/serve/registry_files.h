@@ -1,4 +1,4 @@
-// Small models written to disk, for tests of the model registry.
+// Small ONNX models written to disk.
 #pragma once
 
 #include "tests/model/onnx_build.h"

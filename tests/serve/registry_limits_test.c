@@ -1,4 +1,4 @@
-// Unusual models: without compiled layers, without shapes, too large, never ending.
+// Unusual models: no compiled layers, no shapes, too large, never ending.
 #include "tests/serve/registry_fixture.h"
 
 #include "tests/serve/registry_files.h"

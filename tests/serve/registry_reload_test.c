@@ -1,4 +1,4 @@
-// Versions are loaded and unloaded: no request is lost or mixed, memory is returned.
+// Versions loaded, replaced and unloaded under load: no request is lost, memory is returned.
 #include "tests/serve/registry_fixture.h"
 
 #include <pthread.h>  // the loader and the engine have threads: the thread sanitizer runs this

@@ -1,4 +1,4 @@
-// Valid paths, similar invalid ones, and routes restricted to certain listeners.
+// Paths of endpoints, similar paths, and endpoints of other listeners.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

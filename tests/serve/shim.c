@@ -1,5 +1,4 @@
-// A library for LD_PRELOAD that makes the n-th call of chosen kinds fail, and counts resources in
-// use.
+// LD_PRELOAD library that makes the n-th call of chosen kinds fail, and counts resources in use.
 //
 // COTENANT_SHIM names a file of one page, shared with the test: attack/fault.py writes the
 // first four words while the program runs, and reads the others.
@@ -51,7 +50,7 @@ typedef struct Page {
     _Atomic uint64_t failed;                 // of them
     _Atomic uint64_t blocks, bytes, mapped;  // held now: by malloc and the like, by mmap
     _Atomic uint64_t calls[32];              // of each kind, meant or not
-    _Atomic uint64_t frames[FRAMES];         // call stack of the first call that failed
+    _Atomic uint64_t frames[FRAMES];         // call stack of the first failed call
 } Page;
 
 enum { SHORT = 1 << 20, KILL };  // half of what was asked is done; the program ends there and then

@@ -1,4 +1,4 @@
-// Protocol buffers: written messages read back; damaged ones are rejected.
+// The protobuf wire format: written data is read back; malformed data is rejected.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/decimal.h"
+#include "base/err.h"
 #include "base/file.h"
 #include "cluster/profile/profiles_int.h"
 

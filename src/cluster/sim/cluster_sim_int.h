@@ -1,6 +1,5 @@
-// ClusterSim: the state of a simulated run. cluster_sim.c: events and decisions;
-// cluster_sim_task.c: tasks, slot queues and rates; cluster_sim_server.c: servers and memory;
-// usage.c: utilization.
+// ClusterSim: the state of a simulated run. cluster_sim.c: events, decisions and utilization;
+// cluster_sim_task.c: tasks, slot queues and rates; cluster_sim_server.c: servers and memory.
 #pragma once
 
 #include "base/heap.h"

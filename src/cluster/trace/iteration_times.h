@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 
 typedef struct IterationTime {
     const char *model;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/decimal.h"
-#include "cluster/trace/trace_window.h"
 #include "cluster/trace/job_trace_int.h"
+#include "cluster/trace/trace_window.h"
 
 Err trace_bad(const TraceReader *r, const char *text, const char *reason) {
     return err_set(ERR_PARSE, "%s:%zu: %s: '%.60s' %s", r->csv.name, r->csv.line, r->column, text,

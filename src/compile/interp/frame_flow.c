@@ -35,9 +35,9 @@ static Err run_body(Frame *f, const Graph *g, ValueSlot *in, ValueSlot *out) {
 
 static Err count_iteration(InterpState *m) {
     TRY(frame_check_stop(m));
-    if (m->limits.max_rounds != 0 && ++m->iterations > m->limits.max_rounds)
+    if (m->limits.max_iterations != 0 && ++m->iterations > m->limits.max_iterations)
         return err_set(ERR_LIMIT, "loops exceed the allowed %llu iterations",
-                       (unsigned long long)m->limits.max_rounds);
+                       (unsigned long long)m->limits.max_iterations);
     return ERR_OK;
 }
 

@@ -328,7 +328,7 @@ void live_wake(NodeLive *l, TimeNs at) {
     futex_wake(&l->timer_word, 1);
 }
 
-// A late_ok request is computed although late: behind all that can still meet their deadline.
+// A late request is computed behind all that can still meet their deadline, or behind all others.
 static void put_off(NodeLive *l, uint32_t i, TimeNs t) {
     l->short_of = true;
     if (l->beside[i].ask.on_miss == ON_MISS_DEGRADE) {

@@ -149,7 +149,7 @@ struct NodeLive {
     bool                short_of;  // a plan was truncated: decide again
     TimeNs              expiry;    // earliest expiry of a waiting request
     TimeNs              relief;    // earliest time of the next starvation check
-    uint32_t            n_late;    // requests with late_ok
+    uint32_t            n_late;    // requests that are not ON_MISS_REJECT
     uint32_t            n_behind;  // requests with behind_all
     Admission           admission;
     InterferenceMonitor watch;

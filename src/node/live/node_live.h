@@ -26,9 +26,9 @@ typedef struct NodeLiveOptions {
     TimeNs   spin_ns;      // spinning of idle workers before sleep; 0: 0.2 ms, or none on one core
     TimeNs   budget_ns;    // interval of reading the core budget; 0: 1 s
     TimeNs   watchdog_ns;  // a block that takes longer is stopped at its next layer; 0: 10 s
-    TimeNs starve_ns;  // a late_ok request gets a core after this long at the latest, whatever the
-                       // policy says; all of them together 1/16 of one core; 0: 5 s
-    bool admit;        // requests beyond a tenant's share are rejected on arrival: see Admission
+    TimeNs   starve_ns;    // a request that may be late gets a core after this long at the latest,
+                       // whatever the policy says; all of them together 1/16 of one core; 0: 5 s
+    bool admit;  // requests beyond a tenant's share are rejected on arrival: see Admission
 } NodeLiveOptions;
 
 typedef struct LiveTenant {

@@ -17,7 +17,7 @@
 // migrate only after they have run for long enough that they likely run on for longer than that.
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/elastic.h"
-#include "policy/cluster/common/pack.h"
+#include "policy/cluster/common/colocation.h"
 #include "policy/policies.h"
 
 enum {
@@ -131,7 +131,7 @@ static void drop_placed(Gandiva *g) {
     g->n_left_over = kept;
 }
 
-static void add_host(Gandiva *g, const ClusterView *v, uint32_t slot) {
+static void add_holder(Gandiva *g, const ClusterView *v, uint32_t slot) {
     uint32_t            n = 0;
     const ClusterSlice *s = plan_builder_slices(&g->builder, slot, &n);
     if (n > 0 && s->gpus > 0 && s->gpu_milli == CLUSTER_WHOLE_GPU &&
@@ -140,13 +140,13 @@ static void add_host(Gandiva *g, const ClusterView *v, uint32_t slot) {
 }
 
 // Running tasks and tasks to be started that hold whole GPUs.
-static void find_hosts(Gandiva *g, const ClusterView *v) {
+static void find_holders(Gandiva *g, const ClusterView *v) {
     g->n_holders = g->n_unpackable = 0;
     if (v->setup->profiles == NULL) return;
-    for (uint32_t i = 0; i < v->n_running; i++) add_host(g, v, v->running[i]);
+    for (uint32_t i = 0; i < v->n_running; i++) add_holder(g, v, v->running[i]);
     for (uint32_t i = 0; i < g->builder.n_touched; i++)
         if (v->tasks[g->builder.touched[i]].state == CLUSTER_WAITING)
-            add_host(g, v, g->builder.touched[i]);
+            add_holder(g, v, g->builder.touched[i]);
 }
 
 static double joint(Gandiva *g, const ClusterView *v, const ClusterJob *a, const ClusterJob *b) {
@@ -170,7 +170,7 @@ static bool is_unpackable(const Gandiva *g, const ClusterJob *j) {
 }
 
 // Index in holders of the task with the largest joint rate; CLUSTER_NONE: none is worth it.
-static uint32_t best_host(Gandiva *g, const ClusterView *v, const ClusterJob *j) {
+static uint32_t best_holder(Gandiva *g, const ClusterView *v, const ClusterJob *j) {
     uint32_t best = CLUSTER_NONE;
     double   most = 0.9 * g->min_joint;  // free cores there may make up the rest
     for (uint32_t i = 0; i < g->n_holders; i++) {
@@ -189,7 +189,7 @@ static void pack(Gandiva *g, const ClusterView *v) {
         const ClusterJob *j = &v->tasks[g->left_over[i]].job;
         PackSplit         split;
         if (j->class == CLUSTER_NONE || is_unpackable(g, j)) continue;
-        uint32_t h = best_host(g, v, j);
+        uint32_t h = best_holder(g, v, j);
         bool     fits =
             h != CLUSTER_NONE && pack_try(&g->builder, g->holders[h], g->left_over[i], &split) &&
             split.sum > g->min_joint && split.rate[0] > MIN_RATE && split.rate[1] > MIN_RATE &&
@@ -319,7 +319,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     if (v->n_waiting > 0 && g->grows) elastic_shrink(&g->elastic, &g->builder);
     start(g, v);
     if (g->n_left_over > 0) {
-        find_hosts(g, v);
+        find_holders(g, v);
         pack(g, v);
     }
     if (g->n_left_over > 0 && round) {

@@ -5,9 +5,9 @@
 // one with high utilization 2, others 1, and the sum of a pair must not exceed a limit.
 #include <string.h>
 
-#include "policy/cluster/common/priority_queue.h"
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/colocation.h"
+#include "policy/cluster/common/priority_queue.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \

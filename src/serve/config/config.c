@@ -187,43 +187,6 @@ static Err begin(Config *c, const ConfigSources *s) {
     return keep_sources(c, s);
 }
 
-static Err read_layers(Config *c) {
-    ConfigBuilder d = {.c = c, .s = &c->loaded_from};
-    bool          whole = config_report(c, config_builder_read_file(&d));
-    TRY(config_builder_server(&d));
-    if (!whole) return ERR_OK;  // it may name models, which would be reported missing
-    TRY(config_builder_sources(&d));
-    TRY(config_builder_models(&d));
-    config_builder_validate(&d);
-    return ERR_OK;
-}
-
-Err config_read(Config *c, const ConfigSources *s) {
-    *c = (Config){0};
-    TRY(arena_init(&c->arena, ARENA_BYTES));
-    Err e = begin(c, s);
-    if (e == ERR_OK) e = read_layers(c);
-    if (e != ERR_OK) config_finish(c);
-    return e;
-}
-
-Err config_load(Config *c, const ConfigSources *s) {
-    TRY(config_read(c, s));
-    if (c->n_problems == 0) return ERR_OK;
-    Err e = c->n_problems == 1 ? err_set(ERR_CONFIG, "%s", c->problems[0])
-                               : err_set(ERR_CONFIG, "%s (and %u more: see cotenant check)",
-                                         c->problems[0], c->n_problems - 1);
-    config_finish(c);
-    return e;
-}
-
-Err config_reload(Config *c, const Config *old) { return config_load(c, &old->loaded_from); }
-
-void config_finish(Config *c) {
-    arena_finish(&c->arena);
-    *c = (Config){0};
-}
-
 // Contradictions between settings.
 
 static const char *find_origin(const Setting *rows, uint32_t n, const char **origins,
@@ -292,7 +255,7 @@ static Err check_model(const Config *c, const ConfigModel *m) {
     return ERR_OK;
 }
 
-void config_builder_validate(ConfigBuilder *d) {
+static void validate(ConfigBuilder *d) {
     Config                  *c = d->c;
     static const char *const keys[] = {"http", "grpc", "metrics", "admin"};
     bool own = strcmp(c->serve.admin, "http") != 0;  // otherwise on the addresses of inference
@@ -303,4 +266,41 @@ void config_builder_validate(ConfigBuilder *d) {
     (void)config_report(c, check_limits(c));
     for (uint32_t i = 0; i < c->n_models; i++)
         (void)config_report(c, check_model(c, &c->models[i]));
+}
+
+static Err read_layers(Config *c) {
+    ConfigBuilder d = {.c = c, .s = &c->loaded_from};
+    bool          whole = config_report(c, config_builder_read_file(&d));
+    TRY(config_builder_server(&d));
+    if (!whole) return ERR_OK;  // it may name models, which would be reported missing
+    TRY(config_builder_sources(&d));
+    TRY(config_builder_models(&d));
+    validate(&d);
+    return ERR_OK;
+}
+
+Err config_read(Config *c, const ConfigSources *s) {
+    *c = (Config){0};
+    TRY(arena_init(&c->arena, ARENA_BYTES));
+    Err e = begin(c, s);
+    if (e == ERR_OK) e = read_layers(c);
+    if (e != ERR_OK) config_finish(c);
+    return e;
+}
+
+Err config_load(Config *c, const ConfigSources *s) {
+    TRY(config_read(c, s));
+    if (c->n_problems == 0) return ERR_OK;
+    Err e = c->n_problems == 1 ? err_set(ERR_CONFIG, "%s", c->problems[0])
+                               : err_set(ERR_CONFIG, "%s (and %u more: see cotenant check)",
+                                         c->problems[0], c->n_problems - 1);
+    config_finish(c);
+    return e;
+}
+
+Err config_reload(Config *c, const Config *old) { return config_load(c, &old->loaded_from); }
+
+void config_finish(Config *c) {
+    arena_finish(&c->arena);
+    *c = (Config){0};
 }

@@ -71,7 +71,6 @@ MUST_USE Err config_builder_read_file(ConfigBuilder *d);  // config_layer.c
 MUST_USE Err config_builder_server(ConfigBuilder *d);     // config_layer.c
 MUST_USE Err config_builder_sources(ConfigBuilder *d);    // config_source.c: finds the models
 MUST_USE Err config_builder_models(ConfigBuilder *d);     // config_model.c: fills c->models
-void         config_builder_validate(ConfigBuilder *d);   // config.c: contradictions between values
 
 // config_layer.c. Call fn for each variable COTENANT_KEY, or for each flag.
 typedef void LayerFn(void *self, const char *where, const char *key, const char *value);

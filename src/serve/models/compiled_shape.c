@@ -172,7 +172,7 @@ void compiled_shape_leave(CompiledShape *cs) {
 
 #define RETRY_NS INT64_C(10000000000)  // until a failed shape is compiled again
 
-void compiled_shape_wake(CompiledShape *cs) {
+static void wake_waiters(CompiledShape *cs) {
     ModelRegistry *r = cs->owner->registry;
     r->calling = cs->waiters;
     cs->waiters = NULL;
@@ -243,7 +243,7 @@ static void compiled(void *self, Err e, const char *why) {
     if (e == ERR_OK) model_version_set_outputs(mv, &cs->prepared);
     model_version_update(mv);
     registry_pin(&mv->info);
-    compiled_shape_wake(cs);
+    wake_waiters(cs);
     registry_release(mv->registry, &mv->info);
 }
 

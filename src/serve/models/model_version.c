@@ -13,12 +13,12 @@ enum { ARENA_SHIFT = 24 };
 
 static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
 
-void model_version_notify(ModelVersion *mv) {
+static void notify(ModelVersion *mv) {
     ModelRegistry *r = mv->registry;
     if (r->open && mv->listed && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
 }
 
-void model_version_complete(ModelVersion *mv, const char *why) {
+static void complete(ModelVersion *mv, const char *why) {
     LoadWaiter *c = mv->load_waiters;
     mv->load_waiters = NULL;
     while (c != NULL) {
@@ -189,8 +189,8 @@ static void keep_previous(ModelVersion *mv, const char *why) {
         (void)snprintf(old->why, sizeof old->why, "a newer file could not be loaded: %s", why);
         old->info.reason = old->why;
     }
-    model_version_notify(old);
-    model_version_complete(mv, mv->same ? NULL : why);
+    notify(old);
+    complete(mv, mv->same ? NULL : why);
     model_version_free(mv);
 }
 
@@ -199,15 +199,15 @@ static void fail(ModelVersion *mv, const char *why) {
     mv->info.state = MODEL_UNAVAILABLE;
     mv->info.reason = mv->why;
     mv->info.memory_bytes = 0;
-    model_version_notify(mv);
-    model_version_complete(mv, mv->why);
+    notify(mv);
+    complete(mv, mv->why);
 }
 
 static void loaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     mv->loading = false;
     if (atomic_load(&mv->cancelled)) {
-        model_version_complete(mv, "unloaded while loading");
+        complete(mv, "unloaded while loading");
         model_version_retire(mv);
     } else if (mv->previous != NULL && (e != ERR_OK || mv->same)) {
         keep_previous(mv, why);
@@ -216,9 +216,9 @@ static void loaded(void *self, Err e, const char *why) {
     } else {
         become_ready(mv);
         replace_previous(mv);
-        model_version_notify(mv);
+        notify(mv);
         retire_others(mv);
-        model_version_complete(mv, NULL);
+        complete(mv, NULL);
         loader_share(mv->registry->loader, 0.5);
     }
 }
@@ -232,7 +232,7 @@ void model_version_load(ModelVersion *mv) {
     mv->info.state = MODEL_LOADING;
     mv->info.reason = "";
     mv->job = (LoaderJob){.work = load, .settle = settle_load, .done = loaded, .self = mv};
-    model_version_notify(mv);
+    notify(mv);
     loader_put(mv->registry->loader, &mv->job);
 }
 
@@ -250,11 +250,11 @@ static void unloaded(void *self, Err e, const char *why) {
         mv->info.state = MODEL_UNAVAILABLE;
         mv->info.reason = "unloaded";
         mv->info.memory_bytes = 0;
-        model_version_notify(mv);
-        model_version_complete(mv, NULL);
+        notify(mv);
+        complete(mv, NULL);
         return;
     }
-    model_version_complete(mv, NULL);
+    complete(mv, NULL);
     model_version_free(mv);
 }
 
@@ -285,7 +285,7 @@ void model_version_retire(ModelVersion *mv) {
     }
     mv->info.state = MODEL_UNLOADING;
     mv->info.reason = "";
-    model_version_notify(mv);
+    notify(mv);
     start_unload(mv);
 }
 

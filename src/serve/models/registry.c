@@ -195,7 +195,7 @@ Err model_slot_take(ModelRegistry *r, const char *name, uint32_t *slot) {
 }
 
 // Numeric versions by value, before all others.
-int version_compare(const char *a, const char *b) {
+static int compare_versions(const char *a, const char *b) {
     size_t n = strlen(a), m = strlen(b);
     bool   x = n > 0 && strspn(a, "0123456789") == n, y = m > 0 && strspn(b, "0123456789") == m;
     if (x != y) return x ? -1 : 1;
@@ -205,7 +205,7 @@ int version_compare(const char *a, const char *b) {
 
 static int compare(const ModelVersion *a, const ModelVersion *b) {
     int by_name = strcmp(a->info.name, b->info.name);
-    return by_name != 0 ? by_name : version_compare(a->info.version, b->info.version);
+    return by_name != 0 ? by_name : compare_versions(a->info.version, b->info.version);
 }
 
 static Err make_room(ModelRegistry *r) {

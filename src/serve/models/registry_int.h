@@ -126,7 +126,6 @@ MUST_USE Err model_slot_add(ModelVersion *mv);     // adds it to its slot and to
 void         model_slot_remove(ModelVersion *mv);  // accepts one that is not listed
 const char  *registry_intern(ModelRegistry *r, const char *text);  // NULL: no memory
 void registry_forget_detached(ModelVersion *mv);  // takes it out of `detached`, if it is there
-int  version_compare(const char *a, const char *b);
 
 // model_version.c. model_version_open creates it detached; model_version_load starts loading.
 MUST_USE Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *m,
@@ -134,10 +133,7 @@ MUST_USE Err model_version_open(ModelRegistry *r, const Config *from, const Conf
 void         model_version_load(ModelVersion *mv);
 void         model_version_retire(ModelVersion *mv);  // no new requests; unloads after the last one
 void         model_version_unpinned(ModelVersion *mv);
-void         model_version_free(ModelVersion *mv);    // takes its shapes out of the engine
-void         model_version_notify(ModelVersion *mv);  // calls `changed`
-void         model_version_complete(ModelVersion *mv,
-                                    const char   *why);  // calls its load_waiters; why NULL: success
+void         model_version_free(ModelVersion *mv);       // takes its shapes out of the engine
 MUST_USE Err model_version_signature(ModelVersion *mv);  // model_signature.c, as the next
 void         model_version_set_outputs(ModelVersion *mv, const PreparedModel *s);
 uint64_t     model_version_memory_left(const ModelVersion *mv);  // bytes it may still allocate
@@ -154,4 +150,3 @@ MUST_USE Err compiled_shape_init(ModelVersion *mv);
 MUST_USE Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes);
 MUST_USE Err compiled_shape_join(CompiledShape *cs);
 void         compiled_shape_leave(CompiledShape *cs);  // leaves the engine, frees its memory
-void         compiled_shape_wake(CompiledShape *cs);   // calls the requests that wait for it

@@ -41,7 +41,6 @@ struct Logger {
     _Atomic uint64_t reported_suppressed;  // already reported in the log
     uint64_t         reported_dropped;
     _Alignas(64) _Atomic uint64_t tail;
-    _Alignas(64) _Atomic uint64_t taken;  // lines written or dropped by the writer
 };
 
 static void wake_writer(Logger *l) {
@@ -160,7 +159,6 @@ static bool take(Logger *l) {
     write_line(l, s->line, s->len);
     atomic_store_explicit(&s->turn, l->head + l->mask + 1, memory_order_release);
     l->head++;
-    atomic_store_explicit(&l->taken, l->head, memory_order_release);
     return true;
 }
 
@@ -275,14 +273,4 @@ LoggerCounts logger_counts(const Logger *l) {
     return (LoggerCounts){.written = atomic_load(&l->written),
                           .suppressed = atomic_load(&l->suppressed),
                           .dropped = atomic_load(&l->dropped)};
-}
-
-bool logger_flush(Logger *l, TimeNs most) {
-    uint64_t tail = atomic_load(&l->tail);
-    TimeNs   until = clock_now(clock_monotonic()) + most;
-    while (atomic_load(&l->taken) < tail) {
-        if (clock_now(clock_monotonic()) > until) return false;
-        (void)usleep(1000);
-    }
-    return true;
 }

@@ -29,4 +29,3 @@ void logger_destroy(Logger *l);
 const Log   *logger_log(const Logger *l);  // for log_with; from any thread
 void         logger_reopen(Logger *l);     // after log rotation; async-signal-safe
 LoggerCounts logger_counts(const Logger *l);
-bool logger_flush(Logger *l, TimeNs most);  // waits for lines logged before; false: timed out

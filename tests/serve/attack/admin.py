@@ -1,4 +1,4 @@
-"""Group A: operations reserved for administrators. A5 is in observe.py."""
+"""Group A: administration is only possible at the admin address. A5 is in observe.py."""
 import json
 import os
 import signal

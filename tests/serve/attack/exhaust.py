@@ -151,7 +151,7 @@ def r1b(_):
 
 
 class Probe(threading.Thread):
-    """Sends requests now and then during a flood and notes how they are rejected."""
+    """Sends a request now and then during a flood, to see the responses of rejected ones."""
 
     def __init__(self, server, model):
         super().__init__(daemon=True)

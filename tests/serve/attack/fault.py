@@ -149,7 +149,7 @@ class World:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def where(self):
-        """Call stack of the call that failed."""
+        """The call stack of the call that failed."""
         out, base = [], next((int(m[0].split("-")[0], 16) for m in self.maps if m[-1].endswith("/cotenant")), 0)
         for at in self.shim.frames():
             for m in self.maps:

@@ -204,7 +204,7 @@ def killed_after(arguments, seconds):
 
 @item("L5", "kill -9 at any moment leaves the stores readable", own=True)
 def f6(_):
-    """F6. The next process reads the stores without finding damage."""
+    """F6. The next program reads the files that are left and reports no damage."""
     rng = random.Random(6)
     nets = ["zoo:lstm_kws", "zoo:squeezenet1_1"]
     quiet = ["--http", "127.0.0.1:0", "--grpc", "off", "--metrics", "off"]

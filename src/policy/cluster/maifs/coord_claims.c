@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "policy/cluster/maifs/coord_int.h"
-#include "policy/cluster/maifs/packed_key.h"
 
 static uint32_t best_entry(const Coordination *a, uint32_t i) {
     uint32_t best = COORD_NONE;

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "policy/cluster/maifs/coord_int.h"
-#include "policy/cluster/maifs/packed_key.h"
 
 // A smaller problem than the capacity may still have a complete graph.
 static uint32_t most_arcs(uint32_t agents, const CoordParams *r) {

@@ -156,7 +156,7 @@ static bool next_window(Maifs *m, uint32_t *last) {
     m->n_window = 0;
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint32_t t = v->waiting[i], k = m->n_window;
-        if (m->outcome[t] != MAIFS_STAYS || (*last != CLUSTER_NONE && !before(m, *last, t)))
+        if (m->outcome[t] != MAIFS_KEPT || (*last != CLUSTER_NONE && !before(m, *last, t)))
             continue;
         if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
         if (k == most && !before(m, t, m->window[k - 1])) continue;
@@ -181,7 +181,7 @@ static bool look_again(Maifs *m) {
 
 static bool some_wait(const Maifs *m) {
     for (uint32_t i = 0; i < m->view->n_waiting; i++)
-        if (m->outcome[m->view->waiting[i]] == MAIFS_STAYS) return true;
+        if (m->outcome[m->view->waiting[i]] == MAIFS_KEPT) return true;
     return false;
 }
 

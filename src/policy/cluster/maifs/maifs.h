@@ -72,7 +72,7 @@ typedef struct MaifsStart {  // a slice of a task to start
     uint32_t task, server;
 } MaifsStart;
 
-typedef enum PlanOutcome { MAIFS_STAYS, MAIFS_GOES, MAIFS_COMES, MAIFS_MOVES } PlanOutcome;
+typedef enum PlanOutcome { MAIFS_KEPT, MAIFS_EVICTED, MAIFS_STARTED, MAIFS_MIGRATED } PlanOutcome;
 
 typedef struct Maifs {
     const ClusterSetup  *setup;
@@ -152,7 +152,7 @@ uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // the result as actions
 void maifs_teacher_values(const Maifs *m, float *u);
 
 static inline bool maifs_taken(const Maifs *m, uint32_t task) {
-    return m->outcome[task] != MAIFS_STAYS;
+    return m->outcome[task] != MAIFS_KEPT;
 }
 
 static inline bool maifs_has_net(const Maifs *m) { return m->loaded->w != NULL && !m->ignore_net; }

@@ -55,7 +55,3 @@ static inline AttentionShape maifs_attend_size(uint32_t n_servers) {
 static inline size_t maifs_z(const MaifsNet *net) {  // index of the final z
     return net->attention ? net->rounds : 1;
 }
-
-// h [n][hidden]: sum of the contributions of server and job to an output.
-void maifs_net_gather(const MaifsNet *net, const MaifsCache *k, uint32_t column, uint32_t n,
-                      const MaifsOfferAt *at, float *h);

@@ -38,7 +38,7 @@ static void update_utilities(Maifs *m, const uint32_t *tasks, uint32_t n) {
         TaskUtility       *w = &m->utilities[tasks[i]];
         if (w->job != t->job.id + 1) task_utility_init(w, m->setup, &t->job, &m->params);
         task_utility_update(w, m->view, t, m->drain_s, &m->params);
-        m->outcome[tasks[i]] = MAIFS_STAYS;
+        m->outcome[tasks[i]] = MAIFS_KEPT;
     }
 }
 

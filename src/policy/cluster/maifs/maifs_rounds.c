@@ -13,18 +13,18 @@ static void evict(Maifs *m, uint32_t task) {
         server_plan_allocate(plan, m->setup, m->utilities);
         plan->stale = true;
     }
-    m->outcome[task] = m->migrating ? MAIFS_MOVES : MAIFS_GOES;
+    m->outcome[task] = m->migrating ? MAIFS_MIGRATED : MAIFS_EVICTED;
     m->evicted[m->n_evicted++] = task;
 }
 
 // Evicts the victims for a task and returns its GPUs.
 static uint64_t evict_for(Maifs *m, ServerPlan *plan, uint32_t task, uint32_t gpus) {
-    VictimSet go;
+    VictimSet victims;
     uint64_t  mask = 0;
     uint32_t  tasks[SERVER_PLAN_RESIDENTS], n = 0;
-    CHECK(offer_victims(&m->offering, plan, &m->utilities[task], gpus, &go, &mask));
+    CHECK(offer_victims(&m->offering, plan, &m->utilities[task], gpus, &victims, &mask));
     for (uint32_t i = 0; i < plan->n; i++)
-        if (victim_set_has(&go, i)) tasks[n++] = plan->at[i].task;
+        if (victim_set_has(&victims, i)) tasks[n++] = plan->at[i].task;
     for (uint32_t i = 0; i < n; i++) evict(m, tasks[i]);
     return mask;
 }
@@ -97,16 +97,16 @@ static float lost_elsewhere(const Maifs *m, uint32_t k) {
     float    sum = 0;
     for (uint32_t i = 0; i < m->setup->n_servers; i++) {
         const ServerPlan *plan = &m->plans[i];
-        VictimSet         go;
+        VictimSet         victims;
         uint64_t          mask;
         if (m->claims[i] != k) continue;
         CHECK(offer_victims(&m->offering, plan, &m->utilities[m->requests[k].task],
-                            claimed(m, i, k)->give, &go, &mask));
+                            claimed(m, i, k)->give, &victims, &mask));
         for (uint32_t g = 0; g < plan->n; g++) {
             const Resident    *x = &plan->at[g];
             const TaskUtility *w = &m->utilities[x->task];
             uint32_t           seen = 0;
-            if (!victim_set_has(&go, g) || !x->sliced) continue;
+            if (!victim_set_has(&victims, g) || !x->sliced) continue;
             while (seen < n && counted[seen] != x->task) seen++;
             if (seen == n && n < SERVER_PLAN_RESIDENTS) {
                 counted[n++] = x->task;
@@ -145,7 +145,7 @@ static void place_all(Maifs *m, uint32_t k, const JointClaim *joint) {
         m->claims[i] = COORD_NONE;
         place_claim(m, i, o, m->utilities[task].gpus > 0 ? units : 0, joint);
     }
-    m->outcome[task] = m->migrating ? MAIFS_MOVES : MAIFS_COMES;
+    m->outcome[task] = m->migrating ? MAIFS_MIGRATED : MAIFS_STARTED;
 }
 
 // The same task has a request with the other slice size and a larger payoff.
@@ -161,10 +161,10 @@ static bool outbid(const Maifs *m, uint32_t k, const JointClaim *joint) {
 // Gangs first, as they are hardest to fit. Claims on servers that changed wait for the next round.
 static bool place_claims(Maifs *m) {
     bool any = false;
-    for (uint32_t turn = 0; turn < 2; turn++)
+    for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < m->n_requests; k++) {
             JointClaim d = joint_claim_of(m, k);
-            if (d.servers == 0 || d.stale || (d.servers > 1) == (turn > 0)) continue;
+            if (d.servers == 0 || d.stale || (d.servers > 1) == (pass > 0)) continue;
             if (maifs_taken(m, m->requests[k].task) || outbid(m, k, &d)) continue;
             if (d.servers > 1 && d.payoff <= lost_elsewhere(m, k)) continue;
             place_all(m, k, &d);
@@ -297,6 +297,6 @@ bool maifs_can_join(const Maifs *m, uint32_t task, uint32_t holder) {
     const ClusterTask *t = &m->view->tasks[holder];
     for (uint32_t i = 0; i < t->n_slices; i++)
         if (m->plans[t->slices[i].server].stale) return false;
-    return m->outcome[holder] == MAIFS_STAYS &&
+    return m->outcome[holder] == MAIFS_KEPT &&
            isfinite(utility_lost_beside(m, holder, &m->utilities[task]));
 }

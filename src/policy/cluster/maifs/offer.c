@@ -5,23 +5,23 @@
 #include "policy/cluster/maifs/server_plan.h"
 
 typedef struct Eviction {  // victims and headroom for tasks of one size
-    VictimSet leave;
-    Headroom  fill;
+    VictimSet evicted;
+    Headroom  headroom;
     uint64_t  mask;
     float     lost, restart_cost;  // utility of the victims; of their restart time
     float     elsewhere;           // utility of the victims' slices on other servers
     uint32_t  gpus, victims;
-    bool      fits, filled;
+    bool      fits, has_headroom;
 } Eviction;
 
 static bool type_fits(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
     return w->types == 0 || (w->types >> d->setup->servers[plan->server].type & 1) != 0;
 }
 
-static uint64_t free_of(const ServerPlan *plan, const VictimSet *leave) {
+static uint64_t free_of(const ServerPlan *plan, const VictimSet *evicted) {
     uint64_t used = 0;
     for (uint32_t i = 0; i < plan->n; i++)
-        if (!victim_set_has(leave, i)) used |= plan->at[i].mask;
+        if (!victim_set_has(evicted, i)) used |= plan->at[i].mask;
     return gpu_mask_all(plan->gpus) & ~used;
 }
 
@@ -37,13 +37,13 @@ static void plan_eviction(const OfferContext *d, const ServerPlan *plan, const V
     r->gpus = gpus;
     r->victims = 0;
     r->lost = r->restart_cost = r->elsewhere = 0;
-    r->filled = false;
-    r->fits = victim_order_pick(by, plan, w, gpus, d->params.evict, &r->leave, &r->mask);
+    r->has_headroom = false;
+    r->fits = victim_order_pick(by, plan, w, gpus, d->params.evict, &r->evicted, &r->mask);
     if (!r->fits) return;
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *x = &d->utilities[g->task];
-        if (!victim_set_has(&r->leave, i)) continue;
+        if (!victim_set_has(&r->evicted, i)) continue;
         r->victims++;
         r->lost += resident_utility(g, x) * resident_fraction(g, x);
         r->elsewhere += resident_utility(g, x) * (1 - resident_fraction(g, x));
@@ -51,22 +51,22 @@ static void plan_eviction(const OfferContext *d, const ServerPlan *plan, const V
     }
 }
 
-// Utility of the other residents after the task came at a level; -1: it does not fit. With
+// Utility of the other residents with the task at a level; -1: it does not fit. With
 // ignore_levels the residents keep their current utility.
 static double utility_after(const OfferContext *d, const ServerPlan *plan, const Eviction *r,
                             const TaskUtility *w, uint32_t units, uint32_t level) {
-    int64_t cores = r->fill.cores_milli - (int64_t)units * w->levels[level].cores_milli;
-    int64_t memory = r->fill.memory_mib - (int64_t)units * w->levels[level].memory_mib;
+    int64_t cores = r->headroom.cores_milli - (int64_t)units * w->levels[level].cores_milli;
+    int64_t memory = r->headroom.memory_mib - (int64_t)units * w->levels[level].memory_mib;
     if (cores < 0 || memory < 0) return -1;
     if (d->params.ignore_levels) {
         double utility = plan->utility;
         for (uint32_t i = 0; i < plan->n; i++)
-            if (victim_set_has(&r->leave, i))
+            if (victim_set_has(&r->evicted, i))
                 utility -= resident_utility(&plan->at[i], &d->utilities[plan->at[i].task]) *
                            resident_fraction(&plan->at[i], &d->utilities[plan->at[i].task]);
         return utility;
     }
-    return headroom_utility(&r->fill, cores, memory);
+    return headroom_utility(&r->headroom, cores, memory);
 }
 
 // Rate factor of a gang in slices of this size.
@@ -80,15 +80,15 @@ static uint32_t offers_exclusive(const OfferContext *d, const ServerPlan *plan,
                                  Offer *out) {
     uint32_t n = 0, units = task_utility_units(w, r->gpus);
     float    part = w->gpus > 0 ? (float)r->gpus / (float)w->gpus : 1;
-    float    pace = server_plan_type_rate(d->setup, w, plan->server) * slices_factor(d, w, r->gpus);
-    bool     slice = r->gpus < w->gpus, cut = slice && !w->wide;
+    float factor = server_plan_type_rate(d->setup, w, plan->server) * slices_factor(d, w, r->gpus);
+    bool  slice = r->gpus < w->gpus, cut = slice && !w->wide;
     uint32_t first = d->params.ignore_levels ? w->default_level : 0;
     uint32_t last = d->params.ignore_levels ? w->default_level + 1 : w->n_levels;
     for (uint32_t l = first; l < last; l++) {
         double rest = utility_after(d, plan, r, w, units, l);
         if (rest < 0) break;
-        if (cut && w->levels[l].rate * pace < 1) continue;
-        float own = w->value * w->levels[l].rate * part * pace;
+        if (cut && w->levels[l].rate * factor < 1) continue;
+        float own = w->value * w->levels[l].rate * part * factor;
         float restart_cost = d->params.restart_weight * r->restart_cost / w->left_s;
         out[n++] = (Offer){.mask = r->mask,
                            .task = task,
@@ -99,7 +99,7 @@ static uint32_t offers_exclusive(const OfferContext *d, const ServerPlan *plan,
                                    (slice ? 0 : r->elsewhere) - d->params.evict_margin * r->lost,
                            .own = own,
                            .lost = r->lost + r->elsewhere,
-                           .rate = w->levels[l].rate * pace};
+                           .rate = w->levels[l].rate * factor};
     }
     return n;
 }
@@ -155,7 +155,7 @@ typedef struct SharedGpus {  // GPUs that tasks of one class and size may join
 static void find_shared(const OfferContext *d, const ServerPlan *plan, const VictimSet *open,
                         uint32_t task, SharedGpus *out) {
     const TaskUtility *w = &d->utilities[task];
-    float              pace = server_plan_type_rate(d->setup, w, plan->server);
+    float              factor = server_plan_type_rate(d->setup, w, plan->server);
     out->class = w->class;
     out->gpus = w->gpus;
     out->n = 0;
@@ -168,7 +168,7 @@ static void find_shared(const OfferContext *d, const ServerPlan *plan, const Vic
         s.lost = harm(d, plan, s.mask, task, &s.corunners);
         if (s.lost < 0) continue;
         s.rate_factor =
-            pace * server_plan_corun(plan, d->setup, d->utilities, s.mask, task, CLUSTER_NONE);
+            factor * server_plan_corun(plan, d->setup, d->utilities, s.mask, task, CLUSTER_NONE);
         if (s.rate_factor > 0) out->at[out->n++] = s;
     }
 }
@@ -249,15 +249,15 @@ static Eviction *eviction_for(const OfferContext *d, const ServerPlan *plan, Off
 }
 
 static void prepare(const OfferContext *d, const ServerPlan *plan, OfferSpace *p) {
-    p->as_is.fits = p->as_is.filled = true;
-    p->as_is.leave = (VictimSet){{0}};
+    p->as_is.fits = p->as_is.has_headroom = true;
+    p->as_is.evicted = (VictimSet){{0}};
     p->as_is.lost = p->as_is.restart_cost = p->as_is.elsewhere = 0;
     p->as_is.victims = p->n_evictions = p->n_shared = 0;
     p->ranked = false;
-    p->as_is.mask = free_of(plan, &p->as_is.leave);
+    p->as_is.mask = free_of(plan, &p->as_is.evicted);
     p->as_is.gpus = (uint32_t)__builtin_popcountll(p->as_is.mask);
     p->least = p->harm = INFINITY;
-    server_plan_headroom(plan, &p->as_is.leave, d->utilities, &p->as_is.fill);
+    server_plan_headroom(plan, &p->as_is.evicted, d->utilities, &p->as_is.headroom);
     find_shareable(d, plan, &p->open);
     for (uint32_t i = 0; i < plan->n; i++) {
         const TaskUtility *w = &d->utilities[plan->at[i].task];
@@ -270,7 +270,7 @@ static void prepare(const OfferContext *d, const ServerPlan *plan, OfferSpace *p
 
 static bool fits_as_is(const OfferSpace *p, const ServerPlan *plan, const TaskUtility *w,
                        uint32_t gpus) {
-    const Headroom *f = &p->as_is.fill;
+    const Headroom *f = &p->as_is.headroom;
     uint32_t        n = task_utility_units(w, gpus);
     return p->as_is.gpus >= gpus && plan->n + 1 < SERVER_PLAN_RESIDENTS &&
            f->cores_milli >= (int64_t)n * w->levels[0].cores_milli &&
@@ -317,15 +317,15 @@ static uint32_t offers_to(const OfferContext *d, const ServerPlan *plan, OfferSp
     } else if (most > p->least) {
         Eviction *eviction = eviction_for(d, plan, p, w, gpus);
         if (eviction->fits && most > eviction->lost + (gpus < w->gpus ? 0 : eviction->elsewhere)) {
-            if (!eviction->filled)
-                server_plan_headroom(plan, &eviction->leave, d->utilities, &eviction->fill);
-            eviction->filled = true;
+            if (!eviction->has_headroom)
+                server_plan_headroom(plan, &eviction->evicted, d->utilities, &eviction->headroom);
+            eviction->has_headroom = true;
             made = offers_exclusive(d, plan, w, task, eviction, out);
         }
     }
     if (gpus == w->gpus && most > p->harm && may_share(d, plan, w))
-        made +=
-            offers_shared(plan, w, task, &p->as_is.fill, shared_for(d, plan, p, task), out + made);
+        made += offers_shared(plan, w, task, &p->as_is.headroom, shared_for(d, plan, p, task),
+                              out + made);
     return made;
 }
 

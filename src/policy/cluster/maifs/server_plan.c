@@ -141,7 +141,7 @@ static void add_steps(const ServerPlan *plan, uint32_t resident, const TaskUtili
     }
 }
 
-void server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
+void server_plan_headroom(const ServerPlan *plan, const VictimSet *victims,
                           const TaskUtility *utilities, Headroom *f) {
     f->utility = 0;
     f->cores_milli = plan->cores_milli;
@@ -150,7 +150,7 @@ void server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
-        if (leave != NULL && victim_set_has(leave, i)) continue;
+        if (victims != NULL && victim_set_has(victims, i)) continue;
         if (!has_levels(w)) {
             f->cores_milli -= g->cores_milli;
             f->memory_mib -= g->memory_mib;
@@ -287,7 +287,7 @@ void victim_order_init(VictimOrder *r, const ServerPlan *plan, const TaskUtility
 
 typedef struct VictimSearch {
     const VictimOrder *order;
-    VictimSet          leave;
+    VictimSet          victims;
     int64_t            cores_left, memory_left;  // after the evictions and with the new task
     uint64_t           all;                      // GPUs
     uint32_t           gpus;
@@ -295,7 +295,7 @@ typedef struct VictimSearch {
 
 static void set_victim(VictimSearch *x, uint32_t resident, bool elsewhere) {
     int64_t cores = x->order->cores_milli[resident], memory = x->order->memory_mib[resident];
-    victim_set_put(&x->leave, resident, elsewhere);
+    victim_set_put(&x->victims, resident, elsewhere);
     x->cores_left += elsewhere ? cores : -cores;
     x->memory_left += elsewhere ? memory : -memory;
 }
@@ -303,7 +303,7 @@ static void set_victim(VictimSearch *x, uint32_t resident, bool elsewhere) {
 static uint64_t free_then(const VictimSearch *x) {
     uint64_t used = 0;
     for (uint32_t i = 0; i < x->order->n; i++)
-        if (!victim_set_has(&x->leave, i)) used |= x->order->mask[i];
+        if (!victim_set_has(&x->victims, i)) used |= x->order->mask[i];
     return x->all & ~used;
 }
 
@@ -330,7 +330,7 @@ bool victim_order_pick(const VictimOrder *r, const ServerPlan *plan, const TaskU
         set_victim(&x, r->order[i].resident, false);
         if (!enough(&x)) set_victim(&x, r->order[i].resident, true);
     }
-    *out = x.leave;
+    *out = x.victims;
     *mask = gpu_mask_lowest(free_then(&x), gpus);
     return true;
 }

@@ -66,7 +66,7 @@ static inline void victim_set_put(VictimSet *l, uint32_t i, bool on) {
 void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
                       const TaskUtility *utilities);
 
-void   server_plan_headroom(const ServerPlan *plan, const VictimSet *leave,
+void   server_plan_headroom(const ServerPlan *plan, const VictimSet *victims,
                             const TaskUtility *utilities, Headroom *out);
 double headroom_utility(const Headroom *f, int64_t cores_milli, int64_t memory_mib);
 

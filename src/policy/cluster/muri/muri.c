@@ -4,11 +4,10 @@
 // grouped onto the same GPUs, up to four each, largest joint progress first, until the request
 // fits. At whole periods other jobs are preempted for this plan; in between, free GPUs are filled,
 // and a job left alone on a shared GPU gets the whole of it.
-#include "policy/cluster/common/priority_queue.h"
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/colocation.h"
-#include "policy/cluster/muri/muri_match.h"
-#include "policy/cluster/muri/muri_place.h"
+#include "policy/cluster/common/priority_queue.h"
+#include "policy/cluster/muri/muri_group.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \

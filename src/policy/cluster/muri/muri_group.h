@@ -1,11 +1,12 @@
-// MuriMatch: groups tasks of equal width onto the same GPUs until the requested GPUs fit.
+// MuriMatch, MuriPlacer: groups tasks of equal width onto the same GPUs until the requested GPUs
+// fit, and puts the groups into a plan.
 //
 // Units are merged in pairs, largest joint progress first, in rounds: tasks into pairs, pairs into
 // fours. A group's progress depends on its classes alone, so units of the same classes are
 // interchangeable and taken in order.
 #pragma once
 
-#include "policy/cluster/common/pack.h"
+#include "policy/cluster/common/colocation.h"
 
 enum { MURI_CACHE = 1 << 14, MURI_KINDS = 1024, MURI_EDGES = 1 << 16 };
 
@@ -54,3 +55,25 @@ double muri_match_sum(MuriMatch *m, uint32_t key);
 
 // The same from their stages, with each task in another stage of its iteration at any time.
 double muri_match_turns(const ClusterProfiles *p, const uint32_t *classes, uint32_t n);
+
+typedef struct MuriPlacer {
+    PlanBuilder  *builder;
+    ClusterSlice *base, *own;  // [n_servers] of the group being placed
+    bool          by_need;     // tasks near their end get more cores and memory
+    double        min_rate;    // of a task that shares GPUs
+} MuriPlacer;
+
+void muri_place_carve(MuriPlacer *m, const ClusterSetup *s, Carve *from);
+
+// A running task and all that share exactly its GPUs, itself first. Returns the number.
+uint32_t muri_place_corunners(const ClusterView *v, uint32_t slot, uint32_t corunners[PACK_MOST]);
+bool     muri_place_together(const ClusterView *v, uint32_t a,
+                             uint32_t b);  // both run on the same GPUs
+
+// Puts a group onto the GPUs of its first task, which has some, and divides cores and memory anew.
+// Others on these GPUs must have been stopped. If any rate would be below min_rate, only the first
+// task is placed.
+void muri_place_group(MuriPlacer *m, const uint32_t *slots, uint32_t n);
+
+// Puts a task back where it runs, if all of that is still free.
+bool muri_place_back(MuriPlacer *m, uint32_t slot);
