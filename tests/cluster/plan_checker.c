@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
-static PlanChecker *plan_checker_of(const void *settings) { return *(PlanChecker *const *)settings; }
+static PlanChecker *plan_checker_of(const void *settings) {
+    return *(PlanChecker *const *)settings;
+}
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
     const PlanChecker *a = plan_checker_of(settings);
@@ -19,7 +21,7 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     *(PlanChecker **)state = a;
     for (uint32_t i = 0; i < s->n_servers; i++) {
         a->servers[i] = (CheckedServer){.cores_milli = s->servers[i].cores_milli,
-                                      .memory_mib = s->servers[i].memory_mib};
+                                        .memory_mib = s->servers[i].memory_mib};
         for (uint32_t g = 0; g < s->servers[i].gpus; g++) a->servers[i].part[g] = CLUSTER_WHOLE_GPU;
     }
     if (a->inner->init != NULL) a->inner->init((char *)state + 64, s, a->settings, a->loaded);
@@ -117,7 +119,7 @@ static void look(PlanChecker *a, const ClusterView *v) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
-        const CheckedJob    *b = &a->held[t->job.id];
+        const CheckedJob  *b = &a->held[t->job.id];
         assert_true(t->state == CLUSTER_RUNNING && b->n == t->n_slices);
         for (uint32_t k = 0; k < b->n; k++) {
             const ClusterSlice *x = &b->slices[k], *y = &t->slices[k];
@@ -139,8 +141,8 @@ static void look(PlanChecker *a, const ClusterView *v) {
 static void compare(const PlanChecker *a, const ClusterView *v) {
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const CheckedServer *x = &a->servers[i];
-        const ServerState *y = &v->servers[i];
-        uint32_t           whole = 0, milli = 0;
+        const ServerState   *y = &v->servers[i];
+        uint32_t             whole = 0, milli = 0;
         for (uint32_t g = 0; g < v->setup->servers[i].gpus; g++) {
             assert_int_equal(x->part[g], y->parts[g]);
             whole += x->part[g] == CLUSTER_WHOLE_GPU;
@@ -161,24 +163,24 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 }
 
 static const ClusterPolicy plan_checker_policy = {.name = "plan_checker",
-                                           .knows = CLUSTER_ORACLE,
-                                           .settings_size = sizeof(PlanChecker *),
-                                           .state_size = state_size,
-                                           .init = init,
-                                           .decide = decide};
+                                                  .knows = CLUSTER_ORACLE,
+                                                  .settings_size = sizeof(PlanChecker *),
+                                                  .state_size = state_size,
+                                                  .init = init,
+                                                  .decide = decide};
 
 void plan_checker_open(PlanChecker *a, ClusterRun *run, uint32_t room, Arena *arena) {
     PlanChecker **self = arena_new(arena, PlanChecker *, 1);
     *self = a;
     *a = (PlanChecker){.inner = run->policy,
-                 .settings = run->settings,
-                 .loaded = run->loaded,
-                 .jobs = run->jobs,
-                 .held = arena_new(arena, CheckedJob, run->jobs->n),
-                 .servers = arena_new(arena, CheckedServer, run->servers->n),
-                 .running = arena_new(arena, uint32_t, run->jobs->n),
-                 .log = arena_new(arena, CheckedStep, room + 1),
-                 .room = room};
+                       .settings = run->settings,
+                       .loaded = run->loaded,
+                       .jobs = run->jobs,
+                       .held = arena_new(arena, CheckedJob, run->jobs->n),
+                       .servers = arena_new(arena, CheckedServer, run->servers->n),
+                       .running = arena_new(arena, uint32_t, run->jobs->n),
+                       .log = arena_new(arena, CheckedStep, room + 1),
+                       .room = room};
     run->policy = &plan_checker_policy;
     run->settings = self;
     run->loaded = NULL;

@@ -1,6 +1,6 @@
-// PlanChecker: a policy that forwards every decision to another one and keeps its own accounts of what
-// the actions take: nothing may be held twice, and gangs stay whole. The simulator's view has to
-// match the accounts.
+// PlanChecker: a policy that forwards every decision to another one and keeps its own accounts of
+// what the actions take: nothing may be held twice, and gangs stay whole. The simulator's view has
+// to match the accounts.
 #pragma once
 
 #include "cluster/sim/cluster_run.h"
@@ -28,10 +28,10 @@ typedef struct PlanChecker {
     const ClusterPolicy *inner;
     const void          *settings, *loaded;
     const JobList       *jobs;
-    CheckedJob            *held;    // [jobs->n]
-    CheckedServer         *servers;  // by the accounts
+    CheckedJob          *held;     // [jobs->n]
+    CheckedServer       *servers;  // by the accounts
     uint32_t            *running, n_running;
-    CheckedStep           *log;  // [room] the first steps
+    CheckedStep         *log;  // [room] the first steps
     uint32_t             n, room;
     uint64_t             steps, levels, stops, shared;
 } PlanChecker;

@@ -7,13 +7,13 @@
 enum { SLICES = 16384, STARTS = 200 };
 
 typedef struct RandomPolicy {
-    Rng          rng;
+    Rng                  rng;
     RandomPolicySettings with;
-    ClusterSlice slices[SLICES];
-    uint32_t     n;
-    uint32_t     cores[RANDOM_SERVERS], memory[RANDOM_SERVERS];
-    uint32_t     parts[RANDOM_SERVERS][RANDOM_GPUS];
-    uint64_t     there[RANDOM_SERVERS][RANDOM_GPUS];  // classes of those there, as bits
+    ClusterSlice         slices[SLICES];
+    uint32_t             n;
+    uint32_t             cores[RANDOM_SERVERS], memory[RANDOM_SERVERS];
+    uint32_t             parts[RANDOM_SERVERS][RANDOM_GPUS];
+    uint64_t             there[RANDOM_SERVERS][RANDOM_GPUS];  // classes of those there, as bits
 } RandomPolicy;
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
@@ -143,8 +143,8 @@ static void level(RandomPolicy *w, const ClusterView *v, const ClusterTask *t, C
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    RandomPolicy    *w = state;
-    uint32_t n = 0;
+    RandomPolicy *w = state;
+    uint32_t      n = 0;
     CHECK(max >= v->n_waiting + v->n_running);
     look(w, v);
     for (uint32_t i = 0; i < v->n_running && w->n + RANDOM_SERVERS < SLICES; i++) {
@@ -168,9 +168,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 }
 
 const ClusterPolicy random_cluster_policy = {.name = "random",
-                                   .knows = CLUSTER_ORACLE,
-                                   .preempts = true,
-                                   .settings_size = sizeof(RandomPolicySettings),
-                                   .state_size = state_size,
-                                   .init = init,
-                                   .decide = decide};
+                                             .knows = CLUSTER_ORACLE,
+                                             .preempts = true,
+                                             .settings_size = sizeof(RandomPolicySettings),
+                                             .state_size = state_size,
+                                             .init = init,
+                                             .decide = decide};

@@ -30,7 +30,8 @@ bool h2_client_write(H2Client *p, const void *bytes, size_t len) {
     return true;
 }
 
-bool h2_client_frame(H2Client *p, uint8_t type, uint8_t flags, int32_t id, const void *payload, size_t len) {
+bool h2_client_frame(H2Client *p, uint8_t type, uint8_t flags, int32_t id, const void *payload,
+                     size_t len) {
     unsigned char *f = malloc(9 + len);
     must(f != NULL);
     f[0] = (unsigned char)(len >> 16), f[1] = (unsigned char)(len >> 8), f[2] = (unsigned char)len;
@@ -63,7 +64,7 @@ static size_t literal(unsigned char *to, const char *name, const char *value) {
 }
 
 size_t h2_client_block(unsigned char *to, const char *method, const char *path,
-                  const char *const *more) {
+                       const char *const *more) {
     size_t n = literal(to, ":method", method);
     n += literal(to + n, ":scheme", "http");
     n += literal(to + n, ":path", path);
@@ -130,9 +131,9 @@ bool h2_client_read(H2Client *p, H2Frame *f, int wait_ms) {
 
 H2Client h2_client_open(const char *address, bool raw) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    H2Client               p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    H2Client           p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     int                one = 1;
-    static H2Frame   f;
+    static H2Frame     f;
     const char        *colon = strrchr(address, ':');
     must(p.fd >= 0 && colon != NULL);
     a.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));

@@ -30,14 +30,16 @@ typedef struct H2Client {
 
 // address: "127.0.0.1:PORT". Sends the preface and empty SETTINGS unless raw.
 H2Client h2_client_open(const char *address, bool raw);
-void h2_client_close(H2Client *p);
+void     h2_client_close(H2Client *p);
 bool h2_client_write(H2Client *p, const void *bytes, size_t len);  // false: the server has closed
-bool h2_client_frame(H2Client *p, uint8_t type, uint8_t flags, int32_t id, const void *payload, size_t len);
+bool h2_client_frame(H2Client *p, uint8_t type, uint8_t flags, int32_t id, const void *payload,
+                     size_t len);
 // A block of headers, literal; returns its length.
-size_t h2_client_block(unsigned char *to, const char *method, const char *path, const char *const *more);
-bool   h2_client_headers(H2Client *p, int32_t id, const char *path, bool end);  // POST, as gRPC does
-bool   h2_client_data(H2Client *p, int32_t id, const void *bytes, size_t len, bool end);
-bool   h2_client_reset(H2Client *p, int32_t id, uint32_t code);
+size_t h2_client_block(unsigned char *to, const char *method, const char *path,
+                       const char *const *more);
+bool h2_client_headers(H2Client *p, int32_t id, const char *path, bool end);  // POST, as gRPC does
+bool h2_client_data(H2Client *p, int32_t id, const void *bytes, size_t len, bool end);
+bool h2_client_reset(H2Client *p, int32_t id, uint32_t code);
 // The next frame; false: closed, or nothing within wait_ms.
 bool h2_client_read(H2Client *p, H2Frame *f, int wait_ms);
 // Reads until the stream ended or the connection closed; PINGs and SETTINGS are acknowledged.

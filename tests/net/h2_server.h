@@ -23,8 +23,8 @@ typedef struct H2Server {
     bool             drained;
 } H2Server;
 
-// /echo returns the body, /big?N N bytes, /early a response before the body arrived; /hold waits for
-// h2_server_answer_held.
+// /echo returns the body, /big?N N bytes, /early a response before the body arrived; /hold waits
+// for h2_server_answer_held.
 H2Server *h2_server_open(const ListenerLimits *limits);
 // Asserts that every exchange has ended and no body is held.
 void h2_server_close(H2Server *h);

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 typedef struct DelayedAnswer {
-    LoopTimer    timer;
+    LoopTimer           timer;
     struct Http1Server *host;
-    Exchange    *x;
-    struct iovec piece;
+    Exchange           *x;
+    struct iovec        piece;
 } DelayedAnswer;
 
 struct Http1Server {
@@ -48,7 +48,8 @@ static size_t http1_server_number(Str s) {
 static void http1_server_head(void *self, Exchange *x) {
     Http1Server *h = self;
     atomic_fetch_add(&h->heads, 1);
-    if (x->query.len > 5 && memcmp(x->query.at, "most=", 5) == 0) x->most = http1_server_number(x->query);
+    if (x->query.len > 5 && memcmp(x->query.at, "most=", 5) == 0)
+        x->most = http1_server_number(x->query);
     if (http1_server_is(x->path, "/aligned")) x->aligned = http1_server_number(x->query);
     if (http1_server_is(x->path, "/early")) {
         Answer a = {.status = 503, .type = "text/plain"};
@@ -58,7 +59,7 @@ static void http1_server_head(void *self, Exchange *x) {
 
 static void http1_server_fire(void *self) {
     DelayedAnswer *d = self;
-    Answer     a = {.type = "text/plain", .body = &d->piece, .n_body = 1};
+    Answer         a = {.type = "text/plain", .body = &d->piece, .n_body = 1};
     d->piece = (struct iovec){d->x->body, d->x->body_len};
     exchange_answer(d->x, &a);
 }
@@ -71,7 +72,7 @@ static void http1_server_later(Http1Server *h, Exchange *x) {
 }
 
 static void http1_server_request(void *self, Exchange *x) {
-    Http1Server        *h = self;
+    Http1Server *h = self;
     char         text[32];
     struct iovec piece = {x->body, x->body_len};
     Answer       a = {.type = "text/plain", .body = &piece, .n_body = 1};
@@ -110,7 +111,8 @@ static void http1_server_gone(void *self, Exchange *x, bool sent) {
     Http1Server *h = self;
     atomic_fetch_add(&h->ended, 1);
     if (!sent) atomic_fetch_add(&h->lost, 1);
-    if (http1_server_is(x->path, "/later") && x->user) loop_disarm(h->loop, &((DelayedAnswer *)x->user)->timer);
+    if (http1_server_is(x->path, "/later") && x->user)
+        loop_disarm(h->loop, &((DelayedAnswer *)x->user)->timer);
     free(x->user);
 }
 
@@ -138,10 +140,11 @@ static void http1_server_question(Http1Server *h, int question) {
 }
 
 Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *address) {
-    Http1Server           *h = calloc(1, sizeof *h);
-    ListenerOptions o = {.address = address,
-                         .limits = limits ? *limits : (ListenerLimits){0},
-                         .handler = {http1_server_head, http1_server_request, http1_server_gone, h, NULL}};
+    Http1Server    *h = calloc(1, sizeof *h);
+    ListenerOptions o = {
+        .address = address,
+        .limits = limits ? *limits : (ListenerLimits){0},
+        .handler = {http1_server_head, http1_server_request, http1_server_gone, h, NULL}};
     h->big_len = (size_t)8 << 20;
     h->big = malloc(h->big_len);
     for (size_t i = 0; i < h->big_len; i++) h->big[i] = (char)('a' + i % 23);
@@ -151,7 +154,9 @@ Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *addr
     return h;
 }
 
-Http1Server *http1_server_open(const ListenerLimits *limits) { return http1_server_open_at(limits, "127.0.0.1:0"); }
+Http1Server *http1_server_open(const ListenerLimits *limits) {
+    return http1_server_open_at(limits, "127.0.0.1:0");
+}
 
 void http1_server_close(Http1Server *h) {
     loop_stop(h->loop);

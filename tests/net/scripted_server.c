@@ -25,8 +25,8 @@ static void drop(ScriptedConn *l) {
 
 static void say(ScriptedConn *l) {
     ScriptedServer *p = l->server;
-    size_t  len = p->len > 0 ? p->len : strlen(p->response);
-    ssize_t n = send(l->fd.fd, p->response, len, MSG_NOSIGNAL);
+    size_t          len = p->len > 0 ? p->len : strlen(p->response);
+    ssize_t         n = send(l->fd.fd, p->response, len, MSG_NOSIGNAL);
     (void)n;
     if (p->then_close) drop(l);
 }
@@ -34,9 +34,9 @@ static void say(ScriptedConn *l) {
 static ssize_t no_data(nghttp2_session *s, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                        nghttp2_data_source *source, void *user) {
     ScriptedConn *l = user;
-    nghttp2_nv  trailer = {(uint8_t *)(uintptr_t) "grpc-status", (uint8_t *)(uintptr_t) "0", 11, 1,
-                           NGHTTP2_NV_FLAG_NONE};
-    size_t      len = strlen(l->server->response);
+    nghttp2_nv trailer = {(uint8_t *)(uintptr_t) "grpc-status", (uint8_t *)(uintptr_t) "0", 11, 1,
+                          NGHTTP2_NV_FLAG_NONE};
+    size_t     len = strlen(l->server->response);
     (void)source, (void)room;
     memcpy(to, l->server->response, len);
     *flags = NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -46,8 +46,8 @@ static ssize_t no_data(nghttp2_session *s, int32_t id, uint8_t *to, size_t room,
 
 static int on_frame(nghttp2_session *s, const nghttp2_frame *f, void *user) {
     ScriptedConn *l = user;
-    nghttp2_nv  status = {(uint8_t *)(uintptr_t) ":status", (uint8_t *)(uintptr_t) "200", 7, 3,
-                          NGHTTP2_NV_FLAG_NONE};
+    nghttp2_nv    status = {(uint8_t *)(uintptr_t) ":status", (uint8_t *)(uintptr_t) "200", 7, 3,
+                            NGHTTP2_NV_FLAG_NONE};
     nghttp2_data_provider from = {.read_callback = no_data};
     if (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA) return 0;
     if ((f->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
@@ -76,9 +76,9 @@ static void flush(ScriptedConn *l) {
 }
 
 static void ready(void *self, uint32_t events) {
-    ScriptedConn *l = self;
-    ScriptedServer     *p = l->server;
-    char        in[65536];
+    ScriptedConn   *l = self;
+    ScriptedServer *p = l->server;
+    char            in[65536];
     (void)events;
     ssize_t n = recv(l->fd.fd, in, sizeof in, MSG_DONTWAIT);
     if (n <= 0 || p->mode == SCRIPTED_CLOSES) {
@@ -96,7 +96,7 @@ static void ready(void *self, uint32_t events) {
 
 static void accepts(void *self, uint32_t events) {
     ScriptedServer *p = self;
-    int     fd = accept4(p->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int             fd = accept4(p->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     (void)events;
     for (uint32_t i = 0; fd >= 0 && i < SCRIPTED_CONNS; i++) {
         ScriptedConn *l = &p->lines[i];

@@ -22,10 +22,8 @@ typedef struct TestRequest {  // one request
 static inline TimeNs test_now(void) { return clock_now(clock_monotonic()); }
 
 static inline NodeMachine test_machine(const NodeLive *l) {
-    return (NodeMachine){.n_cores = node_live_cores(l),
-                         .n_slices = 1,
-                         .slice_of = test_slices,
-                         .dispatch_ns = 1000};
+    return (NodeMachine){
+        .n_cores = node_live_cores(l), .n_slices = 1, .slice_of = test_slices, .dispatch_ns = 1000};
 }
 
 static inline void test_request_done(void *self, const EngineResult *a) {
@@ -92,10 +90,9 @@ static inline Cores fifo_take(Cores *free, uint32_t n) {
     return out;
 }
 
-static inline uint32_t fifo_decide(void *state, const NodeView *v, NodeAction *out,
-                                     uint32_t max) {
+static inline uint32_t fifo_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
     static const uint8_t versions[RANDOM_LAYERS];
-    FifoSettings           *p = *(FifoSettings **)state;
+    FifoSettings        *p = *(FifoSettings **)state;
     uint32_t             n = 0;
     Cores                free = v->free;
     if (p->closed != NULL && atomic_load(p->closed)) return 0;

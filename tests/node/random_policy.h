@@ -42,7 +42,8 @@ static inline Cores random_policy_cores(RandomPolicy *c, Cores *free) {
     return some;
 }
 
-static inline NodeAction random_policy_start(RandomPolicy *c, const NodeView *v, uint32_t i, Cores *free) {
+static inline NodeAction random_policy_start(RandomPolicy *c, const NodeView *v, uint32_t i,
+                                             Cores *free) {
     const NodeRequest *r = &v->requests[i];
     uint32_t           left = v->setup->tenants[r->tenant].model->n_layers - r->next;
     uint32_t           most = rng_below(&c->rng, 4) == 0 ? left : left < 5 ? left : 5;
@@ -54,10 +55,11 @@ static inline NodeAction random_policy_start(RandomPolicy *c, const NodeView *v,
                         .versions = c->versions[r->tenant][rng_below(&c->rng, RANDOM_MIXES)]};
 }
 
-static inline uint32_t random_policy_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
-    RandomPolicy   *c = state;
-    uint32_t n = 0;
-    Cores    free = v->free;
+static inline uint32_t random_policy_decide(void *state, const NodeView *v, NodeAction *out,
+                                            uint32_t max) {
+    RandomPolicy *c = state;
+    uint32_t      n = 0;
+    Cores         free = v->free;
     for (uint32_t k = 0; k < v->n_waiting && n + 1 < max; k++) {
         if (rng_below(&c->rng, 100) < c->rejects)
             out[n++] = (NodeAction){
@@ -67,14 +69,15 @@ static inline uint32_t random_policy_decide(void *state, const NodeView *v, Node
     }
     for (uint32_t k = 0; k < v->n_running && n + 1 < max; k++)
         if (cores_count(&free) > 0 && rng_below(&c->rng, 2) > 0)
-            out[n++] = (NodeAction){
-                .verb = NODE_GROW, .request = v->running[k], .cores = random_policy_cores(c, &free)};
+            out[n++] = (NodeAction){.verb = NODE_GROW,
+                                    .request = v->running[k],
+                                    .cores = random_policy_cores(c, &free)};
     if (v->n_waiting > 0) out[n++] = (NodeAction){.verb = NODE_WAKE, .at = v->now + 100000};
     return n;
 }
 
 static const NodePolicy random_policy = {.name = "random_policy",
-                                 .about = "legal actions at random",
-                                 .state_size = random_policy_size,
-                                 .init = random_policy_init,
-                                 .decide = random_policy_decide};
+                                         .about = "legal actions at random",
+                                         .state_size = random_policy_size,
+                                         .init = random_policy_init,
+                                         .decide = random_policy_decide};

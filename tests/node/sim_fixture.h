@@ -93,7 +93,8 @@ static inline void sim_fixture_open(SimFixture *s, const char *machine) {
 
 static inline void sim_fixture_close(SimFixture *s) { arena_finish(&s->arena); }
 
-static inline void sim_fixture_add(SimFixture *s, const char *network, double qos_ms, double share) {
+static inline void sim_fixture_add(SimFixture *s, const char *network, double qos_ms,
+                                   double share) {
     NodeModel *m = &s->models[s->n];
     if (model_of_zoo(network, &s->spec, &s->arena, m) != ERR_OK) abort();
     s->tenants[s->n] = (NodeTenant){m, network, (TimeNs)(qos_ms * 1e6), 1};
@@ -101,7 +102,7 @@ static inline void sim_fixture_add(SimFixture *s, const char *network, double qo
 }
 
 static inline NodeRun sim_fixture_run(SimFixture *s, const PlainSettings *p, double rate,
-                                        uint32_t n, uint64_t seed) {
+                                      uint32_t n, uint64_t seed) {
     NodeRun run = {.setup = {&s->machine, s->tenants, s->n},
                    .policy = &plain_policy,
                    .settings = p,

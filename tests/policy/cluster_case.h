@@ -39,8 +39,8 @@ static inline const void *cluster_case_settings(const ClusterPolicy *p, Arena *a
     return s.values;
 }
 
-static inline Err cluster_case_run(const ClusterCase *x, const char *policy, const char *set, uint64_t seed,
-                             Arena *a, ClusterResult *out) {
+static inline Err cluster_case_run(const ClusterCase *x, const char *policy, const char *set,
+                                   uint64_t seed, Arena *a, ClusterResult *out) {
     const ClusterPolicy *p = policies_cluster_find(policy);
     assert_non_null(p);
     ClusterRun   run = {.jobs = &x->jobs,
@@ -59,10 +59,10 @@ static inline Err cluster_case_run(const ClusterCase *x, const char *policy, con
 }
 
 static inline ClusterCase cluster_case_servers(uint32_t n, uint32_t gpus, Arena *a) {
-    ClusterCase     x = {.params = {.restart = 10 * CLUSTER_SECOND,
-                               .restart_wide = 20 * CLUSTER_SECOND,
-                               .restart_by_class = true}};
-    ServerSpec like = {.gpus = gpus, .gpu_type = ""};
+    ClusterCase x = {.params = {.restart = 10 * CLUSTER_SECOND,
+                                .restart_wide = 20 * CLUSTER_SECOND,
+                                .restart_by_class = true}};
+    ServerSpec  like = {.gpus = gpus, .gpu_type = ""};
     assert_int_equal(server_list_equal(n, &like, a, &x.servers), ERR_OK);
     return x;
 }
@@ -97,7 +97,8 @@ static inline Job cluster_case_random_job(uint32_t with, Rng *r, TimeNs now) {
     double                long_s = rng_below(r, 4) == 0 ? 20000 : 1500;
     j.submit = now;
     j.work = 1 + (TimeNs)(rng_unit(r) * rng_unit(r) * long_s * 1e9);
-    if ((with & CLUSTER_CASE_WIDE) != 0 && rng_below(r, 20) == 0) j.gpus = 9 + (uint32_t)rng_below(r, 8);
+    if ((with & CLUSTER_CASE_WIDE) != 0 && rng_below(r, 20) == 0)
+        j.gpus = 9 + (uint32_t)rng_below(r, 8);
     if ((with & CLUSTER_CASE_PARTS) != 0 && rng_below(r, 3) == 0) {
         j.gpus = 1;
         j.gpu_milli = 10 + (uint32_t)rng_below(r, 900);
@@ -115,7 +116,7 @@ static inline Job cluster_case_random_job(uint32_t with, Rng *r, TimeNs now) {
 
 static inline ClusterCase cluster_case_random(uint32_t with, uint32_t n, uint64_t seed, Arena *a) {
     static const char *types[2] = {"v100", "t4"};
-    ClusterCase             x = cluster_case_servers(4, 8, a);
+    ClusterCase        x = cluster_case_servers(4, 8, a);
     Rng                r = {seed};
     TimeNs             now = 0;
     x.jobs = (JobList){.at = arena_new(a, Job, n), .n = n, .gpu_types = types};
