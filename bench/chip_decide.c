@@ -17,7 +17,7 @@ static double decide_ns(const ChipSamplePolicy *p, const ChipView *v, ChipAction
     return (double)(end - start) + (n > MAX ? 1 : 0);
 }
 
-static double think_ns(const ChipSamplePolicy *p, const ChipView *v) {
+static double plan_ns(const ChipSamplePolicy *p, const ChipView *v) {
     ChipPlanCost cost = {0};
     TimeNs       start = clock_now(clock_monotonic());
     p->policy->plan(p->state, v, &cost);
@@ -52,21 +52,21 @@ int main(void) {
         moments[i] = chip_sample_view(&s, &arena, &rng, READY, i % 8);
     size_t      n = (size_t)ROUNDS * MOMENTS;
     double     *decided = arena_new(&arena, double, n_policies *n);
-    double     *thought = arena_new(&arena, double, n_policies *n);
+    double     *planned = arena_new(&arena, double, n_policies *n);
     ChipAction *plan = arena_new(&arena, ChipAction, MAX);
     for (uint32_t round = 0; round < ROUNDS; round++)
         for (uint32_t p = 0; p < n_policies; p++)
             for (uint32_t i = 0; i < MOMENTS; i++) {
                 size_t at = p * n + round * MOMENTS + i;
                 if (policies[p].policy->plan != NULL)
-                    thought[at] = think_ns(&policies[p], &moments[i].view);
+                    planned[at] = plan_ns(&policies[p], &moments[i].view);
                 decided[at] = decide_ns(&policies[p], &moments[i].view, plan);
             }
     printf("%-12s %-8s %10s %10s %10s  microseconds\n", "policy", "", "least", "median", "p90");
     for (uint32_t p = 0; p < n_policies; p++) {
         const ChipPolicy *policy = policies[p].policy;
         if (print_row(&arena, policy->name, "decides", decided + p * n) != 0) return 1;
-        if (policy->plan != NULL && print_row(&arena, policy->name, "thinks", thought + p * n) != 0)
+        if (policy->plan != NULL && print_row(&arena, policy->name, "plans", planned + p * n) != 0)
             return 1;
     }
     arena_finish(&arena);

@@ -2,7 +2,7 @@
 // the best of them, over cells of package, workload, load and bandwidth, on seeds below 100. Figure
 // of merit: mean share of requests in time.
 //   bench_chip_tune POLICY [random=30] [rounds=2] [requests=300] [KEY=VALUE|KEY ...]
-// KEY=VALUE starts from there; KEY alone keeps that setting out of the search.
+// KEY=VALUE sets the start; KEY alone excludes the setting from the search.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

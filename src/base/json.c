@@ -68,6 +68,18 @@ Err json_save(const char *path, const json_t *doc) {
     return err_add(e, "%s", path);
 }
 
+void json_put_string(FILE *f, const char *text) {
+    (void)fputc('"', f);
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 32 || c == '"' || c == '\\')
+            (void)fprintf(f, "\\u%04x", c);
+        else
+            (void)fputc(c, f);
+    }
+    (void)fputc('"', f);
+}
+
 static const char *kind_of(const json_t *v) {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",

@@ -20,6 +20,9 @@ MUST_USE Err json_read(const char *path, size_t cap, json_t **out);  // files of
 MUST_USE Err json_write(FILE *f, const json_t *doc);
 MUST_USE Err json_save(const char *path, const json_t *doc);  // replaces path atomically
 
+// Writes text as a JSON string, quotes included.
+void json_put_string(FILE *f, const char *text);
+
 // A required member of the given type and range. Results live as long as object.
 MUST_USE Err json_get_int(const json_t *object, const char *key, int64_t lo, int64_t hi,
                           int64_t *out);

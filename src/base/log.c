@@ -126,7 +126,7 @@ static void put_fields(LogLine *l, const LogField *f, size_t n) {
 }
 
 void log_write(const Log *log, LogLevel level, const char *msg, const LogField *f, size_t n) {
-    if (level < log->least || (log->admit != NULL && !log->admit(log->self))) return;
+    if (level < log->min_level || (log->admit != NULL && !log->admit(log->self))) return;
     LogLine l;
     put_head(&l, log, level, msg);
     put_fields(&l, f, n);

@@ -17,7 +17,7 @@ enum { LOG_BYTES = 4096 };  // of a line, at most; longer lines end with cut=tru
 
 typedef struct Log {  // may be shared between threads after setup
     FILE     *out;
-    LogLevel  least;  // minimum level
+    LogLevel  min_level;
     Clock     clock;
     LogFormat format;
     // put receives each line, newline included, in place of out; NULL: out. A line is dropped

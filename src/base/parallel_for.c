@@ -24,7 +24,7 @@ static bool finish_job(Shared *s, Err e) {  // false: stop
         s->err = e;
         (void)snprintf(s->why, sizeof s->why, "%s", err_why());
     }
-    if (e == ERR_OK && j->progress != NULL) progress_step(j->progress, j->worth);
+    if (e == ERR_OK && j->progress != NULL) progress_step(j->progress, j->progress_steps);
     bool ok = s->err == ERR_OK;
     (void)pthread_mutex_unlock(&s->lock);
     return ok;

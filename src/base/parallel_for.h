@@ -10,9 +10,9 @@
 typedef struct ParallelFor {
     Err (*run)(void *self, uint32_t i, Arena *scratch);  // scratch is emptied after each job
     void     *self;
-    uint32_t  n;         // jobs
-    Progress *progress;  // advanced by `worth` after each job; may be NULL
-    int64_t   worth;
+    uint32_t  n;               // jobs
+    Progress *progress;        // advanced after each job; may be NULL
+    int64_t   progress_steps;  // per job
 } ParallelFor;
 
 // The calling thread is one of `threads`; fewer run if the system cannot start as many.

@@ -47,8 +47,7 @@ static Err walk(yaml_parser_t *p, const char *name, YamlDocVisit *visit, void *c
 
 Err yamldoc_walk(const char *name, const char *text, size_t len, YamlDocVisit *visit, void *ctx) {
     yaml_parser_t p;
-    if (yaml_parser_initialize(&p) != 1)
-        return err_set(ERR_LIMIT, "%s: no memory to read it", name);
+    if (yaml_parser_initialize(&p) != 1) return err_set(ERR_LIMIT, "%s: out of memory", name);
     yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
     Err e = walk(&p, name, visit, ctx);
@@ -114,7 +113,7 @@ static Err visit_keys(void *ctx, const yaml_event_t *e, size_t line) {
 Err yamldoc_keys(const char *name, const char *text, size_t len, Arena *a, YamlDocKey **out,
                  size_t *n) {
     KeyWalk w = {.name = name, .arena = a, .keys = arena_try_new(a, YamlDocKey, KEYS_MAX)};
-    if (w.keys == NULL) return err_set(ERR_LIMIT, "%s: no memory to read it", name);
+    if (w.keys == NULL) return err_set(ERR_LIMIT, "%s: out of memory", name);
     TRY(yamldoc_walk(name, text, len, visit_keys, &w));
     *out = w.keys;
     *n = w.n;

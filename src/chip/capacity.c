@@ -6,7 +6,7 @@
 // A column j assigns every layer to a kind; L_jr is its load on r. There are exponentially many
 // columns, but at given dual prices the cheapest one is found layer by layer: the simplex method
 // with column generation.
-#include "chip/capacity.h"
+#include "chip/chip_scenario.h"
 
 #include <math.h>
 #include <string.h>

@@ -69,8 +69,8 @@ static bool among(const char *key, const char *const *keys) {
     return false;
 }
 
-Err chip_file_check_complete(const char *name, const char *text, size_t len, const Settings *s,
-                             const char *const *optional) {
+static Err check_complete(const char *name, const char *text, size_t len, const Settings *s,
+                          const char *const *optional) {
     YamlDocKey *keys = NULL;
     size_t      n = 0, mark = s->arena->used;
     TRY(yamldoc_keys(name, text, len, s->arena, &keys, &n));
@@ -83,4 +83,11 @@ Err chip_file_check_complete(const char *name, const char *text, size_t len, con
     }
     arena_rewind(s->arena, mark);
     return ERR_OK;
+}
+
+Err chip_file_parse(const char *name, const char *text, size_t len, Settings *s,
+                    const char *const *optional) {
+    settings_default(s);
+    TRY(check_complete(name, text, len, s, optional));
+    return settings_parse(s, name, text, len);
 }

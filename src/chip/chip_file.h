@@ -22,6 +22,7 @@ const char *chip_file_name(bool     package,
 MUST_USE Err chip_file_find(bool package, const char *what, const char *beside, Arena *a,
                             const char **name, const char **text, size_t *len);
 
-// Fails if a row is missing that is not optional: a default would silently be another chip's value.
-MUST_USE Err chip_file_check_complete(const char *name, const char *text, size_t len,
-                                      const Settings *s, const char *const *optional);
+// Fills in s->values. Fails if a key is missing that is not optional: a default would silently be
+// another chip's value. optional: NULL after the last.
+MUST_USE Err chip_file_parse(const char *name, const char *text, size_t len, Settings *s,
+                             const char *const *optional);

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "chip/capacity.h"
 #include "chip/cost/cost.h"
 #include "sim/arrivals.h"
 

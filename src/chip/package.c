@@ -51,9 +51,7 @@ Err unit_spec_parse(const char *name, const char *text, size_t len, Arena *a, Un
                                            "lean",      "energy",     NULL};
     UnitSpec                 u = {0};
     Settings                 s = {unit_rows, sizeof unit_rows / sizeof *unit_rows, &u, a};
-    settings_default(&s);
-    TRY(chip_file_check_complete(name, text, len, &s, optional));
-    TRY(settings_parse(&s, name, text, len));
+    TRY(chip_file_parse(name, text, len, &s, optional));
     TRY(read_flow(name, &u));
     TRY(check_values(name, &u));
     if (strcmp(u.energy, "relative") == 0) set_relative_energy(&u);
@@ -138,9 +136,7 @@ Err package_parse(const char *name, const char *text, size_t len, Arena *a, Pack
                                            "byte_pj",    "dispatch_cycles", NULL};
     Package                  p = {0};
     Settings                 s = {rows, sizeof rows / sizeof *rows, &p, a};
-    settings_default(&s);
-    TRY(chip_file_check_complete(name, text, len, &s, optional));
-    TRY(settings_parse(&s, name, text, len));
+    TRY(chip_file_parse(name, text, len, &s, optional));
     Err e = read_units(&p, name, a);
     if (e != ERR_OK)
         return err_add(ERR_CONFIG, "%s:%zu: units", name, line_of(name, text, len, "units", a));

@@ -8,14 +8,14 @@
 #include "model/zoo/zoo.h"
 
 typedef struct Named {
-    const char *name, *networks, *about;
+    const char *name, *networks;
 } Named;
 
 static const Named named[] = {
-#define X(name, networks, about) {#name, networks, about},
+#define X(name, networks, about) {#name, networks},
 #include "chip/workload.def"
 #undef X
-    {NULL, NULL, NULL},
+    {NULL, NULL},
 };
 
 // Latency targets of the MLPerf Inference server scenario: ResNet-50 15 ms, SSD-ResNet34 100 ms,
@@ -52,18 +52,6 @@ static const Target targets[] = {
     {"dlrm", 30},
     {NULL, 0},
 };
-
-const char *workload_name(uint32_t i) {
-    uint32_t n = 0;
-    while (n < i && named[n].name != NULL) n++;
-    return named[n].name;
-}
-
-const char *workload_about(uint32_t i) {
-    uint32_t n = 0;
-    while (n < i && named[n].name != NULL) n++;
-    return named[n].about;
-}
 
 static bool is_file(const char *word) {
     size_t n = strlen(word);

@@ -13,9 +13,6 @@ typedef struct Workload {
     uint32_t     n;
 } Workload;
 
-const char *workload_name(uint32_t i);   // light, heavy, mixed, then others; NULL after the last
-const char *workload_about(uint32_t i);  // of the same
-
 // A named workload, or zoo networks and ONNX files separated by commas or plus signs. Names are
 // compared as by chip_file_same.
 MUST_USE Err workload_find(const char *what, Arena *a, Workload *out);

@@ -176,7 +176,7 @@ static const ExplainedPair *second_unit(const Explanation *s, uint32_t task) {
 static const char *why_task(const Explanation *s, uint32_t i) {
     const ExplainedTask *t = &s->x->tasks[i], *next = t + 1;
     if (i + 1 == s->x->n_tasks) return "no other task waits";
-    return arena_printf(s->arena, "goes before request %" PRIu64 " (%s), %.2f to %.2f: %s",
+    return arena_printf(s->arena, "ranks before request %" PRIu64 " (%s), %.2f to %.2f: %s",
                         next->request.id, tenant_of(s, next), (double)t->score, (double)next->score,
                         differences(s, t->parts, next->parts, 0, RELMAS_TASK_TERMS));
 }
@@ -287,7 +287,7 @@ static Err explain(const void *options, Arena *a) {
     ChipScenario        stage;
     ChipTrace           trace;
     ChipExplanation    *x = arena_new(a, ChipExplanation, 1);
-    DecisionQuery       wish = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
+    DecisionQuery       query = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
     if (strcmp(o->policy, "relmas") != 0)
         return err_set(ERR_ARG, "--policy %s: only decisions of relmas can be explained",
                        o->policy);
@@ -301,7 +301,7 @@ static Err explain(const void *options, Arena *a) {
     run.settings = choice.settings;
     run.seed = (uint64_t)o->seed;
     TRY(chip_choice_load(&choice, &run.setup, a, &run.loaded));
-    TRY(chip_explanation_find(&run, wish, a, x));
+    TRY(chip_explanation_find(&run, query, a, x));
     Explanation s = {&stage, x, a};
     return o->json ? print_json(&s) : print_explanation(&s);
 }

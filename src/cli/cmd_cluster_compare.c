@@ -1,6 +1,6 @@
 // cotenant cluster compare: policies of a cluster on the same jobs, by trace, servers and load.
 #include "base/parallel_for.h"
-#include "cli/cluster_scenario_args.h"
+#include "cli/cluster_args.h"
 #include "cli/commands.h"
 #include "cli/compare_args.h"
 #include "eval/cluster_compare.h"

@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/json.h"
 #include "base/table.h"
-#include "cli/cluster_sim_args.h"
+#include "cli/cluster_args.h"
 #include "cli/commands.h"
 #include "eval/job_explanation.h"
 #include "eval/run_file.h"
@@ -44,15 +44,15 @@ static const char *lack_unit(WhyReason r, WhyLack lack) {
 }
 
 static void fill_reasons(const JobExplanation *s, Table *t) {
-    bool told[WHY_REASONS] = {false};
+    bool listed[WHY_REASONS] = {false};
     table_init(t, s->arena, reason_columns, sizeof reason_columns / sizeof *reason_columns);
     for (uint32_t k = 0; k < WHY_REASONS; k++) {
         WhyReason most = WHY_REASONS;
         for (uint32_t r = 0; r < WHY_REASONS; r++)
-            if (!told[r] &&
+            if (!listed[r] &&
                 (most == WHY_REASONS || why_for(s->why, (WhyReason)r) > why_for(s->why, most)))
                 most = (WhyReason)r;
-        told[most] = true;
+        listed[most] = true;
         TimeNs ns = why_for(s->why, most);
         if (ns == 0) return;
         WhyLack lack = why_lack(s->why, most);
@@ -72,7 +72,7 @@ static const Column blocker_columns[] = {
     {.key = "as", .head = "how"},
     {.key = "s", .head = "for", .unit = "s", .decimals = 1},
     {.key = "gpus", .head = "GPUs"},
-    {.key = "came_s", .head = "came", .unit = "s after it", .decimals = 1},
+    {.key = "came_s", .head = "submitted", .unit = "s after it", .decimals = 1},
 };
 
 static uint32_t fill_blockers(const JobExplanation *s, uint32_t most, Table *t) {
@@ -135,12 +135,12 @@ static const Column change_columns[] = {
 };
 
 static void put_change(const JobExplanation *s, const char *text, const ClusterEnd *e, Table *t) {
-    TimeNs came = s->run.jobs.at[s->job].submit;
+    TimeNs submit = s->run.jobs.at[s->job].submit;
     table_row(t);
     table_text(t, text);
     table_real(t, seconds(e->waited));
-    table_real(t, seconds(e->start - came));
-    table_real(t, seconds(e->finish - came));
+    table_real(t, seconds(e->start - submit));
+    table_real(t, seconds(e->finish - submit));
 }
 
 static void fill_changes(const JobExplanation *s, Table *t) {

@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/cluster_sim_args.h"
+#include "cli/cluster_args.h"
 #include "eval/run_file.h"
 
 enum { OWN_ROWS = 3 };

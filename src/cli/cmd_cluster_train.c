@@ -39,7 +39,7 @@ static void print_head(void *self, const Trainer *t) {
                e->baselines[i].name, 100 * (e->baselines[i].jct - 1),
                100 * (e->baselines[i].makespan - 1), e->baselines[i].cells);
     printf("%10s  %-8s %10s %14s %14s %18s\n", "generation", "stage", "loss", "completion [%]",
-           "makespan [%]", "worst to rival [%]");
+           "makespan [%]", "worst to best [%]");
     printf("%10s  %-8s %10s %+14.2f %+14.2f %+18.2f\n", "", "rule", "", 0.0, 0.0,
            percent(t->rule_score.values[CLUSTER_SCORE_WORST]));
     (void)fflush(stdout);

@@ -15,7 +15,7 @@ typedef struct Fetch {
     uint32_t status;
     Str      body;
     bool     cut, full;
-    char     fault[256];  // "": a response came
+    char     fault[256];  // "": there is a response
 } Fetch;
 
 static void received(void *self, ClientCall *c, const ClientReply *r) {

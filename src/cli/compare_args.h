@@ -19,6 +19,6 @@ void compare_args_rows(CompareArgs *x, const char *example, ArgRow rows[COMPARE_
 // Begins p where stderr is a terminal, and returns it; NULL elsewhere.
 Progress *compare_args_progress(Progress *p, uint64_t steps);
 
-// The page and the CSV file that were asked for, then a table or a JSON document on stdout.
+// Writes the page and the CSV file, if named, then a table or a JSON document to stdout.
 MUST_USE Err compare_args_write(const CompareArgs *x, const Comparison *c, const char *title,
                                 Arena *a);

@@ -136,7 +136,7 @@ static Err read_input(const char *name, const char *file, Arena *a, Tensor *t) {
     return e == ERR_OK ? e : err_add(e, "input '%s'", name);
 }
 
-static const char *asked(const ArgList *given, const char *name) {
+static const char *source_of(const ArgList *given, const char *name) {
     size_t n = strlen(name);
     for (uint32_t i = 0; i < given->n; i++)
         if (strncmp(given->at[i], name, n) == 0 && given->at[i][n] == '=')
@@ -166,7 +166,7 @@ Err run_inputs_read(const Model *m, const ModelArgs *o, const ArgList *given, Ar
     const Graph *g = m->graph;
     TRY(check_names(g, given));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const char *name = g->values[g->inputs[i]].name, *file = asked(given, name);
+        const char *name = g->values[g->inputs[i]].name, *file = source_of(given, name);
         if (strcmp(file, "random") != 0) {
             TRY(read_input(name, file, a, &types[i]));
             continue;

@@ -1,6 +1,7 @@
 #include "compile/layer_profile.h"
 
 #include "base/err.h"
+#include "base/hash.h"
 
 // A record: the format, then varints (LEB128), then a 64-bit FNV-1a checksum of all of it.
 enum { FORMAT = 2, SUM_BYTES = 8, NUMBER_BYTES = 10, VERSION_NUMBERS = 9 };
@@ -29,12 +30,6 @@ static uint64_t get(Reader *b, uint64_t most) {
     }
     b->bad = true;
     return 0;
-}
-
-static uint64_t sum_of(const uint8_t *bytes, size_t len) {  // FNV-1a
-    uint64_t sum = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < len; i++) sum = (sum ^ bytes[i]) * UINT64_C(1099511628211);
-    return sum;
 }
 
 static void put_version(uint8_t **b, const Version *v) {
@@ -100,7 +95,7 @@ Err layer_profile_encode(const LayerProfile *p, Arena *a, uint8_t **out, size_t 
     put(&b, p->finished);
     put(&b, p->n);
     for (uint32_t i = 0; i < p->n; i++) put_candidate(&b, &p->candidates[i], p->n_counts);
-    uint64_t sum = sum_of(bytes, (size_t)(b - bytes));
+    uint64_t sum = hash_fnv(HASH_FNV_START, bytes, (size_t)(b - bytes));
     for (int i = 0; i < SUM_BYTES; i++) *b++ = (uint8_t)(sum >> (8 * i));
     *out = bytes;
     *len = (size_t)(b - bytes);
@@ -112,7 +107,7 @@ static bool is_whole(const uint8_t *bytes, size_t len) {
     if (len <= SUM_BYTES) return false;
     for (int i = 0; i < SUM_BYTES; i++)
         sum |= (uint64_t)bytes[len - SUM_BYTES + (size_t)i] << (8 * i);
-    return sum == sum_of(bytes, len - SUM_BYTES);
+    return sum == hash_fnv(HASH_FNV_START, bytes, len - SUM_BYTES);
 }
 
 static void get_head(Reader *b, LayerProfile *p) {

@@ -24,7 +24,7 @@ uint64_t     chip_compare_runs(const ChipCompareParams *p, uint32_t n_policies);
 MUST_USE Err chip_compare_trace(const ChipCompareParams *p, const PolicyChoices *c,
                                 const char *path, Arena *a);
 
-// chip_sweep.c: what a policy's own network costs, by its size and by how often it plans, on the
+// Sweep: what a policy's own network costs, by its size and by how often it plans, on the
 // first package and the last workload at the first load and the package's own bandwidth.
 const PolicyChoice *
 chip_sweep_policy(const PolicyChoices *c);  // first with a network of variable size; or NULL

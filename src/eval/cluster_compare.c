@@ -46,7 +46,7 @@ static ClusterRun run_of(const ClusterScenario *s, const ClusterScenarioDraw *d)
         .jobs = &d->jobs, .servers = &s->servers, .profiles = s->profiles, .class_of = d->class_of};
 }
 
-// What policies are told before runs holds for all seeds.
+// The setup that policies load for: it holds for the runs of all seeds.
 static Err setup_of(const CompareState *s, const ClusterScenario *x, Arena *a, ClusterSetup *out) {
     for (uint32_t k = 0; k < s->params->seeds; k++) {
         ClusterScenarioDraw d;

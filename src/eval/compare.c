@@ -61,7 +61,7 @@ static Err run_cells(CompareState *s, uint32_t first, uint32_t n, Arena *a) {
                         .self = &b,
                         .n = (uint32_t)compare_runs(s->tier, s->params, n, s->choices->n),
                         .progress = s->params->progress,
-                        .worth = 1};
+                        .progress_steps = 1};
     for (uint32_t i = 0; i < n; i++) TRY(open_cell(s, first + i, a));
     TRY(check_missing(s, first, n));
     return parallel_for(&jobs, s->params->threads);

@@ -6,7 +6,7 @@
 #include "eval/run_file.h"
 #include "node/peak.h"
 
-// Loads that a policy is measured at once its highest rate is known; the equal ones come first.
+// Parts of a run: the equal loads, then the calm one. They need the highest rates.
 enum { CALM = COMPARISON_EQUALS, LOADS = COMPARISON_EQUALS + 1 };
 enum { SEARCH_STEPS = 8 };  // of progress: a search counts as so many single runs
 enum { SEARCH_BYTES_SHIFT = 32 };
@@ -127,7 +127,7 @@ static uint32_t latency_room(const NodeCell *x, double rate) {
     return n > 0 ? n : NODE_SCENARIO_REQUESTS;
 }
 
-// Rates of the runs to come, from what the searches found.
+// Sets the rates of the runs from the results of the searches.
 static void plan_loads(const CompareState *s, NodeCell *x, Arena *a) {
     uint32_t            n = s->choices->n;
     const PolicyChoice *subject = policy_choices_find(s->choices, s->params->subject);

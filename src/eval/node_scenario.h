@@ -56,10 +56,5 @@ MUST_USE Err node_scenario_replay(const NodeScenario *s, const NodeRun *run, Are
 // Networks and their targets, one sentence.
 char *node_scenario_about(const NodeScenario *s, Arena *a);
 
-// What follows is for node_scenario_live.c.
-MUST_USE Err node_scenario_live_open(const NodeScenarioOptions *o, Arena *a, NodeScenario *s);
-void         node_scenario_live_close(NodeScenarioLive *l);
-MUST_USE Err node_scenario_live_run(const NodeScenario *s, const NodeRun *run, Arena *a,
-                                    NodeResult *out);
-MUST_USE Err node_scenario_targets(NodeScenario *s,
-                                   double slack);  // sets the targets that the mix leaves open
+// Sets the targets that the mix leaves open.
+MUST_USE Err node_scenario_targets(NodeScenario *s, double slack);

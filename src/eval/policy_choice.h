@@ -15,7 +15,7 @@ typedef struct PolicyInfo {  // what the policies of all tiers have in common
     const char    *name, *about;
     const char    *paper;    // that it follows; NULL: none
     const char    *part_of;  // policy of which it is a part; NULL: none
-    const char    *kind;     // learned, clairvoyant, what it is told; NULL: a plain rule
+    const char    *kind;     // learned, clairvoyant, or what it knows of durations; NULL: a rule
     const Setting *rows;
     uint32_t       n_rows;
     size_t         settings_size;

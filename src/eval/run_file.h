@@ -7,7 +7,7 @@
 #include "eval/node_scenario.h"
 #include "report/timeline.h"
 
-// run_file.c, for all tiers. The header is taken.
+// For all tiers. The header is taken.
 MUST_USE Err run_file_save(const char *path, json_t *header, const RecordList *records);
 MUST_USE Err run_file_save_trace(const char *path, const Timeline *t, const RecordList *records,
                                  Arena *scratch);
@@ -24,21 +24,21 @@ typedef struct NodeRunFile {
     ArgList      sets;  // of the policy
 } NodeRunFile;
 
-// node_run_file.c. sets: what --set said, which is all that differs from the policy's defaults.
+// In node_run_file.c. sets: what --set said, which is all that differs from the policy's defaults.
 MUST_USE Err node_run_file_write(const char *path, const NodeScenario *s, const NodeRun *run,
                                  const ArgList *sets, const RecordList *records);
 MUST_USE Err node_run_file_read(const char *path, Arena *a, NodeRunFile *out);
 MUST_USE Err node_run_file_trace(const char *path, const NodeScenario *s, const char *policy,
                                  const RecordList *records, Arena *scratch);
 
-// chip_run_file.c. traffic: what the requests were made from; a trace has a track for each unit.
+// traffic: what the requests were made from; a trace has a track for each unit.
 MUST_USE Err chip_run_file_write(const char *path, const ChipScenario *s, const ChipRun *run,
                                  const ChipTraffic *traffic, const ArgList *sets,
                                  const RecordList *records);
 MUST_USE Err chip_run_file_trace(const char *path, const ChipScenario *s, const char *policy,
                                  const RecordList *records, Arena *scratch);
 
-// cluster_run_file.c. options: the words of the command line, [["--trace","x"],...], by which the
+// options: the words of the command line, [["--trace","x"],...], by which the
 // run can be repeated; the caller's. Records are job events.
 MUST_USE Err cluster_run_file_write(const char *path, const json_t *options, const JobEventLog *d);
 MUST_USE Err cluster_run_file_read(const char *path, Arena *a, json_t **options);  // new reference

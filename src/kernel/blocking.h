@@ -32,6 +32,7 @@ typedef struct EvenSplit {
 
 static inline EvenSplit even_split(uint32_t whole, uint32_t most) {
     uint32_t n = ceil_div(whole, most);
+    CHECK(n > 0);
     return (EvenSplit){n, whole / n, whole % n};
 }
 

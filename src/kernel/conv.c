@@ -239,20 +239,20 @@ static uint32_t tile_cost(uint32_t rows, uint32_t vecs) {
 
 // Cost of all pixels, cut into near-equal tiles of at most `rows` rows and `vecs` vectors.
 static uint64_t pixels_cost(uint32_t pixels, uint32_t rows, uint32_t vecs, uint32_t depth) {
-    uint32_t tiles = ceil_div(pixels, rows), longer = pixels % tiles, each = pixels / tiles;
-    uint64_t cost = (uint64_t)(tiles - longer) * tile_cost(each, vecs);
-    if (longer > 0) cost += (uint64_t)longer * tile_cost(each + 1, vecs);
-    return cost * depth + (uint64_t)tiles * TILE_START;
+    const EvenSplit tiles = even_split(pixels, rows);
+    uint64_t        cost = (uint64_t)(tiles.n - tiles.longer) * tile_cost(tiles.size, vecs);
+    if (tiles.longer > 0) cost += (uint64_t)tiles.longer * tile_cost(tiles.size + 1, vecs);
+    return cost * depth + (uint64_t)tiles.n * TILE_START;
 }
 
 static uint64_t tiling_cost(const Search *r, const ConvPlan *p, uint32_t vecs) {
-    uint32_t groups = ceil_div(p->vecs, vecs), longer = p->vecs % groups, each = p->vecs / groups;
-    uint32_t depth = (uint32_t)(p->panel / p->lanes);
-    uint64_t cost =
-        (groups - longer) * pixels_cost(p->pixels, tile_most_rows(r->registers, each), each, depth);
-    if (longer == 0) return cost;
-    return cost +
-           longer * pixels_cost(p->pixels, tile_most_rows(r->registers, each + 1), each + 1, depth);
+    const EvenSplit groups = even_split(p->vecs, vecs);
+    const uint32_t  depth = (uint32_t)(p->panel / p->lanes), n = groups.size;
+    uint64_t        cost = (groups.n - groups.longer) *
+                    pixels_cost(p->pixels, tile_most_rows(r->registers, n), n, depth);
+    if (groups.longer == 0) return cost;
+    return cost + groups.longer *
+                      pixels_cost(p->pixels, tile_most_rows(r->registers, n + 1), n + 1, depth);
 }
 
 // Tile widths in vectors, cheapest first.

@@ -15,7 +15,7 @@ typedef struct ServerQuery {
     uint32_t     status, grpc;
     char        *body;
     size_t       len;
-    char         reason[BENCH_REASON_BYTES];  // "": a response came
+    char         reason[BENCH_REASON_BYTES];  // "": there is a response
 } ServerQuery;
 
 static void done(void *self, ClientCall *call, const ClientReply *r) {

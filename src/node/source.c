@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "compile/interp/interp.h"
 #include "model/fold.h"
 #include "model/onnx/onnx.h"
@@ -44,12 +45,11 @@ static bool is_onnx(const char *name) {
 // Independent of the order in which the directory lists its files.
 static uint64_t mix_file(int folder, const char *name) {
     struct stat st;
-    uint64_t    sum = UINT64_C(14695981039346656037);
+    uint64_t    sum = HASH_FNV_START;
     if (is_onnx(name) || fstatat(folder, name, &st, 0) != 0 || !S_ISREG(st.st_mode)) return 0;
     uint64_t words[] = {(uint64_t)st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
                         (uint64_t)st.st_mtim.tv_nsec};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        sum = (sum ^ words[i]) * UINT64_C(1099511628211);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) sum = hash_fnv_add(sum, words[i]);
     return sum;
 }
 

@@ -4,33 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { KEY_BYTES = 64 };
 
-static uint64_t mix(uint64_t sum, const void *bytes, size_t n) {  // FNV-1a
-    const uint8_t *p = bytes;
-    for (size_t i = 0; i < n; i++) sum = (sum ^ p[i]) * UINT64_C(1099511628211);
-    return sum;
-}
-
 static uint64_t mix_number(uint64_t sum, uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8)
-        sum = (sum ^ (number >> shift & 255)) * UINT64_C(1099511628211);
+    for (int shift = 0; shift < 64; shift += 8) sum = hash_fnv_add(sum, number >> shift & 255);
     return sum;
 }
 
 static uint64_t mix_text(uint64_t sum, const char *text) {
-    return text != NULL ? mix(sum, text, strlen(text) + 1) : mix(sum, "", 1);
+    return text != NULL ? hash_fnv(sum, text, strlen(text) + 1) : hash_fnv(sum, "", 1);
 }
 
 // Hash of all that step times depend on, beside the machine.
 static void name_it(const StepTimesStore *s, const Program *p, bool reckoned, char key[KEY_BYTES]) {
-    uint64_t sum = mix(UINT64_C(14695981039346656037), s->counts, s->n_counts * sizeof *s->counts);
+    uint64_t sum = hash_fnv(HASH_FNV_START, s->counts, s->n_counts * sizeof *s->counts);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *t = &p->steps[i];
         sum = mix_text(mix_text(sum, t->kind->name), t->key);
         sum = mix_number(mix_number(sum, t->read_bytes), t->io_bytes);
         sum = mix_number(mix_number(sum, t->const_bytes), (uint64_t)t->macs);
-        sum = mix(sum, t->versions, t->n_versions * sizeof *t->versions);
+        sum = hash_fnv(sum, t->versions, t->n_versions * sizeof *t->versions);
     }
     (void)snprintf(key, KEY_BYTES, "laps%s %u %016" PRIx64, reckoned ? " reckoned" : "",
                    program_layer_count(p), sum);

@@ -92,7 +92,7 @@ static const char *role_of(const Comparison *c, const ComparisonCell *cell,
                            const ComparisonEntry *e) {
     if (strcmp(e->policy, c->subject) == 0) return c->subject_role;
     if (e->part_of != NULL && strcmp(e->part_of, c->subject) == 0) return "part of it";
-    if (e->rank > c->fair_rank) return e->knows != NULL ? "told more" : "sees the future";
+    if (e->rank > c->fair_rank) return e->knows != NULL ? "knows more" : "sees the future";
     if (metric_delta_of(metric_headline(c->tier, 0)) == METRICS) return NULL;
     return e == comparison_baseline(c, cell, metric_headline(c->tier, 0)) ? "best baseline" : NULL;
 }

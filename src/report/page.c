@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/table.h"
-#include "report/asset.h"
 
 // The content security policy forbids every request, whatever the text contains.
 static const char head[] =

@@ -19,3 +19,7 @@ void         page_text(Page *p, const char *fmt, ...) PRINTF(2, 3);     // a par
 MUST_USE Err page_table(Page *p, const Table *t, const char *caption);  // caption may be NULL
 MUST_USE Err page_chart(Page *p, const Chart *c);
 MUST_USE Err page_end(Page *p);
+
+// Files that pages embed, compiled into the program by tools/assets: Chart.js, page.js, page.css.
+extern const unsigned char asset_chart_js[], asset_page_js[], asset_page_css[];
+extern const size_t        asset_chart_js_bytes, asset_page_js_bytes, asset_page_css_bytes;

@@ -89,11 +89,11 @@ static bool is_better(const Comparison *c, const ComparisonEntry *e, const Compa
 }
 
 static const ComparisonEntry *best(const Comparison *c, const ComparisonCell *cell, MetricId id,
-                                   bool told_more) {
+                                   bool knows_more) {
     const ComparisonEntry *found = NULL;
     for (uint32_t i = 0; i < cell->n_entries; i++) {
         const ComparisonEntry *e = &cell->entries[i];
-        if (e->missing != NULL || (e->rank > c->fair_rank) != told_more || is_part(c, e) ||
+        if (e->missing != NULL || (e->rank > c->fair_rank) != knows_more || is_part(c, e) ||
             strcmp(e->policy, c->subject) == 0)
             continue;
         if (found == NULL || is_better(c, e, found, id)) found = e;

@@ -29,8 +29,8 @@ typedef struct ComparisonEntry {  // one policy in one cell
     const char   *policy;         // unique in the cell; of a variant "maifs attention=false"
     const char   *paper;          // that the policy follows; NULL: none
     const char   *part_of;        // policy of which it is a part or variant; NULL: none
-    const char   *knows;          // what it is told of durations; NULL: no such difference
-    uint32_t      rank;           // how much it is told: more with more
+    const char   *knows;          // of durations: blind, predicted, oracle; NULL: not applicable
+    uint32_t      rank;           // more with more knowledge of durations or of the future
     const char   *missing;        // reason why it has no runs in the cell; NULL: it has
     const double *values;         // [seeds][METRICS]; NaN: not known
     const char   *worst_tenant;   // tenant with the lowest share in time; NULL: not known
@@ -77,7 +77,7 @@ typedef struct Comparison {
     const char           *subject_role;  // what tables call it
     const char           *machine;       // NULL: cells differ in it
     const char           *about;         // how it was run; may be NULL
-    uint32_t              fair_rank;     // baselines are told no more than this
+    uint32_t              fair_rank;     // highest rank of a fair baseline
     uint32_t              seeds, requests;
     uint64_t              first_seed;
     bool                  timed;  // decisions were
@@ -100,8 +100,8 @@ Mean comparison_ratio(const Comparison *c, const ComparisonEntry *e, const Compa
 // All return NULL when there is none; entries that are missing do not count.
 const ComparisonEntry *comparison_find(const ComparisonCell *cell, const char *policy);
 const ComparisonEntry *comparison_subject(const Comparison *c, const ComparisonCell *cell);
-// Best by the metric of those that are neither the subject nor a part of it, and are told no more
-// than fair_rank; comparison_bound: of those that are told more.
+// Best by the metric, without the subject and its parts: comparison_baseline of the ranks up to
+// fair_rank, comparison_bound of those above.
 const ComparisonEntry *comparison_baseline(const Comparison *c, const ComparisonCell *cell,
                                            MetricId id);
 const ComparisonEntry *comparison_bound(const Comparison *c, const ComparisonCell *cell,

@@ -34,8 +34,8 @@ typedef enum MetricDelta {
 
 typedef enum MetricVersus {
     METRIC_SUBJECT,   // the policy that the comparison is about
-    METRIC_BASELINE,  // best policy of the cell that is told no more than the subject
-    METRIC_BOUND,     // best policy of the cell that is told more
+    METRIC_BASELINE,  // best policy of the cell that knows no more than is fair
+    METRIC_BOUND,     // best policy of the cell that knows more
 } MetricVersus;
 
 typedef struct Metric {

@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "serve/dispatcher_int.h"
 
 enum { KEPT_BYTES = 256 << 20, KEPT_EACH = 8 << 20, DAY_S = 86400 };
 
 static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
-
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
 
 static InferCallState *state_of(InferCall *call) { return (InferCallState *)(void *)call; }
 
@@ -115,7 +113,7 @@ static void log_request(const InferCallState *e) {
     const Receipt *r = &e->call.receipt;
     bool           bad = r->end == RECEIPT_FAILED || r->end == RECEIPT_STUCK;
     LogLevel       level = bad ? LOG_ERROR : r->met ? LOG_DEBUG : LOG_INFO;
-    if (level < e->dispatcher->o.log->least || r->model == NULL) return;
+    if (level < e->dispatcher->o.log->min_level || r->model == NULL) return;
     log_with(e->dispatcher->o.log, level, "request", log_text("id", r->id),
              log_text("model", r->model), log_text("end", receipt_end_name(r->end)),
              log_bool("met", r->met), log_real("ms", (double)receipt_latency(r) / 1e6),
@@ -124,7 +122,7 @@ static void log_request(const InferCallState *e) {
 }
 
 static void record(InferCallState *e) {
-    e->call.receipt.answered = now();
+    e->call.receipt.answered = clock_monotonic_ns();
     receipt_explain(&e->call.receipt);
     metrics_note(e->dispatcher->o.metrics, &e->call.receipt);
     request_history_add(e->dispatcher->o.history, &e->call.receipt);
@@ -254,7 +252,7 @@ static void submit_to_engine(InferCallState *e) {
     e->computed.run = engine_done;
     e->computed.self = e;
     e->state = CALL_ENGINE;
-    e->call.receipt.submitted = now();
+    e->call.receipt.submitted = clock_monotonic_ns();
     if (d->names[e->tenant] != s->name) {
         d->names[e->tenant] = s->name;
         metrics_tenant(d->o.metrics, e->tenant, s->slot);
@@ -319,10 +317,10 @@ static ModelInfo *find_model(InferCallState *e, Str model, Str version) {
 
 static bool is_servable(InferCallState *e, const ModelInfo *s) {
     InferCall *call = &e->call;
-    if (s->state == MODEL_READY && s->quarantined <= now()) return true;
+    if (s->state == MODEL_READY && s->quarantined <= clock_monotonic_ns()) return true;
     bool held = s->state == MODEL_READY;
     call->receipt.end = held ? RECEIPT_QUARANTINED : RECEIPT_UNREADY;
-    TimeNs left = s->quarantined - now();
+    TimeNs left = s->quarantined - clock_monotonic_ns();
     call->retry_s = held ? (uint32_t)(left / 1000000000) + 1 : 1;
     (void)snprintf(call->error, sizeof call->error,
                    held ? "model '%s' is in quarantine after repeated failures; retry in %u s"
@@ -378,7 +376,7 @@ void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, T
     InferCallState *e = state_of(call);
     call->done = done;
     call->self = self;
-    call->receipt.decoded = now();
+    call->receipt.decoded = clock_monotonic_ns();
     set_id(d, call);
     ModelInfo *s = find_model(e, model, version);
     if (s == NULL || !is_servable(e, s)) {

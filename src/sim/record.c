@@ -79,18 +79,6 @@ static void write_cores(FILE *f, const Cores *s) {
     fputc('"', f);
 }
 
-static void write_text(FILE *f, const char *key, const char *text) {
-    fprintf(f, ",\"%s\":\"", key);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 32 || c == '"' || c == '\\')
-            fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
-    }
-    fputc('"', f);
-}
-
 Err record_write(FILE *f, const Record *r) {
     CHECK(r->kind < RECORD_KINDS);
     uint32_t has = fields_of(r->kind);
@@ -104,7 +92,10 @@ Err record_write(FILE *f, const Record *r) {
     if (has & HAS_CORES) write_cores(f, &r->cores);
     if (has & HAS_LEVEL) fprintf(f, ",\"level\":%u", r->level);
     if (has & HAS_OUTCOME) fprintf(f, ",\"outcome\":\"%s\"", outcome_name(r->outcome));
-    if (r->why != NULL) write_text(f, "why", r->why);
+    if (r->why != NULL) {
+        fputs(",\"why\":", f);
+        json_put_string(f, r->why);
+    }
     return fputs("}\n", f) != EOF && !ferror(f) ? ERR_OK : failed();
 }
 

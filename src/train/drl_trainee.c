@@ -44,7 +44,6 @@ typedef struct Episodes {  // of one generation
     DrlTrainee       *of;
     const TrainRound *round;
     Recording        *recordings;
-    bool              imitate;
 } Episodes;
 
 // Softmax over the allowed choices.
@@ -95,7 +94,7 @@ static uint32_t choose(void *self, const ClusterView *v, const DrlObservation *s
 
 static ClusterTrainRun run_of(const Episodes *x, uint32_t i) {
     uint32_t n = x->round->episodes * PER_EPISODE;
-    uint32_t trace = x->imitate ? i : i / ROLLOUTS;
+    uint32_t trace = x->round->imitate ? i : i / ROLLOUTS;
     return cluster_curriculum_draw(x->of->curriculum, x->round->seed,
                                    (uint64_t)x->round->generation * n + trace);
 }
@@ -123,7 +122,7 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
     ClusterTrainResult end;
     run.loaded = &loaded;
     d->rng = rng_fork((Rng){x->round->seed ^ 0xd1a}, (uint64_t)x->round->generation << 20 | i);
-    d->imitate = x->imitate;
+    d->imitate = x->round->imitate;
     TRY(cluster_curriculum_run(&at, &run, a, &result, &end));
     set_returns(d, &run, &result);
     return ERR_OK;
@@ -131,15 +130,9 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
 
 // The return after the last choice up to a time.
 static float return_at(const Recording *d, TimeNs at) {
-    uint32_t lo = 0, hi = d->n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (d->choices[mid].at <= at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return d->n > 0 ? d->choices[lo > 0 ? lo - 1 : 0].advantage : 0;
+    if (d->n == 0) return 0;
+    uint32_t before = train_count_until(&d->choices->at, sizeof *d->choices, d->n, at);
+    return d->choices[before > 0 ? before - 1 : 0].advantage;
 }
 
 // Advantages: returns over the mean of the rollouts of the same trace from the same time on, over
@@ -221,7 +214,7 @@ static Choice **shuffle(const Episodes *x, uint32_t n, Arena *a, uint32_t *total
 }
 
 // One pass over all choices when learning; as many batches as the plan asks for when imitating.
-static double train(const Episodes *x, uint32_t n, Arena *a) {
+static double train_on(const Episodes *x, uint32_t n, Arena *a) {
     DrlTrainee *d = x->of;
     uint32_t    total, batches = 0;
     Choice    **all = shuffle(x, n, a, &total);
@@ -230,33 +223,26 @@ static double train(const Episodes *x, uint32_t n, Arena *a) {
                      .dy = arena_new(a, float, (size_t)ROWS *DRL_OUT),
                      .cache = arena_new(a, float, drl_net_cache(d->net, ROWS))};
     double      loss = 0;
-    uint32_t    most = x->imitate ? x->round->updates : (total + ROWS - 1) / ROWS;
+    uint32_t    most = x->round->imitate ? x->round->updates : (total + ROWS - 1) / ROWS;
     for (uint32_t from = 0; total > 0 && batches < most; from += ROWS, batches++) {
         if (from >= total) from = 0;
         uint32_t some = total - from < ROWS ? total - from : ROWS;
-        loss += update(d, all + from, some, x->imitate, &b);
+        loss += update(d, all + from, some, x->round->imitate, &b);
     }
     return batches > 0 ? loss / batches : 0;
 }
 
-static Err run_round(Trainee *t, const TrainRound *r, Arena *scratch, bool imitate, double *loss) {
-    Episodes x = {.of = t->self, .round = r, .imitate = imitate};
+static Err train(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
+    Episodes x = {.of = t->self, .round = r};
     uint32_t n = (r->episodes * PER_EPISODE + ROLLOUTS - 1) / ROLLOUTS * ROLLOUTS;
     x.recordings = arena_new(scratch, Recording, n);
     for (uint32_t i = 0; i < n; i++) x.recordings[i].choices = arena_new(scratch, Choice, CHOICES);
     TRY(train_parallel(run_episode, &x, n, r->threads));
     float *room = arena_new(scratch, float, (size_t)ROLLOUTS *CHOICES);
-    for (uint32_t i = 0; !imitate && i < n; i += ROLLOUTS) set_advantages(&x.recordings[i], room);
-    *loss = train(&x, n, scratch);
+    for (uint32_t i = 0; !r->imitate && i < n; i += ROLLOUTS)
+        set_advantages(&x.recordings[i], room);
+    *loss = train_on(&x, n, scratch);
     return ERR_OK;
-}
-
-static Err imitate(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
-    return run_round(t, r, scratch, true, loss);
-}
-
-static Err learn(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
-    return run_round(t, r, scratch, false, loss);
 }
 
 static const void *loaded(const Trainee *t, const float *params, Arena *a) {
@@ -294,8 +280,7 @@ Trainee *drl_trainee_open(const ClusterCurriculum *c, const void *settings, uint
                            .state = state,
                            .facts = drl_weights_facts(d->net, a),
                            .loaded = loaded,
-                           .imitate = imitate,
-                           .learn = learn,
+                           .train = train,
                            .params_set = params_set,
                            .self = d};
     return &d->trainee;

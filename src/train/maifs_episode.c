@@ -6,12 +6,16 @@
 #include "learn/activation.h"
 #include "policy/policies.h"
 
-enum { ROOM = 1 << 15, STEPS = 3, PATIENCE = 12 };  // decisions; of a return; at most
-static const double HORIZON_H = 4, BUSY = 0.2, USUAL_S = 600;
+enum {
+    ROOM = 1 << 15,  // recorded decisions
+    STEPS = 3,       // decisions of an n-step return
+    STEPS_MAX = 12,  // if agents explore in the following ones
+};
+static const double HORIZON_H = 4, BUSY_WEIGHT = 0.2, MEAN_JOB_S = 600;
 
 typedef struct Epoch {
     MaifsQState state;
-    double      at_h, jobs;  // jobs: in the system, for each GPU
+    double      at_h, jobs;  // jobs: in the system, per GPU
     bool        explored;
 } Epoch;
 
@@ -49,12 +53,12 @@ static OfferSample offer_of(const OfferSample *from, uint32_t job) {
     OfferSample d = *from;
     float       own = d.own > 1e-12f ? d.own : 1e-12f, gain = d.gain / own;
     d.at.job = job;
-    d.own = own * (float)USUAL_S;
+    d.own = own * (float)MEAN_JOB_S;
     d.gain = gain > 2 ? 2 : gain < -2 ? -2 : gain;
     return d;
 }
 
-// Of the jobs only those of offers stay.
+// Only the jobs of these offers are kept.
 static MaifsQState state_of(const Maifs *m, Arena *a) {
     uint32_t     n = m->n_chosen < MAIFS_Q_TOOK ? m->n_chosen : MAIFS_Q_TOOK;
     float       *jobs = arena_new(a, float, 2 * (size_t)n * MAIFS_JOB + 1);
@@ -95,7 +99,7 @@ static MaifsQSample sample_of(const Maifs *m, const MaifsSettings *teacher, Aren
         .u = u};
 }
 
-// The policy's state is about the decision before the one that is to come.
+// Called before a decision: the policy's state is that of the decision before.
 static void watch(void *self, const ClusterView *v, const void *state) {
     Recording   *d = self;
     const Maifs *m = state;
@@ -116,18 +120,18 @@ static void watch(void *self, const ClusterView *v, const void *state) {
     d->n++;
 }
 
-// Time that jobs spend, for each GPU, and that there are any.
+// Minus the time that jobs spend in the system, per GPU, and the time in which there are any.
 static double reward(const Recording *d, uint32_t i) {
     const Epoch *e = &d->at[i];
-    return -(d->at[i + 1].at_h - e->at_h) * (e->jobs + (e->jobs > 0 ? BUSY : 0));
+    return -(d->at[i + 1].at_h - e->at_h) * (e->jobs + (e->jobs > 0 ? BUSY_WEIGHT : 0));
 }
 
-// Up to a later epoch in which everybody did what they thought best. The last has no action noted.
+// Up to a later epoch in which no agent explored. The last epoch has no recorded action.
 static bool make_step(const Recording *d, uint32_t i, uint32_t n, MaifsQStep *out) {
     double   sum = 0;
     uint32_t to = i;
     for (; to + 1 < n && (to < i + STEPS || d->at[to].explored); to++) {
-        if (to == i + PATIENCE) return false;
+        if (to == i + STEPS_MAX) return false;
         sum += exp(-(d->at[to].at_h - d->at[i].at_h) / HORIZON_H) * reward(d, to);
     }
     *out = (MaifsQStep){.now = d->at[i].state, .reward = (float)sum};
@@ -162,9 +166,9 @@ Err maifs_episode_run(const ClusterTrainRun *x, const MaifsEpisodeOptions *o, Ar
     return ERR_OK;
 }
 
-static const size_t OFFER_PAIR = 2 * sizeof(OfferSample) / sizeof(float);  // floats of two
+static const size_t OFFER_PAIR = 2 * sizeof(OfferSample) / sizeof(float);  // floats of two offers
 
-// A look: how many servers, jobs and offers, then all its numbers.
+// A state: numbers of servers, jobs and offers, then their values.
 static size_t state_size(const MaifsQState *x) {
     return 3 + (size_t)x->in.n_servers * MAIFS_SERVER + (size_t)x->in.n_jobs * (MAIFS_JOB + 1) +
            MAIFS_QUEUE + MAIFS_Q_POOL + x->n_took * OFFER_PAIR;
@@ -203,19 +207,19 @@ static const float *state_read(const float *from, MaifsQState *x) {
     return x->pool + MAIFS_Q_POOL;
 }
 
-static MaifsQState nothing(const MaifsQStep *s) {  // after the end: no numbers
+static MaifsQState empty(const MaifsQStep *s) {  // after the end of an episode
     MaifsQState x = s->now;
     x.in.n_servers = x.in.n_jobs = x.n_took = 0;
     return x;
 }
 
 size_t maifs_step_size(const MaifsQStep *s) {
-    MaifsQState end = nothing(s);
+    MaifsQState end = empty(s);
     return 2 + state_size(&s->now) + state_size(s->discount > 0 ? &s->next : &end);
 }
 
 void maifs_step_write(const MaifsQStep *s, float *to) {
-    MaifsQState end = nothing(s);
+    MaifsQState end = empty(s);
     to[0] = s->reward;
     to[1] = s->discount;
     to = state_write(&s->now, to + 2);

@@ -1,5 +1,5 @@
-// MaifsEpisode: one run of maifs as experience: what agents saw at each decision, what a teacher
-// would have made of it, what was taken, and what came of that.
+// MaifsEpisode: one run of maifs as training data: Q-learning steps (state, joint action, reward),
+// or samples of a teacher's values for imitation.
 #pragma once
 
 #include "learn/replay.h"
@@ -9,9 +9,9 @@
 typedef struct MaifsEpisodeOptions {
     const MaifsSettings *settings;
     const float         *w;
-    const MaifsSettings *teacher;  // whose rule teaches; NULL: nobody
-    float                epsilon;  // how often an agent takes any offer
-    uint32_t             keep;     // steps or lessons, at most, evenly over the run
+    const MaifsSettings *teacher;  // its rule is imitated; NULL: steps are recorded instead
+    float                epsilon;  // probability that an agent takes a random offer
+    uint32_t             keep;     // steps or samples, at most, evenly over the run
 } MaifsEpisodeOptions;
 
 typedef struct MaifsEpisode {
@@ -23,7 +23,7 @@ typedef struct MaifsEpisode {
 MUST_USE Err maifs_episode_run(const ClusterTrainRun *x, const MaifsEpisodeOptions *o, Arena *a,
                                MaifsEpisode *out);
 
-// A step as floats, for a replay: how many, written, and seen again without a copy.
+// A step as floats, for a replay buffer: size, write, read in place.
 size_t     maifs_step_size(const MaifsQStep *s);
 void       maifs_step_write(const MaifsQStep *s, float *to);
 MaifsQStep maifs_step_read(const float *from);

@@ -8,9 +8,9 @@
 #include "learn/adam.h"
 #include "learn/dense.h"
 
-enum { PARTS = 4, HIDDEN = 32 };  // of a batch; of V
+enum { PARTS = 4, HIDDEN = 32 };  // of a batch, for threads; hidden units of V
 
-typedef struct Part {  // what one thread computes with at a time
+typedef struct Part {  // buffers of one part of a batch
     FloatVec      gradient;
     MaifsOfferAt *at;
     float        *cache, *u, *du, *f, *df, *features, *pairs, *d_pairs;
@@ -20,11 +20,11 @@ typedef struct Part {  // what one thread computes with at a time
 
 struct MaifsQ {
     MaifsQOptions o;
-    size_t        n_net, n;  // of the network, of all that learns
-    FloatVec      state;     // the parts that follow
+    size_t        n_net, n;  // parameters of the network; of all
+    FloatVec      state;     // all of the next line
     FloatVec      w, target, m, v, steps;
     Part          parts[PARTS];
-    // Of the update at hand.
+    // Of the current update.
     const MaifsQStep   *batch;
     const MaifsQSample *samples;
     uint32_t            n_batch;
@@ -85,7 +85,7 @@ typedef struct Sum {  // of a joint action
     float v, scale, offers;
 } Sum;
 
-// s: 1 for those that are through at once, small for those that take long.
+// s_m: near 1 for short jobs, small for long ones.
 static float size_of(const MaifsQState *x, const Part *p, uint32_t i) {
     uint32_t job = x->offers[i].at.job;
     float    own = x->offers[i].own * repro_exp((float)MAIFS_VALUE_RANGE * (p->u[job] - x->u[job]));
@@ -109,7 +109,7 @@ static float state_value(const MaifsQ *q, const float *w, const float *pool, Par
     return v;
 }
 
-// What an offer gains, in its own worth.
+// gain_m + f_m + pairs.
 static float sum_of(const MaifsQ *q, const MaifsQState *x, const Part *p, uint32_t i) {
     float sum = x->offers[i].gain + p->f[i];
     for (uint32_t j = 0; i < x->n_took && j < x->n_took; j++)
@@ -117,7 +117,7 @@ static float sum_of(const MaifsQ *q, const MaifsQState *x, const Part *p, uint32
     return sum;
 }
 
-// Leaves in the part what backward needs.
+// Forward pass; keeps in the part what the backward pass needs.
 static Sum value(const MaifsQ *q, const float *w, const MaifsQState *x, Part *p) {
     const MaifsNet *net = &q->o.net;
     Sum             s = {.scale = repro_exp(w[at_scale(q)])};
@@ -157,7 +157,7 @@ static void state_back(const MaifsQ *q, const float *pool, float d, Part *p) {
                    mat(p->d_hidden, HIDDEN), mat_out(NULL, 0));
 }
 
-// Gradients of offers, of pairs and of what jobs are worth; d is that of Q.
+// Gradients of offers, pairs and job values; d is that of Q.
 static void offers_back(const MaifsQ *q, const MaifsQState *x, const Sum *s, float d, Part *p) {
     uint32_t rank = q->o.net.rank, n = x->n_took;
     size_t   half = (size_t)q->o.took * rank;

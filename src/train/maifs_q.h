@@ -1,14 +1,14 @@
-// MaifsQ: what a joint action of all agents is worth, learned from what came of it: double
-// Q-learning with a target network.
+// MaifsQ: the value of a joint action of all agents, learned by double Q-learning with a target
+// network.
 //
-//     Q(s, a) = V(s) + scale * sum of (A_i(a_i) - A_i(what i liked best)) over agents that strayed
-//     A(m) = s_m (gain_m + f_m + pairs with others that were taken)
+//     Q(s, a) = V(s) + scale * sum of (A_i(a_i) - A_i(greedy a_i)) over agents that explored
+//     A(m) = s_m (gain_m + f_m + pairs with other taken offers)
 //
-// where s_m grows with the offer's own worth, up to 1, and gain_m is what the rule says of it, in
-// that worth: so f_m is an advantage that corrects a rule. Agents that did what they liked best add
-// nothing: what states are worth goes into V, a network of its own that no policy needs, and what
-// offers are worth is learned from chance alone, which no state had a part in. A later state is
-// valued by the target, where agents did what the weights that learn made them like best.
+// s_m grows with the offer's own value, up to 1, and gain_m is the gain that the rule computes,
+// over that value: f_m is an advantage that corrects the rule. Greedy agents add nothing: the value
+// of states goes into V, a network that the policy does not need, and the value of offers is
+// learned from random choices alone, which do not depend on the state. A later state is valued by
+// the target network at the greedy actions of the learning network.
 #pragma once
 
 #include "base/team.h"
@@ -17,35 +17,36 @@
 
 enum {
     MAIFS_Q_POOL = MAIFS_SERVER + MAIFS_JOB + MAIFS_QUEUE + 2,
-    MAIFS_Q_JOBS = 2048,  // of a lesson, usually at most
-    MAIFS_Q_TOOK = 128,   // of a step
+    MAIFS_Q_JOBS = 2048,  // of a sample, by default
+    MAIFS_Q_TOOK = 128,   // explored offers of a step
 };
 
-typedef struct MaifsQState {    // an epoch: the state, and the joint action that was taken
-    MaifsInput         in;      // jobs: those of the offers alone
-    const float       *u;       // [n_jobs] what the network made of them then
-    const float       *pool;    // [MAIFS_Q_POOL] all servers and jobs, for V
-    const OfferSample *offers;  // [2 n_took] taken by who strayed, then what they liked best; `own`
-                                // in works of a usual job, 0: it was nothing; `gain` in own
-    uint32_t n_took;
+typedef struct MaifsQState {  // an epoch: the state and the joint action
+    MaifsInput   in;          // jobs: those of the offers
+    const float *u;           // [n_jobs] the network's values of them at that time
+    const float *pool;        // [MAIFS_Q_POOL] means over servers and jobs, for V
+    // [2 n_took] taken by agents that explored, then their greedy ones; own in units of a mean job,
+    // 0: none; gain over own
+    const OfferSample *offers;
+    uint32_t           n_took;
 } MaifsQState;
 
 typedef struct MaifsQStep {
     MaifsQState now, next;
-    float       reward;    // of the time between, discounted
-    float       discount;  // of what comes after; 0: nothing does
+    float       reward;    // of the steps between, discounted
+    float       discount;  // of the later state; 0: none
 } MaifsQStep;
 
-typedef struct MaifsQSample {  // what a teacher would have the network say
+typedef struct MaifsQSample {  // the values that a teacher gives to jobs
     MaifsInput   in;
     const float *u;  // [n_jobs]
 } MaifsQSample;
 
 typedef struct MaifsQOptions {
     MaifsNet net;
-    uint32_t servers, jobs, took;  // of a step or a lesson, at most
-    float    rate, clip, tau;      // of Adam; norm of a gradient; of the target
-    float    hold;                 // weight of staying near the u that was
+    uint32_t servers, jobs, took;  // limits of a step or a sample
+    float    rate, clip, tau;      // Adam's rate; gradient norm limit; soft update of the target
+    float    hold;                 // weight of the distance to the recorded u
 } MaifsQOptions;
 
 static inline MaifsQOptions maifs_q_defaults(MaifsNet net) {
@@ -62,13 +63,14 @@ static inline MaifsQOptions maifs_q_defaults(MaifsNet net) {
 typedef struct MaifsQ MaifsQ;
 
 MaifsQ        *maifs_q_create(Arena *a, MaifsQOptions o, uint64_t seed);
-MaifsQOptions *maifs_q_options(MaifsQ *q);     // rates may change
-FloatVec       maifs_q_net(MaifsQ *q);         // the network's numbers
-FloatVec       maifs_q_state(MaifsQ *q);       // all that is learned, to be saved and put back
-void           maifs_q_params_set(MaifsQ *q);  // the network was set: the target is, too
+MaifsQOptions *maifs_q_options(MaifsQ *q);  // may change between updates
+FloatVec       maifs_q_net(MaifsQ *q);      // parameters of the network
+FloatVec       maifs_q_state(MaifsQ *q);    // everything learned, for checkpoints
+void maifs_q_params_set(MaifsQ *q);         // after the parameters were set: resets target and Adam
 
-// One update each; the mean loss. team: NULL: this thread alone; its size does not show.
+// One update each; returns the mean loss. team: NULL: this thread. Its size does not change
+// results.
 double maifs_q_train(MaifsQ *q, Team *team, const MaifsQStep *steps, uint32_t n);
 double maifs_q_imitate(MaifsQ *q, Team *team, const MaifsQSample *samples, uint32_t n);
 
-double maifs_q_value(MaifsQ *q, const MaifsQState *state);  // as learned so far
+double maifs_q_value(MaifsQ *q, const MaifsQState *state);  // by the learning network

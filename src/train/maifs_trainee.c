@@ -20,7 +20,6 @@ typedef struct MaifsTrainee {
 typedef struct Episodes {  // of one generation
     MaifsTrainee     *of;
     const TrainRound *round;
-    bool              imitate;
     MaifsEpisode     *episodes;
     Arena            *arenas;  // [episode] of what was recorded
 } Episodes;
@@ -34,7 +33,7 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
                              .w = x->of->trainee.params.at,
                              .epsilon = EPSILON,
                              .keep = KEEP};
-    if (x->imitate) {
+    if (x->round->imitate) {
         o.teacher = &x->of->settings;
         o.epsilon = 0;
     }
@@ -102,20 +101,12 @@ static double learn_all(const Episodes *x, Arena *scratch) {
     return loss;
 }
 
-static Err run_round(Trainee *t, const TrainRound *r, Arena *scratch, bool imitate, double *loss) {
-    Episodes x = {.of = t->self, .round = r, .imitate = imitate};
+static Err train(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
+    Episodes x = {.of = t->self, .round = r};
     Err      e = gather(&x, scratch);
-    if (e == ERR_OK) *loss = imitate ? imitate_all(&x, scratch) : learn_all(&x, scratch);
+    if (e == ERR_OK) *loss = r->imitate ? imitate_all(&x, scratch) : learn_all(&x, scratch);
     for (uint32_t i = 0; i < r->episodes; i++) arena_finish(&x.arenas[i]);
     return e;
-}
-
-static Err imitate(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
-    return run_round(t, r, scratch, true, loss);
-}
-
-static Err learn(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
-    return run_round(t, r, scratch, false, loss);
 }
 
 static const void *loaded(const Trainee *t, const float *params, Arena *a) {
@@ -151,8 +142,7 @@ Trainee *maifs_trainee_open(const ClusterCurriculum *c, const MaifsSettings *set
                            .state = maifs_q_state(m->q),
                            .facts = maifs_weights_facts(a),
                            .loaded = loaded,
-                           .imitate = imitate,
-                           .learn = learn,
+                           .train = train,
                            .params_set = params_set,
                            .self = m};
     return &m->trainee;

@@ -5,6 +5,7 @@
 
 #include "learn/noise.h"
 #include "policy/policies.h"
+#include "train/trainee.h"
 
 enum { TEACHERS = 10, BIAS_PERIODS = 200, ROOM = 1 << 14 };
 
@@ -119,15 +120,9 @@ static void explore(void *self, const RelmasScorer *scorer, const ChipView *v,
 
 // The last period that began by a time; r->n: none did.
 static uint32_t period_at(const Recording *r, TimeNs at) {
-    uint32_t lo = 0, hi = r->n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (r->at[mid].at <= at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo > 0 ? lo - 1 : r->n;
+    if (r->n == 0) return 0;
+    uint32_t before = train_count_until(&r->at->at, sizeof *r->at, r->n, at);
+    return before > 0 ? before - 1 : r->n;
 }
 
 static void add_met(const Recording *r, const ChipResult *result, double each, double *out) {

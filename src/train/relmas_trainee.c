@@ -18,7 +18,6 @@ typedef struct RelmasTrainee {
 typedef struct Episodes {  // of one generation
     const RelmasTrainee *of;
     const TrainRound    *round;
-    bool                 imitate;
     float              **records;  // [episode] transitions, one after the other
     uint32_t            *n_steps;  // [episode]
     Arena               *arenas;   // [episode] of the records
@@ -49,7 +48,7 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
         chip_curriculum_draw(t->curriculum, r->seed, (uint64_t)r->generation * r->episodes + i);
     RelmasSettings       teacher = t->settings;
     RelmasEpisode        e = {0};
-    float                sigma = x->imitate ? 0 : 0.06f;
+    float                sigma = x->round->imitate ? 0 : 0.06f;
     RelmasEpisodeOptions o = {.actor = t->actor,
                               .params = ddpg_actor(t->ddpg),
                               .settings = &t->settings,
@@ -60,7 +59,7 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
                               .n_return = 200,
                               .crowding = 0.02f,
                               .teacher = &teacher};
-    if (x->imitate) TRY(relmas_teacher_choose(&run, &t->settings, a, &teacher));
+    if (x->round->imitate) TRY(relmas_teacher_choose(&run, &t->settings, a, &teacher));
     TRY(relmas_episode_run(&run, &o, a, &e));
     keep(x, i, &e);
     return ERR_OK;
@@ -105,34 +104,26 @@ static double update(const Episodes *x, const Replay *replay, Arena *a) {
     DdpgReport        report = {0};
     double            loss = 0;
     if (replay_count(replay) == 0) return 0;
-    ddpg_options(d)->actor_rate = x->imitate ? 1e-3f : 3e-5f;
+    ddpg_options(d)->actor_rate = x->round->imitate ? 1e-3f : 3e-5f;
     for (uint32_t u = 0; u < r->updates; u++) {
         replay_draw(replay, &rng, batch, picks);
         for (uint32_t i = 0; i < batch; i++)
             steps[i] = ddpg_transition_read(&x->of->actor, picks[i].record);
-        if (x->imitate)
+        if (x->round->imitate)
             ddpg_imitate(d, r->team, steps, batch, &report);
         else
             ddpg_train(d, r->team, steps, batch, &report);
-        loss += (x->imitate ? report.imitate_loss : report.critic_loss) / r->updates;
+        loss += (x->round->imitate ? report.imitate_loss : report.critic_loss) / r->updates;
     }
     return loss;
 }
 
-static Err run_round(Trainee *t, const TrainRound *r, Arena *scratch, bool imitate, double *loss) {
-    Episodes x = {.of = t->self, .round = r, .imitate = imitate};
+static Err train(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
+    Episodes x = {.of = t->self, .round = r};
     Err      e = gather(&x, scratch);
     if (e == ERR_OK) *loss = update(&x, fill(&x, scratch), scratch);
     for (uint32_t i = 0; i < r->episodes; i++) arena_finish(&x.arenas[i]);
     return e;
-}
-
-static Err imitate(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
-    return run_round(t, r, scratch, true, loss);
-}
-
-static Err learn(Trainee *t, const TrainRound *r, Arena *scratch, double *loss) {
-    return run_round(t, r, scratch, false, loss);
 }
 
 static const void *loaded(const Trainee *t, const float *params, Arena *a) {
@@ -171,8 +162,7 @@ Trainee *relmas_trainee_open(const ChipCurriculum *c, const RelmasSettings *sett
                            .state = ddpg_state(r->ddpg),
                            .facts = arena_printf(a, "hidden=%u\n", hidden),
                            .loaded = loaded,
-                           .imitate = imitate,
-                           .learn = learn,
+                           .train = train,
                            .params_set = params_set,
                            .self = r};
     return &r->trainee;

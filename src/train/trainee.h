@@ -6,11 +6,13 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/team.h"
 #include "learn/float_vec.h"
 
 typedef struct TrainRound {  // one generation of imitation or learning
+    bool     imitate;        // a teacher; else learn by reinforcement
     uint64_t seed;
     uint32_t generation, episodes, updates;
     uint32_t threads;  // that simulate episodes
@@ -18,8 +20,6 @@ typedef struct TrainRound {  // one generation of imitation or learning
 } TrainRound;
 
 typedef struct Trainee Trainee;
-typedef Err            TraineeLearn(Trainee *t, const TrainRound *r, Arena *scratch, double *loss);
-
 struct Trainee {
     const char  *name;      // of its policy
     const void  *settings;  // of its policy
@@ -30,7 +30,7 @@ struct Trainee {
     const char  *facts;       // lines "key=value\n" that identify its network
     // What the policy is loaded with to run on these parameters; NULL: on its rule alone.
     const void *(*loaded)(const Trainee *t, const float *params, Arena *a);
-    TraineeLearn *imitate, *learn;
+    Err (*train)(Trainee *t, const TrainRound *r, Arena *scratch, double *loss);
     void (*params_set)(Trainee *t);  // called after params were set from outside
     void *self;
 };
@@ -39,6 +39,9 @@ struct Trainee {
 // gradients: networks compute the same bits in both. In trainer.c.
 typedef Err  TrainJob(void *self, uint32_t i, Arena *a);
 MUST_USE Err train_parallel(TrainJob *fn, void *self, uint32_t n, uint32_t threads);
+
+// Of n items by time, how many are at most at `t`. first: the time in the first item.
+uint32_t train_count_until(const TimeNs *first, size_t stride, uint32_t n, TimeNs t);
 
 enum { SCORE_VALUES = 3 };
 

@@ -29,6 +29,18 @@ Err train_parallel(TrainJob *fn, void *self, uint32_t n, uint32_t threads) {
     return parallel_for(&jobs, threads);
 }
 
+uint32_t train_count_until(const TimeNs *first, size_t stride, uint32_t n, TimeNs t) {
+    uint32_t lo = 0, hi = n;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (*(const TimeNs *)(const void *)((const char *)first + mid * stride) <= t)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 TrainPlan train_plan(const TrainDefaults *d, uint32_t generations, uint32_t stages) {
     TrainPlan plan = d->plan;
     uint32_t  all = 0, rest = TRAIN_STAGES, left = generations;
@@ -121,19 +133,15 @@ static Err finetune(Trainer *t, Arena *scratch, double *mean) {
 }
 
 static Err generation(Trainer *t, Arena *scratch, TrainReport *out) {
-    TrainRound r = {.seed = t->seed,
+    TrainRound r = {.imitate = out->stage == TRAIN_IMITATE,
+                    .seed = t->seed,
                     .generation = t->generation,
                     .episodes = t->plan.episodes,
                     .updates = t->plan.updates,
                     .threads = t->threads,
                     .team = t->team};
-    switch (out->stage) {
-    case TRAIN_IMITATE: return t->trainee->imitate(t->trainee, &r, scratch, &out->loss);
-    case TRAIN_LEARN: return t->trainee->learn(t->trainee, &r, scratch, &out->loss);
-    case TRAIN_FINETUNE: return finetune(t, scratch, &out->fitness);
-    case TRAIN_STAGES: break;
-    }
-    return ERR_OK;
+    if (out->stage == TRAIN_FINETUNE) return finetune(t, scratch, &out->fitness);
+    return t->trainee->train(t->trainee, &r, scratch, &out->loss);
 }
 
 // A stage ends with an evaluation, and the next one starts from the best parameters so far.

@@ -97,6 +97,17 @@ static void test_write_keeps_the_order(void **state) {
     json_decref(doc);
 }
 
+static void test_put_string(void **state) {
+    (void)state;
+    char  *text = NULL;
+    size_t len = 0;
+    FILE  *f = open_memstream(&text, &len);
+    json_put_string(f, "a \"b\" \\ \n caf\xC3\xA9");
+    (void)fclose(f);
+    assert_string_equal(text, "\"a \\u0022b\\u0022 \\u005c \\u000a caf\xC3\xA9\"");
+    free(text);
+}
+
 static void test_files(void **state) {
     (void)state;
     char name[] = "/tmp/json_test.XXXXXX";
@@ -124,9 +135,9 @@ static void test_files(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strict),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_members), cmocka_unit_test(test_write_keeps_the_order),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_strict),     cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_members),    cmocka_unit_test(test_write_keeps_the_order),
+        cmocka_unit_test(test_put_string), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

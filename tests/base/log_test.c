@@ -21,7 +21,7 @@ static char  *text;
 static size_t len;
 
 static Log open_log(LogLevel least) {
-    return (Log){.out = open_memstream(&text, &len), .least = least, .clock = {fixed, &now}};
+    return (Log){.out = open_memstream(&text, &len), .min_level = least, .clock = {fixed, &now}};
 }
 
 static void expect(Log *log, const char *want) {
@@ -126,7 +126,7 @@ static void *log_many(void *log) {
 static void test_lines_of_threads_do_not_mix(void **state) {
     (void)state;
     const char *line = "ts=2023-11-14T22:13:20.123456Z level=info msg=m k=\"some words\"\n";
-    Log         log = {.out = tmpfile(), .least = LOG_DEBUG, .clock = {fixed, &now}};
+    Log         log = {.out = tmpfile(), .min_level = LOG_DEBUG, .clock = {fixed, &now}};
     pthread_t   threads[4];
     char        got[128];
     int         lines = 0;

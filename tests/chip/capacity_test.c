@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "chip/capacity.h"
+#include "chip/chip_scenario.h"
 #include "tests/chip/test_package.h"
 #include "tests/runner.h"
 
@@ -31,7 +31,7 @@ static void test_by_hand(void **state) {
     (void)state;
     static const double one[] = {1};
     TestPackage         y;
-    // 2 units, 100 ns a request: 20 in a microsecond; 200 bytes at 8 in a nanosecond: 40
+    // 2 units, 100 ns a request: 20 per microsecond; 200 bytes at 8 per nanosecond: 40
     test_package_open(&y, 1, (uint32_t[]){2}, 8);
     test_package_tenant(&y, 1, (ChipCost[]){{100, 2, 0}});
     CapacityCase c = case_of(&y, one);
@@ -42,7 +42,7 @@ static void test_by_hand(void **state) {
     c.dispatch_ns = 100;
     assert_true(fabs(capacity(&c) - 1e7) < 1);
     test_package_close(&y);
-    // a layer that takes 100 here and 300 there: three parts of four here, 75 ns each
+    // a layer of 100 ns on one kind and 300 on the other: three quarters on the first, 75 ns each
     test_package_open(&y, 2, (uint32_t[]){1, 1}, 8);
     test_package_tenant(&y, 1, (ChipCost[]){{100, 0, 0}, {300, 0, 0}});
     c = case_of(&y, one);
@@ -64,8 +64,8 @@ static void test_refuses(void **state) {
     test_package_close(&y);
 }
 
-// At any prices that sum to one, the cheapest way costs no more than the least busiest load. load
-// is told what that way takes of each resource.
+// Weak duality: at prices that sum to 1 the cheapest assignment costs no more than the optimal
+// load. Fills in the load of that assignment on each resource.
 static double bound_at(const CapacityCase *c, const double *price, double *load) {
     double sum = 0;
     memset(load, 0, (c->n_kinds + 1) * sizeof *load);
@@ -99,7 +99,7 @@ static double best_bound(const CapacityCase *c) {
     return best;
 }
 
-// Layers in parts of a tenth on the two kinds, all ways.
+// All assignments of layers to the two kinds in tenths.
 static double best_of_all(const CapacityCase *c, uint32_t n) {
     const ChipModel *m = c->models;
     double           best = INFINITY;
@@ -140,7 +140,7 @@ static void test_between_a_bound_and_all_ways(void **state) {
     }
 }
 
-// Prices rise where the load is high: slow, obvious, and in the end close.
+// Multiplicative weights: prices rise with the load and converge to the optimum.
 static double climbed_bound(const CapacityCase *c) {
     uint32_t n = c->n_kinds + 1;
     double   price[RESOURCES_MAX], load[RESOURCES_MAX], best = 0;

@@ -50,7 +50,7 @@ static void test_setup(void **state) {
     for (uint32_t u = 1; u < 8; u++) assert_true(s.setup.kind_of[u] >= s.setup.kind_of[u - 1]);
 }
 
-// A narrower memory changes neither the load nor the requests; shares and levels are all the same.
+// The bandwidth changes neither the load nor the requests; shares and levels are equal.
 static void test_trace(void **state) {
     (void)state;
     ChipScenario s = open_stage((ChipScenarioOptions){0}),
@@ -105,7 +105,7 @@ static void test_rules_of_deadlines(void **state) {
     assert_true(fabs(chip_scenario_base_ns(&s, 0) - 2 * best) < 1);
 }
 
-// However much comes, no more is answered than the capacity; and not far less.
+// Under overload the answered rate stays below the capacity, and close to it.
 static void test_capacity_bounds_what_runs(void **state) {
     (void)state;
     static const char *const packages[] = {"4+4", "2+2", NULL};
@@ -121,7 +121,7 @@ static void test_capacity_bounds_what_runs(void **state) {
             run.policy = &test_package_fcfs;
             assert_int_equal(chip_simulate(&run, &arena, &r), ERR_OK);
             assert_int_equal(chip_summary(&run, &r, CHIP_NONE, &arena, &all), ERR_OK);
-            // A trace has its share of each network by chance only; the margin is for that.
+            // The shares of networks in a trace are random: hence the margin.
             double rate = r.n * 1e9 / (double)r.span;
             assert_true(rate < 1.1 * s.capacity && rate > 0.4 * s.capacity);
             assert_true(all.bandwidth_use <= 1 + 1e-6 && all.unit_use <= 1);

@@ -145,57 +145,57 @@ static void test_anything_legal_keeps_the_balance(void **state) {
     assert_true(sum.drops > 100 && sum.throttles > 100 && sum.plans > 100);
 }
 
-// Thoughts start at multiples of the period while there are tasks, one at a time, and hold after
-// what they cost: 100 operations at 2 a nanosecond and 50 products at 1.
-typedef struct Diary {
-    TimeNs   thought[8], decided[16];
-    uint32_t n_thought, n_decided, n_adopted, adopted_at[16];
-} Diary;
+// Plans start at multiples of the period while there are tasks, one at a time, and take effect
+// after what they cost: 100 operations at 2 a nanosecond and 50 products at 1.
+typedef struct CallLog {
+    TimeNs   planned[8], decided[16];
+    uint32_t n_planned, n_decided, n_commits, commits_at[16];
+} CallLog;
 
-static Diary diary;
+static CallLog call_log;
 
-static void diary_think(void *state, const ChipView *v, ChipPlanCost *cost) {
+static void log_plan(void *state, const ChipView *v, ChipPlanCost *cost) {
     (void)state;
-    diary.thought[diary.n_thought++] = v->now;
+    call_log.planned[call_log.n_planned++] = v->now;
     *cost = (ChipPlanCost){.macs = 50, .weight_bytes = 10, .ops = 100};
 }
 
-static void diary_adopt(void *state) {
+static void log_commit(void *state) {
     (void)state;
-    diary.n_adopted++;
+    call_log.n_commits++;
 }
 
-static uint32_t diary_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
-    diary.adopted_at[diary.n_decided] = diary.n_adopted;
-    diary.decided[diary.n_decided++] = v->now;
+static uint32_t log_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
+    call_log.commits_at[call_log.n_decided] = call_log.n_commits;
+    call_log.decided[call_log.n_decided++] = v->now;
     return test_package_decide(state, v, out, max);
 }
 
-static const ChipPolicy diarist = {
-    .name = "diarist", .plan = diary_think, .commit = diary_adopt, .decide = diary_decide};
+static const ChipPolicy logger = {
+    .name = "logger", .plan = log_plan, .commit = log_commit, .decide = log_decide};
 
-static void test_thoughts_take_time(void **state) {
+static void test_plans_take_time(void **state) {
     (void)state;
     TestPackage y;
-    diary = (Diary){0};
+    call_log = (CallLog){0};
     test_package_open(&y, 1, (uint32_t[]){1}, 8);
     test_package_tenant(&y, 1, (ChipCost[]){{150, 1, 0}});
-    y.run.policy = &diarist;
+    y.run.policy = &logger;
     y.run.setup.period = 60;
     y.run.controller =
         (ChipController){.mac_ns = 1, .op_ns = 2, .mac_pj = 3, .op_pj = 5, .byte_pj = 7};
     test_package_ask(&y, 0, 10, 1000);
     test_package_ask(&y, 0, 300, 1000);
     ChipResult r = simulate(&y);
-    // arrives at 10, thinks at 60 until 160, is over at 160; 120 passes, since a thought is on its
-    // way. Arrives at 300, which is a period's begin, thinks; at 420 again.
-    static const TimeNs   thought[] = {60, 300, 420}, decided[] = {10, 160, 300, 400, 450};
-    static const uint32_t adopted_at[] = {0, 1, 1, 2, 2};
+    // arrives at 10, plans at 60 until 160, ends at 160; 120 is skipped, since a plan is in
+    // progress. Arrives at 300, the start of a period, plans; at 420 again.
+    static const TimeNs   planned[] = {60, 300, 420}, decided[] = {10, 160, 300, 400, 450};
+    static const uint32_t commits_at[] = {0, 1, 1, 2, 2};
     assert_int_equal(r.plans, 3);
-    assert_memory_equal(diary.thought, thought, sizeof thought);
+    assert_memory_equal(call_log.planned, planned, sizeof planned);
     assert_int_equal(r.decisions, 5);
-    assert_memory_equal(diary.decided, decided, sizeof decided);
-    assert_memory_equal(diary.adopted_at, adopted_at, sizeof adopted_at);
+    assert_memory_equal(call_log.decided, decided, sizeof decided);
+    assert_memory_equal(call_log.commits_at, commits_at, sizeof commits_at);
     assert_true(r.planning_ns == 300 && r.policy_pj == 3 * (150 + 70 + 500));
     test_package_close(&y);
 }
@@ -210,7 +210,7 @@ static uint32_t decide_wrong(void *state, const ChipView *v, ChipAction *out, ui
     return n_wrong;
 }
 
-// The engine ends the process with a sentence.
+// The simulator aborts with a message.
 static void expect_abort(const char *sentence) {
     static const ChipPolicy policy = {.name = "wrong", .decide = decide_wrong};
     int                     ends[2];
@@ -308,7 +308,7 @@ static void test_a_long_queue(void **state) {
     test_package_close(&y);
 }
 
-// A clairvoyant policy sees all that comes, and how others would fare.
+// A clairvoyant policy sees all requests and can simulate other policies.
 static uint32_t foreseen;
 static uint8_t  foreseen_each[TEST_PACKAGE_REQUESTS];
 
@@ -397,7 +397,7 @@ static void test_records(void **state) {
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_anything_legal_keeps_the_balance),
-        cmocka_unit_test(test_thoughts_take_time),
+        cmocka_unit_test(test_plans_take_time),
         cmocka_unit_test(test_illegal),
         cmocka_unit_test(test_a_long_queue),
         cmocka_unit_test(test_rehearsal),

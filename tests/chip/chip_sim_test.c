@@ -19,7 +19,7 @@ static void expect(const ChipResult *r, uint32_t i, TimeNs finish, Outcome o) {
     assert_int_equal(r->answers[i].outcome, o);
 }
 
-// One unit, enough bandwidth: layers follow each other, requests too.
+// One unit and enough bandwidth: layers and requests run one after the other.
 static void test_one_after_the_other(void **state) {
     (void)state;
     TestPackage y;
@@ -36,7 +36,7 @@ static void test_one_after_the_other(void **state) {
     test_package_close(&y);
 }
 
-// Each asks for all of the memory: half the speed for both, until one is done.
+// Each layer demands the whole bandwidth: both run at half speed until one ends.
 static void test_all_slow_down_alike(void **state) {
     (void)state;
     TestPackage y;
@@ -51,8 +51,8 @@ static void test_all_slow_down_alike(void **state) {
     test_package_close(&y);
 }
 
-// 2 and 14 of 8: alike, both run at half speed. Max-min, the small one has all it asks for, the
-// large one 6 of 14.
+// Demands of 2 and 14 of 8: with equal sharing both run at half speed; with max-min the small one
+// gets its demand, the large one 6 of 14.
 static void test_sharing_rules_differ(void **state) {
     (void)state;
     for (int fair = 0; fair < 2; fair++) {
@@ -64,15 +64,15 @@ static void test_sharing_rules_differ(void **state) {
         test_package_ask(&y, 1, 0, 1000);
         y.run.sharing = fair ? CHIP_MAX_MIN : CHIP_EQUAL;
         ChipResult r = simulate(&y);
-        // alike: 240, then 240 - 120 = 120 left at 8 / 14: 210 more
-        // fair: 120, then 240 - 120 * 6 / 14 = 188.571 left at 8 / 14: 330 more
+        // equal: 240, then 240 - 120 = 120 left at 8 / 14: 210 more
+        // max-min: 120, then 240 - 120 * 6 / 14 = 188.571 left at 8 / 14: 330 more
         expect(&r, 0, fair ? 120 : 240, OUTCOME_MET);
         expect(&r, 1, 450, OUTCOME_MET);
         test_package_close(&y);
     }
 }
 
-// While a layer is on its way to a unit it moves nothing, and the unit is taken.
+// During its dispatch a layer has no traffic, but occupies the unit.
 static void test_dispatch_takes_time(void **state) {
     (void)state;
     TestPackage y;
@@ -87,7 +87,7 @@ static void test_dispatch_takes_time(void **state) {
     test_package_close(&y);
 }
 
-// A throttled layer draws no more than its cap, alone or not.
+// A throttled layer stays below its cap, alone or not.
 static uint32_t decide_capped(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
     uint32_t     n = test_package_decide(state, v, out, max / 2), starts = n;
     const float *cap = state;
@@ -144,14 +144,14 @@ static void test_as_a_nanosecond_at_a_time(void **state) {
     }
 }
 
-// A request is dropped at its deadline: at once when it waits, in name only while a layer runs.
+// A request is dropped at its deadline: removed if it waits, answered if a layer runs.
 static void test_firm(void **state) {
     (void)state;
     TestPackage y;
     test_package_open(&y, 1, (uint32_t[]){1}, 8);
     test_package_tenant(&y, 2, (ChipCost[]){{100, 1, 1}, {100, 1, 1}});
     y.run.setup.firm = true;
-    test_package_ask(&y, 0, 0, 150);   // its second layer runs until 200, for nothing
+    test_package_ask(&y, 0, 0, 150);   // its second layer runs until 200 in vain
     test_package_ask(&y, 0, 10, 60);   // never runs
     test_package_ask(&y, 0, 20, 400);  // just in time
     ChipResult r = simulate(&y);

@@ -1,4 +1,4 @@
-// Bounds that no cost may break, on the whole zoo; what more buffer and bandwidth may do; tables.
+// Bounds of the cost model on the whole zoo; monotonicity in buffer and bandwidth; cost tables.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static double score(const Shape *s, const UnitSpec *u) {
     return c.cycles + COST_TRAFFIC * c.memory_cycles;
 }
 
-// Small, so that buffers are what limits.
+// Small, so that the buffers limit the mapping.
 static UnitSpec small_unit(const char *name, Rng *r) {
     UnitSpec u;
     assert_int_equal(unit_spec_load(name, &arena, &u), ERR_OK);
@@ -143,7 +143,7 @@ static void test_known_layers(void **state) {
     // The first layer has 3 of 8 lanes and 8 of 16 elements; 7 of 12 rows.
     assert_true(cost_of(&s[0], &simba).cycles == shape_macs(&s[0]) / (3 * 64));
     assert_true(cost_of(&s[0], &eyeriss).cycles == shape_macs(&s[0]) / (7 * 14));
-    // 3x3 of 64 channels keeps every multiplier of both at work.
+    // A 3x3 layer of 64 channels uses every multiplier of both.
     assert_true(cost_of(&s[2], &simba).utilization == 1);
     assert_true(cost_of(&s[2], &eyeriss).utilization == 1);
     // The last is bound by its weights on both.

@@ -1,4 +1,4 @@
-// The search against slow and obvious ones: every tile of every size in every order is walked over
+// The mapping search against exhaustive ones: every tile of every size in every order is simulated
 // step by step, on small shapes and units.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ typedef struct Walk {
     int64_t      has_k, has_c, in_c, in_x, out_k, out_x;  // tiles in the buffers; -1: none
     double       weights, inputs, outputs, spilled;
     bool         sums_stay;
-    int         *done;  // [k tile][x tile] parts of the input channels that are added
+    int         *done;  // [k tile][x tile] parts of the input channels added so far
 } Walk;
 
 static int64_t size_of(int64_t all, int64_t tile, int64_t at) {
@@ -83,7 +83,7 @@ static void step(Walk *w, int64_t k, int64_t c, int64_t x, int64_t strips) {
     w->in_x = x;
 }
 
-// order: a number below 6 that says which loop is outermost, which next.
+// order: 0 .. 5, a permutation of the loops, outermost first.
 static void walk(Walk *w, int order) {
     static const int loops[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -114,7 +114,7 @@ static double found(const Shape *s, const UnitSpec *u) {
     return c.cycles + COST_TRAFFIC * c.memory_cycles;
 }
 
-// The best strip of every height and order for one tile of channels.
+// The best strip over all heights and orders for one tile of channels.
 static double best_walk(const Shape *s, const UnitSpec *u, int64_t kt, int64_t ct, double array) {
     double best = INFINITY;
     Walk   w = {.s = s, .kt = kt, .ct = ct};
@@ -177,8 +177,8 @@ static double strip_rows(const Shape *s, int64_t e) {
     return rows;
 }
 
-// Channels of inputs in the buffer: those of a pass, or all; weights that stay; everything that a
-// row stationary unit may do with one choice.
+// All loop orders of a row stationary unit for one choice of sizes: inputs of a pass or of all
+// channels in the buffer, or weights that stay.
 static double row_score(const Shape *s, const UnitSpec *u, const RowChoice *x) {
     int64_t segments = 0, c = least(x->q * x->r, s->c), pass = x->p * x->t;
     for (int64_t at = 0; at < s->p; at += x->e) segments += up(least(x->e, s->p - at), x->a);

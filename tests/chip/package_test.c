@@ -46,7 +46,7 @@ static void test_shipped_ones(void **state) {
     assert_true(unit_spec_macs(&u) == 168);
 }
 
-// A shipped file with one line changed, or left out when `now` is empty.
+// An embedded file with one line changed, or removed if `now` is empty.
 static char *changed(const char *file, const char *key, const char *now) {
     const char *text = NULL;
     for (const ChipFile *f = chip_files; f->name != NULL; f++)

@@ -1,4 +1,5 @@
-// The Eyeriss chip as it was measured (JSSC 2017, tables V and VI, 200 MHz core, 60 MHz link).
+// The published measurements of the Eyeriss chip (JSSC 2017, tables V and VI, 200 MHz core, 60 MHz
+// link).
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// The slow obvious twin of chip_simulate: a nanosecond at a time, first come first served.
+// The slow reference of chip_simulate: one nanosecond at a time, first come, first served.
 #pragma once
 
 #include "tests/chip/test_package.h"

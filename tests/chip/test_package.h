@@ -1,4 +1,4 @@
-// A package made by hand, for tests of the engine: any costs, any requests, a plain policy.
+// TestPackage: a package with given costs and requests, for tests of the simulator.
 #pragma once
 
 #include <math.h>

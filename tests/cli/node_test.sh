@@ -14,7 +14,7 @@ expect 2 node compare --mix huge; says "no mix 'huge'"; quiet
 expect 2 node compare --policies nobody; says "no policy 'nobody'; there are fcfs"; quiet
 expect 2 node compare --policies fcfs,fcfs; says "named twice"; quiet
 expect 2 node compare --seeds 0; says "whole number"; quiet
-expect 2 node simulate --machine abacus; says "no machine 'abacus'"; quiet
+expect 2 node simulate --machine abacus; says "unknown machine 'abacus'"; quiet
 expect 2 node simulate --set slack.strange=1; says "strange"; quiet
 expect 2 node simulate --set safety=1; says "POLICY.KEY=VALUE"; quiet
 expect 2 node simulate --rate much; says "is not a number"; quiet

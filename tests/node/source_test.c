@@ -83,7 +83,7 @@ static void what_is_no_file_is_refused(void **state) {
     refused("zoo:no_such_network", 0, ERR_ARG, "no_such_network");
     refused("/dev/zero", 0, ERR_IO, "device");
     (void)snprintf(path, sizeof path, "%s/", dir);
-    refused(path, 0, ERR_IO, "folder");
+    refused(path, 0, ERR_IO, "directory");
     (void)snprintf(path, sizeof path, "%s/pipe.onnx", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     refused(path, 0, ERR_IO, "pipe");

@@ -1,4 +1,4 @@
-// What makes each policy of a package what it is, on moments made for it.
+// The characteristic behaviour of each chip policy, on states made for it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,9 +9,10 @@
 #include "tests/policy/chip_sample.h"
 #include "tests/runner.h"
 
-enum { QUICK, LEAN };  // kinds of units
+enum { FAST, LEAN };  // kinds of units
 
-// Two kinds of two units each: the first is four times as fast and asks for eight times the memory.
+// Two kinds of two units each: the first is four times as fast and demands eight times the
+// bandwidth.
 static const ChipCost small[] = {{100e3F, 8, 1e6F}, {400e3F, 1, 1e6F}};
 static const ChipCost large[] = {{300e3F, 8, 3e6F}, {1200e3F, 1, 3e6F}};
 
@@ -36,7 +37,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// n tasks of one layer that wait; odd ones are large. All have come now and have time enough.
+// n waiting tasks of one layer; odd ones are large. All have just arrived and have enough time.
 static Case *new_case(const char *policy, uint32_t n, const char *const *settings) {
     Rng   rng = {1};
     Case *c = arena_new(&arena, Case, 1);
@@ -62,7 +63,7 @@ static Case *new_case(const char *policy, uint32_t n, const char *const *setting
     return c;
 }
 
-// A unit is busy with a task that takes so much longer.
+// A unit is busy with a task for that much longer.
 static void busy(Case *c, uint32_t task, uint32_t unit, TimeNs ns) {
     ChipView        *v = &c->at.view;
     uint32_t        *waiting = (uint32_t *)v->waiting, *free = (uint32_t *)v->free, n = 0;
@@ -107,11 +108,11 @@ static void test_fcfs(void **state) {
     Case *c = new_case("fcfs", 5, NULL);
     decide(c);
     assert_int_equal(c->n, 4);
-    for (uint32_t i = 0; i < 4; i++) assert_int_equal(kind_of(c, i), i < 2 ? QUICK : LEAN);
+    for (uint32_t i = 0; i < 4; i++) assert_int_equal(kind_of(c, i), i < 2 ? FAST : LEAN);
     Case *h = new_case("fcfs_h", 5, NULL);
     decide(h);
-    assert_int_equal(h->n, 2);  // the others wait for the quick kind
-    assert_true(kind_of(h, 0) == QUICK && kind_of(h, 1) == QUICK);
+    assert_int_equal(h->n, 2);  // the others wait for the fast kind
+    assert_true(kind_of(h, 0) == FAST && kind_of(h, 1) == FAST);
     arena_rewind(&arena, 0);
 }
 
@@ -123,7 +124,7 @@ static void test_edf(void **state) {
     due(c, 2, 800000);
     due(c, 0, 90000);  // too late: it takes 100000
     decide(c);
-    assert_true(kind_of(c, 2) == QUICK && kind_of(c, 3) == QUICK);
+    assert_true(kind_of(c, 2) == FAST && kind_of(c, 3) == FAST);
     assert_true(kind_of(c, 1) == LEAN && kind_of(c, 0) == LEAN);
     c = new_case("edf", 4,
                  (const char *[]){"patience=1", "safety_factor=1", "late_action=2", NULL});
@@ -131,8 +132,8 @@ static void test_edf(void **state) {
     due(c, 1, 310000);
     decide(c);
     assert_true(dropped(c, 0) && !dropped(c, 1));
-    // Behind the other small one a task would end at 200000 on a quick unit, before 400000.
-    assert_true(kind_of(c, 1) == QUICK && kind_of(c, 2) == QUICK && kind_of(c, 3) != QUICK);
+    // Behind the other small one a task would end at 200000 on a fast unit, before 400000.
+    assert_true(kind_of(c, 1) == FAST && kind_of(c, 2) == FAST && kind_of(c, 3) != FAST);
     arena_rewind(&arena, 0);
 }
 
@@ -144,7 +145,7 @@ static void test_least_slack(void **state) {
     due(c, 1, 600000);  // slack 300000
     due(c, 2, 520000);
     decide(c);
-    assert_true(kind_of(c, 1) == QUICK && kind_of(c, 0) == QUICK && kind_of(c, 2) == LEAN);
+    assert_true(kind_of(c, 1) == FAST && kind_of(c, 0) == FAST && kind_of(c, 2) == LEAN);
     arena_rewind(&arena, 0);
 }
 
@@ -155,8 +156,8 @@ static void test_prema(void **state) {
     c->at.tasks[1].request.arrival -= 700000;  // 1 + 0.71 / 0.3: above 3
     c->at.tasks[4].request.arrival -= 150000;  // 1 + 0.16 / 0.1: below
     decide(c);
-    assert_true(kind_of(c, 1) == QUICK && c->plan[0].task == 1);
-    assert_true(kind_of(c, 0) == QUICK && c->plan[1].task == 0);  // of the rest the shortest
+    assert_true(kind_of(c, 1) == FAST && c->plan[0].task == 1);
+    assert_true(kind_of(c, 0) == FAST && c->plan[1].task == 0);  // of the rest the shortest
     assert_true(kind_of(c, 5) == CHIP_NONE && kind_of(c, 3) == CHIP_NONE);
     arena_rewind(&arena, 0);
 }
@@ -165,18 +166,18 @@ static void test_planaria(void **state) {
     (void)state;
     const char *const with[] = {"patience=0", "safety_factor=1", "ahead=1", "drop=true", NULL};
     Case             *c = new_case("planaria", 6, with);
-    due(c, 0, 450000);   // the lean kind will do
-    due(c, 1, 450000);   // it takes the quick one
+    due(c, 0, 450000);   // the lean kind is enough
+    due(c, 1, 450000);   // needs the fast one
     due(c, 3, 1250000);  // lean
-    due(c, 2, 99000);    // no kind will do
-    due(c, 4, 150000);   // quick
+    due(c, 2, 99000);    // infeasible
+    due(c, 4, 150000);   // fast
     decide(c);
-    assert_true(kind_of(c, 0) == LEAN && kind_of(c, 1) == QUICK && kind_of(c, 4) == QUICK);
+    assert_true(kind_of(c, 0) == LEAN && kind_of(c, 1) == FAST && kind_of(c, 4) == FAST);
     assert_true(dropped(c, 2) && kind_of(c, 3) == LEAN && kind_of(c, 5) == CHIP_NONE);
     c = new_case("planaria", 2,
                  with);  // both could use slower units, but no other task demands the fast ones
     decide(c);
-    assert_true(kind_of(c, 0) == QUICK && kind_of(c, 1) == QUICK);
+    assert_true(kind_of(c, 0) == FAST && kind_of(c, 1) == FAST);
     arena_rewind(&arena, 0);
 }
 
@@ -210,7 +211,7 @@ static void test_moca_pairs(void **state) {
     Case                 *c = new_case("moca", 4, with);
     c->sample.setup.bytes_ns = 10;
     c->sample.tenants[1].model = chip_sample_chain(&arena, 1, 2, light);
-    busy(c, 0, 0, 50000);  // it asks for 8 of 10
+    busy(c, 0, 0, 50000);  // it demands 8 of 10
     busy(c, 3, 2, 5000000);
     due(c, 2, 150000);  // urgent, but heavy
     decide(c);
@@ -228,7 +229,7 @@ static void test_dream(void **state) {
     due(c, 4, 50000);    // too late
     due(c, 0, 50000);    // too late, and one of three of its tenant's may be dropped
     decide(c);
-    assert_true(kind_of(c, 1) == QUICK && kind_of(c, 2) == QUICK);
+    assert_true(kind_of(c, 1) == FAST && kind_of(c, 2) == FAST);
     assert_true(dropped(c, 0) && !dropped(c, 4));
     arena_rewind(&arena, 0);
 }

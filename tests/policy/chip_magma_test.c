@@ -1,4 +1,4 @@
-// Genomes played through by hand, against small steps of time, and bred.
+// Decoding of genomes, by hand and against small time steps; the genetic search.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -63,8 +63,8 @@ static void test_by_hand(void **state) {
     uint8_t     kinds[] = {0, 0, 1, 0};
     float       priorities[] = {1, 1, 2, 2};
     MagmaGenome x = {kinds, priorities, 0};
-    // 8 + 4 bytes of 10 until the first has its 100 ns, at 120; the second has 100 ns left and goes
-    // on alone: 220. Then its last layer, 50 ns on the first unit.
+    // 8 + 4 bytes of 10 until the first ends, at 120; the second has 100 ns left and continues
+    // alone: 220. Then its last layer, 50 ns on the first unit.
     MagmaScore score = magma_group_decode(g, &x);
     assert_true(fabsf(score.makespan - 270) < 0.01F);
     assert_int_equal(score.late, 1);

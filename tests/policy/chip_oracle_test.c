@@ -1,4 +1,4 @@
-// Which requests an oracle gives up, against all ways to choose them; what a filter hides.
+// The requests that the oracle rejects, against exhaustive search; the filter.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// By deadline, as one machine would; whether all of a set hold.
+// Whether all requests of a set meet their deadlines on one machine, by deadline.
 static bool holds(const ChipRequest *r, const float *work, uint32_t n, uint32_t set) {
     double left[MOST], now = 0;
     for (uint32_t i = 0; i < n; i++) left[i] = set >> i & 1 ? (double)work[i] : 0;
@@ -103,7 +103,7 @@ static void test_speed_decides(void **state) {
     arena_rewind(&arena, 0);
 }
 
-// What is not kept is dropped; the policy within decides as if it had never come.
+// Requests that are not required are dropped; the inner policy decides as if they had not arrived.
 static void test_filter(void **state) {
     (void)state;
     Rng        rng = {2};

@@ -1,4 +1,4 @@
-// What every policy of a package promises, over random moments of large and small ones.
+// Invariants of every chip policy, on random states of large and small packages.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// A policy that needs weights or the future cannot be tried without an engine.
+// Policies that need weights or the future cannot run without the simulator.
 static bool stands_alone(const ChipPolicy *p) { return !p->learned && !p->clairvoyant; }
 
 static bool can_run(const ChipView *v, const ChipTask *t, uint32_t unit) {
@@ -38,7 +38,7 @@ typedef struct Plan {
     ChipAction at[MAX];
     uint32_t   n;
     bool       named[CHIP_SAMPLE_SLOTS];  // tasks that start or are dropped
-    bool       taken[CHIP_UNITS];         // units that start something
+    bool       taken[CHIP_UNITS];         // units on which a layer starts
     uint32_t   starts, drops;
 } Plan;
 
@@ -58,7 +58,7 @@ static void check_one(const ChipView *v, const ChipAction *a, Plan *p) {
     p->starts++;
 }
 
-// Someone must run on an idle package, or nothing would ever happen again.
+// On an idle package a task must start: no other event would follow.
 static void check_goes_on(const ChipView *v, const Plan *p) {
     if (v->n_free == v->setup->n_units && v->n_waiting > 0)
         assert_true(p->starts > 0 || p->drops == v->n_waiting);
@@ -138,7 +138,7 @@ static void test_small_packages(void **state) {
     try_moments(2, 1, 5);
 }
 
-// Settings of an urgent policy with which no unit is ever left to idle.
+// Settings with which a keyed-order policy never leaves a unit idle.
 static void set(const ChipPolicy *p, void *settings, const char *assignment) {
     Settings with = {p->rows, p->n_rows, settings, &arena};
     settings_default(&with);

@@ -1,4 +1,4 @@
-// Which unit a task is given, against looking at every unit.
+// UnitTimeline against a search over all units.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// Of all units, by what is known of each; CHIP_NONE: none can compute the layer.
+// The best unit of all; CHIP_NONE: none can compute the layer.
 static float least_end(const UnitTimeline *f, const ChipTask *t, bool free_only) {
     float best = INFINITY;
     for (uint32_t u = 0; u < f->view->setup->n_units; u++) {
@@ -79,7 +79,7 @@ static void test_picks(void **state) {
     arena_rewind(&arena, 0);
 }
 
-// One task on two kinds: 100 ns that want 8 bytes each, or 150 ns that want 2.
+// One task on two kinds: 100 ns at 8 bytes/ns, or 150 ns at 2.
 static void test_heeds_the_memory(void **state) {
     (void)state;
     static const ChipCost costs[] = {{100, 8, 1}, {150, 2, 1}};

@@ -1,4 +1,4 @@
-// relmas: legal plans, rows in bounds, prices, what the rule prefers, weights that are refused.
+// relmas: legal actions, features in bounds, prices, preferences of the heuristic, invalid weights.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,13 +32,13 @@ static int teardown(void **state) {
     return 0;
 }
 
-typedef struct Desk {  // a policy at work
+typedef struct Fixture {
     RelmasSettings settings;
     RelmasLoaded   loaded;
     Relmas        *state;
-} Desk;
+} Fixture;
 
-static void desk_open(Desk *d, const ChipSample *s, uint64_t seed) {
+static void fixture_open(Fixture *d, const ChipSample *s, uint64_t seed) {
     const ChipPolicy *p = &chip_policy_relmas;
     Settings          with = {p->rows, p->n_rows, &d->settings, &arena};
     Rng               rng = {seed};
@@ -55,7 +55,8 @@ static void desk_open(Desk *d, const ChipSample *s, uint64_t seed) {
     p->init(d->state, &s->setup, &d->settings, &d->loaded);
 }
 
-static uint32_t desk_decide(Desk *d, const ChipView *v, bool think, ChipAction *out, uint32_t max) {
+static uint32_t fixture_decide(Fixture *d, const ChipView *v, bool think, ChipAction *out,
+                               uint32_t max) {
     ChipPlanCost cost = {0};
     if (think) {
         chip_policy_relmas.plan(d->state, v, &cost);
@@ -91,11 +92,11 @@ static void check_plan(const ChipView *v, const ChipAction *at, uint32_t n) {
 static void try_views(uint32_t n_kinds, uint32_t n_each, uint64_t seed, bool drop) {
     Rng        rng = {seed};
     ChipSample s;
-    Desk       one, two;
+    Fixture    one, two;
     ChipAction a[MAX], b[MAX];
     chip_sample_init(&s, &arena, &rng, n_kinds, n_each);
-    desk_open(&one, &s, seed);
-    desk_open(&two, &s, seed);
+    fixture_open(&one, &s, seed);
+    fixture_open(&two, &s, seed);
     one.state->dispatch.scorer.cfg.drop = two.state->dispatch.scorer.cfg.drop = drop;
     size_t mark = arena.used;
     for (uint32_t i = 0; i < 300; i++) {
@@ -103,10 +104,10 @@ static void try_views(uint32_t n_kinds, uint32_t n_each, uint64_t seed, bool dro
         uint32_t       max = i % 7 == 0 ? 1 + (uint32_t)rng_below(&rng, 4) : MAX;
         ChipSampleView x =
             chip_sample_view(&s, &arena, &rng, waiting, (uint32_t)rng_below(&rng, 12));
-        uint32_t n = desk_decide(&one, &x.view, i % 3 == 0, a, max);
+        uint32_t n = fixture_decide(&one, &x.view, i % 3 == 0, a, max);
         assert_true(n <= max);
         check_plan(&x.view, a, n);
-        assert_int_equal(desk_decide(&two, &x.view, i % 3 == 0, b, max), n);
+        assert_int_equal(fixture_decide(&two, &x.view, i % 3 == 0, b, max), n);
         for (uint32_t k = 0; k < n; k++) {
             assert_true(a[k].verb == b[k].verb && a[k].task == b[k].task && a[k].unit == b[k].unit);
             assert_true(a[k].cap == b[k].cap);
@@ -131,10 +132,10 @@ static void test_rows_are_bounded(void **state) {
     (void)state;
     Rng               rng = {7};
     ChipSample        s;
-    Desk              d;
+    Fixture           d;
     RelmasObservation look;
     chip_sample_init(&s, &arena, &rng, 2, 4);
-    desk_open(&d, &s, 1);
+    fixture_open(&d, &s, 1);
     size_t mark = arena.used;
     for (uint32_t i = 0; i < 200; i++) {
         ChipSampleView x = chip_sample_view(&s, &arena, &rng, (uint32_t)rng_below(&rng, 120),
@@ -161,8 +162,8 @@ static void test_log2(void **state) {
     assert_true(relmas_log2(1) == 0 && relmas_log2(8) == 3);
 }
 
-// All units and the memory together cost 1 a nanosecond; with all the bandwidth that one could
-// wish for, it costs nearly nothing, and with next to none nearly all.
+// All units and the memory together cost 1 a nanosecond; the share of the memory is near 0 with
+// ample bandwidth and near 1 with very little.
 static void test_prices(void **state) {
     (void)state;
     Rng        rng = {3};
@@ -213,9 +214,9 @@ static void test_preferences(void **state) {
     (void)state;
     Rng        rng = {5};
     ChipSample s;
-    Desk       d;
+    Fixture    d;
     chip_sample_init(&s, &arena, &rng, 1, 1);
-    desk_open(&d, &s, 0);
+    fixture_open(&d, &s, 0);
     TimeNs   far = (TimeNs)1 << 40;
     ChipTask big_first[] = {task_of(0, 3, far), task_of(1, 0, far)};
     assert_int_equal(served(&s, &d, big_first, 2), 1);
@@ -290,22 +291,22 @@ static void hear_verdict(void *self, uint32_t task, uint32_t unit, RelmasDecisio
     ((Heard *)self)->starts += v == RELMAS_START;
 }
 
-// An explanation decides as the policy does, and its parts add up.
+// An explanation decides as the policy does, and its terms add up.
 static void test_explained(void **state) {
     (void)state;
     Rng        rng = {9};
     ChipSample s;
-    Desk       d;
+    Fixture    d;
     ChipAction a[MAX], b[MAX];
     chip_sample_init(&s, &arena, &rng, 2, 4);
-    desk_open(&d, &s, 3);
+    fixture_open(&d, &s, 3);
     size_t mark = arena.used;
     for (uint32_t i = 0; i < 100; i++) {
         Heard               h = {0};
         RelmasDecisionTrace w = {hear_pair, hear_verdict, &h};
         ChipSampleView x = chip_sample_view(&s, &arena, &rng, (uint32_t)rng_below(&rng, 40), 3);
         uint32_t       n = relmas_explain(d.state, &x.view, &w, a, MAX), starts = 0;
-        assert_int_equal(desk_decide(&d, &x.view, false, b, MAX), n);
+        assert_int_equal(fixture_decide(&d, &x.view, false, b, MAX), n);
         for (uint32_t k = 0; k < n; k++) {
             assert_true(a[k].verb == b[k].verb && a[k].task == b[k].task && a[k].unit == b[k].unit);
             starts += a[k].verb == CHIP_START;

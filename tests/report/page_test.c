@@ -9,7 +9,6 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "report/asset.h"
 #include "report/page.h"
 #include "tests/runner.h"
 

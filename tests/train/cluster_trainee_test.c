@@ -165,8 +165,8 @@ static void test_drl_learns_its_rule(void **state) {
     double before = jct_of(&f);
     for (uint32_t i = 0; i < 4; i++) {
         double     loss;
-        TrainRound r = {3, i, 8, 120, 2, f.trainer.team};
-        assert_int_equal(t->imitate(t, &r, &f.arena, &loss), ERR_OK);
+        TrainRound r = {true, 3, i, 8, 120, 2, f.trainer.team};
+        assert_int_equal(t->train(t, &r, &f.arena, &loss), ERR_OK);
     }
     double after = jct_of(&f);
     assert_true(before > 0.1 && after < 0.02 && after > -0.02);

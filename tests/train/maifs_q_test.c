@@ -7,7 +7,7 @@
 
 enum { SERVERS = 2, JOBS = 2, MOST = 64 };
 
-typedef struct Room {  // of a step
+typedef struct Room {  // memory of a step
     float       servers[2 * SERVERS * MAIFS_SERVER], jobs[2 * JOBS * MAIFS_JOB];
     float       queue[MAIFS_QUEUE], u[2 * JOBS], pool[2 * MAIFS_Q_POOL];
     OfferSample offers[2 * 2 * SERVERS];
@@ -37,7 +37,7 @@ static MaifsQ *open_q(uint64_t seed) {
     return maifs_q_create(&arena, o, seed);
 }
 
-// Servers and jobs are told apart by one number each; server i takes job pick[i], or none.
+// One feature identifies each server and job; server i takes job pick[i], or none.
 static MaifsQState state_of(Room *r, uint32_t half, const uint32_t *pick) {
     MaifsQState x = {.in = {.servers = r->servers + (size_t)half * SERVERS * MAIFS_SERVER,
                             .jobs = r->jobs + (size_t)half * JOBS * MAIFS_JOB,
@@ -59,7 +59,7 @@ static MaifsQState state_of(Room *r, uint32_t half, const uint32_t *pick) {
     return x;
 }
 
-// Both get 1 when they do the same, nothing otherwise: no agent by itself can tell what is good.
+// Reward 1 if both agents do the same, else 0: neither agent can learn it alone.
 static void test_learns_a_game_of_coordination(void **state) {
     (void)state;
     MaifsQ    *q = open_q(3);
@@ -87,7 +87,7 @@ static float worth(const float *offer) {
     return 0.2f + (offer[0] > 0 ? 0.6f * offer[0] : 0) - 0.3f * offer[1] + 0.1f * offer[2];
 }
 
-// What offers are worth is found from sums over the two that were taken.
+// The value of single offers is learned from the sum over the two that were taken.
 static void test_learns_what_offers_are_worth(void **state) {
     (void)state;
     MaifsQ    *q = open_q(4);
@@ -111,7 +111,7 @@ static void test_learns_what_offers_are_worth(void **state) {
     assert_true(off < 0.05);
 }
 
-// Job 1 pays nothing now and 1 in the next step, job 0 pays 0.5 at once and nothing then.
+// Job 1 pays 0 now and 1 in the next step, job 0 pays 0.5 now and 0 then.
 static void test_looks_ahead(void **state) {
     (void)state;
     MaifsQ    *q = open_q(7);
@@ -124,7 +124,7 @@ static void test_looks_ahead(void **state) {
             uint32_t    first = (uint32_t)rng_below(&rng, 2), pick[SERVERS] = {first, JOBS};
             uint32_t    none[SERVERS] = {JOBS, JOBS};
             MaifsQState now = state_of(&rooms[i], 0, pick), later = state_of(&rooms[i], 1, none);
-            rooms[i].pool[MAIFS_Q_POOL + 1 + first] = 1;  // where it has come to
+            rooms[i].pool[MAIFS_Q_POOL + 1 + first] = 1;  // the state reached
             steps[i] = i % 2 == 0 ? (MaifsQStep){.now = now,
                                                  .next = later,
                                                  .reward = first == 0 ? 0.5f : 0,
@@ -142,8 +142,8 @@ static void test_looks_ahead(void **state) {
     assert_true(fabs(found[0] - 0.5) < 0.15 && fabs(found[1] - 0.9) < 0.15);
 }
 
-// A state that nobody sees makes much of the reward and of what is liked; who strays shows what an
-// offer is worth all the same.
+// A hidden state affects both the reward and the greedy choice; exploration still reveals the value
+// of an offer.
 static void test_is_not_misled_by_the_state(void **state) {
     (void)state;
     MaifsQ    *q = open_q(12);
@@ -155,12 +155,12 @@ static void test_is_not_misled_by_the_state(void **state) {
         for (uint32_t i = 0; i < MOST; i++) {
             uint32_t hidden = (uint32_t)rng_below(&rng, 2), took = hidden,
                      pick[SERVERS] = {0, JOBS};
-            bool strays = rng_unit(&rng) < 0.3f;
-            if (strays) took = (uint32_t)rng_below(&rng, 2);
+            bool explores = rng_unit(&rng) < 0.3f;
+            if (explores) took = (uint32_t)rng_below(&rng, 2);
             steps[i] = (MaifsQStep){.now = state_of(&rooms[i], 0, pick)};
             rooms[i].offers[0].features[0] = (float)took;
             rooms[i].offers[1] = (OfferSample){.own = 1e6f, .features = {(float)hidden}};
-            if (!strays) steps[i].now.n_took = 0;
+            if (!explores) steps[i].now.n_took = 0;
             steps[i].reward = (float)hidden + (took == 1 ? 0.0f : 0.4f);
         }
         maifs_q_train(q, NULL, steps, MOST);
@@ -190,7 +190,7 @@ static void test_imitates(void **state) {
             gradient_fill(&rng, r->queue, 1, 1);
             gradient_fill(&rng, r->jobs + 3, 1, 1);
             gradient_fill(&rng, r->jobs + MAIFS_JOB + 3, 1, 1);
-            for (uint32_t k = 0; k < JOBS; k++)  // of the job and of what only the queue tells
+            for (uint32_t k = 0; k < JOBS; k++)  // from the job and from the queue
                 r->u[k] = 0.5f * r->jobs[k * MAIFS_JOB + 3] + 0.3f * r->queue[0];
         }
         loss = maifs_q_imitate(q, NULL, samples, MOST);

@@ -1,5 +1,5 @@
 // Output stationary. Each element computes one output at a time and keeps its sum. The array covers
-// rows and columns of one output channel's map, whose inputs neighbours pass to each other while a
+// rows and columns of one output channel's map; neighbours pass inputs to each other while a
 // weight is broadcast; or output channels replace rows, columns or both. The shared buffer holds
 // the inputs, a second one the weights.
 #include "chip/cost/mapping.h"

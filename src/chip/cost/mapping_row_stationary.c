@@ -1,7 +1,7 @@
 // Row stationary. A set of elements, as high as the filter and `a` wide, computes `a` rows of
 // outputs: each element convolves one row of inputs with one row of weights, for q input channels
 // and p output channels, and partial sums move up the column. Sets above each other compute other
-// input channels (r of them, whose sums are added) or other output channels, sets side by side
+// input channels (r of them, with sums added up) or other output channels, sets side by side
 // other output channels (t in all). The shared buffer holds the sums of m output channels of a
 // strip of e rows of n images until all input channels are added, and the inputs of these rows: of
 // q r channels, which are read again for the next m, or of all. Weights are streamed to the
@@ -42,7 +42,7 @@ static double room(const Rows *z, int64_t c) {
     return (twice < one && c == 1 ? left : twice) * u->bank_bytes;
 }
 
-// The most output channels whose sums fit, in whole passes; 0: none.
+// The most output channels with sums that fit, in whole passes; 0: none.
 static int64_t most_channels(const Rows *z, double bytes) {
     const Shape *s = z->x->s;
     int64_t      pass = z->p * z->t, passes = ceil_div(s->k, pass);

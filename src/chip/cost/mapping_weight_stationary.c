@@ -1,6 +1,6 @@
 // Weight stationary. An element multiplies `lanes` inputs with the weights of `vectors` output
 // channels each cycle; elements side by side compute other output channels or other input channels,
-// whose sums are added. A weight stays in its register for as many outputs as the element's sum
+// with sums added up. A weight stays in its register for as many outputs as the element's sum
 // buffer holds. Weights are kept in the elements' buffers and bypass the shared one, which holds
 // the inputs and, if input channels come in several parts, the sums. In a depthwise convolution
 // each output channel has one input: one lane of each vector works.

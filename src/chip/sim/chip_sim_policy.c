@@ -108,7 +108,7 @@ void chip_sim_decide(ChipSim *sim) {
     }
 }
 
-// A controller whose speeds are 0 takes no time.
+// A controller with speeds of 0 takes no time.
 static double latency_ns(const ChipController *c, const ChipPlanCost *x) {
     double ns = 0;
     if (c->mac_ns > 0) ns += x->macs / c->mac_ns;

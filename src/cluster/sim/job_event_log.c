@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static const char *const names[JOB_EVENT_KINDS] = {"end", "came", "start", "level", "stop"};
 
 const char *job_event_name(JobEventKind k) { return names[k]; }
@@ -71,21 +73,9 @@ Err job_event_log_close(JobEventLog *d, const ClusterResult *r) {
     return ERR_OK;
 }
 
-static void write_text(FILE *f, const char *text) {
-    fputc('"', f);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 32 || c == '"' || c == '\\')
-            fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
-    }
-    fputc('"', f);
-}
-
 static void write_slice(const JobEventLog *d, const ClusterSlice *s, FILE *f) {
     fputs("{\"server\":", f);
-    write_text(f, d->run->servers->at[s->server].name);
+    json_put_string(f, d->run->servers->at[s->server].name);
     fprintf(f, ",\"gpus\":%u,\"mask\":\"%" PRIx64 "\",\"gpu_milli\":%u,\"cores_milli\":%u,",
             s->gpus, s->mask, s->gpu_milli, s->cores_milli);
     fprintf(f, "\"memory_mib\":%u}", s->memory_mib);
@@ -95,7 +85,7 @@ void job_event_log_write(const JobEventLog *d, FILE *f) {
     for (uint32_t i = 0; i < d->n; i++) {
         const JobEvent *e = &d->at[i];
         fprintf(f, "{\"at\":%" PRId64 ",\"kind\":\"%s\",\"job\":", e->at, names[e->kind]);
-        write_text(f, d->run->jobs->at[e->job].id);
+        json_put_string(f, d->run->jobs->at[e->job].id);
         if (e->n > 0) fputs(",\"on\":[", f);
         for (uint32_t k = 0; k < e->n; k++) {
             if (k > 0) fputc(',', f);

@@ -9,8 +9,6 @@
 #include "compile/tune/pareto.h"
 #include "compile/tune/stopwatch.h"
 
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
-
 static bool offers(const TuneLayer *l, const Version *v) {
     for (uint32_t i = 0; i < l->n; i++)
         if (version_same(v, &l->candidates[i])) return true;
@@ -38,7 +36,7 @@ typedef struct Search {
 } Search;
 
 static bool time_is_over(const Search *s, TimeNs deadline) {
-    return now() >= deadline || (s->o->stop != NULL && atomic_load(s->o->stop));
+    return clock_monotonic_ns() >= deadline || (s->o->stop != NULL && atomic_load(s->o->stop));
 }
 
 static void sample(Search *s, uint32_t i, uint32_t k, bool *clean) {
@@ -88,7 +86,7 @@ static void try_version(Search *s, const Version *v) {
 }
 
 static bool first_pass(Search *s) {
-    TimeNs begin = now(), end = begin + (s->deadline - begin) / 2;
+    TimeNs begin = clock_monotonic_ns(), end = begin + (s->deadline - begin) / 2;
     for (uint32_t i = 0; i < s->layer->n; i++) {
         if (time_is_over(s, end)) return false;
         try_version(s, &s->layer->candidates[i]);
@@ -153,7 +151,7 @@ static void reuse_known(Search *s, const LayerProfile *known) {
 static Err search_layer(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, TimeNs deadline,
                         const LayerProfile *known, Arena *a, LayerProfile *out) {
     Search s = {.layer = l, .o = o, .watch = watch, .deadline = deadline};
-    TimeNs begin = now();
+    TimeNs begin = clock_monotonic_ns();
     s.p.n_counts = o->n_counts;
     for (uint32_t k = 0; k < o->n_counts; k++) s.p.counts[k] = o->counts[k];
     s.p.candidates = arena_try_new(a, Candidate, l->n);
@@ -169,7 +167,7 @@ static Err search_layer(const TuneLayer *l, const TuneOptions *o, Stopwatch *wat
         if (s.p.finished) break;
     }
     s.p.finished = s.p.finished && all;
-    s.p.spent_ns += now() - begin;
+    s.p.spent_ns += clock_monotonic_ns() - begin;
     (void)pareto_keep(&s.p, o->pressure, s.set);
     *out = s.p;
     return ERR_OK;
@@ -244,7 +242,7 @@ static void report_progress(const Tuning *t) {
 }
 
 static Err search(Tuning *t, Stopwatch *watch, uint32_t i) {
-    TimeNs start = now(), left = t->deadline - start;
+    TimeNs start = clock_monotonic_ns(), left = t->deadline - start;
     double share = t->weights[i] / t->weight_left;
     t->weight_left -= t->weights[i];
     if (left <= 0 || (t->o->stop != NULL && atomic_load(t->o->stop))) return ERR_OK;
@@ -294,7 +292,7 @@ Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena
     Stopwatch *watch = NULL;
     t.wanted = arena_new(a, bool, n);
     t.same = arena_new(a, uint32_t, n);
-    t.deadline = now() + (TimeNs)(o->seconds * 1e9);
+    t.deadline = clock_monotonic_ns() + (TimeNs)(o->seconds * 1e9);
     t.weights = arena_new(a, double, n);
     compute_weights(&t);
     choose_layers(&t);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/sync.h"
 #include "node/live/live_int.h"
 
@@ -35,12 +36,6 @@ static const char *start_fault(const NodeLive *l, const NodeAction *a, const Nod
     return NULL;
 }
 
-static uint64_t hash_versions(const uint8_t *versions, uint32_t n) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t i = 0; i < n; i++) h = (h ^ versions[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 // Averages over the block: footprint, traffic, and slow-down per interference level.
 static void weigh(LiveWeight *w, const NodeModel *m, const uint8_t *versions) {
     uint32_t k = node_count_index(m, w->cores);
@@ -59,7 +54,7 @@ static void weigh(LiveWeight *w, const NodeModel *m, const uint8_t *versions) {
 }
 
 static const LiveWeight *find_weight(NodeLive *l, const NodeRequest *r, const NodeAction *a) {
-    LiveWeight want = {.versions = hash_versions(a->versions + r->next, a->n_layers),
+    LiveWeight want = {.versions = hash_fnv(HASH_FNV_START, a->versions + r->next, a->n_layers),
                        .rule = l->rule->number,
                        .tenant = r->tenant,
                        .first = r->next,

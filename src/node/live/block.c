@@ -2,14 +2,12 @@
 
 #include <time.h>
 
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 
 // Reading the thread's CPU clock is expensive, so the sample at the end of a block is reused as the
 // start of the next, unless the core was idle in between.
 enum { IDLE_NS = 100000 };
-
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
 
 static TimeNs thread_time(void) {
     struct timespec t;
@@ -18,14 +16,14 @@ static TimeNs thread_time(void) {
 }
 
 static void clock_begin(BlockClock *c) {
-    TimeNs wall = now();
+    TimeNs wall = clock_monotonic_ns();
     if (wall - c->wall < IDLE_NS) return;
     c->cpu = thread_time();
     c->wall = wall;
 }
 
 static TimeNs clock_lost(BlockClock *c) {
-    TimeNs wall = now(), cpu = thread_time();
+    TimeNs wall = clock_monotonic_ns(), cpu = thread_time();
     TimeNs lost = (wall - c->wall) - (cpu - c->cpu);
     c->wall = wall;
     c->cpu = cpu;
@@ -76,7 +74,7 @@ typedef struct Joiners {
 
 static void take_in(Block *b, Joiners *j) {
     if (atomic_load_explicit(&b->offer, memory_order_acquire) != BLOCK_OFFERED) return;
-    TimeNs t = now();
+    TimeNs t = clock_monotonic_ns();
     *j = (Joiners){b->more, b->count};
     note_area(b, t);
     note_growth(b, t, b->more);
@@ -92,7 +90,7 @@ static void call_joiners(Block *b, const Joiners *j) {
 
 static void close_block(Block *b) {
     (void)atomic_exchange_explicit(&b->offer, BLOCK_CLOSED, memory_order_acq_rel);
-    b->ended = now();
+    b->ended = clock_monotonic_ns();
     note_area(b, b->ended);
 }
 

@@ -4,8 +4,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/sync.h"
 #include "node/live/live_int.h"
 
@@ -26,8 +26,6 @@ struct Play {
     _Atomic uint32_t answered, missed;
     TimeNs           origin;  // time 0 of the run
 };
-
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
 
 static void sleep_until(TimeNs t) {
     struct timespec at = {.tv_sec = t / 1000000000, .tv_nsec = t % 1000000000};
@@ -83,7 +81,7 @@ static void wait_until_quiet(NodeLive *l) {
         bool quiet = l->queue.n == 0;
         sched_unlock(l);
         if (quiet) return;
-        sleep_until(now() + PAUSE_NS);
+        sleep_until(clock_monotonic_ns() + PAUSE_NS);
     }
 }
 
@@ -113,7 +111,7 @@ static void play(Play *p) {
     (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (uint32_t i = 0; i < p->out->n; i++) {
         TimeNs at = p->origin + p->run->arrivals.at[i].at;
-        if (at > now()) sleep_until(at);
+        if (at > clock_monotonic_ns()) sleep_until(at);
         if (hopeless(p)) {
             abandon(p, i);
             break;
@@ -173,7 +171,7 @@ Err node_live_run(NodeLive *l, const NodeRun *run, Arena *a, NodeResult *out) {
     l->o.admit = run->admit;
     atomic_store(&l->recording, run->records.put != NULL);
     sched_unlock(l);
-    p.origin = now() + LEAD_NS;
+    p.origin = clock_monotonic_ns() + LEAD_NS;
     play(&p);
     sched_lock(l);
     LiveCounts counts = l->counts;

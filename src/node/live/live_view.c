@@ -2,8 +2,6 @@
 #include "base/clock.h"
 #include "node/live/live_int.h"
 
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
-
 uint32_t live_busiest(const NodeLive *l, uint32_t but) {
     uint32_t best = UINT32_MAX, most = 0;
     for (uint32_t k = 0; k < l->queue.n_running; k++) {
@@ -75,7 +73,7 @@ static void arrange(NodeLive *l, NodeView *v) {
 }
 
 void live_show(NodeLive *l, NodeView *v) {
-    *v = (NodeView){.now = now(), .setup = &l->rule->setup, .free = live_free(l)};
+    *v = (NodeView){.now = clock_monotonic_ns(), .setup = &l->rule->setup, .free = live_free(l)};
     v->n_free = cores_count(&v->free);
     l->watch.measured = atomic_load_explicit(&l->measured, memory_order_relaxed);
     uint32_t before = l->watch.level;

@@ -2,14 +2,12 @@
 
 #include <string.h>
 
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/sync.h"
 #include "node/live/live_int.h"
 
 enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, SPIN_NS = 200000, QUOTA_NS = 100000000 };
-
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
 
 static void run_member(void *ctx, uint32_t core, void *job, uint32_t index) {
     (void)ctx;
@@ -34,19 +32,20 @@ static void look_at_throttling(NodeLive *l, TimeNs t) {
 // Timer thread: sleeps until the next wake-up, or until budget, counters and watchdog are due.
 static void *timer_thread(void *live) {
     NodeLive *l = live;
-    TimeNs    tick_ns = l->o.watchdog_ns / LIVE_TICKS, tick = now() + tick_ns;
-    TimeNs    next = now() + l->o.budget_ns, quota = 0;
+    TimeNs    tick_ns = l->o.watchdog_ns / LIVE_TICKS, tick = clock_monotonic_ns() + tick_ns;
+    TimeNs    next = clock_monotonic_ns() + l->o.budget_ns, quota = 0;
     TimeNs    pause = counters_any(&l->counters) ? COUNT_NS : l->o.budget_ns;
     while (!atomic_load(&l->stop)) {
         uint32_t word = atomic_load(&l->timer_word);
-        TimeNs   t = now(), until = t + (l->quota && pause > QUOTA_NS ? QUOTA_NS : pause);
+        TimeNs   t = clock_monotonic_ns(),
+               until = t + (l->quota && pause > QUOTA_NS ? QUOTA_NS : pause);
         if (next < until) until = next;
         if (tick < until) until = tick;
         TimeNs alarm = atomic_load(&l->alarm);
         if (alarm < until) until = alarm;
         atomic_store(&l->armed, until);
         if (atomic_load(&l->alarm) >= until) futex_wait_for(&l->timer_word, word, until - t);
-        t = now();
+        t = clock_monotonic_ns();
         atomic_store(&l->armed, t);
         if (counters_any(&l->counters)) atomic_store(&l->measured, counters_rate(&l->counters, t));
         if (l->quota && t >= quota) {

@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "node/live/live_int.h"
 
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
-
 void live_record(NodeLive *l, Record r) {
     if (atomic_load_explicit(&l->recording, memory_order_relaxed)) journal_put(&l->journal, &r);
 }
@@ -133,7 +131,7 @@ static void sense(NodeLive *l) {
         for (; bits != 0; bits &= bits - 1) end_block(l, w * 64 + (uint32_t)__builtin_ctzll(bits));
     }
     if (!inbox_take(&l->inbox, &ask)) return;
-    TimeNs t = now();
+    TimeNs t = clock_monotonic_ns();
     do live_admit(l, &ask, t);
     while (inbox_take(&l->inbox, &ask));
 }
@@ -147,7 +145,7 @@ void live_forget_gone(NodeLive *l) {
 }
 
 static void flush(NodeLive *l) {
-    TimeNs t = now();
+    TimeNs t = clock_monotonic_ns();
     for (uint32_t k = 0; k < l->queue.n_waiting; k++)
         live_end(l, l->queue.waiting[k], t, LIVE_REFUSED,
                  "rejected: the run ended before it started");
@@ -213,9 +211,9 @@ static void decide(NodeLive *l) {
         if (l->n_late > 0 && v.now >= l->relief && apply_starved(l, &v)) live_show(l, &v);
         l->short_of = false;
         atomic_store_explicit(&l->alarm, INT64_MAX, memory_order_relaxed);
-        TimeNs begin = now();
+        TimeNs begin = clock_monotonic_ns();
         n = l->rule->policy->decide(l->rule->state, &v, l->actions, LIVE_ACTIONS);
-        l->counts.decide_ns += (double)(now() - begin);
+        l->counts.decide_ns += (double)(clock_monotonic_ns() - begin);
         l->counts.decisions++;
         apply_plan(l, &v, n < LIVE_ACTIONS ? n : LIVE_ACTIONS);
         live_forget_gone(l);
@@ -226,18 +224,18 @@ static void decide(NodeLive *l) {
 }
 
 static void step(NodeLive *l) {
-    TimeNs begin = now();
+    TimeNs begin = clock_monotonic_ns();
     double decided = l->counts.decide_ns;
     sense(l);
-    bool over = l->expiry < INT64_MAX && now() >= l->expiry;
+    bool over = l->expiry < INT64_MAX && clock_monotonic_ns() >= l->expiry;
     if (over || atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire))
-        expire_waiting(l, now());
+        expire_waiting(l, clock_monotonic_ns());
     if (atomic_exchange_explicit(&l->tick, false, memory_order_relaxed)) tick(l);
     if (atomic_load_explicit(&l->flush, memory_order_relaxed))
         flush(l);
     else if (l->rule != NULL)
         decide(l);
-    l->counts.engine_ns += (double)(now() - begin) - (l->counts.decide_ns - decided);
+    l->counts.engine_ns += (double)(clock_monotonic_ns() - begin) - (l->counts.decide_ns - decided);
 }
 
 // A woken worker may preempt this thread, and no other could run the scheduler meanwhile:
@@ -248,9 +246,9 @@ static void leave(NodeLive *l) {
     atomic_store(&l->busy, 0);
     uint32_t c = cores_next(&asleep, 0);
     if (c == CORES_MAX) return;
-    TimeNs begin = now();
+    TimeNs begin = clock_monotonic_ns();
     for (; c < CORES_MAX; c = cores_next(&asleep, c + 1)) workers_wake(l->workers, c);
-    atomic_fetch_add_explicit(&l->waking_ns, now() - begin, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->waking_ns, clock_monotonic_ns() - begin, memory_order_relaxed);
 }
 
 // A thread that fails to lock has set `again` before, and the unlocking thread checks `again`

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "node/sim/node_sim_int.h"
 
 static void must(const NodeSim *s, bool ok, const char *what) {
@@ -35,12 +36,6 @@ static void check_grow(const NodeSim *s, const NodeRequest *r, const NodeAction 
     must(s, cores_is_subset(&x->cores, &s->free), "grows a block by cores that are not free");
 }
 
-static uint64_t hash_versions(const uint8_t *versions, uint32_t first, uint32_t end) {
-    uint64_t h = UINT64_C(14695981039346656037);  // FNV-1a
-    for (uint32_t l = first; l < end; l++) h = (h ^ versions[l]) * UINT64_C(1099511628211);
-    return h;
-}
-
 static void start(NodeSim *s, NodeRequest *r, const NodeAction *x) {
     uint32_t got = cores_count(&x->cores);
     check_start(s, r, x);
@@ -54,7 +49,7 @@ static void start(NodeSim *s, NodeRequest *r, const NodeAction *x) {
                          .wanted = x->wanted,
                          .cores = x->cores,
                          .level = s->level,
-                         .versions = hash_versions(x->versions, r->next, r->next + x->n_layers)});
+                         .versions = hash_fnv(HASH_FNV_START, x->versions + r->next, x->n_layers)});
     s->extras[x->request].waited += s->now - r->since;
     s->result->blocks++;
     if (x->wanted > got) {

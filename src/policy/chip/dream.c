@@ -76,7 +76,8 @@ typedef struct Dream {
     double        seen[CHIP_TENANTS], dropped[CHIP_TENANTS];
 } Dream;
 
-static Dream *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     TaskQueue   queue;
     Dream      *d = carve(from, Dream, 1);
     MeanLayer **layers = carve(from, MeanLayer *, s->n_tenants);
@@ -93,10 +94,7 @@ static Dream *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static MeanLayer mean_layer(const ChipModel *m, uint32_t l) {
@@ -114,8 +112,7 @@ static MeanLayer mean_layer(const ChipModel *m, uint32_t l) {
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve  c = {.base = state};
-    Dream *d = carve_all(setup, &c);
+    Dream *d = state_place(carve_all, setup, settings, state);
     double n = 0;
     d->cfg = *(const DreamSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {

@@ -8,7 +8,7 @@
 //
 // Defaults were chosen on traces of seeds 1 to 99 with bench/chip_tune.c: dropping gained 6 points
 // of requests in time over all cells, dropping early another 5, waiting for the fast kind 2.
-#include "policy/chip/common/keyed_order.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {
@@ -27,13 +27,5 @@ static uint32_t decide(void *state, const ChipView *view, ChipAction *out, uint3
     return keyed_order_decide(state, key, view, out, max);
 }
 
-const ChipPolicy chip_policy_edf = {
-    .name = "edf",
-    .about = "the earliest deadline first, on the unit where its layer ends first",
-    .rows = rows,
-    .n_rows = sizeof rows / sizeof *rows,
-    .settings_size = sizeof(KeyedOrderSettings),
-    .state_size = dispatch_state_size,
-    .init = dispatch_state_init,
-    .decide = decide,
-};
+const ChipPolicy chip_policy_edf = {KEYED_ORDER_POLICY(
+    "edf", "the earliest deadline first, on the unit where its layer ends first")};

@@ -10,8 +10,9 @@
 // 3. A layer goes to its best kind by `metric`: least time, least energy, or least product of both.
 //    If it would end there later than (1 + delta) times its end on the least loaded kind, the next
 //    best kind is tried, and so on.
-// 4. Gaps are filled at run time: a unit whose next planned layer is not ready takes a later one
-//    that is, and a layer may leave its planned kind for a free unit if waiting would not end
+// 4. Gaps are filled at run time: if the next planned layer of a unit is not ready, the unit takes
+// a
+//    later one, and a layer may leave its planned kind for a free unit if waiting would not end
 //    within `patience` times the time there.
 // 5. Requests that arrive after the last plan follow it, in order of arrival.
 //
@@ -61,7 +62,8 @@ typedef struct Herald {
     uint32_t       n_cursors;
 } Herald;
 
-static Herald *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     LayerPlan layer_plan;
     Herald   *h = carve(from, Herald, 1);
     layer_plan_carve(&layer_plan, s->n_slots, from);
@@ -70,16 +72,12 @@ static Herald *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve   c = {.base = state};
-    Herald *h = carve_all(setup, &c);
+    Herald *h = state_place(carve_all, setup, settings, state);
     h->cfg = *(const HeraldSettings *)settings;
 }
 

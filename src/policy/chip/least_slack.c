@@ -6,7 +6,7 @@
 //
 // Defaults of late_action, safety_factor and patience were chosen on traces of seeds 1 to 99 with
 // bench/chip_tune.c.
-#include "policy/chip/common/keyed_order.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
 static const Setting rows[] = {
@@ -23,13 +23,5 @@ static uint32_t decide(void *state, const ChipView *view, ChipAction *out, uint3
     return keyed_order_decide(state, key, view, out, max);
 }
 
-const ChipPolicy chip_policy_least_slack = {
-    .name = "least_slack",
-    .about = "the least time to spare first, on the unit where its layer ends first",
-    .rows = rows,
-    .n_rows = sizeof rows / sizeof *rows,
-    .settings_size = sizeof(KeyedOrderSettings),
-    .state_size = dispatch_state_size,
-    .init = dispatch_state_init,
-    .decide = decide,
-};
+const ChipPolicy chip_policy_least_slack = {KEYED_ORDER_POLICY(
+    "least_slack", "the least time to spare first, on the unit where its layer ends first")};

@@ -54,7 +54,8 @@ typedef struct Moca {
     double       weight[CHIP_UNITS];  // of the excess that is taken from it
 } Moca;
 
-static Moca *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     TaskQueue queue, heavy;
     Moca     *m = carve(from, Moca, 1);
     task_queue_carve(&queue, s->n_slots, from);
@@ -64,16 +65,12 @@ static Moca *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve c = {.base = state};
-    Moca *m = carve_all(setup, &c);
+    Moca *m = state_place(carve_all, setup, settings, state);
     m->cfg = *(const MocaSettings *)settings;
 }
 

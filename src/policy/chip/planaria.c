@@ -58,7 +58,8 @@ typedef struct Planaria {
     uint32_t     n_grants;
 } Planaria;
 
-static Planaria *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     TaskQueue order, unmet;
     Planaria *p = carve(from, Planaria, 1);
     float   **rest = carve(from, float *, s->n_tenants);
@@ -75,10 +76,7 @@ static Planaria *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 // A layer that the kind cannot compute counts with its time on the fastest kind.
@@ -102,8 +100,7 @@ static void rank_kinds(Planaria *p, uint32_t n) {
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve     c = {.base = state};
-    Planaria *p = carve_all(setup, &c);
+    Planaria *p = state_place(carve_all, setup, settings, state);
     p->cfg = *(const PlanariaSettings *)settings;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
         const ChipModel *m = setup->tenants[i].model;

@@ -77,22 +77,10 @@ bool config_valid_name(const char *name, size_t len) {
     return true;
 }
 
-static char *say(Arena *a, const char *fmt, va_list ap) PRINTF(2, 0);
-
-static char *say(Arena *a, const char *fmt, va_list ap) {
-    va_list again;
-    va_copy(again, ap);
-    int   n = vsnprintf(NULL, 0, fmt, again);
-    char *s = n >= 0 ? arena_try_new(a, char, (size_t)n + 1) : NULL;
-    va_end(again);
-    if (s != NULL) (void)vsnprintf(s, (size_t)n + 1, fmt, ap);
-    return s;
-}
-
 char *config_format(Arena *a, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    char *s = say(a, fmt, ap);
+    char *s = arena_try_vprintf(a, fmt, ap);
     va_end(ap);
     return s;
 }
@@ -102,7 +90,7 @@ void config_warn(Config *c, const char *fmt, ...) {
     if (c->n_warnings == CONFIG_NOTES) return;
     va_start(ap, fmt);
     char *s = c->n_warnings + 1 < CONFIG_NOTES
-                  ? say(&c->arena, fmt, ap)
+                  ? arena_try_vprintf(&c->arena, fmt, ap)
                   : config_format(&c->arena, "further warnings omitted");
     va_end(ap);
     if (s != NULL) c->warnings[c->n_warnings++] = s;

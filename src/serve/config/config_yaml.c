@@ -1,7 +1,7 @@
-// Parses cotenant.yaml with libyaml events: sections, models and their settings, with line numbers.
+// Parses cotenant.yaml by its YAML events: sections, models and their settings, with line numbers.
 #include <string.h>
-#include <yaml.h>
 
+#include "base/yamldoc.h"
 #include "serve/config/config_int.h"
 
 enum { LINES_MOST = 1 << 17, DEPTH_MOST = 4 };
@@ -19,7 +19,7 @@ typedef struct Walk {
     Arena      *arena;
     ConfigFile *out;
     Level       levels[DEPTH_MOST];
-    uint32_t    depth, documents, room;
+    uint32_t    depth, room;
     size_t      seen[3];  // line of models, defaults, sources; 0: not yet
 } Walk;
 
@@ -165,50 +165,20 @@ static Err leave(Walk *w) {
     return ERR_OK;
 }
 
-static Err visit(Walk *w, const yaml_event_t *e) {
-    size_t line = e->start_mark.line + 1;
+static Err visit(void *ctx, const yaml_event_t *e, size_t line) {
+    Walk *w = ctx;
+    (void)line;
     switch (e->type) {
-    case YAML_DOCUMENT_START_EVENT:
-        if (++w->documents > 1)
-            return err_set(ERR_CONFIG, "%s:%zu: a second document starts here; remove the ---",
-                           w->name, line);
-        return ERR_OK;
-    case YAML_ALIAS_EVENT:
-        return err_set(ERR_CONFIG, "%s:%zu: aliases (*name) are not allowed; repeat the value",
-                       w->name, line);
     case YAML_MAPPING_START_EVENT: return enter(w, e, false);
     case YAML_SEQUENCE_START_EVENT: return enter(w, e, true);
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT: return leave(w);
-    case YAML_SCALAR_EVENT: return scalar(w, e);
-    default: return ERR_OK;
+    default: return scalar(w, e);
     }
-}
-
-static Err walk(Walk *w, yaml_parser_t *p) {
-    for (bool over = false; !over;) {
-        yaml_event_t e;
-        if (yaml_parser_parse(p, &e) != 1)
-            return err_set(p->error == YAML_MEMORY_ERROR ? ERR_LIMIT : ERR_CONFIG,
-                           "%s:%zu:%zu: %s; check indentation and quotes here", w->name,
-                           p->problem_mark.line + 1, p->problem_mark.column + 1,
-                           p->problem != NULL ? p->problem : "this is not YAML");
-        over = e.type == YAML_STREAM_END_EVENT;
-        Err err = visit(w, &e);
-        yaml_event_delete(&e);
-        TRY(err);
-    }
-    return ERR_OK;
 }
 
 Err config_parse_yaml(const char *path, const char *text, size_t len, Arena *a, ConfigFile *out) {
-    yaml_parser_t p;
-    Walk          w = {.name = path, .arena = a, .out = out};
+    Walk w = {.name = path, .arena = a, .out = out};
     *out = (ConfigFile){.path = path};
-    if (yaml_parser_initialize(&p) != 1) return err_set(ERR_LIMIT, "%s: out of memory", path);
-    yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&p, (const unsigned char *)text, len);
-    Err e = walk(&w, &p);
-    yaml_parser_delete(&p);
-    return e;
+    return yamldoc_walk(path, text, len, visit, &w);
 }

@@ -166,7 +166,7 @@ static void ended(void *self, Exchange *x, bool sent) {
 
 static void more(void *self, Exchange *x) {
     (void)self;
-    grpc_stream_more(x->user, clock_now(clock_monotonic()));
+    grpc_stream_more(x->user, clock_monotonic_ns());
 }
 
 ExchangeHandler grpc_handler(Grpc *g, bool admin) {

@@ -14,8 +14,6 @@
 
 enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000, POLICY_TRIES = 50, POLICY_PAUSE_US = 20000 };
 
-static TimeNs now(void) { return clock_now(clock_monotonic()); }
-
 Err compiled_shape_init(ModelVersion *mv) {
     uint32_t       n = mv->source.open ? (uint32_t)mv->from->serve.shapes : 1;
     CompiledShape *all = arena_try_new(&mv->arena, CompiledShape, n);
@@ -97,7 +95,7 @@ static void warmed(void *self, const EngineResult *a) {
 static LiveEnd warm_once(CompiledShape *cs, TimeNs until) {
     NodeLive     *l = cs->owner->registry->o.engine;
     Warm          w = {.end = LIVE_DONE};
-    TimeNs        t = now();
+    TimeNs        t = clock_monotonic_ns();
     EngineRequest request = {.tenant = cs->tenant,
                              .arrival = t,
                              .deadline = t + WARM_EACH,
@@ -106,7 +104,7 @@ static LiveEnd warm_once(CompiledShape *cs, TimeNs until) {
                              .done = warmed,
                              .self = &w};
     while (!node_live_submit(l, &request)) {
-        if (now() > until) return LIVE_FULL;
+        if (clock_monotonic_ns() > until) return LIVE_FULL;
         (void)usleep(SUBMIT_PAUSE_US);
     }
     while (atomic_load(&w.answered) == 0) futex_wait(&w.answered, 0);
@@ -116,8 +114,8 @@ static LiveEnd warm_once(CompiledShape *cs, TimeNs until) {
 // Random inputs may make a layer fail, but every run has to end. A single stuck run may be the
 // machine's fault, so it is repeated once.
 static Err warm(CompiledShape *cs) {
-    TimeNs until = now() + WARM_MOST;
-    for (int i = 0; i < cs->owner->info.config->set.warmup && now() < until; i++)
+    TimeNs until = clock_monotonic_ns() + WARM_MOST;
+    for (int i = 0; i < cs->owner->info.config->set.warmup && clock_monotonic_ns() < until; i++)
         if (warm_once(cs, until) == LIVE_STUCK && warm_once(cs, 0) == LIVE_STUCK)
             return err_set(ERR_LIMIT, "a run with random inputs exceeded `watchdog_ms`");
     return ERR_OK;
@@ -238,7 +236,7 @@ static void compiled(void *self, Err e, const char *why) {
     ModelVersion  *mv = cs->owner;
     cs->state = e == ERR_OK ? COMPILED_SHAPE_READY : COMPILED_SHAPE_FAILED;
     cs->large = e == ERR_LIMIT;
-    cs->retry = now() + RETRY_NS;
+    cs->retry = clock_monotonic_ns() + RETRY_NS;
     (void)snprintf(cs->why, sizeof cs->why, "%s", why);
     if (e == ERR_OK) model_version_set_outputs(mv, &cs->prepared);
     model_version_update(mv);
@@ -314,7 +312,7 @@ ShapeLookup registry_find_shape(ModelRegistry *r, ModelInfo *s, const Tensor *in
         *tenant = cs->tenant;
         return SHAPE_READY;
     }
-    if (cs != NULL && cs->state == COMPILED_SHAPE_FAILED && now() < cs->retry) {
+    if (cs != NULL && cs->state == COMPILED_SHAPE_FAILED && clock_monotonic_ns() < cs->retry) {
         (void)err_note("model '%s' does not compile for these shapes: %s", s->name, cs->why);
         return cs->large ? SHAPE_TOO_LARGE : SHAPE_INVALID;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "serve/models/registry_int.h"
 
 #define YEAR_NS INT64_C(31536000000000000)
@@ -125,7 +126,7 @@ void registry_note_result(ModelRegistry *r, ModelInfo *s, bool failed) {
     }
     if (mv->failures < (uint32_t)set->quarantine) mv->failures++;
     if (mv->failures < (uint32_t)set->quarantine) return;
-    TimeNs now = clock_now(clock_monotonic());
+    TimeNs now = clock_monotonic_ns();
     bool   held = s->quarantined > now;
     s->quarantined = now + (set->quarantine_s > 0 ? (TimeNs)(set->quarantine_s * 1e9) : YEAR_NS);
     if (!held && r->o.changed != NULL) r->o.changed(r->o.self, s);
@@ -145,14 +146,8 @@ uint64_t registry_estimate_ns(const ModelInfo *s) {
     return (uint64_t)cs->prepared.solo_ns[mv->registry->o.host->n_counts - 1];
 }
 
-static uint32_t hash(const char *at, size_t n) {  // FNV-1a
-    uint32_t sum = UINT32_C(2166136261);
-    for (size_t i = 0; i < n; i++) sum = (sum ^ (uint8_t)at[i]) * UINT32_C(16777619);
-    return sum;
-}
-
 static uint16_t *index_entry(ModelRegistry *r, Str name) {
-    uint32_t at = hash(name.at, name.len) % (2 * REGISTRY_SLOTS);
+    uint32_t at = (uint32_t)(hash_fnv(HASH_FNV_START, name.at, name.len) % (2 * REGISTRY_SLOTS));
     for (;; at = (at + 1) % (2 * REGISTRY_SLOTS)) {
         if (r->slot_index[at] == 0) return &r->slot_index[at];
         const char *own = r->slots[r->slot_index[at] - 1].name;

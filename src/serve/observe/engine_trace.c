@@ -138,7 +138,7 @@ static void end(EngineTrace *t) {
 static void step(void *self) {
     EngineTrace *t = self;
     Err          e = node_live_records(t->o.engine, &t->arena, (RecordSink){collect, t});
-    TimeNs       now = clock_now(clock_monotonic()), next = now + step_ns;
+    TimeNs       now = clock_monotonic_ns(), next = now + step_ns;
     bool         over = now >= t->until || t->records.n == t->records.room || e != ERR_OK;
     if (e == ERR_OK && !over) e = loop_arm(t->o.loop, &t->timer, next < t->until ? next : t->until);
     if (e != ERR_OK) fail(t, e);
@@ -171,7 +171,7 @@ Err engine_trace_start(EngineTrace **out, const EngineTraceOptions *o) {
     TRY(prepare(&t, o));
     t->timer = (LoopTimer){.fire = step, .self = t};
     t->post = (LoopPost){.run = notify, .self = t};
-    TimeNs now = clock_now(clock_monotonic());
+    TimeNs now = clock_monotonic_ns();
     t->until = now + o->span;
     t->lost_before = node_live_lost(o->engine);
     Err e = node_live_records(o->engine, &t->arena, (RecordSink){drop, NULL});

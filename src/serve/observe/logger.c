@@ -50,7 +50,7 @@ static void wake_writer(Logger *l) {
 
 // Counts one more line in the current second; false: the rate limit is reached.
 static bool within_rate(Logger *l) {
-    uint64_t now = (uint64_t)(clock_now(clock_monotonic()) / second_ns) << 32;
+    uint64_t now = (uint64_t)(clock_monotonic_ns() / second_ns) << 32;
     uint64_t old = atomic_load_explicit(&l->window, memory_order_relaxed), next;
     do {
         uint64_t used = old >= now ? old & UINT32_MAX : 0, since = old >= now ? old - used : now;
@@ -167,7 +167,7 @@ static bool report_lost(Logger *l, TimeNs *next) {
     uint64_t suppressed = atomic_load(&l->suppressed), dropped = atomic_load(&l->dropped);
     uint64_t told = atomic_load(&l->reported_suppressed);
     if (suppressed == told && dropped == l->reported_dropped) return false;
-    TimeNs now = clock_now(clock_monotonic());
+    TimeNs now = clock_monotonic_ns();
     if (now < *next) return true;
     *next = now + second_ns;
     log_with(&l->own, LOG_WARN, "log lines lost",
@@ -222,7 +222,7 @@ static Logger *lay_out(const LoggerOptions *o, Arena *a) {
     l->path = o->file != NULL && *o->file != '\0' ? arena_str(a, o->file) : NULL;
     l->rate = o->rate > 0 ? o->rate : RATE;
     l->fd = STDERR_FILENO;
-    l->log = (Log){.least = o->least, .clock = clock_realtime(), .format = o->format};
+    l->log = (Log){.min_level = o->least, .clock = clock_realtime(), .format = o->format};
     l->own = l->log;
     l->log.put = put;
     l->log.admit = admit;

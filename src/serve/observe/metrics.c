@@ -173,7 +173,7 @@ void metrics_note(Metrics *m, const Receipt *r) {
 // Converts monotonic to Unix time, by their present difference.
 static uint64_t wall_ms(TimeNs steady) {
     if (steady <= 0) return 0;
-    TimeNs at = clock_now(clock_realtime()) - (clock_now(clock_monotonic()) - steady);
+    TimeNs at = clock_now(clock_realtime()) - (clock_monotonic_ns() - steady);
     return at > 0 ? (uint64_t)at / 1000000 : 0;
 }
 

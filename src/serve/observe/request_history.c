@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "serve/observe/str_buf.h"
 
 enum { EXPLAIN_BYTES = 16384 };
@@ -47,8 +48,7 @@ void request_history_destroy(RequestHistory *l) {
 
 // Clients may choose colliding ids; a chain is at most as long as the ring.
 static uint32_t bucket(const RequestHistory *l, const char *id, size_t len) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)id[i]) * UINT64_C(0x100000001b3);
+    uint64_t h = hash_fnv(HASH_FNV_START, id, len);
     return (uint32_t)((h ^ h >> 32) % l->room);
 }
 

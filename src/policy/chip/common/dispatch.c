@@ -53,25 +53,54 @@ uint32_t dispatch_all(const Dispatch *d, TaskQueue *q, UnitTimeline *t, ChipActi
     return n;
 }
 
-static DispatchState *carve_all(const ChipSetup *s, Carve *from) {
+size_t state_size(StateCarve *fn, const ChipSetup *s, const void *settings) {
+    Carve c = {0};
+    (void)fn(s, settings, &c);
+    return c.used;
+}
+
+void *state_place(StateCarve *fn, const ChipSetup *s, const void *settings, void *memory) {
+    Carve c = {.base = memory};
+    return fn(s, settings, &c);
+}
+
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
     TaskQueue      queue;
     DispatchState *state = carve(from, DispatchState, 1);
     task_queue_carve(&queue, s->n_slots, from);
-    if (state != NULL) state->queue = queue;
+    if (state != NULL) *state = (DispatchState){.settings = settings, .queue = queue};
     return state;
 }
 
 size_t dispatch_state_size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 void dispatch_state_init(void *state, const ChipSetup *setup, const void *settings,
                          const void *loaded) {
     (void)loaded;
-    Carve          c = {.base = state};
-    DispatchState *s = carve_all(setup, &c);
-    s->settings = settings;
+    (void)state_place(carve_all, setup, settings, state);
+}
+
+typedef struct Keyed {
+    const KeyedOrderSettings *cfg;
+    KeyedOrderKey            *key;
+} Keyed;
+
+static double key_of(const void *self, const ChipView *v, const ChipTask *t, bool late) {
+    const double last = 1e18;  // beyond any time: 30 years
+    const Keyed *k = self;
+    return k->key(k->cfg, v, t) + (late ? last : 0);
+}
+
+uint32_t keyed_order_decide(DispatchState *s, KeyedOrderKey *key, const ChipView *v,
+                            ChipAction *out, uint32_t max) {
+    const KeyedOrderSettings *cfg = s->settings;
+    Keyed                     k = {cfg, key};
+    Feasibility               f = {cfg->late_action, cfg->safety_factor};
+    uint32_t                  n = task_queue_fill(&s->queue, v, &f, key_of, &k, out, max);
+    if (task_queue_empty(&s->queue) || v->n_free == 0) return n;
+    unit_timeline_open(&s->timeline, v);
+    Dispatch d = {.choice = CHOOSE_FIRST_TO_END, .patience = cfg->patience};
+    return n + dispatch_all(&d, &s->queue, &s->timeline, out + n, max - n);
 }

@@ -1,5 +1,6 @@
 // TaskQueue: waiting tasks by ascending key, equal keys in the order in which they were added.
 // Dispatch: starts the tasks of a queue, each on the unit that a rule chooses.
+// KeyedOrder: a whole policy of these, given the key.
 #pragma once
 
 #include "base/carve.h"
@@ -64,6 +65,13 @@ typedef struct Dispatch {
 uint32_t dispatch_all(const Dispatch *d, TaskQueue *q, UnitTimeline *t, ChipAction *out,
                       uint32_t max);
 
+// Carves a policy's state from `from`; returns NULL if that only measures.
+typedef void *StateCarve(const ChipSetup *s, const void *settings, Carve *from);
+
+// Bytes of a state; the state, placed in memory of that size.
+size_t state_size(StateCarve *fn, const ChipSetup *s, const void *settings);
+void  *state_place(StateCarve *fn, const ChipSetup *s, const void *settings, void *memory);
+
 // DispatchState: the state of a policy that needs no more than a queue and a timeline.
 typedef struct DispatchState {
     const void  *settings;  // of the policy, borrowed
@@ -74,3 +82,26 @@ typedef struct DispatchState {
 size_t dispatch_state_size(const ChipSetup *setup, const void *settings);
 void   dispatch_state_init(void *state, const ChipSetup *setup, const void *settings,
                            const void *loaded);
+
+// KeyedOrder: a policy that orders tasks by a key and starts each on the unit where its layer ends
+// first. Infeasible tasks come last or are dropped.
+#define KEYED_ORDER_SETTINGS(X, action, factor, waits)                                             \
+    FEASIBILITY_SETTINGS(X, action, factor) PATIENCE_SETTING(X, waits)
+
+typedef struct KeyedOrderSettings {
+#define X(...) SETTING_FIELD(__VA_ARGS__)
+    KEYED_ORDER_SETTINGS(X, LATE_LAST, 1.0, 1.0)
+#undef X
+} KeyedOrderSettings;
+
+// Nanoseconds; the least first.
+typedef double KeyedOrderKey(const KeyedOrderSettings *cfg, const ChipView *v, const ChipTask *t);
+
+// The fields of a policy's table; the file has `rows` of KeyedOrderSettings and `decide`.
+#define KEYED_ORDER_POLICY(id, text)                                                               \
+    .name = id, .about = text, .rows = rows, .n_rows = sizeof rows / sizeof *rows,                 \
+    .settings_size = sizeof(KeyedOrderSettings), .state_size = dispatch_state_size,                \
+    .init = dispatch_state_init, .decide = decide
+
+uint32_t keyed_order_decide(DispatchState *s, KeyedOrderKey *key, const ChipView *v,
+                            ChipAction *out, uint32_t max);

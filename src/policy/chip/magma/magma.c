@@ -64,10 +64,11 @@ typedef struct Magma {
     bool          fresh;  // the last plan() has written a draft
 } Magma;
 
-static Magma *carve_all(const ChipSetup *s, const MagmaSettings *cfg, Carve *from) {
-    LayerPlan   layer_plan;
-    MagmaSearch search;
-    Magma      *m = carve(from, Magma, 1);
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    const MagmaSettings *cfg = settings;
+    LayerPlan            layer_plan;
+    MagmaSearch          search;
+    Magma               *m = carve(from, Magma, 1);
     layer_plan_carve(&layer_plan, s->n_slots, from);
     magma_search_carve(&search, (uint32_t)cfg->population, from);
     if (m != NULL) {
@@ -78,16 +79,13 @@ static Magma *carve_all(const ChipSetup *s, const MagmaSettings *cfg, Carve *fro
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    Carve c = {0};
-    carve_all(setup, settings, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
     const MagmaSettings *cfg = settings;
-    Carve                c = {.base = state};
-    Magma               *m = carve_all(setup, cfg, &c);
+    Magma               *m = state_place(carve_all, setup, settings, state);
     m->cfg = *cfg;
     m->search.rng = setup->rng;
     m->search.cfg = (MagmaParams){.population = (uint32_t)cfg->population,

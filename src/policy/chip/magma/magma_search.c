@@ -45,7 +45,7 @@ typedef struct Decoding {  // the simulation of a genome
     const MagmaGenome *x;
     MagmaBusy          units[CHIP_UNITS];
     uint32_t           next[MAGMA_CHAINS];  // job of each chain that starts next
-    uint64_t           ready[CHIP_KINDS];   // bits of chains whose next job is for the kind
+    uint64_t           ready[CHIP_KINDS];   // bits of chains with a next job for the kind
     uint32_t           n_busy;
     float              now;
     MagmaScore         score;
@@ -57,7 +57,7 @@ static void make_ready(Decoding *p, uint32_t chain) {
     if (job < c->first + c->n) p->ready[p->x->kind[job]] |= (uint64_t)1 << chain;
 }
 
-// The ready chain whose next job has the highest priority.
+// The ready chain with the next job of the highest priority.
 static uint32_t choose(Decoding *p, uint64_t ready) {
     uint32_t best = CHIP_NONE;
     float    highest = -INFINITY;

@@ -1,6 +1,6 @@
 // oracle: the best schedule found with all requests known in advance
 //
-// Not a contender: it knows every request that will arrive and may simulate the whole run as often
+// Not a baseline: it knows every request that will arrive and may simulate the whole run as often
 // as it is allowed. The other policies are measured against it. It is the best of what was tried,
 // not a proof that nothing is better.
 //
@@ -9,7 +9,7 @@
 //    that the oracle is never below any of them.
 // 2. A list scheduler (oracle_list_scheduler.c) that orders tasks and bandwidth by deadline is
 //    simulated with all requests; infeasible ones are dropped on the way.
-// 3. Then with some requests rejected in advance (oracle_admit.c): with the work of requests in
+// 3. Then with some requests rejected in advance (oracle_admit): with the work of requests in
 //    nanoseconds of the whole package, and the package packed to 95, 85, 100 or 75 %, the largest
 //    of those that compete are rejected until the rest fits. Rejected requests run only on units
 //    that no other needs.
@@ -21,6 +21,7 @@
 //
 // The search is not charged.
 #include "base/err.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/chip/oracle/oracle_int.h"
 #include "policy/policies.h"
 
@@ -51,7 +52,7 @@ typedef struct Oracle {
     OracleSearch      search;
     ChipSetup         blind;   // the setup without the future
     const ChipPolicy *policy;  // the best candidate
-    void             *state;   // of what it policy
+    void             *state;   // of policy
     bool              just_committed;
     uint32_t          n_waiting, n_free;  // after the last decision
 } Oracle;
@@ -94,7 +95,8 @@ static size_t largest_state(const ChipSetup *s) {
     return most;
 }
 
-static Oracle *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     OracleSearch search;
     Oracle      *o = carve(from, Oracle, 1);
     oracle_search_carve(&search, s, from);
@@ -104,17 +106,13 @@ static Oracle *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     const OracleSettings *cfg = settings;
     const OnlinePolicies *all = loaded;
-    Carve                 c = {.base = state};
-    Oracle               *o = carve_all(setup, &c);
+    Oracle               *o = state_place(carve_all, setup, settings, state);
     o->blind.future = NULL;
     oracle_search_run(&o->search, all->at, all->n, (uint32_t)cfg->simulations);
     o->policy = oracle_candidate_policy(&o->search.candidate);

@@ -1,6 +1,6 @@
 #include "policy/chip/oracle/oracle_int.h"
 
-#include "base/carve.h"
+#include "policy/chip/common/dispatch.h"
 
 typedef struct Filter {
     OracleFilter cfg;
@@ -8,25 +8,23 @@ typedef struct Filter {
     uint32_t    *waiting;  // [n_slots] that inner sees
 } Filter;
 
-static Filter *carve_all(const ChipSetup *s, const OracleFilter *cfg, Carve *from) {
-    const ChipPolicy *p = cfg->inner;
-    Filter           *f = carve(from, Filter, 1);
-    uint32_t         *waiting = carve(from, uint32_t, s->n_slots);
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    const OracleFilter *cfg = settings;
+    const ChipPolicy   *p = cfg->inner;
+    Filter             *f = carve(from, Filter, 1);
+    uint32_t           *waiting = carve(from, uint32_t, s->n_slots);
     void *state = carve_bytes(from, p->state_size != NULL ? p->state_size(s, cfg->settings) : 0);
     if (f != NULL) *f = (Filter){*cfg, state, waiting};
     return f;
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    Carve c = {0};
-    carve_all(setup, settings, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve   c = {.base = state};
-    Filter *f = carve_all(setup, settings, &c);
+    Filter *f = state_place(carve_all, setup, settings, state);
     if (f->cfg.inner->init != NULL)
         f->cfg.inner->init(f->state, setup, f->cfg.settings, f->cfg.loaded);
 }

@@ -1,8 +1,7 @@
 // Oracle internals: the search for the best schedule of a trace that is known in advance, and the
 // two policies that it simulates.
 //
-//     oracle_search.c          candidates, simulated and improved
-//     oracle_admit.c           which requests to reject when there are too many
+//     oracle_search.c          which requests to reject; candidates, simulated and improved
 //     oracle_list_scheduler.c  a list scheduler that knows the verdict on every request
 //     oracle_filter.c          any online policy without the rejected requests
 #pragma once

@@ -18,7 +18,8 @@ typedef struct ListScheduler {
     float            demand[CHIP_UNITS];  // bytes a nanosecond; 0: free
 } ListScheduler;
 
-static ListScheduler *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     TaskQueue      queue;
     ListScheduler *r = carve(from, ListScheduler, 1);
     task_queue_carve(&queue, s->n_slots, from);
@@ -27,16 +28,12 @@ static ListScheduler *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 static size_t size(const ChipSetup *setup, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(setup, &c);
-    return c.used;
+    return state_size(carve_all, setup, settings);
 }
 
 static void init(void *state, const ChipSetup *setup, const void *settings, const void *loaded) {
     (void)loaded;
-    Carve          c = {.base = state};
-    ListScheduler *r = carve_all(setup, &c);
+    ListScheduler *r = state_place(carve_all, setup, settings, state);
     r->cfg = *(const OracleListParams *)settings;
     r->price = relmas_price_find(setup);
 }

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "learn/actor_critic.h"
+#include "policy/chip/common/dispatch.h"
 #include "policy/embedded_weights.h"
 #include "policy/policies.h"
 
@@ -35,7 +36,8 @@ static Err load(const ChipSetup *s, const void *settings, Arena *a, const void *
     return relmas_weights_load(((const RelmasSettings *)settings)->weights, a, l);
 }
 
-static Relmas *carve_all(const ChipSetup *s, Carve *from) {
+static void *carve_all(const ChipSetup *s, const void *settings, Carve *from) {
+    (void)settings;
     Relmas *r = carve(from, Relmas, 1), none = {.observation = {.n = 0}};
     Relmas *to = r == NULL ? &none : r;
     relmas_table_carve(&to->table, s, from);
@@ -46,15 +48,11 @@ static Relmas *carve_all(const ChipSetup *s, Carve *from) {
 }
 
 size_t relmas_size(const ChipSetup *s, const void *settings) {
-    (void)settings;
-    Carve c = {0};
-    carve_all(s, &c);
-    return c.used;
+    return state_size(carve_all, s, settings);
 }
 
 void relmas_init(void *state, const ChipSetup *s, const void *settings, const void *loaded) {
-    Carve   c = {.base = state};
-    Relmas *r = carve_all(s, &c);
+    Relmas *r = state_place(carve_all, s, settings, state);
     relmas_table_fill(&r->table, s);
     r->dispatch.scorer = (RelmasScorer){s, &r->table, *(const RelmasSettings *)settings};
     r->loaded = loaded;
