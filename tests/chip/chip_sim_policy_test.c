@@ -17,10 +17,10 @@ static ChipResult simulate(TestPackage *y) {
     return r;
 }
 
-// Drawn at random, everything that is legal; looks over the view as it goes.
+// Random legal actions; checks the view at every call.
 typedef struct RandomPolicy {
     Rng      rng;
-    uint32_t drops, throttles, wakes, plans, adopted;
+    uint32_t drops, throttles, wakes, plans, commits;
 } RandomPolicy;
 
 static size_t random_policy_size(const ChipSetup *setup, const void *settings) {
@@ -100,15 +100,15 @@ static void random_policy_plan(void *state, const ChipView *v, ChipPlanCost *cos
     RandomPolicy *c = state;
     check_view(v);
     assert_int_equal(v->now % v->setup->period, 0);
-    assert_int_equal(c->plans, c->adopted);
+    assert_int_equal(c->plans, c->commits);
     c->plans++;
     *cost = (ChipPlanCost){.macs = (double)rng_below(&c->rng, 300), .ops = 1};
 }
 
 static void random_policy_commit(void *state) {
     RandomPolicy *c = state;
-    c->adopted++;
-    assert_int_equal(c->plans, c->adopted);
+    c->commits++;
+    assert_int_equal(c->plans, c->commits);
     random_policy_seen = *c;
 }
 

@@ -77,7 +77,7 @@ static inline void step_starts(Stepwise *s) {
     }
 }
 
-// The bandwidth level up to which all units may draw, by bisection.
+// The water-filling level, by bisection.
 static inline double step_level(const Stepwise *s, double bytes) {
     double lo = 0, hi = bytes;
     for (int i = 0; i < 60; i++) {

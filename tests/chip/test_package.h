@@ -24,7 +24,7 @@ typedef struct TestPackage {
     ChipRun     run;
 } TestPackage;
 
-// First come, first served: the first waiting task, on the first free unit that can compute it.
+// First come, first served: the first waiting task on the first free unit that can compute it.
 static inline uint32_t test_package_decide(void *state, const ChipView *v, ChipAction *out,
                                            uint32_t max) {
     const ChipSetup *s = v->setup;

@@ -175,7 +175,7 @@ static void test_planaria(void **state) {
     assert_true(kind_of(c, 0) == LEAN && kind_of(c, 1) == FAST && kind_of(c, 4) == FAST);
     assert_true(dropped(c, 2) && kind_of(c, 3) == LEAN && kind_of(c, 5) == CHIP_NONE);
     c = new_case("planaria", 2,
-                 with);  // both could use slower units, but no other task demands the fast ones
+                 with);  // lean ones are enough for both, but no other task waits
     decide(c);
     assert_true(kind_of(c, 0) == FAST && kind_of(c, 1) == FAST);
     arena_rewind(&arena, 0);

@@ -64,7 +64,7 @@ static void check_goes_on(const ChipView *v, const Plan *p) {
         assert_true(p->starts > 0 || p->drops == v->n_waiting);
 }
 
-// No waiting task could have used a unit that the plan leaves free.
+// No waiting task could run on a unit that is left free.
 static void check_busy(const ChipView *v, const Plan *p) {
     for (uint32_t f = 0; f < v->n_free; f++)
         for (uint32_t i = 0; i < v->n_waiting; i++)

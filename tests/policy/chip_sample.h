@@ -1,4 +1,4 @@
-// ChipSample: tenants with seeded costs and random views of a package, for tests and benchmarks of
+// ChipSample: tenants with random costs and random states of a package, for tests and benchmarks of
 // policies.
 #pragma once
 
@@ -24,7 +24,8 @@ typedef struct ChipSampleView {
     ChipUnit *units;
 } ChipSampleView;
 
-// Kind 0 is fast and needs much bandwidth, later kinds are slower; some layers run on kind 0 only.
+// Kind 0 is fast with a high demand, later ones are slower and lean; some layers run only on kind
+// 0.
 static inline void chip_sample_costs(ChipCost *at, Rng *rng, uint32_t n_kinds) {
     float work = 2e4F * (0.1F + rng_unit(rng)), bytes = 8e4F * rng_unit(rng);
     bool  picky = rng_below(rng, 4) == 0;
@@ -108,7 +109,7 @@ static inline void chip_sample_run(const ChipSample *s, Rng *rng, ChipSampleView
     out->view.demand += c->bytes_ns;
 }
 
-// A view with n_waiting waiting and at most n_running running tasks.
+// A state with n_waiting waiting and at most n_running running tasks.
 static inline ChipSampleView chip_sample_view(const ChipSample *s, Arena *a, Rng *rng,
                                               uint32_t n_waiting, uint32_t n_running) {
     ChipSampleView   out = {0};

@@ -183,8 +183,8 @@ static void test_prices(void **state) {
     arena_rewind(&arena, 0);
 }
 
-// Two tasks and one unit: which task runs and which waits.
-static uint32_t served(const ChipSample *s, Desk *d, ChipTask *tasks, uint32_t n) {
+// Two tasks and one unit: which one starts.
+static uint32_t served(const ChipSample *s, Fixture *d, ChipTask *tasks, uint32_t n) {
     uint32_t        waiting[8], free[1] = {0};
     ChipUnit        units[1] = {{CHIP_NONE, 1000, 0, INFINITY}};
     ChipTenantStats tenant_stats[CHIP_SAMPLE_TENANTS] = {0};

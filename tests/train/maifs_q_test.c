@@ -1,5 +1,5 @@
-// Q-learning of joint actions: gradients by differences, a coordination game, an assignment, a
-// chain with delayed reward, a teacher, and results independent of threads.
+// Q-learning of joint actions: gradients by finite differences, a coordination game, an assignment,
+// a delayed reward, a teacher, and independence of the number of threads.
 #include "train/maifs_q.h"
 
 #include "tests/learn/gradient.h"
