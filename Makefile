@@ -1,4 +1,4 @@
-# A short front for Meson. `make help` lists what it can do.
+# A front end for Meson. `make help` lists the targets.
 B       ?= build
 SETUP   ?= --buildtype=release -Ddebug=true
 FUZZ    ?= all
@@ -7,29 +7,29 @@ SECONDS ?= 60
 SANE  := --buildtype=debugoptimized -Db_lundef=false
 TEST  := meson test --no-rebuild --print-errorlogs
 CCACHE := $(shell command -v ccache)
-# Meson finds ccache by itself for the default compiler, not for one that is named.
+# Meson uses ccache for the default compiler, but not for a compiler given in CC.
 CLANG  := $(if $(CCACHE),ccache clang-14,clang-14)
 clang   = tools/configure build-$(1) $(2) && ninja -C build-$(1) $(3)
 
 #:                build the program, build/cotenant (optimised, with debug information)
 all: deps ; @tools/configure $(B) $(SETUP) && ninja -C $(B) cotenant
 
-#: demo           three tenants and a noisy neighbour on one server, before and after; then a glimpse of the rest
+#: demo           serves three tenants beside a noisy neighbour under two policies; then shows other commands
 demo: all ; @tools/demo $(B)
 
 #: tests          build the program and its tests
 tests: deps-test ; @tools/configure $(B) $(SETUP) && ninja -C $(B) tests
 
-#: test           run every test, long ones in part
+#: test           run every test, the long ones shortened
 test: tests ; @$(TEST) -C $(B)
 
-#: test-all       every test, the long ones too
+#: test-all       run every test, the long ones in full
 test-all: tests ; @COTENANT_LONG=1 $(TEST) -C $(B) -t 4
 
 #: check          format, layers, names, headers, banned calls, clang with -Werror, cppcheck, clang-tidy
 check: deps-dev ; @tools/configure build-clang --buildtype=plain && tools/check build-clang
 
-#: check-all      the same, with clang's path-sensitive analyser
+#: check-all      the same, with clang's path-sensitive analyser on all files
 check-all: deps-dev ; @tools/configure build-clang --buildtype=plain && TIDY=all tools/check build-clang
 
 #: asan           every test under the address and undefined behaviour sanitizers
@@ -49,31 +49,31 @@ benches: deps ; @tools/configure $(B) $(SETUP) && ninja -C $(B) benches
 #: bench          run every benchmark
 bench: benches ; @tools/bench $(B)
 
-#: bench-ort      ours against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." chooses networks
+#: bench-ort      latency against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." selects networks
 bench-ort: benches ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort $(B) $(ARGS)
 
-#: bench-tenants  tenants side by side: requests in time, ours and ONNX Runtime's; MIXES="light medium"
+#: bench-tenants  several tenants on one machine: request rate in time, against ONNX Runtime; MIXES="light medium"
 bench-tenants: benches ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(ARGS)
 
-#: bench-serve    what serving costs beside computing, and how many small requests one core answers
+#: bench-serve    overhead of serving over computing, and small requests per second on one core
 bench-serve: benches ; @tools/bench-serve $(B)
 
-#: bench-noisy    two tenants with targets beside one that floods, by policy: requests in time
+#: bench-noisy    two tenants with targets beside one that overloads the server, by policy: requests in time
 bench-noisy: benches ; @tools/bench-noisy $(B) $(POLICIES)
 
-#: bench-overload three times what a server can do, for a minute: goodput against its peak; ARGS="--seconds 60"
+#: bench-overload three times a server's capacity, for a minute: goodput against its peak; ARGS="--seconds 60"
 bench-overload: benches ; @tools/bench-overload $(B) $(ARGS)
 
-#: soak           load, reloads, unloads and cancelled requests for MINUTES=10: a server as slim afterwards
+#: soak           load, reloads, unloads and cancelled requests for MINUTES=10: the server's memory must not grow
 soak: all ; @MINUTES='$(MINUTES)' tools/soak $(B)
 
 #: debug          build without optimisation, to build-debug
 debug: ; @$(MAKE) -s all B=build-debug SETUP=--buildtype=debug
 
-#: install        install to usr/local below DESTDIR=, or to this machine
+#: install        install to usr/local, or to usr/local below DESTDIR=
 install: all ; @DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install -C $(B) --no-rebuild
 
-#: format         lay out the source with clang-format
+#: format         format the source with clang-format
 format: deps-dev ; @tools/sources '*.[ch]' src tests bench | xargs clang-format-14 -i
 
 #: clean          remove every build folder

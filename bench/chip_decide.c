@@ -1,6 +1,5 @@
-// Time of a decision of every chip policy: 64 ready layers, 8 units of two kinds, some busy.
-// Policies alternate; minimum, median and 90th percentile of decide() and, where there is one, of
-// plan().
+// How long does a chip policy take to decide? 64 ready layers, 8 units of two kinds, some busy.
+// Policies alternate; minimum, median and 90th percentile of decide(), and of plan() where present.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-// Layers per second of the chip simulator on one core: packages of 8 and of 64 units, three
-// workloads, cheap and expensive policies, both sharing models. The best of some rounds by process
-// CPU time; the time in the policy is measured in a separate round.
+// How many layers per second does the chip simulator process on one core? Packages of 8 and 64
+// units, three workloads, cheap and expensive policies, both bandwidth-sharing rules. Best CPU time
+// of several rounds; the time spent in the policy is measured in a separate round.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

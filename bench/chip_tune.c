@@ -1,6 +1,6 @@
-// Tunes the settings of a chip policy: random search, then coordinate search from the best, over
-// cells of package, workload, load and bandwidth, on seeds below 100. The objective is the mean
-// share of requests in time.
+// Which settings of a chip policy are best? Random settings first, then one setting at a time from
+// the best of them, over cells of package, workload, load and bandwidth, on seeds below 100. Figure
+// of merit: mean share of requests in time.
 //   bench_chip_tune POLICY [random=30] [rounds=2] [requests=300] [KEY=VALUE|KEY ...]
 // KEY=VALUE sets the start; KEY alone excludes the setting from the search.
 #include <math.h>
@@ -128,7 +128,7 @@ static bool try_now(Tune *t, const char *what) {
     return better;
 }
 
-// Log-uniform within a factor of 4 of the first value; sometimes 0.
+// Within a factor of four of the first value; sometimes 0.
 static void randomise(Tune *t) {
     for (uint32_t i = 0; i < t->with.n_rows; i++) {
         const Setting *row = &t->with.rows[i];

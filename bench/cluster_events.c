@@ -33,7 +33,7 @@ static void must(Err e) {
 
 static double seconds_of(TimeNs t) { return (double)t / (double)CLUSTER_SECOND; }
 
-// Pages that were touched stay, so that afterwards all that a run ever took is there.
+// Touched pages stay resident, so that the size after a run is its peak.
 static double resident_kib(void) {
     long  all = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "re");

@@ -97,7 +97,7 @@ static bool run_cell(Tune *t, Cell *c) {
     return takes;
 }
 
-// Both against the first run's, 1 in that.
+// Both relative to the first run.
 static double evaluate(Tune *t, double *makespan) {
     double jct = 0, span = 0, n = 0;
     for (uint32_t i = 0; i < t->n_cells; i++) {
@@ -164,7 +164,7 @@ static bool try_now(Tune *t, const char *what) {
     return better;
 }
 
-// Around the first value, up to four times more or less; now and then nothing at all.
+// Within a factor of four of the first value; sometimes 0.
 static void randomise(Tune *t) {
     for (uint32_t i = 0; i < t->with.n_rows; i++) {
         const Setting *row = &t->with.rows[i];

@@ -1,5 +1,5 @@
-// How many requests does one core of HTTP/1.1 serve, when the answer costs nothing? Given an
-// address and seconds, it only serves there, for other clients.
+// How many HTTP/1.1 requests per second does one core serve if the response costs nothing? With an
+// address and seconds as arguments, it only serves there, for other clients.
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,7 +27,7 @@ typedef struct Echo {
 typedef struct Row {
     const char *name;
     size_t      body;
-    int         at_once;  // requests that a connection has under way
+    int         at_once;  // requests in flight per connection
 } Row;
 
 static void echo_request(void *self, Exchange *x) {
@@ -81,7 +81,7 @@ static int receive(int fd, size_t len) {
     return 0;
 }
 
-// Rounds of requests on all connections; how many were answered.
+// Sends rounds of requests on all connections; returns the number of responses.
 static uint64_t ask(const int *fds, const char *text, size_t len, size_t answer, int at_once) {
     uint64_t done = 0;
     TimeNs   until = clock_now(clock_monotonic()) + (TimeNs)SECONDS * 1000000000;
@@ -95,7 +95,7 @@ static uint64_t ask(const int *fds, const char *text, size_t len, size_t answer,
     return done;
 }
 
-// The length of an answer, by asking once.
+// Length of a response, from one request.
 static size_t probe(int fd, const char *text, size_t len) {
     char buffer[4096];
     if (send_all(fd, text, len) != 0) return 0;

@@ -1,8 +1,7 @@
-// What does a tensor in JSON cost? An image of 150,528 numbers as clients write them, read by the
-// server, by jansson and, as binary data, by nobody; and an answer of as many, written.
-//
-// bench_json_tensor [--json] [REPEATS]: the shortest of as many times each, taken in turns. Time is
-// what the processor spent on it, so that others on the machine matter less.
+// What does a tensor in JSON cost? Parsing an image of 150,528 numbers in the formats of common
+// clients, with the server's reader and with jansson, beside binary data; and writing as many.
+// bench_json_tensor [--json] [REPEATS]: minimum CPU time of REPEATS alternating runs, which other
+// load affects less.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 
 enum { NUMBERS = 3 * 224 * 224, ROW = 224, NUMBER_BYTES = 32, REPEATS = 15 };
 
-typedef struct Style {  // how a client writes its numbers
+typedef struct Style {  // number format of a client
     const char *name, *comma;
     int (*print)(char *out, float v);
     float lo, hi;
@@ -101,7 +100,7 @@ static float *copy_numbers(const json_t *v, float *out) {
     return out;
 }
 
-// What it takes to give the document back is not counted.
+// Freeing the document is not timed.
 static void time_jansson(Bench *b) {
     json_error_t why;
     TimeNs       t = clock_now(b->clock);
@@ -134,7 +133,7 @@ static void time_encode(Bench *b) {
     arena_rewind(&b->arena, 0);
 }
 
-// Numbers into jansson's array, and its text.
+// Builds jansson's array and its text.
 static void time_dumps(Bench *b) {
     TimeNs  t = clock_now(b->clock);
     json_t *list = json_array();

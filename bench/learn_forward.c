@@ -1,5 +1,5 @@
-// Time of an actor's forward pass over a queue: plain loops, one sequence, one core; minimum and
-// median, and multiply-adds per second.
+// How long does the forward pass of an actor over a queue take? Plain loops, one sequence, one
+// core: minimum and median time, and multiply-adds per second.
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-// DDPG updates per second: batches of 64 sequences of 32 items, with BLAS and with sums in a fixed
-// order, on one and two threads.
+// How many updates per second does DDPG make? Batches of 64 sequences of 32 items, with BLAS and
+// with the fixed-order matrix product, on one and two threads.
 #include <stdio.h>
 #include <stdlib.h>
 

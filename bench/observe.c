@@ -1,4 +1,5 @@
-// What does watching cost? A request's note, explanation and log line; a scrape by models.
+// What does observability cost? The receipt, history entry and log line of a request; a scrape by
+// number of models.
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -32,7 +33,7 @@ static Receipt late(uint32_t i) {
     return r;
 }
 
-// Time of this thread alone, so that others on the machine do not count.
+// CPU time of this thread, so that other load does not count.
 static TimeNs used(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

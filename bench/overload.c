@@ -1,6 +1,6 @@
-// What is answered in time when more is asked for than can be done? Two networks are served live,
-// at loads from half to three times what they can; with admission and without.
-// bench_overload [SECONDS A CELL] [POLICY] [NETWORK] [NETWORK]
+// How many requests are answered in time under overload? Two networks are served live at 0.5 to 3
+// times the capacity, with and without admission.
+// bench_overload [SECONDS PER CELL] [POLICY] [NETWORK] [NETWORK]
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Overload: three times as many requests as a server can answer, and how many are still answered in time.
+"""Overload: requests answered in time at three times the capacity of a server.
 
 usage: overload.py [--seconds S] [--step S] [--models A,B] [--times T] [--target-x X] [--policy P] [--on-miss reject,serve_late]
 with the program in COTENANT, as `make bench-overload` calls it. Exits with 6 when goodput falls below --least of its peak.
@@ -11,14 +11,14 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/serve/attack"))
-from stage import COTENANT, Failed, Server, check  # noqa: E402
+from harness import COTENANT, Failed, Server, check  # noqa: E402
 
 BOUND = 600 << 20                            # bytes: bodies of requests that wait, buffered_mb at most, and answers
 SHARES = (0.5, 0.65, 0.8, 0.9, 1.0, 1.15)   # of what it answers when two or more always wait
 
 
 class Memory(threading.Thread):
-    """The most that a server takes while it runs, and what it took at first."""
+    """Peak and initial memory of a server."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ def row(name, rate, told, memory=None):
 
 
 def capacity_of(o):
-    """Answers a second, late ones too, when some always wait."""
+    """Answers per second, late ones included, with a queue that is never empty."""
     with Server(*[f"zoo:{n}" for n in o.models.split(",")], flags=["--policy", o.policy]) as s:
         told = bench(s, o, "--closed", str(o.closed), seconds=o.step)
         print(f"{o.closed} at once of {o.models}: {told['all']['ok'] / told['seconds']:.1f} answers/s\n", flush=True)

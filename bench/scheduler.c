@@ -1,6 +1,6 @@
-// What does scheduling cost? Three keyword spotters are served live at 500 requests a second; the
+// What does scheduling cost? Three keyword spotters are served live at 500 requests per second; the
 // time spent in the policy and in the engine around it, per request and as a share of a core.
-// bench_scheduler [REQUESTS A SECOND] [REQUESTS]
+// bench_scheduler [REQUESTS PER SECOND] [REQUESTS]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static Err serve(Cost *c, const NodePolicy *p, Rng rng, NodeResult *r, NodeSumma
     return node_summary(&run, r, NODE_ALL, &c->arena, s);
 }
 
-// The round that cost least: others on the machine only ever add.
+// The cheapest round: other load on the machine only adds time.
 static Err measure(Cost *c, const NodePolicy *p, Table *t) {
     NodeResult  best = {0};
     NodeSummary summary = {0};

@@ -1,4 +1,4 @@
-"""Soak: a server lives through load, cancelled requests, loads, unloads and reloads, and is as slim afterwards.
+"""Soak: load, cancelled requests, loads, unloads and reloads must not grow a server's memory, threads or descriptors.
 
 usage: soak.py [--seconds S] [--seed N]    with the program in COTENANT, as `make soak MINUTES=10` calls it
 """
@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/serve/attack"))
 from h2 import CANCEL, H2, RST, blob, frame, message, tensor  # noqa: E402
 from model import adder  # noqa: E402
-from stage import COTENANT, SANE, Failed, Server, check  # noqa: E402
+from harness import COTENANT, SANE, Failed, Server, check  # noqa: E402
 
 KINDS = 4          # files that versions take turns with: their profiles are known after a while
 ROWS = 6           # shapes of the adder: more than are kept compiled

@@ -1,6 +1,6 @@
-// How many requests a second go through the engine when the model costs nothing? One thread submits
-// and is told of answers by another, as a server's loop is. Run it by taskset -c 0 for one core.
-// bench_submit [REQUESTS] [POLICY] [NS THAT IDLE WORKERS SPIN]
+// How many requests per second does the engine process if the model costs nothing? One thread
+// submits, and workers report results to it, as to a server's loop. Run it with taskset -c 0 for
+// one core. bench_submit [REQUESTS] [POLICY] [SPIN NS OF IDLE WORKERS]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,14 +52,14 @@ static void answered(void *self, const EngineResult *a) {
     if (atomic_load(&l->asleep) != 0) futex_wake(&l->answered, 1);
 }
 
-// Sleeps until there is an answer more.
+// Sleeps until one more result arrives.
 static void wait_for(Load *l, uint32_t seen) {
     atomic_store(&l->asleep, 1);
     while (atomic_load(&l->answered) == seen) futex_wait(&l->answered, seen);
     atomic_store(&l->asleep, 0);
 }
 
-// At most `window` are on their way.
+// At most `window` requests are in flight.
 static double rate(NodeLive *live, uint32_t n, uint32_t window) {
     Load   l = {.live = live};
     TimeNs begin = clock_now(clock_monotonic());

@@ -1,4 +1,4 @@
-# Reads banned.txt, then source files named FOLDER/FILE; complains about calls that are on the list.
+# Reads banned.txt, then source files named FOLDER/FILE; reports calls that are on the list.
 FILENAME ~ /banned\.txt$/ {
     if (/^#/ || !NF) next
     if ($1 == "may") { may[$2] = 1; next }

@@ -1,15 +1,15 @@
-# Reads layers.txt and rooms.txt, then source files named FOLDER/FILE; complains about includes that cross a line.
-# A folder must stand below all it leans on; have -v folders="a b" name those that exist, and
-# -v besides="a,b c,d" what may be seen though it is not below: b by a, d by c.
-function complain(text) { print text; bad = 1 }
+# Reads layers.txt and rooms.txt, then source files named FOLDER/FILE; reports forbidden includes.
+# A folder's line comes after the lines of all folders it includes. -v folders="a b": the folders that exist;
+# -v besides="a,b c,d": additional permissions, a may include b and c may include d.
+function report(text) { print text; bad = 1 }
 
 FILENAME ~ /layers\.txt$/ {
     if (/^#/ || !NF) next
     d = $1
-    if (!sub(/:$/, "", d)) complain(sprintf("layers.txt:%d: a line is \"folder: folders it may include\"", FNR))
-    if ((d, d) in sees) complain(sprintf("layers.txt:%d: %s has two lines", FNR, d))
+    if (!sub(/:$/, "", d)) report(sprintf("layers.txt:%d: a line is \"folder: folders it may include\"", FNR))
+    if ((d, d) in sees) report(sprintf("layers.txt:%d: %s has two lines", FNR, d))
     for (i = 2; i <= NF; i++) {
-        if (!(($i, $i) in sees)) complain(sprintf("layers.txt:%d: %s leans on %s, which is not above it", FNR, d, $i))
+        if (!(($i, $i) in sees)) report(sprintf("layers.txt:%d: %s includes %s, which has no line above it", FNR, d, $i))
         sees[d, $i] = 1
     }
     sees[d, d] = 1
@@ -41,18 +41,18 @@ FNR == 1 && !allowed {
     n = split(target, to, "/")
     ours = quoted || ((to[1], to[1]) in sees)
     if (!ours || to[1] == "tests" || target ~ /\.pb-c\.h$/) next
-    if (n < 2) complain(sprintf("%s:%d: write the folder: \"%s/%s\"", FILENAME, FNR, from[1], target))
-    else if (!((from[1], to[1]) in sees)) complain(sprintf("%s:%d: %s/ may not see %s", FILENAME, FNR, from[1], target))
+    if (n < 2) report(sprintf("%s:%d: include by folder: \"%s/%s\"", FILENAME, FNR, from[1], target))
+    else if (!((from[1], to[1]) in sees)) report(sprintf("%s:%d: %s/ must not include %s", FILENAME, FNR, from[1], target))
     else if (target ~ /_int\.h$/ && from[1] != to[1])
-        complain(sprintf("%s:%d: %s is %s/'s own", FILENAME, FNR, target, to[1]))
+        report(sprintf("%s:%d: %s is internal to %s/", FILENAME, FNR, target, to[1]))
     for (i = 1; i <= n_apart; i++)
         if (index(FILENAME, apart_from[i]) == 1 && index(target, apart_to[i]) == 1)
-            complain(sprintf("%s:%d: rooms.txt: %s may not see %s", FILENAME, FNR, apart_from[i], target))
+            report(sprintf("%s:%d: rooms.txt: %s must not include %s", FILENAME, FNR, apart_from[i], target))
 }
 
 END {
     n = split(folders, all, " ")
     for (i = 1; i <= n; i++)
-        if (!((all[i], all[i]) in sees)) complain("layers.txt: no line for src/" all[i])
+        if (!((all[i], all[i]) in sees)) report("layers.txt: no line for src/" all[i])
     exit bad
 }

@@ -36,7 +36,7 @@ Err child_start(Child *c, ChildFn *fn, const void *job) {
     pid_t pid = fork();
     if (pid < 0) return err_set(ERR_IO, "no process: %s", strerror(errno));
     if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped one must not outlive us
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // a stopped child must not outlive its parent
         (void)close(to[1]);
         (void)close(from[0]);
         _exit(fn(job, to[0], from[1]) != ERR_OK);
@@ -57,8 +57,9 @@ void child_wake(const Child *c) { (void)kill(c->pid, SIGCONT); }
 void child_end(Child *c, const void *leave, size_t n) {
     if (c->pid == 0) return;
     child_wake(c);
-    Err told = child_send(c->to, leave, n);  // closing is not enough: later children hold it too
-    (void)told;                              // one that failed has left already
+    Err told =
+        child_send(c->to, leave, n);  // closing is not enough: later children inherited the pipe
+    (void)told;                       // a failed child has exited already
     (void)close(c->to);
     (void)close(c->from);
     (void)waitpid(c->pid, NULL, 0);

@@ -1,5 +1,5 @@
-// Child: a process of ours at the other end of two pipes, stopped while it has nothing to do, so
-// that its spinning threads disturb nobody.
+// Child: a child process connected by two pipes, stopped while idle, so that its spinning threads
+// take no CPU time.
 #pragma once
 
 #include <stddef.h>
@@ -10,14 +10,15 @@ typedef struct Child {
     int pid, to, from;  // pid 0: none
 } Child;
 
-typedef Err ChildFn(const void *job, int in, int out);  // what it does; it leaves when this returns
+typedef Err ChildFn(const void *job, int in,
+                    int out);  // its main function; it exits when this returns
 
 MUST_USE Err child_start(Child *c, ChildFn *fn, const void *job);
 void         child_hold(const Child *c);
 void         child_wake(const Child *c);
-// Tells it to leave, by the bytes that its function takes for that. Accepts one that never started.
+// Sends `leave`, which makes its function return. Accepts a child that never started.
 void child_end(Child *c, const void *leave, size_t n);
 
-// Whole messages through a pipe.
+// Send and receive whole messages.
 MUST_USE Err child_send(int fd, const void *bytes, size_t n);
 MUST_USE Err child_take(int fd, void *bytes, size_t n);

@@ -1,20 +1,20 @@
-// Engine: one of the two that are compared: made ready for a network once, then run again and
-// again.
+// Engine: one of the two inference engines compared: opened for a network once, then run
+// repeatedly.
 #pragma once
 
 #include "bench/ort/network.h"
 
-typedef struct Terms {  // what an engine is to use
+typedef struct EngineOptions {  // options of an engine
     int         threads;
     const char *lib;      // ONNX Runtime's shared library
-    const char *profile;  // a prefix of files where it writes what each node took; NULL: none
-} Terms;
+    const char *profile;  // prefix of files for the time of each node; NULL: none
+} EngineOptions;
 
 typedef struct Engine {
     const char *name;
-    // *state lives in the arena or as long as the process. The network stays where it is.
-    Err (*open)(Network *n, const Terms *terms, Arena *a, void **state);
-    Err (*run)(void *state);  // what is timed: from inputs in memory to outputs in memory
+    // *state lives in the arena or until the process exits. The network must not move.
+    Err (*open)(Network *n, const EngineOptions *cfg, Arena *a, void **state);
+    Err (*run)(void *state);                   // timed: from inputs in memory to outputs in memory
     Err (*outputs)(void *state, Tensor *out);  // of the last run, in the order of the graph
     void (*close)(void *state);
 } Engine;

@@ -6,28 +6,28 @@ typedef struct Theirs {
     const Graph *graph;
     void        *env, *session, *memory;
     const char **in_names, **out_names;
-    void       **in, **out;  // values; out is filled by the first run and used again by the others
+    void       **in, **out;  // values; out is allocated by the first run and reused
 } Theirs;
 
 enum { LOG_ERRORS = 3, OPTIMISE_ALL = 99, SEQUENTIAL = 0, ALLOCATOR_ARENA = 1, MEMORY_DEFAULT = 0 };
 
-static Err set_options(const Lib *lib, const Terms *terms, void *o) {
+static Err set_options(const Lib *lib, const EngineOptions *cfg, void *o) {
     TRY(lib_check(lib, lib->set_optimisation(o, OPTIMISE_ALL), "optimisation level"));
     TRY(lib_check(lib, lib->set_execution_mode(o, SEQUENTIAL), "execution mode"));
-    TRY(lib_check(lib, lib->set_intra_threads(o, terms->threads), "threads"));
+    TRY(lib_check(lib, lib->set_intra_threads(o, cfg->threads), "threads"));
     TRY(lib_check(lib, lib->set_inter_threads(o, 1), "threads"));
     TRY(lib_check(lib, lib->add_config(o, "session.intra_op.allow_spinning", "1"), "spinning"));
     TRY(lib_check(lib, lib->add_config(o, "session.set_denormal_as_zero", "1"), "denormals"));
-    if (terms->profile == NULL) return ERR_OK;
-    return lib_check(lib, lib->enable_profiling(o, terms->profile), "profile");
+    if (cfg->profile == NULL) return ERR_OK;
+    return lib_check(lib, lib->enable_profiling(o, cfg->profile), "profile");
 }
 
-static Err open_session(Theirs *t, const Network *n, const Terms *terms) {
+static Err open_session(Theirs *t, const Network *n, const EngineOptions *cfg) {
     const Lib *lib = &t->lib;
     void      *options = NULL;
     TRY(lib_check(lib, lib->create_env(LOG_ERRORS, "bench", &t->env), "environment"));
     TRY(lib_check(lib, lib->create_options(&options), "options"));
-    Err e = set_options(lib, terms, options);
+    Err e = set_options(lib, cfg, options);
     if (e == ERR_OK)
         e = lib_check(lib, lib->create_session(t->env, n->path, options, &t->session), "loading");
     lib->release_options(options);
@@ -49,10 +49,10 @@ static Err wrap_inputs(Theirs *t, const Network *n) {
     return ERR_OK;
 }
 
-static Err ort_open(Network *n, const Terms *terms, Arena *a, void **state) {
+static Err ort_open(Network *n, const EngineOptions *cfg, Arena *a, void **state) {
     Theirs      *t = arena_new(a, Theirs, 1);
     const Graph *g = t->graph = n->model.graph;
-    TRY(lib_open(terms->lib, &t->lib));
+    TRY(lib_open(cfg->lib, &t->lib));
     t->in_names = arena_new(a, const char *, g->n_inputs);
     t->out_names = arena_new(a, const char *, g->n_outputs);
     t->in = arena_new(a, void *, g->n_inputs);
@@ -60,7 +60,7 @@ static Err ort_open(Network *n, const Terms *terms, Arena *a, void **state) {
     for (uint32_t i = 0; i < g->n_inputs; i++) t->in_names[i] = g->values[g->inputs[i]].name;
     for (uint32_t i = 0; i < g->n_outputs; i++) t->out_names[i] = g->values[g->outputs[i]].name;
     *state = t;
-    TRY(open_session(t, n, terms));
+    TRY(open_session(t, n, cfg));
     return wrap_inputs(t, n);
 }
 

@@ -11,7 +11,7 @@ typedef struct Ours {
     Tensor        *outputs;
 } Ours;
 
-static Err ours_open(Network *n, const Terms *terms, Arena *a, void **state) {
+static Err ours_open(Network *n, const EngineOptions *cfg, Arena *a, void **state) {
     Ours        *o = arena_new(a, Ours, 1);
     ShapedGraph *shaped = NULL;
     o->network = n;
@@ -19,8 +19,8 @@ static Err ours_open(Network *n, const Terms *terms, Arena *a, void **state) {
     TRY(fold_constants(&n->model, interp_eval));
     TRY(shaped_graph_make(n->model.graph, n->inputs, interp_eval, a, &shaped));
     TRY(program_make(&o->program, shaped, &(ProgramOptions){0}));
-    TRY(run_memory_init(&o->mem, &o->program, (uint32_t)terms->threads));
-    TRY(team_create(&o->team, (uint32_t)terms->threads, NULL));
+    TRY(run_memory_init(&o->mem, &o->program, (uint32_t)cfg->threads));
+    TRY(team_create(&o->team, (uint32_t)cfg->threads, NULL));
     *state = o;
     return ERR_OK;
 }

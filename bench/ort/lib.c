@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-enum { API_VERSION = 16 };  // every function of slot.def is in it and in all later libraries
+enum { API_VERSION = 16 };  // has every function of slot.def, as all later versions do
 
 typedef struct ApiBase {  // what the library's one exported function returns
     const void *const *(*get_api)(uint32_t version);

@@ -1,4 +1,4 @@
-// Lib: ONNX Runtime's functions, taken out of its shared library by their place in its table.
+// Lib: functions of ONNX Runtime's shared library, by their slots in its API table.
 #pragma once
 
 #include <stddef.h>
@@ -15,5 +15,5 @@ typedef struct Lib {
 
 MUST_USE Err lib_open(const char *path, Lib *lib);  // stays loaded until the process ends
 
-// What a call said: no status is success. Releases the status.
+// Converts and releases the status of a call; NULL is success.
 MUST_USE Err lib_check(const Lib *lib, void *status, const char *doing);

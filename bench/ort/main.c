@@ -1,4 +1,4 @@
-// Are we faster than ONNX Runtime? The same files, inputs and threads, both in turns in one run.
+// Is cotenant faster than ONNX Runtime? The same files, inputs and threads, alternating in one run.
 #include <getopt.h>
 #include <math.h>
 #include <signal.h>
@@ -16,10 +16,10 @@
 enum { SKIPPED = 77, SIZES_MAX = 8 };
 
 typedef struct Options {
-    const char *lib, *out, *profile;
-    bool        json;
-    Rules       rules;
-    int         threads[SIZES_MAX], n_threads;
+    const char       *lib, *out, *profile;
+    bool              json;
+    MeasurementParams params;
+    int               threads[SIZES_MAX], n_threads;
 } Options;
 
 static const char usage[] =
@@ -67,16 +67,16 @@ static bool parse(int argc, char **argv, Options *o) {
         else if (c == 't')
             fine = parse_threads(optarg, o);
         else if (c == 's')
-            fine = parse_real(optarg, &o->rules.seconds);
+            fine = parse_real(optarg, &o->params.seconds);
         else if (c == 'e')
-            fine = parse_real(optarg, &o->rules.tolerance);
+            fine = parse_real(optarg, &o->params.tolerance);
         else
             fine = false;
     }
     return fine && o->lib != NULL && optind < argc;
 }
 
-// squeezenet1_1.onnx by its name; model.onnx by its folder's.
+// The name of the file without extension; of model.onnx, the name of its folder.
 static const char *name_of(const char *path, Arena *a) {
     const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
     if (strcmp(file, "model.onnx") == 0 && slash != NULL) {
@@ -102,14 +102,14 @@ static Err default_threads(Options *o, Arena *a) {
 
 static void fight_all(const Options *o, char **paths, uint32_t n, Arena *a, Report *r) {
     Progress p;
-    r->duels = arena_new(a, Duel, n * (uint32_t)o->n_threads);
+    r->measurements = arena_new(a, Measurement, n * (uint32_t)o->n_threads);
     progress_begin(&p, stderr, clock_monotonic(), "bench-ort", (int64_t)n * o->n_threads);
     for (uint32_t i = 0; i < n; i++) {
         for (int k = 0; k < o->n_threads; k++) {
-            Terms terms = {.threads = o->threads[k], .lib = o->lib, .profile = o->profile};
-            Duel *d = &r->duels[r->n++];
+            EngineOptions cfg = {.threads = o->threads[k], .lib = o->lib, .profile = o->profile};
+            Measurement  *d = &r->measurements[r->n++];
             d->name = name_of(paths[i], a);
-            duel_run(d, paths[i], &terms, &o->rules, a);
+            measurement_run(d, paths[i], &cfg, &o->params, a);
             progress_step(&p, 1);
         }
     }
@@ -126,7 +126,7 @@ static Err tell(const Options *o, const Report *r, Arena *a) {
 }
 
 int main(int argc, char **argv) {
-    Options o = {.rules = {.seconds = 2, .tolerance = 1e-3}};
+    Options o = {.params = {.seconds = 2, .tolerance = 1e-3}};
     if (argc == 1) {
         (void)fprintf(stderr, "needs ONNX Runtime and network files: make bench-ort\n");
         return SKIPPED;
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
     (void)signal(SIGPIPE, SIG_IGN);
     Arena  a = {0};
     Lib    lib;
-    Report r = {.rules = o.rules};
+    Report r = {.params = o.params};
     Err    e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = lib_open(o.lib, &lib);
     if (e == ERR_OK) e = default_threads(&o, &a);

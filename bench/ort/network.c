@@ -35,7 +35,7 @@ static Err read_numbers(const char *path, Arena *a, Tensor *t) {
     return ERR_OK;
 }
 
-// Looks through the records for the input of that name; found stays false when there is none.
+// Finds the recorded input of that name; found stays false if there is none.
 static Err find_recorded(const char *dir, const char *name, Arena *a, Tensor *t, bool *found) {
     *found = false;
     for (int k = 0; !*found; k++) {

@@ -1,4 +1,4 @@
-// Network: a model file and the inputs that both engines are given, the same in every process.
+// Network: a model file and its inputs, the same for both engines and in every process.
 #pragma once
 
 #include "model/model.h"
@@ -6,10 +6,10 @@
 typedef struct Network {
     const char *path;
     Model       model;
-    Tensor     *inputs;     // in the graph's order, with numbers
-    bool        quantised;  // computes with integers that stand for reals
+    Tensor     *inputs;     // in the graph's order, with data
+    bool        quantised;  // has quantised integer operators
 } Network;
 
-// Inputs recorded beside the file (input_K.json, input_K.raw) are used; others are made from a
-// fixed seed, open dimensions being 1.
+// Inputs recorded beside the file (input_K.json, input_K.raw) are used; others are random with a
+// fixed seed, and open dimensions are 1.
 MUST_USE Err network_read(const char *path, Arena *a, Network *n);

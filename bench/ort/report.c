@@ -6,7 +6,7 @@
 
 enum { THREADS_MAX = 64 };
 
-static double ratio(const Duel *d, bool medians) {
+static double ratio(const Measurement *d, bool medians) {
     return medians ? d->ours.median_ms / d->ort.median_ms : d->ours.min_ms / d->ort.min_ms;
 }
 
@@ -14,7 +14,7 @@ double report_mean(const Report *r, int threads, bool medians) {
     double   sum = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n; i++) {
-        const Duel *d = &r->duels[i];
+        const Measurement *d = &r->measurements[i];
         if (d->failure != NULL || d->threads != threads) continue;
         sum += log(ratio(d, medians));
         n++;
@@ -24,7 +24,7 @@ double report_mean(const Report *r, int threads, bool medians) {
 
 bool report_clean(const Report *r) {
     for (uint32_t i = 0; i < r->n; i++)
-        if (r->duels[i].failure != NULL || !r->duels[i].agrees) return false;
+        if (r->measurements[i].failure != NULL || !r->measurements[i].agrees) return false;
     return true;
 }
 
@@ -37,10 +37,10 @@ static void print_terms(const Report *r, FILE *f) {
         "Times are the least of all runs, medians beside them; ratio is ours / ONNX "
         "Runtime.\nOutputs agree within %g of the largest number (quantised networks: "
         "cosine of at least %g).\n\n",
-        r->version, r->rules.tolerance, DUEL_COSINE);
+        r->version, r->params.tolerance, MEASUREMENT_COSINE);
 }
 
-static void add_duel(Table *t, const Duel *d) {
+static void add_measurement(Table *t, const Measurement *d) {
     table_row(t);
     table_text(t, d->name);
     table_int(t, d->threads);
@@ -82,18 +82,18 @@ Err report_print(const Report *r, Arena *a, FILE *f) {
     };
     Table table;
     table_init(&table, a, cols, sizeof cols / sizeof *cols);
-    for (uint32_t i = 0; i < r->n; i++) add_duel(&table, &r->duels[i]);
+    for (uint32_t i = 0; i < r->n; i++) add_measurement(&table, &r->measurements[i]);
     for (int threads = 1; threads <= THREADS_MAX; threads++) add_mean(&table, r, threads);
     print_terms(r, f);
     TRY(table_print(&table, f));
     for (uint32_t i = 0; i < r->n; i++)
-        if (r->duels[i].failure != NULL)
-            (void)fprintf(f, "FAILED %s, threads %d: %s\n", r->duels[i].name, r->duels[i].threads,
-                          r->duels[i].failure);
+        if (r->measurements[i].failure != NULL)
+            (void)fprintf(f, "FAILED %s, threads %d: %s\n", r->measurements[i].name,
+                          r->measurements[i].threads, r->measurements[i].failure);
     return ERR_OK;
 }
 
-static json_t *duel_json(const Duel *d) {
+static json_t *measurement_json(const Measurement *d) {
     json_t *o = json_pack("{s:s,s:i}", "name", d->name, "threads", d->threads);
     if (d->failure != NULL) {
         json_object_set_new(o, "failure", json_string(d->failure));
@@ -112,7 +112,8 @@ static json_t *duel_json(const Duel *d) {
 
 Err report_json(const Report *r, json_t **out) {
     json_t *models = json_array(), *least = json_object(), *median = json_object();
-    for (uint32_t i = 0; i < r->n; i++) json_array_append_new(models, duel_json(&r->duels[i]));
+    for (uint32_t i = 0; i < r->n; i++)
+        json_array_append_new(models, measurement_json(&r->measurements[i]));
     for (int threads = 1; threads <= THREADS_MAX; threads++) {
         char key[16];
         if (isnan(report_mean(r, threads, false))) continue;
@@ -121,6 +122,6 @@ Err report_json(const Report *r, json_t **out) {
         json_object_set_new(median, key, json_real(report_mean(r, threads, true)));
     }
     *out = json_pack("{s:o,s:o,s:o,s:s,s:f}", "models", models, "geomean", least, "geomean_median",
-                     median, "onnxruntime", r->version, "tolerance", r->rules.tolerance);
+                     median, "onnxruntime", r->version, "tolerance", r->params.tolerance);
     return *out != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for the report");
 }

@@ -7,7 +7,8 @@
 
 enum { WARM_RUNS = 3, REASON_BYTES = 1024, LEAVE = 0 };
 
-typedef struct Hello {  // what a worker says first; its outputs follow, each a Tensor and its bytes
+typedef struct Hello {  // first message of a worker; its outputs follow, each a Tensor and its
+                        // bytes
     Err      err;
     uint32_t n_outputs;
     bool     quantised;
@@ -56,7 +57,7 @@ static Err serve_bursts(const Engine *e, void *state, Arena *a, int in, int out)
     return ERR_OK;
 }
 
-static Err serve(const Engine *e, const char *path, const Terms *terms, int in, int out) {
+static Err serve(const Engine *e, const char *path, const EngineOptions *cfg, int in, int out) {
     Arena   a = {0}, times = {0};
     Network n;
     void   *state = NULL;
@@ -69,7 +70,7 @@ static Err serve(const Engine *e, const char *path, const Terms *terms, int in, 
         hello.n_outputs = n.model.graph->n_outputs;
         hello.quantised = n.quantised;
         outputs = arena_new(&a, Tensor, hello.n_outputs);
-        hello.err = e->open(&n, terms, &a, &state);
+        hello.err = e->open(&n, cfg, &a, &state);
     }
     if (hello.err == ERR_OK) hello.err = warm_up(e, state, outputs);
     if (hello.err != ERR_OK) (void)snprintf(hello.reason, sizeof hello.reason, "%s", err_why());
@@ -82,21 +83,21 @@ static Err serve(const Engine *e, const char *path, const Terms *terms, int in, 
 }
 
 typedef struct Job {
-    const Engine *engine;
-    const char   *path;
-    const Terms  *terms;
+    const Engine        *engine;
+    const char          *path;
+    const EngineOptions *cfg;
 } Job;
 
 static Err do_job(const void *of, int in, int out) {
     const Job *j = of;
-    return serve(j->engine, j->path, j->terms, in, out);
+    return serve(j->engine, j->path, j->cfg, in, out);
 }
 
-Err worker_start(Worker *w, const Engine *e, const char *path, const Terms *terms, Arena *a,
+Err worker_start(Worker *w, const Engine *e, const char *path, const EngineOptions *cfg, Arena *a,
                  Answer *out) {
     Hello hello = {0};
     *w = (Worker){.name = e->name};
-    TRY(child_start(&w->child, do_job, &(Job){e, path, terms}));
+    TRY(child_start(&w->child, do_job, &(Job){e, path, cfg}));
     Err err = child_take(w->child.from, &hello, sizeof hello);
     if (err == ERR_OK && hello.err != ERR_OK) err = err_set(hello.err, "%s", hello.reason);
     *out = (Answer){.n = hello.n_outputs, .quantised = hello.quantised};

@@ -1,4 +1,4 @@
-// Worker: an engine in a process of its own that runs in bursts and is stopped in between.
+// Worker: an engine in its own process, which runs in bursts and is stopped in between.
 #pragma once
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@ typedef struct Answer {  // what the engine computed
     bool     quantised;
 } Answer;
 
-// Loads the network and runs it until warm; the answer lives in the arena. On failure nothing runs.
-MUST_USE Err worker_start(Worker *w, const Engine *e, const char *path, const Terms *terms,
+// Loads and warms up the network; the answer lives in the arena. On failure no process is left.
+MUST_USE Err worker_start(Worker *w, const Engine *e, const char *path, const EngineOptions *cfg,
                           Arena *a, Answer *out);
-MUST_USE Err worker_burst(Worker *w, uint32_t n, TimeNs *took);  // what each of n runs took
-void         worker_end(Worker *w);                              // accepts one that never started
+MUST_USE Err worker_burst(Worker *w, uint32_t n, TimeNs *took);  // took[i]: time of run i
+void         worker_end(Worker *w);  // accepts a worker that never started

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Ours go by the name of their policy.
+// A contender of cotenant has the name of its policy.
 const Contender contenders[] = {
 #define X(name, kind, option) {name, option, kind##_open, kind##_alone, kind##_serve},
 #include "bench/tenants/contender.def"

@@ -1,5 +1,5 @@
-// Contender: one way of serving several networks in one process, made ready once, then tried with
-// the same arrivals as all others.
+// Contender: one way of serving several networks in one process, opened once, then tried with the
+// same arrivals as all others.
 #pragma once
 
 #include "base/clock.h"
@@ -7,26 +7,26 @@
 #include "node/mix.h"
 #include "sim/arrivals.h"
 
-typedef struct Terms {
+typedef struct ContenderOptions {
     const char *lib;           // ONNX Runtime's shared library
     const char *store;         // of our profiles; NULL: in the cache directory
-    double      tune_seconds;  // for versions that the store does not know
+    double      tune_seconds;  // per network without stored versions
     const char *files[MIX_TENANTS], *names[MIX_TENANTS];
     uint32_t    n;
-} Terms;
+} ContenderOptions;
 
 typedef struct Trial {
     double   rate;
     uint64_t seed;
-    uint32_t n, skip;  // requests, and how many of the first are not counted
+    uint32_t n, skip;  // requests, and warm-up requests that are not counted
     TimeNs   qos_ns[MIX_TENANTS];
 } Trial;
 
-typedef struct Served {  // what became of a request
+typedef struct RequestOutcome {  // outcome of a request
     TimeNs   arrival, finish;
     uint32_t tenant;
     bool     answered;
-} Served;
+} RequestOutcome;
 
 typedef struct Tally {
     uint32_t n, met;
@@ -37,23 +37,23 @@ typedef struct Tally {
 
 typedef struct Contender {
     const char *name;
-    int         option;  // what tells contenders of one kind apart
-    // Loads everything; *state lives in the arena or as long as the process.
-    Err (*open)(const struct Contender *c, const Terms *t, Arena *a, void **state);
-    Err (*alone)(void *state, uint32_t tenant, TimeNs *took);  // one run while nothing else runs
+    int         option;  // distinguishes contenders of one kind
+    // Loads everything; *state lives in the arena or until the process exits.
+    Err (*open)(const struct Contender *c, const ContenderOptions *t, Arena *a, void **state);
+    Err (*alone)(void *state, uint32_t tenant, TimeNs *took);  // one run on an idle machine
     // Fills served[arrivals.n].
     Err (*serve)(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
-                 Served *served, double *conflict_rate);
+                 RequestOutcome *served, double *conflict_rate);
 } Contender;
 
 extern const Contender contenders[];  // ends with a name of NULL
 const Contender       *contender_find(const char *name);
 
-Err ours_open(const Contender *c, const Terms *t, Arena *a, void **state);
+Err ours_open(const Contender *c, const ContenderOptions *t, Arena *a, void **state);
 Err ours_alone(void *state, uint32_t tenant, TimeNs *took);
-Err ours_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a, Served *served,
-               double *conflict_rate);
-Err ort_open(const Contender *c, const Terms *t, Arena *a, void **state);
+Err ours_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
+               RequestOutcome *served, double *conflict_rate);
+Err ort_open(const Contender *c, const ContenderOptions *t, Arena *a, void **state);
 Err ort_alone(void *state, uint32_t tenant, TimeNs *took);
-Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a, Served *served,
-              double *conflict_rate);
+Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
+              RequestOutcome *served, double *conflict_rate);

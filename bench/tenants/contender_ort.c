@@ -1,6 +1,6 @@
-// What a user does today: a session and a thread for each network, requests of a network in the
-// order of their arrival. A thread knows its arrivals beforehand and sleeps until the next one, so
-// that no load generator takes time from it.
+// A common deployment of ONNX Runtime: a session and a thread per network, requests of a network in
+// order of arrival. A thread knows its arrival times in advance and sleeps until the next one, so
+// that no load generator competes with it.
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -73,16 +73,16 @@ static Err wrap(const Theirs *t, Session *s, Arena *a) {
     return ERR_OK;
 }
 
-Err ort_open(const Contender *c, const Terms *terms, Arena *a, void **state) {
+Err ort_open(const Contender *c, const ContenderOptions *cfg, Arena *a, void **state) {
     Theirs *t = arena_new(a, Theirs, 1);
-    TRY(lib_open(terms->lib, &t->lib));
+    TRY(lib_open(cfg->lib, &t->lib));
     TRY(lib_check(&t->lib, t->lib.create_env(LOG_ERRORS, "bench", &t->env), "environment"));
     TRY(lib_check(&t->lib, t->lib.cpu_memory(ALLOCATOR_ARENA, MEMORY_DEFAULT, &t->memory),
                   "memory"));
-    for (; t->n < terms->n; t->n++) {
+    for (; t->n < cfg->n; t->n++) {
         Session *s = &t->sessions[t->n];
         s->lib = &t->lib;
-        TRY(network_read(terms->files[t->n], a, &s->network));
+        TRY(network_read(cfg->files[t->n], a, &s->network));
         TRY(create(t, c->option, s));
         TRY(wrap(t, s, a));
     }
@@ -108,9 +108,9 @@ Err ort_alone(void *state, uint32_t tenant, TimeNs *took) {
 
 typedef struct Round {  // of one trial, shared by the threads
     TimeNs           zero;
-    Served          *served;
+    RequestOutcome  *served;
     const Arrivals  *arrivals;
-    uint32_t         enough;  // misses after which the outcome is known: the rest is given up
+    uint32_t         enough;  // misses after which the trial has failed and ends
     _Atomic uint32_t missed;
     const TimeNs    *qos_ns;
 } Round;
@@ -130,8 +130,8 @@ static void sleep_until(TimeNs at) {
 }
 
 static Err serve_one(const Thread *t, uint32_t i) {
-    Round  *r = t->round;
-    Served *s = &r->served[i];
+    Round          *r = t->round;
+    RequestOutcome *s = &r->served[i];
     s->arrival = r->zero + r->arrivals->at[i].at;
     if (clock_now(clock_monotonic()) < s->arrival) sleep_until(s->arrival);
     if (atomic_load_explicit(&r->missed, memory_order_relaxed) > r->enough) return ERR_OK;
@@ -151,8 +151,8 @@ static void *serve_tenant(void *self) {
     return NULL;
 }
 
-Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a, Served *served,
-              double *conflict_rate) {
+Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
+              RequestOutcome *served, double *conflict_rate) {
     Theirs *t = state;
     Thread *threads = arena_new(a, Thread, t->n);
     Round   round = {.zero = clock_now(clock_monotonic()) + 10000000,
@@ -162,7 +162,7 @@ Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *
                      .qos_ns = trial->qos_ns};
     Err     e = ERR_OK;
     for (uint32_t i = 0; i < arrivals->n; i++)
-        served[i] = (Served){.tenant = arrivals->at[i].tenant};
+        served[i] = (RequestOutcome){.tenant = arrivals->at[i].tenant};
     for (uint32_t i = 0; i < t->n; i++) {
         threads[i] = (Thread){.session = &t->sessions[i], .round = &round, .tenant = i};
         if (pthread_create(&threads[i].id, NULL, serve_tenant, &threads[i]) != 0) abort();

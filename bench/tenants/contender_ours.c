@@ -1,4 +1,4 @@
-// Ours: the live engine under the policy that the contender is called after.
+// cotenant's live engine under the policy that the contender is named after.
 #include <string.h>
 
 #include "base/settings.h"
@@ -12,12 +12,12 @@ typedef struct Ours {
     PreparedModel stages[MIX_TENANTS];
     NodeTenant    tenants[MIX_TENANTS];
     NodeLive     *engine;
-    NodeRun       run;  // the engine looks at it until the next
+    NodeRun       run;  // valid for the engine until the next run
     void         *settings, *alone_settings;
 } Ours;
 
 #define PATIENT_NS 60000000000
-#define GIVE_UP    0.25  // as for ONNX Runtime: the outcome of a trial is known by then
+#define GIVE_UP    0.25  // share of misses that ends a trial, as for ONNX Runtime
 
 static void *default_settings(const NodePolicy *p, Arena *a) {
     if (p->settings_size == 0) return NULL;
@@ -29,7 +29,7 @@ static void *default_settings(const NodePolicy *p, Arena *a) {
     return s.values;
 }
 
-// A network alone gets all cores that help it.
+// A network alone runs on the number of cores that is fastest for it.
 static const NodePolicy *alone_policy(void) { return policies_node_find("prema"); }
 
 static Err use_same_inputs(PreparedModel *s, const char *file, Arena *a) {
@@ -39,7 +39,7 @@ static Err use_same_inputs(PreparedModel *s, const char *file, Arena *a) {
     return ERR_OK;
 }
 
-Err ours_open(const Contender *c, const Terms *t, Arena *a, void **state) {
+Err ours_open(const Contender *c, const ContenderOptions *t, Arena *a, void **state) {
     Ours             *o = arena_new(a, Ours, 1);
     const NodePolicy *p = policies_node_find(c->name);
     if (p == NULL) return err_set(ERR_ARG, "there is no policy '%s'", c->name);
@@ -84,8 +84,8 @@ Err ours_alone(void *state, uint32_t tenant, TimeNs *took) {
     return e;
 }
 
-Err ours_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a, Served *served,
-               double *conflict_rate) {
+Err ours_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
+               RequestOutcome *served, double *conflict_rate) {
     Ours      *o = state;
     NodeResult r;
     for (uint32_t i = 0; i < o->run.setup.n_tenants; i++) o->tenants[i].qos_ns = trial->qos_ns[i];
@@ -98,11 +98,11 @@ Err ours_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena 
     for (uint32_t i = 0; i < r.n; i++) {
         const NodeAnswer *x = &r.answers[i];
         bool              late = x->finish - x->arrival > trial->qos_ns[x->tenant];
-        served[i] =
-            (Served){.arrival = x->arrival,
-                     .finish = x->finish,
-                     .tenant = x->tenant,
-                     .answered = x->outcome == OUTCOME_MET || (x->outcome == OUTCOME_LATE && late)};
+        served[i] = (RequestOutcome){.arrival = x->arrival,
+                                     .finish = x->finish,
+                                     .tenant = x->tenant,
+                                     .answered = x->outcome == OUTCOME_MET ||
+                                                 (x->outcome == OUTCOME_LATE && late)};
     }
     *conflict_rate = r.blocks > 0 ? (double)r.conflicts / (double)r.blocks : 0;
     return ERR_OK;

@@ -1,5 +1,5 @@
-// How many requests can one machine answer in time: our engine, or ONNX Runtime's sessions side by
-// side? The same files, inputs, arrivals and targets, in turns in one run.
+// How many requests per second can one machine answer in time, with cotenant's engine and with one
+// ONNX Runtime session per network? The same files, inputs, arrivals and targets, alternating.
 #include <getopt.h>
 #include <math.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "bench/tenants/rounds.h"
+#include "bench/tenants/trials.h"
 
 enum { SKIPPED = 77, MIXES_MAX = 4 };
 
@@ -20,7 +20,7 @@ typedef struct Options {
     uint32_t    n_mixes;
     bool        json;
     double      tune;
-    Rules       rules;
+    TrialParams params;
 } Options;
 
 static const char usage[] =
@@ -54,13 +54,13 @@ static bool parse_option(int c, Options *o) {
     case 'p': o->page = optarg; return true;
     case 'c': o->contenders = optarg; return true;
     case 'd': o->store = optarg; return true;
-    case 's': return parse_real(optarg, 0.1, &o->rules.seconds);
-    case 'k': return parse_real(optarg, 0.1, &o->rules.slack);
-    case 'e': return parse_real(optarg, 0.001, &o->rules.tolerance);
+    case 's': return parse_real(optarg, 0.1, &o->params.seconds);
+    case 'k': return parse_real(optarg, 0.1, &o->params.slack);
+    case 'e': return parse_real(optarg, 0.001, &o->params.tolerance);
     case 't': return parse_real(optarg, 0, &o->tune);
     case 'n':
         if (!parse_real(optarg, 1, &x) || x > 100) return false;
-        o->rules.seeds = (uint32_t)x;
+        o->params.seeds = (uint32_t)x;
         return true;
     default: return false;
     }
@@ -80,12 +80,12 @@ static bool parse(int argc, char **argv, Options *o) {
     return o->lib != NULL && o->models != NULL && o->n_mixes > 0 && optind == argc;
 }
 
-static Err name_contenders(const char *list, Arena *a, Rounds *r) {
+static Err name_contenders(const char *list, Arena *a, Trials *r) {
     for (const char *at = list;; at++) {
         size_t n = strcspn(at, ",");
         r->contenders[r->n] = contender_find(arena_printf(a, "%.*s", (int)n, at));
         if (r->contenders[r->n] == NULL) return err_set(ERR_ARG, "no contender '%.*s'", (int)n, at);
-        if (++r->n == ROUNDS_CONTENDERS) return err_set(ERR_ARG, "too many contenders");
+        if (++r->n == TRIALS_CONTENDERS) return err_set(ERR_ARG, "too many contenders");
         at += n;
         if (*at == '\0') return ERR_OK;
     }
@@ -93,19 +93,19 @@ static Err name_contenders(const char *list, Arena *a, Rounds *r) {
 
 static Err run_mix(const Options *o, const char *name, Progress *p, Arena *a, const char *baseline,
                    ComparisonCell *out) {
-    Rounds *r = arena_new(a, Rounds, 1);
+    Trials *r = arena_new(a, Trials, 1);
     Mix     mix;
     TRY(mix_find(name, MIX_HERE, &mix));
-    *r = (Rounds){.rules = &o->rules,
-                  .terms = {.lib = o->lib, .store = o->store, .tune_seconds = o->tune, .n = mix.n}};
+    *r = (Trials){.params = &o->params,
+                  .cfg = {.lib = o->lib, .store = o->store, .tune_seconds = o->tune, .n = mix.n}};
     TRY(name_contenders(o->contenders, a, r));
     for (uint32_t i = 0; i < mix.n; i++) {
-        r->terms.names[i] = mix.tenants[i].network;
-        r->terms.files[i] = arena_printf(a, "%s/%s.onnx", o->models, mix.tenants[i].network);
+        r->cfg.names[i] = mix.tenants[i].network;
+        r->cfg.files[i] = arena_printf(a, "%s/%s.onnx", o->models, mix.tenants[i].network);
     }
-    Err e = rounds_open(r);
-    if (e == ERR_OK) e = rounds_run(r, arena_str(a, mix.name), baseline, p, a, out);
-    rounds_close(r);
+    Err e = trials_open(r);
+    if (e == ERR_OK) e = trials_run(r, arena_str(a, mix.name), baseline, p, a, out);
+    trials_close(r);
     return e;
 }
 
@@ -121,7 +121,7 @@ static Err save_page(const char *path, const Comparison *c, Arena *a) {
     return e;
 }
 
-// Our best contender against the best of ONNX Runtime.
+// cotenant's best contender against ONNX Runtime's best.
 static void conclude(const Comparison *c, const ComparisonCell *cell, FILE *f) {
     const char *names[2] = {NULL, NULL};
     double      rates[2] = {0, 0};
@@ -155,7 +155,8 @@ static uint32_t count_contenders(const char *list) {
     return n;
 }
 
-// Ratios are against the first peer that takes part; a table of ours alone against its first.
+// Ratios are relative to the first contender of ONNX Runtime, or to the first contender if there is
+// none.
 static const char *baseline_of(const char *list) {
     static const char *const peers[] = {"ort_single", "ort_nospin", "ort_default"};
     for (uint32_t i = 0; i < 3; i++)
@@ -170,7 +171,7 @@ static Err run_all(const Options *o, Arena *a) {
     Comparison      c = {.tier = TIER_NODE,
                          .subject = baseline_of(o->contenders),
                          .subject_role = "baseline",
-                         .seeds = o->rules.seeds,
+                         .seeds = o->params.seeds,
                          .first_seed = 1,
                          .cells = cells,
                          .n_cells = o->n_mixes};
@@ -179,11 +180,11 @@ static Err run_all(const Options *o, Arena *a) {
                      "The target share is %.0f %%. Latencies, conflicts and cores are measured "
                      "at %.0f %% of a contender's own highest rate; equal load and full load "
                      "are %.0f %% and %.0f %% of the rate that %s reaches.",
-                     100 * o->rules.target, 100 * o->rules.calm, 100 * o->rules.equal_share[0],
-                     100 * o->rules.equal_share[1], c.subject);
+                     100 * o->params.target, 100 * o->params.calm, 100 * o->params.equal_share[0],
+                     100 * o->params.equal_share[1], c.subject);
     TRY(cpu_read(a, &cgroup_roots, &cpu));
     c.machine = arena_printf(a, "%s, %u cores", cpu.model, cpu_budget(&cpu, &cgroup_roots).cores);
-    uint32_t each = o->rules.seeds * (count_contenders(o->contenders) + COMPARISON_EQUALS + 1);
+    uint32_t each = o->params.seeds * (count_contenders(o->contenders) + COMPARISON_EQUALS + 1);
     progress_begin(&p, stderr, clock_monotonic(), "bench-tenants", (int64_t)each * o->n_mixes);
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < o->n_mixes; i++)
@@ -194,13 +195,13 @@ static Err run_all(const Options *o, Arena *a) {
 
 int main(int argc, char **argv) {
     Options o = {.contenders = "slack,ort_default,ort_single,ort_nospin",
-                 .rules = {.target = 0.95,
-                           .calm = 0.8,
-                           .equal_share = {0.8, 1},
-                           .tolerance = 0.04,
-                           .seconds = 5,
-                           .slack = MIX_SLACK,
-                           .seeds = 3}};
+                 .params = {.target = 0.95,
+                            .calm = 0.8,
+                            .equal_share = {0.8, 1},
+                            .tolerance = 0.04,
+                            .seconds = 5,
+                            .slack = MIX_SLACK,
+                            .seeds = 3}};
     if (argc == 1) {
         (void)fprintf(stderr, "needs ONNX Runtime and network files: make bench-tenants\n");
         return SKIPPED;

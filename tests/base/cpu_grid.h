@@ -1,4 +1,4 @@
-// cpu_grid: a regular machine for tests, all of it allowed: packages of L3 caches of cores of
+// cpu_grid: a regular CPU topology for tests, all of it allowed: packages, L3 caches, cores and
 // hardware threads, numbered in that order.
 #pragma once
 

@@ -18,22 +18,22 @@ static ChipResult simulate(TestPackage *y) {
 }
 
 // Random legal actions; checks the view at every call.
-typedef struct Chaos {
+typedef struct RandomPolicy {
     Rng      rng;
     uint32_t drops, throttles, wakes, plans, commits;
-} Chaos;
+} RandomPolicy;
 
-static size_t chaos_size(const ChipSetup *setup, const void *settings) {
+static size_t random_policy_size(const ChipSetup *setup, const void *settings) {
     (void)setup, (void)settings;
-    return sizeof(Chaos);
+    return sizeof(RandomPolicy);
 }
 
-static Chaos chaos_seen;  // of the last run
+static RandomPolicy random_policy_seen;  // of the last run
 
-static void chaos_init(void *state, const ChipSetup *setup, const void *settings,
-                       const void *loaded) {
+static void random_policy_init(void *state, const ChipSetup *setup, const void *settings,
+                               const void *loaded) {
     (void)settings, (void)loaded;
-    ((Chaos *)state)->rng = setup->rng;
+    ((RandomPolicy *)state)->rng = setup->rng;
 }
 
 static void check_view(const ChipView *v) {
@@ -68,10 +68,11 @@ static void check_view(const ChipView *v) {
     assert_true(fabsf(demand - v->demand) < 1e-3F);
 }
 
-static uint32_t chaos_decide(void *state, const ChipView *v, ChipAction *out, uint32_t max) {
-    Chaos   *c = state;
-    uint32_t n = 0, starts = test_package_decide(NULL, v, out, max / 4);
-    bool     named[64] = {0};
+static uint32_t random_policy_decide(void *state, const ChipView *v, ChipAction *out,
+                                     uint32_t max) {
+    RandomPolicy *c = state;
+    uint32_t      n = 0, starts = test_package_decide(NULL, v, out, max / 4);
+    bool          named[64] = {0};
     check_view(v);
     for (uint32_t i = 0; i < starts; i++) {
         if (v->n_free < v->setup->n_units && rng_below(&c->rng, 4) == 0) continue;
@@ -95,8 +96,8 @@ static uint32_t chaos_decide(void *state, const ChipView *v, ChipAction *out, ui
     return end;
 }
 
-static void chaos_plan(void *state, const ChipView *v, ChipPlanCost *cost) {
-    Chaos *c = state;
+static void random_policy_plan(void *state, const ChipView *v, ChipPlanCost *cost) {
+    RandomPolicy *c = state;
     check_view(v);
     assert_int_equal(v->now % v->setup->period, 0);
     assert_int_equal(c->plans, c->commits);
@@ -104,37 +105,37 @@ static void chaos_plan(void *state, const ChipView *v, ChipPlanCost *cost) {
     *cost = (ChipPlanCost){.macs = (double)rng_below(&c->rng, 300), .ops = 1};
 }
 
-static void chaos_commit(void *state) {
-    Chaos *c = state;
+static void random_policy_commit(void *state) {
+    RandomPolicy *c = state;
     c->commits++;
     assert_int_equal(c->plans, c->commits);
-    chaos_seen = *c;
+    random_policy_seen = *c;
 }
 
-static const ChipPolicy chaos = {.name = "chaos",
-                                 .state_size = chaos_size,
-                                 .init = chaos_init,
-                                 .decide = chaos_decide,
-                                 .plan = chaos_plan,
-                                 .commit = chaos_commit};
+static const ChipPolicy random_policy = {.name = "random_policy",
+                                         .state_size = random_policy_size,
+                                         .init = random_policy_init,
+                                         .decide = random_policy_decide,
+                                         .plan = random_policy_plan,
+                                         .commit = random_policy_commit};
 
 static void test_anything_legal_keeps_the_balance(void **state) {
     (void)state;
-    Rng   rng = {11};
-    Chaos sum = {0};
+    Rng          rng = {11};
+    RandomPolicy sum = {0};
     for (int round = 0; round < 300; round++) {
         TestPackage y;
         ChipResult  once, again;
         test_package_random(&y, &rng);
-        y.run.policy = &chaos;
+        y.run.policy = &random_policy;
         y.run.seed = (uint64_t)round;
         y.run.setup.period = 50;
         y.run.controller.mac_ns = 2;
-        chaos_seen = (Chaos){0};
+        random_policy_seen = (RandomPolicy){0};
         once = simulate(&y);
-        sum.drops += chaos_seen.drops;
-        sum.throttles += chaos_seen.throttles;
-        sum.plans += chaos_seen.plans;
+        sum.drops += random_policy_seen.drops;
+        sum.throttles += random_policy_seen.throttles;
+        sum.plans += random_policy_seen.plans;
         again = simulate(&y);
         assert_memory_equal(once.answers, again.answers, once.n * sizeof *once.answers);
         assert_true(once.layers == again.layers && once.layer_pj == again.layer_pj);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench and serve understand each other: every protocol, targets, deadlines, models that do not exist.
+# bench against serve: every protocol, targets, deadlines, unknown models.
 . "$SRC/tests/cli/expect.sh"
 
 "$COTENANT" serve keyword=zoo:lstm_kws --set keyword.target_ms=5000 --http 127.0.0.1:0 --grpc 127.0.0.1:0 \

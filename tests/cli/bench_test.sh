@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench against a server that nobody of us wrote: what it sends, how it counts, what it refuses.
+# bench against an independent server: requests, counts, rejected options.
 . "$SRC/tests/cli/expect.sh"
 command -v python3 >/dev/null || exit 77
 

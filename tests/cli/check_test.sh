@@ -34,7 +34,7 @@ expect 3 check "$dir/absent.onnx" $any; prints "$dir/absent.onnx does not exist"
 expect 3 check --http 0.0.0.0:0 --grpc off --metrics off; prints "allow it with --expose"
 if grep -q '0.0.0.0:0 is free' "$dir/out"; then fail "it listened where it may not"; fi
 
-# A port that somebody has: exit code 4. A socket's file does not stay behind.
+# A port in use: exit code 4. The file of a socket is removed.
 python3 - "$COTENANT" <<'PY' || fail "a taken port is not told"
 import socket, subprocess, sys
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(1)

@@ -59,7 +59,7 @@ json "$dir/trace.json" "{e['ph'] for e in d['traceEvents']} >= {'M', 'X'}"
 grep -q '<h2>4+4, light, load 0.7, 16 B/cycle</h2>' "$dir/page.html" || fail "the page lacks its section"
 if grep -qE '(src|href)="?(https?:)?//' "$dir/page.html"; then fail "the page asks for something from outside"; fi
 
-# Less bandwidth or more load is never better for whoever packs by arrival; the oracle is not below a rule.
+# Less bandwidth or more load is never better for policies in order of arrival; the oracle is not below a rule.
 json "$dir/one.json" "all(c['policies'][3]['sla'] >= max(p['sla'] for p in c['policies'][:2]) - 1e-9 for c in d['cells'])"
 json "$dir/one.json" "d['cells'][0]['policies'][0]['sla'] >= d['cells'][1]['policies'][0]['sla']"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Costs of layers on accelerators, for people and for machines.
+# chip cost: table and JSON.
 . "$SRC/tests/cli/expect.sh"
 
 expect 0 chip list

@@ -51,14 +51,14 @@ json "$dir/one.json" "all(abs(sum(s['jct_mean_s'] for s in p['seeds']) / 3 - p['
 json "$dir/one.json" "all(p['decision_us'] is None for c in d['cells'] for p in c['policies'])"
 json "$dir/one.json" "d['champion'] == 'fifo' and all(c['best_jct']['policy'] == 'tiresias' for c in d['cells'])"
 json "$dir/one.json" "all(c['policies'][0]['jct_ratio'] == 1 for c in d['cells'])"
-# More load is more waiting, more servers are less; who knows durations waits less than who does not.
+# More load means more waiting, more servers less; policies that know durations wait less than others.
 json "$dir/one.json" "d['cells'][0]['policies'][0]['queue_mean_s'] < d['cells'][1]['policies'][0]['queue_mean_s']"
 json "$dir/one.json" "all(c['policies'][1]['queue_mean_s'] <= c['policies'][0]['queue_mean_s'] for c in d['cells'])"
 grep -q 'GPUs in use over time' "$dir/page.html" || fail "the page lacks a chart"
 grep -q '<h2>synth:philly_small on 4 servers with 32 GPUs, load 0.7</h2>' "$dir/page.html" || fail "the page lacks its section"
 if grep -qE '(src|href)="?(https?:)?//' "$dir/page.html"; then fail "the page asks for something from outside"; fi
 
-# Jobs without GPUs run under all that know them; few lines are drawn before anybody clicks.
+# Jobs without GPUs run under all that know them; pages draw few lines at first.
 printf 'job,submit_s,duration_s,gpus,cores\na,0,100,0,2\nb,1,100,0,4\nc,2,50,0,4\n' >"$dir/cores.csv"
 expect 0 cluster compare --trace "$dir/cores.csv" --servers 2 --seeds 1 --jobs 0 --load 0 -o "$dir/cores.html"
 prints "^without synergy_fair.*some request none"; prints "^maifs "

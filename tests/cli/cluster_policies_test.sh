@@ -1,5 +1,5 @@
 #!/bin/sh
-# cluster policies: all of them or one, for people and for machines.
+# cluster policies: all of them or one, table and JSON.
 . "$SRC/tests/cli/expect.sh"
 expect 0 cluster policies --help; prints "examples:"
 expect 2 cluster policies fifo srtf; quiet

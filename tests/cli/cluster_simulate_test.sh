@@ -31,7 +31,7 @@ assert sum(int(r["preemptions"]) for r in rows) == d["preemptions"] > 0
 assert all(float(r["submit_s"]) <= float(r["start_s"]) < float(r["finish_s"]) for r in rows)
 END
 
-# Profiles make who levels faster than who does not; a mix of donors leaves nothing to gain.
+# With profiles, policies that resize jobs are faster than others; a mix of insensitive jobs leaves nothing to gain.
 jct() { python3 -c "import json,sys; print(json.load(open(sys.argv[1]))['jct_mean_s'])" "$dir/out"; }
 for p in synergy_fair synergy_tune; do
     expect 0 cluster simulate --trace philly_small --nodes 6 --policy $p --json; jct >"$dir/$p.plain"

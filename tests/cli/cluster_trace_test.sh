@@ -1,5 +1,5 @@
 #!/bin/sh
-# Traces of jobs: described, converted, made up; errors by line.
+# Job traces: statistics, conversion, synthesis; errors by line.
 . "$SRC/tests/cli/expect.sh"
 
 expect 0 cluster trace stats philly_small

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Habits of the command line: results on stdout, the rest on stderr, exit codes, help everywhere.
+# Command-line conventions: results on stdout, the rest on stderr, exit codes, --help everywhere.
 . "$SRC/tests/cli/expect.sh"
 
 expect 0; prints "conformance"

@@ -1,4 +1,4 @@
-# What tests of commands share: a folder of their own, and words for what a command should do. Read by `.`
+# Shared by the tests of commands: a temporary folder, and functions that check a command's result. Sourced with `.`
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

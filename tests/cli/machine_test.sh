@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the machine can do, for people and for machines.
+# cotenant machine: table and JSON.
 set -eu
 "$COTENANT" machine --quick | grep -q 'multiply-add .*GFLOP/s'
 "$COTENANT" machine --quick --threads 1 --json | python3 -c '

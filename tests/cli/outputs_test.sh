@@ -1,5 +1,5 @@
 #!/bin/sh
-# What machines read: JSON documents with the promised keys, .npy files that NumPy's rules accept.
+# Machine-readable output: JSON documents with the documented keys, valid .npy files.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pages of comparisons in a browser without a screen: every chart is drawn, nothing is complained about.
+# Pages of comparisons in a headless browser: every chart is drawn without errors.
 set -eu
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
     echo "skipped: no chromium to show the page"

@@ -1,5 +1,5 @@
-# The README's session prints what the README says: every command in it is run, every line shown must appear
-# (one that ends in ... begins so). The server of the session gets other ports, so that it meets nobody.
+# The README's commands print what the README shows: every command is run, every line shown must appear
+# (a line that ends in ... is a prefix). The server gets other ports, so that it does not collide with another one.
 dir=$(mktemp -d) || exit 1
 server=
 trap 'stop; rm -rf "$dir"' EXIT
@@ -8,17 +8,17 @@ bad=0 commands=0
 port=$((20000 + $$ % 20000 / 3 * 3))
 export COTENANT_HTTP=127.0.0.1:$port COTENANT_GRPC=127.0.0.1:$((port + 1)) COTENANT_METRICS=127.0.0.1:$((port + 2))
 
-stop() { # the second signal is for the impatient
+stop() { # the second signal skips draining
     [ -z "$server" ] || { kill "$server"; sleep 0.3; kill "$server"; } 2>/dev/null
     server=
 }
 
-moved() { # the README's ports are ours
+moved() { # replaces the README's ports
     sed "s/:8000/:$port/g; s/:8001/:$((port + 1))/g; s/:8002/:$((port + 2))/g
          s|build/cotenant why|& --url http://127.0.0.1:$((port + 2))|"
 }
 
-start() { # a server, until it says where it is
+start() { # starts a server and waits until it prints its addresses
     sh -c "exec ${1%&}" > said < /dev/null &
     server=$!
     for _ in $(seq 300); do [ -s said ] && return; sleep 0.1; done

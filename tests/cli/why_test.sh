@@ -1,4 +1,4 @@
-# cotenant why: what it prints of a server's explanation, and what it says of servers that misbehave.
+# cotenant why: the printed explanation, and errors for misbehaving servers.
 # shellcheck source=tests/cli/expect.sh
 . "$SRC/tests/cli/expect.sh"
 command -v python3 >/dev/null || exit 77

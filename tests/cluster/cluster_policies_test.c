@@ -10,7 +10,7 @@
 #include "cluster/profile/class_assignment.h"
 #include "cluster/profile/profiles.h"
 #include "policy/policies.h"
-#include "tests/cluster/audit.h"
+#include "tests/cluster/plan_checker.h"
 #include "tests/runner.h"
 
 enum { JOBS = 250, SERVERS = 5 };
@@ -94,7 +94,7 @@ static ClusterResult simulate(const ClusterRun *x) {
 static void check(const ClusterScenario *k, const ClusterPolicy *p, uint64_t seed) {
     ServerList      servers;
     ClassAssignment classes;
-    Audit           a;
+    PlanChecker     a;
     JobList         l = jobs_of(k, seed);
     ServerSpec      like = {.gpus = 8, .gpu_type = "v100"};
     assert_int_equal(server_list_equal(SERVERS, &like, &arena, &servers), ERR_OK);
@@ -106,10 +106,10 @@ static void check(const ClusterScenario *k, const ClusterPolicy *p, uint64_t see
         x.class_of = classes.class_of;
     }
     if (!choose(p, &x)) return;
-    ClusterRun    audited = x;
+    ClusterRun    checked = x;
     ClusterResult r = simulate(&x);
-    audit_open(&a, &audited, 0, &arena);
-    ClusterResult again = simulate(&audited);
+    plan_checker_open(&a, &checked, 0, &arena);
+    ClusterResult again = simulate(&checked);
     uint64_t      sum = 0;
     for (uint32_t i = 0; i < r.n; i++) {
         const ClusterEnd *e = &r.ends[i];

@@ -9,7 +9,7 @@
 #include "cluster/profile/class_assignment.h"
 #include "cluster/profile/profiles.h"
 #include "tests/cluster/slow_cluster.h"
-#include "tests/cluster/wild.h"
+#include "tests/cluster/random_cluster_policy.h"
 #include "tests/runner.h"
 
 enum { JOBS = 3000, LOG = 60000, MILLION = 1000000 };
@@ -66,8 +66,8 @@ static JobList jobs_of(uint64_t seed, uint32_t n, const Kind *k) {
 
 static ServerList servers_of(const Kind *k) {
     ServerList servers;
-    ServerSpec like = {.gpus = WILD_GPUS, .gpu_type = ""};
-    assert_int_equal(server_list_equal(WILD_SERVERS, &like, &arena, &servers), ERR_OK);
+    ServerSpec like = {.gpus = RANDOM_GPUS, .gpu_type = ""};
+    assert_int_equal(server_list_equal(RANDOM_SERVERS, &like, &arena, &servers), ERR_OK);
     static const char *const types[] = {"v100", "t4", "", "k80"};
     for (uint32_t i = 0; !k->plain && i < servers.n; i++) servers.at[i].gpu_type = types[i % 4];
     return servers;
@@ -81,13 +81,13 @@ static uint32_t *classes_of(const JobList *l, uint64_t seed) {
     return s.class_of;
 }
 
-static const WildSettings calm = {false}, busy = {true};
+static const RandomPolicySettings calm = {false}, busy = {true};
 
 static ClusterRun run_of(const JobList *l, const ServerList *servers, const Kind *k,
                          uint64_t seed) {
     ClusterRun x = {.jobs = l,
                     .servers = servers,
-                    .policy = &wild_policy,
+                    .policy = &random_cluster_policy,
                     .settings = &calm,
                     .knows = CLUSTER_ORACLE,
                     .seed = seed,
@@ -135,12 +135,12 @@ static void test_rates_are_those_of_slow_lookups(void **state) {
     SlowCluster all = {.least_rate = 1, .most_rate = 1};
     uint64_t    shared = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        size_t     mark = arena.used;
-        JobList    l = jobs_of(seed, 180, &rich);
-        ServerList servers = servers_of(&rich);
-        ClusterRun x = run_of(&l, &servers, &rich, seed), plan = x;
-        Audit      a;
-        audit_open(&a, &plan, LOG, &arena);
+        size_t      mark = arena.used;
+        JobList     l = jobs_of(seed, 180, &rich);
+        ServerList  servers = servers_of(&rich);
+        ClusterRun  x = run_of(&l, &servers, &rich, seed), plan = x;
+        PlanChecker a;
+        plan_checker_open(&a, &plan, LOG, &arena);
         ClusterResult r = simulate(&plan);
         assert_true(a.steps == a.n);
         SlowCluster s = slow_cluster_follow(&x, &a, &r, &arena);
@@ -163,13 +163,13 @@ static void test_a_million_steps(void **state) {
     (void)state;
     uint64_t steps = 0, shared = 0, stops = 0;
     for (uint64_t seed = 1; steps < MILLION; seed++) {
-        size_t     mark = arena.used;
-        JobList    l = jobs_of(seed, 400, &rich);
-        ServerList servers = servers_of(&rich);
-        ClusterRun x = run_of(&l, &servers, &rich, seed);
-        Audit      a;
+        size_t      mark = arena.used;
+        JobList     l = jobs_of(seed, 400, &rich);
+        ServerList  servers = servers_of(&rich);
+        ClusterRun  x = run_of(&l, &servers, &rich, seed);
+        PlanChecker a;
         x.settings = &busy;
-        audit_open(&a, &x, 0, &arena);
+        plan_checker_open(&a, &x, 0, &arena);
         ClusterResult r = simulate(&x);
         assert_true(a.n_running <= 1 || r.n == l.n);
         assert_int_equal(a.stops, r.preemptions);

@@ -22,6 +22,6 @@ typedef struct LucidJob {
     uint32_t preemptions;  // result
 } LucidJob;
 
-// Jobs stand in order of submission. False, with nothing run: they do not, or one can never run.
+// Jobs are in order of submission. False, without a run: they are not, or a job can never run.
 bool lucid_run(LucidPolicy policy, uint32_t nodes, uint32_t gpus_per_node, LucidJob *jobs,
                uint32_t n, Arena *a);

@@ -12,7 +12,7 @@
 
 typedef struct SlowJob {
     uint32_t     n, class_, changes, cores_milli, memory_mib;
-    ClusterSlice slices[AUDIT_SLICES];
+    ClusterSlice slices[PLAN_CHECKER_SLICES];
     long double  left, owed, rate;
 } SlowJob;
 
@@ -151,7 +151,7 @@ static void finish(Slow *s, uint32_t at) {
     leave(s, at);
 }
 
-static void take(Slow *s, const AuditStep *step) {
+static void take(Slow *s, const CheckedStep *step) {
     SlowJob *x = &s->jobs[step->job];
     if (step->verb == CLUSTER_PREEMPT) {
         uint32_t at = 0;
@@ -180,13 +180,13 @@ static void look_up(Slow *s) {
     }
 }
 
-SlowCluster slow_cluster_follow(const ClusterRun *run, const Audit *audit, const ClusterResult *r,
-                                Arena *arena) {
+SlowCluster slow_cluster_follow(const ClusterRun *run, const PlanChecker *checker,
+                                const ClusterResult *r, Arena *arena) {
     Slow     s = {.run = run, .out = {.least_rate = 1, .most_rate = 1}};
     uint32_t next = 0;
     begin(&s, arena);
     for (TimeNs now = 0; s.out.ended < r->n;) {
-        TimeNs at = next < audit->n ? audit->log[next].at : INT64_MAX;
+        TimeNs at = next < checker->n ? checker->log[next].at : INT64_MAX;
         for (uint32_t i = 0; i < s.n_running; i++)
             if (r->ends[s.running[i]].finish < at) at = r->ends[s.running[i]].finish;
         assert_true(at < INT64_MAX);
@@ -194,7 +194,8 @@ SlowCluster slow_cluster_follow(const ClusterRun *run, const Audit *audit, const
         now = at;
         for (uint32_t i = s.n_running; i-- > 0;)
             if (r->ends[s.running[i]].finish == now) finish(&s, i);
-        for (; next < audit->n && audit->log[next].at == now; next++) take(&s, &audit->log[next]);
+        for (; next < checker->n && checker->log[next].at == now; next++)
+            take(&s, &checker->log[next]);
         look_up(&s);
     }
     return s.out;

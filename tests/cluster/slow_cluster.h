@@ -2,15 +2,15 @@
 // running job's rate is looked up in the tables again.
 #pragma once
 
-#include "tests/cluster/audit.h"
+#include "tests/cluster/plan_checker.h"
 
 typedef struct SlowCluster {
-    // In nanoseconds of work, at the times when jobs ended: what the worst had left, or had done
-    // too much, beyond what it does in a last nanosecond; for every change of its rate.
+    // Largest error of the work done when a job ended, in ns of work per change of its rate,
+    // beyond what its last nanosecond does.
     double   worst;
     double   least_rate, most_rate;
     uint32_t ended, changes;
 } SlowCluster;
 
-SlowCluster slow_cluster_follow(const ClusterRun *run, const Audit *audit, const ClusterResult *r,
-                                Arena *arena);
+SlowCluster slow_cluster_follow(const ClusterRun *run, const PlanChecker *checker,
+                                const ClusterResult *r, Arena *arena);

@@ -16,7 +16,7 @@ typedef enum SynergyShare {
 
 typedef struct SynergyModel {
     const char *name;
-    double      best_cores, best_gb;  // per GPU: more makes it no faster
+    double      best_cores, best_gb;  // per GPU; more does not make it faster
     double      speedup;              // at its best, against its share
     double      iteration_s;          // at its share
 } SynergyModel;
@@ -24,7 +24,7 @@ typedef struct SynergyModel {
 typedef struct SynergyJob {
     const SynergyModel *model;
     double              arrival_s;
-    double              end_s;  // result; negative: the run was over before it
+    double              end_s;  // result; negative: the run ended before the job
     int64_t             iterations;
     uint32_t            gpus;
 } SynergyJob;

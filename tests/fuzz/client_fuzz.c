@@ -1,4 +1,4 @@
-// Answers of HTTP/1.1 from servers nobody vouches for: whole and in pieces they are read alike.
+// HTTP/1.1 responses from untrusted servers are parsed the same whole and in pieces.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

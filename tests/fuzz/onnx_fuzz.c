@@ -1,4 +1,4 @@
-// Any bytes as a model: read it; what can be read is specialised, folded and run, within limits.
+// Any bytes as a model: a file that can be read is shaped, folded and run, within limits.
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

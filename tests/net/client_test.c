@@ -1,4 +1,4 @@
-// A client and servers that behave, and servers that do not: every call ends, once, and says how.
+// The client against valid and misbehaving servers: every call ends once, with its outcome.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "net/client.h"
-#include "tests/net/puppet.h"
+#include "tests/net/scripted_server.h"
 #include "tests/runner.h"
 
 enum { CALLS = 200 };
@@ -42,11 +42,11 @@ static void on_done(void *self, ClientCall *c, const ClientReply *r) {
     }
 }
 
-static void open_scene(Scene *s, Puppet *p, ClientOptions o) {
+static void open_scene(Scene *s, ScriptedServer *p, ClientOptions o) {
     *s = (Scene){0};
     assert_int_equal(arena_init(&s->arena, 1 << 20), ERR_OK);
     assert_int_equal(loop_create(&s->loop), ERR_OK);
-    puppet_open(p, s->loop);
+    scripted_server_open(p, s->loop);
     o.host = "127.0.0.1";
     o.port = p->port;
     assert_int_equal(client_create(&s->client, s->loop, &o), ERR_OK);
@@ -54,9 +54,9 @@ static void open_scene(Scene *s, Puppet *p, ClientOptions o) {
     assert_int_equal(client_prepare(s->client, &s->request, &s->arena), ERR_OK);
 }
 
-static void close_scene(Scene *s, Puppet *p) {
+static void close_scene(Scene *s, ScriptedServer *p) {
     client_destroy(s->client);
-    puppet_close(p);
+    scripted_server_close(p);
     loop_destroy(s->loop);
     arena_finish(&s->arena);
 }
@@ -82,8 +82,8 @@ static void ask_all(Scene *s) {
 }
 
 static void keeps_a_connection(void **state) {
-    Puppet p = {.says = HELLO};
-    Scene  s;
+    ScriptedServer p = {.response = HELLO};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){0});
     for (int i = 0; i < 5; i++) {
@@ -107,8 +107,8 @@ static void opens_a_new_one_after_each(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof closing / sizeof *closing; i++) {
-        Puppet p = {.says = closing[i], .then_close = i == 2};
-        Scene  s;
+        ScriptedServer p = {.response = closing[i], .then_close = i == 2};
+        Scene          s;
         open_scene(&s, &p, (ClientOptions){0});
         for (int k = 0; k < 3; k++) {
             ask(&s);
@@ -123,37 +123,37 @@ static void opens_a_new_one_after_each(void **state) {
 static void counts_bad_servers_as_failures(void **state) {
     static char header[200000];
     static const struct {
-        const char *says;
-        size_t      len;
-        bool        close, greets;
-        PuppetMood  mood;
-        const char *fault;
+        const char  *response;
+        size_t       len;
+        bool         close, unsolicited;
+        ScriptedMode mode;
+        const char  *fault;
     } bad[] = {
-        {"SSH-2.0-OpenSSH_9.2\r\n\r\n", 0, false, false, PUPPET_TALKS, "not HTTP"},
-        {"SSH-2.0-OpenSSH_9.2\r\n\r\n", 0, false, true, PUPPET_TALKS, "not HTTP"},
-        {"\0\1\2\3\0\0\0\0", 8, true, false, PUPPET_TALKS, "in the middle"},
-        {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 0, true, false, PUPPET_TALKS,
+        {"SSH-2.0-OpenSSH_9.2\r\n\r\n", 0, false, false, SCRIPTED_RESPONDS, "not HTTP"},
+        {"SSH-2.0-OpenSSH_9.2\r\n\r\n", 0, false, true, SCRIPTED_RESPONDS, "not HTTP"},
+        {"\0\1\2\3\0\0\0\0", 8, true, false, SCRIPTED_RESPONDS, "in the middle"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 0, true, false, SCRIPTED_RESPONDS,
          "in the middle"},
-        {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 0, false, false, PUPPET_TALKS,
+        {"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 0, false, false, SCRIPTED_RESPONDS,
          "timed out waiting for the response"},
-        {"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", 0, false, false, PUPPET_TALKS,
-         "too large"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", 0, false, false,
+         SCRIPTED_RESPONDS, "too large"},
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffff\r\n", 0, true, false,
-         PUPPET_TALKS, "in the middle"},
-        {header, sizeof header, false, false, PUPPET_TALKS, "too large"},
-        {"", 1, false, false, PUPPET_HANGS, "timed out waiting for the response"},
-        {"", 1, false, false, PUPPET_LEAVES, "without a response"},
+         SCRIPTED_RESPONDS, "in the middle"},
+        {header, sizeof header, false, false, SCRIPTED_RESPONDS, "too large"},
+        {"", 1, false, false, SCRIPTED_SILENT, "timed out waiting for the response"},
+        {"", 1, false, false, SCRIPTED_CLOSES, "without a response"},
     };
     (void)state;
     memset(header, 'x', sizeof header);
     memcpy(header, "HTTP/1.1 200 OK\r\nX: ", 20);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        Puppet p = {.says = bad[i].says,
-                    .len = bad[i].len,
-                    .mood = bad[i].mood,
-                    .then_close = bad[i].close,
-                    .greets = bad[i].greets};
-        Scene  s;
+        ScriptedServer p = {.response = bad[i].response,
+                            .len = bad[i].len,
+                            .mode = bad[i].mode,
+                            .then_close = bad[i].close,
+                            .unsolicited = bad[i].unsolicited};
+        Scene          s;
         open_scene(&s, &p, (ClientOptions){.timeout_ns = 60 * 1000 * 1000});
         for (int k = 0; k < 3; k++) {
             ask(&s);
@@ -165,11 +165,11 @@ static void counts_bad_servers_as_failures(void **state) {
 }
 
 static void says_when_nobody_listens(void **state) {
-    Puppet p = {.says = HELLO};
-    Scene  s;
+    ScriptedServer p = {.response = HELLO};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){0});
-    puppet_close(&p);
+    scripted_server_close(&p);
     ask(&s);
     assert_string_equal(s.fault, "connection refused");
     client_destroy(s.client);
@@ -178,27 +178,27 @@ static void says_when_nobody_listens(void **state) {
 }
 
 static void sends_again_when_an_idle_connection_was_closed(void **state) {
-    Puppet p = {.says = HELLO};
-    Scene  s;
+    ScriptedServer p = {.response = HELLO};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){0});
     ask(&s);
-    p.mood = PUPPET_LEAVES;  // the next bytes on the old connection meet a closed door
+    p.mode = SCRIPTED_CLOSES;  // the server closes on the next bytes of the old connection
     ask(&s);
     assert_int_equal(s.ok, 0);  // and on the new one too
     assert_int_equal(client_counts(s.client).retries, 1);
-    p.mood = PUPPET_TALKS;
+    p.mode = SCRIPTED_RESPONDS;
     ask(&s);
     assert_int_equal(s.ok, 1);
-    puppet_hang_up(&p);
+    scripted_server_hang_up(&p);
     ask(&s);
     assert_int_equal(s.ok, 1);
     close_scene(&s, &p);
 }
 
 static void waits_for_a_connection(void **state) {
-    Puppet p = {.says = HELLO};
-    Scene  s;
+    ScriptedServer p = {.response = HELLO};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){.connections = 4});
     ask_all(&s);
@@ -209,8 +209,8 @@ static void waits_for_a_connection(void **state) {
 }
 
 static void ends_all_that_wait_in_vain(void **state) {
-    Puppet p = {.mood = PUPPET_HANGS};
-    Scene  s;
+    ScriptedServer p = {.mode = SCRIPTED_SILENT};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){.connections = 4, .timeout_ns = 50 * 1000 * 1000});
     ask_all(&s);
@@ -220,10 +220,10 @@ static void ends_all_that_wait_in_vain(void **state) {
     close_scene(&s, &p);
 }
 
-// done() submits at once, thousands of times: the stack does not grow with them.
+// done() submits the next call, thousands of times: the stack does not grow.
 static void fails_over_and_over_without_recursion(void **state) {
-    Puppet p = {.mood = PUPPET_LEAVES};
-    Scene  s;
+    ScriptedServer p = {.mode = SCRIPTED_CLOSES};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){0});
     s.again = 2000;
@@ -235,8 +235,8 @@ static void fails_over_and_over_without_recursion(void **state) {
 }
 
 static void carries_many_streams(void **state) {
-    Puppet p = {.mood = PUPPET_HTTP2, .says = "proto"};
-    Scene  s;
+    ScriptedServer p = {.mode = SCRIPTED_HTTP2, .response = "proto"};
+    Scene          s;
     (void)state;
     open_scene(&s, &p, (ClientOptions){.protocol = CLIENT_HTTP2, .connections = 2});
     ask_all(&s);
@@ -245,7 +245,7 @@ static void carries_many_streams(void **state) {
     assert_int_equal(s.grpc, 0);
     assert_string_equal(s.body, "proto");
     assert_true(p.accepted <= 2);
-    puppet_hang_up(&p);
+    scripted_server_hang_up(&p);
     ask(&s);
     assert_int_equal(s.ok, 1);
     close_scene(&s, &p);
@@ -253,19 +253,20 @@ static void carries_many_streams(void **state) {
 
 static void counts_bad_servers_of_http2(void **state) {
     static const struct {
-        PuppetMood  mood;
-        bool        resets;
-        const char *says, *fault;
+        ScriptedMode mode;
+        bool         resets;
+        const char  *response, *fault;
     } bad[] = {
-        {PUPPET_HTTP2, true, "", "reset the stream"},
-        {PUPPET_LEAVES, false, "", "closed the connection"},
-        {PUPPET_HANGS, false, "", "timed out waiting for the response"},
-        {PUPPET_TALKS, false, "HTTP/1.1 400 Bad Request\r\n\r\n", "not HTTP/2"},
+        {SCRIPTED_HTTP2, true, "", "reset the stream"},
+        {SCRIPTED_CLOSES, false, "", "closed the connection"},
+        {SCRIPTED_SILENT, false, "", "timed out waiting for the response"},
+        {SCRIPTED_RESPONDS, false, "HTTP/1.1 400 Bad Request\r\n\r\n", "not HTTP/2"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        Puppet p = {.mood = bad[i].mood, .resets = bad[i].resets, .says = bad[i].says};
-        Scene  s;
+        ScriptedServer p = {
+            .mode = bad[i].mode, .resets = bad[i].resets, .response = bad[i].response};
+        Scene s;
         open_scene(&s, &p,
                    (ClientOptions){.protocol = CLIENT_HTTP2, .timeout_ns = 60 * 1000 * 1000});
         for (int k = 0; k < 3; k++) {

@@ -1,4 +1,4 @@
-// HTTP/1.1 over real sockets: what is served, and how.
+// HTTP/1.1 over real sockets: valid requests and their responses.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/net/host.h"
+#include "tests/net/http1_server.h"
 #include "tests/runner.h"
 
 enum { ROOM = 1 << 20 };
@@ -21,104 +21,104 @@ static char body[ROOM];
 
 static void a_body_comes_back(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
     for (int i = 0; i < 3; i++) {
-        host_text(fd, POST("/echo", "5") "hello");
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        http1_server_text(fd, POST("/echo", "5") "hello");
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_string_equal(body, "hello");
     }
-    host_text(fd, POST("/later", "3") "abc");
-    assert_int_equal(host_answer(fd, body, ROOM), 200);
+    http1_server_text(fd, POST("/later", "3") "abc");
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
     assert_string_equal(body, "abc");
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void any_split_of_a_request_is_the_same_request(void **state) {
     (void)state;
-    Host       *h = host_open(NULL);
-    const char *text = POST("/echo", "5") "hello";
+    Http1Server *h = http1_server_open(NULL);
+    const char  *text = POST("/echo", "5") "hello";
     for (size_t i = 1; i < strlen(text); i++) {
-        int fd = host_connect(h);
-        host_send(fd, text, i);
+        int fd = http1_server_connect(h);
+        http1_server_send(fd, text, i);
         usleep(300);
-        host_text(fd, text + i);
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        http1_server_text(fd, text + i);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_string_equal(body, "hello");
         close(fd);
     }
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void chunks_are_put_together(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
     for (int i = 0; i < 2; i++) {
-        host_text(fd, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
-                      "5\r\nhello\r\n1;x=y\r\n,\r\n00A\r\n wide worl\r\n1\r\nd\r\n0\r\n"
-                      "Trailer: x\r\n\r\n");
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        http1_server_text(fd, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+                              "5\r\nhello\r\n1;x=y\r\n,\r\n00A\r\n wide worl\r\n1\r\nd\r\n0\r\n"
+                              "Trailer: x\r\n\r\n");
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_string_equal(body, "hello, wide world");
     }
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void large_bodies_and_answers_pass(void **state) {
     (void)state;
-    Host  *h = host_open(NULL);
-    int    fd = host_connect(h);
-    size_t len = 700000;
-    char  *text = malloc(len), head[200];
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
+    size_t       len = 700000;
+    char        *text = malloc(len), head[200];
     for (size_t i = 0; i < len; i++) text[i] = (char)('a' + i % 26);
     for (int i = 0; i < 3; i++) {
         int n = snprintf(head, sizeof head, POST("/echo", "%zu"), len);
-        host_send(fd, head, (size_t)n);
-        host_send(fd, text, len);
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        http1_server_send(fd, head, (size_t)n);
+        http1_server_send(fd, text, len);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_int_equal(strlen(body), len);
         assert_memory_equal(body, text, len);
     }
     free(text);
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void the_body_is_placed_as_asked(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
-    char  text[200];
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
+    char         text[200];
     for (int i = 0; i < 130; i += 13) {
         int n = snprintf(text, sizeof text, POST("/aligned?%d", "3") "abc", i);
-        host_send(fd, text, (size_t)n);
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        http1_server_send(fd, text, (size_t)n);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_string_equal(body, "0 3");
     }
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void pipelined_requests_are_answered_in_order(void **state) {
     (void)state;
     enum { N = 1000 };
-    Host  *h = host_open(NULL);
-    int    fd = host_connect(h);
-    char  *text = malloc(N * 100);
-    size_t len = 0;
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
+    char        *text = malloc(N * 100);
+    size_t       len = 0;
     for (int i = 0; i < N; i++)
         len +=
             (size_t)sprintf(text + len, POST("/%s", "4") "%04d", i % 50 == 3 ? "later" : "echo", i);
-    host_send(fd, text, len);
+    http1_server_send(fd, text, len);
     for (int i = 0; i < N; i++) {
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_int_equal(strtol(body, NULL, 10), i);
     }
     free(text);
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void keep_alive_is_as_the_version_and_the_client_say(void **state) {
@@ -133,44 +133,44 @@ static void keep_alive_is_as_the_version_and_the_client_say(void **state) {
         {"GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "Connection: keep-alive", true},
         {"GET /close HTTP/1.1\r\n" HOST "\r\n", "Connection: close", false},
     };
-    Host *h = host_open(NULL);
+    Http1Server *h = http1_server_open(NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = host_connect(h);
-        host_text(fd, rows[i].text);
+        int fd = http1_server_connect(h);
+        http1_server_text(fd, rows[i].text);
         if (rows[i].stays) {
-            assert_int_equal(host_answer(fd, body, ROOM), 200);
-            host_text(fd, rows[i].text);
+            assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
+            http1_server_text(fd, rows[i].text);
             shutdown(fd, SHUT_WR);
         }
-        host_receive(fd, body, ROOM);
+        http1_server_receive(fd, body, ROOM);
         assert_non_null(strstr(body, "HTTP/1.1 200 OK\r\n"));
         assert_non_null(strstr(body, rows[i].says));
         close(fd);
     }
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void head_has_the_length_and_no_body(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
-    host_text(fd, "HEAD /big?1000 HTTP/1.1\r\n" HOST "\r\nGET /none HTTP/1.1\r\n" HOST
-                  "Connection: close\r\n\r\n");
-    host_receive(fd, body, ROOM);
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
+    http1_server_text(fd, "HEAD /big?1000 HTTP/1.1\r\n" HOST "\r\nGET /none HTTP/1.1\r\n" HOST
+                          "Connection: close\r\n\r\n");
+    http1_server_receive(fd, body, ROOM);
     assert_non_null(strstr(body, "Content-Length: 1000\r\n"));
     const char *second = strstr(body, "\r\n\r\nHTTP/1.1 204 No Content\r\n");
     assert_non_null(second);
     assert_null(strstr(second, "Content-Length"));
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void headers_of_answers_cannot_break_out(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
-    host_text(fd, "GET /extra?100000 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
-    host_receive(fd, body, ROOM);
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
+    http1_server_text(fd, "GET /extra?100000 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    http1_server_receive(fd, body, ROOM);
     assert_null(strstr(body, "Worse"));
     const char *text = strstr(body, "X-Long: ");
     assert_non_null(text);
@@ -179,53 +179,54 @@ static void headers_of_answers_cannot_break_out(void **state) {
     assert_non_null(date);
     assert_int_equal(strcspn(date, "\r"), strlen("Date: Sun, 06 Nov 1994 08:49:37 GMT"));
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void who_expects_is_told_to_go_on(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
-    host_text(fd,
-              "POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-    assert_int_equal(host_answer(fd, body, ROOM), 100);
-    host_text(fd, "hi");
-    assert_int_equal(host_answer(fd, body, ROOM), 200);
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
+    http1_server_text(fd, "POST /echo HTTP/1.1\r\n" HOST
+                          "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 100);
+    http1_server_text(fd, "hi");
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
     assert_string_equal(body, "hi");
-    host_text(fd,
-              "POST /early HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-    assert_int_equal(host_answer(fd, body, ROOM), 503);
-    assert_int_equal(host_answer(fd, body, ROOM), 0);  // nobody knows whether the body comes
+    http1_server_text(fd, "POST /early HTTP/1.1\r\n" HOST
+                          "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 503);
+    assert_int_equal(http1_server_answer(fd, body, ROOM),
+                     0);  // the body may or may not follow
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void an_early_answer_drops_the_body_and_goes_on(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   fd = host_connect(h);
+    Http1Server *h = http1_server_open(NULL);
+    int          fd = http1_server_connect(h);
     for (int i = 0; i < 3; i++) {
-        host_text(fd, POST("/early", "10"));
-        assert_int_equal(host_answer(fd, body, ROOM), 503);
-        host_text(fd, "0123456789");
-        host_text(fd, "POST /early HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
-                      "5\r\nhello\r\n0\r\n\r\n" POST("/echo", "2") "ok");
-        assert_int_equal(host_answer(fd, body, ROOM), 503);
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        http1_server_text(fd, POST("/early", "10"));
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 503);
+        http1_server_text(fd, "0123456789");
+        http1_server_text(fd, "POST /early HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+                              "5\r\nhello\r\n0\r\n\r\n" POST("/echo", "2") "ok");
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 503);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         assert_string_equal(body, "ok");
     }
     close(fd);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void half_closed_clients_get_their_answer(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    assert_int_equal(host_ask(h, POST("/later", "2") "ok"), 200);
-    assert_int_equal(host_ask(h, POST("/echo", "3") "ok"), 400);
-    assert_int_equal(host_ask(h, "GET /echo HT"), 400);
-    assert_int_equal(host_ask(h, "\r\n"), 0);
-    host_close(h);
+    Http1Server *h = http1_server_open(NULL);
+    assert_int_equal(http1_server_ask(h, POST("/later", "2") "ok"), 200);
+    assert_int_equal(http1_server_ask(h, POST("/echo", "3") "ok"), 400);
+    assert_int_equal(http1_server_ask(h, "GET /echo HT"), 400);
+    assert_int_equal(http1_server_ask(h, "\r\n"), 0);
+    http1_server_close(h);
 }
 
 static void all_kinds_of_addresses_are_listened_at(void **state) {
@@ -236,9 +237,9 @@ static void all_kinds_of_addresses_are_listened_at(void **state) {
     snprintf(address, sizeof address, "unix:%s", path);
     const char *places[] = {"localhost:0", "[::1]:0", address};
     for (int i = 0; i < 3; i++) {
-        Host *h = host_open_at(NULL, places[i]);
-        assert_int_equal(host_ask(h, POST("/echo", "2") "ok"), 200);
-        host_close(h);
+        Http1Server *h = http1_server_open_at(NULL, places[i]);
+        assert_int_equal(http1_server_ask(h, POST("/echo", "2") "ok"), 200);
+        http1_server_close(h);
     }
     assert_int_not_equal(access(path, F_OK), 0);
     rmdir(folder);
@@ -246,29 +247,30 @@ static void all_kinds_of_addresses_are_listened_at(void **state) {
 
 static void draining_answers_what_is_due(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    int   busy = host_connect(h), idle = host_connect(h), sent = host_connect(h);
-    int   late = host_connect(h);
-    host_text(idle, POST("/echo", "2") "ok");
-    assert_int_equal(host_answer(idle, body, ROOM), 200);
-    host_text(busy, POST("/later", "2") "ok");
-    while (host_requests(h) < 2) usleep(100);
-    host_text(sent, POST("/echo", "2") "hi" POST("/echo", "2") "ho");
-    host_drain(h);
-    host_text(late, POST("/echo", "2") "on");
-    assert_int_equal(host_answer(late, body, ROOM), 200);
-    assert_int_equal(host_answer(late, body, ROOM), 0);
-    assert_int_equal(host_answer(idle, body, ROOM), 0);
-    assert_int_equal(host_answer(busy, body, ROOM), 200);
-    assert_int_equal(host_answer(busy, body, ROOM), 0);
-    assert_int_equal(host_answer(sent, body, ROOM), 200);
-    assert_int_equal(host_answer(sent, body, ROOM), 200);
-    assert_int_equal(host_answer(sent, body, ROOM), 0);
-    for (int i = 0; i < 1000 && !host_drained(h); i++) usleep(1000);
-    assert_true(host_drained(h));
-    assert_int_equal(host_lost(h), 0);
+    Http1Server *h = http1_server_open(NULL);
+    int          busy = http1_server_connect(h), idle = http1_server_connect(h),
+        sent = http1_server_connect(h);
+    int late = http1_server_connect(h);
+    http1_server_text(idle, POST("/echo", "2") "ok");
+    assert_int_equal(http1_server_answer(idle, body, ROOM), 200);
+    http1_server_text(busy, POST("/later", "2") "ok");
+    while (http1_server_requests(h) < 2) usleep(100);
+    http1_server_text(sent, POST("/echo", "2") "hi" POST("/echo", "2") "ho");
+    http1_server_drain(h);
+    http1_server_text(late, POST("/echo", "2") "on");
+    assert_int_equal(http1_server_answer(late, body, ROOM), 200);
+    assert_int_equal(http1_server_answer(late, body, ROOM), 0);
+    assert_int_equal(http1_server_answer(idle, body, ROOM), 0);
+    assert_int_equal(http1_server_answer(busy, body, ROOM), 200);
+    assert_int_equal(http1_server_answer(busy, body, ROOM), 0);
+    assert_int_equal(http1_server_answer(sent, body, ROOM), 200);
+    assert_int_equal(http1_server_answer(sent, body, ROOM), 200);
+    assert_int_equal(http1_server_answer(sent, body, ROOM), 0);
+    for (int i = 0; i < 1000 && !http1_server_drained(h); i++) usleep(1000);
+    assert_true(http1_server_drained(h));
+    assert_int_equal(http1_server_lost(h), 0);
     close(busy), close(idle), close(sent), close(late);
-    host_close(h);
+    http1_server_close(h);
 }
 
 TEST_MAIN() {

@@ -1,4 +1,4 @@
-// Calls over HTTP/2 whose bodies flow: eaten as they come, answered part by part.
+// HTTP/2 calls with streamed bodies: consumed as they arrive, answered part by part.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "net/listener.h"
-#include "tests/net/peer.h"
+#include "tests/net/h2_client.h"
 #include "tests/runner.h"
 
 enum { LONG = 10000, PART = 100000 };
@@ -115,14 +115,14 @@ static void there_and_back(void **state) {
     unsigned char *bytes = malloc(BYTES);
     assert_non_null(bytes);
     for (uint32_t i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 2654435761U >> 24);
-    Peer p = peer_open(listener_address(listener), false);
-    assert_true(peer_headers(&p, 1, "/flow", false));
-    assert_true(peer_data(&p, 1, bytes, BYTES, true));
-    peer_answer(&p, 1, true, LONG);
+    H2Client p = h2_client_open(listener_address(listener), false);
+    assert_true(h2_client_headers(&p, 1, "/flow", false));
+    assert_true(h2_client_data(&p, 1, bytes, BYTES, true));
+    h2_client_answer(&p, 1, true, LONG);
     assert_true(p.ended && p.status == 200 && p.grpc == 0);
     assert_int_equal(p.body_len, BYTES);
     assert_memory_equal(p.body, bytes, BYTES);
-    peer_close(&p);
+    h2_client_close(&p);
     for (int i = 0; sent < 1 && i < 50000; i++) usleep(200);
     assert_int_equal(sent, 1);
     free(bytes);
@@ -131,63 +131,63 @@ static void there_and_back(void **state) {
 // An answer to each part before the next is sent.
 static void in_turns(void **state) {
     (void)state;
-    PeerFrame f;
-    Peer      p = peer_open(listener_address(listener), false);
-    assert_true(peer_headers(&p, 1, "/flow", false));
+    H2Frame  f;
+    H2Client p = h2_client_open(listener_address(listener), false);
+    assert_true(h2_client_headers(&p, 1, "/flow", false));
     for (int i = 0; i < 50; i++) {
         char   said[32];
         size_t n = (size_t)(1 + i % 20);
         memset(said, 'a' + i % 26, n);
-        assert_true(peer_data(&p, 1, said, n, false));
+        assert_true(h2_client_data(&p, 1, said, n, false));
         size_t came = 0;
         while (came < n) {
-            assert_true(peer_read(&p, &f, LONG));
+            assert_true(h2_client_read(&p, &f, LONG));
             if (f.type != NGHTTP2_DATA) continue;
             assert_memory_equal(f.payload, said + came, f.len);
             came += f.len;
         }
     }
-    assert_true(peer_data(&p, 1, "", 0, true));
-    peer_answer(&p, 1, true, LONG);
+    assert_true(h2_client_data(&p, 1, "", 0, true));
+    h2_client_answer(&p, 1, true, LONG);
     assert_true(p.ended && p.grpc == 0 && p.body_len == 0);
-    peer_close(&p);
+    h2_client_close(&p);
 }
 
-// Who sends more than is taken is made to wait: the window closes.
+// A client that sends more than is consumed has to wait: the flow-control window closes.
 static void windows_close(void **state) {
     (void)state;
     static char bytes[16384];
-    PeerFrame   f;
-    Peer        p = peer_open(listener_address(listener), false);
+    H2Frame     f;
+    H2Client    p = h2_client_open(listener_address(listener), false);
     asleep = true;
-    assert_true(peer_headers(&p, 1, "/flow", false));
+    assert_true(h2_client_headers(&p, 1, "/flow", false));
     for (size_t i = 0; i < (8 << 20) / sizeof bytes; i++)
-        assert_true(peer_data(&p, 1, bytes, sizeof bytes, false));
-    assert_true(peer_frame(&p, NGHTTP2_PING, 0, 0, "12345678", 8));
+        assert_true(h2_client_data(&p, 1, bytes, sizeof bytes, false));
+    assert_true(h2_client_frame(&p, NGHTTP2_PING, 0, 0, "12345678", 8));
     for (;;) {  // until all of it was read
-        assert_true(peer_read(&p, &f, LONG));
+        assert_true(h2_client_read(&p, &f, LONG));
         if (f.type == NGHTTP2_PING) break;
         assert_false(f.type == NGHTTP2_WINDOW_UPDATE && f.id == 1);
     }
-    assert_true(peer_data(&p, 1, "x", 1, false));  // a byte too many
-    peer_answer(&p, 1, true, LONG);
+    assert_true(h2_client_data(&p, 1, "x", 1, false));  // a byte too many
+    h2_client_answer(&p, 1, true, LONG);
     assert_int_equal(p.reset, NGHTTP2_FLOW_CONTROL_ERROR);
     assert_true(deepest <= (8 << 20) + 16384);
-    peer_close(&p);
+    h2_client_close(&p);
 }
 
 static void calls_end_in_the_middle(void **state) {
     (void)state;
     static char bytes[300000];
-    Peer        p = peer_open(listener_address(listener), false);
-    assert_true(peer_headers(&p, 1, "/flow", false));
-    assert_true(peer_data(&p, 1, bytes, sizeof bytes, false));
-    assert_true(peer_reset(&p, 1, NGHTTP2_CANCEL));
+    H2Client    p = h2_client_open(listener_address(listener), false);
+    assert_true(h2_client_headers(&p, 1, "/flow", false));
+    assert_true(h2_client_data(&p, 1, bytes, sizeof bytes, false));
+    assert_true(h2_client_reset(&p, 1, NGHTTP2_CANCEL));
     for (int i = 0; ended < 1 && i < 50000; i++) usleep(200);
     assert_int_equal(ended, 1);
-    assert_true(peer_headers(&p, 3, "/flow", false));
-    assert_true(peer_data(&p, 3, bytes, sizeof bytes, false));
-    peer_close(&p);
+    assert_true(h2_client_headers(&p, 3, "/flow", false));
+    assert_true(h2_client_data(&p, 3, bytes, sizeof bytes, false));
+    h2_client_close(&p);
     for (int i = 0; ended < 2 && i < 50000; i++) usleep(200);
     assert_int_equal(ended, 2);
     assert_int_equal(sent, 0);

@@ -1,4 +1,4 @@
-// HTTP/2: calls, their limits, and clients that mean harm, while a well-behaved one is served.
+// HTTP/2: calls, their limits, and hostile clients beside a well-behaved one.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,150 +10,152 @@
 
 #include <cmocka.h>
 
-#include "tests/net/hall.h"
-#include "tests/net/peer.h"
+#include "tests/net/h2_server.h"
+#include "tests/net/h2_client.h"
 #include "tests/runner.h"
 
 enum { LONG = 10000 };
 
 static const TimeNs ms = 1000000;
 
-static Peer meet(const Hall *h) { return peer_open(listener_address(h->listener), false); }
+static H2Client meet(const H2Server *h) {
+    return h2_client_open(listener_address(h->listener), false);
+}
 
-// A call that goes as it should, on a connection of its own.
-static void well_served(const Hall *h) {
-    Peer p = meet(h);
-    assert_true(peer_headers(&p, 1, "/echo", false));
-    assert_true(peer_data(&p, 1, "\0\0\0\0\5hello", 10, true));
-    peer_answer(&p, 1, true, LONG);
+// A normal call on its own connection.
+static void well_served(const H2Server *h) {
+    H2Client p = meet(h);
+    assert_true(h2_client_headers(&p, 1, "/echo", false));
+    assert_true(h2_client_data(&p, 1, "\0\0\0\0\5hello", 10, true));
+    h2_client_answer(&p, 1, true, LONG);
     assert_true(p.ended && p.status == 200 && p.grpc == 0 && p.body_len == 10);
     assert_memory_equal(p.body, "\0\0\0\0\5hello", 10);
-    peer_close(&p);
+    h2_client_close(&p);
 }
 
 static void answers_calls(void **state) {
     (void)state;
-    Hall *h = hall_open(NULL);
-    Peer  p = meet(h);
+    H2Server *h = h2_server_open(NULL);
+    H2Client  p = meet(h);
     for (int32_t i = 0; i < 300; i++) {
         int32_t id = 2 * i + 1;
-        assert_true(peer_headers(&p, id, "/echo", i % 3 == 0));
-        if (i % 3 != 0) assert_true(peer_data(&p, id, "\0\0\0\0\3abc", 8, true));
-        peer_answer(&p, id, true, LONG);
+        assert_true(h2_client_headers(&p, id, "/echo", i % 3 == 0));
+        if (i % 3 != 0) assert_true(h2_client_data(&p, id, "\0\0\0\0\3abc", 8, true));
+        h2_client_answer(&p, id, true, LONG);
         assert_true(p.ended && p.status == 200 && p.reset == UINT32_MAX);
         assert_int_equal(p.body_len, i % 3 == 0 ? 0 : 8);
         if (i % 3 != 0) assert_int_equal(p.grpc, 0);
     }
-    peer_close(&p);
-    hall_eventually(&h->sent, 300);
-    hall_close(h);
+    h2_client_close(&p);
+    h2_server_eventually(&h->sent, 300);
+    h2_server_close(h);
 }
 
 static void large_bodies_both_ways(void **state) {
     (void)state;
     enum { BYTES = 3000000 };
-    Hall          *h = hall_open(NULL);
+    H2Server      *h = h2_server_open(NULL);
     unsigned char *bytes = malloc(BYTES);
     assert_non_null(bytes);
     for (uint32_t i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 2654435761U >> 24);
     h->aligned = 13;
-    Peer p = meet(h);
+    H2Client p = meet(h);
     for (int32_t id = 1; id < 6; id += 2) {
         size_t len = id == 1 ? BYTES : 700001;
-        assert_true(peer_headers(&p, id, "/echo", false));
-        assert_true(peer_data(&p, id, bytes, len, true));
-        peer_answer(&p, id, true, LONG);
+        assert_true(h2_client_headers(&p, id, "/echo", false));
+        assert_true(h2_client_data(&p, id, bytes, len, true));
+        h2_client_answer(&p, id, true, LONG);
         assert_true(p.ended && p.status == 200 && p.body_len == len);
         assert_memory_equal(p.body, bytes, len);
     }
-    peer_close(&p);
+    h2_client_close(&p);
     free(bytes);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 static void many_calls_at_once(void **state) {
     (void)state;
-    Hall *h = hall_open(NULL);
-    Peer  p = meet(h);
-    for (int32_t i = 0; i < HALL_HELD; i++) {
-        assert_true(peer_headers(&p, 2 * i + 1, "/hold", false));
-        assert_true(peer_data(&p, 2 * i + 1, "x", 1, true));
+    H2Server *h = h2_server_open(NULL);
+    H2Client  p = meet(h);
+    for (int32_t i = 0; i < H2_SERVER_HELD; i++) {
+        assert_true(h2_client_headers(&p, 2 * i + 1, "/hold", false));
+        assert_true(h2_client_data(&p, 2 * i + 1, "x", 1, true));
     }
-    hall_eventually(&h->requests, HALL_HELD);
-    hall_do(h, hall_answer_held);
-    for (int32_t i = HALL_HELD - 1; i >= 0; i--) {
-        peer_answer(&p, 2 * i + 1, true, LONG);
+    h2_server_eventually(&h->requests, H2_SERVER_HELD);
+    h2_server_do(h, h2_server_answer_held);
+    for (int32_t i = H2_SERVER_HELD - 1; i >= 0; i--) {
+        h2_client_answer(&p, 2 * i + 1, true, LONG);
         assert_true(p.ended && p.status == 200 && p.grpc == 0);
     }
-    peer_close(&p);
-    hall_eventually(&h->sent, HALL_HELD);
-    hall_close(h);
+    h2_client_close(&p);
+    h2_server_eventually(&h->sent, H2_SERVER_HELD);
+    h2_server_close(h);
 }
 
 static void early_answers_end_the_call(void **state) {
     (void)state;
-    Hall *h = hall_open(NULL);
-    Peer  p = meet(h);
-    assert_true(peer_headers(&p, 1, "/early", false));
-    peer_answer(&p, 1, true, LONG);
+    H2Server *h = h2_server_open(NULL);
+    H2Client  p = meet(h);
+    assert_true(h2_client_headers(&p, 1, "/early", false));
+    h2_client_answer(&p, 1, true, LONG);
     assert_true(p.ended && p.status == 404 && p.grpc == 5);
-    peer_answer(&p, 1, true, LONG);  // and the client need not send the rest
+    h2_client_answer(&p, 1, true, LONG);  // and the client need not send the rest
     assert_true(p.reset == NGHTTP2_NO_ERROR);
-    assert_true(peer_headers(&p, 3, "/echo", true));
-    peer_answer(&p, 3, true, LONG);
+    assert_true(h2_client_headers(&p, 3, "/echo", true));
+    h2_client_answer(&p, 3, true, LONG);
     assert_true(p.ended && p.status == 200);
-    peer_close(&p);
-    hall_close(h);
+    h2_client_close(&p);
+    h2_server_close(h);
 }
 
 static void cancelled_calls_end(void **state) {
     (void)state;
-    Hall *h = hall_open(NULL);
-    Peer  p = meet(h);
-    assert_true(peer_headers(&p, 1, "/hold", false));
-    assert_true(peer_data(&p, 1, "12345", 5, true));
-    hall_eventually(&h->requests, 1);
-    assert_true(peer_reset(&p, 1, NGHTTP2_CANCEL));
-    hall_eventually(&h->ended, 1);
+    H2Server *h = h2_server_open(NULL);
+    H2Client  p = meet(h);
+    assert_true(h2_client_headers(&p, 1, "/hold", false));
+    assert_true(h2_client_data(&p, 1, "12345", 5, true));
+    h2_server_eventually(&h->requests, 1);
+    assert_true(h2_client_reset(&p, 1, NGHTTP2_CANCEL));
+    h2_server_eventually(&h->ended, 1);
     assert_int_equal(h->sent, 0);
-    hall_do(h, hall_read_counts);
-    assert_true(h->lent != NULL && h->counts.held_bytes >= 5);  // somebody still computes on it
-    assert_true(peer_headers(&p, 3, "/echo", true));
-    peer_answer(&p, 3, true, LONG);
+    h2_server_do(h, h2_server_read_counts);
+    assert_true(h->lent != NULL && h->counts.held_bytes >= 5);  // a computation still uses it
+    assert_true(h2_client_headers(&p, 3, "/echo", true));
+    h2_client_answer(&p, 3, true, LONG);
     assert_true(p.ended && p.status == 200);
-    assert_true(peer_headers(&p, 5, "/hold", false));  // and a connection that breaks
-    assert_true(peer_data(&p, 5, "123", 3, true));
-    hall_eventually(&h->requests, 3);
-    peer_close(&p);
-    hall_eventually(&h->ended, 3);
-    hall_close(h);
+    assert_true(h2_client_headers(&p, 5, "/hold", false));  // and a connection that breaks
+    assert_true(h2_client_data(&p, 5, "123", 3, true));
+    h2_server_eventually(&h->requests, 3);
+    h2_client_close(&p);
+    h2_server_eventually(&h->ended, 3);
+    h2_server_close(h);
 }
 
 static void limits_hold(void **state) {
     (void)state;
     ListenerLimits limits = {.body_bytes = 1000, .held_bytes = 3000, .header_bytes = 2000};
-    Hall          *h = hall_open(&limits);
+    H2Server      *h = h2_server_open(&limits);
     unsigned char  bytes[2000] = {0}, block[4096];
-    Peer           p = meet(h);
-    assert_true(peer_headers(&p, 1, "/echo", false));
-    assert_true(peer_data(&p, 1, bytes, 1001, false));
-    peer_answer(&p, 1, true, LONG);
+    H2Client       p = meet(h);
+    assert_true(h2_client_headers(&p, 1, "/echo", false));
+    assert_true(h2_client_data(&p, 1, bytes, 1001, false));
+    h2_client_answer(&p, 1, true, LONG);
     assert_true(p.grpc == 8 && strstr(p.message, "too large") != NULL);
-    assert_true(peer_headers(&p, 3, "/small", false));
-    assert_true(peer_data(&p, 3, bytes, 11, true));
-    peer_answer(&p, 3, true, LONG);
+    assert_true(h2_client_headers(&p, 3, "/small", false));
+    assert_true(h2_client_data(&p, 3, bytes, 11, true));
+    h2_client_answer(&p, 3, true, LONG);
     assert_int_equal(p.grpc, 8);
     for (int32_t id = 5; id <= 9; id += 2) {  // three that stay, and one too many
-        assert_true(peer_headers(&p, id, "/hold", false));
-        assert_true(peer_data(&p, id, bytes, 1000, true));
+        assert_true(h2_client_headers(&p, id, "/hold", false));
+        assert_true(h2_client_data(&p, id, bytes, 1000, true));
     }
-    hall_eventually(&h->requests, 3);
-    assert_true(peer_headers(&p, 11, "/echo", false));
-    assert_true(peer_data(&p, 11, bytes, 1000, true));
-    peer_answer(&p, 11, true, LONG);
+    h2_server_eventually(&h->requests, 3);
+    assert_true(h2_client_headers(&p, 11, "/echo", false));
+    assert_true(h2_client_data(&p, 11, bytes, 1000, true));
+    h2_client_answer(&p, 11, true, LONG);
     assert_int_equal(p.grpc, 14);
-    hall_do(h, hall_answer_held);
-    peer_answer(&p, 9, true, LONG);
+    h2_server_do(h, h2_server_answer_held);
+    h2_client_answer(&p, 9, true, LONG);
     assert_int_equal(p.grpc, 0);
     const char *more[200];
     char        value[101];
@@ -161,24 +163,24 @@ static void limits_hold(void **state) {
     value[100] = '\0';
     for (int i = 0; i < 40; i += 2) more[i] = "x-long", more[i + 1] = value;
     more[40] = NULL;
-    size_t n = peer_block(block, "POST", "/echo", more);
-    assert_true(peer_frame(&p, NGHTTP2_HEADERS, 5, 13, block, n));
-    peer_answer(&p, 13, true, LONG);
+    size_t n = h2_client_block(block, "POST", "/echo", more);
+    assert_true(h2_client_frame(&p, NGHTTP2_HEADERS, 5, 13, block, n));
+    h2_client_answer(&p, 13, true, LONG);
     assert_int_equal(p.status, 431);
     const char *declared[] = {"content-length", "1001", NULL};
-    n = peer_block(block, "POST", "/echo", declared);
-    assert_true(peer_frame(&p, NGHTTP2_HEADERS, 4, 15, block, n));
-    peer_answer(&p, 15, true, LONG);
+    n = h2_client_block(block, "POST", "/echo", declared);
+    assert_true(h2_client_frame(&p, NGHTTP2_HEADERS, 4, 15, block, n));
+    h2_client_answer(&p, 15, true, LONG);
     assert_int_equal(p.status, 413);
-    peer_close(&p);
-    hall_close(h);
+    h2_client_close(&p);
+    h2_server_close(h);
 }
 
 // Reads what comes until the connection is closed; true: GOAWAY said why.
-static bool calmed(Peer *p) {
-    static PeerFrame f;
-    bool             said = false;
-    while (peer_read(p, &f, LONG))
+static bool calmed(H2Client *p) {
+    static H2Frame f;
+    bool           said = false;
+    while (h2_client_read(p, &f, LONG))
         if (f.type == NGHTTP2_GOAWAY) said |= f.payload[7] == NGHTTP2_ENHANCE_YOUR_CALM;
     assert_true(p->closed);
     return said;
@@ -186,88 +188,89 @@ static bool calmed(Peer *p) {
 
 static void rapid_resets(void **state) {
     (void)state;
-    Hall   *h = hall_open(NULL);
-    Peer    p = meet(h);
-    bool    open = true;
-    int32_t n = 0;
+    H2Server *h = h2_server_open(NULL);
+    H2Client  p = meet(h);
+    bool      open = true;
+    int32_t   n = 0;
     for (; open && n < 100000; n++)
-        open = peer_headers(&p, 2 * n + 1, "/echo", false) && peer_reset(&p, 2 * n + 1, 8);
+        open =
+            h2_client_headers(&p, 2 * n + 1, "/echo", false) && h2_client_reset(&p, 2 * n + 1, 8);
     assert_true(n < 100000);
-    peer_close(&p);
+    h2_client_close(&p);
     well_served(h);
     p = meet(h);  // few of them, and the reason is said
     for (n = 0; n < 1500; n++) {
-        (void)peer_headers(&p, 2 * n + 1, "/echo", false);
-        (void)peer_reset(&p, 2 * n + 1, 8);
+        (void)h2_client_headers(&p, 2 * n + 1, "/echo", false);
+        (void)h2_client_reset(&p, 2 * n + 1, 8);
     }
     assert_true(calmed(&p));
-    peer_close(&p);
+    h2_client_close(&p);
     well_served(h);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 static void endless_headers(void **state) {
     (void)state;
-    Hall         *h = hall_open(NULL);
-    Peer          p = meet(h);
+    H2Server     *h = h2_server_open(NULL);
+    H2Client      p = meet(h);
     unsigned char block[1024], rest[1000];
     memset(rest, 0, sizeof rest);
-    size_t n = peer_block(block, "POST", "/echo", NULL);
-    assert_true(peer_frame(&p, NGHTTP2_HEADERS, 0, 1, block, n));
+    size_t n = h2_client_block(block, "POST", "/echo", NULL);
+    assert_true(h2_client_frame(&p, NGHTTP2_HEADERS, 0, 1, block, n));
     bool open = true;
     for (int i = 0; open && i < 200000; i++) {
         const char *pair[] = {"x-more", "0123456789", NULL};
-        n = peer_block(block, "POST", "/", pair);
-        size_t skip = peer_block(rest, "POST", "/", NULL);
-        open = peer_frame(&p, NGHTTP2_CONTINUATION, 0, 1, block + skip, n - skip);
+        n = h2_client_block(block, "POST", "/", pair);
+        size_t skip = h2_client_block(rest, "POST", "/", NULL);
+        open = h2_client_frame(&p, NGHTTP2_CONTINUATION, 0, 1, block + skip, n - skip);
     }
     assert_false(open);
-    peer_close(&p);
+    h2_client_close(&p);
     p = meet(h);  // a bomb: one long header, and references to it
     char value[200];
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     const char *pair[] = {"x-bomb", value, NULL};
-    n = peer_block(block, "POST", "/echo", NULL);
-    size_t all = peer_block(block, "POST", "/echo", pair);
+    n = h2_client_block(block, "POST", "/echo", NULL);
+    size_t all = h2_client_block(block, "POST", "/echo", pair);
     block[n] = 0x40;  // the literal is to be remembered
     static unsigned char bomb[16000];
     memcpy(bomb, block, all);
     memset(bomb + all, 0xbe, sizeof bomb - all);
-    assert_true(peer_frame(&p, NGHTTP2_HEADERS, 5, 1, bomb, sizeof bomb));
+    assert_true(h2_client_frame(&p, NGHTTP2_HEADERS, 5, 1, bomb, sizeof bomb));
     assert_true(calmed(&p));
-    peer_close(&p);
+    h2_client_close(&p);
     well_served(h);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 static void floods(void **state) {
     (void)state;
-    Hall                *h = hall_open(NULL);
+    H2Server            *h = h2_server_open(NULL);
     static const uint8_t types[] = {NGHTTP2_SETTINGS, NGHTTP2_PING, NGHTTP2_DATA, NGHTTP2_PRIORITY};
     for (size_t t = 0; t < sizeof types; t++) {
-        Peer          p = meet(h);
+        H2Client      p = meet(h);
         unsigned char payload[8] = {0};
         size_t        len = types[t] == NGHTTP2_PING ? 8 : types[t] == NGHTTP2_PRIORITY ? 5 : 0;
         int32_t       id = types[t] == NGHTTP2_DATA || types[t] == NGHTTP2_PRIORITY ? 1 : 0;
-        if (types[t] == NGHTTP2_DATA) assert_true(peer_headers(&p, 1, "/echo", false));
+        if (types[t] == NGHTTP2_DATA) assert_true(h2_client_headers(&p, 1, "/echo", false));
         bool open = true;
         for (int i = 0; open && i < 500000; i++) {
-            open = peer_frame(&p, types[t], 0, id, payload, len);
+            open = h2_client_frame(&p, types[t], 0, id, payload, len);
             if (i == 1000) well_served(h);
         }
         assert_false(open);
-        peer_close(&p);
+        h2_client_close(&p);
         well_served(h);
     }
-    Peer p = meet(h);  // a body in frames of one byte
-    assert_true(peer_headers(&p, 1, "/echo", false));
+    H2Client p = meet(h);  // a body in frames of one byte
+    assert_true(h2_client_headers(&p, 1, "/echo", false));
     bool open = true;
-    for (int i = 0; open && i < 500000; i++) open = peer_frame(&p, NGHTTP2_DATA, 0, 1, "x", 1);
+    for (int i = 0; open && i < 500000; i++) open = h2_client_frame(&p, NGHTTP2_DATA, 0, 1, "x", 1);
     assert_false(open);
-    peer_close(&p);
+    h2_client_close(&p);
     well_served(h);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 static void set(unsigned char to[6], uint16_t key, uint32_t value) {
@@ -278,112 +281,112 @@ static void set(unsigned char to[6], uint16_t key, uint32_t value) {
 static void stalled_windows(void **state) {
     (void)state;
     ListenerLimits limits = {.write_ns = 200 * ms};
-    Hall          *h = hall_open(&limits);
-    Peer           p = meet(h);
+    H2Server      *h = h2_server_open(&limits);
+    H2Client       p = meet(h);
     unsigned char  window[6];
     set(window, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0);
-    assert_true(peer_frame(&p, NGHTTP2_SETTINGS, 0, 0, window, 6));
-    assert_true(peer_headers(&p, 1, "/big?100000", true));
-    peer_answer(&p, 1, false, LONG);
+    assert_true(h2_client_frame(&p, NGHTTP2_SETTINGS, 0, 0, window, 6));
+    assert_true(h2_client_headers(&p, 1, "/big?100000", true));
+    h2_client_answer(&p, 1, false, LONG);
     assert_true(p.status == 200 && p.reset == NGHTTP2_CANCEL && p.body_len == 0);
-    hall_eventually(&h->ended, 1);
+    h2_server_eventually(&h->ended, 1);
     assert_int_equal(h->sent, 0);
-    peer_close(&p);
+    h2_client_close(&p);
     p = meet(h);  // windows are wide, but nothing is read
     set(window, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0x7fffffff);
-    assert_true(peer_frame(&p, NGHTTP2_SETTINGS, 0, 0, window, 6));
+    assert_true(h2_client_frame(&p, NGHTTP2_SETTINGS, 0, 0, window, 6));
     unsigned char wide[4] = {0x7f, 0, 0, 0};
-    assert_true(peer_frame(&p, NGHTTP2_WINDOW_UPDATE, 0, 0, wide, 4));
-    assert_true(peer_headers(&p, 1, "/big?50000000", true));
-    hall_eventually(&h->ended, 2);
+    assert_true(h2_client_frame(&p, NGHTTP2_WINDOW_UPDATE, 0, 0, wide, 4));
+    assert_true(h2_client_headers(&p, 1, "/big?50000000", true));
+    h2_server_eventually(&h->ended, 2);
     assert_int_equal(h->sent, 0);
-    hall_until_closed(h);
-    peer_close(&p);
+    h2_server_until_closed(h);
+    h2_client_close(&p);
     well_served(h);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 static void slow_clients(void **state) {
     (void)state;
     ListenerLimits limits = {.header_ns = 150 * ms, .body_ns = 300 * ms, .idle_ns = 400 * ms};
-    Hall          *h = hall_open(&limits);
-    PeerFrame      f;
-    Peer           p = peer_open(listener_address(h->listener), true);  // says nothing
-    while (peer_read(&p, &f, LONG)) {
+    H2Server      *h = h2_server_open(&limits);
+    H2Frame        f;
+    H2Client       p = h2_client_open(listener_address(h->listener), true);  // says nothing
+    while (h2_client_read(&p, &f, LONG)) {
     }
     assert_true(p.closed);
-    peer_close(&p);
+    h2_client_close(&p);
     p = meet(h);  // headers that never end
     unsigned char block[512];
-    size_t        n = peer_block(block, "POST", "/echo", NULL);
-    assert_true(peer_frame(&p, NGHTTP2_HEADERS, 0, 1, block, n));
+    size_t        n = h2_client_block(block, "POST", "/echo", NULL);
+    assert_true(h2_client_frame(&p, NGHTTP2_HEADERS, 0, 1, block, n));
     assert_true(calmed(&p));
-    peer_close(&p);
+    h2_client_close(&p);
     p = meet(h);  // a body that never ends
-    assert_true(peer_headers(&p, 1, "/echo", false));
-    assert_true(peer_data(&p, 1, "x", 1, false));
-    peer_answer(&p, 1, true, LONG);
+    assert_true(h2_client_headers(&p, 1, "/echo", false));
+    assert_true(h2_client_data(&p, 1, "x", 1, false));
+    h2_client_answer(&p, 1, true, LONG);
     assert_int_equal(p.grpc, 4);
-    peer_answer(&p, 3, true, LONG);  // and then nothing at all
+    h2_client_answer(&p, 3, true, LONG);  // and then nothing at all
     assert_true(p.closed && p.goaway == NGHTTP2_NO_ERROR);
-    peer_close(&p);
-    hall_close(h);
+    h2_client_close(&p);
+    h2_server_close(h);
 }
 
 static void other_languages(void **state) {
     (void)state;
-    Hall *h = hall_open(NULL);
-    Peer  p = peer_open(listener_address(h->listener), true);
-    char  said[4096] = "";
-    assert_true(peer_write(&p, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27));
+    H2Server *h = h2_server_open(NULL);
+    H2Client  p = h2_client_open(listener_address(h->listener), true);
+    char      said[4096] = "";
+    assert_true(h2_client_write(&p, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27));
     size_t n = 0;
     for (ssize_t r = 1; r > 0 && n < sizeof said - 1; n += (size_t)(r > 0 ? r : 0))
         r = read(p.fd, said + n, sizeof said - 1 - n);
     bool found = false;
     for (size_t i = 0; i + 12 < n; i++) found |= memcmp(said + i, "HTTP/1.1 400", 12) == 0;
     assert_true(found);
-    peer_close(&p);
+    h2_client_close(&p);
     p = meet(h);
-    (void)peer_frame(&p, 0, 0, 0, "DATA on stream 0", 16);
-    PeerFrame f;
-    while (peer_read(&p, &f, LONG)) {
+    (void)h2_client_frame(&p, 0, 0, 0, "DATA on stream 0", 16);
+    H2Frame f;
+    while (h2_client_read(&p, &f, LONG)) {
     }
     assert_true(p.closed);
-    peer_close(&p);
+    h2_client_close(&p);
     well_served(h);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 static void draining_loses_nothing(void **state) {
     (void)state;
-    Hall *h = hall_open(NULL);
-    Peer  busy = meet(h), idle = meet(h);
-    assert_true(peer_headers(&idle, 1, "/echo", true));
-    peer_answer(&idle, 1, true, LONG);
-    assert_true(peer_headers(&busy, 1, "/hold", false));
-    assert_true(peer_data(&busy, 1, "12345", 5, true));
-    hall_eventually(&h->requests, 2);
-    hall_do(h, hall_drain);
-    assert_true(peer_headers(&busy, 3, "/hold", true));  // before it heard of it
-    hall_eventually(&h->requests, 3);
-    peer_answer(&idle, 99, true, LONG);
+    H2Server *h = h2_server_open(NULL);
+    H2Client  busy = meet(h), idle = meet(h);
+    assert_true(h2_client_headers(&idle, 1, "/echo", true));
+    h2_client_answer(&idle, 1, true, LONG);
+    assert_true(h2_client_headers(&busy, 1, "/hold", false));
+    assert_true(h2_client_data(&busy, 1, "12345", 5, true));
+    h2_server_eventually(&h->requests, 2);
+    h2_server_do(h, h2_server_drain);
+    assert_true(h2_client_headers(&busy, 3, "/hold", true));  // before it heard of it
+    h2_server_eventually(&h->requests, 3);
+    h2_client_answer(&idle, 99, true, LONG);
     assert_true(idle.closed && idle.goaway == NGHTTP2_NO_ERROR);
-    hall_do(h, hall_answer_held);
+    h2_server_do(h, h2_server_answer_held);
     for (int32_t id = 3; id >= 1; id -= 2) {
-        peer_answer(&busy, id, true, LONG);
+        h2_client_answer(&busy, id, true, LONG);
         assert_true(busy.ended && busy.status == 200);
     }
-    peer_answer(&busy, 99, true, LONG);
+    h2_client_answer(&busy, 99, true, LONG);
     assert_true(busy.closed);
-    hall_eventually(&h->sent, 3);
-    peer_close(&busy);
-    peer_close(&idle);
+    h2_server_eventually(&h->sent, 3);
+    h2_client_close(&busy);
+    h2_client_close(&idle);
     for (int i = 0; i < 1000 && !h->drained; i++) {
         usleep(1000);
-        hall_do(h, hall_read_counts);
+        h2_server_do(h, h2_server_read_counts);
     }
     assert_true(h->drained);
-    hall_close(h);
+    h2_server_close(h);
 }
 
 TEST_MAIN() {

@@ -1,4 +1,4 @@
-// Compressed bodies: what comes out, where it ends, and how little a bomb gets.
+// Compressed bodies: contents, end, and the limit on decompression bombs.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "base/rng.h"
-#include "tests/net/host.h"
+#include "tests/net/http1_server.h"
 #include "net/inflate.h"
 #include "tests/runner.h"
 
@@ -92,9 +92,10 @@ static void encodings_have_names(void **state) {
     assert_false(inflate_kind((Str){"gzip, gzip", 10}, &kind));
 }
 
-static int ask_packed(const Host *h, const char *path, const char *packed, size_t n, bool chunked) {
+static int ask_packed(const Http1Server *h, const char *path, const char *packed, size_t n,
+                      bool chunked) {
     char head[300];
-    int  fd = host_connect(h);
+    int  fd = http1_server_connect(h);
     int  len = chunked ? snprintf(head, sizeof head,
                                   "POST %s HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
                                    "Transfer-Encoding: chunked\r\n\r\n%zx\r\n",
@@ -103,18 +104,18 @@ static int ask_packed(const Host *h, const char *path, const char *packed, size_
                                   "POST %s HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
                                    "Content-Length: %zu\r\n\r\n",
                                   path, n);
-    host_send(fd, head, (size_t)len);
-    host_send(fd, packed, n);
-    if (chunked) host_text(fd, "\r\n0\r\n\r\n");
-    int status = host_answer(fd, body, ROOM);
+    http1_server_send(fd, head, (size_t)len);
+    http1_server_send(fd, packed, n);
+    if (chunked) http1_server_text(fd, "\r\n0\r\n\r\n");
+    int status = http1_server_answer(fd, body, ROOM);
     close(fd);
     return status;
 }
 
 static void connections_decompress_bodies(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
-    char *in = malloc(900000), *packed;
+    Http1Server *h = http1_server_open(NULL);
+    char        *in = malloc(900000), *packed;
     for (size_t i = 0; i < 900000; i++) in[i] = (char)('a' + i * i % 19);
     for (size_t len = 1; len <= 900000; len = len * 7 + 2) {
         size_t n = pack(31, in, len, &packed);
@@ -130,24 +131,24 @@ static void connections_decompress_bodies(void **state) {
         assert_int_equal(ask_packed(h, "/echo", packed, n + 1, false), 400);
         free(packed);
     }
-    assert_int_equal(host_counts(h).held_bytes, 0);
+    assert_int_equal(http1_server_counts(h).held_bytes, 0);
     free(in);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void a_bomb_ends_at_the_limit(void **state) {
     (void)state;
     ListenerLimits limits = {.body_bytes = 4 << 20, .held_bytes = 16 << 20};
-    Host          *h = host_open(&limits);
+    Http1Server   *h = http1_server_open(&limits);
     char          *zeros = calloc(1, 100 << 20), *packed;
     size_t         n = pack(31, zeros, 100 << 20, &packed);
     free(zeros);
     for (int i = 0; i < 3; i++) assert_int_equal(ask_packed(h, "/echo", packed, n, i & 1), 413);
     assert_int_equal(ask_packed(h, "/echo?most=1000", packed, n < 900 ? n : 900, false), 413);
-    assert_int_equal(host_counts(h).held_bytes, 0);
-    assert_int_equal(host_ask(h, "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n"), 200);
+    assert_int_equal(http1_server_counts(h).held_bytes, 0);
+    assert_int_equal(http1_server_ask(h, "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n"), 200);
     free(packed);
-    host_close(h);
+    http1_server_close(h);
 }
 
 TEST_MAIN() {

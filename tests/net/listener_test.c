@@ -1,4 +1,4 @@
-// Listeners: addresses, more clients than there is room for, and descriptors that run out.
+// Listeners: addresses, connection limits, and running out of descriptors.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/net/host.h"
+#include "tests/net/http1_server.h"
 #include "tests/runner.h"
 
 enum { ROOM = 1 << 16 };
@@ -68,19 +68,19 @@ static void addresses_are_told_apart(void **state) {
 
 static void a_port_is_had_by_one(void **state) {
     (void)state;
-    Host           *h = host_open(NULL);
+    Http1Server    *h = http1_server_open(NULL);
     Loop           *l;
     Listener       *second = NULL;
-    ListenerOptions o = {.address = host_address(h)};
+    ListenerOptions o = {.address = http1_server_address(h)};
     assert_int_equal(loop_create(&l), ERR_OK);
     assert_int_equal(listener_open(&second, l, &o), ERR_IO);
-    assert_non_null(strstr(err_why(), host_address(h)));
+    assert_non_null(strstr(err_why(), http1_server_address(h)));
     o.address = "nowhere";
     assert_int_equal(listener_open(&second, l, &o), ERR_ARG);
     assert_null(second);
     listener_close(NULL);
     loop_destroy(l);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void socket_files_are_replaced_only_when_dead(void **state) {
@@ -94,23 +94,23 @@ static void socket_files_are_replaced_only_when_dead(void **state) {
     snprintf(path, sizeof path, "%s/s", folder);
     snprintf(address, sizeof address, "unix:%s", path);
     assert_int_equal(loop_create(&loop), ERR_OK);
-    Host *h = host_open_at(NULL, address);
+    Http1Server *h = http1_server_open_at(NULL, address);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0007, 0);
-    assert_int_equal(listener_open(&l, loop, &o), ERR_IO);  // somebody answers there
-    assert_int_equal(host_ask(h, ASK), 200);
-    host_close(h);
+    assert_int_equal(listener_open(&l, loop, &o), ERR_IO);  // the address is in use
+    assert_int_equal(http1_server_ask(h, ASK), 200);
+    http1_server_close(h);
     int                dead = socket(AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
     assert_int_equal(bind(dead, (struct sockaddr *)&at, sizeof at), 0);
     close(dead);  // as after kill -9
-    h = host_open_at(NULL, address);
-    assert_int_equal(host_ask(h, ASK), 200);
+    h = http1_server_open_at(NULL, address);
+    assert_int_equal(http1_server_ask(h, ASK), 200);
     assert_int_equal(unlink(path), 0);
-    FILE *f = fopen(path, "w");  // no socket: nobody's to remove
+    FILE *f = fopen(path, "w");  // not a socket: must not be removed
     fclose(f);
-    host_close(h);
+    http1_server_close(h);
     assert_int_equal(listener_open(&l, loop, &o), ERR_IO);
     assert_int_equal(stat(path, &st), 0);
     unlink(path), rmdir(folder);
@@ -120,41 +120,42 @@ static void socket_files_are_replaced_only_when_dead(void **state) {
 static void idle_ones_make_room_when_all_places_are_taken(void **state) {
     (void)state;
     ListenerLimits limits = {.connections = 16};
-    Host          *h = host_open(&limits);
-    int            busy = host_connect(h), used = host_connect(h), fds[400];
-    host_text(busy, "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok");
-    host_text(used, ASK);
-    assert_int_equal(host_answer(used, body, ROOM), 200);
-    while (host_requests(h) < 2) usleep(200);
+    Http1Server   *h = http1_server_open(&limits);
+    int            busy = http1_server_connect(h), used = http1_server_connect(h), fds[400];
+    http1_server_text(busy, "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok");
+    http1_server_text(used, ASK);
+    assert_int_equal(http1_server_answer(used, body, ROOM), 200);
+    while (http1_server_requests(h) < 2) usleep(200);
     for (int i = 0; i < 400; i++) {
-        fds[i] = host_connect(h);
-        if (i % 3 == 0) host_text(fds[i], "GET /slow");
+        fds[i] = http1_server_connect(h);
+        if (i % 3 == 0) http1_server_text(fds[i], "GET /slow");
     }
-    assert_int_equal(host_ask(h, ASK), 200);
-    assert_true(host_counts(h).open <= 16);
-    host_text(used, ASK);  // it has shown that it is no mere place-holder
-    assert_int_equal(host_answer(used, body, ROOM), 200);
-    for (int i = 0; i < 5000 && host_ended(h) != host_heads(h) - 1; i++) usleep(1000);
-    assert_int_equal(host_ended(h), host_heads(h) - 1);
+    assert_int_equal(http1_server_ask(h, ASK), 200);
+    assert_true(http1_server_counts(h).open <= 16);
+    http1_server_text(used, ASK);  // a connection that has sent a request
+    assert_int_equal(http1_server_answer(used, body, ROOM), 200);
+    for (int i = 0; i < 5000 && http1_server_ended(h) != http1_server_heads(h) - 1; i++)
+        usleep(1000);
+    assert_int_equal(http1_server_ended(h), http1_server_heads(h) - 1);
     for (int i = 0; i < 400; i++) close(fds[i]);
     close(busy), close(used);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void busy_ones_do_not(void **state) {
     (void)state;
     ListenerLimits limits = {.connections = 4};
-    Host          *h = host_open(&limits);
+    Http1Server   *h = http1_server_open(&limits);
     int            busy[4];
     for (int i = 0; i < 4; i++) {
-        busy[i] = host_connect(h);
-        host_text(busy[i], "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok");
+        busy[i] = http1_server_connect(h);
+        http1_server_text(busy[i], "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok");
     }
-    while (host_requests(h) < 4) usleep(200);
-    assert_int_equal(host_ask(h, ASK), 0);
-    assert_int_equal(host_counts(h).refused, 1);
+    while (http1_server_requests(h) < 4) usleep(200);
+    assert_int_equal(http1_server_ask(h, ASK), 0);
+    assert_int_equal(http1_server_counts(h).refused, 1);
     for (int i = 0; i < 4; i++) close(busy[i]);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static int descriptors(void) {
@@ -175,11 +176,11 @@ static double cpu(void) {
 // The test shares its descriptors with the listener: clients are made first, then the limit falls.
 static void running_out_of_descriptors_is_waited_for_without_spinning(void **state) {
     (void)state;
-    Host         *h = host_open(NULL);
+    Http1Server  *h = http1_server_open(NULL);
     struct rlimit was, low;
-    int           fds[8], held = host_connect(h);
-    host_text(held, "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok");
-    while (host_requests(h) < 1) usleep(200);
+    int           fds[8], held = http1_server_connect(h);
+    http1_server_text(held, "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok");
+    while (http1_server_requests(h) < 1) usleep(200);
     getrlimit(RLIMIT_NOFILE, &was);
     for (int i = 0; i < 8; i++) fds[i] = socket(AF_INET, SOCK_STREAM, 0);
     low = was;
@@ -196,32 +197,32 @@ static void running_out_of_descriptors_is_waited_for_without_spinning(void **sta
     for (int i = 0; i < 8; i++) {
         struct timeval patience = {.tv_sec = 5};
         setsockopt(fds[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        host_text(fds[i], ASK);
-        assert_int_equal(host_answer(fds[i], body, ROOM), 200);
+        http1_server_text(fds[i], ASK);
+        assert_int_equal(http1_server_answer(fds[i], body, ROOM), 200);
         close(fds[i]);
     }
     close(held);
-    host_close(h);
+    http1_server_close(h);
 }
 
-// Few descriptors: some are left for files and models, whatever clients do.
+// With few descriptors, some stay reserved for files and models.
 static void a_reserve_of_descriptors_stays(void **state) {
     (void)state;
-    Host         *h = host_open(NULL);
+    Http1Server  *h = http1_server_open(NULL);
     struct rlimit was, low;
     int           fds[40];
     getrlimit(RLIMIT_NOFILE, &was);
     for (int i = 0; i < 40; i++) fds[i] = socket(AF_INET, SOCK_STREAM, 0);
     low = was;
     low.rlim_cur = (rlim_t)fds[39] + 40;
-    int                     probe = host_connect(h);
+    int                     probe = http1_server_connect(h);
     struct sockaddr_storage to;
     socklen_t               len = sizeof to;
     getpeername(probe, (struct sockaddr *)&to, &len);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     for (int i = 0; i < 40; i++) assert_int_equal(connect(fds[i], (struct sockaddr *)&to, len), 0);
     ListenerCounts c;
-    do c = host_counts(h);
+    do c = http1_server_counts(h);
     while (c.accepted + c.refused < 41);
     int highest = dup(0);  // the lowest that is free
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
@@ -231,20 +232,20 @@ static void a_reserve_of_descriptors_stays(void **state) {
     assert_true(highest > 0 && (rlim_t)highest + reserve <= low.rlim_cur);
     for (int i = 0; i < 40; i++) close(fds[i]);
     close(probe);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void nothing_is_left_open(void **state) {
     (void)state;
     int before = descriptors();
     for (int i = 0; i < 20; i++) {
-        Host *h = host_open(NULL);
-        int   fd = host_connect(h), half = host_connect(h);
-        host_text(fd, ASK ASK);
-        host_text(half, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200\r\n\r\nok");
-        assert_int_equal(host_answer(fd, body, ROOM), 200);
+        Http1Server *h = http1_server_open(NULL);
+        int          fd = http1_server_connect(h), half = http1_server_connect(h);
+        http1_server_text(fd, ASK ASK);
+        http1_server_text(half, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200\r\n\r\nok");
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
         close(fd), close(half);
-        host_close(h);
+        http1_server_close(h);
     }
     assert_int_equal(descriptors(), before);
 }

@@ -1,4 +1,4 @@
-// The loop: timers in order, sockets that forget each other, calls from other threads, none lost.
+// The loop: timers in order, watches removed by other watches, no posted call lost.
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -128,29 +128,29 @@ static void a_descriptor_that_epoll_does_not_take_is_an_error(void **state) {
 }
 
 typedef struct Poster {
-    LoopPost      post;
-    struct Crowd *crowd;
-    int           done;
-    atomic_bool   ran;
+    LoopPost        post;
+    struct Posters *posters;
+    int             done;
+    atomic_bool     ran;
 } Poster;
 
-typedef struct Crowd {
+typedef struct Posters {
     Loop  *loop;
     Poster posters[N_POSTERS];
     int    left;
-} Crowd;
+} Posters;
 
 static void poster_run(void *self) {
     Poster *p = self;
     p->done++;
-    if (--p->crowd->left == 0) loop_stop(p->crowd->loop);
+    if (--p->posters->left == 0) loop_stop(p->posters->loop);
     atomic_store_explicit(&p->ran, true, memory_order_release);
 }
 
 static void *poster_main(void *self) {
     Poster *p = self;
     for (int i = 0; i < N_POSTS; i++) {
-        loop_post(p->crowd->loop, &p->post);
+        loop_post(p->posters->loop, &p->post);
         while (!atomic_exchange_explicit(&p->ran, false, memory_order_acquire)) sched_yield();
     }
     return NULL;
@@ -158,12 +158,12 @@ static void *poster_main(void *self) {
 
 static void posts_of_other_threads_all_run(void **state) {
     (void)state;
-    Crowd     c = {.left = N_POSTERS * N_POSTS};
+    Posters   c = {.left = N_POSTERS * N_POSTS};
     pthread_t threads[N_POSTERS];
     assert_int_equal(loop_create(&c.loop), ERR_OK);
     for (int i = 0; i < N_POSTERS; i++) {
         Poster *p = &c.posters[i];
-        p->crowd = &c;
+        p->posters = &c;
         p->post = (LoopPost){.run = poster_run, .self = p};
         assert_int_equal(pthread_create(&threads[i], NULL, poster_main, p), 0);
     }

@@ -1,4 +1,4 @@
-// Answers of HTTP/1.1: whole or in pieces they are read alike; what is ambiguous is refused.
+// HTTP/1.1 responses: parsed the same whole or in pieces; ambiguous ones are rejected.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Slabs: counted by what was touched, kept while they are wanted, and given back.
+// Slabs: accounted by touched bytes, kept while in demand, returned to the system.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Who is let in when there is too much: in virtual time, with a queue in order of deadlines behind.
+// Admission under overload, in virtual time, in front of a queue in order of deadlines.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +15,9 @@
 enum { TENANTS = 4, CORES = 2, SECOND = 1000000000 };
 
 typedef struct Source {
-    double   load;     // cores that it asks for
+    double   load;     // offered, in cores
     double   work_ns;  // of a request
-    double   guess;    // of the work, at first, by its truth
+    double   guess;    // initial estimate of the work, relative to the true work
     TimeNs   qos_ns;
     uint32_t kept;
 } Source;
@@ -45,7 +45,7 @@ static uint32_t most_urgent(const Floor *f) {
     return best;
 }
 
-// Everything that starts before `now`. Who cannot be in time is not started.
+// Runs the queue until `now`. Requests that cannot meet their deadlines are not started.
 static void work_until(Floor *f, const Source *s, Admission *a, TimeNs now, Tally *t) {
     for (;;) {
         uint32_t core = 0;
@@ -80,18 +80,18 @@ static void play(const Source *s, uint32_t n, double seconds, bool open, Tally *
         next[i] = (TimeNs)(rng_exp(&r) * s[i].work_ns / s[i].load);
     }
     while (now < (TimeNs)(seconds * SECOND)) {
-        uint32_t who = 0;
+        uint32_t tenant = 0;
         for (uint32_t i = 1; i < n; i++)
-            if (next[i] < next[who]) who = i;
-        now = next[who];
-        next[who] += 1 + (TimeNs)(rng_exp(&r) * s[who].work_ns / s[who].load);
+            if (next[i] < next[tenant]) tenant = i;
+        now = next[tenant];
+        next[tenant] += 1 + (TimeNs)(rng_exp(&r) * s[tenant].work_ns / s[tenant].load);
         work_until(&f, s, &a, now, t);
         for (uint32_t c = 0; c < CORES; c++)
             if (f.n == 0 && f.free_at[c] < now) f.free_at[c] = now;
-        t->asked[who]++;
-        if (!admission_allows(&a, who, now) && !open) continue;
-        t->let_in[who]++;
-        f.jobs[f.n++] = (Job){now + s[who].qos_ns, who};
+        t->asked[tenant]++;
+        if (!admission_allows(&a, tenant, now) && !open) continue;
+        t->let_in[tenant]++;
+        f.jobs[f.n++] = (Job){now + s[tenant].qos_ns, tenant};
     }
     arena_finish(&arena);
 }
@@ -122,8 +122,8 @@ static void a_flood_costs_its_own_tenant(void **state) {
     assert_true(t.useful_ns > 0.9 * 0.95 * CORES * 20 * SECOND);
 }
 
-// What is useful at three times the capacity, and at ten, against the best there is at any load,
-// with admission or without.
+// Goodput at 3 and 10 times the capacity, against the best goodput at any load, with or without
+// admission.
 static void goodput_stays_at_its_peak(void **state) {
     (void)state;
     static const double loads[] = {0.6, 0.8, 0.9, 1.0, 1.2, 1.5, 3, 10};

@@ -11,7 +11,7 @@
 
 enum { MOST = 20 };
 
-// The obvious way: the least satisfied of those who want more gets the next drop.
+// Slow reference: the least satisfied unsaturated demand gets the next increment.
 static void drop_by_drop(const double *demand, uint32_t n, double supply, double *rate) {
     const double drop = 1e-3;
     for (uint32_t i = 0; i < n; i++) rate[i] = 0;
@@ -73,9 +73,9 @@ static void test_slices(void **state) {
     (void)state;
     const uint64_t mb = 1 << 20;
     assert_true(contention_slice(4 * mb, 8 * mb, 12.0 * (1 << 20)) == 1);
-    // Two that each want all of it have half of it each.
+    // Two blocks that each demand the whole cache get half each.
     assert_true(fabs(contention_slice(12 * mb, 24 * mb, 12.0 * (1 << 20)) - 0.5) < 1e-12);
-    // A small one beside a large one loses, but not all; the large one keeps what is left.
+    // A small footprint beside a large one loses a part; the large one gets the rest.
     double small = contention_slice(2 * mb, 22 * mb, 12.0 * (1 << 20));
     double large = contention_slice(20 * mb, 22 * mb, 12.0 * (1 << 20));
     assert_true(small > 0 && small < 0.2 && large > 0.8 && large < 1);

@@ -1,4 +1,4 @@
-// Samples made up from a known pressure: the level must follow it, and nothing else.
+// Synthetic samples of a known pressure: the level follows it and nothing else.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void preempted_samples_say_nothing(void **state) {
     assert_int_equal(w.samples, before.samples);
 }
 
-// What runs is counted at once, before any sample, and forgotten when it ends.
+// A running block counts from its start, before any sample, until its end.
 static void running_blocks_count(void **state) {
     (void)state;
     InterferenceMonitor w;

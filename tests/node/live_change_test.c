@@ -1,5 +1,4 @@
-// What changes while an engine runs: the budget of cores, its tenants, the policy; and requests
-// that fail.
+// Changes while the engine runs: the core budget, tenants, the policy; and requests that fail.
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -7,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "tests/node/chaos.h"
+#include "tests/node/random_policy.h"
 #include "tests/node/tenants.h"
 #include "tests/runner.h"
 
@@ -61,7 +60,7 @@ static void wait_for(const Answers *all, uint32_t n) {
     while (atomic_load(&all->n) < n) (void)usleep(100);
 }
 
-// What it saw of free cores; starts whole models on one of them.
+// Notes the free cores it sees; runs whole models on one core.
 typedef struct Eyes {
     _Atomic uint32_t most_free;
 } Eyes;
@@ -77,7 +76,7 @@ static void keep_pointer(void *state, const NodeSetup *setup, const void *settin
 }
 
 static uint32_t look_and_start(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
-    static const uint8_t versions[CHAOS_LAYERS];
+    static const uint8_t versions[RANDOM_LAYERS];
     Eyes                *eyes = *(Eyes **)state;
     Cores                free = v->free;
     uint32_t             n = 0;
@@ -155,7 +154,7 @@ static void budget_is_followed(void **state) {
     assert_int_equal(rmdir(dir), 0);
 }
 
-// Convolution, then a gather by an index from outside, then what only numbers can size.
+// A convolution, a gather by an input index, then an operator with a data-dependent shape.
 static void build_troubled(TestTenant *t, bool rest) {
     NetBuilder n;
     *t = (TestTenant){0};
@@ -178,7 +177,7 @@ static void requests_that_fail_are_told(void **state) {
     (void)state;
     static const uint8_t slices[2];
     NodeMachine          machine = {.n_cores = 2, .n_slices = 1, .slice_of = slices};
-    ChaosSettings        s = {.seed = 9};
+    RandomPolicySettings s = {.seed = 9};
     for (uint32_t rest = 0; rest < 2; rest++) {
         TestTenant t;
         NodeLive  *l = NULL;
@@ -190,7 +189,7 @@ static void requests_that_fail_are_told(void **state) {
         tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = 2, .fixed = true}));
         tenant_check(node_live_add(
             l, &(LiveTenant){.tenant = tenant, .program = &t.program, .inputs = t.inputs[0]}));
-        tenant_check(node_live_use(l, &chaos, &s, &setup));
+        tenant_check(node_live_use(l, &random_policy, &s, &setup));
         ((int64_t *)t.inputs[1][1].data)[0] = 77;
         tenant_want_one(&t, 0);
         for (uint32_t i = 1; i <= 10; i++) {

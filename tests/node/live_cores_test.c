@@ -1,7 +1,7 @@
-// Cores that are kept for tenants and cores that they may not have, whatever a policy says.
+// Reserved cores and core limits of tenants hold under any policy.
 #include <pthread.h>
 
-#include "tests/node/served.h"
+#include "tests/node/live_fixture.h"
 #include "tests/runner.h"
 
 enum { TENANTS = 3, CORES = 4, EACH = 40 };
@@ -20,10 +20,10 @@ static int finish(void **state) {
     return 0;
 }
 
-// What a policy sees of cores in use, by tenant.
+// Cores in use by tenant, as a policy sees them.
 typedef struct Seen {
     _Atomic uint32_t most[TENANTS];  // at once
-    _Atomic uint32_t broken;         // fewer were left for tenant 0 than are kept for it
+    _Atomic uint32_t broken;         // times that fewer cores were free than tenant 0 has reserved
     uint32_t         kept;
     uint32_t         cores;  // asked for by every block
 } Seen;
@@ -42,32 +42,32 @@ static void look(Seen *s, const NodeView *v) {
 }
 
 static uint32_t greedy(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
-    static const uint8_t versions[CHAOS_LAYERS];
+    static const uint8_t versions[RANDOM_LAYERS];
     Seen                *s = *(Seen **)state;
     Cores                free = v->free;
     uint32_t             n = 0;
     look(s, v);
     for (uint32_t k = 0; k < v->n_running && n < max && cores_count(&free) > 0; k++)
-        out[n++] = (NodeAction){
-            .verb = NODE_GROW, .request = v->running[k], .cores = served_take(&free, 1)};
+        out[n++] =
+            (NodeAction){.verb = NODE_GROW, .request = v->running[k], .cores = fifo_take(&free, 1)};
     for (uint32_t k = 0; k < v->n_waiting && n < max && cores_count(&free) > 0; k++)
         out[n++] = (NodeAction){.verb = NODE_START,
                                 .request = v->waiting[k],
                                 .n_layers = 1,
                                 .wanted = s->cores,
-                                .cores = served_take(&free, s->cores),
+                                .cores = fifo_take(&free, s->cores),
                                 .versions = versions};
     return n;
 }
 
 static const NodePolicy taker = {
-    .name = "taker", .state_size = served_size, .init = served_init, .decide = greedy};
+    .name = "taker", .state_size = fifo_size, .init = fifo_init, .decide = greedy};
 
 static void run(Seen *seen, const LiveTenant *of, uint32_t cores) {
-    static Served s[TENANTS * EACH];
-    NodeLive     *l = NULL;
+    static TestRequest s[TENANTS * EACH];
+    NodeLive          *l = NULL;
     tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = cores, .fixed = true}));
-    NodeMachine m = served_machine(l);
+    NodeMachine m = test_machine(l);
     for (uint32_t i = 0; i < TENANTS; i++) {
         uint32_t number = 0;
         tenant_check(node_live_join(l, &of[i], &number));
@@ -76,10 +76,10 @@ static void run(Seen *seen, const LiveTenant *of, uint32_t cores) {
     memset(s, 0, sizeof s);
     for (uint32_t i = 0; i < TENANTS * EACH; i++) {
         s[i].of = &tiny;
-        served_ask(l, &s[i], (EngineRequest){.tenant = i % TENANTS});
+        test_request_submit(l, &s[i], (EngineRequest){.tenant = i % TENANTS});
     }
     for (uint32_t i = 0; i < TENANTS * EACH; i++) {
-        assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+        assert_int_equal(test_request_wait(&s[i])->end, LIVE_DONE);
         assert_true(s[i].right);
         uint32_t most = of[i % TENANTS].max_cores;
         if (most > 0) assert_true(s[i].answer.timing.cores_most <= most);
@@ -92,7 +92,7 @@ static void nobody_has_more_than_allowed(void **state) {
     for (uint32_t cores = 1; cores <= 3; cores++) {
         Seen       seen = {.cores = cores};
         LiveTenant of[TENANTS];
-        for (uint32_t i = 0; i < TENANTS; i++) of[i] = served_tenant(&tiny);
+        for (uint32_t i = 0; i < TENANTS; i++) of[i] = live_tenant_of(&tiny);
         of[1].max_cores = 1;
         of[2].max_cores = 2;
         run(&seen, of, CORES);
@@ -105,18 +105,18 @@ static void what_is_kept_is_left(void **state) {
     (void)state;
     Seen       seen = {.cores = 2, .kept = 2};
     LiveTenant of[TENANTS];
-    for (uint32_t i = 0; i < TENANTS; i++) of[i] = served_tenant(&tiny);
+    for (uint32_t i = 0; i < TENANTS; i++) of[i] = live_tenant_of(&tiny);
     of[0].min_cores = 2;
     run(&seen, of, CORES);
     assert_int_equal(atomic_load(&seen.broken), 0);
 }
 
-// More is kept than there is: they go on nevertheless, one after the other.
+// More cores are reserved than exist: tenants still run, one after the other.
 static void keeping_everything_stops_nobody(void **state) {
     (void)state;
     Seen       seen = {.cores = 1};
     LiveTenant of[TENANTS];
-    for (uint32_t i = 0; i < TENANTS; i++) of[i] = served_tenant(&tiny);
+    for (uint32_t i = 0; i < TENANTS; i++) of[i] = live_tenant_of(&tiny);
     of[0].min_cores = 1;
     of[1].min_cores = 3;
     run(&seen, of, 1);

@@ -3,7 +3,7 @@
 // machine is: requests wait behind a closed policy until all of them are there.
 #include <stdlib.h>
 
-#include "tests/node/served.h"
+#include "tests/node/live_fixture.h"
 #include "tests/runner.h"
 
 enum { QUEUE = 8 };
@@ -26,10 +26,10 @@ static int finish(void **state) {
 typedef struct Bed {
     NodeLive        *live;
     NodeMachine      machine;
-    PlainRule        rule;
+    FifoSettings     rule;
     _Atomic bool     closed;
     _Atomic uint32_t order;
-    Served           s[QUEUE];
+    TestRequest      s[QUEUE];
     NodeModel        heavy;
     float           *rest;
 } Bed;
@@ -40,12 +40,12 @@ static void bed_open(Bed *b, NodeLiveOptions o, LiveTenant t) {
     o.cores = 1;
     o.starve_ns = far_ns;  // no request gets a core for having waited long
     tenant_check(node_live_create(&b->live, &o));
-    b->machine = served_machine(b->live);
+    b->machine = test_machine(b->live);
     b->rule.closed = &b->closed;
     atomic_store(&b->closed, true);
     for (uint32_t i = 0; i < QUEUE; i++) b->s[i].order = &b->order;
     tenant_check(node_live_join(b->live, &t, &number));
-    tenant_check(node_live_set_policy(b->live, &served_plain, &b->rule, &b->machine));
+    tenant_check(node_live_set_policy(b->live, &fifo_policy, &b->rule, &b->machine));
 }
 
 // The policy starts requests from now on; all n are computed.
@@ -53,7 +53,7 @@ static void bed_run(Bed *b, uint32_t n) {
     atomic_store(&b->closed, false);
     node_live_cancel(b->live);
     for (uint32_t i = 0; i < n; i++) {
-        assert_int_equal(served_wait(&b->s[i])->end, LIVE_DONE);
+        assert_int_equal(test_request_wait(&b->s[i])->end, LIVE_DONE);
         assert_true(b->s[i].right);
     }
 }
@@ -64,11 +64,14 @@ static void missed_on_arrival(void **state) {
     (void)state;
     static const uint32_t position[] = {3, 0, 1, 2};
     Bed                   b = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &b.s[0], (EngineRequest){.deadline = 1, .on_miss = ON_MISS_DEGRADE});
-    served_ask(b.live, &b.s[1], (EngineRequest){.deadline = 1, .on_miss = ON_MISS_SERVE_LATE});
-    served_ask(b.live, &b.s[2], (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
-    served_ask(b.live, &b.s[3], (EngineRequest){.deadline = far_ns});
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &b.s[0],
+                        (EngineRequest){.deadline = 1, .on_miss = ON_MISS_DEGRADE});
+    test_request_submit(b.live, &b.s[1],
+                        (EngineRequest){.deadline = 1, .on_miss = ON_MISS_SERVE_LATE});
+    test_request_submit(b.live, &b.s[2],
+                        (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
+    test_request_submit(b.live, &b.s[3], (EngineRequest){.deadline = far_ns});
     bed_run(&b, 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(b.s[i].position, position[i]);
@@ -83,10 +86,10 @@ static void missed_on_arrival(void **state) {
 static void priority_does_not_help(void **state) {
     (void)state;
     Bed b = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &b.s[0],
-               (EngineRequest){.deadline = 1, .on_miss = ON_MISS_DEGRADE, .priority = 1});
-    served_ask(b.live, &b.s[1], (EngineRequest){.deadline = far_ns, .priority = 2});
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &b.s[0],
+                        (EngineRequest){.deadline = 1, .on_miss = ON_MISS_DEGRADE, .priority = 1});
+    test_request_submit(b.live, &b.s[1], (EngineRequest){.deadline = far_ns, .priority = 2});
     bed_run(&b, 2);
     assert_int_equal(b.s[0].position, 1);
     assert_int_equal(b.s[1].position, 0);
@@ -97,10 +100,12 @@ static void priority_does_not_help(void **state) {
 static void missed_while_waiting(void **state) {
     (void)state;
     Bed b = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &b.s[0], (EngineRequest){.deadline = 20000000, .on_miss = ON_MISS_DEGRADE});
-    served_ask(b.live, &b.s[1], (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
-    for (TimeNs until = served_now() + 20000000; served_now() <= until;) (void)usleep(1000);
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &b.s[0],
+                        (EngineRequest){.deadline = 20000000, .on_miss = ON_MISS_DEGRADE});
+    test_request_submit(b.live, &b.s[1],
+                        (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
+    for (TimeNs until = test_now() + 20000000; test_now() <= until;) (void)usleep(1000);
     bed_run(&b, 2);
     assert_int_equal(b.s[0].position, 1);
     assert_int_equal(b.s[1].position, 0);
@@ -112,9 +117,11 @@ static void missed_while_waiting(void **state) {
 static void rejected_by_the_policy(void **state) {
     (void)state;
     Bed b = {.rule = {.rejects = 1}};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &b.s[0], (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
-    served_ask(b.live, &b.s[1], (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &b.s[0],
+                        (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
+    test_request_submit(b.live, &b.s[1],
+                        (EngineRequest){.deadline = far_ns, .on_miss = ON_MISS_DEGRADE});
     bed_run(&b, 2);
     assert_int_equal(b.s[0].position, 1);
     assert_true(b.s[0].answer.timing.degraded && !b.s[1].answer.timing.degraded);
@@ -122,10 +129,10 @@ static void rejected_by_the_policy(void **state) {
     node_live_destroy(b.live);
 }
 
-// A tenant whose requests are said to take so long that admission promises only a few of them
+// A tenant with request times so long that admission promises only a few of them
 // their deadlines. Shares are planned anew when a tenant joins, so that no time has to pass.
 static void fill_queue(Bed *b, OnMiss on_miss) {
-    LiveTenant t = served_tenant(&tiny), idle = t;
+    LiveTenant t = live_tenant_of(&tiny), idle = t;
     uint32_t   other = 0;
     b->heavy = tiny.table;
     b->rest = calloc(((size_t)b->heavy.n_layers + 1) * NODE_LEVELS, sizeof *b->rest);
@@ -135,10 +142,10 @@ static void fill_queue(Bed *b, OnMiss on_miss) {
     t.tenant.model = &b->heavy;
     t.queue = QUEUE;
     bed_open(b, (NodeLiveOptions){.admit = true}, t);
-    served_ask(b->live, &b->s[0], (EngineRequest){.on_miss = on_miss});
+    test_request_submit(b->live, &b->s[0], (EngineRequest){.on_miss = on_miss});
     tenant_check(node_live_join(b->live, &idle, &other));
     for (uint32_t i = 1; i < QUEUE; i++)
-        served_ask(b->live, &b->s[i], (EngineRequest){.on_miss = on_miss});
+        test_request_submit(b->live, &b->s[i], (EngineRequest){.on_miss = on_miss});
 }
 
 // Beyond a quarter of the queue, what cannot be in time is rejected under serve_late; under degrade
@@ -150,7 +157,8 @@ static void never_rejected_for_being_late(void **state) {
     fill_queue(&late, ON_MISS_SERVE_LATE);
     atomic_store(&late.closed, false);
     node_live_cancel(late.live);
-    for (uint32_t i = 0; i < QUEUE; i++) rejected += served_wait(&late.s[i])->end == LIVE_REFUSED;
+    for (uint32_t i = 0; i < QUEUE; i++)
+        rejected += test_request_wait(&late.s[i])->end == LIVE_REFUSED;
     assert_true(rejected > 0);
     node_live_destroy(late.live);
     fill_queue(&degrade, ON_MISS_DEGRADE);

@@ -1,9 +1,9 @@
-// How requests end other than by an answer: full queues, time that is over, owners who go away,
-// refusals, blocks that never end.
+// Requests that end without outputs: full queues, expired deadlines, cancellation, rejection,
+// blocks that never end.
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "tests/node/served.h"
+#include "tests/node/live_fixture.h"
 #include "tests/runner.h"
 
 static TestTenant tiny;
@@ -23,7 +23,7 @@ static int finish(void **state) {
 typedef struct Bed {
     NodeLive    *live;
     NodeMachine  machine;
-    PlainRule    rule;
+    FifoSettings rule;
     _Atomic bool closed;
 } Bed;
 
@@ -32,13 +32,13 @@ static void bed_open(Bed *b, NodeLiveOptions o, LiveTenant t) {
     o.fixed = true;
     if (o.cores == 0) o.cores = 1;
     tenant_check(node_live_create(&b->live, &o));
-    b->machine = served_machine(b->live);
+    b->machine = test_machine(b->live);
     b->rule.closed = &b->closed;
     tenant_check(node_live_join(b->live, &t, &number));
-    tenant_check(node_live_set_policy(b->live, &served_plain, &b->rule, &b->machine));
+    tenant_check(node_live_set_policy(b->live, &fifo_policy, &b->rule, &b->machine));
 }
 
-// Lets the policy look again.
+// Makes the engine call the policy again.
 static void open_door(Bed *b) {
     atomic_store(&b->closed, false);
     node_live_cancel(b->live);
@@ -46,32 +46,32 @@ static void open_door(Bed *b) {
 
 static void queues_have_a_bound(void **state) {
     (void)state;
-    Bed        b = {.closed = true};
-    Served     s[6] = {0};
-    LiveTenant t = served_tenant(&tiny);
+    Bed         b = {.closed = true};
+    TestRequest s[6] = {0};
+    LiveTenant  t = live_tenant_of(&tiny);
     t.queue = 4;
     bed_open(&b, (NodeLiveOptions){0}, t);
-    for (uint32_t i = 0; i < 6; i++) served_ask(b.live, &s[i], (EngineRequest){0});
+    for (uint32_t i = 0; i < 6; i++) test_request_submit(b.live, &s[i], (EngineRequest){0});
     for (uint32_t i = 4; i < 6; i++) {
-        assert_int_equal(served_wait(&s[i])->end, LIVE_FULL);
+        assert_int_equal(test_request_wait(&s[i])->end, LIVE_FULL);
         assert_int_equal(s[i].answer.timing.waiting, 4);
     }
     open_door(&b);
-    for (uint32_t i = 0; i < 4; i++) assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+    for (uint32_t i = 0; i < 4; i++) assert_int_equal(test_request_wait(&s[i])->end, LIVE_DONE);
     node_live_destroy(b.live);
 }
 
-// Nothing happens in the engine meanwhile: a timer sees to it.
+// No event occurs in the engine meanwhile: its timer expires the request.
 static void time_runs_out_by_itself(void **state) {
     (void)state;
-    Bed    b = {.closed = true};
-    Served s[3] = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s[0], (EngineRequest){.expire = 30000000});
-    served_ask(b.live, &s[1], (EngineRequest){.expire = 5000000, .deadline = 1000000});
-    served_ask(b.live, &s[2], (EngineRequest){0});
+    Bed         b = {.closed = true};
+    TestRequest s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &s[0], (EngineRequest){.expire = 30000000});
+    test_request_submit(b.live, &s[1], (EngineRequest){.expire = 5000000, .deadline = 1000000});
+    test_request_submit(b.live, &s[2], (EngineRequest){0});
     for (uint32_t i = 0; i < 2; i++) {
-        const EngineResult *a = served_wait(&s[i]);
+        const EngineResult *a = test_request_wait(&s[i]);
         assert_int_equal(a->end, LIVE_EXPIRED);
         assert_int_equal(a->timing.queue_ns, a->finish - a->arrival);
         assert_true(a->timing.queue_ns >= (i == 0 ? 30000000 : 5000000));
@@ -80,18 +80,18 @@ static void time_runs_out_by_itself(void **state) {
     assert_int_equal(s[1].answer.timing.late_cause, LIVE_OVERLOAD);
     assert_true(s[1].answer.finish < s[0].answer.finish);
     open_door(&b);
-    assert_int_equal(served_wait(&s[2])->end, LIVE_DONE);
+    assert_int_equal(test_request_wait(&s[2])->end, LIVE_DONE);
     node_live_destroy(b.live);
 }
 
-// The door closes behind its first block.
+// The policy closes after its first block.
 static void time_runs_out_between_blocks(void **state) {
     (void)state;
-    Bed    b = {.rule = {.layers = 1, .once = true}};
-    Served s = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s, (EngineRequest){.expire = 300000000});
-    const EngineResult *a = served_wait(&s);
+    Bed         b = {.rule = {.layers = 1, .once = true}};
+    TestRequest s = {0};
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &s, (EngineRequest){.expire = 300000000});
+    const EngineResult *a = test_request_wait(&s);
     assert_int_equal(a->end, LIVE_EXPIRED);
     assert_int_equal(a->timing.blocks, 1);
     assert_true(a->timing.paused_ns > 0);
@@ -101,14 +101,14 @@ static void time_runs_out_between_blocks(void **state) {
     node_live_destroy(b.live);
 }
 
-// It is over while its first block runs: the second one does not begin.
+// The request expires while its first block runs: the second block does not start.
 static void time_runs_out_within_a_block(void **state) {
     (void)state;
-    Bed    b = {.rule = {.layers = 1, .pause_us = 30000}};
-    Served s = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s, (EngineRequest){.expire = 10000000});
-    const EngineResult *a = served_wait(&s);
+    Bed         b = {.rule = {.layers = 1, .pause_us = 30000}};
+    TestRequest s = {0};
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &s, (EngineRequest){.expire = 10000000});
+    const EngineResult *a = test_request_wait(&s);
     assert_int_equal(a->end, LIVE_EXPIRED);
     assert_true(a->timing.blocks <= 1);
     node_live_destroy(b.live);
@@ -116,30 +116,31 @@ static void time_runs_out_within_a_block(void **state) {
 
 static void owners_may_go(void **state) {
     (void)state;
-    Bed    b = {.closed = true};
-    Served s[3] = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    for (uint32_t i = 0; i < 3; i++) served_ask(b.live, &s[i], (EngineRequest){0});
+    Bed         b = {.closed = true};
+    TestRequest s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    for (uint32_t i = 0; i < 3; i++) test_request_submit(b.live, &s[i], (EngineRequest){0});
     atomic_store(&s[1].cancelled, true);
     node_live_cancel(b.live);
-    assert_int_equal(served_wait(&s[1])->end, LIVE_CANCELLED);
+    assert_int_equal(test_request_wait(&s[1])->end, LIVE_CANCELLED);
     assert_int_equal(atomic_load(&s[0].answers) + atomic_load(&s[2].answers), 0);
     open_door(&b);
-    assert_int_equal(served_wait(&s[0])->end, LIVE_DONE);
-    assert_int_equal(served_wait(&s[2])->end, LIVE_DONE);
+    assert_int_equal(test_request_wait(&s[0])->end, LIVE_DONE);
+    assert_int_equal(test_request_wait(&s[2])->end, LIVE_DONE);
     node_live_destroy(b.live);
 }
 
 static void the_late_may_be_served(void **state) {
     (void)state;
-    Bed    b = {.rule = {.rejects = 1}};
-    Served s[3] = {0};
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
-    served_ask(b.live, &s[0], (EngineRequest){.deadline = 1});
-    assert_int_equal(served_wait(&s[0])->end, LIVE_REFUSED);
+    Bed         b = {.rule = {.rejects = 1}};
+    TestRequest s[3] = {0};
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &s[0], (EngineRequest){.deadline = 1});
+    assert_int_equal(test_request_wait(&s[0])->end, LIVE_REFUSED);
     atomic_store(&b.rule.rejects, 3);
-    served_ask(b.live, &s[1], (EngineRequest){.deadline = 1, .on_miss = ON_MISS_SERVE_LATE});
-    assert_int_equal(served_wait(&s[1])->end, LIVE_DONE);
+    test_request_submit(b.live, &s[1],
+                        (EngineRequest){.deadline = 1, .on_miss = ON_MISS_SERVE_LATE});
+    assert_int_equal(test_request_wait(&s[1])->end, LIVE_DONE);
     assert_int_equal(s[1].answer.outcome, OUTCOME_LATE);
     node_live_destroy(b.live);
 }
@@ -149,49 +150,49 @@ static void ranks_go_first(void **state) {
     static const double   priority[] = {0, 3, 1, 2, 1};
     static const uint32_t position[] = {2, 4, 0, 3, 1};
     Bed                   b = {.closed = true};
-    Served                s[5] = {0};
+    TestRequest           s[5] = {0};
     _Atomic uint32_t      order = 0;
-    bed_open(&b, (NodeLiveOptions){0}, served_tenant(&tiny));
+    bed_open(&b, (NodeLiveOptions){0}, live_tenant_of(&tiny));
     for (uint32_t i = 0; i < 5; i++) {
         s[i].order = &order;
-        served_ask(b.live, &s[i], (EngineRequest){.priority = priority[i]});
+        test_request_submit(b.live, &s[i], (EngineRequest){.priority = priority[i]});
     }
     open_door(&b);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(test_request_wait(&s[i])->end, LIVE_DONE);
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(s[i].position, position[i]);
     node_live_destroy(b.live);
 }
 
-// A policy that never comes back to them: the engine does.
+// The policy never continues these requests: the engine does.
 static void nobody_starves(void **state) {
     (void)state;
-    Bed    b = {.closed = true};
-    Served s[3] = {0};
+    Bed         b = {.closed = true};
+    TestRequest s[3] = {0};
     bed_open(&b, (NodeLiveOptions){.starve_ns = 20000000, .budget_ns = 10000000},
-             served_tenant(&tiny));
+             live_tenant_of(&tiny));
     for (uint32_t i = 0; i < 3; i++)
-        served_ask(
+        test_request_submit(
             b.live, &s[i],
             (EngineRequest){.deadline = 1, .on_miss = i < 2 ? ON_MISS_SERVE_LATE : ON_MISS_REJECT});
     for (uint32_t i = 0; i < 2; i++) {
         s[i].of = &tiny;
-        assert_int_equal(served_wait(&s[i])->end, LIVE_DONE);
+        assert_int_equal(test_request_wait(&s[i])->end, LIVE_DONE);
         assert_true(s[i].answer.timing.queue_ns >= 20000000);
     }
     assert_int_equal(atomic_load(&s[2].answers), 0);
     open_door(&b);
-    assert_int_equal(served_wait(&s[2])->end, LIVE_DONE);
+    assert_int_equal(test_request_wait(&s[2])->end, LIVE_DONE);
     node_live_destroy(b.live);
 }
 
-// A process that stood still does not compute what is over, and takes no block for an endless one.
+// After a SIGSTOP, expired requests are not computed, and no block counts as endless.
 static void time_runs_out_while_all_stands_still(void **state) {
     (void)state;
-    Bed    b = {.closed = true};
-    Served s[2] = {0};
-    bed_open(&b, (NodeLiveOptions){.watchdog_ns = 200000000}, served_tenant(&tiny));
-    served_ask(b.live, &s[0], (EngineRequest){.expire = 100000000});
-    served_ask(b.live, &s[1], (EngineRequest){0});
+    Bed         b = {.closed = true};
+    TestRequest s[2] = {0};
+    bed_open(&b, (NodeLiveOptions){.watchdog_ns = 200000000}, live_tenant_of(&tiny));
+    test_request_submit(b.live, &s[0], (EngineRequest){.expire = 100000000});
+    test_request_submit(b.live, &s[1], (EngineRequest){0});
     pid_t self = getpid(), other = fork();
     assert_true(other >= 0);
     if (other == 0) {
@@ -202,9 +203,9 @@ static void time_runs_out_while_all_stands_still(void **state) {
     }
     while (atomic_load(&s[0].answers) == 0) (void)usleep(1000);
     open_door(&b);
-    assert_int_equal(served_wait(&s[0])->end, LIVE_EXPIRED);
+    assert_int_equal(test_request_wait(&s[0])->end, LIVE_EXPIRED);
     assert_int_equal(s[0].answer.timing.blocks, 0);
-    assert_int_equal(served_wait(&s[1])->end, LIVE_DONE);
+    assert_int_equal(test_request_wait(&s[1])->end, LIVE_DONE);
     assert_int_equal(waitpid(other, NULL, 0), other);
     node_live_destroy(b.live);
 }
@@ -216,7 +217,7 @@ static uint32_t body_value(Graph *g, const char *name, DType t) {
     return v;
 }
 
-// while (true) x = x + x, behind a step that is compiled.
+// A compiled step, then the interpreted loop: while (true) x = x + x.
 static void build_endless(TestTenant *t) {
     NetBuilder n;
     *t = (TestTenant){0};
@@ -260,24 +261,24 @@ static void build_endless(TestTenant *t) {
 
 static void endless_blocks_are_stopped(void **state) {
     (void)state;
-    Bed        b = {.rule = {0}};
-    TestTenant endless;
-    Served     s[2] = {0}, other = {.of = &tiny};
+    Bed         b = {.rule = {0}};
+    TestTenant  endless;
+    TestRequest s[2] = {0}, other = {.of = &tiny};
     build_endless(&endless);
     assert_true(endless.program.done != NULL);
-    bed_open(&b, (NodeLiveOptions){.watchdog_ns = 80000000}, served_tenant(&endless));
-    LiveTenant t = served_tenant(&tiny);
+    bed_open(&b, (NodeLiveOptions){.watchdog_ns = 80000000}, live_tenant_of(&endless));
+    LiveTenant t = live_tenant_of(&tiny);
     uint32_t   number = 0;
     tenant_check(node_live_join(b.live, &t, &number));
-    tenant_check(node_live_set_policy(b.live, &served_plain, &b.rule, &b.machine));
+    tenant_check(node_live_set_policy(b.live, &fifo_policy, &b.rule, &b.machine));
     for (uint32_t i = 0; i < 2; i++) {
-        served_ask(b.live, &s[i], (EngineRequest){0});
-        assert_int_equal(served_wait(&s[i])->end, LIVE_STUCK);
+        test_request_submit(b.live, &s[i], (EngineRequest){0});
+        assert_int_equal(test_request_wait(&s[i])->end, LIVE_STUCK);
         assert_non_null(strstr(s[i].answer.failed, "took too long"));
         assert_true(s[i].answer.timing.compute_ns >= 70000000);
     }
-    served_ask(b.live, &other, (EngineRequest){.tenant = number});
-    assert_int_equal(served_wait(&other)->end, LIVE_DONE);
+    test_request_submit(b.live, &other, (EngineRequest){.tenant = number});
+    assert_int_equal(test_request_wait(&other)->end, LIVE_DONE);
     assert_true(other.right);
     node_live_leave(b.live, 0);
     node_live_destroy(b.live);

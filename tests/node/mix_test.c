@@ -32,9 +32,9 @@ static void test_mixes_are_the_papers(void **state) {
 
 static void test_every_network_is_in_the_zoo(void **state) {
     (void)state;
-    for (MixPlace ctx = MIX_SERVER; ctx <= MIX_HERE; ctx++) {
+    for (MixPlace place = MIX_SERVER; place <= MIX_HERE; place++) {
         Mix m;
-        assert_int_equal(mix_find("mix", ctx, &m), ERR_OK);
+        assert_int_equal(mix_find("mix", place, &m), ERR_OK);
         for (uint32_t i = 0; i < m.n; i++) {
             const ZooEntry *z = zoo_find(m.tenants[i].network);
             assert_non_null(z);

@@ -1,5 +1,5 @@
-// The physics of models: versions, times and bytes that make sense, and the shape that a published
-// profile of a 64-core server has.
+// Machine models: plausible versions, times and bytes, and the scaling of a published profile of a
+// 64-core server.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/node/ground.h"
+#include "tests/node/sim_fixture.h"
 #include "tests/runner.h"
 
 static double total_ms(const NodeModel *m, const float *table, uint32_t cores, uint32_t level) {
@@ -18,9 +18,9 @@ static double total_ms(const NodeModel *m, const float *table, uint32_t cores, u
 
 static void test_tables_agree(void **state) {
     (void)state;
-    PreparedModel s;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "googlenet", 15, 1);
+    SimFixture s;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "googlenet", 15, 1);
     const NodeModel *m = &s.models[0];
     for (uint32_t k = 0; k < m->n_counts; k++)
         for (uint32_t level = 0; level < NODE_LEVELS; level++) {
@@ -31,7 +31,7 @@ static void test_tables_agree(void **state) {
                     float t = node_time(m, l, v, k, level);
                     assert_true(t > 0 && isfinite(t));
                     assert_true(t >= node_time(m, l, picks[l], k, level));
-                    // Less of the machine never helps.
+                    // Fewer cores or more interference never help.
                     assert_true(level == 0 || t >= node_time(m, l, v, k, level - 1) * 0.9999F);
                 }
                 best += (double)node_time(m, l, picks[l], k, level);
@@ -41,7 +41,7 @@ static void test_tables_agree(void **state) {
             }
             assert_true(node_rest(m, m->rest_best, m->n_layers, k, level) == 0);
         }
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 // Published times of other kernels on such a machine: a/c + b + d c on 8 to 56 cores. Ours are
@@ -53,10 +53,10 @@ static void test_shape_of_published_profile(void **state) {
         double      a, b, d;  // microseconds
     } fits[] = {{"resnet50", 169795, 900, 8.16}, {"googlenet", 53234, 685, 4.84}};
     static const uint32_t cores[] = {8, 16, 24, 32, 40, 48, 56};
-    PreparedModel         s;
-    chip_scenario_open(&s, "server64");
+    SimFixture            s;
+    sim_fixture_open(&s, "server64");
     for (uint32_t i = 0; i < 2; i++) {
-        stage_add(&s, fits[i].name, 15, 1);
+        sim_fixture_add(&s, fits[i].name, 15, 1);
         const NodeModel *m = &s.models[i];
         double           first = 0;
         for (size_t c = 0; c < sizeof cores / sizeof *cores; c++) {
@@ -69,14 +69,14 @@ static void test_shape_of_published_profile(void **state) {
             assert_true(ratio / first > 0.4 && ratio / first < 1.6);
         }
     }
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 static void test_versions_differ_where_it_matters(void **state) {
     (void)state;
-    PreparedModel s;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "resnet50", 15, 1);
+    SimFixture s;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "resnet50", 15, 1);
     const NodeModel *m = &s.models[0];
     uint32_t         k = node_count_index(m, 8), changed = 0, heavy = 0;
     for (uint32_t l = 0; l < m->n_layers; l++) {
@@ -85,7 +85,7 @@ static void test_versions_differ_where_it_matters(void **state) {
     }
     assert_true(heavy > m->n_layers / 2);
     assert_true(changed > m->n_layers / 4);
-    // Code for a quiet machine loses much on a crowded one.
+    // The version for an idle machine is much slower under interference.
     assert_true(total_ms(m, m->rest_solo, 8, 6) > 1.15 * total_ms(m, m->rest_best, 8, 6));
     assert_true(total_ms(m, m->rest_solo, 8, 0) < 1.1 * total_ms(m, m->rest_best, 8, 0));
     // The weights alone are 94 MB and have to come from memory.
@@ -93,14 +93,14 @@ static void test_versions_differ_where_it_matters(void **state) {
     for (uint32_t l = 0; l < m->n_layers; l++)
         moved += (double)m->layers[l].versions[node_best_versions(m, k, 9)[l]].dram_bytes[k];
     assert_true(moved > 90e6 && moved < 250e6);
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 static void test_less_cache_means_more_memory(void **state) {
     (void)state;
-    PreparedModel s;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "mobilenet_v2", 10, 1);
+    SimFixture s;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "mobilenet_v2", 10, 1);
     const NodeModel  *m = &s.models[0];
     const NodeDemand *d = m->demand;
     for (uint32_t l = 0; l < m->n_layers; l++)
@@ -113,7 +113,7 @@ static void test_less_cache_means_more_memory(void **state) {
                 double half = demand_at(bytes, 0.5);
                 assert_true(half <= (double)bytes[2] && half >= (double)bytes[3]);
             }
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 TEST_MAIN() {

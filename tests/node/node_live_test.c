@@ -1,9 +1,8 @@
-// Whatever a policy decides, every request is answered once, with the numbers that a plain run
-// gives.
+// Under any policy every request is answered once, with the outputs of program_run.
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "tests/node/chaos.h"
+#include "tests/node/random_policy.h"
 #include "tests/node/tenants.h"
 #include "tests/runner.h"
 
@@ -46,19 +45,19 @@ static void bed_open(Bed *b, const NodeLiveOptions *o) {
     b->setup = (NodeSetup){&b->machine, b->tenants, TENANTS};
 }
 
-typedef struct Asked {
+typedef struct SubmittedRequest {
     uint32_t         tenant, set;
     _Atomic uint32_t answers, wrong, rejected;
-} Asked;
+} SubmittedRequest;
 
-typedef struct Crowd {
-    NodeLive *live;
-    Asked     asked[EACH];
-    uint64_t  seed;
-} Crowd;
+typedef struct Submitter {
+    NodeLive        *live;
+    SubmittedRequest asked[EACH];
+    uint64_t         seed;
+} Submitter;
 
 static void check_answer(void *self, const EngineResult *a) {
-    Asked            *k = self;
+    SubmittedRequest *k = self;
     const TestTenant *t = &tenants[k->tenant];
     bool              ok = a->tenant == k->tenant && a->finish >= a->arrival;
     for (uint32_t i = 0; ok && a->outcome != OUTCOME_REJECTED && i < t->n_outputs; i++)
@@ -68,11 +67,11 @@ static void check_answer(void *self, const EngineResult *a) {
     atomic_fetch_add(&k->answers, 1);
 }
 
-static void *ask_all(void *crowd) {
-    Crowd *c = crowd;
-    Rng    r = {c->seed};
+static void *ask_all(void *submitter) {
+    Submitter *c = submitter;
+    Rng        r = {c->seed};
     for (uint32_t i = 0; i < EACH; i++) {
-        Asked *k = &c->asked[i];
+        SubmittedRequest *k = &c->asked[i];
         k->tenant = (uint32_t)rng_below(&r, TENANTS);
         k->set = (uint32_t)rng_below(&r, TENANT_INPUTS);
         TimeNs        t = clock_now(clock_monotonic());
@@ -88,28 +87,28 @@ static void *ask_all(void *crowd) {
     return NULL;
 }
 
-static void chaos_gives_right_answers(const NodeLiveOptions *o) {
-    static Crowd  crowds[THREADS];
-    pthread_t     threads[THREADS];
-    Bed           b;
-    ChaosSettings s = {.seed = 3 + o->cores, .rejects = 1};
+static void random_policy_gives_right_answers(const NodeLiveOptions *o) {
+    static Submitter     submitters[THREADS];
+    pthread_t            threads[THREADS];
+    Bed                  b;
+    RandomPolicySettings s = {.seed = 3 + o->cores, .rejects = 1};
     bed_open(&b, o);
-    tenant_check(node_live_use(b.live, &chaos, &s, &b.setup));
-    memset(crowds, 0, sizeof crowds);
+    tenant_check(node_live_use(b.live, &random_policy, &s, &b.setup));
+    memset(submitters, 0, sizeof submitters);
     for (uint32_t i = 0; i < THREADS; i++) {
-        crowds[i].live = b.live;
-        crowds[i].seed = i;
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_all, &crowds[i]), 0);
+        submitters[i].live = b.live;
+        submitters[i].seed = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_all, &submitters[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (uint32_t i = 0; i < THREADS * EACH; i++) {
-        Asked *k = &crowds[i / EACH].asked[i % EACH];
+        SubmittedRequest *k = &submitters[i / EACH].asked[i % EACH];
         while (atomic_load(&k->answers) == 0) (void)sched_yield();
     }
     node_live_destroy(b.live);
     uint32_t rejected = 0;
     for (uint32_t i = 0; i < THREADS * EACH; i++) {
-        Asked *k = &crowds[i / EACH].asked[i % EACH];
+        SubmittedRequest *k = &submitters[i / EACH].asked[i % EACH];
         assert_int_equal(atomic_load(&k->answers), 1);
         assert_int_equal(atomic_load(&k->wrong), 0);
         rejected += atomic_load(&k->rejected);
@@ -119,17 +118,18 @@ static void chaos_gives_right_answers(const NodeLiveOptions *o) {
 
 static void answers_on_one_core(void **state) {
     (void)state;
-    chaos_gives_right_answers(&(NodeLiveOptions){.cores = 1, .fixed = true});
+    random_policy_gives_right_answers(&(NodeLiveOptions){.cores = 1, .fixed = true});
 }
 
 static void answers_on_two_cores(void **state) {
     (void)state;
-    chaos_gives_right_answers(&(NodeLiveOptions){.cores = 2, .fixed = true, .contexts = 2});
+    random_policy_gives_right_answers(&(NodeLiveOptions){.cores = 2, .fixed = true, .contexts = 2});
 }
 
 static void answers_on_more_workers_than_cores(void **state) {
     (void)state;
-    chaos_gives_right_answers(&(NodeLiveOptions){.cores = 5, .fixed = true, .spin_ns = 1000});
+    random_policy_gives_right_answers(
+        &(NodeLiveOptions){.cores = 5, .fixed = true, .spin_ns = 1000});
 }
 
 static Arrivals some_arrivals(Arena *a, uint64_t seed, uint32_t n, double mean_ns) {
@@ -203,17 +203,17 @@ static void runs_conserve_requests(void **state) {
     tenant_check(arena_init(&a, (size_t)1 << 30));
     bed_open(&b, &(NodeLiveOptions){.cores = 3, .fixed = true});
     for (uint32_t i = 0; i < 3; i++) {
-        ChaosSettings s = {.seed = i, .rejects = 5 * i};
-        run_one(&b, &chaos, &s, some_arrivals(&a, i, RUN, 1e6), &a, &r, &t);
+        RandomPolicySettings s = {.seed = i, .rejects = 5 * i};
+        run_one(&b, &random_policy, &s, some_arrivals(&a, i, RUN, 1e6), &a, &r, &t);
         assert_int_equal(r.refused, t.kinds[RECORD_REFUSE]);
     }
     node_live_destroy(b.live);
     arena_finish(&a);
 }
 
-// Says every kind of nonsense, then starts what waits, one layer after the other on one core.
+// Returns every kind of illegal action, then runs waiting requests layer by layer on one core.
 static uint32_t decide_wrongly(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
-    static const uint8_t good[CHAOS_LAYERS], bad[CHAOS_LAYERS] = {99, 99, 99};
+    static const uint8_t good[RANDOM_LAYERS], bad[RANDOM_LAYERS] = {99, 99, 99};
     uint32_t            *turns = state, n = 0;
     Cores                far = {0}, one = {0}, none = {0};
     assert_true(max > 16);
@@ -278,9 +278,9 @@ static void illegal_plans_are_refused(void **state) {
     arena_finish(&a);
 }
 
-// The whole model on one core, whoever came first; counts starts beyond what is free.
+// Runs whole models on one core in order of arrival; counts starts beyond the free cores.
 static uint32_t decide_plainly(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
-    static const uint8_t versions[CHAOS_LAYERS];
+    static const uint8_t versions[RANDOM_LAYERS];
     uint32_t             n = 0;
     Cores                free = v->free;
     (void)state;
@@ -316,10 +316,10 @@ static void few_places_only_delay(void **state) {
     arena_finish(&a);
 }
 
-// Starts one layer of the youngest that waits: all places are soon held by those it forgets.
+// Starts one layer of the newest request: unfinished requests soon hold all execution contexts.
 static uint32_t decide_for_the_young(void *state, const NodeView *v, NodeAction *out,
                                      uint32_t max) {
-    static const uint8_t versions[CHAOS_LAYERS];
+    static const uint8_t versions[RANDOM_LAYERS];
     (void)state, (void)max;
     if (v->n_waiting == 0 || v->n_free == 0) return 0;
     Cores one = {0};
@@ -348,7 +348,7 @@ static void places_held_by_the_forgotten_are_freed(void **state) {
     arena_finish(&a);
 }
 
-// Deadlines that cannot be met: the run ends early, and still every request has an outcome.
+// Infeasible deadlines: the run ends early, and every request still has an outcome.
 static void hopeless_runs_end_early(void **state) {
     (void)state;
     Arena      a;

@@ -9,18 +9,18 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tests/node/ground.h"
+#include "tests/node/sim_fixture.h"
 #include "tests/runner.h"
 
-static NodeResult simulate(PreparedModel *s, const NodeRun *run) {
+static NodeResult simulate(SimFixture *s, const NodeRun *run) {
     NodeResult r;
     assert_int_equal(node_sim(run, &s->spec, &s->arena, &r), ERR_OK);
     return r;
 }
 
 // All requests come at once, on a machine without jitter.
-static NodeRun together(PreparedModel *s, const PlainSettings *p, uint32_t n) {
-    NodeRun run = chip_scenario_run(s, p, 100, n, 1);
+static NodeRun together(SimFixture *s, const PlainSettings *p, uint32_t n) {
+    NodeRun run = sim_fixture_run(s, p, 100, n, 1);
     s->spec.jitter = 0;
     for (uint32_t i = 0; i < n; i++) run.arrivals.at[i].at = 1000;
     return run;
@@ -30,17 +30,17 @@ static double took(const NodeResult *r, uint32_t i) {
     return (double)(r->answers[i].finish - r->answers[i].arrival);
 }
 
-static double table_ns(const PreparedModel *s, uint32_t tenant, uint32_t cores) {
+static double table_ns(const SimFixture *s, uint32_t tenant, uint32_t cores) {
     const NodeModel *m = &s->models[tenant];
     return (double)node_rest(m, m->rest_best, 0, node_count_index(m, cores), 0);
 }
 
 static void test_alone_as_in_the_table(void **state) {
     (void)state;
-    PreparedModel s;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "resnet50", 15, 1);
-    stage_add(&s, "bert_large", 130, 1);
+    SimFixture s;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "resnet50", 15, 1);
+    sim_fixture_add(&s, "bert_large", 130, 1);
     for (uint32_t t = 0; t < 2; t++)
         for (int cores = 1; cores <= 16; cores *= 4) {
             PlainSettings p = {.cores = cores};
@@ -52,15 +52,15 @@ static void test_alone_as_in_the_table(void **state) {
             assert_true(took(&r, 0) >= want * 0.9999 && took(&r, 0) <= want * 1.0001 + slack);
             assert_int_equal(r.blocks, 1);
         }
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
-// Slices of their own, the memory in common: slower together, and never faster than alone.
+// Separate cache slices, shared memory: slower together, never faster than alone.
 static void test_neighbours_slow_each_other(void **state) {
     (void)state;
-    PreparedModel s;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "resnet50", 15, 1);
+    SimFixture s;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "resnet50", 15, 1);
     PlainSettings p = {.cores = 8};
     NodeRun       run = together(&s, &p, 1);
     NodeResult    one = simulate(&s, &run);
@@ -77,14 +77,14 @@ static void test_neighbours_slow_each_other(void **state) {
     print_message("on 6 cores: alone %.2f ms, with nine others %.2f\n", took(&one, 0) / 1e6,
                   took(&all, 0) / 1e6);
     assert_true(took(&all, 0) > 1.05 * took(&one, 0));
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
-static void mixed(PreparedModel *s) {
-    chip_scenario_open(s, "server64");
-    stage_add(s, "mobilenet_v2", 10, 4);
-    stage_add(s, "resnet50", 15, 2);
-    stage_add(s, "googlenet", 15, 2);
+static void mixed(SimFixture *s) {
+    sim_fixture_open(s, "server64");
+    sim_fixture_add(s, "mobilenet_v2", 10, 4);
+    sim_fixture_add(s, "resnet50", 15, 2);
+    sim_fixture_add(s, "googlenet", 15, 2);
 }
 
 static void assert_same_records(const RecordList *a, const RecordList *b) {
@@ -105,29 +105,28 @@ static void assert_same_records(const RecordList *a, const RecordList *b) {
 
 static void test_same_seed_same_records(void **state) {
     (void)state;
-    PreparedModel s;
+    SimFixture    s;
     PlainSettings p = {.cores = 6, .layers = 7, .grow = 4};
     mixed(&s);
-    NodeRun run = chip_scenario_run(&s, &p, 600, 300, 9);
+    NodeRun run = sim_fixture_run(&s, &p, 600, 300, 9);
     (void)simulate(&s, &run);
     RecordList first = s.records;
     s.records = (RecordList){.arena = &s.arena};
-    run = chip_scenario_run(&s, &p, 600, 300, 9);
+    run = sim_fixture_run(&s, &p, 600, 300, 9);
     (void)simulate(&s, &run);
     assert_same_records(&first, &s.records);
     s.records = (RecordList){.arena = &s.arena};
-    run.seed = 10;  // the same arrivals on a machine that trembles otherwise
+    run.seed = 10;  // the same arrivals with other noise of the machine
     run.records = record_list(&s.records);
     (void)simulate(&s, &run);
     bool differ = first.n != s.records.n;
     for (uint32_t i = 0; i < first.n && !differ; i++) differ = first.at[i].at != s.records.at[i].at;
     assert_true(differ);
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
-// Goes through the records as an auditor: every core in one block at a time, every request in and
-// out once.
-static void audit(const PreparedModel *s, const NodeRun *run, const NodeResult *r) {
+// Checks the records: each core runs one block at a time, each request arrives and ends once.
+static void check_records(const SimFixture *s, const NodeRun *run, const NodeResult *r) {
     Cores    busy = {0};
     uint32_t arrived = 0, outcomes[OUTCOMES] = {0};
     TimeNs   now = 0;
@@ -167,25 +166,25 @@ static void test_nothing_is_lost(void **state) {
     (void)state;
     static const double rates[] = {100, 700, 3000};
     for (uint32_t i = 0; i < 12; i++) {
-        PreparedModel s;
+        SimFixture    s;
         PlainSettings p = {.cores = i % 2 ? 5 : 8,
                            .layers = i % 3 ? 0 : 6,
                            .grow = i % 4 == 3 ? 3 : 0,
-                           .refuse = i % 2 == 1};
+                           .reject = i % 2 == 1};
         mixed(&s);
-        NodeRun    run = chip_scenario_run(&s, &p, rates[i / 4], 400, i);
+        NodeRun    run = sim_fixture_run(&s, &p, rates[i / 4], 400, i);
         NodeResult r = simulate(&s, &run);
-        audit(&s, &run, &r);
+        check_records(&s, &run, &r);
         assert_false(r.gave_up);
-        stage_close(&s);
+        sim_fixture_close(&s);
     }
 }
 
 static void test_growth(void **state) {
     (void)state;
-    PreparedModel s;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "resnet50", 15, 1);
+    SimFixture s;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "resnet50", 15, 1);
     PlainSettings p = {.cores = 8};
     NodeRun       run = together(&s, &p, 2);
     run.arrivals.at[1].at = 2000000;  // its arrival is the first one's chance to grow
@@ -198,26 +197,26 @@ static void test_growth(void **state) {
     assert_true(grown.grown >= 1);
     assert_true(took(&grown, 0) < 0.85 * took(&plain, 0));
     assert_true(took(&grown, 0) > table_ns(&s, 0, 16));
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 static void test_gives_up_when_hopeless(void **state) {
     (void)state;
-    PreparedModel s;
+    SimFixture    s;
     PlainSettings p = {.cores = 8};
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "resnet50", 15, 1);
-    NodeRun run = chip_scenario_run(&s, &p, 2000, 4000, 3);
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "resnet50", 15, 1);
+    NodeRun run = sim_fixture_run(&s, &p, 2000, 4000, 3);
     run.give_up = 0.2;
     NodeResult r = simulate(&s, &run);
     assert_true(r.gave_up);
     assert_int_equal(r.n, 4000);
     assert_true(r.blocks < 3000);
-    run = chip_scenario_run(&s, &p, 100, 1000, 3);
+    run = sim_fixture_run(&s, &p, 100, 1000, 3);
     run.give_up = 0.2;
     r = simulate(&s, &run);
     assert_false(r.gave_up);
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 static uint32_t decide_badly(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
@@ -231,13 +230,13 @@ static uint32_t decide_badly(void *state, const NodeView *v, NodeAction *out, ui
 
 static void test_illegal_plan_ends_the_run(void **state) {
     (void)state;
-    PreparedModel s;
+    SimFixture    s;
     PlainSettings p = {.cores = 8};
     NodePolicy    bad = plain_policy;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "mobilenet_v2", 10, 1);
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "mobilenet_v2", 10, 1);
     bad.decide = decide_badly;
-    NodeRun run = chip_scenario_run(&s, &p, 100, 5, 1);
+    NodeRun run = sim_fixture_run(&s, &p, 100, 5, 1);
     run.policy = &bad;
     pid_t child = fork();
     if (child == 0) {
@@ -249,15 +248,15 @@ static void test_illegal_plan_ends_the_run(void **state) {
     int status = 0;
     assert_true(waitpid(child, &status, 0) == child);
     assert_true(WIFSIGNALED(status));
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
-// Requests a second that are answered in time.
-static double goodput(PreparedModel *s, double rate, bool admit) {
+// Requests answered in time, per second.
+static double goodput(SimFixture *s, double rate, bool admit) {
     PlainSettings p = {.cores = 8};
     NodeResult    r;
     NodeSummary   sum;
-    NodeRun       run = chip_scenario_run(s, &p, rate, (uint32_t)(1.2 * rate), 1);
+    NodeRun       run = sim_fixture_run(s, &p, rate, (uint32_t)(1.2 * rate), 1);
     run.records = (RecordSink){0};
     run.skip = run.arrivals.n / 2;
     run.admit = admit;
@@ -266,20 +265,20 @@ static double goodput(PreparedModel *s, double rate, bool admit) {
     return sum.hit_rate * rate;
 }
 
-// A policy that starts everything in order of arrival: overload is its end, unless it is kept off.
+// FIFO collapses under overload, unless admission limits the load.
 static void test_admission_keeps_overload_off(void **state) {
     (void)state;
-    PreparedModel s;
-    double        peak = 0, most = 1600;
-    chip_scenario_open(&s, "server64");
-    stage_add(&s, "mobilenet_v2", 10, 1);
-    stage_add(&s, "tiny_yolo_v2", 20, 1);
+    SimFixture s;
+    double     peak = 0, most = 1600;
+    sim_fixture_open(&s, "server64");
+    sim_fixture_add(&s, "mobilenet_v2", 10, 1);
+    sim_fixture_add(&s, "tiny_yolo_v2", 20, 1);
     for (uint32_t i = 3; i <= 5; i++) peak = fmax(peak, goodput(&s, most * i / 6, false));
 
     for (double x = 0.5; x < 20; x *= 1.5) assert_true(goodput(&s, 3 * most, false) < 0.2 * peak);
     assert_true(goodput(&s, 3 * most, true) > 0.9 * peak);
     assert_true(goodput(&s, 6 * most, true) > 0.9 * peak);
-    stage_close(&s);
+    sim_fixture_close(&s);
 }
 
 TEST_MAIN() {

@@ -1,4 +1,4 @@
-// A network is staged in the background while another is served, and joins it.
+// A network is prepared in the background while another is served, then joins the engine.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

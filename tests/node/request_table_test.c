@@ -1,4 +1,4 @@
-// The lists kept step by step against lists made anew each time.
+// Incrementally maintained lists against lists rebuilt each time.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// A source is whole and known, or refused; a name stands for the path in every reason.
+// A source is complete and identified, or rejected; errors name the model instead of the path.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ typedef struct Writer {
     _Atomic bool stop;
 } Writer;
 
-// Somebody copies a file into ctx, slowly.
+// A file is copied into its place slowly.
 static void *append(void *self) {
     Writer *w = self;
     int     fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC);

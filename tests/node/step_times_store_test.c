@@ -1,4 +1,4 @@
-// What was measured once is known at the next start.
+// Step times measured once are reused at the next start.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void change(const char *sql) {
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-// Two measurements are never the same to the nanosecond, two looks at the store are.
+// Two measurements differ in some nanosecond; two reads of the store do not.
 static void times_are_kept(void **state) {
     (void)state;
     PrepareOptions o = {.background = true, .interpret = true, .runs = 4};

@@ -1,4 +1,5 @@
-// Tenants for tests: small networks compiled, with tables of times that are made up but legal.
+// TestTenant: a small compiled network with inputs, expected outputs and a synthetic table of layer
+// times.
 #pragma once
 
 #include <math.h>
@@ -24,7 +25,7 @@ typedef struct TestTenant {
     Program      program;
     NodeModel    table;
     Tensor      *inputs[TENANT_INPUTS];  // two sets
-    Tensor      *want[TENANT_INPUTS];    // what program_run makes of them
+    Tensor      *want[TENANT_INPUTS];    // expected outputs, from program_run
     uint32_t     n_outputs;
 } TestTenant;
 
@@ -59,7 +60,7 @@ static inline Tensor *tenant_inputs(const Graph *g, Arena *a, Rng *r) {
     return in;
 }
 
-// As many versions as are kept, out of those the kernels offer: different ways, the same numbers.
+// Up to three random versions per step: different parameters, the same results.
 static inline void tenant_versions(Program *p, Rng *r) {
     static Version all[PROFILE_CANDIDATES];
     for (uint32_t i = 0; i < p->n_steps; i++) {

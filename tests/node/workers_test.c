@@ -27,7 +27,7 @@ static void run(void *ctx, uint32_t core, void *job, uint32_t index) {
     atomic_fetch_add(&j->done[core], 1);
 }
 
-// Whether they spin or sleep meanwhile, every job reaches its worker once.
+// Every job reaches its worker once, whether the worker spins or sleeps.
 static void every_job_is_run_once(TimeNs spin_ns) {
     Workers       *w = NULL;
     Job            job = {0};
@@ -61,7 +61,7 @@ static void multiply(void *ctx, uint32_t core, void *job, uint32_t index) {
     atomic_fetch_add(&j->done[core], 1);
 }
 
-// Numbers too small to be normal count as 0: no input can make arithmetic slow.
+// Denormal numbers are flushed to 0, so that no input slows down arithmetic.
 static void tiny_numbers_are_flushed(void **state) {
     (void)state;
 #if defined(__x86_64__) || defined(__aarch64__)

@@ -1,6 +1,6 @@
 // Every cluster policy on random mixed traces: its plans are legal (the simulator aborts
 // otherwise), every job ends, and the same seed gives the same bytes.
-#include "tests/policy/cluster_medley.h"
+#include "tests/policy/cluster_case.h"
 #include "tests/runner.h"
 
 enum { JOBS = 220 };
@@ -21,14 +21,15 @@ static int end(void **state) {
 // Synergy needs whole GPUs and equal servers. Learned policies are slow, so they get every fifth
 // case.
 static bool suits(const ClusterPolicy *p, uint32_t with) {
-    uint32_t never = MEDLEY_PARTS | MEDLEY_CPU | MEDLEY_TYPES | MEDLEY_UNLIKE;
+    uint32_t never =
+        CLUSTER_CASE_PARTS | CLUSTER_CASE_CPU | CLUSTER_CASE_TYPES | CLUSTER_CASE_UNLIKE;
     if (p->learned) return with % 5 == 0;
     return strncmp(p->name, "synergy", 7) != 0 || (with & never) == 0;
 }
 
-static void run(const Medley *x, const char *policy, uint64_t seed, ClusterResult *r) {
+static void run(const ClusterCase *x, const char *policy, uint64_t seed, ClusterResult *r) {
     *r = (ClusterResult){0};
-    assert_int_equal(medley_run(x, policy, NULL, seed, &arena, r), ERR_OK);
+    assert_int_equal(cluster_case_run(x, policy, NULL, seed, &arena, r), ERR_OK);
     for (uint32_t i = 0; i < r->n; i++) {
         assert_true(r->ends[i].start >= x->jobs.at[i].submit);
         assert_true(r->ends[i].finish > r->ends[i].start);
@@ -39,10 +40,10 @@ static void test_all_end(void **state) {
     (void)state;
     const ClusterPolicy *p;
     for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++) {
-        for (uint32_t with = 0; with < MEDLEY_KINDS; with++) {
+        for (uint32_t with = 0; with < CLUSTER_CASE_KINDS; with++) {
             if (!suits(p, with)) continue;
             size_t        mark = arena.used;
-            Medley        x = medley_random(with, JOBS, with + 1, &arena);
+            ClusterCase   x = cluster_case_random(with, JOBS, with + 1, &arena);
             ClusterResult r;
             run(&x, p->name, 1, &r);
             arena_rewind(&arena, mark);
@@ -54,10 +55,10 @@ static void test_same_seed_same_run(void **state) {
     (void)state;
     const ClusterPolicy *p;
     for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++)
-        for (uint32_t with = 0; with < MEDLEY_KINDS; with += 17) {
+        for (uint32_t with = 0; with < CLUSTER_CASE_KINDS; with += 17) {
             if (!suits(p, with)) continue;
             size_t        mark = arena.used;
-            Medley        x = medley_random(with, JOBS, 1000 + with, &arena);
+            ClusterCase   x = cluster_case_random(with, JOBS, 1000 + with, &arena);
             ClusterResult a, b;
             run(&x, p->name, 3, &a);
             run(&x, p->name, 3, &b);

@@ -14,13 +14,13 @@ typedef struct ClusterSample {
     JobList         jobs;
     ServerList      servers;
     ClusterProfiles profiles;
-    uint32_t       *class_of;  // [jobs.n]: every job has a model of its own
+    uint32_t       *class_of;  // [jobs.n]; every job has its own model
     uint64_t        shared;    // GPUs seen with several tasks
 } ClusterSample;
 
 static const char *const cluster_sample_types[] = {"T4", "V100", ""};
 
-// n servers of so many GPUs, of two types in turn.
+// n servers of `gpus` GPUs, of two alternating types.
 static inline ServerList cluster_sample_servers(Arena *a, uint32_t n, uint32_t gpus) {
     ServerList l;
     ServerSpec like = {.gpus = gpus, .gpu_type = ""};
@@ -29,8 +29,8 @@ static inline ServerList cluster_sample_servers(Arena *a, uint32_t n, uint32_t g
     return l;
 }
 
-// One of everything that a trace may hold: parts of GPUs, no GPUs, types, gangs wider than a
-// server, demands that are not the share, jobs of no class.
+// Every kind of job a trace may hold: parts of GPUs, no GPUs, GPU types, gangs wider than a server,
+// demands other than the share, jobs without a class.
 static inline Job cluster_sample_job(Rng *r, uint32_t gpus) {
     static const uint32_t sizes[] = {1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 12, 16};
     uint32_t              kind = (uint32_t)rng_below(r, 10);

@@ -38,8 +38,8 @@ static inline double coord_value(const Coordination *a, const CoordProblem *p,
     return sum;
 }
 
-// The largest sum of gains [rows][columns] with at most one a row and a column; losses and what is
-// not finite may stay away. Shortest augmenting paths, a row at a time.
+// The largest sum of gains [rows][columns] with at most one per row and column; entries that are
+// negative or not finite are left out. Shortest augmenting paths, a row at a time.
 static inline double exact_assignment(const float *gain, uint32_t rows, uint32_t columns) {
     uint32_t      n = rows > columns ? rows : columns;
     static double cost[EXACT_MAX + 1][EXACT_MAX + 1], u[EXACT_MAX + 1], v[EXACT_MAX + 1];
@@ -90,7 +90,7 @@ static inline double exact_assignment(const float *gain, uint32_t rows, uint32_t
     return sum;
 }
 
-// Every job wholly served or not at all, without a claim that could be left out.
+// Every job gets all its claims or none, and no claim is superfluous.
 static inline bool exact_legal(const CoordProblem *p, const uint32_t *claims) {
     for (uint32_t i = 0; i < p->agents; i++) {
         size_t at = (size_t)i * p->jobs + claims[i];
@@ -111,7 +111,7 @@ static inline bool exact_legal(const CoordProblem *p, const uint32_t *claims) {
 }
 
 // The best of all (jobs + 1)^agents answers, as coord_value counts.
-static inline double exact_accord(const Coordination *a, const CoordProblem *p) {
+static inline double exact_coordination(const Coordination *a, const CoordProblem *p) {
     uint32_t claims[16], digits[16] = {0};
     double   best = -INFINITY;
     for (;;) {

@@ -210,7 +210,7 @@ static double against_all(const CoordKind *kind, const CoordParams *r, double *l
         }
         coord_decide(a, &made.p, claims);
         assert_true(exact_legal(&made.p, claims));
-        double best = exact_accord(a, &made.p), value = coord_stats(a)->value;
+        double best = exact_coordination(a, &made.p), value = coord_stats(a)->value;
         assert_true(value <= best + 1e-4);
         if (best < 1e-6) continue;
         sum += value / best;

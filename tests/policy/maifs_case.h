@@ -5,7 +5,7 @@
 #include "learn/float_vec.h"
 #include "policy/cluster/maifs/maifs.h"
 #include "tests/learn/gradient.h"
-#include "tests/policy/cluster_medley.h"
+#include "tests/policy/cluster_case.h"
 
 typedef enum MaifsMind { MAIFS_RULES, MAIFS_SHIPPED, MAIFS_RANDOM, MAIFS_MINDS } MaifsMind;
 
@@ -30,7 +30,7 @@ static inline const void *maifs_case_mind(const MaifsCase *c, Arena *a) {
     return l;
 }
 
-static inline Err maifs_case_run(const Medley *x, const MaifsCase *c, Arena *a,
+static inline Err maifs_case_run(const ClusterCase *x, const MaifsCase *c, Arena *a,
                                  ClusterResult *out) {
     const ClusterPolicy *p = policies_cluster_find("maifs");
     Settings             s = {p->rows, p->n_rows, arena_alloc(a, 1, p->settings_size + 1, 64), a};

@@ -19,7 +19,7 @@ static int end(void **state) {
     return 0;
 }
 
-static void all_end(const Medley *x, const MaifsCase *c, ClusterResult *r) {
+static void all_end(const ClusterCase *x, const MaifsCase *c, ClusterResult *r) {
     *r = (ClusterResult){0};
     Err e = maifs_case_run(x, c, &arena, r);
     if (e != ERR_OK) print_error("seed %lu: %s\n", (unsigned long)c->seed, err_why());
@@ -75,11 +75,11 @@ static void whole_gangs(void *self, const ClusterView *v, const ClusterAction *p
 
 static void test_every_kind(void **state) {
     (void)state;
-    for (uint32_t with = 0; with < MEDLEY_KINDS; with++)
+    for (uint32_t with = 0; with < CLUSTER_CASE_KINDS; with++)
         for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
             size_t        mark = arena.used;
             uint64_t      steps = 0;
-            Medley        x = medley_random(with, JOBS, with + 1, &arena);
+            ClusterCase   x = cluster_case_random(with, JOBS, with + 1, &arena);
             MaifsCase     c = {.mind = mind, .seed = with, .after = whole_gangs, .watcher = &steps};
             ClusterResult r;
             if (mind != MAIFS_RULES && with % 3 != (uint32_t)mind) continue;
@@ -108,10 +108,11 @@ static void test_settings(void **state) {
     };
     for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++)
         for (uint32_t seed = 0; seed < 3; seed++) {
-            size_t   mark = arena.used;
-            uint64_t steps = 0;
-            Medley x = medley_random(seed * 37 % MEDLEY_KINDS | MEDLEY_PROFILES | MEDLEY_WIDE, JOBS,
-                                     k + 1, &arena);
+            size_t        mark = arena.used;
+            uint64_t      steps = 0;
+            ClusterCase   x = cluster_case_random(seed * 37 % CLUSTER_CASE_KINDS |
+                                                      CLUSTER_CASE_PROFILES | CLUSTER_CASE_WIDE,
+                                                  JOBS, k + 1, &arena);
             MaifsCase     c = {.mind = (MaifsMind)(seed % MAIFS_MINDS),
                                .set = sets[k],
                                .seed = seed,
@@ -129,14 +130,15 @@ static void test_sizes(void **state) {
     static const uint32_t sizes[][2] = {{1, 8}, {3, 4}, {40, 8}, {24, 1}, {2, 64}, {7, 2}};
     for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
-            size_t   mark = arena.used;
-            uint64_t steps = 0;
-            uint32_t all = sizes[k][0] * sizes[k][1];
-            Medley   x =
-                medley_random(MEDLEY_PROFILES | MEDLEY_CPU | MEDLEY_WIDE, JOBS, k + 100, &arena);
+            size_t      mark = arena.used;
+            uint64_t    steps = 0;
+            uint32_t    all = sizes[k][0] * sizes[k][1];
+            ClusterCase x =
+                cluster_case_random(CLUSTER_CASE_PROFILES | CLUSTER_CASE_CPU | CLUSTER_CASE_WIDE,
+                                    JOBS, k + 100, &arena);
             MaifsCase     c = {.mind = mind, .seed = k, .after = whole_gangs, .watcher = &steps};
             ClusterResult r;
-            x.servers = medley_servers(sizes[k][0], sizes[k][1], &arena).servers;
+            x.servers = cluster_case_servers(sizes[k][0], sizes[k][1], &arena).servers;
             for (uint32_t i = 0; i < JOBS; i++) {
                 if (i % 9 == 0) x.jobs.at[i].gpus = all;
                 if (x.jobs.at[i].gpus > all) x.jobs.at[i].gpus = all;
@@ -149,9 +151,9 @@ static void test_sizes(void **state) {
 static void test_same_seed_same_bytes(void **state) {
     (void)state;
     for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++)
-        for (uint32_t with = 5; with < MEDLEY_KINDS; with += 41) {
+        for (uint32_t with = 5; with < CLUSTER_CASE_KINDS; with += 41) {
             size_t        mark = arena.used;
-            Medley        x = medley_random(with, JOBS, 900 + with, &arena);
+            ClusterCase   x = cluster_case_random(with, JOBS, 900 + with, &arena);
             MaifsCase     c = {.mind = mind, .seed = with};
             ClusterResult a, b;
             all_end(&x, &c, &a);
@@ -162,9 +164,9 @@ static void test_same_seed_same_bytes(void **state) {
 }
 
 // Different servers and every job with a class, so that no two servers are equal for a job.
-static Medley unlike(uint64_t seed, bool turned) {
+static ClusterCase unlike(uint64_t seed, bool turned) {
     static const char *const types[] = {"v100", "p100", "a10", "a100"};
-    Medley                   x = medley_random(MEDLEY_PROFILES, JOBS, seed, &arena);
+    ClusterCase              x = cluster_case_random(CLUSTER_CASE_PROFILES, JOBS, seed, &arena);
     uint32_t                 n = x.servers.n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = turned ? n - 1 - i : i;
@@ -189,7 +191,7 @@ static void test_order_of_servers(void **state) {
             MaifsCase     c = {.mind = mind, .seed = 1};
             ClusterResult r[2];
             for (uint32_t turned = 0; turned < 2; turned++) {
-                Medley x = unlike(300 + seed, turned > 0);
+                ClusterCase x = unlike(300 + seed, turned > 0);
                 all_end(&x, &c, &r[turned]);
             }
             same += memcmp(r[0].ends, r[1].ends, JOBS * sizeof *r[0].ends) == 0;
@@ -219,7 +221,8 @@ static void test_no_worse_than_plain(void **state) {
     for (uint32_t seed = 0; seed < 12; seed++) {
         size_t        mark = arena.used;
         Agreed        a = {0};
-        Medley        x = medley_random(MEDLEY_PROFILES | MEDLEY_WIDE, JOBS, 500 + seed, &arena);
+        ClusterCase   x = cluster_case_random(CLUSTER_CASE_PROFILES | CLUSTER_CASE_WIDE, JOBS,
+                                              500 + seed, &arena);
         MaifsCase     c = {.mind = (MaifsMind)(seed % MAIFS_MINDS), .watch = sum_up, .watcher = &a};
         ClusterResult r;
         for (uint32_t i = 0; i < JOBS; i++) x.jobs.at[i].submit /= 20;  // so that many wait
@@ -236,8 +239,9 @@ static void test_no_worse_than_plain(void **state) {
 static void test_gang_of_a_small_type(void **state) {
     (void)state;
     static const char *types[2] = {"v100", "t4"};
-    Medley             x = medley_servers(4, 8, &arena);
-    Job                j[3] = {medley_job(0, 100, 6), medley_job(1, 100, 8), medley_job(2, 50, 12)};
+    ClusterCase        x = cluster_case_servers(4, 8, &arena);
+    Job                j[3] = {cluster_case_job(0, 100, 6), cluster_case_job(1, 100, 8),
+                               cluster_case_job(2, 50, 12)};
     for (uint32_t i = 0; i < 4; i++) {
         x.servers.at[i].gpu_type = types[i & 1];
         if ((i & 1) == 0) continue;
@@ -246,7 +250,7 @@ static void test_gang_of_a_small_type(void **state) {
         x.servers.at[i].memory_mib /= 2;
     }
     j[0].gpu_types = 2;
-    medley_list(&x, j, 3, &arena);
+    cluster_case_list(&x, j, 3, &arena);
     x.jobs.gpu_types = types;
     x.jobs.n_gpu_types = 2;
     for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++) {
@@ -260,7 +264,7 @@ static void test_gang_of_a_small_type(void **state) {
 static void test_words(void **state) {
     (void)state;
     static const char *const wrong[][2] = {{"graph=ring"}, {"demand=none"}};
-    Medley                   x = medley_random(0, 3, 1, &arena);
+    ClusterCase              x = cluster_case_random(0, 3, 1, &arena);
     for (uint32_t k = 0; k < 2; k++) {
         MaifsCase     c = {.set = wrong[k]};
         ClusterResult r;

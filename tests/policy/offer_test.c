@@ -155,9 +155,9 @@ static void offers(void *self, const ClusterView *v, const void *state) {
 static void test_gain_is_what_changes(void **state) {
     (void)state;
     Seen seen = {0};
-    for (uint32_t with = 0; with < MEDLEY_KINDS; with += 3) {
+    for (uint32_t with = 0; with < CLUSTER_CASE_KINDS; with += 3) {
         size_t        mark = arena.used;
-        Medley        x = medley_random(with, JOBS, with + 1, &arena);
+        ClusterCase   x = cluster_case_random(with, JOBS, with + 1, &arena);
         MaifsCase     c = {.seed = 1, .watch = offers, .watcher = &seen};
         ClusterResult r;
         assert_int_equal(maifs_case_run(&x, &c, &arena, &r), ERR_OK);

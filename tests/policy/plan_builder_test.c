@@ -1,6 +1,6 @@
 // PlanBuilder and Pack under a policy of random changes: plans are legal (the simulator aborts
 // otherwise), and the result is what was built.
-#include "tests/policy/cluster_medley.h"
+#include "tests/policy/cluster_case.h"
 
 #include "policy/cluster/common/colocation.h"
 #include "tests/runner.h"
@@ -9,19 +9,19 @@ enum { JOBS = 400, SERVERS = 4 };
 
 static Arena arena;
 
-typedef struct Wild {
+typedef struct RandomPolicy {
     PlanBuilder  builder;
     Rng          rng;
     ClusterSlice had[JOBS];  // the first slice of each task in the last plan
     uint64_t     job[JOBS];  // its job plus 1; 0: waits
-} Wild;
+} RandomPolicy;
 
 static uint64_t packs, levels, ousted, hopeless;
 
 static size_t wild_size(const ClusterSetup *s, const void *settings) {
     (void)settings;
-    Wild  w = {.rng = {0}};
-    Carve c = {.used = sizeof w};
+    RandomPolicy w = {.rng = {0}};
+    Carve        c = {.used = sizeof w};
     plan_builder_carve(&w.builder, s, &c);
     return c.used;
 }
@@ -30,13 +30,13 @@ static void wild_init(void *state, const ClusterSetup *s, const void *settings,
                       const void *loaded) {
     (void)settings;
     (void)loaded;
-    Wild *w = state;
-    Carve c = {.base = state, .used = sizeof *w};
+    RandomPolicy *w = state;
+    Carve         c = {.base = state, .used = sizeof *w};
     plan_builder_carve(&w->builder, s, &c);
     w->rng = s->rng;
 }
 
-static void check_last(const Wild *w, const ClusterView *v) {
+static void check_last(const RandomPolicy *w, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running; i++) {
         uint32_t            slot = v->running[i];
         const ClusterSlice *a = &v->tasks[slot].slices[0], *b = &w->had[slot];
@@ -46,7 +46,7 @@ static void check_last(const Wild *w, const ClusterView *v) {
     }
 }
 
-static void note(Wild *w, const ClusterView *v) {
+static void note(RandomPolicy *w, const ClusterView *v) {
     for (uint32_t slot = 0; slot < v->setup->n_slots; slot++) {
         uint32_t            n = 0;
         const ClusterSlice *s = plan_builder_slices(&w->builder, slot, &n);
@@ -57,7 +57,7 @@ static void note(Wild *w, const ClusterView *v) {
     }
 }
 
-static void change_running(Wild *w, uint32_t slot) {
+static void change_running(RandomPolicy *w, uint32_t slot) {
     uint32_t n = 0;
     if (pack_alone(&w->builder, slot)) pack_restore(&w->builder, slot);
     const ClusterSlice *s = plan_builder_slices(&w->builder, slot, &n);
@@ -76,7 +76,7 @@ static void change_running(Wild *w, uint32_t slot) {
     }
 }
 
-static void change_waiting(Wild *w, const ClusterView *v, uint32_t slot) {
+static void change_waiting(RandomPolicy *w, const ClusterView *v, uint32_t slot) {
     uint32_t          has = 0;
     const ClusterJob *j = &v->tasks[slot].job;
     PackSplit         x;
@@ -100,7 +100,7 @@ static void change_waiting(Wild *w, const ClusterView *v, uint32_t slot) {
 }
 
 static uint32_t wild_decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    Wild *w = state;
+    RandomPolicy *w = state;
     check_last(w, v);
     plan_builder_begin(&w->builder, v);
     for (uint32_t i = 0; i < v->n_running; i++) change_running(w, v->running[i]);
@@ -112,12 +112,12 @@ static uint32_t wild_decide(void *state, const ClusterView *v, ClusterAction *ou
     return n;
 }
 
-static const ClusterPolicy wild = {.name = "wild",
-                                   .knows = CLUSTER_BLIND,
-                                   .preempts = true,
-                                   .state_size = wild_size,
-                                   .init = wild_init,
-                                   .decide = wild_decide};
+static const ClusterPolicy random_policy = {.name = "random_policy",
+                                            .knows = CLUSTER_BLIND,
+                                            .preempts = true,
+                                            .state_size = wild_size,
+                                            .init = wild_init,
+                                            .decide = wild_decide};
 
 static int begin(void **state) {
     (void)state;
@@ -132,16 +132,16 @@ static int end(void **state) {
 
 static void test_wild_drafts(void **state) {
     (void)state;
-    for (uint32_t with = 0; with < MEDLEY_KINDS; with += 3) {
+    for (uint32_t with = 0; with < CLUSTER_CASE_KINDS; with += 3) {
         size_t        mark = arena.used;
-        Medley        x = medley_random(with, JOBS, with, &arena);
+        ClusterCase   x = cluster_case_random(with, JOBS, with, &arena);
         ClusterResult r;
         ClusterRun    run = {.jobs = &x.jobs,
                              .servers = &x.servers,
                              .profiles = x.profiles,
                              .class_of = x.class_of,
                              .params = x.params,
-                             .policy = &wild,
+                             .policy = &random_policy,
                              .seed = with};
         assert_int_equal(cluster_simulate(&run, &arena, &r), ERR_OK);
         arena_rewind(&arena, mark);
@@ -152,8 +152,8 @@ static void test_wild_drafts(void **state) {
 // Against many random splits in which no task is more than twice as slow as with an equal part.
 static void test_split_is_good(void **state) {
     (void)state;
-    Medley x = medley_random(MEDLEY_PROFILES, 2, 7, &arena);
-    Rng    r = {3};
+    ClusterCase x = cluster_case_random(CLUSTER_CASE_PROFILES, 2, 7, &arena);
+    Rng         r = {3};
     for (uint32_t k = 0; k < 400; k++) {
         ClusterJob a = {.gpus = 1, .gpu_milli = 1000, .cores_milli = 3000, .memory_mib = 64000};
         ClusterJob b = a;

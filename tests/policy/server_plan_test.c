@@ -205,9 +205,9 @@ static void test_believes_what_is(void **state) {
     (void)state;
     static const char *const crowded[] = {"gpu_tasks=4", NULL};
     Belief                   b = {0};
-    for (uint32_t with = 1; with < MEDLEY_KINDS; with += 2) {
+    for (uint32_t with = 1; with < CLUSTER_CASE_KINDS; with += 2) {
         size_t        mark = arena.used;
-        Medley        x = medley_random(with, JOBS, with + 1, &arena);
+        ClusterCase   x = cluster_case_random(with, JOBS, with + 1, &arena);
         MaifsCase     c = {.seed = 1, .watch = believe, .watcher = &b};
         ClusterResult r;
         if (with % 4 == 3) c.set = crowded;

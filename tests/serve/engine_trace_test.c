@@ -9,7 +9,7 @@
 static RegistryFixture g;
 static const char     *names[64];
 
-static int open_ground(void **state) {
+static int open_fixture(void **state) {
     (void)fixture_begin(state);
     fixture_open(&g);
     fixture_model(&g, "kws", "1", "zoo:lstm_kws");
@@ -18,7 +18,7 @@ static int open_ground(void **state) {
     return 0;
 }
 
-static int close_ground(void **state) {
+static int close_fixture(void **state) {
     fixture_close(&g);
     return fixture_end(state);
 }
@@ -28,8 +28,8 @@ static void done(void *self, EngineTrace *t) {
     *(bool *)self = true;
 }
 
-static bool is_done(RegistryFixture *ground, void *ctx) {
-    (void)ground;
+static bool is_done(RegistryFixture *fixture, void *ctx) {
+    (void)fixture;
     return *(bool *)ctx;
 }
 
@@ -151,5 +151,5 @@ TEST_MAIN() {
         cmocka_unit_test(can_be_given_up),
         cmocka_unit_test(no_address_space),
     };
-    return cmocka_run_group_tests(tests, open_ground, close_ground);
+    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

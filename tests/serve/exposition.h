@@ -17,8 +17,8 @@ typedef struct Exposition {
     char     fault[256];  // "": none
 } Exposition;
 
-// Lines, names, labels, escapes, HELP and TYPE once and before their samples, families in one
-// piece, no sample twice, counters that end in _total where we name them, cumulative buckets.
+// Checks lines, names, labels, escapes, HELP and TYPE once and before their samples, contiguous
+// families, unique samples, counters named _total, cumulative buckets.
 void   exposition_read(Exposition *e, Str text, Arena *a);
 double exposition_value(const Exposition *e, const char *name, const char *labels);  // NAN: none
 // The first sample of a counter or bucket that is smaller in `after`, or NULL.

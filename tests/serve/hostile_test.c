@@ -37,7 +37,7 @@ static int end(void **state) {
     return system(command);
 }
 
-static Err stage_it(const Source *s, PreparedModel *out) {
+static Err prepare(const Source *s, PreparedModel *out) {
     PrepareOptions o = {.runs = 1,
                         .background = true,
                         .interpret = true,
@@ -51,7 +51,7 @@ static Err load_and_run(const char *file) {
     Source        s;
     PreparedModel t;
     TRY(source_read(&s, file, &(SourceOptions){.name = "model", .max_bytes = 256 << 20}));
-    Err e = stage_it(&s, &t);
+    Err e = prepare(&s, &t);
     if (e == ERR_OK) {
         RunMemory space = {0};
         Arena     a = {0};
@@ -288,7 +288,7 @@ static void scales_are_bounded(void **state) {
 }
 
 // Many layers that do not fuse: time and memory in proportion, also in the compiler.
-static void long_graphs_are_staged(void **state) {
+static void long_graphs_are_prepared(void **state) {
     (void)state;
     enum { NODES = 100000 };
     Msg  graph = {0};
@@ -304,9 +304,9 @@ static void long_graphs_are_staged(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_of_the_zoo),    cmocka_unit_test(cases_of_the_suite),
-        cmocka_unit_test(operators_are_refused),  cmocka_unit_test(scales_are_bounded),
-        cmocka_unit_test(long_graphs_are_staged),
+        cmocka_unit_test(networks_of_the_zoo),      cmocka_unit_test(cases_of_the_suite),
+        cmocka_unit_test(operators_are_refused),    cmocka_unit_test(scales_are_bounded),
+        cmocka_unit_test(long_graphs_are_prepared),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

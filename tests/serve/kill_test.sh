@@ -1,3 +1,3 @@
 #!/bin/sh
-# Ended or killed at any moment, a server leaves nothing behind, and its stores whole.
-exec timeout 590 /usr/bin/python3 "$SRC/tests/serve/attack/life.py" L3 L5
+# A server that is stopped or killed at any moment leaves no files behind and intact stores.
+exec timeout 590 /usr/bin/python3 "$SRC/tests/serve/attack/lifecycle.py" L3 L5

@@ -12,7 +12,7 @@ BUILD void write_bytes(const char *path, const void *bytes, size_t n) {
     assert_int_equal(fclose(f), 0);
 }
 
-// The path stays valid until sixteen others were asked for.
+// The path is valid until the sixteenth call after this one.
 BUILD const char *write_model(const char *dir, const char *name, Msg m) {
     static char path[16][128];
     static int  next;

@@ -20,7 +20,7 @@
 
 enum { FIXTURE_MODELS = 64 };
 
-static Host fixture_host;  // opened once: it is measured
+static Host fixture_host;  // opened once, since opening measures the machine
 
 typedef struct RegistryFixture {
     Loop          *loop;

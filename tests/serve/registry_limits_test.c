@@ -6,13 +6,13 @@
 
 static RegistryFixture g;
 
-static int open_ground(void **state) {
+static int open_fixture(void **state) {
     (void)state;
     fixture_open(&g);
     return 0;
 }
 
-static int close_ground(void **state) {
+static int close_fixture(void **state) {
     (void)state;
     fixture_close(&g);
     return 0;
@@ -195,7 +195,7 @@ static void a_class_says_how_far_the_deadline_is(void **state) {
 }
 
 TEST_MAIN() {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_ground, close_ground)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
         TEST(nothing_of_it_can_be_compiled),
         TEST(an_output_is_an_input),

@@ -16,13 +16,13 @@
 
 static RegistryFixture g;
 
-static int open_ground(void **state) {
+static int open_fixture(void **state) {
     (void)state;
     fixture_open(&g);
     return 0;
 }
 
-static int close_ground(void **state) {
+static int close_fixture(void **state) {
     (void)state;
     fixture_close(&g);
     return 0;
@@ -46,8 +46,8 @@ static void say_failed(void *self, uint32_t failed) {
     s->failed += failed;
 }
 
-static bool said(RegistryFixture *ground, void *ctx) {
-    (void)ground;
+static bool said(RegistryFixture *fixture, void *ctx) {
+    (void)fixture;
     return ((Said *)ctx)->times > 0;
 }
 
@@ -68,8 +68,8 @@ static double answer(ModelInfo *s) {
     return k.first[0];
 }
 
-static bool is_gone(RegistryFixture *ground, void *ctx) {
-    return registry_count(ground->registry) == *(uint32_t *)ctx;
+static bool is_gone(RegistryFixture *fixture, void *ctx) {
+    return registry_count(fixture->registry) == *(uint32_t *)ctx;
 }
 
 // The old version answers until the new one is ready, and its last request is answered by it.
@@ -289,14 +289,14 @@ static void unloading_gives_memory_back(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_new_version_takes_over, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(a_new_file_takes_over, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(what_fails_keeps_the_old, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(many_loads_are_one, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(unload_and_load_in_any_order, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(weights_beside_the_model, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(a_load_ends_quarantine, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(unloading_gives_memory_back, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(a_new_version_takes_over, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(a_new_file_takes_over, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(what_fails_keeps_the_old, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(many_loads_are_one, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(unload_and_load_in_any_order, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(weights_beside_the_model, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(a_load_ends_quarantine, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(unloading_gives_memory_back, open_fixture, close_fixture),
     };
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }

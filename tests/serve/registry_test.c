@@ -6,13 +6,13 @@
 
 static RegistryFixture g;
 
-static int open_ground(void **state) {
+static int open_fixture(void **state) {
     (void)state;
     fixture_open(&g);
     return 0;
 }
 
-static int close_ground(void **state) {
+static int close_fixture(void **state) {
     (void)state;
     fixture_close(&g);
     return 0;
@@ -121,12 +121,13 @@ static void failures_lead_to_quarantine(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_first_are_tuned, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(several_are_ready, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(shapes_are_compiled_as_they_come, open_ground,
-                                        close_ground),
-        cmocka_unit_test_setup_teardown(shapes_that_cannot_be_are_never, open_ground, close_ground),
-        cmocka_unit_test_setup_teardown(failures_lead_to_quarantine, open_ground, close_ground),
+        cmocka_unit_test_setup_teardown(the_first_are_tuned, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(several_are_ready, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(shapes_are_compiled_as_they_come, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(shapes_that_cannot_be_are_never, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(failures_lead_to_quarantine, open_fixture, close_fixture),
     };
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }

@@ -1,4 +1,4 @@
-# The check for banned calls sees calls, and only calls: not comments, strings or longer names.
+# check_banned reports calls only: not comments, strings or longer names.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/base" "$dir/cli" && cd "$dir" || exit 1

@@ -1,4 +1,4 @@
-# tools/bench-tenants refuses mixes that there are not and says what is missing; the program alone is skipped.
+# tools/bench-tenants rejects unknown mixes and names what is missing; the program without a library is skipped.
 build=$(dirname "$COTENANT")
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

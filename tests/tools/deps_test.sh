@@ -1,5 +1,5 @@
-# tools/deps asks for what is missing, with the rights it has, and nothing when nothing is: on stand-ins for
-# dpkg-query, apt-get, id and sudo that write down how they were called.
+# tools/deps installs missing packages, as root or through sudo, and does nothing if none is missing: with stand-ins for
+# dpkg-query, apt-get, id and sudo that log their calls.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 for tool in sh sed awk grep dirname env; do

@@ -1,4 +1,4 @@
-# The check of names finds two headers or two public types of one name, and nothing else.
+# check_names reports headers or public types with the same name, and nothing else.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src/base" "$dir/src/node" || exit 1

@@ -9,13 +9,13 @@ import threading
 import time
 
 import model
-import stage as theatre
+import harness
 from h2 import H2, blob, message
-from stage import Server, check, item, main, play, read_all
+from harness import Server, check, item, main, play, read_all
 from wire import answers, request, told
 
 REPOSITORY = model.repository("echo", "pair", "batch")
-theatre.MODELS[:] = ["zoo:lstm_kws", REPOSITORY]
+harness.MODELS[:] = ["zoo:lstm_kws", REPOSITORY]
 ECHO = json.dumps({"inputs": [{"name": "x", "shape": [2], "datatype": "FP32", "data": [1, 2]}]}).encode()
 PERMISSION_DENIED, UNIMPLEMENTED = 7, 12
 
@@ -49,22 +49,22 @@ def index(server):
 
 
 @item("A1", "loading and unloading only where it is enabled, over a socket of its own")
-def enabled(stage):
-    s = stage.server
+def enabled(ctx):
+    s = ctx.server
     for path in ("/v2/repository/index", "/v2/repository/models/echo/load", "/v2/repository/models/echo/unload"):
         for port in ("http", "metrics"):
             got = answers(s.send(request(path=path), port=port))
             check(len(got) == 1 and got[0][0] == 403, f"{port} {path}: {got[0][0]}")
     check(echo(s) == 200, "it was unloaded all the same")
     mode = os.stat(s.admin).st_mode
-    check(stat.S_ISSOCK(mode) and mode & 0o007 == 0, f"everybody may talk to the admin socket: {mode:o}")
+    check(stat.S_ISSOCK(mode) and mode & 0o007 == 0, f"the admin socket is open to all users: {mode:o}")
     check(("echo", "1") in index(s), f"{index(s)}")
 
 
 @item("A1b", "off means off", own=True)
 def off(_):
     with Server("zoo:lstm_kws", flags=["--admin", "off"]) as s:
-        def run(stage):
+        def run(ctx):
             got = answers(s.send(request(path="/v2/repository/models/lstm_kws/unload")))
             check(got[0][0] == 403, f"{got[0][0]}")
             check(not os.path.exists(s.admin), "there is a socket")
@@ -77,8 +77,8 @@ NAMES = ["..%2f..%2fetc", "%2e%2e", "a;id", "$(id)", "%24%28id%29", "`id`", "", 
 
 
 @item("A2", "names that are paths, commands, nothing, long or look-alikes")
-def names(stage):
-    s = stage.server
+def names(ctx):
+    s = ctx.server
     before = index(s)
     for name in NAMES:
         for what in ("load", "unload"):
@@ -106,8 +106,8 @@ ALIASES = ["/v2/./repository/index", "/v2/../v2/repository/index", "/v2/%72eposi
 
 
 @item("A3", "restricted calls by every alias, verb and protocol")
-def aliases(stage):
-    s = stage.server
+def aliases(ctx):
+    s = ctx.server
     for path in ALIASES:
         for method in ("POST", "GET", "PUT", "HEAD", "OPTIONS", "PATCH"):
             for port in ("http", "metrics"):
@@ -158,8 +158,8 @@ def storm(server, seconds, loaders):
 
 
 @item("A6", "100 loads of one model at once; loads and unloads against inferences")
-def loads(stage):
-    s = stage.server
+def loads(ctx):
+    s = ctx.server
     kinds, some = [], []
     for _ in range(100):
         t = threading.Thread(target=lambda: kinds.append(
@@ -178,13 +178,13 @@ def loads(stage):
 
 
 @item("A6b", "loads and unloads against inferences, long", long=True)
-def loads_long(stage):
-    check(storm(stage.server, 20, 8) > 0, "nothing was served")
+def loads_long(ctx):
+    check(storm(ctx.server, 20, 8) > 0, "nothing was served")
 
 
 @item("A6c", "a reload that fails keeps what was there; a new version takes over")
-def versions(stage):
-    s = stage.server
+def versions(ctx):
+    s = ctx.server
     whole = model.ALL["batch"]
     path = os.path.join(REPOSITORY, "batch", "1", "model.onnx")
     body = json.dumps({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]}).encode()

@@ -6,11 +6,11 @@ import struct
 import zlib
 
 import model
-import stage as theatre
-from stage import check, item, main
+import harness
+from harness import check, item, main
 from wire import answers, bomb, one, refused, request
 
-theatre.MODELS[:] = ["zoo:lstm_kws", model.repository("echo", "pair")]
+harness.MODELS[:] = ["zoo:lstm_kws", model.repository("echo", "pair")]
 
 A, B = struct.pack("<6f", 1, 2, 3, 4, 5, 6), struct.pack("<6f", 6, 5, 4, 3, 2, 1)
 
@@ -40,8 +40,8 @@ def floats(data):
 
 
 @item("B0", "what is right comes back right")
-def right(stage):
-    s = stage.server
+def right(ctx):
+    s = ctx.server
     got = ask(s, pair(parameters={"binary_data_output": True}), A + B, 200, "both binary")
     n = int(got[1]["inference-header-content-length"])
     head = json.loads(got[2][:n])
@@ -62,29 +62,29 @@ def right(stage):
 
 
 @item("B1", "binary_data_size without the length header")
-def no_header(stage):
-    ask(stage.server, pair(), A + B, 400, "with a tail", length=False)
-    ask(stage.server, pair(), b"", 400, "without one", length=False)
+def no_header(ctx):
+    ask(ctx.server, pair(), A + B, 400, "with a tail", length=False)
+    ask(ctx.server, pair(), b"", 400, "without one", length=False)
 
 
 @item("B2", "N beyond the body")
-def beyond(stage):
+def beyond(ctx):
     text = json.dumps(pair()).encode()
     for n in (len(text) + 49, 100000, 2**31, 2**32, 2**53):
-        ask(stage.server, pair(), A + B, 400, f"N = {n}", length=n)
-        ask(stage.server, pair(), A + B, 400, f"N = {n}, packed", length=n, headers=["Content-Encoding: gzip"],
+        ask(ctx.server, pair(), A + B, 400, f"N = {n}", length=n)
+        ask(ctx.server, pair(), A + B, 400, f"N = {n}, packed", length=n, headers=["Content-Encoding: gzip"],
             encode=gzip.compress)
         body = text + A + B
         data = request(path="/v2/models/pair/infer", headers=["Transfer-Encoding: chunked",
                                                               f"Inference-Header-Content-Length: {n}"], length=False)
-        one(stage.server, data + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), 400, f"N = {n}, chunked")
+        one(ctx.server, data + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), 400, f"N = {n}, chunked")
     for n in (len(text) - 1, len(text) + 1, 1, 0):
-        ask(stage.server, pair(), A + B, 400, f"N = {n} cuts it elsewhere", length=n)
+        ask(ctx.server, pair(), A + B, 400, f"N = {n} cuts it elsewhere", length=n)
 
 
 @item("B3", "N negative, no number, too large")
-def no_number(stage):
-    s = stage.server
+def no_number(ctx):
+    s = ctx.server
     for n in ("-1", "-0", "+5", "0x10", "1e2", "1.0", "abc", "", " ", "1 2", "1,2", "18446744073709551616",
               "9223372036854775808", "99999999999999999999999", "\xb2", "1;2", "NaN"):
         ask(s, pair(), A + B, 400, f"N = {n!r}", length=n)
@@ -97,8 +97,8 @@ def no_number(stage):
 
 
 @item("B4", "sizes that are not what is left")
-def sums(stage):
-    s = stage.server
+def sums(ctx):
+    s = ctx.server
     ask(s, pair(), A + B + b"x", 400, "a byte more")
     ask(s, pair(), A + B[:-1], 400, "a byte less")
     ask(s, pair(), A, 400, "one of two")
@@ -109,8 +109,8 @@ def sums(stage):
 
 
 @item("B5", "a size that is not the shape's")
-def sizes(stage):
-    s = stage.server
+def sizes(ctx):
+    s = ctx.server
     for size in (0, 1, 23, 25, 48, 2**31, 2**32 + 24, 2**63 - 1, 2**63, 2**64 + 24, -24, -1):
         ask(s, {"inputs": [tensor("a", A, size), tensor("b", B)]}, A + B, 400, f"size {size}")
     for size in ("24", 24.5, True, None, [24], {}):
@@ -123,15 +123,15 @@ def sizes(stage):
 
 
 @item("B6", "sizes whose product overflows")
-def products(stage):
+def products(ctx):
     for shape in ([65536] * 4, [2**62, 4], [2**31, 2**31, 4], [2**63 - 1, 2], [2**61, 2], [2**32, 2**30]):
         for size in (0, 24, 2**63 - 1):
-            ask(stage.server, {"inputs": [tensor("x", A, size, shape)]}, A, 400, f"{shape}, {size}", name="echo")
+            ask(ctx.server, {"inputs": [tensor("x", A, size, shape)]}, A, 400, f"{shape}, {size}", name="echo")
 
 
 @item("B7", "the same input twice")
-def twice(stage):
-    s = stage.server
+def twice(ctx):
+    s = ctx.server
     ask(s, {"inputs": [tensor("a", A), tensor("a", A)]}, A + A, 400, "a, a")
     ask(s, {"inputs": [tensor("a", A), tensor("b", B), tensor("a", A)]}, A + B + A, 400, "a, b, a")
     many = {"inputs": [tensor("a", b"", 0, [0])] * 10000}
@@ -139,8 +139,8 @@ def twice(stage):
 
 
 @item("B8", "binary and data both")
-def both(stage):
-    s = stage.server
+def both(ctx):
+    s = ctx.server
     ask(s, {"inputs": [tensor("a", A, data=[1] * 6), tensor("b", B)]}, A + B, 400, "both")
     first = b'{"inputs":[{"data":[1,1,1,1,1,1],"parameters":{"binary_data_size":24},"name":"a","shape":[2,3],"datatype":"FP32"}]}'
     ask(s, first, A, 400, "data first")
@@ -148,8 +148,8 @@ def both(stage):
 
 
 @item("B9", "tensors at any address")
-def odd(stage):
-    s = stage.server
+def odd(ctx):
+    s = ctx.server
     for pad in range(1, 70):
         text = json.dumps(pair(id="i" * pad, parameters={"binary_data_output": True})).encode()
         got = ask(s, text, A + B, 200, f"{len(text)} bytes of JSON")
@@ -161,8 +161,8 @@ def odd(stage):
 
 
 @item("B10", "compressed bodies, within the limit and beyond")
-def packed(stage):
-    s = stage.server
+def packed(ctx):
+    s = ctx.server
     for encoding, encode in (("gzip", gzip.compress), ("deflate", zlib.compress)):
         got = ask(s, pair(parameters={"binary_data_output": True}), A + B, 200, encoding,
                   headers=[f"Content-Encoding: {encoding}"], encode=encode)
@@ -177,7 +177,7 @@ def packed(stage):
             413, "65 MiB")
 
 
-def noise(stage, rounds, seed):
+def noise(ctx, rounds, seed):
     rng = random.Random(seed)
     whole = json.dumps(pair()).encode() + A + B
     for i in range(rounds):
@@ -190,19 +190,19 @@ def noise(stage, rounds, seed):
                 del data[at:at + rng.randint(1, 5)]
         length = rng.choice([len(whole) - 48, len(data) - 48, rng.randint(0, len(data) + 2)])
         lines = [f"Inference-Header-Content-Length: {length}"]
-        got = answers(stage.server.send(request(path="/v2/models/pair/infer", headers=lines, body=bytes(data))))
+        got = answers(ctx.server.send(request(path="/v2/models/pair/infer", headers=lines, body=bytes(data))))
         check(len(got) == 1 and got[0][0] in (200, 400), f"seed {seed}, round {i}: {[g[0] for g in got]} {bytes(data)}")
 
 
 @item("B11", "bent requests")
-def bent(stage):
-    noise(stage, 500, 1)
+def bent(ctx):
+    noise(ctx, 500, 1)
 
 
 @item("B11b", "bent requests, many", long=True)
-def bent_many(stage):
+def bent_many(ctx):
     for seed in range(2, 12):
-        noise(stage, 2000, seed)
+        noise(ctx, 2000, seed)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import threading
 import time
 
 from model import adder
-from stage import COTENANT, SANE, Failed, Server, check, item, main
+from harness import COTENANT, SANE, Failed, Server, check, item, main
 
 LONG = bool(os.environ.get("COTENANT_LONG"))
 
@@ -68,9 +68,9 @@ def tmpfs(**options):
 
 def needs(fn):
     """An item that says so and passes when the machine does not let it begin."""
-    def run(stage):
+    def run(ctx):
         try:
-            return fn(stage)
+            return fn(ctx)
         except Missing as e:
             print(f"     left out: {e}")
             return None
@@ -119,7 +119,7 @@ def memory_bound(server, folder):
     check(server.alive(), "it ended")
 
 
-@item("R1", "little memory: models and bodies are refused, nobody is killed", own=True)
+@item("R1", "little memory: models and bodies are rejected, no process is killed", own=True)
 @needs
 def r1(_):
     with tempfile.TemporaryDirectory() as folder, cgroup("memory") as (group, new):
@@ -181,18 +181,18 @@ def flood(server, model, seconds, times):
 
 @item("R2", "ten times what it can do: bounded memory, 503 with Retry-After",
       flags=("--set", "squeezenet1_1.on_miss=reject", "--set", "squeezenet1_1.target_ms=200"))
-def r2(stage):
-    s = stage.server
+def r2(ctx):
+    s = ctx.server
     before = s.rss()
     _, probe = flood(s, "squeezenet1_1", 10 if LONG else 3, 10)
-    check((503, True) in probe.seen, f"nobody was refused: {probe.seen}")
+    check((503, True) in probe.seen, f"no request was rejected: {probe.seen}")
     check(all(k in ((200, False), (503, True), (504, False)) for k in probe.seen), f"{probe.seen}")
     check(SANE or probe.most < before + (700 << 20), f"memory {before >> 20} -> {probe.most >> 20} MiB")
 
 
 @item("R3", "one tenant floods: the other holds its target")
-def r3(stage):
-    flood(stage.server, "squeezenet1_1", 10 if LONG else 3, 10)
+def r3(ctx):
+    flood(ctx.server, "squeezenet1_1", 10 if LONG else 3, 10)
 
 
 @item("R4a", "a full disk under log, store, and what clients write", own=True)

@@ -17,7 +17,7 @@ import threading
 import time
 
 from h2 import H2, blob, message, number
-from stage import COTENANT, Failed, Server, check, item, main
+from harness import COTENANT, Failed, Server, check, item, main
 
 SHIM = os.environ.get("SHIM", os.path.join(os.path.dirname(COTENANT), "libshim.so"))
 LONG = bool(os.environ.get("COTENANT_LONG"))
@@ -578,7 +578,7 @@ def f6_killed(_):
             check(w.server.stop() == 0, "it did not stop")
             check(not re.search("damaged|malformed|corrupt", w.server.said()), w.server.said())
         print(f"  {total} writes, killed at {killed}", flush=True)
-        check(killed > 0, "nobody was killed")
+        check(killed > 0, "no process was killed")
 
 
 @item("F6b", "killed at each write of a file: the old one stays, or the new one is whole", own=True)
@@ -601,7 +601,7 @@ def f6_files(_):
             check(now in (b"old", whole), f"write {n} of {total}: {len(now)} bytes")
             seen.add((code, now == whole))
         print(f"  {total} writes: {sorted(seen)}", flush=True)
-        check((-9, False) in seen, "nobody was killed")
+        check((-9, False) in seen, "no process was killed")
 
 
 @item("F12", "what was written is cut short: it is done without", own=True)
@@ -687,12 +687,12 @@ def f10_network(_):
 
 
 @item("F9", "twice as many hogs as cores beside it", long=True)
-def f9_hogs(stage):
+def f9_hogs(ctx):
     code = f"import time\nend = time.monotonic() + 5\nwhile time.monotonic() < end: pass"
     hogs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2 * (os.cpu_count() or 1))]
     try:
         for _ in range(10):
-            check(stage.server.infer("squeezenet1_1")[0] == 200, "not served beside hogs")
+            check(ctx.server.infer("squeezenet1_1")[0] == 200, "not served beside hogs")
     finally:
         for h in hogs:
             h.wait()

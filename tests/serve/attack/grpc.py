@@ -6,7 +6,7 @@ import time
 
 import h2
 from h2 import H2, Model, blob, frame, message, number
-from stage import MODELS, USUAL, Server, check, item, main
+from harness import MODELS, USUAL, Server, check, item, main
 
 OK, CANCELLED, INVALID, DEADLINE, NOT_FOUND, EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE = 0, 1, 3, 4, 5, 8, 12, 14
 
@@ -28,37 +28,37 @@ def ends_calm(server, send, rounds, why):
             if not c.send(send(c, i)):
                 break
         else:
-            check(c.until_closed(), f"{why}: nobody minded")
+            check(c.until_closed(), f"{why}: the connection stayed open")
             check(c.goaway == h2.CALM, f"{why}: GOAWAY {c.goaway}")
     served(server)
 
 
 @item("G1", "rapid reset, 100,000 calls")
-def rapid_reset(stage):
+def rapid_reset(ctx):
     def some(c, _):
         out = b""
         for _ in range(50):
             stream, head = c.headers(h2.SERVICE + "ModelInfer")
             out += head + frame(h2.RST, 0, stream, struct.pack(">I", h2.CANCEL))
         return out
-    ends_calm(stage.server, some, 2000, "resets")
+    ends_calm(ctx.server, some, 2000, "resets")
 
 
 @item("G1b", "calls that make the server reset them")
-def made_you_reset(stage):
+def made_you_reset(ctx):
     def some(c, _):
         out = b""
         for _ in range(50):  # a window beyond all bounds
             stream, head = c.headers(h2.SERVICE + "ModelInfer")
             out += head + frame(h2.WINDOW, 0, stream, struct.pack(">I", 0x7fffffff))
         return out
-    ends_calm(stage.server, some, 2000, "resets by the server")
+    ends_calm(ctx.server, some, 2000, "resets by the server")
 
 
 @item("G2", "headers that go on and on")
-def continuation(stage):
+def continuation(ctx):
     more = frame(h2.CONTINUATION, 0, 1, h2.literal("x-more", "y" * 100) * 50)
-    with H2(stage.server) as c:
+    with H2(ctx.server) as c:
         stream, head = c.headers(h2.SERVICE + "ModelInfer", flags=0)
         check(c.send(head), "not even a start")
         for _ in range(20000):
@@ -66,45 +66,45 @@ def continuation(stage):
                 break
         check(c.closed or c.until_closed(), "CONTINUATION without an end")
     empty = frame(h2.CONTINUATION, 0, 1)
-    with H2(stage.server) as c:
+    with H2(ctx.server) as c:
         _, head = c.headers(h2.SERVICE + "ModelInfer", flags=0)
         c.send(head)
         for _ in range(2000):
             if not c.send(empty * 100):
                 break
         check(c.closed or c.until_closed(), "empty CONTINUATION without an end")
-    served(stage.server)
+    served(ctx.server)
 
 
 @item("G3", "floods of SETTINGS, PING, PRIORITY and empty DATA")
-def floods(stage):
+def floods(ctx):
     kinds = {"SETTINGS": frame(h2.SETTINGS), "PING": frame(h2.PING, 0, 0, bytes(8)),
              "PRIORITY": frame(h2.PRIORITY, 0, 1, bytes(5)), "unknown": frame(0xee, 0, 0, b"x")}
     for name, bytes_ in kinds.items():
-        with H2(stage.server) as c:
+        with H2(ctx.server) as c:
             for _ in range(3000):
                 if not c.send(bytes_ * 100):
                     break
             check(c.closed or c.until_closed() or name == "unknown", name)
-        served(stage.server)
+        served(ctx.server)
 
     def empty(c, i):
         return c.headers(h2.SERVICE + "ModelInfer")[1] if i == 0 else frame(h2.DATA, 0, 1) * 100
-    ends_calm(stage.server, empty, 3000, "empty DATA")
+    ends_calm(ctx.server, empty, 3000, "empty DATA")
 
 
 @item("G3b", "a body of 200,000 bytes, one in a frame")
-def tiny(stage):
+def tiny(ctx):
     def some(c, i):
         return c.headers(h2.SERVICE + "ModelInfer")[1] if i == 0 else frame(h2.DATA, 0, 1, b"x") * 100
-    ends_calm(stage.server, some, 2000, "tiny DATA")
+    ends_calm(ctx.server, some, 2000, "tiny DATA")
 
 
 @item("G3c", "answers that are never taken", flags=["--write-ms", "500"])
-def stalled(stage):
+def stalled(ctx):
     held = []
     for _ in range(4):  # windows of zero: the answer's bytes have nowhere to go
-        c = H2(stage.server, settings=((1, 0), (4, 0)))
+        c = H2(ctx.server, settings=((1, 0), (4, 0)))
         held.append((c, [c.call("ServerMetadata", message(b"")) for _ in range(50)]))
     for c, streams in held:
         for stream in streams:
@@ -114,8 +114,8 @@ def stalled(stage):
 
 
 @item("G4", "lengths before messages: 4 GiB, none, too short, too long")
-def prefixes(stage):
-    s, body = stage.server, Model(stage.server, "lstm_kws").request()
+def prefixes(ctx):
+    s, body = ctx.server, Model(ctx.server, "lstm_kws").request()
     check(one(s, message(body)) == OK, "what is right is refused")
     cases = {b"": INVALID, b"\0": INVALID, b"\0\0\0": INVALID, message(b""): NOT_FOUND,
              b"\0\xff\xff\xff\xff" + body: INVALID, b"\0" + struct.pack(">I", len(body) + 1) + body: INVALID,
@@ -132,14 +132,14 @@ def prefixes(stage):
 
 
 @item("G4b", "a body larger than allowed", flags=["--body-mb", "1"])
-def large(stage):
-    got = one(stage.server, message(bytes(2 << 20)))
+def large(ctx):
+    got = one(ctx.server, message(bytes(2 << 20)))
     check(got == EXHAUSTED, f"{got}, not {EXHAUSTED}")
 
 
 @item("G5", "compressed messages, unknown encodings")
-def compressed(stage):
-    s, body = stage.server, Model(stage.server, "lstm_kws").request()
+def compressed(ctx):
+    s, body = ctx.server, Model(ctx.server, "lstm_kws").request()
     for encoding in ("gzip", "deflate", "snappy", "x" * 100):
         got = one(s, b"\1" + message(body)[1:], [("grpc-encoding", encoding)])
         check(got == UNIMPLEMENTED, f"{encoding}: {got}")
@@ -149,8 +149,8 @@ def compressed(stage):
 
 
 @item("G6", "protobuf: numbers too long, unknown fields, deep groups, raw and typed")
-def protobuf(stage):
-    s, m = stage.server, Model(stage.server, "lstm_kws")
+def protobuf(ctx):
+    s, m = ctx.server, Model(ctx.server, "lstm_kws")
     good = m.request()
     deep = b"\xa3\x06" * 100000 + b"\xa4\x06" * 100000
     typed = blob(6, bytes(m.bytes))
@@ -183,8 +183,8 @@ def protobuf(stage):
 
 
 @item("G7", "grpc-timeout: 1n, 99999999H, garbage")
-def timeouts(stage):
-    s, body = stage.server, message(Model(stage.server, "lstm_kws").request())
+def timeouts(ctx):
+    s, body = ctx.server, message(Model(ctx.server, "lstm_kws").request())
     for text, want in (("1n", DEADLINE), ("0S", DEADLINE), ("1u", DEADLINE), ("99999999H", OK), ("10S", OK)):
         got = one(s, body, [("grpc-timeout", text)])
         check(got == want, f"{text}: {got}, not {want}")
@@ -194,8 +194,8 @@ def timeouts(stage):
 
 
 @item("G8", "calls cancelled while they wait, run and are answered")
-def cancelled(stage):
-    s, body = stage.server, message(Model(stage.server, "squeezenet1_1").request())
+def cancelled(ctx):
+    s, body = ctx.server, message(Model(ctx.server, "squeezenet1_1").request())
     for pause in (0, 0.001, 0.005, 0.02, 0.05):
         with H2(s) as c:
             streams = [c.call("ModelInfer", body) for _ in range(8)]
@@ -249,7 +249,7 @@ def goaway(_):
             one_.join(30)
             check(one_.c.goaway == 0, f"GOAWAY {one_.c.goaway}")
             check(not one_.bad, f"calls lost: {one_.bad[:5]}")
-        check(sum(one_.answered for one_ in callers) > 0, "nobody was served")
+        check(sum(one_.answered for one_ in callers) > 0, "no call was answered")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ import time
 import zlib
 
 import model
-import stage as theatre
-from stage import Failed, SANE, Server, check, item, main, read_all, status_of
+import harness
+from harness import Failed, SANE, Server, check, item, main, read_all, status_of
 from wire import LIVE, answers, bomb, one, refused, request, told, valid
 
 SLOW = ("--header-ms", "600", "--body-ms", "1500", "--idle-ms", "20000", "--write-ms", "1500", "--connections", "64")
 INFER = "/v2/models/lstm_kws/infer"
-theatre.MODELS.append(model.repository("wide"))
+harness.MODELS.append(model.repository("wide"))
 
 
 def served(server):
@@ -74,11 +74,11 @@ MORE = [
 
 
 @item("H1", "every row of the table of strictness")
-def strict(stage):
+def strict(ctx):
     for about, status, data in ROWS + MORE:
-        refused(stage.server, data + LIVE, status, about)
+        refused(ctx.server, data + LIVE, status, about)
         if b"\r\n" in data:  # the same, a byte at a time where that is short
-            with stage.server.raw() as s:
+            with ctx.server.raw() as s:
                 for i in range(0, min(len(data), 400)):
                     try:
                         s.send(data[i:i + 1])
@@ -95,21 +95,21 @@ def strict(stage):
 
 
 @item("H2", "200,000 chunks of a byte")
-def chunks(stage):
-    body, _ = stage.server.infer_body("lstm_kws", binary=False)
+def chunks(ctx):
+    body, _ = ctx.server.infer_body("lstm_kws", binary=False)
     body = body.ljust(200000)
     data = head("Transfer-Encoding: chunked")
     data += b"".join(b"1\r\n%c\r\n" % c for c in body) + b"0\r\n\r\n"
-    got = answers(stage.server.send(data, timeout=60))
+    got = answers(ctx.server.send(data, timeout=60))
     check([g[0] for g in got] == [200], f"{[g[:1] for g in got]}")
 
 
 @item("H2b", "200,000 chunks with as much besides as is allowed, and more")
-def chunk_padding(stage):
+def chunk_padding(ctx):
     data = head("Transfer-Encoding: chunked") + b"1;a=b\r\n \r\n" * 200000 + b"0\r\n\r\n"
-    one(stage.server, data, 400, "blanks in chunks with extensions")
+    one(ctx.server, data, 400, "blanks in chunks with extensions")
     data = head("Transfer-Encoding: chunked") + b"0\r\n" + b"X-A: b\r\n" * 20000 + b"\r\n"
-    got = answers(stage.server.send(data))
+    got = answers(ctx.server.send(data))
     check(got and got[0][0] in (400, 431), f"trailers without end: {got[:1]}")
 
 
@@ -137,8 +137,8 @@ def drip(server, start, more, pause, limit):
 
 
 @item("H3", "headers, then a body, a byte at a time: 408 by an absolute timer", flags=SLOW)
-def slow(stage):
-    s = stage.server
+def slow(ctx):
+    s = ctx.server
     cases = [("headers", b"GET /v2 HTTP/1.1\r\nHost: x\r\nX-A: ", b"a", 0.4),
              ("body", head("Content-Length: 100000") + b'{"inputs":[', b" ", 1),
              ("chunks", head("Transfer-Encoding: chunked"), b"1\r\n \r\n", 1)]
@@ -162,11 +162,11 @@ def slow(stage):
 
 
 @item("H3b", "50 slow clients at once", long=True, flags=SLOW)
-def many_slow(stage):
-    some = [stage.server.raw() for _ in range(50)]
+def many_slow(ctx):
+    some = [ctx.server.raw() for _ in range(50)]
     for s in some:
         s.sendall(head("Content-Length: 1000000") + b"{")
-    served(stage.server)
+    served(ctx.server)
     kinds = {status_of(read_all(s)) for s in some}
     for s in some:
         s.close()
@@ -174,8 +174,8 @@ def many_slow(stage):
 
 
 @item("H4", "1 GiB declared, 10 bytes sent, held")
-def declared(stage):
-    s = stage.server
+def declared(ctx):
+    s = ctx.server
     refused(s, head("Content-Length: 1073741824") + b"0123456789", 413, "1 GiB")
     rss, some = s.rss(), []
     for _ in range(40):  # 2.4 GiB of what is allowed each
@@ -184,7 +184,7 @@ def declared(stage):
         some.append(c)
     time.sleep(0.5)
     served(s)
-    check(SANE or s.rss() - rss < 128 << 20, f"{(s.rss() - rss) >> 20} MiB for bodies that nobody sent")
+    check(SANE or s.rss() - rss < 128 << 20, f"{(s.rss() - rss) >> 20} MiB for bodies that were never sent")
     late = []
     for c in some:
         c.shutdown(socket.SHUT_WR)
@@ -194,8 +194,8 @@ def declared(stage):
 
 
 @item("H5", "Expect: 100-continue, never followed up", flags=SLOW)
-def expects(stage):
-    s = stage.server
+def expects(ctx):
+    s = ctx.server
     got, seconds = drip(s, head("Content-Length: 1000", "Expect: 100-continue"), b"", 0.2, 20)
     check(got.startswith(b"HTTP/1.1 100 Continue\r\n\r\n"), f"{got[:60]}")
     check(status_of(got[25:]) == 408 and 1 < seconds < 12, f"{got[25:70]} after {seconds:.1f} s")
@@ -206,9 +206,9 @@ def expects(stage):
 
 
 @item("H6", "10,000 pipelined requests")
-def pipelined(stage):
+def pipelined(ctx):
     got = []
-    with stage.server.raw(timeout=60) as s:
+    with ctx.server.raw(timeout=60) as s:
         reader = threading.Thread(target=lambda: got.append(read_all(s)))
         reader.start()
         s.sendall(LIVE * 10000)
@@ -219,10 +219,10 @@ def pipelined(stage):
 
 
 @item("H6b", "pipelined inferences and errors, answered in their order")
-def pipelined_mixed(stage):
-    good = valid(stage.server)
+def pipelined_mixed(ctx):
+    good = valid(ctx.server)
     bad = request(body=b"{}")
-    with stage.server.raw(timeout=60) as s:
+    with ctx.server.raw(timeout=60) as s:
         got = []
         reader = threading.Thread(target=lambda: got.append(read_all(s)))
         reader.start()
@@ -234,8 +234,8 @@ def pipelined_mixed(stage):
 
 
 @item("H6c", "10,000 pipelined requests, and no answer is read", long=True, flags=SLOW)
-def pipelined_unread(stage):
-    with stage.server.raw() as s:
+def pipelined_unread(ctx):
+    with ctx.server.raw() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.settimeout(1)
         try:
@@ -243,12 +243,12 @@ def pipelined_unread(stage):
         except OSError:
             pass
         time.sleep(2.5)
-        served(stage.server)
+        served(ctx.server)
 
 
 @item("H7", "many idle connections: a cap, and newcomers are served", flags=SLOW)
-def idle(stage):
-    s = stage.server
+def idle(ctx):
+    s = ctx.server
     time.sleep(0.3)  # the second tenant is no newcomer: those make room first
     for sent in (b"", b"GET /v2 HT"):
         some = []
@@ -267,30 +267,30 @@ def idle(stage):
 
 
 @item("H7b", "10,000 idle connections", long=True)
-def idle_many(stage):
+def idle_many(ctx):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16384), hard))
     some = []
     try:
         for _ in range(min(10000, min(hard, 16384) - 200)):
             try:
-                some.append(stage.server.raw())
+                some.append(ctx.server.raw())
             except OSError:
                 time.sleep(0.01)
-        check(stage.server.fds() < 1200, f"{stage.server.fds()} descriptors")
+        check(ctx.server.fds() < 1200, f"{ctx.server.fds()} descriptors")
         for _ in range(20):
-            served(stage.server)
+            served(ctx.server)
     finally:
         for c in some:
             c.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    served(stage.server)
+    served(ctx.server)
 
 
 @item("H7c", "connections full of unfinished requests: served all the same, then accepted again", long=True,
       flags=SLOW)
-def full(stage):
-    s = stage.server
+def full(ctx):
+    s = ctx.server
     some = []
     for _ in range(55):  # with the second tenant there is room for a few more
         some.append(s.raw())
@@ -303,8 +303,8 @@ def full(stage):
 
 
 @item("H8", "half-close; RST while the answer is written; a client that never reads", flags=SLOW)
-def gone(stage):
-    s = stage.server
+def gone(ctx):
+    s = ctx.server
     one(s, valid(s), 200, "half-close after the request")
     for _ in range(20):
         with s.raw() as c:
@@ -318,8 +318,8 @@ def gone(stage):
 
 
 @item("H8b", "answers of 16 MiB that are not read, or not to their end", flags=SLOW)
-def unread(stage):
-    s = stage.server
+def unread(ctx):
+    s = ctx.server
     body = bytes(4 * 64)
     data = request(path="/v2/models/wide/infer", headers=["Inference-Header-Content-Length: 0"], body=body)
     before, some = s.fds(), []
@@ -348,16 +348,16 @@ def unread(stage):
 
 
 @item("H9", "a body on GET is not the next request")
-def get_body(stage):
+def get_body(ctx):
     data = request("GET", "/v2", body=LIVE) + request("GET", "/v2/models/lstm_kws")
-    got = answers(stage.server.send(data))
+    got = answers(ctx.server.send(data))
     check([g[0] for g in got] == [200, 200] and b"lstm_kws" in got[1][2], f"{[g[0] for g in got]}")
     chunked = head("Transfer-Encoding: chunked", first="GET /v2 HTTP/1.1")
     data = chunked + b"%x\r\n%s\r\n0\r\n\r\n" % (len(LIVE), LIVE) + request("GET", "/v2/models/lstm_kws")
-    got = answers(stage.server.send(data))
+    got = answers(ctx.server.send(data))
     check([g[0] for g in got] == [200, 200] and b"lstm_kws" in got[1][2], f"{[g[0] for g in got]}")
     data = request("HEAD", "/v2/health/live") + LIVE
-    got = stage.server.send(data)
+    got = ctx.server.send(data)
     check(got.count(b"HTTP/1.1 ") == 2, f"HEAD: {got[:200]!r}")
 
 
@@ -377,14 +377,14 @@ PATHS = [
 
 
 @item("H10", "targets of all kinds")
-def targets(stage):
+def targets(ctx):
     for path, wanted in PATHS:
-        got = answers(stage.server.send(request("GET", path)))
+        got = answers(ctx.server.send(request("GET", path)))
         check(len(got) == 1 and got[0][0] in wanted, f"{path[:60]}: {[g[0] for g in got]}, not {wanted}")
         if got[0][0] >= 400:
             why = told(got[0])
             check("<" not in why or "script" not in why, why)
-    check(status_of(stage.server.send(b"GET /v2/\xc0\xaf HTTP/1.1\r\nHost: x\r\n\r\n")) == 400, "raw bytes")
+    check(status_of(ctx.server.send(b"GET /v2/\xc0\xaf HTTP/1.1\r\nHost: x\r\n\r\n")) == 400, "raw bytes")
 
 
 def explode(s, mib):
@@ -396,12 +396,12 @@ def explode(s, mib):
 
 
 @item("H11b", "gzip bombs of 10 GiB, eight at once", long=True)
-def bombs_many(stage):
+def bombs_many(ctx):
     bad = []
 
     def throw():
         try:
-            explode(stage.server, 10240)  # ten megabytes: one cannot hold more than a thousand
+            explode(ctx.server, 10240)  # ten megabytes: one cannot hold more than a thousand
         except Failed as e:
             bad.append(e)
     some = [threading.Thread(target=throw) for _ in range(8)]
@@ -413,8 +413,8 @@ def bombs_many(stage):
 
 
 @item("H11", "gzip bombs; nested, several and broken encodings")
-def bombs(stage):
-    s = stage.server
+def bombs(ctx):
+    s = ctx.server
     explode(s, 1024)  # a megabyte
     body, _ = s.infer_body("lstm_kws", binary=False)
     packed = gzip.compress(body)
@@ -429,8 +429,8 @@ def bombs(stage):
 
 
 @item("H12", "absolute and authority forms, CONNECT, Upgrade")
-def forms(stage):
-    s = stage.server
+def forms(ctx):
+    s = ctx.server
     for path, status in (("http://x/v2/health/live", 200), ("http://other:99/v2/health/live", 200),
                          ("http://", 400), ("http:///v2", 400), ("x:80", 400), ("*", 400), ("ftp://x/v2", 400),
                          ("v2", 400)):
@@ -449,8 +449,8 @@ def forms(stage):
 
 
 @item("H13", "Content-Length above and below the JSON", flags=SLOW)
-def lengths(stage):
-    s = stage.server
+def lengths(ctx):
+    s = ctx.server
     body, _ = s.infer_body("lstm_kws", binary=False)
     begin = time.monotonic()
     got = answers(s.send(head(f"Content-Length: {len(body) + 10}") + body, more=True))
@@ -491,19 +491,19 @@ def descriptors(_):
 
 
 @item("H15", "clients that are gone when the answer is written")
-def broken_pipe(stage):
-    data = valid(stage.server)
+def broken_pipe(ctx):
+    data = valid(ctx.server)
     for i in range(100):
-        with stage.server.raw() as c:
+        with ctx.server.raw() as c:
             c.sendall(data * (1 + i % 5))
             if i % 2:
                 c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     for port in ("grpc", "metrics"):
         for _ in range(20):
-            with stage.server.raw(port) as c:
+            with ctx.server.raw(port) as c:
                 c.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
                 c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    served(stage.server)
+    served(ctx.server)
 
 
 def mutate(rng, data):
@@ -527,31 +527,31 @@ def mutate(rng, data):
     return bytes(data)
 
 
-def noise(stage, rounds, seed):
+def noise(ctx, rounds, seed):
     rng = random.Random(seed)
-    body, _ = stage.server.infer_body("lstm_kws", binary=False)
+    body, _ = ctx.server.infer_body("lstm_kws", binary=False)
     seeds = [LIVE, request(body=body[:300]), head("Transfer-Encoding: chunked") + b"5\r\nhello\r\n0\r\n\r\n",
              request("GET", "/v2/models/lstm_kws"), request(headers=["Content-Encoding: gzip"], body=gzip.compress(b"{}"))]
     for i in range(rounds):
         data = rng.randbytes(rng.randint(1, 2000)) if i % 4 == 0 else mutate(rng, rng.choice(seeds))
-        got = stage.server.send(data, timeout=20)
+        got = ctx.server.send(data, timeout=20)
         check(got == b"" or 200 <= status_of(got) < 600, f"seed {seed}, round {i}: {got[:60]!r}")
         check(status_of(got) != 500, f"seed {seed}, round {i}: {got[:200]!r}")
 
 
 @item("H16", "random bytes and bent requests")
-def fuzz(stage):
-    noise(stage, 400, 1)
+def fuzz(ctx):
+    noise(ctx, 400, 1)
 
 
 @item("H16b", "random bytes and bent requests, many", long=True)
-def fuzz_long(stage):
+def fuzz_long(ctx):
     for seed in range(2, 12):
-        noise(stage, 2000, seed)
+        noise(ctx, 2000, seed)
     for port in ("grpc", "metrics"):
         rng = random.Random(port)
         for _ in range(500):
-            stage.server.send(rng.randbytes(rng.randint(1, 2000)), port=port)
+            ctx.server.send(rng.randbytes(rng.randint(1, 2000)), port=port)
 
 
 if __name__ == "__main__":

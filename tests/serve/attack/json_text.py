@@ -8,11 +8,11 @@ import struct
 import threading
 
 import model
-import stage as theatre
-from stage import SANE, check, item, main
+import harness
+from harness import SANE, check, item, main
 from wire import post, refused, request, told
 
-theatre.MODELS[:] = ["zoo:lstm_kws", model.repository("echo")]
+harness.MODELS[:] = ["zoo:lstm_kws", model.repository("echo")]
 
 GOOD = b'{"id":"q","inputs":[{"name":"x","shape":[3],"datatype":"FP32","data":[1,2.5,-3e0]}],"outputs":[{"name":"y"}]}'
 MISSING = object()
@@ -35,8 +35,8 @@ def values(answer):
 
 
 @item("J1", "nested a million deep")
-def nested(stage):
-    s = stage.server
+def nested(ctx):
+    s = ctx.server
     n = 1000000
     for opening, closing in (("[", "]"), ('{"a":', "}")):
         deep = opening * n + "1" + closing * n
@@ -49,8 +49,8 @@ def nested(stage):
 
 
 @item("J2", "a million keys; keys twice")
-def keys(stage):
-    s = stage.server
+def keys(ctx):
+    s = ctx.server
     many = ",".join(f'"k{i}":{i}' for i in range(1000000))
     echo(s, ask(more="," + many), 413, "a million unknown keys")
     echo(s, ask(more=',"parameters":{' + many + "}"), 413, "a million unknown parameters")
@@ -65,23 +65,23 @@ def keys(stage):
 
 
 @item("J2b", "ten million keys", long=True)
-def keys_many(stage):
+def keys_many(ctx):
     body = ask(more="," + ",".join(['"a":0'] * 10000000))
     check(len(body) < 64 << 20, f"{len(body)} bytes")
-    echo(stage.server, body, 413, "ten million keys")
-    refused(stage.server, request(path="/v2/models/echo/infer", headers=[f"Content-Length: {64 << 20 | 1}"], length=False),
+    echo(ctx.server, body, 413, "ten million keys")
+    refused(ctx.server, request(path="/v2/models/echo/infer", headers=[f"Content-Length: {64 << 20 | 1}"], length=False),
             413, "a byte beyond the limit")
 
 
 @item("J2c", "large documents from many at once", long=True)
-def large(stage):
+def large(ctx):
     count = 1000000
     body = ask(data="[" + ",".join(["0.123456789"] * count) + "]", shape=f"[{count}]")
     bad = []
 
     def again():
         for _ in range(3):
-            got = stage.server.call("POST", "/v2/models/echo/infer", body, timeout=120)[0]
+            got = ctx.server.call("POST", "/v2/models/echo/infer", body, timeout=120)[0]
             if got not in (200, 503, 504):
                 bad.append(got)
     some = [threading.Thread(target=again) for _ in range(6)]
@@ -93,8 +93,8 @@ def large(stage):
 
 
 @item("J3", "broken UTF-8, lone surrogates, a zero in a name")
-def text(stage):
-    s = stage.server
+def text(ctx):
+    s = ctx.server
     for bad in (rb'"\ud800"', rb'"\udc00"', rb'"\ud800\u0041"', rb'"\ud83d"', rb'"x\u0000"', b'"\xff"', b'"\xc0\xaf"',
                 b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xe2\x82"', b'"x\0"', b'"x\n"', rb'"\x41"', rb'"\u12"',
                 rb'"\u12g4"', rb'"\u+123"', b'"x'):
@@ -130,8 +130,8 @@ def nearest(text):
 
 
 @item("J4", "numbers that are none, and some that are")
-def numbers(stage):
-    s = stage.server
+def numbers(ctx):
+    s = ctx.server
     for bad in ("1e999", "-1e999", "NaN", "Infinity", "-Infinity", "nan", "inf", "0x10", "01", "-01", "+1", "1.", ".5",
                 "1e", "1e+", "-", "--1", "1_000", "1,", "1 2", "3.5e38", "1" * 10000, "1e99999999999999999999", "١",
                 "1f", "1.0.0", "null", "true", '"1"', "[1]", "{}", ""):
@@ -147,18 +147,18 @@ def numbers(stage):
 
 
 @item("J4b", "random numbers come back as they went", long=True)
-def numbers_many(stage):
+def numbers_many(ctx):
     rng = random.Random(4)
     for _ in range(200):
         some = [struct.unpack("<f", struct.pack("<I", rng.getrandbits(32)))[0] for _ in range(1000)]
         some = [x for x in some if x == x and abs(x) != float("inf")]
-        got = values(echo(stage.server, ask(data=json.dumps(some), shape=f"[{len(some)}]"), 200, "random"))
+        got = values(echo(ctx.server, ask(data=json.dumps(some), shape=f"[{len(some)}]"), 200, "random"))
         check([struct.pack("<f", x) for x in got] == [struct.pack("<f", x) for x in some], "not the same")
 
 
 @item("J5", "cut at each byte")
-def cut(stage):
-    c = http.client.HTTPConnection("127.0.0.1", stage.server.ports["http"], timeout=30)
+def cut(ctx):
+    c = http.client.HTTPConnection("127.0.0.1", ctx.server.ports["http"], timeout=30)
     for headers in ({}, {"Inference-Header-Content-Length": None}):
         for i in range(len(GOOD) + 1):
             part = GOOD[:i]
@@ -175,8 +175,8 @@ def cut(stage):
 
 
 @item("J6", "shapes that are none")
-def shapes(stage):
-    s = stage.server
+def shapes(ctx):
+    s = ctx.server
     for bad in ("[-1]", "[0]", "[9223372036854775808]", "[9223372036854775807]", "[1.5]", '["3"]', "[null]", "[[1]]",
                 "[true]", "[" + ",".join(["1"] * 10000) + "]", "[2]", "[1,1]", "[]", "{}", '"1"', "1", "[1,]", "[,1]",
                 "[4294967297]", "[1e30]", "[18446744073709551617]"):
@@ -188,8 +188,8 @@ def shapes(stage):
 
 
 @item("J7", "100,000 outputs; one of them twice")
-def outputs(stage):
-    s = stage.server
+def outputs(ctx):
+    s = ctx.server
     many = ",".join(f'{{"name":"o{i}"}}' for i in range(100000))
     echo(s, ask(more=f',"outputs":[{many}]'), 400, "100,000 unknown outputs")
     many = ",".join(['{"name":"y"}'] * 100000)
@@ -204,8 +204,8 @@ def outputs(stage):
 
 
 @item("J8", "strings for numbers, and the reverse")
-def kinds(stage):
-    s = stage.server
+def kinds(ctx):
+    s = ctx.server
     for bad in (ask(data='["1"]'), ask(data='"1"'), ask(name="5"), ask(datatype="5"), ask(more=',"id":5'),
                 ask(more=',"parameters":{"timeout":"5"}'), ask(more=',"parameters":{"timeout":-5}'),
                 ask(more=',"parameters":{"timeout":1.5}'), ask(more=',"parameters":{"priority":"1"}'),
@@ -240,9 +240,9 @@ def bend(rng, data):
     return bytes(data)
 
 
-def noise(stage, rounds, seed):
+def noise(ctx, rounds, seed):
     rng = random.Random(seed)
-    c = http.client.HTTPConnection("127.0.0.1", stage.server.ports["http"], timeout=30)
+    c = http.client.HTTPConnection("127.0.0.1", ctx.server.ports["http"], timeout=30)
     for i in range(rounds):
         data = bend(rng, GOOD)
         c.request("POST", "/v2/models/echo/infer", data)
@@ -258,14 +258,14 @@ def noise(stage, rounds, seed):
 
 
 @item("J9", "bent requests: what is taken is JSON")
-def bent(stage):
-    noise(stage, 2000, 1)
+def bent(ctx):
+    noise(ctx, 2000, 1)
 
 
 @item("J9b", "bent requests, many", long=True)
-def bent_many(stage):
+def bent_many(ctx):
     for seed in range(2, 8 if SANE else 22):
-        noise(stage, 5000, seed)
+        noise(ctx, 5000, seed)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 
-from stage import COTENANT, Server, check, item, main
+from harness import COTENANT, Server, check, item, main
 
 SAMPLE = re.compile(r'[a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-zA-Z_]\w*="([^"\\\n]|\\["\\n])*",?)*\})? -?[0-9.e+-]+')
 
@@ -45,8 +45,8 @@ def why(server, *arguments):
 
 
 @item("W1", "a request that expired is explained everywhere")
-def w1(stage):
-    s = stage.server
+def w1(ctx):
+    s = ctx.server
     before = metrics(s)
     status, _, body = ask(s, "late-1", timeout=1)
     check(status == 504, f"{status} {body[:200]}")
@@ -73,8 +73,8 @@ def w1(stage):
 
 
 @item("W2", "a request that was answered is explained too")
-def w2(stage):
-    s = stage.server
+def w2(ctx):
+    s = ctx.server
     status, _, body = ask(s, "good-1")
     check(status == 200 and json.loads(body)["id"] == "good-1", body[:200])
     receipt = json.loads(s.call("GET", "/why/good-1", port="metrics")[2])
@@ -85,8 +85,8 @@ def w2(stage):
 
 
 @item("R7", "names of models that are not there make no labels")
-def r7(stage):
-    s = stage.server
+def r7(ctx):
+    s = ctx.server
     metrics(s)
     before = metrics(s)
     for i in range(300):
@@ -102,8 +102,8 @@ def r7(stage):
 
 
 @item("R8", "traces: one at a time, bounded, given up without harm", flags=("--trace-mb", "1"))
-def r8(stage):
-    s = stage.server
+def r8(ctx):
+    s = ctx.server
     for bad in ("0", "61", "-1", "x", "1e9", "99999999999999999999"):
         status, _, body = s.call("GET", f"/trace?seconds={bad}", port="metrics")
         check(status == 400, f"seconds={bad}: {status} {body[:100]}")
@@ -128,8 +128,8 @@ def r8(stage):
 
 
 @item("A5", "no client chooses a path for logs or traces")
-def a5(stage):
-    s = stage.server
+def a5(ctx):
+    s = ctx.server
     for path in ("/trace?seconds=1&file=/tmp/cotenant-a5", "/v2/logging", "/v2/trace/setting"):
         for port in ("http", "metrics"):
             for method in ("GET", "POST"):
@@ -182,7 +182,7 @@ def w3(_):
                 lines = [json.loads(line) for line in f]
             check(lines and all("msg" in o and "ts" in o for o in lines), name)
         mode = os.stat(path).st_mode & 0o7
-        check(mode == 0, f"everybody may read it: {mode:o}")
+        check(mode == 0, f"readable by all users: {mode:o}")
 
 
 @item("W5", "a request degraded for its missed deadline is computed, marked and counted", own=True)

@@ -4,11 +4,11 @@ import struct
 import time
 
 import model
-import stage as theatre
-from stage import SANE, check, item, main
+import harness
+from harness import SANE, check, item, main
 from wire import one, post, request
 
-theatre.MODELS[:] = ["zoo:lstm_kws", model.repository("echo", "pair", "gather", "wide", "batch", "deep")]
+harness.MODELS[:] = ["zoo:lstm_kws", model.repository("echo", "pair", "gather", "wide", "batch", "deep")]
 
 
 def tensor(name="x", shape=(1,), data=(1,), datatype="FP32", **extra):
@@ -29,8 +29,8 @@ def send_binary(server, name, inputs, tail, status, about):
 
 
 @item("T1", "sizes that overflow 64 bits")
-def overflow(stage):
-    s = stage.server
+def overflow(ctx):
+    s = ctx.server
     for shape in ([65536] * 4, [2**32, 2**32], [2**62, 4], [2**63 - 1, 2], [2**31, 2**31, 4], [2**61], [2**62], [3] * 100,
                   [2**63 - 1] * 8, [0, 2**63 - 1, 2**63 - 1], [2**32 + 1], [2**60, 16], [2**63 - 1]):
         post(s, ask(tensor(shape=shape)), 400, f"{shape}", "echo")
@@ -42,8 +42,8 @@ def overflow(stage):
 
 
 @item("T2", "nothing in it")
-def empty(stage):
-    s = stage.server
+def empty(ctx):
+    s = ctx.server
     for name, shape in (("echo", [0]), ("batch", [0, 3]), ("gather", [0]), ("wide", [0, 1]), ("deep", [0, 192])):
         key, kind = ("at", "INT64") if name == "gather" else ("x", "FP32")
         post(s, ask(tensor(key, shape, [], kind)), 400, f"{name} {shape}", name)
@@ -54,8 +54,8 @@ def empty(stage):
 
 
 @item("T3", "wrong rank, name, type; missing, extra and double inputs")
-def wrong(stage):
-    s = stage.server
+def wrong(ctx):
+    s = ctx.server
     a, b = (tensor(n, [2, 3], range(6)) for n in "ab")
     post(s, ask(a, b), 200, "right", "pair")
     for about, document in (
@@ -77,8 +77,8 @@ def wrong(stage):
 
 
 @item("T4", "BYTES past the end")
-def strings(stage):
-    s = stage.server
+def strings(ctx):
+    s = ctx.server
     for about, shape, data in (("past the end", [1], struct.pack("<I", 5) + b"abc"),
                                ("2^32-1", [1], struct.pack("<I", 2**32 - 1) + b"abc"), ("cut", [1], b"\1\0"),
                                ("left over", [1], struct.pack("<I", 1) + b"abc"), ("none", [1], b""),
@@ -92,8 +92,8 @@ def strings(stage):
 
 
 @item("T5", "a batch beyond the most")
-def batch(stage):
-    s = stage.server
+def batch(ctx):
+    s = ctx.server
     post(s, ask(tensor(shape=[4, 3], data=range(12))), 200, "the most", "batch")
     post(s, ask(tensor(shape=[5, 3], data=range(15))), 400, "one more", "batch")
     zeros = bytes(4 * 3 * 100000)
@@ -123,8 +123,8 @@ def floats(server, name, shape, bits):
 
 
 @item("T6", "NaN, infinity, denormals: no slower than others")
-def odd_floats(stage):
-    s = stage.server
+def odd_floats(ctx):
+    s = ctx.server
     for name, shape in (("deep", [64, 192]), ("lstm_kws", [1, 49, 10])):
         usual = quickest(s, name, *floats(s, name, shape, 0x3f800000), 12)
         for about, bits in (("NaN", 0x7fc00000), ("signalling NaN", 0x7f800001), ("infinity", 0x7f800000),
@@ -137,8 +137,8 @@ def odd_floats(stage):
 
 
 @item("T7", "an answer beyond the limit", flags=("--response-mb", "4"))
-def huge(stage):
-    s = stage.server
+def huge(ctx):
+    s = ctx.server
     rss = s.rss()
     for rows, status in ((15, 200), (16, 413), (17, 413), (64, 413), (4000, 413)):
         tail = bytes(4 * rows)
@@ -154,8 +154,8 @@ def huge(stage):
 
 
 @item("T8", "indices out of range are an error, every time, and the model is served on")
-def gather(stage):
-    s = stage.server
+def gather(ctx):
+    s = ctx.server
     for index in (10, -11, 2**31, 2**32, 2**62, -2**63, 2**63 - 1, 11, 100, -12):
         for _ in range(2):  # often enough that a model which fails would be put aside
             post(s, ask(tensor("at", [3], [0, index, 1], "INT64")), 400, f"index {index}", "gather")
@@ -164,8 +164,8 @@ def gather(stage):
 
 
 @item("T9", "many shapes of one model: as many as are kept, and the rest in turn")
-def shapes(stage):
-    s = stage.server
+def shapes(ctx):
+    s = ctx.server
     begin = time.monotonic()
     for n in range(1, 40):
         status, _, body = s.call("POST", "/v2/models/echo/infer",

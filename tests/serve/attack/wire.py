@@ -3,7 +3,7 @@ import json
 import re
 import zlib
 
-from stage import check, status_of
+from harness import check, status_of
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -1,7 +1,7 @@
-"""What attacks are played on: a real server, a well-behaved second tenant, and the rules that hold throughout.
+"""Test harness of the attacks: a real server, a well-behaved second tenant, and the invariants checked after each item.
 
-An item is a function(stage) registered by @item("H3", "slow headers", long=False). After each one the
-server lives, its descriptors and memory are back, and the second tenant kept its target.
+An item is a function(ctx) registered by @item("H3", "slow headers", long=False). After each one the
+server is alive, its descriptors and memory are back to normal, and the second tenant met its target.
 """
 import atexit
 import http.client
@@ -19,7 +19,7 @@ import threading
 import time
 
 COTENANT = os.environ.get("COTENANT", "build/cotenant")
-TARGET_S = 0.75       # of the second tenant, whose own is 150 ms: a stall that counts, on a machine that others use too
+TARGET_S = 0.75       # of the second tenant; its own target is 150 ms, but the machine may have other load
 SANE = any(s in COTENANT for s in ("asan", "tsan"))
 ITEMS = []
 
@@ -248,7 +248,7 @@ def settled(server, fds, rss, seconds=20):
         time.sleep(0.2)
 
 
-class PreparedModel:
+class Context:
     def __init__(self, server):
         self.server = server
 
@@ -270,7 +270,7 @@ def play_once(server, one):
     quiet = Neighbour(server)
     quiet.start()
     try:
-        one["run"](PreparedModel(server))
+        one["run"](Context(server))
         check(server.alive(), "the server ended: " + server.said()[-2000:])
         time.sleep(0.2)
     finally:

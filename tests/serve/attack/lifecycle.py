@@ -1,4 +1,4 @@
-"""How a server starts, ends and changes under load: what was accepted is answered (must not be cut), stores stay whole."""
+"""Start, stop and reload under load: accepted requests are answered, stores stay intact."""
 import contextlib
 import http.client
 import os
@@ -14,7 +14,7 @@ import time
 
 from h2 import H2, Model, message
 from model import adder
-from stage import COTENANT, SANE, Failed, Server, check, item, main
+from harness import COTENANT, SANE, Failed, Server, check, item, main
 
 LONG = bool(os.environ.get("COTENANT_LONG"))
 
@@ -153,7 +153,7 @@ def l2(_):
             time.sleep(0.2)
             s.process.send_signal(first)
             time.sleep(0.3)
-            check(s.alive(), "it did not wait for who is sending")
+            check(s.alive(), "it did not wait for a request that is still being sent")
             began = time.monotonic()
             s.process.send_signal(second)
             check(s.process.wait(20) == 128 + second, f"{first} {second}: {s.process.returncode}")

@@ -1,4 +1,4 @@
-// What HTTP/1.1 connections refuse: all that could be read in two ways, and all that is too much.
+// Requests that HTTP/1.1 connections reject: ambiguous ones, and those beyond limits.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/net/host.h"
+#include "tests/net/http1_server.h"
 #include "tests/runner.h"
 
 enum { ROOM = 1 << 20 };
@@ -132,25 +132,25 @@ static const Row rows[] = {
 // One answer, {"error":"..."}, and the end. What follows is not read as another request.
 static void each_row_is_refused_and_the_connection_ends(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
+    Http1Server *h = http1_server_open(NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const Row *r = &rows[i];
-        int        fd = host_connect(h);
-        host_send(fd, r->text, r->len ? r->len : strlen(r->text));
-        host_text(fd, GET HOST "\r\n");
-        int status = host_answer(fd, body, ROOM);
+        int        fd = http1_server_connect(h);
+        http1_server_send(fd, r->text, r->len ? r->len : strlen(r->text));
+        http1_server_text(fd, GET HOST "\r\n");
+        int status = http1_server_answer(fd, body, ROOM);
         if (status != r->status) print_error("%s: %d\n", r->name, status);
         assert_int_equal(status, r->status);
         assert_memory_equal(body, "{\"error\":\"", 10);
-        if (host_answer(fd, body, ROOM) != 0) fail_msg("%s: it goes on", r->name);
+        if (http1_server_answer(fd, body, ROOM) != 0) fail_msg("%s: it goes on", r->name);
         close(fd);
     }
-    assert_int_equal(host_requests(h), 0);
-    assert_int_equal(host_counts(h).bad, sizeof rows / sizeof rows[0]);
-    host_close(h);
+    assert_int_equal(http1_server_requests(h), 0);
+    assert_int_equal(http1_server_counts(h).bad, sizeof rows / sizeof rows[0]);
+    http1_server_close(h);
 }
 
-// So that the above is not just a server that refuses everything.
+// The server does not simply reject everything.
 static void what_is_allowed_passes(void **state) {
     (void)state;
     static const char *const fine[] = {
@@ -176,32 +176,33 @@ static void what_is_allowed_passes(void **state) {
         POST "Content-Encoding: identity\r\nContent-Length: 2\r\n\r\nhi",
         POST "\r\n",
     };
-    Host *h = host_open(NULL);
+    Http1Server *h = http1_server_open(NULL);
     for (size_t i = 0; i < sizeof fine / sizeof fine[0]; i++) {
-        int fd = host_connect(h);
-        host_text(fd, fine[i]);
-        int status = host_answer(fd, body, ROOM);
+        int fd = http1_server_connect(h);
+        http1_server_text(fd, fine[i]);
+        int status = http1_server_answer(fd, body, ROOM);
         if (status != 200) print_error("%s: %d %s\n", fine[i], status, body);
         assert_int_equal(status, 200);
         if (!strstr(fine[i], "HTTP/1.0")) {  // nothing of it is left
-            host_text(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nnext");
-            assert_int_equal(host_answer(fd, body, ROOM), 200);
+            http1_server_text(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nnext");
+            assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
             assert_string_equal(body, "next");
         }
         close(fd);
     }
-    assert_int_equal(host_counts(h).bad, 0);
-    host_close(h);
+    assert_int_equal(http1_server_counts(h).bad, 0);
+    http1_server_close(h);
 }
 
-static int ask_with(const Host *h, const char *before, char fill, size_t n, const char *after) {
+static int ask_with(const Http1Server *h, const char *before, char fill, size_t n,
+                    const char *after) {
     char *text = malloc(n + 1);
     memset(text, fill, n);
-    int fd = host_connect(h);
-    host_text(fd, before);
-    host_send(fd, text, n);
-    host_text(fd, after);
-    int status = host_answer(fd, body, ROOM);
+    int fd = http1_server_connect(h);
+    http1_server_text(fd, before);
+    http1_server_send(fd, text, n);
+    http1_server_text(fd, after);
+    int status = http1_server_answer(fd, body, ROOM);
     close(fd);
     free(text);
     return status;
@@ -210,7 +211,7 @@ static int ask_with(const Host *h, const char *before, char fill, size_t n, cons
 static void long_heads_are_refused_to_the_byte(void **state) {
     (void)state;
     ListenerLimits limits = {.header_bytes = 1024, .headers = 8};
-    Host          *h = host_open(&limits);
+    Http1Server   *h = http1_server_open(&limits);
     const size_t   fixed = strlen(GET HOST "X: \r\n\r\n");
     assert_int_equal(ask_with(h, GET HOST "X: ", 'x', 1024 - fixed, "\r\n\r\n"), 200);
     assert_int_equal(ask_with(h, GET HOST "X: ", 'x', 1025 - fixed, "\r\n\r\n"), 431);
@@ -222,33 +223,33 @@ static void long_heads_are_refused_to_the_byte(void **state) {
     assert_int_equal(
         ask_with(h, "", '\r', 0, GET HOST "1:\r\n2:\r\n3:\r\n4:\r\n5:\r\n6:\r\n7:\r\n8:\r\n\r\n"),
         431);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void chunk_extensions_and_trailers_end_somewhere(void **state) {
     (void)state;
-    Host *h = host_open(NULL);
+    Http1Server *h = http1_server_open(NULL);
     assert_int_equal(ask_with(h, CHUNKED "1;", 'x', 10000, "\r\nx\r\n0\r\n\r\n"), 200);
     assert_int_equal(ask_with(h, CHUNKED "1;", 'x', 20000, "\r\nx\r\n0\r\n\r\n"), 400);
     assert_int_equal(ask_with(h, CHUNKED "1\r\nx\r\n0\r\nX: ", 'x', 20000, "\r\n\r\n"), 400);
-    host_close(h);
+    http1_server_close(h);
 }
 
 static void many_tiny_chunks_take_linear_time(void **state) {
     (void)state;
     enum { N = 200000 };
-    Host *h = host_open(NULL);
-    char *text = malloc(N * 6 + 6);
+    Http1Server *h = http1_server_open(NULL);
+    char        *text = malloc(N * 6 + 6);
     for (int i = 0; i < N; i++) memcpy(text + (size_t)i * 6, "1\r\nx\r\n", 6);
     memcpy(text + N * 6, "0\r\n\r\n", 5);
-    int fd = host_connect(h);
-    host_text(fd, CHUNKED);
-    host_send(fd, text, N * 6 + 5);
-    assert_int_equal(host_answer(fd, body, ROOM), 200);
+    int fd = http1_server_connect(h);
+    http1_server_text(fd, CHUNKED);
+    http1_server_send(fd, text, N * 6 + 5);
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
     assert_int_equal(strlen(body), N);
     close(fd);
     free(text);
-    host_close(h);
+    http1_server_close(h);
 }
 
 TEST_MAIN() {

@@ -1,4 +1,4 @@
-#include "tests/cluster/wild.h"
+#include "tests/cluster/random_cluster_policy.h"
 
 #include <string.h>
 
@@ -6,33 +6,33 @@
 
 enum { SLICES = 16384, STARTS = 200 };
 
-typedef struct Wild {
-    Rng          rng;
-    WildSettings with;
-    ClusterSlice slices[SLICES];
-    uint32_t     n;
-    uint32_t     cores[WILD_SERVERS], memory[WILD_SERVERS];
-    uint32_t     parts[WILD_SERVERS][WILD_GPUS];
-    uint64_t     there[WILD_SERVERS][WILD_GPUS];  // classes of those there, as bits
-} Wild;
+typedef struct RandomPolicy {
+    Rng                  rng;
+    RandomPolicySettings with;
+    ClusterSlice         slices[SLICES];
+    uint32_t             n;
+    uint32_t             cores[RANDOM_SERVERS], memory[RANDOM_SERVERS];
+    uint32_t             parts[RANDOM_SERVERS][RANDOM_GPUS];
+    uint64_t             there[RANDOM_SERVERS][RANDOM_GPUS];  // classes of those there, as bits
+} RandomPolicy;
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
     (void)s;
     (void)settings;
-    return sizeof(Wild);
+    return sizeof(RandomPolicy);
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
-    Wild *w = state;
+    RandomPolicy *w = state;
     w->rng = s->rng;
-    w->with = *(const WildSettings *)settings;
-    CHECK(s->n_servers == WILD_SERVERS && s->most_gpus == WILD_GPUS);
+    w->with = *(const RandomPolicySettings *)settings;
+    CHECK(s->n_servers == RANDOM_SERVERS && s->most_gpus == RANDOM_GPUS);
 }
 
-static bool chance(Wild *w, uint64_t in) { return rng_below(&w->rng, in) == 0; }
+static bool chance(RandomPolicy *w, uint64_t in) { return rng_below(&w->rng, in) == 0; }
 
-// Classes that are not on the GPU any more may still stand there until the next call.
+// `there` keeps classes that left the GPU until the next call.
 static bool may_join(const ClusterSetup *s, uint64_t there, const ClusterJob *j) {
     if (s->profiles == NULL || j->class == CLUSTER_NONE) return true;
     for (uint32_t c = 0; c < s->profiles->n; c++)
@@ -40,8 +40,8 @@ static bool may_join(const ClusterSetup *s, uint64_t there, const ClusterJob *j)
     return true;
 }
 
-static void move_in(Wild *w, const ClusterJob *j, const ClusterSlice *s) {
-    for (uint32_t g = 0; g < WILD_GPUS; g++) {
+static void move_in(RandomPolicy *w, const ClusterJob *j, const ClusterSlice *s) {
+    for (uint32_t g = 0; g < RANDOM_GPUS; g++) {
         if ((s->mask >> g & 1) == 0) continue;
         w->parts[s->server][g] -= s->gpu_milli;
         if (j->class != CLUSTER_NONE) w->there[s->server][g] |= UINT64_C(1) << j->class;
@@ -50,37 +50,37 @@ static void move_in(Wild *w, const ClusterJob *j, const ClusterSlice *s) {
     w->memory[s->server] -= s->memory_mib;
 }
 
-static void move_out(Wild *w, const ClusterSlice *s) {
-    for (uint32_t g = 0; g < WILD_GPUS; g++)
+static void move_out(RandomPolicy *w, const ClusterSlice *s) {
+    for (uint32_t g = 0; g < RANDOM_GPUS; g++)
         if ((s->mask >> g & 1) != 0) w->parts[s->server][g] += s->gpu_milli;
     w->cores[s->server] += s->cores_milli;
     w->memory[s->server] += s->memory_mib;
 }
 
-static void look(Wild *w, const ClusterView *v) {
+static void look(RandomPolicy *w, const ClusterView *v) {
     memset(w->there, 0, sizeof w->there);
     w->n = 0;
-    for (uint32_t i = 0; i < WILD_SERVERS; i++) {
+    for (uint32_t i = 0; i < RANDOM_SERVERS; i++) {
         w->cores[i] = v->servers[i].cores_milli;
         w->memory[i] = v->servers[i].memory_mib;
-        for (uint32_t g = 0; g < WILD_GPUS; g++) w->parts[i][g] = v->servers[i].parts[g];
+        for (uint32_t g = 0; g < RANDOM_GPUS; g++) w->parts[i][g] = v->servers[i].parts[g];
     }
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
         for (uint32_t k = 0; k < t->n_slices; k++)
-            for (uint32_t g = 0; t->job.class != CLUSTER_NONE && g < WILD_GPUS; g++)
+            for (uint32_t g = 0; t->job.class != CLUSTER_NONE && g < RANDOM_GPUS; g++)
                 if ((t->slices[k].mask >> g & 1) != 0)
                     w->there[t->slices[k].server][g] |= UINT64_C(1) << t->job.class;
     }
 }
 
-// Seldom nothing, so that jobs come to an end.
-static uint32_t some(Wild *w, uint32_t most) {
+// Rarely 0, so that jobs end.
+static uint32_t some(RandomPolicy *w, uint32_t most) {
     if (chance(w, 100)) return 0;
     return chance(w, 3) ? most : most / 4 + (uint32_t)rng_below(&w->rng, most - most / 4 + 1);
 }
 
-static uint32_t share(Wild *w, const ClusterView *v, const ClusterJob *j) {
+static uint32_t share(RandomPolicy *w, const ClusterView *v, const ClusterJob *j) {
     bool may = v->setup->profiles != NULL && j->gpus > 0;
     return may && chance(w, 2) ? 1 + some(w, j->gpu_milli - 1) : j->gpu_milli;
 }
@@ -89,13 +89,13 @@ static bool suits(const ClusterView *v, const ClusterJob *j, uint32_t server) {
     return j->gpu_types == 0 || (j->gpu_types >> v->setup->servers[server].type & 1) != 0;
 }
 
-static bool place(Wild *w, const ClusterView *v, const ClusterJob *j, ClusterAction *out) {
-    uint32_t first = w->n, left = j->gpus, turn = (uint32_t)rng_below(&w->rng, WILD_SERVERS);
+static bool place(RandomPolicy *w, const ClusterView *v, const ClusterJob *j, ClusterAction *out) {
+    uint32_t first = w->n, left = j->gpus, turn = (uint32_t)rng_below(&w->rng, RANDOM_SERVERS);
     uint32_t milli = share(w, v, j);
-    for (uint32_t k = 0; k < WILD_SERVERS && (left > 0 || w->n == first); k++) {
-        ClusterSlice s = {.server = (turn + k) % WILD_SERVERS, .gpu_milli = milli};
+    for (uint32_t k = 0; k < RANDOM_SERVERS && (left > 0 || w->n == first); k++) {
+        ClusterSlice s = {.server = (turn + k) % RANDOM_SERVERS, .gpu_milli = milli};
         if (!suits(v, j, s.server)) continue;
-        for (uint32_t g = 0; g < WILD_GPUS && s.gpus < left; g++) {
+        for (uint32_t g = 0; g < RANDOM_GPUS && s.gpus < left; g++) {
             if (w->parts[s.server][g] < milli || chance(w, 4)) continue;
             if (!may_join(v->setup, w->there[s.server][g], j)) continue;
             s.mask |= UINT64_C(1) << g;
@@ -115,15 +115,15 @@ static bool place(Wild *w, const ClusterView *v, const ClusterJob *j, ClusterAct
     return left == 0;
 }
 
-static uint32_t spare(const Wild *w, const ClusterSlice *s) {
+static uint32_t spare(const RandomPolicy *w, const ClusterSlice *s) {
     uint32_t least = CLUSTER_WHOLE_GPU;
-    for (uint32_t g = 0; g < WILD_GPUS; g++)
+    for (uint32_t g = 0; g < RANDOM_GPUS; g++)
         if ((s->mask >> g & 1) != 0 && w->parts[s->server][g] < least)
             least = w->parts[s->server][g];
     return least;
 }
 
-static void level(Wild *w, const ClusterView *v, const ClusterTask *t, ClusterAction *out) {
+static void level(RandomPolicy *w, const ClusterView *v, const ClusterTask *t, ClusterAction *out) {
     uint32_t first = w->n;
     for (uint32_t i = 0; i < t->n_slices; i++) {
         ClusterSlice s = t->slices[i];
@@ -143,11 +143,11 @@ static void level(Wild *w, const ClusterView *v, const ClusterTask *t, ClusterAc
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    Wild    *w = state;
-    uint32_t n = 0;
+    RandomPolicy *w = state;
+    uint32_t      n = 0;
     CHECK(max >= v->n_waiting + v->n_running);
     look(w, v);
-    for (uint32_t i = 0; i < v->n_running && w->n + WILD_SERVERS < SLICES; i++) {
+    for (uint32_t i = 0; i < v->n_running && w->n + RANDOM_SERVERS < SLICES; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
         uint64_t           what = rng_below(&w->rng, w->with.busy ? 8 : 40);
         if (what > 5) continue;
@@ -167,10 +167,10 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     return n;
 }
 
-const ClusterPolicy wild_policy = {.name = "wild",
-                                   .knows = CLUSTER_ORACLE,
-                                   .preempts = true,
-                                   .settings_size = sizeof(WildSettings),
-                                   .state_size = state_size,
-                                   .init = init,
-                                   .decide = decide};
+const ClusterPolicy random_cluster_policy = {.name = "random",
+                                             .knows = CLUSTER_ORACLE,
+                                             .preempts = true,
+                                             .settings_size = sizeof(RandomPolicySettings),
+                                             .state_size = state_size,
+                                             .init = init,
+                                             .decide = decide};

@@ -1,35 +1,33 @@
-// Served: requests to an engine and what came of them, for tests of what a server does with it.
+// TestRequest: a request to the live engine and its result, and a FIFO policy to run it under.
 #pragma once
 
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tests/node/chaos.h"
+#include "tests/node/random_policy.h"
 #include "tests/node/tenants.h"
 
-static const uint8_t served_slices[8];
+static const uint8_t test_slices[8];
 
-typedef struct Served {  // one request
+typedef struct TestRequest {  // one request
     _Atomic uint32_t  answers;
     EngineResult      answer;  // without outputs
     bool              right;
     _Atomic bool      cancelled;
     const TestTenant *of;
-    _Atomic uint32_t *order;     // counts answers; NULL: nobody does
+    _Atomic uint32_t *order;     // counter of results of all requests; NULL: none
     uint32_t          position;  // among them
-} Served;
+} TestRequest;
 
-static inline TimeNs served_now(void) { return clock_now(clock_monotonic()); }
+static inline TimeNs test_now(void) { return clock_now(clock_monotonic()); }
 
-static inline NodeMachine served_machine(const NodeLive *l) {
-    return (NodeMachine){.n_cores = node_live_cores(l),
-                         .n_slices = 1,
-                         .slice_of = served_slices,
-                         .dispatch_ns = 1000};
+static inline NodeMachine test_machine(const NodeLive *l) {
+    return (NodeMachine){
+        .n_cores = node_live_cores(l), .n_slices = 1, .slice_of = test_slices, .dispatch_ns = 1000};
 }
 
-static inline void served_note(void *self, const EngineResult *a) {
-    Served *s = self;
+static inline void test_request_done(void *self, const EngineResult *a) {
+    TestRequest *s = self;
     s->answer = *a;
     s->right = a->outputs != NULL;
     for (uint32_t i = 0; s->right && s->of != NULL && i < s->of->n_outputs; i++)
@@ -38,18 +36,18 @@ static inline void served_note(void *self, const EngineResult *a) {
     atomic_fetch_add(&s->answers, 1);
 }
 
-static inline void served_ask(NodeLive *l, Served *s, EngineRequest ask) {
-    ask.arrival = served_now();
+static inline void test_request_submit(NodeLive *l, TestRequest *s, EngineRequest ask) {
+    ask.arrival = test_now();
     if (ask.deadline == 0) ask.deadline = INT64_C(1000000000);
     ask.deadline += ask.arrival;
     if (ask.expire > 0) ask.expire += ask.arrival;
     ask.cancelled = &s->cancelled;
-    ask.done = served_note;
+    ask.done = test_request_done;
     ask.self = s;
     assert_true(node_live_submit(l, &ask));
 }
 
-static inline const EngineResult *served_wait(const Served *s) {
+static inline const EngineResult *test_request_wait(const TestRequest *s) {
     for (uint32_t i = 0; atomic_load(&s->answers) == 0; i++) {
         if (i > 100000) fail_msg("no answer came");
         (void)usleep(100);
@@ -57,34 +55,34 @@ static inline const EngineResult *served_wait(const Served *s) {
     return &s->answer;
 }
 
-static inline LiveTenant served_tenant(const TestTenant *t) {
+static inline LiveTenant live_tenant_of(const TestTenant *t) {
     return (LiveTenant){
         .tenant = {.model = &t->table, .name = "test", .qos_ns = 20000000, .priority = 1},
         .program = &t->program,
         .inputs = t->inputs[0]};
 }
 
-// Whole models on one core each, whoever came first. Settings: it starts nothing while that is set.
-typedef struct PlainRule {
+// Whole models on one core each, in order of arrival. Nothing starts while *closed is set.
+typedef struct FifoSettings {
     _Atomic bool    *closed;    // NULL: never
-    _Atomic uint32_t rejects;   // so many more, before it starts anything
+    _Atomic uint32_t rejects;   // requests it rejects before it starts any
     uint32_t         layers;    // of a block; 0: all
     uint32_t         cores;     // of a block; 0: 1
     bool             once;      // closes after the first block
-    useconds_t       pause_us;  // that it takes to decide
-} PlainRule;
+    useconds_t       pause_us;  // time a decision takes
+} FifoSettings;
 
-static inline size_t served_size(const NodeSetup *setup, const void *settings) {
+static inline size_t fifo_size(const NodeSetup *setup, const void *settings) {
     (void)setup, (void)settings;
-    return sizeof(PlainRule *);
+    return sizeof(FifoSettings *);
 }
 
-static inline void served_init(void *state, const NodeSetup *setup, const void *settings) {
+static inline void fifo_init(void *state, const NodeSetup *setup, const void *settings) {
     (void)setup;
     memcpy(state, &settings, sizeof settings);
 }
 
-static inline Cores served_take(Cores *free, uint32_t n) {
+static inline Cores fifo_take(Cores *free, uint32_t n) {
     Cores out = {0};
     for (uint32_t c = cores_next(free, 0); c < CORES_MAX && n > 0; c = cores_next(free, c + 1), n--)
         cores_add(&out, c);
@@ -92,10 +90,9 @@ static inline Cores served_take(Cores *free, uint32_t n) {
     return out;
 }
 
-static inline uint32_t served_decide(void *state, const NodeView *v, NodeAction *out,
-                                     uint32_t max) {
-    static const uint8_t versions[CHAOS_LAYERS];
-    PlainRule           *p = *(PlainRule **)state;
+static inline uint32_t fifo_decide(void *state, const NodeView *v, NodeAction *out, uint32_t max) {
+    static const uint8_t versions[RANDOM_LAYERS];
+    FifoSettings        *p = *(FifoSettings **)state;
     uint32_t             n = 0;
     Cores                free = v->free;
     if (p->closed != NULL && atomic_load(p->closed)) return 0;
@@ -112,12 +109,12 @@ static inline uint32_t served_decide(void *state, const NodeView *v, NodeAction 
                                 .request = v->waiting[k],
                                 .n_layers = p->layers > 0 && p->layers < left ? p->layers : left,
                                 .wanted = p->cores > 0 ? p->cores : 1,
-                                .cores = served_take(&free, p->cores > 0 ? p->cores : 1),
+                                .cores = fifo_take(&free, p->cores > 0 ? p->cores : 1),
                                 .versions = versions};
         if (p->once) atomic_store(p->closed, true);
     }
     return n;
 }
 
-static const NodePolicy served_plain = {
-    .name = "plain", .state_size = served_size, .init = served_init, .decide = served_decide};
+static const NodePolicy fifo_policy = {
+    .name = "plain", .state_size = fifo_size, .init = fifo_init, .decide = fifo_decide};

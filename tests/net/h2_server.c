@@ -1,4 +1,4 @@
-#include "tests/net/hall.h"
+#include "tests/net/h2_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void answer(Exchange *x, size_t bytes) {
 }
 
 static void on_head(void *self, Exchange *x) {
-    Hall *h = self;
+    H2Server *h = self;
     h->heads++;
     x->aligned = h->aligned;
     if (is(x->path, "/small")) x->most = 10;
@@ -47,11 +47,11 @@ static void on_head(void *self, Exchange *x) {
 }
 
 static void on_request(void *self, Exchange *x) {
-    Hall *h = self;
+    H2Server *h = self;
     h->requests++;
     if (x->body_len > 0) assert_int_equal((uintptr_t)(x->body + h->aligned) % 64, 0);
     if (is(x->path, "/hold")) {
-        assert_true(h->n_held < HALL_HELD);
+        assert_true(h->n_held < H2_SERVER_HELD);
         h->held[h->n_held++] = x;
     } else if (is(x->path, "/big")) {
         answer(x, (size_t)strtoul(x->query.at, NULL, 10));
@@ -61,7 +61,7 @@ static void on_request(void *self, Exchange *x) {
 }
 
 static void on_ended(void *self, Exchange *x, bool sent) {
-    Hall *h = self;
+    H2Server *h = self;
     for (uint32_t i = 0; i < h->n_held; i++)
         if (h->held[i] == x) h->held[i] = h->held[--h->n_held];
     if (is(x->path, "/hold") && h->lent == NULL) h->lent = exchange_take(x);
@@ -73,13 +73,13 @@ static void on_ended(void *self, Exchange *x, bool sent) {
 }
 
 static void *run(void *self) {
-    Hall *h = self;
+    H2Server *h = self;
     assert_int_equal(loop_run(h->loop), ERR_OK);
     return NULL;
 }
 
-Hall *hall_open(const ListenerLimits *limits) {
-    Hall *h = calloc(1, sizeof *h);
+H2Server *h2_server_open(const ListenerLimits *limits) {
+    H2Server *h = calloc(1, sizeof *h);
     assert_non_null(h);
     ListenerOptions o = {.address = "127.0.0.1:0",
                          .protocol = LISTENER_HTTP2,
@@ -91,23 +91,22 @@ Hall *hall_open(const ListenerLimits *limits) {
     return h;
 }
 
-// Calls f on the loop's thread and waits for it.
-void hall_do(Hall *h, void (*f)(void *)) {
+void h2_server_do(H2Server *h, void (*f)(void *)) {
     h->posted = false;
     h->post = (LoopPost){.run = f, .self = h};
     loop_post(h->loop, &h->post);
     while (!h->posted) usleep(200);
 }
 
-void hall_read_counts(void *self) {
-    Hall *h = self;
+void h2_server_read_counts(void *self) {
+    H2Server *h = self;
     h->counts = listener_counts(h->listener);
     h->drained = listener_drained(h->listener);
     h->posted = true;
 }
 
-void hall_answer_held(void *self) {
-    Hall *h = self;
+void h2_server_answer_held(void *self) {
+    H2Server *h = self;
     while (h->n_held > 0) {
         Exchange *x = h->held[--h->n_held];
         answer(x, x->body_len);
@@ -115,38 +114,37 @@ void hall_answer_held(void *self) {
     h->posted = true;
 }
 
-void hall_drain(void *self) {
-    Hall *h = self;
+void h2_server_drain(void *self) {
+    H2Server *h = self;
     listener_drain(h->listener);
     h->posted = true;
 }
 
 static void give_back(void *self) {
-    Hall *h = self;
+    H2Server *h = self;
     if (h->lent != NULL) h->lent->give(h->lent);
     h->lent = NULL;
     h->posted = true;
 }
 
-void hall_eventually(const _Atomic uint32_t *n, uint32_t want) {
+void h2_server_eventually(const _Atomic uint32_t *n, uint32_t want) {
     for (int i = 0; *n < want && i < 50000; i++) usleep(200);
     assert_int_equal(*n, want);
 }
 
-void hall_until_closed(Hall *h) {
+void h2_server_until_closed(H2Server *h) {
     for (int i = 0; i < 2000; i++) {
-        hall_do(h, hall_read_counts);
+        h2_server_do(h, h2_server_read_counts);
         if (h->counts.open == 0) return;
         usleep(5000);
     }
     fail();
 }
 
-// Everything that began has ended, and nothing is held.
-void hall_close(Hall *h) {
-    hall_until_closed(h);
-    hall_do(h, give_back);
-    hall_do(h, hall_read_counts);
+void h2_server_close(H2Server *h) {
+    h2_server_until_closed(h);
+    h2_server_do(h, give_back);
+    h2_server_do(h, h2_server_read_counts);
     assert_int_equal(h->counts.held_bytes, 0);
     assert_int_equal(h->heads, h->ended);
     loop_stop(h->loop);

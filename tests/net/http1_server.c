@@ -1,4 +1,4 @@
-#include "tests/net/host.h"
+#include "tests/net/http1_server.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -13,14 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef struct HostDelay {
-    LoopTimer    timer;
-    struct Host *host;
-    Exchange    *x;
-    struct iovec piece;
-} HostDelay;
+typedef struct DelayedAnswer {
+    LoopTimer           timer;
+    struct Http1Server *host;
+    Exchange           *x;
+    struct iovec        piece;
+} DelayedAnswer;
 
-struct Host {
+struct Http1Server {
     Loop          *loop;
     Listener      *listener;
     pthread_t      thread;
@@ -34,71 +34,72 @@ struct Host {
     size_t         big_len;
 };
 
-static bool host_is(Str s, const char *text) {
+static bool http1_server_is(Str s, const char *text) {
     return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
 }
 
-static size_t host_number(Str s) {
+static size_t http1_server_number(Str s) {
     size_t n = 0;
     for (size_t i = 0; i < s.len; i++)
         if (s.at[i] >= '0' && s.at[i] <= '9') n = n * 10 + (size_t)(s.at[i] - '0');
     return n;
 }
 
-static void host_head(void *self, Exchange *x) {
-    Host *h = self;
+static void http1_server_head(void *self, Exchange *x) {
+    Http1Server *h = self;
     atomic_fetch_add(&h->heads, 1);
-    if (x->query.len > 5 && memcmp(x->query.at, "most=", 5) == 0) x->most = host_number(x->query);
-    if (host_is(x->path, "/aligned")) x->aligned = host_number(x->query);
-    if (host_is(x->path, "/early")) {
+    if (x->query.len > 5 && memcmp(x->query.at, "most=", 5) == 0)
+        x->most = http1_server_number(x->query);
+    if (http1_server_is(x->path, "/aligned")) x->aligned = http1_server_number(x->query);
+    if (http1_server_is(x->path, "/early")) {
         Answer a = {.status = 503, .type = "text/plain"};
         exchange_answer(x, &a);
     }
 }
 
-static void host_fire(void *self) {
-    HostDelay *d = self;
-    Answer     a = {.type = "text/plain", .body = &d->piece, .n_body = 1};
+static void http1_server_fire(void *self) {
+    DelayedAnswer *d = self;
+    Answer         a = {.type = "text/plain", .body = &d->piece, .n_body = 1};
     d->piece = (struct iovec){d->x->body, d->x->body_len};
     exchange_answer(d->x, &a);
 }
 
-static void host_later(Host *h, Exchange *x) {
-    HostDelay *d = calloc(1, sizeof *d);
-    *d = (HostDelay){.timer = {.fire = host_fire, .self = d}, .host = h, .x = x};
+static void http1_server_later(Http1Server *h, Exchange *x) {
+    DelayedAnswer *d = calloc(1, sizeof *d);
+    *d = (DelayedAnswer){.timer = {.fire = http1_server_fire, .self = d}, .host = h, .x = x};
     x->user = d;
     if (loop_arm(h->loop, &d->timer, loop_now(h->loop) + 2000000) != ERR_OK) abort();
 }
 
-static void host_request(void *self, Exchange *x) {
-    Host        *h = self;
+static void http1_server_request(void *self, Exchange *x) {
+    Http1Server *h = self;
     char         text[32];
     struct iovec piece = {x->body, x->body_len};
     Answer       a = {.type = "text/plain", .body = &piece, .n_body = 1};
     atomic_fetch_add(&h->requests, 1);
-    if (host_is(x->path, "/hold")) return;
-    if (host_is(x->path, "/later")) {
-        host_later(h, x);
+    if (http1_server_is(x->path, "/hold")) return;
+    if (http1_server_is(x->path, "/later")) {
+        http1_server_later(h, x);
         return;
     }
     struct iovec *kept = x->user = malloc(sizeof *kept);
-    if (host_is(x->path, "/big")) {
-        piece = (struct iovec){h->big, host_number(x->query)};
+    if (http1_server_is(x->path, "/big")) {
+        piece = (struct iovec){h->big, http1_server_number(x->query)};
         if (piece.iov_len > h->big_len) abort();
-    } else if (host_is(x->path, "/aligned")) {
+    } else if (http1_server_is(x->path, "/aligned")) {
         snprintf(text, sizeof text, "%u %zu", (unsigned)(((uintptr_t)x->body + x->aligned) % 64),
                  x->body_len);
         memcpy(h->big, text, sizeof text);
         piece = (struct iovec){h->big, strlen(text)};
-    } else if (host_is(x->path, "/none")) {
+    } else if (http1_server_is(x->path, "/none")) {
         a = (Answer){.status = 204};
-    } else if (host_is(x->path, "/close")) {
+    } else if (http1_server_is(x->path, "/close")) {
         a.close = true;
-    } else if (host_is(x->path, "/extra")) {
+    } else if (http1_server_is(x->path, "/extra")) {
         a.extra[0] = (ExchangeHeader){{"X-Bad", 5}, {"a\r\nX-Worse: b", 13}};
-        a.extra[1] = (ExchangeHeader){{"X-Long", 6}, {h->big, host_number(x->query)}};
+        a.extra[1] = (ExchangeHeader){{"X-Long", 6}, {h->big, http1_server_number(x->query)}};
         a.n_extra = 2;
-    } else if (!host_is(x->path, "/echo")) {
+    } else if (!http1_server_is(x->path, "/echo")) {
         a.status = 404;
     }
     *kept = piece;
@@ -106,54 +107,58 @@ static void host_request(void *self, Exchange *x) {
     exchange_answer(x, &a);
 }
 
-static void host_gone(void *self, Exchange *x, bool sent) {
-    Host *h = self;
+static void http1_server_gone(void *self, Exchange *x, bool sent) {
+    Http1Server *h = self;
     atomic_fetch_add(&h->ended, 1);
     if (!sent) atomic_fetch_add(&h->lost, 1);
-    if (host_is(x->path, "/later") && x->user) loop_disarm(h->loop, &((HostDelay *)x->user)->timer);
+    if (http1_server_is(x->path, "/later") && x->user)
+        loop_disarm(h->loop, &((DelayedAnswer *)x->user)->timer);
     free(x->user);
 }
 
-static void *host_main(void *self) {
-    Host *h = self;
+static void *http1_server_main(void *self) {
+    Http1Server *h = self;
     if (loop_run(h->loop) != ERR_OK) abort();
     return NULL;
 }
 
-static void host_reply(void *self) {
-    Host *h = self;
+static void http1_server_reply(void *self) {
+    Http1Server *h = self;
     if (h->question == 1) listener_drain(h->listener);
     h->counts = listener_counts(h->listener);
     h->drained = listener_drained(h->listener);
     atomic_store(&h->answered, 1);
 }
 
-static void host_question(Host *h, int question) {
+static void http1_server_question(Http1Server *h, int question) {
     struct timespec moment = {.tv_nsec = 100000};
     atomic_store(&h->answered, 0);
     h->question = question;
-    h->post = (LoopPost){.run = host_reply, .self = h};
+    h->post = (LoopPost){.run = http1_server_reply, .self = h};
     loop_post(h->loop, &h->post);
     while (!atomic_load(&h->answered)) nanosleep(&moment, NULL);
 }
 
-Host *host_open_at(const ListenerLimits *limits, const char *address) {
-    Host           *h = calloc(1, sizeof *h);
-    ListenerOptions o = {.address = address,
-                         .limits = limits ? *limits : (ListenerLimits){0},
-                         .handler = {host_head, host_request, host_gone, h, NULL}};
+Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *address) {
+    Http1Server    *h = calloc(1, sizeof *h);
+    ListenerOptions o = {
+        .address = address,
+        .limits = limits ? *limits : (ListenerLimits){0},
+        .handler = {http1_server_head, http1_server_request, http1_server_gone, h, NULL}};
     h->big_len = (size_t)8 << 20;
     h->big = malloc(h->big_len);
     for (size_t i = 0; i < h->big_len; i++) h->big[i] = (char)('a' + i % 23);
     assert_int_equal(loop_create(&h->loop), ERR_OK);
     assert_int_equal(listener_open(&h->listener, h->loop, &o), ERR_OK);
-    assert_int_equal(pthread_create(&h->thread, NULL, host_main, h), 0);
+    assert_int_equal(pthread_create(&h->thread, NULL, http1_server_main, h), 0);
     return h;
 }
 
-Host *host_open(const ListenerLimits *limits) { return host_open_at(limits, "127.0.0.1:0"); }
+Http1Server *http1_server_open(const ListenerLimits *limits) {
+    return http1_server_open_at(limits, "127.0.0.1:0");
+}
 
-void host_close(Host *h) {
+void http1_server_close(Http1Server *h) {
     loop_stop(h->loop);
     pthread_join(h->thread, NULL);
     listener_close(h->listener);
@@ -163,26 +168,26 @@ void host_close(Host *h) {
     free(h);
 }
 
-const char *host_address(const Host *h) { return listener_address(h->listener); }
+const char *http1_server_address(const Http1Server *h) { return listener_address(h->listener); }
 
-ListenerCounts host_counts(Host *h) {
-    host_question(h, 0);
+ListenerCounts http1_server_counts(Http1Server *h) {
+    http1_server_question(h, 0);
     return h->counts;
 }
 
-void host_drain(Host *h) { host_question(h, 1); }
+void http1_server_drain(Http1Server *h) { http1_server_question(h, 1); }
 
-bool host_drained(Host *h) {
-    host_question(h, 0);
+bool http1_server_drained(Http1Server *h) {
+    http1_server_question(h, 0);
     return h->drained;
 }
 
-int host_heads(const Host *h) { return atomic_load(&h->heads); }
-int host_requests(const Host *h) { return atomic_load(&h->requests); }
-int host_ended(const Host *h) { return atomic_load(&h->ended); }
-int host_lost(const Host *h) { return atomic_load(&h->lost); }
+int http1_server_heads(const Http1Server *h) { return atomic_load(&h->heads); }
+int http1_server_requests(const Http1Server *h) { return atomic_load(&h->requests); }
+int http1_server_ended(const Http1Server *h) { return atomic_load(&h->ended); }
+int http1_server_lost(const Http1Server *h) { return atomic_load(&h->lost); }
 
-static int host_connect_local(const char *path) {
+static int http1_server_connect_local(const char *path) {
     int                fd = socket(AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
@@ -190,11 +195,11 @@ static int host_connect_local(const char *path) {
     return fd;
 }
 
-int host_connect(const Host *h) {
-    const char *text = host_address(h), *colon = strrchr(text, ':');
+int http1_server_connect(const Http1Server *h) {
+    const char *text = http1_server_address(h), *colon = strrchr(text, ':');
     int         fd;
     if (strncmp(text, "unix:", 5) == 0) {
-        fd = host_connect_local(text + 5);
+        fd = http1_server_connect_local(text + 5);
     } else if (text[0] == '[') {
         struct sockaddr_in6 to = {.sin6_family = AF_INET6,
                                   .sin6_port = htons((uint16_t)strtoul(colon + 1, NULL, 10)),
@@ -214,7 +219,7 @@ int host_connect(const Host *h) {
     return fd;
 }
 
-void host_send(int fd, const char *bytes, size_t len) {
+void http1_server_send(int fd, const char *bytes, size_t len) {
     while (len > 0) {
         ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
         if (n <= 0) return;  // refused already: the answer tells
@@ -223,9 +228,9 @@ void host_send(int fd, const char *bytes, size_t len) {
     }
 }
 
-void host_text(int fd, const char *text) { host_send(fd, text, strlen(text)); }
+void http1_server_text(int fd, const char *text) { http1_server_send(fd, text, strlen(text)); }
 
-size_t host_receive(int fd, char *out, size_t size) {
+size_t http1_server_receive(int fd, char *out, size_t size) {
     size_t len = 0;
     for (ssize_t n; len + 1 < size && (n = recv(fd, out + len, size - len - 1, 0)) > 0;)
         len += (size_t)n;
@@ -234,7 +239,7 @@ size_t host_receive(int fd, char *out, size_t size) {
 }
 
 // Byte by byte, so that nothing of the next answer is taken.
-static size_t host_read_head(int fd, char *out, size_t size) {
+static size_t http1_server_read_head(int fd, char *out, size_t size) {
     size_t len = 0;
     while (len + 1 < size && recv(fd, out + len, 1, 0) == 1) {
         out[++len] = '\0';
@@ -243,10 +248,10 @@ static size_t host_read_head(int fd, char *out, size_t size) {
     return 0;
 }
 
-int host_answer(int fd, char *body, size_t size) {
+int http1_server_answer(int fd, char *body, size_t size) {
     char head[4096];
     body[0] = '\0';
-    if (host_read_head(fd, head, sizeof head) == 0) return 0;
+    if (http1_server_read_head(fd, head, sizeof head) == 0) return 0;
     const char *length = strstr(head, "Content-Length: ");
     size_t      want = length ? strtoul(length + 16, NULL, 10) : 0, len = 0;
     assert_true(want < size);
@@ -256,12 +261,12 @@ int host_answer(int fd, char *body, size_t size) {
     return len == want ? (int)strtol(head + 9, NULL, 10) : -1;
 }
 
-int host_ask(const Host *h, const char *text) {
+int http1_server_ask(const Http1Server *h, const char *text) {
     static char body[1 << 16];
-    int         fd = host_connect(h);
-    host_text(fd, text);
+    int         fd = http1_server_connect(h);
+    http1_server_text(fd, text);
     shutdown(fd, SHUT_WR);
-    int status = host_answer(fd, body, sizeof body);
+    int status = http1_server_answer(fd, body, sizeof body);
     close(fd);
     return status;
 }

@@ -1,4 +1,4 @@
-#include "tests/cluster/audit.h"
+#include "tests/cluster/plan_checker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,28 +6,30 @@
 
 #include <cmocka.h>
 
-static Audit *audit_of(const void *settings) { return *(Audit *const *)settings; }
+static PlanChecker *plan_checker_of(const void *settings) {
+    return *(PlanChecker *const *)settings;
+}
 
 static size_t state_size(const ClusterSetup *s, const void *settings) {
-    const Audit *a = audit_of(settings);
-    return 64 + (a->of->state_size != NULL ? a->of->state_size(s, a->settings) : 0);
+    const PlanChecker *a = plan_checker_of(settings);
+    return 64 + (a->inner->state_size != NULL ? a->inner->state_size(s, a->settings) : 0);
 }
 
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
-    Audit *a = audit_of(settings);
+    PlanChecker *a = plan_checker_of(settings);
     (void)loaded;
-    *(Audit **)state = a;
+    *(PlanChecker **)state = a;
     for (uint32_t i = 0; i < s->n_servers; i++) {
-        a->servers[i] = (AuditServer){.cores_milli = s->servers[i].cores_milli,
-                                      .memory_mib = s->servers[i].memory_mib};
+        a->servers[i] = (CheckedServer){.cores_milli = s->servers[i].cores_milli,
+                                        .memory_mib = s->servers[i].memory_mib};
         for (uint32_t g = 0; g < s->servers[i].gpus; g++) a->servers[i].part[g] = CLUSTER_WHOLE_GPU;
     }
-    if (a->of->init != NULL) a->of->init((char *)state + 64, s, a->settings, a->loaded);
+    if (a->inner->init != NULL) a->inner->init((char *)state + 64, s, a->settings, a->loaded);
 }
 
 // Takes (sign 1) or releases (-1) a slice.
-static void hold(Audit *a, const ClusterSlice *s, int sign) {
-    AuditServer *x = &a->servers[s->server];
+static void hold(PlanChecker *a, const ClusterSlice *s, int sign) {
+    CheckedServer *x = &a->servers[s->server];
     x->cores_milli -= sign * (int64_t)s->cores_milli;
     x->memory_mib -= sign * (int64_t)s->memory_mib;
     assert_true(x->cores_milli >= 0 && x->memory_mib >= 0);
@@ -40,16 +42,16 @@ static void hold(Audit *a, const ClusterSlice *s, int sign) {
     }
 }
 
-static void leave(Audit *a, uint32_t job) {
+static void leave(PlanChecker *a, uint32_t job) {
     uint32_t i = 0;
-    for (uint32_t k = 0; k < a->books[job].n; k++) hold(a, &a->books[job].slices[k], -1);
-    a->books[job].n = 0;
+    for (uint32_t k = 0; k < a->held[job].n; k++) hold(a, &a->held[job].slices[k], -1);
+    a->held[job].n = 0;
     while (a->running[i] != job) i++;
     a->running[i] = a->running[--a->n_running];
 }
 
 // The lowest GPUs with enough free.
-static uint64_t lowest(const Audit *a, const ClusterSlice *s) {
+static uint64_t lowest(const PlanChecker *a, const ClusterSlice *s) {
     uint64_t mask = 0;
     for (uint32_t g = 0, n = 0; g < CLUSTER_GPUS && n < s->gpus; g++)
         if (a->servers[s->server].part[g] >= s->gpu_milli && a->servers[s->server].part[g] > 0) {
@@ -59,9 +61,9 @@ static uint64_t lowest(const Audit *a, const ClusterSlice *s) {
     return mask;
 }
 
-static void start(Audit *a, const Job *j, uint32_t job, const ClusterAction *x) {
+static void start(PlanChecker *a, const Job *j, uint32_t job, const ClusterAction *x) {
     uint32_t gpus = 0;
-    assert_true(a->books[job].n == 0 && x->n_slices > 0 && x->n_slices <= AUDIT_SLICES);
+    assert_true(a->held[job].n == 0 && x->n_slices > 0 && x->n_slices <= PLAN_CHECKER_SLICES);
     for (uint32_t i = 0; i < x->n_slices; i++) {
         ClusterSlice s = x->slices[i];
         if (s.gpu_milli == 0) s.gpu_milli = j->gpu_milli;
@@ -70,15 +72,15 @@ static void start(Audit *a, const Job *j, uint32_t job, const ClusterAction *x) 
         assert_int_equal(__builtin_popcountll(s.mask), s.gpus);
         hold(a, &s, 1);
         gpus += s.gpus;
-        a->books[job].slices[i] = s;
+        a->held[job].slices[i] = s;
     }
-    a->books[job].n = x->n_slices;
+    a->held[job].n = x->n_slices;
     a->running[a->n_running++] = job;
     assert_int_equal(gpus, j->gpus);
 }
 
-static void level(Audit *a, const Job *j, uint32_t job, const ClusterAction *x) {
-    AuditJob *b = &a->books[job];
+static void level(PlanChecker *a, const Job *j, uint32_t job, const ClusterAction *x) {
+    CheckedJob *b = &a->held[job];
     assert_int_equal(b->n, x->n_slices);
     for (uint32_t i = 0; i < b->n; i++) {
         ClusterSlice s = x->slices[i];
@@ -93,31 +95,31 @@ static void level(Audit *a, const Job *j, uint32_t job, const ClusterAction *x) 
     }
 }
 
-static void book(Audit *a, const ClusterView *v, const ClusterAction *x) {
+static void apply(PlanChecker *a, const ClusterView *v, const ClusterAction *x) {
     if (x->verb == CLUSTER_WAKE) return;
     uint32_t   job = (uint32_t)v->tasks[x->task].job.id;
     const Job *j = &a->jobs->at[job];
     if (x->verb == CLUSTER_START) start(a, j, job, x);
     if (x->verb == CLUSTER_RESIZE) level(a, j, job, x);
     if (x->verb == CLUSTER_PREEMPT) {
-        assert_true(a->books[job].n > 0);
+        assert_true(a->held[job].n > 0);
         leave(a, job);
     }
     a->steps++;
     a->levels += x->verb == CLUSTER_RESIZE;
     a->stops += x->verb == CLUSTER_PREEMPT;
     if (a->n == a->room) return;
-    AuditStep *s = &a->log[a->n++];
-    *s = (AuditStep){.at = v->now, .verb = x->verb, .job = job, .n_slices = a->books[job].n};
-    memcpy(s->slices, a->books[job].slices, s->n_slices * sizeof *s->slices);
+    CheckedStep *s = &a->log[a->n++];
+    *s = (CheckedStep){.at = v->now, .verb = x->verb, .job = job, .n_slices = a->held[job].n};
+    memcpy(s->slices, a->held[job].slices, s->n_slices * sizeof *s->slices);
 }
 
 // A job in the accounts that does not run any more has ended.
-static void look(Audit *a, const ClusterView *v) {
+static void look(PlanChecker *a, const ClusterView *v) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->n_running; i++) {
         const ClusterTask *t = &v->tasks[v->running[i]];
-        const AuditJob    *b = &a->books[t->job.id];
+        const CheckedJob  *b = &a->held[t->job.id];
         assert_true(t->state == CLUSTER_RUNNING && b->n == t->n_slices);
         for (uint32_t k = 0; k < b->n; k++) {
             const ClusterSlice *x = &b->slices[k], *y = &t->slices[k];
@@ -136,11 +138,11 @@ static void look(Audit *a, const ClusterView *v) {
     assert_int_equal(n, v->n_running);
 }
 
-static void compare(const Audit *a, const ClusterView *v) {
+static void compare(const PlanChecker *a, const ClusterView *v) {
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
-        const AuditServer *x = &a->servers[i];
-        const ServerState *y = &v->servers[i];
-        uint32_t           whole = 0, milli = 0;
+        const CheckedServer *x = &a->servers[i];
+        const ServerState   *y = &v->servers[i];
+        uint32_t             whole = 0, milli = 0;
         for (uint32_t g = 0; g < v->setup->servers[i].gpus; g++) {
             assert_int_equal(x->part[g], y->parts[g]);
             whole += x->part[g] == CLUSTER_WHOLE_GPU;
@@ -152,34 +154,34 @@ static void compare(const Audit *a, const ClusterView *v) {
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    Audit *a = *(Audit **)state;
+    PlanChecker *a = *(PlanChecker **)state;
     look(a, v);
     compare(a, v);
-    uint32_t n = a->of->decide((char *)state + 64, v, out, max);
-    for (uint32_t i = 0; i < n; i++) book(a, v, &out[i]);
+    uint32_t n = a->inner->decide((char *)state + 64, v, out, max);
+    for (uint32_t i = 0; i < n; i++) apply(a, v, &out[i]);
     return n;
 }
 
-static const ClusterPolicy audit_policy = {.name = "audit",
-                                           .knows = CLUSTER_ORACLE,
-                                           .settings_size = sizeof(Audit *),
-                                           .state_size = state_size,
-                                           .init = init,
-                                           .decide = decide};
+static const ClusterPolicy plan_checker_policy = {.name = "plan_checker",
+                                                  .knows = CLUSTER_ORACLE,
+                                                  .settings_size = sizeof(PlanChecker *),
+                                                  .state_size = state_size,
+                                                  .init = init,
+                                                  .decide = decide};
 
-void audit_open(Audit *a, ClusterRun *run, uint32_t room, Arena *arena) {
-    Audit **self = arena_new(arena, Audit *, 1);
+void plan_checker_open(PlanChecker *a, ClusterRun *run, uint32_t room, Arena *arena) {
+    PlanChecker **self = arena_new(arena, PlanChecker *, 1);
     *self = a;
-    *a = (Audit){.of = run->policy,
-                 .settings = run->settings,
-                 .loaded = run->loaded,
-                 .jobs = run->jobs,
-                 .books = arena_new(arena, AuditJob, run->jobs->n),
-                 .servers = arena_new(arena, AuditServer, run->servers->n),
-                 .running = arena_new(arena, uint32_t, run->jobs->n),
-                 .log = arena_new(arena, AuditStep, room + 1),
-                 .room = room};
-    run->policy = &audit_policy;
+    *a = (PlanChecker){.inner = run->policy,
+                       .settings = run->settings,
+                       .loaded = run->loaded,
+                       .jobs = run->jobs,
+                       .held = arena_new(arena, CheckedJob, run->jobs->n),
+                       .servers = arena_new(arena, CheckedServer, run->servers->n),
+                       .running = arena_new(arena, uint32_t, run->jobs->n),
+                       .log = arena_new(arena, CheckedStep, room + 1),
+                       .room = room};
+    run->policy = &plan_checker_policy;
     run->settings = self;
     run->loaded = NULL;
 }

@@ -1,4 +1,4 @@
-// PreparedModel: a simulated machine, tenants on it and a plain policy, for tests of the node.
+// SimFixture: a simulated machine, its tenants and a FIFO policy, for tests of the node simulator.
 #pragma once
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "node/node_model.h"
 #include "node/sim/node_sim.h"
 
-typedef struct PreparedModel {
+typedef struct SimFixture {
     Arena           arena;
     NodeMachineSpec spec;
     NodeMachine     machine;
@@ -15,13 +15,13 @@ typedef struct PreparedModel {
     double          shares[8];
     uint32_t        n;
     RecordList      records;
-} PreparedModel;
+} SimFixture;
 
 typedef struct PlainSettings {
     int  cores;   // of every block
     int  layers;  // of every block; 0: all
-    int  grow;    // cores that a running block gets once, at its first chance
-    bool refuse;  // what is late already
+    int  grow;    // cores added to a running block, once
+    bool reject;  // requests past their deadlines
 } PlainSettings;
 
 static inline size_t plain_size(const NodeSetup *s, const void *settings) {
@@ -59,7 +59,7 @@ static inline uint32_t plain_decide(void *state, const NodeView *v, NodeAction *
         const NodeRequest *r = &v->requests[v->waiting[i]];
         const NodeModel   *m = v->setup->tenants[r->tenant].model;
         uint32_t           layers = m->n_layers - r->next;
-        if (p->refuse && v->now > r->deadline) {
+        if (p->reject && v->now > r->deadline) {
             out[n++] = (NodeAction){
                 .verb = NODE_REJECT, .request = v->waiting[i], .reason = NODE_INFEASIBLE};
             continue;
@@ -83,25 +83,26 @@ static const NodePolicy plain_policy = {.name = "plain",
                                         .init = plain_init,
                                         .decide = plain_decide};
 
-static inline void chip_scenario_open(PreparedModel *s, const char *machine) {
-    *s = (PreparedModel){.n = 0};
+static inline void sim_fixture_open(SimFixture *s, const char *machine) {
+    *s = (SimFixture){.n = 0};
     if (arena_init(&s->arena, (size_t)1 << 36) != ERR_OK) abort();
     if (machine_load(machine, &s->arena, &s->spec) != ERR_OK) abort();
     s->machine = machine_view(&s->spec, &s->arena);
     s->records.arena = &s->arena;
 }
 
-static inline void stage_close(PreparedModel *s) { arena_finish(&s->arena); }
+static inline void sim_fixture_close(SimFixture *s) { arena_finish(&s->arena); }
 
-static inline void stage_add(PreparedModel *s, const char *network, double qos_ms, double share) {
+static inline void sim_fixture_add(SimFixture *s, const char *network, double qos_ms,
+                                   double share) {
     NodeModel *m = &s->models[s->n];
     if (model_of_zoo(network, &s->spec, &s->arena, m) != ERR_OK) abort();
     s->tenants[s->n] = (NodeTenant){m, network, (TimeNs)(qos_ms * 1e6), 1};
     s->shares[s->n++] = share;
 }
 
-static inline NodeRun chip_scenario_run(PreparedModel *s, const PlainSettings *p, double rate,
-                                        uint32_t n, uint64_t seed) {
+static inline NodeRun sim_fixture_run(SimFixture *s, const PlainSettings *p, double rate,
+                                      uint32_t n, uint64_t seed) {
     NodeRun run = {.setup = {&s->machine, s->tenants, s->n},
                    .policy = &plain_policy,
                    .settings = p,

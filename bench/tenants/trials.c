@@ -1,4 +1,4 @@
-#include "bench/tenants/rounds.h"
+#include "bench/tenants/trials.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ enum { CALM = COMPARISON_EQUALS, LOADS = COMPARISON_EQUALS + 1, LEAST_REQUESTS =
 
 static bool is_peer(const Contender *c) { return strncmp(c->name, "ort_", 4) == 0; }
 
-// The shortest that contenders of one kind take for a network.
-static TimeNs best_alone(const Rounds *r, uint32_t tenant, bool peers) {
+// Shortest latency of a network alone, over the contenders of one kind.
+static TimeNs best_alone(const Trials *r, uint32_t tenant, bool peers) {
     TimeNs best = 0;
     for (uint32_t i = 0; i < r->n; i++)
         if (is_peer(r->contenders[i]) == peers && (best == 0 || r->alone[i][tenant] < best))
@@ -25,40 +25,41 @@ static TimeNs best_alone(const Rounds *r, uint32_t tenant, bool peers) {
     return best;
 }
 
-Err rounds_open(Rounds *r) {
+Err trials_open(Trials *r) {
     for (uint32_t i = 0; i < r->n; i++)
-        TRY(booth_start(&r->booths[i], r->contenders[i], &r->terms));
-    for (uint32_t i = 0; i < r->n; i++) TRY(booth_alone(&r->booths[i], r->terms.n, r->alone[i]));
-    for (uint32_t t = 0; t < r->terms.n; t++) {
+        TRY(contender_process_start(&r->processes[i], r->contenders[i], &r->cfg));
+    for (uint32_t i = 0; i < r->n; i++)
+        TRY(contender_process_alone(&r->processes[i], r->cfg.n, r->alone[i]));
+    for (uint32_t t = 0; t < r->cfg.n; t++) {
         TimeNs ours = best_alone(r, t, false), theirs = best_alone(r, t, true);
-        r->qos_ns[t] = mix_qos(ours > theirs ? ours : theirs, r->rules->slack);
+        r->qos_ns[t] = mix_qos(ours > theirs ? ours : theirs, r->params->slack);
         (void)fprintf(stderr, "%s alone: ours %.2f ms, ONNX Runtime %.2f ms; QoS %.2f ms\n",
-                      r->terms.names[t], (double)ours / 1e6, (double)theirs / 1e6,
+                      r->cfg.names[t], (double)ours / 1e6, (double)theirs / 1e6,
                       (double)r->qos_ns[t] / 1e6);
     }
     return ERR_OK;
 }
 
-void rounds_close(Rounds *r) {
-    for (uint32_t i = 0; i < r->n; i++) booth_end(&r->booths[i]);
+void trials_close(Trials *r) {
+    for (uint32_t i = 0; i < r->n; i++) contender_process_end(&r->processes[i]);
 }
 
-static Trial trial_of(const Rounds *r, double rate, uint64_t seed) {
+static Trial trial_of(const Trials *r, double rate, uint64_t seed) {
     Trial  t = {.rate = rate, .seed = seed};
-    double n = rate * r->rules->seconds;
+    double n = rate * r->params->seconds;
     t.n = n > LEAST_REQUESTS ? (uint32_t)n : LEAST_REQUESTS;
     t.skip = t.n / 20;
     memcpy(t.qos_ns, r->qos_ns, sizeof t.qos_ns);
     return t;
 }
 
-static PeakRule peak_rule(const Rounds *r) {
+static PeakRule peak_rule(const Trials *r) {
     PeakRule rule = PEAK_RULE_DEFAULT;
     double   mean_s = 0;
-    for (uint32_t t = 0; t < r->terms.n; t++)
-        mean_s += (double)best_alone(r, t, false) / 1e9 / r->terms.n;
-    rule.target = r->rules->target;
-    rule.tolerance = r->rules->tolerance;
+    for (uint32_t t = 0; t < r->cfg.n; t++)
+        mean_s += (double)best_alone(r, t, false) / 1e9 / r->cfg.n;
+    rule.target = r->params->target;
+    rule.tolerance = r->params->tolerance;
     rule.start = 0.4 / mean_s;
     rule.least = rule.start / 64;
     rule.most = rule.start * 64;
@@ -66,10 +67,10 @@ static PeakRule peak_rule(const Rounds *r) {
     return rule;
 }
 
-// One trial of each search at a time; who begins changes from round to round.
-static Err search_seed(Rounds *r, uint64_t seed, Peak *peaks, Progress *p) {
+// One trial of each search at a time; the first contender changes from round to round.
+static Err search_seed(Trials *r, uint64_t seed, Peak *peaks, Progress *p) {
     PeakRule rule = peak_rule(r);
-    bool     done[ROUNDS_CONTENDERS] = {false};
+    bool     done[TRIALS_CONTENDERS] = {false};
     uint32_t left = r->n;
     for (uint32_t i = 0; i < r->n; i++) peak_begin(&peaks[i], &rule);
     for (uint32_t turn = 0; left > 0; turn++) {
@@ -85,22 +86,22 @@ static Err search_seed(Rounds *r, uint64_t seed, Peak *peaks, Progress *p) {
                 continue;
             }
             Trial t = trial_of(r, rate, seed);
-            TRY(booth_try(&r->booths[i], &t, &tally, NULL, NULL));
+            TRY(contender_process_try(&r->processes[i], &t, &tally, NULL, NULL));
             peak_tell(&peaks[i], rate, (double)tally.met / tally.n);
         }
     }
     return ERR_OK;
 }
 
-static double *values_of(const Results *x, const Rounds *r, uint32_t contender, uint32_t seed) {
-    return &x->values[((size_t)contender * r->rules->seeds + seed) * METRICS];
+static double *values_of(const Results *x, const Trials *r, uint32_t contender, uint32_t seed) {
+    return &x->values[((size_t)contender * r->params->seeds + seed) * METRICS];
 }
 
-static double highest_rate(const Results *x, const Rounds *r, uint32_t contender) {
+static double highest_rate(const Results *x, const Trials *r, uint32_t contender) {
     double rates[COMPARISON_SEEDS];
-    for (uint32_t k = 0; k < r->rules->seeds; k++)
+    for (uint32_t k = 0; k < r->params->seeds; k++)
         rates[k] = values_of(x, r, contender, k)[METRIC_QPS];
-    return stats_mean(rates, r->rules->seeds).mean;
+    return stats_mean(rates, r->params->seeds).mean;
 }
 
 static void keep_trials(const Peak *p, Curve *to, double *rates, double *hits) {
@@ -111,8 +112,8 @@ static void keep_trials(const Peak *p, Curve *to, double *rates, double *hits) {
     *to = (Curve){rates, hits, to->n};
 }
 
-static Err search(Rounds *r, Progress *p, Arena *a, Results *x) {
-    uint32_t seeds = r->rules->seeds, room = seeds * PEAK_TRIALS;
+static Err search(Trials *r, Progress *p, Arena *a, Results *x) {
+    uint32_t seeds = r->params->seeds, room = seeds * PEAK_TRIALS;
     Peak    *peaks = arena_new(a, Peak, r->n);
     double  *rates = arena_new(a, double, (size_t)r->n *room);
     double  *hits = arena_new(a, double, (size_t)r->n *room);
@@ -135,18 +136,19 @@ static void put_calm(const Tally *t, double *v) {
     v[METRIC_CORE_USE] = t->core_use;
 }
 
-static Err run_load(Rounds *r, uint32_t load, uint32_t seed, Arena *a, Results *x) {
+static Err run_load(Trials *r, uint32_t load, uint32_t seed, Arena *a, Results *x) {
     for (uint32_t k = 0; k < r->n; k++) {
         uint32_t         i = (k + seed) % r->n;
         const EqualLoad *equal = &x->cell->equal[load % COMPARISON_EQUALS];
-        double           rate = load == CALM ? r->rules->calm * highest_rate(x, r, i) : equal->rate;
-        Curve           *latencies = &x->entries[i].curves[CURVE_LATENCY];
-        double          *v = values_of(x, r, i, seed - 1);
-        Tally            tally;
+        double  rate = load == CALM ? r->params->calm * highest_rate(x, r, i) : equal->rate;
+        Curve  *latencies = &x->entries[i].curves[CURVE_LATENCY];
+        double *v = values_of(x, r, i, seed - 1);
+        Tally   tally;
         if (!(rate > 0)) continue;
         Trial   t = trial_of(r, rate, seed);
         double *ms = load == 0 && seed == 1 ? arena_new(a, double, t.n) : NULL;
-        TRY(booth_try(&r->booths[i], &t, &tally, ms, ms != NULL ? &latencies->n : NULL));
+        TRY(contender_process_try(&r->processes[i], &t, &tally, ms,
+                                  ms != NULL ? &latencies->n : NULL));
         if (ms != NULL) latencies->y = ms;
         if (load == CALM) {
             put_calm(&tally, v);
@@ -158,10 +160,10 @@ static Err run_load(Rounds *r, uint32_t load, uint32_t seed, Arena *a, Results *
     return ERR_OK;
 }
 
-static void describe(const Rounds *r, const char *mix, Arena *a, ComparisonCell *out) {
+static void describe(const Trials *r, const char *mix, Arena *a, ComparisonCell *out) {
     char *about = arena_str(a, "QoS:");
-    for (uint32_t t = 0; t < r->terms.n; t++)
-        about = arena_printf(a, "%s%s %s %.4g ms", about, t > 0 ? "," : "", r->terms.names[t],
+    for (uint32_t t = 0; t < r->cfg.n; t++)
+        about = arena_printf(a, "%s%s %s %.4g ms", about, t > 0 ? "," : "", r->cfg.names[t],
                              (double)r->qos_ns[t] / 1e6);
     *out = (ComparisonCell){.title = mix,
                             .group = mix,
@@ -171,8 +173,8 @@ static void describe(const Rounds *r, const char *mix, Arena *a, ComparisonCell 
                             .n_entries = r->n};
 }
 
-static Results make_results(const Rounds *r, Arena *a, ComparisonCell *out) {
-    size_t  n = (size_t)r->n * r->rules->seeds * METRICS;
+static Results make_results(const Trials *r, Arena *a, ComparisonCell *out) {
+    size_t  n = (size_t)r->n * r->params->seeds * METRICS;
     Results x = {.cell = out,
                  .entries = arena_new(a, ComparisonEntry, r->n),
                  .values = arena_new(a, double, n)};
@@ -185,7 +187,7 @@ static Results make_results(const Rounds *r, Arena *a, ComparisonCell *out) {
     return x;
 }
 
-Err rounds_run(Rounds *r, const char *mix, const char *baseline, Progress *p, Arena *a,
+Err trials_run(Trials *r, const char *mix, const char *baseline, Progress *p, Arena *a,
                ComparisonCell *out) {
     uint32_t base = 0;
     describe(r, mix, a, out);
@@ -196,9 +198,9 @@ Err rounds_run(Rounds *r, const char *mix, const char *baseline, Progress *p, Ar
     double of = highest_rate(&x, r, base);
     for (uint32_t i = 0; i < COMPARISON_EQUALS; i++)
         out->equal[i] = (EqualLoad){
-            r->rules->equal_share[i], of > 0 ? of * r->rules->equal_share[i] : NAN,
+            r->params->equal_share[i], of > 0 ? of * r->params->equal_share[i] : NAN,
             i == 0 ? METRIC_EQUAL_MS : METRIC_FULL_MS, i == 0 ? METRIC_EQUAL_HIT : METRIC_FULL_HIT};
-    for (uint32_t s = 1; s <= r->rules->seeds; s++)
+    for (uint32_t s = 1; s <= r->params->seeds; s++)
         for (uint32_t load = 0; load < LOADS; load++) {
             TRY(run_load(r, load, s, a, &x));
             progress_step(p, 1);

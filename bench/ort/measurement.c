@@ -1,4 +1,4 @@
-#include "bench/ort/duel.h"
+#include "bench/ort/measurement.h"
 
 #include <math.h>
 
@@ -13,7 +13,7 @@ typedef struct Times {
     double   spent_ms;
 } Times;
 
-static Err compare(const Tensor *x, const Tensor *y, Duel *d) {
+static Err compare(const Tensor *x, const Tensor *y, Measurement *d) {
     if (x->dtype != y->dtype || !tensor_same_shape(x, y))
         return err_set(ERR_INVALID, "the outputs differ in type or shape");
     double most = 0, off = 0, xx = 0, yy = 0, xy = 0;
@@ -31,17 +31,18 @@ static Err compare(const Tensor *x, const Tensor *y, Duel *d) {
     return ERR_OK;
 }
 
-static Err agree(const Answer *ours, const Answer *ort, const Rules *rules, Duel *d) {
+static Err agree(const Answer *ours, const Answer *ort, const MeasurementParams *params,
+                 Measurement *d) {
     d->cosine = 1;
     d->quantised = ours->quantised;
     for (uint32_t i = 0; i < ours->n; i++) TRY(compare(&ours->outputs[i], &ort->outputs[i], d));
-    d->agrees = d->quantised ? d->cosine >= DUEL_COSINE : d->off <= rules->tolerance;
+    d->agrees = d->quantised ? d->cosine >= MEASUREMENT_COSINE : d->off <= params->tolerance;
     return ERR_OK;
 }
 
-static bool enough(const Times *t, const Rules *rules) {
+static bool enough(const Times *t, const MeasurementParams *params) {
     bool full = t->n == RUNS_MAX;
-    return full || (t->n >= DUEL_LEAST_RUNS && t->spent_ms >= rules->seconds * 1e3);
+    return full || (t->n >= MEASUREMENT_LEAST_RUNS && t->spent_ms >= params->seconds * 1e3);
 }
 
 static Err burst(Worker *w, Times *t, Arena *a) {
@@ -66,32 +67,35 @@ static Err summarise(const Times *t, Arena *a, Side *out) {
     return ERR_OK;
 }
 
-static Err take_turns(Duel *d, Worker *ours, Worker *ort, const Rules *rules, Arena *a) {
+static Err take_turns(Measurement *d, Worker *ours, Worker *ort, const MeasurementParams *params,
+                      Arena *a) {
     Times x = {.ms = arena_new(a, double, RUNS_MAX)}, y = {.ms = arena_new(a, double, RUNS_MAX)};
-    while (!enough(&x, rules) || !enough(&y, rules)) {
-        if (!enough(&x, rules)) TRY(burst(ours, &x, a));
-        if (!enough(&y, rules)) TRY(burst(ort, &y, a));
+    while (!enough(&x, params) || !enough(&y, params)) {
+        if (!enough(&x, params)) TRY(burst(ours, &x, a));
+        if (!enough(&y, params)) TRY(burst(ort, &y, a));
     }
     TRY(summarise(&x, a, &d->ours));
     return summarise(&y, a, &d->ort);
 }
 
-static Err fight(Duel *d, const char *path, const Terms *terms, const Rules *rules, Arena *a) {
+static Err fight(Measurement *d, const char *path, const EngineOptions *cfg,
+                 const MeasurementParams *params, Arena *a) {
     Worker ours = {0}, ort = {0};
     Answer x, y;
-    Err    e = worker_start(&ours, &engine_ours, path, terms, a, &x);
-    if (e == ERR_OK) e = worker_start(&ort, &engine_ort, path, terms, a, &y);
-    if (e == ERR_OK) e = agree(&x, &y, rules, d);
-    if (e == ERR_OK) e = take_turns(d, &ours, &ort, rules, a);
+    Err    e = worker_start(&ours, &engine_ours, path, cfg, a, &x);
+    if (e == ERR_OK) e = worker_start(&ort, &engine_ort, path, cfg, a, &y);
+    if (e == ERR_OK) e = agree(&x, &y, params, d);
+    if (e == ERR_OK) e = take_turns(d, &ours, &ort, params, a);
     worker_end(&ours);
     worker_end(&ort);
     return e;
 }
 
-void duel_run(Duel *d, const char *path, const Terms *terms, const Rules *rules, Arena *a) {
+void measurement_run(Measurement *d, const char *path, const EngineOptions *cfg,
+                     const MeasurementParams *params, Arena *a) {
     size_t mark = a->used;
-    d->threads = terms->threads;
-    Err e = fight(d, path, terms, rules, a);
+    d->threads = cfg->threads;
+    Err e = fight(d, path, cfg, params, a);
     arena_rewind(a, mark);
     if (e != ERR_OK) d->failure = arena_str(a, err_why());
 }

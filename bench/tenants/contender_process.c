@@ -1,4 +1,4 @@
-#include "bench/tenants/booth.h"
+#include "bench/tenants/contender_process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct Ask {
     Trial    trial;
 } Ask;
 
-typedef struct Reply {  // latencies follow a tally
+typedef struct Reply {  // followed by the latencies
     Err      err;
     char     reason[REASON_BYTES];
     TimeNs   alone[MIX_TENANTS];
@@ -48,7 +48,8 @@ static double cpu_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static Err count(const Trial *trial, const Served *s, uint32_t n, Arena *a, Tally *t, double **ms) {
+static Err count(const Trial *trial, const RequestOutcome *s, uint32_t n, Arena *a, Tally *t,
+                 double **ms) {
     double  *all = arena_new(a, double, n), sum = 0;
     uint32_t answered = 0;
     for (uint32_t i = trial->skip; i < n; i++) {
@@ -75,9 +76,9 @@ static Err try_out(const Contender *c, void *state, const Ask *ask, Arena *a, Re
     Arrivals     arrivals = {0};
     for (uint32_t i = 0; i < ask->n_tenants; i++) share[i] = 1;
     TRY(arrivals_poisson(a, (Rng){t->seed}, t->rate, share, ask->n_tenants, t->n, &arrivals));
-    Served *served = arena_new(a, Served, arrivals.n);
-    double  cpu = cpu_seconds();
-    TimeNs  start = clock_now(clock_monotonic());
+    RequestOutcome *served = arena_new(a, RequestOutcome, arrivals.n);
+    double          cpu = cpu_seconds();
+    TimeNs          start = clock_now(clock_monotonic());
     TRY(c->serve(state, t, &arrivals, a, served, &r->tally.conflict_rate));
     double span = (double)(clock_now(clock_monotonic()) - start) / 1e9;
     r->tally.core_use = (cpu_seconds() - cpu) / span / (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -100,7 +101,7 @@ static Err answer(const Contender *c, void *state, const Ask *ask, Arena *a, int
     return child_send(out, latencies, r.n_latencies * sizeof *latencies);
 }
 
-static Err serve(const Contender *c, const Terms *t, int in, int out) {
+static Err serve(const Contender *c, const ContenderOptions *t, int in, int out) {
     Arena  a = {0}, scratch = {0};
     void  *state = NULL;
     Reply  hello = {0};
@@ -118,42 +119,42 @@ static Err serve(const Contender *c, const Terms *t, int in, int out) {
     return ERR_OK;
 }
 
-static Err take_reply(Booth *b, Reply *r) {
+static Err take_reply(ContenderProcess *b, Reply *r) {
     TRY(child_take(b->child.from, r, sizeof *r));
     if (r->err != ERR_OK) return err_set(r->err, "%s", r->reason);
     return ERR_OK;
 }
 
 typedef struct Job {
-    const Contender *contender;
-    const Terms     *terms;
+    const Contender        *contender;
+    const ContenderOptions *cfg;
 } Job;
 
 static Err do_job(const void *of, int in, int out) {
     const Job *j = of;
-    return serve(j->contender, j->terms, in, out);
+    return serve(j->contender, j->cfg, in, out);
 }
 
-Err booth_start(Booth *b, const Contender *c, const Terms *t) {
+Err contender_process_start(ContenderProcess *b, const Contender *c, const ContenderOptions *t) {
     Reply hello;
-    *b = (Booth){.name = c->name};
+    *b = (ContenderProcess){.name = c->name};
     TRY(child_start(&b->child, do_job, &(Job){c, t}));
     Err e = take_reply(b, &hello);
     if (e == ERR_OK)
         child_hold(&b->child);
     else
-        booth_end(b);
+        contender_process_end(b);
     return e == ERR_OK ? e : err_add(e, "%s", c->name);
 }
 
-static Err ask(Booth *b, const Ask *a, Reply *r) {
+static Err ask(ContenderProcess *b, const Ask *a, Reply *r) {
     child_wake(&b->child);
     Err e = child_send(b->child.to, a, sizeof *a);
     if (e == ERR_OK) e = take_reply(b, r);
     return e == ERR_OK ? e : err_add(e, "%s", b->name);
 }
 
-Err booth_alone(Booth *b, uint32_t n_tenants, TimeNs *median) {
+Err contender_process_alone(ContenderProcess *b, uint32_t n_tenants, TimeNs *median) {
     Reply r;
     TRY(ask(b, &(Ask){.verb = ALONE, .n_tenants = n_tenants}, &r));
     child_hold(&b->child);
@@ -167,8 +168,8 @@ static uint32_t tenants_of(const Trial *t) {
     return n;
 }
 
-Err booth_try(Booth *b, const Trial *trial, Tally *out, double *latencies_ms,
-              uint32_t *n_latencies) {
+Err contender_process_try(ContenderProcess *b, const Trial *trial, Tally *out, double *latencies_ms,
+                          uint32_t *n_latencies) {
     Reply r;
     TRY(ask(b, &(Ask){TRY_OUT, tenants_of(trial), *trial}, &r));
     for (uint32_t i = 0; i < r.n_latencies; i++) {
@@ -181,7 +182,7 @@ Err booth_try(Booth *b, const Trial *trial, Tally *out, double *latencies_ms,
     return ERR_OK;
 }
 
-void booth_end(Booth *b) {
+void contender_process_end(ContenderProcess *b) {
     const Ask leave = {.verb = LEAVE};
     child_end(&b->child, &leave, sizeof leave);
 }

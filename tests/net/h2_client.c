@@ -1,4 +1,4 @@
-#include "tests/net/peer.h"
+#include "tests/net/h2_client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@ static void must(bool ok) {
     if (!ok) abort();
 }
 
-bool peer_write(Peer *p, const void *bytes, size_t len) {
+bool h2_client_write(H2Client *p, const void *bytes, size_t len) {
     const char *at = bytes;
     while (len > 0) {
         struct pollfd w = {.fd = p->fd, .events = POLLOUT};
@@ -30,19 +30,20 @@ bool peer_write(Peer *p, const void *bytes, size_t len) {
     return true;
 }
 
-bool peer_frame(Peer *p, uint8_t type, uint8_t flags, int32_t id, const void *payload, size_t len) {
+bool h2_client_frame(H2Client *p, uint8_t type, uint8_t flags, int32_t id, const void *payload,
+                     size_t len) {
     unsigned char *f = malloc(9 + len);
     must(f != NULL);
     f[0] = (unsigned char)(len >> 16), f[1] = (unsigned char)(len >> 8), f[2] = (unsigned char)len;
     f[3] = type, f[4] = flags;
     for (int i = 0; i < 4; i++) f[5 + i] = (unsigned char)((uint32_t)id >> (24 - 8 * i));
     if (len > 0) memcpy(f + 9, payload, len);
-    bool ok = peer_write(p, f, 9 + len);
+    bool ok = h2_client_write(p, f, 9 + len);
     free(f);
     return ok;
 }
 
-void peer_close(Peer *p) {
+void h2_client_close(H2Client *p) {
     close(p->fd);
     nghttp2_hd_inflate_del(p->inflater);
     free(p->body);
@@ -62,8 +63,8 @@ static size_t literal(unsigned char *to, const char *name, const char *value) {
     return at + v;
 }
 
-size_t peer_block(unsigned char *to, const char *method, const char *path,
-                  const char *const *more) {
+size_t h2_client_block(unsigned char *to, const char *method, const char *path,
+                       const char *const *more) {
     size_t n = literal(to, ":method", method);
     n += literal(to + n, ":scheme", "http");
     n += literal(to + n, ":path", path);
@@ -72,19 +73,19 @@ size_t peer_block(unsigned char *to, const char *method, const char *path,
     return n;
 }
 
-bool peer_headers(Peer *p, int32_t id, const char *path, bool end) {
+bool h2_client_headers(H2Client *p, int32_t id, const char *path, bool end) {
     static const char *const grpc[] = {"content-type", "application/grpc", "te", "trailers", NULL};
     unsigned char            block[1024];
-    size_t                   n = peer_block(block, "POST", path, grpc);
+    size_t                   n = h2_client_block(block, "POST", path, grpc);
     uint8_t                  flags = NGHTTP2_FLAG_END_HEADERS | (end ? NGHTTP2_FLAG_END_STREAM : 0);
-    return peer_frame(p, NGHTTP2_HEADERS, flags, id, block, n);
+    return h2_client_frame(p, NGHTTP2_HEADERS, flags, id, block, n);
 }
 
-bool peer_data(Peer *p, int32_t id, const void *bytes, size_t len, bool end) {
+bool h2_client_data(H2Client *p, int32_t id, const void *bytes, size_t len, bool end) {
     const char *at = bytes;
     for (; len > 16384; at += 16384, len -= 16384)
-        if (!peer_frame(p, NGHTTP2_DATA, 0, id, at, 16384)) return false;
-    return peer_frame(p, NGHTTP2_DATA, end ? NGHTTP2_FLAG_END_STREAM : 0, id, at, len);
+        if (!h2_client_frame(p, NGHTTP2_DATA, 0, id, at, 16384)) return false;
+    return h2_client_frame(p, NGHTTP2_DATA, end ? NGHTTP2_FLAG_END_STREAM : 0, id, at, len);
 }
 
 static void number(unsigned char to[4], uint32_t v) {
@@ -95,13 +96,13 @@ static uint32_t number_at(const unsigned char *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-bool peer_reset(Peer *p, int32_t id, uint32_t code) {
+bool h2_client_reset(H2Client *p, int32_t id, uint32_t code) {
     unsigned char b[4];
     number(b, code);
-    return peer_frame(p, NGHTTP2_RST_STREAM, 0, id, b, 4);
+    return h2_client_frame(p, NGHTTP2_RST_STREAM, 0, id, b, 4);
 }
 
-static bool read_all(Peer *p, void *to, size_t len, int wait_ms) {
+static bool read_all(H2Client *p, void *to, size_t len, int wait_ms) {
     char *at = to;
     while (len > 0) {
         struct pollfd w = {.fd = p->fd, .events = POLLIN};
@@ -118,7 +119,7 @@ static bool read_all(Peer *p, void *to, size_t len, int wait_ms) {
     return true;
 }
 
-bool peer_read(Peer *p, PeerFrame *f, int wait_ms) {
+bool h2_client_read(H2Client *p, H2Frame *f, int wait_ms) {
     unsigned char head[9];
     if (!read_all(p, head, 9, wait_ms)) return false;
     f->len = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
@@ -128,11 +129,11 @@ bool peer_read(Peer *p, PeerFrame *f, int wait_ms) {
     return read_all(p, f->payload, f->len, wait_ms);
 }
 
-Peer peer_open(const char *address, bool raw) {
+H2Client h2_client_open(const char *address, bool raw) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    Peer               p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    H2Client           p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     int                one = 1;
-    static PeerFrame   f;
+    static H2Frame     f;
     const char        *colon = strrchr(address, ':');
     must(p.fd >= 0 && colon != NULL);
     a.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
@@ -140,15 +141,15 @@ Peer peer_open(const char *address, bool raw) {
     must(setsockopt(p.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
     must(nghttp2_hd_inflate_new(&p.inflater) == 0);
     if (!raw) {
-        must(peer_write(&p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24));
-        must(peer_frame(&p, NGHTTP2_SETTINGS, 0, 0, NULL, 0));
-        must(peer_read(&p, &f, 10000) && f.type == NGHTTP2_SETTINGS);
-        must(peer_frame(&p, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0));
+        must(h2_client_write(&p, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24));
+        must(h2_client_frame(&p, NGHTTP2_SETTINGS, 0, 0, NULL, 0));
+        must(h2_client_read(&p, &f, 10000) && f.type == NGHTTP2_SETTINGS);
+        must(h2_client_frame(&p, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0));
     }
     return p;
 }
 
-static void read_block(Peer *p, const PeerFrame *f, bool mine) {
+static void read_block(H2Client *p, const H2Frame *f, bool mine) {
     const unsigned char *at = f->payload;
     size_t               left = f->len;
     for (int flags = 0; (flags & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
@@ -170,7 +171,7 @@ static void read_block(Peer *p, const PeerFrame *f, bool mine) {
     (void)nghttp2_hd_inflate_end_headers(p->inflater);
 }
 
-static void read_data(Peer *p, const PeerFrame *f, bool generous) {
+static void read_data(H2Client *p, const H2Frame *f, bool generous) {
     unsigned char b[4];
     p->body = realloc(p->body, p->body_len + f->len + 1);
     must(p->body != NULL);
@@ -178,24 +179,24 @@ static void read_data(Peer *p, const PeerFrame *f, bool generous) {
     p->body_len += f->len;
     if (!generous || f->len == 0) return;
     number(b, f->len);
-    (void)peer_frame(p, NGHTTP2_WINDOW_UPDATE, 0, 0, b, 4);
-    (void)peer_frame(p, NGHTTP2_WINDOW_UPDATE, 0, f->id, b, 4);
+    (void)h2_client_frame(p, NGHTTP2_WINDOW_UPDATE, 0, 0, b, 4);
+    (void)h2_client_frame(p, NGHTTP2_WINDOW_UPDATE, 0, f->id, b, 4);
 }
 
-void peer_answer(Peer *p, int32_t id, bool generous, int wait_ms) {
-    static PeerFrame f;
+void h2_client_answer(H2Client *p, int32_t id, bool generous, int wait_ms) {
+    static H2Frame f;
     p->status = p->grpc = p->reset = p->goaway = UINT32_MAX;
     p->body_len = 0;
     p->ended = false;
     p->message[0] = '\0';
-    while (!p->ended && peer_read(p, &f, wait_ms)) {
+    while (!p->ended && h2_client_read(p, &f, wait_ms)) {
         bool mine = f.id == id;
         if (f.type == NGHTTP2_HEADERS) read_block(p, &f, mine);
         if (f.type == NGHTTP2_DATA && mine) read_data(p, &f, generous);
         if (f.type == NGHTTP2_PING && (f.flags & NGHTTP2_FLAG_ACK) == 0)
-            (void)peer_frame(p, NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, f.payload, 8);
+            (void)h2_client_frame(p, NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, f.payload, 8);
         if (f.type == NGHTTP2_SETTINGS && (f.flags & NGHTTP2_FLAG_ACK) == 0)
-            (void)peer_frame(p, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0);
+            (void)h2_client_frame(p, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0);
         if (f.type == NGHTTP2_RST_STREAM && mine) p->reset = number_at(f.payload);
         if (f.type == NGHTTP2_GOAWAY) p->goaway = number_at(f.payload + 4);
         bool body = f.type == NGHTTP2_DATA || f.type == NGHTTP2_HEADERS;
