@@ -64,7 +64,7 @@ is models.2.expired "$(value models.2.sent)"; is models.3.failed "$(value models
 is models.0.hit_percent 100.0; is models.1.hit_percent 0.0
 says "HTTP 500: {\"error\":\"a layer failed\"}"
 bench --models garbage,leaves,short,empty --rate 100 --requests 40 --json
-is all.failed 40; is all.ok 0; says "not HTTP"; says "without an answer"; says "in the middle"; says "empty"
+is all.failed 40; is all.ok 0; says "not HTTP"; says "without a response"; says "in the middle"; says "empty"
 bench --models nan,long --rate 100 --requests 10 --json; is all.ok 10
 bench --models nan,long --rate 100 --requests 10 --check --json; is all.failed 10; says "not finite"; says "more bytes"
 bench --models hangs --rate 100 --requests 5 --give-up 200ms --json; is all.failed 5; says "timed out waiting for the response"
