@@ -39,7 +39,7 @@ expect 0 chip explain --help; prints "examples:"
 expect 2 chip explain --policy edf; says "only decisions of relmas"; quiet
 expect 2 chip explain --mix light --requests 50 --decision 100000000; says "no such decision"; quiet
 look="chip explain --mix mixed --load 1.5 --bandwidth 8 --requests 200 --at 10000"
-expect 0 $look; prints "^decision"; prints "in demand"; prints "simba 0"; prints "starts on"; prints "goes before request"
+expect 0 $look; prints "^decision"; prints "in demand"; prints "simba 0"; prints "starts on"; prints "ranks before request"
 expect 0 $look --json; cp "$dir/out" "$dir/why.json"
 json "$dir/why.json" "d['at_us'] >= 10000 and len(d['units']) == 8 and len(d['tasks']) >= 2 and len(d['why']) > 0"
 json "$dir/why.json" "all(-1 <= v <= 1 for w in d['window'] for k, v in w.items() if k != 'request')"
