@@ -47,9 +47,7 @@ typedef enum Dataflow { ROW_STATIONARY, WEIGHT_STATIONARY, OUTPUT_STATIONARY } D
     X(memory_pj, double, 64, 0, 1e6, "of a byte of memory")
 
 typedef struct UnitSpec {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    UNIT_SPEC_ROWS(X)
-#undef X
+    UNIT_SPEC_ROWS(SETTING_FIELD)
     Dataflow dataflow;
 } UnitSpec;
 
@@ -84,9 +82,7 @@ typedef struct PackageKind {
     X(dispatch_cycles, double, 200, 0, 1e9, "from a decision to the start of a layer")
 
 typedef struct Package {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    PACKAGE_ROWS(X)
-#undef X
+    PACKAGE_ROWS(SETTING_FIELD)
     PackageKind kinds[CHIP_KINDS];
     uint32_t    n_kinds, n_units;
 } Package;

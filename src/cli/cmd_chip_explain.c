@@ -21,7 +21,7 @@ typedef struct Options {
 } Options;
 
 typedef struct Explanation {
-    const ChipScenario    *stage;
+    const ChipScenario    *scenario;
     const ChipExplanation *x;
     Arena                 *arena;
 } Explanation;
@@ -32,7 +32,7 @@ static const char *outcome_name_of(RelmasDecision v) {
 }
 
 static const char *name_of(const Explanation *s, uint32_t unit) {
-    const ChipSetup *setup = &s->stage->setup;
+    const ChipSetup *setup = &s->scenario->setup;
     uint32_t         first = 0;
     if (unit == CHIP_NONE) return "";
     while (setup->kind_of[first] != setup->kind_of[unit]) first++;
@@ -40,11 +40,11 @@ static const char *name_of(const Explanation *s, uint32_t unit) {
 }
 
 static const char *tenant_of(const Explanation *s, const ExplainedTask *t) {
-    return s->stage->tenants[t->request.tenant].name;
+    return s->scenario->tenants[t->request.tenant].name;
 }
 
 static const char *layer_of(const Explanation *s, const ExplainedTask *t) {
-    return s->stage->tenants[t->request.tenant].model->layers[t->layer];
+    return s->scenario->tenants[t->request.tenant].model->layers[t->layer];
 }
 
 static const Column unit_columns[] = {
@@ -210,7 +210,7 @@ static Err print_explanation(const Explanation *s) {
            " tasks wait, %u of %u units are free, %.2f of "
            "%.2f bytes/ns are in demand\n\n",
            x->decision, (double)x->now / 1e6, x->waiting, x->n_free, x->n_units, (double)x->demand,
-           (double)s->stage->setup.bytes_ns);
+           (double)s->scenario->setup.bytes_ns);
     fill_units(s, &units);
     fill_tasks(s, &tasks);
     fill_pairs(s, &pairs);
@@ -267,7 +267,7 @@ static Err print_json(const Explanation *s) {
     (void)json_object_set_new(doc, "at_us", json_real((double)x->now / 1e3));
     (void)json_object_set_new(doc, "waiting", json_integer((json_int_t)x->waiting));
     (void)json_object_set_new(doc, "demand_bytes_ns", json_real((double)x->demand));
-    (void)json_object_set_new(doc, "bytes_ns", json_real((double)s->stage->setup.bytes_ns));
+    (void)json_object_set_new(doc, "bytes_ns", json_real((double)s->scenario->setup.bytes_ns));
     for (uint32_t i = 0; i < 3 && e == ERR_OK; i++) {
         json_t *rows = NULL;
         e = table_json(&tables[i], &rows);
@@ -284,7 +284,7 @@ static Err explain(const void *options, Arena *a) {
     const Options      *o = options;
     PolicyChoice        choice;
     ChipScenarioOptions so;
-    ChipScenario        stage;
+    ChipScenario        scenario;
     ChipTrace           trace;
     ChipExplanation    *x = arena_new(a, ChipExplanation, 1);
     DecisionQuery       query = {(uint64_t)o->decision, (TimeNs)(o->at * 1e3)};
@@ -293,16 +293,16 @@ static Err explain(const void *options, Arena *a) {
                        o->policy);
     TRY(policy_choice_read(TIER_CHIP, "relmas", &o->common.sets, a, &choice));
     TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
-    TRY(chip_scenario_open(&so, a, &stage));
+    TRY(chip_scenario_open(&so, a, &scenario));
     ChipTraffic traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
-    TRY(chip_scenario_trace(&stage, &traffic, a, &trace));
-    ChipRun run = chip_scenario_run(&stage, trace);
+    TRY(chip_scenario_trace(&scenario, &traffic, a, &trace));
+    ChipRun run = chip_scenario_run(&scenario, trace);
     run.policy = choice.policy;
     run.settings = choice.settings;
     run.seed = (uint64_t)o->seed;
     TRY(chip_choice_load(&choice, &run.setup, a, &run.loaded));
     TRY(chip_explanation_find(&run, query, a, x));
-    Explanation s = {&stage, x, a};
+    Explanation s = {&scenario, x, a};
     return o->json ? print_json(&s) : print_explanation(&s);
 }
 

@@ -17,7 +17,7 @@ typedef struct Options {
 } Options;
 
 typedef struct Outcomes {  // of a run
-    const ChipScenario *stage;
+    const ChipScenario *scenario;
     const ChipRun      *run;
     const ChipResult   *result;
     ChipTraffic         traffic;
@@ -50,7 +50,7 @@ static void add_cells(Table *t, const ChipSummary *s) {
 }
 
 static void print_package(const Outcomes *o) {
-    const ChipScenario *s = o->stage;
+    const ChipScenario *s = o->scenario;
     const ChipResult   *r = o->result;
     const double        nj = r->layer_pj + r->policy_pj + r->idle_pj;
     printf("\n%s on %s, %s at load %g (%.1f of %.1f requests/s), %g bytes/ns\n",
@@ -62,7 +62,7 @@ static void print_package(const Outcomes *o) {
     printf("energy %.2f mJ: layers %.2f, idle %.2f, policy %.4f (%.3f %%)\n", nj / 1e9,
            r->layer_pj / 1e9, r->idle_pj / 1e9, r->policy_pj / 1e9,
            100 * o->all.policy_energy_share);
-    printf("decisions %llu, thoughts %llu", (unsigned long long)r->decisions,
+    printf("decisions %llu, plans %llu", (unsigned long long)r->decisions,
            (unsigned long long)r->plans);
     if (r->plans > 0)
         printf(", each %.1f us on the controller, which is %.1f %% busy",
@@ -74,11 +74,11 @@ static void print_package(const Outcomes *o) {
 static Err print_text(const Outcomes *o, Arena *a) {
     Table t;
     table_init(&t, a, columns, sizeof columns / sizeof *columns);
-    for (uint32_t i = 0; i < o->stage->workload.n; i++) {
+    for (uint32_t i = 0; i < o->scenario->workload.n; i++) {
         table_row(&t);
-        table_text(&t, o->stage->tenants[i].name);
-        table_real(&t, (double)o->stage->models[i].rest_ns[0] / 1e6);
-        table_real(&t, chip_scenario_base_ns(o->stage, i) / 1e6);
+        table_text(&t, o->scenario->tenants[i].name);
+        table_real(&t, (double)o->scenario->models[i].rest_ns[0] / 1e6);
+        table_real(&t, chip_scenario_base_ns(o->scenario, i) / 1e6);
         add_cells(&t, &o->tenants[i]);
     }
     table_total(&t);
@@ -99,10 +99,11 @@ static json_t *summary_json(const char *name, const ChipSummary *s) {
 
 static json_t *tenants_json(const Outcomes *o) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < o->stage->workload.n; i++) {
-        json_t *t = summary_json(o->stage->tenants[i].name, &o->tenants[i]);
-        json_object_set_new(t, "best_ms", json_real((double)o->stage->models[i].rest_ns[0] / 1e6));
-        json_object_set_new(t, "base_ms", json_real(chip_scenario_base_ns(o->stage, i) / 1e6));
+    for (uint32_t i = 0; i < o->scenario->workload.n; i++) {
+        json_t *t = summary_json(o->scenario->tenants[i].name, &o->tenants[i]);
+        json_object_set_new(t, "best_ms",
+                            json_real((double)o->scenario->models[i].rest_ns[0] / 1e6));
+        json_object_set_new(t, "base_ms", json_real(chip_scenario_base_ns(o->scenario, i) / 1e6));
         json_array_append_new(list, t);
     }
     return list;
@@ -116,7 +117,7 @@ static json_t *energy_json(const Outcomes *o) {
 }
 
 static Err print_json(const Outcomes *o) {
-    const ChipScenario *s = o->stage;
+    const ChipScenario *s = o->scenario;
     const ChipResult   *r = o->result;
     json_t             *doc =
         json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:o,s:o,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:f}",
@@ -126,7 +127,7 @@ static Err print_json(const Outcomes *o) {
                   (double)s->setup.period / 1e3, "all", summary_json("all", &o->all), "tenants",
                   tenants_json(o), "energy", energy_json(o), "bandwidth_use", o->all.bandwidth_use,
                   "unit_use", o->all.unit_use, "layers", (json_int_t)r->layers, "decisions",
-                  (json_int_t)r->decisions, "thoughts", (json_int_t)r->plans, "thinking_ms",
+                  (json_int_t)r->decisions, "plans", (json_int_t)r->plans, "planning_ms",
                   r->planning_ns / 1e6, "span_ms", (double)r->span / 1e6);
     if (doc == NULL) return err_set(ERR_LIMIT, "no memory for the JSON document");
     Err e = json_write(stdout, doc);
@@ -144,10 +145,10 @@ static Err choose(const Options *o, const ChipScenario *s, Arena *a, ChipRun *ru
 
 static Err save_records(const Options *o, const Outcomes *x, const RecordList *records, Arena *a) {
     if (o->records != NULL)
-        TRY(chip_run_file_write(o->records, x->stage, x->run, &x->traffic, &o->common.sets,
+        TRY(chip_run_file_write(o->records, x->scenario, x->run, &x->traffic, &o->common.sets,
                                 records));
     if (o->trace != NULL)
-        TRY(chip_run_file_trace(o->trace, x->stage, x->run->policy->name, records, a));
+        TRY(chip_run_file_trace(o->trace, x->scenario, x->run->policy->name, records, a));
     return ERR_OK;
 }
 
@@ -167,7 +168,7 @@ static Err simulate(const void *options, Arena *a) {
     TRY(choose(o, &s, a, &run));
     if (o->records != NULL || o->trace != NULL) run.records = record_list(&records);
     TRY(chip_simulate(&run, a, &r));
-    Outcomes x = {.stage = &s,
+    Outcomes x = {.scenario = &s,
                   .run = &run,
                   .result = &r,
                   .traffic = traffic,

@@ -241,10 +241,12 @@ static Err try_changes(const Options *o, JobExplanation *s) {
     if (o->brief) return ERR_OK;
     if (term_is_tty(stderr)) {
         progress_begin(&bar, stderr, clock_monotonic(), "trying changes", JOB_CHANGES_EXPECTED);
+        // cppcheck-suppress autoVariables ; taken back below
         s->progress = &bar;
     }
     Err e = job_explanation_try_changes(o->against, s);
     if (s->progress != NULL) progress_end(&bar);
+    s->progress = NULL;
     return e;
 }
 

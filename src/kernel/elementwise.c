@@ -146,7 +146,7 @@ static void stage(const ElementwisePlan *m, const size_t *strides, const float *
     }
 }
 
-typedef float Stage[EWISE_MAX_ARGS][STAGED_PIECE] __attribute__((aligned(64)));
+typedef float StagingBuffer[EWISE_MAX_ARGS][STAGED_PIECE] __attribute__((aligned(64)));
 
 // Iteration over the rows of one part.
 typedef struct RowIter {
@@ -155,7 +155,7 @@ typedef struct RowIter {
     size_t                 index[TENSOR_MAX_RANK];  // of the current row
     const float           *from[EWISE_MAX_ARGS];    // its start in each argument
     float                 *out;
-    Stage                 *staged;                // NULL: no argument is staged
+    StagingBuffer         *staged;                // NULL: no argument is staged
     bool                   kept[EWISE_MAX_ARGS];  // the staged copy is valid for every piece
 } RowIter;
 
@@ -229,7 +229,7 @@ static void run_tasks(RowIter *w, uint32_t begin, uint32_t end) {
 }
 
 static void __attribute__((noinline)) run_staged(RowIter w, uint32_t begin, uint32_t end) {
-    Stage buffer;
+    StagingBuffer buffer;
     w.staged = &buffer;
     run_tasks(&w, begin, end);
 }

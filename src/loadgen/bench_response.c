@@ -67,7 +67,7 @@ static const char *check_output(const json_t *o, const unsigned char *at, size_t
     *left -= len;
     DType dtype = infer_dtype((Str){type, strlen(type)});
     if (dtype == DT_NONE || (dtype != DT_STR && len % dtype_size(dtype) != 0))
-        return "an output whose size does not fit its type";
+        return "an output of a size that does not fit its type";
     return dtype == DT_STR || all_finite(dtype, at, len) ? NULL : "an output that is not finite";
 }
 
@@ -139,7 +139,7 @@ static BenchOutcome classify_grpc(const Bench *b, const ClientReply *r, char *re
     size_t said =
         (size_t)r->body[1] << 24 | (size_t)r->body[2] << 16 | (size_t)r->body[3] << 8 | r->body[4];
     if (r->body[0] != 0 || said != r->len - 5)
-        return failed(reason, "a response whose length prefix is wrong");
+        return failed(reason, "a response with a wrong length prefix");
     const char *fault = b->check ? check_grpc(r) : NULL;
     return fault == NULL ? BENCH_OK : failed(reason, fault);
 }

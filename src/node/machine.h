@@ -32,9 +32,7 @@
     X(hysteresis, double, 0.25, 0, 2, "hysteresis of the interference level, in levels")
 
 typedef struct NodeMachineSpec {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    NODE_MACHINE_SPEC(X)
-#undef X
+    NODE_MACHINE_SPEC(SETTING_FIELD)
 } NodeMachineSpec;
 
 // The settings of a machine, to be changed one by one: rows of NodeMachineSpec.

@@ -25,7 +25,9 @@ static const ClusterPolicy *const cluster[] = {
 
 #define ACCESSORS(tier, Policy)                                                                    \
     const Policy *policies_##tier##_at(uint32_t i) {                                               \
-        return i < sizeof(tier) / sizeof *(tier) ? (tier)[i] : NULL;                               \
+        for (uint32_t k = 0; (tier)[k] != NULL; k++)                                               \
+            if (k == i) return (tier)[k];                                                          \
+        return NULL;                                                                               \
     }                                                                                              \
     const Policy *policies_##tier##_find(const char *name) {                                       \
         for (uint32_t i = 0; (tier)[i] != NULL; i++)                                               \

@@ -16,17 +16,17 @@ void ref_window(const double a[3], bool periodic, Tensor *y) {
 }
 
 // One line of complex numbers and the n-th roots of unity.
-typedef struct Line {
+typedef struct DftLine {
     int64_t n;
     double *re, *im, *cos, *sin;
-} Line;
+} DftLine;
 
-static Err line_init(Line *l, int64_t n, bool inverse, Arena *scratch) {
-    *l = (Line){.n = n,
-                .re = arena_try_new(scratch, double, (size_t)n),
-                .im = arena_try_new(scratch, double, (size_t)n),
-                .cos = arena_try_new(scratch, double, (size_t)n),
-                .sin = arena_try_new(scratch, double, (size_t)n)};
+static Err line_init(DftLine *l, int64_t n, bool inverse, Arena *scratch) {
+    *l = (DftLine){.n = n,
+                   .re = arena_try_new(scratch, double, (size_t)n),
+                   .im = arena_try_new(scratch, double, (size_t)n),
+                   .cos = arena_try_new(scratch, double, (size_t)n),
+                   .sin = arena_try_new(scratch, double, (size_t)n)};
     if (l->re == NULL || l->im == NULL || l->cos == NULL || l->sin == NULL)
         return err_set(ERR_LIMIT, "DFT: no memory for %lld points", (long long)n);
     for (int64_t i = 0; i < n; i++) {
@@ -37,7 +37,7 @@ static Err line_init(Line *l, int64_t n, bool inverse, Arena *scratch) {
 }
 
 // Writes point k of the transform to elements `at` (real) and `at` + 1 (imaginary) of y.
-static void line_point(const Line *l, int64_t k, double scale, Tensor *y, int64_t at) {
+static void line_point(const DftLine *l, int64_t k, double scale, Tensor *y, int64_t at) {
     double  re = 0, im = 0;
     int64_t root = 0;
     for (int64_t i = 0; i < l->n; i++) {
@@ -50,7 +50,8 @@ static void line_point(const Line *l, int64_t k, double scale, Tensor *y, int64_
 }
 
 // Loads element i of a line of complex (parts 2) or real (parts 1) numbers; zero if not inside.
-static void line_read(Line *l, int64_t i, const Tensor *x, int64_t at, int64_t parts, bool inside) {
+static void line_read(DftLine *l, int64_t i, const Tensor *x, int64_t at, int64_t parts,
+                      bool inside) {
     l->re[i] = inside ? tensor_get_f64(x, at * parts) : 0;
     l->im[i] = inside && parts == 2 ? tensor_get_f64(x, at * parts + 1) : 0;
 }
@@ -58,7 +59,7 @@ static void line_read(Line *l, int64_t i, const Tensor *x, int64_t at, int64_t p
 Err ref_dft(const RefDft *d, const Tensor *x, Arena *scratch, Tensor *y) {
     int64_t outer = 1, inner = 1, have = x->dims[d->axis], parts = x->dims[x->rank - 1];
     double  scale = d->inverse ? 1 / (double)d->n : 1;
-    Line    l;
+    DftLine l;
     for (int32_t i = 0; i < x->rank - 1; i++)
         if (i != d->axis) *(i < d->axis ? &outer : &inner) *= x->dims[i];
     TRY(line_init(&l, d->n, d->inverse, scratch));
@@ -74,7 +75,7 @@ Err ref_dft(const RefDft *d, const Tensor *x, Arena *scratch, Tensor *y) {
 
 Err ref_stft(const RefStft *s, const Tensor *x, const Tensor *window, Arena *scratch, Tensor *y) {
     int64_t length = x->dims[1], parts = x->rank == 3 ? x->dims[2] : 1;
-    Line    l;
+    DftLine l;
     TRY(line_init(&l, s->n, false, scratch));
     for (int64_t b = 0; b < x->dims[0]; b++)
         for (int64_t f = 0; f < s->frames; f++) {

@@ -186,13 +186,13 @@ void ref_cumsum(bool exclusive, bool reverse, int32_t axis, const Tensor *x, Ten
     }
 }
 
-typedef struct Entry {
+typedef struct SortItem {
     uint64_t key;
     int64_t  at;
-} Entry;
+} SortItem;
 
 static int compare(const void *a, const void *b) {
-    const Entry *x = a, *y = b;
+    const SortItem *x = a, *y = b;
     if (x->key != y->key) return x->key < y->key ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
@@ -203,14 +203,14 @@ Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor
     int64_t size = (int64_t)dtype_size(x->dtype);
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis) *(i < axis ? &outer : &inner) *= x->dims[i];
-    Entry *line = arena_try_new(scratch, Entry, (size_t)n);
+    SortItem *line = arena_try_new(scratch, SortItem, (size_t)n);
     if (line == NULL)
         return err_set(ERR_LIMIT, "top-k: no memory to sort %lld elements", (long long)n);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             for (int64_t j = 0; j < n; j++) {
                 uint64_t key = tensor_sort_key(x, (o * n + j) * inner + i);
-                line[j] = (Entry){largest ? ~key : key, j};
+                line[j] = (SortItem){largest ? ~key : key, j};
             }
             qsort(line, (size_t)n, sizeof *line, compare);
             for (int64_t j = 0; j < k; j++) {

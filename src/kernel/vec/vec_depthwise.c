@@ -206,15 +206,15 @@ enum { SPAN = 8192 };
 
 // Near-equal tiles of a row: the first `wide` have `tile` pixels, the others one less. Tiles
 // [inside, beyond) touch no padding on the left or right.
-typedef struct Cut {
+typedef struct RowTiles {
     uint32_t tiles, tile, wide, inside, beyond;
-} Cut;
+} RowTiles;
 
 // Shared by all tasks of a part.
 typedef struct Plan {
     const Depthwise *d;
     DepthwiseMethod  method;
-    Cut              cut;
+    RowTiles         cut;
     uint32_t         blocks, cuts;  // channel blocks; tasks per plane
     uint32_t         group;         // rows computed before the program runs
     float           *copy;
@@ -227,12 +227,12 @@ typedef struct Task {
     uint32_t image, block, row, end;
 } Task;
 
-static uint32_t cut_pixel(const Cut *c, uint32_t tile) {
+static uint32_t cut_pixel(const RowTiles *c, uint32_t tile) {
     return tile * c->tile - (tile > c->wide ? tile - c->wide : 0);
 }
 
-static Cut cut_make(const ConvShape *s, uint32_t most, bool padded) {
-    Cut c = {.tiles = ceil_div(s->ow, most)};
+static RowTiles cut_make(const ConvShape *s, uint32_t most, bool padded) {
+    RowTiles c = {.tiles = ceil_div(s->ow, most)};
     c.tile = ceil_div(s->ow, c.tiles);
     c.wide = s->ow - c.tiles * (c.tile - 1);
     c.beyond = c.tiles;
@@ -245,7 +245,7 @@ static Cut cut_make(const ConvShape *s, uint32_t most, bool padded) {
 }
 
 static void tiles_run(const Plan *p, Strip *s, uint32_t tile, uint32_t end, bool edge) {
-    const Cut      *c = &p->cut;
+    const RowTiles *c = &p->cut;
     const uint32_t  pixel = cut_pixel(c, tile);
     const ptrdiff_t column = p->strip.column + (ptrdiff_t)pixel * s->step;
     const ptrdiff_t right = (ptrdiff_t)p->d->shape.iw - column;
@@ -259,8 +259,8 @@ static void tiles_run(const Plan *p, Strip *s, uint32_t tile, uint32_t end, bool
 
 // All tiles of whole rows: edge tiles one by one, the others in one call per width.
 static void row_run(const Plan *p, Strip *s) {
-    const Cut *c = &p->cut;
-    uint32_t   middle = c->wide < c->inside ? c->inside : c->wide;
+    const RowTiles *c = &p->cut;
+    uint32_t        middle = c->wide < c->inside ? c->inside : c->wide;
     if (middle > c->beyond) middle = c->beyond;
     for (uint32_t i = 0; i < c->inside; i++) tiles_run(p, s, i, i + 1, true);
     if (c->inside < middle) tiles_run(p, s, c->inside, middle, false);

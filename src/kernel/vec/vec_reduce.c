@@ -101,19 +101,19 @@ static float run_row(ReduceOp op, const float *x, size_t n) {
 
 // `vecs` vectors of neighbouring columns, the last with only `some` lanes; n rows `stride` floats
 // apart.
-typedef struct Columns {
+typedef struct StridedColumns {
     const float *x;
     size_t       n, stride;
     uint32_t     vecs, some;
-} Columns;
+} StridedColumns;
 
-VEC_INLINE Vf columns_load(const Columns *r, size_t row, uint32_t v) {
+VEC_INLINE Vf columns_load(const StridedColumns *r, size_t row, uint32_t v) {
     const float *at = r->x + row * r->stride + v * VEC_LANES;
     return v + 1 == r->vecs && r->some < VEC_LANES ? vf_load_some(at, r->some) : vf_load(at);
 }
 
 // REDUCE_VECS independent accumulators hide the latency of an addition, also for a single vector.
-VEC_INLINE void reduce_columns(Accumulate f, const Columns *r, const Vf *shift, Vf *total) {
+VEC_INLINE void reduce_columns(Accumulate f, const StridedColumns *r, const Vf *shift, Vf *total) {
     const Vf       none = vf_set(identity_of(f));
     const uint32_t ways = REDUCE_VECS / r->vecs;
     for (uint32_t v = 0; v < r->vecs; v++) total[v] = none;
@@ -136,20 +136,21 @@ VEC_INLINE void reduce_columns(Accumulate f, const Columns *r, const Vf *shift, 
 }
 
 // A constant number of vectors lets the compiler keep the accumulators in registers.
-VEC_INLINE void reduce_unrolled(Accumulate f, const Columns *r, const Vf *shift, Vf *total) {
+VEC_INLINE void reduce_unrolled(Accumulate f, const StridedColumns *r, const Vf *shift, Vf *total) {
     if (r->vecs == REDUCE_VECS && r->some == VEC_LANES)
-        reduce_columns(f, &(Columns){r->x, r->n, r->stride, REDUCE_VECS, VEC_LANES}, shift, total);
+        reduce_columns(f, &(StridedColumns){r->x, r->n, r->stride, REDUCE_VECS, VEC_LANES}, shift,
+                       total);
     else if (r->vecs == 1 && r->some == VEC_LANES)
-        reduce_columns(f, &(Columns){r->x, r->n, r->stride, 1, VEC_LANES}, shift, total);
+        reduce_columns(f, &(StridedColumns){r->x, r->n, r->stride, 1, VEC_LANES}, shift, total);
     else
         for (uint32_t v = 0; v < r->vecs; v++) {
-            const uint32_t some = v + 1 == r->vecs ? r->some : VEC_LANES;
-            const Columns  one = {r->x + v * VEC_LANES, r->n, r->stride, 1, some};
+            const uint32_t       some = v + 1 == r->vecs ? r->some : VEC_LANES;
+            const StridedColumns one = {r->x + v * VEC_LANES, r->n, r->stride, 1, some};
             reduce_columns(f, &one, shift + v, total + v);
         }
 }
 
-static void reduce_any(Accumulate f, const Columns *r, const Vf *shift, Vf *total) {
+static void reduce_any(Accumulate f, const StridedColumns *r, const Vf *shift, Vf *total) {
     switch (f) {
     case SUM: reduce_unrolled(SUM, r, shift, total); return;
     case SQUARES: reduce_unrolled(SQUARES, r, shift, total); return;
@@ -177,13 +178,13 @@ VEC_INLINE Vf finish(ReduceOp op, Vf total, Vf shift, size_t n) {
     return op == REDUCE_LOG_SUM_EXP ? vf_log(total) + shift : total;
 }
 
-static void shift_of(const Columns *r, Vf *shift) {
+static void shift_of(const StridedColumns *r, Vf *shift) {
     reduce_any(MAXIMUM, r, shift, shift);
     for (uint32_t v = 0; v < r->vecs; v++)
         shift[v] = (Vf)((Vi)shift[v] & (Vi)(vf_abs(shift[v]) < INFINITY));
 }
 
-static void run_rows(const Reduce *f, const Columns *r, float *y) {
+static void run_rows(const Reduce *f, const StridedColumns *r, float *y) {
     Vf total[REDUCE_VECS], shift[REDUCE_VECS];
     for (uint32_t v = 0; v < REDUCE_VECS; v++) shift[v] = vf_set(0);
     if (f->op == REDUCE_LOG_SUM_EXP) shift_of(r, shift);
@@ -198,8 +199,8 @@ static void run_rows(const Reduce *f, const Columns *r, float *y) {
 }
 
 static void run_columns(const Reduce *f, const float *x, float *y, size_t width) {
-    const uint32_t vecs = (uint32_t)((width + VEC_LANES - 1) / VEC_LANES);
-    const Columns  r = {x, f->n, f->inner, vecs, (uint32_t)(width - (vecs - 1) * VEC_LANES)};
+    const uint32_t       vecs = (uint32_t)((width + VEC_LANES - 1) / VEC_LANES);
+    const StridedColumns r = {x, f->n, f->inner, vecs, (uint32_t)(width - (vecs - 1) * VEC_LANES)};
     run_rows(f, &r, y);
 }
 

@@ -4,17 +4,17 @@
 resample_fn VEC(resample);
 
 // An input row resampled horizontally, cached for the following output rows.
-typedef struct Line {
+typedef struct RowBuffer {
     float  *at;   // [ow][unit]
     int64_t row;  // input row; -1: none
-} Line;
+} RowBuffer;
 
 typedef struct Plane {
     const Resample *r;
     const float    *x;  // input plane
     float          *y;
     uint32_t        unit;  // floats per pixel
-    Line            lines[2];
+    RowBuffer       lines[2];
 } Plane;
 
 static void copy_columns(const Plane *j, const float *x, float *to) {
@@ -53,7 +53,7 @@ static void blend_rows(const float *a, const float *b, const float *weight, floa
 static const float *line_of(Plane *j, uint32_t row, uint32_t keep) {
     for (int i = 0; i < 2; i++)
         if (j->lines[i].row == row) return j->lines[i].at;
-    Line *l = &j->lines[j->lines[0].row == keep];
+    RowBuffer *l = &j->lines[j->lines[0].row == keep];
     blend_columns(j, j->x + (size_t)row * j->r->iw * j->unit, l->at);
     l->row = row;
     return l->at;

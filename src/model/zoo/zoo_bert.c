@@ -185,8 +185,8 @@ static uint32_t narrowed(NetBuilder *n, const char *name, uint32_t x) {
     return x;
 }
 
-static uint32_t attend(NetBuilder *n, uint32_t query, uint32_t value, uint32_t rest,
-                       uint32_t mask) {
+static uint32_t bottleneck_attention(NetBuilder *n, uint32_t query, uint32_t value, uint32_t rest,
+                                     uint32_t mask) {
     net_push_scope(n, "attention");
     uint32_t y = net_add(n, attention(n, query, value, mask, HEADS), rest);
     y = no_norm(n, "output.LayerNorm", y);
@@ -202,7 +202,7 @@ static uint32_t pair(NetBuilder *n, uint32_t x) {
 
 static uint32_t mobilebert_layer(NetBuilder *n, uint32_t x, uint32_t mask) {
     uint32_t rest = narrowed(n, "input", x), query = narrowed(n, "attention", x);
-    uint32_t y = attend(n, query, x, rest, mask);
+    uint32_t y = bottleneck_attention(n, query, x, rest, mask);
     for (int i = 0; i < PAIRS - 1; i++) {
         net_push_scope(n, "ffn.%d", i);
         y = pair(n, y);

@@ -11,14 +11,14 @@
 
 enum { LEAD_NS = 2000000, PATIENCE_NS = 200000000, PATIENCE_ROUNDS = 50, PAUSE_NS = 100000 };
 
-typedef struct Play Play;
+typedef struct LiveRun LiveRun;
 
 typedef struct Asked {
-    Play    *play;
+    LiveRun *live_run;
     uint32_t index;
 } Asked;
 
-struct Play {
+struct LiveRun {
     NodeLive        *live;
     const NodeRun   *run;
     NodeResult      *out;
@@ -34,7 +34,7 @@ static void sleep_until(TimeNs t) {
 
 static void answered(void *self, const EngineResult *a) {
     const Asked *k = self;
-    Play        *p = k->play;
+    LiveRun     *p = k->live_run;
     p->out->answers[k->index] = (NodeAnswer){.arrival = a->arrival - p->origin,
                                              .finish = a->finish - p->origin,
                                              .tenant = a->tenant,
@@ -44,7 +44,7 @@ static void answered(void *self, const EngineResult *a) {
     if (n == p->out->n) futex_wake(&p->answered, 1);
 }
 
-static void submit(Play *p, uint32_t i) {
+static void submit(LiveRun *p, uint32_t i) {
     const Arrival *a = &p->run->arrivals.at[i];
     TimeNs         at = p->origin + a->at;
     EngineRequest  ask = {.tenant = a->tenant,
@@ -57,7 +57,7 @@ static void submit(Play *p, uint32_t i) {
 }
 
 // A policy that never starts some requests must not block the end of the run.
-static void wait_for_answers(Play *p) {
+static void wait_for_answers(LiveRun *p) {
     uint32_t last = 0, idle = 0;
     for (;;) {
         uint32_t n = atomic_load(&p->answered);
@@ -85,13 +85,13 @@ static void wait_until_quiet(NodeLive *l) {
     }
 }
 
-static bool hopeless(const Play *p) {
+static bool hopeless(const LiveRun *p) {
     double counted = (double)(p->out->n - p->run->skip);
     return p->run->give_up > 0 && (double)atomic_load(&p->missed) > p->run->give_up * counted;
 }
 
 // Remaining arrivals count as late; waiting requests are rejected, running ones finish.
-static void abandon(Play *p, uint32_t from) {
+static void abandon(LiveRun *p, uint32_t from) {
     p->out->gave_up = true;
     atomic_store(&p->live->flush, true);
     sched_run(p->live);
@@ -106,7 +106,7 @@ static void abandon(Play *p, uint32_t from) {
     }
 }
 
-static void play(Play *p) {
+static void submit_all(LiveRun *p) {
     int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (uint32_t i = 0; i < p->out->n; i++) {
@@ -139,7 +139,7 @@ static void put_shifted(void *self, const Record *r) {
     record_put(s->to, &own);
 }
 
-static void sum_up(Play *p, const LiveCounts *c) {
+static void sum_up(LiveRun *p, const LiveCounts *c) {
     NodeResult *r = p->out;
     TimeNs      last = 0, first = r->n > 0 ? p->run->arrivals.at[0].at : 0;
     for (uint32_t i = 0; i < r->n; i++)
@@ -159,7 +159,7 @@ static void sum_up(Play *p, const LiveCounts *c) {
 Err node_live_run(NodeLive *l, const NodeRun *run, Arena *a, NodeResult *out) {
     uint32_t   n = run->arrivals.n;
     NodeResult result = {.n = n, .answers = arena_try_new(a, NodeAnswer, n)};
-    Play       p = {.live = l, .run = run, .out = &result, .asked = arena_try_new(a, Asked, n)};
+    LiveRun    p = {.live = l, .run = run, .out = &result, .asked = arena_try_new(a, Asked, n)};
     if (result.answers == NULL || p.asked == NULL)
         return err_set(ERR_LIMIT, "no memory for %u requests", n);
     TRY(node_live_use(l, run->policy, run->settings, &run->setup));
@@ -172,7 +172,7 @@ Err node_live_run(NodeLive *l, const NodeRun *run, Arena *a, NodeResult *out) {
     atomic_store(&l->recording, run->records.put != NULL);
     sched_unlock(l);
     p.origin = clock_monotonic_ns() + LEAD_NS;
-    play(&p);
+    submit_all(&p);
     sched_lock(l);
     LiveCounts counts = l->counts;
     counts.engine_ns += (double)atomic_load(&l->waking_ns);

@@ -228,7 +228,7 @@ static bool happen(NodeSim *s) {
 }
 
 // Counts requests past their deadline as missed, for stopping early.
-static bool hopeless(NodeSim *s) {
+static bool misses_too_many(NodeSim *s) {
     const Arrivals *a = &s->run->arrivals;
     if (s->run->give_up <= 0) return false;
     for (uint32_t t = 0; t < s->run->setup.n_tenants; t++) {
@@ -314,7 +314,7 @@ static void go(NodeSim *s) {
         CHECK(!policy_holds_requests_forever);
         if (happen(s)) {
             sim_decide(s);
-            if (hopeless(s)) {
+            if (misses_too_many(s)) {
                 give_up(s);
                 return;
             }

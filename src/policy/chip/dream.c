@@ -35,9 +35,7 @@
     X(window, double, 100.0, 0.1, 1e6, "milliseconds for which a pair of weights is tried")
 
 typedef struct DreamSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } DreamSettings;
 
 static const Setting rows[] = {

@@ -15,9 +15,7 @@
       "a task with a free unit may start before an older one that waits")
 
 typedef struct FcfsSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } FcfsSettings;
 
 static const Setting rows[] = {

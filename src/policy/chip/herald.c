@@ -38,9 +38,7 @@ enum { TASKS = 256 };
     PATIENCE_SETTING(X, 1.8)
 
 typedef struct HeraldSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } HeraldSettings;
 
 static const Setting rows[] = {

@@ -35,9 +35,7 @@
     PATIENCE_SETTING(X, 4.7)
 
 typedef struct MocaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } MocaSettings;
 
 static const Setting rows[] = {

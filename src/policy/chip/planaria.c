@@ -29,9 +29,7 @@
     PATIENCE_SETTING(X, 0.0)
 
 typedef struct PlanariaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } PlanariaSettings;
 
 static const Setting rows[] = {

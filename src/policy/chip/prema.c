@@ -24,9 +24,7 @@
     PATIENCE_SETTING(X, 8.0)
 
 typedef struct PremaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } PremaSettings;
 
 static const Setting rows[] = {

@@ -15,9 +15,7 @@
     X(shapes, int, 100, 1, FGD_SHAPES, "most frequent job shapes that count")
 
 typedef struct FgdSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } FgdSettings;
 
 static const Setting rows[] = {

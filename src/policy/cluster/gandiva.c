@@ -36,9 +36,7 @@ enum {
       "grow into cores and memory: 1 unused, 2 also beyond others' lowest level")
 
 typedef struct GandivaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } GandivaSettings;
 
 static const Setting rows[] = {

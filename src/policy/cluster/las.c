@@ -9,9 +9,7 @@
 #define SETTINGS(X) X(period_s, int, 300, 1, 86400, "seconds between decisions that preempt jobs")
 
 typedef struct LasSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } LasSettings;
 
 static const Setting rows[] = {

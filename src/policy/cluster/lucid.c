@@ -22,9 +22,7 @@
     X(profile_s, int, 0, 0, 86400, "seconds of a class's first job until its score is known")
 
 typedef struct LucidSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } LucidSettings;
 
 static const Setting rows[] = {

@@ -25,9 +25,7 @@ enum { TRIES = 64 };  // consecutive jobs that do not fit before a pass ends
       "a job is preempted for one that costs this factor less")
 
 typedef struct OptimusSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } OptimusSettings;
 
 static const Setting rows[] = {

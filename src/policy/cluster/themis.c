@@ -29,9 +29,7 @@ enum {
       "GPUs are offered first to the worst 1 - fairness of bidders")
 
 typedef struct ThemisSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } ThemisSettings;
 
 static const Setting rows[] = {

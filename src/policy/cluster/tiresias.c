@@ -16,9 +16,7 @@
       "seconds between decisions that preempt jobs; 0: 300, or 60 as published")
 
 typedef struct TiresiasSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } TiresiasSettings;
 
 static const Setting rows[] = {

@@ -12,9 +12,7 @@
     X(min_start, double, 1.0, 0.0, 1.0, "a block starts with at least this share of its cores")
 
 typedef struct FcfsSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } FcfsSettings;
 
 static const Setting rows[] = {

@@ -68,9 +68,7 @@ uint32_t fixed_blocks_decide(void *state, const NodeView *view, NodeAction *out,
     X(min_start, double, 0.0, 0.0, 1.0, "a block starts with at least this share of its cores")
 
 typedef struct LayersSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    LAYERS_SETTINGS(X)
-#undef X
+    LAYERS_SETTINGS(SETTING_FIELD)
 } LayersSettings;
 
 static const Setting layers_rows[] = {
@@ -112,9 +110,7 @@ const NodePolicy policy_layers = {
     X(min_start, double, 0.0, 0.0, 1.0, "a block starts with at least this share of its cores")
 
 typedef struct BlocksSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    BLOCKS_SETTINGS(X)
-#undef X
+    BLOCKS_SETTINGS(SETTING_FIELD)
 } BlocksSettings;
 
 static const Setting blocks_rows[] = {

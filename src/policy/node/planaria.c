@@ -103,9 +103,7 @@ void planaria_allocate(PlanariaTask *tasks, uint32_t n, uint32_t n_units) {
     X(quantum, int, 4, 1, 256, "cores of a unit; allocations are whole units")
 
 typedef struct PlanariaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } PlanariaSettings;
 
 static const Setting rows[] = {

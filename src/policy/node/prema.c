@@ -21,9 +21,7 @@
     X(step, double, 3.0, 1.01, 100.0, "ratio of successive thresholds")
 
 typedef struct PremaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } PremaSettings;
 
 static const Setting rows[] = {

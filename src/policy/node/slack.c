@@ -54,9 +54,7 @@
     X(hysteresis, double, 0.25, 0.0, 5.0, "pressure beyond the midpoint that changes the level")
 
 typedef struct SlackSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } SlackSettings;
 
 static const Setting rows[] = {

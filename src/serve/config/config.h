@@ -47,9 +47,7 @@
     X(strict, bool, false, 0, 0, "unknown fields in config.pbtxt are errors")
 
 typedef struct ServeSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SERVE_SETTINGS(X)
-#undef X
+    SERVE_SETTINGS(SETTING_FIELD)
 } ServeSettings;
 
 #define TENANT_SETTINGS(X)                                                                         \
@@ -71,9 +69,7 @@ typedef struct ServeSettings {
     X(required, bool, true, 0, 0, "the server is ready only with this model")
 
 typedef struct TenantSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    TENANT_SETTINGS(X)
-#undef X
+    TENANT_SETTINGS(SETTING_FIELD)
 } TenantSettings;
 
 typedef enum ModelClass {  // setting `class`

@@ -6,7 +6,7 @@
 #include "serve/config/config_int.h"
 #include "serve/models/pbtxt.h"
 
-typedef struct Tenant {  // a model whose settings are being resolved
+typedef struct Tenant {  // a model with settings being resolved
     ConfigBuilder *d;
     TenantSettings set;
     const char   **origins;

@@ -25,7 +25,7 @@ typedef struct PbtxtField {
 typedef struct PbtxtLevel {
     char        close;  // '}' or '>'
     uint32_t    line;   // of its opening bracket
-    const char *list;   // field whose list is being read; NULL: none
+    const char *list;   // repeated field being read; NULL: none
     bool        comma;  // in a list: a comma must follow
 } PbtxtLevel;
 

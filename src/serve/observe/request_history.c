@@ -1,4 +1,4 @@
-// Requests are numbered and lie in a ring. Requests whose ids share a hash bucket are chained by
+// Requests are numbered and lie in a ring. Requests with ids in one hash bucket are chained by
 // number, newest first, and so are misses. A number that the ring has overwritten ends a chain, so
 // entries are never unlinked.
 #include "serve/observe/request_history.h"
@@ -11,27 +11,28 @@
 enum { EXPLAIN_BYTES = 16384 };
 #define NONE UINT64_MAX
 
-typedef struct Entry {
+typedef struct HistoryEntry {
     Receipt  receipt;
     uint64_t same, missed;  // previous request in its bucket; previous miss
-} Entry;
+} HistoryEntry;
 
 struct RequestHistory {
-    Arena     arena;
-    Entry    *entries;  // [room]
-    uint64_t *heads;    // [room] newest of each bucket
-    uint64_t  missed;   // the newest miss
-    uint64_t  n;        // requests so far
-    uint32_t  room;
+    Arena         arena;
+    HistoryEntry *entries;  // [room]
+    uint64_t     *heads;    // [room] newest of each bucket
+    uint64_t      missed;   // the newest miss
+    uint64_t      n;        // requests so far
+    uint32_t      room;
 };
 
 Err request_history_create(RequestHistory **out, uint32_t requests) {
     Arena  a = {0};
     size_t room = requests > 0 ? requests : 1;
-    TRY(arena_init(&a, sizeof(RequestHistory) + room * (sizeof(Entry) + sizeof(uint64_t)) + 64));
+    TRY(arena_init(&a,
+                   sizeof(RequestHistory) + room * (sizeof(HistoryEntry) + sizeof(uint64_t)) + 64));
     RequestHistory *l = arena_new(&a, RequestHistory, 1);
     l->room = (uint32_t)room;
-    l->entries = arena_new(&a, Entry, room);
+    l->entries = arena_new(&a, HistoryEntry, room);
     l->heads = arena_new(&a, uint64_t, room);
     for (size_t i = 0; i < room; i++) l->heads[i] = NONE;
     l->missed = NONE;
@@ -56,7 +57,7 @@ static bool kept(const RequestHistory *l, uint64_t number) {
     return number != NONE && number < l->n && l->n - number <= l->room;
 }
 
-static Entry *entry(const RequestHistory *l, uint64_t number) {
+static HistoryEntry *entry(const RequestHistory *l, uint64_t number) {
     return &l->entries[number % l->room];
 }
 
@@ -64,7 +65,7 @@ void request_history_add(RequestHistory *l, const Receipt *r) {
     uint32_t       b = bucket(l, r->id, strnlen(r->id, RECEIPT_ID));
     uint64_t       number = l->n++;
     ReceiptOutcome o = receipt_outcome(r);
-    Entry         *e = entry(l, number);
+    HistoryEntry  *e = entry(l, number);
     e->receipt = *r;
     e->same = l->heads[b];
     l->heads[b] = number;

@@ -26,12 +26,12 @@ typedef struct InputReader {  // one input while it is read
     int64_t     binary;       // binary_data_size; -1: not given
 } InputReader;
 
-typedef struct Field {  // a known member of an object
+typedef struct JsonMember {  // a known member of an object
     const char *key;
     Err (*read)(Reader *r, void *self);
-} Field;
+} JsonMember;
 
-static const Field *find(const Field *fields, Str key, uint32_t *which) {
+static const JsonMember *find(const JsonMember *fields, Str key, uint32_t *which) {
     for (*which = 0; fields[*which].key != NULL; (*which)++)
         if (text_equal(key, text_of(fields[*which].key))) return &fields[*which];
     return NULL;
@@ -49,7 +49,7 @@ static Err skip_member(Reader *r, Str key) {
 }
 
 // Reads an object: each known field at most once; unknown ones are skipped.
-static Err read_object(Reader *r, const Field *fields, void *self) {
+static Err read_object(Reader *r, const JsonMember *fields, void *self) {
     uint32_t seen = 0, which;
     bool     more = true;
     Str      key;
@@ -57,7 +57,7 @@ static Err read_object(Reader *r, const Field *fields, void *self) {
     for (bool first = true;; first = false) {
         TRY(json_reader_member(&r->s, first, &key, &more));
         if (!more) return ERR_OK;
-        const Field *f = find(fields, key, &which);
+        const JsonMember *f = find(fields, key, &which);
         if (f == NULL) {
             TRY(skip_member(r, key));
             continue;
@@ -150,9 +150,9 @@ static Err reject_classification(Reader *r, void *self) {
 }
 
 static Err read_input_parameters(Reader *r, void *self) {
-    static const Field fields[] = {{"binary_data_size", read_binary_size},
-                                   {"shared_memory_region", reject_shared_memory},
-                                   {NULL, NULL}};
+    static const JsonMember fields[] = {{"binary_data_size", read_binary_size},
+                                        {"shared_memory_region", reject_shared_memory},
+                                        {NULL, NULL}};
     return read_object(r, fields, self);
 }
 
@@ -220,7 +220,7 @@ static Err grow(Arena *a, const char *what, uint32_t n, uint32_t *room, size_t s
 }
 
 static Err read_input(Reader *r, InputReader *d) {
-    static const Field fields[] = {
+    static const JsonMember fields[] = {
         {"name", read_input_name}, {"datatype", read_datatype},           {"shape", read_shape},
         {"data", read_data},       {"parameters", read_input_parameters}, {NULL, NULL}};
     TRY(read_object(r, fields, d));
@@ -251,15 +251,15 @@ static Err read_requested_binary(Reader *r, void *self) {
 }
 
 static Err read_requested_parameters(Reader *r, void *self) {
-    static const Field fields[] = {{"binary_data", read_requested_binary},
-                                   {"shared_memory_region", reject_shared_memory},
-                                   {"classification", reject_classification},
-                                   {NULL, NULL}};
+    static const JsonMember fields[] = {{"binary_data", read_requested_binary},
+                                        {"shared_memory_region", reject_shared_memory},
+                                        {"classification", reject_classification},
+                                        {NULL, NULL}};
     return read_object(r, fields, self);
 }
 
 static Err read_requested(Reader *r, InferRequestedOutput *w) {
-    static const Field fields[] = {
+    static const JsonMember fields[] = {
         {"name", read_requested_name}, {"parameters", read_requested_parameters}, {NULL, NULL}};
     TRY(read_object(r, fields, w));
     return w->name.at != NULL ? ERR_OK : err_set(ERR_INVALID, "name is missing");
@@ -324,20 +324,20 @@ static Err read_binary_output(Reader *r, void *self) {
 }
 
 static Err read_parameters(Reader *r, void *self) {
-    static const Field fields[] = {{"timeout", read_timeout},
-                                   {"priority", read_priority},
-                                   {"timing", read_timing},
-                                   {"binary_data_output", read_binary_output},
-                                   {NULL, NULL}};
+    static const JsonMember fields[] = {{"timeout", read_timeout},
+                                        {"priority", read_priority},
+                                        {"timing", read_timing},
+                                        {"binary_data_output", read_binary_output},
+                                        {NULL, NULL}};
     return read_object(r, fields, self);
 }
 
 static Err read_request(Reader *r) {
-    static const Field fields[] = {{"id", read_id},
-                                   {"parameters", read_parameters},
-                                   {"inputs", read_inputs},
-                                   {"outputs", read_outputs},
-                                   {NULL, NULL}};
+    static const JsonMember fields[] = {{"id", read_id},
+                                        {"parameters", read_parameters},
+                                        {"inputs", read_inputs},
+                                        {"outputs", read_outputs},
+                                        {NULL, NULL}};
     TRY(read_object(r, fields, NULL));
     TRY(json_reader_finish(&r->s));
     if (r->raw != r->raw_end)

@@ -49,9 +49,9 @@ static Str cut(Str *rest) {  // takes the next path segment
     return part;
 }
 
-typedef enum Match { MATCH_NO, MATCH_BAD, MATCH_YES } Match;
+typedef enum RouteMatch { MATCH_NO, MATCH_BAD, MATCH_YES } RouteMatch;
 
-static Match match_name(Str part, char kind, Route *out) {
+static RouteMatch match_name(Str part, char kind, Route *out) {
     char *to = kind == 'v' ? out->version : out->name;
     if (!decode(part, to)) return MATCH_BAD;
     return kind == 'i' ? (to[0] != 0 ? MATCH_YES : MATCH_BAD)
@@ -59,9 +59,9 @@ static Match match_name(Str part, char kind, Route *out) {
 }
 
 // Literal segments are compared undecoded; only names are decoded.
-static Match match(const char *pattern, Str path, Route *out) {
-    Str   want = {pattern, strlen(pattern)};
-    Match best = MATCH_YES;
+static RouteMatch match(const char *pattern, Str path, Route *out) {
+    Str        want = {pattern, strlen(pattern)};
+    RouteMatch best = MATCH_YES;
     out->name[0] = out->version[0] = 0;
     while (want.len > 0) {
         if (path.at == NULL) return MATCH_NO;
@@ -95,7 +95,7 @@ void route_find(Str method, Str path, uint32_t where, Route *out) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const Row *r = &rows[i];
         Route      found = {0};
-        Match      m = match(r->path, path, &found);
+        RouteMatch m = match(r->path, path, &found);
         if (m == MATCH_NO) continue;
         bool fits = method_is(method, r->method);
         found.kind = (r->where & where) == 0 ? ROUTE_WRONG_LISTENER

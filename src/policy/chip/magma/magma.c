@@ -43,9 +43,7 @@
     PATIENCE_SETTING(X, 1.3)
 
 typedef struct MagmaSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } MagmaSettings;
 
 static const Setting rows[] = {

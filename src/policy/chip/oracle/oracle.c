@@ -32,9 +32,7 @@ enum { ONLINE_MAX = 32 };
     X(online, bool, true, 0, 1, "simulate online policies first; the oracle is never below them")
 
 typedef struct OracleSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } OracleSettings;
 
 static const Setting rows[] = {

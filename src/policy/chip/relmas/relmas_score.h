@@ -27,9 +27,7 @@
     X(hidden, int, 0, 0, 1024, "charge for a network of this size (0: its own)")
 
 typedef struct RelmasSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    RELMAS_SETTINGS(X)
-#undef X
+    RELMAS_SETTINGS(SETTING_FIELD)
 } RelmasSettings;
 
 typedef enum RelmasTerm {

@@ -16,9 +16,7 @@
     X(weights, string, "", 0, 4095, "weights file, or none (default: the shipped weights)")
 
 typedef struct DrlSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    DRL_SETTINGS(X)
-#undef X
+    DRL_SETTINGS(SETTING_FIELD)
 } DrlSettings;
 
 static const Setting rows[] = {

@@ -30,9 +30,7 @@
     X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
 typedef struct MaifsSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    MAIFS_SETTINGS(X)
-#undef X
+    MAIFS_SETTINGS(SETTING_FIELD)
 } MaifsSettings;
 
 enum {

@@ -21,9 +21,7 @@
     X(las, bool, false, 0, 1, "order by least attained GPU time instead of least left")
 
 typedef struct MuriSettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } MuriSettings;
 
 static const Setting rows[] = {

@@ -25,9 +25,7 @@
     X(repack_s, int, 900, 0, 86400, "least seconds between placing all jobs anew for a gang")
 
 typedef struct SynergySettings {
-#define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X)
-#undef X
+    SETTINGS(SETTING_FIELD)
 } SynergySettings;
 
 static const Setting rows[] = {
