@@ -4,6 +4,45 @@
 
 #define EVERY_KIND UINT64_MAX
 
+uint64_t gpu_parts_lowest(const uint16_t *parts, uint32_t n_gpus, uint32_t gpus, uint32_t milli) {
+    uint64_t mask = 0;
+    for (uint32_t g = 0; g < n_gpus && gpus > 0; g++) {
+        if (parts[g] < milli) continue;
+        mask |= UINT64_C(1) << g;
+        gpus--;
+    }
+    return mask;
+}
+
+bool gpu_parts_free(const uint16_t *parts, uint32_t n_gpus, uint64_t mask, uint32_t milli) {
+    for (uint64_t m = mask; m != 0; m &= m - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(m);
+        if (g >= n_gpus || parts[g] < milli) return false;
+    }
+    return true;
+}
+
+uint32_t gpu_parts_take(uint16_t *parts, uint64_t mask, uint32_t milli) {
+    uint32_t whole = 0;
+    for (uint64_t m = mask; m != 0; m &= m - 1) {
+        uint16_t *p = &parts[__builtin_ctzll(m)];
+        whole += *p == CLUSTER_WHOLE_GPU && milli > 0;
+        *p = (uint16_t)(*p - milli);
+    }
+    return whole;
+}
+
+uint32_t gpu_parts_give(uint16_t *parts, uint64_t mask, uint32_t milli) {
+    uint32_t whole = 0;
+    for (uint64_t m = mask; m != 0; m &= m - 1) {
+        uint16_t *p = &parts[__builtin_ctzll(m)];
+        *p = (uint16_t)(*p + milli);
+        CHECK(*p <= CLUSTER_WHOLE_GPU);
+        whole += *p == CLUSTER_WHOLE_GPU && milli > 0;
+    }
+    return whole;
+}
+
 // Jobs with a GPU fraction may meet co-runners that do not fit into the GPU's memory with them.
 static bool by_kinds(const ClusterSetup *s) { return s->fractions && s->profiles != NULL; }
 
@@ -71,13 +110,13 @@ void placement_open(FreeResources *f, const ClusterView *v) {
     if (by_kinds(s)) find_kinds(f, v);
 }
 
-static void set_part(FreeResources *f, uint32_t server, uint32_t gpu, uint32_t milli) {
-    uint16_t *p = &f->parts[f->first[server] + gpu];
-    bool      was = *p == CLUSTER_WHOLE_GPU, is = milli == CLUSTER_WHOLE_GPU;
-    *p = (uint16_t)milli;
-    if (is && by_kinds(f->view->setup)) f->kinds[f->first[server] + gpu] = 0;
-    f->gpus[server] += (uint32_t)is - (uint32_t)was;
-    f->n_free += (uint32_t)is - (uint32_t)was;
+// A GPU that became whole again has no co-runners.
+static void forget_kinds(FreeResources *f, const ClusterSlice *s) {
+    if (!by_kinds(f->view->setup)) return;
+    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
+        uint32_t gpu = f->first[s->server] + (uint32_t)__builtin_ctzll(m);
+        if (f->parts[gpu] == CLUSTER_WHOLE_GPU) f->kinds[gpu] = 0;
+    }
 }
 
 void placement_give(FreeResources *f, const ClusterSlice *s) {
@@ -88,10 +127,10 @@ void placement_give(FreeResources *f, const ClusterSlice *s) {
         f->n_free += s->gpus;
         return;
     }
-    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
-        uint32_t g = (uint32_t)__builtin_ctzll(m);
-        set_part(f, s->server, g, f->parts[f->first[s->server] + g] + s->gpu_milli);
-    }
+    uint32_t whole = gpu_parts_give(f->parts + f->first[s->server], s->mask, s->gpu_milli);
+    f->gpus[s->server] += whole;
+    f->n_free += whole;
+    forget_kinds(f, s);
 }
 
 void placement_release(FreeResources *f, const ClusterTask *t) {
@@ -123,16 +162,12 @@ static void take_gpus(FreeResources *f, ClusterSlice *s) {
         f->n_free -= s->gpus;
         return;
     }
-    uint32_t left = s->mask == 0 ? s->gpus : 0;
-    for (uint32_t g = 0; left > 0; g++)
-        if (f->parts[f->first[s->server] + g] == CLUSTER_WHOLE_GPU) {
-            s->mask |= UINT64_C(1) << g;
-            left--;
-        }
-    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
-        uint32_t g = (uint32_t)__builtin_ctzll(m);
-        set_part(f, s->server, g, f->parts[f->first[s->server] + g] - s->gpu_milli);
-    }
+    uint16_t *parts = f->parts + f->first[s->server];
+    uint32_t  n_gpus = f->view->setup->servers[s->server].gpus;
+    if (s->mask == 0) s->mask = gpu_parts_lowest(parts, n_gpus, s->gpus, CLUSTER_WHOLE_GPU);
+    uint32_t whole = gpu_parts_take(parts, s->mask, s->gpu_milli);
+    f->gpus[s->server] -= whole;
+    f->n_free -= whole;
 }
 
 static void take(FreeResources *f, ClusterSlice s) {
@@ -144,10 +179,8 @@ static void take(FreeResources *f, ClusterSlice s) {
 
 static bool parts_free(const FreeResources *f, const ClusterSlice *s) {
     if (!f->track_parts) return f->gpus[s->server] >= s->gpus;
-    for (uint64_t m = s->mask; m != 0; m &= m - 1)
-        if (f->parts[f->first[s->server] + (uint32_t)__builtin_ctzll(m)] < s->gpu_milli)
-            return false;
-    return true;
+    return gpu_parts_free(f->parts + f->first[s->server], f->view->setup->servers[s->server].gpus,
+                          s->mask, s->gpu_milli);
 }
 
 // The slice's class is unknown, so no other job gets a part of these GPUs until the next open.

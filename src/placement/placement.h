@@ -1,15 +1,23 @@
 // Placement: which GPUs, cores and memory are free, and on which servers a gang is placed.
 //
-// One answer for all: policies place jobs by it, and `cluster explain` asks it why a job did not
-// fit. A gang that fits on one server gets one: the fullest that suffices (best fit), the lowest
-// index of several. A wider gang gets whole servers, the largest first, and for the remainder the
-// server with the most free GPUs.
+// One answer for all: policies place jobs by it, `cluster explain` asks it why a job did not fit,
+// and the simulator books GPUs by it. A gang that fits on one server gets one: the fullest that
+// suffices (best fit), the lowest index of several. A wider gang gets whole servers, the largest
+// first, and for the remainder the server with the most free GPUs.
 #pragma once
 
 #include "base/arena.h"
 #include "base/carve.h"
 #include "base/err.h"
 #include "contract/cluster.h"
+
+// The free thousandths of a server's GPUs: what policies' copies and the simulator's own books use.
+uint64_t gpu_parts_lowest(const uint16_t *parts, uint32_t n_gpus, uint32_t gpus,
+                          uint32_t milli);  // mask of the lowest `gpus` GPUs with `milli` free
+bool     gpu_parts_free(const uint16_t *parts, uint32_t n_gpus, uint64_t mask, uint32_t milli);
+// Takes or gives back `milli` of each GPU in the mask; returns the change of wholly free GPUs.
+uint32_t gpu_parts_take(uint16_t *parts, uint64_t mask, uint32_t milli);
+uint32_t gpu_parts_give(uint16_t *parts, uint64_t mask, uint32_t milli);
 
 typedef struct FreeResources {
     const ClusterView *view;

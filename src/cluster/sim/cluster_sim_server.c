@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "cluster/sim/cluster_sim_int.h"
+#include "placement/placement.h"
 
 enum { LEAST_SHIFT = 6 };  // smallest block: 64 bytes
 
@@ -53,19 +54,6 @@ static void remove_resident(ClusterSim *w, uint32_t server, uint32_t slot) {
     memmove(r + i, r + i + 1, (v->n_residents - i) * sizeof *r);
 }
 
-// The lowest GPUs with enough free thousandths.
-static uint64_t lowest(const ClusterSim *w, const ClusterSlice *s) {
-    const uint16_t *parts = w->allocs[s->server].parts;
-    uint64_t        mask = 0;
-    uint32_t        n = 0;
-    for (uint32_t g = 0; g < w->setup.servers[s->server].gpus && n < s->gpus; g++) {
-        if (parts[g] < s->gpu_milli) continue;
-        mask |= UINT64_C(1) << g;
-        n++;
-    }
-    return mask;
-}
-
 static bool shared(const ClusterSlice *s) { return s->gpu_milli < CLUSTER_WHOLE_GPU; }
 
 static bool overlaps(const ClusterTask *t, const ClusterSlice *s) {
@@ -86,16 +74,12 @@ void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s) {
     CHECK(s->server < w->setup.n_servers);
     ServerState *v = &w->servers[s->server];
     uint16_t    *parts = w->allocs[s->server].parts;
-    uint32_t     n = 0;
-    if (s->mask == 0 && s->gpus > 0) s->mask = lowest(w, s);
-    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
-        uint32_t g = (uint32_t)__builtin_ctzll(m);
-        CHECK(g < w->setup.servers[s->server].gpus && parts[g] >= s->gpu_milli);
-        v->gpus -= parts[g] == CLUSTER_WHOLE_GPU;
-        parts[g] = (uint16_t)(parts[g] - s->gpu_milli);
-        n++;
-    }
-    CHECK(n == s->gpus);
+    uint32_t     n_gpus = w->setup.servers[s->server].gpus;
+    if (s->mask == 0 && s->gpus > 0)
+        s->mask = gpu_parts_lowest(parts, n_gpus, s->gpus, s->gpu_milli);
+    uint32_t n = (uint32_t)__builtin_popcountll(s->mask);
+    CHECK(n == s->gpus && gpu_parts_free(parts, n_gpus, s->mask, s->gpu_milli));
+    v->gpus -= gpu_parts_take(parts, s->mask, s->gpu_milli);
     CHECK(v->cores_milli >= s->cores_milli && v->memory_mib >= s->memory_mib);
     v->gpu_milli -= n * s->gpu_milli;
     v->cores_milli -= s->cores_milli;
@@ -109,13 +93,7 @@ void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s) {
 
 void cluster_sim_give(ClusterSim *w, uint32_t slot, const ClusterSlice *s) {
     ServerState *v = &w->servers[s->server];
-    uint16_t    *parts = w->allocs[s->server].parts;
-    for (uint64_t m = s->mask; m != 0; m &= m - 1) {
-        uint32_t g = (uint32_t)__builtin_ctzll(m);
-        parts[g] = (uint16_t)(parts[g] + s->gpu_milli);
-        v->gpus += parts[g] == CLUSTER_WHOLE_GPU;
-        CHECK(parts[g] <= CLUSTER_WHOLE_GPU);
-    }
+    v->gpus += gpu_parts_give(w->allocs[s->server].parts, s->mask, s->gpu_milli);
     v->gpu_milli += s->gpus * s->gpu_milli;
     v->cores_milli += s->cores_milli;
     v->memory_mib += s->memory_mib;
