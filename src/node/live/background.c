@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 
 enum { SLICE_NS = 2000000, SECOND_NS = 1000000000, NICE_LEAST = 19, WHEN_IDLE = 20 };
 
@@ -73,7 +74,6 @@ static void *work(void *self) {
 }
 
 static Err start(Background **out, double share, int nice, BackgroundFn *fn, void *ctx) {
-    sigset_t    all, before;
     Background *b = calloc(1, sizeof *b);
     if (b == NULL) return err_set(ERR_LIMIT, "no memory for a thread");
     CHECK(share > 0 && share <= 1);
@@ -81,17 +81,12 @@ static Err start(Background **out, double share, int nice, BackgroundFn *fn, voi
     b->nice = nice;
     b->fn = fn;
     b->ctx = ctx;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int bad = pthread_create(&b->thread, NULL, work, b);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (bad != 0) {
+    Err e = thread_start(&b->thread, "background", work, b);
+    if (e == ERR_OK)
+        *out = b;
+    else
         free(b);
-        return err_set(ERR_LIMIT, "cannot start a thread: %s", strerror(bad));
-    }
-    (void)pthread_setname_np(b->thread, "background");
-    *out = b;
-    return ERR_OK;
+    return e;
 }
 
 Err background_start(Background **out, double share, BackgroundFn *fn, void *ctx) {

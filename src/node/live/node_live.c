@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/thread.h"
 #include "base/sync.h"
 #include "node/live/live_int.h"
 
@@ -122,9 +123,9 @@ static Err start_threads(NodeLive *l) {
         b->over = live_over;
         b->self = l;
     }
-    int bad = pthread_create(&l->timer, NULL, timer_thread, l);
-    l->timer_started = bad == 0;
-    return bad == 0 ? ERR_OK : err_set(ERR_LIMIT, "cannot start a thread: %s", strerror(bad));
+    TRY(thread_start(&l->timer, "timer", timer_thread, l));
+    l->timer_started = true;
+    return ERR_OK;
 }
 
 static Err open_live(NodeLive *l, const NodeLiveOptions *o) {

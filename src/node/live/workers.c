@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 #include "base/clock.h"
 #include "base/fp.h"
 #include "base/sync.h"
@@ -83,39 +83,32 @@ static void pin(const Worker *w) {
                                  &set);  // fails if the CPU is offline: not pinned
 }
 
-static int start_one(Workers *all, uint32_t i) {
+static Err start_one(Workers *all, uint32_t i) {
     Worker *w = &all->at[i];
     char    name[16];
     *w = (Worker){.core = i, .all = all};
-    int bad = pthread_create(&w->thread, NULL, work, w);
-    if (bad != 0) return bad;
     (void)snprintf(name, sizeof name, "core-%u", i);
-    (void)pthread_setname_np(w->thread, name);
+    TRY(thread_start(&w->thread, name, work, w));
     pin(w);
-    return 0;
+    return ERR_OK;
 }
 
 Err workers_create(Workers **out, const WorkersOptions *o) {
-    sigset_t all, before;
-    int      bad = 0;
+    Err e = ERR_OK;
     CHECK(o->n > 0 && o->run != NULL);
     Workers *w = aligned_alloc(_Alignof(Workers), sizeof(Workers) + o->n * sizeof(Worker));
     if (w == NULL) return err_set(ERR_LIMIT, "no memory for %u workers", o->n);
     *w = (Workers){.o = *o};
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // workers handle no signals
-    while (bad == 0 && w->started < o->n) {
-        bad = start_one(w, w->started);
-        if (bad == 0) w->started++;
+    while (e == ERR_OK && w->started < o->n) {
+        e = start_one(w, w->started);
+        if (e == ERR_OK) w->started++;
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     w->o.cpus = NULL;
-    if (bad == 0) {
+    if (e == ERR_OK)
         *out = w;
-        return ERR_OK;
-    }
-    workers_destroy(w);
-    return err_set(ERR_LIMIT, "cannot start %u workers: %s", o->n, strerror(bad));
+    else
+        workers_destroy(w);
+    return e;
 }
 
 void workers_destroy(Workers *w) {

@@ -3,12 +3,12 @@
 #include "serve/models/loader.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 #include "node/live/background.h"
 
 enum {
@@ -72,17 +72,6 @@ static void *serve(void *self) {
     return NULL;
 }
 
-static Err start(Loader *l) {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int bad = pthread_create(&l->thread, NULL, serve, l);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (bad != 0) return err_set(ERR_LIMIT, "cannot start the loader thread: %s", strerror(bad));
-    (void)pthread_setname_np(l->thread, "loader");
-    return ERR_OK;
-}
-
 Err loader_create(Loader **out, Loop *loop) {
     Loader *l = calloc(1, sizeof *l);
     if (l == NULL) return err_set(ERR_LIMIT, "out of memory for the loader");
@@ -90,7 +79,7 @@ Err loader_create(Loader **out, Loop *loop) {
     l->share = 1;
     for (uint32_t k = 0; k < 2; k++) l->last[k] = &l->first[k];
     CHECK(pthread_mutex_init(&l->lock, NULL) == 0 && pthread_cond_init(&l->more, NULL) == 0);
-    Err e = start(l);
+    Err e = thread_start(&l->thread, "loader", serve, l);
     if (e == ERR_OK)
         *out = l;
     else

@@ -1,12 +1,12 @@
 #include "serve/observe/engine_trace.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "report/timeline.h"
 
 enum { SCRATCH_BYTES = 8 << 20, LEAST_BYTES = 64 << 10 };
@@ -110,15 +110,6 @@ static void notify(void *self) {
         t->o.done(t->o.self, t);
 }
 
-static int start_writer(EngineTrace *t) {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int bad = pthread_create(&t->writer, NULL, serve, t);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return bad;
-}
-
 static void end(EngineTrace *t) {
     loop_disarm(t->o.loop, &t->timer);
     node_live_record(t->o.engine, false);
@@ -127,10 +118,10 @@ static void end(EngineTrace *t) {
     for (uint32_t i = 0; i < t->o.n_names; i++) t->names[i] = t->o.names[i];
     t->posted = true;
     t->writing = t->result == ERR_OK;
-    int bad = t->writing ? start_writer(t) : 0;
-    if (bad != 0) {
+    Err e = t->writing ? thread_start(&t->writer, "trace", serve, t) : ERR_OK;
+    if (e != ERR_OK) {
         t->writing = false;
-        fail(t, err_set(ERR_LIMIT, "cannot start a thread for a trace: %s", strerror(bad)));
+        fail(t, e);
     }
     if (!t->writing) loop_post(t->o.loop, &t->post);
 }

@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/sync.h"
+#include "base/thread.h"
 
 enum { RATE = 200, ROOM = 512, PATIENCE_MS = 100 };
 static const TimeNs second_ns = 1000000000;
@@ -196,17 +196,6 @@ static void *serve(void *self) {
     }
 }
 
-static Err start(Logger *l) {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are handled by the server's loop
-    int bad = pthread_create(&l->thread, NULL, serve, l);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return bad == 0 ? ERR_OK
-                    : err_set(ERR_LIMIT, "cannot start the log thread: %s; raise ulimit -u",
-                              strerror(bad));
-}
-
 static uint64_t room_of(const LoggerOptions *o) {
     uint64_t room = 1;
     while (room < (o->room > 0 ? o->room : ROOM)) room *= 2;
@@ -238,7 +227,7 @@ Err logger_create(Logger **out, const LoggerOptions *o) {
     Logger *l = lay_out(o, &a);
     l->arena = a;
     Err e = l->path != NULL ? open_file(l->path, &l->fd) : ERR_OK;
-    if (e == ERR_OK) e = start(l);
+    if (e == ERR_OK) e = thread_start(&l->thread, "log", serve, l);
     if (e == ERR_OK) {
         *out = l;
         return ERR_OK;
