@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/err.h"
+
+enum { CHARGE_STEP = 65536 };  // bytes
 
 Err arena_init(Arena *a, size_t cap) {
     *a = (Arena){0};
@@ -33,7 +36,40 @@ void arena_finish(Arena *a) {
         CHECK(errno == ENOMEM);
         (void)madvise(a->base, a->cap, MADV_DONTNEED);
     }
+    budget_give(a->budget, a->charged);
     *a = (Arena){0};
+}
+
+static size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
+
+bool arena_charge(Arena *a, Budget *b) {
+    size_t bytes = b != NULL ? round_up(a->high, CHARGE_STEP) : 0;
+    if (a->budget == b) return true;
+    if (!budget_take(b, bytes)) return false;
+    budget_give(a->budget, a->charged);
+    a->budget = b;
+    a->charged = bytes;
+    return true;
+}
+
+void arena_shrink(Arena *a, size_t keep) {
+    size_t end = round_up(keep, CHARGE_STEP);
+    CHECK(a->used <= keep);
+    if (a->base == NULL || a->high <= end) return;
+    size_t last = round_up(a->high, CHARGE_STEP);
+    (void)madvise(a->base + end, (last < a->cap ? last : a->cap) - end, MADV_DONTNEED);
+    a->high = end;
+    if (a->charged <= end) return;
+    budget_give(a->budget, a->charged - end);
+    a->charged = end;
+}
+
+// Takes what an allocation up to `used` bytes needs beyond what is charged.
+static bool pay(Arena *a, size_t used) {
+    size_t more = round_up(used - a->charged, CHARGE_STEP);
+    if (!budget_take(a->budget, more)) return false;
+    a->charged += more;
+    return true;
 }
 
 void arena_trim(Arena *a) {
@@ -48,6 +84,7 @@ void *arena_try(Arena *a, size_t count, size_t size, size_t align) {
     if (size != 0 && count > SIZE_MAX / size) return NULL;
     size_t at = (a->used + align - 1) & ~(align - 1), bytes = count * size;
     if (at > a->cap || bytes > a->cap - at) return NULL;
+    if (a->budget != NULL && at + bytes > a->charged && !pay(a, at + bytes)) return NULL;
     if (at < a->high) memset(a->base + at, 0, bytes < a->high - at ? bytes : a->high - at);
     a->used = at + bytes;
     if (a->used > a->high) a->high = a->used;

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/budget.h"
 #include "compile/interp/interp.h"
 #include "compile/layer_profile.h"
 #include "kernel/elementwise.h"
@@ -28,6 +29,7 @@ typedef struct RunMemory {
     size_t                  scratch_stride;
     const Tensor           *inputs;
     Arena                   memory, ref_scratch, ref_keep;
+    Budget                 *budget;    // pays for ref_scratch, ref_keep and the tail; NULL: none
     uint32_t                parts;     // maximum number of threads
     struct RunMemory       *branches;  // of the compiled branches
     uint32_t                n_branches;

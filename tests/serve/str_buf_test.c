@@ -99,7 +99,10 @@ static void test_limits(void **state) {
             static char bytes[6000];
             StrBuf      s;
             Str         out;
-            Arena       small = {arena.base, 100, 100, most % 2 == 0 ? 4196 : arena.cap};
+            Arena       small = {.base = arena.base,
+                                 .used = 100,
+                                 .high = 100,
+                                 .cap = most % 2 == 0 ? 4196 : arena.cap};
             size_t      room = small.cap - 100 < most ? small.cap - 100 : most, len = 0;
             str_buf_begin(&s, &small, most);
             for (; len < 8000; len += piece) str_buf_put(&s, bytes, piece);

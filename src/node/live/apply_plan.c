@@ -86,6 +86,7 @@ static bool settle(NodeLive *l, uint32_t i) {
                              .waiting = x->waiting,
                              .paused_by = UINT32_MAX,
                              .degraded = x->degraded};
+    p->mem.budget = x->ask.budget;
     program_begin(m->program, &p->mem, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/err.h"
 #include "base/tensor.h"
 #include "base/clock.h"
@@ -80,6 +81,7 @@ typedef struct EngineRequest {
     double              priority;   // 0: the tenant's
     const _Atomic bool *cancelled;  // checked between blocks; may be NULL
     const Tensor       *inputs;     // valid until done; NULL: the tenant's
+    Budget             *budget;     // pays for memory beyond the compiled plan; NULL: no limit
     void (*done)(void               *self,
                  const EngineResult *a);  // called on a worker: must be short and must not block
     void *self;

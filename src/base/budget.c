@@ -1,0 +1,42 @@
+#include "base/budget.h"
+
+#include "base/err.h"
+
+static bool take_one(Budget *b, size_t bytes) {
+    size_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
+    do
+        if (b->most != 0 && (used > b->most || bytes > b->most - used)) return false;
+    while (!atomic_compare_exchange_weak_explicit(&b->used, &used, used + bytes,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void give_one(Budget *b, size_t bytes) {
+    size_t before = atomic_fetch_sub_explicit(&b->used, bytes, memory_order_relaxed);
+    CHECK(before >= bytes);
+}
+
+bool budget_take(Budget *b, size_t bytes) {
+    for (Budget *at = b; at != NULL; at = at->whole) {
+        if (take_one(at, bytes)) continue;
+        for (Budget *taken = b; taken != at; taken = taken->whole) give_one(taken, bytes);
+        return false;
+    }
+    return true;
+}
+
+void budget_give(Budget *b, size_t bytes) {
+    for (; b != NULL; b = b->whole) give_one(b, bytes);
+}
+
+size_t budget_used(const Budget *b) {
+    return b != NULL ? atomic_load_explicit(&b->used, memory_order_relaxed) : 0;
+}
+
+const Budget *budget_short(const Budget *b, size_t bytes) {
+    for (; b != NULL; b = b->whole) {
+        size_t used = budget_used(b);
+        if (b->most != 0 && (used > b->most || bytes > b->most - used)) return b;
+    }
+    return NULL;
+}

@@ -1,0 +1,21 @@
+// Budget: a limit on bytes in use, shared by threads. A budget may be part of a larger one.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct Budget {
+    const char    *setting;  // names it in messages: "request_mb"
+    struct Budget *whole;    // the budget it is part of; NULL: none
+    size_t         most;     // bytes; 0: no limit of its own
+    _Atomic size_t used;     // bytes taken and not given back
+} Budget;
+
+// Takes bytes from it and from all budgets that it is part of. False: one of them is used up, and
+// nothing was taken. Accepts NULL: no limit.
+bool budget_take(Budget *b, size_t bytes);
+void budget_give(Budget *b, size_t bytes);  // accepts NULL
+// The first budget, from b to the largest, that has no room for bytes; NULL: all have.
+const Budget *budget_short(const Budget *b, size_t bytes);
+size_t        budget_used(const Budget *b);
