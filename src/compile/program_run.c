@@ -69,6 +69,7 @@ void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
     (void)p;
     s->inputs = inputs;
     s->failed = ERR_OK;
+    s->complete = false;
     atomic_store_explicit(&s->stop, false, memory_order_relaxed);
     arena_rewind(&s->ref_keep, s->kept);
     arena_rewind(&s->ref_scratch, 0);
