@@ -71,6 +71,7 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
     a->timing.late_cause = why;
     if (e != ERR_OK) say_failed(p, a);
     p->ask.done(p->ask.self, a);
+    run_memory_release(&p->mem);
 }
 
 void live_over(void *live, Block *b) {
