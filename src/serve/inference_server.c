@@ -42,6 +42,7 @@ typedef struct InferenceServer {
     Loop           *loop;
     Host            host;
     NodeLive       *engine;
+    Budget          memory;  // of all requests
     Metrics        *metrics;
     RequestHistory *history;
     ModelRegistry  *registry;
@@ -330,12 +331,14 @@ static Err open_engine(InferenceServer *s) {
 
 static Err open_parts(InferenceServer *s) {
     const ServeSettings *set = &s->o.config->serve;
+    s->memory = (Budget){.setting = "buffered_mb", .most = held_bytes(set)};
     TRY(metrics_create(&s->metrics, strcmp(set->metrics_compat, "triton") == 0));
     metrics_engine(s->metrics, s->engine);
     TRY(request_history_create(&s->history, (uint32_t)set->why_requests));
     TRY(registry_create(&s->registry, &(ModelRegistryOptions){.loop = s->loop,
                                                               .engine = s->engine,
                                                               .host = &s->host,
+                                                              .memory = &s->memory,
                                                               .policy = s->o.policy,
                                                               .policy_settings = s->o.settings,
                                                               .changed = model_changed,
@@ -345,6 +348,7 @@ static Err open_parts(InferenceServer *s) {
                                                                .registry = s->registry,
                                                                .metrics = s->metrics,
                                                                .history = s->history,
+                                                               .memory = &s->memory,
                                                                .log = s->log,
                                                                .set = set}));
     TRY(grpc_create(&s->grpc, &(GrpcOptions){.dispatcher = s->dispatcher,
