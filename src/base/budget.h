@@ -15,6 +15,8 @@ typedef struct Budget {
 // Takes bytes from it and from all budgets that it is part of. False: one of them is used up, and
 // nothing was taken. Accepts NULL: no limit.
 bool budget_take(Budget *b, size_t bytes);
+// The same for memory that another limit bounds: never refused, it may exceed the budget.
+void budget_add(Budget *b, size_t bytes);
 void budget_give(Budget *b, size_t bytes);  // accepts NULL
 // The first budget, from b to the largest, that has no room for bytes; NULL: all have.
 const Budget *budget_short(const Budget *b, size_t bytes);
