@@ -25,6 +25,11 @@ bool budget_take(Budget *b, size_t bytes) {
     return true;
 }
 
+void budget_add(Budget *b, size_t bytes) {
+    for (; b != NULL; b = b->whole)
+        atomic_fetch_add_explicit(&b->used, bytes, memory_order_relaxed);
+}
+
 void budget_give(Budget *b, size_t bytes) {
     for (; b != NULL; b = b->whole) give_one(b, bytes);
 }

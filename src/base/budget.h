@@ -15,6 +15,8 @@ typedef struct Budget {
 // Takes bytes from it and from all budgets that it is part of. False: one of them is used up, and
 // nothing was taken. Accepts NULL: no limit.
 bool budget_take(Budget *b, size_t bytes);
+// The same for memory that another limit bounds: never refused, it may exceed the budget.
+void budget_add(Budget *b, size_t bytes);
 void budget_give(Budget *b, size_t bytes);  // accepts NULL
 // Makes it a part of another whole, with all that it has taken. False: that has no room for it,
 // nothing changed. No other thread may use b meanwhile.

@@ -49,9 +49,10 @@ struct Exchange {
     bool                  answered;
     TimeNs                began, arrived;  // when its first and its last byte arrived
     // Owned by the handler.
-    void  *user;     // NULL at head()
-    size_t aligned;  // set in head(): body + aligned is placed at a multiple of 64
-    size_t most;     // set in head(): body limit in bytes, if below the listener's
+    void          *user;     // NULL at head()
+    struct Budget *budget;   // that its response is charged to; NULL: unknown
+    size_t         aligned;  // set in head(): body + aligned is placed at a multiple of 64
+    size_t         most;     // set in head(): body limit in bytes, if below the listener's
     // Set in head(): a body with a packing is delivered compressed, on a multiple of 64, for the
     // handler to decompress (inflate.h) off the loop's thread; `most` limits its compressed bytes.
     bool keep_packed;
