@@ -345,7 +345,7 @@ static Err open_parts(InferenceServer *s) {
                                                                .registry = s->registry,
                                                                .metrics = s->metrics,
                                                                .history = s->history,
-                                                               .log = s->log,
+                                                               .log = logger_requests(s->logger),
                                                                .set = set}));
     TRY(grpc_create(&s->grpc, &(GrpcOptions){.dispatcher = s->dispatcher,
                                              .registry = s->registry,
