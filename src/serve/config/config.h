@@ -41,7 +41,7 @@
     X(log_format, string, "logfmt", 1, 15, "logfmt or json")                                       \
     X(log_file, string, "", 0, 4095, "log file; empty: standard error")                            \
     X(log_rate, int, 200, 1, 1000000,                                                              \
-      "log lines per second; further ones are counted, not written")                               \
+      "log lines about requests per second; further ones are counted, not written")                \
     X(why_requests, int, 4096, 16, 1 << 20, "requests kept in the history for `cotenant why`")     \
     X(trace_mb, int, 64, 1, 4096, "maximum size of a trace [MiB]")                                 \
     X(metrics_compat, string, "none", 1, 15, "none, or triton: nv_inference_* counters too")       \
@@ -87,6 +87,7 @@ typedef struct ConfigModel {      // one version of a model, as named by a file,
                                   // repository
     const char         *name;     // ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$
     const char         *path;     // ONNX file, or zoo:NAME
+    const char         *root;     // folder or file that the operator named, which it was found in
     const char         *version;  // "1" if the source has none
     TenantSettings      set;
     const char        **origins;    // [rows of TENANT_SETTINGS] origin of each value
@@ -104,6 +105,7 @@ typedef struct ConfigSources {
     const char *const *flags;  // [n_flags] "key=value" of the command line; MODEL.key=value too
     uint32_t           n_flags;
     char *const       *environment;  // NULL-terminated "COTENANT_HTTP=..."; NULL: none
+    uint32_t           cores;        // that the process may use; 0: unknown, not checked
 } ConfigSources;
 
 typedef struct Config {
@@ -124,8 +126,11 @@ typedef struct Config {
 // names the first problem; then there is nothing to finish.
 MUST_USE Err config_load(Config *c, const ConfigSources *s);
 MUST_USE Err config_reload(Config *c, const Config *old);  // the same sources, as they are now
+// As config_load, and what a server needs besides at its start: files that it can write.
+MUST_USE Err config_load_start(Config *c, const ConfigSources *s);
 // Collects all problems instead; a setting with a problem keeps its previous value.
 MUST_USE Err config_read(Config *c, const ConfigSources *s);
+MUST_USE Err config_read_start(Config *c, const ConfigSources *s);
 void         config_finish(Config *c);  // accepts a zeroed Config
 
 const Setting *config_serve_rows(uint32_t *n);
