@@ -11,6 +11,7 @@
 
 #include "base/tensor.h"
 #include "base/clock.h"
+#include "net/inflate.h"
 
 enum { EXCHANGE_EXTRA = 12, EXCHANGE_PIECES = 272 };
 
@@ -40,9 +41,10 @@ struct Exchange {
     Str                   method, path, query;  // path as sent, not decoded, without the query
     const ExchangeHeader *headers;
     uint32_t              n_headers;
-    unsigned char        *body;  // decompressed; the handler may overwrite it
+    unsigned char        *body;  // decompressed, unless keep_packed; the handler may overwrite it
     size_t                body_len;
     uint64_t              declared;  // Content-Length; UINT64_MAX: not given
+    InflateKind           packing;   // Content-Encoding, known at head()
     bool                  http2;
     bool                  answered;
     TimeNs                began, arrived;  // when its first and its last byte arrived
@@ -50,6 +52,9 @@ struct Exchange {
     void  *user;     // NULL at head()
     size_t aligned;  // set in head(): body + aligned is placed at a multiple of 64
     size_t most;     // set in head(): body limit in bytes, if below the listener's
+    // Set in head(): a body with a packing is delivered compressed, on a multiple of 64, for the
+    // handler to decompress (inflate.h) off the loop's thread; `most` limits its compressed bytes.
+    bool keep_packed;
     void (*send)(Exchange *x, const Answer *a);  // set by the connection, as is the next
     ExchangeBody *(*take)(Exchange *x);
     // Streaming bodies: HTTP/2 only.

@@ -57,6 +57,7 @@ static void http1_fill_exchange(Http1 *c) {
         .headers = h->headers,
         .n_headers = h->n_headers,
         .declared = h->length,
+        .packing = h->packing,
         .began = c->began,
         .arrived = stream_now(&c->stream),
         .most = stream_limits(&c->stream)->body_bytes,

@@ -44,7 +44,8 @@ void http1_body_free(Http1 *c) {
 }
 
 static void http1_body_end(Http1 *c) {
-    c->input = !c->drop && c->head.packing != INFLATE_NONE ? HTTP1_UNPACK : HTTP1_DONE;
+    bool unpack = !c->drop && c->head.packing != INFLATE_NONE && !c->x.keep_packed;
+    c->input = unpack ? HTTP1_UNPACK : HTTP1_DONE;
 }
 
 unsigned char *http1_body_room(Http1 *c, size_t *size) {
