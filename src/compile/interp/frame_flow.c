@@ -90,7 +90,7 @@ static Err iterations_keep(InterpState *m, Iterations *r, uint32_t at) {
     }
     for (uint32_t i = 0; i < r->b.n_stack; i++) {
         ValueSlot *one = &r->out[at + r->b.n_state + i];
-        if (e == ERR_OK) e = scan_output_push(&r->scan_outs[i], *one);
+        if (e == ERR_OK) e = scan_output_push(m, &r->scan_outs[i], *one);
         if (e != ERR_OK) slot_drop(m, one);
     }
     return e;
@@ -256,7 +256,7 @@ static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t
     if (e == ERR_OK) e = scan_once(f, n, b, whole, in, iterations, out);
     for (uint32_t i = 0; in != NULL && i < n_in; i++) slot_drop(m, &in[i]);
     for (uint32_t i = 0; out != NULL && i < n->n_out; i++) {
-        if (e == ERR_OK) e = scan_output_push(&outs[i], out[i]);
+        if (e == ERR_OK) e = scan_output_push(m, &outs[i], out[i]);
         if (e != ERR_OK) slot_drop(m, &out[i]);
     }
     return e;
@@ -347,11 +347,15 @@ Err frame_flow(Frame *f, const Node *n, ValueSlot *out) {
     return e == ERR_OK ? e : op_failed(n, e);
 }
 
-Err scan_output_push(ScanOutput *s, ValueSlot one) {
+Err scan_output_push(InterpState *m, ScanOutput *s, ValueSlot one) {
     if (s->n == s->cap) {
-        uint32_t   cap = s->cap == 0 ? 16 : 2 * s->cap;
+        uint32_t cap = s->cap == 0 ? 16 : 2 * s->cap;
+        TRY(interp_take(m, (cap - s->cap) * sizeof one));
         ValueSlot *more = realloc(s->slots, cap * sizeof *more);
-        if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
+        if (more == NULL) {
+            interp_give(m, (cap - s->cap) * sizeof one);
+            return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
+        }
         s->slots = more;
         s->cap = cap;
     }
@@ -361,6 +365,7 @@ Err scan_output_push(ScanOutput *s, ValueSlot one) {
 
 void scan_output_finish(InterpState *m, ScanOutput *s) {
     for (uint32_t i = 0; i < s->n; i++) slot_drop(m, &s->slots[i]);
+    interp_give(m, s->cap * sizeof *s->slots);
     free(s->slots);
     *s = (ScanOutput){0};
 }
