@@ -142,7 +142,7 @@ static Err read_model(CheckedModel *r, const ConfigModel *m) {
     ModelArgs          o = MODEL_ARGS_DEFAULT;
     const ShapedGraph *s = NULL;
     bool               zoo = strncmp(m->path, "zoo:", 4) == 0;
-    TRY(arena_init(&r->arena, (size_t)1 << 34));
+    TRY(arena_init_growing(&r->arena, 1 << 20, (size_t)1 << 34));
     TRY(model_args_load(zoo ? m->path + 4 : m->path, &o, &r->model));
     shape_cache_init(&r->all, &r->model, interp_eval);
     TRY(specialise(r, DIM_UNKNOWN, &s));
