@@ -95,6 +95,7 @@ void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
     poison_fill(s->memory.base, s->memory.used);
     s->inputs = inputs;
     s->failed = ERR_OK;
+    s->complete = false;
     atomic_store_explicit(&s->stop, false, memory_order_relaxed);
 }
 

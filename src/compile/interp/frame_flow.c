@@ -271,7 +271,7 @@ static Err scan_batches(Frame *f, const Node *n, const ControlFlowBody *b, Value
             return err_set(ERR_INVALID, "inputs differ in batch size");
         batch = t->dims[0];
     }
-    if (batch < 1) return err_set(ERR_UNSUPPORTED, "an empty batch is not supported");
+    if (batch < 1) return err_set(ERR_INVALID, "an empty batch is not supported");
     ScanOutput *outs = arena_try_new(m->scratch, ScanOutput, n->n_out);
     if (outs == NULL) return err_set(ERR_LIMIT, "too many outputs");
     Err e = ERR_OK;
@@ -388,7 +388,7 @@ Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool r
                        int64_t length, const Tensor *like, ValueSlot *out) {
     const Tensor *one = s->n > 0 ? &s->slots[0].t : like;
     if (one->rank < 0 || one->rank >= TENSOR_MAX_RANK)
-        return err_set(ERR_UNSUPPORTED, "scan outputs of rank %d are not supported", one->rank);
+        return err_set(ERR_INVALID, "scan outputs of rank %d are not supported", one->rank);
     Tensor whole = {.dtype = one->dtype, .rank = one->rank + 1};
     for (int32_t i = 0; i < whole.rank; i++) {
         int64_t d = i == axis ? length : one->dims[i < axis ? i : i - 1];
