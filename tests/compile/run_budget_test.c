@@ -298,13 +298,31 @@ static void a_run_within_its_budget(void **state) {
     close_case(&c);
 }
 
+// Ranks beyond the largest and wrong sizes are mistakes of the request, not failures of the model.
+static void mistakes_in_values_are_invalid(void **state) {
+    (void)state;
+    enum { RANK = 17 };
+    static const OpId ops[] = {OP_Reshape, OP_Expand, OP_Tile, OP_Unsqueeze, OP_Pad};
+    int64_t           ones[RANK], n = 1;
+    for (int i = 0; i < RANK; i++) ones[i] = 1;
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+        for (int64_t rank = TENSOR_MAX_RANK + 1; rank <= RANK; rank += 8) {
+            Case c;
+            open_case(&c);
+            (void)add_input(&c, "x", floats(&c.a, 1, &n, 1));
+            (void)add_input(&c, "shape", ints(&c.a, rank, ones));
+            add_node(&c, ops[k], 2, 1);
+            compile(&c);
+            assert_int_equal(run(&c, NULL), ERR_INVALID);
+            close_case(&c);
+        }
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_as_large_as_values_say),
-        cmocka_unit_test(one_hot_and_resize),
-        cmocka_unit_test(empty_results_need_no_memory),
-        cmocka_unit_test(text_is_charged),
-        cmocka_unit_test(loops_are_charged),
+        cmocka_unit_test(outputs_as_large_as_values_say), cmocka_unit_test(one_hot_and_resize),
+        cmocka_unit_test(empty_results_need_no_memory),   cmocka_unit_test(text_is_charged),
+        cmocka_unit_test(mistakes_in_values_are_invalid), cmocka_unit_test(loops_are_charged),
         cmocka_unit_test(a_run_within_its_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

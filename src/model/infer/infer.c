@@ -107,8 +107,8 @@ Err infer_unknown_shape(Tensor *out) {
 
 Err infer_check_rank(int64_t rank) {
     if (rank <= TENSOR_MAX_RANK) return ERR_OK;
-    return err_set(ERR_INVALID, "the result has rank %" PRId64 "; at most %d is supported",
-                   rank, TENSOR_MAX_RANK);
+    return err_set(ERR_INVALID, "the result has rank %" PRId64 "; at most %d is supported", rank,
+                   TENSOR_MAX_RANK);
 }
 
 Err infer_dims(const IntList *l, Tensor *out) {

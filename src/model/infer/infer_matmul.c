@@ -134,8 +134,7 @@ Err infer_einsum(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(c->in[0], TYPES_NUMBER, "Inputs"));
     for (uint32_t i = 1; i < c->node->n_in; i++)
         TRY(infer_check_type(c->in[i], dtype_bit(c->in[0]->dtype), "Inputs"));
-    if (e.n_out > TENSOR_MAX_RANK)
-        return err_set(ERR_INVALID, "the result has rank %d", e.n_out);
+    if (e.n_out > TENSOR_MAX_RANK) return err_set(ERR_INVALID, "the result has rank %d", e.n_out);
     *out = tensor_of(c->in[0]->dtype, e.n_out, e.dims, NULL);
     return ERR_OK;
 }
