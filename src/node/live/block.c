@@ -134,8 +134,8 @@ static bool advance(Block *b, Joiners *j) {
     }
     if (b->from == b->end) return close_block(b);
     run_memory_check_stop(b->mem);
-    if (b->mem->failed != ERR_OK || atomic_load_explicit(&b->yield, memory_order_relaxed))
-        return close_block(b);
+    bool enough = b->mem->failed != ERR_OK || b->mem->complete;
+    if (enough || atomic_load_explicit(&b->yield, memory_order_relaxed)) return close_block(b);
     atomic_store_explicit(&b->at, b->from, memory_order_relaxed);
     take_in(b, j);
     if (!within) plan_leg(b);

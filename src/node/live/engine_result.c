@@ -82,6 +82,7 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
     if (e != ERR_OK) say_failed(p, a);
     live_guard_close(p);
     p->ask.done(p->ask.self, a);
+    run_memory_release(&p->mem);
 }
 
 // A thread of low priority must not hold the scheduler lock: other threads would wait for it.
@@ -92,7 +93,7 @@ void live_over(void *live, Block *b) {
     note_block(&p->timing, b);
     p->point = block_point(b);
     if (p->point.layer < b->end) p->finishes = false;
-    if (p->mem.failed != ERR_OK) p->finishes = true;
+    if (p->mem.failed != ERR_OK || p->mem.complete) p->finishes = true;
     if (p->finishes) say_answer(l, p, b);
     bool demoted = !block_leave(b);
     atomic_fetch_or_explicit(&l->ended[slot / 64], UINT64_C(1) << slot % 64, memory_order_release);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "node/admission.h"
+#include "node/job_program.h"
 #include "node/live/block.h"
 #include "node/live/block_bounds.h"
 #include "node/live/counters.h"
@@ -126,6 +127,7 @@ struct NodeLive {
     NodeLiveOptions o;
     Cpu             cpu;
     Workers        *workers;
+    JobProgram      jobs;      // program of tenants that run jobs
     Block          *blocks;    // [n_slots]
     uint32_t        n_slots;   // one per core and per demoted block
     uint32_t       *of_block;  // sched: the request running there

@@ -5,6 +5,7 @@
 // through the loop.
 #pragma once
 
+#include "base/budget.h"
 #include "net/loop.h"
 #include "node/live/node_live.h"
 #include "serve/config/config.h"
@@ -31,6 +32,8 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
     const char    *reason;        // UNAVAILABLE: why; READY: why a newer file failed to load, or ""
     TimeNs         quarantined;   // until this time; 0: not in quarantine
     uint64_t       memory_bytes;  // weights, execution contexts, tables
+    Budget         memory;        // of its requests
+    uint32_t       job_tenant;    // in the engine, for jobs of its requests; UINT32_MAX: none
     char           sha256[65];    // of the file; "" for zoo models
 } ModelInfo;
 
@@ -41,6 +44,7 @@ typedef struct ModelRegistryOptions {
     NodeLive         *engine;
     struct Host      *host;
     const Config     *config;  // outlives the registry
+    Budget           *memory;  // of all requests; NULL: no limit
     const NodePolicy *policy;
     const void       *policy_settings;
     void (*changed)(void *self, const ModelInfo *s);  // its state has changed; may be NULL
