@@ -132,10 +132,11 @@ static Err server_listen(InferenceServer *s) {
     const ServeSettings *set = &s->o.config->serve;
     bool                 same = strcmp(set->admin, "http") == 0;
     TRY(listen_at(s, 0, set->http,
-                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN)));
-    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same)));
-    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS)));
-    return same ? ERR_OK : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN));
+                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN, set->http)));
+    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same, set->grpc)));
+    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS, set->metrics)));
+    return same ? ERR_OK
+                : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN, set->admin));
 }
 
 static void end(InferenceServer *s) {
