@@ -294,6 +294,7 @@ static void count_listeners(const void *self, MetricsNow *now) {
         now->names[i] = server_names[i];
         now->listeners[i] = listener_counts(s->listeners[i]);
     }
+    now->loop = loop_counts(s->loop);
     LoggerCounts lines = logger_counts(s->logger);
     now->log_dropped = lines.dropped;
     now->log_suppressed = lines.suppressed;

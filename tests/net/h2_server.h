@@ -18,6 +18,7 @@ typedef struct H2Server {
     uint32_t         n_held;
     ExchangeBody    *lent;
     size_t           aligned;
+    Budget           budget;  // of the listener; a response is charged to it
     _Atomic uint32_t heads, requests, ended, sent;
     ListenerCounts   counts;
     bool             drained;
