@@ -158,7 +158,6 @@ static void hold_answer(Http2Call *c) {
     c->answer = c->moved;
     h->unread += c->held;
     if (c->held > h->largest) h->largest = c->held;
-    h->n_answers++;
     if (c->asked) h->n_asked--;
     c->asked = false;
 }

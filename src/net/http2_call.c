@@ -5,8 +5,7 @@
 _Static_assert(sizeof(Http2Call) <= 4096 - 64, "Http2Call fits the smallest slab");
 
 // UNREAD_MOST: bytes of responses that a connection may leave unread before further calls wait.
-// FIRST_CALLS: calls in progress before the size of a response is known; one more for each response.
-enum { UNREAD_MOST = 32 << 20, FIRST_CALLS = 8 };
+enum { UNREAD_MOST = 32 << 20 };
 enum { HEADER_EXTRA = 32, BODY_FIRST = 4000, GRPC_PREFIX = 5, TINY_BYTES = 64, TINY_MOST = 2048 };
 
 void http2_list_add(Http2List *l, Http2Call *c) {
@@ -275,7 +274,6 @@ static void ask(Http2Call *c) {
 
 // Whether the responses that wait for the client, and those being made, leave room for one more.
 static bool may_ask(const Http2 *h) {
-    if (h->n_asked >= FIRST_CALLS + h->n_answers) return false;
     return h->unread + (h->n_asked + 1) * h->largest <= UNREAD_MOST ||
            (h->n_asked == 0 && h->unread < UNREAD_MOST / 2);
 }

@@ -81,7 +81,6 @@ struct Http2 {
     uint32_t         n_calls, n_parts, n_asked, n_waiting, n_flows;
     size_t           unread;   // bytes of responses that are not wholly sent
     size_t           largest;  // response
-    uint64_t         n_answers;
     int32_t          heading_id;
     bool             inside;   // inside a session callback or http2_pump
     bool             greeted;  // the client's first SETTINGS was received

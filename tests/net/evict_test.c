@@ -164,9 +164,8 @@ static void windowless(H2Client *p, const char *address) {
 // Streams without a window are reset when memory is short; the connection and its other calls stay.
 static void streams_without_a_window_make_room(void **state) {
     (void)state;
-    ListenerLimits limits = {.held_bytes = 24 << 20};
-    H2Server      *h = h2_server_open(&limits);
-    H2Client       p;
+    H2Server *h = h2_server_open_within(NULL, 24 << 20);
+    H2Client  p;
     windowless(&p, listener_address(h->listener));
     for (int32_t id = 1; id <= 5; id += 2)
         assert_true(h2_client_headers(&p, id, "/big?7000000", true));

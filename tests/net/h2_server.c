@@ -83,7 +83,7 @@ static void *run(void *self) {
     return NULL;
 }
 
-H2Server *h2_server_open(const ListenerLimits *limits) {
+H2Server *h2_server_open_within(const ListenerLimits *limits, size_t budget) {
     H2Server *h = calloc(1, sizeof *h);
     assert_non_null(h);
     ListenerOptions o = {.address = "127.0.0.1:0",
@@ -91,13 +91,14 @@ H2Server *h2_server_open(const ListenerLimits *limits) {
                          .budget = &h->budget,
                          .handler = {on_head, on_request, on_ended, h, NULL}};
     if (limits != NULL) o.limits = *limits;
-    h->budget.most = limits != NULL ? limits->held_bytes : 0;
-    o.limits.held_bytes = 0;
+    h->budget.most = budget;
     assert_int_equal(loop_create(&h->loop), ERR_OK);
     assert_int_equal(listener_open(&h->listener, h->loop, &o), ERR_OK);
     assert_int_equal(pthread_create(&h->thread, NULL, run, h), 0);
     return h;
 }
+
+H2Server *h2_server_open(const ListenerLimits *limits) { return h2_server_open_within(limits, 0); }
 
 void h2_server_do(H2Server *h, void (*f)(void *)) {
     h->posted = false;
