@@ -24,15 +24,12 @@ static Str host_of(Str s) {
 }
 
 static bool is_loopback(Str host) {
-    static const Str name = {"localhost", 9}, suffix = {".localhost", 10};
-    char             text[INET6_ADDRSTRLEN];
-    Address          a = {.v4 = {.sin_family = AF_INET}};
-    if (same(host, name)) return true;
-    if (host.len > suffix.len && same((Str){host.at + host.len - suffix.len, suffix.len}, suffix))
-        return true;
+    char    text[256];
+    Address a = {.v4 = {.sin_family = AF_INET}};
     if (host.len == 0 || host.len >= sizeof text) return false;
     memcpy(text, host.at, host.len);
     text[host.len] = '\0';
+    if (address_loopback(text)) return true;
     if (inet_pton(AF_INET, text, &a.v4.sin_addr) == 1) return address_is_local(&a);
     a = (Address){.v6 = {.sin6_family = AF_INET6}};
     return inet_pton(AF_INET6, text, &a.v6.sin6_addr) == 1 && address_is_local(&a);

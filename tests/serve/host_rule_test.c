@@ -41,6 +41,7 @@ static void hosts_are_told_apart(void **state) {
         {LOCAL, "", "", "LocalHost:8000", NULL, NULL, true},
         {LOCAL, "", "", "localhost.:8000", NULL, NULL, true},
         {LOCAL, "", "", "a.localhost:1", NULL, NULL, true},
+        {LOCAL, "", "", "ip6-localhost", NULL, NULL, true},
         {LOCAL, "", "", "127.0.0.1", NULL, NULL, true},
         {LOCAL, "", "", "127.200.3.4:99", NULL, NULL, true},
         {LOCAL, "", "", "[::1]:8000", NULL, NULL, true},
