@@ -10,6 +10,7 @@ import zlib
 
 import model
 import harness
+from crowd import Crowd, fresh
 from harness import Failed, SANE, Server, check, item, main, read_all, status_of
 from wire import LIVE, answers, bomb, one, refused, request, told, valid
 
@@ -488,6 +489,29 @@ def descriptors(_):
             served(s)
         check(s.admin_call("POST", "/v2/repository/index")[0] == 200, "the admin socket")
         check(s.stop() == 0, "it did not stop well")
+
+
+PART = request(headers=["Content-Length: 1000"], length=False) + b"x"
+CROWDS = {"no byte": b"", "half a head": b"GET /v2/heal", "half a body": PART, "half a body after an answer": LIVE + PART,
+          "half a chunk": request(headers=["Transfer-Encoding: chunked"], length=False) + b"ff\r\nx",
+          "answers that are not read": LIVE * 2000}
+
+
+@item("H17", "more connections than allowed, all unfinished, opened anew when closed: newcomers are served", flags=["--connections", "256"])
+def crowds(ctx):
+    for name, data in CROWDS.items():
+        with Crowd(ctx.server, 400, data):
+            good = fresh(lambda: ctx.server.call("GET", "/v2/health/live", timeout=10)[0] == 200)
+            check(good >= 48, f"{name}: {good} of 50 newcomers were served")
+
+
+@item("H17b", "1,500 and 5,000 such connections against the built-in limit", long=True)
+def large_crowds(ctx):
+    for n in (1500, 5000):
+        for name, data in CROWDS.items():
+            with Crowd(ctx.server, n, data):
+                good = fresh(lambda: ctx.server.call("GET", "/v2/health/live", timeout=10)[0] == 200, 250)
+                check(good >= 238, f"{n} times {name}: {good} of 250 newcomers were served")
 
 
 @item("H15", "clients that are gone when the answer is written")
