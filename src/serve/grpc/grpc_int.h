@@ -3,6 +3,7 @@
 
 #include "serve/grpc/grpc.h"
 #include "serve/grpc/wire.h"
+#include "serve/host_rule.h"
 
 typedef enum GrpcKind {
 #define X(id, path, admin) GRPC_##id,
@@ -26,8 +27,9 @@ enum {
 enum { GRPC_PREFIX = 5, GRPC_NAME = 160 };
 
 typedef struct GrpcListener {
-    Grpc *grpc;
-    bool  admin;
+    Grpc    *grpc;
+    bool     admin;
+    HostRule rule;
 } GrpcListener;
 
 typedef struct GrpcCall {
