@@ -51,7 +51,7 @@ refused 3 "$dir/repo/fits/1/model.onnx is not a log" zoo:lstm_kws --log-file "$d
 refused 3 "typo.yaml:1: there is no section modles; did you mean models?" --config "$dir/typo.yaml"
 refused 3 "key.yaml:3: there is no setting target_m; did you mean target_ms?" --config "$dir/key.yaml"
 refused 3 "there is no setting quee; did you mean queue?" zoo:lstm_kws --set quee=3
-refused 3 "no network resnet5 in the zoo; did you mean resnet50?" zoo:resnet5
+refused 3 "no network resnet5 in the zoo; did you mean zoo:resnet50?" zoo:resnet5
 expect 5 check $any "$dir/repo/cut"; prints "^problem  *model  *cut 1: byte 16"
 expect 5 serve $any "$dir/repo/cut"; says "msg=\"model unavailable\" model=cut .*byte 16"
 expect 0 check $any "$dir/repo/cut" --set required=false; prints "^warning  *model  *cut 1: byte 16"

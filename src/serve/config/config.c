@@ -232,6 +232,10 @@ static Err check_limits(const Config *c) {
     return ERR_OK;
 }
 
+static int cores_of(const Config *c) {  // 0: unknown
+    return c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
+}
+
 static Err check_model(const Config *c, const ConfigModel *m) {
     const TenantSettings *t = &m->set;
     if (t->max_cores > 0 && t->min_cores > t->max_cores)
@@ -240,9 +244,9 @@ static Err check_model(const Config *c, const ConfigModel *m) {
             "%s: model %s: min_cores %d is more than max_cores %d; lower one or raise the "
             "other",
             tenant_origin(m, "min_cores"), m->name, t->min_cores, t->max_cores);
-    if (c->serve.cores > 0 && t->min_cores > c->serve.cores)
+    if (cores_of(c) > 0 && t->min_cores > cores_of(c))
         return err_set(ERR_CONFIG, "%s: model %s: min_cores %d is more than all %d cores",
-                       tenant_origin(m, "min_cores"), m->name, t->min_cores, c->serve.cores);
+                       tenant_origin(m, "min_cores"), m->name, t->min_cores, cores_of(c));
     return ERR_OK;
 }
 
@@ -256,12 +260,13 @@ static Err check_cores(const Config *c) {
 }
 
 static Err check_reserved(const Config *c) {
-    int sum = 0, cores = c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
-    if (cores == 0) return ERR_OK;
-    for (uint32_t i = 0; i < c->n_models; i++)
-        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0)
-            sum += c->models[i].set.min_cores;
-    if (sum <= cores) return ERR_OK;
+    int sum = 0, most = 0, cores = cores_of(c);
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        int own = c->models[i].set.min_cores;
+        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0) sum += own;
+        if (own > most) most = own;
+    }
+    if (cores == 0 || sum <= cores || most > cores) return ERR_OK;  // check_model reports the last
     return err_set(ERR_CONFIG, "models reserve %d cores (min_cores), but there are %d; lower some",
                    sum, cores);
 }
