@@ -48,6 +48,10 @@ refused 3 "cannot use $dir/notes as profile store: it is not a profile store of 
 refused 3 "cannot use $dir as profile store: it is a folder" zoo:lstm_kws --store "$dir"
 refused 3 "log_file: cannot write the log to $dir/none/x" zoo:lstm_kws --log-file "$dir/none/x"
 refused 3 "$dir/repo/fits/1/model.onnx is not a log" zoo:lstm_kws --log-file "$dir/repo/fits/1/model.onnx"
+printf 'models:\n  - zoo:lstm_kws\n' >"$dir/fine.yaml"; cp "$dir/fine.yaml" "$dir/fine"
+refused 3 "log_file: $dir/fine.yaml is the configuration" --config "$dir/fine.yaml" --log-file "$dir/fine.yaml"
+cmp -s "$dir/fine" "$dir/fine.yaml" || fail "the configuration was written to"
+refused 3 "cannot use /dev/null as profile store: it is a device" zoo:lstm_kws --store /dev/null
 refused 3 "typo.yaml:1: there is no section modles; did you mean models?" --config "$dir/typo.yaml"
 refused 3 "key.yaml:3: there is no setting target_m; did you mean target_ms?" --config "$dir/key.yaml"
 refused 3 "there is no setting quee; did you mean queue?" zoo:lstm_kws --set quee=3

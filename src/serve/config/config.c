@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "net/listener.h"
@@ -312,9 +313,18 @@ static Err check_store(const Config *c) {
     return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "store"));
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return a != NULL && b != NULL && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
 static Err check_log(const Config *c) {
-    if (c->serve.log_file[0] == '\0') return ERR_OK;
-    Err e = logger_check(c->serve.log_file);
+    const char *path = c->serve.log_file;
+    if (path[0] == '\0') return ERR_OK;
+    Err e = is_same_file(path, c->loaded_from.file)
+                ? err_set(ERR_CONFIG, "log_file: %s is the configuration; name another file", path)
+                : logger_check(path);
     return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "log_file"));
 }
 
