@@ -290,6 +290,8 @@ static void validate(ConfigBuilder *d) {
 static Err read_layers(Config *c) {
     ConfigBuilder d = {.c = c, .s = &c->loaded_from};
     bool          whole = config_report(c, config_builder_read_file(&d));
+    if (d.file.path != NULL)
+        c->loaded_from.file = d.file.path;  // COTENANT_CONFIG may have named it
     TRY(config_builder_server(&d));
     if (!whole) return ERR_OK;  // it may name models, which would be reported missing
     TRY(config_builder_sources(&d));
