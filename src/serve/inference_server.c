@@ -41,6 +41,7 @@ typedef struct InferenceServer {
     Logger         *logger;
     const Log      *log;
     Loop           *loop;
+    Budget          memory;  // of all requests: `buffered_mb`
     Host            host;
     NodeLive       *engine;
     Metrics        *metrics;
@@ -94,11 +95,20 @@ static size_t held_bytes(const ServeSettings *s) {
     return (size_t)(wish < most ? wish : most);
 }
 
+// Memory is short: responses that clients read too slowly are given up, whatever the listener.
+static size_t relieve(void *self, size_t bytes) {
+    InferenceServer *s = self;
+    size_t           freed = 0;
+    for (uint32_t i = 0; i < SERVER_LISTENERS && freed < bytes; i++)
+        if (s->listeners[i] != NULL)
+            freed += listener_relieve(s->listeners[i], NULL, bytes - freed);
+    return freed;
+}
+
 static ListenerLimits limits_of(const ServeSettings *s) {
     return (ListenerLimits){.connections = (uint32_t)s->connections,
                             .header_bytes = (size_t)s->header_kb << 10,
                             .body_bytes = (size_t)s->body_mb << 20,
-                            .held_bytes = held_bytes(s),
                             .header_ns = (TimeNs)s->header_ms * 1000000,
                             .body_ns = (TimeNs)s->body_ms * 1000000,
                             .idle_ns = (TimeNs)s->idle_ms * 1000000,
@@ -109,7 +119,10 @@ static Err listen_at(InferenceServer *s, uint32_t i, const char *address, Exchan
     ListenerOptions o = {.address = address,
                          .protocol = i == 1 ? LISTENER_HTTP2 : LISTENER_HTTP1,
                          .limits = limits_of(&s->o.config->serve),
-                         .handler = handler};
+                         .handler = handler,
+                         .budget = &s->memory,
+                         .relieve = relieve,
+                         .self = s};
     if (strcmp(address, "off") == 0) return ERR_OK;
     Err e = listener_open(&s->listeners[i], s->loop, &o);
     if (e != ERR_OK) s->code = SERVER_BIND;
@@ -339,6 +352,7 @@ static Err open_parts(InferenceServer *s) {
     TRY(registry_create(&s->registry, &(ModelRegistryOptions){.loop = s->loop,
                                                               .engine = s->engine,
                                                               .host = &s->host,
+                                                              .memory = &s->memory,
                                                               .policy = s->o.policy,
                                                               .policy_settings = s->o.settings,
                                                               .changed = model_changed,
@@ -348,6 +362,7 @@ static Err open_parts(InferenceServer *s) {
                                                                .registry = s->registry,
                                                                .metrics = s->metrics,
                                                                .history = s->history,
+                                                               .memory = &s->memory,
                                                                .log = logger_requests(s->logger),
                                                                .set = set}));
     TRY(grpc_create(&s->grpc, &(GrpcOptions){.dispatcher = s->dispatcher,
@@ -446,6 +461,8 @@ static Err start(InferenceServer *s) {
     TRY(open_log(s));
     TRY(log_starting(s));
     TRY(loop_create(&s->loop));
+    s->memory.setting = "buffered_mb";
+    s->memory.most = held_bytes(&s->o.config->serve);
     TRY(server_signals(s));
     TRY(open_engine(s));
     TRY(open_parts(s));

@@ -23,7 +23,8 @@
     X(connections, int, 1024, 1, 1 << 20, "maximum connections per address")                       \
     X(header_kb, int, 16, 1, 1024, "maximum size of request line and headers [KiB]")               \
     X(body_mb, int, 64, 1, 1 << 16, "maximum size of a decompressed request body [MiB]")           \
-    X(buffered_mb, int, 512, 1, 1 << 20, "memory for the bodies of all requests [MiB]")            \
+    X(buffered_mb, int, 2048, 1, 1 << 20,                                                          \
+      "memory of all requests: bodies, intermediate values, outputs, unread responses [MiB]")      \
     X(response_mb, int, 256, 1, 1 << 16, "maximum size of a response [MiB]")                       \
     X(header_ms, int, 10000, 1, 3600000, "time limit for receiving a request's headers [ms]")      \
     X(body_ms, int, 60000, 1, 3600000, "time limit for receiving a request's body [ms]")           \
@@ -60,6 +61,10 @@ typedef struct ServeSettings {
     X(min_cores, int, 0, 0, 256, "cores reserved for this model")                                  \
     X(max_cores, int, 0, 0, 256, "maximum cores for this model; 0: all")                           \
     X(memory_mb, int, 0, 0, 1 << 24, "memory limit of this model [MiB]; 0: none")                  \
+    X(request_mb, int, 512, 1, 1 << 20,                                                            \
+      "memory of one request, beyond its body and the compiled buffers [MiB]")                     \
+    X(buffered_mb, int, 0, 0, 1 << 20,                                                             \
+      "memory of this model's requests [MiB]; 0: half of the server's buffered_mb")                \
     X(queue, int, 256, 1, 1 << 20, "maximum queued requests of this model")                        \
     X(timeout_ms, double, 0, 0, 1e7, "timeout of requests that set none [ms]; 0: none")            \
     X(max_batch, int, 0, 0, 65536,                                                                 \

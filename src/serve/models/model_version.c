@@ -33,16 +33,26 @@ static void complete(ModelVersion *mv, const char *why) {
     }
 }
 
+// Memory for all requests of a model: the setting, or half of what all models have.
+static size_t request_bytes(const ModelRegistry *r, const ConfigModel *m) {
+    size_t all = r->o.memory != NULL ? r->o.memory->most : 0;
+    size_t own = (size_t)m->set.buffered_mb << 20;
+    return own == 0 || (all > 0 && own > all) ? all / 2 : own;
+}
+
 Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *m,
                        ModelVersion **out) {
     ModelVersion *mv = calloc(1, sizeof *mv);
     if (mv == NULL) return err_set(ERR_LIMIT, "out of memory for model '%s'", m->name);
     *mv = (ModelVersion){.registry = r, .from = from};
-    mv->info = (ModelInfo){.config = m,
-                           .class = (ModelClass)config_word("class", m->set.class),
-                           .on_miss = (OnMiss)config_word("on_miss", m->set.on_miss),
-                           .state = MODEL_LOADING,
-                           .reason = ""};
+    mv->info = (ModelInfo){
+        .config = m,
+        .class = (ModelClass)config_word("class", m->set.class),
+        .on_miss = (OnMiss)config_word("on_miss", m->set.on_miss),
+        .state = MODEL_LOADING,
+        .reason = "",
+        .job_tenant = UINT32_MAX,
+        .memory = {.setting = "buffered_mb", .whole = r->o.memory, .most = request_bytes(r, m)}};
     Err e = model_slot_take(r, m->name, &mv->info.slot);
     if (e == ERR_OK) {
         mv->info.name = r->slots[mv->info.slot].name;
@@ -66,6 +76,9 @@ static void free_memory(ModelVersion *mv) {
         compiled_shape_leave(&mv->shapes[i]);
         leaked = leaked || mv->shapes[i].leaked;
     }
+    if (mv->info.job_tenant != UINT32_MAX)
+        node_live_leave(mv->registry->o.engine, mv->info.job_tenant);
+    mv->info.job_tenant = UINT32_MAX;
     mv->shapes = NULL;
     mv->n_shapes = 0;
     if (leaked) mv->arena = (Arena){0};
@@ -132,10 +145,24 @@ static Err load(void *self) {
     return check_cancelled(mv);
 }
 
+// Decoding and encoding of its requests is scheduled like the model itself.
+static Err join_jobs(ModelVersion *mv) {
+    const PreparedModel *s = mv->shapes[0].is_prepared ? &mv->shapes[0].prepared : NULL;
+    NodeTenant           t = {.name = mv->info.name,
+                              .qos_ns = model_version_target(mv, s),
+                              .priority = compiled_shape_priority(mv->info.class)};
+    return node_live_join_jobs(mv->registry->o.engine, &t, &mv->info.job_tenant);
+}
+
 static Err settle_load(void *self, Err e) {
     ModelVersion *mv = self;
-    if (e == ERR_OK && !mv->same && mv->n_shapes > 0 && mv->shapes[0].is_prepared)
-        e = compiled_shape_join(&mv->shapes[0]);
+    if (e == ERR_OK && !mv->same && mv->n_shapes > 0) {
+        e = join_jobs(mv);
+        if (e == ERR_OK && mv->shapes[0].is_prepared)
+            e = compiled_shape_join(&mv->shapes[0]);
+        else if (e == ERR_OK)
+            e = registry_set_policy(mv->registry);
+    }
     if (e != ERR_OK || mv->same) {
         char why[MODEL_VERSION_WHY];
         (void)snprintf(why, sizeof why, "%s", err_why());

@@ -5,6 +5,7 @@
 // through the loop.
 #pragma once
 
+#include "base/budget.h"
 #include "net/loop.h"
 #include "node/live/node_live.h"
 #include "serve/config/config.h"
@@ -34,7 +35,9 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
     TimeNs         load_ns;                  // READY: time that loading took
     TimeNs         quarantined;              // until this time; 0: not in quarantine
     uint64_t       memory_bytes;             // weights, execution contexts, tables
-    char           sha256[65];               // of the file; "" for zoo models
+    Budget         memory;                   // of its requests
+    uint32_t       job_tenant;  // in the engine, for jobs of its requests; UINT32_MAX: none
+    char           sha256[65];  // of the file; "" for zoo models
 } ModelInfo;
 
 typedef struct ModelRegistry ModelRegistry;
@@ -44,6 +47,7 @@ typedef struct ModelRegistryOptions {
     NodeLive         *engine;
     struct Host      *host;
     const Config     *config;  // outlives the registry
+    Budget           *memory;  // of all requests; NULL: no limit
     const NodePolicy *policy;
     const void       *policy_settings;
     void (*changed)(void *self, const ModelInfo *s);  // its state has changed; may be NULL

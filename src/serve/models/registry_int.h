@@ -150,4 +150,6 @@ bool registry_same_settings(const ConfigModel *a, const ConfigModel *b);
 MUST_USE Err compiled_shape_init(ModelVersion *mv);
 MUST_USE Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes);
 MUST_USE Err compiled_shape_join(CompiledShape *cs);
-void         compiled_shape_leave(CompiledShape *cs);  // leaves the engine, frees its memory
+void         compiled_shape_leave(CompiledShape *cs);      // leaves the engine, frees its memory
+MUST_USE Err registry_set_policy(const ModelRegistry *r);  // for the tenants that have joined
+double       compiled_shape_priority(ModelClass c);
