@@ -41,7 +41,8 @@ refused() { # CODE WORDS ARGUMENTS...
     [ "$(cat "$dir/notes")" = 'my notes' ] || fail "the file of another program was replaced"
 }
 refused 3 "cores is 99, but CPU affinity and quota allow [0-9]*; lower it" zoo:lstm_kws --cores 99
-refused 3 "models reserve 200 cores (min_cores), but there are" zoo:lstm_kws a=zoo:lstm_kws --set min_cores=100
+refused 3 "models reserve 2 cores (min_cores), but there are 1; lower some" zoo:lstm_kws a=zoo:lstm_kws --set min_cores=1 --cores 1
+refused 3 "model lstm_kws: min_cores 250 is more than all [0-9]* cores" zoo:lstm_kws --set min_cores=250
 refused 3 "no policy 'slak'; did you mean slack?" zoo:lstm_kws --policy slak
 refused 3 "policy-set slack.safty=1: .*did you mean safety?" zoo:lstm_kws --policy-set slack.safty=1
 refused 3 "cannot use $dir/notes as profile store: it is not a profile store of cotenant; it is left as it is" zoo:lstm_kws --store "$dir/notes"
