@@ -13,7 +13,7 @@ static Err encode(const GrpcCall *c, struct iovec **pieces, uint32_t *n, size_t 
     size_t     most = (size_t)c->g->o.set->response_mb << 20;
     *pieces = arena_try_new(&call->arena, struct iovec, EXCHANGE_PIECES + 1);
     if (*pieces == NULL) return err_set(ERR_LIMIT, "out of memory for the response");
-    TRY(infer_proto_encode(&call->response, call->request.raw, most, &call->arena, *pieces + 1, n));
+    TRY(infer_proto_encode(&call->response, most, &call->arena, *pieces + 1, n));
     *len = 0;
     for (uint32_t i = 1; i <= *n; i++) *len += (*pieces)[i].iov_len;
     return ERR_OK;
@@ -48,6 +48,8 @@ static void done(void *self, InferCall *call) {
         grpc_fail(c->x, receipt_grpc_status(call->receipt.end), call->retry_s, call->error);
 }
 
+static size_t body_most(const Grpc *g) { return (size_t)g->o.set->body_mb << 20; }
+
 // Remembers where a raw input lies in the body: the next body is placed so that it is aligned.
 static void learn_alignment(Grpc *g, const Exchange *x, const InferRequest *r) {
     size_t bytes;
@@ -69,7 +71,7 @@ static bool reject(const GrpcCall *c, Str message, Err e) {
     return model.len > 0;
 }
 
-void grpc_infer(Grpc *g, Exchange *x, Str message) {
+void grpc_infer(Grpc *g, Exchange *x, Str packed_message, InflateKind packed) {
     Str    limit = exchange_header(x, "grpc-timeout");
     TimeNs timeout = 0;
     if (limit.at != NULL && !grpc_timeout(limit, &timeout)) {
@@ -88,16 +90,19 @@ void grpc_infer(Grpc *g, Exchange *x, Str message) {
     *c = (GrpcCall){.g = g, .x = x, .kind = GRPC_INFER, .call = call};
     x->user = c;
     InferRequest *r = &call->request;
-    Err e = infer_proto_decode((const unsigned char *)message.at, message.len, &call->arena, r);
+    Str           message = {"", 0};
+    Err           e = grpc_expand(packed, packed_message, body_most(g), &call->arena, &message);
+    if (e == ERR_OK)
+        e = infer_proto_decode((const unsigned char *)message.at, message.len, &call->arena, r);
     if (e != ERR_OK && reject(c, message, e)) {
         grpc_fail(x, receipt_grpc_status(call->receipt.end), 0, call->error);
         return;
     }
     if (e != ERR_OK) {
-        grpc_fail(x, GRPC_INVALID, 0, err_why());
+        grpc_fail(x, e == ERR_LIMIT ? GRPC_EXHAUSTED : GRPC_INVALID, 0, err_why());
         return;
     }
-    learn_alignment(g, x, r);
+    if (packed == INFLATE_NONE) learn_alignment(g, x, r);
     r->timing = r->timing || text_equal(exchange_header(x, "x-cotenant-timing"), text_of("1"));
     dispatcher_submit(g->o.dispatcher, call, r->model, r->version, timeout, done, c);
 }
@@ -163,7 +168,10 @@ static void push_response(GrpcStream *s) {
     struct iovec *pieces = NULL;
     uint32_t      n = 0;
     size_t        len = 0;
-    if (encode(&s->c, &pieces, &n, &len) != ERR_OK) {
+    InferCall    *call = s->c.call;
+    // A model answers each request once, so every response is a request's last.
+    if (infer_add_flag(&call->response, "triton_final_response", true, &call->arena) != ERR_OK ||
+        encode(&s->c, &pieces, &n, &len) != ERR_OK) {
         push_error(s, s->c.call->request.id, err_why());
         return;
     }
@@ -188,22 +196,31 @@ static TimeNs left(const GrpcStream *s, TimeNs now) {
     return until > now ? until - now : -1;
 }
 
-// Copies the message, since later ones may move the body.
-static void infer(GrpcStream *s, Str message, TimeNs now) {
+// Copies or decompresses the message into the call's arena, since later ones may move the body.
+static Err copy_message(const GrpcStream *s, Str message, InflateKind packed, Arena *a, Str *out) {
+    if (packed != INFLATE_NONE) return grpc_expand(packed, message, body_most(s->c.g), a, out);
+    char *copy = arena_try(a, message.len, 1, 1);
+    if (copy == NULL) return err_set(ERR_LIMIT, "out of memory for a message");
+    if (message.len > 0) memcpy(copy, message.at, message.len);
+    *out = (Str){copy, message.len};
+    return ERR_OK;
+}
+
+static void infer(GrpcStream *s, Str message, InflateKind packed, TimeNs now) {
     Grpc      *g = s->c.g;
     InferCall *call = dispatcher_open(g->o.dispatcher, RECEIPT_GRPC, now, now, message.len);
-    char      *copy = call != NULL ? arena_try(&call->arena, message.len, 1, 1) : NULL;
-    if (copy != NULL && message.len > 0) memcpy(copy, message.at, message.len);
+    Str        m = {"", 0};
+    Err        e = ERR_OK;
+    if (call != NULL) e = copy_message(s, message, packed, &call->arena, &m);
     s->c.x->hold = true;
     exchange_eat(s->c.x, GRPC_PREFIX + message.len);
-    if (copy == NULL) {
-        if (call != NULL) dispatcher_cancel(g->o.dispatcher, call, NULL);
+    if (call == NULL) {
         push_error(s, (Str){"", 0}, DISPATCHER_LIMIT);
         return;
     }
     s->c.call = call;
-    Str m = {copy, message.len};
-    Err e = infer_proto_decode((const unsigned char *)m.at, m.len, &call->arena, &call->request);
+    if (e == ERR_OK)
+        e = infer_proto_decode((const unsigned char *)m.at, m.len, &call->arena, &call->request);
     if (e != ERR_OK) {
         bool named = reject(&s->c, m, e);
         push_error(s, (Str){"", 0}, named ? call->error : err_why());
@@ -220,16 +237,19 @@ static void advance(GrpcStream *s, TimeNs now) {
     const unsigned char *b = x->body;
     size_t               n = x->body_len;
     if (s->ends || s->waits || s->sends || s->c.call != NULL) return;
-    size_t most = (size_t)s->c.g->o.set->body_mb << 20;
+    size_t      most = body_most(s->c.g);
+    InflateKind packed = INFLATE_NONE;
+    const char *why = "the compression flag of a message is neither 0 nor 1";
+    uint32_t    status = n >= GRPC_PREFIX && b[0] > 1 ? GRPC_INVALID : GRPC_OK;
+    if (n >= GRPC_PREFIX && b[0] == 1) status = grpc_encoding(x, &packed, &why);
     size_t len =
         n < GRPC_PREFIX ? 0 : (size_t)b[1] << 24 | (size_t)b[2] << 16 | (size_t)b[3] << 8 | b[4];
-    if (n >= GRPC_PREFIX && b[0] != 0) {
-        finish(s, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INVALID,
-               "compressed messages are not supported: use grpc-encoding identity");
+    if (status != GRPC_OK) {
+        finish(s, status, why);
     } else if (len > most - GRPC_PREFIX) {
         finish(s, GRPC_EXHAUSTED, "message exceeds `body_mb`");
     } else if (n >= GRPC_PREFIX + len && n > 0) {
-        infer(s, (Str){(const char *)b + GRPC_PREFIX, len}, now);
+        infer(s, (Str){(const char *)b + GRPC_PREFIX, len}, packed, now);
     } else if (x->whole && n == 0) {
         Answer a = {.type = "application/grpc"};
         a.trailers[a.n_trailers++] = (ExchangeHeader){{"grpc-status", 11}, {"0", 1}};
