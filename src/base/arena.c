@@ -9,6 +9,7 @@
 
 #include "base/budget.h"
 #include "base/err.h"
+#include "base/poison.h"
 
 enum { CHARGE_STEP = 65536 };  // bytes
 
@@ -99,6 +100,7 @@ void *arena_alloc(Arena *a, size_t count, size_t size, size_t align) {
 
 void arena_rewind(Arena *a, size_t mark) {
     CHECK(mark <= a->used);
+    poison_fill(a->base + mark, a->used - mark);
     a->used = mark;
 }
 

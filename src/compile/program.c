@@ -107,6 +107,9 @@ static Err bind_outputs(Program *p, Binder *b) {
     TRY(bind_alloc(b, g->n_nodes * sizeof *p->done, &p->done));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         TRY(bind_operand(b, ir->of_value[g->outputs[i]], &p->outputs[i]));
+    // An output without a place in the program, such as a string input, is the interpreter's.
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        has_tail = has_tail || p->outputs[i].kind == OPERAND_NONE;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         p->done[i] = ir->lowered[i];
         has_tail = has_tail || !ir->lowered[i];

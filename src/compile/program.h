@@ -50,6 +50,9 @@ void         program_finish(Program *p);  // accepts a zeroed Program
 MUST_USE Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts);
 void         run_memory_finish(RunMemory *s);      // accepts a zeroed RunMemory
 void         run_memory_check_stop(RunMemory *s);  // sets `failed` if the run was told to stop
+// Frees the outputs and all other memory of the last run beyond the planned buffers. program_begin
+// does the same; a context that becomes idle calls it once its outputs are copied.
+void run_memory_release(RunMemory *s);
 
 // Sets zeroed inputs, to measure single steps.
 MUST_USE Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a);
@@ -57,8 +60,8 @@ MUST_USE Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a);
 size_t program_scratch(const Program *p);                     // bytes per thread
 size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights and one run
 
-// Computes the outputs on the team's threads (NULL: on the calling thread). Output data is valid
-// until the next run with `s`, or lives in `a` if that is given.
+// Computes the outputs on the team's threads (NULL: on the calling thread). Output data lives in
+// `a`, or without it in `s` until its next run or run_memory_release; it may be that of an input.
 MUST_USE Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs, Arena *a,
                          Tensor *outputs);
 

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/fp.h"
+#include "base/poison.h"
 #include "compile/interp/frame.h"
 #include "compile/program.h"
 #include "compile/interp/run_ops.h"
@@ -45,7 +46,16 @@ Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     return e;
 }
 
+void run_memory_release(RunMemory *s) {
+    for (uint32_t i = 0; i < s->n_held; i++) slot_release(&s->held[i]);
+    s->held = NULL;
+    s->n_held = 0;
+    arena_rewind(&s->ref_keep, s->kept);
+    arena_rewind(&s->ref_scratch, 0);
+}
+
 void run_memory_finish(RunMemory *s) {
+    run_memory_release(s);
     for (uint32_t i = 0; i < s->n_branches; i++) run_memory_finish(&s->branches[i]);
     arena_finish(&s->memory);
     arena_finish(&s->ref_scratch);
@@ -67,11 +77,12 @@ Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a) {
 
 void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
     (void)p;
+    run_memory_release(s);
+    poison_fill(s->memory.base, s->memory.used);
     s->inputs = inputs;
     s->failed = ERR_OK;
+    s->complete = false;
     atomic_store_explicit(&s->stop, false, memory_order_relaxed);
-    arena_rewind(&s->ref_keep, s->kept);
-    arena_rewind(&s->ref_scratch, 0);
 }
 
 void run_memory_check_stop(RunMemory *s) {
@@ -98,8 +109,10 @@ static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 
 static void compute_tail(const Program *p, RunMemory *s, Tensor *outputs) {
     if (s->failed != ERR_OK) return;
-    s->failed = run_tail(p, s, &s->ref_keep, outputs);
-    if (s->failed != ERR_OK) snprintf(s->why, sizeof s->why, "%s", err_why());
+    s->failed = run_tail(p, s, NULL, outputs);
+    if (s->failed == ERR_OK) return;
+    (void)snprintf(s->why, sizeof s->why, "%s", err_why());
+    run_memory_release(s);
 }
 
 void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
@@ -148,11 +161,22 @@ static Err set_tail_inputs(const Program *p, const RunMemory *s, Frame *f) {
     return ERR_OK;
 }
 
-// The interpreted tail: data-dependent shapes and control flow, node by node.
+// Keeps the memory of an output that the tail computed until the next run.
+static Err hold_output(RunMemory *s, const Frame *f, uint32_t i, Tensor *out) {
+    if (s->held == NULL)
+        s->held = arena_try_new(&s->ref_keep, ValueSlot, f->shaped->graph->n_outputs);
+    if (s->held == NULL) return err_set(ERR_LIMIT, "no memory for the outputs");
+    TRY(frame_share_output(f, i, &s->held[s->n_held]));
+    *out = s->held[s->n_held++].t;
+    return ERR_OK;
+}
+
+// The interpreted tail: data-dependent shapes and control flow, node by node. Without an arena, its
+// outputs stay in the RunMemory.
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     InterpState m = {.limits = p->limits,
-                     .scratch = s->ref_scratch,
-                     .keep = s->ref_keep,
+                     .scratch = &s->ref_scratch,
+                     .keep = &s->ref_keep,
                      .program = p,
                      .mem = s};
     Frame       f;
@@ -160,10 +184,10 @@ static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     if (e == ERR_OK) e = set_tail_inputs(p, s, &f);
     if (e == ERR_OK) e = frame_run(&f, p->done);
     for (uint32_t i = 0; e == ERR_OK && i < p->shaped->graph->n_outputs; i++)
-        if (p->outputs[i].kind == OPERAND_NONE) e = frame_copy_output(&f, i, a, &outputs[i]);
+        if (p->outputs[i].kind == OPERAND_NONE)
+            e = a != NULL ? frame_copy_output(&f, i, a, &outputs[i])
+                          : hold_output(s, &f, i, &outputs[i]);
     frame_finish(&f);
-    s->ref_scratch = m.scratch;
-    s->ref_keep = m.keep;
     return e;
 }
 
@@ -193,7 +217,7 @@ Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs
         fpu_restore(old);
     }
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
-    if (p->done != NULL) TRY(run_tail(p, s, a != NULL ? a : &s->ref_keep, outputs));
+    if (p->done != NULL) TRY(run_tail(p, s, a, outputs));
     return program_outputs(p, s, a, outputs);
 }
 

@@ -33,9 +33,12 @@ typedef struct RunMemory {
     uint32_t                parts;     // maximum number of threads
     struct RunMemory       *branches;  // of the compiled branches
     uint32_t                n_branches;
-    size_t                  kept;   // bytes of ref_keep that stay between runs
-    _Atomic bool            stop;   // set by another thread to end the run
-    const struct RunMemory *outer;  // of a branch: the run it is part of
+    size_t                  kept;      // bytes of ref_keep that stay between runs
+    struct ValueSlot       *held;      // [n_held] outputs of the tail; strings are in ref_keep
+    uint32_t                n_held;    // until the next run
+    _Atomic bool            stop;      // set by another thread to end the run
+    const struct RunMemory *outer;     // of a branch: the run it is part of
+    bool                    complete;  // the remaining steps are not needed
     Err                     failed;
     char                    why[512];
 } RunMemory;

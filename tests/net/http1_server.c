@@ -51,6 +51,7 @@ static void http1_server_head(void *self, Exchange *x) {
     if (x->query.len > 5 && memcmp(x->query.at, "most=", 5) == 0)
         x->most = http1_server_number(x->query);
     if (http1_server_is(x->path, "/aligned")) x->aligned = http1_server_number(x->query);
+    x->keep_packed = http1_server_is(x->path, "/packed");
     if (http1_server_is(x->path, "/early")) {
         Answer a = {.status = 503, .type = "text/plain"};
         exchange_answer(x, &a);
@@ -99,6 +100,9 @@ static void http1_server_request(void *self, Exchange *x) {
         a.extra[0] = (ExchangeHeader){{"X-Bad", 5}, {"a\r\nX-Worse: b", 13}};
         a.extra[1] = (ExchangeHeader){{"X-Long", 6}, {h->big, http1_server_number(x->query)}};
         a.n_extra = 2;
+    } else if (http1_server_is(x->path, "/packed")) {
+        if ((uintptr_t)x->body % 64 != 0) abort();
+        if (x->packing != INFLATE_GZIP) a.status = 404;
     } else if (!http1_server_is(x->path, "/echo")) {
         a.status = 404;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/poison.h"
 #include "compile/interp/run_ops.h"
 #include "compile/program.h"
 #include "compile/step.h"
@@ -52,13 +53,18 @@ ValueSlot slot_share(const ValueSlot *s) {
     return *s;
 }
 
-void slot_drop(InterpState *m, ValueSlot *s) {
+void slot_release(ValueSlot *s) {
     if (s->buf != NULL && --s->buf->refs == 0) {
-        m->live_bytes -= s->buf->bytes;
+        poison_fill(s->buf->data, s->buf->bytes);
         free(s->buf->data);
         free(s->buf);
     }
     *s = (ValueSlot){0};
+}
+
+void slot_drop(InterpState *m, ValueSlot *s) {
+    if (s->buf != NULL && s->buf->refs == 1) m->live_bytes -= s->buf->bytes;
+    slot_release(s);
 }
 
 void frame_set(Frame *f, uint32_t value, ValueSlot s) {
@@ -100,12 +106,12 @@ static Err count_work(InterpState *m, const Node *n, const OpCall *c, const Tens
 
 static Err compute(Frame *f, const Node *n, ValueSlot *slots) {
     InterpState   *m = f->state;
-    const Tensor **in = arena_try_new(&m->scratch, const Tensor *, n->n_in);
-    Tensor        *out = arena_try_new(&m->scratch, Tensor, n->n_out);
+    const Tensor **in = arena_try_new(m->scratch, const Tensor *, n->n_in);
+    Tensor        *out = arena_try_new(m->scratch, Tensor, n->n_out);
     if (in == NULL || out == NULL) return err_set(ERR_LIMIT, "too many inputs or outputs");
     for (uint32_t i = 0; i < n->n_in; i++)
         in[i] = n->in[i] != NO_VALUE ? &f->slots[n->in[i]].t : NULL;
-    OpCall c = {.node = n, .in = in, .scratch = &m->scratch, .keep = &m->keep};
+    OpCall c = {.node = n, .in = in, .scratch = m->scratch, .keep = m->keep};
     TRY(prepare(f, n, &c, out, slots));
     Err e = count_work(m, n, &c, out);
     if (e == ERR_OK) e = run_op(n->op)(&c, out);
@@ -134,9 +140,9 @@ Err frame_check_stop(const InterpState *m) {
 static Err run_node(Frame *f, uint32_t at) {
     const Node  *n = &f->shaped->graph->nodes[at];
     InterpState *m = f->state;
-    size_t       mark = m->scratch.used;
+    size_t       mark = m->scratch->used;
     TRY(frame_check_stop(m));
-    ValueSlot *out = arena_try_new(&m->scratch, ValueSlot, n->n_out);
+    ValueSlot *out = arena_try_new(m->scratch, ValueSlot, n->n_out);
     if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
     bool flow = op_is_control_flow(n->op);
     Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);
@@ -146,7 +152,7 @@ static Err run_node(Frame *f, uint32_t at) {
         else
             slot_drop(m, &out[i]);
     }
-    arena_rewind(&m->scratch, mark);
+    arena_rewind(m->scratch, mark);
     if (e == ERR_OK) drop_dead(f, n, at);
     return e;
 }
@@ -157,12 +163,24 @@ Err frame_run(Frame *f, const bool *done) {
     return ERR_OK;
 }
 
+static Err output_slot(const Frame *f, uint32_t i, const ValueSlot **out) {
+    const Graph *g = f->shaped->graph;
+    *out = &f->slots[g->outputs[i]];
+    if ((*out)->t.data != NULL) return ERR_OK;
+    return err_set(ERR_INVALID, "output '%s' was not computed", g->values[g->outputs[i]].name);
+}
+
 Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out) {
-    const Graph  *g = f->shaped->graph;
-    const Tensor *t = &f->slots[g->outputs[i]].t;
-    if (t->data == NULL)
-        return err_set(ERR_INVALID, "output '%s' was not computed", g->values[g->outputs[i]].name);
-    return run_copy(a, t, out);
+    const ValueSlot *slot = NULL;
+    TRY(output_slot(f, i, &slot));
+    return run_copy(a, &slot->t, out);
+}
+
+Err frame_share_output(const Frame *f, uint32_t i, ValueSlot *out) {
+    const ValueSlot *slot = NULL;
+    TRY(output_slot(f, i, &slot));
+    *out = slot_share(slot);
+    return ERR_OK;
 }
 
 // Compiled branches of If nodes run as programs inside the interpreted tail.
@@ -212,7 +230,7 @@ static Err copy_to_slot(InterpState *m, const Tensor *t, ValueSlot *out) {
 Err frame_run_compiled(Frame *f, const Graph *body, ValueSlot *out) {
     RunMemory     *mem = NULL;
     const Program *p = find_compiled(f, body, &mem);
-    Arena         *a = &f->state->scratch;
+    Arena         *a = f->state->scratch;
     Tensor        *in = arena_try_new(a, Tensor, body->n_inputs + body->n_captures);
     Tensor        *results = arena_try_new(a, Tensor, body->n_outputs);
     if (in == NULL || results == NULL) return err_set(ERR_LIMIT, "too many values of a branch");
@@ -224,5 +242,6 @@ Err frame_run_compiled(Frame *f, const Graph *body, ValueSlot *out) {
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < body->n_outputs; i++)
         e = copy_to_slot(f->state, &results[i], &out[i]);
+    run_memory_release(mem);
     return e;
 }

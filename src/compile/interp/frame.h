@@ -19,7 +19,7 @@ typedef struct InterpState {  // shared by all frames of one run
     size_t                live_bytes;
     uint64_t              iterations;
     int64_t               macs;
-    Arena                 scratch, keep;
+    Arena                *scratch, *keep;
     const struct Program *program;  // the program with this tail; NULL: all is interpreted
     struct RunMemory     *mem;
 } InterpState;
@@ -36,14 +36,17 @@ void         frame_finish(Frame *f);  // releases all values
 MUST_USE Err slot_alloc(InterpState *m, ValueSlot *s);  // zeroed data for s->t
 ValueSlot    slot_share(const ValueSlot *s);            // adds a reference
 void         slot_drop(InterpState *m, ValueSlot *s);   // drops a reference; accepts an empty slot
+void         slot_release(ValueSlot *s);  // the same for a slot that outlived its state
 void         frame_set(Frame *f, uint32_t value, ValueSlot s);  // takes ownership
 
 // Runs the nodes of the graph except those in `done` (NULL: none). Inputs, captures and results of
 // `done` nodes were set before.
 MUST_USE Err frame_run(Frame *f, const bool *done);
 
-// Deep copy of output i of the graph, which outlives the frame.
+// Output i of the graph: a deep copy in `a`, or with a reference to its memory. That outlives the
+// frame; strings and elements of sequences live in the state's `keep` arena.
 MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out);
+MUST_USE Err frame_share_output(const Frame *f, uint32_t i, ValueSlot *out);
 
 // Fails if the run was told to stop; called before each node and loop iteration.
 MUST_USE Err frame_check_stop(const InterpState *m);

@@ -26,14 +26,15 @@ static Err run(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena
 
 Err interp_run(const ShapedGraph *s, const Tensor *inputs, const InterpLimits *limits,
                Arena *out_arena, Tensor *outputs) {
-    InterpState m = {.limits = *limits};
+    Arena       scratch, keep = {0};
+    InterpState m = {.limits = *limits, .scratch = &scratch, .keep = &keep};
     size_t      most = (size_t)1 << SCRATCH_SHIFT;
     if (limits->max_bytes != 0 && limits->max_bytes < most) most = limits->max_bytes;
-    TRY(arena_init(&m.scratch, most));
-    Err e = arena_init(&m.keep, most);
+    TRY(arena_init(&scratch, most));
+    Err e = arena_init(&keep, most);
     if (e == ERR_OK) e = run(&m, s, inputs, out_arena, outputs);
-    arena_finish(&m.scratch);
-    arena_finish(&m.keep);
+    arena_finish(&scratch);
+    arena_finish(&keep);
     return e;
 }
 

@@ -130,7 +130,7 @@ static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs 
 // Call before note_start: r->since is the arrival or the end of its last block.
 static void note_wait(LiveTiming *t, const NodeRequest *r, const NodeAction *a, const NodeView *v,
                       TimeNs began) {
-    if (r->next == 0)
+    if (t->blocks == 0)
         t->queue_ns = began - r->since;
     else
         t->paused_ns += began - r->since;

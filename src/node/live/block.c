@@ -99,7 +99,7 @@ static void advance(Block *b, Joiners *j) {
     account(b);
     b->from = b->to;
     if (b->from < b->end) run_memory_check_stop(b->mem);
-    b->skip = b->mem->failed != ERR_OK;
+    b->skip = b->mem->failed != ERR_OK || b->mem->complete;
     if (b->from == b->end) {
         close_block(b);
         return;

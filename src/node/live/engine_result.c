@@ -71,6 +71,7 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
     a->timing.late_cause = why;
     if (e != ERR_OK) say_failed(p, a);
     p->ask.done(p->ask.self, a);
+    run_memory_release(&p->mem);
 }
 
 void live_over(void *live, Block *b) {
@@ -78,7 +79,7 @@ void live_over(void *live, Block *b) {
     ExecContext *p = b->ctx;
     uint32_t     slot = (uint32_t)(b - l->blocks);
     note_block(&p->timing, b);
-    if (p->mem.failed != ERR_OK) p->finishes = true;
+    if (p->mem.failed != ERR_OK || p->mem.complete) p->finishes = true;
     if (p->finishes) say_answer(l, p, b);
     atomic_fetch_or_explicit(&l->ended[slot / 64], UINT64_C(1) << slot % 64, memory_order_release);
     sched_run(l);

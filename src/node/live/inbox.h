@@ -75,6 +75,8 @@ typedef struct EngineResult {
 
 typedef struct EngineRequest {
     uint32_t            tenant;
+    uint32_t            first;              // first layer to run; usually 0
+    bool                job;                // part of a request: admitted without a share
     TimeNs              arrival, deadline;  // monotonic clock
     TimeNs              expire;             // dropped after that; 0: never
     OnMiss              on_miss;

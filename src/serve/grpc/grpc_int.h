@@ -43,6 +43,7 @@ typedef struct GrpcCall {
     unsigned char  prefix[GRPC_PREFIX];
     size_t         sent;     // bytes of the response
     bool           waiting;  // answered by a callback of the registry
+    bool           packed;   // its message was compressed
     Str            message;  // the request's message, within the body
     char           name[GRPC_NAME];
 } GrpcCall;
@@ -83,7 +84,7 @@ void grpc_put_config(WireWriter *o, const ModelInfo *s);
 void grpc_settings(GrpcCall *c);  // trace and log settings: read-only
 
 // grpc_infer.c; grpc_stream_*: ModelStreamInfer from its headers to its end.
-void grpc_infer(Grpc *g, Exchange *x, Str message, InflateKind packed);
+void grpc_infer(Grpc *g, Exchange *x, Str message, InflateKind packing);
 void grpc_stream_head(Grpc *g, Exchange *x);
 void grpc_stream_more(GrpcCall *c, TimeNs now);
 void grpc_stream_ended(GrpcCall *c);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "net/exchange.h"
 #include "serve/grpc/infer_proto_int.h"
 
@@ -7,6 +8,7 @@
 enum { ANSWER_MODEL = 1, ANSWER_VERSION, ANSWER_ID, ANSWER_PARAMETERS, ANSWER_OUTPUTS, ANSWER_RAW };
 enum { OUTPUT_NAME = 1, OUTPUT_TYPE, OUTPUT_SHAPE };
 enum { PARAMETER_BOOL = 1, PARAMETER_TEXT = 3, PARAMETER_DOUBLE = 4 };
+enum { TEXT_NS = 10 };        // estimated time of an element
 enum { BORROW_FROM = 2048 };  // bytes; shorter data is copied, since each piece has a cost
 
 typedef struct ResponsePieces {  // finished pieces, and the block being written
@@ -60,6 +62,7 @@ static void put_raw_strings(ResponsePieces *s, const Tensor *t) {
                               (unsigned char)(len >> 16), (unsigned char)(len >> 24)};
         wire_put(&s->out, b, sizeof b);
         wire_put(&s->out, str[i].at, len);
+        coroutine_point(TEXT_NS + (uint32_t)(len / 16));
     }
 }
 
