@@ -71,7 +71,8 @@ class Attackers:
 
     @staticmethod
     def child(server, attack, seconds, write):
-        os.nice(5)  # the attackers are other machines: they do not compete for the server's cores
+        os.setsid()  # the attackers are other machines: they do not compete for the server's cores
+        os.nice(5)
         player = Player(server, seconds)
 
         def loop(k):
