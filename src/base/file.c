@@ -95,6 +95,15 @@ Err file_visit(const char *path, size_t cap, FileVisit *visit, void *ctx) {
     return e;
 }
 
+Err file_folder(const char *path, char *out, size_t size) {
+    const char *slash = strrchr(path, '/');
+    size_t      n = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (n >= size || size < 2) return err_set(ERR_LIMIT, "the path %.100s... is too long", path);
+    memcpy(out, n > 0 ? path : ".", n > 0 ? n : 1);
+    out[n > 0 ? n : 1] = '\0';
+    return ERR_OK;
+}
+
 Err file_make_dirs(const char *path) {
     char   part[4096];
     size_t n = strlen(path);

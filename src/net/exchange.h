@@ -49,9 +49,10 @@ struct Exchange {
     bool                  answered;
     TimeNs                began, arrived;  // when its first and its last byte arrived
     // Owned by the handler.
-    void  *user;     // NULL at head()
-    size_t aligned;  // set in head(): body + aligned is placed at a multiple of 64
-    size_t most;     // set in head(): body limit in bytes, if below the listener's
+    void          *user;     // NULL at head()
+    struct Budget *budget;   // that its response is charged to; NULL: unknown
+    size_t         aligned;  // set in head(): body + aligned is placed at a multiple of 64
+    size_t         most;     // set in head(): body limit in bytes, if below the listener's
     // Set in head(): a body with a packing is delivered compressed, on a multiple of 64, for the
     // handler to decompress (inflate.h) off the loop's thread; `most` limits its compressed bytes.
     bool keep_packed;
@@ -63,6 +64,7 @@ struct Exchange {
     bool whole;    // END_STREAM was received
     bool pushing;  // a part of the response is being written
     void (*eat)(Exchange *x, size_t n);
+    ExchangeBody *(*cut)(Exchange *x, size_t n);
     void (*push)(Exchange *x, const Answer *a);
 };
 
@@ -91,6 +93,10 @@ static inline void exchange_answer(Exchange *x, const Answer *a) {
 static inline void exchange_push(Exchange *x, const Answer *a) { x->push(x, a); }
 // Consumes the first n bytes of a streaming body; 0: re-evaluates hold.
 static inline void exchange_eat(Exchange *x, size_t n) { x->eat(x, n); }
+
+// The same, but these bytes stay valid where they are until body->give(body), on the loop's thread.
+// NULL: out of memory, nothing was consumed.
+static inline ExchangeBody *exchange_cut(Exchange *x, size_t n) { return x->cut(x, n); }
 
 // In ended(): keeps the body until body->give(body), on the loop's thread. NULL: there is
 // none.

@@ -5,7 +5,7 @@
 
 // HTTP1_SPARE: buffer beyond a head, so that pipelined requests and chunks are read in large
 // pieces. HTTP1_TURN: steps, about three per request, before other connections run.
-enum { HTTP1_SPARE = 16384, HTTP1_TURN = 96, HTTP1_READS = 4 };
+enum { HTTP1_SPARE = 16384, HTTP1_TURN = 96 };
 
 static const TimeNs HTTP1_PART_NS = 250000000;  // draining: grace for a request in flight
 
@@ -13,8 +13,9 @@ bool http1_take_in(Http1 *c) {
     if (c->in) return true;
     const ListenerLimits *limits = stream_limits(&c->stream);
     size_t                table = limits->headers * sizeof(ExchangeHeader);
-    c->in = slab_take(stream_pages(&c->stream), table + limits->header_bytes + HTTP1_SPARE);
+    c->in = slab_need(stream_pages(&c->stream), table + limits->header_bytes + HTTP1_SPARE);
     if (!c->in) return false;
+    slab_use(stream_pages(&c->stream), c->in, table);
     c->head.headers = (ExchangeHeader *)(void *)c->in->at;
     c->head.most_headers = limits->headers;
     c->bytes = (char *)c->in->at + table;
@@ -45,7 +46,7 @@ static void http1_next(Http1 *c) {
     c->drop = false;
     c->scan = (Http1Scan){0};
     c->began = stream_now(&c->stream);
-    c->stream.use = STREAM_IDLE;
+    stream_use(&c->stream, STREAM_IDLE);
 }
 
 static void http1_fill_exchange(Http1 *c) {
@@ -83,7 +84,6 @@ static void http1_begin(Http1 *c, size_t end) {
     c->chunks = (Http1Chunks){0};
     c->input = c->head.chunked ? HTTP1_CHUNKS : c->left ? HTTP1_BODY : HTTP1_DONE;
     c->last = !c->head.keep_alive;
-    c->stream.use = STREAM_BUSY;
     http1_fill_exchange(c);
     if (h->head) h->head(h->self, &c->x);
     if (c->stream.closed || !c->open || c->x.answered || c->input == HTTP1_DONE) return;
@@ -96,7 +96,7 @@ static void http1_complete(Http1 *c) {
     c->x.body = c->body ? c->body->at + c->body_from : (unsigned char *)c->bytes + c->floor;
     c->x.body_len = c->body_len;
     c->x.arrived = stream_now(&c->stream);
-    c->asked = true;
+    c->asked = c->proven = true;
     h->request(h->self, &c->x);
 }
 
@@ -158,9 +158,18 @@ static TimeNs http1_due(const Http1 *c) {
     return http1_reads(c) ? c->began + limits->body_ns : INT64_MAX;
 }
 
+static StreamUse http1_use(const Http1 *c) {
+    if (http1_unsent(c)) return STREAM_STALL;
+    if (c->input == HTTP1_HEAD && !c->proven) return STREAM_NEW;
+    if (http1_idle(c)) return STREAM_IDLE;
+    return http1_reads(c) || c->input == HTTP1_LINGER ? STREAM_PART : STREAM_BUSY;
+}
+
 // Sets the events and the deadline to wait for.
 static void http1_settle(Http1 *c) {
-    bool idle = http1_idle(c) && !http1_unsent(c);
+    bool      idle = http1_idle(c) && !http1_unsent(c);
+    StreamUse use = http1_use(c);
+    if (use != c->stream.use) stream_use(&c->stream, use);
     if (c->input == HTTP1_LINGER && !http1_unsent(c)) return;
     stream_arm(&c->stream, http1_due(c));
     if (http1_unsent(c))
@@ -184,7 +193,7 @@ void http1_advance(Http1 *c) {
     c->inside = true;
     c->resume = false;
     for (int i = 0; !c->stream.closed && !c->n_pieces && !c->resume && http1_step(c); i++)
-        c->resume = i == HTTP1_TURN;
+        c->resume = i == HTTP1_TURN || stream_overtime(&c->stream);
     if (!c->stream.closed && http1_unsent(c)) http1_flush(c);
     if (!c->stream.closed && c->eof && http1_reads(c) && !c->resume) http1_end_of_input(c);
     c->inside = false;
@@ -202,19 +211,21 @@ static ssize_t http1_read_bytes(Http1 *c) {
         c->at = c->floor;
     }
     ssize_t n = stream_read(&c->stream, c->bytes + c->n, c->room - c->n);
-    if (n > 0) c->n += (size_t)n;
+    if (n <= 0) return n;
+    c->n += (size_t)n;
+    slab_use(stream_pages(&c->stream), c->in, c->in->size - c->room + c->n);
+    stream_moved(&c->stream, (size_t)n);
     return n;
 }
 
 // Reads directly into the body's buffer.
 static ssize_t http1_read_body(Http1 *c) {
-    ssize_t n = 1;
-    for (int i = 0; i < HTTP1_READS && n > 0 && c->input == HTTP1_BODY; i++) {
-        size_t         size = 0;
-        unsigned char *to = http1_body_room(c, &size);
-        n = stream_read(&c->stream, to, size);
-        if (n > 0 && !http1_body_came(c, (size_t)n)) break;
-    }
+    size_t         size = 0;
+    unsigned char *to = http1_body_room(c, &size);
+    ssize_t        n = stream_read(&c->stream, to, size);
+    if (n <= 0) return n;
+    stream_moved(&c->stream, (size_t)n);
+    (void)http1_body_came(c, (size_t)n);
     return n;
 }
 
@@ -279,6 +290,14 @@ static Err http1_open(Stream *s) {
     return ERR_OK;
 }
 
+static size_t http1_late(Stream *s, const Budget *b, bool end) {
+    Http1 *c = (Http1 *)s;
+    size_t held = s->unread;
+    if (!stream_charged(&c->x, b) || !stream_late(s, c->write_began, c->sent, true)) return 0;
+    if (end) stream_close(s);
+    return held;
+}
+
 static void http1_finish(Stream *s) {
     Http1 *c = (Http1 *)s;
     http1_ended(c, false);
@@ -293,4 +312,5 @@ const StreamKind stream_http1 = {
     .expire = http1_expire,
     .drain = http1_drain,
     .finish = http1_finish,
+    .late = http1_late,
 };

@@ -8,7 +8,14 @@
 
 // HTTP1_HEAD_BYTES: response head without the handler's headers. HTTP1_BATCH: bytes of small
 // responses written together. HTTP1_LINGER_BYTES: input discarded after the last response.
-enum { HTTP1_HEAD_BYTES = 512, HTTP1_OUT = 8192, HTTP1_BATCH = 4096, HTTP1_LINGER_BYTES = 4 << 20 };
+// HTTP1_WRITE: bytes written before other connections run.
+enum {
+    HTTP1_HEAD_BYTES = 512,
+    HTTP1_OUT = 8192 - 64,
+    HTTP1_BATCH = 4096,
+    HTTP1_LINGER_BYTES = 4 << 20,
+    HTTP1_WRITE = 256 << 10
+};
 
 static const TimeNs HTTP1_LINGER_NS = 1000000000;
 
@@ -55,12 +62,14 @@ static bool http1_room(Http1 *c, const Answer *a) {
     size_t    need = c->out_len + HTTP1_HEAD_BYTES + (a->type ? strlen(a->type) : 0);
     for (uint32_t i = 0; i < a->n_extra; i++)
         need += a->extra[i].name.len + a->extra[i].value.len + 4;
-    if (!c->out) c->out = slab_take(p, need > HTTP1_OUT ? need : HTTP1_OUT);
-    if (!c->out) return false;
-    if (need <= c->out->size) return true;
-    Slab *more = slab_grow(p, c->out, c->out_len, need);
-    if (more) c->out = more;
-    return more;
+    if (c->out && need <= c->out->size) return true;
+    Slab *more = slab_need(p, need > HTTP1_OUT ? need : HTTP1_OUT);
+    if (!more) return false;
+    if (c->out_len > 0) memcpy(more->at, c->out->at, c->out_len);
+    slab_use(p, more, need > HTTP1_OUT ? need : HTTP1_OUT);
+    slab_give(p, c->out);
+    c->out = more;
+    return true;
 }
 
 static bool http1_bodiless(uint32_t status) {
@@ -208,6 +217,7 @@ void http1_drop(Http1 *c) {
 static void http1_all_sent(Http1 *c) {
     c->out_at = c->out_len = 0;
     c->stalled = false;
+    stream_unread(&c->stream, 0);
     if (c->open && c->x.answered) {
         http1_ended(c, true);
         if (c->stream.closed) return;
@@ -235,33 +245,44 @@ static void http1_advance_pieces(Http1 *c, size_t n) {
     }
 }
 
-static ssize_t http1_write(Http1 *c) {
+static ssize_t http1_write(Http1 *c, size_t most) {
     struct iovec v[EXCHANGE_PIECES + 1];
     size_t       n = 0;
     if (c->out_at < c->out_len)
         v[n++] = (struct iovec){c->out->at + c->out_at, c->out_len - c->out_at};
-    for (uint32_t i = 0; i < c->n_pieces && n <= EXCHANGE_PIECES; i++) v[n++] = c->pieces[i];
+    for (uint32_t i = 0; i < c->n_pieces && n <= EXCHANGE_PIECES && most > 0; i++) {
+        v[n] = c->pieces[i];
+        if (v[n].iov_len > most) v[n].iov_len = most;
+        most -= v[n++].iov_len;
+    }
     return stream_write(&c->stream, v, n);
 }
 
 static void http1_stall(Http1 *c) {
     if (c->stalled) return;
+    size_t held = 0;
+    for (uint32_t i = 0; i < c->n_pieces; i++) held += c->pieces[i].iov_len;
     c->stalled = true;
     c->sent = 0;
     c->write_began = stream_now(&c->stream);
+    stream_unread(&c->stream, held + c->out_len - c->out_at);
 }
 
+// Up to HTTP1_WRITE bytes; the rest when the socket has space and other connections had their turn.
 void http1_flush(Http1 *c) {
-    while (http1_unsent(c)) {
-        ssize_t n = http1_write(c);
+    for (size_t left = HTTP1_WRITE; http1_unsent(c);) {
+        ssize_t n = left > 0 ? http1_write(c, left) : STREAM_LATER;
+        if (n == STREAM_LATER) {
+            http1_stall(c);
+            return;
+        }
         if (n < 0) {
-            if (n == STREAM_LATER)
-                http1_stall(c);
-            else
-                stream_close(&c->stream);
+            stream_close(&c->stream);
             return;
         }
         http1_advance_pieces(c, (size_t)n);
+        stream_moved(&c->stream, (size_t)n);
+        left -= (size_t)n < left ? (size_t)n : left;
     }
     http1_all_sent(c);
 }

@@ -2,10 +2,18 @@
 
 #include "net/http1_int.h"
 
-enum { HTTP1_FIRST = 16384, HTTP1_PIECE = 262144, HTTP1_ALIGN = 64 };
+// HTTP1_PIECE: bytes read at once. HTTP1_UNPACKED: bytes decompressed at once. HTTP1_STATE: memory
+// of a decompressor.
+enum {
+    HTTP1_FIRST = 16384,
+    HTTP1_PIECE = 262144,
+    HTTP1_UNPACKED = 65536,
+    HTTP1_STATE = 48 << 10,
+    HTTP1_ALIGN = 64
+};
 
 static bool http1_full(Http1 *c) {
-    http1_reject(c, 503, "server at its limit of buffered request bytes; retry later");
+    http1_reject(c, 503, "server at its memory limit (buffered_mb); retry later");
     return false;
 }
 
@@ -30,16 +38,22 @@ bool http1_body_begin(Http1 *c) {
     c->body_from = packed ? 0 : http1_from(c);
     c->body_len = 0;
     size_t size = c->input == HTTP1_BODY ? (size_t)c->left : HTTP1_FIRST;
-    c->body = slab_take(stream_slabs(&c->stream), c->body_from + size);
+    c->body = stream_take(&c->stream, c->body_from + size);
     return c->body || http1_full(c);
+}
+
+static void http1_inflated(Http1 *c) {
+    inflate_end(c->inflate);
+    budget_give(&stream_slabs(&c->stream)->budget, c->state);
+    c->inflate = NULL;
+    c->state = 0;
 }
 
 void http1_body_free(Http1 *c) {
     slab_give(stream_slabs(&c->stream), c->body);
     slab_give(stream_slabs(&c->stream), c->unpacked);
-    inflate_end(c->inflate);
+    http1_inflated(c);
     c->body = c->unpacked = NULL;
-    c->inflate = NULL;
     c->body_len = 0;
 }
 
@@ -57,8 +71,7 @@ bool http1_body_came(Http1 *c, size_t n) {
     c->body_len += n;
     c->left -= n;
     if (c->left == 0) http1_body_end(c);
-    return slab_touch(stream_slabs(&c->stream), c->body, c->body_from + c->body_len) ||
-           http1_full(c);
+    return stream_touch(&c->stream, c->body, c->body_from + c->body_len) || http1_full(c);
 }
 
 static bool http1_take_plain(Http1 *c) {
@@ -80,11 +93,11 @@ static bool http1_add(Http1 *c, Str data) {
     if (data.len > http1_most(c) - c->body_len) return http1_too_large(c);
     if (end > c->body->size) {
         size_t size = end > 2 * c->body->size ? end : 2 * c->body->size;
-        Slab  *more = slab_grow(stream_slabs(&c->stream), c->body, end - data.len, size);
+        Slab  *more = stream_grow(&c->stream, c->body, end - data.len, size);
         if (!more) return http1_full(c);
         c->body = more;
     }
-    if (!slab_touch(stream_slabs(&c->stream), c->body, end)) return http1_full(c);
+    if (!stream_touch(&c->stream, c->body, end)) return http1_full(c);
     memcpy(c->body->at + end - data.len, data.at, data.len);
     c->body_len += data.len;
     return true;
@@ -112,9 +125,11 @@ bool http1_body_take(Http1 *c) {
 
 static bool http1_unpack_begin(Http1 *c) {
     Str packed = {(const char *)c->body->at, c->body_len};
-    c->unpacked = slab_take(stream_slabs(&c->stream), HTTP1_PIECE);
-    if (!c->unpacked || inflate_begin(&c->inflate, c->head.packing, packed) != ERR_OK)
+    c->unpacked = stream_take(&c->stream, HTTP1_PIECE);
+    if (!c->unpacked || !budget_take(&stream_slabs(&c->stream)->budget, HTTP1_STATE))
         return http1_full(c);
+    c->state = HTTP1_STATE;
+    if (inflate_begin(&c->inflate, c->head.packing, packed) != ERR_OK) return http1_full(c);
     c->body_from = http1_from(c);
     c->body_len = 0;
     return true;
@@ -123,9 +138,9 @@ static bool http1_unpack_begin(Http1 *c) {
 // Destination of the next step: one byte beyond the limit, to detect excess.
 static bool http1_unpack_room(Http1 *c, size_t *room) {
     size_t used = c->body_from + c->body_len, left = http1_most(c) - c->body_len + 1;
-    *room = left < HTTP1_PIECE ? left : HTTP1_PIECE;
+    *room = left < HTTP1_UNPACKED ? left : HTTP1_UNPACKED;
     if (used + *room <= c->unpacked->size) return true;
-    Slab *more = slab_grow(stream_slabs(&c->stream), c->unpacked, used, 2 * c->unpacked->size);
+    Slab *more = stream_grow(&c->stream, c->unpacked, used, 2 * c->unpacked->size);
     if (!more) return http1_full(c);
     c->unpacked = more;
     return true;
@@ -135,8 +150,7 @@ static void http1_unpack_end(Http1 *c) {
     slab_give(stream_slabs(&c->stream), c->body);
     c->body = c->unpacked;
     c->unpacked = NULL;
-    inflate_end(c->inflate);
-    c->inflate = NULL;
+    http1_inflated(c);
     c->input = HTTP1_DONE;
 }
 
@@ -154,8 +168,7 @@ bool http1_body_unpack(Http1 *c) {
     }
     c->body_len += made;
     if (c->body_len > http1_most(c)) return http1_too_large(c);
-    if (!slab_touch(stream_slabs(&c->stream), c->unpacked, c->body_from + c->body_len))
-        return http1_full(c);
+    if (!stream_touch(&c->stream, c->unpacked, c->body_from + c->body_len)) return http1_full(c);
     if (done) http1_unpack_end(c);
     return true;
 }

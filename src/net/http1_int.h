@@ -28,6 +28,7 @@ typedef struct Http1 {
     bool        last;    // close after this response
     bool        inside;  // http1_advance is on the stack
     bool        resume;  // it yielded to other connections
+    bool        proven;  // a request was complete
 
     Slab  *in;     // headers, then bytes
     char  *bytes;  // in it
@@ -40,6 +41,7 @@ typedef struct Http1 {
     size_t   body_from, body_len;  // in it
     uint64_t left;                 // bytes of body still to come
     Inflate *inflate;
+    size_t   state;  // bytes charged for it
     Slab    *unpacked;
 
     Slab         *out;  // response heads and small responses
@@ -47,7 +49,7 @@ typedef struct Http1 {
     struct iovec *pieces;  // rest of the response being written
     uint32_t      n_pieces;
     struct iovec  fault[3];
-    bool          stalled;      // the socket is full,
+    bool          stalled;      // the socket is full, or its turn is over,
     TimeNs        write_began;  // since when,
     uint64_t      sent;         // and bytes that it took since
 } Http1;

@@ -1,9 +1,11 @@
+#include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "net/http2_int.h"
 
-enum { READ_BYTES = 64 << 10, READS = 16, QUIET_BYTES = 64 << 10 };
+enum { READ_BYTES = 16 << 10, READS = 16, QUIET_BYTES = 64 << 10 };
 
 static const TimeNs tick_most = 1000000000, tick_least = 1000000, notice_ns = 1000000000;
 
@@ -30,6 +32,27 @@ void http2_part(Http2 *h) {
     int32_t last = nghttp2_session_get_last_proc_stream_id(h->session);
     if (nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0) != 0)
         h->over = true;
+}
+
+// A streaming call counts as busy while the handler works on a message.
+static bool flows_busy(const Http2 *h) {
+    const Http2Call *c = h->n_flows > 0 ? h->calls.first : NULL;
+    while (c && !(c->x.flows && c->x.hold)) c = c->next;
+    return c;
+}
+
+static StreamUse use_of(const Http2 *h) {
+    if (h->n_asked > 0 || flows_busy(h)) return STREAM_BUSY;
+    if (h->unread > 0) return STREAM_STALL;
+    if (!h->proven) return STREAM_NEW;
+    return h->n_calls > 0 ? STREAM_PART : STREAM_IDLE;
+}
+
+void http2_account(Http2 *h) {
+    StreamUse use = use_of(h);
+    if (h->stream.closed || h->over) return;
+    stream_unread(&h->stream, h->unread);
+    if (use != h->stream.use) stream_use(&h->stream, use);
 }
 
 static TimeNs tick_ns(const Http2 *h) {
@@ -88,6 +111,7 @@ static void take(Http2 *h, const uint8_t *at, size_t n) {
 
 // Earliest deadline of the connection.
 static void http2_rest(Http2 *h) {
+    http2_account(h);
     if (!h->over)
         http2_tick(h);
     else if (h->parted)
@@ -106,15 +130,23 @@ static void http2_ready(Stream *s, uint32_t events) {
             h->over = true;
         else
             take(h, bytes, (size_t)n);
-        if (n < (ssize_t)sizeof bytes) break;
+        if (n < (ssize_t)sizeof bytes || stream_overtime(s)) break;
     }
     if (!h->over) http2_pump(h);
     http2_rest(h);
 }
 
-static void reset(Http2Call *c) {
-    if (nghttp2_submit_rst_stream(c->h->session, NGHTTP2_FLAG_NONE, c->id, NGHTTP2_CANCEL) != 0)
+static void reset(Http2Call *c, uint32_t code) {
+    c->doomed = true;
+    if (nghttp2_submit_rst_stream(c->h->session, NGHTTP2_FLAG_NONE, c->id, code) != 0)
         c->h->over = true;
+}
+
+// Without progress, or on a connection that is read too slowly as a whole.
+static bool unread_too_long(const Http2Call *c, TimeNs now) {
+    const Stream *s = &c->h->stream;
+    return now - c->moved > stream_limits(s)->write_ns ||
+           stream_late(s, c->answer, c->h->written - c->mark, false);
 }
 
 // Expires calls with a body that does not arrive or a response that is not read in time.
@@ -128,7 +160,7 @@ static void check_calls(Http2 *h, TimeNs now) {
         TimeNs since = c->x.flows ? c->moved : c->x.began;
         if (c->x.flows && c->x.body_len == 0)
             reads = false;  // the next message of the stream has no deadline
-        if (writes && now - c->moved > l->write_ns) reset(c);
+        if (writes && !c->doomed && unread_too_long(c, now)) reset(c, NGHTTP2_CANCEL);
         if (reads && now - since > l->body_ns) http2_call_reject(c, 408, "request timed out");
     }
     h->inside = false;
@@ -168,6 +200,36 @@ static void end_all(Http2List *l) {
     }
 }
 
+// The largest response that its client reads too slowly while memory is short.
+static Http2Call *late_call(const Http2List *l, const Budget *b) {
+    Http2Call *found = NULL;
+    for (Http2Call *c = l->first; c; c = c->next) {
+        bool slow = c->held > (found ? found->held : 0) && !c->doomed &&
+                    stream_late(&c->h->stream, c->answer, c->sent, true);
+        if (slow && stream_charged(&c->x, b)) found = c;
+    }
+    return found;
+}
+
+// A response in the queue of the socket can only be given up with the connection.
+static size_t http2_late(Stream *s, const Budget *b, bool end) {
+    Http2     *h = (Http2 *)s;
+    bool       stuck = h->n_pieces > 0 && stream_late(s, h->flushed, 0, true);
+    Http2Call *c = late_call(&h->calls, b), *gone = late_call(&h->leaving, b);
+    size_t     held = stuck || (gone && !c) ? h->unread : c ? c->held : 0;
+    if (!c && !gone) return 0;
+    if (!end) return held;
+    if (held == h->unread && !h->inside) {
+        stream_close(s);
+    } else if (c) {
+        reset(c, NGHTTP2_ENHANCE_YOUR_CALM);
+        if (!h->inside) http2_pump(h);
+    } else {
+        gone->doomed = h->over = true;
+    }
+    return held;
+}
+
 static void http2_finish(Stream *s) {
     Http2 *h = (Http2 *)s;
     h->inside = h->over = true;
@@ -181,7 +243,8 @@ const StreamKind stream_http2 = {.bytes = sizeof(Http2),
                                  .ready = http2_ready,
                                  .expire = http2_expire,
                                  .drain = http2_drain,
-                                 .finish = http2_finish};
+                                 .finish = http2_finish,
+                                 .late = http2_late};
 
 // Token buckets of a connection for frames other than answered calls.
 static const double resets_most = 1000, resets_per_s = 300;
@@ -312,6 +375,33 @@ static nghttp2_session_callbacks *callbacks(void) {
     return c;
 }
 
+// The session's memory is counted, not limited: the limits on streams and frames bound it.
+static void *mem_malloc(size_t n, void *budget) {
+    void *p = malloc(n);
+    if (p) budget_add(budget, malloc_usable_size(p));
+    return p;
+}
+
+static void *mem_calloc(size_t n, size_t size, void *budget) {
+    void *p = calloc(n, size);
+    if (p) budget_add(budget, malloc_usable_size(p));
+    return p;
+}
+
+static void mem_free(void *p, void *budget) {
+    if (p) budget_give(budget, malloc_usable_size(p));
+    free(p);
+}
+
+static void *mem_realloc(void *p, size_t n, void *budget) {
+    size_t before = p ? malloc_usable_size(p) : 0;
+    void  *more = realloc(p, n);
+    if (!more && n > 0) return NULL;
+    budget_give(budget, before);
+    if (more) budget_add(budget, malloc_usable_size(more));
+    return more;
+}
+
 static nghttp2_option *options(void) {
     nghttp2_option *o;
     if (nghttp2_option_new(&o) != 0) return NULL;
@@ -339,7 +429,12 @@ static int greet(Http2 *h) {
 Err http2_session(Http2 *h) {
     nghttp2_session_callbacks *c = callbacks();
     nghttp2_option            *o = options();
-    int e = c && o ? nghttp2_session_server_new2(&h->session, c, h, o) : NGHTTP2_ERR_NOMEM;
+    nghttp2_mem                memory = {.mem_user_data = &stream_pages(&h->stream)->budget,
+                                         .malloc = mem_malloc,
+                                         .free = mem_free,
+                                         .calloc = mem_calloc,
+                                         .realloc = mem_realloc};
+    int e = c && o ? nghttp2_session_server_new3(&h->session, c, h, o, &memory) : NGHTTP2_ERR_NOMEM;
     if (c) nghttp2_session_callbacks_del(c);
     if (o) nghttp2_option_del(o);
     if (e == 0 && (e = greet(h)) != 0) {

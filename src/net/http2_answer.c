@@ -74,6 +74,7 @@ int http2_send_data(Http2 *h, Http2Call *c, const uint8_t *head, size_t len) {
         h->small_len + FRAME_HEAD > HTTP2_SMALL)
         return NGHTTP2_ERR_WOULDBLOCK;
     put_small(h, head, FRAME_HEAD);
+    c->sent += len;
     while (len > 0) {
         const struct iovec *p = &c->pieces[c->piece];
         size_t              n = p->iov_len - c->offset < len ? p->iov_len - c->offset : len;
@@ -148,6 +149,24 @@ static void submit(Http2Call *c, const Answer *a) {
     if (e != 0 && !(c->begun && e == NGHTTP2_ERR_INVALID_ARGUMENT)) reset(c);  // not submitted yet
 }
 
+// The handler's memory is held until the call has ended, or the part was written.
+static void hold_answer(Http2Call *c) {
+    Http2 *h = c->h;
+    c->held = left_of(c);
+    c->sent = 0;
+    c->mark = h->written;
+    c->answer = c->moved;
+    h->unread += c->held;
+    if (c->held > h->largest) h->largest = c->held;
+    if (c->asked) h->n_asked--;
+    c->asked = false;
+}
+
+void http2_release(Http2Call *c) {
+    c->h->unread -= c->held;
+    c->held = 0;
+}
+
 static void give(Http2Call *c, const Answer *a) {
     Http2 *h = c->h;
     c->pieces = a->body;
@@ -155,6 +174,8 @@ static void give(Http2Call *c, const Answer *a) {
     c->piece = 0;
     c->offset = 0;
     c->moved = stream_now(&h->stream);
+    http2_release(c);
+    hold_answer(c);
     submit(c, a);
     c->begun = true;
     if (a->close) http2_part(h);
@@ -244,6 +265,7 @@ static bool settle_parts(Http2 *h) {
         c->part = false;
         h->n_parts--;
         c->x.pushing = false;
+        http2_release(c);
         some = true;
         http2_call_more(c);
     }
@@ -252,6 +274,7 @@ static bool settle_parts(Http2 *h) {
 
 static void advance(Http2 *h, size_t n) {
     h->written += n;
+    stream_moved(&h->stream, n);
     h->flushed = stream_now(&h->stream);
     while (n > 0) {
         struct iovec *p = &h->pieces[h->piece];
@@ -277,14 +300,17 @@ static void finish_if_done(Http2 *h) {
 
 void http2_pump(Http2 *h) {
     h->inside = true;
-    while (!h->over) {
+    h->yields = false;
+    while (!h->over && !h->yields) {
         if (h->n_pieces == 0) {
             h->flushed = stream_now(&h->stream);
             fill(h);
         }
         settle(h);
         bool again = h->n_parts > 0 && settle_parts(h);
+        again |= h->n_waiting > 0 && http2_call_next(h);
         if (h->n_pieces == 0 && !again) break;
+        h->yields = stream_overtime(&h->stream);
         if (h->n_pieces == 0) continue;
         ssize_t n = stream_write(&h->stream, h->pieces + h->piece, h->n_pieces - h->piece);
         if (n == STREAM_LATER) break;
@@ -295,8 +321,9 @@ void http2_pump(Http2 *h) {
     }
     h->inside = false;
     finish_if_done(h);
+    http2_account(h);
     if (!h->over)
-        stream_want(&h->stream, EPOLLIN | (h->n_pieces > 0 ? EPOLLOUT : 0U));
+        stream_want(&h->stream, EPOLLIN | (h->n_pieces > 0 || h->yields ? EPOLLOUT : 0U));
     else
         stream_arm(&h->stream, 0);
 }

@@ -4,6 +4,8 @@
 
 _Static_assert(sizeof(Http2Call) <= 4096 - 64, "Http2Call fits the smallest slab");
 
+// UNREAD_MOST: bytes of responses that a connection may leave unread before further calls wait.
+enum { UNREAD_MOST = 32 << 20 };
 enum { HEADER_EXTRA = 32, BODY_FIRST = 4000, GRPC_PREFIX = 5, TINY_BYTES = 64, TINY_MOST = 2048 };
 
 void http2_list_add(Http2List *l, Http2Call *c) {
@@ -53,17 +55,46 @@ static void call_eat(Exchange *x, size_t n) {
         memmove(x->body, x->body + n, x->body_len - n);
         x->body_len -= n;
         c->tiny = 0;
+        stream_use(&c->h->stream, c->h->stream.use);
     }
     acknowledge(c);
 }
 
-Http2Call *http2_call_open(Http2 *h, int32_t id) {
-    Slab *own = slab_take(stream_pages(&h->stream), sizeof(Http2Call));
-    if (!own) return NULL;
-    if (!slab_touch(stream_pages(&h->stream), own, sizeof(Http2Call))) {
-        slab_give(stream_pages(&h->stream), own);
-        return NULL;
+// What follows the first n bytes moves to a slab of its own.
+static ExchangeBody *call_cut(Exchange *x, size_t n) {
+    Http2Call *c = (Http2Call *)x;
+    Slab      *old = c->slab, *more = NULL;
+    size_t     rest = x->body_len - n;
+    if (rest > 0) {
+        more = slab_take(c->slabs, rest);
+        if (!more || !slab_touch(c->slabs, more, rest)) {
+            slab_give(c->slabs, more);
+            return NULL;
+        }
+        memcpy(more->at, x->body + n, rest);
     }
+    c->slab = more;
+    c->from = 0;
+    x->body = more ? more->at : NULL;
+    x->body_len = rest;
+    c->tiny = 0;
+    acknowledge(c);
+    return slab_lend(c->slabs, old);
+}
+
+// A connection's first call is taken even if memory is short: it may ask for the server's health.
+static Slab *open_slab(Http2 *h) {
+    SlabPool *p = stream_pages(&h->stream);
+    Slab *s = h->n_calls == 0 ? slab_need(p, sizeof(Http2Call)) : slab_take(p, sizeof(Http2Call));
+    if (s && h->n_calls == 0) slab_use(p, s, sizeof(Http2Call));
+    if (!s || slab_touch(p, s, sizeof(Http2Call))) return s;
+    slab_give(p, s);
+    return NULL;
+}
+
+Http2Call *http2_call_open(Http2 *h, int32_t id) {
+    Slab *own = open_slab(h);
+    if (!own) return NULL;
     Http2Call *c = (Http2Call *)own->at;
     memset(c, 0, offsetof(Http2Call, headers));
     memset(&c->text, 0, sizeof *c - offsetof(Http2Call, text));
@@ -82,6 +113,7 @@ Http2Call *http2_call_open(Http2 *h, int32_t id) {
                       .send = http2_send,
                       .take = call_take,
                       .eat = call_eat,
+                      .cut = call_cut,
                       .push = http2_push};
     c->moved = c->x.began;
     http2_list_add(&h->calls, c);
@@ -179,7 +211,6 @@ void http2_call_head(Http2Call *c) {
     Str                    length = exchange_header(&c->x, "content-length");
     Str                    encoding = exchange_header(&c->x, "content-encoding");
     c->grpc = type.len >= 16 && memcmp(type.at, "application/grpc", 16) == 0;
-    c->h->stream.use = STREAM_BUSY;
     split_path(c);
     if (c->bad) {
         http2_call_reject(c, 431, "request headers too large");
@@ -192,6 +223,7 @@ void http2_call_head(Http2Call *c) {
     }
     c->open = true;
     if (handler->head) handler->head(handler->self, &c->x);
+    c->h->n_flows += c->x.flows;
     if (!c->x.answered && length.at && c->x.declared > most_of(c))
         http2_call_reject(c, 413, "request body too large");
 }
@@ -211,7 +243,7 @@ static size_t expected(const Http2Call *c, const uint8_t *at, size_t len) {
 static bool grow(Http2Call *c, size_t len) {
     size_t used = c->from + c->x.body_len, size = 2 * c->slab->size;
     if (size < used + len) size = used + len;
-    Slab *more = slab_grow(c->slabs, c->slab, used, size);
+    Slab *more = stream_grow(&c->h->stream, c->slab, used, size);
     if (!more) return false;
     c->slab = more;
     c->x.body = more->at + c->from;
@@ -221,13 +253,13 @@ static bool grow(Http2Call *c, size_t len) {
 static bool room(Http2Call *c, const uint8_t *at, size_t len) {
     if (!c->slab) {
         c->from = (64 - c->x.aligned % 64) % 64;
-        c->slab = slab_take(c->slabs, c->from + expected(c, at, len));
+        c->slab = stream_take(&c->h->stream, c->from + expected(c, at, len));
         if (!c->slab) return false;
         c->x.body = c->slab->at + c->from;
     }
     size_t used = c->from + c->x.body_len;
     if (len > c->slab->size - used && !grow(c, len)) return false;
-    return slab_touch(c->slabs, c->slab, used + len);
+    return stream_touch(&c->h->stream, c->slab, used + len);
 }
 
 void http2_call_more(Http2Call *c) {
@@ -244,32 +276,62 @@ void http2_call_data(Http2Call *c, const uint8_t *at, size_t len) {
     } else if (len > most_of(c) - c->x.body_len) {
         http2_call_reject(c, 413, "request body too large");
     } else if (!room(c, at, len)) {
-        http2_call_reject(c, 503, "server at its limit of buffered request bytes; retry later");
+        http2_call_reject(c, 503, "server at its memory limit (buffered_mb); retry later");
     } else {
         memcpy(c->x.body + c->x.body_len, at, len);
         c->x.body_len += len;
         c->moved = stream_now(&c->h->stream);
+        stream_moved(&c->h->stream, len);
         if (!c->x.flows) return;
         http2_call_more(c);
         acknowledge(c);
     }
 }
 
-void http2_call_complete(Http2Call *c) {
+static void ask(Http2Call *c) {
     const ExchangeHandler *handler = stream_handler(&c->h->stream);
+    c->asked = true;
+    c->h->n_asked++;
+    handler->request(handler->self, &c->x);
+}
+
+// Whether the responses that wait for the client, and those being made, leave room for one more.
+static bool may_ask(const Http2 *h) {
+    return h->unread + (h->n_asked + 1) * h->largest <= UNREAD_MOST ||
+           (h->n_asked == 0 && h->unread < UNREAD_MOST / 2);
+}
+
+bool http2_call_next(Http2 *h) {
+    Http2Call *c = h->calls.first;
+    if (!may_ask(h)) return false;
+    while (c && !c->waits) c = c->next;
+    if (!c) return false;
+    c->waits = false;
+    h->n_waiting--;
+    if (!c->x.answered && !c->refused && !c->doomed) ask(c);
+    return true;
+}
+
+void http2_call_complete(Http2Call *c) {
     c->complete = c->x.whole = true;
     c->x.arrived = stream_now(&c->h->stream);
     if (c->x.answered || c->refused) return;
     stream_counts(&c->h->stream)->requests++;
-    if (c->x.flows)
+    c->h->proven = true;
+    if (c->x.flows) {
         http2_call_more(c);
-    else
-        handler->request(handler->self, &c->x);
+    } else if (c->h->n_waiting == 0 && may_ask(c->h)) {
+        ask(c);
+    } else {
+        c->waits = true;
+        c->h->n_waiting++;
+    }
 }
 
 void http2_call_ended(Http2Call *c, bool sent) {
     const ExchangeHandler *handler = stream_handler(&c->h->stream);
     if (c->open) handler->ended(handler->self, &c->x, sent);
+    http2_release(c);
     slab_give(c->pages, c->more_text);
     slab_give(c->pages, c->more_trail);
     if (!c->lent) call_give(&c->body);
@@ -280,7 +342,11 @@ void http2_call_closed(Http2Call *c, uint32_t code) {
     http2_list_remove(&h->calls, c);
     h->n_calls--;
     h->active = stream_now(&h->stream);
-    if (h->n_calls == 0) h->stream.use = STREAM_IDLE;
+    h->n_asked -= c->asked;
+    h->n_waiting -= c->waits;
+    h->n_flows -= c->x.flows;
+    c->asked = c->waits = false;
+    if (h->n_calls == 0 && h->proven) stream_use(&h->stream, STREAM_IDLE);
     c->done &= code == NGHTTP2_NO_ERROR;
     if (c->part) h->n_parts--;
     c->part = false;

@@ -33,6 +33,9 @@ typedef struct Http2Call {
     bool    begun;    // the response head was sent, and parts of the body
     bool    last;     // this part is the last
     bool    part;     // a whole part is queued, until `leaves`
+    bool    asked;    // request() was called and has not answered
+    bool    waits;    // complete, but the client has to read earlier responses first
+    bool    doomed;   // to be reset
     size_t  owed;     // consumed bytes not yet credited to the client's window
 
     ExchangeHeader headers[HTTP2_HEADERS];
@@ -55,6 +58,10 @@ typedef struct Http2Call {
     char           small_trail[HTTP2_TRAIL];
     Slab          *more_trail;
     TimeNs         moved;   // when a byte of the response was last written
+    TimeNs         answer;  // when the response, or its part, was made
+    uint64_t       mark;    // bytes that the connection had written then
+    size_t         held;    // bytes of the response
+    size_t         sent;    // of these
     uint64_t       leaves;  // ends once the connection has written so many bytes
 } Http2Call;
 
@@ -71,7 +78,9 @@ struct Http2 {
     Stream           stream;
     nghttp2_session *session;
     Http2List        calls, leaving;
-    uint32_t         n_calls, n_parts;
+    uint32_t         n_calls, n_parts, n_asked, n_waiting, n_flows;
+    size_t           unread;   // bytes of responses that are not wholly sent
+    size_t           largest;  // response
     int32_t          heading_id;
     bool             inside;   // inside a session callback or http2_pump
     bool             greeted;  // the client's first SETTINGS was received
@@ -80,6 +89,8 @@ struct Http2 {
     bool             parting;  // the final GOAWAY was queued: close after the open calls
     bool             parted;   // the open calls have ended: only GOAWAY is left to write
     bool             stuck;    // the last piece is the session's memory
+    bool             yields;   // more could be written: other connections come first
+    bool             proven;   // a request was complete
     TimeNs           opened, heading, active, flushed, notice;
     uint64_t         quiet;  // bytes read since the last frame was complete
     Http2Bucket      resets, chatter;
@@ -96,6 +107,7 @@ void http2_calm(Http2 *h);                                              // GOAWA
 void http2_part(Http2 *h);                                              // GOAWAY: no new streams
 bool http2_spend(Http2 *h, Http2Bucket *b, double most, double per_s);  // false: bucket is empty
 void http2_tick(Http2 *h);                                              // rearms the timer
+void http2_account(Http2 *h);  // tells the listener what it holds and waits for
 
 // http2_call.c
 Http2Call *http2_call_open(Http2 *h, int32_t id);                 // NULL: no memory
@@ -104,6 +116,7 @@ void       http2_call_head(Http2Call *c);                         // the headers
 void       http2_call_data(Http2Call *c, const uint8_t *at, size_t len);
 void       http2_call_complete(Http2Call *c);
 void       http2_call_more(Http2Call *c);                   // a part was written
+bool       http2_call_next(Http2 *h);                       // hands over a call that waits
 void       http2_call_closed(Http2Call *c, uint32_t code);  // its stream was closed
 void       http2_call_ended(Http2Call *c, bool sent);       // c is invalid afterwards
 void       http2_call_reject(Http2Call *c, uint32_t status, const char *why);
@@ -116,6 +129,7 @@ MUST_USE Err http2_session(Http2 *h);
 // http2_answer.c
 void http2_send(Exchange *x, const Answer *a);
 void http2_push(Exchange *x, const Answer *a);
+void http2_release(Http2Call *c);  // the memory of its response is no longer held
 // Queues the response body; 0 or an nghttp2 error.
 int  http2_send_data(Http2 *h, Http2Call *c, const uint8_t *head, size_t len);
 void http2_pump(Http2 *h);

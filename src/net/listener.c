@@ -13,35 +13,26 @@
 #include "base/err.h"
 #include "net/listener_int.h"
 
-enum { LISTENER_BATCH = 64, LISTENER_RESERVE = 64 };
+enum { LISTENER_BATCH = 16, LISTENER_RESERVE = 64, LISTENER_LAST_MOST = 4096 };
 
 static const TimeNs LISTENER_SECOND = 1000000000;
 static const TimeNs LISTENER_RETRY = 50000000;  // after descriptors ran out
 static const TimeNs LISTENER_TRIM = 5000000000;
+static const TimeNs LISTENER_LOOK = 250000000;  // at late responses
 static const TimeNs LISTENER_LAST =
     50000000;  // for connections being established when draining begins
 
-static void listener_fill(ListenerLimits *o) {
+static void listener_fill(ListenerLimits *o, bool shared) {
     if (!o->connections) o->connections = 1024;
     if (!o->streams) o->streams = 128;
     if (!o->headers) o->headers = 64;
     if (!o->header_bytes) o->header_bytes = 16384;
     if (!o->body_bytes) o->body_bytes = (size_t)64 << 20;
-    if (!o->held_bytes) o->held_bytes = (size_t)512 << 20;
+    if (!o->held_bytes && !shared) o->held_bytes = (size_t)512 << 20;
     if (!o->header_ns) o->header_ns = 10 * LISTENER_SECOND;
     if (!o->body_ns) o->body_ns = 60 * LISTENER_SECOND;
     if (!o->idle_ns) o->idle_ns = 75 * LISTENER_SECOND;
     if (!o->write_ns) o->write_ns = 30 * LISTENER_SECOND;
-}
-
-// The stream to evict: the oldest of the lowest class; NULL: all are busy.
-static Stream *listener_victim(const Listener *l) {
-    Stream *idle = NULL;
-    for (Stream *s = l->oldest; s; s = s->next) {
-        if (s->use == STREAM_NEW) return s;
-        if (s->use == STREAM_IDLE && !idle) idle = s;
-    }
-    return idle;
 }
 
 // Descriptors are allocated from the lowest number: a high one means that few are left for files
@@ -66,11 +57,17 @@ static void listener_drain_stream(Stream *s) {
     s->kind->drain(s);
 }
 
+static void listener_evict(Listener *l, Stream *victim) {
+    l->counts.evicted++;
+    stream_close(victim);
+}
+
 static void listener_take(Listener *l, int fd) {
-    Stream *victim = NULL, *s = NULL;
-    bool    full = listener_full(l, fd);
-    if (full) victim = listener_victim(l);
-    if (victim) stream_close(victim);
+    Stream  *victim = NULL, *s = NULL;
+    uint64_t key = 0;
+    bool     full = listener_full(l, fd);
+    if (full) victim = listener_victim(l, peer_key(fd, &key) ? peer_find(&l->peers, key) : NULL);
+    if (victim) listener_evict(l, victim);
     if (full && !victim)
         close(fd);
     else
@@ -84,8 +81,8 @@ static void listener_take(Listener *l, int fd) {
 
 // Stops accepting for a while, so that a failing accept is not retried in a busy loop.
 static void listener_back_off(Listener *l) {
-    Stream *victim = listener_victim(l);
-    if (victim) stream_close(victim);
+    Stream *victim = listener_victim(l, NULL);
+    if (victim) listener_evict(l, victim);
     loop_events(l->loop, &l->watch, 0);
     CHECK(loop_arm(l->loop, &l->retry, loop_now(l->loop) + LISTENER_RETRY) == ERR_OK);
 }
@@ -103,10 +100,18 @@ static bool listener_accept(Listener *l) {
     return false;
 }
 
+// Whether all places are taken and the only ones to be freed were taken in this round: they get the
+// chance to send a request first.
+static bool listener_saturated(const Listener *l) {
+    bool waits =
+        l->uses[STREAM_NEW].first || l->uses[STREAM_PART].first || l->uses[STREAM_IDLE].first;
+    return l->counts.open >= l->room && waits && !listener_victim(l, NULL);
+}
+
 static void listener_ready(void *self, uint32_t events) {
     Listener *l = self;
     (void)events;
-    for (int i = 0; i < LISTENER_BATCH && listener_accept(l); i++) {
+    for (int i = 0; i < LISTENER_BATCH && !listener_saturated(l) && listener_accept(l); i++) {
     }
 }
 
@@ -122,17 +127,29 @@ static void listener_bury(Listener *l) {
     }
 }
 
+// Bytes in use beyond three quarters of the memory.
+static size_t listener_pressure(const Listener *l) {
+    const Budget *b = l->options.budget ? l->options.budget : &l->slabs->budget;
+    size_t        used = budget_used(b), most = b->most / 4 * 3;
+    return b->most > 0 && used > most ? used - most : 0;
+}
+
 static void listener_reap(void *self) {
     Listener *l = self;
     TimeNs    now = loop_now(l->loop);
     listener_bury(l);
+    bool sweeping = slab_sweep(l->slabs);
+    if (l->unread.first && listener_pressure(l) > 0)
+        (void)listener_make_room(l, listener_pressure(l));
     if (now - l->trimmed >= LISTENER_TRIM) {
         slab_trim(l->slabs);
         slab_trim(l->pages);
         l->trimmed = now;
     }
-    bool spare = l->slabs->spare || l->pages->spare || l->counts.open;
-    CHECK(loop_arm(l->loop, &l->reap, spare ? now + LISTENER_TRIM : INT64_MAX) == ERR_OK);
+    bool   spare = l->slabs->spare || l->pages->spare || l->counts.open;
+    TimeNs next = spare ? now + LISTENER_TRIM : INT64_MAX;
+    if (l->unread.first) next = now + LISTENER_LOOK;
+    CHECK(loop_arm(l->loop, &l->reap, sweeping || l->dead ? now : next) == ERR_OK);
 }
 
 static void listener_remember_file(Listener *l) {
@@ -167,7 +184,7 @@ static void listener_again(void *self) {
         return;
     }
     CHECK(loop_arm(l->loop, &l->retry, INT64_MAX) == ERR_OK);
-    for (int i = 0; i < LISTENER_BATCH * LISTENER_BATCH && listener_accept(l); i++) {
+    for (int i = 0; i < LISTENER_LAST_MOST && listener_accept(l); i++) {
     }
     listener_shut(l);
 }
@@ -204,14 +221,14 @@ Err listener_open(Listener **out, Loop *loop, const ListenerOptions *o) {
     if (!l) return err_set(ERR_LIMIT, "no memory for a listener");
     l->loop = loop;
     l->options = *o;
-    listener_fill(&l->options.limits);
+    listener_fill(&l->options.limits, o->budget != NULL);
     l->kind = o->protocol == LISTENER_HTTP2 ? &stream_http2 : &stream_http1;
-    l->watch = (LoopFd){-1, EPOLLIN, listener_ready, l};
+    l->watch = (LoopFd){.fd = -1, .events = EPOLLIN, .ready = listener_ready, .self = l};
     l->retry = (LoopTimer){.fire = listener_again, .self = l};
     l->reap = (LoopTimer){.fire = listener_reap, .self = l};
     l->room = l->options.limits.connections;
-    l->slabs = slab_pool_new(l->options.limits.held_bytes);
-    l->pages = slab_pool_new(SIZE_MAX);
+    l->slabs = slab_pool_new(l->options.limits.held_bytes, o->budget);
+    l->pages = slab_pool_new(0, o->budget);
     Err e =
         l->slabs && l->pages ? listener_start(l) : err_set(ERR_LIMIT, "no memory for a listener");
     if (e != ERR_OK) {
@@ -226,7 +243,8 @@ const char *listener_address(const Listener *l) { return l->text; }
 
 ListenerCounts listener_counts(const Listener *l) {
     ListenerCounts c = l->counts;
-    c.held_bytes = l->slabs->held;
+    c.body_bytes = budget_used(&l->slabs->budget);
+    c.held_bytes = c.body_bytes + budget_used(&l->pages->budget);
     return c;
 }
 

@@ -1,6 +1,7 @@
 // Listener: a listening socket with limits on connections, headers, bodies and times.
 #pragma once
 
+#include "base/budget.h"
 #include "net/exchange.h"
 #include "net/loop.h"
 
@@ -12,11 +13,11 @@ typedef struct ListenerLimits {  // 0: the default
     uint32_t headers;            // 64
     size_t   header_bytes;       // all of them with the request line: 16 KiB
     size_t   body_bytes;         // of one request, decompressed: 64 MiB
-    size_t   held_bytes;         // of all bodies of this listener at once: 512 MiB; then 503
-    TimeNs   header_ns;          // from a request's first byte to its last header: 10 s
-    TimeNs   body_ns;            // to its last byte: 60 s
-    TimeNs   idle_ns;            // between requests: 75 s
-    TimeNs   write_ns;           // without progress of a response: 30 s
+    size_t   held_bytes;  // of its bodies at once: 512 MiB, or as the budget allows; then 503
+    TimeNs   header_ns;   // from a request's first byte to its last header: 10 s
+    TimeNs   body_ns;     // to its last byte: 60 s
+    TimeNs   idle_ns;     // between requests: 75 s
+    TimeNs   write_ns;    // for a client to read a response, and 1 s per 64 KiB of it: 30 s
 } ListenerLimits;
 
 typedef struct ListenerOptions {
@@ -24,13 +25,20 @@ typedef struct ListenerOptions {
     ListenerProtocol protocol;
     ListenerLimits   limits;
     ExchangeHandler  handler;
+    Budget          *budget;  // shared with other listeners, and longer-lived; NULL: none
+    // The budget was refused: closes late responses of all that share it, and returns the bytes
+    // freed. NULL: listener_relieve.
+    size_t (*relieve)(void *self, size_t bytes);
+    void *self;  // of relieve
 } ListenerOptions;
 
 typedef struct ListenerCounts {
     uint64_t accepted, refused;  // connections
     uint64_t requests, bad;      // bad: violated the protocol or a limit
+    uint64_t evicted;            // connections and responses closed to make room
     uint32_t open;               // connections
-    uint64_t held_bytes;
+    uint64_t body_bytes;         // of requests
+    uint64_t held_bytes;         // all that the listener holds
 } ListenerCounts;
 
 typedef struct Listener Listener;
@@ -42,7 +50,11 @@ ListenerCounts listener_counts(const Listener *l);
 // No new connections; idle ones are closed, others after their pending responses (GOAWAY).
 void listener_drain(Listener *l);
 bool listener_drained(const Listener *l);  // no connection is open
-void listener_close(Listener *l);  // at once, with ended() for every open exchange; accepts NULL
+// Memory is short: closes connections (HTTP/1) and resets streams (HTTP/2) whose clients read their
+// response too slowly, those of the address with most unread bytes first, until so many bytes were
+// freed. b: only responses charged to it (Exchange.budget); NULL: any. Returns the bytes freed.
+size_t listener_relieve(Listener *l, const Budget *b, size_t bytes);
+void   listener_close(Listener *l);  // at once, with ended() for every open exchange; accepts NULL
 
 // Whether an address is loopback or a Unix socket: loopback or a Unix socket. Fails when it is
 // none.

@@ -19,7 +19,11 @@ struct Listener {
     LoopTimer         reap;             // frees closed streams; trims the pools
     Stream           *oldest, *newest;  // open
     Stream           *dead;             // closed in this round
-    uint32_t          room;  // connections that the descriptor limit allows, as known now
+    StreamList        uses[STREAM_USES], unread;
+    PeerTable         peers;
+    Peer             *heaviest;  // with most connections, as far as known; NULL: unknown
+    TimeNs            futile;    // when closing late responses last made no room
+    uint32_t          room;      // connections that the descriptor limit allows, as known now
     SlabPool         *slabs, *pages;
     ListenerCounts    counts;
     TimeNs            trimmed;
@@ -29,4 +33,9 @@ struct Listener {
     bool              draining;
 };
 
-void listener_reap_soon(Listener *l, TimeNs at);
+void listener_reap_soon(Listener *l, TimeNs at);  // listener.c
+
+// listener_evict.c
+// The stream to close for a new connection from this peer (NULL: any, or none); NULL: all are busy.
+Stream *listener_victim(const Listener *l, const Peer *newcomer);
+bool listener_make_room(Listener *l, size_t bytes);  // closes late responses; false: there are none

@@ -10,7 +10,11 @@
 
 #include "base/clock.h"
 
-enum { LOOP_EVENTS = 256, LOOP_TIMERS = 64, LOOP_TRIES = 8 };
+enum { LOOP_EVENTS = 512, LOOP_TIMERS = 64, LOOP_TRIES = 8 };
+
+// LOOP_SLOW: a turn that makes a descriptor wait for others. LOOP_TURN: length of a turn that
+// should end. LOOP_ROUND: time for descriptors, for slow ones and for timers, each, in a round.
+static const TimeNs LOOP_SLOW = 100000, LOOP_TURN = 500000, LOOP_ROUND = 1000000;
 
 typedef struct LoopSlot {
     TimeNs     at;
@@ -25,8 +29,11 @@ struct Loop {
     uint32_t            n_timers, cap_timers;
     struct epoll_event  events[LOOP_EVENTS];
     int                 n_events, at_event;  // of the current iteration
-    _Atomic(LoopPost *) posts;               // newest first
-    atomic_bool         asleep;              // about to block: a post must wake it
+    LoopFd             *current;             // whose turn it is; NULL: none, or forgotten
+    LoopFd             *first, *last;        // slow ones with events
+    LoopCounts          counts;
+    _Atomic(LoopPost *) posts;   // newest first
+    atomic_bool         asleep;  // about to block: a post must wake it
     atomic_bool         stop;
 };
 
@@ -80,8 +87,36 @@ void loop_events(Loop *l, LoopFd *f, uint32_t events) {
     if (epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, f->fd, &e) == 0) f->events = events;
 }
 
+static void loop_queue(Loop *l, LoopFd *f, uint32_t events) {
+    f->came = events;
+    if (f->waits) return;
+    f->waits = true;
+    f->next = NULL;
+    f->prev = l->last;
+    if (l->last)
+        l->last->next = f;
+    else
+        l->first = f;
+    l->last = f;
+}
+
+static void loop_unqueue(Loop *l, LoopFd *f) {
+    if (!f->waits) return;
+    f->waits = false;
+    if (f->prev)
+        f->prev->next = f->next;
+    else
+        l->first = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+    else
+        l->last = f->prev;
+}
+
 void loop_forget(Loop *l, LoopFd *f) {
     struct epoll_event none = {0};
+    if (l->current == f) l->current = NULL;
+    loop_unqueue(l, f);
     epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, f->fd, &none);
     for (int i = l->at_event; i < l->n_events; i++)
         if (l->events[i].data.ptr == f) l->events[i].data.ptr = NULL;
@@ -149,6 +184,22 @@ void loop_disarm(Loop *l, LoopTimer *t) {
 
 TimeNs loop_now(const Loop *l) { return l->now; }
 
+bool loop_overtime(const Loop *l) { return clock_now(clock_monotonic()) - l->now > LOOP_TURN; }
+
+LoopCounts loop_counts(const Loop *l) { return l->counts; }
+
+// The end of a turn: the next one begins now. Returns its length.
+static TimeNs loop_turned(Loop *l) {
+    TimeNs   now = clock_now(clock_monotonic()), took = now - l->now;
+    uint32_t i = 0;
+    for (TimeNs most = 100000; i + 1 < LOOP_STRETCHES && took > most; most *= 10) i++;
+    l->counts.turns[i]++;
+    l->counts.total += took;
+    if (took > l->counts.longest) l->counts.longest = took;
+    l->now = now;
+    return took;
+}
+
 // A full eventfd wakes the loop too. Other errors are transient.
 static bool loop_wake(Loop *l) {
     uint64_t one = 1;
@@ -185,31 +236,57 @@ static void loop_take_posts(Loop *l) {
         p = ordered;
         ordered = atomic_load_explicit(&p->next, memory_order_relaxed);
         p->run(p->self);  // may reuse the post immediately
+        (void)loop_turned(l);
     }
 }
 
+static void loop_call(Loop *l, LoopFd *f, uint32_t events) {
+    events &= f->events | EPOLLERR | EPOLLHUP;  // as wanted now
+    if (events == 0) return;
+    l->current = f;
+    f->ready(f->self, events);
+    bool slow = loop_turned(l) > LOOP_SLOW;
+    if (l->current) l->current->slow = slow;
+    l->current = NULL;
+}
+
+// What is left of the events is taken in the next round.
 static void loop_take_events(Loop *l) {
-    for (l->at_event = 0; l->at_event < l->n_events;) {
+    TimeNs end = l->now + LOOP_ROUND;
+    while (l->at_event < l->n_events && l->now < end) {
         struct epoll_event *e = &l->events[l->at_event++];
         LoopFd             *f = e->data.ptr;
-        if (f) f->ready(f->self, e->events);
+        if (f && (f->slow || f->waits))
+            loop_queue(l, f, e->events);
+        else if (f)
+            loop_call(l, f, e->events);
     }
-    l->n_events = l->at_event = 0;
 }
 
-// A timer that rearms itself for now runs in the next iteration.
+static void loop_take_slow(Loop *l) {
+    TimeNs end = l->now + LOOP_ROUND;
+    while (l->first && l->now < end) {
+        LoopFd *f = l->first;
+        loop_unqueue(l, f);
+        loop_call(l, f, f->came);
+    }
+}
+
+// A timer that rearms itself for now runs in the next round.
 static void loop_take_timers(Loop *l) {
+    TimeNs began = l->now;
     for (uint32_t most = l->n_timers; most > 0 && l->n_timers > 0; most--) {
         LoopTimer *t = l->timers[0].timer;
-        if (t->at > l->now) break;
+        if (t->at > began || l->now > began + LOOP_ROUND) break;
         loop_disarm(l, t);
         t->fire(t->self);
+        (void)loop_turned(l);
     }
 }
 
 // Timeout of the wait; -1: none.
 static TimeNs loop_patience(const Loop *l) {
-    if (atomic_load(&l->posts) || atomic_load(&l->stop)) return 0;
+    if (atomic_load(&l->posts) || atomic_load(&l->stop) || l->first) return 0;
     if (l->n_timers == 0 || l->timers[0].at == INT64_MAX) return -1;
     TimeNs left = l->timers[0].at - clock_now(clock_monotonic());
     return left > 0 ? left : 0;
@@ -229,15 +306,22 @@ static int loop_wait(Loop *l, TimeNs ns) {
     return loop_wait_coarse(l, ns);
 }
 
-static Err loop_round(Loop *l) {
+static Err loop_poll(Loop *l) {
     atomic_store(&l->asleep, true);
     int n = loop_wait(l, loop_patience(l));
     atomic_store(&l->asleep, false);
     if (n < 0 && errno != EINTR) return err_set(ERR_IO, "epoll: %s", strerror(errno));
     l->n_events = n > 0 ? n : 0;
+    l->at_event = 0;
+    return ERR_OK;
+}
+
+static Err loop_round(Loop *l) {
+    if (l->at_event == l->n_events) TRY(loop_poll(l));
     l->now = clock_now(clock_monotonic());
     loop_take_posts(l);
     loop_take_events(l);
+    loop_take_slow(l);
     loop_take_timers(l);
     return ERR_OK;
 }

@@ -17,6 +17,10 @@ typedef struct LoopFd {
     void (*ready)(void    *self,
                   uint32_t events);  // may call loop_forget for this and other descriptors
     void *self;
+    // Owned by the loop. One whose last turn was long waits until others had theirs.
+    struct LoopFd *next, *prev;
+    uint32_t       came;  // events that wait
+    bool           slow, waits;
 } LoopFd;
 
 typedef struct LoopTimer {  // zeroed but for fire and self: not armed
@@ -25,6 +29,13 @@ typedef struct LoopTimer {  // zeroed but for fire and self: not armed
     void    *self;
     uint32_t place;  // in the loop's heap, plus 1; 0: not armed
 } LoopTimer;
+
+enum { LOOP_STRETCHES = 5 };
+
+typedef struct LoopCounts {          // turns: calls of ready, fire and run
+    uint64_t turns[LOOP_STRETCHES];  // by length: up to 0.1, 1, 10, 100 ms, more
+    TimeNs   total, longest;
+} LoopCounts;
 
 typedef struct LoopPost {  // a call from another thread; in the poster's memory until it runs
     _Atomic(struct LoopPost *) next;
@@ -41,7 +52,9 @@ void         loop_events(Loop *l, LoopFd *f, uint32_t events);  // events to wai
 void         loop_forget(Loop *l, LoopFd *f);                   // before the descriptor is closed
 MUST_USE Err loop_arm(Loop *l, LoopTimer *t, TimeNs at);  // monotonic clock; rearming moves it
 void         loop_disarm(Loop *l, LoopTimer *t);
-TimeNs       loop_now(const Loop *l);  // start of the current iteration
+TimeNs       loop_now(const Loop *l);       // start of the current turn
+bool         loop_overtime(const Loop *l);  // the current turn has taken half a millisecond
+LoopCounts   loop_counts(const Loop *l);
 
 MUST_USE Err loop_run(Loop *l);                   // until loop_stop
 void         loop_stop(Loop *l);                  // from any thread, and from signal handlers

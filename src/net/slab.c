@@ -8,7 +8,7 @@
 
 // A slab has a power of two of bytes; its first 64 hold the record. Large ones are mapped, so that
 // freeing returns them to the system.
-enum { SLAB_LEAST = 12, SLAB_MAPPED = 18, SLAB_RECORD = 64, SLAB_KEPT = 64 };
+enum { SLAB_LEAST = 12, SLAB_MAPPED = 18, SLAB_RECORD = 64, SLAB_KEPT = 64, SLAB_PIECE = 1 << 20 };
 
 static const size_t SLAB_SPARE = (size_t)64 << 20;
 
@@ -35,11 +35,27 @@ static Slab *slab_new(uint32_t class) {
     return s;
 }
 
-static void slab_free(Slab *s) {
-    if (slab_class_of(s) < SLAB_MAPPED)
+// Unmapping a large one takes milliseconds: it leaves in pieces.
+static void slab_free(SlabPool *p, Slab *s) {
+    if (slab_class_of(s) < SLAB_MAPPED) {
         free(s);
-    else
+    } else if (s->warm <= SLAB_PIECE) {
         munmap(s, s->size + SLAB_RECORD);
+    } else {
+        s->next = p->leaving;
+        p->leaving = s;
+    }
+}
+
+bool slab_sweep(SlabPool *p) {
+    Slab *s = p->leaving;
+    if (!s) return false;
+    size_t bytes = s->size + SLAB_RECORD, used = s->warm + SLAB_RECORD;
+    size_t keep = (used - 1) / SLAB_PIECE * SLAB_PIECE;
+    if (keep == 0) p->leaving = s->next;
+    (void)munmap((char *)s + keep, bytes - keep);
+    if (keep > 0) s->size = s->warm = keep - SLAB_RECORD;
+    return p->leaving != NULL;
 }
 
 static Slab *slab_pop(SlabPool *p, uint32_t class) {
@@ -52,24 +68,35 @@ static Slab *slab_pop(SlabPool *p, uint32_t class) {
 
 Slab *slab_take(SlabPool *p, size_t size) {
     uint32_t class = slab_class(size);
-    if (class >= SLAB_CLASSES || p->held >= p->most) return NULL;
+    if (class >= SLAB_CLASSES || budget_short(&p->budget, 1)) return NULL;
     Slab *s = NULL;
     if (p->free[class]) s = slab_pop(p, class);
-    if (s && s->warm > p->most - p->held) {  // a new slab counts as much as is touched of it
-        slab_free(s);
+    if (s && !budget_take(&p->budget, s->warm)) {  // a new one counts as much as is touched of it
+        slab_free(p, s);
         s = NULL;
     }
-    if (!s) s = slab_new(class);
-    if (s) p->held += s->warm;
-    return s;
+    return s ? s : slab_new(class);
 }
 
 bool slab_touch(SlabPool *p, Slab *s, size_t used) {
     if (used <= s->warm) return true;
-    if (used - s->warm > p->most - p->held) return false;
-    p->held += used - s->warm;
+    if (!budget_take(&p->budget, used - s->warm)) return false;
     s->warm = used;
     return true;
+}
+
+Slab *slab_need(SlabPool *p, size_t size) {
+    uint32_t class = slab_class(size);
+    if (class >= SLAB_CLASSES) return NULL;
+    Slab *s = p->free[class] ? slab_pop(p, class) : slab_new(class);
+    if (s) budget_add(&p->budget, s->warm);
+    return s;
+}
+
+void slab_use(SlabPool *p, Slab *s, size_t used) {
+    if (used <= s->warm) return;
+    budget_add(&p->budget, used - s->warm);
+    s->warm = used;
 }
 
 // mremap moves pages without copying.
@@ -99,11 +126,11 @@ Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size) {
 
 void slab_give(SlabPool *p, Slab *s) {
     if (!s) return;
-    p->held -= s->warm;
     poison_fill(s->at, s->warm);
+    budget_give(&p->budget, s->warm);
     uint32_t class = slab_class_of(s);
     if (p->n_free[class] >= SLAB_KEPT || p->spare + s->warm > SLAB_SPARE) {
-        slab_free(s);
+        slab_free(p, s);
         return;
     }
     p->spare += s->warm;
@@ -114,21 +141,26 @@ void slab_give(SlabPool *p, Slab *s) {
 
 void slab_trim(SlabPool *p) {
     for (uint32_t class = SLAB_LEAST; class < SLAB_CLASSES; class ++) {
-        for (uint32_t n = p->least[class]; n > 0; n--) slab_free(slab_pop(p, class));
+        for (uint32_t n = p->least[class]; n > 0; n--) slab_free(p, slab_pop(p, class));
         p->least[class] = p->n_free[class];
     }
 }
 
-SlabPool *slab_pool_new(size_t most) {
+SlabPool *slab_pool_new(size_t most, Budget *whole) {
     SlabPool *p = calloc(1, sizeof *p);
-    if (p) p->most = most;
+    if (!p) return NULL;
+    p->budget.setting = "buffered_mb";
+    p->budget.most = most;
+    p->budget.whole = whole;
     return p;
 }
 
 void slab_pool_close(SlabPool *p) {
     if (!p) return;
     for (uint32_t class = SLAB_LEAST; class < SLAB_CLASSES; class ++)
-        while (p->free[class]) slab_free(slab_pop(p, class));
+        while (p->free[class]) slab_free(p, slab_pop(p, class));
+    while (slab_sweep(p)) {
+    }
     p->closed = true;
     if (p->n_lent == 0) free(p);
 }

@@ -15,7 +15,12 @@
 #include "net/exchange.h"
 #include "net/listener_int.h"
 
-static const TimeNs STREAM_LEAVE_NS = 1000000000;
+// STREAM_STEP: bytes per second that a client must read or send. STREAM_PRESSED_STEP: the same for
+// responses while memory is short. STREAM_UNSENT: bytes that the kernel takes ahead of the client.
+enum { STREAM_STEP = 1 << 16, STREAM_PRESSED_STEP = 4 << 20, STREAM_UNSENT = 256 << 10 };
+
+static const TimeNs STREAM_LEAVE_NS = 1000000000, STREAM_SECOND = 1000000000,
+                    STREAM_PRESSED_NS = 250000000;
 
 static void stream_ready(void *self, uint32_t events) {
     Stream *s = self;
@@ -41,6 +46,7 @@ void stream_arm(Stream *s, TimeNs at) {
     if (at < s->timer.at) stream_set_timer(s, at);
 }
 
+bool   stream_overtime(const Stream *s) { return loop_overtime(s->listener->loop); }
 TimeNs stream_now(const Stream *s) { return loop_now(s->listener->loop); }
 
 void stream_want(Stream *s, uint32_t events) { loop_events(s->listener->loop, &s->watch, events); }
@@ -63,8 +69,81 @@ ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n) {
                                                                        : STREAM_BROKEN;
 }
 
+static void list_add(StreamList *l, Stream *s, int which) {
+    s->links[which].prev = l->last;
+    s->links[which].next = NULL;
+    if (l->last)
+        l->last->links[which].next = s;
+    else
+        l->first = s;
+    l->last = s;
+}
+
+static void list_remove(StreamList *l, Stream *s, int which) {
+    Stream *next = s->links[which].next, *prev = s->links[which].prev;
+    if (prev)
+        prev->links[which].next = next;
+    else
+        l->first = next;
+    if (next)
+        next->links[which].prev = prev;
+    else
+        l->last = prev;
+}
+
+static void stream_enlist(Stream *s, StreamUse use) {
+    s->use = use;
+    s->since = stream_now(s);
+    s->moved = 0;
+    list_add(&s->listener->uses[use], s, STREAM_ALL);
+    if (s->peer) list_add(&s->peer->uses[use], s, STREAM_PEER);
+}
+
+static void stream_delist(Stream *s) {
+    list_remove(&s->listener->uses[s->use], s, STREAM_ALL);
+    if (s->peer) list_remove(&s->peer->uses[s->use], s, STREAM_PEER);
+}
+
+void stream_use(Stream *s, StreamUse use) {
+    if (s->closed) return;
+    stream_delist(s);
+    stream_enlist(s, use);
+}
+
+void stream_moved(Stream *s, size_t bytes) {
+    s->moved += bytes;
+    if (s->moved >= STREAM_STEP) stream_use(s, s->use);
+}
+
+void stream_unread(Stream *s, size_t bytes) {
+    StreamList *l = &s->listener->unread;
+    if (s->unread == bytes) return;
+    if (s->unread == 0) list_add(l, s, STREAM_UNREAD);
+    if (bytes == 0) list_remove(l, s, STREAM_UNREAD);
+    if (s->peer) s->peer->unread += bytes - s->unread;
+    s->unread = bytes;
+    if (bytes > 0) listener_reap_soon(s->listener, stream_now(s) + STREAM_PRESSED_NS);
+}
+
+bool stream_late(const Stream *s, TimeNs began, uint64_t sent, bool pressed) {
+    TimeNs grace = pressed ? STREAM_PRESSED_NS : stream_limits(s)->write_ns;
+    TimeNs step = pressed ? STREAM_PRESSED_STEP : STREAM_STEP;
+    return stream_now(s) >= began + grace + (TimeNs)(sent / (uint64_t)step) * STREAM_SECOND;
+}
+
+bool stream_charged(const Exchange *x, const Budget *b) {
+    const Budget *at = x->budget;
+    while (b && at && at != b) at = at->whole;
+    return !b || at;
+}
+
 static void stream_link(Stream *s) {
     Listener *l = s->listener;
+    uint64_t  key = 0;
+    if (peer_key(s->watch.fd, &key)) s->peer = peer_open(&l->peers, key);
+    if (s->peer && (!l->heaviest || s->peer->open > l->heaviest->open)) l->heaviest = s->peer;
+    stream_enlist(s, STREAM_NEW);
+    budget_add(&l->pages->budget, l->kind->bytes);
     s->prev = l->newest;
     if (l->newest)
         l->newest->next = s;
@@ -85,6 +164,13 @@ static void stream_unlink(Stream *s) {
     else
         l->newest = s->prev;
     l->counts.open--;
+    stream_unread(s, 0);
+    stream_delist(s);
+    budget_give(&l->pages->budget, l->kind->bytes);
+    if (!s->peer) return;
+    if (s->peer == l->heaviest && s->peer->open == 1) l->heaviest = NULL;
+    peer_close(&l->peers, s->peer);
+    s->peer = NULL;
 }
 
 // The memory stays valid for callers on the stack.
@@ -116,8 +202,18 @@ static void leave_ready(Stream *s, uint32_t events) {
 
 static void leave_finish(Stream *s) { (void)s; }
 
-static const StreamKind stream_leaving = {
-    .ready = leave_ready, .expire = stream_close, .drain = leave_finish, .finish = leave_finish};
+static size_t leave_late(Stream *s, const Budget *b, bool end) {
+    (void)s;
+    (void)b;
+    (void)end;
+    return 0;
+}
+
+static const StreamKind stream_leaving = {.ready = leave_ready,
+                                          .expire = stream_close,
+                                          .drain = leave_finish,
+                                          .finish = leave_finish,
+                                          .late = leave_late};
 
 void stream_leave(Stream *s) {
     if (s->closed || shutdown(s->watch.fd, SHUT_WR) != 0) {
@@ -126,7 +222,8 @@ void stream_leave(Stream *s) {
     }
     s->kind->finish(s);
     s->kind = &stream_leaving;
-    s->use = STREAM_NEW;
+    stream_unread(s, 0);
+    stream_use(s, STREAM_NEW);
     stream_want(s, EPOLLIN);
     stream_arm(s, stream_now(s) + STREAM_LEAVE_NS);
 }
@@ -139,24 +236,28 @@ static Err stream_start(Stream *s) {
     return e;
 }
 
+// What a client does not read stays in the handler's memory, which is counted, not in the kernel's.
+static void stream_tune(int fd) {
+    int one = 1, unsent = STREAM_UNSENT;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+}
+
 Stream *stream_adopt(Listener *l, int fd) {
-    int     one = 1;
     Stream *s = calloc(1, l->kind->bytes);
     if (s) {
-        s->watch = (LoopFd){fd, EPOLLIN, stream_ready, s};
+        s->watch = (LoopFd){.fd = fd, .events = EPOLLIN, .ready = stream_ready, .self = s};
         s->timer = (LoopTimer){.fire = stream_fire, .self = s};
         s->due = INT64_MAX;
         s->kind = l->kind;
         s->listener = l;
-        s->use = STREAM_NEW;
     }
     if (!s || stream_start(s) != ERR_OK) {
         close(fd);
         free(s);
         return NULL;
     }
-    if (l->address.any.sa_family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (l->address.any.sa_family != AF_UNIX) stream_tune(fd);
     stream_link(s);
     if (s->kind->open(s) == ERR_OK) return s->closed ? NULL : s;
     if (!s->closed) stream_bury(s);
@@ -168,6 +269,26 @@ const ExchangeHandler *stream_handler(const Stream *s) { return &s->listener->op
 ListenerCounts        *stream_counts(Stream *s) { return &s->listener->counts; }
 SlabPool              *stream_slabs(Stream *s) { return s->listener->slabs; }
 SlabPool              *stream_pages(Stream *s) { return s->listener->pages; }
+
+Slab *stream_take(Stream *s, size_t size) {
+    SlabPool *p = stream_slabs(s);
+    Slab     *b = slab_take(p, size);
+    if (!b && listener_make_room(s->listener, size)) b = slab_take(p, size);
+    return b;
+}
+
+bool stream_touch(Stream *s, Slab *b, size_t used) {
+    SlabPool *p = stream_slabs(s);
+    if (slab_touch(p, b, used)) return true;
+    return listener_make_room(s->listener, used - b->warm) && slab_touch(p, b, used);
+}
+
+Slab *stream_grow(Stream *s, Slab *b, size_t used, size_t size) {
+    SlabPool *p = stream_slabs(s);
+    Slab     *more = slab_grow(p, b, used, size);
+    if (!more && listener_make_room(s->listener, size)) more = slab_grow(p, b, used, size);
+    return more;
+}
 
 // strftime depends on the locale.
 static size_t stream_write_date(const struct tm *t, char out[LISTENER_DATE]) {

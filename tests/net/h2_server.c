@@ -145,7 +145,7 @@ void h2_server_close(H2Server *h) {
     h2_server_until_closed(h);
     h2_server_do(h, give_back);
     h2_server_do(h, h2_server_read_counts);
-    assert_int_equal(h->counts.held_bytes, 0);
+    assert_int_equal(h->counts.body_bytes, 0);
     assert_int_equal(h->heads, h->ended);
     loop_stop(h->loop);
     assert_int_equal(pthread_join(h->thread, NULL), 0);

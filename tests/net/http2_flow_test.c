@@ -103,7 +103,7 @@ static int end(void **state) {
     assert_int_equal(begun, ended);
     loop_stop(loop);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(listener_counts(listener).held_bytes, 0);
+    assert_int_equal(listener_counts(listener).body_bytes, 0);
     listener_close(listener);
     loop_destroy(loop);
     return 0;

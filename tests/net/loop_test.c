@@ -108,7 +108,8 @@ static void what_was_forgotten_is_not_called(void **state) {
     assert_int_equal(pipe(a) | pipe(b), 0);
     End ends[2] = {{.loop = l, .other = &ends[1]}, {.loop = l, .other = &ends[0]}};
     for (int i = 0; i < 2; i++) {
-        ends[i].watch = (LoopFd){i ? b[0] : a[0], EPOLLIN, end_ready, &ends[i]};
+        ends[i].watch = (LoopFd){
+            .fd = i ? b[0] : a[0], .events = EPOLLIN, .ready = end_ready, .self = &ends[i]};
         assert_int_equal(loop_watch(l, &ends[i].watch), ERR_OK);
         assert_int_equal(write(i ? b[1] : a[1], "x", 1), 1);
     }

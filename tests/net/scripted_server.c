@@ -122,7 +122,7 @@ void scripted_server_open(ScriptedServer *p, Loop *l) {
     (void)snprintf(p->port, sizeof p->port, "%u", (unsigned)ntohs(a.sin_port));
     for (uint32_t i = 0; i < SCRIPTED_CONNS; i++) p->lines[i].fd.fd = -1;
     p->loop = l;
-    p->listener = (LoopFd){fd, EPOLLIN, accepts, p};
+    p->listener = (LoopFd){.fd = fd, .events = EPOLLIN, .ready = accepts, .self = p};
     assert_int_equal(loop_watch(l, &p->listener), ERR_OK);
 }
 

@@ -50,7 +50,7 @@ static void drips_end_by_the_clock(void **state) {
         drip(h, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffff\r\n", "x"),
         408);
     assert_int_equal(http1_server_ask(h, POST("/echo", "2") "ok"), 200);
-    assert_int_equal(http1_server_counts(h).held_bytes, 0);
+    assert_int_equal(http1_server_counts(h).body_bytes, 0);
     http1_server_close(h);
 }
 
@@ -66,7 +66,7 @@ static void who_promises_and_holds_costs_nothing_and_is_ended(void **state) {
                                           "Content-Length: 900000\r\n\r\n");
     }
     while (http1_server_heads(h) < 40) usleep(500);
-    assert_true(http1_server_counts(h).held_bytes < 4096);
+    assert_true(http1_server_counts(h).body_bytes < 4096);
     assert_int_equal(http1_server_ask(h, POST("/echo", "2") "ok"), 200);
     for (int i = 0; i < 40; i++) {
         int status = http1_server_answer(fds[i], body, ROOM);
@@ -86,7 +86,7 @@ static void the_bytes_of_all_bodies_are_bounded(void **state) {
     http1_server_text(first, POST("/hold", "900000"));
     http1_server_send(first, text, 900000);
     while (http1_server_requests(h) < 1) usleep(500);
-    assert_int_equal(http1_server_counts(h).held_bytes, 900000);
+    assert_int_equal(http1_server_counts(h).body_bytes, 900000);
     http1_server_text(second, POST("/echo", "900000"));
     http1_server_send(second, text, 900000);
     assert_int_equal(http1_server_answer(second, body, ROOM), 503);
@@ -96,7 +96,7 @@ static void the_bytes_of_all_bodies_are_bounded(void **state) {
     setsockopt(first, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     close(first);  // with RST: noticed while the answer is waited for
     while (http1_server_ended(h) < http1_server_heads(h)) usleep(500);
-    assert_int_equal(http1_server_counts(h).held_bytes, 0);
+    assert_int_equal(http1_server_counts(h).body_bytes, 0);
     second = http1_server_connect(h);
     http1_server_text(second, POST("/echo", "900000"));
     http1_server_send(second, text, 900000);
@@ -174,7 +174,7 @@ static void resets_at_any_time_are_survived(void **state) {
     for (int i = 0; i < 1000 && http1_server_counts(h).open > 0; i++) usleep(1000);
     assert_int_equal(http1_server_counts(h).open, 0);
     assert_int_equal(http1_server_heads(h), http1_server_ended(h));
-    assert_int_equal(http1_server_counts(h).held_bytes, 0);
+    assert_int_equal(http1_server_counts(h).body_bytes, 0);
     assert_int_equal(http1_server_ask(h, POST("/echo", "2") "ok"), 200);
     http1_server_close(h);
 }

@@ -6,19 +6,16 @@
 enum { POINTS = 1000 };
 
 static TestTenant tiny;
-static JobProgram jobs;
 
 static int build(void **state) {
     (void)state;
     tenant_build(&tiny, NULL, 1);
-    tenant_check(job_program_make(&jobs));
     return 0;
 }
 
 static int finish(void **state) {
     (void)state;
     tenant_finish(&tiny);
-    job_program_finish(&jobs);
     return 0;
 }
 
@@ -49,15 +46,13 @@ typedef struct Bed {
 } Bed;
 
 static void bed_open(Bed *b, uint32_t layers) {
-    LiveTenant t = {
-        .tenant = {.model = &jobs.model, .name = "jobs", .qos_ns = 10000000, .priority = 1},
-        .program = &jobs.program};
+    NodeTenant      t = {.name = "jobs", .qos_ns = 10000000, .priority = 1};
     LiveTenant      other = live_tenant_of(&tiny);
     NodeLiveOptions o = {.fixed = true, .cores = 1};
     tenant_check(node_live_create(&b->live, &o));
     b->machine = test_machine(b->live);
     b->rule.layers = layers;
-    tenant_check(node_live_join(b->live, &t, &b->job_tenant));
+    tenant_check(node_live_join_jobs(b->live, &t, &b->job_tenant));
     tenant_check(node_live_join(b->live, &other, &b->tenant));
     tenant_check(node_live_set_policy(b->live, &fifo_policy, &b->rule, &b->machine));
 }

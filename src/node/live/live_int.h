@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "node/admission.h"
+#include "node/job_program.h"
 #include "node/live/block.h"
 #include "node/live/counters.h"
 #include "node/live/inbox.h"
@@ -108,6 +109,7 @@ struct NodeLive {
     NodeLiveOptions o;
     Cpu             cpu;
     Workers        *workers;
+    JobProgram      jobs;      // program of tenants that run jobs
     Block          *blocks;    // [n_cores] by the block's first core
     uint32_t       *of_block;  // sched: the request running there
     BlockClock     *clocks;

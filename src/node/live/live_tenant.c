@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "node/live/live_int.h"
 
-enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50 };
+enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50, JOB_CONTEXTS = 2 };
 
 // Touches every page now, so that no request takes page faults.
 static Err prepare(NodeLive *l, LiveModel *m, ExecContext *p) {
@@ -108,6 +108,12 @@ Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number) {
     sched_unlock(l);
     *number = at;
     return ERR_OK;
+}
+
+Err node_live_join_jobs(NodeLive *l, const NodeTenant *t, uint32_t *number) {
+    LiveTenant jobs = {.tenant = *t, .program = &l->jobs.program, .contexts = JOB_CONTEXTS};
+    jobs.tenant.model = &l->jobs.model;
+    return node_live_join(l, &jobs, number);
 }
 
 Err node_live_add(NodeLive *l, const LiveTenant *t) {

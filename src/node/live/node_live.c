@@ -140,6 +140,7 @@ static Err open_live(NodeLive *l, const NodeLiveOptions *o) {
     l->throttled_ns = -1;
     l->expiry = INT64_MAX;
     TRY(allocate(l));
+    TRY(job_program_make(&l->jobs));
     read_budget(l);
     return start_threads(l);
 }
@@ -167,6 +168,7 @@ void node_live_destroy(NodeLive *l) {
     workers_destroy(l->workers);
     counters_close(&l->counters);
     for (uint32_t i = 0; i < l->n_models; i++) live_forget_model(&l->models[i]);
+    job_program_finish(&l->jobs);
     live_free_retired(l);
     if (l->rule != NULL) {
         Arena rule = l->rule->arena;

@@ -61,6 +61,9 @@ bool node_live_submit(NodeLive *l, const EngineRequest *ask);
 // For a server: tenants join and leave while others are served. One thread at a
 // time calls these; running tenants are not paused.
 MUST_USE Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number);
+// Joins a tenant whose requests are jobs (node/job_program.h): `job` is set, inputs are
+// job_input(). Of t only name, target and priority count.
+MUST_USE Err node_live_join_jobs(NodeLive *l, const NodeTenant *t, uint32_t *number);
 // The tenant has no request in flight and gets none. Its memory returns to the system.
 void node_live_leave(NodeLive *l, uint32_t number);
 // Sets the policy for all tenants that joined; to be called again after joins and leaves.

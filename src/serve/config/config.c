@@ -6,7 +6,9 @@
 
 #include "base/text.h"
 #include "net/listener.h"
+#include "node/host.h"
 #include "serve/config/config_int.h"
+#include "serve/observe/logger.h"
 
 enum { ARENA_BYTES = 1 << 28 };
 
@@ -152,7 +154,8 @@ static void take_file(ConfigSources *k) {
 
 static Err keep_sources(Config *c, const ConfigSources *s) {
     Arena *a = &c->arena;
-    c->loaded_from = (ConfigSources){.n_sources = s->n_sources, .n_flags = s->n_flags};
+    c->loaded_from =
+        (ConfigSources){.n_sources = s->n_sources, .n_flags = s->n_flags, .cores = s->cores};
     TRY(copy_texts(a, s->sources, s->n_sources, &c->loaded_from.sources));
     TRY(copy_texts(a, s->flags, s->n_flags, &c->loaded_from.flags));
     TRY(copy_environment(a, s->environment, &c->loaded_from.environment));
@@ -243,6 +246,26 @@ static Err check_model(const Config *c, const ConfigModel *m) {
     return ERR_OK;
 }
 
+static Err check_cores(const Config *c) {
+    uint32_t allowed = c->loaded_from.cores;
+    if (allowed == 0 || c->serve.cores <= (int)allowed) return ERR_OK;
+    return err_set(ERR_CONFIG,
+                   "%s: cores is %d, but CPU affinity and quota allow %u; lower it, or use 0 for "
+                   "all of them",
+                   origin_of(c, "cores"), c->serve.cores, allowed);
+}
+
+static Err check_reserved(const Config *c) {
+    int sum = 0, cores = c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
+    if (cores == 0) return ERR_OK;
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0)
+            sum += c->models[i].set.min_cores;
+    if (sum <= cores) return ERR_OK;
+    return err_set(ERR_CONFIG, "models reserve %d cores (min_cores), but there are %d; lower some",
+                   sum, cores);
+}
+
 static void validate(ConfigBuilder *d) {
     Config                  *c = d->c;
     static const char *const keys[] = {"http", "grpc", "metrics", "admin"};
@@ -252,6 +275,8 @@ static void validate(ConfigBuilder *d) {
     for (uint32_t i = 0; i < 4; i++) (void)config_report(c, check_address(c, keys[i], at[i]));
     (void)config_report(c, check_apart(c, keys, at, 4));
     (void)config_report(c, check_limits(c));
+    (void)config_report(c, check_cores(c));
+    (void)config_report(c, check_reserved(c));
     for (uint32_t i = 0; i < c->n_models; i++)
         (void)config_report(c, check_model(c, &c->models[i]));
 }
@@ -276,14 +301,42 @@ Err config_read(Config *c, const ConfigSources *s) {
     return e;
 }
 
-Err config_load(Config *c, const ConfigSources *s) {
+static Err check_store(const Config *c) {
+    if (c->serve.store[0] == '\0') return ERR_OK;
+    Err e = host_check_store(c->serve.store);
+    return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "store"));
+}
+
+static Err check_log(const Config *c) {
+    if (c->serve.log_file[0] == '\0') return ERR_OK;
+    Err e = logger_check(c->serve.log_file);
+    return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "log_file"));
+}
+
+Err config_read_start(Config *c, const ConfigSources *s) {
     TRY(config_read(c, s));
+    (void)config_report(c, check_store(c));
+    (void)config_report(c, check_log(c));
+    return ERR_OK;
+}
+
+static Err first_problem(Config *c) {
     if (c->n_problems == 0) return ERR_OK;
     Err e = c->n_problems == 1 ? err_set(ERR_CONFIG, "%s", c->problems[0])
                                : err_set(ERR_CONFIG, "%s (and %u more: see cotenant check)",
                                          c->problems[0], c->n_problems - 1);
     config_finish(c);
     return e;
+}
+
+Err config_load(Config *c, const ConfigSources *s) {
+    TRY(config_read(c, s));
+    return first_problem(c);
+}
+
+Err config_load_start(Config *c, const ConfigSources *s) {
+    TRY(config_read_start(c, s));
+    return first_problem(c);
 }
 
 Err config_reload(Config *c, const Config *old) { return config_load(c, &old->loaded_from); }

@@ -122,6 +122,7 @@ static Err add_row(ConfigBuilder *d, const Tenant *t, const ConfigFound *f,
                        CONFIG_MODELS);
     ConfigModel m = {.name = f->model.name,
                      .path = v->path,
+                     .root = f->root,
                      .version = config_format(&d->c->arena, "%llu", (unsigned long long)v->number),
                      .set = t->set,
                      .origins = t->origins,

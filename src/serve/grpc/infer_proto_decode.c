@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/text.h"
 #include "serve/grpc/infer_proto_int.h"
 
+enum { NUMBER_NS = 3 };  // estimated time of an element
 enum { CONTENTS = 5, CONTENTS_LAST = 8 };
 
 static const InferProtoContents contents[] = {
@@ -87,6 +89,7 @@ static Err fill_ints(InferTensor *in, const WireReader *message, const WireField
     bool       alone = f->kind == WIRE_VARINT;
     while (alone || packed.at < packed.end) {
         if (!alone) TRY(wire_varint(&packed, &v));
+        coroutine_point(NUMBER_NS);
         if (!put_int(&in->t, (*at)++, v))
             return err_set(ERR_INVALID, "number %zu is out of the range of %s", *at - 1,
                            infer_type_name(in->t.dtype));
@@ -398,14 +401,26 @@ Err infer_proto_decode(const unsigned char *message, size_t len, Arena *a, Infer
     return ERR_OK;
 }
 
-void infer_proto_names(Str message, Str *model, Str *version) {
+size_t infer_proto_raw_bytes(Str message, uint32_t fields) {
     WireReader in = wire_reader(message.at, message.len);
     WireField  f = {0};
     bool       more = true;
-    *model = *version = (Str){"", 0};
-    while (more && wire_next(&in, &f, &more) == ERR_OK) {
-        Str *to = f.number == REQUEST_MODEL ? model : version;
-        if (!more || f.number > REQUEST_VERSION || f.kind != WIRE_BYTES) continue;
-        if (wire_text(&in, &f, to) != ERR_OK) return;
+    in.no_groups = true;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < fields && more && wire_next(&in, &f, &more) == ERR_OK; i++)
+        if (more && f.number == REQUEST_RAW && f.kind == WIRE_BYTES) bytes += f.len;
+    return bytes;
+}
+
+void infer_proto_names(Str message, uint32_t fields, InferRequest *out) {
+    WireReader in = wire_reader(message.at, message.len);
+    WireField  f = {0};
+    bool       more = true;
+    Str       *to[] = {NULL, &out->model, &out->version, &out->id};
+    in.no_groups = true;
+    out->model = out->version = out->id = (Str){"", 0};
+    for (uint32_t i = 0; i < fields && more && wire_next(&in, &f, &more) == ERR_OK; i++) {
+        if (!more || f.number > REQUEST_ID || f.kind != WIRE_BYTES) continue;
+        if (wire_text(&in, &f, to[f.number]) != ERR_OK) return;
     }
 }

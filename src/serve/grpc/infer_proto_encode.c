@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "net/exchange.h"
 #include "serve/grpc/infer_proto_int.h"
 
@@ -7,7 +8,8 @@
 enum { ANSWER_MODEL = 1, ANSWER_VERSION, ANSWER_ID, ANSWER_PARAMETERS, ANSWER_OUTPUTS, ANSWER_RAW };
 enum { OUTPUT_NAME = 1, OUTPUT_TYPE, OUTPUT_SHAPE, OUTPUT_CONTENTS = 5 };
 enum { PARAMETER_TEXT = 3, PARAMETER_DOUBLE = 4 };
-enum { BORROW_FROM = 2048 };  // bytes; shorter data is copied, since each piece has a cost
+enum { NUMBER_NS = 3, TEXT_NS = 10 };  // estimated time of an element
+enum { BORROW_FROM = 2048 };           // bytes; shorter data is copied, since each piece has a cost
 
 typedef struct ResponsePieces {  // finished pieces, and the block being written
     WireWriter    out;
@@ -57,7 +59,10 @@ static uint64_t wire_value(const Tensor *t, size_t i) {
 
 static size_t ints_bytes(const Tensor *t, size_t n) {
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++) bytes += wire_varint_bytes(wire_value(t, i));
+    for (size_t i = 0; i < n; i++) {
+        bytes += wire_varint_bytes(wire_value(t, i));
+        coroutine_point(1);
+    }
     return bytes;
 }
 
@@ -79,6 +84,7 @@ static void put_strings(ResponsePieces *s, const Tensor *t, uint32_t field, size
         wire_put_tag(&s->out, field, WIRE_BYTES);
         wire_put_varint(&s->out, str[i].len);
         wire_put(&s->out, str[i].at, str[i].len);
+        coroutine_point(TEXT_NS + (uint32_t)(str[i].len / 16));
     }
 }
 
@@ -92,8 +98,10 @@ static void put_contents(ResponsePieces *s, const Tensor *t, const InferProtoCon
     size_t bytes = ints ? ints_bytes(t, n) : n * dtype_size(t->dtype);
     wire_put_tag(&s->out, row->field, WIRE_BYTES);
     wire_put_varint(&s->out, bytes);
-    for (size_t i = 0; ints && i < n && !s->out.full; i++)
+    for (size_t i = 0; ints && i < n && !s->out.full; i++) {
         wire_put_varint(&s->out, wire_value(t, i));
+        coroutine_point(NUMBER_NS);
+    }
     if (!ints) put_numbers(s, t->data, bytes);
 }
 
@@ -127,6 +135,7 @@ static void put_raw_strings(ResponsePieces *s, const Tensor *t) {
                               (unsigned char)(len >> 16), (unsigned char)(len >> 24)};
         wire_put(&s->out, b, sizeof b);
         wire_put(&s->out, str[i].at, len);
+        coroutine_point(TEXT_NS + (uint32_t)(len / 16));
     }
 }
 

@@ -5,6 +5,7 @@
 // through the loop.
 #pragma once
 
+#include "base/budget.h"
 #include "net/loop.h"
 #include "node/live/node_live.h"
 #include "serve/config/config.h"
@@ -28,10 +29,15 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
     ModelSignature signature;
     TimeNs         target_ns;
     ModelState     state;
-    const char    *reason;        // UNAVAILABLE: why; READY: why a newer file failed to load, or ""
-    TimeNs         quarantined;   // until this time; 0: not in quarantine
-    uint64_t       memory_bytes;  // weights, execution contexts, tables
-    char           sha256[65];    // of the file; "" for zoo models
+    const char    *reason;    // UNAVAILABLE: why; READY: why a newer file failed to load, or ""
+    bool           unloaded;  // UNAVAILABLE: by request, or because no source has it any more
+    uint32_t       load_number, load_count;  // LOADING: it is the number-th of count loads
+    TimeNs         load_ns;                  // READY: time that loading took
+    TimeNs         quarantined;              // until this time; 0: not in quarantine
+    uint64_t       memory_bytes;             // weights, execution contexts, tables
+    Budget         memory;                   // of its requests
+    uint32_t       job_tenant;  // in the engine, for jobs of its requests; UINT32_MAX: none
+    char           sha256[65];  // of the file; "" for zoo models
 } ModelInfo;
 
 typedef struct ModelRegistry ModelRegistry;
@@ -41,6 +47,7 @@ typedef struct ModelRegistryOptions {
     NodeLive         *engine;
     struct Host      *host;
     const Config     *config;  // outlives the registry
+    Budget           *memory;  // of all requests; NULL: no limit
     const NodePolicy *policy;
     const void       *policy_settings;
     void (*changed)(void *self, const ModelInfo *s);  // its state has changed; may be NULL
@@ -72,6 +79,7 @@ void       registry_pin(ModelInfo *s);
 void       registry_release(ModelRegistry *r, ModelInfo *s);
 // All versions, ready or not, ordered by name and version.
 uint32_t         registry_count(const ModelRegistry *r);
+uint32_t         registry_count_ready(const ModelRegistry *r);
 const ModelInfo *registry_at(const ModelRegistry *r, uint32_t i);
 
 typedef enum ShapeLookup {

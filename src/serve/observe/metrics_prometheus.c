@@ -233,7 +233,12 @@ static const ListenerFamily listener_families[] = {
      offsetof(ListenerCounts, requests), false},
     {"cotenant_exchanges_bad_total", "counter",
      "HTTP requests that violated the protocol or a limit.", offsetof(ListenerCounts, bad), false},
+    {"cotenant_connections_evicted_total", "counter",
+     "Connections and responses closed to make room for others.",
+     offsetof(ListenerCounts, evicted), false},
     {"cotenant_body_bytes", "gauge", "Memory of request bodies.",
+     offsetof(ListenerCounts, body_bytes), false},
+    {"cotenant_held_bytes", "gauge", "Memory that the listener and its connections hold.",
      offsetof(ListenerCounts, held_bytes), false},
 };
 

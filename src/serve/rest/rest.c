@@ -28,7 +28,6 @@ Err rest_create(Rest **out, const RestOptions *o) {
 
 void rest_destroy(Rest *r) {
     if (r == NULL) return;
-    loop_disarm(r->o.loop, &r->long_timer);
     if (r->trace != NULL) rest_free(r->trace_call);
     engine_trace_destroy(r->trace);
     for (RestCall *c = r->free, *next = NULL; c != NULL; c = next) {
@@ -187,7 +186,6 @@ static void ended(void *self, Exchange *x, bool sent) {
     if (c == NULL) return;
     x->user = NULL;
     c->x = NULL;
-    if (c->queued) rest_infer_forget(c);
     if (c->call != NULL && x->answered)
         dispatcher_close(l->rest->o.dispatcher, c->call, c->bytes);
     else if (c->call != NULL)

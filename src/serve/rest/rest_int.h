@@ -19,8 +19,7 @@ typedef struct RestCall {
     struct iovec     piece;
     size_t           bytes;    // of the response
     bool             waiting;  // answered by a callback: registry or trace
-    bool             queued;   // its long JSON body waits to be decoded
-    struct RestCall *next;     // in that queue, or among free calls
+    struct RestCall *next;     // among free calls
     Route            route;
 } RestCall;
 
@@ -30,10 +29,8 @@ struct Rest {
     uint32_t     n_listeners;
     Arena        scratch;  // valid within one request
     RestCall    *free;
-    EngineTrace *trace;                   // being recorded; NULL: none
-    RestCall    *trace_call;              // that waits for it
-    RestCall    *long_first, *long_last;  // calls with long JSON: one is decoded per loop round
-    LoopTimer    long_timer;
+    EngineTrace *trace;       // being recorded; NULL: none
+    RestCall    *trace_call;  // that waits for it
 };
 
 // rest.c
@@ -46,7 +43,8 @@ void rest_free(RestCall *c);
 // rest_infer.c
 void rest_infer_head(RestCall *c);
 void rest_infer(RestCall *c);
-void rest_infer_forget(RestCall *c);  // takes a queued call out of the queue
+
+extern const InferCodec rest_codec;  // rest_codec.c
 
 // rest_endpoints.c
 void rest_info(RestCall *c);   // server, models, readiness, config, statistics

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -209,6 +210,8 @@ Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Ar
     return ERR_OK;
 }
 
+enum { STRING_NS = 10, PIECE_BYTES = 1 << 18, PIECE_NS = 50000 };
+
 static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
     int64_t n = tensor_count(t);
     if (n > (int64_t)(len / 4))
@@ -219,6 +222,7 @@ static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
     size_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         uint32_t size = 0;
+        coroutine_point(STRING_NS);
         if (len - at >= sizeof size) memcpy(&size, bytes + at, sizeof size);
         if (len - at < sizeof size || len - at - sizeof size < size)
             return err_set(ERR_INVALID, "element %" PRId64 " exceeds its %zu bytes", i, len);
@@ -237,6 +241,17 @@ static Err check_bools(const unsigned char *bytes, size_t len) {
     return ERR_OK;
 }
 
+static void copy_in_pieces(char *to, const unsigned char *from, size_t len) {
+    while (len > 0) {
+        size_t n = len < PIECE_BYTES ? len : PIECE_BYTES;
+        memcpy(to, from, n);
+        to += n;
+        from += n;
+        len -= n;
+        coroutine_point(PIECE_NS);
+    }
+}
+
 Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, size_t align, Arena *a) {
     size_t need = 0;
     char   shape[160];
@@ -250,6 +265,6 @@ Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, size_t align,
     t->data = bytes;
     if ((uintptr_t)bytes % align == 0) return ERR_OK;
     TRY(tensor_alloc(t, a));
-    if (len > 0) memcpy(t->data, bytes, len);
+    copy_in_pieces(t->data, bytes, len);
     return ERR_OK;
 }
