@@ -22,7 +22,7 @@ from onnx import numpy_helper
 
 import graphs
 import h2
-from client import Connection, Gone, grpc_request, http_request, outputs_of
+from client import Connection, Gone, f32, grpc_request, http_request, i64, outputs_of, scalar, strings
 from harness import COTENANT, SANE, Failed, Server, check
 from tenants import BUFFERED_MB, REQUEST_MB, Memory, answered, takes
 
@@ -102,7 +102,63 @@ def values(r, kind, shape):
     return np.array([min(max(v, info.min), info.max) for v in flat], kind).reshape(shape)
 
 
+SQUARE, IMAGE, YES = np.arange(4, dtype=np.float32).reshape(2, 2), np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4), np.array(True)
+ZERO = scalar(0, np.float32)
+VALID = {  # requests that succeed, of models that drawn inputs seldom fit: bent in one place
+    "affine_grid": {"t": np.ones((1, 2, 3), np.float32), "s": i64(1, 1, 3, 3)}, "cast_str_f": {"x": strings("1", "2.5")},
+    "center_crop_pad": {"x": SQUARE, "s": i64(3, 1)},
+    "col2im": {"x": np.ones((1, 4, 4), np.float32), "image": i64(3, 3), "block": i64(2, 2)},
+    "compress": {"x": SQUARE, "c": np.array([True, False])}, "cum_sum": {"x": SQUARE, "a": scalar(1)}, "det": {"x": SQUARE},
+    "dft": {"x": np.ones((1, 8, 1), np.float32), "n_dft": scalar(8)}, "expand": {"x": f32(1), "s": i64(2, 3)},
+    "expand_str": {"x": strings("a"), "s": i64(2, 2)}, "gather": {"x": SQUARE, "i": i64(1, 0)},
+    "gather_elements": {"x": SQUARE, "i": np.array([[0, 1], [1, 0]])}, "gather_nd": {"x": SQUARE, "i": np.array([[0, 1], [1, 0]])},
+    "gather_str": {"x": strings("a", "b"), "i": i64(1, 0)},
+    "grid_sample": {"x": IMAGE, "g": np.zeros((1, 2, 2, 2), np.float32)}, "hann": {"n": scalar(8)},
+    "lstm_lens": {"x": np.ones((3, 2, 2), np.float32), "l": np.array([3, 1], np.int32)},
+    "loop_sequence": {"m": scalar(3), "go": YES, "v": f32(1, 2)},
+    "max_unpool": {"x": SQUARE.reshape(1, 1, 2, 2), "i": np.array([0, 2, 8, 10]).reshape(1, 1, 2, 2), "s": i64(1, 1, 4, 4)},
+    "mel": {"bins": scalar(4), "dft": scalar(16), "rate": scalar(8000), "low": ZERO, "high": scalar(4000, np.float32)},
+    "nms": {"boxes": np.arange(12, dtype=np.float32).reshape(1, 3, 4), "scores": np.ones((1, 1, 3), np.float32), "most": i64(2),
+            "iou": f32(0.5), "least": f32(0)},
+    "one_hot": {"i": i64(0, 1), "depth": scalar(3), "v": f32(0, 1)}, "pad": {"x": f32(1, 2), "p": i64(1, 1), "v": ZERO},
+    "pad_edge": {"x": SQUARE, "p": i64(1, 1, 1, 1)}, "pad_reflect": {"x": f32(1, 2, 3), "p": i64(1, 2)},
+    "range_expand": {"a": scalar(0), "b": scalar(3), "d": scalar(1), "s": i64(2, 3)},
+    "reduce_max": {"x": SQUARE, "a": i64(1)}, "reduce_sum": {"x": SQUARE, "a": i64(0)}, "reshape": {"x": SQUARE.ravel(), "s": i64(2, -1)},
+    "reshape_zero": {"x": SQUARE.ravel(), "s": i64(1, 4)}, "reverse_sequence": {"x": SQUARE, "l": i64(1, 2)},
+    "roi_align": {"x": IMAGE, "rois": np.array([[0, 0, 2, 2]], np.float32), "b": i64(0)},
+    "scatter_elements": {"x": SQUARE, "i": np.array([[0, 1]]), "u": np.array([[5, 6]], np.float32)},
+    "scatter_nd": {"x": SQUARE, "i": np.array([[0, 1]]), "u": f32(7)}, "seq_at": {"x": f32(1, 2, 3), "s": i64(1, 2), "p": scalar(1)},
+    "slice": {"x": SQUARE, "a": i64(0), "b": i64(1), "axes": i64(0), "d": i64(1)}, "split": {"x": f32(1, 2, 3), "s": i64(1, 2)},
+    "split_every": {"x": f32(1, 2, 3), "s": scalar(2)}, "squeeze": {"x": np.ones((2, 1, 1), np.float32), "a": i64(1)},
+    "stft": {"x": np.ones((1, 32, 1), np.float32), "step": scalar(4), "w": np.ones(8, np.float32), "len": scalar(8)},
+    "unsqueeze": {"x": f32(1, 2), "a": i64(0, 2)}, "upsample": {"x": IMAGE, "s": f32(1, 1, 2, 2)},
+    "where": {"c": np.array([[True, False]]), "x": SQUARE, "z": SQUARE},
+    **{"resize_" + mode: {"x": IMAGE, "s": f32(1, 1, 1.5, 2)} for mode in ("nearest", "linear", "cubic")},
+    "resize_sizes": {"x": IMAGE, "s": i64(1, 1, 3, 5)},
+}
+
+
+def bend(inputs, r):
+    """Some elements of one input become others, or the input gets another shape; sometimes all stays."""
+    out = {k: v.copy() for k, v in inputs.items()}
+    name = list(out)[int(r.integers(0, len(out)))]
+    old, pick = out[name], r.random()
+    if pick < 0.2 or old.size == 0:
+        return out
+    if pick < 0.75:
+        at = tuple(int(r.integers(0, d)) for d in old.shape)
+        old[at] = values(r, old.dtype.name, [1])[0]
+        return out
+    shape = list(old.shape)
+    if shape:
+        shape[int(r.integers(0, len(shape)))] = dimension(r)
+    out[name] = values(r, old.dtype.name, shape)
+    return out
+
+
 def draw(graph, r):
+    if graph.name in VALID and r.random() < 0.6:
+        return bend(VALID[graph.name], r)
     bound = {}
     return {i.name: values(r, i.kind, shape_of(r, i, bound)) for i in graph.inputs}
 
@@ -198,7 +254,7 @@ class Run:
         took = time.monotonic() - begin
         self.seen[graph.name][status] += 1
         why = self.wrong(status, answer, took)
-        if why is None and status == 200 and route == "binary" and r.random() < self.o.compare:
+        if why is None and status == 200 and route == "binary" and r.random() < self.o.compare and graph.name != "multinomial":
             why = self.compare(graph, inputs, answer)
         if why is not None:
             self.failed.append(f"{graph.name}: {why}")
@@ -274,7 +330,7 @@ def main():
     p.add_argument("--requests", type=int, default=40_000 if LONG else 1_500 if SANE else 3_000)
     p.add_argument("--only", default="")
     p.add_argument("--only-request", type=int)
-    p.add_argument("--compare", type=float, default=0.05)
+    p.add_argument("--compare", type=float, default=0.1)
     o = p.parse_args()
     run = Run(o)
     run.play()
