@@ -44,37 +44,38 @@ def fill_texts():
 PATTERNS = [TOKEN, FILL * 8, *(t.replace(b"e-", b"")[:8] if b"e-" in t else t for t in fill_texts())]
 
 
-def addresses(server):
-    """Ranges that are mapped with contents: (first, last), sorted."""
-    with open(f"/proc/{server.process.pid}/maps", encoding="ascii") as f:
-        spans = [line.split()[0].split("-") for line in f if line.split()[1][:2] != "--"]
-    out = [(int(a, 16), int(b, 16)) for a, b in spans]
-    return np.array([a for a, _ in out], np.uint64), np.array([b for _, b in out], np.uint64)
+def mapped(server, address):
+    """Is there a page of memory of the server at this address? Much of what is reserved has none."""
+    with open(f"/proc/{server.process.pid}/pagemap", "rb") as f:
+        try:
+            f.seek(address // os.sysconf("SC_PAGESIZE") * 8)
+            entry = f.read(8)
+        except OSError:
+            return False
+    return len(entry) == 8 and bool(int.from_bytes(entry, "little") >> 63)
 
 
-def pointers(data, spans):
-    """Numbers of 8 bytes at any offset that are addresses of the server."""
+def pointers(data, server):
+    """Numbers of 8 bytes at any offset that are addresses of the server's memory."""
     for shift in range(8):
         words = np.frombuffer(data, "<u8", (len(data) - shift) // 8, shift) if len(data) >= shift + 8 else np.empty(0, "<u8")
-        words = words[(words > 1 << 32) & (words < 1 << 47)]
-        at = np.searchsorted(spans[0], words, "right") - 1
-        hit = (at >= 0) & (words < spans[1][np.maximum(at, 0)])
-        if hit.any():
-            return int(words[hit][0])
+        for word in np.unique(words[(words > 1 << 32) & (words < 1 << 47)])[:64]:
+            if mapped(server, int(word)):
+                return int(word)
     return None
 
 
 class Search:
     def __init__(self, server):
-        self.server, self.spans, self.found, self.bytes, self.count = server, addresses(server), [], 0, 0
+        self.server, self.found, self.bytes, self.count = server, [], 0, 0
 
-    def look(self, what, data, sent=b""):
+    def look(self, what, data, sent=b"", heads=b""):
         """Patterns of what was sent do not count."""
         self.bytes, self.count = self.bytes + len(data), self.count + 1
         for p in PATTERNS:
-            if p in data and p not in sent:
-                return self.note(what, data, data.index(p), repr(p))
-        where = pointers(data[-65536:], self.spans)
+            if p in heads + data and p not in sent:
+                return self.note(what, heads + data, (heads + data).index(p), repr(p))
+        where = pointers(data[-65536:], self.server)
         if where is not None and struct.pack("<Q", where) not in sent:
             tail = data[-65536:]
             return self.note(what, tail, tail.index(struct.pack("<Q", where)), f"the address {where:#x}")
@@ -87,16 +88,17 @@ class Search:
     def http(self, what, request):
         with contextlib.suppress(Gone, OSError), Connection(self.server, timeout=30) as c:
             status, fields, body = c.ask(request, keep=1 << 22)
-            self.look(f"{what} by REST, {status}", str(fields).encode() + body, request)
+            self.look(f"{what} by REST, {status}", body, request, str(fields).encode())
 
     def grpc(self, what, model, inputs):
         ask = grpc_request(model, inputs)
         with contextlib.suppress(Gone, OSError), h2.H2(self.server) as c:
             stream = c.call("ModelInfer", ask, extra=(("grpc-timeout", f"{TIMEOUT_MS}m"),))
             heads = b""
-            while (got := c.read()) is not None and not c.streams[stream]["ended"]:
+            while not c.streams.get(stream, {"ended": False})["ended"] and (got := c.read()) is not None:
                 heads += got[3] if got[0] == h2.HEADERS else b""
-            self.look(f"{what} by gRPC, {c.streams[stream]['grpc']}", heads + c.streams[stream]["data"], ask)
+            told = c.streams.get(stream, {"grpc": None, "data": b""})
+            self.look(f"{what} by gRPC, {told['grpc']}", told["data"], ask, heads)
 
     def both(self, what, model, inputs):
         self.http(what, http_request(model, inputs, headers=(f"x-request-timeout-ms: {TIMEOUT_MS}",)))

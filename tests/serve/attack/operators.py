@@ -214,6 +214,12 @@ def equal(got, want):
             got, want, rtol=1e-5, atol=1e-6, equal_nan=True))
 
 
+def comparable(graph, inputs):
+    """Random numbers differ, and the server's workers take denormal numbers for zero."""
+    tiny = any(v.dtype.kind == "f" and ((v != 0) & (np.abs(v) < np.finfo(v.dtype).tiny)).any() for v in inputs.values())
+    return graph.name != "multinomial" and not tiny
+
+
 class Run:
     """N drawn requests against one server."""
 
@@ -254,7 +260,7 @@ class Run:
         took = time.monotonic() - begin
         self.seen[graph.name][status] += 1
         why = self.wrong(status, answer, took)
-        if why is None and status == 200 and route == "binary" and r.random() < self.o.compare and graph.name != "multinomial":
+        if why is None and status == 200 and route == "binary" and r.random() < self.o.compare and comparable(graph, inputs):
             why = self.compare(graph, inputs, answer)
         if why is not None:
             self.failed.append(f"{graph.name}: {why}")
