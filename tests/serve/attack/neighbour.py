@@ -95,7 +95,7 @@ TEXT = [
     ("tile_str", {"x": strings("ab", "c"), "r": i64(3)}, "y", ["ab", "c"] * 3),
     ("expand_str", {"x": strings("long " * 40), "s": i64(5)}, "y", ["long " * 40] * 5),
     ("identity_str", {"x": strings(*("x" * n for n in range(200)))}, "y", ["x" * n for n in range(200)]),
-    ("cast_f_str", {"x": f32(1, -2.5, 100)}, "y", ["1", "-2.5", "100"]),
+    ("cast_f_str", {"x": f32(1, -2.5, 100)}, "y", ["1.0", "-2.5", "100.0"]),
     ("normalize_str", {"x": strings("A", "word", "other")}, "y", ["WORD", "OTHER"]),
     ("split_str", {"x": strings("a b", "c d e")}, "y", ["a", "b", "", "c", "d", "e"]),
     ("unique_str", {"x": strings("b", "a", "b", "c", "a")}, "y", ["a", "b", "c"]),
