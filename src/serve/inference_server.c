@@ -299,6 +299,7 @@ static void count_listeners(const void *self, MetricsNow *now) {
         now->listeners[i] = listener_counts(s->listeners[i]);
     }
     LoggerCounts lines = logger_counts(s->logger);
+    now->memory = &s->memory;
     now->log_dropped = lines.dropped;
     now->log_suppressed = lines.suppressed;
 }

@@ -115,7 +115,7 @@ enum { IMPORTS_MAX = 256 };
 
 // Loads the file into an arena of its own, which is freed once the message is unpacked.
 static Err load(const char *path, Arena *a, char **bytes, size_t *n) {
-    TRY(arena_init(a, FILE_BYTES_MAX + (1 << 16)));
+    TRY(arena_init_growing(a, 1 << 20, FILE_BYTES_MAX + (1 << 20)));
     Err e = file_read(path, FILE_BYTES_MAX, a, bytes, n);
     if (e != ERR_OK) arena_finish(a);
     return e == ERR_LIMIT ? err_add(e, "store weights beyond 2 GiB as external data") : e;
