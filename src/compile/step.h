@@ -84,6 +84,7 @@ typedef struct StepKind {
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // drops the packed weights
     bool uses_arenas;               // allocates from the run's ref_scratch and ref_keep
+    bool checks_inputs;             // in slice 0, which ends before the others begin
 } StepKind;
 
 // Epilogue of a heavy step, with operands instead of pointers.
