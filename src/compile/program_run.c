@@ -112,6 +112,10 @@ bool program_is_serial(const Program *p, uint32_t layer) {
     return layer >= p->n_steps || p->steps[layer].serial;
 }
 
+bool program_checks_inputs(const Program *p, uint32_t layer) {
+    return layer < p->n_steps && p->steps[layer].kind->checks_inputs;
+}
+
 static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Version *v,
                          StepSlice slice, uint32_t index, uint32_t count) {
     const Step *s = &p->steps[i];

@@ -90,6 +90,7 @@ typedef struct StepKind {
     // Packs the weights that the version reads, once; must precede its first run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // drops the packed weights
+    bool checks_inputs;             // in slice 0, which ends before the others begin
 } StepKind;
 
 // Epilogue of a heavy step, with operands instead of pointers.
