@@ -2,6 +2,7 @@
 #include "serve/inference_server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,7 +87,7 @@ static TimeNs notify_period(void) {
     return period > 0 && period < INT64_MAX / 1000 ? period * 1000 / 2 : 0;
 }
 
-enum { HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
+enum { MAPPED_BYTES = 1 << 18, HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
 
 // At most 1/HELD_PARTS of the memory budget, to leave room for models.
 static size_t held_bytes(const ServeSettings *s) {
@@ -461,6 +462,8 @@ static Err start(InferenceServer *s) {
         free(s->o.config);
         return e;
     }
+    // Large blocks are mapped, so that freeing them returns their memory to the system.
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     TRY(open_log(s));
     TRY(log_starting(s));
     TRY(loop_create(&s->loop));

@@ -43,6 +43,7 @@ typedef struct CompiledShape {
     TimeNs   retry;    // FAILED: compiled again from this time on
     TimeNs   target_ns;
     _Atomic uint64_t memory_bytes;
+    size_t           charged;  // of it to the memory of the model's requests
     LoopPost        *waiters;
     LoaderJob        job;
     char             why[MODEL_VERSION_WHY];
