@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/thread.h"
 #include "node/live/background.h"
@@ -67,6 +68,7 @@ static void *serve(void *self) {
     LoaderJob *j = NULL;
     double     share = 1;
     while ((j = take(l, &share)) != NULL) {
+        j->began = clock_monotonic_ns();
         j->begin_post = (LoopPost){.run = begin, .self = j};
         if (j->begun != NULL) loop_post(l->loop, &j->begin_post);
         Err e = do_work(j, share);

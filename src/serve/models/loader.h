@@ -17,6 +17,7 @@ struct LoaderJob {              // must stay valid until done has run
     bool       urgent;  // a request waits for it: goes before jobs that are not
     LoaderJob *next;
     LoopPost   begin_post, post;
+    TimeNs     began;  // set before `begun` and `work`
     Err        result;
     char       why[512];
 };

@@ -176,7 +176,7 @@ static Err settle_load(void *self, Err e) {
 
 static void become_ready(ModelVersion *mv) {
     CompiledShape *cs = &mv->shapes[0];
-    mv->info.load_ns = clock_monotonic_ns() - mv->load_began;
+    mv->info.load_ns = clock_monotonic_ns() - mv->job.began;
     mv->stamp = mv->source.stamp;
     memcpy(mv->info.sha256, mv->source.sha256, sizeof mv->info.sha256);
     if (cs->joined) {
@@ -239,7 +239,6 @@ static void fail(ModelVersion *mv, const char *why) {
 static void load_begun(void *self) {
     ModelVersion  *mv = self;
     ModelRegistry *r = mv->registry;
-    mv->load_began = clock_monotonic_ns();
     mv->info.load_number = ++r->n_begun;
     mv->info.load_count = r->n_queued;
     if (!atomic_load(&mv->cancelled)) notify_changed(mv);

@@ -62,7 +62,6 @@ struct ModelVersion {
     LoopPost      *shape_waiters;  // requests waiting for a shape to become unused
     uint32_t       pins, failures;
     bool           loading, leaving;  // a loader job is in progress
-    TimeNs         load_began;
     bool           same;  // same bytes as the previous version: only the file's date is new
     char           previous_sha256[SHA256_TEXT];  // of the previous version; "" if settings differ
     ModelSignature signature;                     // becomes info.signature once it is ready
