@@ -151,7 +151,7 @@ static Err read_model(CheckedModel *r, const ConfigModel *m, const char *label) 
     uint64_t      own = (uint64_t)m->set.memory_mb << 20, all = cpu_mem_budget(&cgroup_roots);
     SourceOptions o = {
         .name = label, .root = m->root, .max_bytes = own > 0 && own < all ? own : all};
-    TRY(arena_init(&r->arena, (size_t)1 << 34));
+    TRY(arena_init_growing(&r->arena, 1 << 20, (size_t)1 << 34));
     TRY(source_read(&r->source, m->path, &o));
     Err e = check_shapes(r, m);
     return e == ERR_OK ? e : err_add(e, "%s", label);

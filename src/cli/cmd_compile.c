@@ -238,7 +238,7 @@ int cmd_compile(const Command *c, int argc, char **argv) {
     Compiled r = {0};
     TimeNs   start = clock_now(clock_monotonic());
     o.load.numbers = true;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = model_args_load(what, &o.load, &m);
     r.load_ms = ms_since(start);
     if (e == ERR_OK) e = compile(&o, &m, &r, &a);

@@ -141,7 +141,7 @@ static Err run_set(ShapeCache *shape_cache, const char *set, Arena *a) {
 static Err run_sets(const Model *m, const char *dir) {
     ShapeCache shape_cache;
     Arena      a = {0};
-    Err        e = arena_init(&a, (size_t)1 << ARENA_SHIFT);
+    Err        e = arena_init_growing(&a, 1 << 20, (size_t)1 << ARENA_SHIFT);
     shape_cache_init(&shape_cache, m, interp_eval);
     uint32_t n = 0;
     for (; e == ERR_OK; n++) {

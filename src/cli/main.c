@@ -131,7 +131,7 @@ int command_failed(Err e) {
 
 int command_run(Err (*run)(const void *options, Arena *a), const void *options) {
     Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = run(options, &a);
     int code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);

@@ -162,7 +162,7 @@ static StreamUse http1_use(const Http1 *c) {
     if (http1_unsent(c)) return STREAM_STALL;
     if (c->input == HTTP1_HEAD && !c->proven) return STREAM_NEW;
     if (http1_idle(c)) return STREAM_IDLE;
-    return http1_reads(c) || c->input == HTTP1_LINGER ? STREAM_PART : STREAM_BUSY;
+    return c->open && !http1_reads(c) ? STREAM_BUSY : STREAM_PART;
 }
 
 // Sets the events and the deadline to wait for.

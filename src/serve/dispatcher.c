@@ -234,7 +234,8 @@ static void note_result(InferCallState *e) {
     if (failed || e->end == LIVE_DONE)
         registry_note_result(e->dispatcher->o.registry, e->call.model, failed);
     if (e->end == LIVE_FAILED)
-        (void)snprintf(e->call.error, sizeof e->call.error, "the model failed: %s", e->failed);
+        (void)snprintf(e->call.error, sizeof e->call.error, "%s%s",
+                       end == RECEIPT_FAILED ? "the model failed: " : "", e->failed);
 }
 
 static void encoded(InferCallState *e) {

@@ -12,6 +12,10 @@
     X(admin, string, "off", 1, 255,                                                                \
       "model administration: unix:FILE, ADDRESS:PORT, http (with grpc), or off")                   \
     X(expose, bool, false, 0, 0, "allow addresses that other machines can reach")                  \
+    X(hosts, string, "", 0, 4095,                                                                  \
+      "further names that requests may be for (Host), separated by commas; *: all")                \
+    X(origins, string, "", 0, 4095,                                                                \
+      "sites that may send requests (Origin: https://NAME), separated by commas; *: all")          \
     X(policy, string, "slack", 1, 63, "scheduling policy: see cotenant node policies")             \
     X(cores, int, 0, 0, 256, "cores to compute on; 0: all that affinity and CPU quota allow")      \
     X(store, string, "", 0, 4095, "file of measured profiles; empty: in the cache directory")      \

@@ -115,7 +115,10 @@ static bool repeats_header(const Exchange *x) {
 static void head(void *self, Exchange *x) {
     GrpcListener *p = self;
     GrpcKind      kind = kind_of(x->path);
-    if (!text_equal(x->method, text_of("POST")))
+    const char   *why = host_rule_refuses(&p->rule, x, false);
+    if (why != NULL)
+        grpc_fail(x, GRPC_FORBIDDEN, 0, why);
+    else if (!text_equal(x->method, text_of("POST")))
         reject_http(x, 405, "allow", "POST");
     else if (!speaks_grpc(x))
         reject_http(x, 415, "accept-post", "application/grpc");
@@ -190,9 +193,10 @@ static void more(void *self, Exchange *x) {
     grpc_stream_more(x->user, clock_monotonic_ns());
 }
 
-ExchangeHandler grpc_handler(Grpc *g, bool admin) {
+ExchangeHandler grpc_handler(Grpc *g, bool admin, const char *address) {
     GrpcListener *p = &g->listeners[g->n_listeners++];
-    *p = (GrpcListener){g, admin};
+    *p = (GrpcListener){.grpc = g, .admin = admin};
+    host_rule_init(&p->rule, g->o.set, address);
     return (ExchangeHandler){
         .head = head, .request = request, .ended = ended, .self = p, .more = more};
 }

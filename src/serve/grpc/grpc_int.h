@@ -6,6 +6,7 @@
 #include "net/inflate.h"
 #include "serve/grpc/grpc.h"
 #include "serve/grpc/wire.h"
+#include "serve/host_rule.h"
 
 typedef enum GrpcKind {
 #define X(id, path, admin) GRPC_##id,
@@ -29,8 +30,9 @@ enum {
 enum { GRPC_PREFIX = 5, GRPC_NAME = 160 };
 
 typedef struct GrpcListener {
-    Grpc *grpc;
-    bool  admin;
+    Grpc    *grpc;
+    bool     admin;
+    HostRule rule;
 } GrpcListener;
 
 typedef struct GrpcCall {

@@ -173,14 +173,13 @@ static void head(void *self, Exchange *x) {
         return;
     }
     route_find(x->method, x->path, l->where, &c->route);
-    const char *twice = repeated_header(x);
-    if (twice != NULL) {
-        char why[80];
-        (void)snprintf(why, sizeof why, "header %s occurs twice", twice);
-        rest_error(c, 400, 0, why);
-        return;
-    }
-    if (c->route.kind <= ROUTE_BAD_NAME)
+    bool        safe = c->route.kind == ROUTE_LIVE || c->route.kind == ROUTE_READY;
+    const char *why = host_rule_refuses(&l->rule, x, safe), *twice = repeated_header(x);
+    char        text[80];
+    if (twice != NULL) (void)snprintf(text, sizeof text, "header %s occurs twice", twice);
+    if (why != NULL || twice != NULL)
+        rest_error(c, why != NULL ? 403 : 400, 0, why != NULL ? why : text);
+    else if (c->route.kind <= ROUTE_BAD_NAME)
         reject(c);
     else if (c->route.kind == ROUTE_INFER)
         rest_infer_head(c);
@@ -218,8 +217,9 @@ static void ended(void *self, Exchange *x, bool sent) {
         engine_trace_stop(l->rest->trace);
 }
 
-ExchangeHandler rest_handler(Rest *r, uint32_t where) {
+ExchangeHandler rest_handler(Rest *r, uint32_t where, const char *address) {
     RestListener *l = &r->listeners[r->n_listeners++];
-    *l = (RestListener){r, where};
+    *l = (RestListener){.rest = r, .where = where};
+    host_rule_init(&l->rule, r->o.set, address);
     return (ExchangeHandler){.head = head, .request = request, .ended = ended, .self = l};
 }

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "serve/host_rule.h"
 #include "serve/rest/rest.h"
 #include "serve/observe/engine_trace.h"
 
 typedef struct RestListener {
     Rest    *rest;
     uint32_t where;  // ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN
+    HostRule rule;
 } RestListener;
 
 typedef struct RestCall {

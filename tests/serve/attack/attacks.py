@@ -71,7 +71,8 @@ class Attackers:
 
     @staticmethod
     def child(server, attack, seconds, write):
-        os.nice(5)  # the attackers are other machines: they do not compete for the server's cores
+        os.setsid()  # the attackers are other machines: they do not compete for the server's cores
+        os.nice(5)
         player = Player(server, seconds)
 
         def loop(k):
@@ -213,7 +214,9 @@ def unread(model, inputs, connections, trickle):
     return run
 
 
-Attack(5, "40 x 200 MB unread", unread("tile", {"x": f32(1), "r": i64(50_000_000)}, 40, False), 1, GOOD[0])
+Attack(5, "40 x 60 MB unread", unread("tile", {"x": f32(1), "r": i64(15_000_000)}, 40, False), 1, GOOD[0])
+Attack(5, "40 x 60 MB trickled", unread("tile", {"x": f32(1), "r": i64(15_000_000)}, 40, True), 1, GOOD[0], long=True)
+Attack(5, "40 x 200 MB unread", unread("tile", {"x": f32(1), "r": i64(50_000_000)}, 40, False), 1, GOOD[0], long=True)
 Attack(5, "40 x 200 MB trickled", unread("tile", {"x": f32(1), "r": i64(50_000_000)}, 40, True), 1, GOOD[0], long=True)
 
 
@@ -233,7 +236,7 @@ def closed_window(streams, connections, size, window):
     return run
 
 
-Attack(5, "40 x 200 MB unread, HTTP/2", closed_window(20, 2, 50_000_000, 1 << 20), 1, GOOD[0])
+Attack(5, "40 x 60 MB unread, HTTP/2", closed_window(20, 2, 15_000_000, 1 << 20), 1, GOOD[0])
 Attack(10, "zero window, 100 x 32 MB", closed_window(100, 1, 8_000_000, 0), 1, GOOD[0], long=True)
 Attack(10, "zero windows, 4 x 100 x 32 MB", closed_window(100, 4, 8_000_000, 0), 1, GOOD[0])
 Attack(10, "windows of one byte", closed_window(100, 4, 8_000_000, 1), 1, GOOD[0], long=True)

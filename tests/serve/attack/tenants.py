@@ -22,6 +22,7 @@ from harness import COTENANT, SANE, Failed, Server, check
 TARGET_MS = 10
 RATE = 100
 MODEL = "lstm_kws"
+NOISE_MS = 250        # of a quiet neighbour: beyond, the machine has no figure of its own
 BUFFERED_MB, REQUEST_MB = 512, 128
 MOST = 5 << 30        # bytes: a server beyond is killed before the machine runs out
 
@@ -29,8 +30,11 @@ MOST = 5 << 30        # bytes: a server beyond is killed before the machine runs
 def first(priority):
     """Runs before other programs of the machine, where that is allowed: the test is not about them."""
     def run():
+        os.setsid()
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, priority)
+        with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as f:
+            f.write(str(priority))  # Linux weighs sessions against each other, and processes within one
     return run
 
 
@@ -57,7 +61,7 @@ class Tenants:
         self.start()
 
     def start(self):
-        self.server = Server(*self.arguments, flags=self.flags, preexec=first(-5),
+        self.server = Server(*self.arguments, flags=self.flags, preexec=first(-20),
                              env={"COTENANT_STORE": os.path.join(self.folder.name, "store")})
         self.quiet(1)
 
@@ -82,7 +86,7 @@ class Load:
         self.path = os.path.join(server.dir, f"records-{time.monotonic_ns()}.csv")
         self.process = subprocess.Popen(
             [COTENANT, "bench", f"http://127.0.0.1:{server.ports['http']}", "--models", MODEL, "--rate", str(rate), "--duration",
-             f"{seconds}s", "--warmup", "0", "--give-up", "4s", "--records", self.path], preexec_fn=first(-10),
+             f"{seconds}s", "--warmup", "0", "--give-up", "4s", "--records", self.path], preexec_fn=first(-20),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.seconds = seconds
 
@@ -110,7 +114,7 @@ class Fresh:
         self.pid = os.fork()
         if self.pid == 0:
             with contextlib.suppress(BaseException):
-                first(-10)()
+                first(-20)()
                 self.child(server, seconds, rate, write)
             os._exit(0)
         os.close(write)
@@ -167,7 +171,7 @@ class Outcome:
 
     def __init__(self, quiet, attacked, rss, idle, seen):
         self.quiet, self.attacked, self.rss, self.idle, self.seen = quiet, attacked, rss, idle, seen
-        self.bound = max(TARGET_MS, 2 * at(quiet, 0.99))
+        self.bound = max(TARGET_MS, 2 * min(at(quiet, 0.99), NOISE_MS))
 
     def share(self):
         return sum(t <= self.bound for t in self.attacked) / len(self.attacked)
@@ -182,7 +186,11 @@ def play(tenants, attack, seconds, quiet_seconds=1.5):
     server = tenants.server
     idle = server.rss()
     kind = Fresh if attack.fresh else Load
-    quiet = kind(server, quiet_seconds).end()
+    for _ in range(4):
+        quiet = kind(server, quiet_seconds).end()
+        if at(quiet, 0.99) <= TARGET_MS / 2 or SANE:
+            break
+    check(SANE or at(quiet, 0.95) < NOISE_MS, f"the neighbour is not served before the attack: p95 {at(quiet, 0.95)} ms")
     memory = Memory(server)
     memory.start()
     attackers = Attackers(server, attack, seconds + 0.3)
