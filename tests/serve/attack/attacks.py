@@ -85,7 +85,8 @@ class Attackers:
 
         for k in range(attack.threads):
             threading.Thread(target=loop, args=(k,), daemon=True).start()
-        while not player.over():
+        parent = os.getppid()
+        while not player.over() and os.getppid() == parent:
             time.sleep(0.01)
         with player.lock:
             os.write(write, json.dumps(player.seen).encode()[:60000])
