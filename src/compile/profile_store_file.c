@@ -103,8 +103,7 @@ static Err check_new(const char *path, const char *folder) {
                    path, folder, strerror(errno));
 }
 
-static Err check_existing(const char *path, mode_t mode, bool *there) {
-    TRY(check_type(path, mode));
+static Err check_existing(const char *path, bool *there) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return reject(path, strerror(errno));
     Err e = read_header(path, fd, there);
@@ -117,9 +116,10 @@ Err profile_store_recognise(const char *path, bool *there) {
     struct stat st;
     *there = false;
     TRY(file_folder(path, folder, sizeof folder));
+    if (stat(path, &st) == 0) TRY(check_type(path, st.st_mode));
     TRY(check_owner(path, folder));
     if (stat(path, &st) == 0)
-        TRY(check_existing(path, st.st_mode, there));
+        TRY(check_existing(path, there));
     else if (errno == ENOENT)
         TRY(check_new(path, folder));
     else

@@ -74,6 +74,12 @@ void     program_begin(const Program *p, RunMemory *s, const Tensor *inputs);
 // outputs.
 void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
                        uint32_t index, uint32_t count, Tensor *outputs);
+// The same for one slice of a layer. All parts of a slice end before the next slice begins; serial
+// layers have one slice.
+void program_run_slice(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       StepSlice slice, uint32_t index, uint32_t count, Tensor *outputs);
+// Most slices of a layer in which each of `count` threads has a task; at least 1.
+uint32_t program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count);
 // Output data lives as program_run says. The budget does not pay for it from then on, and may end.
 MUST_USE Err program_outputs(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 

@@ -9,6 +9,7 @@
 #include "compile/interp/run_ops.h"
 
 enum { REF_FIRST = 1 << 18, PAGE = 4096 };  // bytes
+enum { SLICES_MOST = 1 << 20 };
 
 static const size_t REF_MOST = (size_t)1 << 36;
 
@@ -112,11 +113,19 @@ bool program_is_serial(const Program *p, uint32_t layer) {
 }
 
 static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Version *v,
-                         uint32_t index, uint32_t count) {
+                         StepSlice slice, uint32_t index, uint32_t count) {
     const Step *s = &p->steps[i];
     char       *scratch = mem->scratch + index * mem->scratch_stride;
-    StepCall    c = {s, v, mem, {index, count, scratch}};
+    Part        part = {slice.at * count + index, slice.of * count, scratch};
+    StepCall    c = {s, v, mem, part, slice.at};
     s->kind->run(&c);
+}
+
+uint32_t program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count) {
+    if (program_is_serial(p, layer)) return 1;
+    const Step *s = &p->steps[layer];
+    uint32_t    n = s->kind->tasks(s, &s->versions[version]) / count;
+    return n < 1 ? 1 : n < SLICES_MOST ? n : SLICES_MOST;
 }
 
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
@@ -129,14 +138,20 @@ static void compute_tail(const Program *p, RunMemory *s, Tensor *outputs) {
     run_memory_release(s);
 }
 
-void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
-                       uint32_t index, uint32_t count, Tensor *outputs) {
+void program_run_slice(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       StepSlice slice, uint32_t index, uint32_t count, Tensor *outputs) {
     bool serial = program_is_serial(p, layer);
     if (serial && index != 0) return;
     if (layer >= p->n_steps)
         compute_tail(p, s, outputs);
     else
-        compute_step(p, s, layer, &p->steps[layer].versions[version], index, serial ? 1 : count);
+        compute_step(p, s, layer, &p->steps[layer].versions[version], slice, index,
+                     serial ? 1 : count);
+}
+
+void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       uint32_t index, uint32_t count, Tensor *outputs) {
+    program_run_slice(p, s, layer, version, (StepSlice){0, 1}, index, count, outputs);
 }
 
 typedef struct Run {
@@ -151,7 +166,8 @@ static void compute_part(void *ctx, uint32_t index, uint32_t count) {
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *s = &p->steps[i];
         uint32_t    parts = s->serial ? 1 : count;
-        if (index < parts) compute_step(p, r->mem, i, step_version(s, parts), index, parts);
+        if (index < parts)
+            compute_step(p, r->mem, i, step_version(s, parts), (StepSlice){0, 1}, index, parts);
         bool alone = s->serial && i + 1 < p->n_steps && p->steps[i + 1].serial;
         if (count > 1 && !alone) team_barrier(r->team);
         if (index == 0 && count == 1) run_memory_check_stop(r->mem);

@@ -59,11 +59,19 @@ void         run_memory_settle(RunMemory *s);
 typedef struct Step Step;
 struct Binder;
 
+// Slice `at` of `of` of a step's tasks. Parts are contiguous ranges in order, so the first s of S
+// slices cover the same tasks on any number of threads: a step may pause after each slice and go on
+// with other threads, but with the same version.
+typedef struct StepSlice {
+    uint32_t at, of;
+} StepSlice;
+
 typedef struct StepCall {
     const Step    *step;
     const Version *version;
     RunMemory     *mem;
     Part           part;
+    uint32_t       slice;  // see StepSlice; the checks of slice 0 hold for those after it
 } StepCall;
 
 // Functions of a kind of step. Those from `versions` on exist for heavy kinds (several kernel

@@ -30,7 +30,7 @@ static Err tuned_prepare(void *self, const Version *v) {
 
 static void tuned_run(void *self, const Version *v, Part part) {
     const TunedStep *b = self;
-    StepCall         c = {b->step, v, b->mem, part};
+    StepCall         c = {b->step, v, b->mem, part, 0};
     b->step->kind->run(&c);
 }
 

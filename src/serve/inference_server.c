@@ -134,10 +134,11 @@ static Err server_listen(InferenceServer *s) {
     const ServeSettings *set = &s->o.config->serve;
     bool                 same = strcmp(set->admin, "http") == 0;
     TRY(listen_at(s, 0, set->http,
-                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN)));
-    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same)));
-    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS)));
-    return same ? ERR_OK : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN));
+                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN, set->http)));
+    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same, set->grpc)));
+    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS, set->metrics)));
+    return same ? ERR_OK
+                : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN, set->admin));
 }
 
 static void end(InferenceServer *s) {
@@ -298,6 +299,7 @@ static void count_listeners(const void *self, MetricsNow *now) {
         now->names[i] = server_names[i];
         now->listeners[i] = listener_counts(s->listeners[i]);
     }
+    now->loop = loop_counts(s->loop);
     LoggerCounts lines = logger_counts(s->logger);
     now->memory = &s->memory;
     now->log_dropped = lines.dropped;

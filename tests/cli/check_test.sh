@@ -41,17 +41,22 @@ refused() { # CODE WORDS ARGUMENTS...
     [ "$(cat "$dir/notes")" = 'my notes' ] || fail "the file of another program was replaced"
 }
 refused 3 "cores is 99, but CPU affinity and quota allow [0-9]*; lower it" zoo:lstm_kws --cores 99
-refused 3 "models reserve 200 cores (min_cores), but there are" zoo:lstm_kws a=zoo:lstm_kws --set min_cores=100
+refused 3 "models reserve 2 cores (min_cores), but there are 1; lower some" zoo:lstm_kws a=zoo:lstm_kws --set min_cores=1 --cores 1
+refused 3 "model lstm_kws: min_cores 250 is more than all [0-9]* cores" zoo:lstm_kws --set min_cores=250
 refused 3 "no policy 'slak'; did you mean slack?" zoo:lstm_kws --policy slak
 refused 3 "policy-set slack.safty=1: .*did you mean safety?" zoo:lstm_kws --policy-set slack.safty=1
 refused 3 "cannot use $dir/notes as profile store: it is not a profile store of cotenant; it is left as it is" zoo:lstm_kws --store "$dir/notes"
 refused 3 "cannot use $dir as profile store: it is a folder" zoo:lstm_kws --store "$dir"
 refused 3 "log_file: cannot write the log to $dir/none/x" zoo:lstm_kws --log-file "$dir/none/x"
 refused 3 "$dir/repo/fits/1/model.onnx is not a log" zoo:lstm_kws --log-file "$dir/repo/fits/1/model.onnx"
+printf 'models:\n  - zoo:lstm_kws\n' >"$dir/fine.yaml"; cp "$dir/fine.yaml" "$dir/fine"
+refused 3 "log_file: $dir/fine.yaml is the configuration" --config "$dir/fine.yaml" --log-file "$dir/fine.yaml"
+cmp -s "$dir/fine" "$dir/fine.yaml" || fail "the configuration was written to"
+refused 3 "cannot use /dev/null as profile store: it is a device" zoo:lstm_kws --store /dev/null
 refused 3 "typo.yaml:1: there is no section modles; did you mean models?" --config "$dir/typo.yaml"
 refused 3 "key.yaml:3: there is no setting target_m; did you mean target_ms?" --config "$dir/key.yaml"
 refused 3 "there is no setting quee; did you mean queue?" zoo:lstm_kws --set quee=3
-refused 3 "no network resnet5 in the zoo; did you mean resnet50?" zoo:resnet5
+refused 3 "no network resnet5 in the zoo; did you mean zoo:resnet50?" zoo:resnet5
 expect 5 check $any "$dir/repo/cut"; prints "^problem  *model  *cut 1: byte 16"
 expect 5 serve $any "$dir/repo/cut"; says "msg=\"model unavailable\" model=cut .*byte 16"
 expect 0 check $any "$dir/repo/cut" --set required=false; prints "^warning  *model  *cut 1: byte 16"

@@ -143,7 +143,7 @@ static void gather_step_run(const StepCall *c) {
     p.index = operand_at(&c->step->in[1], c->mem);
     p.from = operand_at(&c->step->in[0], c->mem);
     p.to = operand_at(&c->step->out[0], c->mem);
-    if (indexes_fit(c, &p)) gather_run(&p, c->part);
+    if (c->slice > 0 || indexes_fit(c, &p)) gather_run(&p, c->part);
 }
 
 static uint32_t gather_step_tasks(const Step *s, const Version *v) {

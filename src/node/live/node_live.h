@@ -75,6 +75,8 @@ void node_live_cancel(NodeLive *l);  // after a request's `cancelled` was set; f
 typedef struct LiveTenantStatus {
     uint32_t waiting, running, cores;  // now
     uint64_t blocks, preemptions, conflicts;
+    uint64_t yields;     // blocks that ended early because other tenants waited
+    uint64_t demotions;  // blocks that lost their cores because other tenants waited
     double   core_ns;
     uint64_t memory_bytes;  // of its contexts
 } LiveTenantStatus;
@@ -82,6 +84,7 @@ typedef struct LiveTenantStatus {
 typedef struct LiveStatus {
     uint32_t cores, budget, busy, level;  // cores: all, allowed now, in blocks; interference level
     uint32_t waiting, running;
+    uint32_t demoted;             // running without cores, at low priority
     uint64_t decisions, refused;  // refused: illegal actions of the policy
     double   decide_ns;
     bool     throttled;         // the cgroup quota throttles the process

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "net/listener.h"
@@ -232,6 +233,10 @@ static Err check_limits(const Config *c) {
     return ERR_OK;
 }
 
+static int cores_of(const Config *c) {  // 0: unknown
+    return c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
+}
+
 static Err check_model(const Config *c, const ConfigModel *m) {
     const TenantSettings *t = &m->set;
     if (t->max_cores > 0 && t->min_cores > t->max_cores)
@@ -240,9 +245,9 @@ static Err check_model(const Config *c, const ConfigModel *m) {
             "%s: model %s: min_cores %d is more than max_cores %d; lower one or raise the "
             "other",
             tenant_origin(m, "min_cores"), m->name, t->min_cores, t->max_cores);
-    if (c->serve.cores > 0 && t->min_cores > c->serve.cores)
+    if (cores_of(c) > 0 && t->min_cores > cores_of(c))
         return err_set(ERR_CONFIG, "%s: model %s: min_cores %d is more than all %d cores",
-                       tenant_origin(m, "min_cores"), m->name, t->min_cores, c->serve.cores);
+                       tenant_origin(m, "min_cores"), m->name, t->min_cores, cores_of(c));
     return ERR_OK;
 }
 
@@ -256,12 +261,13 @@ static Err check_cores(const Config *c) {
 }
 
 static Err check_reserved(const Config *c) {
-    int sum = 0, cores = c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
-    if (cores == 0) return ERR_OK;
-    for (uint32_t i = 0; i < c->n_models; i++)
-        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0)
-            sum += c->models[i].set.min_cores;
-    if (sum <= cores) return ERR_OK;
+    int sum = 0, most = 0, cores = cores_of(c);
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        int own = c->models[i].set.min_cores;
+        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0) sum += own;
+        if (own > most) most = own;
+    }
+    if (cores == 0 || sum <= cores || most > cores) return ERR_OK;  // check_model reports the last
     return err_set(ERR_CONFIG, "models reserve %d cores (min_cores), but there are %d; lower some",
                    sum, cores);
 }
@@ -284,6 +290,8 @@ static void validate(ConfigBuilder *d) {
 static Err read_layers(Config *c) {
     ConfigBuilder d = {.c = c, .s = &c->loaded_from};
     bool          whole = config_report(c, config_builder_read_file(&d));
+    if (d.file.path != NULL)
+        c->loaded_from.file = d.file.path;  // COTENANT_CONFIG may have named it
     TRY(config_builder_server(&d));
     if (!whole) return ERR_OK;  // it may name models, which would be reported missing
     TRY(config_builder_sources(&d));
@@ -307,9 +315,18 @@ static Err check_store(const Config *c) {
     return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "store"));
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return a != NULL && b != NULL && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
 static Err check_log(const Config *c) {
-    if (c->serve.log_file[0] == '\0') return ERR_OK;
-    Err e = logger_check(c->serve.log_file);
+    const char *path = c->serve.log_file;
+    if (path[0] == '\0') return ERR_OK;
+    Err e = is_same_file(path, c->loaded_from.file)
+                ? err_set(ERR_CONFIG, "log_file: %s is the configuration; name another file", path)
+                : logger_check(path);
     return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "log_file"));
 }
 

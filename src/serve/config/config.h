@@ -12,6 +12,10 @@
     X(admin, string, "off", 1, 255,                                                                \
       "model administration: unix:FILE, ADDRESS:PORT, http (with grpc), or off")                   \
     X(expose, bool, false, 0, 0, "allow addresses that other machines can reach")                  \
+    X(hosts, string, "", 0, 4095,                                                                  \
+      "further names that requests may be for (Host), separated by commas; *: all")                \
+    X(origins, string, "", 0, 4095,                                                                \
+      "sites that may send requests (Origin: https://NAME), separated by commas; *: all")          \
     X(policy, string, "slack", 1, 63, "scheduling policy: see cotenant node policies")             \
     X(cores, int, 0, 0, 256, "cores to compute on; 0: all that affinity and CPU quota allow")      \
     X(store, string, "", 0, 4095, "file of measured profiles; empty: in the cache directory")      \
@@ -44,6 +48,8 @@
       "log lines about requests per second; further ones are counted, not written")                \
     X(why_requests, int, 4096, 16, 1 << 20, "requests kept in the history for `cotenant why`")     \
     X(trace_mb, int, 64, 1, 4096, "maximum size of a trace [MiB]")                                 \
+    X(server_name, string, "triton", 1, 63,                                                        \
+      "name in the server's metadata; NVIDIA's clients expect triton")                             \
     X(metrics_compat, string, "none", 1, 15, "none, or triton: nv_inference_* counters too")       \
     X(strict, bool, false, 0, 0, "unknown fields in config.pbtxt are errors")
 
@@ -90,11 +96,12 @@ typedef struct ConfigModel {      // one version of a model, as named by a file,
     const char         *root;     // folder or file that the operator named, which it was found in
     const char         *version;  // "1" if the source has none
     TenantSettings      set;
-    const char        **origins;    // [rows of TENANT_SETTINGS] origin of each value
-    const char         *pbtxt;      // path of its config.pbtxt; NULL: none
-    bool                from_disk;  // found in a folder: unloaded when it disappears there
-    const char         *broken;     // why it cannot be served; NULL: it can
-    const struct Pbtxt *declared;   // contents of config.pbtxt; NULL: none, or broken
+    const char        **origins;          // [rows of TENANT_SETTINGS] origin of each value
+    const char         *pbtxt;            // path of its config.pbtxt; NULL: none
+    bool                from_disk;        // found in a folder: unloaded when it disappears there
+    const char         *broken;           // why it cannot be served; NULL: it can
+    const struct Pbtxt *declared;         // contents of config.pbtxt; NULL: none, or broken
+    bool                declared_policy;  // the version policy of config.pbtxt is in force
 } ConfigModel;
 
 typedef struct ConfigSources {

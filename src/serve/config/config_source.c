@@ -35,9 +35,10 @@ static Err check_zoo(const char *name) {
     size_t      n = 0;
     if (zoo_find(name) != NULL) return ERR_OK;
     for (; n < 128 && zoo_entry(n) != NULL; n++) known[n] = zoo_entry(n)->name;
-    char hint[TEXT_MEANT];
-    return err_set(ERR_CONFIG, "no network %.60s in the zoo; %s", name,
-                   text_meant(name, known, n, "see cotenant zoo list", hint));
+    const char *meant = text_nearest(name, known, n);
+    if (meant == NULL)
+        return err_set(ERR_CONFIG, "no network %.60s in the zoo; see cotenant zoo list", name);
+    return err_set(ERR_CONFIG, "no network %.60s in the zoo; did you mean zoo:%s?", name, meant);
 }
 
 static Err check_file(const char *path) {

@@ -9,6 +9,7 @@
 #include "net/loop.h"
 #include "node/live/node_live.h"
 #include "serve/config/config.h"
+#include "serve/models/model_override.h"
 #include "serve/tensor/infer_request.h"
 
 enum { REGISTRY_SLOTS = 1024 };  // model names since the start; metrics have a row for each
@@ -61,9 +62,10 @@ void registry_destroy(ModelRegistry *r);  // accepts NULL; requires that no requ
 // maybe before this returns. c must stay valid while registry_uses(r, c).
 void registry_reload(ModelRegistry *r, const Config *c, void (*done)(void *self, uint32_t failed),
                      void *self);
-// Loads or unloads one model, from configuration and folders as they are now. why NULL: it worked.
-void registry_load(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
-                   void *self);
+// Loads or unloads one model, from configuration and folders as they are now. override: NULL, or
+// settings that hold until the model is loaded again. why NULL: it worked.
+void registry_load(ModelRegistry *r, const char *name, const ModelOverride *override,
+                   void (*done)(void *self, const char *why), void *self);
 void registry_unload(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
                      void *self);
 

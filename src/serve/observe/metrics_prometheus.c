@@ -274,9 +274,30 @@ static void put_listeners(MetricsText *t) {
     }
 }
 
+// Bounds as LoopCounts has them.
+static void put_loop(MetricsText *t) {
+    static const char *const bounds[LOOP_STRETCHES] = {"0.0001", "0.001", "0.01", "0.1", "+Inf"};
+    const LoopCounts        *c = &t->now->loop;
+    uint64_t                 n = 0;
+    put_family_head(&t->s, "cotenant_loop_stretch_seconds", "histogram",
+                    "Time of the event loop on one connection, timer or completed request.");
+    for (uint32_t i = 0; i < LOOP_STRETCHES; i++) {
+        n += c->turns[i];
+        str_buf_printf(&t->s, "cotenant_loop_stretch_seconds_bucket{le=\"%s\"} %llu\n", bounds[i],
+                       (unsigned long long)n);
+    }
+    str_buf_printf(&t->s,
+                   "cotenant_loop_stretch_seconds_sum %.9f\ncotenant_loop_stretch_seconds_count "
+                   "%llu\n",
+                   (double)c->total / 1e9, (unsigned long long)n);
+    put(&t->s, "cotenant_loop_longest_seconds", "gauge", "The longest of these.",
+        (double)c->longest / 1e9);
+}
+
 static void put_server(MetricsText *t) {
     put_engine(t);
     put_listeners(t);
+    put_loop(t);
     put(&t->s, "cotenant_ready", "gauge", "1 if all required models are ready.",
         t->now->ready ? 1 : 0);
     put(&t->s, "cotenant_requests_open", "gauge", "Requests in flight.", t->now->open_requests);
