@@ -40,7 +40,7 @@ MUST_USE Err arena_init_growing(Arena *a, size_t first, size_t most);
 void         arena_finish(Arena *a);  // accepts a zeroed Arena
 
 size_t arena_left(const Arena *a);      // bytes that may still be allocated
-size_t arena_in_use(const Arena *a);     // bytes in use
+size_t arena_in_use(const Arena *a);    // bytes in use
 size_t arena_reserved(const Arena *a);  // bytes of address space
 size_t arena_reserved_all(void);        // of all arenas of the process
 

@@ -69,13 +69,14 @@ MUST_USE Err program_run(const Program *p, RunMemory *s, Team *team, const Tenso
 // the interpreted tail. All parts of a layer end before the next layer begins.
 uint32_t program_layer_count(const Program *p);
 bool     program_is_serial(const Program *p, uint32_t layer);  // one task: part 0 does it
+bool     program_checks_inputs(const Program *p, uint32_t layer);
 void     program_begin(const Program *p, RunMemory *s, const Tensor *inputs);
 // Runs part `index` of `count` <= s->parts. Errors are set in s->failed; the tail writes its
 // outputs.
 void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
                        uint32_t index, uint32_t count, Tensor *outputs);
-// The same for one slice of a layer. All parts of a slice end before the next slice begins; serial
-// layers have one slice.
+// The same for one slice of a layer, in any order; serial layers have one slice. If the layer
+// checks its inputs, slice 0 ends before others begin, and none does if the run has failed.
 void program_run_slice(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
                        StepSlice slice, uint32_t index, uint32_t count, Tensor *outputs);
 // Most slices of a layer in which each of `count` threads has a task; at least 1.

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/fp.h"
 #include "base/poison.h"
+#include "base/work_stop.h"
 #include "compile/interp/frame.h"
 #include "compile/program.h"
 #include "compile/interp/run_ops.h"
@@ -112,6 +113,10 @@ bool program_is_serial(const Program *p, uint32_t layer) {
     return layer >= p->n_steps || p->steps[layer].serial;
 }
 
+bool program_checks_inputs(const Program *p, uint32_t layer) {
+    return layer < p->n_steps && p->steps[layer].kind->checks_inputs;
+}
+
 static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Version *v,
                          StepSlice slice, uint32_t index, uint32_t count) {
     const Step *s = &p->steps[i];
@@ -201,24 +206,32 @@ static Err hold_output(RunMemory *s, const Frame *f, uint32_t i, Tensor *out) {
     return ERR_OK;
 }
 
+static Err run_frame(const Program *p, RunMemory *s, Frame *f, Arena *a, Tensor *outputs) {
+    TRY(set_tail_inputs(p, s, f));
+    TRY(frame_run(f, p->done));
+    for (uint32_t i = 0; i < p->shaped->graph->n_outputs; i++) {
+        if (p->outputs[i].kind != OPERAND_NONE) continue;
+        TRY(a != NULL ? frame_copy_output(f, i, a, &outputs[i])
+                      : hold_output(s, f, i, &outputs[i]));
+    }
+    return ERR_OK;
+}
+
 // The interpreted tail: data-dependent shapes and control flow, node by node. Without an arena, its
 // outputs stay in the RunMemory.
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     TRY(run_memory_charge(s, &p->limits));
-    InterpState m = {.limits = p->limits,
-                     .budget = &s->limit,
-                     .scratch = &s->ref_scratch,
-                     .keep = &s->ref_keep,
-                     .program = p,
-                     .mem = s};
-    Frame       f;
-    Err         e = frame_init(&f, &m, p->shaped);
-    if (e == ERR_OK) e = set_tail_inputs(p, s, &f);
-    if (e == ERR_OK) e = frame_run(&f, p->done);
-    for (uint32_t i = 0; e == ERR_OK && i < p->shaped->graph->n_outputs; i++)
-        if (p->outputs[i].kind == OPERAND_NONE)
-            e = a != NULL ? frame_copy_output(&f, i, a, &outputs[i])
-                          : hold_output(s, &f, i, &outputs[i]);
+    InterpState         m = {.limits = p->limits,
+                             .budget = &s->limit,
+                             .scratch = &s->ref_scratch,
+                             .keep = &s->ref_keep,
+                             .program = p,
+                             .mem = s};
+    Frame               f;
+    const _Atomic bool *before = work_stop_watch(run_memory_stop_flag(s));
+    Err                 e = frame_init(&f, &m, p->shaped);
+    if (e == ERR_OK) e = run_frame(p, s, &f, a, outputs);
+    (void)work_stop_watch(before);
     frame_finish(&f);
     arena_rewind(&s->ref_scratch, 0);
     arena_shrink(&s->ref_scratch, REF_FIRST);

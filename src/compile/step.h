@@ -45,6 +45,12 @@ typedef struct RunMemory {
     char                    why[512];
 } RunMemory;
 
+// The flag that stops this run: its own, or that of the run it is a branch of.
+static inline const _Atomic bool *run_memory_stop_flag(const RunMemory *s) {
+    while (s->outer != NULL) s = s->outer;
+    return &s->stop;
+}
+
 // True if this run, or the one it is a branch of, was told to stop.
 static inline bool run_memory_stopped(const RunMemory *s) {
     while (s != NULL && !atomic_load_explicit(&s->stop, memory_order_relaxed)) s = s->outer;
@@ -90,6 +96,7 @@ typedef struct StepKind {
     // Packs the weights that the version reads, once; must precede its first run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // drops the packed weights
+    bool checks_inputs;             // in slice 0, which ends before the others begin
 } StepKind;
 
 // Epilogue of a heavy step, with operands instead of pointers.

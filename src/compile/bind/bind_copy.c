@@ -152,7 +152,7 @@ static uint32_t gather_step_tasks(const Step *s, const Version *v) {
 }
 
 static const StepKind gather_kind = {
-    .name = "gather", .run = gather_step_run, .tasks = gather_step_tasks};
+    .name = "gather", .run = gather_step_run, .tasks = gather_step_tasks, .checks_inputs = true};
 
 Err bind_gather(Binder *b, const IrLayer *l, Step *s) {
     return bind_spec(b, l, &gather_kind, sizeof(Gather), s);

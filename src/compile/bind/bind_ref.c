@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/work_stop.h"
 #include "compile/bind/bind.h"
 #include "compile/interp/frame.h"
 #include "compile/interp/run_ops.h"
@@ -49,7 +50,10 @@ static void ref_run(const StepCall *c) {
     static const InterpLimits none = {0};
     size_t                    mark = mem->ref_scratch.used;
     Err                       e = run_memory_charge(mem, &none);
+    const _Atomic bool       *before = work_stop_watch(run_memory_stop_flag(mem));
     if (e == ERR_OK) e = ref_compute(c->step, mem);
+    if (e == ERR_OK) e = work_stop_check();  // the result of a stopped kernel is unfinished
+    (void)work_stop_watch(before);
     arena_rewind(&mem->ref_scratch, mark);
     if (mem->ref_scratch.charged > 0) arena_shrink(&mem->ref_scratch, mark);
     run_memory_settle(mem);

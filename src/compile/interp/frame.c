@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/poison.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "compile/program.h"
 #include "compile/step.h"
@@ -168,8 +169,11 @@ static Err count_work(InterpState *m, const Node *n, const OpCall *c, const Tens
 
 static Err evaluate(Frame *f, const Node *n, const OpCall *c, Tensor *out, ValueSlot *slots) {
     TRY(prepare(f, n, c, out, slots));
-    Err e = count_work(f->state, n, c, out);
+    Err e = work_stop_check();
+    if (e == ERR_OK) e = count_work(f->state, n, c, out);
     if (e == ERR_OK) e = run_op(n->op)(c, out);
+    if (e == ERR_OK)
+        e = work_stop_check();  // an operator told to stop leaves its result unfinished
     return e == ERR_OK ? e : op_failed(n, e);
 }
 
@@ -200,20 +204,16 @@ static void drop_dead(Frame *f, const Node *n, uint32_t at) {
                 drop_if_dead(f, n->attrs[k].v.g->captures[c].outer, at);
 }
 
-Err frame_check_stop(const InterpState *m) {
-    if (!run_memory_stopped(m->mem)) return ERR_OK;
-    return err_set(ERR_LIMIT, "stopped: the run took too long");
-}
-
 static Err run_node(Frame *f, uint32_t at) {
     const Node  *n = &f->shaped->graph->nodes[at];
     InterpState *m = f->state;
     size_t       mark = m->scratch->used;
-    TRY(frame_check_stop(m));
+    TRY(work_stop_check());
     ValueSlot *out = arena_try_new(m->scratch, ValueSlot, n->n_out);
     if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
     bool flow = op_is_control_flow(n->op);
     Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);
+    if (e == ERR_OK) e = work_stop_check();
     for (uint32_t i = 0; i < n->n_out; i++) {
         if (e == ERR_OK && n->out[i] != NO_VALUE)
             frame_set(f, n->out[i], out[i]);
@@ -291,7 +291,7 @@ static Err copy_to_slot(InterpState *m, const Tensor *t, ValueSlot *out) {
     out->t = *t;
     TRY(slot_alloc(m, out));
     TRY(tensor_measure(t, &bytes));
-    if (bytes > 0) memcpy(out->t.data, t->data, bytes);
+    work_copy(out->t.data, t->data, bytes);
     return ERR_OK;
 }
 

@@ -57,9 +57,6 @@ MUST_USE Err frame_run(Frame *f, const bool *done);
 MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out);
 MUST_USE Err frame_share_output(const Frame *f, uint32_t i, ValueSlot *out);
 
-// Fails if the run was told to stop; called before each node and loop iteration.
-MUST_USE Err frame_check_stop(const InterpState *m);
-
 // Fails if `found` differs from the inferred type or shape.
 MUST_USE Err frame_check_type(const Tensor *inferred, const Tensor *found);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/work_stop.h"
 #include "compile/interp/frame.h"
 #include "compile/interp/run_ops.h"
 #include "model/control_flow.h"
@@ -34,7 +35,7 @@ static Err run_body(Frame *f, const Graph *g, ValueSlot *in, ValueSlot *out) {
 }
 
 static Err count_iteration(InterpState *m) {
-    TRY(frame_check_stop(m));
+    TRY(work_stop_check());
     if (m->limits.max_iterations != 0 && ++m->iterations > m->limits.max_iterations)
         return err_set(ERR_LIMIT, "loops exceed the allowed %llu iterations",
                        (unsigned long long)m->limits.max_iterations);
@@ -379,8 +380,9 @@ static void copy_slice(const Tensor *whole, int32_t axis, int64_t at, char *pack
     size_t step = inner * (size_t)whole->dims[axis];
     char  *base = (char *)whole->data + inner * (size_t)at;
     for (size_t i = 0; i < outer; i++) {
+        if (i % WORK_BLOCK == 0 && work_stopped()) return;
         char *from = in ? packed + i * inner : base + i * step;
-        memcpy(in ? base + i * step : packed + i * inner, from, inner);
+        work_copy(in ? base + i * step : packed + i * inner, from, inner);
     }
 }
 

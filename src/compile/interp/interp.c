@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/work_stop.h"
 #include "compile/interp/frame.h"
 #include "compile/interp/run_ops.h"
 
@@ -75,10 +76,12 @@ RunFn *run_op(OpId op) { return table[op]; }
 
 static Err keep_strings(Arena *keep, Tensor *t, Tensor *copy) {
     Str *s = t->data;
+    TRY(work_stop_check());  // an unfinished copy has strings without an address
     for (int64_t i = 0; i < tensor_count(t); i++) {
+        TRY(work_stop_check());
         char *at = arena_try_new(keep, char, s[i].len + 1);
         if (at == NULL) return err_set(ERR_LIMIT, "no memory for a string of %zu bytes", s[i].len);
-        if (s[i].len > 0) memcpy(at, s[i].at, s[i].len);
+        work_copy(at, s[i].at, s[i].len);
         s[i].at = at;
     }
     *copy = *t;
@@ -90,13 +93,13 @@ Err run_copy(Arena *keep, const Tensor *t, Tensor *copy) {
     TRY(tensor_measure(t, &bytes));
     Tensor out = *t;
     TRY(tensor_alloc(&out, keep));
-    if (bytes > 0) memcpy(out.data, t->data, bytes);
+    work_copy(out.data, t->data, bytes);
     if (t->dtype == DT_STR) return keep_strings(keep, &out, copy);
     if (t->dtype == DT_SEQ || t->dtype == DT_OPT)
-        for (int64_t i = 0; i < tensor_count(t); i++)
+        for (int64_t i = 0; i < tensor_count(t) && !work_stopped(); i++)
             TRY(run_copy(keep, &((const Tensor *)t->data)[i], &((Tensor *)out.data)[i]));
     *copy = out;
-    return ERR_OK;
+    return work_stop_check();
 }
 
 Err run_control_flow(const OpCall *c, Tensor *out) { return infer_control_flow(c, out); }
@@ -104,6 +107,6 @@ Err run_control_flow(const OpCall *c, Tensor *out) { return infer_control_flow(c
 Err run_same(const OpCall *c, Tensor *out) {
     size_t bytes = 0;
     TRY(tensor_measure(&out[0], &bytes));
-    if (bytes > 0) memcpy(out[0].data, c->in[0]->data, bytes);
+    work_copy(out[0].data, c->in[0]->data, bytes);
     return ERR_OK;
 }

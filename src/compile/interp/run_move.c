@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_copy.h"
@@ -88,6 +89,7 @@ static Err pad_with(const OpCall *c, RefPad mode, const PadParams *p, const void
     for (int32_t i = 0; i < out->rank; i++)
         ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, index[i],
                      out->dims[i]);
+    TRY(work_stop_check());  // unfinished tables hold indexes that x may not have
     ref_take(c->in[0], index, fill, out);
     return ERR_OK;
 }
@@ -135,6 +137,7 @@ Err run_tile(const OpCall *c, Tensor *out) {
     TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
         ref_take_tile(c->in[0]->dims[i], index[i], out->dims[i]);
+    TRY(work_stop_check());
     ref_take(c->in[0], index, NULL, out);
     return ERR_OK;
 }

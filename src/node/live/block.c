@@ -67,12 +67,13 @@ static void plan_leg(Block *b) {
     while (b->to < b->end && program_is_serial(b->program, b->to)) b->to++;
 }
 
-static void account(Block *b) {
+static void account(Block *b, uint32_t slices) {
     uint32_t wanted = b->wanted > b->count ? b->wanted : b->count;
+    double   share = (double)slices / b->slice.of;
     for (uint32_t l = b->from; l < b->to && l < b->model->n_layers; l++) {
-        double t = model_time(b, l, b->count) / b->slice.of;
+        double t = model_time(b, l, b->count) * share;
         b->expected_ns += t;
-        b->unhindered_ns += wanted == b->count ? t : model_time(b, l, wanted) / b->slice.of;
+        b->unhindered_ns += wanted == b->count ? t : model_time(b, l, wanted) * share;
     }
 }
 
@@ -126,8 +127,10 @@ static bool close_block(Block *b) {
 
 // Run by the last member at a barrier, while the others wait. True: the block has ended.
 static bool advance(Block *b, Joiners *j) {
-    account(b);
-    bool within = ++b->slice.at < b->slice.of;
+    uint32_t front = atomic_load_explicit(&b->front, memory_order_relaxed) & ~BLOCK_FROZEN;
+    bool     within = front < b->slice.of;
+    account(b, front - b->slice.at);
+    b->slice.at = front;
     if (!within) {
         b->from = b->to;
         b->slice = (StepSlice){0, 1};
@@ -139,6 +142,7 @@ static bool advance(Block *b, Joiners *j) {
     atomic_store_explicit(&b->at, b->from, memory_order_relaxed);
     take_in(b, j);
     if (!within) plan_leg(b);
+    atomic_store_explicit(&b->front, b->slice.at, memory_order_relaxed);
     return false;
 }
 
@@ -164,15 +168,36 @@ static Meeting meet(Block *b, uint32_t count) {
     return over ? LAST_LEAVES : MEMBER_STAYS;
 }
 
-static void run_leg(const Block *b, uint32_t index, uint32_t count) {
-    for (uint32_t l = b->from; l < b->to; l++)
-        program_run_slice(b->program, b->mem, l, l == b->from ? b->version : version_of(b, l),
-                          b->slice, index, count, b->outputs);
+static bool should_meet(const Block *b, uint32_t k) {
+    return (k == 1 && program_checks_inputs(b->program, b->from)) ||
+           atomic_load_explicit(&b->yield, memory_order_relaxed) ||
+           atomic_load_explicit(&b->offer, memory_order_relaxed) == BLOCK_OFFERED ||
+           run_memory_stopped(b->mem);
+}
+
+// Whether the member computes slice k. Members do not wait for each other between slices, but all
+// compute the same ones: once frozen, those that one of them has begun.
+static bool begins_slice(Block *b, uint32_t k) {
+    if (k >= b->slice.of) return false;
+    uint32_t front = atomic_load_explicit(&b->front, memory_order_relaxed);
+    if (k > b->slice.at && should_meet(b, k)) front = atomic_fetch_or(&b->front, BLOCK_FROZEN);
+    while ((front & ~BLOCK_FROZEN) <= k) {
+        if ((front & BLOCK_FROZEN) != 0) return false;
+        if (atomic_compare_exchange_weak(&b->front, &front, k + 1)) return true;
+    }
+    return true;
+}
+
+static void run_leg(Block *b, uint32_t index, uint32_t count) {
+    StepSlice s = b->slice;
+    for (; begins_slice(b, s.at); s.at++)
+        for (uint32_t l = b->from; l < b->to; l++)
+            program_run_slice(b->program, b->mem, l, l == b->from ? b->version : version_of(b, l),
+                              s, index, count, b->outputs);
 }
 
 static bool may_end(const Block *b) {
-    return (b->to == b->end && b->slice.at + 1 == b->slice.of) ||
-           atomic_load_explicit(&b->yield, memory_order_relaxed);
+    return b->to == b->end || atomic_load_explicit(&b->yield, memory_order_relaxed);
 }
 
 void block_run(Block *b, uint32_t index) {
@@ -205,6 +230,7 @@ void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
         b->slice = b->first.slice;
         b->version = b->first.version;
     }
+    atomic_store_explicit(&b->front, b->slice.at, memory_order_relaxed);
     for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1))
         if (workers_give(b->workers, c, b, index++)) cores_add(asleep, c);
 }

@@ -1,7 +1,8 @@
 // Block: consecutive layers of one request on a set of cores, which may grow between two layers.
 //
-// Members (one thread per core) meet at a barrier after each layer, and after each slice of a layer
-// that takes long. The last to arrive admits new members, and ends the block after its last layer,
+// Members (one thread per core) meet at a barrier after each layer; within a layer that takes long,
+// after a slice if one of them sees a reason. The last to arrive admits new members, and ends the
+// block after its last layer,
 // when the run has failed, or when the block was told to yield. No member touches a block after
 // that, so the next block may use the same memory while a slow member still leaves the barrier.
 #pragma once
@@ -16,6 +17,8 @@
 #include "node/live/workers.h"
 
 enum { BLOCK_GROWTHS = 8 };
+
+#define BLOCK_FROZEN (UINT32_C(1) << 31)
 
 typedef struct BlockGrowth {
     TimeNs   at;
@@ -47,7 +50,7 @@ typedef struct Block {
     uint32_t         end, wanted;
     bool             solo;               // stays on one core
     uint32_t         from, to;           // layers until the next barrier
-    StepSlice        slice;              // of layer `from`
+    StepSlice        slice;              // of layer `from`: the first one until the next barrier
     uint32_t         version;            // of layer `from`
     uint32_t         count, began_with;  // of members
     TimeNs           began, ended, area_from;
@@ -59,6 +62,7 @@ typedef struct Block {
     _Atomic uint32_t offer;          // BlockOffer
     _Atomic uint32_t hold;           // BlockHold
     _Atomic bool     yield;          // ends after the current layer or slice
+    _Atomic uint32_t front;          // slices begun by some member; BLOCK_FROZEN: no more begin
     Cores            more;           // cores offered
     BlockGrowth      growths[BLOCK_GROWTHS];
     uint32_t         n_growths;

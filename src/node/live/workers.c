@@ -151,6 +151,14 @@ static Worker *take_spare(Workers *all) {
     return w;
 }
 
+// Threads with SCHED_IDLE yield to any other that wakes up. Without permission for it a nice level,
+// or else equal weight.
+static void lower_priority(pid_t tid) {
+    struct sched_param none = {0};
+    (void)sched_setscheduler(tid, SCHED_IDLE, &none);
+    (void)setpriority(PRIO_PROCESS, (id_t)tid, NICE_LEAST);
+}
+
 // The thread cannot end before dismiss(), so its number is not another thread's. Unprivileged
 // processes cannot raise a priority again: that is why the thread ends.
 void workers_demote(Workers *all, uint32_t core) {
@@ -158,7 +166,7 @@ void workers_demote(Workers *all, uint32_t core) {
     CHECK(w != NULL);
     w->core = core;
     atomic_store(&all->at[core], w);
-    (void)setpriority(PRIO_PROCESS, (id_t)atomic_load(&old->tid), NICE_LEAST);
+    lower_priority(atomic_load(&old->tid));
     old->next = atomic_load(&all->demoted);
     while (!atomic_compare_exchange_weak(&all->demoted, &old->next, old)) continue;
     dismiss(old);
