@@ -8,6 +8,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import struct
 import sys
 import tempfile
@@ -160,6 +161,7 @@ def play(search, names):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = tempfile.mkdtemp(prefix="cotenant-canary-")
     names = sorted(graphs.GRAPHS)
     graphs.write(folder, names)

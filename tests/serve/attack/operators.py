@@ -11,6 +11,7 @@ import collections
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -338,6 +339,7 @@ def main():
     p.add_argument("--only-request", type=int)
     p.add_argument("--compare", type=float, default=0.1)
     o = p.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     run = Run(o)
     run.play()
     run.finish()
