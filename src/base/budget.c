@@ -34,6 +34,15 @@ void budget_give(Budget *b, size_t bytes) {
     for (; b != NULL; b = b->whole) give_one(b, bytes);
 }
 
+bool budget_move(Budget *b, Budget *whole) {
+    size_t used = budget_used(b);
+    if (b->whole == whole) return true;
+    if (!budget_take(whole, used)) return false;
+    budget_give(b->whole, used);
+    b->whole = whole;
+    return true;
+}
+
 size_t budget_used(const Budget *b) {
     return b != NULL ? atomic_load_explicit(&b->used, memory_order_relaxed) : 0;
 }

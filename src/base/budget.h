@@ -18,6 +18,9 @@ bool budget_take(Budget *b, size_t bytes);
 // The same for memory that another limit bounds: never refused, it may exceed the budget.
 void budget_add(Budget *b, size_t bytes);
 void budget_give(Budget *b, size_t bytes);  // accepts NULL
+// Makes it a part of another whole, with all that it has taken. False: that has no room for it,
+// nothing changed. No other thread may use b meanwhile.
+bool budget_move(Budget *b, Budget *whole);
 // The first budget, from b to the largest, that has no room for bytes; NULL: all have.
 const Budget *budget_short(const Budget *b, size_t bytes);
 size_t        budget_used(const Budget *b);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -125,4 +126,12 @@ const char *text_nearest(const char *word, const char *const *known, size_t n) {
         found = known[i];
     }
     return found;
+}
+
+const char *text_meant(const char *word, const char *const *known, size_t n, const char *otherwise,
+                       char out[TEXT_MEANT]) {
+    const char *meant = text_nearest(word, known, n);
+    if (meant == NULL) return otherwise;
+    (void)snprintf(out, TEXT_MEANT, "did you mean %.100s?", meant);
+    return out;
 }

@@ -50,6 +50,9 @@ void         program_finish(Program *p);  // accepts a zeroed Program
 MUST_USE Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts);
 void         run_memory_finish(RunMemory *s);      // accepts a zeroed RunMemory
 void         run_memory_check_stop(RunMemory *s);  // sets `failed` if the run was told to stop
+// Frees the outputs and all other memory of the last run beyond the planned buffers. program_begin
+// does the same; a context that becomes idle calls it once its outputs are copied.
+void run_memory_release(RunMemory *s);
 
 // Sets zeroed inputs, to measure single steps.
 MUST_USE Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a);
@@ -57,8 +60,8 @@ MUST_USE Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a);
 size_t program_scratch(const Program *p);                     // bytes per thread
 size_t program_peak_bytes(const Program *p, uint32_t parts);  // weights and one run
 
-// Computes the outputs on the team's threads (NULL: on the calling thread). Output data is valid
-// until the next run with `s`, or lives in `a` if that is given.
+// Computes the outputs on the team's threads (NULL: on the calling thread). Output data lives in
+// `a`, or without it in `s` until its next run or run_memory_release; it may be that of an input.
 MUST_USE Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs, Arena *a,
                          Tensor *outputs);
 
@@ -66,12 +69,20 @@ MUST_USE Err program_run(const Program *p, RunMemory *s, Team *team, const Tenso
 // the interpreted tail. All parts of a layer end before the next layer begins.
 uint32_t program_layer_count(const Program *p);
 bool     program_is_serial(const Program *p, uint32_t layer);  // one task: part 0 does it
+bool     program_checks_inputs(const Program *p, uint32_t layer);
 void     program_begin(const Program *p, RunMemory *s, const Tensor *inputs);
 // Runs part `index` of `count` <= s->parts. Errors are set in s->failed; the tail writes its
 // outputs.
-void         program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
-                               uint32_t index, uint32_t count, Tensor *outputs);
-MUST_USE Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outputs);
+void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       uint32_t index, uint32_t count, Tensor *outputs);
+// The same for one slice of a layer, in any order; serial layers have one slice. If the layer
+// checks its inputs, slice 0 ends before others begin, and none does if the run has failed.
+void program_run_slice(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       StepSlice slice, uint32_t index, uint32_t count, Tensor *outputs);
+// Most slices of a layer in which each of `count` threads has a task; at least 1.
+uint32_t program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count);
+// Output data lives as program_run says. The budget does not pay for it from then on, and may end.
+MUST_USE Err program_outputs(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 
 // Compiles, runs once on the calling thread, frees the program; output data lives in `a`.
 MUST_USE Err program_run_once(const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o,

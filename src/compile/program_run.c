@@ -3,11 +3,15 @@
 
 #include "base/err.h"
 #include "base/fp.h"
+#include "base/poison.h"
 #include "compile/interp/frame.h"
 #include "compile/program.h"
 #include "compile/interp/run_ops.h"
 
-enum { REF_SHIFT = 36, BARE_SHIFT = 16, PAGE = 4096 };
+enum { REF_FIRST = 1 << 18, PAGE = 4096 };  // bytes
+enum { SLICES_MOST = 1 << 20 };
+
+static const size_t REF_MOST = (size_t)1 << 36;
 
 static Err init_branches(RunMemory *s, const Program *p) {
     s->branches = arena_try_new(&s->ref_keep, RunMemory, p->n_branches);
@@ -20,21 +24,13 @@ static Err init_branches(RunMemory *s, const Program *p) {
     return ERR_OK;
 }
 
-// Reserves a large address range only where it is used: a server has many RunMemory objects.
-static size_t ref_room(const Program *p) {
-    bool uses_arenas = p->done != NULL || p->n_branches > 0;
-    for (uint32_t i = 0; i < p->n_steps && !uses_arenas; i++)
-        uses_arenas = p->steps[i].kind->uses_arenas;
-    return (size_t)1 << (uses_arenas ? REF_SHIFT : BARE_SHIFT);
-}
-
 Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     CHECK(!p->shape_only);
     *s = (RunMemory){.parts = parts, .scratch_stride = program_scratch(p)};
     size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
     TRY(arena_init(&s->memory, bytes + PAGE));
-    Err e = arena_init(&s->ref_scratch, ref_room(p));
-    if (e == ERR_OK) e = arena_init(&s->ref_keep, ref_room(p));
+    Err e = arena_init_growing(&s->ref_scratch, REF_FIRST, REF_MOST);
+    if (e == ERR_OK) e = arena_init_growing(&s->ref_keep, REF_FIRST, REF_MOST);
     if (e == ERR_OK) {
         s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
         s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
@@ -45,7 +41,36 @@ Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     return e;
 }
 
+Err run_memory_charge(RunMemory *s, const InterpLimits *limits) {
+    s->limit.whole = s->budget;
+    s->limit.most = limits->max_bytes;
+    s->ref_scratch.refused = s->ref_keep.refused = 0;
+    if (arena_charge(&s->ref_scratch, &s->limit) && arena_charge(&s->ref_keep, &s->limit))
+        return ERR_OK;
+    return run_over_budget(&s->limit, s->ref_scratch.high + s->ref_keep.high);
+}
+
+void run_memory_settle(RunMemory *s) {
+    (void)arena_charge(&s->ref_scratch, NULL);
+    (void)arena_charge(&s->ref_keep, NULL);
+    if (s->paid > 0) budget_give(&s->limit, s->paid);
+    s->paid = 0;
+}
+
+void run_memory_release(RunMemory *s) {
+    for (uint32_t i = 0; i < s->n_held; i++) slot_release(&s->held[i]);
+    s->held = NULL;
+    s->n_held = 0;
+    arena_rewind(&s->ref_keep, s->kept);
+    arena_rewind(&s->ref_scratch, 0);
+    run_memory_settle(s);
+    if (s->ref_keep.base == NULL) return;
+    arena_shrink(&s->ref_keep, s->kept > REF_FIRST ? s->kept : REF_FIRST);
+    arena_shrink(&s->ref_scratch, REF_FIRST);
+}
+
 void run_memory_finish(RunMemory *s) {
+    run_memory_release(s);
     for (uint32_t i = 0; i < s->n_branches; i++) run_memory_finish(&s->branches[i]);
     arena_finish(&s->memory);
     arena_finish(&s->ref_scratch);
@@ -67,11 +92,12 @@ Err run_memory_zero_inputs(RunMemory *s, const Program *p, Arena *a) {
 
 void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
     (void)p;
+    run_memory_release(s);
+    poison_fill(s->memory.base, s->memory.used);
     s->inputs = inputs;
     s->failed = ERR_OK;
+    s->complete = false;
     atomic_store_explicit(&s->stop, false, memory_order_relaxed);
-    arena_rewind(&s->ref_keep, s->kept);
-    arena_rewind(&s->ref_scratch, 0);
 }
 
 void run_memory_check_stop(RunMemory *s) {
@@ -86,30 +112,50 @@ bool program_is_serial(const Program *p, uint32_t layer) {
     return layer >= p->n_steps || p->steps[layer].serial;
 }
 
+bool program_checks_inputs(const Program *p, uint32_t layer) {
+    return layer < p->n_steps && p->steps[layer].kind->checks_inputs;
+}
+
 static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Version *v,
-                         uint32_t index, uint32_t count) {
+                         StepSlice slice, uint32_t index, uint32_t count) {
     const Step *s = &p->steps[i];
     char       *scratch = mem->scratch + index * mem->scratch_stride;
-    StepCall    c = {s, v, mem, {index, count, scratch}};
+    Part        part = {slice.at * count + index, slice.of * count, scratch};
+    StepCall    c = {s, v, mem, part, slice.at};
     s->kind->run(&c);
+}
+
+uint32_t program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count) {
+    if (program_is_serial(p, layer)) return 1;
+    const Step *s = &p->steps[layer];
+    uint32_t    n = s->kind->tasks(s, &s->versions[version]) / count;
+    return n < 1 ? 1 : n < SLICES_MOST ? n : SLICES_MOST;
 }
 
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 
 static void compute_tail(const Program *p, RunMemory *s, Tensor *outputs) {
     if (s->failed != ERR_OK) return;
-    s->failed = run_tail(p, s, &s->ref_keep, outputs);
-    if (s->failed != ERR_OK) snprintf(s->why, sizeof s->why, "%s", err_why());
+    s->failed = run_tail(p, s, NULL, outputs);
+    if (s->failed == ERR_OK) return;
+    (void)snprintf(s->why, sizeof s->why, "%s", err_why());
+    run_memory_release(s);
 }
 
-void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
-                       uint32_t index, uint32_t count, Tensor *outputs) {
+void program_run_slice(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       StepSlice slice, uint32_t index, uint32_t count, Tensor *outputs) {
     bool serial = program_is_serial(p, layer);
     if (serial && index != 0) return;
     if (layer >= p->n_steps)
         compute_tail(p, s, outputs);
     else
-        compute_step(p, s, layer, &p->steps[layer].versions[version], index, serial ? 1 : count);
+        compute_step(p, s, layer, &p->steps[layer].versions[version], slice, index,
+                     serial ? 1 : count);
+}
+
+void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
+                       uint32_t index, uint32_t count, Tensor *outputs) {
+    program_run_slice(p, s, layer, version, (StepSlice){0, 1}, index, count, outputs);
 }
 
 typedef struct Run {
@@ -124,7 +170,8 @@ static void compute_part(void *ctx, uint32_t index, uint32_t count) {
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *s = &p->steps[i];
         uint32_t    parts = s->serial ? 1 : count;
-        if (index < parts) compute_step(p, r->mem, i, step_version(s, parts), index, parts);
+        if (index < parts)
+            compute_step(p, r->mem, i, step_version(s, parts), (StepSlice){0, 1}, index, parts);
         bool alone = s->serial && i + 1 < p->n_steps && p->steps[i + 1].serial;
         if (count > 1 && !alone) team_barrier(r->team);
         if (index == 0 && count == 1) run_memory_check_stop(r->mem);
@@ -148,11 +195,24 @@ static Err set_tail_inputs(const Program *p, const RunMemory *s, Frame *f) {
     return ERR_OK;
 }
 
-// The interpreted tail: data-dependent shapes and control flow, node by node.
+// Keeps the memory of an output that the tail computed until the next run.
+static Err hold_output(RunMemory *s, const Frame *f, uint32_t i, Tensor *out) {
+    if (s->held == NULL)
+        s->held = arena_try_new(&s->ref_keep, ValueSlot, f->shaped->graph->n_outputs);
+    if (s->held == NULL) return err_set(ERR_LIMIT, "no memory for the outputs");
+    TRY(frame_share_output(f, i, &s->held[s->n_held]));
+    *out = s->held[s->n_held++].t;
+    return ERR_OK;
+}
+
+// The interpreted tail: data-dependent shapes and control flow, node by node. Without an arena, its
+// outputs stay in the RunMemory.
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
+    TRY(run_memory_charge(s, &p->limits));
     InterpState m = {.limits = p->limits,
-                     .scratch = s->ref_scratch,
-                     .keep = s->ref_keep,
+                     .budget = &s->limit,
+                     .scratch = &s->ref_scratch,
+                     .keep = &s->ref_keep,
                      .program = p,
                      .mem = s};
     Frame       f;
@@ -160,14 +220,19 @@ static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     if (e == ERR_OK) e = set_tail_inputs(p, s, &f);
     if (e == ERR_OK) e = frame_run(&f, p->done);
     for (uint32_t i = 0; e == ERR_OK && i < p->shaped->graph->n_outputs; i++)
-        if (p->outputs[i].kind == OPERAND_NONE) e = frame_copy_output(&f, i, a, &outputs[i]);
+        if (p->outputs[i].kind == OPERAND_NONE)
+            e = a != NULL ? frame_copy_output(&f, i, a, &outputs[i])
+                          : hold_output(s, &f, i, &outputs[i]);
     frame_finish(&f);
-    s->ref_scratch = m.scratch;
-    s->ref_keep = m.keep;
+    arena_rewind(&s->ref_scratch, 0);
+    arena_shrink(&s->ref_scratch, REF_FIRST);
+    budget_give(&s->limit, m.paid_bytes - m.live_bytes);
+    s->paid = m.live_bytes;
     return e;
 }
 
-Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outputs) {
+Err program_outputs(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
+    run_memory_settle(s);
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
     for (uint32_t i = 0; i < p->shaped->graph->n_outputs; i++) {
         const Operand *o = &p->outputs[i];
@@ -193,8 +258,10 @@ Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs
         fpu_restore(old);
     }
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
-    if (p->done != NULL) TRY(run_tail(p, s, a != NULL ? a : &s->ref_keep, outputs));
-    return program_outputs(p, s, a, outputs);
+    Err e = p->done != NULL ? run_tail(p, s, a, outputs) : ERR_OK;
+    if (e == ERR_OK) e = program_outputs(p, s, a, outputs);
+    if (e != ERR_OK || a != NULL) run_memory_release(s);
+    return e;
 }
 
 Err program_run_once(const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,

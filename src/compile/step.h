@@ -29,13 +29,18 @@ typedef struct RunMemory {
     size_t                  scratch_stride;
     const Tensor           *inputs;
     Arena                   memory, ref_scratch, ref_keep;
-    Budget                 *budget;    // pays for ref_scratch, ref_keep and the tail; NULL: none
+    Budget                 *budget;    // pays for memory beyond the planned buffers; NULL: none
+    Budget                  limit;     // the program's own limit on it, part of the budget
+    size_t                  paid;      // bytes of held outputs, taken from `limit`
     uint32_t                parts;     // maximum number of threads
     struct RunMemory       *branches;  // of the compiled branches
     uint32_t                n_branches;
-    size_t                  kept;   // bytes of ref_keep that stay between runs
-    _Atomic bool            stop;   // set by another thread to end the run
-    const struct RunMemory *outer;  // of a branch: the run it is part of
+    size_t                  kept;      // bytes of ref_keep that stay between runs
+    struct ValueSlot       *held;      // [n_held] outputs of the tail; strings are in ref_keep
+    uint32_t                n_held;    // until the next run
+    _Atomic bool            stop;      // set by another thread to end the run
+    const struct RunMemory *outer;     // of a branch: the run it is part of
+    bool                    complete;  // the remaining steps are not needed
     Err                     failed;
     char                    why[512];
 } RunMemory;
@@ -46,14 +51,27 @@ static inline bool run_memory_stopped(const RunMemory *s) {
     return s != NULL;
 }
 
+// Around a step or a tail that allocates: its arenas are charged to the run's budget, then no more
+// (program_run.c).
+MUST_USE Err run_memory_charge(RunMemory *s, const InterpLimits *limits);
+void         run_memory_settle(RunMemory *s);
+
 typedef struct Step Step;
 struct Binder;
+
+// Slice `at` of `of` of a step's tasks. Parts are contiguous ranges in order, so the first s of S
+// slices cover the same tasks on any number of threads: a step may pause after each slice and go on
+// with other threads, but with the same version.
+typedef struct StepSlice {
+    uint32_t at, of;
+} StepSlice;
 
 typedef struct StepCall {
     const Step    *step;
     const Version *version;
     RunMemory     *mem;
     Part           part;
+    uint32_t       slice;  // see StepSlice; the checks of slice 0 hold for those after it
 } StepCall;
 
 // Functions of a kind of step. Those from `versions` on exist for heavy kinds (several kernel
@@ -72,7 +90,7 @@ typedef struct StepKind {
     // Packs the weights that the version reads, once; must precede its first run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // drops the packed weights
-    bool uses_arenas;               // allocates from the run's ref_scratch and ref_keep
+    bool checks_inputs;             // in slice 0, which ends before the others begin
 } StepKind;
 
 // Epilogue of a heavy step, with operands instead of pointers.

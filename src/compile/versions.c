@@ -30,7 +30,7 @@ static Err tuned_prepare(void *self, const Version *v) {
 
 static void tuned_run(void *self, const Version *v, Part part) {
     const TunedStep *b = self;
-    StepCall         c = {b->step, v, b->mem, part};
+    StepCall         c = {b->step, v, b->mem, part, 0};
     b->step->kind->run(&c);
 }
 
@@ -124,9 +124,11 @@ static Err measure(StepTuning *s, Binder *b, const TuneOptions *o, Arena *packs)
     return e;
 }
 
+enum { PACKS_FIRST = 1 << 28 };  // bytes of address space
+
 static Err tune_steps(StepTuning *s, Binder *b, const TuneOptions *o) {
     Arena packs;
-    TRY(arena_init(&packs, b->keep->cap));
+    TRY(arena_init_growing(&packs, PACKS_FIRST, b->keep->most));
     Err e = measure(s, b, o, &packs);
     arena_finish(&packs);
     return e;

@@ -2,9 +2,12 @@
 // tenants.
 //
 // An engine, live or simulated, calls decide() when a request arrives, when a block ends and at a
-// requested wake-up. A block is a run of consecutive layers of a request; it is not preempted, so a
-// request releases cores only at the end of a block. Durations are floats in nanoseconds, points in
-// time are TimeNs.
+// requested wake-up. A block is a run of consecutive layers of a request; a policy cannot preempt
+// it, so a request releases cores only at the end of a block. The live engine ends a block earlier
+// in two cases: before or after layers that only one core can compute for long (see
+// node_solo_end), which get a block on one core, and when a block has run for some time while other
+// tenants wait; then the request waits again, possibly within a layer. Durations are floats in
+// nanoseconds, points in time are TimeNs.
 #pragma once
 
 #include <stdbool.h>
@@ -79,6 +82,18 @@ static inline double node_bandwidth(uint32_t level) {
     return left / (double)(1U << level / 2);
 }
 
+// Layers with one task that take longer than this together are a block of their own on one core.
+#define NODE_SOLO_NS 100000
+
+// The end of such layers from l on; l: layer l may use several cores.
+static inline uint32_t node_solo_end(const NodeModel *m, uint32_t l) {
+    uint32_t end = l;
+    double   ns = 0;
+    for (; end < m->n_layers && m->layers[end].versions[0].tasks == 1; end++)
+        ns += (double)node_time(m, end, 0, 0, 0);
+    return ns > NODE_SOLO_NS ? end : l;
+}
+
 typedef struct NodeTenant {
     const NodeModel *model;
     const char      *name;
@@ -108,7 +123,8 @@ typedef struct NodeRequest {
     uint32_t  tenant;  // index
     NodeState state;
     TimeNs    arrival, deadline;
-    uint32_t  next;       // first layer not in a block yet
+    uint32_t  next;       // first layer not in a block yet, or computed in part
+    float     done;       // share of layer `next` that is computed
     uint32_t  conflicts;  // blocks started with fewer cores than wanted
     TimeNs    computed;   // core nanoseconds spent so far
     // Of the running block; of the last one while waiting:

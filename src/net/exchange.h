@@ -64,6 +64,7 @@ struct Exchange {
     bool whole;    // END_STREAM was received
     bool pushing;  // a part of the response is being written
     void (*eat)(Exchange *x, size_t n);
+    ExchangeBody *(*cut)(Exchange *x, size_t n);
     void (*push)(Exchange *x, const Answer *a);
 };
 
@@ -92,6 +93,10 @@ static inline void exchange_answer(Exchange *x, const Answer *a) {
 static inline void exchange_push(Exchange *x, const Answer *a) { x->push(x, a); }
 // Consumes the first n bytes of a streaming body; 0: re-evaluates hold.
 static inline void exchange_eat(Exchange *x, size_t n) { x->eat(x, n); }
+
+// The same, but these bytes stay valid where they are until body->give(body), on the loop's thread.
+// NULL: out of memory, nothing was consumed.
+static inline ExchangeBody *exchange_cut(Exchange *x, size_t n) { return x->cut(x, n); }
 
 // In ended(): keeps the body until body->give(body), on the loop's thread. NULL: there is
 // none.

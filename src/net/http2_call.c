@@ -60,6 +60,28 @@ static void call_eat(Exchange *x, size_t n) {
     acknowledge(c);
 }
 
+// What follows the first n bytes moves to a slab of its own.
+static ExchangeBody *call_cut(Exchange *x, size_t n) {
+    Http2Call *c = (Http2Call *)x;
+    Slab      *old = c->slab, *more = NULL;
+    size_t     rest = x->body_len - n;
+    if (rest > 0) {
+        more = slab_take(c->slabs, rest);
+        if (!more || !slab_touch(c->slabs, more, rest)) {
+            slab_give(c->slabs, more);
+            return NULL;
+        }
+        memcpy(more->at, x->body + n, rest);
+    }
+    c->slab = more;
+    c->from = 0;
+    x->body = more ? more->at : NULL;
+    x->body_len = rest;
+    c->tiny = 0;
+    acknowledge(c);
+    return slab_lend(c->slabs, old);
+}
+
 // A connection's first call is taken even if memory is short: it may ask for the server's health.
 static Slab *open_slab(Http2 *h) {
     SlabPool *p = stream_pages(&h->stream);
@@ -91,6 +113,7 @@ Http2Call *http2_call_open(Http2 *h, int32_t id) {
                       .send = http2_send,
                       .take = call_take,
                       .eat = call_eat,
+                      .cut = call_cut,
                       .push = http2_push};
     c->moved = c->x.began;
     http2_list_add(&h->calls, c);

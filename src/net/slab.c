@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/poison.h"
+
 // A slab has a power of two of bytes; its first 64 hold the record. Large ones are mapped, so that
 // freeing returns them to the system.
 enum { SLAB_LEAST = 12, SLAB_MAPPED = 18, SLAB_RECORD = 64, SLAB_KEPT = 64, SLAB_PIECE = 1 << 20 };
@@ -124,6 +126,7 @@ Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size) {
 
 void slab_give(SlabPool *p, Slab *s) {
     if (!s) return;
+    poison_fill(s->at, s->warm);
     budget_give(&p->budget, s->warm);
     uint32_t class = slab_class_of(s);
     if (p->n_free[class] >= SLAB_KEPT || p->spare + s->warm > SLAB_SPARE) {

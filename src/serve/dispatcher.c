@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "serve/dispatcher_int.h"
+#include "serve/server_metadata.h"
 
-enum { KEPT_BYTES = 256 << 20, KEPT_EACH = 8 << 20, DAY_S = 86400 };
+enum { KEPT_BYTES = 256 << 20, KEPT_EACH = 8 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
 
 static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
 
@@ -18,6 +19,8 @@ static size_t arena_bytes(const Dispatcher *d) {
     size_t body = (size_t)d->o.set->body_mb << 20, answer = (size_t)d->o.set->response_mb << 20;
     return 8 * body + 3 * answer + ((size_t)1 << 24);
 }
+
+static void reclaim(void *self);
 
 Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
     Dispatcher *d = calloc(1, sizeof *d);
@@ -30,6 +33,7 @@ Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
         return err_set(ERR_LIMIT, "out of memory for %d requests; lower `requests`",
                        o->set->requests);
     }
+    d->reclaim = (LoopTimer){.fire = reclaim, .self = d};
     for (uint32_t i = d->n; i-- > 0;) {
         d->calls[i].dispatcher = d;
         d->calls[i].next = d->free;
@@ -42,7 +46,9 @@ Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
 void dispatcher_destroy(Dispatcher *d) {
     if (d == NULL) return;
     CHECK(d->busy == 0);
+    loop_disarm(d->o.loop, &d->reclaim);
     for (uint32_t i = 0; i < d->n; i++) arena_finish(&d->calls[i].call.arena);
+    for (uint32_t i = 0; i < d->n_coroutines; i++) coroutine_destroy(d->coroutines[i]);
     free(d->calls);
     free(d);
 }
@@ -54,12 +60,16 @@ const char *const *dispatcher_tenant_names(const Dispatcher *d, uint32_t *n) {
     return d->names;
 }
 
+// The arena is charged to the call's budget, which is part of the server's until the model is
+// known.
 static bool has_arena(Dispatcher *d, InferCallState *e) {
     if (e->call.arena.base != NULL) {
         d->kept_bytes -= e->call.arena.high;
         return true;
     }
-    return arena_init(&e->call.arena, arena_bytes(d)) == ERR_OK;
+    if (arena_init(&e->call.arena, arena_bytes(d)) != ERR_OK) return false;
+    e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
+    return arena_charge(&e->call.arena, &e->budget);
 }
 
 InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began, TimeNs arrived,
@@ -68,8 +78,13 @@ InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began
     if (e == NULL || d->rejecting || !has_arena(d, e)) return NULL;
     d->free = e->next;
     d->busy++;
-    Arena arena = e->call.arena;
+    Arena  arena = e->call.arena;
+    size_t used = budget_used(&e->budget);
     *e = (InferCallState){.call = {.arena = arena}, .dispatcher = d, .state = CALL_OPEN};
+    e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
+    atomic_store_explicit(&e->budget.used, used, memory_order_relaxed);
+    e->call.max_body = (size_t)d->o.set->body_mb << 20;
+    e->call.max_response = (size_t)d->o.set->response_mb << 20;
     e->call.receipt = (Receipt){.slot = UINT32_MAX,
                                 .protocol = protocol,
                                 .began = began,
@@ -78,28 +93,73 @@ InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began
     return &e->call;
 }
 
-// The arena keeps its memory for the next request, up to KEPT_EACH bytes and KEPT_BYTES in total.
-static void release(InferCallState *e) {
+static void add_free(InferCallState *e) {
     Dispatcher *d = e->dispatcher;
-    if (e->body != NULL) e->body->give(e->body);
-    if (e->call.model != NULL) registry_release(d->o.registry, e->call.model);
-    arena_rewind(&e->call.arena, 0);
-    size_t high = e->call.arena.high;
-    if (high > KEPT_EACH || d->kept_bytes + high > KEPT_BYTES)
-        arena_finish(&e->call.arena);
-    else
-        d->kept_bytes += high;
     e->state = CALL_FREE;
     e->next = d->free;
     d->free = e;
     d->busy--;
 }
 
+// Returning much memory at once would take milliseconds, so it is done in pieces.
+static void reclaim(void *self) {
+    Dispatcher     *d = self;
+    InferCallState *e = d->reclaimed;
+    Arena          *a = &e->call.arena;
+    if (a->high > RECLAIM_BYTES) {
+        arena_shrink(a, a->high - RECLAIM_BYTES);
+    } else {
+        d->reclaimed = e->next;
+        arena_finish(a);
+        add_free(e);
+    }
+    if (d->reclaimed == NULL) return;
+    if (loop_arm(d->o.loop, &d->reclaim, loop_now(d->o.loop)) == ERR_OK) return;
+    while (d->reclaimed != NULL) {
+        e = d->reclaimed;
+        d->reclaimed = e->next;
+        arena_finish(&e->call.arena);
+        add_free(e);
+    }
+}
+
+static void reclaim_later(InferCallState *e) {
+    Dispatcher *d = e->dispatcher;
+    bool        idle = d->reclaimed == NULL;
+    e->next = d->reclaimed;
+    d->reclaimed = e;
+    if (!idle) return;
+    if (loop_arm(d->o.loop, &d->reclaim, loop_now(d->o.loop)) != ERR_OK) reclaim(d);
+}
+
+// The arena keeps its memory for the next request, up to KEPT_EACH bytes and KEPT_BYTES in total.
+void dispatcher_release(InferCallState *e) {
+    Dispatcher *d = e->dispatcher;
+    if (e->body != NULL) e->body->give(e->body);
+    inflate_end(e->call.inflate);
+    e->body = NULL;
+    e->call.inflate = NULL;
+    (void)budget_move(&e->budget, d->o.memory);  // part of it already: cannot fail
+    if (e->call.model != NULL) registry_release(d->o.registry, e->call.model);
+    arena_rewind(&e->call.arena, 0);
+    size_t high = e->call.arena.high;
+    if (high > RECLAIM_BYTES) {
+        reclaim_later(e);
+        return;
+    }
+    if (high > KEPT_EACH || d->kept_bytes + high > KEPT_BYTES)
+        arena_finish(&e->call.arena);
+    else
+        d->kept_bytes += high;
+    add_free(e);
+}
+
 // The client's id if it is one printable word shorter than RECEIPT_ID, else r-NUMBER.
 static void set_id(Dispatcher *d, InferCall *call) {
     Str    id = call->request.id;
     size_t n = id.len < RECEIPT_ID - 1 ? id.len : RECEIPT_ID - 1;
-    bool   plain = id.len > 0 && id.len < RECEIPT_ID;
+    if (call->receipt.id[0] != '\0') return;
+    bool plain = id.len > 0 && id.len < RECEIPT_ID;
     for (size_t i = 0; i < n && plain; i++) plain = id.at[i] > ' ' && id.at[i] < 127;
     if (plain)
         memcpy(call->receipt.id, id.at, n);
@@ -129,27 +189,25 @@ static void record(InferCallState *e) {
     log_request(e);
 }
 
-// Ends a request and calls its front end, unless that has detached.
-static void complete(InferCallState *e) {
+void dispatcher_complete(InferCallState *e) {
     e->state = CALL_OPEN;
+    e->call.receipt.timing.core_ns += e->job_core_ns;
+    set_id(e->dispatcher, &e->call);
     record(e);
-    if (e->call.receipt.end != RECEIPT_OK)
-        dispatcher_set_error(e);
-    else if (e->call.request.timing)
-        dispatcher_add_timing(&e->call);
+    if (e->call.receipt.end != RECEIPT_OK) dispatcher_set_error(e);
     if (e->detached)
-        release(e);
+        dispatcher_release(e);
     else
         e->call.done(e->call.self, &e->call);
 }
 
-static void end_with(InferCallState *e, ReceiptEnd end, const char *why) {
+void dispatcher_end_with(InferCallState *e, ReceiptEnd end, const char *why) {
     e->call.receipt.end = end;
     (void)snprintf(e->call.error, sizeof e->call.error, "%s", why);
-    complete(e);
+    dispatcher_complete(e);
 }
 
-static ReceiptEnd end_of(const InferCallState *e) {
+ReceiptEnd dispatcher_end_of(const InferCallState *e) {
     switch (e->end) {
     case LIVE_DONE: return e->no_room ? RECEIPT_LARGE : RECEIPT_OK;
     case LIVE_REFUSED: return RECEIPT_REJECTED;
@@ -171,12 +229,25 @@ static const char *tenant_name(const Dispatcher *d, uint32_t tenant) {
 
 // Counts the result for the model's quarantine; keeps the message of a layer that failed.
 static void note_result(InferCallState *e) {
-    ReceiptEnd end = end_of(e);
+    ReceiptEnd end = dispatcher_end_of(e);
     bool       failed = end == RECEIPT_FAILED || end == RECEIPT_STUCK;
     if (failed || e->end == LIVE_DONE)
         registry_note_result(e->dispatcher->o.registry, e->call.model, failed);
     if (e->end == LIVE_FAILED)
-        (void)snprintf(e->call.error, sizeof e->call.error, "the model failed: %s", e->failed);
+        (void)snprintf(e->call.error, sizeof e->call.error, "%s%s",
+                       end == RECEIPT_FAILED ? "the model failed: " : "", e->failed);
+}
+
+static void encoded(InferCallState *e) {
+    Receipt *r = &e->call.receipt;
+    if (e->work_error != ERR_OK) {
+        r->met = false;
+        dispatcher_end_with(e, e->work_error == ERR_LIMIT ? RECEIPT_LARGE : RECEIPT_BAD,
+                            e->work_why);
+        return;
+    }
+    if (r->deadline > 0 && e->job_core_ns > 0 && clock_monotonic_ns() > r->deadline) r->met = false;
+    dispatcher_complete(e);
 }
 
 // The engine has finished the request; runs on the loop's thread.
@@ -184,7 +255,7 @@ static void engine_done(void *self) {
     InferCallState *e = self;
     Receipt        *r = &e->call.receipt;
     registry_release_shape(e->dispatcher->o.registry, e->call.model, e->tenant);
-    r->end = e->detached ? RECEIPT_CANCELLED : end_of(e);
+    r->end = e->detached ? RECEIPT_CANCELLED : dispatcher_end_of(e);
     r->finished = e->finish;
     r->timing = e->timing;
     r->behind = tenant_name(e->dispatcher, e->timing.behind);
@@ -192,7 +263,17 @@ static void engine_done(void *self) {
     r->met = r->end == RECEIPT_OK && e->outcome == OUTCOME_MET;
     note_result(e);
     e->call.response.tensors = e->outputs;
-    complete(e);
+    if (r->end != RECEIPT_OK) {
+        dispatcher_complete(e);
+        return;
+    }
+    if (e->call.request.timing || e->call.timing) {
+        r->answered = clock_monotonic_ns();
+        receipt_explain(r);
+        dispatcher_add_timing(&e->call);
+    }
+    const InferCodec *codec = e->call.codec;
+    dispatcher_run(e, codec->encode, codec->encode_ns(&e->call), encoded);
 }
 
 static void computed(void *self, const EngineResult *a) {  // on a worker thread
@@ -235,6 +316,14 @@ static void set_limit(InferCallState *e, TimeNs timeout_ns) {
     e->arrival = e->call.receipt.arrived;
 }
 
+void dispatcher_name_tenant(InferCallState *e, uint32_t tenant) {
+    Dispatcher *d = e->dispatcher;
+    ModelInfo  *s = e->call.model;
+    if (d->names[tenant] == s->name) return;
+    d->names[tenant] = s->name;
+    metrics_tenant(d->o.metrics, tenant, s->slot);
+}
+
 static void submit_to_engine(InferCallState *e) {
     Dispatcher *d = e->dispatcher;
     ModelInfo  *s = e->call.model;
@@ -247,19 +336,17 @@ static void submit_to_engine(InferCallState *e) {
                              .priority = (double)e->call.request.priority,
                              .cancelled = &e->cancelled,
                              .inputs = e->inputs,
+                             .budget = &e->budget,
                              .done = computed,
                              .self = e};
     e->computed.run = engine_done;
     e->computed.self = e;
     e->state = CALL_ENGINE;
     e->call.receipt.submitted = clock_monotonic_ns();
-    if (d->names[e->tenant] != s->name) {
-        d->names[e->tenant] = s->name;
-        metrics_tenant(d->o.metrics, e->tenant, s->slot);
-    }
+    dispatcher_name_tenant(e, e->tenant);
     if (node_live_submit(d->o.engine, &request)) return;
     registry_release_shape(d->o.registry, s, e->tenant);
-    end_with(e, RECEIPT_FULL, DISPATCHER_LIMIT);
+    dispatcher_end_with(e, RECEIPT_FULL, DISPATCHER_LIMIT);
 }
 
 static void find_shape(void *self);
@@ -268,7 +355,7 @@ static void expire_waiting(void *self) {
     InferCallState *e = self;
     registry_cancel_wait(e->dispatcher->o.registry, e->call.model, &e->compiled);
     e->call.receipt.end = RECEIPT_EXPIRED;
-    complete(e);
+    dispatcher_complete(e);
 }
 
 static void wait_for_shape(InferCallState *e) {
@@ -277,7 +364,7 @@ static void wait_for_shape(InferCallState *e) {
     if (e->expire == 0) return;
     if (loop_arm(e->dispatcher->o.loop, &e->expiry, e->expire) == ERR_OK) return;
     registry_cancel_wait(e->dispatcher->o.registry, e->call.model, &e->compiled);
-    end_with(e, RECEIPT_MEMORY, "out of memory; retry later");
+    dispatcher_end_with(e, RECEIPT_MEMORY, "out of memory; retry later");
 }
 
 static void find_shape(void *self) {
@@ -292,8 +379,8 @@ static void find_shape(void *self) {
     switch (found) {
     case SHAPE_READY: submit_to_engine(e); break;
     case SHAPE_COMPILING: wait_for_shape(e); break;
-    case SHAPE_INVALID: end_with(e, RECEIPT_BAD, err_why()); break;
-    case SHAPE_TOO_LARGE: end_with(e, RECEIPT_LARGE, err_why()); break;
+    case SHAPE_INVALID: dispatcher_end_with(e, RECEIPT_BAD, err_why()); break;
+    case SHAPE_TOO_LARGE: dispatcher_end_with(e, RECEIPT_LARGE, err_why()); break;
     }
 }
 
@@ -302,10 +389,9 @@ static ModelInfo *find_model(InferCallState *e, Str model, Str version) {
     ModelInfo *s = registry_find(e->dispatcher->o.registry, model, version);
     InferCall *call = &e->call;
     if (s == NULL) {
-        (void)snprintf(call->error, sizeof call->error, "model '%.*s'%s%.*s is not known",
-                       model.len < 128 ? (int)model.len : 128, model.at,
-                       version.len > 0 ? " version " : "", version.len < 32 ? (int)version.len : 32,
-                       version.len > 0 ? version.at : "");
+        char why[METADATA_UNKNOWN];
+        (void)snprintf(call->error, sizeof call->error, "%s",
+                       metadata_unknown(model, version, why));
         call->receipt.end = RECEIPT_UNKNOWN;
         return NULL;
     }
@@ -371,26 +457,22 @@ static ReceiptEnd end_for_error(Err e) {
                : RECEIPT_FAILED;
 }
 
-void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,
-                       void (*done)(void *self, InferCall *call), void *self) {
-    InferCallState *e = state_of(call);
-    call->done = done;
-    call->self = self;
+static void decoded(InferCallState *e) {
+    InferCall *call = &e->call;
+    ModelInfo *s = call->model;
+    Err        bad = e->work_error;
     call->receipt.decoded = clock_monotonic_ns();
-    set_id(d, call);
-    ModelInfo *s = find_model(e, model, version);
-    if (s == NULL || !is_servable(e, s)) {
-        complete(e);
+    set_id(e->dispatcher, call);
+    if (bad != ERR_OK) {
+        dispatcher_end_with(e, end_for_error(bad), e->work_why);
         return;
     }
-    call->model = s;
-    registry_pin(s);
-    set_limit(e, timeout_ns);
-    Err bad = bind_request(e);
+    set_limit(e, e->timeout_ns);
+    bad = bind_request(e);
     if (bad == ERR_OK) bad = check_batch(e);
     if (bad != ERR_OK) {
         set_deadline(e, s->target_ns);
-        end_with(e, end_for_error(bad), err_why());
+        dispatcher_end_with(e, end_for_error(bad), err_why());
         return;
     }
     call->receipt.batch = call->model->signature.n_inputs > 0 && e->inputs[0].rank > 0
@@ -400,22 +482,42 @@ void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, T
     if (limit > 0 && e->arrival + limit <= call->receipt.decoded) {
         set_deadline(e, s->target_ns);
         call->receipt.end = RECEIPT_EXPIRED;
-        complete(e);
+        dispatcher_complete(e);
         return;
     }
     find_shape(e);
 }
 
-void dispatcher_reject(Dispatcher *d, InferCall *call, Str model, Str version, Err bad) {
+// Makes the request's memory part of its model's budget.
+static bool join_budget(InferCallState *e) {
+    const ModelInfo *s = e->call.model;
+    e->budget.most = (size_t)s->config->set.request_mb << 20;
+    return budget_move(&e->budget, &e->call.model->memory);
+}
+
+void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,
+                       void (*done)(void *self, InferCall *call), void *self) {
     InferCallState *e = state_of(call);
-    char            why[sizeof call->error];
-    (void)snprintf(why, sizeof why, "%s", err_why());
-    set_id(d, call);
-    if (find_model(e, model, version) != NULL) {
-        call->receipt.end = end_for_error(bad);
-        (void)snprintf(call->error, sizeof call->error, "%s", why);
+    (void)d;
+    call->done = done;
+    call->self = self;
+    e->timeout_ns = timeout_ns;
+    ModelInfo *s = find_model(e, model, version);
+    if (s == NULL || !is_servable(e, s)) {
+        dispatcher_complete(e);
+        return;
     }
-    record(e);
+    call->model = s;
+    registry_pin(s);
+    set_limit(e, timeout_ns);
+    set_deadline(e, s->target_ns);
+    if (!join_budget(e)) {
+        dispatcher_end_with(e, RECEIPT_MEMORY,
+                            "requests of this model use all of its memory "
+                            "(`buffered_mb`); retry later");
+        return;
+    }
+    dispatcher_run(e, call->codec->decode, call->codec->decode_ns(call), decoded);
 }
 
 void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body) {
@@ -423,7 +525,7 @@ void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body) {
     e->detached = true;
     e->body = body;
     call->receipt.end = RECEIPT_CANCELLED;
-    if (e->state == CALL_ENGINE) {
+    if (e->state == CALL_ENGINE || e->state == CALL_JOB) {
         atomic_store(&e->cancelled, true);
         node_live_cancel(d->o.engine);
         return;
@@ -432,19 +534,21 @@ void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body) {
         loop_disarm(d->o.loop, &e->expiry);
         registry_cancel_wait(d->o.registry, call->model, &e->compiled);
     }
+    set_id(d, call);
     record(e);
-    release(e);
+    dispatcher_release(e);
 }
 
 void dispatcher_close(Dispatcher *d, InferCall *call, size_t bytes) {
     (void)d;
     call->receipt.out_bytes = bytes;
-    release(state_of(call));
+    dispatcher_release(state_of(call));
 }
 
 void dispatcher_reject_all(Dispatcher *d) {
     d->rejecting = true;
     for (uint32_t i = 0; i < d->n; i++)
-        if (d->calls[i].state == CALL_ENGINE) atomic_store(&d->calls[i].cancelled, true);
+        if (d->calls[i].state == CALL_ENGINE || d->calls[i].state == CALL_JOB)
+            atomic_store(&d->calls[i].cancelled, true);
     node_live_cancel(d->o.engine);
 }

@@ -4,12 +4,17 @@
 
 #include <stdatomic.h>
 
+#include "base/coroutine.h"
 #include "net/exchange.h"
+#include "node/job_program.h"
 #include "serve/dispatcher.h"
+
+enum { DISPATCHER_COROUTINES = 16 };
 
 typedef enum InferCallPhase {
     CALL_FREE,
-    CALL_OPEN,       // the front end decodes the request or sends the response
+    CALL_OPEN,       // the front end fills it or sends the response
+    CALL_JOB,        // decoded or encoded by a job; workers own its memory
     CALL_COMPILING,  // waits until its input shapes are compiled
     CALL_ENGINE,     // in the engine; workers own its memory until `computed` is posted
 } InferCallPhase;
@@ -19,7 +24,18 @@ typedef struct InferCallState {
     Dispatcher            *dispatcher;
     struct InferCallState *next;  // free
     InferCallPhase         state;
-    bool         detached;  // the front end has cancelled: release it instead of calling done
+    bool       detached;   // the front end has cancelled: release it instead of calling done
+    Budget     budget;     // memory of this request; the arena is charged to it
+    Coroutine *coroutine;  // of its job; NULL: none
+    Job        job;
+    Tensor     job_input;
+    Err (*work)(InferCall *call);            // what the job does,
+    void (*then)(struct InferCallState *e);  // what follows on the loop's thread,
+    TimeNs       work_ns;                    // and its estimated time
+    TimeNs       job_core_ns;                // spent by its jobs
+    TimeNs       timeout_ns;                 // from a header; 0: none
+    Err          work_error;                 // result of work; text in work_why
+    char         work_why[512];
     LoopPost     compiled, computed;
     LoopTimer    expiry;  // runs while it waits for its shapes
     TimeNs       arrival, deadline, expire;
@@ -45,11 +61,27 @@ struct Dispatcher {
     InferCallState   *calls;  // [n]
     InferCallState   *free;
     uint32_t          n, busy;
-    uint64_t          kept_bytes;  // of the arenas of free calls
+    uint64_t          kept_bytes;                         // of the arenas of free calls
+    Coroutine        *coroutines[DISPATCHER_COROUTINES];  // [n_coroutines] unused
+    uint32_t          n_coroutines;
+    InferCallState   *reclaimed;  // released calls whose memory is returned piece by piece
+    LoopTimer         reclaim;
     uint64_t          next_id;
     bool              rejecting;
     const char       *names[LIVE_TENANTS];  // model of each engine tenant; NULL: none yet
 };
+
+// In dispatcher_job.c.
+// Runs work(call): on this thread if it takes little time, else as a job of the model. Then calls
+// then(e) on the loop's thread, unless the job was rejected or cancelled.
+void dispatcher_run(InferCallState *e, Err (*work)(InferCall *call), TimeNs about_ns,
+                    void (*then)(InferCallState *e));
+// In dispatcher.c: ends a request and calls its front end, unless that has detached.
+void       dispatcher_complete(InferCallState *e);
+void       dispatcher_end_with(InferCallState *e, ReceiptEnd end, const char *why);
+void       dispatcher_release(InferCallState *e);
+ReceiptEnd dispatcher_end_of(const InferCallState *e);  // the engine's result
+void       dispatcher_name_tenant(InferCallState *e, uint32_t tenant);
 
 // In dispatcher_result.c.
 // Copies the requested outputs out of the engine's memory, on a worker. False: too large.

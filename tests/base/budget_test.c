@@ -27,6 +27,15 @@ static void test_a_part_is_bounded_by_the_whole(void **state) {
     assert_true(budget_take(&part, 20));
     budget_give(&part, 80);
     assert_int_equal(budget_used(&whole), 0);
+    assert_true(budget_take(&part, 30));
+    assert_true(budget_move(&part, &open));
+    assert_int_equal(budget_used(&open), 30);
+    assert_int_equal(budget_used(&whole), 30);
+    Budget small = {.most = 29};
+    assert_false(budget_move(&part, &small));
+    assert_ptr_equal(part.whole, &open);
+    budget_give(&part, 30);
+    assert_int_equal(budget_used(&whole), 0);
     assert_true(budget_take(NULL, SIZE_MAX));
     budget_give(NULL, 1);
 }

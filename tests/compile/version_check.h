@@ -143,7 +143,7 @@ static inline bool version_check_run(EqualStep *e, const Version *v, uint32_t pa
     }
     for (uint32_t i = 0; i < parts; i++) {
         char    *room = version_check_room(scratch);
-        StepCall c = {&e->step, v, e->mem, {i, parts, room}};
+        StepCall c = {&e->step, v, e->mem, {i, parts, room}, 0};
         s->kind->run(&c);
         clean = version_check_leave(room, scratch) && clean;
     }
@@ -159,7 +159,7 @@ static inline void version_check_plain(const Program *p, RunMemory *mem, uint32_
                                        uint32_t to) {
     for (uint32_t i = from; i < to; i++) {
         const Step *s = &p->steps[i];
-        StepCall    c = {s, &s->versions[0], mem, {0, 1, mem->scratch}};
+        StepCall    c = {s, &s->versions[0], mem, {0, 1, mem->scratch}, 0};
         s->kind->run(&c);
     }
 }

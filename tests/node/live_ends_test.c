@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "tests/node/endless.h"
 #include "tests/node/live_fixture.h"
 #include "tests/runner.h"
 
@@ -210,61 +211,12 @@ static void time_runs_out_while_all_stands_still(void **state) {
     node_live_destroy(b.live);
 }
 
-static uint32_t body_value(Graph *g, const char *name, DType t) {
-    uint32_t v = graph_value(g, name);
-    g->values[v].type = (Tensor){.dtype = t};
-    graph_input(g, v);
-    return v;
-}
-
-// A compiled step, then the interpreted loop: while (true) x = x + x.
-static void build_endless(TestTenant *t) {
-    NetBuilder n;
-    *t = (TestTenant){0};
-    tenant_check(model_init(&t->model, "endless"));
-    Graph *g = t->model.graph, *body = graph_create(g->arena, g, "body");
-    net_init(&n, g, 1);
-    uint32_t x = net_activation(&n, NET_TANH, net_input(&n, "x", DT_F32, 1, (int64_t[]){4}));
-    (void)body_value(body, "i", DT_I64);
-    uint32_t  go = body_value(body, "go", DT_BOOL), v = graph_value(body, "v");
-    uint32_t *io = arena_new(g->arena, uint32_t, 7);
-    Attr     *attr = arena_new(g->arena, Attr, 1);
-    graph_input(body, v);
-    graph_output(body, go);
-    io[4] = io[5] = v;
-    io[6] = graph_value(body, "w");
-    (void)graph_node(body, (Node){.name = "twice",
-                                  .op = OP_Add,
-                                  .version = 14,
-                                  .n_in = 2,
-                                  .n_out = 1,
-                                  .in = io + 4,
-                                  .out = io + 6});
-    graph_output(body, io[6]);
-    *attr = (Attr){.name = "body", .kind = ATTR_GRAPH, .v.g = body};
-    io[0] = io[1] = NO_VALUE;
-    io[2] = x;
-    io[3] = graph_value(g, "y");
-    (void)graph_node(g, (Node){.name = "forever",
-                               .op = OP_Loop,
-                               .version = 17,
-                               .n_in = 3,
-                               .n_out = 1,
-                               .n_attr = 1,
-                               .in = io,
-                               .out = io + 3,
-                               .attrs = attr});
-    graph_output(g, io[3]);
-    tenant_check(graph_sort(g));
-    tenant_make(t, false);
-}
-
 static void endless_blocks_are_stopped(void **state) {
     (void)state;
     Bed         b = {.rule = {0}};
     TestTenant  endless;
     TestRequest s[2] = {0}, other = {.of = &tiny};
-    build_endless(&endless);
+    endless_build(&endless);
     assert_true(endless.program.done != NULL);
     bed_open(&b, (NodeLiveOptions){.watchdog_ns = 80000000}, live_tenant_of(&endless));
     LiveTenant t = live_tenant_of(&tiny);

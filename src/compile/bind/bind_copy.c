@@ -143,7 +143,7 @@ static void gather_step_run(const StepCall *c) {
     p.index = operand_at(&c->step->in[1], c->mem);
     p.from = operand_at(&c->step->in[0], c->mem);
     p.to = operand_at(&c->step->out[0], c->mem);
-    if (indexes_fit(c, &p)) gather_run(&p, c->part);
+    if (c->slice > 0 || indexes_fit(c, &p)) gather_run(&p, c->part);
 }
 
 static uint32_t gather_step_tasks(const Step *s, const Version *v) {
@@ -152,7 +152,7 @@ static uint32_t gather_step_tasks(const Step *s, const Version *v) {
 }
 
 static const StepKind gather_kind = {
-    .name = "gather", .run = gather_step_run, .tasks = gather_step_tasks};
+    .name = "gather", .run = gather_step_run, .tasks = gather_step_tasks, .checks_inputs = true};
 
 Err bind_gather(Binder *b, const IrLayer *l, Step *s) {
     return bind_spec(b, l, &gather_kind, sizeof(Gather), s);

@@ -1,11 +1,13 @@
 // Frame: the values of one graph in the interpreter, each freed after its last use.
 #pragma once
 
+#include "base/budget.h"
 #include "compile/interp/interp.h"
 
 typedef struct ValueBuf {
     uint32_t refs;
-    size_t   bytes;
+    bool     mapped;  // large: memory of its own that the system has zeroed
+    size_t   bytes, room;
     void    *data;
 } ValueBuf;
 
@@ -16,10 +18,12 @@ typedef struct ValueSlot {
 
 typedef struct InterpState {  // shared by all frames of one run
     InterpLimits          limits;
-    size_t                live_bytes;
+    Budget               *budget;      // pays for the values; NULL: none
+    size_t                live_bytes;  // of values, frames and lists of slices
+    size_t                paid_bytes;  // taken from the budget, at least live_bytes
     uint64_t              iterations;
     int64_t               macs;
-    Arena                 scratch, keep;
+    Arena                *scratch, *keep;
     const struct Program *program;  // the program with this tail; NULL: all is interpreted
     struct RunMemory     *mem;
 } InterpState;
@@ -33,17 +37,25 @@ typedef struct Frame {
 MUST_USE Err frame_init(Frame *f, InterpState *m, const ShapedGraph *s);
 void         frame_finish(Frame *f);  // releases all values
 
+// Memory of the interpreter outside its arenas: taken before it is allocated, given when it is
+// freed.
+MUST_USE Err interp_take(InterpState *m, size_t bytes);
+void         interp_give(InterpState *m, size_t bytes);
+
 MUST_USE Err slot_alloc(InterpState *m, ValueSlot *s);  // zeroed data for s->t
 ValueSlot    slot_share(const ValueSlot *s);            // adds a reference
 void         slot_drop(InterpState *m, ValueSlot *s);   // drops a reference; accepts an empty slot
+void         slot_release(ValueSlot *s);  // the same for a slot that outlived its state
 void         frame_set(Frame *f, uint32_t value, ValueSlot s);  // takes ownership
 
 // Runs the nodes of the graph except those in `done` (NULL: none). Inputs, captures and results of
 // `done` nodes were set before.
 MUST_USE Err frame_run(Frame *f, const bool *done);
 
-// Deep copy of output i of the graph, which outlives the frame.
+// Output i of the graph: a deep copy in `a`, or with a reference to its memory. That outlives the
+// frame; strings and elements of sequences live in the state's `keep` arena.
 MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out);
+MUST_USE Err frame_share_output(const Frame *f, uint32_t i, ValueSlot *out);
 
 // Fails if the run was told to stop; called before each node and loop iteration.
 MUST_USE Err frame_check_stop(const InterpState *m);
@@ -65,7 +77,8 @@ typedef struct ScanOutput {
     uint32_t   n, cap;
 } ScanOutput;
 
-MUST_USE Err scan_output_push(ScanOutput *s, ValueSlot one);  // takes ownership on success
+// Takes ownership on success.
+MUST_USE Err scan_output_push(InterpState *m, ScanOutput *s, ValueSlot one);
 void         scan_output_finish(InterpState *m, ScanOutput *s);
 
 // Concatenates the slices along a new axis, in reverse order if `reverse`. Shapes must be equal.

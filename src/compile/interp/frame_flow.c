@@ -65,7 +65,7 @@ typedef struct Iterations {  // state of a Loop or Scan between iterations
 } Iterations;
 
 static Err iterations_begin(Frame *f, const ControlFlowBody *b, Iterations *r) {
-    Arena *a = &f->state->scratch;
+    Arena *a = f->state->scratch;
     *r = (Iterations){.b = *b};
     r->state = arena_try_new(a, ValueSlot, b->n_state);
     r->in = arena_try_new(a, ValueSlot, b->graph->n_inputs);
@@ -90,7 +90,7 @@ static Err iterations_keep(InterpState *m, Iterations *r, uint32_t at) {
     }
     for (uint32_t i = 0; i < r->b.n_stack; i++) {
         ValueSlot *one = &r->out[at + r->b.n_state + i];
-        if (e == ERR_OK) e = scan_output_push(&r->scan_outs[i], *one);
+        if (e == ERR_OK) e = scan_output_push(m, &r->scan_outs[i], *one);
         if (e != ERR_OK) slot_drop(m, one);
     }
     return e;
@@ -240,9 +240,9 @@ static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t
                       ScanOutput *outs) {
     InterpState *m = f->state;
     uint32_t     n_in = b->n_state + b->n_scan_in;
-    ValueSlot   *in = arena_try_new(&m->scratch, ValueSlot, n_in);
-    Tensor      *whole = arena_try_new(&m->scratch, Tensor, n_in);
-    ValueSlot   *out = arena_try_new(&m->scratch, ValueSlot, n->n_out);
+    ValueSlot   *in = arena_try_new(m->scratch, ValueSlot, n_in);
+    Tensor      *whole = arena_try_new(m->scratch, Tensor, n_in);
+    ValueSlot   *out = arena_try_new(m->scratch, ValueSlot, n->n_out);
     Err          e = in != NULL && whole != NULL && out != NULL ? ERR_OK
                                                                 : err_set(ERR_LIMIT, "no memory for a scan");
     int64_t      iterations = -1;
@@ -256,7 +256,7 @@ static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t
     if (e == ERR_OK) e = scan_once(f, n, b, whole, in, iterations, out);
     for (uint32_t i = 0; in != NULL && i < n_in; i++) slot_drop(m, &in[i]);
     for (uint32_t i = 0; out != NULL && i < n->n_out; i++) {
-        if (e == ERR_OK) e = scan_output_push(&outs[i], out[i]);
+        if (e == ERR_OK) e = scan_output_push(m, &outs[i], out[i]);
         if (e != ERR_OK) slot_drop(m, &out[i]);
     }
     return e;
@@ -271,8 +271,8 @@ static Err scan_batches(Frame *f, const Node *n, const ControlFlowBody *b, Value
             return err_set(ERR_INVALID, "inputs differ in batch size");
         batch = t->dims[0];
     }
-    if (batch < 1) return err_set(ERR_UNSUPPORTED, "an empty batch is not supported");
-    ScanOutput *outs = arena_try_new(&m->scratch, ScanOutput, n->n_out);
+    if (batch < 1) return err_set(ERR_INVALID, "an empty batch is not supported");
+    ScanOutput *outs = arena_try_new(m->scratch, ScanOutput, n->n_out);
     if (outs == NULL) return err_set(ERR_LIMIT, "too many outputs");
     Err e = ERR_OK;
     for (int64_t i = 0; e == ERR_OK && i < batch; i++) e = scan_batch(f, n, b, i, outs);
@@ -288,8 +288,8 @@ static Err flow_run_scan(Frame *f, const Node *n, ValueSlot *out) {
     TRY(control_flow_scan(n, &b));
     if (n->version < 9) return scan_batches(f, n, &b, out);
     uint32_t   n_in = b.n_state + b.n_scan_in;
-    Tensor    *whole = arena_try_new(&f->state->scratch, Tensor, n_in);
-    ValueSlot *states = arena_try_new(&f->state->scratch, ValueSlot, n_in);
+    Tensor    *whole = arena_try_new(f->state->scratch, Tensor, n_in);
+    ValueSlot *states = arena_try_new(f->state->scratch, ValueSlot, n_in);
     if (whole == NULL || states == NULL) return err_set(ERR_LIMIT, "too many inputs");
     for (uint32_t i = 0; i < n_in; i++) {
         states[i] = f->slots[n->in[i]];
@@ -300,7 +300,7 @@ static Err flow_run_scan(Frame *f, const Node *n, ValueSlot *out) {
 
 static Err map_iteration(Frame *f, const Node *n, const ControlFlowBody *b, int64_t at,
                          ValueSlot *out) {
-    ValueSlot *in = arena_try_new(&f->state->scratch, ValueSlot, n->n_in);
+    ValueSlot *in = arena_try_new(f->state->scratch, ValueSlot, n->n_in);
     if (in == NULL) return err_set(ERR_LIMIT, "too many inputs");
     for (uint32_t i = 0; i < n->n_in; i++) {
         const Tensor *t = &f->slots[n->in[i]].t;
@@ -322,13 +322,13 @@ static Err flow_run_map(Frame *f, const Node *n, ValueSlot *out) {
         out[k].t = (Tensor){.dtype = DT_SEQ, .rank = 1, .dims = {count}};
         TRY(slot_alloc(m, &out[k]));
     }
-    ValueSlot *one = arena_try_new(&m->scratch, ValueSlot, n->n_out);
+    ValueSlot *one = arena_try_new(m->scratch, ValueSlot, n->n_out);
     if (one == NULL) return err_set(ERR_LIMIT, "too many outputs");
     for (int64_t i = 0; i < count; i++) {
         TRY(map_iteration(f, n, &b, i, one));
         Err e = ERR_OK;
         for (uint32_t k = 0; k < n->n_out; k++) {
-            if (e == ERR_OK) e = run_copy(&m->keep, &one[k].t, &((Tensor *)out[k].t.data)[i]);
+            if (e == ERR_OK) e = run_copy(m->keep, &one[k].t, &((Tensor *)out[k].t.data)[i]);
             slot_drop(m, &one[k]);
         }
         TRY(e);
@@ -347,11 +347,15 @@ Err frame_flow(Frame *f, const Node *n, ValueSlot *out) {
     return e == ERR_OK ? e : op_failed(n, e);
 }
 
-Err scan_output_push(ScanOutput *s, ValueSlot one) {
+Err scan_output_push(InterpState *m, ScanOutput *s, ValueSlot one) {
     if (s->n == s->cap) {
-        uint32_t   cap = s->cap == 0 ? 16 : 2 * s->cap;
+        uint32_t cap = s->cap == 0 ? 16 : 2 * s->cap;
+        TRY(interp_take(m, (cap - s->cap) * sizeof one));
         ValueSlot *more = realloc(s->slots, cap * sizeof *more);
-        if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
+        if (more == NULL) {
+            interp_give(m, (cap - s->cap) * sizeof one);
+            return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
+        }
         s->slots = more;
         s->cap = cap;
     }
@@ -361,6 +365,7 @@ Err scan_output_push(ScanOutput *s, ValueSlot one) {
 
 void scan_output_finish(InterpState *m, ScanOutput *s) {
     for (uint32_t i = 0; i < s->n; i++) slot_drop(m, &s->slots[i]);
+    interp_give(m, s->cap * sizeof *s->slots);
     free(s->slots);
     *s = (ScanOutput){0};
 }
@@ -383,7 +388,7 @@ Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool r
                        int64_t length, const Tensor *like, ValueSlot *out) {
     const Tensor *one = s->n > 0 ? &s->slots[0].t : like;
     if (one->rank < 0 || one->rank >= TENSOR_MAX_RANK)
-        return err_set(ERR_UNSUPPORTED, "scan outputs of rank %d are not supported", one->rank);
+        return err_set(ERR_INVALID, "scan outputs of rank %d are not supported", one->rank);
     Tensor whole = {.dtype = one->dtype, .rank = one->rank + 1};
     for (int32_t i = 0; i < whole.rank; i++) {
         int64_t d = i == axis ? length : one->dims[i < axis ? i : i - 1];

@@ -6,7 +6,9 @@
 #include "compile/interp/frame.h"
 #include "compile/interp/run_ops.h"
 
-enum { SCRATCH_SHIFT = 36 };
+enum { ARENA_FIRST = 1 << 20 };
+
+static const size_t ARENA_MOST = (size_t)1 << 36;
 
 Err interp_eval(const OpCall *c, Tensor *out) { return run_op(c->node->op)(c, out); }
 
@@ -24,17 +26,42 @@ static Err run(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena
     return e;
 }
 
+static Err run_in_arenas(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena *a,
+                         Tensor *outputs) {
+    TRY(arena_init_growing(m->scratch, ARENA_FIRST, ARENA_MOST));
+    TRY(arena_init_growing(m->keep, ARENA_FIRST, ARENA_MOST));
+    CHECK(arena_charge(m->scratch, m->budget) && arena_charge(m->keep, m->budget));
+    return run(m, s, inputs, a, outputs);
+}
+
 Err interp_run(const ShapedGraph *s, const Tensor *inputs, const InterpLimits *limits,
                Arena *out_arena, Tensor *outputs) {
-    InterpState m = {.limits = *limits};
-    size_t      most = (size_t)1 << SCRATCH_SHIFT;
-    if (limits->max_bytes != 0 && limits->max_bytes < most) most = limits->max_bytes;
-    TRY(arena_init(&m.scratch, most));
-    Err e = arena_init(&m.keep, most);
-    if (e == ERR_OK) e = run(&m, s, inputs, out_arena, outputs);
-    arena_finish(&m.scratch);
-    arena_finish(&m.keep);
+    Arena       scratch = {0}, keep = {0};
+    Budget      budget = {.most = limits->max_bytes};
+    InterpState m = {.limits = *limits, .budget = &budget, .scratch = &scratch, .keep = &keep};
+    Err         e = run_in_arenas(&m, s, inputs, out_arena, outputs);
+    arena_finish(&scratch);
+    arena_finish(&keep);
+    budget_give(&budget, m.paid_bytes);
+    CHECK(budget_used(&budget) == 0);
     return e;
+}
+
+Err run_over_budget(const Budget *b, size_t bytes) {
+    const Budget *full = budget_short(b, bytes);
+    if (full == NULL) return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes);
+    if (full->setting == NULL)
+        return err_set(ERR_LIMIT, "needs %zu more bytes; %zu of the allowed %zu are in use", bytes,
+                       budget_used(full), full->most);
+    return err_set(ERR_LIMIT,
+                   "needs %zu more bytes; %zu of the %zu that `%s` allows are in use: raise `%s`, "
+                   "or send inputs that need less",
+                   bytes, budget_used(full), full->most, full->setting, full->setting);
+}
+
+Err run_explain_limit(const OpCall *c, const Budget *b) {
+    size_t bytes = c->scratch->refused > c->keep->refused ? c->scratch->refused : c->keep->refused;
+    return bytes == 0 ? ERR_LIMIT : op_failed(c->node, run_over_budget(b, bytes));
 }
 
 static RunFn *const table[OP_COUNT] = {

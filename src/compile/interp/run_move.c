@@ -70,7 +70,7 @@ Err run_concat(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Index tables, one per axis of y.
+// Index tables, one per axis of y. An empty y may have long axes: its callers need none.
 static Err index_tables_for(const OpCall *c, const Tensor *y, int64_t **index) {
     for (int32_t i = 0; i < y->rank; i++) {
         index[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
@@ -83,6 +83,7 @@ static Err index_tables_for(const OpCall *c, const Tensor *y, int64_t **index) {
 static Err pad_with(const OpCall *c, RefPad mode, const PadParams *p, const void *fill,
                     Tensor *out) {
     int64_t *index[TENSOR_MAX_RANK];
+    if (tensor_count(out) == 0) return ERR_OK;
     TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
         ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, index[i],
@@ -130,6 +131,7 @@ Err run_crop(const OpCall *c, Tensor *out) {
 
 Err run_tile(const OpCall *c, Tensor *out) {
     int64_t *index[TENSOR_MAX_RANK];
+    if (tensor_count(out) == 0) return ERR_OK;
     TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
         ref_take_tile(c->in[0]->dims[i], index[i], out->dims[i]);

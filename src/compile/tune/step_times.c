@@ -196,7 +196,7 @@ typedef struct UntunedStep {
 
 static void run(void *self, const Version *v, Part part) {
     const UntunedStep *p = self;
-    StepCall           c = {p->step, v, p->mem, part};
+    StepCall           c = {p->step, v, p->mem, part, 0};
     p->step->kind->run(&c);
 }
 

@@ -238,8 +238,14 @@ static void rows_transposed(const Normalize *r, const float *x, float *y) {
     }
 }
 
+// Short rows are computed in groups with the same limits in every division into parts: a row's last
+// bits depend on whether it is in a whole group.
 static void run_softmax(const Normalize *r, const NormalizeArgs *d, size_t row, size_t end) {
     const size_t n = r->n;
+    if (n <= SHORT_ROW) {
+        row -= row % VEC_LANES;
+        if (end < r->rows) end -= end % VEC_LANES;
+    }
     if (n <= SHORT_ROW)
         for (; row + VEC_LANES <= end; row += VEC_LANES)
             rows_transposed(r, d->x + row * n, d->y + row * n);

@@ -86,8 +86,35 @@ static bool settle(NodeLive *l, uint32_t i) {
                              .waiting = x->waiting,
                              .paused_by = UINT32_MAX,
                              .degraded = x->degraded};
+    p->point = (BlockPoint){0};
+    p->alone_ns = p->core_ns = p->stolen_ns = 0;
+    atomic_store_explicit(&p->guard, ANSWER_OPEN, memory_order_relaxed);
     p->mem.budget = x->ask.budget;
     program_begin(m->program, &p->mem, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
+    return true;
+}
+
+// The interpreted tail is a part of the model's last layer.
+static uint32_t first_layer(const NodeRequest *r, const ExecContext *p) {
+    return p->point.layer > r->next ? p->point.layer : r->next;
+}
+
+// Limits a block to what its cores can compute together: see BlockBounds. Sets the end of its
+// layers in the program.
+static bool fit(NodeLive *l, const NodeRequest *r, ExecContext *p, NodeAction *a, uint32_t *end) {
+    const LiveModel *m = &l->models[r->tenant];
+    uint32_t         cores = cores_count(&a->cores), last = r->next + a->n_layers;
+    BlockExtent      x =
+        block_bounds_fit(&m->bounds, first_layer(r, p), last == m->n_layers ? m->bounds.n : last,
+                         cores > a->wanted ? cores : a->wanted);
+    *end = x.end;
+    if (x.end < last) a->n_layers = x.end - r->next;
+    if (!x.solo) return false;
+    uint32_t core = cores_next(&a->cores, 0);
+    a->cores = (Cores){0};
+    cores_add(&a->cores, core);
+    a->wanted = 1;
+    if (cores > 1 && l->queue.n_waiting > 1) l->short_of = true;  // others may use these cores
     return true;
 }
 
@@ -99,12 +126,13 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
     b->mem = &p->mem;
     b->outputs = p->outputs;
     b->versions = a->versions;
-    b->first = r->next;
-    b->end = r->next + a->n_layers;
-    p->finishes = b->end == b->model->n_layers;
-    if (p->finishes) b->end = program_layer_count(b->program);  // includes the interpreted tail
+    b->first = p->point;
+    b->first.layer = first_layer(r, p);
+    p->finishes = b->end == m->bounds.n;
     b->wanted = a->wanted;
     b->ctx = p;
+    atomic_store_explicit(&p->mem.stop, false, memory_order_relaxed);
+    atomic_store_explicit(&p->stopped_as, LIVE_DONE, memory_order_relaxed);
 }
 
 static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs t) {
@@ -130,7 +158,7 @@ static void note_start(NodeLive *l, NodeRequest *r, const NodeAction *a, TimeNs 
 // Call before note_start: r->since is the arrival or the end of its last block.
 static void note_wait(LiveTiming *t, const NodeRequest *r, const NodeAction *a, const NodeView *v,
                       TimeNs began) {
-    if (r->next == 0)
+    if (t->blocks == 0)
         t->queue_ns = began - r->since;
     else
         t->paused_ns += began - r->since;
@@ -145,13 +173,14 @@ static void hold_rule(NodeLive *l, LiveRequest *x) {
     x->rule->held++;
 }
 
-static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *v) {
-    NodeRequest      *r = &l->queue.requests[i];
-    LiveRequest      *x = &l->beside[i];
-    uint32_t          slot = cores_next(&a->cores, 0);
-    Block            *b = &l->blocks[slot];
+static void begin(NodeLive *l, uint32_t i, NodeAction *a, const NodeView *v) {
+    NodeRequest *r = &l->queue.requests[i];
+    LiveRequest *x = &l->beside[i];
+    uint32_t     slot = l->slots[--l->n_free_slots];
+    Block       *b = &l->blocks[slot];
+    TimeNs       t = clock_now(clock_monotonic());
+    b->solo = fit(l, r, x->ctx, a, &b->end);
     const LiveWeight *w = find_weight(l, r, a);
-    TimeNs            t = clock_now(clock_monotonic());
     fill_block(l, b, r, a, x->ctx);
     b->load = w->load;
     b->slope = w->slope;
@@ -159,7 +188,7 @@ static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *
                             .kind = RECORD_START,
                             .request = r->id,
                             .tenant = r->tenant,
-                            .first = b->first,
+                            .first = r->next,
                             .n_layers = a->n_layers,
                             .wanted = a->wanted,
                             .cores = a->cores,
@@ -170,7 +199,7 @@ static void begin(NodeLive *l, uint32_t i, const NodeAction *a, const NodeView *
     hold_rule(l, x);
     x->slot = slot;
     x->ticks = 0;
-    x->relieved = false;
+    x->relieved = x->pressed = x->demoted = false;
     l->n_halted -= x->halted;
     x->halted = false;
     l->of_block[slot] = i;
@@ -316,12 +345,15 @@ static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
     l->models[r->tenant].cores += cores_count(&a->cores);
 }
 
+void live_call_timer(NodeLive *l) {
+    atomic_fetch_add(&l->timer_word, 1);
+    futex_wake(&l->timer_word, 1);
+}
+
 void live_wake(NodeLive *l, TimeNs at) {
     if (at >= atomic_load(&l->alarm)) return;
     atomic_store(&l->alarm, at);
-    if (at >= atomic_load(&l->armed)) return;
-    atomic_fetch_add(&l->timer_word, 1);
-    futex_wake(&l->timer_word, 1);
+    if (at < atomic_load(&l->armed)) live_call_timer(l);
 }
 
 // A late request is computed behind all that can still meet their deadline, or behind all others.

@@ -9,6 +9,16 @@
 // start of the next, unless the core was idle in between.
 enum { IDLE_NS = 100000 };
 
+// A layer that takes longer than two slices is computed in slices.
+enum { SLICE_NS = 500000 };
+
+// A thread's clocks at the last sample: wall time beyond the thread's CPU time was stolen.
+typedef struct BlockClock {
+    TimeNs wall, cpu;
+} BlockClock;
+
+static _Thread_local BlockClock own_clock;
+
 static TimeNs thread_time(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -30,24 +40,40 @@ static TimeNs clock_lost(BlockClock *c) {
     return lost > 0 ? lost : 0;
 }
 
+// The interpreted tail follows the model's layers and has one version.
+static uint32_t version_of(const Block *b, uint32_t layer) {
+    return layer < b->model->n_layers ? b->versions[layer] : 0;
+}
+
+static double model_time(const Block *b, uint32_t layer, uint32_t cores) {
+    return (double)node_time(b->model, layer, version_of(b, layer),
+                             node_count_index(b->model, cores), 0);
+}
+
+static uint32_t choose_slices(const Block *b) {
+    double ns = b->from < b->model->n_layers ? model_time(b, b->from, b->count) : 0;
+    if (ns < 2 * SLICE_NS) return 1;
+    uint32_t most = program_slices(b->program, b->from, b->version, b->count);
+    return ns / SLICE_NS < most ? (uint32_t)(ns / SLICE_NS) : most;
+}
+
 // Consecutive layers with one task run on member 0 without barriers.
 static void plan_leg(Block *b) {
     b->to = b->from + 1;
+    b->version = version_of(b, b->from);
+    b->slice = (StepSlice){0, 1};
+    if (!program_is_serial(b->program, b->from)) b->slice.of = choose_slices(b);
     if (b->count == 1 || !program_is_serial(b->program, b->from)) return;
     while (b->to < b->end && program_is_serial(b->program, b->to)) b->to++;
 }
 
-static double model_time(const Block *b, uint32_t layer, uint32_t cores) {
-    return (double)node_time(b->model, layer, b->versions[layer], node_count_index(b->model, cores),
-                             0);
-}
-
-static void account(Block *b) {
+static void account(Block *b, uint32_t slices) {
     uint32_t wanted = b->wanted > b->count ? b->wanted : b->count;
+    double   share = (double)slices / b->slice.of;
     for (uint32_t l = b->from; l < b->to && l < b->model->n_layers; l++) {
-        double t = model_time(b, l, b->count);
+        double t = model_time(b, l, b->count) * share;
         b->expected_ns += t;
-        b->unhindered_ns += wanted == b->count ? t : model_time(b, l, wanted);
+        b->unhindered_ns += wanted == b->count ? t : model_time(b, l, wanted) * share;
     }
 }
 
@@ -73,99 +99,177 @@ typedef struct Joiners {
 } Joiners;
 
 static void take_in(Block *b, Joiners *j) {
-    if (atomic_load_explicit(&b->offer, memory_order_acquire) != BLOCK_OFFERED) return;
+    uint32_t offered = BLOCK_OFFERED;
+    if (atomic_load_explicit(&b->offer, memory_order_relaxed) != BLOCK_OFFERED ||
+        !atomic_compare_exchange_strong(&b->offer, &offered, BLOCK_TAKEN))
+        return;
     TimeNs t = clock_monotonic_ns();
     *j = (Joiners){b->more, b->count};
     note_area(b, t);
     note_growth(b, t, b->more);
     b->count += cores_count(&b->more);
-    atomic_store_explicit(&b->offer, BLOCK_OPEN, memory_order_release);
 }
 
+// The caller is a member, so the block cannot end meanwhile.
 static void call_joiners(Block *b, const Joiners *j) {
     uint32_t index = j->index;
     for (uint32_t c = cores_next(&j->cores, 0); c < CORES_MAX; c = cores_next(&j->cores, c + 1))
         workers_post(b->workers, c, b, index++);
+    atomic_store_explicit(&b->offer, BLOCK_OPEN, memory_order_release);
 }
 
-static void close_block(Block *b) {
+static bool close_block(Block *b) {
     (void)atomic_exchange_explicit(&b->offer, BLOCK_CLOSED, memory_order_acq_rel);
     b->ended = clock_monotonic_ns();
     note_area(b, b->ended);
+    return true;
 }
 
-// Run by the last member at a barrier, while the others wait.
-static void advance(Block *b, Joiners *j) {
-    account(b);
-    b->from = b->to;
-    if (b->from < b->end) run_memory_check_stop(b->mem);
-    b->skip = b->mem->failed != ERR_OK;
-    if (b->from == b->end) {
-        close_block(b);
-        return;
+// Run by the last member at a barrier, while the others wait. True: the block has ended.
+static bool advance(Block *b, Joiners *j) {
+    uint32_t front = atomic_load_explicit(&b->front, memory_order_relaxed) & ~BLOCK_FROZEN;
+    bool     within = front < b->slice.of;
+    account(b, front - b->slice.at);
+    b->slice.at = front;
+    if (!within) {
+        b->from = b->to;
+        b->slice = (StepSlice){0, 1};
     }
+    if (b->from == b->end) return close_block(b);
+    run_memory_check_stop(b->mem);
+    bool enough = b->mem->failed != ERR_OK || b->mem->complete;
+    if (enough || atomic_load_explicit(&b->yield, memory_order_relaxed)) return close_block(b);
     atomic_store_explicit(&b->at, b->from, memory_order_relaxed);
     take_in(b, j);
-    plan_leg(b);
+    if (!within) plan_leg(b);
+    atomic_store_explicit(&b->front, b->slice.at, memory_order_relaxed);
+    return false;
 }
 
-// True for the last member to arrive.
-static bool meet(Block *b, uint32_t count) {
+typedef enum Meeting { MEMBER_STAYS, MEMBER_LEAVES, LAST_LEAVES } Meeting;
+
+// The phase is twice the number of blocks that ended in this memory, plus a bit that flips at each
+// barrier of the block: a member that waits sees whether its block has ended, even if later blocks
+// have begun meanwhile.
+static Meeting meet(Block *b, uint32_t count) {
     Joiners  joiners = {0};
     Barrier *all = &b->barrier;
     uint32_t phase = atomic_load_explicit(&all->phase, memory_order_relaxed);
     if (count > 1 &&
         atomic_fetch_add_explicit(&all->arrived, 1, memory_order_acq_rel) + 1 < count) {
         spin_wait_not(&all->phase, phase);
-        return false;
+        uint32_t now = atomic_load_explicit(&all->phase, memory_order_acquire);
+        return now / 2 == phase / 2 ? MEMBER_STAYS : MEMBER_LEAVES;
     }
-    advance(b, &joiners);
+    bool over = advance(b, &joiners);
     atomic_store_explicit(&all->arrived, 0, memory_order_relaxed);
-    atomic_store_explicit(&all->phase, phase + 1, memory_order_release);
+    atomic_store_explicit(&all->phase, over ? (phase | 1) + 1 : phase ^ 1, memory_order_release);
     if (joiners.index != 0) call_joiners(b, &joiners);
+    return over ? LAST_LEAVES : MEMBER_STAYS;
+}
+
+static bool should_meet(const Block *b, uint32_t k) {
+    return (k == 1 && program_checks_inputs(b->program, b->from)) ||
+           atomic_load_explicit(&b->yield, memory_order_relaxed) ||
+           atomic_load_explicit(&b->offer, memory_order_relaxed) == BLOCK_OFFERED ||
+           run_memory_stopped(b->mem);
+}
+
+// Whether the member computes slice k. Members do not wait for each other between slices, but all
+// compute the same ones: once frozen, those that one of them has begun.
+static bool begins_slice(Block *b, uint32_t k) {
+    if (k >= b->slice.of) return false;
+    uint32_t front = atomic_load_explicit(&b->front, memory_order_relaxed);
+    if (k > b->slice.at && should_meet(b, k)) front = atomic_fetch_or(&b->front, BLOCK_FROZEN);
+    while ((front & ~BLOCK_FROZEN) <= k) {
+        if ((front & BLOCK_FROZEN) != 0) return false;
+        if (atomic_compare_exchange_weak(&b->front, &front, k + 1)) return true;
+    }
     return true;
 }
 
-// The interpreted tail follows the model's layers and has one version.
-static uint32_t version_of(const Block *b, uint32_t layer) {
-    return layer < b->model->n_layers ? b->versions[layer] : 0;
+static void run_leg(Block *b, uint32_t index, uint32_t count) {
+    StepSlice s = b->slice;
+    for (; begins_slice(b, s.at); s.at++)
+        for (uint32_t l = b->from; l < b->to; l++)
+            program_run_slice(b->program, b->mem, l, l == b->from ? b->version : version_of(b, l),
+                              s, index, count, b->outputs);
 }
 
-void block_run(Block *b, uint32_t core, uint32_t index) {
-    BlockClock *clock = &b->clocks[core];
-    clock_begin(clock);
-    for (;;) {
-        uint32_t count = b->count, from = b->from, to = b->to;
-        bool     over = to == b->end;
-        for (uint32_t l = from; l < to && !b->skip; l++)
-            program_run_layer(b->program, b->mem, l, version_of(b, l), index, count, b->outputs);
-        if (over) atomic_fetch_add_explicit(&b->stolen_ns, clock_lost(clock), memory_order_relaxed);
-        bool last = meet(b, count);
-        if (over && last) b->over(b->self, b);
-        if (over) return;
+static bool may_end(const Block *b) {
+    return b->to == b->end || atomic_load_explicit(&b->yield, memory_order_relaxed);
+}
+
+void block_run(Block *b, uint32_t index) {
+    Meeting m = MEMBER_STAYS;
+    clock_begin(&own_clock);
+    while (m == MEMBER_STAYS) {
+        uint32_t count = b->count;
+        run_leg(b, index, count);
+        if (may_end(b))
+            atomic_fetch_add_explicit(&b->stolen_ns, clock_lost(&own_clock), memory_order_relaxed);
+        m = meet(b, count);
     }
+    if (m == LAST_LEAVES) b->over(b->self, b);
 }
 
 void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
     uint32_t index = 0;
     b->count = b->began_with = cores_count(cores);
-    b->from = b->first;
-    b->skip = false;
+    b->from = b->first.layer;
     b->began = b->area_from = t;
     b->area_ns = b->expected_ns = b->unhindered_ns = 0;
     b->n_growths = 0;
     atomic_store_explicit(&b->stolen_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&b->at, b->first, memory_order_relaxed);
+    atomic_store_explicit(&b->at, b->from, memory_order_relaxed);
     atomic_store_explicit(&b->offer, BLOCK_OPEN, memory_order_relaxed);
+    atomic_store_explicit(&b->hold, BLOCK_HOLDS, memory_order_relaxed);
+    atomic_store_explicit(&b->yield, false, memory_order_relaxed);
     plan_leg(b);
+    if (b->first.slice.at > 0) {
+        b->slice = b->first.slice;
+        b->version = b->first.version;
+    }
+    atomic_store_explicit(&b->front, b->slice.at, memory_order_relaxed);
     for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1))
         if (workers_give(b->workers, c, b, index++)) cores_add(asleep, c);
 }
 
 bool block_offer(Block *b, const Cores *more) {
     uint32_t open = BLOCK_OPEN;
-    if (atomic_load_explicit(&b->offer, memory_order_acquire) != BLOCK_OPEN) return false;
+    if (b->solo || atomic_load_explicit(&b->offer, memory_order_acquire) != BLOCK_OPEN)
+        return false;
     b->more = *more;
     return atomic_compare_exchange_strong_explicit(&b->offer, &open, BLOCK_OFFERED,
                                                    memory_order_acq_rel, memory_order_acquire);
+}
+
+bool block_seal(Block *b, Cores *back) {
+    uint32_t state = atomic_load(&b->offer);
+    while (state == BLOCK_OPEN || state == BLOCK_OFFERED) {
+        uint32_t was = state;
+        if (!atomic_compare_exchange_strong(&b->offer, &state, BLOCK_CLOSED)) continue;
+        if (was == BLOCK_OFFERED) *back = b->more;
+        return true;
+    }
+    return state == BLOCK_CLOSED;
+}
+
+static bool settle_hold(Block *b, BlockHold to) {
+    uint32_t holds = BLOCK_HOLDS;
+    return atomic_compare_exchange_strong(&b->hold, &holds, to);
+}
+
+bool block_demote(Block *b) { return settle_hold(b, BLOCK_DEMOTED); }
+bool block_leave(Block *b) { return settle_hold(b, BLOCK_LEFT); }
+
+BlockPoint block_point(const Block *b) {
+    bool within = b->slice.at > 0;
+    return (BlockPoint){.layer = b->from,
+                        .slice = within ? b->slice : (StepSlice){0},
+                        .version = within ? b->version : 0};
+}
+
+double block_point_share(const BlockPoint *p) {
+    return p->slice.of > 0 ? (double)p->slice.at / p->slice.of : 0;
 }

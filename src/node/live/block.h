@@ -1,8 +1,10 @@
 // Block: consecutive layers of one request on a set of cores, which may grow between two layers.
 //
-// Members (one thread per core) meet at a barrier after each layer. The last to arrive admits new
-// members, and at the end of the block returns it. No member touches a block after that, so
-// the next block may use the same memory while a slow member still leaves the barrier.
+// Members (one thread per core) meet at a barrier after each layer; within a layer that takes long,
+// after a slice if one of them sees a reason. The last to arrive admits new members, and ends the
+// block after its last layer,
+// when the run has failed, or when the block was told to yield. No member touches a block after
+// that, so the next block may use the same memory while a slow member still leaves the barrier.
 #pragma once
 
 #include <stdatomic.h>
@@ -16,19 +18,26 @@
 
 enum { BLOCK_GROWTHS = 8 };
 
+#define BLOCK_FROZEN (UINT32_C(1) << 31)
+
 typedef struct BlockGrowth {
     TimeNs   at;
     uint32_t layer;
     Cores    cores;
 } BlockGrowth;
 
-typedef enum BlockOffer { BLOCK_OPEN, BLOCK_OFFERED, BLOCK_CLOSED } BlockOffer;
+// Members join in two steps: TAKEN from when they are counted until all have their job.
+typedef enum BlockOffer { BLOCK_OPEN, BLOCK_OFFERED, BLOCK_TAKEN, BLOCK_CLOSED } BlockOffer;
 
-// A core's clocks at the last sample: wall time beyond the thread's CPU time was stolen.
-typedef struct BlockClock {
-    _Alignas(64) TimeNs wall;
-    TimeNs cpu;
-} BlockClock;
+// BLOCK_DEMOTED: its cores were given away and its threads go on at low priority.
+typedef enum BlockHold { BLOCK_HOLDS, BLOCK_DEMOTED, BLOCK_LEFT } BlockHold;
+
+// Position of a run between two blocks.
+typedef struct BlockPoint {
+    uint32_t  layer;    // of the program, the interpreted tail included
+    StepSlice slice;    // at > 0: the slices of the layer before it are computed
+    uint32_t  version;  // with this version
+} BlockPoint;
 
 typedef struct Block {
     Barrier          barrier;
@@ -37,10 +46,13 @@ typedef struct Block {
     RunMemory       *mem;
     Tensor          *outputs;
     const uint8_t   *versions;
-    uint32_t         first, end, wanted;
+    BlockPoint       first;
+    uint32_t         end, wanted;
+    bool             solo;               // stays on one core
     uint32_t         from, to;           // layers until the next barrier
+    StepSlice        slice;              // of layer `from`: the first one until the next barrier
+    uint32_t         version;            // of layer `from`
     uint32_t         count, began_with;  // of members
-    bool             skip;               // a layer failed: the rest is skipped
     TimeNs           began, ended, area_from;
     double           area_ns;        // core nanoseconds
     double           expected_ns;    // predicted on its cores without interference
@@ -48,13 +60,15 @@ typedef struct Block {
     _Atomic TimeNs   stolen_ns;      // time in which other processes ran on its cores
     _Atomic uint32_t at;             // current layer, for observers
     _Atomic uint32_t offer;          // BlockOffer
+    _Atomic uint32_t hold;           // BlockHold
+    _Atomic bool     yield;          // ends after the current layer or slice
+    _Atomic uint32_t front;          // slices begun by some member; BLOCK_FROZEN: no more begin
     Cores            more;           // cores offered
     BlockGrowth      growths[BLOCK_GROWTHS];
     uint32_t         n_growths;
     InterferenceLoad load;
     double           slope;  // of ln(time) by level of interference
     Workers         *workers;
-    BlockClock      *clocks;                    // [cores]
     void (*over)(void *self, struct Block *b);  // called by the last member at the end
     void *self, *ctx;                           // owner's data
 } Block;
@@ -63,6 +77,17 @@ typedef struct Block {
 // are added to asleep, for the caller to wake.
 void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep);
 // Runs one member's part.
-void block_run(Block *b, uint32_t core, uint32_t index);
-// Offers cores that join at the next layer. False: the block ends before, or an offer is pending.
+void block_run(Block *b, uint32_t index);
+// Offers cores that join at the next layer or slice. False: the block ends before, has one core
+// only, or an offer is pending.
 bool block_offer(Block *b, const Cores *more);
+// Ends growth; *back are offered cores that do not join. False: members are joining just now.
+bool block_seal(Block *b, Cores *back);
+// Takes the cores of a sealed block, as seen by its members. False: it has ended.
+bool block_demote(Block *b);
+// Called by the last member when it needs the block no more. False: the block was demoted.
+bool block_leave(Block *b);
+
+// Where an ended block stopped.
+BlockPoint block_point(const Block *b);
+double     block_point_share(const BlockPoint *p);  // of its layer that is computed, below 1

@@ -26,16 +26,19 @@ static LiveCause why_late(const NodeLive *l, const EngineRequest *ask, const Liv
 
 static void note_versions(LiveTiming *t, const Block *b) {
     uint32_t end = b->from < b->model->n_layers ? b->from : b->model->n_layers;
-    for (uint32_t i = b->first; i < end; i++)
+    for (uint32_t i = b->first.layer; i < end; i++)
         if (b->versions[i] < LIVE_VERSIONS) t->versions[b->versions[i]]++;
 }
 
 static void note_block(LiveTiming *t, const Block *b) {
     TimeNs lost = atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
     double over = (double)(b->ended - b->began - lost) - b->expected_ns;
-    t->compute_ns += b->ended - b->began;
-    t->core_ns += (TimeNs)b->area_ns;
-    t->stolen_ns += lost;
+    bool   demoted = atomic_load_explicit(&b->hold, memory_order_relaxed) == BLOCK_DEMOTED;
+    TimeNs waited = demoted && lost < b->ended - b->began ? lost : 0;  // for cores it had lost
+    t->compute_ns += b->ended - b->began - waited;
+    t->paused_ns += waited;
+    t->core_ns += (TimeNs)b->area_ns - waited;
+    t->stolen_ns += lost - waited;
     t->interference_ns += over > 0 ? (TimeNs)over : 0;
     t->core_shortage_ns += (TimeNs)(b->expected_ns - b->unhindered_ns);
     t->blocks++;
@@ -44,15 +47,22 @@ static void note_block(LiveTiming *t, const Block *b) {
     note_versions(t, b);
 }
 
+static const char *why_stopped(LiveEnd end) {
+    if (end == LIVE_STUCK) return "a block took too long";
+    return end == LIVE_CANCELLED ? "cancelled by the client"
+                                 : "its deadline passed before it was computed";
+}
+
 static void say_failed(ExecContext *p, EngineResult *a) {
-    bool stuck = atomic_load_explicit(&p->mem.stop, memory_order_relaxed);
-    a->end = stuck ? LIVE_STUCK : LIVE_FAILED;
+    bool    stopped = atomic_load_explicit(&p->mem.stop, memory_order_acquire);
+    LiveEnd end = stopped ? (LiveEnd)atomic_load(&p->stopped_as) : LIVE_FAILED;
+    a->end = end;
     a->outcome = OUTCOME_REJECTED;
-    a->why = stuck ? "a block took too long" : "a layer failed";
+    a->why = stopped ? why_stopped(end) : "a layer failed";
     a->failed = p->mem.why;
     a->error = p->mem.failed;
     a->outputs = NULL;
-    a->timing.late_cause = LIVE_NO_CAUSE;
+    if (end != LIVE_EXPIRED) a->timing.late_cause = LIVE_NO_CAUSE;
 }
 
 static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
@@ -70,18 +80,29 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
                         .outputs = p->outputs};
     a->timing.late_cause = why;
     if (e != ERR_OK) say_failed(p, a);
+    live_guard_close(p);
     p->ask.done(p->ask.self, a);
+    run_memory_release(&p->mem);
 }
 
+// A thread of low priority must not hold the scheduler lock: other threads would wait for it.
 void live_over(void *live, Block *b) {
     NodeLive    *l = live;
     ExecContext *p = b->ctx;
     uint32_t     slot = (uint32_t)(b - l->blocks);
     note_block(&p->timing, b);
-    if (p->mem.failed != ERR_OK) p->finishes = true;
+    p->point = block_point(b);
+    if (p->point.layer < b->end) p->finishes = false;
+    if (p->mem.failed != ERR_OK || p->mem.complete) p->finishes = true;
     if (p->finishes) say_answer(l, p, b);
+    bool demoted = !block_leave(b);
     atomic_fetch_or_explicit(&l->ended[slot / 64], UINT64_C(1) << slot % 64, memory_order_release);
-    sched_run(l);
+    if (!demoted) {
+        sched_run(l);
+        return;
+    }
+    atomic_store(&l->call, true);
+    live_call_timer(l);
 }
 
 static void record_ended(NodeLive *l, TimeNs t, uint64_t id, uint32_t tenant, const char *why) {
@@ -148,6 +169,8 @@ static LiveTenantStatus status_of(const LiveModel *m) {
                               .blocks = m->blocks,
                               .preemptions = m->pauses,
                               .conflicts = m->conflicts,
+                              .yields = m->yields,
+                              .demotions = m->demotions,
                               .core_ns = m->core_ns,
                               .memory_bytes = m->memory_bytes};
 }
@@ -164,6 +187,7 @@ Err node_live_status(NodeLive *l, Arena *a, LiveStatus *out) {
     s.level = l->watch.level;
     s.waiting = l->queue.n_waiting;
     s.running = l->queue.n_running;
+    s.demoted = l->queue.n_demoted;
     s.decisions = l->counts.decisions;
     s.refused = l->counts.refused;
     s.decide_ns = l->counts.decide_ns;

@@ -16,7 +16,7 @@ typedef enum LiveEnd {
     LIVE_DONE,       // computed, in time or late
     LIVE_REFUSED,    // rejected by the policy or admission before it started
     LIVE_FULL,       // its tenant's queue is full
-    LIVE_EXPIRED,    // its expiry passed before it was computed
+    LIVE_EXPIRED,    // its expiry passed before it was computed; a run is stopped
     LIVE_CANCELLED,  // by its owner
     LIVE_FAILED,     // a layer failed
     LIVE_STUCK,      // a block took too long and was stopped
@@ -75,11 +75,13 @@ typedef struct EngineResult {
 
 typedef struct EngineRequest {
     uint32_t            tenant;
+    uint32_t            first;              // first layer to run; usually 0
+    bool                job;                // part of a request: admitted without a share
     TimeNs              arrival, deadline;  // monotonic clock
     TimeNs              expire;             // dropped after that; 0: never
     OnMiss              on_miss;
     double              priority;   // 0: the tenant's
-    const _Atomic bool *cancelled;  // checked between blocks; may be NULL
+    const _Atomic bool *cancelled;  // see node_live_cancel; may be NULL
     const Tensor       *inputs;     // valid until done; NULL: the tenant's
     Budget             *budget;     // pays for memory beyond the compiled plan; NULL: no limit
     void (*done)(void               *self,

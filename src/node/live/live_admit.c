@@ -7,6 +7,7 @@ static const char *refusal(const NodeLive *l, const EngineRequest *ask, TimeNs t
     *end = LIVE_REFUSED;
     if (ask->tenant >= l->o.tenants || !m->served || (ask->inputs == NULL && m->inputs == NULL))
         return "no such tenant, or no inputs";
+    if (ask->first >= m->n_layers) return "starts beyond the last layer";
     *end = LIVE_CANCELLED;
     if (ask->cancelled != NULL && atomic_load(ask->cancelled)) return "cancelled by the client";
     *end = LIVE_EXPIRED;
@@ -84,6 +85,7 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
                      .tenant = ask->tenant,
                      .arrival = ask->arrival,
                      .deadline = ask->deadline,
+                     .next = ask->first,
                      .since = ask->arrival};
     live_record(l, (Record){.at = ask->arrival,
                             .kind = RECORD_ARRIVE,
@@ -95,8 +97,8 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
         live_reject(l, ask, id, t, end, why);
         return;
     }
-    bool soon = ask->deadline - t <= LIVE_SOON_NS, promised = l->o.admit && soon;
-    bool behind = l->o.admit && !soon, missed = ask->deadline <= t;
+    bool soon = ask->deadline - t <= LIVE_SOON_NS, admit = l->o.admit && !ask->job;
+    bool promised = admit && soon, behind = l->o.admit && !soon, missed = ask->deadline <= t;
     if (promised && !promise(l, &r, t)) {
         if (!may_be_late(l, ask)) {
             live_reject(l, ask, id, t, LIVE_REFUSED, live_reason(NODE_OVERLOADED));

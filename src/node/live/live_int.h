@@ -7,7 +7,9 @@
 #include <pthread.h>
 
 #include "node/admission.h"
+#include "node/job_program.h"
 #include "node/live/block.h"
+#include "node/live/block_bounds.h"
 #include "node/live/counters.h"
 #include "node/live/inbox.h"
 #include "node/live/journal.h"
@@ -22,6 +24,10 @@ enum {
     LIVE_TICKS = 8,       // watchdog ticks until a block is stopped
     LIVE_RELIEF = 16,     // starved requests get 1/16 of a core
     LIVE_USUAL_RANK = 2,  // rank of requests without a priority; 1 is higher
+    LIVE_DEMOTED = 32,    // blocks without cores at the same time, and 4 per core
+    LIVE_DEMOTED_PER_CORE = 4,
+    LIVE_SLOTS = CORES_MAX * (1 + LIVE_DEMOTED_PER_CORE) + LIVE_DEMOTED,
+    LIVE_SLOT_WORDS = (LIVE_SLOTS + 63) / 64,
 };
 
 #define LIVE_LATE_NS     INT64_C(10000000000)    // a missed deadline is moved by this much
@@ -36,10 +42,18 @@ typedef struct ExecContext {
     Tensor             *outputs;
     struct ExecContext *next;  // in the free list
     EngineRequest       ask;
-    bool                finishes;  // the running block is its last
+    bool                finishes;                      // the running block is its last
+    BlockPoint          point;                         // where its last block stopped
+    double              alone_ns, core_ns, stolen_ns;  // of blocks not told to admission yet
+    _Atomic uint32_t    stopped_as;  // LiveEnd of a run that was told to stop; LIVE_DONE: none
+    _Atomic uint32_t    guard;       // AnswerGuard
     LiveTiming          timing;
     EngineResult        answer;
 } ExecContext;
+
+// The owner of a request may free it once it has the answer: the scheduler looks at its `cancelled`
+// in state READ only, and the answer waits for that.
+typedef enum AnswerGuard { ANSWER_OPEN, ANSWER_READ, ANSWER_GIVEN } AnswerGuard;
 
 typedef struct LiveModel {  // a tenant, in its own arena; zeroed: an empty slot
     Arena          arena;
@@ -52,13 +66,14 @@ typedef struct LiveModel {  // a tenant, in its own arena; zeroed: an empty slot
     uint32_t       room;        // queue limit for requests not started; 0: none
     uint32_t       min_cores, max_cores;
     uint64_t       memory_bytes;
-    const uint8_t *solo;                     // [n_layers] version 0 of each
+    const uint8_t *solo;  // [n_layers] version 0 of each
+    BlockBounds    bounds;
     bool           served;                   // known to the current policy instance
     uint32_t       waiting, running, cores;  // sched, as all below
     uint32_t       queued;                   // waiting and not started
     uint32_t       begun;                    // contexts in use
     uint32_t       late;                     // missed their target and are still computed
-    uint64_t       blocks, pauses, conflicts;
+    uint64_t       blocks, pauses, conflicts, yields, demotions;
     double         core_ns;
 } LiveModel;
 
@@ -70,8 +85,9 @@ typedef struct PolicyInstance {
     void                  *state;
     NodeSetup              setup;
     uint64_t               number;
-    uint32_t               held;  // sched: references by requests
-    struct PolicyInstance *next;  // in the list of retired instances
+    TimeNs                 quantum_ns;  // a block yields after it if other tenants wait
+    uint32_t               held;        // sched: references by requests
+    struct PolicyInstance *next;        // in the list of retired instances
 } PolicyInstance;
 
 typedef struct LiveRequest {  // engine's part of a NodeRequest
@@ -87,6 +103,9 @@ typedef struct LiveRequest {  // engine's part of a NodeRequest
     bool            degraded;         // and after those: see ON_MISS_DEGRADE
     bool            relieved;         // its block was started by apply_starved
     bool            halted;           // between blocks
+    bool            pressed;          // its block was told to yield
+    bool            demoted;          // its block goes on without cores
+    TimeNs          cpu_ns;           // CPU time of its threads when it was told
 } LiveRequest;
 
 // Cached demand of a block on shared cache and bandwidth; the same blocks recur.
@@ -108,19 +127,24 @@ struct NodeLive {
     NodeLiveOptions o;
     Cpu             cpu;
     Workers        *workers;
-    Block          *blocks;    // [n_cores] by the block's first core
+    JobProgram      jobs;      // program of tenants that run jobs
+    Block          *blocks;    // [n_slots]
+    uint32_t        n_slots;   // one per core and per demoted block
     uint32_t       *of_block;  // sched: the request running there
-    BlockClock     *clocks;
+    uint32_t       *slots;     // sched: [n_free_slots] free ones
+    uint32_t        n_free_slots;
     Inbox           inbox;
     Journal         journal;
     _Alignas(128) _Atomic uint32_t busy,
         again;                  // the scheduler lock; a run was requested meanwhile
     _Atomic int64_t waking_ns;  // spent waking workers, outside the lock
-    _Alignas(128) _Atomic uint64_t ended[CORES_WORDS];
+    _Alignas(128) _Atomic uint64_t ended[LIVE_SLOT_WORDS];
     _Alignas(128) _Atomic uint32_t budget;   // cores available to new blocks
     _Atomic bool              flush;         // reject all waiting requests
     _Atomic bool              cancelled;     // some request's `cancelled` was set
     _Atomic bool              tick;          // watchdog tick
+    _Atomic bool              call;          // the timer thread runs the scheduler
+    _Atomic uint32_t          spares;        // spare workers that the timer thread starts
     _Atomic TimeNs            throttled_at;  // when the cgroup quota last throttled the process
     _Atomic(PolicyInstance *) retired;       // unreferenced policy instances
     _Atomic TimeNs   alarm, armed;  // wake-up wanted; wake-up the timer thread is armed for
@@ -184,7 +208,13 @@ uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cor
 bool     live_is_late(const LiveRequest *x);        // moved behind others after a missed target
 void     live_put_behind(NodeLive *l, uint32_t i);  // behind all others, until it ends
 void     live_wake(NodeLive *l, TimeNs at);         // runs the scheduler at that time at the latest
-void     live_record(NodeLive *l, Record r);
+void     live_call_timer(NodeLive *l);  // the timer thread does what flags tell; from any thread
+// Ends running requests that expired or were cancelled, and takes cores from blocks that run long
+// while other tenants wait. In preempt.c.
+void preempt_running(NodeLive *l, bool cancelled);
+// Tells a running request to stop and end so.
+void live_stop(ExecContext *p, LiveEnd end);
+void live_record(NodeLive *l, Record r);
 // The request is removed after the whole plan was applied, because indices would change.
 void        live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why);
 void        live_reject(NodeLive *l, const EngineRequest *ask, uint64_t id, TimeNs t, LiveEnd end,
@@ -195,6 +225,7 @@ const char *live_reason(NodeReason r);
 void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t);
 void policy_instance_release(NodeLive *l, PolicyInstance *r);  // drops one reference; accepts NULL
 
+void live_guard_close(ExecContext *p);  // before the answer is given
 // Called by the last member of a block: delivers the result after the last block, and runs the
 // scheduler.
 void live_over(void *live, Block *b);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "node/live/live_int.h"
 
-enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50 };
+enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50, JOB_CONTEXTS = 2 };
 
 // Touches every page now, so that no request takes page faults.
 static Err prepare(NodeLive *l, LiveModel *m, ExecContext *p) {
@@ -32,6 +32,7 @@ static Err fill(NodeLive *l, LiveModel *m, uint32_t n_contexts) {
     m->solo = arena_try_new(&m->arena, uint8_t, m->n_layers);
     if (m->contexts == NULL || m->n_versions == NULL || m->solo == NULL)
         return err_set(ERR_LIMIT, "no memory for it");
+    TRY(block_bounds_init(&m->bounds, m->program, m->tenant.model, &m->arena));
     m->n_versions[0] = 1;
     for (uint32_t i = 0; i < m->program->n_steps; i++)
         m->n_versions[i] = (uint8_t)m->program->steps[i].n_versions;
@@ -55,6 +56,7 @@ void live_forget_model(LiveModel *m) {
 static Err make_model(NodeLive *l, const LiveTenant *t, LiveModel *m) {
     uint32_t n_contexts = choose_places(l, t), n_outputs = t->program->shaped->graph->n_outputs;
     size_t   each = sizeof(ExecContext) + n_outputs * sizeof(Tensor);
+    size_t   bounds = 2 * sizeof(uint32_t) * ((size_t)program_layer_count(t->program) + 16);
     *m = (LiveModel){.program = t->program,
                      .inputs = t->inputs,
                      .tenant = t->tenant,
@@ -62,7 +64,8 @@ static Err make_model(NodeLive *l, const LiveTenant *t, LiveModel *m) {
                      .room = t->queue,
                      .min_cores = t->min_cores,
                      .max_cores = t->max_cores};
-    TRY(arena_init(&m->arena, (n_contexts + 1) * (each + 128) + 2 * (size_t)m->n_layers + PAGE));
+    TRY(arena_init(&m->arena,
+                   (n_contexts + 1) * (each + 128) + 2 * (size_t)m->n_layers + bounds + PAGE));
     Err e = fill(l, m, n_contexts);
     if (e != ERR_OK) live_forget_model(m);
     return e;
@@ -108,6 +111,12 @@ Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number) {
     sched_unlock(l);
     *number = at;
     return ERR_OK;
+}
+
+Err node_live_join_jobs(NodeLive *l, const NodeTenant *t, uint32_t *number) {
+    LiveTenant jobs = {.tenant = *t, .program = &l->jobs.program, .contexts = JOB_CONTEXTS};
+    jobs.tenant.model = &l->jobs.model;
+    return node_live_join(l, &jobs, number);
 }
 
 Err node_live_add(NodeLive *l, const LiveTenant *t) {

@@ -38,7 +38,7 @@ uint32_t live_allowance(const NodeLive *l, uint32_t tenant, uint32_t kept) {
     uint32_t         n = free > others ? free - others : 0;
     if (!l->limited) return free;
     if (n < own) n = own < free ? own : free;
-    if (n == 0 && l->queue.n_running == 0) n = 1;
+    if (n == 0 && l->queue.n_running == l->queue.n_demoted) n = 1;
     if (m->max_cores == 0 || m->cores + n <= m->max_cores) return n;
     return m->max_cores > m->cores ? m->max_cores - m->cores : 0;
 }

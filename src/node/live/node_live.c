@@ -11,8 +11,8 @@
 enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, SPIN_NS = 200000, QUOTA_NS = 100000000 };
 
 static void run_member(void *ctx, uint32_t core, void *job, uint32_t index) {
-    (void)ctx;
-    block_run(job, core, index);
+    (void)ctx, (void)core;
+    block_run(job, index);
 }
 
 static void read_budget(NodeLive *l) {
@@ -30,6 +30,35 @@ static void look_at_throttling(NodeLive *l, TimeNs t) {
     l->throttled_ns = ns;
 }
 
+// Whether a flag asks the timer thread to act now.
+static bool is_called(const NodeLive *l) {
+    return atomic_load(&l->call) || atomic_load(&l->spares) > 0;
+}
+
+// Sleeps until the next wake-up, at the latest until `until`. Flags are set before the word
+// changes, and read after it: no call is lost.
+static TimeNs sleep_until(NodeLive *l, TimeNs t, TimeNs until) {
+    uint32_t word = atomic_load(&l->timer_word);
+    TimeNs   alarm = atomic_load(&l->alarm);
+    if (alarm < until) until = alarm;
+    atomic_store(&l->armed, until);
+    if (atomic_load(&l->alarm) >= until && !is_called(l) && !atomic_load(&l->stop))
+        futex_wait_for(&l->timer_word, word, until - t);
+    t = clock_monotonic_ns();
+    atomic_store(&l->armed, t);
+    return t;
+}
+
+// True: the scheduler should run, because spares it waits for are there or a demoted block ended.
+static bool answer_calls(NodeLive *l) {
+    uint32_t want = atomic_exchange(&l->spares, 0);
+    bool     call = atomic_exchange(&l->call, false), more = false;
+    while (workers_spares(l->workers) < want && workers_add_spare(l->workers) == ERR_OK)
+        more = true;
+    workers_join_demoted(l->workers);
+    return call || more;
+}
+
 // Timer thread: sleeps until the next wake-up, or until budget, counters and watchdog are due.
 static void *timer_thread(void *live) {
     NodeLive *l = live;
@@ -37,24 +66,19 @@ static void *timer_thread(void *live) {
     TimeNs    next = clock_monotonic_ns() + l->o.budget_ns, quota = 0;
     TimeNs    pause = counters_any(&l->counters) ? COUNT_NS : l->o.budget_ns;
     while (!atomic_load(&l->stop)) {
-        uint32_t word = atomic_load(&l->timer_word);
-        TimeNs   t = clock_monotonic_ns(),
+        TimeNs t = clock_monotonic_ns(),
                until = t + (l->quota && pause > QUOTA_NS ? QUOTA_NS : pause);
         if (next < until) until = next;
         if (tick < until) until = tick;
-        TimeNs alarm = atomic_load(&l->alarm);
-        if (alarm < until) until = alarm;
-        atomic_store(&l->armed, until);
-        if (atomic_load(&l->alarm) >= until) futex_wait_for(&l->timer_word, word, until - t);
-        t = clock_monotonic_ns();
-        atomic_store(&l->armed, t);
+        t = sleep_until(l, t, until);
         if (counters_any(&l->counters)) atomic_store(&l->measured, counters_rate(&l->counters, t));
         if (l->quota && t >= quota) {
             look_at_throttling(l, t);
             quota = t + QUOTA_NS;
         }
-        bool look = t >= next;
-        if (look) {
+        bool look = answer_calls(l);
+        if (t >= next) {
+            look = true;
             cpu_update_affinity(&l->cpu);
             read_budget(l);
             next = t + l->o.budget_ns;
@@ -71,16 +95,17 @@ static void *timer_thread(void *live) {
 
 static Err allocate(NodeLive *l) {
     Arena   *a = &l->arena;
-    uint32_t n = l->o.cores;
+    uint32_t n = l->o.cores * (1 + LIVE_DEMOTED_PER_CORE) + LIVE_DEMOTED;
+    l->n_slots = n;
     l->blocks = arena_try_new(a, Block, n);
     l->of_block = arena_try_new(a, uint32_t, n);
-    l->clocks = arena_try_new(a, BlockClock, n);
+    l->slots = arena_try_new(a, uint32_t, n);
     l->beside = arena_try_new(a, LiveRequest, l->o.requests);
     l->models = arena_try_new(a, LiveModel, l->o.tenants);
     l->shown = arena_try_new(a, uint32_t, l->o.requests);
     l->actions = arena_try_new(a, NodeAction, LIVE_ACTIONS);
     l->weights = arena_try_new(a, LiveWeight, LIVE_WEIGHTS);
-    if (l->blocks == NULL || l->of_block == NULL || l->clocks == NULL || l->beside == NULL ||
+    if (l->blocks == NULL || l->of_block == NULL || l->slots == NULL || l->beside == NULL ||
         l->models == NULL || l->shown == NULL || l->actions == NULL || l->weights == NULL)
         return err_set(ERR_LIMIT, "no memory for %u requests at once", l->o.requests);
     TRY(request_table_init(&l->queue, l->o.requests, a));
@@ -116,10 +141,10 @@ static Err start_threads(NodeLive *l) {
                         .ctx = l};
     counters_open(&l->counters, o.cpus, o.n);
     TRY(workers_create(&l->workers, &o));
-    for (uint32_t i = 0; i < l->o.cores; i++) {
+    for (uint32_t i = l->n_slots; i-- > 0;) {
         Block *b = &l->blocks[i];
+        l->slots[l->n_free_slots++] = i;
         b->workers = l->workers;
-        b->clocks = l->clocks;
         b->over = live_over;
         b->self = l;
     }
@@ -140,13 +165,14 @@ static Err open_live(NodeLive *l, const NodeLiveOptions *o) {
     l->throttled_ns = -1;
     l->expiry = INT64_MAX;
     TRY(allocate(l));
+    TRY(job_program_make(&l->jobs));
     read_budget(l);
     return start_threads(l);
 }
 
 Err node_live_create(NodeLive **out, const NodeLiveOptions *o) {
     Arena a;
-    TRY(arena_init(&a, (size_t)1 << ARENA_SHIFT));
+    TRY(arena_init_growing(&a, 1 << 24, (size_t)1 << ARENA_SHIFT));
     NodeLive *l = arena_try_new(&a, NodeLive, 1);
     CHECK(l != NULL);
     l->arena = a;
@@ -167,6 +193,7 @@ void node_live_destroy(NodeLive *l) {
     workers_destroy(l->workers);
     counters_close(&l->counters);
     for (uint32_t i = 0; i < l->n_models; i++) live_forget_model(&l->models[i]);
+    job_program_finish(&l->jobs);
     live_free_retired(l);
     if (l->rule != NULL) {
         Arena rule = l->rule->arena;

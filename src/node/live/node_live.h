@@ -61,6 +61,9 @@ bool node_live_submit(NodeLive *l, const EngineRequest *ask);
 // For a server: tenants join and leave while others are served. One thread at a
 // time calls these; running tenants are not paused.
 MUST_USE Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number);
+// Joins a tenant whose requests are jobs (node/job_program.h): `job` is set, inputs are
+// job_input(). Of t only name, target and priority count.
+MUST_USE Err node_live_join_jobs(NodeLive *l, const NodeTenant *t, uint32_t *number);
 // The tenant has no request in flight and gets none. Its memory returns to the system.
 void node_live_leave(NodeLive *l, uint32_t number);
 // Sets the policy for all tenants that joined; to be called again after joins and leaves.
@@ -72,6 +75,8 @@ void node_live_cancel(NodeLive *l);  // after a request's `cancelled` was set; f
 typedef struct LiveTenantStatus {
     uint32_t waiting, running, cores;  // now
     uint64_t blocks, preemptions, conflicts;
+    uint64_t yields;     // blocks that ended early because other tenants waited
+    uint64_t demotions;  // blocks that lost their cores because other tenants waited
     double   core_ns;
     uint64_t memory_bytes;  // of its contexts
 } LiveTenantStatus;
@@ -79,6 +84,7 @@ typedef struct LiveTenantStatus {
 typedef struct LiveStatus {
     uint32_t cores, budget, busy, level;  // cores: all, allowed now, in blocks; interference level
     uint32_t waiting, running;
+    uint32_t demoted;             // running without cores, at low priority
     uint64_t decisions, refused;  // refused: illegal actions of the policy
     double   decide_ns;
     bool     throttled;         // the cgroup quota throttles the process

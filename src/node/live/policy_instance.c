@@ -5,6 +5,7 @@
 #include "node/live/live_int.h"
 
 enum { PAGE = 4096, HOLE_NS = 1000000000 };
+enum { QUANTUM_LEAST_NS = 1000000, QUANTUM_MOST_NS = 4000000, QUANTUM_PARTS = 10 };
 
 static const NodeLayer hole_layer = {.name = "", .n_versions = 1};
 #define TEN_ONES 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
@@ -55,6 +56,14 @@ static Err make_state(PolicyInstance *r, const void *settings, size_t bytes) {
     return ERR_OK;
 }
 
+// A tenth of the least target: what a policy would choose, within limits.
+static TimeNs quantum_of(const NodeSetup *setup) {
+    TimeNs least = QUANTUM_MOST_NS * QUANTUM_PARTS;
+    for (uint32_t i = 0; i < setup->n_tenants; i++)
+        if (setup->tenants[i].qos_ns < least) least = setup->tenants[i].qos_ns;
+    return least / QUANTUM_PARTS > QUANTUM_LEAST_NS ? least / QUANTUM_PARTS : QUANTUM_LEAST_NS;
+}
+
 static Err make_rule(const NodePolicy *policy, const void *settings, const NodeSetup *setup,
                      PolicyInstance **out) {
     size_t bytes = policy->state_size != NULL ? policy->state_size(setup, settings) : 0;
@@ -71,6 +80,7 @@ static Err make_rule(const NodePolicy *policy, const void *settings, const NodeS
     memcpy(own, setup->tenants, tenants);
     *r = (PolicyInstance){.arena = a, .policy = policy, .setup = *setup};
     r->setup.tenants = own;
+    r->quantum_ns = quantum_of(setup);
     e = make_state(r, settings, bytes);
     if (e == ERR_OK) {
         *out = r;

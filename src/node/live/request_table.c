@@ -23,9 +23,27 @@ static void leave_waiting(RequestTable *q, uint32_t i) {
     for (uint32_t k = q->where[i]; k < q->n_waiting; k++) put(q, q->waiting, k, q->waiting[k + 1]);
 }
 
+// Makes i the last of those with cores.
+static void put_last_with_cores(RequestTable *q, uint32_t i) {
+    uint32_t last = q->n_running - q->n_demoted - 1, other = q->running[last];
+    put(q, q->running, q->where[i], other);
+    put(q, q->running, last, i);
+}
+
 static void leave_running(RequestTable *q, uint32_t i) {
+    if (q->where[i] < q->n_running - q->n_demoted)
+        put_last_with_cores(q, i);
+    else
+        q->n_demoted--;
     q->n_running--;
     put(q, q->running, q->where[i], q->running[q->n_running]);
+}
+
+void request_table_demote(RequestTable *q, uint32_t i) {
+    CHECK(i < q->n && q->requests[i].state == NODE_RUNNING);
+    CHECK(q->where[i] < q->n_running - q->n_demoted);
+    put_last_with_cores(q, i);
+    q->n_demoted++;
 }
 
 uint32_t request_table_add(RequestTable *q, const NodeRequest *r) {
@@ -41,7 +59,9 @@ void request_table_run(RequestTable *q, uint32_t i) {
     CHECK(i < q->n && q->requests[i].state == NODE_WAITING);
     leave_waiting(q, i);
     q->requests[i].state = NODE_RUNNING;
-    put(q, q->running, q->n_running++, i);
+    uint32_t at = q->n_running++ - q->n_demoted;
+    if (q->n_demoted > 0) put(q, q->running, q->n_running - 1, q->running[at]);
+    put(q, q->running, at, i);
 }
 
 void request_table_wait(RequestTable *q, uint32_t i) {
@@ -73,5 +93,5 @@ void request_table_show(const RequestTable *q, NodeView *view) {
     view->running = q->running;
     view->n_requests = q->n;
     view->n_waiting = q->n_waiting;
-    view->n_running = q->n_running;
+    view->n_running = q->n_running - q->n_demoted;
 }

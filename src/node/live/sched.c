@@ -1,4 +1,5 @@
 // The scheduler: sense, decide, act. One thread runs it at a time; others set `again`.
+#include <math.h>
 #include <sched.h>
 
 #include "base/clock.h"
@@ -64,8 +65,6 @@ static void count_block(NodeLive *l, const Block *b) {
     interference_end(&l->watch, b->load);
     interference_sample(&l->watch, &s);
     l->counts.preempted += l->watch.preempted - before;
-    l->counts.busy_core_ns += b->area_ns;
-    l->counts.grown += b->n_growths;
 }
 
 static void record_finish(NodeLive *l, const NodeRequest *r, const EngineResult *a) {
@@ -77,55 +76,102 @@ static void record_finish(NodeLive *l, const NodeRequest *r, const EngineResult 
                             .why = a->why});
 }
 
-static void learn_work(NodeLive *l, uint32_t tenant, const Block *b) {
-    const NodeModel *m = b->model;
-    uint32_t         end = b->end < m->n_layers ? b->end : m->n_layers;
-    double           alone = (double)node_rest(m, m->rest_best, b->first, 0, 0) -
-                   (double)node_rest(m, m->rest_best, end, 0, 0);
-    double lost = (double)atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
-    if (!b->skip) admission_note(&l->admission, tenant, alone, b->area_ns, lost);
+// Time of the computed layers on one core without interference.
+static double alone_ns(const Block *b, const BlockPoint *to) {
+    const NodeModel  *m = b->model;
+    const BlockPoint *ends[2] = {&b->first, to};
+    double            rest[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t l = ends[i]->layer < m->n_layers ? ends[i]->layer : m->n_layers;
+        rest[i] = (double)node_rest(m, m->rest_best, l, 0, 0);
+        if (l < m->n_layers)
+            rest[i] -= block_point_share(ends[i]) *
+                       (rest[i] - (double)node_rest(m, m->rest_best, l + 1, 0, 0));
+    }
+    return rest[0] - rest[1];
 }
 
-static void end_block(NodeLive *l, uint32_t slot) {
-    const Block       *b = &l->blocks[slot];
-    uint32_t           i = l->of_block[slot];
-    NodeRequest       *r = &l->queue.requests[i];
-    const ExecContext *p = l->beside[i].ctx;
-    LiveModel         *m = &l->models[r->tenant];
-    count_block(l, b);
-    learn_work(l, r->tenant, b);
+// Core time of a block. A demoted one has cores only while other blocks leave them idle.
+static double spent_ns(const Block *b, bool demoted) {
+    double lost = (double)atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
+    return demoted ? fmax(b->area_ns - lost, 0) : b->area_ns;
+}
+
+// The time of the interpreted tail is a part of the last layer's: both are told together. Time in
+// which a demoted block waited for its core was not stolen by other processes.
+static void learn_work(NodeLive *l, uint32_t tenant, const Block *b, ExecContext *p, double spent) {
+    double lost = (double)atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
+    p->alone_ns += alone_ns(b, &p->point);
+    p->core_ns += spent;
+    p->stolen_ns += spent < b->area_ns ? 0 : lost;
+    bool tail_left = !p->finishes && p->point.layer >= b->model->n_layers;
+    if (p->mem.failed != ERR_OK || tail_left) return;
+    admission_note(&l->admission, tenant, p->alone_ns, p->core_ns, p->stolen_ns);
+    p->alone_ns = p->core_ns = p->stolen_ns = 0;
+}
+
+static void release_cores(NodeLive *l, NodeRequest *r, const Block *b) {
+    LiveModel *m = &l->models[r->tenant];
     m->cores -= cores_count(&r->cores);
-    m->core_ns += b->area_ns;
     l->idle = cores_union(l->idle, &r->cores);
-    r->computed += (TimeNs)b->area_ns;
-    r->since = b->ended;
-    r->layer = b->end;
-    if (l->beside[i].relieved) l->relief = b->ended + LIVE_RELIEF * (b->ended - b->began);
-    record_growths(l, b, r);
     live_record(l, (Record){.at = b->ended,
                             .kind = RECORD_END,
                             .request = r->id,
                             .tenant = r->tenant,
-                            .first = b->first,
-                            .n_layers = r->next - b->first,
+                            .first = r->first,
+                            .n_layers = r->next - r->first,
                             .cores = r->cores});
+}
+
+// The request waits for its next block: after the layers computed, or within one.
+static void wait_again(NodeLive *l, uint32_t i, const BlockPoint *at) {
+    NodeRequest *r = &l->queue.requests[i];
+    LiveModel   *m = &l->models[r->tenant];
+    bool         tail = at->layer >= m->n_layers;
+    r->next = tail ? m->n_layers - 1 : at->layer;
+    r->done = tail ? 1 : (float)block_point_share(at);
+    request_table_wait(&l->queue, i);
+    m->running--;
+    m->waiting++;
+    if (live_check_at(l, i) < l->expiry) l->expiry = live_check_at(l, i);
+    if (atomic_load(&l->beside[i].ctx->stopped_as) != LIVE_DONE) l->expiry = 0;
+    l->beside[i].halted = true;
+    l->n_halted++;
+}
+
+static void end_block(NodeLive *l, uint32_t slot) {
+    const Block *b = &l->blocks[slot];
+    uint32_t     i = l->of_block[slot];
+    NodeRequest *r = &l->queue.requests[i];
+    ExecContext *p = l->beside[i].ctx;
+    bool         demoted = l->beside[i].demoted;
+    double       spent = spent_ns(b, demoted);
+    if (!demoted) count_block(l, b);
+    learn_work(l, r->tenant, b, p, spent);
+    l->counts.busy_core_ns += spent;
+    l->counts.grown += b->n_growths;
+    l->models[r->tenant].core_ns += spent;
+    l->models[r->tenant].yields += p->point.layer < b->end && !p->finishes;
+    r->computed += (TimeNs)spent;
+    r->since = b->ended;
+    r->layer = r->next = p->point.layer < b->model->n_layers ? p->point.layer : b->model->n_layers;
+    if (l->beside[i].relieved) l->relief = b->ended + LIVE_RELIEF * (b->ended - b->began);
+    record_growths(l, b, r);
+    if (!demoted) release_cores(l, r, b);
+    l->slots[l->n_free_slots++] = slot;
     if (!p->finishes) {
-        request_table_wait(&l->queue, i);
-        m->running--;
-        m->waiting++;
-        if (live_check_at(l, i) < l->expiry) l->expiry = live_check_at(l, i);
-        l->beside[i].halted = true;
-        l->n_halted++;
+        wait_again(l, i, &p->point);
         return;
     }
     record_finish(l, r, &p->answer);
-    live_promise_over(l, i, p->answer.outcome != OUTCOME_MET, &p->timing);
+    bool missed = p->answer.outcome != OUTCOME_MET && p->answer.end != LIVE_CANCELLED;
+    live_promise_over(l, i, missed, &p->timing);
     drop(l, i);
 }
 
 static void sense(NodeLive *l) {
     EngineRequest ask;
-    for (uint32_t w = 0; w < CORES_WORDS; w++) {
+    for (uint32_t w = 0; w < (l->n_slots + 63) / 64; w++) {
         if (atomic_load_explicit(&l->ended[w], memory_order_relaxed) == 0) continue;
         uint64_t bits = atomic_exchange_explicit(&l->ended[w], 0, memory_order_acquire);
         for (; bits != 0; bits &= bits - 1) end_block(l, w * 64 + (uint32_t)__builtin_ctzll(bits));
@@ -180,8 +226,7 @@ static void expire_waiting(NodeLive *l, TimeNs t) {
 static void tick(NodeLive *l) {
     for (uint32_t k = 0; k < l->queue.n_running; k++) {
         LiveRequest *x = &l->beside[l->queue.running[k]];
-        if (++x->ticks <= LIVE_TICKS) continue;
-        atomic_store_explicit(&x->ctx->mem.stop, true, memory_order_relaxed);
+        if (++x->ticks > LIVE_TICKS) live_stop(x->ctx, LIVE_STUCK);
     }
 }
 
@@ -217,7 +262,7 @@ static void decide(NodeLive *l) {
         l->counts.decisions++;
         apply_plan(l, &v, n < LIVE_ACTIONS ? n : LIVE_ACTIONS);
         live_forget_gone(l);
-        if (l->short_of && l->queue.n_running == 0) live_wake(l, v.now + LIVE_RETRY_NS);
+        if (l->short_of && v.n_running == 0) live_wake(l, v.now + LIVE_RETRY_NS);
     }
     if (l->n_halted > 0) note_pauses(l);
     if (l->expiry < INT64_MAX) live_wake(l, l->expiry);
@@ -228,13 +273,14 @@ static void step(NodeLive *l) {
     double decided = l->counts.decide_ns;
     sense(l);
     bool over = l->expiry < INT64_MAX && clock_monotonic_ns() >= l->expiry;
-    if (over || atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire))
-        expire_waiting(l, clock_monotonic_ns());
+    bool cancelled = atomic_exchange_explicit(&l->cancelled, false, memory_order_acquire);
+    if (over || cancelled) expire_waiting(l, clock_monotonic_ns());
     if (atomic_exchange_explicit(&l->tick, false, memory_order_relaxed)) tick(l);
     if (atomic_load_explicit(&l->flush, memory_order_relaxed))
         flush(l);
     else if (l->rule != NULL)
         decide(l);
+    if (l->queue.n_running > 0) preempt_running(l, cancelled);
     l->counts.engine_ns += (double)(clock_monotonic_ns() - begin) - (l->counts.decide_ns - decided);
 }
 

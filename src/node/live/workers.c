@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/thread.h"
@@ -12,21 +16,32 @@
 #include "base/fp.h"
 #include "base/sync.h"
 
-enum { SPIN_ROUNDS = 128 };
+enum { SPIN_ROUNDS = 128, NICE_LEAST = 19 };
 
 typedef struct Worker {
     _Alignas(128) _Atomic uint32_t posted;  // jobs posted
     _Atomic uint32_t sleeps;
+    _Atomic uint32_t last;  // number of the post that ends the thread, once dismissed
+    _Atomic bool     dismissed;
     void            *job;
     uint32_t         index, core;
+    bool             spare;  // not pinned yet; the thread's own after its start
     Workers         *all;
     pthread_t        thread;
+    _Atomic pid_t    tid;   // 0: the thread has not begun
+    _Atomic bool     left;  // it is about to end
+    struct Worker   *next;  // in the list of spare or of demoted threads
 } Worker;
 
 struct Workers {
-    WorkersOptions o;
-    uint32_t       started;
-    Worker         at[];
+    WorkersOptions    o;
+    _Atomic(Worker *) spares;
+    _Atomic uint32_t  n_spares;
+    _Atomic(Worker *) demoted;  // since the last workers_join_demoted
+    Worker           *leaving;  // demoted threads that had not ended then
+    uint32_t          started;
+    uint32_t          cpus[CORES_MAX];
+    _Atomic(Worker *) at[];  // [n] by core
 };
 
 // Yields to other threads on this core: one may be about to post the next job.
@@ -49,29 +64,29 @@ static void sleep_for_job(Worker *w, uint32_t seen) {
 }
 
 bool workers_give(Workers *all, uint32_t core, void *job, uint32_t index) {
-    Worker *w = &all->at[core];
     CHECK(core < all->o.n);
+    Worker *w = atomic_load(&all->at[core]);
     w->job = job;
     w->index = index;
     atomic_fetch_add(&w->posted, 1);
     return atomic_load(&w->sleeps) != 0;
 }
 
-void workers_wake(Workers *all, uint32_t core) { futex_wake(&all->at[core].posted, 1); }
+void workers_wake(Workers *all, uint32_t core) {
+    futex_wake(&atomic_load(&all->at[core])->posted, 1);
+}
 
 void workers_post(Workers *all, uint32_t core, void *job, uint32_t index) {
     if (workers_give(all, core, job, index)) workers_wake(all, core);
 }
 
-static void *work(void *self) {
-    Worker        *w = self;
-    const Workers *all = w->all;
-    (void)fpu_flush_denormals();
-    for (uint32_t seen = 0;; seen++) {
-        if (!spin_for_job(w, seen)) sleep_for_job(w, seen);
-        if (w->job == NULL) return NULL;
-        all->o.run(all->o.ctx, w->core, w->job, w->index);
-    }
+// The thread ends after the jobs posted so far. The last job stays in place: its thread may not
+// have read it yet.
+static void dismiss(Worker *w) {
+    atomic_store(&w->last, atomic_load(&w->posted) + 1);
+    atomic_store(&w->dismissed, true);
+    atomic_fetch_add(&w->posted, 1);
+    futex_wake(&w->posted, 1);
 }
 
 static void pin(const Worker *w) {
@@ -83,27 +98,144 @@ static void pin(const Worker *w) {
                                  &set);  // fails if the CPU is offline: not pinned
 }
 
-static Err start_one(Workers *all, uint32_t i) {
-    Worker *w = &all->at[i];
-    char    name[16];
-    *w = (Worker){.core = i, .all = all};
-    (void)snprintf(name, sizeof name, "core-%u", i);
-    TRY(thread_start(&w->thread, name, work, w));
-    pin(w);
+// A spare thread learns its core with its first job.
+static void begin_job(Worker *w) {
+    if (w->spare) pin(w);
+    w->spare = false;
+    w->all->o.run(w->all->o.ctx, w->core, w->job, w->index);
+}
+
+static void *work(void *self) {
+    Worker *w = self;
+    (void)fpu_flush_denormals();
+    atomic_store(&w->tid, (pid_t)syscall(SYS_gettid));
+    for (uint32_t seen = 0;; seen++) {
+        if (w->spare || !spin_for_job(w, seen)) sleep_for_job(w, seen);
+        if (atomic_load(&w->dismissed) && atomic_load(&w->last) == seen + 1) break;
+        begin_job(w);
+    }
+    atomic_store(&w->left, true);
+    return NULL;
+}
+
+static Err start_one(Workers *all, uint32_t core, bool spare, Worker **out) {
+    char    name[16] = "core";
+    Worker *w = aligned_alloc(_Alignof(Worker), sizeof(Worker));
+    if (w == NULL) return err_set(ERR_LIMIT, "no memory for a worker");
+    *w = (Worker){.core = core, .all = all, .spare = spare};
+    if (!spare) (void)snprintf(name, sizeof name, "core-%u", core);
+    Err e = thread_start(&w->thread, name, work, w);
+    if (e == ERR_OK)
+        *out = w;
+    else
+        free(w);
+    return e;
+}
+
+Err workers_add_spare(Workers *all) {
+    Worker *w = NULL;
+    TRY(start_one(all, 0, true, &w));
+    w->next = atomic_load(&all->spares);
+    while (!atomic_compare_exchange_weak(&all->spares, &w->next, w)) continue;
+    atomic_fetch_add(&all->n_spares, 1);
+    return ERR_OK;
+}
+
+uint32_t workers_spares(const Workers *all) { return atomic_load(&all->n_spares); }
+
+// Takes from the list at one place only, so its head cannot be replaced by an equal one meanwhile.
+static Worker *take_spare(Workers *all) {
+    Worker *w = atomic_load(&all->spares);
+    while (w != NULL && !atomic_compare_exchange_weak(&all->spares, &w, w->next)) continue;
+    if (w != NULL) atomic_fetch_sub(&all->n_spares, 1);
+    return w;
+}
+
+// Threads with SCHED_IDLE yield to any other that wakes up. Without permission for it a nice level,
+// or else equal weight.
+static void lower_priority(pid_t tid) {
+    struct sched_param none = {0};
+    (void)sched_setscheduler(tid, SCHED_IDLE, &none);
+    (void)setpriority(PRIO_PROCESS, (id_t)tid, NICE_LEAST);
+}
+
+// The thread cannot end before dismiss(), so its number is not another thread's. Unprivileged
+// processes cannot raise a priority again: that is why the thread ends.
+void workers_demote(Workers *all, uint32_t core) {
+    Worker *old = atomic_load(&all->at[core]), *w = take_spare(all);
+    CHECK(w != NULL);
+    w->core = core;
+    atomic_store(&all->at[core], w);
+    lower_priority(atomic_load(&old->tid));
+    old->next = atomic_load(&all->demoted);
+    while (!atomic_compare_exchange_weak(&all->demoted, &old->next, old)) continue;
+    dismiss(old);
+}
+
+bool workers_begun(const Workers *all, const Cores *cores) {
+    for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1))
+        if (atomic_load(&atomic_load(&all->at[c])->tid) == 0) return false;
+    return true;
+}
+
+TimeNs workers_cpu_ns(const Workers *all, const Cores *cores) {
+    TimeNs sum = 0;
+    for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1)) {
+        struct timespec t = {0};
+        clockid_t       clock;
+        if (pthread_getcpuclockid(atomic_load(&all->at[c])->thread, &clock) == 0)
+            (void)clock_gettime(clock, &t);
+        sum += (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+    }
+    return sum;
+}
+
+static void join_one(Worker *w) {
+    CHECK(pthread_join(w->thread, NULL) == 0);
+    free(w);
+}
+
+static void take_demoted(Workers *all) {
+    Worker *w = atomic_exchange(&all->demoted, NULL);
+    while (w != NULL) {
+        Worker *next = w->next;
+        w->next = all->leaving;
+        all->leaving = w;
+        w = next;
+    }
+}
+
+void workers_join_demoted(Workers *all) {
+    take_demoted(all);
+    for (Worker **at = &all->leaving; *at != NULL;) {
+        Worker *w = *at;
+        if (!atomic_load(&w->left)) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        join_one(w);
+    }
+}
+
+static Err start_all(Workers *all) {
+    while (all->started < all->o.n) {
+        Worker *w = NULL;
+        TRY(start_one(all, all->started, false, &w));
+        atomic_store(&all->at[all->started++], w);
+        pin(w);
+    }
     return ERR_OK;
 }
 
 Err workers_create(Workers **out, const WorkersOptions *o) {
-    Err e = ERR_OK;
-    CHECK(o->n > 0 && o->run != NULL);
-    Workers *w = aligned_alloc(_Alignof(Workers), sizeof(Workers) + o->n * sizeof(Worker));
+    CHECK(o->n > 0 && o->n <= CORES_MAX && o->run != NULL);
+    Workers *w = calloc(1, sizeof(Workers) + o->n * sizeof(Worker *));
     if (w == NULL) return err_set(ERR_LIMIT, "no memory for %u workers", o->n);
-    *w = (Workers){.o = *o};
-    while (e == ERR_OK && w->started < o->n) {
-        e = start_one(w, w->started);
-        if (e == ERR_OK) w->started++;
-    }
-    w->o.cpus = NULL;
+    w->o = *o;
+    if (o->cpus != NULL) memcpy(w->cpus, o->cpus, o->n * sizeof *o->cpus);
+    w->o.cpus = o->cpus != NULL ? w->cpus : NULL;
+    Err e = start_all(w);
     if (e == ERR_OK)
         *out = w;
     else
@@ -113,7 +245,17 @@ Err workers_create(Workers **out, const WorkersOptions *o) {
 
 void workers_destroy(Workers *w) {
     if (w == NULL) return;
-    for (uint32_t i = 0; i < w->started; i++) workers_post(w, i, NULL, 0);
-    for (uint32_t i = 0; i < w->started; i++) CHECK(pthread_join(w->at[i].thread, NULL) == 0);
+    for (uint32_t i = 0; i < w->started; i++) dismiss(atomic_load(&w->at[i]));
+    for (uint32_t i = 0; i < w->started; i++) join_one(atomic_load(&w->at[i]));
+    for (Worker *spare = take_spare(w); spare != NULL; spare = take_spare(w)) {
+        dismiss(spare);
+        join_one(spare);
+    }
+    take_demoted(w);
+    while (w->leaving != NULL) {
+        Worker *old = w->leaving;
+        w->leaving = old->next;
+        join_one(old);
+    }
     free(w);
 }

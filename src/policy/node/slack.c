@@ -22,7 +22,8 @@
 // 7. A block that finds too few cores starts if it gets a minimum share of them, and grows when
 // more
 //    become free; otherwise it waits at the head, and no request overtakes it.
-// 8. A request that cannot meet its deadline even on all cores without interference is rejected at
+// 8. Layers that one core computes for long are planned on one core.
+// 9. A request that cannot meet its deadline even on all cores without interference is rejected at
 //    once: its cores help others.
 #include "policy/node/common/core_placement.h"
 #include "policy/node/common/cost_table.h"
@@ -139,6 +140,30 @@ static bool too_long(const Slack *p, const CostTable *m, uint32_t l, CostChoice 
     return (double)(choice.ns - after) > p->block_ns;
 }
 
+// Time of the computed part of the next layer.
+static double done_ns(const float *rest, const NodeRequest *r) {
+    return (double)r->done * (double)(rest[r->next] - rest[r->next + 1]);
+}
+
+static double fastest_rest(const Slack *p, const NodeRequest *r) {
+    const float *fastest = p->costs[r->tenant].fastest;
+    return (double)fastest[r->next] - done_ns(fastest, r);
+}
+
+static bool is_started(const NodeRequest *r) { return r->next > 0 || r->done > 0; }
+
+// Step 8.
+static bool solo_candidate(const Slack *p, const NodeRequest *r, double left, Candidate *o) {
+    const CostTable *m = &p->costs[r->tenant];
+    uint32_t         end = node_solo_end(m->model, r->next);
+    if (end == r->next) return false;
+    o->choice = cost_table_choose(m, p->level, r->next, 1, left, p->price);
+    o->wanted = o->given = 1;
+    o->n_layers = cost_table_reach(m, p->level, r->next, o->choice, p->block_ns) - r->next;
+    if (o->n_layers > end - r->next) o->n_layers = end - r->next;
+    return true;
+}
+
 static Candidate candidate(const Slack *p, const NodeView *v, uint32_t request, uint32_t n_free,
                            bool alone) {
     const NodeRequest *r = &v->requests[request];
@@ -146,6 +171,7 @@ static Candidate candidate(const Slack *p, const NodeView *v, uint32_t request, 
     double             left =
         p->cfg.safety * (double)(r->deadline - v->now) - (double)p->setup->machine->dispatch_ns;
     Candidate o = {.request = request};
+    if (solo_candidate(p, r, left, &o)) return o;
     o.choice = cost_table_choose(m, p->level, r->next, n_free, left, p->price);
     o.wanted = m->model->counts[o.choice.k];
     if (!o.choice.fits) {
@@ -161,14 +187,13 @@ static Candidate candidate(const Slack *p, const NodeView *v, uint32_t request, 
 }
 
 static bool infeasible(const Slack *p, const NodeView *v, const NodeRequest *r) {
-    return (double)(r->deadline - v->now) < (double)p->costs[r->tenant].fastest[r->next];
+    return (double)(r->deadline - v->now) < fastest_rest(p, r);
 }
 
 // Step 1: the latest start on the fastest core count.
 static TimeNs latest_start(const void *policy, const NodeRequest *r) {
     const Slack *p = policy;
-    double       rest = (double)p->costs[r->tenant].fastest[r->next];
-    return r->deadline - (TimeNs)(p->cfg.laxity * rest);
+    return r->deadline - (TimeNs)(p->cfg.laxity * fastest_rest(p, r));
 }
 
 // Work of a request from a layer on, on its usual core count.
@@ -190,12 +215,13 @@ static void commit_started(Slack *p, const NodeView *v) {
     }
     for (uint32_t i = 0; i < v->n_waiting && i < REQUEST_QUEUE_MAX; i++) {
         const NodeRequest *r = &v->requests[v->waiting[i]];
-        if (r->next > 0 && !infeasible(p, v, r)) demand_bound_add(&p->demand, need(p, r, r->next));
+        if (is_started(r) && !infeasible(p, v, r))
+            demand_bound_add(&p->demand, need(p, r, r->next));
     }
 }
 
 static bool admit(Slack *p, const NodeView *v, const NodeRequest *r) {
-    if (r->next > 0 || p->demand.n == 0) return true;
+    if (is_started(r) || p->demand.n == 0) return true;
     DemandItem x = need(p, r, 0), more = x;
     more.core_ns *= 1.0 + p->cfg.headroom;
     more.bytes *= 1.0 + p->cfg.headroom;
@@ -249,7 +275,7 @@ static void begin(Slack *p, Plan *plan, Candidate *o) {
     if (plan->blocked) return;
     plan->out[plan->n++] = start(p, plan->view, o, &plan->free);
     plan->n_free -= o->given;
-    if (r->next == 0) demand_bound_add(&p->demand, need(p, r, 0));
+    if (!is_started(r)) demand_bound_add(&p->demand, need(p, r, 0));
 }
 
 // Step 5.

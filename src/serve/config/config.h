@@ -27,7 +27,8 @@
     X(connections, int, 1024, 1, 1 << 20, "maximum connections per address")                       \
     X(header_kb, int, 16, 1, 1024, "maximum size of request line and headers [KiB]")               \
     X(body_mb, int, 64, 1, 1 << 16, "maximum size of a decompressed request body [MiB]")           \
-    X(buffered_mb, int, 512, 1, 1 << 20, "memory for the bodies of all requests [MiB]")            \
+    X(buffered_mb, int, 2048, 1, 1 << 20,                                                          \
+      "memory of all requests: bodies, intermediate values, outputs, unread responses [MiB]")      \
     X(response_mb, int, 256, 1, 1 << 16, "maximum size of a response [MiB]")                       \
     X(header_ms, int, 10000, 1, 3600000, "time limit for receiving a request's headers [ms]")      \
     X(body_ms, int, 60000, 1, 3600000, "time limit for receiving a request's body [ms]")           \
@@ -44,9 +45,11 @@
     X(log_format, string, "logfmt", 1, 15, "logfmt or json")                                       \
     X(log_file, string, "", 0, 4095, "log file; empty: standard error")                            \
     X(log_rate, int, 200, 1, 1000000,                                                              \
-      "log lines per second; further ones are counted, not written")                               \
+      "log lines about requests per second; further ones are counted, not written")                \
     X(why_requests, int, 4096, 16, 1 << 20, "requests kept in the history for `cotenant why`")     \
     X(trace_mb, int, 64, 1, 4096, "maximum size of a trace [MiB]")                                 \
+    X(server_name, string, "triton", 1, 63,                                                        \
+      "name in the server's metadata; NVIDIA's clients expect triton")                             \
     X(metrics_compat, string, "none", 1, 15, "none, or triton: nv_inference_* counters too")       \
     X(strict, bool, false, 0, 0, "unknown fields in config.pbtxt are errors")
 
@@ -64,6 +67,10 @@ typedef struct ServeSettings {
     X(min_cores, int, 0, 0, 256, "cores reserved for this model")                                  \
     X(max_cores, int, 0, 0, 256, "maximum cores for this model; 0: all")                           \
     X(memory_mb, int, 0, 0, 1 << 24, "memory limit of this model [MiB]; 0: none")                  \
+    X(request_mb, int, 512, 1, 1 << 20,                                                            \
+      "memory of one request, beyond its body and the compiled buffers [MiB]")                     \
+    X(buffered_mb, int, 0, 0, 1 << 20,                                                             \
+      "memory of this model's requests [MiB]; 0: half of the server's buffered_mb")                \
     X(queue, int, 256, 1, 1 << 20, "maximum queued requests of this model")                        \
     X(timeout_ms, double, 0, 0, 1e7, "timeout of requests that set none [ms]; 0: none")            \
     X(max_batch, int, 0, 0, 65536,                                                                 \
@@ -86,13 +93,15 @@ typedef struct ConfigModel {      // one version of a model, as named by a file,
                                   // repository
     const char         *name;     // ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$
     const char         *path;     // ONNX file, or zoo:NAME
+    const char         *root;     // folder or file that the operator named, which it was found in
     const char         *version;  // "1" if the source has none
     TenantSettings      set;
-    const char        **origins;    // [rows of TENANT_SETTINGS] origin of each value
-    const char         *pbtxt;      // path of its config.pbtxt; NULL: none
-    bool                from_disk;  // found in a folder: unloaded when it disappears there
-    const char         *broken;     // why it cannot be served; NULL: it can
-    const struct Pbtxt *declared;   // contents of config.pbtxt; NULL: none, or broken
+    const char        **origins;          // [rows of TENANT_SETTINGS] origin of each value
+    const char         *pbtxt;            // path of its config.pbtxt; NULL: none
+    bool                from_disk;        // found in a folder: unloaded when it disappears there
+    const char         *broken;           // why it cannot be served; NULL: it can
+    const struct Pbtxt *declared;         // contents of config.pbtxt; NULL: none, or broken
+    bool                declared_policy;  // the version policy of config.pbtxt is in force
 } ConfigModel;
 
 typedef struct ConfigSources {
@@ -103,6 +112,7 @@ typedef struct ConfigSources {
     const char *const *flags;  // [n_flags] "key=value" of the command line; MODEL.key=value too
     uint32_t           n_flags;
     char *const       *environment;  // NULL-terminated "COTENANT_HTTP=..."; NULL: none
+    uint32_t           cores;        // that the process may use; 0: unknown, not checked
 } ConfigSources;
 
 typedef struct Config {
@@ -123,8 +133,11 @@ typedef struct Config {
 // names the first problem; then there is nothing to finish.
 MUST_USE Err config_load(Config *c, const ConfigSources *s);
 MUST_USE Err config_reload(Config *c, const Config *old);  // the same sources, as they are now
+// As config_load, and what a server needs besides at its start: files that it can write.
+MUST_USE Err config_load_start(Config *c, const ConfigSources *s);
 // Collects all problems instead; a setting with a problem keeps its previous value.
 MUST_USE Err config_read(Config *c, const ConfigSources *s);
+MUST_USE Err config_read_start(Config *c, const ConfigSources *s);
 void         config_finish(Config *c);  // accepts a zeroed Config
 
 const Setting *config_serve_rows(uint32_t *n);

@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/utf8.h"
 
+enum { FIELD_NS = 10 };  // estimated time of a field
 enum { NUMBER_MAX = (1 << 29) - 1, GROUPS_MAX = 32 };
 
 static Err bad(const WireReader *in, const unsigned char *at, const char *what) {
@@ -70,6 +72,7 @@ static Err skip_group(WireReader *in, uint32_t number) {
     uint32_t open[GROUPS_MAX] = {number}, depth = 1;
     while (depth > 0) {
         WireField f;
+        coroutine_point(FIELD_NS);
         TRY(tag(in, &f));
         TRY(payload(in, &f));
         if (f.kind == WIRE_GROUP) {
@@ -85,6 +88,7 @@ static Err skip_group(WireReader *in, uint32_t number) {
 Err wire_next(WireReader *in, WireField *out, bool *more) {
     WireField f;
     while (in->at < in->end) {
+        coroutine_point(FIELD_NS);
         TRY(tag(in, &f));
         TRY(payload(in, &f));
         if (f.kind == WIRE_GROUP_END) return bad(in, in->at, "end of group without start");
@@ -93,6 +97,7 @@ Err wire_next(WireReader *in, WireField *out, bool *more) {
             *more = true;
             return ERR_OK;
         }
+        if (in->no_groups) return bad(in, in->at, "groups are not supported here");
         TRY(skip_group(in, f.number));
     }
     *more = false;

@@ -22,7 +22,8 @@ enum { WIRE_VARINT_BYTES = 10 };
 
 typedef struct WireReader {
     const unsigned char *base, *at,
-        *end;  // base: start of the outermost message, for error messages
+        *end;        // base: start of the outermost message, for error messages
+    bool no_groups;  // a group, which may be long to skip, is an error
 } WireReader;
 
 typedef struct WireField {

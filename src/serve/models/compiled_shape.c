@@ -28,7 +28,7 @@ Err compiled_shape_init(ModelVersion *mv) {
     return ERR_OK;
 }
 
-static double priority_of(ModelClass c) {
+double compiled_shape_priority(ModelClass c) {
     return c == CLASS_BEST_EFFORT ? 0.1 : c == CLASS_THROUGHPUT ? 0.5 : 1;
 }
 
@@ -121,7 +121,7 @@ static Err warm(CompiledShape *cs) {
     return ERR_OK;
 }
 
-static Err set_policy(const ModelRegistry *r) {
+Err registry_set_policy(const ModelRegistry *r) {
     return node_live_set_policy(r->o.engine, r->o.policy, r->o.policy_settings,
                                 &r->o.host->machine);
 }
@@ -133,7 +133,7 @@ Err compiled_shape_join(CompiledShape *cs) {
     TRY(choose_concurrency(cs, model_version_memory_left(mv), &concurrency));
     cs->target_ns = model_version_target(mv, &cs->prepared);
     LiveTenant t = prepared_model_tenant(&cs->prepared, mv->info.name, cs->target_ns,
-                                         priority_of(mv->info.class));
+                                         compiled_shape_priority(mv->info.class));
     t.queue = (uint32_t)set->queue;
     t.contexts = concurrency;
     t.min_cores = (uint32_t)set->min_cores;
@@ -141,17 +141,17 @@ Err compiled_shape_join(CompiledShape *cs) {
     TRY(node_live_join(mv->registry->o.engine, &t, &cs->tenant));
     cs->joined = true;
     cs->memory_bytes = cs->prepared.memory_bytes + concurrency * context_bytes(cs);
-    TRY(set_policy(mv->registry));
+    TRY(registry_set_policy(mv->registry));
     cs->in_policy = true;
     return warm(cs);
 }
 
 // Sets up a policy without this shape; the present one reads its tables. False: out of memory.
 static bool forget_in_policy(CompiledShape *cs) {
-    Err e = set_policy(cs->owner->registry);
+    Err e = registry_set_policy(cs->owner->registry);
     for (int i = 0; e != ERR_OK && i < POLICY_TRIES; i++) {
         (void)usleep(POLICY_PAUSE_US);
-        e = set_policy(cs->owner->registry);
+        e = registry_set_policy(cs->owner->registry);
     }
     return e == ERR_OK;
 }

@@ -13,9 +13,13 @@ enum { ARENA_SHIFT = 24 };
 
 static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
 
-static void notify(ModelVersion *mv) {
+static void notify_changed(ModelVersion *mv) {
     ModelRegistry *r = mv->registry;
-    if (r->open && mv->listed && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
+    if (r->open && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
+}
+
+static void notify(ModelVersion *mv) {
+    if (mv->listed) notify_changed(mv);
 }
 
 static void complete(ModelVersion *mv, const char *why) {
@@ -29,16 +33,26 @@ static void complete(ModelVersion *mv, const char *why) {
     }
 }
 
+// Memory for all requests of a model: the setting, or half of what all models have.
+static size_t request_bytes(const ModelRegistry *r, const ConfigModel *m) {
+    size_t all = r->o.memory != NULL ? r->o.memory->most : 0;
+    size_t own = (size_t)m->set.buffered_mb << 20;
+    return own == 0 || (all > 0 && own > all) ? all / 2 : own;
+}
+
 Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *m,
                        ModelVersion **out) {
     ModelVersion *mv = calloc(1, sizeof *mv);
     if (mv == NULL) return err_set(ERR_LIMIT, "out of memory for model '%s'", m->name);
     *mv = (ModelVersion){.registry = r, .from = from};
-    mv->info = (ModelInfo){.config = m,
-                           .class = (ModelClass)config_word("class", m->set.class),
-                           .on_miss = (OnMiss)config_word("on_miss", m->set.on_miss),
-                           .state = MODEL_LOADING,
-                           .reason = ""};
+    mv->info = (ModelInfo){
+        .config = m,
+        .class = (ModelClass)config_word("class", m->set.class),
+        .on_miss = (OnMiss)config_word("on_miss", m->set.on_miss),
+        .state = MODEL_LOADING,
+        .reason = "",
+        .job_tenant = UINT32_MAX,
+        .memory = {.setting = "buffered_mb", .whole = r->o.memory, .most = request_bytes(r, m)}};
     Err e = model_slot_take(r, m->name, &mv->info.slot);
     if (e == ERR_OK) {
         mv->info.name = r->slots[mv->info.slot].name;
@@ -62,6 +76,9 @@ static void free_memory(ModelVersion *mv) {
         compiled_shape_leave(&mv->shapes[i]);
         leaked = leaked || mv->shapes[i].leaked;
     }
+    if (mv->info.job_tenant != UINT32_MAX)
+        node_live_leave(mv->registry->o.engine, mv->info.job_tenant);
+    mv->info.job_tenant = UINT32_MAX;
     mv->shapes = NULL;
     mv->n_shapes = 0;
     if (leaked) mv->arena = (Arena){0};
@@ -113,7 +130,8 @@ static Err compile_first(ModelVersion *mv) {
 static Err load(void *self) {
     ModelVersion      *mv = self;
     const ConfigModel *m = mv->info.config;
-    SourceOptions      o = {.name = mv->info.name, .max_bytes = model_version_memory_left(mv)};
+    SourceOptions      o = {
+             .name = mv->info.name, .max_bytes = model_version_memory_left(mv), .root = m->root};
     TRY(check_cancelled(mv));
     if (m->broken != NULL) return err_set(ERR_CONFIG, "%s", m->broken);
     TRY(arena_init(&mv->arena, (size_t)1 << ARENA_SHIFT));
@@ -127,10 +145,24 @@ static Err load(void *self) {
     return check_cancelled(mv);
 }
 
+// Decoding and encoding of its requests is scheduled like the model itself.
+static Err join_jobs(ModelVersion *mv) {
+    const PreparedModel *s = mv->shapes[0].is_prepared ? &mv->shapes[0].prepared : NULL;
+    NodeTenant           t = {.name = mv->info.name,
+                              .qos_ns = model_version_target(mv, s),
+                              .priority = compiled_shape_priority(mv->info.class)};
+    return node_live_join_jobs(mv->registry->o.engine, &t, &mv->info.job_tenant);
+}
+
 static Err settle_load(void *self, Err e) {
     ModelVersion *mv = self;
-    if (e == ERR_OK && !mv->same && mv->n_shapes > 0 && mv->shapes[0].is_prepared)
-        e = compiled_shape_join(&mv->shapes[0]);
+    if (e == ERR_OK && !mv->same && mv->n_shapes > 0) {
+        e = join_jobs(mv);
+        if (e == ERR_OK && mv->shapes[0].is_prepared)
+            e = compiled_shape_join(&mv->shapes[0]);
+        else if (e == ERR_OK)
+            e = registry_set_policy(mv->registry);
+    }
     if (e != ERR_OK || mv->same) {
         char why[MODEL_VERSION_WHY];
         (void)snprintf(why, sizeof why, "%s", err_why());
@@ -144,6 +176,7 @@ static Err settle_load(void *self, Err e) {
 
 static void become_ready(ModelVersion *mv) {
     CompiledShape *cs = &mv->shapes[0];
+    mv->info.load_ns = clock_monotonic_ns() - mv->load_began;
     mv->stamp = mv->source.stamp;
     memcpy(mv->info.sha256, mv->source.sha256, sizeof mv->info.sha256);
     if (cs->joined) {
@@ -203,9 +236,23 @@ static void fail(ModelVersion *mv, const char *why) {
     complete(mv, mv->why);
 }
 
+static void load_begun(void *self) {
+    ModelVersion  *mv = self;
+    ModelRegistry *r = mv->registry;
+    mv->load_began = clock_monotonic_ns();
+    mv->info.load_number = ++r->n_begun;
+    mv->info.load_count = r->n_queued;
+    if (!atomic_load(&mv->cancelled)) notify_changed(mv);
+}
+
+static void count_loaded(ModelRegistry *r) {
+    if (++r->n_loaded == r->n_queued) r->n_queued = r->n_begun = r->n_loaded = 0;
+}
+
 static void loaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     mv->loading = false;
+    count_loaded(mv->registry);
     if (atomic_load(&mv->cancelled)) {
         complete(mv, "unloaded while loading");
         model_version_retire(mv);
@@ -231,8 +278,9 @@ void model_version_load(ModelVersion *mv) {
     mv->loading = true;
     mv->info.state = MODEL_LOADING;
     mv->info.reason = "";
-    mv->job = (LoaderJob){.work = load, .settle = settle_load, .done = loaded, .self = mv};
-    notify(mv);
+    mv->job = (LoaderJob){
+        .begun = load_begun, .work = load, .settle = settle_load, .done = loaded, .self = mv};
+    mv->registry->n_queued++;
     loader_put(mv->registry->loader, &mv->job);
 }
 
@@ -246,16 +294,13 @@ static void unloaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     (void)e, (void)why;
     mv->leaving = false;
-    if (mv->unloaded && mv->listed) {
-        mv->info.state = MODEL_UNAVAILABLE;
-        mv->info.reason = "unloaded";
-        mv->info.memory_bytes = 0;
-        notify(mv);
-        complete(mv, NULL);
-        return;
-    }
+    mv->info.state = MODEL_UNAVAILABLE;
+    mv->info.reason = "unloaded";
+    mv->info.unloaded = true;
+    mv->info.memory_bytes = 0;
+    notify(mv);
     complete(mv, NULL);
-    model_version_free(mv);
+    if (!mv->unloaded || !mv->listed) model_version_free(mv);
 }
 
 bool model_version_busy(const ModelVersion *mv) {

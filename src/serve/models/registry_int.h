@@ -61,6 +61,7 @@ struct ModelVersion {
     LoopPost      *shape_waiters;  // requests waiting for a shape to become unused
     uint32_t       pins, failures;
     bool           loading, leaving;  // a loader job is in progress
+    TimeNs         load_began;
     bool           same;  // same bytes as the previous version: only the file's date is new
     char           previous_sha256[SHA256_TEXT];  // of the previous version; "" if settings differ
     ModelSignature signature;                     // becomes info.signature once it is ready
@@ -107,9 +108,9 @@ struct ModelRegistry {
     ModelVersion  *detached;  // in no slot: replacements, and versions that are being unloaded
     ModelVersion **listed;    // [n_listed] by name and version
     uint32_t       n_listed, cap_listed;
-    uint64_t       uses;     // shape lookups
-    LoopPost      *calling;  // waiters being called
-    uint32_t       n_ready;
+    uint64_t       uses;                         // shape lookups
+    LoopPost      *calling;                      // waiters being called
+    uint32_t       n_queued, n_begun, n_loaded;  // loads since the loader was last idle
     bool           open;   // registry_create has returned: `changed` is called
     bool           begun;  // the first configuration is loading or loaded
     LoaderJob      quiet;
@@ -149,4 +150,6 @@ bool registry_same_settings(const ConfigModel *a, const ConfigModel *b);
 MUST_USE Err compiled_shape_init(ModelVersion *mv);
 MUST_USE Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes);
 MUST_USE Err compiled_shape_join(CompiledShape *cs);
-void         compiled_shape_leave(CompiledShape *cs);  // leaves the engine, frees its memory
+void         compiled_shape_leave(CompiledShape *cs);      // leaves the engine, frees its memory
+MUST_USE Err registry_set_policy(const ModelRegistry *r);  // for the tenants that have joined
+double       compiled_shape_priority(ModelClass c);

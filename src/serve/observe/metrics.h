@@ -21,6 +21,7 @@ typedef struct MetricsNow {         // present state, filled in for each scrape
     uint32_t             open_requests;  // in flight
     bool                 ready;
     uint64_t             log_dropped, log_suppressed;  // lines
+    const Budget        *memory;                       // of all requests; NULL: unknown
 } MetricsNow;
 
 enum { METRICS_BATCHES = 8, METRICS_VERSIONS = 16 };  // kept per model

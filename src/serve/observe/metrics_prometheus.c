@@ -151,6 +151,8 @@ VALUE(cores, l->cores)
 VALUE(waiting, l->waiting)
 VALUE(running, l->running)
 VALUE(memory, l->memory_bytes)
+VALUE(request_memory, l->request_bytes)
+VALUE(request_memory_limit, l->request_limit)
 VALUE(ready, l->ready)
 
 typedef struct ModelFamily {
@@ -175,6 +177,11 @@ static const ModelFamily model_families[] = {
     {"cotenant_queue_length", "gauge", "Queued requests.", waiting},
     {"cotenant_running", "gauge", "Requests being computed.", running},
     {"cotenant_model_memory_bytes", "gauge", "Memory of all its versions.", memory},
+    {"cotenant_request_memory_bytes", "gauge",
+     "Memory of its requests: decoded inputs, intermediate values, outputs, unread responses.",
+     request_memory},
+    {"cotenant_request_memory_limit_bytes", "gauge",
+     "Limit of cotenant_request_memory_bytes (buffered_mb of the model).", request_memory_limit},
     {"cotenant_model_ready", "gauge", "1 if a version of the model is ready.", ready},
 };
 
@@ -294,6 +301,12 @@ static void put_server(MetricsText *t) {
     put(&t->s, "cotenant_ready", "gauge", "1 if all required models are ready.",
         t->now->ready ? 1 : 0);
     put(&t->s, "cotenant_requests_open", "gauge", "Requests in flight.", t->now->open_requests);
+    if (t->now->memory != NULL) {
+        put(&t->s, "cotenant_buffered_bytes", "gauge", "Memory of all requests and connections.",
+            (double)budget_used(t->now->memory));
+        put(&t->s, "cotenant_buffered_limit_bytes", "gauge",
+            "Limit of cotenant_buffered_bytes (buffered_mb).", (double)t->now->memory->most);
+    }
     put(&t->s, "cotenant_log_dropped_total", "counter",
         "Log lines dropped: ring full or write failed.", (double)t->now->log_dropped);
     put(&t->s, "cotenant_log_suppressed_total", "counter", "Log lines above the rate limit.",

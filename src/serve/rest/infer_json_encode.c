@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -17,7 +18,7 @@ typedef struct JsonWriter {
     size_t most;
 } JsonWriter;
 
-enum { STEP = 4096 };
+enum { STEP = 4096, NUMBER_NS = 30, TEXT_NS = 10 };
 
 static Err room(JsonWriter *p, size_t bytes) {
     if ((size_t)(p->end - p->at) >= bytes) return ERR_OK;
@@ -63,7 +64,10 @@ static Err put_text(JsonWriter *p, Str s) {
         return err_set(ERR_LIMIT, "a string is too long");
     TRY(room(p, worst + 2));
     *p->at++ = '"';
-    for (size_t i = 0; i < s.len; i++) put_escaped(p, (unsigned char)s.at[i]);
+    for (size_t i = 0; i < s.len; i++) {
+        put_escaped(p, (unsigned char)s.at[i]);
+        coroutine_point(1);
+    }
     *p->at++ = '"';
     return ERR_OK;
 }
@@ -155,6 +159,7 @@ static Err put_data(JsonWriter *p, const TensorSpec *spec, const Tensor *t) {
         TRY(room(p, 1));
         if (i > 0) *p->at++ = ',';
         TRY(put_element(p, spec, t, i));
+        coroutine_point(NUMBER_NS);
     }
     return put(p, "]");
 }
@@ -211,7 +216,10 @@ static Err put_parameters(JsonWriter *p, const InferResponse *r) {
         if (i > 0) TRY(put(p, ","));
         TRY(put_text(p, text_of(n->key)));
         TRY(put(p, ":"));
-        TRY(n->text != NULL ? put_text(p, text_of(n->text)) : put_number(p, n->number));
+        if (n->is_flag)
+            TRY(put(p, n->number != 0 ? "true" : "false"));
+        else
+            TRY(n->text != NULL ? put_text(p, text_of(n->text)) : put_number(p, n->number));
     }
     return put(p, "}");
 }
@@ -247,6 +255,7 @@ static Err pack(const Tensor *t, size_t bytes, Arena *a, void **out) {
         memcpy(p, &len, sizeof len);
         if (s.len > 0) memcpy(p + sizeof len, s.at, s.len);
         p += sizeof len + s.len;
+        coroutine_point(TEXT_NS + len / 16);
     }
     return ERR_OK;
 }

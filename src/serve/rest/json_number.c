@@ -12,6 +12,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/coroutine.h"
 #include "serve/rest/json_reader.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are read as little-endian words");
@@ -380,7 +381,7 @@ static inline JsonFault read_text(unsigned char **at, JsonReader *s, Str *out) {
 
 static inline unsigned char *white(unsigned char *p) {
     if (*p > ' ') return p;
-    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
+    for (; *p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'; p++) coroutine_point(1);
     return p;
 }
 
@@ -391,6 +392,8 @@ static inline bool pass(unsigned char **p) {
     *p = white(*p + 1);
     return true;
 }
+
+enum { NUMBER_NS = 10 };  // estimated time of an element
 
 // Reads n elements of one type; s->at is before a value or the end of the array.
 #define ROW(name, S, T, read)                                                                      \
@@ -404,6 +407,7 @@ static inline bool pass(unsigned char **p) {
             f = read;                                                                              \
             if (f != JSON_FAULT_NONE) break;                                                       \
             out[i++] = STORE(S, v);                                                                \
+            coroutine_point(NUMBER_NS);                                                            \
             if (i < n && !pass(&p)) {                                                              \
                 f = *p == ']' ? JSON_FAULT_SHORT : JSON_FAULT_COMMA;                               \
                 break;                                                                             \

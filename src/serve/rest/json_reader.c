@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/utf8.h"
+
+enum { PEEK_NS = 4, PLAIN_BYTES = 65536, PLAIN_NS = 20000 };
 
 static bool is_space(unsigned char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
@@ -26,7 +29,11 @@ Err json_reader_finish(JsonReader *s) {
 }
 
 unsigned char json_reader_peek(JsonReader *s) {
-    while (s->at < s->end && is_space(*s->at)) s->at++;
+    coroutine_point(PEEK_NS);
+    while (s->at < s->end && is_space(*s->at)) {
+        s->at++;
+        coroutine_point(1);
+    }
     return s->at < s->end ? *s->at : 0;
 }
 
@@ -74,8 +81,9 @@ bool json_reader_literal(JsonReader *s, const char *word) {
 }
 
 // End of the bytes that need no decoding: up to a quote, backslash, control character or non-ASCII.
-static unsigned char *skip_plain(unsigned char *p, const unsigned char *end) {
-    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
+static unsigned char *skip_plain(unsigned char *p, const unsigned char *text_end) {
+    const unsigned char *end = text_end - p > PLAIN_BYTES ? p + PLAIN_BYTES : text_end;
+    const uint64_t       ones = UINT64_C(0x0101010101010101), tops = ones << 7;
     for (; end - p >= 8; p += 8) {
         uint64_t v;
         memcpy(&v, p, sizeof v);
@@ -172,12 +180,13 @@ static Err decode_string(JsonReader *s, unsigned char **to) {
     while (!done) {
         unsigned char *p = skip_plain(s->at, s->end);
         size_t         len = (size_t)(p - s->at);
+        coroutine_point(PEEK_NS + (uint32_t)(len / (PLAIN_BYTES / PLAIN_NS)));
         if (*to != NULL) {
             if (*to != s->at) memmove(*to, s->at, len);
             *to += len;
         }
         s->at = p;
-        TRY(decode_special(s, to, &done));
+        if (len < PLAIN_BYTES) TRY(decode_special(s, to, &done));
     }
     return ERR_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "serve/rest/rest_int.h"
 
 enum {
@@ -28,7 +29,6 @@ Err rest_create(Rest **out, const RestOptions *o) {
 
 void rest_destroy(Rest *r) {
     if (r == NULL) return;
-    loop_disarm(r->o.loop, &r->long_timer);
     if (r->trace != NULL) rest_free(r->trace_call);
     engine_trace_destroy(r->trace);
     for (RestCall *c = r->free, *next = NULL; c != NULL; c = next) {
@@ -149,6 +149,20 @@ static void reject(RestCall *c) {
     }
 }
 
+// A header that must not be repeated and is; NULL: there is none. Two readers of one request could
+// take different values of it.
+static const char *repeated_header(const Exchange *x) {
+    static const char *const single[] = {"inference-header-content-length", "x-request-timeout-ms",
+                                         "content-encoding", "x-cotenant-timing"};
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < x->n_headers; k++)
+            n += text_equal(x->headers[k].name, text_of(single[i]));
+        if (n > 1) return single[i];
+    }
+    return NULL;
+}
+
 static void head(void *self, Exchange *x) {
     RestListener *l = self;
     RestCall     *c = open_call(l->rest, x);
@@ -160,9 +174,11 @@ static void head(void *self, Exchange *x) {
     }
     route_find(x->method, x->path, l->where, &c->route);
     bool        safe = c->route.kind == ROUTE_LIVE || c->route.kind == ROUTE_READY;
-    const char *why = host_rule_refuses(&l->rule, x, safe);
-    if (why != NULL)
-        rest_error(c, 403, 0, why);
+    const char *why = host_rule_refuses(&l->rule, x, safe), *twice = repeated_header(x);
+    char        text[80];
+    if (twice != NULL) (void)snprintf(text, sizeof text, "header %s occurs twice", twice);
+    if (why != NULL || twice != NULL)
+        rest_error(c, why != NULL ? 403 : 400, 0, why != NULL ? why : text);
     else if (c->route.kind <= ROUTE_BAD_NAME)
         reject(c);
     else if (c->route.kind == ROUTE_INFER)
@@ -191,7 +207,6 @@ static void ended(void *self, Exchange *x, bool sent) {
     if (c == NULL) return;
     x->user = NULL;
     c->x = NULL;
-    if (c->queued) rest_infer_forget(c);
     if (c->call != NULL && x->answered)
         dispatcher_close(l->rest->o.dispatcher, c->call, c->bytes);
     else if (c->call != NULL)

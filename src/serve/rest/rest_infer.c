@@ -1,10 +1,11 @@
-// POST /v2/models/NAME/infer: decodes a body into an InferCall and encodes its response.
+// POST /v2/models/NAME/infer: an InferCall from its headers and body to its response.
 #include <stdio.h>
 #include <string.h>
 
 #include "serve/rest/rest_int.h"
+#include "serve/server_metadata.h"
 
-enum { LONG_JSON = 1 << 18, DAY_MS = 86400000 };  // LONG_JSON: bytes
+enum { DAY_MS = 86400000 };
 
 // A header's value as a whole number of at most 18 digits; false: it is not one.
 static bool parse_count(Str s, uint64_t *out) {
@@ -27,12 +28,11 @@ void rest_infer_head(RestCall *c) {
     Str          version = {route->version, strlen(route->version)};
     uint64_t     header;
     if (registry_find(c->rest->o.registry, model, version) == NULL) {
-        char why[200];
-        (void)snprintf(why, sizeof why, "model '%s'%s%s is not known", route->name,
-                       version.len > 0 ? " version " : "", route->version);
-        rest_error(c, 404, 0, why);
+        char why[METADATA_UNKNOWN];
+        rest_error(c, 404, 0, metadata_unknown(model, version, why));
         return;
     }
+    x->keep_packed = true;
     if (length.at == NULL) return;
     if (!parse_count(length, &header) || (x->declared != UINT64_MAX && header > x->declared &&
                                           exchange_header(x, "content-encoding").at == NULL))
@@ -42,39 +42,30 @@ void rest_infer_head(RestCall *c) {
         x->aligned = header % TENSOR_ALIGN;
 }
 
-static void encode(RestCall *c) {
-    InferCall    *call = c->call;
-    struct iovec *pieces = arena_try_new(&call->arena, struct iovec, EXCHANGE_PIECES);
-    uint32_t      n = 0;
-    size_t        header = SIZE_MAX, most = (size_t)c->rest->o.set->response_mb << 20;
-    char          length[24];
-    Err           e = ERR_LIMIT;
-    if (pieces != NULL)
-        e = infer_json_encode(&call->response, most, &call->arena, pieces, &n, &header);
-    if (e != ERR_OK) {
-        rest_error(c, e == ERR_LIMIT ? 413 : 400, 0, err_why());
-        return;
-    }
-    Answer answer = {.type = header == SIZE_MAX ? "application/json" : "application/octet-stream",
-                     .body = pieces,
-                     .n_body = n};
+static void send(RestCall *c) {
+    const InferCall *call = c->call;
+    char             length[24];
+    bool             json = call->header == SIZE_MAX;
+    Answer           answer = {.type = json ? "application/json" : "application/octet-stream",
+                               .body = call->pieces,
+                               .n_body = call->n_pieces};
     answer.extra[answer.n_extra++] =
         (ExchangeHeader){{"x-cotenant-id", 13}, {call->receipt.id, strlen(call->receipt.id)}};
     if (call->receipt.timing.degraded)
         answer.extra[answer.n_extra++] = (ExchangeHeader){{"x-cotenant-degraded", 19}, {"1", 1}};
-    if (header != SIZE_MAX) {
-        (void)snprintf(length, sizeof length, "%zu", header);
+    if (!json) {
+        (void)snprintf(length, sizeof length, "%zu", call->header);
         answer.extra[answer.n_extra++] =
             (ExchangeHeader){{"inference-header-content-length", 31}, {length, strlen(length)}};
     }
-    for (uint32_t i = 0; i < n; i++) c->bytes += pieces[i].iov_len;
+    for (uint32_t i = 0; i < call->n_pieces; i++) c->bytes += call->pieces[i].iov_len;
     exchange_answer(c->x, &answer);
 }
 
 static void done(void *self, InferCall *call) {
     RestCall *c = self;
     if (call->receipt.end == RECEIPT_OK)
-        encode(c);
+        send(c);
     else
         rest_error(c, receipt_http_status(call->receipt.end), call->retry_s, call->error);
 }
@@ -84,7 +75,7 @@ static bool asks_timing(const Exchange *x) {
     return v.len == 1 && v.at[0] == '1';
 }
 
-static void decode(RestCall *c) {
+void rest_infer(RestCall *c) {
     Dispatcher *d = c->rest->o.dispatcher;
     Exchange   *x = c->x;
     Str         model = {c->route.name, strlen(c->route.name)};
@@ -92,7 +83,8 @@ static void decode(RestCall *c) {
     Str         length = exchange_header(x, "inference-header-content-length");
     Str         limit = exchange_header(x, "x-request-timeout-ms");
     uint64_t    header = SIZE_MAX, ms = 0;
-    if (length.at != NULL && (!parse_count(length, &header) || header > x->body_len)) {
+    bool        packed = x->packing != INFLATE_NONE;
+    if (length.at != NULL && (!parse_count(length, &header) || (!packed && header > x->body_len))) {
         rest_error(c, 400, 0, "Inference-Header-Content-Length is larger than the body");
         return;
     }
@@ -106,65 +98,10 @@ static void decode(RestCall *c) {
         return;
     }
     c->call = call;
-    Err e = infer_json_decode(x->body, x->body_len, (size_t)header, &call->arena, &call->request);
-    if (e != ERR_OK) {
-        dispatcher_reject(d, call, model, version, e);
-        rest_error(c, receipt_http_status(call->receipt.end), 0, call->error);
-        return;
-    }
-    call->request.timing = call->request.timing || asks_timing(x);
+    call->codec = &rest_codec;
+    call->body = (InferBody){
+        .at = x->body, .len = x->body_len, .header = (size_t)header, .packing = x->packing};
+    call->timing = asks_timing(x);
     if (ms > DAY_MS) ms = DAY_MS;
     dispatcher_submit(d, call, model, version, (TimeNs)ms * 1000000, done, c);
-}
-
-// Whether its JSON takes so long to decode that shorter requests go first.
-static bool is_long(const Exchange *x) {
-    Str      length = exchange_header(x, "inference-header-content-length");
-    uint64_t bytes = x->body_len;
-    if (length.at != NULL && (!parse_count(length, &bytes) || bytes > x->body_len)) return false;
-    return bytes > LONG_JSON;
-}
-
-void rest_infer_forget(RestCall *c) {
-    Rest     *r = c->rest;
-    RestCall *before = NULL;
-    for (RestCall *q = r->long_first; q != c; q = q->next) before = q;
-    if (before != NULL)
-        before->next = c->next;
-    else
-        r->long_first = c->next;
-    if (r->long_last == c) r->long_last = before;
-    c->queued = false;
-}
-
-// Decodes one long body; the loop runs other events before the next one.
-static void decode_next(void *self) {
-    Rest     *r = self;
-    RestCall *c = r->long_first;
-    while (c != NULL) {
-        rest_infer_forget(c);
-        decode(c);
-        c = r->long_first;
-        if (c == NULL || loop_arm(r->o.loop, &r->long_timer, loop_now(r->o.loop) + 1) == ERR_OK)
-            return;
-    }
-}
-
-void rest_infer(RestCall *c) {
-    Rest *r = c->rest;
-    if (!is_long(c->x)) {
-        decode(c);
-        return;
-    }
-    c->queued = true;
-    c->next = NULL;
-    if (r->long_last != NULL)
-        r->long_last->next = c;
-    else
-        r->long_first = c;
-    r->long_last = c;
-    r->long_timer.fire = decode_next;
-    r->long_timer.self = r;
-    if (r->long_first == c && loop_arm(r->o.loop, &r->long_timer, loop_now(r->o.loop)) != ERR_OK)
-        decode_next(r);
 }

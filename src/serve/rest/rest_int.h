@@ -1,6 +1,8 @@
 // Internals of REST: a RestCall is an exchange with what its response needs until it was sent.
 #pragma once
 
+#include <string.h>
+
 #include "base/json.h"
 #include "serve/host_rule.h"
 #include "serve/rest/rest.h"
@@ -21,8 +23,7 @@ typedef struct RestCall {
     struct iovec     piece;
     size_t           bytes;    // of the response
     bool             waiting;  // answered by a callback: registry or trace
-    bool             queued;   // its long JSON body waits to be decoded
-    struct RestCall *next;     // in that queue, or among free calls
+    struct RestCall *next;     // among free calls
     Route            route;
 } RestCall;
 
@@ -32,10 +33,8 @@ struct Rest {
     uint32_t     n_listeners;
     Arena        scratch;  // valid within one request
     RestCall    *free;
-    EngineTrace *trace;                   // being recorded; NULL: none
-    RestCall    *trace_call;              // that waits for it
-    RestCall    *long_first, *long_last;  // calls with long JSON: one is decoded per loop round
-    LoopTimer    long_timer;
+    EngineTrace *trace;       // being recorded; NULL: none
+    RestCall    *trace_call;  // that waits for it
 };
 
 // rest.c
@@ -48,9 +47,15 @@ void rest_free(RestCall *c);
 // rest_infer.c
 void rest_infer_head(RestCall *c);
 void rest_infer(RestCall *c);
-void rest_infer_forget(RestCall *c);  // takes a queued call out of the queue
+
+extern const InferCodec rest_codec;  // rest_codec.c
+
+// rest_config.c
+json_t *rest_config_json(const ModelInfo *s);
+void    rest_settings(RestCall *c);  // trace and log settings: read-only
 
 // rest_endpoints.c
-void rest_info(RestCall *c);   // server, models, readiness, config, statistics
-void rest_ops(RestCall *c);    // metrics, why, trace
-void rest_admin(RestCall *c);  // repository index, load, unload
+json_t *rest_shape_json(const Tensor *t);
+void    rest_info(RestCall *c);   // server, models, readiness, config, statistics
+void    rest_ops(RestCall *c);    // metrics, why, trace
+void    rest_admin(RestCall *c);  // repository index, load, unload

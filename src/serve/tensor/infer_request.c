@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -54,6 +55,11 @@ static bool find_output(const ModelSignature *signature, Str name, uint32_t *out
     return false;
 }
 
+// Values of these types are ranked; BYTES, BOOL and 16-bit floating point are not.
+static bool can_classify(DType t) {
+    return t == DT_NONE || t == DT_F32 || t == DT_F64 || dtype_is_int(t);
+}
+
 static bool is_selected(const uint32_t *index, uint32_t n, uint32_t output) {
     for (uint32_t i = 0; i < n; i++)
         if (index[i] == output) return true;
@@ -72,6 +78,10 @@ Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
         if (is_selected(index, i, at))
             return err_set(ERR_INVALID, "outputs[%u]: '%s' is requested twice", i,
                            signature->outputs[at].name);
+        if (w->classes > 0 && !can_classify(signature->outputs[at].type.dtype))
+            return err_set(ERR_INVALID, "outputs[%u]: '%s' is %s, which has no classification", i,
+                           signature->outputs[at].name,
+                           infer_type_name(signature->outputs[at].type.dtype));
         index[i] = at;
         binary[i] = w->has_binary ? w->binary : r->binary;
     }
@@ -82,6 +92,15 @@ Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
         binary[i] = r->binary;
     }
     *n = signature->n_outputs;
+    return ERR_OK;
+}
+
+Err infer_add_flag(InferResponse *r, const char *key, bool value, Arena *a) {
+    InferParameter *all = arena_try_new(a, InferParameter, r->n_parameters + 1);
+    if (all == NULL) return err_set(ERR_LIMIT, "out of memory for a parameter of the response");
+    if (r->n_parameters > 0) memcpy(all, r->parameters, r->n_parameters * sizeof *all);
+    all[r->n_parameters++] = (InferParameter){.key = key, .number = value, .is_flag = true};
+    r->parameters = all;
     return ERR_OK;
 }
 
@@ -209,6 +228,8 @@ Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Ar
     return ERR_OK;
 }
 
+enum { STRING_NS = 10, PIECE_BYTES = 1 << 18, PIECE_NS = 50000 };
+
 static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
     int64_t n = tensor_count(t);
     if (n > (int64_t)(len / 4))
@@ -219,6 +240,7 @@ static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {
     size_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         uint32_t size = 0;
+        coroutine_point(STRING_NS);
         if (len - at >= sizeof size) memcpy(&size, bytes + at, sizeof size);
         if (len - at < sizeof size || len - at - sizeof size < size)
             return err_set(ERR_INVALID, "element %" PRId64 " exceeds its %zu bytes", i, len);
@@ -237,6 +259,17 @@ static Err check_bools(const unsigned char *bytes, size_t len) {
     return ERR_OK;
 }
 
+static void copy_in_pieces(char *to, const unsigned char *from, size_t len) {
+    while (len > 0) {
+        size_t n = len < PIECE_BYTES ? len : PIECE_BYTES;
+        memcpy(to, from, n);
+        to += n;
+        from += n;
+        len -= n;
+        coroutine_point(PIECE_NS);
+    }
+}
+
 Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, size_t align, Arena *a) {
     size_t need = 0;
     char   shape[160];
@@ -250,6 +283,6 @@ Err infer_read_binary(Tensor *t, unsigned char *bytes, size_t len, size_t align,
     t->data = bytes;
     if ((uintptr_t)bytes % align == 0) return ERR_OK;
     TRY(tensor_alloc(t, a));
-    if (len > 0) memcpy(t->data, bytes, len);
+    copy_in_pieces(t->data, bytes, len);
     return ERR_OK;
 }

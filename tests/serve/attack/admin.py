@@ -90,8 +90,9 @@ def names(ctx):
     for name in ("nobody", "etc", "passwd", "model.onnx", "1", "Echo"):
         got = admin(s, request(path=f"/v2/repository/models/{name}/load"))
         check(got[0][0] in (400, 404), f"{name}: {got[0][0]}")
-    for body in (b'{"parameters":{"config":"{}"}}', b'{"parameters":{"file:1/model.onnx":"AAAA"}}', b"{", b"[" * 30000,
-                 b'{"parameters":{"file:../../x":"AAAA"}}'):
+    for body in (b'{"parameters":{"config":"{"}}', b'{"parameters":{"config":{}}}', b'{"parameters":{"config":"[[[["}}',
+                 b'{"parameters":{"config":"{\\"backend\\":\\"x\\",\\"default_model_filename\\":\\"/etc/passwd\\"}"}}',
+                 b'{"parameters":{"file:1/model.onnx":"AAAA"}}', b"{", b"[" * 30000, b'{"parameters":{"file:../../x":"AAAA"}}'):
         got = admin(s, request(path="/v2/repository/models/echo/load", body=body))
         check(got[0][0] == 400, f"{body[:40]}: {got[0][0]}")
     check(index(s) == before and echo(s) == 200, "something has changed")

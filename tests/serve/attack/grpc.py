@@ -1,8 +1,10 @@
 """Group G: gRPC and HTTP/2."""
+import gzip
 import signal
 import struct
 import threading
 import time
+import zlib
 
 import h2
 from crowd import Crowd, fresh
@@ -141,10 +143,20 @@ def large(ctx):
 @item("G5", "compressed messages, unknown encodings")
 def compressed(ctx):
     s, body = ctx.server, Model(ctx.server, "lstm_kws").request()
-    for encoding in ("gzip", "deflate", "snappy", "x" * 100):
+    for encoding in ("snappy", "x" * 100):
         got = one(s, b"\1" + message(body)[1:], [("grpc-encoding", encoding)])
         check(got == UNIMPLEMENTED, f"{encoding}: {got}")
-    check(one(s, b"\1" + message(body)[1:]) == UNIMPLEMENTED, "the flag alone")
+    for encoding, pack in (("gzip", gzip.compress), ("deflate", zlib.compress)):
+        how, packed = [("grpc-encoding", encoding)], pack(body)
+        check(one(s, b"\1" + message(packed)[1:], how) == OK, encoding)
+        check(one(s, b"\1" + message(body)[1:], how) == INVALID, f"{encoding}: not compressed")
+        for cut in range(0, len(packed), 1 + len(packed) // 16):
+            check(one(s, b"\1" + message(packed[:cut])[1:], how) == INVALID, f"{encoding}: cut at {cut}")
+        bomb = pack(body + blob(2000, bytes(200 << 20)))
+        got = one(s, b"\1" + message(bomb)[1:], how)
+        check(got == EXHAUSTED, f"{encoding}: 200 MB of zeros: {got}")
+        check(one(s, b"\1" + message(packed)[1:], how + how) == INVALID, f"{encoding}: the header twice")
+    check(one(s, b"\1" + message(body)[1:]) == INVALID, "the flag alone")
     check(one(s, b"\2" + message(body)[1:]) == INVALID, "a flag of 2")
     check(one(s, message(body), [("grpc-encoding", "gzip")]) == OK, "a message that is not compressed after all")
 

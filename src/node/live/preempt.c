@@ -1,0 +1,148 @@
+// Preemption: ends running requests that nobody waits for any more, and takes cores from blocks
+// that run long while other tenants wait.
+//
+// A block that has run for a quantum is told to yield: it ends at its next layer or slice, and the
+// policy decides anew. A block that does not get there within another quantum of CPU time (a long
+// reference kernel, an endless loop, a large copy) is demoted: its threads go on at the lowest
+// priority, other threads take over its cores, and its request counts as running without cores. A
+// block that other processes keep from running is not demoted: it would get even less.
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "node/live/live_int.h"
+
+enum { RETRY_NS = 500000 };
+
+void live_stop(ExecContext *p, LiveEnd end) {
+    uint32_t none = LIVE_DONE;
+    (void)atomic_compare_exchange_strong(&p->stopped_as, &none, end);
+    atomic_store_explicit(&p->mem.stop, true, memory_order_release);
+}
+
+static bool is_cancelled(ExecContext *p) {
+    uint32_t open = ANSWER_OPEN;
+    if (p->ask.cancelled == NULL || !atomic_compare_exchange_strong(&p->guard, &open, ANSWER_READ))
+        return false;
+    bool yes = atomic_load(p->ask.cancelled);
+    atomic_store(&p->guard, ANSWER_OPEN);
+    return yes;
+}
+
+void live_guard_close(ExecContext *p) {
+    uint32_t open = ANSWER_OPEN;
+    while (!atomic_compare_exchange_strong(&p->guard, &open, ANSWER_GIVEN)) {
+        open = ANSWER_OPEN;
+        (void)sched_yield();
+    }
+}
+
+// The next time to look at its expiry.
+static TimeNs end_over(ExecContext *p, TimeNs now, bool cancelled) {
+    TimeNs expire = p->ask.expire;
+    if (cancelled && is_cancelled(p)) live_stop(p, LIVE_CANCELLED);
+    if (expire == 0) return INT64_MAX;
+    if (now < expire) return expire;
+    live_stop(p, LIVE_EXPIRED);
+    return INT64_MAX;
+}
+
+// Requests of a tenant that could start if they had cores.
+static uint32_t ready(const LiveModel *m) {
+    if (m->max_cores > 0 && m->cores >= m->max_cores) return 0;
+    return m->free != NULL ? m->waiting : m->waiting - m->queued;
+}
+
+static bool others_ready(const NodeLive *l, uint32_t tenant) {
+    for (uint32_t i = 0; i < l->n_models; i++)
+        if (i != tenant && l->models[i].served && ready(&l->models[i]) > 0) return true;
+    return false;
+}
+
+static void take_back(NodeLive *l, NodeRequest *r, const Cores *cores) {
+    l->models[r->tenant].cores -= cores_count(cores);
+    l->idle = cores_union(l->idle, cores);
+    r->cores = cores_difference(r->cores, cores);
+}
+
+// Asks the timer thread for as many spare workers.
+static bool has_spares(NodeLive *l, uint32_t n) {
+    if (workers_spares(l->workers) >= n) return true;
+    atomic_store(&l->spares, n);
+    live_call_timer(l);
+    return false;
+}
+
+static void note_demotion(NodeLive *l, uint32_t i, TimeNs now) {
+    NodeRequest *r = &l->queue.requests[i];
+    live_record(l, (Record){.at = now,
+                            .kind = RECORD_END,
+                            .request = r->id,
+                            .tenant = r->tenant,
+                            .first = r->first,
+                            .n_layers = r->next - r->first,
+                            .cores = r->cores});
+    interference_end(&l->watch, l->blocks[l->beside[i].slot].load);
+    l->beside[i].demoted = true;
+    l->models[r->tenant].demotions++;
+    request_table_demote(&l->queue, i);
+}
+
+// False: not now.
+static bool demote(NodeLive *l, uint32_t i, TimeNs now) {
+    NodeRequest *r = &l->queue.requests[i];
+    Cores        all = r->cores;
+    if (l->queue.n_demoted == l->n_slots - l->o.cores || !workers_begun(l->workers, &all))
+        return false;
+    if (!has_spares(l, cores_count(&all)) || !block_demote(&l->blocks[l->beside[i].slot]))
+        return false;
+    for (uint32_t c = cores_next(&all, 0); c < CORES_MAX; c = cores_next(&all, c + 1))
+        workers_demote(l->workers, c);
+    note_demotion(l, i, now);
+    take_back(l, r, &all);
+    return true;
+}
+
+// Ends its growth and tells it to yield.
+static bool tell_to_yield(NodeLive *l, uint32_t i) {
+    LiveRequest *x = &l->beside[i];
+    NodeRequest *r = &l->queue.requests[i];
+    Block       *b = &l->blocks[x->slot];
+    Cores        back = {0};
+    if (!block_seal(b, &back)) return false;
+    take_back(l, r, &back);
+    atomic_store_explicit(&b->yield, true, memory_order_relaxed);
+    x->cpu_ns = workers_cpu_ns(l->workers, &r->cores);
+    x->pressed = true;
+    return true;
+}
+
+// The next time to look at the block, if other tenants wait still.
+static TimeNs press(NodeLive *l, uint32_t i, TimeNs now, bool *freed) {
+    const NodeRequest *r = &l->queue.requests[i];
+    LiveRequest       *x = &l->beside[i];
+    TimeNs             quantum = l->rule->quantum_ns;
+    if (x->demoted || l->queue.n_waiting == l->models[r->tenant].waiting) return INT64_MAX;
+    if (now - r->since < quantum) return r->since + quantum;
+    if (!others_ready(l, r->tenant)) return now + RETRY_NS;
+    if (!x->pressed) return now + (tell_to_yield(l, i) ? quantum : RETRY_NS);
+    TimeNs each = (workers_cpu_ns(l->workers, &r->cores) - x->cpu_ns) / cores_count(&r->cores);
+    if (each < quantum) return now + (quantum - each > RETRY_NS ? quantum - each : RETRY_NS);
+    *freed = demote(l, i, now);
+    return *freed ? INT64_MAX : now + RETRY_NS;
+}
+
+void preempt_running(NodeLive *l, bool cancelled) {
+    TimeNs now = clock_monotonic_ns(), next = INT64_MAX;
+    bool   freed = false;
+    for (uint32_t k = l->queue.n_running;
+         k-- > 0;) {  // a demoted one changes places with a later one
+        uint32_t i = l->queue.running[k];
+        TimeNs   over = end_over(l->beside[i].ctx, now, cancelled);
+        TimeNs   look = l->rule != NULL ? press(l, i, now, &freed) : INT64_MAX;
+        if (over < next) next = over;
+        if (look < next) next = look;
+        if (freed) atomic_store(&l->again, 1);  // the policy gets the cores
+    }
+    if (next < INT64_MAX) live_wake(l, next);
+}
