@@ -147,11 +147,17 @@ static bool http1_step(Http1 *c) {
 static bool http1_reads(const Http1 *c) { return c->input <= HTTP1_CHUNKS && !http1_unsent(c); }
 static bool http1_idle(const Http1 *c) { return c->input == HTTP1_HEAD && c->at == c->n; }
 
+// Bytes that the client received since it has to be waited for.
+static uint64_t http1_received(const Http1 *c) {
+    size_t queued = stream_queued(&c->stream);
+    return c->sent > queued ? c->sent - queued : 0;
+}
+
 static TimeNs http1_due(const Http1 *c) {
     const ListenerLimits *limits = stream_limits(&c->stream);
     TimeNs                now = stream_now(&c->stream);
     if (http1_unsent(c))  // one second more for each 64 KiB that the client read
-        return c->write_began + limits->write_ns + (TimeNs)(c->sent >> 16) * 1000000000;
+        return c->write_began + limits->write_ns + (TimeNs)(http1_received(c) >> 16) * 1000000000;
     if (c->resume) return now;
     if (http1_idle(c)) return now + (c->stream.draining ? HTTP1_PART_NS : limits->idle_ns);
     if (c->input == HTTP1_HEAD) return c->began + limits->header_ns;
@@ -267,7 +273,9 @@ static void http1_part(Http1 *c) {
 
 static void http1_expire(Stream *s) {
     Http1 *c = (Http1 *)s;
-    if (http1_unsent(c)) {
+    if (http1_unsent(c) && http1_due(c) > stream_now(s)) {
+        stream_arm(s, http1_due(c));  // it read meanwhile
+    } else if (http1_unsent(c)) {
         stream_counts(s)->bad++;
         stream_close(s);
     } else if (c->resume) {
@@ -296,7 +304,8 @@ static Err http1_open(Stream *s) {
 static size_t http1_late(Stream *s, const Budget *b, bool end) {
     Http1 *c = (Http1 *)s;
     size_t held = s->unread;
-    if (!stream_charged(&c->x, b) || !stream_late(s, c->write_began, c->sent, true)) return 0;
+    if (!stream_charged(&c->x, b) || !stream_late(s, c->write_began, http1_received(c), true))
+        return 0;
     if (end) stream_close(s);
     return held;
 }

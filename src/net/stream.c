@@ -1,11 +1,13 @@
 #include "net/stream.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,8 +18,15 @@
 #include "net/listener_int.h"
 
 // STREAM_STEP: bytes per second that a client must read or send. STREAM_PRESSED_STEP: the same for
-// responses while memory is short. STREAM_UNSENT: bytes that the kernel takes ahead of the client.
-enum { STREAM_STEP = 1 << 16, STREAM_PRESSED_STEP = 4 << 20, STREAM_UNSENT = 256 << 10 };
+// responses while memory is short. STREAM_UNSENT: bytes that the kernel takes ahead of all clients
+// that wait, and of one.
+enum {
+    STREAM_STEP = 1 << 16,
+    STREAM_PRESSED_STEP = 4 << 20,
+    STREAM_UNSENT = 64 << 20,
+    STREAM_UNSENT_MOST = 2 << 20,
+    STREAM_UNSENT_LEAST = 1 << 16
+};
 
 static const TimeNs STREAM_LEAVE_NS = 1000000000, STREAM_SECOND = 1000000000,
                     STREAM_PRESSED_NS = 250000000;
@@ -69,6 +78,11 @@ ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n) {
                                                                        : STREAM_BROKEN;
 }
 
+size_t stream_queued(const Stream *s) {
+    int n = 0;
+    return ioctl(s->watch.fd, SIOCOUTQ, &n) == 0 && n > 0 ? (size_t)n : 0;
+}
+
 static void list_add(StreamList *l, Stream *s, int which) {
     s->links[which].prev = l->last;
     s->links[which].next = NULL;
@@ -115,11 +129,29 @@ void stream_moved(Stream *s, size_t bytes) {
     if (s->moved >= STREAM_STEP) stream_use(s, s->use);
 }
 
+// What many clients do not read stays in the handler's memory, which is counted, not in the
+// kernel's.
+static void stream_share(const Stream *s) {
+    int share = STREAM_UNSENT / (int)(s->listener->n_unread + 1);
+    if (share > STREAM_UNSENT_MOST) share = STREAM_UNSENT_MOST;
+    if (share < STREAM_UNSENT_LEAST) share = STREAM_UNSENT_LEAST;
+    (void)setsockopt(s->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &share, sizeof share);
+}
+
+static void stream_wait(Stream *s) {
+    Listener *l = s->listener;
+    list_add(&l->unread, s, STREAM_UNREAD);
+    if (l->address.any.sa_family != AF_UNIX) stream_share(s);
+    l->n_unread++;
+}
+
 void stream_unread(Stream *s, size_t bytes) {
-    StreamList *l = &s->listener->unread;
     if (s->unread == bytes) return;
-    if (s->unread == 0) list_add(l, s, STREAM_UNREAD);
-    if (bytes == 0) list_remove(l, s, STREAM_UNREAD);
+    if (s->unread == 0) stream_wait(s);
+    if (bytes == 0) {
+        list_remove(&s->listener->unread, s, STREAM_UNREAD);
+        s->listener->n_unread--;
+    }
     if (s->peer) s->peer->unread += bytes - s->unread;
     s->unread = bytes;
     if (bytes > 0) listener_reap_soon(s->listener, stream_now(s) + STREAM_PRESSED_NS);
@@ -236,11 +268,9 @@ static Err stream_start(Stream *s) {
     return e;
 }
 
-// What a client does not read stays in the handler's memory, which is counted, not in the kernel's.
 static void stream_tune(int fd) {
-    int one = 1, unsent = STREAM_UNSENT;
+    int one = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
 Stream *stream_adopt(Listener *l, int fd) {

@@ -49,6 +49,7 @@ enum { STREAM_END = 0, STREAM_LATER = -1, STREAM_BROKEN = -2 };
 // Bytes read or written, or one of the above.
 ssize_t stream_read(Stream *s, void *to, size_t size);
 ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n);
+size_t  stream_queued(const Stream *s);           // bytes written that the client has not received
 void    stream_want(Stream *s, uint32_t events);  // EPOLLIN, EPOLLOUT; no system call if the same
 void    stream_arm(Stream *s, TimeNs at);         // INT64_MAX: never; cannot fail
 void    stream_use(Stream *s, StreamUse use);     // begins anew if it is the same
