@@ -13,6 +13,7 @@ import socket
 import struct
 import threading
 import time
+import types
 
 import numpy as np
 
@@ -293,19 +294,22 @@ class Sink(h2.H2):
 
 
 def calls(row, name, threads, body):
-    """Closed loops of ModelInfer with one body."""
+    """ModelInfer with one body, each call on a connection of its own: frames are made before the attack."""
     made = []
+
+    def make():
+        message = body()
+        stream, head = h2.H2.headers(types.SimpleNamespace(next=1), h2.SERVICE + "ModelInfer")
+        parts = [message[at:at + 16384] for at in range(0, len(message), 16384)]
+        frames = [h2.frame(h2.DATA, 0, stream, p) for p in parts] + [h2.frame(h2.DATA, h2.END_STREAM, stream)]
+        made[:] = made or [head + b"".join(frames)]
 
     def run(player, _):
         with Sink(player.server) as c:
-            while not player.over() and not c.closed:
-                stream, head = c.headers(h2.SERVICE + "ModelInfer")
-                parts = [made[0][at:at + 16384] for at in range(0, len(made[0]), 16384)]
-                c.send(head + b"".join(h2.frame(h2.DATA, 0, stream, p) for p in parts) + h2.frame(h2.DATA, h2.END_STREAM, stream))
-                player.note(f"grpc {c.answer(stream)['grpc']}")
-                c.streams.clear()
+            c.send(made[0])
+            player.note(f"grpc {c.answer(1)['grpc']}")
 
-    Attack(row, name, run, threads, GOOD[7], lambda: made.append(body()))
+    Attack(row, name, run, threads, GOOD[7], make)
 
 
 flood(6, "blanks in gzip", [blanks], threads=4, good=GOOD[7], long=True)
