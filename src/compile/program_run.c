@@ -241,7 +241,6 @@ static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
 }
 
 Err program_outputs(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
-    run_memory_settle(s);
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
     for (uint32_t i = 0; i < p->shaped->graph->n_outputs; i++) {
         const Operand *o = &p->outputs[i];

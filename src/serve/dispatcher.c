@@ -9,7 +9,7 @@
 #include "serve/dispatcher_int.h"
 #include "serve/server_metadata.h"
 
-enum { KEPT_BYTES = 256 << 20, KEPT_EACH = 8 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
+enum { KEPT_BYTES = 64 << 20, KEPT_EACH = 2 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
 
 static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
 
@@ -285,6 +285,10 @@ static void computed(void *self, const EngineResult *a) {  // on a worker thread
     e->error = a->error;
     if (a->failed != NULL) (void)snprintf(e->failed, sizeof e->failed, "%s", a->failed);
     if (a->end == LIVE_DONE) e->no_room = !dispatcher_copy_outputs(e, a->outputs);
+}
+
+void dispatcher_post(void *call) {
+    InferCallState *e = call;
     loop_post(e->dispatcher->o.loop, &e->computed);
 }
 
@@ -338,6 +342,7 @@ static void submit_to_engine(InferCallState *e) {
                              .inputs = e->inputs,
                              .budget = &e->budget,
                              .done = computed,
+                             .released = dispatcher_post,
                              .self = e};
     e->computed.run = engine_done;
     e->computed.self = e;

@@ -81,6 +81,7 @@ void       dispatcher_complete(InferCallState *e);
 void       dispatcher_end_with(InferCallState *e, ReceiptEnd end, const char *why);
 void       dispatcher_release(InferCallState *e);
 ReceiptEnd dispatcher_end_of(const InferCallState *e);  // the engine's result
+void       dispatcher_post(void *call);  // on a worker: the engine has finished with it
 void       dispatcher_name_tenant(InferCallState *e, uint32_t tenant);
 
 // In dispatcher_result.c.

@@ -37,7 +37,6 @@ static void job_ended(void *self, const EngineResult *a) {  // on a worker
     e->error = a->error;
     e->job_core_ns += a->timing.core_ns;
     e->timing.waiting = a->timing.waiting;
-    loop_post(e->dispatcher->o.loop, &e->computed);
 }
 
 static void job_over(void *self);
@@ -57,6 +56,7 @@ static void submit_job(InferCallState *e) {
                              .cancelled = &e->cancelled,
                              .inputs = &e->job_input,
                              .done = job_ended,
+                             .released = dispatcher_post,
                              .self = e};
     e->computed.run = job_over;
     e->computed.self = e;

@@ -53,6 +53,10 @@ static const char *why_stopped(LiveEnd end) {
                                  : "its deadline passed before it was computed";
 }
 
+static void say_released(const EngineRequest *ask) {
+    if (ask->released != NULL) ask->released(ask->self);
+}
+
 static void say_failed(ExecContext *p, EngineResult *a) {
     bool    stopped = atomic_load_explicit(&p->mem.stop, memory_order_acquire);
     LiveEnd end = stopped ? (LiveEnd)atomic_load(&p->stopped_as) : LIVE_FAILED;
@@ -83,6 +87,7 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
     live_guard_close(p);
     p->ask.done(p->ask.self, a);
     run_memory_release(&p->mem);
+    say_released(&p->ask);
 }
 
 // A thread of low priority must not hold the scheduler lock: other threads would wait for it.
@@ -129,6 +134,7 @@ void live_reject(NodeLive *l, const EngineRequest *ask, uint64_t id, TimeNs t, L
     a.timing.late_cause = t > ask->deadline ? why_late(l, ask, &a.timing) : LIVE_NO_CAUSE;
     record_ended(l, t, id, ask->tenant, why);
     ask->done(ask->self, &a);
+    say_released(ask);
 }
 
 void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why) {
@@ -154,6 +160,8 @@ void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why) {
     record_ended(l, t, r->id, r->tenant, why);
     live_promise_over(l, i, end != LIVE_CANCELLED, &a.timing);
     x->ask.done(x->ask.self, &a);
+    if (x->ctx != NULL) run_memory_release(&x->ctx->mem);
+    say_released(&x->ask);
     x->gone = true;
     l->n_gone++;
 }

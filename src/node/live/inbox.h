@@ -86,6 +86,7 @@ typedef struct EngineRequest {
     Budget             *budget;     // pays for memory beyond the compiled plan; NULL: no limit
     void (*done)(void               *self,
                  const EngineResult *a);  // called on a worker: must be short and must not block
+    void (*released)(void *self);  // after done, when its budget is not used any more; may be NULL
     void *self;
 } EngineRequest;
 
