@@ -99,6 +99,23 @@ Err model_end(ModelTables *t, Arena *a) {
     return ERR_OK;
 }
 
+static void scale_times(float *times, const NodeModel *m, const double *factors) {
+    size_t rows = (size_t)m->n_layers * NODE_VERSIONS;
+    for (size_t row = 0; row < rows; row++)
+        for (uint32_t k = 0; k < m->n_counts; k++)
+            for (uint32_t level = 0; level < NODE_LEVELS; level++)
+                times[(row * m->n_counts + k) * NODE_LEVELS + level] *= (float)factors[k];
+}
+
+void model_scale(NodeModel *m, const double *factors) {
+    ModelTables t = {.model = m, .layers = (NodeLayer *)(uintptr_t)m->layers};
+    scale_times((float *)(uintptr_t)m->times, m, factors);
+    for (uint32_t level = 0; level < NODE_LEVELS; level++)
+        for (uint32_t k = 0; k < m->n_counts; k++)
+            sum_up(&t, k, level, (float *)(uintptr_t)m->rest_best, (float *)(uintptr_t)m->rest_solo,
+                   (uint8_t *)(uintptr_t)node_best_versions(m, k, level));
+}
+
 // Tolerated loss against all candidates; slow-down and traffic ratio that justify a low-traffic
 // version.
 static const double LOSS = 0.05, SLACK = 1.25, LESS = 0.85;

@@ -29,6 +29,10 @@ typedef struct ModelMeasured {
 MUST_USE Err model_of_profiles(const Program *p, const char *name, const ModelMeasured *m, Arena *a,
                                NodeModel *out);
 
+// Multiplies all times on counts[k] cores by factors[k]. The tables are in the arena that the model
+// was made in.
+void model_scale(NodeModel *m, const double *factors);
+
 // NodeModel to JSON and back, so that the records of a run carry the tables of its
 // networks. Times and bytes are rounded to integers.
 

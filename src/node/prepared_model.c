@@ -1,6 +1,7 @@
 #include "node/prepared_model.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "compile/tune/step_times.h"
@@ -12,6 +13,8 @@ enum { ARENA_FIRST = 1 << 20, RUNS = 16 };
 static const size_t ARENA_MOST = (size_t)1 << 34;
 enum { QUICK_MACS_NS = 200, SLOW_MACS_NS = 10 };  // on one core: bounds of any kernel's speed
 enum { ROUNDS_MOST = 100000 };  // loop iterations of the interpreter while measured
+
+static const double LEAST_GAIN = 0.05;  // of more cores, as a share of the time on one
 
 #define MEASURE_NS   INT64_C(2000000000)  // time for all runs, at least one of each
 #define MEASURE_MACS INT64_C(20000000000)
@@ -166,14 +169,41 @@ static Err measure(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **
     return o->interpret && e != ERR_OK ? guess(s, h, light) : e;
 }
 
+static void sum_up(PreparedModel *s) {
+    for (uint32_t k = 0; k < s->table.n_counts; k++)
+        s->solo_ns[k] = (double)node_rest(&s->table, s->table.rest_best, 0, k, 0);
+}
+
 static Err tabulate(PreparedModel *s, const char *name, const Host *h, const TimeNs *light) {
     ModelMeasured m = {.pressure = &h->pressure, .n_counts = h->n_counts, .light_ns = light};
     memcpy(m.counts, h->counts, sizeof m.counts);
     TRY(model_of_profiles(&s->program, name, &m, &s->arena, &s->table));
-    for (uint32_t k = 0; k < h->n_counts; k++)
-        s->solo_ns[k] = (double)node_rest(&s->table, s->table.rest_best, 0,
-                                          node_count_index(&s->table, h->counts[k]), 0);
+    sum_up(s);
     return ERR_OK;
+}
+
+static double corrected_ns(const PreparedModel *s, const double *ns, uint32_t k) {
+    double one = s->solo_ns[0], gain = ns[0] - ns[k];
+    if (gain < LEAST_GAIN * ns[0]) return one * (1 + LEAST_GAIN) + fmax(-gain, 0);
+    return fmax(one - gain, one / s->table.counts[k]);
+}
+
+void prepared_model_correct(PreparedModel *s, const double *ns) {
+    double factors[NODE_COUNTS] = {1}, last = 1;
+    for (uint32_t k = 1; k < s->table.n_counts; k++) {
+        if (ns[0] > 0 && ns[k] > 0 && s->solo_ns[k] > 0)
+            last = corrected_ns(s, ns, k) / s->solo_ns[k];
+        factors[k] = last;
+    }
+    model_scale(&s->table, factors);
+    sum_up(s);
+}
+
+uint32_t prepared_model_cores(const PreparedModel *s) {
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < s->table.n_counts; k++)
+        if (s->solo_ns[k] < s->solo_ns[best]) best = k;
+    return s->table.counts[best];
 }
 
 static Err make(PreparedModel *s, Host *h, const PrepareOptions *o) {

@@ -44,6 +44,13 @@ MUST_USE Err prepared_model_make(PreparedModel *s, const Source *source, Host *h
                                  const PrepareOptions *o);
 void         prepared_model_finish(PreparedModel *s);  // accepts a zeroed PreparedModel
 
+// Corrects the table by whole runs on the host's core counts: ns [counts], 0: not measured. The
+// differences to one core count, so that constant costs cancel. More cores that win less than a
+// twentieth are taken to win nothing.
+void prepared_model_correct(PreparedModel *s, const double *ns);
+// The core count with the least time of the whole network, by the table.
+uint32_t prepared_model_cores(const PreparedModel *s);
+
 // A tenant for the engine; the prepared model must outlive it.
 LiveTenant prepared_model_tenant(const PreparedModel *s, const char *name, TimeNs qos_ns,
                                  double priority);

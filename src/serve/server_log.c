@@ -36,6 +36,12 @@ static void log_loading(const Log *log, const ModelInfo *m) {
              log_int("of", m->load_count), log_text("path", m->config->path));
 }
 
+// Cores of a run: by `max_cores`, and by what was measured for short models.
+static int64_t usual_cores(const ModelInfo *m, uint32_t cores) {
+    int64_t most = m->config->set.max_cores > 0 ? m->config->set.max_cores : (int64_t)cores;
+    return m->cores > 0 && m->cores < most ? m->cores : most;
+}
+
 // A version that stays because a newer file failed, or is in quarantine, is ready too.
 static void log_ready(const Log *log, const ModelInfo *m, uint32_t cores) {
     const TenantSettings *set = &m->config->set;
@@ -53,7 +59,7 @@ static void log_ready(const Log *log, const ModelInfo *m, uint32_t cores) {
         log, LOG_INFO, "model ready", log_text("model", m->name), log_text("version", m->version),
         log_if(m->load_ns > 0, log_real("seconds", log_seconds(m->load_ns))),
         log_if(m->class != CLASS_BEST_EFFORT, log_real("target_ms", (double)m->target_ns / 1e6)),
-        log_int("cores", set->max_cores > 0 ? set->max_cores : (int64_t)cores),
+        log_int("cores", usual_cores(m, cores)),
         log_if(set->min_cores > 0, log_int("reserved", set->min_cores)),
         log_int("memory_mb", (int64_t)(m->memory_bytes >> 20)));
 }

@@ -123,11 +123,34 @@ static void keeping_everything_stops_nobody(void **state) {
     run(&seen, of, 2);
 }
 
+// A request that is measured has the cores it names, whatever the policy asks for.
+static void measured_requests_have_their_cores(void **state) {
+    (void)state;
+    Seen        seen = {.cores = 3};
+    NodeLive   *l = NULL;
+    LiveTenant  t = live_tenant_of(&tiny);
+    uint32_t    number = 0;
+    TestRequest s;
+    tenant_check(node_live_create(&l, &(NodeLiveOptions){.cores = CORES, .fixed = true}));
+    NodeMachine m = test_machine(l);
+    tenant_check(node_live_join(l, &t, &number));
+    tenant_check(node_live_set_policy(l, &taker, &seen, &m));
+    memset(&s, 0, sizeof s);
+    s.of = &tiny;
+    test_request_submit(l, &s, (EngineRequest){.tenant = number, .cores = 1});
+    assert_int_equal(test_request_wait(&s)->end, LIVE_DONE);
+    assert_true(s.right);
+    assert_int_equal(s.answer.timing.cores_least, 1);
+    assert_int_equal(s.answer.timing.cores_most, 1);
+    node_live_destroy(l);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_has_more_than_allowed),
         cmocka_unit_test(what_is_kept_is_left),
         cmocka_unit_test(keeping_everything_stops_nobody),
+        cmocka_unit_test(measured_requests_have_their_cores),
     };
     return cmocka_run_group_tests(tests, build, finish);
 }

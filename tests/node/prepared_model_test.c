@@ -126,10 +126,32 @@ static void errors_name_the_network(void **state) {
     assert_non_null(strstr(err_why(), "no_such_network"));
 }
 
+// Measured runs decide how many cores win: differences count, constant costs do not.
+static void runs_correct_the_table(void **state) {
+    (void)state;
+    PreparedModel s;
+    check(prepared_model_load(&s, "lstm_kws", &host,
+                              &(PrepareOptions){.runs = 1, .background = true}));
+    double one = s.solo_ns[0];
+    prepared_model_correct(&s, (double[]){one + 5000, 0});  // nothing known of two cores
+    assert_true(s.solo_ns[0] == one);
+    prepared_model_correct(&s, (double[]){one + 5000, one + 9000});
+    assert_int_equal(prepared_model_cores(&s), 1);
+    assert_true(s.solo_ns[0] == one);
+    check_table(&s);
+    prepared_model_correct(&s, (double[]){2 * one, 1.99 * one});  // a tie: one core
+    assert_int_equal(prepared_model_cores(&s), 1);
+    prepared_model_correct(&s, (double[]){one + 5000, 0.6 * one + 5000});
+    assert_int_equal(prepared_model_cores(&s), 2);
+    assert_true(s.solo_ns[1] > 0.59 * one && s.solo_ns[1] < 0.61 * one);
+    prepared_model_finish(&s);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joins_while_others_run),
         cmocka_unit_test(errors_name_the_network),
+        cmocka_unit_test(runs_correct_the_table),
     };
     return cmocka_run_group_tests(tests, open_host, close_host);
 }

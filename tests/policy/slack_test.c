@@ -187,6 +187,42 @@ static void test_demand(void **state) {
     assert_true(allowed > 300 && allowed < 2700);
 }
 
+// Short requests: one core is enough, however many are free, while others wait.
+static void test_short_requests_have_one_core(void **state) {
+    (void)state;
+    Rng        rng = {7};
+    size_t     mark = arena.used;
+    NodeTenant tenants[NODE_SAMPLE_TENANTS];
+    NodeSample brief = sample;
+    memcpy(tenants, sample.tenants, sizeof tenants);
+    memcpy(brief.tenants, tenants, sizeof tenants);
+    for (uint32_t i = 0; i < NODE_SAMPLE_TENANTS; i++) {
+        const NodeModel *m = brief.tenants[i].model;
+        brief.tenants[i].qos_ns = (TimeNs)(30 * (double)node_rest(m, m->rest_best, 0, 0, 9));
+    }
+    TimeNs most = 0;
+    for (uint32_t i = 0; i < NODE_SAMPLE_TENANTS; i++)
+        if (brief.tenants[i].qos_ns > most) most = brief.tenants[i].qos_ns;
+    for (uint32_t i = 0; i < NODE_SAMPLE_TENANTS; i++) brief.tenants[i].qos_ns = most;
+    brief.setup.tenants = brief.tenants;
+    NodeSamplePolicy p = node_sample_policy(&brief, &arena, &policy_slack);
+    NodeSampleView   at = node_sample_view(&brief, &arena, &rng, 40, 0);
+    NodeAction       plan[64];
+    at.view.pressure = 0;
+    at.view.level = 0;
+    for (uint32_t i = 0; i < at.view.n_requests; i++) {
+        at.requests[i].next = 0;
+        at.requests[i].deadline = at.view.now + most;
+    }
+    uint32_t n = p.policy->decide(p.state, &at.view, plan, 64);
+    assert_true(n > 1);
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        assert_int_equal(plan[i].verb, NODE_START);
+        assert_int_equal(cores_count(&plan[i].cores), 1);
+    }
+    arena_rewind(&arena, mark);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refuses_only_the_hopeless),
@@ -195,6 +231,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_queue_order),
         cmocka_unit_test(test_demand),
+        cmocka_unit_test(test_short_requests_have_one_core),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

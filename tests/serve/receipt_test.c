@@ -45,6 +45,56 @@ static void test_late(void **state) {
                                  "before it); computed 14 ms on 1 core");
 }
 
+// Queueing behind blocks that other processes held up is their fault, not the queue's.
+static void test_other_programs(void **state) {
+    (void)state;
+    Receipt r = late();
+    r.timing.queue_stolen_ns = 30 * MS;
+    r.timing.taken_ns = 60 * MS;
+    r.timing.taken_of_ns = 100 * MS;
+    r.timing.late_cause = LIVE_PREEMPTED;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_SYSTEM);
+    receipt_explain(&r);
+    assert_string_equal(r.cause,
+                        "late by 12.3 ms of 50: queued 48 ms behind model 'big' (3 waited before "
+                        "it), 30 ms of it because other programs took 60 ms of 100 ms of CPU; "
+                        "computed 14 ms on 1 core");
+    r.timing.late_cause = LIVE_THROTTLED;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_THROTTLED);
+}
+
+typedef struct CauseCase {
+    TimeNs       queued, queue_stolen, stolen, interference;  // ms
+    LiveCause    engine;
+    ReceiptCause cause;
+} CauseCase;
+
+static void test_cause_is_the_largest_part(void **state) {
+    (void)state;
+    static const CauseCase cases[] = {
+        {48, 0, 0, 0, LIVE_QUEUEING, RECEIPT_CAUSE_QUEUEING},
+        {48, 0, 0, 0, LIVE_OVERLOAD, RECEIPT_CAUSE_OVERLOAD},
+        {48, 10, 0, 0, LIVE_OVERLOAD, RECEIPT_CAUSE_OVERLOAD},
+        {48, 40, 0, 0, LIVE_PREEMPTED, RECEIPT_CAUSE_SYSTEM},
+        {30, 10, 15, 0, LIVE_PREEMPTED, RECEIPT_CAUSE_SYSTEM},  // both parts together
+        {10, 0, 40, 5, LIVE_PREEMPTED, RECEIPT_CAUSE_SYSTEM},
+        {10, 0, 5, 40, LIVE_CONTENTION, RECEIPT_CAUSE_CONTENTION},
+        {10, 60, 0, 12, LIVE_CONTENTION, RECEIPT_CAUSE_CONTENTION},  // at most what it queued
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const CauseCase *c = &cases[i];
+        Receipt          r = late();
+        r.timing.queue_ns = c->queued * MS + 200000;
+        r.timing.queue_stolen_ns = c->queue_stolen * MS;
+        r.timing.stolen_ns = c->stolen * MS;
+        r.timing.interference_ns = c->interference * MS;
+        r.timing.compute_ns = (62 - c->queued) * MS;
+        r.timing.late_cause = c->engine;
+        if (receipt_cause(&r) != c->cause)
+            fail_msg("case %zu: %s", i, receipt_cause_name(receipt_cause(&r)));
+    }
+}
+
 static void test_in_time(void **state) {
     (void)state;
     Receipt r = late();
@@ -76,10 +126,11 @@ static void test_paused_and_slowed(void **state) {
                             .cores_most = 4,
                             .late_cause = LIVE_PREEMPTED};
     receipt_explain(&r);
-    assert_string_equal(
-        r.cause, "late by 12.3 ms of 50: computed 30 ms on 1 to 4 cores, 10 ms of it by "
-                 "interference (level 2), 5 ms by too few cores, 4 ms while other programs ran; "
-                 "paused 31 ms for model 'noisy'");
+    assert_string_equal(r.cause,
+                        "late by 12.3 ms of 50: computed 30 ms on 1 to 4 cores, 10 ms of it by "
+                        "interference (level 2), 5 ms by too few cores, 4 ms of it while other "
+                        "programs ran on its cores; "
+                        "paused 31 ms for model 'noisy'");
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_PREEMPTED);
 }
 
@@ -188,6 +239,8 @@ static void test_empty(void **state) {
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_cause_is_the_largest_part),
         cmocka_unit_test(test_in_time),
         cmocka_unit_test(test_paused_and_slowed),
         cmocka_unit_test(test_who_is_to_blame),

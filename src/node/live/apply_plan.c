@@ -195,6 +195,7 @@ static void begin(NodeLive *l, uint32_t i, NodeAction *a, const NodeView *v) {
                             .level = v->level,
                             .versions = w->versions});
     note_wait(&x->ctx->timing, r, a, v, t);
+    if (x->ctx->timing.blocks == 0) live_blame_wait(l, i, &x->ctx->timing, t);
     note_start(l, r, a, t);
     hold_rule(l, x);
     x->slot = slot;
@@ -269,19 +270,61 @@ static bool trim(NodeLive *l, NodeAction *a) {
     return most > 0;
 }
 
+double live_block_ns(const NodeModel *m, uint32_t first, uint32_t end, uint32_t cores) {
+    uint32_t k = node_count_index(m, cores);
+    return (double)node_rest(m, m->rest_best, first, k, 0) -
+           (double)node_rest(m, m->rest_best, end, k, 0);
+}
+
+// Leaves the first core to a block that is not slower on one: see BlockWidth.
+static void narrow(NodeLive *l, NodeAction *a, const NodeView *v) {
+    const NodeRequest *r = &l->queue.requests[a->request];
+    const NodeModel   *m = l->rule->setup.tenants[r->tenant].model;
+    uint32_t           n = cores_count(&a->cores), end = r->next + a->n_layers;
+    if (n <= 1 || !block_width_one(&l->width, live_block_ns(m, r->next, end, 1),
+                                   live_block_ns(m, r->next, end, n), v->now))
+        return;
+    uint32_t first = cores_next(&a->cores, 0);
+    a->cores = (Cores){0};
+    cores_add(&a->cores, first);
+    a->wanted = 1;
+    l->short_of = true;
+}
+
+// A request that is measured runs as a whole, on as many cores as it names and are free.
+static void take_named(NodeLive *l, NodeAction *a) {
+    const NodeRequest *r = &l->queue.requests[a->request];
+    const NodeModel   *m = l->rule->setup.tenants[r->tenant].model;
+    uint32_t           wanted = l->beside[a->request].ask.cores, n = 0;
+    Cores              open = live_free(l), some = {0};
+    for (uint32_t c = cores_next(&open, 0); c < CORES_MAX && n < wanted;
+         c = cores_next(&open, c + 1), n++)
+        cores_add(&some, c);
+    if (n == 0) return;
+    a->cores = some;
+    a->wanted = n;
+    a->n_layers = m->n_layers - r->next;
+    a->versions = node_best_versions(m, node_count_index(m, n), 0);
+    l->short_of = true;
+}
+
 static void start(NodeLive *l, const NodeAction *named, const NodeView *v) {
     NodeAction  a = *named;
     const char *fault = NULL;
     a.request = prefer(l, named->request);
+    bool measured = l->beside[a.request].ask.cores > 0;
+    if (measured) take_named(l, &a);
     fault = start_fault(l, &a, &l->queue.requests[a.request]);
     if (fault != NULL)
         refuse(l, v->now, fault);
     else if (!trim(l, &a))
         return;
-    else if (settle(l, a.request))
-        begin(l, a.request, &a, v);
-    else
+    else if (!settle(l, a.request))
         start_older(l, &a, v);
+    else {
+        if (!measured) narrow(l, &a, v);
+        begin(l, a.request, &a, v);
+    }
 }
 
 // Number of layers of a block of RELIEF_BLOCK_NS.
@@ -327,6 +370,7 @@ static void grow(NodeLive *l, const NodeAction *a, const NodeView *v) {
     NodeRequest *r = &l->queue.requests[a->request];
     Cores        open = live_free(l);
     const char  *fault = NULL;
+    if (l->beside[a->request].ask.cores > 0) return;  // is measured on the cores it has
     if (r->state != NODE_RUNNING)
         fault = "grows a waiting request";
     else if (!cores_is_subset(&a->cores, &open))

@@ -9,6 +9,9 @@
 // start of the next, unless the core was idle in between.
 enum { IDLE_NS = 100000 };
 
+// A sleeping worker takes up to this long to start on an idle core.
+enum { WAKE_NS = 150000 };
+
 // A layer that takes longer than two slices is computed in slices.
 enum { SLICE_NS = 500000 };
 
@@ -25,11 +28,12 @@ static TimeNs thread_time(void) {
     return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void clock_begin(BlockClock *c) {
+static TimeNs clock_begin(BlockClock *c) {
     TimeNs wall = clock_monotonic_ns();
-    if (wall - c->wall < IDLE_NS) return;
+    if (wall - c->wall < IDLE_NS) return wall;
     c->cpu = thread_time();
     c->wall = wall;
+    return wall;
 }
 
 static TimeNs clock_lost(BlockClock *c) {
@@ -196,13 +200,23 @@ static void run_leg(Block *b, uint32_t index, uint32_t count) {
                               s, index, count, b->outputs);
 }
 
+// A worker that is woken may wait for its core.
+static void note_start(Block *b, uint32_t index, TimeNs t) {
+    TimeNs late = t - b->began, most = atomic_load_explicit(&b->start_ns, memory_order_relaxed);
+    if (index >= b->began_with) return;
+    while (late > most &&
+           !atomic_compare_exchange_weak_explicit(&b->start_ns, &most, late, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
 static bool may_end(const Block *b) {
     return b->to == b->end || atomic_load_explicit(&b->yield, memory_order_relaxed);
 }
 
 void block_run(Block *b, uint32_t index) {
     Meeting m = MEMBER_STAYS;
-    clock_begin(&own_clock);
+    note_start(b, index, clock_begin(&own_clock));
     while (m == MEMBER_STAYS) {
         uint32_t count = b->count;
         run_leg(b, index, count);
@@ -213,6 +227,14 @@ void block_run(Block *b, uint32_t index) {
     if (m == LAST_LEAVES) b->over(b->self, b);
 }
 
+TimeNs block_held_up(const Block *b) {
+    TimeNs stolen = atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
+    TimeNs start = atomic_load_explicit(&b->start_ns, memory_order_relaxed),
+           all = b->ended - b->began;
+    if (start > WAKE_NS) stolen += start - WAKE_NS;
+    return stolen < all ? stolen : all;
+}
+
 void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
     uint32_t index = 0;
     b->count = b->began_with = cores_count(cores);
@@ -221,6 +243,7 @@ void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
     b->area_ns = b->expected_ns = b->unhindered_ns = 0;
     b->n_growths = 0;
     atomic_store_explicit(&b->stolen_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&b->start_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&b->at, b->from, memory_order_relaxed);
     atomic_store_explicit(&b->offer, BLOCK_OPEN, memory_order_relaxed);
     atomic_store_explicit(&b->hold, BLOCK_HOLDS, memory_order_relaxed);

@@ -58,6 +58,7 @@ typedef struct Block {
     double           expected_ns;    // predicted on its cores without interference
     double           unhindered_ns;  // predicted on the wanted cores without interference
     _Atomic TimeNs   stolen_ns;      // time in which other processes ran on its cores
+    _Atomic TimeNs   start_ns;       // from block_start until its last member began
     _Atomic uint32_t at;             // current layer, for observers
     _Atomic uint32_t offer;          // BlockOffer
     _Atomic uint32_t hold;           // BlockHold
@@ -78,6 +79,9 @@ typedef struct Block {
 void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep);
 // Runs one member's part.
 void block_run(Block *b, uint32_t index);
+// Time of an ended block in which other processes held it up: they ran on its cores, or its workers
+// waited for them.
+TimeNs block_held_up(const Block *b);
 // Offers cores that join at the next layer or slice. False: the block ends before, has one core
 // only, or an offer is pending.
 bool block_offer(Block *b, const Cores *more);

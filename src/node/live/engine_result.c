@@ -15,11 +15,11 @@ static const char *const causes[] = {
 // The largest contribution to a late request's latency. Waiting longer than the whole target is
 // overload, not queueing order.
 static LiveCause why_late(const NodeLive *l, const EngineRequest *ask, const LiveTiming *t) {
-    TimeNs    most = t->queue_ns + t->paused_ns;
+    TimeNs    most = t->queue_ns - t->queue_stolen_ns + t->paused_ns;
     LiveCause why = most > ask->deadline - ask->arrival ? LIVE_OVERLOAD : LIVE_QUEUEING;
     if (t->interference_ns > most) most = t->interference_ns, why = LIVE_CONTENTION;
     if (t->core_shortage_ns > most) most = t->core_shortage_ns, why = LIVE_CONFLICT;
-    if (t->stolen_ns <= most) return why;
+    if (t->stolen_ns + t->queue_stolen_ns <= most) return why;
     bool less = atomic_load_explicit(&l->budget, memory_order_relaxed) < l->o.cores;
     return less || atomic_load(&l->throttled_at) >= ask->arrival ? LIVE_THROTTLED : LIVE_PREEMPTED;
 }
@@ -31,7 +31,7 @@ static void note_versions(LiveTiming *t, const Block *b) {
 }
 
 static void note_block(LiveTiming *t, const Block *b) {
-    TimeNs lost = atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
+    TimeNs lost = block_held_up(b);
     double over = (double)(b->ended - b->began - lost) - b->expected_ns;
     bool   demoted = atomic_load_explicit(&b->hold, memory_order_relaxed) == BLOCK_DEMOTED;
     TimeNs waited = demoted && lost < b->ended - b->began ? lost : 0;  // for cores it had lost
@@ -155,6 +155,7 @@ void live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why) {
                                 .paused_by = UINT32_MAX,
                                 .waiting = x->waiting,
                                 .degraded = x->degraded};
+        live_blame_wait(l, i, &a.timing, t);
     }
     if (t > x->ask.deadline) a.timing.late_cause = why_late(l, &x->ask, &a.timing);
     record_ended(l, t, r->id, r->tenant, why);

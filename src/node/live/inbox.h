@@ -34,13 +34,16 @@ enum { LIVE_VERSIONS = 5 };
 // Breakdown of a request's latency: queue_ns + compute_ns + paused_ns is the time since its
 // arrival.
 typedef struct LiveTiming {
-    TimeNs   queue_ns;          // from its arrival to its first block
-    TimeNs   compute_ns;        // in blocks
-    TimeNs   paused_ns;         // between blocks: other requests had the cores
-    TimeNs   stolen_ns;         // in blocks, while other processes ran on its cores
-    TimeNs   interference_ns;   // in blocks, beyond their time without interference
-    TimeNs   core_shortage_ns;  // in blocks, for running on fewer cores than wanted
-    TimeNs   core_ns;           // cores x time
+    TimeNs queue_ns;               // from its arrival to its first block
+    TimeNs compute_ns;             // in blocks
+    TimeNs paused_ns;              // between blocks: other requests had the cores
+    TimeNs stolen_ns;              // in blocks, while other processes ran on its cores
+    TimeNs queue_stolen_ns;        // of queue_ns, for blocks that other processes held up
+    TimeNs taken_ns, taken_of_ns;  // core time that other processes took while requests queued,
+                                   // and all of it: see StolenTime
+    TimeNs   interference_ns;      // in blocks, beyond their time without interference
+    TimeNs   core_shortage_ns;     // in blocks, for running on fewer cores than wanted
+    TimeNs   core_ns;              // cores x time
     uint32_t blocks, pauses, conflicts;
     uint32_t cores_most, cores_least;
     uint32_t level;                    // highest interference level seen
@@ -81,6 +84,7 @@ typedef struct EngineRequest {
     TimeNs              expire;             // dropped after that; 0: never
     OnMiss              on_miss;
     double              priority;   // 0: the tenant's
+    uint32_t            cores;      // for measuring: as many of these as are free; 0: by the policy
     const _Atomic bool *cancelled;  // see node_live_cancel; may be NULL
     const Tensor       *inputs;     // valid until done; NULL: the tenant's
     Budget             *budget;     // pays for memory beyond the compiled plan; NULL: no limit

@@ -78,6 +78,25 @@ void live_promise_over(NodeLive *l, uint32_t i, bool late, const LiveTiming *t) 
     admission_result(&l->admission, late && 2 * waited > x->ask.deadline - x->ask.arrival);
 }
 
+// Rejected requests count: they are part of the load.
+static TimeNs virtual_wait(NodeLive *l, const EngineRequest *ask, TimeNs t) {
+    uint32_t cores = atomic_load_explicit(&l->budget, memory_order_relaxed);
+    return stolen_time_arrive(&l->stolen, l->admission.of[ask->tenant].alone_ns, cores, t);
+}
+
+void live_blame_wait(const NodeLive *l, uint32_t i, LiveTiming *t, TimeNs now) {
+    const LiveRequest *x = &l->beside[i];
+    StolenQuestion     q = {.wait = t->queue_ns,
+                            .least = x->least_wait_ns,
+                            .target = x->ask.deadline - x->ask.arrival,
+                            .cores = atomic_load_explicit(&l->budget, memory_order_relaxed),
+                            .now = now};
+    StolenWait         w = stolen_time_wait(&l->stolen, q);
+    t->queue_stolen_ns = w.ns;
+    t->taken_ns = w.taken;
+    t->taken_of_ns = w.of_ns;
+}
+
 void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
     uint64_t    id = l->next_id++;
     LiveEnd     end = LIVE_DONE;
@@ -93,6 +112,7 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
                             .tenant = ask->tenant,
                             .deadline = ask->deadline});
     const char *why = refusal(l, ask, t, &end);
+    TimeNs      least = why == NULL || end == LIVE_FULL ? virtual_wait(l, ask, t) : 0;
     if (why != NULL) {
         live_reject(l, ask, id, t, end, why);
         return;
@@ -111,7 +131,8 @@ void live_admit(NodeLive *l, const EngineRequest *ask, TimeNs t) {
     LiveRequest x = {.ask = *ask,
                      .promised = promised,
                      .behind = live_busiest(l, UINT32_MAX),
-                     .waiting = l->queue.n_waiting};
+                     .waiting = l->queue.n_waiting,
+                     .least_wait_ns = least};
     uint32_t    i = request_table_add(&l->queue, &r);
     l->beside[i] = x;
     if (behind) live_put_behind(l, i);

@@ -10,11 +10,13 @@
 #include "node/job_program.h"
 #include "node/live/block.h"
 #include "node/live/block_bounds.h"
+#include "node/live/block_width.h"
 #include "node/live/counters.h"
 #include "node/live/inbox.h"
 #include "node/live/journal.h"
 #include "node/live/node_live.h"
 #include "node/live/request_table.h"
+#include "node/live/stolen_time.h"
 #include "node/live/interference.h"
 
 enum {
@@ -96,6 +98,7 @@ typedef struct LiveRequest {  // engine's part of a NodeRequest
     PolicyInstance *rule;             // owns the versions of its last block; NULL: not started
     uint32_t        slot;             // its block while running
     uint32_t        behind, waiting;  // at its arrival
+    TimeNs          least_wait_ns;    // its wait had other processes taken no time
     uint32_t        ticks;            // watchdog ticks in this block
     bool            gone;             // ended by the current plan
     bool            promised;         // admitted: counted as a promise
@@ -177,6 +180,8 @@ struct NodeLive {
     uint32_t            n_behind;  // requests with behind_all
     Admission           admission;
     InterferenceMonitor watch;
+    BlockWidth          width;
+    StolenTime          stolen;
     LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: empty
     LiveCounts          counts;
     uint64_t            next_id;
@@ -200,10 +205,14 @@ void     live_degrade(NodeLive *l, uint32_t i, TimeNs t);
 void     live_show(NodeLive *l, NodeView *v);
 void     apply_plan(NodeLive *l, const NodeView *v, uint32_t n);
 bool     apply_starved(NodeLive *l, const NodeView *v);  // whether a starved request was started
-Cores    live_free(const NodeLive *l);                   // cores available to new blocks
-uint32_t live_kept(const NodeLive *l);                   // cores reserved for tenants
+double   live_block_ns(const NodeModel *m, uint32_t first, uint32_t end,
+                       uint32_t cores);  // by the table, without interference
+Cores    live_free(const NodeLive *l);   // cores available to new blocks
+uint32_t live_kept(const NodeLive *l);   // cores reserved for tenants
 uint32_t live_allowance(const NodeLive *l, uint32_t tenant,
-                        uint32_t kept);                  // free cores the tenant may take
+                        uint32_t kept);  // free cores the tenant may take
+// Sets the part of queue_ns that other processes caused.
+void     live_blame_wait(const NodeLive *l, uint32_t i, LiveTiming *t, TimeNs now);
 uint32_t live_busiest(const NodeLive *l, uint32_t but);  // tenant with most cores, or UINT32_MAX
 bool     live_is_late(const LiveRequest *x);        // moved behind others after a missed target
 void     live_put_behind(NodeLive *l, uint32_t i);  // behind all others, until it ends

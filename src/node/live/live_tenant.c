@@ -147,6 +147,12 @@ static void wait_until_gone(NodeLive *l, uint32_t tenant) {
     }
 }
 
+void node_live_change_table(NodeLive *l, void (*change)(void *self), void *self) {
+    sched_lock(l);
+    change(self);
+    sched_unlock(l);
+}
+
 void node_live_leave(NodeLive *l, uint32_t number) {
     LiveModel *m = &l->models[number];
     if (number >= l->n_models || m->program == NULL) return;

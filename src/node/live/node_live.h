@@ -70,6 +70,9 @@ void node_live_leave(NodeLive *l, uint32_t number);
 // policy, settings and machine outlive the engine.
 MUST_USE Err node_live_set_policy(NodeLive *l, const NodePolicy *p, const void *settings,
                                   const NodeMachine *m);
+// Calls change(self) while the scheduler reads no table of a model. The tenant whose table is
+// changed has no request in flight, and policies see the new times after node_live_set_policy.
+void node_live_change_table(NodeLive *l, void (*change)(void *self), void *self);
 void node_live_cancel(NodeLive *l);  // after a request's `cancelled` was set; from any thread
 
 typedef struct LiveTenantStatus {

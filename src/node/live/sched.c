@@ -91,23 +91,34 @@ static double alone_ns(const Block *b, const BlockPoint *to) {
     return rest[0] - rest[1];
 }
 
-// Core time of a block. A demoted one has cores only while other blocks leave them idle.
+// Core time of a block. A demoted one has cores only while other blocks leave them idle. Waiting
+// for a worker to wake is no work: several waiting requests share it.
 static double spent_ns(const Block *b, bool demoted) {
     double lost = (double)atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
-    return demoted ? fmax(b->area_ns - lost, 0) : b->area_ns;
+    double woke = (double)atomic_load_explicit(&b->start_ns, memory_order_relaxed) * b->began_with;
+    return fmax(b->area_ns - (demoted ? lost : woke), 0);
 }
 
 // The time of the interpreted tail is a part of the last layer's: both are told together. Time in
 // which a demoted block waited for its core was not stolen by other processes.
-static void learn_work(NodeLive *l, uint32_t tenant, const Block *b, ExecContext *p, double spent) {
+static void learn_work(NodeLive *l, uint32_t tenant, const Block *b, ExecContext *p, double spent,
+                       bool demoted) {
     double lost = (double)atomic_load_explicit(&b->stolen_ns, memory_order_relaxed);
     p->alone_ns += alone_ns(b, &p->point);
     p->core_ns += spent;
-    p->stolen_ns += spent < b->area_ns ? 0 : lost;
+    p->stolen_ns += demoted ? 0 : lost;
     bool tail_left = !p->finishes && p->point.layer >= b->model->n_layers;
     if (p->mem.failed != ERR_OK || tail_left) return;
     admission_note(&l->admission, tenant, p->alone_ns, p->core_ns, p->stolen_ns);
     p->alone_ns = p->core_ns = p->stolen_ns = 0;
+}
+
+// Blocks that grew or were demoted had several widths.
+static void learn_width(NodeLive *l, const Block *b, double alone) {
+    bool several = b->n_growths > 0 || !(b->expected_ns > 0) || b->mem->failed != ERR_OK;
+    if (several || !(alone > 0)) return;
+    block_width_note(&l->width, alone, b->count > 1, (double)(b->ended - b->began) / b->expected_ns,
+                     b->ended);
 }
 
 static void release_cores(NodeLive *l, NodeRequest *r, const Block *b) {
@@ -146,8 +157,12 @@ static void end_block(NodeLive *l, uint32_t slot) {
     ExecContext *p = l->beside[i].ctx;
     bool         demoted = l->beside[i].demoted;
     double       spent = spent_ns(b, demoted);
-    if (!demoted) count_block(l, b);
-    learn_work(l, r->tenant, b, p, spent);
+    if (!demoted) {
+        count_block(l, b);
+        learn_width(l, b, alone_ns(b, &p->point));
+        stolen_time_take(&l->stolen, (double)block_held_up(b) * b->count);
+    }
+    learn_work(l, r->tenant, b, p, spent, demoted);
     l->counts.busy_core_ns += spent;
     l->counts.grown += b->n_growths;
     l->models[r->tenant].core_ns += spent;
@@ -280,6 +295,7 @@ static void step(NodeLive *l) {
         flush(l);
     else if (l->rule != NULL)
         decide(l);
+    if (l->queue.n_waiting == 0) stolen_time_idle(&l->stolen);
     if (l->queue.n_running > 0) preempt_running(l, cancelled);
     l->counts.engine_ns += (double)(clock_monotonic_ns() - begin) - (l->counts.decide_ns - decided);
 }

@@ -16,7 +16,7 @@
 #include "base/fp.h"
 #include "base/sync.h"
 
-enum { SPIN_ROUNDS = 128, NICE_LEAST = 19 };
+enum { SPIN_ROUNDS = 128, YIELDED_NS = 100000, NICE_LEAST = 19 };
 
 typedef struct Worker {
     _Alignas(128) _Atomic uint32_t posted;  // jobs posted
@@ -44,16 +44,18 @@ struct Workers {
     _Atomic(Worker *) at[];  // [n] by core
 };
 
-// Yields to other threads on this core: one may be about to post the next job.
+// Yields to other threads on this core: one may be about to post the next job. A thread that keeps
+// the core for longer has work of its own: the worker sleeps, because spinning would spend its
+// share of the CPU, and sched_yield gives up a whole time slice.
 static bool spin_for_job(Worker *w, uint32_t seen) {
-    Clock  clock = clock_monotonic();
-    TimeNs end = clock_now(clock) + w->all->o.spin_ns;
-    if (w->all->o.spin_ns <= 0) return atomic_load(&w->posted) != seen;
-    do {
+    TimeNs t = clock_monotonic_ns();
+    for (TimeNs end = t + w->all->o.spin_ns, before = t; t < end; before = t) {
         if (spin_until_not(&w->posted, seen, SPIN_ROUNDS)) return true;
         (void)sched_yield();
-    } while (clock_now(clock) < end);
-    return false;
+        t = clock_monotonic_ns();
+        if (t - before > YIELDED_NS) break;
+    }
+    return atomic_load(&w->posted) != seen;
 }
 
 // Both sides write one word and then read the other's, sequentially consistent: no wake-up is lost.

@@ -12,7 +12,8 @@
 // 4. Blocks are short enough that an urgent request waits at most a small share of the least QoS,
 //    and long enough to be worth a dispatch. The choice is made again at each start. A block has at
 //    least min_cores, and more where a single layer would take too long: one slow layer on one core
-//    would block urgent requests on a small machine.
+//    would block urgent requests on a small machine. Where the whole rest on one core is no longer
+//    than a block may be, and where more cores do not make it faster, it has fewer.
 // 5. Two bandwidth-bound blocks slow each other down, two of different kinds do not. While memory
 // is
 //    busy, a bandwidth-bound block lets the next one pass if that is of the other kind and almost
@@ -97,8 +98,13 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
     Slack *p = carve_all(setup, &c);
     p->cfg = *(const SlackSettings *)settings;
     core_placement_init(&p->place, setup->machine);
+    double least = (double)node_setup_least_qos(setup);
+    double min_ns = p->cfg.min_dispatches * (double)setup->machine->dispatch_ns;
+    double max_ns = p->cfg.max_qos * least;
+    p->block_ns = max_ns > min_ns ? max_ns : min_ns;
+    p->window_ns = p->cfg.pairing_window * least;
     for (uint32_t i = 0; i < setup->n_tenants; i++) {
-        cost_table_init(&p->costs[i], p->cfg.byte_weight, (uint32_t)p->cfg.min_cores);
+        cost_table_init(&p->costs[i], p->cfg.byte_weight, (uint32_t)p->cfg.min_cores, p->block_ns);
         for (uint32_t level = 0; level < NODE_LEVELS; level++) {
             double     ns = p->cfg.safety * (double)setup->tenants[i].qos_ns;
             CostChoice choice =
@@ -106,11 +112,6 @@ static void init(void *state, const NodeSetup *setup, const void *settings) {
             p->usual[i * NODE_LEVELS + level] = (uint8_t)choice.k;
         }
     }
-    double least = (double)node_setup_least_qos(setup);
-    double min_ns = p->cfg.min_dispatches * (double)setup->machine->dispatch_ns;
-    double max_ns = p->cfg.max_qos * least;
-    p->block_ns = max_ns > min_ns ? max_ns : min_ns;
-    p->window_ns = p->cfg.pairing_window * least;
 }
 
 typedef struct Candidate {

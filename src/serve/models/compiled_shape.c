@@ -1,18 +1,14 @@
 // CompiledShape: a model version compiled for certain input shapes. Functions of the loader's
-// threads first: compile, join the engine, warm up, leave. Then those of the loop: lookup and
+// threads first: compile, join the engine, leave. Then those of the loop: lookup and
 // eviction.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/sync.h"
 #include "serve/models/registry_int.h"
 
-#define WARM_MOST INT64_C(5000000000)   // limit for all warm-up runs of a shape
-#define WARM_EACH INT64_C(60000000000)  // deadline of a warm-up run: none
-
-enum { MEASURED_RUNS = 5, SUBMIT_PAUSE_US = 1000, POLICY_TRIES = 50, POLICY_PAUSE_US = 20000 };
+enum { MEASURED_RUNS = 5, POLICY_TRIES = 50, POLICY_PAUSE_US = 20000 };
 
 Err compiled_shape_init(ModelVersion *mv) {
     uint32_t       n = mv->source.open ? (uint32_t)mv->from->serve.shapes : 1;
@@ -113,47 +109,6 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
     return ERR_OK;
 }
 
-typedef struct Warm {
-    _Atomic uint32_t answered;
-    LiveEnd          end;
-} Warm;
-
-static void warmed(void *self, const EngineResult *a) {
-    Warm *w = self;
-    w->end = a->end;
-    atomic_store(&w->answered, 1);
-    futex_wake(&w->answered, 1);
-}
-
-static LiveEnd warm_once(CompiledShape *cs, TimeNs until) {
-    NodeLive     *l = cs->owner->registry->o.engine;
-    Warm          w = {.end = LIVE_DONE};
-    TimeNs        t = clock_monotonic_ns();
-    EngineRequest request = {.tenant = cs->tenant,
-                             .arrival = t,
-                             .deadline = t + WARM_EACH,
-                             .expire = until,
-                             .on_miss = ON_MISS_SERVE_LATE,
-                             .done = warmed,
-                             .self = &w};
-    while (!node_live_submit(l, &request)) {
-        if (clock_monotonic_ns() > until) return LIVE_FULL;
-        (void)usleep(SUBMIT_PAUSE_US);
-    }
-    while (atomic_load(&w.answered) == 0) futex_wait(&w.answered, 0);
-    return w.end;
-}
-
-// Random inputs may make a layer fail, but every run has to end. A single stuck run may be the
-// machine's fault, so it is repeated once.
-static Err warm(CompiledShape *cs) {
-    TimeNs until = clock_monotonic_ns() + WARM_MOST;
-    for (int i = 0; i < cs->owner->info.config->set.warmup && clock_monotonic_ns() < until; i++)
-        if (warm_once(cs, until) == LIVE_STUCK && warm_once(cs, 0) == LIVE_STUCK)
-            return err_set(ERR_LIMIT, "a run with random inputs exceeded `watchdog_ms`");
-    return ERR_OK;
-}
-
 Err registry_set_policy(const ModelRegistry *r) {
     return node_live_set_policy(r->o.engine, r->o.policy, r->o.policy_settings,
                                 &r->o.host->machine);
@@ -177,7 +132,9 @@ Err compiled_shape_join(CompiledShape *cs) {
     cs->memory_bytes = cs->prepared.memory_bytes + concurrency * context_bytes(cs);
     TRY(registry_set_policy(mv->registry));
     cs->in_policy = true;
-    return warm(cs);
+    bool changed = false;
+    TRY(compiled_shape_warm(cs, &changed));
+    return changed ? registry_set_policy(mv->registry) : ERR_OK;
 }
 
 // Sets up a policy without this shape; the present one reads its tables. False: out of memory.

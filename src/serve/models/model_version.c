@@ -392,6 +392,7 @@ void model_version_update(ModelVersion *mv) {
     for (uint32_t i = 0; i < mv->n_shapes && first == NULL; i++)
         if (mv->shapes[i].state == COMPILED_SHAPE_READY) first = &mv->shapes[i];
     mv->info.memory_bytes = used_bytes(mv);
+    if (first != NULL) mv->info.cores = prepared_model_cores(&first->prepared);
     if (first != NULL || mv->info.target_ns == 0)
         mv->info.target_ns = model_version_target(mv, first != NULL ? &first->prepared : NULL);
 }

@@ -35,10 +35,11 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
     uint32_t       load_number, load_count;  // LOADING: it is the number-th of count loads
     TimeNs         load_ns;                  // READY: time that loading took
     TimeNs         quarantined;              // until this time; 0: not in quarantine
-    uint64_t       memory_bytes;             // weights, execution contexts, tables
-    Budget         memory;                   // of its requests
-    uint32_t       job_tenant;  // in the engine, for jobs of its requests; UINT32_MAX: none
-    char           sha256[65];  // of the file; "" for zoo models
+    uint32_t       cores;         // on which a run is fastest, as measured; 0: not known yet
+    uint64_t       memory_bytes;  // weights, execution contexts, tables
+    Budget         memory;        // of its requests
+    uint32_t       job_tenant;    // in the engine, for jobs of its requests; UINT32_MAX: none
+    char           sha256[65];    // of the file; "" for zoo models
 } ModelInfo;
 
 typedef struct ModelRegistry ModelRegistry;

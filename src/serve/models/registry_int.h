@@ -146,6 +146,9 @@ void registry_free_unused_configs(ModelRegistry *r);  // registry_reload.c, as t
 void registry_free_load_groups(ModelRegistry *r);     // without calling back
 bool registry_same_settings(const ConfigModel *a, const ConfigModel *b);
 
+// warm_up.c, on the loader's threads. changed: policies have to read its table again.
+MUST_USE Err compiled_shape_warm(CompiledShape *cs, bool *changed);
+
 // compiled_shape.c. compile, join and leave run on the loader's threads.
 MUST_USE Err compiled_shape_init(ModelVersion *mv);
 MUST_USE Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes);

@@ -91,6 +91,12 @@ TimeNs receipt_queued(const Receipt *r) {
     return r->timing.queue_ns > before ? r->timing.queue_ns - before : 0;
 }
 
+// Time that other processes cost it: in its blocks, and in the queue.
+static TimeNs queue_stolen(const Receipt *r) {
+    TimeNs queued = receipt_queued(r);
+    return r->timing.queue_stolen_ns < queued ? r->timing.queue_stolen_ns : queued;
+}
+
 static TimeNs answering(const Receipt *r) { return between(r->finished, r->answered); }
 
 // Refines queueing to overload and system to throttled, which only the engine can tell apart.
@@ -110,11 +116,11 @@ static ReceiptCause late_cause(const Receipt *r) {
     const struct {
         ReceiptCause cause;
         TimeNs       ns;
-    } parts[] = {{RECEIPT_CAUSE_QUEUEING, receipt_queued(r)},
+    } parts[] = {{RECEIPT_CAUSE_QUEUEING, receipt_queued(r) - queue_stolen(r)},
                  {RECEIPT_CAUSE_PREEMPTED, t->paused_ns},
                  {RECEIPT_CAUSE_CONTENTION, t->interference_ns},
                  {RECEIPT_CAUSE_CONFLICT, t->core_shortage_ns},
-                 {RECEIPT_CAUSE_SYSTEM, t->stolen_ns},
+                 {RECEIPT_CAUSE_SYSTEM, t->stolen_ns + queue_stolen(r)},
                  {RECEIPT_CAUSE_COMPILING, compiling(r)},
                  {RECEIPT_CAUSE_FRONTEND, decoding(r) + answering(r)}};
     if (r->deadline > r->arrived && bare > r->deadline - r->arrived) return cause;
@@ -168,12 +174,22 @@ static bool matters(const Receipt *r, TimeNs t) {
     return t > 100000 && t * 20 > receipt_latency(r);
 }
 
+// The share of the CPU that others had, where they are the cause.
+static void say_taken(Sentence *w, const Receipt *r) {
+    const LiveTiming *t = &r->timing;
+    char              text[24], all[24];
+    if (!matters(r, queue_stolen(r))) return;
+    say(w, ", %s ms of it because other programs took", ms(queue_stolen(r), text));
+    say(w, " %s ms of %s ms of CPU", ms(t->taken_ns, text), ms(t->taken_of_ns, all));
+}
+
 static void say_queue(Sentence *w, const Receipt *r) {
     char text[24];
     if (!matters(r, receipt_queued(r))) return;
     say(w, "; queued %s ms", ms(receipt_queued(r), text));
     if (r->behind != NULL) say(w, " behind model '%s'", r->behind);
     if (r->timing.waiting > 0) say(w, " (%u waited before it)", r->timing.waiting);
+    say_taken(w, r);
 }
 
 static void say_compute(Sentence *w, const Receipt *r) {
@@ -188,7 +204,7 @@ static void say_compute(Sentence *w, const Receipt *r) {
     if (matters(r, t->core_shortage_ns))
         say(w, ", %s ms by too few cores", ms(t->core_shortage_ns, text));
     if (matters(r, t->stolen_ns))
-        say(w, ", %s ms while other programs ran", ms(t->stolen_ns, text));
+        say(w, ", %s ms of it while other programs ran on its cores", ms(t->stolen_ns, text));
 }
 
 static void say_pauses(Sentence *w, const Receipt *r) {

@@ -66,13 +66,23 @@ static void find_fastest(CostTable *m) {
     }
 }
 
-void cost_table_init(CostTable *m, double byte_weight, uint32_t min_cores) {
+void cost_table_init(CostTable *m, double byte_weight, uint32_t min_cores, double short_ns) {
     m->min_k = node_count_index(m->model, min_cores);
+    m->short_ns = short_ns;
     double weight[COST_VERSION_SETS] = {0, byte_weight / 4, byte_weight};
     for (uint32_t level = 0; level < NODE_LEVELS; level++)
         for (uint32_t set = 0; set < COST_VERSION_SETS; set++)
             for (uint32_t k = 0; k < m->model->n_counts; k++) fill(m, level, set, k, weight[set]);
     find_fastest(m);
+}
+
+// Smallest count to choose, for the rest with these costs: min_k, but no more cores than make it
+// faster, and one where it is over soon.
+static uint32_t first_count(const CostTable *m, const CostEntry *rest, uint32_t cores) {
+    uint32_t k = m->model->counts[m->min_k] <= cores ? m->min_k : 0;
+    if ((double)rest[0].ns <= m->short_ns) return 0;
+    while (k > 0 && rest[k].ns >= rest[k - 1].ns) k--;
+    return k;
 }
 
 CostChoice cost_table_choose(const CostTable *m, uint32_t level, uint32_t l, uint32_t cores,
@@ -81,7 +91,7 @@ CostChoice cost_table_choose(const CostTable *m, uint32_t level, uint32_t l, uin
     double           per_core = 1.0 / m->machine->n_cores, least = INFINITY;
     double           per_byte = price / (double)m->machine->dram_bytes_ns;
     CostChoice       best = {0}, fastest = {.ns = INFINITY};
-    uint32_t         first = m->model->counts[m->min_k] <= cores ? m->min_k : 0;
+    uint32_t         first = first_count(m, rest, cores);
     for (uint32_t set = 0; set < COST_VERSION_SETS; set++, rest += m->model->n_counts)
         for (uint32_t k = first; k < m->model->n_counts && m->model->counts[k] <= cores; k++) {
             if (rest[k].ns < fastest.ns) fastest = (CostChoice){set, k, rest[k].ns, false};

@@ -14,10 +14,11 @@ typedef struct CostEntry {
 typedef struct CostTable {
     const NodeModel   *model;
     const NodeMachine *machine;
-    uint32_t           min_k;    // smallest core count to choose, if as many cores are free
-    CostEntry         *rest;     // [level][n_layers + 1][set][count]
-    uint8_t           *picks;    // [level][set][count][layer] versions
-    float             *fastest;  // [n_layers + 1] lower bound of the time of the rest
+    uint32_t           min_k;     // smallest core count to choose, if as many cores are free
+    double             short_ns;  // a rest that takes no longer on one core may have fewer
+    CostEntry         *rest;      // [level][n_layers + 1][set][count]
+    uint8_t           *picks;     // [level][set][count][layer] versions
+    float             *fastest;   // [n_layers + 1] lower bound of the time of the rest
 } CostTable;
 
 typedef struct CostChoice {
@@ -28,8 +29,9 @@ typedef struct CostChoice {
 
 void cost_table_carve(CostTable *m, const NodeModel *model, const NodeMachine *machine,
                       Carve *from);
-// byte_weight: cost of traffic against core time in the set with the least traffic.
-void cost_table_init(CostTable *m, double byte_weight, uint32_t min_cores);
+// byte_weight: cost of traffic against core time in the set with the least traffic. short_ns: see
+// CostTable.
+void cost_table_init(CostTable *m, double byte_weight, uint32_t min_cores, double short_ns);
 
 // The cheapest choice on at most `cores` cores that takes at most ns; the fastest if none does.
 // price: cost of the whole memory bandwidth relative to all cores.
